@@ -1,0 +1,38 @@
+# Every target sets up what it needs: a virtual environment in .venv with the tested versions.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: help setup demo test quick lint bench check mutants clean
+.DEFAULT_GOAL := help
+
+help:  ## show the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	touch $(STAMP)
+
+setup: $(STAMP)  ## create .venv and install the tested versions
+
+demo: $(STAMP)  ## attention by the real Blackwell kernel on the virtual SM100, with a timeline picture
+	$(BIN)/python -m examples.demo
+
+test: $(STAMP)  ## all tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+quick: $(STAMP)  ## the tests that take seconds
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
+
+lint: $(STAMP)  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(STAMP)  ## simulator speed and facts of the compiled kernels
+	$(BIN)/python -m benchmarks.simulator
+	$(BIN)/python -m benchmarks.sass_facts
+
+clean:  ## remove the environment and caches of this checkout
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build *.egg-info

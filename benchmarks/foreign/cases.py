@@ -1,0 +1,79 @@
+"""What one foreign kernel run is: inputs on host memory, a launch, and an independent reference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Results of one run: what the kernel wrote and what float64 arithmetic gives for it."""
+
+    actual: torch.Tensor
+    expected: torch.Tensor
+
+    def max_error(self) -> float:
+        """Largest absolute difference; infinite when the kernel left anything not finite."""
+        difference = (self.actual.double() - self.expected.double()).abs()
+        return float(difference.max()) if torch.isfinite(difference).all() else math.inf
+
+    def relative_error(self) -> float:
+        """Frobenius norm of the difference over that of the reference."""
+        difference = (self.actual.double() - self.expected.double()).norm()
+        return float(difference / self.expected.double().norm().clamp_min(1e-30))
+
+
+@dataclass(frozen=True)
+class Case:
+    """One foreign kernel in one configuration.
+
+    Attributes:
+        name: unique, also the file name of records about it.
+        source: the package or repository that the kernel comes from.
+        requires: importable modules it needs.
+        tolerance: accepted :meth:`Outcome.relative_error`.
+        run: makes inputs, calls the kernel, returns both results.
+    """
+
+    name: str
+    source: str
+    requires: tuple[str, ...]
+    tolerance: float
+    run: Callable[[], Outcome]
+
+
+def poisoned(*shape: int, dtype: torch.dtype) -> torch.Tensor:
+    """An output full of NaN, so that an element which is never written shows."""
+    return torch.full(shape, math.nan, dtype=dtype)
+
+
+def normal(*shape: int, dtype: torch.dtype, seed: int) -> torch.Tensor:
+    """Reproducible standard normal values."""
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def attention_reference(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Attention in float64 for (batch, seqlen, heads, head_dim); heads of k and v may be fewer.
+
+    Returns:
+        The output, shaped like q with v's head_dim, and the natural log-sum-exp
+        (batch, heads, seqlen_q).  Causal masks are bottom-right aligned.
+    """
+    group = q.shape[2] // k.shape[2]
+    qd = q.double().transpose(1, 2)
+    kd = k.double().transpose(1, 2).repeat_interleave(group, 1)
+    vd = v.double().transpose(1, 2).repeat_interleave(group, 1)
+    scores = qd @ kd.transpose(-1, -2) * scale
+    if causal:
+        rows, columns = scores.shape[-2:]
+        keep = torch.ones(rows, columns, dtype=torch.bool).tril(columns - rows)
+        scores = scores.masked_fill(~keep, -math.inf)
+    lse = scores.logsumexp(-1)
+    weights = (scores - lse.unsqueeze(-1).clamp_min(-1e300)).exp()
+    return (weights @ vd).transpose(1, 2), lse

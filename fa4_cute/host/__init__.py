@@ -1,0 +1,1 @@
+"""Host side: compile a plan, pack its parameters, launch it."""

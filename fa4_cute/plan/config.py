@@ -1,0 +1,169 @@
+"""``FA4Config``: every number of the 2Q/1Q kernel that follows from dtype, depths and variant.
+
+The chain of derivations, in evaluation order (``modular-sm100-attention.md`` sections 1.1-1.4)::
+
+    tile sizes, TMEM columns (tile_config) -> shared-memory budget -> slots -> fused or split rings
+                                           -> QK stages -> barriers -> limits (config_limits)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from .config_limits import unsupported_reason
+from .dtypes import DType
+from .hardware import SMEM_CAPACITY, TMEM_COLUMNS, WARP_GROUP_THREADS, ceil_div
+from .kv_budget import NUM_PV_STAGES, KVBudget, kv_budget
+from .mbars import FA4MiscMBars
+from .tile_config import FA4TileConfig
+
+
+@dataclass(frozen=True)
+class FA4Config(FA4TileConfig):
+    """Tile sizes, TMEM columns, staging and shared-memory use of ``SM100MHA2Q``.
+
+    The inputs and their errors are those of ``FA4TileConfig``.
+    """
+
+    # Staging ---------------------------------------------------------------------------------
+
+    @property
+    def num_pv_stages(self) -> int:
+        """Parts in which P is handed over."""
+        return NUM_PV_STAGES
+
+    @cached_property
+    def kv_budget(self) -> KVBudget:
+        """How the remaining shared memory is cut into K and V slots."""
+        return kv_budget(self)
+
+    @property
+    def use_fused_kv(self) -> bool:
+        """One ring in which K and V alternate (odd number of slots), or two rings."""
+        return self.kv_budget.use_fused_kv
+
+    @property
+    def num_kv_stages(self) -> int:
+        """Slots per ring."""
+        return self.kv_budget.num_kv_stages
+
+    @property
+    def num_qk_stages(self) -> int:
+        """Depth parts in which K (and Q) arrive."""
+        return self.kv_budget.num_qk_stages
+
+    @property
+    def smem_used(self) -> int:
+        """Dynamic shared memory of the launch; never below the layout's own size."""
+        return self.kv_budget.smem_used
+
+    @property
+    def BK0(self) -> int:
+        """Depth of one part of Q K'."""
+        return self.padded_qk_depth // self.num_qk_stages
+
+    @property
+    def BK1(self) -> int:
+        """Keys of one V tile; V is never staged."""
+        return self.BN
+
+    @property
+    def misc_mbars(self) -> FA4MiscMBars:
+        """The barrier block of this configuration."""
+        return FA4MiscMBars(
+            num_qk_stages=self.num_qk_stages,
+            num_pv_stages=self.num_pv_stages,
+            num_kv_stages=self.num_kv_stages,
+            use_order_barriers=self.use_order_barriers,
+            use_fused_kv=self.use_fused_kv,
+            pair_cta=self.pair_cta,
+            num_qo=self.num_qo,
+        )
+
+    # Methods of section 1.4 ------------------------------------------------------------------
+
+    def BM_eff(self) -> int:
+        """Sequence positions per CTA tile."""
+        return self.BM // self.group if self.fuse_gqa else self.BM
+
+    def PairBM_eff(self) -> int:
+        """Sequence positions per work tile: what masks and the tile map count in."""
+        return self.BM_eff() * self.cta_group()
+
+    def q_nope_bytes(self) -> int:
+        """Bytes of Q without its rope columns."""
+        return self.BM * self.padded_ov_depth * self.qkv_dtype_size
+
+    def q_rope_bytes(self) -> int:
+        """Bytes of Q's rope columns."""
+        return self.BM * self.rope_depth() * self.rope_dtype_size
+
+    def num_rope_buffers(self) -> int:
+        """Rope buffers of a fused ring: at most half of its alternating slots hold K."""
+        if self.use_fused_kv and self.rope_depth() > 0:
+            return ceil_div(self.num_kv_stages, 2)
+        return 0
+
+    def num_k_scale_bufs(self) -> int:
+        """Buffers for per-token K scales: one per K tile in flight."""
+        if not self.scale_dtype.is_valid:
+            return 0
+        return ceil_div(self.num_kv_stages, 2) if self.use_fused_kv else self.num_kv_stages
+
+    def num_active_warps_per_group(self) -> int:
+        """Warps of a softmax or correction group that work."""
+        return 4
+
+    def num_active_threads_per_group(self) -> int:
+        """Threads of a softmax or correction group that arrive on barriers."""
+        return WARP_GROUP_THREADS
+
+    def supported(self) -> bool:
+        """Whether the kernel can run this configuration."""
+        return self.unsupported_reason() is None
+
+    def unsupported_reason(self) -> str | None:
+        """Return a sentence naming the limit and the nearest supported choice, or None."""
+        return unsupported_reason(self)
+
+    def describe(self) -> str:
+        """Return a few lines with the numbers that decide performance."""
+        ring = "fused" if self.use_fused_kv else "split"
+        mode = f"{self.num_qo}Q{' pair' if self.pair_cta else ''}"
+        mbars = self.misc_mbars.size
+        return "\n".join(
+            (
+                f"{self.qkv_dtype.value} {self.qk_depth}/{self.ov_depth} {mode}, group "
+                f"{self.group}{' (fused into rows)' if self.fuse_gqa else ''}",
+                f"tile {self.BM} x {self.BN}, padded depth {self.padded_qk_depth}/"
+                f"{self.padded_ov_depth}, swizzle {self.swizzle_mode.bytes} B",
+                f"K/V {ring} ring, {self.num_kv_stages} slots, {self.num_qk_stages} QK stage(s) "
+                f"of {self.BK0} columns, {mbars} mbarriers",
+                f"TMEM S0 {self.TMEM_S0} S1 {self.TMEM_S1} O0 {self.TMEM_O0} O1 {self.TMEM_O1}, "
+                f"{self.tmem_used} of {TMEM_COLUMNS} columns",
+                f"shared memory {self.smem_used} of {SMEM_CAPACITY} bytes",
+            )
+        )
+
+    def with_num_qo(self, num_qo: int) -> FA4Config:
+        """Return the same problem with ``num_qo`` Q tiles per CTA."""
+        return replace(self, num_qo=num_qo)
+
+    @classmethod
+    def for_attention(
+        cls, qkv_dtype: DType, depth: int, *, group: int = 1, num_qo: int = 2
+    ) -> FA4Config:
+        """Return the dense configuration of one K/V head, with the dtype's own swizzle.
+
+        The number of heads is a launch value; nothing in the plan depends on it.
+        """
+        return cls(
+            num_q_heads=group,
+            group=group,
+            qk_depth=depth,
+            ov_depth=depth,
+            swizzle_mode=qkv_dtype.default_swizzle,
+            num_qo=num_qo,
+            qkv_dtype=qkv_dtype,
+        )

@@ -1,0 +1,118 @@
+"""What the 2Q/1Q kernel cannot run, and why: one rule per function, one sentence per refusal.
+
+Rules of ``modular-sm100-attention.md`` section 1.4, with two deliberate differences. The single-CTA
+variants take every depth whose rows are a multiple of 16 bytes: the lower limit of 64 there belongs
+to its dispatcher, and TMA fills the padding columns with zeros. A plan with more than 64 mbarriers
+is refused, because one warp initialises them in two waves (section 10, pitfall 9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from .dtypes import DType
+from .hardware import MAX_MBARRIERS, SMEM_CAPACITY, TMA_ALIGN, TMEM_COLUMNS, align_up
+
+if TYPE_CHECKING:
+    from .config import FA4Config
+
+MIN_BN: Final = 64
+MIN_KV_STAGES: Final = 2
+PAIR_DEPTHS: Final = (64, 128)
+"""A pair serves 64 < depth <= 128: half of 64 columns would need a 32-byte swizzle."""
+MAX_1Q_DEPTH: Final = 256
+
+
+def unsupported_reason(config: FA4Config) -> str | None:
+    """Return why the kernel cannot run ``config``, with the nearest choice it can, or None."""
+    problem = _first_problem(config)
+    if problem is None:
+        return None
+    nearest = next((text for text, other in _variants(config) if _runs(other)), None)
+    return f"{problem}; nearest supported choice: {nearest}" if nearest else problem
+
+
+def _runs(config: FA4Config) -> bool:
+    return _first_problem(config) is None
+
+
+def _first_problem(config: FA4Config) -> str | None:
+    for rule in (_operand_problem, _tile_problem, _pair_problem, _budget_problem):
+        problem = rule(config)
+        if problem:
+            return problem
+    return None
+
+
+def _operand_problem(config: FA4Config) -> str | None:
+    for name, depth in (("qk_depth", config.qk_depth), ("ov_depth", config.ov_depth)):
+        row = depth * config.qkv_dtype_size
+        if row % TMA_ALIGN:
+            return f"{name}={depth} makes rows of {row} bytes, but TMA needs multiples of 16 bytes"
+    rope = config.rope_depth()
+    if rope < 0:
+        return (
+            f"qk_depth={config.qk_depth} is smaller than ov_depth={config.ov_depth} after padding"
+        )
+    if rope and not config.rope_dtype.is_valid:
+        return (
+            f"qk_depth={config.qk_depth} exceeds ov_depth={config.ov_depth} after padding, "
+            f"but rope_dtype is 'invalid'"
+        )
+    return None
+
+
+def _tile_problem(config: FA4Config) -> str | None:
+    if config.BN < MIN_BN:
+        return (
+            f"ov_depth={config.ov_depth} leaves tiles of BN={config.BN} keys beside two output "
+            f"accumulators in {TMEM_COLUMNS} TMEM columns, and the kernel needs BN >= {MIN_BN}"
+        )
+    if config.tmem_used > TMEM_COLUMNS:
+        return f"the plan uses {config.tmem_used} of {TMEM_COLUMNS} TMEM columns"
+    return None
+
+
+def _pair_problem(config: FA4Config) -> str | None:
+    low, high = PAIR_DEPTHS
+    if config.num_qo == 1:
+        if config.pair_cta:
+            return "num_qo=1 has no two-CTA variant (pair_cta=True)"
+        if config.qk_depth > MAX_1Q_DEPTH:
+            return f"num_qo=1 serves qk_depth <= {MAX_1Q_DEPTH}, not {config.qk_depth}"
+    elif config.pair_cta and not low < config.qk_depth <= high:
+        return f"pair_cta=True serves {low} < qk_depth <= {high}, not {config.qk_depth}"
+    return None
+
+
+def _budget_problem(config: FA4Config) -> str | None:
+    if config.num_kv_stages < MIN_KV_STAGES:
+        return (
+            f"shared memory holds {config.num_kv_stages} K/V stage(s), "
+            f"and the kernel needs {MIN_KV_STAGES}"
+        )
+    if config.smem_used > SMEM_CAPACITY:
+        return f"the plan uses {config.smem_used} of {SMEM_CAPACITY} bytes of shared memory"
+    mbars = config.misc_mbars.size
+    if mbars > MAX_MBARRIERS:
+        return f"the plan needs {mbars} mbarriers, and one warp initialises {MAX_MBARRIERS}"
+    return None
+
+
+def _variants(config: FA4Config) -> Iterator[tuple[str, FA4Config]]:
+    """Yield alternatives, nearest first: one changed argument, then a smaller problem."""
+    if config.pair_cta:
+        yield "pair_cta=False", replace(config, pair_cta=False)
+    other = 3 - config.num_qo
+    yield f"num_qo={other}", config.with_num_qo(other)
+    yield f"num_qo={other}, pair_cta=False", replace(config, num_qo=other, pair_cta=False)
+    bf16 = {"qkv_dtype": DType.BF16, "swizzle_mode": DType.BF16.default_swizzle}
+    plain = replace(config, pair_cta=False)
+    unit = TMA_ALIGN // config.qkv_dtype_size
+    for depth in (align_up(config.ov_depth, unit), 192):
+        text = f"qk_depth=ov_depth={depth}"
+        smaller = replace(plain, qk_depth=depth, ov_depth=depth)
+        yield text, smaller
+        yield f"{text} in bf16", replace(smaller, **bf16)  # type: ignore[arg-type]

@@ -1,0 +1,75 @@
+"""How shared memory is cut into K and V slots (``modular-sm100-attention.md`` section 1.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from typing import Final
+
+from .hardware import MBARRIER_BYTES, SMEM_CAPACITY, TMEM_ADDRESS_BYTES, ceil_div
+from .tile_config import FA4TileConfig
+
+NUM_PV_STAGES: Final = 2
+"""Parts in which softmax hands P to the MMA (3:1 where the key blocks divide by four)."""
+_FIXED_BARRIERS: Final = 8
+"""C0, C1 (2 each), S_prod (2) and O_prod (2)."""
+
+
+@dataclass(frozen=True)
+class KVBudget:
+    """Result of dividing the remaining shared memory into K and V slots (section 1.3)."""
+
+    use_fused_kv: bool
+    num_kv_stages: int
+    num_qk_stages: int
+    smem_used: int
+
+
+def kv_budget(config: FA4TileConfig) -> KVBudget:
+    """Cut the shared memory left by Q, correction, scales and barriers into K and V slots.
+
+    With an even number of slots two rings are simplest, and K can arrive in depth parts; an odd
+    number would leave one slot idle, so K and V then alternate in one ring. A fused plan still
+    pays for the second tile's barriers with the provisional QK stages: over-reserving is safe.
+    """
+    if config.BN == 0 or config.rope_depth() < 0:
+        return KVBudget(False, 0, 1, 0)
+    qk_stages = _provisional_qk_stages(config)
+    used = _fixed_bytes(config, qk_stages)
+    barriers = 2 * MBARRIER_BYTES
+    slot = config.BN * config.v_cols_per_cta() * config.qkv_dtype_size + barriers
+    rows = config.k_rows_per_cta()
+    k_extra = rows * (config.rope_depth() * config.rope_dtype_size + config.scale_dtype_size)
+    remaining = SMEM_CAPACITY - used
+    slots = max(0, remaining // (slot + k_extra // 2))
+    if slots * slot + ceil_div(slots, 2) * k_extra > remaining:
+        slots -= 1
+    used += slots * slot + ceil_div(slots, 2) * k_extra
+    if slots % 2:
+        return KVBudget(True, slots, 1, used)
+    stages = slots // 2
+    extra = (qk_stages - 1) * stages * barriers
+    if used + extra < SMEM_CAPACITY:
+        return KVBudget(False, stages, qk_stages, used + extra)
+    return KVBudget(False, stages, 1, used)
+
+
+def _provisional_qk_stages(config: FA4TileConfig) -> int:
+    if config.is_mla:
+        return 1
+    depth = config.padded_qk_depth
+    return gcd(depth // config.swizzle_elems, depth // config.MMA_K)
+
+
+def _fixed_bytes(config: FA4TileConfig, qk_stages: int) -> int:
+    """Bytes that do not depend on the number of slots."""
+    barriers = _FIXED_BARRIERS + 2 * NUM_PV_STAGES
+    barriers += 2 if config.use_order_barriers else 0
+    barriers += qk_stages if config.num_qo == 2 else 0
+    rope = config.rope_depth()
+    rope_size = config.rope_dtype_size if config.rope_dtype.is_valid else config.qkv_dtype_size
+    q_row = config.padded_ov_depth * config.qkv_dtype_size + rope * rope_size
+    correction = (2 if config.num_qo == 1 else 1) * config.correction_smem_elements() * 4
+    scale = config.BM * config.scale_dtype_size
+    q_bytes = config.BM * q_row
+    return TMEM_ADDRESS_BYTES + MBARRIER_BYTES * barriers + q_bytes + scale + correction

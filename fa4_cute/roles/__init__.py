@@ -1,0 +1,1 @@
+"""Warp roles of the attention kernel, one file and one function each."""

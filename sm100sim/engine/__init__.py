@@ -1,0 +1,1 @@
+"""The C engine and its Python binding."""

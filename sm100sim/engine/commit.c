@@ -1,0 +1,64 @@
+/* tcgen05.commit: an mbarrier arrival when the prior MMAs, copies and shifts of the thread are complete
+ * (PTX ISA, "tcgen05.commit"), and the modelled occupancy of the tensor pipe. */
+#include "mma.h"
+
+void pipe_occupy(Ctx *c, AsyncOp *op, u32 key, u64 cycles, u64 fixed, u64 *start) {
+  Cluster *cl = c->cl;
+  *start = op->t_issue > cl->mma_free_at[key] ? op->t_issue : cl->mma_free_at[key];
+  cl->mma_free_at[key] = *start + cycles;
+  op->t_done = *start + cycles + fixed;
+  if (op->t_done > cl->mma_done_at[key]) cl->mma_done_at[key] = op->t_done;
+}
+typedef struct { u32 offset, ranks; } Commit;
+
+static void commit_land(Machine *m, AsyncOp *op) {
+  const Commit *q = (const Commit *)op->payload; Cluster *cl = op->cta->cl;
+  for (u32 r = 0; r < cl->n_ctas; r++) {
+    if (!(q->ranks >> r & 1)) continue;
+    Cta *cta = &cl->ctas[r];
+    if (cta->exited) { fault_async(m, op, "exited-cta", "commit arrives in CTA %u, which has exited", r); return; }
+    Mbar *b = mbar_at(cta, q->offset);
+    if (!b) { fault_async(m, op, "no-mbarrier", "no live mbarrier at offset 0x%x of CTA %u", q->offset, r); return; }
+    see_release(NULL, op, &b->check);
+    const char *rule = mbar_arrive(cl, b, 1, op->t_done);
+    if (rule) { fault_async(m, op, "mbarrier-arrive", "mbarrier at offset 0x%x of CTA %u: %s", q->offset, r, rule); return; }
+  }
+}
+/* A commit covers the operations of its own thread only: name the thread whose work it misses. */
+static void commit_owner_lint(Ctx *c) {
+  const Cta *cta = c->cta;
+  if (cta->mma_lanes[c->w->index] & c->mask) return;
+  for (u32 w = 0; w < cta->n_warps && w < MAX_WARPS; w++)
+    if (cta->mma_open[w]) {
+      finding(c, 0, "commit-other-thread", "this thread issued no MMA, copy or shift; lane %u of warp %u did and has not committed",
+              first_lane(cta->mma_open[w]), w);
+      return;
+    }
+}
+static Step commit_ranks(Ctx *c, const Ins *i, u32 addr, u32 *ranks) {
+  u32 lane = first_lane(c->mask), all = (1u << c->cl->n_ctas) - 1;
+  *ranks = i->sub[3] ? R32(c, i->s[1])[lane] & 0xFFFF : 1u << (addr >> 24 & 31);
+  if (i->sub[3] && !*ranks) return fault(c, "multicast-mask", "the multicast mask is empty");
+  if (*ranks & ~all) return fault(c, "multicast-mask", "mask 0x%x names CTAs outside the cluster of %u", *ranks, c->cl->n_ctas);
+  return STEP_NEXT;
+}
+/* tcgen05.commit.cta_group::{1,2}.mbarrier::arrive::one{.shared::cluster}{.multicast::cluster}.b64 [mbar]{, mask}.
+ * s: mbar, mask; sub: group, bits of the address, generic, multicast; imm: address offset. */
+static Step op_commit(Ctx *c, const Ins *i) {
+  Step s; u32 addr, ranks; Cta *owner; const char *err;
+  if ((s = single_lane(c, "tcgen05.commit")) != STEP_NEXT || (s = tcgen05_group(c, i->sub[0])) != STEP_NEXT) return s;
+  if ((s = shared_operand(c, i->s[0], i->sub[1], i->imm, i->sub[2], &addr)) != STEP_NEXT) return s;
+  if (addr & 7) return fault(c, "misaligned", "mbarrier address 0x%x is not a multiple of 8", addr);
+  if (!smem_at(c->cl, c->cta, addr, 8, false, &owner, &err)) return fault(c, "mbarrier-address", "mbarrier 0x%x: %s", addr, err);
+  if ((s = commit_ranks(c, i, addr, &ranks)) != STEP_NEXT) return s;
+  commit_owner_lint(c);
+  c->cta->mma_open[c->w->index] &= ~c->mask;
+  u32 key = mma_fifo_key(c->cta, i->sub[0]);
+  AsyncOp *op = async_new(c, FIFO_MMA, key, commit_land, sizeof(Commit));
+  *(Commit *)op->payload = (Commit){addr & 0xFFFFFF, ranks};
+  if (c->cl->mma_done_at[key] > op->t_done) op->t_done = c->cl->mma_done_at[key];
+  see_fence(c, FENCE_COMMIT);
+  async_submit(c->cl, op);
+  return c->m->faulted ? STEP_FAULT : STEP_NEXT;
+}
+OP_TABLE(tcopy) = {{"TMEM_CP", op_copy}, {"MMA_COMMIT", op_commit}, {NULL, NULL}};

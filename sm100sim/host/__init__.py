@@ -1,0 +1,1 @@
+"""The fake CUDA runtime which takes the device's place under a CuTe DSL program."""

@@ -1,0 +1,1 @@
+"""Instruction lowering: one file per family, `assemble` for a whole kernel."""

@@ -1,0 +1,208 @@
+"""One typed kernel -> the arrays that the engine loads: instructions, operands, register template.
+
+Also places the kernel's variables: static shared variables behind the 1 KiB that the system keeps at
+the bottom of the window, the dynamic ones behind them, global variables in host memory.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..ptx.cfg import build_cfg
+from ..ptx.program import GlobalVar, Kernel, Module
+from . import families  # noqa: F401  (registers every instruction family)
+from .lowering import END, NONE32, Emitted, Lowering
+
+SMEM_RESERVED = 1024
+"""Bytes at the bottom of the shared window that belong to the system (engine.h)."""
+
+REGISTER_FILE = 65536
+"""32-bit registers per SM and per CTA (PTX ISA, setmaxnreg)."""
+
+RAW_INS = np.dtype(
+    [(name, np.uint32) for name in
+     ("op", "line", "guard", "guard_neg", "nd", "ns", "cost", "unit", "opnd", "target", "reconv")]
+    + [("sub", np.uint32, (4,)), ("pad", np.uint32), ("imm", np.int64)]
+)  # fmt: skip
+"""`RawIns` of engine.h."""
+
+SPECIALS = (
+    "tid.x tid.y tid.z ntid.x ntid.y ntid.z ctaid.x ctaid.y ctaid.z nctaid.x nctaid.y nctaid.z laneid warpid "
+    "nwarpid smid nsmid clusterid.x clusterid.y clusterid.z nclusterid.x nclusterid.y nclusterid.z "
+    "cluster_ctaid.x cluster_ctaid.y cluster_ctaid.z cluster_nctaid.x cluster_nctaid.y cluster_nctaid.z "
+    "cluster_ctarank cluster_nctarank is_explicit_cluster lanemask_eq lanemask_le lanemask_lt lanemask_ge "
+    "lanemask_gt gridid dynamic_smem_size total_smem_size smem_base constant"
+).split()  # fmt: skip
+"""`SpecialKind` of engine.h, in order."""
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """A kernel ready for the engine.
+
+    Attributes:
+        code: RAW_INS records.
+        operands: register slots; an instruction's destinations, then its sources.
+        register_template: the register block with constants in place, `register_bytes` long.
+        specials: (slot, kind) pairs.
+        static_smem: bytes of static shared variables, padded so that dynamic memory is aligned.
+        entry_registers: registers per thread at entry, or 0 when the PTX does not fix them.
+        param_sizes: bytes of every kernel parameter, in order; `param_offsets` beside it.
+        sources: PTX instruction index of every engine instruction.
+        globals: host buffers of the module's global variables, kept alive here.
+    """
+
+    kernel: Kernel
+    code: npt.NDArray[np.void]
+    operands: npt.NDArray[np.uint32]
+    register_template: npt.NDArray[np.uint8]
+    specials: npt.NDArray[np.uint32]
+    static_smem: int
+    entry_registers: int
+    param_sizes: tuple[int, ...]
+    param_offsets: tuple[int, ...]
+    sources: npt.NDArray[np.int32]
+    globals: tuple[tuple[str, npt.NDArray[np.uint8]], ...]
+
+
+def _align(value: int, to: int) -> int:
+    return (value + to - 1) // to * to
+
+
+def _place_shared(variables: Sequence[GlobalVar]) -> tuple[dict[str, tuple[str, int]], int]:
+    """Window offsets of the shared variables, and the bytes the static ones take."""
+    symbols: dict[str, tuple[str, int]] = {}
+    offset = SMEM_RESERVED
+    for var in variables:
+        if not var.extern:
+            offset = _align(offset, max(var.align, 1))
+            symbols[var.name] = ("shared", offset)
+            offset += var.size_bytes
+    if offset > SMEM_RESERVED:
+        offset = _align(offset, max([var.align for var in variables if var.extern] + [16]))
+    for var in variables:
+        if var.extern:
+            symbols[var.name] = ("shared", offset)
+    return symbols, offset - SMEM_RESERVED
+
+
+def _place_globals(
+    variables: Sequence[GlobalVar],
+) -> tuple[dict[str, tuple[str, int]], list[tuple[str, npt.NDArray[np.uint8]]]]:
+    symbols: dict[str, tuple[str, int]] = {}
+    buffers = []
+    for var in variables:
+        raw = np.zeros(var.size_bytes + 256, np.uint8)
+        start = -raw.ctypes.data % 256
+        buffer = raw[start : start + var.size_bytes]
+        if var.init:
+            buffer[: len(var.init)] = np.frombuffer(var.init, np.uint8)
+        symbols[var.name] = ("global", buffer.ctypes.data)
+        buffers.append((var.name, buffer))
+    return symbols, buffers
+
+
+def _entry_registers(directives: Mapping[str, object]) -> int:
+    """Registers per thread at launch, where `.maxnreg` or `.reqntid` + `.minnctapersm` fix them."""
+    fixed = directives.get("maxnreg")
+    if isinstance(fixed, int):
+        return fixed
+    threads = directives.get("reqntid") or directives.get("maxntid")
+    if not isinstance(threads, tuple) or "minnctapersm" not in directives:
+        return 0
+    count = int(np.prod([int(t) for t in threads]))
+    per_sm = int(str(directives["minnctapersm"]))
+    return min(255, REGISTER_FILE // (count * max(per_sm, 1)) // 8 * 8)
+
+
+def _pack(
+    emitted: Sequence[Emitted], start: Sequence[int], reconverge: Mapping[int, int], opcodes: Mapping[str, int]
+) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint32]]:
+    """The two flat arrays of a program; `start` maps PTX indices to engine indices."""
+    rows = []
+    operands: list[int] = []
+    for item in emitted:
+        target = reconv = NONE32
+        if item.target != END:
+            target = start[item.target]
+            at = reconverge.get(item.source, END)
+            reconv = start[at] if 0 <= at < len(start) - 1 else NONE32
+        rows.append(
+            (opcodes[item.op], item.line, item.guard, int(item.guard_neg), len(item.d), len(item.s), item.cost,
+             int(item.unit), len(operands), target, reconv, item.sub, 0, item.imm)
+        )  # fmt: skip
+        operands.extend(item.d)
+        operands.extend(item.s)
+    return np.array(rows, RAW_INS), np.array(operands or [0], np.uint32)
+
+
+def _template(lo: Lowering) -> npt.NDArray[np.uint8]:
+    block = np.zeros(lo.register_bytes + 64, np.uint8)
+    for slot, bits, value in lo.constants():
+        if bits == 1:
+            block[slot : slot + 4] = 255 if value else 0
+        elif bits == 128:
+            halves = [value & (2**64 - 1)] * 32 + [value >> 64] * 32
+            block[slot : slot + 512].view(np.uint64)[:] = halves
+        else:
+            kind = np.uint64 if bits == 64 else np.uint32
+            block[slot : slot + (256 if bits == 64 else 128)].view(kind)[:] = value
+    return block
+
+
+def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Assembled:
+    """Lower `kernel` for an engine whose handler numbers are `opcodes`.
+
+    Raises:
+        PtxError: an instruction, modifier or operand is not understood; names the PTX line.
+    """
+    shared = [v for v in module.globals if v.space == "shared"] + list(kernel.shared)
+    symbols, static_smem = _place_shared(shared)
+    more, buffers = _place_globals([v for v in module.globals if v.space != "shared"])
+    lo = Lowering(kernel, symbols | more)
+    start: list[int] = []
+    for ins in kernel.body:
+        start.append(len(lo.out))
+        lo.lower(ins)
+    start.append(len(lo.out))
+    reconverge = build_cfg(kernel).reconverge
+    code, operands = _pack(lo.out, start, reconverge, opcodes)
+    specials = [(slot, SPECIALS.index(name.lstrip("%"))) for name, slot in lo.specials().items()]
+    specials += [(slot, SPECIALS.index("constant")) for slot, _, _ in lo.constants()]
+    return Assembled(
+        kernel=kernel,
+        code=code,
+        operands=operands,
+        register_template=_template(lo),
+        specials=np.array(specials or [(0, 0)], np.uint32)[: len(specials)],
+        static_smem=static_smem,
+        entry_registers=_entry_registers(kernel.directives),
+        param_sizes=tuple(p.size for p in kernel.params),
+        param_offsets=tuple(p.offset for p in kernel.params),
+        sources=np.array([item.source for item in lo.out], np.int32),
+        globals=tuple(buffers),
+    )
+
+
+def parameter_buffer(assembled: Assembled, params: Sequence[bytes]) -> ctypes.Array[ctypes.c_char]:
+    """The kernel's parameter space with every parameter at its offset.
+
+    Raises:
+        ValueError: the number or a size of the parameters differs from the PTX.
+    """
+    if len(params) != len(assembled.param_sizes):
+        raise ValueError(f"params: {len(params)} given, the kernel declares {len(assembled.param_sizes)}")
+    total = max([o + s for o, s in zip(assembled.param_offsets, assembled.param_sizes, strict=True)] + [1])
+    buffer = ctypes.create_string_buffer(_align(total, 64) + 64)
+    for k, (raw, offset, size) in enumerate(
+        zip(params, assembled.param_offsets, assembled.param_sizes, strict=True)
+    ):
+        if len(raw) != size:
+            raise ValueError(f"params[{k}]: {len(raw)} bytes given, the PTX declares {size}")
+        buffer[offset : offset + size] = raw
+    return buffer

@@ -1,0 +1,27 @@
+"""Imports every instruction family, so that each registers its opcodes."""
+
+from . import (  # noqa: F401
+    atomics,
+    barriers,
+    bulk_copy,
+    cluster,
+    control,
+    convert,
+    fences,
+    floating,
+    integer,
+    logic,
+    matrix,
+    mbarrier,
+    memory,
+    move,
+    predicate,
+    special,
+    tcgen05_alloc,
+    tcgen05_commit,
+    tcgen05_copy,
+    tcgen05_ldst,
+    tcgen05_mma,
+    tensormap_ops,
+    warp,
+)

@@ -1,0 +1,76 @@
+"""How a launch is executed: when asynchronous work lands, which checks watch, what is traced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import IntFlag
+from typing import Any, Literal
+
+MODES = ("fast", "random", "late")
+
+
+class Check(IntFlag):
+    """Optional watchers; bits mirror `CHECK_*` of engine.h."""
+
+    NONE = 0
+    REGISTERS = 1
+    SHARED = 2
+    TMEM = 4
+    RACES = 8
+    PROTOCOL = 16
+    UNINITIALISED = REGISTERS | SHARED | TMEM
+    ALL = REGISTERS | SHARED | TMEM | RACES | PROTOCOL
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of a run.
+
+    Attributes:
+        mode: "fast" lands asynchronous work at once; "random" at moments drawn from `seed`, with a
+            random order of warps; "late" only when no warp can go on.
+        seed: repeats a run exactly.
+        checks: which watchers look on; they never change a run.
+        poison: fill shared memory, Tensor Memory and registers with NaN patterns before the start.
+        exact_mma: the bit-level accumulation model instead of one rounding per instruction.
+        trace_cluster: index of the cluster whose timeline is recorded, or None.
+        raise_on_fault: raise `SimulationFault` when a run stops; otherwise only report.
+        max_findings: further findings are dropped.
+        max_idle_instructions: warp instructions without any progress before it is called a livelock.
+    """
+
+    mode: Literal["fast", "random", "late"] = "fast"
+    seed: int = 0
+    checks: Check = Check.NONE
+    poison: bool = True
+    exact_mma: bool = False
+    trace_cluster: int | None = None
+    raise_on_fault: bool = True
+    max_findings: int = 64
+    max_idle_instructions: int = 20_000_000
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ValueError(f"mode: {self.mode!r} is not one of {', '.join(MODES)}")
+
+
+_current = RunOptions()
+
+
+def current_options() -> RunOptions:
+    """The options that the next launch uses when it is given none."""
+    return _current
+
+
+@contextmanager
+def run_options(**changes: Any) -> Iterator[RunOptions]:
+    """Use other options for the launches inside the block, e.g. `run_options(mode="late")`."""
+    global _current
+    before = _current
+    _current = replace(before, **changes)
+    try:
+        yield _current
+    finally:
+        _current = before

@@ -1,0 +1,164 @@
+"""Typed PTX: what the parser produces and the lowering reads.  Knows nothing of a machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .types import PtxType
+
+
+@dataclass(frozen=True, slots=True)
+class Reg:
+    """A virtual register; `id` is unique in its kernel, names repeat in inline-assembly scopes."""
+
+    id: int
+    name: str
+    type: PtxType
+
+
+@dataclass(frozen=True, slots=True)
+class Imm:
+    """A literal.  Floats keep their bits in `value`: 32 for "f32", 64 for "f64"."""
+
+    value: int
+    kind: Literal["int", "f32", "f64"]
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialReg:
+    """A special register such as %tid.x."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A parameter, shared, global or label name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """The destination `_`."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotPred:
+    """A negated predicate source, `!%p`."""
+
+    reg: Reg
+
+
+@dataclass(frozen=True, slots=True)
+class PredPair:
+    """Two destinations, `a|b`."""
+
+    a: Operand
+    b: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """`{a, b, ...}`."""
+
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`[base + offset]`."""
+
+    base: Reg | Symbol | Imm
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TensorAddress:
+    """`[map, {c0, c1, ...}]` of the tensor copies."""
+
+    base: Address
+    coords: Vector
+
+
+Operand = Reg | Imm | SpecialReg | Symbol | Sink | NotPred | PredPair | Vector | Address | TensorAddress
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """`@p` or `@!p`."""
+
+    reg: Reg
+    negated: bool
+
+
+@dataclass(slots=True)
+class Instr:
+    """One instruction.
+
+    Attributes:
+        index: position in the kernel's body.
+        line, text: 1-based PTX line and the statement as written.
+        opcode, mods: first dot component, and the others in order.
+        target: for branches the index of the instruction behind the label.
+    """
+
+    index: int
+    line: int
+    text: str
+    opcode: str
+    mods: tuple[str, ...]
+    guard: Guard | None
+    operands: tuple[Operand, ...]
+    target: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A kernel parameter; `offset` in the parameter buffer follows natural alignment."""
+
+    name: str
+    type: PtxType
+    size: int
+    align: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalVar:
+    """A shared, global or constant variable; `size_bytes` is 0 for `.extern ... x[]`."""
+
+    name: str
+    space: Literal["shared", "global", "const"]
+    align: int
+    size_bytes: int
+    extern: bool
+    init: bytes | None
+    line: int
+
+
+@dataclass(slots=True)
+class Kernel:
+    """A `.entry`.  `directives`: reqntid and maxntid as tuples, others as integers or True."""
+
+    name: str
+    params: list[Param]
+    directives: dict[str, object]
+    shared: list[GlobalVar]
+    regs: dict[int, Reg]
+    body: list[Instr]
+    line: int
+
+
+@dataclass(slots=True)
+class Module:
+    """A PTX file."""
+
+    version: str
+    target: str
+    address_size: int
+    globals: list[GlobalVar]
+    kernels: dict[str, Kernel]
+    source: list[str] = field(default_factory=list)

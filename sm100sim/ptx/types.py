@@ -1,0 +1,34 @@
+"""PTX fundamental types (PTX ISA, "Fundamental Types")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_BITS = {
+    "pred": 1,
+    **{f"b{n}": n for n in (8, 16, 32, 64, 128)},
+    **{f"u{n}": n for n in (8, 16, 32, 64)},
+    **{f"s{n}": n for n in (8, 16, 32, 64)},
+    **{f"f{n}": n for n in (16, 32, 64)},
+    "f16x2": 32,
+    "bf16": 16,
+    "bf16x2": 32,
+    "e4m3": 8,
+    "e5m2": 8,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PtxType:
+    """A register or variable type: its name without the dot and its width."""
+
+    name: str
+    bits: int
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+        return self.bits // 8
+
+
+TYPES: dict[str, PtxType] = {name: PtxType(name, bits) for name, bits in _BITS.items()}

@@ -1,0 +1,138 @@
+"""What a run on the virtual SM100 tells: findings, counts, modelled time, timeline events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+
+class EventKind(IntEnum):
+    """Kinds of timeline events; mirrors `EventKind` of engine.h."""
+
+    BUSY = 0
+    WAIT = 1
+    MMA = 2
+    TMA_LOAD = 3
+    TMA_STORE = 4
+    ARRIVE = 5
+    MARK = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One timeline entry of the traced cluster; times in modelled cycles, not measured ones.
+
+    `a` and `b` are the kind's own numbers: MMA: TMEM column and N; TMA: bytes and 0.
+    """
+
+    kind: EventKind
+    rank: int
+    warp: int
+    line: int
+    start: int
+    end: int
+    a: int
+    b: int
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something wrong, or suspicious, at a PTX line.
+
+    Attributes:
+        code: the rule's short name, e.g. "deadlock" or "mbarrier-over-arrival".
+        message: one or two sentences with addresses, counts and phases.
+        line, source: PTX line number (1-based, 0 when there is none) and its text.
+        line2, source2: the second place, for findings about a pair of accesses.
+        ctaid, rank, warp, lane: who, or None.
+        fatal: the run stopped here.
+        count: how often it was seen.
+    """
+
+    code: str
+    message: str
+    line: int
+    source: str
+    line2: int = 0
+    source2: str = ""
+    ctaid: tuple[int, int, int] | None = None
+    rank: int | None = None
+    warp: int | None = None
+    lane: int | None = None
+    fatal: bool = False
+    count: int = 1
+
+    def __str__(self) -> str:
+        where = f"PTX line {self.line}: {self.source.strip()}" if self.line else "no PTX line"
+        who = ""
+        if self.warp is not None:
+            who = f" [CTA {self.ctaid}, rank {self.rank}, warp {self.warp}, lane {self.lane}]"
+        second = f"\n    and PTX line {self.line2}: {self.source2.strip()}" if self.line2 else ""
+        return f"{self.code}: {self.message}{who}\n    {where}{second}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of one launch.
+
+    Attributes:
+        kernel, grid, block, cluster: what was launched.
+        verdict: "clean", "findings" (rules broken, see `findings`) or "incomplete" (the run stopped
+            before its end for another reason).
+        findings: in the order they were met.
+        instructions: executed warp instructions; `thread_instructions` counts active lanes.
+        seconds: wall time of the execution; `prepare_seconds`: parsing and lowering of the PTX.
+        cycles: modelled time of the slowest warp of the slowest cluster, from published
+            throughputs and latencies; nothing here was measured on a chip.
+        opcode_counts: engine operation -> executed warp instructions.
+        line_counts: PTX line -> executed warp instructions.
+        events: timeline of the traced cluster.
+        memory_check: what global accesses were checked against.
+    """
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    verdict: str
+    findings: tuple[Finding, ...]
+    instructions: int
+    thread_instructions: int
+    clusters: int
+    seconds: float
+    prepare_seconds: float
+    cycles: int
+    tma_bytes_loaded: int
+    tma_bytes_stored: int
+    mma_instructions: int
+    mma_flops: int
+    opcode_counts: Mapping[str, int]
+    line_counts: Mapping[int, int]
+    events: Sequence[Event] = field(default=())
+    memory_check: str = "registered allocations"
+
+    @property
+    def instructions_per_second(self) -> float:
+        """Executed warp instructions per second of wall time."""
+        return self.instructions / self.seconds if self.seconds > 0 else 0.0
+
+    def summary(self) -> str:
+        """A few lines for people."""
+        lines = [
+            f"{self.kernel}: {self.verdict}; grid {self.grid}, cluster {self.cluster}, block {self.block}",
+            f"  {self.instructions:,} warp instructions in {self.seconds:.3f} s "
+            f"({self.instructions_per_second:,.0f}/s), {self.mma_instructions:,} MMAs, "
+            f"{self.tma_bytes_loaded:,} bytes loaded and {self.tma_bytes_stored:,} stored by TMA",
+        ]
+        lines += [f"  {finding}" for finding in self.findings]
+        return "\n".join(lines)
+
+
+class SimulationFault(RuntimeError):
+    """A launch broke a rule and stopped; `.report` holds everything known about it."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        shown = "\n".join(str(f) for f in report.findings if f.fatal)
+        super().__init__(f"{report.kernel} stopped on the virtual SM100\n{shown}")

@@ -1,0 +1,117 @@
+"""The rules of CONTRIBUTING.md that a machine can check: sizes, layers, leftovers."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("fa4_cute", "sm100sim")
+MAX_FILE_LINES = 350
+MAX_DEVICE_FUNCTION_LINES = 120
+MAX_FUNCTION_LINES = 80
+MAX_ARGUMENTS = 8
+
+SOURCES = sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py"))
+C_SOURCES = sorted(p for p in (ROOT / "sm100sim").rglob("*.[ch]"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    tree = ast.parse(path.read_text())
+    return [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a function without its docstring."""
+    assert function.end_lineno is not None
+    total = function.end_lineno - function.lineno + 1
+    first = function.body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and first.end_lineno:
+        total -= first.end_lineno - first.lineno + 1
+    return total
+
+
+def is_device(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any("cute.jit" in ast.unparse(d) or "cute.kernel" in ast.unparse(d) for d in function.decorator_list)
+
+
+@pytest.mark.parametrize("path", SOURCES + C_SOURCES + TESTS, ids=relative)
+def test_file_stays_readable(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= MAX_FILE_LINES
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=relative)
+def test_functions_stay_short(path: Path) -> None:
+    for function in functions(path):
+        limit = MAX_DEVICE_FUNCTION_LINES if is_device(function) else MAX_FUNCTION_LINES
+        assert code_lines(function) <= limit, f"{function.name} has {code_lines(function)} lines"
+        arguments = function.args
+        count = len([a for a in arguments.posonlyargs + arguments.args if a.arg not in ("self", "cls")])
+        assert count <= MAX_ARGUMENTS, f"{function.name} takes {count} positional arguments"
+
+
+@pytest.mark.parametrize("path", SOURCES + C_SOURCES, ids=relative)
+def test_no_leftovers(path: Path) -> None:
+    found = re.findall(r"\b(TODO|FIXME|XXX|HACK)\b", path.read_text())
+    assert not found
+
+
+def imports(path: Path) -> set[str]:
+    """Absolute dotted names that a module imports, relative imports resolved."""
+    names: set[str] = set()
+    package = list(path.relative_to(ROOT).with_suffix("").parts[:-1])
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            names.add(module)
+            names.update(f"{module}.{alias.name}" for alias in node.names)
+    return names
+
+
+def test_plan_layer_is_pure() -> None:
+    for path in (ROOT / "fa4_cute" / "plan").rglob("*.py"):
+        heavy = [n for n in imports(path) if n.split(".")[0] in ("cutlass", "torch", "cuda", "sm100sim", "numpy")]
+        assert not heavy, f"{relative(path)} imports {heavy}"
+
+
+def test_simulator_knows_nothing_of_attention() -> None:
+    for path in (ROOT / "sm100sim").rglob("*.py"):
+        assert not [n for n in imports(path) if n.startswith("fa4_cute")], relative(path)
+        assert not re.search(r"\b(softmax|attention)\b", path.read_text(), re.IGNORECASE), relative(path)
+
+
+def test_one_place_reaches_the_simulator() -> None:
+    users = [
+        relative(p) for p in (ROOT / "fa4_cute").rglob("*.py")
+        if any(n == "sm100sim" or n.startswith("sm100sim.") for n in imports(p))
+    ]  # fmt: skip
+    assert users == ["fa4_cute/simulator.py"]
+
+
+def test_roles_do_not_import_one_another() -> None:
+    roles = ROOT / "fa4_cute" / "roles"
+    names = {p.stem for p in roles.glob("*.py")} - {"__init__"}
+    for path in roles.glob("*.py"):
+        if path.stem == "__init__":
+            continue
+        others = {f"fa4_cute.roles.{n}" for n in names - {path.stem}}
+        assert not imports(path) & others, relative(path)
+
+
+def test_one_reader_of_environment_variables() -> None:
+    readers = [
+        relative(p) for p in (ROOT / "fa4_cute").rglob("*.py")
+        if re.search(r"os\.(environ|getenv)", p.read_text())
+    ]  # fmt: skip
+    assert readers == ["fa4_cute/settings.py"]
