@@ -66,12 +66,13 @@ def _check_request(request: LaunchRequest, assembled: Assembled) -> None:
         raise ValueError(f"block: {request.block} differs from the kernel's .reqntid {required}")
 
 
-def _options(request: LaunchRequest, options: RunOptions) -> Options:
+def _options(request: LaunchRequest, options: RunOptions, offsets: Sequence[int]) -> Options:
     raw = Options()
     raw.grid[:] = request.grid
     raw.block[:] = request.block
     raw.cluster[:] = request.cluster
     raw.dynamic_smem = request.smem_bytes
+    raw.n_params_bytes = max([o + len(p) for o, p in zip(offsets, request.params, strict=True)], default=0)
     raw.mode = MODES.index(options.mode)
     raw.poison = int(options.poison)
     raw.check = int(options.checks) | (CHECK_MMA_EXACT if options.exact_mma else 0)
@@ -88,7 +89,7 @@ class _Machine:
     def __init__(self, request: LaunchRequest, assembled: Assembled, options: RunOptions, memory: list[Allocation]):
         self.lib = load_engine()
         self.assembled = assembled
-        self.handle = ct.c_void_p(self.lib.sm100_machine_new(ct.byref(_options(request, options))))
+        self.handle = ct.c_void_p(self.lib.sm100_machine_new(ct.byref(_options(request, options, assembled.param_offsets))))
         a = assembled
         failed = self.lib.sm100_machine_load(
             self.handle, a.code.ctypes.data, len(a.code), a.operands.ctypes.data, len(a.operands),

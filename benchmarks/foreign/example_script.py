@@ -1,7 +1,8 @@
 """Run a published example program as it is and record the comparison which it makes itself.
 
-The examples of NVIDIA/cutlass check their kernels against torch with ``assert_close``; that call is
-watched, so the figures recorded are those of the example's own reference.
+The examples of NVIDIA/cutlass check their kernels against torch with ``assert_close`` or
+``allclose``; these calls are watched, so the figures recorded are those of the example's own
+reference.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ import torch
 import sm100sim
 
 from .cases import Outcome
+from .scaled_mm import scaled_mm
 from .torch_on_host import cuda_tensors_on_host
 
 
 @dataclass
 class Comparisons:
-    """Every (actual, expected) pair that a program handed to ``torch.testing.assert_close``."""
+    """Every (actual, expected) pair that a program compared."""
 
     pairs: list[tuple[torch.Tensor, torch.Tensor]] = field(default_factory=list)
 
@@ -39,10 +41,11 @@ class Comparisons:
             raise AssertionError("the example finished without comparing anything")
         return Outcome(*(torch.cat(side) for side in zip(*self.pairs, strict=True)))
 
-    def watch(self, actual: Any, expected: Any, *_args: Any, **_kwargs: Any) -> None:
-        """Stands in for ``assert_close``; the caller judges the error instead."""
+    def watch(self, actual: Any, expected: Any, *_args: Any, **_kwargs: Any) -> bool:
+        """Stands in for the comparisons; the caller judges the error instead."""
         a, b = (torch.as_tensor(x).detach().double().flatten() for x in (actual, expected))
         self.pairs.append((a.clone(), b.clone()))
+        return True
 
 
 def run_script(path: Path, arguments: list[str], *, sm_count: int) -> Outcome:
@@ -51,7 +54,8 @@ def run_script(path: Path, arguments: list[str], *, sm_count: int) -> Outcome:
     Raises:
         Exception: whatever the program raises; its output goes into the exception's notes.
     """
-    from cutlass.cute import testing  # after sm100sim.activate()
+    import cutlass.testing  # after sm100sim.activate()
+    from cutlass.cute import testing
 
     seen, printed, before = Comparisons(), io.StringIO(), sm100sim.last_report()
 
@@ -66,7 +70,10 @@ def run_script(path: Path, arguments: list[str], *, sm_count: int) -> Outcome:
         enter(mock.patch.object(sys, "argv", [str(path), *arguments]))
         enter(mock.patch.object(sys, "path", [str(path.parent), *sys.path]))
         enter(mock.patch.object(torch.testing, "assert_close", seen.watch))
-        enter(mock.patch.object(testing, "benchmark", benchmark))
+        enter(mock.patch.object(torch, "allclose", seen.watch))
+        enter(mock.patch.object(torch, "_scaled_mm", scaled_mm))
+        for module in (testing, cutlass.testing):
+            enter(mock.patch.object(module, "benchmark", benchmark))
         enter(cuda_tensors_on_host(sm_count))
         enter(contextlib.redirect_stdout(printed))
         try:

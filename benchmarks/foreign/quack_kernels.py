@@ -16,6 +16,7 @@ from quack.softmax import Softmax, SoftmaxBackward
 from quack.topk import TopK
 
 from .cases import Case, Outcome, normal, poisoned
+from .torch_on_host import cuda_tensors_on_host
 
 SOURCE = "PyPI quack-kernels"
 ELEMENTS = {
@@ -24,6 +25,7 @@ ELEMENTS = {
     torch.float16: cutlass.Float16,
 }
 EPSILON = 1e-6
+SM_COUNT = 4
 
 
 def device_tensor(tensor: torch.Tensor, *, dynamic: bool = True):
@@ -106,6 +108,21 @@ def topk(count: int, n: int, k: int) -> Outcome:
     )
 
 
+def gemm(mnk, tile, cluster, *, bias: bool = False, persistent: bool = True) -> Outcome:
+    """``quack.gemm.gemm``: D = A @ B^T (+ C) for bf16 A (m, k), B (n, k)."""
+    from quack.gemm import gemm as quack_gemm
+
+    m, n, k = mnk
+    a = normal(m, k, dtype=torch.bfloat16, seed=9)
+    b = normal(n, k, dtype=torch.bfloat16, seed=10)
+    c = normal(m, n, dtype=torch.bfloat16, seed=11) if bias else None
+    out = poisoned(m, n, dtype=torch.bfloat16)
+    with cuda_tensors_on_host(SM_COUNT, claim_cuda=True):
+        quack_gemm(a, b, out, c, None, *tile, *cluster, persistent=persistent)
+    expected = a.double() @ b.double().T
+    return Outcome(out, expected if c is None else expected + c.double())
+
+
 def _case(name, function, *arguments, tolerance=5e-3) -> Case:
     return Case(f"quack_{name}", SOURCE, ("quack",), tolerance, partial(function, *arguments))
 
@@ -120,4 +137,7 @@ CASES = [
     _case("softmax_backward", softmax_backward, 5, 1024, torch.bfloat16),
     _case("cross_entropy", cross_entropy, 5, 1024, torch.bfloat16),
     _case("topk", topk, 4, 256, 8, tolerance=1e-4),
+    _case("gemm", gemm, (256, 256, 192), (128, 128), (1, 1)),
+    _case("gemm_2cta", partial(gemm, bias=True), (512, 256, 128), (256, 128), (2, 1)),
+    _case("gemm_ragged", gemm, (200, 136, 72), (128, 128), (1, 1)),
 ]

@@ -21,6 +21,7 @@ NULL_STREAM = SimpleNamespace(
     cuda_stream=0, synchronize=lambda: None, wait_stream=lambda _other: None
 )
 COPIES = (torch.Tensor.cuda, torch.Tensor.cpu)
+CLAIMS = {torch.Tensor.is_cuda: True, torch.Tensor.device: torch.device("cuda", 0)}
 ALIGNMENT = 256  # of cudaMalloc; torch's host allocator gives 64
 
 
@@ -61,12 +62,23 @@ def _is_cuda(value: Any) -> bool:
 
 
 class _HostDevice(TorchFunctionMode):
-    """Rewrites the device argument of every torch function."""
+    """Rewrites the device argument of every torch function.
+
+    With ``claim_cuda`` every tensor says that it is a CUDA tensor, for programs that insist.
+    """
+
+    def __init__(self, claim_cuda: bool) -> None:
+        super().__init__()
+        self.claim_cuda = claim_cuda
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         kwargs = dict(kwargs or {})
+        if self.claim_cuda and getattr(func, "__self__", None) in CLAIMS:
+            return CLAIMS[func.__self__]
+        if func is torch.device:  # naming a device is not using it
+            return func(*args, **kwargs)
         if func in COPIES:
             return _aligned(args[0].clone())
         moved = any(map(_is_cuda, args)) or _is_cuda(kwargs.get("device"))
@@ -84,7 +96,7 @@ class _HostDevice(TorchFunctionMode):
 
 
 @contextlib.contextmanager
-def cuda_tensors_on_host(sm_count: int) -> Iterator[None]:
+def cuda_tensors_on_host(sm_count: int, *, claim_cuda: bool = False) -> Iterator[None]:
     """Run the body with CUDA tensors on the host and a B200-like ``torch.cuda``."""
     properties = SimpleNamespace(
         major=10, minor=0, multi_processor_count=sm_count, name="virtual SM100", L2_cache_size=2**27
@@ -110,5 +122,5 @@ def cuda_tensors_on_host(sm_count: int) -> Iterator[None]:
         no_error = driver.CUresult.CUDA_SUCCESS
         for name, result in {"cuInit": (no_error,), "cuDeviceGetCount": (no_error, 1)}.items():
             stack.enter_context(mock.patch.object(driver, name, return_value=result))
-        stack.enter_context(_HostDevice())
+        stack.enter_context(_HostDevice(claim_cuda))
         yield

@@ -31,13 +31,13 @@ def sub2(a: Pair, b: Pair) -> Pair:
 
 
 def max3(a: Float32, b: Float32, c: Float32) -> Float32:
-    """Return the largest of three, one instruction on SM100; a NaN operand loses."""
-    return emit("max.ftz.f32 $0, $1, $2, $3;", (Float32,), (a, b, c), effects=False)[0]
+    """Return the largest of three, one instruction on SM100; NaN if any operand is."""
+    return emit("max.ftz.NaN.f32 $0, $1, $2, $3;", (Float32,), (a, b, c), effects=False)[0]
 
 
 def max2(a: Float32, b: Float32) -> Float32:
-    """Return the larger of two; a NaN operand loses."""
-    return emit("max.ftz.f32 $0, $1, $2;", (Float32,), (a, b), effects=False)[0]
+    """Return the larger of two; NaN if either operand is."""
+    return emit("max.ftz.NaN.f32 $0, $1, $2;", (Float32,), (a, b), effects=False)[0]
 
 
 def exp2_hardware(x: Float32) -> Float32:

@@ -8,7 +8,7 @@ _MINUS_INF = "0fFF800000"
 
 
 def mask_columns(
-    values: list[Float32], first_column: int, limit: Int32, is_masked: Int32
+    values: list[Float32], first_column: int, limit: Int32, warp_limit: Int32
 ) -> list[Float32]:
     """Return the scores of columns ``first_column ..`` with those >= ``limit`` set to -inf.
 
@@ -18,13 +18,16 @@ def mask_columns(
         values: one score per column, in place.
         first_column: column of the first score within its key tile.
         limit: number of visible columns of the tile for this thread's row; may be <= 0.
-        is_masked: 0 when no row of the warp group has a masked column in this tile. It is the
-            same in all threads of the warp, so the branch around the selects never diverges.
+        warp_limit: the smallest ``limit`` of the warp, the same in all its threads, so that the
+            branch around the selects never diverges.
     """
     count = len(values)
-    lines = [f"setp.eq.b32 skip, ${2 * count + 1}, 0;", "@skip bra UNMASKED;"]
+    lines = [
+        f"setp.ge.s32 skip, ${2 * count + 1}, {first_column + count};",
+        "@skip bra UNMASKED;",
+    ]
     for i in range(count):
         lines.append(f"setp.gt.s32 visible, ${2 * count}, {first_column + i};")
         lines.append(f"selp.f32 ${i}, ${count + i}, {_MINUS_INF}, visible;")
     text = "{\n\t.reg .pred skip, visible;\n\t" + "\n\t".join(lines) + "\nUNMASKED:\n\t}"
-    return emit(text, (Float32,) * count, (*values, limit, is_masked), tied=count)
+    return emit(text, (Float32,) * count, (*values, limit, warp_limit), tied=count)

@@ -61,6 +61,9 @@ def _operand_problem(config: FA4Config) -> str | None:
             f"qk_depth={config.qk_depth} exceeds ov_depth={config.ov_depth} after padding, "
             f"but rope_dtype is 'invalid'"
         )
+    rows = config.MMA_M // config.cta_group()
+    if config.fuse_gqa and rows % config.group:
+        return f"group={config.group} does not divide the {rows} rows of one Q tile"
     return None
 
 
@@ -68,7 +71,8 @@ def _tile_problem(config: FA4Config) -> str | None:
     if config.BN < MIN_BN:
         return (
             f"ov_depth={config.ov_depth} leaves tiles of BN={config.BN} keys beside two output "
-            f"accumulators in {TMEM_COLUMNS} TMEM columns, and the kernel needs BN >= {MIN_BN}"
+            f"accumulators in {TMEM_COLUMNS} TMEM columns, and the kernel needs BN >= {MIN_BN} "
+            f"(head dims 256 and 512 belong to Depth512Config)"
         )
     if config.tmem_used > TMEM_COLUMNS:
         return f"the plan uses {config.tmem_used} of {TMEM_COLUMNS} TMEM columns"
@@ -77,6 +81,9 @@ def _tile_problem(config: FA4Config) -> str | None:
 
 def _pair_problem(config: FA4Config) -> str | None:
     low, high = PAIR_DEPTHS
+    if config.pair_cta and (config.rope_depth() or config.scale_dtype.is_valid):
+        # The budget counts half of BN per CTA for them, the layout all of it.
+        return "pair_cta=True has no variant with rope columns or per-token scales"
     if config.num_qo == 1:
         if config.pair_cta:
             return "num_qo=1 has no two-CTA variant (pair_cta=True)"

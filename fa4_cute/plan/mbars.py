@@ -224,9 +224,7 @@ class FA4MiscMBars:
     def producer_o(self, wg: int) -> RolePipeline:
         """MMA side of O of chain ``wg``: acquire P and O, commit the accumulation."""
         prod = self.O_prod_offset + self._chain(wg)
-        return RolePipeline(
-            1, True, prod, self.combined_p_o_consumer(wg), cta_group=self.cta_group
-        )
+        return RolePipeline(1, True, prod, self.combined_p_o_consumer(wg), cta_group=self.cta_group)
 
     def producer_o0(self) -> RolePipeline:
         """MMA side of O0."""
@@ -284,9 +282,7 @@ class FA4MiscMBars:
         rows: list[_Row] = []
         for w in (0, 1):
             softmax = f"softmax{w}"
-            written, read = (
-                (Arrival(who, WARP_GROUP_THREADS),) for who in (softmax, "correction")
-            )
+            written, read = ((Arrival(who, WARP_GROUP_THREADS),) for who in (softmax, "correction"))
             rows.append((f"C{w}_prod", f"factor {w} written", written, "correction"))
             rows.append((f"C{w}_cons", f"factor {w} read", read, softmax))
         return rows

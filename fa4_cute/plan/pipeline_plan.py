@@ -26,6 +26,7 @@ class PipelineState:
     phase: int = 0
 
     def __post_init__(self) -> None:
+        """Refuse values outside the domain of the record."""
         if self.num_stages < 1:
             raise ValueError(f"num_stages={self.num_stages}: a pipeline needs at least one stage")
 
@@ -168,9 +169,7 @@ class RolePipeline:
         self._require(producer=False, operation="wait")
         return BarrierWait(self.producer_mbar(state.index), state.phase)
 
-    def release(
-        self, state: PipelineState, sub: int = 0
-    ) -> tuple[BarrierArrive, PipelineState]:
+    def release(self, state: PipelineState, sub: int = 0) -> tuple[BarrierArrive, PipelineState]:
         """Consumer: the calling thread gives the stage back, and steps."""
         return self.release_no_step(state, sub), state.step()
 

@@ -55,6 +55,7 @@ class FA4TileConfig:
     use_order_barriers: bool = False
 
     def __post_init__(self) -> None:
+        """Refuse values outside the domain of the record."""
         for name in ("num_q_heads", "group", "qk_depth", "ov_depth"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)}: must be at least 1")
@@ -67,9 +68,7 @@ class FA4TileConfig:
         if self.page_size < 0:
             raise ValueError(f"page_size={self.page_size}: must be 0 (dense) or positive")
         if self.qkv_dtype not in (DType.BF16, DType.FP16, DType.FP8_E4M3):
-            raise ValueError(
-                f"qkv_dtype={self.qkv_dtype.value}: choose bf16, fp16 or fp8_e4m3"
-            )
+            raise ValueError(f"qkv_dtype={self.qkv_dtype.value}: choose bf16, fp16 or fp8_e4m3")
 
     # Tile sizes ------------------------------------------------------------------------------
 

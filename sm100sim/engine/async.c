@@ -12,6 +12,7 @@ AsyncOp *async_new(Ctx *c, Fifo fifo, u32 key, void (*land)(Machine *, AsyncOp *
   op->ins = c->ins; op->line = c->ins->line;
   op->seq = c->cl->async_seq++;
   op->t_issue = op->t_done = c->sp->t;
+  check_async_issue(c, op);
   return op;
 }
 static void unlink_op(Cluster *cl, AsyncOp *op) {
@@ -22,6 +23,7 @@ static void unlink_op(Cluster *cl, AsyncOp *op) {
 static void land(Cluster *cl, AsyncOp *op) {
   op->land(cl->m, op);
   note_progress(cl);
+  check_async_end(op);
   free(op);
 }
 void async_submit(Cluster *cl, AsyncOp *op) {
@@ -58,6 +60,6 @@ bool async_pending(const Cluster *cl, Fifo fifo, u32 key) {
   return false;
 }
 void async_free(Cluster *cl) {
-  for (AsyncOp *o = cl->async_head, *next; o; o = next) { next = o->next; free(o); }
+  for (AsyncOp *o = cl->async_head, *next; o; o = next) { next = o->next; check_async_end(o); free(o); }
   cl->async_head = cl->async_tail = NULL; cl->n_async = 0;
 }

@@ -4,12 +4,12 @@
 #include <stdarg.h>
 
 extern const OpDef ops_control[], ops_integer[], ops_logic[], ops_floating[], ops_convert[], ops_predicate[],
-    ops_warp[], ops_special[], ops_memory[], ops_atomic[], ops_matrix[], ops_fence[], ops_barrier[],
-    ops_mbarrier[], ops_cluster[], ops_bulk[], ops_tma[], ops_tmem[], ops_mma[], ops_tcopy[];
+    ops_warp[], ops_special[], ops_approx[], ops_memory[], ops_atomic[], ops_matrix[], ops_fence[], ops_barrier[],
+    ops_mbarrier[], ops_cluster[], ops_tmem[], ops_mma[], ops_tcopy[];
 static const OpDef *const TABLES[] = {
     ops_control, ops_integer, ops_logic, ops_floating, ops_convert, ops_predicate, ops_warp,
-    ops_special, ops_memory, ops_atomic, ops_matrix, ops_fence, ops_barrier, ops_mbarrier,
-    ops_cluster, ops_bulk, ops_tma, ops_tmem, ops_mma, ops_tcopy};
+    ops_special, ops_approx, ops_memory, ops_atomic, ops_matrix, ops_fence, ops_barrier, ops_mbarrier,
+    ops_cluster,  ops_tmem, ops_mma, ops_tcopy};
 #define N_TABLES (sizeof TABLES / sizeof TABLES[0])
 
 u32 sm100_opcode_count(void) {
@@ -186,6 +186,7 @@ void sm100_machine_counts(Machine *m, u64 *per_op, u64 *per_ins, u64 totals[10])
 }
 void sm100_machine_stop(Machine *m) { m->stop = 1; }
 void sm100_machine_free(Machine *m) {
+  check_free(m);
   free(m->prog.code); free(m->prog.operands); free(m->prog.reg_init); free(m->prog.specials);
   free(m->regions); free(m->findings); free(m->events); free(m->op_count); free(m->line_count); free(m);
 }

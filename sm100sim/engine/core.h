@@ -19,4 +19,7 @@ bool machine_claim_cluster(Machine *m, u32 id[3]); /* next cluster of the grid t
 void add_finding(Machine *m, const Ctx *c, u32 line, u32 line2, bool fatal, const char *code, const char *text);
 void check_cluster_start(Machine *m, Cluster *cl);
 void check_cluster_end(Machine *m, Cluster *cl);
+void check_free(Machine *m);
+void check_async_issue(Ctx *c, AsyncOp *op);
+void check_async_end(AsyncOp *op);
 #endif

@@ -32,6 +32,7 @@ typedef int8_t i8; typedef int16_t i16; typedef int32_t i32; typedef int64_t i64
 #define MAX_CLUSTER 16
 #define MAX_WARPS 32
 #define MAX_NAMED 16
+#define CP_RING 32u               /* cp.async groups of a warp whose ends are remembered */
 
 /* Generic address windows (the high 32 bits); anything else is a host = global address. */
 #define WIN_SHARED 0x01000000u    /* low 32 bits: rank << 24 | offset in the CTA's window */
@@ -96,15 +97,19 @@ struct Warp {
   Split splits[LANES]; Join joins[2 * LANES];
   u32 n_live;                     /* live splits */
   u32 maxnreg;                    /* current per-thread register budget */
-  u32 bulk_open[LANES], bulk_pending[LANES]; /* bulk async-groups, see bulk.c */
-  u32 st_pending, cp_pending;     /* tcgen05.st / cp.async not landed */
+  u32 bulk_groups[LANES];         /* bulk async-groups that each thread has committed */
+  u32 cp_issued, cp_groups, cp_group_end[CP_RING]; /* cp.async: copies issued, groups committed, copies before each commit */
+  u32 st_pending;                 /* tcgen05.st not landed */
+  u32 cluster_in, cluster_out;    /* lanes that arrived at the open cluster barrier; released and not yet waited */
+  u32 reg_moves, reg_line;        /* setmaxnreg executed, and the PTX line of the last one */
   u64 instructions;
 };
 
 /* ---- barriers ----------------------------------------------------------------------------- */
 typedef struct { u32 offset, expected; i64 pending, tx; u64 phase; bool live; u64 t, t_phase; u32 init_line;
   u64 arrivals; void *check; } Mbar;
-typedef struct { u32 count, arrived; u64 generation; u64 t, t_done; u32 warps_in[2]; void *check; } NamedBar;
+typedef struct { u32 count, arrived; u64 generation; u64 t, t_done; u32 warps_in[2]; /* waiting, released */
+  u32 votes, votes_done, kind; void *check; } NamedBar;  /* reduction of the open and of the last generation */
 
 struct Cta {
   Cluster *cl; u32 rank; u32 ctaid[3]; u32 cluster_ctaid[3];
@@ -218,6 +223,10 @@ void see_fence(Ctx *c, u32 kind);                             /* FENCE_* below *
 enum { FENCE_PROXY_ASYNC, FENCE_MBARRIER_INIT, FENCE_WAIT_LD, FENCE_WAIT_ST, FENCE_BEFORE, FENCE_AFTER,
        FENCE_BULK_READ, FENCE_BULK_ALL, FENCE_MEMBAR, FENCE_COMMIT };
 void see_exit(Ctx *c);
+void see_flip(Cluster *cl, void **object);                    /* an mbarrier's phase ended */
+void see_bulk_commit(Ctx *c);                                 /* cp.async.bulk.commit_group */
+void see_bulk_wait(Ctx *c, u32 pending, bool read_only);      /* cp.async.bulk.wait_group */
+void see_cp_wait(Ctx *c, u32 landed);                         /* cp.async: copies known to have landed */
 
 /* ---- mbarriers as seen by other files (mbarrier.c) ------------------------------------------ */
 Mbar *mbar_at(Cta *cta, u32 offset);                          /* NULL when no live object is there */

@@ -10,6 +10,12 @@
 enum { MMA_FIXED_SS_1 = 136, MMA_FIXED_TS_1 = 104, MMA_FIXED_SS_2 = 170, MMA_FIXED_TS_2 = 138, MMA_FIXED_SS_M64 = 120,
        SMEM_BYTES_PER_CYCLE = 128, COPY_FIXED = 64 /* not published: about half of an MMA */ };
 
+#ifdef __AVX512F__
+#define MMA_ROWS 8u        /* rows of the kernel's register block, whose width is two vectors */
+#else
+#define MMA_ROWS 4u
+#endif
+
 typedef struct {
   InstrDesc q; SmemDesc a, b;
   bool a_tmem, accumulate, masked;

@@ -10,12 +10,12 @@
 #define VLEN 4
 #endif
 typedef double vec __attribute__((vector_size(VLEN * 8), aligned(8)));
-#define ROWS 4             /* rows of the register block; its width is two vectors */
+#define ROWS MMA_ROWS
 
 /* Products of operand elements are exact in double, so fusing multiply and add cannot change a result. */
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=fast")
-static inline void block_4(double *acc, const double *a, const double *b, u32 k, u32 n) {
+static inline void block_rows(double *acc, const double *a, const double *b, u32 k, u32 n) {
   vec s[ROWS][2];
   for (u32 r = 0; r < ROWS; r++) {
     s[r][0] = *(const vec *)(acc + r * PANEL_N + n);
@@ -32,7 +32,7 @@ static inline void block_4(double *acc, const double *a, const double *b, u32 k,
 }
 void mma_rows(double *acc, const double *a, const double *b, u32 rows, u32 k, u32 n) {
   for (u32 r = 0; r < rows; r += ROWS)
-    for (u32 j = 0; j < n; j += 2 * VLEN) block_4(acc + r * PANEL_N, a + r * k, b, k, j);
+    for (u32 j = 0; j < n; j += 2 * VLEN) block_rows(acc + r * PANEL_N, a + r * k, b, k, j);
 }
 #pragma GCC pop_options
 

@@ -74,16 +74,16 @@ static void see_d(Ctx *c, AsyncOp *op, const Part *p, u32 lane, u32 lanes, void 
   }
 }
 static void compute_part(Machine *m, const Mma *q, const Part *p, const double *a, const double *b, const Scales *sf) {
-  static _Thread_local double acc[4 * PANEL_N];
+  static _Thread_local double acc[MMA_ROWS * PANEL_N];
   u32 n = p->n1 - p->n0;
   bool exact = m->opt.check & CHECK_MMA_EXACT && q->q.d != D_S32;
-  for (u32 r0 = 0; r0 < p->rows; r0 += 4) {
-    for (u32 r = 0; r < 4; r++) {
+  for (u32 r0 = 0; r0 < p->rows; r0 += MMA_ROWS) {
+    for (u32 r = 0; r < MMA_ROWS; r++) {
       if (q->accumulate) d_row_load(tmem_row(p->cta, part_lane(p, r0 + r)) + p->col, q->q.d, q->scale_d, n, acc + r * PANEL_N);
       else memset(acc + r * PANEL_N, 0, PANEL_N * sizeof(double));
     }
-    if (!exact) mma_rows(acc, a + r0 * q->q.k, b + p->n0, 4, q->q.k, n);
-    for (u32 r = 0; r < 4; r++) {
+    if (!exact) mma_rows(acc, a + r0 * q->q.k, b + p->n0, MMA_ROWS, q->q.k, n);
+    for (u32 r = 0; r < MMA_ROWS; r++) {
       u32 lane = part_lane(p, r0 + r);
       if (lane_off(q, p, lane)) continue;
       if (exact) mma_exact_row(&q->q, a + (r0 + r) * q->q.k, b, sf ? sf->a[r0 + r] : NULL, sf, p->n0, n, acc + r * PANEL_N);

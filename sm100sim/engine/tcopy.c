@@ -58,7 +58,7 @@ static Step copy_check(Ctx *c, const Copy *q, const Cta *cta) {
  * s: taddr, descriptor; sub: group, shape; imm: address offset. */
 Step op_copy(Ctx *c, const Ins *i) {
   Step s; const Rule *r; u64 start;
-  if ((s = single_lane(c, "tcgen05.cp")) != STEP_NEXT || (s = tcgen05_group(c, i->sub[0])) != STEP_NEXT) return s;
+  if ((s = single_lane(c, "tcgen05.cp")) != STEP_NEXT || (s = pair_alive(c, i->sub[0], "a copy")) != STEP_NEXT) return s;
   u32 lane = first_lane(c->mask); u64 bits = R64(c, i->s[1])[lane];
   Copy q = {(CopyShape)i->sub[1], i->sub[0], R32(c, i->s[0])[lane] + (u32)i->imm, {0}};
   if ((r = smem_desc_decode(bits, &q.d))) return fault(c, r->code, "descriptor 0x%llx: %s", (unsigned long long)bits, r->text);

@@ -25,8 +25,12 @@ Step tcgen05_group(Ctx *c, u32 group) {
   if (group == 1) return STEP_NEXT;
   const Cta *peer = cta_peer(cta);
   if (!peer) return fault(c, "pair-missing", "cta_group::2 in CTA %u, whose peer rank %u is not in the cluster", cta->rank, cta->rank ^ 1);
-  if (peer->exited) return fault(c, "pair-exited", "cta_group::2 in CTA %u after its peer CTA %u has exited", cta->rank, peer->rank);
   return STEP_NEXT;
+}
+Step pair_alive(Ctx *c, u32 group, const char *what) {
+  Step s = tcgen05_group(c, group);
+  if (s != STEP_NEXT || group == 1 || !cta_peer(c->cta)->exited) return s;
+  return fault(c, "pair-exited", "%s with cta_group::2 in CTA %u after its peer CTA %u has exited", what, c->cta->rank, c->cta->rank ^ 1);
 }
 Step whole_warp(Ctx *c) {
   if (c->w->lanes != NONE32 || c->w->exited)

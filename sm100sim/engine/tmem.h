@@ -26,8 +26,10 @@ const char *tmem_columns_rule(const Cta *cta, u32 col, u32 n);
 Step tmem_columns(Ctx *c, const Cta *owner, u32 col, u32 n, const char *operand);
 /* The same at the landing of an asynchronous operation; false after a fault. */
 bool tmem_columns_landing(Machine *m, const AsyncOp *op, const Cta *owner, u32 col, u32 n, const char *operand);
-/* One cta_group per CTA, and a living peer for cta_group::2. */
+/* One cta_group per CTA, and a peer in the cluster for cta_group::2. */
 Step tcgen05_group(Ctx *c, u32 group);
+/* The same for operations that reach into the peer: it must not have exited. */
+Step pair_alive(Ctx *c, u32 group, const char *what);
 /* .sync.aligned: all 32 lanes of the warp execute the instruction together. */
 Step whole_warp(Ctx *c);
 /* Operations with the issue granularity of one thread (PTX ISA, "Issue Granularity"). */

@@ -73,7 +73,7 @@ static Step alloc_pair(Ctx *c, u32 dst, u32 cols) {
  * s: dst, nCols; sub: group, bits of the address, generic; imm: address offset. */
 Step op_tmem_alloc(Ctx *c, const Ins *i) {
   u32 dst, cols; Step s; Cta *owner; const char *err;
-  if ((s = whole_warp(c)) != STEP_NEXT || (s = tcgen05_group(c, i->sub[0])) != STEP_NEXT) return s;
+  if ((s = whole_warp(c)) != STEP_NEXT || (s = pair_alive(c, i->sub[0], "alloc")) != STEP_NEXT) return s;
   if ((s = shared_operand(c, i->s[0], i->sub[1], i->imm, i->sub[2], &dst)) != STEP_NEXT) return s;
   if ((s = uniform32(c, i->s[1], "nCols", &cols)) != STEP_NEXT) return s;
   if (dst & 3) return fault(c, "misaligned", "the result address 0x%x is not a multiple of 4", dst);

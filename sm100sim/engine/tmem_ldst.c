@@ -4,6 +4,7 @@
  * A load is performed when it is issued: its values are there for the next instruction.  A store
  * travels in the in-order family of its warp and may land at any time until tcgen05.wait::st. */
 #include "tmem.h"
+#include "transpose.h"
 
 typedef enum { LD_32X32, LD_16X64, LD_16X128, LD_16X256, LD_16X32X2 } Shape;
 typedef struct { Shape shape; u32 n_regs, packed, half, lane, col; } Access;   /* half: column offset of lanes 16-31 */
@@ -57,6 +58,29 @@ static Step access_decode(Ctx *c, const Ins *i, u32 n_regs, Access *a) {
     if (columns_of(a, k, &col, &n) && (s = tmem_columns(c, c->cta, col, n, "taddr")) != STEP_NEXT) return s;
   return STEP_NEXT;
 }
+/* The unpacked 32x32b form without `cell`: rows of Tensor Memory <-> registers[v][lane]. */
+static void rows_to_registers(const Cta *cta, const Access *a, u32 *const *registers) {
+  u32 whole = a->n_regs & ~7u;
+  for (u32 t = 0; t < LANES; t += 8)
+    for (u32 v = 0; v < whole; v += 8) {
+      const u32 *in[8]; u32 *out[8];
+      for (u32 k = 0; k < 8; k++) { in[k] = tmem_row(cta, a->lane + t + k) + a->col + v; out[k] = registers[v + k] + t; }
+      transpose_8x8(in, out);
+    }
+  for (u32 t = 0; t < LANES; t++)
+    for (u32 v = whole; v < a->n_regs; v++) registers[v][t] = tmem_row(cta, a->lane + t)[a->col + v];
+}
+static void registers_to_rows(Cta *cta, const Access *a, const u32 *values) {
+  u32 whole = a->n_regs & ~7u;
+  for (u32 t = 0; t < LANES; t += 8)
+    for (u32 v = 0; v < whole; v += 8) {
+      const u32 *in[8]; u32 *out[8];
+      for (u32 k = 0; k < 8; k++) { in[k] = values + (v + k) * LANES + t; out[k] = tmem_row(cta, a->lane + t + k) + a->col + v; }
+      transpose_8x8(in, out);
+    }
+  for (u32 t = 0; t < LANES; t++)
+    for (u32 v = whole; v < a->n_regs; v++) tmem_row(cta, a->lane + t)[a->col + v] = values[v * LANES + t];
+}
 static void load_now(Ctx *c, const Ins *i, const Access *a) {
   for (u32 k = 0, col, n; k < 2; k++) {
     if (!columns_of(a, k, &col, &n)) continue;
@@ -64,10 +88,9 @@ static void load_now(Ctx *c, const Ins *i, const Access *a) {
     tmem_expect(c, c->cta, a->lane, lanes_of(a), col, n, a->packed ? CELL_LOW : CELL_FULL, "tcgen05.ld");
   }
   if (a->shape == LD_32X32 && !a->packed) {
-    for (u32 t = 0; t < LANES; t++) {
-      const u32 *row = tmem_row(c->cta, a->lane + t) + a->col;
-      for (u32 v = 0; v < a->n_regs; v++) R32(c, i->d[v])[t] = row[v];
-    }
+    u32 *registers[128];
+    for (u32 v = 0; v < a->n_regs; v++) registers[v] = R32(c, i->d[v]);
+    rows_to_registers(c->cta, a, registers);
     return;
   }
   for (u32 v = 0; v < a->n_regs; v++)
@@ -91,13 +114,9 @@ static void store_land(Machine *m, AsyncOp *op) {
     see_tmem(NULL, op, cta, a->lane, lanes_of(a), col, n, ACC_WRITE);
     tmem_mark(cta, a->lane, lanes_of(a), col, n, a->packed ? CELL_LOW : CELL_FULL);
   }
+  if (a->shape == LD_32X32 && !a->packed) { registers_to_rows(cta, a, st->values); return; }
   for (u32 t = 0; t < LANES; t++)
-    if (a->shape == LD_32X32 && !a->packed) {
-      u32 *row = tmem_row(cta, a->lane + t) + a->col;
-      for (u32 v = 0; v < a->n_regs; v++) row[v] = st->values[v * LANES + t];
-    } else {
-      for (u32 v = 0; v < a->n_regs; v++) deposit(cta, a, t, v, st->values[v * LANES + t]);
-    }
+    for (u32 v = 0; v < a->n_regs; v++) deposit(cta, a, t, v, st->values[v * LANES + t]);
 }
 static u32 warp_key(const Ctx *c) { return c->cta->rank * MAX_WARPS + c->w->index; }
 

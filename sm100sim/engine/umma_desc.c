@@ -15,10 +15,14 @@ const Rule *smem_desc_decode(u64 x, SmemDesc *d) {
   if (d->swizzle == 3 || d->swizzle == 5 || d->swizzle == 7) RULE("smem-desc-swizzle", "swizzle codes 3, 5 and 7 do not exist");
   return NULL;
 }
+u32 smem_unit_address(u64 descriptor, bool mn_major, u32 mn, u32 k) {
+  SmemDesc d;
+  if (smem_desc_decode(descriptor, &d)) return NONE32;
+  return swizzle_address(d.swizzle, d.start + (mn_major ? mn_major_unit(&d, mn, k) : k_major_unit(&d, mn, k)));
+}
 const Rule *operand_layout_rule(ElemType t, bool mn_major, u32 swizzle) {
   if (!mn_major) return NULL;
   u32 bits = elem_bits(t);
-  if (bits == 4 || elem_narrow(t)) RULE("operand-major", "4 and 6-bit elements must be K-major");
   if (bits == 32 && swizzle != SWZ_128B_ATOM32)
     RULE("operand-swizzle", "MN-major 32-bit elements need the 128B swizzle with 32B atoms");
   if (bits != 32 && swizzle == SWZ_128B_ATOM32)
@@ -91,7 +95,6 @@ static const Rule *decode_scaled(u32 x, InstrDesc *q) {
   q->sfb_id = bits_of(x, 4, 2); q->sfa_id = bits_of(x, 29, 2);
   if (q->kind != KIND_MXF4NVF4 && !q->ue8m0) RULE("instr-desc-scale-type", "kinds mxf8f6f4 and mxf4 need ue8m0 scales");
   if (q->kind == KIND_MXF8F6F4) return NULL;
-  if (q->mn_a || q->mn_b) RULE("operand-major", "kinds mxf4 and mxf4nvf4 have K-major operands only");
   if ((q->sfa_id | q->sfb_id) & 1) RULE("instr-desc-scale-id", "scale factor ids of mxf4 kinds are 0 or 2");
   return NULL;
 }
@@ -102,6 +105,8 @@ const Rule *instr_desc_decode(u32 x, MmaKind kind, u32 group, InstrDesc *q) {
   if (bits_of(x, 2, 1)) RULE("sparse-mismatch", "the sparse bit is set in an instruction without .sp");
   if (!decode_type(kind, bits_of(x, 7, 3), &q->a)) RULE("instr-desc-type", "this kind has no such A type");
   if (!decode_type(kind, bits_of(x, 10, 3), &q->b)) RULE("instr-desc-type", "this kind has no such B type");
+  if ((q->mn_a && (four || elem_narrow(q->a))) || (q->mn_b && (four || elem_narrow(q->b))))
+    RULE("operand-major", "4 and 6-bit elements must be K-major");
   q->k = four ? 64 : 256 / elem_bits(q->a);
   const Rule *r = kind_block_scaled(kind) ? decode_scaled(x, q) : decode_plain(x, q);
   return r ? r : shape_rule(q);

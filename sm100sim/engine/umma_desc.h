@@ -54,4 +54,7 @@ static inline u32 mn_major_unit(const SmemDesc *d, u32 u, u32 k) {
   if (d->swizzle == SWZ_128B_ATOM32) return k % 4 * 128 + k / 4 * d->sbo + u % 8 * 16 + u / 8 * d->lbo;
   return k % 8 * 16 * per + k / 8 * d->sbo + u % per * 16 + u / per * d->lbo;
 }
+/* Physical window offset of a 16-byte unit, for callers outside the engine: (row, unit along K) of a K-major
+ * operand, (unit along M or N, k) of an MN-major one. */
+u32 smem_unit_address(u64 descriptor, bool mn_major, u32 mn, u32 k);
 #endif

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Callable
 from typing import Any
 
 from .runtime import LAUNCH_FAILURE, NOT_SUPPORTED, SUCCESS, Runtime, UnsupportedCallError
+from .tensor_map_encode import TensorMapArguments, TensorMapError, encode_tiled
 
 _I32 = ctypes.c_int32
 _U64 = ctypes.c_uint64
@@ -24,7 +26,11 @@ PROTOTYPES: dict[str, Any] = {
     "launch": ctypes.CFUNCTYPE(_I32, _PTR, _PTR, _PTR),
     "allocate": ctypes.CFUNCTYPE(_I32, _PTR_OUT, _U64),
     "release": ctypes.CFUNCTYPE(_I32, _PTR),
+    "encode_tensor_map": ctypes.CFUNCTYPE(
+        _I32, _PTR, _I32, ctypes.c_uint32, _U64, _PTR, _PTR, _PTR, _PTR, _I32, _I32, _I32, _I32
+    ),
     "unsupported": ctypes.CFUNCTYPE(_I32, ctypes.c_char_p),
+    "assertion_failed": ctypes.CFUNCTYPE(_I32, _I32),
     "describe": ctypes.CFUNCTYPE(_I32, _I32, _PTR, _U64),
 }
 """Same order and meaning as ``Callbacks`` in shim.c."""
@@ -58,6 +64,12 @@ def _guarded(runtime: Runtime, handler: Callable[..., int]) -> Callable[..., int
             return NOT_SUPPORTED if isinstance(error, UnsupportedCallError) else LAUNCH_FAILURE
 
     return call
+
+
+def _integers(address: int, kind: str, count: int) -> tuple[int, ...]:
+    """``count`` unsigned integers of a struct format letter from a host address."""
+    form = struct.Struct(f"<{count}{kind}")
+    return form.unpack(ctypes.string_at(address, form.size)) if count else ()
 
 
 class _Handlers:
@@ -96,6 +108,8 @@ class _Handlers:
         return SUCCESS
 
     def launch(self, config: int, kernel: int, args: int) -> int:
+        if self._runtime.pending is not None:  # an earlier call of the same program failed
+            return LAUNCH_FAILURE
         self._runtime.launch(config, kernel or 0, args or 0)
         return SUCCESS
 
@@ -106,6 +120,33 @@ class _Handlers:
     def release(self, pointer: int) -> int:
         self._runtime.release(pointer or 0)
         return SUCCESS
+
+    def encode_tensor_map(
+        self, target: int, data_type: int, rank: int, address: int, *rest: int
+    ) -> int:
+        sizes, strides, box, steps, interleave, swizzle, l2_promotion, nan_fill = rest
+        if not 1 <= rank <= 5:
+            raise TensorMapError(f"cuTensorMapEncodeTiled: rank {rank}: expected 1 to 5")
+        descriptor = encode_tiled(
+            TensorMapArguments(
+                data_type,
+                address,
+                _integers(sizes, "Q", rank),
+                _integers(strides, "Q", rank - 1),
+                _integers(box, "I", rank),
+                _integers(steps, "I", rank),
+                interleave,
+                swizzle,
+                l2_promotion,
+                nan_fill,
+            )
+        )
+        ctypes.memmove(target, descriptor, len(descriptor))
+        return SUCCESS
+
+    def assertion_failed(self, code: int) -> int:
+        self._runtime.assertion_failed(code)
+        return LAUNCH_FAILURE
 
     def unsupported(self, name: bytes) -> int:
         raise UnsupportedCallError(

@@ -1,7 +1,7 @@
 """Which PTX a loaded image came from.
 
 The DSL hands its runtime a fat binary that wraps one cubin; the simulator executes PTX.  Every
-compilation leaves both cubin and PTX (see activation.py), so the catalogue maps the hash of the
+compilation leaves both cubin and PTX (see dsl_hooks.py), so the catalogue maps the hash of the
 cubin's bytes to the PTX it was assembled from.  An image that was not catalogued is refused: no
 other PTX is ever run in its place.
 

@@ -3,21 +3,23 @@
 One process has one runtime and one device.  A launch is executed before the call returns, so
 streams need no model.  Calls arrive from jitted host code through ctypes, where an exception cannot
 travel: it is kept in ``pending``, the call answers a CUDA error code, and the DSL's own error is
-replaced by the kept one on its way out (activation.py).
+replaced by the kept one on its way out (dsl_hooks.py).
 """
 
 from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..ptx.parser import parse
+from ..ptx.program import Param
 from .device_model import DeviceModel
 from .images import PtxCatalogue
 from .launch_request import CLUSTER_DIMENSION, LaunchRequest
-from .signature import KernelParam, entry_signatures
 
 SUCCESS = 0
 INVALID_VALUE = 1
@@ -45,7 +47,7 @@ class Kernel:
 
     name: str
     ptx: str
-    params: tuple[KernelParam, ...]
+    params: tuple[Param, ...]
     attributes: dict[int, int] = field(default_factory=dict)
 
 
@@ -72,10 +74,20 @@ class Runtime:
         self._memory: dict[int, ctypes.Array[ctypes.c_char]] = {}
         self._next_handle = 0x5A100000
 
-    def take_pending(self) -> BaseException | None:
-        """The exception behind the latest failed call, once."""
-        error, self.pending = self.pending, None
-        return error
+    @contextmanager
+    def own_errors(self) -> Iterator[None]:
+        """Replace an exception of the body by the one that made a call of the body fail here."""
+        self.pending = None
+        try:
+            yield
+        except Exception as error:
+            cause, self.pending = self.pending, None
+            if cause is None:
+                raise
+            raise cause from error
+        cause, self.pending = self.pending, None
+        if cause is not None:  # the program ignored the failure
+            raise cause
 
     def _handle(self) -> int:
         self._next_handle += 16
@@ -84,10 +96,16 @@ class Runtime:
     # -- libraries and kernels --------------------------------------------------------------
 
     def load_library(self, image: int) -> int:
-        """A handle of the library whose cubin lies at host address ``image``."""
+        """A handle of the library whose cubin lies at host address ``image``.
+
+        Raises:
+            UnknownImageError: the image's PTX is not known.
+            PtxError: something in the PTX is not understood.
+        """
         ptx = self.catalogue.lookup(image)
         kernels = {
-            name: Kernel(name, ptx, params) for name, params in entry_signatures(ptx).items()
+            name: Kernel(name, ptx, tuple(entry.params))
+            for name, entry in parse(ptx).kernels.items()
         }
         handle = self._handle()
         self._libraries[handle] = kernels
@@ -174,6 +192,11 @@ class Runtime:
                 f"{allowed} and the device has {self.device.shared_memory_per_block} per block"
             )
 
+    def assertion_failed(self, code: int) -> None:
+        """A call that the program takes for granted failed: keep the cause, or make one."""
+        if self.pending is None:
+            self.pending = LaunchError(f"a CUDA call of the program failed with error {code}")
+
     def describe(self, code: int) -> str:
         """The cause of the latest failure, in one text."""
         if self.pending is None:
@@ -191,7 +214,7 @@ def read_attributes(address: int, count: int) -> Mapping[int, bytes]:
     return found
 
 
-def read_params(args: int, params: tuple[KernelParam, ...]) -> tuple[bytes, ...]:
+def read_params(args: int, params: tuple[Param, ...]) -> tuple[bytes, ...]:
     """The kernel's arguments: ``args[i]`` points at as many bytes as parameter i has."""
     if not params:
         return ()

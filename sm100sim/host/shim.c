@@ -26,7 +26,12 @@ typedef struct {
   int32_t (*launch)(const void *config, void *kernel, void **args);
   int32_t (*allocate)(void **pointer, uint64_t bytes);
   int32_t (*release)(void *pointer);
+  int32_t (*encode_tensor_map)(void *map, int32_t type, uint32_t rank, uint64_t address,
+                               const uint64_t *sizes, const uint64_t *strides, const uint32_t *box,
+                               const uint32_t *element_strides, int32_t interleave,
+                               int32_t swizzle, int32_t l2_promotion, int32_t nan_fill);
   int32_t (*unsupported)(const char *name);
+  int32_t (*assertion_failed)(int32_t code);
   int32_t (*describe)(int32_t code, char *text, uint64_t capacity);
 } Callbacks;
 
@@ -70,6 +75,16 @@ EXPORT int32_t _cudaKernelSetAttributeForDevice(void *kernel, int32_t attribute,
 }
 EXPORT int32_t _cudaLaunchKernelEx(const void *config, void *kernel, void **args) {
   return FORWARD(host.launch(config, kernel, args));
+}
+
+EXPORT int32_t _cuTensorMapEncodeTiled(void *map, int32_t type, uint32_t rank, uint64_t address,
+                                       const uint64_t *sizes, const uint64_t *strides,
+                                       const uint32_t *box, const uint32_t *element_strides,
+                                       int32_t interleave, int32_t swizzle, int32_t l2_promotion,
+                                       int32_t nan_fill) {
+  return FORWARD(host.encode_tensor_map(map, type, rank, address, sizes, strides, box,
+                                        element_strides, interleave, swizzle, l2_promotion,
+                                        nan_fill));
 }
 
 /* ---- one device, one stream order --------------------------------------------------------- */
@@ -151,9 +166,10 @@ EXPORT void cuda_dialect_print_on_error(int32_t code) {
   explain(code, text, sizeof text);
   fprintf(stderr, "sm100sim: %s: %s\n", cuda_dialect_get_error_name(code), text);
 }
-/* The generated code has no way back from here; the real runtime ends the process as well. */
+/* The generated code goes on after this call.  Python keeps the error, refuses the launches that
+ * follow and raises when the call returns; without Python the process ends, as in the real one. */
 EXPORT void cuda_dialect_assert_success(int32_t code) {
-  if (!code) return;
+  if (!code || (registered && host.assertion_failed(code))) return;
   cuda_dialect_print_on_error(code);
   abort();
 }
@@ -218,7 +234,6 @@ EXPORT void CuteDSLRT_TVMFFISetRaisedCudaLaunchError(
   EXPORT int32_t name(void) {                                                        \
     return registered ? host.unsupported(#name) : CUDA_NOT_INITIALIZED;              \
   }
-UNSUPPORTED(_cuTensorMapEncodeTiled)
 UNSUPPORTED(_cudaLaunchKernel)
 UNSUPPORTED(_cudaLibraryGetGlobal)
 UNSUPPORTED(_cudaLibraryGetManaged)

@@ -2,97 +2,114 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .program import Kernel
+from .program import Instr, Kernel
 
-NO_MEETING = -1
-"""`Cfg.reconverge` of branches whose ways only meet at the kernel's end."""
+_LEAVING = ("ret", "exit", "trap")
+_JUMPS = ("bra", *_LEAVING)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cfg:
     """Basic blocks and reconvergence points of a kernel.
 
     Attributes:
         leaders: first instruction of every block, ascending.
         successors: per block, the blocks that may follow; `len(leaders)` stands for the exit.
-        reconverge: branch instruction index -> first instruction of its immediate post-dominator.
+        post_dominators: per block, its immediate post-dominator; `len(leaders)` is the exit.
+        reconverge: index of a guarded branch -> first instruction of the immediate post-dominator
+            of its block, or `end` when the ways only meet at the kernel's exit.
+        end: number of instructions, which stands for the kernel's exit.
     """
 
     leaders: tuple[int, ...]
     successors: tuple[tuple[int, ...], ...]
+    post_dominators: tuple[int, ...]
     reconverge: dict[int, int]
+    end: int
 
 
-def _blocks(kernel: Kernel) -> tuple[list[int], list[tuple[int, ...]]]:
-    body = kernel.body
-    leaders = {0}
+def _leaders(body: Sequence[Instr]) -> list[int]:
+    found = {0}
     for ins in body:
-        if ins.opcode in ("bra", "ret", "exit"):
-            leaders.add(ins.index + 1)
+        if ins.opcode in _JUMPS:
+            found.add(ins.index + 1)
             if ins.target is not None:
-                leaders.add(ins.target)
-    ordered = sorted(x for x in leaders if x < len(body))
-    number = {leader: k for k, leader in enumerate(ordered)}
-    exit_block = len(ordered)
-    successors = []
-    for k in range(len(ordered)):
-        end = ordered[k + 1] if k + 1 < len(ordered) else len(body)
+                found.add(ins.target)
+    return sorted(x for x in found if x < len(body))
+
+
+def _successors(body: Sequence[Instr], leaders: Sequence[int]) -> list[tuple[int, ...]]:
+    """Edges between blocks; running off the end leaves the kernel as `ret` does."""
+    leave = len(leaders)
+    number = {leader: k for k, leader in enumerate(leaders)}
+    out = []
+    for k, end in enumerate([*leaders[1:], len(body)]):
         last = body[end - 1]
-        following = k + 1 if k + 1 < len(ordered) else exit_block
-        out = []
-        if last.opcode == "bra":
-            assert last.target is not None
-            out.append(number.get(last.target, exit_block))
-        elif last.opcode in ("ret", "exit"):
-            out.append(exit_block)
-        if last.guard is not None or last.opcode not in ("bra", "ret", "exit"):
-            out.append(following)
-        successors.append(tuple(dict.fromkeys(out)))
-    return ordered, successors
+        edges = []
+        if last.target is not None:
+            edges.append(number.get(last.target, leave))
+        elif last.opcode in _LEAVING:
+            edges.append(leave)
+        if last.guard is not None or last.opcode not in _JUMPS:
+            edges.append(k + 1)
+        out.append(tuple(dict.fromkeys(edges)))
+    return out
 
 
-def _post_order(successors: list[tuple[int, ...]]) -> list[int]:
-    """Blocks in post-order of a depth-first walk of the reversed graph, from the exit."""
-    exit_block = len(successors)
-    predecessors: list[list[int]] = [[] for _ in range(exit_block + 1)]
-    for block, out in enumerate(successors):
-        for follower in out:
+def _post_order(successors: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
+    """Blocks in post-order of a walk from the exit against the edges, and the completed edges.
+
+    A block that cannot reach the exit gets an edge to it, the last such block first: the branches
+    inside an endless loop then still have a meeting point.
+    """
+    leave = len(successors)
+    edges = [list(followers) for followers in successors]
+    predecessors: list[list[int]] = [[] for _ in range(leave + 1)]
+    for block, followers in enumerate(edges):
+        for follower in followers:
             predecessors[follower].append(block)
     order: list[int] = []
-    seen = {exit_block}
-    stack = [(exit_block, iter(predecessors[exit_block]))]
+    seen = [False] * leave + [True]
+    stack = [(leave, iter(predecessors[leave]))]
+    unseen = leave - 1
     while stack:
         block, rest = stack[-1]
-        for other in rest:
-            if other not in seen:
-                seen.add(other)
-                stack.append((other, iter(predecessors[other])))
-                break
+        other = next((p for p in rest if not seen[p]), -1)
+        if other < 0 and block == leave:
+            while unseen >= 0 and seen[unseen]:
+                unseen -= 1
+            if unseen >= 0:
+                edges[unseen].append(leave)
+                other = unseen
+        if other >= 0:
+            seen[other] = True
+            stack.append((other, iter(predecessors[other])))
         else:
             order.append(block)
             stack.pop()
-    return order
+    return order, edges
 
 
-def immediate_post_dominators(successors: list[tuple[int, ...]]) -> list[int]:
-    """Per block its immediate post-dominator; `len(successors)` is the exit, -1: never leaves.
+def immediate_post_dominators(successors: Sequence[Sequence[int]]) -> list[int]:
+    """Per block its immediate post-dominator; `len(successors)` is the exit.
 
     The iterative algorithm of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm") on
     the reversed graph.
     """
-    exit_block = len(successors)
-    order = _post_order(successors)
+    leave = len(successors)
+    order, edges = _post_order(successors)
     rank = {block: k for k, block in enumerate(order)}
-    idom = {exit_block: exit_block}
+    above = {leave: leave}
 
     def meet(a: int, b: int) -> int:
         while a != b:
             while rank[a] < rank[b]:
-                a = idom[a]
+                a = above[a]
             while rank[b] < rank[a]:
-                b = idom[b]
+                b = above[b]
         return a
 
     changed = True
@@ -100,24 +117,29 @@ def immediate_post_dominators(successors: list[tuple[int, ...]]) -> list[int]:
         changed = False
         for block in reversed(order[:-1]):
             new = -1
-            for follower in successors[block]:
-                if follower in idom:
+            for follower in edges[block]:
+                if follower in above:
                     new = follower if new < 0 else meet(new, follower)
-            if idom.get(block) != new:
-                idom[block] = new
+            if above.get(block) != new:
+                above[block] = new
                 changed = True
-    return [idom.get(block, -1) for block in range(exit_block)]
+    return [above[block] for block in range(leave)]
 
 
 def build_cfg(kernel: Kernel) -> Cfg:
-    """Blocks and reconvergence points of `kernel`."""
-    leaders, successors = _blocks(kernel)
+    """Blocks and reconvergence points of `kernel`.
+
+    Every guarded `bra` counts as possibly divergent, with or without `.uni`.  Lanes that a guarded
+    `ret` or `exit` removes meet nobody again, so these have no reconvergence point.
+    """
+    body = kernel.body
+    leaders = _leaders(body)
+    successors = _successors(body, leaders)
     meeting = immediate_post_dominators(successors)
+    firsts = [*leaders, len(body)]
     reconverge = {}
-    ends = [*leaders[1:], len(kernel.body)]
-    for k, end in enumerate(ends):
-        last = kernel.body[end - 1]
+    for block, end in enumerate(firsts[1:]):
+        last = body[end - 1]
         if last.opcode == "bra" and last.guard is not None:
-            at = meeting[k]
-            reconverge[last.index] = leaders[at] if 0 <= at < len(leaders) else NO_MEETING
-    return Cfg(tuple(leaders), tuple(successors), reconverge)
+            reconverge[last.index] = firsts[meeting[block]]
+    return Cfg(tuple(leaders), tuple(successors), tuple(meeting), reconverge, len(body))

@@ -83,7 +83,13 @@ class TensorAddress:
     coords: Vector
 
 
-Operand = Reg | Imm | SpecialReg | Symbol | Sink | NotPred | PredPair | Vector | Address | TensorAddress
+Operand = (
+    Reg | Imm | SpecialReg | Symbol | Sink | NotPred | PredPair | Vector | Address | TensorAddress
+)
+"""Every kind of operand."""
+
+DirectiveValue = int | tuple[int, int, int]
+"""Value of a kernel directive: three extents, a number, or True for a flag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +123,7 @@ class Instr:
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A kernel parameter; `offset` in the parameter buffer follows natural alignment."""
+    """A kernel parameter; sizes in bytes; `offset` in the parameter buffer as in a C struct."""
 
     name: str
     type: PtxType
@@ -128,10 +134,10 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class GlobalVar:
-    """A shared, global or constant variable; `size_bytes` is 0 for `.extern ... x[]`."""
+    """A variable; `size_bytes` is 0 for `.extern ... x[]`.  "local" ones belong to one thread."""
 
     name: str
-    space: Literal["shared", "global", "const"]
+    space: Literal["shared", "global", "const", "local"]
     align: int
     size_bytes: int
     extern: bool
@@ -141,20 +147,37 @@ class GlobalVar:
 
 @dataclass(slots=True)
 class Kernel:
-    """A `.entry`.  `directives`: reqntid and maxntid as tuples, others as integers or True."""
+    """A `.entry`.
+
+    Attributes:
+        directives: name without the dot -> value; reqntid, maxntid and reqnctapercluster have three
+            extents, other numbers are integers, flags are True.
+        shared, local: variables declared inside the function; their names are unique in it.
+        regs: the registers that instructions name, by `Reg.id`, numbered in order of first use.
+        line: 1-based line of the `.entry`.
+    """
 
     name: str
     params: list[Param]
-    directives: dict[str, object]
+    directives: dict[str, DirectiveValue]
     shared: list[GlobalVar]
     regs: dict[int, Reg]
     body: list[Instr]
     line: int
+    local: list[GlobalVar] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Module:
-    """A PTX file."""
+    """A PTX file.
+
+    Attributes:
+        version, target: as written, e.g. "8.8" and "sm_100a".
+        address_size: bits of a generic address.
+        globals: module-level variables, in order.
+        kernels: `.entry` functions by name, in order.
+        source: the text's lines, so that line `n` is `source[n - 1]`.
+    """
 
     version: str
     target: str

@@ -20,15 +20,21 @@ _BITS = {
 
 @dataclass(frozen=True, slots=True)
 class PtxType:
-    """A register or variable type: its name without the dot and its width."""
+    """A register or variable type: its name without the dot and its width in bits."""
 
     name: str
     bits: int
 
     @property
     def size(self) -> int:
-        """Bytes in memory."""
+        """Bytes in memory; 0 for predicates, which have none."""
         return self.bits // 8
+
+    @property
+    def is_float(self) -> bool:
+        """Whether a literal of this type is a floating-point number."""
+        return self.name[0] in "fe" or self.name.startswith("bf")
 
 
 TYPES: dict[str, PtxType] = {name: PtxType(name, bits) for name, bits in _BITS.items()}
+"""Every type that a register, variable or parameter can be declared with."""

@@ -1,0 +1,132 @@
+"""Run foreign kernels on the virtual SM100 and record what came out.
+
+    python -m benchmarks.foreign.run_all [--only REGEX] [--json FILE] [--markdown FILE]
+
+Cases whose package is not installed are recorded as such.  Each module runs in this process, one
+case after the other; a fault ends the case, not the run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import json
+import os
+import re
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import sm100sim
+
+from .cases import Case
+from .table import render
+
+MODULES = ("flash_attention_4", "flash_attention_4_api", "quack_kernels", "cutlass_examples")
+NEEDS = {
+    "flash_attention_4_api": ("flash_attn.cute", "quack"),
+    "flash_attention_4": ("flash_attn.cute", "quack"),
+    "quack_kernels": ("quack",),
+    "cutlass_examples": (),
+}
+RESULTS = Path(__file__).with_name("results.json")
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "foreign_kernels.md"
+SM_COUNT = 4
+
+
+@dataclass
+class Record:
+    """One case's result.
+
+    Attributes:
+        status: "ok", "wrong" (error above the tolerance) or "stopped" (see ``detail``).
+        relative_error: Frobenius norm of the difference over that of the reference.
+        max_error: largest absolute difference.
+        instructions: warp instructions of the last launch.
+        seconds: wall time of the case, compilation included.
+    """
+
+    name: str
+    source: str
+    status: str
+    detail: str = ""
+    relative_error: float | None = None
+    max_error: float | None = None
+    tolerance: float = 0.0
+    instructions: int = 0
+    seconds: float = 0.0
+
+
+def available(module: str) -> bool:
+    """Whether the packages that a module of cases needs can be imported."""
+    try:
+        return all(importlib.util.find_spec(name) is not None for name in NEEDS[module])
+    except ModuleNotFoundError:
+        return False
+
+
+def cases(pattern: str) -> Iterator[Case]:
+    """The cases whose name matches; modules that lack their package are left out."""
+    for module in filter(available, MODULES):
+        yield from (
+            case
+            for case in importlib.import_module(f".{module}", __package__).CASES
+            if re.search(pattern, case.name)
+        )
+
+
+def measure(case: Case) -> Record:
+    """Run one case; an exception becomes a "stopped" record with its first lines."""
+    start = time.perf_counter()
+    record = Record(case.name, case.source, "stopped", tolerance=case.tolerance)
+    try:
+        outcome = case.run()
+    except (Exception, SystemExit) as error:
+        record.detail = f"{type(error).__name__}: {str(error).strip()[:600]}"
+    else:
+        record.relative_error = outcome.relative_error()
+        record.max_error = outcome.max_error()
+        record.status = "ok" if record.relative_error <= case.tolerance else "wrong"
+    report = sm100sim.last_report()
+    record.instructions = 0 if report is None else report.instructions
+    record.seconds = round(time.perf_counter() - start, 2)
+    return record
+
+
+def update(path: Path, records: list[Record]) -> list[Record]:
+    """Merge new records into the file's and return all, sorted by source and name."""
+    known = {}
+    if path.is_file():
+        known = {row["name"]: Record(**row) for row in json.loads(path.read_text())}
+    known.update({record.name: record for record in records})
+    merged = sorted(known.values(), key=lambda record: (record.source, record.name))
+    path.write_text(json.dumps([asdict(record) for record in merged], indent=1) + "\n")
+    return merged
+
+
+def main() -> int:
+    """Command line; the exit status is 1 when a case stopped or was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", default="", help="regular expression over case names")
+    parser.add_argument("--json", type=Path, default=RESULTS)
+    parser.add_argument("--markdown", type=Path, default=PAGE)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    os.environ.setdefault("QUACK_CACHE_ENABLED", "0")  # its cached objects come without PTX
+    sm100sim.activate(sm_count=SM_COUNT)
+    records = []
+    for case in cases(arguments.only):
+        record = measure(case)
+        records.append(record)
+        error = "" if record.relative_error is None else f"error {record.relative_error:.2e}"
+        result = error + record.detail[:300]
+        print(f"{record.status:8}{case.name:44}{record.seconds:7.1f} s  {result}", flush=True)
+        arguments.markdown.write_text(render(update(arguments.json, records)))
+    return int(any(record.status != "ok" for record in records))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

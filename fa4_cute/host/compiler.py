@@ -1,0 +1,75 @@
+"""Compile one kernel specification to PTX and cubin with CuTe DSL; no GPU and no driver needed."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass
+from typing import Any
+
+from ..plan.kernel_spec import KernelSpec
+from ..plan.params import KernelParams
+
+ARCH = "sm_100a"
+_OPTIONS = "--keep-ptx --keep-cubin"
+
+
+@dataclass(frozen=True)
+class CompiledArtifact:
+    """One compiled kernel, launchable without the DSL.
+
+    Attributes:
+        ptx: PTX text for ``sm_100a``.
+        cubin: device binary for ``sm_100a``.
+        kernel_name: entry name in both.
+        params: parameters in declaration order.
+        smem_bytes: dynamic shared memory of the launch.
+        threads: threads per CTA.
+        cluster: CTAs per cluster in x, y, z.
+    """
+
+    ptx: str
+    cubin: bytes
+    kernel_name: str
+    params: KernelParams
+    smem_bytes: int
+    threads: int
+    cluster: tuple[int, int, int] = (1, 1, 1)
+
+
+def compile_kernel(spec: KernelSpec) -> CompiledArtifact:
+    """Compile ``spec``; imports CuTe DSL on first use.
+
+    Raises:
+        RuntimeError: when the compiled entry is not the one that was asked for.
+    """
+    os.environ.setdefault("CUTE_DSL_ARCH", ARCH)
+    from ..trace import trace_kernel
+
+    # The DSL hands PTX and cubin over as files; the directory keeps them out of the caller's.
+    with tempfile.TemporaryDirectory(prefix="fa4_cute_") as directory:
+        compiled: Any = trace_kernel(spec, f"{_OPTIONS} --dump-dir={directory}")
+        ptx, cubin = str(compiled.__ptx__), bytes(compiled.__cubin__)
+    name = entry_name(ptx)
+    if not name.startswith(spec.name):
+        raise RuntimeError(f"compiled entry {name!r} is not the kernel {spec.name!r}")
+    return CompiledArtifact(
+        ptx=ptx,
+        cubin=cubin,
+        kernel_name=name,
+        params=spec.params,
+        smem_bytes=spec.config.smem_used,
+        threads=spec.schedule.num_threads,
+    )
+
+
+def entry_name(ptx: str) -> str:
+    """Return the name of the only entry of ``ptx``.
+
+    Raises:
+        RuntimeError: when there is none, or more than one.
+    """
+    names = [line.split()[2].rstrip("(") for line in ptx.splitlines() if ".visible .entry" in line]
+    if len(names) != 1:
+        raise RuntimeError(f"expected one kernel entry in the PTX, found {names}")
+    return names[0]

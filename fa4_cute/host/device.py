@@ -1,0 +1,203 @@
+"""Launch on a CUDA device through cuda-python, on torch's current stream.
+
+The library is loaded once per kernel and stays loaded: it belongs to no context
+(``cuLibraryLoadData``, CUDA driver API), so one handle serves all devices of the process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from typing import Any, Final
+
+from ..plan.tensor_map_bits import TENSOR_MAP_BYTES, TensorMapFields
+from .compiler import ARCH, CompiledArtifact
+from .launch import PackedLaunch
+from .support import Refusal, device_refusal
+
+CUBIN_CAPABILITY: Final = (10, 0)
+"""Compute capability the cubin is made for; ``a`` targets run on no other."""
+FAMILY_ARCH: Final = "sm_100f"
+"""Target that all of compute capability 10.x shares (PTX ISA, ".target", family-specific)."""
+
+
+class CudaError(RuntimeError):
+    """A call of the CUDA driver failed; the message names the call and the driver's reason."""
+
+
+def refusal_of(tensor: Any) -> Refusal | None:
+    """Return why the device of ``tensor`` cannot be used, or None."""
+    kind = tensor.device.type
+    if kind != "cuda":
+        return device_refusal(kind)
+    torch = sys.modules["torch"]
+    index = tensor.device.index
+    if torch.version.cuda is None:
+        return device_refusal(kind, None, torch.cuda.get_device_name(index))
+    capability = torch.cuda.get_device_capability(index)
+    return device_refusal(kind, capability, torch.cuda.get_device_name(index))
+
+
+class CudaLauncher:
+    """Loads kernels and launches them.
+
+    Args:
+        driver: ``cuda.bindings.driver``, or a stand-in with the same functions.
+    """
+
+    def __init__(self, driver: Any) -> None:
+        self._driver = driver
+        self._kernels: dict[tuple[str, bytes, bool], tuple[Any, set[int]]] = {}
+        self._native: dict[int, bool] = {}
+        self._lock = threading.Lock()
+
+    def launch(
+        self, artifact: CompiledArtifact, packed: PackedLaunch, device: int, stream: int
+    ) -> None:
+        """Enqueue one launch on ``stream`` of ``device``; the device must be the current one.
+
+        Args:
+            artifact: compiled kernel.
+            packed: grid, block, cluster, shared memory and packed parameters.
+            device: index of the CUDA device.
+            stream: handle of the CUDA stream.
+
+        Raises:
+            CudaError: the driver refused a call.
+        """
+        driver = self._driver
+        kernel = self._kernel(artifact, device)
+        config = driver.CUlaunchConfig()
+        plan = packed.plan
+        config.gridDimX, config.gridDimY, config.gridDimZ = plan.grid
+        config.blockDimX, config.blockDimY, config.blockDimZ = plan.block
+        config.sharedMemBytes = plan.smem_bytes
+        config.hStream = stream
+        attributes = [] if plan.cluster == (1, 1, 1) else [self._cluster(plan.cluster)]
+        config.attrs = attributes
+        config.numAttrs = len(attributes)
+        # The driver copies the parameters during the call, so they need not outlive it.
+        values = [ctypes.create_string_buffer(value, len(value)) for value in packed.params]
+        pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
+        function = driver.CUfunction(int(kernel))
+        result = driver.cuLaunchKernelEx(config, function, ctypes.addressof(pointers), 0)
+        self._check("cuLaunchKernelEx", result)
+
+    def encode(self, fields: TensorMapFields) -> bytes:
+        """Return the 128 bytes of a tensor map as the driver makes them.
+
+        Raises:
+            CudaError: the driver refused the arguments.
+        """
+        d = self._driver
+        types, swizzles = d.CUtensorMapDataType, d.CUtensorMapSwizzle
+        promotions, fills = d.CUtensorMapL2promotion, d.CUtensorMapFloatOOBfill
+        (tensor_map,) = self._check(
+            "cuTensorMapEncodeTiled",
+            d.cuTensorMapEncodeTiled(
+                types[f"CU_TENSOR_MAP_DATA_TYPE_{fields.element_type}"],
+                len(fields.dims),
+                fields.address,
+                [d.cuuint64_t(n) for n in fields.dims],
+                [d.cuuint64_t(n) for n in fields.strides],
+                [d.cuuint32_t(n) for n in fields.box],
+                [d.cuuint32_t(n) for n in fields.element_strides[: len(fields.dims)]],
+                d.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+                swizzles(fields.swizzle),
+                promotions(fields.l2_promotion),
+                fills(int(fields.nan_fill)),
+            ),
+        )
+        return ctypes.string_at(int(tensor_map.getPtr()), TENSOR_MAP_BYTES)
+
+    def _kernel(self, artifact: CompiledArtifact, device: int) -> Any:
+        """Load the kernel of ``artifact`` and set its shared memory on ``device``, once each."""
+        native = self._native.get(device)
+        if native is None:
+            native = self._native[device] = self._capability(device) == CUBIN_CAPABILITY
+        key = (artifact.kernel_name, artifact.cubin, native)
+        with self._lock:
+            entry = self._kernels.get(key)
+            if entry is None:
+                entry = self._kernels[key] = (self._load(artifact, native), set())
+            kernel, prepared = entry
+            if device not in prepared:
+                self._allow_shared_memory(kernel, artifact.smem_bytes, device)
+                prepared.add(device)
+        return kernel
+
+    def _load(self, artifact: CompiledArtifact, native: bool) -> Any:
+        """Load the cubin, or let the driver compile the PTX for another member of the family."""
+        image = artifact.cubin if native else family_ptx(artifact.ptx)
+        call = self._driver.cuLibraryLoadData
+        (library,) = self._check("cuLibraryLoadData", call(image, [], [], 0, [], [], 0))
+        name = artifact.kernel_name.encode()
+        call = self._driver.cuLibraryGetKernel
+        (kernel,) = self._check("cuLibraryGetKernel", call(library, name))
+        return kernel
+
+    def _allow_shared_memory(self, kernel: Any, size: int, device: int) -> None:
+        driver = self._driver
+        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        result = driver.cuKernelSetAttribute(attribute, size, kernel, self._device(device))
+        self._check("cuKernelSetAttribute", result)
+
+    def _capability(self, device: int) -> tuple[int, int]:
+        kinds = self._driver.CUdevice_attribute
+        call = self._driver.cuDeviceGetAttribute
+        major = kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+        minor = kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+        handle = self._device(device)
+        (high,) = self._check("cuDeviceGetAttribute", call(major, handle))
+        (low,) = self._check("cuDeviceGetAttribute", call(minor, handle))
+        return int(high), int(low)
+
+    def _device(self, index: int) -> Any:
+        (handle,) = self._check("cuDeviceGet", self._driver.cuDeviceGet(index))
+        return handle
+
+    def _cluster(self, cluster: tuple[int, int, int]) -> Any:
+        driver = self._driver
+        attribute = driver.CUlaunchAttribute()
+        attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        value = attribute.value.clusterDim
+        value.x, value.y, value.z = cluster
+        return attribute
+
+    def _check(self, call: str, result: tuple[Any, ...]) -> tuple[Any, ...]:
+        status, *values = result
+        if int(status) == 0:
+            return tuple(values)
+        _, text = self._driver.cuGetErrorString(status)
+        reason = text.decode() if isinstance(text, bytes) else str(text)
+        raise CudaError(f"{call} failed: {getattr(status, 'name', status)} ({reason})")
+
+
+def family_ptx(ptx: str) -> bytes:
+    """Return the PTX for the whole 10.x family, as the driver wants it: ending in a zero byte.
+
+    Raises:
+        ValueError: when the PTX is not for the architecture of this package.
+    """
+    directive = f".target {ARCH}"
+    if directive not in ptx:
+        raise ValueError(f"ptx: expected the directive {directive!r}")
+    return ptx.replace(directive, f".target {FAMILY_ARCH}", 1).encode() + b"\0"
+
+
+_launcher: CudaLauncher | None = None
+
+
+def launcher() -> CudaLauncher:
+    """Return the process's launcher; imports cuda-python on first use.
+
+    Raises:
+        ImportError: cuda-python is not installed.
+    """
+    global _launcher
+    if _launcher is None:
+        from cuda.bindings import driver
+
+        _launcher = CudaLauncher(driver)
+    return _launcher

@@ -1,0 +1,76 @@
+"""Pack one call: operand addresses and layouts become the bytes of every kernel parameter.
+
+Nothing here touches a device or the DSL. The encoder of tensor maps is an argument: our own for
+host memory, the driver's on a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..plan.kernel_spec import KernelSpec
+from ..plan.launch import AttentionSizes, LaunchPlan, plan_launch
+from ..plan.tensor_map_bits import TensorMapFields, encode_tensor_map
+from ..plan.tensor_maps import OperandLayout, tensor_maps
+
+Encoder = Callable[[TensorMapFields], bytes]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Address of element 0 and layout (batch, seqlen, heads, head_dim) of a tensor."""
+
+    address: int
+    layout: OperandLayout
+
+
+@dataclass(frozen=True)
+class AttentionCall:
+    """Operands of one call. ``lse`` is the address of a float32 array (batch, heads, seqlen_q), or
+    0 when the kernel does not write it."""
+
+    q: Operand
+    k: Operand
+    v: Operand
+    o: Operand
+    softmax_scale: float
+    lse: int = 0
+
+    @property
+    def sizes(self) -> AttentionSizes:
+        """Sizes of the call, read from q and k."""
+        batch, seqlen_q, num_q_heads, _ = self.q.layout.shape
+        _, seqlen_k, num_kv_heads, _ = self.k.layout.shape
+        return AttentionSizes(batch, seqlen_q, seqlen_k, num_q_heads, num_kv_heads)
+
+
+@dataclass(frozen=True)
+class PackedLaunch:
+    """Everything a launch needs: the plan, and one byte string per kernel parameter."""
+
+    plan: LaunchPlan
+    params: tuple[bytes, ...]
+
+
+def pack_launch(
+    spec: KernelSpec, call: AttentionCall, encode: Encoder = encode_tensor_map
+) -> PackedLaunch:
+    """Return the packed launch of ``call`` by the kernel of ``spec``.
+
+    Raises:
+        ValueError: when the operands do not belong to ``spec``, a layout has no tensor map, or the
+            kernel writes the log-sum-exp and ``call.lse`` is 0.
+    """
+    if spec.return_lse and not call.lse:
+        raise ValueError("lse=0: the kernel was compiled to write the log-sum-exp")
+    plan = plan_launch(spec, call.sizes, call.softmax_scale)
+    operands = {"q": call.q, "k": call.k, "v": call.v, "o": call.o}
+    maps = tensor_maps(spec, *(operand.layout for operand in operands.values()))
+    values: dict[str, bytes | int | float] = {"lse": call.lse, **plan.scalars}
+    for tensor_map in maps:
+        operand = operands[tensor_map.address_of]
+        # An empty operand may have no address; it is never read, but a map needs a valid one.
+        address = operand.address if 0 not in operand.layout.shape else call.q.address
+        values[f"{tensor_map.address_of}_map"] = encode(tensor_map.fields(address))
+    return PackedLaunch(plan, tuple(spec.params.pack(values)))

@@ -1,0 +1,266 @@
+"""What runs where: one table of kernels and devices, used by the call, the documentation and tests.
+
+Adding a kernel is one row of :data:`KERNELS`; the rows are tried in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from ..plan.dtypes import DType
+from ..plan.hardware import TMA_ALIGN
+from ..plan.kernel_spec import KernelSpec
+from ..plan.launch import LaunchPlan, plan_launch
+from .launch import PackedLaunch, pack_launch
+from .problem import Problem, divisibility
+
+MAX_SEQLEN: Final = 2**31 - 2**10
+"""Positions are signed 32-bit numbers on the device, and a tile may reach past the end."""
+
+
+@dataclass(frozen=True)
+class KernelRow:
+    """A kernel, the problems it serves, and how it is specified and launched.
+
+    Attributes:
+        name: class of the kernel.
+        dtypes: element types.
+        head_dims: smallest and largest head dimension.
+        specify: (dtype, head_dim, group, causal, return_lse) -> specification for the compiler.
+        plan_launch: (specification, sizes, softmax scale) -> grid, block, cluster and scalars.
+        pack: (specification, operands, tensor-map encoder) -> launch with packed parameters.
+    """
+
+    name: str
+    dtypes: tuple[DType, ...]
+    head_dims: tuple[int, int]
+    specify: Callable[[DType, int, int, bool, bool], KernelSpec]
+    plan_launch: Callable[..., LaunchPlan]
+    pack: Callable[..., PackedLaunch]
+
+    def serves(self, dtype: DType, head_dim: int) -> bool:
+        """Whether the row is the one for ``dtype`` and ``head_dim``."""
+        low, high = self.head_dims
+        return dtype in self.dtypes and low <= head_dim <= high
+
+
+@lru_cache(maxsize=256)
+def _two_q_tiles(
+    dtype: DType, head_dim: int, group: int, causal: bool, return_lse: bool
+) -> KernelSpec:
+    return KernelSpec.for_attention(
+        dtype, head_dim, group=group, causal=causal, return_lse=return_lse
+    )
+
+
+KERNELS: Final = (
+    KernelRow(
+        name="SM100MHA2Q",
+        dtypes=(DType.BF16, DType.FP16),
+        head_dims=(8, 192),
+        specify=_two_q_tiles,
+        plan_launch=plan_launch,
+        pack=pack_launch,
+    ),
+)
+
+COMPUTE_CAPABILITY_MAJOR: Final = 10
+DEVICES: Final = {
+    "cpu": "the kernel's PTX runs on sm100sim, the virtual SM100",
+    "cuda": f"compute capability {COMPUTE_CAPABILITY_MAJOR}.x (Blackwell: B200, GB200, B300)",
+}
+"""Device types and what they stand for."""
+
+
+@dataclass(frozen=True)
+class Support:
+    """Answer of :func:`fa4_cute.can_implement`; true when the problem can be run.
+
+    Attributes:
+        ok: the answer.
+        reason: why, in a sentence.
+        kernel: class of the kernel that runs it, or None.
+        nearest: nearest supported choice in words, or None.
+    """
+
+    ok: bool
+    reason: str
+    kernel: str | None = None
+    nearest: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a problem cannot be run, and the exception that says so."""
+
+    error: type[Exception]
+    reason: str
+    nearest: str | None = None
+
+    @property
+    def message(self) -> str:
+        """Reason and nearest choice in one sentence."""
+        if self.nearest is None:
+            return self.reason
+        return f"{self.reason}; nearest supported choice: {self.nearest}"
+
+    def exception(self) -> Exception:
+        """Return the exception to raise."""
+        return self.error(self.message)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The kernel of a problem: its row and its specification."""
+
+    row: KernelRow
+    spec: KernelSpec
+
+
+def choose(problem: Problem) -> Choice | Refusal:
+    """Return the kernel for ``problem``, or why there is none."""
+    for rule in (_dtype_rule, _shape_rule, _head_dim_rule):
+        refusal = rule(problem)
+        if refusal is not None:
+            return refusal
+    dtype = DType(problem.dtype)
+    row = next(r for r in KERNELS if r.serves(dtype, problem.head_dim))
+    try:
+        spec = row.specify(
+            dtype, problem.head_dim, max(1, problem.group), problem.causal, problem.return_lse
+        )
+        if not (problem.has_no_output or problem.has_no_keys):
+            row.plan_launch(spec, problem.sizes, problem.scale)
+    except ValueError as error:
+        return Refusal(NotImplementedError, str(error))
+    return Choice(row, spec)
+
+
+def supported_dtypes() -> tuple[DType, ...]:
+    """Return the element types that some kernel serves."""
+    return tuple(dict.fromkeys(dtype for row in KERNELS for dtype in row.dtypes))
+
+
+def _dtype_rule(problem: Problem) -> Refusal | None:
+    names = [dtype.value for dtype in supported_dtypes()]
+    if problem.dtype in names:
+        return None
+    kind = NotImplementedError if "float" in problem.dtype or "fp" in problem.dtype else TypeError
+    return Refusal(
+        kind,
+        f"dtype {problem.dtype}: the tensor cores run attention in {' and '.join(names)} here",
+        names[0],
+    )
+
+
+def _shape_rule(problem: Problem) -> Refusal | None:
+    heads_q, heads_k = problem.num_q_heads, problem.num_kv_heads
+    if heads_q and (heads_k == 0 or heads_q % heads_k):
+        return Refusal(ValueError, divisibility(heads_q, heads_k))
+    for name in ("seqlen_q", "seqlen_k"):
+        if getattr(problem, name) > MAX_SEQLEN:
+            return Refusal(
+                ValueError,
+                f"{name}={getattr(problem, name)}: positions are signed 32-bit numbers on the device",
+                f"{name}={MAX_SEQLEN}",
+            )
+    if problem.head_dim_v != problem.head_dim:
+        return Refusal(
+            NotImplementedError,
+            f"head_dim_v={problem.head_dim_v} differs from head_dim={problem.head_dim}; q, k and v "
+            f"must have the same head dimension",
+            f"pad the smaller one with zeros to {max(problem.head_dim, problem.head_dim_v)}",
+        )
+    return None
+
+
+def _head_dim_rule(problem: Problem) -> Refusal | None:
+    dtype = DType(problem.dtype)
+    rows = [row for row in KERNELS if dtype in row.dtypes]
+    if any(row.serves(dtype, problem.head_dim) for row in rows):
+        unit = TMA_ALIGN // dtype.size
+        below = problem.head_dim % unit
+        if not below:
+            return None
+        nearest = problem.head_dim - below + unit
+        return Refusal(
+            NotImplementedError,
+            f"head_dim={problem.head_dim}: rows of {problem.head_dim * dtype.size} bytes are no "
+            f"multiple of the {TMA_ALIGN} bytes that TMA needs",
+            f"pad with zeros to head_dim={nearest} and keep softmax_scale=1/sqrt({problem.head_dim})",
+        )
+    low = min(row.head_dims[0] for row in rows)
+    high = max(row.head_dims[1] for row in rows)
+    nearest = min(max(problem.head_dim, low), high)
+    return Refusal(
+        NotImplementedError,
+        f"head_dim={problem.head_dim}: kernels exist for head dimensions from {low} to {high}",
+        f"head_dim={nearest}",
+    )
+
+
+def device_refusal(
+    kind: str, capability: tuple[int, int] | None = None, name: str | None = None
+) -> Refusal | None:
+    """Return why tensors on a device of type ``kind`` cannot be computed, or None.
+
+    Args:
+        kind: torch's device type, such as ``cpu`` or ``cuda``.
+        capability: compute capability of a ``cuda`` device; None when it is not an NVIDIA one.
+        name: the device's name for the message.
+    """
+    if kind == "cpu":
+        return None
+    shown = f"{kind} ({name})" if name else kind
+    known = "; ".join(f"{device}: {text}" for device, text in DEVICES.items())
+    if kind != "cuda":
+        return Refusal(
+            NotImplementedError, f"device {shown} is not supported (supported are {known})", "cpu"
+        )
+    if capability is None:
+        return Refusal(
+            NotImplementedError,
+            f"device {shown} is no NVIDIA device (supported are {known})",
+            "tensors on the cpu, which run on sm100sim",
+        )
+    if capability[0] != COMPUTE_CAPABILITY_MAJOR:
+        return Refusal(
+            NotImplementedError,
+            f"device {shown} has compute capability {capability[0]}.{capability[1]}, and the "
+            f"kernels use tcgen05, which only {COMPUTE_CAPABILITY_MAJOR}.x has (supported are "
+            f"{known})",
+            "tensors on the cpu, which run on sm100sim",
+        )
+    return None
+
+
+def support_table() -> Iterator[dict[str, str]]:
+    """Yield one row of the documented table per kernel: names to texts."""
+    for row in KERNELS:
+        yield {
+            "kernel": row.name,
+            "dtypes": ", ".join(dtype.value for dtype in row.dtypes),
+            "head dims": f"{row.head_dims[0]} to {row.head_dims[1]}, multiples of 8",
+            "masks": "full, causal (bottom-right aligned)",
+            "heads": "MHA, GQA, MQA",
+        }
+
+
+def answer(result: Choice | Refusal) -> Support:
+    """Turn the outcome of :func:`choose` into the public answer."""
+    if isinstance(result, Refusal):
+        return Support(False, result.reason, nearest=result.nearest)
+    return Support(True, f"runs on {result.row.name}", kernel=result.row.name)
+
+
+def require(result: Choice | Refusal | None) -> Any:
+    """Return ``result``, raising its exception when it is a refusal."""
+    if isinstance(result, Refusal):
+        raise result.exception()
+    return result

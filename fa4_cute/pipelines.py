@@ -1,0 +1,91 @@
+"""Pipelines on the device: the plan's arithmetic on registers, and the waits and arrivals it names.
+
+The classes of ``fa4_cute.plan.pipeline_plan`` and ``tma_pipeline_plan`` compute barrier indices and
+byte offsets from a ring cursor. They only add and multiply, so they work as they are on a cursor
+whose index and phase are registers: :class:`RingState`. What is left for the device is to step the
+cursor and to turn a ``BarrierWait`` or ``BarrierArrive`` into instructions.
+"""
+
+from dataclasses import dataclass
+
+import cutlass
+from cutlass import Int32
+
+from .device import barriers, mma
+from .plan.hardware import MBARRIER_BYTES
+from .plan.pipeline_plan import BarrierArrive, BarrierWait, RolePipeline, StagedPipeline
+from .plan.tma_pipeline_plan import TMAConsumerPipeline, TMAProducerPipeline
+
+__all__ = [
+    "BarrierBlock",
+    "RingState",
+    "RolePipeline",
+    "StagedPipeline",
+    "TMAConsumerPipeline",
+    "TMAProducerPipeline",
+]
+
+
+class RingState:
+    """Ring cursor in registers: the device form of ``PipelineState``.
+
+    Functional: ``step`` returns the next cursor, and a loop must rebind it.
+    """
+
+    def __init__(self, num_stages: int, index: Int32, phase: Int32) -> None:
+        self.num_stages = num_stages
+        self.index = index
+        self.phase = phase
+
+    @classmethod
+    def producer(cls, num_stages: int) -> "RingState":
+        """Return the cursor for which every slot counts as free."""
+        return cls(num_stages, Int32(0), Int32(1))
+
+    @classmethod
+    def consumer(cls, num_stages: int) -> "RingState":
+        """Return the cursor for which nothing has been produced."""
+        return cls(num_stages, Int32(0), Int32(0))
+
+    def step(self) -> "RingState":
+        """Return the next slot; the phase flips when the index wraps to 0."""
+        after = self.index + 1
+        wraps = after == self.num_stages
+        index = Int32(cutlass.select_(wraps, Int32(0), after))
+        phase = Int32(cutlass.select_(wraps, self.phase ^ 1, self.phase))
+        return RingState(self.num_stages, index, phase)
+
+    def __extract_mlir_values__(self) -> list:
+        """Return the registers of the cursor, for loops that carry it."""
+        return [self.index.ir_value(), self.phase.ir_value()]
+
+    def __new_from_mlir_values__(self, values: list) -> "RingState":
+        """Return the cursor whose registers are ``values``."""
+        return RingState(self.num_stages, Int32(values[0]), Int32(values[1]))
+
+
+@dataclass(frozen=True)
+class BarrierBlock:
+    """The mbarriers of the CTA: ``address`` is the shared address of barrier 0 of the plan."""
+
+    address: Int32
+
+    def address_of(self, mbar: Int32 | int) -> Int32:
+        """Return the shared address of barrier ``mbar``."""
+        return self.address + MBARRIER_BYTES * mbar
+
+    def wait(self, event: BarrierWait) -> None:
+        """Block until the event's phase has completed."""
+        barriers.mbarrier_wait(self.address_of(event.mbar), Int32(event.phase))
+
+    def arrive(self, event: BarrierArrive) -> None:
+        """Arrive: each calling thread now, or the MMAs issued so far when they complete."""
+        address = self.address_of(event.mbar)
+        if event.by_mma:
+            mma.commit(address)
+        else:
+            barriers.mbarrier_arrive(address)
+
+    def expect(self, mbar: Int32 | int, num_bytes: int) -> None:
+        """Announce ``num_bytes`` of TMA data on barrier ``mbar``."""
+        barriers.mbarrier_expect_tx(self.address_of(mbar), num_bytes)

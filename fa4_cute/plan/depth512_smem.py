@@ -1,0 +1,154 @@
+"""``Depth512AttentionSMem``: shared-memory offsets of the head-dim 256/512 kernel.
+
+Memory map of each CTA, low to high (``modular-sm100-attention.md`` section 6.1)::
+
+    q_byte_offset = 0      Q             BM x depth, in parts of 128 columns; O is staged here
+    p_byte_offset          P             BM x BN, K-major, in halves of BK1 keys
+    kv_byte_offset         ring slots    num_kv x (K: BN/2 x 128  or  V: BK1 x v_cols)
+    correction_byte_offset f32           BM: row max, row sum and factor in turn
+    mbar_byte_offset       mbarriers     8 bytes each (Depth512MBars)
+    tmem_addr_byte_offset  TMEM address  one u32
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .depth512_config import Depth512Config
+from .depth512_mbars import Depth512MBars
+from .hardware import MBARRIER_BYTES, TMEM_ADDRESS_BYTES
+from .regions import Region, render_regions
+
+
+@dataclass(frozen=True)
+class Depth512AttentionSMem:
+    """Byte offsets of all regions for one configuration; both CTAs use the same map."""
+
+    config: Depth512Config
+
+    @property
+    def q_byte_offset(self) -> int:
+        """Start of Q, and of the O staging."""
+        return 0
+
+    @property
+    def q_bytes(self) -> int:
+        """Bytes of Q."""
+        return self.config.q_bytes
+
+    @property
+    def q_stage_bytes(self) -> int:
+        """Bytes of one depth part of Q."""
+        return self.config.BM * self.config.BK0 * self.config.qkv_dtype_size
+
+    @property
+    def p_byte_offset(self) -> int:
+        """Start of P."""
+        return self.q_byte_offset + self.q_bytes
+
+    @property
+    def p_bytes(self) -> int:
+        """Bytes of P."""
+        return self.config.p_bytes
+
+    @property
+    def p_stage_bytes(self) -> int:
+        """Bytes of one key half of P."""
+        return self.config.BM * self.config.BK1 * self.config.qkv_dtype_size
+
+    @property
+    def kv_byte_offset(self) -> int:
+        """Start of the ring."""
+        return self.p_byte_offset + self.p_bytes
+
+    @property
+    def kv_stage_bytes(self) -> int:
+        """Bytes of one slot, K or V."""
+        return self.config.kv_stage_bytes
+
+    @property
+    def kv_bytes(self) -> int:
+        """Bytes of the ring."""
+        return self.config.num_kv_stages * self.kv_stage_bytes
+
+    @property
+    def correction_byte_offset(self) -> int:
+        """Start of the correction floats."""
+        return self.kv_byte_offset + self.kv_bytes
+
+    @property
+    def correction_bytes(self) -> int:
+        """Bytes of the correction floats."""
+        return self.config.correction_bytes
+
+    @property
+    def mbar_byte_offset(self) -> int:
+        """Start of the barrier block."""
+        return self.correction_byte_offset + self.correction_bytes
+
+    @property
+    def mbar_bytes(self) -> int:
+        """Bytes of the barrier block."""
+        return self.config.misc_mbars.size * MBARRIER_BYTES
+
+    @property
+    def tmem_addr_byte_offset(self) -> int:
+        """Where ``tcgen05.alloc`` writes the TMEM base; equal in both CTAs, as it must be."""
+        return self.mbar_byte_offset + self.mbar_bytes
+
+    def smem_size(self) -> int:
+        """Bytes the layout occupies."""
+        return self.tmem_addr_byte_offset + TMEM_ADDRESS_BYTES
+
+    # Accessors (byte offsets) ----------------------------------------------------------------
+
+    def misc_mbars(self) -> Depth512MBars:
+        """Return the barrier block's plan."""
+        return self.config.misc_mbars
+
+    def mbar_base(self) -> int:
+        """Return the start of the barrier block."""
+        return self.mbar_byte_offset
+
+    def mbar_smem(self, index: int) -> int:
+        """Return the byte offset of barrier ``index``."""
+        return self.mbar_byte_offset + MBARRIER_BYTES * index
+
+    def q_smem(self, qk_stage: int = 0) -> int:
+        """Return the start of depth part ``qk_stage`` of Q."""
+        return self.q_byte_offset + qk_stage * self.q_stage_bytes
+
+    def o_smem(self) -> int:
+        """Return the start of the O staging: the same memory as Q."""
+        return self.q_byte_offset
+
+    def p_smem(self, pv_stage: int = 0) -> int:
+        """Return the start of key half ``pv_stage`` of P."""
+        return self.p_byte_offset + pv_stage * self.p_stage_bytes
+
+    def kv_smem(self, slot: int = 0) -> int:
+        """Return the start of ring slot ``slot``."""
+        return self.kv_byte_offset + slot * self.kv_stage_bytes
+
+    def correction_smem(self) -> int:
+        """Return the start of the correction floats."""
+        return self.correction_byte_offset
+
+    def tmem_addr_ptr(self) -> int:
+        """Return the byte offset of the TMEM address word."""
+        return self.tmem_addr_byte_offset
+
+    def regions(self) -> tuple[Region, ...]:
+        """Return the regions, low to high, without the O alias."""
+        return (
+            Region("Q", self.q_byte_offset, self.q_bytes),
+            Region("P", self.p_byte_offset, self.p_bytes),
+            Region("KV", self.kv_byte_offset, self.kv_bytes),
+            Region("correction", self.correction_byte_offset, self.correction_bytes),
+            Region("mbars", self.mbar_byte_offset, self.mbar_bytes),
+            Region("tmem address", self.tmem_addr_byte_offset, TMEM_ADDRESS_BYTES),
+        )
+
+    def render(self) -> str:
+        """Return the map as text, one region a line."""
+        return render_regions(self.regions(), unit="bytes")

@@ -1,0 +1,91 @@
+"""``KernelSpec``: everything one compiled kernel is specialised on, with its plans in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from .config import FA4Config
+from .dtypes import DType
+from .exp2_plan import Exp2Plan
+from .params import KERNEL_PARAMS, KernelParams
+from .schedule import ATTENTION_SCHEDULE, WarpSchedule
+from .tiles import MaskKind
+
+_PTX_TYPES: Final = {DType.BF16: "bf16", DType.FP16: "f16"}
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """Static choices of one compile; lengths, batch, heads and scale stay run-time values.
+
+    Args:
+        config: tiles, staging and memory.
+        causal: bottom-right aligned causal mask instead of none.
+        return_lse: write the log-sum-exp of every row.
+        num_emulated: exponential pairs per row computed as a polynomial; None takes 25 %.
+        params: the parameter list.
+        schedule: warps and registers of the roles.
+    """
+
+    config: FA4Config
+    causal: bool = False
+    return_lse: bool = False
+    num_emulated: int | None = None
+    params: KernelParams = field(default=KERNEL_PARAMS)
+    schedule: WarpSchedule = field(default=ATTENTION_SCHEDULE)
+
+    @classmethod
+    def for_attention(
+        cls,
+        dtype: DType,
+        head_dim: int,
+        *,
+        group: int = 1,
+        causal: bool = False,
+        return_lse: bool = False,
+    ) -> KernelSpec:
+        """Return the two-Q-tile kernel for one element type, head dimension and group size.
+
+        Raises:
+            ValueError: naming the limit, when no such kernel exists.
+        """
+        config = FA4Config.for_attention(dtype, head_dim, group=group)
+        reason = config.unsupported_reason()
+        if reason is not None:
+            raise ValueError(reason)
+        return cls(config, causal=causal, return_lse=return_lse)
+
+    @property
+    def name(self) -> str:
+        """Entry name of the kernel, legal in PTX, that says what it is specialised on."""
+        config = self.config
+        parts = ["fa4_sm100", config.qkv_dtype.value, f"d{config.qk_depth}", f"g{config.group}"]
+        parts += ["causal"] if self.causal else []
+        parts += ["lse"] if self.return_lse else []
+        return "_".join(parts)
+
+    @property
+    def mask(self) -> MaskKind:
+        """Mask kind of the tile map."""
+        return MaskKind.CAUSAL if self.causal else MaskKind.FULL
+
+    @property
+    def ptx_type(self) -> str:
+        """PTX name of the element type in conversions."""
+        return _PTX_TYPES[self.config.qkv_dtype]
+
+    @property
+    def exp2_plan(self) -> Exp2Plan:
+        """Which exponentials run as a polynomial."""
+        return Exp2Plan(self.config.BN, num_emulated=self.num_emulated)
+
+    @property
+    def rows_per_position(self) -> int:
+        """Rows of a Q tile that share a sequence position: the group when it is fused, else 1."""
+        return self.config.group if self.config.fuse_gqa else 1
+
+    @property
+    def tile_positions(self) -> int:
+        """Sequence positions of one Q tile of one softmax warp group."""
+        return self.config.MMA_M // self.rows_per_position

@@ -1,0 +1,161 @@
+"""Tensor maps of Q, K, V and O: pure descriptions that a driver or our own encoder turns to bits.
+
+Every operand is (batch, seqlen, heads, head_dim) with contiguous rows. The sequence is a dimension
+of its own, below heads and batch, so the rows of a last tile that lie past the sequence are filled
+with zeros (loads) or dropped (stores): they never touch the next head or batch entry. The padding
+of the head dimension works the same way.
+
+Q and O have a rank-5 map. When the heads of a group are packed into the rows of a tile, dimension 1
+is the group, so tile row ``r`` is position ``r // group`` of head ``r % group``::
+
+    dimension   0             1          2            3                      4
+    Q, O        head_dim      group | 1  seqlen_q     kv heads | q heads     batch
+    K, V        head_dim      seqlen_k   kv heads     batch
+
+A box is one swizzle-wide column chunk of a tile. Source: ``modular-sm100-attention.md`` section
+5.1; limits: ``cuTensorMapEncodeTiled`` (CUDA driver API).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from .dtypes import DType
+from .hardware import SwizzleMode
+from .kernel_spec import KernelSpec
+from .tensor_map_bits import ALIGN, TensorMapFields
+
+_ELEMENT_TYPES: Final = {DType.BF16: "BFLOAT16", DType.FP16: "FLOAT16"}
+_SWIZZLES: Final = {
+    SwizzleMode.NONE: 0,
+    SwizzleMode.B32: 1,
+    SwizzleMode.B64: 2,
+    SwizzleMode.B128: 3,
+}
+L2_PROMOTION_128B: Final = 2
+
+
+@dataclass(frozen=True)
+class OperandLayout:
+    """Shape (batch, seqlen, heads, head_dim) of an operand and its strides in elements."""
+
+    shape: tuple[int, int, int, int]
+    strides: tuple[int, int, int, int]
+
+    @classmethod
+    def contiguous(cls, shape: tuple[int, int, int, int]) -> OperandLayout:
+        """Return the densely packed layout of ``shape``."""
+        _, seqlen, heads, head_dim = shape
+        row = heads * head_dim
+        return cls(shape, (seqlen * row, row, head_dim, 1))
+
+
+@dataclass(frozen=True)
+class TensorMapSpec:
+    """Arguments of one encoding; the address of operand ``address_of`` is known at launch."""
+
+    address_of: str
+    dtype: DType
+    dims: tuple[int, ...]
+    strides_bytes: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: SwizzleMode
+
+    @property
+    def rank(self) -> int:
+        """Dimensions of the map."""
+        return len(self.dims)
+
+    @property
+    def box_bytes(self) -> int:
+        """Bytes one transfer moves, including what lies outside the tensor."""
+        size = self.dtype.size
+        for extent in self.box:
+            size *= extent
+        return size
+
+    def fields(self, address: int) -> TensorMapFields:
+        """Return the encoder's arguments for an operand at ``address``."""
+        return TensorMapFields(
+            element_type=_ELEMENT_TYPES[self.dtype],
+            address=address,
+            dims=self.dims,
+            strides=self.strides_bytes,
+            box=self.box,
+            swizzle=_SWIZZLES[self.swizzle],
+            l2_promotion=L2_PROMOTION_128B,
+        )
+
+
+def query_box(spec: KernelSpec) -> tuple[int, ...]:
+    """Return the box of Q and O: one column chunk of the 128 rows of one Q tile."""
+    return (spec.config.swizzle_elems, spec.rows_per_position, spec.tile_positions, 1, 1)
+
+
+def key_box(spec: KernelSpec) -> tuple[int, ...]:
+    """Return the box of K and V: one column chunk of ``BN`` keys."""
+    return (spec.config.swizzle_elems, spec.config.BN, 1, 1)
+
+
+def query_map(spec: KernelSpec, name: str, layout: OperandLayout) -> TensorMapSpec:
+    """Return the map of Q or O (``name`` is ``q`` or ``o``).
+
+    Raises:
+        ValueError: when the last dimension is not contiguous or a stride is no multiple of 16 bytes.
+    """
+    batch, seqlen, heads, head_dim = layout.shape
+    by_batch, by_row, by_head, _ = layout.strides
+    fused = spec.rows_per_position
+    dims = (head_dim, fused, seqlen, heads // fused, batch)
+    strides = (by_head, by_row, by_head * fused, by_batch)
+    return _map(spec, name, layout, dims, strides, query_box(spec))
+
+
+def key_map(spec: KernelSpec, name: str, layout: OperandLayout) -> TensorMapSpec:
+    """Return the map of K or V (``name`` is ``k`` or ``v``); errors as ``query_map``."""
+    batch, seqlen, heads, head_dim = layout.shape
+    by_batch, by_row, by_head, _ = layout.strides
+    dims = (head_dim, seqlen, heads, batch)
+    return _map(spec, name, layout, dims, (by_row, by_head, by_batch), key_box(spec))
+
+
+def tensor_maps(
+    spec: KernelSpec, q: OperandLayout, k: OperandLayout, v: OperandLayout, o: OperandLayout
+) -> tuple[TensorMapSpec, ...]:
+    """Return the maps in parameter order: q, k, v, o. Errors as ``query_map``."""
+    return (
+        query_map(spec, "q", q),
+        key_map(spec, "k", k),
+        key_map(spec, "v", v),
+        query_map(spec, "o", o),
+    )
+
+
+def _map(
+    spec: KernelSpec,
+    name: str,
+    layout: OperandLayout,
+    dims: tuple[int, ...],
+    strides: tuple[int, ...],
+    box: tuple[int, ...],
+) -> TensorMapSpec:
+    dtype = spec.config.qkv_dtype
+    if layout.strides[3] != 1:
+        raise ValueError(
+            f"{name}: stride of the head dimension is {layout.strides[3]}; it must be contiguous"
+        )
+    strides_bytes = []
+    is_empty = 0 in dims
+    for dim, stride in zip(dims[1:], strides, strict=True):
+        # A stride that no element needs is arbitrary in the operand, but a driver checks it.
+        size = ALIGN if is_empty or dim == 1 else stride * dtype.size
+        if size % ALIGN or size <= 0:
+            raise ValueError(
+                f"{name}: strides {layout.strides} (in elements of {dtype.size} bytes) must be "
+                f"positive multiples of {ALIGN} bytes; call .contiguous()"
+            )
+        strides_bytes.append(size)
+    # An empty operand is never read, but a map has no empty dimension.
+    dims = tuple(max(1, dim) for dim in dims)
+    return TensorMapSpec(name, dtype, dims, tuple(strides_bytes), box, spec.config.swizzle_mode)

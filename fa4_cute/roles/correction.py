@@ -1,0 +1,91 @@
+"""Correction role (warps 8-11): keep O consistent while row maxima move.
+
+Between two key tiles it multiplies O_i by the factor that the softmax of chain i published. Both
+"P_i stored" (softmax) and "O_i rescaled" (here) arrive on the barrier the MMA role waits on before
+P_i V, so this role arrives for every tile, also when no row needs a rescale.
+
+Edges: waits on ``C_i`` (factor published) and ``O_prod[i]`` (previous P V done); arrives on
+``S_cons[0]_i`` and releases ``C_i``.
+Source: ``modular-sm100-attention.md`` section 5.7.
+"""
+
+import cutlass
+from cutlass import Float32, Int32, cute
+
+from ..device import barriers, tmem
+from ..device.arith import mul2
+from ..plan.hardware import WARP_GROUP_THREADS
+from ..plan.mbars import NUM_CHAINS
+from ..plan.pipeline_plan import BarrierArrive, BarrierWait
+from ..work import KernelContext, lane_address, row_in_group
+
+RESCALE_COLUMNS = 16
+"""Columns of O in flight: two batches fit the role's register budget."""
+_FLOAT_BYTES = 4
+
+
+def factor_address(ctx: KernelContext, chain: int) -> Int32:
+    """Return the shared address of the calling row's correction factor."""
+    row = row_in_group() + chain * WARP_GROUP_THREADS
+    return ctx.smem + ctx.layout.correction_smem() + row * _FLOAT_BYTES
+
+
+def rescale_output(ctx: KernelContext, chain: int, factor: Float32) -> None:
+    """Multiply the calling row of O by ``factor``, one batch of columns ahead.
+
+    Only the columns of the head dimension are touched; the padding is never stored.
+    """
+    width = min(RESCALE_COLUMNS, ctx.spec.config.ov_depth)
+    start = lane_address(ctx.tmem, ctx.columns.o(chain).start)
+    batches = range(0, ctx.spec.config.ov_depth, width)
+    pending = tmem.load(start, width)
+    for column in batches:
+        values = tmem.wait_loads(pending)
+        if column + width < batches.stop:
+            next_width = min(width, batches.stop - column - width)
+            pending = tmem.load(start + (column + width), next_width)
+        scaled = [
+            half
+            for i in range(0, len(values), 2)
+            for half in mul2((values[i], values[i + 1]), (factor, factor))
+        ]
+        tmem.store(start + column, scaled)
+    tmem.wait_stores()
+
+
+def release_first_tiles(ctx: KernelContext) -> None:
+    """Say that both outputs may be overwritten: nothing has been accumulated yet."""
+    mbars = ctx.spec.config.misc_mbars
+    for chain in range(NUM_CHAINS):
+        ctx.barriers.arrive(BarrierArrive(mbars.combined_p_o_consumer(chain)))
+
+
+@cute.jit
+def correct_chain(ctx: KernelContext, chain: cutlass.Constexpr[int], phase: Int32):
+    """Bring O of ``chain`` to the maxima of the next tile; ``phase`` is this step's parity."""
+    mbars = ctx.spec.config.misc_mbars
+    factors = mbars.consumer_c(chain)
+    ctx.barriers.wait(BarrierWait(factors.producer_mbar(), phase))
+    factor = barriers.load_shared_f32(factor_address(ctx, chain))
+    must_rescale = barriers.any_in_warp(Int32(factor < Float32(1.0)))
+    # Always wait, even without a rescale: the arrival below lets P V overwrite nothing, but it
+    # also tells the softmax that its factor was read in step with the accumulation.
+    ctx.barriers.wait(BarrierWait(mbars.producer_o(chain).producer_mbar(), phase))
+    tmem.fence_after_thread_sync()
+    if must_rescale != 0:
+        rescale_output(ctx, chain, factor)
+    tmem.fence_before_thread_sync()
+    ctx.barriers.arrive(BarrierArrive(mbars.combined_p_o_consumer(chain)))
+    ctx.barriers.arrive(BarrierArrive(factors.consumer_mbar()))
+
+
+@cute.jit
+def correction(ctx: KernelContext):
+    """Run the correction role: one step fewer than there are key tiles."""
+    num_tiles = ctx.work.num_key_tiles
+    if num_tiles > 0:
+        release_first_tiles(ctx)
+        for tile in cutlass.range(1, num_tiles, unroll=1):
+            phase = (tile - 1) & 1
+            for chain in cutlass.range_constexpr(NUM_CHAINS):
+                correct_chain(ctx, chain, phase)

@@ -1,0 +1,120 @@
+"""Load role (warp 13): Q once, then K and V tile by tile, all through TMA.
+
+Edges: arms and fills ``K full``, ``V full`` and ``Q1Sync``; waits on ``K empty`` and ``V empty``.
+Order per key tile is the order in which the MMA role consumes: K, then V. The first Q tile shares
+the barrier of the first K tile, because no MMA can start without either.
+Source: ``modular-sm100-attention.md`` section 5.4.
+"""
+
+import cutlass
+from cutlass import Int32, cute
+
+from ..pipelines import RingState
+from ..plan.mma_plans import q_operand
+from ..plan.tma_pipeline_plan import TMAProducerPipeline
+from ..tma import load_key_chunks, load_query_chunks
+from ..work import KernelContext
+
+
+def producer_rings(ctx: KernelContext) -> tuple[TMAProducerPipeline, TMAProducerPipeline]:
+    """Return the load side of the K ring and of the V ring (the same slots when fused)."""
+    config, mbars = ctx.spec.config, ctx.spec.config.misc_mbars
+    return (
+        TMAProducerPipeline(config, True, mbars.K_offset, ctx.layout.k_smem_base()),
+        TMAProducerPipeline(config, False, mbars.V_offset, ctx.layout.v_smem_base()),
+    )
+
+
+def depth_part(ctx: KernelContext, part: int) -> range:
+    """Return the columns of depth part ``part`` of Q and K."""
+    width = ctx.spec.config.BK0
+    return range(part * width, (part + 1) * width)
+
+
+def query_part_bytes(ctx: KernelContext) -> int:
+    """Return the bytes of one depth part of one Q tile."""
+    return q_operand(ctx.spec.config).bytes // ctx.spec.config.num_qk_stages
+
+
+def load_query_part(ctx: KernelContext, half: int, part: int, mbar: Int32 | int) -> None:
+    """Issue the boxes of depth part ``part`` of Q tile ``half``; the barrier is armed already."""
+    work = ctx.work
+    where = (work.position + half * ctx.spec.tile_positions, work.head, work.batch)
+    smem = ctx.smem + ctx.layout.q_tile_smem(half, part)
+    address = ctx.barriers.address_of(mbar)
+    load_query_chunks(ctx.spec, ctx.maps.q, where, depth_part(ctx, part), smem, address)
+
+
+def load_key_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
+    """Fill one K slot, part by part; waits for each part to be free."""
+    where = (tile * ctx.spec.config.BN, ctx.work.kv_head, ctx.work.batch)
+    for part in range(ctx.spec.config.num_qk_stages):
+        ctx.barriers.wait(ring.acquire(state, part))
+        mbar, smem = ring.get_tile(state, part)
+        ctx.barriers.expect(mbar, ring.tile_bytes)
+        address = ctx.barriers.address_of(mbar)
+        columns = depth_part(ctx, part)
+        load_key_chunks(ctx.spec, ctx.maps.k, where, columns, ctx.smem + smem, address)
+
+
+def load_value_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
+    """Fill one V slot; waits for it to be free."""
+    where = (tile * ctx.spec.config.BN, ctx.work.kv_head, ctx.work.batch)
+    ctx.barriers.wait(ring.acquire(state, 0))
+    mbar, smem = ring.get_tile(state)
+    ctx.barriers.expect(mbar, ring.tile_bytes)
+    columns = range(ctx.spec.config.v_cols_per_cta())
+    address = ctx.barriers.address_of(mbar)
+    load_key_chunks(ctx.spec, ctx.maps.v, where, columns, ctx.smem + smem, address)
+
+
+def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state) -> None:
+    """Fill K slot 0 together with Q tile 0, then Q tile 1.
+
+    No wait: nothing has been in these slots, and the Q tiles are loaded once.
+    """
+    where = (Int32(0), ctx.work.kv_head, ctx.work.batch)
+    for part in range(ctx.spec.config.num_qk_stages):
+        mbar, smem = ring.get_tile(state, part)
+        ctx.barriers.expect(mbar, query_part_bytes(ctx) + ring.tile_bytes)
+        load_query_part(ctx, 0, part, mbar)
+        address = ctx.barriers.address_of(mbar)
+        columns = depth_part(ctx, part)
+        load_key_chunks(ctx.spec, ctx.maps.k, where, columns, ctx.smem + smem, address)
+    for part in range(ctx.spec.config.num_qk_stages):
+        mbar = ctx.spec.config.misc_mbars.Q1Sync_offset + part
+        ctx.barriers.expect(mbar, query_part_bytes(ctx))
+        load_query_part(ctx, 1, part, mbar)
+
+
+def next_slots(ctx: KernelContext, k: RingState, v: RingState) -> tuple[RingState, RingState]:
+    """Return the cursors of the next key tile's K and V.
+
+    Split rings advance on their own. In a fused ring K and V alternate: V of a tile lies in the
+    slot after its K, and the next K in the slot after that V.
+    """
+    if ctx.spec.config.use_fused_kv:
+        k = v.step()
+        return k, k.step()
+    return k.step(), v.step()
+
+
+def first_slots(ctx: KernelContext, k: RingState) -> tuple[RingState, RingState]:
+    """Return the cursors of key tile 0, given the cursor of slot 0."""
+    return (k, k.step()) if ctx.spec.config.use_fused_kv else (k, k)
+
+
+@cute.jit
+def load(ctx: KernelContext):
+    """Run the load role: one warp, one elected lane issues."""
+    k_ring, v_ring = producer_rings(ctx)
+    start = RingState.producer(ctx.spec.config.num_kv_stages)
+    k, v = first_slots(ctx, start)
+    num_tiles = ctx.work.num_key_tiles
+    if num_tiles > 0:
+        load_first_tiles(ctx, k_ring, k)
+        load_value_tile(ctx, v_ring, v, Int32(0))
+        for tile in cutlass.range(1, num_tiles, unroll=1):
+            k, v = next_slots(ctx, k, v)
+            load_key_tile(ctx, k_ring, k, tile)
+            load_value_tile(ctx, v_ring, v, tile)

@@ -1,0 +1,161 @@
+"""MMA role (warp 12): all four accumulations, issued by one elected lane in one fixed order.
+
+Per key tile n: S0 <- Q0 Kn', O1 += P1 Vn-1, S1 <- Q1 Kn', O0 += P0 Vn. Two MMAs always lie between
+"S ready" and "P needed", so the softmax of one Q tile hides behind the MMAs of the other.
+
+Edges: waits on ``K full``, ``Q1Sync``, ``V full`` and ``S_cons`` (P stored and O rescaled);
+commits ``S_prod``, ``O_prod``, ``K empty`` and ``V empty``.
+
+Why no wait before S_i is overwritten: P_i V was issued earlier by this thread, MMAs of one thread
+execute in order, and P_i was complete only after the softmax had read all of S_i.
+Source: ``modular-sm100-attention.md`` sections 4.6 and 5.5.
+"""
+
+from dataclasses import dataclass
+
+import cutlass
+from cutlass import Int32, cute
+
+from ..device import mma as umma
+from ..device import tmem
+from ..pipelines import RingState
+from ..plan.mma_plans import pv_plan, qk_plan
+from ..plan.pipeline_plan import BarrierArrive, BarrierWait
+from ..plan.tma_pipeline_plan import TMAConsumerPipeline
+from ..plan.umma import MmaPlan
+from ..work import KernelContext
+from .load import first_slots, next_slots
+
+_GRANULE_SHIFT = 4
+_NEGATE_A = 1 << 13
+"""Instruction descriptor bit 13 (``sm100-isa.md`` section 2.1)."""
+
+
+@dataclass(frozen=True)
+class MmaIssuer:
+    """The two accumulations with their operands; every method issues, none computes."""
+
+    ctx: KernelContext
+    k_ring: TMAConsumerPipeline
+    v_ring: TMAConsumerPipeline
+    qk: MmaPlan
+    pv: MmaPlan
+    qk_instruction: Int32
+
+    @classmethod
+    def of(cls, ctx: KernelContext) -> "MmaIssuer":
+        """Return the issuer of this CTA."""
+        config, mbars = ctx.spec.config, ctx.spec.config.misc_mbars
+        qk = qk_plan(config)
+        return cls(
+            ctx,
+            TMAConsumerPipeline(config, True, mbars.K_offset, ctx.layout.k_smem_base()),
+            TMAConsumerPipeline(config, False, mbars.V_offset, ctx.layout.v_smem_base()),
+            qk,
+            pv_plan(config),
+            _signed_instruction(qk.idesc, ctx.problem.scale_log2),
+        )
+
+    def scores(self, half: int, part: int, k: RingState) -> None:
+        """Issue depth part ``part`` of S_half = Q_half K'."""
+        a = descriptor_q(self.ctx, half)
+        b = _lower_word(self.qk.b, self.ctx.smem + self.k_ring.get(k))
+        block = _block(self.qk, part)
+        accumulator = self.ctx.tmem + self.ctx.columns.s(half).start
+        umma.issue(block, accumulator, a, b, self.qk_instruction, int(part > 0))
+
+    def outputs(self, half: int, v: RingState, accumulate: Int32 | int, phase: Int32) -> None:
+        """Wait for each part of P_half and issue O_half (+)= P_half V; commit ``O_prod``."""
+        ctx, mbars = self.ctx, self.ctx.spec.config.misc_mbars
+        chain = mbars.producer_s(half)
+        b = _lower_word(self.pv.b, ctx.smem + self.v_ring.get(v))
+        a = ctx.tmem + ctx.columns.borrow_s_as_p(half).start
+        accumulator = ctx.tmem + ctx.columns.o(half).start
+        for part in range(self.pv.num_stages):
+            ctx.barriers.wait(BarrierWait(chain.consumer_mbar(0, part), phase))
+            tmem.fence_after_thread_sync()
+            first = accumulate if part == 0 else 1
+            umma.issue(_block(self.pv, part), accumulator, a, b, Int32(self.pv.idesc), first)
+        ctx.barriers.arrive(BarrierArrive(mbars.producer_o(half).producer_mbar(), by_mma=True))
+
+    def first_chain(self, k: RingState) -> None:
+        """Wait for each part of K and issue S0; commit ``S0_prod``."""
+        for part in range(self.qk.num_stages):
+            self.ctx.barriers.wait(self.k_ring.wait_k(k, part))
+            self.scores(0, part, k)
+        self._commit_scores(0)
+
+    def second_chain(self, k: RingState, *, wait_for_query: bool = False) -> None:
+        """Issue S1, after which K is free; commit ``S1_prod``. K has arrived: S0 waited for it."""
+        for part in range(self.qk.num_stages):
+            if wait_for_query:
+                mbar = self.ctx.spec.config.misc_mbars.Q1Sync_offset + part
+                self.ctx.barriers.wait(BarrierWait(mbar, 0))
+            self.scores(1, part, k)
+            self.ctx.barriers.arrive(self.k_ring.pipeline.consumer_release(k, part)[0])
+        self._commit_scores(1)
+
+    def wait_values(self, v: RingState) -> None:
+        """Wait for a V tile."""
+        self.ctx.barriers.wait(self.v_ring.wait_v(v))
+
+    def release_values(self, v: RingState) -> None:
+        """Free a V slot once the MMAs issued so far have read it, behind the ring's cursor."""
+        self.ctx.barriers.arrive(self.v_ring.pipeline.consumer_release_at(v.index))
+
+    def _commit_scores(self, half: int) -> None:
+        chain = self.ctx.spec.config.misc_mbars.producer_s(half)
+        self.ctx.barriers.arrive(BarrierArrive(chain.producer_mbar(), by_mma=True))
+
+
+def descriptor_q(ctx: KernelContext, half: int) -> Int32:
+    """Return the lower descriptor word of Q tile ``half``; depth parts follow one another."""
+    return _lower_word(qk_plan(ctx.spec.config).a, ctx.smem + ctx.layout.q_tile_smem(half))
+
+
+def _lower_word(operand, address: Int32) -> Int32:
+    """Return the lower word of ``operand``'s descriptor at shared ``address``."""
+    return (address >> _GRANULE_SHIFT) + (operand.descriptor(0) & 0xFFFFFFFF)
+
+
+def _block(plan: MmaPlan, part: int) -> umma.MmaBlock:
+    """Return part ``part`` of ``plan`` as one straight block of MMAs."""
+    a_shift = 0 if plan.a_in_tmem else _GRANULE_SHIFT
+    steps = tuple(
+        (plan.a_offset(k) >> a_shift, plan.b_offset(k) >> _GRANULE_SHIFT)
+        for k in plan.k_blocks(part)
+    )
+    a_upper = None if plan.a is None else plan.a.descriptor(0) >> 32
+    return umma.MmaBlock(plan.kind, a_upper, plan.b.descriptor(0) >> 32, steps)
+
+
+def _signed_instruction(bits: int, scale: cutlass.Float32) -> Int32:
+    """Return the descriptor that negates Q when the scale is negative.
+
+    The softmax works on scale magnitudes: with -S instead of S the maximum stays the maximum.
+    """
+    negative = scale < cutlass.Float32(0.0)
+    return Int32(cutlass.select_(negative, Int32(bits | _NEGATE_A), Int32(bits)))
+
+
+@cute.jit
+def mma(ctx: KernelContext):
+    """Run the MMA role for ``num_key_tiles`` tiles."""
+    issuer = MmaIssuer.of(ctx)
+    k, v = first_slots(ctx, RingState.consumer(ctx.spec.config.num_kv_stages))
+    num_tiles = ctx.work.num_key_tiles
+    if num_tiles > 0:
+        issuer.first_chain(k)
+        issuer.second_chain(k, wait_for_query=True)
+        issuer.wait_values(v)
+        issuer.outputs(0, v, 0, Int32(0))
+        for tile in cutlass.range(1, num_tiles, unroll=1):
+            next_k, next_v = next_slots(ctx, k, v)
+            issuer.first_chain(next_k)
+            issuer.outputs(1, v, Int32(tile > 1), (tile - 1) & 1)
+            issuer.release_values(v)
+            issuer.second_chain(next_k)
+            issuer.wait_values(next_v)
+            issuer.outputs(0, next_v, 1, tile & 1)
+            k, v = next_k, next_v
+        issuer.outputs(1, v, Int32(num_tiles > 1), (num_tiles - 1) & 1)

@@ -1,0 +1,104 @@
+"""Last step of the softmax role: O divided by the row sum, and the log-sum-exp.
+
+O is staged in shared memory over the warp group's own half of Q. That half is free: ``O_prod``
+follows, on the one issuing thread, every MMA that reads it.
+"""
+
+import math
+
+import cutlass
+from cutlass import Float32, Int32, Int64, cute
+
+from ..device import barriers, epilogue, tmem
+from ..device.arith import log2_hardware, reciprocal
+from ..device.ids import warp_index
+from ..device.ptx import emit
+from ..device.tma import finish_stores
+from ..plan.hardware import WARP_GROUP_THREADS, WARPS_PER_GROUP
+from ..plan.pipeline_plan import BarrierWait
+from ..plan.tensor_maps import query_box
+from ..tma import chunk_bytes, store_query_chunk
+from ..work import KernelContext, lane_address
+
+LN_2 = math.log(2.0)
+OUTPUT_COLUMNS = 32
+"""Columns of O normalised at a time."""
+FIRST_NAMED_BARRIER = 1
+"""Barrier 0 is the CTA's; 1 and 2 belong to the two softmax warp groups."""
+_FLOAT_BYTES = 4
+
+
+def output_chunks(ctx: KernelContext) -> range:
+    """Return the first columns of the chunks of O that hold real columns."""
+    return range(0, ctx.spec.config.ov_depth, ctx.spec.config.swizzle_elems)
+
+
+def chunk_address(ctx: KernelContext, chain: int, column: int) -> Int32:
+    """Return the shared address of the staged chunk of O that starts at ``column``."""
+    box = query_box(ctx.spec)
+    offset = ctx.layout.q_tile_smem(chain) + column // box[0] * chunk_bytes(ctx.spec, box)
+    return ctx.smem + offset
+
+
+def stage_columns(ctx: KernelContext, line, column: int, words: list) -> None:
+    """Store packed ``words`` of the calling row from ``column`` on."""
+    width = ctx.spec.config.swizzle_elems
+    unit = column % width * ctx.spec.config.qkv_dtype_size // epilogue.UNIT_BYTES
+    chunk = chunk_address(ctx, line.chain, column - column % width)
+    epilogue.store_row_units(chunk, line.row, unit, words)
+
+
+def stage_accumulator(ctx: KernelContext, line, factor: Float32) -> None:
+    """Stage O times ``factor``, all columns of all chunks, padding included."""
+    start = lane_address(ctx.tmem, ctx.columns.o(line.chain).start)
+    end = output_chunks(ctx)[-1] + ctx.spec.config.swizzle_elems
+    for column in range(0, end, OUTPUT_COLUMNS):
+        values = tmem.wait_loads(tmem.load(start + column, OUTPUT_COLUMNS))
+        words = epilogue.normalise(values, factor, ctx.spec.ptx_type)
+        stage_columns(ctx, line, column, words)
+
+
+def stage_zeros(ctx: KernelContext, line) -> None:
+    """Stage an output of zeros: no key is visible, and the accumulator was never written."""
+    end = output_chunks(ctx)[-1] + ctx.spec.config.swizzle_elems
+    for column in range(0, end, OUTPUT_COLUMNS):
+        stage_columns(ctx, line, column, [Int32(0)] * (OUTPUT_COLUMNS // 2))
+
+
+@cute.jit
+def write_output(ctx: KernelContext, line, row_sum: Float32):
+    """Write the warp group's half of O. Rows past the sequence are dropped by the tensor map."""
+    num_tiles = ctx.work.num_key_tiles
+    if num_tiles > 0:
+        done = ctx.spec.config.misc_mbars.producer_o(line.chain).producer_mbar()
+        ctx.barriers.wait(BarrierWait(done, (num_tiles - 1) & 1))
+        tmem.fence_after_thread_sync()
+        # A row without a visible key has sum 0 and an accumulator of zeros: 0, not 0 / 0.
+        no_key = row_sum == Float32(0.0)
+        factor = Float32(cutlass.select_(no_key, Float32(0.0), reciprocal(row_sum)))
+        stage_accumulator(ctx, line, factor)
+    else:
+        stage_zeros(ctx, line)
+    barriers.fence_proxy_async_shared()
+    barriers.named_barrier(FIRST_NAMED_BARRIER + line.chain, WARP_GROUP_THREADS)
+    if warp_index() % WARPS_PER_GROUP == 0:
+        first = ctx.work.position + line.chain * ctx.spec.tile_positions
+        where = (first, ctx.work.head, ctx.work.batch)
+        for column in output_chunks(ctx):
+            smem = chunk_address(ctx, line.chain, column)
+            store_query_chunk(ctx.spec, ctx.maps.o, where, column, smem)
+        finish_stores()
+
+
+@cute.jit
+def write_log_sum_exp(ctx: KernelContext, line, row_max: Float32, row_sum: Float32):
+    """Write the row's natural log-sum-exp, minus infinity when it saw no key."""
+    if cutlass.const_expr(ctx.spec.return_lse):
+        problem, group = ctx.problem, ctx.spec.rows_per_position
+        if line.position < problem.seqlen_q:
+            head = ctx.work.head * group + line.row % group
+            row = (Int64(ctx.work.batch) * problem.num_q_heads + head) * problem.seqlen_q
+            address = problem.lse + (row + line.position) * _FLOAT_BYTES
+            # log2(0) is minus infinity, and the maximum of a row without keys is finite.
+            value = (row_max * line.scale + log2_hardware(row_sum)) * Float32(LN_2)
+            emit("st.global.f32 [$0], $1;", (), (address, value))

@@ -1,0 +1,223 @@
+"""Softmax role (warps 0-3 and 4-7): one warp group per Q tile, one thread per row.
+
+Per key tile: wait for S, find the row maximum, publish the correction factor, turn S into P (in
+place: P borrows the low columns of S), hand P over in two parts, add up the row sum. Then, once:
+divide O by the row sum, store it through shared memory and TMA, write the log-sum-exp.
+
+Edges: waits on ``S_prod`` (scores written), ``C`` consumed, and at the end ``O_prod``; arrives on
+``C`` produced, ``S_cons[0]`` (three quarters of P stored) and ``S_cons[1]`` (the rest).
+Source: ``modular-sm100-attention.md`` sections 5.6 and 5.8.
+"""
+
+from dataclasses import dataclass
+
+import cutlass
+from cutlass import Float32, Int32, cute
+
+from ..device import barriers, tmem
+from ..device import softmax as rows
+from ..device.ids import warp_index
+from ..device.mask import mask_columns
+from ..plan.exp2_plan import Exp2Plan
+from ..plan.hardware import WARP_THREADS, WARPS_PER_GROUP
+from ..plan.pipeline_plan import BarrierArrive, BarrierWait
+from ..work import KernelContext, lane_address, row_in_group, visible_keys
+from .correction import factor_address
+from .output import write_log_sum_exp, write_output
+
+RESIDENT_COLUMNS = 128
+"""Most scores of a row kept in registers; columns beyond are read a second time."""
+_SUM_LANES = 4
+
+
+@dataclass(frozen=True)
+class SoftmaxRow:
+    """What one thread knows about its row.
+
+    Attributes:
+        chain: 0 or 1: the warp group, its Q tile, its S and its O.
+        row: row of the Q tile, equal to the TMEM lane.
+        position: sequence position of the row.
+        visible: number of leading keys the row sees.
+        visible_to_warp: the smallest such number of the warp: that of its first row.
+        scale: magnitude of the softmax scale times log2(e).
+        scores: TMEM address of S in the warp's lanes.
+    """
+
+    chain: int
+    row: Int32
+    position: Int32
+    visible: Int32
+    visible_to_warp: Int32
+    scale: Float32
+    scores: Int32
+
+    @classmethod
+    def of(cls, ctx: KernelContext, chain: int) -> "SoftmaxRow":
+        """Return the calling thread's row."""
+        first = ctx.work.position + chain * ctx.spec.tile_positions
+        row = row_in_group()
+        position = first + row // ctx.spec.rows_per_position
+        first_row = warp_index() % WARPS_PER_GROUP * WARP_THREADS
+        first_position = first + first_row // ctx.spec.rows_per_position
+        scale = ctx.problem.scale_log2
+        return cls(
+            chain,
+            row,
+            position,
+            visible_keys(ctx.spec, ctx.problem, position),
+            visible_keys(ctx.spec, ctx.problem, first_position),
+            cutlass.max(scale, -scale),
+            lane_address(ctx.tmem, ctx.columns.s(chain).start),
+        )
+
+
+@dataclass(frozen=True)
+class ColumnPlan:
+    """Which columns of a row are loaded when.
+
+    The resident columns stay in registers from the maximum to the exponential. With wide tiles the
+    last batches are read for the maximum first, dropped, and read again when their turn comes: P
+    has not reached those columns by then.
+    """
+
+    bn: int
+    num_batches: int
+
+    @property
+    def batches(self) -> list[range]:
+        """Columns of each batch of exponentials."""
+        width = self.bn // self.num_batches
+        return [range(i * width, (i + 1) * width) for i in range(self.num_batches)]
+
+    @property
+    def resident(self) -> int:
+        """Columns kept in registers: all, or the first half."""
+        return self.bn if self.bn <= RESIDENT_COLUMNS else self.bn // 2
+
+    @property
+    def loads(self) -> list[range]:
+        """Loads for the maximum, resident columns last: each is reduced while the next runs."""
+        half = self.bn // 2
+        if self.resident == self.bn:
+            return [range(half), range(half, self.bn)]
+        return [*self.batches[self.num_batches // 2 :], *self.batches[: self.num_batches // 2]]
+
+
+def column_plan(plan: Exp2Plan) -> ColumnPlan:
+    """Return the columns of one row in the batches of ``plan``."""
+    return ColumnPlan(plan.bn, plan.num_batches)
+
+
+def load_columns(line: SoftmaxRow, columns: range) -> list[Float32]:
+    """Start loading ``columns`` of S."""
+    return tmem.load(line.scores + columns.start, len(columns))
+
+
+@dataclass(frozen=True)
+class TileLimits:
+    """Visible columns of one key tile: for the thread's row, and for the first row of its warp."""
+
+    row: Int32
+    warp: Int32
+
+
+def masked(values: list[Float32], columns: range, limits: TileLimits) -> list[Float32]:
+    """Wait for ``values`` and mask those of ``columns`` that the row does not see."""
+    return mask_columns(tmem.wait_loads(values), columns.start, limits.row, limits.warp)
+
+
+def scores_and_max(
+    line: SoftmaxRow, plan: Exp2Plan, row_max: Float32, limits: TileLimits
+) -> tuple[list[Float32], Float32]:
+    """Return the resident scores and the maximum of the row and ``row_max``."""
+    columns = column_plan(plan)
+    loads = columns.loads
+    resident: list[Float32] = []
+    pending = load_columns(line, loads[0])
+    for i, span in enumerate(loads):
+        values = masked(pending, span, limits)
+        if i + 1 < len(loads):
+            pending = load_columns(line, loads[i + 1])
+        row_max = rows.tile_max(values, row_max)
+        if span.start < columns.resident:
+            resident += values
+    return resident, row_max
+
+
+def hand_over(ctx: KernelContext, line: SoftmaxRow, part: int) -> None:
+    """Say that part ``part`` of P has been stored."""
+    tmem.wait_stores()
+    tmem.fence_before_thread_sync()
+    chain = ctx.spec.config.misc_mbars.consumer_s(line.chain)
+    ctx.barriers.arrive(BarrierArrive(chain.consumer_mbar(0, part)))
+
+
+def exponentiate_and_store(
+    ctx: KernelContext, line: SoftmaxRow, scores: list, row_max: Float32, limits: TileLimits
+) -> list:
+    """Turn S into P batch by batch, hand it over, and return the row's partial sums."""
+    plan = ctx.spec.exp2_plan
+    columns = column_plan(plan)
+    offset = -row_max * line.scale
+    p_address = lane_address(ctx.tmem, ctx.columns.borrow_s_as_p(line.chain).start)
+    sums = [(Float32(0.0), Float32(0.0)) for _ in range(_SUM_LANES)]
+    summands: list = []
+    reloaded: list = []
+    for i, span in enumerate(columns.batches):
+        values = scores[span.start : span.stop] or masked(reloaded, span, limits)
+        if span.stop < columns.bn and span.stop >= columns.resident:
+            reloaded = load_columns(line, columns.batches[i + 1])
+        pairs = rows.exponentials(values, plan, span.start // 2, line.scale, offset)
+        words = rows.pack_probabilities(pairs, ctx.spec.ptx_type)
+        # The last batch has its own barrier: the MMAs start on the first three without it.
+        if span.stop == columns.bn:
+            hand_over(ctx, line, 0)
+        tmem.store(p_address + span.start // 2, words)
+        # Sums lag one batch behind, so that they fill the gaps of the next exponentials.
+        sums = rows.add_pairs(sums, summands)
+        summands = pairs
+    hand_over(ctx, line, 1)
+    return rows.add_pairs(sums, summands)
+
+
+@cute.jit
+def softmax_tile(
+    ctx: KernelContext, line: SoftmaxRow, tile: Int32, row_max: Float32, row_sum: Float32
+):
+    """Process one key tile; returns the row's new maximum and sum."""
+    config = ctx.spec.config
+    chain, factors = config.misc_mbars.consumer_s(line.chain), config.misc_mbars.producer_c(
+        line.chain
+    )
+    ctx.barriers.wait(BarrierWait(chain.producer_mbar(), tile & 1))
+    tmem.fence_after_thread_sync()
+    before = tile * config.BN
+    limits = TileLimits(line.visible - before, line.visible_to_warp - before)
+    scores, new_max = scores_and_max(line, ctx.spec.exp2_plan, row_max, limits)
+    used_max, factor = rows.rescale_decision(row_max, new_max, line.scale)
+    # The first tile overwrites O, so there is nothing to correct and nobody to tell.
+    if tile > 0:
+        barriers.store_shared_f32(factor_address(ctx, line.chain), factor)
+        ctx.barriers.arrive(BarrierArrive(factors.producer_mbar()))
+    sums = exponentiate_and_store(ctx, line, scores, used_max, limits)
+    # The factor's slot is written again in the next tile. By now it has long been read: this wait
+    # is off the critical path, after both parts of P were handed over.
+    if tile > 0:
+        ctx.barriers.wait(BarrierWait(factors.consumer_mbar(), (tile - 1) & 1))
+    return used_max, row_sum * factor + rows.total(sums)
+
+
+@cute.jit
+def softmax(ctx: KernelContext, chain: cutlass.Constexpr[int]):
+    """Run the softmax role of warp group ``chain`` and write its half of the output."""
+    line = SoftmaxRow.of(ctx, chain)
+    num_tiles = ctx.work.num_key_tiles
+    row_max = Float32(rows.ROW_MAX_FLOOR)
+    row_sum = Float32(0.0)
+    for tile in cutlass.range(0, num_tiles, unroll=1):
+        row_max, row_sum = softmax_tile(ctx, line, tile, row_max, row_sum)
+    ctx = ctx.decode_again()
+    line = SoftmaxRow.of(ctx, chain)
+    write_log_sum_exp(ctx, line, row_max, row_sum)
+    write_output(ctx, line, row_sum)

@@ -1,0 +1,58 @@
+"""Hand a kernel to the CuTe DSL compiler with the parameter list of ``fa4_cute.plan.params``.
+
+The DSL passes a TMA atom to a kernel as a 128-byte tensor map by value, which is all that is used
+of the atoms made here: their tensors are stand-ins, because the real maps are encoded at launch.
+"""
+
+import cutlass
+from cutlass import Float32, Int32, Int64, cute
+from cutlass.cute.nvgpu import cpasync
+from cutlass.cute.runtime import make_ptr
+from cutlass.cute.typing import AddressSpace
+
+from .kernel_sm100 import SM100MHA2Q
+from .plan.dtypes import DType
+from .plan.kernel_spec import KernelSpec
+
+_ELEMENT_TYPES = {DType.BF16: cutlass.BFloat16, DType.FP16: cutlass.Float16}
+_STAND_IN_SHAPE = (8, 64)
+_POINTER_ALIGN = 16
+
+
+def _stand_in_atom(pointer: cute.Pointer, operation):
+    rows, columns = _STAND_IN_SHAPE
+    layout = cute.make_layout((rows, columns), stride=(columns, 1))
+    tensor = cute.make_tensor(pointer, layout)
+    return cpasync.make_tiled_tma_atom(operation, tensor, layout, _STAND_IN_SHAPE)[0]
+
+
+def trace_kernel(spec: KernelSpec, options: str):
+    """Compile ``spec`` with the DSL's ``options`` and return its compiled function."""
+    attention = SM100MHA2Q(spec)
+    # The prefix is set on the class's kernel; a trace in this process reads it right away.
+    SM100MHA2Q.kernel.set_name_prefix(
+        spec.name, remove_cutlass_symbol=True, keep_mangled_name=False
+    )
+
+    @cute.jit
+    def host(
+        operand: cute.Pointer,
+        lse: Int64,
+        seqlen_q: Int32,
+        seqlen_k: Int32,
+        num_q_heads: Int32,
+        scale_log2: Float32,
+    ):
+        loads = [_stand_in_atom(operand, cpasync.CopyBulkTensorTileG2SOp()) for _ in "qkv"]
+        store = _stand_in_atom(operand, cpasync.CopyBulkTensorTileS2GOp())
+        maps = (*loads, store)
+        attention.kernel(maps, lse, seqlen_q, seqlen_k, num_q_heads, scale_log2).launch(
+            grid=[1, 1, 1],
+            block=[spec.schedule.num_threads, 1, 1],
+            smem=spec.config.smem_used,
+            min_blocks_per_mp=1,
+        )
+
+    element_type = _ELEMENT_TYPES[spec.config.qkv_dtype]
+    pointer = make_ptr(element_type, 0, AddressSpace.gmem, assumed_align=_POINTER_ALIGN)
+    return cute.compile(host, pointer, Int64(0), 1, 1, 1, 1.0, options=options)

@@ -1,0 +1,87 @@
+/* Happens-before edges: releases, acquires, fences and the ends of asynchronous groups. */
+#include "check.h"
+
+static const Mbar *mbar_of(const Cluster *cl, void **object, u32 *rank) {
+  for (u32 r = 0; r < cl->n_ctas; r++) {
+    const Cta *cta = &cl->ctas[r];
+    if ((void *)object >= (void *)cta->mbars && (void *)object < (void *)(cta->mbars + cta->n_mbars)) {
+      *rank = r;
+      return (const Mbar *)((const char *)object - offsetof(Mbar, check));
+    }
+  }
+  return NULL;
+}
+static SyncObject *object_of(Check *k, const Cluster *cl, void **object) {
+  if (*object) return *object;
+  SyncObject *o = calloc(1, sizeof *o);
+  o->acc = clock_new(k->dims); o->pub = clock_new(k->dims);
+  const Mbar *b = mbar_of(cl, object, &o->rank);
+  if (b) { o->is_mbar = true; o->offset = b->offset; o->dim = k->mbar0 + k->n_mbar++ % MAX_MBAR_DIMS; }
+  if (k->n_objects == k->cap_objects) {
+    k->cap_objects = k->cap_objects ? 2 * k->cap_objects : 64;
+    k->objects = realloc(k->objects, k->cap_objects * sizeof *k->objects);
+  }
+  k->objects[k->n_objects++] = o;
+  return *object = o;
+}
+void see_release(Ctx *c, AsyncOp *op, void **object) {
+  const Cluster *cl = c ? c->cl : op->cta->cl;
+  Check *k = cl->m->check;
+  if (!k) return;
+  SyncObject *o = object_of(k, cl, object);
+  if (op) {
+    clock_join(&o->acc, (Clock *)(uintptr_t)op->clock_id, k->dims);
+    if (op->fifo == FIFO_NONE && o->is_mbar) k->ops[op->seq] = (OpDone){o->dim, o->flips + 1, 0, 0};
+    return;
+  }
+  u32 w = warp_dim(k, c->cta, c->w->index);
+  clock_join(&o->acc, &k->warps[w], k->dims);
+  k->warps[w].vc[w]++;
+}
+/* The current phase of an mbarrier ended: what arrived in it becomes visible to its waiters. */
+void see_flip(Cluster *cl, void **object) {
+  Check *k = cl->m->check;
+  if (!k) return;
+  SyncObject *o = object_of(k, cl, object);
+  o->flips++;
+  o->acc.vc[o->dim] = o->flips;
+  clock_copy(&o->pub, &o->acc, k->dims);
+}
+void see_acquire(Ctx *c, void **object) {
+  Check *k = c->m->check;
+  if (!k) return;
+  SyncObject *o = object_of(k, c->cl, object);
+  clock_join(&k->warps[warp_dim(k, c->cta, c->w->index)], o->is_mbar ? &o->pub : &o->acc, k->dims);
+}
+void see_fence(Ctx *c, u32 kind) {
+  Check *k = c->m->check;
+  if (!k) return;
+  u32 w = warp_dim(k, c->cta, c->w->index);
+  Clock *own = &k->warps[w];
+  switch (kind) {
+    case FENCE_PROXY_ASYNC: memcpy(own->ac, own->vc, k->dims * sizeof(u32)); own->vc[w]++; break;
+    case FENCE_WAIT_ST: own->vc[k->st0 + w] = k->st_seq[w]; break;
+    default: break;
+  }
+}
+/* Bulk groups of a thread: a commit closes the open one, a wait for all but `pending` learns of the others. */
+void see_bulk_commit(Ctx *c) {
+  Check *k = c->m->check;
+  if (k) k->bulk_group[warp_dim(k, c->cta, c->w->index)]++;
+}
+void see_bulk_wait(Ctx *c, u32 pending, bool read_only) {
+  Check *k = c->m->check;
+  if (!k) return;
+  u32 w = warp_dim(k, c->cta, c->w->index), closed = k->bulk_group[w] - 1;
+  u32 done = closed > pending ? closed - pending : 0;
+  u32 *read = &k->warps[w].vc[k->bulk_read0 + w], *all = &k->warps[w].vc[k->bulk_all0 + w];
+  if (done > *read) *read = done;
+  if (!read_only && done > *all) *all = done;
+}
+void see_cp_wait(Ctx *c, u32 landed) {
+  Check *k = c->m->check;
+  if (!k) return;
+  u32 w = warp_dim(k, c->cta, c->w->index);
+  if (landed > k->warps[w].vc[k->cp0 + w]) k->warps[w].vc[k->cp0 + w] = landed;
+}
+void see_exit(Ctx *c) { (void)c; }

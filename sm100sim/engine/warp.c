@@ -1,0 +1,101 @@
+/* Operations across the lanes of a warp (PTX ISA: shfl.sync, vote.sync, match.sync, redux.sync,
+ * elect.sync, activemask, bar.warp.sync).  All name their member lanes, which must meet here. */
+#include "numeric.h"
+
+/* The member mask of the executing lanes: they must agree and contain themselves. */
+static Step members_of(Ctx *c, u32 slot, u32 *members) {
+  u32 m = R32(c, slot)[first_lane(c->mask)];
+  FOR_LANES(c->mask, l) if (R32(c, slot)[l] != m) return fault(c, "membermask", "lanes of one instruction name different member masks");
+  if (c->mask & ~m) return fault(c, "membermask", "lanes %08x execute the instruction but are not in member mask %08x", c->mask & ~m, m);
+  *members = m;
+  return warp_converge(c, m);
+}
+#define MEMBERS(slot) u32 members; { Step meet = members_of(c, slot, &members); if (meet != STEP_NEXT) return meet; } (void)members
+
+/* sub[0]: 0 up, 1 down, 2 bfly, 3 idx.  s = value, b, c, members; d[1] = predicate "in range" */
+static Step op_SHFL(Ctx *c, const Ins *i) {
+  MEMBERS(i->s[3]);
+  u32 *d = R32(c, i->d[0]), in[LANES], ok = 0, out[LANES];
+  memcpy(in, R32(c, i->s[0]), sizeof in);
+  FOR_LANES(c->mask, l) {
+    u32 b = R32(c, i->s[1])[l] & 31, cl = R32(c, i->s[2])[l], seg = cl >> 8 & 31, clamp = cl & 31;
+    u32 max_lane = (l & seg) | (clamp & ~seg), min_lane = l & seg, from = l; bool good;
+    switch (i->sub[0]) {
+      case 0: from = l - b; good = (i32)(l - b) >= (i32)max_lane; break;
+      case 1: from = l + b; good = from <= max_lane; break;
+      case 2: from = l ^ b; good = from <= max_lane; break;
+      default: from = min_lane | (b & ~seg); good = from <= max_lane;
+    }
+    if (!good) from = l;
+    if (good && !(c->mask >> from & 1))
+      finding(c, 0, "shuffle-from-inactive-lane", "lane %u reads lane %u, which does not take part", l, from);
+    out[l] = in[from]; ok |= (u32)good << l;
+  }
+  FOR_LANES(c->mask, l) d[l] = out[l];
+  if (i->nd > 1) set_pred(c, i->d[1], ok);
+  return STEP_NEXT;
+}
+/* sub: 0 ballot, 1 any, 2 all, 3 uni; sub[1]: predicate negated.  s = predicate, members */
+static Step op_VOTE(Ctx *c, const Ins *i) {
+  MEMBERS(i->s[1]);
+  u32 p = (PRED(c, i->s[0]) ^ (i->sub[1] ? NONE32 : 0)) & c->mask;
+  if (i->sub[0] == 0) { FOR_LANES(c->mask, l) R32(c, i->d[0])[l] = p; return STEP_NEXT; }
+  bool v = i->sub[0] == 1 ? p != 0 : i->sub[0] == 2 ? p == c->mask : p == c->mask || p == 0;
+  set_pred(c, i->d[0], v ? NONE32 : 0);
+  return STEP_NEXT;
+}
+/* The elected lane is the lowest member: the ISA promises only that the choice is deterministic. */
+static Step op_ELECT(Ctx *c, const Ins *i) {
+  MEMBERS(i->s[0]);
+  u32 leader = first_lane(c->mask);
+  FOR_LANES(c->mask, l) R32(c, i->d[0])[l] = leader;
+  set_pred(c, i->d[1], 1u << leader);
+  return STEP_NEXT;
+}
+static Step op_ACTIVEMASK(Ctx *c, const Ins *i) { FOR_LANES(c->mask, l) R32(c, i->d[0])[l] = c->sp->mask; return STEP_NEXT; }
+static Step op_BAR_WARP(Ctx *c, const Ins *i) { MEMBERS(i->s[0]); return STEP_NEXT; }
+/* sub: 0 any, 1 all; sub[1]: 64-bit values.  s = value, members; d[1] predicate of all */
+static Step op_MATCH(Ctx *c, const Ins *i) {
+  MEMBERS(i->s[1]);
+  u32 out[LANES], same = 1;
+  FOR_LANES(c->mask, l) {
+    u64 v = i->sub[1] ? R64(c, i->s[0])[l] : R32(c, i->s[0])[l]; u32 m = 0;
+    FOR_LANES(c->mask, k) if ((i->sub[1] ? R64(c, i->s[0])[k] : R32(c, i->s[0])[k]) == v) m |= 1u << k;
+    out[l] = m; same &= m == c->mask;
+  }
+  FOR_LANES(c->mask, l) R32(c, i->d[0])[l] = i->sub[0] ? (same ? c->mask : 0) : out[l];
+  if (i->nd > 1) set_pred(c, i->d[1], same ? NONE32 : 0);
+  return STEP_NEXT;
+}
+enum { X_ADD, X_MIN_U, X_MAX_U, X_MIN_S, X_MAX_S, X_AND, X_OR, X_XOR, X_FMIN, X_FMAX };
+static u32 combine(u32 op, u32 a, u32 b, bool nan) {
+  float x = float_of(a), y = float_of(b);
+  switch (op) {
+    case X_ADD: return a + b;
+    case X_MIN_U: return a < b ? a : b;
+    case X_MAX_U: return a > b ? a : b;
+    case X_MIN_S: return (i32)a < (i32)b ? a : b;
+    case X_MAX_S: return (i32)a > (i32)b ? a : b;
+    case X_AND: return a & b;
+    case X_OR: return a | b;
+    case X_XOR: return a ^ b;
+    default:
+      if (x != x || y != y) return nan || (x != x && y != y) ? NAN32 : x != x ? b : a;
+      if (x == y) return op == X_FMAX ? a & b : a | b;
+      return (x < y) == (op == X_FMIN) ? a : b;
+  }
+}
+/* sub: operation, .abs, .NaN.  s = value, members */
+static Step op_REDUX(Ctx *c, const Ins *i) {
+  MEMBERS(i->s[1]);
+  bool first = true; u32 v = 0;
+  FOR_LANES(c->mask, l) {
+    u32 x = R32(c, i->s[0])[l]; if (i->sub[1]) x &= 0x7FFFFFFFu;
+    v = first ? x : combine(i->sub[0], v, x, i->sub[2]); first = false;
+  }
+  FOR_LANES(c->mask, l) R32(c, i->d[0])[l] = v;
+  return STEP_NEXT;
+}
+OP_TABLE(warp) = {
+#define E(n) {#n, op_##n},
+    E(SHFL) E(VOTE) E(ELECT) E(ACTIVEMASK) E(BAR_WARP) E(MATCH) E(REDUX) {NULL, NULL}};

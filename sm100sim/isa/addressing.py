@@ -1,0 +1,110 @@
+"""Address operands of the memory families (PTX ISA, "State Spaces", "Generic Addressing")."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from ..ptx.program import Imm, Operand, Reg, Sink, SpecialReg
+from .lowering import Lowering, Mods
+
+SMEM_BYTES_PER_CYCLE = 128
+"""Shared-memory bandwidth of an SM (performance.md 1.4)."""
+
+
+class Space(IntEnum):
+    """State space of an address; mirrors `Space` in address.h."""
+
+    GENERIC = 0
+    SHARED_CTA = 1
+    SHARED_CLUSTER = 2
+    GLOBAL = 3
+    PARAM = 4
+    LOCAL = 5
+
+
+_SPACES = {
+    "shared": Space.SHARED_CTA,
+    "shared::cta": Space.SHARED_CTA,
+    "shared::cluster": Space.SHARED_CLUSTER,
+    "global": Space.GLOBAL,
+    "const": Space.GLOBAL,
+    "param": Space.PARAM,
+    "param::entry": Space.PARAM,
+    "local": Space.LOCAL,
+}
+"""Constant variables live in host memory like global ones."""
+
+SEMANTICS = ("weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
+SCOPES = ("cta", "cluster", "gpu", "sys")
+CACHE = (
+    "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "unified",
+    "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
+    "L2::evict_normal", "L2::evict_first", "L2::evict_last", "L2::64B", "L2::128B", "L2::256B",
+)  # fmt: skip
+"""Cache operators and prefetch sizes: performance hints without effect on values."""
+
+
+def take_space(mods: Mods, *allowed: str) -> Space:
+    """Consume a state space modifier; none means a generic address."""
+    found = mods.maybe(*(allowed or tuple(_SPACES)))
+    return _SPACES[found] if found else Space.GENERIC
+
+
+def take_hints(mods: Mods) -> None:
+    """Consume memory semantics, scope and cache operators: the engine executes in a consistent order."""
+    for name in SEMANTICS + SCOPES + CACHE:
+        mods.take(name)
+
+
+def take_policy(lo: Lowering, mods: Mods, operands: tuple[Operand, ...], count: int) -> None:
+    """Consume `.L2::cache_hint` and check its operand behind the first `count` ones; it has no effect."""
+    hint = mods.take("L2::cache_hint")
+    if len(operands) != count + hint:
+        raise lo.fail(f"{count + hint} operands expected, {len(operands)} given")
+    if hint:
+        lo.src(operands[count], 64)
+
+
+def place(lo: Lowering, operand: Operand, space: Space) -> tuple[int, int, int]:
+    """(slot, offset, bits) of `[...]`; generic, global and local addresses need 64 bits."""
+    slot, offset, bits = lo.address(operand)
+    if bits == 32 and space in (Space.GENERIC, Space.GLOBAL):
+        raise lo.fail("a generic or global address needs 64 bits")
+    return slot, offset, bits
+
+
+def register_bits(lo: Lowering, items: tuple[Operand, ...], bits: int) -> int:
+    """Width of the registers that hold `bits`-wide elements; all of one vector agree.
+
+    Registers may be wider than the element (PTX ISA, "Operand Size Exceeding Instruction-Type Size").
+    """
+    widths = {item.type.bits for item in items if isinstance(item, Reg)}
+    if any(width < bits for width in widths) or len({max(width, 32) for width in widths}) > 1:
+        raise lo.fail(f"registers of {sorted(widths)} bits cannot hold elements of {bits} bits")
+    return max(widths, default=bits)
+
+
+def destination(lo: Lowering, item: Operand, width: int) -> int:
+    """Slot of a destination register of a vector whose registers have `width` bits."""
+    if isinstance(item, Reg):
+        return lo.dst(item, item.type.bits)
+    if isinstance(item, Sink):
+        return lo.dst(item, max(width, 32))
+    raise lo.fail(f"operand {item!r} cannot be written")
+
+
+def source(lo: Lowering, item: Operand, bits: int, width: int) -> int:
+    """Slot of a source whose low `bits` bits are used; immediates take the vector's register width."""
+    if isinstance(item, Reg):
+        return lo.src(item, item.type.bits)
+    if isinstance(item, Imm):
+        value = lo.imm_bits(item, 64 if bits == 64 else 32 if item.kind != "int" else bits)
+        return lo.constant(value, max(width, 32))
+    if isinstance(item, SpecialReg):
+        return lo.src(item, 32)
+    return lo.src(item, bits)
+
+
+def lsu_cycles(nbytes: int) -> int:
+    """Modelled issue cycles of a warp access of `nbytes` bytes per lane."""
+    return max(1, nbytes * 32 // SMEM_BYTES_PER_CYCLE)

@@ -1,0 +1,214 @@
+"""A kernel's body: scopes, labels, declarations and instructions in source order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from functools import lru_cache
+
+from .declarations import variable
+from .errors import PtxError, Unsupported
+from .lexer import Source
+from .operands import OperandError, operand, split_top
+from .program import GlobalVar, Guard, Instr, Operand, Reg, Symbol, Vector
+from .scopes import Registers, Scope
+from .types import TYPES
+
+_NAME = r"(?:[a-zA-Z][\w$]*|[_$%][\w$]+)"
+_LABEL = re.compile(rf"({_NAME})\s*:(?!:)", re.ASCII)
+_INSTRUCTION = re.compile(
+    rf"(?:@\s*(!?)\s*({_NAME})\s*)?([a-z][a-z0-9_]*(?:\.[\w:]+)*)(?:\s+|(?=[\[{{])|\Z)(.*)\Z",
+    re.S | re.ASCII,
+)  # fmt: skip
+_REGISTERS = re.compile(r"\.reg\s+(?:\.v([24])\s+)?\.(\w+)\s+([^;{}]*);\Z", re.ASCII)
+_REGISTER = re.compile(rf"\s*({_NAME})(?:<\s*([1-9]\d{{0,7}})\s*>)?\s*\Z", re.ASCII)
+_PRAGMA = re.compile(r'\.pragma\s+"[^"]*"\s*(?:,\s*"[^"]*"\s*)*;\Z')
+_CALL_PARAM = re.compile(
+    r"\.param\s+(?:\.align\s+\d+\s+)?\.\w+\s+([$_a-zA-Z][\w$]*)[^;]*;\Z", re.ASCII
+)  # fmt: skip
+_VARIABLE_START = re.compile(r"\.(?:extern\s+\.)?(?:shared|local)\b")
+_CALLEES = {
+    "vprintf": "printing from a kernel; compile it without cute.printf",
+    "__assertfail": "device assertions; compile the kernel without them",
+}
+
+
+@lru_cache(maxsize=4096)
+def _components(full: str) -> tuple[str, tuple[str, ...]]:
+    """Opcode and modifiers of a dotted instruction name."""
+    opcode, *mods = full.split(".")
+    return opcode, tuple(mods)
+
+
+class Body:
+    """Reads one body; afterwards `out` holds its instructions with branch targets resolved.
+
+    Attributes:
+        registers: every register that an instruction names.
+        shared, local: variables declared inside the function.
+    """
+
+    def __init__(self, source: Source, visible: Collection[str]) -> None:
+        """`visible`: names of the module's variables and the kernel's parameters."""
+        self.source = source
+        self.registers = Registers()
+        self.out: list[Instr] = []
+        self.shared: list[GlobalVar] = []
+        self.local: list[GlobalVar] = []
+        self._module = Scope(None)
+        self._module.symbols = {name: Symbol(name) for name in visible}
+        self._variables = set(visible)
+        self._scope = Scope(self._module)
+        self._branches: list[tuple[Instr, str, Scope]] = []
+
+    def read(self, brace: int) -> int:
+        """Read from the opening brace; returns the position behind the closing one.
+
+        Raises:
+            PtxError: anything that is not understood.
+        """
+        source = self.source
+        text, skip = source.text, source.skip_space
+        position, opened = brace + 1, [brace]
+        while opened:
+            position = skip(position)
+            char = text[position : position + 1]
+            if char == "{":
+                self._scope = Scope(self._scope)
+                opened.append(position)
+                position += 1
+            elif char == "}":
+                opened.pop()
+                assert self._scope.parent is not None  # the module's scope is outermost
+                self._scope = self._scope.parent
+                position += 1
+            elif char == ";":
+                position += 1
+            elif char:
+                position = self._item(position)
+            else:
+                raise source.error(opened[-1], "brace is not closed")
+        self._resolve()
+        return position
+
+    def _item(self, position: int) -> int:
+        """Read a label, a directive or an instruction; returns the position behind it."""
+        source = self.source
+        text = source.text
+        if text[position] == ".":
+            after = source.debug_line(position)
+            if after >= 0:
+                return after
+            statement = source.statement(position)
+            self._declaration(position, statement)
+            return position + len(statement)
+        label = _LABEL.match(text, position)
+        if label:
+            name = label.group(1)
+            if name in self._scope.labels:
+                raise source.error(position, f"label {name} is declared twice")
+            self._scope.labels[name] = len(self.out)
+            return label.end()
+        statement = source.statement(position)
+        self._instruction(position, statement[:-1].rstrip())
+        return position + len(statement)
+
+    def _declaration(self, position: int, statement: str) -> None:
+        if statement.startswith(".reg"):
+            self._registers(position, statement)
+        elif _VARIABLE_START.match(statement):
+            var = variable(self.source, position, statement)
+            (self.local if var.space == "local" else self.shared).append(var)
+            self._symbol(position, var.name, unique=True)
+        elif statement.startswith(".param"):
+            # Only call sequences declare these; the call itself is refused where it stands.
+            found = _CALL_PARAM.match(statement)
+            if not found:
+                raise self.source.error(position, "parameter declaration is not understood")
+            self._symbol(position, found.group(1), unique=False)
+        elif not _PRAGMA.match(statement):
+            what = statement.split(None, 1)[0]
+            raise self.source.unsupported(position, f"{what} has no meaning in a kernel here", what)
+
+    def _symbol(self, position: int, name: str, *, unique: bool) -> None:
+        """Declare a variable; storage is per function, so its name must not be used twice."""
+        if self._scope.declares(name):
+            raise self.source.error(position, f"{name} is declared twice", name)
+        if unique and name in self._variables:
+            raise self.source.unsupported(position, f"{name} hides another variable", name)
+        if unique:
+            self._variables.add(name)
+        self._scope.symbols[name] = Symbol(name)
+
+    def _registers(self, position: int, statement: str) -> None:
+        found = _REGISTERS.match(statement)
+        if not found:
+            raise self.source.error(position, "register declaration is not understood")
+        width, type_name, names = found.groups()
+        kind = TYPES.get(type_name)
+        if kind is None:
+            token = f".{type_name}"
+            raise self.source.error(position, f"register type {token} is not understood", token)
+        for declared in names.split(","):
+            one = _REGISTER.match(declared)
+            name = declared.strip()
+            if not one or (width and one.group(2)):
+                raise self.source.error(position, f"register name {name!r} is not understood", name)
+            prefix, count = one.groups()
+            try:
+                if count:
+                    self.registers.declare_range(self._scope, prefix, int(count), kind)
+                elif width:
+                    self.registers.declare_vector(self._scope, prefix, int(width), kind)
+                else:
+                    self.registers.declare(self._scope, prefix, kind)
+            except KeyError:
+                raise self.source.error(position, f"{name} is declared twice", name) from None
+
+    def _lookup(self, name: str) -> Reg | Symbol | Vector | None:
+        return self.registers.find(self._scope, name)
+
+    def _guard(self, position: int, negated: str, name: str) -> Guard:
+        reg = self._lookup(name)
+        if not isinstance(reg, Reg) or reg.type.bits != 1:
+            raise self.source.error(position, f"guard {name} is not a declared predicate", name)
+        return Guard(reg, negated == "!")
+
+    def _instruction(self, position: int, statement: str) -> None:
+        found = _INSTRUCTION.match(statement)
+        if not found:
+            raise self.source.error(position, "instruction is not understood")
+        negated, guard_name, full, rest = found.groups()
+        guard = self._guard(position, negated, guard_name) if guard_name else None
+        opcode, mods = _components(full)
+        ins = Instr(len(self.out), self.source.line(position), statement, opcode, mods, guard, ())
+        if opcode == "bra":
+            self._branches.append((ins, rest, self._scope))
+        elif opcode in ("call", "brx"):
+            raise _refusal(ins)
+        elif rest:
+            ins.operands = self._operands(position, rest)
+        self.out.append(ins)
+
+    def _operands(self, position: int, rest: str) -> tuple[Operand, ...]:
+        lookup = self._lookup
+        try:
+            return tuple([operand(part, lookup) for part in split_top(rest)])
+        except OperandError as error:
+            raise self.source.error(position, str(error), error.token) from None
+
+    def _resolve(self) -> None:
+        for ins, label, scope in self._branches:
+            ins.target = scope.find_label(label)
+            if ins.target is None:
+                raise PtxError(ins.line, ins.text, f"label {label!r} is not declared")
+
+
+def _refusal(ins: Instr) -> Unsupported:
+    """Why a call or an indirect branch stops the reading."""
+    if ins.opcode == "brx":
+        return Unsupported(ins, "indirect branches are not supported", "brx")
+    for callee, reason in _CALLEES.items():
+        if re.search(rf"(?<![\w$]){callee}(?![\w$])", ins.text):
+            return Unsupported(ins, f"{callee}: no {reason}", callee)
+    return Unsupported(ins, "calls are not supported: every function must be inlined", "call")

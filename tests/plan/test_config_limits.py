@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+
+from fa4_cute.plan.config import FA4Config
+from fa4_cute.plan.dtypes import DType
+from fa4_cute.plan.hardware import SwizzleMode
+from tests.plan.strategies import any_configs
+
+
+@pytest.mark.parametrize(
+    ("config", "pattern"),
+    [
+        (FA4Config(8, 1, 256, 256), r"BN=0 keys.*Depth512Config.*qk_depth=ov_depth=192"),
+        (FA4Config(8, 1, 64, 64, pair_cta=True), r"64 < qk_depth <= 128, not 64.*pair_cta=False"),
+        (FA4Config(8, 1, 128, 128, pair_cta=True, num_qo=1), r"no two-CTA variant"),
+        (
+            FA4Config(8, 1, 128, 128, SwizzleMode.B64, pair_cta=True, qkv_dtype=DType.FP8_E4M3),
+            r"86 mbarriers, and one warp initialises 64.*pair_cta=False",
+        ),
+        (FA4Config(8, 1, 68, 68), r"136 bytes.*multiples of 16.*qk_depth=ov_depth=72"),
+        (FA4Config(8, 1, 64, 128), r"qk_depth=64 is smaller than ov_depth=128"),
+        (FA4Config(8, 1, 192, 128), r"rope_dtype is 'invalid'"),
+        (FA4Config(256, 256, 128, 128, pair_cta=True), r"group=256 does not divide the 128 rows"),
+    ],
+)
+def test_refusals_say_why_and_what_instead(config: FA4Config, pattern: str) -> None:
+    reason = config.unsupported_reason()
+    assert reason is not None
+    assert re.search(pattern, reason)
+
+
+@settings(deadline=None)
+@given(any_configs())
+def test_the_named_alternative_is_supported(config: FA4Config) -> None:
+    reason = config.unsupported_reason()
+    if reason is None or "nearest supported choice: " not in reason:
+        return
+    choice = reason.split("nearest supported choice: ")[1]
+    changes: dict[str, object] = {}
+    for name, value in re.findall(r"(num_qo|pair_cta)=(\w+)", choice):
+        changes[name] = (
+            {"True": True, "False": False}.get(value) if name == "pair_cta" else int(value)
+        )
+    if depth := re.search(r"qk_depth=ov_depth=(\d+)", choice):
+        changes |= {"qk_depth": int(depth[1]), "ov_depth": int(depth[1]), "pair_cta": False}
+    if choice.endswith("in bf16"):
+        changes |= {"qkv_dtype": DType.BF16, "swizzle_mode": SwizzleMode.B128}
+    assert replace(config, **changes).supported()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.FP16])
+@pytest.mark.parametrize("depth", [*range(8, 136, 8), 192])
+@pytest.mark.parametrize("num_qo", [1, 2])
+def test_the_promised_head_dims_run(dtype: DType, depth: int, num_qo: int) -> None:
+    for group in (1, 2, 4, 8, 6, 64):
+        config = FA4Config.for_attention(dtype, depth, group=group, num_qo=num_qo)
+        assert config.unsupported_reason() is None

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+
+from fa4_cute.plan.depth512_config import Depth512Config
+from fa4_cute.plan.depth512_smem import Depth512AttentionSMem
+from fa4_cute.plan.dtypes import DType
+from fa4_cute.plan.hardware import SMEM_CAPACITY
+from tests.plan.strategies import depth512_configs
+
+# Section 6.1: P, KV, correction, mbars, tmem word, total.
+MAPS = {
+    (256, "bf16"): (65536, 98304, 229376, 229888, 230080, 230084),
+    (256, "fp8_e4m3"): (32768, 49152, 147456, 147968, 148224, 148228),
+    (512, "bf16"): (65536, 98304, 229376, 229632, 229776, 229780),
+    (512, "fp8_e4m3"): (32768, 49152, 229376, 229632, 229888, 229892),
+}
+
+
+@pytest.mark.parametrize(("depth", "dtype"), MAPS)
+def test_memory_map(depth: int, dtype: str) -> None:
+    layout = Depth512AttentionSMem(Depth512Config.for_attention(DType(dtype), depth))
+    computed = (
+        layout.p_smem(),
+        layout.kv_smem(),
+        layout.correction_smem(),
+        layout.mbar_base(),
+        layout.tmem_addr_ptr(),
+        layout.smem_size(),
+    )
+    assert computed == MAPS[depth, dtype]
+    assert layout.q_smem() == layout.o_smem() == 0
+
+
+@settings(deadline=None)
+@given(depth512_configs())
+def test_regions_are_ordered_disjoint_and_inside(config: Depth512Config) -> None:
+    layout = Depth512AttentionSMem(config)
+    regions = layout.regions()
+    assert regions[0].start == 0
+    for low, high in pairwise(regions):
+        assert low.end == high.start
+    assert regions[-1].end == layout.smem_size() == config.smem_used <= SMEM_CAPACITY
+    assert layout.render().count("\n") == len(regions) - 1
+
+
+@settings(deadline=None)
+@given(depth512_configs())
+def test_tiles_start_on_their_swizzle_pattern_and_fill_their_regions(
+    config: Depth512Config,
+) -> None:
+    layout = Depth512AttentionSMem(config)
+    pattern = config.swizzle_mode.pattern_bytes
+    q = [layout.q_smem(stage) for stage in range(config.num_qk_stages)]
+    p = [layout.p_smem(stage) for stage in range(config.num_pv_stages)]
+    kv = [layout.kv_smem(slot) for slot in range(config.num_kv_stages)]
+    assert all(start % pattern == 0 for start in q + p + kv)
+    assert q[-1] + layout.q_stage_bytes <= layout.p_byte_offset
+    assert p[-1] + layout.p_stage_bytes == layout.kv_byte_offset
+    assert kv[-1] + layout.kv_stage_bytes == layout.correction_byte_offset
+    assert layout.mbar_smem(0) % 8 == 0
+    assert layout.mbar_smem(layout.misc_mbars().size) == layout.tmem_addr_byte_offset

@@ -1,0 +1,53 @@
+"""Grid and scalars of a launch against the tile map and exact arithmetic."""
+
+import math
+
+import pytest
+
+from fa4_cute.plan.dtypes import DType
+from fa4_cute.plan.kernel_spec import KernelSpec
+from fa4_cute.plan.launch import SMALLEST_SCALE, AttentionSizes, plan_launch
+
+
+def launch(group: int = 1, scale: float = 0.125, **sizes: int):
+    spec = KernelSpec.for_attention(DType.BF16, 128, group=group)
+    values = {"batch": 2, "seqlen_q": 513, "seqlen_k": 100, "num_q_heads": 8, "num_kv_heads": 8}
+    return plan_launch(spec, AttentionSizes(**{**values, **sizes}), scale)
+
+
+def test_one_cta_per_tile_head_and_batch() -> None:
+    plan = launch()
+    assert plan.grid == (3, 8, 2)
+    assert plan.block == (512, 1, 1)
+    assert plan.smem_bytes == 230596
+
+
+def test_a_fused_group_turns_heads_into_rows() -> None:
+    plan = launch(group=4, num_kv_heads=2)
+    assert plan.grid == (math.ceil(513 / 64), 2, 2)
+
+
+def test_an_unfused_group_keeps_a_cta_per_query_head() -> None:
+    assert launch(group=3, num_q_heads=6, num_kv_heads=2).grid == (3, 6, 2)
+
+
+def test_scale_is_in_powers_of_two() -> None:
+    assert launch(scale=0.5).scalars["scale_log2"] == pytest.approx(0.5 / math.log(2))
+    assert launch(scale=-0.5).scalars["scale_log2"] == pytest.approx(-0.5 / math.log(2))
+    assert launch(scale=0.0).scalars["scale_log2"] == SMALLEST_SCALE
+
+
+def test_empty_outputs_launch_nothing() -> None:
+    assert launch(seqlen_q=0).is_empty
+    assert launch(batch=0).is_empty
+    assert not launch(seqlen_k=0).is_empty
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"num_kv_heads": 4}, "num_kv_heads=4"), ({"scale": math.nan}, "softmax_scale=nan"),
+     ({"scale": math.inf}, "softmax_scale=inf"), ({"batch": 65536}, "batch=65536")],
+)  # fmt: skip
+def test_refusals_name_the_value(change, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        launch(**change)
