@@ -14,7 +14,7 @@ from cutlass import Float32, Int32, Int64, cute
 
 from .device import barriers, ids, tma, tmem
 from .pipelines import BarrierBlock
-from .plan.hardware import SwizzleMode, WARP_THREADS
+from .plan.hardware import WARP_THREADS, SwizzleMode
 from .plan.kernel_spec import KernelSpec
 from .plan.smem_layout import SM100AttentionSMem
 from .plan.tmem import AttentionTmem
@@ -33,6 +33,7 @@ class SM100MHA2Q:
     """One compiled attention kernel; ``spec`` holds all static choices."""
 
     def __init__(self, spec: KernelSpec) -> None:
+        """Take the static choices; everything else follows from them."""
         self.spec = spec
         self.config = spec.config
         self.layout = SM100AttentionSMem(spec.config)

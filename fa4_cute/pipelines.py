@@ -33,6 +33,7 @@ class RingState:
     """
 
     def __init__(self, num_stages: int, index: Int32, phase: Int32) -> None:
+        """Take the ring's slots and the registers of the cursor."""
         self.num_stages = num_stages
         self.index = index
         self.phase = phase

@@ -38,15 +38,14 @@ def trace_kernel(spec: KernelSpec, options: str):
     def host(
         operand: cute.Pointer,
         lse: Int64,
-        seqlen_q: Int32,
-        seqlen_k: Int32,
+        lengths: tuple[Int32, Int32],
         num_q_heads: Int32,
         scale_log2: Float32,
     ):
         loads = [_stand_in_atom(operand, cpasync.CopyBulkTensorTileG2SOp()) for _ in "qkv"]
         store = _stand_in_atom(operand, cpasync.CopyBulkTensorTileS2GOp())
         maps = (*loads, store)
-        attention.kernel(maps, lse, seqlen_q, seqlen_k, num_q_heads, scale_log2).launch(
+        attention.kernel(maps, lse, *lengths, num_q_heads, scale_log2).launch(
             grid=[1, 1, 1],
             block=[spec.schedule.num_threads, 1, 1],
             smem=spec.config.smem_used,
@@ -55,4 +54,4 @@ def trace_kernel(spec: KernelSpec, options: str):
 
     element_type = _ELEMENT_TYPES[spec.config.qkv_dtype]
     pointer = make_ptr(element_type, 0, AddressSpace.gmem, assumed_align=_POINTER_ALIGN)
-    return cute.compile(host, pointer, Int64(0), 1, 1, 1, 1.0, options=options)
+    return cute.compile(host, pointer, Int64(0), (1, 1), 1, 1.0, options=options)

@@ -37,6 +37,7 @@ class Case:
         requires: importable modules it needs.
         tolerance: accepted :meth:`Outcome.relative_error`.
         run: makes inputs, calls the kernel, returns both results.
+        note: what is known about a result that is not "ok".
     """
 
     name: str
@@ -44,6 +45,7 @@ class Case:
     requires: tuple[str, ...]
     tolerance: float
     run: Callable[[], Outcome]
+    note: str = ""
 
 
 def poisoned(*shape: int, dtype: torch.dtype) -> torch.Tensor:

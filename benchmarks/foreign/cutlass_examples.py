@@ -39,11 +39,13 @@ def _cases() -> list[Case]:
     if examples is None:
         return []
     found = []
-    for section, programs in tomllib.loads(PROGRAMS.read_text()).items():
-        for name, command in programs.items():
+    listed = tomllib.loads(PROGRAMS.read_text())
+    for section, folder in FOLDERS.items():
+        for name, command in listed[section].items():
             script, *arguments = command.split()
-            run = partial(_run, examples / FOLDERS[section] / script, arguments)
-            found.append(Case(f"cutlass_{name}", SOURCE, ("cutlass",), TOLERANCE, run))
+            run = partial(_run, examples / folder / script, arguments)
+            note = listed["notes"].get(name, "")
+            found.append(Case(f"cutlass_{name}", SOURCE, ("cutlass",), TOLERANCE, run, note))
     return found
 
 

@@ -47,6 +47,7 @@ class Record:
         max_error: largest absolute difference.
         instructions: warp instructions of the last launch.
         seconds: wall time of the case, compilation included.
+        note: what is known about a result that is not "ok".
     """
 
     name: str
@@ -58,6 +59,7 @@ class Record:
     tolerance: float = 0.0
     instructions: int = 0
     seconds: float = 0.0
+    note: str = ""
 
 
 def available(module: str) -> bool:
@@ -81,7 +83,7 @@ def cases(pattern: str) -> Iterator[Case]:
 def measure(case: Case) -> Record:
     """Run one case; an exception becomes a "stopped" record with its first lines."""
     start = time.perf_counter()
-    record = Record(case.name, case.source, "stopped", tolerance=case.tolerance)
+    record = Record(case.name, case.source, "stopped", tolerance=case.tolerance, note=case.note)
     try:
         outcome = case.run()
     except (Exception, SystemExit) as error:

@@ -15,7 +15,8 @@ through `sm100sim.activate()`, and its result compared with a reference.  For Fl
 quack the reference is float64 arithmetic on the same rounded inputs; for the CUTLASS examples it is
 the comparison which the example makes itself.  "Error" is the Frobenius norm of the difference over
 that of the reference; outputs were filled with NaN before the launch where the program allows it.
-"Warp instructions" counts the last launch of the program.
+"Warp instructions" counts the last launch of the program.  A remark after a dash says why a
+program did not pass; some of these are faults of the program that hardware happens to hide.
 """
 
 
@@ -29,12 +30,15 @@ class Row(Protocol):
     relative_error: float | None
     tolerance: float
     instructions: int
+    note: str
 
 
 def _line(row: Row) -> str:
     error = "" if row.relative_error is None else f"{row.relative_error:.1e}"
     reason = " ".join(row.detail.split()).replace("|", "\\|")[:160]
     status = row.status if row.status != "stopped" else f"stopped: {reason}"
+    if row.note and row.status != "ok":
+        status += f" — {row.note}"
     return f"| `{row.name}` | {status} | {error} | {row.tolerance:.0e} | {row.instructions:,} |"
 
 

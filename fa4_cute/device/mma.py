@@ -3,7 +3,7 @@
 Shared-memory operands are 64-bit descriptors. Their upper word is a constant of the operand's
 layout; the lower word is ``LBO field | address >> 4``, so moving inside a tile is an addition to
 it (PTX ISA, "Shared memory descriptor"). The election is repeated in each block: ``elect.sync``
-returns the same lane for the same mask, and the commit must come from the lane that issued the MMAs.
+returns the same lane for the same mask, and a commit must come from the lane that issued the MMAs.
 """
 
 from collections.abc import Sequence

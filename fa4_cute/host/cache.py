@@ -13,6 +13,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from enum import Enum
 from functools import lru_cache
@@ -128,6 +129,8 @@ class KernelCache:
             except FileNotFoundError:
                 continue
             removed += 1
+        if self._settings.cache_dir is not None:
+            cache_files.remove_leftovers(self._settings.cache_dir)
         return removed
 
     def path_of(self, spec: KernelSpec) -> Path | None:
@@ -146,20 +149,26 @@ class KernelCache:
         if path is None or not self._disk_works:
             return self._compile(spec)
         key = kernel_key(spec)
-        found = self._load(spec, path, key)
-        if found is not None:
-            return found
-        artifact = None
-        try:
-            with cache_files.publishing_lock(path, self._settings.lock_timeout) as held:
+        with ExitStack() as stack:
+            try:
+                found = self._load(spec, path, key)
+                if found is not None:
+                    return found
+                lock = cache_files.publishing_lock(path, self._settings.lock_timeout)
+                held = stack.enter_context(lock)
                 # Another process may have published it while this one waited for the lock.
-                artifact = self._load(spec, path, key)
-                if artifact is None:
-                    artifact = self._compile(spec)
-                    cache_files.write_entry(path, key, _stored(spec, artifact, locked=held))
-        except OSError as error:
-            self._give_up_disk(path.parent, error)
-        return self._compile(spec) if artifact is None else artifact
+                found = self._load(spec, path, key)
+                if found is not None:
+                    return found
+            except OSError as error:
+                self._give_up_disk(path.parent, error)
+                return self._compile(spec)
+            artifact = self._compile(spec)
+            try:
+                cache_files.write_entry(path, key, _stored(spec, artifact, locked=held))
+            except OSError as error:
+                self._give_up_disk(path.parent, error)
+        return artifact
 
     def _load(self, spec: KernelSpec, path: Path, key: str) -> CompiledArtifact | None:
         try:

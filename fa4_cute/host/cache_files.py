@@ -48,6 +48,7 @@ def read_entry(path: Path, key: str) -> StoredKernel:
 
     Raises:
         FileNotFoundError: there is none.
+        OSError: the directory cannot be read.
         CorruptEntry: the file is damaged, or holds another kernel than ``key``.
     """
     try:
@@ -56,7 +57,7 @@ def read_entry(path: Path, key: str) -> StoredKernel:
             meta = json.loads(archive.read(_META))
         stored = StoredKernel(ptx.decode(), cubin, meta)
         found = (meta["format"], meta["key"], meta["sha256"])
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         raise
     # zlib, zipfile, struct, json and unicode errors: a damaged file can fail anywhere in between.
     except Exception as error:
@@ -96,6 +97,13 @@ def entries(directory: Path) -> list[Path]:
     return sorted(directory.glob(f"*{SUFFIX}"))
 
 
+def remove_leftovers(directory: Path) -> None:
+    """Remove lock and temporary files that killed processes left in ``directory``."""
+    for pattern in (f"*{SUFFIX}{LOCK_SUFFIX}", f".*{SUFFIX}.*"):
+        for path in directory.glob(pattern):
+            path.unlink(missing_ok=True)
+
+
 @contextmanager
 def publishing_lock(path: Path, timeout: float) -> Iterator[bool]:
     """Hold the lock of the entry ``path``, or learn that there is no need to or no way to.
@@ -121,7 +129,7 @@ def publishing_lock(path: Path, timeout: float) -> Iterator[bool]:
         yield held
     finally:
         if held and _owner(lock) == owner:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):
                 lock.unlink()
 
 

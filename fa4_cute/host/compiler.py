@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from ..plan.kernel_spec import KernelSpec
@@ -44,7 +45,8 @@ def compile_kernel(spec: KernelSpec) -> CompiledArtifact:
         RuntimeError: when the compiled entry is not the one that was asked for.
     """
     os.environ.setdefault("CUTE_DSL_ARCH", ARCH)
-    from ..trace import trace_kernel
+    # By name: type checkers do not follow into traced code, whose types exist only while tracing.
+    trace_kernel = import_module("fa4_cute.trace").trace_kernel
 
     # The DSL hands PTX and cubin over as files; the directory keeps them out of the caller's.
     with tempfile.TemporaryDirectory(prefix="fa4_cute_") as directory:

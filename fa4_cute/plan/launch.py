@@ -11,6 +11,8 @@ from .tiles import TileShape, grid
 
 LOG2_E: Final = math.log2(math.e)
 MAX_GRID_YZ: Final = 65535
+MAX_SEQLEN: Final = 2**31 - 1024
+"""Positions are 32-bit integers on the device, with room for the last tile's padding."""
 SMALLEST_SCALE: Final = 2.0**-126
 """Smallest normal float32. A scale of 0 becomes this: the scores still vanish, and masked scores
 (minus infinity) stay minus infinity instead of becoming NaN."""
@@ -66,6 +68,9 @@ def plan_launch(
         num_q_heads=sizes.num_q_heads,
         batch=sizes.batch,
     )
+    for name, length in (("seqlen_q", sizes.seqlen_q), ("seqlen_k", sizes.seqlen_k)):
+        if length > MAX_SEQLEN:
+            raise ValueError(f"{name}={length}: the kernel counts positions up to {MAX_SEQLEN}")
     for name, count in (("heads", blocks[1]), ("batch", sizes.batch)):
         if count > MAX_GRID_YZ:
             raise ValueError(f"{name}={count}: a launch grid holds at most {MAX_GRID_YZ}")

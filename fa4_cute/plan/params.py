@@ -30,7 +30,9 @@ class Param:
     @property
     def size(self) -> int:
         """Bytes of the parameter."""
-        return TENSOR_MAP_BYTES if self.kind == "tensor_map" else struct.calcsize(_FORMATS[self.kind])
+        if self.kind == "tensor_map":
+            return TENSOR_MAP_BYTES
+        return struct.calcsize(_FORMATS[self.kind])
 
     @property
     def align(self) -> int:

@@ -69,7 +69,7 @@ class TensorMapFields:
                 f"rank is 1..{MAX_RANK}, with rank - 1 strides and one box size per dimension"
             )
         if self.address % ALIGN:
-            raise ValueError(f"address={self.address:#x}: a tensor map needs {ALIGN}-byte alignment")
+            raise ValueError(f"address={self.address:#x}: it needs {ALIGN}-byte alignment")
         for axis, dim in enumerate(self.dims):
             if not 1 <= dim <= MAX_DIM:
                 raise ValueError(f"dims[{axis}]={dim}: sizes are 1..{MAX_DIM}")

@@ -102,14 +102,15 @@ def query_map(spec: KernelSpec, name: str, layout: OperandLayout) -> TensorMapSp
     """Return the map of Q or O (``name`` is ``q`` or ``o``).
 
     Raises:
-        ValueError: when the last dimension is not contiguous or a stride is no multiple of 16 bytes.
+        ValueError: when the last dimension is not contiguous, or a stride that is needed is not a
+            positive multiple of 16 bytes.
     """
     batch, seqlen, heads, head_dim = layout.shape
     by_batch, by_row, by_head, _ = layout.strides
     fused = spec.rows_per_position
     dims = (head_dim, fused, seqlen, heads // fused, batch)
     strides = (by_head, by_row, by_head * fused, by_batch)
-    return _map(spec, name, layout, dims, strides, query_box(spec))
+    return _map(spec, name, layout, dims=dims, strides=strides, box=query_box(spec))
 
 
 def key_map(spec: KernelSpec, name: str, layout: OperandLayout) -> TensorMapSpec:
@@ -117,7 +118,8 @@ def key_map(spec: KernelSpec, name: str, layout: OperandLayout) -> TensorMapSpec
     batch, seqlen, heads, head_dim = layout.shape
     by_batch, by_row, by_head, _ = layout.strides
     dims = (head_dim, seqlen, heads, batch)
-    return _map(spec, name, layout, dims, (by_row, by_head, by_batch), key_box(spec))
+    strides = (by_row, by_head, by_batch)
+    return _map(spec, name, layout, dims=dims, strides=strides, box=key_box(spec))
 
 
 def tensor_maps(
@@ -136,6 +138,7 @@ def _map(
     spec: KernelSpec,
     name: str,
     layout: OperandLayout,
+    *,
     dims: tuple[int, ...],
     strides: tuple[int, ...],
     box: tuple[int, ...],

@@ -27,6 +27,8 @@ from .output import write_log_sum_exp, write_output
 
 RESIDENT_COLUMNS = 128
 """Most scores of a row kept in registers; columns beyond are read a second time."""
+LOAD_COLUMNS = 32
+"""Columns per load for the maximum: the width of one visibility test."""
 _SUM_LANES = 4
 
 
@@ -98,10 +100,9 @@ class ColumnPlan:
     @property
     def loads(self) -> list[range]:
         """Loads for the maximum, resident columns last: each is reduced while the next runs."""
-        half = self.bn // 2
-        if self.resident == self.bn:
-            return [range(half), range(half, self.bn)]
-        return [*self.batches[self.num_batches // 2 :], *self.batches[: self.num_batches // 2]]
+        dropped_first = [*range(self.resident, self.bn, LOAD_COLUMNS)]
+        starts = dropped_first + [*range(0, self.resident, LOAD_COLUMNS)]
+        return [range(start, start + LOAD_COLUMNS) for start in starts]
 
 
 def column_plan(plan: Exp2Plan) -> ColumnPlan:
@@ -153,8 +154,26 @@ def hand_over(ctx: KernelContext, line: SoftmaxRow, part: int) -> None:
     ctx.barriers.arrive(BarrierArrive(chain.consumer_mbar(0, part)))
 
 
+@cute.jit
+def wait_for_factor_read(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: Int32):
+    """Wait until the correction role has read this tile's factor; its slot is written next tile.
+
+    The place is chosen for its effect on the schedule: P V needs the correction's arrival anyway,
+    and the branches of a wait keep the assembler from moving work of the last batch in front of
+    the hand-over of the first three.
+    """
+    if tile > 0:
+        factors = ctx.spec.config.misc_mbars.producer_c(chain)
+        ctx.barriers.wait(BarrierWait(factors.consumer_mbar(), (tile - 1) & 1))
+
+
 def exponentiate_and_store(
-    ctx: KernelContext, line: SoftmaxRow, scores: list, row_max: Float32, limits: TileLimits
+    ctx: KernelContext,
+    line: SoftmaxRow,
+    scores: list,
+    row_max: Float32,
+    limits: TileLimits,
+    tile: Int32,
 ) -> list:
     """Turn S into P batch by batch, hand it over, and return the row's partial sums."""
     plan = ctx.spec.exp2_plan
@@ -168,11 +187,12 @@ def exponentiate_and_store(
         values = scores[span.start : span.stop] or masked(reloaded, span, limits)
         if span.stop < columns.bn and span.stop >= columns.resident:
             reloaded = load_columns(line, columns.batches[i + 1])
-        pairs = rows.exponentials(values, plan, span.start // 2, line.scale, offset)
-        words = rows.pack_probabilities(pairs, ctx.spec.ptx_type)
         # The last batch has its own barrier: the MMAs start on the first three without it.
         if span.stop == columns.bn:
             hand_over(ctx, line, 0)
+            wait_for_factor_read(ctx, line.chain, tile)
+        pairs = rows.exponentials(values, plan, span.start // 2, line.scale, offset)
+        words = rows.pack_probabilities(pairs, ctx.spec.ptx_type)
         tmem.store(p_address + span.start // 2, words)
         # Sums lag one batch behind, so that they fill the gaps of the next exponentials.
         sums = rows.add_pairs(sums, summands)
@@ -200,11 +220,7 @@ def softmax_tile(
     if tile > 0:
         barriers.store_shared_f32(factor_address(ctx, line.chain), factor)
         ctx.barriers.arrive(BarrierArrive(factors.producer_mbar()))
-    sums = exponentiate_and_store(ctx, line, scores, used_max, limits)
-    # The factor's slot is written again in the next tile. By now it has long been read: this wait
-    # is off the critical path, after both parts of P were handed over.
-    if tile > 0:
-        ctx.barriers.wait(BarrierWait(factors.consumer_mbar(), (tile - 1) & 1))
+    sums = exponentiate_and_store(ctx, line, scores, used_max, limits, tile)
     return used_max, row_sum * factor + rows.total(sums)
 
 

@@ -20,17 +20,25 @@ static void unlink_op(Cluster *cl, AsyncOp *op) {
   if (op->next) op->next->prev = op->prev; else cl->async_tail = op->prev;
   cl->n_async--;
 }
+static void append(Cluster *cl, AsyncOp *op) {
+  op->prev = cl->async_tail; op->next = NULL;
+  if (cl->async_tail) cl->async_tail->next = op; else cl->async_head = op;
+  cl->async_tail = op; cl->n_async++;
+}
+/* An operation with a second part (a bulk store: read the source, write the destination) is queued again. */
 static void land(Cluster *cl, AsyncOp *op) {
-  op->land(cl->m, op);
-  note_progress(cl);
+  do {
+    op->again = false;
+    op->land(cl->m, op);
+    note_progress(cl);
+  } while (op->again && cl->m->opt.mode == MODE_FAST);
+  if (op->again) { append(cl, op); return; }
   check_async_end(op);
   free(op);
 }
 void async_submit(Cluster *cl, AsyncOp *op) {
   if (cl->m->opt.mode == MODE_FAST) { land(cl, op); return; }
-  op->prev = cl->async_tail; op->next = NULL;
-  if (cl->async_tail) cl->async_tail->next = op; else cl->async_head = op;
-  cl->async_tail = op; cl->n_async++;
+  append(cl, op);
   note_progress(cl);
 }
 static bool eligible(const Cluster *cl, const AsyncOp *op) {

@@ -24,16 +24,17 @@ static void commit_land(Machine *m, AsyncOp *op) {
     if (rule) { fault_async(m, op, "mbarrier-arrive", "mbarrier at offset 0x%x of CTA %u: %s", q->offset, r, rule); return; }
   }
 }
-/* A commit covers the operations of its own thread only: name the thread whose work it misses. */
-static void commit_owner_lint(Ctx *c) {
-  const Cta *cta = c->cta;
-  if (cta->mma_lanes[c->w->index] & c->mask) return;
-  for (u32 w = 0; w < cta->n_warps && w < MAX_WARPS; w++)
-    if (cta->mma_open[w]) {
-      finding(c, 0, "commit-other-thread", "this thread issued no MMA, copy or shift; lane %u of warp %u did and has not committed",
-              first_lane(cta->mma_open[w]), w);
-      return;
-    }
+/* A commit covers the operations of its own thread only: name a thread whose work it misses. */
+static void commit_owner_lint(Ctx *c, u32 group) {
+  for (u32 h = 0; h < group; h++) {
+    const Cta *cta = h ? cta_peer(c->cta) : c->cta;
+    for (u32 w = 0; w < cta->n_warps && w < MAX_WARPS; w++)
+      if (cta->mma_open[w]) {
+        finding(c, 0, "commit-other-thread", "this thread issued no MMA or copy; lane %u of warp %u in CTA %u did and has not committed",
+                first_lane(cta->mma_open[w]), w, cta->rank);
+        return;
+      }
+  }
 }
 static Step commit_ranks(Ctx *c, const Ins *i, u32 addr, u32 *ranks) {
   u32 lane = first_lane(c->mask), all = (1u << c->cl->n_ctas) - 1;
@@ -51,12 +52,14 @@ static Step op_commit(Ctx *c, const Ins *i) {
   if (addr & 7) return fault(c, "misaligned", "mbarrier address 0x%x is not a multiple of 8", addr);
   if (!smem_at(c->cl, c->cta, addr, 8, false, &owner, &err)) return fault(c, "mbarrier-address", "mbarrier 0x%x: %s", addr, err);
   if ((s = commit_ranks(c, i, addr, &ranks)) != STEP_NEXT) return s;
-  commit_owner_lint(c);
+  bool own_work = c->cta->mma_lanes[c->w->index] & c->mask;
+  if (!own_work) commit_owner_lint(c, i->sub[0]);
   c->cta->mma_open[c->w->index] &= ~c->mask;
   u32 key = mma_fifo_key(c->cta, i->sub[0]);
-  AsyncOp *op = async_new(c, FIFO_MMA, key, commit_land, sizeof(Commit));
+  /* A thread without work of its own waits for nobody: its arrival may come before other threads' MMAs. */
+  AsyncOp *op = async_new(c, own_work ? FIFO_MMA : FIFO_NONE, key, commit_land, sizeof(Commit));
   *(Commit *)op->payload = (Commit){addr & 0xFFFFFF, ranks};
-  if (c->cl->mma_done_at[key] > op->t_done) op->t_done = c->cl->mma_done_at[key];
+  if (own_work && c->cl->mma_done_at[key] > op->t_done) op->t_done = c->cl->mma_done_at[key];
   see_fence(c, FENCE_COMMIT);
   async_submit(c->cl, op);
   return c->m->faulted ? STEP_FAULT : STEP_NEXT;

@@ -98,6 +98,7 @@ struct Warp {
   u32 n_live;                     /* live splits */
   u32 maxnreg;                    /* current per-thread register budget */
   u32 bulk_groups[LANES];         /* bulk async-groups that each thread has committed */
+  u64 bulk_t_read, bulk_t_done;   /* modelled ends of its last bulk store: sources read, all done */
   u32 cp_issued, cp_groups, cp_group_end[CP_RING]; /* cp.async: copies issued, groups committed, copies before each commit */
   u32 st_pending;                 /* tcgen05.st not landed */
   u32 cluster_in, cluster_out;    /* lanes that arrived at the open cluster barrier; released and not yet waited */
@@ -145,6 +146,8 @@ typedef struct AsyncOp {
   Cta *cta; Warp *warp; u32 lane, line; const Ins *ins;
   void (*land)(Machine *m, struct AsyncOp *op);  /* perform the effect; may call fault_async() */
   u64 clock_id;                   /* for the race checker */
+  u32 group; bool grouped, sources_read;   /* bulk async-group of the lane, see bulk.c */
+  bool again;                     /* set by land(): the operation has a second part, which lands later */
   _Alignas(16) u8 payload[];      /* handler-private */
 } AsyncOp;
 AsyncOp *async_new(Ctx *c, Fifo fifo, u32 key, void (*land)(Machine *, AsyncOp *), size_t payload_bytes);

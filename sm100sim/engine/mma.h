@@ -36,8 +36,11 @@ void mma_rows(double *acc, const double *a, const double *b, u32 rows, u32 k, u3
 /* D rows between Tensor Memory and doubles; the store rounds once (mma_kernel.c). */
 void d_row_load(const u32 *row, DType d, u32 scale_d, u32 n, double *acc);
 void d_row_store(u32 *row, DType d, bool saturate, bool poison, u32 n, const double *acc);
-/* The bit-level model: acc holds D on entry and the rounded result on return (mma_exact.c). */
-void mma_exact_row(const InstrDesc *q, const double *a, const double *b, const double *sfa, const Scales *sf, u32 n0, u32 n, double *acc);
+/* The bit-level model of one row: acc holds D on entry and the rounded result on return (mma_exact.c).
+ * Panels and scale factors (or NULL); the row; columns [n0, n0 + n).  `prepare` comes first for each panel pair. */
+typedef struct { const double *a, *b; const Scales *sf; u32 row, n0, n; } ExactRow;
+void mma_exact_prepare(const InstrDesc *q, const double *a, u32 rows, const double *b);
+void mma_exact_row(const InstrDesc *q, const ExactRow *x, double *acc);
 /* Read the scale factors of one CTA; false after a fault (mma_block.c). */
 bool scales_read(Machine *m, AsyncOp *op, const Mma *q, Cta *cta, Scales *out);
 void scales_apply(const Scales *sf, u32 rows, u32 n, u32 k, double *a, double *b);

@@ -77,6 +77,7 @@ static void compute_part(Machine *m, const Mma *q, const Part *p, const double *
   static _Thread_local double acc[MMA_ROWS * PANEL_N];
   u32 n = p->n1 - p->n0;
   bool exact = m->opt.check & CHECK_MMA_EXACT && q->q.d != D_S32;
+  if (exact) mma_exact_prepare(&q->q, a, p->rows, b);
   for (u32 r0 = 0; r0 < p->rows; r0 += MMA_ROWS) {
     for (u32 r = 0; r < MMA_ROWS; r++) {
       if (q->accumulate) d_row_load(tmem_row(p->cta, part_lane(p, r0 + r)) + p->col, q->q.d, q->scale_d, n, acc + r * PANEL_N);
@@ -86,7 +87,7 @@ static void compute_part(Machine *m, const Mma *q, const Part *p, const double *
     for (u32 r = 0; r < MMA_ROWS; r++) {
       u32 lane = part_lane(p, r0 + r);
       if (lane_off(q, p, lane)) continue;
-      if (exact) mma_exact_row(&q->q, a + (r0 + r) * q->q.k, b, sf ? sf->a[r0 + r] : NULL, sf, p->n0, n, acc + r * PANEL_N);
+      if (exact) mma_exact_row(&q->q, &(ExactRow){a, b, sf, r0 + r, p->n0, n}, acc + r * PANEL_N);
       d_row_store(tmem_row(p->cta, lane) + p->col, q->q.d, q->q.saturate, m->opt.poison, n, acc + r * PANEL_N);
     }
   }

@@ -1,5 +1,5 @@
 /* Operations across the lanes of a warp (PTX ISA: shfl.sync, vote.sync, match.sync, redux.sync,
- * elect.sync, activemask, bar.warp.sync).  All name their member lanes, which must meet here. */
+ * elect.sync, activemask).  All name their member lanes, which must meet here. */
 #include "numeric.h"
 
 /* The member mask of the executing lanes: they must agree and contain themselves. */
@@ -53,7 +53,6 @@ static Step op_ELECT(Ctx *c, const Ins *i) {
   return STEP_NEXT;
 }
 static Step op_ACTIVEMASK(Ctx *c, const Ins *i) { FOR_LANES(c->mask, l) R32(c, i->d[0])[l] = c->sp->mask; return STEP_NEXT; }
-static Step op_BAR_WARP(Ctx *c, const Ins *i) { MEMBERS(i->s[0]); return STEP_NEXT; }
 /* sub: 0 any, 1 all; sub[1]: 64-bit values.  s = value, members; d[1] predicate of all */
 static Step op_MATCH(Ctx *c, const Ins *i) {
   MEMBERS(i->s[1]);
@@ -98,4 +97,4 @@ static Step op_REDUX(Ctx *c, const Ins *i) {
 }
 OP_TABLE(warp) = {
 #define E(n) {#n, op_##n},
-    E(SHFL) E(VOTE) E(ELECT) E(ACTIVEMASK) E(BAR_WARP) E(MATCH) E(REDUX) {NULL, NULL}};
+    E(SHFL) E(VOTE) E(ELECT) E(ACTIVEMASK) E(MATCH) E(REDUX) {NULL, NULL}};

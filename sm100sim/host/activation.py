@@ -70,6 +70,7 @@ class Activation:
 
 
 _shim_path: Path | None = None
+_runtime: Runtime | None = None
 _current: Activation | None = None
 
 
@@ -87,7 +88,7 @@ def activate(*, sm_count: int = DEFAULT_SM_COUNT) -> None:
         ActivationError: the DSL was imported before, is missing, or has an unknown interior.
         CompilerError: the shim library could not be compiled.
     """
-    global _current, _shim_path
+    global _current, _runtime, _shim_path
     device = DeviceModel(sm_count=sm_count)
     if _current is not None:
         _current.runtime.device = device
@@ -96,8 +97,10 @@ def activate(*, sm_count: int = DEFAULT_SM_COUNT) -> None:
         _refuse_imported_dsl()
         _shim_path = build_library("sm100sim_shim", [SHIM_SOURCE], SHIM_FLAGS)
         _set_environment(_shim_path)
-    shim = ctypes.CDLL(str(_shim_path))
-    activation = Activation(Runtime(PtxCatalogue(), device, _run), shim)
+    # One runtime for the process: functions compiled earlier keep handles of their libraries.
+    _runtime = _runtime or Runtime(PtxCatalogue(), device, _run)
+    _runtime.device = device
+    activation = Activation(_runtime, ctypes.CDLL(str(_shim_path)))
     try:
         adjust_dsl(activation)
     except DslError as error:

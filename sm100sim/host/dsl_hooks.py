@@ -19,6 +19,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .device_memory import label_as_device_memory
@@ -114,9 +115,13 @@ def _catalogue_artifacts(activation: Activation, artifacts: Any) -> None:
     original = artifacts.__post_init__
 
     def after_init(self: Any) -> None:
+        files = [Path(path) for path in (self.PTX, self.CUBIN) if isinstance(path, str)]
         original(self)
         if isinstance(self.CUBIN, bytes) and isinstance(self.PTX, str):
             activation.runtime.catalogue.add(self.CUBIN, self.PTX.rstrip("\0"))
+        for file in files:  # their contents are in memory now
+            if file.is_relative_to(activation.artifacts):
+                file.unlink(missing_ok=True)
 
     activation.replace(artifacts, "__post_init__", after_init)
 

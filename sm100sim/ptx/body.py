@@ -17,7 +17,7 @@ from .types import TYPES
 _NAME = r"(?:[a-zA-Z][\w$]*|[_$%][\w$]+)"
 _LABEL = re.compile(rf"({_NAME})\s*:(?!:)", re.ASCII)
 _INSTRUCTION = re.compile(
-    rf"(?:@\s*(!?)\s*({_NAME})\s*)?([a-z][a-z0-9_]*(?:\.[\w:]+)*)(?:\s+|(?=[\[{{])|\Z)(.*)\Z",
+    rf"(?:@\s*(!?)\s*({_NAME})\s+)?([a-z][a-z0-9_]*(?:\.[\w:]+)*)(?:\s+|(?=[\[{{])|\Z)(.*)\Z",
     re.S | re.ASCII,
 )  # fmt: skip
 _REGISTERS = re.compile(r"\.reg\s+(?:\.v([24])\s+)?\.(\w+)\s+([^;{}]*);\Z", re.ASCII)

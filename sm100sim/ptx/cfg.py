@@ -46,7 +46,8 @@ def _successors(body: Sequence[Instr], leaders: Sequence[int]) -> list[tuple[int
     leave = len(leaders)
     number = {leader: k for k, leader in enumerate(leaders)}
     out = []
-    for k, end in enumerate([*leaders[1:], len(body)]):
+    for k in range(leave):
+        end = leaders[k + 1] if k + 1 < leave else len(body)
         last = body[end - 1]
         edges = []
         if last.target is not None:
@@ -59,48 +60,67 @@ def _successors(body: Sequence[Instr], leaders: Sequence[int]) -> list[tuple[int
     return out
 
 
-def _post_order(successors: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]]]:
-    """Blocks in post-order of a walk from the exit against the edges, and the completed edges.
+def _walk(edges: Sequence[Sequence[int]], start: int) -> list[int]:
+    """Nodes reached from `start`, each behind the nodes that were reached through it."""
+    order: list[int] = []
+    seen = {start}
+    stack = [(start, iter(edges[start]))]
+    while stack:
+        node, rest = stack[-1]
+        for other in rest:
+            if other not in seen:
+                seen.add(other)
+                stack.append((other, iter(edges[other])))
+                break
+        else:
+            order.append(node)
+            stack.pop()
+    return order
 
-    A block that cannot reach the exit gets an edge to it, the last such block first: the branches
-    inside an endless loop then still have a meeting point.
+
+def _reversed(successors: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Predecessors of every block and of the exit."""
+    predecessors: list[list[int]] = [[] for _ in range(len(successors) + 1)]
+    for block, followers in enumerate(successors):
+        for follower in followers:
+            predecessors[follower].append(block)
+    return predecessors
+
+
+def _with_exits(successors: Sequence[Sequence[int]]) -> list[list[int]]:
+    """The graph with an edge to the exit added to every endless loop.
+
+    The branches inside such a loop then still have a meeting point.  The edge starts at the last
+    block that jumps back to the head of the outermost loop, where an iteration ends.
     """
     leave = len(successors)
     edges = [list(followers) for followers in successors]
-    predecessors: list[list[int]] = [[] for _ in range(leave + 1)]
-    for block, followers in enumerate(edges):
-        for follower in followers:
-            predecessors[follower].append(block)
-    order: list[int] = []
-    seen = [False] * leave + [True]
-    stack = [(leave, iter(predecessors[leave]))]
-    unseen = leave - 1
-    while stack:
-        block, rest = stack[-1]
-        other = next((p for p in rest if not seen[p]), -1)
-        if other < 0 and block == leave:
-            while unseen >= 0 and seen[unseen]:
-                unseen -= 1
-            if unseen >= 0:
-                edges[unseen].append(leave)
-                other = unseen
-        if other >= 0:
-            seen[other] = True
-            stack.append((other, iter(predecessors[other])))
-        else:
-            order.append(block)
-            stack.pop()
-    return order, edges
+    endless = set(range(leave)) - set(_walk(_reversed(edges), leave))
+    if not endless:
+        return edges
+    forward = _walk([*edges, []], 0)
+    rank = {block: len(forward) - k for k, block in enumerate(forward)}
+    while endless:
+        back = [
+            (-rank[head], rank[block], block)
+            for block in endless & rank.keys()
+            for head in edges[block]
+            if rank[head] <= rank[block]
+        ]
+        edges[max(back)[2] if back else max(endless)].append(leave)
+        endless = set(range(leave)) - set(_walk(_reversed(edges), leave))
+    return edges
 
 
 def immediate_post_dominators(successors: Sequence[Sequence[int]]) -> list[int]:
-    """Per block its immediate post-dominator; `len(successors)` is the exit.
+    """Per block its immediate post-dominator.
 
-    The iterative algorithm of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm") on
-    the reversed graph.
+    `len(successors)` is the exit, block 0 the entry.  The iterative algorithm of Cooper, Harvey and
+    Kennedy ("A Simple, Fast Dominance Algorithm") on the reversed graph.
     """
     leave = len(successors)
-    order, edges = _post_order(successors)
+    edges = _with_exits(successors)
+    order = _walk(_reversed(edges), leave)
     rank = {block: k for k, block in enumerate(order)}
     above = {leave: leave}
 

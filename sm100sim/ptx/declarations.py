@@ -25,7 +25,7 @@ _PARAM = re.compile(
     r"(?:\.ptr\s+(?:\.(?:global|shared|const|local|param)\s+)?(?:\.align\s+\d+\s+)?)?"
     r"([$_a-zA-Z][\w$]*)\s*(?:\[\s*(\d+)\s*\]\s*)?\Z", re.ASCII,
 )  # fmt: skip
-_DIRECTIVE = re.compile(r'\.(\w+)\s*((?:\d+(?:\s*,\s*\d+)*)?|"[^"\n]*"\s*;)\s*', re.ASCII)
+_DIRECTIVE = re.compile(r'\.(\w+)\s*("[^"\n]*"\s*;|(?:\d+(?:\s*,\s*\d+)*)?)\s*', re.ASCII)
 _EXTENTS = ("reqntid", "maxntid", "reqnctapercluster")
 _NUMBERS = ("minnctapersm", "maxnctapersm", "maxnreg", "maxclusterrank")
 _FLAGS = ("explicitcluster", "blocksareclusters", "noreturn")

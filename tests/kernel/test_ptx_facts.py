@@ -19,12 +19,12 @@ SPECS = [
     KernelSpec.for_attention(FP16, 192, causal=True),
     KernelSpec.for_attention(FP16, 8, group=3),
 ]
-PARAM = re.compile(r"\.param (?:\.align (\d+) )?\.(\w+) (?:\.ptr [.\w ]+? )?\w+?_param_\d+(?:\[(\d+)\])?")
+PARAM = re.compile(r"\.param (?:\.align (\d+) )?\.(\w+) \w+?_param_\d+(?:\[(\d+)\])?")
 
 
 def instructions(ptx: str) -> list[str]:
     lines = (line.split("//")[0].strip() for line in ptx.splitlines())
-    return [line for line in lines if line.endswith(";") or line.endswith(":")]
+    return [line for line in lines if line.endswith((";", ":"))]
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.name)

@@ -46,6 +46,7 @@ def test_empty_outputs_launch_nothing() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [({"num_kv_heads": 4}, "num_kv_heads=4"), ({"scale": math.nan}, "softmax_scale=nan"),
+     ({"seqlen_k": 2**31 - 1}, "seqlen_k=2147483647"),
      ({"scale": math.inf}, "softmax_scale=inf"), ({"batch": 65536}, "batch=65536")],
 )  # fmt: skip
 def test_refusals_name_the_value(change, message: str) -> None:

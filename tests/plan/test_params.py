@@ -27,8 +27,7 @@ def test_pack_keeps_order_and_values() -> None:
     values = {"lse": 1 << 40, "seqlen_q": 7, "seqlen_k": 9, "num_q_heads": 3, "scale_log2": -0.5}
     packed = KERNEL_PARAMS.pack({**values, **maps})
     assert packed[:4] == [bytes([i]) * 128 for i in range(4)]
-    numbers = [struct.unpack(f, b)[0] for f, b in zip(("<Q", "<i", "<i", "<i", "<f"), packed[4:])]
-    assert numbers == [1 << 40, 7, 9, 3, -0.5]
+    assert struct.unpack("<Qiiif", b"".join(packed[4:])) == (1 << 40, 7, 9, 3, -0.5)
 
 
 def test_pack_refuses_missing_unknown_and_unfitting_values() -> None:

@@ -172,13 +172,13 @@ def test_deactivating_restores_the_dsl_and_stops_launches() -> None:
         except Exception as error:
             print("refused", len(launches))
         activation.activate()
-        compiled = cute.compile(programs.add, from_dlpack(x), 1.0)
         compiled(from_dlpack(x), 1.0)
+        cute.compile(programs.add, from_dlpack(x), 1.0)(from_dlpack(x), 1.0)
         print(activation.is_active(), len(launches))
         """,
         recording=True,
     )
-    assert printed.splitlines() == ["False False", "refused 1", "True 2"]
+    assert printed.splitlines() == ["False False", "refused 1", "True 3"]
 
 
 def test_importing_the_simulator_imports_neither_torch_nor_the_dsl() -> None:

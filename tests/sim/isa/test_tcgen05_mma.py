@@ -77,10 +77,10 @@ def test_bit_level_model(case, seed):
         assert int(after[place]) == want
 
 
-def simple(**changes) -> Case:
-    """M128 N64 bf16, both operands K-major with the 128B swizzle."""
+def simple(element: str = "bf16", **changes) -> Case:
+    """M128 N64, both operands K-major with the 128B swizzle; `a` and `b` are descriptors."""
     rng = np.random.default_rng(5)
-    shape = {"kind": "f16", "m": 128, "n": 64, "a": "bf16", "b": "bf16"}
+    shape = {"kind": "f16", "m": 128, "n": 64, "a": element, "b": element}
     case_fields = {k: changes.pop(k) for k in list(changes) if k in Case.__dataclass_fields__}
     desc = InstrDescriptor(**{**shape, **changes})
     window = np.zeros(IMAGE_START + 32768, np.uint8)
@@ -150,7 +150,7 @@ def test_unknown_forms_stop_with_their_line(form):
 
 
 def test_mn_major_32_bit_needs_its_own_swizzle():
-    bad = simple(kind="tf32", a="tf32", b="tf32", mn_major_b=True)
+    bad = simple("tf32", kind="tf32", mn_major_b=True)
     with pytest.raises(SimulationFault, match="operand-swizzle"):
         run_case(bad)
 

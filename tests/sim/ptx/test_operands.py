@@ -149,13 +149,13 @@ def test_float_immediate_in_an_instruction() -> None:
         ("mov.b32 %r1, %tid;", "%tid is neither declared"),
         ("mov.b32 %r1, elsewhere;", "elsewhere is not declared"),
         ("mov.b32 %r1, buf+4;", "operand 'buf+4' is not understood"),
-        ("ld.shared.b32 %r1, [%r2+%r3];", "is not an integer"),
+        ("ld.shared.b32 %r1, [%r2+%r3];", "address [%r2+%r3] is not understood"),
         ("ld.shared.b32 %r1, [%r2+0f00000000];", "is not an integer"),
         ("ld.shared.b32 %r1, [%tid.x];", "neither a register nor a variable"),
         ("ld.shared.b32 %r1, [];", "is not understood"),
         ("ld.shared.b32 %r1, [%d1, %r2];", "tensor coordinate"),
-        ("ld.shared.b32 %r1, [%r2;", r"'\]' is missing"),
-        ("ld.shared.b32 %r1, %r2];", "does not match an opening"),
+        ("ld.shared.b32 %r1, [%r2;", "']' is missing"),
+        ("ld.shared.b32 %r1, %r2];", "operand '%r2]' is not understood"),
         ("ld.shared.b32 %r1, [{%r2]};", "does not match an opening"),
         ("mov.b64 %d1, {};", "an operand is missing"),
         ("mov.b64 %d1, {[%r1], %r2};", "something else than values"),
@@ -168,8 +168,7 @@ def test_float_immediate_in_an_instruction() -> None:
 def test_refusals(statement: str, reason: str) -> None:
     error = refused(text(statement, module=".extern .shared .b8 buf[];"))
     assert error.line == 9
-    with pytest.raises(type(error), match=reason):
-        raise error
+    assert reason in error.what
 
 
 def test_split_respects_brackets() -> None:

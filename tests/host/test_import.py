@@ -1,0 +1,64 @@
+"""Importing the package is quick and loads nothing heavy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import fa4_cute
+
+HEAVY = ("torch", "cutlass", "sm100sim", "numpy", "cuda")
+LIMIT_SECONDS = 1.5
+
+
+def fresh(code: str) -> str:
+    """Output of ``code`` in a new interpreter."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    return done.stdout.strip()
+
+
+def test_import_is_quick_and_light() -> None:
+    code = (
+        "import sys, time; start = time.perf_counter(); import fa4_cute; "
+        "print(time.perf_counter() - start); "
+        f"print([name for name in {HEAVY} if name in sys.modules])"
+    )
+    seconds, loaded = fresh(code).splitlines()
+    assert loaded == "[]"
+    assert float(seconds) < LIMIT_SECONDS
+
+
+def test_questions_need_neither_torch_nor_dsl() -> None:
+    code = (
+        "import sys, fa4_cute; "
+        "fa4_cute.explain(head_dim=128, heads_q=8, heads_k=2); fa4_cute.cache_info(); "
+        "fa4_cute.flash_attn, fa4_cute.last_report(); "
+        f"print([name for name in {HEAVY} if name in sys.modules])"
+    )
+    assert fresh(code) == "[]"
+
+
+@pytest.mark.parametrize("name", fa4_cute.__all__)
+def test_every_export_resolves(name: str) -> None:
+    assert getattr(fa4_cute, name) is not None
+    assert name in dir(fa4_cute)
+
+
+def test_unknown_attribute_is_named() -> None:
+    with pytest.raises(AttributeError, match="fa4_cute.*no attribute 'flash_atn'"):
+        _ = fa4_cute.flash_atn
+
+
+def test_type_checkers_see_the_same_exports() -> None:
+    import ast
+    from pathlib import Path
+
+    tree = ast.parse(Path(fa4_cute.__file__).read_text())
+    block = next(n for n in tree.body if isinstance(n, ast.If))
+    declared = {alias.name for node in block.body for alias in node.names}  # type: ignore[attr-defined]
+    assert declared == set(fa4_cute._EXPORTS)
+    assert declared | {"__version__"} == set(fa4_cute.__all__)
