@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -13,6 +14,8 @@ from ..plan.params import KernelParams
 
 ARCH = "sm_100a"
 _OPTIONS = "--keep-ptx --keep-cubin"
+_one_at_a_time = threading.Lock()
+"""The DSL traces into process-wide state, the kernel's entry name included."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ def compile_kernel(spec: KernelSpec) -> CompiledArtifact:
     trace_kernel = import_module("fa4_cute.trace").trace_kernel
 
     # The DSL hands PTX and cubin over as files; the directory keeps them out of the caller's.
-    with tempfile.TemporaryDirectory(prefix="fa4_cute_") as directory:
+    with _one_at_a_time, tempfile.TemporaryDirectory(prefix="fa4_cute_") as directory:
         compiled: Any = trace_kernel(spec, f"{_OPTIONS} --dump-dir={directory}")
         ptx, cubin = str(compiled.__ptx__), bytes(compiled.__cubin__)
     name = entry_name(ptx)

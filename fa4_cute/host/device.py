@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any, Final
 
 from ..plan.tensor_map_bits import TENSOR_MAP_BYTES, TensorMapFields
@@ -20,6 +21,9 @@ CUBIN_CAPABILITY: Final = (10, 0)
 """Compute capability the cubin is made for; ``a`` targets run on no other."""
 FAMILY_ARCH: Final = "sm_100f"
 """Target that all of compute capability 10.x shares (PTX ISA, ".target", family-specific)."""
+
+
+Image = Callable[[CompiledArtifact, tuple[int, int]], bytes]
 
 
 class CudaError(RuntimeError):
@@ -44,12 +48,14 @@ class CudaLauncher:
 
     Args:
         driver: ``cuda.bindings.driver``, or a stand-in with the same functions.
+        image: (kernel, compute capability) -> what the driver loads.
     """
 
-    def __init__(self, driver: Any) -> None:
+    def __init__(self, driver: Any, image: Image | None = None) -> None:
         self._driver = driver
-        self._kernels: dict[tuple[str, bytes, bool], tuple[Any, set[int]]] = {}
-        self._native: dict[int, bool] = {}
+        self._image = image or image_for
+        self._kernels: dict[tuple[str, bytes], Any] = {}
+        self._ready: dict[tuple[str, bytes, int], Any] = {}
         self._lock = threading.Lock()
 
     def launch(
@@ -96,7 +102,7 @@ class CudaLauncher:
         (tensor_map,) = self._check(
             "cuTensorMapEncodeTiled",
             d.cuTensorMapEncodeTiled(
-                types[f"CU_TENSOR_MAP_DATA_TYPE_{fields.element_type}"],
+                getattr(types, f"CU_TENSOR_MAP_DATA_TYPE_{fields.element_type}"),
                 len(fields.dims),
                 fields.address,
                 [d.cuuint64_t(n) for n in fields.dims],
@@ -112,29 +118,25 @@ class CudaLauncher:
         return ctypes.string_at(int(tensor_map.getPtr()), TENSOR_MAP_BYTES)
 
     def _kernel(self, artifact: CompiledArtifact, device: int) -> Any:
-        """Load the kernel of ``artifact`` and set its shared memory on ``device``, once each."""
-        native = self._native.get(device)
-        if native is None:
-            native = self._native[device] = self._capability(device) == CUBIN_CAPABILITY
-        key = (artifact.kernel_name, artifact.cubin, native)
-        with self._lock:
-            entry = self._kernels.get(key)
-            if entry is None:
-                entry = self._kernels[key] = (self._load(artifact, native), set())
-            kernel, prepared = entry
-            if device not in prepared:
+        """Return the loaded kernel, made ready for ``device`` on first use."""
+        key = (artifact.kernel_name, artifact.cubin, device)
+        kernel = self._ready.get(key)
+        if kernel is None:
+            with self._lock:
+                image = self._image(artifact, self._capability(device))
+                kernel = self._load(artifact.kernel_name, image)
                 self._allow_shared_memory(kernel, artifact.smem_bytes, device)
-                prepared.add(device)
+                self._ready[key] = kernel
         return kernel
 
-    def _load(self, artifact: CompiledArtifact, native: bool) -> Any:
-        """Load the cubin, or let the driver compile the PTX for another member of the family."""
-        image = artifact.cubin if native else family_ptx(artifact.ptx)
-        call = self._driver.cuLibraryLoadData
-        (library,) = self._check("cuLibraryLoadData", call(image, [], [], 0, [], [], 0))
-        name = artifact.kernel_name.encode()
-        call = self._driver.cuLibraryGetKernel
-        (kernel,) = self._check("cuLibraryGetKernel", call(library, name))
+    def _load(self, name: str, image: bytes) -> Any:
+        kernel = self._kernels.get((name, image))
+        if kernel is None:
+            call = self._driver.cuLibraryLoadData
+            (library,) = self._check("cuLibraryLoadData", call(image, [], [], 0, [], [], 0))
+            call = self._driver.cuLibraryGetKernel
+            (kernel,) = self._check("cuLibraryGetKernel", call(library, name.encode()))
+            self._kernels[name, image] = kernel
         return kernel
 
     def _allow_shared_memory(self, kernel: Any, size: int, device: int) -> None:
@@ -172,6 +174,14 @@ class CudaLauncher:
         _, text = self._driver.cuGetErrorString(status)
         reason = text.decode() if isinstance(text, bytes) else str(text)
         raise CudaError(f"{call} failed: {getattr(status, 'name', status)} ({reason})")
+
+
+def image_for(artifact: CompiledArtifact, capability: tuple[int, int]) -> bytes:
+    """Return the cubin where it runs, and PTX for the family on its other members.
+
+    The driver compiles the PTX when it is loaded; that path has not run on hardware.
+    """
+    return artifact.cubin if capability == CUBIN_CAPABILITY else family_ptx(artifact.ptx)
 
 
 def family_ptx(ptx: str) -> bytes:

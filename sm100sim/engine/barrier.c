@@ -97,14 +97,16 @@ static Step op_warp_bar(Ctx *c, const Ins *i) {
 #define REGISTER_FILE 65536u
 #define WARPGROUP 4u
 
-static Step check_warpgroup(Ctx *c) {
+/* FA4's roles of one warpgroup each have a setmaxnreg of their own with the same value, and run: what must
+ * agree is the register count, not the line. */
+static Step check_warpgroup(Ctx *c, u32 want) {
   const Warp *w = c->w; u32 first = w->index & ~(WARPGROUP - 1);
   for (u32 k = first; k < first + WARPGROUP; k++) {
     if (k >= c->cta->n_warps) return fault(c, "setmaxnreg", "warp %u is not in a full warpgroup of %u warps", w->index, WARPGROUP);
     const Warp *o = &c->cta->warps[k];
     if (o->reg_moves < w->reg_moves) return fault(c, "setmaxnreg", "warp %u is at its next setmaxnreg before warp %u of its warpgroup has executed the one at line %u", w->index, k, w->reg_line);
-    if (o->reg_moves == w->reg_moves + 1 && o->reg_line != c->ins->line)
-      return fault(c, "setmaxnreg", "warp %u of the warpgroup executed the setmaxnreg at line %u instead of this one", k, o->reg_line);
+    if (o->reg_moves == w->reg_moves + 1 && o->maxnreg != want)
+      return fault(c, "setmaxnreg", "warp %u of the warpgroup set its registers to %u at line %u, this one sets %u", k, o->maxnreg, o->reg_line, want);
   }
   return STEP_NEXT;
 }
@@ -117,7 +119,7 @@ static Step op_setmaxnreg(Ctx *c, const Ins *i) {
     finding(c, 0, "setmaxnreg-ignored", "the register count at entry is unknown (.maxnreg, or .reqntid with .minnctapersm), so setmaxnreg is ignored");
     return STEP_NEXT;
   }
-  if ((s = check_warpgroup(c)) != STEP_NEXT) return s;
+  if ((s = check_warpgroup(c, want)) != STEP_NEXT) return s;
   if (i->sub[0] ? want < w->maxnreg : want > w->maxnreg)
     return fault(c, "setmaxnreg", "%s to %u registers from %u", i->sub[0] ? "inc" : "dec", want, w->maxnreg);
   u32 used = cta->reg_pool_used - w->maxnreg * LANES + want * LANES;

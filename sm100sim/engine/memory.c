@@ -1,4 +1,4 @@
-/* Loads and stores (PTX ISA, "ld", "ld.global.nc", "ldu", "st"), symbol addresses and address-space conversion.
+/* Loads and stores (PTX ISA, "ld", "ld.global.nc", "ldu", "st") and address-space conversion.
  *
  * s[0] is the address, imm its offset.  sub: state space, bytes per element, register bits | signed << 8,
  * address bits.  A vector has one register per element: d of a load, s[1..] of a store. */
@@ -82,13 +82,6 @@ static Step op_st(Ctx *c, const Ins *i) {
   note_progress(c->cl);
   return STEP_NEXT;
 }
-/* Address of a shared variable: the executing CTA's window base plus the variable's offset. sub[0]: register bits. */
-static Step op_symbol_shared(Ctx *c, const Ins *i) {
-  const u32 *base = R32(c, i->s[0]);
-  if (i->sub[0] == 64) FOR_LANES(c->mask, l) R64(c, i->d[0])[l] = base[l] + (u32)i->imm;
-  else FOR_LANES(c->mask, l) R32(c, i->d[0])[l] = base[l] + (u32)i->imm;
-  return STEP_NEXT;
-}
 /* cvta.space: put the window's number above the 32-bit address.  sub[0]: window, 0 for global.  imm: offset.
  * A shared address of more than 32 bits stays visible as such. */
 static Step op_cvta(Ctx *c, const Ins *i) {
@@ -127,5 +120,5 @@ static Step op_policy(Ctx *c, const Ins *i) {
   FOR_LANES(c->mask, l) R64(c, i->d[0])[l] = (u64)i->imm;
   return STEP_NEXT;
 }
-OP_TABLE(memory) = {{"LD", op_ld}, {"ST", op_st}, {"SYMBOL_SHARED", op_symbol_shared}, {"CVTA", op_cvta},
+OP_TABLE(memory) = {{"LD", op_ld}, {"ST", op_st}, {"CVTA", op_cvta},
   {"CVTA_TO", op_cvta_to}, {"ISSPACEP", op_isspacep}, {"HINT", op_hint}, {"POLICY", op_policy}, {NULL, NULL}};

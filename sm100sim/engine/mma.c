@@ -86,7 +86,7 @@ static u64 fixed_latency(const Mma *q) {
  * scale factor addresses and the disable-output-lane words; sub[0]: the form, see form_*;
  * imm: address offsets of D (low half) and A (high half); sub[2], sub[3]: those of the scale factors. */
 static Step op_mma(Ctx *c, const Ins *i) {
-  Step s; Mma q = {0}; u64 a_bits, b_bits, start;
+  Step s; Mma q = {0}; u64 a_bits = 0, b_bits = 0, start;
   if ((s = single_lane(c, "tcgen05.mma")) != STEP_NEXT || (s = pair_alive(c, form_group(i), "an MMA")) != STEP_NEXT) return s;
   if ((s = mma_decode(c, i, &q, &a_bits, &b_bits)) != STEP_NEXT || (s = operands_check(c, &q, a_bits, b_bits)) != STEP_NEXT) return s;
   mma_note_issue(c);

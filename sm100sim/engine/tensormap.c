@@ -5,9 +5,10 @@
 
 #define FLAGS_AT 8
 #define FLAG_DSL (1u << 1)         /* set by CuTe DSL 4.8.1 for sm_100a, clear in driver encodings; meaning unknown */
+#define FLAG_LARGE (1u << 21)      /* set by CuTe DSL 4.8.1 when the tensor spans 128 KiB or more; 220 maps agree */
 #define FLAG_NAN (1u << 15)
 #define FLAG_TF32 (1u << 16)
-#define KNOWN_FLAGS (FLAG_DSL | 7u << 4 | 15u << 7 | 3u << 13 | FLAG_NAN | FLAG_TF32 | 3u << 17)
+#define KNOWN_FLAGS (FLAG_DSL | FLAG_LARGE | 7u << 4 | 15u << 7 | 3u << 13 | FLAG_NAN | FLAG_TF32 | 3u << 17)
 #define STRIDES_AT 12
 #define STRIDE_HIGH_AT 28
 #define SIZES_AT 32
@@ -81,7 +82,7 @@ int tensormap_element(const TensorMap *t, RedOp op) {
   if (op == RED_ADD && e == EL_S64) return -1;
   return e;
 }
-static Access map_access(const Ins *i) { return (Access){i->s[0], i->sub[1], i->imm, (Space)i->sub[0], 128, 128, ACC_WRITE}; }
+static Access map_access(const Ins *i) { return (Access){i->s[0], i->sub[1], i->imm, (Space)i->sub[0], 128, 64, ACC_WRITE}; }
 
 /* prefetch.tensormap: no effect, but the operand must be a tensor map. */
 Step op_tensormap_prefetch(Ctx *c, const Ins *i) {

@@ -16,7 +16,7 @@ static inline void cell(const Access *a, u32 t, u32 v, u32 *lane, u32 *col) {
     case LD_16X64: *lane = 8 * (t & 1) + (t >> 2); *col = 2 * v + (t >> 1 & 1); return;
     case LD_16X128: *lane = (t >> 2) + 8 * (v & 1); *col = 4 * (v >> 1) + (t & 3); return;
     case LD_16X256: *lane = (t >> 2) + 8 * (v >> 1 & 1); *col = 8 * (v >> 2) + 2 * (t & 3) + (v & 1); return;
-    case LD_16X32X2: *lane = t & 15; *col = v; return;
+    default: *lane = t & 15; *col = v; return;        /* 16x32bx2 */
   }
 }
 static inline u32 shift_of_half(const Access *a, u32 t) { return a->shape == LD_16X32X2 && t >= 16 ? a->half : 0; }

@@ -36,12 +36,10 @@ def fence(lo: Lowering, ins: Instr) -> None:
     elif mods.take("proxy"):
         _proxy(lo, ins, mods)
     else:
-        order = mods.maybe("sc", "acq_rel", "acquire", "release")
+        mods.maybe("sc", "acq_rel", "acquire", "release")
         mods.maybe("sync_restrict::shared::cta", "sync_restrict::shared::cluster")
         mods.one_of(*SCOPES)
         mods.done()
-        if order is None:
-            mods = Mods(ins)
         _emit(lo, FENCE_MEMBAR)
 
 
@@ -65,7 +63,7 @@ def _proxy(lo: Lowering, ins: Instr, mods: Mods) -> None:
         mods.done()
         _emit(lo, FENCE_PROXY_ASYNC)
         return
-    kind = mods.one_of("alias", "async", "async.global")
+    kind = mods.one_of("alias", "async")
     mods.maybe("global", "shared::cta", "shared::cluster")
     mods.done()
     _emit(lo, FENCE_MEMBAR if kind == "alias" else FENCE_PROXY_ASYNC)

@@ -14,7 +14,9 @@ REGISTERS = (
 
 def text(body: str, *, params: str = "", directives: str = "", module: str = "") -> str:
     """A module with one kernel `k`; the body starts in its own line."""
-    return f"{HEAD}{module}\n.visible .entry k({params})\n{directives}\n{{\n{REGISTERS}\n{body}\n}}\n"
+    return (
+        f"{HEAD}{module}\n.visible .entry k({params})\n{directives}\n{{\n{REGISTERS}\n{body}\n}}\n"
+    )
 
 
 def kernel(body: str, *, params: str = "", directives: str = "", module: str = "") -> Kernel:

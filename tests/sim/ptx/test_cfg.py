@@ -64,8 +64,8 @@ def test_endless_loops_still_have_an_answer(data: st.DataObject, size: int) -> N
     """Without a way out every block still gets a block or the exit, and chains lead to the exit."""
     blocks = st.lists(st.integers(0, size), min_size=1, max_size=2, unique=True)
     found = immediate_post_dominators([data.draw(blocks) for _ in range(size)])
-    for block in range(size):
-        steps = 0
+    for start in range(size):
+        block, steps = start, 0
         while block < size:
             block, steps = found[block], steps + 1
             assert steps <= size

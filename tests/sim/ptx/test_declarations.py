@@ -29,7 +29,9 @@ def test_dynamic_shared_memory() -> None:
 
 
 def test_sized_variables_take_their_alignment_from_the_type() -> None:
-    found = variables(".shared .b64 bar[2];\n.visible .global .align 16 .f32 t[2][3];\n.const .u16 c;")
+    found = variables(
+        ".shared .b64 bar[2];\n.visible .global .align 16 .f32 t[2][3];\n.const .u16 c;"
+    )
     assert [(v.name, v.space, v.align, v.size_bytes) for v in found] == [
         ("bar", "shared", 8, 16), ("t", "global", 16, 24), ("c", "const", 2, 2),
     ]  # fmt: skip
@@ -86,7 +88,9 @@ def test_variables_of_another_module_are_unsupported() -> None:
 def test_a_variable_must_not_hide_another() -> None:
     hidden = text(".shared .b8 a;", module=".shared .b8 a;")
     assert refused(hidden).what == "a hides another variable"
-    assert refused(text(".shared .b8 a;", params=".param .b32 a")).what == "a hides another variable"
+    assert (
+        refused(text(".shared .b8 a;", params=".param .b32 a")).what == "a hides another variable"
+    )
     shadowed = text("", module=".shared .b8 a;", params=".param .b32 a")
     assert refused(shadowed).what == "a hides another variable"
     twice = text("{ .shared .b8 a; } { .shared .b8 a; }")
@@ -98,7 +102,8 @@ def test_parameters_as_the_dsl_writes_them() -> None:
         "",
         params=(
             "\n\t.param .align 4 .b8 p_0[12],\n\t.param .u64 .ptr .global .align 16 p_1,\n"
-            "\t.param .align 64 .b8 p_2[128],\n\t.param .f32 p_3,\n\t.param .u64 .ptr .align 1 p_4\n"
+            "\t.param .align 64 .b8 p_2[128],\n\t.param .f32 p_3,\n"
+            "\t.param .u64 .ptr .align 1 p_4\n"
         ),
     )
     assert [(p.name, p.type.name, p.size, p.align, p.offset) for p in k.params] == [
@@ -121,8 +126,9 @@ def test_offsets_follow_the_c_struct_layout(kinds: list[tuple[str, int]]) -> Non
 
 @pytest.mark.parametrize(
     "params",
-    [".param .b32", "b32 a", ".param .b32 a b", ".param .pred a", ".param .b32 a,", ".param .b8 a[]",
-     ".param .b8 a[0]", ".param .b32 a, .param .b32 a", ".param .align 6 .b8 a[8]",
+    [".param .b32", "b32 a", ".param .b32 a b", ".param .pred a", ".param .b32 a,",
+     ".param .b8 a[]", ".param .b8 a[0]",
+     ".param .b32 a, .param .b32 a", ".param .align 6 .b8 a[8]",
      ".param .u64 .qtr a", ".reg .b32 a"],
 )  # fmt: skip
 def test_refused_parameters(params: str) -> None:
@@ -132,7 +138,7 @@ def test_refused_parameters(params: str) -> None:
 def test_directives() -> None:
     k = kernel(
         "",
-        directives='.reqntid 512, 1, 1\n.minnctapersm 1 .maxnreg 128\n.reqnctapercluster 2\n'
+        directives=".reqntid 512, 1, 1\n.minnctapersm 1 .maxnreg 128\n.reqnctapercluster 2\n"
         '.explicitcluster .maxclusterrank 8 .pragma "noreturn"; .noreturn',
     )
     assert k.directives == {

@@ -10,7 +10,9 @@ from sm100sim.ptx import Guard, Unsupported, parse
 
 from .snippets import HEAD, instruction, kernel, refused, text
 
-PRINTF = ".extern .func  (.param .b32 func_retval0) vprintf\n(\n.param .b64 a,\n.param .b64 b\n)\n;\n"
+PRINTF = (
+    ".extern .func  (.param .b32 func_retval0) vprintf\n(\n.param .b64 a,\n.param .b64 b\n)\n;\n"
+)
 CALL = """{ // callseq 0, 0
 .param .b64 param0;
 .param .b64 param1;
@@ -37,7 +39,8 @@ def test_target_with_options() -> None:
 @pytest.mark.parametrize(
     ("source", "line"),
     [
-        ("", 1), ("\n\nhello", 3), (".version 8.8\n.address_size 64", 2), (".version 8\n.target sm_100a", 1),
+        ("", 1), ("\n\nhello", 3), (".version 8.8\n.address_size 64", 2),
+        (".version 8\n.target sm_100a", 1),
         (".version 8.8\n.target sm_100a\n.entry k() {}", 3),
         (HEAD.replace("64", "32"), 3), (HEAD + HEAD, 4), (HEAD + "\0", 4),
     ],
@@ -68,8 +71,8 @@ def test_instructions_without_operands() -> None:
 
 def test_branches_and_labels() -> None:
     body = kernel(
-        "$L__BB0_1: @%p1 bra $L__BB0_2; bra.uni $L__BB0_1;\n$L__BB0_2 : _end: nop; @!%p1 bra %tail;\n"
-        "%tail:"
+        "$L__BB0_1: @%p1 bra $L__BB0_2; bra.uni $L__BB0_1;\n"
+        "$L__BB0_2 : _end: nop; @!%p1 bra %tail;\n%tail:"
     ).body
     assert [i.target for i in body] == [2, 0, None, 4]
     assert len(body) == 4
@@ -126,9 +129,9 @@ def test_extra_closing_brace() -> None:
 
 
 def test_calls_are_unsupported_and_say_why() -> None:
-    assert [i.opcode for i in parse(PRINTF.join([HEAD, ".entry k() { ret; }"])).kernels["k"].body] == [
-        "ret"
-    ]
+    assert [
+        i.opcode for i in parse(PRINTF.join([HEAD, ".entry k() { ret; }"])).kernels["k"].body
+    ] == ["ret"]
     error = refused(text(CALL, module=PRINTF))
     assert isinstance(error, Unsupported)
     assert "printing from a kernel" in error.what

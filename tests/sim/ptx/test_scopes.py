@@ -51,7 +51,9 @@ def test_ids_are_dense_and_only_for_registers_in_use() -> None:
     assert [r.name for r in k.regs.values()] == ["%big99999", "%r3"]
 
 
-@pytest.mark.parametrize("kind", ["pred", "b16", "b32", "b64", "b128", "f32", "f64", "s32", "u16", "f16x2"])
+@pytest.mark.parametrize(
+    "kind", ["pred", "b16", "b32", "b64", "b128", "f32", "f64", "s32", "u16", "f16x2"]
+)
 def test_register_types_and_widths(kind: str) -> None:
     expected = {"pred": 1, "f16x2": 32}.get(kind) or int(kind[1:])
     (reg,) = regs(kernel(f".reg .{kind} only; anything only;").body[0])
@@ -63,15 +65,18 @@ def test_vector_registers_are_their_components() -> None:
     y = regs(body[0])[0]
     vector, green = body[1].operands
     assert isinstance(vector, Vector)
-    assert [getattr(r, "name", None) for r in vector.items] == ["quad.x", "quad.y", "quad.z", "quad.w"]
+    assert [getattr(r, "name", None) for r in vector.items] == [
+        "quad.x",
+        "quad.y",
+        "quad.z",
+        "quad.w",
+    ]
     assert vector.items[1] == y == green
     assert refused(text(".reg .v2 .b32 two; mov.b32 two.z, 1;")).what.startswith("two.z")
 
 
 def test_labels_resolve_from_the_innermost_scope_outwards() -> None:
-    body = kernel(
-        "T: nop; { T: nop; bra T; bra OUT; { bra T; } } bra T; OUT: ret;"
-    ).body
+    body = kernel("T: nop; { T: nop; bra T; bra OUT; { bra T; } } bra T; OUT: ret;").body
     assert [ins.target for ins in body] == [None, None, 1, 6, 1, 0, None]
 
 

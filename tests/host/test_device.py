@@ -1,0 +1,160 @@
+"""What reaches the CUDA driver, seen by a stand-in for it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from fa4_cute.host.compiler import CompiledArtifact
+from fa4_cute.host.device import CudaError, CudaLauncher, family_ptx, refusal_of
+from fa4_cute.host.launch import AttentionCall, Operand, PackedLaunch, pack_launch
+from fa4_cute.plan.dtypes import DType
+from fa4_cute.plan.kernel_spec import KernelSpec
+from fa4_cute.plan.params import KERNEL_PARAMS
+from fa4_cute.plan.tensor_maps import OperandLayout
+
+from .fake_driver import KERNEL_HANDLE, FakeDriver
+
+SPEC = KernelSpec.for_attention(DType.BF16, 128, return_lse=True)
+ARTIFACT = CompiledArtifact(
+    ptx=".version 8.8\n.target sm_100a\n.address_size 64\n",
+    cubin=b"\x7fELF cubin",
+    kernel_name="kernel_0",
+    params=SPEC.params,
+    smem_bytes=SPEC.config.smem_used,
+    threads=512,
+)
+SHAPE = (2, 300, 4, 128)
+CALL = AttentionCall(
+    *(Operand(1 << 20 | i << 16, OperandLayout.contiguous(SHAPE)) for i in range(4)),
+    softmax_scale=0.1,
+    lse=1 << 30,
+)
+SIZES = tuple(param.size for param in KERNEL_PARAMS.params)
+
+
+def launched(driver: FakeDriver, cluster: tuple[int, int, int] = (1, 1, 1)) -> PackedLaunch:
+    launcher = CudaLauncher(driver)
+    packed = pack_launch(SPEC, CALL, launcher.encode)
+    plan = dataclasses.replace(packed.plan, cluster=cluster)
+    packed = dataclasses.replace(packed, plan=plan)
+    launcher.launch(ARTIFACT, packed, device=3, stream=0x5678)
+    return packed
+
+
+def test_launch_passes_every_byte() -> None:
+    driver = FakeDriver(sizes=SIZES)
+    packed = launched(driver)
+    (launch,) = driver.launches
+    assert launch == {
+        "grid": (2, 4, 2),
+        "block": (512, 1, 1),
+        "smem": SPEC.config.smem_used,
+        "stream": 0x5678,
+        "clusters": [],
+        "attributes": 0,
+        "function": KERNEL_HANDLE,
+        "params": list(packed.params),
+    }
+    # The four maps are those that the driver made, in parameter order.
+    assert [value[:1] for value in launch["params"][:4]] == [b"\1", b"\2", b"\3", b"\4"]
+
+
+def test_cluster_becomes_an_attribute() -> None:
+    driver = FakeDriver(sizes=SIZES)
+    launched(driver, cluster=(2, 1, 1))
+    assert driver.launches[0]["clusters"] == [(2, 1, 1)]
+    assert driver.launches[0]["attributes"] == 1
+
+
+def test_shared_memory_is_allowed_once_per_device() -> None:
+    driver = FakeDriver(sizes=SIZES)
+    launcher = CudaLauncher(driver)
+    packed = pack_launch(SPEC, CALL, launcher.encode)
+    for device in (0, 1, 0, 1):
+        launcher.launch(ARTIFACT, packed, device=device, stream=0)
+    kind = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    assert driver.attributes == [(kind, SPEC.config.smem_used, device) for device in (0, 1)]
+    assert driver.images == [ARTIFACT.cubin]
+    assert len(driver.launches) == 4
+
+
+def test_tensor_map_arguments() -> None:
+    driver = FakeDriver()
+    pack_launch(SPEC, CALL, CudaLauncher(driver).encode)
+    kind, rank, address, dims, strides, box, steps, _, swizzle, promotion, fill = driver.maps[1]
+    assert kind == driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+    assert (rank, address) == (4, CALL.k.address)
+    assert [int(n) for n in dims] == [128, 300, 4, 2]
+    assert [int(n) for n in strides] == [1024, 256, 300 * 1024]
+    assert [int(n) for n in box] == [64, SPEC.config.BN, 1, 1]
+    assert [int(n) for n in steps] == [1, 1, 1, 1]
+    assert swizzle == driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B
+    assert promotion == driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B
+    assert fill == driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE
+
+
+def test_other_members_of_the_family_get_ptx() -> None:
+    driver = FakeDriver(capability=(10, 3), sizes=SIZES)
+    launched(driver)
+    assert driver.images == [b".version 8.8\n.target sm_100f\n.address_size 64\n\0"]
+
+
+def test_ptx_of_another_architecture_is_refused() -> None:
+    with pytest.raises(ValueError, match="sm_100a"):
+        family_ptx(".target sm_90a")
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["cuLibraryLoadData", "cuLibraryGetKernel", "cuKernelSetAttribute", "cuLaunchKernelEx",
+     "cuTensorMapEncodeTiled"],
+)  # fmt: skip
+def test_driver_errors_name_the_call(call: str) -> None:
+    driver = FakeDriver(sizes=SIZES, failing=call)
+    with pytest.raises(CudaError, match=f"{call} failed: CUDA_ERROR_INVALID_VALUE .invalid argument"):
+        launched(driver)
+
+
+def test_a_failed_load_is_tried_again() -> None:
+    driver = FakeDriver(sizes=SIZES, failing="cuKernelSetAttribute")
+    launcher = CudaLauncher(driver)
+    packed = pack_launch(SPEC, CALL, launcher.encode)
+    with pytest.raises(CudaError):
+        launcher.launch(ARTIFACT, packed, device=0, stream=0)
+    driver.failing = ""
+    launcher.launch(ARTIFACT, packed, device=0, stream=0)
+    assert len(driver.attributes) == 2
+    assert len(driver.launches) == 1
+
+
+def test_devices_of_tensors() -> None:
+    assert refusal_of(torch.zeros(1)) is None
+    found = refusal_of(torch.zeros(1, device="meta"))
+    assert found is not None
+    assert "device meta" in found.message
+
+
+@pytest.mark.parametrize(
+    ("capability", "version", "words"),
+    [((9, 0), "13.0", "NVIDIA H200.*9.0"), ((10, 0), None, "no NVIDIA device"), ((10, 0), "13.0", "")],
+)
+def test_devices_that_torch_calls_cuda(
+    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], version: str | None, words: str
+) -> None:
+    class Tensor:
+        device = torch.device("cuda", 0)
+
+    monkeypatch.setattr(torch.version, "cuda", version)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda index: capability)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: "NVIDIA H200")
+    found = refusal_of(Tensor())
+    if words:
+        import re
+
+        assert found is not None
+        assert re.search(words, found.message)
+    else:
+        assert found is None

@@ -1,0 +1,109 @@
+"""One attention problem run on the virtual SM100, and the exact answer to hold it against."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from fa4_cute import simulator
+from fa4_cute.host.launch import AttentionCall, Operand, pack_launch
+from fa4_cute.plan.dtypes import DType
+from fa4_cute.plan.kernel_spec import KernelSpec
+from fa4_cute.plan.tensor_maps import OperandLayout
+from tests.kernel.artifacts import compiled
+
+TORCH_TYPES = {DType.BF16: torch.bfloat16, DType.FP16: torch.float16}
+
+
+@dataclass(frozen=True)
+class Case:
+    """Shapes and options of one problem."""
+
+    seqlen_q: int
+    seqlen_k: int
+    head_dim: int = 64
+    heads: int = 1
+    kv_heads: int = 1
+    batch: int = 1
+    causal: bool = False
+    dtype: DType = DType.BF16
+    scale: float | None = None
+
+    @property
+    def softmax_scale(self) -> float:
+        return 1 / math.sqrt(self.head_dim) if self.scale is None else self.scale
+
+    def __str__(self) -> str:
+        mask = "causal" if self.causal else "full"
+        return (
+            f"{self.dtype.value}-d{self.head_dim}-{mask}-b{self.batch}-h{self.heads}/"
+            f"{self.kv_heads}-q{self.seqlen_q}-k{self.seqlen_k}"
+        )
+
+
+def attention(case: Case, q, k, v, dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return (output, log-sum-exp) computed in ``dtype``; rows without keys give 0 and -inf."""
+    group = case.heads // case.kv_heads
+    q, k, v = (x.to(dtype) for x in (q, k.repeat_interleave(group, 2), v.repeat_interleave(group, 2)))
+    scores = torch.einsum("bqhd,bkhd->bhqk", q, k) * case.softmax_scale
+    if case.causal:
+        rows, columns = torch.arange(case.seqlen_q)[:, None], torch.arange(case.seqlen_k)[None]
+        hidden = columns > rows + case.seqlen_k - case.seqlen_q
+        scores = scores.masked_fill(hidden, -math.inf)
+    probabilities = torch.nan_to_num(torch.softmax(scores, -1), 0.0)
+    output = torch.einsum("bhqk,bkhd->bqhd", probabilities, v)
+    return output, torch.logsumexp(scores.double(), -1)
+
+
+def inputs(case: Case, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return seeded normal q, k and v."""
+    generator = torch.Generator().manual_seed(seed)
+    shapes = [(case.seqlen_q, case.heads), (case.seqlen_k, case.kv_heads)]
+    shapes.append(shapes[1])
+    made = [torch.randn(case.batch, n, h, case.head_dim, generator=generator) for n, h in shapes]
+    q, k, v = (x.to(TORCH_TYPES[case.dtype]) for x in made)
+    return q, k, v
+
+
+def run_kernel(case: Case, q, k, v) -> tuple[torch.Tensor, torch.Tensor]:
+    """Run the compiled kernel on NaN-filled outputs; returns (output, log-sum-exp)."""
+    spec = KernelSpec.for_attention(
+        case.dtype,
+        case.head_dim,
+        group=case.heads // case.kv_heads,
+        causal=case.causal,
+        return_lse=True,
+    )
+    o = torch.full_like(q, math.nan, memory_format=torch.contiguous_format)
+    lse = torch.full((case.batch, case.heads, case.seqlen_q), math.nan)
+    call = AttentionCall(*map(operand, (q, k, v, o)), case.softmax_scale, lse.data_ptr())
+    artifact = compiled(spec)
+    buffers = [buffer(q), buffer(k), buffer(v), buffer(o, writable=True), buffer(lse, writable=True)]
+    simulator.launch(artifact.ptx, artifact.kernel_name, pack_launch(spec, call), buffers)
+    return o, lse
+
+
+def operand(x: torch.Tensor) -> Operand:
+    a, b, c, d = x.shape
+    strides = x.stride()
+    return Operand(x.data_ptr(), OperandLayout((a, b, c, d), (strides[0], strides[1], strides[2], strides[3])))
+
+
+def buffer(x: torch.Tensor, *, writable: bool = False) -> simulator.HostBuffer:
+    storage = x.untyped_storage()
+    return simulator.HostBuffer(storage.data_ptr(), storage.nbytes(), writable)
+
+
+def check(case: Case, q, k, v) -> None:
+    """Assert output and log-sum-exp against float64, with plain PyTorch's error as the measure."""
+    output, lse = run_kernel(case, q, k, v)
+    exact, exact_lse = attention(case, q, k, v, torch.float64)
+    plain, _ = attention(case, q, k, v, TORCH_TYPES[case.dtype])
+    assert torch.isfinite(output).all()
+    error, allowed = (output - exact).abs(), (plain - exact).abs()
+    assert error.max() <= 2 * allowed.max() + 1e-6
+    # Row by row: a single wrong row cannot hide behind the largest error of the tensor.
+    assert (error.amax(-1) <= 2 * allowed.amax(-1) + allowed.max()).all()
+    assert torch.equal(torch.isinf(lse), torch.isinf(exact_lse))
+    seen = torch.isfinite(exact_lse)
+    torch.testing.assert_close(lse[seen].double(), exact_lse[seen], atol=2e-4, rtol=1e-4)
