@@ -7,16 +7,24 @@ multiply-add that feeds the exponential. Every list holds one register per key c
 from cutlass import Float32, Int32
 
 from ..plan.exp2_plan import Exp2Plan
-from .arith import Pair, add2, exp2_hardware, fma2, max2, max3, pack16
+from .arith import Pair, add2, exp2_hardware, fma2, max2, max3, pack16, reciprocal
 from .exp2 import exp2_pair_hardware, exp2_pair_polynomial
 from .ptx import emit
 
-ROW_MAX_FLOOR = -(2.0**96)
-"""Running maximum of a row that has seen no key. It is finite, so differences of maxima are never
-NaN, and so low that the first tile always replaces it; scores below it count as masked."""
+SCALED_FLOOR = -(2.0**100)
+LOWEST_MAX = -(2.0**126)
 RESCALE_THRESHOLD = -8.0
 """The maximum may lag by 2**8 before O is rescaled: P stays far inside the range of 16 bits."""
 _MAX_CHAINS = 4
+
+
+def initial_max(scale: Float32) -> Float32:
+    """Return the running maximum of a row that has seen no key.
+
+    It is finite, so that differences of maxima are never NaN, and times ``scale`` it is lower than
+    any meaningful score, so that the first visible key replaces it.
+    """
+    return max2(Float32(SCALED_FLOOR) * reciprocal(scale), Float32(LOWEST_MAX))
 
 
 def tile_max(scores: list[Float32], start: Float32) -> Float32:

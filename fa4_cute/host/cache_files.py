@@ -147,7 +147,7 @@ def _take(lock: Path, owner: str) -> bool:
 
 def _owner(lock: Path) -> str | None:
     try:
-        return lock.read_text()
+        return lock.read_bytes().decode(errors="replace")
     except OSError:
         return None
 

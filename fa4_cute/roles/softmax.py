@@ -229,7 +229,7 @@ def softmax(ctx: KernelContext, chain: cutlass.Constexpr[int]):
     """Run the softmax role of warp group ``chain`` and write its half of the output."""
     line = SoftmaxRow.of(ctx, chain)
     num_tiles = ctx.work.num_key_tiles
-    row_max = Float32(rows.ROW_MAX_FLOOR)
+    row_max = rows.initial_max(line.scale)
     row_sum = Float32(0.0)
     for tile in cutlass.range(0, num_tiles, unroll=1):
         row_max, row_sum = softmax_tile(ctx, line, tile, row_max, row_sum)

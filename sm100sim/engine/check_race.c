@@ -52,6 +52,14 @@ static void report(Ctx *c, Check *k, const Agent *me, const Rec *r, Acc a, Order
   missing_edge(k, edge, sizeof edge, r, o);
   snprintf(code, sizeof code, "race-%s", at->space);
   char text[360];
+  if ((r->dim & OP_DIM) && me->dim == OP_DIM && r->write && a != ACC_READ && r->line == me->line) {
+    /* Threads of one warp that all issue the same bulk copy: the same bytes, several times. */
+    snprintf(text, sizeof text, "%s at %s CTA %u + 0x%llx repeats the write of %s by the same instruction: "
+             "more than one thread issues it and each copy is carried out; elect one thread",
+             second, at->space, at->rank, (unsigned long long)at->address, first);
+    add_finding(c->m, c, me->line, r->line, false, "repeated-copy", text);
+    return;
+  }
   snprintf(text, sizeof text, "%s by %s at %s CTA %u + 0x%llx is not ordered after the %s by %s (%s proxy then %s proxy); missing: %s",
            a == ACC_READ ? "read" : "write", second, at->space, at->rank, (unsigned long long)at->address,
            r->write ? "write" : "read", first, r->proxy ? "async" : "generic", me->proxy ? "async" : "generic", edge);

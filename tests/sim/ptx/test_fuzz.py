@@ -23,13 +23,10 @@ SMALL = text(
     directives=".reqntid 32, 1, 1 .minnctapersm 1",
     module=".extern .shared .align 1024 .b8 dyn[];\n.global .b8 s[4] = {1, 2};",
 )
-PIECES = st.sampled_from(
-    [
-        *"{ } [ ] ( ) ; , : :: . % @ ! | _ \" // /* */ < > 0x 0f - + = \\ $ u ' é ٣ %r1 L0".split(),
-        *".reg .b32 .v4 .param .func .entry .shared .loc call brx ret;".split(),
-        *("\n", " ", "\0", "9" * 30, "bra ", ".local ", ".section x {"),
-    ]
-)
+WORDS = r"""{ } [ ] ( ) ; , : :: . % @ ! | _ " ' // /* */ < > 0x 0f - + = \ $ u é ٣ %r1 L0
+.reg .b32 .v4 .param .func .entry .shared .loc call brx ret; .pred .extern"""
+SPACED = ("\n", " ", "\0", "9" * 30, "bra ", ".local ", ".section x {")
+PIECES = st.sampled_from([*WORDS.split(), *SPACED])
 
 
 def parsed(source: str) -> Module | PtxError:

@@ -1,0 +1,209 @@
+"""The 128-byte tensor map of the tiled mode, and where a box's elements lie.
+
+Bit layout: decoded from descriptors that a real driver wrote (580.159 on H200), one field at a time;
+argument rules: CUDA driver API, `cuTensorMapEncodeTiled`.  Bytes 64-127 belong to the driver.
+
+     0-7   global address          28-29 four nibbles: bits 36-39 of the strides
+     8-11  flags                   32-51 five u32: size of each dimension - 1
+    12-27  four u32: stride >> 4   52-53 five 3-bit fields: element stride - 1
+                                   55-59 five bytes: box size - 1
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from .swizzle import TmaSwizzle
+
+ELEMENT_TYPES: dict[str, tuple[int, int]] = {
+    "UINT8": (0, 1), "UINT16": (1, 2), "UINT32": (2, 4), "INT32": (3, 4), "UINT64": (4, 8),
+    "INT64": (5, 8), "FLOAT16": (6, 2), "FLOAT32": (7, 4), "FLOAT32_FTZ": (8, 4), "FLOAT64": (9, 8),
+    "BFLOAT16": (10, 2), "TFLOAT32": (7, 4), "TFLOAT32_FTZ": (8, 4),
+}  # fmt: skip
+"""Type name of the driver API -> (code in the descriptor, bytes)."""
+
+TF32_TYPES = ("TFLOAT32", "TFLOAT32_FTZ")
+FLAG_DSL = 1 << 1
+"""Set by the inline encoder of CuTe DSL 4.8.1 for sm_100a; meaning unknown, ignored here."""
+FLAG_NAN_FILL, FLAG_TF32 = 1 << 15, 1 << 16
+MAX_RANK, MAX_BOX, MAX_ELEMENT_STRIDE, MAX_SIZE, MAX_STRIDE = 5, 256, 8, 2**32, 2**40
+MAX_BOX_BYTES = 232448
+"""Shared memory of a CTA; the driver counts box // element stride elements per dimension."""
+
+
+class TensorMapRefused(ValueError):
+    """Arguments that `cuTensorMapEncodeTiled` refuses; the message names the rule."""
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """One tensor map; dimension 0 is innermost.
+
+    Attributes:
+        element: type name of the driver API, e.g. "BFLOAT16".
+        address: global address.
+        sizes: elements of each dimension.
+        strides: bytes from one element of dimension 1, 2, ... to the next.
+        box, element_strides: of each dimension; the element stride of dimension 0 is not used.
+        l2: L2 promotion, 0 to 3, without effect on values.
+    """
+
+    element: str
+    address: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    element_strides: tuple[int, ...] = ()
+    swizzle: TmaSwizzle = TmaSwizzle.NONE
+    l2: int = 0
+    nan_fill: bool = False
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.sizes)
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of one element."""
+        return ELEMENT_TYPES[self.element][1]
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Element stride of each dimension, 1 where none was given."""
+        return self.element_strides or (1,) * self.rank
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Elements of the box that are copied along each dimension."""
+        outer = zip(self.box[1:], self.steps[1:], strict=True)
+        return (self.box[0], *(-(-box // step) for box, step in outer))
+
+    @property
+    def box_bytes(self) -> int:
+        """Bytes that one copy moves, and that a load completes at its mbarrier."""
+        return prod(self.counts) * self.element_bytes
+
+    def check(self) -> None:
+        """Apply the rules of `cuTensorMapEncodeTiled`.
+
+        Raises:
+            TensorMapRefused: a rule is broken.
+        """
+        if self.element not in ELEMENT_TYPES:
+            raise TensorMapRefused(f"element type {self.element} is unknown")
+        shapes = (self.strides + (0,), self.box, self.steps)
+        if not 1 <= self.rank <= MAX_RANK or any(len(x) != self.rank for x in shapes):
+            raise TensorMapRefused(f"rank {self.rank}, or a field of another rank")
+        self._check_tensor()
+        self._check_box()
+
+    def _check_tensor(self) -> None:
+        if self.address % 16:
+            raise TensorMapRefused(f"address {self.address:#x} is not a multiple of 16")
+        for size in self.sizes:
+            if not 1 <= size <= MAX_SIZE:
+                raise TensorMapRefused(f"size {size} is outside of 1 ... 2**32")
+        for stride in self.strides:
+            if stride % 16 or not 0 <= stride < MAX_STRIDE:
+                raise TensorMapRefused(f"stride {stride} is not a multiple of 16 below 2**40")
+        if self.nan_fill and "FLOAT" not in self.element:
+            raise TensorMapRefused(f"NaN fill needs a float type, not {self.element}")
+
+    def _check_box(self) -> None:
+        for box, step in zip(self.box, self.steps, strict=True):
+            if not 1 <= box <= MAX_BOX or not 1 <= step <= MAX_ELEMENT_STRIDE:
+                raise TensorMapRefused(f"box {box} or element stride {step} is out of range")
+        inner = self.box[0] * self.element_bytes
+        if inner % 16:
+            raise TensorMapRefused(f"inner box of {inner} bytes is not a multiple of 16")
+        if self.swizzle.span and inner > self.swizzle.span:
+            raise TensorMapRefused(f"inner box of {inner} bytes exceeds the {self.swizzle.name} span")
+        counted = prod(box // step for box, step in zip(self.box, self.steps, strict=True))
+        if counted * self.element_bytes > MAX_BOX_BYTES:
+            raise TensorMapRefused(f"box of {counted * self.element_bytes} bytes exceeds shared memory")
+
+    def encode(self) -> bytes:
+        """The descriptor, bytes 64-127 zero.
+
+        Raises:
+            TensorMapRefused: see `check`.
+        """
+        self.check()
+        flags = self.rank - 1 << 4 | ELEMENT_TYPES[self.element][0] << 7 | self.swizzle << 13
+        flags |= FLAG_NAN_FILL * self.nan_fill | FLAG_TF32 * (self.element in TF32_TYPES) | self.l2 << 17
+        strides = self.strides + (0,) * (MAX_RANK - 1 - len(self.strides))
+        sizes = [size - 1 for size in self.sizes] + [0] * (MAX_RANK - self.rank)
+        high = sum((stride >> 36) << 4 * k for k, stride in enumerate(strides))
+        steps = sum(step - 1 << 3 * k for k, step in enumerate(self.steps))
+        box = bytes(b - 1 for b in self.box).ljust(MAX_RANK, b"\0")
+        low = [stride >> 4 & 0xFFFFFFFF for stride in strides]
+        head = struct.pack("<QI4IH2x5IHx5s", self.address, flags, *low, high, *sizes, steps, box)
+        return head.ljust(128, b"\0")
+
+    @classmethod
+    def decode(cls, raw: bytes) -> TensorMap:
+        """The tensor map of a 128-byte descriptor.
+
+        Raises:
+            ValueError: a field has a code of unknown meaning.
+        """
+        address, flags, *rest = struct.unpack_from("<QI4IH2x5IHx5s", raw)
+        low, high, sizes, steps, box = rest[:4], rest[4], rest[5:10], rest[10], rest[11]
+        rank = (flags >> 4 & 7) + 1
+        known = FLAG_DSL | 7 << 4 | 15 << 7 | 3 << 13 | FLAG_NAN_FILL | FLAG_TF32 | 3 << 17
+        names = [
+            name for name, (code, _) in ELEMENT_TYPES.items()
+            if code == flags >> 7 & 15 and (name in TF32_TYPES) == bool(flags & FLAG_TF32)
+        ]  # fmt: skip
+        if flags & ~known or rank > MAX_RANK or not names:
+            raise ValueError(f"flag word {flags:#x} has a code of unknown meaning")
+        strides = [(value | (high >> 4 * k & 15) << 32) << 4 for k, value in enumerate(low)]
+        return cls(
+            element=names[0],
+            address=address,
+            sizes=tuple(size + 1 for size in sizes[:rank]),
+            strides=tuple(strides[: rank - 1]),
+            box=tuple(b + 1 for b in box[:rank]),
+            element_strides=tuple((steps >> 3 * k & 7) + 1 for k in range(rank)),
+            swizzle=TmaSwizzle(flags >> 13 & 3),
+            l2=flags >> 17 & 3,
+            nan_fill=bool(flags & FLAG_NAN_FILL),
+        )
+
+    def element_offsets(self, destination: int) -> npt.NDArray[np.int64]:
+        """Shared address of every element of a box, shape `counts` reversed (dimension 0 last).
+
+        Args:
+            destination: absolute shared address of the box.
+
+        Raises:
+            NotImplementedError: rows narrower than the swizzle span, whose pitch is not known.
+        """
+        inner = self.box[0] * self.element_bytes
+        if self.swizzle.span and inner != self.swizzle.span and self.box_bytes != inner:
+            raise NotImplementedError("box rows narrower than the swizzle span")
+        linear = np.arange(prod(self.counts), dtype=np.int64) * self.element_bytes + destination
+        return self.swizzle.apply(linear).reshape(self.counts[::-1])
+
+    def element_addresses(self, start: tuple[int, ...]) -> npt.NDArray[np.int64]:
+        """Global address of every element of the box at coordinates `start`; -1 outside of the tensor.
+
+        Shape as `element_offsets`.
+        """
+        strides = (self.element_bytes, *self.strides)
+        steps = (1, *self.steps[1:])
+        address = np.full((1,) * self.rank, self.address, np.int64)
+        inside = np.ones((1,) * self.rank, np.bool_)
+        for d in range(self.rank):
+            index = start[d] + np.arange(self.counts[d], dtype=np.int64) * steps[d]
+            shape = [1] * self.rank
+            shape[self.rank - 1 - d] = self.counts[d]
+            address = address + (index * strides[d]).reshape(shape)
+            inside = inside & ((index >= 0) & (index < self.sizes[d])).reshape(shape)
+        return np.where(inside, address, -1)
