@@ -9,7 +9,7 @@ import inspect
 import sys
 from pathlib import Path
 
-from .isa import families  # noqa: F401  (registers every instruction family)
+from .isa import families, tcgen05  # noqa: F401  (registers every instruction family)
 from .isa.lowering import registered
 
 HEADER = """# Instructions that sm100sim executes
@@ -31,7 +31,9 @@ def _first_paragraph(text: str | None) -> str:
 def table() -> str:
     """The page as Markdown."""
     rows = []
-    for opcode, function in sorted(registered().items()):
+    known = registered() | {f"tcgen05.{name}": form for name, form in tcgen05.forms().items()}
+    del known["tcgen05"]
+    for opcode, function in sorted(known.items()):
         module = function.__module__.rsplit(".", 1)[-1]
         rows.append(f"| `{opcode}` | {_first_paragraph(function.__doc__)} | `isa/{module}.py` |")
     return HEADER + "\n".join(rows) + "\n"

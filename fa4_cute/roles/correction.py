@@ -68,8 +68,9 @@ def correct_chain(ctx: KernelContext, chain: cutlass.Constexpr[int], phase: Int3
     ctx.barriers.wait(BarrierWait(factors.producer_mbar(), phase))
     factor = barriers.load_shared_f32(factor_address(ctx, chain))
     must_rescale = barriers.any_in_warp(Int32(factor < Float32(1.0)))
-    # Always wait, even without a rescale: the arrival below lets P V overwrite nothing, but it
-    # also tells the softmax that its factor was read in step with the accumulation.
+    # The factor follows this tile's S, whose commit covers the previous P V too, so this wait is
+    # always over at once. It stays because it is the event that a rescale depends on: the implied
+    # order would be lost with another issue order in the MMA role.
     ctx.barriers.wait(BarrierWait(mbars.producer_o(chain).producer_mbar(), phase))
     tmem.fence_after_thread_sync()
     if must_rescale != 0:

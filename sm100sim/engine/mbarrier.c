@@ -25,9 +25,12 @@ static Mbar *mbar_new(Cta *cta, u32 offset) {
   cta->mbar_at[offset >> 3] = (u16)(k + 1);
   return &cta->mbars[k];
 }
-/* s: address, count. */
+/* Several lanes of one instruction may name one address when they agree on the count (FA4's backward kernel
+ * does): one object results; that it was not elected is worth a finding.
+ * s: address, count. */
 static Step op_init(Ctx *c, const Ins *i) {
   Access a = operand(i); a.acc = ACC_WRITE;
+  Mbar *made = NULL;
   FOR_LANES(c->mask, l) {
     u32 count = R32(c, i->s[1])[l], addr; u8 *p; Cta *owner; const char *err;
     Step s = window_address(c, &a, l, &addr);
@@ -36,11 +39,16 @@ static Step op_init(Ctx *c, const Ins *i) {
     p = smem_at(c->cl, c->cta, addr, 8, true, &owner, &err);
     if (!p) return fault(c, "mbarrier-address", "mbarrier address 0x%x: %s", addr, err);
     Mbar *old = mbar_at(owner, addr & 0xFFFFFF);
+    if (old && old == made && old->expected == count) {
+      finding(c, 0, "mbarrier-init-lanes", "several lanes initialise the mbarrier at CTA %u + 0x%x; one elected lane should", owner->rank, addr & 0xFFFFFF);
+      continue;
+    }
     if (old) return mbar_fault(c, owner, old, "init over a live object; mbarrier.inval must come first");
     if (!count || count > MBAR_MAX_COUNT) return fault(c, "mbarrier", "count %u of the mbarrier at CTA %u + 0x%x is outside of 1 ... 2^20 - 1", count, owner->rank, addr & 0xFFFFFF);
     if (observed(c->m)) see_smem(c, NULL, owner, addr & 0xFFFFFF, 8, ACC_WRITE, PROXY_GENERIC);
     Mbar *b = mbar_new(owner, addr & 0xFFFFFF);
     b->expected = count; b->pending = count; b->t_phase = c->sp->t; b->init_line = i->line;
+    made = b;
   }
   note_progress(c->cl);
   return STEP_NEXT;

@@ -119,7 +119,7 @@ def test_semantics_scopes_and_cache_operators_are_accepted() -> None:
         ("ld.global.b32 %r1, [%p0+2];", "misaligned"),
         ("ld.global.v4.b32 {%r1, %r2, %r3, %r4}, [%p0+8];", "misaligned"),
         ("ld.global.b32 %r1, [%p0+4096];", "global-address"),
-        ("st.global.b32 [%p0+-64], 1;", "global-address"),
+        ("st.global.b32 [%p0+-4096], 1;", "global-address"),
         ("mov.b64 %rd1, 0; ld.global.b32 %r1, [%rd1];", "global-address"),
         ("mov.u32 %r1, dyn; ld.shared.b32 %r2, [%r1+64];", "shared-address"),
         ("mov.u32 %r1, 16; st.shared.b32 [%r1], 1;", "shared-address"),

@@ -103,6 +103,7 @@ def test_nested_shapes() -> None:
 def test_early_exit_moves_the_meeting_point_to_the_end() -> None:
     assert reconvergence("@%p1 bra OUT; nop; ret; OUT: nop; exit;") == {0: 5}
     assert reconvergence("@%p1 bra OUT; nop; trap; OUT: nop; exit;") == {0: 5}
+    assert build_cfg(kernel("@%p1 bra OUT; trap; OUT: exit;")).successors == ((2, 1), (3,), (3,))
 
 
 def test_guarded_return_falls_through_but_is_no_branch() -> None:

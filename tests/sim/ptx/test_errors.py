@@ -38,6 +38,11 @@ def test_unsupported_takes_an_instruction() -> None:
     assert "^" not in str(Unsupported(SourceLine(4, "add"), "no meaning"))
 
 
+def test_only_the_line_of_the_token_is_shown() -> None:
+    ins = instruction("mov.b64 %d1,\n\t{%r1,\n  %r2};")
+    assert str(Unsupported(ins, "odd", "%r1")).split("\n")[1:] == ["    {%r1,", "     ^"]
+
+
 def test_token_is_a_whole_name() -> None:
     assert find_token("%r10, %r1", "%r1") == 6
     assert find_token("foo.x foo", "foo") == 0

@@ -1,0 +1,177 @@
+"""The path of a call, with stand-ins for the compiler and for what runs the kernel."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+
+import fa4_cute
+from fa4_cute.host import interface
+from fa4_cute.host.device import CudaLauncher
+from fa4_cute.host.problem import Problem
+from fa4_cute.host.support import Choice, choose
+from fa4_cute.plan.params import KERNEL_PARAMS
+
+from .compilers import artifact_of
+from .fake_driver import FakeDriver
+
+SEQLEN_Q = 5
+
+
+@dataclass
+class Recorder:
+    """Takes the place of compiler and simulator; fills O with ones and LSE with twos."""
+
+    compiled: list[Any] = field(default_factory=list)
+    launches: list[tuple[str, str, Any, list[Any]]] = field(default_factory=list)
+
+    def compile(self, spec: Any) -> Any:
+        self.compiled.append(spec)
+        return artifact_of(spec)
+
+    def launch(self, ptx: str, kernel: str, packed: Any, buffers: list[Any]) -> None:
+        self.launches.append((ptx, kernel, packed, buffers))
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    made = Recorder()
+    monkeypatch.setattr(interface.cache, "compiled", made.compile)
+    monkeypatch.setattr(interface.simulator, "launch", made.launch)
+    return made
+
+
+def tensors(*, seqlen_q: int = SEQLEN_Q, seqlen_k: int = 7, batch: int = 2) -> tuple[torch.Tensor, ...]:
+    shapes = ((batch, seqlen_q, 6, 64), (batch, seqlen_k, 3, 64), (batch, seqlen_k, 3, 64))
+    return tuple(torch.randn(shape).half() for shape in shapes)
+
+
+def test_signature_is_the_promised_one() -> None:
+    parameters = inspect.signature(fa4_cute.flash_attn).parameters
+    assert list(parameters) == ["q", "k", "v", "causal", "softmax_scale", "return_lse"]
+    assert [p.default for p in list(parameters.values())[3:]] == [False, None, False]
+    assert all(p.kind is p.KEYWORD_ONLY for p in list(parameters.values())[3:])
+
+
+def test_one_launch_with_everything_packed(recorder: Recorder) -> None:
+    out, lse = fa4_cute.flash_attn(*tensors(), causal=True, softmax_scale=0.5, return_lse=True)
+    assert (out.shape, out.dtype) == ((2, SEQLEN_Q, 6, 64), torch.float16)
+    assert (lse.shape, lse.dtype) == ((2, 6, SEQLEN_Q), torch.float32)
+    (spec,) = recorder.compiled
+    assert (spec.causal, spec.return_lse, spec.config.group) == (True, True, 2)
+    ((ptx, kernel, packed, buffers),) = recorder.launches
+    assert (ptx, kernel) == (artifact_of(spec).ptx, f"{spec.name}_0")
+    assert packed.plan.scalars["scale_log2"] == pytest.approx(0.5 / math.log(2))
+    assert [p.size for p in KERNEL_PARAMS.params] == [len(value) for value in packed.params]
+    assert [b.address for b in buffers[3:]] == [out.data_ptr(), lse.data_ptr()]
+
+
+def test_only_o_is_returned_by_default(recorder: Recorder) -> None:
+    out = fa4_cute.flash_attn(*tensors())
+    assert isinstance(out, torch.Tensor)
+    (spec,) = recorder.compiled
+    assert not spec.return_lse
+    assert recorder.launches[0][2].plan.scalars["seqlen_k"] == 7
+    assert len(recorder.launches[0][3]) == 4
+
+
+@pytest.mark.parametrize("sizes", [{"batch": 0}, {"seqlen_q": 0}, {"seqlen_k": 0}])
+def test_nothing_is_launched_for_nothing(recorder: Recorder, sizes: dict[str, int]) -> None:
+    q, k, v = tensors(**sizes)
+    out, lse = fa4_cute.flash_attn(q, k, v, return_lse=True)
+    assert out.shape == q.shape
+    assert torch.all(out == 0)
+    assert lse.shape == (q.shape[0], 6, q.shape[1])
+    assert torch.all(torch.isneginf(lse))
+    assert recorder.compiled == []
+    assert recorder.launches == []
+
+
+def test_no_heads(recorder: Recorder) -> None:
+    q = torch.zeros(2, 5, 0, 64, dtype=torch.float16)
+    out, lse = fa4_cute.flash_attn(q, q, q, return_lse=True)
+    assert (out.shape, lse.shape) == ((2, 5, 0, 64), (2, 0, 5))
+    assert recorder.launches == []
+
+
+def test_nothing_is_compiled_for_what_is_refused(recorder: Recorder) -> None:
+    q, k, v = tensors()
+    meta = [t.to("meta") for t in (q, k, v)]
+    with pytest.raises(NotImplementedError, match="device meta"):
+        fa4_cute.flash_attn(*meta)
+    with pytest.raises(NotImplementedError, match="dtype fp32.*nearest supported choice: bf16"):
+        fa4_cute.flash_attn(q.float(), k.float(), v.float())
+    with pytest.raises(NotImplementedError, match="head_dim=60"):
+        fa4_cute.flash_attn(q[..., :60], k[..., :60], v[..., :60])
+    with pytest.raises(TypeError, match="dropout"):
+        fa4_cute.flash_attn(q, k, v, dropout=0.1)  # type: ignore[call-arg]
+    assert recorder.compiled == []
+
+
+def test_call_and_question_agree() -> None:
+    q, k, v = (t.float() for t in tensors())
+    support = fa4_cute.can_implement(q, k, v)
+    assert not support
+    with pytest.raises(NotImplementedError) as caught:
+        fa4_cute.flash_attn(q, k, v)
+    assert str(caught.value) == f"{support.reason}; nearest supported choice: {support.nearest}"
+
+
+def test_the_cuda_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = FakeDriver(sizes=tuple(p.size for p in KERNEL_PARAMS.params))
+    monkeypatch.setattr(interface.device, "_launcher", CudaLauncher(driver))
+    entered: list[Any] = []
+
+    @contextlib.contextmanager
+    def on_device(index: int | None) -> Any:
+        entered.append(index)
+        yield
+        assert len(driver.launches) == 1, "the launch happens on the tensor's device"
+
+    class Stream:
+        cuda_stream = 0xABC
+
+    monkeypatch.setattr(torch.cuda, "device", on_device)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda index: Stream)
+    q, k, v = tensors()
+    problem = Problem.from_tensors(q, k, v, return_lse=True)
+    choice = choose(problem)
+    assert isinstance(choice, Choice)
+
+    class OnGpu:
+        device = torch.device("cuda", 3)
+
+    monkeypatch.setattr(interface, "describe_call", lambda p, inputs: real(p, (q, k, v)))
+    artifact = artifact_of(choice.spec)
+    call = interface._launch_on_cuda(problem, choice, artifact, (OnGpu, k, v))
+    (launch,) = driver.launches
+    assert entered == [3]
+    assert launch["stream"] == 0xABC
+    assert launch["params"][4] == call.lse.data_ptr().to_bytes(8, "little")
+    assert [m[2] for m in driver.maps] == [t.data_ptr() for t in (q, k, v, call.out)]
+
+
+real = interface.describe_call
+
+
+def test_warmup_compiles_each_kernel_once(recorder: Recorder) -> None:
+    names = fa4_cute.warmup(
+        [
+            {"head_dim": 128, "dtype": "bf16", "causal": True},
+            {"head_dim": 64, "heads_q": 8, "heads_k": 2, "return_lse": True},
+        ]
+    )
+    assert names == ["fa4_sm100_bf16_d128_g1_causal_0", "fa4_sm100_bf16_d64_g4_lse_0"]
+    assert len(recorder.compiled) == 2
+
+
+def test_warmup_refuses_before_it_compiles(recorder: Recorder) -> None:
+    with pytest.raises(NotImplementedError, match="head_dim=100"):
+        fa4_cute.warmup([{"head_dim": 64}, {"head_dim": 100}])
+    assert recorder.compiled == []
