@@ -12,6 +12,7 @@ import cutlass
 from cutlass import Int32
 
 from .device import barriers, mma
+from .plan.config import FA4Config
 from .plan.hardware import MBARRIER_BYTES
 from .plan.pipeline_plan import BarrierArrive, BarrierWait, RolePipeline, StagedPipeline
 from .plan.tma_pipeline_plan import TMAConsumerPipeline, TMAProducerPipeline
@@ -23,6 +24,8 @@ __all__ = [
     "StagedPipeline",
     "TMAConsumerPipeline",
     "TMAProducerPipeline",
+    "first_slots",
+    "next_slots",
 ]
 
 
@@ -63,6 +66,25 @@ class RingState:
     def __new_from_mlir_values__(self, values: list) -> "RingState":
         """Return the cursor whose registers are ``values``."""
         return RingState(self.num_stages, Int32(values[0]), Int32(values[1]))
+
+
+def first_slots(config: FA4Config, start: RingState) -> tuple[RingState, RingState]:
+    """Return the cursors of key tile 0's K and V, given the cursor of slot 0."""
+    return (start, start.step()) if config.use_fused_kv else (start, start)
+
+
+def next_slots(
+    config: FA4Config, k: RingState, v: RingState
+) -> tuple[RingState, RingState]:
+    """Return the cursors of the next key tile's K and V.
+
+    Split rings advance on their own. In a fused ring K and V alternate: V of a tile lies in the
+    slot after its K, and the next K in the slot after that V.
+    """
+    if config.use_fused_kv:
+        k = v.step()
+        return k, k.step()
+    return k.step(), v.step()
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from cutlass import Float32, Int32, Int64
 
 from .device import ids
 from .pipelines import BarrierBlock
+from .plan.dtypes import DType
 from .plan.hardware import (
     TMEM_LANE_SHIFT,
     WARP_GROUP_THREADS,
@@ -114,3 +115,9 @@ def lane_address(tmem: Int32, column: int) -> Int32:
     """Return the TMEM address of ``column`` in the lanes that the calling warp may touch."""
     warp = ids.warp_index() % WARPS_PER_GROUP
     return tmem + (warp * WARP_THREADS << TMEM_LANE_SHIFT) + column
+
+
+def factor_address(ctx: KernelContext, chain: int) -> Int32:
+    """Return the shared address of the calling row's correction factor of ``chain``."""
+    row = row_in_group() + chain * WARP_GROUP_THREADS
+    return ctx.smem + ctx.layout.correction_smem() + row * DType.FP32.size

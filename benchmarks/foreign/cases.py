@@ -18,13 +18,19 @@ class Outcome:
 
     def max_error(self) -> float:
         """Largest absolute difference; infinite when the kernel left anything not finite."""
-        difference = (self.actual.double() - self.expected.double()).abs()
+        difference = self._difference().abs()
         return float(difference.max()) if torch.isfinite(difference).all() else math.inf
 
     def relative_error(self) -> float:
         """Frobenius norm of the difference over that of the reference."""
-        difference = (self.actual.double() - self.expected.double()).norm()
-        return float(difference / self.expected.double().norm().clamp_min(1e-30))
+        expected = self.expected.double()
+        scale = expected[torch.isfinite(expected)].norm().clamp_min(1e-30)
+        return float(self._difference().norm() / scale)
+
+    def _difference(self) -> torch.Tensor:
+        """Element by element; equal infinities do not differ."""
+        actual, expected = self.actual.double(), self.expected.double()
+        return torch.where(actual == expected, 0.0, actual - expected)
 
 
 @dataclass(frozen=True)

@@ -81,6 +81,7 @@ class KernelCache:
     """
 
     def __init__(self, settings: Settings, compiler: Compiler = compile_kernel) -> None:
+        """Start with nothing in memory."""
         self._settings = settings
         self._compiler = compiler
         self._memory: dict[KernelSpec, CompiledArtifact] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import threading
 from dataclasses import dataclass
@@ -11,9 +10,10 @@ from typing import Any
 
 from ..plan.kernel_spec import KernelSpec
 from ..plan.params import KernelParams
+from ..settings import set_default
 
 ARCH = "sm_100a"
-_OPTIONS = "--keep-ptx --keep-cubin"
+_OPTIONS = f"--gpu-arch={ARCH} --keep-ptx --keep-cubin"
 _one_at_a_time = threading.Lock()
 """The DSL traces into process-wide state, the kernel's entry name included."""
 
@@ -47,7 +47,7 @@ def compile_kernel(spec: KernelSpec) -> CompiledArtifact:
     Raises:
         RuntimeError: when the compiled entry is not the one that was asked for.
     """
-    os.environ.setdefault("CUTE_DSL_ARCH", ARCH)
+    set_default("CUTE_DSL_ARCH", ARCH)
     # By name: type checkers do not follow into traced code, whose types exist only while tracing.
     trace_kernel = import_module("fa4_cute.trace").trace_kernel
 

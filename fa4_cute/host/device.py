@@ -52,6 +52,7 @@ class CudaLauncher:
     """
 
     def __init__(self, driver: Any, image: Image | None = None) -> None:
+        """Start with nothing loaded."""
         self._driver = driver
         self._image = image or image_for
         self._kernels: dict[tuple[str, bytes], Any] = {}

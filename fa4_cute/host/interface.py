@@ -136,7 +136,8 @@ def can_implement(
     if any(tensor is not None for tensor in (q, k, v)):
         if head_dim is not None:
             raise TypeError("head_dim: give either tensors or sizes, not both")
-        return _can_run(q, k, v, causal, softmax_scale, return_lse)
+        options = {"causal": causal, "softmax_scale": softmax_scale, "return_lse": return_lse}
+        return _can_run((q, k, v), options)
     try:
         problem = _described(
             head_dim=head_dim, head_dim_v=head_dim_v, heads_q=heads_q, heads_k=heads_k,
@@ -151,18 +152,14 @@ def can_implement(
     return answer(result)
 
 
-def _can_run(
-    q: Any, k: Any, v: Any, causal: bool, softmax_scale: float | None, return_lse: bool
-) -> Support:
+def _can_run(inputs: tuple[Any, Any, Any], options: Mapping[str, Any]) -> Support:
     try:
-        problem = Problem.from_tensors(
-            q, k, v, causal=causal, softmax_scale=softmax_scale, return_lse=return_lse
-        )
+        problem = Problem.from_tensors(*inputs, **options)
     except (TypeError, ValueError, NotImplementedError) as error:
         return Support(False, str(error))
     result = choose(problem)
     if isinstance(result, Choice):
-        result = device.refusal_of(q) or result
+        result = device.refusal_of(inputs[0]) or result
     return answer(result)
 
 

@@ -219,8 +219,8 @@ def _check_equal(name: str, tensor: Any, other_name: str, other: Any, *, axis: i
     if have != want:
         raise ValueError(
             f"{name}: {LAYOUT[axis]}={have} (axis {axis} of shape {tuple(tensor.shape)}) differs "
-            f"from {LAYOUT[axis]}={want} of {other_name}, shape {tuple(other.shape)}; the layout is "
-            f"({', '.join(LAYOUT)})"
+            f"from {LAYOUT[axis]}={want} of {other_name}, shape {tuple(other.shape)}; the layout "
+            f"is ({', '.join(LAYOUT)})"
         )
 
 

@@ -80,6 +80,7 @@ class Comparison:
         return self
 
     def __str__(self) -> str:
+        """Return the errors in one line."""
         lse = "" if self.max_lse_error is None else f", LSE error {self.max_lse_error:.2e}"
         return (
             f"max error {self.max_error:.3e} (plain PyTorch {self.plain_error:.3e}, limit "
@@ -196,9 +197,7 @@ def _log_sum_exp(scores: torch.Tensor) -> torch.Tensor:
     return torch.logsumexp(scores, dim=-1)
 
 
-def _shape_failures(
-    out: torch.Tensor, lse: torch.Tensor | None, exact: Reference
-) -> list[str]:
+def _shape_failures(out: torch.Tensor, lse: torch.Tensor | None, exact: Reference) -> list[str]:
     import torch
 
     failures = []
@@ -258,7 +257,7 @@ def _largest(values: torch.Tensor) -> float:
 def _unit_roundoff(dtype: torch.dtype) -> float:
     import torch
 
-    return torch.finfo(dtype).eps / 2
+    return float(torch.finfo(dtype).eps) / 2
 
 
 def _smallest(dtype: torch.dtype) -> float:

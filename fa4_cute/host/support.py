@@ -92,6 +92,7 @@ class Support:
     nearest: str | None = None
 
     def __bool__(self) -> bool:
+        """Return ``ok``."""
         return self.ok
 
 
@@ -167,7 +168,7 @@ def _shape_rule(problem: Problem) -> Refusal | None:
         if getattr(problem, name) > MAX_SEQLEN:
             return Refusal(
                 ValueError,
-                f"{name}={getattr(problem, name)}: positions are signed 32-bit numbers on the device",
+                f"{name}={getattr(problem, name)}: positions are signed 32-bit numbers there",
                 f"{name}={MAX_SEQLEN}",
             )
     if problem.head_dim_v != problem.head_dim:
@@ -193,7 +194,7 @@ def _head_dim_rule(problem: Problem) -> Refusal | None:
             NotImplementedError,
             f"head_dim={problem.head_dim}: rows of {problem.head_dim * dtype.size} bytes are no "
             f"multiple of the {TMA_ALIGN} bytes that TMA needs",
-            f"pad with zeros to head_dim={nearest} and keep softmax_scale=1/sqrt({problem.head_dim})",
+            f"pad with zeros to head_dim={nearest}, with softmax_scale=1/sqrt({problem.head_dim})",
         )
     low = min(row.head_dims[0] for row in rows)
     high = max(row.head_dims[1] for row in rows)

@@ -14,20 +14,12 @@ from cutlass import Float32, Int32, cute
 
 from ..device import barriers, tmem
 from ..device.arith import mul2
-from ..plan.hardware import WARP_GROUP_THREADS
 from ..plan.mbars import NUM_CHAINS
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
-from ..work import KernelContext, lane_address, row_in_group
+from ..work import KernelContext, factor_address, lane_address
 
 RESCALE_COLUMNS = 16
 """Columns of O in flight: two batches fit the role's register budget."""
-_FLOAT_BYTES = 4
-
-
-def factor_address(ctx: KernelContext, chain: int) -> Int32:
-    """Return the shared address of the calling row's correction factor."""
-    row = row_in_group() + chain * WARP_GROUP_THREADS
-    return ctx.smem + ctx.layout.correction_smem() + row * _FLOAT_BYTES
 
 
 def rescale_output(ctx: KernelContext, chain: int, factor: Float32) -> None:

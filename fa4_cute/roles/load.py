@@ -9,7 +9,7 @@ Source: ``modular-sm100-attention.md`` section 5.4.
 import cutlass
 from cutlass import Int32, cute
 
-from ..pipelines import RingState
+from ..pipelines import RingState, first_slots, next_slots
 from ..plan.mma_plans import q_operand
 from ..plan.tma_pipeline_plan import TMAProducerPipeline
 from ..tma import load_key_chunks, load_query_chunks
@@ -57,10 +57,9 @@ def load_key_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: In
         load_key_chunks(ctx.spec, ctx.maps.k, where, columns, ctx.smem + smem, address)
 
 
-def load_value_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
-    """Fill one V slot; waits for it to be free."""
+def fill_value_slot(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
+    """Issue the boxes of one V slot, which is free."""
     where = (tile * ctx.spec.config.BN, ctx.work.kv_head, ctx.work.batch)
-    ctx.barriers.wait(ring.acquire(state, 0))
     mbar, smem = ring.get_tile(state)
     ctx.barriers.expect(mbar, ring.tile_bytes)
     columns = range(ctx.spec.config.v_cols_per_cta())
@@ -68,10 +67,16 @@ def load_value_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: 
     load_key_chunks(ctx.spec, ctx.maps.v, where, columns, ctx.smem + smem, address)
 
 
+def load_value_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
+    """Fill one V slot; waits for it to be free."""
+    ctx.barriers.wait(ring.acquire(state, 0))
+    fill_value_slot(ctx, ring, state, tile)
+
+
 def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state) -> None:
     """Fill K slot 0 together with Q tile 0, then Q tile 1.
 
-    No wait: nothing has been in these slots, and the Q tiles are loaded once.
+    No wait, here or for the first V: nothing has been in these slots, and Q is loaded once.
     """
     where = (Int32(0), ctx.work.kv_head, ctx.work.batch)
     for part in range(ctx.spec.config.num_qk_stages):
@@ -87,34 +92,17 @@ def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state) -> No
         load_query_part(ctx, 1, part, mbar)
 
 
-def next_slots(ctx: KernelContext, k: RingState, v: RingState) -> tuple[RingState, RingState]:
-    """Return the cursors of the next key tile's K and V.
-
-    Split rings advance on their own. In a fused ring K and V alternate: V of a tile lies in the
-    slot after its K, and the next K in the slot after that V.
-    """
-    if ctx.spec.config.use_fused_kv:
-        k = v.step()
-        return k, k.step()
-    return k.step(), v.step()
-
-
-def first_slots(ctx: KernelContext, k: RingState) -> tuple[RingState, RingState]:
-    """Return the cursors of key tile 0, given the cursor of slot 0."""
-    return (k, k.step()) if ctx.spec.config.use_fused_kv else (k, k)
-
-
 @cute.jit
 def load(ctx: KernelContext):
     """Run the load role: one warp, one elected lane issues."""
     k_ring, v_ring = producer_rings(ctx)
     start = RingState.producer(ctx.spec.config.num_kv_stages)
-    k, v = first_slots(ctx, start)
+    k, v = first_slots(ctx.spec.config, start)
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
         load_first_tiles(ctx, k_ring, k)
-        load_value_tile(ctx, v_ring, v, Int32(0))
+        fill_value_slot(ctx, v_ring, v, Int32(0))
         for tile in cutlass.range(1, num_tiles, unroll=1):
-            k, v = next_slots(ctx, k, v)
+            k, v = next_slots(ctx.spec.config, k, v)
             load_key_tile(ctx, k_ring, k, tile)
             load_value_tile(ctx, v_ring, v, tile)

@@ -18,13 +18,12 @@ from cutlass import Int32, cute
 
 from ..device import mma as umma
 from ..device import tmem
-from ..pipelines import RingState
+from ..pipelines import RingState, first_slots, next_slots
 from ..plan.mma_plans import pv_plan, qk_plan
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
 from ..plan.tma_pipeline_plan import TMAConsumerPipeline
 from ..plan.umma import MmaPlan
 from ..work import KernelContext
-from .load import first_slots, next_slots
 
 _GRANULE_SHIFT = 4
 _NEGATE_A = 1 << 13
@@ -142,7 +141,7 @@ def _signed_instruction(bits: int, scale: cutlass.Float32) -> Int32:
 def mma(ctx: KernelContext):
     """Run the MMA role for ``num_key_tiles`` tiles."""
     issuer = MmaIssuer.of(ctx)
-    k, v = first_slots(ctx, RingState.consumer(ctx.spec.config.num_kv_stages))
+    k, v = first_slots(ctx.spec.config, RingState.consumer(ctx.spec.config.num_kv_stages))
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
         issuer.first_chain(k)
@@ -150,7 +149,7 @@ def mma(ctx: KernelContext):
         issuer.wait_values(v)
         issuer.outputs(0, v, 0, Int32(0))
         for tile in cutlass.range(1, num_tiles, unroll=1):
-            next_k, next_v = next_slots(ctx, k, v)
+            next_k, next_v = next_slots(ctx.spec.config, k, v)
             issuer.first_chain(next_k)
             issuer.outputs(1, v, Int32(tile > 1), (tile - 1) & 1)
             issuer.release_values(v)

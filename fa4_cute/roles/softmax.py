@@ -18,12 +18,11 @@ from ..device import barriers, tmem
 from ..device import softmax as rows
 from ..device.ids import warp_index
 from ..device.mask import mask_columns
+from ..output import write_log_sum_exp, write_output
 from ..plan.exp2_plan import Exp2Plan
 from ..plan.hardware import WARP_THREADS, WARPS_PER_GROUP
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
-from ..work import KernelContext, lane_address, row_in_group, visible_keys
-from .correction import factor_address
-from .output import write_log_sum_exp, write_output
+from ..work import KernelContext, factor_address, lane_address, row_in_group, visible_keys
 
 RESIDENT_COLUMNS = 128
 """Most scores of a row kept in registers; columns beyond are read a second time."""

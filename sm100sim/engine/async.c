@@ -10,7 +10,7 @@ AsyncOp *async_new(Ctx *c, Fifo fifo, u32 key, void (*land)(Machine *, AsyncOp *
   op->fifo = fifo; op->fifo_key = key; op->land = land;
   op->cta = c->cta; op->warp = c->w; op->lane = c->mask ? first_lane(c->mask) : 0;
   op->ins = c->ins; op->line = c->ins->line;
-  op->seq = c->cl->async_seq++;
+  op->seq = ++c->cl->async_seq;        /* 0 stands for none in the race records */
   op->t_issue = op->t_done = c->sp->t;
   check_async_issue(c, op);
   return op;

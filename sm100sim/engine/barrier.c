@@ -29,7 +29,6 @@ static Step check_count(Ctx *c, const NamedBar *b, u32 id, u32 count) {
   if (!b->arrived) return STEP_NEXT;
   u32 all = c->cta->n_warps * LANES, have = b->count == NONE32 ? all : b->count, want = count == NONE32 ? all : count;
   if (have != want) return fault(c, "named-barrier", "barrier %u: thread count %u, but %u threads arrived with count %u", id, want, b->arrived, have);
-  if (b->arrived + LANES > have) return fault(c, "named-barrier", "barrier %u: more threads arrive than its count %u", id, have);
   return STEP_NEXT;
 }
 static void arrive(Ctx *c, NamedBar *b, u32 count, u32 votes, u32 kind) {
@@ -128,5 +127,17 @@ static Step op_setmaxnreg(Ctx *c, const Ins *i) {
   cta->reg_pool_used = used; w->maxnreg = want; w->reg_moves++; w->reg_line = i->line;
   note_progress(c->cl);
   return STEP_NEXT;
+}
+/* At the exit of a CTA: warps of one warpgroup that executed different numbers of setmaxnreg, or NULL. */
+const char *setmaxnreg_exit_check(const Cta *cta) {
+  static _Thread_local char text[160];
+  for (u32 k = 0; k < cta->n_warps; k++) {
+    const Warp *w = &cta->warps[k], *first = &cta->warps[k & ~(WARPGROUP - 1)];
+    if (w->reg_moves == first->reg_moves) continue;
+    snprintf(text, sizeof text, "warp %u executed %u setmaxnreg, warp %u of its warpgroup %u; all four warps must execute each",
+             first->index, first->reg_moves, k, w->reg_moves);
+    return text;
+  }
+  return NULL;
 }
 OP_TABLE(barrier) = {{"NAMED_BARRIER", op_named}, {"WARP_BARRIER", op_warp_bar}, {"SETMAXNREG", op_setmaxnreg}, {NULL, NULL}};

@@ -7,9 +7,9 @@
 
 /* ---- life cycle ---------------------------------------------------------------------------- */
 void check_cluster_start(Machine *m, Cluster *cl) {
-  if (!(m->opt.check & CHECK_RACE)) return;
+  if (!(m->opt.check & (CHECK_RACE | CHECK_PROTOCOL))) return;
   Check *k = m->check ? m->check : calloc(1, sizeof(Check));
-  m->check = k;
+  m->check = k; k->races = m->opt.check & CHECK_RACE; k->protocol = m->opt.check & CHECK_PROTOCOL;
   k->cluster++;
   k->warps_per_cta = cl->ctas[0].n_warps; k->n_warps = cl->n_ctas * k->warps_per_cta;
   k->mma0 = k->n_warps; k->st0 = k->mma0 + cl->n_ctas; k->cp0 = k->st0 + k->n_warps;
@@ -18,7 +18,8 @@ void check_cluster_start(Machine *m, Cluster *cl) {
   k->warps = calloc(k->n_warps, sizeof(Clock)); k->mma = calloc(cl->n_ctas, sizeof(Clock));
   k->mma_seq = calloc(cl->n_ctas, sizeof(u32)); k->st_seq = calloc(k->n_warps, sizeof(u32));
   k->cp_seq = calloc(k->n_warps, sizeof(u32)); k->bulk_group = calloc(k->n_warps, sizeof(u32));
-  for (u32 w = 0; w < k->n_warps; w++) { k->warps[w] = clock_new(k->dims); k->warps[w].vc[w] = k->warps[w].ac[w] = 0; k->warps[w].vc[w] = 1; k->bulk_group[w] = 1; }
+  k->bulk_stored = calloc(k->n_warps, sizeof(u32));
+  for (u32 w = 0; w < k->n_warps; w++) { k->warps[w] = clock_new(k->dims); k->warps[w].vc[w] = 1; k->bulk_group[w] = 1; }
   for (u32 r = 0; r < cl->n_ctas; r++) k->mma[r] = clock_new(k->dims);
   k->smem = calloc(cl->n_ctas, sizeof(Cell *)); k->tmem = calloc(cl->n_ctas, sizeof(Cell *));
   for (u32 r = 0; r < cl->n_ctas; r++) {
@@ -33,7 +34,7 @@ void check_cluster_end(Machine *m, Cluster *cl) {
   for (u32 r = 0; r < cl->n_ctas; r++) { clock_free(&k->mma[r]); free(k->smem[r]); free(k->tmem[r]); }
   for (u32 o = 0; o < k->n_objects; o++) { clock_free(&k->objects[o]->acc); clock_free(&k->objects[o]->pub); free(k->objects[o]); }
   k->n_objects = 0;
-  free(k->warps); free(k->mma); free(k->mma_seq); free(k->st_seq); free(k->cp_seq); free(k->bulk_group);
+  free(k->warps); free(k->mma); free(k->mma_seq); free(k->st_seq); free(k->cp_seq); free(k->bulk_group); free(k->bulk_stored);
   free(k->smem); free(k->tmem);
 }
 void check_free(Machine *m) {
@@ -72,10 +73,16 @@ void check_async_issue(Ctx *c, AsyncOp *op) {
   /* Until an mbarrier is named, a copy's end can be learnt through its issuer's bulk group. */
   k->ops[op->seq] = (OpDone){k->bulk_all0 + w, k->bulk_group[w], k->bulk_read0 + w, k->bulk_group[w]};
   op->clock_id = (u64)(uintptr_t)snapshot;
+  k->warps[w].vc[w]++;                 /* what the warp does from now on is not ordered before the operation */
 }
 void check_async_end(AsyncOp *op) {
   Clock *snapshot = (Clock *)(uintptr_t)op->clock_id;
-  if (snapshot) { clock_free(snapshot); free(snapshot); }
+  if (!snapshot) return;
+  Check *k = on(op->cta->cl->m);
+  u32 w = warp_dim(k, op->cta, op->warp->index);
+  const OpDone *done = &k->ops[op->seq];
+  if (op->fifo == FIFO_NONE && done->dim == k->bulk_all0 + w && done->epoch > k->bulk_stored[w]) k->bulk_stored[w] = done->epoch;
+  clock_free(snapshot); free(snapshot);
 }
 static Agent agent_of(const Check *k, const Ctx *c, const AsyncOp *op, Proxy p) {
   if (!op) {
@@ -110,10 +117,10 @@ static u32 grain_mask(u64 cell, u32 grain, u64 lo, u64 hi) {
 void see_smem(Ctx *c, AsyncOp *op, Cta *owner, u32 offset, u32 len, Acc a, Proxy p) {
   Machine *m = owner->cl->m;
   Check *k = on(m);
-  if (!k && !owner->smem_valid) return;
+  if (!(k && k->races) && !owner->smem_valid) return;
   Ctx d = context_of(c, op, m);
   if (owner->smem_valid) validity(&d, owner, offset, len, a);
-  if (!k) return;
+  if (!(k && k->races)) return;
   Agent me = agent_of(k, c, op, p);
   for (u64 g = offset / SMEM_GRAIN; g * SMEM_GRAIN < offset + len; g++) {
     Where at = {"shared", owner->rank, g * SMEM_GRAIN, SMEM_GRAIN};
@@ -123,7 +130,7 @@ void see_smem(Ctx *c, AsyncOp *op, Cta *owner, u32 offset, u32 len, Acc a, Proxy
 void see_tmem(Ctx *c, AsyncOp *op, Cta *owner, u32 lane, u32 n_lanes, u32 col, u32 n_cols, Acc a) {
   Machine *m = owner->cl->m;
   Check *k = on(m);
-  if (!k) return;
+  if (!(k && k->races)) return;
   Ctx d = context_of(c, op, m);
   Agent me = agent_of(k, c, op, PROXY_GENERIC);
   for (u32 l = lane; l < lane + n_lanes; l++)
@@ -151,7 +158,7 @@ static Cell *page_of(Check *k, u64 page) {
 }
 void see_gmem(Ctx *c, AsyncOp *op, Machine *m, u64 addr, u64 len, Acc a, Proxy p) {
   Check *k = on(m);
-  if (!k) return;
+  if (!(k && k->races)) return;
   Ctx d = context_of(c, op, m);
   Agent me = agent_of(k, c, op, p);
   for (u64 g = addr / GMEM_GRAIN; g * GMEM_GRAIN < addr + len; g++) {

@@ -18,19 +18,19 @@
 #define OP_DIM 0x80000000u           /* Rec.dim of a copy whose completion is looked up by its id */
 
 typedef struct { u32 *vc, *ac; } Clock;
-typedef struct { Clock acc, pub; u32 dim, flips, rank, offset; bool is_mbar; } SyncObject;
+typedef struct { Clock acc, pub; u32 dim, flips, rank, offset; bool is_mbar, fenced, told; } SyncObject;
 typedef struct { u32 dim, epoch; u32 line; u16 mask; u8 write, proxy; u32 cluster; } Rec;
 typedef struct { Rec w, r[3]; } Cell;
 typedef struct { u32 dim, epoch, dim2, epoch2; } OpDone;     /* where the end of a copy can be learnt: all, sources read */
 typedef struct { u64 page; Cell *cells; } Page;
 typedef struct {
   u32 n_warps, dims, mma0, st0, cp0, bulk_read0, bulk_all0, mbar0, n_mbar, warps_per_cta;
-  Clock *warps, *mma; u32 *mma_seq, *st_seq, *cp_seq, *bulk_group;
+  Clock *warps, *mma; u32 *mma_seq, *st_seq, *cp_seq, *bulk_group, *bulk_stored;
   SyncObject **objects; u32 n_objects, cap_objects;
   OpDone *ops; u64 cap_ops;
   Cell **smem, **tmem;
   Page *pages; u64 n_pages, cap_pages;   /* open addressing over global memory, kept for the whole launch */
-  u32 cluster;
+  u32 cluster; bool races, protocol;
 } Check;
 typedef struct { const char *space; u32 rank; u64 address; u32 bytes; } Where;
 

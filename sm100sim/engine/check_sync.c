@@ -24,11 +24,21 @@ static SyncObject *object_of(Check *k, const Cluster *cl, void **object) {
   k->objects[k->n_objects++] = o;
   return *object = o;
 }
+/* Other agents than the initialising CTA's own threads may use an mbarrier only after its initialiser has
+ * executed fence.mbarrier_init (PTX ISA, "membar/fence"): asynchronous work, and threads of other CTAs. */
+static void init_must_be_fenced(Ctx *c, AsyncOp *op, const Check *k, SyncObject *o) {
+  if (!k->protocol || !o->is_mbar || o->fenced || o->told || (!op && c->cta->rank == o->rank)) return;
+  o->told = true;
+  Ctx d = c ? *c : (Ctx){.m = op->cta->cl->m, .cl = op->cta->cl, .cta = op->cta, .w = op->warp, .ins = op->ins, .mask = 1u << (op->lane & 31)};
+  finding(&d, 0, "mbarrier-init-not-fenced", "%s uses the mbarrier at CTA %u + 0x%x, whose initialiser has not executed fence.mbarrier_init",
+          op ? "asynchronous work" : "a thread of another CTA", o->rank, o->offset);
+}
 void see_release(Ctx *c, AsyncOp *op, void **object) {
   const Cluster *cl = c ? c->cl : op->cta->cl;
   Check *k = cl->m->check;
   if (!k) return;
   SyncObject *o = object_of(k, cl, object);
+  init_must_be_fenced(c, op, k, o);
   if (op) {
     clock_join(&o->acc, (Clock *)(uintptr_t)op->clock_id, k->dims);
     if (op->fifo == FIFO_NONE && o->is_mbar) k->ops[op->seq] = (OpDone){o->dim, o->flips + 1, 0, 0};
@@ -53,6 +63,12 @@ void see_acquire(Ctx *c, void **object) {
   SyncObject *o = object_of(k, c->cl, object);
   clock_join(&k->warps[warp_dim(k, c->cta, c->w->index)], o->is_mbar ? &o->pub : &o->acc, k->dims);
 }
+static void fence_inits(Ctx *c, Check *k) {
+  for (u32 b = 0; b < c->cta->n_mbars; b++) {
+    Mbar *m = &c->cta->mbars[b];
+    if (m->live && m->init_warp == c->w->index) object_of(k, c->cl, &m->check)->fenced = true;
+  }
+}
 void see_fence(Ctx *c, u32 kind) {
   Check *k = c->m->check;
   if (!k) return;
@@ -60,6 +76,7 @@ void see_fence(Ctx *c, u32 kind) {
   Clock *own = &k->warps[w];
   switch (kind) {
     case FENCE_PROXY_ASYNC: memcpy(own->ac, own->vc, k->dims * sizeof(u32)); own->vc[w]++; break;
+    case FENCE_MBARRIER_INIT: fence_inits(c, k); break;
     case FENCE_WAIT_ST: own->vc[k->st0 + w] = k->st_seq[w]; break;
     default: break;
   }
@@ -84,4 +101,11 @@ void see_cp_wait(Ctx *c, u32 landed) {
   u32 w = warp_dim(k, c->cta, c->w->index);
   if (landed > k->warps[w].vc[k->cp0 + w]) k->warps[w].vc[k->cp0 + w] = landed;
 }
-void see_exit(Ctx *c) { (void)c; }
+/* Copies from shared memory must have been read before their thread leaves (PTX ISA, "cp.async.bulk.wait_group"). */
+void see_exit(Ctx *c) {
+  const Check *k = c->m->check;
+  if (!k || !k->protocol || live_lanes(c->w)) return;
+  u32 w = warp_dim(k, c->cta, c->w->index);
+  if (k->bulk_stored[w] > k->warps[w].vc[k->bulk_read0 + w])
+    finding(c, 0, "bulk-group-not-waited", "warp %u of CTA %u exits without cp.async.bulk.wait_group for its copies from shared memory", c->w->index, c->cta->rank);
+}

@@ -47,15 +47,17 @@ static Step op_wait(Ctx *c, const Ins *i) {
 }
 
 /* ---- addresses ------------------------------------------------------------------------------- */
-/* mapa: s: address, rank; sub[0]: 64-bit values; imm: offset.  Generic addresses keep their window. */
+#define NO_RANK 0xFFu              /* no CTA has it: a use of the address is refused */
+/* mapa: s: address, rank; sub[0]: 64-bit values; imm: offset.  Generic addresses keep their window.
+ * A rank beyond the cluster is no error yet: kernels map for all lanes and use only those that exist. */
 static Step op_mapa(Ctx *c, const Ins *i) {
-  const u32 *rank = R32(c, i->s[1]);
+  const u32 *ranks = R32(c, i->s[1]);
   FOR_LANES(c->mask, l) {
-    if (rank[l] >= c->cl->n_ctas) return fault(c, "mapa", "CTA rank %u in a cluster of %u", rank[l], c->cl->n_ctas);
+    u32 rank = ranks[l] < c->cl->n_ctas ? ranks[l] : NO_RANK;
     if (i->sub[0]) {
       u64 a = R64(c, i->s[0])[l] + (u64)i->imm;
-      R64(c, i->d[0])[l] = (a & ~0xFF000000ull) | (u64)rank[l] << 24;
-    } else R32(c, i->d[0])[l] = ((R32(c, i->s[0])[l] + (u32)i->imm) & 0xFFFFFFu) | rank[l] << 24;
+      R64(c, i->d[0])[l] = (a & ~0xFF000000ull) | (u64)rank << 24;
+    } else R32(c, i->d[0])[l] = ((R32(c, i->s[0])[l] + (u32)i->imm) & 0xFFFFFFu) | rank << 24;
   }
   return STEP_NEXT;
 }

@@ -67,6 +67,8 @@ void warp_exit_lanes(Ctx *c, u32 mask) {
   cta->exited = true;
   const char *leak = tmem_exit_check(cta);
   if (leak) finding(c, 0, "tmem-leak", "%s", leak);
+  const char *uneven = setmaxnreg_exit_check(cta);
+  if (uneven) finding(c, 0, "setmaxnreg", "%s", uneven);
 }
 static Step op_exit(Ctx *c, const Ins *i) {
   Split *sp = c->sp;

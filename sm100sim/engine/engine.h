@@ -107,7 +107,7 @@ struct Warp {
 };
 
 /* ---- barriers ----------------------------------------------------------------------------- */
-typedef struct { u32 offset, expected; i64 pending, tx; u64 phase; bool live; u64 t, t_phase; u32 init_line;
+typedef struct { u32 offset, expected; i64 pending, tx; u64 phase; bool live; u64 t, t_phase; u32 init_line, init_warp;
   u64 arrivals; void *check; } Mbar;
 typedef struct { u32 count, arrived; u64 generation; u64 t, t_done; u32 warps_in[2]; /* waiting, released */
   u32 votes, votes_done, kind; void *check; } NamedBar;  /* reduction of the open and of the last generation */

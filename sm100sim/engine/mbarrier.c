@@ -47,7 +47,7 @@ static Step op_init(Ctx *c, const Ins *i) {
     if (!count || count > MBAR_MAX_COUNT) return fault(c, "mbarrier", "count %u of the mbarrier at CTA %u + 0x%x is outside of 1 ... 2^20 - 1", count, owner->rank, addr & 0xFFFFFF);
     if (observed(c->m)) see_smem(c, NULL, owner, addr & 0xFFFFFF, 8, ACC_WRITE, PROXY_GENERIC);
     Mbar *b = mbar_new(owner, addr & 0xFFFFFF);
-    b->expected = count; b->pending = count; b->t_phase = c->sp->t; b->init_line = i->line;
+    b->expected = count; b->pending = count; b->t_phase = c->sp->t; b->init_line = i->line; b->init_warp = c->w->index;
     made = b;
   }
   note_progress(c->cl);

@@ -21,8 +21,17 @@ static u32 get16(const u8 *p) { u16 v; memcpy(&v, p, 2); return v; }
 static void set16(u8 *p, u32 v) { u16 x = (u16)v; memcpy(p, &x, 2); }
 static void set_field(u8 *p, u32 shift, u32 mask, u32 v) { set32(p, (get32(p) & ~(mask << shift)) | (v & mask) << shift); }
 
+/* 16U4_ALIGN8B: pairs of 4-bit elements are bytes, densely packed in shared memory too (cuTensorMapEncodeTiled). */
+static const char *decode_packed4(TensorMap *t) {
+  if (t->type != MAP_U4) return NULL;
+  if (t->dim[0] & 1 || t->box[0] & 1) return "its 4-bit elements do not fill whole bytes";
+  if (t->nan_fill) return "its 4-bit elements have no NaN to fill with";
+  t->packed4 = true; t->type = MAP_U8;
+  t->dim[0] /= 2; t->box[0] /= 2; t->count[0] /= 2;
+  return NULL;
+}
 const char *tensormap_decode(const u8 raw[128], TensorMap *t) {
-  static const u8 bytes[MAP_TYPES] = {1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2};
+  static const u8 bytes[MAP_TYPES] = {1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 1};
   u32 flags = get32(raw + FLAGS_AT);
   if (flags & ~KNOWN_FLAGS) return "its flag word has bits of unknown meaning (interleaved or im2col maps are not covered)";
   memset(t, 0, sizeof *t);
@@ -43,7 +52,7 @@ const char *tensormap_decode(const u8 raw[128], TensorMap *t) {
     t->box[d] = (u32)raw[BOX_AT + d] + 1;
     t->count[d] = d ? (t->box[d] + t->step[d] - 1) / t->step[d] : t->box[d];   /* no stride along dimension 0 without interleave */
   }
-  return NULL;
+  return decode_packed4(t);
 }
 u32 tensormap_box_bytes(const TensorMap *t) {
   u64 n = t->bytes;
@@ -61,7 +70,7 @@ static const char *row_pitch_rule(const TensorMap *t) {
 const char *tensormap_box_rule(const TensorMap *t) {
   if (t->box[0] * t->bytes % 16) return "the inner box is not a multiple of 16 bytes";
   if (tensormap_box_bytes(t) == NONE32) return "the box is larger than shared memory";
-  if (t->tf32 || t->type == MAP_F32_FTZ) return "copies that convert (tf32, f32 with flush) are not covered";
+  if (t->type == MAP_F32_FTZ) return "copies that flush subnormal f32 values are not covered";
   return row_pitch_rule(t);
 }
 Step tensormap_operand(Ctx *c, Access a, u32 lane, TensorMap *t) {

@@ -6,13 +6,13 @@
 
 #define MAX_RANK 5u
 #define MAX_ROW_BYTES 2048u        /* 256 elements of 8 bytes */
-enum { MAP_U8, MAP_U16, MAP_U32, MAP_S32, MAP_U64, MAP_S64, MAP_F16, MAP_F32, MAP_F32_FTZ, MAP_F64, MAP_BF16, MAP_TYPES };
+enum { MAP_U8, MAP_U16, MAP_U32, MAP_S32, MAP_U64, MAP_S64, MAP_F16, MAP_F32, MAP_F32_FTZ, MAP_F64, MAP_BF16, MAP_U4, MAP_TYPES };
 
 typedef struct {
   u64 base, dim[MAX_RANK], stride[MAX_RANK];   /* sizes in elements; strides in bytes, [0] the element size */
   u32 rank, type, bytes;                       /* element type and size */
   u32 swizzle;                                 /* 0 none, 1 32B, 2 64B, 3 128B */
-  bool nan_fill, tf32;
+  bool nan_fill, tf32, packed4;                /* packed4: two 4-bit elements per byte; sizes here are bytes */
   u32 box[MAX_RANK], step[MAX_RANK];           /* box sizes and element strides */
   u32 count[MAX_RANK];                         /* elements of the box that are copied: ceil(box / step) */
 } TensorMap;

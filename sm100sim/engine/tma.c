@@ -23,6 +23,8 @@ static Step tensor_operands(Ctx *c, const Ins *i, u32 lane, Tensor *q, u32 map_s
   const char *rule = tensormap_box_rule(&q->map);
   if (rule) return fault(c, "tensormap", "the tensor map cannot be copied: %s", rule);
   for (u32 d = 0; d < f.rank; d++) q->c[d] = RI32(c, i->s[first_coord + d])[lane];
+  if (q->map.packed4 && q->c[0] & 1) return fault(c, "tma-coordinate", "coordinate 0 of a 4-bit tensor is odd: %d", q->c[0]);
+  if (q->map.packed4) q->c[0] /= 2;
   q->bytes = tensormap_box_bytes(&q->map); q->flags = f.flags;
   return STEP_NEXT;
 }
@@ -33,6 +35,15 @@ static Step smem_operand(Ctx *c, const Ins *i, u32 lane, Acc acc, Tensor *q) {
   if (s == STEP_NEXT) q->smem = owner->rank << 24 | smem_offset(owner, p);
   return s;
 }
+/* How a tf32 copy rounds f32 values is not documented, so only values that are tf32 already may be copied. */
+static bool tf32_exact(const Row *r, const TensorMap *t) {
+  for (u32 k = r->lo; k < r->hi; k++) {
+    u32 v;
+    memcpy(&v, (const u8 *)(uintptr_t)r->addr + k * t->bytes, sizeof v);
+    if (v & 0x1FFF) return false;
+  }
+  return true;
+}
 /* Every row that a copy touches must lie in a known allocation; checked at issue, where the line is known. */
 static Step check_rows(Ctx *c, const Tensor *q, bool write) {
   Walk w; Row r;
@@ -42,6 +53,8 @@ static Step check_rows(Ctx *c, const Tensor *q, bool write) {
     if (!gmem_ok(c->m, at, len, write))
       return fault(c, "global-address", "the box at (%d, %d, %d, %d, %d) %s %llu bytes at 0x%llx, outside of every known %sallocation",
                    q->c[0], q->c[1], q->c[2], q->c[3], q->c[4], write ? "writes" : "reads", (unsigned long long)len, (unsigned long long)at, write ? "writable " : "");
+    if (q->map.tf32 && (write || !tf32_exact(&r, &q->map)))
+      return fault(c, "tensormap", "a tf32 tensor map %s", write ? "in a store is not covered" : "loads values that are not tf32; how they would be rounded is not known");
   }
   return STEP_NEXT;
 }

@@ -14,21 +14,25 @@ TF32_FLAG = 1 << 16
 NAN_FILL_FLAG = 1 << 15
 
 ELEMENT_TYPES: dict[int, tuple[str, int, int]] = {
-    0: ("UINT8", 1, 0),
-    1: ("UINT16", 2, 1),
-    2: ("UINT32", 4, 2),
-    3: ("INT32", 4, 3),
-    4: ("UINT64", 8, 4),
-    5: ("INT64", 8, 5),
-    6: ("FLOAT16", 2, 6),
-    7: ("FLOAT32", 4, 7),
-    8: ("FLOAT64", 8, 9),
-    9: ("BFLOAT16", 2, 10),
-    10: ("FLOAT32_FTZ", 4, 8),
-    11: ("TFLOAT32", 4, 7),
-    12: ("TFLOAT32_FTZ", 4, 8),
+    0: ("UINT8", 8, 0),
+    1: ("UINT16", 16, 1),
+    2: ("UINT32", 32, 2),
+    3: ("INT32", 32, 3),
+    4: ("UINT64", 64, 4),
+    5: ("INT64", 64, 5),
+    6: ("FLOAT16", 16, 6),
+    7: ("FLOAT32", 32, 7),
+    8: ("FLOAT64", 64, 9),
+    9: ("BFLOAT16", 16, 10),
+    10: ("FLOAT32_FTZ", 32, 8),
+    11: ("TFLOAT32", 32, 7),
+    12: ("TFLOAT32_FTZ", 32, 8),
+    13: ("16U4_ALIGN8B", 4, 11),
 }
-"""API number -> (name, bytes per element, code in the descriptor); TF32 types also set a flag."""
+"""API number -> (name, bits per element, code in the descriptor); TF32 types also set a flag.
+
+The code of 16U4_ALIGN8B is the one that CuTe DSL 4.8.1 writes for packed FP4 tensors.
+"""
 
 FLOAT_TYPES = frozenset((6, 7, 8, 9, 10, 11, 12))
 TF32_TYPES = frozenset((11, 12))
@@ -62,8 +66,8 @@ def _require(holds: bool, what: str) -> None:
 
 def _check(a: TensorMapArguments) -> None:
     rank = len(a.sizes)
-    _require(a.data_type in ELEMENT_TYPES, f"data type {a.data_type}: expected 0 to 12")
-    name, element_bytes, _ = ELEMENT_TYPES[a.data_type]
+    _require(a.data_type in ELEMENT_TYPES, f"data type {a.data_type}: expected 0 to 13")
+    name, element_bits, _ = ELEMENT_TYPES[a.data_type]
     _require(1 <= rank <= 5, f"rank {rank}: expected 1 to 5")
     _require(a.interleave == 0, f"interleave {a.interleave}: only 0 (none) is modelled")
     _require(a.swizzle in {0, 1, 2, 3}, f"swizzle {a.swizzle}: only 0 to 3 have a known code")
@@ -76,7 +80,7 @@ def _check(a: TensorMapArguments) -> None:
     for k, (box, step) in enumerate(zip(a.box, a.element_strides, strict=True)):
         _require(1 <= box <= 256, f"box {box} of dimension {k}: expected 1 to 256")
         _require(1 <= step <= 8, f"element stride {step} of dimension {k}: expected 1 to 8")
-    inner = a.box[0] * element_bytes
+    inner = a.box[0] * element_bits // 8
     _require(inner % 16 == 0, f"inner box of {inner} bytes: expected a multiple of 16")
     span = SWIZZLE_SPAN.get(a.swizzle, inner)
     _require(inner <= span, f"inner box of {inner} bytes exceeds the swizzle's span of {span}")

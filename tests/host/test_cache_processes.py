@@ -1,4 +1,4 @@
-"""Several processes share a cache: one compiles, none waits for the dead, none reads half a file."""
+"""Several processes share a cache: one compiles, none waits for the dead or reads half a file."""
 
 from __future__ import annotations
 
@@ -87,7 +87,9 @@ def test_lock_of_a_dead_process_is_broken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"another-host 1 1", b"", b"nonsense", b"\x00\xff"])
-def test_lock_that_nobody_releases_delays_but_does_not_block(tmp_path: Path, content: bytes) -> None:
+def test_lock_that_nobody_releases_delays_but_does_not_block(
+    tmp_path: Path, content: bytes
+) -> None:
     cache, compiler = cache_in(tmp_path, timeout=0.2)
     lock_of(cache).write_bytes(content)
     start = time.monotonic()
@@ -175,7 +177,9 @@ def test_readers_never_see_half_a_file(tmp_path: Path) -> None:
     assert seen > 3
 
 
-def test_a_failed_write_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*arguments: object) -> None:
         raise OSError("no")
 

@@ -114,7 +114,9 @@ def test_ptx_of_another_architecture_is_refused() -> None:
 )  # fmt: skip
 def test_driver_errors_name_the_call(call: str) -> None:
     driver = FakeDriver(sizes=SIZES, failing=call)
-    with pytest.raises(CudaError, match=f"{call} failed: CUDA_ERROR_INVALID_VALUE .invalid argument"):
+    with pytest.raises(
+        CudaError, match=f"{call} failed: CUDA_ERROR_INVALID_VALUE .invalid argument"
+    ):
         launched(driver)
 
 
@@ -139,7 +141,11 @@ def test_devices_of_tensors() -> None:
 
 @pytest.mark.parametrize(
     ("capability", "version", "words"),
-    [((9, 0), "13.0", "NVIDIA H200.*9.0"), ((10, 0), None, "no NVIDIA device"), ((10, 0), "13.0", "")],
+    [
+        ((9, 0), "13.0", "NVIDIA H200.*9.0"),
+        ((10, 0), None, "no NVIDIA device"),
+        ((10, 0), "13.0", ""),
+    ],
 )
 def test_devices_that_torch_calls_cuda(
     monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], version: str | None, words: str

@@ -124,5 +124,5 @@ def test_attention_on_hopper_is_refused_with_the_reason() -> None:
     if torch.cuda.get_device_capability()[0] == 10:
         pytest.skip("this device is supported")
     q = torch.zeros(1, 4, 1, 64, dtype=torch.bfloat16, device="cuda")
-    with pytest.raises(NotImplementedError, match="compute capability .* tcgen05"):
+    with pytest.raises(NotImplementedError, match=r"compute capability .* tcgen05"):
         fa4_cute.flash_attn(q, q, q)

@@ -23,13 +23,9 @@ def inputs(
     dtype: torch.dtype = torch.bfloat16,
 ) -> Tensors:  # fmt: skip
     generator = torch.Generator().manual_seed(seqlen_q * 1000 + seqlen_k)
-    shapes = (
-        (batch, seqlen_q, heads[0], d), (batch, seqlen_k, heads[1], d), (batch, seqlen_k, heads[1], d),
-    )  # fmt: skip
-    q, k, v = (torch.randn(shape, generator=generator).to(dtype) for shape in shapes)
+    of_q, of_k = (batch, seqlen_q, heads[0], d), (batch, seqlen_k, heads[1], d)
+    q, k, v = (torch.randn(shape, generator=generator).to(dtype) for shape in (of_q, of_k, of_k))
     return q, k, v
-
-
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -49,7 +49,7 @@ def test_every_export_resolves(name: str) -> None:
 
 
 def test_unknown_attribute_is_named() -> None:
-    with pytest.raises(AttributeError, match="fa4_cute.*no attribute 'flash_atn'"):
+    with pytest.raises(AttributeError, match=r"fa4_cute.*no attribute 'flash_atn'"):
         _ = fa4_cute.flash_atn
 
 

@@ -47,7 +47,9 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     return made
 
 
-def tensors(*, seqlen_q: int = SEQLEN_Q, seqlen_k: int = 7, batch: int = 2) -> tuple[torch.Tensor, ...]:
+def tensors(
+    *, seqlen_q: int = SEQLEN_Q, seqlen_k: int = 7, batch: int = 2
+) -> tuple[torch.Tensor, ...]:
     shapes = ((batch, seqlen_q, 6, 64), (batch, seqlen_k, 3, 64), (batch, seqlen_k, 3, 64))
     return tuple(torch.randn(shape).half() for shape in shapes)
 
@@ -105,7 +107,7 @@ def test_nothing_is_compiled_for_what_is_refused(recorder: Recorder) -> None:
     meta = [t.to("meta") for t in (q, k, v)]
     with pytest.raises(NotImplementedError, match="device meta"):
         fa4_cute.flash_attn(*meta)
-    with pytest.raises(NotImplementedError, match="dtype fp32.*nearest supported choice: bf16"):
+    with pytest.raises(NotImplementedError, match=r"dtype fp32.*nearest supported choice: bf16"):
         fa4_cute.flash_attn(q.float(), k.float(), v.float())
     with pytest.raises(NotImplementedError, match="head_dim=60"):
         fa4_cute.flash_attn(q[..., :60], k[..., :60], v[..., :60])

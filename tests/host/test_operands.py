@@ -12,7 +12,9 @@ ITEM = 2
 
 
 def base(*shape: int) -> torch.Tensor:
-    return torch.arange(torch.Size(shape).numel(), dtype=torch.float32).to(torch.float16).view(shape)
+    return (
+        torch.arange(torch.Size(shape).numel(), dtype=torch.float32).to(torch.float16).view(shape)
+    )
 
 
 @pytest.mark.parametrize(

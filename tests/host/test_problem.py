@@ -46,10 +46,8 @@ def test_not_a_tensor(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["q", "k", "v"])
 def test_wrong_rank(name: str) -> None:
-    refused(
-        ValueError, f"{name}: shape (5, 6, 64) has 3 dimensions", "(batch, seqlen, heads, head_dim)",
-        **{name: tensor(5, 6, 64)},
-    )  # fmt: skip
+    words = (f"{name}: shape (5, 6, 64) has 3 dimensions", "(batch, seqlen, heads, head_dim)")
+    refused(ValueError, *words, **{name: tensor(5, 6, 64)})
 
 
 def test_tensor_subclass_and_layout() -> None:
@@ -89,7 +87,12 @@ def test_shapes_that_do_not_fit(name: str, shape: tuple[int, ...], words: tuple[
 def test_heads_that_do_not_divide(heads_k: int, nearest: int) -> None:
     kv = tensor(2, 7, heads_k, 64)
     refused(
-        ValueError, "q has 6 heads", f"{heads_k} heads of k and v", f"choice: {nearest} key", k=kv, v=kv
+        ValueError,
+        "q has 6 heads",
+        f"{heads_k} heads of k and v",
+        f"choice: {nearest} key",
+        k=kv,
+        v=kv,
     )
 
 

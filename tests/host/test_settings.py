@@ -19,7 +19,9 @@ def test_cache_dir_in_order_of_preference(tmp_path: Path, monkeypatch: pytest.Mo
     assert read_settings(both).cache_dir == tmp_path / "mine"
 
 
-@pytest.mark.parametrize(("text", "enabled"), [("0", False), ("off", False), ("1", True), ("", True)])
+@pytest.mark.parametrize(
+    ("text", "enabled"), [("0", False), ("off", False), ("1", True), ("", True)]
+)
 def test_cache_can_be_switched_off(text: str, enabled: bool) -> None:
     settings = read_settings({"FA4_CUTE_CACHE": text, "FA4_CUTE_CACHE_DIR": "/somewhere"})
     assert (settings.cache_dir is not None) is enabled

@@ -78,10 +78,16 @@ def test_sizes_and_scale_share_a_kernel() -> None:
         ({"seqlen_q": 2**31}, ValueError, ("seqlen_q=2147483648", str(support.MAX_SEQLEN))),
         ({"seqlen_k": 2**31}, ValueError, ("seqlen_k=2147483648", str(support.MAX_SEQLEN))),
         ({"batch": 70000}, NotImplementedError, ("batch=70000", "65535")),
-        ({"num_q_heads": 140000, "num_kv_heads": 70000}, NotImplementedError, ("heads=70000", "65535")),
+        (
+            {"num_q_heads": 140000, "num_kv_heads": 70000},
+            NotImplementedError,
+            ("heads=70000", "65535"),
+        ),
     ],
 )
-def test_refusals(changes: dict[str, object], error: type[Exception], words: tuple[str, ...]) -> None:
+def test_refusals(
+    changes: dict[str, object], error: type[Exception], words: tuple[str, ...]
+) -> None:
     if "head_dim" in changes:
         changes = {**changes, "head_dim_v": changes["head_dim"]}
     found = refusal(**changes)
@@ -132,7 +138,9 @@ def test_devices_that_are_refused(
         assert word in found.message
 
 
-@pytest.mark.parametrize(("kind", "capability"), [("cpu", None), ("cuda", (10, 0)), ("cuda", (10, 3))])
+@pytest.mark.parametrize(
+    ("kind", "capability"), [("cpu", None), ("cuda", (10, 0)), ("cuda", (10, 3))]
+)
 def test_devices_that_are_taken(kind: str, capability: tuple[int, int] | None) -> None:
     assert device_refusal(kind, capability) is None
 
@@ -147,7 +155,9 @@ def test_can_implement_by_sizes() -> None:
     assert no.kernel is None
 
 
-@pytest.mark.parametrize("dtype", ["bf16", "bfloat16", "torch.bfloat16", torch.bfloat16, DType.BF16])
+@pytest.mark.parametrize(
+    "dtype", ["bf16", "bfloat16", "torch.bfloat16", torch.bfloat16, DType.BF16]
+)
 def test_can_implement_takes_any_spelling_of_a_dtype(dtype: object) -> None:
     assert fa4_cute.can_implement(head_dim=64, dtype=dtype)
 
@@ -183,7 +193,14 @@ def test_can_implement_answers_for_values_out_of_range() -> None:
 
 def test_explain_names_kernel_config_and_schedule() -> None:
     text = fa4_cute.explain(head_dim=128, heads_q=8, heads_k=2, causal=True, seqlen_q=1024, batch=3)
-    for word in ("SM100MHA2Q", "causal", "group 4", "tile 256 x 128", "grid (16, 2, 3)", "softmax0"):
+    for word in (
+        "SM100MHA2Q",
+        "causal",
+        "group 4",
+        "tile 256 x 128",
+        "grid (16, 2, 3)",
+        "softmax0",
+    ):
         assert word in text
     assert fa4_cute.explain(head_dim=100).startswith("not supported: head_dim=100")
     assert "nearest supported choice" in fa4_cute.explain(head_dim=100)
@@ -191,7 +208,9 @@ def test_explain_names_kernel_config_and_schedule() -> None:
 
 def test_explain_by_tensors_equals_explain_by_sizes() -> None:
     q = torch.zeros(2, 40, 4, 64, dtype=torch.float16)
-    by_sizes = fa4_cute.explain(head_dim=64, heads_q=4, batch=2, seqlen_q=40, dtype="fp16", causal=True)
+    by_sizes = fa4_cute.explain(
+        head_dim=64, heads_q=4, batch=2, seqlen_q=40, dtype="fp16", causal=True
+    )
     assert fa4_cute.explain(q, q, q, causal=True) == by_sizes
     assert "nothing to launch" in fa4_cute.explain(q[:0], q[:0], q[:0])
 

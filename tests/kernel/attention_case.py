@@ -1,6 +1,7 @@
 """One attention problem run on the virtual SM100, and the exact answer to hold it against."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -44,7 +45,8 @@ class Case:
 def attention(case: Case, q, k, v, dtype) -> tuple[torch.Tensor, torch.Tensor]:
     """Return (output, log-sum-exp) computed in ``dtype``; rows without keys give 0 and -inf."""
     group = case.heads // case.kv_heads
-    q, k, v = (x.to(dtype) for x in (q, k.repeat_interleave(group, 2), v.repeat_interleave(group, 2)))
+    k, v = (x.repeat_interleave(group, 2) for x in (k, v))
+    q, k, v = (x.to(dtype) for x in (q, k, v))
     scores = torch.einsum("bqhd,bkhd->bhqk", q, k) * case.softmax_scale
     if case.causal:
         rows, columns = torch.arange(case.seqlen_q)[:, None], torch.arange(case.seqlen_k)[None]
@@ -65,8 +67,13 @@ def inputs(case: Case, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch
     return q, k, v
 
 
-def run_kernel(case: Case, q, k, v) -> tuple[torch.Tensor, torch.Tensor]:
-    """Run the compiled kernel on NaN-filled outputs; returns (output, log-sum-exp)."""
+def run_kernel(
+    case: Case, q, k, v, *, rewrite: Callable[[str], str] = str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Run the compiled kernel on NaN-filled outputs; returns (output, log-sum-exp).
+
+    ``rewrite`` may change the PTX first, to see what a fault in it leads to.
+    """
     spec = KernelSpec.for_attention(
         case.dtype,
         case.head_dim,
@@ -78,15 +85,14 @@ def run_kernel(case: Case, q, k, v) -> tuple[torch.Tensor, torch.Tensor]:
     lse = torch.full((case.batch, case.heads, case.seqlen_q), math.nan)
     call = AttentionCall(*map(operand, (q, k, v, o)), case.softmax_scale, lse.data_ptr())
     artifact = compiled(spec)
-    buffers = [buffer(q), buffer(k), buffer(v), buffer(o, writable=True), buffer(lse, writable=True)]
-    simulator.launch(artifact.ptx, artifact.kernel_name, pack_launch(spec, call), buffers)
+    buffers = [*map(buffer, (q, k, v)), buffer(o, writable=True), buffer(lse, writable=True)]
+    packed = pack_launch(spec, call)
+    simulator.launch(rewrite(artifact.ptx), artifact.kernel_name, packed, buffers)
     return o, lse
 
 
 def operand(x: torch.Tensor) -> Operand:
-    a, b, c, d = x.shape
-    strides = x.stride()
-    return Operand(x.data_ptr(), OperandLayout((a, b, c, d), (strides[0], strides[1], strides[2], strides[3])))
+    return Operand(x.data_ptr(), OperandLayout(tuple(x.shape), tuple(x.stride())))
 
 
 def buffer(x: torch.Tensor, *, writable: bool = False) -> simulator.HostBuffer:

@@ -1,4 +1,4 @@
-"""The compiled kernel on the virtual SM100 against float64, over dtype, head dim, mask and lengths."""
+"""The compiled kernel on the virtual SM100 against float64: dtypes, head dims, masks, lengths."""
 
 import math
 

@@ -44,7 +44,7 @@ def test_every_descriptor_of_the_real_driver_is_reproduced() -> None:
     ("change", "named"),
     [
         ({"address": 0x1008}, "address 0x1008"),
-        ({"data_type": 13}, "data type 13"),
+        ({"data_type": 14}, "data type 14"),
         ({"swizzle": 4}, "swizzle 4"),
         ({"interleave": 1}, "interleave 1"),
         ({"strides": (248,)}, "stride 248 of dimension 1"),

@@ -9,23 +9,23 @@ import math
 import cutlass
 from cutlass import Float32, Int32, Int64, cute
 
-from ..device import barriers, epilogue, tmem
-from ..device.arith import log2_hardware, reciprocal
-from ..device.ids import warp_index
-from ..device.ptx import emit
-from ..device.tma import finish_stores
-from ..plan.hardware import WARP_GROUP_THREADS, WARPS_PER_GROUP
-from ..plan.pipeline_plan import BarrierWait
-from ..plan.tensor_maps import query_box
-from ..tma import chunk_bytes, store_query_chunk
-from ..work import KernelContext, lane_address
+from .device import barriers, epilogue, tmem
+from .device.arith import log2_hardware, reciprocal
+from .device.ids import warp_index
+from .device.ptx import emit
+from .device.tma import finish_stores
+from .plan.dtypes import DType
+from .plan.hardware import WARP_GROUP_THREADS, WARPS_PER_GROUP
+from .plan.pipeline_plan import BarrierWait
+from .plan.tensor_maps import query_box
+from .tma import chunk_bytes, store_query_chunk
+from .work import KernelContext, lane_address
 
 LN_2 = math.log(2.0)
 OUTPUT_COLUMNS = 32
 """Columns of O normalised at a time."""
 FIRST_NAMED_BARRIER = 1
 """Barrier 0 is the CTA's; 1 and 2 belong to the two softmax warp groups."""
-_FLOAT_BYTES = 4
 
 
 def output_chunks(ctx: KernelContext) -> range:
@@ -98,7 +98,7 @@ def write_log_sum_exp(ctx: KernelContext, line, row_max: Float32, row_sum: Float
         if line.position < problem.seqlen_q:
             head = ctx.work.head * group + line.row % group
             row = (Int64(ctx.work.batch) * problem.num_q_heads + head) * problem.seqlen_q
-            address = problem.lse + (row + line.position) * _FLOAT_BYTES
+            address = problem.lse + (row + line.position) * DType.FP32.size
             # log2(0) is minus infinity, and the maximum of a row without keys is finite.
             value = (row_max * line.scale + log2_hardware(row_sum)) * Float32(LN_2)
             emit("st.global.f32 [$0], $1;", (), (address, value))

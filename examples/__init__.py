@@ -1,0 +1,1 @@
+"""Programs that show the package; each runs on a CPU and on a Blackwell GPU alike."""
