@@ -1,0 +1,1 @@
+"""Benchmarks: numbers the documentation quotes, each from one command."""

@@ -70,7 +70,7 @@ def _successors(index: int, text: str, labels: dict[str, int], count: int) -> tu
     if target is None or "BRA" not in text or target[1] not in labels:
         return after
     goal = labels[target[1]]
-    unconditional = text.startswith("BRA `") or text.startswith("BRA.UNI `")
+    unconditional = text.startswith(("BRA `", "BRA.UNI `"))
     return (goal,) if unconditional else (*after, goal)
 
 

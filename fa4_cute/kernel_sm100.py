@@ -130,6 +130,7 @@ class SM100MHA2Q:
         tmem.fence_before_thread_sync()
         barriers.named_barrier(DEALLOC_BARRIER, threads)
         if warp == 0:
+            tmem.fence_after_thread_sync()
             tmem.dealloc(ctx.tmem, ctx.columns.alloc_columns)
 
     def load(self, ctx: KernelContext) -> None:

@@ -18,10 +18,18 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 DEFAULT_LOCK_TIMEOUT: Final = 60.0
+_NAMES: Final = (
+    "FA4_CUTE_CACHE_DIR",
+    "FA4_CUTE_CACHE",
+    "FA4_CUTE_LOCK_TIMEOUT",
+    "XDG_CACHE_HOME",
+    "HOME",
+)
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
 _FALSE: Final = frozenset({"0", "false", "no", "off"})
 
@@ -45,7 +53,18 @@ def read_settings(environment: Mapping[str, str] | None = None) -> Settings:
     Raises:
         ValueError: when a variable has a value that means nothing; names it.
     """
-    variables = os.environ if environment is None else environment
+    if environment is None:
+        return _of_values(tuple(os.environ.get(name) for name in _NAMES))
+    return _read(environment)
+
+
+@lru_cache(maxsize=4)
+def _of_values(values: tuple[str | None, ...]) -> Settings:
+    """Read the process's variables; they are looked at in every call, and rarely change."""
+    return _read({n: v for n, v in zip(_NAMES, values, strict=True) if v is not None})
+
+
+def _read(variables: Mapping[str, str]) -> Settings:
     enabled = _flag(variables, "FA4_CUTE_CACHE", default=True)
     return Settings(
         cache_dir=_cache_dir(variables) if enabled else None,

@@ -39,7 +39,9 @@ def allocation_of(buffer: Any, writable: bool = True) -> Allocation:
         while getattr(base, "base", None) is not None and hasattr(base.base, "__array_interface__"):
             base = base.base
         return Allocation(base.ctypes.data, base.nbytes, writable)
-    raise TypeError(f"buffer: {type(buffer).__name__} has no host memory; give a CPU tensor or an array")
+    raise TypeError(
+        f"buffer: {type(buffer).__name__} has no host memory; give a CPU tensor or an array"
+    )
 
 
 def register(buffer: Any, writable: bool = True) -> Any:

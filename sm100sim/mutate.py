@@ -159,7 +159,10 @@ def _dynamic_parity(ins: Instr) -> Iterator[Edit]:
     if parity:
         head, _, tail = ins.text.partition("]")
         changed = head + "]" + tail.replace(parity, "mutant_parity", 1)
-        yield "wrong-parity", f"{{ .reg .b32 mutant_parity; xor.b32 mutant_parity, {parity}, 1; {changed}; }}"
+        yield (
+            "wrong-parity",
+            f"{{ .reg .b32 mutant_parity; xor.b32 mutant_parity, {parity}, 1; {changed}; }}",
+        )
 
 
 def _apply(lines: list[str], ins: Instr, after: str) -> str | None:
@@ -167,7 +170,9 @@ def _apply(lines: list[str], ins: Instr, after: str) -> str | None:
     text = lines[ins.line - 1]
     if text.count(ins.text) != 1:
         return None
-    changed = text.replace(ins.text + ";", after if after == "" or after.startswith("{") else after + ";", 1)
+    changed = text.replace(
+        ins.text + ";", after if after == "" or after.startswith("{") else after + ";", 1
+    )
     if changed == text:
         return None
     return "\n".join([*lines[: ins.line - 1], changed, *lines[ins.line :]])
@@ -187,13 +192,22 @@ def _early_commits(kernel: Kernel, lines: list[str]) -> Iterator[Mutant]:
     for ins in body:
         if ins.opcode != "tcgen05" or ins.mods[:1] != ("commit",):
             continue
-        mma = next((x for x in reversed(body[: ins.index]) if x.opcode == "tcgen05" and x.mods[0] == "mma"), None)
+        mma = next(
+            (
+                x
+                for x in reversed(body[: ins.index])
+                if x.opcode == "tcgen05" and x.mods[0] == "mma"
+            ),
+            None,
+        )
         if mma is None or ins.index - mma.index > 24 or lines[ins.line - 1].count(ins.text) != 1:
             continue
         moved = lines.copy()
         moved[ins.line - 1] = moved[ins.line - 1].replace(ins.text + ";", "", 1)
         moved[mma.line - 1] = ins.text + "; " + moved[mma.line - 1]
-        yield Mutant("early-commit", ins.line, ins.text, f"before line {mma.line}", "\n".join(moved))
+        yield Mutant(
+            "early-commit", ins.line, ins.text, f"before line {mma.line}", "\n".join(moved)
+        )
 
 
 def mutants(ptx: str, kernel: str) -> list[Mutant]:

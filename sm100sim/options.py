@@ -38,7 +38,7 @@ class RunOptions:
         trace_cluster: index of the cluster whose timeline is recorded, or None.
         raise_on_fault: raise `SimulationFault` when a run stops; otherwise only report.
         max_findings: further findings are dropped.
-        max_idle_instructions: warp instructions without any progress before it is called a livelock.
+        max_idle_instructions: warp instructions without progress before it is a livelock.
     """
 
     mode: Literal["fast", "random", "late"] = "fast"

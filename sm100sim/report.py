@@ -120,7 +120,8 @@ class Report:
     def summary(self) -> str:
         """A few lines for people."""
         lines = [
-            f"{self.kernel}: {self.verdict}; grid {self.grid}, cluster {self.cluster}, block {self.block}",
+            f"{self.kernel}: {self.verdict}; "
+            f"grid {self.grid}, cluster {self.cluster}, block {self.block}",
             f"  {self.instructions:,} warp instructions in {self.seconds:.3f} s "
             f"({self.instructions_per_second:,.0f}/s), {self.mma_instructions:,} MMAs, "
             f"{self.tma_bytes_loaded:,} bytes loaded and {self.tma_bytes_stored:,} stored by TMA",

@@ -43,7 +43,9 @@ def prepare(ptx: str, kernel: str) -> Assembled:
     """
     module = _module(ptx)
     if kernel not in module.kernels:
-        raise ValueError(f"kernel: {kernel!r} is not in the PTX; it has {', '.join(module.kernels)}")
+        raise ValueError(
+            f"kernel: {kernel!r} is not in the PTX; it has {', '.join(module.kernels)}"
+        )
     return assemble(module, module.kernels[kernel], opcode_numbers())
 
 
@@ -57,7 +59,9 @@ def _check_request(request: LaunchRequest, assembled: Assembled) -> None:
         raise ValueError(f"cluster: {request.cluster} has {ctas} CTAs; 1 to 16 are possible")
     for size, part in zip(request.grid, request.cluster, strict=True):
         if size < 1 or size % part:
-            raise ValueError(f"grid: {request.grid} is not a positive multiple of cluster {request.cluster}")
+            raise ValueError(
+                f"grid: {request.grid} is not a positive multiple of cluster {request.cluster}"
+            )
     need = request.smem_bytes + assembled.static_smem
     if need > MAX_SHARED:
         raise ValueError(f"smem_bytes: {need} bytes of shared memory, {MAX_SHARED} exist per CTA")
@@ -72,7 +76,9 @@ def _options(request: LaunchRequest, options: RunOptions, offsets: Sequence[int]
     raw.block[:] = request.block
     raw.cluster[:] = request.cluster
     raw.dynamic_smem = request.smem_bytes
-    raw.n_params_bytes = max([o + len(p) for o, p in zip(offsets, request.params, strict=True)], default=0)
+    raw.n_params_bytes = max(
+        [o + len(p) for o, p in zip(offsets, request.params, strict=True)], default=0
+    )
     raw.mode = MODES.index(options.mode)
     raw.poison = int(options.poison)
     raw.check = int(options.checks) | (CHECK_MMA_EXACT if options.exact_mma else 0)
@@ -86,19 +92,34 @@ def _options(request: LaunchRequest, options: RunOptions, offsets: Sequence[int]
 class _Machine:
     """The engine's machine for one launch; a context manager that frees it."""
 
-    def __init__(self, request: LaunchRequest, assembled: Assembled, options: RunOptions, memory: list[Allocation]):
+    def __init__(
+        self,
+        request: LaunchRequest,
+        assembled: Assembled,
+        options: RunOptions,
+        memory: list[Allocation],
+    ):
         self.lib = load_engine()
         self.assembled = assembled
-        self.handle = ct.c_void_p(self.lib.sm100_machine_new(ct.byref(_options(request, options, assembled.param_offsets))))
+        self.handle = ct.c_void_p(
+            self.lib.sm100_machine_new(
+                ct.byref(_options(request, options, assembled.param_offsets))
+            )
+        )
         a = assembled
         failed = self.lib.sm100_machine_load(
             self.handle, a.code.ctypes.data, len(a.code), a.operands.ctypes.data, len(a.operands),
             a.register_template.ctypes.data, len(a.register_template), a.specials.ctypes.data,
-            len(a.specials), a.static_smem, a.entry_registers, 0,
+            len(a.specials), a.static_smem, a.entry_registers, a.local_bytes,
         )  # fmt: skip
         if failed:
-            raise RuntimeError(f"instruction {failed - 1} has an opcode that the engine does not have")
-        regions = (Region * max(len(memory), 1))(*[(m.start, m.start + m.size, int(m.writable)) for m in memory])
+            raise RuntimeError(
+                f"instruction {failed - 1} has an opcode that the engine does not have"
+            )
+        regions = (Region * max(len(memory), 1))()
+        for region, known in zip(regions, memory, strict=False):
+            region.lo, region.hi = known.start, known.start + known.size
+            region.writable = int(known.writable)
         self.params = parameter_buffer(assembled, request.params)
         self.lib.sm100_machine_memory(self.handle, regions, len(memory), ct.addressof(self.params))
         self.progress = np.zeros(4, np.uint64)
@@ -133,7 +154,9 @@ class _Machine:
         per_op = np.zeros(self.lib.sm100_opcode_count(), np.uint64)
         per_ins = np.zeros(len(self.assembled.code), np.uint64)
         totals = np.zeros(10, np.uint64)
-        self.lib.sm100_machine_counts(self.handle, per_op.ctypes.data, per_ins.ctypes.data, totals.ctypes.data)
+        self.lib.sm100_machine_counts(
+            self.handle, per_op.ctypes.data, per_ins.ctypes.data, totals.ctypes.data
+        )
         return per_op, per_ins, totals
 
     def findings(self, cap: int) -> list[RawFinding]:
@@ -145,7 +168,10 @@ class _Machine:
         count = self.lib.sm100_machine_events(self.handle, None, 0)
         out = (RawEvent * max(count, 1))()
         self.lib.sm100_machine_events(self.handle, out, count)
-        return [Event(EventKind(e.kind), e.rank, e.warp, e.line, e.t0, e.t1, e.a, e.b) for e in out[:count]]
+        return [
+            Event(EventKind(e.kind), e.rank, e.warp, e.line, e.t0, e.t1, e.a, e.b)
+            for e in out[:count]
+        ]
 
 
 def _show_progress(name: str, machine: _Machine, done: threading.Event) -> None:
@@ -159,7 +185,8 @@ def _show_progress(name: str, machine: _Machine, done: threading.Event) -> None:
         spent = time.monotonic() - start
         left = f"{spent / finished * (total - finished):.0f} s left" if finished else "first tile"
         print(
-            f"\rsm100sim {name[:40]}: {finished}/{total} clusters, {instructions / spent:,.0f} warp instructions/s, {left}",
+            f"\rsm100sim {name[:40]}: {finished}/{total} clusters, "
+            f"{instructions / spent:,.0f} warp instructions/s, {left}",
             end="\x1b[K", file=sys.stderr, flush=True,
         )  # fmt: skip
     print("\r\x1b[K", end="", file=sys.stderr, flush=True)
@@ -188,7 +215,13 @@ def _finding(raw: RawFinding, source: Sequence[str]) -> Finding:
     )
 
 
-def _report(request: LaunchRequest, machine: _Machine, options: RunOptions, times: tuple[float, float], memory: str) -> Report:
+def _report(
+    request: LaunchRequest,
+    machine: _Machine,
+    options: RunOptions,
+    times: tuple[float, float],
+    memory: str,
+) -> Report:
     per_op, per_ins, totals = machine.totals()
     source = request.ptx.splitlines()
     findings = tuple(_finding(raw, source) for raw in machine.findings(options.max_findings))
@@ -221,7 +254,9 @@ def _report(request: LaunchRequest, machine: _Machine, options: RunOptions, time
     )
 
 
-def run(request: LaunchRequest, options: RunOptions | None = None, buffers: Iterable[Any] = ()) -> Report:
+def run(
+    request: LaunchRequest, options: RunOptions | None = None, buffers: Iterable[Any] = ()
+) -> Report:
     """Execute a launch on the virtual SM100.
 
     Args:
@@ -230,7 +265,7 @@ def run(request: LaunchRequest, options: RunOptions | None = None, buffers: Iter
         buffers: host memory that the kernel may touch, besides what `register` made known.
 
     Raises:
-        SimulationFault: the kernel broke a rule, dead- or livelocked (unless options say otherwise).
+        SimulationFault: a rule was broken, or a dead- or livelock (unless options say otherwise).
         PtxError: something in the PTX is not understood.
         ValueError: a launch that the hardware would refuse.
     """

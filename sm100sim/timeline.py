@@ -51,10 +51,10 @@ def warp_spans(report: Report, warp: int, rank: int = 0) -> list[Span]:
     for start, end, line in waits:
         if end <= at:
             continue
-        start = max(start, at)
-        if start > at:
-            spans.append(Span("busy", at, start))
-        spans.append(Span("wait", start, end, line))
+        begin = max(start, at)
+        if begin > at:
+            spans.append(Span("busy", at, begin))
+        spans.append(Span("wait", begin, end, line))
         at = end
     if finish > at:
         spans.append(Span("busy", at, finish))
@@ -62,10 +62,17 @@ def warp_spans(report: Report, warp: int, rank: int = 0) -> list[Span]:
 
 
 def unit_spans(
-    report: Report, unit: Literal["tensor", "tma"], rank: int = 0, label: Callable[[Event], str] | None = None
+    report: Report,
+    unit: Literal["tensor", "tma"],
+    rank: int = 0,
+    label: Callable[[Event], str] | None = None,
 ) -> list[Span]:
     """Spans of the MMA pipe or of the TMA copies of one CTA; `label` names an event."""
-    kinds = {EventKind.MMA: "mma"} if unit == "tensor" else {EventKind.TMA_LOAD: "load", EventKind.TMA_STORE: "store"}
+    kinds = (
+        {EventKind.MMA: "mma"}
+        if unit == "tensor"
+        else {EventKind.TMA_LOAD: "load", EventKind.TMA_STORE: "store"}
+    )
     found = [
         Span(label(e) if label else kinds[e.kind], e.start, e.end, e.line)
         for e in report.events
@@ -101,7 +108,13 @@ def overlap_cycles(first: Sequence[Span], second: Sequence[Span]) -> int:
     return total
 
 
-COLOURS = {"busy": "#4878a8", "wait": "#e4e4e4", "mma": "#c0504d", "load": "#6a9f58", "store": "#b5793a"}
+COLOURS = {
+    "busy": "#4878a8",
+    "wait": "#e4e4e4",
+    "mma": "#c0504d",
+    "load": "#6a9f58",
+    "store": "#b5793a",
+}
 PALETTE = ("#c0504d", "#8064a2", "#d99a2b", "#3f8f8b", "#7f6084", "#967f4a")
 
 
@@ -138,7 +151,12 @@ def draw(
             if span.label not in colours:
                 colours[span.label] = PALETTE[(len(colours) - len(COLOURS)) % len(PALETTE)]
             seen.setdefault(span.label)
-            axes.broken_barh([(span.start, span.end - span.start)], (y - 0.4, 0.8), facecolors=colours[span.label], linewidth=0)
+            axes.broken_barh(
+                [(span.start, span.end - span.start)],
+                (y - 0.4, 0.8),
+                facecolors=colours[span.label],
+                linewidth=0,
+            )
     axes.set_yticks(range(len(rows)), [row.name for row in rows])
     axes.invert_yaxis()
     axes.set_xlabel("modelled cycles (published throughputs and latencies; not measured on a B200)")
@@ -154,8 +172,10 @@ def draw(
     return out
 
 
-def to_perfetto(report: Report, path: str | Path, names: Mapping[tuple[int, int], str] | None = None) -> Path:
-    """Write the events in the trace-event JSON format that Perfetto opens; one cycle is one microsecond.
+def to_perfetto(
+    report: Report, path: str | Path, names: Mapping[tuple[int, int], str] | None = None
+) -> Path:
+    """Write the events as trace-event JSON, which Perfetto opens; one cycle is one microsecond.
 
     Args:
         names: (rank, warp) -> thread name.
@@ -165,15 +185,31 @@ def to_perfetto(report: Report, path: str | Path, names: Mapping[tuple[int, int]
     entries: list[dict[str, Any]] = []
     ranks = sorted({e.rank for e in report.events})
     for rank in ranks:
-        entries.append({"name": "process_name", "ph": "M", "pid": rank, "args": {"name": f"CTA rank {rank}"}})
-        warps = sorted({e.warp for e in report.events if e.rank == rank and e.kind in (EventKind.WAIT, EventKind.MARK)})
+        entries.append(
+            {"name": "process_name", "ph": "M", "pid": rank, "args": {"name": f"CTA rank {rank}"}}
+        )
+        warps = sorted(
+            {
+                e.warp
+                for e in report.events
+                if e.rank == rank and e.kind in (EventKind.WAIT, EventKind.MARK)
+            }
+        )
         units = [Row("tensor pipe", "tensor", rank), Row("TMA", "tma", rank)]
         rows = [Row((names or {}).get((rank, w), f"warp {w}"), w, rank) for w in warps] + units
         for thread, row in enumerate(rows):
-            entries.append({"name": "thread_name", "ph": "M", "pid": rank, "tid": thread, "args": {"name": row.name}})
+            entries.append(
+                {
+                    "name": "thread_name",
+                    "ph": "M",
+                    "pid": rank,
+                    "tid": thread,
+                    "args": {"name": row.name},
+                }
+            )
             entries += [
-                {"name": s.label, "ph": "X", "pid": rank, "tid": thread, "ts": s.start, "dur": s.end - s.start,
-                 "args": {"ptx_line": s.line}}
+                {"name": s.label, "ph": "X", "pid": rank, "tid": thread, "ts": s.start,
+                 "dur": s.end - s.start, "args": {"ptx_line": s.line}}
                 for s in spans_of(report, row)
             ]  # fmt: skip
     out = Path(path)

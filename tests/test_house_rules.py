@@ -40,7 +40,10 @@ def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def is_device(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    return any("cute.jit" in ast.unparse(d) or "cute.kernel" in ast.unparse(d) for d in function.decorator_list)
+    return any(
+        "cute.jit" in ast.unparse(d) or "cute.kernel" in ast.unparse(d)
+        for d in function.decorator_list
+    )
 
 
 @pytest.mark.parametrize("path", SOURCES + C_SOURCES + TESTS, ids=relative)
@@ -54,7 +57,9 @@ def test_functions_stay_short(path: Path) -> None:
         limit = MAX_DEVICE_FUNCTION_LINES if is_device(function) else MAX_FUNCTION_LINES
         assert code_lines(function) <= limit, f"{function.name} has {code_lines(function)} lines"
         arguments = function.args
-        count = len([a for a in arguments.posonlyargs + arguments.args if a.arg not in ("self", "cls")])
+        count = len(
+            [a for a in arguments.posonlyargs + arguments.args if a.arg not in ("self", "cls")]
+        )
         assert count <= MAX_ARGUMENTS, f"{function.name} takes {count} positional arguments"
 
 
@@ -81,14 +86,20 @@ def imports(path: Path) -> set[str]:
 
 def test_plan_layer_is_pure() -> None:
     for path in (ROOT / "fa4_cute" / "plan").rglob("*.py"):
-        heavy = [n for n in imports(path) if n.split(".")[0] in ("cutlass", "torch", "cuda", "sm100sim", "numpy")]
+        heavy = [
+            n
+            for n in imports(path)
+            if n.split(".")[0] in ("cutlass", "torch", "cuda", "sm100sim", "numpy")
+        ]
         assert not heavy, f"{relative(path)} imports {heavy}"
 
 
 def test_simulator_knows_nothing_of_attention() -> None:
     for path in (ROOT / "sm100sim").rglob("*.py"):
         assert not [n for n in imports(path) if n.startswith("fa4_cute")], relative(path)
-        assert not re.search(r"\b(softmax|attention)\b", path.read_text(), re.IGNORECASE), relative(path)
+        assert not re.search(r"\b(softmax|attention)\b", path.read_text(), re.IGNORECASE), relative(
+            path
+        )
 
 
 def test_one_place_reaches_the_simulator() -> None:

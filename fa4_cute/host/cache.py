@@ -85,6 +85,7 @@ class KernelCache:
         self._settings = settings
         self._compiler = compiler
         self._memory: dict[KernelSpec, CompiledArtifact] = {}
+        self._by_identity: dict[int, tuple[KernelSpec, CompiledArtifact]] = {}
         self._locks: dict[KernelSpec, threading.Lock] = {}
         self._guard = threading.Lock()
         self._counts = _Counts()
@@ -92,10 +93,11 @@ class KernelCache:
 
     def get(self, spec: KernelSpec) -> CompiledArtifact:
         """Return the compiled kernel of ``spec``; threads that ask for it meanwhile wait."""
-        found = self._memory.get(spec)
-        if found is not None:
+        # Hashing a specification visits all its fields; its identity is the quick way in.
+        quick = self._by_identity.get(id(spec))
+        if quick is not None and quick[0] is spec:
             self._counts.memory_hits += 1
-            return found
+            return quick[1]
         with self._guard:
             lock = self._locks.setdefault(spec, threading.Lock())
         with lock:
@@ -104,6 +106,7 @@ class KernelCache:
                 found = self._memory[spec] = self._from_disk_or_compiler(spec)
             else:
                 self._counts.memory_hits += 1
+            self._by_identity[id(spec)] = (spec, found)
         return found
 
     def info(self) -> CacheInfo:
@@ -123,6 +126,7 @@ class KernelCache:
         """Forget all kernels, on disk too, and return how many files were removed."""
         with self._guard:
             self._memory.clear()
+            self._by_identity.clear()
         removed = 0
         for path in self._entries():
             try:

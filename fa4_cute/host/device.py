@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from ..plan.tensor_map_bits import TENSOR_MAP_BYTES, TensorMapFields
 from .compiler import ARCH, CompiledArtifact
-from .launch import PackedLaunch
-from .support import Refusal, device_refusal
+from .launch import AttentionCall, PackedLaunch
+from .support import Choice, Refusal, device_refusal
 
 CUBIN_CAPABILITY: Final = (10, 0)
 """Compute capability the cubin is made for; ``a`` targets run on no other."""
@@ -23,6 +23,8 @@ FAMILY_ARCH: Final = "sm_100f"
 """Target that all of compute capability 10.x shares (PTX ISA, ".target", family-specific)."""
 
 
+KEPT_LAUNCHES: Final = 256
+"""Packed launches that a launcher remembers; each takes about a kilobyte."""
 Image = Callable[[CompiledArtifact, tuple[int, int]], bytes]
 
 
@@ -57,7 +59,30 @@ class CudaLauncher:
         self._image = image or image_for
         self._kernels: dict[tuple[str, bytes], Any] = {}
         self._ready: dict[tuple[str, bytes, int], Any] = {}
+        self._packed: dict[tuple[int, AttentionCall], tuple[Any, PackedLaunch]] = {}
         self._lock = threading.Lock()
+
+    def pack(self, choice: Choice, call: AttentionCall) -> PackedLaunch:
+        """Return the packed launch of ``call``, with tensor maps made by the driver.
+
+        The latest results are kept: a loop meets the same addresses again and again, and encoding
+        is most of the host's work.
+
+        Raises:
+            CudaError: the driver refused a tensor map.
+            ValueError: as ``host.launch.pack_launch``.
+        """
+        key = (id(choice.spec), call)
+        found = self._packed.get(key)
+        # The entry keeps its specification alive, so that the identity is not used again.
+        if found is not None and found[0] is choice.spec:
+            return found[1]
+        packed = choice.row.pack(choice.spec, call, self.encode)
+        with self._lock:
+            if len(self._packed) >= KEPT_LAUNCHES:
+                self._packed.pop(next(iter(self._packed)))
+            self._packed[key] = (choice.spec, packed)
+        return packed
 
     def launch(
         self, artifact: CompiledArtifact, packed: PackedLaunch, device: int, stream: int

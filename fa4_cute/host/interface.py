@@ -87,7 +87,7 @@ def _launch_on_cuda(
     # runs, and their memory is not handed out again before it ends.
     with torch.cuda.device(index):
         call = describe_call(problem, inputs)
-        packed = choice.row.pack(choice.spec, call.described, launcher.encode)
+        packed = launcher.pack(choice, call.described)
         stream = torch.cuda.current_stream(index).cuda_stream
         launcher.launch(artifact, packed, index, stream)
     return call

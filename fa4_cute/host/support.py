@@ -124,6 +124,7 @@ class Choice:
     spec: KernelSpec
 
 
+@lru_cache(maxsize=1024)
 def choose(problem: Problem) -> Choice | Refusal:
     """Return the kernel for ``problem``, or why there is none."""
     for rule in (_dtype_rule, _shape_rule, _head_dim_rule):

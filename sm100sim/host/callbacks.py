@@ -7,8 +7,9 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from ..layouts.swizzle import TmaSwizzle
+from ..layouts.tensor_map import MAX_RANK, TensorMap, TensorMapRefused
 from .runtime import LAUNCH_FAILURE, NOT_SUPPORTED, SUCCESS, Runtime, UnsupportedCallError
-from .tensor_map_encode import TensorMapArguments, TensorMapError, encode_tiled
 
 _I32 = ctypes.c_int32
 _U64 = ctypes.c_uint64
@@ -34,6 +35,14 @@ PROTOTYPES: dict[str, Any] = {
     "describe": ctypes.CFUNCTYPE(_I32, _I32, _PTR, _U64),
 }
 """Same order and meaning as ``Callbacks`` in shim.c."""
+
+ELEMENT_NAMES = (
+    "UINT8", "UINT16", "UINT32", "INT32", "UINT64", "INT64", "FLOAT16", "FLOAT32", "FLOAT64",
+    "BFLOAT16", "FLOAT32_FTZ", "TFLOAT32", "TFLOAT32_FTZ", "16U4_ALIGN8B",
+)  # fmt: skip
+"""``CUtensorMapDataType`` by number."""
+
+KNOWN_SWIZZLES = frozenset(TmaSwizzle)
 
 
 class CallbackTable(ctypes.Structure):
@@ -125,22 +134,24 @@ class _Handlers:
         self, target: int, data_type: int, rank: int, address: int, *rest: int
     ) -> int:
         sizes, strides, box, steps, interleave, swizzle, l2_promotion, nan_fill = rest
-        if not 1 <= rank <= 5:
-            raise TensorMapError(f"cuTensorMapEncodeTiled: rank {rank}: expected 1 to 5")
-        descriptor = encode_tiled(
-            TensorMapArguments(
-                data_type,
-                address,
-                _integers(sizes, "Q", rank),
-                _integers(strides, "Q", rank - 1),
-                _integers(box, "I", rank),
-                _integers(steps, "I", rank),
-                interleave,
-                swizzle,
-                l2_promotion,
-                nan_fill,
+        if not 1 <= rank <= MAX_RANK:
+            raise TensorMapRefused(f"rank {rank} of a tensor map is not 1 to {MAX_RANK}")
+        if interleave or swizzle not in KNOWN_SWIZZLES or data_type not in range(len(ELEMENT_NAMES)):
+            raise UnsupportedCallError(
+                f"cuTensorMapEncodeTiled with type {data_type}, interleave {interleave}, swizzle "
+                f"{swizzle}: the descriptor's code is not known"
             )
-        )
+        descriptor = TensorMap(
+            element=ELEMENT_NAMES[data_type],
+            address=address,
+            sizes=_integers(sizes, "Q", rank),
+            strides=_integers(strides, "Q", rank - 1),
+            box=_integers(box, "I", rank),
+            element_strides=_integers(steps, "I", rank),
+            swizzle=TmaSwizzle(swizzle),
+            l2=l2_promotion,
+            nan_fill=bool(nan_fill),
+        ).encode()
         ctypes.memmove(target, descriptor, len(descriptor))
         return SUCCESS
 

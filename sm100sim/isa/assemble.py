@@ -1,7 +1,7 @@
 """One typed kernel -> the arrays that the engine loads: instructions, operands, register template.
 
-Also places the kernel's variables: static shared variables behind the 1 KiB that the system keeps at
-the bottom of the window, the dynamic ones behind them, global variables in host memory.
+Also places the kernel's variables: static shared variables behind the 1 KiB that the system keeps
+at the bottom of the window, the dynamic ones behind them, global variables in host memory.
 """
 
 from __future__ import annotations
@@ -31,13 +31,18 @@ RAW_INS = np.dtype(
 )  # fmt: skip
 """`RawIns` of engine.h."""
 
-SPECIALS = (
-    "tid.x tid.y tid.z ntid.x ntid.y ntid.z ctaid.x ctaid.y ctaid.z nctaid.x nctaid.y nctaid.z laneid warpid "
-    "nwarpid smid nsmid clusterid.x clusterid.y clusterid.z nclusterid.x nclusterid.y nclusterid.z "
-    "cluster_ctaid.x cluster_ctaid.y cluster_ctaid.z cluster_nctaid.x cluster_nctaid.y cluster_nctaid.z "
-    "cluster_ctarank cluster_nctarank is_explicit_cluster lanemask_eq lanemask_le lanemask_lt lanemask_ge "
-    "lanemask_gt gridid dynamic_smem_size total_smem_size smem_base constant"
-).split()  # fmt: skip
+SPECIALS = tuple(
+    [f"{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"]
+    + ["laneid", "warpid", "nwarpid", "smid", "nsmid"]
+    + [
+        f"{name}.{axis}"
+        for name in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid")
+        for axis in "xyz"
+    ]
+    + ["cluster_ctarank", "cluster_nctarank", "is_explicit_cluster"]
+    + [f"lanemask_{relation}" for relation in ("eq", "le", "lt", "ge", "gt")]
+    + ["gridid", "dynamic_smem_size", "total_smem_size", "smem_base", "constant"]
+)
 """`SpecialKind` of engine.h, in order."""
 
 
@@ -51,6 +56,7 @@ class Assembled:
         register_template: the register block with constants in place, `register_bytes` long.
         specials: (slot, kind) pairs.
         static_smem: bytes of static shared variables, padded so that dynamic memory is aligned.
+        local_bytes: bytes of local memory of each thread.
         entry_registers: registers per thread at entry, or 0 when the PTX does not fix them.
         param_sizes: bytes of every kernel parameter, in order; `param_offsets` beside it.
         sources: PTX instruction index of every engine instruction.
@@ -63,6 +69,7 @@ class Assembled:
     register_template: npt.NDArray[np.uint8]
     specials: npt.NDArray[np.uint32]
     static_smem: int
+    local_bytes: int
     entry_registers: int
     param_sizes: tuple[int, ...]
     param_offsets: tuple[int, ...]
@@ -89,6 +96,17 @@ def _place_shared(variables: Sequence[GlobalVar]) -> tuple[dict[str, tuple[str, 
         if var.extern:
             symbols[var.name] = ("shared", offset)
     return symbols, offset - SMEM_RESERVED
+
+
+def _place_local(variables: Sequence[GlobalVar]) -> tuple[dict[str, tuple[str, int]], int]:
+    """Offsets of a thread's local variables in its local memory, and the bytes they take."""
+    symbols: dict[str, tuple[str, int]] = {}
+    offset = 0
+    for var in variables:
+        offset = _align(offset, max(var.align, 1))
+        symbols[var.name] = ("local", offset)
+        offset += var.size_bytes
+    return symbols, _align(offset, 16)
 
 
 def _place_globals(
@@ -121,7 +139,10 @@ def _entry_registers(directives: Mapping[str, object]) -> int:
 
 
 def _pack(
-    emitted: Sequence[Emitted], start: Sequence[int], reconverge: Mapping[int, int], opcodes: Mapping[str, int]
+    emitted: Sequence[Emitted],
+    start: Sequence[int],
+    reconverge: Mapping[int, int],
+    opcodes: Mapping[str, int],
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint32]]:
     """The two flat arrays of a program; `start` maps PTX indices to engine indices."""
     rows = []
@@ -133,8 +154,8 @@ def _pack(
             at = reconverge.get(item.source, END)
             reconv = start[at] if 0 <= at < len(start) - 1 else NONE32
         rows.append(
-            (opcodes[item.op], item.line, item.guard, int(item.guard_neg), len(item.d), len(item.s), item.cost,
-             int(item.unit), len(operands), target, reconv, item.sub, 0, item.imm)
+            (opcodes[item.op], item.line, item.guard, int(item.guard_neg), len(item.d), len(item.s),
+             item.cost, int(item.unit), len(operands), target, reconv, item.sub, 0, item.imm)
         )  # fmt: skip
         operands.extend(item.d)
         operands.extend(item.s)
@@ -164,7 +185,8 @@ def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Asse
     shared = [v for v in module.globals if v.space == "shared"] + list(kernel.shared)
     symbols, static_smem = _place_shared(shared)
     more, buffers = _place_globals([v for v in module.globals if v.space != "shared"])
-    lo = Lowering(kernel, symbols | more)
+    local, local_bytes = _place_local(kernel.local)
+    lo = Lowering(kernel, symbols | more | local)
     start: list[int] = []
     for ins in kernel.body:
         start.append(len(lo.out))
@@ -181,6 +203,7 @@ def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Asse
         register_template=_template(lo),
         specials=np.array(specials or [(0, 0)], np.uint32)[: len(specials)],
         static_smem=static_smem,
+        local_bytes=local_bytes,
         entry_registers=_entry_registers(kernel.directives),
         param_sizes=tuple(p.size for p in kernel.params),
         param_offsets=tuple(p.offset for p in kernel.params),
@@ -196,13 +219,17 @@ def parameter_buffer(assembled: Assembled, params: Sequence[bytes]) -> ctypes.Ar
         ValueError: the number or a size of the parameters differs from the PTX.
     """
     if len(params) != len(assembled.param_sizes):
-        raise ValueError(f"params: {len(params)} given, the kernel declares {len(assembled.param_sizes)}")
-    total = max([o + s for o, s in zip(assembled.param_offsets, assembled.param_sizes, strict=True)] + [1])
+        raise ValueError(
+            f"params: {len(params)} given, the kernel declares {len(assembled.param_sizes)}"
+        )
+    total = max(
+        [o + s for o, s in zip(assembled.param_offsets, assembled.param_sizes, strict=True)] + [1]
+    )
     buffer = ctypes.create_string_buffer(_align(total, 64) + 64)
     for k, (raw, offset, size) in enumerate(
         zip(params, assembled.param_offsets, assembled.param_sizes, strict=True)
     ):
         if len(raw) != size:
             raise ValueError(f"params[{k}]: {len(raw)} bytes given, the PTX declares {size}")
-        buffer[offset : offset + size] = raw
+        ctypes.memmove(ctypes.addressof(buffer) + offset, raw, size)
     return buffer

@@ -10,7 +10,7 @@ from .lowering import Lowering, Mods, instruction
 def branch(lo: Lowering, ins: Instr) -> None:
     """bra, bra.uni: go to a label for the lanes whose guard holds.
 
-    `.uni` promises that all active lanes agree; the engine handles both forms as possibly divergent.
+    `.uni` promises that all active lanes agree; the engine treats both forms alike.
     """
     mods = Mods(ins)
     mods.take("uni")

@@ -10,15 +10,15 @@ BITS = {"u8": 8, "s8": 8, "u16": 16, "s16": 16, "u32": 32, "s32": 32, "u64": 64,
         "f16": 16, "bf16": 16, "f32": 32, "f64": 64}  # fmt: skip
 FLOAT_ROUNDING = ("rn", "rz", "rm", "rp", "rna")
 INTEGER_ROUNDING = ("rni", "rzi", "rmi", "rpi")
-PACKED = {"f16x2": (0, 16), "bf16x2": (1, 16), "e4m3x2": (3, 8), "e5m2x2": (4, 8), "e2m3x2": (5, 8), "e3m2x2": (6, 8),
-          "e2m1x2": (7, 4), "ue8m0x2": (8, 8)}  # fmt: skip
+PACKED = {"f16x2": (0, 16), "bf16x2": (1, 16), "e4m3x2": (3, 8), "e5m2x2": (4, 8),
+          "e2m3x2": (5, 8), "e3m2x2": (6, 8), "e2m1x2": (7, 4), "ue8m0x2": (8, 8)}  # fmt: skip
 FTZ, SAT, INTEGRAL, SATFINITE, RELU = 1, 2, 4, 8, 16
 SOURCE_64, DESTINATION_64, DESTINATION_32 = 1, 2, 4
 
 
 @instruction("cvt")
 def convert(lo: Lowering, ins: Instr) -> None:
-    """cvt between all integer and float types; .rn.{f16x2,bf16x2,e4m3x2,...}.f32 pairs; .tf32.f32."""
+    """cvt between all integer and float types; pairs .rn.{f16x2,e4m3x2,...}.f32; .tf32.f32."""
     kinds = [m for m in ins.mods if m in TYPES or m in PACKED or m == "tf32"]
     if len(kinds) != 2:
         raise lo.fail("destination and source types are not understood")
@@ -45,7 +45,12 @@ def _scalar(lo: Lowering, ins: Instr, to: str, source: str) -> None:
     _take_types(mods, to, source)
     integral = mods.maybe(*INTEGER_ROUNDING)
     rounding = mods.maybe(*FLOAT_ROUNDING)
-    flags = FTZ * mods.take("ftz") | SAT * mods.take("sat") | SATFINITE * mods.take("satfinite") | RELU * mods.take("relu")
+    flags = (
+        FTZ * mods.take("ftz")
+        | SAT * mods.take("sat")
+        | SATFINITE * mods.take("satfinite")
+        | RELU * mods.take("relu")
+    )
     mods.done()
     number = 0
     if integral:
@@ -57,7 +62,11 @@ def _scalar(lo: Lowering, ins: Instr, to: str, source: str) -> None:
         raise lo.fail("a float-to-integer conversion needs an integer rounding modifier")
     d, a = ins.operands
     d_bits, a_bits = _register_bits(d, BITS[to]), _register_bits(a, BITS[source])
-    widths = SOURCE_64 * (a_bits == 64) | DESTINATION_64 * (d_bits == 64) | DESTINATION_32 * (d_bits == 32)
+    widths = (
+        SOURCE_64 * (a_bits == 64)
+        | DESTINATION_64 * (d_bits == 64)
+        | DESTINATION_32 * (d_bits == 32)
+    )
     code = TYPES.index(to) | TYPES.index(source) << 8 | number << 16 | flags << 24
     lo.emit("CVT", d=[lo.dst(d, d_bits)], s=[lo.src(a, a_bits)], sub=(code, widths), cost=2)
 

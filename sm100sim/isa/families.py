@@ -1,27 +1,13 @@
-"""Imports every instruction family, so that each registers its opcodes."""
+"""Imports every module of this package, so that each instruction family registers its opcodes."""
 
-from . import (  # noqa: F401
-    atomics,
-    barriers,
-    bulk_copy,
-    cluster,
-    control,
-    convert,
-    fences,
-    floating,
-    integer,
-    logic,
-    matrix,
-    mbarrier,
-    memory,
-    move,
-    predicate,
-    special,
-    tcgen05_alloc,
-    tcgen05_commit,
-    tcgen05_copy,
-    tcgen05_ldst,
-    tcgen05_mma,
-    tensormap_ops,
-    warp,
-)
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from pathlib import Path
+
+NOT_FAMILIES = frozenset({"assemble", "families", "lowering", "modifiers"})
+
+for _module in pkgutil.iter_modules([str(Path(__file__).parent)]):
+    if _module.name not in NOT_FAMILIES:
+        importlib.import_module(f".{_module.name}", __package__)

@@ -1,4 +1,4 @@
-"""f32, f32x2 and f64 arithmetic and the approximate functions (PTX ISA, "Floating Point Instructions")."""
+"""f32, f32x2, f64 and the approximate functions (PTX ISA, "Floating Point Instructions")."""
 
 from __future__ import annotations
 
@@ -96,12 +96,18 @@ def sign(lo: Lowering, ins: Instr) -> None:
         raise lo.fail("neg.ftz is not supported")
     bits = WIDTH[kind]
     d, a = ins.operands
-    lo.emit(f"{ins.opcode.upper()}_{kind.upper()}", d=[lo.dst(d, bits)], s=[lo.src(a, bits)], sub=(0, ftz), cost=2)
+    lo.emit(
+        f"{ins.opcode.upper()}_{kind.upper()}",
+        d=[lo.dst(d, bits)],
+        s=[lo.src(a, bits)],
+        sub=(0, ftz),
+        cost=2,
+    )
 
 
 @instruction("fma")
 def fma(lo: Lowering, ins: Instr) -> None:
-    """fma.{rn,rz,rm,rp}{.ftz}{.sat} .f32 .f32x2 .f64 .f16 .bf16 .f16x2 .bf16x2; .f32.bf16, .f32.f16 (mixed)."""
+    """fma.{rn,rz,rm,rp}{.ftz}{.sat} .f32 .f32x2 .f64 and 16-bit types; .f32.{bf16,f16} (mixed)."""
     from . import half
 
     kind = ins.mods[-1]
@@ -125,7 +131,7 @@ def copysign(lo: Lowering, ins: Instr) -> None:
 
 @instruction("ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "tanh")
 def function(lo: Lowering, ins: Instr) -> None:
-    """ex2 lg2 sin cos tanh .approx; rcp sqrt rsqrt .approx or .rn; .f32 (.ftz), some .f64, f16 and bf16 forms.
+    """ex2 lg2 sin cos tanh .approx; rcp sqrt rsqrt .approx or .rn; .f32 (.ftz), .f64, 16 bit.
 
     `.approx` is computed in double and rounded once; `.rn` gives the same for these functions,
     because the one rounding is the correct one but for ties of the double result.

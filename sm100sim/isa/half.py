@@ -1,4 +1,4 @@
-"""f16 and bf16 arithmetic, one value or two in a register (PTX ISA, "Half Precision Floating Point Instructions")."""
+"""f16 and bf16, one or two in a register (PTX ISA, "Half Precision Floating Point Instructions")."""
 
 from __future__ import annotations
 
@@ -8,7 +8,18 @@ from .lowering import Lowering, Mods, Unit
 F16, BF16 = 0, 1
 """`Format` codes of formats.h."""
 
-OPERATIONS = {"add": 0, "sub": 1, "mul": 2, "fma": 3, "min": 4, "max": 5, "neg": 6, "abs": 7, "ex2": 8, "tanh": 9}
+OPERATIONS = {
+    "add": 0,
+    "sub": 1,
+    "mul": 2,
+    "fma": 3,
+    "min": 4,
+    "max": 5,
+    "neg": 6,
+    "abs": 7,
+    "ex2": 8,
+    "tanh": 9,
+}
 FTZ, SAT, RELU, NAN = 1, 2, 4, 8
 
 
@@ -51,7 +62,7 @@ def _emit(lo: Lowering, ins: Instr, kind: str, flags: int, cost: int, unit: Unit
 
 
 def mixed(lo: Lowering, ins: Instr) -> None:
-    """add, sub, fma.rn.f32.{f16,bf16}: f32 arithmetic whose first operand(s) are 16 bit, one rounding.
+    """add, sub, fma.rn.f32.{f16,bf16}: f32 arithmetic, first operand(s) 16 bit, one rounding.
 
     `add d, a, c` and `sub d, a, c` widen `a`; `fma d, a, b, c` widens `a` and `b` (PTX ISA, "Mixed
     Precision Floating Point Instructions").

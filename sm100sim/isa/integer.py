@@ -67,7 +67,12 @@ def mul(lo: Lowering, ins: Instr) -> None:
     if part == "wide":
         operands(lo, ins, 3)
         d, a, b = ins.operands
-        lo.emit(f"MUL_WIDE_{kind.upper()}", d=[lo.dst(d, 2 * bits)], s=[lo.src(a, bits), lo.src(b, bits)], cost=2)
+        lo.emit(
+            f"MUL_WIDE_{kind.upper()}",
+            d=[lo.dst(d, 2 * bits)],
+            s=[lo.src(a, bits), lo.src(b, bits)],
+            cost=2,
+        )
     else:
         three(lo, ins, f"MUL_LO_{bits}" if part == "lo" else f"MUL_HI_{kind.upper()}", bits)
 
@@ -86,7 +91,9 @@ def mad(lo: Lowering, ins: Instr) -> None:
     d, a, b, e = ins.operands
     wide = 2 * bits if part == "wide" else bits
     name = f"MAD_LO_{bits}" if part == "lo" else f"MAD_{part.upper()}_{kind.upper()}"
-    lo.emit(name, d=[lo.dst(d, wide)], s=[lo.src(a, bits), lo.src(b, bits), lo.src(e, wide)], cost=2)
+    lo.emit(
+        name, d=[lo.dst(d, wide)], s=[lo.src(a, bits), lo.src(b, bits), lo.src(e, wide)], cost=2
+    )
 
 
 @instruction("div", "rem")
@@ -153,7 +160,9 @@ def find(lo: Lowering, ins: Instr) -> None:
     mods.done()
     operands(lo, ins, 2)
     d, a = ins.operands
-    lo.emit(f"BFIND_{bits}", d=[lo.dst(d, 32)], s=[lo.src(a, bits)], sub=(sign == "s", shift), cost=2)
+    lo.emit(
+        f"BFIND_{bits}", d=[lo.dst(d, 32)], s=[lo.src(a, bits)], sub=(sign == "s", shift), cost=2
+    )
 
 
 @instruction("bfe")
@@ -164,7 +173,13 @@ def extract(lo: Lowering, ins: Instr) -> None:
     mods.done()
     operands(lo, ins, 4)
     d, *sources = ins.operands
-    lo.emit("BFE_32", d=[lo.dst(d, 32)], s=[lo.src(x, 32) for x in sources], sub=(kind == "s32",), cost=2)
+    lo.emit(
+        "BFE_32",
+        d=[lo.dst(d, 32)],
+        s=[lo.src(x, 32) for x in sources],
+        sub=(kind == "s32",),
+        cost=2,
+    )
 
 
 @instruction("bfi")

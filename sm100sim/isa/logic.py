@@ -22,7 +22,9 @@ def and_or_xor(lo: Lowering, ins: Instr) -> None:
     operands(lo, ins, 3)
     d, a, b = ins.operands
     (pa, na), (pb, nb) = lo.pred_src(a), lo.pred_src(b)
-    lo.emit(f"{ins.opcode.upper()}_PRED", d=[lo.pred_dst(d)], s=[pa, pb], sub=(na | nb << 1,), cost=2)
+    lo.emit(
+        f"{ins.opcode.upper()}_PRED", d=[lo.pred_dst(d)], s=[pa, pb], sub=(na | nb << 1,), cost=2
+    )
 
 
 @instruction("not", "cnot")
@@ -63,7 +65,9 @@ def funnel_shift(lo: Lowering, ins: Instr) -> None:
     mods.done()
     operands(lo, ins, 4)
     d, *sources = ins.operands
-    lo.emit("SHF_32", d=[lo.dst(d, 32)], s=[lo.src(x, 32) for x in sources], sub=(right, wrap), cost=2)
+    lo.emit(
+        "SHF_32", d=[lo.dst(d, 32)], s=[lo.src(x, 32) for x in sources], sub=(right, wrap), cost=2
+    )
 
 
 @instruction("lop3")

@@ -29,9 +29,11 @@ from ..ptx.program import (
     SpecialReg,
     Symbol,
 )
+from .modifiers import Mods
+
+__all__ = ["Emitted", "Family", "Lowering", "Mods", "Unit", "instruction", "registered"]
 
 NONE32 = 0xFFFFFFFF
-LANES = 32
 END = -1
 """`Emitted.target` placeholder for "no branch target"."""
 
@@ -91,50 +93,6 @@ def instruction(*opcodes: str) -> Callable[[Family], Family]:
 def registered() -> dict[str, Family]:
     """All opcodes that have a lowering, for the coverage table."""
     return dict(_FAMILIES)
-
-
-class Mods:
-    """The dot modifiers of one instruction, consumed one by one.
-
-    `take(name)` removes an optional flag, `one_of(...)` a required choice, `maybe(...)` an optional
-    choice; `done()` stops when something was not understood.
-    """
-
-    def __init__(self, ins: Instr) -> None:
-        self._ins = ins
-        self._left = list(ins.mods)
-
-    def take(self, name: str) -> bool:
-        """Remove `name` when present and say whether it was."""
-        if name in self._left:
-            self._left.remove(name)
-            return True
-        return False
-
-    def maybe(self, *names: str) -> str | None:
-        """Remove and return the first of `names` that is present, else None."""
-        for name in names:
-            if self.take(name):
-                return name
-        return None
-
-    def one_of(self, *names: str) -> str:
-        """Remove and return the one of `names` that is present; stops when there is none."""
-        found = self.maybe(*names)
-        if found is None:
-            raise Unsupported(self._ins, f"expected one of .{', .'.join(names)}")
-        return found
-
-    def last(self) -> str:
-        """Remove and return the last modifier (usually the type)."""
-        if not self._left:
-            raise Unsupported(self._ins, "a type modifier is missing")
-        return self._left.pop()
-
-    def done(self) -> None:
-        """Stop when a modifier was not consumed."""
-        if self._left:
-            raise Unsupported(self._ins, f"modifier .{self._left[0]} is not understood")
 
 
 def _words(bits: int) -> int:
@@ -239,7 +197,7 @@ class Lowering:
         if isinstance(operand, Imm):
             return self.constant(self.imm_bits(operand, bits), bits)
         if isinstance(operand, SpecialReg):
-            if bits != 32 and bits != 16:
+            if bits not in (16, 32):
                 raise self.fail(f"special register {operand.name} read as {bits} bits")
             return self.special(operand.name)
         if isinstance(operand, Symbol):
@@ -290,14 +248,14 @@ class Lowering:
         return operand.value
 
     def symbol_address(self, operand: Symbol, bits: int) -> int:
-        """Slot with the address of a shared (rank included) or global variable, or a param offset."""
+        """Slot with a variable's address (shared: rank included), or a param or local offset."""
         for param in self.kernel.params:
             if param.name == operand.name:
                 return self.constant(param.offset, bits)
         if operand.name not in self.symbols:
             raise self.fail(f"symbol {operand.name} is not declared")
         space, address = self.symbols[operand.name]
-        if space == "global":
+        if space != "shared":
             return self.constant(address, bits)
         slot = self.temp(bits)
         base = self.special("smem_base")

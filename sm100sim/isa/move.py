@@ -5,7 +5,14 @@ from __future__ import annotations
 from ..ptx.program import Instr, Operand, Reg, Sink, SpecialReg, Vector
 from .lowering import Lowering, Mods, instruction
 
-CLOCKS = {"%clock": 0, "%clock_hi": 1, "%clock64": 2, "%globaltimer": 2, "%globaltimer_lo": 0, "%globaltimer_hi": 1}
+CLOCKS = {
+    "%clock": 0,
+    "%clock_hi": 1,
+    "%clock64": 2,
+    "%globaltimer": 2,
+    "%globaltimer_lo": 0,
+    "%globaltimer_hi": 1,
+}
 
 
 def bits_of(kind: str) -> int:
@@ -15,7 +22,7 @@ def bits_of(kind: str) -> int:
 
 @instruction("mov")
 def move(lo: Lowering, ins: Instr) -> None:
-    """mov .pred .b16 .b32 .b64 .b128 .u .s .f, {a, b, ...} packing and unpacking, special registers, addresses."""
+    """mov .pred .b16 ... .b128 .u .s .f, {a, b, ...} packing, special registers, addresses."""
     mods = Mods(ins)
     kind = mods.last()
     mods.done()

@@ -5,7 +5,22 @@ from __future__ import annotations
 from ..ptx.program import Instr, PredPair
 from .lowering import Lowering, Mods, instruction
 
-COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
+COMPARISONS = (
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "equ",
+    "neu",
+    "ltu",
+    "leu",
+    "gtu",
+    "geu",
+    "num",
+    "nan",
+)
 UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 KINDS = {"b16": 0, "u16": 0, "b32": 0, "u32": 0, "s32": 1, "b64": 2, "u64": 2, "s64": 3, "s16": 4,
          "f32": 5, "f64": 6, "f16": 7, "bf16": 8}  # fmt: skip
@@ -62,7 +77,13 @@ def set_value(lo: Lowering, ins: Instr) -> None:
     mods.done()
     d, a, b = ins.operands
     bits = bits_of(kind)
-    lo.emit("SET", d=[lo.dst(d, 32)], s=[lo.src(a, bits), lo.src(b, bits)], sub=(code, 0, 0, out == "f32"), cost=2)
+    lo.emit(
+        "SET",
+        d=[lo.dst(d, 32)],
+        s=[lo.src(a, bits), lo.src(b, bits)],
+        sub=(code, 0, 0, out == "f32"),
+        cost=2,
+    )
 
 
 @instruction("selp")
@@ -77,7 +98,13 @@ def selp(lo: Lowering, ins: Instr) -> None:
     d, a, b, p = ins.operands
     slot, negated = lo.pred_src(p)
     name = "SELP_64" if bits == 64 else "SELP_32"
-    lo.emit(name, d=[lo.dst(d, bits)], s=[lo.src(a, bits), lo.src(b, bits), slot], sub=(negated,), cost=2)
+    lo.emit(
+        name,
+        d=[lo.dst(d, bits)],
+        s=[lo.src(a, bits), lo.src(b, bits), slot],
+        sub=(negated,),
+        cost=2,
+    )
 
 
 @instruction("testp")

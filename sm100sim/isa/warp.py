@@ -1,4 +1,4 @@
-"""Operations across a warp (PTX ISA: shfl.sync, vote.sync, match.sync, redux.sync, elect.sync, activemask)."""
+"""Operations across a warp (PTX ISA: shfl, vote, match, redux, elect.sync, activemask)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def vote(lo: Lowering, ins: Instr) -> None:
     d, p, members = ins.operands
     slot, negated = lo.pred_src(p)
     out = lo.dst(d, 32) if mode == "ballot" else lo.pred_dst(d)
-    lo.emit("VOTE", d=[out], s=[slot, lo.src(members, 32)], sub=(VOTES.index(mode), negated), cost=2)
+    lo.emit(
+        "VOTE", d=[out], s=[slot, lo.src(members, 32)], sub=(VOTES.index(mode), negated), cost=2
+    )
 
 
 @instruction("elect")
@@ -78,7 +80,13 @@ def match(lo: Lowering, ins: Instr) -> None:
     d, a, members = ins.operands
     outs = [lo.dst(d.a, 32), lo.pred_dst(d.b)] if isinstance(d, PredPair) else [lo.dst(d, 32)]
     bits = int(kind[1:])
-    lo.emit("MATCH", d=outs, s=[lo.src(a, bits), lo.src(members, 32)], sub=(mode == "all", bits == 64), cost=8)
+    lo.emit(
+        "MATCH",
+        d=outs,
+        s=[lo.src(a, bits), lo.src(members, 32)],
+        sub=(mode == "all", bits == 64),
+        cost=8,
+    )
 
 
 @instruction("redux")
@@ -92,4 +100,6 @@ def redux(lo: Lowering, ins: Instr) -> None:
     mods.done()
     d, a, members = ins.operands
     sources = [lo.src(a, 32), lo.src(members, 32)]
-    lo.emit("REDUX", d=[lo.dst(d, 32)], s=sources, sub=(REDUCTIONS[op][kind], absolute, nan), cost=8)
+    lo.emit(
+        "REDUX", d=[lo.dst(d, 32)], s=sources, sub=(REDUCTIONS[op][kind], absolute, nan), cost=8
+    )

@@ -21,15 +21,19 @@ import numpy.typing as npt
 from .swizzle import TmaSwizzle
 
 ELEMENT_TYPES: dict[str, tuple[int, int]] = {
-    "UINT8": (0, 1), "UINT16": (1, 2), "UINT32": (2, 4), "INT32": (3, 4), "UINT64": (4, 8),
-    "INT64": (5, 8), "FLOAT16": (6, 2), "FLOAT32": (7, 4), "FLOAT32_FTZ": (8, 4), "FLOAT64": (9, 8),
-    "BFLOAT16": (10, 2), "TFLOAT32": (7, 4), "TFLOAT32_FTZ": (8, 4),
+    "UINT8": (0, 8), "UINT16": (1, 16), "UINT32": (2, 32), "INT32": (3, 32), "UINT64": (4, 64),
+    "INT64": (5, 64), "FLOAT16": (6, 16), "FLOAT32": (7, 32), "FLOAT64": (9, 64), "BFLOAT16": (10, 16),
+    "FLOAT32_FTZ": (8, 32), "TFLOAT32": (7, 32), "TFLOAT32_FTZ": (8, 32), "16U4_ALIGN8B": (11, 4),
 }  # fmt: skip
-"""Type name of the driver API -> (code in the descriptor, bytes)."""
+"""Type name of the driver API -> (code in the descriptor, bits).
+
+The code of 16U4_ALIGN8B is the one that CuTe DSL 4.8.1 writes for packed FP4 tensors."""
 
 TF32_TYPES = ("TFLOAT32", "TFLOAT32_FTZ")
 FLAG_DSL = 1 << 1
 """Set by the inline encoder of CuTe DSL 4.8.1 for sm_100a; meaning unknown, ignored here."""
+FLAG_LARGE = 1 << 21
+"""Set by the same encoder when the tensor spans 128 KiB or more; clear in a driver's descriptors."""
 FLAG_NAN_FILL, FLAG_TF32 = 1 << 15, 1 << 16
 MAX_RANK, MAX_BOX, MAX_ELEMENT_STRIDE, MAX_SIZE, MAX_STRIDE = 5, 256, 8, 2**32, 2**40
 MAX_BOX_BYTES = 232448
@@ -70,8 +74,11 @@ class TensorMap:
 
     @property
     def element_bytes(self) -> int:
-        """Bytes of one element."""
-        return ELEMENT_TYPES[self.element][1]
+        """Bytes of one element; 0 for the packed 4-bit type."""
+        return ELEMENT_TYPES[self.element][1] // 8
+
+    def _row_bytes(self, elements: int) -> int:
+        return elements * ELEMENT_TYPES[self.element][1] // 8
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -87,7 +94,7 @@ class TensorMap:
     @property
     def box_bytes(self) -> int:
         """Bytes that one copy moves, and that a load completes at its mbarrier."""
-        return prod(self.counts) * self.element_bytes
+        return self._row_bytes(prod(self.counts))
 
     def check(self) -> None:
         """Apply the rules of `cuTensorMapEncodeTiled`.
@@ -119,14 +126,14 @@ class TensorMap:
         for box, step in zip(self.box, self.steps, strict=True):
             if not 1 <= box <= MAX_BOX or not 1 <= step <= MAX_ELEMENT_STRIDE:
                 raise TensorMapRefused(f"box {box} or element stride {step} is out of range")
-        inner = self.box[0] * self.element_bytes
+        inner = self._row_bytes(self.box[0])
         if inner % 16:
             raise TensorMapRefused(f"inner box of {inner} bytes is not a multiple of 16")
         if self.swizzle.span and inner > self.swizzle.span:
             raise TensorMapRefused(f"inner box of {inner} bytes exceeds the {self.swizzle.name} span")
         counted = prod(box // step for box, step in zip(self.box, self.steps, strict=True))
-        if counted * self.element_bytes > MAX_BOX_BYTES:
-            raise TensorMapRefused(f"box of {counted * self.element_bytes} bytes exceeds shared memory")
+        if self._row_bytes(counted) > MAX_BOX_BYTES:
+            raise TensorMapRefused(f"box of {self._row_bytes(counted)} bytes exceeds shared memory")
 
     def encode(self) -> bytes:
         """The descriptor, bytes 64-127 zero.
@@ -156,7 +163,7 @@ class TensorMap:
         address, flags, *rest = struct.unpack_from("<QI4IH2x5IHx5s", raw)
         low, high, sizes, steps, box = rest[:4], rest[4], rest[5:10], rest[10], rest[11]
         rank = (flags >> 4 & 7) + 1
-        known = FLAG_DSL | 7 << 4 | 15 << 7 | 3 << 13 | FLAG_NAN_FILL | FLAG_TF32 | 3 << 17
+        known = FLAG_DSL | FLAG_LARGE | 7 << 4 | 15 << 7 | 3 << 13 | FLAG_NAN_FILL | FLAG_TF32 | 3 << 17
         names = [
             name for name, (code, _) in ELEMENT_TYPES.items()
             if code == flags >> 7 & 15 and (name in TF32_TYPES) == bool(flags & FLAG_TF32)
@@ -183,8 +190,11 @@ class TensorMap:
             destination: absolute shared address of the box.
 
         Raises:
-            NotImplementedError: rows narrower than the swizzle span, whose pitch is not known.
+            NotImplementedError: rows narrower than the swizzle span, whose pitch is not known, or
+                packed 4-bit elements, which have no address of their own.
         """
+        if not self.element_bytes:
+            raise NotImplementedError("addresses of packed 4-bit elements")
         inner = self.box[0] * self.element_bytes
         if self.swizzle.span and inner != self.swizzle.span and self.box_bytes != inner:
             raise NotImplementedError("box rows narrower than the swizzle span")

@@ -8,8 +8,16 @@ import pytest
 import torch
 
 from fa4_cute.host.compiler import CompiledArtifact
-from fa4_cute.host.device import CudaError, CudaLauncher, family_ptx, refusal_of
+from fa4_cute.host.device import (
+    KEPT_LAUNCHES,
+    CudaError,
+    CudaLauncher,
+    family_ptx,
+    refusal_of,
+)
 from fa4_cute.host.launch import AttentionCall, Operand, PackedLaunch, pack_launch
+from fa4_cute.host.problem import Problem
+from fa4_cute.host.support import Choice, choose
 from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.kernel_spec import KernelSpec
 from fa4_cute.plan.params import KERNEL_PARAMS
@@ -94,6 +102,37 @@ def test_tensor_map_arguments() -> None:
     assert swizzle == driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B
     assert promotion == driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B
     assert fill == driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE
+
+
+def test_packed_launches_are_kept_per_kernel_and_operands() -> None:
+    driver = FakeDriver()
+    launcher = CudaLauncher(driver)
+    choices = [
+        choose(Problem("bf16", 2, 300, 300, 4, 4, 128, 128, causal, None, True))
+        for causal in (False, True)
+    ]
+    assert all(isinstance(choice, Choice) for choice in choices)
+    first = launcher.pack(choices[0], CALL)
+    assert launcher.pack(choices[0], dataclasses.replace(CALL)) is first
+    assert len(driver.maps) == 4
+    launcher.pack(choices[1], CALL)
+    moved = dataclasses.replace(CALL, o=Operand(1 << 21, CALL.o.layout))
+    other = launcher.pack(choices[0], moved)
+    assert other.params[4:] == first.params[4:]
+    assert [m[2] for m in driver.maps[8:]] == [
+        op.address for op in (CALL.q, CALL.k, CALL.v, moved.o)
+    ]
+    scaled = launcher.pack(choices[0], dataclasses.replace(CALL, softmax_scale=0.2))
+    assert scaled.params[-1] != first.params[-1]
+
+
+def test_kept_launches_are_bounded() -> None:
+    launcher = CudaLauncher(FakeDriver())
+    choice = choose(Problem("bf16", 2, 300, 300, 4, 4, 128, 128, False, None, True))
+    assert isinstance(choice, Choice)
+    for i in range(KEPT_LAUNCHES + 5):
+        launcher.pack(choice, dataclasses.replace(CALL, softmax_scale=float(i + 1)))
+    assert len(launcher._packed) == KEPT_LAUNCHES
 
 
 def test_other_members_of_the_family_get_ptx() -> None:

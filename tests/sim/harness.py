@@ -22,11 +22,15 @@ DECLARE = """
 """
 
 
-def kernel_text(body: str, arguments: Sequence[Any], regs: str = "", shared: str = "", directives: str = "") -> str:
+def kernel_text(
+    body: str, arguments: Sequence[Any], regs: str = "", shared: str = "", directives: str = ""
+) -> str:
     """A module with one kernel `k` around `body`; `shared`: module-level declarations."""
     params, loads, counts = [], [], {"p": 0, "n": 0, "m": 0}
     for k, argument in enumerate(arguments):
-        kind = "p" if isinstance(argument, np.ndarray) else "m" if isinstance(argument, bytes) else "n"
+        kind = (
+            "p" if isinstance(argument, np.ndarray) else "m" if isinstance(argument, bytes) else "n"
+        )
         name = f"%{kind}{counts[kind]}"
         counts[kind] += 1
         if kind == "m":
@@ -83,7 +87,9 @@ WIDTH = {1: "b8", 2: "b16", 4: "b32", 8: "b64"}
 PREFIX = {1: "%h", 2: "%h", 4: "%r", 8: "%rd"}
 
 
-def lanewise(body: str, *inputs: np.ndarray, out: Any, outputs: int = 1, **options: Any) -> list[np.ndarray]:
+def lanewise(
+    body: str, *inputs: np.ndarray, out: Any, outputs: int = 1, **options: Any
+) -> list[np.ndarray]:
     """Run `body` once per element and return the outputs.
 
     Element k of input j is in register `in{j}` and output j is read from `out{j}`: the names stand
@@ -96,7 +102,9 @@ def lanewise(body: str, *inputs: np.ndarray, out: Any, outputs: int = 1, **optio
     text = ["mov.u32 %r63, %tid.x; mov.u32 %r62, %ctaid.x; mad.lo.s32 %r63, %r62, 32, %r63;"]
     for k, array in enumerate(arrays):
         size = array.itemsize
-        text.append(f"mad.wide.u32 %rd63, %r63, {size}, %p{k}; ld.global.{WIDTH[size]} {PREFIX[size]}{k}, [%rd63];")
+        text.append(
+            f"mad.wide.u32 %rd63, %r63, {size}, %p{k}; ld.global.{WIDTH[size]} {PREFIX[size]}{k}, [%rd63];"
+        )
         body = body.replace(f"in{k}", f"{PREFIX[size]}{k}")
     size = results[0].itemsize
     for k in range(outputs):
@@ -104,6 +112,8 @@ def lanewise(body: str, *inputs: np.ndarray, out: Any, outputs: int = 1, **optio
     text.append(body)
     for k in range(outputs):
         pointer = f"%p{len(arrays) + k}"
-        text.append(f"mad.wide.u32 %rd63, %r63, {size}, {pointer}; st.global.{WIDTH[size]} [%rd63], {PREFIX[size]}{10 + k};")
+        text.append(
+            f"mad.wide.u32 %rd63, %r63, {size}, {pointer}; st.global.{WIDTH[size]} [%rd63], {PREFIX[size]}{10 + k};"
+        )
     run_ptx("\n".join(text), *arrays, *results, grid=(padded // 32, 1, 1), **options)
     return [r[:count] for r in results]

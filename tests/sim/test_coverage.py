@@ -15,5 +15,7 @@ def test_page_is_up_to_date() -> None:
 
 
 def test_every_family_documents_its_forms() -> None:
-    silent = [opcode for opcode, function in registered().items() if not (function.__doc__ or "").strip()]
+    silent = [
+        opcode for opcode, function in registered().items() if not (function.__doc__ or "").strip()
+    ]
     assert silent == []

@@ -30,13 +30,17 @@ def test_pairs_put_the_first_operand_in_the_upper_half(name: str, dtype: torch.d
         assert set(half[nan].tolist()) == {0x7FFF}
 
 
-@pytest.mark.parametrize(("name", "dtype"), [("e4m3x2", torch.float8_e4m3fn), ("e5m2x2", torch.float8_e5m2)])
+@pytest.mark.parametrize(
+    ("name", "dtype"), [("e4m3x2", torch.float8_e4m3fn), ("e5m2x2", torch.float8_e5m2)]
+)
 def test_fp8_saturates(name: str, dtype: torch.dtype) -> None:
     a, b = VALUES, VALUES[::-1].copy()
     (got,) = lanewise(f"cvt.rn.satfinite.{name}.f32 out0, in0, in1;", a, b, out=np.uint16)
     largest = torch.finfo(dtype).max
     for half, source in (((got >> 8).astype(np.uint8), a), ((got & 0xFF).astype(np.uint8), b)):
-        want = torch.from_numpy(np.clip(source, -largest, largest)).to(dtype).view(torch.uint8).numpy()
+        want = (
+            torch.from_numpy(np.clip(source, -largest, largest)).to(dtype).view(torch.uint8).numpy()
+        )
         nan = np.isnan(source)
         assert np.array_equal(half[~nan], want[~nan])
         assert set((half[nan] & 0x7F).tolist()) == {0x7F}
@@ -62,7 +66,13 @@ def test_float_to_integer_clamps(mode: str, kind: str) -> None:
         if np.isnan(x):
             assert int(code) == (2**63 if bits == 64 else 0)
             continue
-        value = high if x == np.inf else low if x == -np.inf else min(max(int(function(np.float64(x))), low), high)
+        value = (
+            high
+            if x == np.inf
+            else low
+            if x == -np.inf
+            else min(max(int(function(np.float64(x))), low), high)
+        )
         assert int(code) == value % 2**bits
 
 
@@ -113,7 +123,17 @@ def test_mixed_precision_addition() -> None:
     a = torch.randn(200, dtype=torch.bfloat16)
     e = np.random.default_rng(2).normal(size=200).astype(np.float32)
     codes = a.view(torch.int16).numpy().view(np.uint16).copy()
-    (added,) = lanewise("mov.b32 %f1, in1; add.rn.f32.bf16 %f2, in0, %f1; mov.b32 out0, %f2;", codes, e, out=np.float32)
-    (subtracted,) = lanewise("mov.b32 %f1, in1; sub.rn.f32.bf16 %f2, in0, %f1; mov.b32 out0, %f2;", codes, e, out=np.float32)
+    (added,) = lanewise(
+        "mov.b32 %f1, in1; add.rn.f32.bf16 %f2, in0, %f1; mov.b32 out0, %f2;",
+        codes,
+        e,
+        out=np.float32,
+    )
+    (subtracted,) = lanewise(
+        "mov.b32 %f1, in1; sub.rn.f32.bf16 %f2, in0, %f1; mov.b32 out0, %f2;",
+        codes,
+        e,
+        out=np.float32,
+    )
     assert np.array_equal(added, a.float().numpy() + e)
     assert np.array_equal(subtracted, a.float().numpy() - e)

@@ -160,8 +160,12 @@ def test_extremes_ignore_nan_and_order_zeros(op: str) -> None:
     [("ex2", np.exp2, 2), ("rcp", lambda x: 1 / x, 1), ("rsqrt", lambda x: 1 / np.sqrt(x), 2), ("lg2", np.log2, 4),
      ("sqrt", np.sqrt, 1), ("tanh", np.tanh, 8192)],
 )  # fmt: skip
-def test_approximations_stay_inside_the_documented_bound(op: str, function: object, ulps: int) -> None:
-    x = np.abs(np.random.default_rng(11).normal(size=2000).astype(np.float32)) * 8 + np.float32(1e-3)
+def test_approximations_stay_inside_the_documented_bound(
+    op: str, function: object, ulps: int
+) -> None:
+    x = np.abs(np.random.default_rng(11).normal(size=2000).astype(np.float32)) * 8 + np.float32(
+        1e-3
+    )
     (got,) = lanewise(f"{op}.approx.f32 out0, in0;", x, out=np.float32)
     want = function(x.astype(np.float64))  # type: ignore[operator]
     limit = ulps * np.spacing(np.abs(want).astype(np.float32)).astype(np.float64)
@@ -171,7 +175,10 @@ def test_approximations_stay_inside_the_documented_bound(op: str, function: obje
 
 
 def test_ex2_special_values() -> None:
-    x = np.array([-np.inf, np.inf, np.nan, 0.0, -0.0, 1e-45, 128.0, -126.0, -149.0, -150.0, -200.0], np.float32)
+    x = np.array(
+        [-np.inf, np.inf, np.nan, 0.0, -0.0, 1e-45, 128.0, -126.0, -149.0, -150.0, -200.0],
+        np.float32,
+    )
     (got,) = lanewise("ex2.approx.f32 out0, in0;", x, out=np.float32)
     (flushed,) = lanewise("ex2.approx.ftz.f32 out0, in0;", x, out=np.float32)
     want = np.array([0, np.inf, np.nan, 1, 1, 1, np.inf, 2.0**-126, 2.0**-149, 0, 0], np.float32)

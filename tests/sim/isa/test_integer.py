@@ -19,7 +19,10 @@ def pairs(bits: int) -> tuple[np.ndarray, np.ndarray]:
     kind = {16: np.uint16, 32: np.uint32, 64: np.uint64}[bits]
     rng = np.random.default_rng(bits)
     edge = [(a, b) for a in EDGES[bits] for b in EDGES[bits]]
-    more = [(int(a), int(b)) for a, b in rng.integers(0, 2**bits, (60, 2), dtype=np.uint64 if bits == 64 else np.int64)]
+    more = [
+        (int(a), int(b))
+        for a, b in rng.integers(0, 2**bits, (60, 2), dtype=np.uint64 if bits == 64 else np.int64)
+    ]
     both = np.array(edge + more, dtype=kind)
     return both[:, 0].copy(), both[:, 1].copy()
 
@@ -57,7 +60,10 @@ def test_two_operands(op: str, kind: str) -> None:
     if op in ("div", "rem"):
         b[b == 0] = 3
     (got,) = lanewise(f"{op}.{kind} out0, in0, in1;", a, b, out=a.dtype)
-    want = [BINARY[op](read(int(x), kind), read(int(y), kind), bits) % 2**bits for x, y in zip(a, b, strict=True)]
+    want = [
+        BINARY[op](read(int(x), kind), read(int(y), kind), bits) % 2**bits
+        for x, y in zip(a, b, strict=True)
+    ]
     assert [int(x) for x in got] == want
 
 
@@ -65,7 +71,9 @@ def test_two_operands(op: str, kind: str) -> None:
 def test_wide_products(kind: str) -> None:
     bits = int(kind[1:])
     a, b = pairs(bits)
-    (got,) = lanewise(f"mul.wide.{kind} out0, in0, in1;", a, b, out={16: np.uint32, 32: np.uint64}[bits])
+    (got,) = lanewise(
+        f"mul.wide.{kind} out0, in0, in1;", a, b, out={16: np.uint32, 32: np.uint64}[bits]
+    )
     want = [read(int(x), kind) * read(int(y), kind) % 4**bits for x, y in zip(a, b, strict=True)]
     assert [int(x) for x in got] == want
 
@@ -103,7 +111,11 @@ def test_bit_fields() -> None:
     pos, size = rng.integers(0, 40, (2, 200)).astype(np.uint32)
     unsigned, sign, insert = (
         lanewise(f"{op} out0, {args};", a, b, pos, size, out=np.uint32)[0]
-        for op, args in (("bfe.u32", "in0, in2, in3"), ("bfe.s32", "in0, in2, in3"), ("bfi.b32", "in0, in1, in2, in3"))
+        for op, args in (
+            ("bfe.u32", "in0, in2, in3"),
+            ("bfe.s32", "in0, in2, in3"),
+            ("bfi.b32", "in0, in1, in2, in3"),
+        )
     )
     for k in range(200):
         x, y, p, n = int(a[k]), int(b[k]), int(pos[k]), int(size[k])
@@ -132,7 +144,9 @@ def test_shift_amounts_are_clamped(op: str, bits: int) -> None:
 
 @pytest.mark.parametrize("table", [0x80, 0xFE, 0x96, 0xE8, 0x1B])
 def test_lop3_is_a_truth_table(table: int) -> None:
-    a, b, e = np.random.default_rng(table).integers(0, 2**32, (3, 40), dtype=np.uint64).astype(np.uint32)
+    a, b, e = (
+        np.random.default_rng(table).integers(0, 2**32, (3, 40), dtype=np.uint64).astype(np.uint32)
+    )
     (got,) = lanewise(f"lop3.b32 out0, in0, in1, in2, {table};", a, b, e, out=np.uint32)
     want = np.zeros_like(a)
     for bit in range(32):
@@ -154,7 +168,11 @@ def test_prmt_selects_bytes(mode: str) -> None:
     (got,) = lanewise(f"prmt.b32{mode} out0, in0, in1, in2;", a, b, sel, out=np.uint32)
     for x, y, s, out in zip(a, b, sel, got, strict=True):
         data = int(x).to_bytes(4, "little") + int(y).to_bytes(4, "little")
-        nibbles = [int(n) for n in reversed(rows[mode][int(s)])] if mode else [(int(s) >> 4 * k) & 15 for k in range(4)]
+        nibbles = (
+            [int(n) for n in reversed(rows[mode][int(s)])]
+            if mode
+            else [(int(s) >> 4 * k) & 15 for k in range(4)]
+        )
         picked = [data[n & 7] if n < 8 else (255 if data[n & 7] & 0x80 else 0) for n in nibbles]
         assert int(out) == int.from_bytes(bytes(picked), "little")
 
@@ -176,7 +194,9 @@ def test_funnel_shift() -> None:
 def test_relu_minimum() -> None:
     a, b = pairs(32)
     (got,) = lanewise("min.relu.s32 out0, in0, in1;", a, b, out=np.uint32)
-    assert [int(x) for x in got] == [max(0, min(signed(int(x), 32), signed(int(y), 32))) for x, y in zip(a, b, strict=True)]
+    assert [int(x) for x in got] == [
+        max(0, min(signed(int(x), 32), signed(int(y), 32))) for x, y in zip(a, b, strict=True)
+    ]
 
 
 def test_pack_and_unpack() -> None:
@@ -188,7 +208,13 @@ def test_pack_and_unpack() -> None:
 
 
 @pytest.mark.parametrize(
-    "statement", ["add.s33 %r1, %r2, %r3;", "add.sat.u32 %r1, %r2, %r3;", "frobnicate.b32 %r1;", "shl.b32 %r1, %r2;"]
+    "statement",
+    [
+        "add.s33 %r1, %r2, %r3;",
+        "add.sat.u32 %r1, %r2, %r3;",
+        "frobnicate.b32 %r1;",
+        "shl.b32 %r1, %r2;",
+    ],
 )
 def test_what_is_not_understood_stops_with_its_line(statement: str) -> None:
     with pytest.raises((PtxError, ValueError), match=r"line|operand|values"):

@@ -19,15 +19,21 @@ def test_integer_comparisons(op: str, kind: str) -> None:
     dtype = np.dtype(f"u{bits // 8}")
     edge = np.array([0, 1, 2 ** (bits - 1) - 1, 2 ** (bits - 1), 2**bits - 1], dtype)
     a, b = (x.ravel().copy() for x in np.meshgrid(edge, edge))
-    (got,) = lanewise(f"setp.{op}.{kind} %q1, in0, in1; selp.b32 out0, 1, 0, %q1;", a, b, out=np.uint32)
+    (got,) = lanewise(
+        f"setp.{op}.{kind} %q1, in0, in1; selp.b32 out0, 1, 0, %q1;", a, b, out=np.uint32
+    )
     view = np.dtype(f"{'i' if kind[0] == 's' else 'u'}{bits // 8}")
     assert np.array_equal(got.astype(bool), ORDERED[op](a.view(view), b.view(view)))
 
 
-@pytest.mark.parametrize("op", [*sorted(ORDERED), "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"])
+@pytest.mark.parametrize(
+    "op", [*sorted(ORDERED), "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"]
+)
 def test_float_comparisons(op: str) -> None:
     a, b = (x.ravel().copy() for x in np.meshgrid(FLOATS, FLOATS))
-    (got,) = lanewise(f"setp.{op}.f32 %q1, in0, in1; selp.b32 out0, 1, 0, %q1;", a, b, out=np.uint32)
+    (got,) = lanewise(
+        f"setp.{op}.f32 %q1, in0, in1; selp.b32 out0, 1, 0, %q1;", a, b, out=np.uint32
+    )
     unordered = np.isnan(a) | np.isnan(b)
     if op in ("num", "nan"):
         want = unordered if op == "nan" else ~unordered

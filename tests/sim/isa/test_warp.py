@@ -18,7 +18,12 @@ def shuffle(mode: str, value: np.ndarray, b: int, c: int) -> tuple[list[int], li
     for lane in range(32):
         top = (lane & segment) | (clamp & ~segment & 31)
         bottom = lane & segment
-        source = {"up": lane - b, "down": lane + b, "bfly": lane ^ b, "idx": bottom | (b & ~segment & 31)}[mode]
+        source = {
+            "up": lane - b,
+            "down": lane + b,
+            "bfly": lane ^ b,
+            "idx": bottom | (b & ~segment & 31),
+        }[mode]
         good = source >= top if mode == "up" else source <= top
         out.append(int(value[source if good else lane]))
         valid.append(good)
@@ -26,7 +31,9 @@ def shuffle(mode: str, value: np.ndarray, b: int, c: int) -> tuple[list[int], li
 
 
 @pytest.mark.parametrize("mode", ["up", "down", "bfly", "idx"])
-@pytest.mark.parametrize(("b", "c"), [(0, 31), (1, 31), (5, 31), (1, 0), (3, 0x1807), (2, 0x1C03), (16, 31), (31, 31)])
+@pytest.mark.parametrize(
+    ("b", "c"), [(0, 31), (1, 31), (5, 31), (1, 0), (3, 0x1807), (2, 0x1C03), (16, 31), (31, 31)]
+)
 def test_shuffle(mode: str, b: int, c: int) -> None:
     value = np.random.default_rng(b + c).integers(0, 2**32, 32, dtype=np.uint64).astype(np.uint32)
     body = f"shfl.sync.{mode}.b32 out0|%q0, in0, {b}, {c}, -1; selp.b32 out1, 1, 0, %q0;"
