@@ -9,10 +9,15 @@ returns the same lane for the same mask, and a commit must come from the lane th
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cutlass import Int32
+import cutlass
+from cutlass import Float32, Int32
 
+from ..plan.umma import MmaPlan, SmemOperand
 from .ptx import emit
 
+_GRANULE_SHIFT = 4
+_NEGATE_A = 1 << 13
+"""Instruction descriptor bit 13 (``sm100-isa.md`` section 2.1)."""
 _ELECT = ".reg .pred leader;\n\telect.sync _|leader, -1;"
 
 
@@ -26,12 +31,39 @@ class MmaBlock:
         b_upper: upper descriptor word of B.
         steps: per MMA, the distance of its A and B from the operands' starts: in 16-byte units for
             shared memory, in columns for Tensor Memory.
+        cta_group: CTAs that share each MMA.
     """
 
     kind: str
     a_upper: int | None
     b_upper: int
     steps: tuple[tuple[int, int], ...]
+    cta_group: int = 1
+
+
+def block_of(plan: MmaPlan, part: int = 0) -> MmaBlock:
+    """Return part ``part`` of ``plan`` as one straight block of MMAs."""
+    a_shift = 0 if plan.a_in_tmem else _GRANULE_SHIFT
+    steps = tuple(
+        (plan.a_offset(k) >> a_shift, plan.b_offset(k) >> _GRANULE_SHIFT)
+        for k in plan.k_blocks(part)
+    )
+    a_upper = None if plan.a is None else plan.a.descriptor(0) >> 32
+    return MmaBlock(plan.kind, a_upper, plan.b.descriptor(0) >> 32, steps, plan.cta_group)
+
+
+def lower_word(operand: SmemOperand, address: Int32) -> Int32:
+    """Return the lower word of ``operand``'s descriptor at shared ``address``."""
+    return (address >> _GRANULE_SHIFT) + (operand.descriptor(0) & 0xFFFFFFFF)
+
+
+def signed_instruction(bits: int, scale: Float32) -> Int32:
+    """Return the instruction descriptor that negates A when the softmax scale is negative.
+
+    The softmax works on scale magnitudes: with -S instead of S the maximum stays the maximum.
+    """
+    negative = scale < Float32(0.0)
+    return Int32(cutlass.select_(negative, Int32(bits | _NEGATE_A), Int32(bits)))
 
 
 def issue(
@@ -63,7 +95,7 @@ def issue(
             a_text = "a"
         lines += _descriptor("b", "$2", b_step, block.b_upper)
         lines.append(
-            f"@leader tcgen05.mma.cta_group::1.kind::{block.kind} "
+            f"@leader tcgen05.mma.cta_group::{block.cta_group}.kind::{block.kind} "
             f"[$0], {a_text}, b, $3, {enable};"
         )
     operands = (accumulator, a, b, instruction, accumulate)

@@ -23,22 +23,23 @@ def split_columns(columns: int) -> list[tuple[int, int]]:
     return parts
 
 
-def alloc(result_address: Int32, columns: int) -> None:
+def alloc(result_address: Int32, columns: int, cta_group: int = 1) -> None:
     """Allocate ``columns`` and write the base to shared memory, then give up the permit. One warp.
 
-    The permit is released at once: nobody allocates a second time in this kernel.
+    With ``cta_group`` 2, one warp of each CTA of the pair executes it, with the same address and
+    columns; both get the same base. The permit is released at once: nobody allocates a second time in this kernel.
     """
     emit(
-        f"tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [$0], {columns};\n\t"
-        "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;",
+        f"tcgen05.alloc.cta_group::{cta_group}.sync.aligned.shared::cta.b32 [$0], {columns};\n\t"
+        f"tcgen05.relinquish_alloc_permit.cta_group::{cta_group}.sync.aligned;",
         (),
         (result_address,),
     )
 
 
-def dealloc(base: Int32, columns: int) -> None:
-    """Free the allocation. One warp; every access of the CTA has completed before."""
-    emit(f"tcgen05.dealloc.cta_group::1.sync.aligned.b32 $0, {columns};", (), (base,))
+def dealloc(base: Int32, columns: int, cta_group: int = 1) -> None:
+    """Free the allocation. One warp of each CTA that allocated; all accesses have completed."""
+    emit(f"tcgen05.dealloc.cta_group::{cta_group}.sync.aligned.b32 $0, {columns};", (), (base,))
 
 
 def load(address: Int32, columns: int) -> list[Float32]:

@@ -205,7 +205,8 @@ class CudaLauncher:
 def image_for(artifact: CompiledArtifact, capability: tuple[int, int]) -> bytes:
     """Return the cubin where it runs, and PTX for the family on its other members.
 
-    The driver compiles the PTX when it is loaded; that path has not run on hardware.
+    The driver compiles that PTX when it is loaded. ptxas 13.0 accepts it for sm_103a; it has not
+    run on hardware.
     """
     return artifact.cubin if capability == CUBIN_CAPABILITY else family_ptx(artifact.ptx)
 

@@ -50,19 +50,38 @@ def flash_attn(
         TypeError, ValueError, NotImplementedError: the arguments are wrong, or nothing here can
             run them; the message names the argument, its value and the nearest supported choice.
     """
+    if _is_compiling():
+        from . import torch_op
+
+        out, lse = torch_op.attention(q, k, v, causal, softmax_scale, return_lse)
+    else:
+        out, lse = compute((q, k, v), causal, softmax_scale, return_lse)
+    return (out, lse) if return_lse else out
+
+
+def _is_compiling() -> bool:
+    """Whether ``torch.compile`` is tracing; it could not follow a launch."""
+    import torch
+
+    return torch.compiler.is_compiling()
+
+
+def compute(
+    inputs: tuple[Any, Any, Any], causal: bool, softmax_scale: float | None, return_lse: bool
+) -> tuple[Any, Any]:
+    """Return O, and LSE or None, of ``inputs`` (q, k, v); errors as :func:`flash_attn`."""
     problem = Problem.from_tensors(
-        q, k, v, causal=causal, softmax_scale=softmax_scale, return_lse=return_lse
+        *inputs, causal=causal, softmax_scale=softmax_scale, return_lse=return_lse
     )
     choice: Choice = require(choose(problem))
-    require(device.refusal_of(q))
-    if problem.has_no_output or problem.has_no_keys:
-        out, lse = new_outputs(problem, q)
-        out.zero_()
-        if lse is not None:
-            lse.fill_(float("-inf"))
-    else:
-        out, lse = _launch(problem, choice, (q, k, v))
-    return (out, lse) if return_lse else out
+    require(device.refusal_of(inputs[0]))
+    if not (problem.has_no_output or problem.has_no_keys):
+        return _launch(problem, choice, inputs)
+    out, lse = new_outputs(problem, inputs[0])
+    out.zero_()
+    if lse is not None:
+        lse.fill_(float("-inf"))
+    return out, lse
 
 
 def _launch(problem: Problem, choice: Choice, inputs: tuple[Any, Any, Any]) -> tuple[Any, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
+from .column_plan import ColumnPlan
 from .config import FA4Config
 from .dtypes import DType
 from .exp2_plan import Exp2Plan
@@ -79,6 +80,11 @@ class KernelSpec:
     def exp2_plan(self) -> Exp2Plan:
         """Which exponentials run as a polynomial."""
         return Exp2Plan(self.config.BN, num_emulated=self.num_emulated)
+
+    @property
+    def column_plan(self) -> ColumnPlan:
+        """How a softmax thread reads its row of scores."""
+        return ColumnPlan(self.config.BN, self.exp2_plan.num_batches)
 
     @property
     def rows_per_position(self) -> int:

@@ -13,36 +13,16 @@ import cutlass
 from cutlass import Float32, Int32, cute
 
 from ..device import barriers, tmem
-from ..device.arith import mul2
+from ..device.rescale import rescale_columns
 from ..plan.mbars import NUM_CHAINS
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
 from ..work import KernelContext, factor_address, lane_address
 
-RESCALE_COLUMNS = 16
-"""Columns of O in flight: two batches fit the role's register budget."""
-
 
 def rescale_output(ctx: KernelContext, chain: int, factor: Float32) -> None:
-    """Multiply the calling row of O by ``factor``, one batch of columns ahead.
-
-    Only the columns of the head dimension are touched; the padding is never stored.
-    """
-    width = min(RESCALE_COLUMNS, ctx.spec.config.ov_depth)
+    """Multiply the calling row of O by ``factor``; the padding is never stored, so never scaled."""
     start = lane_address(ctx.tmem, ctx.columns.o(chain).start)
-    batches = range(0, ctx.spec.config.ov_depth, width)
-    pending = tmem.load(start, width)
-    for column in batches:
-        values = tmem.wait_loads(pending)
-        if column + width < batches.stop:
-            next_width = min(width, batches.stop - column - width)
-            pending = tmem.load(start + (column + width), next_width)
-        scaled = [
-            half
-            for i in range(0, len(values), 2)
-            for half in mul2((values[i], values[i + 1]), (factor, factor))
-        ]
-        tmem.store(start + column, scaled)
-    tmem.wait_stores()
+    rescale_columns(start, ctx.spec.config.ov_depth, factor)
 
 
 def release_first_tiles(ctx: KernelContext) -> None:

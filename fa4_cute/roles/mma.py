@@ -25,10 +25,6 @@ from ..plan.tma_pipeline_plan import TMAConsumerPipeline
 from ..plan.umma import MmaPlan
 from ..work import KernelContext
 
-_GRANULE_SHIFT = 4
-_NEGATE_A = 1 << 13
-"""Instruction descriptor bit 13 (``sm100-isa.md`` section 2.1)."""
-
 
 @dataclass(frozen=True)
 class MmaIssuer:
@@ -52,14 +48,14 @@ class MmaIssuer:
             TMAConsumerPipeline(config, False, mbars.V_offset, ctx.layout.v_smem_base()),
             qk,
             pv_plan(config),
-            _signed_instruction(qk.idesc, ctx.problem.scale_log2),
+            umma.signed_instruction(qk.idesc, ctx.problem.scale_log2),
         )
 
     def scores(self, half: int, part: int, k: RingState) -> None:
         """Issue depth part ``part`` of S_half = Q_half K'."""
         a = descriptor_q(self.ctx, half)
-        b = _lower_word(self.qk.b, self.ctx.smem + self.k_ring.get(k))
-        block = _block(self.qk, part)
+        b = umma.lower_word(self.qk.b, self.ctx.smem + self.k_ring.get(k))
+        block = umma.block_of(self.qk, part)
         accumulator = self.ctx.tmem + self.ctx.columns.s(half).start
         umma.issue(block, accumulator, a, b, self.qk_instruction, int(part > 0))
 
@@ -67,14 +63,14 @@ class MmaIssuer:
         """Wait for each part of P_half and issue O_half (+)= P_half V; commit ``O_prod``."""
         ctx, mbars = self.ctx, self.ctx.spec.config.misc_mbars
         chain = mbars.producer_s(half)
-        b = _lower_word(self.pv.b, ctx.smem + self.v_ring.get(v))
+        b = umma.lower_word(self.pv.b, ctx.smem + self.v_ring.get(v))
         a = ctx.tmem + ctx.columns.borrow_s_as_p(half).start
         accumulator = ctx.tmem + ctx.columns.o(half).start
         for part in range(self.pv.num_stages):
             ctx.barriers.wait(BarrierWait(chain.consumer_mbar(0, part), phase))
             tmem.fence_after_thread_sync()
             first = accumulate if part == 0 else 1
-            umma.issue(_block(self.pv, part), accumulator, a, b, Int32(self.pv.idesc), first)
+            umma.issue(umma.block_of(self.pv, part), accumulator, a, b, Int32(self.pv.idesc), first)
         ctx.barriers.arrive(BarrierArrive(mbars.producer_o(half).producer_mbar(), by_mma=True))
 
     def first_chain(self, k: RingState) -> None:
@@ -109,32 +105,7 @@ class MmaIssuer:
 
 def descriptor_q(ctx: KernelContext, half: int) -> Int32:
     """Return the lower descriptor word of Q tile ``half``; depth parts follow one another."""
-    return _lower_word(qk_plan(ctx.spec.config).a, ctx.smem + ctx.layout.q_tile_smem(half))
-
-
-def _lower_word(operand, address: Int32) -> Int32:
-    """Return the lower word of ``operand``'s descriptor at shared ``address``."""
-    return (address >> _GRANULE_SHIFT) + (operand.descriptor(0) & 0xFFFFFFFF)
-
-
-def _block(plan: MmaPlan, part: int) -> umma.MmaBlock:
-    """Return part ``part`` of ``plan`` as one straight block of MMAs."""
-    a_shift = 0 if plan.a_in_tmem else _GRANULE_SHIFT
-    steps = tuple(
-        (plan.a_offset(k) >> a_shift, plan.b_offset(k) >> _GRANULE_SHIFT)
-        for k in plan.k_blocks(part)
-    )
-    a_upper = None if plan.a is None else plan.a.descriptor(0) >> 32
-    return umma.MmaBlock(plan.kind, a_upper, plan.b.descriptor(0) >> 32, steps)
-
-
-def _signed_instruction(bits: int, scale: cutlass.Float32) -> Int32:
-    """Return the descriptor that negates Q when the scale is negative.
-
-    The softmax works on scale magnitudes: with -S instead of S the maximum stays the maximum.
-    """
-    negative = scale < cutlass.Float32(0.0)
-    return Int32(cutlass.select_(negative, Int32(bits | _NEGATE_A), Int32(bits)))
+    return umma.lower_word(qk_plan(ctx.spec.config).a, ctx.smem + ctx.layout.q_tile_smem(half))
 
 
 @cute.jit

@@ -17,17 +17,12 @@ from cutlass import Float32, Int32, cute
 from ..device import barriers, tmem
 from ..device import softmax as rows
 from ..device.ids import warp_index
-from ..device.mask import mask_columns
 from ..output import write_log_sum_exp, write_output
-from ..plan.exp2_plan import Exp2Plan
 from ..plan.hardware import WARP_THREADS, WARPS_PER_GROUP
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
+from ..scores import TileLimits, load_columns, masked, scores_and_max
 from ..work import KernelContext, factor_address, lane_address, row_in_group, visible_keys
 
-RESIDENT_COLUMNS = 128
-"""Most scores of a row kept in registers; columns beyond are read a second time."""
-LOAD_COLUMNS = 32
-"""Columns per load for the maximum: the width of one visibility test."""
 _SUM_LANES = 4
 
 
@@ -73,78 +68,6 @@ class SoftmaxRow:
         )
 
 
-@dataclass(frozen=True)
-class ColumnPlan:
-    """Which columns of a row are loaded when.
-
-    The resident columns stay in registers from the maximum to the exponential. With wide tiles the
-    last batches are read for the maximum first, dropped, and read again when their turn comes: P
-    has not reached those columns by then.
-    """
-
-    bn: int
-    num_batches: int
-
-    @property
-    def batches(self) -> list[range]:
-        """Columns of each batch of exponentials."""
-        width = self.bn // self.num_batches
-        return [range(i * width, (i + 1) * width) for i in range(self.num_batches)]
-
-    @property
-    def resident(self) -> int:
-        """Columns kept in registers: all, or the first half."""
-        return self.bn if self.bn <= RESIDENT_COLUMNS else self.bn // 2
-
-    @property
-    def loads(self) -> list[range]:
-        """Loads for the maximum, resident columns last: each is reduced while the next runs."""
-        dropped_first = [*range(self.resident, self.bn, LOAD_COLUMNS)]
-        starts = dropped_first + [*range(0, self.resident, LOAD_COLUMNS)]
-        return [range(start, start + LOAD_COLUMNS) for start in starts]
-
-
-def column_plan(plan: Exp2Plan) -> ColumnPlan:
-    """Return the columns of one row in the batches of ``plan``."""
-    return ColumnPlan(plan.bn, plan.num_batches)
-
-
-def load_columns(line: SoftmaxRow, columns: range) -> list[Float32]:
-    """Start loading ``columns`` of S."""
-    return tmem.load(line.scores + columns.start, len(columns))
-
-
-@dataclass(frozen=True)
-class TileLimits:
-    """Visible columns of one key tile: for the thread's row, and for the first row of its warp."""
-
-    row: Int32
-    warp: Int32
-
-
-def masked(values: list[Float32], columns: range, limits: TileLimits) -> list[Float32]:
-    """Wait for ``values`` and mask those of ``columns`` that the row does not see."""
-    return mask_columns(tmem.wait_loads(values), columns.start, limits.row, limits.warp)
-
-
-def scores_and_max(
-    line: SoftmaxRow, plan: Exp2Plan, row_max: Float32, limits: TileLimits
-) -> tuple[list[Float32], Float32]:
-    """Return the resident scores and the maximum of the row and ``row_max``."""
-    columns = column_plan(plan)
-    loads = columns.loads
-    resident: list[Float32] = []
-    pending = load_columns(line, loads[0])
-    for i, span in enumerate(loads):
-        values = masked(pending, span, limits)
-        if i + 1 < len(loads):
-            pending = load_columns(line, loads[i + 1])
-        row_max = rows.tile_max(values, row_max)
-        if span.start < columns.resident:
-            resident += values
-    return resident, row_max
-
-
 def hand_over(ctx: KernelContext, line: SoftmaxRow, part: int) -> None:
     """Say that part ``part`` of P has been stored."""
     tmem.wait_stores()
@@ -176,18 +99,22 @@ def exponentiate_and_store(
 ) -> list:
     """Turn S into P batch by batch, hand it over, and return the row's partial sums."""
     plan = ctx.spec.exp2_plan
-    columns = column_plan(plan)
+    columns = ctx.spec.column_plan
     offset = -row_max * line.scale
     p_address = lane_address(ctx.tmem, ctx.columns.borrow_s_as_p(line.chain).start)
     sums = [(Float32(0.0), Float32(0.0)) for _ in range(_SUM_LANES)]
     summands: list = []
     reloaded: list = []
     for i, span in enumerate(columns.batches):
-        values = scores[span.start : span.stop] or masked(reloaded, span, limits)
-        if span.stop < columns.bn and span.stop >= columns.resident:
+        if columns.is_resident(i):
+            values = scores[span.start : span.stop]
+        else:
+            values = masked(reloaded, span, limits)
+        is_last = i == columns.num_batches - 1
+        if not is_last and not columns.is_resident(i + 1):
             reloaded = load_columns(line, columns.batches[i + 1])
         # The last batch has its own barrier: the MMAs start on the first three without it.
-        if span.stop == columns.bn:
+        if is_last:
             hand_over(ctx, line, 0)
             wait_for_factor_read(ctx, line.chain, tile)
         pairs = rows.exponentials(values, plan, span.start // 2, line.scale, offset)
@@ -213,7 +140,7 @@ def softmax_tile(
     tmem.fence_after_thread_sync()
     before = tile * config.BN
     limits = TileLimits(line.visible - before, line.visible_to_warp - before)
-    scores, new_max = scores_and_max(line, ctx.spec.exp2_plan, row_max, limits)
+    scores, new_max = scores_and_max(line, ctx.spec.column_plan, row_max, limits)
     used_max, factor = rows.rescale_decision(row_max, new_max, line.scale)
     # The first tile overwrites O, so there is nothing to correct and nobody to tell.
     if tile > 0:

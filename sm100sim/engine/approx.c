@@ -1,4 +1,4 @@
-/* The approximate functions ex2, lg2, rcp, rsqrt, sqrt, sin, cos, tanh (PTX ISA, each with its bound).
+/* The approximate functions ex2, lg2, rcp, rsqrt, sqrt, sin, cos, tanh and div (PTX ISA, each with its bound).
  *
  * The hardware's tables are not public; here the value is computed in double precision and rounded
  * once to f32, which lies within every documented bound (ex2 2 ulp, rcp 1 ulp, rsqrt 2^-22.9,
@@ -6,47 +6,65 @@
 #include "approx.h"
 #include "numeric.h"
 
-/* 2^x: 2^f by its Taylor series to degree 12 on |f| <= 1/2 (relative error below 2e-16), scaled in double. */
+/* 2^x: 2^f by its Taylor series to degree 12 on |f| <= 1/2 (relative error below 2^-51), scaled in double.
+ * That is the correctly rounded result unless the exact one lies within 2^-27 ulp of a tie.  Adding
+ * 1.5 * 2^52 leaves rint(v) in the low bits of the sum. */
 static inline float exp2_once(float x) {
   double v = x > 200.0f ? 200.0 : x < -200.0f ? -200.0 : (double)x;
-  double n = __builtin_rint(v), f = v - n, t = f * 0.6931471805599453;
+  double shifted = v + 0x1.8p52, t = (v - (shifted - 0x1.8p52)) * 0.6931471805599453;
   double p = 2.08767569878681e-09;
-  p = p * t + 2.505210838544172e-08; p = p * t + 2.755731922398589e-07; p = p * t + 2.7557319223985893e-06;
-  p = p * t + 2.48015873015873e-05; p = p * t + 1.984126984126984e-04; p = p * t + 1.388888888888889e-03;
-  p = p * t + 8.333333333333333e-03; p = p * t + 4.1666666666666664e-02; p = p * t + 0.16666666666666666;
-  p = p * t + 0.5; p = p * t + 1.0; p = p * t + 1.0;
-  return (float)(p * double_of((u64)((i64)n + 1023) << 52));
+  p = __builtin_fma(p, t, 2.505210838544172e-08); p = __builtin_fma(p, t, 2.755731922398589e-07);
+  p = __builtin_fma(p, t, 2.7557319223985893e-06); p = __builtin_fma(p, t, 2.48015873015873e-05);
+  p = __builtin_fma(p, t, 1.984126984126984e-04); p = __builtin_fma(p, t, 1.388888888888889e-03);
+  p = __builtin_fma(p, t, 8.333333333333333e-03); p = __builtin_fma(p, t, 4.1666666666666664e-02);
+  p = __builtin_fma(p, t, 0.16666666666666666); p = __builtin_fma(p, t, 0.5);
+  p = __builtin_fma(p, t, 1.0); p = __builtin_fma(p, t, 1.0);
+  float result = (float)(p * double_of((bits_of64(shifted) + 1023) << 52));
+  return x != x ? float_of(NAN32) : result;
 }
-float approx_ex2(float x) { return x != x ? float_of(NAN32) : exp2_once(x); }
-float approx_lg2(float x) { return canon((float)log2((double)x)); }
-float approx_rcp(float x) { return canon((float)(1.0 / (double)x)); }
-float approx_rsqrt(float x) { return canon((float)(1.0 / sqrt((double)x))); }
-float approx_sqrt(float x) { return canon((float)sqrt((double)x)); }
-float approx_sin(float x) { return canon((float)sin((double)x)); }
-float approx_cos(float x) { return canon((float)cos((double)x)); }
+float approx_ex2(float x) { return exp2_once(x); }
+static inline float reciprocal(float x) { return canon((float)(1.0 / (double)x)); }
+static inline float reciprocal_root(float x) { return canon((float)(1.0 / sqrt((double)x))); }
+static inline float root(float x) { return canon((float)sqrt((double)x)); }
+static inline float logarithm(float x) { return canon((float)log2((double)x)); }
+static inline float sine(float x) { return canon((float)sin((double)x)); }
+static inline float cosine(float x) { return canon((float)cos((double)x)); }
 float approx_tanh(float x) { return canon((float)tanh((double)x)); }
 
-/* sub[0]: ftz */
-static Step op_EX2_F32(Ctx *c, const Ins *i) {
-  float *d = RF32(c, i->d[0]); const float *s = RF32(c, i->s[0]); bool ftz = i->sub[0];
-  float out[LANES];
-  for (u32 l = 0; l < LANES; l++) { float x = s[l]; float v = exp2_once(x); out[l] = x != x ? float_of(NAN32) : v; }
-  if (ftz) for (u32 l = 0; l < LANES; l++) out[l] = flush(out[l]);
-  LANE_LOOP(d[l] = out[l]) return STEP_NEXT;
+/* sub[0]: ftz.  All lanes are computed, so that cheap functions vectorise; the costly ones only where active. */
+#define VECTOR(name, f) HANDLER(name) { \
+  float *d = RF32(c, i->d[0]), out[LANES]; const float *x = RF32(c, i->s[0]); \
+  if (i->sub[0]) for (u32 l = 0; l < LANES; l++) out[l] = flush(f(flush(x[l]))); \
+  else for (u32 l = 0; l < LANES; l++) out[l] = f(x[l]); \
+  LANE_LOOP(d[l] = out[l]) return STEP_NEXT; }
+#define SCALAR(name, f) HANDLER(name) { bool ftz = i->sub[0]; FOR_LANES(c->mask, l) { \
+  float x = RF32(c, i->s[0])[l]; x = f(ftz ? flush(x) : x); RF32(c, i->d[0])[l] = ftz ? flush(x) : x; } return STEP_NEXT; }
+VECTOR(EX2_F32, exp2_once) VECTOR(RCP_F32, reciprocal) VECTOR(RSQRT_F32, reciprocal_root) VECTOR(SQRT_F32, root)
+SCALAR(LG2_F32, logarithm) SCALAR(SIN_F32, sine) SCALAR(COS_F32, cosine) SCALAR(TANH_F32, approx_tanh)
+
+/* div.full scales where needed; div.approx multiplies by a reciprocal that is zero beyond 2^126:
+ * "for 2^126 < |b| < 2^128, if a is infinity, div.approx.f32 delivers NaN, otherwise it delivers 0". */
+static inline float quotient(float a, float b, bool scaled) {
+  float size = fabsf(b);
+  if (!scaled && size > 0x1p126f && size < INFINITY) return a != a || isinf(a) ? float_of(NAN32) : copysignf(0.0f, a) * copysignf(1.0f, b);
+  return canon((float)((double)a / (double)b));
 }
-static Step each(Ctx *c, const Ins *i, float (*f)(float)) {
+/* sub: ftz, 1 = .full */
+HANDLER(DIV_APPROX_F32) {
+  bool ftz = i->sub[0], scaled = i->sub[1];
   FOR_LANES(c->mask, l) {
-    float x = RF32(c, i->s[0])[l];
-    if (i->sub[0]) x = flush(x);
-    x = f(x);
-    RF32(c, i->d[0])[l] = i->sub[0] ? flush(x) : x;
+    float a = RF32(c, i->s[0])[l], b = RF32(c, i->s[1])[l];
+    float q = quotient(ftz ? flush(a) : a, ftz ? flush(b) : b, scaled);
+    RF32(c, i->d[0])[l] = ftz ? flush(q) : q;
   }
   return STEP_NEXT;
 }
-#define EACH(name, f) static Step op_##name(Ctx *c, const Ins *i) { return each(c, i, f); }
-EACH(LG2_F32, approx_lg2) EACH(RCP_F32, approx_rcp) EACH(RSQRT_F32, approx_rsqrt) EACH(SQRT_F32, approx_sqrt)
-EACH(SIN_F32, approx_sin) EACH(COS_F32, approx_cos) EACH(TANH_F32, approx_tanh)
-UNARY(RCP_F64, double, double, 1.0 / a) UNARY(SQRT_F64, double, double, sqrt(a)) UNARY(RSQRT_F64, double, double, 1.0 / sqrt(a))
+/* rcp and rsqrt.approx.ftz.f64 read and write the upper 32 bits of a double; the lower ones are zero. */
+static inline double coarse(double x) {
+  u64 u = bits_of64(x) & 0xFFFFFFFF00000000ull;
+  return x != x ? x : double_of(u << 1 >> 53 ? u : u & 1ull << 63);
+}
+UNARY(RCP_F64, double, double, coarse(1.0 / coarse(a))) UNARY(RSQRT_F64, double, double, coarse(1.0 / sqrt(coarse(a))))
 OP_TABLE(approx) = {
 #define E(n) {#n, op_##n},
-    E(EX2_F32) E(LG2_F32) E(RCP_F32) E(RSQRT_F32) E(SQRT_F32) E(SIN_F32) E(COS_F32) E(TANH_F32) E(RCP_F64) E(SQRT_F64) E(RSQRT_F64) {NULL, NULL}};
+    E(EX2_F32) E(LG2_F32) E(RCP_F32) E(RSQRT_F32) E(SQRT_F32) E(SIN_F32) E(COS_F32) E(TANH_F32) E(DIV_APPROX_F32) E(RCP_F64) E(RSQRT_F64) {NULL, NULL}};

@@ -1,13 +1,20 @@
-/* cvt (PTX ISA, "Data Movement and Conversion Instructions: cvt"). */
-#include "approx.h"
+/* cvt between scalar types (PTX ISA, "Data Movement and Conversion Instructions: cvt").
+ *
+ * CVT is the general form, one lane at a time.  The conversions that kernels are full of have
+ * handlers of their own, which vectorise; isa/convert.py chooses. */
 #include "formats.h"
 #include "numeric.h"
-#include <immintrin.h>
+#include <fenv.h>
 
 typedef enum { T_U8, T_S8, T_U16, T_S16, T_U32, T_S32, T_U64, T_S64, T_F16, T_BF16, T_F32, T_F64 } Type;
 static bool is_float(Type t) { return t >= T_F16; }
 static u32 width(Type t) { static const u32 w[] = {8, 8, 16, 16, 32, 32, 64, 64, 16, 16, 32, 64}; return w[t]; }
 static bool is_signed(Type t) { return t == T_S8 || t == T_S16 || t == T_S32 || t == T_S64; }
+static Format format_of(Type t) { return t == T_F16 ? FMT_F16 : t == T_BF16 ? FMT_BF16 : FMT_F32; }
+/* sub[0] = destination | source << 8 | rounding << 16 | flags << 24; sub[1] = register widths */
+enum { FLAG_FTZ = 1, FLAG_SAT = 2, FLAG_INTEGRAL = 4, FLAG_SATFINITE = 8, FLAG_RELU = 16 };
+enum { WIDE_SOURCE = 1, WIDE_DESTINATION = 2, FULL_DESTINATION = 4 };
+typedef struct { Type to, from; u32 rounding, flags, widths; } Form;
 
 static i64 load_int(Ctx *c, u32 slot, Type t, u32 l, bool wide) {
   u64 v = wide ? R64(c, slot)[l] : R32(c, slot)[l];
@@ -16,30 +23,31 @@ static i64 load_int(Ctx *c, u32 slot, Type t, u32 l, bool wide) {
   v &= (1ull << w) - 1;
   return is_signed(t) && v >> (w - 1) ? (i64)(v | ~0ull << w) : (i64)v;
 }
-static void store_bits(Ctx *c, u32 slot, u32 l, u64 v, bool wide) { if (wide) R64(c, slot)[l] = v; else R32(c, slot)[l] = (u32)v; }
 static double load_float(Ctx *c, u32 slot, Type t, u32 l, bool ftz) {
   if (t == T_F64) return RF64(c, slot)[l];
   if (t == T_F32) { float x = RF32(c, slot)[l]; return ftz ? flush(x) : x; }
-  return format_decode(t == T_F16 ? FMT_F16 : FMT_BF16, R32(c, slot)[l] & 0xFFFF);
+  return format_decode(format_of(t), R32(c, slot)[l] & 0xFFFF);
 }
 static double round_int(double x, u32 r) {
   return r == ROUND_RZ ? trunc(x) : r == ROUND_RM ? floor(x) : r == ROUND_RP ? ceil(x) : rint(x);
 }
+/* .sat of an integer: to the range of the destination type. */
 static u64 clamp_int(i64 v, bool source_unsigned64, Type t) {
   u32 w = width(t);
   if (is_signed(t)) {
     i64 hi = (i64)((1ull << (w - 1)) - 1), lo = -hi - 1;
-    if (source_unsigned64) return (u64)((u64)v > (u64)hi ? hi : v);
+    if (source_unsigned64) return (u64)v > (u64)hi ? (u64)hi : (u64)v;
     return (u64)(v > hi ? hi : v < lo ? lo : v);
   }
   if (v < 0 && !source_unsigned64) return 0;
   u64 hi = w == 64 ? ~0ull : (1ull << w) - 1;
   return (u64)v > hi ? hi : (u64)v;
 }
-/* float -> integer clamps to the range; NaN gives 0 (for 64-bit destinations the sign bit: PTX ISA, cvt). */
-static u64 float_to_int(double x, u32 r, Type t) {
+/* float -> integer clamps to the range.  NaN gives 0, or the top bit alone where the source is f64 or the
+ * destination has 64 bits (PTX ISA, cvt). */
+static u64 float_to_int(double x, u32 r, Type t, Type from) {
   u32 w = width(t);
-  if (x != x) return w == 64 ? 1ull << 63 : 0;
+  if (x != x) return w == 64 || from == T_F64 ? 1ull << (w - 1) : 0;
   x = round_int(x, r);
   if (is_signed(t)) {
     double hi = ldexp(1.0, (int)w - 1);
@@ -51,130 +59,77 @@ static u64 float_to_int(double x, u32 r, Type t) {
   if (x >= ldexp(1.0, (int)w)) return w == 64 ? ~0ull : (1ull << w) - 1;
   return (u64)x;
 }
-static u32 to_f32(double x, u32 r, bool ftz) {
-  float v = r == ROUND_RN ? (float)x : float_of(format_encode(FMT_F32, x, r, false));
-  return bits_of(canon(ftz ? flush(v) : v));
+/* An integer as a double whose last bit is odd where bits were lost: rounds correctly to any narrower format. */
+static double int_to_double_odd(u64 v, bool negative) {
+  u64 size = negative ? 0 - v : v;
+  u32 lost = size >> 53 ? 11u - (u32)__builtin_clzll(size) : 0;
+  u64 rest = size & ((1ull << lost) - 1), kept = (size >> lost | (rest != 0)) << lost;
+  return negative ? -(double)kept : (double)kept;
 }
-/* sub[0] = destination | source << 8 | rounding << 16 | flags << 24 (1 ftz, 2 sat, 4 integer rounding, 8 satfinite, 16 relu)
- * sub[1] = register widths: 1 source is 64 bit, 2 destination is 64 bit */
-static Step op_CVT(Ctx *c, const Ins *i) {
-  Type to = i->sub[0] & 255, from = i->sub[0] >> 8 & 255; u32 r = i->sub[0] >> 16 & 255, f = i->sub[0] >> 24;
-  bool sw = i->sub[1] & 1, dw = i->sub[1] & 2, ftz = f & 1, sat = f & 2;
+static u64 int_to_f64(u64 v, bool negative, u32 r) {
+  static const int host[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
+  volatile u64 u = v; volatile i64 s = (i64)v;        /* volatile: converted at run time, in this rounding mode */
+  int was = fegetround(); fesetround(host[r]);
+  volatile double x = negative ? (double)s : (double)u;
+  fesetround(was);
+  return bits_of64(x);
+}
+/* A rounded value in a destination register: zero- or sign-extended as the register's width asks. */
+static u64 extend_int(u64 v, const Form *f) {
+  u32 w = width(f->to);
+  if (w < 64) {
+    u64 m = (1ull << w) - 1;
+    v &= m;
+    if (is_signed(f->to) && v >> (w - 1)) v |= ~m;
+  }
+  if (f->widths & WIDE_DESTINATION) return v;
+  return v & (w < 32 && !(f->widths & FULL_DESTINATION) ? 0xFFFF : NONE32);
+}
+static u64 float_code(double x, const Form *f) {
+  if (f->to == T_F64) return x != x ? 0x7FFFFFFFFFFFFFFFull : bits_of64(x);
+  u32 r = f->flags & FLAG_INTEGRAL ? ROUND_RN : f->rounding;
+  u32 code = format_encode(format_of(f->to), x, r, f->flags & FLAG_SATFINITE);
+  return f->to == T_F32 && (f->flags & FLAG_FTZ) ? bits_of(flush(float_of(code))) : code;
+}
+static u64 from_int(Ctx *c, const Form *f, u32 slot, u32 l) {
+  i64 v = load_int(c, slot, f->from, l, f->widths & WIDE_SOURCE);
+  bool big = f->from == T_U64;
+  if (!is_float(f->to)) return extend_int(f->flags & FLAG_SAT ? clamp_int(v, big, f->to) : (u64)v, f);
+  if (f->to == T_F64) return int_to_f64((u64)v, v < 0 && !big, f->rounding);
+  double x = int_to_double_odd((u64)v, v < 0 && !big);
+  return float_code(f->flags & FLAG_SAT ? (x < 0 ? 0 : x > 1 ? 1 : x) : x, f);
+}
+static u64 from_float(Ctx *c, const Form *f, u32 slot, u32 l) {
+  double x = load_float(c, slot, f->from, l, f->flags & FLAG_FTZ);
+  if (!is_float(f->to)) return extend_int(float_to_int(x, f->rounding, f->to, f->from), f);
+  if ((f->flags & FLAG_RELU) && x <= 0) x = 0;
+  if (f->flags & FLAG_INTEGRAL) x = round_int(x, f->rounding);
+  if (f->flags & FLAG_SAT) x = !(x > 0) ? 0 : x > 1 ? 1 : x;
+  return float_code(x, f);
+}
+HANDLER(CVT) {
+  Form f = {i->sub[0] & 255, i->sub[0] >> 8 & 255, i->sub[0] >> 16 & 255, i->sub[0] >> 24, i->sub[1]};
   FOR_LANES(c->mask, l) {
-    u64 out;
-    if (!is_float(from)) {
-      i64 v = load_int(c, i->s[0], from, l, sw);
-      if (!is_float(to)) {
-        out = sat ? clamp_int(v, from == T_U64, to) : (u64)v;
-        if (width(to) < 64) {                              /* narrow, then extend to the register */
-          u64 m = (1ull << width(to)) - 1; out &= m;
-          if (is_signed(to) && out >> (width(to) - 1)) out |= ~m;
-          if (!dw) out &= width(to) < 32 && !(i->sub[1] & 4) ? 0xFFFF : 0xFFFFFFFFu;
-        }
-      } else if (to == T_F64) { double d = from == T_U64 ? (double)(u64)v : (double)v; memcpy(&out, &d, 8); }
-      else if (to == T_F32 && r == ROUND_RN) out = bits_of(from == T_U64 ? (float)(u64)v : (float)v);
-      else { double d = from == T_U64 ? (double)(u64)v : (double)v; out = format_encode(to == T_F32 ? FMT_F32 : to == T_F16 ? FMT_F16 : FMT_BF16, d, r, false); }
-    } else {
-      double x = load_float(c, i->s[0], from, l, ftz);
-      if ((f & 16) && !(x > 0)) x = x != x ? x : 0.0;
-      if (!is_float(to)) out = float_to_int(x, r, to);
-      else {
-        if (f & 4) x = round_int(x, r);
-        if (sat) x = !(x > 0) ? 0 : x > 1 ? 1 : x;
-        if (to == T_F64) { if (x != x) out = 0x7FFFFFFFFFFFFFFFull; else memcpy(&out, &x, 8); }
-        else if (to == T_F32) out = to_f32(x, f & 4 ? ROUND_RN : r, ftz);
-        else out = format_encode(to == T_F16 ? FMT_F16 : FMT_BF16, x, r, f & 8);
-      }
-      if (!is_float(to) && !dw) out &= width(to) < 32 && !(i->sub[1] & 4) ? 0xFFFF : 0xFFFFFFFFu;
-    }
-    store_bits(c, i->d[0], l, out, dw);
+    u64 out = is_float(f.from) ? from_float(c, &f, i->s[0], l) : from_int(c, &f, i->s[0], l);
+    if (f.widths & WIDE_DESTINATION) R64(c, i->d[0])[l] = out; else R32(c, i->d[0])[l] = (u32)out;
   }
   return STEP_NEXT;
 }
-/* d = {a in the upper half, b in the lower}.  sub: format, rounding, flags (1 relu, 2 satfinite), bits of one element */
-static inline u32 bf16_rn(float x) {
-  u32 u = bits_of(x);
-  return x != x ? 0x7FFF : (u + 0x7FFF + (u >> 16 & 1)) >> 16;
-}
-static Step op_CVT_BF16X2(Ctx *c, const Ins *i) {
-  u32 *d = R32(c, i->d[0]); const float *hi = RF32(c, i->s[0]), *lo = RF32(c, i->s[1]);
-  LANE_LOOP(d[l] = bf16_rn(hi[l]) << 16 | bf16_rn(lo[l])) return STEP_NEXT;
-}
-static Step op_CVT_F16X2(Ctx *c, const Ins *i) {
-  u32 *d = R32(c, i->d[0]); const float *hi = RF32(c, i->s[0]), *lo = RF32(c, i->s[1]);
-  FOR_LANES(c->mask, l) {
-    u32 h = hi[l] != hi[l] ? 0x7FFF : _cvtss_sh(hi[l], 0), o = lo[l] != lo[l] ? 0x7FFF : _cvtss_sh(lo[l], 0);
-    d[l] = h << 16 | o;
-  }
-  return STEP_NEXT;
-}
-static Step op_CVT_PAIR(Ctx *c, const Ins *i) {
-  Format f = i->sub[0]; u32 bits = i->sub[3];
-  FOR_LANES(c->mask, l) {
-    double x[2] = {RF32(c, i->s[0])[l], RF32(c, i->s[1])[l]}; u32 e[2];
-    for (u32 k = 0; k < 2; k++) { if ((i->sub[2] & 1) && x[k] < 0) x[k] = 0; e[k] = format_encode(f, x[k], i->sub[1], i->sub[2] & 2); }
-    R32(c, i->d[0])[l] = e[0] << bits | e[1];
-  }
-  return STEP_NEXT;
-}
-/* Packed narrow -> f16x2 or bf16x2.  sub: source format, destination format, bits of one source element, flags (1 relu) */
-static Step op_CVT_UNPAIR(Ctx *c, const Ins *i) {
-  u32 bits = i->sub[2];
-  FOR_LANES(c->mask, l) {
-    u32 v = R32(c, i->s[0])[l], out = 0;
-    for (u32 k = 0; k < 2; k++) {
-      double x = format_decode(i->sub[0], v >> (bits * k) & ((1u << bits) - 1));
-      if ((i->sub[3] & 1) && x < 0) x = 0;
-      out |= format_encode(i->sub[1], x, ROUND_RN, false) << (16 * k);
-    }
-    R32(c, i->d[0])[l] = out;
-  }
-  return STEP_NEXT;
-}
-/* cvt.{rna,rn,rz}.tf32.f32: sub = rounding, satfinite, relu; the low 13 bits of the result are zero. */
-static Step op_CVT_TF32(Ctx *c, const Ins *i) {
-  FOR_LANES(c->mask, l) {
-    double x = RF32(c, i->s[0])[l]; if (i->sub[2] && x < 0) x = 0;
-    u32 t = format_encode(FMT_TF32, x, i->sub[0], i->sub[1]);
-    R32(c, i->d[0])[l] = x != x ? NAN32 : t << 13;
-  }
-  return STEP_NEXT;
-}
-/* f16/bf16 arithmetic on one or two halves.  sub: format, operation, flags (1 ftz, 2 sat, 4 relu, 8 NaN-propagating), halves */
-enum { H_ADD, H_SUB, H_MUL, H_FMA, H_MIN, H_MAX, H_NEG, H_ABS, H_EX2, H_TANH };
-static double half_min_max(double a, double b, bool max, bool nan) {
-  if (a != a || b != b) return nan || (a != a && b != b) ? NAN : a != a ? b : a;
-  if (a == b) return (max ? signbit(a) : signbit(b)) ? b : a;
-  return max ? (a > b ? a : b) : (a < b ? a : b);
-}
-static Step op_HALF(Ctx *c, const Ins *i) {
-  Format f = i->sub[0]; u32 op = i->sub[1], flags = i->sub[2], n = i->sub[3];
-  FOR_LANES(c->mask, l) {
-    u32 out = 0;
-    for (u32 k = 0; k < n; k++) {
-      double x[3] = {0, 0, 0}, v;
-      for (u32 s = 0; s < i->ns; s++) x[s] = format_decode(f, R32(c, i->s[s])[l] >> (16 * k) & 0xFFFF);
-      switch (op) {
-        case H_ADD: v = x[0] + x[1]; break;
-        case H_SUB: v = x[0] - x[1]; break;
-        case H_MUL: v = x[0] * x[1]; break;
-        case H_FMA: v = __builtin_fma(x[0], x[1], x[2]); break;
-        case H_MIN: case H_MAX: v = half_min_max(x[0], x[1], op == H_MAX, flags & 8); break;
-        case H_NEG: v = -x[0]; break;
-        case H_ABS: v = fabs(x[0]); break;
-        case H_EX2: v = approx_ex2((float)x[0]); break;
-        default: v = approx_tanh((float)x[0]);
-      }
-      if (flags & 2) v = !(v > 0) ? 0 : v > 1 ? 1 : v;
-      if ((flags & 4) && v < 0) v = 0;
-      u32 bits = format_encode(f, v, ROUND_RN, false);
-      if ((flags & 1) && f == FMT_F16 && !(bits & 0x7C00)) bits &= 0x8000;
-      out |= bits << (16 * k);
-    }
-    R32(c, i->d[0])[l] = out;
-  }
+
+/* ---- frequent forms -------------------------------------------------------------------------------- */
+UNARY(CVT_F32_BF16, float, u32, canon(decode_bf16(a))) UNARY(CVT_F32_F16, float, u32, canon(decode_f16(a)))
+UNARY(CVT_BF16_F32, u32, float, encode_bf16(a)) UNARY(CVT_F16_F32, u32, float, encode_f16(a))
+UNARY(CVT_F32_S32, float, i32, (float)a) UNARY(CVT_F32_U32, float, u32, (float)a)
+UNARY(CVT_U64_U32, u64, u32, a) UNARY(CVT_S64_S32, u64, i32, (i64)a) UNARY(CVT_U32_U64, u32, u64, (u32)a)
+UNARY(CVT_U16, u32, u32, a & 0xFFFF) UNARY(CVT_S32_S16, u32, u32, (i32)(i16)a)
+/* Toward zero with clamping; sub[0]: destination bits (16 or 32; a 16-bit register holds the low half). */
+HANDLER(CVT_RZI_S_F32) {
+  u32 *d = R32(c, i->d[0]), keep = i->sub[0] == 16 ? 0xFFFF : NONE32; const float *x = RF32(c, i->s[0]);
+  double hi = i->sub[0] == 16 ? 32767.0 : 2147483647.0, lo = -hi - 1.0;
+  LANE_LOOP(double v = x[l]; v = v > hi ? hi : v < lo ? lo : v; v = v != v ? 0.0 : v; d[l] = (u32)(i32)v & keep)
   return STEP_NEXT;
 }
 OP_TABLE(convert) = {
 #define E(n) {#n, op_##n},
-    E(CVT) E(CVT_BF16X2) E(CVT_F16X2) E(CVT_PAIR) E(CVT_UNPAIR) E(CVT_TF32) E(HALF) {NULL, NULL}};
+    E(CVT) E(CVT_F32_BF16) E(CVT_F32_F16) E(CVT_BF16_F32) E(CVT_F16_F32) E(CVT_F32_S32) E(CVT_F32_U32) E(CVT_U64_U32) E(CVT_S64_S32)
+    E(CVT_U32_U64) E(CVT_U16) E(CVT_S32_S16) E(CVT_RZI_S_F32) {NULL, NULL}};

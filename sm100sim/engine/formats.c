@@ -34,6 +34,7 @@ static double round_units(double units, Rounding r, bool negative) {
 static u32 encode_scale(double x, Rounding r, bool satfinite) {      /* ue8m0: a power of two, no sign */
   if (x != x) return 0xFF;
   x = fabs(x);
+  if (isinf(x)) return satfinite ? 0xFE : 0xFF;
   if (x <= ldexp(1.0, -127)) return 0;
   int e; double m = frexp(x, &e); e -= 1;
   if (m * 2 > 1.0 && (r == ROUND_RP || (r != ROUND_RZ && m * 2 >= 1.5))) e += 1;

@@ -14,7 +14,7 @@ static inline u32 funnel(u32 lo, u32 hi, u32 n, bool right, bool wrap) {
   u64 both = (u64)hi << 32 | lo;
   return right ? (u32)(both >> n) : (u32)((both << n) >> 32);
 }
-TERNARY(SHF_32, u32, u32, u32, funnel(a, b, e, i->sub[0], i->sub[1]))
+TERNARY(SHF_32, u32, u32, u32, funnel(a, b, e, s0, s1))
 static inline u32 lut3(u32 a, u32 b, u32 e, u32 lut) {
   u32 out = 0;
   if (lut & 1) out |= ~a & ~b & ~e;
@@ -27,7 +27,7 @@ static inline u32 lut3(u32 a, u32 b, u32 e, u32 lut) {
   if (lut & 128) out |= a & b & e;
   return out;
 }
-TERNARY(LOP3_32, u32, u32, u32, lut3(a, b, e, i->sub[0]))
+TERNARY(LOP3_32, u32, u32, u32, lut3(a, b, e, s0))
 /* The selector of prmt: four nibbles, or one of the modes f4e b4e rc8 ecl ecr rc16 (sub[0] = 1..6). */
 static u32 selector(u32 mode, u32 n) {
   n &= 3;
@@ -40,18 +40,21 @@ static u32 selector(u32 mode, u32 n) {
     default: return n & 1 ? 0x3232 : 0x1010;
   }
 }
-static inline u32 permute(u32 a, u32 b, u32 sel, u32 mode) {
-  u64 both = (u64)b << 32 | a;
-  u32 out = 0;
-  if (mode) sel = selector(mode, sel);
-  for (u32 k = 0; k < 4; k++) {
-    u32 s = sel >> (4 * k), byte = (u32)(both >> (8 * (s & 7))) & 0xFF;
-    if (s & 8) byte = byte & 0x80 ? 0xFF : 0;
-    out |= byte << (8 * k);
-  }
-  return out;
+/* Nibble: a byte of {b, a} by number, with bit 3 its sign spread over the byte. */
+static inline u32 chosen_byte(u64 both, u32 nibble) {
+  u32 byte = (u32)(both >> (8 * (nibble & 7))) & 0xFF;
+  return nibble & 8 ? (byte >> 7) * 0xFF : byte;
 }
-TERNARY(PRMT_32, u32, u32, u32, permute(a, b, e, i->sub[0]))
+static inline u32 permute(u32 a, u32 b, u32 sel) {
+  u64 both = (u64)b << 32 | a;
+  return chosen_byte(both, sel) | chosen_byte(both, sel >> 4) << 8 | chosen_byte(both, sel >> 8) << 16 | chosen_byte(both, sel >> 12) << 24;
+}
+HANDLER(PRMT_32) {
+  u32 *d = R32(c, i->d[0]), mode = i->sub[0], sel[LANES]; const u32 *a = R32(c, i->s[0]), *b = R32(c, i->s[1]), *n = R32(c, i->s[2]);
+  if (mode) for (u32 l = 0; l < LANES; l++) sel[l] = selector(mode, n[l]);
+  else memcpy(sel, n, sizeof sel);
+  LANE_LOOP(d[l] = permute(a[l], b[l], sel[l])) return STEP_NEXT;
+}
 
 /* ---- moves ------------------------------------------------------------------------------------ */
 UNARY(MOV_32, u32, u32, a) UNARY(MOV_64, u64, u64, a)

@@ -1,26 +1,34 @@
 /* Macros that write one handler per typed form: a lane loop that the compiler vectorises when all
- * lanes are active. */
+ * lanes are active.
+ *
+ * Two slots of a warp are the same slot or disjoint, and lane l only reads lane l, so that a loop
+ * over the lanes carries no dependence (the ivdep pragma).  The modifier words s0 and s1 are copied
+ * out of the instruction because the compiler cannot know that a lane store leaves them alone. */
 #ifndef SM100SIM_NUMERIC_H
 #define SM100SIM_NUMERIC_H
 #include "engine.h"
 #include <math.h>
 
+#define IVDEP _Pragma("GCC ivdep")
 #define LANE_LOOP(body) \
-  if (c->mask == NONE32) { for (u32 l = 0; l < LANES; l++) { body; } } else { FOR_LANES(c->mask, l) { body; } }
+  if (c->mask == NONE32) { IVDEP for (u32 l = 0; l < LANES; l++) { body; } } else { FOR_LANES(c->mask, l) { body; } }
 #define REGS(T, off) ((T *)(c->r + (off)))
-/* Handlers with one, two, three sources: D, T are the C types of destination and source lanes. */
+#define MODIFIERS const u32 s0 = i->sub[0], s1 = i->sub[1]; (void)s0; (void)s1
+#define HANDLER(name) static Step op_##name(Ctx *c, const Ins *i)
+/* Handlers with one, two, three sources: D, T, U are the C types of destination and source lanes. */
 #define UNARY(name, D, T, expr) \
-  static Step op_##name(Ctx *c, const Ins *i) { D *d = REGS(D, i->d[0]); const T *x = REGS(T, i->s[0]); \
+  HANDLER(name) { D *d = REGS(D, i->d[0]); const T *x = REGS(T, i->s[0]); MODIFIERS; \
     LANE_LOOP(T a = x[l]; d[l] = (D)(expr)) return STEP_NEXT; }
 #define BINARY(name, D, T, expr) \
-  static Step op_##name(Ctx *c, const Ins *i) { D *d = REGS(D, i->d[0]); const T *x = REGS(T, i->s[0]), *y = REGS(T, i->s[1]); \
+  HANDLER(name) { D *d = REGS(D, i->d[0]); const T *x = REGS(T, i->s[0]), *y = REGS(T, i->s[1]); MODIFIERS; \
     LANE_LOOP(T a = x[l]; T b = y[l]; d[l] = (D)(expr)) return STEP_NEXT; }
 #define TERNARY(name, D, T, U, expr) \
-  static Step op_##name(Ctx *c, const Ins *i) { D *d = REGS(D, i->d[0]); const T *x = REGS(T, i->s[0]), *y = REGS(T, i->s[1]); \
-    const U *z = REGS(U, i->s[2]); LANE_LOOP(T a = x[l]; T b = y[l]; U e = z[l]; d[l] = (D)(expr)) return STEP_NEXT; }
-/* Shift: the amount is 32 bit. */
+  HANDLER(name) { D *d = REGS(D, i->d[0]); const T *x = REGS(T, i->s[0]), *y = REGS(T, i->s[1]); \
+    const U *z = REGS(U, i->s[2]); MODIFIERS; \
+    LANE_LOOP(T a = x[l]; T b = y[l]; U e = z[l]; d[l] = (D)(expr)) return STEP_NEXT; }
+/* Shifts and bit fields of any width: the amounts are 32 bit. */
 #define SHIFT(name, D, T, expr) \
-  static Step op_##name(Ctx *c, const Ins *i) { D *d = REGS(D, i->d[0]); const T *x = REGS(T, i->s[0]); const u32 *y = REGS(u32, i->s[1]); \
+  HANDLER(name) { D *d = REGS(D, i->d[0]); const T *x = REGS(T, i->s[0]); const u32 *y = REGS(u32, i->s[1]); \
     LANE_LOOP(T a = x[l]; u32 n = y[l]; d[l] = (D)(expr)) return STEP_NEXT; }
 
 static inline u32 bits_of(float x) { u32 u; memcpy(&u, &x, 4); return u; }
@@ -32,4 +40,16 @@ static inline double double_of(u64 u) { double x; memcpy(&x, &u, 8); return x; }
 static inline float flush(float x) { u32 u = bits_of(x); return (u & 0x7F800000u) ? x : float_of(u & 0x80000000u); }
 /* NaN results of f32 arithmetic are canonical (PTX ISA, "Floating Point Instructions"). */
 static inline float canon(float x) { return x == x ? x : float_of(NAN32); }
+/* .sat: to [0, 1]; NaN and -0 become +0. */
+static inline float saturate(float x) { return !(x > 0.0f) ? 0.0f : x > 1.0f ? 1.0f : x; }
+/* Minimum and maximum of two numbers, where -0 < +0. */
+static inline float lesser(float a, float b) { float z = float_of(bits_of(a) | bits_of(b)), v = a < b ? a : b; return a == b ? z : v; }
+static inline float greater(float a, float b) { float z = float_of(bits_of(a) & bits_of(b)), v = a > b ? a : b; return a == b ? z : v; }
+/* The same where a NaN operand is ignored, or with `nan` wins; two NaNs give the canonical one. */
+static inline float extreme(float a, float b, bool max, bool nan) {
+  float less = lesser(a, b), more = greater(a, b), v = max ? more : less;
+  v = a != a ? b : v; v = b != b ? a : v;
+  bool undefined = nan ? (a != a) | (b != b) : (a != a) & (b != b);
+  return undefined ? float_of(NAN32) : v;
+}
 #endif

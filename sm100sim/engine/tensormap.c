@@ -59,19 +59,20 @@ u32 tensormap_box_bytes(const TensorMap *t) {
   for (u32 d = 0; d < t->rank; d++) n *= t->count[d];
   return n > SMEM_MAX ? NONE32 : (u32)n;
 }
-/* Rows of a box narrower than the swizzle span: where the hardware puts them is not known here. */
-static const char *row_pitch_rule(const TensorMap *t) {
+/* Rows narrower than the swizzle span start one span apart (seen on H200; sm100 is taken to do the same). */
+u32 tensormap_row_pitch(const TensorMap *t) {
   u32 inner = t->box[0] * t->bytes, span = 16u << t->swizzle;
-  if (t->swizzle && inner > span) return "its inner box is wider than the swizzle span";
-  if (t->swizzle && inner < span && tensormap_box_bytes(t) != inner)
-    return "its inner box is narrower than the swizzle span; the row pitch of that case is not covered";
-  return NULL;
+  return t->swizzle && inner < span ? span : inner;
+}
+u32 tensormap_smem_bytes(const TensorMap *t) {
+  return tensormap_box_bytes(t) / (t->box[0] * t->bytes) * tensormap_row_pitch(t);
 }
 const char *tensormap_box_rule(const TensorMap *t) {
-  if (t->box[0] * t->bytes % 16) return "the inner box is not a multiple of 16 bytes";
-  if (tensormap_box_bytes(t) == NONE32) return "the box is larger than shared memory";
-  if (t->type == MAP_F32_FTZ) return "copies that flush subnormal f32 values are not covered";
-  return row_pitch_rule(t);
+  u32 inner = t->box[0] * t->bytes;
+  if (inner % 16) return "the inner box is not a multiple of 16 bytes";
+  if (t->swizzle && inner > 16u << t->swizzle) return "its inner box is wider than the swizzle span";
+  if (tensormap_box_bytes(t) == NONE32 || tensormap_smem_bytes(t) > SMEM_MAX) return "the box is larger than shared memory";
+  return NULL;
 }
 Step tensormap_operand(Ctx *c, Access a, u32 lane, TensorMap *t) {
   u8 *p; Cta *owner;
@@ -83,9 +84,9 @@ Step tensormap_operand(Ctx *c, Access a, u32 lane, TensorMap *t) {
   return rule ? fault(c, "tensormap", "the tensor map is not usable: %s", rule) : STEP_NEXT;
 }
 int tensormap_element(const TensorMap *t, RedOp op) {
-  static const i8 elements[MAP_TYPES] = {-1, -1, EL_U32, EL_S32, EL_U64, EL_S64, EL_F16, EL_F32_FTZ, -1, -1, EL_BF16};
+  static const i8 elements[MAP_TYPES] = {-1, -1, EL_U32, EL_S32, EL_U64, EL_S64, EL_F16, EL_F32, -1, -1, EL_BF16};   /* f32 sums keep subnormals (seen on H200) */
   int e = elements[t->type];
-  if (e < 0 || (e == EL_F32_FTZ && op != RED_ADD)) return -1;
+  if (e < 0 || (e == EL_F32 && op != RED_ADD)) return -1;
   if ((op == RED_INC || op == RED_DEC) && e != EL_U32) return -1;
   if ((op == RED_AND || op == RED_OR || op == RED_XOR) && e >= EL_F16) return -1;
   if (op == RED_ADD && e == EL_S64) return -1;

@@ -21,7 +21,9 @@ typedef struct {
 const char *tensormap_decode(const u8 raw[128], TensorMap *t);
 /* NULL, or why a box of this map cannot be copied. */
 const char *tensormap_box_rule(const TensorMap *t);
-u32 tensormap_box_bytes(const TensorMap *t);
+u32 tensormap_box_bytes(const TensorMap *t);     /* bytes that are copied and counted */
+u32 tensormap_row_pitch(const TensorMap *t);     /* from one row to the next in shared memory */
+u32 tensormap_smem_bytes(const TensorMap *t);    /* shared memory between the first and behind the last row */
 /* Operand of a tensor instruction: checked location, decoded.  `a`: len and align are set here. */
 Step tensormap_operand(Ctx *c, Access a, u32 lane, TensorMap *t);
 /* Element type for reductions, or -1 when the map's type has no such operation. */
@@ -38,6 +40,7 @@ void walk_start(Walk *w, const TensorMap *t, const i32 coord[MAX_RANK]);
 bool walk_row(Walk *w, Row *row);
 
 /* Copy one row of `bytes` bytes between a buffer and the shared window; `offset`: absolute window offset. */
+u32 swizzle_place(u32 address, u32 swizzle);      /* of a 16-byte chunk */
 void swizzle_put(u8 *smem, u32 offset, const u8 *from, u32 bytes, u32 swizzle);
 void swizzle_get(const u8 *smem, u32 offset, u8 *to, u32 bytes, u32 swizzle);
 #endif

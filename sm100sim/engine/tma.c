@@ -26,11 +26,14 @@ static Step tensor_operands(Ctx *c, const Ins *i, u32 lane, Tensor *q, u32 map_s
   if (q->map.packed4 && q->c[0] & 1) return fault(c, "tma-coordinate", "coordinate 0 of a 4-bit tensor is odd: %d", q->c[0]);
   if (q->map.packed4) q->c[0] /= 2;
   q->bytes = tensormap_box_bytes(&q->map); q->flags = f.flags;
+  if ((i64)q->c[0] * q->map.bytes % 16)      /* an illegal instruction on H200 */
+    return fault(c, "tma-coordinate", "coordinate %d of dimension 0 starts %lld bytes into a row; a multiple of 16 is required",
+                 q->c[0], (long long)q->c[0] * q->map.bytes);
   return STEP_NEXT;
 }
 static Step smem_operand(Ctx *c, const Ins *i, u32 lane, Acc acc, Tensor *q) {
   Form f = form_of(i); u8 *p; Cta *owner;
-  Access a = {i->s[0], f.bits, i->imm, (Space)f.space, q->bytes, 128, acc};
+  Access a = {i->s[0], f.bits, i->imm, (Space)f.space, tensormap_smem_bytes(&q->map), 128, acc};
   Step s = resolve_lane(c, &a, lane, &p, &owner);
   if (s == STEP_NEXT) q->smem = owner->rank << 24 | smem_offset(owner, p);
   return s;
@@ -60,23 +63,50 @@ static Step check_rows(Ctx *c, const Tensor *q, bool write) {
 }
 
 /* ---- loads ---------------------------------------------------------------------------------- */
-/* NaN that fills elements outside of the tensor, by element size. */
-static void fill_row(u8 *row, const TensorMap *t) {
-  u32 n = t->count[0];
-  if (!t->nan_fill) { memset(row, 0, n * t->bytes); return; }
-  u64 nan = t->type == MAP_F16 || t->type == MAP_BF16 ? 0x7FFF : t->type == MAP_F64 ? 0x7FFFFFFFFFFFFFFFull : 0x7FFFFFFF;
-  for (u32 k = 0; k < n; k++) memcpy(row + k * t->bytes, &nan, t->bytes);
+#define NAN_FILL 0x7FF7u           /* every 16 bits of elements outside of the tensor, for all types (seen on H200) */
+static void fill_row(u8 *row, u32 bytes, bool nan) {
+  u16 word = nan ? NAN_FILL : 0;
+  for (u32 k = 0; k < bytes; k += 2) memcpy(row + k, &word, 2);
+}
+/* tf32 maps round every element to nearest even as they load it; subnormals are kept, also by the
+ * types with flush (seen on H200).  Stores do not convert. */
+static void round_to_tf32(u8 *row, u32 bytes) {
+  for (u32 k = 0; k < bytes; k += 4) {
+    u32 v; memcpy(&v, row + k, 4);
+    if ((v & 0x7F800000u) == 0x7F800000u) continue;
+    v = (v + 0xFFFu + (v >> 13 & 1)) & ~0x1FFFu;
+    memcpy(row + k, &v, 4);
+  }
+}
+/* What the observers see of a box: whole when its rows are adjacent, else every 16-byte chunk. */
+static void see_box(AsyncOp *op, const Tensor *q, Cta *cta, Acc acc) {
+  const TensorMap *t = &q->map; u32 pitch = tensormap_row_pitch(t), row = t->count[0] * t->bytes, at = q->smem & 0xFFFFFF;
+  if (!observed(cta->cl->m)) return;
+  if (pitch == row) { see_smem(NULL, op, cta, at, q->bytes, acc, PROXY_ASYNC); return; }
+  for (u32 r = 0; r < q->bytes / row; r++)
+    for (u32 k = 0; k < row; k += 16) see_smem(NULL, op, cta, swizzle_place(at + r * pitch + k, t->swizzle), 16, acc, PROXY_ASYNC);
+}
+/* The box's shared memory at landing, or NULL after a fault. */
+static u8 *box_smem(Machine *m, AsyncOp *op, const Tensor *q, Cta *cta, Acc acc) {
+  const char *err; Cta *owner; u32 at = q->smem & 0xFFFFFF, n = tensormap_smem_bytes(&q->map);
+  u8 *p = smem_at(cta->cl, cta, cta->rank << 24 | at, n, true, &owner, &err);
+  if (!p) { fault_async(m, op, "shared-address", "%u bytes at CTA %u + 0x%x: %s", n, cta->rank, at, err); return NULL; }
+  u32 bar = mbar_inside(cta, at, n);
+  if (bar != NONE32) { fault_async(m, op, "mbarrier-access", "the box at CTA %u + 0x%x covers the live mbarrier at 0x%x", cta->rank, at, bar); return NULL; }
+  see_box(op, q, cta, acc);
+  return p;
 }
 static void load_box(Machine *m, AsyncOp *op, const Tensor *q, Cta *cta) {
   const TensorMap *t = &q->map; u8 buffer[MAX_ROW_BYTES]; Walk w; Row r;
-  u32 at = q->smem & 0xFFFFFF, row_bytes = t->count[0] * t->bytes;
-  for (walk_start(&w, t, q->c); walk_row(&w, &r); at += row_bytes) {
+  u32 at = q->smem & 0xFFFFFF, row_bytes = t->count[0] * t->bytes, pitch = tensormap_row_pitch(t);
+  for (walk_start(&w, t, q->c); walk_row(&w, &r); at += pitch) {
     const u8 *from = (const u8 *)(uintptr_t)r.addr;
     u32 valid = (r.hi - r.lo) * t->bytes;
     if (observed(m) && valid) see_gmem(NULL, op, m, r.addr + r.lo * t->bytes, valid, ACC_READ, PROXY_ASYNC);
-    if (valid != row_bytes) {
-      fill_row(buffer, t);
+    if (valid != row_bytes || t->tf32) {
+      if (valid != row_bytes) fill_row(buffer, row_bytes, t->nan_fill);
       if (valid) memcpy(buffer + r.lo * t->bytes, from + r.lo * t->bytes, valid);
+      if (t->tf32) round_to_tf32(buffer + r.lo * t->bytes, valid);
       from = buffer;
     }
     swizzle_put(cta->smem, at, from, row_bytes, t->swizzle);
@@ -91,7 +121,7 @@ static void load_land(Machine *m, AsyncOp *op) {
   for (u32 r = 0; r < cl->n_ctas; r++) {
     if (!(q->ranks >> r & 1)) continue;
     Cta *cta = &cl->ctas[r]; u32 to = signal_rank(q, r);
-    if (!bulk_smem(m, op, cta, q->smem & 0xFFFFFF, q->bytes, ACC_WRITE)) return;
+    if (!box_smem(m, op, q, cta, ACC_WRITE)) return;
     load_box(m, op, q, cta);
     if (to >= cl->n_ctas) { fault_async(m, op, "cta-pair", "CTA %u has no pair partner in the cluster", r); return; }
     if (!mbar_land_tx(m, op, &cl->ctas[to], q->mbar & 0xFFFFFF, q->bytes)) return;
@@ -138,10 +168,11 @@ static void write_box(Machine *m, AsyncOp *op, const Tensor *q) {
   }
 }
 static void store_land(Machine *m, AsyncOp *op) {
-  Tensor *q = (Tensor *)op->payload; u32 row = q->map.count[0] * q->map.bytes;
+  Tensor *q = (Tensor *)op->payload;
+  u32 row = q->map.count[0] * q->map.bytes, pitch = tensormap_row_pitch(&q->map), at = q->smem & 0xFFFFFF;
   if (op->sources_read) { write_box(m, op, q); return; }
-  if (!bulk_smem(m, op, op->cta, q->smem & 0xFFFFFF, q->bytes, ACC_READ)) return;
-  for (u32 k = 0; k < q->bytes; k += row) swizzle_get(op->cta->smem, (q->smem & 0xFFFFFF) + k, q->data + k, row, q->map.swizzle);
+  if (!box_smem(m, op, q, op->cta, ACC_READ)) return;
+  for (u32 k = 0; k < q->bytes; k += row, at += pitch) swizzle_get(op->cta->smem, at, q->data + k, row, q->map.swizzle);
   op->sources_read = op->again = true;
 }
 static Step store_lane(Ctx *c, const Ins *i, u32 lane) {

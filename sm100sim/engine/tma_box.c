@@ -28,6 +28,7 @@ bool walk_row(Walk *w, Row *row) {
   return true;
 }
 static inline u32 place(u32 address, u32 mask) { return address ^ ((address >> 7 & mask) << 4); }
+u32 swizzle_place(u32 address, u32 swizzle) { return place(address, (1u << swizzle) - 1); }
 
 void swizzle_put(u8 *smem, u32 offset, const u8 *from, u32 bytes, u32 swizzle) {
   u32 mask = (1u << swizzle) - 1;

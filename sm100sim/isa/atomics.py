@@ -83,7 +83,9 @@ def element_of(lo: Lowering, op: RedOp, kind: str) -> tuple[Element, int]:
     raise lo.fail(f".{op.name.rstrip('_')}.{kind} is not an atomic operation")
 
 
-def _lower(lo: Lowering, ins: Instr, mods: Mods, result: Operand | None, rest: tuple[Operand, ...]) -> None:
+def _lower(
+    lo: Lowering, ins: Instr, mods: Mods, result: Operand | None, rest: tuple[Operand, ...]
+) -> None:
     op = take_operation(mods)
     kind = mods.last()
     vector = mods.maybe("v2", "v4", "v8")
@@ -99,10 +101,18 @@ def _lower(lo: Lowering, ins: Instr, mods: Mods, result: Operand | None, rest: t
         return
     element, packed = element_of(lo, op, kind)
     items = rest[1].items if isinstance(rest[1], Vector) else (rest[1],)
-    if len(items) != (int(vector[1]) if vector else 1) or (vector and (space != Space.GLOBAL or op > RedOp.max)):
+    if len(items) != (int(vector[1]) if vector else 1) or (
+        vector and (space != Space.GLOBAL or op > RedOp.max)
+    ):
         raise lo.fail("vector atomics are .global add, min, max with one register per element")
     width = 64 if element in (Element.U64, Element.S64, Element.F64) else 32
-    operand_bits = width if width == 64 else 16 if element in (Element.U16, Element.F16, Element.BF16) and packed == 1 else 32
+    operand_bits = (
+        width
+        if width == 64
+        else 16
+        if element in (Element.U16, Element.F16, Element.BF16) and packed == 1
+        else 32
+    )
     register_bits(lo, items, operand_bits)
     sources = [source(lo, x, operand_bits, width) for x in items]
     if op == RedOp.cas:  # PTX order is comparand, new value
@@ -114,13 +124,17 @@ def _lower(lo: Lowering, ins: Instr, mods: Mods, result: Operand | None, rest: t
     )  # fmt: skip
 
 
-def _lower_b128(lo: Lowering, op: RedOp, space: Space, result: Operand | None, rest: tuple[Operand, ...]) -> None:
+def _lower_b128(
+    lo: Lowering, op: RedOp, space: Space, result: Operand | None, rest: tuple[Operand, ...]
+) -> None:
     if op not in (RedOp.exch, RedOp.cas):
         raise lo.fail("128-bit atomics are .exch and .cas")
     slot, offset, bits = place(lo, rest[0], space)
     values = [lo.src(x, 128) for x in reversed(rest[1 : 3 if op == RedOp.cas else 2])]
     results = () if result is None else (lo.dst(result, 128),)
-    lo.emit("ATOMIC_B128", results, (slot, *values), (space, op, bits), offset, ATOMIC_CYCLES, Unit.LSU)
+    lo.emit(
+        "ATOMIC_B128", results, (slot, *values), (space, op, bits), offset, ATOMIC_CYCLES, Unit.LSU
+    )
 
 
 @instruction("atom")

@@ -11,7 +11,11 @@ from .lowering import Lowering, Mods, Unit, instruction
 BAR_SYNC, BAR_ARRIVE, BAR_RED_POPC, BAR_RED_AND, BAR_RED_OR = range(5)
 """Kinds of barrier.c."""
 
-REDUCTIONS = {"popc": (BAR_RED_POPC, "u32"), "and": (BAR_RED_AND, "pred"), "or": (BAR_RED_OR, "pred")}
+REDUCTIONS = {
+    "popc": (BAR_RED_POPC, "u32"),
+    "and": (BAR_RED_AND, "pred"),
+    "or": (BAR_RED_OR, "pred"),
+}
 MIN_REGISTERS, MAX_REGISTERS, REGISTER_STEP = 24, 256, 8
 """Range of setmaxnreg's immediate."""
 
@@ -40,7 +44,9 @@ def barrier(lo: Lowering, ins: Instr) -> None:
         return
     mods.done()
     if not (1 if form == "sync" else 2) <= len(ins.operands) <= 2:
-        raise lo.fail(f"barrier.{form} takes a barrier number{' and' if form == 'arrive' else ', optionally'} a thread count")
+        raise lo.fail(
+            f"barrier.{form} takes a barrier number{' and' if form == 'arrive' else ', optionally'} a thread count"
+        )
     slots = [lo.src(x, 32) for x in ins.operands]
     kind = BAR_SYNC if form == "sync" else BAR_ARRIVE
     lo.emit("NAMED_BARRIER", (), slots, (kind, len(slots) == 2), unit=Unit.SYNC)
@@ -51,7 +57,9 @@ def _reduction(lo: Lowering, ins: Instr, mods: Mods) -> None:
     mods.one_of(result)
     mods.done()
     if not 3 <= len(ins.operands) <= 4:
-        raise lo.fail("barrier.red takes a result, a barrier number, optionally a thread count, and a predicate")
+        raise lo.fail(
+            "barrier.red takes a result, a barrier number, optionally a thread count, and a predicate"
+        )
     d, *numbers, vote = ins.operands
     predicate, negated = lo.pred_src(vote)
     dst = lo.dst(d, 32) if result == "u32" else lo.pred_dst(d)
@@ -67,7 +75,11 @@ def _cluster(lo: Lowering, ins: Instr, mods: Mods) -> None:
     mods.done()
     if ins.operands:
         raise lo.fail("barrier.cluster takes no operands")
-    lo.emit("CLUSTER_ARRIVE" if arrive else "CLUSTER_WAIT", sub=(order == "relaxed", aligned), unit=Unit.SYNC)
+    lo.emit(
+        "CLUSTER_ARRIVE" if arrive else "CLUSTER_WAIT",
+        sub=(order == "relaxed", aligned),
+        unit=Unit.SYNC,
+    )
 
 
 @instruction("setmaxnreg")

@@ -118,18 +118,24 @@ def _to_shared(lo: Lowering, ins: Instr, mods: Mods, *, reduce: bool) -> None:
     """cp{.reduce}.async.bulk.{shared::cluster,shared::cta}.{global,shared::cta}.mbarrier::complete_tx::bytes
     {.multicast::cluster}{.L2::cache_hint}{.redOp.type} [dst], [src], size, [mbar]{, mask}{, policy}."""
     mods.one_of("mbarrier::complete_tx::bytes")
-    flags = (FROM_GLOBAL if mods.take("global") else 0) | (MULTICAST if mods.take("multicast::cluster") else 0)
+    flags = (FROM_GLOBAL if mods.take("global") else 0) | (
+        MULTICAST if mods.take("multicast::cluster") else 0
+    )
     space = Space.SHARED_CLUSTER if mods.take("shared::cluster") else Space.SHARED_CTA
     if space == Space.SHARED_CTA or not flags & FROM_GLOBAL:
         mods.one_of("shared::cta")
     if reduce and flags or not (flags & FROM_GLOBAL or space == Space.SHARED_CLUSTER):
-        raise lo.fail("bulk copies into shared memory come from .global, or from .shared::cta into .shared::cluster")
+        raise lo.fail(
+            "bulk copies into shared memory come from .global, or from .shared::cta into .shared::cluster"
+        )
     op, element = _operation(lo, mods, reduce=reduce)
     multicast = bool(flags & MULTICAST)
     take_policy(lo, mods, ins.operands, 4 + multicast)
     mods.done()
     dst, dst_offset, dst_bits = place(lo, ins.operands[0], space)
-    src, src_offset, src_bits = place(lo, ins.operands[1], Space.GLOBAL if flags & FROM_GLOBAL else Space.SHARED_CTA)
+    src, src_offset, src_bits = place(
+        lo, ins.operands[1], Space.GLOBAL if flags & FROM_GLOBAL else Space.SHARED_CTA
+    )
     bar, bar_offset, bar_bits = place(lo, ins.operands[3], space)
     mask = lo.src(ins.operands[4], 16) if multicast else lo.constant(0, 32)
     flags |= REDUCE if reduce else 0
@@ -173,4 +179,9 @@ def _prefetch(lo: Lowering, ins: Instr, mods: Mods) -> None:
     mods.done()
     if not isinstance(ins.operands[0], Address):
         raise lo.fail("the first operand must be an address")
-    lo.emit("HINT", (), (place(lo, ins.operands[0], Space.GLOBAL)[0], lo.src(ins.operands[1], 32)), unit=Unit.TMA)
+    lo.emit(
+        "HINT",
+        (),
+        (place(lo, ins.operands[0], Space.GLOBAL)[0], lo.src(ins.operands[1], 32)),
+        unit=Unit.TMA,
+    )

@@ -35,7 +35,12 @@ def cta_rank(lo: Lowering, ins: Instr) -> None:
     mods.done()
     if space == Space.GENERIC and bits == 32:
         raise lo.fail("a generic address needs .u64")
-    lo.emit("GETCTARANK", (lo.dst(ins.operands[0], 32),), (lo.src(ins.operands[1], bits),), (bits == 64,))
+    lo.emit(
+        "GETCTARANK",
+        (lo.dst(ins.operands[0], 32),),
+        (lo.src(ins.operands[1], bits),),
+        (bits == 64,),
+    )
 
 
 @instruction("clusterlaunchcontrol")

@@ -54,7 +54,9 @@ def _proxy(lo: Lowering, ins: Instr, mods: Mods) -> None:
         if len(ins.operands) != 2 or lo.imm_value(ins.operands[1]) != 128:
             raise lo.fail("the acquire form takes [address], 128")
         slot, offset, bits = place(lo, ins.operands[0], Space.GENERIC)
-        lo.emit("TENSORMAP_ACQUIRE", (), (slot,), (Space.GENERIC, bits), offset, FENCE_CYCLES, Unit.SYNC)
+        lo.emit(
+            "TENSORMAP_ACQUIRE", (), (slot,), (Space.GENERIC, bits), offset, FENCE_CYCLES, Unit.SYNC
+        )
         return
     if mods.take("async::generic"):
         mods.one_of("acquire", "release")

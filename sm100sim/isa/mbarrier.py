@@ -34,7 +34,15 @@ def mbarrier(lo: Lowering, ins: Instr) -> None:
     """
     mods = Mods(ins)
     form = mods.one_of(
-        "init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait", "try_wait", "pending_count"
+        "init",
+        "inval",
+        "arrive",
+        "arrive_drop",
+        "expect_tx",
+        "complete_tx",
+        "test_wait",
+        "try_wait",
+        "pending_count",
     )
     if form in ("init", "inval"):
         _life(lo, ins, mods, form)
@@ -58,7 +66,15 @@ def _life(lo: Lowering, ins: Instr, mods: Mods, form: str) -> None:
     _count(lo, ins.operands, *((2, 2) if form == "init" else (1, 1)))
     slot, offset, bits = place(lo, ins.operands[0], space)
     slots = [slot, *(lo.src(x, 32) for x in ins.operands[1:])]
-    lo.emit("MBAR_INIT" if form == "init" else "MBAR_INVAL", (), slots, (space, bits), offset, 2, Unit.SYNC)
+    lo.emit(
+        "MBAR_INIT" if form == "init" else "MBAR_INVAL",
+        (),
+        slots,
+        (space, bits),
+        offset,
+        2,
+        Unit.SYNC,
+    )
 
 
 def _arrive(lo: Lowering, ins: Instr, mods: Mods, *, drop: bool) -> None:
@@ -98,7 +114,15 @@ def _transaction(lo: Lowering, ins: Instr, mods: Mods, kind: int) -> None:
     mods.done()
     _count(lo, ins.operands, 2, 2)
     slot, offset, bits = place(lo, ins.operands[0], space)
-    lo.emit("MBAR_TX", (), (slot, lo.src(ins.operands[1], 32)), (space, bits, kind), offset, ARRIVE_CYCLES, Unit.SYNC)
+    lo.emit(
+        "MBAR_TX",
+        (),
+        (slot, lo.src(ins.operands[1], 32)),
+        (space, bits, kind),
+        offset,
+        ARRIVE_CYCLES,
+        Unit.SYNC,
+    )
 
 
 def _wait(lo: Lowering, ins: Instr, mods: Mods, *, attempt: bool) -> None:
@@ -115,4 +139,6 @@ def _wait(lo: Lowering, ins: Instr, mods: Mods, *, attempt: bool) -> None:
     wanted = lo.src(ins.operands[2], 32 if parity else 64)
     flags = (WAIT_TRY if attempt else 0) | (WAIT_PARITY if parity else 0)
     dst = lo.pred_dst(ins.operands[0])
-    lo.emit("MBAR_WAIT", (dst,), (slot, wanted), (space, bits, flags), offset, WAIT_CYCLES, Unit.SYNC)
+    lo.emit(
+        "MBAR_WAIT", (dst,), (slot, wanted), (space, bits, flags), offset, WAIT_CYCLES, Unit.SYNC
+    )

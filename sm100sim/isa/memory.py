@@ -85,7 +85,9 @@ def store(lo: Lowering, ins: Instr) -> None:
     take_policy(lo, mods, ins.operands, 2)
     mods.done()
     if space == Space.PARAM:
-        raise lo.fail("kernel parameters cannot be stored to, and calls are not in the instruction set here")
+        raise lo.fail(
+            "kernel parameters cannot be stored to, and calls are not in the instruction set here"
+        )
     bits = TYPES[kind].bits
     width = register_bits(lo, items, bits)
     slot, offset, address_bits = place(lo, ins.operands[0], space)
@@ -105,7 +107,9 @@ def store_async(lo: Lowering, ins: Instr, mods: Mods) -> None:
     mods.done()
     bits = TYPES[kind].bits
     if bits not in (32, 64) or len(ins.operands) != 3 or bits * len(items) > 128:
-        raise lo.fail("st.async moves up to 16 bytes of 32- or 64-bit elements and names an mbarrier")
+        raise lo.fail(
+            "st.async moves up to 16 bytes of 32- or 64-bit elements and names an mbarrier"
+        )
     width = register_bits(lo, items, bits)
     slot, offset, address_bits = place(lo, ins.operands[0], space)
     bar, bar_offset, bar_bits = place(lo, ins.operands[2], space)
@@ -135,7 +139,12 @@ def is_space(lo: Lowering, ins: Instr) -> None:
     space = mods.one_of(*WINDOWS)
     mods.done()
     own = space in ("shared", "shared::cta")
-    lo.emit("ISSPACEP", (lo.pred_dst(ins.operands[0]),), (lo.src(ins.operands[1], 64),), (WINDOWS[space], own))
+    lo.emit(
+        "ISSPACEP",
+        (lo.pred_dst(ins.operands[0]),),
+        (lo.src(ins.operands[1], 64),),
+        (WINDOWS[space], own),
+    )
 
 
 @instruction("prefetch", "prefetchu")

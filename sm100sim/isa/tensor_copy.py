@@ -21,7 +21,9 @@ def _dimensions(mods: Mods) -> int:
 
 
 def _tile_mode(lo: Lowering, mods: Mods) -> None:
-    other = mods.maybe("im2col", "im2col::w", "im2col::w::128", "tile::gather4", "tile::scatter4", "im2col_no_offs")
+    other = mods.maybe(
+        "im2col", "im2col::w", "im2col::w::128", "tile::gather4", "tile::scatter4", "im2col_no_offs"
+    )
     if other is not None:
         raise lo.fail(f"mode .{other} is not in the instruction set here; .tile is")
     mods.take("tile")
@@ -58,7 +60,11 @@ def _load(lo: Lowering, ins: Instr, mods: Mods, rank: int) -> None:
     """.{dim}d.{shared::cta,shared::cluster}.global{.tile}.mbarrier::complete_tx::bytes{.multicast::cluster}
     {.cta_group::1,2}{.L2::cache_hint} [dst], [map, {c}], [mbar]{, mask}{, policy}."""
     mods.one_of("mbarrier::complete_tx::bytes")
-    space = Space.SHARED_CLUSTER if mods.one_of("shared::cta", "shared::cluster") == "shared::cluster" else Space.SHARED_CTA
+    space = (
+        Space.SHARED_CLUSTER
+        if mods.one_of("shared::cta", "shared::cluster") == "shared::cluster"
+        else Space.SHARED_CTA
+    )
     mods.one_of("global")
     _tile_mode(lo, mods)
     multicast = mods.take("multicast::cluster")

@@ -34,7 +34,9 @@ def tensormap(lo: Lowering, ins: Instr) -> None:
     mods.done()
     indexed = field in WITH_ORDINAL
     if len(ins.operands) != 2 + indexed or bits != (64 if field in WIDE else 32):
-        raise lo.fail(f"tensormap.replace.{field} takes {2 + indexed} operands and .b{64 if field in WIDE else 32}")
+        raise lo.fail(
+            f"tensormap.replace.{field} takes {2 + indexed} operands and .b{64 if field in WIDE else 32}"
+        )
     ordinal = lo.imm_value(ins.operands[1]) if indexed else 0
     if not 0 <= ordinal <= 4:
         raise lo.fail(f"ordinal {ordinal} is not a dimension")
@@ -54,4 +56,6 @@ def _copy(lo: Lowering, ins: Instr, mods: Mods) -> None:
         raise lo.fail("[destination], [source], 128 expected")
     dst, dst_offset, dst_bits = place(lo, ins.operands[0], Space.GLOBAL)
     src, src_offset, src_bits = place(lo, ins.operands[1], Space.SHARED_CTA)
-    lo.emit("TENSORMAP_COPY", (), (dst, src), (dst_bits, src_bits, src_offset), dst_offset, 16, Unit.LSU)
+    lo.emit(
+        "TENSORMAP_COPY", (), (dst, src), (dst_bits, src_bits, src_offset), dst_offset, 16, Unit.LSU
+    )

@@ -104,7 +104,7 @@ class TensorMap:
         """
         if self.element not in ELEMENT_TYPES:
             raise TensorMapRefused(f"element type {self.element} is unknown")
-        shapes = (self.strides + (0,), self.box, self.steps)
+        shapes = ((*self.strides, 0), self.box, self.steps)
         if not 1 <= self.rank <= MAX_RANK or any(len(x) != self.rank for x in shapes):
             raise TensorMapRefused(f"rank {self.rank}, or a field of another rank")
         self._check_tensor()
@@ -130,7 +130,9 @@ class TensorMap:
         if inner % 16:
             raise TensorMapRefused(f"inner box of {inner} bytes is not a multiple of 16")
         if self.swizzle.span and inner > self.swizzle.span:
-            raise TensorMapRefused(f"inner box of {inner} bytes exceeds the {self.swizzle.name} span")
+            raise TensorMapRefused(
+                f"inner box of {inner} bytes exceeds the {self.swizzle.name} span"
+            )
         counted = prod(box // step for box, step in zip(self.box, self.steps, strict=True))
         if self._row_bytes(counted) > MAX_BOX_BYTES:
             raise TensorMapRefused(f"box of {self._row_bytes(counted)} bytes exceeds shared memory")
@@ -143,7 +145,9 @@ class TensorMap:
         """
         self.check()
         flags = self.rank - 1 << 4 | ELEMENT_TYPES[self.element][0] << 7 | self.swizzle << 13
-        flags |= FLAG_NAN_FILL * self.nan_fill | FLAG_TF32 * (self.element in TF32_TYPES) | self.l2 << 17
+        flags |= (
+            FLAG_NAN_FILL * self.nan_fill | FLAG_TF32 * (self.element in TF32_TYPES) | self.l2 << 17
+        )
         strides = self.strides + (0,) * (MAX_RANK - 1 - len(self.strides))
         sizes = [size - 1 for size in self.sizes] + [0] * (MAX_RANK - self.rank)
         high = sum((stride >> 36) << 4 * k for k, stride in enumerate(strides))
@@ -163,7 +167,9 @@ class TensorMap:
         address, flags, *rest = struct.unpack_from("<QI4IH2x5IHx5s", raw)
         low, high, sizes, steps, box = rest[:4], rest[4], rest[5:10], rest[10], rest[11]
         rank = (flags >> 4 & 7) + 1
-        known = FLAG_DSL | FLAG_LARGE | 7 << 4 | 15 << 7 | 3 << 13 | FLAG_NAN_FILL | FLAG_TF32 | 3 << 17
+        known = (
+            FLAG_DSL | FLAG_LARGE | 7 << 4 | 15 << 7 | 3 << 13 | FLAG_NAN_FILL | FLAG_TF32 | 3 << 17
+        )
         names = [
             name for name, (code, _) in ELEMENT_TYPES.items()
             if code == flags >> 7 & 15 and (name in TF32_TYPES) == bool(flags & FLAG_TF32)
@@ -189,17 +195,13 @@ class TensorMap:
         Args:
             destination: absolute shared address of the box.
 
-        Raises:
-            NotImplementedError: rows narrower than the swizzle span, whose pitch is not known, or
-                packed 4-bit elements, which have no address of their own.
+        Rows narrower than the swizzle span start one span apart (seen on H200).
         """
-        if not self.element_bytes:
-            raise NotImplementedError("addresses of packed 4-bit elements")
         inner = self.box[0] * self.element_bytes
-        if self.swizzle.span and inner != self.swizzle.span and self.box_bytes != inner:
-            raise NotImplementedError("box rows narrower than the swizzle span")
-        linear = np.arange(prod(self.counts), dtype=np.int64) * self.element_bytes + destination
-        return self.swizzle.apply(linear).reshape(self.counts[::-1])
+        pitch = max(inner, self.swizzle.span)
+        rows = np.arange(prod(self.counts[1:]), dtype=np.int64) * pitch + destination
+        columns = np.arange(self.box[0], dtype=np.int64) * self.element_bytes
+        return self.swizzle.apply(rows[:, None] + columns).reshape(self.counts[::-1])
 
     def element_addresses(self, start: tuple[int, ...]) -> npt.NDArray[np.int64]:
         """Global address of every element of the box at coordinates `start`; -1 outside of the tensor.

@@ -103,6 +103,31 @@ def test_a_kernel_gets_what_was_packed(own_bits: bool) -> None:
         assert struct.unpack("<4i", bytes(row[128:].numpy())) == (-7, rank, 2, SMEM_BYTES)
 
 
+def test_a_launch_can_be_captured_in_a_graph() -> None:
+    from cuda.bindings import driver
+
+    launcher = CudaLauncher(driver, lambda kernel, capability: kernel.ptx.encode() + b"\0")
+    source = torch.ones(2, COLUMNS, device="cuda", dtype=torch.float16)
+    out = torch.zeros(2, 144, dtype=torch.uint8, device="cuda")
+    fields = TensorMapFields(
+        "FLOAT16", source.data_ptr(), (COLUMNS, 2), (2 * COLUMNS,), (COLUMNS, 1), swizzle=0
+    )
+    plan = LaunchPlan((2, 1, 1), (1, 1, 1), (2, 1, 1), SMEM_BYTES, {})
+    params = (launcher.encode(fields), struct.pack("<Q", out.data_ptr()), struct.pack("<i", 1))
+    packed = PackedLaunch(plan, params)
+    launcher.launch(artifact(), packed, 0, torch.cuda.current_stream().cuda_stream)
+    torch.cuda.synchronize()
+    out.zero_()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        launcher.launch(artifact(), packed, 0, torch.cuda.current_stream().cuda_stream)
+    torch.cuda.synchronize()
+    assert not out.any(), "capturing does not run it"
+    graph.replay()
+    torch.cuda.synchronize()
+    assert out.any()
+
+
 def test_the_driver_and_this_package_encode_the_same_map() -> None:
     from cuda.bindings import driver
 

@@ -148,6 +148,14 @@ def test_every_warp_of_a_warpgroup_must_take_part() -> None:
     assert not run_ptx(dec(96), block=384, directives=GROUPS).findings
 
 
+def test_roles_of_one_warpgroup_may_use_instructions_of_their_own() -> None:
+    """As FA4 does: the same count on different lines passes, different counts are a finding."""
+    split = WARP + "setp.eq.u32 %q0, %r1, 1; @%q0 bra OTHER; {} bra.uni JOIN; OTHER: {} JOIN:"
+    assert not run_ptx(split.format(dec(96), dec(96)), block=384, directives=GROUPS).findings
+    report = run_ptx(split.format(dec(96), dec(64)), block=384, directives=GROUPS)
+    assert {f.code for f in report.findings} == {"setmaxnreg-differs"}
+
+
 def test_without_a_known_entry_count_the_instruction_is_ignored_with_a_finding() -> None:
     report = run_ptx(dec(96), block=128)
     assert [f.code for f in report.findings] == ["setmaxnreg-ignored"]

@@ -155,3 +155,11 @@ def test_waiting_takes_modelled_time() -> None:
     body = init(1) + only(32, slow + "mbarrier.arrive.shared.b64 %rd1, [%r1];", "A") + wait("%r1", 0, "W")
     quick = init(1) + only(32, "mbarrier.arrive.shared.b64 %rd1, [%r1];", "A") + wait("%r1", 0, "W")
     assert run_ptx(body, block=64, **OPTIONS).cycles > run_ptx(quick, block=64, **OPTIONS).cycles + 500
+
+
+def test_several_lanes_may_initialise_one_mbarrier_alike_but_are_reported() -> None:
+    """FA4's backward kernel does so; lanes that disagree on the count stop the run."""
+    report = run_ptx(BAR + "mbarrier.init.shared.b64 [%r1], 3;", block=32, **OPTIONS)
+    assert [f.code for f in report.findings] == ["mbarrier-init-lanes"]
+    differ = BAR + "mov.u32 %r2, %tid.x; add.u32 %r2, %r2, 1; mbarrier.init.shared.b64 [%r1], %r2;"
+    assert "live object" in fault_of(differ, block=32, **OPTIONS)

@@ -99,6 +99,7 @@ GOOD = tensor(TARGET, (64, 8), "BFLOAT16", swizzle=TmaSwizzle.B128)
     ("text", "reason"),
     [
         (store(GOOD, (0, -1)), "negative"),
+        (store(GOOD, (4, 0)), "multiple of 16"),
         (store(GOOD, (0, 0), "and"), "no form for"),
         (store(GOOD, (0, 0)).replace("[%r1+1024]", "[%r1+1088]"), "alignment of 128"),
         (store(GOOD, (0, 0)).replace("[%r1+1024]", "[%r1+1152]"), "past the end"),

@@ -1,0 +1,40 @@
+"""``torch.ops.fa4_cute.attention``: the call as one opaque operator for ``torch.compile``.
+
+Outside of ``torch.compile`` the operator is not used; dispatching it costs more than the rest of
+the host's work.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from . import interface
+
+
+@torch.library.custom_op("fa4_cute::attention", mutates_args=())
+def attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    causal: bool,
+    softmax_scale: float | None,
+    return_lse: bool,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return O and LSE (empty unless ``return_lse``); arguments and errors as ``flash_attn``."""
+    out, lse = interface.compute((q, k, v), causal, softmax_scale, return_lse)
+    return out, torch.empty(0, dtype=torch.float32, device=q.device) if lse is None else lse
+
+
+@attention.register_fake
+def _shapes(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    causal: bool,
+    softmax_scale: float | None,
+    return_lse: bool,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    batch, seqlen, heads, _ = q.shape
+    out = q.new_empty((batch, seqlen, heads, v.shape[3]))
+    rows = (batch, heads, seqlen) if return_lse else (0,)
+    return out, q.new_empty(rows, dtype=torch.float32)

@@ -1,0 +1,53 @@
+"""The page on calling says what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import fa4_cute
+from fa4_cute import settings
+from fa4_cute.host import support
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "calling.md").read_text()
+
+
+def test_kernel_table_is_the_table_of_the_code() -> None:
+    found = re.search(r"<!-- kernels: .*? -->\n(.*?)<!-- end -->", PAGE, re.DOTALL)
+    assert found
+    rows = list(support.support_table())
+    expected = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
+    cells = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in found[1].splitlines()
+    ]
+    assert cells == expected
+
+
+def test_every_variable_is_documented() -> None:
+    own = [name for name in settings._NAMES if name.startswith("FA4_CUTE_")]
+    assert own
+    for name in own:
+        assert f"| `{name}` |" in PAGE
+        assert name in (settings.__doc__ or "")
+
+
+@pytest.mark.parametrize("name", [n for n in fa4_cute.__all__ if n[0].islower()])
+def test_every_function_is_shown(name: str) -> None:
+    assert f"fa4_cute.{name}(" in PAGE
+
+
+def test_examples_are_valid_python() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    assert len(blocks) == 4
+    for block in blocks:
+        compile(block, "docs/calling.md", "exec")
+
+
+def test_questions_of_the_page_can_be_asked() -> None:
+    block = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[1]
+    lines = [line for line in block.splitlines() if "(q, k, v)" not in line]
+    scope: dict[str, object] = {"fa4_cute": fa4_cute}
+    exec("\n".join(lines), scope)
+    assert scope["support"]
