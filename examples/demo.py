@@ -18,6 +18,7 @@ import fa4_cute
 from fa4_cute.host.problem import Problem
 from fa4_cute.host.reference import compare
 from fa4_cute.host.support import Choice, choose, require
+from fa4_cute.plan.depth512_spec import AttentionSpec
 from fa4_cute.plan.kernel_spec import KernelSpec
 
 from .attention_timeline import draw_attention
@@ -53,10 +54,11 @@ CASES = (
     MAIN,
     Case("causal GQA 8:2, ragged lengths, head dim 128", 200, 333, (8, 2), causal=True),
     Case("causal MHA, head dim 64, batch 2", 250, 250, (2, 2), head_dim=64, batch=2, causal=True),
+    Case("causal GQA 4:1, head dim 512 on a CTA pair", 100, 300, (4, 1), 512, causal=True),
 )
 
 
-def run(case: Case) -> KernelSpec:
+def run(case: Case) -> AttentionSpec:
     """Run one case, print what happened, and return the kernel's specification.
 
     Raises:
@@ -80,7 +82,7 @@ def run(case: Case) -> KernelSpec:
     return choice.spec
 
 
-def seconds_of_first_use(spec: KernelSpec) -> float:
+def seconds_of_first_use(spec: AttentionSpec) -> float:
     """Compile the kernel or load it from the cache, and return how long that took."""
     from fa4_cute.host.cache import compiled
 
@@ -106,7 +108,9 @@ def main() -> None:
     arguments = parser.parse_args()
     specs = {case.title: run(case) for case in CASES}
     picture = arguments.out / "timeline.png"
-    draw_tile(MAIN, specs[MAIN.title], picture)
+    main_spec = specs[MAIN.title]
+    assert isinstance(main_spec, KernelSpec)
+    draw_tile(MAIN, main_spec, picture)
     info = fa4_cute.cache_info()
     print(f"\n{info.compiles} kernels compiled, {info.disk_hits} from {info.directory}")
     print(f"timeline of one work tile: {picture}")

@@ -10,9 +10,10 @@ from cutlass.cute.nvgpu import cpasync
 from cutlass.cute.runtime import make_ptr
 from cutlass.cute.typing import AddressSpace
 
+from .depth512 import SM100MHADepth512
 from .kernel_sm100 import SM100MHA2Q
+from .plan.depth512_spec import AttentionSpec, Depth512Spec
 from .plan.dtypes import DType
-from .plan.kernel_spec import KernelSpec
 
 _ELEMENT_TYPES = {DType.BF16: cutlass.BFloat16, DType.FP16: cutlass.Float16}
 _STAND_IN_SHAPE = (8, 64)
@@ -26,11 +27,16 @@ def _stand_in_atom(pointer: cute.Pointer, operation):
     return cpasync.make_tiled_tma_atom(operation, tensor, layout, _STAND_IN_SHAPE)[0]
 
 
-def trace_kernel(spec: KernelSpec, options: str):
+def trace_kernel(spec: AttentionSpec, options: str):
     """Compile ``spec`` with the DSL's ``options`` and return its compiled function."""
-    attention = SM100MHA2Q(spec)
+    kernel_class = SM100MHADepth512 if isinstance(spec, Depth512Spec) else SM100MHA2Q
+    attention = kernel_class(spec)
+    num_ctas = spec.config.cta_group()
+    shape = {"grid": [num_ctas, 1, 1]}
+    if num_ctas > 1:
+        shape["cluster"] = [num_ctas, 1, 1]
     # The prefix is set on the class's kernel; a trace in this process reads it right away.
-    SM100MHA2Q.kernel.set_name_prefix(
+    kernel_class.kernel.set_name_prefix(
         spec.name, remove_cutlass_symbol=True, keep_mangled_name=False
     )
 
@@ -46,7 +52,7 @@ def trace_kernel(spec: KernelSpec, options: str):
         store = _stand_in_atom(operand, cpasync.CopyBulkTensorTileS2GOp())
         maps = (*loads, store)
         attention.kernel(maps, lse, *lengths, num_q_heads, scale_log2).launch(
-            grid=[1, 1, 1],
+            **shape,
             block=[spec.schedule.num_threads, 1, 1],
             smem=spec.config.smem_used,
             min_blocks_per_mp=1,

@@ -11,21 +11,28 @@ import torch
 
 @dataclass(frozen=True)
 class Outcome:
-    """Results of one run: what the kernel wrote and what float64 arithmetic gives for it."""
+    """Results of one run: what the kernel wrote and what float64 arithmetic gives for it.
+
+    `others` are further outputs of the same run; errors are the worst of all outputs.
+    """
 
     actual: torch.Tensor
     expected: torch.Tensor
+    others: tuple[Outcome, ...] = ()
 
     def max_error(self) -> float:
         """Largest absolute difference; infinite when the kernel left anything not finite."""
         difference = self._difference().abs()
-        return float(difference.max()) if torch.isfinite(difference).all() else math.inf
+        own = float(difference.max()) if torch.isfinite(difference).all() else math.inf
+        return max([own, *(other.max_error() for other in self.others)])
 
     def relative_error(self) -> float:
-        """Frobenius norm of the difference over that of the reference."""
+        """Frobenius norm of the difference over that of the reference; infinite if not a number."""
         expected = self.expected.double()
         scale = expected[torch.isfinite(expected)].norm().clamp_min(1e-30)
-        return float(self._difference().norm() / scale)
+        own = float(self._difference().norm() / scale)
+        own = math.inf if math.isnan(own) else own
+        return max([own, *(other.relative_error() for other in self.others)])
 
     def _difference(self) -> torch.Tensor:
         """Element by element; equal infinities do not differ."""

@@ -1,6 +1,6 @@
 """Run foreign kernels on the virtual SM100 and record what came out.
 
-    python -m benchmarks.foreign.run_all [--only REGEX] [--json FILE] [--markdown FILE]
+    python -m benchmarks.foreign.run_all [--only REGEX] [--control] [--json FILE]
 
 Cases whose package is not installed are recorded as such.  Each module runs in this process, one
 case after the other; a fault ends the case, not the run.
@@ -16,11 +16,15 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import sm100sim
+from sm100sim.host.activation import runtime
+from sm100sim.host.launch_request import LaunchRequest
 
 from .cases import Case
 from .table import render
@@ -45,7 +49,8 @@ class Record:
         status: "ok", "wrong" (error above the tolerance) or "stopped" (see ``detail``).
         relative_error: Frobenius norm of the difference over that of the reference.
         max_error: largest absolute difference.
-        instructions: warp instructions of the last launch.
+        instructions: warp instructions of all its launches.
+        findings: codes of what the simulator reported without stopping.
         seconds: wall time of the case, compilation included.
         note: what is known about a result that is not "ok".
     """
@@ -60,6 +65,23 @@ class Record:
     instructions: int = 0
     seconds: float = 0.0
     note: str = ""
+    findings: tuple[str, ...] = ()
+
+
+@dataclass
+class Meter:
+    """A launcher that adds up what the launches reported."""
+
+    launcher: Callable[[LaunchRequest], Any]
+    instructions: int = 0
+    findings: frozenset[str] = frozenset()
+
+    def __call__(self, request: LaunchRequest) -> Any:
+        """Launch and count."""
+        report = self.launcher(request)
+        self.instructions += report.instructions
+        self.findings |= {finding.code for finding in report.findings}
+        return report
 
 
 def available(module: str) -> bool:
@@ -82,6 +104,17 @@ def cases(pattern: str) -> Iterator[Case]:
 
 def measure(case: Case) -> Record:
     """Run one case; an exception becomes a "stopped" record with its first lines."""
+    meter = Meter(runtime().launcher)
+    runtime().launcher = meter
+    try:
+        record = _attempt(case)
+    finally:
+        runtime().launcher = meter.launcher
+    record.instructions, record.findings = meter.instructions, tuple(sorted(meter.findings))
+    return record
+
+
+def _attempt(case: Case) -> Record:
     start = time.perf_counter()
     record = Record(case.name, case.source, "stopped", tolerance=case.tolerance, note=case.note)
     try:
@@ -92,8 +125,6 @@ def measure(case: Case) -> Record:
         record.relative_error = outcome.relative_error()
         record.max_error = outcome.max_error()
         record.status = "ok" if record.relative_error <= case.tolerance else "wrong"
-    report = sm100sim.last_report()
-    record.instructions = 0 if report is None else report.instructions
     record.seconds = round(time.perf_counter() - start, 2)
     return record
 
@@ -109,21 +140,34 @@ def update(path: Path, records: list[Record]) -> list[Record]:
     return merged
 
 
+def control(pattern: str) -> int:
+    """Launch nothing and count the cases that pass all the same: their comparison is worthless."""
+    runtime().launcher = lambda _request: SimpleNamespace(instructions=0, findings=())
+    passing = [case.name for case in cases(pattern) if measure(case).status == "ok"]
+    print("\n".join(passing) or "no case passes without its kernel")
+    return int(bool(passing))
+
+
 def main() -> int:
     """Command line; the exit status is 1 when a case stopped or was wrong."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", default="", help="regular expression over case names")
+    parser.add_argument(
+        "--control", action="store_true", help="launch nothing: then no case may pass"
+    )
     parser.add_argument("--json", type=Path, default=RESULTS)
     parser.add_argument("--markdown", type=Path, default=PAGE)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     os.environ.setdefault("QUACK_CACHE_ENABLED", "0")  # its cached objects come without PTX
     sm100sim.activate(sm_count=SM_COUNT)
+    if arguments.control:
+        return control(arguments.only)
     records = []
     for case in cases(arguments.only):
         record = measure(case)
         records.append(record)
-        error = "" if record.relative_error is None else f"error {record.relative_error:.2e}"
+        error = "" if record.relative_error is None else f"error {record.relative_error:.2e} "
         result = error + record.detail[:300]
         print(f"{record.status:8}{case.name:44}{record.seconds:7.1f} s  {result}", flush=True)
         arguments.markdown.write_text(render(update(arguments.json, records)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Protocol
 
@@ -15,8 +15,10 @@ through `sm100sim.activate()`, and its result compared with a reference.  For Fl
 quack the reference is float64 arithmetic on the same rounded inputs; for the CUTLASS examples it is
 the comparison which the example makes itself.  "Error" is the Frobenius norm of the difference over
 that of the reference; outputs were filled with NaN before the launch where the program allows it.
-"Warp instructions" counts the last launch of the program.  A remark after a dash says why a
-program did not pass; some of these are faults of the program that hardware happens to hide.
+"Warp instructions" counts all launches of the program.  "Reported" names what the simulator found
+worth reporting without stopping.  A remark after a dash says why a program did not pass; some of
+these are faults of the program that hardware happens to hide.  With launches that do nothing,
+none of the programs passes (`--control`).
 """
 
 
@@ -31,6 +33,7 @@ class Row(Protocol):
     tolerance: float
     instructions: int
     note: str
+    findings: Sequence[str]
 
 
 def _line(row: Row) -> str:
@@ -39,6 +42,8 @@ def _line(row: Row) -> str:
     status = row.status if row.status != "stopped" else f"stopped: {reason}"
     if row.note and row.status != "ok":
         status += f" — {row.note}"
+    if row.findings:
+        status += f" (reported: {', '.join(row.findings)})"
     return f"| `{row.name}` | {status} | {error} | {row.tolerance:.0e} | {row.instructions:,} |"
 
 

@@ -1,0 +1,1 @@
+"""Programs of the simulator that a Hopper GPU runs too: recorded, replayed there, compared."""

@@ -1,10 +1,12 @@
-"""Record the PTX programs of the simulator's tests, and compare a GPU's results with the simulator's.
+"""Record the PTX programs of the simulator's tests, and compare a GPU's results with the
+simulator's.
 
     python -m benchmarks.hopper.record record CASES.json       (runs the tests once)
     python benchmarks/hopper/replay.py CASES.json RESULTS.json (on the machine with the GPU)
     python -m benchmarks.hopper.record compare CASES.json RESULTS.json
 
-The programs are those that an sm_90a device has too; they are retargeted in their `.target` line only.
+The programs are those that an sm_90a device has too; they are retargeted in their `.target` line
+only.
 """
 
 from __future__ import annotations
@@ -18,9 +20,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tests.sim.harness as harness
+from tests.sim import harness
 
-TESTS = ("memory", "atomics", "matrix", "mbarrier", "barriers", "cluster", "tma", "tma_store", "bulk", "tensormap_ops")
+TESTS = (
+    "memory",
+    "atomics",
+    "matrix",
+    "mbarrier",
+    "barriers",
+    "cluster",
+    "tma",
+    "tma_store",
+    "bulk",
+    "tensormap_ops",
+)
 
 
 def encode(data: bytes) -> str:
@@ -65,17 +78,24 @@ class Recorder:
         before = [encode(a.tobytes()) for a in arrays]
         params = parameters(arguments, arrays)
         report = self.original(body, *arguments, **options)
-        text = harness.kernel_text(body, arguments, *(options.get(k, "") for k in ("regs", "shared", "directives")))
+        text = harness.kernel_text(
+            body, arguments, *(options.get(k, "") for k in ("regs", "shared", "directives"))
+        )
         block = options.get("block", 32)
-        if params is None or options.get("mode", "fast") == "late" and report.findings:
+        if params is None or (options.get("mode", "fast") == "late" and report.findings):
             return report
         case = {
-            "ptx": text.replace(".target sm_100a", ".target sm_90a"), "kernel": "k",
-            "grid": list(options.get("grid", (1, 1, 1))), "block": [block, 1, 1] if isinstance(block, int) else list(block),
-            "cluster": list(options.get("cluster", (1, 1, 1))), "smem": options.get("smem", 0),
-            "params": params, "buffers": before, "expected": [encode(a.tobytes()) for a in arrays],
+            "ptx": text.replace(".target sm_100a", ".target sm_90a"),
+            "kernel": "k",
+            "grid": list(options.get("grid", (1, 1, 1))),
+            "block": [block, 1, 1] if isinstance(block, int) else list(block),
+            "cluster": list(options.get("cluster", (1, 1, 1))),
+            "smem": options.get("smem", 0),
+            "params": params,
+            "buffers": before,
+            "expected": [encode(a.tobytes()) for a in arrays],
             "findings": [f.code for f in report.findings],
-        }  # fmt: skip
+        }
         self.cases.setdefault(text + "".join(before), case)
         return report
 
@@ -91,7 +111,10 @@ def record(path: str) -> None:
             for name in [*names, "tests.sim.isa.memory_programs"]:
                 sys.modules[name].run_ptx = recorder  # type: ignore[attr-defined]
 
-    pytest.main(["-q", "-p", "no:cacheprovider", *(f"tests/sim/isa/test_{n}.py" for n in TESTS)], plugins=[Plugin()])
+    pytest.main(
+        ["-q", "-p", "no:cacheprovider", *(f"tests/sim/isa/test_{n}.py" for n in TESTS)],
+        plugins=[Plugin()],
+    )
     Path(path).write_text(json.dumps(list(recorder.cases.values())))
     print(f"{len(recorder.cases)} programs")
 

@@ -1,4 +1,5 @@
-"""Run recorded PTX programs on a Hopper GPU through the driver, with nothing but the standard library.
+"""Run recorded PTX programs on a Hopper GPU through the driver, with nothing but the standard
+library.
 
 Usage: replay.py CASES.json RESULTS.json.  Each case runs under a watchdog; a program that hangs or
 faults loses its context, and a fresh worker process goes on with the next case.
@@ -32,9 +33,13 @@ class LaunchConfig(ct.Structure):
     """`CUlaunchConfig`."""
 
     _fields_ = [
-        ("grid", ct.c_uint * 3), ("block", ct.c_uint * 3), ("smem", ct.c_uint), ("stream", ct.c_void_p),
-        ("attributes", ct.POINTER(LaunchAttribute)), ("count", ct.c_uint),
-    ]  # fmt: skip
+        ("grid", ct.c_uint * 3),
+        ("block", ct.c_uint * 3),
+        ("smem", ct.c_uint),
+        ("stream", ct.c_void_p),
+        ("attributes", ct.POINTER(LaunchAttribute)),
+        ("count", ct.c_uint),
+    ]
 
 
 class Refused(RuntimeError):
@@ -48,7 +53,9 @@ class Gpu:
         self.cu = ct.CDLL("libcuda.so.1")
         self._check(self.cu.cuInit(0), "cuInit")
         context = ct.c_void_p()
-        self._check(self.cu.cuDevicePrimaryCtxRetain(ct.byref(context), 0), "cuDevicePrimaryCtxRetain")
+        self._check(
+            self.cu.cuDevicePrimaryCtxRetain(ct.byref(context), 0), "cuDevicePrimaryCtxRetain"
+        )
         self._check(self.cu.cuCtxSetCurrent(context), "cuCtxSetCurrent")
 
     def _check(self, status: int, what: str) -> None:
@@ -59,7 +66,9 @@ class Gpu:
 
     def _allocate(self, data: bytes) -> int:
         pointer = ct.c_uint64()
-        self._check(self.cu.cuMemAlloc_v2(ct.byref(pointer), ct.c_size_t(max(len(data), 256))), "cuMemAlloc")
+        self._check(
+            self.cu.cuMemAlloc_v2(ct.byref(pointer), ct.c_size_t(max(len(data), 256))), "cuMemAlloc"
+        )
         self._check(self.cu.cuMemcpyHtoD_v2(pointer, data, ct.c_size_t(len(data))), "cuMemcpyHtoD")
         return pointer.value
 
@@ -68,10 +77,15 @@ class Gpu:
         options = (ct.c_int * 2)(5, 6)  # error log buffer and its size
         values = (ct.c_void_p * 2)(ct.cast(log, ct.c_void_p), ct.c_void_p(4096))
         module, function = ct.c_void_p(), ct.c_void_p()
-        status = self.cu.cuModuleLoadDataEx(ct.byref(module), case["ptx"].encode() + b"\0", 2, options, values)
+        status = self.cu.cuModuleLoadDataEx(
+            ct.byref(module), case["ptx"].encode() + b"\0", 2, options, values
+        )
         if status:
             raise Refused(f"cuModuleLoadDataEx: {log.value.decode(errors='replace')[:300]}")
-        self._check(self.cu.cuModuleGetFunction(ct.byref(function), module, case["kernel"].encode()), "function")
+        self._check(
+            self.cu.cuModuleGetFunction(ct.byref(function), module, case["kernel"].encode()),
+            "function",
+        )
         self._check(self.cu.cuFuncSetAttribute(function, MAX_DYNAMIC_SMEM, case["smem"]), "smem")
         return module, function
 
@@ -80,11 +94,17 @@ class Gpu:
         attribute.value[0], attribute.value[1], attribute.value[2] = case["cluster"]
         use_cluster = case["cluster"] != [1, 1, 1]
         config = LaunchConfig(
-            (ct.c_uint * 3)(*case["grid"]), (ct.c_uint * 3)(*case["block"]), case["smem"], None,
-            ct.pointer(attribute) if use_cluster else None, int(use_cluster),
-        )  # fmt: skip
+            (ct.c_uint * 3)(*case["grid"]),
+            (ct.c_uint * 3)(*case["block"]),
+            case["smem"],
+            None,
+            ct.pointer(attribute) if use_cluster else None,
+            int(use_cluster),
+        )
         pointers = (ct.c_void_p * len(storage))(*[ct.addressof(s) for s in storage])
-        self._check(self.cu.cuLaunchKernelEx(ct.byref(config), function, pointers, None), "cuLaunchKernelEx")
+        self._check(
+            self.cu.cuLaunchKernelEx(ct.byref(config), function, pointers, None), "cuLaunchKernelEx"
+        )
         start = time.monotonic()
         while (status := self.cu.cuStreamQuery(None)) == NOT_READY:
             if time.monotonic() - start > LIMIT_SECONDS:
@@ -93,7 +113,8 @@ class Gpu:
         self._check(status, "kernel")
 
     def run(self, case: dict[str, Any]) -> list[str]:
-        """Buffers after the launch, base64; tensor maps are given the device address of their buffer."""
+        """Buffers after the launch, base64; tensor maps are given the device address of their
+        buffer."""
         module, function = self._function(case)
         buffers = [base64.b64decode(b) for b in case["buffers"]]
         device = [self._allocate(b) for b in buffers]
@@ -114,7 +135,10 @@ class Gpu:
         results = []
         for pointer, data in zip(device, buffers, strict=True):
             back = ct.create_string_buffer(len(data))
-            self._check(self.cu.cuMemcpyDtoH_v2(back, ct.c_uint64(pointer), ct.c_size_t(len(data))), "cuMemcpyDtoH")
+            self._check(
+                self.cu.cuMemcpyDtoH_v2(back, ct.c_uint64(pointer), ct.c_size_t(len(data))),
+                "cuMemcpyDtoH",
+            )
             self.cu.cuMemFree_v2(ct.c_uint64(pointer))
             results.append(base64.b64encode(back.raw).decode())
         self.cu.cuModuleUnload(module)

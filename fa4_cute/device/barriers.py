@@ -17,12 +17,16 @@ def mbarrier_init(address: Int32, count: Int32) -> None:
     emit("mbarrier.init.shared::cta.b64 [$0], $1;", (), (address, count))
 
 
-def mbarrier_wait(address: Int32, phase: Int32) -> None:
-    """Block the calling threads until the phase with parity ``phase`` has completed (acquire)."""
+def mbarrier_wait(address: Int32, phase: Int32, *, cluster: bool = False) -> None:
+    """Block the calling threads until the phase with parity ``phase`` has completed (acquire).
+
+    With ``cluster`` the wait also acquires what threads of the other CTA released.
+    """
+    scope = ".acquire.cluster" if cluster else ""
     emit(
         "{\n\t.reg .pred done;\n"
         "WAIT_FOR_PHASE:\n\t"
-        f"mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1, {TRY_WAIT_HINT_NS};\n\t"
+        f"mbarrier.try_wait.parity{scope}.shared::cta.b64 done, [$0], $1, {TRY_WAIT_HINT_NS};\n\t"
         "@done bra PHASE_DONE;\n\t"
         "bra WAIT_FOR_PHASE;\n"
         "PHASE_DONE:\n\t}",

@@ -27,7 +27,8 @@ def alloc(result_address: Int32, columns: int, cta_group: int = 1) -> None:
     """Allocate ``columns`` and write the base to shared memory, then give up the permit. One warp.
 
     With ``cta_group`` 2, one warp of each CTA of the pair executes it, with the same address and
-    columns; both get the same base. The permit is released at once: nobody allocates a second time in this kernel.
+    columns; both get the same base. The permit is released at once: nobody allocates a second
+    time in this kernel.
     """
     emit(
         f"tcgen05.alloc.cta_group::{cta_group}.sync.aligned.shared::cta.b32 [$0], {columns};\n\t"

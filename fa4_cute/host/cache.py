@@ -7,39 +7,25 @@ compile options. A stale file is therefore never used; it is only left behind.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import sys
 import threading
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, fields, is_dataclass
-from enum import Enum
-from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from ..plan.kernel_spec import KernelSpec
+from ..plan.config import FA4Config
+from ..plan.depth512_spec import AttentionSpec
 from ..settings import Settings, read_settings
 from . import cache_files
 from .cache_files import CorruptEntry, StoredKernel
 from .compiler import ARCH, CompiledArtifact, compile_kernel
+from .kernel_key import canonical, kernel_key, toolchain
 
-PACKAGE: Final = Path(__file__).resolve().parent.parent
-_NOT_COMPILED: Final = ("__init__.py", "settings.py", "simulator.py")
-_COMPILING_HOST: Final = "compiler.py"
-_DSL_PACKAGES: Final = (
-    "nvidia-cutlass-dsl",
-    "nvidia-cutlass-dsl-libs-base",
-    "nvidia-cutlass-dsl-libs-core",
-    "nvidia-cutlass-dsl-libs-cu12",
-    "nvidia-cutlass-dsl-libs-cu13",
-)
 _KEY_CHARACTERS: Final = 24
 
-Compiler = Callable[[KernelSpec], CompiledArtifact]
+Compiler = Callable[[AttentionSpec], CompiledArtifact]
 
 
 @dataclass(frozen=True)
@@ -84,14 +70,14 @@ class KernelCache:
         """Start with nothing in memory."""
         self._settings = settings
         self._compiler = compiler
-        self._memory: dict[KernelSpec, CompiledArtifact] = {}
-        self._by_identity: dict[int, tuple[KernelSpec, CompiledArtifact]] = {}
-        self._locks: dict[KernelSpec, threading.Lock] = {}
+        self._memory: dict[AttentionSpec, CompiledArtifact] = {}
+        self._by_identity: dict[int, tuple[AttentionSpec, CompiledArtifact]] = {}
+        self._locks: dict[AttentionSpec, threading.Lock] = {}
         self._guard = threading.Lock()
         self._counts = _Counts()
         self._disk_works = settings.cache_dir is not None
 
-    def get(self, spec: KernelSpec) -> CompiledArtifact:
+    def get(self, spec: AttentionSpec) -> CompiledArtifact:
         """Return the compiled kernel of ``spec``; threads that ask for it meanwhile wait."""
         # Hashing a specification visits all its fields; its identity is the quick way in.
         quick = self._by_identity.get(id(spec))
@@ -138,7 +124,7 @@ class KernelCache:
             cache_files.remove_leftovers(self._settings.cache_dir)
         return removed
 
-    def path_of(self, spec: KernelSpec) -> Path | None:
+    def path_of(self, spec: AttentionSpec) -> Path | None:
         """Return the file that holds, or would hold, the kernel; None without a directory."""
         directory = self._settings.cache_dir
         if directory is None:
@@ -149,7 +135,7 @@ class KernelCache:
         directory = self._settings.cache_dir
         return [] if directory is None else cache_files.entries(directory)
 
-    def _from_disk_or_compiler(self, spec: KernelSpec) -> CompiledArtifact:
+    def _from_disk_or_compiler(self, spec: AttentionSpec) -> CompiledArtifact:
         path = self.path_of(spec)
         if path is None or not self._disk_works:
             return self._compile(spec)
@@ -175,7 +161,7 @@ class KernelCache:
                 self._give_up_disk(path.parent, error)
         return artifact
 
-    def _load(self, spec: KernelSpec, path: Path, key: str) -> CompiledArtifact | None:
+    def _load(self, spec: AttentionSpec, path: Path, key: str) -> CompiledArtifact | None:
         try:
             artifact = _artifact(spec, cache_files.read_entry(path, key))
         except FileNotFoundError:
@@ -187,9 +173,13 @@ class KernelCache:
         self._counts.disk_hits += 1
         return artifact
 
-    def _compile(self, spec: KernelSpec) -> CompiledArtifact:
+    def _compile(self, spec: AttentionSpec) -> CompiledArtifact:
         self._counts.compiles += 1
-        return self._compiler(spec)
+        try:
+            return self._compiler(spec)
+        except Exception as error:
+            error.add_note(_circumstances(spec))
+            raise
 
     def _give_up_disk(self, directory: Path, error: OSError) -> None:
         """Use memory only from now on, and say so once."""
@@ -203,64 +193,26 @@ class KernelCache:
             )
 
 
-def kernel_key(spec: KernelSpec) -> str:
-    """Return the key of the kernel of ``spec`` as 64 hexadecimal characters."""
-    text = json.dumps({**toolchain(), "spec": canonical(spec)}, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+def _circumstances(spec: AttentionSpec) -> str:
+    """Return what was compiled, with what, and how to do it again."""
+    config = spec.config
+    depth = config.qk_depth if isinstance(config, FA4Config) else config.depth
+    problem = {
+        "head_dim": depth,
+        "dtype": config.qkv_dtype.value,
+        "heads_q": config.group,
+        "heads_k": 1,
+        "causal": spec.causal,
+        "return_lse": spec.return_lse,
+    }
+    versions = ", ".join(f"{name} {text}" for name, text in toolchain().items() if "-" in name)
+    return (
+        f"while compiling {spec.name} for {ARCH} with {versions}; to repeat it: FA4_CUTE_CACHE=0 "
+        f"""python -c "import fa4_cute; fa4_cute.warmup([{problem}])\""""
+    )
 
 
-@lru_cache(maxsize=1)
-def toolchain() -> dict[str, str]:
-    """Return what a compiled kernel depends on besides its specification: names to versions."""
-    found = {"arch": ARCH, "sources": source_hash(), "format": str(cache_files.FORMAT)}
-    found["python"] = ".".join(map(str, sys.version_info[:2]))
-    for name in _DSL_PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def source_hash(package: Path = PACKAGE) -> str:
-    """Return a hash over the sources that take part in compiling, names included."""
-    content = hashlib.sha256()
-    for path in kernel_sources(package):
-        content.update(f"{path.relative_to(package)}\0".encode())
-        content.update(hashlib.sha256(path.read_bytes()).digest())
-    return content.hexdigest()
-
-
-def kernel_sources(package: Path = PACKAGE) -> list[Path]:
-    """Return the package's files that take part in compiling: all but the host's, save one."""
-    found = []
-    for path in sorted(package.rglob("*.py")):
-        top = path.relative_to(package).parts[0]
-        host = top == "host" and path.name != _COMPILING_HOST
-        if not host and top not in _NOT_COMPILED:
-            found.append(path)
-    return found
-
-
-def canonical(value: Any) -> Any:
-    """Return ``value`` as JSON data that is equal exactly when ``value`` is.
-
-    Raises:
-        TypeError: for a value whose text would not identify it.
-    """
-    if is_dataclass(value) and not isinstance(value, type):
-        named = {f.name: canonical(getattr(value, f.name)) for f in fields(value)}
-        return {"type": type(value).__qualname__, **named}
-    if isinstance(value, Enum):
-        return f"{type(value).__qualname__}.{value.name}"
-    if isinstance(value, tuple):
-        return [canonical(item) for item in value]
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise TypeError(f"{value!r}: {type(value).__name__} has no place in the key of a kernel")
-
-
-def _stored(spec: KernelSpec, artifact: CompiledArtifact, *, locked: bool) -> StoredKernel:
+def _stored(spec: AttentionSpec, artifact: CompiledArtifact, *, locked: bool) -> StoredKernel:
     meta = {
         "kernel_name": artifact.kernel_name,
         "smem_bytes": artifact.smem_bytes,
@@ -273,7 +225,7 @@ def _stored(spec: KernelSpec, artifact: CompiledArtifact, *, locked: bool) -> St
     return StoredKernel(artifact.ptx, artifact.cubin, meta)
 
 
-def _artifact(spec: KernelSpec, stored: StoredKernel) -> CompiledArtifact:
+def _artifact(spec: AttentionSpec, stored: StoredKernel) -> CompiledArtifact:
     meta = stored.meta
     try:
         x, y, z = (int(n) for n in meta["cluster"])
@@ -303,7 +255,7 @@ def process_cache() -> KernelCache:
     return _process_cache
 
 
-def compiled(spec: KernelSpec) -> CompiledArtifact:
+def compiled(spec: AttentionSpec) -> CompiledArtifact:
     """Return the compiled kernel of ``spec`` from the process's cache."""
     return process_cache().get(spec)
 

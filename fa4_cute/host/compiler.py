@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from ..plan.kernel_spec import KernelSpec
+from ..plan.depth512_spec import AttentionSpec
 from ..plan.params import KernelParams
 from ..settings import set_default
 
@@ -41,7 +41,7 @@ class CompiledArtifact:
     cluster: tuple[int, int, int] = (1, 1, 1)
 
 
-def compile_kernel(spec: KernelSpec) -> CompiledArtifact:
+def compile_kernel(spec: AttentionSpec) -> CompiledArtifact:
     """Compile ``spec``; imports CuTe DSL on first use.
 
     Raises:
@@ -65,6 +65,7 @@ def compile_kernel(spec: KernelSpec) -> CompiledArtifact:
         params=spec.params,
         smem_bytes=spec.config.smem_used,
         threads=spec.schedule.num_threads,
+        cluster=(spec.config.cta_group(), 1, 1),
     )
 
 

@@ -12,10 +12,11 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
+from ..plan.depth512_spec import AttentionSpec
 from ..plan.tensor_map_bits import TENSOR_MAP_BYTES, TensorMapFields
 from .compiler import ARCH, CompiledArtifact
-from .launch import AttentionCall, PackedLaunch
-from .support import Choice, Refusal, device_refusal
+from .launch import AttentionCall, PackedLaunch, pack_launch
+from .support import Refusal, device_refusal
 
 CUBIN_CAPABILITY: Final = (10, 0)
 """Compute capability the cubin is made for; ``a`` targets run on no other."""
@@ -62,7 +63,7 @@ class CudaLauncher:
         self._packed: dict[tuple[int, AttentionCall], tuple[Any, PackedLaunch]] = {}
         self._lock = threading.Lock()
 
-    def pack(self, choice: Choice, call: AttentionCall) -> PackedLaunch:
+    def pack(self, spec: AttentionSpec, call: AttentionCall) -> PackedLaunch:
         """Return the packed launch of ``call``, with tensor maps made by the driver.
 
         The latest results are kept: a loop meets the same addresses again and again, and encoding
@@ -72,16 +73,16 @@ class CudaLauncher:
             CudaError: the driver refused a tensor map.
             ValueError: as ``host.launch.pack_launch``.
         """
-        key = (id(choice.spec), call)
+        key = (id(spec), call)
         found = self._packed.get(key)
         # The entry keeps its specification alive, so that the identity is not used again.
-        if found is not None and found[0] is choice.spec:
+        if found is not None and found[0] is spec:
             return found[1]
-        packed = choice.row.pack(choice.spec, call, self.encode)
+        packed = pack_launch(spec, call, self.encode)
         with self._lock:
             if len(self._packed) >= KEPT_LAUNCHES:
                 self._packed.pop(next(iter(self._packed)))
-            self._packed[key] = (choice.spec, packed)
+            self._packed[key] = (spec, packed)
         return packed
 
     def launch(

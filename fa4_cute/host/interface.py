@@ -6,7 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .. import simulator
+from ..plan.depth512_spec import AttentionSpec
+from ..plan.launch import plan_launch
 from . import cache, device
+from .launch import pack_launch
 from .operands import Call, describe_call, new_outputs
 from .problem import Problem, dtype_name
 from .support import Choice, Refusal, Support, answer, choose, device_refusal, require
@@ -63,7 +66,7 @@ def _is_compiling() -> bool:
     """Whether ``torch.compile`` is tracing; it could not follow a launch."""
     import torch
 
-    return torch.compiler.is_compiling()
+    return bool(torch.compiler.is_compiling())
 
 
 def compute(
@@ -76,7 +79,7 @@ def compute(
     choice: Choice = require(choose(problem))
     require(device.refusal_of(inputs[0]))
     if not (problem.has_no_output or problem.has_no_keys):
-        return _launch(problem, choice, inputs)
+        return _launch(problem, choice.spec, inputs)
     out, lse = new_outputs(problem, inputs[0])
     out.zero_()
     if lse is not None:
@@ -84,19 +87,19 @@ def compute(
     return out, lse
 
 
-def _launch(problem: Problem, choice: Choice, inputs: tuple[Any, Any, Any]) -> tuple[Any, Any]:
-    artifact = cache.compiled(choice.spec)
+def _launch(problem: Problem, spec: AttentionSpec, inputs: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+    artifact = cache.compiled(spec)
     if inputs[0].device.type == "cpu":
         call = describe_call(problem, inputs)
-        packed = choice.row.pack(choice.spec, call.described)
+        packed = pack_launch(spec, call.described)
         simulator.launch(artifact.ptx, artifact.kernel_name, packed, call.host_buffers())
     else:
-        call = _launch_on_cuda(problem, choice, artifact, inputs)
+        call = _launch_on_cuda(problem, spec, artifact, inputs)
     return call.out, call.lse
 
 
 def _launch_on_cuda(
-    problem: Problem, choice: Choice, artifact: Any, inputs: tuple[Any, Any, Any]
+    problem: Problem, spec: AttentionSpec, artifact: Any, inputs: tuple[Any, Any, Any]
 ) -> Call:
     import torch
 
@@ -106,7 +109,7 @@ def _launch_on_cuda(
     # runs, and their memory is not handed out again before it ends.
     with torch.cuda.device(index):
         call = describe_call(problem, inputs)
-        packed = launcher.pack(choice, call.described)
+        packed = launcher.pack(spec, call.described)
         stream = torch.cuda.current_stream(index).cuda_stream
         launcher.launch(artifact, packed, index, stream)
     return call
@@ -237,7 +240,7 @@ def explain(q: Any = None, k: Any = None, v: Any = None, **sizes: Any) -> str:
     if problem.has_no_output or problem.has_no_keys:
         lines.append("nothing to launch: the output is filled on the host")
     else:
-        plan = choice.row.plan_launch(choice.spec, problem.sizes, problem.scale)
+        plan = plan_launch(choice.spec, problem.sizes, problem.scale)
         lines.append(f"grid {plan.grid} x block {plan.block}, cluster {plan.cluster}")
     lines.append(choice.spec.schedule.describe())
     return "\n".join(lines)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..plan.kernel_spec import KernelSpec
+from ..plan.depth512_spec import AttentionSpec
 from ..plan.launch import AttentionSizes, LaunchPlan, plan_launch
 from ..plan.tensor_map_bits import TensorMapFields, encode_tensor_map
 from ..plan.tensor_maps import OperandLayout, tensor_maps
@@ -54,7 +54,7 @@ class PackedLaunch:
 
 
 def pack_launch(
-    spec: KernelSpec, call: AttentionCall, encode: Encoder = encode_tensor_map
+    spec: AttentionSpec, call: AttentionCall, encode: Encoder = encode_tensor_map
 ) -> PackedLaunch:
     """Return the packed launch of ``call`` by the kernel of ``spec``.
 

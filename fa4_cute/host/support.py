@@ -5,16 +5,17 @@ Adding a kernel is one row of :data:`KERNELS`; the rows are tried in order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from ..plan.depth512_config import DEPTHS
+from ..plan.depth512_spec import SMALLEST_DEPTH, AttentionSpec, Depth512Spec
 from ..plan.dtypes import DType
-from ..plan.hardware import TMA_ALIGN
+from ..plan.hardware import TMA_ALIGN, align_up
 from ..plan.kernel_spec import KernelSpec
-from ..plan.launch import LaunchPlan, plan_launch
-from .launch import PackedLaunch, pack_launch
+from ..plan.launch import plan_launch
 from .problem import Problem, divisibility
 
 MAX_SEQLEN: Final = 2**31 - 2**10
@@ -23,23 +24,19 @@ MAX_SEQLEN: Final = 2**31 - 2**10
 
 @dataclass(frozen=True)
 class KernelRow:
-    """A kernel, the problems it serves, and how it is specified and launched.
+    """A kernel, the problems it serves, and how it is specified.
 
     Attributes:
         name: class of the kernel.
         dtypes: element types.
         head_dims: smallest and largest head dimension.
-        specify: (dtype, head_dim, group, causal, return_lse) -> specification for the compiler.
-        plan_launch: (specification, sizes, softmax scale) -> grid, block, cluster and scalars.
-        pack: (specification, operands, tensor-map encoder) -> launch with packed parameters.
+        specify: class whose ``for_attention`` makes the specification for the compiler.
     """
 
     name: str
     dtypes: tuple[DType, ...]
     head_dims: tuple[int, int]
-    specify: Callable[[DType, int, int, bool, bool], KernelSpec]
-    plan_launch: Callable[..., LaunchPlan]
-    pack: Callable[..., PackedLaunch]
+    specify: type[AttentionSpec]
 
     def serves(self, dtype: DType, head_dim: int) -> bool:
         """Whether the row is the one for ``dtype`` and ``head_dim``."""
@@ -47,23 +44,18 @@ class KernelRow:
         return dtype in self.dtypes and low <= head_dim <= high
 
 
-@lru_cache(maxsize=256)
-def _two_q_tiles(
-    dtype: DType, head_dim: int, group: int, causal: bool, return_lse: bool
-) -> KernelSpec:
-    return KernelSpec.for_attention(
-        dtype, head_dim, group=group, causal=causal, return_lse=return_lse
-    )
-
-
 KERNELS: Final = (
     KernelRow(
         name="SM100MHA2Q",
         dtypes=(DType.BF16, DType.FP16),
         head_dims=(8, 192),
-        specify=_two_q_tiles,
-        plan_launch=plan_launch,
-        pack=pack_launch,
+        specify=KernelSpec,
+    ),
+    KernelRow(
+        name="SM100MHADepth512",
+        dtypes=(DType.BF16, DType.FP16),
+        head_dims=(SMALLEST_DEPTH, DEPTHS[-1]),
+        specify=Depth512Spec,
     ),
 )
 
@@ -121,7 +113,7 @@ class Choice:
     """The kernel of a problem: its row and its specification."""
 
     row: KernelRow
-    spec: KernelSpec
+    spec: AttentionSpec
 
 
 @lru_cache(maxsize=1024)
@@ -134,14 +126,24 @@ def choose(problem: Problem) -> Choice | Refusal:
     dtype = DType(problem.dtype)
     row = next(r for r in KERNELS if r.serves(dtype, problem.head_dim))
     try:
-        spec = row.specify(
-            dtype, problem.head_dim, max(1, problem.group), problem.causal, problem.return_lse
-        )
+        options = (max(1, problem.group), problem.causal, problem.return_lse)
+        spec = _specification(row, dtype, problem.head_dim, *options)
         if not (problem.has_no_output or problem.has_no_keys):
-            row.plan_launch(spec, problem.sizes, problem.scale)
+            plan_launch(spec, problem.sizes, problem.scale)
     except ValueError as error:
         return Refusal(NotImplementedError, str(error))
     return Choice(row, spec)
+
+
+@lru_cache(maxsize=1024)
+def _specification(
+    row: KernelRow, dtype: DType, head_dim: int, *options: int | bool
+) -> AttentionSpec:
+    """Return one object per kernel, so that it can be found again by its identity."""
+    group, causal, return_lse = options
+    return row.specify.for_attention(
+        dtype, head_dim, group=group, causal=bool(causal), return_lse=bool(return_lse)
+    )
 
 
 def supported_dtypes() -> tuple[DType, ...]:
@@ -248,7 +250,7 @@ def support_table() -> Iterator[dict[str, str]]:
         yield {
             "kernel": row.name,
             "dtypes": ", ".join(dtype.value for dtype in row.dtypes),
-            "head dims": f"{row.head_dims[0]} to {row.head_dims[1]}, multiples of 8",
+            "head dims": f"{align_up(row.head_dims[0], 8)} to {row.head_dims[1]}, multiples of 8",
             "masks": "full, causal (bottom-right aligned)",
             "heads": "MHA, GQA, MQA",
         }

@@ -11,7 +11,7 @@ import torch
 from . import interface
 
 
-@torch.library.custom_op("fa4_cute::attention", mutates_args=())
+@torch.library.custom_op("fa4_cute::attention", mutates_args=())  # type: ignore[untyped-decorator]
 def attention(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -25,7 +25,7 @@ def attention(
     return out, torch.empty(0, dtype=torch.float32, device=q.device) if lse is None else lse
 
 
-@attention.register_fake
+@attention.register_fake  # type: ignore[untyped-decorator]
 def _shapes(
     q: torch.Tensor,
     k: torch.Tensor,

@@ -99,6 +99,11 @@ class Depth512Config:
         return self.qkv_dtype.size
 
     @property
+    def swizzle_elems(self) -> int:
+        """Elements of one swizzle span: the columns of one TMA box."""
+        return self.swizzle_mode.bytes // self.qkv_dtype_size
+
+    @property
     def MMA_K(self) -> int:
         """Elements of K per MMA."""
         return self.qkv_dtype.mma_k

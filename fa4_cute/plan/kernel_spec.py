@@ -95,3 +95,8 @@ class KernelSpec:
     def tile_positions(self) -> int:
         """Sequence positions of one Q tile of one softmax warp group."""
         return self.config.MMA_M // self.rows_per_position
+
+    @property
+    def key_rows(self) -> int:
+        """Keys of one box of K or V."""
+        return self.config.BN

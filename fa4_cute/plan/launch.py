@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from .kernel_spec import KernelSpec
+from .depth512_spec import AttentionSpec
 from .tiles import TileShape, grid
 
 LOG2_E: Final = math.log2(math.e)
@@ -46,7 +46,7 @@ class LaunchPlan:
 
 
 def plan_launch(
-    spec: KernelSpec, sizes: AttentionSizes, softmax_scale: float
+    spec: AttentionSpec, sizes: AttentionSizes, softmax_scale: float
 ) -> LaunchPlan:
     """Return the launch of ``spec`` for ``sizes``; ``grid`` is (Q tiles, heads, batch).
 
@@ -77,7 +77,7 @@ def plan_launch(
     return LaunchPlan(
         grid=blocks,
         block=(spec.schedule.num_threads, 1, 1),
-        cluster=(1, 1, 1),
+        cluster=(config.cta_group(), 1, 1),
         smem_bytes=config.smem_used,
         scalars={
             "seqlen_q": sizes.seqlen_q,

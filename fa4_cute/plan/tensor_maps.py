@@ -21,9 +21,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from .depth512_spec import AttentionSpec
 from .dtypes import DType
 from .hardware import SwizzleMode
-from .kernel_spec import KernelSpec
 from .tensor_map_bits import ALIGN, TensorMapFields
 
 _ELEMENT_TYPES: Final = {DType.BF16: "BFLOAT16", DType.FP16: "FLOAT16"}
@@ -88,17 +88,17 @@ class TensorMapSpec:
         )
 
 
-def query_box(spec: KernelSpec) -> tuple[int, ...]:
-    """Return the box of Q and O: one column chunk of the 128 rows of one Q tile."""
+def query_box(spec: AttentionSpec) -> tuple[int, ...]:
+    """Return the box of Q and O: one column chunk of all rows of one Q tile."""
     return (spec.config.swizzle_elems, spec.rows_per_position, spec.tile_positions, 1, 1)
 
 
-def key_box(spec: KernelSpec) -> tuple[int, ...]:
-    """Return the box of K and V: one column chunk of ``BN`` keys."""
-    return (spec.config.swizzle_elems, spec.config.BN, 1, 1)
+def key_box(spec: AttentionSpec) -> tuple[int, ...]:
+    """Return the box of K and V: one column chunk of ``key_rows`` keys."""
+    return (spec.config.swizzle_elems, spec.key_rows, 1, 1)
 
 
-def query_map(spec: KernelSpec, name: str, layout: OperandLayout) -> TensorMapSpec:
+def query_map(spec: AttentionSpec, name: str, layout: OperandLayout) -> TensorMapSpec:
     """Return the map of Q or O (``name`` is ``q`` or ``o``).
 
     Raises:
@@ -113,7 +113,7 @@ def query_map(spec: KernelSpec, name: str, layout: OperandLayout) -> TensorMapSp
     return _map(spec, name, layout, dims=dims, strides=strides, box=query_box(spec))
 
 
-def key_map(spec: KernelSpec, name: str, layout: OperandLayout) -> TensorMapSpec:
+def key_map(spec: AttentionSpec, name: str, layout: OperandLayout) -> TensorMapSpec:
     """Return the map of K or V (``name`` is ``k`` or ``v``); errors as ``query_map``."""
     batch, seqlen, heads, head_dim = layout.shape
     by_batch, by_row, by_head, _ = layout.strides
@@ -123,7 +123,7 @@ def key_map(spec: KernelSpec, name: str, layout: OperandLayout) -> TensorMapSpec
 
 
 def tensor_maps(
-    spec: KernelSpec, q: OperandLayout, k: OperandLayout, v: OperandLayout, o: OperandLayout
+    spec: AttentionSpec, q: OperandLayout, k: OperandLayout, v: OperandLayout, o: OperandLayout
 ) -> tuple[TensorMapSpec, ...]:
     """Return the maps in parameter order: q, k, v, o. Errors as ``query_map``."""
     return (
@@ -135,7 +135,7 @@ def tensor_maps(
 
 
 def _map(
-    spec: KernelSpec,
+    spec: AttentionSpec,
     name: str,
     layout: OperandLayout,
     *,

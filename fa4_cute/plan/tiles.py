@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from .config import FA4Config
+from .depth512_config import Depth512Config
 from .hardware import ceil_div
 
 MASK_WORD_BITS = 32
@@ -49,7 +50,7 @@ class TileShape:
     cluster_size: int = 1
 
     @classmethod
-    def of(cls, config: FA4Config) -> TileShape:
+    def of(cls, config: FA4Config | Depth512Config) -> TileShape:
         """Return the shape of a configuration's work tile."""
         return cls(
             positions=config.PairBM_eff(),

@@ -105,7 +105,7 @@ Step warp_converge(Ctx *c, u32 members) {
   u32 here = sp->mask;
   for (u32 k = 0; k < LANES; k++) {
     Split *o = &w->splits[k];
-    if (o != sp && o->live && o->pc == sp->pc && o->join == sp->join && o->blocked && o->why.kind == WAIT_WARP) here |= o->mask;
+    if (o != sp && o->live && o->pc == sp->pc && o->join == sp->join && o->blocked && o->why.kind == WAIT_WARP && (o->mask & members)) here |= o->mask;
   }
   u32 guard = c->ins->guard == NONE32 ? NONE32 : c->ins->guard_neg ? ~PRED(c, c->ins->guard) : PRED(c, c->ins->guard);
   if ((here & guard & members) != members) return block(c, WAIT_WARP, c->cta->rank, 0, members & ~here);

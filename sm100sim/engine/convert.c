@@ -117,11 +117,21 @@ HANDLER(CVT) {
 }
 
 /* ---- frequent forms -------------------------------------------------------------------------------- */
-UNARY(CVT_F32_BF16, float, u32, canon(decode_bf16(a))) UNARY(CVT_F32_F16, float, u32, canon(decode_f16(a)))
-UNARY(CVT_BF16_F32, u32, float, encode_bf16(a)) UNARY(CVT_F16_F32, u32, float, encode_f16(a))
+UNARY(CVT_F32_BF16, float, u32, canon(decode_bf16(a)))
+UNARY(CVT_BF16_F32, u32, float, encode_bf16(a))
 UNARY(CVT_F32_S32, float, i32, (float)a) UNARY(CVT_F32_U32, float, u32, (float)a)
 UNARY(CVT_U64_U32, u64, u32, a) UNARY(CVT_S64_S32, u64, i32, (i64)a) UNARY(CVT_U32_U64, u32, u64, (u32)a)
 UNARY(CVT_U16, u32, u32, a & 0xFFFF) UNARY(CVT_S32_S16, u32, u32, (i32)(i16)a)
+HANDLER(CVT_F32_F16) {
+  float *d = RF32(c, i->d[0]), out[LANES];
+  decode_f16_lanes(R32(c, i->s[0]), out);
+  LANE_LOOP(d[l] = canon(out[l])) return STEP_NEXT;
+}
+HANDLER(CVT_F16_F32) {
+  u32 *d = R32(c, i->d[0]), out[LANES];
+  encode_f16_lanes(RF32(c, i->s[0]), out);
+  LANE_LOOP(d[l] = out[l]) return STEP_NEXT;
+}
 /* Toward zero with clamping; sub[0]: destination bits (16 or 32; a 16-bit register holds the low half). */
 HANDLER(CVT_RZI_S_F32) {
   u32 *d = R32(c, i->d[0]), keep = i->sub[0] == 16 ? 0xFFFF : NONE32; const float *x = RF32(c, i->s[0]);

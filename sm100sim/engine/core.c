@@ -4,11 +4,11 @@
 #include <stdarg.h>
 
 extern const OpDef ops_control[], ops_integer[], ops_logic[], ops_floating[], ops_convert[], ops_predicate[],
-    ops_warp[], ops_special[], ops_approx[], ops_memory[], ops_atomic[], ops_matrix[], ops_fence[], ops_barrier[],
+    ops_warp[], ops_special[], ops_approx[], ops_half[], ops_pack[], ops_memory[], ops_atomic[], ops_matrix[], ops_fence[], ops_barrier[],
     ops_mbarrier[], ops_cluster[], ops_bulk[], ops_tma[], ops_tmem[], ops_mma[], ops_tcopy[];
 static const OpDef *const TABLES[] = {
     ops_control, ops_integer, ops_logic, ops_floating, ops_convert, ops_predicate, ops_warp,
-    ops_special, ops_approx, ops_memory, ops_atomic, ops_matrix, ops_fence, ops_barrier, ops_mbarrier,
+    ops_special, ops_approx, ops_half, ops_pack, ops_memory, ops_atomic, ops_matrix, ops_fence, ops_barrier, ops_mbarrier,
     ops_cluster, ops_bulk, ops_tma, ops_tmem, ops_mma, ops_tcopy};
 #define N_TABLES (sizeof TABLES / sizeof TABLES[0])
 

@@ -2,6 +2,9 @@
 #ifndef SM100SIM_FORMATS_H
 #define SM100SIM_FORMATS_H
 #include "engine.h"
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
 typedef enum { FMT_F16, FMT_BF16, FMT_TF32, FMT_E4M3, FMT_E5M2, FMT_E2M3, FMT_E3M2, FMT_E2M1, FMT_UE8M0, FMT_F32, FMT_COUNT } Format;
 typedef enum { ROUND_RN, ROUND_RZ, ROUND_RM, ROUND_RP, ROUND_RNA } Rounding;
 double format_decode(Format f, u32 bits);
@@ -29,4 +32,23 @@ static inline u32 encode_f16(float x) {
 }
 static inline float decode_bf16(u32 code) { u32 u = code << 16; float x; memcpy(&x, &u, 4); return x; }
 static inline float decode_f16(u32 code) { u16 u = (u16)code; _Float16 h; memcpy(&h, &u, 2); return (float)h; }
+/* The same for all lanes; `code` are zero-extended. */
+static inline void encode_f16_lanes(const float *x, u32 *code) {
+#ifdef __F16C__
+  for (u32 l = 0; l < LANES; l += 8)
+    _mm256_storeu_si256((__m256i *)(code + l), _mm256_cvtepu16_epi32(_mm256_cvtps_ph(_mm256_loadu_ps(x + l), _MM_FROUND_TO_NEAREST_INT)));
+  for (u32 l = 0; l < LANES; l++) code[l] = x[l] != x[l] ? 0x7FFFu : code[l];
+#else
+  for (u32 l = 0; l < LANES; l++) code[l] = encode_f16(x[l]);
+#endif
+}
+static inline void decode_f16_lanes(const u32 *code, float *x) {
+#ifdef __F16C__
+  u16 narrow[LANES];
+  for (u32 l = 0; l < LANES; l++) narrow[l] = (u16)code[l];
+  for (u32 l = 0; l < LANES; l += 8) _mm256_storeu_ps(x + l, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(narrow + l))));
+#else
+  for (u32 l = 0; l < LANES; l++) x[l] = decode_f16(code[l]);
+#endif
+}
 #endif

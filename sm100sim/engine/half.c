@@ -1,6 +1,8 @@
 /* f16 and bf16 arithmetic, one value or two in a register (PTX ISA, "Half Precision Floating Point
  * Instructions").  Sums, differences and products of two such values, computed in double, round
  * correctly; the fused form keeps its double result odd where it is inexact, for the same reason. */
+/* No floating-point exception flag is ever read; assuming traps would keep the lane loops scalar. */
+#pragma GCC optimize("no-trapping-math")
 #include "approx.h"
 #include "formats.h"
 #include "numeric.h"
@@ -24,11 +26,11 @@ static void flush_codes(u32 *code, Format form) {
   for (u32 l = 0; l < LANES; l++) code[l] = code[l] & exponent ? code[l] : code[l] & 0x8000;
 }
 static void decode(const u32 *code, Format form, float *x) {
-  if (form == FMT_F16) for (u32 l = 0; l < LANES; l++) x[l] = decode_f16(code[l]);
+  if (form == FMT_F16) decode_f16_lanes(code, x);
   else for (u32 l = 0; l < LANES; l++) x[l] = decode_bf16(code[l]);
 }
 static void encode(const float *x, Format form, u32 *code) {
-  if (form == FMT_F16) for (u32 l = 0; l < LANES; l++) code[l] = encode_f16(x[l]);
+  if (form == FMT_F16) encode_f16_lanes(x, code);
   else for (u32 l = 0; l < LANES; l++) code[l] = encode_bf16(x[l]);
 }
 static void compute(u32 op, bool nan, const float *a, const float *b, const float *e, float *v) {
@@ -40,7 +42,7 @@ static void compute(u32 op, bool nan, const float *a, const float *b, const floa
     case H_FMA: LANES_OF(narrow_odd(fma_odd(a[l], b[l], e[l])));
     case H_MIN: if (nan) { LANES_OF(extreme(a[l], b[l], false, true)); } LANES_OF(extreme(a[l], b[l], false, false));
     case H_MAX: if (nan) { LANES_OF(extreme(a[l], b[l], true, true)); } LANES_OF(extreme(a[l], b[l], true, false));
-    case H_EX2: LANES_OF(approx_ex2(a[l]));
+    case H_EX2: approx_ex2(a, v); break;
     default: LANES_OF(approx_tanh(a[l]));
   }
 }

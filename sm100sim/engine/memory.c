@@ -49,6 +49,30 @@ static void store_b128(Ctx *c, const Ins *i, const Places *at, u32 n) {
   for (u32 v = 0; v < n; v++) FOR_LANES(c->mask, l) {
     memcpy(at->p[l] + 16 * v, &R128LO(c, i->s[1 + v])[l], 8); memcpy(at->p[l] + 16 * v + 8, &R128HI(c, i->s[1 + v])[l], 8); }
 }
+/* Four 32-bit registers of all lanes against 16 bytes per lane: lanes in blocks of four, transposed. */
+typedef u32 quad __attribute__((vector_size(16)));
+#define ZIP_LO(a, b) __builtin_shuffle(a, b, (quad){0, 4, 1, 5})
+#define ZIP_HI(a, b) __builtin_shuffle(a, b, (quad){2, 6, 3, 7})
+static inline void transpose_4x4(quad q[4]) {
+  quad a = ZIP_LO(q[0], q[2]), b = ZIP_HI(q[0], q[2]), d = ZIP_LO(q[1], q[3]), e = ZIP_HI(q[1], q[3]);
+  q[0] = ZIP_LO(a, d); q[1] = ZIP_HI(a, d); q[2] = ZIP_LO(b, e); q[3] = ZIP_HI(b, e);
+}
+static void load_v4(Ctx *c, const Ins *i, const Places *at) {
+  for (u32 l = 0; l < LANES; l += 4) {
+    quad q[4];
+    for (u32 k = 0; k < 4; k++) memcpy(&q[k], at->p[l + k], 16);
+    transpose_4x4(q);
+    for (u32 v = 0; v < 4; v++) memcpy(R32(c, i->d[v]) + l, &q[v], 16);
+  }
+}
+static void store_v4(Ctx *c, const Ins *i, const Places *at) {
+  for (u32 l = 0; l < LANES; l += 4) {
+    quad q[4];
+    for (u32 v = 0; v < 4; v++) memcpy(&q[v], R32(c, i->s[1 + v]) + l, 16);
+    transpose_4x4(q);
+    for (u32 k = 0; k < 4; k++) memcpy(at->p[l + k], &q[k], 16);
+  }
+}
 static Step op_ld(Ctx *c, const Ins *i) {
   u32 n = i->nd; Places at;
   Access a = access_of(i, n, ACC_READ);
@@ -56,7 +80,8 @@ static Step op_ld(Ctx *c, const Ins *i) {
   if (step != STEP_NEXT) return step;
   observe(c, &at, ACC_READ);
   u32 bytes = i->sub[1], bits = i->sub[2] & 255;
-  if (bytes == 4 && bits == 32) LOAD(u32, u32);
+  if (bytes == 4 && bits == 32 && n == 4 && c->mask == NONE32) load_v4(c, i, &at);
+  else if (bytes == 4 && bits == 32) LOAD(u32, u32);
   else if (bytes == 8) LOAD(u64, u64);
   else if (bytes == 16) load_b128(c, i, &at, n);
   else load_narrow(c, i, &at, n);
@@ -71,7 +96,7 @@ static Step op_st(Ctx *c, const Ins *i) {
   switch (i->sub[1] | (u32)wide << 5) {
     case 0x01: STORE(u32, u8); break;
     case 0x02: STORE(u32, u16); break;
-    case 0x04: STORE(u32, u32); break;
+    case 0x04: if (n == 4 && c->mask == NONE32) store_v4(c, i, &at); else STORE(u32, u32); break;
     case 0x21: STORE(u64, u8); break;
     case 0x22: STORE(u64, u16); break;
     case 0x24: STORE(u64, u32); break;

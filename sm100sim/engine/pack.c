@@ -6,7 +6,11 @@
 
 /* The two f32 sources of the frequent forms, rounded to nearest even. */
 BINARY(CVT_BF16X2, u32, float, encode_bf16(a) << 16 | encode_bf16(b))
-BINARY(CVT_F16X2, u32, float, encode_f16(a) << 16 | encode_f16(b))
+HANDLER(CVT_F16X2) {
+  u32 *d = R32(c, i->d[0]), hi[LANES], lo[LANES];
+  encode_f16_lanes(RF32(c, i->s[0]), hi); encode_f16_lanes(RF32(c, i->s[1]), lo);
+  LANE_LOOP(d[l] = hi[l] << 16 | lo[l]) return STEP_NEXT;
+}
 
 /* Formats of 8 bits or fewer, to nearest even with satfinite: the value is clamped first, so that
  * rounding cannot leave the range.  Subnormal codes are the low bits of the sum with 2^23 quanta. */

@@ -38,6 +38,8 @@ typedef struct { u64 addr; u32 lo, hi; } Row;
 typedef struct { const TensorMap *map; i32 c[MAX_RANK]; u32 at[MAX_RANK]; bool more; } Walk;
 void walk_start(Walk *w, const TensorMap *t, const i32 coord[MAX_RANK]);
 bool walk_row(Walk *w, Row *row);
+/* Global bytes from the first to the last element of a box inside the tensor; false when there are none. */
+bool box_span(const TensorMap *t, const i32 coord[MAX_RANK], u64 *addr, u64 *len);
 
 /* Copy one row of `bytes` bytes between a buffer and the shared window; `offset`: absolute window offset. */
 u32 swizzle_place(u32 address, u32 swizzle);      /* of a 16-byte chunk */

@@ -38,26 +38,16 @@ static Step smem_operand(Ctx *c, const Ins *i, u32 lane, Acc acc, Tensor *q) {
   if (s == STEP_NEXT) q->smem = owner->rank << 24 | smem_offset(owner, p);
   return s;
 }
-/* How a tf32 copy rounds f32 values is not documented, so only values that are tf32 already may be copied. */
-static bool tf32_exact(const Row *r, const TensorMap *t) {
-  for (u32 k = r->lo; k < r->hi; k++) {
-    u32 v;
-    memcpy(&v, (const u8 *)(uintptr_t)r->addr + k * t->bytes, sizeof v);
-    if (v & 0x1FFF) return false;
-  }
-  return true;
-}
 /* Every row that a copy touches must lie in a known allocation; checked at issue, where the line is known. */
 static Step check_rows(Ctx *c, const Tensor *q, bool write) {
-  Walk w; Row r;
+  Walk w; Row r; u64 first, span;
+  if (!box_span(&q->map, q->c, &first, &span) || gmem_ok(c->m, first, span, write)) return STEP_NEXT;
   for (walk_start(&w, &q->map, q->c); walk_row(&w, &r);) {
     if (r.lo == r.hi) continue;
     u64 at = r.addr + r.lo * q->map.bytes, len = (r.hi - r.lo) * q->map.bytes;
     if (!gmem_ok(c->m, at, len, write))
       return fault(c, "global-address", "the box at (%d, %d, %d, %d, %d) %s %llu bytes at 0x%llx, outside of every known %sallocation",
                    q->c[0], q->c[1], q->c[2], q->c[3], q->c[4], write ? "writes" : "reads", (unsigned long long)len, (unsigned long long)at, write ? "writable " : "");
-    if (q->map.tf32 && (write || !tf32_exact(&r, &q->map)))
-      return fault(c, "tensormap", "a tf32 tensor map %s", write ? "in a store is not covered" : "loads values that are not tf32; how they would be rounded is not known");
   }
   return STEP_NEXT;
 }
@@ -68,13 +58,12 @@ static void fill_row(u8 *row, u32 bytes, bool nan) {
   u16 word = nan ? NAN_FILL : 0;
   for (u32 k = 0; k < bytes; k += 2) memcpy(row + k, &word, 2);
 }
-/* tf32 maps round every element to nearest even as they load it; subnormals are kept, also by the
- * types with flush (seen on H200).  Stores do not convert. */
+/* tf32 maps round every element to nearest even as they load it, NaNs become one NaN; subnormals are kept,
+ * also by the types with flush (seen on H200).  Stores do not convert. */
 static void round_to_tf32(u8 *row, u32 bytes) {
   for (u32 k = 0; k < bytes; k += 4) {
     u32 v; memcpy(&v, row + k, 4);
-    if ((v & 0x7F800000u) == 0x7F800000u) continue;
-    v = (v + 0xFFFu + (v >> 13 & 1)) & ~0x1FFFu;
+    v = (v & 0x7FFFFFFFu) > 0x7F800000u ? 0x7FFFE000u : (v + 0xFFFu + (v >> 13 & 1)) & ~0x1FFFu;
     memcpy(row + k, &v, 4);
   }
 }

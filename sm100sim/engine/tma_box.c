@@ -27,6 +27,18 @@ bool walk_row(Walk *w, Row *row) {
   w->more = d < t->rank;
   return true;
 }
+bool box_span(const TensorMap *t, const i32 coord[MAX_RANK], u64 *addr, u64 *len) {
+  u64 first = t->base, last = t->base;
+  for (u32 d = 0; d < t->rank; d++) {
+    i64 lo = coord[d], hi = lo + (i64)(t->count[d] - 1) * (d ? t->step[d] : 1);
+    if (lo < 0) lo = 0;
+    if (hi > (i64)t->dim[d] - 1) hi = (i64)t->dim[d] - 1;
+    if (lo > hi) return false;
+    first += (u64)lo * t->stride[d]; last += (u64)hi * t->stride[d];
+  }
+  *addr = first; *len = last + t->bytes - first;
+  return true;
+}
 static inline u32 place(u32 address, u32 mask) { return address ^ ((address >> 7 & mask) << 4); }
 u32 swizzle_place(u32 address, u32 swizzle) { return place(address, (1u << swizzle) - 1); }
 

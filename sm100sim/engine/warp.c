@@ -3,35 +3,47 @@
 #include "numeric.h"
 
 /* The member mask of the executing lanes: they must agree and contain themselves. */
-static Step members_of(Ctx *c, u32 slot, u32 *members) {
-  u32 m = R32(c, slot)[first_lane(c->mask)];
-  FOR_LANES(c->mask, l) if (R32(c, slot)[l] != m) return fault(c, "membermask", "lanes of one instruction name different member masks");
+static Step agree(Ctx *c, const u32 *named, u32 *members) {
+  u32 m = named[first_lane(c->mask)], other = 0;
+  for (u32 l = 0; l < LANES; l++) other |= (u32)(named[l] != m) << l;
+  if (other & c->mask) return fault(c, "membermask", "lanes of one instruction name different member masks");
   if (c->mask & ~m) return fault(c, "membermask", "lanes %08x execute the instruction but are not in member mask %08x", c->mask & ~m, m);
   *members = m;
-  return warp_converge(c, m);
+  return STEP_NEXT;
+}
+/* Bring the members together; lanes that join from elsewhere must name the same mask. */
+static Step members_of(Ctx *c, u32 slot, u32 *members) {
+  u32 before = c->mask;
+  Step step = agree(c, R32(c, slot), members);
+  if (step == STEP_NEXT) step = warp_converge(c, *members);
+  return step == STEP_NEXT && c->mask != before ? agree(c, R32(c, slot), members) : step;
 }
 #define MEMBERS(slot) u32 members; { Step meet = members_of(c, slot, &members); if (meet != STEP_NEXT) return meet; } (void)members
 
-/* sub[0]: 0 up, 1 down, 2 bfly, 3 idx.  s = value, b, c, members; d[1] = predicate "in range" */
-static Step op_SHFL(Ctx *c, const Ins *i) {
-  MEMBERS(i->s[3]);
-  u32 *d = R32(c, i->d[0]), in[LANES], ok = 0, out[LANES];
-  memcpy(in, R32(c, i->s[0]), sizeof in);
-  FOR_LANES(c->mask, l) {
-    u32 b = R32(c, i->s[1])[l] & 31, cl = R32(c, i->s[2])[l], seg = cl >> 8 & 31, clamp = cl & 31;
-    u32 max_lane = (l & seg) | (clamp & ~seg), min_lane = l & seg, from = l; bool good;
-    switch (i->sub[0]) {
-      case 0: from = l - b; good = (i32)(l - b) >= (i32)max_lane; break;
-      case 1: from = l + b; good = from <= max_lane; break;
-      case 2: from = l ^ b; good = from <= max_lane; break;
-      default: from = min_lane | (b & ~seg); good = from <= max_lane;
-    }
-    if (!good) from = l;
-    if (good && !(c->mask >> from & 1))
-      finding(c, 0, "shuffle-from-inactive-lane", "lane %u reads lane %u, which does not take part", l, from);
-    out[l] = in[from]; ok |= (u32)good << l;
+/* The source lane of every lane and, as bits, whether it lies in the lane's segment (PTX ISA, shfl.sync pseudo-code). */
+enum { SHFL_UP, SHFL_DOWN, SHFL_BFLY, SHFL_IDX };
+static u32 source_lanes(u32 mode, const u32 *b, const u32 *cl, u32 *from) {
+  u32 good = 0, ok[LANES];
+  for (u32 l = 0; l < LANES; l++) {
+    u32 by = b[l] & 31, seg = cl[l] >> 8 & 31, clamp = cl[l] & 31, max_lane = (l & seg) | (clamp & ~seg);
+    u32 at = mode == SHFL_UP ? l - by : mode == SHFL_DOWN ? l + by : mode == SHFL_BFLY ? l ^ by : (l & seg) | (by & ~seg);
+    ok[l] = mode == SHFL_UP ? (i32)at >= (i32)max_lane : at <= max_lane;
+    from[l] = ok[l] ? at : l;
   }
-  FOR_LANES(c->mask, l) d[l] = out[l];
+  for (u32 l = 0; l < LANES; l++) good |= ok[l] << l;
+  return good;
+}
+/* sub[0]: mode.  s = value, b, c, members; d[1] = predicate "in range" */
+HANDLER(SHFL) {
+  MEMBERS(i->s[3]);
+  u32 *d = R32(c, i->d[0]), from[LANES], in[LANES], out[LANES];
+  u32 ok = source_lanes(i->sub[0], R32(c, i->s[1]), R32(c, i->s[2]), from);
+  memcpy(in, R32(c, i->s[0]), sizeof in);
+  for (u32 l = 0; l < LANES; l++) out[l] = in[from[l]];
+  if (c->mask != NONE32)
+    FOR_LANES(c->mask, l) if (!(c->mask >> from[l] & 1))
+      finding(c, 0, "shuffle-from-inactive-lane", "lane %u reads lane %u, which does not take part", l, from[l]);
+  LANE_LOOP(d[l] = out[l])
   if (i->nd > 1) set_pred(c, i->d[1], ok);
   return STEP_NEXT;
 }
@@ -90,6 +102,7 @@ static Step op_REDUX(Ctx *c, const Ins *i) {
   bool first = true; u32 v = 0;
   FOR_LANES(c->mask, l) {
     u32 x = R32(c, i->s[0])[l]; if (i->sub[1]) x &= 0x7FFFFFFFu;
+    if (first && i->sub[0] >= X_FMIN) x = bits_of(canon(float_of(x)));
     v = first ? x : combine(i->sub[0], v, x, i->sub[2]); first = false;
   }
   FOR_LANES(c->mask, l) R32(c, i->d[0])[l] = v;

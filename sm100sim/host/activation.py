@@ -127,6 +127,17 @@ def last_report() -> Any:
     return None if _current is None else _current.runtime.last_report
 
 
+def runtime() -> Runtime:
+    """The runtime in effect, for programs that watch or replace the launcher.
+
+    Raises:
+        ActivationError: the simulator is not active.
+    """
+    if _current is None:
+        raise ActivationError("sm100sim is not active; call sm100sim.activate() first")
+    return _current.runtime
+
+
 def _run(request: Any) -> Any:
     from ..run import run
 

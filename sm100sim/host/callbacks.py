@@ -136,7 +136,8 @@ class _Handlers:
         sizes, strides, box, steps, interleave, swizzle, l2_promotion, nan_fill = rest
         if not 1 <= rank <= MAX_RANK:
             raise TensorMapRefused(f"rank {rank} of a tensor map is not 1 to {MAX_RANK}")
-        if interleave or swizzle not in KNOWN_SWIZZLES or data_type not in range(len(ELEMENT_NAMES)):
+        known = not interleave and swizzle in KNOWN_SWIZZLES and 0 <= data_type < len(ELEMENT_NAMES)
+        if not known:
             raise UnsupportedCallError(
                 f"cuTensorMapEncodeTiled with type {data_type}, interleave {interleave}, swizzle "
                 f"{swizzle}: the descriptor's code is not known"

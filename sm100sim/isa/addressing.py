@@ -37,10 +37,27 @@ _SPACES = {
 SEMANTICS = ("weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "mmio")
 SCOPES = ("cta", "cluster", "gpu", "sys")
 CACHE = (
-    "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "unified",
-    "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
-    "L2::evict_normal", "L2::evict_first", "L2::evict_last", "L2::64B", "L2::128B", "L2::256B",
-)  # fmt: skip
+    "ca",
+    "cg",
+    "cs",
+    "lu",
+    "cv",
+    "wb",
+    "wt",
+    "nc",
+    "unified",
+    "L1::evict_normal",
+    "L1::evict_unchanged",
+    "L1::evict_first",
+    "L1::evict_last",
+    "L1::no_allocate",
+    "L2::evict_normal",
+    "L2::evict_first",
+    "L2::evict_last",
+    "L2::64B",
+    "L2::128B",
+    "L2::256B",
+)
 """Cache operators and prefetch sizes: performance hints without effect on values."""
 
 
@@ -51,13 +68,15 @@ def take_space(mods: Mods, *allowed: str) -> Space:
 
 
 def take_hints(mods: Mods) -> None:
-    """Consume memory semantics, scope and cache operators: the engine executes in a consistent order."""
+    """Consume memory semantics, scope and cache operators: the engine executes in a consistent
+    order."""
     for name in SEMANTICS + SCOPES + CACHE:
         mods.take(name)
 
 
 def take_policy(lo: Lowering, mods: Mods, operands: tuple[Operand, ...], count: int) -> None:
-    """Consume `.L2::cache_hint` and check its operand behind the first `count` ones; it has no effect."""
+    """Consume `.L2::cache_hint` and check its operand behind the first `count` ones; it has no
+    effect."""
     hint = mods.take("L2::cache_hint")
     if len(operands) != count + hint:
         raise lo.fail(f"{count + hint} operands expected, {len(operands)} given")
@@ -76,7 +95,8 @@ def place(lo: Lowering, operand: Operand, space: Space) -> tuple[int, int, int]:
 def register_bits(lo: Lowering, items: tuple[Operand, ...], bits: int) -> int:
     """Width of the registers that hold `bits`-wide elements; all of one vector agree.
 
-    Registers may be wider than the element (PTX ISA, "Operand Size Exceeding Instruction-Type Size").
+    Registers may be wider than the element (PTX ISA, "Operand Size Exceeding Instruction-Type
+    Size").
     """
     widths = {item.type.bits for item in items if isinstance(item, Reg)}
     if any(width < bits for width in widths) or len({max(width, 32) for width in widths}) > 1:
@@ -94,7 +114,8 @@ def destination(lo: Lowering, item: Operand, width: int) -> int:
 
 
 def source(lo: Lowering, item: Operand, bits: int, width: int) -> int:
-    """Slot of a source whose low `bits` bits are used; immediates take the vector's register width."""
+    """Slot of a source whose low `bits` bits are used; immediates take the vector's register
+    width."""
     if isinstance(item, Reg):
         return lo.src(item, item.type.bits)
     if isinstance(item, Imm):

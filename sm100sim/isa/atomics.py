@@ -119,9 +119,14 @@ def _lower(
         sources = [source(lo, rest[2], operand_bits, width), *sources]
     results = result.items if isinstance(result, Vector) else () if result is None else (result,)
     lo.emit(
-        "ATOMIC", [destination(lo, x, width) for x in results], (slot, *sources),
-        (space, op | element << 8 | packed << 16, bits, width | len(items) << 8), offset, ATOMIC_CYCLES, Unit.LSU,
-    )  # fmt: skip
+        "ATOMIC",
+        [destination(lo, x, width) for x in results],
+        (slot, *sources),
+        (space, op | element << 8 | packed << 16, bits, width | len(items) << 8),
+        offset,
+        ATOMIC_CYCLES,
+        Unit.LSU,
+    )
 
 
 def _lower_b128(
@@ -141,7 +146,8 @@ def _lower_b128(
 def atomic(lo: Lowering, ins: Instr) -> None:
     """atom{.sem}{.scope}{.space}.op{.noftz}{.vec}{cache_hint}.type d, [a], b{, c}{, policy}.
 
-    op: add min max and or xor inc dec exch cas; types b16 (cas), b/u/s 32 and 64, f16{x2} bf16{x2} f32 f64, b128.
+    op: add min max and or xor inc dec exch cas; types b16 (cas), b/u/s 32 and 64, f16{x2} bf16{x2}
+    f32 f64, b128.
     """
     _lower(lo, ins, Mods(ins), ins.operands[0], ins.operands[1:])
 
@@ -157,7 +163,8 @@ def reduction(lo: Lowering, ins: Instr) -> None:
 
 
 def reduction_async(lo: Lowering, ins: Instr, mods: Mods) -> None:
-    """red.async.relaxed.cluster.mbarrier::complete_tx::bytes.shared::cluster.op.type [a], b, [mbar] (PTX ISA, "red.async")."""
+    """red.async.relaxed.cluster.mbarrier::complete_tx::bytes.shared::cluster.op.type [a], b, [mbar]
+    (PTX ISA, "red.async")."""
     mods.take("relaxed")
     mods.take("cluster")
     mods.one_of("mbarrier::complete_tx::bytes")
@@ -172,6 +179,11 @@ def reduction_async(lo: Lowering, ins: Instr, mods: Mods) -> None:
     slot, offset, address_bits = place(lo, ins.operands[0], space)
     bar, bar_offset, bar_bits = place(lo, ins.operands[2], space)
     lo.emit(
-        "RED_ASYNC", (), (slot, bar, lo.src(ins.operands[1], bits)),
-        (op | element << 8, bits // 8, address_bits | bar_bits << 8, bar_offset), offset, 2, Unit.LSU,
-    )  # fmt: skip
+        "RED_ASYNC",
+        (),
+        (slot, bar, lo.src(ins.operands[1], bits)),
+        (op | element << 8, bits // 8, address_bits | bar_bits << 8, bar_offset),
+        offset,
+        2,
+        Unit.LSU,
+    )

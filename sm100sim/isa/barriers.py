@@ -1,6 +1,7 @@
 """CTA barriers, warp barriers, cluster barriers, register reallocation.
 
-PTX ISA 9.7.13.1 "bar, barrier", 9.7.13.2 "bar.warp.sync", 9.7.13.3 "barrier.cluster", 9.7.20.5 "setmaxnreg".
+PTX ISA 9.7.13.1 "bar, barrier", 9.7.13.2 "bar.warp.sync", 9.7.13.3 "barrier.cluster", 9.7.20.5
+"setmaxnreg".
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ MIN_REGISTERS, MAX_REGISTERS, REGISTER_STEP = 24, 256, 8
 
 @instruction("bar", "barrier")
 def barrier(lo: Lowering, ins: Instr) -> None:
-    """bar{.cta}.{sync,arrive,red}, barrier{.cta}.{sync,arrive,red}{.aligned}, bar.warp.sync, barrier.cluster.*.
+    """bar{.cta}.{sync,arrive,red}, barrier{.cta}.{sync,arrive,red}{.aligned}, bar.warp.sync,
+    barrier.cluster.*.
 
     sync a{, b}; arrive a, b; red.popc.u32 d, a{, b}, {!}p; red.{and,or}.pred q, a{, b}, {!}p.
     A warp arrives as a whole: its lanes meet at the instruction first, with or without `.aligned`.
@@ -43,10 +45,9 @@ def barrier(lo: Lowering, ins: Instr) -> None:
         _reduction(lo, ins, mods)
         return
     mods.done()
-    if not (1 if form == "sync" else 2) <= len(ins.operands) <= 2:
-        raise lo.fail(
-            f"barrier.{form} takes a barrier number{' and' if form == 'arrive' else ', optionally'} a thread count"
-        )
+    least = 1 if form == "sync" else 2
+    if not least <= len(ins.operands) <= 2:
+        raise lo.fail(f"barrier.{form} takes {least} to 2 operands, {len(ins.operands)} given")
     slots = [lo.src(x, 32) for x in ins.operands]
     kind = BAR_SYNC if form == "sync" else BAR_ARRIVE
     lo.emit("NAMED_BARRIER", (), slots, (kind, len(slots) == 2), unit=Unit.SYNC)
@@ -58,7 +59,8 @@ def _reduction(lo: Lowering, ins: Instr, mods: Mods) -> None:
     mods.done()
     if not 3 <= len(ins.operands) <= 4:
         raise lo.fail(
-            "barrier.red takes a result, a barrier number, optionally a thread count, and a predicate"
+            "barrier.red takes a result, a barrier number, optionally a thread count, and a "
+            "predicate"
         )
     d, *numbers, vote = ins.operands
     predicate, negated = lo.pred_src(vote)
@@ -68,7 +70,8 @@ def _reduction(lo: Lowering, ins: Instr, mods: Mods) -> None:
 
 
 def _cluster(lo: Lowering, ins: Instr, mods: Mods) -> None:
-    """barrier.cluster.arrive{.release .relaxed}{.aligned}, barrier.cluster.wait{.acquire}{.aligned}."""
+    """barrier.cluster.arrive{.release .relaxed}{.aligned},
+    barrier.cluster.wait{.acquire}{.aligned}."""
     arrive = mods.one_of("arrive", "wait") == "arrive"
     order = mods.maybe("release", "relaxed") if arrive else mods.maybe("acquire")
     aligned = mods.take("aligned")
@@ -84,7 +87,8 @@ def _cluster(lo: Lowering, ins: Instr, mods: Mods) -> None:
 
 @instruction("setmaxnreg")
 def set_max_registers(lo: Lowering, ins: Instr) -> None:
-    """setmaxnreg.{inc,dec}.sync.aligned.u32 n: move registers between the warps of a CTA and its pool."""
+    """setmaxnreg.{inc,dec}.sync.aligned.u32 n: move registers between the warps of a CTA and its
+    pool."""
     mods = Mods(ins)
     grow = mods.one_of("inc", "dec") == "inc"
     for name in ("sync", "aligned", "u32"):

@@ -1,4 +1,5 @@
-"""Asynchronous copies (PTX ISA 9.7.9.25, "Data Movement and Conversion Instructions: Asynchronous copy").
+"""Asynchronous copies (PTX ISA 9.7.9.25, "Data Movement and Conversion Instructions: Asynchronous
+copy").
 
 The opcode `cp`: cp.async and its groups, cp.async.bulk without and with a tensor (tensor_copy.py),
 cp.reduce.async.bulk, bulk async-groups.
@@ -21,7 +22,8 @@ NO_SOURCE, SOURCE_SIZE, IGNORE_SOURCE = range(3)
 
 @instruction("cp")
 def copy(lo: Lowering, ins: Instr) -> None:
-    """cp.async{.ca,.cg}, cp.async.{commit_group,wait_group,wait_all,mbarrier.arrive}, cp.async.bulk*, cp.reduce.async.bulk*."""
+    """cp.async{.ca,.cg}, cp.async.{commit_group,wait_group,wait_all,mbarrier.arrive},
+    cp.async.bulk*, cp.reduce.async.bulk*."""
     mods = Mods(ins)
     reduce = mods.take("reduce")
     mods.one_of("async")
@@ -81,7 +83,8 @@ def _third(lo: Lowering, operand: Operand | None) -> tuple[int, tuple[int, ...]]
 
 
 def _copy_small(lo: Lowering, ins: Instr, mods: Mods) -> None:
-    """cp.async.{ca,cg}.shared{::cta}.global{.L2::cache_hint}{.L2::size} [dst], [src], size{, src-size|ignore}{, policy}."""
+    """cp.async.{ca,cg}.shared{::cta}.global{.L2::cache_hint}{.L2::size} [dst], [src], size{,
+    src-size|ignore}{, policy}."""
     whole = mods.one_of("ca", "cg") == "cg"
     take_space(mods, "shared", "shared::cta")
     mods.one_of("global")
@@ -96,9 +99,14 @@ def _copy_small(lo: Lowering, ins: Instr, mods: Mods) -> None:
     dst, dst_offset, dst_bits = place(lo, operands[0], Space.SHARED_CTA)
     src, src_offset, src_bits = place(lo, operands[1], Space.GLOBAL)
     lo.emit(
-        "CP_ASYNC", (), (dst, src, *extra), (size, kind, dst_bits | src_bits << 8, src_offset), dst_offset,
-        max(1, size // 4), Unit.LSU,
-    )  # fmt: skip
+        "CP_ASYNC",
+        (),
+        (dst, src, *extra),
+        (size, kind, dst_bits | src_bits << 8, src_offset),
+        dst_offset,
+        max(1, size // 4),
+        Unit.LSU,
+    )
 
 
 # ---- cp.async.bulk ------------------------------------------------------------------------------
@@ -111,12 +119,15 @@ def _operation(lo: Lowering, mods: Mods, *, reduce: bool) -> tuple[RedOp, Elemen
     mods.take("noftz")
     if op in (RedOp.exch, RedOp.cas) or kind.endswith("x2") or kind == "b16":
         raise lo.fail(f".{op.name}.{kind} is not a bulk reduction")
-    return op, element_of(lo, op, kind)[0]
+    element = element_of(lo, op, kind)[0]
+    # unlike red.global, bulk sums of f32 keep subnormals (seen on H200)
+    return op, Element.F32 if element == Element.F32_FTZ else element
 
 
 def _to_shared(lo: Lowering, ins: Instr, mods: Mods, *, reduce: bool) -> None:
     """cp{.reduce}.async.bulk.{shared::cluster,shared::cta}.{global,shared::cta}.mbarrier::complete_tx::bytes
-    {.multicast::cluster}{.L2::cache_hint}{.redOp.type} [dst], [src], size, [mbar]{, mask}{, policy}."""
+    {.multicast::cluster}{.L2::cache_hint}{.redOp.type} [dst], [src], size, [mbar]{, mask}{,
+    policy}."""
     mods.one_of("mbarrier::complete_tx::bytes")
     flags = (FROM_GLOBAL if mods.take("global") else 0) | (
         MULTICAST if mods.take("multicast::cluster") else 0
@@ -124,9 +135,10 @@ def _to_shared(lo: Lowering, ins: Instr, mods: Mods, *, reduce: bool) -> None:
     space = Space.SHARED_CLUSTER if mods.take("shared::cluster") else Space.SHARED_CTA
     if space == Space.SHARED_CTA or not flags & FROM_GLOBAL:
         mods.one_of("shared::cta")
-    if reduce and flags or not (flags & FROM_GLOBAL or space == Space.SHARED_CLUSTER):
+    if (reduce and flags) or not (flags & FROM_GLOBAL or space == Space.SHARED_CLUSTER):
         raise lo.fail(
-            "bulk copies into shared memory come from .global, or from .shared::cta into .shared::cluster"
+            "bulk copies into shared memory come from .global, or from .shared::cta into "
+            ".shared::cluster"
         )
     op, element = _operation(lo, mods, reduce=reduce)
     multicast = bool(flags & MULTICAST)
@@ -140,10 +152,19 @@ def _to_shared(lo: Lowering, ins: Instr, mods: Mods, *, reduce: bool) -> None:
     mask = lo.src(ins.operands[4], 16) if multicast else lo.constant(0, 32)
     flags |= REDUCE if reduce else 0
     lo.emit(
-        "BULK_COPY", (), (dst, src, bar, lo.src(ins.operands[2], 32), mask),
-        (flags | space << 8 | op << 16 | element << 24, src_offset, bar_offset, dst_bits | src_bits << 8 | bar_bits << 16),
-        dst_offset, TMA_ISSUE_CYCLES, Unit.TMA,
-    )  # fmt: skip
+        "BULK_COPY",
+        (),
+        (dst, src, bar, lo.src(ins.operands[2], 32), mask),
+        (
+            flags | space << 8 | op << 16 | element << 24,
+            src_offset,
+            bar_offset,
+            dst_bits | src_bits << 8 | bar_bits << 16,
+        ),
+        dst_offset,
+        TMA_ISSUE_CYCLES,
+        Unit.TMA,
+    )
 
 
 def _to_global(lo: Lowering, ins: Instr, mods: Mods, *, reduce: bool) -> None:
@@ -153,8 +174,6 @@ def _to_global(lo: Lowering, ins: Instr, mods: Mods, *, reduce: bool) -> None:
     mods.one_of("shared::cta")
     masked = mods.take("cp_mask")
     op, element = _operation(lo, mods, reduce=reduce)
-    if element == Element.F32:
-        element = Element.F32_FTZ
     operands: tuple[Operand, ...] = ins.operands
     mask = lo.constant(0, 32)
     if masked:
@@ -165,14 +184,19 @@ def _to_global(lo: Lowering, ins: Instr, mods: Mods, *, reduce: bool) -> None:
     src, src_offset, src_bits = place(lo, operands[1], Space.SHARED_CTA)
     flags = (REDUCE if reduce else 0) | (BYTE_MASK if masked else 0)
     lo.emit(
-        "BULK_STORE", (), (dst, src, lo.src(operands[2], 32), mask),
-        (flags | op << 16 | element << 24, src_offset, 0, dst_bits | src_bits << 8), dst_offset,
-        TMA_ISSUE_CYCLES, Unit.TMA,
-    )  # fmt: skip
+        "BULK_STORE",
+        (),
+        (dst, src, lo.src(operands[2], 32), mask),
+        (flags | op << 16 | element << 24, src_offset, 0, dst_bits | src_bits << 8),
+        dst_offset,
+        TMA_ISSUE_CYCLES,
+        Unit.TMA,
+    )
 
 
 def _prefetch(lo: Lowering, ins: Instr, mods: Mods) -> None:
-    """cp.async.bulk.prefetch.L2.global{.L2::cache_hint} [src], size{, policy}; ...prefetch.tensor in tensor_copy.py."""
+    """cp.async.bulk.prefetch.L2.global{.L2::cache_hint} [src], size{, policy}; ...prefetch.tensor
+    in tensor_copy.py."""
     mods.one_of("L2")
     mods.one_of("global")
     take_policy(lo, mods, ins.operands, 2)

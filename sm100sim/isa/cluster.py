@@ -15,7 +15,8 @@ CTAID_AXES = {"x": 0, "y": 1, "z": 2}
 
 @instruction("mapa")
 def map_address(lo: Lowering, ins: Instr) -> None:
-    """mapa{.shared::cluster}.{u32,u64} d, a, rank: the same variable in another CTA; without a space: generic."""
+    """mapa{.shared::cluster}.{u32,u64} d, a, rank: the same variable in another CTA; without a
+    space: generic."""
     mods = Mods(ins)
     space = take_space(mods, "shared::cluster")
     bits = 64 if mods.one_of("u32", "u64") == "u64" else 32
@@ -46,7 +47,8 @@ def cta_rank(lo: Lowering, ins: Instr) -> None:
 @instruction("clusterlaunchcontrol")
 def launch_control(lo: Lowering, ins: Instr) -> None:
     """clusterlaunchcontrol.try_cancel.async{.shared::cta}.mbarrier::complete_tx::bytes{.multicast::cluster::all}.b128
-    [d], [mbar]; .query_cancel.is_canceled.pred.b128 p, r; .query_cancel.get_first_ctaid{::x,::y,::z}.{v4.b32,b32}.b128."""
+    [d], [mbar]; .query_cancel.is_canceled.pred.b128 p, r;
+    .query_cancel.get_first_ctaid{::x,::y,::z}.{v4.b32,b32}.b128."""
     mods = Mods(ins)
     if mods.take("query_cancel"):
         _query(lo, ins, mods)
@@ -61,9 +63,14 @@ def launch_control(lo: Lowering, ins: Instr) -> None:
     slot, offset, bits = place(lo, ins.operands[0], space)
     bar, bar_offset, bar_bits = place(lo, ins.operands[1], space)
     lo.emit(
-        "TRY_CANCEL", (), (slot, bar), (space, bits | bar_bits << 8, everywhere, bar_offset), offset,
-        TRY_CANCEL_CYCLES, Unit.TMA,
-    )  # fmt: skip
+        "TRY_CANCEL",
+        (),
+        (slot, bar),
+        (space, bits | bar_bits << 8, everywhere, bar_offset),
+        offset,
+        TRY_CANCEL_CYCLES,
+        Unit.TMA,
+    )
 
 
 def _query(lo: Lowering, ins: Instr, mods: Mods) -> None:

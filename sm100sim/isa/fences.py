@@ -1,6 +1,7 @@
 """Memory fences (PTX ISA 9.7.13.4, "membar / fence") and the programmatic launch hints.
 
-The engine executes all accesses of a cluster in one order, so fences change no values; the checker of
+The engine executes all accesses of a cluster in one order, so fences change no values; the checker
+of
 happens-before edges and proxies is told of them.
 """
 
@@ -22,7 +23,8 @@ def _emit(lo: Lowering, kind: int) -> None:
 
 @instruction("fence")
 def fence(lo: Lowering, ins: Instr) -> None:
-    """fence{.sc .acq_rel .acquire .release}.scope; fence.mbarrier_init.release.cluster; fence.proxy.*.
+    """fence{.sc .acq_rel .acquire .release}.scope; fence.mbarrier_init.release.cluster;
+    fence.proxy.*.
 
     fence.proxy.{alias, async, async.global, async.shared::{cta,cluster}},
     fence.proxy.tensormap::generic.{release, acquire}.scope, and the .sync_restrict forms.
@@ -85,7 +87,8 @@ def membar(lo: Lowering, ins: Instr) -> None:
 
 @instruction("griddepcontrol")
 def grid_dependency(lo: Lowering, ins: Instr) -> None:
-    """griddepcontrol.{launch_dependents, wait}: one grid runs at a time here, so both are satisfied at once."""
+    """griddepcontrol.{launch_dependents, wait}: one grid runs at a time here, so both are satisfied
+    at once."""
     mods = Mods(ins)
     mods.one_of("launch_dependents", "wait")
     mods.done()

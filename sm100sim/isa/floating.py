@@ -9,11 +9,20 @@ ROUNDING = ("rn", "rz", "rm", "rp")
 OPERANDS = {"add": 2, "sub": 2, "mul": 2, "fma": 3, "mad": 3}
 WIDTH = {"f32": 32, "f64": 64, "f32x2": 64}
 COST = {"f32": 1, "f32x2": 2, "f64": 32}
+NAN, FTZ, XORSIGN, ABS = 1, 2, 4, 8
+"""Flags of MINMAX_F32."""
 
 
 def rounding(mods: Mods) -> int:
     """Index of the rounding modifier; nearest-even when there is none."""
     return ROUNDING.index(mods.maybe(*ROUNDING) or "rn")
+
+
+def sources_of(lo: Lowering, ins: Instr, bits: int, *counts: int) -> list[int]:
+    """Slots of the sources, each `bits` wide; stops unless their number is one of `counts`."""
+    if len(ins.operands) - 1 not in counts:
+        raise lo.fail(f"{' or '.join(str(n + 1) for n in counts)} operands expected")
+    return [lo.src(x, bits) for x in ins.operands[1:]]
 
 
 def arithmetic(lo: Lowering, ins: Instr) -> None:
@@ -24,8 +33,10 @@ def arithmetic(lo: Lowering, ins: Instr) -> None:
         extreme(lo, ins)
     elif ins.opcode in ("neg", "abs"):
         sign(lo, ins)
-    else:
+    elif ins.opcode in OPERANDS:
         _arith(lo, ins)
+    else:
+        raise lo.fail(f"{ins.opcode} has no .{ins.mods[-1]} form")
 
 
 def _arith(lo: Lowering, ins: Instr) -> None:
@@ -33,76 +44,69 @@ def _arith(lo: Lowering, ins: Instr) -> None:
     mode, ftz, sat = rounding(mods), mods.take("ftz"), mods.take("sat")
     kind = mods.one_of("f32x2", "f32", "f64")
     mods.done()
-    if kind == "f64" and (ftz or sat):
-        raise lo.fail("f64 has neither .ftz nor .sat")
-    count = OPERANDS[ins.opcode]
-    if len(ins.operands) != count + 1:
-        raise lo.fail(f"{count + 1} operands expected")
+    if (kind == "f64" and ftz) or (kind != "f32" and sat):
+        raise lo.fail(f"a modifier does not go with .{kind}")
+    if ins.opcode in ("fma", "mad") and not set(ROUNDING) & set(ins.mods):
+        raise lo.fail(f"{ins.opcode}.{kind} needs a rounding modifier")
     op = "FMA" if ins.opcode == "mad" else ins.opcode.upper()
     bits = WIDTH[kind]
-    d, *sources = ins.operands
-    lo.emit(
-        f"{op}_{kind.upper()}", d=[lo.dst(d, bits)], s=[lo.src(x, bits) for x in sources],
-        sub=(mode, ftz, sat), cost=COST[kind],
-    )  # fmt: skip
+    sources = sources_of(lo, ins, bits, OPERANDS[ins.opcode])
+    out = [lo.dst(ins.operands[0], bits)]
+    lo.emit(f"{op}_{kind.upper()}", d=out, s=sources, sub=(mode, ftz, sat), cost=COST[kind])
 
 
 def divide(lo: Lowering, ins: Instr) -> None:
-    """div.{rn,rz,rm,rp,full,approx}{.ftz}.f32, div.rn.f64."""
+    """div.{rn,rz,rm,rp,full,approx}{.ftz}.f32, div.{rn,rz,rm,rp}.f64."""
     mods = Mods(ins)
-    approximate = mods.maybe("full", "approx") is not None
-    mode, ftz = rounding(mods), mods.take("ftz")
-    kind = mods.one_of("f32", "f64")
+    approximate = mods.maybe("full", "approx")
+    mode = 0 if approximate else ROUNDING.index(mods.one_of(*ROUNDING))
+    ftz = mods.take("ftz")
+    kind = mods.one_of("f32") if approximate or ftz else mods.one_of("f32", "f64")
     mods.done()
-    if kind == "f64" and mode:
-        raise lo.fail("div.f64 is supported with .rn only")
-    d, a, b = ins.operands
     bits = WIDTH[kind]
-    lo.emit(
-        f"DIV_{kind.upper()}", d=[lo.dst(d, bits)], s=[lo.src(a, bits), lo.src(b, bits)],
-        sub=(mode, ftz, approximate), cost=16,
-    )  # fmt: skip
+    sources = sources_of(lo, ins, bits, 2)
+    out = [lo.dst(ins.operands[0], bits)]
+    if approximate:
+        lo.emit("DIV_APPROX_F32", d=out, s=sources, sub=(ftz, approximate == "full"), cost=16)
+    else:
+        lo.emit(f"DIV_{kind.upper()}", d=out, s=sources, sub=(mode, ftz), cost=32)
 
 
 def extreme(lo: Lowering, ins: Instr) -> None:
-    """min, max{.ftz}{.NaN}{.xorsign.abs}.f32 with two or three operands; .f64."""
+    """min, max{.ftz}{.NaN}{.xorsign.abs}.f32; of three operands {.ftz}{.NaN}{.abs}.f32; .f64."""
     mods = Mods(ins)
-    ftz, nan, xorsign = mods.take("ftz"), mods.take("NaN"), mods.take("xorsign")
-    if xorsign and not mods.take("abs"):
-        raise lo.fail(".xorsign goes with .abs")
+    flags = FTZ * mods.take("ftz") | NAN * mods.take("NaN")
+    flags |= XORSIGN * mods.take("xorsign") | ABS * mods.take("abs")
     kind = mods.one_of("f32", "f64")
     mods.done()
-    d, *sources = ins.operands
-    bits = WIDTH[kind]
-    slots = [lo.src(x, bits) for x in sources]
-    if len(slots) not in (2, 3) or (kind == "f64" and len(slots) != 2):
-        raise lo.fail("two operands (f32: or three) expected")
-    is_max = ins.opcode == "max"
+    sources = sources_of(lo, ins, WIDTH[kind], *((2,) if kind == "f64" else (2, 3)))
+    three = len(sources) == 3
+    if kind == "f64" and flags:
+        raise lo.fail("the form on f64 has no modifiers")
+    if three and flags & XORSIGN:
+        raise lo.fail(".xorsign goes with two operands")
+    if not three and bool(flags & XORSIGN) != bool(flags & ABS):
+        raise lo.fail("with two operands .xorsign and .abs go together")
+    out = [lo.dst(ins.operands[0], WIDTH[kind])]
     if kind == "f64":
-        lo.emit(f"{ins.opcode.upper()}_F64", d=[lo.dst(d, 64)], s=slots, cost=32)
-    elif is_max and len(slots) == 2 and not (ftz or nan or xorsign):
-        lo.emit("MAX_F32", d=[lo.dst(d, 32)], s=slots, cost=2)
+        lo.emit(f"{ins.opcode.upper()}_F64", d=out, s=sources, cost=32)
+    elif not (three or flags):
+        lo.emit(f"{ins.opcode.upper()}_F32", d=out, s=sources, cost=2)
     else:
-        lo.emit("MINMAX_F32", d=[lo.dst(d, 32)], s=slots, sub=(is_max, nan, ftz, xorsign), cost=2)
+        name = "MINMAX3_F32" if three else "MINMAX_F32"
+        lo.emit(name, d=out, s=sources, sub=(ins.opcode == "max", flags), cost=2)
 
 
 def sign(lo: Lowering, ins: Instr) -> None:
     """neg, abs{.ftz}.f32, .f64."""
     mods = Mods(ins)
     ftz = mods.take("ftz")
-    kind = mods.one_of("f32", "f64")
+    kind = mods.one_of("f32") if ftz else mods.one_of("f32", "f64")
     mods.done()
-    if ftz and ins.opcode == "neg":
-        raise lo.fail("neg.ftz is not supported")
     bits = WIDTH[kind]
-    d, a = ins.operands
-    lo.emit(
-        f"{ins.opcode.upper()}_{kind.upper()}",
-        d=[lo.dst(d, bits)],
-        s=[lo.src(a, bits)],
-        sub=(0, ftz),
-        cost=2,
-    )
+    sources = sources_of(lo, ins, bits, 1)
+    name = f"{ins.opcode.upper()}_{kind.upper()}"
+    lo.emit(name, d=[lo.dst(ins.operands[0], bits)], s=sources, sub=(0, ftz), cost=2)
 
 
 @instruction("fma")
@@ -121,20 +125,21 @@ def fma(lo: Lowering, ins: Instr) -> None:
 
 @instruction("copysign")
 def copysign(lo: Lowering, ins: Instr) -> None:
-    """copysign.f32: sign of the first, magnitude of the second operand."""
+    """copysign.f32 .f64: sign of the first, magnitude of the second operand."""
     mods = Mods(ins)
-    mods.one_of("f32")
+    kind = mods.one_of("f32", "f64")
     mods.done()
-    d, a, b = ins.operands
-    lo.emit("COPYSIGN_F32", d=[lo.dst(d, 32)], s=[lo.src(a, 32), lo.src(b, 32)], cost=2)
+    bits = WIDTH[kind]
+    sources = sources_of(lo, ins, bits, 2)
+    out = [lo.dst(ins.operands[0], bits)]
+    lo.emit(f"COPYSIGN_{kind.upper()}", d=out, s=sources, cost=2)
 
 
-@instruction("ex2", "lg2", "rcp", "rsqrt", "sqrt", "sin", "cos", "tanh")
-def function(lo: Lowering, ins: Instr) -> None:
-    """ex2 lg2 sin cos tanh .approx; rcp sqrt rsqrt .approx or .rn; .f32 (.ftz), .f64, 16 bit.
+@instruction("ex2", "lg2", "sin", "cos", "tanh")
+def transcendental(lo: Lowering, ins: Instr) -> None:
+    """ex2, lg2, sin, cos .approx{.ftz}.f32, tanh.approx.f32; ex2 and tanh of 16-bit types.
 
-    `.approx` is computed in double and rounded once; `.rn` gives the same for these functions,
-    because the one rounding is the correct one but for ties of the double result.
+    Computed in double and rounded once, within the ISA's bounds; the hardware's bits may differ.
     """
     from . import half
 
@@ -142,12 +147,33 @@ def function(lo: Lowering, ins: Instr) -> None:
         half.function(lo, ins)
         return
     mods = Mods(ins)
-    mods.one_of("approx", "rn") if ins.opcode in ("rcp", "sqrt", "rsqrt") else mods.one_of("approx")
+    mods.one_of("approx")
+    ftz = ins.opcode != "tanh" and mods.take("ftz")
+    mods.one_of("f32")
+    mods.done()
+    sources = sources_of(lo, ins, 32, 1)
+    out = [lo.dst(ins.operands[0], 32)]
+    lo.emit(f"{ins.opcode.upper()}_F32", d=out, s=sources, sub=(ftz,), cost=8, unit=Unit.MUFU)
+
+
+@instruction("rcp", "sqrt", "rsqrt")
+def root(lo: Lowering, ins: Instr) -> None:
+    """rcp, sqrt .{approx,rn,rz,rm,rp}{.ftz}.f32, .{rn,...}.f64; rsqrt.approx; .approx.ftz.f64."""
+    mods = Mods(ins)
+    exact = ROUNDING if ins.opcode != "rsqrt" else ()
+    mode = mods.one_of("approx", *exact)
     ftz = mods.take("ftz")
-    allowed = ("f32", "f64") if ins.opcode in ("rcp", "sqrt", "rsqrt") else ("f32",)
-    kind = mods.one_of(*allowed)
+    kind = mods.one_of("f32", "f64")
     mods.done()
     bits = WIDTH[kind]
-    d, a = ins.operands
+    sources = sources_of(lo, ins, bits, 1)
+    out = [lo.dst(ins.operands[0], bits)]
     name = f"{ins.opcode.upper()}_{kind.upper()}"
-    lo.emit(name, d=[lo.dst(d, bits)], s=[lo.src(a, bits)], sub=(ftz,), cost=8, unit=Unit.MUFU)
+    coarse = kind == "f64" and mode == "approx"
+    if kind == "f64" and (ftz != coarse or (coarse and ins.opcode == "sqrt")):
+        raise lo.fail("f64 is supported rounded, and rcp and rsqrt as .approx.ftz.f64")
+    if mode == "approx":
+        lo.emit(name, d=out, s=sources, sub=(ftz,), cost=8, unit=Unit.MUFU)
+    else:
+        rounded = f"{ins.opcode.upper()}_RND_{kind.upper()}"
+        lo.emit(rounded, d=out, s=sources, sub=(ROUNDING.index(mode), ftz), cost=32)

@@ -7,6 +7,8 @@ from . import floating, half
 from .lowering import Lowering, Mods, instruction
 
 INTEGERS = {f"{sign}{bits}": (sign, bits) for sign in "us" for bits in (16, 32, 64)}
+WIDENING = ("u16", "s16", "u32", "s32")
+PACKED = ("u16x2", "s16x2")
 
 
 def operands(lo: Lowering, ins: Instr, count: int) -> None:
@@ -45,13 +47,21 @@ def _float_or_half(lo: Lowering, ins: Instr) -> bool:
 
 @instruction("add", "sub")
 def add_sub(lo: Lowering, ins: Instr) -> None:
-    """add, sub .u16 .s16 .u32 .s32 .u64 .s64 and the floating-point forms; modulo 2^n."""
+    """add, sub .u16 .s16 .u32 .s32 .u64 .s64, modulo 2^n, .sat.s32; add .u16x2 .s16x2; floats."""
     if _float_or_half(lo, ins):
         return
     mods = Mods(ins)
-    _, bits = INTEGERS[mods.one_of(*INTEGERS)]
+    saturating = mods.take("sat")
+    packed = PACKED if ins.opcode == "add" else ()
+    kind = mods.one_of("s32") if saturating else mods.one_of(*INTEGERS, *packed)
     mods.done()
-    three(lo, ins, f"{ins.opcode.upper()}_{bits}", bits)
+    if saturating:
+        three(lo, ins, f"{ins.opcode.upper()}_SAT_S32", 32)
+    elif kind in PACKED:
+        three(lo, ins, "ADD_U16X2", 32)
+    else:
+        bits = INTEGERS[kind][1]
+        three(lo, ins, f"{ins.opcode.upper()}_{bits}", bits)
 
 
 @instruction("mul")
@@ -61,7 +71,7 @@ def mul(lo: Lowering, ins: Instr) -> None:
         return
     mods = Mods(ins)
     part = mods.one_of("lo", "hi", "wide")
-    kind = mods.one_of(*INTEGERS)
+    kind = mods.one_of(*(WIDENING if part == "wide" else INTEGERS))
     bits = INTEGERS[kind][1]
     mods.done()
     if part == "wide":
@@ -79,18 +89,22 @@ def mul(lo: Lowering, ins: Instr) -> None:
 
 @instruction("mad")
 def mad(lo: Lowering, ins: Instr) -> None:
-    """mad .lo .hi .wide: multiply and add."""
+    """mad .lo .hi .wide: multiply and add; .hi.sat.s32; floats."""
     if _float_or_half(lo, ins):
         return
     mods = Mods(ins)
     part = mods.one_of("lo", "hi", "wide")
-    kind = mods.one_of(*INTEGERS)
+    saturating = part == "hi" and mods.take("sat")
+    kinds = ("s32",) if saturating else WIDENING if part == "wide" else INTEGERS
+    kind = mods.one_of(*kinds)
     bits = INTEGERS[kind][1]
     mods.done()
     operands(lo, ins, 4)
     d, a, b, e = ins.operands
     wide = 2 * bits if part == "wide" else bits
     name = f"MAD_LO_{bits}" if part == "lo" else f"MAD_{part.upper()}_{kind.upper()}"
+    if saturating:
+        name = "MAD_HI_SAT_S32"
     lo.emit(
         name, d=[lo.dst(d, wide)], s=[lo.src(a, bits), lo.src(b, bits), lo.src(e, wide)], cost=2
     )
@@ -109,17 +123,18 @@ def div_rem(lo: Lowering, ins: Instr) -> None:
 
 @instruction("min", "max")
 def min_max(lo: Lowering, ins: Instr) -> None:
-    """min, max of integers and floats (two, for f32 also three operands); .relu.s32 clamps at 0."""
+    """min, max of integers, .u16x2 .s16x2, floats; .relu.s32 .relu.s16x2 clamp the result at 0."""
     if _float_or_half(lo, ins):
         return
     mods = Mods(ins)
     relu = mods.take("relu")
-    kind = mods.one_of(*(("s32",) if relu else INTEGERS))
+    kind = mods.one_of(*(("s16x2", "s32") if relu else (*INTEGERS, *PACKED)))
     mods.done()
-    three(lo, ins, f"{ins.opcode.upper()}_{kind.upper()}", INTEGERS[kind][1])
+    bits = 32 if kind in PACKED else INTEGERS[kind][1]
+    three(lo, ins, f"{ins.opcode.upper()}_{kind.upper()}", bits)
     if relu:
         slot = lo.dst(ins.operands[0], 32)
-        lo.emit("MAX_S32", d=[slot], s=[slot, lo.constant(0, 32)], cost=0)
+        lo.emit(f"MAX_{kind.upper()}", d=[slot], s=[slot, lo.constant(0, 32)], cost=0)
 
 
 @instruction("neg", "abs")
@@ -167,27 +182,47 @@ def find(lo: Lowering, ins: Instr) -> None:
 
 @instruction("bfe")
 def extract(lo: Lowering, ins: Instr) -> None:
-    """bfe .u32 .s32: extract a bit field."""
+    """bfe .u32 .s32 .u64 .s64: extract a bit field."""
     mods = Mods(ins)
-    kind = mods.one_of("u32", "s32")
+    sign, bits = INTEGERS[mods.one_of("u32", "s32", "u64", "s64")]
     mods.done()
     operands(lo, ins, 4)
-    d, *sources = ins.operands
-    lo.emit(
-        "BFE_32",
-        d=[lo.dst(d, 32)],
-        s=[lo.src(x, 32) for x in sources],
-        sub=(kind == "s32",),
-        cost=2,
-    )
+    d, a, *field = ins.operands
+    sources = [lo.src(a, bits), *(lo.src(x, 32) for x in field)]
+    lo.emit(f"BFE_{bits}", d=[lo.dst(d, bits)], s=sources, sub=(sign == "s",), cost=2)
 
 
 @instruction("bfi")
 def insert(lo: Lowering, ins: Instr) -> None:
-    """bfi .b32: insert a bit field."""
+    """bfi .b32 .b64: insert a bit field."""
     mods = Mods(ins)
-    mods.one_of("b32")
+    bits = int(mods.one_of("b32", "b64")[1:])
     mods.done()
     operands(lo, ins, 5)
+    d, a, b, *field = ins.operands
+    sources = [lo.src(a, bits), lo.src(b, bits), *(lo.src(x, 32) for x in field)]
+    lo.emit(f"BFI_{bits}", d=[lo.dst(d, bits)], s=sources, cost=2)
+
+
+@instruction("sad")
+def absolute_difference(lo: Lowering, ins: Instr) -> None:
+    """sad .u16 .s16 .u32 .s32 .u64 .s64: |a - b| + c."""
+    mods = Mods(ins)
+    kind = mods.one_of(*INTEGERS)
+    mods.done()
+    operands(lo, ins, 4)
+    bits = INTEGERS[kind][1]
     d, *sources = ins.operands
-    lo.emit("BFI_32", d=[lo.dst(d, 32)], s=[lo.src(x, 32) for x in sources], cost=2)
+    slots = [lo.src(x, bits) for x in sources]
+    lo.emit(f"SAD_{kind.upper()}", d=[lo.dst(d, bits)], s=slots, cost=2)
+
+
+@instruction("dp4a")
+def dot_product(lo: Lowering, ins: Instr) -> None:
+    """dp4a .{u32,s32}.{u32,s32}: sum of four byte products and c."""
+    if len(ins.mods) != 2 or not set(ins.mods) <= {"u32", "s32"}:
+        raise lo.fail("the types of a and of b are expected")
+    operands(lo, ins, 4)
+    d, *sources = ins.operands
+    signs = tuple(kind == "s32" for kind in ins.mods)
+    lo.emit("DP4A", d=[lo.dst(d, 32)], s=[lo.src(x, 32) for x in sources], sub=signs, cost=2)

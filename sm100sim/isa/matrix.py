@@ -1,4 +1,5 @@
-"""Matrix loads and stores of shared memory (PTX ISA 9.7.14.5.15 "ldmatrix", 9.7.14.5.16 "stmatrix")."""
+"""Matrix loads and stores of shared memory (PTX ISA 9.7.14.5.15 "ldmatrix", 9.7.14.5.16
+"stmatrix")."""
 
 from __future__ import annotations
 
@@ -37,26 +38,38 @@ def _registers(lo: Lowering, operand: Operand, count: int) -> tuple[Operand, ...
 
 @instruction("ldmatrix")
 def load_matrix(lo: Lowering, ins: Instr) -> None:
-    """ldmatrix.sync.aligned.m8n8.{x1,x2,x4}{.trans}{.shared}.b16 and .m16n16.{x1,x2}.trans{.shared}.b8 r, [p]."""
+    """ldmatrix.sync.aligned.m8n8.{x1,x2,x4}{.trans}{.shared}.b16 and
+    .m16n16.{x1,x2}.trans{.shared}.b8 r, [p]."""
     shape, count, space = _form(lo, mods := Mods(ins), store=False)
     mods.done()
     per_matrix = 2 if shape == SHAPE_B8_16X16 else 1
     items = _registers(lo, ins.operands[0], count * per_matrix)
     slot, offset, bits = place(lo, ins.operands[1], space)
     lo.emit(
-        "LDMATRIX", [lo.dst(x, 32) for x in items], (slot,), (space, shape, bits, ROWS[shape] * count), offset,
-        len(items), Unit.LSU,
-    )  # fmt: skip
+        "LDMATRIX",
+        [lo.dst(x, 32) for x in items],
+        (slot,),
+        (space, shape, bits, ROWS[shape] * count),
+        offset,
+        len(items),
+        Unit.LSU,
+    )
 
 
 @instruction("stmatrix")
 def store_matrix(lo: Lowering, ins: Instr) -> None:
-    """stmatrix.sync.aligned.m8n8.{x1,x2,x4}{.trans}{.shared}.b16 and .m16n8.{x1,x2,x4}.trans{.shared}.b8 [p], r."""
+    """stmatrix.sync.aligned.m8n8.{x1,x2,x4}{.trans}{.shared}.b16 and
+    .m16n8.{x1,x2,x4}.trans{.shared}.b8 [p], r."""
     shape, count, space = _form(lo, mods := Mods(ins), store=True)
     mods.done()
     items = _registers(lo, ins.operands[1], count)
     slot, offset, bits = place(lo, ins.operands[0], space)
     lo.emit(
-        "STMATRIX", (), (slot, *(lo.src(x, 32) for x in items)), (space, shape, bits, ROWS[shape] * count), offset,
-        len(items), Unit.LSU,
-    )  # fmt: skip
+        "STMATRIX",
+        (),
+        (slot, *(lo.src(x, 32) for x in items)),
+        (space, shape, bits, ROWS[shape] * count),
+        offset,
+        len(items),
+        Unit.LSU,
+    )

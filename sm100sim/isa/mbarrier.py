@@ -1,6 +1,7 @@
 """mbarrier objects (PTX ISA 9.7.13.15, "mbarrier").
 
-Arrivals, expect_tx and complete_tx reach objects of the own CTA and, with .shared::cluster or a generic
+Arrivals, expect_tx and complete_tx reach objects of the own CTA and, with .shared::cluster or a
+generic
 address, of other CTAs of the cluster; waits are local.
 """
 
@@ -27,10 +28,13 @@ def _count(lo: Lowering, operands: tuple[Operand, ...], least: int, most: int) -
 
 @instruction("mbarrier")
 def mbarrier(lo: Lowering, ins: Instr) -> None:
-    """mbarrier.{init, inval, arrive, arrive_drop, expect_tx, complete_tx, test_wait, try_wait, pending_count}.
+    """mbarrier.{init, inval, arrive, arrive_drop, expect_tx, complete_tx, test_wait, try_wait,
+    pending_count}.
 
-    arrive{_drop}{.expect_tx}{.noComplete}{.release .relaxed}{.scope}{.space}.b64 state|_, [a]{, count};
-    {test,try}_wait{.parity}{.acquire .relaxed}{.scope}{.shared{::cta}}.b64 p, [a], state|parity{, hint}.
+    arrive{_drop}{.expect_tx}{.noComplete}{.release .relaxed}{.scope}{.space}.b64 state|_, [a]{,
+    count};
+    {test,try}_wait{.parity}{.acquire .relaxed}{.scope}{.shared{::cta}}.b64 p, [a], state|parity{,
+    hint}.
     """
     mods = Mods(ins)
     form = mods.one_of(

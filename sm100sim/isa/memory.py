@@ -1,7 +1,10 @@
-"""Loads, stores, address conversion, cache hints (PTX ISA 9.7.9, "Data Movement and Conversion Instructions").
+"""Loads, stores, address conversion, cache hints (PTX ISA 9.7.9, "Data Movement and Conversion
+Instructions").
 
-State spaces: .global, .const, .shared{::cta,::cluster}, .param of the kernel, .local and generic addresses.
-Memory semantics, scopes and cache operators are accepted: the engine executes accesses in one order.
+State spaces: .global, .const, .shared{::cta,::cluster}, .param of the kernel, .local and generic
+addresses.
+Memory semantics, scopes and cache operators are accepted: the engine executes accesses in one
+order.
 """
 
 from __future__ import annotations
@@ -52,7 +55,8 @@ def _elements(lo: Lowering, mods: Mods, operand: Operand) -> tuple[tuple[Operand
 
 @instruction("ld", "ldu")
 def load(lo: Lowering, ins: Instr) -> None:
-    """ld, ldu {.weak .volatile .relaxed .acquire}{.scope}{.space}{.nc}{cache}{.v2 .v4 .v8}.type d, [a]{, policy}.
+    """ld, ldu {.weak .volatile .relaxed .acquire}{.scope}{.space}{.nc}{cache}{.v2 .v4 .v8}.type d,
+    [a]{, policy}.
 
     Types b8 to b128, also the integer and float names of the same widths.
     """
@@ -66,15 +70,20 @@ def load(lo: Lowering, ins: Instr) -> None:
     width = register_bits(lo, items, bits)
     slot, offset, address_bits = place(lo, ins.operands[1], space)
     lo.emit(
-        "LD", [destination(lo, x, width) for x in items], (slot,),
-        (space, bits // 8, width | (kind[0] == "s") << 8, address_bits), offset,
-        lsu_cycles(bits // 8 * len(items)), Unit.LSU,
-    )  # fmt: skip
+        "LD",
+        [destination(lo, x, width) for x in items],
+        (slot,),
+        (space, bits // 8, width | (kind[0] == "s") << 8, address_bits),
+        offset,
+        lsu_cycles(bits // 8 * len(items)),
+        Unit.LSU,
+    )
 
 
 @instruction("st")
 def store(lo: Lowering, ins: Instr) -> None:
-    """st{.weak .volatile .relaxed .release}{.scope}{.space}{cache}{.v2 .v4 .v8}.type [a], b{, policy}; st.async."""
+    """st{.weak .volatile .relaxed .release}{.scope}{.space}{cache}{.v2 .v4 .v8}.type [a], b{,
+    policy}; st.async."""
     mods = Mods(ins)
     if mods.take("async"):
         store_async(lo, ins, mods)
@@ -93,13 +102,19 @@ def store(lo: Lowering, ins: Instr) -> None:
     slot, offset, address_bits = place(lo, ins.operands[0], space)
     sources = [source(lo, x, bits, width) for x in items]
     lo.emit(
-        "ST", (), (slot, *sources), (space, bits // 8, width, address_bits), offset,
-        lsu_cycles(bits // 8 * len(items)), Unit.LSU,
-    )  # fmt: skip
+        "ST",
+        (),
+        (slot, *sources),
+        (space, bits // 8, width, address_bits),
+        offset,
+        lsu_cycles(bits // 8 * len(items)),
+        Unit.LSU,
+    )
 
 
 def store_async(lo: Lowering, ins: Instr, mods: Mods) -> None:
-    """st.async{.weak}.shared::cluster.mbarrier::complete_tx::bytes{.v2 .v4}.type [a], b, [mbar] (PTX ISA, "st.async")."""
+    """st.async{.weak}.shared::cluster.mbarrier::complete_tx::bytes{.v2 .v4}.type [a], b, [mbar]
+    (PTX ISA, "st.async")."""
     items, kind = _elements(lo, mods, ins.operands[1])
     mods.one_of("mbarrier::complete_tx::bytes")
     space = take_space(mods, "shared::cluster")
@@ -115,14 +130,20 @@ def store_async(lo: Lowering, ins: Instr, mods: Mods) -> None:
     bar, bar_offset, bar_bits = place(lo, ins.operands[2], space)
     sources = [source(lo, x, bits, width) for x in items]
     lo.emit(
-        "ST_ASYNC", (), (slot, bar, *sources), (space, bits // 8, address_bits | bar_bits << 8, bar_offset), offset,
-        lsu_cycles(bits // 8 * len(items)), Unit.LSU,
-    )  # fmt: skip
+        "ST_ASYNC",
+        (),
+        (slot, bar, *sources),
+        (space, bits // 8, address_bits | bar_bits << 8, bar_offset),
+        offset,
+        lsu_cycles(bits // 8 * len(items)),
+        Unit.LSU,
+    )
 
 
 @instruction("cvta")
 def convert_address(lo: Lowering, ins: Instr) -> None:
-    """cvta.space.u64 p, a (to a generic address) and cvta.to.space.u64 p, a (back); PTX ISA, "cvta"."""
+    """cvta.space.u64 p, a (to a generic address) and cvta.to.space.u64 p, a (back); PTX ISA,
+    "cvta"."""
     mods = Mods(ins)
     back = mods.take("to")
     mods.one_of("u64")
@@ -149,7 +170,8 @@ def is_space(lo: Lowering, ins: Instr) -> None:
 
 @instruction("prefetch", "prefetchu")
 def prefetch(lo: Lowering, ins: Instr) -> None:
-    """prefetch{.space}.L1|.L2{::evict_*}, prefetchu.L1, prefetch{.param .const}.tensormap [a] (PTX ISA, "prefetch").
+    """prefetch{.space}.L1|.L2{::evict_*}, prefetchu.L1, prefetch{.param .const}.tensormap [a] (PTX
+    ISA, "prefetch").
 
     A descriptor is checked when it is prefetched; the others have no effect.
     """
@@ -167,7 +189,8 @@ def prefetch(lo: Lowering, ins: Instr) -> None:
 
 @instruction("discard", "applypriority")
 def cache_hint(lo: Lowering, ins: Instr) -> None:
-    """discard{.global}.L2 [a], 128; applypriority{.global}.L2::evict_normal [a], 128: hints without effect here."""
+    """discard{.global}.L2 [a], 128; applypriority{.global}.L2::evict_normal [a], 128: hints without
+    effect here."""
     mods = Mods(ins)
     mods.take("global")
     mods.one_of("L2", "L2::evict_normal")
@@ -179,7 +202,8 @@ def cache_hint(lo: Lowering, ins: Instr) -> None:
 
 @instruction("createpolicy")
 def create_policy(lo: Lowering, ins: Instr) -> None:
-    """createpolicy.fractional.L2::primary{.L2::secondary}.b64 d{, fraction} (PTX ISA, "createpolicy"); d is opaque."""
+    """createpolicy.fractional.L2::primary{.L2::secondary}.b64 d{, fraction} (PTX ISA,
+    "createpolicy"); d is opaque."""
     mods = Mods(ins)
     mods.one_of("fractional")
     mods.one_of("b64")

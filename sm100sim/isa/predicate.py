@@ -23,14 +23,14 @@ COMPARISONS = (
 )
 UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 KINDS = {"b16": 0, "u16": 0, "b32": 0, "u32": 0, "s32": 1, "b64": 2, "u64": 2, "s64": 3, "s16": 4,
-         "f32": 5, "f64": 6, "f16": 7, "bf16": 8}  # fmt: skip
+         "f32": 5, "f64": 6, "f16": 7, "bf16": 8, "f16x2": 7, "bf16x2": 8}  # fmt: skip
 COMBINE = ("and", "or", "xor")
 CLASSES = ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
 
 
 def bits_of(kind: str) -> int:
     """Width of a type name such as "s32" or "bf16"."""
-    return int(kind.lstrip("busf"))
+    return 32 if kind.endswith("x2") else int(kind.lstrip("busf"))
 
 
 def _comparison(lo: Lowering, mods: Mods, kind: str) -> int:
@@ -39,12 +39,17 @@ def _comparison(lo: Lowering, mods: Mods, kind: str) -> int:
     number = COMPARISONS.index(name)
     if number > 5 and "f" not in kind:
         raise lo.fail(f".{name} compares floats only")
+    if kind.startswith("b") and "f" not in kind and number > 1:
+        raise lo.fail(f".{name} needs a type with an order")
     return number | KINDS[kind] << 8 | mods.take("ftz") << 16
 
 
 @instruction("setp")
 def setp(lo: Lowering, ins: Instr) -> None:
-    """setp.cmp{.and,.or,.xor}{.ftz}.type p{|q}, a, b{, c}: all integer types, f16 bf16 f32 f64."""
+    """setp.cmp{.and,.or,.xor}{.ftz}.type p{|q}, a, b{, c}: integers, f16 bf16 f32 f64 f16x2 bf16x2.
+
+    The second predicate is the complement; of packed types, the comparison of the upper halves.
+    """
     mods = Mods(ins)
     kind = mods.last()
     if kind not in KINDS:
@@ -52,7 +57,12 @@ def setp(lo: Lowering, ins: Instr) -> None:
     code = _comparison(lo, mods, kind)
     combine = mods.maybe(*COMBINE)
     mods.done()
+    if len(ins.operands) not in (3, 4):
+        raise lo.fail("three or four operands expected")
     d, a, b, *third = ins.operands
+    packed = kind.endswith("x2")
+    if packed and not isinstance(d, PredPair):
+        raise lo.fail("a packed comparison writes p|q")
     if bool(third) != bool(combine):
         raise lo.fail("a combined predicate and its operator go together")
     outs = [lo.pred_dst(d.a), lo.pred_dst(d.b)] if isinstance(d, PredPair) else [lo.pred_dst(d)]
@@ -62,7 +72,7 @@ def setp(lo: Lowering, ins: Instr) -> None:
         slot, negated = lo.pred_src(third[0])
         sources.append(slot)
     number = COMBINE.index(combine) + 1 if combine else 0
-    lo.emit("SETP", d=outs, s=sources, sub=(code, number, negated), cost=2)
+    lo.emit("SETP", d=outs, s=sources, sub=(code, number, negated, packed), cost=2)
 
 
 @instruction("set")
@@ -70,7 +80,7 @@ def set_value(lo: Lowering, ins: Instr) -> None:
     """set.cmp{.ftz}.{u32,s32,f32}.type d, a, b."""
     mods = Mods(ins)
     kind = mods.last()
-    if kind not in KINDS:
+    if kind not in KINDS or kind.endswith("x2"):
         raise lo.fail(f"type .{kind} is not supported")
     out = mods.one_of("u32", "s32", "f32")
     code = _comparison(lo, mods, kind)
@@ -109,10 +119,30 @@ def selp(lo: Lowering, ins: Instr) -> None:
 
 @instruction("testp")
 def testp(lo: Lowering, ins: Instr) -> None:
-    """testp.{finite,infinite,number,notanumber,normal,subnormal}.f32."""
+    """testp.{finite,infinite,number,notanumber,normal,subnormal} .f32 .f64."""
     mods = Mods(ins)
     number = CLASSES.index(mods.one_of(*CLASSES))
-    mods.one_of("f32")
+    kind = mods.one_of("f32", "f64")
     mods.done()
     d, a = ins.operands
-    lo.emit("TESTP_F32", d=[lo.pred_dst(d)], s=[lo.src(a, 32)], sub=(number,), cost=2)
+    source = lo.src(a, bits_of(kind))
+    lo.emit(f"TESTP_{kind.upper()}", d=[lo.pred_dst(d)], s=[source], sub=(number,), cost=2)
+
+
+@instruction("slct")
+def slct(lo: Lowering, ins: Instr) -> None:
+    """slct{.ftz}.{b,u,s,f}{32,64}.{s32,f32} d, a, b, c: a where c >= 0, else b."""
+    mods = Mods(ins)
+    test = mods.last()
+    ftz = test == "f32" and mods.take("ftz")
+    kind = mods.one_of("b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64")
+    mods.done()
+    if test not in ("s32", "f32"):
+        raise lo.fail(f"the selector is .s32 or .f32, not .{test}")
+    if len(ins.operands) != 4:
+        raise lo.fail("four operands expected")
+    bits = bits_of(kind)
+    d, a, b, selector = ins.operands
+    sources = [lo.src(a, bits), lo.src(b, bits), lo.src(selector, 32)]
+    sub = (test == "f32", ftz)
+    lo.emit(f"SLCT_{bits}", d=[lo.dst(d, bits)], s=sources, sub=sub, cost=2)

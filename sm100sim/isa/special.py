@@ -1,4 +1,4 @@
-"""trap, nanosleep: instructions without an effect on values."""
+"""trap, brkpt, nanosleep, pmevent (PTX ISA, "Miscellaneous Instructions")."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from ..ptx.program import Instr
 from .lowering import Lowering, Mods, instruction
 
 
-@instruction("trap")
+@instruction("trap", "brkpt")
 def trap(lo: Lowering, ins: Instr) -> None:
-    """trap: stops the run with a report."""
+    """trap, brkpt: stop the run with a report."""
     Mods(ins).done()
+    if ins.operands:
+        raise lo.fail("no operand expected")
     lo.emit("TRAP")
 
 
@@ -19,5 +21,16 @@ def nanosleep(lo: Lowering, ins: Instr) -> None:
     mods = Mods(ins)
     mods.one_of("u32")
     mods.done()
-    lo.src(ins.operands[0], 32)
-    lo.emit("NOP", cost=32)
+    if len(ins.operands) != 1:
+        raise lo.fail("one operand expected")
+    lo.emit("NOP", s=[lo.src(ins.operands[0], 32)], cost=32)
+
+
+@instruction("pmevent")
+def pmevent(lo: Lowering, ins: Instr) -> None:
+    """pmevent, pmevent.mask: profiler counters; no effect here."""
+    mods = Mods(ins)
+    mods.take("mask")
+    mods.done()
+    lo.imm_value(ins.operands[0])
+    lo.emit("NOP")

@@ -77,14 +77,24 @@ def _load(lo: Lowering, ins: Instr, mods: Mods, rank: int) -> None:
     mask = lo.src(ins.operands[3], 16) if multicast else lo.constant(0, 32)
     flags = (MULTICAST if multicast else 0) | (GROUP2 if pair else 0)
     lo.emit(
-        "TMA_LOAD", (), (dst, tensor, bar, mask, *coords),
-        (flags | rank << 8 | space << 16 | map_space << 24, map_offset, bar_offset, bits | map_bits << 8 | bar_bits << 16),
-        offset, TMA_ISSUE_CYCLES, Unit.TMA,
-    )  # fmt: skip
+        "TMA_LOAD",
+        (),
+        (dst, tensor, bar, mask, *coords),
+        (
+            flags | rank << 8 | space << 16 | map_space << 24,
+            map_offset,
+            bar_offset,
+            bits | map_bits << 8 | bar_bits << 16,
+        ),
+        offset,
+        TMA_ISSUE_CYCLES,
+        Unit.TMA,
+    )
 
 
 def _store(lo: Lowering, ins: Instr, mods: Mods, rank: int, *, reduce: bool) -> None:
-    """.{dim}d.global.shared::cta{.redOp}{.tile}.bulk_group{.L2::cache_hint} [map, {c}], [src]{, policy}."""
+    """.{dim}d.global.shared::cta{.redOp}{.tile}.bulk_group{.L2::cache_hint} [map, {c}], [src]{,
+    policy}."""
     mods.one_of("global")
     mods.one_of("shared::cta")
     _tile_mode(lo, mods)
@@ -97,10 +107,19 @@ def _store(lo: Lowering, ins: Instr, mods: Mods, rank: int, *, reduce: bool) -> 
     src, offset, bits = place(lo, ins.operands[1], Space.SHARED_CTA)
     flags = REDUCE if reduce else 0
     lo.emit(
-        "TMA_STORE", (), (src, tensor, *coords),
-        (flags | rank << 8 | Space.SHARED_CTA << 16 | map_space << 24, map_offset, op, bits | map_bits << 8),
-        offset, TMA_ISSUE_CYCLES, Unit.TMA,
-    )  # fmt: skip
+        "TMA_STORE",
+        (),
+        (src, tensor, *coords),
+        (
+            flags | rank << 8 | Space.SHARED_CTA << 16 | map_space << 24,
+            map_offset,
+            op,
+            bits | map_bits << 8,
+        ),
+        offset,
+        TMA_ISSUE_CYCLES,
+        Unit.TMA,
+    )
 
 
 def _prefetch(lo: Lowering, ins: Instr, mods: Mods, rank: int) -> None:
@@ -112,6 +131,11 @@ def _prefetch(lo: Lowering, ins: Instr, mods: Mods, rank: int) -> None:
     mods.done()
     tensor, map_offset, map_bits, map_space, coords = _tensor(lo, ins.operands[0], rank)
     lo.emit(
-        "TMA_PREFETCH", (), (tensor, *coords), (rank << 8 | map_space << 24, map_offset, 0, map_bits << 8),
-        0, TMA_ISSUE_CYCLES, Unit.TMA,
-    )  # fmt: skip
+        "TMA_PREFETCH",
+        (),
+        (tensor, *coords),
+        (rank << 8 | map_space << 24, map_offset, 0, map_bits << 8),
+        0,
+        TMA_ISSUE_CYCLES,
+        Unit.TMA,
+    )

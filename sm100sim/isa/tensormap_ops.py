@@ -1,4 +1,5 @@
-"""Tensor maps written by a kernel (PTX ISA 9.7.9.28, "tensormap.replace", and 9.7.13.18, "tensormap.cp_fenceproxy")."""
+"""Tensor maps written by a kernel (PTX ISA 9.7.9.28, "tensormap.replace", and 9.7.13.18,
+"tensormap.cp_fenceproxy")."""
 
 from __future__ import annotations
 
@@ -7,9 +8,17 @@ from .addressing import SCOPES, Space, place, take_space
 from .lowering import Lowering, Mods, Unit, instruction
 
 FIELDS = (
-    "global_address", "rank", "box_dim", "global_dim", "global_stride", "element_stride",
-    "elemtype", "interleave_layout", "swizzle_mode", "fill_mode",
-)  # fmt: skip
+    "global_address",
+    "rank",
+    "box_dim",
+    "global_dim",
+    "global_stride",
+    "element_stride",
+    "elemtype",
+    "interleave_layout",
+    "swizzle_mode",
+    "fill_mode",
+)
 """In the order of `replace` in tensormap.c."""
 
 WITH_ORDINAL = frozenset({"box_dim", "global_dim", "global_stride", "element_stride"})
@@ -20,7 +29,8 @@ REPLACE_CYCLES = 8
 @instruction("tensormap")
 def tensormap(lo: Lowering, ins: Instr) -> None:
     """tensormap.replace.tile.field{.space}.b1024.{b32,b64} [a], {ordinal,} value;
-    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [d], [s], 128."""
+    tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned [d],
+    [s], 128."""
     mods = Mods(ins)
     if mods.take("cp_fenceproxy"):
         _copy(lo, ins, mods)
@@ -33,18 +43,22 @@ def tensormap(lo: Lowering, ins: Instr) -> None:
     bits = 64 if mods.one_of("b32", "b64") == "b64" else 32
     mods.done()
     indexed = field in WITH_ORDINAL
-    if len(ins.operands) != 2 + indexed or bits != (64 if field in WIDE else 32):
-        raise lo.fail(
-            f"tensormap.replace.{field} takes {2 + indexed} operands and .b{64 if field in WIDE else 32}"
-        )
+    width = 64 if field in WIDE else 32
+    if len(ins.operands) != 2 + indexed or bits != width:
+        raise lo.fail(f"replacing {field} takes {2 + indexed} operands and .b{width}")
     ordinal = lo.imm_value(ins.operands[1]) if indexed else 0
     if not 0 <= ordinal <= 4:
         raise lo.fail(f"ordinal {ordinal} is not a dimension")
     slot, offset, address_bits = place(lo, ins.operands[0], space)
     lo.emit(
-        "TENSORMAP_REPLACE", (), (slot, lo.src(ins.operands[-1], bits)),
-        (space, address_bits, FIELDS.index(field) | ordinal << 8, bits), offset, REPLACE_CYCLES, Unit.LSU,
-    )  # fmt: skip
+        "TENSORMAP_REPLACE",
+        (),
+        (slot, lo.src(ins.operands[-1], bits)),
+        (space, address_bits, FIELDS.index(field) | ordinal << 8, bits),
+        offset,
+        REPLACE_CYCLES,
+        Unit.LSU,
+    )
 
 
 def _copy(lo: Lowering, ins: Instr, mods: Mods) -> None:

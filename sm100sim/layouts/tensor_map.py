@@ -1,6 +1,7 @@
 """The 128-byte tensor map of the tiled mode, and where a box's elements lie.
 
-Bit layout: decoded from descriptors that a real driver wrote (580.159 on H200), one field at a time;
+Bit layout: decoded from descriptors that a real driver wrote (580.159 on H200), one field at a
+time;
 argument rules: CUDA driver API, `cuTensorMapEncodeTiled`.  Bytes 64-127 belong to the driver.
 
      0-7   global address          28-29 four nibbles: bits 36-39 of the strides
@@ -22,8 +23,9 @@ from .swizzle import TmaSwizzle
 
 ELEMENT_TYPES: dict[str, tuple[int, int]] = {
     "UINT8": (0, 8), "UINT16": (1, 16), "UINT32": (2, 32), "INT32": (3, 32), "UINT64": (4, 64),
-    "INT64": (5, 64), "FLOAT16": (6, 16), "FLOAT32": (7, 32), "FLOAT64": (9, 64), "BFLOAT16": (10, 16),
-    "FLOAT32_FTZ": (8, 32), "TFLOAT32": (7, 32), "TFLOAT32_FTZ": (8, 32), "16U4_ALIGN8B": (11, 4),
+    "INT64": (5, 64), "FLOAT16": (6, 16), "FLOAT32": (7, 32), "FLOAT64": (9, 64),
+    "BFLOAT16": (10, 16), "FLOAT32_FTZ": (8, 32), "TFLOAT32": (7, 32), "TFLOAT32_FTZ": (8, 32),
+    "16U4_ALIGN8B": (11, 4),
 }  # fmt: skip
 """Type name of the driver API -> (code in the descriptor, bits).
 
@@ -33,7 +35,8 @@ TF32_TYPES = ("TFLOAT32", "TFLOAT32_FTZ")
 FLAG_DSL = 1 << 1
 """Set by the inline encoder of CuTe DSL 4.8.1 for sm_100a; meaning unknown, ignored here."""
 FLAG_LARGE = 1 << 21
-"""Set by the same encoder when the tensor spans 128 KiB or more; clear in a driver's descriptors."""
+"""Set by the same encoder when the tensor spans 128 KiB or more; clear in a driver's
+descriptors."""
 FLAG_NAN_FILL, FLAG_TF32 = 1 << 15, 1 << 16
 MAX_RANK, MAX_BOX, MAX_ELEMENT_STRIDE, MAX_SIZE, MAX_STRIDE = 5, 256, 8, 2**32, 2**40
 MAX_BOX_BYTES = 232448
@@ -204,7 +207,8 @@ class TensorMap:
         return self.swizzle.apply(rows[:, None] + columns).reshape(self.counts[::-1])
 
     def element_addresses(self, start: tuple[int, ...]) -> npt.NDArray[np.int64]:
-        """Global address of every element of the box at coordinates `start`; -1 outside of the tensor.
+        """Global address of every element of the box at coordinates `start`; -1 outside of the
+        tensor.
 
         Shape as `element_offsets`.
         """

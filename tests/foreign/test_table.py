@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
 import torch
 
+from benchmarks.foreign import run_all
 from benchmarks.foreign.cases import Case, Outcome
 from benchmarks.foreign.run_all import Record, measure, update
 from benchmarks.foreign.table import render
@@ -33,6 +36,23 @@ def test_new_results_replace_old_ones_of_the_same_name(tmp_path: Path) -> None:
     assert [(r.name, r.status) for r in merged] == [("a", "ok"), ("b", "wrong")]
 
 
+@pytest.fixture
+def no_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_all, "runtime", lambda: SimpleNamespace(launcher=None))
+
+
+def test_launches_are_added_up() -> None:
+    reports = iter(
+        SimpleNamespace(instructions=n, findings=[SimpleNamespace(code=code)])
+        for n, code in ((5, "a"), (7, "b"), (1, "a"))
+    )
+    meter = run_all.Meter(lambda _request: next(reports))
+    for _ in range(3):
+        meter(None)  # type: ignore[arg-type]
+    assert (meter.instructions, meter.findings) == (13, {"a", "b"})
+
+
+@pytest.mark.usefixtures("no_runtime")
 def test_a_case_is_ok_wrong_or_stopped() -> None:
     def case(run: object) -> Case:
         return Case("c", "s", (), 0.01, run)  # type: ignore[arg-type]

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
+import re
 import shutil
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import fa4_cute
 from fa4_cute.host import cache as cache_module
-from fa4_cute.host.cache import KernelCache, canonical, kernel_key, kernel_sources, source_hash
+from fa4_cute.host import interface
+from fa4_cute.host.cache import KernelCache
 from fa4_cute.host.compiler import CompiledArtifact
-from fa4_cute.plan.kernel_spec import KernelSpec
+from fa4_cute.host.problem import Problem
+from fa4_cute.host.support import Choice, choose
+from fa4_cute.plan.depth512_spec import AttentionSpec
 from fa4_cute.settings import Settings
 
 from .compilers import OTHER, SPEC, CountingCompiler, artifact_of
@@ -165,7 +169,7 @@ def test_full_disk_degrades_to_memory(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_errors_of_the_compiler_are_passed_on(tmp_path: Path) -> None:
-    def failing(spec: KernelSpec) -> CompiledArtifact:
+    def failing(spec: AttentionSpec) -> CompiledArtifact:
         raise OSError("libnvvm not found")
 
     cache = KernelCache(Settings(tmp_path, 1.0), failing)
@@ -174,6 +178,30 @@ def test_errors_of_the_compiler_are_passed_on(tmp_path: Path) -> None:
             cache.get(SPEC)
     assert not list(tmp_path.iterdir()), "the lock is released"
     assert cache.info().directory is not None
+
+
+@pytest.mark.parametrize("head_dim", [64, 256])
+def test_errors_of_the_compiler_say_how_to_repeat_them(tmp_path: Path, head_dim: int) -> None:
+    def failing(spec: AttentionSpec) -> CompiledArtifact:
+        raise RuntimeError("MLIR says no")
+
+    choice = choose(Problem("fp16", 1, 9, 9, 6, 2, head_dim, head_dim, True, None, True))
+    assert isinstance(choice, Choice)
+    with pytest.raises(RuntimeError, match="MLIR says no") as caught:
+        KernelCache(Settings(tmp_path, 1.0), failing).get(choice.spec)
+    (note,) = caught.value.__notes__
+    assert choice.spec.name in note
+    assert "nvidia-cutlass-dsl 4." in note
+    command = re.search(r'python -c "(.*)"', note)
+    assert command
+    asked: list[object] = []
+    warmup = SimpleNamespace(warmup=asked.extend)
+    exec(command[1].replace("import fa4_cute; ", ""), {"fa4_cute": warmup})
+    (problem,) = asked
+    assert isinstance(problem, dict)
+    again = choose(interface._described(**problem))
+    assert isinstance(again, Choice)
+    assert again.spec == choice.spec
 
 
 def test_threads_compile_once(tmp_path: Path) -> None:
@@ -187,49 +215,6 @@ def test_threads_compile_once(tmp_path: Path) -> None:
         thread.join()
     assert compiler.compiled == [SPEC.name]
     assert len({id(artifact) for artifact in found}) == 1
-
-
-def test_key_depends_on_what_shapes_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    base = kernel_key(SPEC)
-    assert base == kernel_key(dataclasses.replace(SPEC))
-    assert base != kernel_key(OTHER)
-    assert base != kernel_key(dataclasses.replace(SPEC, return_lse=True))
-    facts = cache_module.toolchain()
-    assert {"arch", "sources", "nvidia-cutlass-dsl", "nvidia-cutlass-dsl-libs-base"} <= set(facts)
-    for name in facts:
-        monkeypatch.setattr(cache_module, "toolchain", lambda n=name: {**facts, n: "changed"})
-        assert kernel_key(SPEC) != base
-
-
-def test_key_depends_on_the_sources_of_the_kernel_only(tmp_path: Path) -> None:
-    copy = tmp_path / "fa4_cute"
-    shutil.copytree(
-        cache_module.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "*.pyc")
-    )
-    base = source_hash(copy)
-    assert base == source_hash()
-    for untouched in ("host/interface.py", "host/cache.py", "__init__.py", "simulator.py"):
-        (copy / untouched).write_text("# changed\n")
-        assert source_hash(copy) == base, untouched
-    seen = {base}
-    for name in ("plan/config.py", "roles/softmax.py", "kernel_sm100.py", "host/compiler.py"):
-        (copy / name).write_text("# changed\n")
-        seen.add(source_hash(copy))
-    (copy / "roles" / "new.py").write_text("")
-    seen.add(source_hash(copy))
-    assert len(seen) == 6
-
-
-def test_every_traced_file_counts() -> None:
-    counted = {str(p.relative_to(cache_module.PACKAGE)) for p in kernel_sources()}
-    assert {"trace.py", "plan/exp2_plan.py", "device/arith.py", "roles/load.py"} <= counted
-    assert not {name for name in counted if name.startswith("host/")} - {"host/compiler.py"}
-
-
-def test_canonical_refuses_what_does_not_identify_itself() -> None:
-    with pytest.raises(TypeError, match="has no place in the key"):
-        canonical(object())
-    assert canonical(SPEC) != canonical(OTHER)
 
 
 def test_settings_of_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from fa4_cute.host import cache_files
-from fa4_cute.host.cache import KernelCache, kernel_key
+from fa4_cute.host.cache import KernelCache
 from fa4_cute.host.cache_files import LOCK_SUFFIX, publishing_lock, read_entry, write_entry
+from fa4_cute.host.kernel_key import kernel_key
 from fa4_cute.settings import Settings
 
 from .compilers import SPEC, CountingCompiler, artifact_of

@@ -40,6 +40,16 @@ def test_against_float64(seqlen_q: int, seqlen_k: int, causal: bool) -> None:
     assert report.grid[1:] == (2, 2)
 
 
+@pytest.mark.parametrize(
+    ("head_dim", "dtype"),
+    [(128, torch.float16), (192, torch.bfloat16), (200, torch.float16), (512, torch.bfloat16)],
+)
+def test_head_dims_of_both_kernels(head_dim: int, dtype: torch.dtype) -> None:
+    operands = inputs(70, 130, heads=(4, 2), d=head_dim, dtype=dtype)
+    out, lse = fa4_cute.flash_attn(*operands, causal=True, return_lse=True)
+    compare(out, lse, operands, causal=True).check()
+
+
 @pytest.mark.parametrize("scale", [-0.125, 0.0, 1.0, 1e-30, -1e-30, 30.0])
 def test_every_finite_scale(scale: float) -> None:
     operands = inputs(40, 150, heads=(2, 1))

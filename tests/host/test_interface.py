@@ -151,7 +151,7 @@ def test_the_cuda_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(interface, "describe_call", lambda p, inputs: real(p, (q, k, v)))
     artifact = artifact_of(choice.spec)
-    call = interface._launch_on_cuda(problem, choice, artifact, (OnGpu, k, v))
+    call = interface._launch_on_cuda(problem, choice.spec, artifact, (OnGpu, k, v))
     (launch,) = driver.launches
     assert entered == [3]
     assert launch["stream"] == 0xABC

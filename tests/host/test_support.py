@@ -13,6 +13,7 @@ import fa4_cute
 from fa4_cute.host import support
 from fa4_cute.host.problem import Problem
 from fa4_cute.host.support import KERNELS, Choice, Refusal, choose, device_refusal
+from fa4_cute.plan.config import FA4Config
 from fa4_cute.plan.dtypes import DType
 
 BASE = Problem("bf16", 1, 128, 128, 4, 2, 128, 128)
@@ -28,9 +29,18 @@ def refusal(**changes: object) -> Refusal:
     return result
 
 
+@pytest.mark.parametrize(
+    ("head_dim", "kernel"),
+    [(8, "SM100MHA2Q"), (192, "SM100MHA2Q"), (200, "SM100MHADepth512"), (512, "SM100MHADepth512")],
+)
+def test_head_dim_chooses_the_kernel(head_dim: int, kernel: str) -> None:
+    assert fa4_cute.can_implement(head_dim=head_dim).kernel == kernel
+    assert kernel in fa4_cute.explain(head_dim=head_dim)
+
+
 @given(
     dtype=st.sampled_from(("bf16", "fp16")),
-    head_dim=st.integers(1, 24).map(lambda n: 8 * n),
+    head_dim=st.integers(1, 64).map(lambda n: 8 * n),
     group=st.integers(1, 130),
     causal=st.booleans(),
     lse=st.booleans(),
@@ -47,7 +57,10 @@ def test_every_promised_problem_has_a_kernel(
     assert isinstance(result, Choice)
     config = result.spec.config
     assert config.supported()
-    assert (config.qkv_dtype.value, config.qk_depth, config.group) == (dtype, head_dim, group)
+    depth = config.qk_depth if isinstance(config, FA4Config) else config.depth
+    assert (config.qkv_dtype.value, depth, config.group) == (dtype, head_dim, group)
+    low, high = result.row.head_dims
+    assert low <= head_dim <= high
     assert (result.spec.causal, result.spec.return_lse) == (causal, lse)
 
 
@@ -112,7 +125,7 @@ def test_different_head_dim_of_v() -> None:
 
 
 def test_the_nearest_head_dim_is_supported() -> None:
-    for head_dim in range(1, 193):
+    for head_dim in range(1, 513):
         result = choose(problem(head_dim=head_dim, head_dim_v=head_dim))
         assert isinstance(result, Choice) is (head_dim % 8 == 0)
 

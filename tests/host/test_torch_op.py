@@ -24,7 +24,9 @@ def inputs(seqlen: int = 40) -> tuple[torch.Tensor, ...]:
 
 
 def test_one_graph_with_equal_results() -> None:
-    def model(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def model(
+        q: torch.Tensor, k: torch.Tensor, v: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         out, lse = fa4_cute.flash_attn(q * 2, k, v, causal=True, return_lse=True)
         return out + 1, lse.exp()
 
@@ -51,16 +53,14 @@ def test_the_operator_keeps_the_rules_of_operators() -> None:
 
 
 def test_errors_reach_the_caller() -> None:
-    compiled = torch.compile(lambda q, k, v: fa4_cute.flash_attn(q, k, v), backend="eager")
+    compiled = torch.compile(fa4_cute.flash_attn, backend="eager")
     q, k, v = inputs()
     with pytest.raises(NotImplementedError, match="dtype fp32"):
         compiled(q.float(), k.float(), v.float())
 
 
 def test_backward_is_refused() -> None:
-    compiled = torch.compile(
-        lambda q, k, v: fa4_cute.flash_attn(q, k, v), backend="eager", fullgraph=True
-    )
+    compiled = torch.compile(fa4_cute.flash_attn, backend="eager", fullgraph=True)
     q, k, v = inputs()
     out = compiled(q.requires_grad_(), k, v)
     with pytest.raises(RuntimeError, match="no autograd formula"):

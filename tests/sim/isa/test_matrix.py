@@ -53,7 +53,7 @@ def test_stmatrix_b16_inverts_ldmatrix(count: int, trans: bool) -> None:
     fragments = aligned(128, np.uint32)
     fragments[:] = expected_b16(rows, count, trans).ravel()
     out = aligned(256, np.uint16)
-    load = f"mov.b32 {{%h0, %h1}}, %r4; mov.b32 %r10, %r4; mov.b32 %r11, %r5; mov.b32 %r12, %r6; mov.b32 %r13, %r7;"
+    load = "mov.b32 {%h0, %h1}, %r4; mov.b32 %r10, %r4; mov.b32 %r11, %r5; mov.b32 %r12, %r6; mov.b32 %r13, %r7;"
     form = f"stmatrix.sync.aligned.m8n8.x{count}{'.trans' if trans else ''}.shared.b16 [%r3], {registers(count)};"
     run_ptx(FILL + load + "st.shared.v4.b32 [%r3], {0, 0, 0, 0}; bar.warp.sync -1;" + form + DRAIN, fragments, out, shared=SMEM, smem=1024)  # fmt: skip
     assert (out.reshape(32, 8)[: 8 * count] == rows[: 8 * count]).all()

@@ -152,3 +152,17 @@ def test_only_mbarrier_operations_touch_a_live_mbarrier(access: str) -> None:
 def test_forms_outside_of_the_isa_stop_with_their_line(body: str) -> None:
     with pytest.raises(PtxError):
         run_ptx(body, np.zeros(8, np.uint64))
+
+
+LOCAL = ".local .align 16 .b8 mine[48];"
+
+
+def test_local_memory_belongs_to_each_thread() -> None:
+    out = aligned(64, np.uint32)
+    run_ptx(
+        f"""{LANE} mov.b64 %rd1, mine; cvta.local.u64 %rd2, %rd1; add.u32 %r1, %r0, 100; st.local.b32 [%rd1+4], %r0; st.b32 [%rd2+8], %r1;
+        ld.b32 %r2, [%rd2+4]; ld.local.b32 %r3, [mine+8]; mad.wide.u32 %rd3, %r0, 8, %p0; st.global.v2.b32 [%rd3], {{%r2, %r3}};""",
+        out, regs=LOCAL,
+    )  # fmt: skip
+    assert (out.reshape(32, 2) == np.stack([np.arange(32), np.arange(32) + 100], 1)).all()
+    assert "local-address" in fault_of("st.local.b32 [mine+48], 1;", regs=LOCAL)

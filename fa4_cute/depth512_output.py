@@ -1,0 +1,101 @@
+"""Last step of the pair's softmax role: O divided by the row sum, through shared memory and TMA.
+
+O is staged over Q. Q is free: the wait for the last ``O_mma`` follows every MMA of the pair that
+reads it. The low half of the head dim is stored while the MMAs of the high half still run.
+"""
+
+import cutlass
+from cutlass import Float32, Int32, cute
+
+from .depth512_work import PairContext, PairRow
+from .device import barriers, epilogue, tmem
+from .device.arith import reciprocal
+from .device.ids import warp_index
+from .device.tma import finish_stores
+from .plan.hardware import WARP_GROUP_THREADS
+from .plan.pipeline_plan import BarrierWait
+from .plan.tensor_maps import query_box
+from .tma import chunk_bytes, store_query_chunk
+from .work import lane_address
+
+OUTPUT_BARRIER = 3
+"""Named barrier of the softmax warps: a part of O is staged (1 and 2 exchange row values)."""
+OUTPUT_COLUMNS = 32
+"""Columns of O normalised at a time."""
+
+
+def part_columns(ctx: PairContext, part: int) -> range:
+    """Return the real columns of output ``part``, in whole chunks."""
+    config = ctx.spec.config
+    width = config.padded_depth // config.num_o_parts
+    return range(part * width, min((part + 1) * width, config.depth), config.swizzle_elems)
+
+
+def chunk_address(ctx: PairContext, chunk: Int32 | int) -> Int32:
+    """Return the shared address of chunk ``chunk`` of the staged output."""
+    return ctx.smem + ctx.layout.o_smem() + chunk * chunk_bytes(ctx.spec, query_box(ctx.spec))
+
+
+def stage_part(ctx: PairContext, line: PairRow, part: int, words_of) -> None:
+    """Stage the columns of output ``part`` that the thread holds, padding included.
+
+    ``words_of`` returns the packed words of the ``OUTPUT_COLUMNS`` columns from a TMEM column on.
+    """
+    config = ctx.spec.config
+    width = config.swizzle_elems
+    chunks_per_part = config.o_columns // width
+    first_chunk = part * config.num_o_parts * chunks_per_part + line.part * chunks_per_part
+    for column in range(0, config.o_columns, OUTPUT_COLUMNS):
+        words = words_of(part * config.o_columns + column)
+        unit = column % width * config.qkv_dtype_size // epilogue.UNIT_BYTES
+        chunk = chunk_address(ctx, first_chunk + column // width)
+        epilogue.store_row_units(chunk, line.row, unit, words)
+
+
+@cute.jit
+def store_part(ctx: PairContext, part: cutlass.Constexpr[int]):
+    """Store a staged part with TMA; rows past the sequence and padding columns are dropped."""
+    barriers.fence_proxy_async_shared()
+    barriers.named_barrier(OUTPUT_BARRIER, WARP_GROUP_THREADS)
+    if warp_index() == 0:
+        where = (ctx.work.position, ctx.work.head, ctx.work.batch)
+        for column in part_columns(ctx, part):
+            smem = chunk_address(ctx, column // ctx.spec.config.swizzle_elems)
+            store_query_chunk(ctx.spec, ctx.maps.o, where, column, smem)
+
+
+def write_accumulators(ctx: PairContext, line: PairRow, row_sum: Float32) -> None:
+    """Wait for each part of O, normalise and store it."""
+    # A row without a visible key has sum 0 and an accumulator of zeros: 0, not 0 / 0.
+    no_key = row_sum == Float32(0.0)
+    factor = Float32(cutlass.select_(no_key, Float32(0.0), reciprocal(row_sum)))
+    start = lane_address(ctx.tmem, ctx.columns.o_lo().start)
+
+    def normalised(column: int) -> list:
+        values = tmem.wait_loads(tmem.load(start + column, OUTPUT_COLUMNS))
+        return epilogue.normalise(values, factor, ctx.spec.ptx_type)
+
+    phase = (ctx.work.num_key_tiles - 1) & 1
+    for part in range(ctx.spec.config.num_o_parts):
+        ctx.barriers.wait(BarrierWait(ctx.mbars.O_mma_lo_offset + part, phase))
+        tmem.fence_after_thread_sync()
+        stage_part(ctx, line, part, normalised)
+        store_part(ctx, part)
+
+
+def write_zeros(ctx: PairContext, line: PairRow) -> None:
+    """Store zeros: no key is visible, and the accumulators were never written."""
+    for part in range(ctx.spec.config.num_o_parts):
+        stage_part(ctx, line, part, lambda _: [Int32(0)] * (OUTPUT_COLUMNS // 2))
+        store_part(ctx, part)
+
+
+@cute.jit
+def write_output(ctx: PairContext, line: PairRow, row_sum: Float32):
+    """Write the CTA's rows of O and wait until they are in global memory."""
+    if ctx.work.num_key_tiles > 0:
+        write_accumulators(ctx, line, row_sum)
+    else:
+        write_zeros(ctx, line)
+    if warp_index() == 0:
+        finish_stores()

@@ -1,0 +1,156 @@
+"""What every role of the CTA-pair kernel is given: the pair's work tile and its memories.
+
+Both CTAs decode the same tile and count its key tiles with the rows of the pair; they differ in
+their rank, which names their rows of Q, K and O and their columns of V (section 6.2).
+"""
+
+from dataclasses import dataclass
+
+import cutlass
+from cutlass import Float32, Int32
+
+from .device import barriers, ids, pair
+from .pipelines import BarrierBlock
+from .plan.depth512_mbars import Depth512MBars
+from .plan.depth512_smem import Depth512AttentionSMem
+from .plan.depth512_spec import Depth512Spec
+from .plan.hardware import WARP_THREADS, WARPS_PER_GROUP
+from .plan.pipeline_plan import BarrierArrive, BarrierWait
+from .plan.tmem import Depth512Tmem
+from .work import KernelContext, Problem, WorkTile, lane_address, row_in_group, visible_keys
+
+
+@dataclass(frozen=True)
+class PairBarriers(BarrierBlock):
+    """The mbarriers of this CTA, and those of the leader: ``leader`` is the cluster address of
+    barrier 0 there. Commits by the MMA arrive in both CTAs."""
+
+    leader: Int32
+
+    @classmethod
+    def at(cls, address: Int32) -> "PairBarriers":
+        """Return the blocks at shared ``address`` of both CTAs."""
+        return cls(address, pair.leader_address(address))
+
+    def in_leader(self, mbar: Int32 | int) -> Int32:
+        """Return the cluster address of barrier ``mbar`` in the leader."""
+        return BarrierBlock(self.leader).address_of(mbar)
+
+    def wait_for_pair(self, event: BarrierWait) -> None:
+        """Block until the phase has completed to which threads of both CTAs contributed."""
+        barriers.mbarrier_wait(self.address_of(event.mbar), Int32(event.phase), cluster=True)
+
+    def arrive(self, event: BarrierArrive) -> None:
+        """Arrive here: each calling thread now, or in both CTAs when the MMAs have completed."""
+        if event.by_mma:
+            pair.commit_both(self.address_of(event.mbar))
+        else:
+            barriers.mbarrier_arrive(self.address_of(event.mbar))
+
+    def arrive_at_leader(self, mbar: Int32 | int) -> None:
+        """Arrive on the leader's barrier ``mbar``, each calling thread once."""
+        pair.mbarrier_arrive_cluster(self.in_leader(mbar))
+
+
+@dataclass(frozen=True)
+class PairContext(KernelContext):
+    """Static specification, memories and work of one CTA of the pair, and its rank."""
+
+    rank: Int32
+
+    @property
+    def layout(self) -> Depth512AttentionSMem:
+        """Byte offsets in shared memory."""
+        return Depth512AttentionSMem(self.spec.config)
+
+    @property
+    def columns(self) -> Depth512Tmem:
+        """Named columns of Tensor Memory."""
+        return Depth512Tmem.of(self.spec.config)
+
+    @property
+    def mbars(self) -> Depth512MBars:
+        """The barrier plan."""
+        return self.spec.config.misc_mbars
+
+    @property
+    def num_steps(self) -> Int32:
+        """Steps of the issue order: one more than key tiles when scores run ahead, 0 without."""
+        tiles = self.work.num_key_tiles
+        if not self.spec.look_ahead:
+            return tiles
+        return Int32(cutlass.select_(tiles > 0, tiles + self.spec.value_lag, Int32(0)))
+
+
+def decode_pair_work(spec: Depth512Spec, problem: Problem, rank: Int32) -> WorkTile:
+    """Return the tile of this CTA; causal grids run the longest tiles first."""
+    config = spec.config
+    block, head, batch = ids.block_index()
+    tile = block // config.cta_group()
+    if spec.causal:
+        tile = ids.grid_size_x() // config.cta_group() - 1 - tile
+    first = tile * config.PairBM_eff()
+    kv_head = head if config.fuse_gqa else head // config.group
+    visible = visible_keys(spec, problem, first + (config.PairBM_eff() - 1))
+    num_key_tiles = (visible + (config.BN - 1)) // config.BN
+    return WorkTile(first + rank * config.BM_eff(), head, kv_head, batch, num_key_tiles)
+
+
+def odd_tile(tile: Int32) -> Int32:
+    """Return 1 for odd key tiles: they use the odd score buffer and its barriers."""
+    return tile & 1
+
+
+def round_phase(tile: Int32) -> Int32:
+    """Return the parity of key tile ``tile``'s turn on its score buffer: every second tile."""
+    return (tile >> 1) & 1
+
+
+@dataclass(frozen=True)
+class PairRow:
+    """What a softmax or correction thread knows about its row.
+
+    The accumulators of 64 rows (head dim 512) lie in 128 lanes: lanes 64 and up hold the second
+    half of the columns of the row 64 lanes below. Threads t and t + 64 then share row t.
+
+    Attributes:
+        row: row of the CTA's Q tile.
+        part: which part of the accumulator's columns the thread holds, 0 or 1.
+        position: sequence position of the row.
+        visible: number of leading keys the row sees.
+        visible_to_warp: the smallest such number of the warp: that of its first row.
+        scale: magnitude of the softmax scale times log2(e).
+        scores: TMEM address of S of the even tiles in the warp's lanes.
+    """
+
+    row: Int32
+    part: Int32
+    position: Int32
+    visible: Int32
+    visible_to_warp: Int32
+    scale: Float32
+    scores: Int32
+
+    @classmethod
+    def of(cls, ctx: PairContext) -> "PairRow":
+        """Return the calling thread's row."""
+        rows = ctx.spec.config.BM
+        row = row_in_group() % rows
+        first_row = ids.warp_index() % WARPS_PER_GROUP * WARP_THREADS % rows
+        position = ctx.work.position + row // ctx.spec.rows_per_position
+        first_position = ctx.work.position + first_row // ctx.spec.rows_per_position
+        scale = ctx.problem.scale_log2
+        return cls(
+            row,
+            ids.warp_index() % WARPS_PER_GROUP * WARP_THREADS // rows,
+            position,
+            visible_keys(ctx.spec, ctx.problem, position),
+            visible_keys(ctx.spec, ctx.problem, first_position),
+            cutlass.max(scale, -scale),
+            lane_address(ctx.tmem, ctx.columns.s(0).start),
+        )
+
+
+def row_slot(ctx: PairContext, row: Int32) -> Int32:
+    """Return the shared address of the float that row ``row`` exchanges."""
+    return ctx.smem + ctx.layout.correction_smem() + row * Float32.width // 8

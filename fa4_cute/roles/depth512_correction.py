@@ -1,0 +1,67 @@
+"""Correction role of the CTA pair (warps 4-7 of both CTAs): keep O consistent as maxima move.
+
+Between two key tiles it multiplies O, or first its low and then its high half, by the factor that
+the softmax published. "O rescaled" arrives on the leader's barriers that the MMA role waits on
+before P V, from all threads of both CTAs and for every tile, also when no row needs a rescale.
+
+Edges: waits on ``C`` produced (factor published), ``O_mma_lo`` and ``O_mma_hi`` (P V of the tile
+before done); arrives on ``C`` consumed and on ``PO_lo`` and ``PO_hi`` of the leader.
+Source: ``modular-sm100-attention.md`` section 6.7.
+"""
+
+import cutlass
+from cutlass import Float32, Int32, cute
+
+from ..depth512_work import PairContext, row_slot
+from ..device import barriers, tmem
+from ..device.rescale import rescale_columns
+from ..plan.pipeline_plan import BarrierArrive, BarrierWait
+from ..work import lane_address, row_in_group
+
+
+def release_first_tile(ctx: PairContext) -> None:
+    """Say that the outputs may be overwritten: nothing has been accumulated yet."""
+    for part in range(ctx.spec.config.num_o_parts):
+        ctx.barriers.arrive_at_leader(ctx.mbars.po_lo_mbar() + part)
+
+
+@cute.jit
+def rescale_part(
+    ctx: PairContext,
+    part: cutlass.Constexpr[int],
+    factor: Float32,
+    must_rescale: Int32,
+    phase: Int32,
+):
+    """Bring output ``part`` to the maxima of the next tile once its P V is done."""
+    columns = ctx.spec.config.o_columns
+    ctx.barriers.wait(BarrierWait(ctx.mbars.O_mma_lo_offset + part, phase))
+    tmem.fence_after_thread_sync()
+    if must_rescale != 0:
+        start = lane_address(ctx.tmem, ctx.columns.o_lo().start + part * columns)
+        rescale_columns(start, columns, factor)
+    tmem.fence_before_thread_sync()
+    ctx.barriers.arrive_at_leader(ctx.mbars.po_lo_mbar() + part)
+
+
+@cute.jit
+def correct_tile(ctx: PairContext, phase: Int32):
+    """Bring O to the maxima of the next tile; ``phase`` is this step's parity."""
+    ctx.barriers.wait(BarrierWait(ctx.mbars.C_producer_offset, phase))
+    row = row_in_group() % ctx.spec.config.BM
+    factor = barriers.load_shared_f32(row_slot(ctx, row))
+    # The factor is in a register: its slot may be written again while O is rescaled.
+    ctx.barriers.arrive(BarrierArrive(ctx.mbars.C_consumer_offset))
+    must_rescale = barriers.any_in_warp(Int32(factor < Float32(1.0)))
+    for part in cutlass.range_constexpr(ctx.spec.config.num_o_parts):
+        rescale_part(ctx, part, factor, must_rescale, phase)
+
+
+@cute.jit
+def correction(ctx: PairContext):
+    """Run the correction role: one step fewer than there are key tiles."""
+    num_tiles = ctx.work.num_key_tiles
+    if num_tiles > 0:
+        release_first_tile(ctx)
+        for tile in cutlass.range(1, num_tiles, unroll=1):
+            correct_tile(ctx, (tile - 1) & 1)

@@ -1,0 +1,116 @@
+"""Load role of the CTA pair (warp 9 of both CTAs): Q once, then K and V part by part, through TMA.
+
+Each CTA loads its own operands: its rows of Q and K, its columns of V. The bytes of both count on
+the leader's barriers, and only the leader announces them; the peer's may land first, which leaves
+the count negative but the phase open. A ring slot is free in a CTA when the MMAs have read it in
+both, because their commit arrives in both.
+
+Edges: arms (leader) and fills ``KV full``; waits on ``KV empty``.
+Source: ``modular-sm100-attention.md`` sections 6.2 and 6.4.
+"""
+
+from dataclasses import dataclass
+
+import cutlass
+from cutlass import Int32, Int64, cute
+
+from ..depth512_work import PairContext
+from ..device import pair
+from ..pipelines import RingState
+from ..plan.depth512_config import CTA_GROUP, DEPTH_PART
+from ..plan.pipeline_plan import StagedPipeline
+from ..plan.tensor_maps import key_box, query_box
+from ..tma import chunk_bytes
+
+
+@dataclass(frozen=True)
+class PairLoader:
+    """The load side of the ring; cursors are passed in and returned."""
+
+    ctx: PairContext
+    ring: StagedPipeline
+
+    def chunks(self, tensor_map: Int64, column, rest: tuple, smem: Int32, box: tuple, mbar) -> None:
+        """Load 128 columns from ``column`` on, one box per swizzle-wide chunk, to ``smem``."""
+        size = chunk_bytes(self.ctx.spec, box)
+        for i in range(DEPTH_PART // box[0]):
+            coordinates = (column + i * box[0], *rest)
+            pair.load_box_pair(tensor_map, coordinates, smem + i * size, mbar)
+
+    def query_part(self, part: int, mbar: Int32) -> None:
+        """Issue depth part ``part`` of this CTA's rows of Q."""
+        ctx = self.ctx
+        where = (0, ctx.work.position, ctx.work.head, ctx.work.batch)
+        smem = ctx.smem + ctx.layout.q_smem(part)
+        self.chunks(ctx.maps.q, part * DEPTH_PART, where, smem, query_box(ctx.spec), mbar)
+
+    def slot(self, state: RingState) -> tuple[Int32, Int32]:
+        """Return the shared address of the slot and the leader's "slot arrived" barrier."""
+        ctx = self.ctx
+        smem = ctx.smem + ctx.layout.kv_smem(state.index)
+        return smem, ctx.barriers.in_leader(self.ring.producer_mbar(state.index))
+
+    def announce(self, state: RingState, num_bytes: int) -> None:
+        """Leader: expect ``num_bytes`` from each CTA."""
+        announce(self.ctx, self.ring.producer_mbar(state.index), CTA_GROUP * num_bytes)
+
+    def keys(self, state: RingState, tile: Int32, *, with_query: bool = False) -> RingState:
+        """Fill the slots of K of ``tile``; the first ones share their barriers with Q."""
+        ctx, layout = self.ctx, self.ctx.layout
+        key = tile * ctx.spec.config.BN + ctx.rank * ctx.spec.config.k_rows_per_cta()
+        where = (key, ctx.work.kv_head, ctx.work.batch)
+        for part in range(ctx.spec.config.num_qk_stages):
+            ctx.barriers.wait(self.ring.producer_acquire(state))
+            smem, mbar = self.slot(state)
+            query = layout.q_stage_bytes if with_query else 0
+            self.announce(state, layout.kv_stage_bytes + query)
+            if with_query:
+                self.query_part(part, mbar)
+            box = key_box(ctx.spec)
+            self.chunks(ctx.maps.k, part * DEPTH_PART, where, smem, box, mbar)
+            state = state.step()
+        return state
+
+    def values(self, state: RingState, tile: Int32) -> RingState:
+        """Fill the slots of V of ``tile``: per output part, its two key halves."""
+        ctx, config = self.ctx, self.ctx.spec.config
+        for part in range(config.num_o_parts):
+            column = config.v_column(0, part) + ctx.rank * config.v_cols_per_cta()
+            for half in range(config.num_pv_stages):
+                ctx.barriers.wait(self.ring.producer_acquire(state))
+                smem, mbar = self.slot(state)
+                self.announce(state, ctx.layout.kv_stage_bytes)
+                key = tile * config.BN + half * config.BK1
+                where = (key, ctx.work.kv_head, ctx.work.batch)
+                self.chunks(ctx.maps.v, column, where, smem, key_box(ctx.spec), mbar)
+                state = state.step()
+        return state
+
+    def drain(self, state: RingState) -> None:
+        """Wait until every slot has been read: no commit may reach a CTA that has ended."""
+        for _ in range(self.ring.num_kv_stages):
+            self.ctx.barriers.wait(self.ring.producer_acquire(state))
+            state = state.step()
+
+
+@cute.jit
+def announce(ctx: PairContext, mbar: Int32, num_bytes: cutlass.Constexpr[int]):
+    """Announce ``num_bytes`` on the leader's barrier, in the leader only."""
+    if ctx.rank == pair.LEADER:
+        ctx.barriers.expect(mbar, num_bytes)
+
+
+@cute.jit
+def load(ctx: PairContext):
+    """Run the load role: one warp, one elected lane issues."""
+    loader = PairLoader(ctx, ctx.mbars.kv_ring)
+    state = RingState.producer(ctx.spec.config.num_kv_stages)
+    num_tiles = ctx.work.num_key_tiles
+    if num_tiles > 0:
+        state = loader.keys(state, Int32(0), with_query=True)
+        for step in cutlass.range(0, ctx.num_steps, unroll=1):
+            if step > 0 and step < num_tiles:
+                state = loader.keys(state, step)
+            if step >= ctx.spec.value_lag:
+                state = loader.values(state, step - ctx.spec.value_lag)
+        loader.drain(state)

@@ -1,0 +1,107 @@
+"""MMA role of the CTA pair (warp 8 of the leader): S = Q K' and O += P V, for both CTAs.
+
+One elected lane issues; each instruction reads the same addresses in both CTAs and writes the rows
+of each. The issue order is the plan's: with look-ahead, the scores of tile n + 1 come before P V of
+tile n.
+
+Edges: waits on ``KV full``, ``S consumed`` (scores in registers), ``PO_lo`` (P stored, O_lo
+rescaled) and ``PO_hi``; commits ``KV empty``, ``S produced``, ``O_mma_lo`` and ``O_mma_hi`` in both
+CTAs.
+Source: ``modular-sm100-attention.md`` section 6.5.
+"""
+
+from dataclasses import dataclass
+
+import cutlass
+from cutlass import Int32, cute
+
+from ..depth512_work import PairContext, odd_tile, round_phase
+from ..device import mma as umma
+from ..device import pair, tmem
+from ..pipelines import RingState
+from ..plan.depth512_mma import pv_half_plan, qk_part_plan
+from ..plan.pipeline_plan import BarrierArrive, BarrierWait, RolePipeline, StagedPipeline
+
+
+@dataclass(frozen=True)
+class PairIssuer:
+    """The two accumulations with their operands; every method issues, none computes."""
+
+    ctx: PairContext
+    ring: StagedPipeline
+    qk_instruction: Int32
+
+    @classmethod
+    def of(cls, ctx: PairContext) -> "PairIssuer":
+        """Return the issuer of the pair."""
+        bits = qk_part_plan(ctx.spec.config, 0).idesc
+        instruction = umma.signed_instruction(bits, ctx.problem.scale_log2)
+        return cls(ctx, ctx.mbars.kv_ring, instruction)
+
+    def scores(self, state: RingState, tile: Int32) -> RingState:
+        """Issue S = Q K' of ``tile``, part by part as K arrives; commit ``S produced``.
+
+        The buffer held the scores of tile - 2; the first use of each passes at once.
+        """
+        ctx, config, mbars = self.ctx, self.ctx.spec.config, self.ctx.mbars
+        odd = odd_tile(tile)
+        loaded = BarrierWait(mbars.S_even_consumer_offset + odd, round_phase(tile) ^ 1)
+        ctx.barriers.wait_for_pair(loaded)
+        tmem.fence_after_thread_sync()
+        accumulator = ctx.tmem + ctx.columns.s(0).start + odd * config.s_columns
+        for part in range(config.num_qk_stages):
+            plan = qk_part_plan(config, part)
+            ctx.barriers.wait_for_pair(self.ring.consumer_wait(state))
+            a = umma.lower_word(plan.a, ctx.smem + ctx.layout.q_smem(part))
+            b = umma.lower_word(plan.b, ctx.smem + ctx.layout.kv_smem(state.index))
+            block = umma.block_of(plan)
+            umma.issue(block, accumulator, a, b, self.qk_instruction, int(part > 0))
+            state = self.release(state)
+        ctx.barriers.arrive(BarrierArrive(mbars.S_even_producer_offset + odd, by_mma=True))
+        return state
+
+    def outputs(self, state: RingState, tile: Int32) -> RingState:
+        """Issue O (+)= P V of ``tile``: all of it, or its low and then its high half."""
+        mbars = self.ctx.mbars
+        state = self.output_part(state, tile, mbars.producer_o_lo(), 0)
+        if self.ctx.spec.config.split_o:
+            state = self.output_part(state, tile, mbars.producer_o_hi(), 1)
+        return state
+
+    def output_part(
+        self, state: RingState, tile: Int32, chain: RolePipeline, part: int
+    ) -> RingState:
+        """Wait until output ``part`` may accumulate, issue both key halves, commit."""
+        ctx, config = self.ctx, self.ctx.spec.config
+        ctx.barriers.wait_for_pair(BarrierWait(chain.consumer_mbar(), tile & 1))
+        tmem.fence_after_thread_sync()
+        plan = pv_half_plan(config)
+        accumulator = ctx.tmem + part * config.o_columns
+        for half in range(config.num_pv_stages):
+            ctx.barriers.wait_for_pair(self.ring.consumer_wait(state))
+            a = umma.lower_word(plan.a, ctx.smem + ctx.layout.p_smem(half))
+            b = umma.lower_word(plan.b, ctx.smem + ctx.layout.kv_smem(state.index))
+            accumulate = Int32(tile > 0) if half == 0 else 1
+            umma.issue(umma.block_of(plan), accumulator, a, b, Int32(plan.idesc), accumulate)
+            state = self.release(state)
+        ctx.barriers.arrive(chain.commit_mma(chain.initial_state()))
+        return state
+
+    def release(self, state: RingState) -> RingState:
+        """Free the slot once the MMAs issued so far have read it; return the next."""
+        self.ctx.barriers.arrive(BarrierArrive(self.ring.consumer_mbar(state.index), by_mma=True))
+        return state.step()
+
+
+@cute.jit
+def mma(ctx: PairContext):
+    """Run the MMA role; the peer's warp has nothing to do."""
+    issuer = PairIssuer.of(ctx)
+    state = RingState.consumer(ctx.spec.config.num_kv_stages)
+    num_tiles = ctx.work.num_key_tiles
+    if ctx.rank == pair.LEADER:
+        for step in cutlass.range(0, ctx.num_steps, unroll=1):
+            if step < num_tiles:
+                state = issuer.scores(state, step)
+            if step >= ctx.spec.value_lag:
+                state = issuer.outputs(state, step - ctx.spec.value_lag)

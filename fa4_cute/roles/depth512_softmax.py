@@ -1,0 +1,162 @@
+"""Softmax role of the CTA pair (warps 0-3 of both CTAs): S in registers, P in shared memory.
+
+Per key tile: load S and give its buffer back, find the row maximum, publish the correction factor,
+write P as the swizzled A operand of P V, add up the row sum. Head dim 512 splits a row between two
+threads; they exchange maxima in every tile and, because partial sums are rescaled alike, the sum
+only once at the end. Then: divide O by the row sum and store it, write the log-sum-exp.
+
+Edges: waits on ``S produced``, ``C`` consumed and ``O_mma``; arrives on ``C`` produced, and on
+``S consumed`` and ``PO_lo`` of the leader.
+Source: ``modular-sm100-attention.md`` section 6.6.
+"""
+
+from dataclasses import replace
+
+import cutlass
+from cutlass import Float32, Int32, cute
+
+from ..depth512_output import write_output
+from ..depth512_work import PairContext, PairRow, odd_tile, round_phase, row_slot
+from ..device import barriers, epilogue, pair, tmem
+from ..device import softmax as rows
+from ..device.arith import max2
+from ..device.ids import warp_index
+from ..output import write_log_sum_exp
+from ..plan.hardware import WARP_THREADS
+from ..plan.pipeline_plan import BarrierArrive, BarrierWait
+from ..scores import TileLimits, scores_and_max
+
+EXCHANGE_BARRIER = 1
+"""Named barriers 1 and 2: the two warps that hold the same 32 rows."""
+_SUM_LANES = 4
+
+
+@cute.jit
+def exchange(ctx: PairContext, line: PairRow, value: Float32, combine: cutlass.Constexpr):
+    """Return ``combine`` of both threads' values of a row; the row's slot is free before.
+
+    Two barriers, because one slot carries both directions.
+    """
+    slot = row_slot(ctx, line.row)
+    warps = ctx.spec.config.BM // WARP_THREADS
+    barrier = EXCHANGE_BARRIER + warp_index() % warps
+    threads = 2 * WARP_THREADS
+    if line.part == 0:
+        barriers.store_shared_f32(slot, value)
+    pair.named_barrier_at(barrier, threads)
+    if line.part != 0:
+        value = combine(value, barriers.load_shared_f32(slot))
+        barriers.store_shared_f32(slot, value)
+    pair.named_barrier_at(barrier, threads)
+    if line.part == 0:
+        value = barriers.load_shared_f32(slot)
+    return value
+
+
+@cute.jit
+def wait_for_factor_read(ctx: PairContext, tile: Int32):
+    """Wait until the correction role has read the factor of ``tile``; tile 0 has none."""
+    if tile > 0:
+        ctx.barriers.wait(BarrierWait(ctx.mbars.C_consumer_offset, (tile - 1) & 1))
+
+
+@cute.jit
+def wait_for_p(ctx: PairContext, tile: Int32):
+    """Wait until the MMAs have read P of the tile before.
+
+    Without look-ahead the arrival of S says so already: its commit follows that P V.
+    """
+    if cutlass.const_expr(ctx.spec.look_ahead):
+        if tile > 0:
+            last = ctx.mbars.O_mma_lo_offset + ctx.spec.config.num_o_parts - 1
+            ctx.barriers.wait(BarrierWait(last, (tile - 1) & 1))
+
+
+@cute.jit
+def publish_factor(ctx: PairContext, line: PairRow, factor: Float32, tile: Int32):
+    """Hand the factor to the correction role; the first tile overwrites O and has none."""
+    if tile > 0:
+        if line.part == 0:
+            barriers.store_shared_f32(row_slot(ctx, line.row), factor)
+        ctx.barriers.arrive(BarrierArrive(ctx.mbars.C_producer_offset))
+
+
+def store_probabilities(ctx: PairContext, line: PairRow, columns: range, words: list) -> None:
+    """Store packed ``words`` of the thread's ``columns`` of P where P V reads its A operand.
+
+    P is K-major: chunks of one swizzle span of keys, each with all rows of the CTA.
+    """
+    config = ctx.spec.config
+    width, size = config.swizzle_elems, config.qkv_dtype_size
+    chunk = columns.start // width + line.part * (config.s_columns // width)
+    address = ctx.smem + ctx.layout.p_smem() + chunk * (config.BM * width * size)
+    unit = columns.start % width * size // epilogue.UNIT_BYTES
+    epilogue.store_row_units(address, line.row, unit, words)
+
+
+def exponentiate_and_store(
+    ctx: PairContext, line: PairRow, scores: list, row_max: Float32, tile: Int32
+) -> list:
+    """Turn S into P batch by batch, hand P over, and return the row's partial sums."""
+    plan = ctx.spec.exp2_plan
+    offset = -row_max * line.scale
+    sums = [(Float32(0.0), Float32(0.0)) for _ in range(_SUM_LANES)]
+    for span in ctx.spec.column_plan.batches:
+        values = scores[span.start : span.stop]
+        pairs = rows.exponentials(values, plan, span.start // 2, line.scale, offset)
+        words = rows.pack_probabilities(pairs, ctx.spec.ptx_type)
+        # Only here, with the first batch in registers: P V of the tile before runs meanwhile.
+        if span.start == 0:
+            wait_for_p(ctx, tile)
+        store_probabilities(ctx, line, span, words)
+        sums = rows.add_pairs(sums, pairs)
+    barriers.fence_proxy_async_shared()
+    ctx.barriers.arrive_at_leader(ctx.mbars.po_lo_mbar())
+    return sums
+
+
+@cute.jit
+def softmax_tile(
+    ctx: PairContext, line: PairRow, tile: Int32, row_max: Float32, row_sum: Float32
+):
+    """Process one key tile; returns the row's new maximum and the thread's new partial sum."""
+    config, odd = ctx.spec.config, odd_tile(tile)
+    arrived = BarrierWait(ctx.mbars.S_even_producer_offset + odd, round_phase(tile))
+    ctx.barriers.wait(arrived)
+    tmem.fence_after_thread_sync()
+    before = tile * config.BN + line.part * config.s_columns
+    limits = TileLimits(line.visible - before, line.visible_to_warp - before)
+    line = replace(line, scores=line.scores + odd * config.s_columns)
+    scores, new_max = scores_and_max(line, ctx.spec.column_plan, row_max, limits)
+    tmem.fence_before_thread_sync()
+    ctx.barriers.arrive_at_leader(ctx.mbars.S_even_consumer_offset + odd)
+    wait_for_factor_read(ctx, tile - 1)
+    if cutlass.const_expr(config.split_o):
+        new_max = exchange(ctx, line, new_max, max2)
+    used_max, factor = rows.rescale_decision(row_max, new_max, line.scale)
+    publish_factor(ctx, line, factor, tile)
+    sums = exponentiate_and_store(ctx, line, scores, used_max, tile)
+    return used_max, row_sum * factor + rows.total(sums)
+
+
+@cute.jit
+def write_row_sum(ctx: PairContext, line: PairRow, row_max: Float32, row_sum: Float32):
+    """Write the log-sum-exp, once per row."""
+    if line.part == 0:
+        write_log_sum_exp(ctx, line, row_max, row_sum)
+
+
+@cute.jit
+def softmax(ctx: PairContext):
+    """Run the softmax role and write the CTA's rows of the output."""
+    line = PairRow.of(ctx)
+    num_tiles = ctx.work.num_key_tiles
+    row_max = rows.initial_max(line.scale)
+    row_sum = Float32(0.0)
+    for tile in cutlass.range(0, num_tiles, unroll=1):
+        row_max, row_sum = softmax_tile(ctx, line, tile, row_max, row_sum)
+    if cutlass.const_expr(ctx.spec.config.split_o):
+        wait_for_factor_read(ctx, num_tiles - 1)
+        row_sum = exchange(ctx, line, row_sum, lambda mine, other: mine + other)
+    write_row_sum(ctx, line, row_max, row_sum)
+    write_output(ctx, line, row_sum)
