@@ -4,15 +4,16 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help setup demo test quick lint bench check mutants clean
+.PHONY: help setup demo test quick lint bench check mutants foreign clean
 .DEFAULT_GOAL := help
 
 help:  ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints.txt foreign-requirements.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r foreign-requirements.txt
 	touch $(STAMP)
 
 setup: $(STAMP)  ## create .venv and install the tested versions
@@ -32,7 +33,10 @@ lint: $(STAMP)  ## ruff and mypy
 
 bench: $(STAMP)  ## simulator speed and facts of the compiled kernels
 	$(BIN)/python -m benchmarks.simulator
-	$(BIN)/python -m benchmarks.sass_facts
+	$(BIN)/python -m benchmarks.static_t1
+
+foreign: $(STAMP)  ## run every kernel of others that is installed, and rewrite docs/foreign_kernels.md
+	$(BIN)/python -m benchmarks.foreign.run_all
 
 clean:  ## remove the environment and caches of this checkout
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build *.egg-info

@@ -14,8 +14,7 @@ from .device.ids import warp_index
 from .device.tma import finish_stores
 from .plan.hardware import WARP_GROUP_THREADS
 from .plan.pipeline_plan import BarrierWait
-from .plan.tensor_maps import query_box
-from .tma import chunk_bytes, store_query_chunk
+from .tma import store_query_chunk
 from .work import lane_address
 
 OUTPUT_BARRIER = 3
@@ -31,11 +30,6 @@ def part_columns(ctx: PairContext, part: int) -> range:
     return range(part * width, min((part + 1) * width, config.depth), config.swizzle_elems)
 
 
-def chunk_address(ctx: PairContext, chunk: Int32 | int) -> Int32:
-    """Return the shared address of chunk ``chunk`` of the staged output."""
-    return ctx.smem + ctx.layout.o_smem() + chunk * chunk_bytes(ctx.spec, query_box(ctx.spec))
-
-
 def stage_part(ctx: PairContext, line: PairRow, part: int, words_of) -> None:
     """Stage the columns of output ``part`` that the thread holds, padding included.
 
@@ -48,7 +42,7 @@ def stage_part(ctx: PairContext, line: PairRow, part: int, words_of) -> None:
     for column in range(0, config.o_columns, OUTPUT_COLUMNS):
         words = words_of(part * config.o_columns + column)
         unit = column % width * config.qkv_dtype_size // epilogue.UNIT_BYTES
-        chunk = chunk_address(ctx, first_chunk + column // width)
+        chunk = ctx.smem + ctx.layout.o_chunk_smem(first_chunk + column // width)
         epilogue.store_row_units(chunk, line.row, unit, words)
 
 
@@ -60,7 +54,8 @@ def store_part(ctx: PairContext, part: cutlass.Constexpr[int]):
     if warp_index() == 0:
         where = (ctx.work.position, ctx.work.head, ctx.work.batch)
         for column in part_columns(ctx, part):
-            smem = chunk_address(ctx, column // ctx.spec.config.swizzle_elems)
+            chunk = column // ctx.spec.config.swizzle_elems
+            smem = ctx.smem + ctx.layout.o_chunk_smem(chunk)
             store_query_chunk(ctx.spec, ctx.maps.o, where, column, smem)
 
 

@@ -37,7 +37,7 @@ class PairBarriers(BarrierBlock):
         return BarrierBlock(self.leader).address_of(mbar)
 
     def wait_for_pair(self, event: BarrierWait) -> None:
-        """Block until the phase has completed to which threads of both CTAs contributed."""
+        """Block until the phase has completed; acquires what the threads of both CTAs released."""
         barriers.mbarrier_wait(self.address_of(event.mbar), Int32(event.phase), cluster=True)
 
     def arrive(self, event: BarrierArrive) -> None:
@@ -47,9 +47,12 @@ class PairBarriers(BarrierBlock):
         else:
             barriers.mbarrier_arrive(self.address_of(event.mbar))
 
-    def arrive_at_leader(self, mbar: Int32 | int) -> None:
-        """Arrive on the leader's barrier ``mbar``, each calling thread once."""
-        pair.mbarrier_arrive_cluster(self.in_leader(mbar))
+    def arrive_at_leader(self, mbar: Int32 | int, *, release: bool = False) -> None:
+        """Arrive on the leader's barrier ``mbar``, each calling thread once.
+
+        ``release`` hands shared memory over as well; without it only Tensor Memory.
+        """
+        pair.mbarrier_arrive_cluster(self.in_leader(mbar), release=release)
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,14 @@ def leader_address(address: Int32) -> Int32:
     )[0]
 
 
-def mbarrier_arrive_cluster(address: Int32) -> None:
-    """Arrive once (release, cluster scope) for each calling thread; ``address`` is of any CTA."""
-    emit("mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [$0];", (), (address,))
+def mbarrier_arrive_cluster(address: Int32, *, release: bool) -> None:
+    """Arrive once for each calling thread; ``address`` is a barrier of any CTA of the cluster.
+
+    With ``release`` the other CTA also sees what this thread wrote to memory, which costs a memory
+    barrier. Tensor Memory needs none: its accesses are ordered by the ``tcgen05`` fences.
+    """
+    order = "release" if release else "relaxed"
+    emit(f"mbarrier.arrive.{order}.cluster.shared::cluster.b64 _, [$0];", (), (address,))
 
 
 def commit_both(mbarrier: Int32) -> None:

@@ -126,6 +126,19 @@ class Depth512AttentionSMem:
         """Return the start of key half ``pv_stage`` of P."""
         return self.p_byte_offset + pv_stage * self.p_stage_bytes
 
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes of one column chunk of Q, P or O: one swizzle span of all rows of the CTA."""
+        return self.config.BM * self.config.swizzle_mode.bytes
+
+    def p_chunk_smem(self, chunk: int = 0) -> int:
+        """Return the start of column chunk ``chunk`` of P: chunks follow one another over halves."""
+        return self.p_byte_offset + chunk * self.chunk_bytes
+
+    def o_chunk_smem(self, chunk: int = 0) -> int:
+        """Return the start of column chunk ``chunk`` of the O staging."""
+        return self.o_smem() + chunk * self.chunk_bytes
+
     def kv_smem(self, slot: int = 0) -> int:
         """Return the start of ring slot ``slot``."""
         return self.kv_byte_offset + slot * self.kv_stage_bytes

@@ -46,12 +46,12 @@ class PairIssuer:
         ctx, config, mbars = self.ctx, self.ctx.spec.config, self.ctx.mbars
         odd = odd_tile(tile)
         loaded = BarrierWait(mbars.S_even_consumer_offset + odd, round_phase(tile) ^ 1)
-        ctx.barriers.wait_for_pair(loaded)
+        ctx.barriers.wait(loaded)
         tmem.fence_after_thread_sync()
         accumulator = ctx.tmem + ctx.columns.s(0).start + odd * config.s_columns
         for part in range(config.num_qk_stages):
             plan = qk_part_plan(config, part)
-            ctx.barriers.wait_for_pair(self.ring.consumer_wait(state))
+            ctx.barriers.wait(self.ring.consumer_wait(state))
             a = umma.lower_word(plan.a, ctx.smem + ctx.layout.q_smem(part))
             b = umma.lower_word(plan.b, ctx.smem + ctx.layout.kv_smem(state.index))
             block = umma.block_of(plan)
@@ -62,23 +62,25 @@ class PairIssuer:
 
     def outputs(self, state: RingState, tile: Int32) -> RingState:
         """Issue O (+)= P V of ``tile``: all of it, or its low and then its high half."""
-        mbars = self.ctx.mbars
+        barriers, mbars = self.ctx.barriers, self.ctx.mbars
+        # P of the peer lies in memory that its threads wrote, hence the wait for both CTAs.
+        barriers.wait_for_pair(BarrierWait(mbars.po_lo_mbar(), tile & 1))
         state = self.output_part(state, tile, mbars.producer_o_lo(), 0)
         if self.ctx.spec.config.split_o:
+            barriers.wait(BarrierWait(mbars.po_hi_mbar(), tile & 1))
             state = self.output_part(state, tile, mbars.producer_o_hi(), 1)
         return state
 
     def output_part(
         self, state: RingState, tile: Int32, chain: RolePipeline, part: int
     ) -> RingState:
-        """Wait until output ``part`` may accumulate, issue both key halves, commit."""
+        """Issue both key halves of output ``part``, which may accumulate; commit."""
         ctx, config = self.ctx, self.ctx.spec.config
-        ctx.barriers.wait_for_pair(BarrierWait(chain.consumer_mbar(), tile & 1))
         tmem.fence_after_thread_sync()
         plan = pv_half_plan(config)
         accumulator = ctx.tmem + part * config.o_columns
         for half in range(config.num_pv_stages):
-            ctx.barriers.wait_for_pair(self.ring.consumer_wait(state))
+            ctx.barriers.wait(self.ring.consumer_wait(state))
             a = umma.lower_word(plan.a, ctx.smem + ctx.layout.p_smem(half))
             b = umma.lower_word(plan.b, ctx.smem + ctx.layout.kv_smem(state.index))
             accumulate = Int32(tile > 0) if half == 0 else 1

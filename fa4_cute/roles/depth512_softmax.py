@@ -89,7 +89,7 @@ def store_probabilities(ctx: PairContext, line: PairRow, columns: range, words: 
     config = ctx.spec.config
     width, size = config.swizzle_elems, config.qkv_dtype_size
     chunk = columns.start // width + line.part * (config.s_columns // width)
-    address = ctx.smem + ctx.layout.p_smem() + chunk * (config.BM * width * size)
+    address = ctx.smem + ctx.layout.p_chunk_smem(chunk)
     unit = columns.start % width * size // epilogue.UNIT_BYTES
     epilogue.store_row_units(address, line.row, unit, words)
 
@@ -110,8 +110,9 @@ def exponentiate_and_store(
             wait_for_p(ctx, tile)
         store_probabilities(ctx, line, span, words)
         sums = rows.add_pairs(sums, pairs)
+    # P is read by the MMAs of the leader, so it is released to both CTAs, and to the async proxy.
     barriers.fence_proxy_async_shared()
-    ctx.barriers.arrive_at_leader(ctx.mbars.po_lo_mbar())
+    ctx.barriers.arrive_at_leader(ctx.mbars.po_lo_mbar(), release=True)
     return sums
 
 

@@ -54,6 +54,7 @@ u32 format_encode(Format f, double x, Rounding r, bool satfinite) {
   double units = round_units(ldexp(a, (i32)s->mbits - e), r, sign != 0);
   if (units >= ldexp(2.0, (i32)s->mbits)) { units /= 2; e += 1; }
   u32 u = (u32)units, code = u < 1u << s->mbits ? u : ((u32)(e + s->bias) << s->mbits) + (u - (1u << s->mbits));
+  if (e + s->bias >= 1 << s->ebits) code = NONE32;                  /* beyond every code; the shift may have wrapped */
   if (code > s->max_bits) {
     bool inward = r == ROUND_RZ || (r == ROUND_RM && !sign) || (r == ROUND_RP && sign);
     code = satfinite || inward || (!s->inf && !s->nan) ? s->max_bits : s->inf ? s->max_bits + 1 : s->nan_bits;

@@ -25,15 +25,26 @@ def spec_of(case: Case, *, look_ahead: bool = True) -> Depth512Spec:
 
 
 def run_pair(
-    case: Case, q, k, v, *, look_ahead: bool = True, rewrite: Callable[[str], str] = str
+    case: Case,
+    q,
+    k,
+    v,
+    *,
+    look_ahead: bool = True,
+    rewrite: Callable[[str], str] = str,
+    more: tuple[torch.Tensor, ...] = (),
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Run the compiled kernel on NaN-filled outputs; returns (output, log-sum-exp)."""
+    """Run the compiled kernel on NaN-filled outputs; returns (output, log-sum-exp).
+
+    ``rewrite`` may change the PTX first; ``more`` is memory that a changed kernel may write.
+    """
     spec = spec_of(case, look_ahead=look_ahead)
     o = torch.full_like(q, math.nan, memory_format=torch.contiguous_format)
     lse = torch.full((case.batch, case.heads, case.seqlen_q), math.nan)
     call = AttentionCall(*map(operand, (q, k, v, o)), case.softmax_scale, lse.data_ptr())
     artifact = compiled(spec)
     buffers = [*map(buffer, (q, k, v)), buffer(o, writable=True), buffer(lse, writable=True)]
+    buffers += [buffer(x, writable=True) for x in more]
     packed = pack_launch(spec, call)
     simulator.launch(rewrite(artifact.ptx), artifact.kernel_name, packed, buffers)
     return o, lse

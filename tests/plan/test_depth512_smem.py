@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from fa4_cute.plan.depth512_config import Depth512Config
+from fa4_cute.plan.depth512_mma import pv_half_plan, qk_part_plan
 from fa4_cute.plan.depth512_smem import Depth512AttentionSMem
 from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.hardware import SMEM_CAPACITY
@@ -63,3 +64,23 @@ def test_tiles_start_on_their_swizzle_pattern_and_fill_their_regions(
     assert kv[-1] + layout.kv_stage_bytes == layout.correction_byte_offset
     assert layout.mbar_smem(0) % 8 == 0
     assert layout.mbar_smem(layout.misc_mbars().size) == layout.tmem_addr_byte_offset
+
+
+@settings(deadline=None)
+@given(depth512_configs())
+def test_chunks_are_where_the_mma_reads_them(config: Depth512Config) -> None:
+    """P in chunks, and Q and O in chunks, agree with the element map of the MMA operands."""
+    layout = Depth512AttentionSMem(config)
+    p = pv_half_plan(config).a
+    assert p is not None
+    for key in range(0, config.BN, p.span):
+        half, within = divmod(key, config.BK1)
+        assert layout.p_chunk_smem(key // p.span) == layout.p_smem(half) + p.element_offset(
+            0, within
+        )
+    for column in range(0, config.num_qk_stages * config.BK0, p.span):
+        part, within = divmod(column, config.BK0)
+        q = qk_part_plan(config, part).a
+        assert q is not None
+        start = layout.q_smem(part) + q.element_offset(0, within)
+        assert layout.o_chunk_smem(column // p.span) == start
