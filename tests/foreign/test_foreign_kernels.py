@@ -34,7 +34,9 @@ def missing(*modules: str) -> bool:
         pytest.param(
             "quack",
             "^quack_(rmsnorm_bf16|softmax_cluster|topk|gemm)$",
-            marks=pytest.mark.skipif(missing("quack", "triton"), reason="quack-kernels or triton is not installed"),
+            marks=pytest.mark.skipif(
+                missing("quack", "triton"), reason="quack-kernels or triton is not installed"
+            ),
             id="quack-kernels",
         ),
     ],
