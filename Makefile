@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+FOREIGN := $(VENV)/.foreign-installed
 
 .PHONY: help setup demo test quick lint bench check mutants foreign clean
 .DEFAULT_GOAL := help
@@ -10,18 +11,21 @@ STAMP  := $(VENV)/.installed
 help:  ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(STAMP): pyproject.toml constraints.txt foreign-requirements.txt
+$(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r foreign-requirements.txt
 	touch $(STAMP)
+
+$(FOREIGN): $(STAMP) foreign-requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r foreign-requirements.txt
+	touch $(FOREIGN)
 
 setup: $(STAMP)  ## create .venv and install the tested versions
 
 demo: $(STAMP)  ## attention by the real Blackwell kernel on the virtual SM100, with a timeline picture
 	$(BIN)/python -m examples.demo
 
-test: $(STAMP)  ## all tests
+test: $(FOREIGN)  ## all tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 quick: $(STAMP)  ## the tests that take seconds
@@ -31,11 +35,11 @@ lint: $(STAMP)  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(STAMP)  ## simulator speed and facts of the compiled kernels
+bench: $(FOREIGN)  ## simulator speed and facts of the compiled kernels
 	$(BIN)/python -m benchmarks.simulator
 	$(BIN)/python -m benchmarks.static_t1
 
-foreign: $(STAMP)  ## run every kernel of others that is installed, and rewrite docs/foreign_kernels.md
+foreign: $(FOREIGN)  ## run every kernel of others that is installed, and rewrite docs/foreign_kernels.md
 	$(BIN)/python -m benchmarks.foreign.run_all
 
 clean:  ## remove the environment and caches of this checkout

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.tmem import AttentionTmem
+from fa4_cute.plan.depth512_spec import AttentionSpec, Depth512Spec
+from fa4_cute.plan.tmem import AttentionTmem, Depth512Tmem
 from sm100sim.report import Event, EventKind, Report
 from sm100sim.timeline import Row, draw
 
 
-def rows_of(spec: KernelSpec) -> list[Row]:
+def rows_of(spec: AttentionSpec) -> list[Row]:
     """Return one row per warp role (the first warp of each), then the asynchronous units."""
     roles = [
         Row(f"{role.name} (warp {role.first_warp})", role.first_warp)
@@ -21,15 +21,26 @@ def rows_of(spec: KernelSpec) -> list[Row]:
     return [*roles, Row("tensor cores", "tensor"), Row("TMA", "tma")]
 
 
-def label_of(spec: KernelSpec) -> Callable[[Event], str]:
-    """Return a function that names MMAs by the accumulator they write: S0, S1, O0 or O1."""
+def meaning_of_columns(spec: AttentionSpec) -> dict[int, str]:
+    """Return what an MMA computes, by the first Tensor Memory column it writes."""
+    if isinstance(spec, Depth512Spec):
+        tmem = Depth512Tmem.of(spec.config)
+        return {
+            region.start: f"{region.name} " + ("+= P V" if "O" in region.name[0] else "= Q K'")
+            for region in tmem.regions
+        }
     columns = AttentionTmem.of(spec.config)
-    meaning = {
+    return {
         columns.s(0).start: "S0 = Q0 K'",
         columns.s(1).start: "S1 = Q1 K'",
         columns.o(0).start: "O0 += P0 V",
         columns.o(1).start: "O1 += P1 V",
     }
+
+
+def label_of(spec: AttentionSpec) -> Callable[[Event], str]:
+    """Return a function that names MMAs by the accumulator they write."""
+    meaning = meaning_of_columns(spec)
 
     def label(event: Event) -> str:
         if event.kind is EventKind.MMA:
@@ -39,6 +50,6 @@ def label_of(spec: KernelSpec) -> Callable[[Event], str]:
     return label
 
 
-def draw_attention(report: Report, spec: KernelSpec, path: Path, title: str) -> Path:
+def draw_attention(report: Report, spec: AttentionSpec, path: Path, title: str) -> Path:
     """Write the picture of a run with a traced cluster; errors as ``sm100sim.timeline.draw``."""
     return draw(report, path, rows_of(spec), title=title, label=label_of(spec))

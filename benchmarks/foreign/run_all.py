@@ -25,6 +25,7 @@ from typing import Any
 import sm100sim
 from sm100sim.host.activation import runtime
 from sm100sim.host.launch_request import LaunchRequest
+from sm100sim.report import SimulationFault
 
 from .cases import Case
 from .table import render
@@ -114,13 +115,21 @@ def measure(case: Case) -> Record:
     return record
 
 
+def _reason(error: BaseException) -> str:
+    """The kind and first words of an exception; a fault's first line only names the kernel."""
+    lines = str(error).strip().splitlines()
+    if isinstance(error, SimulationFault):
+        lines = lines[1:]
+    return f"{type(error).__name__}: {' '.join(lines)[:600]}"
+
+
 def _attempt(case: Case) -> Record:
     start = time.perf_counter()
     record = Record(case.name, case.source, "stopped", tolerance=case.tolerance, note=case.note)
     try:
         outcome = case.run()
     except (Exception, SystemExit) as error:
-        record.detail = f"{type(error).__name__}: {str(error).strip()[:600]}"
+        record.detail = _reason(error)
     else:
         record.relative_error = outcome.relative_error()
         record.max_error = outcome.max_error()

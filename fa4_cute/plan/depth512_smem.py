@@ -132,7 +132,7 @@ class Depth512AttentionSMem:
         return self.config.BM * self.config.swizzle_mode.bytes
 
     def p_chunk_smem(self, chunk: int = 0) -> int:
-        """Return the start of column chunk ``chunk`` of P: chunks follow one another over halves."""
+        """Return the start of column chunk ``chunk`` of P; the halves follow one another."""
         return self.p_byte_offset + chunk * self.chunk_bytes
 
     def o_chunk_smem(self, chunk: int = 0) -> int:

@@ -55,12 +55,16 @@ class PairLoader:
         announce(self.ctx, self.ring.producer_mbar(state.index), CTA_GROUP * num_bytes)
 
     def keys(self, state: RingState, tile: Int32, *, with_query: bool = False) -> RingState:
-        """Fill the slots of K of ``tile``; the first ones share their barriers with Q."""
+        """Fill the slots of K of ``tile``.
+
+        The first ones share their barriers with Q, and need no wait: nothing has been in them.
+        """
         ctx, layout = self.ctx, self.ctx.layout
         key = tile * ctx.spec.config.BN + ctx.rank * ctx.spec.config.k_rows_per_cta()
         where = (key, ctx.work.kv_head, ctx.work.batch)
         for part in range(ctx.spec.config.num_qk_stages):
-            ctx.barriers.wait(self.ring.producer_acquire(state))
+            if not with_query:
+                ctx.barriers.wait(self.ring.producer_acquire(state))
             smem, mbar = self.slot(state)
             query = layout.q_stage_bytes if with_query else 0
             self.announce(state, layout.kv_stage_bytes + query)
@@ -87,7 +91,11 @@ class PairLoader:
         return state
 
     def drain(self, state: RingState) -> None:
-        """Wait until every slot has been read: no commit may reach a CTA that has ended."""
+        """Wait until every slot has been read.
+
+        The commits that say so are not waited for otherwise, and none may reach a CTA that has
+        ended. The last one follows from the last ``O_mma`` only where signals keep their order.
+        """
         for _ in range(self.ring.num_kv_stages):
             self.ctx.barriers.wait(self.ring.producer_acquire(state))
             state = state.step()

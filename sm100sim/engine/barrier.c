@@ -18,6 +18,7 @@ static void try_complete(Ctx *c, NamedBar *b) {
   b->t_done = b->t + T_NAMED_BARRIER + T_NAMED_PER_WARP * (b->arrived / LANES);
   b->generation++; b->arrived = 0; b->t = 0;
   b->warps_in[1] |= b->warps_in[0]; b->warps_in[0] = 0;
+  see_flip(c->cl, &b->check);
   b->votes_done = b->votes; b->votes = 0;
   note_progress(c->cl);
 }

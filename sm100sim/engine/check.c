@@ -64,14 +64,15 @@ void check_async_issue(Ctx *c, AsyncOp *op) {
   } else if (op->fifo == FIFO_CP_ASYNC) {
     snapshot->vc[k->cp0 + w] = ++k->cp_seq[w];
   }
-  if (op->seq >= k->cap_ops) {
-    u64 cap = op->seq * 2 + 256;
+  if (op_id(op, MAX_CLUSTER) > k->cap_ops) {
+    u64 cap = op_id(op, MAX_CLUSTER) * 2 + 256;
     k->ops = realloc(k->ops, cap * sizeof(OpDone));
     memset(k->ops + k->cap_ops, 0, (cap - k->cap_ops) * sizeof(OpDone));
     k->cap_ops = cap;
   }
   /* Until an mbarrier is named, a copy's end can be learnt through its issuer's bulk group. */
-  k->ops[op->seq] = (OpDone){k->bulk_all0 + w, k->bulk_group[w], k->bulk_read0 + w, k->bulk_group[w]};
+  for (u32 r = 0; r < MAX_CLUSTER; r++)
+    k->ops[op_id(op, r)] = (OpDone){k->bulk_all0 + w, k->bulk_group[w], k->bulk_read0 + w, k->bulk_group[w]};
   op->clock_id = (u64)(uintptr_t)snapshot;
   k->warps[w].vc[w]++;                 /* what the warp does from now on is not ordered before the operation */
 }
@@ -80,8 +81,10 @@ void check_async_end(AsyncOp *op) {
   if (!snapshot) return;
   Check *k = on(op->cta->cl->m);
   u32 w = warp_dim(k, op->cta, op->warp->index);
-  const OpDone *done = &k->ops[op->seq];
-  if (op->fifo == FIFO_NONE && done->dim == k->bulk_all0 + w && done->epoch > k->bulk_stored[w]) k->bulk_stored[w] = done->epoch;
+  bool grouped = op->fifo == FIFO_NONE;     /* not when an mbarrier of any CTA learnt of it */
+  for (u32 r = 0; r < MAX_CLUSTER; r++) grouped = grouped && k->ops[op_id(op, r)].dim == k->bulk_all0 + w;
+  u32 group = k->ops[op_id(op, 0)].epoch;
+  if (grouped && group > k->bulk_stored[w]) k->bulk_stored[w] = group;
   clock_free(snapshot); free(snapshot);
 }
 static Agent agent_of(const Check *k, const Ctx *c, const AsyncOp *op, Proxy p) {
@@ -92,7 +95,7 @@ static Agent agent_of(const Check *k, const Ctx *c, const AsyncOp *op, Proxy p) 
   u32 w = warp_dim(k, op->cta, op->warp->index);
   Clock *snapshot = (Clock *)(uintptr_t)op->clock_id;
   u32 dim = op->fifo == FIFO_MMA ? k->mma0 + op->fifo_key : op->fifo == FIFO_TMEM_ST ? k->st0 + w : op->fifo == FIFO_CP_ASYNC ? k->cp0 + w : OP_DIM;
-  return (Agent){snapshot, dim, dim == OP_DIM ? (u32)op->seq : snapshot->vc[dim], (u8)p, op->line};
+  return (Agent){snapshot, dim, dim == OP_DIM ? (u32)op_id(op, k->landing) : snapshot->vc[dim], (u8)p, op->line};
 }
 static Ctx context_of(const Ctx *c, const AsyncOp *op, Machine *m) {
   if (c) return *c;
@@ -121,6 +124,7 @@ void see_smem(Ctx *c, AsyncOp *op, Cta *owner, u32 offset, u32 len, Acc a, Proxy
   Ctx d = context_of(c, op, m);
   if (owner->smem_valid) validity(&d, owner, offset, len, a);
   if (!(k && k->races)) return;
+  k->landing = owner->rank;
   Agent me = agent_of(k, c, op, p);
   for (u64 g = offset / SMEM_GRAIN; g * SMEM_GRAIN < offset + len; g++) {
     Where at = {"shared", owner->rank, g * SMEM_GRAIN, SMEM_GRAIN};

@@ -31,7 +31,10 @@ typedef struct {
   Cell **smem, **tmem;
   Page *pages; u64 n_pages, cap_pages;   /* open addressing over global memory, kept for the whole launch */
   u32 cluster; bool races, protocol;
+  u32 landing;                         /* CTA in which an asynchronous operation accesses memory right now */
 } Check;
+/* A copy ends in every CTA by itself: a multicast completes at an mbarrier of each. */
+static inline u64 op_id(const AsyncOp *op, u32 rank) { return op->seq * MAX_CLUSTER + rank; }
 typedef struct { const char *space; u32 rank; u64 address; u32 bytes; } Where;
 
 Clock clock_new(u32 dims);

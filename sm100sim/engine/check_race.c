@@ -23,7 +23,7 @@ static const SyncObject *object_of_dim(const Check *k, u32 dim) {
   return NULL;
 }
 static void who(const Check *k, char *out, size_t n, u32 dim, u32 epoch) {
-  if (dim & OP_DIM) { snprintf(out, n, "asynchronous copy %u", epoch); return; }
+  if (dim & OP_DIM) { snprintf(out, n, "asynchronous copy %u", epoch / MAX_CLUSTER); return; }
   u32 w = dim, per = k->warps_per_cta;
   if (dim < k->mma0) { snprintf(out, n, "warp %u of CTA %u", w % per, w / per); return; }
   if (dim < k->st0) { snprintf(out, n, "the MMA pipe of CTA %u", dim - k->mma0); return; }

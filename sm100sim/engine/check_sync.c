@@ -41,27 +41,28 @@ void see_release(Ctx *c, AsyncOp *op, void **object) {
   init_must_be_fenced(c, op, k, o);
   if (op) {
     clock_join(&o->acc, (Clock *)(uintptr_t)op->clock_id, k->dims);
-    if (op->fifo == FIFO_NONE && o->is_mbar) k->ops[op->seq] = (OpDone){o->dim, o->flips + 1, 0, 0};
+    if (op->fifo == FIFO_NONE && o->is_mbar) k->ops[op_id(op, k->landing)] = (OpDone){o->dim, o->flips + 1, 0, 0};
     return;
   }
   u32 w = warp_dim(k, c->cta, c->w->index);
   clock_join(&o->acc, &k->warps[w], k->dims);
   k->warps[w].vc[w]++;
 }
-/* The current phase of an mbarrier ended: what arrived in it becomes visible to its waiters. */
+/* A phase of an mbarrier, or a generation of another barrier, ended: what arrived in it becomes visible to its
+ * waiters.  What arrives for the next one must not, even if a waiter goes on late. */
 void see_flip(Cluster *cl, void **object) {
   Check *k = cl->m->check;
   if (!k) return;
   SyncObject *o = object_of(k, cl, object);
   o->flips++;
-  o->acc.vc[o->dim] = o->flips;
+  if (o->is_mbar) o->acc.vc[o->dim] = o->flips;
   clock_copy(&o->pub, &o->acc, k->dims);
 }
 void see_acquire(Ctx *c, void **object) {
   Check *k = c->m->check;
   if (!k) return;
   SyncObject *o = object_of(k, c->cl, object);
-  clock_join(&k->warps[warp_dim(k, c->cta, c->w->index)], o->is_mbar ? &o->pub : &o->acc, k->dims);
+  clock_join(&k->warps[warp_dim(k, c->cta, c->w->index)], &o->pub, k->dims);
 }
 static void fence_inits(Ctx *c, Check *k) {
   for (u32 b = 0; b < c->cta->n_mbars; b++) {

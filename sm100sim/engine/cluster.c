@@ -17,6 +17,7 @@ static void try_complete(Cluster *cl) {
       x->cluster_out |= x->cluster_in; x->cluster_in = 0;
     }
   cl->bar_generation++; cl->bar_arrived = 0;
+  see_flip(cl, &cl->bar_check);
   cl->bar_t_done = cl->bar_t + T_CLUSTER_BARRIER; cl->bar_t = 0;
   note_progress(cl);
 }

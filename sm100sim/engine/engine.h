@@ -226,7 +226,7 @@ void see_fence(Ctx *c, u32 kind);                             /* FENCE_* below *
 enum { FENCE_PROXY_ASYNC, FENCE_MBARRIER_INIT, FENCE_WAIT_LD, FENCE_WAIT_ST, FENCE_BEFORE, FENCE_AFTER,
        FENCE_BULK_READ, FENCE_BULK_ALL, FENCE_MEMBAR, FENCE_COMMIT };
 void see_exit(Ctx *c);
-void see_flip(Cluster *cl, void **object);                    /* an mbarrier's phase ended */
+void see_flip(Cluster *cl, void **object);                    /* a phase of a barrier ended */
 void see_bulk_commit(Ctx *c);                                 /* cp.async.bulk.commit_group */
 void see_bulk_wait(Ctx *c, u32 pending, bool read_only);      /* cp.async.bulk.wait_group */
 void see_cp_wait(Ctx *c, u32 landed);                         /* cp.async: copies known to have landed */

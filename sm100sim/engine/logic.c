@@ -71,6 +71,12 @@ static Step op_UNPACK_64(Ctx *c, const Ins *i) {
   const u64 *s = R64(c, i->s[0]); u32 *lo = R32(c, i->d[0]), *hi = R32(c, i->d[1]);
   LANE_LOOP(u64 v = s[l]; lo[l] = (u32)v; hi[l] = (u32)(v >> 32)) return STEP_NEXT;
 }
+/* A 32-bit register of two halves. */
+BINARY(PACK_32, u32, u32, (a & 0xFFFF) | b << 16)
+HANDLER(UNPACK_32) {
+  const u32 *s = R32(c, i->s[0]); u32 *lo = R32(c, i->d[0]), *hi = R32(c, i->d[1]);
+  LANE_LOOP(u32 v = s[l]; lo[l] = v & 0xFFFF; hi[l] = v >> 16) return STEP_NEXT;
+}
 /* sub[0]: bits of one part; the parts fill a 32-bit (2 x 16, 4 x 8) or 64-bit (4 x 16) register. */
 static Step op_PACK(Ctx *c, const Ins *i) {
   u32 bits = i->sub[0]; bool wide = bits * i->ns > 32;
@@ -111,4 +117,4 @@ OP_TABLE(logic) = {
 #define E(n) {#n, op_##n},
     E(AND_32) E(OR_32) E(XOR_32) E(AND_64) E(OR_64) E(XOR_64) E(NOT_16) E(NOT_32) E(NOT_64) E(CNOT_16) E(CNOT_32) E(CNOT_64)
     E(SHL_16) E(SHL_32) E(SHL_64) E(SHR_U16) E(SHR_U32) E(SHR_U64) E(SHR_S16) E(SHR_S32) E(SHR_S64) E(SHF_32) E(LOP3_32) E(PRMT_32)
-    E(MOV_32) E(MOV_64) E(MOV_128) E(PACK_64) E(UNPACK_64) E(PACK) E(UNPACK) E(PACK_128) E(UNPACK_128) {NULL, NULL}};
+    E(MOV_32) E(MOV_64) E(MOV_128) E(PACK_32) E(UNPACK_32) E(PACK_64) E(UNPACK_64) E(PACK) E(UNPACK) E(PACK_128) E(UNPACK_128) {NULL, NULL}};

@@ -86,9 +86,9 @@ def mixed(lo: Lowering, ins: Instr) -> None:
     mods.one_of("f32")
     kind = mods.one_of("f16", "bf16")
     mods.done()
+    if len(ins.operands) != (4 if ins.opcode == "fma" else 3):
+        raise lo.fail("the number of operands is wrong")
     d, *narrow, last = ins.operands
-    if len(narrow) != (2 if ins.opcode == "fma" else 1):
-        raise lo.fail("operand count")
     wide = []
     for operand in narrow:
         slot = lo.temp(32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..ptx.program import Instr, PredPair
+from .integer import operands
 from .lowering import Lowering, Mods, instruction
 
 COMPARISONS = (
@@ -85,6 +86,7 @@ def set_value(lo: Lowering, ins: Instr) -> None:
     out = mods.one_of("u32", "s32", "f32")
     code = _comparison(lo, mods, kind)
     mods.done()
+    operands(lo, ins, 3)
     d, a, b = ins.operands
     bits = bits_of(kind)
     lo.emit(
@@ -105,6 +107,7 @@ def selp(lo: Lowering, ins: Instr) -> None:
     bits = bits_of(kind) if kind.lstrip("busf").isdigit() else 0
     if bits not in (16, 32, 64):
         raise lo.fail(f"type .{kind} is not supported")
+    operands(lo, ins, 4)
     d, a, b, p = ins.operands
     slot, negated = lo.pred_src(p)
     name = "SELP_64" if bits == 64 else "SELP_32"
@@ -124,6 +127,7 @@ def testp(lo: Lowering, ins: Instr) -> None:
     number = CLASSES.index(mods.one_of(*CLASSES))
     kind = mods.one_of("f32", "f64")
     mods.done()
+    operands(lo, ins, 2)
     d, a = ins.operands
     source = lo.src(a, bits_of(kind))
     lo.emit(f"TESTP_{kind.upper()}", d=[lo.pred_dst(d)], s=[source], sub=(number,), cost=2)
@@ -139,8 +143,7 @@ def slct(lo: Lowering, ins: Instr) -> None:
     mods.done()
     if test not in ("s32", "f32"):
         raise lo.fail(f"the selector is .s32 or .f32, not .{test}")
-    if len(ins.operands) != 4:
-        raise lo.fail("four operands expected")
+    operands(lo, ins, 4)
     bits = bits_of(kind)
     d, a, b, selector = ins.operands
     sources = [lo.src(a, bits), lo.src(b, bits), lo.src(selector, 32)]

@@ -32,5 +32,7 @@ def pmevent(lo: Lowering, ins: Instr) -> None:
     mods = Mods(ins)
     mods.take("mask")
     mods.done()
+    if len(ins.operands) != 1:
+        raise lo.fail("one operand expected")
     lo.imm_value(ins.operands[0])
     lo.emit("NOP")

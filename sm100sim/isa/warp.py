@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..ptx.program import Instr, PredPair
+from .integer import operands
 from .lowering import Lowering, Mods, instruction
 
 SHUFFLES = ("up", "down", "bfly", "idx")
@@ -25,9 +26,8 @@ def shuffle(lo: Lowering, ins: Instr) -> None:
     mode = SHUFFLES.index(mods.one_of(*SHUFFLES))
     mods.one_of("b32")
     mods.done()
+    operands(lo, ins, 5)
     d, *sources = ins.operands
-    if len(sources) != 4:
-        raise lo.fail("five operands expected")
     outs = [lo.dst(d.a, 32), lo.pred_dst(d.b)] if isinstance(d, PredPair) else [lo.dst(d, 32)]
     lo.emit("SHFL", d=outs, s=[lo.src(x, 32) for x in sources], sub=(mode,), cost=2)
 
@@ -40,6 +40,7 @@ def vote(lo: Lowering, ins: Instr) -> None:
     mode = mods.one_of(*VOTES)
     mods.one_of("b32" if mode == "ballot" else "pred")
     mods.done()
+    operands(lo, ins, 3)
     d, p, members = ins.operands
     slot, negated = lo.pred_src(p)
     out = lo.dst(d, 32) if mode == "ballot" else lo.pred_dst(d)
@@ -54,6 +55,7 @@ def elect(lo: Lowering, ins: Instr) -> None:
     mods = Mods(ins)
     mods.one_of("sync")
     mods.done()
+    operands(lo, ins, 2)
     d, members = ins.operands
     if not isinstance(d, PredPair):
         raise lo.fail("elect.sync writes d|p")
@@ -66,6 +68,7 @@ def activemask(lo: Lowering, ins: Instr) -> None:
     mods = Mods(ins)
     mods.one_of("b32")
     mods.done()
+    operands(lo, ins, 1)
     lo.emit("ACTIVEMASK", d=[lo.dst(ins.operands[0], 32)], cost=2)
 
 
@@ -77,6 +80,7 @@ def match(lo: Lowering, ins: Instr) -> None:
     mods.one_of("sync")
     kind = mods.one_of("b32", "b64")
     mods.done()
+    operands(lo, ins, 3)
     d, a, members = ins.operands
     outs = [lo.dst(d.a, 32), lo.pred_dst(d.b)] if isinstance(d, PredPair) else [lo.dst(d, 32)]
     bits = int(kind[1:])
@@ -97,7 +101,10 @@ def redux(lo: Lowering, ins: Instr) -> None:
     op = mods.one_of(*REDUCTIONS)
     absolute, nan = mods.take("abs"), mods.take("NaN")
     kind = mods.one_of(*REDUCTIONS[op])
+    if (absolute or nan) and kind != "f32":
+        raise lo.fail(".abs and .NaN go with f32")
     mods.done()
+    operands(lo, ins, 3)
     d, a, members = ins.operands
     sources = [lo.src(a, 32), lo.src(members, 32)]
     lo.emit(

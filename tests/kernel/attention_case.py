@@ -100,9 +100,9 @@ def buffer(x: torch.Tensor, *, writable: bool = False) -> simulator.HostBuffer:
     return simulator.HostBuffer(storage.data_ptr(), storage.nbytes(), writable)
 
 
-def check(case: Case, q, k, v) -> None:
+def check(case: Case, q, k, v, *, run=run_kernel) -> None:
     """Assert output and log-sum-exp against float64, with plain PyTorch's error as the measure."""
-    output, lse = run_kernel(case, q, k, v)
+    output, lse = run(case, q, k, v)
     exact, exact_lse = attention(case, q, k, v, torch.float64)
     plain, _ = attention(case, q, k, v, TORCH_TYPES[case.dtype])
     assert torch.isfinite(output).all()

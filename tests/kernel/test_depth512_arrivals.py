@@ -52,7 +52,7 @@ def counted(ptx: str, counters: torch.Tensor) -> str:
     return ARRIVAL.sub(with_count, ptx)
 
 
-def completions(spec: Depth512Spec, name: str, tiles: int) -> int:
+def completions(name: str, tiles: int) -> int:
     """Return how many phases of a fixed barrier the protocol completes."""
     if "even" in name:
         return (tiles + 1) // 2
@@ -71,7 +71,8 @@ def expected(spec: Depth512Spec, barrier: BarrierSpec, tiles: int, cta: int) -> 
     """Return the arrivals per warp group on ``barrier`` of ``cta`` over a whole run."""
     by_group = [0] * WARP_GROUPS
     ring = re.match(r"KV_(full|empty)\[(\d+)\]", barrier.name)
-    phases = slot_uses(spec, int(ring[2]), tiles) if ring else completions(spec, barrier.name, tiles)
+    slot = int(ring[2]) if ring else None
+    phases = completions(barrier.name, tiles) if slot is None else slot_uses(spec, slot, tiles)
     only_in_leader = any("both CTAs" in arrival.who for arrival in barrier.arrivals)
     only_in_leader |= bool(ring and ring[1] == "full")
     if cta == 1 and only_in_leader:

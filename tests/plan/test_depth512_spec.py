@@ -61,7 +61,7 @@ def test_boxes_fill_the_tiles_that_the_barriers_expect(spec: Depth512Spec) -> No
     assert chunks * layout.chunk_bytes == layout.q_stage_bytes
     width, rows, *_ = key_box(spec)
     assert rows == config.k_rows_per_cta() == config.BK1
-    assert config.BK0 == config.v_cols_per_cta()
+    assert config.v_cols_per_cta() == config.BK0
     assert chunks * width * rows * size == layout.kv_stage_bytes
     assert max(*query_box(spec), *key_box(spec)) <= TMA_MAX_BOX
     assert CTA_GROUP * (layout.q_stage_bytes + layout.kv_stage_bytes) <= MAX_EXPECT_TX

@@ -9,7 +9,20 @@ import pytest
 
 from sm100sim.ptx.errors import PtxError
 from tests.sim.harness import lanewise, run_ptx
-from tests.sim.isa.exact import BF16, E2M1, E2M3, E3M2, E4M3, E5M2, F16, F32, TF32, Float, exact, finite
+from tests.sim.isa.exact import (
+    BF16,
+    E2M1,
+    E2M3,
+    E3M2,
+    E4M3,
+    E5M2,
+    F16,
+    F32,
+    TF32,
+    Float,
+    exact,
+    finite,
+)
 
 NARROW = {"e4m3": E4M3, "e5m2": E5M2, "e2m3": E2M3, "e3m2": E3M2, "e2m1": E2M1}
 NAN_CODE = {"e4m3": 0x7F, "e5m2": 0x7F, "e2m3": 0x1F, "e3m2": 0x1F, "e2m1": 0x7}
@@ -19,18 +32,20 @@ BYTE = ".reg .b8 %by<4>;"
 def around(form: Float) -> np.ndarray:
     """f32 bits of the format's values, the ties between them, their neighbours, and the specials."""
     exact_codes = [F32.encode(exact(form, c)) for c in range(form.largest_code + 1)]
-    ties = [
-        F32.encode((exact(form, c) + exact(form, c + 1)) / 2) for c in range(form.largest_code)
-    ]
+    ties = [F32.encode((exact(form, c) + exact(form, c + 1)) / 2) for c in range(form.largest_code)]
     last = 2 * exact(form, form.largest_code) - exact(form, form.largest_code - 1)
     near = [F32.encode(last), F32.encode(last * 3), 0x7F7FFFFF, 0x00000001, 0x00800000]
     base = np.array(exact_codes + ties + near, np.uint32)
     base = np.concatenate([base, base + 1, base[base > 0] - 1])
     rng = np.random.default_rng(form.mantissa)
-    spread = rng.normal(scale=float(exact(form, form.largest_code)) / 3, size=300).astype(np.float32)
+    spread = rng.normal(scale=float(exact(form, form.largest_code)) / 3, size=300).astype(
+        np.float32
+    )
     specials = np.array([0x7F800000, 0x7FC00000, 0x7F800001, 0xFFC00000], np.uint32)
     positive = np.concatenate([base, np.abs(spread).view(np.uint32)])
-    return np.concatenate([positive, positive | np.uint32(0x80000000), specials, specials[:1] | np.uint32(1 << 31)])
+    return np.concatenate(
+        [positive, positive | np.uint32(0x80000000), specials, specials[:1] | np.uint32(1 << 31)]
+    )
 
 
 def expected(name: str, bits: int) -> int:
@@ -71,7 +86,9 @@ def test_decoding_every_code(name: str) -> None:
     packed = (codes | codes[::-1] << width).astype(np.uint16)
     load = "mov.b16 {%by1, %by2}, in0;" if width == 4 else ""
     source = "%by1" if width == 4 else "in0"
-    (got,) = lanewise(f"{load} cvt.rn.f16x2.{name}x2 out0, {source};", packed, out=np.uint32, regs=BYTE)
+    (got,) = lanewise(
+        f"{load} cvt.rn.f16x2.{name}x2 out0, {source};", packed, out=np.uint32, regs=BYTE
+    )
     for low, high, out in zip(codes.tolist(), codes[::-1].tolist(), got.tolist(), strict=True):
         for code, half in ((low, out & 0xFFFF), (high, out >> 16)):
             value = form.decode(code)
@@ -90,7 +107,10 @@ def test_pairs_of_halves(kind: str, rounding: str, flags: str) -> None:
     rng = np.random.default_rng(2)
     bits = rng.integers(0, 2**32, 600, dtype=np.uint64).astype(np.uint32)
     small = rng.normal(scale=1e-4, size=200).astype(np.float32).view(np.uint32)
-    edge = np.array([0x7F800000, 0xFF800000, 0x7FC00000, 0x477FE000, 0x477FF000, 0x7F7FFFFF, 0x80000000], np.uint32)
+    edge = np.array(
+        [0x7F800000, 0xFF800000, 0x7FC00000, 0x477FE000, 0x477FF000, 0x7F7FFFFF, 0x80000000],
+        np.uint32,
+    )
     a = np.concatenate([bits, small, edge])
     b = np.roll(a, 3)
     (got,) = lanewise(f"cvt.{rounding}{flags}.{kind}x2.f32 out0, in0, in1;", a, b, out=np.uint32)
@@ -105,7 +125,11 @@ def test_pairs_of_halves(kind: str, rounding: str, flags: str) -> None:
                 continue
             sign = 0x8000 if code >> 31 else 0
             top = form.largest_code + (0 if ".satfinite" in flags else 1)
-            want = sign | top if isinstance(value, str) else form.encode(value, rounding, negative_zero=bool(sign))
+            want = (
+                sign | top
+                if isinstance(value, str)
+                else form.encode(value, rounding, negative_zero=bool(sign))
+            )
             if want & 0x7FFF > form.largest_code:
                 want = sign | top
             assert half == want
@@ -114,12 +138,16 @@ def test_pairs_of_halves(kind: str, rounding: str, flags: str) -> None:
 def test_scale_factors_are_powers_of_two() -> None:
     rng = np.random.default_rng(8)
     powers = [F32.encode(Fraction(2) ** e) for e in (-149, -128, -127, -126, -1, 0, 1, 126, 127)]
-    a = np.concatenate([powers, np.array(powers) + 1, rng.integers(0, 0x7F800000, 200)]).astype(np.uint32)
+    a = np.concatenate([powers, np.array(powers) + 1, rng.integers(0, 0x7F800000, 200)]).astype(
+        np.uint32
+    )
     down, up, wide = (
         lanewise(f"cvt.{form}.ue8m0x2.f32 out0, in0, in1;", a, a[::-1].copy(), out=np.uint16)[0]
         for form in ("rz", "rp", "rp.satfinite")
     )
-    for x, y, low, high, kept in zip(*(v.tolist() for v in (a, a[::-1], down, up, wide)), strict=True):
+    for x, y, low, high, kept in zip(
+        *(v.tolist() for v in (a, a[::-1], down, up, wide)), strict=True
+    ):
         for code, shift in ((x, 8), (y, 0)):
             value = exact(F32, code)
             d, u, k = (v >> shift & 0xFF for v in (low, high, kept))
@@ -166,7 +194,9 @@ def test_repacking_halves(name: str, source: str) -> None:
 @pytest.mark.parametrize("rounding", ["rna", "rn", "rz"])
 def test_tf32(rounding: str) -> None:
     bits = np.random.default_rng(5).integers(0, 2**32, 800, dtype=np.uint64).astype(np.uint32)
-    bits = np.concatenate([bits, bits & 0xFFFFF000 | 0x1000, np.array([0x7F800000, 0x7F7FFFFF], np.uint32)])
+    bits = np.concatenate(
+        [bits, bits & 0xFFFFF000 | 0x1000, np.array([0x7F800000, 0x7F7FFFFF], np.uint32)]
+    )
     (got,) = lanewise(f"cvt.{rounding}.tf32.f32 out0, in0;", bits, out=np.uint32)
     for x, out in zip(bits.tolist(), got.tolist(), strict=True):
         value = F32.decode(x)

@@ -11,8 +11,21 @@ from sm100sim.ptx.errors import PtxError
 from tests.sim.harness import lanewise, run_ptx
 from tests.sim.isa.exact import BF16, F16, F32, F64, MODES, Float, exact
 
-FORMATS = {"f16": (F16, np.uint16), "bf16": (BF16, np.uint16), "f32": (F32, np.uint32), "f64": (F64, np.uint64)}
-NARROWING = [("f64", "f32"), ("f64", "f16"), ("f64", "bf16"), ("f32", "f16"), ("f32", "bf16"), ("f16", "bf16"), ("bf16", "f16")]
+FORMATS = {
+    "f16": (F16, np.uint16),
+    "bf16": (BF16, np.uint16),
+    "f32": (F32, np.uint32),
+    "f64": (F64, np.uint64),
+}
+NARROWING = [
+    ("f64", "f32"),
+    ("f64", "f16"),
+    ("f64", "bf16"),
+    ("f32", "f16"),
+    ("f32", "bf16"),
+    ("f16", "bf16"),
+    ("bf16", "f16"),
+]
 INTEGERS = ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"]
 
 
@@ -21,9 +34,20 @@ def integers(kind: str) -> np.ndarray:
     bits = int(kind[1:])
     base = [0, 1, 2, 2**bits - 1, 2 ** (bits - 1), 2 ** (bits - 1) - 1]
     base += [(1 << k) + d for k in range(bits) for d in (-1, 0, 1)]
-    base += [(1 << k) + (1 << (k - m)) + d for k in range(bits) for m in (8, 9, 11, 12, 24, 25, 53, 54) if k >= m for d in (-1, 0, 1)]
+    base += [
+        (1 << k) + (1 << (k - m)) + d
+        for k in range(bits)
+        for m in (8, 9, 11, 12, 24, 25, 53, 54)
+        if k >= m
+        for d in (-1, 0, 1)
+    ]
     rng = np.random.default_rng(bits)
-    values = [v % 2**bits for v in base] + [int(v) >> int(s) for v, s in zip(rng.integers(0, 2**bits, 200, dtype=np.uint64), rng.integers(0, bits, 200), strict=True)]
+    values = [v % 2**bits for v in base] + [
+        int(v) >> int(s)
+        for v, s in zip(
+            rng.integers(0, 2**bits, 200, dtype=np.uint64), rng.integers(0, bits, 200), strict=True
+        )
+    ]
     return np.array(values, np.dtype(f"u{max(bits, 16) // 8}"))
 
 
@@ -51,9 +75,10 @@ def floats(name: str, count: int = 500) -> np.ndarray:
     rng = np.random.default_rng(bits)
     codes = rng.integers(0, 2**bits, count, dtype=np.uint64)
     # Numbers of ordinary size, halves and ties among them.
-    near = (rng.integers(form.bias - 3, form.bias + 18, count).astype(np.uint64) << np.uint64(form.mantissa)) | (
-        rng.integers(0, 16, count).astype(np.uint64) << np.uint64(form.mantissa - 4)
-    )
+    near = (
+        rng.integers(form.bias - 3, form.bias + 18, count).astype(np.uint64)
+        << np.uint64(form.mantissa)
+    ) | (rng.integers(0, 16, count).astype(np.uint64) << np.uint64(form.mantissa - 4))
     return np.concatenate([codes, near, near | np.uint64(form.sign_bit)]).astype(dtype)
 
 
@@ -64,7 +89,10 @@ def test_float_narrowing(source: str, to: str, mode: str) -> None:
     codes = floats(source)
     if source == "f64":  # values in the range of the narrower format, with 53-bit significands
         scaled = np.random.default_rng(1).normal(scale=3.0, size=500).astype(np.float64)
-        ties = np.array([1.0 + 2.0**-k + 2.0**-52 for k in (8, 9, 11, 12, 24, 25)] + [2.0**-149 * 1.5, 2.0**-150])
+        ties = np.array(
+            [1.0 + 2.0**-k + 2.0**-52 for k in (8, 9, 11, 12, 24, 25)]
+            + [2.0**-149 * 1.5, 2.0**-150]
+        )
         codes = np.concatenate([codes, scaled.view(np.uint64), ties.view(np.uint64)])
     (got,) = lanewise(f"cvt.{mode}.{to}.{source} out0, in0;", codes, out=FORMATS[to][1])
     for x, code in zip(codes.tolist(), got.tolist(), strict=True):
@@ -81,7 +109,9 @@ def test_float_narrowing(source: str, to: str, mode: str) -> None:
             assert code == want, (hex(x), hex(code))
 
 
-@pytest.mark.parametrize(("source", "to"), [("f16", "f32"), ("bf16", "f32"), ("f16", "f64"), ("f32", "f64")])
+@pytest.mark.parametrize(
+    ("source", "to"), [("f16", "f32"), ("bf16", "f32"), ("f16", "f64"), ("f32", "f64")]
+)
 def test_float_widening_is_exact(source: str, to: str) -> None:
     codes = floats(source)
     (got,) = lanewise(f"cvt.{to}.{source} out0, in0;", codes, out=FORMATS[to][1])
@@ -90,7 +120,7 @@ def test_float_widening_is_exact(source: str, to: str) -> None:
 
 
 ROUND = {
-    "rzi": lambda v: int(v),
+    "rzi": int,
     "rmi": lambda v: v.numerator // v.denominator,
     "rpi": lambda v: -(-v.numerator // v.denominator),
     "rni": round,
@@ -106,7 +136,9 @@ def test_float_to_integer(source: str, kind: str, mode: str) -> None:
     bits = int(kind[1:])
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if kind[0] == "s" else (0, 2**bits - 1)
     register = max(bits, 16)
-    (got,) = lanewise(f"cvt.{mode}.{kind}.{source} out0, in0;", codes, out=np.dtype(f"u{register // 8}"))
+    (got,) = lanewise(
+        f"cvt.{mode}.{kind}.{source} out0, in0;", codes, out=np.dtype(f"u{register // 8}")
+    )
     for x, code in zip(codes.tolist(), got.tolist(), strict=True):
         value = form.decode(x)
         if value == "nan":
@@ -148,7 +180,9 @@ def test_integer_to_integer(source: str, to: str, saturating: bool) -> None:
 
 def test_results_extend_to_wider_registers() -> None:
     raw = np.random.default_rng(2).integers(0, 2**32, 100, dtype=np.uint64).astype(np.uint32)
-    narrow, wide = lanewise("cvt.s8.s32 out0, in0; cvt.u16.u32 out1, in0;", raw, out=np.uint32, outputs=2)
+    narrow, wide = lanewise(
+        "cvt.s8.s32 out0, in0; cvt.u16.u32 out1, in0;", raw, out=np.uint32, outputs=2
+    )
     (double,) = lanewise("cvt.s16.s32 out0, in0;", raw, out=np.uint64)
     assert np.array_equal(narrow.view(np.int32), raw.astype(np.uint8).view(np.int8))
     assert np.array_equal(wide, raw & 0xFFFF)

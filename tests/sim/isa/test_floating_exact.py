@@ -21,8 +21,17 @@ def codes(form: Float, count: int, seed: int) -> np.ndarray:
     wild = rng.integers(0, 2**bits, count, dtype=np.uint64)
     exponents = rng.integers(form.bias - 20, form.bias + 20, count).astype(np.uint64)
     tame = exponents << np.uint64(form.mantissa) | wild & np.uint64((1 << form.mantissa) - 1)
-    edges = [0, form.sign_bit, 1, form.largest_code, form.largest_code + 1, form.bias << form.mantissa]
-    return np.concatenate([wild, tame, np.array(edges, np.uint64)]).astype(FORMATS["f32" if bits == 32 else "f64"][1])
+    edges = [
+        0,
+        form.sign_bit,
+        1,
+        form.largest_code,
+        form.largest_code + 1,
+        form.bias << form.mantissa,
+    ]
+    return np.concatenate([wild, tame, np.array(edges, np.uint64)]).astype(
+        FORMATS["f32" if bits == 32 else "f64"][1]
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -95,7 +104,9 @@ def test_sign_of_an_exact_zero() -> None:
         assert set(got.tolist()) == set(pair.tolist()) == {sign}
 
 
-SPECIAL = np.array([0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 2.0**127, 3.0], np.float32)
+SPECIAL = np.array(
+    [0.0, -0.0, 1.0, -2.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 2.0**127, 3.0], np.float32
+)
 
 
 @pytest.mark.parametrize("op", ["div", "rcp", "sqrt", "rsqrt"])
@@ -112,7 +123,9 @@ def test_special_values(op: str, flags: str) -> None:
     if "ftz" in flags:
         x, y = (np.where(np.abs(v) < 2.0**-126, np.copysign(0.0, v), v) for v in (x, y))
     with np.errstate(all="ignore"):
-        want = {"div": x / y, "rcp": 1 / x, "sqrt": np.sqrt(x), "rsqrt": 1 / np.sqrt(x)}[op].astype(np.float32)
+        want = {"div": x / y, "rcp": 1 / x, "sqrt": np.sqrt(x), "rsqrt": 1 / np.sqrt(x)}[op].astype(
+            np.float32
+        )
     if "ftz" in flags:
         want = np.where(np.abs(want) < 2.0**-126, np.copysign(np.float32(0), want), want)
     assert np.array_equal(got, want, equal_nan=True)

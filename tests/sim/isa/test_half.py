@@ -61,7 +61,9 @@ def test_fma_rounds_once(kind: str) -> None:
     # Products that are exactly halfway between two values, with an addend that decides or is nothing.
     one = form.bias << form.mantissa
     a = np.concatenate([rng.integers(0, 65536, 2000), np.full(400, one + 1)])
-    b = np.concatenate([rng.integers(0, 65536, 2000), one + rng.integers(0, 1 << form.mantissa, 400)])
+    b = np.concatenate(
+        [rng.integers(0, 65536, 2000), one + rng.integers(0, 1 << form.mantissa, 400)]
+    )
     c = np.concatenate([rng.integers(0, 65536, 2000), rng.integers(0, 65536, 400)])
     a, b, c = (x.astype(np.uint16) for x in (a, b, c))
     (got,) = lanewise(f"fma.rn.{kind} out0, in0, in1, in2;", a, b, c, out=np.uint16)
@@ -78,7 +80,9 @@ def test_bf16_fma_is_not_rounded_twice(sign: int) -> None:
     a, b, c = (np.array([v], np.uint16) for v in (0x3F81, 0x3FC0, 0x0080 | sign))
     (got,) = lanewise("fma.rn.bf16 out0, in0, in1, in2;", a, b, c, out=np.uint16)
     product = exact(BF16, 0x3F81) * exact(BF16, 0x3FC0)
-    assert BF16.encode(product * (1 + Fraction(1, 10**9))) != BF16.encode(product * (1 - Fraction(1, 10**9)))
+    assert BF16.encode(product * (1 + Fraction(1, 10**9))) != BF16.encode(
+        product * (1 - Fraction(1, 10**9))
+    )
     assert got[0] == BF16.encode(product + exact(BF16, 0x0080 | sign))
 
 
@@ -178,7 +182,14 @@ def test_forms_that_the_isa_does_not_have(statement: str) -> None:
 def test_functions(op: str, function: Callable[[np.ndarray], np.ndarray], kind: str) -> None:
     form = FORMATS[kind]
     x = np.random.default_rng(1).integers(0, 65536, 500).astype(np.uint16)
-    x = x[[abs(exact(form, int(c))) < 8 and abs(exact(form, int(c))) > 2**-10 if finite(form, int(c)) else False for c in x]]
+    x = x[
+        [
+            abs(exact(form, int(c))) < 8 and abs(exact(form, int(c))) > 2**-10
+            if finite(form, int(c))
+            else False
+            for c in x
+        ]
+    ]
     suffix = ".ftz" if (op, kind) == ("ex2", "bf16") else ""
     (got,) = lanewise(f"{op}.approx{suffix}.{kind} out0, in0;", x, out=np.uint16)
     for code, out in zip(x.tolist(), got.tolist(), strict=True):

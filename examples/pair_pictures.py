@@ -1,0 +1,189 @@
+"""Pictures and runs of the CTA-pair kernel, all drawn from its plan."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, Rectangle
+
+from fa4_cute import simulator
+from fa4_cute.host import cache
+from fa4_cute.host.launch import pack_launch
+from fa4_cute.host.operands import describe_call
+from fa4_cute.host.problem import Problem
+from fa4_cute.plan.barrier_spec import BarrierSpec
+from fa4_cute.plan.depth512_config import Depth512Config
+from fa4_cute.plan.depth512_mbars import Depth512MBars
+from fa4_cute.plan.depth512_spec import Depth512Spec
+from fa4_cute.plan.dtypes import DType
+from fa4_cute.plan.regions import Region
+from sm100sim.report import Report
+from sm100sim.timeline import overlap_cycles, unit_spans, warp_spans
+
+LEADER, PEER = "leader", "peer"
+PLACES = {
+    (LEADER, "softmax"): (0.0, 5.0), (LEADER, "correction"): (0.0, 1.0), (LEADER, "load"): (0.0, -3.0),
+    (LEADER, "mma"): (5.0, 1.0),
+    (PEER, "softmax"): (10.0, 5.0), (PEER, "correction"): (10.0, 1.0), (PEER, "load"): (10.0, -3.0),
+}  # fmt: skip
+COLOURS = ("#4878a8", "#c0504d", "#6a9f58", "#d99a2b", "#8064a2", "#3f8f8b")
+Node = tuple[str, str]
+
+
+def run(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, look_ahead: bool
+) -> tuple[torch.Tensor, Report, Depth512Spec]:
+    """Run full attention by the pair kernel in one of its issue orders, with a timeline.
+
+    Returns:
+        O, the simulator's report with the first pair traced, and the kernel's specification.
+    """
+    problem = Problem.from_tensors(q, k, v)
+    spec = Depth512Spec.for_attention(
+        DType(problem.dtype), problem.head_dim, group=problem.group, look_ahead=look_ahead
+    )
+    artifact = cache.compiled(spec)
+    call = describe_call(problem, (q, k, v))
+    packed = pack_launch(spec, call.described)
+    with simulator.simulator_options(trace_cluster=0):
+        report = simulator.launch(
+            artifact.ptx, artifact.kernel_name, packed, call.host_buffers()
+        )
+    return call.out, report, spec
+
+
+def overlap(report: Report) -> dict[str, float]:
+    """Return cycles, the busy share of the tensor cores, and the hidden share of the softmax."""
+    tensor = unit_spans(report, "tensor")
+    softmax = [span for span in warp_spans(report, 0) if span.label == "busy"]
+    work = sum(span.end - span.start for span in softmax)
+    return {
+        "cycles": report.cycles,
+        "tensor cores busy": sum(span.end - span.start for span in tensor) / report.cycles,
+        "softmax hidden": overlap_cycles(tensor, softmax) / work,
+    }
+
+
+def edges(mbars: Depth512MBars) -> Iterator[tuple[Node, Node, str]]:
+    """Yield (arriving role, waiting role, label) for every barrier of the plan, both CTAs."""
+    for barrier in mbars.specs:
+        ring = re.match(r"KV_(full|empty)\[(\d+)\]", barrier.name)
+        if ring and ring[2] != "0":
+            continue
+        name = f"KV_{ring[1]}[0..{mbars.num_kv_stages - 1}]" if ring else barrier.name
+        for source, target, count in _ends(barrier):
+            yield source, target, f"{name} {count}"
+
+
+def _ends(barrier: BarrierSpec) -> Iterator[tuple[Node, Node, str]]:
+    waiters = barrier.waits.split(", ")
+    for arrival in barrier.arrivals:
+        role = arrival.who.split()[0]
+        for cta in (LEADER, PEER):
+            for waiter in waiters:
+                if role == "mma":
+                    yield (LEADER, "mma"), (cta, waiter), "(commit)"
+                elif waiter == "mma":
+                    share = "bytes" if role == "load" else f"+{arrival.count // 2}"
+                    yield (cta, role), (LEADER, "mma"), f"({share})"
+                else:
+                    yield (cta, role), (cta, waiter), f"(+{arrival.count})"
+
+
+def draw_barriers(config: Depth512Config) -> Figure:
+    """Draw who signals whom, with the arrivals of each side: one arrow per pair of roles."""
+    labels: dict[tuple[Node, Node], list[str]] = defaultdict(list)
+    for source, target, label in edges(config.misc_mbars):
+        labels[source, target].append(label)
+    figure = Figure(figsize=(13, 7.5), layout="constrained")
+    axes = figure.add_subplot()
+    for (source, target), lines in labels.items():
+        _arrow(axes, PLACES[source], PLACES[target], "\n".join(lines))
+    for (cta, role), (x, y) in PLACES.items():
+        axes.text(
+            x, y, f"{role}\n{cta}", ha="center", va="center", fontsize=10,
+            bbox={"boxstyle": "round,pad=0.5", "fc": "#e8eef5", "ec": "#4878a8"},
+        )  # fmt: skip
+    axes.set_xlim(-1.2, 11.2)
+    axes.set_ylim(-3.8, 5.8)
+    axes.axis("off")
+    counts = {b.name: b.count for b in config.misc_mbars.specs if b.count > 1}
+    text = ", ".join(f"{name} {count}" for name, count in counts.items())
+    axes.set_title(f"head dim {config.padded_depth}: arrivals that complete a phase: {text}")
+    return figure
+
+
+def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float], label: str) -> None:
+    bend = 0.16
+    axes.add_patch(
+        FancyArrowPatch(
+            start, end, connectionstyle=f"arc3,rad={bend}", arrowstyle="-|>", mutation_scale=14,
+            shrinkA=34, shrinkB=34, color="#555555",
+        )
+    )  # fmt: skip
+    dx, dy = end[0] - start[0], end[1] - start[1]
+    # A point of the arc nearer to the outer end, where the arrows lie apart.
+    along = 0.5 if dx == 0 else 0.34 if abs(start[0] - 5) > 1 else 0.66
+    rise = 2 * bend * along * (1 - along)
+    x, y = start[0] + along * dx + rise * dy, start[1] + along * dy - rise * dx
+    side = "center" if dx else "left" if rise * dy > 0 else "right"
+    colour = "#c0504d" if "commit" in label else "#333333"
+    axes.text(
+        x, y, label, ha=side, va="center", fontsize=7, color=colour,
+        bbox={"fc": "white", "ec": "none", "pad": 0.6, "alpha": 0.85},
+    )  # fmt: skip
+
+
+def draw_regions(maps: Sequence[tuple[str, Sequence[Region]]], unit: str) -> Figure:
+    """Draw memory maps below one another, each as a bar of named regions."""
+    figure = Figure(figsize=(13, 0.9 * len(maps) + 0.7), layout="constrained")
+    axes = figure.add_subplot()
+    total = max(region.end for _, regions in maps for region in regions)
+    for row, (_, regions) in enumerate(maps):
+        for i, region in enumerate(regions):
+            colour = COLOURS[i % len(COLOURS)]
+            axes.add_patch(Rectangle((region.start, row - 0.35), region.size, 0.7, fc=colour))
+            if region.size > total / 40:
+                axes.text(
+                    region.start + region.size / 2, row, region.name,
+                    ha="center", va="center", color="white", fontsize=9,
+                )  # fmt: skip
+    axes.set_yticks(range(len(maps)), [name for name, _ in maps])
+    axes.set_ylim(len(maps) - 0.5, -0.5)
+    axes.set_xlim(0, total)
+    axes.set_xlabel(unit)
+    return figure
+
+
+def owners(config: Depth512Config) -> list[dict[str, Any]]:
+    """Return what each CTA holds of one work tile, as rows of a table."""
+    table = []
+    for rank, cta in enumerate((LEADER, PEER)):
+        columns = [config.v_column(rank, part) for part in range(config.num_o_parts)]
+        width = config.v_cols_per_cta()
+        first_row, first_key = rank * config.BM, rank * config.k_rows_per_cta()
+        table.append(
+            {
+                "CTA": cta,
+                "Q, P, O rows": f"{first_row}..{first_row + config.BM - 1}",
+                "K rows (keys)": f"{first_key}..{first_key + config.k_rows_per_cta() - 1}",
+                "V keys": f"all {config.BN}",
+                "V columns": ", ".join(f"{c}..{c + width - 1}" for c in columns),
+                "issues MMAs": "yes" if rank == 0 else "no",
+            }
+        )
+    return table
+
+
+def as_text(table: Sequence[dict[str, Any]]) -> str:
+    """Return rows of equal keys as an aligned text table."""
+    names = list(table[0])
+    rows = [names] + [[str(row[name]) for name in names] for row in table]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(names))]
+    return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in rows)

@@ -1,0 +1,110 @@
+"""Synchronisation of the CTA-pair kernel: clean under every watcher, and not by luck.
+
+The same kernel runs with asynchronous work landing at once, late, or at random; results must not
+change by a bit and no watcher may object. Then single waits and fences are taken out of the PTX,
+and the watchers must object: a superfluous part of the protocol would be found here as well.
+"""
+
+import re
+
+import pytest
+import torch
+
+from fa4_cute import simulator
+from sm100sim.options import Check, run_options
+from sm100sim.report import SimulationFault
+from tests.kernel.artifacts import compiled
+from tests.kernel.attention_case import Case, inputs
+from tests.kernel.depth512_case import run_pair, spec_of
+
+CASES = [
+    Case(300, 500, 256, heads=4, kv_heads=1, causal=True),
+    Case(150, 1000, 512, causal=True),
+    Case(100, 600, 384),
+    Case(300, 100, 512, causal=True),
+]
+IMPLIED_WAITS = 1
+"""Waits whose event follows from another one, beside the drained ring: "S consumed" in the MMA role
+(P of that tile was complete before its P V, which was issued before). Without look-ahead also
+"factor read" in the softmax, and "P V done" in the correction once per output part: the commit of
+the next scores covers both."""
+MUTATED = Case(100, 1100, 512, causal=True)
+WAIT = re.compile(r"\{\s*\.reg \.pred done;\s*WAIT_FOR_PHASE:.*?PHASE_DONE:\s*\}", re.DOTALL)
+
+
+def growing(case: Case) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return operands whose maxima grow along the keys, so that O is rescaled."""
+    q, k, v = inputs(case)
+    factors = torch.linspace(0.1, 20, case.seqlen_k)[None, :, None, None]
+    return q, (k * factors).to(k.dtype), v
+
+
+def objections(case: Case, rewrite=str, *, look_ahead: bool = True) -> int:
+    """Run under all watchers in a random order; returns the number of findings."""
+    with run_options(checks=Check.ALL, mode="random", seed=3):
+        try:
+            run_pair(case, *growing(case), rewrite=rewrite, look_ahead=look_ahead)
+        except SimulationFault:
+            return 1
+    report = simulator.last_report()
+    assert report is not None
+    return len(report.findings)
+
+
+@pytest.mark.parametrize("look_ahead", [True, False])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_no_watcher_objects(case: Case, look_ahead: bool) -> None:
+    assert objections(case, look_ahead=look_ahead) == 0
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_results_depend_neither_on_timing_nor_on_the_issue_order(case: Case) -> None:
+    operands = inputs(case)
+    at_once, lse = run_pair(case, *operands)
+    for options in ({"mode": "late"}, {"mode": "random", "seed": 1}, {"mode": "random", "seed": 2}):
+        with run_options(**options):
+            other, other_lse = run_pair(case, *operands)
+        assert torch.equal(at_once, other)
+        assert torch.equal(lse, other_lse)
+    in_turn, _ = run_pair(case, *operands, look_ahead=False)
+    assert torch.equal(at_once, in_turn)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        r"tcgen05\.wait::st\.sync\.aligned;",
+        r"fence\.proxy\.async\.shared::cta;",
+        r"bar\.sync \d+, \d+;",
+        r"bar\.sync %r\d+, 64;",
+        r"cp\.async\.bulk\.wait_group 0;",
+        r"barrier\.cluster\.arrive\.release\.aligned;\s*barrier\.cluster\.wait\.acquire\.aligned;",
+        r"tcgen05\.dealloc[^;]*;",
+    ],
+)
+def test_missing_statements_are_noticed(statement: str) -> None:
+    assert objections(MUTATED, lambda ptx: re.sub(statement, "", ptx)) > 0
+
+
+def without_wait(index: int):
+    """Return a rewrite that removes wait ``index`` of the kernel."""
+
+    def rewrite(ptx: str) -> str:
+        start, end = [match.span() for match in WAIT.finditer(ptx)][index]
+        return ptx[:start] + ptx[end:]
+
+    return rewrite
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("look_ahead", [True, False])
+@pytest.mark.parametrize("case", [MUTATED, Case(200, 1000, 256)], ids=str)
+def test_every_wait_is_needed_or_implied(case: Case, look_ahead: bool) -> None:
+    spec = spec_of(case, look_ahead=look_ahead)
+    waits = len(WAIT.findall(compiled(spec).ptx))
+    unnoticed = sum(
+        objections(case, without_wait(index), look_ahead=look_ahead) == 0 for index in range(waits)
+    )
+    in_turn = 0 if look_ahead else 1 + spec.config.num_o_parts
+    assert waits > 20
+    assert unnoticed == IMPLIED_WAITS + in_turn + spec.config.num_kv_stages
