@@ -129,7 +129,7 @@ def _arrow(axes: Axes, start: tuple[float, float], end: tuple[float, float], lab
     )  # fmt: skip
     dx, dy = end[0] - start[0], end[1] - start[1]
     # A point of the arc nearer to the outer end, where the arrows lie apart.
-    along = 0.5 if dx == 0 else 0.34 if abs(start[0] - 5) > 1 else 0.66
+    along = 0.5 if dx == 0 else 0.44 if abs(start[0] - 5) > 1 else 0.56
     rise = 2 * bend * along * (1 - along)
     x, y = start[0] + along * dx + rise * dy, start[1] + along * dy - rise * dx
     side = "center" if dx else "left" if rise * dy > 0 else "right"

@@ -123,12 +123,14 @@ static inline Step min_max_of(Ctx *c, const Ins *i, bool three) {
 }
 HANDLER(MINMAX_F32) { return min_max_of(c, i, false); }
 HANDLER(MINMAX3_F32) { return min_max_of(c, i, true); }
-/* The plain two-operand forms, by far the most frequent. */
+/* The plain forms, by far the most frequent. */
 BINARY(MAX_F32, float, float, extreme(a, b, true, false)) BINARY(MIN_F32, float, float, extreme(a, b, false, false))
+TERNARY(MAX3_F32, float, float, float, extreme(extreme(a, b, true, false), e, true, false))
+TERNARY(MIN3_F32, float, float, float, extreme(extreme(a, b, false, false), e, false, false))
 BINARY(MIN_F64, double, double, a != a ? b : b != b ? a : a == b ? double_of(bits_of64(a) | bits_of64(b)) : a < b ? a : b)
 BINARY(MAX_F64, double, double, a != a ? b : b != b ? a : a == b ? double_of(bits_of64(a) & bits_of64(b)) : a > b ? a : b)
 OP_TABLE(floating) = {
 #define E(n) {#n, op_##n},
     E(ADD_F32) E(SUB_F32) E(MUL_F32) E(FMA_F32) E(ADD_F32X2) E(SUB_F32X2) E(MUL_F32X2) E(FMA_F32X2) E(ADD_F64) E(SUB_F64) E(MUL_F64) E(FMA_F64)
     E(DIV_F32) E(DIV_F64) E(RCP_RND_F32) E(RCP_RND_F64) E(SQRT_RND_F32) E(SQRT_RND_F64) E(NEG_F32) E(NEG_F64) E(ABS_F32) E(ABS_F64)
-    E(MINMAX_F32) E(MINMAX3_F32) E(MIN_F32) E(MAX_F32) E(MIN_F64) E(MAX_F64) E(COPYSIGN_F32) E(COPYSIGN_F64) {NULL, NULL}};
+    E(MINMAX_F32) E(MINMAX3_F32) E(MIN3_F32) E(MAX3_F32) E(MIN_F32) E(MAX_F32) E(MIN_F64) E(MAX_F64) E(COPYSIGN_F32) E(COPYSIGN_F64) {NULL, NULL}};

@@ -60,9 +60,10 @@ HANDLER(SETP) {
   if (i->nd > 1) set_pred(c, i->d[1], combine(w, p, how));
   return STEP_NEXT;
 }
-/* set: sub[3] = 1 the result is f32 1.0 or 0, else all ones or 0 */
+/* set: combined as setp is; sub[3] = 1 the result is f32 1.0 or 0, else all ones or 0 */
 static Step op_SET(Ctx *c, const Ins *i) {
-  u32 v = compare(c, i, 0), yes = i->sub[3] ? 0x3F800000u : NONE32, *d = R32(c, i->d[0]);
+  u32 how = i->sub[1], p = how ? PRED(c, i->s[2]) ^ (i->sub[2] ? NONE32 : 0) : 0;
+  u32 v = combine(compare(c, i, 0), p, how), yes = i->sub[3] ? 0x3F800000u : NONE32, *d = R32(c, i->d[0]);
   LANE_LOOP(d[l] = v >> l & 1 ? yes : 0)
   return STEP_NEXT;
 }
@@ -99,7 +100,7 @@ static bool is_class(u32 class, u32 e, u32 ones, bool m) {
     case 1: return e == ones && !m;
     case 2: return e != ones || !m;
     case 3: return e == ones && m;
-    case 4: return e && e != ones;
+    case 4: return e ? e != ones : !m;           /* zeros count as normal (PTX ISA, testp) */
     default: return !e && m;
   }
 }

@@ -90,8 +90,8 @@ def extreme(lo: Lowering, ins: Instr) -> None:
     out = [lo.dst(ins.operands[0], WIDTH[kind])]
     if kind == "f64":
         lo.emit(f"{ins.opcode.upper()}_F64", d=out, s=sources, cost=32)
-    elif not (three or flags):
-        lo.emit(f"{ins.opcode.upper()}_F32", d=out, s=sources, cost=2)
+    elif not flags:
+        lo.emit(f"{ins.opcode.upper()}{'3' if three else ''}_F32", d=out, s=sources, cost=2)
     else:
         name = "MINMAX3_F32" if three else "MINMAX_F32"
         lo.emit(name, d=out, s=sources, sub=(ins.opcode == "max", flags), cost=2)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..ptx.program import Instr, PredPair
+from collections.abc import Sequence
+
+from ..ptx.program import Instr, Operand, PredPair
 from .integer import operands
 from .lowering import Lowering, Mods, instruction
 
@@ -45,6 +47,24 @@ def _comparison(lo: Lowering, mods: Mods, kind: str) -> int:
     return number | KINDS[kind] << 8 | mods.take("ftz") << 16
 
 
+def _combination(mods: Mods) -> int:
+    """0 or the number of the operator that combines the result with a predicate."""
+    name = mods.maybe(*COMBINE)
+    return COMBINE.index(name) + 1 if name else 0
+
+
+def _sources(
+    lo: Lowering, kind: str, a: Operand, b: Operand, third: Sequence[Operand]
+) -> tuple[list[int], bool]:
+    """Slots of the compared values and of the combined predicate; whether that is negated."""
+    bits = bits_of(kind)
+    slots, negated = [lo.src(a, bits), lo.src(b, bits)], False
+    if third:
+        slot, negated = lo.pred_src(third[0])
+        slots.append(slot)
+    return slots, negated
+
+
 @instruction("setp")
 def setp(lo: Lowering, ins: Instr) -> None:
     """setp.cmp{.and,.or,.xor}{.ftz}.type p{|q}, a, b{, c}: integers, f16 bf16 f32 f64 f16x2 bf16x2.
@@ -56,46 +76,34 @@ def setp(lo: Lowering, ins: Instr) -> None:
     if kind not in KINDS:
         raise lo.fail(f"type .{kind} is not supported")
     code = _comparison(lo, mods, kind)
-    combine = mods.maybe(*COMBINE)
+    number = _combination(mods)
     mods.done()
-    if len(ins.operands) not in (3, 4):
-        raise lo.fail("three or four operands expected")
+    operands(lo, ins, 4 if number else 3)
     d, a, b, *third = ins.operands
     packed = kind.endswith("x2")
     if packed and not isinstance(d, PredPair):
         raise lo.fail("a packed comparison writes p|q")
-    if bool(third) != bool(combine):
-        raise lo.fail("a combined predicate and its operator go together")
     outs = [lo.pred_dst(d.a), lo.pred_dst(d.b)] if isinstance(d, PredPair) else [lo.pred_dst(d)]
-    bits = bits_of(kind)
-    sources, negated = [lo.src(a, bits), lo.src(b, bits)], False
-    if third:
-        slot, negated = lo.pred_src(third[0])
-        sources.append(slot)
-    number = COMBINE.index(combine) + 1 if combine else 0
+    sources, negated = _sources(lo, kind, a, b, third)
     lo.emit("SETP", d=outs, s=sources, sub=(code, number, negated, packed), cost=2)
 
 
 @instruction("set")
 def set_value(lo: Lowering, ins: Instr) -> None:
-    """set.cmp{.ftz}.{u32,s32,f32}.type d, a, b."""
+    """set.cmp{.and,.or,.xor}{.ftz}.{u32,s32,f32}.type d, a, b{, c}."""
     mods = Mods(ins)
     kind = mods.last()
     if kind not in KINDS or kind.endswith("x2"):
         raise lo.fail(f"type .{kind} is not supported")
     out = mods.one_of("u32", "s32", "f32")
     code = _comparison(lo, mods, kind)
+    number = _combination(mods)
     mods.done()
-    operands(lo, ins, 3)
-    d, a, b = ins.operands
-    bits = bits_of(kind)
-    lo.emit(
-        "SET",
-        d=[lo.dst(d, 32)],
-        s=[lo.src(a, bits), lo.src(b, bits)],
-        sub=(code, 0, 0, out == "f32"),
-        cost=2,
-    )
+    operands(lo, ins, 4 if number else 3)
+    d, a, b, *third = ins.operands
+    sources, negated = _sources(lo, kind, a, b, third)
+    sub = (code, number, negated, out == "f32")
+    lo.emit("SET", d=[lo.dst(d, 32)], s=sources, sub=sub, cost=2)
 
 
 @instruction("selp")

@@ -88,7 +88,7 @@ def test_flush_makes_subnormals_equal_to_zero() -> None:
 
 CLASSES = {
     "finite": np.isfinite, "infinite": np.isinf, "number": lambda x: ~np.isnan(x), "notanumber": np.isnan,
-    "normal": lambda x: np.isfinite(x) & (np.abs(x) >= np.finfo(x.dtype).tiny),
+    "normal": lambda x: np.isfinite(x) & ((np.abs(x) >= np.finfo(x.dtype).tiny) | (x == 0)),
     "subnormal": lambda x: (np.abs(x) < np.finfo(x.dtype).tiny) & (x != 0),
 }  # fmt: skip
 
@@ -102,6 +102,16 @@ def test_classification(name: str, dtype: type) -> None:
         f"testp.{name}.f{8 * x.itemsize} %q1, in0; selp.b32 out0, 1, 0, %q1;", x, out=np.uint32
     )
     assert np.array_equal(got.astype(bool), CLASSES[name](x))
+
+
+@pytest.mark.parametrize("op", ["and", "or", "xor"])
+def test_set_combined_with_a_predicate(op: str) -> None:
+    a = np.arange(32, dtype=np.uint32)
+    body = f"setp.gt.u32 %q1, in0, 20; set.lt.{op}.u32.u32 out0, in0, 25, !%q1;"
+    (got,) = lanewise(body, a, out=np.uint32)
+    left, right = a < 25, a <= 20
+    want = {"and": left & right, "or": left | right, "xor": left ^ right}[op]
+    assert np.array_equal(got, np.where(want, 0xFFFFFFFF, 0).astype(np.uint32))
 
 
 def test_selection_by_sign() -> None:

@@ -1,0 +1,114 @@
+"""Numbers of the CTA-pair kernel: errors against float64, overlap, and facts of its machine code.
+
+    python -m benchmarks.pair_cta
+
+Prints Markdown tables. Errors come from runs on the virtual SM100, overlap from its modelled
+timeline, and T1 is a static lower bound: the fewest stall cycles of a softmax warp from "S ready" to
+"P handed over". Nothing here was measured on a chip.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import product
+
+import torch
+
+import fa4_cute
+from examples.pair_pictures import overlap, run
+from fa4_cute.host import cache
+from fa4_cute.host.reference import attention_float64, attention_plain
+from fa4_cute.plan.depth512_spec import Depth512Spec
+from fa4_cute.plan.dtypes import DType
+
+from .sass_paths import disassemble, fewest_stalls, spills
+from .static_t1 import nvdisasm
+
+HEAD_DIMS = (200, 256, 384, 512)
+GROUPS = (1, 4, 8)
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+LENGTHS = (150, 450)
+OVERLAP_KEYS = 4096
+
+
+def normal(seqlen: int, heads: int, head_dim: int, dtype: torch.dtype) -> torch.Tensor:
+    """Return normal deviates of shape (1, seqlen, heads, head_dim)."""
+    return torch.randn(1, seqlen, heads, head_dim).to(dtype)
+
+
+def errors() -> Iterator[tuple[str, ...]]:
+    """Yield head dim, type, mask and group with our largest error and plain PyTorch's."""
+    yield "head dim", "dtype", "mask", "group", "max error", "plain PyTorch", "ratio"
+    for head_dim, (name, dtype), causal, group in product(
+        HEAD_DIMS, DTYPES.items(), (False, True), GROUPS
+    ):
+        torch.manual_seed(0)
+        q = normal(LENGTHS[0], group, head_dim, dtype)
+        k, v = (normal(LENGTHS[1], 1, head_dim, dtype) for _ in range(2))
+        out = fa4_cute.flash_attn(q, k, v, causal=causal)
+        exact = attention_float64(q, k, v, causal=causal).out
+        plain = attention_plain(q, k, v, causal=causal)
+        ours, theirs = ((x.double() - exact).abs().max().item() for x in (out, plain))
+        mask = "causal" if causal else "full"
+        yield (
+            str(head_dim), name, mask, str(group),
+            f"{ours:.2e}", f"{theirs:.2e}", f"{ours / theirs:.2f}",
+        )  # fmt: skip
+
+
+def overlaps() -> Iterator[tuple[str, ...]]:
+    """Yield modelled cycles and overlap of one long work tile, in turn and with look-ahead."""
+    yield "head dim", "issue order", "cycles", "tensor cores busy", "softmax hidden"
+    for head_dim in (256, 512):
+        rows = 256 if head_dim == 256 else 128
+        q = normal(rows, 1, head_dim, torch.bfloat16)
+        k, v = (normal(OVERLAP_KEYS, 1, head_dim, torch.bfloat16) for _ in range(2))
+        for look_ahead in (False, True):
+            _, report, _ = run(q, k, v, look_ahead=look_ahead)
+            cycles, busy, hidden = overlap(report).values()
+            order = "S one tile ahead" if look_ahead else "in turn"
+            yield str(head_dim), order, f"{cycles:,}", f"{busy:.1%}", f"{hidden:.1%}"
+
+
+def machine_code() -> Iterator[tuple[str, ...]]:
+    """Yield registers, spills, T1 and counts of instructions of both depths."""
+    yield "head dim", "setmaxnreg", "spills", "T1", "MMA instructions", "instructions"
+    for head_dim in (256, 512):
+        spec = Depth512Spec.for_attention(DType.BF16, head_dim)
+        code = disassemble(cache.compiled(spec).cubin, nvdisasm())
+        texts = [instruction.text for instruction in code]
+        budgets = [re.search(r"USETMAXREG.*0x([0-9a-f]+)", text) for text in texts]
+        registers = "/".join(str(int(found[1], 16)) for found in budgets if found)
+        yield (
+            str(head_dim), registers, str(spills(code)), str(static_t1(code, texts)),
+            str(sum("UTCHMMA" in text for text in texts)), str(len(code)),
+        )  # fmt: skip
+
+
+def static_t1(code: list, texts: list[str]) -> int:
+    """Return the fewest stalls from the wait for S to the arrival that hands P over."""
+    first_load = next(i for i, text in enumerate(texts) if "LDTM" in text)
+    start = max(i for i in range(first_load) if "TRYWAIT" in texts[i])
+    stored = next(i for i in range(start, len(texts)) if "FENCE.VIEW.ASYNC.S" in texts[i])
+    handed = next(i for i in range(stored, len(texts)) if "SYNCS.ARRIVE" in texts[i])
+    return fewest_stalls(code, start)[handed]
+
+
+def table(rows: Iterator[tuple[str, ...]]) -> str:
+    """Return rows as a Markdown table; the first one names the columns."""
+    header, *body = rows
+    lines = [header, ("---",) * len(header), *body]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def main() -> None:
+    """Print all tables."""
+    print("Machine code, bf16, no mask\n\n" + table(machine_code()))
+    print(f"\nOne work tile, {OVERLAP_KEYS} keys, bf16\n\n" + table(overlaps()))
+    print("\nLargest error, q {} x k {}\n".format(*LENGTHS))
+    print(table(errors()))
+
+
+if __name__ == "__main__":
+    main()
