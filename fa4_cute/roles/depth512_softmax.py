@@ -97,19 +97,23 @@ def store_probabilities(ctx: PairContext, line: PairRow, columns: range, words: 
 def exponentiate_and_store(
     ctx: PairContext, line: PairRow, scores: list, row_max: Float32, tile: Int32
 ) -> list:
-    """Turn S into P batch by batch, hand P over, and return the row's partial sums."""
-    plan = ctx.spec.exp2_plan
+    """Turn S into P, hand P over, and return the row's partial sums.
+
+    All of P is ready in registers before the wait for its memory: what follows that wait lies
+    between two P V and is kept to the stores.
+    """
+    plan, batches = ctx.spec.exp2_plan, ctx.spec.column_plan.batches
     offset = -row_max * line.scale
     sums = [(Float32(0.0), Float32(0.0)) for _ in range(_SUM_LANES)]
-    for span in ctx.spec.column_plan.batches:
+    words = []
+    for span in batches:
         values = scores[span.start : span.stop]
         pairs = rows.exponentials(values, plan, span.start // 2, line.scale, offset)
-        words = rows.pack_probabilities(pairs, ctx.spec.ptx_type)
-        # Only here, with the first batch in registers: P V of the tile before runs meanwhile.
-        if span.start == 0:
-            wait_for_p(ctx, tile)
-        store_probabilities(ctx, line, span, words)
+        words.append(rows.pack_probabilities(pairs, ctx.spec.ptx_type))
         sums = rows.add_pairs(sums, pairs)
+    wait_for_p(ctx, tile)
+    for span, packed in zip(batches, words, strict=True):
+        store_probabilities(ctx, line, span, packed)
     # P is read by the MMAs of the leader, so it is released to both CTAs, and to the async proxy.
     barriers.fence_proxy_async_shared()
     ctx.barriers.arrive_at_leader(ctx.mbars.po_lo_mbar(), release=True)

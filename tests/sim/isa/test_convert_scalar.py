@@ -79,7 +79,12 @@ def floats(name: str, count: int = 500) -> np.ndarray:
         rng.integers(form.bias - 3, form.bias + 18, count).astype(np.uint64)
         << np.uint64(form.mantissa)
     ) | (rng.integers(0, 16, count).astype(np.uint64) << np.uint64(form.mantissa - 4))
-    return np.concatenate([codes, near, near | np.uint64(form.sign_bit)]).astype(dtype)
+    inf = form.largest_code + 1
+    special = np.array([0, inf, inf + 1, inf - 1, 2 * form.sign_bit - 1], np.uint64)
+    signed_special = np.concatenate([special, special | np.uint64(form.sign_bit)])
+    return np.concatenate([codes, near, near | np.uint64(form.sign_bit), signed_special]).astype(
+        dtype
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)

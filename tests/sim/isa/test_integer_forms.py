@@ -117,6 +117,19 @@ def test_bit_fields_of_both_widths(kind: str) -> None:
         assert inserted == (y & ~mask) | (x << at) & mask
 
 
+@pytest.mark.parametrize("kind", ["u32", "s32", "u64", "s64"])
+def test_the_highest_significant_bit(kind: str) -> None:
+    bits = int(kind[1:])
+    (a,) = operands(bits, 1)
+    (place,) = lanewise(f"bfind.{kind} out0, in0;", a, out=np.uint32)
+    (shift,) = lanewise(f"bfind.shiftamt.{kind} out0, in0;", a, out=np.uint32)
+    for x, at, distance in zip(a.tolist(), place.tolist(), shift.tolist(), strict=True):
+        value = read(x, kind)
+        length = (value if value >= 0 else ~value).bit_length()
+        assert at == (length - 1) % 2**32
+        assert distance == (bits - length if length else 2**32 - 1)
+
+
 @pytest.mark.parametrize("left", ["u32", "s32"])
 @pytest.mark.parametrize("right", ["u32", "s32"])
 def test_dot_product_of_bytes(left: str, right: str) -> None:
