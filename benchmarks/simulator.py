@@ -1,7 +1,7 @@
 """Speed of the virtual SM100: seconds and warp instructions per second of whole attention calls.
 
-``python -m benchmarks.simulator``. The target is FA4-class d128, one head, 1024 x 1024, non-causal in
-at most 1.5 s on two cores after compilation; the last column is the ratio to that.
+``python -m benchmarks.simulator``. The target is FA4-class d128, one head, 1024 x 1024, full, in at
+most 1.5 s on two cores after compilation; the last column is the ratio to that.
 """
 
 from __future__ import annotations

@@ -27,11 +27,10 @@ from sm100sim.report import Report
 from sm100sim.timeline import overlap_cycles, unit_spans, warp_spans
 
 LEADER, PEER = "leader", "peer"
-PLACES = {
-    (LEADER, "softmax"): (0.0, 5.0), (LEADER, "correction"): (0.0, 1.0), (LEADER, "load"): (0.0, -3.0),
-    (LEADER, "mma"): (5.0, 1.0),
-    (PEER, "softmax"): (10.0, 5.0), (PEER, "correction"): (10.0, 1.0), (PEER, "load"): (10.0, -3.0),
-}  # fmt: skip
+HEIGHTS = {"softmax": 5.0, "correction": 1.0, "load": -3.0}
+PLACES = {(LEADER, role): (0.0, height) for role, height in HEIGHTS.items()}
+PLACES |= {(PEER, role): (10.0, height) for role, height in HEIGHTS.items()}
+PLACES[LEADER, "mma"] = (5.0, 1.0)
 COLOURS = ("#4878a8", "#c0504d", "#6a9f58", "#d99a2b", "#8064a2", "#3f8f8b")
 Node = tuple[str, str]
 
@@ -186,4 +185,5 @@ def as_text(table: Sequence[dict[str, Any]]) -> str:
     names = list(table[0])
     rows = [names] + [[str(row[name]) for name in names] for row in table]
     widths = [max(len(row[i]) for row in rows) for i in range(len(names))]
-    return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in rows)
+    padded = [[cell.ljust(w) for cell, w in zip(row, widths, strict=True)] for row in rows]
+    return "\n".join("  ".join(row).rstrip() for row in padded)
