@@ -3,7 +3,7 @@
     python -m benchmarks.pair_cta
 
 Prints Markdown tables. Errors come from runs on the virtual SM100, overlap from its modelled
-timeline, and T1 is a static lower bound: the fewest stall cycles of a softmax warp from "S ready" to
+timeline. T1 is a static lower bound: the fewest stall cycles of a softmax warp from "S ready" to
 "P handed over". Nothing here was measured on a chip.
 """
 

@@ -12,6 +12,7 @@ from .device import barriers, epilogue, tmem
 from .device.arith import reciprocal
 from .device.ids import warp_index
 from .device.tma import finish_stores
+from .plan.depth512_lanes import first_output
 from .plan.hardware import WARP_GROUP_THREADS
 from .plan.pipeline_plan import BarrierWait
 from .tma import store_query_chunk
@@ -37,8 +38,7 @@ def stage_part(ctx: PairContext, line: PairRow, part: int, words_of) -> None:
     """
     config = ctx.spec.config
     width = config.swizzle_elems
-    chunks_per_part = config.o_columns // width
-    first_chunk = part * config.num_o_parts * chunks_per_part + line.part * chunks_per_part
+    first_chunk = first_output(config, part, line.part) // width
     for column in range(0, config.o_columns, OUTPUT_COLUMNS):
         words = words_of(part * config.o_columns + column)
         unit = column % width * config.qkv_dtype_size // epilogue.UNIT_BYTES

@@ -11,6 +11,7 @@ from cutlass import Float32, Int32
 
 from .device import barriers, ids, pair
 from .pipelines import BarrierBlock
+from .plan.depth512_lanes import part_of_lane, row_of_lane
 from .plan.depth512_mbars import Depth512MBars
 from .plan.depth512_smem import Depth512AttentionSMem
 from .plan.depth512_spec import Depth512Spec
@@ -137,15 +138,16 @@ class PairRow:
     @classmethod
     def of(cls, ctx: PairContext) -> "PairRow":
         """Return the calling thread's row."""
-        rows = ctx.spec.config.BM
-        row = row_in_group() % rows
-        first_row = ids.warp_index() % WARPS_PER_GROUP * WARP_THREADS % rows
+        config = ctx.spec.config
+        row = row_of_lane(config, row_in_group())
+        first_lane = ids.warp_index() % WARPS_PER_GROUP * WARP_THREADS
+        first_row = row_of_lane(config, first_lane)
         position = ctx.work.position + row // ctx.spec.rows_per_position
         first_position = ctx.work.position + first_row // ctx.spec.rows_per_position
         scale = ctx.problem.scale_log2
         return cls(
             row,
-            ids.warp_index() % WARPS_PER_GROUP * WARP_THREADS // rows,
+            part_of_lane(config, first_lane),
             position,
             visible_keys(ctx.spec, ctx.problem, position),
             visible_keys(ctx.spec, ctx.problem, first_position),

@@ -15,6 +15,7 @@ from cutlass import Float32, Int32, cute
 from ..depth512_work import PairContext, row_slot
 from ..device import barriers, tmem
 from ..device.rescale import rescale_columns
+from ..plan.depth512_lanes import row_of_lane
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
 from ..work import lane_address, row_in_group
 
@@ -48,7 +49,7 @@ def rescale_part(
 def correct_tile(ctx: PairContext, phase: Int32):
     """Bring O to the maxima of the next tile; ``phase`` is this step's parity."""
     ctx.barriers.wait(BarrierWait(ctx.mbars.C_producer_offset, phase))
-    row = row_in_group() % ctx.spec.config.BM
+    row = row_of_lane(ctx.spec.config, row_in_group())
     factor = barriers.load_shared_f32(row_slot(ctx, row))
     # The factor is in a register: its slot may be written again while O is rescaled.
     ctx.barriers.arrive(BarrierArrive(ctx.mbars.C_consumer_offset))

@@ -22,6 +22,7 @@ from ..device import softmax as rows
 from ..device.arith import max2
 from ..device.ids import warp_index
 from ..output import write_log_sum_exp
+from ..plan.depth512_lanes import first_key
 from ..plan.hardware import WARP_THREADS
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
 from ..scores import TileLimits, scores_and_max
@@ -88,7 +89,7 @@ def store_probabilities(ctx: PairContext, line: PairRow, columns: range, words: 
     """
     config = ctx.spec.config
     width, size = config.swizzle_elems, config.qkv_dtype_size
-    chunk = columns.start // width + line.part * (config.s_columns // width)
+    chunk = columns.start // width + first_key(config, line.part) // width
     address = ctx.smem + ctx.layout.p_chunk_smem(chunk)
     unit = columns.start % width * size // epilogue.UNIT_BYTES
     epilogue.store_row_units(address, line.row, unit, words)
@@ -129,7 +130,7 @@ def softmax_tile(
     arrived = BarrierWait(ctx.mbars.S_even_producer_offset + odd, round_phase(tile))
     ctx.barriers.wait(arrived)
     tmem.fence_after_thread_sync()
-    before = tile * config.BN + line.part * config.s_columns
+    before = tile * config.BN + first_key(config, line.part)
     limits = TileLimits(line.visible - before, line.visible_to_warp - before)
     line = replace(line, scores=line.scores + odd * config.s_columns)
     scores, new_max = scores_and_max(line, ctx.spec.column_plan, row_max, limits)

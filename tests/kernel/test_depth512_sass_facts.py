@@ -4,11 +4,13 @@ import re
 
 import pytest
 
+from benchmarks.pair_cta import static_t1
+from benchmarks.sass_paths import disassemble
 from fa4_cute.plan.depth512_mma import pv_half_plan, qk_part_plan
 from fa4_cute.plan.depth512_spec import Depth512Spec
 from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.hardware import REGISTERS_PER_SM, WARP_GROUP_THREADS
-from tests.kernel.artifacts import compiled, sass
+from tests.kernel.artifacts import compiled, nvdisasm, sass
 from tests.kernel.test_sass_facts import BUDGET
 
 SPECS = [
@@ -69,3 +71,10 @@ def test_tensor_memory_is_freed_after_the_last_cluster_barrier(spec: Depth512Spe
     assert ptx.count("tcgen05.alloc.cta_group::2") == ptx.count("tcgen05.dealloc") == 1
     assert ptx.count("barrier.cluster.arrive") == ptx.count("barrier.cluster.wait") == 2
     assert ptx.rindex("barrier.cluster.wait") < ptx.index("tcgen05.dealloc")
+
+
+@pytest.mark.parametrize("spec", SPECS[::3], ids=lambda s: s.name)
+def test_t1_stays_short(spec: Depth512Spec) -> None:
+    """Stall cycles from "S ready" to "P handed over", a lower bound of the softmax of one tile."""
+    code = disassemble(compiled(spec).cubin, nvdisasm())
+    assert static_t1(code, [instruction.text for instruction in code]) < 1300
