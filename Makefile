@@ -39,6 +39,12 @@ bench: $(FOREIGN)  ## simulator speed and facts of the compiled kernels
 	$(BIN)/python -m benchmarks.simulator
 	$(BIN)/python -m benchmarks.static_t1
 
+check: $(STAMP)  ## every kernel under all checkers and 18 schedules
+	$(BIN)/python -m benchmarks.check
+
+mutants: $(STAMP)  ## planted synchronisation faults, and which of them are found
+	$(BIN)/python -m benchmarks.mutants
+
 foreign: $(FOREIGN)  ## run every kernel of others that is installed, and rewrite docs/foreign_kernels.md
 	$(BIN)/python -m benchmarks.foreign.run_all
 

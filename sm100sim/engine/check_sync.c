@@ -102,6 +102,27 @@ void see_cp_wait(Ctx *c, u32 landed) {
   u32 w = warp_dim(k, c->cta, c->w->index);
   if (landed > k->warps[w].vc[k->cp0 + w]) k->warps[w].vc[k->cp0 + w] = landed;
 }
+/* Shared memory of a CTA dies with it: what other CTAs and their MMA queues signalled to its barriers must have
+ * been seen by one of its threads before the last of them leaves (PTX ISA, "Distributed shared memory"; the
+ * hardware raises "cluster target block not present" otherwise). */
+static void exit_must_be_last(Ctx *c, const Check *k) {
+  const Cta *cta = c->cta;
+  for (u32 w = 0; w < cta->n_warps; w++) if (live_lanes(&cta->warps[w])) return;
+  u32 first = warp_dim(k, cta, 0);
+  for (u32 o = 0; o < k->n_objects; o++) {
+    const SyncObject *b = k->objects[o];
+    if (!b->is_mbar || b->rank != cta->rank) continue;
+    for (u32 d = 0; d < k->st0; d++) {
+      bool own = (d >= first && d < first + cta->n_warps) || d == k->mma0 + cta->rank;
+      u32 seen = 0;
+      for (u32 w = 0; w < cta->n_warps; w++) seen = seen > k->warps[first + w].vc[d] ? seen : k->warps[first + w].vc[d];
+      if (own || b->acc.vc[d] <= seen) continue;
+      finding(c, 0, "cta-exits-early", "CTA %u exits although no thread of it has seen the last signal of %s %u to its mbarrier at 0x%x",
+              cta->rank, d < k->mma0 ? "warp" : "the MMA pipe of CTA", d < k->mma0 ? d % k->warps_per_cta : d - k->mma0, b->offset);
+      return;
+    }
+  }
+}
 /* Copies from shared memory must have been read before their thread leaves (PTX ISA, "cp.async.bulk.wait_group"). */
 void see_exit(Ctx *c) {
   const Check *k = c->m->check;
@@ -109,4 +130,5 @@ void see_exit(Ctx *c) {
   u32 w = warp_dim(k, c->cta, c->w->index);
   if (k->bulk_stored[w] > k->warps[w].vc[k->bulk_read0 + w])
     finding(c, 0, "bulk-group-not-waited", "warp %u of CTA %u exits without cp.async.bulk.wait_group for its copies from shared memory", c->w->index, c->cta->rank);
+  if (c->cl->n_ctas > 1) exit_must_be_last(c, k);
 }

@@ -112,7 +112,10 @@ Step op_tmem_dealloc(Ctx *c, const Ins *i) {
     return fault(c, "pair-alloc-unfinished", "dealloc while the alloc of peer CTA %u has not finished", peer->rank);
   u32 col = taddr_col(taddr);
   for (u32 k = col / TMEM_SLICE; k < (col + cols) / TMEM_SLICE; k++) cta->tmem_owner[k] = 0;
-  see_tmem(c, NULL, cta, 0, TMEM_LANES, col, cols, ACC_WRITE);
+  /* A pair frees the columns of both CTAs: all accesses in either must come before; the two deallocs need no order. */
+  bool pair = i->sub[0] == 2 && peer;
+  see_tmem(c, NULL, cta, 0, TMEM_LANES, col, cols, pair ? ACC_ATOMIC : ACC_WRITE);
+  if (pair) see_tmem(c, NULL, peer, 0, TMEM_LANES, col, cols, ACC_ATOMIC);
   tmem_mark(cta, 0, TMEM_LANES, col, cols, 0);
   if (c->m->opt.poison)
     for (u32 l = 0; l < TMEM_LANES; l++) memset(tmem_row(cta, l) + col, 0xFF, cols * sizeof(u32));
