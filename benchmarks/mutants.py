@@ -1,7 +1,7 @@
 """Planted synchronisation faults, and which of them are found: ``make mutants``.
 
-Every fault is one edited PTX statement of a compiled kernel (``sm100sim.mutate``). A mutant is killed
-by a finding, a fault of the run, or another result; it runs at once and late under all checks, then
+Every fault is one edited PTX statement of a compiled kernel (``sm100sim.mutate``). A mutant is
+killed by a finding, a fault of the run, or another result; it runs at once and late under all checks, then
 in random order. Survivors must be in EQUIVALENT, with the reason why no run can tell them apart; an
 unexplained one, or an explanation without its survivors, makes the exit status 1.
 """
@@ -34,8 +34,8 @@ KERNELS = (
         Case(600, 70, 256, causal=True, dtype=torch.float16),
     ),
 )
-"""Per kernel: a long problem whose row maxima grow, so that O is rescaled and the rings wrap around,
-and one whose first tiles see no key at all."""
+"""Per kernel: a long problem whose row maxima grow, so that O is rescaled and the rings wrap
+around, and one whose first tiles see no key at all."""
 
 SCHEDULES = (
     RunOptions(checks=Check.ALL, max_idle_instructions=2_000_000),
@@ -56,7 +56,36 @@ class Equivalent:
     reason: str
 
 
-EQUIVALENT: tuple[Equivalent, ...] = ()
+RELINQUISH = "one CTA per SM: nobody else waits for the permit; giving it up early is courtesy"
+FACTOR_READ = "P V, and so the next scores, already need the correction's arrival (design 5.18)"
+PREVIOUS_PV = (
+    "the commit of this tile's scores, seen by the softmax before, covers the P V before it"
+)
+SCORES_FREE = "the scores two tiles on are issued after a P V that needed these to be read (5.18)"
+DRAIN = (
+    "the last O commit covers these; kept because nothing promises in which order the signals of "
+    "two commits reach another CTA, and here they arrive in issue order"
+)
+SPARE = "256 + 192 + 64 registers per 128 threads still fit into the register file"
+TWO_Q, D512, D256 = (
+    "fa4_sm100_bf16_d128_g1_causal_lse",
+    "fa4_sm100_pair_bf16_d512_g1_causal_lse",
+    "fa4_sm100_pair_fp16_d256_g1_causal_lse",
+)
+EQUIVALENT = (
+    Equivalent(TWO_Q, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(TWO_Q, "drop-wait", "C[01]_cons", 2, FACTOR_READ),
+    Equivalent(TWO_Q, "drop-wait", r"O_prod\[[01]\]", 2, PREVIOUS_PV),
+    Equivalent(D512, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(D512, "greedy-setmaxnreg", "-", 1, SPARE),
+    Equivalent(D512, "drop-wait", "S_even_cons", 1, SCORES_FREE),
+    Equivalent(D512, "drop-wait", r"KV_empty\[\d\]", 4, DRAIN),
+    Equivalent(D512, "wrong-parity", r"KV_empty\[\d\]", 1, DRAIN),
+    Equivalent(D256, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(D256, "greedy-setmaxnreg", "-", 1, SPARE),
+    Equivalent(D256, "drop-wait", "-", 9, f"one: {SCORES_FREE}; eight: {DRAIN}"),
+    Equivalent(D256, "wrong-parity", "-", 1, DRAIN),
+)
 
 
 def barrier_names(launch: Launch) -> dict[int, str]:

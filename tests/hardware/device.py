@@ -41,16 +41,25 @@ class Device:
         """Name of the chip and version of the driver."""
         name = _checked(self.cu.cuDeviceGetName(64, self.handle))
         version = int(_checked(self.cu.cuDriverGetVersion()))
-        return {"device": name.split(b"\0")[0].decode(), "cuda_driver_api": version, "target": TARGET}
+        return {
+            "device": name.split(b"\0")[0].decode(),
+            "cuda_driver_api": version,
+            "target": TARGET,
+        }
 
     def _function(self, case: Case) -> Any:
         cu = self.cu
         log = bytearray(8192)
-        keys = [cu.CUjit_option.CU_JIT_ERROR_LOG_BUFFER, cu.CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
+        keys = [
+            cu.CUjit_option.CU_JIT_ERROR_LOG_BUFFER,
+            cu.CUjit_option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+        ]
         text = case.text(TARGET).encode() + b"\0"
         code, module = cu.cuModuleLoadDataEx(text, 2, keys, [log, len(log)])
         if int(code) != 0:
-            raise DeviceError(f"{code.name}: {bytes(log).split(bytes(1))[0].decode(errors='replace')[:400]}")
+            raise DeviceError(
+                f"{code.name}: {bytes(log).split(bytes(1))[0].decode(errors='replace')[:400]}"
+            )
         function = _checked(cu.cuModuleGetFunction(module, b"k"))
         if case.smem > 48 * 1024:
             attribute = cu.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -61,7 +61,8 @@ def _parent(name: str) -> dict[str, Any]:
     first, cases = 0, family(name)
     while first < len(cases):
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.hardware.record", "--child", name, str(first)], stdout=subprocess.PIPE
+            [sys.executable, "-m", "tests.hardware.record", "--child", name, str(first)],
+            stdout=subprocess.PIPE,
         )
         assert process.stdout is not None
         first = _collect(process, cases, results, first)
@@ -118,7 +119,10 @@ def main() -> None:
         path = records.write(options.out, name, results)
         wrong = {k: v for k, v in results.items() if isinstance(v, str)}
         spent = time.monotonic() - start
-        print(f"{name}: {len(results)} cases, {len(wrong)} without result, {path.stat().st_size} bytes, {spent:.1f} s", flush=True)
+        print(
+            f"{name}: {len(results)} cases, {len(wrong)} without result, {path.stat().st_size} bytes, {spent:.1f} s",
+            flush=True,
+        )
         for case, text in wrong.items():
             print(f"    {case}: {text[:300]}", flush=True)
     machine = subprocess.run(
@@ -127,7 +131,9 @@ def main() -> None:
     )  # fmt: skip
     described = json.loads(machine.stdout)
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    described["driver"] = subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
+    described["driver"] = subprocess.run(
+        query, capture_output=True, text=True, check=False
+    ).stdout.strip()
     (options.out / "machine.json").write_text(json.dumps(described, indent=1) + "\n")
     print(described)
 

@@ -49,7 +49,11 @@ def write(directory: Path, name: str, results: dict[str, Any]) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     path = path_of(directory, name)
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 6}]
-    path.write_bytes(lzma.compress(json.dumps(index).encode() + b"\n" + b"".join(body), lzma.FORMAT_XZ, filters=filters))
+    path.write_bytes(
+        lzma.compress(
+            json.dumps(index).encode() + b"\n" + b"".join(body), lzma.FORMAT_XZ, filters=filters
+        )
+    )
     return path
 
 

@@ -12,8 +12,12 @@ DENSE = 8192
 
 def _dense(low: int, high: int, seed: int) -> np.ndarray:
     """Specials, an even walk through one binade's mantissas, random values of many exponents."""
-    walk = np.uint32(0x3F800000) + np.arange(DENSE, dtype=np.uint32) * np.uint32(1 << 23) // np.uint32(DENSE)
-    step = (np.arange(2 * DENSE, dtype=np.uint64) * (1 << 24) // (2 * DENSE)).astype(np.uint32) + np.uint32(0x3F800000)
+    walk = np.uint32(0x3F800000) + np.arange(DENSE, dtype=np.uint32) * np.uint32(
+        1 << 23
+    ) // np.uint32(DENSE)
+    step = (np.arange(2 * DENSE, dtype=np.uint64) * (1 << 24) // (2 * DENSE)).astype(
+        np.uint32
+    ) + np.uint32(0x3F800000)
     return np.concatenate([samples.F32_SPECIALS, walk[:0], step, samples.random_f32(DENSE, low, high, seed),
                            samples.random_f32(512, 0, 4, seed)]).astype(np.uint32)  # fmt: skip
 
@@ -27,7 +31,9 @@ def cases() -> list[Case]:
     """ex2 lg2 rcp rsqrt sqrt sin cos tanh div, f32, f16, bf16 and the coarse f64 forms."""
     out = []
 
-    def add(name: str, text: str, inputs: list[np.ndarray], kind: type, ulp: tuple[str, float]) -> None:
+    def add(
+        name: str, text: str, inputs: list[np.ndarray], kind: type, ulp: tuple[str, float]
+    ) -> None:
         out.append(lanes("approx", name, text, inputs, kind, group=name.split(".")[0], ulp=ulp))
 
     for op, (low, high) in RANGES.items():
@@ -47,9 +53,16 @@ def cases() -> list[Case]:
             name = f"{op}.approx{ftz}.{kind}"
             add(name, f"{name} $d, $a;", [samples.ALL16], np.uint16, (kind, 2.0))
             name = f"{op}.approx{ftz}.{kind}x2"
-            pairs = samples.ALL16[::16].astype(np.uint32) | samples.ALL16[5::16].astype(np.uint32) << 16
+            pairs = (
+                samples.ALL16[::16].astype(np.uint32) | samples.ALL16[5::16].astype(np.uint32) << 16
+            )
             add(name, f"{name} $d, $a;", [pairs], np.uint32, (kind + "x2", 2.0))
-    wide = np.concatenate([samples.F64_SPECIALS, samples.random_f32(4096, 1, 254).view(np.float32).astype(np.float64).view(np.uint64)])
+    wide = np.concatenate(
+        [
+            samples.F64_SPECIALS,
+            samples.random_f32(4096, 1, 254).view(np.float32).astype(np.float64).view(np.uint64),
+        ]
+    )
     for op in ("rcp", "rsqrt"):
         name = f"{op}.approx.ftz.f64"
         add(name, f"{name} $d, $a;", [wide], np.uint64, ("f64hi", 4.0))

@@ -35,7 +35,10 @@ def _operands(kind: str) -> tuple[np.ndarray, np.ndarray]:
     else:
         dtype = TYPES[kind]
         bits = np.dtype(dtype).itemsize * 8
-        edges = np.array([v % (1 << bits) for v in (0, 1, 2, -1, 1 << (bits - 1), (1 << (bits - 1)) - 1, 77)], np.uint64).astype(dtype)
+        edges = np.array(
+            [v % (1 << bits) for v in (0, 1, 2, -1, 1 << (bits - 1), (1 << (bits - 1)) - 1, 77)],
+            np.uint64,
+        ).astype(dtype)
         a, b = samples.pairs(edges, samples.random_bits(1000, dtype, 62))
     count = (len(a) + BLOCK - 1) // BLOCK * BLOCK
     return np.resize(a, count), np.resize(b, count)
@@ -57,9 +60,15 @@ def _case(op: str, kind: str, space: str, returning: bool) -> Case:
     ]
     target = "[%rd61]"
     if space == "shared":
-        lines.append(f"mov.u32 %r50, cells; mad.lo.u32 %r50, %r63, {size}, %r50; st.shared.{bits} [%r50], {reg}9;")
+        lines.append(
+            f"mov.u32 %r50, cells; mad.lo.u32 %r50, %r63, {size}, %r50; st.shared.{bits} [%r50], {reg}9;"
+        )
         target = "[%r50]"
-    lines.append(f"atom.{mods} {reg}8, {target}, {compare}{reg}6;" if returning else f"red.{mods} {target}, {reg}6;")
+    lines.append(
+        f"atom.{mods} {reg}8, {target}, {compare}{reg}6;"
+        if returning
+        else f"red.{mods} {target}, {reg}6;"
+    )
     if not returning:
         lines.append(f"mov.{bits} {reg}8, {reg}6;")
     if space == "shared":
@@ -76,7 +85,13 @@ def _case(op: str, kind: str, space: str, returning: bool) -> Case:
 def contended() -> list[Case]:
     """All threads of several CTAs on one address, operations whose final value has no order."""
     out = []
-    for op, kind in (("add", "u32"), ("min", "s32"), ("max", "u32"), ("xor", "b32"), ("inc", "u32")):
+    for op, kind in (
+        ("add", "u32"),
+        ("min", "s32"),
+        ("max", "u32"),
+        ("xor", "b32"),
+        ("inc", "u32"),
+    ):
         body = f"""mov.u32 %r63, %tid.x; mov.u32 %r62, %ctaid.x; mad.lo.s32 %r61, %r62, 64, %r63;
 mad.wide.u32 %rd60, %r61, 4, %p0; ld.global.b32 %r6, [%rd60]; red.global.{op}.{kind} [%p1], %r6;"""
         value = samples.random_bits(256, np.uint32, 63)
@@ -89,6 +104,15 @@ mad.wide.u32 %rd60, %r61, 4, %p0; ld.global.b32 %r6, [%rd60]; red.global.{op}.{k
 
 def cases() -> list[Case]:
     """All atomics."""
-    out = [_case(op, kind, space, True) for space in ("global", "shared") for op, kind in [*OPERATIONS, ("cas", "b32"), ("cas", "b64"), ("cas", "b16")]]
-    out += [_case(op, kind, space, False) for space in ("global", "shared") for op, kind in OPERATIONS if op != "exch"]
+    out = [
+        _case(op, kind, space, True)
+        for space in ("global", "shared")
+        for op, kind in [*OPERATIONS, ("cas", "b32"), ("cas", "b64"), ("cas", "b16")]
+    ]
+    out += [
+        _case(op, kind, space, False)
+        for space in ("global", "shared")
+        for op, kind in OPERATIONS
+        if op != "exch"
+    ]
     return [*out, *contended()]

@@ -18,7 +18,11 @@ def reductions() -> list[Case]:
     bits[1], bits[2, 5], bits[3, 64:] = 1, 1, 1
     bits[4:] = samples.random_bits(4 * THREADS, np.uint32, 81).reshape(4, THREADS) & 1
     for halves in (False, True):
-        barrier = "shr.u32 %r10, %r0, 6; add.u32 %r10, %r10, 3; mov.u32 %r11, 64;" if halves else "mov.u32 %r10, 0; mov.u32 %r11, 128;"
+        barrier = (
+            "shr.u32 %r10, %r0, 6; add.u32 %r10, %r10, 3; mov.u32 %r11, 64;"
+            if halves
+            else "mov.u32 %r10, 0; mov.u32 %r11, 128;"
+        )
         for negated in ("", "!"):
             body = BASE + barrier + (
                 f"mov.u32 %r12, %ctaid.x; mad.lo.u32 %r13, %r12, {THREADS}, %r0; mad.wide.u32 %rd1, %r13, 4, %p0; ld.global.b32 %r14, [%rd1];"
@@ -43,14 +47,44 @@ def exchanges() -> list[Case]:
             "shl.b32 %r3, %r0, 2; add.u32 %r4, %r1, %r3; mul.lo.u32 %r5, %r0, 2654435761; st.shared.b32 [%r4], %r5;" + form +
             "xor.b32 %r3, %r3, 508; add.u32 %r4, %r1, %r3; ld.shared.b32 %r5, [%r4]; mad.wide.u32 %rd1, %r0, 4, %p0; st.global.b32 [%rd1], %r5;"
         )  # fmt: skip
-        out.append(Case(name, "barriers", body, (), (filled(THREADS, np.uint32),), block=THREADS, shared=SMEM, smem=1024, group="barrier"))
-    produce = "".join(f"bar.sync 2, 64; mul.lo.u32 %r5, %r0, {11 + k}; st.shared.b32 [%r7], %r5; bar.arrive 1, 64;" for k in range(5))
-    consume = "".join(f"bar.arrive 2, 64; bar.sync 1, 64; ld.shared.b32 %r6, [%r7]; st.global.b32 [%rd1+{128 * k}], %r6;" for k in range(5))
+        out.append(
+            Case(
+                name,
+                "barriers",
+                body,
+                (),
+                (filled(THREADS, np.uint32),),
+                block=THREADS,
+                shared=SMEM,
+                smem=1024,
+                group="barrier",
+            )
+        )
+    produce = "".join(
+        f"bar.sync 2, 64; mul.lo.u32 %r5, %r0, {11 + k}; st.shared.b32 [%r7], %r5; bar.arrive 1, 64;"
+        for k in range(5)
+    )
+    consume = "".join(
+        f"bar.arrive 2, 64; bar.sync 1, 64; ld.shared.b32 %r6, [%r7]; st.global.b32 [%rd1+{128 * k}], %r6;"
+        for k in range(5)
+    )
     body = BASE + (
         "and.b32 %r8, %r0, 31; shl.b32 %r9, %r8, 2; add.u32 %r7, %r1, %r9; mad.wide.u32 %rd1, %r8, 4, %p0; setp.ge.u32 %q1, %r0, 32; @%q1 bra C;"
         + produce + "bra.uni E; C:" + consume + "E:"
     )  # fmt: skip
-    out.append(Case("producer and consumer", "barriers", body, (), (filled(160, np.uint32),), block=64, shared=SMEM, smem=1024, group="barrier"))
+    out.append(
+        Case(
+            "producer and consumer",
+            "barriers",
+            body,
+            (),
+            (filled(160, np.uint32),),
+            block=64,
+            shared=SMEM,
+            smem=1024,
+            group="barrier",
+        )
+    )
     return out
 
 

@@ -106,7 +106,9 @@ def lanes(
     for k, array in enumerate(arrays):
         size = array.itemsize
         reg = f"{PREFIX[size]}{1 + k}"
-        lines.append(f"mad.wide.u32 %rd63, %r63, {size}, %p{k}; ld.global.{WIDTH[size]} {reg}, [%rd63];")
+        lines.append(
+            f"mad.wide.u32 %rd63, %r63, {size}, %p{k}; ld.global.{WIDTH[size]} {reg}, [%rd63];"
+        )
         text = text.replace("$" + "abc"[k], reg)
     size = np.dtype(out).itemsize
     results = [d for d in "de" if "$" + d in text]
@@ -115,7 +117,9 @@ def lanes(
         reg = f"{PREFIX[size]}{10 + k}"
         text = text.replace("$" + d, reg)
         pointer = f"%p{len(arrays) + k}"
-        stores.append(f"mad.wide.u32 %rd63, %r63, {size}, {pointer}; st.global.{WIDTH[size]} [%rd63], {reg};")
+        stores.append(
+            f"mad.wide.u32 %rd63, %r63, {size}, {pointer}; st.global.{WIDTH[size]} [%rd63], {reg};"
+        )
     return Case(
         name=name, family=family, body="\n".join([*lines, text, *stores]), inputs=arrays,
         outputs=tuple(filled(count, out) for _ in results), grid=count // BLOCK, block=BLOCK,

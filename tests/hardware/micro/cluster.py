@@ -9,14 +9,26 @@ from .case import Case, filled
 from .shared import BASE, DATA, SMEM, bounded_wait, dump, fill, init, only
 from .tma import shape
 
-START = BASE + "mov.u32 %r20, %cluster_ctarank; mov.u32 %r21, %cluster_nctarank; add.u32 %r22, %r20, 1; rem.u32 %r22, %r22, %r21; mapa.shared::cluster.u32 %r23, %r1, %r22;\n"
+START = (
+    BASE
+    + "mov.u32 %r20, %cluster_ctarank; mov.u32 %r21, %cluster_nctarank; add.u32 %r22, %r20, 1; rem.u32 %r22, %r22, %r21; mapa.shared::cluster.u32 %r23, %r1, %r22;\n"
+)
 """%r20 rank, %r21 CTAs, %r22 the next CTA's rank, %r23 its dynamic shared memory."""
 
 SYNC = "barrier.cluster.arrive; barrier.cluster.wait;\n"
 
 
-def _case(name: str, body: str, count: int, outputs: tuple[np.ndarray, ...], **more: object) -> Case:
-    options: dict = {"grid": count, "cluster": count, "shared": SMEM, "smem": DATA + 2048, "group": name.split(" ")[0], **more}
+def _case(
+    name: str, body: str, count: int, outputs: tuple[np.ndarray, ...], **more: object
+) -> Case:
+    options: dict = {
+        "grid": count,
+        "cluster": count,
+        "shared": SMEM,
+        "smem": DATA + 2048,
+        "group": name.split(" ")[0],
+        **more,
+    }
     return Case(f"{name} of {count}", "cluster", START + body + SYNC, outputs=outputs, **options)
 
 
@@ -63,8 +75,20 @@ def copies(count: int) -> list[Case]:
     """cp.async.bulk from shared memory to the next CTA, plain and reducing."""
     out = []
     forms = {"plain": "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"}
-    for op, kind in (("add", "u32"), ("add", "s32"), ("add", "u64"), ("min", "s32"), ("max", "u32"), ("inc", "u32"), ("dec", "u32"), ("and", "b32"), ("xor", "b32")):
-        forms[f"{op}.{kind}"] = f"cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{op}.{kind}"
+    for op, kind in (
+        ("add", "u32"),
+        ("add", "s32"),
+        ("add", "u64"),
+        ("min", "s32"),
+        ("max", "u32"),
+        ("inc", "u32"),
+        ("dec", "u32"),
+        ("and", "b32"),
+        ("xor", "b32"),
+    ):
+        forms[f"{op}.{kind}"] = (
+            f"cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{op}.{kind}"
+        )
     for name, mods in forms.items():
         body = (
             only(0, init(), "I") + "shl.b32 %r25, %r20, 10; cvt.u64.u32 %rd6, %r25; add.s64 %rd6, %rd6, %p0;" + fill(1024, "F", "%rd6") + SYNC
@@ -72,7 +96,15 @@ def copies(count: int) -> list[Case]:
             + bounded_wait() + dump(1024, "%p1", "%r25") + "mad.wide.u32 %rd5, %r20, 4, %p2; st.global.b32 [%rd5], %r9;"
         )  # fmt: skip
         data = samples.random_bits(256 * count, np.uint32, 95)
-        out.append(_case(f"copy {name}", body, count, (filled(1024 * count), filled(count, np.uint32)), inputs=(data,)))
+        out.append(
+            _case(
+                f"copy {name}",
+                body,
+                count,
+                (filled(1024 * count), filled(count, np.uint32)),
+                inputs=(data,),
+            )
+        )
     return out
 
 
@@ -94,7 +126,14 @@ def multicast(count: int, mask: int, tensor: bool) -> Case:
     data = samples.random_bits(2048, np.uint32, 96)
     maps = (args,) if tensor else ()
     kind = "tensor" if tensor else "bulk"
-    return _case(f"multicast {kind} mask {mask}", body, count, (filled(size * count), filled(count, np.uint32)), inputs=(data,), maps=maps)
+    return _case(
+        f"multicast {kind} mask {mask}",
+        body,
+        count,
+        (filled(size * count), filled(count, np.uint32)),
+        inputs=(data,),
+        maps=maps,
+    )
 
 
 def cases() -> list[Case]:

@@ -19,7 +19,9 @@ def _floats(kind: str) -> np.ndarray:
     if kind == "f32":
         small = samples.random_f32(1500, 120, 160)
         halves = np.float32(np.arange(-600, 600) / 4).view(np.uint32)
-        return np.concatenate([samples.F32_SPECIALS, small, halves, samples.random_bits(500, np.uint32)])
+        return np.concatenate(
+            [samples.F32_SPECIALS, small, halves, samples.random_bits(500, np.uint32)]
+        )
     values = samples.random_f32(1500, 120, 195).view(np.float32).astype(np.float64)
     near = np.nextafter(np.float64(np.arange(-300, 300) / 2), 1e9)
     return np.concatenate([samples.F64_SPECIALS, values.view(np.uint64), near.view(np.uint64)])
@@ -32,7 +34,9 @@ def _integers(kind: str) -> np.ndarray:
         return np.arange(256, dtype=np.uint8)
     edges = [(1 << k) + d for k in range(bits) for d in (-1, 0, 1)]
     wide = np.array([e % (1 << bits) for e in [*edges, -1, -2, -3]], np.uint64)
-    shifted = samples.random_bits(800, np.uint64, 3) >> samples.random_bits(800, np.uint64, 4) % np.uint64(64)
+    shifted = samples.random_bits(800, np.uint64, 3) >> samples.random_bits(
+        800, np.uint64, 4
+    ) % np.uint64(64)
     return np.concatenate([wide, shifted]).astype(dtype)
 
 
@@ -73,14 +77,28 @@ def between_floats() -> list[Case]:
     """Widening, f64, and rounding to an integral value in the same type."""
     cases = [_one(f"f32.{kind}", samples.ALL16, np.uint32, "widening") for kind in ("f16", "bf16")]
     cases += [_one("ftz.f32.f16", samples.ALL16, np.uint32, "widening")]
-    cases += [_one("f64.f32", _floats("f32"), np.uint64, "f64"), _one("f64.f16", samples.ALL16, np.uint64, "f64")]
+    cases += [
+        _one("f64.f32", _floats("f32"), np.uint64, "f64"),
+        _one("f64.f16", samples.ALL16, np.uint64, "f64"),
+    ]
     for mode in MODES:
-        cases += [_one(f"{mode}{ftz}.f32.f64", _floats("f64"), np.uint32, "f64") for ftz in ("", ".ftz")]
+        cases += [
+            _one(f"{mode}{ftz}.f32.f64", _floats("f64"), np.uint32, "f64") for ftz in ("", ".ftz")
+        ]
         cases += [_one(f"{mode}.f16.f64", _floats("f64"), np.uint16, "f64")]
-        cases += [_one(f"{mode}i.{kind}.{kind}", _floats(kind), FLOATS[kind], "to integral") for kind in ("f16", "f32", "f64")]
+        cases += [
+            _one(f"{mode}i.{kind}.{kind}", _floats(kind), FLOATS[kind], "to integral")
+            for kind in ("f16", "f32", "f64")
+        ]
         cases += [_one(f"{mode}i.ftz.f32.f32", _floats("f32"), np.uint32, "to integral")]
-    cases += [_one(mods, _floats("f32"), np.uint32, "to integral") for mods in ("sat.f32.f32", "ftz.f32.f32")]
-    cases += [_one("rn.bf16.f16", samples.ALL16, np.uint16, "widening"), _one("rn.f16.bf16", samples.ALL16, np.uint16, "widening")]
+    cases += [
+        _one(mods, _floats("f32"), np.uint32, "to integral")
+        for mods in ("sat.f32.f32", "ftz.f32.f32")
+    ]
+    cases += [
+        _one("rn.bf16.f16", samples.ALL16, np.uint16, "widening"),
+        _one("rn.f16.bf16", samples.ALL16, np.uint16, "widening"),
+    ]
     return cases
 
 
@@ -91,7 +109,10 @@ def integers() -> list[Case]:
         wide = np.uint32 if out is np.uint8 else out
         for source in FLOATS:
             modes = MODES if to in ("s32", "u64", "u8") else ("rn", "rz")
-            cases += [_one(f"{m}i.{to}.{source}", _floats(source), wide, "float to integer") for m in modes]
+            cases += [
+                _one(f"{m}i.{to}.{source}", _floats(source), wide, "float to integer")
+                for m in modes
+            ]
         cases += [_one(f"rzi.ftz.{to}.f32", _floats("f32"), wide, "float to integer")]
         for source, dtype in INTEGERS.items():
             if source != to:
@@ -102,7 +123,12 @@ def integers() -> list[Case]:
         narrow = np.uint16 if dtype is np.uint8 else dtype
         for to, out in FLOATS.items():
             modes = MODES if source in ("s32", "u64") else ("rn",)
-            cases += [_one(f"{m}.{to}.{source}", _integers(source).astype(narrow), out, "integer to float") for m in modes]
+            cases += [
+                _one(
+                    f"{m}.{to}.{source}", _integers(source).astype(narrow), out, "integer to float"
+                )
+                for m in modes
+            ]
     return cases
 
 

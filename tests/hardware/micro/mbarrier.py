@@ -27,7 +27,9 @@ class _Script:
     def observe(self) -> None:
         """Both parities in one word."""
         for parity in (0, 1):
-            self.lines.append(f"mbarrier.test_wait.parity.shared.b64 %q{parity + 1}, [%r1], {parity};")
+            self.lines.append(
+                f"mbarrier.test_wait.parity.shared.b64 %q{parity + 1}, [%r1], {parity};"
+            )
         self.lines.append("selp.b32 %r2, 1, 0, %q1; selp.b32 %r3, 2, 0, %q2; or.b32 %r2, %r2, %r3;")
         self.log("%r2")
 
@@ -46,7 +48,9 @@ class _Script:
         }
         self.lines.append(forms[kind])
         if kind in ("arrive", "drop", "nocomplete", "arrive_tx"):
-            self.lines.append("mbarrier.pending_count.b64 %r4, %rd1; mbarrier.test_wait.shared.b64 %q4, [%r1], %rd1; selp.b32 %r6, 0x1000000, 0, %q4; or.b32 %r4, %r4, %r6;")
+            self.lines.append(
+                "mbarrier.pending_count.b64 %r4, %rd1; mbarrier.test_wait.shared.b64 %q4, [%r1], %rd1; selp.b32 %r6, 0x1000000, 0, %q4; or.b32 %r4, %r4, %r6;"
+            )
             self.log("%r4")
         if kind.startswith("try"):
             self.log("%r5")
@@ -90,9 +94,15 @@ def _random(seed: int) -> list[Step]:
     steps: list[Step] = [("init", expected)]
     pending, tx = expected, 0
     for _ in range(LIMIT // 3):
-        choices: list[Callable[[], Step]] = [lambda: ("arrive", rng.randint(1, pending)), lambda: ("expect", 16 * rng.randint(1, 9))]
+        choices: list[Callable[[], Step]] = [
+            lambda: ("arrive", rng.randint(1, pending)),
+            lambda: ("expect", 16 * rng.randint(1, 9)),
+        ]
         if pending:
-            choices += [lambda: ("complete", 16 * rng.randint(1, 9)), lambda: ("arrive_tx", 16 * rng.randint(0, 4))]
+            choices += [
+                lambda: ("complete", 16 * rng.randint(1, 9)),
+                lambda: ("arrive_tx", 16 * rng.randint(0, 4)),
+            ]
         if expected > 1 and pending > 1:
             choices.append(lambda: ("drop", 1))
         kind, value = ("complete", tx) if not pending else rng.choice(choices)()
@@ -102,7 +112,9 @@ def _random(seed: int) -> list[Step]:
         tx += {"expect": value, "arrive_tx": value, "complete": -value}.get(kind, 0)
         pending -= {"arrive": value, "arrive_tx": 1, "drop": 1}.get(kind, 0)
         expected -= kind == "drop"
-        if not pending and tx < 0:  # an expect_tx must bring it back: outside of the rules, stop here
+        if (
+            not pending and tx < 0
+        ):  # an expect_tx must bring it back: outside of the rules, stop here
             steps.pop()
             return steps
         if not pending and not tx:

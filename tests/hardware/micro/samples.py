@@ -37,7 +37,9 @@ ALL16 = np.arange(65536, dtype=np.uint16)
 def random_bits(count: int, dtype: type, seed: int = 1) -> np.ndarray:
     """Uniform bit patterns."""
     size = np.dtype(dtype).itemsize
-    return np.frombuffer(np.random.Generator(np.random.PCG64(seed)).bytes(count * size), dtype).copy()
+    return np.frombuffer(
+        np.random.Generator(np.random.PCG64(seed)).bytes(count * size), dtype
+    ).copy()
 
 
 def random_f32(count: int, low: int = 117, high: int = 137, seed: int = 1) -> np.ndarray:

@@ -12,7 +12,11 @@ SENTINEL = "0xA5A5A5A5"
 
 def fill(count: int, label: str = "F", pointer: str | None = None) -> str:
     """Warp 0 writes `count` bytes at the data: the sentinel, or words from global `pointer`."""
-    source = f"cvt.u64.u32 %rd1, %r3; add.s64 %rd1, %rd1, {pointer}; ld.global.b32 %r4, [%rd1];" if pointer else f"mov.b32 %r4, {SENTINEL};"
+    source = (
+        f"cvt.u64.u32 %rd1, %r3; add.s64 %rd1, %rd1, {pointer}; ld.global.b32 %r4, [%rd1];"
+        if pointer
+        else f"mov.b32 %r4, {SENTINEL};"
+    )
     return (
         f"shl.b32 %r3, %r0, 2; {label}: {source} add.u32 %r2, %r1, %r3; st.shared.b32 [%r2+{DATA}], %r4;"
         f"add.u32 %r3, %r3, 128; setp.lt.u32 %q1, %r3, {count}; @%q1 bra {label};\n"
@@ -31,7 +35,9 @@ def dump(count: int, pointer: str = "%p1", offset: str = "0", label: str = "D") 
 
 def only(thread: int, body: str, label: str = "SKIP") -> str:
     """`body` for one thread, then the warp meets."""
-    return f"setp.ne.u32 %q15, %r0, {thread}; @%q15 bra {label};\n{body}\n{label}: bar.warp.sync -1;\n"
+    return (
+        f"setp.ne.u32 %q15, %r0, {thread}; @%q15 bra {label};\n{body}\n{label}: bar.warp.sync -1;\n"
+    )
 
 
 def bounded_wait(parity: int = 0, label: str = "W", bar: str = "%r1") -> str:

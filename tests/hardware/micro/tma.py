@@ -19,7 +19,9 @@ REDUCTIONS = {"UINT32": "add min max inc dec and or xor", "INT32": "add min max 
 
 
 def _tensor(seed: int, args: MapArgs) -> np.ndarray:
-    size = args.sizes[-1] * args.strides[-1] if args.strides else args.sizes[0] * BYTES[args.element]
+    size = (
+        args.sizes[-1] * args.strides[-1] if args.strides else args.sizes[0] * BYTES[args.element]
+    )
     words = samples.random_bits((size + 63) // 64 * 16, np.uint32, seed)
     if args.element == "FLOAT32":  # sums that interact
         words = samples.random_f32(words.size, 120, 130, seed)
@@ -56,12 +58,31 @@ def load(name: str, group: str, args: MapArgs, start: tuple[int, ...], seed: int
         f"mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r1], {total};"
         f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1+{DATA}], [%m0, {{{', '.join(map(str, start))}}}], [%r1];"
     )  # fmt: skip
-    body = BASE + fill(size) + only(0, issue) + bounded_wait() + dump(size) + f"st.global.b32 [%p1+{size}], %r9;"
+    body = (
+        BASE
+        + fill(size)
+        + only(0, issue)
+        + bounded_wait()
+        + dump(size)
+        + f"st.global.b32 [%p1+{size}], %r9;"
+    )
     out = np.full(size + 4, 0xA5, np.uint8)
-    return Case(name, "tma", body, (_tensor(seed, args),), (out,), maps=(args,), shared=SMEM, smem=DATA + size, group=group)
+    return Case(
+        name,
+        "tma",
+        body,
+        (_tensor(seed, args),),
+        (out,),
+        maps=(args,),
+        shared=SMEM,
+        smem=DATA + size,
+        group=group,
+    )
 
 
-def store(name: str, group: str, args: MapArgs, start: tuple[int, ...], op: str = "", seed: int = 6) -> Case:
+def store(
+    name: str, group: str, args: MapArgs, start: tuple[int, ...], op: str = "", seed: int = 6
+) -> Case:
     """One store or reduction from shared memory; shows the tensor."""
     size, rank = _image(args), len(args.sizes)
     source = samples.random_bits(size // 4, np.uint32, seed)
@@ -116,10 +137,19 @@ def ranks() -> list[Case]:
         for where, start in starts.items():
             args = shape("FLOAT16", sizes, box)
             out.append(load(f"load {rank}d {where}", "dimensions and edges", args, start))
-            out.append(load(f"load {rank}d {where} NaN", "dimensions and edges", shape("FLOAT16", sizes, box, nan_fill=True), start))
+            out.append(
+                load(
+                    f"load {rank}d {where} NaN",
+                    "dimensions and edges",
+                    shape("FLOAT16", sizes, box, nan_fill=True),
+                    start,
+                )
+            )
             if min(start) >= 0:
                 out.append(store(f"store {rank}d {where}", "dimensions and edges", args, start))
-                out.append(store(f"add {rank}d {where}", "dimensions and edges", args, start, "add"))
+                out.append(
+                    store(f"add {rank}d {where}", "dimensions and edges", args, start, "add")
+                )
     return out
 
 
@@ -131,7 +161,14 @@ def fills() -> list[Case]:
             args = shape(element, (80 // item, 5), (48 // item, 4), nan_fill=nan)
             for k, (units, row) in enumerate(((-1, -1), (3, 3), (9, 9))):
                 start = (units * 16 // item, row)
-                out.append(load(f"fill {element} {'NaN' if nan else 'zero'} {k}", "fill per type", args, start))
+                out.append(
+                    load(
+                        f"fill {element} {'NaN' if nan else 'zero'} {k}",
+                        "fill per type",
+                        args,
+                        start,
+                    )
+                )
     return out
 
 
@@ -142,7 +179,9 @@ def strided() -> list[Case]:
         for box in (4, 7, 9, 16):
             args = shape("FLOAT32", (20, 30), (8, box), steps=(1, step))
             for start in ((0, 0), (4, -3), (12, 23)):
-                out.append(load(f"load step {step} box {box} at {start}", "element strides", args, start))
+                out.append(
+                    load(f"load step {step} box {box} at {start}", "element strides", args, start)
+                )
             out.append(store(f"store step {step} box {box}", "element strides", args, (4, 17)))
     return out
 
@@ -156,7 +195,15 @@ def reductions() -> list[Case]:
             for swizzle in (0, 3):
                 args = shape(element, (208 // item, 20), (128 // item, 8), swizzle=swizzle)
                 for start in ((32 // item, 2), (144 // item, 15)):
-                    out.append(store(f"{op} {element} swizzle {swizzle} at {start}", "reductions", args, start, op))
+                    out.append(
+                        store(
+                            f"{op} {element} swizzle {swizzle} at {start}",
+                            "reductions",
+                            args,
+                            start,
+                            op,
+                        )
+                    )
     return out
 
 
