@@ -1,9 +1,9 @@
 """Planted synchronisation faults, and which of them are found: ``make mutants``.
 
 Every fault is one edited PTX statement of a compiled kernel (``sm100sim.mutate``). A mutant is
-killed by a finding, a fault of the run, or another result; it runs at once and late under all checks, then
-in random order. Survivors must be in EQUIVALENT, with the reason why no run can tell them apart; an
-unexplained one, or an explanation without its survivors, makes the exit status 1.
+killed by a finding, a fault of the run, or another result; it runs at once and late under all
+checks, then in random order. Survivors must be in EQUIVALENT, with the reason why no run can tell
+them apart; an unexplained one, or a reason without its survivors, makes the exit status 1.
 """
 
 from __future__ import annotations
