@@ -66,7 +66,7 @@ DRAIN = (
     "the last O commit covers these; kept because nothing promises in which order the signals of "
     "two commits reach another CTA, and here they arrive in issue order"
 )
-SPARE = "256 + 192 + 64 registers per 128 threads still fit into the register file"
+SPARE = "fits the register file; whether the pool is the launch's share is open (docs/hardware.md)"
 TWO_Q, D512, D256 = (
     "fa4_sm100_bf16_d128_g1_causal_lse",
     "fa4_sm100_pair_bf16_d512_g1_causal_lse",

@@ -88,7 +88,7 @@ int tensormap_element(const TensorMap *t, RedOp op) {
   int e = elements[t->type];
   if (e < 0 || (e == EL_F32 && op != RED_ADD)) return -1;
   if ((op == RED_INC || op == RED_DEC) && e != EL_U32) return -1;
-  if ((op == RED_AND || op == RED_OR || op == RED_XOR) && e >= EL_F16) return -1;
+  if ((op == RED_AND || op == RED_OR || op == RED_XOR) && (e >= EL_F16 || e == EL_S64)) return -1;   /* s64: an illegal instruction on H200 */
   if (op == RED_ADD && e == EL_S64) return -1;
   return e;
 }

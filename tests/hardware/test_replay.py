@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sm100sim.report import SimulationFault
+
 from . import records
 from .micro import MODULES, family
 from .simulate import simulate
@@ -58,5 +60,16 @@ def test_family_agrees_with_the_chip(name: str) -> None:
     assert sorted(set(wrong)) == known.get(name, [])
 
 
+def test_faults_where_the_chip_does() -> None:
+    refused = 0
+    recorded = records.read("tma")
+    for case in family("tma"):
+        if recorded[case.name][1] == "CUDA_ERROR_ILLEGAL_INSTRUCTION":
+            refused += 1
+            with pytest.raises(SimulationFault):
+                simulate(case)
+    assert refused == 16
+
+
 def test_records_exist() -> None:
-    assert {"cvt", "floating", "approx", "bits", "warp", "atomics"} <= set(RECORDED)
+    assert tuple(RECORDED) == MODULES
