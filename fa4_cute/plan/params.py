@@ -82,7 +82,8 @@ class KernelParams:
         return [param.pack(values[param.name]) for param in self.params]
 
 
-def _lay_out(*declarations: tuple[str, str]) -> KernelParams:
+def lay_out(*declarations: tuple[str, str]) -> KernelParams:
+    """Return the parameter list of (name, kind) ``declarations`` in their order."""
     params: list[Param] = []
     offset = 0
     for name, kind in declarations:
@@ -92,7 +93,12 @@ def _lay_out(*declarations: tuple[str, str]) -> KernelParams:
     return KernelParams(tuple(params))
 
 
-KERNEL_PARAMS: Final = _lay_out(
+def extended(base: KernelParams, *declarations: tuple[str, str]) -> KernelParams:
+    """Return ``base`` with further (name, kind) parameters behind its own."""
+    return lay_out(*((p.name, p.kind) for p in base.params), *declarations)
+
+
+KERNEL_PARAMS: Final = lay_out(
     ("q_map", "tensor_map"),
     ("k_map", "tensor_map"),
     ("v_map", "tensor_map"),
