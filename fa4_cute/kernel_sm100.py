@@ -22,8 +22,9 @@ from .roles import correction as correction_role
 from .roles import load as load_role
 from .roles import mma as mma_role
 from .roles import softmax as softmax_role
+from .sequence import Problem
 from .tma import TensorMaps
-from .work import KernelContext, Problem, decode_work
+from .work import KernelContext, decode_work
 
 DEALLOC_BARRIER = 3
 """Named barrier of the softmax warps before Tensor Memory is freed (1 and 2 store the output)."""
@@ -47,13 +48,15 @@ class SM100MHA2Q:
         seqlen_k: Int32,
         num_q_heads: Int32,
         scale_log2: Float32,
+        extras: tuple,
     ):
-        """Entry: parameters in the order of ``fa4_cute.plan.params.KERNEL_PARAMS``.
+        """Entry: parameters in the order of ``spec.params``.
 
-        ``maps`` are the tensor maps of Q, K, V and O.
+        ``maps`` are the tensor maps of Q, K, V and O, ``extras`` what the variant adds.
         """
         maps = TensorMaps(*[tma.tensor_map_address(tensor_map) for tensor_map in maps])
-        problem = Problem(seqlen_q, seqlen_k, num_q_heads, scale_log2, lse)
+        named = dict(zip(self.spec.variant.extra_names, extras, strict=True))
+        problem = Problem(seqlen_q, seqlen_k, num_q_heads, scale_log2, lse, named)
         smem = cute.arch.get_dyn_smem(
             cutlass.Uint8, alignment=SwizzleMode.B128.pattern_bytes
         ).toint()

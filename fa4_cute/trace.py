@@ -16,6 +16,7 @@ from .plan.depth512_spec import AttentionSpec, Depth512Spec
 from .plan.dtypes import DType
 
 _ELEMENT_TYPES = {DType.BF16: cutlass.BFloat16, DType.FP16: cutlass.Float16}
+_PARAM_TYPES = {"u64": Int64, "u32": Int32, "f32": Float32}
 _STAND_IN_SHAPE = (8, 64)
 _POINTER_ALIGN = 16
 
@@ -44,14 +45,18 @@ def trace_kernel(spec: AttentionSpec, options: str):
     def host(
         operand: cute.Pointer,
         lse: Int64,
-        lengths: tuple[Int32, Int32],
         num_q_heads: Int32,
         scale_log2: Float32,
+        lengths_and_extras: tuple,
     ):
         loads = [_stand_in_atom(operand, cpasync.CopyBulkTensorTileG2SOp()) for _ in "qkv"]
         store = _stand_in_atom(operand, cpasync.CopyBulkTensorTileS2GOp())
         maps = (*loads, store)
-        attention.kernel(maps, lse, *lengths, num_q_heads, scale_log2).launch(
+        # One tuple, because an argument must not be an empty one.
+        seqlen_q, seqlen_k, *extras = lengths_and_extras
+        attention.kernel(
+            maps, lse, seqlen_q, seqlen_k, num_q_heads, scale_log2, tuple(extras)
+        ).launch(
             **shape,
             block=[spec.schedule.num_threads, 1, 1],
             smem=spec.config.smem_used,
@@ -60,4 +65,6 @@ def trace_kernel(spec: AttentionSpec, options: str):
 
     element_type = _ELEMENT_TYPES[spec.config.qkv_dtype]
     pointer = make_ptr(element_type, 0, AddressSpace.gmem, assumed_align=_POINTER_ALIGN)
-    return cute.compile(host, pointer, Int64(0), (1, 1), 1, 1.0, options=options)
+    extras = tuple(_PARAM_TYPES[kind](0) for kind in spec.variant.extra_kinds)
+    rest = (Int32(1), Int32(1), *extras)
+    return cute.compile(host, pointer, Int64(0), 1, 1.0, rest, options=options)

@@ -111,6 +111,16 @@ class Depth512Spec:
         return {DType.BF16: "bf16", DType.FP16: "f16"}[self.config.qkv_dtype]
 
     @property
+    def output_depth(self) -> int:
+        """Columns of O."""
+        return self.config.depth
+
+    @property
+    def output_size(self) -> int:
+        """Bytes of an element of O."""
+        return self.config.qkv_dtype_size
+
+    @property
     def exp2_plan(self) -> Exp2Plan:
         """Which exponentials of a thread's columns run as a polynomial."""
         return Exp2Plan(self.config.s_columns, num_emulated=self.num_emulated)

@@ -88,6 +88,16 @@ class KernelSpec:
         return _PTX_TYPES[self.config.qkv_dtype]
 
     @property
+    def output_depth(self) -> int:
+        """Columns of O."""
+        return self.config.ov_depth
+
+    @property
+    def output_size(self) -> int:
+        """Bytes of an element of O."""
+        return self.config.qkv_dtype_size
+
+    @property
     def exp2_plan(self) -> Exp2Plan:
         """Which exponentials run as a polynomial."""
         return Exp2Plan(self.config.BN, num_emulated=self.num_emulated)

@@ -21,11 +21,11 @@ from ..device import barriers, epilogue, pair, tmem
 from ..device import softmax as rows
 from ..device.arith import max2
 from ..device.ids import warp_index
-from ..output import write_log_sum_exp
+from ..normaliser import RowResult, write_log_sum_exp
 from ..plan.depth512_lanes import first_key
 from ..plan.hardware import WARP_THREADS
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
-from ..scores import TileLimits, scores_and_max
+from ..scores import TileView, scores_and_max
 
 EXCHANGE_BARRIER = 1
 """Named barriers 1 and 2: the two warps that hold the same 32 rows."""
@@ -130,10 +130,10 @@ def softmax_tile(
     arrived = BarrierWait(ctx.mbars.S_even_producer_offset + odd, round_phase(tile))
     ctx.barriers.wait(arrived)
     tmem.fence_after_thread_sync()
-    before = tile * config.BN + first_key(config, line.part)
-    limits = TileLimits(line.visible - before, line.visible_to_warp - before)
+    first = ctx.work.key_tile(tile) * config.BN + first_key(config, line.part)
     line = replace(line, scores=line.scores + odd * config.s_columns)
-    scores, new_max = scores_and_max(line, ctx.spec.column_plan, row_max, limits)
+    key_tile = TileView(ctx, line, first)
+    scores, new_max = scores_and_max(line, ctx.spec.column_plan, row_max, key_tile)
     tmem.fence_before_thread_sync()
     ctx.barriers.arrive_at_leader(ctx.mbars.S_even_consumer_offset + odd)
     wait_for_factor_read(ctx, tile - 1)
@@ -146,10 +146,10 @@ def softmax_tile(
 
 
 @cute.jit
-def write_row_sum(ctx: PairContext, line: PairRow, row_max: Float32, row_sum: Float32):
+def write_row_sum(ctx: PairContext, line: PairRow, result: RowResult):
     """Write the log-sum-exp, once per row."""
     if line.part == 0:
-        write_log_sum_exp(ctx, line, row_max, row_sum)
+        write_log_sum_exp(ctx, line, result)
 
 
 @cute.jit
@@ -164,5 +164,6 @@ def softmax(ctx: PairContext):
     if cutlass.const_expr(ctx.spec.config.split_o):
         wait_for_factor_read(ctx, num_tiles - 1)
         row_sum = exchange(ctx, line, row_sum, lambda mine, other: mine + other)
-    write_row_sum(ctx, line, row_max, row_sum)
-    write_output(ctx, line, row_sum)
+    result = RowResult.of(ctx, line, row_max, row_sum)
+    write_row_sum(ctx, line, result)
+    write_output(ctx, line, result)
