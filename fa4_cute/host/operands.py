@@ -112,7 +112,7 @@ def _as_rank_4(tensor: Any) -> Any:
 def _extras(problem: Problem, tensors: FeatureTensors, out: Any) -> Iterator[tuple[str, int]]:
     """Yield name and value of every parameter that the features add."""
     variant = problem.variant
-    values = {"o": out.data_ptr(), "num_splits": problem.features.num_splits}
+    values = {"o": out.data_ptr(), "total_q": out.shape[0]}
     for name in ("cu_seqlens_q", "cu_seqlens_k", "seqused_k", "page_table", "sink"):
         tensor = getattr(tensors, name)
         values |= {} if tensor is None else {name: tensor.data_ptr()}

@@ -82,8 +82,8 @@ class TileStatus(Enum):
 def tile_status(mask: Mask, rows: Rows, tile: int, tile_keys: int) -> TileStatus:
     """Return how the key tile ``tile`` is handled by a query tile that is one warp's rows or more.
 
-    A tile is FULL when one term shows all of it to all rows, and none adds a bias there: where terms
-    overlap the largest sum of biases counts.
+    A tile is FULL when one term shows all of it to all rows, and none adds a bias there: where
+    terms overlap the largest sum of biases counts.
     """
     found = terms(mask)
     keys = Interval(tile * tile_keys, (tile + 1) * tile_keys)
@@ -140,6 +140,9 @@ def _sorted(ranges: list[Interval], ops: Arithmetic) -> list[Interval]:
 
 
 def _choose(condition: Any, then: Interval, otherwise: Interval, ops: Arithmetic) -> Interval:
+    if isinstance(condition, bool):
+        # Both ranges start at a known key, so the order is known while tracing.
+        return then if condition else otherwise
     return Interval(
         ops.select(condition, then.start, otherwise.start),
         ops.select(condition, then.stop, otherwise.stop),

@@ -42,7 +42,8 @@ def test_nothing_costs_nothing() -> None:
     assert plain.params == KERNEL_PARAMS
     assert plain.extra_names == ()
     assert plain.name_parts == ()
-    assert not (plain.modifies_scores or plain.partial_values or plain.longest_first)
+    features = ("modifies_scores", "partial_values", "longest_first")
+    assert not any(getattr(plain, feature) for feature in features)
     assert Variant(CAUSAL).params == KERNEL_PARAMS
     assert Variant(CAUSAL).causal
     assert Variant(CAUSAL).longest_first
