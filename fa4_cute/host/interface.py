@@ -87,14 +87,7 @@ def flash_attn(
     options = Options(
         causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked
     )
-    batch = Batch(seqused_k=seqused_k, page_table=page_table)
-    if _is_compiling():
-        from . import torch_op
-
-        torch_op.require_plain(options, batch)
-        out, lse = torch_op.attention(q, k, v, causal, softmax_scale, return_lse)
-    else:
-        out, lse = compute((q, k, v), options, batch)
+    out, lse = _computed((q, k, v), options, Batch(seqused_k=seqused_k, page_table=page_table))
     return (out, lse) if return_lse else out
 
 
@@ -158,11 +151,7 @@ def flash_attn_varlen(
             "fa4_cute.flash_attn for a dense batch of queries"
         )
     batch = Batch(cu_seqlens_q, cu_seqlens_k, seqused_k, page_table, max_seqlen_q, max_seqlen_k)
-    if _is_compiling():
-        from . import torch_op
-
-        torch_op.require_plain(options, batch)
-    out, lse = compute((q, k, v), options, batch)
+    out, lse = _computed((q, k, v), options, batch)
     return (out, lse) if return_lse else out
 
 
@@ -176,11 +165,21 @@ def _modifiers(
     return Modifiers(mask, window_size, score_mod, softcap, aux_tensors, sink)
 
 
-def _is_compiling() -> bool:
-    """Whether ``torch.compile`` is tracing; it could not follow a launch."""
+def _computed(inputs: Inputs, options: Options, batch: Batch) -> tuple[Any, Any]:
+    """Return :func:`compute`'s results; ``torch.compile`` must not follow a launch."""
     import torch
 
-    return bool(torch.compiler.is_compiling())
+    if not torch.compiler.is_compiling():
+        return compute(inputs, options, batch)
+    from . import torch_op
+
+    choices = (options.modifiers, options.num_splits, options.scheduler)
+    if batch.is_plain and all(choice is None for choice in choices):
+        plain = (options.causal, options.softmax_scale, options.return_lse)
+        out, lse = torch_op.attention(*inputs, *plain)
+        return out, lse
+    apart: tuple[Any, Any] = torch_op.compute_apart(inputs, options, batch)
+    return apart
 
 
 def compute(inputs: Inputs, options: Options, batch: Batch | None = None) -> tuple[Any, Any]:

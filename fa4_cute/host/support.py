@@ -49,7 +49,7 @@ class KernelRow:
 
 
 FEATURES: Final = {
-    "mask": "windows, chunks, padding, bias, & and |",
+    "mask": "windows, chunks, padding, bias, and combinations",
     "score_mod": "score modifiers, softcap, ALiBi",
     "sink": "attention sinks",
     "cu_seqlens_q": "ragged queries",

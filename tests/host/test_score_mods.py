@@ -80,7 +80,8 @@ def test_defaults_count() -> None:
 def test_inner_functions_count() -> None:
     def outer(value: float) -> Callable[..., Any]:
         def function(score: Any, *where: Any) -> Any:
-            return (lambda x: x * value + FACTOR)(score)
+            scaled = [factor * value + FACTOR for factor in (score,)]
+            return scaled[0]
 
         return function
 

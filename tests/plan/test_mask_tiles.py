@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fa4_cute.plan.mask_tiles import KeyTileMap, Rows, TileStatus, tile_status, visible_to_all
@@ -76,6 +76,7 @@ def visited(tile_map: KeyTileMap) -> list[int]:
     return [tile_map.tile(n) for n in range(tile_map.count)]
 
 
+@settings(deadline=None)
 @given(masks, tiles)
 def test_every_needed_tile_is_visited_once_and_in_order(mask: Mask, tile: Tile) -> None:
     tile_map, _ = map_of(mask, tile)
@@ -86,6 +87,7 @@ def test_every_needed_tile_is_visited_once_and_in_order(mask: Mask, tile: Tile) 
     assert needed <= set(order)
 
 
+@settings(deadline=None)
 @given(masks, tiles)
 def test_no_other_tile_is_visited(mask: Mask, tile: Tile) -> None:
     """Exact, as long as every row sees something through every term."""
@@ -98,6 +100,7 @@ def test_no_other_tile_is_visited(mask: Mask, tile: Tile) -> None:
     assert visited(tile_map) == sorted(needed)
 
 
+@settings(deadline=None)
 @given(leaf_masks, tiles)
 def test_a_single_mask_visits_exactly_what_it_shows(mask: Mask, tile: Tile) -> None:
     # The last query stands at the last key, so no query tile begins behind it.
@@ -107,6 +110,7 @@ def test_a_single_mask_visits_exactly_what_it_shows(mask: Mask, tile: Tile) -> N
     assert visited(tile_map) == sorted(needed)
 
 
+@settings(deadline=None)
 @given(masks, tiles)
 def test_ranges_are_disjoint_and_ascending(mask: Mask, tile: Tile) -> None:
     tile_map, found = map_of(mask, tile)
@@ -119,6 +123,7 @@ def test_ranges_are_disjoint_and_ascending(mask: Mask, tile: Tile) -> None:
     assert tile_map.count == sum(max(0, r.stop - r.start) for r in tile_map.ranges)
 
 
+@settings(deadline=None)
 @given(masks, tiles)
 def test_status_agrees_with_visibility(mask: Mask, tile: Tile) -> None:
     tile_map, found = map_of(mask, tile)
@@ -137,6 +142,7 @@ def test_status_agrees_with_visibility(mask: Mask, tile: Tile) -> None:
             assert not everything
 
 
+@settings(deadline=None)
 @given(trees(with_bias), tiles)
 def test_a_biased_tile_is_never_full(mask: Mask, tile: Tile) -> None:
     """Even where another term shows everything: a bias above 0 counts there."""
@@ -152,6 +158,7 @@ def test_a_biased_tile_is_never_full(mask: Mask, tile: Tile) -> None:
                 assert not set(range(span.start, span.stop)) & tile.keys_of(t)
 
 
+@settings(deadline=None)
 @given(masks, tiles)
 def test_visible_to_all_is_the_intersection_of_rows(mask: Mask, tile: Tile) -> None:
     for term in map_of(mask, tile)[1]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fa4_cute.plan.mask_tiles import visible_keys
@@ -41,6 +41,7 @@ def terms_of(mask: Mask) -> tuple[Term, ...]:
         raise
 
 
+@settings(deadline=None)
 @given(masks, rows, keys, lengths)
 def test_visible_keys_are_those_of_the_definition(
     mask: Mask, row: int, num_keys: int, valid: tuple[int, ...]
@@ -50,6 +51,7 @@ def test_visible_keys_are_those_of_the_definition(
     assert visible_keys(mask, row, num_keys, valid) == expected
 
 
+@settings(deadline=None)
 @given(trees(with_bias), rows, keys.filter(bool), lengths, st.data())
 def test_terms_add_what_the_mask_adds(
     mask: Mask, row: int, num_keys: int, valid: tuple[int, ...], data: st.DataObject
@@ -66,6 +68,7 @@ def test_terms_add_what_the_mask_adds(
     assert max(sums, default=None) == added(mask, row, key, valid, biases)
 
 
+@settings(deadline=None)
 @given(masks, rows, keys, lengths)
 def test_ends_only_move_right(
     mask: Mask, row: int, num_keys: int, valid: tuple[int, ...]
@@ -78,6 +81,7 @@ def test_ends_only_move_right(
         assert here.stop <= below.stop
 
 
+@settings(deadline=None)
 @given(masks)
 def test_a_term_without_start_begins_at_key_zero(mask: Mask) -> None:
     for term in terms_of(mask):
@@ -85,6 +89,7 @@ def test_a_term_without_start_begins_at_key_zero(mask: Mask) -> None:
             assert term.interval(60, MOST_KEYS, (5, 9), HOST).start == 0
 
 
+@settings(deadline=None)
 @given(trees(with_bias))
 def test_names_are_legal_in_ptx(mask: Mask) -> None:
     assert mask.name
@@ -158,6 +163,7 @@ def test_sizes_outside_the_domain(make: object, error: type[Exception], words: s
     assert words in str(caught.value)
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from([SlidingWindowMask(2**31 - 1025, 2**31 - 1025), ChunkedMask(2**31 - 1025)]),
     st.integers(-(2**31) + 2**11, 2**31 - 2**11),

@@ -6,7 +6,7 @@ import re
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fa4_cute.plan.masks import CAUSAL, NULL, ChunkedMask, DenseBiasMask, Mask, PaddingMask
@@ -49,6 +49,7 @@ def test_nothing_costs_nothing() -> None:
     assert Variant(CAUSAL).longest_first
 
 
+@settings(deadline=None)
 @given(variants())
 def test_parameters_follow_those_of_every_kernel(variant: Variant) -> None:
     params = variant.params
@@ -64,6 +65,7 @@ def test_parameters_follow_those_of_every_kernel(variant: Variant) -> None:
     assert params.size <= 4352
 
 
+@settings(deadline=None)
 @given(variants())
 def test_parameters_are_those_of_the_features(variant: Variant) -> None:
     names = set(variant.extra_names)
@@ -82,6 +84,7 @@ def test_parameters_are_those_of_the_features(variant: Variant) -> None:
     assert ("num_splits" in names) == (variant.partition is Partition.WORKSPACE)
 
 
+@settings(deadline=None)
 @given(variants())
 def test_every_parameter_can_be_packed(variant: Variant) -> None:
     values: dict[str, bytes | int | float] = {
@@ -93,6 +96,7 @@ def test_every_parameter_can_be_packed(variant: Variant) -> None:
         assert packed[variant.params.names.index("sink")] == struct.pack("<Q", 7)
 
 
+@settings(deadline=None)
 @given(variants(), variants())
 def test_equal_variants_have_equal_names(one: Variant, other: Variant) -> None:
     name = "_".join(one.name_parts)
