@@ -51,12 +51,14 @@ class KernelSpec:
         Raises:
             ValueError: naming the limit, when no such kernel exists.
         """
-        config = FA4Config.for_attention(dtype, head_dim, group=group)
+        if variant is None:
+            variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
+        config = FA4Config.for_attention(
+            dtype, head_dim, group=group, page_size=variant.page_size
+        )
         reason = config.unsupported_reason()
         if reason is not None:
             raise ValueError(reason)
-        if variant is None:
-            variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
         return cls(config, variant)
 
     @property
