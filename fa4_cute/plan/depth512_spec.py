@@ -113,6 +113,21 @@ class Depth512Spec:
         return {DType.BF16: "bf16", DType.FP16: "f16"}[self.config.qkv_dtype]
 
     @property
+    def num_threads(self) -> int:
+        """Threads per CTA."""
+        return self.schedule.num_threads
+
+    @property
+    def cluster_size(self) -> int:
+        """CTAs per cluster."""
+        return self.config.cta_group()
+
+    @property
+    def smem_bytes(self) -> int:
+        """Dynamic shared memory per CTA."""
+        return self.config.smem_used
+
+    @property
     def output_depth(self) -> int:
         """Columns of O."""
         return self.config.depth

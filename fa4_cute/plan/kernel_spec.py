@@ -90,6 +90,21 @@ class KernelSpec:
         return _PTX_TYPES[self.config.qkv_dtype]
 
     @property
+    def num_threads(self) -> int:
+        """Threads per CTA."""
+        return self.schedule.num_threads
+
+    @property
+    def cluster_size(self) -> int:
+        """CTAs per cluster."""
+        return self.config.cta_group()
+
+    @property
+    def smem_bytes(self) -> int:
+        """Dynamic shared memory per CTA."""
+        return self.config.smem_used
+
+    @property
     def output_depth(self) -> int:
         """Columns of O."""
         return self.config.ov_depth
