@@ -73,12 +73,14 @@ class Depth512Spec:
             )
         if dtype not in (DType.BF16, DType.FP16):
             raise ValueError(f"dtype={dtype.value}: nearest supported choice: bf16")
-        config = Depth512Config.for_attention(dtype, head_dim, group=group)
+        if variant is None:
+            variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
+        config = Depth512Config.for_attention(
+            dtype, head_dim, group=group, page_size=variant.page_size
+        )
         reason = config.unsupported_reason()
         if reason is not None:
             raise ValueError(reason)
-        if variant is None:
-            variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
         return cls(config, variant, look_ahead=look_ahead)
 
     @property
@@ -109,6 +111,21 @@ class Depth512Spec:
     def ptx_type(self) -> str:
         """PTX name of the element type in conversions."""
         return {DType.BF16: "bf16", DType.FP16: "f16"}[self.config.qkv_dtype]
+
+    @property
+    def num_threads(self) -> int:
+        """Threads per CTA."""
+        return self.schedule.num_threads
+
+    @property
+    def cluster_size(self) -> int:
+        """CTAs per cluster."""
+        return self.config.cta_group()
+
+    @property
+    def smem_bytes(self) -> int:
+        """Dynamic shared memory per CTA."""
+        return self.config.smem_used
 
     @property
     def output_depth(self) -> int:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from .column_plan import ColumnPlan
+from .column_plan import RESIDENT_COLUMNS, ColumnPlan
 from .config import FA4Config
 from .dtypes import DType
 from .exp2_plan import Exp2Plan
 from .masks import CAUSAL, NULL
 from .params import KernelParams
-from .schedule import ATTENTION_SCHEDULE, WarpSchedule
+from .schedule import ATTENTION_SCHEDULE, PAGED_SCHEDULE, WarpSchedule
 from .variant import Variant
 
 _PTX_TYPES: Final = {DType.BF16: "bf16", DType.FP16: "f16"}
@@ -51,13 +51,21 @@ class KernelSpec:
         Raises:
             ValueError: naming the limit, when no such kernel exists.
         """
-        config = FA4Config.for_attention(dtype, head_dim, group=group)
+        if variant is None:
+            variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
+        config = FA4Config.for_attention(
+            dtype,
+            head_dim,
+            group=group,
+            page_size=variant.page_size,
+            # A modifier needs registers: all scores of a tile stay in them, none is read twice.
+            bn_cap=RESIDENT_COLUMNS if variant.modifies_scores else 0,
+        )
         reason = config.unsupported_reason()
         if reason is not None:
             raise ValueError(reason)
-        if variant is None:
-            variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
-        return cls(config, variant)
+        schedule = PAGED_SCHEDULE if variant.page_size else ATTENTION_SCHEDULE
+        return cls(config, variant, schedule=schedule)
 
     @property
     def name(self) -> str:
@@ -86,6 +94,21 @@ class KernelSpec:
     def ptx_type(self) -> str:
         """PTX name of the element type in conversions."""
         return _PTX_TYPES[self.config.qkv_dtype]
+
+    @property
+    def num_threads(self) -> int:
+        """Threads per CTA."""
+        return self.schedule.num_threads
+
+    @property
+    def cluster_size(self) -> int:
+        """CTAs per cluster."""
+        return self.config.cta_group()
+
+    @property
+    def smem_bytes(self) -> int:
+        """Dynamic shared memory per CTA."""
+        return self.config.smem_used
 
     @property
     def output_depth(self) -> int:
