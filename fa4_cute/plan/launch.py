@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from .combine_spec import CombineSpec
 from .depth512_spec import AttentionSpec
 from .tiles import TileShape, grid
 
@@ -46,9 +47,11 @@ class LaunchPlan:
 
 
 def plan_launch(
-    spec: AttentionSpec, sizes: AttentionSizes, softmax_scale: float
+    spec: AttentionSpec, sizes: AttentionSizes, softmax_scale: float, num_splits: int = 1
 ) -> LaunchPlan:
     """Return the launch of ``spec`` for ``sizes``; ``grid`` is (Q tiles, heads, batch).
+
+    The splits of a query tile are neighbours along x.
 
     Raises:
         ValueError: when the sizes do not belong to ``spec`` or exceed a grid, or the scale is not
@@ -75,7 +78,7 @@ def plan_launch(
         if count > MAX_GRID_YZ:
             raise ValueError(f"{name}={count}: a launch grid holds at most {MAX_GRID_YZ}")
     return LaunchPlan(
-        grid=blocks,
+        grid=(blocks[0] * num_splits, *blocks[1:]),
         block=(spec.schedule.num_threads, 1, 1),
         cluster=(config.cta_group(), 1, 1),
         smem_bytes=config.smem_used,
@@ -85,6 +88,17 @@ def plan_launch(
             "num_q_heads": sizes.num_q_heads,
             "scale_log2": _kernel_scale(softmax_scale),
         },
+    )
+
+
+def plan_combine(spec: CombineSpec, num_rows: int) -> LaunchPlan:
+    """Return the launch that combines the shares of ``num_rows`` rows."""
+    return LaunchPlan(
+        grid=(spec.num_blocks(num_rows), 1, 1),
+        block=(spec.num_threads, 1, 1),
+        cluster=(spec.cluster_size, 1, 1),
+        smem_bytes=spec.smem_bytes,
+        scalars={},
     )
 
 
