@@ -1,4 +1,4 @@
-"""Every pair of features in every kernel, with its error: ``python -m benchmarks.combinations FILE``.
+"""Every pair of features in every kernel, with errors: ``python -m benchmarks.combinations FILE``.
 
 The cases are those of ``tests/kernel/feature_case.py``: ragged and cached batches hold sequences of
 different lengths, an empty one among them, and memory that must not matter is NaN. Rewrites the
@@ -77,8 +77,8 @@ def table(kernel: str, head_dim: int, found: dict[frozenset[str], Cell]) -> str:
     lines = [
         f"## {kernel}, head_dim {head_dim}",
         "",
-        f"{len(found)} cases, {len(failed)} of them failing. The worst error is {worst.share:.0%} of "
-        f"what is allowed, the worst error of the log-sum-exp {lse:.1e}.",
+        f"{len(found)} cases, {len(failed)} of them failing. The worst error is {worst.share:.0%} "
+        f"of what is allowed, the worst error of the log-sum-exp {lse:.1e}.",
         "",
         f"| | {' | '.join(NAMES)} |",
         "|---|" + "---|" * len(NAMES),
