@@ -51,7 +51,8 @@ def measure(features: frozenset[str], head_dim: int) -> Cell:
     dirty = [verdict for verdict in outcome.verdicts if verdict != "clean"]
     problem = "; ".join((*found.failures, *dirty))
     lse_error = found.max_lse_error or 0.0
-    return Cell(found.max_error, found.max_error / found.limit, lse_error, problem)
+    share = found.max_error / found.limit if found.limit else 0.0
+    return Cell(found.max_error, share, lse_error, problem)
 
 
 def cells(head_dim: int) -> dict[frozenset[str], Cell]:
