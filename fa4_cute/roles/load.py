@@ -1,9 +1,9 @@
 """Load role (warp 13): Q once, then K and V tile by tile, all through TMA.
 
 Edges: arms and fills ``K full``, ``V full`` and ``Q1Sync``; waits on ``K empty`` and ``V empty``.
-Slots are filled in the order in which the MMA role consumes (``plan.issue_order``): with two Q tiles
-K, then V of every key tile; with one, K of a tile before V of the tile before it. The first Q tile
-shares the barrier of the first K tile, because no MMA can start without either.
+Slots are filled in the order in which the MMA role consumes (``plan.issue_order``): with two Q
+tiles K, then V of every key tile; with one, K of a tile before V of the tile before. The first Q
+tile shares the barrier of the first K tile, because no MMA can start without either.
 Source: ``modular-sm100-attention.md`` section 5.4.
 """
 
