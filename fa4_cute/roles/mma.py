@@ -2,8 +2,8 @@
 
 Two Q tiles, per key tile n: S0 <- Q0 Kn', O1 += P1 Vn-1, S1 <- Q1 Kn', O0 += P0 Vn. Two MMAs
 always lie between "S ready" and "P needed", so the softmax of one chain hides behind the MMAs of
-the other. A single Q tile alternates the chains from key tile to key tile: S_i <- Q Kn', O_j += P_j Vn-1 with
-i = n mod 2 and j the other chain (``plan.issue_order``).
+the other. A single Q tile alternates the chains from key tile to key tile: S_i <- Q Kn',
+O_j += P_j Vn-1 with i = n mod 2 and j the other chain (``plan.issue_order``).
 
 Edges: waits on ``K full``, ``Q1Sync``, ``V full`` and ``S_cons`` (P stored and O rescaled);
 commits ``S_prod``, ``O_prod``, ``K empty`` and ``V empty``.
