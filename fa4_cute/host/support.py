@@ -132,7 +132,7 @@ def choose(problem: Problem) -> Choice | Refusal:
         spec = _specification(row, dtype, problem.head_dim, *options)
         tiles = None
         if isinstance(spec, KernelSpec):
-            tiles = choose_query_tiles(spec.config, problem.sizes)
+            tiles = choose_query_tiles(spec.config, problem.sizes, problem.num_qo)
             spec = _with_query_tiles(spec, tiles.num_qo)
         if not (problem.has_no_output or problem.has_no_keys):
             plan_launch(spec, problem.sizes, problem.scale)
@@ -154,8 +154,14 @@ def _specification(
 
 @lru_cache(maxsize=1024)
 def _with_query_tiles(spec: KernelSpec, num_qo: int) -> KernelSpec:
-    """Return one object per kernel, as :func:`_specification` does."""
-    return spec if num_qo == 2 else replace(spec, config=spec.config.with_num_qo(num_qo))
+    """Return one object per kernel, as :func:`_specification` does, or raise as it does."""
+    if num_qo == spec.config.num_qo:
+        return spec
+    config = spec.config.with_num_qo(num_qo)
+    reason = config.unsupported_reason()
+    if reason is not None:
+        raise ValueError(reason)
+    return replace(spec, config=config)
 
 
 def supported_dtypes() -> tuple[DType, ...]:

@@ -23,10 +23,17 @@ from .tiles import TileShape, grid
 
 @dataclass(frozen=True)
 class Workload:
-    """A problem as the rules see it: its sizes, and the configuration with two Q tiles."""
+    """A problem as the rules see it.
+
+    Attributes:
+        config: its configuration with two Q tiles.
+        sizes: its sizes; of packed sequences, the longest.
+        asked: the number of Q tiles that the caller insists on, or None.
+    """
 
     config: FA4Config
     sizes: AttentionSizes
+    asked: int | None = None
 
     @cached_property
     def one(self) -> FA4Config:
@@ -71,6 +78,8 @@ class QueryTileRule:
 
 
 QUERY_TILE_RULES: Final = (
+    QueryTileRule("one on request", 1, lambda work: work.asked == 1, lambda _: "as asked for"),
+    QueryTileRule("two on request", 2, lambda work: work.asked == 2, lambda _: "as asked for"),
     QueryTileRule(
         "plan",
         2,
@@ -120,13 +129,10 @@ class QueryTiles:
         return f"{count} per CTA: {self.reason}"
 
 
-def choose_query_tiles(config: FA4Config, sizes: AttentionSizes) -> QueryTiles:
-    """Return how many Q tiles a CTA takes.
-
-    Args:
-        config: the problem's configuration with two Q tiles.
-        sizes: its sizes; of packed sequences, the longest.
-    """
-    work = Workload(config, sizes)
+def choose_query_tiles(
+    config: FA4Config, sizes: AttentionSizes, asked: int | None = None
+) -> QueryTiles:
+    """Return how many Q tiles a CTA takes; arguments as :class:`Workload`'s."""
+    work = Workload(config, sizes, asked)
     rule = next(rule for rule in QUERY_TILE_RULES if rule.applies(work))
     return QueryTiles(rule.num_qo, rule.reason(work))

@@ -231,6 +231,16 @@ def test_explain_says_how_many_query_tiles_and_why() -> None:
     assert "Q tile per CTA" not in fa4_cute.explain(head_dim=512)
 
 
+def test_a_number_of_query_tiles_can_be_asked_for() -> None:
+    for num_qo in (1, 2):
+        choice = choose(problem(num_qo=num_qo))
+        assert isinstance(choice, Choice)
+        assert isinstance(choice.spec.config, FA4Config)
+        assert choice.spec.config.num_qo == num_qo
+    with pytest.raises(ValueError, match="num_qo=3: choose 1 or 2"):
+        problem(num_qo=3)
+
+
 def test_explain_by_tensors_equals_explain_by_sizes() -> None:
     q = torch.zeros(2, 40, 4, 64, dtype=torch.float16)
     by_sizes = fa4_cute.explain(

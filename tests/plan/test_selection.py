@@ -1,5 +1,7 @@
 """One or two Q tiles per CTA: every row of the table decides something, and says why."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,12 +38,15 @@ def workload(seqlen_q: int, *, heads: int = 1, group: int = 1, batch: int = 1) -
         (workload(512, heads=38), "full grid", 2),
         (workload(300, heads=8, group=8, batch=7), "small grid", 1),
         (workload(300, heads=8, group=8, batch=8), "full grid", 2),
+        # whoever insists gets it
+        (replace(workload(1), asked=2), "two on request", 2),
+        (replace(workload(10**5), asked=1), "one on request", 1),
     ],
 )
 def test_rules(work: Workload, rule: str, num_qo: int) -> None:
     found = next(row for row in QUERY_TILE_RULES if row.applies(work))
     assert (found.name, found.num_qo) == (rule, num_qo)
-    choice = choose_query_tiles(work.config, work.sizes)
+    choice = choose_query_tiles(work.config, work.sizes, work.asked)
     assert choice.num_qo == num_qo
     assert choice.text.endswith(found.reason(work))
 
