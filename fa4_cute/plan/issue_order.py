@@ -13,7 +13,9 @@ Then both kernels issue S of a step one step ahead of P V::
 
 so that two MMAs lie between "S ready" and "P needed", and S of a chain is overwritten only after
 its P has been used. An odd number of key tiles needs no case of its own: the last step of a single
-Q tile simply lies in chain 0. K of a tile is freed by the last S that reads it, V by the last P V.
+Q tile simply lies in chain 0. K of a tile is freed by the last S that reads it, V by the last P V;
+only V of the last tile is not, because nobody would wait for that, and the CTA must not end before
+an arrival on one of its barriers.
 
 Slots are filled in the order in which the MMA role first needs them. With a single Q tile that puts
 K of the next tile before V (``modular-sm100-attention.md`` section 5.4 loads K, K, V, V; both are
@@ -25,7 +27,7 @@ Source: ``modular-sm100-attention.md`` sections 5.4 to 5.7.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .mbars import NUM_CHAINS
@@ -42,7 +44,7 @@ class Issue:
         key_tile: number of the visited key tile.
         accumulate: whether O is added to; scores always start anew.
         waits: whether it is the first use of K (for ``S``) or V (for ``O``).
-        releases: whether it is the last use.
+        releases: whether it frees K or V: the last use, save that of the last V.
     """
 
     product: str
@@ -90,7 +92,7 @@ class IssueOrder:
             if i:
                 yield self._issue("O", *steps[i - 1])
         if steps:
-            yield self._issue("O", *steps[-1])
+            yield replace(self._issue("O", *steps[-1]), releases=False)
 
     def loads(self, num_key_tiles: int) -> Iterator[tuple[str, int]]:
         """Yield ("K", tile) and ("V", tile) in the order in which slots are filled."""

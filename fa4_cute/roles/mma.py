@@ -104,10 +104,9 @@ class MmaIssuer:
         self._commit_scores(chain)
 
     def only_outputs(self, chain: int, v: RingState, n: Int32) -> None:
-        """Wait for V, issue O_chain of the chain's ``n``-th key tile, and free V."""
+        """Wait for V and issue O_chain of the chain's ``n``-th key tile."""
         self.wait_values(v, self.ctx.spec.issue_order.key_tile(chain, n))
         self.outputs(chain, v, Int32(n > 0), n & 1)
-        self.release_values(v)
 
     def wait_values(self, v: RingState, tile: Int32) -> None:
         """Wait for the ``tile``-th V tile."""
@@ -158,7 +157,8 @@ def issue_for_two_queries(ctx: KernelContext):
 def issue_for_one_query(ctx: KernelContext):
     """Issue for a single Q tile, whose key tiles alternate between the chains.
 
-    The loop takes two key tiles at a time, so that the chain of every MMA is static.
+    The loop takes two key tiles at a time, so that the chain of every MMA is static. The last V is
+    not freed: nothing would wait for that, and the CTA could end before the commit arrives.
     """
     config, issuer = ctx.spec.config, MmaIssuer.of(ctx)
     k = v = RingState.consumer(config.num_kv_stages)
@@ -172,11 +172,13 @@ def issue_for_one_query(ctx: KernelContext):
                 issuer.only_query(NUM_CHAINS - 1 - chain, k)
                 k, v = after_key(config, k, v)
                 issuer.only_outputs(chain, v, n)
+                issuer.release_values(v)
                 k, v = after_value(config, k, v)
         if num_tiles % NUM_CHAINS == 0:
             issuer.only_query(1, k)
             k, v = after_key(config, k, v)
             issuer.only_outputs(0, v, num_pairs)
+            issuer.release_values(v)
             k, v = after_value(config, k, v)
             issuer.only_outputs(1, v, num_pairs)
         else:

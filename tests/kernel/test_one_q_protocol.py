@@ -17,6 +17,7 @@ from tests.kernel.attention_case import Case, inputs, run_kernel
 CASES = [
     *(Case(128, keys, 128, num_qo=1) for keys in (0, 100, 256, 384, 1100)),
     Case(133, 777, 128, causal=True, num_qo=1),
+    Case(128, 650, 128, causal=True, num_qo=1),
     Case(9, 1000, 64, heads=8, kv_heads=1, causal=True, num_qo=1),
     Case(100, 1000, 192, num_qo=1),
 ]
