@@ -34,6 +34,7 @@ class Problem:
         softmax_scale: factor of the scores; None means ``1 / sqrt(head_dim)``.
         return_lse: whether the log-sum-exp is wanted.
         features: whatever else selects a kernel.
+        num_qo: Q tiles per CTA, 1 or 2, where the kernel has a choice; None leaves it to the rules.
     """
 
     dtype: str
@@ -48,6 +49,7 @@ class Problem:
     softmax_scale: float | None = None
     return_lse: bool = False
     features: Features = PLAIN
+    num_qo: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse values outside the domain of the record."""
@@ -59,6 +61,8 @@ class Problem:
                 raise ValueError(f"{name}={value}: must be 0 or more")
         for name in ("causal", "return_lse"):
             check_flag(name, getattr(self, name))
+        if self.num_qo not in (None, 1, 2):
+            raise ValueError(f"num_qo={self.num_qo}: choose 1 or 2 Q tiles per CTA, or None")
         check_scale(self.softmax_scale)
 
     @cached_property

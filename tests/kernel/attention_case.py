@@ -29,6 +29,7 @@ class Case:
     causal: bool = False
     dtype: DType = DType.BF16
     scale: float | None = None
+    num_qo: int = 2
 
     @property
     def softmax_scale(self) -> float:
@@ -39,6 +40,7 @@ class Case:
         return (
             f"{self.dtype.value}-d{self.head_dim}-{mask}-b{self.batch}-h{self.heads}/"
             f"{self.kv_heads}-q{self.seqlen_q}-k{self.seqlen_k}"
+            f"{'-1q' if self.num_qo == 1 else ''}"
         )
 
 
@@ -80,6 +82,7 @@ def run_kernel(
         group=case.heads // case.kv_heads,
         causal=case.causal,
         return_lse=True,
+        num_qo=case.num_qo,
     )
     o = torch.full_like(q, math.nan, memory_format=torch.contiguous_format)
     lse = torch.full((case.batch, case.heads, case.seqlen_q), math.nan)
