@@ -1,7 +1,8 @@
 """Last step of the pair's softmax role: O divided by the row sum, through shared memory and TMA.
 
-O is staged over Q. Q is free: the wait for the last ``O_mma`` follows every MMA of the pair that
-reads it. The low half of the head dim is stored while the MMAs of the high half still run.
+O is staged over Q, and with fp8 operands over P and part of the ring too. They are free: the wait
+for the last ``O_mma`` follows every MMA of the pair that reads them
+(``Depth512AttentionSMem.o_chunk_smem``). The low half of the head dim is stored while the MMAs of the high half still run.
 """
 
 import cutlass
@@ -9,9 +10,9 @@ from cutlass import Float32, Int32, cute
 
 from .depth512_work import PairContext, PairRow
 from .device import barriers, epilogue, tmem
-from .device.arith import reciprocal
 from .device.ids import warp_index
 from .device.tma import finish_stores
+from .output import normalisation
 from .plan.depth512_lanes import first_output
 from .plan.hardware import WARP_GROUP_THREADS
 from .plan.pipeline_plan import BarrierWait
@@ -28,7 +29,7 @@ def part_columns(ctx: PairContext, part: int) -> range:
     """Return the real columns of output ``part``, in whole chunks."""
     config = ctx.spec.config
     width = config.padded_depth // config.num_o_parts
-    return range(part * width, min((part + 1) * width, config.depth), config.swizzle_elems)
+    return range(part * width, min((part + 1) * width, config.depth), ctx.spec.output_elems)
 
 
 def stage_part(ctx: PairContext, line: PairRow, part: int, words_of) -> None:
@@ -37,11 +38,11 @@ def stage_part(ctx: PairContext, line: PairRow, part: int, words_of) -> None:
     ``words_of`` returns the packed words of the ``OUTPUT_COLUMNS`` columns from a TMEM column on.
     """
     config = ctx.spec.config
-    width = config.swizzle_elems
+    width = ctx.spec.output_elems
     first_chunk = first_output(config, part, line.part) // width
     for column in range(0, config.o_columns, OUTPUT_COLUMNS):
         words = words_of(part * config.o_columns + column)
-        unit = column % width * config.qkv_dtype_size // epilogue.UNIT_BYTES
+        unit = column % width * ctx.spec.output_dtype.size // epilogue.UNIT_BYTES
         chunk = ctx.smem + ctx.layout.o_chunk_smem(first_chunk + column // width)
         epilogue.store_row_units(chunk, line.row, unit, words)
 
@@ -54,21 +55,19 @@ def store_part(ctx: PairContext, part: cutlass.Constexpr[int]):
     if warp_index() == 0:
         where = (ctx.work.position, ctx.work.head, ctx.work.batch)
         for column in part_columns(ctx, part):
-            chunk = column // ctx.spec.config.swizzle_elems
+            chunk = column // ctx.spec.output_elems
             smem = ctx.smem + ctx.layout.o_chunk_smem(chunk)
             store_query_chunk(ctx.spec, ctx.maps.o, where, column, smem)
 
 
 def write_accumulators(ctx: PairContext, line: PairRow, row_sum: Float32) -> None:
     """Wait for each part of O, normalise and store it."""
-    # A row without a visible key has sum 0 and an accumulator of zeros: 0, not 0 / 0.
-    no_key = row_sum == Float32(0.0)
-    factor = Float32(cutlass.select_(no_key, Float32(0.0), reciprocal(row_sum)))
+    factor = normalisation(ctx, row_sum)
     start = lane_address(ctx.tmem, ctx.columns.o_lo().start)
 
     def normalised(column: int) -> list:
         values = tmem.wait_loads(tmem.load(start + column, OUTPUT_COLUMNS))
-        return epilogue.normalise(values, factor, ctx.spec.ptx_type)
+        return epilogue.normalise(values, factor, ctx.spec.output_dtype.ptx_name)
 
     phase = (ctx.work.num_key_tiles - 1) & 1
     for part in range(ctx.spec.config.num_o_parts):

@@ -46,14 +46,15 @@ class SM100MHA2Q:
         seqlen_q: Int32,
         seqlen_k: Int32,
         num_q_heads: Int32,
-        scale_log2: Float32,
+        scales: tuple,
     ):
-        """Entry: parameters in the order of ``fa4_cute.plan.params.KERNEL_PARAMS``.
+        """Entry: parameters in the order of ``spec.params`` (``fa4_cute.plan.params``).
 
-        ``maps`` are the tensor maps of Q, K, V and O.
+        ``maps`` are the tensor maps of Q, K, V and O; ``scales`` are ``scale_log2`` and, with fp8
+        operands, ``value_scale``.
         """
         maps = TensorMaps(*[tma.tensor_map_address(tensor_map) for tensor_map in maps])
-        problem = Problem(seqlen_q, seqlen_k, num_q_heads, scale_log2, lse)
+        problem = Problem.of(seqlen_q, seqlen_k, num_q_heads, lse, scales)
         smem = cute.arch.get_dyn_smem(
             cutlass.Uint8, alignment=SwizzleMode.B128.pattern_bytes
         ).toint()

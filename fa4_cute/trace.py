@@ -15,7 +15,11 @@ from .kernel_sm100 import SM100MHA2Q
 from .plan.depth512_spec import AttentionSpec, Depth512Spec
 from .plan.dtypes import DType
 
-_ELEMENT_TYPES = {DType.BF16: cutlass.BFloat16, DType.FP16: cutlass.Float16}
+_ELEMENT_TYPES = {
+    DType.BF16: cutlass.BFloat16,
+    DType.FP16: cutlass.Float16,
+    DType.FP8_E4M3: cutlass.Float8E4M3FN,
+}
 _STAND_IN_SHAPE = (8, 64)
 _POINTER_ALIGN = 16
 
@@ -46,18 +50,19 @@ def trace_kernel(spec: AttentionSpec, options: str):
         lse: Int64,
         lengths: tuple[Int32, Int32],
         num_q_heads: Int32,
-        scale_log2: Float32,
+        scales: tuple,
     ):
         loads = [_stand_in_atom(operand, cpasync.CopyBulkTensorTileG2SOp()) for _ in "qkv"]
         store = _stand_in_atom(operand, cpasync.CopyBulkTensorTileS2GOp())
         maps = (*loads, store)
-        attention.kernel(maps, lse, *lengths, num_q_heads, scale_log2).launch(
+        attention.kernel(maps, lse, *lengths, num_q_heads, scales).launch(
             **shape,
             block=[spec.schedule.num_threads, 1, 1],
             smem=spec.config.smem_used,
             min_blocks_per_mp=1,
         )
 
+    scales = tuple(1.0 for name in spec.params.names if name in ("scale_log2", "value_scale"))
     element_type = _ELEMENT_TYPES[spec.config.qkv_dtype]
     pointer = make_ptr(element_type, 0, AddressSpace.gmem, assumed_align=_POINTER_ALIGN)
-    return cute.compile(host, pointer, Int64(0), (1, 1), 1, 1.0, options=options)
+    return cute.compile(host, pointer, Int64(0), (1, 1), 1, scales, options=options)

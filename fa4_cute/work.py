@@ -26,13 +26,25 @@ from .tma import TensorMaps
 
 @dataclass(frozen=True)
 class Problem:
-    """Run-time sizes of the call; ``lse`` is the address of a (batch, heads, seqlen_q) array."""
+    """Run-time sizes of the call; ``lse`` is the address of a (batch, heads, seqlen_q) array.
+
+    ``value_scale`` multiplies O; None where the kernel has no such parameter.
+    """
 
     seqlen_q: Int32
     seqlen_k: Int32
     num_q_heads: Int32
     scale_log2: Float32
     lse: Int64
+    value_scale: Float32 | None = None
+
+    @classmethod
+    def of(
+        cls, seqlen_q: Int32, seqlen_k: Int32, num_q_heads: Int32, lse: Int64, scales: tuple
+    ) -> "Problem":
+        """Return the sizes with ``scales``: ``scale_log2`` and, with fp8 operands, O's."""
+        scale_log2, *value_scale = scales
+        return cls(seqlen_q, seqlen_k, num_q_heads, scale_log2, lse, *value_scale)
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,10 @@ from .column_plan import ColumnPlan
 from .depth512_config import Depth512Config
 from .dtypes import DType
 from .exp2_plan import Exp2Plan
+from .hardware import OUTPUT_SWIZZLE
 from .kernel_spec import KernelSpec
-from .params import KERNEL_PARAMS, KernelParams
+from .params import KERNEL_PARAMS, KernelParams, kernel_params
+from .probability import ProbabilityPlan
 from .schedule import DEPTH512_SCHEDULE, WarpSchedule
 from .tiles import MaskKind
 
@@ -71,13 +73,17 @@ class Depth512Spec:
                 f"head_dim={head_dim}: the CTA-pair kernel starts at {SMALLEST_DEPTH}; nearest "
                 f"supported choice: head_dim=200"
             )
-        if dtype not in (DType.BF16, DType.FP16):
-            raise ValueError(f"dtype={dtype.value}: nearest supported choice: bf16")
         config = Depth512Config.for_attention(dtype, head_dim, group=group)
         reason = config.unsupported_reason()
         if reason is not None:
             raise ValueError(reason)
-        return cls(config, causal=causal, return_lse=return_lse, look_ahead=look_ahead)
+        return cls(
+            config,
+            causal=causal,
+            return_lse=return_lse,
+            look_ahead=look_ahead,
+            params=kernel_params(dtype),
+        )
 
     @property
     def name(self) -> str:
@@ -95,9 +101,19 @@ class Depth512Spec:
         return MaskKind.CAUSAL if self.causal else MaskKind.FULL
 
     @property
-    def ptx_type(self) -> str:
-        """PTX name of the element type in conversions."""
-        return {DType.BF16: "bf16", DType.FP16: "f16"}[self.config.qkv_dtype]
+    def probability(self) -> ProbabilityPlan:
+        """How P is stored."""
+        return ProbabilityPlan.of(self.config.qkv_dtype)
+
+    @property
+    def output_dtype(self) -> DType:
+        """Element type of O."""
+        return self.config.qkv_dtype.output
+
+    @property
+    def output_elems(self) -> int:
+        """Columns of one staged chunk of O."""
+        return OUTPUT_SWIZZLE.bytes // self.output_dtype.size
 
     @property
     def exp2_plan(self) -> Exp2Plan:

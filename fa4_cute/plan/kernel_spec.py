@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
 
 from .column_plan import ColumnPlan
 from .config import FA4Config
 from .dtypes import DType
 from .exp2_plan import Exp2Plan
-from .params import KERNEL_PARAMS, KernelParams
+from .hardware import OUTPUT_SWIZZLE
+from .mma_plans import pv_plan
+from .params import KERNEL_PARAMS, KernelParams, kernel_params
+from .probability import ProbabilityPlan
 from .schedule import ATTENTION_SCHEDULE, WarpSchedule
 from .tiles import MaskKind
-
-_PTX_TYPES: Final = {DType.BF16: "bf16", DType.FP16: "f16"}
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ class KernelSpec:
         reason = config.unsupported_reason()
         if reason is not None:
             raise ValueError(reason)
-        return cls(config, causal=causal, return_lse=return_lse)
+        params = kernel_params(dtype)
+        return cls(config, causal=causal, return_lse=return_lse, params=params)
 
     @property
     def name(self) -> str:
@@ -72,9 +73,26 @@ class KernelSpec:
         return MaskKind.CAUSAL if self.causal else MaskKind.FULL
 
     @property
-    def ptx_type(self) -> str:
-        """PTX name of the element type in conversions."""
-        return _PTX_TYPES[self.config.qkv_dtype]
+    def probability(self) -> ProbabilityPlan:
+        """How P is stored."""
+        return ProbabilityPlan.of(self.config.qkv_dtype)
+
+    @property
+    def output_dtype(self) -> DType:
+        """Element type of O."""
+        return self.config.qkv_dtype.output
+
+    @property
+    def output_elems(self) -> int:
+        """Columns of one staged chunk of O."""
+        return OUTPUT_SWIZZLE.bytes // self.output_dtype.size
+
+    @property
+    def last_part_batch(self) -> int:
+        """First batch of exponentials of the last part of P; the parts before it are handed over
+        at its start."""
+        pv, batches = pv_plan(self.config), self.exp2_plan.num_batches
+        return batches * pv.k_blocks(pv.num_stages - 1).start // pv.num_k_mmas
 
     @property
     def exp2_plan(self) -> Exp2Plan:

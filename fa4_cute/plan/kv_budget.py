@@ -1,4 +1,9 @@
-"""How shared memory is cut into K and V slots (``modular-sm100-attention.md`` section 1.3)."""
+"""How shared memory is cut into K and V slots (``modular-sm100-attention.md`` section 1.3).
+
+One rule is added to that section: a ring never needs more mbarriers than one warp initialises. Only
+small slots of fp8 reach that limit, at head dim 192 and in CTA pairs; such a plan gets fewer slots
+than shared memory would hold, of the same kind of ring.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Final
 
-from .hardware import MBARRIER_BYTES, SMEM_CAPACITY, TMEM_ADDRESS_BYTES, ceil_div
+from .hardware import MAX_MBARRIERS, MBARRIER_BYTES, SMEM_CAPACITY, TMEM_ADDRESS_BYTES, ceil_div
 from .tile_config import FA4TileConfig
 
 NUM_PV_STAGES: Final = 2
@@ -44,6 +49,7 @@ def kv_budget(config: FA4TileConfig) -> KVBudget:
     slots = max(0, remaining // (slot + k_extra // 2))
     if slots * slot + ceil_div(slots, 2) * k_extra > remaining:
         slots -= 1
+    slots = min(slots, _most_slots(config, qk_stages, fused=slots % 2 == 1))
     used += slots * slot + ceil_div(slots, 2) * k_extra
     if slots % 2:
         return KVBudget(True, slots, 1, used)
@@ -54,6 +60,14 @@ def kv_budget(config: FA4TileConfig) -> KVBudget:
     return KVBudget(False, stages, 1, used)
 
 
+def _most_slots(config: FA4TileConfig, qk_stages: int, *, fused: bool) -> int:
+    """Return the most slots, odd when ``fused`` and else even, that leave one warp's barriers."""
+    if fused:
+        most = (MAX_MBARRIERS - _fixed_barriers(config, 1)) // 2
+        return most - 1 + most % 2
+    return (MAX_MBARRIERS - _fixed_barriers(config, qk_stages)) // (qk_stages + 1) // 2 * 2
+
+
 def _provisional_qk_stages(config: FA4TileConfig) -> int:
     if config.is_mla:
         return 1
@@ -61,11 +75,16 @@ def _provisional_qk_stages(config: FA4TileConfig) -> int:
     return gcd(depth // config.swizzle_elems, depth // config.MMA_K)
 
 
-def _fixed_bytes(config: FA4TileConfig, qk_stages: int) -> int:
-    """Bytes that do not depend on the number of slots."""
+def _fixed_barriers(config: FA4TileConfig, qk_stages: int) -> int:
+    """Barriers that do not depend on the number of slots."""
     barriers = _FIXED_BARRIERS + 2 * NUM_PV_STAGES
     barriers += 2 if config.use_order_barriers else 0
-    barriers += qk_stages if config.num_qo == 2 else 0
+    return barriers + (qk_stages if config.num_qo == 2 else 0)
+
+
+def _fixed_bytes(config: FA4TileConfig, qk_stages: int) -> int:
+    """Bytes that do not depend on the number of slots."""
+    barriers = _fixed_barriers(config, qk_stages)
     rope = config.rope_depth()
     rope_size = config.rope_dtype_size if config.rope_dtype.is_valid else config.qkv_dtype_size
     q_row = config.padded_ov_depth * config.qkv_dtype_size + rope * rope_size

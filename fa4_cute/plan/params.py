@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from .dtypes import DType
 from .hardware import align_up
 from .tensor_map_bits import TENSOR_MAP_BYTES
 
@@ -92,7 +93,7 @@ def _lay_out(*declarations: tuple[str, str]) -> KernelParams:
     return KernelParams(tuple(params))
 
 
-KERNEL_PARAMS: Final = _lay_out(
+_DECLARATIONS: Final = (
     ("q_map", "tensor_map"),
     ("k_map", "tensor_map"),
     ("v_map", "tensor_map"),
@@ -103,5 +104,14 @@ KERNEL_PARAMS: Final = _lay_out(
     ("num_q_heads", "u32"),
     ("scale_log2", "f32"),
 )
+KERNEL_PARAMS: Final = _lay_out(*_DECLARATIONS)
 """Parameters of ``SM100MHA2Q``. ``lse`` is a float32 array (batch, num_q_heads, seqlen_q), or 0
 when the kernel was compiled without it; ``scale_log2`` is the softmax scale times log2(e)."""
+FP8_KERNEL_PARAMS: Final = _lay_out(*_DECLARATIONS, ("value_scale", "f32"))
+"""The same for fp8 operands. ``value_scale`` multiplies O; the scales of q and k are part of
+``scale_log2``."""
+
+
+def kernel_params(dtype: DType) -> KernelParams:
+    """Return the parameters of the kernels for operands of ``dtype``."""
+    return FP8_KERNEL_PARAMS if dtype is DType.FP8_E4M3 else KERNEL_PARAMS
