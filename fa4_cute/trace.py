@@ -14,12 +14,14 @@ from .depth512 import SM100MHADepth512
 from .kernel_sm100 import SM100MHA2Q
 from .plan.depth512_spec import AttentionSpec, Depth512Spec
 from .plan.dtypes import DType
+from .plan.params import VALUE_SCALE
 
 _ELEMENT_TYPES = {
     DType.BF16: cutlass.BFloat16,
     DType.FP16: cutlass.Float16,
     DType.FP8_E4M3: cutlass.Float8E4M3FN,
 }
+_SCALES = ("scale_log2", VALUE_SCALE)
 _STAND_IN_SHAPE = (8, 64)
 _POINTER_ALIGN = 16
 
@@ -62,7 +64,7 @@ def trace_kernel(spec: AttentionSpec, options: str):
             min_blocks_per_mp=1,
         )
 
-    scales = tuple(1.0 for name in spec.params.names if name in ("scale_log2", "value_scale"))
+    scales = tuple(1.0 for name in spec.params.names if name in _SCALES)
     element_type = _ELEMENT_TYPES[spec.config.qkv_dtype]
     pointer = make_ptr(element_type, 0, AddressSpace.gmem, assumed_align=_POINTER_ALIGN)
     return cute.compile(host, pointer, Int64(0), (1, 1), 1, scales, options=options)

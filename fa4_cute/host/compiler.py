@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -13,7 +14,6 @@ from ..plan.params import KernelParams
 from ..settings import set_default
 
 ARCH = "sm_100a"
-_OPTIONS = f"--gpu-arch={ARCH} --keep-ptx --keep-cubin"
 _one_at_a_time = threading.Lock()
 """The DSL traces into process-wide state, the kernel's entry name included."""
 
@@ -47,15 +47,12 @@ def compile_kernel(spec: AttentionSpec) -> CompiledArtifact:
     Raises:
         RuntimeError: when the compiled entry is not the one that was asked for.
     """
-    set_default("CUTE_DSL_ARCH", ARCH)
-    # By name: type checkers do not follow into traced code, whose types exist only while tracing.
-    trace_kernel = import_module("fa4_cute.trace").trace_kernel
 
-    # The DSL hands PTX and cubin over as files; the directory keeps them out of the caller's.
-    with _one_at_a_time, tempfile.TemporaryDirectory(prefix="fa4_cute_") as directory:
-        compiled: Any = trace_kernel(spec, f"{_OPTIONS} --dump-dir={directory}")
-        ptx, cubin = str(compiled.__ptx__), bytes(compiled.__cubin__)
-    name = entry_name(ptx)
+    def trace(options: str) -> Any:
+        # By name: type checkers do not follow into traced code, whose types exist only in a trace.
+        return import_module("fa4_cute.trace").trace_kernel(spec, options)
+
+    ptx, cubin, name = compile_traced(trace)
     if not name.startswith(spec.name):
         raise RuntimeError(f"compiled entry {name!r} is not the kernel {spec.name!r}")
     return CompiledArtifact(
@@ -67,6 +64,24 @@ def compile_kernel(spec: AttentionSpec) -> CompiledArtifact:
         threads=spec.schedule.num_threads,
         cluster=(spec.config.cta_group(), 1, 1),
     )
+
+
+def compile_traced(trace: Callable[[str], Any], arch: str = ARCH) -> tuple[str, bytes, str]:
+    """Return PTX, cubin and entry name of a kernel compiled for ``arch``.
+
+    Args:
+        trace: compiles with the DSL's options that it is given, and returns the DSL's result.
+        arch: target as the DSL names it; sm_90a serves kernels without Tensor Memory.
+
+    Raises:
+        RuntimeError: when the PTX does not hold exactly one kernel.
+    """
+    set_default("CUTE_DSL_ARCH", ARCH)
+    # The DSL hands PTX and cubin over as files; the directory keeps them out of the caller's.
+    with _one_at_a_time, tempfile.TemporaryDirectory(prefix="fa4_cute_") as directory:
+        compiled = trace(f"--gpu-arch={arch} --keep-ptx --keep-cubin --dump-dir={directory}")
+        ptx, cubin = str(compiled.__ptx__), bytes(compiled.__cubin__)
+    return ptx, cubin, entry_name(ptx)
 
 
 def entry_name(ptx: str) -> str:

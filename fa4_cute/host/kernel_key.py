@@ -74,7 +74,7 @@ def canonical(value: Any) -> Any:
         TypeError: for a value whose text would not identify it.
     """
     if is_dataclass(value) and not isinstance(value, type):
-        named = {f.name: canonical(getattr(value, f.name)) for f in fields(value)}
+        named = {f.name: canonical(getattr(value, f.name)) for f in fields(value) if f.compare}
         return {"type": type(value).__qualname__, **named}
     if isinstance(value, Enum):
         return f"{type(value).__qualname__}.{value.name}"

@@ -21,10 +21,11 @@ from .dtypes import DType
 from .exp2_plan import Exp2Plan
 from .hardware import OUTPUT_SWIZZLE
 from .kernel_spec import KernelSpec
-from .params import KERNEL_PARAMS, KernelParams, kernel_params
+from .masks import CAUSAL, NULL
+from .params import KernelParams, with_operand_scales
 from .probability import ProbabilityPlan
 from .schedule import DEPTH512_SCHEDULE, WarpSchedule
-from .tiles import MaskKind
+from .variant import Variant
 
 SMALLEST_DEPTH = 193
 """Smaller head dims run on the kernel with two Q tiles per CTA."""
@@ -36,20 +37,16 @@ class Depth512Spec:
 
     Args:
         config: tiles, ring and memory.
-        causal: bottom-right aligned causal mask instead of none.
-        return_lse: write the log-sum-exp of every row.
+        variant: mask, score modifier and the other features.
         look_ahead: issue the scores of the next key tile before P V of this one.
         num_emulated: exponential pairs per thread computed as a polynomial; None takes 25 %.
-        params: the parameter list, that of the 2Q kernel.
         schedule: warps and registers of the roles.
     """
 
     config: Depth512Config
-    causal: bool = False
-    return_lse: bool = False
+    variant: Variant = field(default=Variant())
     look_ahead: bool = True
     num_emulated: int | None = None
-    params: KernelParams = field(default=KERNEL_PARAMS)
     schedule: WarpSchedule = field(default=DEPTH512_SCHEDULE)
 
     @classmethod
@@ -61,9 +58,12 @@ class Depth512Spec:
         group: int = 1,
         causal: bool = False,
         return_lse: bool = False,
+        variant: Variant | None = None,
         look_ahead: bool = True,
     ) -> Depth512Spec:
         """Return the CTA-pair kernel for one element type, head dimension and group size.
+
+        ``causal`` and ``return_lse`` are short forms for a ``variant`` that has only these.
 
         Raises:
             ValueError: naming the limit, when no such kernel exists.
@@ -77,28 +77,33 @@ class Depth512Spec:
         reason = config.unsupported_reason()
         if reason is not None:
             raise ValueError(reason)
-        return cls(
-            config,
-            causal=causal,
-            return_lse=return_lse,
-            look_ahead=look_ahead,
-            params=kernel_params(dtype),
-        )
+        if variant is None:
+            variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
+        return cls(config, variant, look_ahead=look_ahead)
 
     @property
     def name(self) -> str:
         """Entry name of the kernel, legal in PTX, that says what it is specialised on."""
         config = self.config
         parts = ["fa4_sm100_pair", config.qkv_dtype.value, f"d{config.depth}", f"g{config.group}"]
-        parts += ["causal"] if self.causal else []
-        parts += ["lse"] if self.return_lse else []
+        parts += self.variant.name_parts
         parts += [] if self.look_ahead else ["in_turn"]
         return "_".join(parts)
 
     @property
-    def mask(self) -> MaskKind:
-        """Mask kind of the tile map."""
-        return MaskKind.CAUSAL if self.causal else MaskKind.FULL
+    def params(self) -> KernelParams:
+        """The parameter list."""
+        return with_operand_scales(self.variant.params, self.config.qkv_dtype)
+
+    @property
+    def causal(self) -> bool:
+        """Whether the mask is the plain causal one."""
+        return self.variant.causal
+
+    @property
+    def return_lse(self) -> bool:
+        """Whether the log-sum-exp of every row is written."""
+        return self.variant.return_lse
 
     @property
     def probability(self) -> ProbabilityPlan:

@@ -9,11 +9,12 @@ from .config import FA4Config
 from .dtypes import DType
 from .exp2_plan import Exp2Plan
 from .hardware import OUTPUT_SWIZZLE
+from .masks import CAUSAL, NULL
 from .mma_plans import pv_plan
-from .params import KERNEL_PARAMS, KernelParams, kernel_params
+from .params import KernelParams, with_operand_scales
 from .probability import ProbabilityPlan
 from .schedule import ATTENTION_SCHEDULE, WarpSchedule
-from .tiles import MaskKind
+from .variant import Variant
 
 
 @dataclass(frozen=True)
@@ -22,18 +23,14 @@ class KernelSpec:
 
     Args:
         config: tiles, staging and memory.
-        causal: bottom-right aligned causal mask instead of none.
-        return_lse: write the log-sum-exp of every row.
+        variant: mask, score modifier and the other features.
         num_emulated: exponential pairs per row computed as a polynomial; None takes 25 %.
-        params: the parameter list.
         schedule: warps and registers of the roles.
     """
 
     config: FA4Config
-    causal: bool = False
-    return_lse: bool = False
+    variant: Variant = field(default=Variant())
     num_emulated: int | None = None
-    params: KernelParams = field(default=KERNEL_PARAMS)
     schedule: WarpSchedule = field(default=ATTENTION_SCHEDULE)
 
     @classmethod
@@ -45,8 +42,11 @@ class KernelSpec:
         group: int = 1,
         causal: bool = False,
         return_lse: bool = False,
+        variant: Variant | None = None,
     ) -> KernelSpec:
         """Return the two-Q-tile kernel for one element type, head dimension and group size.
+
+        ``causal`` and ``return_lse`` are short forms for a ``variant`` that has only these.
 
         Raises:
             ValueError: naming the limit, when no such kernel exists.
@@ -55,22 +55,32 @@ class KernelSpec:
         reason = config.unsupported_reason()
         if reason is not None:
             raise ValueError(reason)
-        params = kernel_params(dtype)
-        return cls(config, causal=causal, return_lse=return_lse, params=params)
+        if variant is None:
+            variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
+        return cls(config, variant)
 
     @property
     def name(self) -> str:
         """Entry name of the kernel, legal in PTX, that says what it is specialised on."""
         config = self.config
         parts = ["fa4_sm100", config.qkv_dtype.value, f"d{config.qk_depth}", f"g{config.group}"]
-        parts += ["causal"] if self.causal else []
-        parts += ["lse"] if self.return_lse else []
+        parts += self.variant.name_parts
         return "_".join(parts)
 
     @property
-    def mask(self) -> MaskKind:
-        """Mask kind of the tile map."""
-        return MaskKind.CAUSAL if self.causal else MaskKind.FULL
+    def params(self) -> KernelParams:
+        """The parameter list."""
+        return with_operand_scales(self.variant.params, self.config.qkv_dtype)
+
+    @property
+    def causal(self) -> bool:
+        """Whether the mask is the plain causal one."""
+        return self.variant.causal
+
+    @property
+    def return_lse(self) -> bool:
+        """Whether the log-sum-exp of every row is written."""
+        return self.variant.return_lse
 
     @property
     def probability(self) -> ProbabilityPlan:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from .depth512_spec import AttentionSpec
+from .params import VALUE_SCALE
 from .tiles import TileShape, grid
 
 LOG2_E: Final = math.log2(math.e)
@@ -82,8 +83,8 @@ def plan_launch(
         "num_q_heads": sizes.num_q_heads,
         "scale_log2": _kernel_scale(softmax_scale),
     }
-    if "value_scale" in spec.params.names:
-        scalars["value_scale"] = value_scale
+    if VALUE_SCALE in spec.params.names:
+        scalars[VALUE_SCALE] = value_scale
     return LaunchPlan(
         grid=blocks,
         block=(spec.schedule.num_threads, 1, 1),

@@ -83,7 +83,8 @@ class KernelParams:
         return [param.pack(values[param.name]) for param in self.params]
 
 
-def _lay_out(*declarations: tuple[str, str]) -> KernelParams:
+def lay_out(*declarations: tuple[str, str]) -> KernelParams:
+    """Return the parameter list of (name, kind) ``declarations`` in their order."""
     params: list[Param] = []
     offset = 0
     for name, kind in declarations:
@@ -93,7 +94,12 @@ def _lay_out(*declarations: tuple[str, str]) -> KernelParams:
     return KernelParams(tuple(params))
 
 
-_DECLARATIONS: Final = (
+def extended(base: KernelParams, *declarations: tuple[str, str]) -> KernelParams:
+    """Return ``base`` with further (name, kind) parameters behind its own."""
+    return lay_out(*((p.name, p.kind) for p in base.params), *declarations)
+
+
+KERNEL_PARAMS: Final = lay_out(
     ("q_map", "tensor_map"),
     ("k_map", "tensor_map"),
     ("v_map", "tensor_map"),
@@ -104,14 +110,13 @@ _DECLARATIONS: Final = (
     ("num_q_heads", "u32"),
     ("scale_log2", "f32"),
 )
-KERNEL_PARAMS: Final = _lay_out(*_DECLARATIONS)
 """Parameters of ``SM100MHA2Q``. ``lse`` is a float32 array (batch, num_q_heads, seqlen_q), or 0
 when the kernel was compiled without it; ``scale_log2`` is the softmax scale times log2(e)."""
-FP8_KERNEL_PARAMS: Final = _lay_out(*_DECLARATIONS, ("value_scale", "f32"))
-"""The same for fp8 operands. ``value_scale`` multiplies O; the scales of q and k are part of
-``scale_log2``."""
+VALUE_SCALE: Final = "value_scale"
+"""Parameter of kernels with fp8 operands: O is multiplied by it. Scales of whole tensors q and k are
+part of ``scale_log2``."""
 
 
-def kernel_params(dtype: DType) -> KernelParams:
-    """Return the parameters of the kernels for operands of ``dtype``."""
-    return FP8_KERNEL_PARAMS if dtype is DType.FP8_E4M3 else KERNEL_PARAMS
+def with_operand_scales(base: KernelParams, dtype: DType) -> KernelParams:
+    """Return ``base`` with what operands of ``dtype`` need in addition."""
+    return extended(base, (VALUE_SCALE, "f32")) if dtype is DType.FP8_E4M3 else base

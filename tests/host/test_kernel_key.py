@@ -10,6 +10,7 @@ import pytest
 
 from fa4_cute.host import kernel_key as key_module
 from fa4_cute.host.kernel_key import canonical, kernel_key, kernel_sources, source_hash
+from fa4_cute.plan.variant import Variant
 
 from .compilers import OTHER, SPEC
 
@@ -18,7 +19,7 @@ def test_key_depends_on_what_shapes_a_kernel(monkeypatch: pytest.MonkeyPatch) ->
     base = kernel_key(SPEC)
     assert base == kernel_key(dataclasses.replace(SPEC))
     assert base != kernel_key(OTHER)
-    assert base != kernel_key(dataclasses.replace(SPEC, return_lse=True))
+    assert base != kernel_key(dataclasses.replace(SPEC, variant=Variant(return_lse=True)))
     facts = key_module.toolchain()
     assert {"arch", "sources", "nvidia-cutlass-dsl", "nvidia-cutlass-dsl-libs-base"} <= set(facts)
     for name in facts:

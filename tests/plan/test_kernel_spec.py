@@ -6,7 +6,7 @@ import pytest
 
 from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.tiles import MaskKind
+from fa4_cute.plan.masks import CAUSAL
 
 
 def test_names_are_unique_identifiers() -> None:
@@ -32,7 +32,7 @@ def test_groups_that_divide_a_tile_share_positions(group: int, rows: int) -> Non
 
 def test_mask_and_element_names() -> None:
     spec = KernelSpec.for_attention(DType.FP16, 64, causal=True)
-    assert spec.mask is MaskKind.CAUSAL
+    assert spec.variant.mask == CAUSAL
     assert spec.ptx_type == "f16"
     assert spec.exp2_plan.bn == spec.config.BN
 
