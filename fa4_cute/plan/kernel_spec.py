@@ -107,7 +107,7 @@ class KernelSpec:
     @property
     def exp2_plan(self) -> Exp2Plan:
         """Which exponentials run as a polynomial."""
-        return Exp2Plan(self.config.BN, num_emulated=self.num_emulated)
+        return Exp2Plan.of(self.config, self.num_emulated)
 
     @property
     def column_plan(self) -> ColumnPlan:

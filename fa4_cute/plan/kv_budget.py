@@ -1,8 +1,12 @@
 """How shared memory is cut into K and V slots (``modular-sm100-attention.md`` section 1.3).
 
-One rule is added to that section: a ring never needs more mbarriers than one warp initialises. Only
-small slots of fp8 reach that limit, at head dim 192 and in CTA pairs; such a plan gets fewer slots
-than shared memory would hold, of the same kind of ring.
+Two rules are added to that section, which only the small slots of fp8 ever meet; such a plan gets
+fewer slots than shared memory would hold:
+
+* a ring never needs more mbarriers than one warp initialises (head dim 192, CTA pairs);
+* an odd number of slots above 15 is rounded down to two rings (head dim 64): one slot in seventeen
+  is worth less than the uniform registers that the shared ring's cursors take in the MMA role, where
+  they made the assembler spill.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from .tile_config import FA4TileConfig
 
 NUM_PV_STAGES: Final = 2
 """Parts in which softmax hands P to the MMA (3:1 where the key blocks divide by four)."""
+MAX_FUSED_SLOTS: Final = 15
 _FIXED_BARRIERS: Final = 8
 """C0, C1 (2 each), S_prod (2) and O_prod (2)."""
 
@@ -49,6 +54,8 @@ def kv_budget(config: FA4TileConfig) -> KVBudget:
     slots = max(0, remaining // (slot + k_extra // 2))
     if slots * slot + ceil_div(slots, 2) * k_extra > remaining:
         slots -= 1
+    if slots > MAX_FUSED_SLOTS:
+        slots -= slots % 2
     slots = min(slots, _most_slots(config, qk_stages, fused=slots % 2 == 1))
     used += slots * slot + ceil_div(slots, 2) * k_extra
     if slots % 2:

@@ -111,13 +111,13 @@ def exponentiate_and_store(
             values = scores[span.start : span.stop]
         else:
             values = masked(reloaded, span, limits)
-        is_last = i == columns.num_batches - 1
-        if not is_last and not columns.is_resident(i + 1):
-            reloaded = load_columns(line, columns.batches[i + 1])
         # The last part has its own barrier: the MMAs start on what lies before without it.
         if i == ctx.spec.last_part_batch:
             hand_over(ctx, line, 0)
             wait_for_factor_read(ctx, line.chain, tile)
+        is_last = i == columns.num_batches - 1
+        if not is_last and not columns.is_resident(i + 1):
+            reloaded = load_columns(line, columns.batches[i + 1])
         pairs = rows.exponentials(values, plan, span.start // 2, line.scale, offset)
         words = rows.pack_probabilities(pairs, probability)
         tmem.store(p_address + probability.column(span.start), words)
