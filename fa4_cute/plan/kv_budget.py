@@ -56,7 +56,8 @@ def kv_budget(config: FA4TileConfig) -> KVBudget:
         slots -= 1
     if slots > MAX_FUSED_SLOTS:
         slots -= slots % 2
-    slots = min(slots, _most_slots(config, qk_stages, fused=slots % 2 == 1))
+    if slots % 2 == 0:
+        slots = min(slots, _most_split_slots(config, qk_stages))
     used += slots * slot + ceil_div(slots, 2) * k_extra
     if slots % 2:
         return KVBudget(True, slots, 1, used)
@@ -67,12 +68,10 @@ def kv_budget(config: FA4TileConfig) -> KVBudget:
     return KVBudget(False, stages, 1, used)
 
 
-def _most_slots(config: FA4TileConfig, qk_stages: int, *, fused: bool) -> int:
-    """Return the most slots, odd when ``fused`` and else even, that leave one warp's barriers."""
-    if fused:
-        most = (MAX_MBARRIERS - _fixed_barriers(config, 1)) // 2
-        return most - 1 + most % 2
-    return (MAX_MBARRIERS - _fixed_barriers(config, qk_stages)) // (qk_stages + 1) // 2 * 2
+def _most_split_slots(config: FA4TileConfig, qk_stages: int) -> int:
+    """Return the slots of two rings whose barriers one warp can initialise."""
+    spare = MAX_MBARRIERS - _fixed_barriers(config, qk_stages)
+    return spare // (2 * qk_stages + 2) * 2
 
 
 def _provisional_qk_stages(config: FA4TileConfig) -> int:

@@ -19,7 +19,8 @@ their pattern)::
 Staging O over Q is safe. The last O_prod of a chain follows every MMA that reads its half of Q. A
 16-bit O of fp8 operands is twice as large: O0 covers both halves of Q, and O1 as much of the K/V
 ring. Both are free by then, because the last MMAs are issued in the order S0, O1, S1, O0, O1: the
-last O_prod[0] follows all reads of Q, and the last O_prod[1] all reads of K and V.
+last O_prod[0] follows all reads of Q, and the last O_prod[1] all reads of K and V. One Q tile has
+one output, which is staged when both chains are over.
 
 All offsets are bytes from the dynamic shared-memory base unless the name ends in
 ``_offset`` alone, which counts elements of the region's own type, as in the seed.
@@ -31,7 +32,7 @@ from dataclasses import dataclass
 
 from .config import FA4Config
 from .dtypes import DType
-from .hardware import MBARRIER_BYTES, OUTPUT_SWIZZLE, TMEM_ADDRESS_BYTES
+from .hardware import MBARRIER_BYTES, OUTPUT_SWIZZLE, TMEM_ADDRESS_BYTES, align_up
 from .mbars import FA4MiscMBars
 from .regions import Region, render_regions
 
@@ -274,7 +275,8 @@ class SM100AttentionSMem:
     @property
     def o_tile_bytes(self) -> int:
         """Bytes of one staged O tile: the rows of one chain."""
-        return self._tile_rows * self.config.padded_ov_depth * self.config.qkv_dtype.output.size
+        row = self.config.padded_ov_depth * self.config.qkv_dtype.output.size
+        return self._tile_rows * align_up(row, OUTPUT_SWIZZLE.bytes)
 
     def o_chunk_smem(self, chain: int, chunk: int = 0) -> int:
         """Return the start of column chunk ``chunk`` of the staged O of ``chain``."""
