@@ -5,8 +5,7 @@ fewer slots than shared memory would hold:
 
 * a ring never needs more mbarriers than one warp initialises (head dim 192, CTA pairs);
 * an odd number of slots above 15 is rounded down to two rings (head dim 64): one slot in seventeen
-  is worth less than the uniform registers that the shared ring's cursors take in the MMA role, where
-  they made the assembler spill.
+  is worth less than a shared ring's cursors, which made the assembler spill there.
 """
 
 from __future__ import annotations

@@ -113,8 +113,8 @@ KERNEL_PARAMS: Final = lay_out(
 """Parameters of ``SM100MHA2Q``. ``lse`` is a float32 array (batch, num_q_heads, seqlen_q), or 0
 when the kernel was compiled without it; ``scale_log2`` is the softmax scale times log2(e)."""
 VALUE_SCALE: Final = "value_scale"
-"""Parameter of kernels with fp8 operands: O is multiplied by it. Scales of whole tensors q and k are
-part of ``scale_log2``."""
+"""Parameter of kernels with fp8 operands, which multiplies O. The scales of whole tensors q and k
+are part of ``scale_log2``."""
 
 
 def with_operand_scales(base: KernelParams, dtype: DType) -> KernelParams:

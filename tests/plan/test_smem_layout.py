@@ -125,7 +125,7 @@ def test_tiles_fill_their_regions(config: FA4Config) -> None:
 
 
 @settings(deadline=None)
-@given(configs())
+@given(configs().filter(lambda c: c.swizzle_mode is c.qkv_dtype.default_swizzle))
 def test_o_is_staged_over_memory_that_is_free_by_then(config: FA4Config) -> None:
     layout = SM100AttentionSMem(config)
     chunks = ceil_div(config.padded_ov_depth * config.qkv_dtype.output.size, 128)
