@@ -23,8 +23,8 @@ from .plan.depth512_spec import Depth512Spec
 from .plan.hardware import MBARRIER_BYTES, SwizzleMode
 from .plan.tmem import Depth512Tmem
 from .roles import depth512_correction, depth512_load, depth512_mma, depth512_softmax
+from .sequence import Problem
 from .tma import TensorMaps
-from .work import Problem
 
 __all__ = ["Depth512AttentionSMem", "Depth512Config", "Depth512MBars", "SM100MHADepth512"]
 
@@ -46,15 +46,18 @@ class SM100MHADepth512:
         seqlen_q: Int32,
         seqlen_k: Int32,
         num_q_heads: Int32,
-        scales: tuple,
+        scale_log2: Float32,
+        extras: tuple,
     ):
-        """Entry: parameters in the order of ``spec.params`` (``fa4_cute.plan.params``).
+        """Entry: parameters in the order of ``spec.params``.
 
-        ``maps`` are the tensor maps of Q, K, V and O; ``scales`` are ``scale_log2`` and, with fp8
-        operands, ``value_scale``.
+        ``maps`` are the tensor maps of Q, K, V and O, ``extras`` what the variant and the element
+        type add.
         """
         maps = TensorMaps(*[tma.tensor_map_address(tensor_map) for tensor_map in maps])
-        problem = Problem.of(seqlen_q, seqlen_k, num_q_heads, lse, scales)
+        names = [param.name for param in self.spec.extra_params]
+        named = dict(zip(names, extras, strict=True))
+        problem = Problem(seqlen_q, seqlen_k, num_q_heads, scale_log2, lse, named)
         smem = cute.arch.get_dyn_smem(
             cutlass.Uint8, alignment=SwizzleMode.B128.pattern_bytes
         ).toint()

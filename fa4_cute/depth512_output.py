@@ -53,7 +53,9 @@ def store_part(ctx: PairContext, part: cutlass.Constexpr[int]):
     barriers.fence_proxy_async_shared()
     barriers.named_barrier(OUTPUT_BARRIER, WARP_GROUP_THREADS)
     if warp_index() == 0:
-        where = (ctx.work.position, ctx.work.head, ctx.work.batch)
+        sequence = ctx.work.sequence
+        first = sequence.first_query + ctx.work.position
+        where = (first, ctx.work.head, sequence.query_batch)
         for column in part_columns(ctx, part):
             chunk = column // ctx.spec.output_elems
             smem = ctx.smem + ctx.layout.o_chunk_smem(chunk)

@@ -18,7 +18,18 @@ from .plan.depth512_spec import Depth512Spec
 from .plan.hardware import WARP_THREADS, WARPS_PER_GROUP
 from .plan.pipeline_plan import BarrierArrive, BarrierWait
 from .plan.tmem import Depth512Tmem
-from .work import KernelContext, Problem, WorkTile, lane_address, row_in_group, visible_keys
+from .scores import softmax_scale
+from .sequence import DEVICE, Problem, decode_sequence
+from .visibility import RowView
+from .work import (
+    KernelContext,
+    WorkTile,
+    lane_address,
+    num_visited,
+    query_head,
+    row_in_group,
+    visited_tiles,
+)
 
 
 @dataclass(frozen=True)
@@ -87,17 +98,19 @@ class PairContext(KernelContext):
 
 
 def decode_pair_work(spec: Depth512Spec, problem: Problem, rank: Int32) -> WorkTile:
-    """Return the tile of this CTA; causal grids run the longest tiles first."""
+    """Return the tile of this CTA; grids with causal masks run the longest tiles first."""
     config = spec.config
     block, head, batch = ids.block_index()
     tile = block // config.cta_group()
-    if spec.causal:
+    if spec.variant.longest_first:
         tile = ids.grid_size_x() // config.cta_group() - 1 - tile
     first = tile * config.PairBM_eff()
     kv_head = head if config.fuse_gqa else head // config.group
-    visible = visible_keys(spec, problem, first + (config.PairBM_eff() - 1))
-    num_key_tiles = (visible + (config.BN - 1)) // config.BN
-    return WorkTile(first + rank * config.BM_eff(), head, kv_head, batch, num_key_tiles)
+    sequence = decode_sequence(spec, problem, batch)
+    key_tiles = visited_tiles(spec, sequence, first)
+    count = num_visited(spec, sequence, first, key_tiles)
+    position = first + rank * config.BM_eff()
+    return WorkTile(position, head, kv_head, batch, sequence, key_tiles, count)
 
 
 def odd_tile(tile: Int32) -> Int32:
@@ -121,17 +134,21 @@ class PairRow:
         row: row of the CTA's Q tile.
         part: which part of the accumulator's columns the thread holds, 0 or 1.
         position: sequence position of the row.
-        visible: number of leading keys the row sees.
-        visible_to_warp: the smallest such number of the warp: that of its first row.
-        scale: magnitude of the softmax scale times log2(e).
+        query: the same for rows of the sequence; rows past it stand at its last query.
+        head: query head of the row.
+        view: the keys the row sees.
+        magnitude: magnitude of the softmax scale times log2(e).
+        scale: what of it the exponential applies.
         scores: TMEM address of S of the even tiles in the warp's lanes.
     """
 
     row: Int32
     part: Int32
     position: Int32
-    visible: Int32
-    visible_to_warp: Int32
+    query: Int32
+    head: Int32
+    view: RowView
+    magnitude: Float32
     scale: Float32
     scores: Int32
 
@@ -141,17 +158,23 @@ class PairRow:
         config = ctx.spec.config
         row = row_of_lane(config, row_in_group())
         first_lane = ids.warp_index() % WARPS_PER_GROUP * WARP_THREADS
+        per_position = ctx.spec.rows_per_position
         first_row = row_of_lane(config, first_lane)
-        position = ctx.work.position + row // ctx.spec.rows_per_position
-        first_position = ctx.work.position + first_row // ctx.spec.rows_per_position
+        last_row = row_of_lane(config, first_lane + (WARP_THREADS - 1))
+        first = ctx.work.position
+        position = first + row // per_position
+        warp = (first + first_row // per_position, first + last_row // per_position)
         scale = ctx.problem.scale_log2
+        magnitude = cutlass.max(scale, -scale)
         return cls(
             row,
             part_of_lane(config, first_lane),
             position,
-            visible_keys(ctx.spec, ctx.problem, position),
-            visible_keys(ctx.spec, ctx.problem, first_position),
-            cutlass.max(scale, -scale),
+            DEVICE.minimum(position, ctx.work.sequence.seqlen_q - 1),
+            query_head(ctx, row),
+            RowView.of(ctx.spec, ctx.work.sequence, position, warp),
+            magnitude,
+            softmax_scale(ctx.spec, magnitude),
             lane_address(ctx.tmem, ctx.columns.s(0).start),
         )
 

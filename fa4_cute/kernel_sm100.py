@@ -22,8 +22,9 @@ from .roles import correction as correction_role
 from .roles import load as load_role
 from .roles import mma as mma_role
 from .roles import softmax as softmax_role
+from .sequence import Problem
 from .tma import TensorMaps
-from .work import KernelContext, Problem, decode_work
+from .work import KernelContext, decode_work
 
 DEALLOC_BARRIER = 3
 """Named barrier of the softmax warps before Tensor Memory is freed (1 and 2 store the output)."""
@@ -46,15 +47,18 @@ class SM100MHA2Q:
         seqlen_q: Int32,
         seqlen_k: Int32,
         num_q_heads: Int32,
-        scales: tuple,
+        scale_log2: Float32,
+        extras: tuple,
     ):
-        """Entry: parameters in the order of ``spec.params`` (``fa4_cute.plan.params``).
+        """Entry: parameters in the order of ``spec.params``.
 
-        ``maps`` are the tensor maps of Q, K, V and O; ``scales`` are ``scale_log2`` and, with fp8
-        operands, ``value_scale``.
+        ``maps`` are the tensor maps of Q, K, V and O, ``extras`` what the variant and the element
+        type add.
         """
         maps = TensorMaps(*[tma.tensor_map_address(tensor_map) for tensor_map in maps])
-        problem = Problem.of(seqlen_q, seqlen_k, num_q_heads, lse, scales)
+        names = [param.name for param in self.spec.extra_params]
+        named = dict(zip(names, extras, strict=True))
+        problem = Problem(seqlen_q, seqlen_k, num_q_heads, scale_log2, lse, named)
         smem = cute.arch.get_dyn_smem(
             cutlass.Uint8, alignment=SwizzleMode.B128.pattern_bytes
         ).toint()

@@ -17,9 +17,10 @@ from .device.ptx import emit
 from .device.tma import finish_stores
 from .plan.dtypes import DType
 from .plan.hardware import WARP_GROUP_THREADS, WARPS_PER_GROUP
+from .plan.params import VALUE_SCALE
 from .plan.pipeline_plan import BarrierWait
 from .tma import store_query_chunk
-from .work import KernelContext, lane_address
+from .work import KernelContext, lane_address, query_head
 
 LN_2 = math.log(2.0)
 OUTPUT_COLUMNS = 32
@@ -53,8 +54,8 @@ def normalisation(ctx: KernelContext, row_sum: Float32) -> Float32:
     """
     no_key = row_sum == Float32(0.0)
     factor = reciprocal(row_sum)
-    if ctx.problem.value_scale is not None:
-        factor = factor * ctx.problem.value_scale
+    if VALUE_SCALE in ctx.problem.extras:
+        factor = factor * ctx.problem.extras[VALUE_SCALE]
     return Float32(cutlass.select_(no_key, Float32(0.0), factor))
 
 
@@ -89,8 +90,9 @@ def write_output(ctx: KernelContext, line, row_sum: Float32):
     barriers.fence_proxy_async_shared()
     barriers.named_barrier(FIRST_NAMED_BARRIER + line.chain, WARP_GROUP_THREADS)
     if warp_index() % WARPS_PER_GROUP == 0:
-        first = ctx.work.position + line.chain * ctx.spec.tile_positions
-        where = (first, ctx.work.head, ctx.work.batch)
+        sequence = ctx.work.sequence
+        first = sequence.first_query + ctx.work.position + line.chain * ctx.spec.tile_positions
+        where = (first, ctx.work.head, sequence.query_batch)
         for column in output_chunks(ctx):
             smem = chunk_address(ctx, line.chain, column)
             store_query_chunk(ctx.spec, ctx.maps.o, where, column, smem)
@@ -101,9 +103,9 @@ def write_output(ctx: KernelContext, line, row_sum: Float32):
 def write_log_sum_exp(ctx: KernelContext, line, row_max: Float32, row_sum: Float32):
     """Write the row's natural log-sum-exp, minus infinity when it saw no key."""
     if cutlass.const_expr(ctx.spec.return_lse):
-        problem, group = ctx.problem, ctx.spec.rows_per_position
-        if line.position < problem.seqlen_q:
-            head = ctx.work.head * group + line.row % group
+        problem = ctx.problem
+        if line.position < ctx.work.sequence.seqlen_q:
+            head = query_head(ctx, line.row)
             row = (Int64(ctx.work.batch) * problem.num_q_heads + head) * problem.seqlen_q
             address = problem.lse + (row + line.position) * DType.FP32.size
             # log2(0) is minus infinity, and the maximum of a row without keys is finite.

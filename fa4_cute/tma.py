@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from cutlass import Int32, Int64
 
 from .device import tma
-from .plan.kernel_spec import KernelSpec
-from .plan.tensor_maps import key_box, query_box
+from .plan.depth512_spec import AttentionSpec
+from .plan.tensor_maps import query_box
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class TensorMaps:
     o: Int64
 
 
-def chunk_bytes(spec: KernelSpec, box: tuple[int, ...]) -> int:
+def chunk_bytes(spec: AttentionSpec, box: tuple[int, ...]) -> int:
     """Return the bytes of one box."""
     size = spec.config.qkv_dtype_size
     for extent in box:
@@ -32,8 +32,18 @@ def chunk_bytes(spec: KernelSpec, box: tuple[int, ...]) -> int:
     return size
 
 
+def key_chunk_bytes(spec: AttentionSpec) -> int:
+    """Return the bytes of one column chunk of a K or V tile."""
+    return spec.key_rows * spec.config.swizzle_mode.bytes
+
+
 def load_query_chunks(
-    spec: KernelSpec, tensor_map: Int64, where: tuple, columns: range, smem: Int32, mbarrier: Int32
+    spec: AttentionSpec,
+    tensor_map: Int64,
+    where: tuple,
+    columns: range,
+    smem: Int32,
+    mbarrier: Int32,
 ) -> None:
     """Load ``columns`` of one 128-row Q tile to ``smem``.
 
@@ -47,18 +57,22 @@ def load_query_chunks(
 
 
 def load_key_chunks(
-    spec: KernelSpec, tensor_map: Int64, where: tuple, columns: range, smem: Int32, mbarrier: Int32
+    spec: AttentionSpec,
+    tensor_map: Int64,
+    boxes: list,
+    columns: range,
+    smem: Int32,
+    mbarrier: Int32,
 ) -> None:
-    """Load ``columns`` of one BN-row K or V tile; ``where`` is (first key, head, batch)."""
-    box = key_box(spec)
-    key, head, batch = where
-    for i, column in enumerate(columns[:: box[0]]):
-        coordinates = (column, key, head, batch)
-        tma.load_box(tensor_map, coordinates, smem + i * chunk_bytes(spec, box), mbarrier)
+    """Load ``columns`` of one K or V tile; ``boxes`` as ``paging.key_boxes`` returns them."""
+    for row, where in boxes:
+        for i, column in enumerate(columns[:: spec.config.swizzle_elems]):
+            offset = i * key_chunk_bytes(spec) + row * spec.config.swizzle_mode.bytes
+            tma.load_box(tensor_map, (column, *where), smem + offset, mbarrier)
 
 
 def store_query_chunk(
-    spec: KernelSpec, tensor_map: Int64, where: tuple, column: int, smem: Int32
+    spec: AttentionSpec, tensor_map: Int64, where: tuple, column: int, smem: Int32
 ) -> None:
     """Store the chunk of one 128-row O tile that starts at ``column``; TMA drops padding."""
     position, head, batch = where

@@ -14,14 +14,13 @@ from .depth512 import SM100MHADepth512
 from .kernel_sm100 import SM100MHA2Q
 from .plan.depth512_spec import AttentionSpec, Depth512Spec
 from .plan.dtypes import DType
-from .plan.params import VALUE_SCALE
 
 _ELEMENT_TYPES = {
     DType.BF16: cutlass.BFloat16,
     DType.FP16: cutlass.Float16,
     DType.FP8_E4M3: cutlass.Float8E4M3FN,
 }
-_SCALES = ("scale_log2", VALUE_SCALE)
+_PARAM_TYPES = {"u64": Int64, "u32": Int32, "f32": Float32}
 _STAND_IN_SHAPE = (8, 64)
 _POINTER_ALIGN = 16
 
@@ -50,21 +49,26 @@ def trace_kernel(spec: AttentionSpec, options: str):
     def host(
         operand: cute.Pointer,
         lse: Int64,
-        lengths: tuple[Int32, Int32],
         num_q_heads: Int32,
-        scales: tuple,
+        scale_log2: Float32,
+        lengths_and_extras: tuple,
     ):
         loads = [_stand_in_atom(operand, cpasync.CopyBulkTensorTileG2SOp()) for _ in "qkv"]
         store = _stand_in_atom(operand, cpasync.CopyBulkTensorTileS2GOp())
         maps = (*loads, store)
-        attention.kernel(maps, lse, *lengths, num_q_heads, scales).launch(
+        # One tuple, because an argument must not be an empty one.
+        seqlen_q, seqlen_k, *extras = lengths_and_extras
+        attention.kernel(
+            maps, lse, seqlen_q, seqlen_k, num_q_heads, scale_log2, tuple(extras)
+        ).launch(
             **shape,
             block=[spec.schedule.num_threads, 1, 1],
             smem=spec.config.smem_used,
             min_blocks_per_mp=1,
         )
 
-    scales = tuple(1.0 for name in spec.params.names if name in _SCALES)
     element_type = _ELEMENT_TYPES[spec.config.qkv_dtype]
     pointer = make_ptr(element_type, 0, AddressSpace.gmem, assumed_align=_POINTER_ALIGN)
-    return cute.compile(host, pointer, Int64(0), (1, 1), 1, scales, options=options)
+    extras = tuple(_PARAM_TYPES[param.kind](0) for param in spec.extra_params)
+    rest = (Int32(1), Int32(1), *extras)
+    return cute.compile(host, pointer, Int64(0), 1, 1.0, rest, options=options)

@@ -6,11 +6,11 @@ count the same key tiles, otherwise their barriers would fall out of step.
 
 from dataclasses import dataclass, replace
 
-import cutlass
-from cutlass import Float32, Int32, Int64
+from cutlass import Int32
 
 from .device import ids
 from .pipelines import BarrierBlock
+from .plan.depth512_spec import AttentionSpec
 from .plan.dtypes import DType
 from .plan.hardware import (
     TMEM_LANE_SHIFT,
@@ -19,32 +19,11 @@ from .plan.hardware import (
     WARPS_PER_GROUP,
 )
 from .plan.kernel_spec import KernelSpec
+from .plan.mask_tiles import KeyTileMap, Rows
 from .plan.smem_layout import SM100AttentionSMem
 from .plan.tmem import AttentionTmem
+from .sequence import DEVICE, Problem, Sequence, decode_sequence
 from .tma import TensorMaps
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Run-time sizes of the call; ``lse`` is the address of a (batch, heads, seqlen_q) array.
-
-    ``value_scale`` multiplies O; None where the kernel has no such parameter.
-    """
-
-    seqlen_q: Int32
-    seqlen_k: Int32
-    num_q_heads: Int32
-    scale_log2: Float32
-    lse: Int64
-    value_scale: Float32 | None = None
-
-    @classmethod
-    def of(
-        cls, seqlen_q: Int32, seqlen_k: Int32, num_q_heads: Int32, lse: Int64, scales: tuple
-    ) -> "Problem":
-        """Return the sizes with ``scales``: ``scale_log2`` and, with fp8 operands, O's."""
-        scale_log2, *value_scale = scales
-        return cls(seqlen_q, seqlen_k, num_q_heads, scale_log2, lse, *value_scale)
 
 
 @dataclass(frozen=True)
@@ -52,18 +31,26 @@ class WorkTile:
     """One Q tile pair of one head: the CTA's share of the output.
 
     Attributes:
-        position: first sequence position of the tile.
+        position: position of the tile's first query in its sequence.
         head: head of the Q map: a query head, or a K/V head when the group is fused into rows.
         kv_head: head of the K and V maps.
         batch: batch entry.
-        num_key_tiles: key tiles that some row of the tile sees; may be 0.
+        sequence: the lengths and offsets of that entry.
+        key_tiles: the key tiles that some row of the tile sees.
+        num_key_tiles: their number; may be 0.
     """
 
     position: Int32
     head: Int32
     kv_head: Int32
     batch: Int32
+    sequence: Sequence
+    key_tiles: KeyTileMap
     num_key_tiles: Int32
+
+    def key_tile(self, n: Int32) -> Int32:
+        """Return the index of the key tile that is visited as the ``n``-th."""
+        return self.key_tiles.tile(n)
 
 
 @dataclass(frozen=True)
@@ -98,29 +85,46 @@ class KernelContext:
 
 
 def decode_work(spec: KernelSpec, problem: Problem) -> WorkTile:
-    """Return the tile of this CTA; causal grids run the longest tiles first."""
+    """Return the tile of this CTA; grids with causal masks run the longest tiles first."""
     tile, head, batch = ids.block_index()
-    if spec.causal:
+    if spec.variant.longest_first:
         tile = ids.grid_size_x() - 1 - tile
     config = spec.config
     position = tile * config.PairBM_eff()
     kv_head = head if config.fuse_gqa else head // config.group
-    visible = visible_keys(spec, problem, position + (config.PairBM_eff() - 1))
-    num_key_tiles = (visible + (config.BN - 1)) // config.BN
-    return WorkTile(position, head, kv_head, batch, num_key_tiles)
+    sequence = decode_sequence(spec, problem, batch)
+    key_tiles = visited_tiles(spec, sequence, position)
+    count = num_visited(spec, sequence, position, key_tiles)
+    return WorkTile(position, head, kv_head, batch, sequence, key_tiles, count)
 
 
-def visible_keys(spec: KernelSpec, problem: Problem, position: Int32) -> Int32:
-    """Return how many leading keys ``position`` sees: all, or up to the bottom-right diagonal."""
-    if not spec.causal:
-        return problem.seqlen_k
-    diagonal = position + 1 + (problem.seqlen_k - problem.seqlen_q)
-    return cutlass.max(cutlass.min(diagonal, problem.seqlen_k), Int32(0))
+def visited_tiles(spec: AttentionSpec, sequence: Sequence, position: Int32) -> KeyTileMap:
+    """Return the key tiles of the query tile at ``position``, over all CTAs that share it."""
+    first = position + sequence.offset
+    last = position + (spec.config.PairBM_eff() - 1) + sequence.offset
+    rows = Rows(first, last, sequence.seqlen_k, sequence.lengths)
+    return KeyTileMap.of(spec.variant.terms, rows, spec.config.BN, DEVICE)
+
+
+def num_visited(
+    spec: AttentionSpec, sequence: Sequence, position: Int32, key_tiles: KeyTileMap
+) -> Int32:
+    """Return the number of visited key tiles: none when the query tile lies past its sequence."""
+    count = key_tiles.count
+    if spec.variant.ragged_q:
+        count = DEVICE.select(position < sequence.seqlen_q, count, 0)
+    return count
 
 
 def row_in_group() -> Int32:
     """Return the thread's index within its warp group: the row, and the TMEM lane, it owns."""
     return ids.thread_index() % WARP_GROUP_THREADS
+
+
+def query_head(ctx: KernelContext, row: Int32) -> Int32:
+    """Return the query head of row ``row`` of a Q tile: heads of a group may share a tile."""
+    group = ctx.spec.rows_per_position
+    return ctx.work.head * group + row % group
 
 
 def lane_address(tmem: Int32, column: int) -> Int32:

@@ -22,7 +22,7 @@ from .exp2_plan import Exp2Plan
 from .hardware import OUTPUT_SWIZZLE
 from .kernel_spec import KernelSpec
 from .masks import CAUSAL, NULL
-from .params import KernelParams, with_operand_scales
+from .params import KERNEL_PARAMS, KernelParams, Param, with_operand_scales
 from .probability import ProbabilityPlan
 from .schedule import DEPTH512_SCHEDULE, WarpSchedule
 from .variant import Variant
@@ -94,6 +94,11 @@ class Depth512Spec:
     def params(self) -> KernelParams:
         """The parameter list."""
         return with_operand_scales(self.variant.params, self.config.qkv_dtype)
+
+    @property
+    def extra_params(self) -> tuple[Param, ...]:
+        """The parameters beyond those of every kernel."""
+        return self.params.params[len(KERNEL_PARAMS.params) :]
 
     @property
     def causal(self) -> bool:

@@ -11,7 +11,7 @@ from .exp2_plan import Exp2Plan
 from .hardware import OUTPUT_SWIZZLE
 from .masks import CAUSAL, NULL
 from .mma_plans import pv_plan
-from .params import KernelParams, with_operand_scales
+from .params import KERNEL_PARAMS, KernelParams, Param, with_operand_scales
 from .probability import ProbabilityPlan
 from .schedule import ATTENTION_SCHEDULE, WarpSchedule
 from .variant import Variant
@@ -71,6 +71,11 @@ class KernelSpec:
     def params(self) -> KernelParams:
         """The parameter list."""
         return with_operand_scales(self.variant.params, self.config.qkv_dtype)
+
+    @property
+    def extra_params(self) -> tuple[Param, ...]:
+        """The parameters beyond those of every kernel."""
+        return self.params.params[len(KERNEL_PARAMS.params) :]
 
     @property
     def causal(self) -> bool:

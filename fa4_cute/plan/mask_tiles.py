@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from .masks import HOST, Arithmetic, Interval, Mask, Term, terms
+from .masks import HOST, Arithmetic, Interval, Lengths, Mask, Term, terms
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Rows:
     first: Any
     last: Any
     num_keys: Any
-    lengths: tuple[Any, ...] = ()
+    lengths: Lengths = ()
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def visible_to_all(term: Term, rows: Rows, ops: Arithmetic) -> Interval:
     return Interval(last.start, first.stop)
 
 
-def visible_keys(mask: Mask, row: int, num_keys: int, lengths: tuple[int, ...] = ()) -> set[int]:
+def visible_keys(mask: Mask, row: int, num_keys: int, lengths: Lengths = ()) -> set[int]:
     """Return the keys that ``row`` sees: the definition the kernel's arithmetic is tested with."""
     seen: set[int] = set()
     for term in terms(mask):
@@ -116,7 +116,8 @@ def _tile_range(term: Term, rows: Rows, tile_keys: int, ops: Arithmetic) -> Inte
     first = term.interval(rows.first, rows.num_keys, rows.lengths, ops)
     last = term.interval(rows.last, rows.num_keys, rows.lengths, ops)
     # Keys before 0 do not exist, and a quotient of a negative number would round the wrong way.
-    stop = (ops.maximum(last.stop, 0) + (tile_keys - 1)) // tile_keys
+    end = last.stop if last.stop is rows.num_keys else ops.maximum(last.stop, 0)
+    stop = (end + (tile_keys - 1)) // tile_keys
     start = 0 if _is_zero(first.start) else first.start // tile_keys
     return Interval(start, stop if _is_zero(start) else ops.maximum(start, stop))
 

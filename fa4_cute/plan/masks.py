@@ -16,10 +16,12 @@ differs (minimum, maximum) is an argument. Source: ``modular-sm100-attention.md`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+_HEADROOM: Final = 1024
+"""What may be added to a row: lengths stay this much below 2**31."""
 MAX_TERMS: Final = 8
 """Most intervals of one row: the kernel holds two registers for each."""
 
@@ -38,7 +40,7 @@ def _select(condition: bool, then: int, otherwise: int) -> int:
 
 
 HOST: Final = Arithmetic(min, max, _select)
-Lengths = Sequence[Any]
+Lengths = Sequence[Any] | Mapping[int, Any]
 """Valid keys of the sequence, per slot of :class:`PaddingMask`."""
 
 
@@ -74,7 +76,7 @@ class Mask:
         return OrMask(self, other)
 
     def interval(self, row: Any, num_keys: Any, lengths: Lengths, ops: Arithmetic) -> Interval:
-        """Return the keys that ``row`` sees; the caller clips them to ``[0, num_keys)``.
+        """Return the keys that ``row`` sees: from 0 or later; the caller ends them at the last key.
 
         Args:
             row: row counted from the first key; may be negative.
@@ -130,9 +132,13 @@ class SlidingWindowMask(Mask):
             _check_size(f"SlidingWindowMask {name}", value, 0)
 
     def interval(self, row: Any, num_keys: Any, lengths: Lengths, ops: Arithmetic) -> Interval:
-        """Return the window of ``row``."""
-        start = 0 if self.left is None else row - self.left
-        return Interval(start, num_keys if self.right is None else row + (self.right + 1))
+        """Return the window of ``row``; no intermediate value leaves 32 bits."""
+        start = 0 if self.left is None else ops.maximum(row, self.left) - self.left
+        if self.right is None:
+            return Interval(start, num_keys)
+        if self.right >= _HEADROOM:
+            row = ops.minimum(row, num_keys - (self.right + 1))
+        return Interval(start, row + (self.right + 1))
 
     @property
     def name(self) -> str:
@@ -160,8 +166,8 @@ class ChunkedMask(Mask):
     def interval(self, row: Any, num_keys: Any, lengths: Lengths, ops: Arithmetic) -> Interval:
         """Return the chunk of ``row``; rows before the first key lie in chunks that are empty."""
         start = ops.maximum(row, 0) // self.size * self.size
-        before = ops.maximum(ops.minimum(row, 0), -1) * self.size
-        return Interval(start, start + before + self.size)
+        size = (ops.maximum(ops.minimum(row, 0), -1) + 1) * self.size
+        return Interval(start, start + ops.minimum(size, num_keys - start))
 
     @property
     def name(self) -> str:
@@ -252,14 +258,14 @@ class Term:
     leaves: tuple[Mask, ...] = field(default=())
 
     def interval(self, row: Any, num_keys: Any, lengths: Lengths, ops: Arithmetic) -> Interval:
-        """Return the keys that ``row`` sees, within ``[0, num_keys)``."""
+        """Return the keys that ``row`` sees, within ``[0, num_keys)``; the end may be below 0."""
         start, stop = 0, num_keys
         for leaf in self.leaves:
             seen = leaf.interval(row, num_keys, lengths, ops)
             # "is" and not "==": registers of the same value are different registers.
             start = seen.start if _is_zero(start) else _later(start, seen.start, ops)
             stop = stop if seen.stop is num_keys else ops.minimum(stop, seen.stop)
-        return Interval(start if _is_zero(start) else ops.maximum(start, 0), stop)
+        return Interval(start, stop)
 
     @property
     def bias_slots(self) -> tuple[int, ...]:

@@ -102,8 +102,9 @@ def output_box(spec: AttentionSpec) -> tuple[int, ...]:
 
 
 def key_box(spec: AttentionSpec) -> tuple[int, ...]:
-    """Return the box of K and V: one column chunk of ``key_rows`` keys."""
-    return (spec.config.swizzle_elems, spec.key_rows, 1, 1)
+    """Return the box of K and V: one column chunk of a tile's keys, or of those of one page."""
+    rows = min(spec.key_rows, spec.variant.page_size or spec.key_rows)
+    return (spec.config.swizzle_elems, rows, 1, 1)
 
 
 def query_map(spec: AttentionSpec, name: str, layout: OperandLayout) -> TensorMapSpec:

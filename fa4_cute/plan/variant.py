@@ -155,6 +155,11 @@ class Variant:
         return tuple(name for name, _ in self._extra_params())
 
     @property
+    def extra_kinds(self) -> tuple[str, ...]:
+        """Types of the same parameters, as ``plan.params.Param`` names them."""
+        return tuple(kind for _, kind in self._extra_params())
+
+    @property
     def name_parts(self) -> tuple[str, ...]:
         """Parts of the kernel's entry name."""
         parts = [] if self.mask == NULL else [self.mask.name]

@@ -16,11 +16,12 @@ from cutlass import Int32, Int64, cute
 
 from ..depth512_work import PairContext
 from ..device import pair
+from ..paging import key_boxes
 from ..pipelines import RingState
 from ..plan.depth512_config import CTA_GROUP, DEPTH_PART
 from ..plan.pipeline_plan import StagedPipeline
-from ..plan.tensor_maps import key_box, query_box
-from ..tma import chunk_bytes
+from ..plan.tensor_maps import query_box
+from ..tma import chunk_bytes, key_chunk_bytes
 
 
 @dataclass(frozen=True)
@@ -30,19 +31,28 @@ class PairLoader:
     ctx: PairContext
     ring: StagedPipeline
 
-    def chunks(self, tensor_map: Int64, column, rest: tuple, smem: Int32, box: tuple, mbar) -> None:
-        """Load 128 columns from ``column`` on, one box per swizzle-wide chunk, to ``smem``."""
-        size = chunk_bytes(self.ctx.spec, box)
-        for i in range(DEPTH_PART // box[0]):
-            coordinates = (column + i * box[0], *rest)
+    def chunks(self, tensor_map: Int64, column, where: tuple, smem: Int32, size: int, mbar) -> None:
+        """Load 128 columns from ``column`` on, one box per chunk, ``size`` bytes apart."""
+        width = self.ctx.spec.config.swizzle_elems
+        for i in range(DEPTH_PART // width):
+            coordinates = (column + i * width, *where)
             pair.load_box_pair(tensor_map, coordinates, smem + i * size, mbar)
+
+    def key_chunks(self, tensor_map: Int64, column, boxes: list, smem: Int32, mbar) -> None:
+        """Load 128 columns of the slot's keys; ``boxes`` as ``paging.key_boxes`` returns them."""
+        size, span = key_chunk_bytes(self.ctx.spec), self.ctx.spec.config.swizzle_mode.bytes
+        for row, where in boxes:
+            self.chunks(tensor_map, column, where, smem + row * span, size, mbar)
 
     def query_part(self, part: int, mbar: Int32) -> None:
         """Issue depth part ``part`` of this CTA's rows of Q."""
         ctx = self.ctx
-        where = (0, ctx.work.position, ctx.work.head, ctx.work.batch)
+        sequence = ctx.work.sequence
+        position = sequence.first_query + ctx.work.position
+        where = (0, position, ctx.work.head, sequence.query_batch)
         smem = ctx.smem + ctx.layout.q_smem(part)
-        self.chunks(ctx.maps.q, part * DEPTH_PART, where, smem, query_box(ctx.spec), mbar)
+        size = chunk_bytes(ctx.spec, query_box(ctx.spec))
+        self.chunks(ctx.maps.q, part * DEPTH_PART, where, smem, size, mbar)
 
     def slot(self, state: RingState) -> tuple[Int32, Int32]:
         """Return the shared address of the slot and the leader's "slot arrived" barrier."""
@@ -60,8 +70,9 @@ class PairLoader:
         The first ones share their barriers with Q, and need no wait: nothing has been in them.
         """
         ctx, layout = self.ctx, self.ctx.layout
-        key = tile * ctx.spec.config.BN + ctx.rank * ctx.spec.config.k_rows_per_cta()
-        where = (key, ctx.work.kv_head, ctx.work.batch)
+        key = ctx.work.key_tile(tile) * ctx.spec.config.BN
+        key = key + ctx.rank * ctx.spec.config.k_rows_per_cta()
+        boxes = key_boxes(ctx, key, ctx.spec.key_rows)
         for part in range(ctx.spec.config.num_qk_stages):
             if not with_query:
                 ctx.barriers.wait(self.ring.producer_acquire(state))
@@ -70,8 +81,7 @@ class PairLoader:
             self.announce(state, layout.kv_stage_bytes + query)
             if with_query:
                 self.query_part(part, mbar)
-            box = key_box(ctx.spec)
-            self.chunks(ctx.maps.k, part * DEPTH_PART, where, smem, box, mbar)
+            self.key_chunks(ctx.maps.k, part * DEPTH_PART, boxes, smem, mbar)
             state = state.step()
         return state
 
@@ -84,9 +94,9 @@ class PairLoader:
                 ctx.barriers.wait(self.ring.producer_acquire(state))
                 smem, mbar = self.slot(state)
                 self.announce(state, ctx.layout.kv_stage_bytes)
-                key = tile * config.BN + half * config.BK1
-                where = (key, ctx.work.kv_head, ctx.work.batch)
-                self.chunks(ctx.maps.v, column, where, smem, key_box(ctx.spec), mbar)
+                key = ctx.work.key_tile(tile) * config.BN + half * config.BK1
+                boxes = key_boxes(ctx, key, ctx.spec.key_rows)
+                self.key_chunks(ctx.maps.v, column, boxes, smem, mbar)
                 state = state.step()
         return state
 

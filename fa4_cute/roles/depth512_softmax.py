@@ -25,7 +25,7 @@ from ..output import write_log_sum_exp
 from ..plan.depth512_lanes import first_key
 from ..plan.hardware import WARP_THREADS
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
-from ..scores import TileLimits, scores_and_max
+from ..scores import TileView, scores_and_max
 
 EXCHANGE_BARRIER = 1
 """Named barriers 1 and 2: the two warps that hold the same 32 rows."""
@@ -131,10 +131,10 @@ def softmax_tile(
     arrived = BarrierWait(ctx.mbars.S_even_producer_offset + odd, round_phase(tile))
     ctx.barriers.wait(arrived)
     tmem.fence_after_thread_sync()
-    before = tile * config.BN + first_key(config, line.part)
-    limits = TileLimits(line.visible - before, line.visible_to_warp - before)
+    first = ctx.work.key_tile(tile) * config.BN + first_key(config, line.part)
     line = replace(line, scores=line.scores + odd * config.s_columns)
-    scores, new_max = scores_and_max(line, ctx.spec.column_plan, row_max, limits)
+    key_tile = TileView(ctx, line, first)
+    scores, new_max = scores_and_max(line, ctx.spec.column_plan, row_max, key_tile)
     tmem.fence_before_thread_sync()
     ctx.barriers.arrive_at_leader(ctx.mbars.S_even_consumer_offset + odd)
     wait_for_factor_read(ctx, tile - 1)

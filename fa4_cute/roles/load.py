@@ -9,6 +9,7 @@ Source: ``modular-sm100-attention.md`` section 5.4.
 import cutlass
 from cutlass import Int32, cute
 
+from ..paging import key_boxes
 from ..pipelines import RingState, first_slots, next_slots
 from ..plan.mma_plans import q_operand
 from ..plan.tma_pipeline_plan import TMAProducerPipeline
@@ -39,32 +40,39 @@ def query_part_bytes(ctx: KernelContext) -> int:
 def load_query_part(ctx: KernelContext, half: int, part: int, mbar: Int32 | int) -> None:
     """Issue the boxes of depth part ``part`` of Q tile ``half``; the barrier is armed already."""
     work = ctx.work
-    where = (work.position + half * ctx.spec.tile_positions, work.head, work.batch)
+    position = work.sequence.first_query + work.position + half * ctx.spec.tile_positions
+    where = (position, work.head, work.sequence.query_batch)
     smem = ctx.smem + ctx.layout.q_tile_smem(half, part)
     address = ctx.barriers.address_of(mbar)
     load_query_chunks(ctx.spec, ctx.maps.q, where, depth_part(ctx, part), smem, address)
 
 
+def key_places(ctx: KernelContext, n: Int32) -> list:
+    """Return the boxes of the ``n``-th visited key tile."""
+    first = ctx.work.key_tile(n) * ctx.spec.config.BN
+    return key_boxes(ctx, first, ctx.spec.config.BN)
+
+
 def load_key_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
     """Fill one K slot, part by part; waits for each part to be free."""
-    where = (tile * ctx.spec.config.BN, ctx.work.kv_head, ctx.work.batch)
+    boxes = key_places(ctx, tile)
     for part in range(ctx.spec.config.num_qk_stages):
         ctx.barriers.wait(ring.acquire(state, part))
         mbar, smem = ring.get_tile(state, part)
         ctx.barriers.expect(mbar, ring.tile_bytes)
         address = ctx.barriers.address_of(mbar)
         columns = depth_part(ctx, part)
-        load_key_chunks(ctx.spec, ctx.maps.k, where, columns, ctx.smem + smem, address)
+        load_key_chunks(ctx.spec, ctx.maps.k, boxes, columns, ctx.smem + smem, address)
 
 
 def fill_value_slot(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
     """Issue the boxes of one V slot, which is free."""
-    where = (tile * ctx.spec.config.BN, ctx.work.kv_head, ctx.work.batch)
+    boxes = key_places(ctx, tile)
     mbar, smem = ring.get_tile(state)
     ctx.barriers.expect(mbar, ring.tile_bytes)
     columns = range(ctx.spec.config.v_cols_per_cta())
     address = ctx.barriers.address_of(mbar)
-    load_key_chunks(ctx.spec, ctx.maps.v, where, columns, ctx.smem + smem, address)
+    load_key_chunks(ctx.spec, ctx.maps.v, boxes, columns, ctx.smem + smem, address)
 
 
 def load_value_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
@@ -78,14 +86,14 @@ def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state) -> No
 
     No wait, here or for the first V: nothing has been in these slots, and Q is loaded once.
     """
-    where = (Int32(0), ctx.work.kv_head, ctx.work.batch)
+    boxes = key_places(ctx, Int32(0))
     for part in range(ctx.spec.config.num_qk_stages):
         mbar, smem = ring.get_tile(state, part)
         ctx.barriers.expect(mbar, query_part_bytes(ctx) + ring.tile_bytes)
         load_query_part(ctx, 0, part, mbar)
         address = ctx.barriers.address_of(mbar)
         columns = depth_part(ctx, part)
-        load_key_chunks(ctx.spec, ctx.maps.k, where, columns, ctx.smem + smem, address)
+        load_key_chunks(ctx.spec, ctx.maps.k, boxes, columns, ctx.smem + smem, address)
     for part in range(ctx.spec.config.num_qk_stages):
         mbar = ctx.spec.config.misc_mbars.Q1Sync_offset + part
         ctx.barriers.expect(mbar, query_part_bytes(ctx))

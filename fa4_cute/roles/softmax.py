@@ -20,8 +20,10 @@ from ..device.ids import warp_index
 from ..output import write_log_sum_exp, write_output
 from ..plan.hardware import WARP_THREADS, WARPS_PER_GROUP
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
-from ..scores import TileLimits, load_columns, masked, scores_and_max
-from ..work import KernelContext, factor_address, lane_address, row_in_group, visible_keys
+from ..scores import TileView, load_columns, masked, scores_and_max, softmax_scale
+from ..sequence import DEVICE
+from ..visibility import RowView
+from ..work import KernelContext, factor_address, lane_address, query_head, row_in_group
 
 _SUM_LANES = 4
 
@@ -34,17 +36,21 @@ class SoftmaxRow:
         chain: 0 or 1: the warp group, its Q tile, its S and its O.
         row: row of the Q tile, equal to the TMEM lane.
         position: sequence position of the row.
-        visible: number of leading keys the row sees.
-        visible_to_warp: the smallest such number of the warp: that of its first row.
-        scale: magnitude of the softmax scale times log2(e).
+        query: the same for rows of the sequence; rows past it stand at its last query.
+        head: query head of the row.
+        view: the keys the row sees.
+        magnitude: magnitude of the softmax scale times log2(e).
+        scale: what of it the exponential applies.
         scores: TMEM address of S in the warp's lanes.
     """
 
     chain: int
     row: Int32
     position: Int32
-    visible: Int32
-    visible_to_warp: Int32
+    query: Int32
+    head: Int32
+    view: RowView
+    magnitude: Float32
     scale: Float32
     scores: Int32
 
@@ -52,18 +58,23 @@ class SoftmaxRow:
     def of(cls, ctx: KernelContext, chain: int) -> "SoftmaxRow":
         """Return the calling thread's row."""
         first = ctx.work.position + chain * ctx.spec.tile_positions
+        per_position = ctx.spec.rows_per_position
         row = row_in_group()
-        position = first + row // ctx.spec.rows_per_position
+        position = first + row // per_position
         first_row = warp_index() % WARPS_PER_GROUP * WARP_THREADS
-        first_position = first + first_row // ctx.spec.rows_per_position
+        last_row = first_row + (WARP_THREADS - 1)
+        warp = (first + first_row // per_position, first + last_row // per_position)
         scale = ctx.problem.scale_log2
+        magnitude = cutlass.max(scale, -scale)
         return cls(
             chain,
             row,
             position,
-            visible_keys(ctx.spec, ctx.problem, position),
-            visible_keys(ctx.spec, ctx.problem, first_position),
-            cutlass.max(scale, -scale),
+            DEVICE.minimum(position, ctx.work.sequence.seqlen_q - 1),
+            query_head(ctx, row),
+            RowView.of(ctx.spec, ctx.work.sequence, position, warp),
+            magnitude,
+            softmax_scale(ctx.spec, magnitude),
             lane_address(ctx.tmem, ctx.columns.s(chain).start),
         )
 
@@ -94,7 +105,7 @@ def exponentiate_and_store(
     line: SoftmaxRow,
     scores: list,
     row_max: Float32,
-    limits: TileLimits,
+    key_tile: TileView,
     tile: Int32,
 ) -> list:
     """Turn S into P batch by batch, hand it over, and return the row's partial sums."""
@@ -110,7 +121,7 @@ def exponentiate_and_store(
         if columns.is_resident(i):
             values = scores[span.start : span.stop]
         else:
-            values = masked(reloaded, span, limits)
+            values = masked(reloaded, span, key_tile)
         # The last part has its own barrier: the MMAs start on what lies before without it.
         if i == ctx.spec.last_part_batch:
             hand_over(ctx, line, 0)
@@ -139,16 +150,15 @@ def softmax_tile(
     )
     ctx.barriers.wait(BarrierWait(chain.producer_mbar(), tile & 1))
     tmem.fence_after_thread_sync()
-    before = tile * config.BN
-    limits = TileLimits(line.visible - before, line.visible_to_warp - before)
-    scores, new_max = scores_and_max(line, ctx.spec.column_plan, row_max, limits)
+    key_tile = TileView(ctx, line, ctx.work.key_tile(tile) * config.BN)
+    scores, new_max = scores_and_max(line, ctx.spec.column_plan, row_max, key_tile)
     probability = ctx.spec.probability
     used_max, factor = rows.rescale_decision(row_max, new_max, line.scale, probability)
     # The first tile overwrites O, so there is nothing to correct and nobody to tell.
     if tile > 0:
         barriers.store_shared_f32(factor_address(ctx, line.chain), factor)
         ctx.barriers.arrive(BarrierArrive(factors.producer_mbar()))
-    sums = exponentiate_and_store(ctx, line, scores, used_max, limits, tile)
+    sums = exponentiate_and_store(ctx, line, scores, used_max, key_tile, tile)
     return used_max, row_sum * factor + rows.total(sums)
 
 

@@ -1,0 +1,65 @@
+"""Single words of global memory: lengths, offsets, page numbers, biases; and rows written directly.
+
+Addresses are 64-bit; offsets are computed in 64 bits, since tensors may exceed 2**31 bytes.
+"""
+
+from cutlass import Float32, Int32, Int64
+
+from .ptx import emit
+
+WORD_BYTES = 4
+_VECTOR_WORDS = 4
+
+
+def word_address(base: Int64, index: Int32 | int) -> Int64:
+    """Return the address of 32-bit word ``index`` of an array."""
+    return base + Int64(index) * WORD_BYTES
+
+
+def load_i32(address: Int64) -> Int32:
+    """Load an integer."""
+    return emit("ld.global.b32 $0, [$1];", (Int32,), (address,))[0]
+
+
+def load_f32(address: Int64) -> Float32:
+    """Load a float."""
+    return emit("ld.global.f32 $0, [$1];", (Float32,), (address,))[0]
+
+
+def store_f32(address: Int64, value: Float32) -> None:
+    """Store a float."""
+    emit("st.global.f32 [$0], $1;", (), (address, value))
+
+
+def store_words(address: Int64, words: list[Int32]) -> None:
+    """Store ``words``, a multiple of four, from a 16-byte aligned ``address`` on."""
+    for i in range(0, len(words), _VECTOR_WORDS):
+        part = words[i : i + _VECTOR_WORDS]
+        offset = f"+{i * WORD_BYTES}" if i else ""
+        emit(f"st.global.v4.b32 [$0{offset}], {{$1, $2, $3, $4}};", (), (address, *part))
+
+
+class AuxTensor:
+    """A float32 tensor that a score modifier reads: ``aux[i, j]``, indices as registers or ints."""
+
+    def __init__(self, address: Int64, strides: tuple[Int64, ...]) -> None:
+        """Take the address of element 0 and the strides in bytes."""
+        self.address = address
+        self.strides = strides
+
+    def __getitem__(self, index) -> Float32:
+        """Load one element.
+
+        Raises:
+            IndexError: when the number of indices is not the tensor's rank.
+        """
+        return load_f32(self.address_of(index if isinstance(index, tuple) else (index,)))
+
+    def address_of(self, indices: tuple) -> Int64:
+        """Return the address of one element; errors as for an element."""
+        if len(indices) != len(self.strides):
+            raise IndexError(f"aux[{indices}]: the tensor has {len(self.strides)} dimensions")
+        address = self.address
+        for i, stride in zip(indices, self.strides, strict=True):
+            address = address + Int64(i) * stride
+        return address
