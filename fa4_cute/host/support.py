@@ -16,7 +16,9 @@ from ..plan.dtypes import DType
 from ..plan.hardware import TMA_ALIGN, align_up
 from ..plan.kernel_spec import KernelSpec
 from ..plan.launch import plan_launch
-from .problem import Problem, divisibility
+from ..plan.variant import Variant
+from .checks import divisibility
+from .problem import Problem
 
 MAX_SEQLEN: Final = 2**31 - 2**10
 """Positions are signed 32-bit numbers on the device, and a tile may reach past the end."""
@@ -30,12 +32,14 @@ class KernelRow:
         name: class of the kernel.
         dtypes: element types.
         head_dims: smallest and largest head dimension.
+        features: names of the features it has beside full and causal masks (``FEATURES``).
         specify: class whose ``for_attention`` makes the specification for the compiler.
     """
 
     name: str
     dtypes: tuple[DType, ...]
     head_dims: tuple[int, int]
+    features: frozenset[str]
     specify: type[AttentionSpec]
 
     def serves(self, dtype: DType, head_dim: int) -> bool:
@@ -44,17 +48,34 @@ class KernelRow:
         return dtype in self.dtypes and low <= head_dim <= high
 
 
+FEATURES: Final = {
+    "mask": "windows, chunks, padding, bias, & and |",
+    "score_mod": "score modifiers, softcap, ALiBi",
+    "sink": "attention sinks",
+    "cu_seqlens_q": "ragged queries",
+    "cu_seqlens_k": "ragged keys",
+    "seqused_k": "cache lengths",
+    "page_table": "paged cache",
+    "num_splits": "split keys",
+    "scheduler": "persistent CTAs",
+}
+"""Arguments that take a kernel of their own, and what they stand for."""
+
+_ATTENTION: Final = frozenset(FEATURES) - {"num_splits", "scheduler"}
+
 KERNELS: Final = (
     KernelRow(
         name="SM100MHA2Q",
         dtypes=(DType.BF16, DType.FP16),
         head_dims=(8, 192),
+        features=_ATTENTION,
         specify=KernelSpec,
     ),
     KernelRow(
         name="SM100MHADepth512",
         dtypes=(DType.BF16, DType.FP16),
         head_dims=(SMALLEST_DEPTH, DEPTHS[-1]),
+        features=_ATTENTION,
         specify=Depth512Spec,
     ),
 )
@@ -125,25 +146,25 @@ def choose(problem: Problem) -> Choice | Refusal:
             return refusal
     dtype = DType(problem.dtype)
     row = next(r for r in KERNELS if r.serves(dtype, problem.head_dim))
+    refusal = _feature_rule(problem, row)
+    if refusal is not None:
+        return refusal
     try:
-        options = (max(1, problem.group), problem.causal, problem.return_lse)
-        spec = _specification(row, dtype, problem.head_dim, *options)
+        group = max(1, problem.group)
+        spec = _specification(row, dtype, problem.head_dim, group, problem.variant)
         if not (problem.has_no_output or problem.has_no_keys):
             plan_launch(spec, problem.sizes, problem.scale)
     except ValueError as error:
-        return Refusal(NotImplementedError, str(error))
+        return _refusal(NotImplementedError, error)
     return Choice(row, spec)
 
 
 @lru_cache(maxsize=1024)
 def _specification(
-    row: KernelRow, dtype: DType, head_dim: int, *options: int | bool
+    row: KernelRow, dtype: DType, head_dim: int, group: int, variant: Variant
 ) -> AttentionSpec:
     """Return one object per kernel, so that it can be found again by its identity."""
-    group, causal, return_lse = options
-    return row.specify.for_attention(
-        dtype, head_dim, group=group, causal=bool(causal), return_lse=bool(return_lse)
-    )
+    return row.specify.for_attention(dtype, head_dim, group=group, variant=variant)
 
 
 def supported_dtypes() -> tuple[DType, ...]:
@@ -209,6 +230,32 @@ def _head_dim_rule(problem: Problem) -> Refusal | None:
     )
 
 
+def _feature_rule(problem: Problem, row: KernelRow) -> Refusal | None:
+    """Refuse features that the kernel of ``row`` lacks, and those that contradict one another."""
+    for name in problem.features.names:
+        if name in row.features:
+            continue
+        others = [other.name for other in KERNELS if name in other.features]
+        return Refusal(
+            NotImplementedError,
+            f"{name}: {FEATURES[name]} are no part of {row.name}, the kernel for "
+            f"head_dim={problem.head_dim}",
+            f"a head dimension of {' or '.join(others)}" if others else f"without {name}",
+        )
+    try:
+        # A mask of too many intervals is noticed when it is taken apart.
+        _ = problem.variant.terms
+    except (ValueError, NotImplementedError) as error:
+        return _refusal(type(error), error)
+    return None
+
+
+def _refusal(kind: type[Exception], error: Exception) -> Refusal:
+    """Return the refusal whose message is that of ``error``."""
+    reason, _, nearest = str(error).partition("; nearest supported choice: ")
+    return Refusal(kind, reason, nearest or None)
+
+
 def device_refusal(
     kind: str, capability: tuple[int, int] | None = None, name: str | None = None
 ) -> Refusal | None:
@@ -251,8 +298,13 @@ def support_table() -> Iterator[dict[str, str]]:
             "kernel": row.name,
             "dtypes": ", ".join(dtype.value for dtype in row.dtypes),
             "head dims": f"{align_up(row.head_dims[0], 8)} to {row.head_dims[1]}, multiples of 8",
-            "masks": "full, causal (bottom-right aligned)",
+            "masks": "full, causal" + (f", {FEATURES['mask']}" if "mask" in row.features else ""),
             "heads": "MHA, GQA, MQA",
+            "features": ", ".join(
+                f"{text} (`{name}`)"
+                for name, text in FEATURES.items()
+                if name in row.features and name != "mask"
+            ),
         }
 
 

@@ -9,6 +9,22 @@ from __future__ import annotations
 import torch
 
 from . import interface
+from .request import Batch, Options
+
+
+def require_plain(options: Options, batch: Batch) -> None:
+    """Refuse what the operator has no arguments for.
+
+    Raises:
+        NotImplementedError: naming how to call it instead.
+    """
+    choices = (options.modifiers, options.num_splits, options.scheduler)
+    if batch.is_plain and all(value is None for value in choices):
+        return
+    raise NotImplementedError(
+        "torch.compile: the operator takes causal, softmax_scale and return_lse only; nearest "
+        "supported choice: torch.compiler.disable(fa4_cute.flash_attn)"
+    )
 
 
 @torch.library.custom_op("fa4_cute::attention", mutates_args=())  # type: ignore[untyped-decorator]
@@ -21,7 +37,7 @@ def attention(
     return_lse: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return O and LSE (empty unless ``return_lse``); arguments and errors as ``flash_attn``."""
-    out, lse = interface.compute((q, k, v), causal, softmax_scale, return_lse)
+    out, lse = interface.compute((q, k, v), Options(causal, softmax_scale, return_lse))
     return out, torch.empty(0, dtype=torch.float32, device=q.device) if lse is None else lse
 
 
