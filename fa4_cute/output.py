@@ -1,28 +1,25 @@
-"""Last step of the softmax role: O divided by the row sum, and the log-sum-exp.
+"""Last step of the softmax role: O divided by the row sum, staged and stored, or written by rows.
 
 O is staged in shared memory over Q, and with fp8 operands over part of the K/V ring. Both are free:
 ``O_prod`` follows, on the one issuing thread, every MMA that reads them
 (``SM100AttentionSMem.o_chunk_smem``).
 """
 
-import math
-
 import cutlass
-from cutlass import Float32, Int32, Int64, cute
+from cutlass import Float32, Int32, cute
 
+from . import rows
 from .device import barriers, epilogue, tmem
-from .device.arith import log2_hardware, reciprocal
+from .device.arith import reciprocal
 from .device.ids import warp_index
-from .device.ptx import emit
 from .device.tma import finish_stores
-from .plan.dtypes import DType
+from .normaliser import RowResult
 from .plan.hardware import WARP_GROUP_THREADS, WARPS_PER_GROUP
 from .plan.params import VALUE_SCALE
 from .plan.pipeline_plan import BarrierWait
 from .tma import store_query_chunk
-from .work import KernelContext, lane_address, query_head
+from .work import KernelContext, lane_address
 
-LN_2 = math.log(2.0)
 OUTPUT_COLUMNS = 32
 """Columns of O normalised at a time."""
 FIRST_NAMED_BARRIER = 1
@@ -47,46 +44,63 @@ def stage_columns(ctx: KernelContext, line, column: int, words: list) -> None:
     epilogue.store_row_units(chunk, line.row, unit, words)
 
 
-def normalisation(ctx: KernelContext, row_sum: Float32) -> Float32:
-    """Return what the accumulator is multiplied by: ``value_scale / row_sum``.
+def accumulator_columns(ctx: KernelContext, line) -> range:
+    """Return the first columns of the pieces of O, all of all chunks, padding included."""
+    end = output_chunks(ctx)[-1] + ctx.spec.output_elems
+    return range(0, end, OUTPUT_COLUMNS)
 
-    A row without a visible key has sum 0 and an accumulator of zeros: 0, not 0 / 0.
-    """
-    no_key = row_sum == Float32(0.0)
-    factor = reciprocal(row_sum)
+
+def load_accumulator(ctx: KernelContext, line, column: int) -> list[Float32]:
+    """Return ``OUTPUT_COLUMNS`` columns of the row's accumulator."""
+    start = lane_address(ctx.tmem, ctx.columns.o(line.chain).start)
+    return tmem.wait_loads(tmem.load(start + column, OUTPUT_COLUMNS))
+
+
+def deliver_accumulator(ctx: KernelContext, line, factor: Float32, put) -> None:
+    """Hand O times ``factor`` to ``put`` piece by piece."""
+    for column in accumulator_columns(ctx, line):
+        values = load_accumulator(ctx, line, column)
+        put(ctx, line, column, epilogue.normalise(values, factor, ctx.spec.output_dtype.ptx_name))
+
+
+def deliver_zeros(ctx: KernelContext, line, put) -> None:
+    """Hand zeros to ``put``: no key is visible, and the accumulator was never written."""
+    for column in accumulator_columns(ctx, line):
+        put(ctx, line, column, [Int32(0)] * (OUTPUT_COLUMNS // 2))
+
+
+def deliver_partial(ctx: KernelContext, line, factor: Float32) -> None:
+    """Write O times ``factor`` as the CTA's float32 share."""
+    for column in accumulator_columns(ctx, line):
+        values = [value * factor for value in load_accumulator(ctx, line, column)]
+        rows.store_partial(ctx, line, column, values)
+
+
+def output_factor(ctx: KernelContext, result: RowResult) -> Float32:
+    """Return what O is multiplied by; a row without a visible key has sum 0 and gives 0."""
+    no_key = result.total == Float32(0.0)
+    factor = reciprocal(result.total)
     if VALUE_SCALE in ctx.problem.extras:
         factor = factor * ctx.problem.extras[VALUE_SCALE]
-    return Float32(cutlass.select_(no_key, Float32(0.0), factor))
+    factor = Float32(cutlass.select_(no_key, Float32(0.0), factor))
+    return factor * result.keep if ctx.spec.variant.sink else factor
 
 
-def stage_accumulator(ctx: KernelContext, line, factor: Float32) -> None:
-    """Stage O times ``factor``, all columns of all chunks, padding included."""
-    start = lane_address(ctx.tmem, ctx.columns.o(line.chain).start)
-    end = output_chunks(ctx)[-1] + ctx.spec.output_elems
-    for column in range(0, end, OUTPUT_COLUMNS):
-        values = tmem.wait_loads(tmem.load(start + column, OUTPUT_COLUMNS))
-        words = epilogue.normalise(values, factor, ctx.spec.output_dtype.ptx_name)
-        stage_columns(ctx, line, column, words)
-
-
-def stage_zeros(ctx: KernelContext, line) -> None:
-    """Stage an output of zeros: no key is visible, and the accumulator was never written."""
-    end = output_chunks(ctx)[-1] + ctx.spec.output_elems
-    for column in range(0, end, OUTPUT_COLUMNS):
-        stage_columns(ctx, line, column, [Int32(0)] * (OUTPUT_COLUMNS // 2))
+def wait_for_output(ctx: KernelContext, line) -> None:
+    """Wait for the last P V of the warp group."""
+    done = ctx.spec.config.misc_mbars.producer_o(line.chain).producer_mbar()
+    ctx.barriers.wait(BarrierWait(done, (ctx.work.num_key_tiles - 1) & 1))
+    tmem.fence_after_thread_sync()
 
 
 @cute.jit
-def write_output(ctx: KernelContext, line, row_sum: Float32):
-    """Write the warp group's half of O. Rows past the sequence are dropped by the tensor map."""
-    num_tiles = ctx.work.num_key_tiles
-    if num_tiles > 0:
-        done = ctx.spec.config.misc_mbars.producer_o(line.chain).producer_mbar()
-        ctx.barriers.wait(BarrierWait(done, (num_tiles - 1) & 1))
-        tmem.fence_after_thread_sync()
-        stage_accumulator(ctx, line, normalisation(ctx, row_sum))
+def write_through_memory(ctx: KernelContext, line, result: RowResult):
+    """Stage O and store it with TMA. Rows past the sequence are dropped by the tensor map."""
+    if ctx.work.num_key_tiles > 0:
+        wait_for_output(ctx, line)
+        deliver_accumulator(ctx, line, output_factor(ctx, result), stage_columns)
     else:
-        stage_zeros(ctx, line)
+        deliver_zeros(ctx, line, stage_columns)
     barriers.fence_proxy_async_shared()
     barriers.named_barrier(FIRST_NAMED_BARRIER + line.chain, WARP_GROUP_THREADS)
     if warp_index() % WARPS_PER_GROUP == 0:
@@ -100,17 +114,34 @@ def write_output(ctx: KernelContext, line, row_sum: Float32):
 
 
 @cute.jit
-def write_log_sum_exp(ctx: KernelContext, line, row_max: Float32, row_sum: Float32):
-    """Write the row's natural log-sum-exp, minus infinity when it saw no key."""
-    if cutlass.const_expr(ctx.spec.return_lse):
-        problem = ctx.problem
-        if line.position < ctx.work.sequence.seqlen_q:
-            head = query_head(ctx, line.row)
-            row = (Int64(ctx.work.batch) * problem.num_q_heads + head) * problem.seqlen_q
-            address = problem.lse + (row + line.position) * DType.FP32.size
-            # log2(0) is minus infinity, and the maximum of a row without keys is finite.
-            log2_sum = log2_hardware(row_sum)
-            if cutlass.const_expr(ctx.spec.probability.lift != 0):
-                log2_sum = log2_sum - Float32(ctx.spec.probability.lift)
-            value = (row_max * line.scale + log2_sum) * Float32(LN_2)
-            emit("st.global.f32 [$0], $1;", (), (address, value))
+def write_rows(ctx: KernelContext, line, result: RowResult):
+    """Write O row by row, only the rows of the sequence."""
+    if ctx.work.num_key_tiles > 0:
+        wait_for_output(ctx, line)
+        deliver_accumulator(ctx, line, output_factor(ctx, result), rows.store_columns)
+    else:
+        deliver_zeros(ctx, line, rows.store_columns)
+
+
+@cute.jit
+def write_partial(ctx: KernelContext, line, result: RowResult):
+    """Write the CTA's share of O; a share without key tiles is told by its log-sum-exp alone."""
+    if ctx.work.num_key_tiles > 0:
+        wait_for_output(ctx, line)
+        deliver_partial(ctx, line, output_factor(ctx, result))
+
+
+@cute.jit
+def write_output(ctx: KernelContext, line, result: RowResult):
+    """Write the warp group's half of O."""
+    if cutlass.const_expr(ctx.spec.variant.is_split):
+        write_partial(ctx, line, result)
+    elif cutlass.const_expr(ctx.spec.variant.ragged_q):
+        first = ctx.work.position + line.chain * ctx.spec.tile_positions
+        # A box that ends past the sequence would overwrite the next one.
+        if first + ctx.spec.tile_positions <= ctx.work.sequence.seqlen_q:
+            write_through_memory(ctx, line, result)
+        else:
+            write_rows(ctx, line, result)
+    else:
+        write_through_memory(ctx, line, result)

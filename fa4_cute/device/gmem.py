@@ -31,12 +31,19 @@ def store_f32(address: Int64, value: Float32) -> None:
     emit("st.global.f32 [$0], $1;", (), (address, value))
 
 
-def store_words(address: Int64, words: list[Int32]) -> None:
-    """Store ``words``, a multiple of four, from a 16-byte aligned ``address`` on."""
+def store_words(address: Int64, words: list, valid: Int32) -> None:
+    """Store 32-bit ``words``, a multiple of four, from a 16-byte aligned ``address`` on.
+
+    ``valid`` of 0 stores nothing; the thread still takes part in what its warp does together.
+    """
     for i in range(0, len(words), _VECTOR_WORDS):
-        part = words[i : i + _VECTOR_WORDS]
         offset = f"+{i * WORD_BYTES}" if i else ""
-        emit(f"st.global.v4.b32 [$0{offset}], {{$1, $2, $3, $4}};", (), (address, *part))
+        emit(
+            "{\n\t.reg .pred valid;\n\tsetp.ne.b32 valid, $1, 0;\n\t"
+            f"@valid st.global.v4.b32 [$0{offset}], {{$2, $3, $4, $5}};\n\t}}",
+            (),
+            (address, valid, *words[i : i + _VECTOR_WORDS]),
+        )
 
 
 class AuxTensor:

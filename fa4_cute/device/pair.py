@@ -10,6 +10,7 @@ from cutlass import Int32, Int64
 from .ptx import emit
 
 LEADER = 0
+PEER = 1
 BOTH_CTAS = 0b11
 
 
@@ -22,6 +23,13 @@ def leader_address(address: Int32) -> Int32:
     """Return the cluster address of the leader's variable at this CTA's shared ``address``."""
     return emit(
         f"mapa.shared::cluster.u32 $0, $1, {LEADER};", (Int32,), (address,), effects=False
+    )[0]
+
+
+def peer_address(address: Int32) -> Int32:
+    """Return the cluster address of the peer's variable at this CTA's shared ``address``."""
+    return emit(
+        f"mapa.shared::cluster.u32 $0, $1, {PEER};", (Int32,), (address,), effects=False
     )[0]
 
 

@@ -126,6 +126,11 @@ class Depth512Spec:
         return OUTPUT_SWIZZLE.bytes // self.output_dtype.size
 
     @property
+    def output_depth(self) -> int:
+        """Columns of O."""
+        return self.config.depth
+
+    @property
     def exp2_plan(self) -> Exp2Plan:
         """Which exponentials of a thread's columns run as a polynomial."""
         return Exp2Plan(self.config.s_columns, num_emulated=self.num_emulated)

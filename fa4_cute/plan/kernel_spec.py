@@ -110,6 +110,11 @@ class KernelSpec:
         return batches * pv.k_blocks(pv.num_stages - 1).start // pv.num_k_mmas
 
     @property
+    def output_depth(self) -> int:
+        """Columns of O."""
+        return self.config.ov_depth
+
+    @property
     def exp2_plan(self) -> Exp2Plan:
         """Which exponentials run as a polynomial."""
         return Exp2Plan.of(self.config, self.num_emulated)

@@ -127,6 +127,11 @@ class Variant:
         return self.score_mod is not None or bool(self.bias_slots)
 
     @property
+    def is_split(self) -> bool:
+        """Whether CTAs write partial results, float32, that a second kernel combines."""
+        return self.partition is Partition.WORKSPACE
+
+    @property
     def partial_values(self) -> bool:
         """Whether memory after a sequence's last value may hold anything, NaN included.
 
@@ -178,7 +183,7 @@ class Variant:
 
     def _extra_params(self) -> Iterator[tuple[str, str]]:
         if self.ragged_q:
-            yield from (("cu_seqlens_q", "u64"), ("o", "u64"))
+            yield from (("cu_seqlens_q", "u64"), ("total_q", "u64"), ("o", "u64"))
         if self.ragged_k:
             yield "cu_seqlens_k", "u64"
         if self.used_k:
@@ -194,8 +199,9 @@ class Variant:
         if self.score_mod is not None:
             for slot, rank in enumerate(self.score_mod.aux_ranks):
                 yield from ((f"aux{slot}", "u64"), *((n, "u64") for n in aux_strides(slot, rank)))
-        if self.partition is Partition.WORKSPACE:
-            yield from (("num_splits", "u32"), ("partial_o", "u64"), ("partial_lse", "u64"))
+        if self.is_split:
+            yield from (("num_splits", "u32"), ("partial_rows", "u64"))
+            yield from (("partial_o", "u64"), ("partial_lse", "u64"))
 
 
 def bias_strides(slot: int) -> tuple[str, ...]:

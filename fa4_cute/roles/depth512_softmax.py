@@ -21,7 +21,7 @@ from ..device import barriers, epilogue, pair, tmem
 from ..device import softmax as rows
 from ..device.arith import max2
 from ..device.ids import warp_index
-from ..output import write_log_sum_exp
+from ..normaliser import RowResult, write_log_sum_exp
 from ..plan.depth512_lanes import first_key
 from ..plan.hardware import WARP_THREADS
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
@@ -148,10 +148,10 @@ def softmax_tile(
 
 
 @cute.jit
-def write_row_sum(ctx: PairContext, line: PairRow, row_max: Float32, row_sum: Float32):
+def write_row_sum(ctx: PairContext, line: PairRow, result: RowResult):
     """Write the log-sum-exp, once per row."""
     if line.part == 0:
-        write_log_sum_exp(ctx, line, row_max, row_sum)
+        write_log_sum_exp(ctx, line, result)
 
 
 @cute.jit
@@ -166,5 +166,6 @@ def softmax(ctx: PairContext):
     if cutlass.const_expr(ctx.spec.config.split_o):
         wait_for_factor_read(ctx, num_tiles - 1)
         row_sum = exchange(ctx, line, row_sum, lambda mine, other: mine + other)
-    write_row_sum(ctx, line, row_max, row_sum)
-    write_output(ctx, line, row_sum)
+    result = RowResult.of(ctx, line, row_max, row_sum)
+    write_row_sum(ctx, line, result)
+    write_output(ctx, line, result)

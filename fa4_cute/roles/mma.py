@@ -23,6 +23,8 @@ from ..plan.mma_plans import pv_plan, qk_plan
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
 from ..plan.tma_pipeline_plan import TMAConsumerPipeline
 from ..plan.umma import MmaPlan
+from ..tma import key_chunk_bytes
+from ..values import clean_values
 from ..work import KernelContext
 
 
@@ -90,9 +92,13 @@ class MmaIssuer:
             self.ctx.barriers.arrive(self.k_ring.pipeline.consumer_release(k, part)[0])
         self._commit_scores(1)
 
-    def wait_values(self, v: RingState) -> None:
-        """Wait for a V tile."""
+    def wait_values(self, v: RingState, tile: Int32) -> None:
+        """Wait for the ``tile``-th V tile."""
         self.ctx.barriers.wait(self.v_ring.wait_v(v))
+        smem, config = self.ctx.smem + self.v_ring.get(v), self.ctx.spec.config
+        size = key_chunk_bytes(self.ctx.spec)
+        num_chunks = config.padded_ov_depth // config.swizzle_elems
+        clean_values(self.ctx, tile, 0, [smem + i * size for i in range(num_chunks)])
 
     def release_values(self, v: RingState) -> None:
         """Free a V slot once the MMAs issued so far have read it, behind the ring's cursor."""
@@ -117,7 +123,7 @@ def mma(ctx: KernelContext):
     if num_tiles > 0:
         issuer.first_chain(k)
         issuer.second_chain(k, wait_for_query=True)
-        issuer.wait_values(v)
+        issuer.wait_values(v, Int32(0))
         issuer.outputs(0, v, 0, Int32(0))
         for tile in cutlass.range(1, num_tiles, unroll=1):
             next_k, next_v = next_slots(ctx.spec.config, k, v)
@@ -125,7 +131,7 @@ def mma(ctx: KernelContext):
             issuer.outputs(1, v, Int32(tile > 1), (tile - 1) & 1)
             issuer.release_values(v)
             issuer.second_chain(next_k)
-            issuer.wait_values(next_v)
+            issuer.wait_values(next_v, tile)
             issuer.outputs(0, next_v, 1, tile & 1)
             k, v = next_k, next_v
         issuer.outputs(1, v, Int32(num_tiles > 1), (num_tiles - 1) & 1)

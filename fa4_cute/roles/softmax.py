@@ -17,7 +17,8 @@ from cutlass import Float32, Int32, cute
 from ..device import barriers, tmem
 from ..device import softmax as rows
 from ..device.ids import warp_index
-from ..output import write_log_sum_exp, write_output
+from ..normaliser import RowResult, write_log_sum_exp
+from ..output import write_output
 from ..plan.hardware import WARP_THREADS, WARPS_PER_GROUP
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
 from ..scores import TileView, load_columns, masked, scores_and_max, softmax_scale
@@ -173,5 +174,6 @@ def softmax(ctx: KernelContext, chain: cutlass.Constexpr[int]):
         row_max, row_sum = softmax_tile(ctx, line, tile, row_max, row_sum)
     ctx = ctx.decode_again()
     line = SoftmaxRow.of(ctx, chain)
-    write_log_sum_exp(ctx, line, row_max, row_sum)
-    write_output(ctx, line, row_sum)
+    result = RowResult.of(ctx, line, row_max, row_sum)
+    write_log_sum_exp(ctx, line, result)
+    write_output(ctx, line, result)
