@@ -12,6 +12,7 @@ from .features import Modifiers
 from .launch import pack_launch
 from .operands import Call, describe_call, new_outputs
 from .request import Batch, Inputs, Options, Request, request
+from .scales import GivenScales
 from .support import Choice, choose, require
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ def flash_attn(
     num_splits: int | None = None,
     scheduler: str | None = None,
     unchecked: bool = False,
+    q_scale: float | torch.Tensor | None = None,
+    k_scale: float | torch.Tensor | None = None,
+    v_scale: float | torch.Tensor | None = None,
 ) -> Any:
     """Compute ``softmax(softmax_scale * q k') v`` per head.
 
@@ -48,7 +52,7 @@ def flash_attn(
     multiples of 16 bytes, 16-byte aligned); others are copied. There is no backward pass.
 
     Args:
-        q: (batch, seqlen_q, num_q_heads, head_dim), bfloat16 or float16.
+        q: (batch, seqlen_q, num_q_heads, head_dim), bfloat16, float16 or float8_e4m3fn.
         k: (batch, seqlen_k, num_kv_heads, head_dim), or (num_pages, page_size, num_kv_heads,
             head_dim) with ``page_table``; ``num_q_heads`` is a multiple of ``num_kv_heads``, and
             query head ``h`` reads key/value head ``h // (num_q_heads // num_kv_heads)``.
@@ -73,10 +77,12 @@ def flash_attn(
         unchecked: do not look at the values in ``seqused_k``, ``page_table``, ``sink`` and padding
             lengths. Otherwise they are read back, for which a CUDA call waits for the device; a
             wrong value that is not caught reads memory outside of the tensors.
+        q_scale, k_scale, v_scale: with float8_e4m3fn operands, what their elements are multiplied
+            by: numbers, or tensors of one element, which are read back; None is 1.
 
     Returns:
-        O, contiguous, with shape and dtype of ``q``; or (O, LSE) with LSE float32 of shape
-        (batch, num_q_heads, seqlen_q), natural logarithm. A query that sees no key has O = 0 and
+        O, contiguous, with shape and dtype of ``q`` (bfloat16 for float8); or (O, LSE) with LSE
+        float32 of shape (batch, num_q_heads, seqlen_q), natural logarithm. A query that sees no key has O = 0 and
         LSE = -inf, or its head's sink.
 
     Raises:
@@ -84,8 +90,9 @@ def flash_attn(
             run them; the message names the argument, its value and the nearest supported choice.
     """
     modifiers = _modifiers(mask, window_size, score_mod, softcap, aux_tensors, sink)
+    scales = _scales(q_scale, k_scale, v_scale)
     options = Options(
-        causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked
+        causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales
     )
     batch = Batch(seqused_k=seqused_k, page_table=page_table)
     if _is_compiling():
@@ -121,6 +128,9 @@ def flash_attn_varlen(
     num_splits: int | None = None,
     scheduler: str | None = None,
     unchecked: bool = False,
+    q_scale: float | torch.Tensor | None = None,
+    k_scale: float | torch.Tensor | None = None,
+    v_scale: float | torch.Tensor | None = None,
 ) -> Any:
     """Compute attention of sequences whose queries are packed one after the other.
 
@@ -149,8 +159,9 @@ def flash_attn_varlen(
             decrease or do not end with ``q``, lengths beyond their keys, and pages out of range.
     """
     modifiers = _modifiers(mask, window_size, score_mod, softcap, aux_tensors, sink)
+    scales = _scales(q_scale, k_scale, v_scale)
     options = Options(
-        causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked
+        causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales
     )
     if cu_seqlens_q is None:
         raise TypeError(
@@ -174,6 +185,13 @@ def _modifiers(
     if all(value is None for value in given) and isinstance(aux_tensors, tuple) and not aux_tensors:
         return None
     return Modifiers(mask, window_size, score_mod, softcap, aux_tensors, sink)
+
+
+def _scales(q_scale: Any, k_scale: Any, v_scale: Any) -> GivenScales | None:
+    """Return the scales, or None when none is given."""
+    if q_scale is None and k_scale is None and v_scale is None:
+        return None
+    return GivenScales(q_scale, k_scale, v_scale)
 
 
 def _is_compiling() -> bool:

@@ -19,6 +19,7 @@ from .checks import DENSE
 from .features import NO_TENSORS, PLAIN, FeatureTensors
 from .launch import AttentionCall, Operand
 from .problem import Problem
+from .scales import SCALED_DTYPE
 
 
 @dataclass(frozen=True)
@@ -72,13 +73,14 @@ def readable(tensor: Any) -> Any:
 def new_outputs(problem: Problem, q: Any) -> tuple[Any, Any]:
     """Return uninitialised O and LSE, which may be None.
 
-    O has the shape of ``q`` with ``head_dim_v`` elements a row; LSE is float32, (batch, heads,
-    seqlen_q), or (heads, total_q) for packed queries.
+    O has the shape of ``q`` with ``head_dim_v`` elements a row, bfloat16 for fp8 operands; LSE is
+    float32, (batch, heads, seqlen_q), or (heads, total_q) for packed queries.
     """
     import torch
 
     shape = (*q.shape[:-1], problem.head_dim_v)
-    out = torch.empty(shape, dtype=q.dtype, device=q.device)
+    dtype = torch.bfloat16 if problem.dtype == SCALED_DTYPE.value else q.dtype
+    out = torch.empty(shape, dtype=dtype, device=q.device)
     if not problem.return_lse:
         return out, None
     rows = (*q.shape[:-3], q.shape[-2], q.shape[-3])
@@ -100,6 +102,7 @@ def describe_call(
         lse=0 if lse is None else lse.data_ptr(),
         extras=() if problem.features is PLAIN else tuple(_extras(problem, tensors, out)),
         longest=problem.sizes if problem.features.has_lengths else None,
+        value_scale=problem.scales.v,
     )
     return Call((q, k, v), out, lse, described, tuple(tensors.all()))
 

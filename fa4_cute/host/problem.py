@@ -18,6 +18,7 @@ from . import checks
 from .checks import DENSE, check_flag, check_scale, kind_of
 from .features import PLAIN, Features
 from .lengths import Extents
+from .scales import UNSCALED, Scales, check_range
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Problem:
         softmax_scale: factor of the scores; None means ``1 / sqrt(head_dim)``.
         return_lse: whether the log-sum-exp is wanted.
         features: whatever else selects a kernel.
+        scales: factors of fp8 operands.
     """
 
     dtype: str
@@ -48,6 +50,7 @@ class Problem:
     softmax_scale: float | None = None
     return_lse: bool = False
     features: Features = PLAIN
+    scales: Scales = UNSCALED
 
     def __post_init__(self) -> None:
         """Refuse values outside the domain of the record."""
@@ -60,6 +63,8 @@ class Problem:
         for name in ("causal", "return_lse"):
             check_flag(name, getattr(self, name))
         check_scale(self.softmax_scale)
+        if self.scales is not UNSCALED:
+            check_range(of_scores=self.scale, of_values=self.scales.v)
 
     @cached_property
     def variant(self) -> Variant:
@@ -77,10 +82,10 @@ class Problem:
 
     @property
     def scale(self) -> float:
-        """The softmax scale, with its default filled in."""
+        """Factor of stored scores: the softmax scale, with its default, times q's and k's."""
         if self.softmax_scale is None:
-            return 1.0 / math.sqrt(max(1, self.head_dim))
-        return float(self.softmax_scale)
+            return self.scales.of_scores / math.sqrt(max(1, self.head_dim))
+        return float(self.softmax_scale) * self.scales.of_scores
 
     @property
     def sizes(self) -> AttentionSizes:
@@ -127,6 +132,7 @@ class Problem:
         *,
         extents: Extents,
         features: Features = PLAIN,
+        scales: Scales = UNSCALED,
         causal: bool = False,
         softmax_scale: float | None = None,
         return_lse: bool = False,
@@ -149,6 +155,7 @@ class Problem:
             softmax_scale=softmax_scale,
             return_lse=return_lse,
             features=features,
+            scales=scales,
         )
 
 

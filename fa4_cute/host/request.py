@@ -31,6 +31,7 @@ from .lengths import (
     sequence_lengths,
 )
 from .problem import Problem
+from .scales import GivenScales, scales_of
 
 Inputs = tuple[Any, Any, Any]
 
@@ -61,6 +62,7 @@ class Options:
     num_splits: int | None = None
     scheduler: str | None = None
     unchecked: bool = False
+    scales: GivenScales | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +115,7 @@ def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Req
         *inputs,
         extents=extents,
         features=features,
+        scales=scales_of(options.scales, inputs[0]),
         causal=options.causal,
         softmax_scale=options.softmax_scale,
         return_lse=options.return_lse,

@@ -18,7 +18,7 @@ def require_plain(options: Options, batch: Batch) -> None:
     Raises:
         NotImplementedError: naming how to call it instead.
     """
-    choices = (options.modifiers, options.num_splits, options.scheduler)
+    choices = (options.modifiers, options.num_splits, options.scheduler, options.scales)
     if batch.is_plain and all(value is None for value in choices):
         return
     raise NotImplementedError(
@@ -51,6 +51,7 @@ def _shapes(
     return_lse: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     batch, seqlen, heads, _ = q.shape
-    out = q.new_empty((batch, seqlen, heads, v.shape[3]))
+    dtype = torch.bfloat16 if q.dtype == torch.float8_e4m3fn else q.dtype
+    out = q.new_empty((batch, seqlen, heads, v.shape[3]), dtype=dtype)
     rows = (batch, heads, seqlen) if return_lse else (0,)
     return out, q.new_empty(rows, dtype=torch.float32)
