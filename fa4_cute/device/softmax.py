@@ -45,8 +45,8 @@ def rescale_decision(
     """Return (maximum to use, factor for O and the row sum) after a tile.
 
     The warp keeps its old maxima, and the factor 1, unless some row's maximum grew by more than
-    the format of P tolerates: then all rows of the warp move, so that the correction warps never diverge. A NaN score
-    counts as growth, which makes its whole row NaN, as in exact attention.
+    the format of P tolerates: then all rows of the warp move, so that the correction warps never
+    diverge. A NaN score counts as growth, which makes its whole row NaN, as in exact attention.
     """
     exponent = (row_max - new_max) * scale
     factor = exp2_hardware(exponent)
