@@ -4,7 +4,7 @@ Both CTAs decode the same tile and count its key tiles with the rows of the pair
 their rank, which names their rows of Q, K and O and their columns of V (section 6.2).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cutlass
 from cutlass import Float32, Int32
@@ -19,16 +19,16 @@ from .plan.hardware import WARP_THREADS, WARPS_PER_GROUP
 from .plan.pipeline_plan import BarrierArrive, BarrierWait
 from .plan.tmem import Depth512Tmem
 from .scores import softmax_scale
-from .sequence import DEVICE, Problem, decode_sequence
+from .sequence import DEVICE, Problem
 from .visibility import RowView
 from .work import (
     KernelContext,
     WorkTile,
     lane_address,
-    num_visited,
     query_head,
+    query_tile,
     row_in_group,
-    visited_tiles,
+    work_at,
 )
 
 
@@ -101,16 +101,11 @@ def decode_pair_work(spec: Depth512Spec, problem: Problem, rank: Int32) -> WorkT
     """Return the tile of this CTA; grids with causal masks run the longest tiles first."""
     config = spec.config
     block, head, batch = ids.block_index()
-    tile = block // config.cta_group()
-    if spec.variant.longest_first:
-        tile = ids.grid_size_x() // config.cta_group() - 1 - tile
+    num_pairs = ids.grid_size_x() // config.cta_group()
+    tile, split = query_tile(spec, problem, block // config.cta_group(), num_pairs)
     first = tile * config.PairBM_eff()
-    kv_head = head if config.fuse_gqa else head // config.group
-    sequence = decode_sequence(spec, problem, batch)
-    key_tiles = visited_tiles(spec, sequence, first)
-    count = num_visited(spec, sequence, first, key_tiles)
-    position = first + rank * config.BM_eff()
-    return WorkTile(position, head, kv_head, batch, sequence, key_tiles, count)
+    work = work_at(spec, problem, (first, head, batch), split)
+    return replace(work, position=first + rank * config.BM_eff())
 
 
 def odd_tile(tile: Int32) -> Int32:

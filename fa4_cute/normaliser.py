@@ -44,6 +44,10 @@ class RowResult:
             return cls(top, row_sum, Float32(1.0))
         sink = gmem.load_f32(gmem.word_address(ctx.problem.extras["sink"], line.head))
         weight = sink * Float32(LOG2_E)
+        if ctx.spec.variant.is_split:
+            # One share of the row carries the sink.
+            first = ctx.work.split == 0
+            weight = Float32(cutlass.select_(first, weight, Float32(-math.inf)))
         highest = max2(top, weight)
         keep = exp2_hardware(top - highest)
         return cls(highest, row_sum * keep + exp2_hardware(weight - highest), keep)
@@ -52,8 +56,11 @@ class RowResult:
 @cute.jit
 def write_log_sum_exp(ctx: KernelContext, line, result: RowResult):
     """Write the row's natural log-sum-exp, minus infinity when it saw neither key nor sink."""
-    if cutlass.const_expr(ctx.spec.variant.return_lse or ctx.spec.variant.is_split):
-        if line.position < ctx.work.sequence.seqlen_q:
+    is_wanted = ctx.spec.variant.return_lse or ctx.spec.variant.is_split
+    if cutlass.const_expr(is_wanted):
+        # Nested: the outer test is made while tracing, the inner one by the kernel.
+        is_row = line.position < ctx.work.sequence.seqlen_q
+        if is_row:
             # log2(0) is minus infinity, and the maximum of a row without keys is finite.
             value = (result.top + log2_hardware(result.total)) * Float32(LN_2)
             gmem.store_f32(log_sum_exp_address(ctx, line), value)

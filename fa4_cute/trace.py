@@ -10,8 +10,10 @@ from cutlass.cute.nvgpu import cpasync
 from cutlass.cute.runtime import make_ptr
 from cutlass.cute.typing import AddressSpace
 
+from .combine import SplitCombine
 from .depth512 import SM100MHADepth512
 from .kernel_sm100 import SM100MHA2Q
+from .plan.combine_spec import CombineSpec
 from .plan.depth512_spec import AttentionSpec, Depth512Spec
 from .plan.dtypes import DType
 
@@ -32,18 +34,44 @@ def _stand_in_atom(pointer: cute.Pointer, operation):
     return cpasync.make_tiled_tma_atom(operation, tensor, layout, _STAND_IN_SHAPE)[0]
 
 
-def trace_kernel(spec: AttentionSpec, options: str):
+def trace_kernel(spec: AttentionSpec | CombineSpec, options: str):
     """Compile ``spec`` with the DSL's ``options`` and return its compiled function."""
+    if isinstance(spec, CombineSpec):
+        return trace_combine(spec, options)
+    return trace_attention(spec, options)
+
+
+def trace_combine(spec: CombineSpec, options: str):
+    """Compile the kernel that combines the shares of a split."""
+    combine = SplitCombine(spec)
+    _name(SplitCombine, spec)
+
+    @cute.jit
+    def host(pointers: tuple[Int64, Int64, Int64, Int64], rows: Int64, counts: tuple):
+        combine.kernel(*pointers, rows, counts).launch(
+            grid=[1, 1, 1], block=[spec.num_threads, 1, 1]
+        )
+
+    counts = (Int32(1), Int32(1), Int32(1))
+    return cute.compile(host, (Int64(0),) * 4, Int64(1), counts, options=options)
+
+
+def _name(kernel_class: type, spec: AttentionSpec | CombineSpec) -> None:
+    """Set the entry name on the class's kernel; a trace in this process reads it right away."""
+    kernel_class.kernel.set_name_prefix(
+        spec.name, remove_cutlass_symbol=True, keep_mangled_name=False
+    )
+
+
+def trace_attention(spec: AttentionSpec, options: str):
+    """Compile an attention kernel."""
     kernel_class = SM100MHADepth512 if isinstance(spec, Depth512Spec) else SM100MHA2Q
     attention = kernel_class(spec)
     num_ctas = spec.config.cta_group()
     shape = {"grid": [num_ctas, 1, 1]}
     if num_ctas > 1:
         shape["cluster"] = [num_ctas, 1, 1]
-    # The prefix is set on the class's kernel; a trace in this process reads it right away.
-    kernel_class.kernel.set_name_prefix(
-        spec.name, remove_cutlass_symbol=True, keep_mangled_name=False
-    )
+    _name(kernel_class, spec)
 
     @cute.jit
     def host(

@@ -37,7 +37,9 @@ class WorkTile:
         batch: batch entry.
         sequence: the lengths and offsets of that entry.
         key_tiles: the key tiles that some row of the tile sees.
-        num_key_tiles: their number; may be 0.
+        num_key_tiles: how many of them this CTA visits; may be 0.
+        first_tile: number of the first one it visits; later ones belong to other splits.
+        split: which of the splits of the query tile the CTA computes.
     """
 
     position: Int32
@@ -47,10 +49,13 @@ class WorkTile:
     sequence: Sequence
     key_tiles: KeyTileMap
     num_key_tiles: Int32
+    first_tile: Int32 | int = 0
+    split: Int32 | int = 0
 
     def key_tile(self, n: Int32) -> Int32:
-        """Return the index of the key tile that is visited as the ``n``-th."""
-        return self.key_tiles.tile(n)
+        """Return the index of the key tile that the CTA visits as its ``n``-th."""
+        is_first = isinstance(self.first_tile, int)
+        return self.key_tiles.tile(n if is_first else n + self.first_tile)
 
 
 @dataclass(frozen=True)
@@ -86,16 +91,42 @@ class KernelContext:
 
 def decode_work(spec: KernelSpec, problem: Problem) -> WorkTile:
     """Return the tile of this CTA; grids with causal masks run the longest tiles first."""
-    tile, head, batch = ids.block_index()
-    if spec.variant.longest_first:
-        tile = ids.grid_size_x() - 1 - tile
+    block, head, batch = ids.block_index()
     config = spec.config
-    position = tile * config.PairBM_eff()
+    tile, split = query_tile(spec, problem, block, ids.grid_size_x())
+    return work_at(spec, problem, (tile * config.PairBM_eff(), head, batch), split)
+
+
+def query_tile(
+    spec: AttentionSpec, problem: Problem, block: Int32, num_blocks: Int32
+) -> tuple[Int32, Int32 | int]:
+    """Return query tile and split of block ``block`` of ``num_blocks`` along x."""
+    split: Int32 | int = 0
+    if spec.variant.is_split:
+        num_splits = problem.extras["num_splits"]
+        block, split, num_blocks = block // num_splits, block % num_splits, num_blocks // num_splits
+    if spec.variant.longest_first:
+        block = num_blocks - 1 - block
+    return block, split
+
+
+def work_at(spec: AttentionSpec, problem: Problem, where: tuple, split: Int32 | int) -> WorkTile:
+    """Return the work tile whose first query, head and batch are ``where``."""
+    position, head, batch = where
+    config = spec.config
     kv_head = head if config.fuse_gqa else head // config.group
     sequence = decode_sequence(spec, problem, batch)
     key_tiles = visited_tiles(spec, sequence, position)
     count = num_visited(spec, sequence, position, key_tiles)
-    return WorkTile(position, head, kv_head, batch, sequence, key_tiles, count)
+    work = WorkTile(position, head, kv_head, batch, sequence, key_tiles, count)
+    if not spec.variant.is_split:
+        return work
+    # As even as possible; splits after the last tile are empty.
+    num_splits = problem.extras["num_splits"]
+    share, rest = count // num_splits, count % num_splits
+    first = split * share + DEVICE.minimum(split, rest)
+    count = share + DEVICE.select(split < rest, 1, 0)
+    return replace(work, num_key_tiles=count, first_tile=first, split=split)
 
 
 def visited_tiles(spec: AttentionSpec, sequence: Sequence, position: Int32) -> KeyTileMap:

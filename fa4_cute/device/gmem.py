@@ -31,6 +31,28 @@ def store_f32(address: Int64, value: Float32) -> None:
     emit("st.global.f32 [$0], $1;", (), (address, value))
 
 
+def load_f32x4(address: Int64, valid: Int32) -> list[Float32]:
+    """Load four floats from a 16-byte aligned address, or return zeros when ``valid`` is 0."""
+    return emit(
+        "{\n\t.reg .pred valid;\n\tsetp.ne.b32 valid, $5, 0;\n\t"
+        "mov.f32 $0, 0f00000000;\n\tmov.f32 $1, 0f00000000;\n\t"
+        "mov.f32 $2, 0f00000000;\n\tmov.f32 $3, 0f00000000;\n\t"
+        "@valid ld.global.v4.f32 {$0, $1, $2, $3}, [$4];\n\t}",
+        (Float32,) * _VECTOR_WORDS,
+        (address, valid),
+    )
+
+
+def store_pair(address: Int64, words: list, valid: Int32) -> None:
+    """Store two 32-bit words at an 8-byte aligned ``address`` unless ``valid`` is 0."""
+    emit(
+        "{\n\t.reg .pred valid;\n\tsetp.ne.b32 valid, $1, 0;\n\t"
+        "@valid st.global.v2.b32 [$0], {$2, $3};\n\t}",
+        (),
+        (address, valid, *words),
+    )
+
+
 def store_words(address: Int64, words: list, valid: Int32) -> None:
     """Store 32-bit ``words``, a multiple of four, from a 16-byte aligned ``address`` on.
 

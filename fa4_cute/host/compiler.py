@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from ..plan.combine_spec import CombineSpec
 from ..plan.depth512_spec import AttentionSpec
 from ..plan.params import KernelParams
 from ..settings import set_default
@@ -41,7 +42,7 @@ class CompiledArtifact:
     cluster: tuple[int, int, int] = (1, 1, 1)
 
 
-def compile_kernel(spec: AttentionSpec) -> CompiledArtifact:
+def compile_kernel(spec: AttentionSpec | CombineSpec) -> CompiledArtifact:
     """Compile ``spec``; imports CuTe DSL on first use.
 
     Raises:
@@ -60,9 +61,9 @@ def compile_kernel(spec: AttentionSpec) -> CompiledArtifact:
         cubin=cubin,
         kernel_name=name,
         params=spec.params,
-        smem_bytes=spec.config.smem_used,
-        threads=spec.schedule.num_threads,
-        cluster=(spec.config.cta_group(), 1, 1),
+        smem_bytes=spec.smem_bytes,
+        threads=spec.num_threads,
+        cluster=(spec.cluster_size, 1, 1),
     )
 
 

@@ -152,9 +152,9 @@ class FA4Config(FA4TileConfig):
 
     @classmethod
     def for_attention(
-        cls, qkv_dtype: DType, depth: int, *, group: int = 1, num_qo: int = 2
+        cls, qkv_dtype: DType, depth: int, *, group: int = 1, num_qo: int = 2, page_size: int = 0
     ) -> FA4Config:
-        """Return the dense configuration of one K/V head, with the dtype's own swizzle.
+        """Return the configuration of one K/V head, with the dtype's own swizzle.
 
         The number of heads is a launch value; nothing in the plan depends on it.
         """
@@ -165,5 +165,6 @@ class FA4Config(FA4TileConfig):
             ov_depth=depth,
             swizzle_mode=qkv_dtype.default_swizzle,
             num_qo=num_qo,
+            page_size=page_size,
             qkv_dtype=qkv_dtype,
         )

@@ -336,6 +336,9 @@ class Depth512Config:
         )
 
     @classmethod
-    def for_attention(cls, qkv_dtype: DType, depth: int, *, group: int = 1) -> Depth512Config:
-        """Return the dense configuration of one K/V head, with the dtype's own swizzle."""
-        return cls(group, group, depth, qkv_dtype.default_swizzle, qkv_dtype=qkv_dtype)
+    def for_attention(
+        cls, qkv_dtype: DType, depth: int, *, group: int = 1, page_size: int = 0
+    ) -> Depth512Config:
+        """Return the configuration of one K/V head, with the dtype's own swizzle."""
+        swizzle = qkv_dtype.default_swizzle
+        return cls(group, group, depth, swizzle, page_size=page_size, qkv_dtype=qkv_dtype)

@@ -73,12 +73,14 @@ class Depth512Spec:
                 f"head_dim={head_dim}: the CTA-pair kernel starts at {SMALLEST_DEPTH}; nearest "
                 f"supported choice: head_dim=200"
             )
-        config = Depth512Config.for_attention(dtype, head_dim, group=group)
+        if variant is None:
+            variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
+        config = Depth512Config.for_attention(
+            dtype, head_dim, group=group, page_size=variant.page_size
+        )
         reason = config.unsupported_reason()
         if reason is not None:
             raise ValueError(reason)
-        if variant is None:
-            variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
         return cls(config, variant, look_ahead=look_ahead)
 
     @property
@@ -124,6 +126,21 @@ class Depth512Spec:
     def output_elems(self) -> int:
         """Columns of one staged chunk of O."""
         return OUTPUT_SWIZZLE.bytes // self.output_dtype.size
+
+    @property
+    def num_threads(self) -> int:
+        """Threads per CTA."""
+        return self.schedule.num_threads
+
+    @property
+    def cluster_size(self) -> int:
+        """CTAs per cluster."""
+        return self.config.cta_group()
+
+    @property
+    def smem_bytes(self) -> int:
+        """Dynamic shared memory per CTA."""
+        return self.config.smem_used
 
     @property
     def output_depth(self) -> int:

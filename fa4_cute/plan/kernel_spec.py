@@ -51,12 +51,14 @@ class KernelSpec:
         Raises:
             ValueError: naming the limit, when no such kernel exists.
         """
-        config = FA4Config.for_attention(dtype, head_dim, group=group)
+        if variant is None:
+            variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
+        config = FA4Config.for_attention(
+            dtype, head_dim, group=group, page_size=variant.page_size
+        )
         reason = config.unsupported_reason()
         if reason is not None:
             raise ValueError(reason)
-        if variant is None:
-            variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
         return cls(config, variant)
 
     @property
@@ -108,6 +110,21 @@ class KernelSpec:
         at its start."""
         pv, batches = pv_plan(self.config), self.exp2_plan.num_batches
         return batches * pv.k_blocks(pv.num_stages - 1).start // pv.num_k_mmas
+
+    @property
+    def num_threads(self) -> int:
+        """Threads per CTA."""
+        return self.schedule.num_threads
+
+    @property
+    def cluster_size(self) -> int:
+        """CTAs per cluster."""
+        return self.config.cta_group()
+
+    @property
+    def smem_bytes(self) -> int:
+        """Dynamic shared memory per CTA."""
+        return self.config.smem_used
 
     @property
     def output_depth(self) -> int:

@@ -18,8 +18,8 @@ from typing import Any, Final
 from .masks import CAUSAL, NULL, DenseBiasMask, Mask, PaddingMask, Term, leaves, terms
 from .params import KERNEL_PARAMS, KernelParams, extended
 
-PAGE_ROWS: Final = (16, 256)
-"""Smallest and largest page of a paged cache, in keys."""
+PAGE_SIZES: Final = (16, 32, 64, 128, 256)
+"""Keys per page of a paged cache: a page divides a key tile, or a key tile divides it."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +89,11 @@ class Variant:
 
     def __post_init__(self) -> None:
         """Refuse what describes nothing."""
-        low, high = PAGE_ROWS
-        if self.page_size and not (low <= self.page_size <= high and self.page_size % low == 0):
+        if self.page_size and self.page_size not in PAGE_SIZES:
+            nearest = min(PAGE_SIZES, key=lambda size: abs(size - self.page_size))
             raise ValueError(
-                f"page_size={self.page_size}: pages have {low} to {high} keys, in multiples of "
-                f"{low}; nearest supported choice: "
-                f"{min(max(round(self.page_size / low) * low, low), high)}"
+                f"page_size={self.page_size}: pages have {', '.join(map(str, PAGE_SIZES))} keys; "
+                f"nearest supported choice: {nearest}"
             )
         if self.page_size and self.ragged_k:
             raise ValueError("cu_seqlens_k: keys of a paged cache have no row offsets of their own")
