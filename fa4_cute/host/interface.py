@@ -78,7 +78,8 @@ def flash_attn(
             lengths. Otherwise they are read back, for which a CUDA call waits for the device; a
             wrong value that is not caught reads memory outside of the tensors.
         q_scale, k_scale, v_scale: with float8_e4m3fn operands, what their elements are multiplied
-            by: numbers, or tensors of one element, which are read back; None is 1.
+            by: numbers, or tensors of one element, which are read back; None is 1. Those of q and k
+            may also be float32 tensors (batch, seqlen, heads), a number per token and head.
 
     Returns:
         O, contiguous, with shape and dtype of ``q`` (bfloat16 for float8); or (O, LSE) with LSE

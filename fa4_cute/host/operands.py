@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from ..plan.tensor_map_bits import ALIGN, MAX_STRIDE
 from ..plan.tensor_maps import OperandLayout
@@ -116,11 +116,13 @@ def _extras(problem: Problem, tensors: FeatureTensors, out: Any) -> Iterator[tup
     """Yield name and value of every parameter that the features add."""
     variant = problem.variant
     values = {"o": out.data_ptr(), "num_splits": problem.features.num_splits}
-    for name in ("cu_seqlens_q", "cu_seqlens_k", "seqused_k", "page_table", "sink"):
+    for name in _READ_ARRAYS:
         tensor = getattr(tensors, name)
         values |= {} if tensor is None else {name: tensor.data_ptr()}
     if tensors.page_table is not None:
         values["pages_per_row"] = tensors.page_table.shape[1]
+    if tensors.k_scale is not None:
+        values["k_scale_row"] = tensors.k_scale.shape[2]
     for slot, tensor in enumerate(tensors.padding):
         values[f"padding{slot}"] = tensor.data_ptr()
     for slot, tensor in enumerate(tensors.biases):
@@ -131,6 +133,12 @@ def _extras(problem: Problem, tensors: FeatureTensors, out: Any) -> Iterator[tup
         values |= zip(aux_strides(slot, tensor.dim()), _byte_strides(tensor), strict=True)
     for name in variant.extra_names:
         yield name, values[name]
+
+
+_READ_ARRAYS: Final = (
+    "cu_seqlens_q", "cu_seqlens_k", "seqused_k", "page_table", "sink", "q_scale", "k_scale",
+)  # fmt: skip
+"""Feature tensors whose address is the parameter of the same name."""
 
 
 def _byte_strides(tensor: Any) -> list[int]:

@@ -31,7 +31,7 @@ from .lengths import (
     sequence_lengths,
 )
 from .problem import Problem
-from .scales import GivenScales, scales_of
+from .scales import GivenScales, scales_of, token_scales_of
 
 Inputs = tuple[Any, Any, Any]
 
@@ -111,6 +111,10 @@ def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Req
         extents = Extents(inputs[0].shape[0], inputs[0].shape[1], inputs[1].shape[1])
     if options.modifiers is not None:
         features, tensors = _modified(inputs, options, (features, tensors), extents)
+    tokens = token_scales_of(options.scales, inputs[0], inputs[1])
+    if tokens is not None:
+        features = replace(features, token_scales=True)
+        tensors = replace(tensors, q_scale=tokens.q, k_scale=tokens.k)
     problem = Problem.from_shapes(
         *inputs,
         extents=extents,

@@ -58,17 +58,18 @@ FEATURES: Final = {
     "page_table": "paged cache",
     "num_splits": "split keys",
     "scheduler": "persistent CTAs",
+    "q_scale": "scales per token of fp8 operands",
 }
 """Arguments that take a kernel of their own, and what they stand for."""
 
-_ATTENTION: Final = frozenset(FEATURES) - {"num_splits", "scheduler"}
+_ATTENTION: Final = frozenset(FEATURES) - {"num_splits", "scheduler", "q_scale"}
 
 KERNELS: Final = (
     KernelRow(
         name="SM100MHA2Q",
         dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
         head_dims=(8, 192),
-        features=_ATTENTION,
+        features=_ATTENTION | {"q_scale"},
         specify=KernelSpec,
     ),
     KernelRow(

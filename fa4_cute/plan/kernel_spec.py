@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .column_plan import ColumnPlan
 from .config import FA4Config
@@ -56,6 +56,8 @@ class KernelSpec:
         config = FA4Config.for_attention(
             dtype, head_dim, group=group, page_size=variant.page_size
         )
+        if variant.token_scales:
+            config = replace(config, scale_dtype=DType.FP32)
         reason = config.unsupported_reason()
         if reason is not None:
             raise ValueError(reason)

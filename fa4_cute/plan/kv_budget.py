@@ -1,11 +1,12 @@
 """How shared memory is cut into K and V slots (``modular-sm100-attention.md`` section 1.3).
 
-Two rules are added to that section, which only the small slots of fp8 ever meet; such a plan gets
-fewer slots than shared memory would hold:
+Three rules are added to that section, which only plans for fp8 ever meet; such a plan gets fewer
+slots than shared memory would hold:
 
 * a ring never needs more mbarriers than one warp initialises (head dim 192, CTA pairs);
 * an odd number of slots above 15 is rounded down to two rings (head dim 64): one slot in seventeen
-  is worth less than a shared ring's cursors, which made the assembler spill there.
+  is worth less than a shared ring's cursors, which made the assembler spill there;
+* per-token scales take two rings, because slots of K have other readers than slots of V.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def kv_budget(config: FA4TileConfig) -> KVBudget:
     slots = max(0, remaining // (slot + k_extra // 2))
     if slots * slot + ceil_div(slots, 2) * k_extra > remaining:
         slots -= 1
-    if slots > MAX_FUSED_SLOTS:
+    if slots > MAX_FUSED_SLOTS or config.has_token_scales:
         slots -= slots % 2
     if slots % 2 == 0:
         slots = min(slots, _most_split_slots(config, qk_stages))

@@ -14,6 +14,7 @@ from ..pipelines import RingState, first_slots, next_slots
 from ..plan.mma_plans import q_operand
 from ..plan.tma_pipeline_plan import TMAProducerPipeline
 from ..tma import load_key_chunks, load_query_chunks
+from ..token_scales import extra_bytes, load_key_scales
 from ..work import KernelContext
 
 
@@ -53,14 +54,21 @@ def key_places(ctx: KernelContext, n: Int32) -> list:
     return key_boxes(ctx, first, ctx.spec.config.BN)
 
 
+def key_part_bytes(ctx: KernelContext, ring: TMAProducerPipeline, part: int) -> int:
+    """Return the bytes of one depth part of K; the first brings the scales of its keys along."""
+    return ring.tile_bytes + (extra_bytes(ctx) if part == 0 else 0)
+
+
 def load_key_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
     """Fill one K slot, part by part; waits for each part to be free."""
     boxes = key_places(ctx, tile)
     for part in range(ctx.spec.config.num_qk_stages):
         ctx.barriers.wait(ring.acquire(state, part))
         mbar, smem = ring.get_tile(state, part)
-        ctx.barriers.expect(mbar, ring.tile_bytes)
+        ctx.barriers.expect(mbar, key_part_bytes(ctx, ring, part))
         address = ctx.barriers.address_of(mbar)
+        if part == 0:
+            load_key_scales(ctx, state.index, tile, address)
         columns = depth_part(ctx, part)
         load_key_chunks(ctx.spec, ctx.maps.k, boxes, columns, ctx.smem + smem, address)
 
@@ -89,9 +97,11 @@ def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state) -> No
     boxes = key_places(ctx, Int32(0))
     for part in range(ctx.spec.config.num_qk_stages):
         mbar, smem = ring.get_tile(state, part)
-        ctx.barriers.expect(mbar, query_part_bytes(ctx) + ring.tile_bytes)
+        ctx.barriers.expect(mbar, query_part_bytes(ctx) + key_part_bytes(ctx, ring, part))
         load_query_part(ctx, 0, part, mbar)
         address = ctx.barriers.address_of(mbar)
+        if part == 0:
+            load_key_scales(ctx, state.index, Int32(0), address)
         columns = depth_part(ctx, part)
         load_key_chunks(ctx.spec, ctx.maps.k, boxes, columns, ctx.smem + smem, address)
     for part in range(ctx.spec.config.num_qk_stages):

@@ -23,6 +23,7 @@ from ..plan.hardware import WARP_THREADS, WARPS_PER_GROUP
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
 from ..scores import TileView, load_columns, masked, scores_and_max, softmax_scale
 from ..sequence import DEVICE
+from ..token_scales import keep_query_scale, release_scales, wait_for_scales
 from ..visibility import RowView
 from ..work import KernelContext, factor_address, lane_address, query_head, row_in_group
 
@@ -151,7 +152,8 @@ def softmax_tile(
     )
     ctx.barriers.wait(BarrierWait(chain.producer_mbar(), tile & 1))
     tmem.fence_after_thread_sync()
-    key_tile = TileView(ctx, line, ctx.work.key_tile(tile) * config.BN)
+    scales = wait_for_scales(ctx, line, tile)
+    key_tile = TileView(ctx, line, ctx.work.key_tile(tile) * config.BN, scales)
     scores, new_max = scores_and_max(line, ctx.spec.column_plan, row_max, key_tile)
     probability = ctx.spec.probability
     used_max, factor = rows.rescale_decision(row_max, new_max, line.scale, probability)
@@ -160,6 +162,7 @@ def softmax_tile(
         barriers.store_shared_f32(factor_address(ctx, line.chain), factor)
         ctx.barriers.arrive(BarrierArrive(factors.producer_mbar()))
     sums = exponentiate_and_store(ctx, line, scores, used_max, key_tile, tile)
+    release_scales(ctx, tile)
     return used_max, row_sum * factor + rows.total(sums)
 
 
@@ -168,6 +171,7 @@ def softmax(ctx: KernelContext, chain: cutlass.Constexpr[int]):
     """Run the softmax role of warp group ``chain`` and write its half of the output."""
     line = SoftmaxRow.of(ctx, chain)
     num_tiles = ctx.work.num_key_tiles
+    keep_query_scale(ctx, line)
     row_max = rows.initial_max(line.scale)
     row_sum = Float32(0.0)
     for tile in cutlass.range(0, num_tiles, unroll=1):
