@@ -15,6 +15,7 @@ from ..pipelines import RingState, after_key, after_value, first_slots, next_slo
 from ..plan.mma_plans import q_operand
 from ..plan.tma_pipeline_plan import TMAProducerPipeline
 from ..tma import load_key_chunks, load_query_chunks
+from ..token_scales import extra_bytes, load_key_scales
 from ..work import KernelContext
 
 
@@ -61,12 +62,19 @@ def load_rows(
     load_boxes(ctx, ctx.work.key_tile(n) * config.BN, config.BN, load)
 
 
+def key_part_bytes(ctx: KernelContext, ring: TMAProducerPipeline, part: int) -> int:
+    """Return the bytes of one depth part of K; the first brings the scales of its keys along."""
+    return ring.tile_bytes + (extra_bytes(ctx) if part == 0 else 0)
+
+
 def load_key_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
     """Fill one K slot, part by part; waits for each part to be free."""
     for part in range(ctx.spec.config.num_qk_stages):
         ctx.barriers.wait(ring.acquire(state, part))
         mbar, smem = ring.get_tile(state, part)
-        ctx.barriers.expect(mbar, ring.tile_bytes)
+        ctx.barriers.expect(mbar, key_part_bytes(ctx, ring, part))
+        if part == 0:
+            load_key_scales(ctx, state.index, tile, ctx.barriers.address_of(mbar))
         load_rows(ctx, ctx.maps.k, tile, depth_part(ctx, part), smem, mbar)
 
 
@@ -91,8 +99,10 @@ def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state) -> No
     """
     for part in range(ctx.spec.config.num_qk_stages):
         mbar, smem = ring.get_tile(state, part)
-        ctx.barriers.expect(mbar, query_part_bytes(ctx) + ring.tile_bytes)
+        ctx.barriers.expect(mbar, query_part_bytes(ctx) + key_part_bytes(ctx, ring, part))
         load_query_part(ctx, 0, part, mbar)
+        if part == 0:
+            load_key_scales(ctx, state.index, Int32(0), ctx.barriers.address_of(mbar))
         load_rows(ctx, ctx.maps.k, Int32(0), depth_part(ctx, part), smem, mbar)
     for part in range(ctx.spec.config.misc_mbars.num_q1_sync):
         mbar = ctx.spec.config.misc_mbars.Q1Sync_offset + part
