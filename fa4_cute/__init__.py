@@ -9,8 +9,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from . import masks, score_mods
     from .host.cache import CacheInfo, cache_info, clear_cache
-    from .host.interface import can_implement, explain, flash_attn, warmup
+    from .host.interface import flash_attn, flash_attn_varlen
+    from .host.questions import can_implement, explain, warmup
     from .host.support import Support
     from .plan.config import FA4Config
     from .simulator import last_report, simulator_options
@@ -20,14 +22,17 @@ _EXPORTS = {
     "FA4Config": ".plan.config",
     "Support": ".host.support",
     "cache_info": ".host.cache",
-    "can_implement": ".host.interface",
+    "can_implement": ".host.questions",
     "clear_cache": ".host.cache",
-    "explain": ".host.interface",
+    "explain": ".host.questions",
     "flash_attn": ".host.interface",
+    "flash_attn_varlen": ".host.interface",
     "last_report": ".simulator",
     "simulator_options": ".simulator",
-    "warmup": ".host.interface",
+    "warmup": ".host.questions",
 }
+
+_MODULES = ("masks", "score_mods")
 
 __all__ = [
     "CacheInfo",
@@ -39,7 +44,10 @@ __all__ = [
     "clear_cache",
     "explain",
     "flash_attn",
+    "flash_attn_varlen",
     "last_report",
+    "masks",
+    "score_mods",
     "simulator_options",
     "warmup",
 ]
@@ -53,6 +61,8 @@ def __getattr__(name: str) -> Any:
             value: Any = version("fa4-cute")
         except PackageNotFoundError:
             value = "0+unknown"
+    elif name in _MODULES:
+        value = importlib.import_module(f".{name}", __name__)
     elif name in _EXPORTS:
         value = getattr(importlib.import_module(_EXPORTS[name], __name__), name)
     else:

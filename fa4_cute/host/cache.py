@@ -17,6 +17,8 @@ from typing import Final
 
 from ..plan.config import FA4Config
 from ..plan.depth512_spec import AttentionSpec
+from ..plan.masks import CAUSAL, NULL
+from ..plan.variant import Variant
 from ..settings import Settings, read_settings
 from . import cache_files
 from .cache_files import CorruptEntry, StoredKernel
@@ -206,8 +208,12 @@ def _circumstances(spec: AttentionSpec) -> str:
         "return_lse": spec.return_lse,
     }
     versions = ", ".join(f"{name} {text}" for name, text in toolchain().items() if "-" in name)
+    compiling = f"while compiling {spec.name} for {ARCH} with {versions}"
+    plain = Variant(CAUSAL if spec.causal else NULL, spec.return_lse)
+    if spec.variant != plain:
+        return f"{compiling}; {problem} with {spec.variant}"
     return (
-        f"while compiling {spec.name} for {ARCH} with {versions}; to repeat it: FA4_CUTE_CACHE=0 "
+        f"{compiling}; to repeat it: FA4_CUTE_CACHE=0 "
         f"""python -c "import fa4_cute; fa4_cute.warmup([{problem}])\""""
     )
 

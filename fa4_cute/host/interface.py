@@ -1,21 +1,24 @@
-"""The public calls: attention on tensors, and questions that need neither tensors nor a device."""
+"""The public calls: attention on tensors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import simulator
 from ..plan.depth512_spec import AttentionSpec
-from ..plan.launch import plan_launch
 from . import cache, device
+from .features import Modifiers
 from .launch import pack_launch
 from .operands import Call, describe_call, new_outputs
-from .problem import Problem, dtype_name
-from .support import Choice, Refusal, Support, answer, choose, device_refusal, require
+from .request import Batch, Inputs, Options, Request, request
+from .scales import GivenScales
+from .support import Choice, choose, require
 
 if TYPE_CHECKING:
     import torch
+
+    from ..masks import AttentionMask
 
 
 def flash_attn(
@@ -26,6 +29,20 @@ def flash_attn(
     causal: bool = False,
     softmax_scale: float | None = None,
     return_lse: bool = False,
+    mask: AttentionMask | None = None,
+    window_size: tuple[int | None, int | None] | None = None,
+    score_mod: Any = None,
+    softcap: float | None = None,
+    aux_tensors: Sequence[torch.Tensor] = (),
+    sink: torch.Tensor | None = None,
+    seqused_k: torch.Tensor | None = None,
+    page_table: torch.Tensor | None = None,
+    num_splits: int | None = None,
+    scheduler: str | None = None,
+    unchecked: bool = False,
+    q_scale: float | torch.Tensor | None = None,
+    k_scale: float | torch.Tensor | None = None,
+    v_scale: float | torch.Tensor | None = None,
 ) -> Any:
     """Compute ``softmax(softmax_scale * q k') v`` per head.
 
@@ -35,234 +52,193 @@ def flash_attn(
     multiples of 16 bytes, 16-byte aligned); others are copied. There is no backward pass.
 
     Args:
-        q: (batch, seqlen_q, num_q_heads, head_dim), bfloat16 or float16.
-        k: (batch, seqlen_k, num_kv_heads, head_dim); ``num_q_heads`` is a multiple of
-            ``num_kv_heads``, and query head ``h`` reads key/value head
-            ``h // (num_q_heads // num_kv_heads)``.
+        q: (batch, seqlen_q, num_q_heads, head_dim), bfloat16, float16 or float8_e4m3fn.
+        k: (batch, seqlen_k, num_kv_heads, head_dim), or (num_pages, page_size, num_kv_heads,
+            head_dim) with ``page_table``; ``num_q_heads`` is a multiple of ``num_kv_heads``, and
+            query head ``h`` reads key/value head ``h // (num_q_heads // num_kv_heads)``.
         v: shape of ``k``.
         causal: query ``i`` sees the keys ``j <= i + seqlen_k - seqlen_q`` (bottom-right aligned).
         softmax_scale: any finite number; None means ``1 / sqrt(head_dim)``.
-        return_lse: also return the log-sum-exp of the scaled scores.
+        return_lse: also return the log-sum-exp of the scores.
+        mask: a mask of :mod:`fa4_cute.masks`. ``causal``, ``window_size`` and ``mask`` must all
+            show a key for it to count.
+        window_size: (left, right) keys beside a row's own; None or -1 leaves a side open.
+        score_mod: a modifier of :mod:`fa4_cute.score_mods`, or a Python function for one.
+        softcap: ``softcap * tanh(score / softcap)``, applied after ``score_mod``; None or 0 is off.
+        aux_tensors: what a ``score_mod`` given as a function reads.
+        sink: (num_q_heads,) numbers in the units of the scaled scores: ``exp(sink[h])`` joins the
+            denominator of every row of head ``h``, and so the log-sum-exp.
+        seqused_k: (batch,), int32: keys of each sequence that count; also the place of its last
+            query. What lies behind them in ``k`` and ``v`` never matters.
+        page_table: (batch, pages_per_row), int32: pages of each sequence, in order. Entries behind
+            ``seqused_k`` are not read.
+        num_splits: parts into which the keys are split; None leaves it to the kernel.
+        scheduler: ``"tile"``, ``"persistent"``, or None.
+        unchecked: do not look at the values in ``seqused_k``, ``page_table``, ``sink`` and padding
+            lengths. Otherwise they are read back, for which a CUDA call waits for the device; a
+            wrong value that is not caught reads memory outside of the tensors.
+        q_scale, k_scale, v_scale: with float8_e4m3fn operands, what their elements are multiplied
+            by: numbers, or tensors of one element, which are read back; None is 1. Those of q and k
+            may also be float32 tensors (batch, seqlen, heads), a number per token and head.
 
     Returns:
-        O, contiguous, with shape and dtype of ``q``; or (O, LSE) with LSE float32 of shape
-        (batch, num_q_heads, seqlen_q), natural logarithm. A query that sees no key has O = 0 and
-        LSE = -inf.
+        O, contiguous, with shape and dtype of ``q`` (bfloat16 for float8); or (O, LSE) with LSE
+        float32 of shape (batch, num_q_heads, seqlen_q), natural logarithm. A query that sees no key
+        has O = 0 and LSE = -inf, or its head's sink.
 
     Raises:
         TypeError, ValueError, NotImplementedError: the arguments are wrong, or nothing here can
             run them; the message names the argument, its value and the nearest supported choice.
     """
-    if _is_compiling():
-        from . import torch_op
-
-        out, lse = torch_op.attention(q, k, v, causal, softmax_scale, return_lse)
-    else:
-        out, lse = compute((q, k, v), causal, softmax_scale, return_lse)
+    modifiers = _modifiers(mask, window_size, score_mod, softcap, aux_tensors, sink)
+    scales = _scales(q_scale, k_scale, v_scale)
+    options = Options(
+        causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales
+    )
+    out, lse = _computed((q, k, v), options, Batch(seqused_k=seqused_k, page_table=page_table))
     return (out, lse) if return_lse else out
 
 
-def _is_compiling() -> bool:
-    """Whether ``torch.compile`` is tracing; it could not follow a launch."""
+def flash_attn_varlen(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    *,
+    cu_seqlens_q: torch.Tensor,
+    cu_seqlens_k: torch.Tensor | None = None,
+    seqused_k: torch.Tensor | None = None,
+    page_table: torch.Tensor | None = None,
+    max_seqlen_q: int | None = None,
+    max_seqlen_k: int | None = None,
+    causal: bool = False,
+    softmax_scale: float | None = None,
+    return_lse: bool = False,
+    mask: AttentionMask | None = None,
+    window_size: tuple[int | None, int | None] | None = None,
+    score_mod: Any = None,
+    softcap: float | None = None,
+    aux_tensors: Sequence[torch.Tensor] = (),
+    sink: torch.Tensor | None = None,
+    num_splits: int | None = None,
+    scheduler: str | None = None,
+    unchecked: bool = False,
+    q_scale: float | torch.Tensor | None = None,
+    k_scale: float | torch.Tensor | None = None,
+    v_scale: float | torch.Tensor | None = None,
+) -> Any:
+    """Compute attention of sequences whose queries are packed one after the other.
+
+    Args:
+        q: (total_q, num_q_heads, head_dim), the queries of all sequences.
+        k: (total_k, num_kv_heads, head_dim) with ``cu_seqlens_k``; (num_pages, page_size,
+            num_kv_heads, head_dim) with ``page_table``; else (batch, seqlen_k, num_kv_heads,
+            head_dim), a cache with an entry per sequence.
+        v: shape of ``k``.
+        cu_seqlens_q: (batch + 1,), int32: first row of each sequence in ``q``, and ``total_q``.
+        cu_seqlens_k: (batch + 1,), int32: the same for ``k``; the last may be less than its rows.
+        seqused_k: (batch,), int32: keys of each sequence that count; required with pages.
+        page_table: (batch, pages_per_row), int32: pages of each sequence, in order.
+        max_seqlen_q, max_seqlen_k: longest sequence, or more; None counts.
+        unchecked: as for :func:`flash_attn`; lengths are not read back either, so
+            ``max_seqlen_q`` must be given, and ``max_seqlen_k`` with ``cu_seqlens_k``.
+
+    All other arguments are those of :func:`flash_attn`; queries and keys are counted from the start
+    of their sequence.
+
+    Returns:
+        O (total_q, num_q_heads, head_dim), or (O, LSE) with LSE float32 (num_q_heads, total_q).
+
+    Raises:
+        TypeError, ValueError, NotImplementedError: as :func:`flash_attn`; also for offsets that
+            decrease or do not end with ``q``, lengths beyond their keys, and pages out of range.
+    """
+    modifiers = _modifiers(mask, window_size, score_mod, softcap, aux_tensors, sink)
+    scales = _scales(q_scale, k_scale, v_scale)
+    options = Options(
+        causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales
+    )
+    if cu_seqlens_q is None:
+        raise TypeError(
+            "cu_seqlens_q=None: expected a tensor; nearest supported choice: "
+            "fa4_cute.flash_attn for a dense batch of queries"
+        )
+    batch = Batch(cu_seqlens_q, cu_seqlens_k, seqused_k, page_table, max_seqlen_q, max_seqlen_k)
+    out, lse = _computed((q, k, v), options, batch)
+    return (out, lse) if return_lse else out
+
+
+def _modifiers(
+    mask: Any, window_size: Any, score_mod: Any, softcap: Any, aux_tensors: Any, sink: Any
+) -> Modifiers | None:
+    """Return what changes the scores, or None when nothing is given."""
+    given = (mask, window_size, score_mod, softcap, sink)
+    if all(value is None for value in given) and isinstance(aux_tensors, tuple) and not aux_tensors:
+        return None
+    return Modifiers(mask, window_size, score_mod, softcap, aux_tensors, sink)
+
+
+def _scales(q_scale: Any, k_scale: Any, v_scale: Any) -> GivenScales | None:
+    """Return the scales, or None when none is given."""
+    if q_scale is None and k_scale is None and v_scale is None:
+        return None
+    return GivenScales(q_scale, k_scale, v_scale)
+
+
+def _computed(inputs: Inputs, options: Options, batch: Batch) -> tuple[Any, Any]:
+    """Return :func:`compute`'s results; ``torch.compile`` must not follow a launch."""
     import torch
 
-    return bool(torch.compiler.is_compiling())
+    if not torch.compiler.is_compiling():
+        return compute(inputs, options, batch)
+    from . import torch_op
+
+    choices = (options.modifiers, options.num_splits, options.scheduler, options.scales)
+    if batch.is_plain and all(choice is None for choice in choices):
+        plain = (options.causal, options.softmax_scale, options.return_lse)
+        out, lse = torch_op.attention(*inputs, *plain)
+        return out, lse
+    apart: tuple[Any, Any] = torch_op.compute_apart(inputs, options, batch)
+    return apart
 
 
-def compute(
-    inputs: tuple[Any, Any, Any], causal: bool, softmax_scale: float | None, return_lse: bool
-) -> tuple[Any, Any]:
+def compute(inputs: Inputs, options: Options, batch: Batch | None = None) -> tuple[Any, Any]:
     """Return O, and LSE or None, of ``inputs`` (q, k, v); errors as :func:`flash_attn`."""
-    problem = Problem.from_tensors(
-        *inputs, causal=causal, softmax_scale=softmax_scale, return_lse=return_lse
-    )
+    asked = request(inputs, options, batch)
+    problem = asked.problem
     choice: Choice = require(choose(problem))
     require(device.refusal_of(inputs[0]))
     if not (problem.has_no_output or problem.has_no_keys):
-        return _launch(problem, choice.spec, inputs)
+        return _launch(asked, choice.spec)
     out, lse = new_outputs(problem, inputs[0])
     out.zero_()
     if lse is not None:
         lse.fill_(float("-inf"))
+        if asked.tensors.sink is not None:
+            lse.copy_(asked.tensors.sink.unsqueeze(-1).expand_as(lse))
     return out, lse
 
 
-def _launch(problem: Problem, spec: AttentionSpec, inputs: tuple[Any, Any, Any]) -> tuple[Any, Any]:
+def _launch(asked: Request, spec: AttentionSpec) -> tuple[Any, Any]:
     artifact = cache.compiled(spec)
-    if inputs[0].device.type == "cpu":
-        call = describe_call(problem, inputs)
+    if asked.inputs[0].device.type == "cpu":
+        call = describe_call(asked.problem, asked.inputs, asked.tensors)
         packed = pack_launch(spec, call.described)
         simulator.launch(artifact.ptx, artifact.kernel_name, packed, call.host_buffers())
     else:
-        call = _launch_on_cuda(problem, spec, artifact, inputs)
+        call = _launch_on_cuda(asked, spec, artifact)
     return call.out, call.lse
 
 
-def _launch_on_cuda(
-    problem: Problem, spec: AttentionSpec, artifact: Any, inputs: tuple[Any, Any, Any]
-) -> Call:
+def _launch_on_cuda(asked: Request, spec: AttentionSpec, artifact: Any) -> Call:
     import torch
 
     launcher = device.launcher()
-    index = inputs[0].device.index
+    index = asked.inputs[0].device.index
     # Copies of unsuitable inputs are made on the same stream, so they are ready before the kernel
     # runs, and their memory is not handed out again before it ends.
     with torch.cuda.device(index):
-        call = describe_call(problem, inputs)
+        call = describe_call(asked.problem, asked.inputs, asked.tensors)
         packed = launcher.pack(spec, call.described)
         stream = torch.cuda.current_stream(index).cuda_stream
         launcher.launch(artifact, packed, index, stream)
     return call
-
-
-def can_implement(
-    q: Any = None,
-    k: Any = None,
-    v: Any = None,
-    *,
-    head_dim: int | None = None,
-    head_dim_v: int | None = None,
-    heads_q: int = 1,
-    heads_k: int | None = None,
-    dtype: Any = "bf16",
-    batch: int = 1,
-    seqlen_q: int = 1,
-    seqlen_k: int | None = None,
-    causal: bool = False,
-    softmax_scale: float | None = None,
-    return_lse: bool = False,
-    device_type: str | None = None,
-    compute_capability: tuple[int, int] | None = None,
-) -> Support:
-    """Say whether :func:`flash_attn` would run a problem, and if not, why; no device is needed.
-
-    Give either the tensors, or ``head_dim`` and whatever else matters; sizes that are left out are
-    1 (``heads_k`` and ``seqlen_k``: as for the queries).
-
-    Args:
-        q, k, v: tensors as for :func:`flash_attn`; they answer for their shapes and their device.
-        head_dim, head_dim_v: elements per row of q and k, and of v (default: ``head_dim``).
-        heads_q, heads_k: query heads and key/value heads.
-        dtype: a torch dtype or a name such as ``"bf16"`` or ``"float16"``.
-        batch, seqlen_q, seqlen_k: further sizes.
-        causal, softmax_scale, return_lse: as for :func:`flash_attn`.
-        device_type: ``"cpu"``, ``"cuda"`` or another torch device type; None leaves it open.
-        compute_capability: that of the ``cuda`` device, such as ``(10, 0)``.
-
-    Returns:
-        :class:`Support`, true or false, with the kernel or the reason and the nearest choice.
-
-    Raises:
-        TypeError: neither tensors nor ``head_dim`` are given, or a size is no integer.
-    """
-    if any(tensor is not None for tensor in (q, k, v)):
-        if head_dim is not None:
-            raise TypeError("head_dim: give either tensors or sizes, not both")
-        options = {"causal": causal, "softmax_scale": softmax_scale, "return_lse": return_lse}
-        return _can_run((q, k, v), options)
-    try:
-        problem = _described(
-            head_dim=head_dim, head_dim_v=head_dim_v, heads_q=heads_q, heads_k=heads_k,
-            dtype=dtype, batch=batch, seqlen_q=seqlen_q, seqlen_k=seqlen_k, causal=causal,
-            softmax_scale=softmax_scale, return_lse=return_lse,
-        )  # fmt: skip
-    except ValueError as error:
-        return Support(False, str(error))
-    result: Choice | Refusal = choose(problem)
-    if isinstance(result, Choice) and device_type is not None:
-        result = device_refusal(device_type, compute_capability) or result
-    return answer(result)
-
-
-def _can_run(inputs: tuple[Any, Any, Any], options: Mapping[str, Any]) -> Support:
-    try:
-        problem = Problem.from_tensors(*inputs, **options)
-    except (TypeError, ValueError, NotImplementedError) as error:
-        return Support(False, str(error))
-    result = choose(problem)
-    if isinstance(result, Choice):
-        result = device.refusal_of(inputs[0]) or result
-    return answer(result)
-
-
-def _described(
-    *,
-    head_dim: int | None = None,
-    head_dim_v: int | None = None,
-    heads_q: int = 1,
-    heads_k: int | None = None,
-    dtype: Any = "bf16",
-    batch: int = 1,
-    seqlen_q: int = 1,
-    seqlen_k: int | None = None,
-    causal: bool = False,
-    softmax_scale: float | None = None,
-    return_lse: bool = False,
-) -> Problem:
-    if head_dim is None:
-        raise TypeError("head_dim: give tensors q, k and v, or at least head_dim")
-    return Problem(
-        dtype=dtype_name(dtype),
-        batch=batch,
-        seqlen_q=seqlen_q,
-        seqlen_k=seqlen_q if seqlen_k is None else seqlen_k,
-        num_q_heads=heads_q,
-        num_kv_heads=heads_q if heads_k is None else heads_k,
-        head_dim=head_dim,
-        head_dim_v=head_dim if head_dim_v is None else head_dim_v,
-        causal=causal,
-        softmax_scale=softmax_scale,
-        return_lse=return_lse,
-    )
-
-
-def explain(q: Any = None, k: Any = None, v: Any = None, **sizes: Any) -> str:
-    """Return as text which kernel, configuration and schedule a problem gets, or why none does.
-
-    Args:
-        q, k, v: tensors, or
-        sizes: the keyword arguments of :func:`can_implement`.
-
-    Raises:
-        TypeError: as :func:`can_implement`.
-    """
-    support = can_implement(q, k, v, **sizes)
-    if not support:
-        nearest = f"\nnearest supported choice: {support.nearest}" if support.nearest else ""
-        return f"not supported: {support.reason}{nearest}"
-    problem = (
-        _described(**{n: value for n, value in sizes.items() if n not in _DEVICE_ARGUMENTS})
-        if q is None
-        else Problem.from_tensors(q, k, v, **sizes)
-    )
-    choice: Choice = require(choose(problem))
-    lines = [f"kernel {choice.row.name} ({choice.spec.name})", choice.spec.config.describe()]
-    if problem.has_no_output or problem.has_no_keys:
-        lines.append("nothing to launch: the output is filled on the host")
-    else:
-        plan = plan_launch(choice.spec, problem.sizes, problem.scale)
-        lines.append(f"grid {plan.grid} x block {plan.block}, cluster {plan.cluster}")
-    lines.append(choice.spec.schedule.describe())
-    return "\n".join(lines)
-
-
-_DEVICE_ARGUMENTS = frozenset({"device_type", "compute_capability"})
-
-
-def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Compile kernels ahead of their first use, or load them from the cache.
-
-    Args:
-        problems: one mapping per kernel with keyword arguments of :func:`can_implement`, such as
-            ``{"head_dim": 128, "dtype": "bf16", "causal": True}``. Batch, lengths, heads with the
-            same ratio, and the scale share a kernel.
-
-    Returns:
-        The kernels' names, in order.
-
-    Raises:
-        TypeError, ValueError, NotImplementedError: as :func:`flash_attn`, for the first problem
-            that cannot be run; nothing is compiled in that case.
-    """
-    choices: list[Choice] = [require(choose(_described(**problem))) for problem in problems]
-    return [cache.compiled(choice.spec).kernel_name for choice in choices]

@@ -17,7 +17,7 @@ from . import cache_files
 from .compiler import ARCH
 
 PACKAGE: Final = Path(__file__).resolve().parent.parent
-_NOT_COMPILED: Final = ("__init__.py", "settings.py", "simulator.py")
+_NOT_COMPILED: Final = ("__init__.py", "masks.py", "settings.py", "simulator.py")
 _COMPILING_HOST: Final = "compiler.py"
 _DSL_PACKAGES: Final = (
     "nvidia-cutlass-dsl",

@@ -27,8 +27,17 @@ class Operand:
 
 @dataclass(frozen=True)
 class AttentionCall:
-    """Operands of one call. ``lse`` is the address of a float32 array (batch, heads, seqlen_q), or
-    0 when the kernel does not write it."""
+    """Operands of one call.
+
+    Attributes:
+        q, k, v, o: tensors; packed ones are a batch of one, and a page of a cache is a batch entry.
+        softmax_scale: factor of the scores.
+        lse: address of a float32 array (batch, heads, seqlen_q), or (heads, total_q) for packed
+            queries; 0 when the kernel does not write it.
+        extras: values of the parameters that the kernel's features add.
+        longest: sizes of the call where those of q and k do not tell them.
+        value_scale: factor of O, for kernels with fp8 operands.
+    """
 
     q: Operand
     k: Operand
@@ -36,10 +45,15 @@ class AttentionCall:
     o: Operand
     softmax_scale: float
     lse: int = 0
+    extras: tuple[tuple[str, int], ...] = ()
+    longest: AttentionSizes | None = None
+    value_scale: float = 1.0
 
     @property
     def sizes(self) -> AttentionSizes:
-        """Sizes of the call, read from q and k."""
+        """Sizes of the call."""
+        if self.longest is not None:
+            return self.longest
         batch, seqlen_q, num_q_heads, _ = self.q.layout.shape
         _, seqlen_k, num_kv_heads, _ = self.k.layout.shape
         return AttentionSizes(batch, seqlen_q, seqlen_k, num_q_heads, num_kv_heads)
@@ -64,10 +78,10 @@ def pack_launch(
     """
     if spec.return_lse and not call.lse:
         raise ValueError("lse=0: the kernel was compiled to write the log-sum-exp")
-    plan = plan_launch(spec, call.sizes, call.softmax_scale)
+    plan = plan_launch(spec, call.sizes, call.softmax_scale, call.value_scale)
     operands = {"q": call.q, "k": call.k, "v": call.v, "o": call.o}
     maps = tensor_maps(spec, *(operand.layout for operand in operands.values()))
-    values: dict[str, bytes | int | float] = {"lse": call.lse, **plan.scalars}
+    values: dict[str, bytes | int | float] = {"lse": call.lse, **plan.scalars, **dict(call.extras)}
     for tensor_map in maps:
         operand = operands[tensor_map.address_of]
         # An empty operand may have no address; it is never read, but a map needs a valid one.

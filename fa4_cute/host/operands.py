@@ -7,15 +7,19 @@ of a packed QKV tensor among them, are used where they are; all others are copie
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from ..plan.tensor_map_bits import ALIGN, MAX_STRIDE
 from ..plan.tensor_maps import OperandLayout
+from ..plan.variant import aux_strides, bias_strides
 from ..simulator import HostBuffer
+from .checks import DENSE
+from .features import NO_TENSORS, PLAIN, FeatureTensors
 from .launch import AttentionCall, Operand
 from .problem import Problem
+from .scales import SCALED_DTYPE
 
 
 @dataclass(frozen=True)
@@ -27,16 +31,18 @@ class Call:
         out: the new output tensor.
         lse: the new log-sum-exp tensor, or None.
         described: addresses and layouts for the launch.
+        read: further tensors that the kernel reads.
     """
 
     inputs: tuple[Any, Any, Any]
     out: Any
     lse: Any
     described: AttentionCall
+    read: tuple[Any, ...] = ()
 
     def host_buffers(self) -> list[HostBuffer]:
         """Return the memory of the call: inputs to be read, outputs to be written."""
-        buffers = [extent(tensor, writable=False) for tensor in self.inputs]
+        buffers = [extent(tensor, writable=False) for tensor in (*self.inputs, *self.read)]
         buffers += [extent(t, writable=True) for t in (self.out, self.lse) if t is not None]
         return buffers
 
@@ -64,31 +70,81 @@ def readable(tensor: Any) -> Any:
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
-def new_outputs(problem: Problem, like: Any) -> tuple[Any, Any]:
-    """Return uninitialised O (batch, seqlen_q, heads, head_dim_v) and LSE, which may be None."""
+def new_outputs(problem: Problem, q: Any) -> tuple[Any, Any]:
+    """Return uninitialised O and LSE, which may be None.
+
+    O has the shape of ``q`` with ``head_dim_v`` elements a row, bfloat16 for fp8 operands; LSE is
+    float32, (batch, heads, seqlen_q), or (heads, total_q) for packed queries.
+    """
     import torch
 
-    shape = (problem.batch, problem.seqlen_q, problem.num_q_heads, problem.head_dim_v)
-    out = torch.empty(shape, dtype=like.dtype, device=like.device)
+    shape = (*q.shape[:-1], problem.head_dim_v)
+    dtype = torch.bfloat16 if problem.dtype == SCALED_DTYPE.value else q.dtype
+    out = torch.empty(shape, dtype=dtype, device=q.device)
     if not problem.return_lse:
         return out, None
-    rows = (problem.batch, problem.num_q_heads, problem.seqlen_q)
-    return out, torch.empty(rows, dtype=torch.float32, device=like.device)
+    rows = (*q.shape[:-3], q.shape[-2], q.shape[-3])
+    return out, torch.empty(rows, dtype=torch.float32, device=q.device)
 
 
-def describe_call(problem: Problem, inputs: Sequence[Any]) -> Call:
+def describe_call(
+    problem: Problem, inputs: Sequence[Any], tensors: FeatureTensors = NO_TENSORS
+) -> Call:
     """Return the call on ``inputs`` (q, k, v) with new outputs."""
-    q, k, v = (readable(tensor) for tensor in inputs)
-    out, lse = new_outputs(problem, q)
+    q, k, v = (readable(_as_rank_4(tensor)) for tensor in inputs)
+    out, lse = new_outputs(problem, inputs[0])
     described = AttentionCall(
         q=_operand(q),
         k=_operand(k),
         v=_operand(v),
-        o=_operand(out),
+        o=_operand(_as_rank_4(out)),
         softmax_scale=problem.scale,
         lse=0 if lse is None else lse.data_ptr(),
+        extras=() if problem.features is PLAIN else tuple(_extras(problem, tensors, out)),
+        longest=problem.sizes if problem.features.has_lengths else None,
+        value_scale=problem.scales.v,
     )
-    return Call((q, k, v), out, lse, described)
+    return Call((q, k, v), out, lse, described, tuple(tensors.all()))
+
+
+def _as_rank_4(tensor: Any) -> Any:
+    """Return packed rows (total, heads, head_dim) as a batch of one."""
+    return tensor if tensor.dim() == len(DENSE) else tensor.unsqueeze(0)
+
+
+def _extras(problem: Problem, tensors: FeatureTensors, out: Any) -> Iterator[tuple[str, int]]:
+    """Yield name and value of every parameter that the features add."""
+    variant = problem.variant
+    values = {"o": out.data_ptr(), "total_q": out.shape[0]}
+    for name in _READ_ARRAYS:
+        tensor = getattr(tensors, name)
+        values |= {} if tensor is None else {name: tensor.data_ptr()}
+    if tensors.page_table is not None:
+        values["pages_per_row"] = tensors.page_table.shape[1]
+    if tensors.k_scale is not None:
+        values["k_scale_row"] = tensors.k_scale.shape[2]
+    for slot, tensor in enumerate(tensors.padding):
+        values[f"padding{slot}"] = tensor.data_ptr()
+    for slot, tensor in enumerate(tensors.biases):
+        values[f"bias{slot}"] = tensor.data_ptr()
+        values |= zip(bias_strides(slot), _byte_strides(tensor), strict=False)
+    for slot, tensor in enumerate(tensors.aux):
+        values[f"aux{slot}"] = tensor.data_ptr()
+        values |= zip(aux_strides(slot, tensor.dim()), _byte_strides(tensor), strict=True)
+    for name in variant.extra_names:
+        yield name, values[name]
+
+
+_READ_ARRAYS: Final = (
+    "cu_seqlens_q", "cu_seqlens_k", "seqused_k", "page_table", "sink", "q_scale", "k_scale",
+)  # fmt: skip
+"""Feature tensors whose address is the parameter of the same name."""
+
+
+def _byte_strides(tensor: Any) -> list[int]:
+    """Return the strides in bytes; 0 for a dimension of one element, which stands for all."""
+    pairs = zip(tensor.shape, tensor.stride(), strict=True)
+    return [0 if size == 1 else stride * tensor.element_size() for size, stride in pairs]
 
 
 def extent(tensor: Any, *, writable: bool) -> HostBuffer:

@@ -6,7 +6,7 @@ Adding a kernel is one row of :data:`KERNELS`; the rows are tried in order.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -16,7 +16,10 @@ from ..plan.dtypes import DType
 from ..plan.hardware import TMA_ALIGN, align_up
 from ..plan.kernel_spec import KernelSpec
 from ..plan.launch import plan_launch
-from .problem import Problem, divisibility
+from ..plan.selection import QueryTiles, choose_query_tiles
+from ..plan.variant import Variant
+from .checks import divisibility
+from .problem import Problem
 
 MAX_SEQLEN: Final = 2**31 - 2**10
 """Positions are signed 32-bit numbers on the device, and a tile may reach past the end."""
@@ -30,12 +33,14 @@ class KernelRow:
         name: class of the kernel.
         dtypes: element types.
         head_dims: smallest and largest head dimension.
+        features: names of the features it has beside full and causal masks (``FEATURES``).
         specify: class whose ``for_attention`` makes the specification for the compiler.
     """
 
     name: str
     dtypes: tuple[DType, ...]
     head_dims: tuple[int, int]
+    features: frozenset[str]
     specify: type[AttentionSpec]
 
     def serves(self, dtype: DType, head_dim: int) -> bool:
@@ -44,17 +49,35 @@ class KernelRow:
         return dtype in self.dtypes and low <= head_dim <= high
 
 
+FEATURES: Final = {
+    "mask": "windows, chunks, padding, bias, and combinations",
+    "score_mod": "score modifiers, softcap, ALiBi",
+    "sink": "attention sinks",
+    "cu_seqlens_q": "ragged queries",
+    "cu_seqlens_k": "ragged keys",
+    "seqused_k": "cache lengths",
+    "page_table": "paged cache",
+    "num_splits": "split keys",
+    "scheduler": "persistent CTAs",
+    "q_scale": "scales per token of fp8 operands",
+}
+"""Arguments that take a kernel of their own, and what they stand for."""
+
+_ATTENTION: Final = frozenset(FEATURES) - {"num_splits", "scheduler", "q_scale"}
+
 KERNELS: Final = (
     KernelRow(
         name="SM100MHA2Q",
-        dtypes=(DType.BF16, DType.FP16),
+        dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
         head_dims=(8, 192),
+        features=_ATTENTION | {"q_scale"},
         specify=KernelSpec,
     ),
     KernelRow(
         name="SM100MHADepth512",
-        dtypes=(DType.BF16, DType.FP16),
+        dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
         head_dims=(SMALLEST_DEPTH, DEPTHS[-1]),
+        features=_ATTENTION,
         specify=Depth512Spec,
     ),
 )
@@ -110,10 +133,11 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Choice:
-    """The kernel of a problem: its row and its specification."""
+    """The kernel of a problem: its row, its specification, and why it takes so many Q tiles."""
 
     row: KernelRow
     spec: AttentionSpec
+    query_tiles: QueryTiles | None = None
 
 
 @lru_cache(maxsize=1024)
@@ -125,25 +149,41 @@ def choose(problem: Problem) -> Choice | Refusal:
             return refusal
     dtype = DType(problem.dtype)
     row = next(r for r in KERNELS if r.serves(dtype, problem.head_dim))
+    refusal = _feature_rule(problem, row)
+    if refusal is not None:
+        return refusal
     try:
-        options = (max(1, problem.group), problem.causal, problem.return_lse)
-        spec = _specification(row, dtype, problem.head_dim, *options)
+        group = max(1, problem.group)
+        spec = _specification(row, dtype, problem.head_dim, group, problem.variant)
+        tiles = None
+        if isinstance(spec, KernelSpec):
+            tiles = choose_query_tiles(spec.config, problem.sizes, problem.num_qo)
+            spec = _with_query_tiles(spec, tiles.num_qo)
         if not (problem.has_no_output or problem.has_no_keys):
             plan_launch(spec, problem.sizes, problem.scale)
     except ValueError as error:
-        return Refusal(NotImplementedError, str(error))
-    return Choice(row, spec)
+        return _refusal(NotImplementedError, error)
+    return Choice(row, spec, tiles)
 
 
 @lru_cache(maxsize=1024)
 def _specification(
-    row: KernelRow, dtype: DType, head_dim: int, *options: int | bool
+    row: KernelRow, dtype: DType, head_dim: int, group: int, variant: Variant
 ) -> AttentionSpec:
     """Return one object per kernel, so that it can be found again by its identity."""
-    group, causal, return_lse = options
-    return row.specify.for_attention(
-        dtype, head_dim, group=group, causal=bool(causal), return_lse=bool(return_lse)
-    )
+    return row.specify.for_attention(dtype, head_dim, group=group, variant=variant)
+
+
+@lru_cache(maxsize=1024)
+def _with_query_tiles(spec: KernelSpec, num_qo: int) -> KernelSpec:
+    """Return one object per kernel, as :func:`_specification` does, or raise as it does."""
+    if num_qo == spec.config.num_qo:
+        return spec
+    config = spec.config.with_num_qo(num_qo)
+    reason = config.unsupported_reason()
+    if reason is not None:
+        raise ValueError(reason)
+    return replace(spec, config=config)
 
 
 def supported_dtypes() -> tuple[DType, ...]:
@@ -158,7 +198,7 @@ def _dtype_rule(problem: Problem) -> Refusal | None:
     kind = NotImplementedError if "float" in problem.dtype or "fp" in problem.dtype else TypeError
     return Refusal(
         kind,
-        f"dtype {problem.dtype}: the tensor cores run attention in {' and '.join(names)} here",
+        f"dtype {problem.dtype}: the tensor cores run attention in {', '.join(names)} here",
         names[0],
     )
 
@@ -209,6 +249,32 @@ def _head_dim_rule(problem: Problem) -> Refusal | None:
     )
 
 
+def _feature_rule(problem: Problem, row: KernelRow) -> Refusal | None:
+    """Refuse features that the kernel of ``row`` lacks, and those that contradict one another."""
+    for name in problem.features.names:
+        if name in row.features:
+            continue
+        others = [other.name for other in KERNELS if name in other.features]
+        return Refusal(
+            NotImplementedError,
+            f"{name}: {FEATURES[name]} are no part of {row.name}, the kernel for "
+            f"head_dim={problem.head_dim}",
+            f"a head dimension of {' or '.join(others)}" if others else f"without {name}",
+        )
+    try:
+        # A mask of too many intervals is noticed when it is taken apart.
+        _ = problem.variant.terms
+    except (ValueError, NotImplementedError) as error:
+        return _refusal(type(error), error)
+    return None
+
+
+def _refusal(kind: type[Exception], error: Exception) -> Refusal:
+    """Return the refusal whose message is that of ``error``."""
+    reason, _, nearest = str(error).partition("; nearest supported choice: ")
+    return Refusal(kind, reason, nearest or None)
+
+
 def device_refusal(
     kind: str, capability: tuple[int, int] | None = None, name: str | None = None
 ) -> Refusal | None:
@@ -250,9 +316,15 @@ def support_table() -> Iterator[dict[str, str]]:
         yield {
             "kernel": row.name,
             "dtypes": ", ".join(dtype.value for dtype in row.dtypes),
-            "head dims": f"{align_up(row.head_dims[0], 8)} to {row.head_dims[1]}, multiples of 8",
-            "masks": "full, causal (bottom-right aligned)",
+            "head dims": f"{align_up(row.head_dims[0], 8)} to {row.head_dims[1]}, multiples of 8 "
+            "(fp8: of 16)",
+            "masks": "full, causal" + (f", {FEATURES['mask']}" if "mask" in row.features else ""),
             "heads": "MHA, GQA, MQA",
+            "features": ", ".join(
+                f"{text} (`{name}`)"
+                for name, text in FEATURES.items()
+                if name in row.features and name != "mask"
+            ),
         }
 
 
@@ -260,7 +332,8 @@ def answer(result: Choice | Refusal) -> Support:
     """Turn the outcome of :func:`choose` into the public answer."""
     if isinstance(result, Refusal):
         return Support(False, result.reason, nearest=result.nearest)
-    return Support(True, f"runs on {result.row.name}", kernel=result.row.name)
+    why = f" with {result.query_tiles.text}" if result.query_tiles else ""
+    return Support(True, f"runs on {result.row.name}{why}", kernel=result.row.name)
 
 
 def require(result: Choice | Refusal | None) -> Any:

@@ -14,7 +14,7 @@ import torch
 import fa4_cute
 from fa4_cute.host import interface
 from fa4_cute.host.device import CudaLauncher
-from fa4_cute.host.problem import Problem
+from fa4_cute.host.request import Options, Request, request
 from fa4_cute.host.support import Choice, choose
 from fa4_cute.plan.params import KERNEL_PARAMS
 
@@ -56,9 +56,18 @@ def tensors(
 
 def test_signature_is_the_promised_one() -> None:
     parameters = inspect.signature(fa4_cute.flash_attn).parameters
-    assert list(parameters) == ["q", "k", "v", "causal", "softmax_scale", "return_lse"]
-    assert [p.default for p in list(parameters.values())[3:]] == [False, None, False]
+    assert list(parameters)[:6] == ["q", "k", "v", "causal", "softmax_scale", "return_lse"]
+    assert [p.default for p in list(parameters.values())[3:6]] == [False, None, False]
     assert all(p.kind is p.KEYWORD_ONLY for p in list(parameters.values())[3:])
+
+
+def test_both_calls_take_the_same_features() -> None:
+    dense, varlen = (
+        set(inspect.signature(call).parameters)
+        for call in (fa4_cute.flash_attn, fa4_cute.flash_attn_varlen)
+    )
+    assert varlen - dense == {"cu_seqlens_q", "cu_seqlens_k", "max_seqlen_q", "max_seqlen_k"}
+    assert not dense - varlen
 
 
 def test_one_launch_with_everything_packed(recorder: Recorder) -> None:
@@ -142,16 +151,17 @@ def test_the_cuda_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "device", on_device)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda index: Stream)
     q, k, v = tensors()
-    problem = Problem.from_tensors(q, k, v, return_lse=True)
-    choice = choose(problem)
+    asked = request((q, k, v), Options(return_lse=True))
+    choice = choose(asked.problem)
     assert isinstance(choice, Choice)
 
     class OnGpu:
         device = torch.device("cuda", 3)
 
-    monkeypatch.setattr(interface, "describe_call", lambda p, inputs: real(p, (q, k, v)))
+    monkeypatch.setattr(interface, "describe_call", lambda p, inputs, _: real(p, (q, k, v)))
     artifact = artifact_of(choice.spec)
-    call = interface._launch_on_cuda(problem, choice.spec, artifact, (OnGpu, k, v))
+    on_gpu = Request(asked.problem, (OnGpu, k, v))
+    call = interface._launch_on_cuda(on_gpu, choice.spec, artifact)
     (launch,) = driver.launches
     assert entered == [3]
     assert launch["stream"] == 0xABC
@@ -166,11 +176,17 @@ def test_warmup_compiles_each_kernel_once(recorder: Recorder) -> None:
     names = fa4_cute.warmup(
         [
             {"head_dim": 128, "dtype": "bf16", "causal": True},
-            {"head_dim": 64, "heads_q": 8, "heads_k": 2, "return_lse": True},
+            {"head_dim": 64, "heads_q": 8, "heads_k": 2, "return_lse": True, "seqlen_q": 9},
+            {"head_dim": 128, "dtype": "bf16", "causal": True, "seqlen_q": 7},
         ]
     )
-    assert names == ["fa4_sm100_bf16_d128_g1_causal_0", "fa4_sm100_bf16_d64_g4_lse_0"]
-    assert len(recorder.compiled) == 2
+    # Without a number of queries, the kernels for few and for many.
+    assert names == [
+        "fa4_sm100_bf16_d128_g1_causal_1q_0",
+        "fa4_sm100_bf16_d128_g1_causal_0",
+        "fa4_sm100_bf16_d64_g4_lse_1q_0",
+    ]
+    assert len(recorder.compiled) == 3
 
 
 def test_warmup_refuses_before_it_compiles(recorder: Recorder) -> None:

@@ -1,0 +1,230 @@
+"""Questions that need no device, and mostly no tensors: is it supported, how, and compile it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..plan.launch import plan_launch
+from ..plan.masks import NULL
+from ..plan.selection import LONG_PROMPT
+from . import cache, device
+from .features import Features, Modifiers
+from .problem import Problem, dtype_name
+from .request import Batch, Options, request, scheduler_of
+from .scales import GivenScales
+from .support import Choice, Refusal, Support, answer, choose, device_refusal, require
+
+
+def can_implement(
+    q: Any = None,
+    k: Any = None,
+    v: Any = None,
+    *,
+    head_dim: int | None = None,
+    device_type: str | None = None,
+    compute_capability: tuple[int, int] | None = None,
+    **options: Any,
+) -> Support:
+    """Say whether :func:`flash_attn` would run a problem, and if not, why; no device is needed.
+
+    Give either the tensors, or ``head_dim`` and whatever else matters; sizes that are left out are
+    1 (``heads_k`` and ``seqlen_k``: as for the queries).
+
+    Args:
+        q, k, v: tensors as for :func:`flash_attn` or, with ``cu_seqlens_q``, for
+            :func:`flash_attn_varlen`; they answer for their shapes and their device, and
+            ``options`` are the arguments of that call.
+        head_dim: elements per row of q and k.
+        device_type: ``"cpu"``, ``"cuda"`` or another torch device type; None leaves it open.
+        compute_capability: that of the ``cuda`` device, such as ``(10, 0)``.
+        options: without tensors: ``head_dim_v`` (default: ``head_dim``), ``heads_q``, ``heads_k``,
+            ``dtype`` (a torch dtype or a name, default ``"bf16"``), ``batch``, ``seqlen_q``,
+            ``seqlen_k``; ``causal``, ``softmax_scale``, ``return_lse``, ``mask``, ``window_size``,
+            ``score_mod``, ``softcap``, ``aux_tensors``, ``num_splits`` and ``scheduler`` as for the
+            call; and ``sink``, ``ragged_q``, ``ragged_k``, ``used_k`` (True or False) and
+            ``page_size``.
+
+    Returns:
+        :class:`Support`, true or false, with the kernel or the reason and the nearest choice.
+
+    Raises:
+        TypeError: neither tensors nor ``head_dim`` are given, a size is no integer, or an option
+            does not exist.
+    """
+    if any(tensor is not None for tensor in (q, k, v)):
+        if head_dim is not None:
+            raise TypeError("head_dim: give either tensors or sizes, not both")
+        return _can_run((q, k, v), options)
+    try:
+        problem = _described(head_dim=head_dim, **options)
+    except ValueError as error:
+        return Support(False, str(error))
+    result: Choice | Refusal = choose(problem)
+    if isinstance(result, Choice) and device_type is not None:
+        result = device_refusal(device_type, compute_capability) or result
+    return answer(result)
+
+
+def _can_run(inputs: tuple[Any, Any, Any], options: Mapping[str, Any]) -> Support:
+    call, batch = _arguments(options)
+    try:
+        problem = request(inputs, call, batch).problem
+    except (TypeError, ValueError, NotImplementedError) as error:
+        return Support(False, str(error))
+    result = choose(problem)
+    if isinstance(result, Choice):
+        result = device.refusal_of(inputs[0]) or result
+    return answer(result)
+
+
+def _arguments(options: Mapping[str, Any]) -> tuple[Options, Batch]:
+    """Sort the arguments of a call by what they are about."""
+    rest = dict(options)
+    modifiers = {name: rest.pop(name) for name in Modifiers.__dataclass_fields__ if name in rest}
+    batch = {name: rest.pop(name) for name in Batch.__dataclass_fields__ if name in rest}
+    scales = {name: rest.pop(name) for name in GivenScales.__dataclass_fields__ if name in rest}
+    changes = Modifiers(**modifiers) if modifiers else None
+    given = GivenScales(**scales) if scales else None
+    return Options(modifiers=changes, scales=given, **rest), Batch(**batch)
+
+
+def _described(
+    *,
+    head_dim: int | None = None,
+    head_dim_v: int | None = None,
+    heads_q: int = 1,
+    heads_k: int | None = None,
+    dtype: Any = "bf16",
+    batch: int = 1,
+    seqlen_q: int = 1,
+    seqlen_k: int | None = None,
+    causal: bool = False,
+    softmax_scale: float | None = None,
+    return_lse: bool = False,
+    **features: Any,
+) -> Problem:
+    if head_dim is None:
+        raise TypeError("head_dim: give tensors q, k and v, or at least head_dim")
+    return Problem(
+        dtype=dtype_name(dtype),
+        batch=batch,
+        seqlen_q=seqlen_q,
+        seqlen_k=seqlen_q if seqlen_k is None else seqlen_k,
+        num_q_heads=heads_q,
+        num_kv_heads=heads_q if heads_k is None else heads_k,
+        head_dim=head_dim,
+        head_dim_v=head_dim if head_dim_v is None else head_dim_v,
+        causal=causal,
+        softmax_scale=softmax_scale,
+        return_lse=return_lse,
+        features=_features(**features),
+    )
+
+
+def _features(
+    *,
+    mask: Any = None,
+    window_size: Any = None,
+    score_mod: Any = None,
+    softcap: float | None = None,
+    aux_tensors: Any = (),
+    sink: bool = False,
+    ragged_q: bool = False,
+    ragged_k: bool = False,
+    used_k: bool = False,
+    page_size: int = 0,
+    num_splits: int | None = None,
+    scheduler: str | None = None,
+) -> Features:
+    given = Modifiers(mask, window_size, score_mod, softcap, aux_tensors)
+    modifier = given.modifier()
+    return Features(
+        mask=given.full_mask().plan,
+        score_mod=None if modifier is None else modifier.plan,
+        sink=bool(sink),
+        ragged_q=ragged_q,
+        ragged_k=ragged_k,
+        used_k=used_k or bool(page_size),
+        page_size=page_size,
+        num_splits=num_splits or 1,
+        scheduler=scheduler_of(scheduler),
+    )
+
+
+def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
+    """Return as text which kernel, configuration and schedule a problem gets, or why none does.
+
+    Args:
+        q, k, v: tensors, or None.
+        options: the keyword arguments of :func:`can_implement`.
+
+    Raises:
+        TypeError: as :func:`can_implement`.
+    """
+    support = can_implement(q, k, v, **options)
+    if not support:
+        nearest = f"\nnearest supported choice: {support.nearest}" if support.nearest else ""
+        return f"not supported: {support.reason}{nearest}"
+    rest = {name: value for name, value in options.items() if name not in _DEVICE_ARGUMENTS}
+    problem = _described(**rest) if q is None else request((q, k, v), *_arguments(rest)).problem
+    choice: Choice = require(choose(problem))
+    lines = [f"kernel {choice.row.name} ({choice.spec.name})"]
+    lines += [choice.query_tiles.text] if choice.query_tiles else []
+    lines.append(choice.spec.config.describe())
+    lines += _feature_lines(choice)
+    if problem.has_no_output or problem.has_no_keys:
+        lines.append("nothing to launch: the output is filled on the host")
+    else:
+        plan = plan_launch(choice.spec, problem.sizes, problem.scale)
+        lines.append(f"grid {plan.grid} x block {plan.block}, cluster {plan.cluster}")
+    lines.append(choice.spec.schedule.describe())
+    return "\n".join(lines)
+
+
+_DEVICE_ARGUMENTS = frozenset({"device_type", "compute_capability"})
+
+
+def _feature_lines(choice: Choice) -> list[str]:
+    """Say what the kernel is specialised on beside shapes, and what that means for it."""
+    variant = choice.spec.variant
+    lines = []
+    if variant.mask != NULL:
+        order = "; the longest query tiles start first" if variant.longest_first else ""
+        lines.append(f"mask {variant.mask.name}: {len(variant.terms)} intervals a row{order}")
+    if variant.modifies_scores:
+        lines.append("scores are scaled before the softmax, because something is done to them")
+    if variant.partial_values:
+        lines.append("keys end inside a tensor: the last tile's values are cleaned before use")
+    if variant.extra_names:
+        lines.append(f"further parameters: {', '.join(variant.extra_names)}")
+    return lines
+
+
+def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Compile kernels ahead of their first use, or load them from the cache.
+
+    Args:
+        problems: one mapping per kernel with keyword arguments of :func:`can_implement`, such as
+            ``{"head_dim": 128, "dtype": "bf16", "causal": True}``. Key lengths, heads with the
+            same ratio, and the scale share a kernel. The number of queries decides how many Q tiles
+            a CTA takes; without ``seqlen_q`` the kernels for few and for many are compiled.
+
+    Returns:
+        The kernels' names, in order, each once.
+
+    Raises:
+        TypeError, ValueError, NotImplementedError: as :func:`flash_attn`, for the first problem
+            that cannot be run; nothing is compiled in that case.
+    """
+    described = [sizes for problem in problems for sizes in _all_lengths(problem)]
+    choices: list[Choice] = [require(choose(_described(**sizes))) for sizes in described]
+    specs = dict.fromkeys(choice.spec for choice in choices)
+    return [cache.compiled(spec).kernel_name for spec in specs]
+
+
+def _all_lengths(problem: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """Return ``problem`` with each number of queries that may change its kernel."""
+    if "seqlen_q" in problem:
+        return (problem,)
+    return problem, {**problem, "seqlen_q": LONG_PROMPT}
