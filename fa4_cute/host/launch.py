@@ -38,6 +38,7 @@ class AttentionCall:
         extras: values of the parameters that the kernel's features add.
         longest: sizes of the call where those of q and k do not tell them.
         num_splits: parts into which the keys are split.
+        value_scale: factor of O, for kernels with fp8 operands.
     """
 
     q: Operand
@@ -49,6 +50,7 @@ class AttentionCall:
     extras: tuple[tuple[str, int], ...] = ()
     longest: AttentionSizes | None = None
     num_splits: int = 1
+    value_scale: float = 1.0
 
     @property
     def sizes(self) -> AttentionSizes:
@@ -94,7 +96,13 @@ def pack_launch(
     """
     if spec.return_lse and not call.lse:
         raise ValueError("lse=0: the kernel was compiled to write the log-sum-exp")
-    plan = plan_launch(spec, call.sizes, call.softmax_scale, call.num_splits)
+    plan = plan_launch(
+        spec,
+        call.sizes,
+        call.softmax_scale,
+        num_splits=call.num_splits,
+        value_scale=call.value_scale,
+    )
     operands = {"q": call.q, "k": call.k, "v": call.v, "o": call.o}
     maps = tensor_maps(spec, *(operand.layout for operand in operands.values()))
     values: dict[str, bytes | int | float] = {"lse": call.lse, **plan.scalars, **dict(call.extras)}

@@ -6,7 +6,7 @@ Adding a kernel is one row of :data:`KERNELS`; the rows are tried in order.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from ..plan.dtypes import DType
 from ..plan.hardware import TMA_ALIGN, align_up
 from ..plan.kernel_spec import KernelSpec
 from ..plan.launch import plan_launch
+from ..plan.selection import QueryTiles, choose_query_tiles
 from ..plan.variant import Variant
 from .checks import divisibility
 from .problem import Problem
@@ -59,22 +60,23 @@ FEATURES: Final = {
     "page_table": "paged cache",
     "num_splits": "split keys",
     "scheduler": "persistent CTAs",
+    "q_scale": "scales per token of fp8 operands",
 }
 """Arguments that take a kernel of their own, and what they stand for."""
 
-_ATTENTION: Final = frozenset(FEATURES) - {"scheduler"}
+_ATTENTION: Final = frozenset(FEATURES) - {"scheduler", "q_scale"}
 
 KERNELS: Final = (
     KernelRow(
         name="SM100MHA2Q",
-        dtypes=(DType.BF16, DType.FP16),
+        dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
         head_dims=(8, 192),
-        features=_ATTENTION,
+        features=_ATTENTION | {"q_scale"},
         specify=KernelSpec,
     ),
     KernelRow(
         name="SM100MHADepth512",
-        dtypes=(DType.BF16, DType.FP16),
+        dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
         head_dims=(SMALLEST_DEPTH, DEPTHS[-1]),
         features=_ATTENTION,
         specify=Depth512Spec,
@@ -132,10 +134,11 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Choice:
-    """The kernel of a problem: its row and its specification."""
+    """The kernel of a problem: its row, its specification, and why it takes so many Q tiles."""
 
     row: KernelRow
     spec: AttentionSpec
+    query_tiles: QueryTiles | None = None
 
 
 @lru_cache(maxsize=1024)
@@ -153,11 +156,15 @@ def choose(problem: Problem) -> Choice | Refusal:
     try:
         group = max(1, problem.group)
         spec = _specification(row, dtype, problem.head_dim, group, problem.variant)
+        tiles = None
+        if isinstance(spec, KernelSpec):
+            tiles = choose_query_tiles(spec.config, problem.sizes, problem.num_qo)
+            spec = _with_query_tiles(spec, tiles.num_qo)
         if not (problem.has_no_output or problem.has_no_keys):
-            plan_launch(spec, problem.sizes, problem.scale, problem.features.num_splits)
+            plan_launch(spec, problem.sizes, problem.scale, num_splits=problem.features.num_splits)
     except ValueError as error:
         return _refusal(NotImplementedError, error)
-    return Choice(row, spec)
+    return Choice(row, spec, tiles)
 
 
 @lru_cache(maxsize=1024)
@@ -166,6 +173,18 @@ def _specification(
 ) -> AttentionSpec:
     """Return one object per kernel, so that it can be found again by its identity."""
     return row.specify.for_attention(dtype, head_dim, group=group, variant=variant)
+
+
+@lru_cache(maxsize=1024)
+def _with_query_tiles(spec: KernelSpec, num_qo: int) -> KernelSpec:
+    """Return one object per kernel, as :func:`_specification` does, or raise as it does."""
+    if num_qo == spec.config.num_qo:
+        return spec
+    config = spec.config.with_num_qo(num_qo)
+    reason = config.unsupported_reason()
+    if reason is not None:
+        raise ValueError(reason)
+    return replace(spec, config=config)
 
 
 def supported_dtypes() -> tuple[DType, ...]:
@@ -180,7 +199,7 @@ def _dtype_rule(problem: Problem) -> Refusal | None:
     kind = NotImplementedError if "float" in problem.dtype or "fp" in problem.dtype else TypeError
     return Refusal(
         kind,
-        f"dtype {problem.dtype}: the tensor cores run attention in {' and '.join(names)} here",
+        f"dtype {problem.dtype}: the tensor cores run attention in {', '.join(names)} here",
         names[0],
     )
 
@@ -304,7 +323,8 @@ def support_table() -> Iterator[dict[str, str]]:
         yield {
             "kernel": row.name,
             "dtypes": ", ".join(dtype.value for dtype in row.dtypes),
-            "head dims": f"{align_up(row.head_dims[0], 8)} to {row.head_dims[1]}, multiples of 8",
+            "head dims": f"{align_up(row.head_dims[0], 8)} to {row.head_dims[1]}, multiples of 8 "
+            "(fp8: of 16)",
             "masks": "full, causal" + (f", {FEATURES['mask']}" if "mask" in row.features else ""),
             "heads": "MHA, GQA, MQA",
             "features": ", ".join(
@@ -319,7 +339,8 @@ def answer(result: Choice | Refusal) -> Support:
     """Turn the outcome of :func:`choose` into the public answer."""
     if isinstance(result, Refusal):
         return Support(False, result.reason, nearest=result.nearest)
-    return Support(True, f"runs on {result.row.name}", kernel=result.row.name)
+    why = f" with {result.query_tiles.text}" if result.query_tiles else ""
+    return Support(True, f"runs on {result.row.name}{why}", kernel=result.row.name)
 
 
 def require(result: Choice | Refusal | None) -> Any:

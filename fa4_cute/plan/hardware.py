@@ -10,6 +10,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+SM_COUNT: Final = 148
+"""Multiprocessors of a B200."""
+
 SMEM_PER_SM: Final = 228 * 1024
 SMEM_RESERVED_PER_CTA: Final = 1024
 SMEM_CAPACITY: Final = SMEM_PER_SM - SMEM_RESERVED_PER_CTA
@@ -73,6 +76,10 @@ class SwizzleMode(Enum):
     def pattern_bytes(self) -> int:
         """Bytes after which the pattern repeats: the alignment a swizzled operand needs."""
         return {16: 128, 32: 256, 64: 512, 128: 1024}[self.value]
+
+
+OUTPUT_SWIZZLE: Final = SwizzleMode.B128
+"""Swizzle of staged O tiles, whatever the operands' is: chunks of 64 columns of 16 bits."""
 
 
 def align_up(value: int, unit: int) -> int:

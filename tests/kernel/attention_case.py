@@ -13,7 +13,11 @@ from fa4_cute.plan.kernel_spec import KernelSpec
 from fa4_cute.plan.tensor_maps import OperandLayout
 from tests.kernel.artifacts import compiled
 
-TORCH_TYPES = {DType.BF16: torch.bfloat16, DType.FP16: torch.float16}
+TORCH_TYPES = {
+    DType.BF16: torch.bfloat16,
+    DType.FP16: torch.float16,
+    DType.FP8_E4M3: torch.float8_e4m3fn,
+}
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Case:
     causal: bool = False
     dtype: DType = DType.BF16
     scale: float | None = None
+    num_qo: int = 2
 
     @property
     def softmax_scale(self) -> float:
@@ -39,6 +44,7 @@ class Case:
         return (
             f"{self.dtype.value}-d{self.head_dim}-{mask}-b{self.batch}-h{self.heads}/"
             f"{self.kv_heads}-q{self.seqlen_q}-k{self.seqlen_k}"
+            f"{'-1q' if self.num_qo == 1 else ''}"
         )
 
 
@@ -80,8 +86,9 @@ def run_kernel(
         group=case.heads // case.kv_heads,
         causal=case.causal,
         return_lse=True,
+        num_qo=case.num_qo,
     )
-    o = torch.full_like(q, math.nan, memory_format=torch.contiguous_format)
+    o = torch.full(q.shape, math.nan, dtype=TORCH_TYPES[case.dtype.output])
     lse = torch.full((case.batch, case.heads, case.seqlen_q), math.nan)
     call = AttentionCall(*map(operand, (q, k, v, o)), case.softmax_scale, lse.data_ptr())
     artifact = compiled(spec)
