@@ -9,20 +9,33 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import torch
 
 import fa4_cute
 from fa4_cute import masks, score_mods, simulator
+from fa4_cute.host.problem import Problem
 from fa4_cute.host.reference import Comparison, compare
 
 Tensors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-KERNELS = {64: "SM100MHA2Q", 256: "SM100MHADepth512"}
-"""Head dims that stand for the kernels."""
+
+
+class Kernel(NamedTuple):
+    """A kernel, as a head dim and the number of Q tiles per CTA lead to it."""
+
+    head_dim: int
+    num_qo: int | None
+
+
+KERNELS = {
+    "two Q tiles": Kernel(64, 2),
+    "one Q tile": Kernel(64, 1),
+    "CTA pair": Kernel(256, None),
+}
 
 
 @dataclass(frozen=True)
@@ -34,6 +47,7 @@ class FeatureCase:
         head_dim, dtype, heads, kv_heads: as usual.
         lengths: queries and keys of every sequence; without ``ragged`` all have as many queries as
             the first, and without a cache as many keys.
+        num_qo: Q tiles per CTA; None leaves them to the rules.
     """
 
     features: frozenset[str]
@@ -42,10 +56,18 @@ class FeatureCase:
     heads: int = 4
     kv_heads: int = 2
     lengths: tuple[tuple[int, int], ...] = ((40, 200), (3, 133), (0, 20), (37, 17))
+    num_qo: int | None = None
+
+    @classmethod
+    def of(cls, features: Iterable[str], kernel: str) -> FeatureCase:
+        """Return the usual case for one of :data:`KERNELS`."""
+        head_dim, num_qo = KERNELS[kernel]
+        return cls(frozenset(features), head_dim, num_qo=num_qo)
 
     def __str__(self) -> str:
         kind = "bf16" if self.dtype is torch.bfloat16 else "fp16"
-        return f"d{self.head_dim}-{kind}-{'+'.join(sorted(self.features)) or 'plain'}"
+        tiles = "" if self.num_qo is None else f"-{self.num_qo}q"
+        return f"d{self.head_dim}{tiles}-{kind}-{'+'.join(sorted(self.features)) or 'plain'}"
 
     @property
     def page_size(self) -> int:
@@ -230,13 +252,25 @@ def launches() -> Iterator[list[Any]]:
         yield reports
 
 
+@contextmanager
+def query_tiles(num_qo: int | None) -> Iterator[None]:
+    """Fix the number of Q tiles per CTA for the calls inside the block."""
+    original = Problem.from_shapes
+
+    def fixed(*arguments: Any, **options: Any) -> Problem:
+        return replace(original(*arguments, **options), num_qo=num_qo)
+
+    with mock.patch.object(Problem, "from_shapes", fixed):
+        yield
+
+
 def run(case: FeatureCase, seed: int = 0) -> Outcome:
     """Run a case through the public call."""
     builder = Builder(case, seed)
     inputs = builder.inputs()
     ragged = "cu_seqlens_q" in builder.options
     call = fa4_cute.flash_attn_varlen if ragged else fa4_cute.flash_attn
-    with launches() as reports:
+    with launches() as reports, query_tiles(case.num_qo):
         out, lse = call(*inputs, return_lse=True, **builder.options)
     found = compare(out, lse, inputs, **builder.options)
     return Outcome(out, lse, found, tuple(report.verdict for report in reports))
