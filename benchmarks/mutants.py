@@ -1,118 +1,94 @@
 """Planted synchronisation faults, and which of them are found: ``make mutants``.
 
-Every fault is one edited PTX statement of a compiled kernel (``sm100sim.mutate``). A mutant is
-killed by a finding, a fault of the run, or another result; it runs at once and late under all
-checks, then in random order. Survivors must be in EQUIVALENT, with the reason why no run can tell
-them apart; an unexplained one, or a reason without its survivors, makes the exit status 1.
+Every fault is one edited or moved PTX statement of a compiled kernel (``sm100sim.mutate``). A
+mutant is killed by a finding, a fault of the run, or another result; it runs at once and late under
+all checks, then in random order. Survivors must be in the table of ``equivalent_mutants``, with the
+reason why no run can tell them apart; an unexplained one, or a reason without its survivors, makes
+the exit status 1. Classes that only move an address are thinned: they are many and alike.
 """
 
 from __future__ import annotations
 
 import json
-import re
+import time
 from collections import Counter
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 
 import torch
 
 from fa4_cute.plan.depth512_smem import Depth512AttentionSMem
 from fa4_cute.plan.smem_layout import SM100AttentionSMem
-from sm100sim.mutate import Mutant, mutants
+from sm100sim.mutate import Mutant, mutants, thinned
 from sm100sim.options import Check, RunOptions
 from sm100sim.ptx.errors import PtxError
 from sm100sim.report import SimulationFault
 
+from .equivalent_mutants import barrier_of, explain
 from .launches import Case, Launch
 
 RESULT = Path("out/mutants.json")
+PROCESSES = 2
 KERNELS = (
-    (Case(300, 700, 128, causal=True, growth=0.016), Case(600, 70, 128, causal=True)),
-    (Case(200, 900, 512, causal=True, growth=0.016), Case(400, 70, 512, causal=True)),
+    (Case(300, 760, 128, causal=True, growth=0.016), Case(600, 70, 128, causal=True)),
+    (Case(200, 950, 512, causal=True, growth=0.016), Case(400, 70, 512, causal=True)),
     (
-        Case(300, 700, 256, causal=True, growth=0.016, dtype=torch.float16),
+        Case(300, 760, 256, causal=True, growth=0.016, dtype=torch.float16),
         Case(600, 70, 256, causal=True, dtype=torch.float16),
     ),
 )
 """Per kernel: a long problem whose row maxima grow, so that O is rescaled and the rings wrap
-around, and one whose first tiles see no key at all."""
+around, whose last key tile is nearly full, and one whose first tiles see no key at all."""
 
+IDLE = 2_000_000
+QUICK = RunOptions(max_idle_instructions=IDLE)
+CHECKS = Check.ALL | Check.STRICT_LD
 SCHEDULES = (
-    RunOptions(checks=Check.ALL, max_idle_instructions=2_000_000),
-    RunOptions(mode="late", checks=Check.ALL, max_idle_instructions=2_000_000),
-    RunOptions(mode="random", seed=1, max_idle_instructions=2_000_000),
-    RunOptions(mode="random", seed=2, max_idle_instructions=2_000_000),
+    RunOptions(checks=CHECKS, max_idle_instructions=IDLE),
+    RunOptions(mode="late", checks=CHECKS, max_idle_instructions=IDLE),
+    RunOptions(mode="random", seed=1, max_idle_instructions=IDLE),
+    RunOptions(mode="random", seed=2, max_idle_instructions=IDLE),
 )
+MOVED_ADDRESSES = frozenset({
+    "a-k-step+", "a-row-group+", "a-row-group-", "b-k-step+", "b-row-group+", "b-row-group-",
+    "accumulator-column", "operand-column", "tmem-column+8", "tmem-column-8", "wrong-stage-buffer",
+})  # fmt: skip
+"""Classes that give wrong values; they run without checks first, which is faster."""
+REPEATED = frozenset({
+    "drop-copy", "copy-signals-neighbour", "drop-wait-ld", "drop-fence-before", "drop-fence-after",
+})  # fmt: skip
+"""Classes with many statements that differ by an offset only."""
+LIMIT = 6
+"""Mutants of each thinned class, spread over the kernel."""
+
+Trial = tuple[Launch, list[bytes]]
 
 
-@dataclass(frozen=True)
-class Equivalent:
-    """Survivors that are no faults: `count` of `kind` at barriers whose name matches `where`."""
-
-    kernel: str
-    kind: str
-    where: str
-    count: int
-    reason: str
-
-
-RELINQUISH = "one CTA per SM: nobody else waits for the permit; giving it up early is courtesy"
-FACTOR_READ = "P V, and so the next scores, already need the correction's arrival (design 5.18)"
-PREVIOUS_PV = (
-    "the commit of this tile's scores, seen by the softmax before, covers the P V before it"
-)
-SCORES_FREE = "the scores two tiles on are issued after a P V that needed these to be read (5.18)"
-DRAIN = (
-    "the last O commit covers these; kept because nothing promises in which order the signals of "
-    "two commits reach another CTA, and here they arrive in issue order"
-)
-SPARE = "fits the register file; whether the pool is the launch's share is open (docs/hardware.md)"
-TWO_Q, D512, D256 = (
-    "fa4_sm100_bf16_d128_g1_causal_lse",
-    "fa4_sm100_pair_bf16_d512_g1_causal_lse",
-    "fa4_sm100_pair_fp16_d256_g1_causal_lse",
-)
-EQUIVALENT = (
-    Equivalent(TWO_Q, "drop-relinquish", "-", 1, RELINQUISH),
-    Equivalent(TWO_Q, "drop-wait", "C[01]_cons", 2, FACTOR_READ),
-    Equivalent(TWO_Q, "drop-wait", r"O_prod\[[01]\]", 2, PREVIOUS_PV),
-    Equivalent(D512, "drop-relinquish", "-", 1, RELINQUISH),
-    Equivalent(D512, "greedy-setmaxnreg", "-", 1, SPARE),
-    Equivalent(D512, "drop-wait", "S_even_cons", 1, SCORES_FREE),
-    Equivalent(D512, "drop-wait", r"KV_empty\[\d\]", 4, DRAIN),
-    Equivalent(D512, "wrong-parity", r"KV_empty\[\d\]", 1, DRAIN),
-    Equivalent(D256, "drop-relinquish", "-", 1, RELINQUISH),
-    Equivalent(D256, "greedy-setmaxnreg", "-", 1, SPARE),
-    Equivalent(D256, "drop-wait", "-", 9, f"one: {SCORES_FREE}; eight: {DRAIN}"),
-    Equivalent(D256, "wrong-parity", "-", 1, DRAIN),
-)
+@cache
+def prepared(kernel: int) -> tuple[list[Trial], list[Mutant]]:
+    """The launches of a kernel with the bits of their results, and its mutants."""
+    launches = []
+    for case in KERNELS[kernel]:
+        launch = Launch(case)
+        report, base = launch.execute(SCHEDULES[0])
+        if report.verdict != "clean":
+            raise RuntimeError(f"{case.name} is not clean before any change\n{report.summary()}")
+        launches.append((launch, base))
+    request = launches[0][0].request
+    found = mutants(request.ptx, request.kernel)
+    return launches, thinned(found, MOVED_ADDRESSES | REPEATED, LIMIT)
 
 
-def barrier_names(launch: Launch) -> dict[int, str]:
-    """Offset in dynamic shared memory -> name of the mbarrier there."""
-    config = launch.spec.config
-    layout = (
-        SM100AttentionSMem(config) if hasattr(config, "num_qo") else Depth512AttentionSMem(config)
-    )
-    return {layout.mbar_byte_offset + 8 * s.index: s.name for s in config.misc_mbars.specs}
+def trial(launches: list[Trial], mutant: Mutant) -> str | None:
+    """How the mutant was killed, or None.
 
-
-def context(mutant: Mutant, lines: list[str], names: dict[int, str]) -> str:
-    """The barrier that the edited statement uses, where its address is a constant offset."""
-    found = re.search(r"\[\s*(%\w+)\s*\]", mutant.before)
-    if not found:
-        return "-"
-    definition = re.compile(rf"add\.s32\s+{found.group(1)}, %\w+, (\d+);")
-    for text in reversed(lines[: mutant.line]):
-        match = definition.search(text)
-        if match:
-            return names.get(int(match.group(1)), "-")
-    return "-"
-
-
-def trial(launches: list[tuple[Launch, list[bytes]]], mutant: Mutant) -> str | None:
-    """How the mutant was killed, or None."""
-    for options in SCHEDULES:
+    Raises:
+        PtxError: the changed PTX is refused before it runs.
+    """
+    schedules = (QUICK, *SCHEDULES) if mutant.kind in MOVED_ADDRESSES else SCHEDULES
+    for options in schedules:
         for launch, base in launches:
             try:
                 report, outputs = launch.execute(options, mutant.ptx)
@@ -125,65 +101,74 @@ def trial(launches: list[tuple[Launch, list[bytes]]], mutant: Mutant) -> str | N
     return None
 
 
-def explain(kernel: str, survivors: list[tuple[Mutant, str]]) -> list[str]:
-    """Print the survivors with their reasons; returns what is unexplained."""
-    left = list(survivors)
-    problems = []
-    for entry in EQUIVALENT:
-        if entry.kernel != kernel:
-            continue
-        mine = [s for s in left if s[0].kind == entry.kind and re.fullmatch(entry.where, s[1])]
-        if len(mine) != entry.count:
-            counts = f"{len(mine)} survive, {entry.count} explained"
-            problems.append(f"{entry.kind} at {entry.where}: {counts}")
-        for mutant, where in mine:
-            print(f"    equivalent: {mutant.name} at {where}: {entry.reason}")
-        left = [s for s in left if s not in mine]
-    return problems + [f"{m.name} at {where}: {m.before[:90]}" for m, where in left]
-
-
-def run_kernel(cases: tuple[Case, ...]) -> tuple[dict[str, object], list[str]]:
-    """Run all mutants of one kernel."""
-    launches = []
-    for case in cases:
-        launch = Launch(case)
-        report, base = launch.execute(RunOptions())
-        assert report.verdict == "clean"
-        launches.append((launch, base))
-    launch, case = launches[0][0], cases[0]
-    kernel = launch.spec.name
-    names, lines = barrier_names(launch), launch.request.ptx.split("\n")
-    how: Counter[str] = Counter()
-    survivors, total = [], 0
-    for mutant in mutants(launch.request.ptx, launch.request.kernel):
+def run_part(kernel: int, part: int) -> dict[int, str | None]:
+    """Run every PROCESSES-th mutant of a kernel: its number -> how it was killed."""
+    torch.set_num_threads(1)
+    launches, found = prepared(kernel)
+    results: dict[int, str | None] = {}
+    for number in range(part, len(found), PROCESSES):
         try:
-            killed = trial(launches, mutant)
+            results[number] = trial(launches, found[number])
         except PtxError:
-            continue
-        total += 1
-        if killed is None:
-            survivors.append((mutant, context(mutant, lines, names)))
-        else:
-            how[f"{mutant.kind:26}{killed}"] += 1
-    print(f"{case.name} ({kernel}): {total - len(survivors)} of {total} killed")
-    for key, count in sorted(how.items()):
-        print(f"  {count:4}  {key}")
-    problems = explain(kernel, survivors)
-    for problem in problems:
-        print(f"    UNEXPLAINED {problem}")
-    row = {"case": case.name, "kernel": kernel, "total": total, "killed": total - len(survivors)}
+            results[number] = "refused: PTX"
+    return results
+
+
+def barrier_names(launch: Launch) -> dict[int, str]:
+    """Offset in dynamic shared memory -> name of the mbarrier there."""
+    config = launch.spec.config
+    layout = (
+        SM100AttentionSMem(config) if hasattr(config, "num_qo") else Depth512AttentionSMem(config)
+    )
+    return {layout.mbar_byte_offset + 8 * s.index: s.name for s in config.misc_mbars.specs}
+
+
+def show_kernel(kernel: int, results: dict[int, str | None]) -> tuple[dict[str, object], list[str]]:
+    """Print the table of one kernel; returns its row of the report and what is unexplained."""
+    launches, found = prepared(kernel)
+    launch = launches[0][0]
+    names, lines = barrier_names(launch), launch.request.ptx.split("\n")
+    totals = Counter(m.kind for m in found)
+    dead = Counter(m.kind for k, m in enumerate(found) if results[k])
+    how: dict[str, Counter[str]] = {kind: Counter() for kind in totals}
+    for number, mutant in enumerate(found):
+        how[mutant.kind][results[number] or "survives"] += 1
+    killed = sum(dead.values())
+    print(f"\n{launch.case.name} ({launch.spec.name}): {killed} of {len(found)} killed")
+    for kind, total in sorted(totals.items()):
+        ways = ", ".join(f"{count} {way}" for way, count in how[kind].most_common())
+        print(f"  {kind:26}{dead[kind]:4} /{total:4}   {ways}")
+    survivors = [
+        (m, barrier_of(m, lines, names)) for k, m in enumerate(found) if results[k] is None
+    ]
+    problems = explain(launch.spec.name, survivors)
+    row = {"case": launch.case.name, "kernel": launch.spec.name, "total": len(found),
+           "killed": killed, "classes": {k: [dead[k], n] for k, n in sorted(totals.items())},
+           "survivors": [f"{m.name} at {where}" for m, where in survivors]}  # fmt: skip
     return row, problems
 
 
 def main() -> int:
-    """Run every kernel's mutants."""
+    """Run every kernel's mutants in two processes."""
+    start = time.perf_counter()
     rows, problems = [], []
-    for cases in KERNELS:
-        row, unexplained = run_kernel(cases)
-        rows.append(row)
-        problems += unexplained
+    with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
+        parts = [
+            [pool.submit(run_part, kernel, part) for part in range(PROCESSES)]
+            for kernel in range(len(KERNELS))
+        ]
+        for kernel, futures in enumerate(parts):
+            results = {k: way for future in futures for k, way in future.result().items()}
+            row, unexplained = show_kernel(kernel, results)
+            rows.append(row)
+            problems += unexplained
+            for problem in unexplained:
+                print(f"    UNEXPLAINED {problem}", flush=True)
     total, killed = sum(r["total"] for r in rows), sum(r["killed"] for r in rows)  # type: ignore[misc]
-    print(f"{killed} of {total} killed, {total - killed} survive, {len(problems)} unexplained")
+    print(
+        f"\n{killed} of {total} killed, {total - killed} survive, {len(problems)} unexplained; "
+        f"{time.perf_counter() - start:.0f} s"
+    )
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(json.dumps({"kernels": rows, "unexplained": problems}, indent=1))
     return int(bool(problems))

@@ -14,7 +14,7 @@ bytes by the peer.
 import cutlass
 from cutlass import Float32, Int32, Int64, cute
 
-from .depth512_work import PairBarriers, PairContext, decode_pair_work
+from .depth512_work import PairBarriers, PairContext
 from .device import barriers, ids, pair, tma, tmem
 from .plan.depth512_config import Depth512Config
 from .plan.depth512_mbars import Depth512MBars
@@ -69,8 +69,7 @@ class SM100MHADepth512:
         base = barriers.load_shared_b32(smem + self.layout.tmem_addr_ptr())
         block = PairBarriers.at(smem + self.layout.mbar_base())
         rank = pair.cluster_rank()
-        work = decode_pair_work(self.spec, problem, rank)
-        ctx = PairContext(self.spec, problem, work, maps, smem, block, base, rank)
+        ctx = PairContext(self.spec, problem, None, maps, smem, block, base, rank)
         self.dispatch(ctx, warp)
         self.leave_together(ctx, warp)
 
@@ -132,16 +131,16 @@ class SM100MHADepth512:
 
     def load(self, ctx: PairContext) -> None:
         """Run the load role."""
-        depth512_load.load(ctx)
+        depth512_load.load(ctx.decoded())
 
     def mma(self, ctx: PairContext) -> None:
         """Run the MMA role."""
-        depth512_mma.mma(ctx)
+        depth512_mma.mma(ctx.decoded())
 
     def softmax(self, ctx: PairContext) -> None:
         """Run the softmax role."""
-        depth512_softmax.softmax(ctx)
+        depth512_softmax.softmax(ctx.decoded())
 
     def correction(self, ctx: PairContext) -> None:
         """Run the correction role."""
-        depth512_correction.correction(ctx)
+        depth512_correction.correction(ctx.decoded())

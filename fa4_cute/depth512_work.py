@@ -73,6 +73,10 @@ class PairContext(KernelContext):
 
     rank: Int32
 
+    def decoded(self) -> "PairContext":
+        """Return the same context with the work tile of the CTA."""
+        return replace(self, work=decode_pair_work(self.spec, self.problem, self.rank))
+
     @property
     def layout(self) -> Depth512AttentionSMem:
         """Byte offsets in shared memory."""

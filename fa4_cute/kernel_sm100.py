@@ -24,7 +24,7 @@ from .roles import mma as mma_role
 from .roles import softmax as softmax_role
 from .sequence import Problem
 from .tma import TensorMaps
-from .work import KernelContext, decode_work
+from .work import KernelContext
 
 DEALLOC_BARRIER = 3
 """Named barrier of the softmax warps before Tensor Memory is freed (1 and 2 store the output)."""
@@ -69,8 +69,7 @@ class SM100MHA2Q:
         # Read once, here: the word is not guarded against a reuse of shared memory later on.
         base = barriers.load_shared_b32(smem + self.layout.tmem_addr_ptr())
         block = BarrierBlock(smem + self.layout.mbar_byte_offset)
-        work = decode_work(self.spec, problem)
-        ctx = KernelContext(self.spec, problem, work, maps, smem, block, base)
+        ctx = KernelContext(self.spec, problem, None, maps, smem, block, base)
         self.dispatch(ctx, warp)
 
     @cute.jit
@@ -140,19 +139,19 @@ class SM100MHA2Q:
 
     def load(self, ctx: KernelContext) -> None:
         """Run the load role."""
-        load_role.load(ctx)
+        load_role.load(ctx.decoded())
 
     def mma(self, ctx: KernelContext) -> None:
         """Run the MMA role."""
-        mma_role.mma(ctx)
+        mma_role.mma(ctx.decoded())
 
     def softmax(self, ctx: KernelContext, chain: int) -> None:
         """Run the softmax role of warp group ``chain``."""
-        softmax_role.softmax(ctx, chain)
+        softmax_role.softmax(ctx.decoded(), chain)
 
     def correction(self, ctx: KernelContext) -> None:
         """Run the correction role."""
-        correction_role.correction(ctx)
+        correction_role.correction(ctx.decoded())
 
     def descriptor_q(self, ctx: KernelContext, half: int) -> Int32:
         """Return the lower matrix-descriptor word of Q tile ``half`` (the upper is static)."""

@@ -5,7 +5,8 @@ at a coordinate outside the map: TMA fills its rows with zeros and counts its by
 of bytes of a tile is always the same.
 """
 
-from cutlass import Int32
+import cutlass
+from cutlass import Int32, cute
 
 from .device import gmem
 from .plan.tensor_maps import key_box
@@ -16,25 +17,36 @@ OUTSIDE_PAGE = 2**31 - 1
 """A page index that no cache has."""
 
 
-def key_boxes(
-    ctx: KernelContext, first: Int32, num_rows: int
-) -> list[tuple[int, tuple[Int32, Int32, Int32]]]:
-    """Return (row in the tile, (row, head, batch) in the map) of each box of a tile.
+@cute.jit
+def load_boxes(
+    ctx: KernelContext,
+    first: Int32,
+    num_rows: cutlass.Constexpr[int],
+    load: cutlass.Constexpr,
+):
+    """Call ``load(row in the tile, (row, head, batch) in the map)`` for each box of a tile.
 
     Args:
         ctx: the CTA.
         first: first key of the tile in its sequence.
         num_rows: keys of the tile.
+        load: issues the copies of one box.
     """
     sequence, head = ctx.work.sequence, ctx.work.kv_head
-    page_size = ctx.spec.variant.page_size
-    if not page_size:
-        return [(0, (first + sequence.first_key, head, sequence.key_batch))]
-    boxes = []
-    for row in range(0, num_rows, key_box(ctx.spec)[1]):
-        key = first + row if row else first
-        boxes.append((row, (key % page_size, head, page_of_key(ctx, key))))
-    return boxes
+    box_rows = key_box(ctx.spec)[1]
+    if cutlass.const_expr(ctx.spec.variant.page_size == 0):
+        load(0, (first + sequence.first_key, head, sequence.key_batch))
+    elif cutlass.const_expr(box_rows == num_rows):
+        load(0, place_in_cache(ctx, first))
+    else:
+        # A loop that stays one: unrolled, it would hold the pages of all boxes in registers.
+        for row in cutlass.range(0, num_rows, box_rows, unroll=1):
+            load(row, place_in_cache(ctx, first + row))
+
+
+def place_in_cache(ctx: KernelContext, key: Int32) -> tuple[Int32, Int32, Int32]:
+    """Return where ``key`` lies in the maps of K and V: row of the page, head, page."""
+    return key % ctx.spec.variant.page_size, ctx.work.kv_head, page_of_key(ctx, key)
 
 
 def page_of_key(ctx: KernelContext, key: Int32) -> Int32:

@@ -12,7 +12,13 @@ from cutlass import Float32, Int32
 
 from .device import gmem, tmem
 from .device import softmax as rows
-from .device.mask import mask_columns, mask_spans, visibility_word, where_visible
+from .device.mask import (
+    WORD_COLUMNS,
+    mask_columns,
+    mask_spans,
+    visibility_word,
+    where_visible,
+)
 from .plan.column_plan import ColumnPlan
 from .plan.masks import Term
 from .plan.variant import aux_strides, bias_strides
@@ -75,80 +81,83 @@ def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float3
 
 
 def modified(values: list[Float32], columns: range, tile: TileView) -> list[Float32]:
-    """Return ``values`` scaled, through the score modifier, with biases, times log2(e)."""
-    ctx, line = tile.ctx, tile.line
-    variant = ctx.spec.variant
+    """Return ``values`` scaled, through the score modifier, with biases, times log2(e).
+
+    Column by column, so that little is alive beside the scores.
+    """
+    ctx, line, variant = tile.ctx, tile.line, tile.ctx.spec.variant
     natural = line.magnitude * Float32(LN_2)
-    changed = [value * natural for value in values]
-    # Columns and rows past the sequence carry no result, but must not be read past an array's end.
+    # Columns past the sequence carry no result, but must not be read past an array's end.
     last_key = DEVICE.maximum(ctx.work.sequence.seqlen_k - 1, 0)
-    keys = [DEVICE.minimum(tile.first_key + column, last_key) for column in columns]
-    if variant.score_mod is not None:
-        aux = aux_tensors(ctx)
-        where = (ctx.work.batch, line.head, line.query)
-        changed = [
-            Float32(variant.score_mod.function(value, *where, key, aux))
-            for value, key in zip(changed, keys, strict=True)
-        ]
-    if variant.bias_slots:
-        changed = biased(changed, columns, keys, tile)
-    return [value * Float32(LOG2_E) for value in changed]
+    aux = aux_tensors(ctx)
+    bias = RowBias.of(tile)
+    changed = []
+    for column, value in zip(columns, values, strict=True):
+        key = DEVICE.minimum(tile.first_key + column, last_key)
+        score = value * natural
+        if variant.score_mod is not None:
+            where = (ctx.work.batch, line.head, line.query)
+            score = Float32(variant.score_mod.function(score, *where, key, aux))
+        if variant.bias_slots:
+            score = score + bias.at(key, column, columns.start)
+        changed.append(score * Float32(LOG2_E))
+    return changed
 
 
 def aux_tensors(ctx) -> tuple[gmem.AuxTensor, ...]:
     """Return the auxiliary tensors of the score modifier."""
-    extras = ctx.problem.extras
+    modifier, extras = ctx.spec.variant.score_mod, ctx.problem.extras
     return tuple(
         gmem.AuxTensor(extras[f"aux{slot}"], tuple(extras[n] for n in aux_strides(slot, rank)))
-        for slot, rank in enumerate(ctx.spec.variant.score_mod.aux_ranks)
+        for slot, rank in enumerate(modifier.aux_ranks if modifier else ())
     )
 
 
-def biased(
-    values: list[Float32], columns: range, keys: list[Int32], tile: TileView
-) -> list[Float32]:
-    """Return ``values`` plus the biases of the mask.
+class RowBias:
+    """The biases of the thread's row in one tile."""
 
-    A union of terms adds, per key, the largest sum of biases among the terms that show the key.
-    """
-    ctx, terms = tile.ctx, tile.ctx.spec.variant.terms
-    biases = {slot: bias_row(ctx, tile.line, slot) for slot in ctx.spec.variant.bias_slots}
-    if len(terms) == 1:
-        return [
-            value + bias_sum(terms[0], biases, key)
-            for value, key in zip(values, keys, strict=True)
-        ]
-    spans = [(i.start, i.stop) for i in tile.view.own]
-    result = []
-    for i, (value, key) in enumerate(zip(values, keys, strict=True)):
-        if i % 32 == 0:
-            words = [visibility_word(span, columns.start + i) for span in spans]
-        added = [
-            where_visible(word, i % 32, bias_sum(term, biases, key))
-            for word, term in zip(words, terms, strict=True)
-        ]
-        best = added[0]
-        for other in added[1:]:
-            best = rows.max2(best, other)
-        result.append(value + best)
-    return result
+    def __init__(self, tile: TileView, rows_of_slots: dict[int, gmem.AuxTensor]) -> None:
+        """Take the tile and, per slot, the row of the bias."""
+        self.tile = tile
+        self.rows = rows_of_slots
+        self.words: list[Int32] = []
 
+    @classmethod
+    def of(cls, tile: TileView) -> "RowBias":
+        """Return the biases that the thread's query adds."""
+        ctx, line, extras = tile.ctx, tile.line, tile.ctx.problem.extras
+        found = {}
+        for slot in ctx.spec.variant.bias_slots:
+            strides = tuple(extras[name] for name in bias_strides(slot))
+            tensor = gmem.AuxTensor(extras[f"bias{slot}"], strides)
+            start = tensor.address_of((ctx.work.batch, line.head, line.query))
+            found[slot] = gmem.AuxTensor(start, (gmem.WORD_BYTES,))
+        return cls(tile, found)
 
-def bias_row(ctx, line, slot: int) -> gmem.AuxTensor:
-    """Return the row of bias ``slot`` that the thread's query adds."""
-    extras = ctx.problem.extras
-    by_batch, by_head, by_query = (extras[name] for name in bias_strides(slot))
-    tensor = gmem.AuxTensor(extras[f"bias{slot}"], (by_batch, by_head, by_query))
-    where = (ctx.work.batch, line.head, line.query)
-    return gmem.AuxTensor(tensor.address_of(where), (gmem.WORD_BYTES,))
+    def at(self, key: Int32, column: int, first_column: int) -> Float32:
+        """Return what is added to the score of ``key`` in ``column``.
 
+        A union of terms adds the largest sum of biases among the terms that show the key.
+        """
+        terms = self.tile.ctx.spec.variant.terms
+        if len(terms) == 1:
+            return self.sum_of(terms[0], key)
+        bit = (column - first_column) % WORD_COLUMNS
+        if bit == 0:
+            spans = [(i.start, i.stop) for i in self.tile.view.own]
+            self.words = [visibility_word(span, column) for span in spans]
+        best = None
+        for word, term in zip(self.words, terms, strict=True):
+            added = where_visible(word, bit, self.sum_of(term, key))
+            best = added if best is None else rows.max2(best, added)
+        return best
 
-def bias_sum(term: Term, biases: dict, key: Int32) -> Float32:
-    """Return the sum of the biases of ``term`` at ``key``."""
-    total = Float32(0.0)
-    for slot in term.bias_slots:
-        total = total + biases[slot][key]
-    return total
+    def sum_of(self, term: Term, key: Int32) -> Float32:
+        """Return the sum of the biases of ``term`` at ``key``."""
+        total = Float32(0.0)
+        for slot in term.bias_slots:
+            total = total + self.rows[slot][key]
+        return total
 
 
 def scores_and_max(

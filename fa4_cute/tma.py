@@ -59,16 +59,15 @@ def load_query_chunks(
 def load_key_chunks(
     spec: AttentionSpec,
     tensor_map: Int64,
-    boxes: list,
+    where: tuple,
     columns: range,
     smem: Int32,
     mbarrier: Int32,
 ) -> None:
-    """Load ``columns`` of one K or V tile; ``boxes`` as ``paging.key_boxes`` returns them."""
-    for row, where in boxes:
-        for i, column in enumerate(columns[:: spec.config.swizzle_elems]):
-            offset = i * key_chunk_bytes(spec) + row * spec.config.swizzle_mode.bytes
-            tma.load_box(tensor_map, (column, *where), smem + offset, mbarrier)
+    """Load ``columns`` of one box of a K or V tile to ``smem``; ``where`` is (key, head, batch)."""
+    for i, column in enumerate(columns[:: spec.config.swizzle_elems]):
+        offset = i * key_chunk_bytes(spec)
+        tma.load_box(tensor_map, (column, *where), smem + offset, mbarrier)
 
 
 def store_query_chunk(

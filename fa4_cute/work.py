@@ -60,23 +60,30 @@ class WorkTile:
 
 @dataclass(frozen=True)
 class KernelContext:
-    """Static specification, memories and work of one CTA."""
+    """Static specification, memories and work of one CTA; ``work`` is None until decoded."""
 
     spec: KernelSpec
     problem: Problem
-    work: WorkTile
+    work: WorkTile | None
     maps: TensorMaps
     smem: Int32
     barriers: BarrierBlock
     tmem: Int32
+
+    def decoded(self) -> "KernelContext":
+        """Return the same context with the work tile of the CTA.
+
+        Each role decodes for itself, so that no register is held for another role's needs.
+        """
+        return replace(self, work=decode_work(self.spec, self.problem))
 
     def decode_again(self) -> "KernelContext":
         """Return the same context with the work tile decoded anew.
 
         After a long loop this costs a few instructions; carrying the tile costs registers.
         """
-        work = decode_work(self.spec, self.problem)
-        return replace(self, work=replace(work, num_key_tiles=self.work.num_key_tiles))
+        again = self.decoded().work
+        return replace(self, work=replace(again, num_key_tiles=self.work.num_key_tiles))
 
     @property
     def layout(self) -> SM100AttentionSMem:

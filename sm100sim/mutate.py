@@ -1,17 +1,23 @@
 """Synchronisation faults planted in PTX, one at a time: what a checker is worth is what it finds.
 
-`mutants(ptx, kernel)` lists the possible faults of a kernel; each is one edited statement.  The
-program that runs them decides what counts as found (a fault, a finding, another result).
+`mutants(ptx, kernel)` lists the possible faults of a kernel; each is one edited or moved statement.
+The program that runs them decides what counts as found (a fault, a finding, another result).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from .mutate_rules import RULES, Statement
+from .ptx.errors import PtxError
 from .ptx.parser import parse
-from .ptx.program import Imm, Instr, Kernel
+from .ptx.program import Address, Instr, Kernel, Reg, Vector
+
+STAGE_BYTES = 16384
+"""Bytes by which the buffer address of a copy is wrong, unless a kernel has other stages."""
 
 
 @dataclass(frozen=True)
@@ -33,185 +39,15 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """Unique within a kernel."""
+        """Unique within a kernel whose statements are on lines of their own."""
         return f"{self.kind}@{self.line}"
 
 
-Edit = tuple[str, str]
-"""(kind, replacement statement)."""
+def mutants(ptx: str, kernel: str, stage_bytes: int = STAGE_BYTES) -> list[Mutant]:
+    """Every planted fault of a kernel that still parses, by class of rule and line.
 
-Rule = Callable[[Instr], Iterator[Edit]]
-
-
-def _starts(ins: Instr, *mods: str) -> bool:
-    return ins.mods[: len(mods)] == mods
-
-
-def _swap_number(text: str, old: int, new: int) -> str:
-    """Replace the last integer `old` of a statement."""
-    head, _, tail = text.rpartition(str(old))
-    return f"{head}{new}{tail}"
-
-
-def _waits(ins: Instr) -> Iterator[Edit]:
-    """try_wait: never wait; wait for the other parity."""
-    if ins.opcode != "mbarrier" or not ins.mods or ins.mods[0] not in ("try_wait", "test_wait"):
-        return
-    predicate = re.match(r"\S+\s+([^,\s]+)\s*,", ins.text[ins.text.index("mbarrier") :])
-    if predicate:
-        yield "drop-wait", f"setp.eq.u32 {predicate.group(1)}, 0, 0"
-    parity = ins.operands[2] if len(ins.operands) > 2 else None
-    if isinstance(parity, Imm):
-        target, _, rest = ins.text.partition("]")
-        yield "wrong-parity", f"{target}]{rest.replace(parity.text, str(parity.value ^ 1), 1)}"
-
-
-def _arrivals(ins: Instr) -> Iterator[Edit]:
-    """mbarrier.arrive: leave it out, or announce other byte counts; mbarrier.init: other counts."""
-    if ins.opcode != "mbarrier":
-        return
-    if _starts(ins, "arrive", "expect_tx") or _starts(ins, "expect_tx"):
-        amount = ins.operands[-1]
-        yield "drop-expect-tx", ""
-        if isinstance(amount, Imm):
-            yield "more-tx-bytes", _swap_number(ins.text, amount.value, amount.value + 128)
-            yield "fewer-tx-bytes", _swap_number(ins.text, amount.value, amount.value - 128)
-    elif _starts(ins, "arrive"):
-        yield "drop-arrive", ""
-    elif _starts(ins, "init"):
-        yield "drop-init", ""
-
-
-def _asynchronous(ins: Instr) -> Iterator[Edit]:
-    """Commits, waits and fences of asynchronous work."""
-    if ins.opcode == "tcgen05" and ins.mods:
-        if ins.mods[0] == "commit":
-            yield "drop-commit", ""
-        elif ins.mods[0] == "wait::st":
-            yield "drop-wait-st", ""
-        elif ins.mods[0] == "dealloc":
-            yield "drop-dealloc", ""
-        elif ins.mods[0] == "relinquish_alloc_permit":
-            yield "drop-relinquish", ""
-    if ins.opcode == "fence" and ins.mods[:1] in (("proxy",), ("mbarrier_init",)):
-        yield f"drop-fence-{ins.mods[0]}", ""
-    if ins.opcode == "cp" and _starts(ins, "async", "bulk", "commit_group"):
-        yield "drop-bulk-commit", ""
-    if ins.opcode == "cp" and _starts(ins, "async", "bulk", "wait_group"):
-        yield "drop-bulk-wait", ""
-    if ins.opcode == "cp" and _starts(ins, "async", "bulk", "tensor"):
-        yield "drop-copy", ""
-
-
-def _barriers(ins: Instr) -> Iterator[Edit]:
-    """Named and cluster barriers, register budgets."""
-    if ins.opcode in ("bar", "barrier") and "warp" not in ins.mods:
-        yield f"drop-{ins.opcode}-{ins.mods[-1]}", ""
-        last = ins.operands[-1] if len(ins.operands) > 1 else None
-        if isinstance(last, Imm) and last.value > 32:
-            yield "wrong-bar-count", _swap_number(ins.text, last.value, last.value - 32)
-    if ins.opcode == "setmaxnreg" and ins.mods[:1] == ("inc",):
-        amount = ins.operands[0]
-        if isinstance(amount, Imm):
-            yield "greedy-setmaxnreg", _swap_number(ins.text, amount.value, amount.value + 8)
-
-
-def _tensor(ins: Instr) -> Iterator[Edit]:
-    """MMA and TMEM addresses: another column; accumulate flag; multicast mask."""
-    if ins.opcode == "tcgen05" and ins.mods[:1] in (("ld",), ("st",)):
-        found = re.search(r"\[\s*([%\w$]+)\s*(\+\s*(-?\w+))?\s*\]", ins.text)
-        if found:
-            offset = int(found.group(3), 0) if found.group(3) else 0
-            moved = f"[{found.group(1)}+{offset + 8}]"
-            yield "wrong-tmem-column", ins.text[: found.start()] + moved + ins.text[found.end() :]
-    if ins.opcode == "tcgen05" and ins.mods[:1] == ("commit",):
-        mask = ins.operands[-1]
-        if isinstance(mask, Imm) and mask.value == 3:
-            yield "one-cta-mask", _swap_number(ins.text, 3, 1)
-
-
-RULES: tuple[Rule, ...] = (_waits, _arrivals, _asynchronous, _barriers, _tensor)
-
-
-def _init_counts(ins: Instr) -> Iterator[Edit]:
-    """mbarrier.init with a register or immediate count: one more, one fewer."""
-    if ins.opcode != "mbarrier" or not _starts(ins, "init"):
-        return
-    count = ins.operands[-1]
-    if isinstance(count, Imm):
-        yield "count-plus-one", _swap_number(ins.text, count.value, count.value + 1)
-        if count.value > 1:
-            yield "count-minus-one", _swap_number(ins.text, count.value, count.value - 1)
-        return
-    name = getattr(count, "name", None)
-    if name:
-        scope = "{{ .reg .b32 mutant_count; add.s32 mutant_count, {name}, {step}; {text}; }}"
-        changed = ins.text[: ins.text.rindex(name)] + "mutant_count"
-        yield "count-plus-one", scope.format(name=name, step=1, text=changed)
-        yield "count-minus-one", scope.format(name=name, step=-1, text=changed)
-
-
-def _dynamic_parity(ins: Instr) -> Iterator[Edit]:
-    """try_wait whose parity is in a register: wait for the other one."""
-    if ins.opcode != "mbarrier" or not ins.mods or ins.mods[0] != "try_wait":
-        return
-    parity = getattr(ins.operands[2], "name", None) if len(ins.operands) > 2 else None
-    if parity:
-        head, _, tail = ins.text.partition("]")
-        changed = head + "]" + tail.replace(parity, "mutant_parity", 1)
-        yield (
-            "wrong-parity",
-            f"{{ .reg .b32 mutant_parity; xor.b32 mutant_parity, {parity}, 1; {changed}; }}",
-        )
-
-
-def _apply(lines: list[str], ins: Instr, after: str) -> str | None:
-    """The module with one statement replaced, or None when the statement is not on one line."""
-    text = lines[ins.line - 1]
-    if text.count(ins.text) != 1:
-        return None
-    changed = text.replace(
-        ins.text + ";", after if after == "" or after.startswith("{") else after + ";", 1
-    )
-    if changed == text:
-        return None
-    return "\n".join([*lines[: ins.line - 1], changed, *lines[ins.line :]])
-
-
-def _guarded(ins: Instr, after: str) -> str:
-    """Keep the guard of the statement when the whole statement is replaced by another."""
-    guard = re.match(r"@!?[%\w$]+\s+", ins.text)
-    if guard and after and not after.startswith(("@", "{")):
-        return guard.group() + after
-    return after
-
-
-def _early_commits(kernel: Kernel, lines: list[str]) -> Iterator[Mutant]:
-    """A commit moved in front of the MMAs that it should cover."""
-    body = kernel.body
-    for ins in body:
-        if ins.opcode != "tcgen05" or ins.mods[:1] != ("commit",):
-            continue
-        mma = next(
-            (
-                x
-                for x in reversed(body[: ins.index])
-                if x.opcode == "tcgen05" and x.mods[0] == "mma"
-            ),
-            None,
-        )
-        if mma is None or ins.index - mma.index > 24 or lines[ins.line - 1].count(ins.text) != 1:
-            continue
-        moved = lines.copy()
-        moved[ins.line - 1] = moved[ins.line - 1].replace(ins.text + ";", "", 1)
-        moved[mma.line - 1] = ins.text + "; " + moved[mma.line - 1]
-        yield Mutant(
-            "early-commit", ins.line, ins.text, f"before line {mma.line}", "\n".join(moved)
-        )
-
-
-def mutants(ptx: str, kernel: str) -> list[Mutant]:
-    """Every planted fault of a kernel that still parses, in the order of its lines.
+    Args:
+        stage_bytes: how far a copy's buffer address is moved for "wrong-stage-buffer".
 
     Raises:
         PtxError: the PTX itself is not understood.
@@ -221,9 +57,169 @@ def mutants(ptx: str, kernel: str) -> list[Mutant]:
     lines = ptx.split("\n")
     found = []
     for ins in typed.body:
-        for rule in (*RULES, _init_counts, _dynamic_parity):
-            for kind, after in rule(ins):
-                changed = _apply(lines, ins, _guarded(ins, after))
+        for rule in RULES:
+            for edit in rule(ins, stage_bytes):
+                changed = _replaced(lines, ins, edit.text)
                 if changed is not None:
-                    found.append(Mutant(kind, ins.line, ins.text, after, changed))
-    return found + list(_early_commits(typed, lines))
+                    found.append(Mutant(edit.kind, ins.line, ins.text, edit.text, changed))
+    moved = [*_early_commits(typed, lines), *_early_releases(typed, lines)]
+    return found + [m for m in moved if _parses(m.ptx)]
+
+
+def thinned(found: Sequence[Mutant], kinds: Collection[str], limit: int) -> list[Mutant]:
+    """At most `limit` mutants of each of `kinds`, spread over the kernel; all of other kinds."""
+    groups: dict[str, list[Mutant]] = defaultdict(list)
+    for mutant in found:
+        groups[mutant.kind].append(mutant)
+    kept: set[int] = set()
+    for kind, group in groups.items():
+        count = min(limit, len(group)) if kind in kinds else len(group)
+        kept.update(id(group[k * len(group) // count]) for k in range(count))
+    return [m for m in found if id(m) in kept]
+
+
+def _parses(ptx: str) -> bool:
+    try:
+        parse(ptx)
+    except PtxError:
+        return False
+    return True
+
+
+def _replaced(lines: list[str], ins: Instr, after: str) -> str | None:
+    """The module with one statement replaced, or None when the statement is not on one line."""
+    text = lines[ins.line - 1]
+    if text.count(ins.text + ";") != 1:
+        return None
+    end = "" if not after or after.startswith("{") else ";"
+    changed = text.replace(ins.text + ";", after + end)
+    return "\n".join([*lines[: ins.line - 1], changed, *lines[ins.line :]])
+
+
+def _moved(lines: list[str], ins: Instr, before: Instr, text: str) -> str | None:
+    """The module with `ins` left out and `text` in front of the statement `before`."""
+    here, there = lines[ins.line - 1], lines[before.line - 1]
+    if here.count(ins.text + ";") != 1 or there.count(before.text) != 1 or ins.line == before.line:
+        return None
+    changed = lines.copy()
+    changed[ins.line - 1] = here.replace(ins.text + ";", "")
+    changed[before.line - 1] = there.replace(before.text, f"{text} {before.text}")
+    return "\n".join(changed)
+
+
+COMMIT_REACH = 24
+"""Instructions between an MMA and the commit that is moved in front of it."""
+
+
+def _early_commits(kernel: Kernel, lines: list[str]) -> Iterator[Mutant]:
+    """A commit moved in front of the last MMA that it should cover."""
+    for ins in kernel.body:
+        if ins.opcode != "tcgen05" or ins.mods[:1] != ("commit",):
+            continue
+        near = kernel.body[max(0, ins.index - COMMIT_REACH) : ins.index]
+        issued = [x for x in near if x.opcode == "tcgen05" and x.mods[0] == "mma"]
+        slices = _slice(kernel, issued[-1].index, ins) if issued else None
+        if slices is None:
+            continue
+        changed = _moved(lines, ins, issued[-1], slices)
+        if changed is not None:
+            yield Mutant("early-commit", ins.line, ins.text, f"at line {issued[-1].line}", changed)
+
+
+USES = {("tcgen05", "ld"), ("tcgen05", "st"), ("ld", "shared"), ("st", "shared")}
+"""What an arrival must not overtake."""
+
+
+def _early_releases(kernel: Kernel, lines: list[str]) -> Iterator[Mutant]:
+    """An arrival moved to the end of the wait before it, in front of the accesses it covers."""
+    for ins in kernel.body:
+        if ins.opcode != "mbarrier" or ins.mods[:1] != ("arrive",) or "expect_tx" in ins.mods:
+            continue
+        start = _region_start(kernel.body, ins.index)
+        between = kernel.body[start : ins.index]
+        if ins.guard or not any((x.opcode, *x.mods[:1]) in USES for x in between):
+            continue
+        text = _slice(kernel, start, ins)
+        changed = _moved(lines, ins, kernel.body[start], text) if text else None
+        if changed is not None:
+            place = kernel.body[start].line
+            yield Mutant("early-release", ins.line, ins.text, f"at line {place}", changed)
+
+
+def _region_start(body: Sequence[Instr], end: int) -> int:
+    """The first instruction from which every path leads to `end` without a loop or a wait.
+
+    Branches between the two go forward and stay inside; nothing from outside enters behind it.
+    """
+    start = end
+    while start > 0:
+        ins = body[start - 1]
+        leaves = ins.target is not None and not start <= ins.target <= end
+        if leaves or ins.opcode in ("ret", "exit"):
+            break
+        start -= 1
+    while True:
+        entries = [
+            x.target for x in body
+            if x.target is not None and start < x.target <= end and not start <= x.index < end
+        ]  # fmt: skip
+        inside = [x.index + 1 for x in body[start:end] if x.target is not None and x.target > end]
+        if not entries and not inside:
+            return start
+        start = max(entries + inside)
+
+
+PURE = {"mov", "add", "sub", "mul", "mad", "shl", "shr", "and", "or", "xor", "selp", "cvt"}
+"""Instructions that can be repeated elsewhere to recompute a value."""
+
+
+def _registers(operand: object) -> list[Reg]:
+    if isinstance(operand, Reg):
+        return [operand]
+    if isinstance(operand, Address):
+        return _registers(operand.base)
+    if isinstance(operand, Vector):
+        return [r for item in operand.items for r in _registers(item)]
+    return []
+
+
+def _made(ins: Instr) -> list[Reg]:
+    """The registers that an instruction writes; a first operand in brackets is an address."""
+    if not ins.operands or ins.opcode in ("bar", "barrier"):
+        return []
+    first = ins.operands[0]
+    return [] if isinstance(first, Address) else _registers(first)
+
+
+def _slice(kernel: Kernel, start: int, ins: Instr) -> str | None:
+    """Statement `ins` so that it can stand at `start`: in a scope, with the registers that are
+    computed between the two computed again.  None when one of them cannot be."""
+    needed = [r for operand in ins.operands for r in _registers(operand)]
+    steps: list[Instr] = []
+    for candidate in reversed(kernel.body[start : ins.index]):
+        made = _made(candidate)
+        if not {r.id for r in made} & {r.id for r in needed}:
+            continue
+        if candidate.opcode not in PURE or candidate.guard:
+            return None
+        steps.append(candidate)
+        needed = [r for r in needed if r.id not in {m.id for m in made}]
+        needed += [r for operand in candidate.operands[1:] for r in _registers(operand)]
+    text = ""
+    names: dict[str, str] = {}
+    for step in reversed(steps):
+        target = step.operands[0]
+        if not isinstance(target, Reg):
+            return None
+        line, new = Statement.of(step), f"mutant{len(names)}"
+        sources = tuple(_renamed(operand, names) for operand in line.operands[1:])
+        text += f".reg .{target.type.name} {new}; {Statement(line.head, (new, *sources)).text()}; "
+        names[target.name] = new
+    return f"{{ {text}{_renamed(ins.text, names)}; }}"
+
+
+def _renamed(text: str, names: dict[str, str]) -> str:
+    """`text` with registers replaced."""
+    for old, new in names.items():
+        text = re.sub(rf"(?<![\w%$]){re.escape(old)}(?![\w$])", new, text)
+    return text

@@ -12,7 +12,13 @@ MODES = ("fast", "random", "late")
 
 
 class Check(IntFlag):
-    """Optional watchers; bits mirror `CHECK_*` of engine.h."""
+    """Optional watchers; bits mirror `CHECK_*` of engine.h.
+
+    `STRICT_LD` reports every use of a register that tcgen05.ld writes before tcgen05.wait::ld. The
+    ISA asks for the wait; shipped kernels rely on the register dependency. `STRICT_EXIT`, with
+    `PROTOCOL`, reports mbarriers that are left in the middle of a phase, as the last
+    `producer_acquire` of CuTe DSL pipelines does. `ALL` leaves both out.
+    """
 
     NONE = 0
     REGISTERS = 1
@@ -20,6 +26,8 @@ class Check(IntFlag):
     TMEM = 4
     RACES = 8
     PROTOCOL = 16
+    STRICT_LD = 32
+    STRICT_EXIT = 64
     UNINITIALISED = REGISTERS | SHARED | TMEM
     ALL = REGISTERS | SHARED | TMEM | RACES | PROTOCOL
 

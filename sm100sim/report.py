@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from pathlib import Path
 
 
 class EventKind(IntEnum):
@@ -17,13 +18,17 @@ class EventKind(IntEnum):
     TMA_STORE = 4
     ARRIVE = 5
     MARK = 6
+    ACCESS = 7
+    FINDING = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
     """One timeline entry of the traced cluster; times in modelled cycles, not measured ones.
 
-    `a` and `b` are the kind's own numbers: MMA: TMEM column and N; TMA: bytes and 0.
+    `a` and `b` are the kind's own numbers: MMA: TMEM column and N; TMA: bytes and 0; FINDING: index
+    in `Report.findings` and 0.  ACCESS (a warp's own loads, stores and atomics) is recorded under
+    the race checker only.  The order of events is that of the simulation, not of modelled time.
     """
 
     kind: EventKind
@@ -78,8 +83,9 @@ class Report:
 
     Attributes:
         kernel, grid, block, cluster: what was launched.
-        verdict: "clean", "findings" (rules broken, see `findings`) or "incomplete" (the run stopped
-            before its end for another reason).
+        verdict: "clean", "findings" (rules broken, see `findings`) or "incomplete" (nothing was
+            found, but the run did not end, or a finding or access history had to be dropped).
+        complete: the run ended and nothing was dropped; with findings, there may be others if not.
         findings: in the order they were met.
         instructions: executed warp instructions; `thread_instructions` counts active lanes.
         seconds: wall time of the execution; `prepare_seconds`: parsing and lowering of the PTX.
@@ -96,6 +102,7 @@ class Report:
     block: tuple[int, int, int]
     cluster: tuple[int, int, int]
     verdict: str
+    complete: bool
     findings: tuple[Finding, ...]
     instructions: int
     thread_instructions: int
@@ -116,6 +123,23 @@ class Report:
     def instructions_per_second(self) -> float:
         """Executed warp instructions per second of wall time."""
         return self.instructions / self.seconds if self.seconds > 0 else 0.0
+
+    def draw(self, path: str | Path, finding: int | None = None) -> Path:
+        """Write the timeline as a picture, with the accesses of a finding marked.
+
+        Args:
+            path: a file name whose suffix gives the format, e.g. "race.svg".
+            finding: index in `findings`; without it the first that names two accesses, if any.
+
+        Raises:
+            ValueError: no timeline was recorded, or the finding is not in the traced cluster.
+        """
+        from .timeline import draw
+
+        if finding is None:
+            pairs = [k for k, f in enumerate(self.findings) if f.line and f.line2]
+            finding = pairs[0] if pairs else None
+        return draw(self, path, finding=finding)
 
     def summary(self) -> str:
         """A few lines for people."""

@@ -153,7 +153,7 @@ class _Machine:
     def totals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         per_op = np.zeros(self.lib.sm100_opcode_count(), np.uint64)
         per_ins = np.zeros(len(self.assembled.code), np.uint64)
-        totals = np.zeros(10, np.uint64)
+        totals = np.zeros(11, np.uint64)
         self.lib.sm100_machine_counts(
             self.handle, per_op.ctypes.data, per_ins.ctypes.data, totals.ctypes.data
         )
@@ -229,13 +229,14 @@ def _report(
     lines: Counter[int] = Counter()
     for line, count in zip(machine.assembled.code["line"], per_ins, strict=True):
         lines[int(line)] += int(count)
-    finished = totals[2] == totals[3] and not totals[9]
+    complete = totals[2] == totals[3] and not totals[9] and not totals[10]
     return Report(
         kernel=request.kernel,
         grid=request.grid,
         block=request.block,
         cluster=request.cluster,
-        verdict="findings" if findings else "clean" if finished else "incomplete",
+        verdict="findings" if findings else "clean" if complete else "incomplete",
+        complete=bool(complete),
         findings=findings,
         instructions=int(totals[0]),
         thread_instructions=int(totals[1]),

@@ -1,4 +1,4 @@
-"""Timelines of a traced run: spans per warp, a picture, and Perfetto's trace format.
+"""Timelines of a traced run: spans per warp, a picture with the accesses of a finding, Perfetto.
 
 Times are modelled cycles: every instruction costs its published issue cycles, waits end when what
 they wait for is done, MMAs follow one another through the tensor pipe, copies take a published
@@ -11,9 +11,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from .report import Event, EventKind, Report
+from .timeline_marks import Mark, access_marks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,25 @@ class Row:
     name: str
     source: int | Literal["tensor", "tma"]
     rank: int = 0
+
+
+def all_rows(report: Report, names: Mapping[tuple[int, int], str] | None = None) -> list[Row]:
+    """One row per warp that did something, and per CTA its tensor pipe and TMA.
+
+    Args:
+        names: (rank, warp) -> name; others are called "warp 3", with the rank in a cluster.
+    """
+    rows: list[Row] = []
+    ranks = sorted({e.rank for e in report.events})
+    for rank in ranks:
+        suffix = f", rank {rank}" if len(ranks) > 1 else ""
+        own = (EventKind.WAIT, EventKind.MARK, EventKind.ACCESS)
+        warps = sorted({e.warp for e in report.events if e.rank == rank and e.kind in own})
+        rows += [
+            Row((names or {}).get((rank, w), f"warp {w}{suffix}"), w, rank) for w in warps
+        ]  # fmt: skip
+        rows += [Row(f"tensor pipe{suffix}", "tensor", rank), Row(f"TMA{suffix}", "tma", rank)]
+    return rows
 
 
 def warp_spans(report: Report, warp: int, rank: int = 0) -> list[Span]:
@@ -118,27 +142,55 @@ COLOURS = {
 PALETTE = ("#c0504d", "#8064a2", "#d99a2b", "#3f8f8b", "#7f6084", "#967f4a")
 
 
+def _require_events(report: Report) -> None:
+    if not report.events:
+        raise ValueError("report: no timeline was recorded; run with trace_cluster=0")
+
+
 def draw(
     report: Report,
     path: str | Path,
-    rows: Sequence[Row],
+    rows: Sequence[Row] | None = None,
     *,
     title: str = "",
     label: Callable[[Event], str] | None = None,
     window: tuple[int, int] | None = None,
+    finding: int | None = None,
 ) -> Path:
     """Write the timeline of `rows` as a picture (format by the file's suffix).
 
     Args:
         report: a run with `trace_cluster` set.
+        rows: what is shown; every warp and unit that did something when not given.
         label: names MMA and TMA events; each name gets a colour and a legend entry.
         window: first and last modelled cycle to show.
+        finding: index of a finding whose accesses are marked (`access_marks`).
 
     Raises:
-        ValueError: the report holds no events.
+        ValueError: the report holds no events, or the finding is not among them.
     """
-    if not report.events:
-        raise ValueError("report: no timeline was recorded; run with trace_cluster=0")
+    _require_events(report)
+    shown = all_rows(report) if rows is None else list(rows)
+    marks = [] if finding is None else access_marks(report, finding)
+    if finding is not None and not title:
+        title = f"{report.kernel[:60]}: {report.findings[finding].code}"
+    figure = picture(report, shown, marks, title=title, label=label, window=window)
+    out = Path(path)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(out, dpi=130)
+    return out
+
+
+def picture(
+    report: Report,
+    rows: Sequence[Row],
+    marks: Sequence[Mark] = (),
+    *,
+    title: str = "",
+    label: Callable[[Event], str] | None = None,
+    window: tuple[int, int] | None = None,
+) -> Figure:
+    """The matplotlib figure that `draw` writes; a mark on a row that is not shown is left out."""
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
@@ -162,14 +214,28 @@ def draw(
     axes.set_xlabel("modelled cycles (published throughputs and latencies; not measured on a B200)")
     axes.set_xlim(window or (0, max(e.end for e in report.events)))
     axes.set_title(title or report.kernel[:80], fontsize=10)
+    _draw_marks(axes, rows, marks)
     figure.legend(
         handles=[Patch(color=colours[name], label=name) for name in seen],
         loc="outside lower center", ncols=8, fontsize=8, frameon=False,
     )  # fmt: skip
-    out = Path(path)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(out, dpi=130)
-    return out
+    return figure
+
+
+def _draw_marks(axes: Axes, rows: Sequence[Row], marks: Sequence[Mark]) -> None:
+    """A line at the cycle of each access, a diamond on its row and its label beside that."""
+    places = {(row.source, row.rank): y for y, row in enumerate(rows)}
+    for number, mark in enumerate(marks):
+        y = places.get((mark.source, mark.rank))
+        if y is None:
+            continue
+        axes.axvline(mark.time, color="#d00000", linewidth=0.8, linestyle="--")
+        axes.plot([mark.time], [y], marker="D", color="#d00000", markersize=6, label=mark.label)
+        axes.annotate(
+            mark.label, (mark.time, y), xytext=(6, 7 if number else -12), fontsize=8,
+            textcoords="offset points", color="#d00000",
+            bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 1},
+        )  # fmt: skip
 
 
 def to_perfetto(
@@ -180,39 +246,34 @@ def to_perfetto(
     Args:
         names: (rank, warp) -> thread name.
     """
-    if not report.events:
-        raise ValueError("report: no timeline was recorded; run with trace_cluster=0")
+    _require_events(report)
     entries: list[dict[str, Any]] = []
-    ranks = sorted({e.rank for e in report.events})
-    for rank in ranks:
-        entries.append(
-            {"name": "process_name", "ph": "M", "pid": rank, "args": {"name": f"CTA rank {rank}"}}
-        )
-        warps = sorted(
-            {
-                e.warp
-                for e in report.events
-                if e.rank == rank and e.kind in (EventKind.WAIT, EventKind.MARK)
-            }
-        )
-        units = [Row("tensor pipe", "tensor", rank), Row("TMA", "tma", rank)]
-        rows = [Row((names or {}).get((rank, w), f"warp {w}"), w, rank) for w in warps] + units
+    for rank in sorted({e.rank for e in report.events}):
+        process = {"name": f"CTA rank {rank}"}
+        entries.append({"name": "process_name", "ph": "M", "pid": rank, "tid": 0, "args": process})
+        rows = [row for row in all_rows(report, names) if row.rank == rank]
         for thread, row in enumerate(rows):
+            named = {"name": row.name}
             entries.append(
-                {
-                    "name": "thread_name",
-                    "ph": "M",
-                    "pid": rank,
-                    "tid": thread,
-                    "args": {"name": row.name},
-                }
+                {"name": "thread_name", "ph": "M", "pid": rank, "tid": thread, "args": named}
             )
             entries += [
                 {"name": s.label, "ph": "X", "pid": rank, "tid": thread, "ts": s.start,
                  "dur": s.end - s.start, "args": {"ptx_line": s.line}}
                 for s in spans_of(report, row)
             ]  # fmt: skip
+            entries += _instants(report, row, thread)
     out = Path(path)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps({"traceEvents": entries, "displayTimeUnit": "ns"}))
     return out
+
+
+def _instants(report: Report, row: Row, thread: int) -> list[dict[str, Any]]:
+    """The findings of one warp as instant events."""
+    return [
+        {"name": report.findings[e.a].code, "ph": "i", "s": "t", "pid": row.rank, "tid": thread,
+         "ts": e.start, "args": {"ptx_line": e.line, "message": report.findings[e.a].message}}
+        for e in report.events
+        if e.kind is EventKind.FINDING and (e.rank, e.warp) == (row.rank, row.source)
+    ]  # fmt: skip

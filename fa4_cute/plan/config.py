@@ -153,7 +153,14 @@ class FA4Config(FA4TileConfig):
 
     @classmethod
     def for_attention(
-        cls, qkv_dtype: DType, depth: int, *, group: int = 1, num_qo: int = 2, page_size: int = 0
+        cls,
+        qkv_dtype: DType,
+        depth: int,
+        *,
+        group: int = 1,
+        num_qo: int = 2,
+        page_size: int = 0,
+        bn_cap: int = 0,
     ) -> FA4Config:
         """Return the configuration of one K/V head, with the dtype's own swizzle.
 
@@ -167,5 +174,6 @@ class FA4Config(FA4TileConfig):
             swizzle_mode=qkv_dtype.default_swizzle,
             num_qo=num_qo,
             page_size=page_size,
+            bn_cap=bn_cap,
             qkv_dtype=qkv_dtype,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from .column_plan import ColumnPlan
+from .column_plan import RESIDENT_COLUMNS, ColumnPlan
 from .config import FA4Config
 from .dtypes import DType
 from .exp2_plan import Exp2Plan
@@ -13,7 +13,7 @@ from .masks import CAUSAL, NULL
 from .mma_plans import pv_plan
 from .params import KERNEL_PARAMS, KernelParams, Param, with_operand_scales
 from .probability import ProbabilityPlan
-from .schedule import ATTENTION_SCHEDULE, WarpSchedule
+from .schedule import ATTENTION_SCHEDULE, PAGED_SCHEDULE, WarpSchedule
 from .variant import Variant
 
 
@@ -54,14 +54,20 @@ class KernelSpec:
         if variant is None:
             variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
         config = FA4Config.for_attention(
-            dtype, head_dim, group=group, page_size=variant.page_size
+            dtype,
+            head_dim,
+            group=group,
+            page_size=variant.page_size,
+            # A modifier needs registers: all scores of a tile stay in them, none is read twice.
+            bn_cap=RESIDENT_COLUMNS if variant.modifies_scores else 0,
         )
         if variant.token_scales:
             config = replace(config, scale_dtype=DType.FP32)
         reason = config.unsupported_reason()
         if reason is not None:
             raise ValueError(reason)
-        return cls(config, variant)
+        schedule = PAGED_SCHEDULE if variant.page_size else ATTENTION_SCHEDULE
+        return cls(config, variant, schedule=schedule)
 
     @property
     def name(self) -> str:

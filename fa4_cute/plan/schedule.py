@@ -151,6 +151,18 @@ ATTENTION_SCHEDULE = WarpSchedule(
 )
 """2Q and 1Q kernel: 512 threads, (192 + 192 + 88 + 40) * 128 = 65536 registers."""
 
+PAGED_SCHEDULE = WarpSchedule(
+    (
+        WarpRole("softmax0", 0, 4, 192),
+        WarpRole("softmax1", 4, 4, 192),
+        WarpRole("correction", 8, 4, 80),
+        WarpRole("mma", 12, 1, 48),
+        WarpRole("load", 13, 1, 48),
+        WarpRole("idle", 14, 2, 24),
+    )
+)
+"""The same threads; page lookups need a few registers more in the load role."""
+
 DEPTH512_SCHEDULE = WarpSchedule(
     (
         WarpRole("softmax", 0, 4, 256),

@@ -27,6 +27,7 @@ class FA4TileConfig:
         ov_depth: head dim of V and O, before padding.
         swizzle_mode: swizzle of all operand tiles.
         page_size: keys per page of a paged cache, 0 when K and V are dense.
+        bn_cap: most keys per tile, 0 for as many as fit.
         is_mla: K carries rope columns that V does not have.
         pair_cta: two CTAs share each MMA (``cta_group::2``).
         num_qo: Q tiles per CTA: 2, or 1 for short prompts.
@@ -46,6 +47,7 @@ class FA4TileConfig:
     ov_depth: int
     swizzle_mode: SwizzleMode = SwizzleMode.B128
     page_size: int = 0
+    bn_cap: int = 0
     is_mla: bool = False
     pair_cta: bool = False
     num_qo: int = 2
@@ -136,7 +138,8 @@ class FA4TileConfig:
     def BN(self) -> int:
         """Keys per tile: two S and two O accumulators fill 512 columns. 0 when none fit."""
         half = TMEM_COLUMNS // 2
-        keys = max(0, min(UMMA_MAX_N, align_down(half - self.padded_ov_depth, self.MMA_K)))
+        most = min(UMMA_MAX_N, self.bn_cap or UMMA_MAX_N)
+        keys = max(0, min(most, align_down(half - self.padded_ov_depth, self.MMA_K)))
         if keys and self.page_size and self.page_size % keys and keys % self.page_size:
             return prev_pow2(keys)
         return keys

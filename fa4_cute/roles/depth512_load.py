@@ -16,7 +16,7 @@ from cutlass import Int32, Int64, cute
 
 from ..depth512_work import PairContext
 from ..device import pair
-from ..paging import key_boxes
+from ..paging import load_boxes
 from ..pipelines import RingState
 from ..plan.depth512_config import CTA_GROUP, DEPTH_PART
 from ..plan.pipeline_plan import StagedPipeline
@@ -38,11 +38,14 @@ class PairLoader:
             coordinates = (column + i * width, *where)
             pair.load_box_pair(tensor_map, coordinates, smem + i * size, mbar)
 
-    def key_chunks(self, tensor_map: Int64, column, boxes: list, smem: Int32, mbar) -> None:
-        """Load 128 columns of the slot's keys; ``boxes`` as ``paging.key_boxes`` returns them."""
+    def key_chunks(self, tensor_map: Int64, column, first: Int32, smem: Int32, mbar) -> None:
+        """Load 128 columns of a slot's keys; ``first`` is its first key in the sequence."""
         size, span = key_chunk_bytes(self.ctx.spec), self.ctx.spec.config.swizzle_mode.bytes
-        for row, where in boxes:
+
+        def load(row: Int32 | int, where: tuple) -> None:
             self.chunks(tensor_map, column, where, smem + row * span, size, mbar)
+
+        load_boxes(self.ctx, first, self.ctx.spec.key_rows, load)
 
     def query_part(self, part: int, mbar: Int32) -> None:
         """Issue depth part ``part`` of this CTA's rows of Q."""
@@ -72,7 +75,6 @@ class PairLoader:
         ctx, layout = self.ctx, self.ctx.layout
         key = ctx.work.key_tile(tile) * ctx.spec.config.BN
         key = key + ctx.rank * ctx.spec.config.k_rows_per_cta()
-        boxes = key_boxes(ctx, key, ctx.spec.key_rows)
         for part in range(ctx.spec.config.num_qk_stages):
             if not with_query:
                 ctx.barriers.wait(self.ring.producer_acquire(state))
@@ -81,7 +83,7 @@ class PairLoader:
             self.announce(state, layout.kv_stage_bytes + query)
             if with_query:
                 self.query_part(part, mbar)
-            self.key_chunks(ctx.maps.k, part * DEPTH_PART, boxes, smem, mbar)
+            self.key_chunks(ctx.maps.k, part * DEPTH_PART, key, smem, mbar)
             state = state.step()
         return state
 
@@ -95,8 +97,7 @@ class PairLoader:
                 smem, mbar = self.slot(state)
                 self.announce(state, ctx.layout.kv_stage_bytes)
                 key = ctx.work.key_tile(tile) * config.BN + half * config.BK1
-                boxes = key_boxes(ctx, key, ctx.spec.key_rows)
-                self.key_chunks(ctx.maps.v, column, boxes, smem, mbar)
+                self.key_chunks(ctx.maps.v, column, key, smem, mbar)
                 state = state.step()
         return state
 

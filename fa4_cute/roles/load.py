@@ -7,9 +7,9 @@ Source: ``modular-sm100-attention.md`` section 5.4.
 """
 
 import cutlass
-from cutlass import Int32, cute
+from cutlass import Int32, Int64, cute
 
-from ..paging import key_boxes
+from ..paging import load_boxes
 from ..pipelines import RingState, first_slots, next_slots
 from ..plan.mma_plans import q_operand
 from ..plan.tma_pipeline_plan import TMAProducerPipeline
@@ -48,10 +48,17 @@ def load_query_part(ctx: KernelContext, half: int, part: int, mbar: Int32 | int)
     load_query_chunks(ctx.spec, ctx.maps.q, where, depth_part(ctx, part), smem, address)
 
 
-def key_places(ctx: KernelContext, n: Int32) -> list:
-    """Return the boxes of the ``n``-th visited key tile."""
-    first = ctx.work.key_tile(n) * ctx.spec.config.BN
-    return key_boxes(ctx, first, ctx.spec.config.BN)
+def load_rows(
+    ctx: KernelContext, tensor_map: Int64, n: Int32, columns: range, smem: Int32, mbar: Int32 | int
+) -> None:
+    """Issue ``columns`` of the ``n``-th visited key tile of K or V; the barrier is armed."""
+    config, address = ctx.spec.config, ctx.barriers.address_of(mbar)
+
+    def load(row: Int32 | int, where: tuple) -> None:
+        at = ctx.smem + smem + row * config.swizzle_mode.bytes
+        load_key_chunks(ctx.spec, tensor_map, where, columns, at, address)
+
+    load_boxes(ctx, ctx.work.key_tile(n) * config.BN, config.BN, load)
 
 
 def key_part_bytes(ctx: KernelContext, ring: TMAProducerPipeline, part: int) -> int:
@@ -61,26 +68,21 @@ def key_part_bytes(ctx: KernelContext, ring: TMAProducerPipeline, part: int) -> 
 
 def load_key_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
     """Fill one K slot, part by part; waits for each part to be free."""
-    boxes = key_places(ctx, tile)
     for part in range(ctx.spec.config.num_qk_stages):
         ctx.barriers.wait(ring.acquire(state, part))
         mbar, smem = ring.get_tile(state, part)
         ctx.barriers.expect(mbar, key_part_bytes(ctx, ring, part))
-        address = ctx.barriers.address_of(mbar)
         if part == 0:
-            load_key_scales(ctx, state.index, tile, address)
-        columns = depth_part(ctx, part)
-        load_key_chunks(ctx.spec, ctx.maps.k, boxes, columns, ctx.smem + smem, address)
+            load_key_scales(ctx, state.index, tile, ctx.barriers.address_of(mbar))
+        load_rows(ctx, ctx.maps.k, tile, depth_part(ctx, part), smem, mbar)
 
 
 def fill_value_slot(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
     """Issue the boxes of one V slot, which is free."""
-    boxes = key_places(ctx, tile)
     mbar, smem = ring.get_tile(state)
     ctx.barriers.expect(mbar, ring.tile_bytes)
     columns = range(ctx.spec.config.v_cols_per_cta())
-    address = ctx.barriers.address_of(mbar)
-    load_key_chunks(ctx.spec, ctx.maps.v, boxes, columns, ctx.smem + smem, address)
+    load_rows(ctx, ctx.maps.v, tile, columns, smem, mbar)
 
 
 def load_value_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
@@ -94,16 +96,13 @@ def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state) -> No
 
     No wait, here or for the first V: nothing has been in these slots, and Q is loaded once.
     """
-    boxes = key_places(ctx, Int32(0))
     for part in range(ctx.spec.config.num_qk_stages):
         mbar, smem = ring.get_tile(state, part)
         ctx.barriers.expect(mbar, query_part_bytes(ctx) + key_part_bytes(ctx, ring, part))
         load_query_part(ctx, 0, part, mbar)
-        address = ctx.barriers.address_of(mbar)
         if part == 0:
-            load_key_scales(ctx, state.index, Int32(0), address)
-        columns = depth_part(ctx, part)
-        load_key_chunks(ctx.spec, ctx.maps.k, boxes, columns, ctx.smem + smem, address)
+            load_key_scales(ctx, state.index, Int32(0), ctx.barriers.address_of(mbar))
+        load_rows(ctx, ctx.maps.k, Int32(0), depth_part(ctx, part), smem, mbar)
     for part in range(ctx.spec.config.num_qk_stages):
         mbar = ctx.spec.config.misc_mbars.Q1Sync_offset + part
         ctx.barriers.expect(mbar, query_part_bytes(ctx))

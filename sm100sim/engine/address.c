@@ -135,9 +135,17 @@ static bool is_private(const Ctx *c, const u8 *p) {
   if (c->w->local && p >= c->w->local && p < c->w->local + local) return true;
   return p >= c->m->params && p < c->m->params + c->m->opt.n_params_bytes;
 }
-void observe(Ctx *c, const Places *p, Acc acc) {
+static void observe_flags(Ctx *c, const Places *p, Acc acc, u32 order) {
+  order |= acc == ACC_READ ? ORDER_READ : acc == ACC_ATOMIC ? ORDER_UPDATE : 0;
+  FOR_LANES(c->mask, l) {
+    const Cta *owner = p->own ? c->cta : p->owner[l];
+    if (owner) see_flag(c, owner, smem_offset(owner, p->p[l]), p->len, order);
+    else if (!is_private(c, p->p[l])) see_flag(c, NULL, (u64)(uintptr_t)p->p[l], p->len, order);
+  }
+}
+void observe(Ctx *c, const Places *p, Acc acc, u32 order) {
   if (!observed(c->m)) return;
-  u32 left = c->mask;
+  u32 left = c->mask; Acc seen = acc | ACC_SCOPE * (order & ORDER_SCOPE);
   while (left) {
     u32 l = first_lane(left), last = l;
     Cta *owner = p->own ? c->cta : p->owner[l];
@@ -146,7 +154,8 @@ void observe(Ctx *c, const Places *p, Acc acc) {
       last++; left &= ~(1u << last);
     }
     u32 len = (last - l + 1) * p->len;
-    if (owner) see_smem(c, NULL, owner, smem_offset(owner, p->p[l]), len, acc, PROXY_GENERIC);
-    else if (!is_private(c, p->p[l])) see_gmem(c, NULL, c->m, (u64)(uintptr_t)p->p[l], len, acc, PROXY_GENERIC);
+    if (owner) see_smem(c, NULL, owner, smem_offset(owner, p->p[l]), len, seen, PROXY_GENERIC);
+    else if (!is_private(c, p->p[l])) see_gmem(c, NULL, c->m, (u64)(uintptr_t)p->p[l], len, seen, PROXY_GENERIC);
   }
+  if (order & ORDER_SCOPE || (c->m->flags_used && acc != ACC_READ)) observe_flags(c, p, acc, order);
 }

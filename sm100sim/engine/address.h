@@ -17,8 +17,8 @@ Step resolve_lane(Ctx *c, const Access *a, u32 lane, u8 **p, Cta **owner);
 u64 lane_address(const Ctx *c, u32 slot, u32 bits, i64 off, u32 lane);
 /* Window address (rank << 24 | offset) of a shared or generic operand; faults outside the shared window. */
 Step window_address(Ctx *c, const Access *a, u32 lane, u32 *addr);
-/* Reports the accesses of c->mask to the observers, contiguous lanes together. */
-void observe(Ctx *c, const Places *p, Acc acc);
+/* Reports the accesses of c->mask to the observers, contiguous lanes together.  order: ORDER_* of the instruction. */
+void observe(Ctx *c, const Places *p, Acc acc, u32 order);
 static inline bool observed(const Machine *m) { return m->opt.check & ~CHECK_MMA_EXACT; }
 static inline u32 smem_offset(const Cta *owner, const u8 *p) { return (u32)(p - owner->smem); }
 /* Offset of a live mbarrier inside [off, off + len), or NONE32. */

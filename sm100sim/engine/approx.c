@@ -27,8 +27,21 @@ static inline float reciprocal(float x) { return canon((float)(1.0 / (double)x))
 static inline float reciprocal_root(float x) { return canon((float)(1.0 / sqrt((double)x))); }
 static inline float root(float x) { return canon((float)sqrt((double)x)); }
 static inline float logarithm(float x) { return canon((float)log2((double)x)); }
-static inline float sine(float x) { return canon((float)sin((double)x)); }
-static inline float cosine(float x) { return canon((float)cos((double)x)); }
+/* sin and cos as the chip forms them, but for its table (H200 record: 2^-22.4 off at most): |x| / 2 pi as an f32 product
+ * cut toward zero, of that the fraction cut to 25 bits, two for the quadrant and 23 for the place in it, which odd
+ * quadrants complement bit by bit. */
+static float circular(float x, bool cosine) {
+  double exact = fabs((double)x) * 0.15915494f;
+  float turns = (float)exact;
+  if (turns > exact) turns = float_of(bits_of(turns) - 1);
+  if (!(turns < INFINITY)) return float_of(NAN32);
+  u32 fraction = (u32)((turns - floor((double)turns)) * 0x1p25), quadrant = (fraction >> 23) + cosine, place = fraction & 0x7FFFFF;
+  double size = sin((quadrant & 1 ? 0x7FFFFF - place : place) * (6.283185307179586 * 0x1p-25));
+  bool negative = (quadrant >> 1 & 1) != (!cosine && signbit(x));
+  return (float)(negative ? -size : size);
+}
+static inline float sine(float x) { return circular(x, false); }
+static inline float cosine(float x) { return circular(x, true); }
 float approx_tanh(float x) { return canon((float)tanh((double)x)); }
 
 /* sub[0]: ftz.  All lanes are computed, so that cheap functions vectorise; the costly ones only where active. */
@@ -59,12 +72,14 @@ HANDLER(DIV_APPROX_F32) {
   }
   return STEP_NEXT;
 }
-/* rcp and rsqrt.approx.ftz.f64 read and write the upper 32 bits of a double; the lower ones are zero. */
+/* rcp and rsqrt.approx.ftz.f64 read and write the upper 32 bits of a double; the lower ones are zero, so that a NaN
+ * whose payload is in the lower half counts as an infinity.  A NaN result is this one (H200 record). */
 static inline double coarse(double x) {
   u64 u = bits_of64(x) & 0xFFFFFFFF00000000ull;
-  return x != x ? x : double_of(u << 1 >> 53 ? u : u & 1ull << 63);
+  return double_of(u << 1 >> 53 ? u : u & 1ull << 63);
 }
-UNARY(RCP_F64, double, double, coarse(1.0 / coarse(a))) UNARY(RSQRT_F64, double, double, coarse(1.0 / sqrt(coarse(a))))
+static inline double coarse_result(double x) { return x != x ? double_of(0x7FFFFFFF00000000ull) : coarse(x); }
+UNARY(RCP_F64, double, double, coarse_result(1.0 / coarse(a))) UNARY(RSQRT_F64, double, double, coarse_result(1.0 / sqrt(coarse(a))))
 OP_TABLE(approx) = {
 #define E(n) {#n, op_##n},
     E(EX2_F32) E(LG2_F32) E(RCP_F32) E(RSQRT_F32) E(SQRT_F32) E(SIN_F32) E(COS_F32) E(TANH_F32) E(DIV_APPROX_F32) E(RCP_F64) E(RSQRT_F64) {NULL, NULL}};

@@ -2,7 +2,7 @@
  *
  * A warp counts as 32 threads.  A waiting warp is remembered by a bit: warps_in[0] waits in the open
  * generation, warps_in[1] was released and has not gone on yet. */
-#include "engine.h"
+#include "core.h"
 #include "timing.h"
 
 enum { BAR_SYNC, BAR_ARRIVE, BAR_RED_POPC, BAR_RED_AND, BAR_RED_OR };
@@ -94,8 +94,13 @@ static Step op_warp_bar(Ctx *c, const Ins *i) {
 }
 
 /* ---- setmaxnreg ---------------------------------------------------------------------------- */
-#define REGISTER_FILE 65536u
 #define WARPGROUP 4u
+#define REGISTER_UNIT 8u
+
+/* The pool is the CTA's own: what it was given at launch, in units of 8 registers per thread, not the register
+ * file of the SM.  An H200 bears this out: an inc beyond it never ended, though the file had registers left. */
+static u32 allocated(u32 per_thread) { return (per_thread + REGISTER_UNIT - 1) / REGISTER_UNIT * REGISTER_UNIT * LANES; }
+u32 register_pool(const Cta *cta) { return allocated(cta->cl->m->prog.entry_regs) * cta->n_warps; }
 
 /* The ISA asks for one and the same instruction in all warps of a warpgroup.  Shipped kernels give each role of
  * a warpgroup its own (FA4 forward: the same count on different lines; FA4 backward: 88 and 24) and run, so
@@ -123,9 +128,10 @@ static Step op_setmaxnreg(Ctx *c, const Ins *i) {
   if ((s = check_warpgroup(c, want)) != STEP_NEXT) return s;
   if (i->sub[0] ? want < w->maxnreg : want > w->maxnreg)
     return fault(c, "setmaxnreg", "%s to %u registers from %u", i->sub[0] ? "inc" : "dec", want, w->maxnreg);
-  u32 used = cta->reg_pool_used - w->maxnreg * LANES + want * LANES;
-  if (used > REGISTER_FILE) return block(c, WAIT_SETMAXNREG, cta->rank, want, REGISTER_FILE - (used - want * LANES));
-  cta->reg_pool_used = used; w->maxnreg = want; w->reg_moves++; w->reg_line = i->line;
+  u32 used = 0, pool = register_pool(cta);
+  for (u32 k = 0; k < cta->n_warps; k++) used += allocated(k == w->index ? want : cta->warps[k].maxnreg);
+  if (used > pool) return block(c, WAIT_SETMAXNREG, cta->rank, want, used - pool);
+  w->maxnreg = want; w->reg_moves++; w->reg_line = i->line;
   note_progress(c->cl);
   return STEP_NEXT;
 }

@@ -46,7 +46,7 @@ class RawFinding(ct.Structure):
         ("warp", ct.c_uint32),
         ("lane", ct.c_uint32),
         ("ctaid", ct.c_uint32 * 3),
-        ("text", ct.c_char * 400),
+        ("text", ct.c_char * 512),
     ]
 
 

@@ -20,6 +20,7 @@ void bulk_schedule(Ctx *c, AsyncOp *op, EventKind kind, u32 bytes) {
 }
 void bulk_join_group(Ctx *c, AsyncOp *op, u32 lane) {
   op->grouped = true; op->group = c->w->bulk_groups[lane];
+  see_bulk_join(c, op);
 }
 u32 bulk_ranks(Ctx *c, u32 dst, bool multicast, u32 mask) {
   u32 all = (1u << c->cl->n_ctas) - 1;
@@ -41,7 +42,6 @@ u8 *bulk_smem(Machine *m, AsyncOp *op, Cta *cta, u32 offset, u32 bytes, Acc acc)
 static Step op_commit(Ctx *c, const Ins *i) {
   (void)i;
   FOR_LANES(c->mask, l) c->w->bulk_groups[l]++;
-  see_bulk_commit(c);
   return STEP_NEXT;
 }
 static bool group_pending(const Ctx *c, u32 lane, u32 limit, bool read_only) {
@@ -57,7 +57,6 @@ static Step op_wait(Ctx *c, const Ins *i) {
     if (group_pending(c, l, limit, i->sub[0])) return block(c, WAIT_BULK_GROUP, c->cta->rank, 0, keep);
   }
   see_bulk_wait(c, keep, i->sub[0]);
-  see_fence(c, i->sub[0] ? FENCE_BULK_READ : FENCE_BULK_ALL);
   u64 t = keep ? 0 : i->sub[0] ? c->w->bulk_t_read : c->w->bulk_t_done;
   if (t > c->sp->t) c->sp->t = t;
   return STEP_NEXT;

@@ -6,41 +6,62 @@
 #define PAGE_CELLS 256u
 
 /* ---- life cycle ---------------------------------------------------------------------------- */
+static void lay_out(Check *k, const Cluster *cl) {
+  u32 n = cl->n_ctas * cl->ctas[0].n_warps;
+  k->n_warps = n; k->warps_per_cta = cl->ctas[0].n_warps; k->n_ctas = cl->n_ctas;
+  k->cp0 = n; k->mma0 = 2 * n; k->st0 = 3 * n; k->ld0 = 4 * n; k->bulk_read0 = 5 * n; k->bulk_all0 = 6 * n; k->init0 = 7 * n;
+  k->foreign0 = 8 * n; k->tensor0 = k->foreign0 + MAX_FOREIGN; k->exec0 = k->tensor0 + k->bulk_read0; k->mbar0 = k->exec0 + n; k->dims = k->mbar0 + MAX_MBAR_DIMS;
+  k->n_proxy = 2 * n; k->words = k->dims + 2 * k->n_proxy; k->n_mbar = 0;
+}
 void check_cluster_start(Machine *m, Cluster *cl) {
-  if (!(m->opt.check & (CHECK_RACE | CHECK_PROTOCOL))) return;
+  if (!(m->opt.check & (CHECK_RACE | CHECK_PROTOCOL | CHECK_STRICT_LD))) return;
   Check *k = m->check ? m->check : calloc(1, sizeof(Check));
   m->check = k; k->races = m->opt.check & CHECK_RACE; k->protocol = m->opt.check & CHECK_PROTOCOL;
-  k->cluster++;
-  k->warps_per_cta = cl->ctas[0].n_warps; k->n_warps = cl->n_ctas * k->warps_per_cta;
-  k->mma0 = k->n_warps; k->st0 = k->mma0 + cl->n_ctas; k->cp0 = k->st0 + k->n_warps;
-  k->bulk_read0 = k->cp0 + k->n_warps; k->bulk_all0 = k->bulk_read0 + k->n_warps;
-  k->mbar0 = k->bulk_all0 + k->n_warps; k->dims = k->mbar0 + MAX_MBAR_DIMS; k->n_mbar = 0;
-  k->warps = calloc(k->n_warps, sizeof(Clock)); k->mma = calloc(cl->n_ctas, sizeof(Clock));
-  k->mma_seq = calloc(cl->n_ctas, sizeof(u32)); k->st_seq = calloc(k->n_warps, sizeof(u32));
-  k->cp_seq = calloc(k->n_warps, sizeof(u32)); k->bulk_group = calloc(k->n_warps, sizeof(u32));
-  k->bulk_stored = calloc(k->n_warps, sizeof(u32));
-  for (u32 w = 0; w < k->n_warps; w++) { k->warps[w] = clock_new(k->dims); k->warps[w].vc[w] = 1; k->bulk_group[w] = 1; }
-  for (u32 r = 0; r < cl->n_ctas; r++) k->mma[r] = clock_new(k->dims);
+  k->strict_ld = m->opt.check & CHECK_STRICT_LD;
+  k->cluster++; k->n_foreign = 0;
+  lay_out(k, cl);
+  u32 n = k->n_warps;
+  k->warps = calloc(n, sizeof(Clock)); k->rel = calloc(n, sizeof *k->rel); k->pend = calloc(n, sizeof *k->pend);
+  k->before = calloc(n, sizeof(Clock));
+  k->mma_epoch = calloc(n, sizeof(u32)); k->st_seq = calloc(n, sizeof(u32)); k->cp_seq = calloc(n, sizeof(u32));
+  k->inits = calloc(n, sizeof(u32)); k->touched = calloc(k->mbar0, sizeof *k->touched);
+  k->bulk = calloc(n, sizeof(BulkLog)); k->loads = calloc(n, sizeof(LoadLog));
+  for (u32 w = 0; w < n; w++) { k->warps[w] = clock_new(k); k->warps[w][w] = 1; k->warps[w][k->init0 + w] = 1; }
   k->smem = calloc(cl->n_ctas, sizeof(Cell *)); k->tmem = calloc(cl->n_ctas, sizeof(Cell *));
-  for (u32 r = 0; r < cl->n_ctas; r++) {
+  for (u32 r = 0; r < cl->n_ctas && k->races; r++) {
     k->smem[r] = calloc(cl->ctas[r].smem_bytes / SMEM_GRAIN + 1, sizeof(Cell));
     k->tmem[r] = calloc(TMEM_LANES * TMEM_COLS, sizeof(Cell));
   }
 }
+static void cells_free(Cell *cells, size_t n) {
+  for (size_t c = 0; cells && c < n; c++) free(cells[c].more);
+  free(cells);
+}
+static void object_free(SyncObject *o) {
+  for (u32 g = 0; g < PUBLISHED; g++) free(o->pub[g]);
+  free(o->acc); free(o->generation); free(o->waited); free(o->wait_line); free(o);
+}
 void check_cluster_end(Machine *m, Cluster *cl) {
   Check *k = m->check;
   if (!k) return;
-  for (u32 w = 0; w < k->n_warps; w++) clock_free(&k->warps[w]);
-  for (u32 r = 0; r < cl->n_ctas; r++) { clock_free(&k->mma[r]); free(k->smem[r]); free(k->tmem[r]); }
-  for (u32 o = 0; o < k->n_objects; o++) { clock_free(&k->objects[o]->acc); clock_free(&k->objects[o]->pub); free(k->objects[o]); }
+  for (u32 w = 0; w < k->n_warps; w++) {
+    free(k->warps[w]); free(k->before[w]); free(k->bulk[w].open); free(k->loads[w].of); free(k->loads[w].open);
+    for (u32 s = 0; s < 3; s++) { free(k->rel[w][s]); free(k->pend[w][s]); }
+  }
+  for (u32 r = 0; r < cl->n_ctas; r++) {
+    cells_free(k->smem[r], cl->ctas[r].smem_bytes / SMEM_GRAIN + 1); cells_free(k->tmem[r], TMEM_LANES * TMEM_COLS);
+  }
+  for (u32 o = 0; o < k->n_objects; o++) object_free(k->objects[o]);
   k->n_objects = 0;
-  free(k->warps); free(k->mma); free(k->mma_seq); free(k->st_seq); free(k->cp_seq); free(k->bulk_group); free(k->bulk_stored);
-  free(k->smem); free(k->tmem);
+  flags_end_cluster(k);
+  free(k->warps); free(k->rel); free(k->pend); free(k->before); free(k->mma_epoch); free(k->st_seq); free(k->cp_seq); free(k->inits); free(k->touched);
+  free(k->bulk); free(k->loads); free(k->smem); free(k->tmem);
 }
 void check_free(Machine *m) {
   Check *k = m->check;
   if (!k) return;
-  for (u64 p = 0; p < k->cap_pages; p++) free(k->pages[p].cells);
+  for (u64 p = 0; p < k->cap_pages; p++) cells_free(k->pages[p].cells, PAGE_CELLS);
+  flags_free(k);
   free(k->pages); free(k->objects); free(k->ops); free(k);
 }
 
@@ -51,67 +72,62 @@ void check_async_issue(Ctx *c, AsyncOp *op) {
   Check *k = on(c->m);
   if (!k) return;
   u32 w = warp_dim(k, c->cta, c->w->index);
-  Clock *snapshot = malloc(sizeof(Clock));
-  *snapshot = clock_new(k->dims);
-  clock_copy(snapshot, &k->warps[w], k->dims);
-  if (op->fifo == FIFO_MMA) {
-    Clock *queue = &k->mma[op->fifo_key];
-    clock_join(queue, snapshot, k->dims);
-    queue->vc[k->mma0 + op->fifo_key] = ++k->mma_seq[op->fifo_key];
-    clock_copy(snapshot, queue, k->dims);
-  } else if (op->fifo == FIFO_TMEM_ST) {
-    snapshot->vc[k->st0 + w] = ++k->st_seq[w];
-  } else if (op->fifo == FIFO_CP_ASYNC) {
-    snapshot->vc[k->cp0 + w] = ++k->cp_seq[w];
+  Issue *issue = calloc(1, sizeof(Issue));
+  issue->at = clock_new(k);
+  clock_copy(k, issue->at, k->warps[w]);
+  op->clock_id = (u64)(uintptr_t)issue;
+  switch (op->fifo) {
+    /* The warp's epoch serves as the number of the operation: it says both when it was issued and, in the MMA
+     * dimension, that it and all before it are complete. */
+    case FIFO_MMA: issue->at[k->mma0 + w] = issue->epoch = k->mma_epoch[w] = k->warps[w][w]; break;
+    case FIFO_TMEM_ST: issue->at[k->st0 + w] = issue->epoch = ++k->st_seq[w]; break;
+    case FIFO_CP_ASYNC: issue->epoch = ++k->cp_seq[w]; break;
+    default:
+      issue->id = (u32)k->n_ops;
+      while (k->n_ops + k->n_ctas > k->cap_ops) {
+        k->cap_ops = k->cap_ops ? 2 * k->cap_ops : 256;
+        k->ops = realloc(k->ops, k->cap_ops * sizeof(OpDone));
+      }
+      for (u32 r = 0; r < k->n_ctas; r++) k->ops[k->n_ops++] = (OpDone){.warp = w};
+      if (k->n_ops >= NONE32) c->m->lost = true;      /* the numbers of copies start again */
   }
-  if (op_id(op, MAX_CLUSTER) > k->cap_ops) {
-    u64 cap = op_id(op, MAX_CLUSTER) * 2 + 256;
-    k->ops = realloc(k->ops, cap * sizeof(OpDone));
-    memset(k->ops + k->cap_ops, 0, (cap - k->cap_ops) * sizeof(OpDone));
-    k->cap_ops = cap;
-  }
-  /* Until an mbarrier is named, a copy's end can be learnt through its issuer's bulk group. */
-  for (u32 r = 0; r < MAX_CLUSTER; r++)
-    k->ops[op_id(op, r)] = (OpDone){k->bulk_all0 + w, k->bulk_group[w], k->bulk_read0 + w, k->bulk_group[w]};
-  op->clock_id = (u64)(uintptr_t)snapshot;
-  k->warps[w].vc[w]++;                 /* what the warp does from now on is not ordered before the operation */
+  k->warps[w][w]++;                    /* what the warp does from now on is not ordered before the operation */
 }
 void check_async_end(AsyncOp *op) {
-  Clock *snapshot = (Clock *)(uintptr_t)op->clock_id;
-  if (!snapshot) return;
-  Check *k = on(op->cta->cl->m);
-  u32 w = warp_dim(k, op->cta, op->warp->index);
-  bool grouped = op->fifo == FIFO_NONE;     /* not when an mbarrier of any CTA learnt of it */
-  for (u32 r = 0; r < MAX_CLUSTER; r++) grouped = grouped && k->ops[op_id(op, r)].dim == k->bulk_all0 + w;
-  u32 group = k->ops[op_id(op, 0)].epoch;
-  if (grouped && group > k->bulk_stored[w]) k->bulk_stored[w] = group;
-  clock_free(snapshot); free(snapshot);
+  Issue *issue = issue_of(op);
+  if (!issue) return;
+  free(issue->at); free(issue);
 }
 static Agent agent_of(const Check *k, const Ctx *c, const AsyncOp *op, Proxy p) {
-  if (!op) {
-    u32 w = warp_dim(k, c->cta, c->w->index);
-    return (Agent){&k->warps[w], w, k->warps[w].vc[w], (u8)p, c->ins->line};
-  }
-  u32 w = warp_dim(k, op->cta, op->warp->index);
-  Clock *snapshot = (Clock *)(uintptr_t)op->clock_id;
-  u32 dim = op->fifo == FIFO_MMA ? k->mma0 + op->fifo_key : op->fifo == FIFO_TMEM_ST ? k->st0 + w : op->fifo == FIFO_CP_ASYNC ? k->cp0 + w : OP_DIM;
-  return (Agent){snapshot, dim, dim == OP_DIM ? (u32)op_id(op, k->landing) : snapshot->vc[dim], (u8)p, op->line};
+  const Cta *cta = op ? op->cta : c->cta;
+  u32 w = warp_dim(k, cta, op ? op->warp->index : c->w->index);
+  if (!op) return (Agent){k->warps[w], w, k->warps[w][w], w, c->ins->line, (u8)p, false};
+  const Issue *issue = issue_of(op);
+  Agent a = {issue->at, OP_DIM, issue->id + k->landing, w, op->line, (u8)p, op->fifo == FIFO_MMA};
+  if (op->fifo == FIFO_NONE) return a;
+  a.dim = (op->fifo == FIFO_MMA ? k->mma0 : op->fifo == FIFO_TMEM_ST ? k->st0 : k->cp0) + w;
+  a.epoch = issue->epoch;
+  return a;
 }
 static Ctx context_of(const Ctx *c, const AsyncOp *op, Machine *m) {
   if (c) return *c;
   return (Ctx){.m = m, .cl = op->cta->cl, .cta = op->cta, .w = op->warp, .ins = op->ins, .mask = 1u << (op->lane & 31)};
 }
+static Rec record_of(const Check *k, const Agent *me, u32 mask, u32 kind) {
+  return (Rec){.epoch = me->epoch, .dim = (u16)me->dim, .mask = (u16)mask, .line = me->line, .cluster = k->cluster, .kind = kind, .proxy = me->proxy};
+}
+/* The bits of Rec.kind.  Atomics have at least device scope here: no atom or red without one is narrower. */
+static u32 kind_of(Acc a) {
+  u32 scope = a >> 2 & 3;
+  if ((a & 3) == ACC_ATOMIC && !scope) scope = 3;
+  return ((a & 3) != ACC_READ) | scope << 1;
+}
 
 /* ---- accesses -------------------------------------------------------------------------------- */
 static void validity(Ctx *c, Cta *owner, u32 offset, u32 len, Acc a) {
-  if (a != ACC_READ) { memset(owner->smem_valid + offset, 1, len); return; }
-  u8 *gap = memchr(owner->smem_valid + offset, 0, len);
-  if (!gap) return;
-  u32 at = (u32)(gap - owner->smem_valid);
-  add_finding(c->m, c, c->ins ? c->ins->line : 0, 0, false, "uninitialised-shared", "shared memory is read before anything wrote it");
-  Finding *f = &c->m->findings[c->m->n_findings ? c->m->n_findings - 1 : 0];
-  snprintf(f->text, sizeof f->text, "uninitialised-shared\nbyte CTA %u + 0x%x is read before anything wrote it", owner->rank, at);
-  memset(owner->smem_valid + offset, 1, len);
+  u8 *valid = owner->smem_valid + offset, *gap = (a & 3) == ACC_WRITE ? NULL : memchr(valid, 0, len);
+  if (gap) finding(c, 0, "uninitialised-shared", "byte CTA %u + 0x%x is read before anything wrote it", owner->rank, (u32)(gap - owner->smem_valid));
+  memset(valid, 1, len);
 }
 static u32 grain_mask(u64 cell, u32 grain, u64 lo, u64 hi) {
   u64 base = cell * grain, from = lo > base ? lo - base : 0, to = hi < base + grain ? hi - base : grain;
@@ -120,16 +136,31 @@ static u32 grain_mask(u64 cell, u32 grain, u64 lo, u64 hi) {
 void see_smem(Ctx *c, AsyncOp *op, Cta *owner, u32 offset, u32 len, Acc a, Proxy p) {
   Machine *m = owner->cl->m;
   Check *k = on(m);
-  if (!(k && k->races) && !owner->smem_valid) return;
+  if (!k && !owner->smem_valid) return;
   Ctx d = context_of(c, op, m);
   if (owner->smem_valid) validity(&d, owner, offset, len, a);
-  if (!(k && k->races)) return;
+  if (!k) return;
   k->landing = owner->rank;
   Agent me = agent_of(k, c, op, p);
+  if (cta_of(k, me.warp) != owner->rank) see_remote(&d, op, owner, &me);
+  if (!k->races) return;
+  Rec now = record_of(k, &me, 0, kind_of(a));
   for (u64 g = offset / SMEM_GRAIN; g * SMEM_GRAIN < offset + len; g++) {
-    Where at = {"shared", owner->rank, g * SMEM_GRAIN, SMEM_GRAIN};
-    race_access(&d, k, &k->smem[owner->rank][g], &me, grain_mask(g, SMEM_GRAIN, offset, offset + len), a, &at);
+    Cell *cell = &k->smem[owner->rank][g];
+    now.mask = (u16)grain_mask(g, SMEM_GRAIN, offset, offset + len);
+    Where at = {"shared", owner->rank, g * SMEM_GRAIN, false, false};
+    if (!race_repeat(cell, &me, &now)) race_access(&d, k, cell, &me, &now, &at);
   }
+}
+static void tmem_block(Ctx *d, Check *k, const Agent *me, const Cta *owner, const u32 block[4], u32 kind) {
+  Rec now = record_of(k, me, 1, kind);
+  for (u32 l = block[0]; l < block[0] + block[1]; l++)
+    for (u32 q = block[2]; q < block[2] + block[3]; q++) {
+      Cell *cell = &k->tmem[owner->rank][(l & 127) * TMEM_COLS + (q & 511)];
+      if (race_repeat(cell, me, &now)) continue;
+      Where at = {"tmem", owner->rank, (u64)l << 16 | q, false, true};
+      race_access(d, k, cell, me, &now, &at);
+    }
 }
 void see_tmem(Ctx *c, AsyncOp *op, Cta *owner, u32 lane, u32 n_lanes, u32 col, u32 n_cols, Acc a) {
   Machine *m = owner->cl->m;
@@ -137,11 +168,22 @@ void see_tmem(Ctx *c, AsyncOp *op, Cta *owner, u32 lane, u32 n_lanes, u32 col, u
   if (!(k && k->races)) return;
   Ctx d = context_of(c, op, m);
   Agent me = agent_of(k, c, op, PROXY_GENERIC);
-  for (u32 l = lane; l < lane + n_lanes; l++)
-    for (u32 q = col; q < col + n_cols; q++) {
-      Where at = {"tmem", owner->rank, (u64)l << 16 | q, 4};
-      race_access(&d, k, &k->tmem[owner->rank][(l & 127) * TMEM_COLS + (q & 511)], &me, 1, a, &at);
-    }
+  tmem_block(&d, k, &me, owner, (u32[]){lane, n_lanes, col, n_cols}, kind_of(a));
+}
+void see_tmem_ld(Ctx *c, u32 lane, u32 n_lanes, u32 col, u32 n_cols) {
+  Check *k = on(c->m);
+  if (!(k && k->races)) return;
+  Agent me = agent_of(k, c, NULL, PROXY_GENERIC);
+  me.dim = k->ld0 + me.warp; me.epoch = k->loads[me.warp].seq;
+  tmem_block(c, k, &me, c->cta, (u32[]){lane, n_lanes, col, n_cols}, 0);
+}
+/* Columns get a new owner: the accesses to the former allocation were checked against its dealloc. */
+void see_tmem_alloc(Ctx *c, Cta *owner, u32 col, u32 n_cols, bool pair) {
+  Check *k = on(c->m);
+  if (!(k && k->races)) return;
+  for (u32 l = 0; l < TMEM_LANES; l++)
+    for (u32 q = col; q < col + n_cols; q++) cell_clear(&k->tmem[owner->rank][l * TMEM_COLS + q]);
+  if (!pair) see_tmem(c, NULL, owner, 0, TMEM_LANES, col, n_cols, ACC_WRITE);
 }
 static Cell *page_of(Check *k, u64 page) {
   if (k->n_pages * 2 >= k->cap_pages) {
@@ -166,7 +208,8 @@ void see_gmem(Ctx *c, AsyncOp *op, Machine *m, u64 addr, u64 len, Acc a, Proxy p
   Ctx d = context_of(c, op, m);
   Agent me = agent_of(k, c, op, p);
   for (u64 g = addr / GMEM_GRAIN; g * GMEM_GRAIN < addr + len; g++) {
-    Where at = {"global", 0, g * GMEM_GRAIN, GMEM_GRAIN};
-    race_access(&d, k, &page_of(k, g / PAGE_CELLS)[g % PAGE_CELLS], &me, grain_mask(g, GMEM_GRAIN, addr, addr + len), a, &at);
+    Where at = {"global", 0, g * GMEM_GRAIN, true, false};
+    Rec now = record_of(k, &me, grain_mask(g, GMEM_GRAIN, addr, addr + len), kind_of(a));
+    race_access(&d, k, &page_of(k, g / PAGE_CELLS)[g % PAGE_CELLS], &me, &now, &at);
   }
 }

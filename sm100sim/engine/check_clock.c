@@ -1,15 +1,20 @@
-/* Vector clocks. */
+/* Vector clocks: one block of words; only the dimensions in use are joined and copied. */
 #include "check.h"
 
-Clock clock_new(u32 dims) { return (Clock){calloc(dims, sizeof(u32)), calloc(dims, sizeof(u32))}; }
-void clock_free(Clock *c) { free(c->vc); free(c->ac); c->vc = c->ac = NULL; }
-void clock_join(Clock *into, const Clock *from, u32 dims) {
-  for (u32 k = 0; k < dims; k++) {
-    into->vc[k] = into->vc[k] > from->vc[k] ? into->vc[k] : from->vc[k];
-    into->ac[k] = into->ac[k] > from->ac[k] ? into->ac[k] : from->ac[k];
-  }
+Clock clock_new(const Check *k) { return calloc(k->words, sizeof(u32)); }
+static inline void join(u32 *into, const u32 *from, u32 n) {
+  for (u32 d = 0; d < n; d++) into[d] = into[d] > from[d] ? into[d] : from[d];
 }
-void clock_copy(Clock *into, const Clock *from, u32 dims) {
-  memcpy(into->vc, from->vc, dims * sizeof(u32));
-  memcpy(into->ac, from->ac, dims * sizeof(u32));
+void clock_join(const Check *k, Clock into, const u32 *from) {
+  join(into, from, k->mbar0 + k->n_mbar);
+  join(into + k->dims, from + k->dims, 2 * k->n_proxy);
+}
+void clock_copy(const Check *k, Clock into, const u32 *from) {
+  memcpy(into, from, (k->mbar0 + k->n_mbar) * sizeof(u32));
+  memcpy(into + k->dims, from + k->dims, 2 * k->n_proxy * sizeof(u32));
+}
+void *grow(void *p, u32 n, u32 *cap, size_t item) {
+  if (n < *cap) return p;
+  *cap = *cap ? 2 * *cap : 16;
+  return realloc(p, *cap * item);
 }

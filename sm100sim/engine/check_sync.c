@@ -1,4 +1,4 @@
-/* Happens-before edges: releases, acquires, fences and the ends of asynchronous groups. */
+/* Happens-before edges: releases, acquires, phases of barriers, fences. */
 #include "check.h"
 
 static const Mbar *mbar_of(const Cluster *cl, void **object, u32 *rank) {
@@ -11,42 +11,85 @@ static const Mbar *mbar_of(const Cluster *cl, void **object, u32 *rank) {
   }
   return NULL;
 }
-static SyncObject *object_of(Check *k, const Cluster *cl, void **object) {
+SyncObject *object_of(Check *k, const Cluster *cl, void **object) {
   if (*object) return *object;
   SyncObject *o = calloc(1, sizeof *o);
-  o->acc = clock_new(k->dims); o->pub = clock_new(k->dims);
   const Mbar *b = mbar_of(cl, object, &o->rank);
-  if (b) { o->is_mbar = true; o->offset = b->offset; o->dim = k->mbar0 + k->n_mbar++ % MAX_MBAR_DIMS; }
-  if (k->n_objects == k->cap_objects) {
-    k->cap_objects = k->cap_objects ? 2 * k->cap_objects : 64;
-    k->objects = realloc(k->objects, k->cap_objects * sizeof *k->objects);
-  }
+  if (b) {
+    o->is_mbar = true; o->offset = b->offset;
+    if (k->n_mbar < MAX_MBAR_DIMS) k->n_mbar++; else cl->m->lost = true;   /* two objects share a dimension from here on */
+    o->dim = k->mbar0 + k->n_mbar - 1;
+    o->waited = calloc(k->n_warps, sizeof(u32)); o->wait_line = calloc(k->n_warps, sizeof(u32));
+  } else o->generation = calloc(k->n_warps, sizeof(u32));
+  o->acc = clock_new(k);
+  for (u32 g = 0; g < (b ? 1 : PUBLISHED); g++) o->pub[g] = clock_new(k);
+  k->objects = grow(k->objects, k->n_objects, &k->cap_objects, sizeof *k->objects);
   k->objects[k->n_objects++] = o;
   return *object = o;
 }
-/* Other agents than the initialising CTA's own threads may use an mbarrier only after its initialiser has
- * executed fence.mbarrier_init (PTX ISA, "membar/fence"): asynchronous work, and threads of other CTAs. */
-static void init_must_be_fenced(Ctx *c, AsyncOp *op, const Check *k, SyncObject *o) {
-  if (!k->protocol || !o->is_mbar || o->fenced || o->told || (!op && c->cta->rank == o->rank)) return;
-  o->told = true;
-  Ctx d = c ? *c : (Ctx){.m = op->cta->cl->m, .cl = op->cta->cl, .cta = op->cta, .w = op->warp, .ins = op->ins, .mask = 1u << (op->lane & 31)};
-  finding(&d, 0, "mbarrier-init-not-fenced", "%s uses the mbarrier at CTA %u + 0x%x, whose initialiser has not executed fence.mbarrier_init",
-          op ? "asynchronous work" : "a thread of another CTA", o->rank, o->offset);
+static Ctx async_ctx(const AsyncOp *op) {
+  return (Ctx){.m = op->cta->cl->m, .cl = op->cta->cl, .cta = op->cta, .w = op->warp, .ins = op->ins, .mask = 1u << (op->lane & 31)};
+}
+static void release_async(Check *k, AsyncOp *op, SyncObject *o) {
+  const Issue *issue = issue_of(op); Ctx c = async_ctx(op);
+  mbar_use(&c, op, k, o, issue->at);
+  clock_join(k, o->acc, issue->at);
+  u32 *cp = &o->acc[k->cp0 + warp_dim(k, op->cta, op->warp->index)];
+  if (op->fifo == FIFO_CP_ASYNC && issue->epoch > *cp) *cp = issue->epoch;
+  o->last_line = op->line;
+}
+static void raise_to(u32 *into, const u32 *from, u32 n) { for (u32 d = 0; d < n; d++) into[d] = most(into[d], from[d]); }
+
+/* A relaxed signal: what a release fence before it covers, Tensor Memory before a tcgen05.fence, initialisations
+ * before a fence.mbarrier_init; and that the warp has come this far. */
+static void relaxed_signal(Check *k, Clock into, u32 w) {
+  Clock own = k->warps[w];
+  if (k->rel[w][0]) clock_join(k, into, k->rel[w][0]);
+  if (k->before[w]) raise_to(into + k->tensor0, k->before[w], k->bulk_read0);
+  into[k->init0 + w] = most(into[k->init0 + w], own[k->init0 + w]);
+  for (u32 d = 0; d < k->n_warps; d++) into[k->exec0 + d] = most(into[k->exec0 + d], executed(k, own, d));
+  own[w]++;
+}
+/* A relaxed wait: memory only after an acquire fence; Tensor Memory and execution at once, for tcgen05.fence::
+ * after_thread_sync is not asked for (shipped kernels have none, and it is no instruction of the chip). */
+static void relaxed_wait(Check *k, Clock own, Clock pend, const u32 *from) {
+  clock_join(k, pend, from);
+  raise_to(own + k->tensor0, from, k->bulk_read0);
+  raise_to(own + k->tensor0, from + k->tensor0, k->bulk_read0);
+  raise_to(own + k->init0, from + k->init0, k->n_warps);
+  raise_to(own + k->exec0, from + k->exec0, k->n_warps);
+}
+void see_arrive(Ctx *c, void **object, bool relaxed) {
+  Check *k = c->m->check;
+  if (!k) return;
+  SyncObject *o = object_of(k, c->cl, object);
+  u32 w = warp_dim(k, c->cta, c->w->index); Clock own = k->warps[w];
+  if (o->is_mbar) { mbar_use(c, NULL, k, o, own); mbar_arrival(c, k, o); } else o->generation[w] = o->flips;
+  if (!relaxed) { clock_join(k, o->acc, own); own[w]++; }
+  else relaxed_signal(k, o->acc, w);
+  o->last_line = c->ins->line;
 }
 void see_release(Ctx *c, AsyncOp *op, void **object) {
-  const Cluster *cl = c ? c->cl : op->cta->cl;
+  if (!op) { see_arrive(c, object, false); return; }
+  Check *k = op->cta->cl->m->check;
+  if (!k) return;
+  SyncObject *o = object_of(k, op->cta->cl, object); Ctx d = async_ctx(op);
+  mbar_arrival(&d, k, o);
+  release_async(k, op, o);
+}
+/* The bytes of a copy are complete: the copy is over for all who see this phase end.  An instruction
+ * mbarrier.complete_tx is relaxed and orders nothing. */
+void see_complete_tx(Ctx *c, AsyncOp *op, void **object) {
+  const Cluster *cl = op ? op->cta->cl : c->cl;
   Check *k = cl->m->check;
   if (!k) return;
   SyncObject *o = object_of(k, cl, object);
-  init_must_be_fenced(c, op, k, o);
-  if (op) {
-    clock_join(&o->acc, (Clock *)(uintptr_t)op->clock_id, k->dims);
-    if (op->fifo == FIFO_NONE && o->is_mbar) k->ops[op_id(op, k->landing)] = (OpDone){o->dim, o->flips + 1, 0, 0};
-    return;
-  }
-  u32 w = warp_dim(k, c->cta, c->w->index);
-  clock_join(&o->acc, &k->warps[w], k->dims);
-  k->warps[w].vc[w]++;
+  if (!op) return;
+  release_async(k, op, o);
+  o->tx_phase = o->flips + 1;
+  OpDone *done = &k->ops[issue_of(op)->id];
+  for (u32 r = 0; r < k->n_ctas; r++)
+    if (r == k->landing || !done[r].epoch) { done[r].dim = o->dim; done[r].epoch = o->flips + 1; }
 }
 /* A phase of an mbarrier, or a generation of another barrier, ended: what arrived in it becomes visible to its
  * waiters.  What arrives for the next one must not, even if a waiter goes on late. */
@@ -54,81 +97,74 @@ void see_flip(Cluster *cl, void **object) {
   Check *k = cl->m->check;
   if (!k) return;
   SyncObject *o = object_of(k, cl, object);
-  o->flips++;
-  if (o->is_mbar) o->acc.vc[o->dim] = o->flips;
-  clock_copy(&o->pub, &o->acc, k->dims);
+  if (o->is_mbar) {
+    mbar_phase_end(cl, k, o);
+    o->acc[o->dim] = ++o->flips;
+    clock_copy(k, o->pub[0], o->acc);
+    return;
+  }
+  clock_copy(k, o->pub[o->flips++ % PUBLISHED], o->acc);
+  memset(o->acc, 0, k->words * sizeof(u32));
 }
-void see_acquire(Ctx *c, void **object) {
+static Clock pending(Check *k, u32 w, u32 level) {
+  if (!k->pend[w][level]) k->pend[w][level] = clock_new(k);
+  return k->pend[w][level];
+}
+void see_wait(Ctx *c, void **object, bool relaxed) {
   Check *k = c->m->check;
   if (!k) return;
   SyncObject *o = object_of(k, c->cl, object);
-  clock_join(&k->warps[warp_dim(k, c->cta, c->w->index)], &o->pub, k->dims);
-}
-static void fence_inits(Ctx *c, Check *k) {
-  for (u32 b = 0; b < c->cta->n_mbars; b++) {
-    Mbar *m = &c->cta->mbars[b];
-    if (m->live && m->init_warp == c->w->index) object_of(k, c->cl, &m->check)->fenced = true;
+  u32 w = warp_dim(k, c->cta, c->w->index);
+  if (o->is_mbar) {
+    mbar_use(c, NULL, k, o, k->warps[w]);
+    o->observed = true; o->waited[w] = k->warps[w][w]; o->wait_line[w] = c->ins->line;
+    if (relaxed) relaxed_wait(k, k->warps[w], pending(k, w, 0), o->pub[0]);
+    else clock_join(k, k->warps[w], o->pub[0]);
+    return;
   }
+  if (o->flips - o->generation[w] > PUBLISHED) c->m->lost = true;
+  clock_join(k, k->warps[w], o->pub[o->generation[w] % PUBLISHED]);
 }
-void see_fence(Ctx *c, u32 kind) {
+void see_acquire(Ctx *c, void **object) { see_wait(c, object, false); }
+
+/* ---- fences ---------------------------------------------------------------------------------- */
+/* A release fence lends its strength to later relaxed signals, an acquire fence to earlier relaxed waits and
+ * reads, within its scope (PTX ISA, "Release and Acquire Patterns"). */
+static void memory_fence(Check *k, u32 w, u32 scope, u32 order) {
+  if (order & ORDER_ACQUIRE)
+    for (u32 s = 0; s < scope; s++) if (k->pend[w][s]) clock_join(k, k->warps[w], k->pend[w][s]);
+  if (!(order & ORDER_RELEASE)) return;
+  for (u32 s = 0; s < scope; s++) {
+    if (!k->rel[w][s]) k->rel[w][s] = clock_new(k);
+    clock_copy(k, k->rel[w][s], k->warps[w]);
+  }
+  k->warps[w][w]++;
+}
+void see_fence(Ctx *c, u32 kind, u32 arg) {
   Check *k = c->m->check;
   if (!k) return;
-  u32 w = warp_dim(k, c->cta, c->w->index);
-  Clock *own = &k->warps[w];
+  u32 w = warp_dim(k, c->cta, c->w->index); Clock own = k->warps[w];
   switch (kind) {
-    case FENCE_PROXY_ASYNC: memcpy(own->ac, own->vc, k->dims * sizeof(u32)); own->vc[w]++; break;
-    case FENCE_MBARRIER_INIT: fence_inits(c, k); break;
-    case FENCE_WAIT_ST: own->vc[k->st0 + w] = k->st_seq[w]; break;
+    case FENCE_PROXY_ASYNC:
+      for (u32 space = 0; space < 2; space++)
+        if (arg >> space & 1) memcpy(proxy_clock(k, own, space), own, k->n_proxy * sizeof(u32));
+      own[w]++;
+      break;
+    case FENCE_MBARRIER_INIT: own[k->init0 + w] = 1 + k->inits[w]; break;
+    case FENCE_WAIT_ST: own[k->st0 + w] = k->st_seq[w]; break;
+    case FENCE_BEFORE:
+      if (!k->before[w]) k->before[w] = clock_new(k);
+      for (u32 d = 0; d < k->bulk_read0; d++) k->before[w][d] = tensor_known(k, own, d);
+      own[w]++;
+      break;
+    case FENCE_WAIT_LD: loads_waited(k, c->w, w); break;
+    case FENCE_MEMBAR: memory_fence(k, w, arg & ORDER_SCOPE, arg); break;
     default: break;
   }
-}
-/* Bulk groups of a thread: a commit closes the open one, a wait for all but `pending` learns of the others. */
-void see_bulk_commit(Ctx *c) {
-  Check *k = c->m->check;
-  if (k) k->bulk_group[warp_dim(k, c->cta, c->w->index)]++;
-}
-void see_bulk_wait(Ctx *c, u32 pending, bool read_only) {
-  Check *k = c->m->check;
-  if (!k) return;
-  u32 w = warp_dim(k, c->cta, c->w->index), closed = k->bulk_group[w] - 1;
-  u32 done = closed > pending ? closed - pending : 0;
-  u32 *read = &k->warps[w].vc[k->bulk_read0 + w], *all = &k->warps[w].vc[k->bulk_all0 + w];
-  if (done > *read) *read = done;
-  if (!read_only && done > *all) *all = done;
 }
 void see_cp_wait(Ctx *c, u32 landed) {
   Check *k = c->m->check;
   if (!k) return;
   u32 w = warp_dim(k, c->cta, c->w->index);
-  if (landed > k->warps[w].vc[k->cp0 + w]) k->warps[w].vc[k->cp0 + w] = landed;
-}
-/* Shared memory of a CTA dies with it: what other CTAs and their MMA queues signalled to its barriers must have
- * been seen by one of its threads before the last of them leaves (PTX ISA, "Distributed shared memory"; the
- * hardware raises "cluster target block not present" otherwise). */
-static void exit_must_be_last(Ctx *c, const Check *k) {
-  const Cta *cta = c->cta;
-  for (u32 w = 0; w < cta->n_warps; w++) if (live_lanes(&cta->warps[w])) return;
-  u32 first = warp_dim(k, cta, 0);
-  for (u32 o = 0; o < k->n_objects; o++) {
-    const SyncObject *b = k->objects[o];
-    if (!b->is_mbar || b->rank != cta->rank) continue;
-    for (u32 d = 0; d < k->st0; d++) {
-      bool own = (d >= first && d < first + cta->n_warps) || d == k->mma0 + cta->rank;
-      u32 seen = 0;
-      for (u32 w = 0; w < cta->n_warps; w++) seen = seen > k->warps[first + w].vc[d] ? seen : k->warps[first + w].vc[d];
-      if (own || b->acc.vc[d] <= seen) continue;
-      finding(c, 0, "cta-exits-early", "CTA %u exits although no thread of it has seen the last signal of %s %u to its mbarrier at 0x%x",
-              cta->rank, d < k->mma0 ? "warp" : "the MMA pipe of CTA", d < k->mma0 ? d % k->warps_per_cta : d - k->mma0, b->offset);
-      return;
-    }
-  }
-}
-/* Copies from shared memory must have been read before their thread leaves (PTX ISA, "cp.async.bulk.wait_group"). */
-void see_exit(Ctx *c) {
-  const Check *k = c->m->check;
-  if (!k || !k->protocol || live_lanes(c->w)) return;
-  u32 w = warp_dim(k, c->cta, c->w->index);
-  if (k->bulk_stored[w] > k->warps[w].vc[k->bulk_read0 + w])
-    finding(c, 0, "bulk-group-not-waited", "warp %u of CTA %u exits without cp.async.bulk.wait_group for its copies from shared memory", c->w->index, c->cta->rank);
-  if (c->cl->n_ctas > 1) exit_must_be_last(c, k);
+  if (landed > k->warps[w][k->cp0 + w]) k->warps[w][k->cp0 + w] = landed;
 }

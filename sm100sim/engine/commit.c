@@ -60,7 +60,6 @@ static Step op_commit(Ctx *c, const Ins *i) {
   AsyncOp *op = async_new(c, own_work ? FIFO_MMA : FIFO_NONE, key, commit_land, sizeof(Commit));
   *(Commit *)op->payload = (Commit){addr & 0xFFFFFF, ranks};
   if (own_work && c->cl->mma_done_at[key] > op->t_done) op->t_done = c->cl->mma_done_at[key];
-  see_fence(c, FENCE_COMMIT);
   async_submit(c->cl, op);
   return c->m->faulted ? STEP_FAULT : STEP_NEXT;
 }

@@ -28,6 +28,17 @@ static double load_float(Ctx *c, u32 slot, Type t, u32 l, bool ftz) {
   if (t == T_F32) { float x = RF32(c, slot)[l]; return ftz ? flush(x) : x; }
   return format_decode(format_of(t), R32(c, slot)[l] & 0xFFFF);
 }
+static u32 fraction_bits(Type t) { return t == T_F64 ? 52 : t == T_F32 ? 23 : t == T_F16 ? 10 : 7; }
+/* A NaN between f64 and another float type keeps its sign and the upper bits of its payload and becomes quiet;
+ * bf16 to f32 is a shift (H200 record).  Everywhere else it becomes the canonical NaN. */
+static bool keeps_nan(const Form *f) { return f->to == T_F64 || f->from == T_F64 || (f->to == T_F32 && f->from == T_BF16 && !(f->flags & FLAG_FTZ)); }
+static u64 nan_code(Ctx *c, const Form *f, u32 slot, u32 l) {
+  u32 in = fraction_bits(f->from), out = fraction_bits(f->to), top = width(f->to) - 1;
+  u64 v = f->from == T_F64 ? R64(c, slot)[l] : R32(c, slot)[l];
+  u64 fraction = (v << (52 - in) & ((1ull << 52) - 1)) >> (52 - out), exponent = ((1ull << top) - 1) >> out << out;
+  u64 keep = f->to == T_F32 && f->from == T_BF16 ? 0 : 1ull << (out - 1);
+  return (v >> (width(f->from) - 1) & 1) << top | exponent | fraction | keep;
+}
 static double round_int(double x, u32 r) {
   return r == ROUND_RZ ? trunc(x) : r == ROUND_RM ? floor(x) : r == ROUND_RP ? ceil(x) : rint(x);
 }
@@ -88,8 +99,8 @@ static u64 extend_int(u64 v, const Form *f) {
 static u64 float_code(double x, const Form *f) {
   if (f->to == T_F64) return x != x ? 0x7FFFFFFFFFFFFFFFull : bits_of64(x);
   u32 r = f->flags & FLAG_INTEGRAL ? ROUND_RN : f->rounding;
-  u32 code = format_encode(format_of(f->to), x, r, f->flags & FLAG_SATFINITE);
-  return f->to == T_F32 && (f->flags & FLAG_FTZ) ? bits_of(flush(float_of(code))) : code;
+  if (f->to == T_F32 && f->flags & FLAG_FTZ && flushed(x, r, -126, 24)) x = copysign(0, x);
+  return format_encode(format_of(f->to), x, r, f->flags & FLAG_SATFINITE);
 }
 static u64 from_int(Ctx *c, const Form *f, u32 slot, u32 l) {
   i64 v = load_int(c, slot, f->from, l, f->widths & WIDE_SOURCE);
@@ -102,6 +113,7 @@ static u64 from_int(Ctx *c, const Form *f, u32 slot, u32 l) {
 static u64 from_float(Ctx *c, const Form *f, u32 slot, u32 l) {
   double x = load_float(c, slot, f->from, l, f->flags & FLAG_FTZ);
   if (!is_float(f->to)) return extend_int(float_to_int(x, f->rounding, f->to, f->from), f);
+  if (x != x && keeps_nan(f) && !(f->flags & FLAG_SAT)) return nan_code(c, f, slot, l);
   if ((f->flags & FLAG_RELU) && x <= 0) x = 0;
   if (f->flags & FLAG_INTEGRAL) x = round_int(x, f->rounding);
   if (f->flags & FLAG_SAT) x = !(x > 0) ? 0 : x > 1 ? 1 : x;
@@ -117,7 +129,7 @@ HANDLER(CVT) {
 }
 
 /* ---- frequent forms -------------------------------------------------------------------------------- */
-UNARY(CVT_F32_BF16, float, u32, canon(decode_bf16(a)))
+UNARY(CVT_F32_BF16, u32, u32, a << 16)               /* NaNs too (H200 record) */
 UNARY(CVT_BF16_F32, u32, float, encode_bf16(a))
 UNARY(CVT_F32_S32, float, i32, (float)a) UNARY(CVT_F32_U32, float, u32, (float)a)
 UNARY(CVT_U64_U32, u64, u32, a) UNARY(CVT_S64_S32, u64, i32, (i64)a) UNARY(CVT_U32_U64, u32, u64, (u32)a)

@@ -37,25 +37,29 @@ void add_finding(Machine *m, const Ctx *c, u32 line, u32 line2, bool fatal, cons
   for (u32 k = 0; k < m->n_findings; k++)          /* one report per pair of places and kind */
     if (m->findings[k].line == line && m->findings[k].line2 == line2 &&
         strncmp(m->findings[k].text, code, strlen(code)) == 0 && !fatal) { m->findings[k].code++; return; }
-  if (m->n_findings >= m->opt.max_findings) return;
+  if (m->n_findings >= m->opt.max_findings) { m->lost = true; return; }
   Finding *f = &m->findings[m->n_findings++];
   memset(f, 0, sizeof *f);
   f->code = 1; f->line = line; f->line2 = line2; f->rank = NONE32; f->warp = NONE32;
   if (c && c->cta) { f->rank = c->cta->rank; memcpy(f->ctaid, c->cta->ctaid, sizeof f->ctaid); }
   if (c && c->w) { f->warp = c->w->index; f->lane = c->mask ? first_lane(c->mask) : 0; }
   snprintf(f->text, sizeof f->text, "%s%s\n%s", code, fatal ? "!" : "", text);
+  if (c && c->cta && c->w) {
+    u64 t = c->sp ? c->sp->t : 0;
+    trace_event(m, EV_FINDING, c->cta, c->w->index, line, t, t, m->n_findings - 1, 0);
+  }
 }
 Step fault(Ctx *c, const char *code, const char *fmt, ...) {
-  char text[360]; va_list a; va_start(a, fmt); vsnprintf(text, sizeof text, fmt, a); va_end(a);
+  char text[460]; va_list a; va_start(a, fmt); vsnprintf(text, sizeof text, fmt, a); va_end(a);
   add_finding(c->m, c, c->ins ? c->ins->line : 0, 0, true, code, text);
   return STEP_FAULT;
 }
 void finding(Ctx *c, u32 line2, const char *code, const char *fmt, ...) {
-  char text[360]; va_list a; va_start(a, fmt); vsnprintf(text, sizeof text, fmt, a); va_end(a);
+  char text[460]; va_list a; va_start(a, fmt); vsnprintf(text, sizeof text, fmt, a); va_end(a);
   add_finding(c->m, c, c->ins ? c->ins->line : 0, line2, false, code, text);
 }
 void fault_async(Machine *m, const AsyncOp *op, const char *code, const char *fmt, ...) {
-  char text[360]; va_list a; va_start(a, fmt); vsnprintf(text, sizeof text, fmt, a); va_end(a);
+  char text[460]; va_list a; va_start(a, fmt); vsnprintf(text, sizeof text, fmt, a); va_end(a);
   Ctx c = {.m = m, .cta = op->cta, .w = op->warp, .mask = 1u << (op->lane & 31)};
   add_finding(m, &c, op->line, 0, true, code, text);
 }
@@ -89,7 +93,6 @@ static void cta_init(Machine *m, Cluster *cl, Cta *cta, u32 rank) {
     if (m->prog.local_bytes) w->local = calloc(LANES, m->prog.local_bytes);
     warp_start(w);
   }
-  cta->reg_pool_used = m->prog.entry_regs * cta->n_warps * LANES;
 }
 Cluster *cluster_new(Machine *m, const u32 id[3]) {
   Cluster *cl = calloc(1, sizeof(Cluster));
@@ -177,11 +180,11 @@ u64 sm100_machine_events(Machine *m, Event *out, u64 cap) {
   if (out) memcpy(out, m->events, sizeof(Event) * (m->n_events < cap ? m->n_events : cap));
   return m->n_events;
 }
-void sm100_machine_counts(Machine *m, u64 *per_op, u64 *per_ins, u64 totals[10]) {
+void sm100_machine_counts(Machine *m, u64 *per_op, u64 *per_ins, u64 totals[11]) {
   memcpy(per_op, m->op_count, sizeof(u64) * sm100_opcode_count());
   memcpy(per_ins, m->line_count, sizeof(u64) * m->prog.n_code);
-  u64 t[10] = {m->instructions, m->thread_instructions, m->clusters_done, m->clusters_total, m->bytes_tma_load,
-               m->bytes_tma_store, m->mma_count, m->mma_flops, m->t_end, m->faulted};
+  u64 t[11] = {m->instructions, m->thread_instructions, m->clusters_done, m->clusters_total, m->bytes_tma_load,
+               m->bytes_tma_store, m->mma_count, m->mma_flops, m->t_end, m->faulted, m->lost};
   memcpy(totals, t, sizeof t);
 }
 void sm100_machine_stop(Machine *m) { m->stop = 1; }

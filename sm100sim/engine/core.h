@@ -15,6 +15,7 @@ void split_arrive(Ctx *c);                       /* control.c: deposit at a join
 void warp_start(Warp *w);
 void warp_exit_lanes(Ctx *c, u32 mask);
 const char *tmem_exit_check(Cta *cta);           /* tmem_alloc.c */
+u32 register_pool(const Cta *cta);                    /* barrier.c: registers that setmaxnreg may hand out */
 const char *setmaxnreg_exit_check(const Cta *cta);     /* barrier.c */
 bool machine_claim_cluster(Machine *m, u32 id[3]); /* next cluster of the grid that has not started */
 void add_finding(Machine *m, const Ctx *c, u32 line, u32 line2, bool fatal, const char *code, const char *text);

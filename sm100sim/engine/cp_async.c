@@ -90,6 +90,7 @@ Step op_cp_arrive(Ctx *c, const Ins *i) {
     Cta *owner; Mbar *b;
     Step s = mbar_operand(c, &a, l, true, &owner, &b);
     if (s != STEP_NEXT) return s;
+    see_mbar_use(c, &b->check);
     if (!i->sub[2] && ++b->pending > MBAR_MAX_COUNT) return mbar_fault(c, owner, b, "the pending count leaves its range");
     q.bar[l] = b->offset;
   }

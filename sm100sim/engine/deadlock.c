@@ -20,6 +20,10 @@ static void describe(char *out, size_t n, Cluster *cl, const Cta *cta, const Spl
       return;
     case WAIT_CLUSTER: snprintf(out, n, "cluster barrier: %u of %u threads arrived", cl->bar_arrived, cl->bar_expected); return;
     case WAIT_WARP: snprintf(out, n, "lanes %08llx of its own warp at a .sync instruction", (unsigned long long)y->want); return;
+    case WAIT_SETMAXNREG:
+      snprintf(out, n, "setmaxnreg to %u registers per thread: %llu registers more than the %u of the CTA's pool, %u per thread at launch",
+               y->addr, (unsigned long long)y->want, register_pool(cta), cl->m->prog.entry_regs);
+      return;
     default: snprintf(out, n, "%s (0x%x, %llu)", WAITS[y->kind], y->addr, (unsigned long long)y->want);
   }
 }

@@ -101,6 +101,7 @@ struct Warp {
   u64 bulk_t_read, bulk_t_done;   /* modelled ends of its last bulk store: sources read, all done */
   u32 cp_issued, cp_groups, cp_group_end[CP_RING]; /* cp.async: copies issued, groups committed, copies before each commit */
   u32 st_pending;                 /* tcgen05.st not landed */
+  u32 loads_open;                 /* tcgen05.ld whose registers nobody has waited for, when observed */
   u32 cluster_in, cluster_out;    /* lanes that arrived at the open cluster barrier; released and not yet waited */
   u32 reg_moves, reg_line;        /* setmaxnreg executed, and the PTX line of the last one */
   u64 instructions;
@@ -123,7 +124,7 @@ struct Cta {
   u32 tmem_allocs; bool tmem_relinquished; u32 tmem_last_cols; u32 cta_group; /* 0 until the first tcgen05 */
   struct { u32 cols, dst, warp, base; bool waiting, granted; } pair_alloc; /* tcgen05.alloc.cta_group::2 under way */
   u32 mma_lanes[MAX_WARPS], mma_open[MAX_WARPS];  /* lanes that ever issued an MMA, cp or shift; not committed yet */
-  Warp *warps; u32 n_warps, warps_exited; u32 reg_pool_used;
+  Warp *warps; u32 n_warps, warps_exited;
   bool exited;
 };
 struct Cluster {
@@ -160,14 +161,14 @@ bool async_land_one(Cluster *cl);                             /* land one eligib
 typedef enum { MODE_FAST, MODE_RANDOM, MODE_LATE } Mode;      /* when asynchronous work lands */
 typedef struct { u64 lo, hi; u32 writable; } Region;          /* known global allocation */
 typedef struct { u32 kind, rank, warp, lane, line; u64 t0, t1, a, b; } Event; /* timeline, see trace.c */
-typedef struct { u32 code, line, line2, rank, warp, lane; u32 ctaid[3]; char text[400]; } Finding;
+typedef struct { u32 code, line, line2, rank, warp, lane; u32 ctaid[3]; char text[512]; } Finding;
 
 typedef struct {
   u32 grid[3], block[3], cluster[3], dynamic_smem, n_params_bytes;
   u32 mode, poison, check, trace_cluster, max_findings;       /* check: bit set CHECK_* */
   u64 seed, max_idle_instructions;
 } Options;
-enum { CHECK_REGS = 1, CHECK_SMEM = 2, CHECK_TMEM = 4, CHECK_RACE = 8, CHECK_PROTOCOL = 16, CHECK_MMA_EXACT = 256 };
+enum { CHECK_REGS = 1, CHECK_SMEM = 2, CHECK_TMEM = 4, CHECK_RACE = 8, CHECK_PROTOCOL = 16, CHECK_STRICT_LD = 32, CHECK_STRICT_EXIT = 64, CHECK_MMA_EXACT = 256 };
 
 struct Machine {
   Program prog; Options opt; const u8 *params; Region *regions; u32 n_regions;
@@ -175,6 +176,8 @@ struct Machine {
   u64 *op_count;                  /* executed warp instructions per opcode */
   u64 *line_count;                /* executed warp instructions per instruction index */
   bool faulted; Finding *findings; u32 n_findings;
+  bool lost;                      /* findings or access history had to be dropped: the run proves nothing */
+  bool flags_used;                /* see_flag must hear of plain stores, too */
   Event *events; u64 n_events, cap_events; bool tracing;
   u64 bytes_tma_load, bytes_tma_store, mma_count, mma_flops, t_end;
   volatile u64 *progress_out;     /* [done, total, instructions], read by the host while we run */
@@ -206,7 +209,7 @@ static inline Step block(Ctx *c, WaitKind k, u32 rank, u32 addr, u64 want) {
   c->sp->why = (Why){k, rank, addr, want}; return STEP_BLOCK; }
 
 /* ---- memory (memory.c) --------------------------------------------------------------------- */
-typedef enum { ACC_READ = 0, ACC_WRITE = 1, ACC_ATOMIC = 2 } Acc;
+typedef enum { ACC_READ = 0, ACC_WRITE = 1, ACC_ATOMIC = 2, ACC_SCOPE = 4 } Acc;   /* observers: | ACC_SCOPE * scope of a strong access */
 typedef enum { PROXY_GENERIC = 0, PROXY_ASYNC = 1 } Proxy;
 /* Pointer to `len` bytes at a shared-window address (rank << 24 | offset), or NULL with the reason in *err.
  * `own_only`: the access is .shared::cta, so the address must lie in the executing CTA. */
@@ -222,14 +225,27 @@ void see_tmem(Ctx *c, AsyncOp *op, Cta *owner, u32 lane, u32 n_lanes, u32 col, u
 /* Happens-before edges. Objects are mbarriers, named barriers, the cluster barrier. */
 void see_release(Ctx *c, AsyncOp *op, void **object);         /* arrive, complete_tx, commit landing */
 void see_acquire(Ctx *c, void **object);                      /* a wait that succeeded */
-void see_fence(Ctx *c, u32 kind);                             /* FENCE_* below */
+void see_arrive(Ctx *c, void **object, bool relaxed);         /* relaxed: orders only with a fence before it */
+void see_wait(Ctx *c, void **object, bool relaxed);
+void see_complete_tx(Ctx *c, AsyncOp *op, void **object);     /* bytes of a copy; or the instruction, which orders nothing */
+void see_fence(Ctx *c, u32 kind, u32 arg);                    /* FENCE_* below; arg: spaces of a proxy fence, ORDER_* of a membar */
 enum { FENCE_PROXY_ASYNC, FENCE_MBARRIER_INIT, FENCE_WAIT_LD, FENCE_WAIT_ST, FENCE_BEFORE, FENCE_AFTER,
-       FENCE_BULK_READ, FENCE_BULK_ALL, FENCE_MEMBAR, FENCE_COMMIT };
+       FENCE_MEMBAR = 8 };
+/* Strength of an access or fence: scope (0 weak, 1 CTA, 2 cluster, 3 device or system), what it does. */
+enum { ORDER_SCOPE = 3, ORDER_ACQUIRE = 4, ORDER_RELEASE = 8, ORDER_READ = 16, ORDER_UPDATE = 32 };
+void see_flag(Ctx *c, const Cta *owner, u64 address, u32 len, u32 order);
 void see_exit(Ctx *c);
 void see_flip(Cluster *cl, void **object);                    /* a phase of a barrier ended */
-void see_bulk_commit(Ctx *c);                                 /* cp.async.bulk.commit_group */
+void see_mbar_init(Ctx *c, void **object);
+void see_mbar_use(Ctx *c, void **object);                     /* issue of work that will signal it */
+void see_mbar_inval(Ctx *c, void **object);
+void see_bulk_join(Ctx *c, AsyncOp *op);                      /* a copy becomes part of its lane's open bulk group */
 void see_bulk_wait(Ctx *c, u32 pending, bool read_only);      /* cp.async.bulk.wait_group */
 void see_cp_wait(Ctx *c, u32 landed);                         /* cp.async: copies known to have landed */
+void see_load(Ctx *c, const u32 *slots, u32 n);               /* tcgen05.ld into registers */
+void see_registers(Ctx *c, const Ins *i);                     /* operands of an instruction while loads are open */
+void see_tmem_ld(Ctx *c, u32 lane, u32 n_lanes, u32 col, u32 n_cols);
+void see_tmem_alloc(Ctx *c, Cta *owner, u32 col, u32 n_cols, bool pair);
 
 /* ---- mbarriers as seen by other files (mbarrier.c) ------------------------------------------ */
 Mbar *mbar_at(Cta *cta, u32 offset);                          /* NULL when no live object is there */
@@ -244,7 +260,8 @@ Step warp_converge(Ctx *c, u32 members);
 static inline u32 live_lanes(const Warp *w) { return w->lanes & ~w->exited; }
 
 /* ---- timeline (trace.c) ----------------------------------------------------------------------- */
-typedef enum { EV_BUSY, EV_WAIT, EV_MMA, EV_TMA_LOAD, EV_TMA_STORE, EV_ARRIVE, EV_MARK } EventKind;
+typedef enum { EV_BUSY, EV_WAIT, EV_MMA, EV_TMA_LOAD, EV_TMA_STORE, EV_ARRIVE, EV_MARK,
+  EV_ACCESS /* a warp's own access, under the race checker */, EV_FINDING /* a: its number */ } EventKind;
 void trace_event(Machine *m, EventKind k, Cta *cta, u32 warp, u32 line, u64 t0, u64 t1, u64 a, u64 b);
 
 /* ---- handler tables: each family file defines one ------------------------------------------- */

@@ -21,6 +21,13 @@ static DIRECTED void run32(FOp op, float *d, const float *a, const float *b, con
     default: for (u32 k = 0; k < n; k++) d[k] = __builtin_fmaf(a[k], b[k], e[k]);
   }
 }
+/* IEEE rounding lifts some subnormal results to the smallest normal number: those that .ftz flushes. */
+static void flush_lifted(float *out, const float *a, const float *b, const float *e, u32 n, u32 mode) {
+  u32 lifted = 0;
+  for (u32 k = 0; k < n; k++) lifted |= (bits_of(out[k]) & 0x7FFFFFFFu) == 0x00800000u;
+  for (u32 k = 0; lifted && k < n; k++)
+    if ((bits_of(out[k]) & 0x7FFFFFFFu) == 0x00800000u && flushed(fma_odd(a[k], b[k], e ? e[k] : 0), mode, -126, 24)) out[k] = copysignf(0, out[k]);
+}
 /* `per`: floats in one lane (1, or 2 for f32x2).  sub: rounding, ftz, saturate. */
 static inline Step arith(Ctx *c, const Ins *i, FOp op, u32 per) {
   float *d = REGS(float, i->d[0]);
@@ -34,6 +41,7 @@ static inline Step arith(Ctx *c, const Ins *i, FOp op, u32 per) {
   if (mode == RN) for (u32 k = 0; k < n; k++) out[k] = apply(op, a[k], b[k], e[k]);
   else { int was = fegetround(); fesetround(HOST_MODE[mode]); run32(op, out, a, b, e, n); fesetround(was); }
   if (ftz) for (u32 k = 0; k < n; k++) out[k] = flush(out[k]);
+  if (ftz && op >= F_MUL) flush_lifted(out, a, b, op == F_FMA ? e : NULL, n, mode);
   if (sat) for (u32 k = 0; k < n; k++) out[k] = saturate(out[k]);
   if (c->mask == NONE32) { for (u32 k = 0; k < n; k++) d[k] = canon(out[k]); return STEP_NEXT; }
   FOR_LANES(c->mask, l) for (u32 k = 0; k < per; k++) d[l * per + k] = canon(out[l * per + k]);
@@ -59,12 +67,18 @@ static DIRECTED double apply64(GOp op, double a, double b, double e) {
 static DIRECTED float apply32(GOp op, float a, float b) {
   return op == G_DIV ? a / b : op == G_RCP ? 1.0f / a : sqrtf(a);
 }
+/* The operand whose NaN an f64 result takes: b before c before a; a quotient's: a before b (H200 record). */
+static double nan64(GOp op, double a, double b, double e) {
+  if (op == G_DIV) return a != a ? quiet(a) : b != b ? quiet(b) : double_of(NAN64);
+  return b != b ? quiet(b) : e != e ? quiet(e) : a != a ? quiet(a) : double_of(NAN64);
+}
 /* sub[0]: rounding */
 static Step arith64(Ctx *c, const Ins *i, GOp op) {
   int was = fegetround(); fesetround(HOST_MODE[i->sub[0]]);
   FOR_LANES(c->mask, l) {
-    double b = i->ns > 1 ? RF64(c, i->s[1])[l] : 0, e = i->ns > 2 ? RF64(c, i->s[2])[l] : 0;
-    RF64(c, i->d[0])[l] = apply64(op, RF64(c, i->s[0])[l], b, e);
+    double a = RF64(c, i->s[0])[l], b = i->ns > 1 ? RF64(c, i->s[1])[l] : 0, e = i->ns > 2 ? RF64(c, i->s[2])[l] : 0;
+    double r = apply64(op, a, b, e);
+    RF64(c, i->d[0])[l] = r == r ? r : nan64(op, a, b, e);
   }
   fesetround(was);
   return STEP_NEXT;
@@ -78,6 +92,8 @@ static Step quotient(Ctx *c, const Ins *i, GOp op) {
     float a = RF32(c, i->s[0])[l], b = i->ns > 1 ? RF32(c, i->s[1])[l] : 0;
     if (ftz) { a = flush(a); b = flush(b); }
     float q = apply32(op, a, b);
+    /* The double quotient lies on the same side of the limits as the exact one: they have 25 bits, a and b 24. */
+    if (ftz && fabsf(q) == 0x1p-126f && op != G_SQRT && flushed(op == G_DIV ? (double)a / b : 1.0 / a, i->sub[0], -126, 24)) q = copysignf(0, q);
     RF32(c, i->d[0])[l] = canon(ftz ? flush(q) : q);
   }
   fesetround(was);
@@ -87,16 +103,17 @@ static Step quotient(Ctx *c, const Ins *i, GOp op) {
 ROUNDED(DIV_F32, G_DIV) ROUNDED(RCP_RND_F32, G_RCP) ROUNDED(SQRT_RND_F32, G_SQRT)
 
 /* ---- signs ---------------------------------------------------------------------------------------- */
-/* sub: (unused), ftz */
+/* A NaN becomes the canonical one in f32 and stays, made quiet, with its sign in f64 (H200 record).
+ * sub: (unused), ftz */
 HANDLER(NEG_F32) {
   u32 *d = R32(c, i->d[0]); const float *x = RF32(c, i->s[0]); bool ftz = i->sub[1];
-  LANE_LOOP(float a = ftz ? flush(x[l]) : x[l]; d[l] = bits_of(a) ^ 0x80000000u) return STEP_NEXT;
+  LANE_LOOP(float a = ftz ? flush(x[l]) : x[l]; d[l] = a == a ? bits_of(a) ^ 0x80000000u : NAN32) return STEP_NEXT;
 }
 HANDLER(ABS_F32) {
   u32 *d = R32(c, i->d[0]); const float *x = RF32(c, i->s[0]); bool ftz = i->sub[1];
-  LANE_LOOP(float a = ftz ? flush(x[l]) : x[l]; d[l] = bits_of(a) & 0x7FFFFFFFu) return STEP_NEXT;
+  LANE_LOOP(float a = ftz ? flush(x[l]) : x[l]; d[l] = a == a ? bits_of(a) & 0x7FFFFFFFu : NAN32) return STEP_NEXT;
 }
-UNARY(NEG_F64, u64, u64, a ^ 1ull << 63) UNARY(ABS_F64, u64, u64, a & ~(1ull << 63))
+UNARY(NEG_F64, double, double, a == a ? -a : quiet(a)) UNARY(ABS_F64, double, double, a == a ? fabs(a) : quiet(a))
 BINARY(COPYSIGN_F32, u32, u32, (a & 0x80000000u) | (b & 0x7FFFFFFFu))
 BINARY(COPYSIGN_F64, u64, u64, (a & 1ull << 63) | (b & ~(1ull << 63)))
 
@@ -127,8 +144,13 @@ HANDLER(MINMAX3_F32) { return min_max_of(c, i, true); }
 BINARY(MAX_F32, float, float, extreme(a, b, true, false)) BINARY(MIN_F32, float, float, extreme(a, b, false, false))
 TERNARY(MAX3_F32, float, float, float, extreme(extreme(a, b, true, false), e, true, false))
 TERNARY(MIN3_F32, float, float, float, extreme(extreme(a, b, false, false), e, false, false))
-BINARY(MIN_F64, double, double, a != a ? b : b != b ? a : a == b ? double_of(bits_of64(a) | bits_of64(b)) : a < b ? a : b)
-BINARY(MAX_F64, double, double, a != a ? b : b != b ? a : a == b ? double_of(bits_of64(a) & bits_of64(b)) : a > b ? a : b)
+/* Of two NaNs the second stays, made quiet (H200 record). */
+static inline double extreme64(double a, double b, bool max) {
+  double tie = double_of(max ? bits_of64(a) & bits_of64(b) : bits_of64(a) | bits_of64(b)), v = (a < b) != max ? a : b;
+  v = a == b ? tie : v; v = a != a ? b : v; v = b != b ? a : v;
+  return v == v ? v : quiet(b);
+}
+BINARY(MIN_F64, double, double, extreme64(a, b, false)) BINARY(MAX_F64, double, double, extreme64(a, b, true))
 OP_TABLE(floating) = {
 #define E(n) {#n, op_##n},
     E(ADD_F32) E(SUB_F32) E(MUL_F32) E(FMA_F32) E(ADD_F32X2) E(SUB_F32X2) E(MUL_F32X2) E(FMA_F32X2) E(ADD_F64) E(SUB_F64) E(MUL_F64) E(FMA_F64)

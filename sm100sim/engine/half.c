@@ -11,14 +11,6 @@ enum { H_ADD, H_SUB, H_MUL, H_FMA, H_MIN, H_MAX, H_NEG, H_ABS, H_EX2, H_TANH };
 enum { FLAG_FTZ = 1, FLAG_SAT = 2, FLAG_RELU = 4, FLAG_NAN = 8, FLAG_XORSIGN = 16 };
 typedef struct { Format form; u32 op, flags; } Form;
 
-/* x * y + z to odd: the product of two 16-bit floats is exact, and Knuth's sum gives the error's sign. */
-static inline double fma_odd(double x, double y, double z) {
-  double p = x * y, s = p + z, back = s - p, error = (p - (s - back)) + (z - back);
-  u64 u = bits_of64(s);
-  bool outward = (error > 0) == (s > 0);
-  u = (error < 0 || error > 0) && !(u & 1) ? (outward ? u + 1 : u - 1) : u;
-  return double_of(u);
-}
 static inline u32 low_half(u32 v) { return v & 0xFFFF; }
 /* Subnormal f16 codes to zero (.ftz); bf16 flushes as f32 does. */
 static void flush_codes(u32 *code, Format form) {
@@ -51,13 +43,19 @@ static void one_half(const Form *f, u32 code[3][LANES], u32 ns) {
   float x[3][LANES], v[LANES]; u32 sign[LANES];
   if (f->flags & FLAG_FTZ) for (u32 k = 0; k < ns; k++) flush_codes(code[k], f->form);
   if (f->op == H_NEG || f->op == H_ABS) {
-    for (u32 l = 0; l < LANES; l++) code[0][l] = f->op == H_NEG ? code[0][l] ^ 0x8000 : code[0][l] & 0x7FFF;
+    u32 infinity = f->form == FMT_F16 ? 0x7C00 : 0x7F80;      /* a NaN becomes the canonical one (H200 record) */
+    for (u32 l = 0; l < LANES; l++) {
+      u32 size = code[0][l] & 0x7FFF;
+      code[0][l] = size > infinity ? 0x7FFF : f->op == H_NEG ? code[0][l] ^ 0x8000 : size;
+    }
     return;
   }
   if (f->flags & FLAG_XORSIGN)
     for (u32 l = 0; l < LANES; l++) { sign[l] = (code[0][l] ^ code[1][l]) & 0x8000; code[0][l] &= 0x7FFF; code[1][l] &= 0x7FFF; }
   for (u32 k = 0; k < 3; k++) decode(code[k < ns ? k : 0], f->form, x[k]);
   compute(f->op, f->flags & FLAG_NAN, x[0], x[1], x[2], v);
+  if (f->flags & FLAG_FTZ && f->op <= H_FMA)      /* v is odd where inexact, so that it compares as the exact result does */
+    for (u32 l = 0; l < LANES; l++) v[l] = flushed(v[l], ROUND_RN, -14, 11) ? copysignf(0, v[l]) : v[l];
   if (f->flags & FLAG_SAT) for (u32 l = 0; l < LANES; l++) v[l] = saturate(v[l]);
   if (f->flags & FLAG_RELU) for (u32 l = 0; l < LANES; l++) v[l] = v[l] <= 0.0f ? 0.0f : v[l];
   encode(v, f->form, code[0]);

@@ -71,16 +71,19 @@ static inline u32 find_top64(u64 x, bool sign, bool shift) {
   return shift ? 63 - at : at;
 }
 UNARY(BFIND_32, u32, u32, find_top(a, s0, s1)) UNARY(BFIND_64, u32, u64, find_top64(a, s0, s1))
-/* Position and length are the low byte of their operands; what lies beyond the top bit is zero or the sign. */
+/* Position and length: the low byte of their operands (PTX ISA, bfe, bfi), but all 32 bits in the 64-bit forms
+ * (H200 record). */
+static inline u32 field_amount(u32 v, u32 width) { return width == 32 ? v & 255 : v > 128 ? 128 : v; }
+/* What lies beyond the top bit is zero or the sign. */
 static inline u64 extract(u64 a, u32 pos, u32 len, u32 width, bool sign) {
-  pos &= 255; len &= 255;
+  pos = field_amount(pos, width); len = field_amount(len, width);
   u32 inside = pos < width ? width - pos : 0, n = len < inside ? len : inside, top = pos + len - 1;
   u64 mask = n > 63 ? ~0ull : (1ull << (n & 63)) - 1, field = pos > 63 ? 0 : a >> (pos & 63);
   u64 fill = sign && len && (a >> (top < width ? top : width - 1) & 1) ? ~mask : 0;
   return (field & mask) | fill;
 }
 static inline u64 insert(u64 a, u64 b, u32 pos, u32 len, u32 width) {
-  pos &= 255; len &= 255;
+  pos = field_amount(pos, width); len = field_amount(len, width);
   u64 mask = len > 63 ? ~0ull : (1ull << (len & 63)) - 1;
   mask = pos < width ? mask << (pos & 63) : 0;
   return (b & ~mask) | (a << (pos & 63) & mask);

@@ -65,11 +65,13 @@ Step mbar_operand(Ctx *c, const Access *a, u32 lane, bool own_only, Cta **owner,
 Step mbar_issue(Ctx *c, const Access *a, u32 lane, u32 *addr) {
   Cta *owner; Mbar *b;
   Step s = mbar_operand(c, a, lane, false, &owner, &b);
-  if (s == STEP_NEXT) *addr = owner->rank << 24 | b->offset;
+  if (s != STEP_NEXT) return s;
+  *addr = owner->rank << 24 | b->offset;
+  see_mbar_use(c, &b->check);
   return s;
 }
-Step mbar_arrive_now(Ctx *c, Cta *owner, Mbar *b, u32 count) {
-  see_release(c, NULL, &b->check);
+Step mbar_arrive_now(Ctx *c, Cta *owner, Mbar *b, u32 count, bool relaxed) {
+  see_arrive(c, &b->check, relaxed);
   u64 t = c->sp->t + T_MBAR_ARRIVE + (owner == c->cta ? 0 : T_REMOTE);
   const char *rule = mbar_arrive(c->cl, b, count, t);
   return rule ? mbar_fault(c, owner, b, rule) : STEP_NEXT;
@@ -78,8 +80,14 @@ bool mbar_land_tx(Machine *m, AsyncOp *op, Cta *owner, u32 offset, u32 bytes) {
   if (owner->exited) { fault_async(m, op, "exited-cta", "the completion arrives in CTA %u, which has exited", owner->rank); return false; }
   Mbar *b = mbar_at(owner, offset);
   if (!b) { fault_async(m, op, "no-mbarrier", "no live mbarrier at CTA %u + 0x%x when the copy completes", owner->rank, offset); return false; }
-  see_release(NULL, op, &b->check);
+  see_complete_tx(NULL, op, &b->check);
   const char *rule = mbar_complete_tx(owner->cl, b, bytes, op->t_done);
   if (rule) fault_async(m, op, "mbarrier", "completing %u bytes at the mbarrier CTA %u + 0x%x: %s", bytes, owner->rank, offset, rule);
+  /* With no arrival left, bytes beyond those expected keep the phase open for ever: expect_tx completes none. */
+  if (!rule && !b->pending && b->tx < 0 && m->opt.check & CHECK_PROTOCOL) {
+    Ctx c = {.m = m, .cl = owner->cl, .cta = op->cta, .w = op->warp, .ins = op->ins, .mask = 1u << (op->lane & 31)};
+    finding(&c, b->init_line, "mbarrier-tx-unbalanced", "phase %llu of the mbarrier at CTA %u + 0x%x has all its arrivals and %lld bytes more than were expected; it cannot end",
+            (unsigned long long)b->phase, owner->rank, offset, (long long)-b->tx);
+  }
   return !rule;
 }

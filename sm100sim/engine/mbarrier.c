@@ -4,9 +4,9 @@
 #include "mbarrier.h"
 #include "timing.h"
 
-enum { ARRIVE_DROP = 1, ARRIVE_NO_COMPLETE = 2, ARRIVE_EXPECT = 4, ARRIVE_STATE = 8 };
+enum { ARRIVE_DROP = 1, ARRIVE_NO_COMPLETE = 2, ARRIVE_EXPECT = 4, ARRIVE_STATE = 8, ARRIVE_RELAXED = 16 };
 enum { TX_EXPECT, TX_COMPLETE };
-enum { WAIT_TRY = 1, WAIT_PARITY = 2 };
+enum { WAIT_TRY = 1, WAIT_PARITY = 2, WAIT_RELAXED = 4 };
 
 static Access operand(const Ins *i) { return mbar_access(i->s[0], i->sub[1], i->imm, (Space)i->sub[0]); }
 
@@ -48,6 +48,7 @@ static Step op_init(Ctx *c, const Ins *i) {
     if (observed(c->m)) see_smem(c, NULL, owner, addr & 0xFFFFFF, 8, ACC_WRITE, PROXY_GENERIC);
     Mbar *b = mbar_new(owner, addr & 0xFFFFFF);
     b->expected = count; b->pending = count; b->t_phase = c->sp->t; b->init_line = i->line; b->init_warp = c->w->index;
+    see_mbar_init(c, &b->check);
     made = b;
   }
   note_progress(c->cl);
@@ -59,6 +60,7 @@ static Step op_inval(Ctx *c, const Ins *i) {
     Cta *owner; Mbar *b;
     Step s = mbar_operand(c, &a, l, true, &owner, &b);
     if (s != STEP_NEXT) return s;
+    see_mbar_inval(c, &b->check);
     b->live = false; owner->mbar_at[b->offset >> 3] = 0;
   }
   return STEP_NEXT;
@@ -84,7 +86,7 @@ static Step arrive_lane(Ctx *c, const Ins *i, u32 lane) {
     if (count > b->pending) return mbar_fault(c, owner, b, "arrive_drop of more arrivals than are pending");
     b->expected -= count;
   }
-  if ((s = mbar_arrive_now(c, owner, b, count)) != STEP_NEXT) return s;
+  if ((s = mbar_arrive_now(c, owner, b, count, flags & ARRIVE_RELAXED)) != STEP_NEXT) return s;
   if (flags & ARRIVE_STATE) R64(c, i->d[0])[lane] = state;
   return STEP_NEXT;
 }
@@ -101,8 +103,9 @@ static Step op_tx(Ctx *c, const Ins *i) {
     Step s = mbar_operand(c, &a, l, false, &owner, &b);
     if (s != STEP_NEXT) return s;
     const char *rule;
+    see_mbar_use(c, &b->check);
     if (i->sub[2] == TX_EXPECT) rule = mbar_expect_tx(b, bytes);
-    else { see_release(c, NULL, &b->check); rule = mbar_complete_tx(c->cl, b, bytes, c->sp->t + T_MBAR_ARRIVE); }
+    else { see_complete_tx(c, NULL, &b->check); rule = mbar_complete_tx(c->cl, b, bytes, c->sp->t + T_MBAR_ARRIVE); }
     if (rule) return mbar_fault(c, owner, b, rule);
   }
   return STEP_NEXT;
@@ -133,8 +136,8 @@ static bool lanes_agree(const Ctx *c, const Ins *i) {
   }
   return same;
 }
-static void passed(Ctx *c, Mbar *b) {
-  see_acquire(c, &b->check);
+static void passed(Ctx *c, Mbar *b, bool relaxed) {
+  see_wait(c, &b->check, relaxed);
   if (b->t_phase + T_MBAR_WAIT > c->sp->t) c->sp->t = b->t_phase + T_MBAR_WAIT;
 }
 /* test_wait answers at once; try_wait suspends until a lane's phase is over, or until the scheduler says
@@ -146,7 +149,7 @@ static Step op_wait(Ctx *c, const Ins *i) {
     bool done;
     Step s = wait_lane(c, i, l, &done, &owner, &b);
     if (s != STEP_NEXT) return s;
-    if (done) { bits |= 1u << l; passed(c, b); }
+    if (done) { bits |= 1u << l; passed(c, b, i->sub[2] & WAIT_RELAXED); }
   }
   if (lanes != c->mask && bits) bits = c->mask;
   if (!bits && (i->sub[2] & WAIT_TRY)) {

@@ -1,12 +1,12 @@
 /* Loads and stores (PTX ISA, "ld", "ld.global.nc", "ldu", "st") and address-space conversion.
  *
  * s[0] is the address, imm its offset.  sub: state space, bytes per element, register bits | signed << 8,
- * address bits.  A vector has one register per element: d of a load, s[1..] of a store. */
+ * address bits | ORDER_* << 8.  A vector has one register per element: d of a load, s[1..] of a store. */
 #include "address.h"
 
 static Access access_of(const Ins *i, u32 elements, Acc acc) {
   u32 len = i->sub[1] * elements;
-  return (Access){i->s[0], i->sub[3], i->imm, (Space)i->sub[0], len, len, acc};
+  return (Access){i->s[0], i->sub[3] & 255, i->imm, (Space)i->sub[0], len, len, acc};
 }
 #define LOAD(FROM, TO) do { \
     for (u32 v = 0; v < n; v++) { \
@@ -78,7 +78,7 @@ static Step op_ld(Ctx *c, const Ins *i) {
   Access a = access_of(i, n, ACC_READ);
   Step step = resolve(c, &a, &at);
   if (step != STEP_NEXT) return step;
-  observe(c, &at, ACC_READ);
+  observe(c, &at, ACC_READ, i->sub[3] >> 8);
   u32 bytes = i->sub[1], bits = i->sub[2] & 255;
   if (bytes == 4 && bits == 32 && n == 4 && c->mask == NONE32) load_v4(c, i, &at);
   else if (bytes == 4 && bits == 32) LOAD(u32, u32);
@@ -103,7 +103,7 @@ static Step op_st(Ctx *c, const Ins *i) {
     case 0x28: STORE(u64, u64); break;
     default: store_b128(c, i, &at, n);
   }
-  observe(c, &at, ACC_WRITE);
+  observe(c, &at, ACC_WRITE, i->sub[3] >> 8);
   note_progress(c->cl);
   return STEP_NEXT;
 }

@@ -65,11 +65,8 @@ static void see_d(Ctx *c, AsyncOp *op, const Part *p, u32 lane, u32 lanes, void 
     bool off = lane_off(q, p, l);
     for (end = l + 1; end < lane + lanes && lane_off(q, p, end) == off; end++) {}
     if (off) continue;
-    if (q->accumulate) {
-      see_tmem(NULL, op, p->cta, l, end - l, p->col, n, ACC_READ);
-      tmem_expect(c, p->cta, l, end - l, p->col, n, state, "D of tcgen05.mma with enable-input-d");
-    }
-    see_tmem(NULL, op, p->cta, l, end - l, p->col, n, ACC_WRITE);
+    if (q->accumulate) tmem_expect(c, p->cta, l, end - l, p->col, n, state, "D of tcgen05.mma with enable-input-d");
+    see_tmem(NULL, op, p->cta, l, end - l, p->col, n, ACC_WRITE);   /* a race of the read is one of the write, too */
     tmem_mark(p->cta, l, end - l, p->col, n, state);
   }
 }

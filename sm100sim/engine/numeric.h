@@ -40,6 +40,27 @@ static inline double double_of(u64 u) { double x; memcpy(&x, &u, 8); return x; }
 static inline float flush(float x) { u32 u = bits_of(x); return (u & 0x7F800000u) ? x : float_of(u & 0x80000000u); }
 /* NaN results of f32 arithmetic are canonical (PTX ISA, "Floating Point Instructions"). */
 static inline float canon(float x) { return x == x ? x : float_of(NAN32); }
+/* x * y + z rounded to odd, operands of 24 bits or fewer: the product is exact, and Knuth's sum gives the
+ * error's sign.  Comparing it with a number of fewer bits gives what comparing the exact result would. */
+static inline double fma_odd(double x, double y, double z) {
+  double p = x * y, s = p + z, back = s - p, error = (p - (s - back)) + (z - back);
+  u64 u = bits_of64(s);
+  bool outward = (error > 0) == (s > 0);
+  u = (error < 0 || error > 0) && !(u & 1) ? (outward ? u + 1 : u - 1) : u;
+  return double_of(u);
+}
+/* Whether .ftz flushes an exact result: when it stays below the smallest normal number 2^lowest also after
+ * rounding to `bits` bits with an exponent that has no lower end (H200 record; the ISA says "subnormal").
+ * `mode`: nearest, to zero, down, up, in the order of Rounding in formats.h. */
+static inline bool flushed(double exact, u32 mode, int lowest, int bits) {
+  double size = fabs(exact), smallest = ldexp(1.0, lowest), quantum = ldexp(1.0, lowest - bits);
+  bool outward = (mode == 2 && exact < 0) || (mode == 3 && exact > 0);
+  return mode == 0 ? size < smallest - quantum / 2 : outward ? size <= smallest - quantum : size < smallest;
+}
+/* f64: a NaN result is an operand's, sign and payload kept, made quiet; without a NaN operand it is negative
+ * with an empty payload (H200 record). */
+#define NAN64 0xFFF8000000000000ull
+static inline double quiet(double x) { return double_of(bits_of64(x) | 1ull << 51); }
 /* .sat: to [0, 1]; NaN and -0 become +0. */
 static inline float saturate(float x) { return !(x > 0.0f) ? 0.0f : x > 1.0f ? 1.0f : x; }
 /* Minimum and maximum of two numbers, where -0 < +0. */

@@ -58,12 +58,15 @@ HANDLER(CVT_REPACK) {
   }
   return STEP_NEXT;
 }
-/* sub: rounding, satfinite, relu.  The low 13 bits of the result are zero. */
+/* sub: rounding, satfinite, relu.  The low 13 bits of the result are zero.  .rna cuts a NaN off, which may leave an
+ * infinity, and with .satfinite takes one from it as from an infinity; .rn and .rz give one NaN (H200 record). */
 HANDLER(CVT_TF32) {
+  bool away = i->sub[0] == ROUND_RNA;
   FOR_LANES(c->mask, l) {
-    double x = RF32(c, i->s[0])[l];
+    float x = RF32(c, i->s[0])[l]; u32 cut = bits_of(x) & ~0x1FFFu;
     if (i->sub[2] && x <= 0) x = 0;
-    R32(c, i->d[0])[l] = x != x ? NAN32 : format_encode(FMT_TF32, x, i->sub[0], i->sub[1]) << 13;
+    R32(c, i->d[0])[l] = x == x ? format_encode(FMT_TF32, x, i->sub[0], i->sub[1]) << 13
+                       : !away ? NAN32 & ~0x1FFFu : i->sub[1] ? cut - 0x2000u : cut;
   }
   return STEP_NEXT;
 }

@@ -4,7 +4,7 @@
 #include <math.h>
 
 u32 element_bytes(Element e) {
-  static const u8 bytes[] = {1, 2, 4, 4, 8, 8, 2, 2, 4, 4, 8};
+  static const u8 bytes[] = {1, 2, 4, 4, 8, 8, 2, 2, 4, 4, 8, 8};
   return bytes[e];
 }
 static float bf16_to_f32(u32 h) { u32 b = h << 16; float f; memcpy(&f, &b, 4); return f; }
@@ -35,6 +35,16 @@ static u64 reduce_f32(RedOp op, u32 old, u32 operand, bool ftz) {
   if (ftz && op == RED_ADD) r = flush(r);
   return r != r ? 0x7FFFFFFFu : f32_bits(r);
 }
+/* Sums of f64: in global memory the operand's NaN comes before the element's and stays signaling; in shared
+ * memory the element's comes first, made quiet (H200 record). */
+static u64 add_f64(u64 old, u64 operand, bool shared) {
+  double a, b, r; u64 bits, quiet = shared ? 1ull << 51 : 0;
+  memcpy(&a, &old, 8); memcpy(&b, &operand, 8);
+  r = a + b; memcpy(&bits, &r, 8);
+  if (r == r) return bits;
+  if (a != a && (shared || b == b)) return old | quiet;
+  return b != b ? operand | quiet : 0xFFF8000000000000ull;
+}
 static u64 reduce_float(RedOp op, Element e, u64 old, u64 operand) {
   switch (e) {
     case EL_F16: return f32_to_f16(float_op(op, f16_to_f32((u32)old), f16_to_f32((u32)operand)));
@@ -50,11 +60,7 @@ static u64 reduce_float(RedOp op, Element e, u64 old, u64 operand) {
     }
     case EL_F32: return reduce_f32(op, (u32)old, (u32)operand, false);
     case EL_F32_FTZ: return reduce_f32(op, (u32)old, (u32)operand, true);
-    default: {
-      double a, b, r; u64 bits; memcpy(&a, &old, 8); memcpy(&b, &operand, 8);
-      r = float_op(op, a, b); memcpy(&bits, &r, 8);
-      return r != r ? 0x7FF8000000000000ull : bits;
-    }
+    default: return add_f64(old, operand, e == EL_F64_SHARED);
   }
 }
 static u64 reduce_signed(RedOp op, i64 a, i64 b) {

@@ -12,6 +12,8 @@
 
 static bool registers_valid(Ctx *c, const Ins *i) {
   const u32 *v = c->w->valid;
+  u32 unset = i->guard == NONE32 ? 0 : c->sp->mask & ~v[i->guard >> 3];
+  if (unset) finding(c, 0, "uninitialised-register", "the guard predicate is read before it was written (lanes %08x)", unset);
   for (u32 k = 0; k < i->ns; k++)
     if ((v[i->s[k] >> 3] & c->mask) != c->mask) {
       finding(c, 0, "uninitialised-register", "source operand %u is read before it was written (lanes %08x)", k,
@@ -28,8 +30,9 @@ static Step execute(Ctx *c, const Ins *i) {
   Machine *m = c->m; Split *sp = c->sp;
   c->ins = i;
   c->mask = i->guard == NONE32 ? sp->mask : sp->mask & (i->guard_neg ? ~PRED(c, i->guard) : PRED(c, i->guard));
-  if (!c->mask) { sp->pc++; sp->t += 1; arrive_if_joined(c); return STEP_NEXT; }
   if (c->w->valid) registers_valid(c, i);
+  if (!c->mask) { sp->pc++; sp->t += 1; arrive_if_joined(c); return STEP_NEXT; }
+  if (c->w->loads_open) see_registers(c, i);
   u64 before = sp->t;
   Step step = i->fn(c, i);
   if (step == STEP_BLOCK) return step;
@@ -38,6 +41,8 @@ static Step execute(Ctx *c, const Ins *i) {
   if (c->w->valid) for (u32 k = 0; k < i->nd; k++) c->w->valid[i->d[k] >> 3] |= c->mask;
   if (step == STEP_FAULT || step == STEP_EXIT) return step;
   if (m->tracing && sp->t > before) trace_event(m, EV_WAIT, c->cta, c->w->index, i->line, before, sp->t, 0, 0);
+  if (m->tracing && (m->opt.check & CHECK_RACE) && (i->unit == UNIT_LSU || i->unit == UNIT_TMEM))
+    trace_event(m, EV_ACCESS, c->cta, c->w->index, i->line, sp->t, sp->t + i->cost, 0, 0);
   if (step == STEP_NEXT) { sp->pc++; sp->t += i->cost; }
   arrive_if_joined(c);
   return step;

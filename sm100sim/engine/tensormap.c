@@ -136,7 +136,7 @@ Step op_tensormap_replace(Ctx *c, const Ins *i) {
     const char *rule = replace(at.p[l], i->sub[2] & 255, i->sub[2] >> 8, v);
     if (rule) return fault(c, "tensormap", "tensormap.replace with %s: %llu", rule, (unsigned long long)v);
   }
-  observe(c, &at, ACC_WRITE);
+  observe(c, &at, ACC_WRITE, 0);
   note_progress(c->cl);
   return STEP_NEXT;
 }
@@ -159,6 +159,6 @@ Step op_tensormap_copy(Ctx *c, const Ins *i) {
 Step op_tensormap_acquire(Ctx *c, const Ins *i) {
   Access a = map_access(i); a.acc = ACC_READ; Places at;
   Step s = resolve(c, &a, &at);
-  if (s == STEP_NEXT) see_fence(c, FENCE_MEMBAR);
+  if (s == STEP_NEXT) see_fence(c, FENCE_MEMBAR, ORDER_SCOPE | ORDER_ACQUIRE);
   return s;
 }

@@ -33,13 +33,15 @@ Step op_tensormap_replace(Ctx *c, const Ins *i);
 Step op_tensormap_copy(Ctx *c, const Ins *i);
 Step op_tensormap_acquire(Ctx *c, const Ins *i);
 
-/* One row (dimension 0) of a box: global address of its first element and the elements inside the tensor. */
+/* One row (dimension 0) of a box: global address of its first element and the elements that are copied.  A load
+ * ends with the tensor's inner dimension; stores and reductions go on to the next multiple of 16 bytes, into the
+ * padding of the row or, behind the last row, behind the tensor (H200 record). */
 typedef struct { u64 addr; u32 lo, hi; } Row;
-typedef struct { const TensorMap *map; i32 c[MAX_RANK]; u32 at[MAX_RANK]; bool more; } Walk;
-void walk_start(Walk *w, const TensorMap *t, const i32 coord[MAX_RANK]);
+typedef struct { const TensorMap *map; u64 inner; i32 c[MAX_RANK]; u32 at[MAX_RANK]; bool more; } Walk;
+void walk_start(Walk *w, const TensorMap *t, const i32 coord[MAX_RANK], bool write);
 bool walk_row(Walk *w, Row *row);
-/* Global bytes from the first to the last element of a box inside the tensor; false when there are none. */
-bool box_span(const TensorMap *t, const i32 coord[MAX_RANK], u64 *addr, u64 *len);
+/* Global bytes from the first to the last element that is copied; false when there are none. */
+bool box_span(const TensorMap *t, const i32 coord[MAX_RANK], bool write, u64 *addr, u64 *len);
 
 /* Copy one row of `bytes` bytes between a buffer and the shared window; `offset`: absolute window offset. */
 u32 swizzle_place(u32 address, u32 swizzle);      /* of a 16-byte chunk */

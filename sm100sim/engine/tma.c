@@ -41,8 +41,8 @@ static Step smem_operand(Ctx *c, const Ins *i, u32 lane, Acc acc, Tensor *q) {
 /* Every row that a copy touches must lie in a known allocation; checked at issue, where the line is known. */
 static Step check_rows(Ctx *c, const Tensor *q, bool write) {
   Walk w; Row r; u64 first, span;
-  if (!box_span(&q->map, q->c, &first, &span) || gmem_ok(c->m, first, span, write)) return STEP_NEXT;
-  for (walk_start(&w, &q->map, q->c); walk_row(&w, &r);) {
+  if (!box_span(&q->map, q->c, write, &first, &span) || gmem_ok(c->m, first, span, write)) return STEP_NEXT;
+  for (walk_start(&w, &q->map, q->c, write); walk_row(&w, &r);) {
     if (r.lo == r.hi) continue;
     u64 at = r.addr + r.lo * q->map.bytes, len = (r.hi - r.lo) * q->map.bytes;
     if (!gmem_ok(c->m, at, len, write))
@@ -88,7 +88,7 @@ static u8 *box_smem(Machine *m, AsyncOp *op, const Tensor *q, Cta *cta, Acc acc)
 static void load_box(Machine *m, AsyncOp *op, const Tensor *q, Cta *cta) {
   const TensorMap *t = &q->map; u8 buffer[MAX_ROW_BYTES]; Walk w; Row r;
   u32 at = q->smem & 0xFFFFFF, row_bytes = t->count[0] * t->bytes, pitch = tensormap_row_pitch(t);
-  for (walk_start(&w, t, q->c); walk_row(&w, &r); at += pitch) {
+  for (walk_start(&w, t, q->c, false); walk_row(&w, &r); at += pitch) {
     const u8 *from = (const u8 *)(uintptr_t)r.addr;
     u32 valid = (r.hi - r.lo) * t->bytes;
     if (observed(m) && valid) see_gmem(NULL, op, m, r.addr + r.lo * t->bytes, valid, ACC_READ, PROXY_ASYNC);
@@ -147,7 +147,7 @@ static Step op_tma_load(Ctx *c, const Ins *i) {
 /* ---- stores and reductions --------------------------------------------------------------------- */
 static void write_box(Machine *m, AsyncOp *op, const Tensor *q) {
   const TensorMap *t = &q->map; Walk w; Row r; const u8 *from = q->data; u32 row_bytes = t->count[0] * t->bytes;
-  for (walk_start(&w, t, q->c); walk_row(&w, &r); from += row_bytes) {
+  for (walk_start(&w, t, q->c, true); walk_row(&w, &r); from += row_bytes) {
     u32 valid = (r.hi - r.lo) * t->bytes;
     if (!valid) continue;
     u8 *to = (u8 *)(uintptr_t)(r.addr + r.lo * t->bytes);

@@ -5,14 +5,19 @@
  * the absolute shared address: bits 4... are XORed with as many bits from bit 7 on. */
 #include "tensormap.h"
 
-void walk_start(Walk *w, const TensorMap *t, const i32 coord[MAX_RANK]) {
-  *w = (Walk){.map = t, .more = true};
+/* Elements of dimension 0 that exist for a copy. */
+static u64 inner_end(const TensorMap *t, bool write) {
+  u64 bytes = t->dim[0] * t->bytes;
+  return write ? (bytes + 15) / 16 * 16 / t->bytes : t->dim[0];
+}
+void walk_start(Walk *w, const TensorMap *t, const i32 coord[MAX_RANK], bool write) {
+  *w = (Walk){.map = t, .inner = inner_end(t, write), .more = true};
   memcpy(w->c, coord, sizeof w->c);
 }
 bool walk_row(Walk *w, Row *row) {
   const TensorMap *t = w->map;
   if (!w->more) return false;
-  i64 first = w->c[0], lo = first < 0 ? -first : 0, hi = (i64)t->dim[0] - first;
+  i64 first = w->c[0], lo = first < 0 ? -first : 0, hi = (i64)w->inner - first;
   if (hi > (i64)t->count[0]) hi = t->count[0];
   bool inside = lo < hi;
   row->addr = t->base + (u64)(first * (i64)t->bytes);
@@ -27,12 +32,12 @@ bool walk_row(Walk *w, Row *row) {
   w->more = d < t->rank;
   return true;
 }
-bool box_span(const TensorMap *t, const i32 coord[MAX_RANK], u64 *addr, u64 *len) {
+bool box_span(const TensorMap *t, const i32 coord[MAX_RANK], bool write, u64 *addr, u64 *len) {
   u64 first = t->base, last = t->base;
   for (u32 d = 0; d < t->rank; d++) {
-    i64 lo = coord[d], hi = lo + (i64)(t->count[d] - 1) * (d ? t->step[d] : 1);
+    i64 lo = coord[d], hi = lo + (i64)(t->count[d] - 1) * (d ? t->step[d] : 1), size = (i64)(d ? t->dim[d] : inner_end(t, write));
     if (lo < 0) lo = 0;
-    if (hi > (i64)t->dim[d] - 1) hi = (i64)t->dim[d] - 1;
+    if (hi > size - 1) hi = size - 1;
     if (lo > hi) return false;
     first += (u64)lo * t->stride[d]; last += (u64)hi * t->stride[d];
   }

@@ -14,10 +14,11 @@ static u32 first_free(const Cta *cta, const Cta *also, u32 cols) {
   }
   return NONE32;
 }
-static void take(Cta *cta, u32 base, u32 cols) {
+static void take(Ctx *c, Cta *cta, u32 base, u32 cols, bool pair) {
   u16 id = (u16)++cta->tmem_allocs;
   for (u32 k = base / TMEM_SLICE; k < (base + cols) / TMEM_SLICE; k++) cta->tmem_owner[k] = id;
   cta->tmem_last_cols = cols;
+  see_tmem_alloc(c, cta, base, cols, pair);
 }
 static Step alloc_rules(Ctx *c, u32 cols) {
   Cta *cta = c->cta;
@@ -48,7 +49,7 @@ static Step pair_grant(Ctx *c, Cta *peer, u32 dst, u32 cols) {
                  "both CTAs must name the same offset", dst & 0xFFFFFF, peer->pair_alloc.dst);
   u32 base = first_free(cta, peer, cols);
   if (base == NONE32) return block(c, WAIT_ALLOC, cta->rank, dst, cols);
-  take(cta, base, cols); take(peer, base, cols);
+  take(c, cta, base, cols, true); take(c, peer, base, cols, true);
   peer->pair_alloc.granted = true; peer->pair_alloc.base = base;
   cta->pair_alloc.waiting = false;
   return write_base(c, dst, base);
@@ -83,7 +84,7 @@ Step op_tmem_alloc(Ctx *c, const Ins *i) {
   if (i->sub[0] == 2) return alloc_pair(c, dst, cols);
   u32 base = first_free(c->cta, NULL, cols);
   if (base == NONE32) return block(c, WAIT_ALLOC, c->cta->rank, dst, cols);
-  take(c->cta, base, cols);
+  take(c, c->cta, base, cols, false);
   return write_base(c, dst, base);
 }
 static Step dealloc_rules(Ctx *c, u32 taddr, u32 cols) {

@@ -82,9 +82,10 @@ static void registers_to_rows(Cta *cta, const Access *a, const u32 *values) {
     for (u32 v = whole; v < a->n_regs; v++) tmem_row(cta, a->lane + t)[a->col + v] = values[v * LANES + t];
 }
 static void load_now(Ctx *c, const Ins *i, const Access *a) {
+  see_load(c, i->d, i->nd);
   for (u32 k = 0, col, n; k < 2; k++) {
     if (!columns_of(a, k, &col, &n)) continue;
-    see_tmem(c, NULL, c->cta, a->lane, lanes_of(a), col, n, ACC_READ);
+    see_tmem_ld(c, a->lane, lanes_of(a), col, n);
     tmem_expect(c, c->cta, a->lane, lanes_of(a), col, n, a->packed ? CELL_LOW : CELL_FULL, "tcgen05.ld");
   }
   if (a->shape == LD_32X32 && !a->packed) {
@@ -137,12 +138,12 @@ static Step op_wait(Ctx *c, const Ins *i) {
   Step s = whole_warp(c);
   if (s != STEP_NEXT) return s;
   if (i->sub[0]) async_drain(c->cl, FIFO_TMEM_ST, warp_key(c));
-  see_fence(c, i->sub[0] ? FENCE_WAIT_ST : FENCE_WAIT_LD);
+  see_fence(c, i->sub[0] ? FENCE_WAIT_ST : FENCE_WAIT_LD, 0);
   return c->m->faulted ? STEP_FAULT : STEP_NEXT;
 }
 /* tcgen05.fence::before_thread_sync / after_thread_sync.  sub[0]: 1 for after. */
 static Step op_fence(Ctx *c, const Ins *i) {
-  see_fence(c, i->sub[0] ? FENCE_AFTER : FENCE_BEFORE);
+  see_fence(c, i->sub[0] ? FENCE_AFTER : FENCE_BEFORE, 0);
   return STEP_NEXT;
 }
 OP_TABLE(tmem) = {{"TMEM_ALLOC", op_tmem_alloc}, {"TMEM_DEALLOC", op_tmem_dealloc}, {"TMEM_RELINQUISH", op_tmem_relinquish},

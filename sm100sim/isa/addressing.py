@@ -67,11 +67,34 @@ def take_space(mods: Mods, *allowed: str) -> Space:
     return _SPACES[found] if found else Space.GENERIC
 
 
-def take_hints(mods: Mods) -> None:
-    """Consume memory semantics, scope and cache operators: the engine executes in a consistent
-    order."""
-    for name in SEMANTICS + SCOPES + CACHE:
+ORDER_ACQUIRE, ORDER_RELEASE = 4, 8
+"""`ORDER_*` of engine.h; the low two bits are the scope: 0 weak, 1 CTA, 2 cluster, 3 device."""
+
+SCOPE_BITS = {"cta": 1, "cluster": 2, "gpu": 3, "gl": 3, "sys": 3}
+_ORDERS = {
+    "acquire": ORDER_ACQUIRE, "release": ORDER_RELEASE, "acq_rel": ORDER_ACQUIRE | ORDER_RELEASE,
+    "sc": ORDER_ACQUIRE | ORDER_RELEASE,
+}  # fmt: skip
+
+
+def order_bits(semantics: str | None, scope: str | None) -> int:
+    """`ORDER_*` bits of `.sem.scope`; without a scope a strong access has the device's."""
+    if semantics in (None, "weak") and scope is None:
+        return 0
+    return SCOPE_BITS[scope or "sys"] | _ORDERS.get(semantics or "", 0)
+
+
+def take_hints(mods: Mods) -> int:
+    """Consume memory semantics, scope and cache operators.
+
+    Answers the `ORDER_*` bits, which only the checker uses: the engine executes accesses in one
+    order.
+    """
+    semantics = [name for name in SEMANTICS if mods.take(name)]
+    scope = mods.maybe(*SCOPES)
+    for name in CACHE:
         mods.take(name)
+    return order_bits(semantics[-1] if semantics else None, scope)
 
 
 def take_policy(lo: Lowering, mods: Mods, operands: tuple[Operand, ...], count: int) -> None:

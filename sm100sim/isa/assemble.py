@@ -22,7 +22,8 @@ SMEM_RESERVED = 1024
 """Bytes at the bottom of the shared window that belong to the system (engine.h)."""
 
 REGISTER_FILE = 65536
-"""32-bit registers per SM and per CTA (PTX ISA, setmaxnreg)."""
+"""32-bit registers per SM."""
+WARPGROUP_THREADS = 128
 
 RAW_INS = np.dtype(
     [(name, np.uint32) for name in
@@ -126,16 +127,22 @@ def _place_globals(
 
 
 def _entry_registers(directives: Mapping[str, object]) -> int:
-    """Registers per thread at launch, where `.maxnreg` or `.reqntid` + `.minnctapersm` fix them."""
+    """Registers per thread at launch: `.maxnreg`, else the share of `.minnctapersm` CTAs.
+
+    ptxas gives a kernel with setmaxnreg exactly these, whatever its code needs: with
+    `.minnctapersm`, the register file over the threads of all its CTAs rounded up to whole
+    warpgroups, in steps of 8 and at most 255 (read from the REGCOUNT of its cubins, 12.9 and 13.0).
+    Without either the count is unknown: 0, and ptxas ignores setmaxnreg (C7508).
+    """
     fixed = directives.get("maxnreg")
     if isinstance(fixed, int):
         return fixed
     threads = directives.get("reqntid") or directives.get("maxntid")
     if not isinstance(threads, tuple) or "minnctapersm" not in directives:
         return 0
-    count = int(np.prod([int(t) for t in threads]))
-    per_sm = int(str(directives["minnctapersm"]))
-    return min(255, REGISTER_FILE // (count * max(per_sm, 1)) // 8 * 8)
+    count = int(np.prod([int(t) for t in threads])) * max(int(str(directives["minnctapersm"])), 1)
+    groups = -(-count // WARPGROUP_THREADS)
+    return min(255, REGISTER_FILE // (groups * WARPGROUP_THREADS) // 8 * 8)
 
 
 def _pack(

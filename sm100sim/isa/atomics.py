@@ -90,14 +90,14 @@ def _lower(
     kind = mods.last()
     vector = mods.maybe("v2", "v4", "v8")
     space = take_space(mods, "global", "shared", "shared::cta", "shared::cluster")
-    take_hints(mods)
+    order = (take_hints(mods) or 3) << 8  # without semantics: .relaxed.gpu
     mods.take("noftz")
     count = 3 if op == RedOp.cas else 2
     take_policy(lo, mods, rest, count)
     mods.done()
     slot, offset, bits = place(lo, rest[0], space)
     if kind == "b128":
-        _lower_b128(lo, op, space, result, rest)
+        _lower_b128(lo, op, (space, order), result, rest)
         return
     element, packed = element_of(lo, op, kind)
     items = rest[1].items if isinstance(rest[1], Vector) else (rest[1],)
@@ -122,7 +122,7 @@ def _lower(
         "ATOMIC",
         [destination(lo, x, width) for x in results],
         (slot, *sources),
-        (space, op | element << 8 | packed << 16, bits, width | len(items) << 8),
+        (space, op | element << 8 | packed << 16, bits | order, width | len(items) << 8),
         offset,
         ATOMIC_CYCLES,
         Unit.LSU,
@@ -130,16 +130,19 @@ def _lower(
 
 
 def _lower_b128(
-    lo: Lowering, op: RedOp, space: Space, result: Operand | None, rest: tuple[Operand, ...]
-) -> None:
+    lo: Lowering, op: RedOp, where: tuple[Space, int], result: Operand | None,
+    rest: tuple[Operand, ...],
+) -> None:  # fmt: skip
+    space, order = where
     if op not in (RedOp.exch, RedOp.cas):
         raise lo.fail("128-bit atomics are .exch and .cas")
     slot, offset, bits = place(lo, rest[0], space)
     values = [lo.src(x, 128) for x in reversed(rest[1 : 3 if op == RedOp.cas else 2])]
     results = () if result is None else (lo.dst(result, 128),)
     lo.emit(
-        "ATOMIC_B128", results, (slot, *values), (space, op, bits), offset, ATOMIC_CYCLES, Unit.LSU
-    )
+        "ATOMIC_B128", results, (slot, *values), (space, op, bits | order), offset,
+        ATOMIC_CYCLES, Unit.LSU,
+    )  # fmt: skip
 
 
 @instruction("atom")

@@ -8,7 +8,7 @@ happens-before edges and proxies is told of them.
 from __future__ import annotations
 
 from ..ptx.program import Instr
-from .addressing import SCOPES, Space, place
+from .addressing import SCOPES, Space, order_bits, place
 from .lowering import Lowering, Mods, Unit, instruction
 
 FENCE_PROXY_ASYNC, FENCE_MBARRIER_INIT, FENCE_MEMBAR = 0, 1, 8
@@ -17,8 +17,12 @@ FENCE_PROXY_ASYNC, FENCE_MBARRIER_INIT, FENCE_MEMBAR = 0, 1, 8
 FENCE_CYCLES = 16
 
 
-def _emit(lo: Lowering, kind: int) -> None:
-    lo.emit("FENCE", sub=(kind,), cost=FENCE_CYCLES, unit=Unit.SYNC)
+SHARED, GLOBAL = 1, 2
+"""Spaces of a proxy fence."""
+
+
+def _emit(lo: Lowering, kind: int, argument: int = 0) -> None:
+    lo.emit("FENCE", sub=(kind, argument), cost=FENCE_CYCLES, unit=Unit.SYNC)
 
 
 @instruction("fence")
@@ -38,20 +42,20 @@ def fence(lo: Lowering, ins: Instr) -> None:
     elif mods.take("proxy"):
         _proxy(lo, ins, mods)
     else:
-        mods.maybe("sc", "acq_rel", "acquire", "release")
+        semantics = mods.maybe("sc", "acq_rel", "acquire", "release") or "acq_rel"
         mods.maybe("sync_restrict::shared::cta", "sync_restrict::shared::cluster")
-        mods.one_of(*SCOPES)
+        scope = mods.one_of(*SCOPES)
         mods.done()
-        _emit(lo, FENCE_MEMBAR)
+        _emit(lo, FENCE_MEMBAR, order_bits(semantics, scope))
 
 
 def _proxy(lo: Lowering, ins: Instr, mods: Mods) -> None:
     if mods.take("tensormap::generic"):
         acquire = mods.one_of("release", "acquire") == "acquire"
-        mods.one_of(*SCOPES)
+        scope = mods.one_of(*SCOPES)
         mods.done()
         if not acquire:
-            _emit(lo, FENCE_MEMBAR)
+            _emit(lo, FENCE_MEMBAR, order_bits("release", scope))
             return
         if len(ins.operands) != 2 or lo.imm_value(ins.operands[1]) != 128:
             raise lo.fail("the acquire form takes [address], 128")
@@ -65,12 +69,16 @@ def _proxy(lo: Lowering, ins: Instr, mods: Mods) -> None:
         mods.maybe("sync_restrict::shared::cta", "sync_restrict::shared::cluster")
         mods.one_of(*SCOPES)
         mods.done()
-        _emit(lo, FENCE_PROXY_ASYNC)
+        _emit(lo, FENCE_PROXY_ASYNC, SHARED | GLOBAL)
         return
     kind = mods.one_of("alias", "async")
-    mods.maybe("global", "shared::cta", "shared::cluster")
+    space = mods.maybe("global", "shared::cta", "shared::cluster")
     mods.done()
-    _emit(lo, FENCE_MEMBAR if kind == "alias" else FENCE_PROXY_ASYNC)
+    spaces = GLOBAL if space == "global" else SHARED if space else SHARED | GLOBAL
+    if kind == "async":
+        _emit(lo, FENCE_PROXY_ASYNC, spaces)
+    else:
+        _emit(lo, FENCE_MEMBAR)
 
 
 @instruction("membar")
@@ -80,9 +88,9 @@ def membar(lo: Lowering, ins: Instr) -> None:
     if mods.take("proxy"):
         _proxy(lo, ins, mods)
         return
-    mods.one_of("cta", "gl", "gpu", "sys")
+    scope = mods.one_of("cta", "gl", "gpu", "sys")
     mods.done()
-    _emit(lo, FENCE_MEMBAR)
+    _emit(lo, FENCE_MEMBAR, order_bits("sc", scope))
 
 
 @instruction("griddepcontrol")

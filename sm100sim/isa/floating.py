@@ -139,7 +139,7 @@ def copysign(lo: Lowering, ins: Instr) -> None:
 def transcendental(lo: Lowering, ins: Instr) -> None:
     """ex2, lg2, sin, cos .approx{.ftz}.f32, tanh.approx.f32; ex2 and tanh of 16-bit types.
 
-    Computed in double and rounded once, within the ISA's bounds; the hardware's bits may differ.
+    Computed in double and rounded once; docs/hardware.md has the distance to the chip.
     """
     from . import half
 

@@ -11,8 +11,8 @@ from ..ptx.program import Instr, Operand, Sink
 from .addressing import Space, place, take_space
 from .lowering import Lowering, Mods, Unit, instruction
 
-ARRIVE_DROP, ARRIVE_NO_COMPLETE, ARRIVE_EXPECT, ARRIVE_STATE = 1, 2, 4, 8
-WAIT_TRY, WAIT_PARITY = 1, 2
+ARRIVE_DROP, ARRIVE_NO_COMPLETE, ARRIVE_EXPECT, ARRIVE_STATE, ARRIVE_RELAXED = 1, 2, 4, 8, 16
+WAIT_TRY, WAIT_PARITY, WAIT_RELAXED = 1, 2, 4
 TX_EXPECT, TX_COMPLETE = 0, 1
 """Flags of mbarrier.c."""
 
@@ -87,7 +87,8 @@ def _arrive(lo: Lowering, ins: Instr, mods: Mods, *, drop: bool) -> None:
         flags |= ARRIVE_EXPECT
     if mods.take("noComplete"):
         flags |= ARRIVE_NO_COMPLETE
-    mods.maybe("release", "relaxed")
+    if mods.maybe("release", "relaxed") == "relaxed":
+        flags |= ARRIVE_RELAXED
     mods.maybe("cta", "cluster")
     space = take_space(mods, *ANY)
     mods.one_of("b64")
@@ -131,7 +132,7 @@ def _transaction(lo: Lowering, ins: Instr, mods: Mods, kind: int) -> None:
 
 def _wait(lo: Lowering, ins: Instr, mods: Mods, *, attempt: bool) -> None:
     parity = mods.take("parity")
-    mods.maybe("acquire", "relaxed")
+    relaxed = mods.maybe("acquire", "relaxed") == "relaxed"
     mods.maybe("cta", "cluster")
     space = take_space(mods, *OWN)
     mods.one_of("b64")
@@ -142,6 +143,7 @@ def _wait(lo: Lowering, ins: Instr, mods: Mods, *, attempt: bool) -> None:
         lo.src(ins.operands[3], 32)
     wanted = lo.src(ins.operands[2], 32 if parity else 64)
     flags = (WAIT_TRY if attempt else 0) | (WAIT_PARITY if parity else 0)
+    flags |= WAIT_RELAXED if relaxed else 0
     dst = lo.pred_dst(ins.operands[0])
     lo.emit(
         "MBAR_WAIT", (dst,), (slot, wanted), (space, bits, flags), offset, WAIT_CYCLES, Unit.SYNC

@@ -3,8 +3,8 @@ Instructions").
 
 State spaces: .global, .const, .shared{::cta,::cluster}, .param of the kernel, .local and generic
 addresses.
-Memory semantics, scopes and cache operators are accepted: the engine executes accesses in one
-order.
+Memory semantics and scopes matter to the checker only: the engine executes accesses in one order.
+Cache operators are accepted.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def load(lo: Lowering, ins: Instr) -> None:
     mods = Mods(ins)
     items, kind = _elements(lo, mods, ins.operands[0])
     space = take_space(mods)
-    take_hints(mods)
+    order = take_hints(mods)
     take_policy(lo, mods, ins.operands, 2)
     mods.done()
     bits = TYPES[kind].bits
@@ -73,7 +73,7 @@ def load(lo: Lowering, ins: Instr) -> None:
         "LD",
         [destination(lo, x, width) for x in items],
         (slot,),
-        (space, bits // 8, width | (kind[0] == "s") << 8, address_bits),
+        (space, bits // 8, width | (kind[0] == "s") << 8, address_bits | order << 8),
         offset,
         lsu_cycles(bits // 8 * len(items)),
         Unit.LSU,
@@ -90,7 +90,7 @@ def store(lo: Lowering, ins: Instr) -> None:
         return
     items, kind = _elements(lo, mods, ins.operands[1])
     space = take_space(mods)
-    take_hints(mods)
+    order = take_hints(mods)
     take_policy(lo, mods, ins.operands, 2)
     mods.done()
     if space == Space.PARAM:
@@ -105,7 +105,7 @@ def store(lo: Lowering, ins: Instr) -> None:
         "ST",
         (),
         (slot, *sources),
-        (space, bits // 8, width, address_bits),
+        (space, bits // 8, width, address_bits | order << 8),
         offset,
         lsu_cycles(bits // 8 * len(items)),
         Unit.LSU,

@@ -23,10 +23,6 @@ CASES = [
 ]
 MUTATED = Case(300, 700, 128, causal=True)
 WAIT = re.compile(r"\{\s*\.reg \.pred done;\s*WAIT_FOR_PHASE:.*?PHASE_DONE:\s*\}", re.DOTALL)
-IMPLIED_WAITS = 4
-"""Waits whose event follows from another one in the shipped issue order: two for "factor read" (P V
-needs the correction's arrival as well), two for "previous P V done" in the correction (the commit
-of this tile's S covers it)."""
 
 
 def objections(case: Case, rewrite=str) -> int:
@@ -71,7 +67,9 @@ def test_missing_statements_are_noticed(statement: str) -> None:
 
 
 @pytest.mark.slow
-def test_every_wait_is_needed_or_implied() -> None:
+def test_every_wait_is_noticed_when_it_is_missing() -> None:
+    """Also the four whose event follows from another one: a phase that nobody waits for is reported
+    when the next one begins."""
     unnoticed = 0
     total = 0
 
@@ -90,4 +88,4 @@ def test_every_wait_is_needed_or_implied() -> None:
         unnoticed += objections(MUTATED, without(index)) == 0
         index += 1
     assert total > 20
-    assert unnoticed == IMPLIED_WAITS
+    assert unnoticed == 0

@@ -200,8 +200,8 @@ def test_tf32(rounding: str) -> None:
     (got,) = lanewise(f"cvt.{rounding}.tf32.f32 out0, in0;", bits, out=np.uint32)
     for x, out in zip(bits.tolist(), got.tolist(), strict=True):
         value = F32.decode(x)
-        if value == "nan":
-            assert out == 0x7FFFFFFF
+        if value == "nan":  # cut off by .rna, one NaN from the others (H200 record)
+            assert out == (x & ~0x1FFF if rounding == "rna" else 0x7FFFE000)
         elif isinstance(value, Fraction):
             code = TF32.encode(value, rounding, negative_zero=bool(x >> 31))
             assert out == code << 13

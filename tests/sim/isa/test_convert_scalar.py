@@ -87,6 +87,13 @@ def floats(name: str, count: int = 500) -> np.ndarray:
     )
 
 
+def kept_nan(code: int, source: Float, to: Float) -> int:
+    """The NaN of `to` with the sign and the upper payload bits of a NaN of `source`, quiet."""
+    payload = (code & ((1 << source.mantissa) - 1)) << 52 - source.mantissa >> 52 - to.mantissa
+    sign = to.sign_bit if code & source.sign_bit else 0
+    return sign | to.sign_bit - (1 << to.mantissa) | payload | 1 << (to.mantissa - 1)
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("source", "to"), NARROWING)
 def test_float_narrowing(source: str, to: str, mode: str) -> None:
@@ -103,7 +110,9 @@ def test_float_narrowing(source: str, to: str, mode: str) -> None:
     for x, code in zip(codes.tolist(), got.tolist(), strict=True):
         value = form_in.decode(x)
         if value == "nan":
-            assert code == form_out.sign_bit - 1
+            assert code == (
+                kept_nan(x, form_in, form_out) if source == "f64" else form_out.sign_bit - 1
+            )
         elif isinstance(value, str):
             assert form_out.decode(code) == value
         else:
@@ -115,13 +124,19 @@ def test_float_narrowing(source: str, to: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "to"), [("f16", "f32"), ("bf16", "f32"), ("f16", "f64"), ("f32", "f64")]
+    ("source", "to"),
+    [("f16", "f32"), ("bf16", "f32"), ("f16", "f64"), ("bf16", "f64"), ("f32", "f64")],
 )
 def test_float_widening_is_exact(source: str, to: str) -> None:
     codes = floats(source)
     (got,) = lanewise(f"cvt.{to}.{source} out0, in0;", codes, out=FORMATS[to][1])
     for x, code in zip(codes.tolist(), got.tolist(), strict=True):
-        assert FORMATS[to][0].decode(code) == FORMATS[source][0].decode(x)
+        value = FORMATS[source][0].decode(x)
+        assert FORMATS[to][0].decode(code) == value
+        if value == "nan" and to == "f64":
+            assert code == kept_nan(x, FORMATS[source][0], F64)
+        elif value == "nan":
+            assert code == (x << 16 if source == "bf16" else 0x7FFFFFFF)
 
 
 ROUND = {
@@ -175,6 +190,11 @@ def test_integer_to_integer(source: str, to: str, saturating: bool) -> None:
     bits = int(to[1:])
     register = max(bits, 16)
     form = "cvt.sat" if saturating else "cvt"
+    wider = bits >= int(source[1:]) + (to[0] != source[0])
+    if saturating and wider and (source[0] == "u" or to[0] == "s"):
+        with pytest.raises(PtxError, match="sat has no effect"):
+            run_ptx(f"cvt.sat.{to}.{source} %h1, %h2;")
+        return
     (got,) = lanewise(f"{form}.{to}.{source} out0, in0;", raw, out=np.dtype(f"u{register // 8}"))
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if to[0] == "s" else (0, 2**bits - 1)
     for x, code in zip(raw.tolist(), got.tolist(), strict=True):
@@ -213,7 +233,10 @@ def test_saturation_flush_and_relu() -> None:
     "statement",
     ["cvt.s32.f32 %r1, %f1;", "cvt.f32.s32 %f1, %r1;", "cvt.rn.f32.bf16 %f1, %h1;", "cvt.f16.f32 %h1, %f1;",
      "cvt.rn.s32.f32 %r1, %f1;", "cvt.rni.u32.u64 %r1, %rd1;", "cvt.relu.f32.f32 %f1, %f2;",
-     "cvt.ftz.u32.u16 %r1, %h1;", "cvt.rn.f32.f32 %f1, %f2;", "cvt.u32 %r1, %r2;", "cvt.rn.f32.s33 %f1, %r2;"],
+     "cvt.ftz.u32.u16 %r1, %h1;", "cvt.rn.f32.f32 %f1, %f2;", "cvt.u32 %r1, %r2;", "cvt.rn.f32.s33 %f1, %r2;",
+     "cvt.rn.bf16.u8 %h1, %h2;", "cvt.rzi.s8.bf16 %h1, %h2;", "cvt.rn.sat.bf16.f32 %h1, %f2;",
+     "cvt.rni.sat.u32.bf16 %r1, %h2;", "cvt.rm.relu.f16.f32 %h1, %f2;", "cvt.rn.satfinite.f16.f64 %h1, %fd2;",
+     "cvt.rn.relu.bf16.s32 %h1, %r2;"],
 )  # fmt: skip
 def test_illegal_forms(statement: str) -> None:
     with pytest.raises(PtxError, match="line"):

@@ -177,3 +177,33 @@ def test_forms_that_do_not_exist_stop() -> None:
     for text in (store(GOOD, (0, 0), "exch"), store(GOOD, (0, 0)).replace(".bulk_group", ".mbarrier::complete_tx::bytes")):
         with pytest.raises(PtxError):
             run_ptx(fill(1024) + text, box(GOOD), TARGET, GOOD.encode(), shared=SMEM, smem=2048)
+
+
+@pytest.mark.parametrize("op", ["", "add"])
+@pytest.mark.parametrize("columns", [37, 39, 40])
+def test_store_ends_at_a_multiple_of_16_bytes(columns: int, op: str) -> None:
+    """The rest of the last 16-byte chunk lands in the padding of the row (H200 record)."""
+    target = aligned(8 * 48, np.uint32).reshape(8, 48)
+    target[:] = np.arange(8 * 48).reshape(8, 48)
+    tm = TensorMap(
+        element="UINT32", address=target.ctypes.data, sizes=(columns, 8), strides=(192,), box=(16, 8),
+        element_strides=(1, 1), swizzle=TmaSwizzle.NONE, nan_fill=False,
+    )  # fmt: skip
+    source = box(tm)
+    expected = target.copy()
+    tile = source.view(np.uint32).reshape(8, 16)[:2, :8]
+    expected[6:, 32:40] = tile + expected[6:, 32:40] * bool(op)
+    run_store(store(tm, (32, 6), op), source, target, tm)
+    assert (target == expected).all()
+
+
+def test_store_behind_the_last_row_needs_memory_there() -> None:
+    target = np.zeros(3 * 48 + 37, np.uint32)  # no bytes behind it, which `aligned` would leave
+    assert target.ctypes.data % 16 == 0
+    tm = TensorMap(
+        element="UINT32", address=target.ctypes.data, sizes=(37, 4), strides=(192,), box=(16, 8),
+        element_strides=(1, 1), swizzle=TmaSwizzle.NONE, nan_fill=False,
+    )  # fmt: skip
+    arguments = (box(tm), target, tm.encode())
+    text = fault_of(fill(512) + store(tm, (32, 0)), *arguments, shared=SMEM, smem=1536)
+    assert "outside of every known" in text

@@ -1,0 +1,122 @@
+"""Survivors of ``make mutants`` that are no faults, with the argument for each group."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sm100sim.mutate import Mutant
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """Survivors that are no faults: `count` of `kind` at barriers whose name matches `where`."""
+
+    kernel: str
+    kind: str
+    where: str
+    count: int
+    reason: str
+
+
+RELINQUISH = "one CTA per SM: nobody else waits for the permit; giving it up early is courtesy"
+PREVIOUS_PV = (
+    "the commit of this tile's scores, which the softmax saw before it published the factor, "
+    "covers the P V before it: the barrier tells the correction nothing new"
+)
+RESCALED = (
+    "the factor is in a register by then, and the rescale is announced by its own arrival at S_cons"
+)
+SCORES_FREE = (
+    "the scores two tiles on are issued after a P V of this tile, and P was complete only after "
+    "all of these scores had been read (5.18)"
+)
+DRAIN = (
+    "the last O commit covers these; kept because nothing promises in which order the signals of "
+    "two commits reach another CTA, and here they arrive in issue order"
+)
+ZEROS = "a tile that sees no key stores zeros, and the buffer beside it holds zeros as well"
+TWO_Q, D512, D256 = (
+    "fa4_sm100_bf16_d128_g1_causal_lse",
+    "fa4_sm100_pair_bf16_d512_g1_causal_lse",
+    "fa4_sm100_pair_fp16_d256_g1_causal_lse",
+)
+EQUIVALENT = (
+    Equivalent(TWO_Q, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(TWO_Q, "early-release", "C[01]_cons", 2, RESCALED),
+    Equivalent(TWO_Q, "early-commit", r"O_prod\[1\]", 1, PREVIOUS_PV),
+    Equivalent(D512, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(D512, "early-release", r"S_even_cons\+", 1, SCORES_FREE),
+    Equivalent(D512, "drop-wait|wait-on-neighbour", r"KV_empty\[\d\]", 8, DRAIN),
+    Equivalent(D512, "wrong-stage-buffer", "-", 1, ZEROS),
+    Equivalent(D256, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(D256, "early-release", r"S_even_cons\+", 1, SCORES_FREE),
+    Equivalent(D256, "drop-wait|wait-on-neighbour", r"KV_empty\[0\]\+", 14, DRAIN),
+    Equivalent(D256, "wrong-stage-buffer", "-", 1, ZEROS),
+)
+NO_INSTRUCTION = (
+    "orders what ptxas may move and emits no instruction; kernels that ship with CuTe DSL have "
+    "none, so it is asked for only where the signal itself is relaxed"
+)
+NOT_ASKED = {"drop-fence-before": NO_INSTRUCTION, "drop-fence-after": NO_INSTRUCTION}
+"""Classes that the letter of the ISA forbids and that the checker reports in part: why."""
+
+
+ASSIGNED = re.compile(
+    r"^\s*(mov|add|selp|mapa)\.[\w.:]+\s+(%\w+), ([-\w%]+)(?:, ([-\w%]+))?(?:, %\w+)?;"
+)
+
+
+def _offset(register: str, lines: list[str], end: int) -> tuple[int, bool]:
+    """The constant part of an address in front of line `end`, and whether there is another."""
+    for number in range(end - 1, -1, -1):
+        if not re.search(rf"^\s*[\w.:]+\s+{register},", lines[number]):
+            continue
+        found = ASSIGNED.match(lines[number])
+        if not found:
+            break
+        first, second = found.groups()[2:]
+        operands = [first, second] if found[1] == "add" else [first]
+        parts = [_part(operand, lines, number) for operand in operands]
+        computed = found[1] == "selp" or any(p[1] for p in parts)
+        return sum(p[0] for p in parts), computed
+    return 0, True
+
+
+def _part(operand: str, lines: list[str], end: int) -> tuple[int, bool]:
+    if operand.startswith("%"):
+        return _offset(operand, lines, end)
+    return (int(operand), False) if re.fullmatch(r"-?\d+", operand) else (0, False)
+
+
+def barrier_of(mutant: Mutant, lines: list[str], names: dict[int, str]) -> str:
+    """The barrier that the edited statement uses; "name+" when its stage is computed, "-": none."""
+    found = re.search(r"\[\s*(%\w+)\s*\](?!.*\[)", mutant.before)
+    if not found:
+        return "-"
+    offset, computed = _offset(found[1], lines, mutant.line)
+    return names[offset] + "+" * computed if offset in names else "-"
+
+
+def explain(kernel: str, survivors: list[tuple[Mutant, str]]) -> list[str]:
+    """Print the survivors with their reasons; returns what is unexplained."""
+    left = [s for s in survivors if s[0].kind not in NOT_ASKED]
+    problems = []
+    for kind, reason in NOT_ASKED.items():
+        count = sum(m.kind == kind for m, _ in survivors)
+        if count:
+            print(f"    not asked for: {count} of {kind}: {reason}")
+    for entry in EQUIVALENT:
+        if entry.kernel != kernel:
+            continue
+        mine = [
+            s for s in left
+            if re.fullmatch(entry.kind, s[0].kind) and re.fullmatch(entry.where, s[1])
+        ]  # fmt: skip
+        if len(mine) != entry.count:
+            counts = f"{len(mine)} survive, {entry.count} explained"
+            problems.append(f"{entry.kind} at {entry.where}: {counts}")
+        for mutant, where in mine:
+            print(f"    equivalent: {mutant.name} at {where}: {entry.reason}")
+        left = [s for s in left if s not in mine]
+    return problems + [f"{m.name} at {where}: {m.before[:90]}" for m, where in left]

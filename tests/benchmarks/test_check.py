@@ -1,0 +1,31 @@
+"""`make check` covers every configuration family, with the seeds and times that it promises."""
+
+from __future__ import annotations
+
+from benchmarks.check import CASES, HEAD_DIMS, SEEDS, check, family, uncovered_families
+from benchmarks.launches import Case
+
+
+def test_every_configuration_family_has_a_case() -> None:
+    assert uncovered_families(CASES) == []
+    assert len({family(head_dim) for head_dim in HEAD_DIMS} - {None}) >= 6
+
+
+def test_a_family_without_a_case_is_named() -> None:
+    (missing,) = uncovered_families(tuple(c for c in CASES if c.head_dim != 512))
+    assert missing == family(512)
+
+
+def test_both_element_types_masks_and_grouped_heads_are_there() -> None:
+    kernels = {family(c.head_dim): {type(c)} for c in CASES}
+    assert len({str(k[0]) for k in kernels if k}) == 2
+    assert len({c.dtype for c in CASES}) == 2
+    assert {c.causal for c in CASES} == {True, False}
+    assert {c.heads > c.kv_heads for c in CASES} == {True, False}
+    assert SEEDS >= 16
+
+
+def test_a_case_gives_a_time_for_each_mode_and_a_verdict() -> None:
+    row = check(Case(10, 20, 64))
+    assert (row.verdict, row.equal, row.findings) == ("clean", True, [])
+    assert min(row.plain, row.fast, row.late, row.random) > 0

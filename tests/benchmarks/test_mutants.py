@@ -1,0 +1,107 @@
+"""`make mutants`: kernels and classes that it covers, names of barriers, unexplained survivors."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import equivalent_mutants
+from benchmarks.equivalent_mutants import EQUIVALENT, NOT_ASKED, Equivalent, barrier_of, explain
+from benchmarks.mutants import KERNELS, MOVED_ADDRESSES, REPEATED, barrier_names, prepared, trial
+from sm100sim.mutate import Mutant
+from sm100sim.options import RunOptions
+
+NAMES = {64: "FULL[0]", 72: "FULL[1]", 128: "EMPTY[0]"}
+
+
+def mutant(before: str, kind: str = "drop-wait", line: int = 0) -> Mutant:
+    return Mutant(kind, line, before, "", "")
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        (["mov.b32 \t%r1, dyn;", "add.s32 \t%r2, %r1, 72;"], "FULL[1]"),
+        (["mov.b32 %r1, dyn;", "add.s32 %r3, %r1, 64;", "shl.b32 %r4, %r9, 3;",
+          "add.s32 %r5, %r4, %r3;", "add.s32 %r2, %r5, 64;"], "EMPTY[0]+"),
+        (["mov.b32 %r1, dyn;", "add.s32 %r3, %r1, 64;",
+          "mapa.shared::cluster.u32 %r2, %r3, 0;"], "FULL[0]"),
+        (["mov.b32 %r1, dyn;", "selp.b32 %r3, 64, %r4, %p1;",
+          "add.s32 %r2, %r3, %r1;"], "FULL[0]+"),
+        (["add.s32 %r2, %r1, 72;", "ld.shared.b32 %r2, [%r1];"], "-"),
+        ([], "-"),
+    ],
+)  # fmt: skip
+def test_a_barrier_is_named_by_the_constant_part_of_its_address(
+    lines: list[str], name: str
+) -> None:
+    statement = "mbarrier.try_wait.parity.shared::cta.b64 done, [%r2], %r8, 100"
+    assert barrier_of(mutant(statement, line=len(lines) + 1), [*lines, statement], NAMES) == name
+    assert barrier_of(mutant("tcgen05.wait::st.sync.aligned"), lines, NAMES) == "-"
+
+
+def test_a_survivor_needs_a_reason_and_a_reason_its_survivors(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = (
+        Equivalent("k", "drop-wait|wait-on-neighbour", r"FULL\[\d\]", 2, "no reader is left"),
+        Equivalent("other", "drop-wait", "-", 5, "not of this kernel"),
+    )
+    monkeypatch.setattr(equivalent_mutants, "EQUIVALENT", table)
+    two = [(mutant("a"), "FULL[0]"), (mutant("b", "wait-on-neighbour"), "FULL[1]")]
+    assert explain("k", two) == []
+    assert capsys.readouterr().out.count("no reader is left") == 2
+    (missing,) = explain("k", two[:1])
+    assert missing.endswith(": 1 survive, 2 explained")
+    assert explain("k", [*two, (mutant("c"), "EMPTY[0]")]) == ["drop-wait@0 at EMPTY[0]: c"]
+    assert explain("k", [*two, (mutant("d", next(iter(NOT_ASKED))), "-")]) == []
+    assert f"not asked for: 1 of {next(iter(NOT_ASKED))}" in capsys.readouterr().out
+
+
+def test_the_table_is_about_the_kernels_that_run_and_gives_arguments() -> None:
+    kernels = {prepared_name(number) for number in range(len(KERNELS))}
+    assert {entry.kernel for entry in EQUIVALENT} <= kernels
+    assert all(len(entry.reason.split()) > 8 and entry.count > 0 for entry in EQUIVALENT)
+
+
+def prepared_name(number: int) -> str:
+    launches, _ = prepared(number)
+    return launches[0][0].spec.name
+
+
+def test_the_kernels_have_enough_faults_of_every_class() -> None:
+    per_kernel = [{m.kind for m in prepared(number)[1]} for number in range(len(KERNELS))]
+    assert sum(len(prepared(number)[1]) for number in range(len(KERNELS))) >= 150
+    assert set.union(*per_kernel) >= MOVED_ADDRESSES | REPEATED
+    expected = {
+        "drop-wait", "wrong-parity", "wait-on-neighbour", "early-release", "early-commit",
+        "more-tx-bytes", "drop-fence-proxy", "wrong-stage-buffer", "b-k-step+",
+    }  # fmt: skip
+    for kinds in per_kernel:
+        assert kinds >= expected
+    assert all("mask-bit-of-rank0" in kinds for kinds in per_kernel[1:])
+
+
+def test_the_rescale_of_every_kernel_runs() -> None:
+    """A case whose maxima never move would leave the correction role untested."""
+    for number in range(len(KERNELS)):
+        (launch, base), *_ = prepared(number)[0]
+        source = launch.request.ptx.split("\n")
+        report, bits = launch.execute(RunOptions())
+        assert bits == base
+        stores = [n for n, text in enumerate(source, 1) if "tcgen05.st.sync" in text]
+        assert stores
+        assert all(report.line_counts.get(n, 0) for n in stores)
+        names = barrier_names(launch)
+        assert len(names) > 10
+
+
+def test_one_fault_of_each_way_of_dying() -> None:
+    launches, found = prepared(0)
+    ways = {}
+    for kind in ("drop-commit", "drop-fence-proxy", "b-k-step+"):
+        ways[kind] = trial(launches, next(m for m in found if m.kind == kind))
+    assert ways == {
+        "drop-commit": "fault: deadlock",
+        "drop-fence-proxy": "finding: race-shared",
+        "b-k-step+": "values",
+    }

@@ -1,0 +1,41 @@
+"""Observers look on: they change neither values nor the course of a run; a seed repeats a run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sm100sim.options import Check
+from sm100sim.report import Report
+from tests.sim.harness import run_ptx
+from tests.sim.isa.memory_programs import SMEM, aligned
+
+RACY = (
+    "mov.u32 %r1, dyn; mov.u32 %r2, %tid.x; mov.u32 %r7, 0; LOOP: ld.shared.b32 %r3, [%r1];"
+    "mad.lo.u32 %r3, %r3, 5, %r2; st.shared.b32 [%r1], %r3; add.u32 %r7, %r7, 1;"
+    "setp.lt.u32 %q0, %r7, 8; @%q0 bra LOOP;"
+    "mad.wide.u32 %rd1, %r2, 4, %p0; st.global.b32 [%rd1], %r3;"
+)
+"""Its result depends on the order of the warps, so that any disturbance shows."""
+
+
+def outcome(checks: Check, mode: str, seed: int) -> tuple[bytes, int, int, Report]:
+    out = aligned(256, np.uint32)
+    report = run_ptx(
+        RACY, out, block=256, shared=SMEM, smem=256, checks=checks, mode=mode, seed=seed
+    )
+    return out.tobytes(), report.instructions, report.cycles, report
+
+
+@pytest.mark.parametrize(("mode", "seed"), [("fast", 0), ("late", 0), ("random", 3), ("random", 4)])
+@pytest.mark.parametrize("checks", [Check.STRICT_LD, Check.RACES, Check.PROTOCOL, Check.UNINITIALISED, Check.ALL])
+def test_watching_changes_nothing(checks: Check, mode: str, seed: int) -> None:
+    assert outcome(checks, mode, seed)[:3] == outcome(Check.NONE, mode, seed)[:3]
+
+
+def test_a_seed_repeats_a_run_and_seeds_differ() -> None:
+    runs = [outcome(Check.ALL, "random", seed) for seed in range(8)]
+    again = [outcome(Check.ALL, "random", seed) for seed in range(8)]
+    assert [r[:3] for r in runs] == [r[:3] for r in again]
+    assert [r[3].findings for r in runs] == [r[3].findings for r in again]
+    assert len({r[0] for r in runs}) > 1
