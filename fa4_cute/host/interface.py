@@ -9,7 +9,7 @@ from .. import simulator
 from ..plan.depth512_spec import AttentionSpec
 from . import cache, device
 from .features import Modifiers
-from .launch import pack_launch
+from .launch import pack_combine, pack_launch
 from .operands import Call, describe_call, new_outputs
 from .request import Batch, Inputs, Options, Request, request
 from .scales import GivenScales
@@ -95,14 +95,7 @@ def flash_attn(
     options = Options(
         causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales
     )
-    batch = Batch(seqused_k=seqused_k, page_table=page_table)
-    if _is_compiling():
-        from . import torch_op
-
-        torch_op.require_plain(options, batch)
-        out, lse = torch_op.attention(q, k, v, causal, softmax_scale, return_lse)
-    else:
-        out, lse = compute((q, k, v), options, batch)
+    out, lse = _computed((q, k, v), options, Batch(seqused_k=seqused_k, page_table=page_table))
     return (out, lse) if return_lse else out
 
 
@@ -170,11 +163,7 @@ def flash_attn_varlen(
             "fa4_cute.flash_attn for a dense batch of queries"
         )
     batch = Batch(cu_seqlens_q, cu_seqlens_k, seqused_k, page_table, max_seqlen_q, max_seqlen_k)
-    if _is_compiling():
-        from . import torch_op
-
-        torch_op.require_plain(options, batch)
-    out, lse = compute((q, k, v), options, batch)
+    out, lse = _computed((q, k, v), options, batch)
     return (out, lse) if return_lse else out
 
 
@@ -195,11 +184,21 @@ def _scales(q_scale: Any, k_scale: Any, v_scale: Any) -> GivenScales | None:
     return GivenScales(q_scale, k_scale, v_scale)
 
 
-def _is_compiling() -> bool:
-    """Whether ``torch.compile`` is tracing; it could not follow a launch."""
+def _computed(inputs: Inputs, options: Options, batch: Batch) -> tuple[Any, Any]:
+    """Return :func:`compute`'s results; ``torch.compile`` must not follow a launch."""
     import torch
 
-    return bool(torch.compiler.is_compiling())
+    if not torch.compiler.is_compiling():
+        return compute(inputs, options, batch)
+    from . import torch_op
+
+    choices = (options.modifiers, options.num_splits, options.scheduler, options.scales)
+    if batch.is_plain and all(choice is None for choice in choices):
+        plain = (options.causal, options.softmax_scale, options.return_lse)
+        out, lse = torch_op.attention(*inputs, *plain)
+        return out, lse
+    apart: tuple[Any, Any] = torch_op.compute_apart(inputs, options, batch)
+    return apart
 
 
 def compute(inputs: Inputs, options: Options, batch: Batch | None = None) -> tuple[Any, Any]:
@@ -221,12 +220,17 @@ def compute(inputs: Inputs, options: Options, batch: Batch | None = None) -> tup
 
 def _launch(asked: Request, spec: AttentionSpec) -> tuple[Any, Any]:
     artifact = cache.compiled(spec)
-    if asked.inputs[0].device.type == "cpu":
-        call = describe_call(asked.problem, asked.inputs, asked.tensors)
-        packed = pack_launch(spec, call.described)
-        simulator.launch(artifact.ptx, artifact.kernel_name, packed, call.host_buffers())
-    else:
+    if asked.inputs[0].device.type != "cpu":
         call = _launch_on_cuda(asked, spec, artifact)
+        return call.out, call.lse
+    call = describe_call(asked.problem, asked.inputs, asked.tensors)
+    packed = pack_launch(spec, call.described)
+    simulator.launch(artifact.ptx, artifact.kernel_name, packed, call.host_buffers())
+    shares = call.shares(asked.problem)
+    if shares is not None:
+        combine = cache.compiled(shares.spec)
+        packed = pack_combine(shares)
+        simulator.launch(combine.ptx, combine.kernel_name, packed, call.host_buffers())
     return call.out, call.lse
 
 
@@ -236,10 +240,13 @@ def _launch_on_cuda(asked: Request, spec: AttentionSpec, artifact: Any) -> Call:
     launcher = device.launcher()
     index = asked.inputs[0].device.index
     # Copies of unsuitable inputs are made on the same stream, so they are ready before the kernel
-    # runs, and their memory is not handed out again before it ends.
+    # runs, and their memory is not handed out again before it ends; so are partial results.
     with torch.cuda.device(index):
         call = describe_call(asked.problem, asked.inputs, asked.tensors)
         packed = launcher.pack(spec, call.described)
         stream = torch.cuda.current_stream(index).cuda_stream
         launcher.launch(artifact, packed, index, stream)
+        shares = call.shares(asked.problem)
+        if shares is not None:
+            launcher.launch(cache.compiled(shares.spec), pack_combine(shares), index, stream)
     return call

@@ -13,12 +13,30 @@ A result passes when
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from .reference_attention import (
+    Reference,
+    attention_float64,
+    attention_plain,
+    scale_of,
+    visible,
+)
+
 if TYPE_CHECKING:
     import torch
+
+__all__ = [
+    "Comparison",
+    "Reference",
+    "ResultError",
+    "attention_float64",
+    "attention_plain",
+    "compare",
+    "scale_of",
+    "visible",
+]
 
 LSE_ABSOLUTE: Final = 2e-4
 LSE_RELATIVE: Final = 1e-5
@@ -29,21 +47,6 @@ _FLOOR_SHIFT: Final = 0.3
 
 class ResultError(AssertionError):
     """A result is further from the reference than allowed; names the first bad coordinate."""
-
-
-@dataclass(frozen=True)
-class Reference:
-    """Exact results in float64.
-
-    Attributes:
-        out: (batch, seqlen_q, heads, head_dim_v).
-        lse: (batch, heads, seqlen_q), natural logarithm.
-        weight: ``P |V|``, shape of ``out``: what relative errors of P are multiplied by.
-    """
-
-    out: torch.Tensor
-    lse: torch.Tensor
-    weight: torch.Tensor
 
 
 @dataclass(frozen=True)
@@ -88,89 +91,22 @@ class Comparison:
         )
 
 
-def attention_float64(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    *,
-    causal: bool = False,
-    softmax_scale: float | None = None,
-) -> Reference:
-    """Return attention in float64; arguments as :func:`fa4_cute.flash_attn`, any element type."""
-    import torch
-
-    q64, k64, v64 = (tensor.detach().double().transpose(1, 2) for tensor in (q, k, v))
-    group = q.shape[2] // max(1, k.shape[2])
-    k64, v64 = (tensor.repeat_interleave(group, dim=1) for tensor in (k64, v64))
-    scores = q64 @ k64.transpose(2, 3) * scale_of(q, softmax_scale)
-    if causal:
-        scores = scores.masked_fill(~visible(q.shape[1], k.shape[1]), -math.inf)
-    lse = _log_sum_exp(scores)
-    weights = torch.where(torch.isneginf(scores), 0.0, torch.exp(scores - lse.unsqueeze(-1)))
-    return Reference(
-        out=(weights @ v64).transpose(1, 2),
-        lse=lse,
-        weight=(weights @ v64.abs()).transpose(1, 2),
-    )
-
-
-def attention_plain(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    *,
-    causal: bool = False,
-    softmax_scale: float | None = None,
-) -> torch.Tensor:
-    """Return attention as plain PyTorch computes it in the element type of ``q``.
-
-    Products are rounded to that type, the softmax runs in float32, and P is rounded before it
-    meets V. Shapes as :func:`fa4_cute.flash_attn`.
-    """
-    import torch
-
-    group = q.shape[2] // max(1, k.shape[2])
-    heads = [tensor.detach().transpose(1, 2) for tensor in (q, k, v)]
-    keys, values = (tensor.repeat_interleave(group, dim=1) for tensor in heads[1:])
-    scores = (heads[0] @ keys.transpose(2, 3)).float() * scale_of(q, softmax_scale)
-    if causal:
-        scores = scores.masked_fill(~visible(q.shape[1], k.shape[1]), -math.inf)
-    weights = torch.softmax(scores, dim=-1).nan_to_num(0.0).to(q.dtype)
-    return (weights @ values).transpose(1, 2)
-
-
-def visible(seqlen_q: int, seqlen_k: int) -> torch.Tensor:
-    """Return which keys each query sees under the bottom-right aligned causal mask, as booleans."""
-    import torch
-
-    rows = torch.arange(seqlen_q).unsqueeze(1)
-    columns = torch.arange(seqlen_k).unsqueeze(0)
-    return columns <= rows + (seqlen_k - seqlen_q)
-
-
-def scale_of(q: torch.Tensor, softmax_scale: float | None) -> float:
-    """Return the scale in use: the given one, or ``1 / sqrt(head_dim)``."""
-    return 1.0 / math.sqrt(q.shape[3]) if softmax_scale is None else float(softmax_scale)
-
-
 def compare(
     out: torch.Tensor,
     lse: torch.Tensor | None,
     inputs: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
-    *,
-    causal: bool = False,
-    softmax_scale: float | None = None,
+    **options: Any,
 ) -> Comparison:
     """Compare a result with float64 and with plain PyTorch.
 
     Args:
-        out: the result, (batch, seqlen_q, heads, head_dim_v).
+        out: the result, (batch, seqlen_q, heads, head_dim_v) or (total_q, heads, head_dim_v).
         lse: its log-sum-exp, or None when there is none to compare.
         inputs: q, k and v that it was computed from.
-        causal, softmax_scale: as it was computed.
+        options: the further arguments that it was computed with.
     """
-    exact = attention_float64(*inputs, causal=causal, softmax_scale=softmax_scale)
-    plain = attention_plain(*inputs, causal=causal, softmax_scale=softmax_scale)
+    exact = attention_float64(*inputs, **options)
+    plain = attention_plain(*inputs, **options)
     plain_error = _largest((plain.double() - exact.out).abs())
     limit = PLAIN_FACTOR * plain_error + _rounding_floor(exact.out, out.dtype)
     error = (out.double() - exact.out).abs()
@@ -187,14 +123,6 @@ def compare(
         max_lse_error=None if lse is None else _largest(_lse_error(lse, exact.lse)),
         failures=tuple(failures),
     )
-
-
-def _log_sum_exp(scores: torch.Tensor) -> torch.Tensor:
-    import torch
-
-    if scores.shape[-1] == 0:
-        return scores.new_full(scores.shape[:-1], -math.inf)
-    return torch.logsumexp(scores, dim=-1)
 
 
 def _shape_failures(out: torch.Tensor, lse: torch.Tensor | None, exact: Reference) -> list[str]:

@@ -175,6 +175,11 @@ def _sequences(
     used, table = read("seqused_k", "batch"), read("page_table", "batch", "pages_per_row")
     lengths_q = None if cu_q is None else sequence_lengths(cu_q, q.shape[0], whole=True)
     count = q.shape[0] if cu_q is None else cu_q.count - 1
+    seqlen_q = (
+        q.shape[1]
+        if cu_q is None
+        else longest("max_seqlen_q", batch.max_seqlen_q, lengths_q, otherwise=None)
+    )
     seqlen_k = _keys(k, (cu_k, used, table), count, batch.max_seqlen_k)
     features = Features(
         ragged_q=cu_q is not None,
@@ -188,10 +193,6 @@ def _sequences(
         seqused_k=None if used is None else used.tensor,
         page_table=None if table is None else table.tensor,
     )
-    seqlen_q = (
-        q.shape[1] if cu_q is None
-        else longest("max_seqlen_q", batch.max_seqlen_q, lengths_q, otherwise=None)
-    )  # fmt: skip
     return features, tensors, Extents(count, seqlen_q, seqlen_k)
 
 

@@ -1,7 +1,7 @@
 """``torch.ops.fa4_cute.attention``: the call as one opaque operator for ``torch.compile``.
 
-Outside of ``torch.compile`` the operator is not used; dispatching it costs more than the rest of
-the host's work.
+It carries calls without masks, modifiers and lengths; others break the graph. Outside of
+``torch.compile`` it is not used; dispatching it costs more than the rest of the host's work.
 """
 
 from __future__ import annotations
@@ -9,22 +9,10 @@ from __future__ import annotations
 import torch
 
 from . import interface
-from .request import Batch, Options
+from .request import Options
 
-
-def require_plain(options: Options, batch: Batch) -> None:
-    """Refuse what the operator has no arguments for.
-
-    Raises:
-        NotImplementedError: naming how to call it instead.
-    """
-    choices = (options.modifiers, options.num_splits, options.scheduler, options.scales)
-    if batch.is_plain and all(value is None for value in choices):
-        return
-    raise NotImplementedError(
-        "torch.compile: the operator takes causal, softmax_scale and return_lse only; nearest "
-        "supported choice: torch.compiler.disable(fa4_cute.flash_attn)"
-    )
+compute_apart = torch.compiler.disable(interface.compute)
+"""The call for what the operator has no arguments for; it breaks the graph in two."""
 
 
 @torch.library.custom_op("fa4_cute::attention", mutates_args=())  # type: ignore[untyped-decorator]

@@ -82,7 +82,8 @@ class TileStatus(Enum):
 def tile_status(mask: Mask, rows: Rows, tile: int, tile_keys: int) -> TileStatus:
     """Return how the key tile ``tile`` is handled by a query tile that is one warp's rows or more.
 
-    A tile is FULL when one term shows all of it to all rows.
+    A tile is FULL when one term shows all of it to all rows, and none adds a bias there: where
+    terms overlap the largest sum of biases counts.
     """
     found = terms(mask)
     keys = Interval(tile * tile_keys, (tile + 1) * tile_keys)
@@ -90,8 +91,12 @@ def tile_status(mask: Mask, rows: Rows, tile: int, tile_keys: int) -> TileStatus
     if not any(part.start <= tile < part.stop for part in visited.ranges):
         return TileStatus.SKIPPED
     for term in found:
+        tiles = _tile_range(term, rows, tile_keys, HOST)
+        if term.bias_slots and tiles.start <= tile < tiles.stop:
+            return TileStatus.MASKED
+    for term in found:
         seen = visible_to_all(term, rows, HOST)
-        if seen.start <= keys.start and keys.stop <= seen.stop and not term.bias_slots:
+        if seen.start <= keys.start and keys.stop <= seen.stop:
             return TileStatus.FULL
     return TileStatus.MASKED
 
@@ -135,6 +140,9 @@ def _sorted(ranges: list[Interval], ops: Arithmetic) -> list[Interval]:
 
 
 def _choose(condition: Any, then: Interval, otherwise: Interval, ops: Arithmetic) -> Interval:
+    if isinstance(condition, bool):
+        # Both ranges start at a known key, so the order is known while tracing.
+        return then if condition else otherwise
     return Interval(
         ops.select(condition, then.start, otherwise.start),
         ops.select(condition, then.stop, otherwise.stop),

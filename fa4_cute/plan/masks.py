@@ -16,7 +16,7 @@ differs (minimum, maximum) is an argument. Source: ``modular-sm100-attention.md`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -315,11 +315,18 @@ def _terms(mask: Mask) -> list[Term]:
         return [*_terms(mask.first), *_terms(mask.second)]
     if isinstance(mask, AndMask):
         return [
-            Term(tuple(dict.fromkeys(a.leaves + b.leaves)))
+            Term(tuple(_without_repetitions(a.leaves + b.leaves)))
             for a in _terms(mask.first)
             for b in _terms(mask.second)
         ]
     return [Term(() if isinstance(mask, NullMask) else (mask,))]
+
+
+def _without_repetitions(found: Sequence[Mask]) -> Iterator[Mask]:
+    """Yield every mask once, but every bias each time: what is demanded twice is added twice."""
+    for i, leaf in enumerate(found):
+        if isinstance(leaf, DenseBiasMask) or leaf not in found[:i]:
+            yield leaf
 
 
 def _covers(wide: Term, narrow: Term, first: bool) -> bool:

@@ -13,7 +13,7 @@ import pytest
 
 import fa4_cute
 from fa4_cute.host import cache as cache_module
-from fa4_cute.host import interface
+from fa4_cute.host import questions
 from fa4_cute.host.cache import KernelCache
 from fa4_cute.host.compiler import CompiledArtifact
 from fa4_cute.host.problem import Problem
@@ -199,7 +199,7 @@ def test_errors_of_the_compiler_say_how_to_repeat_them(tmp_path: Path, head_dim:
     exec(command[1].replace("import fa4_cute; ", ""), {"fa4_cute": warmup})
     (problem,) = asked
     assert isinstance(problem, dict)
-    again = choose(interface._described(**problem))
+    again = choose(questions._described(**problem))
     assert isinstance(again, Choice)
     assert again.spec == choice.spec
 

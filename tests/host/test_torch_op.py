@@ -65,3 +65,19 @@ def test_backward_is_refused() -> None:
     out = compiled(q.requires_grad_(), k, v)
     with pytest.raises(RuntimeError, match="no autograd formula"):
         out.float().sum().backward()
+
+
+def test_features_break_the_graph_and_run() -> None:
+    compiled = torch.compile(
+        lambda q, k, v: fa4_cute.flash_attn(q, k, v, window_size=(9, 0)) + 1, backend="eager"
+    )
+    q, k, v = inputs()
+    assert torch.equal(compiled(q, k, v), fa4_cute.flash_attn(q, k, v, window_size=(9, 0)) + 1)
+
+
+def test_features_do_not_fit_a_whole_graph() -> None:
+    compiled = torch.compile(
+        lambda q, k, v: fa4_cute.flash_attn(q, k, v, softcap=2.0), backend="eager", fullgraph=True
+    )
+    with pytest.raises(torch._dynamo.exc.Unsupported):
+        compiled(*inputs())
