@@ -56,7 +56,7 @@ class Call:
         if not self.partial:
             return None
         partial_o, partial_lse = self.partial
-        spec = CombineSpec(DType(problem.dtype), problem.head_dim_v, problem.return_lse)
+        spec = CombineSpec(DType(problem.dtype).output, problem.head_dim_v, problem.return_lse)
         values = {
             "partial_o": partial_o.data_ptr(),
             "partial_lse": partial_lse.data_ptr(),
@@ -128,8 +128,8 @@ def describe_call(
         if problem.features is PLAIN
         else tuple(_extras(problem, tensors, (out, *partial))),
         longest=problem.sizes if problem.features.has_lengths else None,
-        value_scale=problem.scales.v,
         num_splits=problem.features.num_splits,
+        value_scale=problem.scales.v,
     )
     return Call((q, k, v), out, lse, described, tuple(tensors.all()), partial)
 
