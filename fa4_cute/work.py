@@ -80,12 +80,8 @@ class KernelContext:
     def decode_again(self) -> "KernelContext":
         """Return the same context with the work tile decoded anew.
 
-        After a long loop this costs a few instructions; carrying the tile costs registers. The
-        number of key tiles is carried where it is the bound of that loop.
+        After a long loop this costs a few instructions; carrying the tile costs registers.
         """
-        if self.spec.issue_order.deals_out:
-            problem = replace(self.problem, seqlen_k=ids.read_again(self.problem.seqlen_k))
-            return replace(self, problem=problem).decoded()
         again = self.decoded().work
         return replace(self, work=replace(again, num_key_tiles=self.work.num_key_tiles))
 

@@ -32,8 +32,3 @@ def block_index() -> tuple[Int32, Int32, Int32]:
 def grid_size_x() -> Int32:
     """Return the number of CTAs along x."""
     return emit("mov.u32 $0, %nctaid.x;", (Int32,))[0]
-
-
-def read_again(value: Int32) -> Int32:
-    """Return ``value`` as one that the compiler does not know: what follows is computed anew."""
-    return emit("mov.b32 $0, $1;", (Int32,), (value,))[0]
