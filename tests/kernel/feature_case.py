@@ -19,7 +19,8 @@ import torch
 import fa4_cute
 from fa4_cute import masks, score_mods, simulator
 from fa4_cute.host.problem import Problem
-from fa4_cute.host.reference import Comparison, compare
+from fa4_cute.host.reference import Comparison, attention_float64, compare
+from tests.kernel.fp8_case import LIFT, ROUNDING, ROUNDING_OF_O, SMALLEST_E4M3
 
 Tensors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -111,8 +112,10 @@ class Builder:
         if "ragged" in case.features:
             self.options["cu_seqlens_q"] = offsets(queries)
         q = torch.cat(rows) if "ragged" in case.features else torch.stack(rows)
-        k, v = self.keys()
-        return q, k, v
+        made = (q, *self.keys())
+        if "fp8" in case.features:
+            made = tuple(tensor.to(torch.float8_e4m3fn) for tensor in made)
+        return made
 
     def keys(self) -> tuple[torch.Tensor, torch.Tensor]:
         case = self.case
@@ -215,6 +218,7 @@ FEATURES: dict[str, Callable[[Builder], None]] = {
     "page64": lambda b: None,
     "page256": lambda b: None,
     "split": lambda b: b.set(num_splits=3),
+    "fp8": lambda b: b.set(q_scale=0.5, k_scale=1.5, v_scale=0.25),
 }
 """Every feature, and what it adds to the call; where sequences lie is decided by ``inputs``."""
 
@@ -252,6 +256,26 @@ def launches() -> Iterator[list[Any]]:
         yield reports
 
 
+def compare_fp8(
+    out: torch.Tensor, lse: torch.Tensor, inputs: Tensors, **options: Any
+) -> Comparison:
+    """Compare with float64 on what the operands stand for; every P may be rounded the wrong way."""
+    scales = (options.pop(f"{name}_scale") for name in "qkv")
+    wide = tuple(t.double() * scale for t, scale in zip(inputs, scales, strict=True))
+    exact = attention_float64(*wide, **options)
+    # P below the smallest e4m3 number is rounded absolutely, at most once for every key.
+    tiny = SMALLEST_E4M3 / 2.0 ** (LIFT + 1) * exact.weight.new_tensor(wide[2].shape[-3])
+    largest = wide[2].nan_to_num(0.0).abs().amax()
+    bound = ROUNDING * exact.weight + tiny * largest + ROUNDING_OF_O * exact.out.abs() + 1e-6
+    error = (out.double() - exact.out).abs()
+    lse_error = torch.where(lse.double() == exact.lse, 0.0, (lse.double() - exact.lse).abs())
+    failures = [] if bool((error <= bound).all()) else ["O is out of bounds"]
+    failures += [] if bool((lse_error <= 3e-4).all()) else ["LSE is out of bounds"]
+    most = (float(x.max()) if x.numel() else 0.0 for x in (error, bound, lse_error))
+    max_error, limit, max_lse_error = most
+    return Comparison(max_error, math.nan, limit, max_lse_error, tuple(failures))
+
+
 @contextmanager
 def query_tiles(num_qo: int | None) -> Iterator[None]:
     """Fix the number of Q tiles per CTA for the calls inside the block."""
@@ -272,7 +296,8 @@ def run(case: FeatureCase, seed: int = 0) -> Outcome:
     call = fa4_cute.flash_attn_varlen if ragged else fa4_cute.flash_attn
     with launches() as reports, query_tiles(case.num_qo):
         out, lse = call(*inputs, return_lse=True, **builder.options)
-    found = compare(out, lse, inputs, **builder.options)
+    judge = compare_fp8 if "fp8" in case.features else compare
+    found = judge(out, lse, inputs, **builder.options)
     return Outcome(out, lse, found, tuple(report.verdict for report in reports))
 
 
