@@ -8,7 +8,7 @@ brought to powers of two, and ``line.scale`` is 1.
 import math
 from dataclasses import dataclass, field
 
-from cutlass import Float32, Int32
+from cutlass import Float32, Int32, Int64
 
 from .device import gmem, tmem
 from .device import softmax as rows
@@ -99,7 +99,7 @@ def modified(values: list[Float32], columns: range, tile: TileView) -> list[Floa
             where = (ctx.work.batch, line.head, line.query)
             score = Float32(variant.score_mod.function(score, *where, key, aux))
         if variant.bias_slots:
-            score = score + bias.at(key, column, columns.start)
+            score = score + bias.at(column, columns.start)
         changed.append(score * Float32(LOG2_E))
     return changed
 
@@ -116,10 +116,11 @@ def aux_tensors(ctx) -> tuple[gmem.AuxTensor, ...]:
 class RowBias:
     """The biases of the thread's row in one tile."""
 
-    def __init__(self, tile: TileView, rows_of_slots: dict[int, gmem.AuxTensor]) -> None:
-        """Take the tile and, per slot, the row of the bias."""
+    def __init__(self, tile: TileView, addresses: dict[int, Int64]) -> None:
+        """Take the tile and, per slot, the address of its first column's bias."""
         self.tile = tile
-        self.rows = rows_of_slots
+        self.addresses = addresses
+        self.num_keys = tile.ctx.work.sequence.seqlen_k - tile.first_key
         self.words: list[Int32] = []
 
     @classmethod
@@ -130,34 +131,35 @@ class RowBias:
         for slot in ctx.spec.variant.bias_slots:
             strides = tuple(extras[name] for name in bias_strides(slot))
             tensor = gmem.AuxTensor(extras[f"bias{slot}"], strides)
-            start = tensor.address_of((ctx.work.batch, line.head, line.query))
-            found[slot] = gmem.AuxTensor(start, (gmem.WORD_BYTES,))
+            row = tensor.address_of((ctx.work.batch, line.head, line.query))
+            found[slot] = gmem.word_address(row, tile.first_key)
         return cls(tile, found)
 
-    def at(self, key: Int32, column: int, first_column: int) -> Float32:
-        """Return what is added to the score of ``key`` in ``column``.
+    def at(self, column: int, first_column: int) -> Float32:
+        """Return what is added to the score in ``column``; of those from ``first_column`` on.
 
         A union of terms adds the largest sum of biases among the terms that show the key.
         """
         terms = self.tile.ctx.spec.variant.terms
         if len(terms) == 1:
-            return self.sum_of(terms[0], key)
+            return self.sum_of(terms[0], column)
         bit = (column - first_column) % WORD_COLUMNS
         if bit == 0:
             spans = [(i.start, i.stop) for i in self.tile.view.own]
             self.words = [visibility_word(span, column) for span in spans]
         best = None
         for word, term in zip(self.words, terms, strict=True):
-            added = where_visible(word, bit, self.sum_of(term, key))
+            added = where_visible(word, bit, self.sum_of(term, column))
             best = added if best is None else rows.max2(best, added)
         return best
 
-    def sum_of(self, term: Term, key: Int32) -> Float32:
-        """Return the sum of the biases of ``term`` at ``key``."""
-        total = Float32(0.0)
-        for slot in term.bias_slots:
-            total = total + self.rows[slot][key]
-        return total
+    def sum_of(self, term: Term, column: int) -> Float32:
+        """Return the sum of the biases of ``term`` in ``column``; past the last key it is 0."""
+        found = [
+            gmem.load_f32_below(self.addresses[slot], column, self.num_keys)
+            for slot in term.bias_slots
+        ]
+        return sum(found[1:], start=found[0]) if found else Float32(0.0)
 
 
 def scores_and_max(
