@@ -12,6 +12,8 @@ from cutlass import Float32, Int32, Int64
 
 from .device import gmem, tmem
 from .device import softmax as rows
+from .device.arith import opaque
+from .device.barriers import warp_barrier
 from .device.mask import (
     WORD_COLUMNS,
     mask_columns,
@@ -28,6 +30,8 @@ from .visibility import RowView
 
 LOG2_E = math.log2(math.e)
 LN_2 = math.log(2.0)
+COLUMNS_UNDER_WAY = 8
+"""Columns whose biases are loaded together where the terms of a mask have their own."""
 
 
 def load_columns(line, columns: range) -> list[Float32]:
@@ -59,7 +63,18 @@ class TileView:
 
     def __post_init__(self) -> None:
         """Bring the row's limits to this tile."""
-        object.__setattr__(self, "view", self.line.view.relative_to(self.first_key))
+        view = self.line.view
+        if has_biases_of_terms(self.ctx.spec.variant):
+            # Registers are scarce: what the row sees is derived anew in every tile, and the limits
+            # of the warp, which stand in for here, are not looked at.
+            own = opaque(self.line.position)
+            view = RowView.of(self.ctx.spec, self.ctx.work.sequence, own, (own, own))
+        object.__setattr__(self, "view", view.relative_to(self.first_key))
+
+
+def has_biases_of_terms(variant) -> bool:
+    """Whether what is added to a score depends on the terms of the mask that show its key."""
+    return len(variant.terms) > 1 and bool(variant.bias_slots)
 
 
 def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float32]:
@@ -70,7 +85,7 @@ def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float3
         values = scaled(values, columns, tile.scales)
     if variant.modifies_scores:
         values = modified(values, columns, tile)
-    if len(variant.terms) > 1 and variant.bias_slots:
+    if has_biases_of_terms(variant):
         # The biases of the terms differ, and so what is visible has been decided with them.
         return values
     own, warp = tile.view.own, tile.view.warp
@@ -93,6 +108,9 @@ def modified(values: list[Float32], columns: range, tile: TileView) -> list[Floa
     bias = RowBias.of(tile)
     changed = []
     for column, value in zip(columns, values, strict=True):
+        if has_biases_of_terms(variant) and (column - columns.start) % COLUMNS_UNDER_WAY == 0:
+            # The assembler would start all loads at once, and has no registers for all of them.
+            warp_barrier()
         key = DEVICE.minimum(tile.first_key + column, last_key)
         score = value * natural
         if variant.score_mod is not None:
