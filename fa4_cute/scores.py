@@ -7,6 +7,8 @@ brought to powers of two, and ``line.scale`` is 1.
 
 import math
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 
 from cutlass import Float32, Int32, Int64
 
@@ -86,7 +88,7 @@ def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float3
     if variant.modifies_scores:
         values = modified(values, columns, tile)
     if has_biases_of_terms(variant):
-        # The biases of the terms differ, and so what is visible has been decided with them.
+        # The biases of the terms differ, so what is visible has been decided with them.
         return values
     own, warp = tile.view.own, tile.view.warp
     if len(own) == 1 and own[0].start is None:
@@ -117,7 +119,7 @@ def modified(values: list[Float32], columns: range, tile: TileView) -> list[Floa
             where = (ctx.work.batch, line.head, line.query)
             score = Float32(variant.score_mod.function(score, *where, key, aux))
         if variant.bias_slots:
-            score = score + bias.at(column, columns.start)
+            score = bias.added_to(score, column, columns.start)
         changed.append(score * Float32(LOG2_E))
     return changed
 
@@ -153,14 +155,15 @@ class RowBias:
             found[slot] = gmem.word_address(row, tile.first_key)
         return cls(tile, found)
 
-    def at(self, column: int, first_column: int) -> Float32:
-        """Return what is added to the score in ``column``; of those from ``first_column`` on.
+    def added_to(self, score: Float32, column: int, first_column: int) -> Float32:
+        """Return ``score`` of ``column`` with its bias; of columns from ``first_column`` on.
 
-        A union of terms adds the largest sum of biases among the terms that show the key.
+        A union of terms adds the largest sum of biases among the terms that show the key. What
+        none shows becomes minus infinity: a score behind the last key may be NaN.
         """
         terms = self.tile.ctx.spec.variant.terms
         if len(terms) == 1:
-            return self.sum_of(terms[0], column)
+            return score + self.sum_of(terms[0], column)
         bit = (column - first_column) % WORD_COLUMNS
         if bit == 0:
             spans = [(i.start, i.stop) for i in self.tile.view.own]
@@ -169,7 +172,7 @@ class RowBias:
         for word, term in zip(self.words, terms, strict=True):
             added = where_visible(word, bit, self.sum_of(term, column))
             best = added if best is None else rows.max2(best, added)
-        return best
+        return where_visible(reduce(or_, self.words), bit, score + best)
 
     def sum_of(self, term: Term, column: int) -> Float32:
         """Return the sum of the biases of ``term`` in ``column``; past the last key it is 0."""
