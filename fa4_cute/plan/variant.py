@@ -20,6 +20,8 @@ from .params import KERNEL_PARAMS, KernelParams, extended
 
 PAGE_SIZES: Final = (16, 32, 64, 128, 256)
 """Keys per page of a paged cache: a page divides a key tile, or a key tile divides it."""
+WORK_COUNTS: Final = ("num_work", "num_heads", "num_sequences")
+"""Parameters of a persistent kernel: query tiles of all heads and sequences, and these two."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,11 @@ class Variant:
         return self.score_mod is not None or bool(self.bias_slots)
 
     @property
+    def is_persistent(self) -> bool:
+        """Whether a CTA takes one query tile after the other, in an order that is fixed."""
+        return self.scheduler is Scheduler.PERSISTENT
+
+    @property
     def is_split(self) -> bool:
         """Whether CTAs write partial results, float32, that a second kernel combines."""
         return self.partition is Partition.WORKSPACE
@@ -171,6 +178,11 @@ class Variant:
         return tuple(name for name, _ in self._extra_params())
 
     @property
+    def tensor_names(self) -> tuple[str, ...]:
+        """Those of the same parameters that the call's tensors give; the rest is the launch's."""
+        return tuple(name for name in self.extra_names if name not in WORK_COUNTS)
+
+    @property
     def extra_kinds(self) -> tuple[str, ...]:
         """Types of the same parameters, as ``plan.params.Param`` names them."""
         return tuple(kind for _, kind in self._extra_params())
@@ -195,7 +207,9 @@ class Variant:
 
     def _extra_params(self) -> Iterator[tuple[str, str]]:
         if self.ragged_q:
-            yield from (("cu_seqlens_q", "u64"), ("total_q", "u64"), ("o", "u64"))
+            yield from (("cu_seqlens_q", "u64"), ("total_q", "u64"))
+        if self.ragged_q or self.is_persistent:
+            yield "o", "u64"
         if self.ragged_k:
             yield "cu_seqlens_k", "u64"
         if self.used_k:
@@ -213,6 +227,8 @@ class Variant:
         if self.score_mod is not None:
             for slot, rank in enumerate(self.score_mod.aux_ranks):
                 yield from ((f"aux{slot}", "u64"), *((n, "u64") for n in aux_strides(slot, rank)))
+        if self.is_persistent:
+            yield from ((name, "u32") for name in WORK_COUNTS)
         if self.is_split:
             yield from (("num_splits", "u32"), ("partial_rows", "u64"))
             yield from (("partial_o", "u64"), ("partial_lse", "u64"))
