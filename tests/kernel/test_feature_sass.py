@@ -23,6 +23,11 @@ def relative(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any, aux: An
     return score + aux[0][head] * (kv_idx - q_idx) - aux[1][batch, kv_idx]
 
 
+def slopes(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any, aux: Any) -> Any:
+    return score - aux[0][head] * (q_idx - kv_idx)
+
+
+SLOPES = ScoreMod("slopes", "sass", (1,), slopes)
 MOD = ScoreMod("relative", "sass", (1, 2), relative)
 BIAS = DenseBiasMask(0)
 UNION = ChunkedMask(64) | Window(20, 0) | (ChunkedMask(256) & Window(200, 0))
@@ -43,7 +48,7 @@ VARIANTS = {
         used_k=True,
         page_size=16,
         sink=True,
-        score_mod=MOD,
+        score_mod=SLOPES,
         partition=Partition.WORKSPACE,
     ),
 }

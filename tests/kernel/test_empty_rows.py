@@ -1,0 +1,110 @@
+"""Rows and sequences that see no key, and memory that must not matter, in every kernel."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+import fa4_cute
+from fa4_cute import masks
+
+from .feature_case import FeatureCase, check, query_tiles
+
+KERNELS = [(64, 2), (64, 1), (256, None)]
+kernels = pytest.mark.parametrize(("head_dim", "num_qo"), KERNELS, ids=str)
+BF16, FP8 = torch.bfloat16, torch.float8_e4m3fn
+
+
+def operands(
+    queries: int, keys: int, head_dim: int, dtype: torch.dtype = BF16
+) -> tuple[torch.Tensor, ...]:
+    generator = torch.Generator().manual_seed(queries + keys)
+    shapes = [(2, queries, 2, head_dim)] + 2 * [(2, keys, 1, head_dim)]
+    return tuple(torch.randn(shape, generator=generator).to(dtype) for shape in shapes)
+
+
+def ints(*values: int) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.int32)
+
+
+EMPTY = {
+    "padding of 0": {"mask": masks.padding(ints(0, 0))},
+    "no key used": {"seqused_k": ints(0, 0)},
+    "bias of -inf": {"mask": masks.bias(torch.full((1, 1, 1, 50), -math.inf))},
+    "window off the keys": {"mask": masks.chunked(100) & masks.padding(ints(0, 0))},
+}
+
+
+@kernels
+@pytest.mark.parametrize("sink", [False, True])
+@pytest.mark.parametrize("why", EMPTY)
+def test_rows_without_keys_are_zero(
+    head_dim: int, num_qo: int | None, why: str, sink: bool
+) -> None:
+    q, k, v = operands(20, 50, head_dim)
+    options: dict[str, Any] = dict(EMPTY[why])
+    weights = torch.tensor([1.5, -3.0])
+    if sink:
+        options["sink"] = weights
+    with query_tiles(num_qo):
+        out, lse = fa4_cute.flash_attn(q, k, v, return_lse=True, **options)
+    assert torch.equal(out, torch.zeros_like(out))
+    expected = weights[:, None].expand_as(lse) if sink else torch.full_like(lse, -math.inf)
+    torch.testing.assert_close(lse, expected, atol=2e-6, rtol=1e-6)
+
+
+@kernels
+@pytest.mark.parametrize("dtype", [BF16, pytest.param(FP8, marks=pytest.mark.slow)], ids=str)
+def test_rows_before_the_first_key_are_zero(
+    head_dim: int, num_qo: int | None, dtype: torch.dtype
+) -> None:
+    """More queries than keys, causal: the first rows stand before the first key."""
+    q, k, v = operands(300, 40, head_dim, dtype)
+    with query_tiles(num_qo):
+        out, lse = fa4_cute.flash_attn(q, k, v, causal=True, return_lse=True)
+    assert torch.equal(out[:, :260], torch.zeros_like(out[:, :260]))
+    assert bool((lse[..., :260] == -math.inf).all())
+    assert bool(torch.isfinite(lse[..., 260:]).all())
+    # The first row with a key sees that one alone.
+    torch.testing.assert_close(out[:, 260], v[:, :1, 0].to(out.dtype).expand_as(out[:, 260]))
+
+
+@kernels
+@pytest.mark.parametrize("page_size", [16, 256])
+def test_lengths_of_0_and_1_in_pages(head_dim: int, num_qo: int | None, page_size: int) -> None:
+    """Memory behind the last key and unused pages are NaN; tables name no page beyond."""
+    case = FeatureCase(
+        frozenset({"ragged", f"page{page_size}", "sink"}),
+        head_dim,
+        lengths=((3, 0), (1, 1), (0, 5), (1, 129), (130, 1)),
+        num_qo=num_qo,
+    )
+    outcome = check(case)
+    assert not outcome.out.isnan().any()
+
+
+@kernels
+@pytest.mark.parametrize("operand", ["k", "v"])
+@pytest.mark.parametrize("dtype", [BF16, FP8], ids=str)
+@pytest.mark.parametrize(
+    "extra",
+    [{}, {"mask": masks.causal() & masks.bias(torch.zeros(1, 1, 1, 320)) | masks.chunked(64)}],
+    ids=["plain", "union of biases"],
+)
+def test_stale_rows_never_reach_the_result(
+    head_dim: int, num_qo: int | None, operand: str, dtype: torch.dtype, extra: dict[str, Any]
+) -> None:
+    """NaN behind the last key changes no bit of the result."""
+    q, k, v = operands(5, 320, head_dim, dtype)
+    used = ints(200, 131)
+    with query_tiles(num_qo):
+        clean = fa4_cute.flash_attn(q, k, v, seqused_k=used, return_lse=True, **extra)
+        stale = {"k": k, "v": v}[operand]
+        for i, length in enumerate(used.tolist()):
+            stale[i, length:] = math.nan
+        found = fa4_cute.flash_attn(q, k, v, seqused_k=used, return_lse=True, **extra)
+    for x, y in zip(clean, found, strict=True):
+        assert torch.equal(x, y)
