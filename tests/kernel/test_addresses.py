@@ -7,7 +7,6 @@ touches takes no room.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable
@@ -131,3 +130,83 @@ def test_a_row_of_pages_counted_in_32_bits_is_noticed(monkeypatch: pytest.Monkey
     narrow = Narrow(compile_kernel(SPECS[0]).ptx)
     products = set().union(*(narrow.products_behind(r) for r in narrow.widened()))
     assert any(factor_of(line) is None and not narrow.is_bounded(line) for line in products)
+
+
+FAR = 2**31
+"""Bytes behind which everything lies; what is in front is never touched and takes no memory."""
+
+
+def far(shape: tuple[int, ...], at: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
+    """Return memory of ``shape`` in which only the rows from ``at`` on will be used."""
+    made = torch.empty(shape, dtype=dtype)
+    assert made[:at].numel() * made.element_size() >= FAR
+    made[at:] = torch.randn(made[at:].shape, generator=torch.Generator().manual_seed(at))
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("head_dim", [128, 256])
+def test_pages_beyond_2_31_bytes(head_dim: int) -> None:
+    """Keys, values and scattered pages of them lie behind 2**31 bytes of their tensors."""
+    page_bytes = 64 * 2 * head_dim * 2
+    first = FAR // page_bytes + 1
+    k, v = (far((first + 4, 64, 2, head_dim), first) for _ in "kv")
+    q = torch.randn(1, 4, 4, head_dim, generator=torch.Generator().manual_seed(1)).bfloat16()
+    order = torch.tensor([[2, 0, 3, 1]], dtype=torch.int32)
+    used = torch.tensor([230], dtype=torch.int32)
+    found = fa4_cute.flash_attn(q, k, v, page_table=order + first, seqused_k=used, return_lse=True)
+    near = fa4_cute.flash_attn(
+        q, k[first:].clone(), v[first:].clone(), page_table=order, seqused_k=used, return_lse=True
+    )
+    for x, y in zip(found, near, strict=True):
+        assert torch.equal(x, y)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("head_dim", "splits"), [(128, 1), (256, 1)])
+def test_queries_and_outputs_beyond_2_31_bytes(head_dim: int, splits: int) -> None:
+    """The last sequence of a packed batch; those before it are so long that it lies far behind.
+
+    Its rows are written one by one, since a box would reach past their end.
+    """
+    heads, last = 8, 3
+    first = FAR // (heads * head_dim * 2) + 1
+    q = far((first + last, heads, head_dim), first)
+    k, v = (torch.randn(40, 1, head_dim).bfloat16() for _ in "kv")
+    # What the offsets leave out in front is nobody's: the call computes the last rows alone.
+    starts = torch.tensor([first, first + last], dtype=torch.int32)
+    keys = torch.tensor([0, 40], dtype=torch.int32)
+    options: dict[str, Any] = {"cu_seqlens_k": keys, "return_lse": True, "num_splits": splits}
+    out, lse = fa4_cute.flash_attn_varlen(
+        q, k, v, cu_seqlens_q=starts, unchecked=True, max_seqlen_q=last, max_seqlen_k=40, **options
+    )
+    near = torch.tensor([0, last], dtype=torch.int32)
+    expected = fa4_cute.flash_attn_varlen(q[first:].clone(), k, v, cu_seqlens_q=near, **options)
+    assert torch.equal(out[first:], expected[0])
+    assert torch.equal(lse[:, first:], expected[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("head_dim", [64, 256])
+def test_biases_and_tables_beyond_2_31_bytes(head_dim: int) -> None:
+    """Strides of a bias and of an auxiliary tensor that leave 32 bits, counted in elements."""
+    generator = torch.Generator().manual_seed(3)
+    q, k, v = (torch.randn(2, 70, 2, head_dim, generator=generator).bfloat16() for _ in "qkv")
+    stride = 2**31 + 64
+    store = torch.empty(stride + 70 * 70 * 2, dtype=torch.float32)
+    spread = store.as_strided((2, 2, 70, 70), (stride, 70 * 70, 70, 1))
+    spread.copy_(torch.randn(2, 2, 70, 70, generator=generator))
+    near = spread.clone(memory_format=torch.contiguous_format)
+
+    def both(bias: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return fa4_cute.flash_attn(
+            q, k, v, mask=masks.bias(bias), score_mod=tabled, aux_tensors=(bias,), return_lse=True
+        )
+
+    for x, y in zip(both(spread), both(near), strict=True):
+        assert torch.equal(x, y)
+        assert not x.isnan().any()
+
+
+def tabled(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any, aux: Any) -> Any:
+    return score - aux[0][batch, head, q_idx, kv_idx]
