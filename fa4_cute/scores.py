@@ -32,8 +32,8 @@ from .visibility import RowView
 
 LOG2_E = math.log2(math.e)
 LN_2 = math.log(2.0)
-COLUMNS_UNDER_WAY = 8
-"""Columns whose biases are loaded together where the terms of a mask have their own."""
+FEW_COLUMNS, SOME_COLUMNS = 8, 16
+"""Columns whose biases and table entries are loaded together."""
 
 
 def load_columns(line, columns: range) -> list[Float32]:
@@ -97,6 +97,17 @@ def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float3
     return mask_spans(values, columns.start, *spans)
 
 
+def columns_under_way(variant) -> int:
+    """Return how many columns' loads may be under way together; 0: any number.
+
+    The assembler would start all loads at once, and has no registers for the addresses of all.
+    """
+    if has_biases_of_terms(variant):
+        return FEW_COLUMNS
+    aux_ranks = variant.score_mod.aux_ranks if variant.score_mod else ()
+    return SOME_COLUMNS if len(variant.bias_slots) + len(aux_ranks) > 1 else 0
+
+
 def modified(values: list[Float32], columns: range, tile: TileView) -> list[Float32]:
     """Return ``values`` scaled, through the score modifier, with biases, times log2(e).
 
@@ -109,9 +120,9 @@ def modified(values: list[Float32], columns: range, tile: TileView) -> list[Floa
     aux = aux_tensors(ctx)
     bias = RowBias.of(tile)
     changed = []
+    loaded_together = columns_under_way(variant)
     for column, value in zip(columns, values, strict=True):
-        if has_biases_of_terms(variant) and (column - columns.start) % COLUMNS_UNDER_WAY == 0:
-            # The assembler would start all loads at once, and has no registers for all of them.
+        if loaded_together and (column - columns.start) % loaded_together == 0:
             warp_barrier()
         key = DEVICE.minimum(tile.first_key + column, last_key)
         score = value * natural
