@@ -109,7 +109,11 @@ def factor_of(line: str) -> int | None:
     return constants[0] if constants else None
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "spec",
+    [SPECS[0], *(pytest.param(spec, marks=pytest.mark.slow) for spec in SPECS[1:])],
+    ids=lambda s: s.name,
+)
 def test_narrow_products_on_the_way_to_addresses_count_positions(spec: Any) -> None:
     narrow, config = Narrow(compiled(spec).ptx), spec.config
     counted = {config.PairBM_eff(), config.BM_eff(), config.BN, spec.tile_positions, config.group}

@@ -56,6 +56,7 @@ def test_batch_and_neighbours_do_not_matter(
                 assert torch.equal(x[i : i + 1], y)
 
 
+@pytest.mark.slow
 @kernels
 def test_the_place_of_pages_does_not_matter(head_dim: int, num_qo: int | None) -> None:
     q, k, v = dense(1, 9, 200, head_dim)

@@ -38,6 +38,7 @@ EMPTY = {
 }
 
 
+@pytest.mark.slow
 @kernels
 @pytest.mark.parametrize("sink", [False, True])
 @pytest.mark.parametrize("why", EMPTY)
@@ -72,6 +73,7 @@ def test_rows_before_the_first_key_are_zero(
     torch.testing.assert_close(out[:, 260], v[:, :1, 0].to(out.dtype).expand_as(out[:, 260]))
 
 
+@pytest.mark.slow
 @kernels
 @pytest.mark.parametrize("page_size", [16, 256])
 def test_lengths_of_0_and_1_in_pages(head_dim: int, num_qo: int | None, page_size: int) -> None:
@@ -86,6 +88,7 @@ def test_lengths_of_0_and_1_in_pages(head_dim: int, num_qo: int | None, page_siz
     assert not outcome.out.isnan().any()
 
 
+@pytest.mark.slow
 @kernels
 @pytest.mark.parametrize("operand", ["k", "v"])
 @pytest.mark.parametrize("dtype", [BF16, FP8], ids=str)
