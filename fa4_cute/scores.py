@@ -32,8 +32,8 @@ from .visibility import RowView
 
 LOG2_E = math.log2(math.e)
 LN_2 = math.log(2.0)
-FEW_COLUMNS, SOME_COLUMNS = 8, 16
-"""Columns whose biases and table entries are loaded together."""
+COLUMNS_UNDER_WAY = 16
+"""Columns whose biases and auxiliary elements are loaded together, when there are several each."""
 
 
 def load_columns(line, columns: range) -> list[Float32]:
@@ -97,15 +97,13 @@ def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float3
     return mask_spans(values, columns.start, *spans)
 
 
-def columns_under_way(variant) -> int:
-    """Return how many columns' loads may be under way together; 0: any number.
+def limits_loads(variant) -> bool:
+    """Whether loads go :data:`COLUMNS_UNDER_WAY` columns at a time.
 
-    The assembler would start all loads at once, and has no registers for the addresses of all.
+    The assembler would start those of all columns at once, and lacks registers for the addresses.
     """
-    if has_biases_of_terms(variant):
-        return FEW_COLUMNS
     aux_ranks = variant.score_mod.aux_ranks if variant.score_mod else ()
-    return SOME_COLUMNS if len(variant.bias_slots) + len(aux_ranks) > 1 else 0
+    return has_biases_of_terms(variant) or len(variant.bias_slots) + len(aux_ranks) > 1
 
 
 def modified(values: list[Float32], columns: range, tile: TileView) -> list[Float32]:
@@ -120,9 +118,8 @@ def modified(values: list[Float32], columns: range, tile: TileView) -> list[Floa
     aux = aux_tensors(ctx)
     bias = RowBias.of(tile)
     changed = []
-    loaded_together = columns_under_way(variant)
     for column, value in zip(columns, values, strict=True):
-        if loaded_together and (column - columns.start) % loaded_together == 0:
+        if limits_loads(variant) and (column - columns.start) % COLUMNS_UNDER_WAY == 0:
             warp_barrier()
         key = DEVICE.minimum(tile.first_key + column, last_key)
         score = value * natural
