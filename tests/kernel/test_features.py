@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import fa4_cute
-from fa4_cute import masks
+from fa4_cute import masks, score_mods
 
-from .feature_case import FEATURES, KERNELS, FeatureCase, check
+from .feature_case import FEATURES, KERNELS, FeatureCase, check, query_tiles
 
 HEAD_DIMS = (64, 256)
 QUICK = ("window", "softcap", "sink", "ragged", "page64")
@@ -67,6 +67,29 @@ def test_a_sequence_does_not_know_its_batch(head_dim: int) -> None:
             pages[int(table[0, i]), : part.shape[0]] = part
     paged = fa4_cute.flash_attn(q, pages_k, pages_v, page_table=table, seqused_k=used, causal=True)
     assert torch.equal(paged[0], alone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_decode_is_the_last_row_of_the_prefill(kernel: str) -> None:
+    """Bit for bit, in one kernel: with masks and modifiers that know where the query stands.
+
+    The scores' maximum stays within 2**8 here. Where it grows by more, the rows of a warp rescale
+    together, and neighbours move the moment.
+    """
+    head_dim, num_qo = KERNELS[kernel]
+    q, k, v = dense(90, 300, head_dim)
+    slopes = torch.tensor([0.02, 0.01, 0.005, 0.0])
+    for options in (
+        {"causal": True},
+        {"window_size": (200, 0), "sink": slopes},
+        {"causal": True, "score_mod": score_mods.alibi(slopes), "softcap": 20.0},
+    ):
+        with query_tiles(num_qo):
+            prefill, all_lse = fa4_cute.flash_attn(q, k, v, return_lse=True, **options)
+            decode, lse = fa4_cute.flash_attn(q[:, -1:], k, v, return_lse=True, **options)
+        assert torch.equal(decode, prefill[:, -1:])
+        assert torch.equal(lse, all_lse[..., -1:])
 
 
 @pytest.mark.slow
