@@ -32,6 +32,7 @@ def cases(draw: st.DrawFn) -> FeatureCase:
         heads=heads,
         kv_heads=kv_heads,
         lengths=draw(lengths),
+        num_qo=draw(st.sampled_from([None, 1, 2])),
     )
     assume(any(q for q, _ in case.sequences))
     assume(any(k for _, k in case.sequences))
