@@ -1,4 +1,4 @@
-"""Every pair of features in every kernel, with its error: ``python -m benchmarks.combinations FILE``.
+"""Every pair of features in every kernel, with errors: ``python -m benchmarks.combinations FILE``.
 
 The cases are those of ``tests/kernel/feature_case.py``: ragged and cached batches hold sequences of
 different lengths, an empty one among them, and memory that must not matter is NaN. Rewrites the
@@ -51,7 +51,8 @@ def measure(features: frozenset[str], head_dim: int) -> Cell:
     dirty = [verdict for verdict in outcome.verdicts if verdict != "clean"]
     problem = "; ".join((*found.failures, *dirty))
     lse_error = found.max_lse_error or 0.0
-    return Cell(found.max_error, found.max_error / found.limit, lse_error, problem)
+    share = found.max_error / found.limit if found.limit else 0.0
+    return Cell(found.max_error, share, lse_error, problem)
 
 
 def cells(head_dim: int) -> dict[frozenset[str], Cell]:
@@ -77,8 +78,8 @@ def table(kernel: str, head_dim: int, found: dict[frozenset[str], Cell]) -> str:
     lines = [
         f"## {kernel}, head_dim {head_dim}",
         "",
-        f"{len(found)} cases, {len(failed)} of them failing. The worst error is {worst.share:.0%} of "
-        f"what is allowed, the worst error of the log-sum-exp {lse:.1e}.",
+        f"{len(found)} cases, {len(failed)} of them failing. The worst error is {worst.share:.0%} "
+        f"of what is allowed, the worst error of the log-sum-exp {lse:.1e}.",
         "",
         f"| | {' | '.join(NAMES)} |",
         "|---|" + "---|" * len(NAMES),

@@ -27,6 +27,8 @@ class Case:
     """One call; sizes as in (batch, seqlen, heads, head_dim).
 
     `growth` lets the scores rise from key to key, so that the running maximum moves in every tile.
+    `num_qo` fixes the Q tiles per CTA of head dims that have the choice: small problems would all
+    take one.
     """
 
     seqlen_q: int
@@ -37,6 +39,7 @@ class Case:
     causal: bool = False
     dtype: torch.dtype = torch.bfloat16
     growth: float = 0.0
+    num_qo: int = 2
 
     @property
     def name(self) -> str:
@@ -44,7 +47,8 @@ class Case:
         kind = "bf16" if self.dtype == torch.bfloat16 else "fp16"
         mask = "causal" if self.causal else "full"
         heads = f"h{self.heads}/{self.kv_heads}"
-        return f"{kind} d{self.head_dim} {mask} {heads} {self.seqlen_q}x{self.seqlen_k}"
+        tiles = " 1q" if self.num_qo == 1 else ""
+        return f"{kind} d{self.head_dim} {mask} {heads} {self.seqlen_q}x{self.seqlen_k}{tiles}"
 
     def inputs(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Return q, k and v of normal deviates."""
@@ -63,7 +67,7 @@ class Launch:
         """Compile (or load) the kernel of `case` and pack its parameters."""
         self.case, self._inputs = case, case.inputs()
         problem = Problem.from_tensors(*self._inputs, causal=case.causal, return_lse=True)
-        choice: Any = require(choose(problem))
+        choice: Any = require(choose(replace(problem, num_qo=case.num_qo)))
         self.spec = choice.spec
         artifact = cache.compiled(choice.spec)
         self._call = describe_call(problem, self._inputs)

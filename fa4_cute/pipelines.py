@@ -24,6 +24,8 @@ __all__ = [
     "StagedPipeline",
     "TMAConsumerPipeline",
     "TMAProducerPipeline",
+    "after_key",
+    "after_value",
     "first_slots",
     "next_slots",
 ]
@@ -85,6 +87,22 @@ def next_slots(
         k = v.step()
         return k, k.step()
     return k.step(), v.step()
+
+
+def after_key(
+    config: FA4Config, k: RingState, v: RingState
+) -> tuple[RingState, RingState]:
+    """Return the cursors of the next K and V once K has taken its slot; in one ring they agree."""
+    k = k.step()
+    return (k, k) if config.use_fused_kv else (k, v)
+
+
+def after_value(
+    config: FA4Config, k: RingState, v: RingState
+) -> tuple[RingState, RingState]:
+    """Return the cursors of the next K and V once V has taken its slot; in one ring they agree."""
+    v = v.step()
+    return (v, v) if config.use_fused_kv else (k, v)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from cutlass import Float32, Int32
 
 from ..plan.hardware import OUTPUT_SWIZZLE, SwizzleMode
-from .arith import mul2, pack16
+from .arith import fma2, mul2, pack16
 from .barriers import store_shared_v4
 
 UNIT_BYTES = 16
@@ -14,11 +14,28 @@ _WORDS_PER_UNIT = 4
 
 def normalise(values: list[Float32], factor: Float32, ptx_type: str) -> list[Int32]:
     """Return ``values * factor`` rounded to 16 bits, two columns a word."""
+    return normalise_sum([(values, factor)], ptx_type)
+
+
+def normalise_sum(parts: list[tuple[list[Float32], Float32]], ptx_type: str) -> list[Int32]:
+    """Return the sum of ``values * factor`` over ``parts`` as :func:`normalise` does for one."""
+    (first, scale), *rest = parts
     words = []
-    for i in range(0, len(values), 2):
-        low, high = mul2((values[i], values[i + 1]), (factor, factor))
-        words.append(pack16(low, high, ptx_type))
+    for i in range(0, len(first), 2):
+        pair = mul2((first[i], first[i + 1]), (scale, scale))
+        for values, factor in rest:
+            pair = fma2((values[i], values[i + 1]), (factor, factor), pair)
+        words.append(pack16(*pair, ptx_type))
     return words
+
+
+def weighted_sum(parts: list[tuple[list[Float32], Float32]]) -> list[Float32]:
+    """Return the sum of ``values * factor`` over ``parts``."""
+    (first, scale), *rest = parts
+    total = [value * scale for value in first]
+    for values, factor in rest:
+        total = [value * factor + before for value, before in zip(values, total, strict=True)]
+    return total
 
 
 def store_row_units(

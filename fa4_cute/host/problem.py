@@ -35,6 +35,7 @@ class Problem:
         softmax_scale: factor of the scores; None means ``1 / sqrt(head_dim)``.
         return_lse: whether the log-sum-exp is wanted.
         features: whatever else selects a kernel.
+        num_qo: Q tiles per CTA, 1 or 2, where the kernel has a choice; None leaves it to the rules.
         scales: factors of fp8 operands.
     """
 
@@ -50,6 +51,7 @@ class Problem:
     softmax_scale: float | None = None
     return_lse: bool = False
     features: Features = PLAIN
+    num_qo: int | None = None
     scales: Scales = UNSCALED
 
     def __post_init__(self) -> None:
@@ -62,6 +64,8 @@ class Problem:
                 raise ValueError(f"{name}={value}: must be 0 or more")
         for name in ("causal", "return_lse"):
             check_flag(name, getattr(self, name))
+        if self.num_qo not in (None, 1, 2):
+            raise ValueError(f"num_qo={self.num_qo}: choose 1 or 2 Q tiles per CTA, or None")
         check_scale(self.softmax_scale)
         if self.scales is not UNSCALED:
             check_range(of_scores=self.scale, of_values=self.scales.v)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..plan.launch import plan_launch
 from ..plan.masks import NULL
+from ..plan.selection import LONG_PROMPT
 from . import cache, device
 from .features import Features, Modifiers
 from .problem import Problem, dtype_name
@@ -168,7 +169,9 @@ def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
     rest = {name: value for name, value in options.items() if name not in _DEVICE_ARGUMENTS}
     problem = _described(**rest) if q is None else request((q, k, v), *_arguments(rest)).problem
     choice: Choice = require(choose(problem))
-    lines = [f"kernel {choice.row.name} ({choice.spec.name})", choice.spec.config.describe()]
+    lines = [f"kernel {choice.row.name} ({choice.spec.name})"]
+    lines += [choice.query_tiles.text] if choice.query_tiles else []
+    lines.append(choice.spec.config.describe())
     lines += _feature_lines(choice)
     if problem.has_no_output or problem.has_no_keys:
         lines.append("nothing to launch: the output is filled on the host")
@@ -205,15 +208,25 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
 
     Args:
         problems: one mapping per kernel with keyword arguments of :func:`can_implement`, such as
-            ``{"head_dim": 128, "dtype": "bf16", "causal": True}``. Batch, lengths, heads with the
-            same ratio, and the scale share a kernel.
+            ``{"head_dim": 128, "dtype": "bf16", "causal": True}``. Key lengths, heads with the
+            same ratio, and the scale share a kernel. The number of queries decides how many Q tiles
+            a CTA takes; without ``seqlen_q`` the kernels for few and for many are compiled.
 
     Returns:
-        The kernels' names, in order.
+        The kernels' names, in order, each once.
 
     Raises:
         TypeError, ValueError, NotImplementedError: as :func:`flash_attn`, for the first problem
             that cannot be run; nothing is compiled in that case.
     """
-    choices: list[Choice] = [require(choose(_described(**problem))) for problem in problems]
-    return [cache.compiled(choice.spec).kernel_name for choice in choices]
+    described = [sizes for problem in problems for sizes in _all_lengths(problem)]
+    choices: list[Choice] = [require(choose(_described(**sizes))) for sizes in described]
+    specs = dict.fromkeys(choice.spec for choice in choices)
+    return [cache.compiled(spec).kernel_name for spec in specs]
+
+
+def _all_lengths(problem: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """Return ``problem`` with each number of queries that may change its kernel."""
+    if "seqlen_q" in problem:
+        return (problem,)
+    return problem, {**problem, "seqlen_q": LONG_PROMPT}

@@ -6,7 +6,7 @@ Adding a kernel is one row of :data:`KERNELS`; the rows are tried in order.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from ..plan.dtypes import DType
 from ..plan.hardware import TMA_ALIGN, align_up
 from ..plan.kernel_spec import KernelSpec
 from ..plan.launch import plan_launch
+from ..plan.selection import QueryTiles, choose_query_tiles
 from ..plan.variant import Variant
 from .checks import divisibility
 from .problem import Problem
@@ -133,10 +134,11 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Choice:
-    """The kernel of a problem: its row and its specification."""
+    """The kernel of a problem: its row, its specification, and why it takes so many Q tiles."""
 
     row: KernelRow
     spec: AttentionSpec
+    query_tiles: QueryTiles | None = None
 
 
 @lru_cache(maxsize=1024)
@@ -154,11 +156,15 @@ def choose(problem: Problem) -> Choice | Refusal:
     try:
         group = max(1, problem.group)
         spec = _specification(row, dtype, problem.head_dim, group, problem.variant)
+        tiles = None
+        if isinstance(spec, KernelSpec):
+            tiles = choose_query_tiles(spec.config, problem.sizes, problem.num_qo)
+            spec = _with_query_tiles(spec, tiles.num_qo)
         if not (problem.has_no_output or problem.has_no_keys):
             plan_launch(spec, problem.sizes, problem.scale, problem.features.num_splits)
     except ValueError as error:
         return _refusal(NotImplementedError, error)
-    return Choice(row, spec)
+    return Choice(row, spec, tiles)
 
 
 @lru_cache(maxsize=1024)
@@ -167,6 +173,18 @@ def _specification(
 ) -> AttentionSpec:
     """Return one object per kernel, so that it can be found again by its identity."""
     return row.specify.for_attention(dtype, head_dim, group=group, variant=variant)
+
+
+@lru_cache(maxsize=1024)
+def _with_query_tiles(spec: KernelSpec, num_qo: int) -> KernelSpec:
+    """Return one object per kernel, as :func:`_specification` does, or raise as it does."""
+    if num_qo == spec.config.num_qo:
+        return spec
+    config = spec.config.with_num_qo(num_qo)
+    reason = config.unsupported_reason()
+    if reason is not None:
+        raise ValueError(reason)
+    return replace(spec, config=config)
 
 
 def supported_dtypes() -> tuple[DType, ...]:
@@ -321,7 +339,8 @@ def answer(result: Choice | Refusal) -> Support:
     """Turn the outcome of :func:`choose` into the public answer."""
     if isinstance(result, Refusal):
         return Support(False, result.reason, nearest=result.nearest)
-    return Support(True, f"runs on {result.row.name}", kernel=result.row.name)
+    why = f" with {result.query_tiles.text}" if result.query_tiles else ""
+    return Support(True, f"runs on {result.row.name}{why}", kernel=result.row.name)
 
 
 def require(result: Choice | Refusal | None) -> Any:

@@ -10,6 +10,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+SM_COUNT: Final = 148
+"""Multiprocessors of a B200."""
+
 SMEM_PER_SM: Final = 228 * 1024
 SMEM_RESERVED_PER_CTA: Final = 1024
 SMEM_CAPACITY: Final = SMEM_PER_SM - SMEM_RESERVED_PER_CTA

@@ -9,6 +9,7 @@ from .config import FA4Config
 from .dtypes import DType
 from .exp2_plan import Exp2Plan
 from .hardware import OUTPUT_SWIZZLE
+from .issue_order import IssueOrder
 from .masks import CAUSAL, NULL
 from .mma_plans import pv_plan
 from .params import KERNEL_PARAMS, KernelParams, Param, with_operand_scales
@@ -43,10 +44,12 @@ class KernelSpec:
         causal: bool = False,
         return_lse: bool = False,
         variant: Variant | None = None,
+        num_qo: int = 2,
     ) -> KernelSpec:
-        """Return the two-Q-tile kernel for one element type, head dimension and group size.
+        """Return the kernel for one element type, head dimension and group size.
 
-        ``causal`` and ``return_lse`` are short forms for a ``variant`` that has only these.
+        ``causal`` and ``return_lse`` are short forms for a ``variant`` that has only these;
+        ``num_qo`` is the number of Q tiles per CTA, 1 or 2.
 
         Raises:
             ValueError: naming the limit, when no such kernel exists.
@@ -57,6 +60,7 @@ class KernelSpec:
             dtype,
             head_dim,
             group=group,
+            num_qo=num_qo,
             page_size=variant.page_size,
             # A modifier needs registers: all scores of a tile stay in them, none is read twice.
             bn_cap=RESIDENT_COLUMNS if variant.modifies_scores else 0,
@@ -75,6 +79,7 @@ class KernelSpec:
         config = self.config
         parts = ["fa4_sm100", config.qkv_dtype.value, f"d{config.qk_depth}", f"g{config.group}"]
         parts += self.variant.name_parts
+        parts += ["1q"] if config.num_qo == 1 else []
         return "_".join(parts)
 
     @property
@@ -148,6 +153,11 @@ class KernelSpec:
     def column_plan(self) -> ColumnPlan:
         """How a softmax thread reads its row of scores."""
         return ColumnPlan(self.config.BN, self.exp2_plan.num_batches)
+
+    @property
+    def issue_order(self) -> IssueOrder:
+        """How the key tiles are shared out to the chains, and the order of MMAs and loads."""
+        return IssueOrder(self.config.num_qo)
 
     @property
     def rows_per_position(self) -> int:

@@ -54,11 +54,15 @@ def correct_chain(ctx: KernelContext, chain: cutlass.Constexpr[int], phase: Int3
 
 @cute.jit
 def correction(ctx: KernelContext):
-    """Run the correction role: one step fewer than there are key tiles."""
-    num_tiles = ctx.work.num_key_tiles
+    """Run the correction role: per chain, one step fewer than it has key tiles."""
+    num_tiles, order = ctx.work.num_key_tiles, ctx.spec.issue_order
     if num_tiles > 0:
         release_first_tiles(ctx)
-        for tile in cutlass.range(1, num_tiles, unroll=1):
+        for tile in cutlass.range(1, order.num_tiles(0, num_tiles), unroll=1):
             phase = (tile - 1) & 1
             for chain in cutlass.range_constexpr(NUM_CHAINS):
-                correct_chain(ctx, chain, phase)
+                if cutlass.const_expr(chain > 0 and order.deals_out):
+                    if tile < order.num_tiles(chain, num_tiles):
+                        correct_chain(ctx, chain, phase)
+                else:
+                    correct_chain(ctx, chain, phase)

@@ -1,8 +1,9 @@
 """Load role (warp 13): Q once, then K and V tile by tile, all through TMA.
 
 Edges: arms and fills ``K full``, ``V full`` and ``Q1Sync``; waits on ``K empty`` and ``V empty``.
-Order per key tile is the order in which the MMA role consumes: K, then V. The first Q tile shares
-the barrier of the first K tile, because no MMA can start without either.
+Slots are filled in the order in which the MMA role consumes (``plan.issue_order``): with two Q
+tiles K, then V of every key tile; with one, K of a tile before V of the tile before. The first Q
+tile shares the barrier of the first K tile, because no MMA can start without either.
 Source: ``modular-sm100-attention.md`` section 5.4.
 """
 
@@ -10,7 +11,7 @@ import cutlass
 from cutlass import Int32, Int64, cute
 
 from ..paging import load_boxes
-from ..pipelines import RingState, first_slots, next_slots
+from ..pipelines import RingState, after_key, after_value, first_slots, next_slots
 from ..plan.mma_plans import q_operand
 from ..plan.tma_pipeline_plan import TMAProducerPipeline
 from ..tma import load_key_chunks, load_query_chunks
@@ -92,7 +93,7 @@ def load_value_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: 
 
 
 def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state) -> None:
-    """Fill K slot 0 together with Q tile 0, then Q tile 1.
+    """Fill K slot 0 together with Q tile 0, then Q tile 1 if there is one.
 
     No wait, here or for the first V: nothing has been in these slots, and Q is loaded once.
     """
@@ -103,15 +104,15 @@ def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state) -> No
         if part == 0:
             load_key_scales(ctx, state.index, Int32(0), ctx.barriers.address_of(mbar))
         load_rows(ctx, ctx.maps.k, Int32(0), depth_part(ctx, part), smem, mbar)
-    for part in range(ctx.spec.config.num_qk_stages):
+    for part in range(ctx.spec.config.misc_mbars.num_q1_sync):
         mbar = ctx.spec.config.misc_mbars.Q1Sync_offset + part
         ctx.barriers.expect(mbar, query_part_bytes(ctx))
         load_query_part(ctx, 1, part, mbar)
 
 
 @cute.jit
-def load(ctx: KernelContext):
-    """Run the load role: one warp, one elected lane issues."""
+def load_for_two_queries(ctx: KernelContext):
+    """Load for two Q tiles per CTA."""
     k_ring, v_ring = producer_rings(ctx)
     start = RingState.producer(ctx.spec.config.num_kv_stages)
     k, v = first_slots(ctx.spec.config, start)
@@ -123,3 +124,29 @@ def load(ctx: KernelContext):
             k, v = next_slots(ctx.spec.config, k, v)
             load_key_tile(ctx, k_ring, k, tile)
             load_value_tile(ctx, v_ring, v, tile)
+
+
+@cute.jit
+def load_for_one_query(ctx: KernelContext):
+    """Load for a single Q tile: V follows one key tile behind K."""
+    config = ctx.spec.config
+    k_ring, v_ring = producer_rings(ctx)
+    k = v = RingState.producer(config.num_kv_stages)
+    num_tiles = ctx.work.num_key_tiles
+    if num_tiles > 0:
+        load_first_tiles(ctx, k_ring, k)
+        k, v = after_key(config, k, v)
+        for tile in cutlass.range(1, num_tiles, unroll=1):
+            load_key_tile(ctx, k_ring, k, tile)
+            k, v = after_key(config, k, v)
+            load_value_tile(ctx, v_ring, v, tile - 1)
+            k, v = after_value(config, k, v)
+        load_value_tile(ctx, v_ring, v, num_tiles - 1)
+
+
+def load(ctx: KernelContext) -> None:
+    """Run the load role: one warp, one elected lane issues."""
+    if ctx.spec.config.num_qo == 1:
+        load_for_one_query(ctx)
+    else:
+        load_for_two_queries(ctx)

@@ -1,7 +1,9 @@
 """MMA role (warp 12): all four accumulations, issued by one elected lane in one fixed order.
 
-Per key tile n: S0 <- Q0 Kn', O1 += P1 Vn-1, S1 <- Q1 Kn', O0 += P0 Vn. Two MMAs always lie between
-"S ready" and "P needed", so the softmax of one Q tile hides behind the MMAs of the other.
+Two Q tiles, per key tile n: S0 <- Q0 Kn', O1 += P1 Vn-1, S1 <- Q1 Kn', O0 += P0 Vn. Two MMAs
+always lie between "S ready" and "P needed", so the softmax of one chain hides behind the MMAs of
+the other. A single Q tile alternates the chains from key tile to key tile: S_i <- Q Kn',
+O_j += P_j Vn-1 with i = n mod 2 and j the other chain (``plan.issue_order``).
 
 Edges: waits on ``K full``, ``Q1Sync``, ``V full`` and ``S_cons`` (P stored and O rescaled);
 commits ``S_prod``, ``O_prod``, ``K empty`` and ``V empty``.
@@ -18,7 +20,8 @@ from cutlass import Int32, cute
 
 from ..device import mma as umma
 from ..device import tmem
-from ..pipelines import RingState, first_slots, next_slots
+from ..pipelines import RingState, after_key, after_value, first_slots, next_slots
+from ..plan.mbars import NUM_CHAINS
 from ..plan.mma_plans import pv_plan, qk_plan
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
 from ..plan.tma_pipeline_plan import TMAConsumerPipeline
@@ -54,8 +57,8 @@ class MmaIssuer:
         )
 
     def scores(self, half: int, part: int, k: RingState) -> None:
-        """Issue depth part ``part`` of S_half = Q_half K'."""
-        a = descriptor_q(self.ctx, half)
+        """Issue depth part ``part`` of S_half = Q K', with the chain's Q tile."""
+        a = descriptor_q(self.ctx, self.ctx.spec.issue_order.query_tile(half))
         b = umma.lower_word(self.qk.b, self.ctx.smem + self.k_ring.get(k))
         block = umma.block_of(self.qk, part)
         accumulator = self.ctx.tmem + self.ctx.columns.s(half).start
@@ -92,6 +95,19 @@ class MmaIssuer:
             self.ctx.barriers.arrive(self.k_ring.pipeline.consumer_release(k, part)[0])
         self._commit_scores(1)
 
+    def only_query(self, chain: int, k: RingState) -> None:
+        """Wait for each part of K, issue S_chain of the single Q tile, and free the part."""
+        for part in range(self.qk.num_stages):
+            self.ctx.barriers.wait(self.k_ring.wait_k(k, part))
+            self.scores(chain, part, k)
+            self.ctx.barriers.arrive(self.k_ring.pipeline.consumer_release(k, part)[0])
+        self._commit_scores(chain)
+
+    def only_outputs(self, chain: int, v: RingState, n: Int32) -> None:
+        """Wait for V and issue O_chain of the chain's ``n``-th key tile."""
+        self.wait_values(v, self.ctx.spec.issue_order.key_tile(chain, n))
+        self.outputs(chain, v, Int32(n > 0), n & 1)
+
     def wait_values(self, v: RingState, tile: Int32) -> None:
         """Wait for the ``tile``-th V tile."""
         self.ctx.barriers.wait(self.v_ring.wait_v(v))
@@ -115,8 +131,8 @@ def descriptor_q(ctx: KernelContext, half: int) -> Int32:
 
 
 @cute.jit
-def mma(ctx: KernelContext):
-    """Run the MMA role for ``num_key_tiles`` tiles."""
+def issue_for_two_queries(ctx: KernelContext):
+    """Issue for two Q tiles, each with ``num_key_tiles`` key tiles."""
     issuer = MmaIssuer.of(ctx)
     k, v = first_slots(ctx.spec.config, RingState.consumer(ctx.spec.config.num_kv_stages))
     num_tiles = ctx.work.num_key_tiles
@@ -135,3 +151,43 @@ def mma(ctx: KernelContext):
             issuer.outputs(0, next_v, 1, tile & 1)
             k, v = next_k, next_v
         issuer.outputs(1, v, Int32(num_tiles > 1), (num_tiles - 1) & 1)
+
+
+@cute.jit
+def issue_for_one_query(ctx: KernelContext):
+    """Issue for a single Q tile, whose key tiles alternate between the chains.
+
+    The loop takes two key tiles at a time, so that the chain of every MMA is static. The last V is
+    not freed: nothing would wait for that, and the CTA could end before the commit arrives.
+    """
+    config, issuer = ctx.spec.config, MmaIssuer.of(ctx)
+    k = v = RingState.consumer(config.num_kv_stages)
+    num_tiles = ctx.work.num_key_tiles
+    if num_tiles > 0:
+        issuer.only_query(0, k)
+        k, v = after_key(config, k, v)
+        num_pairs = (num_tiles - 1) // NUM_CHAINS
+        for n in cutlass.range(0, num_pairs, unroll=1):
+            for chain in cutlass.range_constexpr(NUM_CHAINS):
+                issuer.only_query(NUM_CHAINS - 1 - chain, k)
+                k, v = after_key(config, k, v)
+                issuer.only_outputs(chain, v, n)
+                issuer.release_values(v)
+                k, v = after_value(config, k, v)
+        if num_tiles % NUM_CHAINS == 0:
+            issuer.only_query(1, k)
+            k, v = after_key(config, k, v)
+            issuer.only_outputs(0, v, num_pairs)
+            issuer.release_values(v)
+            k, v = after_value(config, k, v)
+            issuer.only_outputs(1, v, num_pairs)
+        else:
+            issuer.only_outputs(0, v, num_pairs)
+
+
+def mma(ctx: KernelContext) -> None:
+    """Run the MMA role."""
+    if ctx.spec.config.num_qo == 1:
+        issue_for_one_query(ctx)
+    else:
+        issue_for_two_queries(ctx)

@@ -1,4 +1,4 @@
-"""Softmax role (warps 0-3 and 4-7): one warp group per Q tile, one thread per row.
+"""Softmax role (warps 0-3 and 4-7): one warp group per S/O chain, one thread per row.
 
 Per key tile: wait for S, find the row maximum, publish the correction factor, turn S into P (in
 place: P borrows the low columns of S), hand P over in two parts, add up the row sum. Then, once:
@@ -17,7 +17,6 @@ from cutlass import Float32, Int32, cute
 from ..device import barriers, tmem
 from ..device import softmax as rows
 from ..device.ids import warp_index
-from ..normaliser import RowResult, write_log_sum_exp
 from ..output import write_output
 from ..plan.hardware import WARP_THREADS, WARPS_PER_GROUP
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
@@ -59,7 +58,8 @@ class SoftmaxRow:
     @classmethod
     def of(cls, ctx: KernelContext, chain: int) -> "SoftmaxRow":
         """Return the calling thread's row."""
-        first = ctx.work.position + chain * ctx.spec.tile_positions
+        tile = ctx.spec.issue_order.query_tile(chain)
+        first = ctx.work.position + tile * ctx.spec.tile_positions
         per_position = ctx.spec.rows_per_position
         row = row_in_group()
         position = first + row // per_position
@@ -145,15 +145,16 @@ def exponentiate_and_store(
 def softmax_tile(
     ctx: KernelContext, line: SoftmaxRow, tile: Int32, row_max: Float32, row_sum: Float32
 ):
-    """Process one key tile; returns the row's new maximum and sum."""
+    """Process the chain's ``tile``-th key tile; returns the row's new maximum and sum."""
     config = ctx.spec.config
     chain, factors = config.misc_mbars.consumer_s(line.chain), config.misc_mbars.producer_c(
         line.chain
     )
     ctx.barriers.wait(BarrierWait(chain.producer_mbar(), tile & 1))
     tmem.fence_after_thread_sync()
+    visited = ctx.spec.issue_order.key_tile(line.chain, tile)
     scales = wait_for_scales(ctx, line, tile)
-    key_tile = TileView(ctx, line, ctx.work.key_tile(tile) * config.BN, scales)
+    key_tile = TileView(ctx, line, ctx.work.key_tile(visited) * config.BN, scales)
     scores, new_max = scores_and_max(line, ctx.spec.column_plan, row_max, key_tile)
     probability = ctx.spec.probability
     used_max, factor = rows.rescale_decision(row_max, new_max, line.scale, probability)
@@ -170,7 +171,7 @@ def softmax_tile(
 def softmax(ctx: KernelContext, chain: cutlass.Constexpr[int]):
     """Run the softmax role of warp group ``chain`` and write its half of the output."""
     line = SoftmaxRow.of(ctx, chain)
-    num_tiles = ctx.work.num_key_tiles
+    num_tiles = ctx.spec.issue_order.num_tiles(chain, ctx.work.num_key_tiles)
     keep_query_scale(ctx, line)
     row_max = rows.initial_max(line.scale)
     row_sum = Float32(0.0)
@@ -178,6 +179,4 @@ def softmax(ctx: KernelContext, chain: cutlass.Constexpr[int]):
         row_max, row_sum = softmax_tile(ctx, line, tile, row_max, row_sum)
     ctx = ctx.decode_again()
     line = SoftmaxRow.of(ctx, chain)
-    result = RowResult.of(ctx, line, row_max, row_sum)
-    write_log_sum_exp(ctx, line, result)
-    write_output(ctx, line, result)
+    write_output(ctx, line, row_max, row_sum)

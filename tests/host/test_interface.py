@@ -176,11 +176,17 @@ def test_warmup_compiles_each_kernel_once(recorder: Recorder) -> None:
     names = fa4_cute.warmup(
         [
             {"head_dim": 128, "dtype": "bf16", "causal": True},
-            {"head_dim": 64, "heads_q": 8, "heads_k": 2, "return_lse": True},
+            {"head_dim": 64, "heads_q": 8, "heads_k": 2, "return_lse": True, "seqlen_q": 9},
+            {"head_dim": 128, "dtype": "bf16", "causal": True, "seqlen_q": 7},
         ]
     )
-    assert names == ["fa4_sm100_bf16_d128_g1_causal_0", "fa4_sm100_bf16_d64_g4_lse_0"]
-    assert len(recorder.compiled) == 2
+    # Without a number of queries, the kernels for few and for many.
+    assert names == [
+        "fa4_sm100_bf16_d128_g1_causal_1q_0",
+        "fa4_sm100_bf16_d128_g1_causal_0",
+        "fa4_sm100_bf16_d64_g4_lse_1q_0",
+    ]
+    assert len(recorder.compiled) == 3
 
 
 def test_warmup_refuses_before_it_compiles(recorder: Recorder) -> None:

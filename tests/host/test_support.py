@@ -218,6 +218,28 @@ def test_explain_names_kernel_config_and_schedule() -> None:
     assert "nearest supported choice" in fa4_cute.explain(head_dim=100)
 
 
+def test_explain_says_how_many_query_tiles_and_why() -> None:
+    decode = fa4_cute.explain(head_dim=128, heads_q=64, heads_k=8, seqlen_q=1, seqlen_k=9000)
+    assert "fa4_sm100_bf16_d128_g8_1q" in decode
+    assert "one Q tile per CTA: seqlen_q=1 fits one Q tile of 16 positions" in decode
+    assert "tile 128 x 128" in decode
+    prefill = fa4_cute.explain(head_dim=128, heads_q=64, heads_k=8, seqlen_q=4096)
+    assert "two Q tiles per CTA: 1024 CTAs" in prefill
+    assert "tile 256 x 128" in prefill
+    assert "one Q tile per CTA" in fa4_cute.can_implement(head_dim=64).reason
+    assert "Q tile per CTA" not in fa4_cute.explain(head_dim=512)
+
+
+def test_a_number_of_query_tiles_can_be_asked_for() -> None:
+    for num_qo in (1, 2):
+        choice = choose(problem(num_qo=num_qo))
+        assert isinstance(choice, Choice)
+        assert isinstance(choice.spec.config, FA4Config)
+        assert choice.spec.config.num_qo == num_qo
+    with pytest.raises(ValueError, match="num_qo=3: choose 1 or 2"):
+        problem(num_qo=3)
+
+
 def test_explain_by_tensors_equals_explain_by_sizes() -> None:
     q = torch.zeros(2, 40, 4, 64, dtype=torch.float16)
     by_sizes = fa4_cute.explain(

@@ -33,6 +33,7 @@ class Case:
     causal: bool = False
     dtype: DType = DType.BF16
     scale: float | None = None
+    num_qo: int = 2
 
     @property
     def softmax_scale(self) -> float:
@@ -43,6 +44,7 @@ class Case:
         return (
             f"{self.dtype.value}-d{self.head_dim}-{mask}-b{self.batch}-h{self.heads}/"
             f"{self.kv_heads}-q{self.seqlen_q}-k{self.seqlen_k}"
+            f"{'-1q' if self.num_qo == 1 else ''}"
         )
 
 
@@ -84,6 +86,7 @@ def run_kernel(
         group=case.heads // case.kv_heads,
         causal=case.causal,
         return_lse=True,
+        num_qo=case.num_qo,
     )
     o = torch.full(q.shape, math.nan, dtype=TORCH_TYPES[case.dtype.output])
     lse = torch.full((case.batch, case.heads, case.seqlen_q), math.nan)

@@ -180,7 +180,7 @@ FEATURES: dict[str, Callable[[Builder], None]] = {
     "causal": lambda b: b.set(causal=True),
     "window": lambda b: b.set(window_size=(60, 10)),
     "chunked": lambda b: b.also(masks.chunked(70)),
-    "padding": lambda b: b.also(masks.padding(ints([k * 2 // 3 for _, k in b.case.sequences]))),
+    "padding": lambda b: b.also(masks.padding(ints([k - k // 10 for _, k in b.case.sequences]))),
     "bias": lambda b: b.also(masks.bias(b.bias())),
     "union": lambda b: b.also(masks.chunked_causal(48) | masks.sliding_window(9, 9)),
     "softcap": lambda b: b.set(softcap=2.0),
