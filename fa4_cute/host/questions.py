@@ -176,7 +176,9 @@ def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
     if problem.has_no_output or problem.has_no_keys:
         lines.append("nothing to launch: the output is filled on the host")
     else:
-        plan = plan_launch(choice.spec, problem.sizes, problem.scale, problem.features.num_splits)
+        plan = plan_launch(
+            choice.spec, problem.sizes, problem.scale, num_splits=problem.features.num_splits
+        )
         lines.append(f"grid {plan.grid} x block {plan.block}, cluster {plan.cluster}")
     lines.append(choice.spec.schedule.describe())
     return "\n".join(lines)
