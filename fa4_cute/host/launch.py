@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ..plan.combine_spec import CombineSpec
 from ..plan.depth512_spec import AttentionSpec
 from ..plan.launch import AttentionSizes, LaunchPlan, plan_combine, plan_launch
+from ..plan.params import VALUE_SCALE
 from ..plan.tensor_map_bits import TensorMapFields, encode_tensor_map
 from ..plan.tensor_maps import OperandLayout, tensor_maps
 
@@ -96,16 +97,12 @@ def pack_launch(
     """
     if spec.return_lse and not call.lse:
         raise ValueError("lse=0: the kernel was compiled to write the log-sum-exp")
-    plan = plan_launch(
-        spec,
-        call.sizes,
-        call.softmax_scale,
-        num_splits=call.num_splits,
-        value_scale=call.value_scale,
-    )
+    plan = plan_launch(spec, call.sizes, call.softmax_scale, call.num_splits)
     operands = {"q": call.q, "k": call.k, "v": call.v, "o": call.o}
     maps = tensor_maps(spec, *(operand.layout for operand in operands.values()))
     values: dict[str, bytes | int | float] = {"lse": call.lse, **plan.scalars, **dict(call.extras)}
+    if VALUE_SCALE in spec.params.names:
+        values[VALUE_SCALE] = call.value_scale
     for tensor_map in maps:
         operand = operands[tensor_map.address_of]
         # An empty operand may have no address; it is never read, but a map needs a valid one.

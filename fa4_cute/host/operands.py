@@ -20,7 +20,7 @@ from ..simulator import HostBuffer
 from .checks import DENSE
 from .features import NO_TENSORS, PLAIN, FeatureTensors
 from .launch import AttentionCall, Operand, Shares
-from .problem import Problem, dtype_name
+from .problem import Problem
 from .scales import SCALED_DTYPE
 
 
@@ -56,9 +56,7 @@ class Call:
         if not self.partial:
             return None
         partial_o, partial_lse = self.partial
-        spec = CombineSpec(
-            DType(dtype_name(self.out.dtype)), problem.head_dim_v, problem.return_lse
-        )
+        spec = CombineSpec(DType(problem.dtype).output, problem.head_dim_v, problem.return_lse)
         values = {
             "partial_o": partial_o.data_ptr(),
             "partial_lse": partial_lse.data_ptr(),
