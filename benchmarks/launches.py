@@ -13,7 +13,7 @@ import torch
 from fa4_cute.host import cache
 from fa4_cute.host.launch import pack_launch
 from fa4_cute.host.operands import describe_call
-from fa4_cute.host.problem import Problem
+from fa4_cute.host.problem import Problem, dtype_name
 from fa4_cute.host.support import choose, require
 from sm100sim.host.launch_request import LaunchRequest
 from sm100sim.memory import Allocation
@@ -44,7 +44,7 @@ class Case:
     @property
     def name(self) -> str:
         """Short and unique."""
-        kind = "bf16" if self.dtype == torch.bfloat16 else "fp16"
+        kind = dtype_name(self.dtype)
         mask = "causal" if self.causal else "full"
         heads = f"h{self.heads}/{self.kv_heads}"
         tiles = " 1q" if self.num_qo == 1 else ""
