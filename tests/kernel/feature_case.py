@@ -32,6 +32,7 @@ class FeatureCase:
     Attributes:
         features: names from :data:`FEATURES`.
         head_dim, dtype, heads, kv_heads: as usual.
+        num_qo: Q tiles per CTA of head dims that have the choice.
         lengths: queries and keys of every sequence; without ``ragged`` all have as many queries as
             the first, and without a cache as many keys.
     """
@@ -41,11 +42,13 @@ class FeatureCase:
     dtype: torch.dtype = torch.bfloat16
     heads: int = 4
     kv_heads: int = 2
+    num_qo: int = 2
     lengths: tuple[tuple[int, int], ...] = ((40, 200), (3, 133), (0, 20), (37, 17))
 
     def __str__(self) -> str:
         kind = "bf16" if self.dtype is torch.bfloat16 else "fp16"
-        return f"d{self.head_dim}-{kind}-{'+'.join(sorted(self.features)) or 'plain'}"
+        tiles = "-1q" if self.num_qo == 1 else ""
+        return f"d{self.head_dim}-{kind}-{'+'.join(sorted(self.features)) or 'plain'}{tiles}"
 
     @property
     def page_size(self) -> int:
@@ -69,7 +72,7 @@ class Builder:
         self.random = torch.Generator().manual_seed(seed)
         self.mask = masks.full()
         self.mods: list[score_mods.ScoreModifier] = []
-        self.options: dict[str, Any] = {}
+        self.options: dict[str, Any] = {"num_qo": case.num_qo}
         for name, add in FEATURES.items():
             if name in case.features:
                 add(self)

@@ -15,13 +15,13 @@ from .feature_case import FEATURES, KERNELS, FeatureCase, check
 QUICK = ("window", "softcap", "sink", "ragged", "page64")
 
 
-@pytest.mark.parametrize("head_dim", KERNELS)
+@pytest.mark.parametrize(("head_dim", "num_qo"), [(64, 1), (64, 2), (256, 2)])
 @pytest.mark.parametrize(
     "feature",
     [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in FEATURES],
 )
-def test_one_feature(feature: str, head_dim: int) -> None:
-    check(FeatureCase(frozenset({feature}), head_dim))
+def test_one_feature(feature: str, head_dim: int, num_qo: int) -> None:
+    check(FeatureCase(frozenset({feature}), head_dim, num_qo=num_qo))
 
 
 def dense(seqlen_q: int, seqlen_k: int, head_dim: int = 64) -> tuple[torch.Tensor, ...]:
