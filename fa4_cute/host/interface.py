@@ -39,6 +39,7 @@ def flash_attn(
     page_table: torch.Tensor | None = None,
     num_splits: int | None = None,
     scheduler: str | None = None,
+    num_qo: int | None = None,
     unchecked: bool = False,
     q_scale: float | torch.Tensor | None = None,
     k_scale: float | torch.Tensor | None = None,
@@ -74,6 +75,9 @@ def flash_attn(
             ``seqused_k`` are not read.
         num_splits: parts into which the keys are split; None leaves it to the kernel.
         scheduler: ``"tile"``, ``"persistent"``, or None.
+        num_qo: Q tiles per CTA, 1 or 2, of the kernel for head dimensions up to 192; None chooses
+            by the sizes of the call. A row's bits depend on it and on ``num_splits``, and where
+            both are given, on nothing else that stands in the batch.
         unchecked: do not look at the values in ``seqused_k``, ``page_table``, ``sink`` and padding
             lengths. Otherwise they are read back, for which a CUDA call waits for the device; a
             wrong value that is not caught reads memory outside of the tensors.
@@ -93,8 +97,9 @@ def flash_attn(
     modifiers = _modifiers(mask, window_size, score_mod, softcap, aux_tensors, sink)
     scales = _scales(q_scale, k_scale, v_scale)
     options = Options(
-        causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales
-    )
+        causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales,
+        num_qo,
+    )  # fmt: skip
     out, lse = _computed((q, k, v), options, Batch(seqused_k=seqused_k, page_table=page_table))
     return (out, lse) if return_lse else out
 
@@ -121,6 +126,7 @@ def flash_attn_varlen(
     sink: torch.Tensor | None = None,
     num_splits: int | None = None,
     scheduler: str | None = None,
+    num_qo: int | None = None,
     unchecked: bool = False,
     q_scale: float | torch.Tensor | None = None,
     k_scale: float | torch.Tensor | None = None,
@@ -155,8 +161,9 @@ def flash_attn_varlen(
     modifiers = _modifiers(mask, window_size, score_mod, softcap, aux_tensors, sink)
     scales = _scales(q_scale, k_scale, v_scale)
     options = Options(
-        causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales
-    )
+        causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales,
+        num_qo,
+    )  # fmt: skip
     if cu_seqlens_q is None:
         raise TypeError(
             "cu_seqlens_q=None: expected a tensor; nearest supported choice: "
@@ -192,7 +199,9 @@ def _computed(inputs: Inputs, options: Options, batch: Batch) -> tuple[Any, Any]
         return compute(inputs, options, batch)
     from . import torch_op
 
-    choices = (options.modifiers, options.num_splits, options.scheduler, options.scales)
+    choices = (
+        options.modifiers, options.num_splits, options.scheduler, options.scales, options.num_qo,
+    )  # fmt: skip
     if batch.is_plain and all(choice is None for choice in choices):
         plain = (options.causal, options.softmax_scale, options.return_lse)
         out, lse = torch_op.attention(*inputs, *plain)

@@ -140,6 +140,7 @@ class Problem:
         causal: bool = False,
         softmax_scale: float | None = None,
         return_lse: bool = False,
+        num_qo: int | None = None,
     ) -> Problem:
         """Return the problem of tensors that fit together; their last dimensions are the same.
 
@@ -159,6 +160,7 @@ class Problem:
             softmax_scale=softmax_scale,
             return_lse=return_lse,
             features=features,
+            num_qo=num_qo,
             scales=scales,
         )
 

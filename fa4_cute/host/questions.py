@@ -41,9 +41,9 @@ def can_implement(
         options: without tensors: ``head_dim_v`` (default: ``head_dim``), ``heads_q``, ``heads_k``,
             ``dtype`` (a torch dtype or a name, default ``"bf16"``), ``batch``, ``seqlen_q``,
             ``seqlen_k``; ``causal``, ``softmax_scale``, ``return_lse``, ``mask``, ``window_size``,
-            ``score_mod``, ``softcap``, ``aux_tensors``, ``num_splits`` and ``scheduler`` as for the
-            call; and ``sink``, ``ragged_q``, ``ragged_k``, ``used_k`` (True or False) and
-            ``page_size``.
+            ``score_mod``, ``softcap``, ``aux_tensors``, ``num_splits``, ``scheduler`` and
+            ``num_qo`` as for the call; and ``sink``, ``ragged_q``, ``ragged_k``, ``used_k`` (True
+            or False) and ``page_size``.
 
     Returns:
         :class:`Support`, true or false, with the kernel or the reason and the nearest choice.
@@ -102,6 +102,7 @@ def _described(
     causal: bool = False,
     softmax_scale: float | None = None,
     return_lse: bool = False,
+    num_qo: int | None = None,
     **features: Any,
 ) -> Problem:
     if head_dim is None:
@@ -119,6 +120,7 @@ def _described(
         softmax_scale=softmax_scale,
         return_lse=return_lse,
         features=_features(**features),
+        num_qo=num_qo,
     )
 
 

@@ -54,6 +54,7 @@ class Call:
     max_seqlen_k: int | None = None
     num_splits: int | None = None
     scheduler: str | None = None
+    num_qo: int | None = None
     unchecked: bool = False
 
     @property

@@ -63,6 +63,7 @@ class Options:
     scheduler: str | None = None
     unchecked: bool = False
     scales: GivenScales | None = None
+    num_qo: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +121,7 @@ def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Req
         extents=extents,
         features=features,
         scales=scales_of(options.scales, inputs[0]),
+        num_qo=options.num_qo,
         causal=options.causal,
         softmax_scale=options.softmax_scale,
         return_lse=options.return_lse,

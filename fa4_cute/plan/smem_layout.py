@@ -11,7 +11,7 @@ their pattern)::
     v_byte_offset          V slots       split only; equals kv_byte_offset when fused
     rope_byte_offset       rope buffers  fused only
     correction_byte_offset f32 factors   always 256
-    q_scale_byte_offset    q_scale       BM
+    q_scale_byte_offset    q_scale       BM, or 256 with scales per token
     k_scale_byte_offset    k_scale       num_k_scale_bufs x BN
     mbar_byte_offset       mbarriers     8 bytes each (FA4MiscMBars)
     tmem_addr_byte_offset  TMEM address  one u32
@@ -197,7 +197,7 @@ class SM100AttentionSMem:
     @property
     def q_scale_bytes(self) -> int:
         """Bytes of the per-row Q scales."""
-        return self.config.BM * self.config.scale_dtype_size
+        return self.config.num_q_scales * self.config.scale_dtype_size
 
     @property
     def k_scale_byte_offset(self) -> int:

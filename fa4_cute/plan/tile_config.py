@@ -13,7 +13,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .dtypes import DType
-from .hardware import TMEM_COLUMNS, UMMA_MAX_N, SwizzleMode, align_down, align_up, prev_pow2
+from .hardware import (
+    TMEM_COLUMNS,
+    UMMA_MAX_N,
+    WARP_GROUP_THREADS,
+    SwizzleMode,
+    align_down,
+    align_up,
+    prev_pow2,
+)
+
+SOFTMAX_THREADS = 2 * WARP_GROUP_THREADS
+"""One warp group per S/O chain, one thread per row."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +106,14 @@ class FA4TileConfig:
     def scale_dtype_size(self) -> int:
         """Bytes of a per-token scale, 0 without scales."""
         return self.scale_dtype.size
+
+    @property
+    def num_q_scales(self) -> int:
+        """Query scales in shared memory: one per row, or, per token, one per softmax thread.
+
+        With one Q tile two threads own a row, and each keeps the scale for itself.
+        """
+        return SOFTMAX_THREADS if self.has_token_scales else self.BM
 
     @property
     def has_token_scales(self) -> bool:
