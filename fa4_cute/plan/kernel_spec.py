@@ -45,11 +45,15 @@ class KernelSpec:
         return_lse: bool = False,
         variant: Variant | None = None,
         num_qo: int = 2,
+        head_dim_v: int = 0,
+        rope_dtype: DType = DType.INVALID,
     ) -> KernelSpec:
         """Return the kernel for one element type, head dimension and group size.
 
         ``causal`` and ``return_lse`` are short forms for a ``variant`` that has only these;
-        ``num_qo`` is the number of Q tiles per CTA, 1 or 2.
+        ``num_qo`` is the number of Q tiles per CTA, 1 or 2. ``head_dim_v`` is that of V and O where
+        it differs; columns of Q and K beyond it are rope columns, of type ``rope_dtype`` or, by
+        default, the type of the others.
 
         Raises:
             ValueError: naming the limit, when no such kernel exists.
@@ -61,6 +65,8 @@ class KernelSpec:
             head_dim,
             group=group,
             num_qo=num_qo,
+            ov_depth=head_dim_v,
+            rope_dtype=rope_dtype,
             page_size=variant.page_size,
             # A modifier needs registers: all scores of a tile stay in them, none is read twice.
             bn_cap=RESIDENT_COLUMNS if variant.modifies_scores else 0,
@@ -75,7 +81,10 @@ class KernelSpec:
     def name(self) -> str:
         """Entry name of the kernel, legal in PTX, that says what it is specialised on."""
         config = self.config
-        parts = ["fa4_sm100", config.qkv_dtype.value, f"d{config.qk_depth}", f"g{config.group}"]
+        depth = f"d{config.qk_depth}"
+        depth += f"v{config.ov_depth}" if config.ov_depth != config.qk_depth else ""
+        parts = ["fa4_sm100", config.qkv_dtype.value, depth, f"g{config.group}"]
+        parts += [f"rope_{config.rope_dtype.value}"] if config.rope_apart else []
         parts += self.variant.name_parts
         parts += ["1q"] if config.num_qo == 1 else []
         return "_".join(parts)

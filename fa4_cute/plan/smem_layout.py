@@ -269,9 +269,18 @@ class SM100AttentionSMem:
 
     def q_tile_smem(self, half: int, qk_stage: int = 0) -> int:
         """Return the start of depth part ``qk_stage`` of Q tile ``half`` (section 2.2)."""
-        rows = self.config.MMA_M // self.config.cta_group()
-        part = rows * self.config.BK0 * self.config.qkv_dtype_size
-        return self.q_byte_offset + part * (half * self.config.num_qk_stages + qk_stage)
+        rows, parts = self._rows_per_tile, self.config.num_qk_stages
+        part = rows * self.config.nope_depth() // parts * self.config.qkv_dtype_size
+        return self.q_byte_offset + part * (half * parts + qk_stage)
+
+    def q_rope_tile_smem(self, half: int) -> int:
+        """Return the start of the rope columns of Q tile ``half``."""
+        tile = self._rows_per_tile * self.rope_depth * self.rope_dt_size
+        return self.q_rope_byte_offset + half * tile
+
+    @property
+    def _rows_per_tile(self) -> int:
+        return self.config.MMA_M // self.config.cta_group()
 
     def k_smem_base(self) -> int:
         """Return the start of K slot 0."""
@@ -284,6 +293,22 @@ class SM100AttentionSMem:
     def rope_smem_base(self) -> int:
         """Return the start of the rope buffers (fused ring)."""
         return self.rope_byte_offset
+
+    def k_rope_smem(self, slot: int, tile: int) -> int:
+        """Return the start of the rope columns of K.
+
+        Split rings keep them in the K slot. A fused ring has buffers for them, used in turn: when
+        the slot of a K tile is free, so is its buffer, because what freed the slot, of half a ring
+        of key tiles before, was issued after the MMAs that read the buffer's last user.
+
+        Args:
+            slot: the K tile's slot.
+            tile: number of the K tile, counted over everything the CTA loads.
+        """
+        if self.config.use_fused_kv:
+            buffer = tile % self.num_rope_bufs
+            return self.rope_smem_base() + buffer * self.rope_stage_elems * self.rope_dt_size
+        return self.k_smem_base() + slot * self.k_stage_bytes + self.v_stage_bytes
 
     def correction_smem(self) -> int:
         """Return the start of the correction factors."""

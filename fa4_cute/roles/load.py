@@ -8,13 +8,14 @@ Source: ``modular-sm100-attention.md`` section 5.4.
 """
 
 import cutlass
-from cutlass import Int32, Int64, cute
+from cutlass import Int32, cute
 
 from ..paging import load_boxes
 from ..pipelines import RingState, after_key, after_value, first_slots, next_slots
-from ..plan.mma_plans import q_operand
+from ..plan.chunks import depth_chunks, rope_chunks, value_chunks
+from ..plan.mma_plans import query_part_bytes
 from ..plan.tma_pipeline_plan import TMAProducerPipeline
-from ..tma import load_key_chunks, load_query_chunks
+from ..tma import KeySide, load_key_chunks, load_query_chunks
 from ..work import KernelContext
 
 
@@ -27,55 +28,61 @@ def producer_rings(ctx: KernelContext) -> tuple[TMAProducerPipeline, TMAProducer
     )
 
 
-def depth_part(ctx: KernelContext, part: int) -> range:
-    """Return the columns of depth part ``part`` of Q and K."""
-    width = ctx.spec.config.BK0
-    return range(part * width, (part + 1) * width)
-
-
-def query_part_bytes(ctx: KernelContext) -> int:
-    """Return the bytes of one depth part of one Q tile."""
-    return q_operand(ctx.spec.config).bytes // ctx.spec.config.num_qk_stages
-
-
 def load_query_part(ctx: KernelContext, half: int, part: int, mbar: Int32 | int) -> None:
-    """Issue the boxes of depth part ``part`` of Q tile ``half``; the barrier is armed already."""
-    work = ctx.work
-    position = work.sequence.first_query + work.position + half * ctx.spec.tile_positions
+    """Issue depth part ``part`` of Q tile ``half``, with its rope columns; the barrier is armed."""
+    work, spec = ctx.work, ctx.spec
+    position = work.sequence.first_query + work.position + half * spec.tile_positions
     where = (position, work.head, work.sequence.query_batch)
-    smem = ctx.smem + ctx.layout.q_tile_smem(half, part)
     address = ctx.barriers.address_of(mbar)
-    load_query_chunks(ctx.spec, ctx.maps.q, where, depth_part(ctx, part), smem, address)
+    smem = ctx.smem + ctx.layout.q_tile_smem(half, part)
+    chunks = depth_chunks(spec.config, part)
+    load_query_chunks(spec, ctx.maps.q, where, chunks, smem, address)
+    if spec.config.rope_depth():
+        smem = ctx.smem + ctx.layout.q_rope_tile_smem(half)
+        load_query_chunks(spec, ctx.maps.q_rope, where, rope_chunks(spec.config), smem, address)
 
 
-def load_rows(
-    ctx: KernelContext, tensor_map: Int64, n: Int32, columns: range, smem: Int32, mbar: Int32 | int
-) -> None:
-    """Issue ``columns`` of the ``n``-th visited key tile of K or V; the barrier is armed."""
+def load_rows(ctx: KernelContext, side: KeySide, n: Int32, smem: Int32, mbar: Int32 | int) -> None:
+    """Issue ``side`` of the ``n``-th visited key tile of K or V; the barrier is armed."""
     config, address = ctx.spec.config, ctx.barriers.address_of(mbar)
 
     def load(row: Int32 | int, where: tuple) -> None:
-        at = ctx.smem + smem + row * config.swizzle_mode.bytes
-        load_key_chunks(ctx.spec, tensor_map, where, columns, at, address)
+        at = ctx.smem + smem + row * side.chunks.row_bytes
+        load_key_chunks(side, where, at, address)
 
-    load_boxes(ctx, ctx.work.key_tile(n) * config.BN, config.BN, load)
+    first = ctx.work.key_tile(n) * config.BN + side.first_row
+    load_boxes(ctx, first, side.rows, load)
+
+
+def load_key_part(ctx: KernelContext, place: tuple, state, part: int, tile: Int32) -> None:
+    """Issue depth part ``part`` of the ``tile``-th K, with its rope columns; its barrier is armed.
+
+    ``place`` is the part's barrier and shared-memory offset in the ring's slot ``state``. The rope buffer needs no wait of its own (``SM100AttentionSMem.k_rope_smem``).
+    """
+    config, maps = ctx.spec.config, ctx.maps
+    rows = config.k_rows_per_cta()
+    mbar, smem = place
+    load_rows(ctx, KeySide(maps.k, depth_chunks(config, part), rows), tile, smem, mbar)
+    if config.rope_depth():
+        smem = ctx.layout.k_rope_smem(state.index, tile)
+        load_rows(ctx, KeySide(maps.k_rope, rope_chunks(config), rows), tile, smem, mbar)
 
 
 def load_key_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
     """Fill one K slot, part by part; waits for each part to be free."""
     for part in range(ctx.spec.config.num_qk_stages):
         ctx.barriers.wait(ring.acquire(state, part))
-        mbar, smem = ring.get_tile(state, part)
-        ctx.barriers.expect(mbar, ring.tile_bytes)
-        load_rows(ctx, ctx.maps.k, tile, depth_part(ctx, part), smem, mbar)
+        place = ring.get_tile(state, part)
+        ctx.barriers.expect(place[0], ring.tile_bytes)
+        load_key_part(ctx, place, state, part, tile)
 
 
 def fill_value_slot(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
     """Issue the boxes of one V slot, which is free."""
     mbar, smem = ring.get_tile(state)
     ctx.barriers.expect(mbar, ring.tile_bytes)
-    columns = range(ctx.spec.config.v_cols_per_cta())
-    load_rows(ctx, ctx.maps.v, tile, columns, smem, mbar)
+    side = KeySide(ctx.maps.v, value_chunks(ctx.spec.config), ctx.spec.config.BN)
+    load_rows(ctx, side, tile, smem, mbar)
 
 
 def load_value_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
@@ -90,13 +97,13 @@ def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state) -> No
     No wait, here or for the first V: nothing has been in these slots, and Q is loaded once.
     """
     for part in range(ctx.spec.config.num_qk_stages):
-        mbar, smem = ring.get_tile(state, part)
-        ctx.barriers.expect(mbar, query_part_bytes(ctx) + ring.tile_bytes)
-        load_query_part(ctx, 0, part, mbar)
-        load_rows(ctx, ctx.maps.k, Int32(0), depth_part(ctx, part), smem, mbar)
+        place = ring.get_tile(state, part)
+        ctx.barriers.expect(place[0], query_part_bytes(ctx.spec.config) + ring.tile_bytes)
+        load_query_part(ctx, 0, part, place[0])
+        load_key_part(ctx, place, state, part, Int32(0))
     for part in range(ctx.spec.config.misc_mbars.num_q1_sync):
         mbar = ctx.spec.config.misc_mbars.Q1Sync_offset + part
-        ctx.barriers.expect(mbar, query_part_bytes(ctx))
+        ctx.barriers.expect(mbar, query_part_bytes(ctx.spec.config))
         load_query_part(ctx, 1, part, mbar)
 
 
