@@ -1,7 +1,9 @@
 """Last step of the pair's softmax role: O divided by the row sum, through shared memory and TMA.
 
-O is staged over Q. Q is free: the wait for the last ``O_mma`` follows every MMA of the pair that
-reads it. The low half of the head dim is stored while the MMAs of the high half still run.
+O is staged over Q, and with fp8 operands over P and part of the ring too. They are free: the wait
+for the last ``O_mma`` follows every MMA of the pair that reads them
+(``Depth512AttentionSMem.o_chunk_smem``). The low half of the head dim is stored while the MMAs of
+the high half still run.
 """
 
 import cutlass
@@ -30,7 +32,7 @@ def part_columns(ctx: PairContext, part: int) -> range:
     """Return the real columns of output ``part``, in whole chunks."""
     config = ctx.spec.config
     width = config.padded_depth // config.num_o_parts
-    return range(part * width, min((part + 1) * width, config.depth), config.swizzle_elems)
+    return range(part * width, min((part + 1) * width, config.depth), ctx.spec.output_elems)
 
 
 def stage_part(ctx: PairContext, line: PairRow, part: int, words_of) -> None:
@@ -39,11 +41,11 @@ def stage_part(ctx: PairContext, line: PairRow, part: int, words_of) -> None:
     ``words_of`` returns the packed words of the ``OUTPUT_COLUMNS`` columns from a TMEM column on.
     """
     config = ctx.spec.config
-    width = config.swizzle_elems
+    width = ctx.spec.output_elems
     first_chunk = first_output(config, part, line.part) // width
     for column in range(0, config.o_columns, OUTPUT_COLUMNS):
         words = words_of(part * config.o_columns + column)
-        unit = column % width * config.qkv_dtype_size // epilogue.UNIT_BYTES
+        unit = column % width * ctx.spec.output_dtype.size // epilogue.UNIT_BYTES
         chunk = ctx.smem + ctx.layout.o_chunk_smem(first_chunk + column // width)
         epilogue.store_row_units(chunk, line.row, unit, words)
 
@@ -58,7 +60,7 @@ def store_part(ctx: PairContext, part: cutlass.Constexpr[int]):
         first = sequence.first_query + ctx.work.position
         where = (first, ctx.work.head, sequence.query_batch)
         for column in part_columns(ctx, part):
-            chunk = column // ctx.spec.config.swizzle_elems
+            chunk = column // ctx.spec.output_elems
             smem = ctx.smem + ctx.layout.o_chunk_smem(chunk)
             store_query_chunk(ctx.spec, ctx.maps.o, where, column, smem)
 
@@ -107,7 +109,8 @@ def normalised_words(ctx: PairContext, factor: Float32):
     """Return the function that gives packed words of O times ``factor`` from a TMEM column on."""
 
     def words_of(column: int) -> list:
-        return epilogue.normalise(load_accumulator(ctx, column), factor, ctx.spec.ptx_type)
+        ptx_type = ctx.spec.output_dtype.ptx_name
+        return epilogue.normalise(load_accumulator(ctx, column), factor, ptx_type)
 
     return words_of
 

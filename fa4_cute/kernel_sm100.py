@@ -52,10 +52,12 @@ class SM100MHA2Q:
     ):
         """Entry: parameters in the order of ``spec.params``.
 
-        ``maps`` are the tensor maps of Q, K, V and O, ``extras`` what the variant adds.
+        ``maps`` are the tensor maps of Q, K, V and O, ``extras`` what the variant and the element
+        type add.
         """
         maps = TensorMaps(*[tma.tensor_map_address(tensor_map) for tensor_map in maps])
-        named = dict(zip(self.spec.variant.extra_names, extras, strict=True))
+        names = [param.name for param in self.spec.extra_params]
+        named = dict(zip(names, extras, strict=True))
         problem = Problem(seqlen_q, seqlen_k, num_q_heads, scale_log2, lse, named)
         smem = cute.arch.get_dyn_smem(
             cutlass.Uint8, alignment=SwizzleMode.B128.pattern_bytes

@@ -20,7 +20,7 @@ class RowResult:
     """Outcome of the softmax of one row, in powers of two.
 
     Attributes:
-        top: maximum of the scaled scores that the sum is relative to.
+        top: what the sum is relative to: the maximum of the scaled scores, less the lift of P.
         total: sum of the exponentials, 0 when the row saw no key.
         keep: factor that brings O to ``top``; 1 without a sink.
     """
@@ -37,6 +37,9 @@ class RowResult:
         and then O and the sum become relative to it.
         """
         top = row_max * line.scale
+        if ctx.spec.probability.lift:
+            # The exponentials are relative to a maximum that is lower by the lift of P.
+            top = top - Float32(ctx.spec.probability.lift)
         if not ctx.spec.variant.sink:
             return cls(top, row_sum, Float32(1.0))
         sink = gmem.load_f32(gmem.word_address(ctx.problem.extras["sink"], line.head))

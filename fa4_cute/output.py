@@ -1,7 +1,8 @@
 """Last step of the softmax role: O divided by the row sum, staged and stored, or written by rows.
 
-O is staged in shared memory over the Q tile of its rows. That tile is free: ``O_prod`` follows, on
-the one issuing thread, every MMA that reads it.
+O is staged in shared memory over the Q tile of its rows, and with fp8 operands over part of the K/V
+ring. Both are free: ``O_prod`` follows, on the one issuing thread, every MMA that reads them
+(``SM100AttentionSMem.o_chunk_smem``).
 
 With two Q tiles a warp group writes all columns of its own rows. With one, both groups hold a part
 of every sum, and share the columns out.
@@ -22,9 +23,9 @@ from .halves import join_halves
 from .normaliser import RowResult, write_log_sum_exp
 from .plan.hardware import WARP_GROUP_THREADS, WARPS_PER_GROUP, ceil_div
 from .plan.mbars import NUM_CHAINS
+from .plan.params import VALUE_SCALE
 from .plan.pipeline_plan import BarrierWait
-from .plan.tensor_maps import query_box
-from .tma import chunk_bytes, store_query_chunk
+from .tma import store_query_chunk
 from .work import KernelContext, lane_address
 
 OUTPUT_COLUMNS = 32
@@ -35,7 +36,7 @@ FIRST_NAMED_BARRIER = 1
 
 def output_chunks(ctx: KernelContext) -> range:
     """Return the first columns of the chunks of O that hold real columns."""
-    return range(0, ctx.spec.config.ov_depth, ctx.spec.config.swizzle_elems)
+    return range(0, ctx.spec.config.ov_depth, ctx.spec.output_elems)
 
 
 @dataclass(frozen=True)
@@ -81,23 +82,21 @@ def first_position(ctx: KernelContext, line) -> Int32:
 
 def chunk_address(ctx: KernelContext, chain: int, column: int) -> Int32:
     """Return the shared address of the staged chunk of O that starts at ``column``."""
-    box = query_box(ctx.spec)
     tile = ctx.spec.issue_order.query_tile(chain)
-    offset = ctx.layout.q_tile_smem(tile) + column // box[0] * chunk_bytes(ctx.spec, box)
-    return ctx.smem + offset
+    return ctx.smem + ctx.layout.o_chunk_smem(tile, column // ctx.spec.output_elems)
 
 
 def stage_columns(ctx: KernelContext, line, column: int, words: list) -> None:
     """Store packed ``words`` of the calling row from ``column`` on."""
-    width = ctx.spec.config.swizzle_elems
-    unit = column % width * ctx.spec.config.qkv_dtype_size // epilogue.UNIT_BYTES
+    width = ctx.spec.output_elems
+    unit = column % width * ctx.spec.output_dtype.size // epilogue.UNIT_BYTES
     chunk = chunk_address(ctx, line.chain, column - column % width)
     epilogue.store_row_units(chunk, line.row, unit, words)
 
 
 def accumulator_columns(ctx: KernelContext, share: OutputShare) -> range:
     """Return the first columns of the pieces of the share, padding included."""
-    end = share.chunks[-1] + ctx.spec.config.swizzle_elems
+    end = share.chunks[-1] + ctx.spec.output_elems
     return range(share.chunks.start, end, OUTPUT_COLUMNS)
 
 
@@ -119,7 +118,7 @@ def deliver_accumulator(ctx: KernelContext, line, share: OutputShare, factors, p
     """Hand the share of O to ``put`` piece by piece."""
     for column in accumulator_columns(ctx, share):
         parts = load_parts(ctx, share, factors, column)
-        put(ctx, line, column, epilogue.normalise_sum(parts, ctx.spec.ptx_type))
+        put(ctx, line, column, epilogue.normalise_sum(parts, ctx.spec.output_dtype.ptx_name))
 
 
 def deliver_zeros(ctx: KernelContext, line, share: OutputShare, put) -> None:
@@ -138,7 +137,10 @@ def deliver_partial(ctx: KernelContext, line, share: OutputShare, factors) -> No
 def output_factor(ctx: KernelContext, result: RowResult) -> Float32:
     """Return what O is multiplied by; a row without a visible key has sum 0 and gives 0."""
     no_key = result.total == Float32(0.0)
-    factor = Float32(cutlass.select_(no_key, Float32(0.0), reciprocal(result.total)))
+    factor = reciprocal(result.total)
+    if VALUE_SCALE in ctx.problem.extras:
+        factor = factor * ctx.problem.extras[VALUE_SCALE]
+    factor = Float32(cutlass.select_(no_key, Float32(0.0), factor))
     return factor * result.keep if ctx.spec.variant.sink else factor
 
 

@@ -42,7 +42,7 @@ def log_sum_exp_address(ctx: KernelContext, line) -> Int64:
 
 def store_columns(ctx: KernelContext, line, column: int, words: list) -> None:
     """Store packed ``words`` of the thread's row of O from ``column`` on; padding is left out."""
-    size, depth = ctx.spec.output_size, ctx.spec.output_depth
+    size, depth = ctx.spec.output_dtype.size, ctx.spec.output_depth
     real = max(0, (depth - column) * size // gmem.WORD_BYTES)
     if real:
         start = ctx.problem.extras["o"] + query_row(ctx, line) * (depth * size)

@@ -23,6 +23,7 @@ from .plan.column_plan import ColumnPlan
 from .plan.masks import Term
 from .plan.variant import aux_strides, bias_strides
 from .sequence import DEVICE
+from .token_scales import TileScales, scaled
 from .visibility import RowView
 
 LOG2_E = math.log2(math.e)
@@ -46,12 +47,14 @@ class TileView:
     Attributes:
         ctx, line: the CTA and the row.
         first_key: key of the thread's first column.
+        scales: scales of the tile's keys and of the row, or None.
         view: visible columns.
     """
 
     ctx: object
     line: object
     first_key: Int32
+    scales: TileScales | None = None
     view: RowView = field(init=False)
 
     def __post_init__(self) -> None:
@@ -63,6 +66,8 @@ def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float3
     """Wait for ``values``; return those of ``columns``, modified, -inf where the row is blind."""
     variant = tile.ctx.spec.variant
     values = tmem.wait_loads(values)
+    if tile.scales is not None:
+        values = scaled(values, columns, tile.scales)
     if variant.modifies_scores:
         values = modified(values, columns, tile)
     if len(variant.terms) > 1 and variant.bias_slots:

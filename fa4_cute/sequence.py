@@ -24,7 +24,7 @@ class Problem:
 
     ``lse`` is the address of the log-sum-exp: (batch, heads, seqlen_q), or (heads, all queries)
     when queries are packed, where ``seqlen_q`` and ``seqlen_k`` are the largest lengths.
-    ``extras`` are the parameters of the variant's features by name.
+    ``extras`` are the parameters of the variant's features and of the element type by name.
     """
 
     seqlen_q: Int32

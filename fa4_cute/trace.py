@@ -17,7 +17,11 @@ from .plan.combine_spec import CombineSpec
 from .plan.depth512_spec import AttentionSpec, Depth512Spec
 from .plan.dtypes import DType
 
-_ELEMENT_TYPES = {DType.BF16: cutlass.BFloat16, DType.FP16: cutlass.Float16}
+_ELEMENT_TYPES = {
+    DType.BF16: cutlass.BFloat16,
+    DType.FP16: cutlass.Float16,
+    DType.FP8_E4M3: cutlass.Float8E4M3FN,
+}
 _PARAM_TYPES = {"u64": Int64, "u32": Int32, "f32": Float32}
 _STAND_IN_SHAPE = (8, 64)
 _POINTER_ALIGN = 16
@@ -93,6 +97,6 @@ def trace_attention(spec: AttentionSpec, options: str):
 
     element_type = _ELEMENT_TYPES[spec.config.qkv_dtype]
     pointer = make_ptr(element_type, 0, AddressSpace.gmem, assumed_align=_POINTER_ALIGN)
-    extras = tuple(_PARAM_TYPES[kind](0) for kind in spec.variant.extra_kinds)
+    extras = tuple(_PARAM_TYPES[param.kind](0) for param in spec.extra_params)
     rest = (Int32(1), Int32(1), *extras)
     return cute.compile(host, pointer, Int64(0), 1, 1.0, rest, options=options)

@@ -92,6 +92,13 @@ def load_shared_f32(address: Int32):
     return emit("ld.shared.f32 $0, [$1];", (Float32,), (address,))[0]
 
 
+def load_shared_f32x4(address: Int32) -> list:
+    """Return four floats from 16-byte aligned shared-memory ``address``."""
+    from cutlass import Float32
+
+    return emit("ld.shared.v4.f32 {$0, $1, $2, $3}, [$4];", (Float32,) * 4, (address,))
+
+
 def load_shared_b32(address: Int32) -> Int32:
     """Return the 32-bit word at shared-memory ``address``."""
     return emit("ld.shared.b32 $0, [$1];", (Int32,), (address,))[0]

@@ -1,13 +1,14 @@
-"""Output of one row per thread: normalise, round, stage in the layout that a TMA store expects."""
+"""Tiles that threads write to shared memory row by row: rounded, in swizzled column chunks."""
 
 from cutlass import Float32, Int32
 
+from ..plan.hardware import OUTPUT_SWIZZLE, SwizzleMode
 from .arith import fma2, mul2, pack16
 from .barriers import store_shared_v4
 
 UNIT_BYTES = 16
-"""The 128-byte swizzle permutes 16-byte units within groups of eight rows of 128 bytes."""
-UNITS_PER_ROW = 8
+"""A swizzle permutes the 16-byte units of a row, by the number of the row's 128-byte line."""
+_LINE_BYTES = 128
 _WORDS_PER_UNIT = 4
 
 
@@ -37,16 +38,25 @@ def weighted_sum(parts: list[tuple[list[Float32], Float32]]) -> list[Float32]:
     return total
 
 
-def store_row_units(chunk: Int32, row: Int32, first_unit: int, words: list[Int32]) -> None:
-    """Store ``words`` of a row as consecutive 16-byte units of a 128-byte swizzled chunk.
+def store_row_units(
+    chunk: Int32,
+    row: Int32,
+    first_unit: int,
+    words: list[Int32],
+    swizzle: SwizzleMode = OUTPUT_SWIZZLE,
+) -> None:
+    """Store ``words`` of a row as consecutive 16-byte units of a swizzled chunk.
 
     Args:
-        chunk: shared address of the chunk, a multiple of 1024.
+        chunk: shared address of the chunk, a multiple of the swizzle's pattern.
         row: row of the tile.
-        first_unit: unit of the first word within the row's 128 bytes.
+        first_unit: unit of the first word within the row's bytes of the chunk.
         words: four words per unit.
+        swizzle: swizzle of the chunk, whose rows are one span wide.
     """
-    line = chunk + row * (UNIT_BYTES * UNITS_PER_ROW)
+    start = chunk + row * swizzle.bytes
+    line = row // (_LINE_BYTES // swizzle.bytes) if swizzle.bytes < _LINE_BYTES else row
+    units = swizzle.bytes // UNIT_BYTES
     for i in range(0, len(words), _WORDS_PER_UNIT):
-        unit = (row ^ (first_unit + i // _WORDS_PER_UNIT)) & (UNITS_PER_ROW - 1)
-        store_shared_v4(line + unit * UNIT_BYTES, words[i : i + _WORDS_PER_UNIT])
+        unit = (line ^ (first_unit + i // _WORDS_PER_UNIT)) & (units - 1)
+        store_shared_v4(start + unit * UNIT_BYTES, words[i : i + _WORDS_PER_UNIT])

@@ -7,14 +7,14 @@ multiply-add that feeds the exponential. Every list holds one register per key c
 from cutlass import Float32, Int32
 
 from ..plan.exp2_plan import Exp2Plan
-from .arith import Pair, add2, exp2_hardware, fma2, max2, max3, pack16, reciprocal
+from ..plan.probability import ProbabilityPlan
+from .arith import Pair, add2, exp2_hardware, fma2, max2, max3, reciprocal
 from .exp2 import exp2_pair_hardware, exp2_pair_polynomial
+from .pack import pack_pairs
 from .ptx import emit
 
 SCALED_FLOOR = -(2.0**100)
 LOWEST_MAX = -(2.0**126)
-RESCALE_THRESHOLD = -8.0
-"""The maximum may lag by 2**8 before O is rescaled: P stays far inside the range of 16 bits."""
 _MAX_CHAINS = 4
 
 
@@ -40,19 +40,19 @@ def tile_max(scores: list[Float32], start: Float32) -> Float32:
 
 
 def rescale_decision(
-    row_max: Float32, new_max: Float32, scale: Float32
+    row_max: Float32, new_max: Float32, scale: Float32, probability: ProbabilityPlan
 ) -> tuple[Float32, Float32]:
     """Return (maximum to use, factor for O and the row sum) after a tile.
 
     The warp keeps its old maxima, and the factor 1, unless some row's maximum grew by more than
-    2**8: then all rows of the warp move, so that the correction warps never diverge. A NaN score
-    counts as growth, which makes its whole row NaN, as in exact attention.
+    the format of P tolerates: then all rows of the warp move, so that the correction warps never
+    diverge. A NaN score counts as growth, which makes its whole row NaN, as in exact attention.
     """
     exponent = (row_max - new_max) * scale
     factor = exp2_hardware(exponent)
     kept, applied = emit(
         "{\n\t.reg .pred grew, some;\n\t"
-        f"setp.ltu.f32 grew, $4, {_hex(RESCALE_THRESHOLD)};\n\t"
+        f"setp.ltu.f32 grew, $4, {_hex(probability.threshold)};\n\t"
         "vote.sync.any.pred some, grew, -1;\n\t"
         "selp.f32 $0, $3, $2, some;\n\t"
         f"selp.f32 $1, $5, {_hex(1.0)}, some;\n\t}}",
@@ -72,7 +72,7 @@ def exponentials(
         plan: says which pairs of the row run as a polynomial.
         first_pair: index of the batch's first pair within the row.
         scale: factor of the scores.
-        offset: minus the row maximum times ``scale``.
+        offset: what :func:`exponent_offset` returns.
     """
     pairs = []
     for i in range(0, len(scores), 2):
@@ -82,9 +82,17 @@ def exponentials(
     return pairs
 
 
-def pack_probabilities(pairs: list[Pair], ptx_type: str) -> list[Int32]:
-    """Return the pairs rounded to 16 bits, two columns a word."""
-    return [pack16(low, high, ptx_type) for low, high in pairs]
+def exponent_offset(
+    row_max: Float32, scale: Float32, probability: ProbabilityPlan
+) -> Float32:
+    """Return what is added to every scaled score: minus the scaled maximum, plus the lift of P."""
+    offset = -row_max * scale
+    return offset + Float32(probability.lift) if probability.lift else offset
+
+
+def pack_probabilities(pairs: list[Pair], probability: ProbabilityPlan) -> list[Int32]:
+    """Return the pairs rounded to the type of P, as 32-bit words."""
+    return pack_pairs(pairs, probability.dtype)
 
 
 def add_pairs(sums: list[Pair], pairs: list[Pair]) -> list[Pair]:

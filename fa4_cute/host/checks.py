@@ -18,7 +18,7 @@ Layout = tuple[str, ...]
 DENSE: Final[Layout] = ("batch", "seqlen", "heads", "head_dim")
 PACKED: Final[Layout] = ("total", "heads", "head_dim")
 PAGED: Final[Layout] = ("num_pages", "page_size", "heads", "head_dim")
-_MAX_FLOAT32: Final = (2 - 2**-23) * 2.0**127
+MAX_FLOAT32: Final = (2 - 2**-23) * 2.0**127
 
 
 def check_tensor(name: str, value: Any, layout: Layout = DENSE) -> None:
@@ -146,10 +146,10 @@ def check_scale(value: Any) -> None:
             f"softmax_scale={scale}: must be finite; nearest supported choice: None, which means "
             f"1 / sqrt(head_dim)"
         )
-    if abs(scale) * LOG2_E > _MAX_FLOAT32:
+    if abs(scale) * LOG2_E > MAX_FLOAT32:
         raise ValueError(
             f"softmax_scale={scale}: its product with log2(e) exceeds float32; nearest supported "
-            f"choice: at most {_MAX_FLOAT32 / LOG2_E:.4g} in magnitude"
+            f"choice: at most {MAX_FLOAT32 / LOG2_E:.4g} in magnitude"
         )
 
 

@@ -33,6 +33,7 @@ class Features:
         page_size: keys per page, 0 without pages.
         num_splits: parts into which the keys are split.
         scheduler: how CTAs come by query tiles.
+        token_scales: q and k have a scale per token.
     """
 
     mask: Mask = NULL
@@ -44,6 +45,7 @@ class Features:
     page_size: int = 0
     num_splits: int = 1
     scheduler: Scheduler = Scheduler.TILE
+    token_scales: bool = False
 
     def variant(self, *, causal: bool, return_lse: bool) -> Variant:
         """Return what the kernel is specialised on.
@@ -62,6 +64,7 @@ class Features:
             page_size=self.page_size,
             partition=Partition.NONE if self.num_splits == 1 else Partition.WORKSPACE,
             scheduler=self.scheduler,
+            token_scales=self.token_scales,
         )
 
     @property
@@ -82,6 +85,7 @@ class Features:
             "page_table": bool(self.page_size),
             "num_splits": self.num_splits > 1,
             "scheduler": self.scheduler is not Scheduler.TILE,
+            "q_scale": self.token_scales,
         }
         return (name for name, present in used.items() if present)
 
@@ -101,6 +105,8 @@ class FeatureTensors:
         cu_seqlens_q, cu_seqlens_k: int32 (batch + 1,), or None.
         seqused_k: int32 (batch,), or None.
         page_table: int32 (batch, pages_per_row), or None.
+        q_scale: float32, shape of q without head_dim, or None.
+        k_scale: float32 (batch, num_kv_heads, row), or None.
     """
 
     padding: tuple[Any, ...] = ()
@@ -111,11 +117,14 @@ class FeatureTensors:
     cu_seqlens_k: Any = None
     seqused_k: Any = None
     page_table: Any = None
+    q_scale: Any = None
+    k_scale: Any = None
 
     def all(self) -> list[Any]:
         """Return every tensor."""
         single = (
             self.sink, self.cu_seqlens_q, self.cu_seqlens_k, self.seqused_k, self.page_table,
+            self.q_scale, self.k_scale,
         )  # fmt: skip
         several = (*self.padding, *self.biases, *self.aux)
         return [*several, *(tensor for tensor in single if tensor is not None)]

@@ -12,6 +12,7 @@ from .features import Modifiers
 from .launch import pack_launch
 from .operands import Call, describe_call, new_outputs
 from .request import Batch, Inputs, Options, Request, request
+from .scales import GivenScales
 from .support import Choice, choose, require
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ def flash_attn(
     num_splits: int | None = None,
     scheduler: str | None = None,
     unchecked: bool = False,
+    q_scale: float | torch.Tensor | None = None,
+    k_scale: float | torch.Tensor | None = None,
+    v_scale: float | torch.Tensor | None = None,
 ) -> Any:
     """Compute ``softmax(softmax_scale * q k') v`` per head.
 
@@ -48,7 +52,7 @@ def flash_attn(
     multiples of 16 bytes, 16-byte aligned); others are copied. There is no backward pass.
 
     Args:
-        q: (batch, seqlen_q, num_q_heads, head_dim), bfloat16 or float16.
+        q: (batch, seqlen_q, num_q_heads, head_dim), bfloat16, float16 or float8_e4m3fn.
         k: (batch, seqlen_k, num_kv_heads, head_dim), or (num_pages, page_size, num_kv_heads,
             head_dim) with ``page_table``; ``num_q_heads`` is a multiple of ``num_kv_heads``, and
             query head ``h`` reads key/value head ``h // (num_q_heads // num_kv_heads)``.
@@ -73,19 +77,23 @@ def flash_attn(
         unchecked: do not look at the values in ``seqused_k``, ``page_table``, ``sink`` and padding
             lengths. Otherwise they are read back, for which a CUDA call waits for the device; a
             wrong value that is not caught reads memory outside of the tensors.
+        q_scale, k_scale, v_scale: with float8_e4m3fn operands, what their elements are multiplied
+            by: numbers, or tensors of one element, which are read back; None is 1. Those of q and k
+            may also be float32 tensors (batch, seqlen, heads), a number per token and head.
 
     Returns:
-        O, contiguous, with shape and dtype of ``q``; or (O, LSE) with LSE float32 of shape
-        (batch, num_q_heads, seqlen_q), natural logarithm. A query that sees no key has O = 0 and
-        LSE = -inf, or its head's sink.
+        O, contiguous, with shape and dtype of ``q`` (bfloat16 for float8); or (O, LSE) with LSE
+        float32 of shape (batch, num_q_heads, seqlen_q), natural logarithm. A query that sees no key
+        has O = 0 and LSE = -inf, or its head's sink.
 
     Raises:
         TypeError, ValueError, NotImplementedError: the arguments are wrong, or nothing here can
             run them; the message names the argument, its value and the nearest supported choice.
     """
     modifiers = _modifiers(mask, window_size, score_mod, softcap, aux_tensors, sink)
+    scales = _scales(q_scale, k_scale, v_scale)
     options = Options(
-        causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked
+        causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales
     )
     out, lse = _computed((q, k, v), options, Batch(seqused_k=seqused_k, page_table=page_table))
     return (out, lse) if return_lse else out
@@ -114,6 +122,9 @@ def flash_attn_varlen(
     num_splits: int | None = None,
     scheduler: str | None = None,
     unchecked: bool = False,
+    q_scale: float | torch.Tensor | None = None,
+    k_scale: float | torch.Tensor | None = None,
+    v_scale: float | torch.Tensor | None = None,
 ) -> Any:
     """Compute attention of sequences whose queries are packed one after the other.
 
@@ -142,8 +153,9 @@ def flash_attn_varlen(
             decrease or do not end with ``q``, lengths beyond their keys, and pages out of range.
     """
     modifiers = _modifiers(mask, window_size, score_mod, softcap, aux_tensors, sink)
+    scales = _scales(q_scale, k_scale, v_scale)
     options = Options(
-        causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked
+        causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales
     )
     if cu_seqlens_q is None:
         raise TypeError(
@@ -165,6 +177,13 @@ def _modifiers(
     return Modifiers(mask, window_size, score_mod, softcap, aux_tensors, sink)
 
 
+def _scales(q_scale: Any, k_scale: Any, v_scale: Any) -> GivenScales | None:
+    """Return the scales, or None when none is given."""
+    if q_scale is None and k_scale is None and v_scale is None:
+        return None
+    return GivenScales(q_scale, k_scale, v_scale)
+
+
 def _computed(inputs: Inputs, options: Options, batch: Batch) -> tuple[Any, Any]:
     """Return :func:`compute`'s results; ``torch.compile`` must not follow a launch."""
     import torch
@@ -173,7 +192,7 @@ def _computed(inputs: Inputs, options: Options, batch: Batch) -> tuple[Any, Any]
         return compute(inputs, options, batch)
     from . import torch_op
 
-    choices = (options.modifiers, options.num_splits, options.scheduler)
+    choices = (options.modifiers, options.num_splits, options.scheduler, options.scales)
     if batch.is_plain and all(choice is None for choice in choices):
         plain = (options.causal, options.softmax_scale, options.return_lse)
         out, lse = torch_op.attention(*inputs, *plain)

@@ -36,6 +36,7 @@ class AttentionCall:
             queries; 0 when the kernel does not write it.
         extras: values of the parameters that the kernel's features add.
         longest: sizes of the call where those of q and k do not tell them.
+        value_scale: factor of O, for kernels with fp8 operands.
     """
 
     q: Operand
@@ -46,6 +47,7 @@ class AttentionCall:
     lse: int = 0
     extras: tuple[tuple[str, int], ...] = ()
     longest: AttentionSizes | None = None
+    value_scale: float = 1.0
 
     @property
     def sizes(self) -> AttentionSizes:
@@ -76,7 +78,7 @@ def pack_launch(
     """
     if spec.return_lse and not call.lse:
         raise ValueError("lse=0: the kernel was compiled to write the log-sum-exp")
-    plan = plan_launch(spec, call.sizes, call.softmax_scale)
+    plan = plan_launch(spec, call.sizes, call.softmax_scale, call.value_scale)
     operands = {"q": call.q, "k": call.k, "v": call.v, "o": call.o}
     maps = tensor_maps(spec, *(operand.layout for operand in operands.values()))
     values: dict[str, bytes | int | float] = {"lse": call.lse, **plan.scalars, **dict(call.extras)}

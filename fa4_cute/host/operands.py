@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from ..plan.tensor_map_bits import ALIGN, MAX_STRIDE
 from ..plan.tensor_maps import OperandLayout
@@ -19,6 +19,7 @@ from .checks import DENSE
 from .features import NO_TENSORS, PLAIN, FeatureTensors
 from .launch import AttentionCall, Operand
 from .problem import Problem
+from .scales import SCALED_DTYPE
 
 
 @dataclass(frozen=True)
@@ -72,13 +73,14 @@ def readable(tensor: Any) -> Any:
 def new_outputs(problem: Problem, q: Any) -> tuple[Any, Any]:
     """Return uninitialised O and LSE, which may be None.
 
-    O has the shape of ``q`` with ``head_dim_v`` elements a row; LSE is float32, (batch, heads,
-    seqlen_q), or (heads, total_q) for packed queries.
+    O has the shape of ``q`` with ``head_dim_v`` elements a row, bfloat16 for fp8 operands; LSE is
+    float32, (batch, heads, seqlen_q), or (heads, total_q) for packed queries.
     """
     import torch
 
     shape = (*q.shape[:-1], problem.head_dim_v)
-    out = torch.empty(shape, dtype=q.dtype, device=q.device)
+    dtype = torch.bfloat16 if problem.dtype == SCALED_DTYPE.value else q.dtype
+    out = torch.empty(shape, dtype=dtype, device=q.device)
     if not problem.return_lse:
         return out, None
     rows = (*q.shape[:-3], q.shape[-2], q.shape[-3])
@@ -100,6 +102,7 @@ def describe_call(
         lse=0 if lse is None else lse.data_ptr(),
         extras=() if problem.features is PLAIN else tuple(_extras(problem, tensors, out)),
         longest=problem.sizes if problem.features.has_lengths else None,
+        value_scale=problem.scales.v,
     )
     return Call((q, k, v), out, lse, described, tuple(tensors.all()))
 
@@ -113,11 +116,13 @@ def _extras(problem: Problem, tensors: FeatureTensors, out: Any) -> Iterator[tup
     """Yield name and value of every parameter that the features add."""
     variant = problem.variant
     values = {"o": out.data_ptr(), "total_q": out.shape[0]}
-    for name in ("cu_seqlens_q", "cu_seqlens_k", "seqused_k", "page_table", "sink"):
+    for name in _READ_ARRAYS:
         tensor = getattr(tensors, name)
         values |= {} if tensor is None else {name: tensor.data_ptr()}
     if tensors.page_table is not None:
         values["pages_per_row"] = tensors.page_table.shape[1]
+    if tensors.k_scale is not None:
+        values["k_scale_row"] = tensors.k_scale.shape[2]
     for slot, tensor in enumerate(tensors.padding):
         values[f"padding{slot}"] = tensor.data_ptr()
     for slot, tensor in enumerate(tensors.biases):
@@ -128,6 +133,12 @@ def _extras(problem: Problem, tensors: FeatureTensors, out: Any) -> Iterator[tup
         values |= zip(aux_strides(slot, tensor.dim()), _byte_strides(tensor), strict=True)
     for name in variant.extra_names:
         yield name, values[name]
+
+
+_READ_ARRAYS: Final = (
+    "cu_seqlens_q", "cu_seqlens_k", "seqused_k", "page_table", "sink", "q_scale", "k_scale",
+)  # fmt: skip
+"""Feature tensors whose address is the parameter of the same name."""
 
 
 def _byte_strides(tensor: Any) -> list[int]:

@@ -18,6 +18,7 @@ from . import checks
 from .checks import DENSE, check_flag, check_scale, kind_of
 from .features import PLAIN, Features
 from .lengths import Extents
+from .scales import UNSCALED, Scales, check_range
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Problem:
         return_lse: whether the log-sum-exp is wanted.
         features: whatever else selects a kernel.
         num_qo: Q tiles per CTA, 1 or 2, where the kernel has a choice; None leaves it to the rules.
+        scales: factors of fp8 operands.
     """
 
     dtype: str
@@ -50,6 +52,7 @@ class Problem:
     return_lse: bool = False
     features: Features = PLAIN
     num_qo: int | None = None
+    scales: Scales = UNSCALED
 
     def __post_init__(self) -> None:
         """Refuse values outside the domain of the record."""
@@ -64,6 +67,8 @@ class Problem:
         if self.num_qo not in (None, 1, 2):
             raise ValueError(f"num_qo={self.num_qo}: choose 1 or 2 Q tiles per CTA, or None")
         check_scale(self.softmax_scale)
+        if self.scales is not UNSCALED:
+            check_range(of_scores=self.scale, of_values=self.scales.v)
 
     @cached_property
     def variant(self) -> Variant:
@@ -81,10 +86,10 @@ class Problem:
 
     @property
     def scale(self) -> float:
-        """The softmax scale, with its default filled in."""
+        """Factor of stored scores: the softmax scale, with its default, times q's and k's."""
         if self.softmax_scale is None:
-            return 1.0 / math.sqrt(max(1, self.head_dim))
-        return float(self.softmax_scale)
+            return self.scales.of_scores / math.sqrt(max(1, self.head_dim))
+        return float(self.softmax_scale) * self.scales.of_scores
 
     @property
     def sizes(self) -> AttentionSizes:
@@ -131,6 +136,7 @@ class Problem:
         *,
         extents: Extents,
         features: Features = PLAIN,
+        scales: Scales = UNSCALED,
         causal: bool = False,
         softmax_scale: float | None = None,
         return_lse: bool = False,
@@ -153,6 +159,7 @@ class Problem:
             softmax_scale=softmax_scale,
             return_lse=return_lse,
             features=features,
+            scales=scales,
         )
 
 

@@ -12,6 +12,7 @@ from . import cache, device
 from .features import Features, Modifiers
 from .problem import Problem, dtype_name
 from .request import Batch, Options, request, scheduler_of
+from .scales import GivenScales
 from .support import Choice, Refusal, Support, answer, choose, device_refusal, require
 
 
@@ -82,8 +83,10 @@ def _arguments(options: Mapping[str, Any]) -> tuple[Options, Batch]:
     rest = dict(options)
     modifiers = {name: rest.pop(name) for name in Modifiers.__dataclass_fields__ if name in rest}
     batch = {name: rest.pop(name) for name in Batch.__dataclass_fields__ if name in rest}
+    scales = {name: rest.pop(name) for name in GivenScales.__dataclass_fields__ if name in rest}
     changes = Modifiers(**modifiers) if modifiers else None
-    return Options(modifiers=changes, **rest), Batch(**batch)
+    given = GivenScales(**scales) if scales else None
+    return Options(modifiers=changes, scales=given, **rest), Batch(**batch)
 
 
 def _described(

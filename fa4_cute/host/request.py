@@ -31,6 +31,7 @@ from .lengths import (
     sequence_lengths,
 )
 from .problem import Problem
+from .scales import GivenScales, scales_of, token_scales_of
 
 Inputs = tuple[Any, Any, Any]
 
@@ -61,6 +62,7 @@ class Options:
     num_splits: int | None = None
     scheduler: str | None = None
     unchecked: bool = False
+    scales: GivenScales | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +111,15 @@ def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Req
         extents = Extents(inputs[0].shape[0], inputs[0].shape[1], inputs[1].shape[1])
     if options.modifiers is not None:
         features, tensors = _modified(inputs, options, (features, tensors), extents)
+    tokens = token_scales_of(options.scales, inputs[0], inputs[1])
+    if tokens is not None:
+        features = replace(features, token_scales=True)
+        tensors = replace(tensors, q_scale=tokens.q, k_scale=tokens.k)
     problem = Problem.from_shapes(
         *inputs,
         extents=extents,
         features=features,
+        scales=scales_of(options.scales, inputs[0]),
         causal=options.causal,
         softmax_scale=options.softmax_scale,
         return_lse=options.return_lse,

@@ -59,22 +59,23 @@ FEATURES: Final = {
     "page_table": "paged cache",
     "num_splits": "split keys",
     "scheduler": "persistent CTAs",
+    "q_scale": "scales per token of fp8 operands",
 }
 """Arguments that take a kernel of their own, and what they stand for."""
 
-_ATTENTION: Final = frozenset(FEATURES) - {"num_splits", "scheduler"}
+_ATTENTION: Final = frozenset(FEATURES) - {"num_splits", "scheduler", "q_scale"}
 
 KERNELS: Final = (
     KernelRow(
         name="SM100MHA2Q",
-        dtypes=(DType.BF16, DType.FP16),
+        dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
         head_dims=(8, 192),
-        features=_ATTENTION,
+        features=_ATTENTION | {"q_scale"},
         specify=KernelSpec,
     ),
     KernelRow(
         name="SM100MHADepth512",
-        dtypes=(DType.BF16, DType.FP16),
+        dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
         head_dims=(SMALLEST_DEPTH, DEPTHS[-1]),
         features=_ATTENTION,
         specify=Depth512Spec,
@@ -197,7 +198,7 @@ def _dtype_rule(problem: Problem) -> Refusal | None:
     kind = NotImplementedError if "float" in problem.dtype or "fp" in problem.dtype else TypeError
     return Refusal(
         kind,
-        f"dtype {problem.dtype}: the tensor cores run attention in {' and '.join(names)} here",
+        f"dtype {problem.dtype}: the tensor cores run attention in {', '.join(names)} here",
         names[0],
     )
 
@@ -315,7 +316,8 @@ def support_table() -> Iterator[dict[str, str]]:
         yield {
             "kernel": row.name,
             "dtypes": ", ".join(dtype.value for dtype in row.dtypes),
-            "head dims": f"{align_up(row.head_dims[0], 8)} to {row.head_dims[1]}, multiples of 8",
+            "head dims": f"{align_up(row.head_dims[0], 8)} to {row.head_dims[1]}, multiples of 8 "
+            "(fp8: of 16)",
             "masks": "full, causal" + (f", {FEATURES['mask']}" if "mask" in row.features else ""),
             "heads": "MHA, GQA, MQA",
             "features": ", ".join(

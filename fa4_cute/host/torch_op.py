@@ -39,6 +39,7 @@ def _shapes(
     return_lse: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     batch, seqlen, heads, _ = q.shape
-    out = q.new_empty((batch, seqlen, heads, v.shape[3]))
+    dtype = torch.bfloat16 if q.dtype == torch.float8_e4m3fn else q.dtype
+    out = q.new_empty((batch, seqlen, heads, v.shape[3]), dtype=dtype)
     rows = (batch, heads, seqlen) if return_lse else (0,)
     return out, q.new_empty(rows, dtype=torch.float32)

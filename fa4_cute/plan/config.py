@@ -79,6 +79,7 @@ class FA4Config(FA4TileConfig):
             use_fused_kv=self.use_fused_kv,
             pair_cta=self.pair_cta,
             num_qo=self.num_qo,
+            num_scale_readers=self.num_qo * WARP_GROUP_THREADS if self.has_token_scales else 0,
         )
 
     # Methods of section 1.4 ------------------------------------------------------------------

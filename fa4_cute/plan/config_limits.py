@@ -2,8 +2,8 @@
 
 Rules of ``modular-sm100-attention.md`` section 1.4, with two deliberate differences. The single-CTA
 variants take every depth whose rows are a multiple of 16 bytes: the lower limit of 64 there belongs
-to its dispatcher, and TMA fills the padding columns with zeros. A plan with more than 64 mbarriers
-is refused, because one warp initialises them in two waves (section 10, pitfall 9).
+to its dispatcher, and TMA fills the padding columns with zeros. No plan has more than 64 mbarriers,
+because one warp initialises them in two waves (section 10, pitfall 9): ``kv_budget`` sees to it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from .dtypes import DType
-from .hardware import MAX_MBARRIERS, SMEM_CAPACITY, TMA_ALIGN, TMEM_COLUMNS, align_up
+from .hardware import SMEM_CAPACITY, TMA_ALIGN, TMEM_COLUMNS, align_up
 
 if TYPE_CHECKING:
     from .config import FA4Config
@@ -109,9 +109,6 @@ def _budget_problem(config: FA4Config) -> str | None:
         )
     if config.smem_used > SMEM_CAPACITY:
         return f"the plan uses {config.smem_used} of {SMEM_CAPACITY} bytes of shared memory"
-    mbars = config.misc_mbars.size
-    if mbars > MAX_MBARRIERS:
-        return f"the plan needs {mbars} mbarriers, and one warp initialises {MAX_MBARRIERS}"
     return None
 
 

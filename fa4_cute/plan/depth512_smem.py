@@ -8,6 +8,11 @@ Memory map of each CTA, low to high (``modular-sm100-attention.md`` section 6.1)
     correction_byte_offset f32           BM: row max, row sum and factor in turn
     mbar_byte_offset       mbarriers     8 bytes each (Depth512MBars)
     tmem_addr_byte_offset  TMEM address  one u32
+
+Staging O over Q is safe: O_mma_lo follows every MMA that reads Q. A 16-bit O of fp8 operands is
+twice as large as Q and also covers P and the first ring slots. Of a split O the low half, which is
+staged while the MMAs of the high half still read P and V, is just as large as Q; the rest waits for
+the last MMA.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ from dataclasses import dataclass
 
 from .depth512_config import Depth512Config
 from .depth512_mbars import Depth512MBars
-from .hardware import MBARRIER_BYTES, TMEM_ADDRESS_BYTES
+from .hardware import MBARRIER_BYTES, OUTPUT_SWIZZLE, TMEM_ADDRESS_BYTES
 from .regions import Region, render_regions
 
 
@@ -136,8 +141,8 @@ class Depth512AttentionSMem:
         return self.p_byte_offset + chunk * self.chunk_bytes
 
     def o_chunk_smem(self, chunk: int = 0) -> int:
-        """Return the start of column chunk ``chunk`` of the O staging."""
-        return self.o_smem() + chunk * self.chunk_bytes
+        """Return the start of column chunk ``chunk`` (64 columns of 16 bits) of the O staging."""
+        return self.o_smem() + chunk * self.config.BM * OUTPUT_SWIZZLE.bytes
 
     def kv_smem(self, slot: int = 0) -> int:
         """Return the start of ring slot ``slot``."""

@@ -19,9 +19,11 @@ from .column_plan import ColumnPlan
 from .depth512_config import Depth512Config
 from .dtypes import DType
 from .exp2_plan import Exp2Plan
+from .hardware import OUTPUT_SWIZZLE
 from .kernel_spec import KernelSpec
 from .masks import CAUSAL, NULL
-from .params import KernelParams
+from .params import KERNEL_PARAMS, KernelParams, Param, with_operand_scales
+from .probability import ProbabilityPlan
 from .schedule import DEPTH512_SCHEDULE, WarpSchedule
 from .variant import Variant
 
@@ -71,10 +73,13 @@ class Depth512Spec:
                 f"head_dim={head_dim}: the CTA-pair kernel starts at {SMALLEST_DEPTH}; nearest "
                 f"supported choice: head_dim=200"
             )
-        if dtype not in (DType.BF16, DType.FP16):
-            raise ValueError(f"dtype={dtype.value}: nearest supported choice: bf16")
         if variant is None:
             variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
+        if variant.token_scales:
+            raise ValueError(
+                f"head_dim={head_dim}: the CTA-pair kernel has no scales per token; nearest "
+                f"supported choice: one scale for all tokens, or head_dim=192"
+            )
         config = Depth512Config.for_attention(
             dtype, head_dim, group=group, page_size=variant.page_size
         )
@@ -95,7 +100,12 @@ class Depth512Spec:
     @property
     def params(self) -> KernelParams:
         """The parameter list."""
-        return self.variant.params
+        return with_operand_scales(self.variant.params, self.config.qkv_dtype)
+
+    @property
+    def extra_params(self) -> tuple[Param, ...]:
+        """The parameters beyond those of every kernel."""
+        return self.params.params[len(KERNEL_PARAMS.params) :]
 
     @property
     def causal(self) -> bool:
@@ -108,9 +118,19 @@ class Depth512Spec:
         return self.variant.return_lse
 
     @property
-    def ptx_type(self) -> str:
-        """PTX name of the element type in conversions."""
-        return {DType.BF16: "bf16", DType.FP16: "f16"}[self.config.qkv_dtype]
+    def probability(self) -> ProbabilityPlan:
+        """How P is stored."""
+        return ProbabilityPlan.of(self.config.qkv_dtype)
+
+    @property
+    def output_dtype(self) -> DType:
+        """Element type of O."""
+        return self.config.qkv_dtype.output
+
+    @property
+    def output_elems(self) -> int:
+        """Columns of one staged chunk of O."""
+        return OUTPUT_SWIZZLE.bytes // self.output_dtype.size
 
     @property
     def num_threads(self) -> int:
@@ -131,11 +151,6 @@ class Depth512Spec:
     def output_depth(self) -> int:
         """Columns of O."""
         return self.config.depth
-
-    @property
-    def output_size(self) -> int:
-        """Bytes of an element of O."""
-        return self.config.qkv_dtype_size
 
     @property
     def exp2_plan(self) -> Exp2Plan:

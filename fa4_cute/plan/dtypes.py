@@ -52,11 +52,28 @@ class DType(Enum):
         raise ValueError(f"dtype {self.value!r} is no MMA operand; choose bf16, fp16 or fp8_e4m3")
 
     @property
+    def ptx_name(self) -> str:
+        """PTX name of the type in conversions.
+
+        Raises:
+            ValueError: when nothing here is converted to the type.
+        """
+        if self not in _PTX_NAMES:
+            known = ", ".join(dtype.value for dtype in _PTX_NAMES)
+            raise ValueError(f"dtype {self.value!r} is never converted to; choose {known}")
+        return _PTX_NAMES[self]
+
+    @property
     def mma_format(self) -> int:
         """A/B format code of the instruction descriptor (PTX ISA, kinds f16 and f8f6f4)."""
         if self.mma_kind == "f16":
             return _FORMATS_F16[self]
         return 0
+
+    @property
+    def output(self) -> DType:
+        """Element type of O for operands of this type: the same, or bf16 for fp8."""
+        return DType.BF16 if self is DType.FP8_E4M3 else self
 
     @property
     def default_swizzle(self) -> SwizzleMode:
@@ -79,6 +96,7 @@ class DType(Enum):
 
 _SIZES: Final = {"bf16": 2, "fp16": 2, "fp8_e4m3": 1, "fp32": 4, "invalid": 0}
 _FORMATS_F16: Final = {DType.FP16: 0, DType.BF16: 1}
+_PTX_NAMES: Final = {DType.BF16: "bf16", DType.FP16: "f16", DType.FP8_E4M3: "e4m3"}
 _ALIASES: Final = {
     "bfloat16": "bf16",
     "float16": "fp16",

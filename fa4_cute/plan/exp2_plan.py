@@ -31,6 +31,9 @@ ROUND_MAGIC: Final = float(2**23 + 2**22)
 """Adding it with rounding toward minus infinity leaves floor(x) in the low mantissa bits."""
 MIN_EXPONENT: Final = -127.0
 EXPONENT_SHIFT: Final = 23
+EVEN_BATCH_COLUMNS: Final = 32
+"""Batch where P is handed over in halves: the halves of 64 and 192 keys divide by it, and what a
+softmax thread holds of two batches at a time fits its registers."""
 DEFAULT_SHARE: Final = (16, 64)
 """16 of every 64 pairs: 25 %."""
 
@@ -41,7 +44,7 @@ class Exp2Plan:
 
     Args:
         bn: keys per tile.
-        num_batches: batches of P stores: 4 with 3:1 hand-over, 2 otherwise.
+        num_batches: batches of P stores; P is handed over at the start of one of them.
         num_emulated: emulated pairs; None takes 25 %.
 
     Raises:
@@ -66,8 +69,8 @@ class Exp2Plan:
 
     @classmethod
     def of(cls, config: FA4Config, num_emulated: int | None = None) -> Exp2Plan:
-        """Return the plan of a configuration: quarter batches for 3:1 hand-over, else halves."""
-        batches = 4 if pv_plan(config).is_split_3_1 else config.num_pv_stages
+        """Return the plan of a configuration: quarters for 3:1 hand-over, else 32 columns each."""
+        batches = 4 if pv_plan(config).is_split_3_1 else config.BN // EVEN_BATCH_COLUMNS
         return cls(config.BN, batches, num_emulated)
 
     @property

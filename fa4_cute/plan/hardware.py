@@ -78,6 +78,10 @@ class SwizzleMode(Enum):
         return {16: 128, 32: 256, 64: 512, 128: 1024}[self.value]
 
 
+OUTPUT_SWIZZLE: Final = SwizzleMode.B128
+"""Swizzle of staged O tiles, whatever the operands' is: chunks of 64 columns of 16 bits."""
+
+
 def align_up(value: int, unit: int) -> int:
     """Return the smallest multiple of ``unit`` that is not below ``value``."""
     return -(-value // unit) * unit

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
 
 from .column_plan import RESIDENT_COLUMNS, ColumnPlan
 from .config import FA4Config
 from .dtypes import DType
 from .exp2_plan import Exp2Plan
+from .hardware import OUTPUT_SWIZZLE
 from .issue_order import IssueOrder
 from .masks import CAUSAL, NULL
-from .params import KernelParams
+from .mma_plans import pv_plan
+from .params import KERNEL_PARAMS, KernelParams, Param, with_operand_scales
+from .probability import ProbabilityPlan
 from .schedule import ATTENTION_SCHEDULE, PAGED_SCHEDULE, WarpSchedule
 from .variant import Variant
-
-_PTX_TYPES: Final = {DType.BF16: "bf16", DType.FP16: "f16"}
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,8 @@ class KernelSpec:
             # A modifier needs registers: all scores of a tile stay in them, none is read twice.
             bn_cap=RESIDENT_COLUMNS if variant.modifies_scores else 0,
         )
+        if variant.token_scales:
+            config = replace(config, scale_dtype=DType.FP32)
         reason = config.unsupported_reason()
         if reason is not None:
             raise ValueError(reason)
@@ -92,7 +94,12 @@ class KernelSpec:
     @property
     def params(self) -> KernelParams:
         """The parameter list."""
-        return self.variant.params
+        return with_operand_scales(self.variant.params, self.config.qkv_dtype)
+
+    @property
+    def extra_params(self) -> tuple[Param, ...]:
+        """The parameters beyond those of every kernel."""
+        return self.params.params[len(KERNEL_PARAMS.params) :]
 
     @property
     def causal(self) -> bool:
@@ -105,9 +112,26 @@ class KernelSpec:
         return self.variant.return_lse
 
     @property
-    def ptx_type(self) -> str:
-        """PTX name of the element type in conversions."""
-        return _PTX_TYPES[self.config.qkv_dtype]
+    def probability(self) -> ProbabilityPlan:
+        """How P is stored."""
+        return ProbabilityPlan.of(self.config.qkv_dtype)
+
+    @property
+    def output_dtype(self) -> DType:
+        """Element type of O."""
+        return self.config.qkv_dtype.output
+
+    @property
+    def output_elems(self) -> int:
+        """Columns of one staged chunk of O."""
+        return OUTPUT_SWIZZLE.bytes // self.output_dtype.size
+
+    @property
+    def last_part_batch(self) -> int:
+        """First batch of exponentials of the last part of P; the parts before it are handed over
+        at its start."""
+        pv, batches = pv_plan(self.config), self.exp2_plan.num_batches
+        return batches * pv.k_blocks(pv.num_stages - 1).start // pv.num_k_mmas
 
     @property
     def num_threads(self) -> int:
@@ -130,14 +154,9 @@ class KernelSpec:
         return self.config.ov_depth
 
     @property
-    def output_size(self) -> int:
-        """Bytes of an element of O."""
-        return self.config.qkv_dtype_size
-
-    @property
     def exp2_plan(self) -> Exp2Plan:
         """Which exponentials run as a polynomial."""
-        return Exp2Plan(self.config.BN, num_emulated=self.num_emulated)
+        return Exp2Plan.of(self.config, self.num_emulated)
 
     @property
     def column_plan(self) -> ColumnPlan:

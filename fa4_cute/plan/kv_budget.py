@@ -1,4 +1,13 @@
-"""How shared memory is cut into K and V slots (``modular-sm100-attention.md`` section 1.3)."""
+"""How shared memory is cut into K and V slots (``modular-sm100-attention.md`` section 1.3).
+
+Three rules are added to that section, which only plans for fp8 ever meet; such a plan gets fewer
+slots than shared memory would hold:
+
+* a ring never needs more mbarriers than one warp initialises (head dim 192, CTA pairs);
+* an odd number of slots above 15 is rounded down to two rings (head dim 64): one slot in seventeen
+  is worth less than a shared ring's cursors, which made the assembler spill there;
+* per-token scales take two rings, because slots of K have other readers than slots of V.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +15,12 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Final
 
-from .hardware import MBARRIER_BYTES, SMEM_CAPACITY, TMEM_ADDRESS_BYTES, ceil_div
+from .hardware import MAX_MBARRIERS, MBARRIER_BYTES, SMEM_CAPACITY, TMEM_ADDRESS_BYTES, ceil_div
 from .tile_config import FA4TileConfig
 
 NUM_PV_STAGES: Final = 2
 """Parts in which softmax hands P to the MMA (3:1 where the key blocks divide by four)."""
+MAX_FUSED_SLOTS: Final = 15
 _FIXED_BARRIERS: Final = 8
 """C0, C1 (2 each), S_prod (2) and O_prod (2)."""
 
@@ -44,6 +54,10 @@ def kv_budget(config: FA4TileConfig) -> KVBudget:
     slots = max(0, remaining // (slot + k_extra // 2))
     if slots * slot + ceil_div(slots, 2) * k_extra > remaining:
         slots -= 1
+    if slots > MAX_FUSED_SLOTS or config.has_token_scales:
+        slots -= slots % 2
+    if slots % 2 == 0:
+        slots = min(slots, _most_split_slots(config, qk_stages))
     used += slots * slot + ceil_div(slots, 2) * k_extra
     if slots % 2:
         return KVBudget(True, slots, 1, used)
@@ -54,6 +68,12 @@ def kv_budget(config: FA4TileConfig) -> KVBudget:
     return KVBudget(False, stages, 1, used)
 
 
+def _most_split_slots(config: FA4TileConfig, qk_stages: int) -> int:
+    """Return the slots of two rings whose barriers one warp can initialise."""
+    spare = MAX_MBARRIERS - _fixed_barriers(config, qk_stages)
+    return spare // (2 * qk_stages + 2) * 2
+
+
 def _provisional_qk_stages(config: FA4TileConfig) -> int:
     if config.is_mla:
         return 1
@@ -61,11 +81,16 @@ def _provisional_qk_stages(config: FA4TileConfig) -> int:
     return gcd(depth // config.swizzle_elems, depth // config.MMA_K)
 
 
-def _fixed_bytes(config: FA4TileConfig, qk_stages: int) -> int:
-    """Bytes that do not depend on the number of slots."""
+def _fixed_barriers(config: FA4TileConfig, qk_stages: int) -> int:
+    """Barriers that do not depend on the number of slots."""
     barriers = _FIXED_BARRIERS + 2 * NUM_PV_STAGES
     barriers += 2 if config.use_order_barriers else 0
-    barriers += qk_stages if config.num_qo == 2 else 0
+    return barriers + (qk_stages if config.num_qo == 2 else 0)
+
+
+def _fixed_bytes(config: FA4TileConfig, qk_stages: int) -> int:
+    """Bytes that do not depend on the number of slots."""
+    barriers = _fixed_barriers(config, qk_stages)
     rope = config.rope_depth()
     rope_size = config.rope_dtype_size if config.rope_dtype.is_valid else config.qkv_dtype_size
     q_row = config.padded_ov_depth * config.qkv_dtype_size + rope * rope_size

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from .depth512_spec import AttentionSpec
+from .params import VALUE_SCALE
 from .tiles import TileShape, grid
 
 LOG2_E: Final = math.log2(math.e)
@@ -46,9 +47,11 @@ class LaunchPlan:
 
 
 def plan_launch(
-    spec: AttentionSpec, sizes: AttentionSizes, softmax_scale: float
+    spec: AttentionSpec, sizes: AttentionSizes, softmax_scale: float, value_scale: float = 1.0
 ) -> LaunchPlan:
     """Return the launch of ``spec`` for ``sizes``; ``grid`` is (Q tiles, heads, batch).
+
+    ``value_scale`` multiplies O where the kernel has a parameter for it: with fp8 operands.
 
     Raises:
         ValueError: when the sizes do not belong to ``spec`` or exceed a grid, or the scale is not
@@ -74,17 +77,20 @@ def plan_launch(
     for name, count in (("heads", blocks[1]), ("batch", sizes.batch)):
         if count > MAX_GRID_YZ:
             raise ValueError(f"{name}={count}: a launch grid holds at most {MAX_GRID_YZ}")
+    scalars: dict[str, int | float] = {
+        "seqlen_q": sizes.seqlen_q,
+        "seqlen_k": sizes.seqlen_k,
+        "num_q_heads": sizes.num_q_heads,
+        "scale_log2": _kernel_scale(softmax_scale),
+    }
+    if VALUE_SCALE in spec.params.names:
+        scalars[VALUE_SCALE] = value_scale
     return LaunchPlan(
         grid=blocks,
         block=(spec.schedule.num_threads, 1, 1),
         cluster=(config.cta_group(), 1, 1),
         smem_bytes=config.smem_used,
-        scalars={
-            "seqlen_q": sizes.seqlen_q,
-            "seqlen_k": sizes.seqlen_k,
-            "num_q_heads": sizes.num_q_heads,
-            "scale_log2": _kernel_scale(softmax_scale),
-        },
+        scalars=scalars,
     )
 
 

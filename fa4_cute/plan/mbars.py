@@ -54,6 +54,8 @@ class FA4MiscMBars:
     use_fused_kv: bool = False
     pair_cta: bool = False
     num_qo: int = 2
+    num_scale_readers: int = 0
+    """Softmax threads that read the scales which travel with a K slot, and free it too."""
 
     @property
     def cta_group(self) -> int:
@@ -92,7 +94,8 @@ class FA4MiscMBars:
 
     @property
     def num_high_count_barriers(self) -> int:
-        """Barriers whose count is that of whole warp groups; all later ones have count 1."""
+        """Barriers whose count is that of whole warp groups; later ones have count 1, unless
+        slots of K have scales."""
         return self.order_offset + self.num_order_barriers
 
     @property
@@ -258,7 +261,8 @@ class FA4MiscMBars:
             (f"Q1Sync[{s}]", f"Q1 part {s} arrived", TMA_BYTES, "mma")
             for s in range(self.num_q1_sync)
         ]
-        rows += _ring_rows("KV" if self.use_fused_kv else "K", self.k_ring)
+        readers = self.num_scale_readers
+        rows += _ring_rows("KV" if self.use_fused_kv else "K", self.k_ring, readers)
         if not self.use_fused_kv:
             rows += _ring_rows("V", self.v_ring)
         waits = "correction, softmax (last tile)"
@@ -315,7 +319,9 @@ class FA4MiscMBars:
         return wg
 
 
-def _ring_rows(name: str, ring: StagedPipeline) -> list[_Row]:
+def _ring_rows(name: str, ring: StagedPipeline, scale_readers: int = 0) -> list[_Row]:
+    """Rows of a ring; ``scale_readers`` threads free part 0 of each slot beside the MMAs."""
+    softmax = (Arrival("softmax", scale_readers),) if scale_readers else ()
     parts = [
         f"{slot}.{part}" for slot in range(ring.num_kv_stages) for part in range(ring.num_qk_stages)
     ]
@@ -323,6 +329,12 @@ def _ring_rows(name: str, ring: StagedPipeline) -> list[_Row]:
         (f"{name}_full[{p}]", f"{name} slot {p} arrived", TMA_BYTES, "mma") for p in parts
     ]
     empty: list[_Row] = [
-        (f"{name}_empty[{p}]", f"{name} slot {p} read", MMA_COMMIT, "load") for p in parts
+        (
+            f"{name}_empty[{p}]",
+            f"{name} slot {p} read",
+            MMA_COMMIT + (softmax if p.endswith(".0") else ()),
+            "load",
+        )
+        for p in parts
     ]
     return full + empty

@@ -16,8 +16,13 @@ their pattern)::
     mbar_byte_offset       mbarriers     8 bytes each (FA4MiscMBars)
     tmem_addr_byte_offset  TMEM address  one u32
 
-Staging O over Q is safe because the last O_prod wait of a chain follows every MMA that reads its
-half of Q. All offsets are bytes from the dynamic shared-memory base unless the name ends in
+Staging O over Q is safe. The last O_prod of a chain follows every MMA that reads its half of Q. A
+16-bit O of fp8 operands is twice as large: O0 covers both halves of Q, and O1 as much of the K/V
+ring. Both are free by then, because the last MMAs are issued in the order S0, O1, S1, O0, O1: the
+last O_prod[0] follows all reads of Q, and the last O_prod[1] all reads of K and V. One Q tile has
+one output, which is staged when both chains are over.
+
+All offsets are bytes from the dynamic shared-memory base unless the name ends in
 ``_offset`` alone, which counts elements of the region's own type, as in the seed.
 """
 
@@ -27,7 +32,7 @@ from dataclasses import dataclass
 
 from .config import FA4Config
 from .dtypes import DType
-from .hardware import MBARRIER_BYTES, TMEM_ADDRESS_BYTES
+from .hardware import MBARRIER_BYTES, OUTPUT_SWIZZLE, TMEM_ADDRESS_BYTES, align_up
 from .mbars import FA4MiscMBars
 from .regions import Region, render_regions
 
@@ -267,20 +272,32 @@ class SM100AttentionSMem:
         """Return the start of the O staging: the same memory as Q."""
         return self.q_byte_offset
 
+    @property
+    def o_tile_bytes(self) -> int:
+        """Bytes of one staged O tile: the rows of one chain."""
+        row = self.config.padded_ov_depth * self.config.qkv_dtype.output.size
+        return self._tile_rows * align_up(row, OUTPUT_SWIZZLE.bytes)
+
+    def o_chunk_smem(self, chain: int, chunk: int = 0) -> int:
+        """Return the start of column chunk ``chunk`` of the staged O of ``chain``."""
+        offset = chain * self.o_tile_bytes + chunk * self._tile_rows * OUTPUT_SWIZZLE.bytes
+        return self.o_smem() + offset
+
+    @property
+    def _tile_rows(self) -> int:
+        """Rows of one Q or O tile in this CTA."""
+        return self.config.MMA_M // self.config.cta_group()
+
     def q_tile_smem(self, half: int, qk_stage: int = 0) -> int:
         """Return the start of depth part ``qk_stage`` of Q tile ``half`` (section 2.2)."""
-        rows, parts = self._rows_per_tile, self.config.num_qk_stages
-        part = rows * self.config.nope_depth() // parts * self.config.qkv_dtype_size
+        parts = self.config.num_qk_stages
+        part = self._tile_rows * self.config.nope_depth() // parts * self.config.qkv_dtype_size
         return self.q_byte_offset + part * (half * parts + qk_stage)
 
     def q_rope_tile_smem(self, half: int) -> int:
         """Return the start of the rope columns of Q tile ``half``."""
-        tile = self._rows_per_tile * self.rope_depth * self.rope_dt_size
+        tile = self._tile_rows * self.rope_depth * self.rope_dt_size
         return self.q_rope_byte_offset + half * tile
-
-    @property
-    def _rows_per_tile(self) -> int:
-        return self.config.MMA_M // self.config.cta_group()
 
     def k_smem_base(self) -> int:
         """Return the start of K slot 0."""

@@ -12,8 +12,11 @@ is the group, so tile row ``r`` is position ``r // group`` of head ``r % group``
     Q, O        head_dim      group | 1  seqlen_q     kv heads | q heads     batch
     K, V        head_dim      seqlen_k   kv heads     batch
 
-A box is one swizzle-wide column chunk of a tile. Source: ``modular-sm100-attention.md`` section
-5.1; limits: ``cuTensorMapEncodeTiled`` (CUDA driver API).
+A box is one swizzle-wide column chunk of a tile. The maps of fp8 operands move plain bytes (filled
+with 0, which is 0.0), and O has an element type and a chunk width of its own there.
+
+Source: ``modular-sm100-attention.md`` section 5.1; limits: ``cuTensorMapEncodeTiled`` (CUDA driver
+API).
 """
 
 from __future__ import annotations
@@ -23,10 +26,10 @@ from typing import Final
 
 from .depth512_spec import AttentionSpec
 from .dtypes import DType
-from .hardware import SwizzleMode
+from .hardware import OUTPUT_SWIZZLE, SwizzleMode
 from .tensor_map_bits import ALIGN, TensorMapFields
 
-_ELEMENT_TYPES: Final = {DType.BF16: "BFLOAT16", DType.FP16: "FLOAT16"}
+_ELEMENT_TYPES: Final = {DType.BF16: "BFLOAT16", DType.FP16: "FLOAT16", DType.FP8_E4M3: "UINT8"}
 _SWIZZLES: Final = {
     SwizzleMode.NONE: 0,
     SwizzleMode.B32: 1,
@@ -89,8 +92,13 @@ class TensorMapSpec:
 
 
 def query_box(spec: AttentionSpec) -> tuple[int, ...]:
-    """Return the box of Q and O: one column chunk of all rows of one Q tile."""
+    """Return the box of Q: one column chunk of all rows of one Q tile."""
     return (spec.config.swizzle_elems, spec.rows_per_position, spec.tile_positions, 1, 1)
+
+
+def output_box(spec: AttentionSpec) -> tuple[int, ...]:
+    """Return the box of O: one column chunk of all rows of one Q tile."""
+    return (spec.output_elems, *query_box(spec)[1:])
 
 
 def key_box(spec: AttentionSpec) -> tuple[int, ...]:
@@ -111,7 +119,8 @@ def query_map(spec: AttentionSpec, name: str, layout: OperandLayout) -> TensorMa
     fused = spec.rows_per_position
     dims = (head_dim, fused, seqlen, heads // fused, batch)
     strides = (by_head, by_row, by_head * fused, by_batch)
-    return _map(spec, name, layout, dims=dims, strides=strides, box=query_box(spec))
+    box = output_box(spec) if name == "o" else query_box(spec)
+    return _map(spec, name, layout, dims=dims, strides=strides, box=box)
 
 
 def key_map(spec: AttentionSpec, name: str, layout: OperandLayout) -> TensorMapSpec:
@@ -144,7 +153,9 @@ def _map(
     strides: tuple[int, ...],
     box: tuple[int, ...],
 ) -> TensorMapSpec:
-    dtype = spec.config.qkv_dtype
+    dtype, swizzle = spec.config.qkv_dtype, spec.config.swizzle_mode
+    if name == "o":
+        dtype, swizzle = spec.output_dtype, OUTPUT_SWIZZLE
     if layout.strides[3] != 1:
         raise ValueError(
             f"{name}: stride of the head dimension is {layout.strides[3]}; it must be contiguous"
@@ -162,4 +173,4 @@ def _map(
         strides_bytes.append(size)
     # An empty operand is never read, but a map has no empty dimension.
     dims = tuple(max(1, dim) for dim in dims)
-    return TensorMapSpec(name, dtype, dims, tuple(strides_bytes), box, spec.config.swizzle_mode)
+    return TensorMapSpec(name, dtype, dims, tuple(strides_bytes), box, swizzle)

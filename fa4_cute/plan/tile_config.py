@@ -95,6 +95,11 @@ class FA4TileConfig:
         return self.scale_dtype.size
 
     @property
+    def has_token_scales(self) -> bool:
+        """Whether Q and K have a scale per token, and no rope columns."""
+        return self.scale_dtype.is_valid and not self.is_mla
+
+    @property
     def MMA_K(self) -> int:
         """Elements of K per MMA: 16, or 32 for fp8."""
         return self.qkv_dtype.mma_k

@@ -71,6 +71,7 @@ class Variant:
         page_size: keys per page of a paged cache, 0 when keys are not paged.
         partition: how the keys are split.
         scheduler: how CTAs come by query tiles.
+        token_scales: fp8 queries and keys have a scale per token.
 
     Raises:
         ValueError: for combinations that describe nothing.
@@ -86,6 +87,7 @@ class Variant:
     page_size: int = 0
     partition: Partition = Partition.NONE
     scheduler: Scheduler = Scheduler.TILE
+    token_scales: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what describes nothing."""
@@ -99,6 +101,16 @@ class Variant:
             raise ValueError("cu_seqlens_k: keys of a paged cache have no row offsets of their own")
         if self.page_size and not self.used_k:
             raise ValueError("page_table: a paged cache needs seqused_k, the keys of each sequence")
+        if self.token_scales and (self.page_size or self.ragged_k):
+            raise ValueError(
+                "k_scale: scales per token go with keys that are neither paged nor packed; nearest "
+                "supported choice: one scale for all keys"
+            )
+        if self.token_scales and self.scheduler is Scheduler.PERSISTENT:
+            raise ValueError(
+                "scheduler='persistent': not with scales per token; nearest supported choice: "
+                "scheduler='tile'"
+            )
 
     @property
     def causal(self) -> bool:
@@ -176,6 +188,7 @@ class Variant:
             f"page{self.page_size}": bool(self.page_size),
             "split": self.partition is not Partition.NONE,
             "persistent": self.scheduler is Scheduler.PERSISTENT,
+            "tokens": self.token_scales,
             "lse": self.return_lse,
         }
         return (*parts, *(name for name, present in flags.items() if present))
@@ -191,6 +204,8 @@ class Variant:
             yield from (("page_table", "u64"), ("pages_per_row", "u32"))
         if self.sink:
             yield "sink", "u64"
+        if self.token_scales:
+            yield from (("q_scale", "u64"), ("k_scale", "u64"), ("k_scale_row", "u32"))
         for slot in self.padding_slots:
             yield f"padding{slot}", "u64"
         for slot in self.bias_slots:

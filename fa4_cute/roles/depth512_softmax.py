@@ -92,7 +92,7 @@ def store_probabilities(ctx: PairContext, line: PairRow, columns: range, words: 
     chunk = columns.start // width + first_key(config, line.part) // width
     address = ctx.smem + ctx.layout.p_chunk_smem(chunk)
     unit = columns.start % width * size // epilogue.UNIT_BYTES
-    epilogue.store_row_units(address, line.row, unit, words)
+    epilogue.store_row_units(address, line.row, unit, words, config.swizzle_mode)
 
 
 def exponentiate_and_store(
@@ -104,13 +104,14 @@ def exponentiate_and_store(
     between two P V and is kept to the stores.
     """
     plan, batches = ctx.spec.exp2_plan, ctx.spec.column_plan.batches
-    offset = -row_max * line.scale
+    probability = ctx.spec.probability
+    offset = rows.exponent_offset(row_max, line.scale, probability)
     sums = [(Float32(0.0), Float32(0.0)) for _ in range(_SUM_LANES)]
     words = []
     for span in batches:
         values = scores[span.start : span.stop]
         pairs = rows.exponentials(values, plan, span.start // 2, line.scale, offset)
-        words.append(rows.pack_probabilities(pairs, ctx.spec.ptx_type))
+        words.append(rows.pack_probabilities(pairs, probability))
         sums = rows.add_pairs(sums, pairs)
     wait_for_p(ctx, tile)
     for span, packed in zip(batches, words, strict=True):
@@ -139,7 +140,8 @@ def softmax_tile(
     wait_for_factor_read(ctx, tile - 1)
     if cutlass.const_expr(config.split_o):
         new_max = exchange(ctx, line, new_max, max2)
-    used_max, factor = rows.rescale_decision(row_max, new_max, line.scale)
+    probability = ctx.spec.probability
+    used_max, factor = rows.rescale_decision(row_max, new_max, line.scale, probability)
     publish_factor(ctx, line, factor, tile)
     sums = exponentiate_and_store(ctx, line, scores, used_max, tile)
     return used_max, row_sum * factor + rows.total(sums)

@@ -16,6 +16,7 @@ from ..plan.chunks import depth_chunks, rope_chunks, value_chunks
 from ..plan.mma_plans import query_part_bytes
 from ..plan.tma_pipeline_plan import TMAProducerPipeline
 from ..tma import KeySide, load_key_chunks, load_query_chunks
+from ..token_scales import extra_bytes, load_key_scales
 from ..work import KernelContext
 
 
@@ -55,17 +56,26 @@ def load_rows(ctx: KernelContext, side: KeySide, n: Int32, smem: Int32, mbar: In
 
 
 def load_key_part(ctx: KernelContext, place: tuple, state, part: int, tile: Int32) -> None:
-    """Issue depth part ``part`` of the ``tile``-th K, with its rope columns; its barrier is armed.
+    """Issue depth part ``part`` of the ``tile``-th K; its barrier is armed.
 
-    ``place`` is the part's barrier and shared-memory offset in the ring's slot ``state``. The rope buffer needs no wait of its own (``SM100AttentionSMem.k_rope_smem``).
+    Scales of keys come with the first part, rope columns with the only one: their buffer needs no
+    wait of its own (``SM100AttentionSMem.k_rope_smem``). ``place`` is the part's barrier and
+    shared-memory offset in the ring's slot ``state``.
     """
     config, maps = ctx.spec.config, ctx.maps
     rows = config.k_rows_per_cta()
     mbar, smem = place
+    if part == 0:
+        load_key_scales(ctx, state.index, tile, ctx.barriers.address_of(mbar))
     load_rows(ctx, KeySide(maps.k, depth_chunks(config, part), rows), tile, smem, mbar)
     if config.rope_depth():
         smem = ctx.layout.k_rope_smem(state.index, tile)
         load_rows(ctx, KeySide(maps.k_rope, rope_chunks(config), rows), tile, smem, mbar)
+
+
+def key_part_bytes(ctx: KernelContext, ring: TMAProducerPipeline, part: int) -> int:
+    """Return the bytes of one depth part of K; the first brings the scales of its keys along."""
+    return ring.tile_bytes + (extra_bytes(ctx) if part == 0 else 0)
 
 
 def load_key_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
@@ -73,7 +83,7 @@ def load_key_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: In
     for part in range(ctx.spec.config.num_qk_stages):
         ctx.barriers.wait(ring.acquire(state, part))
         place = ring.get_tile(state, part)
-        ctx.barriers.expect(place[0], ring.tile_bytes)
+        ctx.barriers.expect(place[0], key_part_bytes(ctx, ring, part))
         load_key_part(ctx, place, state, part, tile)
 
 
@@ -98,7 +108,8 @@ def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state) -> No
     """
     for part in range(ctx.spec.config.num_qk_stages):
         place = ring.get_tile(state, part)
-        ctx.barriers.expect(place[0], query_part_bytes(ctx.spec.config) + ring.tile_bytes)
+        num_bytes = query_part_bytes(ctx.spec.config) + key_part_bytes(ctx, ring, part)
+        ctx.barriers.expect(place[0], num_bytes)
         load_query_part(ctx, 0, part, place[0])
         load_key_part(ctx, place, state, part, Int32(0))
     for part in range(ctx.spec.config.misc_mbars.num_q1_sync):

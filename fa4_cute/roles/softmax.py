@@ -5,7 +5,7 @@ place: P borrows the low columns of S), hand P over in two parts, add up the row
 divide O by the row sum, store it through shared memory and TMA, write the log-sum-exp.
 
 Edges: waits on ``S_prod`` (scores written), ``C`` consumed, and at the end ``O_prod``; arrives on
-``C`` produced, ``S_cons[0]`` (three quarters of P stored) and ``S_cons[1]`` (the rest).
+``C`` produced, ``S_cons[0]`` (three quarters or half of P stored) and ``S_cons[1]`` (the rest).
 Source: ``modular-sm100-attention.md`` sections 5.6 and 5.8.
 """
 
@@ -22,6 +22,7 @@ from ..plan.hardware import WARP_THREADS, WARPS_PER_GROUP
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
 from ..scores import TileView, load_columns, masked, scores_and_max, softmax_scale
 from ..sequence import DEVICE
+from ..token_scales import keep_query_scale, release_scales, wait_for_scales
 from ..visibility import RowView
 from ..work import KernelContext, factor_address, lane_address, query_head, row_in_group
 
@@ -112,7 +113,8 @@ def exponentiate_and_store(
     """Turn S into P batch by batch, hand it over, and return the row's partial sums."""
     plan = ctx.spec.exp2_plan
     columns = ctx.spec.column_plan
-    offset = -row_max * line.scale
+    probability = ctx.spec.probability
+    offset = rows.exponent_offset(row_max, line.scale, probability)
     p_address = lane_address(ctx.tmem, ctx.columns.borrow_s_as_p(line.chain).start)
     sums = [(Float32(0.0), Float32(0.0)) for _ in range(_SUM_LANES)]
     summands: list = []
@@ -122,16 +124,16 @@ def exponentiate_and_store(
             values = scores[span.start : span.stop]
         else:
             values = masked(reloaded, span, key_tile)
+        # The last part has its own barrier: the MMAs start on what lies before without it.
+        if i == ctx.spec.last_part_batch:
+            hand_over(ctx, line, 0)
+            wait_for_factor_read(ctx, line.chain, tile)
         is_last = i == columns.num_batches - 1
         if not is_last and not columns.is_resident(i + 1):
             reloaded = load_columns(line, columns.batches[i + 1])
-        # The last batch has its own barrier: the MMAs start on the first three without it.
-        if is_last:
-            hand_over(ctx, line, 0)
-            wait_for_factor_read(ctx, line.chain, tile)
         pairs = rows.exponentials(values, plan, span.start // 2, line.scale, offset)
-        words = rows.pack_probabilities(pairs, ctx.spec.ptx_type)
-        tmem.store(p_address + span.start // 2, words)
+        words = rows.pack_probabilities(pairs, probability)
+        tmem.store(p_address + probability.column(span.start), words)
         # Sums lag one batch behind, so that they fill the gaps of the next exponentials.
         sums = rows.add_pairs(sums, summands)
         summands = pairs
@@ -151,14 +153,17 @@ def softmax_tile(
     ctx.barriers.wait(BarrierWait(chain.producer_mbar(), tile & 1))
     tmem.fence_after_thread_sync()
     visited = ctx.spec.issue_order.key_tile(line.chain, tile)
-    key_tile = TileView(ctx, line, ctx.work.key_tile(visited) * config.BN)
+    scales = wait_for_scales(ctx, line, tile)
+    key_tile = TileView(ctx, line, ctx.work.key_tile(visited) * config.BN, scales)
     scores, new_max = scores_and_max(line, ctx.spec.column_plan, row_max, key_tile)
-    used_max, factor = rows.rescale_decision(row_max, new_max, line.scale)
+    probability = ctx.spec.probability
+    used_max, factor = rows.rescale_decision(row_max, new_max, line.scale, probability)
     # The first tile overwrites O, so there is nothing to correct and nobody to tell.
     if tile > 0:
         barriers.store_shared_f32(factor_address(ctx, line.chain), factor)
         ctx.barriers.arrive(BarrierArrive(factors.producer_mbar()))
     sums = exponentiate_and_store(ctx, line, scores, used_max, key_tile, tile)
+    release_scales(ctx, tile)
     return used_max, row_sum * factor + rows.total(sums)
 
 
@@ -167,6 +172,7 @@ def softmax(ctx: KernelContext, chain: cutlass.Constexpr[int]):
     """Run the softmax role of warp group ``chain`` and write its half of the output."""
     line = SoftmaxRow.of(ctx, chain)
     num_tiles = ctx.spec.issue_order.num_tiles(chain, ctx.work.num_key_tiles)
+    keep_query_scale(ctx, line)
     row_max = rows.initial_max(line.scale)
     row_sum = Float32(0.0)
     for tile in cutlass.range(0, num_tiles, unroll=1):

@@ -70,9 +70,12 @@ class Device:
         cu = self.cu
         rank = len(args.sizes)
         steps = args.steps or (1,) * rank
+        # The binding hands an empty list over as a null pointer, which the driver refuses; with
+        # rank 1 it reads no stride, so that any will do.
+        strides = args.strides or (16,)
         encoded = _checked(cu.cuTensorMapEncodeTiled(
             getattr(cu.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{args.element}"), rank, address,
-            [cu.cuuint64_t(x) for x in args.sizes], [cu.cuuint64_t(x) for x in args.strides],
+            [cu.cuuint64_t(x) for x in args.sizes], [cu.cuuint64_t(x) for x in strides],
             [cu.cuuint32_t(x) for x in args.box], [cu.cuuint32_t(x) for x in steps],
             cu.CUtensorMapInterleave(0), cu.CUtensorMapSwizzle(args.swizzle),
             cu.CUtensorMapL2promotion(0), cu.CUtensorMapFloatOOBfill(int(args.nan_fill)),

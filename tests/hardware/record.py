@@ -1,11 +1,23 @@
-"""Run every micro-kernel on a CUDA device of compute capability 9.0 and write the records.
+"""Ask a CUDA device of compute capability 9.0 everything that the tests replay; write the records.
 
-    python -m tests.hardware.record [--out DIRECTORY] [--family NAME ...]
+    python -m tests.hardware.record [--out DIRECTORY] [--part NAME ...]
 
-A record file per family: the outputs of each case, the digest of its PTX and inputs, or the name of
-the driver's error.  Every kernel runs twice; outputs that differ between the two runs are not
+Needs cuda-python, numpy, torch and pytest; no CuTe DSL. Parts, in this order:
+
+    cvt .. bulk   micro-kernels, one record file per family (`tests/hardware/micro`)
+    kv_copy       the K/V tile copy through this package's rings; its kernels are compiled before,
+                  on any machine with the DSL: `python -m tests.hardware.kv_copy_record`
+    launch        the package's launch code: the tests that skip without a device
+    setmaxnreg    which register trades never end; last, because such a kernel holds the GPU until
+                  its process is killed
+
+A family's file holds the outputs of each case, the digest of its PTX and inputs, or the name of the
+driver's error.  Every micro-kernel runs twice; outputs that differ between the two runs are not
 recorded.  A kernel that faults takes the context with it, so that the work is done by child
 processes, each of which goes on where the one before it stopped.
+
+The probes of the copy engine have a recorder of their own, which needs no Python package on the
+machine with the device: `benchmarks/hopper`.
 """
 
 from __future__ import annotations
@@ -24,6 +36,12 @@ from . import records
 from .device import Device, DeviceError, digest
 from .micro import MODULES, family
 
+OTHER_PARTS = {
+    "kv_copy": ("-m", "tests.hardware.kv_copy_run", "{out}/kv_copy"),
+    "launch": ("-m", "pytest", "-q", "-o", "addopts=", "-o", "filterwarnings=", "tests/host/test_device_hardware.py", "tests/hardware/test_kv_copy.py"),
+    "setmaxnreg": ("-m", "tests.hardware.registers", "{out}/setmaxnreg.json"),
+}  # fmt: skip
+"""Arguments of Python for the parts that are no family of micro-kernels."""
 SILENCE_SECONDS = 25.0
 """A child that reports nothing for so long hangs."""
 
@@ -103,40 +121,59 @@ def _collect(process: Any, cases: Any, results: dict[str, Any], first: int) -> i
             results[cases[index].name] = "unstable"
 
 
-def main() -> None:
-    """Command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=records.DIRECTORY)
-    parser.add_argument("--family", nargs="*", default=list(MODULES))
-    parser.add_argument("--child", nargs=2)
-    options = parser.parse_args()
-    if options.child:
-        child(options.child[0], int(options.child[1]))
-        return
-    for name in options.family:
-        start = time.monotonic()
-        results = _parent(name)
-        path = records.write(options.out, name, results)
-        wrong = {k: v for k, v in results.items() if isinstance(v, str)}
-        spent = time.monotonic() - start
-        print(
-            f"{name}: {len(results)} cases, {len(wrong)} without result, {path.stat().st_size} bytes, {spent:.1f} s",
-            flush=True,
-        )
-        for case, text in wrong.items():
-            print(f"    {case}: {text[:300]}", flush=True)
-    machine = subprocess.run(
-        [sys.executable, "-c", "import json; from tests.hardware.device import Device; print(json.dumps(Device().describe()))"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+def _record_family(name: str, out: Path) -> None:
+    start = time.monotonic()
+    results = _parent(name)
+    path = records.write(out, name, results)
+    wrong = {k: v for k, v in results.items() if isinstance(v, str)}
+    spent = time.monotonic() - start
+    print(
+        f"{name}: {len(results)} cases, {len(wrong)} without result, "
+        f"{path.stat().st_size} bytes, {spent:.1f} s",
+        flush=True,
+    )
+    for case, text in wrong.items():
+        print(f"    {case}: {text[:300]}", flush=True)
+
+
+def _describe(out: Path) -> None:
+    """Write which machine it was."""
+    code = "import json; from tests.hardware.device import Device; print(json.dumps(Device().describe()))"
+    machine = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     described = json.loads(machine.stdout)
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     described["driver"] = subprocess.run(
         query, capture_output=True, text=True, check=False
     ).stdout.strip()
-    (options.out / "machine.json").write_text(json.dumps(described, indent=1) + "\n")
-    print(described)
+    (out / "machine.json").write_text(json.dumps(described, indent=1) + "\n")
+    print(described, flush=True)
+
+
+def main() -> int:
+    """Command line; the number of parts that failed."""
+    known = [*MODULES, *OTHER_PARTS]
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=records.DIRECTORY)
+    parser.add_argument("--part", nargs="*", default=known, choices=known, metavar="NAME")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        child(options.child[0], int(options.child[1]))
+        return 0
+    options.out.mkdir(parents=True, exist_ok=True)
+    _describe(options.out)
+    failed = 0
+    for name in sorted(options.part, key=known.index):
+        if name in MODULES:
+            _record_family(name, options.out)
+            continue
+        print(f"{name}:", flush=True)
+        arguments = [text.format(out=options.out) for text in OTHER_PARTS[name]]
+        failed += subprocess.run([sys.executable, *arguments], check=False).returncode != 0
+    return failed
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -8,67 +8,139 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sm100sim.ptx.errors import PtxError
 from sm100sim.report import SimulationFault
 
-from . import records
-from .micro import MODULES, family
+from . import bounds, records
+from .micro import MODULES, Case, family
 from .simulate import simulate
 
 RECORDED = [name for name in MODULES if records.path_of(records.DIRECTORY, name).is_file()]
-FLOATS = {
-    "f32": (np.uint32, 32, 0x7F800000), "f16": (np.uint16, 16, 0x7C00), "f16x2": (np.uint16, 16, 0x7C00),
-    "bf16": (np.uint16, 16, 0x7F80), "bf16x2": (np.uint16, 16, 0x7F80), "f64hi": (np.uint64, 32, 0x7FF00000),
-}  # fmt: skip
-"""Format: word, bits that count (of f64hi the upper ones), and the code of infinity."""
-
 KNOWN = Path(__file__).parent / "known_differences.json"
-"""Cases in which the simulator differs from the chip, by family; docs/hardware.md says how."""
+"""Cases in which the simulator differs from the chip: family -> {case: why that is right}."""
+
+REFUSED = "CUDA_ERROR_INVALID_PTX"
+FAULTED, HUNG = "CUDA_ERROR_ILLEGAL_INSTRUCTION", "hang or crash"
+APPROXIMATE = [
+    (name, case.name)
+    for name in RECORDED
+    for case in family(name)
+    if bounds.key_of(case.name) is not None
+]
 
 
-def ulp_distance(a: np.ndarray, b: np.ndarray, kind: str) -> float:
-    """Largest distance in units of the last place; NaNs must be NaNs in both."""
-    word, width, infinity = FLOATS[kind]
-    drop = np.uint64(8 * np.dtype(word).itemsize - width)
-    x, y = ((v.view(word).astype(np.uint64) >> drop).astype(np.int64) for v in (a, b))
-    nan_x, nan_y = ((v & (2 ** (width - 1) - 1)) > infinity for v in (x, y))
-    if not np.array_equal(nan_x, nan_y):
-        return float("inf")
-    sign = 1 << (width - 1)
-    ordered = [np.where(v & sign, sign - v, v) for v in (x, y)]
-    return float(np.abs(ordered[0] - ordered[1])[~nan_x].max(initial=0))
+def _known(name: str) -> dict[str, str]:
+    return json.loads(KNOWN.read_text()).get(name, {})  # type: ignore[no-any-return]
+
+
+def _same(case: Case, outputs: list[np.ndarray]) -> bool:
+    pairs = zip(simulate(case), outputs, strict=True)
+    return all(np.array_equal(a.view(np.uint8), b.view(np.uint8)) for a, b in pairs)
 
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_family_agrees_with_the_chip(name: str) -> None:
+    """Bit for bit, but for approximate functions, which have tests of their own."""
     recorded = records.read(name)
     compared, wrong = 0, []
     for case in family(name):
         digest, outputs = recorded[case.name]
         assert digest == case.digest(), f"{case.name}: the record is of another program"
-        if isinstance(outputs, str):
+        if isinstance(outputs, str) or bounds.key_of(case.name) is not None:
             continue
-        for got, want in zip(simulate(case), outputs, strict=True):
-            compared += 1
-            if case.ulp is None:
-                same = np.array_equal(got.view(np.uint8), want.view(np.uint8))
-            else:
-                same = ulp_distance(got, want, case.ulp[0]) <= case.ulp[1]
-            if not same:
-                wrong.append(case.name)
-    assert compared
-    known = json.loads(KNOWN.read_text())
-    assert sorted(set(wrong)) == known.get(name, [])
+        compared += 1
+        if not _same(case, outputs):
+            wrong.append(case.name)
+    assert compared or name == "approx"
+    assert sorted(wrong) == sorted(_known(name))
 
 
-def test_faults_where_the_chip_does() -> None:
+@pytest.mark.parametrize(("name", "case_name"), APPROXIMATE)
+def test_approximate_function_stays_inside_its_bounds(name: str, case_name: str) -> None:
+    case = next(c for c in family(name) if c.name == case_name)
+    key = bounds.key_of(case_name)
+    assert key is not None
+    operation, kind = key.split(".")[0], key.split(".")[-1]
+    chip = records.read(name)[case_name][1][0]
+    mine = simulate(case)[0]
+    got, want = bounds.values(mine, kind), bounds.values(chip, kind)
+    unlike = np.flatnonzero(
+        mine.view(bounds.FORMATS[kind][0]) != chip.view(bounds.FORMATS[kind][0])
+    )
+    assert np.isfinite(got[unlike]).all()
+    assert np.isfinite(want[unlike]).all()
+    operands = [bounds.values(a, kind) for a in case.inputs]
+    if ".ftz" in case_name or operation in ("sin", "cos"):
+        operands = [np.where(np.abs(x) < 2.0 ** bounds.FORMATS[kind][2], 0.0, x) for x in operands]
+    with np.errstate(all="ignore"):
+        exact = bounds.EXACT[operation](*operands)
+    normal = np.abs(exact) >= 2.0 ** (bounds.FORMATS[kind][2] + 1)
+    place, seen = np.abs(operands[-1]), 0
+    for bound in bounds.BOUNDS[key]:
+        error, count = bounds.worst(bound, bound.chip, place, got, want, kind)
+        seen += count
+        assert error <= bound.chip[1], (bound, "simulator to chip", error)
+        if bound.isa is None:
+            continue
+        for values in (got, want):
+            error, _ = bounds.worst(
+                bound, bound.isa, place[normal], values[normal], exact[normal], kind
+            )
+            assert error <= bound.isa[1], (bound, "to the exact value", error)
+    assert seen == np.isfinite(got).sum()
+
+
+def test_bounds_are_the_smallest_that_hold() -> None:
+    """A bound between simulator and chip that is twice too wide would hide a change."""
+    largest: dict[tuple[str, int], tuple[float, bounds.Bound]] = {}
+    for name, case_name in APPROXIMATE:
+        case = next(c for c in family(name) if c.name == case_name)
+        key = bounds.key_of(case_name) or ""
+        kind = key.split(".")[-1]
+        place = np.abs(bounds.values(case.inputs[-1], kind))
+        got, want = (
+            bounds.values(a, kind) for a in (simulate(case)[0], records.read(name)[case_name][1][0])
+        )
+        for k, bound in enumerate(bounds.BOUNDS[key]):
+            error, count = bounds.worst(bound, bound.chip, place, got, want, kind)
+            if count:
+                largest[key, k] = max(
+                    (error, bound), largest.get((key, k), (0.0, bound)), key=lambda e: e[0]
+                )
+    assert {key for key, _ in largest} == set(bounds.BOUNDS)
+    slack = {
+        key: (error, bound.chip)
+        for key, (error, bound) in largest.items()
+        if error < bound.chip[1] / 2
+    }
+    assert not slack
+
+
+def test_lowering_refuses_what_the_assembler_refuses() -> None:
     refused = 0
-    recorded = records.read("tma")
-    for case in family("tma"):
-        if recorded[case.name][1] == "CUDA_ERROR_ILLEGAL_INSTRUCTION":
-            refused += 1
-            with pytest.raises(SimulationFault):
-                simulate(case)
-    assert refused == 16
+    for name in RECORDED:
+        recorded = records.read(name)
+        for case in family(name):
+            if recorded[case.name][1] == REFUSED:
+                refused += 1
+                with pytest.raises(PtxError, match="cvt"):
+                    simulate(case)
+    assert refused == 26
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "count"), [(FAULTED, "tma|tensormap", 16), (HUNG, "setmaxnreg", 1)]
+)
+def test_stops_where_the_chip_does(error: str, reason: str, count: int) -> None:
+    stopped = 0
+    for name in RECORDED:
+        recorded = records.read(name)
+        for case in family(name):
+            if recorded[case.name][1] == error:
+                stopped += 1
+                with pytest.raises(SimulationFault, match=reason):
+                    simulate(case)
+    assert stopped == count
 
 
 def test_records_exist() -> None:

@@ -80,7 +80,6 @@ def test_sizes_and_scale_share_a_kernel() -> None:
     [
         ({"dtype": "fp32"}, NotImplementedError, ("dtype fp32", "bf16")),
         ({"dtype": "float64"}, NotImplementedError, ("dtype float64", "bf16")),
-        ({"dtype": "fp8_e4m3"}, NotImplementedError, ("dtype fp8_e4m3", "bf16")),
         ({"dtype": "float8_e5m2"}, NotImplementedError, ("dtype float8_e5m2", "bf16")),
         ({"dtype": "int8"}, TypeError, ("dtype int8", "bf16")),
         ({"head_dim": 100}, NotImplementedError, ("head_dim=100", "head_dim=104", "1/sqrt(100)")),

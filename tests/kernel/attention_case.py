@@ -13,7 +13,11 @@ from fa4_cute.plan.kernel_spec import KernelSpec
 from fa4_cute.plan.tensor_maps import OperandLayout
 from tests.kernel.artifacts import compiled
 
-TORCH_TYPES = {DType.BF16: torch.bfloat16, DType.FP16: torch.float16}
+TORCH_TYPES = {
+    DType.BF16: torch.bfloat16,
+    DType.FP16: torch.float16,
+    DType.FP8_E4M3: torch.float8_e4m3fn,
+}
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ def run_kernel(
         return_lse=True,
         num_qo=case.num_qo,
     )
-    o = torch.full_like(q, math.nan, memory_format=torch.contiguous_format)
+    o = torch.full(q.shape, math.nan, dtype=TORCH_TYPES[case.dtype.output])
     lse = torch.full((case.batch, case.heads, case.seqlen_q), math.nan)
     call = AttentionCall(*map(operand, (q, k, v, o)), case.softmax_scale, lse.data_ptr())
     artifact = compiled(spec)

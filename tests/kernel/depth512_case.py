@@ -39,7 +39,7 @@ def run_pair(
     ``rewrite`` may change the PTX first; ``more`` is memory that a changed kernel may write.
     """
     spec = spec_of(case, look_ahead=look_ahead)
-    o = torch.full_like(q, math.nan, memory_format=torch.contiguous_format)
+    o = torch.full(q.shape, math.nan, dtype=TORCH_TYPES[case.dtype.output])
     lse = torch.full((case.batch, case.heads, case.seqlen_q), math.nan)
     call = AttentionCall(*map(operand, (q, k, v, o)), case.softmax_scale, lse.data_ptr())
     artifact = compiled(spec)

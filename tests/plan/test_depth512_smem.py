@@ -9,7 +9,7 @@ from fa4_cute.plan.depth512_config import Depth512Config
 from fa4_cute.plan.depth512_mma import pv_half_plan, qk_part_plan
 from fa4_cute.plan.depth512_smem import Depth512AttentionSMem
 from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.hardware import SMEM_CAPACITY
+from fa4_cute.plan.hardware import SMEM_CAPACITY, SwizzleMode
 from tests.plan.strategies import depth512_configs
 
 # Section 6.1: P, KV, correction, mbars, tmem word, total.
@@ -83,4 +83,16 @@ def test_chunks_are_where_the_mma_reads_them(config: Depth512Config) -> None:
         q = qk_part_plan(config, part).a
         assert q is not None
         start = layout.q_smem(part) + q.element_offset(0, within)
-        assert layout.o_chunk_smem(column // p.span) == start
+        if config.qkv_dtype_size == 2 and config.swizzle_mode is SwizzleMode.B128:
+            assert layout.o_chunk_smem(column // p.span) == start
+
+
+@settings(deadline=None)
+@given(depth512_configs())
+def test_o_is_staged_over_memory_that_is_free_by_then(config: Depth512Config) -> None:
+    layout = Depth512AttentionSMem(config)
+    chunks = config.padded_depth * config.qkv_dtype.output.size // 128
+    assert layout.o_chunk_smem(chunks) <= layout.correction_byte_offset
+    if config.split_o:
+        # The MMAs of the high half still read P and the ring when the low half is staged.
+        assert layout.o_chunk_smem(chunks // 2) <= layout.p_byte_offset

@@ -103,7 +103,7 @@ def test_name_is_a_legal_entry_and_a_thread_keeps_all_its_scores(spec: Depth512S
         (DType.BF16, SMALLEST_DEPTH - 1, "nearest supported choice: head_dim=200"),
         (DType.BF16, 204, "depth=208"),
         (DType.FP16, 520, "depth=512"),
-        (DType.FP8_E4M3, 256, "bf16"),
+        (DType.FP8_E4M3, 200, "depth=208"),
     ],
 )
 def test_refusals_name_the_nearest_choice(dtype: DType, head_dim: int, message: str) -> None:

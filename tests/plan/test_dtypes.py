@@ -41,6 +41,14 @@ def test_parse_takes_both_spellings(name: str, dtype: DType) -> None:
     assert DType.parse(name) is dtype
 
 
+def test_fp8_operands_give_a_16_bit_output() -> None:
+    assert DType.FP8_E4M3.output is DType.BF16
+    assert all(dtype.output is dtype for dtype in (DType.BF16, DType.FP16))
+    assert DType.FP8_E4M3.ptx_name == "e4m3"
+    with pytest.raises(ValueError, match="'fp32' is never converted to; choose bf16"):
+        _ = DType.FP32.ptx_name
+
+
 def test_parse_names_what_it_knows() -> None:
     with pytest.raises(ValueError, match="dtype 'int8' is unknown; known types: bf16, fp16"):
         DType.parse("int8")

@@ -37,7 +37,7 @@ def test_the_count_is_exact_and_the_first_batch_is_left_alone(
 def test_the_plan_follows_the_hand_over_of_the_config() -> None:
     assert Exp2Plan.of(FA4Config.for_attention(DType.BF16, 64)).num_batches == 4
     even = Exp2Plan.of(FA4Config.for_attention(DType.FP8_E4M3, 64))
-    assert (even.bn, even.num_batches) == (192, 2)
+    assert (even.bn, even.num_batches) == (192, 6)
     assert Exp2Plan.of(FA4Config.for_attention(DType.BF16, 128), 0).emulated_pairs == frozenset()
 
 

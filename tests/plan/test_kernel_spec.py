@@ -7,6 +7,7 @@ import pytest
 from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.kernel_spec import KernelSpec
 from fa4_cute.plan.masks import CAUSAL
+from fa4_cute.plan.mma_plans import pv_plan
 
 
 def test_names_are_unique_identifiers() -> None:
@@ -33,8 +34,30 @@ def test_groups_that_divide_a_tile_share_positions(group: int, rows: int) -> Non
 def test_mask_and_element_names() -> None:
     spec = KernelSpec.for_attention(DType.FP16, 64, causal=True)
     assert spec.variant.mask == CAUSAL
-    assert spec.ptx_type == "f16"
+    assert spec.output_dtype is DType.FP16
     assert spec.exp2_plan.bn == spec.config.BN
+
+
+@pytest.mark.parametrize(
+    ("dtype", "head_dim", "batches", "columns"),
+    [
+        (DType.BF16, 64, 4, 144),
+        (DType.BF16, 128, 4, 96),
+        (DType.BF16, 192, 4, 48),
+        (DType.FP8_E4M3, 64, 6, 96),
+        (DType.FP8_E4M3, 128, 4, 96),
+        (DType.FP8_E4M3, 192, 2, 32),
+    ],
+)
+def test_p_is_handed_over_where_the_mma_splits_it(
+    dtype: DType, head_dim: int, batches: int, columns: int
+) -> None:
+    spec = KernelSpec.for_attention(dtype, head_dim)
+    spans = spec.column_plan.batches
+    assert len(spans) == batches
+    assert spans[spec.last_part_batch].start == columns
+    pv = pv_plan(spec.config)
+    assert columns == pv.k_blocks(1).start * dtype.mma_k
 
 
 def test_impossible_kernels_are_refused_in_words() -> None:

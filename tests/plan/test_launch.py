@@ -7,6 +7,7 @@ import pytest
 from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.kernel_spec import KernelSpec
 from fa4_cute.plan.launch import SMALLEST_SCALE, AttentionSizes, plan_launch
+from fa4_cute.plan.params import KERNEL_PARAMS
 
 
 def launch(group: int = 1, scale: float = 0.125, **sizes: int):
@@ -41,6 +42,14 @@ def test_empty_outputs_launch_nothing() -> None:
     assert launch(seqlen_q=0).is_empty
     assert launch(batch=0).is_empty
     assert not launch(seqlen_k=0).is_empty
+
+
+def test_only_fp8_kernels_have_a_value_scale() -> None:
+    sizes = AttentionSizes(1, 10, 10, 1, 1)
+    fp8 = KernelSpec.for_attention(DType.FP8_E4M3, 128)
+    assert plan_launch(fp8, sizes, 0.125, 3.0).scalars["value_scale"] == 3.0
+    assert set(fp8.params.names) - set(KERNEL_PARAMS.names) == {"value_scale"}
+    assert "value_scale" not in launch().scalars
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 import fa4_cute.smem
 from fa4_cute.plan.config import FA4Config
 from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.hardware import SMEM_CAPACITY, SMEM_TILE_ALIGN, SwizzleMode
+from fa4_cute.plan.hardware import SMEM_CAPACITY, SMEM_TILE_ALIGN, SwizzleMode, ceil_div
 from fa4_cute.plan.smem_layout import SM100AttentionSMem
 from tests.plan.strategies import configs
 
@@ -122,6 +122,28 @@ def test_tiles_fill_their_regions(config: FA4Config) -> None:
     v_bytes = config.BN * config.v_cols_per_cta() * config.qkv_dtype_size
     assert layout.v_stage_bytes == v_bytes == k_bytes
     assert layout.correction_bytes == 256 * 4
+
+
+@settings(deadline=None)
+@given(configs().filter(lambda c: c.swizzle_mode is c.qkv_dtype.default_swizzle))
+def test_o_is_staged_over_memory_that_is_free_by_then(config: FA4Config) -> None:
+    layout = SM100AttentionSMem(config)
+    chunks = ceil_div(config.padded_ov_depth * config.qkv_dtype.output.size, 128)
+    spans = [
+        (layout.o_chunk_smem(chain), layout.o_chunk_smem(chain, chunks))
+        for chain in range(config.num_qo)
+    ]
+    assert all(start % 1024 == 0 for start, _ in spans)
+    assert all(low[1] <= high[0] for low, high in pairwise(spans))
+    # The first chain's MMAs are over when its O is staged, the other chain's last P V is not.
+    assert config.num_qo == 1 or spans[0][1] <= layout.kv_byte_offset
+    assert spans[-1][1] <= layout.correction_byte_offset
+
+
+def test_o_of_16_bit_operands_is_staged_over_its_own_half_of_q() -> None:
+    for depth in (64, 128, 192):
+        layout = SM100AttentionSMem(FA4Config(8, 1, depth, depth))
+        assert [layout.o_chunk_smem(i) for i in (0, 1)] == [layout.q_tile_smem(i) for i in (0, 1)]
 
 
 def test_element_offsets_count_elements_of_the_region() -> None:

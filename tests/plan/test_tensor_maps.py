@@ -26,6 +26,17 @@ def test_boxes_fill_exactly_one_tile(head_dim: int) -> None:
     assert (o.dims, o.strides_bytes, o.box) == (q.dims, q.strides_bytes, q.box)
 
 
+def test_fp8_operands_are_bytes_and_their_output_is_not() -> None:
+    spec = KernelSpec.for_attention(DType.FP8_E4M3, 80)
+    layout = OperandLayout.contiguous((2, 300, 4, 80))
+    q, k, v, o = tensor_maps(spec, layout, layout, layout, layout)
+    assert {m.fields(1024).element_type for m in (q, k, v)} == {"UINT8"}
+    assert {m.box[0] * m.dtype.size for m in (q, k, v)} == {64}
+    assert q.strides_bytes[1] == 320
+    assert (o.fields(1024).element_type, o.strides_bytes[1]) == ("BFLOAT16", 640)
+    assert (o.box, o.swizzle.bytes) == (q.box, 128)
+
+
 @pytest.mark.parametrize("group", [1, 2, 4, 8, 128])
 def test_fused_rows_are_position_major(group: int) -> None:
     """Row r of a tile is head r % group at position r // group, as the masks assume."""

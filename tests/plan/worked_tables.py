@@ -1,7 +1,8 @@
 """Worked values of the configuration, as ``modular-sm100-attention.md`` section 1.5 prints them.
 
 One line per configuration; ``-`` marks values that do not exist because no key tile fits. The last
-column is the source's own verdict, which does not know the limit of 64 mbarriers.
+column is the source's own verdict, which does not know the limit of 64 mbarriers. Where the plan
+goes by that limit, or by the longest shared ring, its rings are shorter than the line states.
 """
 
 from __future__ import annotations
@@ -131,7 +132,9 @@ class Row:
             "BM": int(self.cells[8]),
             "BN": int(self.cells[9]),
         }
-        if self.has_tiles:
+        if self.is_capped:
+            values |= dict(zip(names.split()[3:7], map(int, self.cells[14:18]), strict=True))
+        elif self.has_tiles:
             values["ring"] = self.cells[10]
             values |= dict(zip(names.split(), map(int, self.cells[11:19]), strict=True))
         return values
@@ -149,8 +152,11 @@ class Row:
         return int(self.cells[20])
 
     @property
-    def mbars_fit(self) -> bool:
-        return self.has_tiles and self.mbars <= 64
+    def is_capped(self) -> bool:
+        if not self.has_tiles:
+            return False
+        is_long = self.cells[10] == "fused" and int(self.cells[11]) > 15
+        return self.mbars > 64 or is_long
 
     @property
     def verdict(self) -> bool:

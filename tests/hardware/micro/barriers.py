@@ -88,14 +88,67 @@ def exchanges() -> list[Case]:
     return out
 
 
-def registers() -> list[Case]:
-    """setmaxnreg: the warpgroups trade registers and go on computing."""
+def trade(name: str, launch: int, groups: tuple[str, ...]) -> Case:
+    """A kernel of `launch` registers per thread; warpgroup g runs groups[g] and stores %r5."""
+    body = BASE + (
+        "shr.u32 %r2, %r0, 7; and.b32 %r3, %r0, 127; shl.b32 %r3, %r3, 2; add.u32 %r3, %r3, %r1;"
+        "mad.lo.u32 %r5, %r0, 3, 7; st.shared.b32 [%r3], 0; bar.sync 0;\n"
+    )
+    for g, text in enumerate(groups):
+        body += f"setp.ne.u32 %q1, %r2, {g}; @%q1 bra N{g};\n{text}\nbra.uni S;\nN{g}:\n"
+    body += "S: mad.wide.u32 %rd1, %r0, 4, %p0; st.global.b32 [%rd1], %r5;"
+    threads = len(groups) * THREADS
+    return Case(name, "barriers", body, (), (filled(threads, np.uint32),), block=threads, group="setmaxnreg",
+                directives=f".maxntid {threads}, 1, 1 .maxnreg {launch}", shared=SMEM, smem=1024)  # fmt: skip
+
+
+def dec(count: int) -> str:
+    """Give registers back."""
+    return f"setmaxnreg.dec.sync.aligned.u32 {count}; mad.lo.u32 %r5, %r5, {count}, %r0;"
+
+
+def inc(count: int) -> str:
+    """Take registers from the pool."""
+    return f"setmaxnreg.inc.sync.aligned.u32 {count}; mad.lo.u32 %r5, %r5, {count}, %r0;"
+
+
+MEET = "bar.sync 0;"
+"""All meet between two setmaxnreg: the ISA wants that of a warpgroup, and an inc that came early
+could take what another group still waits for."""
+LATE = (
+    "mov.u32 %r8, 0; mov.u32 %r7, 0; L: mad.lo.u32 %r7, %r7, 5, %r8; st.volatile.shared.b32 [%r3+512], %r7;"
+    "add.u32 %r8, %r8, 1; setp.lt.u32 %q3, %r8, 20000; @%q3 bra L; st.volatile.shared.b32 [%r3], 1;"
+)
+"""Busy for a while, then the thread's word says that it is about to give registers back."""
+SEEN = "mov.u32 %r6, 0;" + "".join(
+    f"ld.volatile.shared.b32 %r7, [%r1+{128 * w}]; or.b32 %r6, %r6, %r7;" for w in range(4)
+)
+"""%r6: whether some warp had reached its dec."""
+
+
+def beyond_the_pool() -> Case:
+    """One group gives back less than the other asks for; `tests.hardware.registers` has more."""
     body = BASE + (
         "setp.ge.u32 %q1, %r0, 128; @%q1 bra UP; setmaxnreg.dec.sync.aligned.u32 40; mad.lo.u32 %r5, %r0, 3, 7; bra.uni S;"
         "UP: setmaxnreg.inc.sync.aligned.u32 232; mad.lo.u32 %r5, %r0, 5, 1; S: mad.wide.u32 %rd1, %r0, 4, %p0; st.global.b32 [%rd1], %r5;"
     )  # fmt: skip
-    return [Case("setmaxnreg", "barriers", body, (), (filled(256, np.uint32),), block=256, group="setmaxnreg",
-                 directives=".maxntid 256, 1, 1 .maxnreg 128", shared=SMEM, smem=1024)]  # fmt: skip
+    return Case("setmaxnreg", "barriers", body, (), (filled(256, np.uint32),), block=256, group="setmaxnreg",
+                directives=".maxntid 256, 1, 1 .maxnreg 128", shared=SMEM, smem=1024)  # fmt: skip
+
+
+def registers() -> list[Case]:
+    """setmaxnreg: warpgroups trade the registers that the CTA was launched with."""
+    return [
+        beyond_the_pool(),
+        trade("setmaxnreg all of the pool", 128, (dec(40), inc(216))),
+        trade("setmaxnreg part of the pool", 128, (dec(24), inc(200))),
+        trade("setmaxnreg to 232", 128, (dec(24), inc(232))),
+        trade("setmaxnreg no change", 128, (dec(128), inc(128))),
+        trade("setmaxnreg three groups", 80, (dec(24), dec(40), inc(176))),
+        trade("setmaxnreg four groups", 128, (dec(48), inc(192), dec(80), inc(192))),
+        trade("setmaxnreg there and back", 128, (dec(40) + MEET + inc(128), inc(216) + MEET + dec(128))),
+        trade("setmaxnreg inc waits for dec", 128, (LATE + dec(40), inc(216) + SEEN + "mov.u32 %r5, %r6;")),
+    ]
 
 
 def cases() -> list[Case]:

@@ -42,8 +42,6 @@ class Case:
         body: PTX; buffers are %p0..., tensor maps %m0..., numbers %n0... .
         inputs, outputs: buffers in this order; outputs carry their contents before the launch.
         group: what the case is about, within the family (for the page).
-        ulp: None for equality of bits; else (bits of the float format, largest distance in units of
-            the last place) that the simulator may have.
     """
 
     name: str
@@ -60,7 +58,6 @@ class Case:
     shared: str = ""
     directives: str = ""
     group: str = ""
-    ulp: tuple[str, float] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property

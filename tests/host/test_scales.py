@@ -1,0 +1,123 @@
+"""Scales of fp8 operands: what is accepted, what they do, and how errors say it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+import fa4_cute
+from fa4_cute.host.launch import pack_launch
+from fa4_cute.host.operands import describe_call
+from fa4_cute.host.reference import attention_float64
+from fa4_cute.host.request import Options, request
+from fa4_cute.host.scales import UNSCALED, GivenScales, Scales, scales_of
+from fa4_cute.host.support import Choice, choose
+from fa4_cute.plan.launch import LOG2_E
+
+
+def operands(dtype: torch.dtype = torch.float8_e4m3fn, head_dim: int = 64) -> tuple[Any, Any, Any]:
+    generator = torch.Generator().manual_seed(0)
+    shapes = ((1, 70, 4, head_dim), (1, 90, 2, head_dim), (1, 90, 2, head_dim))
+    q, k, v = (torch.randn(shape, generator=generator).to(dtype) for shape in shapes)
+    return q, k, v
+
+
+def packed_scalars(**scales: Any) -> dict[str, float]:
+    asked = request(operands(), Options(softmax_scale=0.25, scales=GivenScales(**scales)))
+    choice = choose(asked.problem)
+    assert isinstance(choice, Choice)
+    call = describe_call(asked.problem, asked.inputs, asked.tensors)
+    return pack_launch(choice.spec, call.described).plan.scalars
+
+
+def test_no_scales_are_ones() -> None:
+    assert scales_of(None, operands()[0]) is UNSCALED
+    assert scales_of(GivenScales(), operands()[0]) == Scales(1.0, 1.0, 1.0)
+
+
+def test_the_scales_of_q_and_k_join_the_softmax_scale() -> None:
+    scalars = packed_scalars(q_scale=3.0, k_scale=torch.tensor([[0.5]]), v_scale=-2)
+    assert scalars["scale_log2"] == pytest.approx(0.25 * 1.5 * LOG2_E)
+    assert scalars["value_scale"] == -2.0
+
+
+def test_the_kernel_does_not_depend_on_them() -> None:
+    plain, scaled = (
+        choose(request(operands(), Options(scales=given)).problem)
+        for given in (None, GivenScales(2.0, 3.0, 4.0))
+    )
+    assert isinstance(plain, Choice)
+    assert isinstance(scaled, Choice)
+    assert plain.spec is scaled.spec
+
+
+@pytest.mark.parametrize("head_dim", [64, 256])
+def test_the_result_is_that_of_scaled_operands(head_dim: int) -> None:
+    q, k, v = operands(head_dim=head_dim)
+    out, lse = fa4_cute.flash_attn(
+        q, k, v, causal=True, return_lse=True, q_scale=0.5, k_scale=torch.tensor(3.0), v_scale=-2.0
+    )
+    exact = attention_float64(q.float() * 0.5, k.float() * 3, v.float() * -2, causal=True)
+    assert out.dtype == torch.bfloat16
+    assert ((out - exact.out).abs() <= 2**-4 * exact.weight + 2**-8 * exact.out.abs() + 1e-3).all()
+    torch.testing.assert_close(lse.double(), exact.lse, atol=2e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("head_dim", [64, 256])
+def test_a_sink_is_lifted_like_everything_else(head_dim: int) -> None:
+    q, k, v = operands(head_dim=head_dim)
+    sink = torch.tensor([0.3, -1.0, 12.0, -math.inf])
+    out, lse = fa4_cute.flash_attn(q, k, v, return_lse=True, sink=sink)
+    exact = attention_float64(q.float(), k.float(), v.float())
+    with_sink = torch.logaddexp(exact.lse, sink.double()[None, :, None])
+    share = torch.exp(exact.lse - with_sink).transpose(1, 2).unsqueeze(-1)
+    allowed = share * (2**-4 * exact.weight + 2**-8 * exact.out.abs()) + 1e-3
+    assert ((out - exact.out * share).abs() <= allowed).all()
+    torch.testing.assert_close(lse.double(), with_sink, atol=2e-4, rtol=1e-4)
+
+
+def test_empty_calls_have_the_output_type_too() -> None:
+    q, k, v = operands()
+    assert fa4_cute.flash_attn(q[:, :0], k, v).dtype == torch.bfloat16
+    out = fa4_cute.flash_attn(q, k[:, :0], v[:, :0], v_scale=3.0)
+    assert out.dtype == torch.bfloat16
+    assert out.abs().max() == 0
+
+
+@pytest.mark.parametrize(
+    ("scales", "error", "message"),
+    [
+        ({"q_scale": math.nan}, ValueError, "q_scale=nan: must be finite"),
+        ({"k_scale": math.inf}, ValueError, "k_scale=inf: must be finite"),
+        ({"v_scale": "2"}, TypeError, "v_scale='2': expected a number or a tensor of one element"),
+        ({"q_scale": True}, TypeError, "q_scale=True"),
+        ({"v_scale": torch.ones(2)}, ValueError, r"v_scale: shape \(2,\).*a tensor of one element"),
+        ({"q_scale": 1e30, "k_scale": 1e30}, ValueError, r"softmax_scale \* q_scale \* k_scale"),
+        ({"v_scale": 1e39}, ValueError, "v_scale=1e\\+39: exceeds float32"),
+        ({"q_scale": torch.ones(1, device="meta")}, ValueError, "q_scale.device=meta"),
+    ],
+)
+def test_wrong_scales(scales: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        fa4_cute.flash_attn(*operands(), **scales)
+
+
+def test_only_fp8_operands_are_scaled() -> None:
+    with pytest.raises(ValueError, match=r"v_scale: only operands of torch.float8_e4m3fn"):
+        fa4_cute.flash_attn(*operands(torch.bfloat16), v_scale=2.0)
+
+
+def test_head_dims_are_multiples_of_16() -> None:
+    support = fa4_cute.can_implement(*operands(head_dim=72))
+    assert not support
+    assert "72 bytes" in support.reason
+    assert "head_dim=80" in str(support.nearest)
+    assert fa4_cute.can_implement(head_dim=80, dtype="float8_e4m3fn")
+
+
+def test_other_8_bit_types_are_refused() -> None:
+    with pytest.raises(NotImplementedError, match=r"float8_e5m2.*bf16, fp16, fp8_e4m3"):
+        fa4_cute.flash_attn(*operands(torch.float8_e5m2))
