@@ -42,7 +42,7 @@ class SM100MHA2Q:
     @cute.kernel
     def kernel(
         self,
-        maps: tuple[cute.CopyAtom, cute.CopyAtom, cute.CopyAtom, cute.CopyAtom],
+        maps: tuple,
         lse: Int64,
         seqlen_q: Int32,
         seqlen_k: Int32,
@@ -52,7 +52,7 @@ class SM100MHA2Q:
     ):
         """Entry: parameters in the order of ``spec.params``.
 
-        ``maps`` are the tensor maps of Q, K, V and O, ``extras`` what the variant and the element
+        ``maps`` are the tensor maps of ``TensorMaps``, ``extras`` what the variant and the element
         type add.
         """
         maps = TensorMaps(*[tma.tensor_map_address(tensor_map) for tensor_map in maps])
@@ -81,7 +81,7 @@ class SM100MHA2Q:
             columns = AttentionTmem.of(self.config).alloc_columns
             tmem.alloc(smem + self.layout.tmem_addr_ptr(), columns)
         elif warp == 2:
-            for tensor_map in (maps.q, maps.k, maps.v, maps.o):
+            for tensor_map in maps.all:
                 tma.prefetch_map(tensor_map)
 
     @cute.jit

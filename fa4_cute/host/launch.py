@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..plan.depth512_spec import AttentionSpec
 from ..plan.launch import AttentionSizes, LaunchPlan, plan_launch
 from ..plan.tensor_map_bits import TensorMapFields, encode_tensor_map
-from ..plan.tensor_maps import OperandLayout, tensor_maps
+from ..plan.tensor_maps import ROPE_OPERANDS, OperandLayout, tensor_maps
 
 Encoder = Callable[[TensorMapFields], bytes]
 
@@ -37,6 +37,7 @@ class AttentionCall:
         extras: values of the parameters that the kernel's features add.
         longest: sizes of the call where those of q and k do not tell them.
         value_scale: factor of O, for kernels with fp8 operands.
+        rope: rope columns of Q and of K where they are tensors of their own.
     """
 
     q: Operand
@@ -48,6 +49,7 @@ class AttentionCall:
     extras: tuple[tuple[str, int], ...] = ()
     longest: AttentionSizes | None = None
     value_scale: float = 1.0
+    rope: tuple[Operand, ...] = ()
 
     @property
     def sizes(self) -> AttentionSizes:
@@ -80,6 +82,7 @@ def pack_launch(
         raise ValueError("lse=0: the kernel was compiled to write the log-sum-exp")
     plan = plan_launch(spec, call.sizes, call.softmax_scale, call.value_scale)
     operands = {"q": call.q, "k": call.k, "v": call.v, "o": call.o}
+    operands.update(zip(ROPE_OPERANDS, call.rope, strict=False))
     maps = tensor_maps(spec, *(operand.layout for operand in operands.values()))
     values: dict[str, bytes | int | float] = {"lse": call.lse, **plan.scalars, **dict(call.extras)}
     for tensor_map in maps:

@@ -12,7 +12,7 @@ from .hardware import OUTPUT_SWIZZLE
 from .issue_order import IssueOrder
 from .masks import CAUSAL, NULL
 from .mma_plans import pv_plan
-from .params import KERNEL_PARAMS, KernelParams, Param, with_operand_scales
+from .params import KERNEL_PARAMS, KernelParams, Param, with_operand_scales, with_rope_maps
 from .probability import ProbabilityPlan
 from .schedule import ATTENTION_SCHEDULE, PAGED_SCHEDULE, WarpSchedule
 from .variant import Variant
@@ -58,6 +58,11 @@ class KernelSpec:
         Raises:
             ValueError: naming the limit, when no such kernel exists.
         """
+        if variant is not None and variant.token_scales and head_dim_v not in (0, head_dim):
+            raise ValueError(
+                f"head_dim_v={head_dim_v}: scales per token go with head_dim_v={head_dim}; nearest "
+                f"supported choice: one scale for all tokens"
+            )
         if variant is None:
             variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
         config = FA4Config.for_attention(
@@ -94,12 +99,19 @@ class KernelSpec:
     @property
     def params(self) -> KernelParams:
         """The parameter list."""
-        return with_operand_scales(self.variant.params, self.config.qkv_dtype)
+        params = with_operand_scales(self.variant.params, self.config.qkv_dtype)
+        return with_rope_maps(params) if self.config.rope_apart else params
+
+    @property
+    def num_maps(self) -> int:
+        """Tensor maps of the parameter list: Q, K, V, O, and rope columns of their own."""
+        return sum(param.kind == "tensor_map" for param in self.params.params)
 
     @property
     def extra_params(self) -> tuple[Param, ...]:
-        """The parameters beyond those of every kernel."""
-        return self.params.params[len(KERNEL_PARAMS.params) :]
+        """The parameters beyond those of every kernel and the tensor maps."""
+        num_scalars = sum(param.kind != "tensor_map" for param in KERNEL_PARAMS.params)
+        return self.params.params[self.num_maps + num_scalars :]
 
     @property
     def causal(self) -> bool:
@@ -180,5 +192,10 @@ class KernelSpec:
 
     @property
     def key_rows(self) -> int:
-        """Keys of one box of K or V."""
+        """Keys of one slot of V."""
         return self.config.BN
+
+    @property
+    def k_rows(self) -> int:
+        """Keys of one slot of K."""
+        return self.config.k_rows_per_cta()
