@@ -12,7 +12,6 @@ from cutlass import Int32, Int64
 from .device import tma
 from .plan.chunks import ColumnChunks
 from .plan.depth512_spec import AttentionSpec
-from .plan.tensor_maps import query_box
 
 
 @dataclass(frozen=True)
