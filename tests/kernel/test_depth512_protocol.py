@@ -94,8 +94,8 @@ def without_wait(index: int):
 @pytest.mark.slow
 @pytest.mark.parametrize("look_ahead", [True, False])
 @pytest.mark.parametrize("case", [MUTATED, Case(200, 1000, 256)], ids=str)
-def test_every_wait_is_needed_but_those_of_the_drained_ring(case: Case, look_ahead: bool) -> None:
-    """The load role's last waits, one per stage, follow from the output's commit, which is later."""
+def test_every_wait_is_needed_but_in_the_drained_ring(case: Case, look_ahead: bool) -> None:
+    """The load role's last waits, one per stage, follow from the output's commit."""
     spec = spec_of(case, look_ahead=look_ahead)
     waits = len(WAIT.findall(compiled(spec).ptx))
     unnoticed = sum(
