@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from cutlass import Int32, Int64
 
-from .device import tma
+from .device import pair, tma
 from .plan.chunks import ColumnChunks
 from .plan.depth512_spec import AttentionSpec
 
@@ -58,6 +58,11 @@ def key_chunk_bytes(spec: AttentionSpec) -> int:
     return spec.key_rows * spec.config.swizzle_mode.bytes
 
 
+def box_loader(spec: AttentionSpec):
+    """Return the function that loads a box; with a CTA pair its bytes count in the leader."""
+    return tma.load_box if spec.config.cta_group() == 1 else pair.load_box_pair
+
+
 def load_query_chunks(
     spec: AttentionSpec,
     tensor_map: Int64,
@@ -74,7 +79,7 @@ def load_query_chunks(
     size = spec.tile_positions * spec.rows_per_position * chunks.row_bytes
     for i, column in enumerate(chunks.starts):
         coordinates = (column, 0, position, head, batch)
-        tma.load_box(tensor_map, coordinates, smem + i * size, mbarrier)
+        box_loader(spec)(tensor_map, coordinates, smem + i * size, mbarrier)
 
 
 @dataclass(frozen=True)
@@ -96,12 +101,14 @@ class KeySide:
     first_column: Int32 | int = 0
 
 
-def load_key_chunks(side: KeySide, where: tuple, smem: Int32, mbarrier: Int32) -> None:
+def load_key_chunks(
+    spec: AttentionSpec, side: KeySide, where: tuple, smem: Int32, mbarrier: Int32
+) -> None:
     """Load one box of every chunk of ``side`` to ``smem``; ``where`` is (key, head, batch)."""
     size = side.rows * side.chunks.row_bytes
     for i, column in enumerate(side.chunks.starts):
         coordinates = (side.first_column + column, *where)
-        tma.load_box(side.tensor_map, coordinates, smem + i * size, mbarrier)
+        box_loader(spec)(side.tensor_map, coordinates, smem + i * size, mbarrier)
 
 
 def store_query_chunk(

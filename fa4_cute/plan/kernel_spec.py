@@ -47,13 +47,14 @@ class KernelSpec:
         num_qo: int = 2,
         head_dim_v: int = 0,
         rope_dtype: DType = DType.INVALID,
+        pair_cta: bool = False,
     ) -> KernelSpec:
         """Return the kernel for one element type, head dimension and group size.
 
         ``causal`` and ``return_lse`` are short forms for a ``variant`` that has only these;
         ``num_qo`` is the number of Q tiles per CTA, 1 or 2. ``head_dim_v`` is that of V and O where
         it differs; columns of Q and K beyond it are rope columns, of type ``rope_dtype`` or, by
-        default, the type of the others.
+        default, the type of the others. ``pair_cta`` lets two CTAs share every MMA.
 
         Raises:
             ValueError: naming the limit, when no such kernel exists.
@@ -72,6 +73,7 @@ class KernelSpec:
             num_qo=num_qo,
             ov_depth=head_dim_v,
             rope_dtype=rope_dtype,
+            pair_cta=pair_cta,
             page_size=variant.page_size,
             # A modifier needs registers: all scores of a tile stay in them, none is read twice.
             bn_cap=RESIDENT_COLUMNS if variant.modifies_scores else 0,
@@ -94,6 +96,7 @@ class KernelSpec:
         parts += [f"rope_{config.rope_dtype.value}"] if config.rope_apart else []
         parts += self.variant.name_parts
         parts += ["1q"] if config.num_qo == 1 else []
+        parts += ["pair"] if config.pair_cta else []
         return "_".join(parts)
 
     @property
@@ -188,7 +191,7 @@ class KernelSpec:
     @property
     def tile_positions(self) -> int:
         """Sequence positions of one Q tile of one softmax warp group."""
-        return self.config.MMA_M // self.rows_per_position
+        return self.config.MMA_M // self.config.cta_group() // self.rows_per_position
 
     @property
     def key_rows(self) -> int:

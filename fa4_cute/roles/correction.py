@@ -29,7 +29,7 @@ def release_first_tiles(ctx: KernelContext) -> None:
     """Say that both outputs may be overwritten: nothing has been accumulated yet."""
     mbars = ctx.spec.config.misc_mbars
     for chain in range(NUM_CHAINS):
-        ctx.barriers.arrive(BarrierArrive(mbars.combined_p_o_consumer(chain)))
+        ctx.barriers.arrive_at_leader(mbars.combined_p_o_consumer(chain))
 
 
 @cute.jit
@@ -48,7 +48,7 @@ def correct_chain(ctx: KernelContext, chain: cutlass.Constexpr[int], phase: Int3
     if must_rescale != 0:
         rescale_output(ctx, chain, factor)
     tmem.fence_before_thread_sync()
-    ctx.barriers.arrive(BarrierArrive(mbars.combined_p_o_consumer(chain)))
+    ctx.barriers.arrive_at_leader(mbars.combined_p_o_consumer(chain))
     ctx.barriers.arrive(BarrierArrive(factors.consumer_mbar()))
 
 

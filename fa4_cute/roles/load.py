@@ -34,7 +34,7 @@ def load_query_part(ctx: KernelContext, half: int, part: int, mbar: Int32 | int)
     work, spec = ctx.work, ctx.spec
     position = work.sequence.first_query + work.position + half * spec.tile_positions
     where = (position, work.head, work.sequence.query_batch)
-    address = ctx.barriers.address_of(mbar)
+    address = ctx.barriers.in_leader(mbar)
     smem = ctx.smem + ctx.layout.q_tile_smem(half, part)
     chunks = depth_chunks(spec.config, part)
     load_query_chunks(spec, ctx.maps.q, where, chunks, smem, address)
@@ -45,11 +45,11 @@ def load_query_part(ctx: KernelContext, half: int, part: int, mbar: Int32 | int)
 
 def load_rows(ctx: KernelContext, side: KeySide, n: Int32, smem: Int32, mbar: Int32 | int) -> None:
     """Issue ``side`` of the ``n``-th visited key tile of K or V; the barrier is armed."""
-    config, address = ctx.spec.config, ctx.barriers.address_of(mbar)
+    config, address = ctx.spec.config, ctx.barriers.in_leader(mbar)
 
     def load(row: Int32 | int, where: tuple) -> None:
         at = ctx.smem + smem + row * side.chunks.row_bytes
-        load_key_chunks(side, where, at, address)
+        load_key_chunks(ctx.spec, side, where, at, address)
 
     first = ctx.work.key_tile(n) * config.BN + side.first_row
     load_boxes(ctx, first, side.rows, load)
@@ -64,13 +64,14 @@ def load_key_part(ctx: KernelContext, place: tuple, state, part: int, tile: Int3
     """
     config, maps = ctx.spec.config, ctx.maps
     rows = config.k_rows_per_cta()
+    first = ctx.share(rows)
     mbar, smem = place
     if part == 0:
-        load_key_scales(ctx, state.index, tile, ctx.barriers.address_of(mbar))
-    load_rows(ctx, KeySide(maps.k, depth_chunks(config, part), rows), tile, smem, mbar)
+        load_key_scales(ctx, state.index, tile, ctx.barriers.in_leader(mbar))
+    load_rows(ctx, KeySide(maps.k, depth_chunks(config, part), rows, first), tile, smem, mbar)
     if config.rope_depth():
         smem = ctx.layout.k_rope_smem(state.index, tile)
-        load_rows(ctx, KeySide(maps.k_rope, rope_chunks(config), rows), tile, smem, mbar)
+        load_rows(ctx, KeySide(maps.k_rope, rope_chunks(config), rows, first), tile, smem, mbar)
 
 
 def key_part_bytes(ctx: KernelContext, ring: TMAProducerPipeline, part: int) -> int:
@@ -83,15 +84,17 @@ def load_key_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: In
     for part in range(ctx.spec.config.num_qk_stages):
         ctx.barriers.wait(ring.acquire(state, part))
         place = ring.get_tile(state, part)
-        ctx.barriers.expect(place[0], key_part_bytes(ctx, ring, part))
+        ctx.barriers.announce(place[0], key_part_bytes(ctx, ring, part))
         load_key_part(ctx, place, state, part, tile)
 
 
 def fill_value_slot(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
     """Issue the boxes of one V slot, which is free."""
     mbar, smem = ring.get_tile(state)
-    ctx.barriers.expect(mbar, ring.tile_bytes)
-    side = KeySide(ctx.maps.v, value_chunks(ctx.spec.config), ctx.spec.config.BN)
+    ctx.barriers.announce(mbar, ring.tile_bytes)
+    config = ctx.spec.config
+    column = ctx.share(config.v_cols_per_cta())
+    side = KeySide(ctx.maps.v, value_chunks(config), config.BN, first_column=column)
     load_rows(ctx, side, tile, smem, mbar)
 
 
@@ -109,13 +112,27 @@ def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state) -> No
     for part in range(ctx.spec.config.num_qk_stages):
         place = ring.get_tile(state, part)
         num_bytes = query_part_bytes(ctx.spec.config) + key_part_bytes(ctx, ring, part)
-        ctx.barriers.expect(place[0], num_bytes)
+        ctx.barriers.announce(place[0], num_bytes)
         load_query_part(ctx, 0, part, place[0])
         load_key_part(ctx, place, state, part, Int32(0))
     for part in range(ctx.spec.config.misc_mbars.num_q1_sync):
         mbar = ctx.spec.config.misc_mbars.Q1Sync_offset + part
-        ctx.barriers.expect(mbar, query_part_bytes(ctx.spec.config))
+        ctx.barriers.announce(mbar, query_part_bytes(ctx.spec.config))
         load_query_part(ctx, 1, part, mbar)
+
+
+def drain(ctx: KernelContext, k_ring, v_ring, k: RingState, v: RingState) -> None:
+    """Wait until every slot has been read; ``k`` and ``v`` are the cursors of the last tile.
+
+    The commits that say so are not waited for otherwise, and with a pair none may reach a CTA that
+    has ended. That they all precede the last ``O_prod`` holds only where signals keep their order.
+    """
+    rings = [(v_ring, v)] if ctx.spec.config.use_fused_kv else [(k_ring, k), (v_ring, v)]
+    for ring, state in rings:
+        for _ in range(ctx.spec.config.num_kv_stages):
+            state = state.step()
+            for part in range(ring.pipeline.num_qk_stages):
+                ctx.barriers.wait(ring.acquire(state, part))
 
 
 @cute.jit
@@ -132,6 +149,8 @@ def load_for_two_queries(ctx: KernelContext):
             k, v = next_slots(ctx.spec.config, k, v)
             load_key_tile(ctx, k_ring, k, tile)
             load_value_tile(ctx, v_ring, v, tile)
+        if cutlass.const_expr(ctx.spec.config.pair_cta):
+            drain(ctx, k_ring, v_ring, k, v)
 
 
 @cute.jit

@@ -19,15 +19,14 @@ import cutlass
 from cutlass import Int32, cute
 
 from ..device import mma as umma
-from ..device import tmem
+from ..device import pair, tmem
 from ..pipelines import RingState, after_key, after_value, first_slots, next_slots
 from ..plan.mbars import NUM_CHAINS
 from ..plan.mma_plans import pv_plan, qk_plan, rope_plan
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
 from ..plan.tma_pipeline_plan import TMAConsumerPipeline
 from ..plan.umma import MmaPlan
-from ..tma import key_chunk_bytes
-from ..values import clean_values
+from ..values import clean_values, slot_chunks
 from ..work import KernelContext
 
 
@@ -129,10 +128,8 @@ class MmaIssuer:
     def wait_values(self, v: RingState, tile: Int32) -> None:
         """Wait for the ``tile``-th V tile."""
         self.ctx.barriers.wait(self.v_ring.wait_v(v))
-        smem, config = self.ctx.smem + self.v_ring.get(v), self.ctx.spec.config
-        size = key_chunk_bytes(self.ctx.spec)
-        num_chunks = config.padded_ov_depth // config.swizzle_elems
-        clean_values(self.ctx, tile, 0, [smem + i * size for i in range(num_chunks)])
+        slot = self.ctx.smem + self.v_ring.get(v)
+        clean_values(self.ctx, tile, 0, slot_chunks(self.ctx, slot))
 
     def release_values(self, v: RingState) -> None:
         """Free a V slot once the MMAs issued so far have read it, behind the ring's cursor."""
@@ -169,6 +166,16 @@ def issue_for_two_queries(ctx: KernelContext):
             issuer.outputs(0, next_v, 1, tile & 1)
             k, v = next_k, next_v
         issuer.outputs(1, v, Int32(num_tiles > 1), (num_tiles - 1) & 1)
+        if cutlass.const_expr(ctx.spec.config.pair_cta):
+            # The load role of a pair waits until all slots are free.
+            issuer.release_values(v)
+
+
+@cute.jit
+def issue_for_pair(ctx: KernelContext):
+    """Issue for both CTAs of a pair, from the leader; the peer's warp has nothing to do."""
+    if ctx.rank == pair.LEADER:
+        issue_for_two_queries(ctx)
 
 
 @cute.jit
@@ -207,5 +214,7 @@ def mma(ctx: KernelContext) -> None:
     """Run the MMA role."""
     if ctx.spec.config.num_qo == 1:
         issue_for_one_query(ctx)
+    elif ctx.spec.config.pair_cta:
+        issue_for_pair(ctx)
     else:
         issue_for_two_queries(ctx)
