@@ -109,13 +109,16 @@ def release_scales(ctx: KernelContext, tile: Int32) -> None:
 
 
 def scaled(values: list[Float32], columns: range, scales: TileScales) -> list[Float32]:
-    """Return the scores of ``columns`` times the scales of their keys and of the row."""
+    """Return the scores of ``columns`` times the scales of their keys and of the row.
+
+    All loads are under way before the first product, which waits for them.
+    """
     row = barriers.load_shared_f32(scales.row)
+    keys: list[Float32] = []
+    for column in columns[::_VECTOR]:
+        keys += barriers.load_shared_f32x4(scales.keys + column * DType.FP32.size)
     result: list[Float32] = []
-    for i in range(0, len(values), _VECTOR):
-        address = scales.keys + (columns.start + i) * DType.FP32.size
-        keys = barriers.load_shared_f32x4(address)
-        for j in range(0, _VECTOR, 2):
-            pair = mul2((values[i + j], values[i + j + 1]), (keys[j], keys[j + 1]))
-            result += mul2(pair, (row, row))
+    for i in range(0, len(values), 2):
+        pair = mul2((values[i], values[i + 1]), (keys[i], keys[i + 1]))
+        result += mul2(pair, (row, row))
     return result

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from ..plan.combine_spec import CombineSpec
 from ..plan.config import FA4Config
 from ..plan.depth512_spec import AttentionSpec
 from ..plan.masks import CAUSAL, NULL
@@ -27,7 +28,8 @@ from .kernel_key import canonical, kernel_key, toolchain
 
 _KEY_CHARACTERS: Final = 24
 
-Compiler = Callable[[AttentionSpec], CompiledArtifact]
+KernelSpecification = AttentionSpec | CombineSpec
+Compiler = Callable[[KernelSpecification], CompiledArtifact]
 
 
 @dataclass(frozen=True)
@@ -72,14 +74,14 @@ class KernelCache:
         """Start with nothing in memory."""
         self._settings = settings
         self._compiler = compiler
-        self._memory: dict[AttentionSpec, CompiledArtifact] = {}
-        self._by_identity: dict[int, tuple[AttentionSpec, CompiledArtifact]] = {}
-        self._locks: dict[AttentionSpec, threading.Lock] = {}
+        self._memory: dict[KernelSpecification, CompiledArtifact] = {}
+        self._by_identity: dict[int, tuple[KernelSpecification, CompiledArtifact]] = {}
+        self._locks: dict[KernelSpecification, threading.Lock] = {}
         self._guard = threading.Lock()
         self._counts = _Counts()
         self._disk_works = settings.cache_dir is not None
 
-    def get(self, spec: AttentionSpec) -> CompiledArtifact:
+    def get(self, spec: KernelSpecification) -> CompiledArtifact:
         """Return the compiled kernel of ``spec``; threads that ask for it meanwhile wait."""
         # Hashing a specification visits all its fields; its identity is the quick way in.
         quick = self._by_identity.get(id(spec))
@@ -126,7 +128,7 @@ class KernelCache:
             cache_files.remove_leftovers(self._settings.cache_dir)
         return removed
 
-    def path_of(self, spec: AttentionSpec) -> Path | None:
+    def path_of(self, spec: KernelSpecification) -> Path | None:
         """Return the file that holds, or would hold, the kernel; None without a directory."""
         directory = self._settings.cache_dir
         if directory is None:
@@ -137,7 +139,7 @@ class KernelCache:
         directory = self._settings.cache_dir
         return [] if directory is None else cache_files.entries(directory)
 
-    def _from_disk_or_compiler(self, spec: AttentionSpec) -> CompiledArtifact:
+    def _from_disk_or_compiler(self, spec: KernelSpecification) -> CompiledArtifact:
         path = self.path_of(spec)
         if path is None or not self._disk_works:
             return self._compile(spec)
@@ -163,7 +165,7 @@ class KernelCache:
                 self._give_up_disk(path.parent, error)
         return artifact
 
-    def _load(self, spec: AttentionSpec, path: Path, key: str) -> CompiledArtifact | None:
+    def _load(self, spec: KernelSpecification, path: Path, key: str) -> CompiledArtifact | None:
         try:
             artifact = _artifact(spec, cache_files.read_entry(path, key))
         except FileNotFoundError:
@@ -175,7 +177,7 @@ class KernelCache:
         self._counts.disk_hits += 1
         return artifact
 
-    def _compile(self, spec: AttentionSpec) -> CompiledArtifact:
+    def _compile(self, spec: KernelSpecification) -> CompiledArtifact:
         self._counts.compiles += 1
         try:
             return self._compiler(spec)
@@ -195,8 +197,12 @@ class KernelCache:
             )
 
 
-def _circumstances(spec: AttentionSpec) -> str:
+def _circumstances(spec: KernelSpecification) -> str:
     """Return what was compiled, with what, and how to do it again."""
+    versions = ", ".join(f"{name} {text}" for name, text in toolchain().items() if "-" in name)
+    compiling = f"while compiling {spec.name} for {ARCH} with {versions}"
+    if isinstance(spec, CombineSpec):
+        return compiling
     config = spec.config
     depth = config.qk_depth if isinstance(config, FA4Config) else config.depth
     problem = {
@@ -207,8 +213,6 @@ def _circumstances(spec: AttentionSpec) -> str:
         "causal": spec.causal,
         "return_lse": spec.return_lse,
     }
-    versions = ", ".join(f"{name} {text}" for name, text in toolchain().items() if "-" in name)
-    compiling = f"while compiling {spec.name} for {ARCH} with {versions}"
     plain = Variant(CAUSAL if spec.causal else NULL, spec.return_lse)
     if spec.variant != plain:
         return f"{compiling}; {problem} with {spec.variant}"
@@ -218,7 +222,7 @@ def _circumstances(spec: AttentionSpec) -> str:
     )
 
 
-def _stored(spec: AttentionSpec, artifact: CompiledArtifact, *, locked: bool) -> StoredKernel:
+def _stored(spec: KernelSpecification, artifact: CompiledArtifact, *, locked: bool) -> StoredKernel:
     meta = {
         "kernel_name": artifact.kernel_name,
         "smem_bytes": artifact.smem_bytes,
@@ -231,7 +235,7 @@ def _stored(spec: AttentionSpec, artifact: CompiledArtifact, *, locked: bool) ->
     return StoredKernel(artifact.ptx, artifact.cubin, meta)
 
 
-def _artifact(spec: AttentionSpec, stored: StoredKernel) -> CompiledArtifact:
+def _artifact(spec: KernelSpecification, stored: StoredKernel) -> CompiledArtifact:
     meta = stored.meta
     try:
         x, y, z = (int(n) for n in meta["cluster"])
@@ -261,7 +265,7 @@ def process_cache() -> KernelCache:
     return _process_cache
 
 
-def compiled(spec: AttentionSpec) -> CompiledArtifact:
+def compiled(spec: KernelSpecification) -> CompiledArtifact:
     """Return the compiled kernel of ``spec`` from the process's cache."""
     return process_cache().get(spec)
 

@@ -9,7 +9,7 @@ from .. import simulator
 from ..plan.depth512_spec import AttentionSpec
 from . import cache, device
 from .features import Modifiers
-from .launch import pack_launch
+from .launch import pack_combine, pack_launch
 from .operands import Call, describe_call, new_outputs
 from .request import Batch, Inputs, Options, Request, request
 from .scales import GivenScales
@@ -220,12 +220,17 @@ def compute(inputs: Inputs, options: Options, batch: Batch | None = None) -> tup
 
 def _launch(asked: Request, spec: AttentionSpec) -> tuple[Any, Any]:
     artifact = cache.compiled(spec)
-    if asked.inputs[0].device.type == "cpu":
-        call = describe_call(asked.problem, asked.inputs, asked.tensors)
-        packed = pack_launch(spec, call.described)
-        simulator.launch(artifact.ptx, artifact.kernel_name, packed, call.host_buffers())
-    else:
+    if asked.inputs[0].device.type != "cpu":
         call = _launch_on_cuda(asked, spec, artifact)
+        return call.out, call.lse
+    call = describe_call(asked.problem, asked.inputs, asked.tensors)
+    packed = pack_launch(spec, call.described)
+    simulator.launch(artifact.ptx, artifact.kernel_name, packed, call.host_buffers())
+    shares = call.shares(asked.problem)
+    if shares is not None:
+        combine = cache.compiled(shares.spec)
+        packed = pack_combine(shares)
+        simulator.launch(combine.ptx, combine.kernel_name, packed, call.host_buffers())
     return call.out, call.lse
 
 
@@ -235,10 +240,13 @@ def _launch_on_cuda(asked: Request, spec: AttentionSpec, artifact: Any) -> Call:
     launcher = device.launcher()
     index = asked.inputs[0].device.index
     # Copies of unsuitable inputs are made on the same stream, so they are ready before the kernel
-    # runs, and their memory is not handed out again before it ends.
+    # runs, and their memory is not handed out again before it ends; so are partial results.
     with torch.cuda.device(index):
         call = describe_call(asked.problem, asked.inputs, asked.tensors)
         packed = launcher.pack(spec, call.described)
         stream = torch.cuda.current_stream(index).cuda_stream
         launcher.launch(artifact, packed, index, stream)
+        shares = call.shares(asked.problem)
+        if shares is not None:
+            launcher.launch(cache.compiled(shares.spec), pack_combine(shares), index, stream)
     return call

@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
+from ..plan.combine_spec import CombineSpec
 from ..plan.depth512_spec import AttentionSpec
 from . import cache_files
 from .compiler import ARCH
@@ -28,7 +29,7 @@ _DSL_PACKAGES: Final = (
 )
 
 
-def kernel_key(spec: AttentionSpec) -> str:
+def kernel_key(spec: AttentionSpec | CombineSpec) -> str:
     """Return the key of the kernel of ``spec`` as 64 hexadecimal characters."""
     text = json.dumps({**toolchain(), "spec": canonical(spec)}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

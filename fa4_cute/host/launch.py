@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..plan.combine_spec import CombineSpec
 from ..plan.depth512_spec import AttentionSpec
-from ..plan.launch import AttentionSizes, LaunchPlan, plan_launch
+from ..plan.launch import AttentionSizes, LaunchPlan, plan_combine, plan_launch
+from ..plan.params import VALUE_SCALE
 from ..plan.tensor_map_bits import TensorMapFields, encode_tensor_map
 from ..plan.tensor_maps import ROPE_OPERANDS, OperandLayout, tensor_maps
 
@@ -36,6 +38,7 @@ class AttentionCall:
             queries; 0 when the kernel does not write it.
         extras: values of the parameters that the kernel's features add.
         longest: sizes of the call where those of q and k do not tell them.
+        num_splits: parts into which the keys are split.
         value_scale: factor of O, for kernels with fp8 operands.
         rope: rope columns of Q and of K where they are tensors of their own.
     """
@@ -48,6 +51,7 @@ class AttentionCall:
     lse: int = 0
     extras: tuple[tuple[str, int], ...] = ()
     longest: AttentionSizes | None = None
+    num_splits: int = 1
     value_scale: float = 1.0
     rope: tuple[Operand, ...] = ()
 
@@ -59,6 +63,21 @@ class AttentionCall:
         batch, seqlen_q, num_q_heads, _ = self.q.layout.shape
         _, seqlen_k, num_kv_heads, _ = self.k.layout.shape
         return AttentionSizes(batch, seqlen_q, seqlen_k, num_q_heads, num_kv_heads)
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Partial results of a split, and where they go.
+
+    Attributes:
+        spec: the kernel that combines them.
+        num_rows: (query, head) rows.
+        values: the kernel's parameters by name.
+    """
+
+    spec: CombineSpec
+    num_rows: int
+    values: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True)
@@ -80,14 +99,22 @@ def pack_launch(
     """
     if spec.return_lse and not call.lse:
         raise ValueError("lse=0: the kernel was compiled to write the log-sum-exp")
-    plan = plan_launch(spec, call.sizes, call.softmax_scale, call.value_scale)
+    plan = plan_launch(spec, call.sizes, call.softmax_scale, call.num_splits)
     operands = {"q": call.q, "k": call.k, "v": call.v, "o": call.o}
     operands.update(zip(ROPE_OPERANDS, call.rope, strict=False))
     maps = tensor_maps(spec, *(operand.layout for operand in operands.values()))
     values: dict[str, bytes | int | float] = {"lse": call.lse, **plan.scalars, **dict(call.extras)}
+    if VALUE_SCALE in spec.params.names:
+        values[VALUE_SCALE] = call.value_scale
     for tensor_map in maps:
         operand = operands[tensor_map.address_of]
         # An empty operand may have no address; it is never read, but a map needs a valid one.
         address = operand.address if 0 not in operand.layout.shape else call.q.address
         values[f"{tensor_map.address_of}_map"] = encode(tensor_map.fields(address))
     return PackedLaunch(plan, tuple(spec.params.pack(values)))
+
+
+def pack_combine(shares: Shares) -> PackedLaunch:
+    """Return the packed launch that combines ``shares``."""
+    params = shares.spec.params.pack(dict(shares.values))
+    return PackedLaunch(plan_combine(shares.spec, shares.num_rows), tuple(params))

@@ -11,13 +11,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ..plan.combine_spec import CombineSpec
+from ..plan.dtypes import DType
 from ..plan.tensor_map_bits import ALIGN, MAX_STRIDE
 from ..plan.tensor_maps import OperandLayout
 from ..plan.variant import aux_strides, bias_strides
 from ..simulator import HostBuffer
 from .checks import DENSE
 from .features import NO_TENSORS, PLAIN, FeatureTensors
-from .launch import AttentionCall, Operand
+from .launch import AttentionCall, Operand, Shares
 from .problem import Problem
 from .scales import SCALED_DTYPE
 
@@ -32,6 +34,7 @@ class Call:
         lse: the new log-sum-exp tensor, or None.
         described: addresses and layouts for the launch.
         read: further tensors that the kernel reads.
+        partial: O and log-sum-exp of every split, float32; empty without splits.
     """
 
     inputs: tuple[Any, Any, Any]
@@ -39,12 +42,32 @@ class Call:
     lse: Any
     described: AttentionCall
     read: tuple[Any, ...] = ()
+    partial: tuple[Any, ...] = ()
 
     def host_buffers(self) -> list[HostBuffer]:
         """Return the memory of the call: inputs to be read, outputs to be written."""
         buffers = [extent(tensor, writable=False) for tensor in (*self.inputs, *self.read)]
-        buffers += [extent(t, writable=True) for t in (self.out, self.lse) if t is not None]
+        written = (self.out, self.lse, *self.partial)
+        buffers += [extent(t, writable=True) for t in written if t is not None]
         return buffers
+
+    def shares(self, problem: Problem) -> Shares | None:
+        """Return what is to be combined, or None without splits."""
+        if not self.partial:
+            return None
+        partial_o, partial_lse = self.partial
+        spec = CombineSpec(DType(problem.dtype).output, problem.head_dim_v, problem.return_lse)
+        values = {
+            "partial_o": partial_o.data_ptr(),
+            "partial_lse": partial_lse.data_ptr(),
+            "o": self.out.data_ptr(),
+            "lse": 0 if self.lse is None else self.lse.data_ptr(),
+            "num_rows": partial_lse.shape[1],
+            "num_splits": partial_lse.shape[0],
+            "num_q_heads": problem.num_q_heads,
+            "num_queries": self.out.shape[-3],
+        }
+        return Shares(spec, partial_lse.shape[1], tuple(values.items()))
 
 
 def fits_tma(address: int, shape: Sequence[int], strides: Sequence[int], item_bytes: int) -> bool:
@@ -93,6 +116,7 @@ def describe_call(
     """Return the call on ``inputs`` (q, k, v) with new outputs."""
     q, k, v = (readable(_as_rank_4(tensor)) for tensor in inputs)
     out, lse = new_outputs(problem, inputs[0])
+    partial = new_partial(problem, out) if problem.variant.is_split else ()
     described = AttentionCall(
         q=_operand(q),
         k=_operand(k),
@@ -100,11 +124,26 @@ def describe_call(
         o=_operand(_as_rank_4(out)),
         softmax_scale=problem.scale,
         lse=0 if lse is None else lse.data_ptr(),
-        extras=() if problem.features is PLAIN else tuple(_extras(problem, tensors, out)),
+        extras=()
+        if problem.features is PLAIN
+        else tuple(_extras(problem, tensors, (out, *partial))),
         longest=problem.sizes if problem.features.has_lengths else None,
+        num_splits=problem.features.num_splits,
         value_scale=problem.scales.v,
     )
-    return Call((q, k, v), out, lse, described, tuple(tensors.all()))
+    return Call((q, k, v), out, lse, described, tuple(tensors.all()), partial)
+
+
+def new_partial(problem: Problem, out: Any) -> tuple[Any, Any]:
+    """Return uninitialised O (split, row, head_dim_v) and LSE (split, row) of every split.
+
+    Row ``r`` is head ``r % heads`` of query ``r // heads``.
+    """
+    import torch
+
+    rows = (problem.features.num_splits, out[..., 0].numel())
+    depth = (*rows, problem.head_dim_v)
+    return tuple(torch.empty(s, dtype=torch.float32, device=out.device) for s in (depth, rows))
 
 
 def _as_rank_4(tensor: Any) -> Any:
@@ -112,10 +151,16 @@ def _as_rank_4(tensor: Any) -> Any:
     return tensor if tensor.dim() == len(DENSE) else tensor.unsqueeze(0)
 
 
-def _extras(problem: Problem, tensors: FeatureTensors, out: Any) -> Iterator[tuple[str, int]]:
-    """Yield name and value of every parameter that the features add."""
+def _extras(
+    problem: Problem, tensors: FeatureTensors, written: tuple[Any, ...]
+) -> Iterator[tuple[str, int]]:
+    """Yield name and value of every parameter that the features add; ``written``: O, partials."""
     variant = problem.variant
-    values = {"o": out.data_ptr(), "total_q": out.shape[0]}
+    values = {"o": written[0].data_ptr(), "total_q": written[0].shape[0]}
+    if variant.is_split:
+        _, partial_o, partial_lse = written
+        values |= {"partial_o": partial_o.data_ptr(), "partial_lse": partial_lse.data_ptr()}
+        values |= {"num_splits": partial_lse.shape[0], "partial_rows": partial_lse.shape[1]}
     for name in _READ_ARRAYS:
         tensor = getattr(tensors, name)
         values |= {} if tensor is None else {name: tensor.data_ptr()}

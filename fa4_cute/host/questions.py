@@ -176,7 +176,7 @@ def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
     if problem.has_no_output or problem.has_no_keys:
         lines.append("nothing to launch: the output is filled on the host")
     else:
-        plan = plan_launch(choice.spec, problem.sizes, problem.scale)
+        plan = plan_launch(choice.spec, problem.sizes, problem.scale, problem.features.num_splits)
         lines.append(f"grid {plan.grid} x block {plan.block}, cluster {plan.cluster}")
     lines.append(choice.spec.schedule.describe())
     return "\n".join(lines)
@@ -196,6 +196,8 @@ def _feature_lines(choice: Choice) -> list[str]:
         lines.append("scores are scaled before the softmax, because something is done to them")
     if variant.partial_values:
         lines.append("keys end inside a tensor: the last tile's values are cleaned before use")
+    if variant.is_split:
+        lines.append("keys are split; a second kernel weighs the partial results, float32")
     if variant.extra_names:
         lines.append(f"further parameters: {', '.join(variant.extra_names)}")
     return lines

@@ -15,7 +15,7 @@ from typing import Any, Final
 from ..plan.dtypes import DType
 from ..plan.hardware import TMA_ALIGN, UMMA_MAX_N, align_up
 from ..plan.launch import LOG2_E
-from .checks import MAX_FLOAT32, check_device, kind_of
+from .checks import DENSE, MAX_FLOAT32, check_device, kind_of
 
 SCALED_DTYPE: Final = DType.FP8_E4M3
 _TORCH_NAME: Final = "torch.float8_e4m3fn"
@@ -101,10 +101,16 @@ def token_scales_of(given: GivenScales | None, q: Any, k: Any) -> TokenScales | 
 
     Raises:
         TypeError: a scale is not float32.
-        ValueError: a scale has another shape than its operand without head_dim, or lies elsewhere.
+        ValueError: a scale has another shape than its operand without head_dim, or lies elsewhere;
+            or keys are packed.
     """
     if given is None or not (_is_by_token(given.q_scale) or _is_by_token(given.k_scale)):
         return None
+    if k.dim() != len(DENSE):
+        raise ValueError(
+            "k_scale: scales per token go with keys that are neither paged nor packed; nearest "
+            "supported choice: one scale for all keys"
+        )
     return TokenScales(
         _by_token("q_scale", given.q_scale, q).contiguous(),
         _padded(_by_token("k_scale", given.k_scale, k)),

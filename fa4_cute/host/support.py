@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
+from ..plan.combine_spec import MAX_SPLITS
 from ..plan.depth512_config import DEPTHS
 from ..plan.depth512_spec import SMALLEST_DEPTH, AttentionSpec, Depth512Spec
 from ..plan.dtypes import DType
@@ -63,7 +64,7 @@ FEATURES: Final = {
 }
 """Arguments that take a kernel of their own, and what they stand for."""
 
-_ATTENTION: Final = frozenset(FEATURES) - {"num_splits", "scheduler", "q_scale"}
+_ATTENTION: Final = frozenset(FEATURES) - {"scheduler", "q_scale"}
 
 KERNELS: Final = (
     KernelRow(
@@ -160,7 +161,7 @@ def choose(problem: Problem) -> Choice | Refusal:
             tiles = choose_query_tiles(spec.config, problem.sizes, problem.num_qo)
             spec = _with_query_tiles(spec, tiles.num_qo)
         if not (problem.has_no_output or problem.has_no_keys):
-            plan_launch(spec, problem.sizes, problem.scale)
+            plan_launch(spec, problem.sizes, problem.scale, problem.features.num_splits)
     except ValueError as error:
         return _refusal(NotImplementedError, error)
     return Choice(row, spec, tiles)
@@ -260,6 +261,12 @@ def _feature_rule(problem: Problem, row: KernelRow) -> Refusal | None:
             f"{name}: {FEATURES[name]} are no part of {row.name}, the kernel for "
             f"head_dim={problem.head_dim}",
             f"a head dimension of {' or '.join(others)}" if others else f"without {name}",
+        )
+    if problem.features.num_splits > MAX_SPLITS:
+        return Refusal(
+            ValueError,
+            f"num_splits={problem.features.num_splits}: at most {MAX_SPLITS} are combined",
+            str(MAX_SPLITS),
         )
     try:
         # A mask of too many intervals is noticed when it is taken apart.

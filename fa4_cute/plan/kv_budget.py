@@ -1,11 +1,9 @@
 """How shared memory is cut into K and V slots (``modular-sm100-attention.md`` section 1.3).
 
-Three rules are added to that section, which only plans for fp8 ever meet; such a plan gets fewer
+Two rules are added to that section, which only plans for fp8 ever meet; such a plan gets fewer
 slots than shared memory would hold:
 
 * a ring never needs more mbarriers than one warp initialises (head dim 192, CTA pairs);
-* an odd number of slots above 15 is rounded down to two rings (head dim 64): one slot in seventeen
-  is worth less than a shared ring's cursors, which made the assembler spill there;
 * per-token scales take two rings, because slots of K have other readers than slots of V.
 """
 
@@ -20,7 +18,6 @@ from .tile_config import FA4TileConfig
 
 NUM_PV_STAGES: Final = 2
 """Parts in which softmax hands P to the MMA (3:1 where the key blocks divide by four)."""
-MAX_FUSED_SLOTS: Final = 15
 _FIXED_BARRIERS: Final = 8
 """C0, C1 (2 each), S_prod (2) and O_prod (2)."""
 
@@ -54,10 +51,9 @@ def kv_budget(config: FA4TileConfig) -> KVBudget:
     slots = max(0, remaining // (slot + k_extra // 2))
     if slots * slot + ceil_div(slots, 2) * k_extra > remaining:
         slots -= 1
-    if slots > MAX_FUSED_SLOTS or config.has_token_scales:
+    if config.has_token_scales:
         slots -= slots % 2
-    if slots % 2 == 0:
-        slots = min(slots, _most_split_slots(config, qk_stages))
+    slots = min(slots, _most_slots(config, qk_stages, fused=slots % 2 == 1))
     used += slots * slot + ceil_div(slots, 2) * k_extra
     if slots % 2:
         return KVBudget(True, slots, 1, used)
@@ -68,8 +64,11 @@ def kv_budget(config: FA4TileConfig) -> KVBudget:
     return KVBudget(False, stages, 1, used)
 
 
-def _most_split_slots(config: FA4TileConfig, qk_stages: int) -> int:
-    """Return the slots of two rings whose barriers one warp can initialise."""
+def _most_slots(config: FA4TileConfig, qk_stages: int, *, fused: bool) -> int:
+    """Return the slots, in a shared ring or in two, whose barriers one warp can initialise."""
+    if fused:
+        most = (MAX_MBARRIERS - _fixed_barriers(config, 1)) // 2
+        return most - 1 + most % 2
     spare = MAX_MBARRIERS - _fixed_barriers(config, qk_stages)
     return spare // (2 * qk_stages + 2) * 2
 

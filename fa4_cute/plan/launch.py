@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from .combine_spec import CombineSpec
 from .depth512_spec import AttentionSpec
-from .params import VALUE_SCALE
 from .tiles import TileShape, grid
 
 LOG2_E: Final = math.log2(math.e)
@@ -47,11 +47,11 @@ class LaunchPlan:
 
 
 def plan_launch(
-    spec: AttentionSpec, sizes: AttentionSizes, softmax_scale: float, value_scale: float = 1.0
+    spec: AttentionSpec, sizes: AttentionSizes, softmax_scale: float, num_splits: int = 1
 ) -> LaunchPlan:
     """Return the launch of ``spec`` for ``sizes``; ``grid`` is (Q tiles, heads, batch).
 
-    ``value_scale`` multiplies O where the kernel has a parameter for it: with fp8 operands.
+    The splits of a query tile are neighbours along x.
 
     Raises:
         ValueError: when the sizes do not belong to ``spec`` or exceed a grid, or the scale is not
@@ -77,20 +77,28 @@ def plan_launch(
     for name, count in (("heads", blocks[1]), ("batch", sizes.batch)):
         if count > MAX_GRID_YZ:
             raise ValueError(f"{name}={count}: a launch grid holds at most {MAX_GRID_YZ}")
-    scalars: dict[str, int | float] = {
-        "seqlen_q": sizes.seqlen_q,
-        "seqlen_k": sizes.seqlen_k,
-        "num_q_heads": sizes.num_q_heads,
-        "scale_log2": _kernel_scale(softmax_scale),
-    }
-    if VALUE_SCALE in spec.params.names:
-        scalars[VALUE_SCALE] = value_scale
     return LaunchPlan(
-        grid=blocks,
+        grid=(blocks[0] * num_splits, *blocks[1:]),
         block=(spec.schedule.num_threads, 1, 1),
         cluster=(config.cta_group(), 1, 1),
         smem_bytes=config.smem_used,
-        scalars=scalars,
+        scalars={
+            "seqlen_q": sizes.seqlen_q,
+            "seqlen_k": sizes.seqlen_k,
+            "num_q_heads": sizes.num_q_heads,
+            "scale_log2": _kernel_scale(softmax_scale),
+        },
+    )
+
+
+def plan_combine(spec: CombineSpec, num_rows: int) -> LaunchPlan:
+    """Return the launch that combines the shares of ``num_rows`` rows."""
+    return LaunchPlan(
+        grid=(spec.num_blocks(num_rows), 1, 1),
+        block=(spec.num_threads, 1, 1),
+        cluster=(spec.cluster_size, 1, 1),
+        smem_bytes=spec.smem_bytes,
+        scalars={},
     )
 
 

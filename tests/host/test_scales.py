@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import struct
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -25,12 +27,14 @@ def operands(dtype: torch.dtype = torch.float8_e4m3fn, head_dim: int = 64) -> tu
     return q, k, v
 
 
-def packed_scalars(**scales: Any) -> dict[str, float]:
+def packed_scalars(**scales: Any) -> list[float]:
     asked = request(operands(), Options(softmax_scale=0.25, scales=GivenScales(**scales)))
     choice = choose(asked.problem)
     assert isinstance(choice, Choice)
     call = describe_call(asked.problem, asked.inputs, asked.tensors)
-    return pack_launch(choice.spec, call.described).plan.scalars
+    params = pack_launch(choice.spec, call.described).params
+    packed = dict(zip(choice.spec.params.names, params, strict=True))
+    return [struct.unpack("<f", packed[name])[0] for name in ("scale_log2", "value_scale")]
 
 
 def test_no_scales_are_ones() -> None:
@@ -39,9 +43,11 @@ def test_no_scales_are_ones() -> None:
 
 
 def test_the_scales_of_q_and_k_join_the_softmax_scale() -> None:
-    scalars = packed_scalars(q_scale=3.0, k_scale=torch.tensor([[0.5]]), v_scale=-2)
-    assert scalars["scale_log2"] == pytest.approx(0.25 * 1.5 * LOG2_E)
-    assert scalars["value_scale"] == -2.0
+    scale_log2, value_scale = packed_scalars(
+        q_scale=3.0, k_scale=torch.tensor([[0.5]]), v_scale=-2
+    )
+    assert scale_log2 == pytest.approx(0.25 * 1.5 * LOG2_E)
+    assert value_scale == -2.0
 
 
 def test_the_kernel_does_not_depend_on_them() -> None:
@@ -94,6 +100,13 @@ def test_empty_calls_have_the_output_type_too() -> None:
         ({"k_scale": math.inf}, ValueError, "k_scale=inf: must be finite"),
         ({"v_scale": "2"}, TypeError, "v_scale='2': expected a number or a tensor of one element"),
         ({"q_scale": True}, TypeError, "q_scale=True"),
+        (
+            {"q_scale": torch.ones(1, 90, 4)},
+            ValueError,
+            r"q_scale: shape \(1, 90, 4\).*\(1, 70, 4\)",
+        ),
+        ({"k_scale": torch.ones(1, 90)}, ValueError, r"k_scale: shape \(1, 90\).*\(1, 90, 2\)"),
+        ({"q_scale": torch.ones(1, 70, 4).half()}, TypeError, "q_scale.dtype=torch.float16"),
         ({"v_scale": torch.ones(2)}, ValueError, r"v_scale: shape \(2,\).*a tensor of one element"),
         ({"q_scale": 1e30, "k_scale": 1e30}, ValueError, r"softmax_scale \* q_scale \* k_scale"),
         ({"v_scale": 1e39}, ValueError, "v_scale=1e\\+39: exceeds float32"),
@@ -121,3 +134,37 @@ def test_head_dims_are_multiples_of_16() -> None:
 def test_other_8_bit_types_are_refused() -> None:
     with pytest.raises(NotImplementedError, match=r"float8_e5m2.*bf16, fp16, fp8_e4m3"):
         fa4_cute.flash_attn(*operands(torch.float8_e5m2))
+
+
+def test_scales_per_token_have_a_kernel_up_to_head_dim_192() -> None:
+    q, k, v = operands(head_dim=256)
+    support = fa4_cute.can_implement(q, k, v, q_scale=torch.ones(1, 70, 4))
+    assert not support
+    assert "scales per token" in support.reason
+    assert "SM100MHA2Q" in str(support.nearest)
+
+
+def test_scales_per_token_do_not_go_with_packed_keys() -> None:
+    q, k, v = (x[0] for x in operands())
+    offsets = [torch.tensor([0, n], dtype=torch.int32) for n in (70, 90)]
+    with pytest.raises(ValueError, match=r"k_scale: scales per token.*neither paged nor packed"):
+        fa4_cute.flash_attn_varlen(
+            q, k, v, cu_seqlens_q=offsets[0], cu_seqlens_k=offsets[1], q_scale=torch.ones(70, 4)
+        )
+
+
+def test_packed_queries_have_packed_scales() -> None:
+    q, k, v = operands()
+    q_scale, k_scale = torch.linspace(0.5, 2.0, 280).view(70, 4), torch.ones(2, 90, 2)
+    k_scale[1] = 2.0
+    keys, values = k.repeat(2, 1, 1, 1), v.repeat(2, 1, 1, 1)
+    bounds = (0, 20, 70)
+    out = fa4_cute.flash_attn_varlen(
+        q[0], keys, values, cu_seqlens_q=torch.tensor(bounds, dtype=torch.int32), causal=True,
+        q_scale=q_scale, k_scale=k_scale,
+    )  # fmt: skip
+    for i, (start, stop) in enumerate(pairwise(bounds)):
+        scaled = (q.float() * q_scale[:, :, None])[:, start:stop]
+        exact = attention_float64(scaled, k.float() * (i + 1), v.float(), causal=True)
+        allowed = 2**-4 * exact.weight + 2**-8 * exact.out.abs() + 1e-3
+        assert ((out[None, start:stop] - exact.out).abs() <= allowed).all()

@@ -23,8 +23,9 @@ CASES = [
 ]
 MUTATED = Case(100, 700, 128, causal=True, num_qo=1)
 SPECS = [
-    KernelSpec.for_attention(DType.BF16, head_dim, causal=True, return_lse=True, num_qo=1)
+    KernelSpec.for_attention(DType.BF16, head_dim, causal=causal, return_lse=True, num_qo=1)
     for head_dim in (64, 128, 192)
+    for causal in (False, True)
 ]
 
 

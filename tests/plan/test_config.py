@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from fa4_cute.plan.config import FA4Config
 from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.hardware import MAX_MBARRIERS, SMEM_CAPACITY, TMEM_COLUMNS, SwizzleMode
-from fa4_cute.plan.kv_budget import MAX_FUSED_SLOTS
 from fa4_cute.plan.smem_layout import SM100AttentionSMem
 from tests.plan.strategies import any_configs, configs
 from tests.plan.worked_tables import ROWS, Row
@@ -28,16 +27,13 @@ def test_worked_table(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.is_capped], ids=lambda row: row.line)
-def test_plans_with_too_many_slots_get_two_rings_with_fewer(row: Row) -> None:
+def test_plans_with_too_many_barriers_get_shorter_rings(row: Row) -> None:
     config = row.config
-    assert not config.use_fused_kv
-    slots = int(row.cells[11]) * (1 if row.cells[10] == "fused" else 2)
-    assert 2 * config.num_kv_stages < slots
+    assert config.use_fused_kv == (row.cells[10] == "fused")
+    assert config.num_kv_stages < int(row.cells[11])
     assert config.misc_mbars.size <= MAX_MBARRIERS
-    one_more = 2 * config.num_qk_stages + 2
-    # The next pair of slots is missing for barriers, or the source's plan has no pair more.
-    is_rounded_down = 2 * config.num_kv_stages == slots - 1
-    assert is_rounded_down or config.misc_mbars.size + one_more > MAX_MBARRIERS
+    more = 2 * 2 if config.use_fused_kv else 2 * config.num_qk_stages + 2
+    assert config.misc_mbars.size + more > MAX_MBARRIERS
 
 
 def test_the_table_covers_every_kind_of_row() -> None:
@@ -45,7 +41,7 @@ def test_the_table_covers_every_kind_of_row() -> None:
     assert any(row.config.is_mla and row.config.scale_dtype.is_valid for row in ROWS)
     assert {row.config.page_size for row in ROWS} == {0, 64, 128, 256}
     assert sum(not row.has_tiles for row in ROWS) == 9  # head dim 256 in three modes, three types
-    assert sum(row.is_capped for row in ROWS) == 8
+    assert sum(row.is_capped for row in ROWS) == 7
 
 
 @pytest.mark.parametrize(
@@ -84,13 +80,9 @@ def test_one_more_slot_would_not_fit(config: FA4Config) -> None:
         config.rope_depth() * config.rope_dtype_size + config.scale_dtype_size
     )
     fits = config.smem_used + slot + 16 + extra <= SMEM_CAPACITY
-    # Where one more fits, it would need too many barriers, or be the odd slot of a long ring.
-    barriers = config.misc_mbars.size + 2 * config.num_qk_stages + 2
-    is_long = 2 * config.num_kv_stages > MAX_FUSED_SLOTS
-    assert not fits or not config.use_fused_kv
-    assert not fits or barriers > MAX_MBARRIERS or is_long
-    if fits and barriers <= MAX_MBARRIERS:
-        assert config.smem_used + 2 * (slot + 16 + extra) > SMEM_CAPACITY
+    # Where one more fits, a ring of the same kind would need too many barriers.
+    more = 2 * 2 if config.use_fused_kv else 2 * config.num_qk_stages + 2
+    assert not fits or config.misc_mbars.size + more > MAX_MBARRIERS
 
 
 @settings(deadline=None)

@@ -45,11 +45,9 @@ def test_empty_outputs_launch_nothing() -> None:
 
 
 def test_only_fp8_kernels_have_a_value_scale() -> None:
-    sizes = AttentionSizes(1, 10, 10, 1, 1)
-    fp8 = KernelSpec.for_attention(DType.FP8_E4M3, 128)
-    assert plan_launch(fp8, sizes, 0.125, 3.0).scalars["value_scale"] == 3.0
-    assert set(fp8.params.names) - set(KERNEL_PARAMS.names) == {"value_scale"}
-    assert "value_scale" not in launch().scalars
+    fp8, bf16 = (KernelSpec.for_attention(t, 128) for t in (DType.FP8_E4M3, DType.BF16))
+    assert [param.name for param in fp8.extra_params] == ["value_scale"]
+    assert bf16.params.names == KERNEL_PARAMS.names
 
 
 @pytest.mark.parametrize(

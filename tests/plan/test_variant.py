@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from fa4_cute.plan.masks import CAUSAL, NULL, ChunkedMask, DenseBiasMask, Mask, PaddingMask
 from fa4_cute.plan.params import KERNEL_PARAMS
-from fa4_cute.plan.variant import Partition, Scheduler, ScoreMod, Variant
+from fa4_cute.plan.variant import PAGE_SIZES, Partition, Scheduler, ScoreMod, Variant
 
 from .mask_cases import trees, with_bias
 
 MOD = ScoreMod("tilt", "abc", (1, 3))
-page_sizes = st.sampled_from([0, 16, 64, 128, 256])
+page_sizes = st.sampled_from([0, *PAGE_SIZES])
 
 
 @st.composite
@@ -117,7 +117,9 @@ def test_a_modifier_is_known_by_name_and_digest() -> None:
     assert "first" not in repr(ScoreMod("a", "1", (), first))
 
 
-@pytest.mark.parametrize(("size", "nearest"), [(8, 16), (20, 16), (40, 32), (300, 256), (512, 256)])
+@pytest.mark.parametrize(
+    ("size", "nearest"), [(8, 16), (20, 16), (40, 32), (96, 64), (300, 256), (512, 256)]
+)
 def test_pages_that_do_not_exist(size: int, nearest: int) -> None:
     with pytest.raises(ValueError, match=f"page_size={size}.*choice: {nearest}$"):
         Variant(used_k=True, page_size=size)

@@ -2,7 +2,7 @@
 
 One line per configuration; ``-`` marks values that do not exist because no key tile fits. The last
 column is the source's own verdict, which does not know the limit of 64 mbarriers. Where the plan
-goes by that limit, or by the longest shared ring, its rings are shorter than the line states.
+goes by that limit, its rings are shorter than the line states.
 """
 
 from __future__ import annotations
@@ -153,10 +153,7 @@ class Row:
 
     @property
     def is_capped(self) -> bool:
-        if not self.has_tiles:
-            return False
-        is_long = self.cells[10] == "fused" and int(self.cells[11]) > 15
-        return self.mbars > 64 or is_long
+        return self.has_tiles and self.mbars > 64
 
     @property
     def verdict(self) -> bool:

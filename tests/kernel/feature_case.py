@@ -1,0 +1,251 @@
+"""Whole calls with any set of features, run on the virtual SM100 and held against float64.
+
+A case is a set of names from :data:`FEATURES` and shapes. Memory that must not matter is NaN: rows
+of a cache behind the used ones, pages that no table names, keys after the last sequence.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+from unittest import mock
+
+import torch
+
+import fa4_cute
+from fa4_cute import masks, score_mods, simulator
+from fa4_cute.host.reference import Comparison, compare
+
+Tensors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+KERNELS = {64: "SM100MHA2Q", 256: "SM100MHADepth512"}
+"""Head dims that stand for the kernels."""
+
+
+@dataclass(frozen=True)
+class FeatureCase:
+    """Features and shapes of one call.
+
+    Attributes:
+        features: names from :data:`FEATURES`.
+        head_dim, dtype, heads, kv_heads: as usual.
+        lengths: queries and keys of every sequence; without ``ragged`` all have as many queries as
+            the first, and without a cache as many keys.
+    """
+
+    features: frozenset[str]
+    head_dim: int = 64
+    dtype: torch.dtype = torch.bfloat16
+    heads: int = 4
+    kv_heads: int = 2
+    lengths: tuple[tuple[int, int], ...] = ((40, 200), (3, 133), (0, 20), (37, 17))
+
+    def __str__(self) -> str:
+        kind = "bf16" if self.dtype is torch.bfloat16 else "fp16"
+        return f"d{self.head_dim}-{kind}-{'+'.join(sorted(self.features)) or 'plain'}"
+
+    @property
+    def page_size(self) -> int:
+        sizes = [int(name[4:]) for name in self.features if name.startswith("page")]
+        return sizes[0] if sizes else 0
+
+    @property
+    def sequences(self) -> tuple[tuple[int, int], ...]:
+        """Queries and keys of every sequence, as they come out of the features."""
+        queries, keys = self.lengths[0]
+        ragged = "ragged" in self.features
+        own_keys = ragged or "cache" in self.features or self.page_size
+        return tuple((q if ragged else queries, k if own_keys else keys) for q, k in self.lengths)
+
+
+class Builder:
+    """Makes the arguments of a case, feature by feature."""
+
+    def __init__(self, case: FeatureCase, seed: int = 0) -> None:
+        self.case = case
+        self.random = torch.Generator().manual_seed(seed)
+        self.mask = masks.full()
+        self.mods: list[score_mods.ScoreModifier] = []
+        self.options: dict[str, Any] = {}
+        for name, add in FEATURES.items():
+            if name in case.features:
+                add(self)
+        if self.mask.plan != masks.full().plan:
+            self.options["mask"] = self.mask
+        if self.mods:
+            self.options["score_mod"] = score_mods.chain(*self.mods)
+
+    def normal(self, *shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=self.random)
+
+    def inputs(self) -> Tensors:
+        """q, k and v, with NaN where nothing may be read."""
+        case = self.case
+        queries = [q for q, _ in case.sequences]
+        rows = [self.normal(n, case.heads, case.head_dim).to(case.dtype) for n in queries]
+        if "ragged" in case.features:
+            self.options["cu_seqlens_q"] = offsets(queries)
+        q = torch.cat(rows) if "ragged" in case.features else torch.stack(rows)
+        k, v = self.keys()
+        return q, k, v
+
+    def keys(self) -> tuple[torch.Tensor, torch.Tensor]:
+        case = self.case
+        lengths = [k for _, k in case.sequences]
+        made = [
+            [self.normal(n, case.kv_heads, case.head_dim).to(case.dtype) for n in lengths]
+            for _ in "kv"
+        ]
+        if case.page_size:
+            self.options["seqused_k"] = ints(lengths)
+            return self.paged(made, lengths)
+        if "cache" in case.features:
+            self.options["seqused_k"] = ints(lengths)
+            room = max(lengths) + 9
+            return tuple(torch.stack([extended(x, room) for x in part]) for part in made)  # type: ignore[return-value]
+        if "ragged" in case.features:
+            self.options["cu_seqlens_k"] = offsets(lengths)
+            total = sum(lengths) + 5
+            return tuple(extended(torch.cat(part), total) for part in made)  # type: ignore[return-value]
+        return tuple(torch.stack(part) for part in made)  # type: ignore[return-value]
+
+    def paged(
+        self, made: list[list[torch.Tensor]], lengths: Sequence[int]
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Deal the keys out to pages in random order; tables are longer than needed."""
+        size = self.case.page_size
+        counts = [-(-n // size) for n in lengths]
+        order = torch.randperm(sum(counts) + 2, generator=self.random).tolist()
+        shape = (len(order), size, self.case.kv_heads, self.case.head_dim)
+        pages = [torch.full(shape, math.nan, dtype=self.case.dtype) for _ in "kv"]
+        table = torch.full((len(lengths), max(counts) + 1), -7, dtype=torch.int32)
+        for number, length in enumerate(lengths):
+            for i in range(counts[number]):
+                page = table[number, i] = order.pop()
+                part = slice(i * size, min(length, (i + 1) * size))
+                for tensor, rows in zip(pages, made, strict=True):
+                    tensor[page, : part.stop - part.start] = rows[number][part]
+        self.options["page_table"] = table
+        return pages[0], pages[1]
+
+    def also(self, mask: masks.AttentionMask) -> None:
+        self.mask = self.mask & mask
+
+    def set(self, **options: Any) -> None:
+        self.options.update(options)
+
+    @property
+    def longest(self) -> tuple[int, int]:
+        return max(q for q, _ in self.case.sequences), max(k for _, k in self.case.sequences)
+
+    def bias(self) -> torch.Tensor:
+        """A bias with gaps; only its first query dimension is one for all."""
+        queries, keys = self.longest
+        made = self.normal(len(self.case.lengths), self.case.heads, queries, keys)
+        return made.masked_fill(made < -2, -math.inf)
+
+
+def extended(rows: torch.Tensor, total: int) -> torch.Tensor:
+    """``rows`` with NaN rows behind them."""
+    stale = rows.new_full((total - rows.shape[0], *rows.shape[1:]), math.nan)
+    return torch.cat([rows, stale])
+
+
+def ints(values: Sequence[int]) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.int32)
+
+
+def offsets(lengths: Sequence[int]) -> torch.Tensor:
+    found = [0]
+    for length in lengths:
+        found.append(found[-1] + length)
+    assert [b - a for a, b in pairwise(found)] == list(lengths)
+    return ints(found)
+
+
+def relative(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any, aux: Any) -> Any:
+    return score + aux[0][head] * (kv_idx - q_idx) - aux[1][batch, kv_idx]
+
+
+def _function(b: Builder) -> None:
+    slopes = b.normal(b.case.heads) / 100
+    table = b.normal(b.longest[1], len(b.case.lengths)).t()
+    b.mods.append(score_mods.function(relative, (slopes, table)))
+
+
+FEATURES: dict[str, Callable[[Builder], None]] = {
+    "causal": lambda b: b.set(causal=True),
+    "window": lambda b: b.set(window_size=(60, 10)),
+    "chunked": lambda b: b.also(masks.chunked(70)),
+    "padding": lambda b: b.also(masks.padding(ints([k - k // 10 for _, k in b.case.sequences]))),
+    "bias": lambda b: b.also(masks.bias(b.bias())),
+    "union": lambda b: b.also(masks.chunked_causal(48) | masks.sliding_window(9, 9)),
+    "softcap": lambda b: b.set(softcap=2.0),
+    "alibi": lambda b: b.mods.append(score_mods.alibi(torch.linspace(0.02, 0.5, b.case.heads))),
+    "function": _function,
+    "sink": lambda b: b.set(sink=b.normal(b.case.heads)),
+    "ragged": lambda b: None,
+    "cache": lambda b: None,
+    "page16": lambda b: None,
+    "page64": lambda b: None,
+    "page256": lambda b: None,
+    "split": lambda b: b.set(num_splits=3),
+}
+"""Every feature, and what it adds to the call; where sequences lie is decided by ``inputs``."""
+
+
+PLACES = ("cache", "page16", "page64", "page256")
+"""Where keys lie: at most one of these in a case."""
+
+
+def is_possible(features: Iterable[str]) -> bool:
+    """Whether the features can be asked for together."""
+    return len({*features} & {*PLACES}) <= 1
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One call: its results, how far they are from float64, and its launches' verdicts."""
+
+    out: torch.Tensor
+    lse: torch.Tensor
+    comparison: Comparison
+    verdicts: tuple[str, ...]
+
+
+@contextmanager
+def launches() -> Iterator[list[Any]]:
+    """Collect the reports of all launches inside the block."""
+    reports: list[Any] = []
+    launch = simulator.launch
+
+    def recorded(*arguments: Any) -> Any:
+        reports.append(launch(*arguments))
+        return reports[-1]
+
+    with mock.patch.object(simulator, "launch", recorded):
+        yield reports
+
+
+def run(case: FeatureCase, seed: int = 0) -> Outcome:
+    """Run a case through the public call."""
+    builder = Builder(case, seed)
+    inputs = builder.inputs()
+    ragged = "cu_seqlens_q" in builder.options
+    call = fa4_cute.flash_attn_varlen if ragged else fa4_cute.flash_attn
+    with launches() as reports:
+        out, lse = call(*inputs, return_lse=True, **builder.options)
+    found = compare(out, lse, inputs, **builder.options)
+    return Outcome(out, lse, found, tuple(report.verdict for report in reports))
+
+
+def check(case: FeatureCase, seed: int = 0) -> Outcome:
+    """Run a case; it must be right, and clean under the checkers."""
+    outcome = run(case, seed)
+    outcome.comparison.check()
+    assert outcome.verdicts
+    assert set(outcome.verdicts) == {"clean"}, outcome.verdicts
+    return outcome

@@ -1,0 +1,53 @@
+"""Random sets of features, shapes and head dims in both kernels."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+import torch
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+
+from .feature_case import FEATURES, FeatureCase, check, is_possible
+
+MOST_FEATURES = 5
+EXAMPLES = int(os.environ.get("FA4_CUTE_COMBINATIONS", "8"))
+"""Cases of a run; each compiles a kernel of its own, for several seconds."""
+
+lengths = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 400)), min_size=1, max_size=3).map(
+    tuple
+)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> FeatureCase:
+    features = draw(st.frozensets(st.sampled_from(sorted(FEATURES)), max_size=MOST_FEATURES))
+    assume(is_possible(features))
+    heads, kv_heads = draw(st.sampled_from([(1, 1), (4, 2), (3, 1), (8, 1), (2, 2)]))
+    case = FeatureCase(
+        features,
+        head_dim=draw(st.sampled_from([8, 64, 72, 96, 128, 192, 256, 384, 512])),
+        dtype=draw(st.sampled_from([torch.bfloat16, torch.float16])),
+        heads=heads,
+        kv_heads=kv_heads,
+        lengths=draw(lengths),
+    )
+    assume(any(q for q, _ in case.sequences))
+    assume(any(k for _, k in case.sequences))
+    return case
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize="FA4_CUTE_COMBINATIONS" not in os.environ,
+    database=None,
+    # Shrinking would compile a hundred kernels; the first failing case says enough.
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+@given(cases())
+def test_any_features_together(case: FeatureCase) -> None:
+    check(case)

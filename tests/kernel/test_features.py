@@ -1,0 +1,91 @@
+"""Single features in both kernels, and what must hold beside the right numbers."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+import fa4_cute
+from fa4_cute import masks
+
+from .feature_case import FEATURES, KERNELS, FeatureCase, check
+
+QUICK = ("window", "softcap", "sink", "ragged", "page64")
+
+
+@pytest.mark.parametrize("head_dim", KERNELS)
+@pytest.mark.parametrize(
+    "feature",
+    [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in FEATURES],
+)
+def test_one_feature(feature: str, head_dim: int) -> None:
+    check(FeatureCase(frozenset({feature}), head_dim))
+
+
+def dense(seqlen_q: int, seqlen_k: int, head_dim: int = 64) -> tuple[torch.Tensor, ...]:
+    generator = torch.Generator().manual_seed(5)
+    shapes = ((2, seqlen_q, 4, head_dim), (2, seqlen_k, 2, head_dim), (2, seqlen_k, 2, head_dim))
+    return tuple(torch.randn(shape, generator=generator).bfloat16() for shape in shapes)
+
+
+@pytest.mark.parametrize("head_dim", KERNELS)
+def test_rows_that_see_nothing(head_dim: int) -> None:
+    q, k, v = dense(70, 100, head_dim)
+    empty = masks.padding(torch.tensor([0, 100], dtype=torch.int32))
+    out, lse = fa4_cute.flash_attn(q, k, v, mask=empty, return_lse=True)
+    assert torch.all(out[0] == 0)
+    assert torch.all(lse[0] == -math.inf)
+    assert torch.isfinite(out[1]).all()
+    plain, plain_lse = fa4_cute.flash_attn(q[1:], k[1:], v[1:], return_lse=True)
+    assert torch.equal(out[1:], plain)
+    assert torch.equal(lse[1:], plain_lse)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("head_dim", KERNELS)
+def test_a_sequence_does_not_know_its_batch(head_dim: int) -> None:
+    """Bit for bit: alone, in a ragged batch, in a cache and in pages."""
+    q, k, v = dense(40, 90, head_dim)
+    alone = fa4_cute.flash_attn(q[:1], k[:1], v[:1], causal=True)[0]
+    starts_q, starts_k = (torch.tensor([0, n, 2 * n], dtype=torch.int32) for n in (40, 90))
+    packed = fa4_cute.flash_attn_varlen(
+        *(t.flatten(0, 1) for t in (q, k, v)),
+        cu_seqlens_q=starts_q, cu_seqlens_k=starts_k, causal=True,
+    )  # fmt: skip
+    assert torch.equal(packed[:40], alone)
+    used = torch.tensor([90, 50], dtype=torch.int32)
+    cached = fa4_cute.flash_attn(q, k, v, seqused_k=used, causal=True)
+    assert torch.equal(cached[0], alone)
+    pages_k, pages_v = (torch.zeros(12, 16, 2, head_dim, dtype=k.dtype) for _ in "kv")
+    table = torch.arange(12, dtype=torch.int32).flip(0).view(2, 6)
+    for tensor, pages in ((k, pages_k), (v, pages_v)):
+        for i in range(6):
+            part = tensor[0, i * 16 : (i + 1) * 16]
+            pages[int(table[0, i]), : part.shape[0]] = part
+    paged = fa4_cute.flash_attn(q, pages_k, pages_v, page_table=table, seqused_k=used, causal=True)
+    assert torch.equal(paged[0], alone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("head_dim", KERNELS)
+def test_more_splits_than_key_tiles(head_dim: int) -> None:
+    q, k, v = dense(3, 200, head_dim)
+    for splits in (2, 7):
+        out = fa4_cute.flash_attn(q, k, v, num_splits=splits)
+        torch.testing.assert_close(out, fa4_cute.flash_attn(q, k, v), atol=1e-2, rtol=1e-2)
+
+
+@pytest.mark.parametrize("cap", [0.01, 1.0, 50.0, 1e6])
+def test_softcap_is_accurate(cap: float) -> None:
+    """With one key the log-sum-exp is the capped score itself."""
+    generator = torch.Generator().manual_seed(2)
+    q = torch.randn(1, 128, 1, 64, generator=generator).bfloat16()
+    q *= torch.logspace(-4, 2, 128).view(1, 128, 1, 1)
+    k = torch.randn(1, 1, 1, 64, generator=generator).bfloat16()
+    _, lse = fa4_cute.flash_attn(q, k, k, softcap=cap, return_lse=True)
+    scores = torch.einsum("bqhd,bkhd->bhqk", q.double(), k.double())[..., 0] / 8
+    exact = cap * torch.tanh(scores / cap)
+    error = (lse.double() - exact).abs()
+    assert (error <= 4e-6 * exact.abs() + 1e-30).all(), (error / exact.abs()).max()
