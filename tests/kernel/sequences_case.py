@@ -53,7 +53,8 @@ def paged(case: Sequences, rows: list[list], seed: int) -> tuple[list, torch.Ten
     size = case.spec.variant.page_size
     counts = [-(-n // size) for n in case.keys]
     pages = torch.randperm(sum(counts) + 3, generator=torch.Generator().manual_seed(seed))
-    caches = [torch.full((len(pages), size, *r[0].shape[1:]), math.nan).to(r[0].dtype) for r in rows]
+    shapes = [(len(pages), size, *r[0].shape[1:]) for r in rows]
+    caches = [torch.full(s, math.nan).to(r[0].dtype) for s, r in zip(shapes, rows, strict=True)]
     # Entries that no key needs name pages that do not exist.
     table = torch.full((len(case.keys), max(counts) + 1), 2**30, dtype=torch.int32)
     unused = iter(pages.tolist())
