@@ -114,6 +114,10 @@ class KernelContext:
         again = self.decoded().work
         return replace(self, work=replace(again, num_key_tiles=self.work.num_key_tiles))
 
+    def share(self, size: int) -> Int32 | int:
+        """Return where the CTA's share begins in what a pair of CTAs divides: here all is one's."""
+        return 0
+
     @property
     def layout(self) -> SM100AttentionSMem:
         """Byte offsets in shared memory."""

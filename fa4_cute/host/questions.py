@@ -8,6 +8,7 @@ from typing import Any
 from ..plan.launch import plan_launch
 from ..plan.masks import NULL
 from ..plan.selection import LONG_PROMPT
+from ..plan.tensor_maps import ROPE_OPERANDS
 from . import cache, device
 from .features import Features, Modifiers
 from .problem import Problem, dtype_name
@@ -42,8 +43,9 @@ def can_implement(
             ``dtype`` (a torch dtype or a name, default ``"bf16"``), ``batch``, ``seqlen_q``,
             ``seqlen_k``; ``causal``, ``softmax_scale``, ``return_lse``, ``mask``, ``window_size``,
             ``score_mod``, ``softcap``, ``aux_tensors``, ``num_splits``, ``scheduler`` and
-            ``num_qo`` as for the call; and ``sink``, ``ragged_q``, ``ragged_k``, ``used_k`` (True
-            or False) and ``page_size``.
+            ``num_qo`` as for the call; ``rope_dtype``, the type of the columns beyond
+            ``head_dim_v`` where it is not that of the others; ``pair_cta``, two CTAs to an MMA; and
+            ``sink``, ``ragged_q``, ``ragged_k``, ``used_k`` (True or False) and ``page_size``.
 
     Returns:
         :class:`Support`, true or false, with the kernel or the reason and the nearest choice.
@@ -86,7 +88,9 @@ def _arguments(options: Mapping[str, Any]) -> tuple[Options, Batch]:
     scales = {name: rest.pop(name) for name in GivenScales.__dataclass_fields__ if name in rest}
     changes = Modifiers(**modifiers) if modifiers else None
     given = GivenScales(**scales) if scales else None
-    return Options(modifiers=changes, scales=given, **rest), Batch(**batch)
+    rope = tuple(rest.pop(name, None) for name in ROPE_OPERANDS)
+    own = None if rope == (None, None) else (rope[0], rope[1])
+    return Options(modifiers=changes, scales=given, rope=own, **rest), Batch(**batch)
 
 
 def _described(
@@ -103,6 +107,8 @@ def _described(
     softmax_scale: float | None = None,
     return_lse: bool = False,
     num_qo: int | None = None,
+    rope_dtype: Any = None,
+    pair_cta: bool = False,
     **features: Any,
 ) -> Problem:
     if head_dim is None:
@@ -121,6 +127,8 @@ def _described(
         return_lse=return_lse,
         features=_features(**features),
         num_qo=num_qo,
+        rope_dtype=None if rope_dtype is None else dtype_name(rope_dtype),
+        pair_cta=pair_cta,
     )
 
 

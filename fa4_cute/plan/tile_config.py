@@ -228,6 +228,21 @@ class FA4TileConfig:
         """Columns K has beyond V."""
         return self.padded_qk_depth - self.padded_ov_depth
 
+    def nope_depth(self) -> int:
+        """Columns of Q and K that do not lie in the rope regions."""
+        return self.padded_qk_depth - self.rope_depth()
+
+    @property
+    def rope_apart(self) -> bool:
+        """Whether the rope columns are tensors of their own, because their type differs."""
+        return self.rope_depth() > 0 and self.rope_dtype is not self.qkv_dtype
+
+    @property
+    def rope_swizzle(self) -> SwizzleMode:
+        """Swizzle of the rope regions: chunks of as many columns as the others where one exists."""
+        span = self.swizzle_elems * self.rope_dtype_size
+        return SwizzleMode(min(SwizzleMode.B128.bytes, span))
+
     def correction_smem_elements(self) -> int:
         """Correction factors per Q half-chain, as the source counts them."""
         return self.BM

@@ -88,7 +88,7 @@ def hand_over(ctx: KernelContext, line: SoftmaxRow, part: int) -> None:
     tmem.wait_stores()
     tmem.fence_before_thread_sync()
     chain = ctx.spec.config.misc_mbars.consumer_s(line.chain)
-    ctx.barriers.arrive(BarrierArrive(chain.consumer_mbar(0, part)))
+    ctx.barriers.arrive_at_leader(chain.consumer_mbar(0, part))
 
 
 @cute.jit

@@ -31,7 +31,6 @@ def cases(draw: st.DrawFn) -> FeatureCase:
         dtype=draw(st.sampled_from([torch.bfloat16, torch.float16])),
         heads=heads,
         kv_heads=kv_heads,
-        num_qo=draw(st.sampled_from([1, 2])),
         lengths=draw(lengths),
         num_qo=draw(st.sampled_from([None, 1, 2])),
     )
