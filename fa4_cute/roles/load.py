@@ -7,14 +7,19 @@ tile shares the barrier of the first K tile, because no MMA can start without ei
 Source: ``modular-sm100-attention.md`` section 5.4.
 """
 
+from dataclasses import replace
+
 import cutlass
 from cutlass import Int32, cute
 
 from ..paging import load_boxes
-from ..pipelines import RingState, after_key, after_value, first_slots, next_slots
+from ..persistent import chains_of_query_tile, for_each_work, wait_until_stored
+from ..pipelines import after_key, after_value, first_slots, next_slots
 from ..plan.chunks import depth_chunks, rope_chunks, value_chunks
+from ..plan.mbars import NUM_CHAINS
 from ..plan.mma_plans import query_part_bytes
 from ..plan.tma_pipeline_plan import TMAProducerPipeline
+from ..progress import START, Progress
 from ..tma import KeySide, load_key_chunks, load_query_chunks
 from ..token_scales import extra_bytes, load_key_scales
 from ..work import KernelContext
@@ -70,7 +75,7 @@ def load_key_part(ctx: KernelContext, place: tuple, state, part: int, tile: Int3
         load_key_scales(ctx, state.index, tile, ctx.barriers.in_leader(mbar))
     load_rows(ctx, KeySide(maps.k, depth_chunks(config, part), rows, first), tile, smem, mbar)
     if config.rope_depth():
-        smem = ctx.layout.k_rope_smem(state.index, tile)
+        smem = ctx.layout.k_rope_smem(state.index, ctx.loaded_before(tile))
         load_rows(ctx, KeySide(maps.k_rope, rope_chunks(config), rows, first), tile, smem, mbar)
 
 
@@ -107,50 +112,72 @@ def load_value_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: 
 def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state) -> None:
     """Fill K slot 0 together with Q tile 0, then Q tile 1 if there is one.
 
-    No wait, here or for the first V: nothing has been in these slots, and Q is loaded once.
+    No wait, here or for the first V: nothing has been in these slots, and Q is loaded once. Only a
+    persistent CTA has used all of them before.
     """
-    for part in range(ctx.spec.config.num_qk_stages):
+    again = ctx.spec.variant.is_persistent
+    parts = range(ctx.spec.config.num_qk_stages)
+    if ctx.spec.layout_o_exceeds_q:
+        # O is staged over slots of the ring too, so not even keys may come early.
+        wait_until_stored(ctx, range(NUM_CHAINS))
+    for part in parts:
+        if again:
+            ctx.barriers.wait(ring.acquire(state, part))
         place = ring.get_tile(state, part)
         num_bytes = query_part_bytes(ctx.spec.config) + key_part_bytes(ctx, ring, part)
         ctx.barriers.announce(place[0], num_bytes)
-        load_query_part(ctx, 0, part, place[0])
+        if not again:
+            load_query_part(ctx, 0, part, place[0])
         load_key_part(ctx, place, state, part, Int32(0))
+    if again:
+        # Keys first: they need not wait for the output of the query tile before.
+        wait_until_stored(ctx, chains_of_query_tile(ctx, 0))
+        for part in parts:
+            load_query_part(ctx, 0, part, ring.get_tile(state, part)[0])
+        wait_until_stored(ctx, chains_of_query_tile(ctx, 1))
     for part in range(ctx.spec.config.misc_mbars.num_q1_sync):
         mbar = ctx.spec.config.misc_mbars.Q1Sync_offset + part
         ctx.barriers.announce(mbar, query_part_bytes(ctx.spec.config))
         load_query_part(ctx, 1, part, mbar)
 
 
-def drain(ctx: KernelContext, k_ring, v_ring, k: RingState, v: RingState) -> None:
-    """Wait until every slot has been read; ``k`` and ``v`` are the cursors of the last tile.
+def load_first_values(ctx: KernelContext, ring: TMAProducerPipeline, state) -> None:
+    """Fill the first V slot, which only a persistent CTA has used before."""
+    if ctx.spec.variant.is_persistent:
+        load_value_tile(ctx, ring, state, Int32(0))
+    else:
+        fill_value_slot(ctx, ring, state, Int32(0))
 
-    The commits that say so are not waited for otherwise, and with a pair none may reach a CTA that
-    has ended. That they all precede the last ``O_prod`` holds only where signals keep their order.
+
+def drain(ctx: KernelContext, progress: Progress) -> None:
+    """Wait until every slot has been read, so that no commit reaches a CTA that has ended.
+
+    ``progress`` is what the CTA has loaded. That all commits precede the last ``O_prod``, for which
+    the softmax waits, holds only where signals keep their order.
     """
-    rings = [(v_ring, v)] if ctx.spec.config.use_fused_kv else [(k_ring, k), (v_ring, v)]
-    for ring, state in rings:
-        for _ in range(ctx.spec.config.num_kv_stages):
-            state = state.step()
-            for part in range(ring.pipeline.num_qk_stages):
-                ctx.barriers.wait(ring.acquire(state, part))
+    k_ring, v_ring = producer_rings(ctx)
+    state = replace(ctx, progress=progress).ring_start(producer=True)
+    for _ in range(ctx.spec.config.num_kv_stages):
+        for part in range(ctx.spec.config.num_qk_stages):
+            ctx.barriers.wait(k_ring.acquire(state, part))
+        if not ctx.spec.config.use_fused_kv:
+            ctx.barriers.wait(v_ring.acquire(state, 0))
+        state = state.step()
 
 
 @cute.jit
 def load_for_two_queries(ctx: KernelContext):
     """Load for two Q tiles per CTA."""
     k_ring, v_ring = producer_rings(ctx)
-    start = RingState.producer(ctx.spec.config.num_kv_stages)
-    k, v = first_slots(ctx.spec.config, start)
+    k, v = first_slots(ctx.spec.config, ctx.ring_start(producer=True))
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
         load_first_tiles(ctx, k_ring, k)
-        fill_value_slot(ctx, v_ring, v, Int32(0))
+        load_first_values(ctx, v_ring, v)
         for tile in cutlass.range(1, num_tiles, unroll=1):
             k, v = next_slots(ctx.spec.config, k, v)
             load_key_tile(ctx, k_ring, k, tile)
             load_value_tile(ctx, v_ring, v, tile)
-        if cutlass.const_expr(ctx.spec.config.pair_cta):
-            drain(ctx, k_ring, v_ring, k, v)
 
 
 @cute.jit
@@ -158,7 +185,7 @@ def load_for_one_query(ctx: KernelContext):
     """Load for a single Q tile: V follows one key tile behind K."""
     config = ctx.spec.config
     k_ring, v_ring = producer_rings(ctx)
-    k = v = RingState.producer(config.num_kv_stages)
+    k = v = ctx.ring_start(producer=True)
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
         load_first_tiles(ctx, k_ring, k)
@@ -171,9 +198,18 @@ def load_for_one_query(ctx: KernelContext):
         load_value_tile(ctx, v_ring, v, num_tiles - 1)
 
 
-def load(ctx: KernelContext) -> None:
-    """Run the load role: one warp, one elected lane issues."""
+def load_work(ctx: KernelContext) -> None:
+    """Load the operands of one query tile."""
     if ctx.spec.config.num_qo == 1:
         load_for_one_query(ctx)
     else:
         load_for_two_queries(ctx)
+
+
+def load(ctx: KernelContext) -> None:
+    """Run the load role: one warp, one elected lane issues."""
+    progress = for_each_work(ctx, load_work)
+    if ctx.spec.config.pair_cta:
+        progress = START.after(ctx.decoded().work.num_key_tiles, ctx.spec.issue_order)
+    if ctx.spec.drains_rings:
+        drain(ctx, progress)
