@@ -82,11 +82,6 @@ class KernelSpec:
             config = replace(config, scale_dtype=DType.FP32)
         if variant.is_persistent:
             config = replace(config, persistent=True)
-        if variant.is_persistent and (config.pair_cta or config.rope_depth()):
-            raise ValueError(
-                "scheduler='persistent' with pair_cta or more columns of K than of V; nearest "
-                "supported choice: scheduler='tile'"
-            )
         reason = config.unsupported_reason()
         if reason is not None:
             raise ValueError(reason)
@@ -191,9 +186,10 @@ class KernelSpec:
         return IssueOrder(self.config.num_qo)
 
     @property
-    def frees_last_values(self) -> bool:
-        """Whether the load role waits at its end until all slots are free."""
-        return self.variant.is_persistent or self.config.pair_cta
+    def drains_rings(self) -> bool:
+        """Whether the load role ends with a wait for every slot: the CTA of a pair must not end
+        before the other's MMAs, and a persistent one uses all slots again."""
+        return self.config.pair_cta or self.variant.is_persistent
 
     @property
     def layout_o_exceeds_q(self) -> bool:

@@ -75,7 +75,7 @@ def load_key_part(ctx: KernelContext, place: tuple, state, part: int, tile: Int3
         load_key_scales(ctx, state.index, tile, ctx.barriers.in_leader(mbar))
     load_rows(ctx, KeySide(maps.k, depth_chunks(config, part), rows, first), tile, smem, mbar)
     if config.rope_depth():
-        smem = ctx.layout.k_rope_smem(state.index, tile)
+        smem = ctx.layout.k_rope_smem(state.index, ctx.loaded_before(tile))
         load_rows(ctx, KeySide(maps.k_rope, rope_chunks(config), rows, first), tile, smem, mbar)
 
 
@@ -152,8 +152,8 @@ def load_first_values(ctx: KernelContext, ring: TMAProducerPipeline, state) -> N
 def drain(ctx: KernelContext, progress: Progress) -> None:
     """Wait until every slot has been read, so that no commit reaches a CTA that has ended.
 
-    With one query tile and one CTA the last slots are not freed. With a pair they are, and that all
-    commits precede the last ``O_prod`` holds only where signals keep their order.
+    ``progress`` is what the CTA has loaded. That all commits precede the last ``O_prod``, for which
+    the softmax waits, holds only where signals keep their order.
     """
     k_ring, v_ring = producer_rings(ctx)
     state = replace(ctx, progress=progress).ring_start(producer=True)
@@ -209,5 +209,5 @@ def load_work(ctx: KernelContext) -> None:
 def load(ctx: KernelContext) -> None:
     """Run the load role: one warp, one elected lane issues."""
     progress = for_each_work(ctx, load_work)
-    if ctx.spec.frees_last_values:
+    if ctx.spec.drains_rings:
         drain(ctx, progress)

@@ -79,7 +79,8 @@ class MmaIssuer:
         ctx, layout = self.ctx, self.ctx.layout
         query = layout.q_rope_tile_smem(ctx.spec.issue_order.query_tile(half))
         a = umma.lower_word(self.rope.a, ctx.smem + query)
-        b = umma.lower_word(self.rope.b, ctx.smem + layout.k_rope_smem(k.index, tile))
+        key = layout.k_rope_smem(k.index, ctx.loaded_before(tile))
+        b = umma.lower_word(self.rope.b, ctx.smem + key)
         accumulator = ctx.tmem + ctx.columns.s(half).start
         umma.issue(umma.block_of(self.rope), accumulator, a, b, self.rope_instruction, 1)
 
@@ -143,8 +144,8 @@ class MmaIssuer:
         self.ctx.barriers.arrive(self.v_ring.pipeline.consumer_release_at(v.index))
 
     def release_last_values(self, v: RingState) -> None:
-        """Free the last V slot of the query tile, where the load role waits for that."""
-        if self.ctx.spec.frees_last_values:
+        """Free the last V slot of the query tile, if somebody waits for that."""
+        if self.ctx.spec.drains_rings:
             self.release_values(v)
 
     def _commit_scores(self, half: int) -> None:

@@ -10,14 +10,21 @@ import torch
 from fa4_cute import simulator
 from fa4_cute.host.launch import AttentionCall, pack_launch
 from fa4_cute.plan.dtypes import DType
+from fa4_cute.plan.hardware import SM_COUNT
 from fa4_cute.plan.kernel_spec import KernelSpec
+from fa4_cute.plan.masks import CAUSAL, NULL
+from fa4_cute.plan.variant import Scheduler, Variant
 from tests.kernel.artifacts import compiled
 from tests.kernel.attention_case import TORCH_TYPES, buffer, operand
 
 
 @dataclass(frozen=True)
 class MlaCase:
-    """Shapes and options of one problem; ``rope_dtype`` makes rope columns tensors of their own."""
+    """Shapes and options of one problem.
+
+    ``rope_dtype`` makes rope columns tensors of their own; ``num_sms`` CTAs, if given, are
+    persistent.
+    """
 
     seqlen_q: int
     seqlen_k: int
@@ -30,6 +37,7 @@ class MlaCase:
     dtype: DType = DType.BF16
     rope_dtype: DType = DType.INVALID
     num_qo: int = 2
+    num_sms: int = 0
 
     @cached_property
     def spec(self) -> KernelSpec:
@@ -39,9 +47,12 @@ class MlaCase:
             head_dim_v=self.ov_depth,
             rope_dtype=self.rope_dtype,
             group=self.heads // self.kv_heads,
-            causal=self.causal,
-            return_lse=True,
             num_qo=self.num_qo,
+            variant=Variant(
+                mask=CAUSAL if self.causal else NULL,
+                return_lse=True,
+                scheduler=Scheduler.PERSISTENT if self.num_sms else Scheduler.TILE,
+            ),
         )
 
     @property
@@ -97,11 +108,12 @@ def run(
         *map(operand, (q, k, v, o)),
         case.softmax_scale,
         lse.data_ptr(),
+        extras=(("o", o.data_ptr()),) if case.num_sms else (),
         rope=tuple(map(operand, rope)),
     )
     artifact = compiled(case.spec)
     buffers = [*map(buffer, (q, k, v, *rope)), buffer(o, writable=True), buffer(lse, writable=True)]
-    packed = pack_launch(case.spec, call)
+    packed = pack_launch(case.spec, call, num_sms=case.num_sms or SM_COUNT)
     simulator.launch(rewrite(artifact.ptx), artifact.kernel_name, packed, buffers)
     return o, lse
 

@@ -35,11 +35,17 @@ QUICK = [
     MlaCase(200, 600, dtype=FP8, rope_dtype=BF16, num_qo=1),
     MlaCase(200, 600, dtype=FP8),
 ]
-CLEAN = [QUICK[0], QUICK[4], QUICK[5], QUICK[10]]
+PERSISTENT = [
+    # the rope buffers go on in turn from query tile to query tile
+    MlaCase(300, 333, batch=3, causal=True, num_sms=2),
+    MlaCase(100, 333, batch=3, causal=True, num_sms=2, num_qo=1),
+    MlaCase(200, 300, batch=3, rope_dtype=FP16, num_sms=1),
+]
+CLEAN = [QUICK[0], QUICK[4], QUICK[5], QUICK[10], *PERSISTENT]
 UNSPILLED = [QUICK[i].spec for i in (0, 4, 8, 10)]
 
 
-@pytest.mark.parametrize("case", QUICK, ids=str)
+@pytest.mark.parametrize("case", [*QUICK, *PERSISTENT], ids=str)
 def test_output_and_lse(case: MlaCase) -> None:
     check(case, *inputs(case))
 

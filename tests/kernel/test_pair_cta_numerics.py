@@ -9,7 +9,7 @@ from fa4_cute import simulator
 from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.kernel_spec import KernelSpec
 from fa4_cute.plan.masks import CAUSAL
-from fa4_cute.plan.variant import Variant
+from fa4_cute.plan.variant import Scheduler, Variant
 from sm100sim.options import Check, run_options
 from sm100sim.report import EventKind, SimulationFault
 from tests.kernel import fp8_case, sequences_case
@@ -174,6 +174,11 @@ SPECS = [
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.name)
 def test_no_role_spills(spec: KernelSpec) -> None:
     assert [line for line in sass(spec) if re.search(r"\b(LDL|STL)\b", line)] == []
+
+
+def test_a_persistent_pair_is_refused_in_words() -> None:
+    with pytest.raises(ValueError, match="pair_cta=True has no persistent scheduler"):
+        kernel(Variant(scheduler=Scheduler.PERSISTENT))
 
 
 @pytest.mark.parametrize("head_dim", [64, 192])

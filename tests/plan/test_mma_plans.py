@@ -110,16 +110,30 @@ def test_rope_columns_have_memory_of_their_own(config: FA4Config) -> None:
 
 @pytest.mark.parametrize("num_qo", [1, 2])
 @pytest.mark.parametrize("num_slots", [3, 5, 7, 9])
-def test_a_free_slot_of_k_comes_with_a_free_rope_buffer(num_qo: int, num_slots: int) -> None:
-    """A fused ring: whatever frees the slot was issued after the buffer's last MMAs."""
-    order, num_tiles, num_buffers = IssueOrder(num_qo), 3 * num_slots, ceil_div(num_slots, 2)
-    slots = list(order.loads(num_tiles))
+@pytest.mark.parametrize("works", [(30,), (1, 1, 1, 1, 1, 1, 1), (2, 5, 1, 7), (4, 3, 0, 2, 8)])
+def test_a_free_slot_of_k_comes_with_a_free_rope_buffer(
+    num_qo: int, num_slots: int, works: tuple[int, ...]
+) -> None:
+    """A fused ring: whatever frees the slot was issued after the buffer's last MMAs.
+
+    ``works`` are the key tiles of the query tiles that a persistent CTA takes in turn.
+    """
+    order, num_buffers = IssueOrder(num_qo), ceil_div(num_slots, 2)
     operands = {"S": "K", "O": "V"}
-    freed = [(operands[i.product], i.key_tile) for i in order.issues(num_tiles) if i.releases]
+    slots: list[tuple[str, int]] = []
+    freed: list[tuple[str, int]] = []
+    before = 0
+    for num_tiles in works:
+        slots += [(operand, before + tile) for operand, tile in order.loads(num_tiles)]
+        issues = [i for i in order.issues(num_tiles) if i.releases]
+        freed += [(operands[i.product], before + i.key_tile) for i in issues]
+        before += num_tiles
+        freed += [("V", before - 1)] if num_tiles else []
     for position, (operand, tile) in enumerate(slots):
-        before, user = position - num_slots, tile - num_buffers
-        if operand == "K" and before >= 0 and user >= 0:
-            assert freed.index(("K", user)) <= freed.index(slots[before])
+        last, user = position - num_slots, tile - num_buffers
+        if operand == "K" and user >= 0:
+            assert last >= 0
+            assert freed.index(("K", user)) <= freed.index(slots[last])
 
 
 @settings(deadline=None)
