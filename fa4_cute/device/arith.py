@@ -73,3 +73,11 @@ def pack16(low: Float32, high: Float32, ptx_type: str) -> Int32:
     return emit(
         f"cvt.rn.{ptx_type}x2.f32 $0, $1, $2;", (Int32,), (high, low), effects=False
     )[0]
+
+
+def opaque(value: Int32) -> Int32:
+    """Return ``value``, unknown to the compiler: what follows from it is computed where it stands.
+
+    Otherwise everything that a loop does not change is held in registers throughout the loop.
+    """
+    return emit("mov.b32 $0, $1;", (Int32,), (value,))[0]

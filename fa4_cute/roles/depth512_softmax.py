@@ -166,6 +166,8 @@ def softmax(ctx: PairContext):
     if cutlass.const_expr(ctx.spec.config.split_o):
         wait_for_factor_read(ctx, num_tiles - 1)
         row_sum = exchange(ctx, line, row_sum, lambda mine, other: mine + other)
+    ctx = ctx.decode_again()
+    line = PairRow.of(ctx)
     result = RowResult.of(ctx, line, row_max, row_sum)
     write_row_sum(ctx, line, result)
     write_output(ctx, line, result)
