@@ -44,7 +44,7 @@ around, whose last key tile is nearly full, and one whose first tiles see no key
 
 IDLE = 2_000_000
 QUICK = RunOptions(max_idle_instructions=IDLE)
-CHECKS = Check.ALL | Check.STRICT_LD
+CHECKS = Check.ALL | Check.STRICT_LD | Check.STRICT_FENCE
 SCHEDULES = (
     RunOptions(checks=CHECKS, max_idle_instructions=IDLE),
     RunOptions(mode="late", checks=CHECKS, max_idle_instructions=IDLE),
