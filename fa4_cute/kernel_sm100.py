@@ -139,19 +139,19 @@ class SM100MHA2Q:
 
     def load(self, ctx: KernelContext) -> None:
         """Run the load role."""
-        load_role.load(ctx.decoded())
+        load_role.load(ctx)
 
     def mma(self, ctx: KernelContext) -> None:
         """Run the MMA role."""
-        mma_role.mma(ctx.decoded())
+        mma_role.mma(ctx)
 
     def softmax(self, ctx: KernelContext, chain: int) -> None:
         """Run the softmax role of warp group ``chain``."""
-        softmax_role.softmax(ctx.decoded(), chain)
+        softmax_role.softmax(ctx, chain)
 
     def correction(self, ctx: KernelContext) -> None:
         """Run the correction role."""
-        correction_role.correction(ctx.decoded())
+        correction_role.correction(ctx)
 
     def descriptor_q(self, ctx: KernelContext, half: int) -> Int32:
         """Return the lower matrix-descriptor word of Q tile ``half`` (the upper is static)."""

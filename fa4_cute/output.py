@@ -148,7 +148,7 @@ def wait_for_output(ctx: KernelContext, chain: int) -> None:
     """Wait for the last P V of ``chain``."""
     done = ctx.spec.config.misc_mbars.producer_o(chain).producer_mbar()
     num_tiles = ctx.spec.issue_order.num_tiles(chain, ctx.work.num_key_tiles)
-    ctx.barriers.wait(BarrierWait(done, (num_tiles - 1) & 1))
+    ctx.barriers.wait(BarrierWait(done, ctx.step_parity(chain, num_tiles - 1)))
     tmem.fence_after_thread_sync()
 
 
@@ -196,6 +196,18 @@ def write_partial(ctx: KernelContext, line, share: OutputShare, result: RowResul
         deliver_partial(ctx, line, share, share.factors(ctx, result))
 
 
+def may_store_boxes(ctx: KernelContext, line):
+    """Return whether packed rows may leave through shared memory: all of them are the sequence's.
+
+    A persistent CTA stages only outputs, no zeros (see :func:`write_share`).
+    """
+    last = first_position(ctx, line) + ctx.spec.tile_positions
+    whole = last <= ctx.work.sequence.seqlen_q
+    if not ctx.spec.variant.is_persistent:
+        return whole
+    return cutlass.select_(ctx.work.num_key_tiles > 0, whole, cutlass.Boolean(False))
+
+
 @cute.jit
 def write_share(ctx: KernelContext, line, share: OutputShare, result: RowResult):
     """Write what the warp group's share of O is; a narrow O leaves one of the groups nothing."""
@@ -205,7 +217,13 @@ def write_share(ctx: KernelContext, line, share: OutputShare, result: RowResult)
         write_partial(ctx, line, share, result)
     elif cutlass.const_expr(ctx.spec.variant.ragged_q):
         # A box that ends past the sequence would overwrite the next one.
-        if first_position(ctx, line) + ctx.spec.tile_positions <= ctx.work.sequence.seqlen_q:
+        if may_store_boxes(ctx, line):
+            write_through_memory(ctx, line, share, result)
+        else:
+            write_rows(ctx, line, share, result)
+    elif cutlass.const_expr(ctx.spec.variant.is_persistent):
+        # Zeros are not staged: the Q tile may be loaded for the next query tile at any time.
+        if ctx.work.num_key_tiles > 0:
             write_through_memory(ctx, line, share, result)
         else:
             write_rows(ctx, line, share, result)

@@ -53,6 +53,14 @@ class RingState:
         """Return the cursor for which nothing has been produced."""
         return cls(num_stages, Int32(0), Int32(0))
 
+    @classmethod
+    def after(cls, num_stages: int, used: Int32 | int, *, producer: bool) -> "RingState":
+        """Return the cursor after ``used`` slots have been passed."""
+        if isinstance(used, int) and used == 0:
+            return cls.producer(num_stages) if producer else cls.consumer(num_stages)
+        turn = used // num_stages & 1
+        return cls(num_stages, used % num_stages, turn ^ 1 if producer else turn)
+
     def step(self) -> "RingState":
         """Return the next slot; the phase flips when the index wraps to 0."""
         after = self.index + 1

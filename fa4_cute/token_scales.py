@@ -86,6 +86,14 @@ def query_scale_address(ctx: KernelContext, line) -> Int32:
     return ctx.smem + ctx.layout.q_scale_smem() + row * DType.FP32.size
 
 
+def ring_place(ctx: KernelContext, tile: Int32) -> tuple[Int32, Int32]:
+    """Return the K slot of key tile ``tile`` and how often the slot was used before."""
+    before = ctx.progress.tiles
+    used = tile if isinstance(before, int) else tile + before
+    stages = ctx.spec.config.num_kv_stages
+    return used % stages, used // stages
+
+
 def wait_for_scales(ctx: KernelContext, line, tile: Int32) -> TileScales | None:
     """Wait for the scales of key tile ``tile``; None when there are none.
 
@@ -95,7 +103,7 @@ def wait_for_scales(ctx: KernelContext, line, tile: Int32) -> TileScales | None:
     config = ctx.spec.config
     if not config.scale_dtype.is_valid:
         return None
-    slot, round_ = tile % config.num_kv_stages, tile // config.num_kv_stages
+    slot, round_ = ring_place(ctx, tile)
     ctx.barriers.wait(BarrierWait(config.misc_mbars.k_ring.producer_mbar(slot, 0), round_ & 1))
     return TileScales(scale_buffer(ctx, slot), query_scale_address(ctx, line))
 
@@ -104,7 +112,7 @@ def release_scales(ctx: KernelContext, tile: Int32) -> None:
     """Give the scales of key tile ``tile`` back."""
     config = ctx.spec.config
     if config.scale_dtype.is_valid:
-        slot = tile % config.num_kv_stages
+        slot, _ = ring_place(ctx, tile)
         ctx.barriers.arrive(BarrierArrive(config.misc_mbars.k_ring.consumer_mbar(slot, 0)))
 
 

@@ -4,12 +4,12 @@ Decoded once, before the roles part: position, head, batch and the number of key
 count the same key tiles, otherwise their barriers would fall out of step.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from cutlass import Int32
 
 from .device import ids
-from .pipelines import BarrierBlock
+from .pipelines import BarrierBlock, RingState
 from .plan.depth512_spec import AttentionSpec
 from .plan.dtypes import DType
 from .plan.hardware import (
@@ -22,6 +22,7 @@ from .plan.kernel_spec import KernelSpec
 from .plan.mask_tiles import KeyTileMap, Rows
 from .plan.smem_layout import SM100AttentionSMem
 from .plan.tmem import AttentionTmem
+from .progress import START, Progress, parity
 from .sequence import DEVICE, Problem, Sequence, decode_sequence
 from .tma import TensorMaps
 
@@ -60,7 +61,11 @@ class WorkTile:
 
 @dataclass(frozen=True)
 class KernelContext:
-    """Static specification, memories and work of one CTA; ``work`` is None until decoded."""
+    """Static specification, memories and work of one CTA; ``work`` is None until decoded.
+
+    ``progress`` is what a persistent CTA has done before this work, and ``index`` the number of the
+    work in the order of the schedule; None where the grid says which work it is.
+    """
 
     spec: KernelSpec
     problem: Problem
@@ -69,13 +74,37 @@ class KernelContext:
     smem: Int32
     barriers: BarrierBlock
     tmem: Int32
+    progress: Progress = field(default=START, kw_only=True)
+    index: Int32 | None = field(default=None, kw_only=True)
 
     def decoded(self) -> "KernelContext":
         """Return the same context with the work tile of the CTA.
 
         Each role decodes for itself, so that no register is held for another role's needs.
         """
-        return replace(self, work=decode_work(self.spec, self.problem))
+        return replace(self, work=decode_work(self.spec, self.problem, self.index))
+
+    def at(self, index: Int32, progress: Progress) -> "KernelContext":
+        """Return the context of work ``index`` of a persistent CTA."""
+        return replace(self, index=index, progress=progress).decoded()
+
+    def step_parity(self, chain: int, tile: Int32) -> Int32:
+        """Return the parity of what completes once per key tile of ``chain``, for its ``tile``."""
+        return parity(tile, self.progress.steps_of(chain, self.spec.issue_order))
+
+    def factor_parity(self, chain: int, tile: Int32) -> Int32:
+        """Return the parity of what completes once per correction of ``chain``, before ``tile``.
+
+        The first key tile of a query tile has none.
+        """
+        return parity(tile - 1, self.progress.corrections_of(chain, self.spec.issue_order))
+
+    def ring_start(self, *, producer: bool) -> RingState:
+        """Return the cursor of the slot that the work's first K tile uses."""
+        config, tiles = self.spec.config, self.progress.tiles
+        return RingState.after(
+            config.num_kv_stages, tiles * 2 if config.use_fused_kv else tiles, producer=producer
+        )
 
     def decode_again(self) -> "KernelContext":
         """Return the same context with the work tile decoded anew.
@@ -96,12 +125,31 @@ class KernelContext:
         return AttentionTmem.of(self.spec.config)
 
 
-def decode_work(spec: KernelSpec, problem: Problem) -> WorkTile:
-    """Return the tile of this CTA; grids with causal masks run the longest tiles first."""
-    block, head, batch = ids.block_index()
-    config = spec.config
-    tile, split = query_tile(spec, problem, block, ids.grid_size_x())
-    return work_at(spec, problem, (tile * config.PairBM_eff(), head, batch), split)
+def decode_work(spec: KernelSpec, problem: Problem, index: Int32 | None = None) -> WorkTile:
+    """Return the tile of this CTA, or that of number ``index`` in the order of the schedule.
+
+    With causal masks the longest tiles come first.
+    """
+    if index is None:
+        block, head, batch = ids.block_index()
+        num_blocks = ids.grid_size_x()
+    else:
+        block, head, batch, num_blocks = place_of_work(problem, index)
+    tile, split = query_tile(spec, problem, block, num_blocks)
+    return work_at(spec, problem, (tile * spec.config.PairBM_eff(), head, batch), split)
+
+
+def place_of_work(problem: Problem, index: Int32) -> tuple[Int32, Int32, Int32, Int32]:
+    """Return query tile, head and sequence of work ``index``, and the number of query tiles.
+
+    All heads and sequences of one query tile follow one another: they take equally long, so that
+    CTAs that start together end together.
+    """
+    num_heads, num_sequences = (problem.extras[n] for n in ("num_heads", "num_sequences"))
+    per_tile = num_heads * num_sequences
+    block, rest = index // per_tile, index % per_tile
+    num_blocks = problem.extras["num_work"] // per_tile
+    return block, rest % num_heads, rest // num_heads, num_blocks
 
 
 def query_tile(

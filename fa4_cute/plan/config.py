@@ -80,6 +80,7 @@ class FA4Config(FA4TileConfig):
             pair_cta=self.pair_cta,
             num_qo=self.num_qo,
             num_scale_readers=self.num_qo * WARP_GROUP_THREADS if self.has_token_scales else 0,
+            persistent=self.persistent,
         )
 
     # Methods of section 1.4 ------------------------------------------------------------------

@@ -67,6 +67,8 @@ class KernelSpec:
         )
         if variant.token_scales:
             config = replace(config, scale_dtype=DType.FP32)
+        if variant.is_persistent:
+            config = replace(config, persistent=True)
         reason = config.unsupported_reason()
         if reason is not None:
             raise ValueError(reason)
@@ -158,6 +160,11 @@ class KernelSpec:
     def issue_order(self) -> IssueOrder:
         """How the key tiles are shared out to the chains, and the order of MMAs and loads."""
         return IssueOrder(self.config.num_qo)
+
+    @property
+    def layout_o_exceeds_q(self) -> bool:
+        """Whether the staged O reaches into the K/V ring: its elements are larger than Q's."""
+        return self.output_dtype.size > self.config.qkv_dtype_size
 
     @property
     def rows_per_position(self) -> int:

@@ -84,6 +84,7 @@ def _fixed_barriers(config: FA4TileConfig, qk_stages: int) -> int:
     """Barriers that do not depend on the number of slots."""
     barriers = _FIXED_BARRIERS + 2 * NUM_PV_STAGES
     barriers += 2 if config.use_order_barriers else 0
+    barriers += 2 if config.persistent else 0
     return barriers + (qk_stages if config.num_qo == 2 else 0)
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from .combine_spec import CombineSpec
 from .depth512_spec import AttentionSpec
+from .hardware import SM_COUNT
 from .tiles import TileShape, grid
 
 LOG2_E: Final = math.log2(math.e)
@@ -47,11 +48,16 @@ class LaunchPlan:
 
 
 def plan_launch(
-    spec: AttentionSpec, sizes: AttentionSizes, softmax_scale: float, num_splits: int = 1
+    spec: AttentionSpec,
+    sizes: AttentionSizes,
+    softmax_scale: float,
+    num_splits: int = 1,
+    num_sms: int = SM_COUNT,
 ) -> LaunchPlan:
     """Return the launch of ``spec`` for ``sizes``; ``grid`` is (Q tiles, heads, batch).
 
-    The splits of a query tile are neighbours along x.
+    The splits of a query tile are neighbours along x. A persistent kernel gets one CTA per SM, or
+    per query tile where there are fewer.
 
     Raises:
         ValueError: when the sizes do not belong to ``spec`` or exceed a grid, or the scale is not
@@ -77,17 +83,25 @@ def plan_launch(
     for name, count in (("heads", blocks[1]), ("batch", sizes.batch)):
         if count > MAX_GRID_YZ:
             raise ValueError(f"{name}={count}: a launch grid holds at most {MAX_GRID_YZ}")
+    blocks = (blocks[0] * num_splits, *blocks[1:])
+    scalars: dict[str, int | float] = {
+        "seqlen_q": sizes.seqlen_q,
+        "seqlen_k": sizes.seqlen_k,
+        "num_q_heads": sizes.num_q_heads,
+        "scale_log2": _kernel_scale(softmax_scale),
+    }
+    if spec.variant.is_persistent:
+        num_work = math.prod(blocks)
+        if num_work > MAX_SEQLEN:
+            raise ValueError(f"{num_work} query tiles: a persistent grid counts to {MAX_SEQLEN}")
+        scalars |= {"num_work": num_work, "num_heads": blocks[1], "num_sequences": blocks[2]}
+        blocks = (min(num_work, num_sms), 1, 1)
     return LaunchPlan(
-        grid=(blocks[0] * num_splits, *blocks[1:]),
+        grid=blocks,
         block=(spec.schedule.num_threads, 1, 1),
         cluster=(config.cta_group(), 1, 1),
         smem_bytes=config.smem_used,
-        scalars={
-            "seqlen_q": sizes.seqlen_q,
-            "seqlen_k": sizes.seqlen_k,
-            "num_q_heads": sizes.num_q_heads,
-            "scale_log2": _kernel_scale(softmax_scale),
-        },
+        scalars=scalars,
     )
 
 

@@ -12,6 +12,7 @@ Index order (``pv`` = 2 P parts, ``qk`` depth parts of K, ``kv`` ring slots)::
     K_offset     K full [qk*kv], K empty [qk*kv]                             1
     V_offset     V full [kv], V empty [kv]     (absent in a fused ring)      1
     O_prod       O_prod[0..1]   P V accumulated                              1
+    stored_offset  stored[0..1] O stored, its memories free (persistent)     128
 
 Two facts keep the table short. There is no separate "O consumed" barrier: "O_i was rescaled" and
 "P_i is ready" arrive on the same barrier, so the MMA warp waits once before P V. There is no
@@ -56,6 +57,7 @@ class FA4MiscMBars:
     num_qo: int = 2
     num_scale_readers: int = 0
     """Softmax threads that read the scales which travel with a K slot, and free it too."""
+    persistent: bool = False
 
     @property
     def cta_group(self) -> int:
@@ -146,9 +148,19 @@ class FA4MiscMBars:
         return self.V_offset + self.v_ring.num_mbars
 
     @property
+    def stored_offset(self) -> int:
+        """Output of chain 0 stored; chain 1 follows. Only where a CTA takes tile after tile."""
+        return self.O_prod_offset + NUM_CHAINS
+
+    @property
+    def num_stored_barriers(self) -> int:
+        """2 in a persistent kernel, else 0."""
+        return NUM_CHAINS if self.persistent else 0
+
+    @property
     def size(self) -> int:
         """Barriers of the block."""
-        return self.O_prod_offset + NUM_CHAINS
+        return self.stored_offset + self.num_stored_barriers
 
     def num_mbars(self) -> int:
         """Return ``size`` (seed 000's name)."""
@@ -267,6 +279,15 @@ class FA4MiscMBars:
             rows += _ring_rows("V", self.v_ring)
         waits = "correction, softmax (last tile)"
         rows += [(f"O_prod[{w}]", f"O{w} accumulated", MMA_COMMIT, waits) for w in (0, 1)]
+        rows += [
+            (
+                f"stored[{w}]",
+                f"O{w} read and stored",
+                (Arrival(f"softmax{w}", WARP_GROUP_THREADS),),
+                "load, correction (next query tile)",
+            )
+            for w in range(self.num_stored_barriers)
+        ]
         return tuple(BarrierSpec(i, *row) for i, row in enumerate(rows))
 
     def _consumed_rows(self) -> list[_Row]:

@@ -35,6 +35,7 @@ class FA4TileConfig:
         rope_dtype: element type of the rope columns, ``INVALID`` when there are none.
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
         use_order_barriers: force the two softmax groups to alternate.
+        persistent: a CTA takes one query tile after the other.
 
     Raises:
         ValueError: for values that describe no problem at all. Whether the kernel can run a
@@ -55,6 +56,7 @@ class FA4TileConfig:
     rope_dtype: DType = DType.INVALID
     scale_dtype: DType = DType.INVALID
     use_order_barriers: bool = False
+    persistent: bool = False
 
     def __post_init__(self) -> None:
         """Refuse values outside the domain of the record."""

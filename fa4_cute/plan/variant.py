@@ -138,6 +138,11 @@ class Variant:
         return self.score_mod is not None or bool(self.bias_slots)
 
     @property
+    def is_persistent(self) -> bool:
+        """Whether a CTA takes one query tile after the other, in an order that is fixed."""
+        return self.scheduler is Scheduler.PERSISTENT
+
+    @property
     def is_split(self) -> bool:
         """Whether CTAs write partial results, float32, that a second kernel combines."""
         return self.partition is Partition.WORKSPACE
@@ -195,7 +200,9 @@ class Variant:
 
     def _extra_params(self) -> Iterator[tuple[str, str]]:
         if self.ragged_q:
-            yield from (("cu_seqlens_q", "u64"), ("total_q", "u64"), ("o", "u64"))
+            yield from (("cu_seqlens_q", "u64"), ("total_q", "u64"))
+        if self.ragged_q or self.is_persistent:
+            yield "o", "u64"
         if self.ragged_k:
             yield "cu_seqlens_k", "u64"
         if self.used_k:
@@ -213,6 +220,8 @@ class Variant:
         if self.score_mod is not None:
             for slot, rank in enumerate(self.score_mod.aux_ranks):
                 yield from ((f"aux{slot}", "u64"), *((n, "u64") for n in aux_strides(slot, rank)))
+        if self.is_persistent:
+            yield from (("num_work", "u32"), ("num_heads", "u32"), ("num_sequences", "u32"))
         if self.is_split:
             yield from (("num_splits", "u32"), ("partial_rows", "u64"))
             yield from (("partial_o", "u64"), ("partial_lse", "u64"))

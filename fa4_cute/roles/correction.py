@@ -14,6 +14,7 @@ from cutlass import Float32, Int32, cute
 
 from ..device import barriers, tmem
 from ..device.rescale import rescale_columns
+from ..persistent import for_each_work, wait_until_stored
 from ..plan.mbars import NUM_CHAINS
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
 from ..work import KernelContext, factor_address, lane_address
@@ -25,25 +26,33 @@ def rescale_output(ctx: KernelContext, chain: int, factor: Float32) -> None:
     rescale_columns(start, ctx.spec.config.ov_depth, factor)
 
 
-def release_first_tiles(ctx: KernelContext) -> None:
-    """Say that both outputs may be overwritten: nothing has been accumulated yet."""
-    mbars = ctx.spec.config.misc_mbars
-    for chain in range(NUM_CHAINS):
-        ctx.barriers.arrive(BarrierArrive(mbars.combined_p_o_consumer(chain)))
+@cute.jit
+def release_first_tiles(ctx: KernelContext):
+    """Say that the outputs may be overwritten: what they held has been stored."""
+    mbars, order = ctx.spec.config.misc_mbars, ctx.spec.issue_order
+    for chain in cutlass.range_constexpr(NUM_CHAINS):
+        mbar = mbars.combined_p_o_consumer(chain)
+        if cutlass.const_expr(chain > 0 and order.deals_out):
+            # Half of a phase would be left behind for the next query tile.
+            if ctx.work.num_key_tiles > chain:
+                ctx.barriers.arrive(BarrierArrive(mbar))
+        else:
+            ctx.barriers.arrive(BarrierArrive(mbar))
 
 
 @cute.jit
-def correct_chain(ctx: KernelContext, chain: cutlass.Constexpr[int], phase: Int32):
-    """Bring O of ``chain`` to the maxima of the next tile; ``phase`` is this step's parity."""
+def correct_chain(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: Int32):
+    """Bring O of ``chain`` to the maxima of its ``tile``-th key tile, which is not the first."""
     mbars = ctx.spec.config.misc_mbars
     factors = mbars.consumer_c(chain)
-    ctx.barriers.wait(BarrierWait(factors.producer_mbar(), phase))
+    ctx.barriers.wait(BarrierWait(factors.producer_mbar(), ctx.factor_parity(chain, tile)))
     factor = barriers.load_shared_f32(factor_address(ctx, chain))
     must_rescale = barriers.any_in_warp(Int32(factor < Float32(1.0)))
     # The factor follows this tile's S, whose commit covers the previous P V too, so this wait is
     # always over at once. It stays because it is the event that a rescale depends on: the implied
     # order would be lost with another issue order in the MMA role.
-    ctx.barriers.wait(BarrierWait(mbars.producer_o(chain).producer_mbar(), phase))
+    done = mbars.producer_o(chain).producer_mbar()
+    ctx.barriers.wait(BarrierWait(done, ctx.step_parity(chain, tile - 1)))
     tmem.fence_after_thread_sync()
     if must_rescale != 0:
         rescale_output(ctx, chain, factor)
@@ -53,16 +62,21 @@ def correct_chain(ctx: KernelContext, chain: cutlass.Constexpr[int], phase: Int3
 
 
 @cute.jit
-def correction(ctx: KernelContext):
-    """Run the correction role: per chain, one step fewer than it has key tiles."""
+def correct_work(ctx: KernelContext):
+    """Correct the outputs of one query tile: per chain, one step fewer than it has key tiles."""
     num_tiles, order = ctx.work.num_key_tiles, ctx.spec.issue_order
     if num_tiles > 0:
+        wait_until_stored(ctx, range(NUM_CHAINS))
         release_first_tiles(ctx)
         for tile in cutlass.range(1, order.num_tiles(0, num_tiles), unroll=1):
-            phase = (tile - 1) & 1
             for chain in cutlass.range_constexpr(NUM_CHAINS):
                 if cutlass.const_expr(chain > 0 and order.deals_out):
                     if tile < order.num_tiles(chain, num_tiles):
-                        correct_chain(ctx, chain, phase)
+                        correct_chain(ctx, chain, tile)
                 else:
-                    correct_chain(ctx, chain, phase)
+                    correct_chain(ctx, chain, tile)
+
+
+def correction(ctx: KernelContext) -> None:
+    """Run the correction role."""
+    for_each_work(ctx, correct_work)

@@ -7,13 +7,18 @@ tile shares the barrier of the first K tile, because no MMA can start without ei
 Source: ``modular-sm100-attention.md`` section 5.4.
 """
 
+from dataclasses import replace
+
 import cutlass
 from cutlass import Int32, Int64, cute
 
 from ..paging import load_boxes
-from ..pipelines import RingState, after_key, after_value, first_slots, next_slots
+from ..persistent import chains_of_query_tile, for_each_work, wait_until_stored
+from ..pipelines import after_key, after_value, first_slots, next_slots
+from ..plan.mbars import NUM_CHAINS
 from ..plan.mma_plans import q_operand
 from ..plan.tma_pipeline_plan import TMAProducerPipeline
+from ..progress import Progress
 from ..tma import load_key_chunks, load_query_chunks
 from ..token_scales import extra_bytes, load_key_scales
 from ..work import KernelContext
@@ -95,31 +100,65 @@ def load_value_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: 
 def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state) -> None:
     """Fill K slot 0 together with Q tile 0, then Q tile 1 if there is one.
 
-    No wait, here or for the first V: nothing has been in these slots, and Q is loaded once.
+    No wait, here or for the first V: nothing has been in these slots, and Q is loaded once. Only a
+    persistent CTA has used all of them before.
     """
-    for part in range(ctx.spec.config.num_qk_stages):
+    again = ctx.spec.variant.is_persistent
+    parts = range(ctx.spec.config.num_qk_stages)
+    if ctx.spec.layout_o_exceeds_q:
+        # O is staged over slots of the ring too, so not even keys may come early.
+        wait_until_stored(ctx, range(NUM_CHAINS))
+    for part in parts:
+        if again:
+            ctx.barriers.wait(ring.acquire(state, part))
         mbar, smem = ring.get_tile(state, part)
         ctx.barriers.expect(mbar, query_part_bytes(ctx) + key_part_bytes(ctx, ring, part))
-        load_query_part(ctx, 0, part, mbar)
+        if not again:
+            load_query_part(ctx, 0, part, mbar)
         if part == 0:
             load_key_scales(ctx, state.index, Int32(0), ctx.barriers.address_of(mbar))
         load_rows(ctx, ctx.maps.k, Int32(0), depth_part(ctx, part), smem, mbar)
+    if again:
+        # Keys first: they need not wait for the output of the query tile before.
+        wait_until_stored(ctx, chains_of_query_tile(ctx, 0))
+        for part in parts:
+            load_query_part(ctx, 0, part, ring.get_tile(state, part)[0])
+        wait_until_stored(ctx, chains_of_query_tile(ctx, 1))
     for part in range(ctx.spec.config.misc_mbars.num_q1_sync):
         mbar = ctx.spec.config.misc_mbars.Q1Sync_offset + part
         ctx.barriers.expect(mbar, query_part_bytes(ctx))
         load_query_part(ctx, 1, part, mbar)
 
 
+def load_first_values(ctx: KernelContext, ring: TMAProducerPipeline, state) -> None:
+    """Fill the first V slot, which only a persistent CTA has used before."""
+    if ctx.spec.variant.is_persistent:
+        load_value_tile(ctx, ring, state, Int32(0))
+    else:
+        fill_value_slot(ctx, ring, state, Int32(0))
+
+
+def drain(ctx: KernelContext, progress: Progress) -> None:
+    """Wait until every slot has been read, so that no commit reaches a CTA that has ended."""
+    k_ring, v_ring = producer_rings(ctx)
+    state = replace(ctx, progress=progress).ring_start(producer=True)
+    for _ in range(ctx.spec.config.num_kv_stages):
+        for part in range(ctx.spec.config.num_qk_stages):
+            ctx.barriers.wait(k_ring.acquire(state, part))
+        if not ctx.spec.config.use_fused_kv:
+            ctx.barriers.wait(v_ring.acquire(state, 0))
+        state = state.step()
+
+
 @cute.jit
 def load_for_two_queries(ctx: KernelContext):
     """Load for two Q tiles per CTA."""
     k_ring, v_ring = producer_rings(ctx)
-    start = RingState.producer(ctx.spec.config.num_kv_stages)
-    k, v = first_slots(ctx.spec.config, start)
+    k, v = first_slots(ctx.spec.config, ctx.ring_start(producer=True))
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
         load_first_tiles(ctx, k_ring, k)
-        fill_value_slot(ctx, v_ring, v, Int32(0))
+        load_first_values(ctx, v_ring, v)
         for tile in cutlass.range(1, num_tiles, unroll=1):
             k, v = next_slots(ctx.spec.config, k, v)
             load_key_tile(ctx, k_ring, k, tile)
@@ -131,7 +170,7 @@ def load_for_one_query(ctx: KernelContext):
     """Load for a single Q tile: V follows one key tile behind K."""
     config = ctx.spec.config
     k_ring, v_ring = producer_rings(ctx)
-    k = v = RingState.producer(config.num_kv_stages)
+    k = v = ctx.ring_start(producer=True)
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
         load_first_tiles(ctx, k_ring, k)
@@ -144,9 +183,16 @@ def load_for_one_query(ctx: KernelContext):
         load_value_tile(ctx, v_ring, v, num_tiles - 1)
 
 
-def load(ctx: KernelContext) -> None:
-    """Run the load role: one warp, one elected lane issues."""
+def load_work(ctx: KernelContext) -> None:
+    """Load the operands of one query tile."""
     if ctx.spec.config.num_qo == 1:
         load_for_one_query(ctx)
     else:
         load_for_two_queries(ctx)
+
+
+def load(ctx: KernelContext) -> None:
+    """Run the load role: one warp, one elected lane issues."""
+    progress = for_each_work(ctx, load_work)
+    if ctx.spec.variant.is_persistent:
+        drain(ctx, progress)

@@ -20,12 +20,14 @@ from cutlass import Int32, cute
 
 from ..device import mma as umma
 from ..device import tmem
+from ..persistent import for_each_work
 from ..pipelines import RingState, after_key, after_value, first_slots, next_slots
 from ..plan.mbars import NUM_CHAINS
 from ..plan.mma_plans import pv_plan, qk_plan
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
 from ..plan.tma_pipeline_plan import TMAConsumerPipeline
 from ..plan.umma import MmaPlan
+from ..progress import parity
 from ..tma import key_chunk_bytes
 from ..values import clean_values
 from ..work import KernelContext
@@ -64,13 +66,17 @@ class MmaIssuer:
         accumulator = self.ctx.tmem + self.ctx.columns.s(half).start
         umma.issue(block, accumulator, a, b, self.qk_instruction, int(part > 0))
 
-    def outputs(self, half: int, v: RingState, accumulate: Int32 | int, phase: Int32) -> None:
-        """Wait for each part of P_half and issue O_half (+)= P_half V; commit ``O_prod``."""
+    def outputs(self, half: int, v: RingState, accumulate: Int32 | int, n: Int32) -> None:
+        """Wait for each part of P_half, issue O_half (+)= P_half V, commit ``O_prod``.
+
+        ``n`` is the number of the key tile among those of the chain.
+        """
         ctx, mbars = self.ctx, self.ctx.spec.config.misc_mbars
         chain = mbars.producer_s(half)
         b = umma.lower_word(self.pv.b, ctx.smem + self.v_ring.get(v))
         a = ctx.tmem + ctx.columns.borrow_s_as_p(half).start
         accumulator = ctx.tmem + ctx.columns.o(half).start
+        phase = ctx.step_parity(half, n)
         for part in range(self.pv.num_stages):
             ctx.barriers.wait(BarrierWait(chain.consumer_mbar(0, part), phase))
             tmem.fence_after_thread_sync()
@@ -90,7 +96,8 @@ class MmaIssuer:
         for part in range(self.qk.num_stages):
             if wait_for_query:
                 mbar = self.ctx.spec.config.misc_mbars.Q1Sync_offset + part
-                self.ctx.barriers.wait(BarrierWait(mbar, 0))
+                phase = parity(Int32(0), self.ctx.progress.loaded)
+                self.ctx.barriers.wait(BarrierWait(mbar, phase))
             self.scores(1, part, k)
             self.ctx.barriers.arrive(self.k_ring.pipeline.consumer_release(k, part)[0])
         self._commit_scores(1)
@@ -106,7 +113,7 @@ class MmaIssuer:
     def only_outputs(self, chain: int, v: RingState, n: Int32) -> None:
         """Wait for V and issue O_chain of the chain's ``n``-th key tile."""
         self.wait_values(v, self.ctx.spec.issue_order.key_tile(chain, n))
-        self.outputs(chain, v, Int32(n > 0), n & 1)
+        self.outputs(chain, v, Int32(n > 0), n)
 
     def wait_values(self, v: RingState, tile: Int32) -> None:
         """Wait for the ``tile``-th V tile."""
@@ -119,6 +126,11 @@ class MmaIssuer:
     def release_values(self, v: RingState) -> None:
         """Free a V slot once the MMAs issued so far have read it, behind the ring's cursor."""
         self.ctx.barriers.arrive(self.v_ring.pipeline.consumer_release_at(v.index))
+
+    def release_last_values(self, v: RingState) -> None:
+        """Free the last V slot of the query tile, if another query tile may follow."""
+        if self.ctx.spec.variant.is_persistent:
+            self.release_values(v)
 
     def _commit_scores(self, half: int) -> None:
         chain = self.ctx.spec.config.misc_mbars.producer_s(half)
@@ -134,7 +146,7 @@ def descriptor_q(ctx: KernelContext, half: int) -> Int32:
 def issue_for_two_queries(ctx: KernelContext):
     """Issue for two Q tiles, each with ``num_key_tiles`` key tiles."""
     issuer = MmaIssuer.of(ctx)
-    k, v = first_slots(ctx.spec.config, RingState.consumer(ctx.spec.config.num_kv_stages))
+    k, v = first_slots(ctx.spec.config, ctx.ring_start(producer=False))
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
         issuer.first_chain(k)
@@ -144,13 +156,14 @@ def issue_for_two_queries(ctx: KernelContext):
         for tile in cutlass.range(1, num_tiles, unroll=1):
             next_k, next_v = next_slots(ctx.spec.config, k, v)
             issuer.first_chain(next_k)
-            issuer.outputs(1, v, Int32(tile > 1), (tile - 1) & 1)
+            issuer.outputs(1, v, Int32(tile > 1), tile - 1)
             issuer.release_values(v)
             issuer.second_chain(next_k)
             issuer.wait_values(next_v, tile)
-            issuer.outputs(0, next_v, 1, tile & 1)
+            issuer.outputs(0, next_v, 1, tile)
             k, v = next_k, next_v
-        issuer.outputs(1, v, Int32(num_tiles > 1), (num_tiles - 1) & 1)
+        issuer.outputs(1, v, Int32(num_tiles > 1), num_tiles - 1)
+        issuer.release_last_values(v)
 
 
 @cute.jit
@@ -161,7 +174,7 @@ def issue_for_one_query(ctx: KernelContext):
     not freed: nothing would wait for that, and the CTA could end before the commit arrives.
     """
     config, issuer = ctx.spec.config, MmaIssuer.of(ctx)
-    k = v = RingState.consumer(config.num_kv_stages)
+    k = v = ctx.ring_start(producer=False)
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
         issuer.only_query(0, k)
@@ -183,11 +196,17 @@ def issue_for_one_query(ctx: KernelContext):
             issuer.only_outputs(1, v, num_pairs)
         else:
             issuer.only_outputs(0, v, num_pairs)
+        issuer.release_last_values(v)
 
 
-def mma(ctx: KernelContext) -> None:
-    """Run the MMA role."""
+def issue_work(ctx: KernelContext) -> None:
+    """Issue the MMAs of one query tile."""
     if ctx.spec.config.num_qo == 1:
         issue_for_one_query(ctx)
     else:
         issue_for_two_queries(ctx)
+
+
+def mma(ctx: KernelContext) -> None:
+    """Run the MMA role."""
+    for_each_work(ctx, issue_work)

@@ -18,6 +18,7 @@ from ..device import barriers, tmem
 from ..device import softmax as rows
 from ..device.ids import warp_index
 from ..output import write_output
+from ..persistent import for_each_work, say_stored
 from ..plan.hardware import WARP_THREADS, WARPS_PER_GROUP
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
 from ..scores import TileView, load_columns, masked, scores_and_max, softmax_scale
@@ -99,7 +100,7 @@ def wait_for_factor_read(ctx: KernelContext, chain: cutlass.Constexpr[int], tile
     """
     if tile > 0:
         factors = ctx.spec.config.misc_mbars.producer_c(chain)
-        ctx.barriers.wait(BarrierWait(factors.consumer_mbar(), (tile - 1) & 1))
+        ctx.barriers.wait(BarrierWait(factors.consumer_mbar(), ctx.factor_parity(chain, tile)))
 
 
 def exponentiate_and_store(
@@ -150,7 +151,7 @@ def softmax_tile(
     chain, factors = config.misc_mbars.consumer_s(line.chain), config.misc_mbars.producer_c(
         line.chain
     )
-    ctx.barriers.wait(BarrierWait(chain.producer_mbar(), tile & 1))
+    ctx.barriers.wait(BarrierWait(chain.producer_mbar(), ctx.step_parity(line.chain, tile)))
     tmem.fence_after_thread_sync()
     visited = ctx.spec.issue_order.key_tile(line.chain, tile)
     scales = wait_for_scales(ctx, line, tile)
@@ -168,8 +169,8 @@ def softmax_tile(
 
 
 @cute.jit
-def softmax(ctx: KernelContext, chain: cutlass.Constexpr[int]):
-    """Run the softmax role of warp group ``chain`` and write its half of the output."""
+def softmax_work(ctx: KernelContext, chain: cutlass.Constexpr[int]):
+    """Process one query tile of warp group ``chain`` and write its half of the output."""
     line = SoftmaxRow.of(ctx, chain)
     num_tiles = ctx.spec.issue_order.num_tiles(chain, ctx.work.num_key_tiles)
     keep_query_scale(ctx, line)
@@ -180,3 +181,9 @@ def softmax(ctx: KernelContext, chain: cutlass.Constexpr[int]):
     ctx = ctx.decode_again()
     line = SoftmaxRow.of(ctx, chain)
     write_output(ctx, line, row_max, row_sum)
+    say_stored(ctx, chain)
+
+
+def softmax(ctx: KernelContext, chain: int) -> None:
+    """Run the softmax role of warp group ``chain``."""
+    for_each_work(ctx, lambda work: softmax_work(work, chain))
