@@ -73,7 +73,8 @@ def flash_attn(
         page_table: (batch, pages_per_row), int32: pages of each sequence, in order. Entries behind
             ``seqused_k`` are not read.
         num_splits: parts into which the keys are split; None leaves it to the kernel.
-        scheduler: ``"tile"``, ``"persistent"``, or None.
+        scheduler: ``"tile"``, a CTA for every query tile; ``"persistent"``, a CTA for every SM, up
+            to head_dim 192; or None, which leaves it to the kernel.
         unchecked: do not look at the values in ``seqused_k``, ``page_table``, ``sink`` and padding
             lengths. Otherwise they are read back, for which a CUDA call waits for the device; a
             wrong value that is not caught reads memory outside of the tensors.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ..plan.combine_spec import CombineSpec
 from ..plan.depth512_spec import AttentionSpec
+from ..plan.hardware import SM_COUNT
 from ..plan.launch import AttentionSizes, LaunchPlan, plan_combine, plan_launch
 from ..plan.params import VALUE_SCALE
 from ..plan.tensor_map_bits import TensorMapFields, encode_tensor_map
@@ -39,6 +40,7 @@ class AttentionCall:
         extras: values of the parameters that the kernel's features add.
         longest: sizes of the call where those of q and k do not tell them.
         num_splits: parts into which the keys are split.
+        num_sms: SMs of the device, which a persistent kernel has a CTA for each.
         value_scale: factor of O, for kernels with fp8 operands.
     """
 
@@ -51,6 +53,7 @@ class AttentionCall:
     extras: tuple[tuple[str, int], ...] = ()
     longest: AttentionSizes | None = None
     num_splits: int = 1
+    num_sms: int = SM_COUNT
     value_scale: float = 1.0
 
     @property
@@ -97,7 +100,7 @@ def pack_launch(
     """
     if spec.return_lse and not call.lse:
         raise ValueError("lse=0: the kernel was compiled to write the log-sum-exp")
-    plan = plan_launch(spec, call.sizes, call.softmax_scale, call.num_splits)
+    plan = plan_launch(spec, call.sizes, call.softmax_scale, call.num_splits, call.num_sms)
     operands = {"q": call.q, "k": call.k, "v": call.v, "o": call.o}
     maps = tensor_maps(spec, *(operand.layout for operand in operands.values()))
     values: dict[str, bytes | int | float] = {"lse": call.lse, **plan.scalars, **dict(call.extras)}

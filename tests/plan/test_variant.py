@@ -69,7 +69,9 @@ def test_parameters_follow_those_of_every_kernel(variant: Variant) -> None:
 @given(variants())
 def test_parameters_are_those_of_the_features(variant: Variant) -> None:
     names = set(variant.extra_names)
-    assert ("cu_seqlens_q" in names) == ("o" in names) == variant.ragged_q
+    assert ("cu_seqlens_q" in names) == ("total_q" in names) == variant.ragged_q
+    assert ("o" in names) == (variant.ragged_q or variant.is_persistent)
+    assert ("num_work" in names) == variant.is_persistent
     assert ("cu_seqlens_k" in names) == variant.ragged_k
     assert ("seqused_k" in names) == variant.used_k
     assert ("page_table" in names) == ("pages_per_row" in names) == bool(variant.page_size)
