@@ -40,7 +40,6 @@ class AttentionCall:
         extras: values of the parameters that the kernel's features add.
         longest: sizes of the call where those of q and k do not tell them.
         num_splits: parts into which the keys are split.
-        num_sms: SMs of the device, which a persistent kernel has a CTA for each.
         value_scale: factor of O, for kernels with fp8 operands.
     """
 
@@ -53,7 +52,6 @@ class AttentionCall:
     extras: tuple[tuple[str, int], ...] = ()
     longest: AttentionSizes | None = None
     num_splits: int = 1
-    num_sms: int = SM_COUNT
     value_scale: float = 1.0
 
     @property
@@ -90,9 +88,12 @@ class PackedLaunch:
 
 
 def pack_launch(
-    spec: AttentionSpec, call: AttentionCall, encode: Encoder = encode_tensor_map
+    spec: AttentionSpec,
+    call: AttentionCall,
+    encode: Encoder = encode_tensor_map,
+    num_sms: int = SM_COUNT,
 ) -> PackedLaunch:
-    """Return the packed launch of ``call`` by the kernel of ``spec``.
+    """Return the packed launch of ``call`` by the kernel of ``spec`` on ``num_sms`` SMs.
 
     Raises:
         ValueError: when the operands do not belong to ``spec``, a layout has no tensor map, or the
@@ -100,7 +101,7 @@ def pack_launch(
     """
     if spec.return_lse and not call.lse:
         raise ValueError("lse=0: the kernel was compiled to write the log-sum-exp")
-    plan = plan_launch(spec, call.sizes, call.softmax_scale, call.num_splits, call.num_sms)
+    plan = plan_launch(spec, call.sizes, call.softmax_scale, call.num_splits, num_sms)
     operands = {"q": call.q, "k": call.k, "v": call.v, "o": call.o}
     maps = tensor_maps(spec, *(operand.layout for operand in operands.values()))
     values: dict[str, bytes | int | float] = {"lse": call.lse, **plan.scalars, **dict(call.extras)}

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from ..plan.combine_spec import CombineSpec
 from ..plan.dtypes import DType
-from ..plan.hardware import SM_COUNT
 from ..plan.tensor_map_bits import ALIGN, MAX_STRIDE
 from ..plan.tensor_maps import OperandLayout
 from ..plan.variant import aux_strides, bias_strides
@@ -23,9 +22,6 @@ from .features import NO_TENSORS, PLAIN, FeatureTensors
 from .launch import AttentionCall, Operand, Shares
 from .problem import Problem
 from .scales import SCALED_DTYPE
-
-VIRTUAL_SMS = SM_COUNT
-"""SMs of the virtual device."""
 
 
 @dataclass(frozen=True)
@@ -133,19 +129,9 @@ def describe_call(
         else tuple(_extras(problem, tensors, (out, *partial))),
         longest=problem.sizes if problem.features.has_lengths else None,
         num_splits=problem.features.num_splits,
-        num_sms=num_sms(q) if problem.variant.is_persistent else VIRTUAL_SMS,
         value_scale=problem.scales.v,
     )
     return Call((q, k, v), out, lse, described, tuple(tensors.all()), partial)
-
-
-def num_sms(tensor: Any) -> int:
-    """Return the SMs of the tensor's device."""
-    if tensor.device.type == "cpu":
-        return VIRTUAL_SMS
-    import torch
-
-    return int(torch.cuda.get_device_properties(tensor.device).multi_processor_count)
 
 
 def new_partial(problem: Problem, out: Any) -> tuple[Any, Any]:
@@ -190,8 +176,8 @@ def _extras(
     for slot, tensor in enumerate(tensors.aux):
         values[f"aux{slot}"] = tensor.data_ptr()
         values |= zip(aux_strides(slot, tensor.dim()), _byte_strides(tensor), strict=True)
-    # The launch plan knows the others: they follow from the grid.
-    yield from ((name, values[name]) for name in variant.extra_names if name in values)
+    for name in variant.tensor_names:
+        yield name, values[name]
 
 
 _READ_ARRAYS: Final = (

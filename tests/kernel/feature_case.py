@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 from unittest import mock
@@ -18,7 +19,8 @@ import torch
 
 import fa4_cute
 from fa4_cute import masks, score_mods, simulator
-from fa4_cute.host import operands
+from fa4_cute.host import interface
+from fa4_cute.host.launch import pack_launch
 from fa4_cute.host.problem import Problem
 from fa4_cute.host.reference import Comparison, attention_float64, compare
 from tests.kernel.fp8_case import LIFT, ROUNDING, ROUNDING_OF_O, SMALLEST_E4M3
@@ -301,7 +303,7 @@ def run(case: FeatureCase, seed: int = 0) -> Outcome:
     inputs = builder.inputs()
     ragged = "cu_seqlens_q" in builder.options
     call = fa4_cute.flash_attn_varlen if ragged else fa4_cute.flash_attn
-    few = mock.patch.object(operands, "VIRTUAL_SMS", SMS)
+    few = mock.patch.object(interface, "pack_launch", partial(pack_launch, num_sms=SMS))
     with launches() as reports, query_tiles(case.num_qo), few:
         out, lse = call(*inputs, return_lse=True, **builder.options)
     judge = compare_fp8 if "fp8" in case.features else compare
