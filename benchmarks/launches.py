@@ -16,7 +16,7 @@ import fa4_cute
 from fa4_cute.host import cache, interface
 from fa4_cute.host.launch import PackedLaunch, pack_combine, pack_launch
 from fa4_cute.host.operands import describe_call
-from fa4_cute.host.problem import Problem, dtype_name
+from fa4_cute.host.problem import dtype_name
 from fa4_cute.host.request import Request
 from fa4_cute.host.support import choose, require
 from sm100sim.host.launch_request import LaunchRequest

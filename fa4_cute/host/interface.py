@@ -76,7 +76,8 @@ def flash_attn(
         page_table: (batch, pages_per_row), int32: pages of each sequence, in order. Entries behind
             ``seqused_k`` are not read.
         num_splits: parts into which the keys are split; None leaves it to the kernel.
-        scheduler: ``"tile"``, ``"persistent"``, or None.
+        scheduler: ``"tile"``, a CTA for every query tile; ``"persistent"``, a CTA for every SM, up
+            to head_dim 192; or None, which leaves it to the kernel.
         num_qo: Q tiles per CTA, 1 or 2, of the kernel for head dimensions up to 192; None chooses
             by the sizes of the call. A row's bits depend on it and on ``num_splits``, and where
             both are given, on nothing else that stands in the batch.

@@ -208,6 +208,8 @@ def _feature_lines(choice: Choice) -> list[str]:
         lines.append("scores are scaled before the softmax, because something is done to them")
     if variant.partial_values:
         lines.append("keys end inside a tensor: the last tile's values are cleaned before use")
+    if variant.is_persistent:
+        lines.append("persistent: a CTA for every SM, which takes query tile after query tile")
     if variant.is_split:
         lines.append("keys are split; a second kernel weighs the partial results, float32")
     if variant.extra_names:

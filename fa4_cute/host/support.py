@@ -161,7 +161,7 @@ def choose(problem: Problem) -> Choice | Refusal:
             tiles = choose_query_tiles(spec.config, problem.sizes, problem.num_qo)
             spec = _with_query_tiles(spec, tiles.num_qo)
         if not (problem.has_no_output or problem.has_no_keys):
-            plan_launch(spec, problem.sizes, problem.scale, num_splits=problem.features.num_splits)
+            plan_launch(spec, problem.sizes, problem.scale, problem.features.num_splits)
     except ValueError as error:
         return _refusal(NotImplementedError, error)
     return Choice(row, spec, tiles)
