@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ..plan.combine_spec import CombineSpec
 from ..plan.depth512_spec import AttentionSpec
+from ..plan.hardware import SM_COUNT
 from ..plan.launch import AttentionSizes, LaunchPlan, plan_combine, plan_launch
 from ..plan.params import VALUE_SCALE
 from ..plan.tensor_map_bits import TensorMapFields, encode_tensor_map
@@ -87,9 +88,12 @@ class PackedLaunch:
 
 
 def pack_launch(
-    spec: AttentionSpec, call: AttentionCall, encode: Encoder = encode_tensor_map
+    spec: AttentionSpec,
+    call: AttentionCall,
+    encode: Encoder = encode_tensor_map,
+    num_sms: int = SM_COUNT,
 ) -> PackedLaunch:
-    """Return the packed launch of ``call`` by the kernel of ``spec``.
+    """Return the packed launch of ``call`` by the kernel of ``spec`` on ``num_sms`` SMs.
 
     Raises:
         ValueError: when the operands do not belong to ``spec``, a layout has no tensor map, or the
@@ -97,7 +101,7 @@ def pack_launch(
     """
     if spec.return_lse and not call.lse:
         raise ValueError("lse=0: the kernel was compiled to write the log-sum-exp")
-    plan = plan_launch(spec, call.sizes, call.softmax_scale, call.num_splits)
+    plan = plan_launch(spec, call.sizes, call.softmax_scale, call.num_splits, num_sms)
     operands = {"q": call.q, "k": call.k, "v": call.v, "o": call.o}
     maps = tensor_maps(spec, *(operand.layout for operand in operands.values()))
     values: dict[str, bytes | int | float] = {"lse": call.lse, **plan.scalars, **dict(call.extras)}

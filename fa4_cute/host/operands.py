@@ -176,7 +176,7 @@ def _extras(
     for slot, tensor in enumerate(tensors.aux):
         values[f"aux{slot}"] = tensor.data_ptr()
         values |= zip(aux_strides(slot, tensor.dim()), _byte_strides(tensor), strict=True)
-    for name in variant.extra_names:
+    for name in variant.tensor_names:
         yield name, values[name]
 
 

@@ -71,7 +71,7 @@ KERNELS: Final = (
         name="SM100MHA2Q",
         dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
         head_dims=(8, 192),
-        features=_ATTENTION | {"q_scale"},
+        features=_ATTENTION | {"q_scale", "scheduler"},
         specify=KernelSpec,
     ),
     KernelRow(

@@ -19,7 +19,7 @@ from ..depth512_output import write_output
 from ..depth512_work import PairContext, PairRow, odd_tile, round_phase, row_slot
 from ..device import barriers, epilogue, pair, tmem
 from ..device import softmax as rows
-from ..device.arith import max2
+from ..device.arith import fma, max2
 from ..device.ids import warp_index
 from ..normaliser import RowResult, write_log_sum_exp
 from ..plan.depth512_lanes import first_key
@@ -144,7 +144,7 @@ def softmax_tile(
     used_max, factor = rows.rescale_decision(row_max, new_max, line.scale, probability)
     publish_factor(ctx, line, factor, tile)
     sums = exponentiate_and_store(ctx, line, scores, used_max, tile)
-    return used_max, row_sum * factor + rows.total(sums)
+    return used_max, fma(row_sum, factor, rows.total(sums))
 
 
 @cute.jit

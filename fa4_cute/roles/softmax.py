@@ -16,6 +16,7 @@ from cutlass import Float32, Int32, cute
 
 from ..device import barriers, tmem
 from ..device import softmax as rows
+from ..device.arith import fma
 from ..device.ids import warp_index
 from ..output import write_output
 from ..persistent import for_each_work, say_stored
@@ -165,7 +166,7 @@ def softmax_tile(
         ctx.barriers.arrive(BarrierArrive(factors.producer_mbar()))
     sums = exponentiate_and_store(ctx, line, scores, used_max, key_tile, tile)
     release_scales(ctx, tile)
-    return used_max, row_sum * factor + rows.total(sums)
+    return used_max, fma(row_sum, factor, rows.total(sums))
 
 
 @cute.jit
