@@ -33,6 +33,7 @@ from functools import cached_property
 from .barrier_spec import MMA_COMMIT, TMA_BYTES, Arrival, BarrierRow, BarrierSpec, ring_rows
 from .hardware import WARP_GROUP_THREADS
 from .pipeline_plan import RolePipeline, StagedPipeline
+from .ring_rows import BarrierRow, ring_rows
 
 NUM_CHAINS = 2
 """S/O chains of the kernel: two Q tiles, or even and odd key tiles of one."""
