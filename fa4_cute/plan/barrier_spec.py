@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .pipeline_plan import StagedPipeline
-
 
 @dataclass(frozen=True)
 class Arrival:
@@ -18,9 +16,6 @@ class Arrival:
 
 MMA_COMMIT = (Arrival("mma commit", 1),)
 TMA_BYTES = (Arrival("load expect_tx", 1),)
-
-BarrierRow = tuple[str, str, tuple[Arrival, ...], str]
-"""Name, event, arrivals and waiting role: a record before it has its index."""
 
 
 @dataclass(frozen=True)
@@ -52,24 +47,3 @@ def render_barriers(specs: Iterable[BarrierSpec]) -> str:
         for s in specs
     ]
     return "\n".join(lines)
-
-
-def ring_rows(name: str, ring: StagedPipeline, scale_readers: int = 0) -> list[BarrierRow]:
-    """Rows of a ring; ``scale_readers`` threads free part 0 of each slot beside the MMAs."""
-    softmax = (Arrival("softmax", scale_readers),) if scale_readers else ()
-    parts = [
-        f"{slot}.{part}" for slot in range(ring.num_kv_stages) for part in range(ring.num_qk_stages)
-    ]
-    full: list[BarrierRow] = [
-        (f"{name}_full[{p}]", f"{name} slot {p} arrived", TMA_BYTES, "mma") for p in parts
-    ]
-    empty: list[BarrierRow] = [
-        (
-            f"{name}_empty[{p}]",
-            f"{name} slot {p} read",
-            MMA_COMMIT + (softmax if p.endswith(".0") else ()),
-            "load",
-        )
-        for p in parts
-    ]
-    return full + empty

@@ -30,7 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from .barrier_spec import MMA_COMMIT, TMA_BYTES, Arrival, BarrierRow, BarrierSpec, ring_rows
+from .barrier_spec import MMA_COMMIT, TMA_BYTES, Arrival, BarrierSpec
 from .hardware import WARP_GROUP_THREADS
 from .pipeline_plan import RolePipeline, StagedPipeline
 from .ring_rows import BarrierRow, ring_rows
