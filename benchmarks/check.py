@@ -1,6 +1,7 @@
-"""Every kernel under every checker and many schedules: ``make check``.
+"""Every kernel and feature under every checker and many schedules: ``make check``.
 
-Each case runs at once, late, and with 16 random seeds, under all checks, and once without checks;
+Each case runs at once, late, and with 16 random seeds, under all checks, the strict ones of
+Tensor Memory among them, and once without checks;
 results must be equal bit for bit. Every configuration family of every kernel must be among the
 cases. Writes out/check.json; the exit status is 1 when anything was found or a family is missing.
 """
@@ -18,9 +19,11 @@ from fa4_cute.host.problem import Problem
 from fa4_cute.host.support import Choice, choose
 from sm100sim.options import Check, RunOptions
 
-from .launches import Case, Launch
+from . import feature_cases
+from .launches import AnyCase, Case, Launch
 
 SEEDS = 16
+CHECKS = Check.ALL | Check.STRICT_LD | Check.STRICT_FENCE
 RESULT = Path("out/check.json")
 CASES = (
     Case(300, 500, 64),
@@ -39,6 +42,9 @@ CASES = (
     Case(90, 300, 200, heads=4, kv_heads=1, dtype=torch.float16),
     Case(70, 600, 512, heads=4, kv_heads=1, causal=True, growth=0.02),
     Case(129, 130, 384, heads=2),
+    Case(300, 500, 64, heads=4, kv_heads=2, causal=True, dtype=torch.float8_e4m3fn),
+    Case(300, 520, 128, dtype=torch.float8_e4m3fn, growth=0.02),
+    Case(70, 600, 512, heads=4, kv_heads=1, causal=True, dtype=torch.float8_e4m3fn),
 )
 
 
@@ -83,7 +89,7 @@ class Row:
     findings: list[str]
 
 
-def check(case: Case) -> Row:
+def check(case: AnyCase) -> Row:
     """Run one case in all modes."""
     launch = Launch(case)
     launch.execute(RunOptions())  # parses and lowers the PTX, which no mode's time should hold
@@ -93,7 +99,7 @@ def check(case: Case) -> Row:
     findings: dict[str, None] = {}
     verdicts, bits = set(), set()
     for name, seed in modes:
-        checks, mode = (Check.NONE, "fast") if name == "plain" else (Check.ALL, name)
+        checks, mode = (Check.NONE, "fast") if name == "plain" else (CHECKS, name)
         options = RunOptions(mode=mode, seed=seed, checks=checks, raise_on_fault=False)  # type: ignore[arg-type]
         start = time.perf_counter()
         report, outputs = launch.execute(options)
@@ -109,15 +115,15 @@ def check(case: Case) -> Row:
 
 def main() -> int:
     """Print the table and write the report."""
-    columns = ("plain s", "fast s", "late s", "random s")
-    print(f"{'case':40}{'kernel':14}{'verdict':10}{'bits':7}" + "".join(f"{c:>9}" for c in columns))
+    start, columns = time.perf_counter(), ("plain s", "fast s", "late s", "random s")
+    print(f"{'case':64}{'kernel':14}{'verdict':10}{'bits':7}" + "".join(f"{c:>9}" for c in columns))
     rows = []
-    for case in CASES:
+    for case in (*CASES, *feature_cases.CASES):
         row = check(case)
         rows.append(row)
         same = "equal" if row.equal else "DIFFER"
         times = "".join(f"{t:9.2f}" for t in (row.plain, row.fast, row.late, row.random))
-        print(f"{row.case:40}{row.kernel:14}{row.verdict:10}{same:7}{times}", flush=True)
+        print(f"{row.case:64}{row.kernel:14}{row.verdict:10}{same:7}{times}", flush=True)
         for finding in row.findings:
             print(f"    {finding}")
     missing = uncovered_families(CASES)
@@ -126,10 +132,12 @@ def main() -> int:
     RESULT.parent.mkdir(exist_ok=True)
     report = {"seeds": SEEDS, "rows": [asdict(row) for row in rows], "missing_families": missing}
     RESULT.write_text(json.dumps(report, indent=1))
+    took = time.perf_counter() - start
     bad = [row for row in rows if row.verdict != "clean" or not row.equal]
     print(
         f"{len(rows) - len(bad)} of {len(rows)} cases clean in 2 + {SEEDS} schedules each; "
-        "plain: at once without checks, one run; the others: one run under all checks"
+        f"plain: at once without checks, one run; the others: one run under all checks; "
+        f"{took:.0f} s"
     )
     return int(bool(bad or missing))
 

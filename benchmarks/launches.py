@@ -1,25 +1,48 @@
 """Attention launches that a benchmark repeats with other PTX or other options.
 
-A launch is prepared once through the public call and kept as plain data: request, buffers, output.
+A launch is prepared once through the public call and kept as plain data: requests, buffers, output.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
+from unittest import mock
 
 import torch
 
-from fa4_cute.host import cache
-from fa4_cute.host.launch import pack_launch
+import fa4_cute
+from fa4_cute.host import cache, interface
+from fa4_cute.host.launch import PackedLaunch, pack_combine, pack_launch
 from fa4_cute.host.operands import describe_call
-from fa4_cute.host.problem import Problem
+from fa4_cute.host.problem import dtype_name
+from fa4_cute.host.request import Request
 from fa4_cute.host.support import choose, require
 from sm100sim.host.launch_request import LaunchRequest
 from sm100sim.memory import Allocation
 from sm100sim.options import RunOptions
 from sm100sim.report import Report
 from sm100sim.run import run
+from tests.kernel.feature_case import Builder, FeatureCase
+
+
+class AnyCase(Protocol):
+    """What a launch is made of."""
+
+    @property
+    def name(self) -> str:
+        """Short and unique."""
+        ...
+
+    @property
+    def num_qo(self) -> int | None:
+        """Q tiles per CTA where the kernel has a choice; None: as the call chooses."""
+        ...
+
+    def call(self) -> None:
+        """Make the public call."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -44,7 +67,7 @@ class Case:
     @property
     def name(self) -> str:
         """Short and unique."""
-        kind = "bf16" if self.dtype == torch.bfloat16 else "fp16"
+        kind = dtype_name(self.dtype)
         mask = "causal" if self.causal else "full"
         heads = f"h{self.heads}/{self.kv_heads}"
         tiles = " 1q" if self.num_qo == 1 else ""
@@ -59,33 +82,133 @@ class Case:
         k *= 1 + self.growth * torch.arange(self.seqlen_k)[None, :, None, None]
         return q.to(self.dtype), k.to(self.dtype), v.to(self.dtype)
 
+    def call(self) -> None:
+        """Make the public call."""
+        fa4_cute.flash_attn(*self.inputs(), causal=self.causal, return_lse=True)
+
+
+@dataclass(frozen=True)
+class Featured:
+    """A call with features; `token_scales`: q and k have a scale per token, for fp8.
+
+    `growth` is that of :class:`Case`, for dense keys; `sharpness` is a factor of the queries, which
+    also moves the maxima.
+    """
+
+    features: frozenset[str]
+    head_dim: int
+    lengths: tuple[tuple[int, int], ...]
+    heads: int = 4
+    kv_heads: int = 2
+    dtype: torch.dtype = torch.bfloat16
+    num_qo: int | None = None
+    token_scales: bool = False
+    growth: float = 0.0
+    sharpness: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """Short and unique."""
+        kinds = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float8_e4m3fn: "fp8"}
+        extra = [f"{self.num_qo}q"] if self.num_qo else []
+        extra += ["token_scales"] * self.token_scales
+        features = "+".join(sorted(self.features)) or "plain"
+        lengths = ",".join(f"{q}x{k}" for q, k in self.lengths)
+        return " ".join([kinds[self.dtype], f"d{self.head_dim}", features, *extra, lengths])
+
+    def call(self) -> None:
+        """Make the public call."""
+        case = FeatureCase(
+            self.features, self.head_dim, torch.float32, self.heads, self.kv_heads, self.lengths
+        )
+        builder = Builder(case)
+        q, k, v = builder.inputs()
+        q *= self.sharpness
+        if self.growth:
+            k *= 1 + self.growth * torch.arange(k.shape[-3])[:, None, None]
+        options = builder.options
+        if self.token_scales:
+            options["q_scale"], options["k_scale"] = (
+                torch.rand(x.shape[:-1], generator=builder.random) + 0.5 for x in (q, k)
+            )
+        ragged = "cu_seqlens_q" in options
+        function = fa4_cute.flash_attn_varlen if ragged else fa4_cute.flash_attn
+        function(*(x.to(self.dtype) for x in (q, k, v)), return_lse=True, **options)
+
+
+def asked_by(call: Callable[[], None]) -> Request:
+    """What a public call would launch.
+
+    Raises:
+        RuntimeError: the call launches nothing, or several times.
+    """
+    found: list[Request] = []
+
+    def noted(asked: Request, _spec: Any) -> tuple[None, None]:
+        found.append(asked)
+        return None, None
+
+    with mock.patch.object(interface, "_launch", noted):
+        call()
+    if len(found) != 1:
+        raise RuntimeError(f"{len(found)} launches: a case must make one")
+    return found[0]
+
+
+def _request(artifact: Any, packed: PackedLaunch) -> LaunchRequest:
+    return LaunchRequest(
+        ptx=artifact.ptx, kernel=artifact.kernel_name, grid=packed.plan.grid,
+        block=packed.plan.block, cluster=packed.plan.cluster,
+        smem_bytes=packed.plan.smem_bytes, params=packed.params,
+    )  # fmt: skip
+
 
 class Launch:
-    """A prepared launch; `execute` repeats it."""
+    """A prepared call; `execute` repeats it.
 
-    def __init__(self, case: Case) -> None:
-        """Compile (or load) the kernel of `case` and pack its parameters."""
-        self.case, self._inputs = case, case.inputs()
-        problem = Problem.from_tensors(*self._inputs, causal=case.causal, return_lse=True)
-        choice: Any = require(choose(replace(problem, num_qo=case.num_qo)))
+    Attributes:
+        case: what was called.
+        spec: the attention kernel.
+        requests: its launch and, when the keys are split, that of the combine kernel.
+        subject: which of them another PTX replaces.
+    """
+
+    def __init__(self, case: AnyCase, subject: int = 0) -> None:
+        """Compile (or load) the kernels of `case` and pack their parameters."""
+        self.case, self.subject = case, subject
+        self._asked = asked_by(case.call)
+        problem = replace(self._asked.problem, num_qo=case.num_qo)
+        choice: Any = require(choose(problem))
         self.spec = choice.spec
-        artifact = cache.compiled(choice.spec)
-        self._call = describe_call(problem, self._inputs)
-        packed = pack_launch(choice.spec, self._call.described)
+        self._call = describe_call(problem, self._asked.inputs, self._asked.tensors)
+        packed = pack_launch(self.spec, self._call.described)
+        self.requests = [_request(cache.compiled(self.spec), packed)]
+        shares = self._call.shares(problem)
+        if shares is not None:
+            self.requests.append(_request(cache.compiled(shares.spec), pack_combine(shares)))
         self.buffers = [
             Allocation(b.address, b.size, b.writable) for b in self._call.host_buffers()
         ]
-        self.request = LaunchRequest(
-            ptx=artifact.ptx, kernel=artifact.kernel_name, grid=packed.plan.grid,
-            block=packed.plan.block, cluster=packed.plan.cluster,
-            smem_bytes=packed.plan.smem_bytes, params=packed.params,
-        )  # fmt: skip
+
+    @property
+    def request(self) -> LaunchRequest:
+        """The launch whose PTX can be replaced."""
+        return self.requests[self.subject]
 
     def execute(self, options: RunOptions, ptx: str | None = None) -> tuple[Report, list[bytes]]:
-        """Run with NaN-filled outputs; returns the report and the bits of O and LSE."""
+        """Run with NaN-filled outputs.
+
+        Returns:
+            The report of the subject, or of the first launch that is not clean; the bits of O and
+            LSE.
+        """
         outputs = [self._call.out, self._call.lse]
-        for tensor in outputs:
+        for tensor in [*outputs, *(self._call.partial or ())]:
             tensor.fill_(float("nan"))
-        request = self.request if ptx is None else replace(self.request, ptx=ptx)
-        report = run(request, options, self.buffers)
+        requests = list(self.requests)
+        if ptx is not None:
+            requests[self.subject] = replace(self.request, ptx=ptx)
+        reports = [run(request, options, self.buffers) for request in requests]
+        unclean = [report for report in reports if report.verdict != "clean"]
+        report = unclean[0] if unclean else reports[self.subject]
         return report, [t.contiguous().view(torch.uint8).numpy().tobytes() for t in outputs]

@@ -33,7 +33,7 @@ def load_boxes(
         load: issues the copies of one box.
     """
     sequence, head = ctx.work.sequence, ctx.work.kv_head
-    box_rows = key_box(ctx.spec)[1]
+    box_rows = key_box(ctx.spec, num_rows)[1]
     if cutlass.const_expr(ctx.spec.variant.page_size == 0):
         load(0, (first + sequence.first_key, head, sequence.key_batch))
     elif cutlass.const_expr(box_rows == num_rows):

@@ -15,7 +15,7 @@ from ..plan.hardware import SM_COUNT
 from ..plan.launch import AttentionSizes, LaunchPlan, plan_combine, plan_launch
 from ..plan.params import VALUE_SCALE
 from ..plan.tensor_map_bits import TensorMapFields, encode_tensor_map
-from ..plan.tensor_maps import OperandLayout, tensor_maps
+from ..plan.tensor_maps import ROPE_OPERANDS, OperandLayout, tensor_maps
 
 Encoder = Callable[[TensorMapFields], bytes]
 
@@ -41,6 +41,7 @@ class AttentionCall:
         longest: sizes of the call where those of q and k do not tell them.
         num_splits: parts into which the keys are split.
         value_scale: factor of O, for kernels with fp8 operands.
+        rope: rope columns of Q and of K where they are tensors of their own.
     """
 
     q: Operand
@@ -53,6 +54,7 @@ class AttentionCall:
     longest: AttentionSizes | None = None
     num_splits: int = 1
     value_scale: float = 1.0
+    rope: tuple[Operand, ...] = ()
 
     @property
     def sizes(self) -> AttentionSizes:
@@ -103,6 +105,7 @@ def pack_launch(
         raise ValueError("lse=0: the kernel was compiled to write the log-sum-exp")
     plan = plan_launch(spec, call.sizes, call.softmax_scale, call.num_splits, num_sms)
     operands = {"q": call.q, "k": call.k, "v": call.v, "o": call.o}
+    operands.update(zip(ROPE_OPERANDS, call.rope, strict=False))
     maps = tensor_maps(spec, *(operand.layout for operand in operands.values()))
     values: dict[str, bytes | int | float] = {"lse": call.lse, **plan.scalars, **dict(call.extras)}
     if VALUE_SCALE in spec.params.names:

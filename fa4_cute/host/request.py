@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..plan.tensor_maps import ROPE_OPERANDS
 from ..plan.variant import Scheduler
 from ..score_mods import Derived
 from . import checks
@@ -63,6 +64,8 @@ class Options:
     scheduler: str | None = None
     unchecked: bool = False
     scales: GivenScales | None = None
+    num_qo: int | None = None
+    rope: tuple[Any, Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +101,9 @@ def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Req
     check_operands(*inputs, layouts=layouts)
     checks.check_no_grad(dict(zip("qkv", inputs, strict=True)))
     checks.check_flag("unchecked", options.unchecked)
+    if options.rope is not None:
+        checks.check_rope(options.rope, inputs, layouts)
+        checks.check_no_grad(dict(zip(ROPE_OPERANDS, options.rope, strict=True)))
     features, tensors, extents = PLAIN, NO_TENSORS, None
     if not batch.is_plain:
         features, tensors, extents = _sequences(inputs, batch, unchecked=options.unchecked)
@@ -115,14 +121,18 @@ def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Req
     if tokens is not None:
         features = replace(features, token_scales=True)
         tensors = replace(tensors, q_scale=tokens.q, k_scale=tokens.k)
+    if options.rope is not None:
+        tensors = replace(tensors, q_rope=options.rope[0], k_rope=options.rope[1])
     problem = Problem.from_shapes(
         *inputs,
         extents=extents,
         features=features,
         scales=scales_of(options.scales, inputs[0]),
+        num_qo=options.num_qo,
         causal=options.causal,
         softmax_scale=options.softmax_scale,
         return_lse=options.return_lse,
+        rope=tensors.q_rope,
     )
     return Request(problem, inputs, tensors)
 

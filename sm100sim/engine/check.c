@@ -11,13 +11,13 @@ static void lay_out(Check *k, const Cluster *cl) {
   k->n_warps = n; k->warps_per_cta = cl->ctas[0].n_warps; k->n_ctas = cl->n_ctas;
   k->cp0 = n; k->mma0 = 2 * n; k->st0 = 3 * n; k->ld0 = 4 * n; k->bulk_read0 = 5 * n; k->bulk_all0 = 6 * n; k->init0 = 7 * n;
   k->foreign0 = 8 * n; k->tensor0 = k->foreign0 + MAX_FOREIGN; k->exec0 = k->tensor0 + k->bulk_read0; k->mbar0 = k->exec0 + n; k->dims = k->mbar0 + MAX_MBAR_DIMS;
-  k->n_proxy = 2 * n; k->words = k->dims + 2 * k->n_proxy; k->n_mbar = 0;
+  k->n_proxy = 2 * n; k->after0 = k->dims + 2 * k->n_proxy; k->words = k->after0 + (k->strict_fence ? k->bulk_read0 : 0); k->n_mbar = 0;
 }
 void check_cluster_start(Machine *m, Cluster *cl) {
-  if (!(m->opt.check & (CHECK_RACE | CHECK_PROTOCOL | CHECK_STRICT_LD))) return;
+  if (!(m->opt.check & (CHECK_RACE | CHECK_PROTOCOL | CHECK_STRICT_LD | CHECK_STRICT_FENCE))) return;
   Check *k = m->check ? m->check : calloc(1, sizeof(Check));
   m->check = k; k->races = m->opt.check & CHECK_RACE; k->protocol = m->opt.check & CHECK_PROTOCOL;
-  k->strict_ld = m->opt.check & CHECK_STRICT_LD;
+  k->strict_ld = m->opt.check & CHECK_STRICT_LD; k->strict_fence = m->opt.check & CHECK_STRICT_FENCE;
   k->cluster++; k->n_foreign = 0;
   lay_out(k, cl);
   u32 n = k->n_warps;
@@ -75,6 +75,7 @@ void check_async_issue(Ctx *c, AsyncOp *op) {
   Issue *issue = calloc(1, sizeof(Issue));
   issue->at = clock_new(k);
   clock_copy(k, issue->at, k->warps[w]);
+  if (k->strict_fence) memcpy(issue->at + k->after0, k->warps[w] + k->after0, k->bulk_read0 * sizeof(u32));
   op->clock_id = (u64)(uintptr_t)issue;
   switch (op->fifo) {
     /* The warp's epoch serves as the number of the operation: it says both when it was issued and, in the MMA

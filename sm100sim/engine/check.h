@@ -14,6 +14,7 @@
  *   execution   a warp's epochs as any signal carries them: what was executed before, whatever its effects
  *   mbarrier    phases of one barrier; a copy that completes its transaction in phase p is done for
  *               everyone who saw phase p end
+ * Not joined: a warp's tcgen05 part at its last tcgen05.fence::after_thread_sync, for CHECK_STRICT_FENCE.
  * Behind them lie two short clocks over the generic accesses (warps, cp.async): those visible to the asynchronous
  * proxy in shared and in global memory (they advance at fence.proxy.async; PTX ISA, "Causality order"). */
 #ifndef SM100SIM_CHECK_H
@@ -31,7 +32,7 @@ typedef u32 *Clock;
 typedef struct {
   Clock acc, pub[PUBLISHED];         /* arrivals so far; what the waiters of the last phases learn (mbarrier: pub[0]) */
   u32 *generation, *waited, *wait_line; /* per warp: generation arrived in; epoch and line of its wait in this phase */
-  u32 dim, flips, rank, offset, init_warp, init_epoch, init_count, init_line, last_line, tx_phase;
+  u32 dim, flips, rank, offset, init_warp, init_epoch, init_count, init_line, last_line, tx_phase, commit_phase;
   bool is_mbar, fenced, told_init, told_phase, told_overrun, observed;
 } SyncObject;
 
@@ -53,7 +54,7 @@ typedef struct Flag Flag;
 
 typedef struct {
   u32 n_warps, warps_per_cta, n_ctas;
-  u32 cp0, mma0, st0, ld0, bulk_read0, bulk_all0, init0, foreign0, tensor0, exec0, mbar0, dims, n_mbar, n_proxy, words;
+  u32 cp0, mma0, st0, ld0, bulk_read0, bulk_all0, init0, foreign0, tensor0, exec0, mbar0, dims, n_mbar, n_proxy, after0, words;
   Clock *warps, (*rel)[3], (*pend)[3], *before;   /* rel: state at the last release fence by scope; pend: read but not
                                              fenced; before: tcgen05 part at the last fence::before_thread_sync */
   u32 *mma_epoch, *st_seq, *cp_seq, *inits, (*touched)[MAX_CLUSTER];
@@ -64,7 +65,7 @@ typedef struct {
   Page *pages; u64 n_pages, cap_pages;   /* open addressing over global memory, kept for the whole launch */
   Flag *flags; u32 n_flags, cap_flags; Foreign foreign[MAX_FOREIGN]; u32 n_foreign;
   Clock *kept; u32 n_kept, cap_kept;     /* clocks of released flags, for the whole launch */
-  u32 cluster; bool races, protocol, strict_ld;
+  u32 cluster; bool races, protocol, strict_ld, strict_fence;
   u32 landing;                         /* CTA in which an asynchronous operation accesses memory right now */
 } Check;
 typedef struct { const char *space; u32 rank; u64 address; bool global, tensor; } Where;
@@ -77,6 +78,17 @@ static inline u32 warp_dim(const Check *k, const Cta *cta, u32 warp) { return ct
 static inline u32 most(u32 a, u32 b) { return a > b ? a : b; }
 static inline u32 tensor_known(const Check *k, const u32 *at, u32 dim) { return most(at[dim], at[k->tensor0 + dim]); }
 static inline u32 executed(const Check *k, const u32 *at, u32 warp) { return most(tensor_known(k, at, warp), at[k->exec0 + warp]); }
+/* What a tcgen05 operation comes after.  To the letter (`strict_fence`), tcgen05.fence::before_thread_sync orders
+ * earlier asynchronous operations with a signal, and ::after_thread_sync a wait with later ones; alloc and dealloc,
+ * events of the warp itself, are synchronous and need none on their side. */
+static inline u32 tensor_ordered(const Check *k, const Agent *me, u32 dim) {
+  if (!k->strict_fence || dim < k->n_warps || dim % k->n_warps == me->warp) return tensor_known(k, me->clock, dim);
+  return me->clock[(me->dim < k->n_warps ? k->tensor0 : k->after0) + dim];
+}
+/* What an MMA is issued after, in the same sense. */
+static inline u32 issued_before(const Check *k, const Agent *me, u32 warp) {
+  return k->strict_fence && warp != me->warp ? me->clock[k->after0 + warp] : tensor_known(k, me->clock, warp);
+}
 static inline u32 cta_of(const Check *k, u32 warp) { return warp / k->warps_per_cta; }
 
 /* check_clock.c */
@@ -96,7 +108,7 @@ static inline bool race_repeat(Cell *cell, const Agent *me, const Rec *now) {
 }
 void cell_clear(Cell *cell);
 /* check_report.c */
-typedef enum { ORDERED, UNORDERED, UNFENCED } Order;
+typedef enum { ORDERED, UNORDERED, UNFENCED, NO_TENSOR_FENCE } Order;
 void race_report(Ctx *c, const Check *k, const Agent *me, const Rec *r, u32 kind, Order o, const Where *at);
 /* check_sync.c */
 SyncObject *object_of(Check *k, const Cluster *cl, void **object);

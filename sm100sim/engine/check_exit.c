@@ -32,6 +32,11 @@ static void exit_knows_signals(Ctx *c, const Check *k, const u32 *seen) {
               c->cta->rank, who, b->offset, b->flips ? b->flips - 1 : 0);
       return;
     }
+    if (b->commit_phase > seen[b->dim]) {
+      finding(c, b->last_line, "cta-exits-early", "CTA %u exits although no thread of it has waited for the arrival of another CTA's tcgen05.commit at its mbarrier at 0x%x, which comes in no order with other signals; missing: a wait for phase %u",
+              c->cta->rank, b->offset, b->commit_phase - 1);
+      return;
+    }
     if (b->tx_phase <= seen[b->dim]) continue;
     finding(c, b->last_line, "cta-exits-early", "CTA %u exits although no thread of it has waited for the copy that its mbarrier at 0x%x counts; missing: a wait for phase %u",
             c->cta->rank, b->offset, b->tx_phase - 1);

@@ -26,10 +26,12 @@ static Order order(Ctx *c, const Check *k, const Agent *me, const Rec *r, const 
     if (!(r->kind & KIND_WRITE) && done->epoch2 && me->clock[done->dim2] >= done->epoch2) return ORDERED;
     return done->epoch && me->clock[done->dim] >= done->epoch ? ORDERED : UNORDERED;
   }
-  if (me->clock[dim] < epoch && !(at->tensor && me->clock[k->tensor0 + dim] >= epoch)) {
+  if ((at->tensor ? tensor_ordered(k, me, dim) : me->clock[dim]) < epoch) {
     /* MMAs pipeline: one issued after another, in the same thread or after synchronisation, is executed after it. */
-    bool piped = me->mma && dim >= k->mma0 && dim < k->st0 && tensor_known(k, me->clock, dim - k->mma0) >= epoch;
-    if (!piped) return UNORDERED;
+    bool pipe = me->mma && dim >= k->mma0 && dim < k->st0;
+    if (pipe && issued_before(k, me, dim - k->mma0) >= epoch) return ORDERED;
+    bool signalled = at->tensor && (tensor_known(k, me->clock, dim) >= epoch || (pipe && tensor_known(k, me->clock, dim - k->mma0) >= epoch));
+    return signalled ? NO_TENSOR_FENCE : UNORDERED;
   }
   if (r->kind & KIND_WRITE && r->proxy == PROXY_GENERIC && me->proxy == PROXY_ASYNC && dim < k->n_proxy && proxy_clock(k, me->clock, at->global)[dim] < epoch) return UNFENCED;
   return ORDERED;

@@ -26,6 +26,10 @@ static void missing_edge(const Check *k, char *out, size_t n, const Rec *r, Orde
     snprintf(out, n, "a fence.proxy.async%s between the generic write and the asynchronous access", at->global ? ".global" : ".shared::cta");
     return;
   }
+  if (o == NO_TENSOR_FENCE) {
+    snprintf(out, n, "a tcgen05.fence::before_thread_sync between the earlier one and the signal, or ::after_thread_sync between the wait and the later one");
+    return;
+  }
   if (r->dim & OP_DIM) { missing_copy(k, out, n, r); return; }
   switch (r->dim / k->n_warps) {
     case 1: snprintf(out, n, "a cp.async.wait_group by its thread, or cp.async.mbarrier.arrive, before the signal to the other side"); return;
@@ -50,6 +54,7 @@ void race_report(Ctx *c, const Check *k, const Agent *me, const Rec *r, u32 kind
   const Rec later = {.dim = (u16)me->dim, .epoch = me->epoch, .kind = kind, .cluster = k->cluster};
   missing_edge(k, edge, sizeof edge, o == UNORDERED && overtaken(k, me, r) ? &later : r, o, at);
   snprintf(code, sizeof code, "race-%s", at->space);
+  if (o == NO_TENSOR_FENCE) snprintf(code, sizeof code, "tcgen05-not-fenced");
   bool copies = !foreign && r->dim & OP_DIM && me->dim == OP_DIM && k->ops[r->epoch].warp == me->warp;
   if (copies && r->kind & KIND_WRITE && kind & KIND_WRITE && r->line == me->line) {
     /* Threads of one warp that all issue the same bulk copy: the same bytes, several times. */

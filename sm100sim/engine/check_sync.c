@@ -30,12 +30,19 @@ SyncObject *object_of(Check *k, const Cluster *cl, void **object) {
 static Ctx async_ctx(const AsyncOp *op) {
   return (Ctx){.m = op->cta->cl->m, .cl = op->cta->cl, .cta = op->cta, .w = op->warp, .ins = op->ins, .mask = 1u << (op->lane & 31)};
 }
+/* To the letter, a signal carries the tcgen05 work of its own warp as far as the last tcgen05.fence::before_thread_sync,
+ * which a commit includes; what others have published goes on through any signal (CHECK_STRICT_FENCE). */
+static void publish(const Check *k, u32 *into, const u32 *from, u32 w) {
+  if (!k->strict_fence) return;
+  for (u32 d = w; d < k->bulk_read0; d += k->n_warps) into[k->tensor0 + d] = most(into[k->tensor0 + d], from[d]);
+}
 static void release_async(Check *k, AsyncOp *op, SyncObject *o) {
   const Issue *issue = issue_of(op); Ctx c = async_ctx(op);
   mbar_use(&c, op, k, o, issue->at);
   clock_join(k, o->acc, issue->at);
   u32 *cp = &o->acc[k->cp0 + warp_dim(k, op->cta, op->warp->index)];
   if (op->fifo == FIFO_CP_ASYNC && issue->epoch > *cp) *cp = issue->epoch;
+  if (issue->epoch && op->fifo != FIFO_CP_ASYNC) publish(k, o->acc, issue->at, warp_dim(k, op->cta, op->warp->index));
   o->last_line = op->line;
 }
 static void raise_to(u32 *into, const u32 *from, u32 n) { for (u32 d = 0; d < n; d++) into[d] = most(into[d], from[d]); }
@@ -46,6 +53,7 @@ static void relaxed_signal(Check *k, Clock into, u32 w) {
   Clock own = k->warps[w];
   if (k->rel[w][0]) clock_join(k, into, k->rel[w][0]);
   if (k->before[w]) raise_to(into + k->tensor0, k->before[w], k->bulk_read0);
+  if (k->strict_fence) raise_to(into + k->tensor0, own + k->tensor0, k->bulk_read0);
   into[k->init0 + w] = most(into[k->init0 + w], own[k->init0 + w]);
   for (u32 d = 0; d < k->n_warps; d++) into[k->exec0 + d] = most(into[k->exec0 + d], executed(k, own, d));
   own[w]++;
@@ -54,7 +62,7 @@ static void relaxed_signal(Check *k, Clock into, u32 w) {
  * after_thread_sync is not asked for (shipped kernels have none, and it is no instruction of the chip). */
 static void relaxed_wait(Check *k, Clock own, Clock pend, const u32 *from) {
   clock_join(k, pend, from);
-  raise_to(own + k->tensor0, from, k->bulk_read0);
+  if (!k->strict_fence) raise_to(own + k->tensor0, from, k->bulk_read0);
   raise_to(own + k->tensor0, from + k->tensor0, k->bulk_read0);
   raise_to(own + k->init0, from + k->init0, k->n_warps);
   raise_to(own + k->exec0, from + k->exec0, k->n_warps);
@@ -76,6 +84,12 @@ void see_release(Ctx *c, AsyncOp *op, void **object) {
   SyncObject *o = object_of(k, op->cta->cl, object); Ctx d = async_ctx(op);
   mbar_arrival(&d, k, o);
   release_async(k, op, o);
+}
+void see_remote_commit(const AsyncOp *op, void **object) {
+  Check *k = op->cta->cl->m->check;
+  if (!k) return;
+  SyncObject *o = object_of(k, op->cta->cl, object);
+  o->commit_phase = o->flips + 1;
 }
 /* The bytes of a copy are complete: the copy is over for all who see this phase end.  An instruction
  * mbarrier.complete_tx is relaxed and orders nothing. */
@@ -152,7 +166,12 @@ void see_fence(Ctx *c, u32 kind, u32 arg) {
       break;
     case FENCE_MBARRIER_INIT: own[k->init0 + w] = 1 + k->inits[w]; break;
     case FENCE_WAIT_ST: own[k->st0 + w] = k->st_seq[w]; break;
+    case FENCE_AFTER:
+      if (k->strict_fence) memcpy(own + k->after0, own + k->tensor0, k->bulk_read0 * sizeof(u32));
+      break;
     case FENCE_BEFORE:
+      publish(k, own, own, w);
+      if (k->strict_fence) { own[w]++; break; }
       if (!k->before[w]) k->before[w] = clock_new(k);
       for (u32 d = 0; d < k->bulk_read0; d++) k->before[w][d] = tensor_known(k, own, d);
       own[w]++;

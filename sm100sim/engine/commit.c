@@ -9,20 +9,33 @@ void pipe_occupy(Ctx *c, AsyncOp *op, u32 key, u64 cycles, u64 fixed, u64 *start
   op->t_done = *start + cycles + fixed;
   if (op->t_done > cl->mma_done_at[key]) cl->mma_done_at[key] = op->t_done;
 }
-typedef struct { u32 offset, ranks; } Commit;
+typedef struct { u32 offset, ranks; bool travels; } Commit;   /* travels: only arrivals in other CTAs are left */
 
+static bool commit_arrive(Machine *m, AsyncOp *op, u32 offset, u32 rank) {
+  Cluster *cl = op->cta->cl; Cta *cta = &cl->ctas[rank];
+  if (cta->exited) { fault_async(m, op, "exited-cta", "commit arrives in CTA %u, which has exited", rank); return false; }
+  Mbar *b = mbar_at(cta, offset);
+  if (!b) { fault_async(m, op, "no-mbarrier", "no live mbarrier at offset 0x%x of CTA %u", offset, rank); return false; }
+  if (cta != op->cta) see_remote_commit(op, &b->check);
+  see_release(NULL, op, &b->check);
+  const char *rule = mbar_arrive(cl, b, 1, op->t_done);
+  if (rule) fault_async(m, op, "mbarrier-arrive", "mbarrier at offset 0x%x of CTA %u: %s", offset, rank, rule);
+  return !rule;
+}
+/* The arrival in the own CTA comes in order with the MMAs.  Nothing promises in which order the signals of several
+ * commits reach another CTA, so each of those is queued again and lands at any later moment. */
 static void commit_land(Machine *m, AsyncOp *op) {
-  const Commit *q = (const Commit *)op->payload; Cluster *cl = op->cta->cl;
-  for (u32 r = 0; r < cl->n_ctas; r++) {
-    if (!(q->ranks >> r & 1)) continue;
-    Cta *cta = &cl->ctas[r];
-    if (cta->exited) { fault_async(m, op, "exited-cta", "commit arrives in CTA %u, which has exited", r); return; }
-    Mbar *b = mbar_at(cta, q->offset);
-    if (!b) { fault_async(m, op, "no-mbarrier", "no live mbarrier at offset 0x%x of CTA %u", q->offset, r); return; }
-    see_release(NULL, op, &b->check);
-    const char *rule = mbar_arrive(cl, b, 1, op->t_done);
-    if (rule) { fault_async(m, op, "mbarrier-arrive", "mbarrier at offset 0x%x of CTA %u: %s", q->offset, r, rule); return; }
+  Commit *q = (Commit *)op->payload; u32 own = q->ranks & 1u << op->cta->rank;
+  bool first = !q->travels;
+  if (own && !commit_arrive(m, op, q->offset, op->cta->rank)) return;
+  q->ranks &= ~own;
+  if (q->ranks && !first) {
+    u32 rank = first_lane(q->ranks);
+    if (!commit_arrive(m, op, q->offset, rank)) return;
+    q->ranks &= q->ranks - 1;
   }
+  op->fifo = FIFO_NONE; q->travels = true;
+  op->again = q->ranks != 0;
 }
 /* A commit covers the operations of its own thread only: name a thread whose work it misses. */
 static void commit_owner_lint(Ctx *c, u32 group) {
@@ -58,7 +71,7 @@ static Step op_commit(Ctx *c, const Ins *i) {
   u32 key = mma_fifo_key(c->cta, i->sub[0]);
   /* A thread without work of its own waits for nobody: its arrival may come before other threads' MMAs. */
   AsyncOp *op = async_new(c, own_work ? FIFO_MMA : FIFO_NONE, key, commit_land, sizeof(Commit));
-  *(Commit *)op->payload = (Commit){addr & 0xFFFFFF, ranks};
+  *(Commit *)op->payload = (Commit){addr & 0xFFFFFF, ranks, false};
   if (own_work && c->cl->mma_done_at[key] > op->t_done) op->t_done = c->cl->mma_done_at[key];
   async_submit(c->cl, op);
   return c->m->faulted ? STEP_FAULT : STEP_NEXT;

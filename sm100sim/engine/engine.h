@@ -168,7 +168,7 @@ typedef struct {
   u32 mode, poison, check, trace_cluster, max_findings;       /* check: bit set CHECK_* */
   u64 seed, max_idle_instructions;
 } Options;
-enum { CHECK_REGS = 1, CHECK_SMEM = 2, CHECK_TMEM = 4, CHECK_RACE = 8, CHECK_PROTOCOL = 16, CHECK_STRICT_LD = 32, CHECK_STRICT_EXIT = 64, CHECK_MMA_EXACT = 256 };
+enum { CHECK_REGS = 1, CHECK_SMEM = 2, CHECK_TMEM = 4, CHECK_RACE = 8, CHECK_PROTOCOL = 16, CHECK_STRICT_LD = 32, CHECK_STRICT_EXIT = 64, CHECK_STRICT_FENCE = 128, CHECK_MMA_EXACT = 256 };
 
 struct Machine {
   Program prog; Options opt; const u8 *params; Region *regions; u32 n_regions;
@@ -224,6 +224,7 @@ void see_gmem(Ctx *c, AsyncOp *op, Machine *m, u64 addr, u64 len, Acc a, Proxy p
 void see_tmem(Ctx *c, AsyncOp *op, Cta *owner, u32 lane, u32 n_lanes, u32 col, u32 n_cols, Acc a);
 /* Happens-before edges. Objects are mbarriers, named barriers, the cluster barrier. */
 void see_release(Ctx *c, AsyncOp *op, void **object);         /* arrive, complete_tx, commit landing */
+void see_remote_commit(const AsyncOp *op, void **object);     /* a commit is about to arrive in another CTA */
 void see_acquire(Ctx *c, void **object);                      /* a wait that succeeded */
 void see_arrive(Ctx *c, void **object, bool relaxed);         /* relaxed: orders only with a fence before it */
 void see_wait(Ctx *c, void **object, bool relaxed);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import equivalent_mutants
-from benchmarks.equivalent_mutants import EQUIVALENT, NOT_ASKED, Equivalent, barrier_of, explain
+from benchmarks.equivalent_mutants import EQUIVALENT, Equivalent, barrier_of, explain
 from benchmarks.mutants import KERNELS, MOVED_ADDRESSES, REPEATED, barrier_names, prepared, trial
 from sm100sim.mutate import Mutant
 from sm100sim.options import RunOptions
@@ -53,8 +53,6 @@ def test_a_survivor_needs_a_reason_and_a_reason_its_survivors(
     (missing,) = explain("k", two[:1])
     assert missing.endswith(": 1 survive, 2 explained")
     assert explain("k", [*two, (mutant("c"), "EMPTY[0]")]) == ["drop-wait@0 at EMPTY[0]: c"]
-    assert explain("k", [*two, (mutant("d", next(iter(NOT_ASKED))), "-")]) == []
-    assert f"not asked for: 1 of {next(iter(NOT_ASKED))}" in capsys.readouterr().out
 
 
 def test_the_table_is_about_the_kernels_that_run_and_gives_arguments() -> None:

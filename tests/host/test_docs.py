@@ -60,7 +60,15 @@ def test_features_page_is_valid_python_and_names_every_constructor() -> None:
     assert len(blocks) == 2
     for block in blocks:
         compile(block, "docs/features.md", "exec")
-    constructors = ("full", "causal", "sliding_window", "chunked", "chunked_causal", "padding", "bias")
+    constructors = (
+        "full",
+        "causal",
+        "sliding_window",
+        "chunked",
+        "chunked_causal",
+        "padding",
+        "bias",
+    )
     for name in constructors:
         assert callable(getattr(fa4_cute.masks, name))
         assert f"| `{name}(" in page

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 from unittest import mock
@@ -18,6 +19,8 @@ import torch
 
 import fa4_cute
 from fa4_cute import masks, score_mods, simulator
+from fa4_cute.host import interface
+from fa4_cute.host.launch import pack_launch
 from fa4_cute.host.problem import Problem
 from fa4_cute.host.reference import Comparison, attention_float64, compare
 from tests.kernel.fp8_case import LIFT, ROUNDING, ROUNDING_OF_O, SMALLEST_E4M3
@@ -218,6 +221,7 @@ FEATURES: dict[str, Callable[[Builder], None]] = {
     "page64": lambda b: None,
     "page256": lambda b: None,
     "split": lambda b: b.set(num_splits=3),
+    "persistent": lambda b: b.set(scheduler="persistent"),
     "fp8": lambda b: b.set(q_scale=0.5, k_scale=1.5, v_scale=0.25),
 }
 """Every feature, and what it adds to the call; where sequences lie is decided by ``inputs``."""
@@ -227,9 +231,14 @@ PLACES = ("cache", "page16", "page64", "page256")
 """Where keys lie: at most one of these in a case."""
 
 
-def is_possible(features: Iterable[str]) -> bool:
-    """Whether the features can be asked for together."""
-    return len({*features} & {*PLACES}) <= 1
+SMS = 3
+"""SMs of the device, so that a persistent CTA takes several query tiles."""
+
+
+def is_possible(features: Iterable[str], head_dim: int = 64) -> bool:
+    """Whether the features can be asked for together; the pair kernel is never persistent."""
+    chosen = {*features}
+    return len(chosen & {*PLACES}) <= 1 and (head_dim <= 192 or "persistent" not in chosen)
 
 
 @dataclass(frozen=True)
@@ -294,7 +303,8 @@ def run(case: FeatureCase, seed: int = 0) -> Outcome:
     inputs = builder.inputs()
     ragged = "cu_seqlens_q" in builder.options
     call = fa4_cute.flash_attn_varlen if ragged else fa4_cute.flash_attn
-    with launches() as reports, query_tiles(case.num_qo):
+    few = mock.patch.object(interface, "pack_launch", partial(pack_launch, num_sms=SMS))
+    with launches() as reports, query_tiles(case.num_qo), few:
         out, lse = call(*inputs, return_lse=True, **builder.options)
     judge = compare_fp8 if "fp8" in case.features else compare
     found = judge(out, lse, inputs, **builder.options)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from sm100sim.layouts.smem_desc import SmemDescriptor, Swizzle
 from sm100sim.options import Check
+from sm100sim.report import Finding
 from tests.sim.check.edges import (
     CLUSTER,
     LOAD,
@@ -18,6 +21,7 @@ from tests.sim.check.edges import (
 )  # fmt: skip
 from tests.sim.harness import run_ptx
 from tests.sim.isa.memory_programs import SMEM, only, wait
+from tests.sim.isa.tcgen05_programs import IMAGE_START, run_frame
 
 STRICT = Check.PROTOCOL | Check.STRICT_EXIT
 NEVER = "setp.ne.u32 %q7, %r3, %r3; @%q7 "
@@ -189,3 +193,48 @@ def test_named_barriers_are_counted(rule: str, mode: str, seed: int) -> None:
     findings = case.run(wrong, mode, seed).findings
     text = "; ".join(finding.message for finding in findings)
     assert words in text or "32 of 64 threads arrived" in text
+
+
+TWO_COMMITS = (
+    "mov.b16 %h1, 3; @%q1 mbarrier.init.shared.b64 [%r31+8], 1; @%q1 fence.mbarrier_init.release.cluster;"
+    "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; add.u32 %r50, %r31, 8; @!%q5 bra ISSUED;"
+    f"mov.b64 %rd5, {SmemDescriptor(IMAGE_START, 16, 1024, Swizzle.B128).encode()};"
+    "tcgen05.cp.cta_group::2.128x256b [%r30], %rd5; {commit} [%r50], %h1; {commit} [%r31], %h1; ISSUED:"
+)  # fmt: skip
+COMMIT = "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64"
+
+
+@pytest.mark.parametrize("mode", ["fast", "late", "random"])
+def test_each_commit_to_another_cta_is_waited_for(mode: str) -> None:
+    """That a later commit of the same thread has arrived says nothing of this one."""
+    both = TWO_COMMITS.replace("{commit}", COMMIT)
+    image, tmem = [np.zeros(32768, np.uint8)] * 2, np.zeros((2, 128, 512), np.uint32)
+
+    def findings(body: str, seed: int) -> tuple[Finding, ...]:
+        frame = run_frame(body, image, tmem, group=2, mode=mode, seed=seed, checks=Check.PROTOCOL, raise_on_fault=False)  # fmt: skip
+        return frame[0].findings
+
+    for seed in range(4):
+        assert not findings(both + wait("%r50", 0, "OTHER"), seed)
+        found = findings(both, seed)
+        assert found
+        for finding in found:
+            early = finding.code == "cta-exits-early" and "tcgen05.commit" in finding.message
+            assert early or (finding.fatal and "has exited" in finding.message)
+
+
+def test_commits_arrive_in_another_cta_in_any_order() -> None:
+    """Seen there without any observer: the other CTA reads the first barrier once the second is through."""
+    body = TWO_COMMITS.replace("{commit}", COMMIT) + (
+        wait("%r31", 0, "SECOND")
+        + "mbarrier.test_wait.parity.shared.b64 %q14, [%r50], 0; selp.u32 %r51, 1, 0, %q14;"
+        "mul.wide.u32 %rd9, %r1, 4; add.s64 %rd9, %rd9, %p3; @%q1 st.global.b32 [%rd9], %r51;"
+        + wait("%r50", 0, "OTHER")
+    )  # fmt: skip
+    seen = []
+    for seed in range(16):
+        words = np.zeros(2, np.uint32)
+        run_frame(body, [np.zeros(32768, np.uint8)] * 2, np.zeros((2, 128, 512), np.uint32), words, group=2, mode="random", seed=seed)  # fmt: skip
+        seen.append(words.tolist())
+    assert {own for own, _ in seen} == {1}
+    assert {other for _, other in seen} == {0, 1}

@@ -113,6 +113,7 @@ def run_frame(
     out = np.zeros_like(tmem)
     arguments = words if isinstance(words, np.ndarray) else np.array([*words, 0], np.uint32)
     dealloc = f"""
+tcgen05.fence::before_thread_sync;
 {barrier(group)}
 @%q2 bra FREED;
 tcgen05.relinquish_alloc_permit.cta_group::{group}.sync.aligned;
