@@ -42,6 +42,9 @@ CASES = (
     Case(90, 300, 200, heads=4, kv_heads=1, dtype=torch.float16),
     Case(70, 600, 512, heads=4, kv_heads=1, causal=True, growth=0.02),
     Case(129, 130, 384, heads=2),
+    Case(300, 500, 64, heads=4, kv_heads=2, causal=True, dtype=torch.float8_e4m3fn),
+    Case(300, 520, 128, dtype=torch.float8_e4m3fn, growth=0.02),
+    Case(70, 600, 512, heads=4, kv_heads=1, causal=True, dtype=torch.float8_e4m3fn),
 )
 
 

@@ -16,6 +16,7 @@ import fa4_cute
 from fa4_cute.host import cache, interface
 from fa4_cute.host.launch import PackedLaunch, pack_combine, pack_launch
 from fa4_cute.host.operands import describe_call
+from fa4_cute.host.problem import dtype_name
 from fa4_cute.host.request import Request
 from fa4_cute.host.support import choose, require
 from sm100sim.host.launch_request import LaunchRequest
@@ -66,7 +67,7 @@ class Case:
     @property
     def name(self) -> str:
         """Short and unique."""
-        kind = "bf16" if self.dtype == torch.bfloat16 else "fp16"
+        kind = dtype_name(self.dtype)
         mask = "causal" if self.causal else "full"
         heads = f"h{self.heads}/{self.kv_heads}"
         tiles = " 1q" if self.num_qo == 1 else ""

@@ -29,10 +29,10 @@ def meaning_of_columns(spec: AttentionSpec) -> dict[int, str]:
             region.start: f"{region.name} " + ("+= P V" if "O" in region.name[0] else "= Q K'")
             for region in tmem.regions
         }
-    columns = AttentionTmem.of(spec.config)
+    columns, order = AttentionTmem.of(spec.config), spec.issue_order
     return {
-        columns.s(0).start: "S0 = Q0 K'",
-        columns.s(1).start: "S1 = Q1 K'",
+        columns.s(0).start: f"S0 = Q{order.query_tile(0)} K'",
+        columns.s(1).start: f"S1 = Q{order.query_tile(1)} K'",
         columns.o(0).start: "O0 += P0 V",
         columns.o(1).start: "O1 += P1 V",
     }

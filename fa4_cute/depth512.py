@@ -14,8 +14,9 @@ bytes by the peer.
 import cutlass
 from cutlass import Float32, Int32, Int64, cute
 
-from .depth512_work import PairBarriers, PairContext
+from .depth512_work import PairContext
 from .device import barriers, ids, pair, tma, tmem
+from .pair_work import PairBarriers
 from .plan.depth512_config import Depth512Config
 from .plan.depth512_mbars import Depth512MBars
 from .plan.depth512_smem import Depth512AttentionSMem

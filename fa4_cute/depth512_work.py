@@ -4,78 +4,27 @@ Both CTAs decode the same tile and count its key tiles with the rows of the pair
 their rank, which names their rows of Q, K and O and their columns of V (section 6.2).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import cutlass
 from cutlass import Float32, Int32
 
-from .device import barriers, ids, pair
-from .pipelines import BarrierBlock
+from .device import ids
+from .pair_work import PairedContext
 from .plan.depth512_lanes import part_of_lane, row_of_lane
 from .plan.depth512_mbars import Depth512MBars
 from .plan.depth512_smem import Depth512AttentionSMem
-from .plan.depth512_spec import Depth512Spec
 from .plan.hardware import WARP_THREADS, WARPS_PER_GROUP
-from .plan.pipeline_plan import BarrierArrive, BarrierWait
 from .plan.tmem import Depth512Tmem
 from .scores import softmax_scale
-from .sequence import DEVICE, Problem
+from .sequence import DEVICE
 from .visibility import RowView
-from .work import (
-    KernelContext,
-    WorkTile,
-    lane_address,
-    query_head,
-    query_tile,
-    row_in_group,
-    work_at,
-)
+from .work import lane_address, query_head, row_in_group
 
 
 @dataclass(frozen=True)
-class PairBarriers(BarrierBlock):
-    """The mbarriers of this CTA, and those of the leader: ``leader`` is the cluster address of
-    barrier 0 there. Commits by the MMA arrive in both CTAs."""
-
-    leader: Int32
-
-    @classmethod
-    def at(cls, address: Int32) -> "PairBarriers":
-        """Return the blocks at shared ``address`` of both CTAs."""
-        return cls(address, pair.leader_address(address))
-
-    def in_leader(self, mbar: Int32 | int) -> Int32:
-        """Return the cluster address of barrier ``mbar`` in the leader."""
-        return BarrierBlock(self.leader).address_of(mbar)
-
-    def wait_for_pair(self, event: BarrierWait) -> None:
-        """Block until the phase has completed; acquires what the threads of both CTAs released."""
-        barriers.mbarrier_wait(self.address_of(event.mbar), Int32(event.phase), cluster=True)
-
-    def arrive(self, event: BarrierArrive) -> None:
-        """Arrive here: each calling thread now, or in both CTAs when the MMAs have completed."""
-        if event.by_mma:
-            pair.commit_both(self.address_of(event.mbar))
-        else:
-            barriers.mbarrier_arrive(self.address_of(event.mbar))
-
-    def arrive_at_leader(self, mbar: Int32 | int, *, release: bool = False) -> None:
-        """Arrive on the leader's barrier ``mbar``, each calling thread once.
-
-        ``release`` hands shared memory over as well; without it only Tensor Memory.
-        """
-        pair.mbarrier_arrive_cluster(self.in_leader(mbar), release=release)
-
-
-@dataclass(frozen=True)
-class PairContext(KernelContext):
+class PairContext(PairedContext):
     """Static specification, memories and work of one CTA of the pair, and its rank."""
-
-    rank: Int32
-
-    def decoded(self) -> "PairContext":
-        """Return the same context with the work tile of the CTA."""
-        return replace(self, work=decode_pair_work(self.spec, self.problem, self.rank))
 
     @property
     def layout(self) -> Depth512AttentionSMem:
@@ -99,17 +48,6 @@ class PairContext(KernelContext):
         if not self.spec.look_ahead:
             return tiles
         return Int32(cutlass.select_(tiles > 0, tiles + self.spec.value_lag, Int32(0)))
-
-
-def decode_pair_work(spec: Depth512Spec, problem: Problem, rank: Int32) -> WorkTile:
-    """Return the tile of this CTA; grids with causal masks run the longest tiles first."""
-    config = spec.config
-    block, head, batch = ids.block_index()
-    num_pairs = ids.grid_size_x() // config.cta_group()
-    tile, split = query_tile(spec, problem, block // config.cta_group(), num_pairs)
-    first = tile * config.PairBM_eff()
-    work = work_at(spec, problem, (first, head, batch), split)
-    return replace(work, position=first + rank * config.BM_eff())
 
 
 def odd_tile(tile: Int32) -> Int32:

@@ -12,7 +12,8 @@ Tensor Memory; they meet, and warp 0 frees it.
 import cutlass
 from cutlass import Float32, Int32, Int64, cute
 
-from .device import barriers, ids, tma, tmem
+from .device import barriers, ids, pair, tma, tmem
+from .pair_work import PairBarriers, PairedContext
 from .pipelines import BarrierBlock
 from .plan.hardware import WARP_THREADS, SwizzleMode
 from .plan.kernel_spec import KernelSpec
@@ -42,7 +43,7 @@ class SM100MHA2Q:
     @cute.kernel
     def kernel(
         self,
-        maps: tuple[cute.CopyAtom, cute.CopyAtom, cute.CopyAtom, cute.CopyAtom],
+        maps: tuple,
         lse: Int64,
         seqlen_q: Int32,
         seqlen_k: Int32,
@@ -52,7 +53,7 @@ class SM100MHA2Q:
     ):
         """Entry: parameters in the order of ``spec.params``.
 
-        ``maps`` are the tensor maps of Q, K, V and O, ``extras`` what the variant and the element
+        ``maps`` are the tensor maps of ``TensorMaps``, ``extras`` what the variant and the element
         type add.
         """
         maps = TensorMaps(*[tma.tensor_map_address(tensor_map) for tensor_map in maps])
@@ -65,12 +66,25 @@ class SM100MHA2Q:
         smem = Int32(smem)
         warp = ids.warp_index()
         self.prologue(maps, smem, warp)
-        barriers.cta_barrier()
+        self.publish()
         # Read once, here: the word is not guarded against a reuse of shared memory later on.
         base = barriers.load_shared_b32(smem + self.layout.tmem_addr_ptr())
-        block = BarrierBlock(smem + self.layout.mbar_byte_offset)
-        ctx = KernelContext(self.spec, problem, None, maps, smem, block, base)
-        self.dispatch(ctx, warp)
+        parts = (self.spec, problem, None, maps, smem)
+        mbars = smem + self.layout.mbar_byte_offset
+        if cutlass.const_expr(self.config.pair_cta):
+            rank = pair.cluster_rank()
+            ctx = PairedContext(*parts, PairBarriers.at(mbars), base, rank)
+            self.dispatch(ctx, warp)
+            self.leave_together(ctx, warp)
+        else:
+            self.dispatch(KernelContext(*parts, BarrierBlock(mbars), base), warp)
+
+    def publish(self) -> None:
+        """Make what the prologue did known to all threads that will use it."""
+        if self.config.pair_cta:
+            pair.cluster_barrier()
+        else:
+            barriers.cta_barrier()
 
     @cute.jit
     def prologue(self, maps: TensorMaps, smem: Int32, warp: Int32):
@@ -79,9 +93,9 @@ class SM100MHA2Q:
             self.initialise_barriers(smem + self.layout.mbar_byte_offset)
         elif warp == 1:
             columns = AttentionTmem.of(self.config).alloc_columns
-            tmem.alloc(smem + self.layout.tmem_addr_ptr(), columns)
+            tmem.alloc(smem + self.layout.tmem_addr_ptr(), columns, self.config.cta_group())
         elif warp == 2:
-            for tensor_map in (maps.q, maps.k, maps.v, maps.o):
+            for tensor_map in maps.all:
                 tma.prefetch_map(tensor_map)
 
     @cute.jit
@@ -109,7 +123,8 @@ class SM100MHA2Q:
                 self.softmax(ctx, 0)
             else:
                 self.softmax(ctx, 1)
-            self.free_tensor_memory(ctx, warp)
+            if cutlass.const_expr(not self.config.pair_cta):
+                self.free_tensor_memory(ctx, warp)
         elif warp < schedule["mma"].first_warp:
             self.set_registers("correction")
             self.correction(ctx)
@@ -136,6 +151,17 @@ class SM100MHA2Q:
         if warp == 0:
             tmem.fence_after_thread_sync()
             tmem.dealloc(ctx.tmem, ctx.columns.alloc_columns)
+
+    @cute.jit
+    def leave_together(self, ctx: PairedContext, warp: Int32):
+        """Meet the other CTA, then free Tensor Memory in both.
+
+        Until then either CTA's shared and Tensor Memory may still be reached from the other.
+        """
+        tmem.fence_before_thread_sync()
+        pair.cluster_barrier()
+        if warp == 1:
+            tmem.dealloc(ctx.tmem, ctx.columns.alloc_columns, self.config.cta_group())
 
     def load(self, ctx: KernelContext) -> None:
         """Run the load role."""

@@ -7,7 +7,7 @@ import cutlass
 from cutlass import Float32, cute
 
 from .device import gmem
-from .device.arith import exp2_hardware, log2_hardware, max2
+from .device.arith import exp2_hardware, fma, log2_hardware, max2, mul
 from .rows import log_sum_exp_address
 from .work import KernelContext
 
@@ -36,7 +36,7 @@ class RowResult:
         The sink is folded once per row, here: it only adds to the sum. It may exceed every score,
         and then O and the sum become relative to it.
         """
-        top = row_max * line.scale
+        top = mul(row_max, line.scale)
         if ctx.spec.probability.lift:
             # The exponentials are relative to a maximum that is lower by the lift of P.
             top = top - Float32(ctx.spec.probability.lift)
@@ -50,7 +50,7 @@ class RowResult:
             weight = Float32(cutlass.select_(first, weight, Float32(-math.inf)))
         highest = max2(top, weight)
         keep = exp2_hardware(top - highest)
-        return cls(highest, row_sum * keep + exp2_hardware(weight - highest), keep)
+        return cls(highest, fma(row_sum, keep, exp2_hardware(weight - highest)), keep)
 
 
 @cute.jit

@@ -241,6 +241,9 @@ def write_alone(ctx: KernelContext, line, row_max: Float32, row_sum: Float32) ->
 def write_half(ctx: KernelContext, line, row_max: Float32, row_sum: Float32) -> None:
     """Join the row with the other warp group's half, and write the group's share of O.
 
+    The exchange implies that the other group's O is complete: its threads waited for that before.
+    The wait in ``write_share`` stays, over at once, as the event that reading O depends on.
+
     The first group writes the log-sum-exp. The sink, folded in ``RowResult``, enters the common
     sum, of which both groups hold a copy: once per row all the same.
     """

@@ -6,7 +6,7 @@ of bytes of a tile is always the same.
 """
 
 import cutlass
-from cutlass import Int32, cute
+from cutlass import Int32, Int64, cute
 
 from .device import gmem
 from .plan.tensor_maps import key_box
@@ -33,7 +33,7 @@ def load_boxes(
         load: issues the copies of one box.
     """
     sequence, head = ctx.work.sequence, ctx.work.kv_head
-    box_rows = key_box(ctx.spec)[1]
+    box_rows = key_box(ctx.spec, num_rows)[1]
     if cutlass.const_expr(ctx.spec.variant.page_size == 0):
         load(0, (first + sequence.first_key, head, sequence.key_batch))
     elif cutlass.const_expr(box_rows == num_rows):
@@ -54,6 +54,8 @@ def page_of_key(ctx: KernelContext, key: Int32) -> Int32:
     seqlen_k, extras = ctx.work.sequence.seqlen_k, ctx.problem.extras
     # Entries of the table past the last key need not exist.
     known = DEVICE.minimum(key, seqlen_k - 1) // ctx.spec.variant.page_size
-    row = gmem.word_address(extras["page_table"], ctx.work.batch * extras["pages_per_row"])
+    # Tables may hold more than 2**31 pages, of which all but a few are never used.
+    first = Int64(ctx.work.batch) * extras["pages_per_row"]
+    row = gmem.word_address(extras["page_table"], first)
     page = gmem.load_i32(gmem.word_address(row, known))
     return DEVICE.select(key < seqlen_k, page, OUTSIDE_PAGE)

@@ -33,7 +33,9 @@ def for_each_work(ctx: KernelContext, role: cutlass.Constexpr):
             progress = progress.after(here.work.num_key_tiles, ctx.spec.issue_order)
             index = index + ids.grid_size_x()
     else:
-        role(ctx.decoded())
+        here = ctx.decoded()
+        role(here)
+        progress = progress.after(here.work.num_key_tiles, ctx.spec.issue_order)
     return progress
 
 

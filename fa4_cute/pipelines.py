@@ -138,3 +138,17 @@ class BarrierBlock:
     def expect(self, mbar: Int32 | int, num_bytes: int) -> None:
         """Announce ``num_bytes`` of TMA data on barrier ``mbar``."""
         barriers.mbarrier_expect_tx(self.address_of(mbar), num_bytes)
+
+    # A CTA on its own is its own leader; ``pair_work.PairBarriers`` tells the two apart.
+
+    def in_leader(self, mbar: Int32 | int) -> Int32:
+        """Return the address at which TMA bytes for barrier ``mbar`` count."""
+        return self.address_of(mbar)
+
+    def announce(self, mbar: Int32 | int, num_bytes: int) -> None:
+        """Announce ``num_bytes`` of TMA data for each CTA that shares the barrier."""
+        self.expect(mbar, num_bytes)
+
+    def arrive_at_leader(self, mbar: Int32 | int) -> None:
+        """Arrive on a barrier that the MMA role waits on, each calling thread once."""
+        self.arrive(BarrierArrive(mbar))

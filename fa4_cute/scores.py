@@ -7,11 +7,15 @@ brought to powers of two, and ``line.scale`` is 1.
 
 import math
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import or_
 
-from cutlass import Float32, Int32
+from cutlass import Float32, Int32, Int64
 
 from .device import gmem, tmem
 from .device import softmax as rows
+from .device.arith import opaque
+from .device.barriers import warp_barrier
 from .device.mask import (
     WORD_COLUMNS,
     mask_columns,
@@ -28,6 +32,8 @@ from .visibility import RowView
 
 LOG2_E = math.log2(math.e)
 LN_2 = math.log(2.0)
+COLUMNS_UNDER_WAY = 8
+"""Columns whose biases are loaded together where the terms of a mask have their own."""
 
 
 def load_columns(line, columns: range) -> list[Float32]:
@@ -59,7 +65,18 @@ class TileView:
 
     def __post_init__(self) -> None:
         """Bring the row's limits to this tile."""
-        object.__setattr__(self, "view", self.line.view.relative_to(self.first_key))
+        view = self.line.view
+        if has_biases_of_terms(self.ctx.spec.variant):
+            # Registers are scarce: what the row sees is derived anew in every tile, and the limits
+            # of the warp, which stand in for here, are not looked at.
+            own = opaque(self.line.position)
+            view = RowView.of(self.ctx.spec, self.ctx.work.sequence, own, (own, own))
+        object.__setattr__(self, "view", view.relative_to(self.first_key))
+
+
+def has_biases_of_terms(variant) -> bool:
+    """Whether what is added to a score depends on the terms of the mask that show its key."""
+    return len(variant.terms) > 1 and bool(variant.bias_slots)
 
 
 def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float32]:
@@ -70,8 +87,8 @@ def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float3
         values = scaled(values, columns, tile.scales)
     if variant.modifies_scores:
         values = modified(values, columns, tile)
-    if len(variant.terms) > 1 and variant.bias_slots:
-        # The biases of the terms differ, and so what is visible has been decided with them.
+    if has_biases_of_terms(variant):
+        # The biases of the terms differ, so what is visible has been decided with them.
         return values
     own, warp = tile.view.own, tile.view.warp
     if len(own) == 1 and own[0].start is None:
@@ -93,13 +110,16 @@ def modified(values: list[Float32], columns: range, tile: TileView) -> list[Floa
     bias = RowBias.of(tile)
     changed = []
     for column, value in zip(columns, values, strict=True):
+        if has_biases_of_terms(variant) and (column - columns.start) % COLUMNS_UNDER_WAY == 0:
+            # The assembler would start all loads at once, and has no registers for all of them.
+            warp_barrier()
         key = DEVICE.minimum(tile.first_key + column, last_key)
         score = value * natural
         if variant.score_mod is not None:
             where = (ctx.work.batch, line.head, line.query)
             score = Float32(variant.score_mod.function(score, *where, key, aux))
         if variant.bias_slots:
-            score = score + bias.at(key, column, columns.start)
+            score = bias.added_to(score, column, columns.start)
         changed.append(score * Float32(LOG2_E))
     return changed
 
@@ -116,10 +136,11 @@ def aux_tensors(ctx) -> tuple[gmem.AuxTensor, ...]:
 class RowBias:
     """The biases of the thread's row in one tile."""
 
-    def __init__(self, tile: TileView, rows_of_slots: dict[int, gmem.AuxTensor]) -> None:
-        """Take the tile and, per slot, the row of the bias."""
+    def __init__(self, tile: TileView, addresses: dict[int, Int64]) -> None:
+        """Take the tile and, per slot, the address of its first column's bias."""
         self.tile = tile
-        self.rows = rows_of_slots
+        self.addresses = addresses
+        self.num_keys = tile.ctx.work.sequence.seqlen_k - tile.first_key
         self.words: list[Int32] = []
 
     @classmethod
@@ -130,34 +151,36 @@ class RowBias:
         for slot in ctx.spec.variant.bias_slots:
             strides = tuple(extras[name] for name in bias_strides(slot))
             tensor = gmem.AuxTensor(extras[f"bias{slot}"], strides)
-            start = tensor.address_of((ctx.work.batch, line.head, line.query))
-            found[slot] = gmem.AuxTensor(start, (gmem.WORD_BYTES,))
+            row = tensor.address_of((ctx.work.batch, line.head, line.query))
+            found[slot] = gmem.word_address(row, tile.first_key)
         return cls(tile, found)
 
-    def at(self, key: Int32, column: int, first_column: int) -> Float32:
-        """Return what is added to the score of ``key`` in ``column``.
+    def added_to(self, score: Float32, column: int, first_column: int) -> Float32:
+        """Return ``score`` of ``column`` with its bias; of columns from ``first_column`` on.
 
-        A union of terms adds the largest sum of biases among the terms that show the key.
+        A union of terms adds the largest sum of biases among the terms that show the key. What
+        none shows becomes minus infinity: a score behind the last key may be NaN.
         """
         terms = self.tile.ctx.spec.variant.terms
         if len(terms) == 1:
-            return self.sum_of(terms[0], key)
+            return score + self.sum_of(terms[0], column)
         bit = (column - first_column) % WORD_COLUMNS
         if bit == 0:
             spans = [(i.start, i.stop) for i in self.tile.view.own]
             self.words = [visibility_word(span, column) for span in spans]
         best = None
         for word, term in zip(self.words, terms, strict=True):
-            added = where_visible(word, bit, self.sum_of(term, key))
+            added = where_visible(word, bit, self.sum_of(term, column))
             best = added if best is None else rows.max2(best, added)
-        return best
+        return where_visible(reduce(or_, self.words), bit, score + best)
 
-    def sum_of(self, term: Term, key: Int32) -> Float32:
-        """Return the sum of the biases of ``term`` at ``key``."""
-        total = Float32(0.0)
-        for slot in term.bias_slots:
-            total = total + self.rows[slot][key]
-        return total
+    def sum_of(self, term: Term, column: int) -> Float32:
+        """Return the sum of the biases of ``term`` in ``column``; past the last key it is 0."""
+        found = [
+            gmem.load_f32_below(self.addresses[slot], column, self.num_keys)
+            for slot in term.bias_slots
+        ]
+        return sum(found[1:], start=found[0]) if found else Float32(0.0)
 
 
 def scores_and_max(

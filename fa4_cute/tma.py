@@ -9,19 +9,40 @@ from dataclasses import dataclass
 
 from cutlass import Int32, Int64
 
-from .device import tma
+from .device import pair, tma
+from .plan.chunks import ColumnChunks
 from .plan.depth512_spec import AttentionSpec
-from .plan.tensor_maps import query_box
 
 
 @dataclass(frozen=True)
 class TensorMaps:
-    """Generic addresses of the four tensor maps."""
+    """Generic addresses of the tensor maps.
+
+    The last two serve rope columns of a type of their own; others lie in the maps of Q and K.
+    """
 
     q: Int64
     k: Int64
     v: Int64
     o: Int64
+    own_q_rope: Int64 | None = None
+    own_k_rope: Int64 | None = None
+
+    @property
+    def q_rope(self) -> Int64:
+        """The map with the rope columns of Q."""
+        return self.q if self.own_q_rope is None else self.own_q_rope
+
+    @property
+    def k_rope(self) -> Int64:
+        """The map with the rope columns of K."""
+        return self.k if self.own_k_rope is None else self.own_k_rope
+
+    @property
+    def all(self) -> tuple[Int64, ...]:
+        """All maps."""
+        own = (self.own_q_rope, self.own_k_rope)
+        return (self.q, self.k, self.v, self.o, *(m for m in own if m is not None))
 
 
 def chunk_bytes(spec: AttentionSpec, box: tuple[int, ...]) -> int:
@@ -37,37 +58,57 @@ def key_chunk_bytes(spec: AttentionSpec) -> int:
     return spec.key_rows * spec.config.swizzle_mode.bytes
 
 
+def box_loader(spec: AttentionSpec):
+    """Return the function that loads a box; with a CTA pair its bytes count in the leader."""
+    return tma.load_box if spec.config.cta_group() == 1 else pair.load_box_pair
+
+
 def load_query_chunks(
     spec: AttentionSpec,
     tensor_map: Int64,
     where: tuple,
-    columns: range,
+    chunks: ColumnChunks,
     smem: Int32,
     mbarrier: Int32,
 ) -> None:
-    """Load ``columns`` of one 128-row Q tile to ``smem``.
+    """Load ``chunks`` of one Q tile to ``smem``.
 
-    ``where`` is (first position, head of the map, batch); ``columns`` is in whole chunks.
+    ``where`` is (first position, head of the map, batch).
     """
-    box = query_box(spec)
     position, head, batch = where
-    for i, column in enumerate(columns[:: box[0]]):
+    size = spec.tile_positions * spec.rows_per_position * chunks.row_bytes
+    for i, column in enumerate(chunks.starts):
         coordinates = (column, 0, position, head, batch)
-        tma.load_box(tensor_map, coordinates, smem + i * chunk_bytes(spec, box), mbarrier)
+        box_loader(spec)(tensor_map, coordinates, smem + i * size, mbarrier)
+
+
+@dataclass(frozen=True)
+class KeySide:
+    """What one CTA loads of a key tile from K or V.
+
+    Attributes:
+        tensor_map: generic address of the map.
+        chunks: the columns.
+        rows: keys of the CTA's part of the tile.
+        first_row: first of them in the tile.
+        first_column: column of the map at which the CTA's columns start.
+    """
+
+    tensor_map: Int64
+    chunks: ColumnChunks
+    rows: int
+    first_row: Int32 | int = 0
+    first_column: Int32 | int = 0
 
 
 def load_key_chunks(
-    spec: AttentionSpec,
-    tensor_map: Int64,
-    where: tuple,
-    columns: range,
-    smem: Int32,
-    mbarrier: Int32,
+    spec: AttentionSpec, side: KeySide, where: tuple, smem: Int32, mbarrier: Int32
 ) -> None:
-    """Load ``columns`` of one box of a K or V tile to ``smem``; ``where`` is (key, head, batch)."""
-    for i, column in enumerate(columns[:: spec.config.swizzle_elems]):
-        offset = i * key_chunk_bytes(spec)
-        tma.load_box(tensor_map, (column, *where), smem + offset, mbarrier)
+    """Load one box of every chunk of ``side`` to ``smem``; ``where`` is (key, head, batch)."""
+    size = side.rows * side.chunks.row_bytes
+    for i, column in enumerate(side.chunks.starts):
+        coordinates = (side.first_column + column, *where)
+        box_loader(spec)(side.tensor_map, coordinates, smem + i * size, mbarrier)
 
 
 def store_query_chunk(

@@ -83,7 +83,11 @@ def trace_attention(spec: AttentionSpec, options: str):
     ):
         loads = [_stand_in_atom(operand, cpasync.CopyBulkTensorTileG2SOp()) for _ in "qkv"]
         store = _stand_in_atom(operand, cpasync.CopyBulkTensorTileS2GOp())
-        maps = (*loads, store)
+        more = [
+            _stand_in_atom(operand, cpasync.CopyBulkTensorTileG2SOp())
+            for _ in range(spec.num_maps - len(loads) - 1)
+        ]
+        maps = (*loads, store, *more)
         # One tuple, because an argument must not be an empty one.
         seqlen_q, seqlen_k, *extras = lengths_and_extras
         attention.kernel(

@@ -9,9 +9,21 @@ warp cleans the only tile that can hold such rows itself, after the tile has arr
 import cutlass
 from cutlass import Int32, cute
 
-from .device import clean
+from .device import clean, pair
 from .sequence import DEVICE
+from .tma import key_chunk_bytes
 from .work import KernelContext
+
+
+def slot_chunks(ctx: KernelContext, slot: Int32) -> list[Int32]:
+    """Return the addresses of the column chunks of the V slot at ``slot``, in all CTAs."""
+    if not ctx.spec.variant.partial_values:
+        return []
+    config, size = ctx.spec.config, key_chunk_bytes(ctx.spec)
+    chunks = [slot + i * size for i in range(config.v_cols_per_cta() // config.swizzle_elems)]
+    if config.cta_group() == 1:
+        return chunks
+    return [*chunks, *(pair.peer_address(chunk) for chunk in chunks)]
 
 
 @cute.jit

@@ -99,6 +99,10 @@ class KernelContext:
         """
         return parity(tile - 1, self.progress.corrections_of(chain, self.spec.issue_order))
 
+    def loaded_before(self, tile: Int32) -> Int32:
+        """Return how many K tiles the CTA has loaded before the ``tile``-th of this work."""
+        return tile if isinstance(self.progress.tiles, int) else self.progress.tiles + tile
+
     def ring_start(self, *, producer: bool) -> RingState:
         """Return the cursor of the slot that the work's first K tile uses."""
         config, tiles = self.spec.config, self.progress.tiles
@@ -113,6 +117,10 @@ class KernelContext:
         """
         again = self.decoded().work
         return replace(self, work=replace(again, num_key_tiles=self.work.num_key_tiles))
+
+    def share(self, size: int) -> Int32 | int:
+        """Return where the CTA's share begins in what a pair of CTAs divides: here all is one's."""
+        return 0
 
     @property
     def layout(self) -> SM100AttentionSMem:

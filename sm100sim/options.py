@@ -17,9 +17,9 @@ class Check(IntFlag):
     `STRICT_LD` reports every use of a register that tcgen05.ld writes before tcgen05.wait::ld. The
     ISA asks for the wait; shipped kernels rely on the register dependency. `STRICT_EXIT`, with
     `PROTOCOL`, reports mbarriers that are left in the middle of a phase, as the last
-    `producer_acquire` of CuTe DSL pipelines does. `STRICT_FENCE`, with `RACES`, lets signals between
-    threads order Tensor Memory only with the tcgen05.fence pair that the ISA asks for, which shipped
-    kernels leave out. `ALL` leaves these out.
+    `producer_acquire` of CuTe DSL pipelines does. `STRICT_FENCE`, with `RACES`, lets signals
+    between threads order Tensor Memory only with the tcgen05.fence pair that the ISA asks for,
+    which shipped kernels leave out. `ALL` leaves these out.
     """
 
     NONE = 0

@@ -30,6 +30,19 @@ def sub2(a: Pair, b: Pair) -> Pair:
     return cute.arch.sub_packed_f32x2(a, b, ftz=True)
 
 
+def fma(a: Float32, b: Float32, c: Float32) -> Float32:
+    """Return ``a * b + c``, rounded once, in every kernel alike.
+
+    Left to itself a compiler fuses products and sums in one kernel and not in the next.
+    """
+    return emit("fma.rn.ftz.f32 $0, $1, $2, $3;", (Float32,), (a, b, c), effects=False)[0]
+
+
+def mul(a: Float32, b: Float32) -> Float32:
+    """Return ``a * b``, rounded, never fused with a sum."""
+    return emit("mul.rn.ftz.f32 $0, $1, $2;", (Float32,), (a, b), effects=False)[0]
+
+
 def max3(a: Float32, b: Float32, c: Float32) -> Float32:
     """Return the largest of three, one instruction on SM100; NaN if any operand is."""
     return emit("max.ftz.NaN.f32 $0, $1, $2, $3;", (Float32,), (a, b, c), effects=False)[0]
@@ -60,3 +73,11 @@ def pack16(low: Float32, high: Float32, ptx_type: str) -> Int32:
     return emit(
         f"cvt.rn.{ptx_type}x2.f32 $0, $1, $2;", (Int32,), (high, low), effects=False
     )[0]
+
+
+def opaque(value: Int32) -> Int32:
+    """Return ``value``, unknown to the compiler: what follows from it is computed where it stands.
+
+    Otherwise everything that a loop does not change is held in registers throughout the loop.
+    """
+    return emit("mov.b32 $0, $1;", (Int32,), (value,))[0]

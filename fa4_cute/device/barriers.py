@@ -112,3 +112,11 @@ def store_shared_f32(address: Int32, value) -> None:
 def store_shared_v4(address: Int32, words: list) -> None:
     """Store four 32-bit words at 16-byte aligned shared-memory ``address``."""
     emit("st.shared.v4.b32 [$0], {$1, $2, $3, $4};", (), (address, *words))
+
+
+def warp_barrier() -> None:
+    """Let the threads of the warp meet; later loads start after it (PTX ISA, "bar.warp.sync").
+
+    All 32 threads must come here.
+    """
+    emit("bar.warp.sync -1;")

@@ -26,6 +26,21 @@ def load_f32(address: Int64) -> Float32:
     return emit("ld.global.f32 $0, [$1];", (Float32,), (address,))[0]
 
 
+def load_f32_below(address: Int64, index: int, count: Int32) -> Float32:
+    """Load float ``index`` of the ``count`` at ``address``; 0 where there is none.
+
+    The index is part of the instruction, so that many loads share the registers of one address.
+    """
+    offset = f"+{index * WORD_BYTES}" if index else ""
+    return emit(
+        "{\n\t.reg .pred inside;\n\t"
+        f"setp.gt.s32 inside, $2, {index};\n\tmov.f32 $0, 0f00000000;\n\t"
+        f"@inside ld.global.f32 $0, [$1{offset}];\n\t}}",
+        (Float32,),
+        (address, count),
+    )[0]
+
+
 def store_f32(address: Int64, value: Float32) -> None:
     """Store a float."""
     emit("st.global.f32 [$0], $1;", (), (address, value))

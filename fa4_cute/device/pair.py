@@ -43,6 +43,21 @@ def mbarrier_arrive_cluster(address: Int32, *, release: bool) -> None:
     emit(f"mbarrier.arrive.{order}.cluster.shared::cluster.b64 _, [$0];", (), (address,))
 
 
+def expect_tx_in_leader(address: Int32, num_bytes: int) -> None:
+    """Arrive once on the barrier and announce ``num_bytes`` of TMA data, in the leader only.
+
+    One elected lane of the warp; ``address`` is the barrier in the calling CTA.
+    """
+    emit(
+        "{\n\t.reg .pred leader, first;\n\t.reg .b32 rank;\n\t"
+        f"mov.u32 rank, %cluster_ctarank;\n\tsetp.eq.u32 first, rank, {LEADER};\n\t"
+        "elect.sync _|leader, -1;\n\tand.pred leader, leader, first;\n\t"
+        "@leader mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;\n\t}",
+        (),
+        (address, num_bytes),
+    )
+
+
 def commit_both(mbarrier: Int32) -> None:
     """Arrive on ``mbarrier`` of both CTAs once all MMAs issued so far have completed."""
     emit(

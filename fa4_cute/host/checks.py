@@ -92,6 +92,33 @@ def check_operands(q: Any, k: Any, v: Any, *, layouts: tuple[Layout, Layout]) ->
         raise ValueError(divisibility(heads_q, heads_k))
 
 
+def check_rope(rope: tuple[Any, Any], inputs: tuple[Any, Any, Any], layouts: Any) -> None:
+    """Check rope columns of q and k that are tensors of their own, against q, k and v.
+
+    Raises:
+        TypeError, ValueError, NotImplementedError: as :func:`check_tensor`, or they do not fit.
+    """
+    q, k, v = inputs
+    for name, tensor, other, layout in zip(("q_rope", "k_rope"), rope, "qk", layouts, strict=True):
+        check_tensor(name, tensor, layout)
+        check_device(name, tensor, q)
+        for axis in layout[:-1]:
+            _check_equal((name, tensor, layout), (other, k if other == "k" else q, layout), axis)
+    q_rope, k_rope = rope
+    _check_equal(("k_rope", k_rope, layouts[1]), ("q_rope", q_rope, layouts[0]), "head_dim")
+    if k_rope.dtype != q_rope.dtype:
+        raise TypeError(
+            f"k_rope.dtype={k_rope.dtype} differs from q_rope.dtype={q_rope.dtype}; nearest "
+            f"supported choice: k_rope.to({q_rope.dtype})"
+        )
+    if q_rope.dtype == q.dtype:
+        raise ValueError(
+            f"q_rope.dtype={q_rope.dtype} is that of q; nearest supported choice: "
+            f"torch.cat((q, q_rope), -1), and the same for k"
+        )
+    _check_equal(("q", q, layouts[0]), ("v", v, layouts[1]), "head_dim")
+
+
 def divisibility(heads_q: int, heads_k: int) -> str:
     """Return the sentence that refuses ``heads_q`` query heads over ``heads_k`` key/value heads."""
     fitting = [n for n in range(1, heads_q + 1) if heads_q % n == 0]

@@ -107,6 +107,7 @@ class FeatureTensors:
         page_table: int32 (batch, pages_per_row), or None.
         q_scale: float32, shape of q without head_dim, or None.
         k_scale: float32 (batch, num_kv_heads, row), or None.
+        q_rope, k_rope: rope columns of a type of their own, shapes of q and k but for head_dim.
     """
 
     padding: tuple[Any, ...] = ()
@@ -119,6 +120,8 @@ class FeatureTensors:
     page_table: Any = None
     q_scale: Any = None
     k_scale: Any = None
+    q_rope: Any = None
+    k_rope: Any = None
 
     def all(self) -> list[Any]:
         """Return every tensor."""

@@ -39,10 +39,13 @@ def flash_attn(
     page_table: torch.Tensor | None = None,
     num_splits: int | None = None,
     scheduler: str | None = None,
+    num_qo: int | None = None,
     unchecked: bool = False,
     q_scale: float | torch.Tensor | None = None,
     k_scale: float | torch.Tensor | None = None,
     v_scale: float | torch.Tensor | None = None,
+    q_rope: torch.Tensor | None = None,
+    k_rope: torch.Tensor | None = None,
 ) -> Any:
     """Compute ``softmax(softmax_scale * q k') v`` per head.
 
@@ -56,7 +59,7 @@ def flash_attn(
         k: (batch, seqlen_k, num_kv_heads, head_dim), or (num_pages, page_size, num_kv_heads,
             head_dim) with ``page_table``; ``num_q_heads`` is a multiple of ``num_kv_heads``, and
             query head ``h`` reads key/value head ``h // (num_q_heads // num_kv_heads)``.
-        v: shape of ``k``.
+        v: shape of ``k``; the head dimension may be smaller.
         causal: query ``i`` sees the keys ``j <= i + seqlen_k - seqlen_q`` (bottom-right aligned).
         softmax_scale: any finite number; None means ``1 / sqrt(head_dim)``.
         return_lse: also return the log-sum-exp of the scores.
@@ -73,16 +76,26 @@ def flash_attn(
         page_table: (batch, pages_per_row), int32: pages of each sequence, in order. Entries behind
             ``seqused_k`` are not read.
         num_splits: parts into which the keys are split; None leaves it to the kernel.
-        scheduler: ``"tile"``, ``"persistent"``, or None.
+        scheduler: ``"tile"``, a CTA for every query tile; ``"persistent"``, a CTA for every SM, up
+            to head_dim 192; or None, which leaves it to the kernel.
+        num_qo: Q tiles per CTA, 1 or 2, of the kernel for head dimensions up to 192; None chooses
+            by the sizes of the call. A row's bits depend on it and on ``num_splits``, and where
+            both are given, on nothing else that stands in the batch.
         unchecked: do not look at the values in ``seqused_k``, ``page_table``, ``sink`` and padding
             lengths. Otherwise they are read back, for which a CUDA call waits for the device; a
             wrong value that is not caught reads memory outside of the tensors.
         q_scale, k_scale, v_scale: with float8_e4m3fn operands, what their elements are multiplied
             by: numbers, or tensors of one element, which are read back; None is 1. Those of q and k
             may also be float32 tensors (batch, seqlen, heads), a number per token and head.
+        q_rope, k_rope: further columns of ``q`` and ``k`` in an element type of their own; shapes
+            of ``q`` and ``k`` but for the last dimension. The default ``softmax_scale`` counts
+            them. ``q`` and ``k`` then have the head dimension of ``v``. Columns of the type of the
+            others are part of ``q`` and ``k`` instead, whose head dimension may exceed that of
+            ``v``, such as 192 beside 128.
 
     Returns:
-        O, contiguous, with shape and dtype of ``q`` (bfloat16 for float8); or (O, LSE) with LSE
+        O, contiguous, with shape and dtype of ``q`` (bfloat16 for float8) and the head dimension of
+        ``v``; or (O, LSE) with LSE
         float32 of shape (batch, num_q_heads, seqlen_q), natural logarithm. A query that sees no key
         has O = 0 and LSE = -inf, or its head's sink.
 
@@ -91,10 +104,11 @@ def flash_attn(
             run them; the message names the argument, its value and the nearest supported choice.
     """
     modifiers = _modifiers(mask, window_size, score_mod, softcap, aux_tensors, sink)
-    scales = _scales(q_scale, k_scale, v_scale)
+    scales, rope = _scales(q_scale, k_scale, v_scale), _rope(q_rope, k_rope)
     options = Options(
-        causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales
-    )
+        causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales,
+        num_qo, rope,
+    )  # fmt: skip
     out, lse = _computed((q, k, v), options, Batch(seqused_k=seqused_k, page_table=page_table))
     return (out, lse) if return_lse else out
 
@@ -121,10 +135,13 @@ def flash_attn_varlen(
     sink: torch.Tensor | None = None,
     num_splits: int | None = None,
     scheduler: str | None = None,
+    num_qo: int | None = None,
     unchecked: bool = False,
     q_scale: float | torch.Tensor | None = None,
     k_scale: float | torch.Tensor | None = None,
     v_scale: float | torch.Tensor | None = None,
+    q_rope: torch.Tensor | None = None,
+    k_rope: torch.Tensor | None = None,
 ) -> Any:
     """Compute attention of sequences whose queries are packed one after the other.
 
@@ -153,10 +170,11 @@ def flash_attn_varlen(
             decrease or do not end with ``q``, lengths beyond their keys, and pages out of range.
     """
     modifiers = _modifiers(mask, window_size, score_mod, softcap, aux_tensors, sink)
-    scales = _scales(q_scale, k_scale, v_scale)
+    scales, rope = _scales(q_scale, k_scale, v_scale), _rope(q_rope, k_rope)
     options = Options(
-        causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales
-    )
+        causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales,
+        num_qo, rope,
+    )  # fmt: skip
     if cu_seqlens_q is None:
         raise TypeError(
             "cu_seqlens_q=None: expected a tensor; nearest supported choice: "
@@ -184,6 +202,11 @@ def _scales(q_scale: Any, k_scale: Any, v_scale: Any) -> GivenScales | None:
     return GivenScales(q_scale, k_scale, v_scale)
 
 
+def _rope(q_rope: Any, k_rope: Any) -> tuple[Any, Any] | None:
+    """Return the rope columns, or None when there are none."""
+    return None if q_rope is None and k_rope is None else (q_rope, k_rope)
+
+
 def _computed(inputs: Inputs, options: Options, batch: Batch) -> tuple[Any, Any]:
     """Return :func:`compute`'s results; ``torch.compile`` must not follow a launch."""
     import torch
@@ -192,7 +215,8 @@ def _computed(inputs: Inputs, options: Options, batch: Batch) -> tuple[Any, Any]
         return compute(inputs, options, batch)
     from . import torch_op
 
-    choices = (options.modifiers, options.num_splits, options.scheduler, options.scales)
+    choices: tuple[Any, ...] = (options.modifiers, options.num_splits, options.scheduler)
+    choices = (*choices, options.scales, options.num_qo, options.rope)
     if batch.is_plain and all(choice is None for choice in choices):
         plain = (options.causal, options.softmax_scale, options.return_lse)
         out, lse = torch_op.attention(*inputs, *plain)

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 from ..plan.combine_spec import CombineSpec
 from ..plan.depth512_spec import AttentionSpec
+from ..plan.hardware import SM_COUNT
 from ..plan.launch import AttentionSizes, LaunchPlan, plan_combine, plan_launch
 from ..plan.params import VALUE_SCALE
 from ..plan.tensor_map_bits import TensorMapFields, encode_tensor_map
-from ..plan.tensor_maps import OperandLayout, tensor_maps
+from ..plan.tensor_maps import ROPE_OPERANDS, OperandLayout, tensor_maps
 
 Encoder = Callable[[TensorMapFields], bytes]
 
@@ -40,6 +41,7 @@ class AttentionCall:
         longest: sizes of the call where those of q and k do not tell them.
         num_splits: parts into which the keys are split.
         value_scale: factor of O, for kernels with fp8 operands.
+        rope: rope columns of Q and of K where they are tensors of their own.
     """
 
     q: Operand
@@ -52,6 +54,7 @@ class AttentionCall:
     longest: AttentionSizes | None = None
     num_splits: int = 1
     value_scale: float = 1.0
+    rope: tuple[Operand, ...] = ()
 
     @property
     def sizes(self) -> AttentionSizes:
@@ -87,9 +90,12 @@ class PackedLaunch:
 
 
 def pack_launch(
-    spec: AttentionSpec, call: AttentionCall, encode: Encoder = encode_tensor_map
+    spec: AttentionSpec,
+    call: AttentionCall,
+    encode: Encoder = encode_tensor_map,
+    num_sms: int = SM_COUNT,
 ) -> PackedLaunch:
-    """Return the packed launch of ``call`` by the kernel of ``spec``.
+    """Return the packed launch of ``call`` by the kernel of ``spec`` on ``num_sms`` SMs.
 
     Raises:
         ValueError: when the operands do not belong to ``spec``, a layout has no tensor map, or the
@@ -97,8 +103,9 @@ def pack_launch(
     """
     if spec.return_lse and not call.lse:
         raise ValueError("lse=0: the kernel was compiled to write the log-sum-exp")
-    plan = plan_launch(spec, call.sizes, call.softmax_scale, call.num_splits)
+    plan = plan_launch(spec, call.sizes, call.softmax_scale, call.num_splits, num_sms)
     operands = {"q": call.q, "k": call.k, "v": call.v, "o": call.o}
+    operands.update(zip(ROPE_OPERANDS, call.rope, strict=False))
     maps = tensor_maps(spec, *(operand.layout for operand in operands.values()))
     values: dict[str, bytes | int | float] = {"lse": call.lse, **plan.scalars, **dict(call.extras)}
     if VALUE_SCALE in spec.params.names:

@@ -19,11 +19,23 @@ _LARGEST: Final = 2**31 - 2**10
 
 @dataclass(frozen=True)
 class Extents:
-    """Sequences of a call: how many, and the longest of them in queries and in keys."""
+    """Sequences of a call.
+
+    Attributes:
+        batch: how many.
+        seqlen_q, seqlen_k: queries and keys of the longest; of a cache, the keys it has room for.
+        used_k: keys of the longest, where they are known and less than the room.
+    """
 
     batch: int
     seqlen_q: int
     seqlen_k: int
+    used_k: int | None = None
+
+    @property
+    def most_keys(self) -> int:
+        """Keys that a row may see."""
+        return self.seqlen_k if self.used_k is None else self.used_k
 
 
 @dataclass(frozen=True, eq=False)

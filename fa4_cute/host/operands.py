@@ -117,6 +117,8 @@ def describe_call(
     q, k, v = (readable(_as_rank_4(tensor)) for tensor in inputs)
     out, lse = new_outputs(problem, inputs[0])
     partial = new_partial(problem, out) if problem.variant.is_split else ()
+    given = (tensors.q_rope, tensors.k_rope)
+    rope = tuple(readable(_as_rank_4(tensor)) for tensor in given if tensor is not None)
     described = AttentionCall(
         q=_operand(q),
         k=_operand(k),
@@ -130,8 +132,9 @@ def describe_call(
         longest=problem.sizes if problem.features.has_lengths else None,
         num_splits=problem.features.num_splits,
         value_scale=problem.scales.v,
+        rope=tuple(map(_operand, rope)),
     )
-    return Call((q, k, v), out, lse, described, tuple(tensors.all()), partial)
+    return Call((q, k, v), out, lse, described, (*tensors.all(), *rope), partial)
 
 
 def new_partial(problem: Problem, out: Any) -> tuple[Any, Any]:
@@ -176,7 +179,7 @@ def _extras(
     for slot, tensor in enumerate(tensors.aux):
         values[f"aux{slot}"] = tensor.data_ptr()
         values |= zip(aux_strides(slot, tensor.dim()), _byte_strides(tensor), strict=True)
-    for name in variant.extra_names:
+    for name in variant.tensor_names:
         yield name, values[name]
 
 

@@ -20,6 +20,8 @@ from .features import PLAIN, Features
 from .lengths import Extents
 from .scales import UNSCALED, Scales, check_range
 
+Form = tuple[tuple[str, Any], ...]
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -37,6 +39,9 @@ class Problem:
         features: whatever else selects a kernel.
         num_qo: Q tiles per CTA, 1 or 2, where the kernel has a choice; None leaves it to the rules.
         scales: factors of fp8 operands.
+        rope_dtype: element type of the last columns of q and k, those beyond ``head_dim_v``, where
+            it is not that of the others.
+        pair_cta: whether two CTAs are to share each MMA, where a kernel has the choice.
     """
 
     dtype: str
@@ -53,6 +58,8 @@ class Problem:
     features: Features = PLAIN
     num_qo: int | None = None
     scales: Scales = UNSCALED
+    rope_dtype: str | None = None
+    pair_cta: bool = False
 
     def __post_init__(self) -> None:
         """Refuse values outside the domain of the record."""
@@ -62,7 +69,7 @@ class Problem:
                 raise TypeError(f"{name}={value!r}: expected an integer, got {kind_of(value)}")
             if value < 0:
                 raise ValueError(f"{name}={value}: must be 0 or more")
-        for name in ("causal", "return_lse"):
+        for name in ("causal", "return_lse", "pair_cta"):
             check_flag(name, getattr(self, name))
         if self.num_qo not in (None, 1, 2):
             raise ValueError(f"num_qo={self.num_qo}: choose 1 or 2 Q tiles per CTA, or None")
@@ -78,6 +85,18 @@ class Problem:
             ValueError: the features contradict one another.
         """
         return self.features.variant(causal=self.causal, return_lse=self.return_lse)
+
+    @cached_property
+    def form(self) -> Form:
+        """What is special about the operands, as arguments of ``KernelSpec.for_attention``."""
+        form: dict[str, Any] = {}
+        if self.head_dim_v != self.head_dim:
+            form["head_dim_v"] = self.head_dim_v
+        if self.rope_dtype is not None:
+            form["rope_dtype"] = DType.parse(self.rope_dtype)
+        if self.pair_cta:
+            form["pair_cta"] = True
+        return tuple(form.items())
 
     @property
     def group(self) -> int:
@@ -140,8 +159,12 @@ class Problem:
         causal: bool = False,
         softmax_scale: float | None = None,
         return_lse: bool = False,
+        num_qo: int | None = None,
+        rope: Any = None,
     ) -> Problem:
-        """Return the problem of tensors that fit together; their last dimensions are the same.
+        """Return the problem of tensors that fit together.
+
+        ``rope`` is the tensor of q's rope columns where they have a type of their own, or None.
 
         Raises:
             TypeError, ValueError: a flag or the scale is wrong.
@@ -153,13 +176,15 @@ class Problem:
             seqlen_k=extents.seqlen_k,
             num_q_heads=q.shape[-2],
             num_kv_heads=k.shape[-2],
-            head_dim=q.shape[-1],
+            head_dim=q.shape[-1] + (0 if rope is None else rope.shape[-1]),
             head_dim_v=v.shape[-1],
             causal=causal,
             softmax_scale=softmax_scale,
             return_lse=return_lse,
             features=features,
+            num_qo=num_qo,
             scales=scales,
+            rope_dtype=None if rope is None else dtype_name(rope.dtype),
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from ..plan.launch import plan_launch
 from ..plan.masks import NULL
 from ..plan.selection import LONG_PROMPT
+from ..plan.tensor_maps import ROPE_OPERANDS
 from . import cache, device
 from .features import Features, Modifiers
 from .problem import Problem, dtype_name
@@ -41,9 +42,10 @@ def can_implement(
         options: without tensors: ``head_dim_v`` (default: ``head_dim``), ``heads_q``, ``heads_k``,
             ``dtype`` (a torch dtype or a name, default ``"bf16"``), ``batch``, ``seqlen_q``,
             ``seqlen_k``; ``causal``, ``softmax_scale``, ``return_lse``, ``mask``, ``window_size``,
-            ``score_mod``, ``softcap``, ``aux_tensors``, ``num_splits`` and ``scheduler`` as for the
-            call; and ``sink``, ``ragged_q``, ``ragged_k``, ``used_k`` (True or False) and
-            ``page_size``.
+            ``score_mod``, ``softcap``, ``aux_tensors``, ``num_splits``, ``scheduler`` and
+            ``num_qo`` as for the call; ``rope_dtype``, the type of the columns beyond
+            ``head_dim_v`` where it is not that of the others; ``pair_cta``, two CTAs to an MMA; and
+            ``sink``, ``ragged_q``, ``ragged_k``, ``used_k`` (True or False) and ``page_size``.
 
     Returns:
         :class:`Support`, true or false, with the kernel or the reason and the nearest choice.
@@ -86,7 +88,9 @@ def _arguments(options: Mapping[str, Any]) -> tuple[Options, Batch]:
     scales = {name: rest.pop(name) for name in GivenScales.__dataclass_fields__ if name in rest}
     changes = Modifiers(**modifiers) if modifiers else None
     given = GivenScales(**scales) if scales else None
-    return Options(modifiers=changes, scales=given, **rest), Batch(**batch)
+    rope = tuple(rest.pop(name, None) for name in ROPE_OPERANDS)
+    own = None if rope == (None, None) else (rope[0], rope[1])
+    return Options(modifiers=changes, scales=given, rope=own, **rest), Batch(**batch)
 
 
 def _described(
@@ -102,6 +106,9 @@ def _described(
     causal: bool = False,
     softmax_scale: float | None = None,
     return_lse: bool = False,
+    num_qo: int | None = None,
+    rope_dtype: Any = None,
+    pair_cta: bool = False,
     **features: Any,
 ) -> Problem:
     if head_dim is None:
@@ -119,6 +126,9 @@ def _described(
         softmax_scale=softmax_scale,
         return_lse=return_lse,
         features=_features(**features),
+        num_qo=num_qo,
+        rope_dtype=None if rope_dtype is None else dtype_name(rope_dtype),
+        pair_cta=pair_cta,
     )
 
 
@@ -176,7 +186,9 @@ def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
     if problem.has_no_output or problem.has_no_keys:
         lines.append("nothing to launch: the output is filled on the host")
     else:
-        plan = plan_launch(choice.spec, problem.sizes, problem.scale, problem.features.num_splits)
+        plan = plan_launch(
+            choice.spec, problem.sizes, problem.scale, num_splits=problem.features.num_splits
+        )
         lines.append(f"grid {plan.grid} x block {plan.block}, cluster {plan.cluster}")
     lines.append(choice.spec.schedule.describe())
     return "\n".join(lines)
@@ -196,6 +208,8 @@ def _feature_lines(choice: Choice) -> list[str]:
         lines.append("scores are scaled before the softmax, because something is done to them")
     if variant.partial_values:
         lines.append("keys end inside a tensor: the last tile's values are cleaned before use")
+    if variant.is_persistent:
+        lines.append("persistent: a CTA for every SM, which takes query tile after query tile")
     if variant.is_split:
         lines.append("keys are split; a second kernel weighs the partial results, float32")
     if variant.extra_names:

@@ -54,7 +54,22 @@ class Call:
     max_seqlen_k: int | None = None
     num_splits: int | None = None
     scheduler: str | None = None
+    num_qo: int | None = None
     unchecked: bool = False
+    q_rope: torch.Tensor | None = None
+    k_rope: torch.Tensor | None = None
+
+    def with_rope(
+        self, q: torch.Tensor, k: torch.Tensor, dtype: torch.dtype
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return q and k, with their rope columns if these are tensors of their own."""
+        import torch
+
+        if self.q_rope is None or self.k_rope is None:
+            return q, k
+        pairs = ((q, self.q_rope), (k, self.k_rope))
+        of_q, of_k = (torch.cat([x.to(dtype), rope.to(dtype)], -1) for x, rope in pairs)
+        return of_q, of_k
 
     @property
     def is_packed(self) -> bool:
@@ -80,7 +95,7 @@ def attention_float64(
 
     call = Call(**options)
     outs, lses, weights = [], [], []
-    for one in sequences((q, k, v), call):
+    for one in sequences((*call.with_rope(q, k, torch.float64), v), call):
         heads = [t.detach().double().transpose(0, 1) for t in _grouped(one)]
         scores = _scores(heads[0] @ heads[1].transpose(1, 2), one, call)
         lse = torch.logsumexp(_with_sink(scores, call), dim=-1)
@@ -112,7 +127,7 @@ def attention_plain(
 
     call = Call(**options)
     outs = []
-    for one in sequences((q, k, v), call):
+    for one in sequences((*call.with_rope(q, k, q.dtype), v), call):
         heads = [t.detach().transpose(0, 1) for t in _grouped(one)]
         scores = _scores((heads[0] @ heads[1].transpose(1, 2)).float(), one, call)
         weights = torch.softmax(_with_sink(scores, call), dim=-1)[..., : one.k.shape[0]]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..plan.tensor_maps import ROPE_OPERANDS
 from ..plan.variant import Scheduler
 from ..score_mods import Derived
 from . import checks
@@ -63,6 +64,8 @@ class Options:
     scheduler: str | None = None
     unchecked: bool = False
     scales: GivenScales | None = None
+    num_qo: int | None = None
+    rope: tuple[Any, Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +101,9 @@ def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Req
     check_operands(*inputs, layouts=layouts)
     checks.check_no_grad(dict(zip("qkv", inputs, strict=True)))
     checks.check_flag("unchecked", options.unchecked)
+    if options.rope is not None:
+        checks.check_rope(options.rope, inputs, layouts)
+        checks.check_no_grad(dict(zip(ROPE_OPERANDS, options.rope, strict=True)))
     features, tensors, extents = PLAIN, NO_TENSORS, None
     if not batch.is_plain:
         features, tensors, extents = _sequences(inputs, batch, unchecked=options.unchecked)
@@ -115,14 +121,18 @@ def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Req
     if tokens is not None:
         features = replace(features, token_scales=True)
         tensors = replace(tensors, q_scale=tokens.q, k_scale=tokens.k)
+    if options.rope is not None:
+        tensors = replace(tensors, q_rope=options.rope[0], k_rope=options.rope[1])
     problem = Problem.from_shapes(
         *inputs,
         extents=extents,
         features=features,
         scales=scales_of(options.scales, inputs[0]),
+        num_qo=options.num_qo,
         causal=options.causal,
         softmax_scale=options.softmax_scale,
         return_lse=options.return_lse,
+        rope=tensors.q_rope,
     )
     return Request(problem, inputs, tensors)
 
@@ -180,7 +190,7 @@ def _sequences(
         if cu_q is None
         else longest("max_seqlen_q", batch.max_seqlen_q, lengths_q, otherwise=None)
     )
-    seqlen_k = _keys(k, (cu_k, used, table), count, batch.max_seqlen_k)
+    seqlen_k, used_k = _keys(k, (cu_k, used, table), count, batch.max_seqlen_k)
     features = Features(
         ragged_q=cu_q is not None,
         ragged_k=cu_k is not None,
@@ -193,11 +203,13 @@ def _sequences(
         seqused_k=None if used is None else used.tensor,
         page_table=None if table is None else table.tensor,
     )
-    return features, tensors, Extents(count, seqlen_q, seqlen_k)
+    return features, tensors, Extents(count, seqlen_q, seqlen_k, used_k)
 
 
-def _keys(k: Any, given: tuple[Integers | None, ...], count: int, max_seqlen_k: int | None) -> int:
-    """Check what says where keys lie, and return the longest sequence of keys."""
+def _keys(
+    k: Any, given: tuple[Integers | None, ...], count: int, max_seqlen_k: int | None
+) -> tuple[int, int | None]:
+    """Check what says where keys lie; return the room for keys and, if known, the most of them."""
     offsets, used, table = given
     lengths: list[int] | None = None
     if table is not None and used is not None:
@@ -216,8 +228,8 @@ def _keys(k: Any, given: tuple[Integers | None, ...], count: int, max_seqlen_k: 
         lengths = used.values
     if max_seqlen_k is None and capacity is not None:
         # The room for keys changes less often than their number, and so fewer launches are planned.
-        return capacity
-    return longest("max_seqlen_k", max_seqlen_k, lengths, otherwise=None)
+        return capacity, None if lengths is None else max(lengths, default=0)
+    return longest("max_seqlen_k", max_seqlen_k, lengths, otherwise=None), None
 
 
 def _check_rows(name: str, have: int, batch: int) -> None:
@@ -243,7 +255,7 @@ def _modified(
         found = integers("padding lengths", tensor, ("batch",), q, unchecked=options.unchecked)
         check_counts(found, extents.batch, None, "")
         lengths.append(found.tensor)
-    sizes = (extents.batch, q.shape[-2], extents.seqlen_q, extents.seqlen_k)
+    sizes = (extents.batch, q.shape[-2], extents.seqlen_q, extents.most_keys)
     sink = given.sink
     features = replace(
         features,

@@ -20,7 +20,7 @@ from ..plan.launch import plan_launch
 from ..plan.selection import QueryTiles, choose_query_tiles
 from ..plan.variant import Variant
 from .checks import divisibility
-from .problem import Problem
+from .problem import Form, Problem
 
 MAX_SEQLEN: Final = 2**31 - 2**10
 """Positions are signed 32-bit numbers on the device, and a tile may reach past the end."""
@@ -71,7 +71,7 @@ KERNELS: Final = (
         name="SM100MHA2Q",
         dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
         head_dims=(8, 192),
-        features=_ATTENTION | {"q_scale"},
+        features=_ATTENTION | {"q_scale", "scheduler"},
         specify=KernelSpec,
     ),
     KernelRow(
@@ -155,7 +155,7 @@ def choose(problem: Problem) -> Choice | Refusal:
         return refusal
     try:
         group = max(1, problem.group)
-        spec = _specification(row, dtype, problem.head_dim, group, problem.variant)
+        spec = _specification(row, dtype, problem.head_dim, group, problem.variant, problem.form)
         tiles = None
         if isinstance(spec, KernelSpec):
             tiles = choose_query_tiles(spec.config, problem.sizes, problem.num_qo)
@@ -169,10 +169,10 @@ def choose(problem: Problem) -> Choice | Refusal:
 
 @lru_cache(maxsize=1024)
 def _specification(
-    row: KernelRow, dtype: DType, head_dim: int, group: int, variant: Variant
+    row: KernelRow, dtype: DType, head_dim: int, group: int, variant: Variant, form: Form
 ) -> AttentionSpec:
     """Return one object per kernel, so that it can be found again by its identity."""
-    return row.specify.for_attention(dtype, head_dim, group=group, variant=variant)
+    return row.specify.for_attention(dtype, head_dim, group=group, variant=variant, **dict(form))
 
 
 @lru_cache(maxsize=1024)
@@ -215,13 +215,6 @@ def _shape_rule(problem: Problem) -> Refusal | None:
                 f"{name}={getattr(problem, name)}: positions are signed 32-bit numbers there",
                 f"{name}={MAX_SEQLEN}",
             )
-    if problem.head_dim_v != problem.head_dim:
-        return Refusal(
-            NotImplementedError,
-            f"head_dim_v={problem.head_dim_v} differs from head_dim={problem.head_dim}; q, k and v "
-            f"must have the same head dimension",
-            f"pad the smaller one with zeros to {max(problem.head_dim, problem.head_dim_v)}",
-        )
     return None
 
 
@@ -261,6 +254,13 @@ def _feature_rule(problem: Problem, row: KernelRow) -> Refusal | None:
             f"{name}: {FEATURES[name]} are no part of {row.name}, the kernel for "
             f"head_dim={problem.head_dim}",
             f"a head dimension of {' or '.join(others)}" if others else f"without {name}",
+        )
+    if problem.form and row.specify is not KernelSpec:
+        name, value = problem.form[0]
+        return Refusal(
+            NotImplementedError,
+            f"{name}={value}: no part of {row.name}, the kernel for head_dim={problem.head_dim}",
+            f"q, k and v with head_dim={problem.head_dim}, padded with zeros",
         )
     if problem.features.num_splits > MAX_SPLITS:
         return Refusal(

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from .config_limits import unsupported_reason
 from .dtypes import DType
-from .hardware import SMEM_CAPACITY, TMEM_COLUMNS, WARP_GROUP_THREADS, ceil_div
+from .hardware import SMEM_CAPACITY, TMEM_COLUMNS, WARP_GROUP_THREADS, align_up, ceil_div
 from .kv_budget import NUM_PV_STAGES, KVBudget, kv_budget
 from .mbars import FA4MiscMBars
 from .tile_config import FA4TileConfig
@@ -162,17 +162,29 @@ class FA4Config(FA4TileConfig):
         num_qo: int = 2,
         page_size: int = 0,
         bn_cap: int = 0,
+        ov_depth: int = 0,
+        rope_dtype: DType = DType.INVALID,
+        pair_cta: bool = False,
     ) -> FA4Config:
         """Return the configuration of one K/V head, with the dtype's own swizzle.
 
-        The number of heads is a launch value; nothing in the plan depends on it.
+        The number of heads is a launch value; nothing in the plan depends on it. ``ov_depth`` of 0
+        is ``depth``. Where Q and K are wider than V, the columns beyond are rope columns, of the
+        type of the others when ``rope_dtype`` names none.
         """
+        unit = qkv_dtype.default_swizzle.bytes // qkv_dtype.size
+        is_mla = align_up(depth, unit) > align_up(ov_depth or depth, unit)
+        if is_mla and not rope_dtype.is_valid:
+            rope_dtype = qkv_dtype
         return cls(
             num_q_heads=group,
             group=group,
             qk_depth=depth,
-            ov_depth=depth,
+            ov_depth=ov_depth or depth,
             swizzle_mode=qkv_dtype.default_swizzle,
+            is_mla=is_mla,
+            rope_dtype=rope_dtype if is_mla else DType.INVALID,
+            pair_cta=pair_cta,
             num_qo=num_qo,
             page_size=page_size,
             bn_cap=bn_cap,

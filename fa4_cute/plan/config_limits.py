@@ -61,6 +61,13 @@ def _operand_problem(config: FA4Config) -> str | None:
             f"qk_depth={config.qk_depth} exceeds ov_depth={config.ov_depth} after padding, "
             f"but rope_dtype is 'invalid'"
         )
+    if rope and not config.is_mla:
+        return f"is_mla=False with {rope} rope columns: they are not staged with the others"
+    if config.rope_apart and config.ov_depth != config.padded_ov_depth:
+        return (
+            f"ov_depth={config.ov_depth}: rope columns of another type than the others begin at "
+            f"a whole chunk of {config.swizzle_elems} columns"
+        )
     rows = config.MMA_M // config.cta_group()
     if config.fuse_gqa and rows % config.group:
         return f"group={config.group} does not divide the {rows} rows of one Q tile"
@@ -84,6 +91,8 @@ def _pair_problem(config: FA4Config) -> str | None:
     if config.pair_cta and (config.rope_depth() or config.scale_dtype.is_valid):
         # The budget counts half of BN per CTA for them, the layout all of it.
         return "pair_cta=True has no variant with rope columns or per-token scales"
+    if config.pair_cta and config.persistent:
+        return "pair_cta=True has no persistent scheduler"
     if config.num_qo == 1:
         if config.pair_cta:
             return "num_qo=1 has no two-CTA variant (pair_cta=True)"

@@ -103,6 +103,11 @@ class Depth512Spec:
         return with_operand_scales(self.variant.params, self.config.qkv_dtype)
 
     @property
+    def num_maps(self) -> int:
+        """Tensor maps of the parameter list: Q, K, V and O."""
+        return sum(param.kind == "tensor_map" for param in self.params.params)
+
+    @property
     def extra_params(self) -> tuple[Param, ...]:
         """The parameters beyond those of every kernel."""
         return self.params.params[len(KERNEL_PARAMS.params) :]
@@ -176,6 +181,11 @@ class Depth512Spec:
     def key_rows(self) -> int:
         """Keys of one box of K or V: a CTA's keys of K, or the keys of one V slot."""
         return self.config.BK1
+
+    @property
+    def k_rows(self) -> int:
+        """Keys of one slot of K."""
+        return self.config.k_rows_per_cta()
 
     @property
     def value_lag(self) -> int:

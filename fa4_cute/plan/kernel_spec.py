@@ -12,7 +12,7 @@ from .hardware import OUTPUT_SWIZZLE
 from .issue_order import IssueOrder
 from .masks import CAUSAL, NULL
 from .mma_plans import pv_plan
-from .params import KERNEL_PARAMS, KernelParams, Param, with_operand_scales
+from .params import KERNEL_PARAMS, KernelParams, Param, with_operand_scales, with_rope_maps
 from .probability import ProbabilityPlan
 from .schedule import ATTENTION_SCHEDULE, PAGED_SCHEDULE, WarpSchedule
 from .variant import Variant
@@ -45,15 +45,25 @@ class KernelSpec:
         return_lse: bool = False,
         variant: Variant | None = None,
         num_qo: int = 2,
+        head_dim_v: int = 0,
+        rope_dtype: DType = DType.INVALID,
+        pair_cta: bool = False,
     ) -> KernelSpec:
         """Return the kernel for one element type, head dimension and group size.
 
         ``causal`` and ``return_lse`` are short forms for a ``variant`` that has only these;
-        ``num_qo`` is the number of Q tiles per CTA, 1 or 2.
+        ``num_qo`` is the number of Q tiles per CTA, 1 or 2. ``head_dim_v`` is that of V and O where
+        it differs; columns of Q and K beyond it are rope columns, of type ``rope_dtype`` or, by
+        default, the type of the others. ``pair_cta`` lets two CTAs share every MMA.
 
         Raises:
             ValueError: naming the limit, when no such kernel exists.
         """
+        if variant is not None and variant.token_scales and head_dim_v not in (0, head_dim):
+            raise ValueError(
+                f"head_dim_v={head_dim_v}: scales per token go with head_dim_v={head_dim}; nearest "
+                f"supported choice: one scale for all tokens"
+            )
         if variant is None:
             variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
         config = FA4Config.for_attention(
@@ -61,6 +71,9 @@ class KernelSpec:
             head_dim,
             group=group,
             num_qo=num_qo,
+            ov_depth=head_dim_v,
+            rope_dtype=rope_dtype,
+            pair_cta=pair_cta,
             page_size=variant.page_size,
             # A modifier needs registers: all scores of a tile stay in them, none is read twice.
             bn_cap=RESIDENT_COLUMNS if variant.modifies_scores else 0,
@@ -79,20 +92,31 @@ class KernelSpec:
     def name(self) -> str:
         """Entry name of the kernel, legal in PTX, that says what it is specialised on."""
         config = self.config
-        parts = ["fa4_sm100", config.qkv_dtype.value, f"d{config.qk_depth}", f"g{config.group}"]
+        depth = f"d{config.qk_depth}"
+        depth += f"v{config.ov_depth}" if config.ov_depth != config.qk_depth else ""
+        parts = ["fa4_sm100", config.qkv_dtype.value, depth, f"g{config.group}"]
+        parts += [f"rope_{config.rope_dtype.value}"] if config.rope_apart else []
         parts += self.variant.name_parts
         parts += ["1q"] if config.num_qo == 1 else []
+        parts += ["pair"] if config.pair_cta else []
         return "_".join(parts)
 
     @property
     def params(self) -> KernelParams:
         """The parameter list."""
-        return with_operand_scales(self.variant.params, self.config.qkv_dtype)
+        params = with_operand_scales(self.variant.params, self.config.qkv_dtype)
+        return with_rope_maps(params) if self.config.rope_apart else params
+
+    @property
+    def num_maps(self) -> int:
+        """Tensor maps of the parameter list: Q, K, V, O, and rope columns of their own."""
+        return sum(param.kind == "tensor_map" for param in self.params.params)
 
     @property
     def extra_params(self) -> tuple[Param, ...]:
-        """The parameters beyond those of every kernel."""
-        return self.params.params[len(KERNEL_PARAMS.params) :]
+        """The parameters beyond those of every kernel and the tensor maps."""
+        num_scalars = sum(param.kind != "tensor_map" for param in KERNEL_PARAMS.params)
+        return self.params.params[self.num_maps + num_scalars :]
 
     @property
     def causal(self) -> bool:
@@ -162,6 +186,12 @@ class KernelSpec:
         return IssueOrder(self.config.num_qo)
 
     @property
+    def drains_rings(self) -> bool:
+        """Whether the load role ends with a wait for every slot: the CTA of a pair must not end
+        before the other's MMAs, and a persistent one uses all slots again."""
+        return self.config.pair_cta or self.variant.is_persistent
+
+    @property
     def layout_o_exceeds_q(self) -> bool:
         """Whether the staged O reaches into the K/V ring: its elements are larger than Q's."""
         return self.output_dtype.size > self.config.qkv_dtype_size
@@ -174,9 +204,14 @@ class KernelSpec:
     @property
     def tile_positions(self) -> int:
         """Sequence positions of one Q tile of one softmax warp group."""
-        return self.config.MMA_M // self.rows_per_position
+        return self.config.MMA_M // self.config.cta_group() // self.rows_per_position
 
     @property
     def key_rows(self) -> int:
-        """Keys of one box of K or V."""
+        """Keys of one slot of V."""
         return self.config.BN
+
+    @property
+    def k_rows(self) -> int:
+        """Keys of one slot of K."""
+        return self.config.k_rows_per_cta()

@@ -10,6 +10,7 @@ from .combine_spec import CombineSpec
 from .depth512_spec import AttentionSpec
 from .hardware import SM_COUNT
 from .tiles import TileShape, grid
+from .variant import WORK_COUNTS
 
 LOG2_E: Final = math.log2(math.e)
 MAX_GRID_YZ: Final = 65535
@@ -94,7 +95,7 @@ def plan_launch(
         num_work = math.prod(blocks)
         if num_work > MAX_SEQLEN:
             raise ValueError(f"{num_work} query tiles: a persistent grid counts to {MAX_SEQLEN}")
-        scalars |= {"num_work": num_work, "num_heads": blocks[1], "num_sequences": blocks[2]}
+        scalars |= zip(WORK_COUNTS, (num_work, *blocks[1:]), strict=True)
         blocks = (min(num_work, num_sms), 1, 1)
     return LaunchPlan(
         grid=blocks,

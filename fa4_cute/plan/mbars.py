@@ -33,11 +33,10 @@ from functools import cached_property
 from .barrier_spec import MMA_COMMIT, TMA_BYTES, Arrival, BarrierSpec
 from .hardware import WARP_GROUP_THREADS
 from .pipeline_plan import RolePipeline, StagedPipeline
+from .ring_rows import BarrierRow, ring_rows
 
 NUM_CHAINS = 2
 """S/O chains of the kernel: two Q tiles, or even and odd key tiles of one."""
-
-_Row = tuple[str, str, tuple[Arrival, ...], str]
 
 
 @dataclass(frozen=True)
@@ -274,9 +273,9 @@ class FA4MiscMBars:
             for s in range(self.num_q1_sync)
         ]
         readers = self.num_scale_readers
-        rows += _ring_rows("KV" if self.use_fused_kv else "K", self.k_ring, readers)
+        rows += ring_rows("KV" if self.use_fused_kv else "K", self.k_ring, readers)
         if not self.use_fused_kv:
-            rows += _ring_rows("V", self.v_ring)
+            rows += ring_rows("V", self.v_ring)
         waits = "correction, softmax (last tile)"
         rows += [(f"O_prod[{w}]", f"O{w} accumulated", MMA_COMMIT, waits) for w in (0, 1)]
         rows += [
@@ -290,9 +289,9 @@ class FA4MiscMBars:
         ]
         return tuple(BarrierSpec(i, *row) for i, row in enumerate(rows))
 
-    def _consumed_rows(self) -> list[_Row]:
+    def _consumed_rows(self) -> list[BarrierRow]:
         threads = WARP_GROUP_THREADS * self.cta_group
-        rows: list[_Row] = []
+        rows: list[BarrierRow] = []
         for w in (0, 1):
             softmax, rescale = Arrival(f"softmax{w}", threads), Arrival("correction", threads)
             event = f"P{w} part 0 stored and O{w} rescaled"
@@ -303,8 +302,8 @@ class FA4MiscMBars:
             ]
         return rows
 
-    def _factor_rows(self) -> list[_Row]:
-        rows: list[_Row] = []
+    def _factor_rows(self) -> list[BarrierRow]:
+        rows: list[BarrierRow] = []
         for w in (0, 1):
             softmax = f"softmax{w}"
             written, read = ((Arrival(who, WARP_GROUP_THREADS),) for who in (softmax, "correction"))
@@ -312,7 +311,7 @@ class FA4MiscMBars:
             rows.append((f"C{w}_cons", f"factor {w} read", read, softmax))
         return rows
 
-    def _order_rows(self) -> list[_Row]:
+    def _order_rows(self) -> list[BarrierRow]:
         return [
             (
                 f"order[{w}]",
@@ -338,24 +337,3 @@ class FA4MiscMBars:
         if wg not in (0, 1):
             raise ValueError(f"wg={wg}: softmax warp groups are 0 and 1")
         return wg
-
-
-def _ring_rows(name: str, ring: StagedPipeline, scale_readers: int = 0) -> list[_Row]:
-    """Rows of a ring; ``scale_readers`` threads free part 0 of each slot beside the MMAs."""
-    softmax = (Arrival("softmax", scale_readers),) if scale_readers else ()
-    parts = [
-        f"{slot}.{part}" for slot in range(ring.num_kv_stages) for part in range(ring.num_qk_stages)
-    ]
-    full: list[_Row] = [
-        (f"{name}_full[{p}]", f"{name} slot {p} arrived", TMA_BYTES, "mma") for p in parts
-    ]
-    empty: list[_Row] = [
-        (
-            f"{name}_empty[{p}]",
-            f"{name} slot {p} read",
-            MMA_COMMIT + (softmax if p.endswith(".0") else ()),
-            "load",
-        )
-        for p in parts
-    ]
-    return full + empty

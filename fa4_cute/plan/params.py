@@ -117,6 +117,14 @@ VALUE_SCALE: Final = "value_scale"
 are part of ``scale_log2``."""
 
 
+def with_rope_maps(base: KernelParams) -> KernelParams:
+    """Return ``base`` with the maps of rope columns that are tensors of their own."""
+    declared = [(p.name, p.kind) for p in base.params]
+    num_maps = sum(kind == "tensor_map" for _, kind in declared)
+    own = (("q_rope_map", "tensor_map"), ("k_rope_map", "tensor_map"))
+    return lay_out(*declared[:num_maps], *own, *declared[num_maps:])
+
+
 def with_operand_scales(base: KernelParams, dtype: DType) -> KernelParams:
     """Return ``base`` with what operands of ``dtype`` need in addition."""
     return extended(base, (VALUE_SCALE, "f32")) if dtype is DType.FP8_E4M3 else base

@@ -78,12 +78,6 @@ class QueryTileRule:
 
 
 QUERY_TILE_RULES: Final = (
-    QueryTileRule(
-        "scales",
-        2,
-        lambda work: work.config.scale_dtype.is_valid,
-        lambda _: "scales per token travel with key tiles that both softmax warp groups read",
-    ),
     QueryTileRule("one on request", 1, lambda work: work.asked == 1, lambda _: "as asked for"),
     QueryTileRule("two on request", 2, lambda work: work.asked == 2, lambda _: "as asked for"),
     QueryTileRule(

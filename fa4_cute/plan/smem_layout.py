@@ -1,256 +1,24 @@
 """``SM100AttentionSMem``: the one place where shared-memory offsets of the 2Q/1Q kernel are made.
 
-Memory map, low to high, every offset chained from the one before (seed 000;
-``modular-sm100-attention.md`` section 2; base aligned to 1024 so that swizzled tiles start on
-their pattern)::
-
-    q_byte_offset = 0      Q nope        BM x padded_ov          O is staged here, from offset 0
-    q_rope_byte_offset     Q rope        BM x rope_depth
-    kv_byte_offset         K slots       split: num_kv x (K tile [+ rope columns])
-                           K/V slots     fused: num_kv x (K or V tile)
-    v_byte_offset          V slots       split only; equals kv_byte_offset when fused
-    rope_byte_offset       rope buffers  fused only
-    correction_byte_offset f32 factors   always 256
-    q_scale_byte_offset    q_scale       BM
-    k_scale_byte_offset    k_scale       num_k_scale_bufs x BN
-    mbar_byte_offset       mbarriers     8 bytes each (FA4MiscMBars)
-    tmem_addr_byte_offset  TMEM address  one u32
-
-Staging O over Q is safe. The last O_prod of a chain follows every MMA that reads its half of Q. A
-16-bit O of fp8 operands is twice as large: O0 covers both halves of Q, and O1 as much of the K/V
-ring. Both are free by then, because the last MMAs are issued in the order S0, O1, S1, O0, O1: the
-last O_prod[0] follows all reads of Q, and the last O_prod[1] all reads of K and V. One Q tile has
-one output, which is staged when both chains are over.
-
-All offsets are bytes from the dynamic shared-memory base unless the name ends in
-``_offset`` alone, which counts elements of the region's own type, as in the seed.
+The regions and the map of them are those of ``smem_regions``; here are the addresses that roles
+ask for: tiles, slots, chunks and barriers.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .config import FA4Config
-from .dtypes import DType
-from .hardware import MBARRIER_BYTES, OUTPUT_SWIZZLE, TMEM_ADDRESS_BYTES, align_up
+from .hardware import MBARRIER_BYTES, OUTPUT_SWIZZLE, align_up
 from .mbars import FA4MiscMBars
-from .regions import Region, render_regions
+from .smem_regions import AttentionSMemRegions
 
 
 @dataclass(frozen=True)
-class SM100AttentionSMem:
+class SM100AttentionSMem(AttentionSMemRegions):
     """Byte offsets of all regions for one configuration (every member of seed 000).
 
     Methods ending in ``_smem`` return byte offsets; the device accessor adds the base.
-
-    Raises:
-        ValueError: when K has columns beyond V but the configuration names no rope dtype.
     """
-
-    config: FA4Config
-
-    def __post_init__(self) -> None:
-        """Refuse rope columns without an element type: their bytes would be lost."""
-        if self.rope_depth and not self.config.rope_dtype.is_valid:
-            raise ValueError(
-                f"rope_dtype='invalid' with rope_depth={self.rope_depth}: name the element type"
-            )
-
-    # Q ---------------------------------------------------------------------------------------
-
-    @property
-    def q_byte_offset(self) -> int:
-        """Start of Q, and of the O staging."""
-        return 0
-
-    @property
-    def q_offset(self) -> int:
-        """Start of Q in elements."""
-        return 0
-
-    @property
-    def q_nope_bytes(self) -> int:
-        """Bytes of Q without rope columns."""
-        return self.config.BM * self.config.padded_ov_depth * self.config.qkv_dtype_size
-
-    @property
-    def q_rope_byte_offset(self) -> int:
-        """Start of Q's rope columns."""
-        return self.q_nope_bytes
-
-    @property
-    def q_rope_bytes(self) -> int:
-        """Bytes of Q's rope columns."""
-        return self.config.BM * self.rope_depth * self.rope_dt_size
-
-    @property
-    def q_bytes(self) -> int:
-        """Bytes of Q."""
-        return self.q_nope_bytes + self.q_rope_bytes
-
-    # K, V and rope ---------------------------------------------------------------------------
-
-    @property
-    def rope_dt_size(self) -> int:
-        """Bytes of a rope element, 0 without rope."""
-        return self.config.rope_dtype_size
-
-    @property
-    def rope_depth(self) -> int:
-        """Columns K has beyond V."""
-        return self.config.rope_depth()
-
-    @property
-    def kv_byte_offset(self) -> int:
-        """Start of the K (or fused) ring."""
-        return self.q_bytes
-
-    @property
-    def kv_offset(self) -> int:
-        """Start of the K ring in elements."""
-        return self.kv_byte_offset // self.config.qkv_dtype_size
-
-    @property
-    def k_stage_bytes(self) -> int:
-        """Bytes of a K slot; rope columns are part of it only in split rings.
-
-        ``v_cols * BN`` counts K without rope too: with a pair, BN/2 rows of the full depth are as
-        many bytes as BN rows of half the depth.
-        """
-        if self.config.use_fused_kv:
-            return self.v_stage_bytes
-        rope = self.rope_depth * self.config.k_rows_per_cta() * self.rope_dt_size
-        return self.v_stage_bytes + rope
-
-    @property
-    def v_stage_bytes(self) -> int:
-        """Bytes of a V slot."""
-        return self.config.v_cols_per_cta() * self.config.BN * self.config.qkv_dtype_size
-
-    @property
-    def k_total_bytes(self) -> int:
-        """Bytes of the K (or fused) ring."""
-        return self.config.num_kv_stages * self.k_stage_bytes
-
-    @property
-    def kv_stages_bytes(self) -> int:
-        """Bytes of both split rings."""
-        return self.config.num_kv_stages * (self.k_stage_bytes + self.v_stage_bytes)
-
-    @property
-    def rope_stage_elems(self) -> int:
-        """Elements of one rope buffer."""
-        return self.config.BN * self.rope_depth
-
-    @property
-    def num_rope_bufs(self) -> int:
-        """Rope buffers of a fused ring."""
-        return self.config.num_rope_buffers()
-
-    @property
-    def rope_byte_offset(self) -> int:
-        """Start of the rope buffers (fused ring)."""
-        return self.kv_byte_offset + self.k_total_bytes
-
-    @property
-    def rope_bytes(self) -> int:
-        """Bytes of the rope buffers."""
-        return self.num_rope_bufs * self.rope_stage_elems * self.rope_dt_size
-
-    @property
-    def kv_bytes(self) -> int:
-        """Bytes of everything K and V."""
-        if self.config.use_fused_kv:
-            return self.k_total_bytes + self.rope_bytes
-        return self.kv_stages_bytes
-
-    @property
-    def v_byte_offset(self) -> int:
-        """Start of the V ring (the fused ring's start when fused)."""
-        if self.config.use_fused_kv:
-            return self.kv_byte_offset
-        return self.kv_byte_offset + self.k_total_bytes
-
-    # Correction and scales -------------------------------------------------------------------
-
-    @property
-    def correction_byte_offset(self) -> int:
-        """Start of the correction factors."""
-        return self.kv_byte_offset + self.kv_bytes
-
-    @property
-    def correction_offset(self) -> int:
-        """Start of the correction factors in floats."""
-        return self.correction_byte_offset // DType.FP32.size
-
-    @property
-    def correction_bytes(self) -> int:
-        """One float per softmax thread: 256 with one Q tile as with two."""
-        chains_per_row = 2 if self.config.num_qo == 1 else 1
-        return chains_per_row * self.config.BM * DType.FP32.size
-
-    @property
-    def q_scale_byte_offset(self) -> int:
-        """Start of the per-row Q scales."""
-        return self.correction_byte_offset + self.correction_bytes
-
-    @property
-    def q_scale_bytes(self) -> int:
-        """Bytes of the per-row Q scales."""
-        return self.config.BM * self.config.scale_dtype_size
-
-    @property
-    def k_scale_byte_offset(self) -> int:
-        """Start of the per-key K scales."""
-        return self.q_scale_byte_offset + self.q_scale_bytes
-
-    @property
-    def k_scale_stride_bytes(self) -> int:
-        """Bytes of one K scale buffer."""
-        return self.config.BN * self.config.scale_dtype_size
-
-    @property
-    def num_k_scale_bufs(self) -> int:
-        """K scale buffers."""
-        return self.config.num_k_scale_bufs()
-
-    @property
-    def k_scale_bytes(self) -> int:
-        """Bytes of all K scale buffers."""
-        return self.num_k_scale_bufs * self.k_scale_stride_bytes
-
-    # Barriers and the TMEM address -----------------------------------------------------------
-
-    @property
-    def MiscMBarsType(self) -> FA4MiscMBars:
-        """The barrier block's plan (a type in the seed, a value here)."""
-        return self.config.misc_mbars
-
-    @property
-    def mbar_byte_offset(self) -> int:
-        """Start of the barrier block."""
-        return self.k_scale_byte_offset + self.k_scale_bytes
-
-    @property
-    def mbar_offset(self) -> int:
-        """Start of the barrier block in barriers."""
-        return self.mbar_byte_offset // MBARRIER_BYTES
-
-    @property
-    def mbar_bytes(self) -> int:
-        """Bytes of the barrier block."""
-        return self.MiscMBarsType.num_mbars() * MBARRIER_BYTES
-
-    @property
-    def tmem_addr_byte_offset(self) -> int:
-        """Where ``tcgen05.alloc`` writes the TMEM base."""
-        return self.mbar_byte_offset + self.mbar_bytes
-
-    def smem_size(self) -> int:
-        """Bytes the layout occupies; the launch asks for ``config.smem_used``, never less."""
-        return self.tmem_addr_byte_offset + TMEM_ADDRESS_BYTES
-
-    # Accessors (byte offsets) ----------------------------------------------------------------
 
     def misc_mbars(self) -> FA4MiscMBars:
         """Return the barrier block's plan; its bytes start at ``mbar_byte_offset``."""
@@ -290,8 +58,14 @@ class SM100AttentionSMem:
 
     def q_tile_smem(self, half: int, qk_stage: int = 0) -> int:
         """Return the start of depth part ``qk_stage`` of Q tile ``half`` (section 2.2)."""
-        part = self._tile_rows * self.config.BK0 * self.config.qkv_dtype_size
-        return self.q_byte_offset + part * (half * self.config.num_qk_stages + qk_stage)
+        parts = self.config.num_qk_stages
+        part = self._tile_rows * self.config.nope_depth() // parts * self.config.qkv_dtype_size
+        return self.q_byte_offset + part * (half * parts + qk_stage)
+
+    def q_rope_tile_smem(self, half: int) -> int:
+        """Return the start of the rope columns of Q tile ``half``."""
+        tile = self._tile_rows * self.rope_depth * self.rope_dt_size
+        return self.q_rope_byte_offset + half * tile
 
     def k_smem_base(self) -> int:
         """Return the start of K slot 0."""
@@ -304,6 +78,22 @@ class SM100AttentionSMem:
     def rope_smem_base(self) -> int:
         """Return the start of the rope buffers (fused ring)."""
         return self.rope_byte_offset
+
+    def k_rope_smem(self, slot: int, tile: int) -> int:
+        """Return the start of the rope columns of K.
+
+        Split rings keep them in the K slot. A fused ring has buffers for them, used in turn: when
+        the slot of a K tile is free, so is its buffer, because what freed the slot, of half a ring
+        of key tiles before, was issued after the MMAs that read the buffer's last user.
+
+        Args:
+            slot: the K tile's slot.
+            tile: number of the K tile, counted over everything the CTA loads.
+        """
+        if self.config.use_fused_kv:
+            buffer = tile % self.num_rope_bufs
+            return self.rope_smem_base() + buffer * self.rope_stage_elems * self.rope_dt_size
+        return self.k_smem_base() + slot * self.k_stage_bytes + self.v_stage_bytes
 
     def correction_smem(self) -> int:
         """Return the start of the correction factors."""
@@ -320,27 +110,3 @@ class SM100AttentionSMem:
     def tmem_addr_ptr(self) -> int:
         """Return the byte offset of the TMEM address word."""
         return self.tmem_addr_byte_offset
-
-    # Drawing ---------------------------------------------------------------------------------
-
-    def regions(self) -> tuple[Region, ...]:
-        """Return the non-empty regions, low to high, without the O alias."""
-        fused = self.config.use_fused_kv
-        v_bytes = 0 if fused else self.config.num_kv_stages * self.v_stage_bytes
-        rows = (
-            ("Q", self.q_byte_offset, self.q_nope_bytes),
-            ("Q rope", self.q_rope_byte_offset, self.q_rope_bytes),
-            ("KV" if fused else "K", self.kv_byte_offset, self.k_total_bytes),
-            ("V", self.v_byte_offset, v_bytes),
-            ("rope", self.rope_byte_offset, self.rope_bytes),
-            ("correction", self.correction_byte_offset, self.correction_bytes),
-            ("q_scale", self.q_scale_byte_offset, self.q_scale_bytes),
-            ("k_scale", self.k_scale_byte_offset, self.k_scale_bytes),
-            ("mbars", self.mbar_byte_offset, self.mbar_bytes),
-            ("tmem address", self.tmem_addr_byte_offset, TMEM_ADDRESS_BYTES),
-        )
-        return tuple(Region(*row) for row in rows if row[2])
-
-    def render(self) -> str:
-        """Return the map as text, one region a line."""
-        return render_regions(self.regions(), unit="bytes")

@@ -27,6 +27,7 @@ from typing import Final
 from .depth512_spec import AttentionSpec
 from .dtypes import DType
 from .hardware import OUTPUT_SWIZZLE, SwizzleMode
+from .kernel_spec import KernelSpec
 from .tensor_map_bits import ALIGN, TensorMapFields
 
 _ELEMENT_TYPES: Final = {DType.BF16: "BFLOAT16", DType.FP16: "FLOAT16", DType.FP8_E4M3: "UINT8"}
@@ -37,6 +38,8 @@ _SWIZZLES: Final = {
     SwizzleMode.B128: 3,
 }
 L2_PROMOTION_128B: Final = 2
+ROPE_OPERANDS: Final = ("q_rope", "k_rope")
+"""Rope columns whose type is not that of the others, as tensors of their own."""
 
 
 @dataclass(frozen=True)
@@ -101,14 +104,27 @@ def output_box(spec: AttentionSpec) -> tuple[int, ...]:
     return (spec.output_elems, *query_box(spec)[1:])
 
 
-def key_box(spec: AttentionSpec) -> tuple[int, ...]:
-    """Return the box of K and V: one column chunk of a tile's keys, or of those of one page."""
-    rows = min(spec.key_rows, spec.variant.page_size or spec.key_rows)
+def key_box(spec: AttentionSpec, num_rows: int = 0) -> tuple[int, ...]:
+    """Return the box of K and V: one column chunk of a slot's keys, or of those of one page.
+
+    ``num_rows`` is the keys of the slot, 0 for those of a slot of V.
+    """
+    num_rows = num_rows or spec.key_rows
+    rows = min(num_rows, spec.variant.page_size or num_rows)
     return (spec.config.swizzle_elems, rows, 1, 1)
 
 
+def elements(spec: AttentionSpec, name: str) -> tuple[DType, SwizzleMode]:
+    """Return element type and swizzle of operand ``name``."""
+    if name == "o":
+        return spec.output_dtype, OUTPUT_SWIZZLE
+    if name in ROPE_OPERANDS and isinstance(spec, KernelSpec):
+        return spec.config.rope_dtype, spec.config.rope_swizzle
+    return spec.config.qkv_dtype, spec.config.swizzle_mode
+
+
 def query_map(spec: AttentionSpec, name: str, layout: OperandLayout) -> TensorMapSpec:
-    """Return the map of Q or O (``name`` is ``q`` or ``o``).
+    """Return the map of Q or O (``name`` is ``q``, ``o`` or ``q_rope``).
 
     Raises:
         ValueError: when the last dimension is not contiguous, or a stride that is needed is not a
@@ -119,29 +135,41 @@ def query_map(spec: AttentionSpec, name: str, layout: OperandLayout) -> TensorMa
     fused = spec.rows_per_position
     dims = (head_dim, fused, seqlen, heads // fused, batch)
     strides = (by_head, by_row, by_head * fused, by_batch)
-    box = output_box(spec) if name == "o" else query_box(spec)
-    return _map(spec, name, layout, dims=dims, strides=strides, box=box)
+    return _map(spec, name, layout, dims=dims, strides=strides, box=query_box(spec))
 
 
 def key_map(spec: AttentionSpec, name: str, layout: OperandLayout) -> TensorMapSpec:
-    """Return the map of K or V (``name`` is ``k`` or ``v``); errors as ``query_map``."""
+    """Return the map of K, V or ``k_rope``; errors as ``query_map``."""
     batch, seqlen, heads, head_dim = layout.shape
     by_batch, by_row, by_head, _ = layout.strides
     dims = (head_dim, seqlen, heads, batch)
     strides = (by_row, by_head, by_batch)
-    return _map(spec, name, layout, dims=dims, strides=strides, box=key_box(spec))
+    rows = spec.key_rows if name == "v" else spec.k_rows
+    return _map(spec, name, layout, dims=dims, strides=strides, box=key_box(spec, rows))
 
 
 def tensor_maps(
-    spec: AttentionSpec, q: OperandLayout, k: OperandLayout, v: OperandLayout, o: OperandLayout
+    spec: AttentionSpec,
+    q: OperandLayout,
+    k: OperandLayout,
+    v: OperandLayout,
+    o: OperandLayout,
+    *rope: OperandLayout,
 ) -> tuple[TensorMapSpec, ...]:
-    """Return the maps in parameter order: q, k, v, o. Errors as ``query_map``."""
-    return (
+    """Return the maps in parameter order: q, k, v, o, and q_rope, k_rope if given.
+
+    Errors as ``query_map``.
+    """
+    maps = (
         query_map(spec, "q", q),
         key_map(spec, "k", k),
         key_map(spec, "v", v),
         query_map(spec, "o", o),
     )
+    if not rope:
+        return maps
+    q_rope, k_rope = rope
+    return (*maps, query_map(spec, "q_rope", q_rope), key_map(spec, "k_rope", k_rope))
 
 
 def _map(
@@ -153,9 +181,8 @@ def _map(
     strides: tuple[int, ...],
     box: tuple[int, ...],
 ) -> TensorMapSpec:
-    dtype, swizzle = spec.config.qkv_dtype, spec.config.swizzle_mode
-    if name == "o":
-        dtype, swizzle = spec.output_dtype, OUTPUT_SWIZZLE
+    dtype, swizzle = elements(spec, name)
+    box = (swizzle.bytes // dtype.size, *box[1:])
     if layout.strides[3] != 1:
         raise ValueError(
             f"{name}: stride of the head dimension is {layout.strides[3]}; it must be contiguous"

@@ -13,7 +13,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .dtypes import DType
-from .hardware import TMEM_COLUMNS, UMMA_MAX_N, SwizzleMode, align_down, align_up, prev_pow2
+from .hardware import (
+    TMEM_COLUMNS,
+    UMMA_MAX_N,
+    WARP_GROUP_THREADS,
+    SwizzleMode,
+    align_down,
+    align_up,
+    prev_pow2,
+)
+
+SOFTMAX_THREADS = 2 * WARP_GROUP_THREADS
+"""One warp group per S/O chain, one thread per row."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +106,14 @@ class FA4TileConfig:
     def scale_dtype_size(self) -> int:
         """Bytes of a per-token scale, 0 without scales."""
         return self.scale_dtype.size
+
+    @property
+    def num_q_scales(self) -> int:
+        """Query scales in shared memory: one per row, or, per token, one per softmax thread.
+
+        With one Q tile two threads own a row, and each keeps the scale for itself.
+        """
+        return SOFTMAX_THREADS if self.has_token_scales else self.BM
 
     @property
     def has_token_scales(self) -> bool:
@@ -208,6 +227,21 @@ class FA4TileConfig:
     def rope_depth(self) -> int:
         """Columns K has beyond V."""
         return self.padded_qk_depth - self.padded_ov_depth
+
+    def nope_depth(self) -> int:
+        """Columns of Q and K that do not lie in the rope regions."""
+        return self.padded_qk_depth - self.rope_depth()
+
+    @property
+    def rope_apart(self) -> bool:
+        """Whether the rope columns are tensors of their own, because their type differs."""
+        return self.rope_depth() > 0 and self.rope_dtype is not self.qkv_dtype
+
+    @property
+    def rope_swizzle(self) -> SwizzleMode:
+        """Swizzle of the rope regions: chunks of as many columns as the others where one exists."""
+        span = self.swizzle_elems * self.rope_dtype_size
+        return SwizzleMode(min(SwizzleMode.B128.bytes, span))
 
     def correction_smem_elements(self) -> int:
         """Correction factors per Q half-chain, as the source counts them."""

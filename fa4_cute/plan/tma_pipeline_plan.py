@@ -38,9 +38,10 @@ class TMAProducerPipeline:
 
     @property
     def elements(self) -> int:
-        """Elements of one TMA tile: ``k_rows x BK0`` of K, ``v_cols x BK1`` of V."""
+        """Elements of one TMA tile: ``k_rows x BK0`` of K without rope, ``v_cols x BK1`` of V."""
         if self.is_k:
-            return self.config.k_rows_per_cta() * self.config.BK0
+            parts = self.pipeline.num_qk_stages
+            return self.config.k_rows_per_cta() * self.config.nope_depth() // parts
         return self.config.v_cols_per_cta() * self.config.BK1
 
     @property
@@ -50,8 +51,20 @@ class TMAProducerPipeline:
 
     @property
     def tile_bytes(self) -> int:
-        """Bytes one part adds to its "tile arrived" barrier, per CTA."""
+        """Bytes one part adds to its "tile arrived" barrier, per CTA; rope comes with K."""
+        return self.part_bytes + (_k_rope_bytes(self.config) if self.is_k else 0)
+
+    @property
+    def part_bytes(self) -> int:
+        """Distance of two depth parts of a slot."""
         return self.elements * (self.dtype or self.config.qkv_dtype).size
+
+    @property
+    def slot_bytes(self) -> int:
+        """Distance of two slots; a fused ring keeps rope columns elsewhere."""
+        rope = self.is_k and not self.config.use_fused_kv
+        slot = self.part_bytes * self.pipeline.num_qk_stages
+        return slot + (_k_rope_bytes(self.config) if rope else 0)
 
     def initial_state(self) -> PipelineState:
         """Return the producer's start: every slot is free."""
@@ -59,9 +72,7 @@ class TMAProducerPipeline:
 
     def get_smem(self, state: PipelineState, qk_stage: int = 0) -> int:
         """Return the byte offset of part ``qk_stage`` of the current slot."""
-        size = (self.dtype or self.config.qkv_dtype).size
-        slot = self.elements_full * size
-        return self.smem_base + slot * state.index + qk_stage * self.tile_bytes
+        return self.smem_base + self.slot_bytes * state.index + qk_stage * self.part_bytes
 
     def get_tile(self, state: PipelineState, qk_stage: int = 0) -> tuple[int, int]:
         """Return (barrier that counts the bytes, byte offset of the tile)."""
@@ -121,9 +132,8 @@ class TMAConsumerPipeline:
         config = self.config
         if not self.is_k:
             return config.BN * config.v_cols_per_cta() * self._size
-        rows = config.k_rows_per_cta()
-        rope = rows * config.rope_depth() * config.rope_dtype_size
-        return rows * config.padded_ov_depth * self._size + rope
+        nope = config.k_rows_per_cta() * config.nope_depth() * self._size
+        return nope + _k_rope_bytes(config)
 
     @property
     def slot_bytes(self) -> int:
@@ -203,6 +213,10 @@ class TMAConsumerPipeline:
         if self.is_k != k:
             have, asked = ("K", "V") if self.is_k else ("V", "K")
             raise ValueError(f"this pipeline consumes {have}; use the {have} methods, not {asked}")
+
+
+def _k_rope_bytes(config: FA4Config) -> int:
+    return config.k_rows_per_cta() * config.rope_depth() * config.rope_dtype_size
 
 
 def _ring(config: FA4Config, is_k: bool, mbar_base: int) -> StagedPipeline:

@@ -20,6 +20,8 @@ from .params import KERNEL_PARAMS, KernelParams, extended
 
 PAGE_SIZES: Final = (16, 32, 64, 128, 256)
 """Keys per page of a paged cache: a page divides a key tile, or a key tile divides it."""
+WORK_COUNTS: Final = ("num_work", "num_heads", "num_sequences")
+"""Parameters of a persistent kernel: query tiles of all heads and sequences, and these two."""
 
 
 @dataclass(frozen=True)
@@ -176,6 +178,11 @@ class Variant:
         return tuple(name for name, _ in self._extra_params())
 
     @property
+    def tensor_names(self) -> tuple[str, ...]:
+        """Those of the same parameters that the call's tensors give; the rest is the launch's."""
+        return tuple(name for name in self.extra_names if name not in WORK_COUNTS)
+
+    @property
     def extra_kinds(self) -> tuple[str, ...]:
         """Types of the same parameters, as ``plan.params.Param`` names them."""
         return tuple(kind for _, kind in self._extra_params())
@@ -221,7 +228,7 @@ class Variant:
             for slot, rank in enumerate(self.score_mod.aux_ranks):
                 yield from ((f"aux{slot}", "u64"), *((n, "u64") for n in aux_strides(slot, rank)))
         if self.is_persistent:
-            yield from (("num_work", "u32"), ("num_heads", "u32"), ("num_sequences", "u32"))
+            yield from ((name, "u32") for name in WORK_COUNTS)
         if self.is_split:
             yield from (("num_splits", "u32"), ("partial_rows", "u64"))
             yield from (("partial_o", "u64"), ("partial_lse", "u64"))

@@ -35,9 +35,9 @@ def release_first_tiles(ctx: KernelContext):
         if cutlass.const_expr(chain > 0 and order.deals_out):
             # Half of a phase would be left behind for the next query tile.
             if ctx.work.num_key_tiles > chain:
-                ctx.barriers.arrive(BarrierArrive(mbar))
+                ctx.barriers.arrive_at_leader(mbar)
         else:
-            ctx.barriers.arrive(BarrierArrive(mbar))
+            ctx.barriers.arrive_at_leader(mbar)
 
 
 @cute.jit
@@ -57,7 +57,7 @@ def correct_chain(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: Int32
     if must_rescale != 0:
         rescale_output(ctx, chain, factor)
     tmem.fence_before_thread_sync()
-    ctx.barriers.arrive(BarrierArrive(mbars.combined_p_o_consumer(chain)))
+    ctx.barriers.arrive_at_leader(mbars.combined_p_o_consumer(chain))
     ctx.barriers.arrive(BarrierArrive(factors.consumer_mbar()))
 
 

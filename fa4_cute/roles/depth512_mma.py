@@ -21,8 +21,7 @@ from ..device import pair, tmem
 from ..pipelines import RingState
 from ..plan.depth512_mma import pv_half_plan, qk_part_plan
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait, RolePipeline, StagedPipeline
-from ..tma import key_chunk_bytes
-from ..values import clean_values
+from ..values import clean_values, slot_chunks
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class PairIssuer:
         for half in range(config.num_pv_stages):
             ctx.barriers.wait(self.ring.consumer_wait(state))
             slot = ctx.smem + ctx.layout.kv_smem(state.index)
-            clean_values(ctx, tile, half * config.BK1, pair_chunks(ctx, slot))
+            clean_values(ctx, tile, half * config.BK1, slot_chunks(ctx, slot))
             a = umma.lower_word(plan.a, ctx.smem + ctx.layout.p_smem(half))
             b = umma.lower_word(plan.b, ctx.smem + ctx.layout.kv_smem(state.index))
             accumulate = Int32(tile > 0) if half == 0 else 1
@@ -97,15 +96,6 @@ class PairIssuer:
         """Free the slot once the MMAs issued so far have read it; return the next."""
         self.ctx.barriers.arrive(BarrierArrive(self.ring.consumer_mbar(state.index), by_mma=True))
         return state.step()
-
-
-def pair_chunks(ctx: PairContext, slot: Int32) -> list[Int32]:
-    """Return the addresses of the column chunks of a V slot, in both CTAs."""
-    if not ctx.spec.variant.partial_values:
-        return []
-    config, size = ctx.spec.config, key_chunk_bytes(ctx.spec)
-    chunks = [slot + i * size for i in range(config.v_cols_per_cta() // config.swizzle_elems)]
-    return [*chunks, *(pair.peer_address(chunk) for chunk in chunks)]
 
 
 @cute.jit

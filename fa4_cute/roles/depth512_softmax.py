@@ -19,7 +19,7 @@ from ..depth512_output import write_output
 from ..depth512_work import PairContext, PairRow, odd_tile, round_phase, row_slot
 from ..device import barriers, epilogue, pair, tmem
 from ..device import softmax as rows
-from ..device.arith import max2
+from ..device.arith import fma, max2
 from ..device.ids import warp_index
 from ..normaliser import RowResult, write_log_sum_exp
 from ..plan.depth512_lanes import first_key
@@ -144,7 +144,7 @@ def softmax_tile(
     used_max, factor = rows.rescale_decision(row_max, new_max, line.scale, probability)
     publish_factor(ctx, line, factor, tile)
     sums = exponentiate_and_store(ctx, line, scores, used_max, tile)
-    return used_max, row_sum * factor + rows.total(sums)
+    return used_max, fma(row_sum, factor, rows.total(sums))
 
 
 @cute.jit
@@ -166,6 +166,8 @@ def softmax(ctx: PairContext):
     if cutlass.const_expr(ctx.spec.config.split_o):
         wait_for_factor_read(ctx, num_tiles - 1)
         row_sum = exchange(ctx, line, row_sum, lambda mine, other: mine + other)
+    ctx = ctx.decode_again()
+    line = PairRow.of(ctx)
     result = RowResult.of(ctx, line, row_max, row_sum)
     write_row_sum(ctx, line, result)
     write_output(ctx, line, result)

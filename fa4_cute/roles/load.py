@@ -10,16 +10,17 @@ Source: ``modular-sm100-attention.md`` section 5.4.
 from dataclasses import replace
 
 import cutlass
-from cutlass import Int32, Int64, cute
+from cutlass import Int32, cute
 
 from ..paging import load_boxes
 from ..persistent import chains_of_query_tile, for_each_work, wait_until_stored
 from ..pipelines import after_key, after_value, first_slots, next_slots
+from ..plan.chunks import depth_chunks, rope_chunks, value_chunks
 from ..plan.mbars import NUM_CHAINS
-from ..plan.mma_plans import q_operand
+from ..plan.mma_plans import query_part_bytes
 from ..plan.tma_pipeline_plan import TMAProducerPipeline
 from ..progress import Progress
-from ..tma import load_key_chunks, load_query_chunks
+from ..tma import KeySide, load_key_chunks, load_query_chunks
 from ..token_scales import extra_bytes, load_key_scales
 from ..work import KernelContext
 
@@ -33,38 +34,49 @@ def producer_rings(ctx: KernelContext) -> tuple[TMAProducerPipeline, TMAProducer
     )
 
 
-def depth_part(ctx: KernelContext, part: int) -> range:
-    """Return the columns of depth part ``part`` of Q and K."""
-    width = ctx.spec.config.BK0
-    return range(part * width, (part + 1) * width)
-
-
-def query_part_bytes(ctx: KernelContext) -> int:
-    """Return the bytes of one depth part of one Q tile."""
-    return q_operand(ctx.spec.config).bytes // ctx.spec.config.num_qk_stages
-
-
 def load_query_part(ctx: KernelContext, half: int, part: int, mbar: Int32 | int) -> None:
-    """Issue the boxes of depth part ``part`` of Q tile ``half``; the barrier is armed already."""
-    work = ctx.work
-    position = work.sequence.first_query + work.position + half * ctx.spec.tile_positions
+    """Issue depth part ``part`` of Q tile ``half``, with its rope columns; the barrier is armed."""
+    work, spec = ctx.work, ctx.spec
+    position = work.sequence.first_query + work.position + half * spec.tile_positions
     where = (position, work.head, work.sequence.query_batch)
+    address = ctx.barriers.in_leader(mbar)
     smem = ctx.smem + ctx.layout.q_tile_smem(half, part)
-    address = ctx.barriers.address_of(mbar)
-    load_query_chunks(ctx.spec, ctx.maps.q, where, depth_part(ctx, part), smem, address)
+    chunks = depth_chunks(spec.config, part)
+    load_query_chunks(spec, ctx.maps.q, where, chunks, smem, address)
+    if spec.config.rope_depth():
+        smem = ctx.smem + ctx.layout.q_rope_tile_smem(half)
+        load_query_chunks(spec, ctx.maps.q_rope, where, rope_chunks(spec.config), smem, address)
 
 
-def load_rows(
-    ctx: KernelContext, tensor_map: Int64, n: Int32, columns: range, smem: Int32, mbar: Int32 | int
-) -> None:
-    """Issue ``columns`` of the ``n``-th visited key tile of K or V; the barrier is armed."""
-    config, address = ctx.spec.config, ctx.barriers.address_of(mbar)
+def load_rows(ctx: KernelContext, side: KeySide, n: Int32, smem: Int32, mbar: Int32 | int) -> None:
+    """Issue ``side`` of the ``n``-th visited key tile of K or V; the barrier is armed."""
+    config, address = ctx.spec.config, ctx.barriers.in_leader(mbar)
 
     def load(row: Int32 | int, where: tuple) -> None:
-        at = ctx.smem + smem + row * config.swizzle_mode.bytes
-        load_key_chunks(ctx.spec, tensor_map, where, columns, at, address)
+        at = ctx.smem + smem + row * side.chunks.row_bytes
+        load_key_chunks(ctx.spec, side, where, at, address)
 
-    load_boxes(ctx, ctx.work.key_tile(n) * config.BN, config.BN, load)
+    first = ctx.work.key_tile(n) * config.BN + side.first_row
+    load_boxes(ctx, first, side.rows, load)
+
+
+def load_key_part(ctx: KernelContext, place: tuple, state, part: int, tile: Int32) -> None:
+    """Issue depth part ``part`` of the ``tile``-th K; its barrier is armed.
+
+    Scales of keys come with the first part, rope columns with the only one: their buffer needs no
+    wait of its own (``SM100AttentionSMem.k_rope_smem``). ``place`` is the part's barrier and
+    shared-memory offset in the ring's slot ``state``.
+    """
+    config, maps = ctx.spec.config, ctx.maps
+    rows = config.k_rows_per_cta()
+    first = ctx.share(rows)
+    mbar, smem = place
+    if part == 0:
+        load_key_scales(ctx, state.index, tile, ctx.barriers.in_leader(mbar))
+    load_rows(ctx, KeySide(maps.k, depth_chunks(config, part), rows, first), tile, smem, mbar)
+    if config.rope_depth():
+        smem = ctx.layout.k_rope_smem(state.index, ctx.loaded_before(tile))
+        load_rows(ctx, KeySide(maps.k_rope, rope_chunks(config), rows, first), tile, smem, mbar)
 
 
 def key_part_bytes(ctx: KernelContext, ring: TMAProducerPipeline, part: int) -> int:
@@ -76,19 +88,19 @@ def load_key_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: In
     """Fill one K slot, part by part; waits for each part to be free."""
     for part in range(ctx.spec.config.num_qk_stages):
         ctx.barriers.wait(ring.acquire(state, part))
-        mbar, smem = ring.get_tile(state, part)
-        ctx.barriers.expect(mbar, key_part_bytes(ctx, ring, part))
-        if part == 0:
-            load_key_scales(ctx, state.index, tile, ctx.barriers.address_of(mbar))
-        load_rows(ctx, ctx.maps.k, tile, depth_part(ctx, part), smem, mbar)
+        place = ring.get_tile(state, part)
+        ctx.barriers.announce(place[0], key_part_bytes(ctx, ring, part))
+        load_key_part(ctx, place, state, part, tile)
 
 
 def fill_value_slot(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
     """Issue the boxes of one V slot, which is free."""
     mbar, smem = ring.get_tile(state)
-    ctx.barriers.expect(mbar, ring.tile_bytes)
-    columns = range(ctx.spec.config.v_cols_per_cta())
-    load_rows(ctx, ctx.maps.v, tile, columns, smem, mbar)
+    ctx.barriers.announce(mbar, ring.tile_bytes)
+    config = ctx.spec.config
+    column = ctx.share(config.v_cols_per_cta())
+    side = KeySide(ctx.maps.v, value_chunks(config), config.BN, first_column=column)
+    load_rows(ctx, side, tile, smem, mbar)
 
 
 def load_value_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
@@ -111,13 +123,12 @@ def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state) -> No
     for part in parts:
         if again:
             ctx.barriers.wait(ring.acquire(state, part))
-        mbar, smem = ring.get_tile(state, part)
-        ctx.barriers.expect(mbar, query_part_bytes(ctx) + key_part_bytes(ctx, ring, part))
+        place = ring.get_tile(state, part)
+        num_bytes = query_part_bytes(ctx.spec.config) + key_part_bytes(ctx, ring, part)
+        ctx.barriers.announce(place[0], num_bytes)
         if not again:
-            load_query_part(ctx, 0, part, mbar)
-        if part == 0:
-            load_key_scales(ctx, state.index, Int32(0), ctx.barriers.address_of(mbar))
-        load_rows(ctx, ctx.maps.k, Int32(0), depth_part(ctx, part), smem, mbar)
+            load_query_part(ctx, 0, part, place[0])
+        load_key_part(ctx, place, state, part, Int32(0))
     if again:
         # Keys first: they need not wait for the output of the query tile before.
         wait_until_stored(ctx, chains_of_query_tile(ctx, 0))
@@ -126,7 +137,7 @@ def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state) -> No
         wait_until_stored(ctx, chains_of_query_tile(ctx, 1))
     for part in range(ctx.spec.config.misc_mbars.num_q1_sync):
         mbar = ctx.spec.config.misc_mbars.Q1Sync_offset + part
-        ctx.barriers.expect(mbar, query_part_bytes(ctx))
+        ctx.barriers.announce(mbar, query_part_bytes(ctx.spec.config))
         load_query_part(ctx, 1, part, mbar)
 
 
@@ -139,7 +150,11 @@ def load_first_values(ctx: KernelContext, ring: TMAProducerPipeline, state) -> N
 
 
 def drain(ctx: KernelContext, progress: Progress) -> None:
-    """Wait until every slot has been read, so that no commit reaches a CTA that has ended."""
+    """Wait until every slot has been read, so that no commit reaches a CTA that has ended.
+
+    ``progress`` is what the CTA has loaded. That all commits precede the last ``O_prod``, for which
+    the softmax waits, holds only where signals keep their order.
+    """
     k_ring, v_ring = producer_rings(ctx)
     state = replace(ctx, progress=progress).ring_start(producer=True)
     for _ in range(ctx.spec.config.num_kv_stages):
@@ -194,5 +209,5 @@ def load_work(ctx: KernelContext) -> None:
 def load(ctx: KernelContext) -> None:
     """Run the load role: one warp, one elected lane issues."""
     progress = for_each_work(ctx, load_work)
-    if ctx.spec.variant.is_persistent:
+    if ctx.spec.drains_rings:
         drain(ctx, progress)

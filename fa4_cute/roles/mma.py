@@ -19,17 +19,16 @@ import cutlass
 from cutlass import Int32, cute
 
 from ..device import mma as umma
-from ..device import tmem
+from ..device import pair, tmem
 from ..persistent import for_each_work
 from ..pipelines import RingState, after_key, after_value, first_slots, next_slots
 from ..plan.mbars import NUM_CHAINS
-from ..plan.mma_plans import pv_plan, qk_plan
+from ..plan.mma_plans import pv_plan, qk_plan, rope_plan
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
 from ..plan.tma_pipeline_plan import TMAConsumerPipeline
 from ..plan.umma import MmaPlan
 from ..progress import parity
-from ..tma import key_chunk_bytes
-from ..values import clean_values
+from ..values import clean_values, slot_chunks
 from ..work import KernelContext
 
 
@@ -43,28 +42,47 @@ class MmaIssuer:
     qk: MmaPlan
     pv: MmaPlan
     qk_instruction: Int32
+    rope: MmaPlan | None
+    rope_instruction: Int32 | None
 
     @classmethod
     def of(cls, ctx: KernelContext) -> "MmaIssuer":
         """Return the issuer of this CTA."""
         config, mbars = ctx.spec.config, ctx.spec.config.misc_mbars
-        qk = qk_plan(config)
+        qk, rope, scale = qk_plan(config), rope_plan(config), ctx.problem.scale_log2
         return cls(
             ctx,
             TMAConsumerPipeline(config, True, mbars.K_offset, ctx.layout.k_smem_base()),
             TMAConsumerPipeline(config, False, mbars.V_offset, ctx.layout.v_smem_base()),
             qk,
             pv_plan(config),
-            umma.signed_instruction(qk.idesc, ctx.problem.scale_log2),
+            umma.signed_instruction(qk.idesc, scale),
+            rope,
+            None if rope is None else umma.signed_instruction(rope.idesc, scale),
         )
 
-    def scores(self, half: int, part: int, k: RingState) -> None:
-        """Issue depth part ``part`` of S_half = Q K', with the chain's Q tile."""
+    def scores(self, half: int, part: int, k: RingState, tile: Int32) -> None:
+        """Issue depth part ``part`` of S_half = Q K', with the chain's Q tile.
+
+        ``tile`` is the number of the key tile in the slot ``k``: it tells where rope columns lie.
+        """
         a = descriptor_q(self.ctx, self.ctx.spec.issue_order.query_tile(half))
         b = umma.lower_word(self.qk.b, self.ctx.smem + self.k_ring.get(k))
         block = umma.block_of(self.qk, part)
         accumulator = self.ctx.tmem + self.ctx.columns.s(half).start
         umma.issue(block, accumulator, a, b, self.qk_instruction, int(part > 0))
+        if self.rope is not None:
+            self.rope_scores(half, k, tile)
+
+    def rope_scores(self, half: int, k: RingState, tile: Int32) -> None:
+        """Add the product of the rope columns to S_half."""
+        ctx, layout = self.ctx, self.ctx.layout
+        query = layout.q_rope_tile_smem(ctx.spec.issue_order.query_tile(half))
+        a = umma.lower_word(self.rope.a, ctx.smem + query)
+        key = layout.k_rope_smem(k.index, ctx.loaded_before(tile))
+        b = umma.lower_word(self.rope.b, ctx.smem + key)
+        accumulator = ctx.tmem + ctx.columns.s(half).start
+        umma.issue(umma.block_of(self.rope), accumulator, a, b, self.rope_instruction, 1)
 
     def outputs(self, half: int, v: RingState, accumulate: Int32 | int, n: Int32) -> None:
         """Wait for each part of P_half, issue O_half (+)= P_half V, commit ``O_prod``.
@@ -84,29 +102,29 @@ class MmaIssuer:
             umma.issue(umma.block_of(self.pv, part), accumulator, a, b, Int32(self.pv.idesc), first)
         ctx.barriers.arrive(BarrierArrive(mbars.producer_o(half).producer_mbar(), by_mma=True))
 
-    def first_chain(self, k: RingState) -> None:
+    def first_chain(self, k: RingState, tile: Int32) -> None:
         """Wait for each part of K and issue S0; commit ``S0_prod``."""
         for part in range(self.qk.num_stages):
             self.ctx.barriers.wait(self.k_ring.wait_k(k, part))
-            self.scores(0, part, k)
+            self.scores(0, part, k, tile)
         self._commit_scores(0)
 
-    def second_chain(self, k: RingState, *, wait_for_query: bool = False) -> None:
+    def second_chain(self, k: RingState, tile: Int32, *, wait_for_query: bool = False) -> None:
         """Issue S1, after which K is free; commit ``S1_prod``. K has arrived: S0 waited for it."""
         for part in range(self.qk.num_stages):
             if wait_for_query:
                 mbar = self.ctx.spec.config.misc_mbars.Q1Sync_offset + part
                 phase = parity(Int32(0), self.ctx.progress.loaded)
                 self.ctx.barriers.wait(BarrierWait(mbar, phase))
-            self.scores(1, part, k)
+            self.scores(1, part, k, tile)
             self.ctx.barriers.arrive(self.k_ring.pipeline.consumer_release(k, part)[0])
         self._commit_scores(1)
 
-    def only_query(self, chain: int, k: RingState) -> None:
+    def only_query(self, chain: int, k: RingState, tile: Int32) -> None:
         """Wait for each part of K, issue S_chain of the single Q tile, and free the part."""
         for part in range(self.qk.num_stages):
             self.ctx.barriers.wait(self.k_ring.wait_k(k, part))
-            self.scores(chain, part, k)
+            self.scores(chain, part, k, tile)
             self.ctx.barriers.arrive(self.k_ring.pipeline.consumer_release(k, part)[0])
         self._commit_scores(chain)
 
@@ -118,18 +136,16 @@ class MmaIssuer:
     def wait_values(self, v: RingState, tile: Int32) -> None:
         """Wait for the ``tile``-th V tile."""
         self.ctx.barriers.wait(self.v_ring.wait_v(v))
-        smem, config = self.ctx.smem + self.v_ring.get(v), self.ctx.spec.config
-        size = key_chunk_bytes(self.ctx.spec)
-        num_chunks = config.padded_ov_depth // config.swizzle_elems
-        clean_values(self.ctx, tile, 0, [smem + i * size for i in range(num_chunks)])
+        slot = self.ctx.smem + self.v_ring.get(v)
+        clean_values(self.ctx, tile, 0, slot_chunks(self.ctx, slot))
 
     def release_values(self, v: RingState) -> None:
         """Free a V slot once the MMAs issued so far have read it, behind the ring's cursor."""
         self.ctx.barriers.arrive(self.v_ring.pipeline.consumer_release_at(v.index))
 
     def release_last_values(self, v: RingState) -> None:
-        """Free the last V slot of the query tile, if another query tile may follow."""
-        if self.ctx.spec.variant.is_persistent:
+        """Free the last V slot of the query tile, if somebody waits for that."""
+        if self.ctx.spec.drains_rings:
             self.release_values(v)
 
     def _commit_scores(self, half: int) -> None:
@@ -149,21 +165,28 @@ def issue_for_two_queries(ctx: KernelContext):
     k, v = first_slots(ctx.spec.config, ctx.ring_start(producer=False))
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
-        issuer.first_chain(k)
-        issuer.second_chain(k, wait_for_query=True)
+        issuer.first_chain(k, Int32(0))
+        issuer.second_chain(k, Int32(0), wait_for_query=True)
         issuer.wait_values(v, Int32(0))
         issuer.outputs(0, v, 0, Int32(0))
         for tile in cutlass.range(1, num_tiles, unroll=1):
             next_k, next_v = next_slots(ctx.spec.config, k, v)
-            issuer.first_chain(next_k)
+            issuer.first_chain(next_k, tile)
             issuer.outputs(1, v, Int32(tile > 1), tile - 1)
             issuer.release_values(v)
-            issuer.second_chain(next_k)
+            issuer.second_chain(next_k, tile)
             issuer.wait_values(next_v, tile)
             issuer.outputs(0, next_v, 1, tile)
             k, v = next_k, next_v
         issuer.outputs(1, v, Int32(num_tiles > 1), num_tiles - 1)
         issuer.release_last_values(v)
+
+
+@cute.jit
+def issue_for_pair(ctx: KernelContext):
+    """Issue for both CTAs of a pair, from the leader; the peer's warp has nothing to do."""
+    if ctx.rank == pair.LEADER:
+        issue_for_two_queries(ctx)
 
 
 @cute.jit
@@ -177,18 +200,18 @@ def issue_for_one_query(ctx: KernelContext):
     k = v = ctx.ring_start(producer=False)
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
-        issuer.only_query(0, k)
+        issuer.only_query(0, k, Int32(0))
         k, v = after_key(config, k, v)
         num_pairs = (num_tiles - 1) // NUM_CHAINS
         for n in cutlass.range(0, num_pairs, unroll=1):
             for chain in cutlass.range_constexpr(NUM_CHAINS):
-                issuer.only_query(NUM_CHAINS - 1 - chain, k)
+                issuer.only_query(NUM_CHAINS - 1 - chain, k, NUM_CHAINS * n + chain + 1)
                 k, v = after_key(config, k, v)
                 issuer.only_outputs(chain, v, n)
                 issuer.release_values(v)
                 k, v = after_value(config, k, v)
         if num_tiles % NUM_CHAINS == 0:
-            issuer.only_query(1, k)
+            issuer.only_query(1, k, num_tiles - 1)
             k, v = after_key(config, k, v)
             issuer.only_outputs(0, v, num_pairs)
             issuer.release_values(v)
@@ -203,6 +226,8 @@ def issue_work(ctx: KernelContext) -> None:
     """Issue the MMAs of one query tile."""
     if ctx.spec.config.num_qo == 1:
         issue_for_one_query(ctx)
+    elif ctx.spec.config.pair_cta:
+        issue_for_pair(ctx)
     else:
         issue_for_two_queries(ctx)
 

@@ -16,6 +16,7 @@ from cutlass import Float32, Int32, cute
 
 from ..device import barriers, tmem
 from ..device import softmax as rows
+from ..device.arith import fma
 from ..device.ids import warp_index
 from ..output import write_output
 from ..persistent import for_each_work, say_stored
@@ -87,7 +88,7 @@ def hand_over(ctx: KernelContext, line: SoftmaxRow, part: int) -> None:
     tmem.wait_stores()
     tmem.fence_before_thread_sync()
     chain = ctx.spec.config.misc_mbars.consumer_s(line.chain)
-    ctx.barriers.arrive(BarrierArrive(chain.consumer_mbar(0, part)))
+    ctx.barriers.arrive_at_leader(chain.consumer_mbar(0, part))
 
 
 @cute.jit
@@ -154,7 +155,7 @@ def softmax_tile(
     ctx.barriers.wait(BarrierWait(chain.producer_mbar(), ctx.step_parity(line.chain, tile)))
     tmem.fence_after_thread_sync()
     visited = ctx.spec.issue_order.key_tile(line.chain, tile)
-    scales = wait_for_scales(ctx, line, tile)
+    scales = wait_for_scales(ctx, line, visited)
     key_tile = TileView(ctx, line, ctx.work.key_tile(visited) * config.BN, scales)
     scores, new_max = scores_and_max(line, ctx.spec.column_plan, row_max, key_tile)
     probability = ctx.spec.probability
@@ -164,8 +165,8 @@ def softmax_tile(
         barriers.store_shared_f32(factor_address(ctx, line.chain), factor)
         ctx.barriers.arrive(BarrierArrive(factors.producer_mbar()))
     sums = exponentiate_and_store(ctx, line, scores, used_max, key_tile, tile)
-    release_scales(ctx, tile)
-    return used_max, row_sum * factor + rows.total(sums)
+    release_scales(ctx, visited)
+    return used_max, fma(row_sum, factor, rows.total(sums))
 
 
 @cute.jit

@@ -29,7 +29,8 @@ def test_timeline_names_every_role_and_accumulator(tmp_path: Path) -> None:
     assert report is not None
     label = label_of(choice.spec)
     seen = {label(event) for event in report.events if event.kind is EventKind.MMA}
-    assert seen == {"S0 = Q0 K'", "S1 = Q1 K'", "O0 += P0 V", "O1 += P1 V"}
+    # A small problem takes one Q tile per CTA, for both chains.
+    assert seen == {"S0 = Q0 K'", "S1 = Q0 K'", "O0 += P0 V", "O1 += P1 V"}
     rows = rows_of(choice.spec)
     assert [row.name.split(" ")[0] for row in rows] == [
         "softmax0", "softmax1", "correction", "mma", "load", "tensor", "TMA",

@@ -52,3 +52,23 @@ def test_questions_of_the_page_can_be_asked() -> None:
     scope: dict[str, object] = {"fa4_cute": fa4_cute}
     exec("\n".join(lines), scope)
     assert scope["support"]
+
+
+def test_features_page_is_valid_python_and_names_every_constructor() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "features.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        compile(block, "docs/features.md", "exec")
+    constructors = (
+        "full",
+        "causal",
+        "sliding_window",
+        "chunked",
+        "chunked_causal",
+        "padding",
+        "bias",
+    )
+    for name in constructors:
+        assert callable(getattr(fa4_cute.masks, name))
+        assert f"| `{name}(" in page

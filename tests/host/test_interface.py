@@ -193,3 +193,14 @@ def test_warmup_refuses_before_it_compiles(recorder: Recorder) -> None:
     with pytest.raises(NotImplementedError, match="head_dim=100"):
         fa4_cute.warmup([{"head_dim": 64}, {"head_dim": 100}])
     assert recorder.compiled == []
+
+
+def test_the_number_of_query_tiles_can_be_fixed(recorder: Recorder) -> None:
+    q = torch.zeros(1, 300, 1, 64, dtype=torch.float16)
+    for num_qo in (None, 1, 2):
+        fa4_cute.flash_attn(q, q, q, num_qo=num_qo)
+    assert [spec.config.num_qo for spec in recorder.compiled] == [1, 1, 2]
+    with pytest.raises(ValueError, match="num_qo=3: choose 1 or 2"):
+        fa4_cute.flash_attn(q, q, q, num_qo=3)
+    assert "two Q tiles per CTA: as asked for" in fa4_cute.explain(q, q, q, num_qo=2)
+    assert "two Q tiles per CTA: as asked for" in fa4_cute.explain(head_dim=64, num_qo=2)

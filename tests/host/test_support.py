@@ -117,10 +117,37 @@ def test_head_dims_beyond_the_table() -> None:
 
 
 def test_different_head_dim_of_v() -> None:
-    found = refusal(head_dim=192, head_dim_v=128)
-    assert found.error is NotImplementedError
-    assert "head_dim_v=128" in found.reason
-    assert "192" in str(found.nearest)
+    found = choose(problem(head_dim=192, head_dim_v=128))
+    assert isinstance(found, Choice)
+    assert (found.spec.config.qk_depth, found.spec.config.ov_depth) == (192, 128)
+    refused = refusal(head_dim=256, head_dim_v=128)
+    assert refused.error is NotImplementedError
+    assert "head_dim_v=128" in refused.reason
+    assert "256" in str(refused.nearest)
+    narrow = refusal(head_dim=64, head_dim_v=128)
+    assert narrow.error is NotImplementedError
+    assert "qk_depth=64 is smaller than ov_depth=128" in narrow.reason
+
+
+def test_a_pair_of_ctas_on_request() -> None:
+    found = choose(problem(head_dim=128, head_dim_v=128, pair_cta=True))
+    assert isinstance(found, Choice)
+    assert found.spec.config.pair_cta
+    assert found.spec.cluster_size == 2
+    default = choose(problem(head_dim=128, head_dim_v=128))
+    assert isinstance(default, Choice)
+    assert not default.spec.config.pair_cta
+    assert "pair_cta=False" in str(refusal(head_dim=64, head_dim_v=64, pair_cta=True).nearest)
+    both = refusal(head_dim=128, head_dim_v=128, pair_cta=True, num_qo=1)
+    assert "num_qo=1 has no two-CTA variant" in both.reason
+    assert "pair_cta=True" in refusal(head_dim=512, head_dim_v=512, pair_cta=True).reason
+
+
+def test_rope_columns_of_their_own_type() -> None:
+    found = choose(problem(head_dim=192, head_dim_v=128, rope_dtype="fp16"))
+    assert isinstance(found, Choice)
+    assert found.spec.config.rope_apart
+    assert found.spec.num_maps == 6
 
 
 def test_the_nearest_head_dim_is_supported() -> None:

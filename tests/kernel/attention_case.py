@@ -34,6 +34,7 @@ class Case:
     dtype: DType = DType.BF16
     scale: float | None = None
     num_qo: int = 2
+    pair_cta: bool = False
 
     @property
     def softmax_scale(self) -> float:
@@ -44,7 +45,7 @@ class Case:
         return (
             f"{self.dtype.value}-d{self.head_dim}-{mask}-b{self.batch}-h{self.heads}/"
             f"{self.kv_heads}-q{self.seqlen_q}-k{self.seqlen_k}"
-            f"{'-1q' if self.num_qo == 1 else ''}"
+            f"{'-1q' if self.num_qo == 1 else ''}{'-pair' if self.pair_cta else ''}"
         )
 
 
@@ -87,6 +88,7 @@ def run_kernel(
         causal=case.causal,
         return_lse=True,
         num_qo=case.num_qo,
+        pair_cta=case.pair_cta,
     )
     o = torch.full(q.shape, math.nan, dtype=TORCH_TYPES[case.dtype.output])
     lse = torch.full((case.batch, case.heads, case.seqlen_q), math.nan)

@@ -9,20 +9,37 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import torch
 
 import fa4_cute
 from fa4_cute import masks, score_mods, simulator
-from fa4_cute.host.reference import Comparison, compare
+from fa4_cute.host import interface
+from fa4_cute.host.launch import pack_launch
+from fa4_cute.host.problem import Problem
+from fa4_cute.host.reference import Comparison, attention_float64, compare
+from tests.kernel.fp8_case import LIFT, ROUNDING, ROUNDING_OF_O, SMALLEST_E4M3
 
 Tensors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
-KERNELS = {64: "SM100MHA2Q", 256: "SM100MHADepth512"}
-"""Head dims that stand for the kernels."""
+
+
+class Kernel(NamedTuple):
+    """A kernel, as a head dim and the number of Q tiles per CTA lead to it."""
+
+    head_dim: int
+    num_qo: int | None
+
+
+KERNELS = {
+    "two Q tiles": Kernel(64, 2),
+    "one Q tile": Kernel(64, 1),
+    "CTA pair": Kernel(256, None),
+}
 
 
 @dataclass(frozen=True)
@@ -34,6 +51,7 @@ class FeatureCase:
         head_dim, dtype, heads, kv_heads: as usual.
         lengths: queries and keys of every sequence; without ``ragged`` all have as many queries as
             the first, and without a cache as many keys.
+        num_qo: Q tiles per CTA; None leaves them to the rules.
     """
 
     features: frozenset[str]
@@ -42,10 +60,18 @@ class FeatureCase:
     heads: int = 4
     kv_heads: int = 2
     lengths: tuple[tuple[int, int], ...] = ((40, 200), (3, 133), (0, 20), (37, 17))
+    num_qo: int | None = None
+
+    @classmethod
+    def of(cls, features: Iterable[str], kernel: str) -> FeatureCase:
+        """Return the usual case for one of :data:`KERNELS`."""
+        head_dim, num_qo = KERNELS[kernel]
+        return cls(frozenset(features), head_dim, num_qo=num_qo)
 
     def __str__(self) -> str:
         kind = "bf16" if self.dtype is torch.bfloat16 else "fp16"
-        return f"d{self.head_dim}-{kind}-{'+'.join(sorted(self.features)) or 'plain'}"
+        tiles = "" if self.num_qo is None else f"-{self.num_qo}q"
+        return f"d{self.head_dim}{tiles}-{kind}-{'+'.join(sorted(self.features)) or 'plain'}"
 
     @property
     def page_size(self) -> int:
@@ -89,8 +115,10 @@ class Builder:
         if "ragged" in case.features:
             self.options["cu_seqlens_q"] = offsets(queries)
         q = torch.cat(rows) if "ragged" in case.features else torch.stack(rows)
-        k, v = self.keys()
-        return q, k, v
+        made = (q, *self.keys())
+        if "fp8" in case.features:
+            made = tuple(tensor.to(torch.float8_e4m3fn) for tensor in made)
+        return made
 
     def keys(self) -> tuple[torch.Tensor, torch.Tensor]:
         case = self.case
@@ -193,6 +221,8 @@ FEATURES: dict[str, Callable[[Builder], None]] = {
     "page64": lambda b: None,
     "page256": lambda b: None,
     "split": lambda b: b.set(num_splits=3),
+    "persistent": lambda b: b.set(scheduler="persistent"),
+    "fp8": lambda b: b.set(q_scale=0.5, k_scale=1.5, v_scale=0.25),
 }
 """Every feature, and what it adds to the call; where sequences lie is decided by ``inputs``."""
 
@@ -201,9 +231,14 @@ PLACES = ("cache", "page16", "page64", "page256")
 """Where keys lie: at most one of these in a case."""
 
 
-def is_possible(features: Iterable[str]) -> bool:
-    """Whether the features can be asked for together."""
-    return len({*features} & {*PLACES}) <= 1
+SMS = 3
+"""SMs of the device, so that a persistent CTA takes several query tiles."""
+
+
+def is_possible(features: Iterable[str], head_dim: int = 64) -> bool:
+    """Whether the features can be asked for together; the pair kernel is never persistent."""
+    chosen = {*features}
+    return len(chosen & {*PLACES}) <= 1 and (head_dim <= 192 or "persistent" not in chosen)
 
 
 @dataclass(frozen=True)
@@ -230,15 +265,49 @@ def launches() -> Iterator[list[Any]]:
         yield reports
 
 
+def compare_fp8(
+    out: torch.Tensor, lse: torch.Tensor, inputs: Tensors, **options: Any
+) -> Comparison:
+    """Compare with float64 on what the operands stand for; every P may be rounded the wrong way."""
+    scales = (options.pop(f"{name}_scale") for name in "qkv")
+    wide = tuple(t.double() * scale for t, scale in zip(inputs, scales, strict=True))
+    exact = attention_float64(*wide, **options)
+    # P below the smallest e4m3 number is rounded absolutely, at most once for every key.
+    tiny = SMALLEST_E4M3 / 2.0 ** (LIFT + 1) * exact.weight.new_tensor(wide[2].shape[-3])
+    largest = wide[2].nan_to_num(0.0).abs().amax()
+    bound = ROUNDING * exact.weight + tiny * largest + ROUNDING_OF_O * exact.out.abs() + 1e-6
+    error = (out.double() - exact.out).abs()
+    lse_error = torch.where(lse.double() == exact.lse, 0.0, (lse.double() - exact.lse).abs())
+    failures = [] if bool((error <= bound).all()) else ["O is out of bounds"]
+    failures += [] if bool((lse_error <= 3e-4).all()) else ["LSE is out of bounds"]
+    most = (float(x.max()) if x.numel() else 0.0 for x in (error, bound, lse_error))
+    max_error, limit, max_lse_error = most
+    return Comparison(max_error, math.nan, limit, max_lse_error, tuple(failures))
+
+
+@contextmanager
+def query_tiles(num_qo: int | None) -> Iterator[None]:
+    """Fix the number of Q tiles per CTA for the calls inside the block."""
+    original = Problem.from_shapes
+
+    def fixed(*arguments: Any, **options: Any) -> Problem:
+        return replace(original(*arguments, **options), num_qo=num_qo)
+
+    with mock.patch.object(Problem, "from_shapes", fixed):
+        yield
+
+
 def run(case: FeatureCase, seed: int = 0) -> Outcome:
     """Run a case through the public call."""
     builder = Builder(case, seed)
     inputs = builder.inputs()
     ragged = "cu_seqlens_q" in builder.options
     call = fa4_cute.flash_attn_varlen if ragged else fa4_cute.flash_attn
-    with launches() as reports:
+    few = mock.patch.object(interface, "pack_launch", partial(pack_launch, num_sms=SMS))
+    with launches() as reports, query_tiles(case.num_qo), few:
         out, lse = call(*inputs, return_lse=True, **builder.options)
-    found = compare(out, lse, inputs, **builder.options)
+    judge = compare_fp8 if "fp8" in case.features else compare
+    found = judge(out, lse, inputs, **builder.options)
     return Outcome(out, lse, found, tuple(report.verdict for report in reports))
 
 

@@ -23,15 +23,19 @@ lengths = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 400)), min_size
 @st.composite
 def cases(draw: st.DrawFn) -> FeatureCase:
     features = draw(st.frozensets(st.sampled_from(sorted(FEATURES)), max_size=MOST_FEATURES))
-    assume(is_possible(features))
+    head_dim = draw(st.sampled_from([8, 64, 72, 96, 128, 192, 256, 384, 512]))
+    assume(is_possible(features, head_dim))
+    # Rows of fp8 are multiples of 16 bytes, as those of the other types.
+    head_dim += 8 if "fp8" in features and head_dim % 16 else 0
     heads, kv_heads = draw(st.sampled_from([(1, 1), (4, 2), (3, 1), (8, 1), (2, 2)]))
     case = FeatureCase(
         features,
-        head_dim=draw(st.sampled_from([8, 64, 72, 96, 128, 192, 256, 384, 512])),
+        head_dim=head_dim,
         dtype=draw(st.sampled_from([torch.bfloat16, torch.float16])),
         heads=heads,
         kv_heads=kv_heads,
         lengths=draw(lengths),
+        num_qo=draw(st.sampled_from([None, 1, 2])),
     )
     assume(any(q for q, _ in case.sequences))
     assume(any(k for _, k in case.sequences))

@@ -28,6 +28,9 @@ QUICK = [
     # padding of the head dimension, and groups that do not divide a tile
     Case(100, 300, 16, heads=3, kv_heads=1, dtype=FP8),
     Case(70, 200, 80, heads=8, kv_heads=1, dtype=FP8),
+    # one Q tile per CTA: even and odd key tiles, combined at the end
+    Case(9, 1000, 64, heads=8, kv_heads=1, causal=True, dtype=FP8, num_qo=1),
+    Case(130, 650, 128, dtype=FP8, num_qo=1),
     # CTA pairs
     Case(300, 700, 256, heads=2, kv_heads=1, causal=True, dtype=FP8),
     Case(300, 1100, 512, causal=True, dtype=FP8),
@@ -49,7 +52,7 @@ GATE = [
     for head_dim in (64, 128, 192, 256, 512)
 ]
 PAIR_OR_NOT = [128, pytest.param(256, marks=pytest.mark.slow)]
-CLEAN = [QUICK[0], QUICK[3], QUICK[4], QUICK[7], QUICK[8]]
+CLEAN = [QUICK[i] for i in (0, 3, 4, 7, 8, 9, 10)]
 
 
 @pytest.mark.parametrize("case", QUICK, ids=str)
@@ -68,6 +71,8 @@ def test_output_and_lse_elsewhere(case: Case) -> None:
 def test_every_head_dim(head_dim: int) -> None:
     case = Case(70, 300, head_dim, heads=2, kv_heads=1, causal=True, dtype=FP8)
     check(case, *inputs(case))
+    if head_dim <= 192:
+        check(replace(case, num_qo=1), *inputs(case))
 
 
 @pytest.mark.parametrize("head_dim", GATE)

@@ -1,6 +1,7 @@
 """Synchronisation of the kernel with a single Q tile, and the order in which it issues."""
 
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from sm100sim.options import Check, run_options
 from sm100sim.report import EventKind, SimulationFault
 from tests.kernel.artifacts import sass
 from tests.kernel.attention_case import Case, inputs, run_kernel
+from tests.kernel.test_protocol import WAIT
 
 CASES = [
     *(Case(128, keys, 128, num_qo=1) for keys in (0, 100, 256, 384, 1100)),
@@ -22,6 +24,10 @@ CASES = [
     Case(100, 1000, 192, num_qo=1),
 ]
 MUTATED = Case(100, 700, 128, causal=True, num_qo=1)
+COUNTS = (MUTATED, replace(MUTATED, seqlen_k=600), replace(MUTATED, seqlen_k=100))
+"""An even and an odd number of key tiles, and one."""
+IMPLIED_WAITS = 2
+"""Each group waits for the other's last P V, which the exchange of row values implies."""
 SPECS = [
     KernelSpec.for_attention(DType.BF16, head_dim, causal=causal, return_lse=True, num_qo=1)
     for head_dim in (64, 128, 192)
@@ -74,6 +80,24 @@ def test_missing_statements_are_noticed(statement: str) -> None:
         return changed
 
     assert objections(MUTATED, without, mode="random", seed=3) > 0
+
+
+@pytest.mark.slow
+def test_every_wait_is_noticed_when_it_is_missing() -> None:
+    unnoticed, total, index = 0, 1, 0
+
+    def without(ptx: str) -> str:
+        nonlocal total
+        spans = [match.span() for match in WAIT.finditer(ptx)]
+        total = len(spans)
+        start, end = spans[index]
+        return ptx[:start] + ptx[end:]
+
+    while index < total:
+        unnoticed += not any(objections(c, without, mode="random", seed=3) for c in COUNTS)
+        index += 1
+    assert total > 30
+    assert unnoticed == IMPLIED_WAITS
 
 
 @pytest.mark.parametrize("keys", [1, 128, 129, 384, 500, 640])

@@ -50,8 +50,11 @@ def check(out: Any, lse: Any, exact: Any) -> None:
     torch.testing.assert_close(lse.double(), exact.lse, atol=2e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("num_qo", [1, 2])
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_scores_are_scaled_by_row_and_key(case: tuple[int, int, int, int, int, bool]) -> None:
+def test_scores_are_scaled_by_row_and_key(
+    case: tuple[int, int, int, int, int, bool], num_qo: int
+) -> None:
     q, k, v, q_scale, k_scale = operands(case)
     exact = attention_float64(
         q.float() * q_scale[..., None], k.float() * k_scale[..., None], v.float(), causal=case[-1]
@@ -59,8 +62,9 @@ def test_scores_are_scaled_by_row_and_key(case: tuple[int, int, int, int, int, b
     for mode, seed in (("fast", 0), ("late", 0), ("random", 3)):
         with run_options(checks=Check.ALL, mode=mode, seed=seed):
             out, lse = fa4_cute.flash_attn(
-                q, k, v, causal=case[-1], return_lse=True, q_scale=q_scale, k_scale=k_scale
-            )
+                q, k, v, causal=case[-1], return_lse=True, q_scale=q_scale, k_scale=k_scale,
+                num_qo=num_qo,
+            )  # fmt: skip
         report = fa4_cute.last_report()
         assert report is not None
         assert not report.findings

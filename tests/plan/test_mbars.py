@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +14,7 @@ from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.mbars import FA4MiscMBars
 from fa4_cute.plan.pipeline_plan import BarrierArrive, PipelineState
 from fa4_cute.plan.schedule import ATTENTION_SCHEDULE
+from fa4_cute.plan.smem_layout import SM100AttentionSMem
 from tests.plan.strategies import configs
 
 D128 = FA4Config.for_attention(DType.BF16, 128).misc_mbars
@@ -103,6 +105,32 @@ def test_accessors_of_the_d128_kernel() -> None:
     assert D128.get_k_mbars() == D128.get_v_mbars() == 11
     assert [D128.combined_p_o_consumer(wg) for wg in (0, 1)] == [0, 2]
     assert (D128.producer_o0().producer_mbar(), D128.producer_o1().producer_mbar()) == (21, 22)
+
+
+def test_scales_of_keys_keep_their_slot_until_all_softmax_threads_have_read_them() -> None:
+    plain = FA4Config.for_attention(DType.FP8_E4M3, 128)
+    config = replace(plain, scale_dtype=DType.FP32)
+    mbars = config.misc_mbars
+    assert not config.use_fused_kv
+    assert config.num_qk_stages == 2
+    for slot in range(config.num_kv_stages):
+        counts = [mbars.counts()[mbars.k_ring.consumer_mbar(slot, part)] for part in (0, 1)]
+        assert counts == [1 + 2 * 128, 1]
+        assert mbars.counts()[mbars.v_ring.consumer_mbar(slot)] == 1
+    assert set(plain.misc_mbars.counts()[plain.misc_mbars.num_high_count_barriers :]) == {1}
+
+
+@pytest.mark.parametrize("head_dim", [16, 64, 80, 128, 144, 192])
+def test_scales_of_keys_take_two_rings_and_fit(head_dim: int) -> None:
+    config = replace(FA4Config.for_attention(DType.FP8_E4M3, head_dim), scale_dtype=DType.FP32)
+    assert config.supported()
+    assert not config.use_fused_kv
+    assert config.num_k_scale_bufs() == config.num_kv_stages
+    layout = SM100AttentionSMem(config)
+    assert layout.q_scale_bytes == 4 * config.BM
+    assert layout.k_scale_stride_bytes == 4 * config.BN
+    assert layout.k_scale_smem() % 16 == layout.k_scale_stride_bytes % 16 == 0
+    assert layout.smem_size() <= config.smem_used
 
 
 def test_the_o_consumer_walks_over_both_chains() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fa4_cute.plan.masks import CAUSAL, NULL, ChunkedMask, DenseBiasMask, Mask, PaddingMask
 from fa4_cute.plan.params import KERNEL_PARAMS
-from fa4_cute.plan.variant import PAGE_SIZES, Partition, Scheduler, ScoreMod, Variant
+from fa4_cute.plan.variant import PAGE_SIZES, WORK_COUNTS, Partition, Scheduler, ScoreMod, Variant
 
 from .mask_cases import trees, with_bias
 
@@ -69,7 +69,9 @@ def test_parameters_follow_those_of_every_kernel(variant: Variant) -> None:
 @given(variants())
 def test_parameters_are_those_of_the_features(variant: Variant) -> None:
     names = set(variant.extra_names)
-    assert ("cu_seqlens_q" in names) == ("o" in names) == variant.ragged_q
+    assert ("cu_seqlens_q" in names) == ("total_q" in names) == variant.ragged_q
+    assert ("o" in names) == (variant.ragged_q or variant.is_persistent)
+    assert (set(WORK_COUNTS) <= names) == variant.is_persistent
     assert ("cu_seqlens_k" in names) == variant.ragged_k
     assert ("seqused_k" in names) == variant.used_k
     assert ("page_table" in names) == ("pages_per_row" in names) == bool(variant.page_size)

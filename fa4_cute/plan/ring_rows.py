@@ -1,0 +1,30 @@
+"""Rows of a barrier table that belong to a ring of slots."""
+
+from __future__ import annotations
+
+from .barrier_spec import MMA_COMMIT, TMA_BYTES, Arrival
+from .pipeline_plan import StagedPipeline
+
+BarrierRow = tuple[str, str, tuple[Arrival, ...], str]
+"""Name, event, who arrives, who waits."""
+
+
+def ring_rows(name: str, ring: StagedPipeline, scale_readers: int = 0) -> list[BarrierRow]:
+    """Rows of a ring; ``scale_readers`` threads free part 0 of each slot beside the MMAs."""
+    softmax = (Arrival("softmax", scale_readers),) if scale_readers else ()
+    parts = [
+        f"{slot}.{part}" for slot in range(ring.num_kv_stages) for part in range(ring.num_qk_stages)
+    ]
+    full: list[BarrierRow] = [
+        (f"{name}_full[{p}]", f"{name} slot {p} arrived", TMA_BYTES, "mma") for p in parts
+    ]
+    empty: list[BarrierRow] = [
+        (
+            f"{name}_empty[{p}]",
+            f"{name} slot {p} read",
+            MMA_COMMIT + (softmax if p.endswith(".0") else ()),
+            "load",
+        )
+        for p in parts
+    ]
+    return full + empty

@@ -1,0 +1,89 @@
+"""The public calls with q and k wider than v, and with rope columns of a type of their own."""
+
+import math
+
+import pytest
+import torch
+
+import fa4_cute
+from fa4_cute.host.reference import compare
+
+
+def normal(*shape: int, seed: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def test_dense_192_beside_128() -> None:
+    shapes = ((70, 192), (200, 192), (200, 128))
+    q, k, v = (normal(2, n, 2, d, seed=n + d).bfloat16() for n, d in shapes)
+    out, lse = fa4_cute.flash_attn(q, k, v, causal=True, return_lse=True)
+    assert out.shape == (2, 70, 2, 128)
+    compare(out, lse, (q, k, v), causal=True).check()
+
+
+def test_own_type_packed_and_paged() -> None:
+    keys, size = (130, 40), 64
+    q = normal(90, 2, 128, seed=1).bfloat16()
+    k, v = (normal(5, size, 1, 128, seed=seed).bfloat16() for seed in (2, 3))
+    q_rope, k_rope = normal(90, 2, 64, seed=4).half(), normal(5, size, 1, 64, seed=5).half()
+    # The rows behind the last key of a sequence belong to nobody.
+    for cache in (k, v, k_rope):
+        cache[1, keys[0] % size :] = math.nan
+        cache[4, keys[1] :] = math.nan
+    options = {
+        "cu_seqlens_q": torch.tensor([0, 50, 90], dtype=torch.int32),
+        "seqused_k": torch.tensor(keys, dtype=torch.int32),
+        "page_table": torch.tensor([[3, 0, 1], [4, -1, -1]], dtype=torch.int32),
+        "causal": True,
+        "q_rope": q_rope,
+        "k_rope": k_rope,
+    }
+    out, lse = fa4_cute.flash_attn_varlen(q, k, v, return_lse=True, **options)
+    compare(out, lse, (q, k, v), **options).check()
+
+
+def test_split_keys_and_a_sink() -> None:
+    q, k = (normal(1, n, 4, 192, seed=n).bfloat16() for n in (20, 900))
+    v = normal(1, 900, 4, 128, seed=7).bfloat16()
+    options = {"num_splits": 3, "sink": normal(4, seed=8)}
+    out, lse = fa4_cute.flash_attn(q, k, v, return_lse=True, **options)
+    compare(out, lse, (q, k, v), **options).check()
+
+
+def test_strided_rope_columns_are_copied_when_need_be() -> None:
+    q, k, v = (normal(1, 40, 1, 128, seed=seed).bfloat16() for seed in (1, 2, 3))
+    wide = [normal(1, 40, 1, 65, seed=seed).half() for seed in (4, 5)]
+    options = {"q_rope": wide[0][..., 1:], "k_rope": wide[1][..., :64]}
+    out = fa4_cute.flash_attn(q, k, v, **options)
+    compare(out, None, (q, k, v), **options).check()
+
+
+GOOD = torch.zeros(1, 8, 1, 128, dtype=torch.bfloat16)
+ROPE = torch.zeros(1, 8, 1, 64, dtype=torch.float16)
+
+
+@pytest.mark.parametrize(
+    ("rope", "error", "words"),
+    [
+        ((ROPE, None), TypeError, "k_rope: expected a torch.Tensor"),
+        ((ROPE, ROPE[..., :32]), ValueError, "k_rope: head_dim=32"),
+        ((ROPE, ROPE[:, :4]), ValueError, "k_rope: seqlen=4"),
+        ((ROPE, ROPE.bfloat16()), TypeError, "k_rope.dtype=torch.bfloat16"),
+        ((ROPE.bfloat16(), ROPE.bfloat16()), ValueError, r"torch.cat\(\(q, q_rope\), -1\)"),
+        ((ROPE[0], ROPE[0]), ValueError, "q_rope: shape"),
+        ((ROPE.clone().requires_grad_(), ROPE), NotImplementedError, "q_rope"),
+    ],
+)
+def test_what_does_not_fit(rope: tuple, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        fa4_cute.flash_attn(GOOD, GOOD, GOOD, q_rope=rope[0], k_rope=rope[1])
+    support = fa4_cute.can_implement(GOOD, GOOD, GOOD, q_rope=rope[0], k_rope=rope[1])
+    assert not support
+
+
+def test_explanations() -> None:
+    text = fa4_cute.explain(head_dim=192, head_dim_v=128, seqlen_q=1000, seqlen_k=1000)
+    assert "192/128" in text
+    assert fa4_cute.can_implement(head_dim=192, head_dim_v=128, rope_dtype="fp16")
+    pair = fa4_cute.explain(head_dim=128, seqlen_q=4096, seqlen_k=4096, pair_cta=True)
+    assert "cluster (2, 1, 1)" in pair

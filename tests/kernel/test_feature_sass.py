@@ -1,0 +1,95 @@
+"""No role spills in any kernel that the host can choose: variants of features, kernel by kernel."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from fa4_cute.plan.depth512_spec import AttentionSpec, Depth512Spec
+from fa4_cute.plan.dtypes import DType
+from fa4_cute.plan.kernel_spec import KernelSpec
+from fa4_cute.plan.masks import CAUSAL, ChunkedMask, DenseBiasMask, PaddingMask, SlidingWindowMask
+from fa4_cute.plan.variant import Partition, ScoreMod, Variant
+from tests.kernel.artifacts import sass
+
+BF16, FP8 = DType.BF16, DType.FP8_E4M3
+Window = SlidingWindowMask
+
+
+def relative(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any, aux: Any) -> Any:
+    """Read a slope per head, as ALiBi does, and a table of rank 2."""
+    return score + aux[0][head] * (kv_idx - q_idx) - aux[1][batch, kv_idx]
+
+
+MOD = ScoreMod("relative", "sass", (1, 2), relative)
+BIAS = DenseBiasMask(0)
+UNION = ChunkedMask(64) | Window(20, 0) | (ChunkedMask(256) & Window(200, 0))
+VARIANTS = {
+    "window": Variant(Window(100, 0)),
+    "union": Variant(UNION),
+    "bias": Variant(BIAS & CAUSAL),
+    "union of biases": Variant(BIAS & CAUSAL | Window(20, 40)),
+    "function": Variant(CAUSAL, score_mod=MOD),
+    "ragged": Variant(CAUSAL, ragged_q=True, ragged_k=True, sink=True),
+    "paged": Variant(Window(100, 0), ragged_q=True, used_k=True, page_size=16, sink=True),
+    "large pages": Variant(CAUSAL, used_k=True, page_size=256),
+    "split": Variant(CAUSAL, used_k=True, partition=Partition.WORKSPACE, sink=True),
+    "all": Variant(
+        CAUSAL & Window(20, None) & PaddingMask(0) | ChunkedMask(64) & BIAS,
+        return_lse=True,
+        ragged_q=True,
+        used_k=True,
+        page_size=16,
+        sink=True,
+        score_mod=MOD,
+        partition=Partition.WORKSPACE,
+    ),
+}
+KERNELS = {
+    "2Q d64": (64, BF16, 2),
+    "2Q d128": (128, BF16, 2),
+    "2Q d192": (192, BF16, 2),
+    "1Q d64": (64, BF16, 1),
+    "1Q d128": (128, BF16, 1),
+    "2Q d128 fp8": (128, FP8, 2),
+    "1Q d128 fp8": (128, FP8, 1),
+    "pair d256": (256, BF16, None),
+    "pair d512": (512, BF16, None),
+    "pair d512 fp8": (512, FP8, None),
+}
+QUICK = {("2Q d128", "all"), ("1Q d128", "all"), ("pair d512", "union of biases")}
+"""Where registers are scarcest."""
+
+
+def spec_of(kernel: str, variant: str) -> AttentionSpec:
+    head_dim, dtype, num_qo = KERNELS[kernel]
+    if num_qo is None:
+        return Depth512Spec.for_attention(dtype, head_dim, group=2, variant=VARIANTS[variant])
+    return KernelSpec.for_attention(
+        dtype, head_dim, group=2, variant=VARIANTS[variant], num_qo=num_qo
+    )
+
+
+def spills(spec: AttentionSpec) -> list[str]:
+    return [line for line in sass(spec) if re.search(r"\b(LDL|STL)\b", line)]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "variant"),
+    [
+        pytest.param(k, v, marks=() if (k, v) in QUICK else pytest.mark.slow)
+        for k in KERNELS
+        for v in VARIANTS
+    ],
+)
+def test_no_role_spills(kernel: str, variant: str) -> None:
+    assert spills(spec_of(kernel, variant)) == []
+
+
+@pytest.mark.parametrize("head_dim", [pytest.param(64, marks=pytest.mark.slow), 128])
+def test_no_role_spills_with_scales_per_token(head_dim: int) -> None:
+    variant = Variant(CAUSAL & BIAS, return_lse=True, token_scales=True, ragged_q=True)
+    spec = KernelSpec.for_attention(FP8, head_dim, group=2, variant=variant)
+    assert spills(spec) == []

@@ -1,0 +1,120 @@
+"""Queries and keys wider than the values: rope columns in regions of their own."""
+
+import re
+
+import pytest
+import torch
+
+from fa4_cute import simulator
+from fa4_cute.plan.dtypes import DType
+from fa4_cute.plan.kernel_spec import KernelSpec
+from fa4_cute.plan.variant import Variant
+from sm100sim.options import Check, run_options
+from sm100sim.report import SimulationFault
+from tests.kernel.artifacts import compiled, sass
+from tests.kernel.mla_case import MlaCase, check, inputs, run
+
+BF16, FP16, FP8 = DType.BF16, DType.FP16, DType.FP8_E4M3
+
+QUICK = [
+    # rope beside a fused ring, with more key tiles than slots and rope buffers
+    MlaCase(300, 900, causal=True),
+    MlaCase(256, 128),
+    MlaCase(1, 1),
+    MlaCase(133, 77, heads=4, kv_heads=2, batch=2, causal=True, dtype=FP16),
+    # one Q tile, whose rings are split: rope columns lie in the slots of K
+    MlaCase(100, 700, num_qo=1),
+    # other depths: split rings with two Q tiles, rope columns that are partly padding
+    MlaCase(200, 700, 128, 64, causal=True),
+    MlaCase(150, 300, 96, 80),
+    MlaCase(100, 400, 72, 64, causal=True),
+    # rope columns of another type
+    MlaCase(300, 600, rope_dtype=FP16, causal=True),
+    MlaCase(133, 400, heads=2, kv_heads=2, dtype=FP16, rope_dtype=BF16),
+    MlaCase(300, 600, dtype=FP8, rope_dtype=BF16, causal=True),
+    MlaCase(200, 600, dtype=FP8, rope_dtype=BF16, num_qo=1),
+    MlaCase(200, 600, dtype=FP8),
+]
+PERSISTENT = [
+    # the rope buffers go on in turn from query tile to query tile
+    MlaCase(300, 333, batch=3, causal=True, num_sms=2),
+    MlaCase(100, 333, batch=3, causal=True, num_sms=2, num_qo=1),
+    MlaCase(200, 300, batch=3, rope_dtype=FP16, num_sms=1),
+]
+CLEAN = [QUICK[0], QUICK[4], QUICK[5], QUICK[10], *PERSISTENT]
+UNSPILLED = [QUICK[i].spec for i in (0, 4, 8, 10)]
+
+
+@pytest.mark.parametrize("case", [*QUICK, *PERSISTENT], ids=str)
+def test_output_and_lse(case: MlaCase) -> None:
+    check(case, *inputs(case))
+
+
+def test_every_column_counts_once() -> None:
+    """One column of Q and K at a time carries all of the score."""
+    case = MlaCase(64, 200)
+    q, k, v = inputs(case)
+    for column in (0, 63, 64, 127, 128, 129, 191):
+        only = torch.zeros(case.qk_depth)
+        only[column] = 4.0
+        check(case, q * only, k * only, v)
+
+
+def objections(case: MlaCase, rewrite=str, **options) -> int:
+    """Run under all watchers; returns the number of findings."""
+    with run_options(checks=Check.ALL, **options):
+        try:
+            run(case, *inputs(case), rewrite=rewrite)
+        except SimulationFault:
+            return 1
+    report = simulator.last_report()
+    assert report is not None
+    return len(report.findings)
+
+
+@pytest.mark.parametrize("options", [{"mode": "late"}, {"mode": "random", "seed": 3}], ids=str)
+@pytest.mark.parametrize("case", CLEAN, ids=str)
+def test_no_watcher_objects(case: MlaCase, options: dict) -> None:
+    assert objections(case, **options) == 0
+
+
+@pytest.mark.parametrize("case", CLEAN[:2], ids=str)
+def test_results_do_not_depend_on_timing(case: MlaCase) -> None:
+    operands = inputs(case)
+    at_once, _ = run(case, *operands)
+    for options in ({"mode": "late"}, {"mode": "random", "seed": 1}, {"mode": "random", "seed": 2}):
+        with run_options(**options):
+            other, _ = run(case, *operands)
+        assert torch.equal(at_once, other)
+
+
+def test_a_single_rope_buffer_is_too_few() -> None:
+    """All key tiles in one buffer: a tile lands while the one before is still multiplied."""
+    case = MlaCase(256, 900)
+    config = case.spec.config
+    assert config.use_fused_kv
+    assert config.num_rope_buffers() == 2
+    stride = config.k_rows_per_cta() * config.rope_depth() * config.rope_dtype_size
+    # The buffer's offset is the tile's parity times its size, in the load and the MMA role.
+    offset = re.compile(rf"(and\.b32\s+%r\d+, %r\d+), {stride};")
+    assert len(offset.findall(compiled(case.spec).ptx)) == 2
+
+    def in_one_buffer(ptx: str) -> str:
+        return offset.sub(r"\1, 0;", ptx)
+
+    assert objections(case, mode="random", seed=1) == 0
+    assert objections(case, in_one_buffer, mode="random", seed=1) > 0
+
+
+@pytest.mark.parametrize("spec", UNSPILLED, ids=lambda s: s.name)
+def test_no_role_spills(spec: KernelSpec) -> None:
+    assert [line for line in sass(spec) if re.search(r"\b(LDL|STL)\b", line)] == []
+
+
+def test_impossible_depths_are_refused_in_words() -> None:
+    with pytest.raises(ValueError, match="qk_depth=64 is smaller than ov_depth=128"):
+        KernelSpec.for_attention(BF16, 64, head_dim_v=128)
+    with pytest.raises(ValueError, match=r"ov_depth=120: rope columns of another type"):
+        KernelSpec.for_attention(BF16, 192, head_dim_v=120, rope_dtype=FP16)
+    with pytest.raises(ValueError, match="scales per token go with head_dim_v=192"):
+        KernelSpec.for_attention(FP8, 192, head_dim_v=128, variant=Variant(token_scales=True))
