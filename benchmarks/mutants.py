@@ -63,7 +63,8 @@ KERNELS: tuple[tuple[AnyCase, ...], ...] = (
 around, whose last key tile is nearly full, and one whose first tiles see no key at all. The first
 three are plain kernels; then one Q tile per CTA, with an odd and an even number of key tiles, pages
 and ragged sequences with a window and a sink, float8 with a scale per token, and a pair that cleans
-rows of V which belong to no key. The combine kernel has no synchronisation that could be at fault."""
+rows of V which belong to no key. The combine kernel has no synchronisation
+that could be at fault."""
 
 IDLE = 2_000_000
 QUICK = RunOptions(max_idle_instructions=IDLE)
