@@ -36,17 +36,11 @@ SCORES_FENCED = (
     "the wait for P, earlier in the same thread, orders all that follows after them (5.18)"
 )
 ZEROS = "a tile that sees no key stores zeros, and the buffer beside it holds zeros as well"
-EXCHANGED = (
-    "both groups waited for their own O before they exchanged maxima at the barrier in front, so "
-    "the other group's O is complete: this wait and its fence name the event that is relied on"
-)
-LAST_KEYS = "the key tile released there is the last one: nothing is loaded into its slot any more"
 TWO_Q, D512, D256 = (
     "fa4_sm100_bf16_d128_g1_causal_lse",
     "fa4_sm100_pair_bf16_d512_g1_causal_lse",
     "fa4_sm100_pair_fp16_d256_g1_causal_lse",
 )
-ONE_Q = "fa4_sm100_bf16_d128_g1_causal_lse_1q"
 PAGED_PAIR = "fa4_sm100_pair_bf16_d256_g2_causal_varq_used_page16_lse"
 EQUIVALENT = (
     Equivalent(TWO_Q, "drop-relinquish", "-", 1, RELINQUISH),
@@ -60,11 +54,6 @@ EQUIVALENT = (
     Equivalent(D256, "early-release", r"S_even_cons\+", 1, SCORES_FREE),
     Equivalent(D256, "drop-fence-after", "-", 1, SCORES_FENCED),
     Equivalent(D256, "wrong-stage-buffer", "-", 1, ZEROS),
-    Equivalent(ONE_Q, "drop-relinquish", "-", 1, RELINQUISH),
-    Equivalent(ONE_Q, "drop-wait", r"O_prod\[1\]", 1, EXCHANGED),
-    Equivalent(ONE_Q, "drop-fence-after", "-", 1, EXCHANGED),
-    Equivalent(ONE_Q, "drop-wait|wait-on-neighbour", r"O_prod\[0\]", 2, PREVIOUS_PV),
-    Equivalent(ONE_Q, "drop-commit", r"K_empty\[0\.[01]\]\+", 2, LAST_KEYS),
     Equivalent(PAGED_PAIR, "drop-relinquish", "-", 1, RELINQUISH),
     Equivalent(PAGED_PAIR, "early-release", r"S_even_cons\+", 1, SCORES_FREE),
     Equivalent(PAGED_PAIR, "drop-fence-after", "-", 1, SCORES_FENCED),
