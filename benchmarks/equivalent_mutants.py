@@ -41,6 +41,7 @@ TWO_Q, D512, D256 = (
     "fa4_sm100_pair_bf16_d512_g1_causal_lse",
     "fa4_sm100_pair_fp16_d256_g1_causal_lse",
 )
+PAGED_PAIR = "fa4_sm100_pair_bf16_d256_g2_causal_varq_used_page16_lse"
 EQUIVALENT = (
     Equivalent(TWO_Q, "drop-relinquish", "-", 1, RELINQUISH),
     Equivalent(TWO_Q, "early-release", "C[01]_cons", 2, RESCALED),
@@ -53,6 +54,10 @@ EQUIVALENT = (
     Equivalent(D256, "early-release", r"S_even_cons\+", 1, SCORES_FREE),
     Equivalent(D256, "drop-fence-after", "-", 1, SCORES_FENCED),
     Equivalent(D256, "wrong-stage-buffer", "-", 1, ZEROS),
+    Equivalent(PAGED_PAIR, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(PAGED_PAIR, "early-release", r"S_even_cons\+", 1, SCORES_FREE),
+    Equivalent(PAGED_PAIR, "drop-fence-after", "-", 1, SCORES_FENCED),
+    Equivalent(PAGED_PAIR, "wrong-stage-buffer", "-", 1, ZEROS),
 )
 
 

@@ -186,7 +186,9 @@ def copies(ins: Instr, stage: int) -> Iterator[Edit]:
 
 def barriers(ins: Instr, stage: int) -> Iterator[Edit]:
     """Named and cluster barriers: none, another count; register budgets: eight more."""
-    if ins.opcode in ("bar", "barrier") and "warp" not in ins.mods:
+    if ins.opcode == "bar" and ins.mods[:1] == ("warp",):
+        yield Edit("drop-bar-warp-sync", "")
+    elif ins.opcode in ("bar", "barrier"):
         yield Edit(f"drop-{ins.opcode}-{ins.mods[-1]}", "")
         if len(ins.operands) > 1 and not any(m.startswith("red") for m in ins.mods):
             yield from _number(ins, 1, wrong_bar_count=-32)

@@ -90,7 +90,9 @@ static Step op_warp_bar(Ctx *c, const Ins *i) {
     if (R32(c, i->s[0])[l] != members) return fault(c, "warp-barrier", "the member mask differs between the threads");
     if (!(members >> l & 1)) return fault(c, "warp-barrier", "lane %u is not in its own member mask 0x%x", l, members);
   }
-  return warp_converge(c, members);
+  Step s = warp_converge(c, members);
+  if (s == STEP_NEXT) see_warp_sync(c, members);
+  return s;
 }
 
 /* ---- setmaxnreg ---------------------------------------------------------------------------- */

@@ -24,7 +24,7 @@ void check_cluster_start(Machine *m, Cluster *cl) {
   k->warps = calloc(n, sizeof(Clock)); k->rel = calloc(n, sizeof *k->rel); k->pend = calloc(n, sizeof *k->pend);
   k->before = calloc(n, sizeof(Clock));
   k->mma_epoch = calloc(n, sizeof(u32)); k->st_seq = calloc(n, sizeof(u32)); k->cp_seq = calloc(n, sizeof(u32));
-  k->inits = calloc(n, sizeof(u32)); k->touched = calloc(k->mbar0, sizeof *k->touched);
+  k->inits = calloc(n, sizeof(u32)); k->met = calloc(n, sizeof(u32)); k->touched = calloc(k->mbar0, sizeof *k->touched);
   k->bulk = calloc(n, sizeof(BulkLog)); k->loads = calloc(n, sizeof(LoadLog));
   for (u32 w = 0; w < n; w++) { k->warps[w] = clock_new(k); k->warps[w][w] = 1; k->warps[w][k->init0 + w] = 1; }
   k->smem = calloc(cl->n_ctas, sizeof(Cell *)); k->tmem = calloc(cl->n_ctas, sizeof(Cell *));
@@ -54,7 +54,7 @@ void check_cluster_end(Machine *m, Cluster *cl) {
   for (u32 o = 0; o < k->n_objects; o++) object_free(k->objects[o]);
   k->n_objects = 0;
   flags_end_cluster(k);
-  free(k->warps); free(k->rel); free(k->pend); free(k->before); free(k->mma_epoch); free(k->st_seq); free(k->cp_seq); free(k->inits); free(k->touched);
+  free(k->warps); free(k->rel); free(k->pend); free(k->before); free(k->mma_epoch); free(k->st_seq); free(k->cp_seq); free(k->inits); free(k->met); free(k->touched);
   free(k->bulk); free(k->loads); free(k->smem); free(k->tmem);
 }
 void check_free(Machine *m) {
@@ -75,6 +75,7 @@ void check_async_issue(Ctx *c, AsyncOp *op) {
   Issue *issue = calloc(1, sizeof(Issue));
   issue->at = clock_new(k);
   clock_copy(k, issue->at, k->warps[w]);
+  issue->met = k->met[w];
   if (k->strict_fence) memcpy(issue->at + k->after0, k->warps[w] + k->after0, k->bulk_read0 * sizeof(u32));
   op->clock_id = (u64)(uintptr_t)issue;
   switch (op->fifo) {
@@ -102,9 +103,9 @@ void check_async_end(AsyncOp *op) {
 static Agent agent_of(const Check *k, const Ctx *c, const AsyncOp *op, Proxy p) {
   const Cta *cta = op ? op->cta : c->cta;
   u32 w = warp_dim(k, cta, op ? op->warp->index : c->w->index);
-  if (!op) return (Agent){k->warps[w], w, k->warps[w][w], w, c->ins->line, (u8)p, false};
+  if (!op) return (Agent){k->warps[w], w, k->warps[w][w], w, c->ins->line, (u8)p, false, 0};
   const Issue *issue = issue_of(op);
-  Agent a = {issue->at, OP_DIM, issue->id + k->landing, w, op->line, (u8)p, op->fifo == FIFO_MMA};
+  Agent a = {issue->at, OP_DIM, issue->id + k->landing, w, op->line, (u8)p, op->fifo == FIFO_MMA, issue->met};
   if (op->fifo == FIFO_NONE) return a;
   a.dim = (op->fifo == FIFO_MMA ? k->mma0 : op->fifo == FIFO_TMEM_ST ? k->st0 : k->cp0) + w;
   a.epoch = issue->epoch;
@@ -146,6 +147,7 @@ void see_smem(Ctx *c, AsyncOp *op, Cta *owner, u32 offset, u32 len, Acc a, Proxy
   if (cta_of(k, me.warp) != owner->rank) see_remote(&d, op, owner, &me);
   if (!k->races) return;
   Rec now = record_of(k, &me, 0, kind_of(a));
+  now.wide = !op && (c->mask & (c->mask - 1));
   for (u64 g = offset / SMEM_GRAIN; g * SMEM_GRAIN < offset + len; g++) {
     Cell *cell = &k->smem[owner->rank][g];
     now.mask = (u16)grain_mask(g, SMEM_GRAIN, offset, offset + len);

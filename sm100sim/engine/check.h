@@ -39,12 +39,12 @@ typedef struct {
 /* Rec.kind: bit 0 a write; bits 1-2 the scope of a strong access (0: weak); bit 3: accesses of other finished
  * clusters were folded into this one. */
 enum { KIND_WRITE = 1, KIND_SCOPE = 6, KIND_FOLDED = 8 };
-typedef struct { u32 epoch; u16 dim, mask; u32 line, cluster : 27, kind : 4, proxy : 1; } Rec;
+typedef struct { u32 epoch; u16 dim, mask; u32 line, cluster : 26, wide : 1, kind : 4, proxy : 1; } Rec;   /* wide: by several lanes */
 typedef struct { u16 n, cap; Rec *more; Rec in[INLINE_RECS]; } Cell;   /* a cache line; all records are in `more` once it exists */
 /* Where the end of a copy can be learnt: all of it, its sources; 0 = nowhere yet. */
 typedef struct { u32 dim, epoch, dim2, epoch2, warp; } OpDone;
 typedef struct { u64 page; Cell *cells; } Page;
-typedef struct { Clock at; u32 epoch, id; } Issue;           /* AsyncOp.clock_id: what its issuer knew; epoch in its queue */
+typedef struct { Clock at; u32 epoch, id, met; } Issue;      /* AsyncOp.clock_id: what its issuer knew; epoch in its queue */
 typedef struct { u32 seq, lane, group; bool read, all; } BulkRec;
 typedef struct { BulkRec *open; u32 n, cap, seq; } BulkLog;
 typedef struct { u32 seq, line; const u32 *slots; u32 n_slots; } Load;
@@ -57,7 +57,7 @@ typedef struct {
   u32 cp0, mma0, st0, ld0, bulk_read0, bulk_all0, init0, foreign0, tensor0, exec0, mbar0, dims, n_mbar, n_proxy, after0, words;
   Clock *warps, (*rel)[3], (*pend)[3], *before;   /* rel: state at the last release fence by scope; pend: read but not
                                              fenced; before: tcgen05 part at the last fence::before_thread_sync */
-  u32 *mma_epoch, *st_seq, *cp_seq, *inits, (*touched)[MAX_CLUSTER];
+  u32 *mma_epoch, *st_seq, *cp_seq, *inits, *met,  (*touched)[MAX_CLUSTER];
   BulkLog *bulk; LoadLog *loads;
   SyncObject **objects; u32 n_objects, cap_objects;
   OpDone *ops; u64 n_ops, cap_ops;
@@ -69,8 +69,8 @@ typedef struct {
   u32 landing;                         /* CTA in which an asynchronous operation accesses memory right now */
 } Check;
 typedef struct { const char *space; u32 rank; u64 address; bool global, tensor; } Where;
-/* Who accesses, under which clock, and as what event; `warp` issues it. */
-typedef struct { Clock clock; u32 dim, epoch, warp, line; u8 proxy; bool mma; } Agent;
+/* Who accesses, under which clock, and as what event; `warp` issues it, whose lanes last met at epoch `met`. */
+typedef struct { Clock clock; u32 dim, epoch, warp, line; u8 proxy; bool mma; u32 met; } Agent;
 
 static inline Issue *issue_of(const AsyncOp *op) { return (Issue *)(uintptr_t)op->clock_id; }
 static inline u32 warp_dim(const Check *k, const Cta *cta, u32 warp) { return cta->rank * k->warps_per_cta + warp; }
@@ -108,7 +108,7 @@ static inline bool race_repeat(Cell *cell, const Agent *me, const Rec *now) {
 }
 void cell_clear(Cell *cell);
 /* check_report.c */
-typedef enum { ORDERED, UNORDERED, UNFENCED, NO_TENSOR_FENCE } Order;
+typedef enum { ORDERED, UNORDERED, UNFENCED, NO_TENSOR_FENCE, LANES_APART } Order;
 void race_report(Ctx *c, const Check *k, const Agent *me, const Rec *r, u32 kind, Order o, const Where *at);
 /* check_sync.c */
 SyncObject *object_of(Check *k, const Cluster *cl, void **object);

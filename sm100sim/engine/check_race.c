@@ -34,6 +34,7 @@ static Order order(Ctx *c, const Check *k, const Agent *me, const Rec *r, const 
     return signalled ? NO_TENSOR_FENCE : UNORDERED;
   }
   if (r->kind & KIND_WRITE && r->proxy == PROXY_GENERIC && me->proxy == PROXY_ASYNC && dim < k->n_proxy && proxy_clock(k, me->clock, at->global)[dim] < epoch) return UNFENCED;
+  if (r->wide && r->kind & KIND_WRITE && r->proxy == PROXY_GENERIC && me->proxy == PROXY_ASYNC && dim == me->warp && me->met < epoch) return LANES_APART;
   return ORDERED;
 }
 /* Strong accesses whose scopes include one another do not race (PTX ISA, "Morally strong operations"). */

@@ -26,6 +26,7 @@ static void missing_edge(const Check *k, char *out, size_t n, const Rec *r, Orde
     snprintf(out, n, "a fence.proxy.async%s between the generic write and the asynchronous access", at->global ? ".global" : ".shared::cta");
     return;
   }
+  if (o == LANES_APART) { snprintf(out, n, "a bar.warp.sync between the stores of several lanes, each with its fence, and the one that issues"); return; }
   if (o == NO_TENSOR_FENCE) {
     snprintf(out, n, "a tcgen05.fence::before_thread_sync between the earlier one and the signal, or ::after_thread_sync between the wait and the later one");
     return;

@@ -133,11 +133,19 @@ void see_wait(Ctx *c, void **object, bool relaxed) {
     mbar_use(c, NULL, k, o, k->warps[w]);
     o->observed = true; o->waited[w] = k->warps[w][w]; o->wait_line[w] = c->ins->line;
     if (relaxed) relaxed_wait(k, k->warps[w], pending(k, w, 0), o->pub[0]);
-    else clock_join(k, k->warps[w], o->pub[0]);
+    else { clock_join(k, k->warps[w], o->pub[0]); k->met[w] = most(k->met[w], o->pub[0][w]); }
     return;
   }
   if (o->flips - o->generation[w] > PUBLISHED) c->m->lost = true;
   clock_join(k, k->warps[w], o->pub[o->generation[w] % PUBLISHED]);
+  k->met[w] = most(k->met[w], o->pub[o->generation[w] % PUBLISHED][w]);
+}
+/* bar.warp.sync orders what the lanes of a warp did before with what any of them does after. */
+void see_warp_sync(Ctx *c, u32 members) {
+  Check *k = c->m->check;
+  if (!k || (live_lanes(c->w) & ~members)) return;
+  u32 w = warp_dim(k, c->cta, c->w->index);
+  k->met[w] = k->warps[w][w]++;
 }
 void see_acquire(Ctx *c, void **object) { see_wait(c, object, false); }
 

@@ -224,6 +224,7 @@ void see_gmem(Ctx *c, AsyncOp *op, Machine *m, u64 addr, u64 len, Acc a, Proxy p
 void see_tmem(Ctx *c, AsyncOp *op, Cta *owner, u32 lane, u32 n_lanes, u32 col, u32 n_cols, Acc a);
 /* Happens-before edges. Objects are mbarriers, named barriers, the cluster barrier. */
 void see_release(Ctx *c, AsyncOp *op, void **object);         /* arrive, complete_tx, commit landing */
+void see_warp_sync(Ctx *c, u32 members);
 void see_remote_commit(const AsyncOp *op, void **object);     /* a commit is about to arrive in another CTA */
 void see_acquire(Ctx *c, void **object);                      /* a wait that succeeded */
 void see_arrive(Ctx *c, void **object, bool relaxed);         /* relaxed: orders only with a fence before it */

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from benchmarks import feature_cases
 from benchmarks.check import CASES, HEAD_DIMS, SEEDS, check, family, uncovered_families
-from benchmarks.launches import Case
+from benchmarks.launches import Case, Launch
+from tests.kernel.feature_case import FEATURES
 
 
 def test_every_configuration_family_has_a_case() -> None:
@@ -29,3 +31,24 @@ def test_a_case_gives_a_time_for_each_mode_and_a_verdict() -> None:
     row = check(Case(10, 20, 64))
     assert (row.verdict, row.equal, row.findings) == ("clean", True, [])
     assert min(row.plain, row.fast, row.late, row.random) > 0
+
+
+def test_every_feature_is_checked_in_every_kernel_that_has_it() -> None:
+    kernels = {1: set(), 2: set(), None: set()}  # type: dict[int | None, set[str]]
+    for case in feature_cases.CASES:
+        kernels[case.num_qo] |= case.features
+    here = set(FEATURES) - {"page256"}
+    assert all(names >= here for names in kernels.values()), {
+        kernel: here - names for kernel, names in kernels.items()
+    }
+    assert len({case.name for case in feature_cases.CASES}) == len(feature_cases.CASES)
+    scaled = [case for case in feature_cases.CASES if case.token_scales]
+    assert {case.num_qo for case in scaled} == {1, 2}
+    assert {case.head_dim for case in feature_cases.CASES} >= {64, 128, 256, 512}
+
+
+def test_split_keys_bring_the_combine_kernel_along() -> None:
+    case = next(c for c in feature_cases.CASES if "split" in c.features and c.num_qo == 1)
+    launch = Launch(case)
+    combines = ["fa4_combine" in request.kernel for request in launch.requests]
+    assert combines == [False, True]

@@ -76,7 +76,12 @@ def test_the_kernels_have_enough_faults_of_every_class() -> None:
     }  # fmt: skip
     for kinds in per_kernel:
         assert kinds >= expected
-    assert all("mask-bit-of-rank0" in kinds for kinds in per_kernel[1:])
+    pairs = [k for k in range(len(KERNELS)) if "_pair_" in prepared_name(k)]
+    assert len(pairs) == 3
+    assert all("mask-bit-of-rank0" in per_kernel[k] for k in pairs)
+    pages = [k for k in range(len(KERNELS)) if "_page" in prepared_name(k)]
+    assert pages
+    assert all("drop-bar-warp-sync" in per_kernel[k] for k in pages)
 
 
 def test_the_rescale_of_every_kernel_runs() -> None:

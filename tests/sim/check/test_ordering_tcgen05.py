@@ -107,6 +107,9 @@ RULES = (
     Rule("release arrival", ST + WAIT_ST + ALL_ARRIVE + ALL_DONE + one(MMA_TS + COMMIT, "I") + DONE, "release", broken="relaxed"),
     Rule("generic write, mma operand", "@%q1 st.shared.b32 [%r2], %r0; EDGE bar.sync 0;" + one(MMA + COMMIT, "I") + DONE,
          "fence.proxy.async.shared::cta;", code="race-shared", says="fence.proxy.async.shared::cta"),
+    Rule("stores of several lanes, mma operand by one",
+         "@%q8 bra STORED; mul.lo.u32 %r14, %r0, 4; add.u32 %r14, %r2, %r14; st.shared.b32 [%r14], %r0; fence.proxy.async; EDGE STORED:"
+         + one(MMA + COMMIT, "I") + DONE, "bar.warp.sync -1;", code="race-shared", says="missing: a bar.warp.sync"),
     Rule("tma refill of an operand", one(MMA + COMMIT + "EDGE" + TMA + FILLED, "I") + DONE, DONE.replace("DONE", "D1"),
          code="race-shared"),
     Rule("tma load, mma operand", one("fence.proxy.async;" + TMA + "EDGE" + MMA + COMMIT + FILLED.replace("FILLED", "F2"), "I") + DONE, FILLED,
