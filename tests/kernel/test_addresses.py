@@ -13,7 +13,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+import torch
 
+import fa4_cute
+from fa4_cute import masks
 from fa4_cute.host.compiler import compile_kernel
 from fa4_cute.plan.depth512_spec import Depth512Spec
 from fa4_cute.plan.dtypes import DType
