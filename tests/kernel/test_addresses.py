@@ -28,7 +28,6 @@ from tests.kernel.artifacts import compiled
 BF16, FP8 = DType.BF16, DType.FP8_E4M3
 REGISTER = re.compile(r"%r\d+\b")
 WIDENED = re.compile(r"(?:cvt\.[su]64\.[su]32|mul\.wide\.[su]32|mad\.wide\.[su]32)\s+%rd\d+, (.*);")
-ADDRESS = re.compile(r"(?:ld|st)\.global\S* .*\[(%rd\d+)")
 
 
 def table(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any, aux: Any) -> Any:
