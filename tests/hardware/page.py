@@ -37,7 +37,7 @@ INFERRED = {
     "tcgen05_mma": (
         "MMAs of one thread execute in issue order, also for different accumulators: shipped kernels rely on it",
         "the accumulation inside one MMA: the default rounds once, an option follows published reverse engineering",
-        "the swizzle of MMA operands works on the absolute shared address, as that of tensor copies does on an H200",
+        "the swizzle of MMA operands works on the absolute shared address, as that of tensor copies and of wgmma does on an H200",
     ),
     "floating": ("`.ftz` of f32x2 arithmetic flushes what that of f32 flushes",),
     "atomics": ("f64 sums of bulk reductions have the NaNs of `red.global`",),
