@@ -18,10 +18,10 @@ def test_a_family_without_a_case_is_named() -> None:
     assert missing == family(512)
 
 
-def test_both_element_types_masks_and_grouped_heads_are_there() -> None:
+def test_all_element_types_masks_and_grouped_heads_are_there() -> None:
     kernels = {family(c.head_dim): {type(c)} for c in CASES}
     assert len({str(k[0]) for k in kernels if k}) == 2
-    assert len({c.dtype for c in CASES}) == 2
+    assert len({c.dtype for c in CASES}) == 3
     assert {c.causal for c in CASES} == {True, False}
     assert {c.heads > c.kv_heads for c in CASES} == {True, False}
     assert SEEDS >= 16

@@ -23,6 +23,7 @@ from fa4_cute.plan.params import KernelParams, lay_out
 from fa4_cute.plan.smem_layout import SM100AttentionSMem
 from fa4_cute.plan.tensor_map_bits import encode_tensor_map
 from fa4_cute.plan.tensor_maps import OperandLayout, key_map
+from fa4_cute.plan.variant import Variant
 
 CONSUMER_THREADS: Final = WARP_GROUP_THREADS
 PRODUCER_WARP: Final = WARPS_PER_GROUP
@@ -64,6 +65,11 @@ class KvCopySpec:
     def return_lse(self) -> bool:
         """A copy has no statistics."""
         return self.attention.return_lse
+
+    @property
+    def variant(self) -> Variant:
+        """The features of the attention kernel, for messages of the cache."""
+        return self.attention.variant
 
     @property
     def num_threads(self) -> int:

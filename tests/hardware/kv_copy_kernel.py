@@ -16,10 +16,11 @@ from cutlass.cute.typing import AddressSpace
 from fa4_cute.device import barriers, ids, tma
 from fa4_cute.device.ptx import emit
 from fa4_cute.pipelines import BarrierBlock, RingState, first_slots, next_slots
+from fa4_cute.plan.chunks import depth_chunks, value_chunks
 from fa4_cute.plan.hardware import SwizzleMode
 from fa4_cute.plan.smem_layout import SM100AttentionSMem
 from fa4_cute.plan.tma_pipeline_plan import TMAConsumerPipeline, TMAProducerPipeline
-from fa4_cute.tma import load_key_chunks
+from fa4_cute.tma import KeySide, load_key_chunks
 
 from .kv_copy import CONSUMER_THREADS, COPY_BARRIER, COPY_BYTES, PRODUCER_WARP, KvCopySpec
 
@@ -96,12 +97,13 @@ class KvCopy:
         k, v = first_slots(self.config, RingState.producer(self.config.num_kv_stages))
         for tile in cutlass.range(ctx.num_tiles, unroll=1):
             for part in cutlass.range_constexpr(self.config.num_qk_stages):
-                columns = range(part * self.config.BK0, (part + 1) * self.config.BK0)
-                self.fill(ctx, k_ring, k, part, k_map, columns, tile)
-            self.fill(ctx, v_ring, v, 0, v_map, range(self.config.v_cols_per_cta()), tile)
+                keys = KeySide(k_map, depth_chunks(self.config, part), self.config.BN)
+                self.fill(ctx, k_ring, k, part, keys, tile)
+            values = KeySide(v_map, value_chunks(self.config), self.config.BN)
+            self.fill(ctx, v_ring, v, 0, values, tile)
             k, v = next_slots(self.config, k, v)
 
-    def fill(self, ctx, ring, state, part, tensor_map, columns, tile) -> None:
+    def fill(self, ctx, ring, state, part, side: KeySide, tile) -> None:
         """Wait for part ``part`` of the slot, announce the plan's bytes and issue its boxes."""
         ctx.barriers.wait(ring.acquire(state, part))
         mbar, offset = ring.get_tile(state, part)
@@ -109,7 +111,7 @@ class KvCopy:
         where = (tile * self.config.BN, ctx.head, ctx.batch)
         address = ctx.barriers.address_of(mbar)
         smem = ctx.smem + offset
-        load_key_chunks(self.spec.attention, tensor_map, where, columns, smem, address)
+        load_key_chunks(self.spec.attention, side, where, smem, address)
 
     @cute.jit
     def consume(self, ctx: Share, image: Int64):
