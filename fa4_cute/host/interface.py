@@ -40,6 +40,7 @@ def flash_attn(
     num_splits: int | None = None,
     scheduler: str | None = None,
     num_qo: int | None = None,
+    pair_cta: bool = False,
     unchecked: bool = False,
     q_scale: float | torch.Tensor | None = None,
     k_scale: float | torch.Tensor | None = None,
@@ -81,6 +82,8 @@ def flash_attn(
         num_qo: Q tiles per CTA, 1 or 2, of the kernel for head dimensions up to 192; None chooses
             by the sizes of the call. A row's bits depend on it and on ``num_splits``, and where
             both are given, on nothing else that stands in the batch.
+        pair_cta: whether two CTAs share each MMA, for head dimensions from 65 to 128 with two Q
+            tiles per CTA; larger ones always do.
         unchecked: do not look at the values in ``seqused_k``, ``page_table``, ``sink`` and padding
             lengths. Otherwise they are read back, for which a CUDA call waits for the device; a
             wrong value that is not caught reads memory outside of the tensors.
@@ -107,7 +110,7 @@ def flash_attn(
     scales, rope = _scales(q_scale, k_scale, v_scale), _rope(q_rope, k_rope)
     options = Options(
         causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales,
-        num_qo, rope,
+        num_qo, rope, pair_cta,
     )  # fmt: skip
     out, lse = _computed((q, k, v), options, Batch(seqused_k=seqused_k, page_table=page_table))
     return (out, lse) if return_lse else out
@@ -136,6 +139,7 @@ def flash_attn_varlen(
     num_splits: int | None = None,
     scheduler: str | None = None,
     num_qo: int | None = None,
+    pair_cta: bool = False,
     unchecked: bool = False,
     q_scale: float | torch.Tensor | None = None,
     k_scale: float | torch.Tensor | None = None,
@@ -173,7 +177,7 @@ def flash_attn_varlen(
     scales, rope = _scales(q_scale, k_scale, v_scale), _rope(q_rope, k_rope)
     options = Options(
         causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales,
-        num_qo, rope,
+        num_qo, rope, pair_cta,
     )  # fmt: skip
     if cu_seqlens_q is None:
         raise TypeError(
@@ -217,7 +221,8 @@ def _computed(inputs: Inputs, options: Options, batch: Batch) -> tuple[Any, Any]
 
     choices: tuple[Any, ...] = (options.modifiers, options.num_splits, options.scheduler)
     choices = (*choices, options.scales, options.num_qo, options.rope)
-    if batch.is_plain and all(choice is None for choice in choices):
+    plain_call = batch.is_plain and not options.pair_cta
+    if plain_call and all(choice is None for choice in choices):
         plain = (options.causal, options.softmax_scale, options.return_lse)
         out, lse = torch_op.attention(*inputs, *plain)
         return out, lse

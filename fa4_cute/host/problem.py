@@ -160,6 +160,7 @@ class Problem:
         softmax_scale: float | None = None,
         return_lse: bool = False,
         num_qo: int | None = None,
+        pair_cta: bool = False,
         rope: Any = None,
     ) -> Problem:
         """Return the problem of tensors that fit together.
@@ -183,6 +184,7 @@ class Problem:
             return_lse=return_lse,
             features=features,
             num_qo=num_qo,
+            pair_cta=pair_cta,
             scales=scales,
             rope_dtype=None if rope is None else dtype_name(rope.dtype),
         )

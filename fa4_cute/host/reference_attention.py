@@ -55,6 +55,7 @@ class Call:
     num_splits: int | None = None
     scheduler: str | None = None
     num_qo: int | None = None
+    pair_cta: bool = False
     unchecked: bool = False
     q_rope: torch.Tensor | None = None
     k_rope: torch.Tensor | None = None

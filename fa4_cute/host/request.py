@@ -66,6 +66,7 @@ class Options:
     scales: GivenScales | None = None
     num_qo: int | None = None
     rope: tuple[Any, Any] | None = None
+    pair_cta: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +130,7 @@ def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Req
         features=features,
         scales=scales_of(options.scales, inputs[0]),
         num_qo=options.num_qo,
+        pair_cta=options.pair_cta,
         causal=options.causal,
         softmax_scale=options.softmax_scale,
         return_lse=options.return_lse,

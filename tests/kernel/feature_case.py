@@ -33,11 +33,13 @@ class Kernel(NamedTuple):
 
     head_dim: int
     num_qo: int | None
+    pair_cta: bool = False
 
 
 KERNELS = {
     "two Q tiles": Kernel(64, 2),
     "one Q tile": Kernel(64, 1),
+    "two Q tiles per CTA of a pair": Kernel(128, None, True),
     "CTA pair": Kernel(256, None),
 }
 
@@ -52,6 +54,7 @@ class FeatureCase:
         lengths: queries and keys of every sequence; without ``ragged`` all have as many queries as
             the first, and without a cache as many keys.
         num_qo: Q tiles per CTA; None leaves them to the rules.
+        pair_cta: as in the call.
     """
 
     features: frozenset[str]
@@ -61,16 +64,17 @@ class FeatureCase:
     kv_heads: int = 2
     lengths: tuple[tuple[int, int], ...] = ((40, 200), (3, 133), (0, 20), (37, 17))
     num_qo: int | None = None
+    pair_cta: bool = False
 
     @classmethod
     def of(cls, features: Iterable[str], kernel: str) -> FeatureCase:
         """Return the usual case for one of :data:`KERNELS`."""
-        head_dim, num_qo = KERNELS[kernel]
-        return cls(frozenset(features), head_dim, num_qo=num_qo)
+        head_dim, num_qo, pair_cta = KERNELS[kernel]
+        return cls(frozenset(features), head_dim, num_qo=num_qo, pair_cta=pair_cta)
 
     def __str__(self) -> str:
         kind = "bf16" if self.dtype is torch.bfloat16 else "fp16"
-        tiles = "" if self.num_qo is None else f"-{self.num_qo}q"
+        tiles = "-pair" if self.pair_cta else "" if self.num_qo is None else f"-{self.num_qo}q"
         return f"d{self.head_dim}{tiles}-{kind}-{'+'.join(sorted(self.features)) or 'plain'}"
 
     @property
@@ -95,7 +99,7 @@ class Builder:
         self.random = torch.Generator().manual_seed(seed)
         self.mask = masks.full()
         self.mods: list[score_mods.ScoreModifier] = []
-        self.options: dict[str, Any] = {}
+        self.options: dict[str, Any] = {"pair_cta": True} if case.pair_cta else {}
         for name, add in FEATURES.items():
             if name in case.features:
                 add(self)

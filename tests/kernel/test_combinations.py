@@ -36,6 +36,7 @@ def cases(draw: st.DrawFn) -> FeatureCase:
         kv_heads=kv_heads,
         lengths=draw(lengths),
         num_qo=draw(st.sampled_from([None, 1, 2])),
+        pair_cta=64 < head_dim <= 128 and draw(st.booleans()),
     )
     assume(any(q for q, _ in case.sequences))
     assume(any(k for _, k in case.sequences))
