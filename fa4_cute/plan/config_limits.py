@@ -91,8 +91,6 @@ def _pair_problem(config: FA4Config) -> str | None:
     if config.pair_cta and (config.rope_depth() or config.scale_dtype.is_valid):
         # The budget counts half of BN per CTA for them, the layout all of it.
         return "pair_cta=True has no variant with rope columns or per-token scales"
-    if config.pair_cta and config.persistent:
-        return "pair_cta=True has no persistent scheduler"
     if config.num_qo == 1:
         if config.pair_cta:
             return "num_qo=1 has no two-CTA variant (pair_cta=True)"

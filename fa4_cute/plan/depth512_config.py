@@ -60,6 +60,7 @@ class Depth512Config:
         swizzle_mode: swizzle of all operand tiles.
         page_size: keys per page of a paged cache, 0 when K and V are dense.
         qkv_dtype: element type of Q, K and V.
+        persistent: a pair takes one query tile after the other.
 
     Raises:
         ValueError: for values that describe no problem at all.
@@ -71,6 +72,7 @@ class Depth512Config:
     swizzle_mode: SwizzleMode = SwizzleMode.B128
     page_size: int = 0
     qkv_dtype: DType = DType.BF16
+    persistent: bool = False
 
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
@@ -263,16 +265,16 @@ class Depth512Config:
     @property
     def num_kv_stages(self) -> int:
         """Ring slots: what fits, and what one warp initialises in a single wave."""
-        fixed = Depth512MBars(0, self.split_o).num_fixed
+        without = Depth512MBars(0, self.split_o, self.persistent)
         used = TMEM_ADDRESS_BYTES + self.q_bytes + self.p_bytes + self.correction_bytes
-        used += fixed * MBARRIER_BYTES
+        used += without.size * MBARRIER_BYTES
         slot = self.kv_stage_bytes + 2 * MBARRIER_BYTES
-        return min((SMEM_CAPACITY - used) // slot, (WARP_THREADS - fixed) // 2)
+        return min((SMEM_CAPACITY - used) // slot, without.most_kv_stages)
 
     @property
     def misc_mbars(self) -> Depth512MBars:
         """The barrier block of this configuration."""
-        return Depth512MBars(self.num_kv_stages, self.split_o)
+        return Depth512MBars(self.num_kv_stages, self.split_o, self.persistent)
 
     @property
     def smem_used(self) -> int:

@@ -13,7 +13,7 @@ softmax that P may be overwritten; it waits for the last accumulation of the til
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .column_plan import ColumnPlan
 from .depth512_config import Depth512Config
@@ -83,6 +83,8 @@ class Depth512Spec:
         config = Depth512Config.for_attention(
             dtype, head_dim, group=group, page_size=variant.page_size
         )
+        if variant.is_persistent:
+            config = replace(config, persistent=True)
         reason = config.unsupported_reason()
         if reason is not None:
             raise ValueError(reason)
@@ -136,6 +138,11 @@ class Depth512Spec:
     def output_elems(self) -> int:
         """Columns of one staged chunk of O."""
         return OUTPUT_SWIZZLE.bytes // self.output_dtype.size
+
+    @property
+    def layout_o_exceeds_q(self) -> bool:
+        """Whether the staged O reaches into P and the ring: its elements are larger than Q's."""
+        return self.output_dtype.size > self.config.qkv_dtype_size
 
     @property
     def num_threads(self) -> int:

@@ -242,7 +242,7 @@ SMS = 3
 def is_possible(features: Iterable[str], head_dim: int = 64) -> bool:
     """Whether the features can be asked for together; the pair kernel is never persistent."""
     chosen = {*features}
-    return len(chosen & {*PLACES}) <= 1 and (head_dim <= 192 or "persistent" not in chosen)
+    return len(chosen & {*PLACES}) <= 1
 
 
 @dataclass(frozen=True)
