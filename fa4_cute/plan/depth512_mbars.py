@@ -10,6 +10,8 @@
     7+h      O_mma_lo         P V_lo accumulated                                  1
     8+h      O_mma_hi         P V_hi accumulated (split only)                     1
     fixed..  KV               all "slot arrived", then all "slot read"            1
+    scale..  k_scale          per-token scales: all "arrived" (CTA-local)         1
+                              all "read" (CTA-local)                              128
 
 The seed's description of two details is stale, and this plan follows what the source does: PO_lo
 and PO_hi are initialised to 512 and 256 (the seed's 256 and 128 count one CTA), and the KV barriers
@@ -37,10 +39,12 @@ class Depth512MBars:
     Args:
         num_kv_stages: slots of the shared K/V ring.
         split_o: True for head dim 512 (10 fixed barriers), False for 256 (8).
+        num_scale_bufs: buffers of key scales, 0 without scales per token.
     """
 
     num_kv_stages: int
     split_o: bool = True
+    num_scale_bufs: int = 0
 
     @property
     def _hi(self) -> int:
@@ -117,9 +121,14 @@ class Depth512MBars:
         return 2 * self.num_kv_stages
 
     @property
+    def k_scale_offset(self) -> int:
+        """First barrier of the buffers of key scales."""
+        return self.KV_offset + self.KV_barriers
+
+    @property
     def size(self) -> int:
         """Barriers of the block; at most one wave of a warp."""
-        return self.num_fixed + self.KV_barriers
+        return self.k_scale_offset + self.scale_ring.num_mbars
 
     @property
     def SPipelineProducer(self) -> RolePipeline:
@@ -140,6 +149,8 @@ class Depth512MBars:
             return 2 * _PAIR_THREADS
         if index < self.C_producer_offset:
             return _PAIR_THREADS
+        if index >= self.k_scale_offset + self.num_scale_bufs:
+            return WARP_GROUP_THREADS
         return WARP_GROUP_THREADS if index < self.num_high_count_barriers else 1
 
     def init(self, *, lane_idx: int) -> tuple[int, int] | None:
@@ -218,6 +229,11 @@ class Depth512MBars:
         """Barriers of the shared K/V ring."""
         return StagedPipeline(self.num_kv_stages, 1, self.KV_offset)
 
+    @property
+    def scale_ring(self) -> StagedPipeline:
+        """Barriers of the buffers of key scales; all of them are CTA-local."""
+        return StagedPipeline(self.num_scale_bufs, 1, self.k_scale_offset)
+
     def num_mbars(self) -> int:
         """Return ``size``."""
         return self.size
@@ -245,6 +261,10 @@ class Depth512MBars:
         slots = range(self.num_kv_stages)
         rows += [(f"KV_full[{i}]", f"slot {i} arrived", TMA_BYTES, "mma") for i in slots]
         rows += [(f"KV_empty[{i}]", f"slot {i} read", MMA_COMMIT, "load") for i in slots]
+        read = (Arrival("softmax", local),)
+        bufs = range(self.num_scale_bufs)
+        rows += [(f"scale_full[{i}]", f"scales {i} arrived", TMA_BYTES, "softmax") for i in bufs]
+        rows += [(f"scale_empty[{i}]", f"scales {i} read", read, "load") for i in bufs]
         return tuple(BarrierSpec(i, *row) for i, row in enumerate(rows))
 
     def _chain(self, produced: int, consumed: int, is_producer: bool) -> RolePipeline:
