@@ -136,6 +136,11 @@ class PairRow:
             lane_address(ctx.tmem, ctx.columns.s(0).start),
         )
 
+    @property
+    def scale_slot(self) -> Int32:
+        """Number of the thread in its warp group: its place for the query scale."""
+        return row_in_group()
+
 
 def row_slot(ctx: PairContext, row: Int32) -> Int32:
     """Return the shared address of the float that row ``row`` exchanges."""

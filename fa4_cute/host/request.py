@@ -118,7 +118,12 @@ def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Req
         extents = Extents(inputs[0].shape[0], inputs[0].shape[1], inputs[1].shape[1])
     if options.modifiers is not None:
         features, tensors = _modified(inputs, options, (features, tensors), extents)
-    tokens = token_scales_of(options.scales, inputs[0], inputs[1])
+    tokens = token_scales_of(
+        options.scales,
+        *inputs[:2],
+        pages=batch.page_table is not None,
+        cu_seqlens_k=tensors.cu_seqlens_k,
+    )
     if tokens is not None:
         features = replace(features, token_scales=True)
         tensors = replace(tensors, q_scale=tokens.q, k_scale=tokens.k)

@@ -75,16 +75,13 @@ class Depth512Spec:
             )
         if variant is None:
             variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
-        if variant.token_scales:
-            raise ValueError(
-                f"head_dim={head_dim}: the CTA-pair kernel has no scales per token; nearest "
-                f"supported choice: one scale for all tokens, or head_dim=192"
-            )
         config = Depth512Config.for_attention(
             dtype, head_dim, group=group, page_size=variant.page_size
         )
         if variant.is_persistent:
             config = replace(config, persistent=True)
+        if variant.token_scales:
+            config = replace(config, scale_dtype=DType.FP32)
         reason = config.unsupported_reason()
         if reason is not None:
             raise ValueError(reason)

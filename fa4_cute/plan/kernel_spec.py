@@ -59,11 +59,6 @@ class KernelSpec:
         Raises:
             ValueError: naming the limit, when no such kernel exists.
         """
-        if variant is not None and variant.token_scales and head_dim_v not in (0, head_dim):
-            raise ValueError(
-                f"head_dim_v={head_dim_v}: scales per token go with head_dim_v={head_dim}; nearest "
-                f"supported choice: one scale for all tokens"
-            )
         if variant is None:
             variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
         config = FA4Config.for_attention(
@@ -79,7 +74,7 @@ class KernelSpec:
             bn_cap=RESIDENT_COLUMNS if variant.modifies_scores else 0,
         )
         if variant.token_scales:
-            config = replace(config, scale_dtype=DType.FP32)
+            config = replace(config, scale_dtype=DType.FP32, two_rings=True)
         if variant.is_persistent:
             config = replace(config, persistent=True)
         reason = config.unsupported_reason()

@@ -47,6 +47,7 @@ class FA4TileConfig:
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
         use_order_barriers: force the two softmax groups to alternate.
         persistent: a CTA takes one query tile after the other.
+        two_rings: keep K and V in rings of their own, also beside rope columns.
 
     Raises:
         ValueError: for values that describe no problem at all. Whether the kernel can run a
@@ -68,6 +69,7 @@ class FA4TileConfig:
     scale_dtype: DType = DType.INVALID
     use_order_barriers: bool = False
     persistent: bool = False
+    two_rings: bool = False
 
     def __post_init__(self) -> None:
         """Refuse values outside the domain of the record."""
@@ -117,8 +119,11 @@ class FA4TileConfig:
 
     @property
     def has_token_scales(self) -> bool:
-        """Whether Q and K have a scale per token, and no rope columns."""
-        return self.scale_dtype.is_valid and not self.is_mla
+        """Whether Q and K have a scale per token as the kernel reads them.
+
+        The source's plan for scales beside rope columns may share a ring; the kernel needs two.
+        """
+        return self.scale_dtype.is_valid and (self.two_rings or not self.is_mla)
 
     @property
     def MMA_K(self) -> int:

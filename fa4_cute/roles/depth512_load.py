@@ -23,6 +23,7 @@ from ..plan.depth512_config import CTA_GROUP, DEPTH_PART
 from ..plan.pipeline_plan import StagedPipeline
 from ..plan.tensor_maps import query_box
 from ..tma import chunk_bytes, key_chunk_bytes
+from ..token_scales import fill_scale_buffer
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,8 @@ class PairLoader:
                 self.query_part(part, mbar)
             self.key_chunks(ctx.maps.k, part * DEPTH_PART, key, smem, mbar)
             state = state.step()
+        # Behind K, whose MMAs need no scales: their buffer is free later than its slots are.
+        fill_scale_buffer(ctx, tile)
         return state
 
     def late_query(self, state: RingState) -> None:

@@ -6,7 +6,8 @@ threads; they exchange maxima in every tile and, because partial sums are rescal
 only once at the end. Then: divide O by the row sum and store it, write the log-sum-exp.
 
 Edges: waits on ``S produced``, ``C`` consumed and ``O_mma``; arrives on ``C`` produced, and on
-``S consumed`` and ``PO_lo`` of the leader.
+``S consumed`` and ``PO_lo`` of the leader. With scales per token it also waits for those of the
+tile and gives their buffer back.
 Source: ``modular-sm100-attention.md`` section 6.6.
 """
 
@@ -27,6 +28,7 @@ from ..plan.depth512_lanes import first_key
 from ..plan.hardware import WARP_THREADS
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
 from ..scores import TileView, scores_and_max
+from ..token_scales import keep_query_scale, release_scales, wait_for_scales
 
 EXCHANGE_BARRIER = 1
 """Named barriers 1 and 2: the two warps that hold the same 32 rows."""
@@ -136,8 +138,10 @@ def softmax_tile(
     tmem.fence_after_thread_sync()
     first = ctx.work.key_tile(tile) * config.BN + first_key(config, line.part)
     line = replace(line, scores=line.scores + odd * config.s_columns)
-    key_tile = TileView(ctx, line, first)
+    scales = wait_for_scales(ctx, line, tile, first_key(config, line.part))
+    key_tile = TileView(ctx, line, first, scales)
     scores, new_max = scores_and_max(line, ctx.spec.column_plan, row_max, key_tile)
+    release_scales(ctx, tile)
     tmem.fence_before_thread_sync()
     ctx.barriers.arrive_at_leader(ctx.mbars.S_even_consumer_offset + odd)
     wait_for_factor_read(ctx, tile - 1)
@@ -162,6 +166,7 @@ def softmax_work(ctx: PairContext):
     """Process one query tile and write the CTA's rows of the output."""
     line = PairRow.of(ctx)
     num_tiles = ctx.work.num_key_tiles
+    keep_query_scale(ctx, line)
     row_max = rows.initial_max(line.scale)
     row_sum = Float32(0.0)
     if cutlass.const_expr(ctx.spec.layout_o_exceeds_q):

@@ -78,6 +78,10 @@ class FeatureCase:
         return f"d{self.head_dim}{tiles}-{kind}-{'+'.join(sorted(self.features)) or 'plain'}"
 
     @property
+    def is_fp8(self) -> bool:
+        return bool(self.features & {"fp8", "tokens"})
+
+    @property
     def page_size(self) -> int:
         sizes = [int(name[4:]) for name in self.features if name.startswith("page")]
         return sizes[0] if sizes else 0
@@ -120,9 +124,17 @@ class Builder:
             self.options["cu_seqlens_q"] = offsets(queries)
         q = torch.cat(rows) if "ragged" in case.features else torch.stack(rows)
         made = (q, *self.keys())
-        if "fp8" in case.features:
+        if "tokens" in case.features:
+            self.options["q_scale"], self.options["k_scale"] = map(self.scales, made[:2])
+        if case.is_fp8:
             made = tuple(tensor.to(torch.float8_e4m3fn) for tensor in made)
         return made
+
+    def scales(self, operand: torch.Tensor) -> torch.Tensor:
+        """A scale per token and head, NaN where the operand is; some are negative."""
+        made = torch.rand(operand.shape[:-1], generator=self.random) + 0.5
+        made = made * torch.where(torch.rand(made.shape, generator=self.random) < 0.1, -1.0, 1.0)
+        return made.masked_fill(operand.isnan().any(-1), math.nan)
 
     def keys(self) -> tuple[torch.Tensor, torch.Tensor]:
         case = self.case
@@ -227,6 +239,7 @@ FEATURES: dict[str, Callable[[Builder], None]] = {
     "split": lambda b: b.set(num_splits=3),
     "persistent": lambda b: b.set(scheduler="persistent"),
     "fp8": lambda b: b.set(q_scale=0.5, k_scale=1.5, v_scale=0.25),
+    "tokens": lambda b: None,
 }
 """Every feature, and what it adds to the call; where sequences lie is decided by ``inputs``."""
 
@@ -273,8 +286,8 @@ def compare_fp8(
     out: torch.Tensor, lse: torch.Tensor, inputs: Tensors, **options: Any
 ) -> Comparison:
     """Compare with float64 on what the operands stand for; every P may be rounded the wrong way."""
-    scales = (options.pop(f"{name}_scale") for name in "qkv")
-    wide = tuple(t.double() * scale for t, scale in zip(inputs, scales, strict=True))
+    scales = (torch.as_tensor(options.pop(f"{name}_scale", 1.0)) for name in "qkv")
+    wide = tuple(t.double() * s.unsqueeze(-1) for t, s in zip(inputs, scales, strict=True))
     exact = attention_float64(*wide, **options)
     # P below the smallest e4m3 number is rounded absolutely, at most once for every key.
     tiny = SMALLEST_E4M3 / 2.0 ** (LIFT + 1) * exact.weight.new_tensor(wide[2].shape[-3])
@@ -310,7 +323,7 @@ def run(case: FeatureCase, seed: int = 0) -> Outcome:
     few = mock.patch.object(interface, "pack_launch", partial(pack_launch, num_sms=SMS))
     with launches() as reports, query_tiles(case.num_qo), few:
         out, lse = call(*inputs, return_lse=True, **builder.options)
-    judge = compare_fp8 if "fp8" in case.features else compare
+    judge = compare_fp8 if case.is_fp8 else compare
     found = judge(out, lse, inputs, **builder.options)
     return Outcome(out, lse, found, tuple(report.verdict for report in reports))
 

@@ -26,7 +26,7 @@ def cases(draw: st.DrawFn) -> FeatureCase:
     head_dim = draw(st.sampled_from([8, 64, 72, 96, 128, 192, 256, 384, 512]))
     assume(is_possible(features, head_dim))
     # Rows of fp8 are multiples of 16 bytes, as those of the other types.
-    head_dim += 8 if "fp8" in features and head_dim % 16 else 0
+    head_dim += 8 if features & {"fp8", "tokens"} and head_dim % 16 else 0
     heads, kv_heads = draw(st.sampled_from([(1, 1), (4, 2), (3, 1), (8, 1), (2, 2)]))
     case = FeatureCase(
         features,
