@@ -64,14 +64,14 @@ FEATURES: Final = {
 }
 """Arguments that take a kernel of their own, and what they stand for."""
 
-_ATTENTION: Final = frozenset(FEATURES) - {"scheduler", "q_scale"}
+_ATTENTION: Final = frozenset(FEATURES) - {"q_scale"}
 
 KERNELS: Final = (
     KernelRow(
         name="SM100MHA2Q",
         dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
         head_dims=(8, 192),
-        features=_ATTENTION | {"q_scale", "scheduler"},
+        features=_ATTENTION | {"q_scale"},
         specify=KernelSpec,
     ),
     KernelRow(
