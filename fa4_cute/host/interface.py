@@ -77,8 +77,8 @@ def flash_attn(
         page_table: (batch, pages_per_row), int32: pages of each sequence, in order. Entries behind
             ``seqused_k`` are not read.
         num_splits: parts into which the keys are split; None leaves it to the kernel.
-        scheduler: ``"tile"``, a CTA for every query tile; ``"persistent"``, a CTA for every SM, up
-            to head_dim 192; or None, which leaves it to the kernel.
+        scheduler: ``"tile"``, a CTA for every query tile; ``"persistent"``, a CTA for every SM, or
+            a pair of CTAs for every two; or None, which leaves it to the kernel.
         num_qo: Q tiles per CTA, 1 or 2, of the kernel for head dimensions up to 192; None chooses
             by the sizes of the call. A row's bits depend on it and on ``num_splits``, and where
             both are given, on nothing else that stands in the batch.
@@ -272,7 +272,7 @@ def _launch_on_cuda(asked: Request, spec: AttentionSpec, artifact: Any) -> Call:
     # runs, and their memory is not handed out again before it ends; so are partial results.
     with torch.cuda.device(index):
         call = describe_call(asked.problem, asked.inputs, asked.tensors)
-        packed = launcher.pack(spec, call.described)
+        packed = launcher.pack(spec, call.described, index)
         stream = torch.cuda.current_stream(index).cuda_stream
         launcher.launch(artifact, packed, index, stream)
         shares = call.shares(asked.problem)

@@ -209,12 +209,17 @@ def _feature_lines(choice: Choice) -> list[str]:
     if variant.partial_values:
         lines.append("keys end inside a tensor: the last tile's values are cleaned before use")
     if variant.is_persistent:
-        lines.append("persistent: a CTA for every SM, which takes query tile after query tile")
+        lines.append(_persistent_line(choice.spec.cluster_size))
     if variant.is_split:
         lines.append("keys are split; a second kernel weighs the partial results, float32")
     if variant.extra_names:
         lines.append(f"further parameters: {', '.join(variant.extra_names)}")
     return lines
+
+
+def _persistent_line(cluster_size: int) -> str:
+    workers = "a CTA for every SM" if cluster_size == 1 else "a pair of CTAs for every two SMs"
+    return f"persistent: {workers}, which takes query tile after query tile"
 
 
 def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -64,14 +64,14 @@ FEATURES: Final = {
 }
 """Arguments that take a kernel of their own, and what they stand for."""
 
-_ATTENTION: Final = frozenset(FEATURES) - {"scheduler"}
+_ATTENTION: Final = frozenset(FEATURES)
 
 KERNELS: Final = (
     KernelRow(
         name="SM100MHA2Q",
         dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
         head_dims=(8, 192),
-        features=_ATTENTION | {"scheduler"},
+        features=_ATTENTION,
         specify=KernelSpec,
     ),
     KernelRow(
@@ -257,10 +257,11 @@ def _feature_rule(problem: Problem, row: KernelRow) -> Refusal | None:
         )
     if problem.form and row.specify is not KernelSpec:
         name, value = problem.form[0]
+        padded = f"q, k and v with head_dim={problem.head_dim}, padded with zeros"
         return Refusal(
             NotImplementedError,
             f"{name}={value}: no part of {row.name}, the kernel for head_dim={problem.head_dim}",
-            f"q, k and v with head_dim={problem.head_dim}, padded with zeros",
+            "pair_cta=False; its MMAs always take two CTAs" if name == "pair_cta" else padded,
         )
     if problem.features.num_splits > MAX_SPLITS:
         return Refusal(
