@@ -44,8 +44,9 @@ def can_implement(
             ``seqlen_k``; ``causal``, ``softmax_scale``, ``return_lse``, ``mask``, ``window_size``,
             ``score_mod``, ``softcap``, ``aux_tensors``, ``num_splits``, ``scheduler`` and
             ``num_qo`` as for the call; ``rope_dtype``, the type of the columns beyond
-            ``head_dim_v`` where it is not that of the others; ``pair_cta``, two CTAs to an MMA; and
-            ``sink``, ``ragged_q``, ``ragged_k``, ``used_k`` (True or False) and ``page_size``.
+            ``head_dim_v`` where it is not that of the others, and ``shared_rope``, one head of k
+            with them for all; ``pair_cta``, two CTAs to an MMA; and ``sink``, ``ragged_q``,
+            ``ragged_k``, ``used_k``, ``token_scales`` (True or False) and ``page_size``.
 
     Returns:
         :class:`Support`, true or false, with the kernel or the reason and the nearest choice.
@@ -108,6 +109,7 @@ def _described(
     return_lse: bool = False,
     num_qo: int | None = None,
     rope_dtype: Any = None,
+    shared_rope: bool = False,
     pair_cta: bool = False,
     **features: Any,
 ) -> Problem:
@@ -128,6 +130,7 @@ def _described(
         features=_features(**features),
         num_qo=num_qo,
         rope_dtype=None if rope_dtype is None else dtype_name(rope_dtype),
+        shared_rope=shared_rope,
         pair_cta=pair_cta,
     )
 
@@ -146,6 +149,7 @@ def _features(
     page_size: int = 0,
     num_splits: int | None = None,
     scheduler: str | None = None,
+    token_scales: bool = False,
 ) -> Features:
     given = Modifiers(mask, window_size, score_mod, softcap, aux_tensors)
     modifier = given.modifier()
@@ -159,6 +163,7 @@ def _features(
         page_size=page_size,
         num_splits=num_splits or 1,
         scheduler=scheduler_of(scheduler),
+        token_scales=token_scales,
     )
 
 
@@ -208,6 +213,8 @@ def _feature_lines(choice: Choice) -> list[str]:
         lines.append("scores are scaled before the softmax, because something is done to them")
     if variant.partial_values:
         lines.append("keys end inside a tensor: the last tile's values are cleaned before use")
+    if variant.token_scales:
+        lines.append("a scale for every token of q and k: scores are multiplied by both first")
     if variant.is_persistent:
         lines.append(_persistent_line(choice.spec.cluster_size))
     if variant.is_split:

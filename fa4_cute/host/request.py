@@ -139,7 +139,7 @@ def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Req
         causal=options.causal,
         softmax_scale=options.softmax_scale,
         return_lse=options.return_lse,
-        rope=tensors.q_rope,
+        rope=options.rope,
     )
     return Request(problem, inputs, tensors)
 

@@ -90,7 +90,6 @@ DEVICES: Final = {
 }
 """Device types and what they stand for."""
 
-
 @dataclass(frozen=True)
 class Support:
     """Answer of :func:`fa4_cute.can_implement`; true when the problem can be run.
@@ -257,10 +256,10 @@ def _feature_rule(problem: Problem, row: KernelRow) -> Refusal | None:
         )
     if problem.form and row.specify is not KernelSpec:
         name, value = problem.form[0]
-        padded = f"q, k and v with head_dim={problem.head_dim}, padded with zeros"
+        padded = f"q, k, v with head_dim={problem.head_dim}, padded with zeros"
         return Refusal(
             NotImplementedError,
-            f"{name}={value}: no part of {row.name}, the kernel for head_dim={problem.head_dim}",
+            f"{name}={value}: not in {row.name}, the kernel for head_dim={problem.head_dim}",
             "pair_cta=False; its MMAs always take two CTAs" if name == "pair_cta" else padded,
         )
     if problem.features.num_splits > MAX_SPLITS:

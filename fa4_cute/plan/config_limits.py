@@ -61,11 +61,13 @@ def _operand_problem(config: FA4Config) -> str | None:
             f"qk_depth={config.qk_depth} exceeds ov_depth={config.ov_depth} after padding, "
             f"but rope_dtype is 'invalid'"
         )
+    if config.shared_rope and not rope:
+        return f"shared_rope=True with ov_depth={config.ov_depth}: there are no rope columns"
     if rope and not config.is_mla:
         return f"is_mla=False with {rope} rope columns: they are not staged with the others"
     if config.rope_apart and config.ov_depth != config.padded_ov_depth:
         return (
-            f"ov_depth={config.ov_depth}: rope columns of another type than the others begin at "
+            f"ov_depth={config.ov_depth}: rope columns that are tensors of their own begin at "
             f"a whole chunk of {config.swizzle_elems} columns"
         )
     rows = config.MMA_M // config.cta_group()

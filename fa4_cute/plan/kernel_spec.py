@@ -47,6 +47,7 @@ class KernelSpec:
         num_qo: int = 2,
         head_dim_v: int = 0,
         rope_dtype: DType = DType.INVALID,
+        shared_rope: bool = False,
         pair_cta: bool = False,
     ) -> KernelSpec:
         """Return the kernel for one element type, head dimension and group size.
@@ -54,7 +55,8 @@ class KernelSpec:
         ``causal`` and ``return_lse`` are short forms for a ``variant`` that has only these;
         ``num_qo`` is the number of Q tiles per CTA, 1 or 2. ``head_dim_v`` is that of V and O where
         it differs; columns of Q and K beyond it are rope columns, of type ``rope_dtype`` or, by
-        default, the type of the others. ``pair_cta`` lets two CTAs share every MMA.
+        default, the type of the others; ``shared_rope`` has those of K in one head for all.
+        ``pair_cta`` lets two CTAs share every MMA.
 
         Raises:
             ValueError: naming the limit, when no such kernel exists.
@@ -75,6 +77,8 @@ class KernelSpec:
         )
         if variant.token_scales:
             config = replace(config, scale_dtype=DType.FP32, two_rings=True)
+        if shared_rope:
+            config = replace(config, shared_rope=True)
         if variant.is_persistent:
             config = replace(config, persistent=True)
         reason = config.unsupported_reason()
@@ -91,6 +95,7 @@ class KernelSpec:
         depth += f"v{config.ov_depth}" if config.ov_depth != config.qk_depth else ""
         parts = ["fa4_sm100", config.qkv_dtype.value, depth, f"g{config.group}"]
         parts += [f"rope_{config.rope_dtype.value}"] if config.rope_apart else []
+        parts += ["shared"] if config.shared_rope else []
         parts += self.variant.name_parts
         parts += ["1q"] if config.num_qo == 1 else []
         parts += ["pair"] if config.pair_cta else []

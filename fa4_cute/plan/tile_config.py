@@ -47,6 +47,7 @@ class FA4TileConfig:
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
         use_order_barriers: force the two softmax groups to alternate.
         persistent: a CTA takes one query tile after the other.
+        shared_rope: the rope columns of K are a tensor of their own with one head, for all heads.
         two_rings: keep K and V in rings of their own, also beside rope columns.
 
     Raises:
@@ -69,6 +70,7 @@ class FA4TileConfig:
     scale_dtype: DType = DType.INVALID
     use_order_barriers: bool = False
     persistent: bool = False
+    shared_rope: bool = False
     two_rings: bool = False
 
     def __post_init__(self) -> None:
@@ -239,8 +241,8 @@ class FA4TileConfig:
 
     @property
     def rope_apart(self) -> bool:
-        """Whether the rope columns are tensors of their own, because their type differs."""
-        return self.rope_depth() > 0 and self.rope_dtype is not self.qkv_dtype
+        """Whether the rope columns are tensors of their own: another type, or heads that share."""
+        return self.rope_depth() > 0 and (self.shared_rope or self.rope_dtype != self.qkv_dtype)
 
     @property
     def rope_swizzle(self) -> SwizzleMode:

@@ -10,6 +10,7 @@ from fa4_cute.plan.schedule import DEPTH512_SCHEDULE
 
 D512 = Depth512MBars(4)
 D256 = Depth512MBars(8, split_o=False)
+SCALED = Depth512MBars(4, num_scale_bufs=2)
 CTAS = 2
 
 # Section 3.3: offset in d512, offset in d256, count.
@@ -47,7 +48,7 @@ def test_sizes(mbars: Depth512MBars, fixed: int, high: int, ring: int, size: int
     assert sum(count >= 128 for count in mbars.counts()) == high
 
 
-@pytest.mark.parametrize("mbars", [D512, D256])
+@pytest.mark.parametrize("mbars", [D512, D256, SCALED])
 def test_every_barrier_gets_exactly_its_count(mbars: Depth512MBars) -> None:
     softmax = DEPTH512_SCHEDULE["softmax"].num_threads
     correction = DEPTH512_SCHEDULE["correction"].num_threads
@@ -68,6 +69,9 @@ def test_every_barrier_gets_exactly_its_count(mbars: Depth512MBars) -> None:
     for slot in range(mbars.num_kv_stages):
         counted[mbars.kv_ring.producer_mbar(slot)] += 1
         counted[mbars.kv_ring.consumer_release_at(slot).mbar] += 1
+    for buffer in range(mbars.num_scale_bufs):
+        counted[mbars.scale_ring.producer_mbar(buffer)] += 1
+        counted[mbars.scale_ring.consumer_mbar(buffer)] += softmax
     assert dict(counted) == dict(enumerate(mbars.counts()))
     assert mbars.counts() == tuple(spec.count for spec in mbars.specs)
 
@@ -120,3 +124,12 @@ def test_ring_barriers_are_all_producers_then_all_consumers() -> None:
     assert D512.get_kv_mbars() == 10
     assert [D512.kv_ring.producer_mbar(i) for i in range(4)] == [10, 11, 12, 13]
     assert [D512.kv_ring.consumer_mbar(i) for i in range(4)] == [14, 15, 16, 17]
+
+
+def test_buffers_of_scales_follow_the_ring() -> None:
+    assert SCALED.k_scale_offset == D512.size == 18
+    assert [SCALED.scale_ring.producer_mbar(i) for i in range(2)] == [18, 19]
+    assert [SCALED.scale_ring.consumer_mbar(i) for i in range(2)] == [20, 21]
+    assert SCALED.counts()[18:] == (1, 1, 128, 128)
+    assert SCALED.counts()[:18] == D512.counts()
+    assert D512.scale_ring.num_mbars == 0

@@ -34,6 +34,7 @@ def variants(draw: st.DrawFn) -> Variant:
         page_size=page_size,
         partition=draw(st.sampled_from(Partition)),
         scheduler=draw(st.sampled_from(Scheduler)),
+        token_scales=draw(st.booleans()),
     )
 
 
@@ -76,6 +77,7 @@ def test_parameters_are_those_of_the_features(variant: Variant) -> None:
     assert ("seqused_k" in names) == variant.used_k
     assert ("page_table" in names) == ("pages_per_row" in names) == bool(variant.page_size)
     assert ("sink" in names) == variant.sink
+    assert ({"q_scale", "k_scale", "k_scale_row"} <= names) == variant.token_scales
     assert {n for n in names if n.startswith("padding")} == {
         f"padding{slot}" for slot in variant.padding_slots
     }
