@@ -64,21 +64,19 @@ FEATURES: Final = {
 }
 """Arguments that take a kernel of their own, and what they stand for."""
 
-_ATTENTION: Final = frozenset(FEATURES)
-
 KERNELS: Final = (
     KernelRow(
         name="SM100MHA2Q",
         dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
         head_dims=(8, 192),
-        features=_ATTENTION,
+        features=frozenset(FEATURES),
         specify=KernelSpec,
     ),
     KernelRow(
         name="SM100MHADepth512",
         dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
         head_dims=(SMALLEST_DEPTH, DEPTHS[-1]),
-        features=_ATTENTION,
+        features=frozenset(FEATURES),
         specify=Depth512Spec,
     ),
 )
@@ -89,6 +87,7 @@ DEVICES: Final = {
     "cuda": f"compute capability {COMPUTE_CAPABILITY_MAJOR}.x (Blackwell: B200, GB200, B300)",
 }
 """Device types and what they stand for."""
+
 
 @dataclass(frozen=True)
 class Support:

@@ -34,7 +34,6 @@ from .hardware import (
     TMEM_LANES,
     UMMA_MAX_N,
     WARP_GROUP_THREADS,
-    WARP_THREADS,
     SwizzleMode,
     align_down,
     ceil_div,
