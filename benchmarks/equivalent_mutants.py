@@ -36,11 +36,29 @@ SCORES_FENCED = (
     "the wait for P, earlier in the same thread, orders all that follows after them (5.18)"
 )
 ZEROS = "a tile that sees no key stores zeros, and the buffer beside it holds zeros as well"
+EXCHANGED = (
+    "both groups waited for their own O before they exchanged maxima at the barrier in front, so "
+    "the other group's O is complete: this wait and its fence name the event that is relied on"
+)
+LATER_COMMIT = (
+    "the correction relies on the commit of the scores that follow; what the last MMA writes is "
+    "read after the groups' exchange, for which the other group waits for the last commit of all; "
+    "the exchange itself overwrites columns of P that the last MMA does not read"
+)
+LAST_KEYS = (
+    "issued for the last of an even number of key tiles: nothing is loaded into a slot of K again, "
+    "and so nobody waits for either half"
+)
+LAST_VALUES = (
+    "issued for the last but one of an even number of key tiles: the slot has held its last tile, "
+    "so nobody waits for it to be free"
+)
 TWO_Q, D512, D256 = (
     "fa4_sm100_bf16_d128_g1_causal_lse",
     "fa4_sm100_pair_bf16_d512_g1_causal_lse",
     "fa4_sm100_pair_fp16_d256_g1_causal_lse",
 )
+ONE_Q = "fa4_sm100_bf16_d128_g1_causal_lse_1q"
 PAGED_PAIR = "fa4_sm100_pair_bf16_d256_g2_causal_varq_used_page16_lse"
 EQUIVALENT = (
     Equivalent(TWO_Q, "drop-relinquish", "-", 1, RELINQUISH),
@@ -54,6 +72,13 @@ EQUIVALENT = (
     Equivalent(D256, "early-release", r"S_even_cons\+", 1, SCORES_FREE),
     Equivalent(D256, "drop-fence-after", "-", 1, SCORES_FENCED),
     Equivalent(D256, "wrong-stage-buffer", "-", 1, ZEROS),
+    Equivalent(ONE_Q, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(ONE_Q, "drop-wait|wait-on-neighbour", r"O_prod\[[01]\]", 3, EXCHANGED),
+    Equivalent(ONE_Q, "drop-fence-after", "-", 1, EXCHANGED),
+    Equivalent(ONE_Q, "early-commit", r"O_prod\[[01]\]", 3, LATER_COMMIT),
+    Equivalent(ONE_Q, "(drop|early)-commit|.*-neighbour", r"K_empty\[0\..\]\+", 5, LAST_KEYS),
+    Equivalent(ONE_Q, "(drop|early)-commit", r"V_empty\[0\.0\]\+", 2, LAST_VALUES),
+    Equivalent(ONE_Q, "early-release", "C[01]_cons", 2, RESCALED),
     Equivalent(PAGED_PAIR, "drop-relinquish", "-", 1, RELINQUISH),
     Equivalent(PAGED_PAIR, "early-release", r"S_even_cons\+", 1, SCORES_FREE),
     Equivalent(PAGED_PAIR, "drop-fence-after", "-", 1, SCORES_FENCED),

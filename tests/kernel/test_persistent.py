@@ -21,7 +21,7 @@ from sm100sim.options import Check
 from tests.kernel.artifacts import compiled
 from tests.kernel.attention_case import TORCH_TYPES, buffer, operand
 
-ALL = {"checks": Check.ALL}
+ALL = {"checks": Check.ALL | Check.STRICT_FENCE | Check.STRICT_LD}
 
 
 @dataclass(frozen=True)
