@@ -55,6 +55,7 @@ def any_depth512_configs(draw: st.DrawFn) -> Depth512Config:
         swizzle_mode=draw(st.sampled_from(SWIZZLES)),
         page_size=draw(st.sampled_from(PAGES)),
         qkv_dtype=draw(st.sampled_from(DTYPES)),
+        persistent=draw(st.booleans()),
     )
 
 
