@@ -58,6 +58,7 @@ def any_depth512_configs(draw: st.DrawFn) -> Depth512Config:
         page_size=draw(st.sampled_from(PAGES)),
         qkv_dtype=draw(st.sampled_from(DTYPES)),
         scale_dtype=draw(st.sampled_from((DType.INVALID, DType.FP32))),
+        persistent=draw(st.booleans()),
     )
 
 
