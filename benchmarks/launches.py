@@ -180,6 +180,7 @@ class Launch:
         problem = replace(self._asked.problem, num_qo=case.num_qo)
         choice: Any = require(choose(problem))
         self.spec = choice.spec
+        problem = problem.with_partition(self.spec.variant.partition)
         self._call = describe_call(problem, self._asked.inputs, self._asked.tensors)
         packed = pack_launch(self.spec, self._call.described)
         self.requests = [_request(cache.compiled(self.spec), packed)]

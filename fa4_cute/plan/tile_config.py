@@ -47,6 +47,7 @@ class FA4TileConfig:
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
         use_order_barriers: force the two softmax groups to alternate.
         persistent: a CTA takes one query tile after the other.
+        splitk_partitions: CTAs of a cluster that share the keys of a query tile.
 
     Raises:
         ValueError: for values that describe no problem at all. Whether the kernel can run a
@@ -68,10 +69,11 @@ class FA4TileConfig:
     scale_dtype: DType = DType.INVALID
     use_order_barriers: bool = False
     persistent: bool = False
+    splitk_partitions: int = 1
 
     def __post_init__(self) -> None:
         """Refuse values outside the domain of the record."""
-        for name in ("num_q_heads", "group", "qk_depth", "ov_depth"):
+        for name in ("num_q_heads", "group", "qk_depth", "ov_depth", "splitk_partitions"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)}: must be at least 1")
         if self.num_q_heads % self.group:
@@ -215,6 +217,10 @@ class FA4TileConfig:
     def cta_group(self) -> int:
         """CTAs per MMA."""
         return 2 if self.pair_cta else 1
+
+    def cluster_size(self) -> int:
+        """CTAs per cluster."""
+        return self.cta_group() * self.splitk_partitions
 
     def v_cols_per_cta(self) -> int:
         """V columns in this CTA's shared memory."""
