@@ -30,6 +30,7 @@ CASES = (
     *_cases(64, MASKS, ((40, 300),), num_qo=1),
     *_cases(64, ("causal", "window"), ((40, 500),), num_qo=1),
     *_cases(128, (*PAGED, "ragged split causal sink"), SHORT, num_qo=1),
+    *_cases(128, ("ragged cluster causal sink", "page64 window cluster"), SHORT, num_qo=1),
     *_cases(256, MASKS, DENSE),
     *_cases(256, (*PAGED, "ragged split causal"), SHORT),
     *_cases(512, ("window sink", "ragged page16 causal", "split union"), SHORT),

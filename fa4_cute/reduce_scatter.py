@@ -177,13 +177,20 @@ def write_row_sum(ctx: KernelContext, line, result: RowResult):
 
 
 @cute.jit
-def sum_band(ctx: KernelContext, line, stages: cutlass.Constexpr, weights: cutlass.Constexpr, put):
-    """Hand the warp group's units of the CTA's band to ``put``; the last bands may be shorter."""
+def sum_band(
+    ctx: KernelContext,
+    line,
+    stages: cutlass.Constexpr,
+    weights: cutlass.Constexpr,
+    put: cutlass.Constexpr,
+    end: cutlass.Constexpr[int],
+):
+    """Hand the warp group's units of the CTA's band to ``put``, those before column ``end``."""
     plan, ptx_type = ctx.spec.config.reduce_scatter, ctx.spec.output_dtype.ptx_name
     units = plan.units(line.chain)
     for i in cutlass.range_constexpr(len(units)):
         column = plan.band_start(ctx.work.split) + units[i]
-        if column < ctx.spec.output_depth:
+        if column < end:
             put(ctx, line, units[i], sum_unit(stages, weights, column, ptx_type))
 
 
@@ -215,7 +222,7 @@ def store_blocks(ctx: KernelContext, line):
             where = (position, ctx.work.head, sequence.query_batch)
             for i in cutlass.range_constexpr(len(plan.blocks)):
                 column = plan.band_start(ctx.work.split) + plan.blocks[i]
-                if column < ctx.spec.output_depth:
+                if column < plan.depth:
                     block = stage.block_address(plan.blocks[i])
                     store_query_chunk(ctx.spec, ctx.maps.o, where, column, block)
             finish_stores()
@@ -224,18 +231,18 @@ def store_blocks(ctx: KernelContext, line):
 @cute.jit
 def write_band(ctx: KernelContext, line):
     """Add up and write the CTA's band of O; partition 0 also writes the log-sum-exp."""
-    stages = Stage.of(ctx, line.row).in_cluster()
+    plan, stages = ctx.spec.config.reduce_scatter, Stage.of(ctx, line.row).in_cluster()
     result, weights = weigh(stages)
     write_row_sum(ctx, line, result)
     if cutlass.const_expr(ctx.spec.variant.ragged_q):
         # A box that ends past the sequence would overwrite the next one.
         if may_store_boxes(ctx, line):
-            sum_band(ctx, line, stages, weights, pack_unit)
+            sum_band(ctx, line, stages, weights, pack_unit, plan.block_end)
             store_blocks(ctx, line)
         else:
-            sum_band(ctx, line, stages, weights, write_unit)
+            sum_band(ctx, line, stages, weights, write_unit, plan.depth)
     else:
-        sum_band(ctx, line, stages, weights, pack_unit)
+        sum_band(ctx, line, stages, weights, pack_unit, plan.block_end)
         store_blocks(ctx, line)
 
 

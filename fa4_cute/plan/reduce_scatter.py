@@ -113,15 +113,25 @@ class ReduceScatterPlan:
         """Return the first column of the band of CTA ``rank``, an integer or a register."""
         return rank * self.band_columns
 
+    @property
+    def block_end(self) -> int:
+        """One past the last column of the blocks that hold real columns: padding is packed too."""
+        return align_up(self.depth, self.block_columns)
+
     def _band(self, swizzle: SwizzleMode) -> int:
         width = swizzle.bytes // self.dtype.size
         return ceil_div(ceil_div(self.depth, width), self.num_partitions) * width
 
     # Stage -----------------------------------------------------------------------------------
 
+    @property
+    def staged_columns(self) -> int:
+        """Columns of O that a CTA leaves: whole pieces and whole blocks."""
+        return align_up(self.block_end, PIECE_COLUMNS)
+
     def pieces(self, group: int | None) -> range:
         """Return the starts of the pieces of O that softmax group ``group`` leaves; None: all."""
-        whole = range(0, align_up(self.depth, PIECE_COLUMNS), PIECE_COLUMNS)
+        whole = range(0, self.staged_columns, PIECE_COLUMNS)
         return whole if group is None else _share(whole, group)
 
     def partial_offset(self, column: Any) -> Any:
@@ -136,7 +146,7 @@ class ReduceScatterPlan:
     @property
     def row_values_offset(self) -> int:
         """Where the two numbers of row 0 lie."""
-        return self.rows * align_up(self.depth, PIECE_COLUMNS) * DType.FP32.size
+        return self.rows * self.staged_columns * DType.FP32.size
 
     @property
     def row_values_stride(self) -> int:

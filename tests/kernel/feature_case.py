@@ -221,6 +221,7 @@ FEATURES: dict[str, Callable[[Builder], None]] = {
     "page64": lambda b: None,
     "page256": lambda b: None,
     "split": lambda b: b.set(num_splits=3),
+    "cluster": lambda b: b.set(num_splits=2, split="cluster"),
     "persistent": lambda b: b.set(scheduler="persistent"),
     "fp8": lambda b: b.set(q_scale=0.5, k_scale=1.5, v_scale=0.25),
 }
@@ -235,10 +236,19 @@ SMS = 3
 """SMs of the device, so that a persistent CTA takes several query tiles."""
 
 
-def is_possible(features: Iterable[str], head_dim: int = 64) -> bool:
-    """Whether the features can be asked for together; the pair kernel is never persistent."""
+def is_possible(
+    features: Iterable[str], head_dim: int = 64, num_qo: int | None = None
+) -> bool:
+    """Whether the features can be asked for together.
+
+    The pair kernel is neither persistent nor a cluster, and a cluster is never persistent.
+    """
     chosen = {*features}
-    return len(chosen & {*PLACES}) <= 1 and (head_dim <= 192 or "persistent" not in chosen)
+    if "cluster" in chosen and (num_qo == 2 or chosen & {"split", "persistent"}):
+        return False
+    return len(chosen & {*PLACES}) <= 1 and (
+        head_dim <= 192 or not chosen & {"persistent", "cluster"}
+    )
 
 
 @dataclass(frozen=True)
