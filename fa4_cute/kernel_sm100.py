@@ -7,7 +7,8 @@ here they get their memories, their registers and their warps. Roles and warps:
 Prologue: warp 0 initialises the barriers, warp 1 allocates Tensor Memory, warp 2 prefetches the
 tensor maps; one CTA barrier publishes all three. Epilogue: the softmax warps are the last to touch
 Tensor Memory; they meet, and warp 0 frees it. The CTAs of a cluster, which share MMAs or keys,
-begin and leave together instead: all their threads meet before and after the roles.
+begin and leave together: all their threads meet before and after the roles. A pair frees Tensor
+Memory only then, because the MMAs of one CTA write that of both.
 """
 
 import cutlass
@@ -130,7 +131,7 @@ class SM100MHA2Q:
                 self.softmax(ctx, 0)
             else:
                 self.softmax(ctx, 1)
-            if cutlass.const_expr(not self.is_cluster):
+            if cutlass.const_expr(not self.config.pair_cta):
                 self.free_tensor_memory(ctx, warp)
         elif warp < schedule["mma"].first_warp:
             self.set_registers("correction")
@@ -161,12 +162,19 @@ class SM100MHA2Q:
 
     @cute.jit
     def leave_together(self, ctx: KernelContext, warp: Int32):
-        """Meet the other CTAs, then free Tensor Memory in all.
+        """Meet the other CTAs; until then any CTA's shared memory may be reached from another.
 
-        Until then any CTA's shared and Tensor Memory may still be reached from another.
+        So may the Tensor Memory of a pair, which is freed after it.
         """
-        tmem.fence_before_thread_sync()
+        if cutlass.const_expr(self.config.pair_cta):
+            tmem.fence_before_thread_sync()
         pair.cluster_barrier()
+        if cutlass.const_expr(self.config.pair_cta):
+            self.free_pair(ctx, warp)
+
+    @cute.jit
+    def free_pair(self, ctx: KernelContext, warp: Int32):
+        """Free the Tensor Memory of a pair, in both CTAs."""
         if warp == 1:
             tmem.dealloc(ctx.tmem, ctx.columns.alloc_columns, self.config.cta_group())
 

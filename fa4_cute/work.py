@@ -113,9 +113,12 @@ class KernelContext:
     def decode_again(self) -> "KernelContext":
         """Return the same context with the work tile decoded anew.
 
-        After a long loop this costs a few instructions; carrying the tile costs registers.
+        After a long loop this costs a few instructions; carrying the tile costs registers. The
+        count of key tiles costs more of them than a register, but in a cluster none is left.
         """
         again = self.decoded().work
+        if self.spec.variant.in_cluster:
+            return replace(self, work=again)
         return replace(self, work=replace(again, num_key_tiles=self.work.num_key_tiles))
 
     def share(self, size: int) -> Int32 | int:
