@@ -67,7 +67,7 @@ def cells(kernel: str) -> dict[frozenset[str], Cell]:
     for i, row in enumerate(NAMES):
         for column in NAMES[: i + 1]:
             pair = frozenset({row, column})
-            if is_possible(pair, KERNELS[kernel].head_dim):
+            if is_possible(pair, *KERNELS[kernel]):
                 start = time.perf_counter()
                 found[pair] = measure(pair, kernel)
                 took = time.perf_counter() - start

@@ -98,7 +98,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Featured:
-    """A call with features; `token_scales`: q and k have a scale per token, for fp8.
+    """A call with features.
 
     `head_dim_v` makes v narrower: the last columns of q and k are rope columns, and `rope` their
     element type where they are tensors of their own. `growth` is that of :class:`Case`, for dense
@@ -113,7 +113,6 @@ class Featured:
     dtype: torch.dtype = torch.bfloat16
     num_qo: int | None = None
     pair_cta: bool = False
-    token_scales: bool = False
     head_dim_v: int | None = None
     rope: torch.dtype | None = None
     growth: float = 0.0
@@ -124,7 +123,7 @@ class Featured:
         """Short and unique."""
         depth = f"d{self.head_dim}" + (f"/{self.head_dim_v}" if self.head_dim_v else "")
         extra = [f"{self.num_qo}q"] if self.num_qo else []
-        extra += ["pair"] * self.pair_cta + ["token_scales"] * self.token_scales
+        extra += ["pair"] * self.pair_cta
         extra += [f"{dtype_name(self.rope)}_rope"] if self.rope else []
         features = "+".join(sorted(self.features)) or "plain"
         lengths = ",".join(f"{q}x{k}" for q, k in self.lengths)
@@ -144,10 +143,6 @@ class Featured:
         if self.growth:
             k *= 1 + self.growth * torch.arange(k.shape[-3])[:, None, None]
         options = builder.options
-        if self.token_scales:
-            options["q_scale"], options["k_scale"] = (
-                torch.rand(x.shape[:-1], generator=builder.random) + 0.5 for x in (q, k)
-            )
         v = v[..., : self.head_dim_v]
         if self.rope:
             options["q_rope"], options["k_rope"] = (
@@ -190,7 +185,7 @@ class Described:
     """A call before its kernels are compiled.
 
     Attributes:
-        problem: what was asked for.
+        problem: what was asked for, its keys split as the chosen kernel splits them.
         spec: the attention kernel.
         call: its tensors.
         packed: parameters and grid of its launch.
@@ -200,9 +195,10 @@ class Described:
         """Choose the kernel of `case` and pack its parameters."""
         # The inputs live as long as the call that has their addresses.
         self._asked = asked_by(case.call)
-        self.problem = replace(self._asked.problem, num_qo=case.num_qo, pair_cta=case.pair_cta)
-        choice: Any = require(choose(self.problem))
+        asked = replace(self._asked.problem, num_qo=case.num_qo, pair_cta=case.pair_cta)
+        choice: Any = require(choose(asked))
         self.spec = choice.spec
+        self.problem = asked.with_partition(self.spec.variant.partition)
         self.call = describe_call(self.problem, self._asked.inputs, self._asked.tensors)
         self.packed = pack_launch(self.spec, self.call.described, num_sms=SMS)
 

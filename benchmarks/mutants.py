@@ -34,6 +34,7 @@ from .launches import AnyCase, Case, Featured, Launch
 RESULT = Path("out/mutants.json")
 PROCESSES = 2
 CAUSAL, PAGES = frozenset({"causal"}), frozenset({"ragged", "page16"})
+TOKENS = CAUSAL | {"tokens"}
 PERSISTENT = frozenset({"persistent", "ragged", "causal"})
 FP8, ROPE = torch.float8_e4m3fn, {"head_dim_v": 128, "rope": torch.float16}
 KERNELS: dict[str, tuple[AnyCase, ...]] = {
@@ -55,8 +56,8 @@ KERNELS: dict[str, tuple[AnyCase, ...]] = {
         Featured(PAGES | {"window", "sink"}, 64, ((500, 70),), 2, 1, num_qo=2),
     ),
     "2q-tokens": (
-        Featured(CAUSAL, 128, ((200, 600),), 2, 1, FP8, 2, token_scales=True, growth=0.016),
-        Featured(CAUSAL, 128, ((600, 70),), 2, 1, FP8, 2, token_scales=True),
+        Featured(TOKENS, 128, ((200, 600),), 2, 1, FP8, 2, growth=0.016),
+        Featured(TOKENS, 128, ((600, 70),), 2, 1, FP8, 2),
     ),
     "2q-persistent": (
         Featured(PERSISTENT, 128, ((300, 420), (0, 20), (200, 500)), 2, 1, num_qo=2, sharpness=4.0),

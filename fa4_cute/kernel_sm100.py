@@ -6,7 +6,9 @@ here they get their memories, their registers and their warps. Roles and warps:
 
 Prologue: warp 0 initialises the barriers, warp 1 allocates Tensor Memory, warp 2 prefetches the
 tensor maps; one CTA barrier publishes all three. Epilogue: the softmax warps are the last to touch
-Tensor Memory; they meet, and warp 0 frees it.
+Tensor Memory; they meet, and warp 0 frees it. The CTAs of a cluster, which share MMAs or keys,
+begin and leave together: all their threads meet before and after the roles. A pair frees Tensor
+Memory only then, because the MMAs of one CTA write that of both.
 """
 
 import cutlass
@@ -74,14 +76,20 @@ class SM100MHA2Q:
         if cutlass.const_expr(self.config.pair_cta):
             rank = pair.cluster_rank()
             ctx = PairedContext(*parts, PairBarriers.at(mbars), base, rank)
-            self.dispatch(ctx, warp)
-            self.leave_together(ctx, warp)
         else:
-            self.dispatch(KernelContext(*parts, BarrierBlock(mbars), base), warp)
+            ctx = KernelContext(*parts, BarrierBlock(mbars), base)
+        self.dispatch(ctx, warp)
+        if cutlass.const_expr(self.is_cluster):
+            self.leave_together(ctx, warp)
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether CTAs reach into one another's memory."""
+        return self.config.cluster_size() > 1
 
     def publish(self) -> None:
         """Make what the prologue did known to all threads that will use it."""
-        if self.config.pair_cta:
+        if self.is_cluster:
             pair.cluster_barrier()
         else:
             barriers.cta_barrier()
@@ -153,13 +161,20 @@ class SM100MHA2Q:
             tmem.dealloc(ctx.tmem, ctx.columns.alloc_columns)
 
     @cute.jit
-    def leave_together(self, ctx: PairedContext, warp: Int32):
-        """Meet the other CTA, then free Tensor Memory in both.
+    def leave_together(self, ctx: KernelContext, warp: Int32):
+        """Meet the other CTAs; until then any CTA's shared memory may be reached from another.
 
-        Until then either CTA's shared and Tensor Memory may still be reached from the other.
+        So may the Tensor Memory of a pair, which is freed after it.
         """
-        tmem.fence_before_thread_sync()
+        if cutlass.const_expr(self.config.pair_cta):
+            tmem.fence_before_thread_sync()
         pair.cluster_barrier()
+        if cutlass.const_expr(self.config.pair_cta):
+            self.free_pair(ctx, warp)
+
+    @cute.jit
+    def free_pair(self, ctx: KernelContext, warp: Int32):
+        """Free the Tensor Memory of a pair, in both CTAs."""
         if warp == 1:
             tmem.dealloc(ctx.tmem, ctx.columns.alloc_columns, self.config.cta_group())
 

@@ -44,7 +44,7 @@ class RowResult:
             return cls(top, row_sum, Float32(1.0))
         sink = gmem.load_f32(gmem.word_address(ctx.problem.extras["sink"], line.head))
         weight = sink * Float32(LOG2_E)
-        if ctx.spec.variant.is_split:
+        if ctx.spec.variant.shares_keys:
             # One share of the row carries the sink.
             first = ctx.work.split == 0
             weight = Float32(cutlass.select_(first, weight, Float32(-math.inf)))

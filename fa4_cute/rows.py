@@ -49,6 +49,16 @@ def store_columns(ctx: KernelContext, line, column: int, words: list) -> None:
         gmem.store_words(start + column * size, words[:real], is_query(ctx, line))
 
 
+def store_unit(ctx: KernelContext, line, column: Int32, words: list) -> None:
+    """Store packed ``words`` of the thread's row of O from ``column`` on, a column of O.
+
+    The columns of O are whole units of 16 bytes: ``column`` being one says that all are.
+    """
+    size, depth = ctx.spec.output_dtype.size, ctx.spec.output_depth
+    start = ctx.problem.extras["o"] + query_row(ctx, line) * (depth * size)
+    gmem.store_words(start + Int64(column) * size, words, is_query(ctx, line))
+
+
 def store_partial(ctx: KernelContext, line, column: int, values: list[Float32]) -> None:
     """Store float32 ``values`` of the thread's row of the CTA's partial O from ``column`` on."""
     extras, depth = ctx.problem.extras, ctx.spec.output_depth

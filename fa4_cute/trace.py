@@ -67,7 +67,7 @@ def trace_attention(spec: AttentionSpec, options: str):
     """Compile an attention kernel."""
     kernel_class = SM100MHADepth512 if isinstance(spec, Depth512Spec) else SM100MHA2Q
     attention = kernel_class(spec)
-    num_ctas = spec.config.cta_group()
+    num_ctas = spec.cluster_size
     shape = {"grid": [num_ctas, 1, 1]}
     if num_ctas > 1:
         shape["cluster"] = [num_ctas, 1, 1]

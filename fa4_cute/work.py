@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from cutlass import Int32
 
-from .device import ids
+from .device import ids, mma
 from .pipelines import BarrierBlock, RingState
 from .plan.depth512_spec import AttentionSpec
 from .plan.dtypes import DType
@@ -119,9 +119,12 @@ class KernelContext:
     def decode_again(self) -> "KernelContext":
         """Return the same context with the work tile decoded anew.
 
-        After a long loop this costs a few instructions; carrying the tile costs registers.
+        After a long loop this costs a few instructions; carrying the tile costs registers. The
+        count of key tiles costs more of them than a register, but in a cluster none is left.
         """
         again = self.decoded().work
+        if self.spec.variant.in_cluster:
+            return replace(self, work=again)
         return replace(self, work=replace(again, num_key_tiles=self.work.num_key_tiles))
 
     def share(self, size: int) -> Int32 | int:
@@ -132,6 +135,11 @@ class KernelContext:
     def layout(self) -> SM100AttentionSMem:
         """Byte offsets in shared memory."""
         return SM100AttentionSMem(self.spec.config)
+
+    @property
+    def operand_base(self) -> Int32:
+        """Start of shared memory as matrix descriptors name it."""
+        return mma.descriptor_address(self.smem) if self.spec.variant.in_cluster else self.smem
 
     @property
     def columns(self) -> AttentionTmem:
@@ -171,12 +179,22 @@ def query_tile(
 ) -> tuple[Int32, Int32 | int]:
     """Return query tile and split of block ``block`` of ``num_blocks`` along x."""
     split: Int32 | int = 0
-    if spec.variant.is_split:
-        num_splits = problem.extras["num_splits"]
+    if spec.variant.shares_keys:
+        num_splits = num_splits_of(spec, problem)
         block, split, num_blocks = block // num_splits, block % num_splits, num_blocks // num_splits
     if spec.variant.longest_first:
         block = num_blocks - 1 - block
     return block, split
+
+
+def num_splits_of(spec: AttentionSpec, problem: Problem) -> Int32 | int:
+    """Return into how many splits the key tiles fall: the CTAs of a cluster, or as many as asked.
+
+    The splits of a query tile are neighbours along x, and so ranks of one cluster.
+    """
+    if spec.variant.in_cluster:
+        return spec.variant.num_partitions
+    return problem.extras["num_splits"]
 
 
 def work_at(spec: AttentionSpec, problem: Problem, where: tuple, split: Int32 | int) -> WorkTile:
@@ -188,10 +206,10 @@ def work_at(spec: AttentionSpec, problem: Problem, where: tuple, split: Int32 | 
     key_tiles = visited_tiles(spec, sequence, position)
     count = num_visited(spec, sequence, position, key_tiles)
     work = WorkTile(position, head, kv_head, batch, sequence, key_tiles, count)
-    if not spec.variant.is_split:
+    if not spec.variant.shares_keys:
         return work
     # As even as possible; splits after the last tile are empty.
-    num_splits = problem.extras["num_splits"]
+    num_splits = num_splits_of(spec, problem)
     share, rest = count // num_splits, count % num_splits
     first = split * share + DEVICE.minimum(split, rest)
     count = share + DEVICE.select(split < rest, 1, 0)

@@ -16,6 +16,9 @@ from ..plan.umma import MmaPlan, SmemOperand
 from .ptx import emit
 
 _GRANULE_SHIFT = 4
+_ADDRESS_BITS = 0x3FFFF
+"""Bits of a shared-memory address that a matrix descriptor holds (PTX ISA, "Shared memory
+descriptor", matrix-descriptor-encode)."""
 _NEGATE_A = 1 << 13
 """Instruction descriptor bit 13 (``sm100-isa.md`` section 2.1)."""
 _ELECT = ".reg .pred leader;\n\telect.sync _|leader, -1;"
@@ -55,6 +58,15 @@ def block_of(plan: MmaPlan, part: int = 0) -> MmaBlock:
 def lower_word(operand: SmemOperand, address: Int32) -> Int32:
     """Return the lower word of ``operand``'s descriptor at shared ``address``."""
     return (address >> _GRANULE_SHIFT) + (operand.descriptor(0) & 0xFFFFFFFF)
+
+
+def descriptor_address(address: Int32) -> Int32:
+    """Return shared ``address`` without what a descriptor has no place for: the CTA's rank.
+
+    In a cluster the addresses of all CTAs but the first carry the rank in their upper bits, which
+    would run into the field behind. Where only rank 0 issues MMAs there is nothing to remove.
+    """
+    return address & _ADDRESS_BITS
 
 
 def signed_instruction(bits: int, scale: Float32) -> Int32:

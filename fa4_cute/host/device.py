@@ -16,7 +16,7 @@ from ..plan.depth512_spec import AttentionSpec
 from ..plan.tensor_map_bits import TENSOR_MAP_BYTES, TensorMapFields
 from .compiler import ARCH, CompiledArtifact
 from .launch import AttentionCall, PackedLaunch, pack_launch
-from .support import Refusal, device_refusal
+from .refusals import Refusal, device_refusal
 
 CUBIN_CAPABILITY: Final = (10, 0)
 """Compute capability the cubin is made for; ``a`` targets run on no other."""

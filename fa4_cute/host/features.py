@@ -32,6 +32,8 @@ class Features:
         used_k: each sequence says how many keys count.
         page_size: keys per page, 0 without pages.
         num_splits: parts into which the keys are split.
+        split: where their results are to meet; None leaves it to the rules, and is as much as the
+            workspace for who does not ask them.
         scheduler: how CTAs come by query tiles.
         token_scales: q and k have a scale per token.
     """
@@ -44,6 +46,7 @@ class Features:
     used_k: bool = False
     page_size: int = 0
     num_splits: int = 1
+    split: Partition | None = None
     scheduler: Scheduler = Scheduler.TILE
     token_scales: bool = False
 
@@ -62,10 +65,16 @@ class Features:
             ragged_k=self.ragged_k,
             used_k=self.used_k,
             page_size=self.page_size,
-            partition=Partition.NONE if self.num_splits == 1 else Partition.WORKSPACE,
+            partition=self.partition,
             scheduler=self.scheduler,
             token_scales=self.token_scales,
+            num_partitions=self.num_splits if self.partition is Partition.CLUSTER else 1,
         )
+
+    @property
+    def partition(self) -> Partition:
+        """How the keys are split."""
+        return Partition.NONE if self.num_splits == 1 else self.split or Partition.WORKSPACE
 
     @property
     def has_lengths(self) -> bool:
@@ -84,6 +93,7 @@ class Features:
             "seqused_k": self.used_k,
             "page_table": bool(self.page_size),
             "num_splits": self.num_splits > 1,
+            "split": self.partition is Partition.CLUSTER,
             "scheduler": self.scheduler is not Scheduler.TILE,
             "q_scale": self.token_scales,
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .. import simulator
@@ -38,6 +39,7 @@ def flash_attn(
     seqused_k: torch.Tensor | None = None,
     page_table: torch.Tensor | None = None,
     num_splits: int | None = None,
+    split: str | None = None,
     scheduler: str | None = None,
     num_qo: int | None = None,
     pair_cta: bool = False,
@@ -76,12 +78,16 @@ def flash_attn(
             query. What lies behind them in ``k`` and ``v`` never matters.
         page_table: (batch, pages_per_row), int32: pages of each sequence, in order. Entries behind
             ``seqused_k`` are not read.
-        num_splits: parts into which the keys are split; None leaves it to the kernel.
+        num_splits: parts into which the keys are split, a CTA each; None leaves it to the kernel.
+        split: where the results of the parts meet: ``"workspace"``, float32 in global memory that a
+            second kernel adds up; ``"cluster"``, the shared memory of up to 8 CTAs of a cluster,
+            for head dimensions up to 192 and one Q tile per CTA; or None, which leaves it to the
+            rules that :func:`fa4_cute.explain` names.
         scheduler: ``"tile"``, a CTA for every query tile; ``"persistent"``, a CTA for every SM, or
             a pair of CTAs for every two; or None, which leaves it to the kernel.
         num_qo: Q tiles per CTA, 1 or 2, of the kernel for head dimensions up to 192; None chooses
-            by the sizes of the call. A row's bits depend on it and on ``num_splits``, and where
-            both are given, on nothing else that stands in the batch.
+            by the sizes of the call. A row's bits depend on it, on ``num_splits`` and on
+            ``split``, and where these are given, on nothing else that stands in the batch.
         pair_cta: whether two CTAs share each MMA, for head dimensions from 65 to 128 with two Q
             tiles per CTA; larger ones always do.
         unchecked: do not look at the values in ``seqused_k``, ``page_table``, ``sink`` and padding
@@ -110,7 +116,7 @@ def flash_attn(
     scales, rope = _scales(q_scale, k_scale, v_scale), _rope(q_rope, k_rope)
     options = Options(
         causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales,
-        num_qo, rope, pair_cta,
+        num_qo, rope, pair_cta, split,
     )  # fmt: skip
     out, lse = _computed((q, k, v), options, Batch(seqused_k=seqused_k, page_table=page_table))
     return (out, lse) if return_lse else out
@@ -137,6 +143,7 @@ def flash_attn_varlen(
     aux_tensors: Sequence[torch.Tensor] = (),
     sink: torch.Tensor | None = None,
     num_splits: int | None = None,
+    split: str | None = None,
     scheduler: str | None = None,
     num_qo: int | None = None,
     pair_cta: bool = False,
@@ -177,7 +184,7 @@ def flash_attn_varlen(
     scales, rope = _scales(q_scale, k_scale, v_scale), _rope(q_rope, k_rope)
     options = Options(
         causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales,
-        num_qo, rope, pair_cta,
+        num_qo, rope, pair_cta, split,
     )  # fmt: skip
     if cu_seqlens_q is None:
         raise TypeError(
@@ -220,7 +227,7 @@ def _computed(inputs: Inputs, options: Options, batch: Batch) -> tuple[Any, Any]
     from . import torch_op
 
     choices: tuple[Any, ...] = (options.modifiers, options.num_splits, options.scheduler)
-    choices = (*choices, options.scales, options.num_qo, options.rope)
+    choices = (*choices, options.scales, options.num_qo, options.rope, options.split)
     plain_call = batch.is_plain and not options.pair_cta
     if plain_call and all(choice is None for choice in choices):
         plain = (options.causal, options.softmax_scale, options.return_lse)
@@ -248,6 +255,7 @@ def compute(inputs: Inputs, options: Options, batch: Batch | None = None) -> tup
 
 
 def _launch(asked: Request, spec: AttentionSpec) -> tuple[Any, Any]:
+    asked = replace(asked, problem=asked.problem.with_partition(spec.variant.partition))
     artifact = cache.compiled(spec)
     if asked.inputs[0].device.type != "cpu":
         call = _launch_on_cuda(asked, spec, artifact)

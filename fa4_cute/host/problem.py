@@ -7,13 +7,13 @@ What is wrong with the arguments themselves is said while a problem is made (``c
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
 from ..plan.dtypes import DType
 from ..plan.launch import AttentionSizes
-from ..plan.variant import Variant
+from ..plan.variant import Partition, Variant
 from . import checks
 from .checks import DENSE, check_flag, check_scale, kind_of
 from .features import PLAIN, Features
@@ -130,6 +130,12 @@ class Problem:
     def has_no_keys(self) -> bool:
         """Whether no query sees any key: the output is zeros, the log-sum-exp minus infinity."""
         return self.seqlen_k == 0
+
+    def with_partition(self, partition: Partition) -> Problem:
+        """Return the problem with its keys split as a kernel that was chosen for it splits them."""
+        if partition is self.features.partition:
+            return self
+        return replace(self, features=replace(self.features, split=partition))
 
     @classmethod
     def from_tensors(cls, q: Any, k: Any, v: Any, **options: Any) -> Problem:

@@ -12,9 +12,10 @@ from ..plan.tensor_maps import ROPE_OPERANDS
 from . import cache, device
 from .features import Features, Modifiers
 from .problem import Problem, dtype_name
-from .request import Batch, Options, request, scheduler_of
+from .refusals import Refusal, device_refusal
+from .request import Batch, Options, request, scheduler_of, split_of
 from .scales import GivenScales
-from .support import Choice, Refusal, Support, answer, choose, device_refusal, require
+from .support import Choice, Support, answer, choose, require
 
 
 def can_implement(
@@ -42,10 +43,10 @@ def can_implement(
         options: without tensors: ``head_dim_v`` (default: ``head_dim``), ``heads_q``, ``heads_k``,
             ``dtype`` (a torch dtype or a name, default ``"bf16"``), ``batch``, ``seqlen_q``,
             ``seqlen_k``; ``causal``, ``softmax_scale``, ``return_lse``, ``mask``, ``window_size``,
-            ``score_mod``, ``softcap``, ``aux_tensors``, ``num_splits``, ``scheduler`` and
-            ``num_qo`` as for the call; ``rope_dtype``, the type of the columns beyond
-            ``head_dim_v`` where it is not that of the others, and ``shared_rope``, one head of k
-            with them for all; ``pair_cta``, two CTAs to an MMA; and ``sink``, ``ragged_q``,
+            ``score_mod``, ``softcap``, ``aux_tensors``, ``num_splits``, ``split``,
+            ``scheduler`` and ``num_qo`` as for the call; ``rope_dtype``, the type of the columns
+            beyond ``head_dim_v`` where it is not that of the others, and ``shared_rope``, one head
+            of k with them for all; ``pair_cta``, two CTAs to an MMA; and ``sink``, ``ragged_q``,
             ``ragged_k``, ``used_k``, ``token_scales`` (True or False) and ``page_size``.
 
     Returns:
@@ -148,6 +149,7 @@ def _features(
     used_k: bool = False,
     page_size: int = 0,
     num_splits: int | None = None,
+    split: str | None = None,
     scheduler: str | None = None,
     token_scales: bool = False,
 ) -> Features:
@@ -162,6 +164,7 @@ def _features(
         used_k=used_k or bool(page_size),
         page_size=page_size,
         num_splits=num_splits or 1,
+        split=split_of(split, num_splits),
         scheduler=scheduler_of(scheduler),
         token_scales=token_scales,
     )
@@ -185,7 +188,7 @@ def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
     problem = _described(**rest) if q is None else request((q, k, v), *_arguments(rest)).problem
     choice: Choice = require(choose(problem))
     lines = [f"kernel {choice.row.name} ({choice.spec.name})"]
-    lines += [choice.query_tiles.text] if choice.query_tiles else []
+    lines += [decision.text for decision in (choice.query_tiles, choice.split) if decision]
     lines.append(choice.spec.config.describe())
     lines += _feature_lines(choice)
     if problem.has_no_output or problem.has_no_keys:
@@ -219,6 +222,8 @@ def _feature_lines(choice: Choice) -> list[str]:
         lines.append(_persistent_line(choice.spec.cluster_size))
     if variant.is_split:
         lines.append("keys are split; a second kernel weighs the partial results, float32")
+    if variant.in_cluster:
+        lines.append("keys are split; the CTAs of a cluster add up their results, a band each")
     if variant.extra_names:
         lines.append(f"further parameters: {', '.join(variant.extra_names)}")
     return lines

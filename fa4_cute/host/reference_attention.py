@@ -53,6 +53,7 @@ class Call:
     max_seqlen_q: int | None = None
     max_seqlen_k: int | None = None
     num_splits: int | None = None
+    split: str | None = None
     scheduler: str | None = None
     num_qo: int | None = None
     pair_cta: bool = False

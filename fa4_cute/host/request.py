@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..plan.tensor_maps import ROPE_OPERANDS
-from ..plan.variant import Scheduler
+from ..plan.variant import Partition, Scheduler
 from ..score_mods import Derived
 from . import checks
 from .checks import DENSE, PACKED, PAGED, check_count, check_operands
@@ -67,6 +67,7 @@ class Options:
     num_qo: int | None = None
     rope: tuple[Any, Any] | None = None
     pair_cta: bool = False
+    split: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +113,7 @@ def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Req
         features = replace(
             features,
             num_splits=_num_splits(options.num_splits),
+            split=split_of(options.split, options.num_splits),
             scheduler=scheduler_of(options.scheduler),
         )
     if extents is None:
@@ -145,7 +147,8 @@ def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Req
 
 
 def _has_choices(options: Options) -> bool:
-    return options.num_splits is not None or options.scheduler is not None
+    chosen = (options.num_splits, options.scheduler, options.split)
+    return any(choice is not None for choice in chosen)
 
 
 def _num_splits(value: int | None) -> int:
@@ -153,6 +156,28 @@ def _num_splits(value: int | None) -> int:
         return 1
     check_count("num_splits", value, 1)
     return value
+
+
+def split_of(value: Any, num_splits: int | None) -> Partition | None:
+    """Return the partition of that name; None leaves it open, and so does a single part.
+
+    Raises:
+        TypeError: it is no name, or there is no ``num_splits`` to go with it.
+        ValueError: there is none of that name.
+    """
+    if value is None:
+        return None
+    names = {kind.name.lower(): kind for kind in Partition if kind is not Partition.NONE}
+    if not isinstance(value, str):
+        raise TypeError(f"split={value!r}: expected one of {', '.join(names)} or None")
+    if value not in names:
+        raise ValueError(f"split={value!r}: nearest supported choice: {' or '.join(names)}")
+    if num_splits is None:
+        raise TypeError(
+            f"split={value!r}: says where the results of split keys meet; nearest supported "
+            f"choice: num_splits=2 with it"
+        )
+    return None if num_splits == 1 else names[value]
 
 
 def scheduler_of(value: Any) -> Scheduler:

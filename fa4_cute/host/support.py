@@ -17,10 +17,13 @@ from ..plan.dtypes import DType
 from ..plan.hardware import TMA_ALIGN, align_up
 from ..plan.kernel_spec import KernelSpec
 from ..plan.launch import plan_launch
+from ..plan.reduce_scatter import MAX_CLUSTER
 from ..plan.selection import QueryTiles, choose_query_tiles
-from ..plan.variant import Variant
+from ..plan.split_selection import SplitChoice, SplitWork, choose_split
+from ..plan.variant import Partition, Variant
 from .checks import divisibility
 from .problem import Form, Problem
+from .refusals import Refusal, refusal_of_error
 
 MAX_SEQLEN: Final = 2**31 - 2**10
 """Positions are signed 32-bit numbers on the device, and a tile may reach past the end."""
@@ -59,10 +62,14 @@ FEATURES: Final = {
     "seqused_k": "cache lengths",
     "page_table": "paged cache",
     "num_splits": "split keys",
+    "split": "split keys within a cluster",
     "scheduler": "persistent CTAs",
     "q_scale": "scales per token of fp8 operands",
 }
 """Arguments that take a kernel of their own, and what they stand for."""
+
+_NEAREST: Final = {"split": "split='workspace'"}
+"""What to choose instead, where another head dimension is not the nearest choice."""
 
 KERNELS: Final = (
     KernelRow(
@@ -76,18 +83,10 @@ KERNELS: Final = (
         name="SM100MHADepth512",
         dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
         head_dims=(SMALLEST_DEPTH, DEPTHS[-1]),
-        features=frozenset(FEATURES),
+        features=frozenset(FEATURES) - {"split"},
         specify=Depth512Spec,
     ),
 )
-
-COMPUTE_CAPABILITY_MAJOR: Final = 10
-DEVICES: Final = {
-    "cpu": "the kernel's PTX runs on sm100sim, the virtual SM100",
-    "cuda": f"compute capability {COMPUTE_CAPABILITY_MAJOR}.x (Blackwell: B200, GB200, B300)",
-}
-"""Device types and what they stand for."""
-
 
 @dataclass(frozen=True)
 class Support:
@@ -111,32 +110,20 @@ class Support:
 
 
 @dataclass(frozen=True)
-class Refusal:
-    """Why a problem cannot be run, and the exception that says so."""
-
-    error: type[Exception]
-    reason: str
-    nearest: str | None = None
-
-    @property
-    def message(self) -> str:
-        """Reason and nearest choice in one sentence."""
-        if self.nearest is None:
-            return self.reason
-        return f"{self.reason}; nearest supported choice: {self.nearest}"
-
-    def exception(self) -> Exception:
-        """Return the exception to raise."""
-        return self.error(self.message)
-
-
-@dataclass(frozen=True)
 class Choice:
-    """The kernel of a problem: its row, its specification, and why it takes so many Q tiles."""
+    """The kernel of a problem: its row and its specification.
+
+    Attributes:
+        row: the kernel.
+        spec: its specification, which may be for a cluster where the problem leaves that open.
+        query_tiles: why it takes so many Q tiles.
+        split: where the results of split keys meet, and why.
+    """
 
     row: KernelRow
     spec: AttentionSpec
     query_tiles: QueryTiles | None = None
+    split: SplitChoice | None = None
 
 
 @lru_cache(maxsize=1024)
@@ -146,23 +133,47 @@ def choose(problem: Problem) -> Choice | Refusal:
         refusal = rule(problem)
         if refusal is not None:
             return refusal
-    dtype = DType(problem.dtype)
-    row = next(r for r in KERNELS if r.serves(dtype, problem.head_dim))
+    row = next(r for r in KERNELS if r.serves(DType(problem.dtype), problem.head_dim))
     refusal = _feature_rule(problem, row)
     if refusal is not None:
         return refusal
     try:
-        group = max(1, problem.group)
-        spec = _specification(row, dtype, problem.head_dim, group, problem.variant, problem.form)
-        tiles = None
-        if isinstance(spec, KernelSpec):
-            tiles = choose_query_tiles(spec.config, problem.sizes, problem.num_qo)
-            spec = _with_query_tiles(spec, tiles.num_qo)
+        spec, tiles = _specified(problem, row)
+        split = _split_choice(problem, spec)
+        if split is not None and split.partition is not spec.variant.partition:
+            spec, _ = _specified(problem.with_partition(split.partition), row)
         if not (problem.has_no_output or problem.has_no_keys):
             plan_launch(spec, problem.sizes, problem.scale, problem.features.num_splits)
     except ValueError as error:
-        return _refusal(NotImplementedError, error)
-    return Choice(row, spec, tiles)
+        return refusal_of_error(NotImplementedError, error)
+    return Choice(row, spec, tiles, split)
+
+
+def _specified(problem: Problem, row: KernelRow) -> tuple[AttentionSpec, QueryTiles | None]:
+    """Return the specification, and how it came by its number of Q tiles."""
+    group, dtype = max(1, problem.group), DType(problem.dtype)
+    spec = _specification(row, dtype, problem.head_dim, group, problem.variant, problem.form)
+    if not isinstance(spec, KernelSpec):
+        return spec, None
+    tiles = choose_query_tiles(spec.config, problem.sizes, problem.num_qo)
+    return _with_query_tiles(spec, tiles.num_qo), tiles
+
+
+def _split_choice(problem: Problem, spec: AttentionSpec) -> SplitChoice | None:
+    """Return where the results of split keys meet; None when keys are not split."""
+    features = problem.features
+    if features.num_splits == 1:
+        return None
+    num_qo = spec.config.num_qo if isinstance(spec, KernelSpec) else None
+    return choose_split(
+        SplitWork(
+            features.num_splits,
+            depth=problem.head_dim_v,
+            num_qo=num_qo,
+            persistent=spec.variant.is_persistent,
+            asked=features.split,
+        )
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -251,7 +262,9 @@ def _feature_rule(problem: Problem, row: KernelRow) -> Refusal | None:
             NotImplementedError,
             f"{name}: {FEATURES[name]} are no part of {row.name}, the kernel for "
             f"head_dim={problem.head_dim}",
-            f"a head dimension of {' or '.join(others)}" if others else f"without {name}",
+            _NEAREST.get(name) or f"a head dimension of {' or '.join(others)}"
+            if others
+            else f"without {name}",
         )
     if problem.form and row.specify is not KernelSpec:
         name, value = problem.form[0]
@@ -260,6 +273,14 @@ def _feature_rule(problem: Problem, row: KernelRow) -> Refusal | None:
             NotImplementedError,
             f"{name}={value}: not in {row.name}, the kernel for head_dim={problem.head_dim}",
             "pair_cta=False; its MMAs always take two CTAs" if name == "pair_cta" else padded,
+        )
+    in_cluster = problem.features.split is Partition.CLUSTER
+    if in_cluster and problem.features.num_splits > MAX_CLUSTER:
+        return Refusal(
+            ValueError,
+            f"num_splits={problem.features.num_splits}, split='cluster': a cluster has at most "
+            f"{MAX_CLUSTER} CTAs",
+            f"num_splits={MAX_CLUSTER}, or split='workspace'",
         )
     if problem.features.num_splits > MAX_SPLITS:
         return Refusal(
@@ -271,48 +292,7 @@ def _feature_rule(problem: Problem, row: KernelRow) -> Refusal | None:
         # A mask of too many intervals is noticed when it is taken apart.
         _ = problem.variant.terms
     except (ValueError, NotImplementedError) as error:
-        return _refusal(type(error), error)
-    return None
-
-
-def _refusal(kind: type[Exception], error: Exception) -> Refusal:
-    """Return the refusal whose message is that of ``error``."""
-    reason, _, nearest = str(error).partition("; nearest supported choice: ")
-    return Refusal(kind, reason, nearest or None)
-
-
-def device_refusal(
-    kind: str, capability: tuple[int, int] | None = None, name: str | None = None
-) -> Refusal | None:
-    """Return why tensors on a device of type ``kind`` cannot be computed, or None.
-
-    Args:
-        kind: torch's device type, such as ``cpu`` or ``cuda``.
-        capability: compute capability of a ``cuda`` device; None when it is not an NVIDIA one.
-        name: the device's name for the message.
-    """
-    if kind == "cpu":
-        return None
-    shown = f"{kind} ({name})" if name else kind
-    known = "; ".join(f"{device}: {text}" for device, text in DEVICES.items())
-    if kind != "cuda":
-        return Refusal(
-            NotImplementedError, f"device {shown} is not supported (supported are {known})", "cpu"
-        )
-    if capability is None:
-        return Refusal(
-            NotImplementedError,
-            f"device {shown} is no NVIDIA device (supported are {known})",
-            "tensors on the cpu, which run on sm100sim",
-        )
-    if capability[0] != COMPUTE_CAPABILITY_MAJOR:
-        return Refusal(
-            NotImplementedError,
-            f"device {shown} has compute capability {capability[0]}.{capability[1]}, and the "
-            f"kernels use tcgen05, which only {COMPUTE_CAPABILITY_MAJOR}.x has (supported are "
-            f"{known})",
-            "tensors on the cpu, which run on sm100sim",
-        )
+        return refusal_of_error(type(error), error)
     return None
 
 

@@ -16,6 +16,7 @@ from .dtypes import DType
 from .hardware import SMEM_CAPACITY, TMEM_COLUMNS, WARP_GROUP_THREADS, align_up, ceil_div
 from .kv_budget import NUM_PV_STAGES, KVBudget, kv_budget
 from .mbars import FA4MiscMBars
+from .reduce_scatter import ReduceScatterPlan
 from .tile_config import FA4TileConfig
 
 
@@ -81,7 +82,18 @@ class FA4Config(FA4TileConfig):
             num_qo=self.num_qo,
             num_scale_readers=self.num_qo * WARP_GROUP_THREADS if self.has_token_scales else 0,
             persistent=self.persistent,
+            num_partitions=self.splitk_partitions,
         )
+
+    @property
+    def reduce_scatter(self) -> ReduceScatterPlan:
+        """How the CTAs of a cluster put their partitions together.
+
+        Raises:
+            ValueError: when no cluster shares the keys.
+        """
+        rows, dtype = self.BM, self.qkv_dtype.output
+        return ReduceScatterPlan(self.splitk_partitions, rows, self.ov_depth, dtype)
 
     # Methods of section 1.4 ------------------------------------------------------------------
 
@@ -133,6 +145,7 @@ class FA4Config(FA4TileConfig):
         """Return a few lines with the numbers that decide performance."""
         ring = "fused" if self.use_fused_kv else "split"
         mode = f"{self.num_qo}Q{' pair' if self.pair_cta else ''}"
+        mode += f" cluster of {self.splitk_partitions}" if self.splitk_partitions > 1 else ""
         mbars = self.misc_mbars.size
         return "\n".join(
             (

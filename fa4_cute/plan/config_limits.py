@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from .dtypes import DType
 from .hardware import SMEM_CAPACITY, TMA_ALIGN, TMEM_COLUMNS, align_up
+from .reduce_scatter import MAX_CLUSTER
 
 if TYPE_CHECKING:
     from .config import FA4Config
@@ -39,7 +40,7 @@ def _runs(config: FA4Config) -> bool:
 
 
 def _first_problem(config: FA4Config) -> str | None:
-    for rule in (_operand_problem, _tile_problem, _pair_problem, _budget_problem):
+    for rule in RULES:
         problem = rule(config)
         if problem:
             return problem
@@ -103,6 +104,21 @@ def _pair_problem(config: FA4Config) -> str | None:
     return None
 
 
+def _cluster_problem(config: FA4Config) -> str | None:
+    partitions = config.splitk_partitions
+    if partitions == 1:
+        return None
+    if partitions > MAX_CLUSTER:
+        return f"splitk_partitions={partitions}: a cluster has at most {MAX_CLUSTER} CTAs"
+    if config.num_qo != 1:
+        return (
+            f"num_qo={config.num_qo}: the CTAs of a cluster share the keys of a single Q tile"
+        )
+    if config.persistent:
+        return "persistent=True: the CTAs of a cluster leave together, after one query tile"
+    return None
+
+
 def _budget_problem(config: FA4Config) -> str | None:
     if config.num_kv_stages < MIN_KV_STAGES:
         return (
@@ -114,10 +130,18 @@ def _budget_problem(config: FA4Config) -> str | None:
     return None
 
 
+RULES: Final = (
+    _operand_problem, _tile_problem, _pair_problem, _cluster_problem, _budget_problem,
+)  # fmt: skip
+"""Tried in this order; the first that finds something is what is said."""
+
+
 def _variants(config: FA4Config) -> Iterator[tuple[str, FA4Config]]:
     """Yield alternatives, nearest first: one changed argument, then a smaller problem."""
     if config.pair_cta:
         yield "pair_cta=False", replace(config, pair_cta=False)
+    if config.splitk_partitions > MAX_CLUSTER:
+        yield f"splitk_partitions={MAX_CLUSTER}", replace(config, splitk_partitions=MAX_CLUSTER)
     other = 3 - config.num_qo
     yield f"num_qo={other}", config.with_num_qo(other)
     yield f"num_qo={other}, pair_cta=False", replace(config, num_qo=other, pair_cta=False)

@@ -19,7 +19,7 @@ from .column_plan import ColumnPlan
 from .depth512_config import Depth512Config
 from .dtypes import DType
 from .exp2_plan import Exp2Plan
-from .hardware import OUTPUT_SWIZZLE
+from .hardware import OUTPUT_SWIZZLE, SwizzleMode
 from .kernel_spec import KernelSpec
 from .masks import CAUSAL, NULL
 from .params import KERNEL_PARAMS, KernelParams, Param, with_operand_scales
@@ -75,6 +75,11 @@ class Depth512Spec:
             )
         if variant is None:
             variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
+        if variant.in_cluster:
+            raise ValueError(
+                f"split='cluster': the CTA pair of head_dim={head_dim} shares no keys; nearest "
+                f"supported choice: split='workspace'"
+            )
         config = Depth512Config.for_attention(
             dtype, head_dim, group=group, page_size=variant.page_size
         )
@@ -134,7 +139,12 @@ class Depth512Spec:
     @property
     def output_elems(self) -> int:
         """Columns of one staged chunk of O."""
-        return OUTPUT_SWIZZLE.bytes // self.output_dtype.size
+        return self.output_swizzle.bytes // self.output_dtype.size
+
+    @property
+    def output_swizzle(self) -> SwizzleMode:
+        """Swizzle of the staged O, whose span is a chunk."""
+        return OUTPUT_SWIZZLE
 
     @property
     def layout_o_exceeds_q(self) -> bool:

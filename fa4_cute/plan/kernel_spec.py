@@ -8,7 +8,7 @@ from .column_plan import RESIDENT_COLUMNS, ColumnPlan
 from .config import FA4Config
 from .dtypes import DType
 from .exp2_plan import Exp2Plan
-from .hardware import OUTPUT_SWIZZLE
+from .hardware import OUTPUT_SWIZZLE, SwizzleMode
 from .issue_order import IssueOrder
 from .masks import CAUSAL, NULL
 from .mma_plans import pv_plan
@@ -44,7 +44,7 @@ class KernelSpec:
         causal: bool = False,
         return_lse: bool = False,
         variant: Variant | None = None,
-        num_qo: int = 2,
+        num_qo: int | None = None,
         head_dim_v: int = 0,
         rope_dtype: DType = DType.INVALID,
         shared_rope: bool = False,
@@ -53,9 +53,10 @@ class KernelSpec:
         """Return the kernel for one element type, head dimension and group size.
 
         ``causal`` and ``return_lse`` are short forms for a ``variant`` that has only these;
-        ``num_qo`` is the number of Q tiles per CTA, 1 or 2. ``head_dim_v`` is that of V and O where
-        it differs; columns of Q and K beyond it are rope columns, of type ``rope_dtype`` or, by
-        default, the type of the others; ``shared_rope`` has those of K in one head for all.
+        ``num_qo`` is the number of Q tiles per CTA, 1 or 2; None takes 2, or 1 where a cluster
+        shares the keys. ``head_dim_v`` is that of V and O where it differs; columns of Q and K
+        beyond it are rope columns, of type ``rope_dtype`` or, by default, the type of the others;
+        ``shared_rope`` has those of K in one head for all.
         ``pair_cta`` lets two CTAs share every MMA.
 
         Raises:
@@ -63,6 +64,8 @@ class KernelSpec:
         """
         if variant is None:
             variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
+        if num_qo is None:
+            num_qo = 1 if variant.in_cluster else 2
         config = FA4Config.for_attention(
             dtype,
             head_dim,
@@ -81,6 +84,8 @@ class KernelSpec:
             config = replace(config, shared_rope=True)
         if variant.is_persistent:
             config = replace(config, persistent=True)
+        if variant.in_cluster:
+            config = replace(config, splitk_partitions=variant.num_partitions)
         reason = config.unsupported_reason()
         if reason is not None:
             raise ValueError(reason)
@@ -141,7 +146,14 @@ class KernelSpec:
     @property
     def output_elems(self) -> int:
         """Columns of one staged chunk of O."""
-        return OUTPUT_SWIZZLE.bytes // self.output_dtype.size
+        return self.output_swizzle.bytes // self.output_dtype.size
+
+    @property
+    def output_swizzle(self) -> SwizzleMode:
+        """Swizzle of the staged O, whose span is a chunk; a cluster shares narrower chunks out."""
+        if self.config.splitk_partitions > 1:
+            return self.config.reduce_scatter.swizzle
+        return OUTPUT_SWIZZLE
 
     @property
     def last_part_batch(self) -> int:
@@ -158,7 +170,7 @@ class KernelSpec:
     @property
     def cluster_size(self) -> int:
         """CTAs per cluster."""
-        return self.config.cta_group()
+        return self.config.cluster_size()
 
     @property
     def smem_bytes(self) -> int:

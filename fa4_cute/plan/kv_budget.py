@@ -85,6 +85,7 @@ def _fixed_barriers(config: FA4TileConfig, qk_stages: int) -> int:
     barriers = _FIXED_BARRIERS + 2 * NUM_PV_STAGES
     barriers += 2 if config.use_order_barriers else 0
     barriers += 2 if config.persistent else 0
+    barriers += 1 if config.splitk_partitions > 1 else 0
     return barriers + (qk_stages if config.num_qo == 2 else 0)
 
 

@@ -71,6 +71,11 @@ def plan_launch(
             f"num_q_heads={sizes.num_q_heads}, num_kv_heads={sizes.num_kv_heads}: the kernel was "
             f"compiled for {config.group} query heads per key/value head"
         )
+    if spec.variant.in_cluster and num_splits != spec.variant.num_partitions:
+        raise ValueError(
+            f"num_splits={num_splits}: the kernel was compiled for a cluster of "
+            f"{spec.variant.num_partitions} CTAs"
+        )
     if not math.isfinite(softmax_scale):
         raise ValueError(f"softmax_scale={softmax_scale}: it must be finite")
     blocks = grid(
@@ -102,7 +107,7 @@ def plan_launch(
     return LaunchPlan(
         grid=blocks,
         block=(spec.schedule.num_threads, 1, 1),
-        cluster=(config.cta_group(), 1, 1),
+        cluster=(spec.cluster_size, 1, 1),
         smem_bytes=config.smem_used,
         scalars=scalars,
     )

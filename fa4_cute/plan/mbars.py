@@ -13,6 +13,7 @@ Index order (``pv`` = 2 P parts, ``qk`` depth parts of K, ``kv`` ring slots)::
     V_offset     V full [kv], V empty [kv]     (absent in a fused ring)      1
     O_prod       O_prod[0..1]   P V accumulated                              1
     stored_offset  stored[0..1] O stored, its memories free (persistent)     128
+    publish_offset publish      partitions of all CTAs readable (cluster)    8 per CTA
 
 Two facts keep the table short. There is no separate "O consumed" barrier: "O_i was rescaled" and
 "P_i is ready" arrive on the same barrier, so the MMA warp waits once before P V. There is no
@@ -30,10 +31,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from .barrier_spec import MMA_COMMIT, TMA_BYTES, Arrival, BarrierSpec
-from .hardware import WARP_GROUP_THREADS
+from .barrier_spec import MMA_COMMIT, TMA_BYTES, BarrierSpec
+from .chain_rows import consumed_rows, factor_rows, order_rows, publish_rows, stored_rows
 from .pipeline_plan import RolePipeline, StagedPipeline
-from .ring_rows import BarrierRow, ring_rows
+from .ring_rows import ring_rows
 
 NUM_CHAINS = 2
 """S/O chains of the kernel: two Q tiles, or even and odd key tiles of one."""
@@ -57,6 +58,8 @@ class FA4MiscMBars:
     num_scale_readers: int = 0
     """Softmax threads that read the scales which travel with a K slot, and free it too."""
     persistent: bool = False
+    num_partitions: int = 1
+    """CTAs of a cluster that share the keys of a query tile."""
 
     @property
     def cta_group(self) -> int:
@@ -162,9 +165,14 @@ class FA4MiscMBars:
         return NUM_CHAINS if self.persistent else 0
 
     @property
+    def publish_offset(self) -> int:
+        """Partitions of all CTAs of a cluster readable. Only where a cluster shares the keys."""
+        return self.stored_offset + self.num_stored_barriers
+
+    @property
     def size(self) -> int:
         """Barriers of the block."""
-        return self.stored_offset + self.num_stored_barriers
+        return self.publish_offset + len(publish_rows(self.num_partitions))
 
     def num_mbars(self) -> int:
         """Return ``size`` (seed 000's name)."""
@@ -271,7 +279,8 @@ class FA4MiscMBars:
     @cached_property
     def specs(self) -> tuple[BarrierSpec, ...]:
         """The whole table, one record per barrier, in index order."""
-        rows = [*self._consumed_rows(), *self._factor_rows(), *self._order_rows()]
+        rows = consumed_rows(self.num_pv_stages, self.cta_group)
+        rows += [*factor_rows(), *order_rows(self.num_order_barriers)]
         rows += [(f"S{w}_prod", f"S{w} written", MMA_COMMIT, f"softmax{w}") for w in (0, 1)]
         rows += [
             (f"Q1Sync[{s}]", f"Q1 part {s} arrived", TMA_BYTES, "mma")
@@ -283,49 +292,8 @@ class FA4MiscMBars:
             rows += ring_rows("V", self.v_ring)
         waits = "correction, softmax (last tile)"
         rows += [(f"O_prod[{w}]", f"O{w} accumulated", MMA_COMMIT, waits) for w in (0, 1)]
-        rows += [
-            (
-                f"stored[{w}]",
-                f"O{w} read and stored",
-                (Arrival(f"softmax{w}", WARP_GROUP_THREADS),),
-                "load, correction (next query tile)",
-            )
-            for w in range(self.num_stored_barriers)
-        ]
+        rows += [*stored_rows(self.num_stored_barriers), *publish_rows(self.num_partitions)]
         return tuple(BarrierSpec(i, *row) for i, row in enumerate(rows))
-
-    def _consumed_rows(self) -> list[BarrierRow]:
-        threads = WARP_GROUP_THREADS * self.cta_group
-        rows: list[BarrierRow] = []
-        for w in (0, 1):
-            softmax, rescale = Arrival(f"softmax{w}", threads), Arrival("correction", threads)
-            event = f"P{w} part 0 stored and O{w} rescaled"
-            rows.append((f"S{w}_cons[0]", event, (softmax, rescale), "mma"))
-            rows += [
-                (f"S{w}_cons[{part}]", f"P{w} part {part} stored", (softmax,), "mma")
-                for part in range(1, self.num_pv_stages)
-            ]
-        return rows
-
-    def _factor_rows(self) -> list[BarrierRow]:
-        rows: list[BarrierRow] = []
-        for w in (0, 1):
-            softmax = f"softmax{w}"
-            written, read = ((Arrival(who, WARP_GROUP_THREADS),) for who in (softmax, "correction"))
-            rows.append((f"C{w}_prod", f"factor {w} written", written, "correction"))
-            rows.append((f"C{w}_cons", f"factor {w} read", read, softmax))
-        return rows
-
-    def _order_rows(self) -> list[BarrierRow]:
-        return [
-            (
-                f"order[{w}]",
-                f"softmax{1 - w} near its last exp",
-                (Arrival(f"softmax{1 - w}", WARP_GROUP_THREADS),),
-                f"softmax{w}",
-            )
-            for w in range(self.num_order_barriers)
-        ]
 
     def _s(self, wg: int, *, is_producer: bool) -> RolePipeline:
         return RolePipeline(

@@ -99,6 +99,10 @@ class SM100AttentionSMem(AttentionSMemRegions):
         """Return the start of the correction factors."""
         return self.correction_byte_offset
 
+    def reduce_scatter_smem(self) -> int:
+        """Return the start of what a cluster exchanges: the memory of Q, K and V, now free."""
+        return self.q_byte_offset
+
     def q_scale_smem(self) -> int:
         """Return the start of the Q scales."""
         return self.q_scale_byte_offset

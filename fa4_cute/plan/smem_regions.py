@@ -22,6 +22,10 @@ ring. Both are free by then, because the last MMAs are issued in the order S0, O
 last O_prod[0] follows all reads of Q, and the last O_prod[1] all reads of K and V. One Q tile has
 one output, which is staged when both chains are over.
 
+Where a cluster shares the keys, the memory of Q, K and V ends as the stage of its reduce-scatter
+(``reduce_scatter``): a CTA writes it when both its chains are over, and the CTAs leave together, so
+that it lasts until all have read it.
+
 All offsets are bytes from the dynamic shared-memory base unless the name ends in
 ``_offset`` alone, which counts elements of the region's own type, as in the seed.
 """
@@ -42,7 +46,8 @@ class AttentionSMemRegions:
     """Starts and sizes of all regions for one configuration.
 
     Raises:
-        ValueError: when K has columns beyond V but the configuration names no rope dtype.
+        ValueError: when K has columns beyond V but the configuration names no rope dtype, or the
+            stage of a cluster's reduce-scatter exceeds the memory of Q, K and V.
     """
 
     config: FA4Config
@@ -53,6 +58,13 @@ class AttentionSMemRegions:
             raise ValueError(
                 f"rope_dtype='invalid' with rope_depth={self.rope_depth}: name the element type"
             )
+        if self.config.splitk_partitions > 1:
+            stage, room = self.config.reduce_scatter.size, self.correction_byte_offset
+            if stage > room:
+                raise ValueError(
+                    f"splitk_partitions={self.config.splitk_partitions}: partial results of "
+                    f"{stage} bytes exceed the {room} bytes of Q, K and V"
+                )
 
     # Q ---------------------------------------------------------------------------------------
 

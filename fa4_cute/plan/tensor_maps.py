@@ -26,7 +26,7 @@ from typing import Final
 
 from .depth512_spec import AttentionSpec
 from .dtypes import DType
-from .hardware import OUTPUT_SWIZZLE, SwizzleMode
+from .hardware import SwizzleMode
 from .kernel_spec import KernelSpec
 from .tensor_map_bits import ALIGN, TensorMapFields
 
@@ -117,7 +117,7 @@ def key_box(spec: AttentionSpec, num_rows: int = 0) -> tuple[int, ...]:
 def elements(spec: AttentionSpec, name: str) -> tuple[DType, SwizzleMode]:
     """Return element type and swizzle of operand ``name``."""
     if name == "o":
-        return spec.output_dtype, OUTPUT_SWIZZLE
+        return spec.output_dtype, spec.output_swizzle
     if name in ROPE_OPERANDS and isinstance(spec, KernelSpec):
         return spec.config.rope_dtype, spec.config.rope_swizzle
     return spec.config.qkv_dtype, spec.config.swizzle_mode

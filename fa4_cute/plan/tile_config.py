@@ -49,6 +49,7 @@ class FA4TileConfig:
         persistent: a CTA takes one query tile after the other.
         shared_rope: the rope columns of K are a tensor of their own with one head, for all heads.
         two_rings: keep K and V in rings of their own, also beside rope columns.
+        splitk_partitions: CTAs of a cluster that share the keys of a query tile.
 
     Raises:
         ValueError: for values that describe no problem at all. Whether the kernel can run a
@@ -72,10 +73,11 @@ class FA4TileConfig:
     persistent: bool = False
     shared_rope: bool = False
     two_rings: bool = False
+    splitk_partitions: int = 1
 
     def __post_init__(self) -> None:
         """Refuse values outside the domain of the record."""
-        for name in ("num_q_heads", "group", "qk_depth", "ov_depth"):
+        for name in ("num_q_heads", "group", "qk_depth", "ov_depth", "splitk_partitions"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)}: must be at least 1")
         if self.num_q_heads % self.group:
@@ -222,6 +224,10 @@ class FA4TileConfig:
     def cta_group(self) -> int:
         """CTAs per MMA."""
         return 2 if self.pair_cta else 1
+
+    def cluster_size(self) -> int:
+        """CTAs per cluster."""
+        return self.cta_group() * self.splitk_partitions
 
     def v_cols_per_cta(self) -> int:
         """V columns in this CTA's shared memory."""

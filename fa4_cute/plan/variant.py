@@ -49,6 +49,7 @@ class Partition(Enum):
 
     NONE = "one CTA"
     WORKSPACE = "several CTAs, combined by a second kernel"
+    CLUSTER = "the CTAs of a cluster, which combine their results themselves"
 
 
 class Scheduler(Enum):
@@ -74,6 +75,8 @@ class Variant:
         partition: how the keys are split.
         scheduler: how CTAs come by query tiles.
         token_scales: fp8 queries and keys have a scale per token.
+        num_partitions: CTAs of a cluster that share the keys; 1 without one. A workspace takes any
+            number, which comes with the call.
 
     Raises:
         ValueError: for combinations that describe nothing.
@@ -90,6 +93,7 @@ class Variant:
     partition: Partition = Partition.NONE
     scheduler: Scheduler = Scheduler.TILE
     token_scales: bool = False
+    num_partitions: int = 1
 
     def __post_init__(self) -> None:
         """Refuse what describes nothing."""
@@ -103,6 +107,16 @@ class Variant:
             raise ValueError("cu_seqlens_k: keys of a paged cache have no row offsets of their own")
         if self.page_size and not self.used_k:
             raise ValueError("page_table: a paged cache needs seqused_k, the keys of each sequence")
+        if self.in_cluster != (self.num_partitions > 1):
+            raise ValueError(
+                f"num_partitions={self.num_partitions}: a cluster that shares the keys has two "
+                f"CTAs or more, and other kernels have none"
+            )
+        if self.in_cluster and self.scheduler is Scheduler.PERSISTENT:
+            raise ValueError(
+                "scheduler='persistent': the CTAs of a cluster leave together, after one query "
+                "tile; nearest supported choice: split='workspace', or scheduler='tile'"
+            )
 
     @property
     def causal(self) -> bool:
@@ -138,6 +152,16 @@ class Variant:
     def is_split(self) -> bool:
         """Whether CTAs write partial results, float32, that a second kernel combines."""
         return self.partition is Partition.WORKSPACE
+
+    @property
+    def in_cluster(self) -> bool:
+        """Whether the CTAs of a cluster share the keys, and combine their results themselves."""
+        return self.partition is Partition.CLUSTER
+
+    @property
+    def shares_keys(self) -> bool:
+        """Whether several CTAs, of either kind, compute a query tile."""
+        return self.partition is not Partition.NONE
 
     @property
     def partial_values(self) -> bool:
@@ -188,7 +212,8 @@ class Variant:
             "vark": self.ragged_k,
             "used": self.used_k,
             f"page{self.page_size}": bool(self.page_size),
-            "split": self.partition is not Partition.NONE,
+            "split": self.is_split,
+            f"cluster{self.num_partitions}": self.in_cluster,
             "persistent": self.scheduler is Scheduler.PERSISTENT,
             "tokens": self.token_scales,
             "lse": self.return_lse,

@@ -67,7 +67,7 @@ class MmaIssuer:
         ``tile`` is the number of the key tile in the slot ``k``: it tells where rope columns lie.
         """
         a = descriptor_q(self.ctx, self.ctx.spec.issue_order.query_tile(half))
-        b = umma.lower_word(self.qk.b, self.ctx.smem + self.k_ring.get(k))
+        b = umma.lower_word(self.qk.b, self.ctx.operand_base + self.k_ring.get(k))
         block = umma.block_of(self.qk, part)
         accumulator = self.ctx.tmem + self.ctx.columns.s(half).start
         umma.issue(block, accumulator, a, b, self.qk_instruction, int(part > 0))
@@ -78,9 +78,9 @@ class MmaIssuer:
         """Add the product of the rope columns to S_half."""
         ctx, layout = self.ctx, self.ctx.layout
         query = layout.q_rope_tile_smem(ctx.spec.issue_order.query_tile(half))
-        a = umma.lower_word(self.rope.a, ctx.smem + query)
+        a = umma.lower_word(self.rope.a, ctx.operand_base + query)
         key = layout.k_rope_smem(k.index, ctx.loaded_before(tile))
-        b = umma.lower_word(self.rope.b, ctx.smem + key)
+        b = umma.lower_word(self.rope.b, ctx.operand_base + key)
         accumulator = ctx.tmem + ctx.columns.s(half).start
         umma.issue(umma.block_of(self.rope), accumulator, a, b, self.rope_instruction, 1)
 
@@ -91,7 +91,7 @@ class MmaIssuer:
         """
         ctx, mbars = self.ctx, self.ctx.spec.config.misc_mbars
         chain = mbars.producer_s(half)
-        b = umma.lower_word(self.pv.b, ctx.smem + self.v_ring.get(v))
+        b = umma.lower_word(self.pv.b, ctx.operand_base + self.v_ring.get(v))
         a = ctx.tmem + ctx.columns.borrow_s_as_p(half).start
         accumulator = ctx.tmem + ctx.columns.o(half).start
         phase = ctx.step_parity(half, n)
@@ -164,7 +164,8 @@ class MmaIssuer:
 
 def descriptor_q(ctx: KernelContext, half: int) -> Int32:
     """Return the lower descriptor word of Q tile ``half``; depth parts follow one another."""
-    return umma.lower_word(qk_plan(ctx.spec.config).a, ctx.smem + ctx.layout.q_tile_smem(half))
+    start = ctx.operand_base + ctx.layout.q_tile_smem(half)
+    return umma.lower_word(qk_plan(ctx.spec.config).a, start)
 
 
 @cute.jit

@@ -22,6 +22,7 @@ from ..output import write_output
 from ..persistent import for_each_work, say_stored
 from ..plan.hardware import WARP_GROUP_THREADS, WARP_THREADS, WARPS_PER_GROUP
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
+from ..reduce_scatter import write_output as write_output_of_cluster
 from ..scores import TileView, load_columns, masked, scores_and_max, softmax_scale
 from ..sequence import DEVICE
 from ..token_scales import keep_query_scale, release_scales, wait_for_scales
@@ -186,7 +187,10 @@ def softmax_work(ctx: KernelContext, chain: cutlass.Constexpr[int]):
         row_max, row_sum = softmax_tile(ctx, line, tile, row_max, row_sum)
     ctx = ctx.decode_again()
     line = SoftmaxRow.of(ctx, chain)
-    write_output(ctx, line, row_max, row_sum)
+    if cutlass.const_expr(ctx.spec.variant.in_cluster):
+        write_output_of_cluster(ctx, line, row_max, row_sum)
+    else:
+        write_output(ctx, line, row_max, row_sum)
     say_stored(ctx, chain)
 
 

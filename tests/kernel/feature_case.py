@@ -237,6 +237,7 @@ FEATURES: dict[str, Callable[[Builder], None]] = {
     "page64": lambda b: None,
     "page256": lambda b: None,
     "split": lambda b: b.set(num_splits=3),
+    "cluster": lambda b: b.set(num_splits=2, split="cluster"),
     "persistent": lambda b: b.set(scheduler="persistent"),
     "fp8": lambda b: b.set(q_scale=0.5, k_scale=1.5, v_scale=0.25),
     "tokens": lambda b: None,
@@ -248,14 +249,25 @@ PLACES = ("cache", "page16", "page64", "page256")
 """Where keys lie: at most one of these in a case."""
 
 
+LARGEST_IN_CLUSTER = 192
 SMS = 3
 """SMs of the device, so that a persistent CTA takes several query tiles."""
 
 
-def is_possible(features: Iterable[str], head_dim: int = 64) -> bool:
-    """Whether the features can be asked for together; the pair kernel is never persistent."""
+def is_possible(
+    features: Iterable[str], head_dim: int = 64, num_qo: int | None = None, pair_cta: bool = False
+) -> bool:
+    """Whether the features can be asked for together.
+
+    A cluster shares the keys of a single Q tile, and its CTAs leave together, after one query tile.
+    Two Q tiles per CTA of a pair leave no room for scales per token.
+    """
     chosen = {*features}
-    return len(chosen & {*PLACES}) <= 1
+    if "cluster" in chosen:
+        serves = num_qo != 2 and not pair_cta and head_dim <= LARGEST_IN_CLUSTER
+        if not serves or chosen & {"split", "persistent"}:
+            return False
+    return len(chosen & {*PLACES}) <= 1 and not (pair_cta and "tokens" in chosen)
 
 
 @dataclass(frozen=True)

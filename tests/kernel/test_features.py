@@ -23,7 +23,7 @@ QUICK = ("window", "sink", "page64")
     [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in FEATURES],
 )
 def test_one_feature(feature: str, kernel: str) -> None:
-    if not is_possible({feature}, KERNELS[kernel].head_dim):
+    if not is_possible({feature}, *KERNELS[kernel]):
         pytest.skip("no such kernel")
     check(FeatureCase.of({feature}, kernel))
 

@@ -1,0 +1,74 @@
+"""``Refusal``: why something cannot be run, and the nearest thing that can; those of devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+COMPUTE_CAPABILITY_MAJOR: Final = 10
+DEVICES: Final = {
+    "cpu": "the kernel's PTX runs on sm100sim, the virtual SM100",
+    "cuda": f"compute capability {COMPUTE_CAPABILITY_MAJOR}.x (Blackwell: B200, GB200, B300)",
+}
+"""Device types and what they stand for."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a problem cannot be run, and the exception that says so."""
+
+    error: type[Exception]
+    reason: str
+    nearest: str | None = None
+
+    @property
+    def message(self) -> str:
+        """Reason and nearest choice in one sentence."""
+        if self.nearest is None:
+            return self.reason
+        return f"{self.reason}; nearest supported choice: {self.nearest}"
+
+    def exception(self) -> Exception:
+        """Return the exception to raise."""
+        return self.error(self.message)
+
+
+def refusal_of_error(kind: type[Exception], error: Exception) -> Refusal:
+    """Return the refusal whose message is that of ``error``."""
+    reason, _, nearest = str(error).partition("; nearest supported choice: ")
+    return Refusal(kind, reason, nearest or None)
+
+
+def device_refusal(
+    kind: str, capability: tuple[int, int] | None = None, name: str | None = None
+) -> Refusal | None:
+    """Return why tensors on a device of type ``kind`` cannot be computed, or None.
+
+    Args:
+        kind: torch's device type, such as ``cpu`` or ``cuda``.
+        capability: compute capability of a ``cuda`` device; None when it is not an NVIDIA one.
+        name: the device's name for the message.
+    """
+    if kind == "cpu":
+        return None
+    shown = f"{kind} ({name})" if name else kind
+    known = "; ".join(f"{device}: {text}" for device, text in DEVICES.items())
+    if kind != "cuda":
+        return Refusal(
+            NotImplementedError, f"device {shown} is not supported (supported are {known})", "cpu"
+        )
+    if capability is None:
+        return Refusal(
+            NotImplementedError,
+            f"device {shown} is no NVIDIA device (supported are {known})",
+            "tensors on the cpu, which run on sm100sim",
+        )
+    if capability[0] != COMPUTE_CAPABILITY_MAJOR:
+        return Refusal(
+            NotImplementedError,
+            f"device {shown} has compute capability {capability[0]}.{capability[1]}, and the "
+            f"kernels use tcgen05, which only {COMPUTE_CAPABILITY_MAJOR}.x has (supported are "
+            f"{known})",
+            "tensors on the cpu, which run on sm100sim",
+        )
+    return None
