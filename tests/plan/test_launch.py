@@ -8,6 +8,7 @@ from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.kernel_spec import KernelSpec
 from fa4_cute.plan.launch import SMALLEST_SCALE, AttentionSizes, plan_launch
 from fa4_cute.plan.params import KERNEL_PARAMS
+from fa4_cute.plan.variant import Partition, Variant
 
 
 def launch(group: int = 1, scale: float = 0.125, **sizes: int):
@@ -42,6 +43,16 @@ def test_empty_outputs_launch_nothing() -> None:
     assert launch(seqlen_q=0).is_empty
     assert launch(batch=0).is_empty
     assert not launch(seqlen_k=0).is_empty
+
+
+def test_the_splits_of_a_query_tile_are_a_cluster() -> None:
+    variant = Variant(partition=Partition.CLUSTER, num_partitions=4)
+    spec = KernelSpec.for_attention(DType.BF16, 128, variant=variant)
+    sizes = AttentionSizes(2, 129, 100, 8, 8)
+    plan = plan_launch(spec, sizes, 1.0, num_splits=4)
+    assert (plan.grid, plan.cluster) == ((2 * 4, 8, 2), (4, 1, 1))
+    with pytest.raises(ValueError, match="num_splits=2: the kernel was compiled for a cluster of 4"):
+        plan_launch(spec, sizes, 1.0, num_splits=2)
 
 
 def test_only_fp8_kernels_have_a_value_scale() -> None:
