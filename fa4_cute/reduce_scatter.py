@@ -32,8 +32,8 @@ from .tma import store_query_chunk
 from .work import KernelContext
 
 PACK_BARRIER = 1
-"""Named barrier of both softmax warp groups between packing the band and storing it; the groups have
-none of their own here."""
+"""Named barrier of both softmax warp groups between packing the band and storing it; here the groups
+have none of their own."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,8 @@ def write_row_sum(ctx: KernelContext, line, result: RowResult):
     """Write the log-sum-exp: one warp group of one CTA does."""
     if cutlass.const_expr(line.chain == 0 and ctx.spec.variant.return_lse):
         # Nested: the outer test is made while tracing, the inner one by the kernel.
-        if ctx.work.split == 0:
+        is_first = ctx.work.split == 0
+        if is_first:
             write_log_sum_exp(ctx, line, result)
 
 
@@ -216,7 +217,8 @@ def store_blocks(ctx: KernelContext, line):
     barriers.named_barrier(PACK_BARRIER, NUM_CHAINS * WARP_GROUP_THREADS)
     if cutlass.const_expr(line.chain == 0):
         # The first warp of the CTA is one of this group's.
-        if warp_index() == 0:
+        is_storing = warp_index() == 0
+        if is_storing:
             stage = Stage.of(ctx, line.row)
             position = sequence.first_query + ctx.work.position
             where = (position, ctx.work.head, sequence.query_batch)

@@ -22,6 +22,7 @@ def any_configs(draw: st.DrawFn) -> FA4Config:
     depth = draw(st.integers(1, 34)) * 8
     mla = draw(st.booleans()) and draw(st.booleans())
     group = draw(st.sampled_from(GROUPS))
+    num_qo = draw(st.sampled_from((1, 2)))
     return FA4Config(
         num_q_heads=group * draw(st.integers(1, 4)),
         group=group,
@@ -31,13 +32,14 @@ def any_configs(draw: st.DrawFn) -> FA4Config:
         page_size=draw(st.sampled_from(PAGES)),
         is_mla=mla,
         pair_cta=draw(st.booleans()) and draw(st.booleans()),
-        num_qo=draw(st.sampled_from((1, 2))),
+        num_qo=num_qo,
         qkv_dtype=dtype,
         rope_dtype=draw(st.sampled_from((DType.BF16, DType.FP8_E4M3))) if mla else DType.INVALID,
         scale_dtype=draw(st.sampled_from((DType.INVALID, DType.FP32))) if mla else DType.INVALID,
         use_order_barriers=draw(st.booleans()),
         shared_rope=mla and draw(st.booleans()),
         two_rings=draw(st.booleans()),
+        splitk_partitions=draw(st.sampled_from((1, 1, 2, 3, 8))) if num_qo == 1 else 1,
     )
 
 

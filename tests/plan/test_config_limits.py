@@ -21,6 +21,12 @@ from tests.plan.strategies import any_configs
         (FA4Config(8, 1, 68, 68), r"136 bytes.*multiples of 16.*qk_depth=ov_depth=72"),
         (FA4Config(8, 1, 64, 128), r"qk_depth=64 is smaller than ov_depth=128"),
         (FA4Config(8, 1, 192, 128), r"rope_dtype is 'invalid'"),
+        (FA4Config(8, 1, 128, 128, num_qo=1, splitk_partitions=9), r"at most 8.*_partitions=8$"),
+        (FA4Config(8, 1, 128, 128, splitk_partitions=2), r"a single Q tile.*choice: num_qo=1$"),
+        (
+            FA4Config(8, 1, 128, 128, num_qo=1, splitk_partitions=2, persistent=True),
+            r"persistent=True: the CTAs of a cluster leave together",
+        ),
         (FA4Config(256, 256, 128, 128, pair_cta=True), r"group=256 does not divide the 128 rows"),
     ],
 )

@@ -66,6 +66,16 @@ def test_a_persistent_grid_has_a_cta_or_pair_for_every_sm_or_two(
     assert few.grid == (num_splits * spec.cluster_size, 1, 1)
 
 
+def test_the_splits_of_a_query_tile_are_a_cluster() -> None:
+    variant = Variant(partition=Partition.CLUSTER, num_partitions=4)
+    spec = KernelSpec.for_attention(DType.BF16, 128, variant=variant)
+    sizes = AttentionSizes(2, 129, 100, 8, 8)
+    plan = plan_launch(spec, sizes, 1.0, num_splits=4)
+    assert (plan.grid, plan.cluster) == ((2 * 4, 8, 2), (4, 1, 1))
+    with pytest.raises(ValueError, match="num_splits=2: the kernel was compiled for a cluster of 4"):
+        plan_launch(spec, sizes, 1.0, num_splits=2)
+
+
 def test_only_fp8_kernels_have_a_value_scale() -> None:
     fp8, bf16 = (KernelSpec.for_attention(t, 128) for t in (DType.FP8_E4M3, DType.BF16))
     assert [param.name for param in fp8.extra_params] == ["value_scale"]

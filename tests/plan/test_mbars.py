@@ -45,6 +45,10 @@ def arrivals_per_phase(config: FA4Config) -> Counter[int]:
             arrive(role.commit_mma(role.initial_state()), 1)
     for part in range(config.num_qk_stages if config.num_qo == 2 else 0):
         arrive(mbars.q1_wait_mbar() + part, 1)
+    if config.splitk_partitions > 1:
+        # Every warp of both groups of every CTA arrives once here.
+        warps = ATTENTION_SCHEDULE["softmax0"].num_warps + ATTENTION_SCHEDULE["softmax1"].num_warps
+        arrive(mbars.publish_offset, warps * config.splitk_partitions)
     for ring in {mbars.k_ring, mbars.v_ring}:
         for slot in range(config.num_kv_stages):
             for part in range(ring.num_qk_stages):
@@ -68,6 +72,7 @@ def test_the_size_formula(config: FA4Config) -> None:
     expected = 2 * pv + 8 + (qk if config.num_qo == 2 else 0) + 2 * qk * kv
     expected += 0 if config.use_fused_kv else 2 * kv
     expected += 2 if config.use_order_barriers else 0
+    expected += 1 if config.splitk_partitions > 1 else 0
     assert config.misc_mbars.size == config.misc_mbars.num_mbars() == expected
     assert len(config.misc_mbars.specs) == expected
 
@@ -85,7 +90,10 @@ def test_a_pair_doubles_the_shared_counts_only() -> None:
 @settings(deadline=None)
 @given(configs())
 def test_barriers_past_the_first_wave_have_count_one(config: FA4Config) -> None:
-    assert set(config.misc_mbars.counts()[32:]) <= {1}
+    mbars = config.misc_mbars
+    # Except the last one of all, which only a cluster has.
+    assert set(mbars.counts()[32 : mbars.publish_offset]) <= {1}
+    assert mbars.size - mbars.publish_offset == int(config.splitk_partitions > 1)
 
 
 def test_order_barriers_pass_the_turn_to_the_other_group() -> None:

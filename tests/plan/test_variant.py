@@ -23,6 +23,8 @@ page_sizes = st.sampled_from([0, *PAGE_SIZES])
 def variants(draw: st.DrawFn) -> Variant:
     """Any combination that means something."""
     page_size = draw(page_sizes)
+    partition = draw(st.sampled_from(Partition))
+    in_cluster = partition is Partition.CLUSTER
     return Variant(
         mask=draw(trees(with_bias)),
         return_lse=draw(st.booleans()),
@@ -32,8 +34,9 @@ def variants(draw: st.DrawFn) -> Variant:
         ragged_k=not page_size and draw(st.booleans()),
         used_k=bool(page_size) or draw(st.booleans()),
         page_size=page_size,
-        partition=draw(st.sampled_from(Partition)),
-        scheduler=draw(st.sampled_from(Scheduler)),
+        partition=partition,
+        scheduler=Scheduler.TILE if in_cluster else draw(st.sampled_from(Scheduler)),
+        num_partitions=draw(st.integers(2, 8)) if in_cluster else 1,
         token_scales=draw(st.booleans()),
     )
 
@@ -134,6 +137,19 @@ def test_contradictions() -> None:
         Variant(ragged_k=True, used_k=True, page_size=16)
     with pytest.raises(ValueError, match="page_table: a paged cache needs seqused_k"):
         Variant(page_size=16)
+    cluster = Partition.CLUSTER
+    for partition, size in ((cluster, 1), (Partition.WORKSPACE, 2), (Partition.NONE, 2)):
+        with pytest.raises(ValueError, match=f"num_partitions={size}: a cluster that shares"):
+            Variant(partition=partition, num_partitions=size)
+    with pytest.raises(ValueError, match=r"scheduler='persistent'.*choice: split='workspace'"):
+        Variant(scheduler=Scheduler.PERSISTENT, partition=cluster, num_partitions=2)
+
+
+def test_a_cluster_takes_no_parameter_but_a_name() -> None:
+    variant = Variant(partition=Partition.CLUSTER, num_partitions=4)
+    assert variant.params == KERNEL_PARAMS
+    assert variant.name_parts == ("cluster4",)
+    assert (variant.in_cluster, variant.is_split, variant.shares_keys) == (True, False, True)
 
 
 @pytest.mark.parametrize(
