@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from sm100sim.mutate import Mutant
 
@@ -122,20 +123,32 @@ def barrier_of(mutant: Mutant, lines: list[str], names: dict[int, str]) -> str:
     return names[offset] + "+" * computed if offset in names else "-"
 
 
-def explain(kernel: str, survivors: list[tuple[Mutant, str]]) -> list[str]:
-    """Print the survivors with their reasons; returns what is unexplained."""
-    left, problems = survivors, []
+@dataclass(frozen=True)
+class Survivor:
+    """A mutant that no run told apart from its kernel: its barrier, and why that is right."""
+
+    mutant: Mutant
+    where: str
+    reason: str = ""
+
+    def __str__(self) -> str:
+        """Name and place."""
+        return f"{self.mutant.name} at {self.where}"
+
+
+def explain(kernel: str, survivors: Sequence[Survivor]) -> tuple[list[Survivor], list[str]]:
+    """Give survivors their reasons; returns those that have one, and in words what is wrong."""
+    left, explained, problems = list(survivors), [], []
     for entry in EQUIVALENT:
         if entry.kernel != kernel:
             continue
         mine = [
             s for s in left
-            if re.fullmatch(entry.kind, s[0].kind) and re.fullmatch(entry.where, s[1])
+            if re.fullmatch(entry.kind, s.mutant.kind) and re.fullmatch(entry.where, s.where)
         ]  # fmt: skip
         if len(mine) != entry.count:
             counts = f"{len(mine)} survive, {entry.count} explained"
             problems.append(f"{entry.kind} at {entry.where}: {counts}")
-        for mutant, where in mine:
-            print(f"    equivalent: {mutant.name} at {where}: {entry.reason}")
+        explained += [replace(s, reason=entry.reason) for s in mine]
         left = [s for s in left if s not in mine]
-    return problems + [f"{m.name} at {where}: {m.before[:90]}" for m, where in left]
+    return explained, problems + [f"{s}: {s.mutant.before[:90]}" for s in left]

@@ -18,6 +18,8 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
+from typing import Any
 
 import torch
 
@@ -28,7 +30,7 @@ from sm100sim.options import Check, RunOptions
 from sm100sim.ptx.errors import PtxError
 from sm100sim.report import SimulationFault
 
-from .equivalent_mutants import barrier_of, explain
+from .equivalent_mutants import Survivor, barrier_of, explain
 from .launches import AnyCase, Case, Featured, Launch
 
 RESULT = Path("out/mutants.json")
@@ -108,6 +110,8 @@ LIMIT = 6
 """Mutants of each thinned class, spread over the kernel."""
 
 Trial = tuple[Launch, list[bytes]]
+Row = dict[str, Any]
+"""What the report says of a kernel."""
 
 
 @cache
@@ -167,8 +171,8 @@ def barrier_names(launch: Launch) -> dict[int, str]:
     return {layout.mbar_byte_offset + 8 * s.index: s.name for s in config.misc_mbars.specs}
 
 
-def show_kernel(kernel: str, results: dict[int, str | None]) -> tuple[dict[str, object], list[str]]:
-    """Print the table of one kernel; returns its row of the report and what is unexplained."""
+def show_kernel(kernel: str, results: dict[int, str | None]) -> Row:
+    """Print the table of one kernel and return its row of the report."""
     launches, found = prepared(kernel)
     launch = launches[0][0]
     names, lines = barrier_names(launch), launch.request.ptx.split("\n")
@@ -183,13 +187,28 @@ def show_kernel(kernel: str, results: dict[int, str | None]) -> tuple[dict[str, 
         ways = ", ".join(f"{count} {way}" for way, count in how[kind].most_common())
         print(f"  {kind:26}{dead[kind]:4} /{total:4}   {ways}")
     survivors = [
-        (m, barrier_of(m, lines, names)) for k, m in enumerate(found) if results[k] is None
+        Survivor(m, barrier_of(m, lines, names)) for k, m in enumerate(found) if results[k] is None
     ]
-    problems = explain(launch.spec.name, survivors)
-    row = {"case": launch.case.name, "kernel": launch.spec.name, "total": len(found),
-           "killed": killed, "classes": {k: [dead[k], n] for k, n in sorted(totals.items())},
-           "survivors": [f"{m.name} at {where}" for m, where in survivors]}  # fmt: skip
-    return row, problems
+    explained, problems = explain(launch.spec.name, survivors)
+    for survivor in explained:
+        print(f"    equivalent: {survivor}: {survivor.reason}")
+    for problem in problems:
+        print(f"    UNEXPLAINED {problem}")
+    return {
+        "case": launch.case.name, "kernel": launch.spec.name, "total": len(found), "killed": killed,
+        "classes": {kind: [dead[kind], n] for kind, n in sorted(totals.items())},
+        "equivalent": dict(Counter(survivor.reason for survivor in explained)),
+        "unexplained": problems,
+    }  # fmt: skip
+
+
+def save(rows: dict[str, Row]) -> None:
+    """Put the rows into the report, in which those of other kernels stay."""
+    known = json.loads(RESULT.read_text()) if RESULT.is_file() else {}
+    merged = {**known, **rows}
+    RESULT.parent.mkdir(exist_ok=True)
+    text = json.dumps({name: merged[name] for name in KERNELS if name in merged}, indent=1)
+    RESULT.write_text(text + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -199,8 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = parser.parse_args(arguments).kernels or list(KERNELS)
     if unknown := [name for name in names if name not in KERNELS]:
         parser.error(f"{', '.join(unknown)}: choose from {', '.join(KERNELS)}")
-    start = time.perf_counter()
-    rows, problems = [], []
+    start, rows = time.perf_counter(), {}
     with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
         parts = {
             kernel: [pool.submit(run_part, kernel, part) for part in range(PROCESSES)]
@@ -208,20 +226,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         }
         for kernel, futures in parts.items():
             results = {k: way for future in futures for k, way in future.result().items()}
-            row, unexplained = show_kernel(kernel, results)
-            rows.append(row)
-            problems += unexplained
-            for problem in unexplained:
-                print(f"    UNEXPLAINED {problem}")
+            rows[kernel] = show_kernel(kernel, results)
+            save(rows)
             print(f"  after {time.perf_counter() - start:.0f} s", flush=True)
-    total, killed = sum(r["total"] for r in rows), sum(r["killed"] for r in rows)  # type: ignore[misc]
+    total, killed = (sum(row[key] for row in rows.values()) for key in ("total", "killed"))
+    unexplained = sum(len(row["unexplained"]) for row in rows.values())
+    own, children = (getrusage(who).ru_utime for who in (RUSAGE_SELF, RUSAGE_CHILDREN))
     print(
-        f"\n{killed} of {total} killed, {total - killed} survive, {len(problems)} unexplained; "
-        f"{time.perf_counter() - start:.0f} s"
+        f"\n{killed} of {total} killed, {total - killed} survive, {unexplained} unexplained; "
+        f"{time.perf_counter() - start:.0f} s, {own + children:.0f} s of processor time"
     )
-    RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(json.dumps({"kernels": rows, "unexplained": problems}, indent=1))
-    return int(bool(problems))
+    return int(bool(unexplained))
 
 
 if __name__ == "__main__":

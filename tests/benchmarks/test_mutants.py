@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
-from benchmarks import equivalent_mutants
-from benchmarks.equivalent_mutants import EQUIVALENT, Equivalent, barrier_of, explain
+from benchmarks import equivalent_mutants, mutants
+from benchmarks.equivalent_mutants import EQUIVALENT, Equivalent, Survivor, barrier_of, explain
 from benchmarks.mutants import KERNELS, MOVED_ADDRESSES, REPEATED, barrier_names, prepared, trial
 from sm100sim.mutate import Mutant
 from sm100sim.options import RunOptions
@@ -40,19 +43,35 @@ def test_a_barrier_is_named_by_the_constant_part_of_its_address(
 
 
 def test_a_survivor_needs_a_reason_and_a_reason_its_survivors(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     table = (
         Equivalent("k", "drop-wait|wait-on-neighbour", r"FULL\[\d\]", 2, "no reader is left"),
         Equivalent("other", "drop-wait", "-", 5, "not of this kernel"),
     )
     monkeypatch.setattr(equivalent_mutants, "EQUIVALENT", table)
-    two = [(mutant("a"), "FULL[0]"), (mutant("b", "wait-on-neighbour"), "FULL[1]")]
-    assert explain("k", two) == []
-    assert capsys.readouterr().out.count("no reader is left") == 2
-    (missing,) = explain("k", two[:1])
+    two = [
+        Survivor(mutant("a"), "FULL[0]"),
+        Survivor(mutant("b", "wait-on-neighbour"), "FULL[1]"),
+    ]
+    explained, problems = explain("k", two)
+    assert [s.reason for s in explained] == ["no reader is left"] * 2
+    assert problems == []
+    (missing,) = explain("k", two[:1])[1]
     assert missing.endswith(": 1 survive, 2 explained")
-    assert explain("k", [*two, (mutant("c"), "EMPTY[0]")]) == ["drop-wait@0 at EMPTY[0]: c"]
+    more = [*two, Survivor(mutant("c"), "EMPTY[0]")]
+    assert explain("k", more)[1] == ["drop-wait@0 at EMPTY[0]: c"]
+
+
+def test_the_report_keeps_kernels_that_did_not_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(mutants, "RESULT", tmp_path / "out" / "mutants.json")
+    mutants.save({"1q": {"killed": 1}, "2q": {"killed": 2}})
+    mutants.save({"1q": {"killed": 3}})
+    report = json.loads(mutants.RESULT.read_text())
+    assert report == {"2q": {"killed": 2}, "1q": {"killed": 3}}
+    assert list(report) == ["2q", "1q"]
 
 
 def test_the_table_is_about_the_kernels_that_run_and_gives_arguments() -> None:
