@@ -55,6 +55,11 @@ def arrivals_per_phase(config: FA4Config) -> Counter[int]:
                 arrive(ring.producer_mbar(slot, part), 1)
                 state = PipelineState(config.num_kv_stages, index=slot)
                 arrive(ring.consumer_release(state, part)[0], 1)
+    for slot in range(config.num_kv_stages if config.has_token_scales else 0):
+        # With one Q tile the groups take turns, with two each tile is everybody's.
+        for wg in range(config.num_qo):
+            threads = ATTENTION_SCHEDULE[f"softmax{wg}"].num_threads
+            arrive(mbars.scale_ring.consumer_mbar(slot, 0), threads)
     return counted
 
 
