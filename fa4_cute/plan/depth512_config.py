@@ -33,7 +33,6 @@ from .hardware import (
     TMEM_COLUMNS,
     TMEM_LANES,
     UMMA_MAX_N,
-    WARP_THREADS,
     SwizzleMode,
     align_down,
     align_up,
