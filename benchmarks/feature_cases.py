@@ -42,6 +42,7 @@ CASES = (
     *_cases(256, MASKS, DENSE),
     *_cases(256, (*PAGED, "ragged split causal"), SHORT),
     *_cases(256, PERSISTENT, LONG),
+    *_cases(512, ("persistent ragged page16 sink split",), LONG),
     *_cases(512, ("window sink", "ragged page16 causal", "split union"), SHORT),
     *_cases(192, ("ragged causal",), LONG, num_qo=2, **MLA),
     *_cases(192, ("causal",), ((40, 300),), num_qo=1, **MLA),
