@@ -38,6 +38,9 @@ CASES = (
     Featured(frozenset({"causal"}), 128, ((40, 600),), 2, 1, FP8, num_qo=1, token_scales=True),
     Featured(frozenset({"page64", "ragged", "window"}), 128, SHORT, 2, 1, FP8, num_qo=1),
     Featured(frozenset({"causal", "sink"}), 256, DENSE, 2, 1, FP8),
+    Featured(frozenset({"page16", "ragged", "causal"}), 256, SHORT, 2, 1, FP8, token_scales=True),
+    Featured(frozenset({"ragged", "window"}), 512, SHORT, 2, 1, FP8, token_scales=True),
+    Featured(frozenset({"page64", "ragged"}), 128, LONG, 2, 1, FP8, num_qo=2, token_scales=True),
 )
 """Ragged, paged and cached sequences; masks; split keys with the combine kernel; one Q tile with
 an even and an odd number of key tiles; float8 with and without a scale per token."""

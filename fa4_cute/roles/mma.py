@@ -124,6 +124,10 @@ class MmaIssuer:
         """Wait for each part of K, issue S_chain of the single Q tile, and free the part."""
         for part in range(self.qk.num_stages):
             self.ctx.barriers.wait(self.k_ring.wait_k(k, part))
+            if self.ctx.spec.variant.is_persistent:
+                # The softmax groups met through these columns at the end of the query tile before;
+                # the load role waited for that.
+                tmem.fence_after_thread_sync()
             self.scores(chain, part, k, tile)
             self.ctx.barriers.arrive(self.k_ring.pipeline.consumer_release(k, part)[0])
         self._commit_scores(chain)
