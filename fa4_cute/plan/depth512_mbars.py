@@ -264,7 +264,7 @@ class Depth512MBars:
         slots = range(self.num_kv_stages)
         rows += [(f"KV_full[{i}]", f"slot {i} arrived", TMA_BYTES, "mma") for i in slots]
         rows += [(f"KV_empty[{i}]", f"slot {i} read", MMA_COMMIT, "load") for i in slots]
-        readers = "load, correction, softmax (next query tile)"
+        readers = "load, correction (next query tile)"
         stored: _Row = ("stored", "O stored", (Arrival("softmax", local),), readers)
         rows += [stored] * self.num_stored_barriers
         return tuple(BarrierSpec(i, *row) for i, row in enumerate(rows))
