@@ -46,7 +46,8 @@ def can_implement(
             ``score_mod``, ``softcap``, ``aux_tensors``, ``num_splits``, ``split``,
             ``scheduler`` and ``num_qo`` as for the call; ``rope_dtype``, the type of the columns
             beyond ``head_dim_v`` where it is not that of the others; ``pair_cta``, two CTAs to an
-            MMA; and ``sink``, ``ragged_q``, ``ragged_k``, ``used_k`` (True or False) and ``page_size``.
+            MMA; and ``sink``, ``ragged_q``, ``ragged_k``, ``used_k`` (True or False) and
+            ``page_size``.
 
     Returns:
         :class:`Support`, true or false, with the kernel or the reason and the nearest choice.

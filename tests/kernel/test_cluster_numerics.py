@@ -45,7 +45,9 @@ def call(
     return function(*inputs, num_splits=size, split=split, return_lse=True, **options)
 
 
-def dense(batch: int, seqlen_q: int, seqlen_k: int, head_dim: int = 128) -> tuple[torch.Tensor, ...]:
+def dense(
+    batch: int, seqlen_q: int, seqlen_k: int, head_dim: int = 128
+) -> tuple[torch.Tensor, ...]:
     generator = torch.Generator().manual_seed(batch + seqlen_k)
     shapes = (seqlen_q, 4), (seqlen_k, 2), (seqlen_k, 2)
     made = (torch.randn(batch, n, h, head_dim, generator=generator) for n, h in shapes)
