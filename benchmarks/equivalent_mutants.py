@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from sm100sim.mutate import Mutant
 
@@ -36,11 +37,29 @@ SCORES_FENCED = (
     "the wait for P, earlier in the same thread, orders all that follows after them (5.18)"
 )
 ZEROS = "a tile that sees no key stores zeros, and the buffer beside it holds zeros as well"
+EXCHANGED = (
+    "both groups waited for their own O before they exchanged maxima at the barrier in front, so "
+    "the other group's O is complete: this wait and its fence name the event that is relied on"
+)
+LATER_COMMIT = (
+    "the correction relies on the commit of the scores that follow; what the last MMA writes is "
+    "read after the groups' exchange, for which the other group waits for the last commit of all; "
+    "the exchange itself overwrites columns of P that the last MMA does not read"
+)
+LAST_KEYS = (
+    "issued for the last of an even number of key tiles: nothing is loaded into a slot of K again, "
+    "and so nobody waits for either half"
+)
+LAST_VALUES = (
+    "issued for the last but one of an even number of key tiles: the slot has held its last tile, "
+    "so nobody waits for it to be free"
+)
 TWO_Q, D512, D256 = (
     "fa4_sm100_bf16_d128_g1_causal_lse",
     "fa4_sm100_pair_bf16_d512_g1_causal_lse",
     "fa4_sm100_pair_fp16_d256_g1_causal_lse",
 )
+ONE_Q = "fa4_sm100_bf16_d128_g1_causal_lse_1q"
 PAGED_PAIR = "fa4_sm100_pair_bf16_d256_g2_causal_varq_used_page16_lse"
 EQUIVALENT = (
     Equivalent(TWO_Q, "drop-relinquish", "-", 1, RELINQUISH),
@@ -54,6 +73,13 @@ EQUIVALENT = (
     Equivalent(D256, "early-release", r"S_even_cons\+", 1, SCORES_FREE),
     Equivalent(D256, "drop-fence-after", "-", 1, SCORES_FENCED),
     Equivalent(D256, "wrong-stage-buffer", "-", 1, ZEROS),
+    Equivalent(ONE_Q, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(ONE_Q, "drop-wait|wait-on-neighbour", r"O_prod\[[01]\]", 3, EXCHANGED),
+    Equivalent(ONE_Q, "drop-fence-after", "-", 1, EXCHANGED),
+    Equivalent(ONE_Q, "early-commit", r"O_prod\[[01]\]", 3, LATER_COMMIT),
+    Equivalent(ONE_Q, "(drop|early)-commit|.*-neighbour", r"K_empty\[0\..\]\+", 5, LAST_KEYS),
+    Equivalent(ONE_Q, "(drop|early)-commit", r"V_empty\[0\.0\]\+", 2, LAST_VALUES),
+    Equivalent(ONE_Q, "early-release", "C[01]_cons", 2, RESCALED),
     Equivalent(PAGED_PAIR, "drop-relinquish", "-", 1, RELINQUISH),
     Equivalent(PAGED_PAIR, "early-release", r"S_even_cons\+", 1, SCORES_FREE),
     Equivalent(PAGED_PAIR, "drop-fence-after", "-", 1, SCORES_FENCED),
@@ -97,20 +123,32 @@ def barrier_of(mutant: Mutant, lines: list[str], names: dict[int, str]) -> str:
     return names[offset] + "+" * computed if offset in names else "-"
 
 
-def explain(kernel: str, survivors: list[tuple[Mutant, str]]) -> list[str]:
-    """Print the survivors with their reasons; returns what is unexplained."""
-    left, problems = survivors, []
+@dataclass(frozen=True)
+class Survivor:
+    """A mutant that no run told apart from its kernel: its barrier, and why that is right."""
+
+    mutant: Mutant
+    where: str
+    reason: str = ""
+
+    def __str__(self) -> str:
+        """Name and place."""
+        return f"{self.mutant.name} at {self.where}"
+
+
+def explain(kernel: str, survivors: Sequence[Survivor]) -> tuple[list[Survivor], list[str]]:
+    """Give survivors their reasons; returns those that have one, and in words what is wrong."""
+    left, explained, problems = list(survivors), [], []
     for entry in EQUIVALENT:
         if entry.kernel != kernel:
             continue
         mine = [
             s for s in left
-            if re.fullmatch(entry.kind, s[0].kind) and re.fullmatch(entry.where, s[1])
+            if re.fullmatch(entry.kind, s.mutant.kind) and re.fullmatch(entry.where, s.where)
         ]  # fmt: skip
         if len(mine) != entry.count:
             counts = f"{len(mine)} survive, {entry.count} explained"
             problems.append(f"{entry.kind} at {entry.where}: {counts}")
-        for mutant, where in mine:
-            print(f"    equivalent: {mutant.name} at {where}: {entry.reason}")
+        explained += [replace(s, reason=entry.reason) for s in mine]
         left = [s for s in left if s not in mine]
-    return problems + [f"{m.name} at {where}: {m.before[:90]}" for m, where in left]
+    return explained, problems + [f"{s}: {s.mutant.before[:90]}" for s in left]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from .launches import Featured
@@ -13,32 +15,48 @@ SHORT = ((20, 300), (3, 133), (0, 20), (17, 7))
 DENSE = ((140, 300),)
 FP8 = torch.float8_e4m3fn
 PAGED = ("ragged page16 causal sink", "ragged cache padding", "page64 window split")
+PERSISTENT = ("persistent causal", "persistent ragged page16 window", "persistent split sink")
+"""Query tiles of several sequences and heads for each CTA."""
 MASKS = ("window", "union sink", "bias causal", "function softcap", "chunked alibi padding")
 
 
 def _cases(head_dim: int, names: tuple[str, ...], lengths: tuple[tuple[int, int], ...],
-           num_qo: int | None = None) -> tuple[Featured, ...]:  # fmt: skip
-    return tuple(
-        Featured(frozenset(name.split()), head_dim, lengths, 2, 1, num_qo=num_qo) for name in names
-    )
+           **options: Any) -> tuple[Featured, ...]:  # fmt: skip
+    options = {"heads": 2, "kv_heads": 1, **options}
+    return tuple(Featured(frozenset(name.split()), head_dim, lengths, **options) for name in names)
 
 
-PLAIN: frozenset[str] = frozenset()
+MLA: dict[str, Any] = {"head_dim_v": 128}
+"""Queries and keys of 192, values of 128: prefill of multi-head latent attention."""
 CASES = (
     *_cases(64, MASKS, (LONG[0],), num_qo=2),
     *_cases(128, (*PAGED, "ragged split bias sink"), LONG, num_qo=2),
+    *_cases(128, PERSISTENT, LONG, num_qo=2),
+    *_cases(128, ("ragged page16 causal", "ragged split window sink", "persistent causal"), LONG,
+            num_qo=2, pair_cta=True),
     *_cases(64, MASKS, ((40, 300),), num_qo=1),
     *_cases(64, ("causal", "window"), ((40, 500),), num_qo=1),
     *_cases(128, (*PAGED, "ragged split causal sink"), SHORT, num_qo=1),
+    *_cases(128, PERSISTENT, ((70, 300), (0, 20), (80, 17)), num_qo=1),
     *_cases(128, ("ragged cluster causal sink", "page64 window cluster"), SHORT, num_qo=1),
     *_cases(256, MASKS, DENSE),
     *_cases(256, (*PAGED, "ragged split causal"), SHORT),
+    *_cases(256, PERSISTENT, LONG),
     *_cases(512, ("window sink", "ragged page16 causal", "split union"), SHORT),
-    Featured(frozenset({"causal"}), 128, DENSE, 2, 1, FP8, num_qo=2, growth=0.01),
-    Featured(PLAIN, 64, DENSE, 2, 1, FP8, num_qo=2, token_scales=True),
-    Featured(frozenset({"causal"}), 128, ((40, 600),), 2, 1, FP8, num_qo=1, token_scales=True),
-    Featured(frozenset({"page64", "ragged", "window"}), 128, SHORT, 2, 1, FP8, num_qo=1),
-    Featured(frozenset({"causal", "sink"}), 256, DENSE, 2, 1, FP8),
-)
+    *_cases(192, ("ragged causal",), LONG, num_qo=2, **MLA),
+    *_cases(192, ("causal",), ((40, 300),), num_qo=1, **MLA),
+    *_cases(192, ("causal", "persistent"), LONG, num_qo=2, rope=torch.float16, **MLA),
+    *_cases(192, ("causal",), ((40, 500),), dtype=FP8, num_qo=1, rope=torch.bfloat16, **MLA),
+    *_cases(128, ("causal",), DENSE, dtype=FP8, num_qo=2, growth=0.01),
+    *_cases(128, ("causal",), ((200, 300),), dtype=FP8, num_qo=2, pair_cta=True),
+    *_cases(64, ("tokens",), DENSE, dtype=FP8, num_qo=2),
+    *_cases(128, ("tokens persistent page64 causal",), LONG, dtype=FP8, num_qo=2),
+    *_cases(128, ("tokens causal",), ((40, 600),), dtype=FP8, num_qo=1),
+    *_cases(128, ("page64 ragged window",), SHORT, dtype=FP8, num_qo=1),
+    *_cases(256, ("causal sink",), DENSE, dtype=FP8),
+    *_cases(512, ("tokens ragged causal",), SHORT, dtype=FP8),
+    *_cases(256, ("tokens persistent page16",), LONG, dtype=FP8),
+)  # fmt: skip
 """Ragged, paged and cached sequences; masks; split keys with the combine kernel; one Q tile with
-an even and an odd number of key tiles; float8 with and without a scale per token."""
+an even and an odd number of key tiles; persistent CTAs; two CTAs to an MMA; rope columns; float8
+with and without a scale per token."""

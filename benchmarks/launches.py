@@ -26,6 +26,9 @@ from sm100sim.report import Report
 from sm100sim.run import run
 from tests.kernel.feature_case import Builder, FeatureCase
 
+SMS = 2
+"""SMs for persistent kernels: few, so that a CTA takes several query tiles."""
+
 
 class AnyCase(Protocol):
     """What a launch is made of."""
@@ -38,6 +41,11 @@ class AnyCase(Protocol):
     @property
     def num_qo(self) -> int | None:
         """Q tiles per CTA where the kernel has a choice; None: as the call chooses."""
+        ...
+
+    @property
+    def pair_cta(self) -> bool:
+        """Whether two CTAs share each MMA where the kernel has a choice."""
         ...
 
     def call(self) -> None:
@@ -63,6 +71,7 @@ class Case:
     dtype: torch.dtype = torch.bfloat16
     growth: float = 0.0
     num_qo: int = 2
+    pair_cta: bool = False
 
     @property
     def name(self) -> str:
@@ -70,7 +79,7 @@ class Case:
         kind = dtype_name(self.dtype)
         mask = "causal" if self.causal else "full"
         heads = f"h{self.heads}/{self.kv_heads}"
-        tiles = " 1q" if self.num_qo == 1 else ""
+        tiles = " 1q" if self.num_qo == 1 else " pair" if self.pair_cta else ""
         return f"{kind} d{self.head_dim} {mask} {heads} {self.seqlen_q}x{self.seqlen_k}{tiles}"
 
     def inputs(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -89,10 +98,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Featured:
-    """A call with features; `token_scales`: q and k have a scale per token, for fp8.
+    """A call with features.
 
-    `growth` is that of :class:`Case`, for dense keys; `sharpness` is a factor of the queries, which
-    also moves the maxima.
+    `head_dim_v` makes v narrower: the last columns of q and k are rope columns, and `rope` their
+    element type where they are tensors of their own. `growth` is that of :class:`Case`, for dense
+    keys; `sharpness` is a factor of the queries, which also moves the maxima.
     """
 
     features: frozenset[str]
@@ -102,35 +112,43 @@ class Featured:
     kv_heads: int = 2
     dtype: torch.dtype = torch.bfloat16
     num_qo: int | None = None
-    token_scales: bool = False
+    pair_cta: bool = False
+    head_dim_v: int | None = None
+    rope: torch.dtype | None = None
     growth: float = 0.0
     sharpness: float = 1.0
 
     @property
     def name(self) -> str:
         """Short and unique."""
-        kinds = {torch.bfloat16: "bf16", torch.float16: "fp16", torch.float8_e4m3fn: "fp8"}
+        depth = f"d{self.head_dim}" + (f"/{self.head_dim_v}" if self.head_dim_v else "")
         extra = [f"{self.num_qo}q"] if self.num_qo else []
-        extra += ["token_scales"] * self.token_scales
+        extra += ["pair"] * self.pair_cta
+        extra += [f"{dtype_name(self.rope)}_rope"] if self.rope else []
         features = "+".join(sorted(self.features)) or "plain"
         lengths = ",".join(f"{q}x{k}" for q, k in self.lengths)
-        return " ".join([kinds[self.dtype], f"d{self.head_dim}", features, *extra, lengths])
+        return " ".join([dtype_name(self.dtype), depth, features, *extra, lengths])
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The features, among them that which the element type stands for."""
+        return self.features | ({"fp8"} if self.dtype is torch.float8_e4m3fn else set())
 
     def call(self) -> None:
         """Make the public call."""
-        case = FeatureCase(
-            self.features, self.head_dim, torch.float32, self.heads, self.kv_heads, self.lengths
-        )
-        builder = Builder(case)
-        q, k, v = builder.inputs()
+        sizes = (self.head_dim, torch.float32, self.heads, self.kv_heads, self.lengths)
+        builder = Builder(FeatureCase(self.names, *sizes))
+        q, k, v = (x.float() for x in builder.inputs())
         q *= self.sharpness
         if self.growth:
             k *= 1 + self.growth * torch.arange(k.shape[-3])[:, None, None]
         options = builder.options
-        if self.token_scales:
-            options["q_scale"], options["k_scale"] = (
-                torch.rand(x.shape[:-1], generator=builder.random) + 0.5 for x in (q, k)
+        v = v[..., : self.head_dim_v]
+        if self.rope:
+            options["q_rope"], options["k_rope"] = (
+                x[..., self.head_dim_v :].to(self.rope) for x in (q, k)
             )
+            q, k = (x[..., : self.head_dim_v] for x in (q, k))
         ragged = "cu_seqlens_q" in options
         function = fa4_cute.flash_attn_varlen if ragged else fa4_cute.flash_attn
         function(*(x.to(self.dtype) for x in (q, k, v)), return_lse=True, **options)
@@ -163,6 +181,28 @@ def _request(artifact: Any, packed: PackedLaunch) -> LaunchRequest:
     )  # fmt: skip
 
 
+class Described:
+    """A call before its kernels are compiled.
+
+    Attributes:
+        problem: what was asked for, its keys split as the chosen kernel splits them.
+        spec: the attention kernel.
+        call: its tensors.
+        packed: parameters and grid of its launch.
+    """
+
+    def __init__(self, case: AnyCase) -> None:
+        """Choose the kernel of `case` and pack its parameters."""
+        # The inputs live as long as the call that has their addresses.
+        self._asked = asked_by(case.call)
+        asked = replace(self._asked.problem, num_qo=case.num_qo, pair_cta=case.pair_cta)
+        choice: Any = require(choose(asked))
+        self.spec = choice.spec
+        self.problem = asked.with_partition(self.spec.variant.partition)
+        self.call = describe_call(self.problem, self._asked.inputs, self._asked.tensors)
+        self.packed = pack_launch(self.spec, self.call.described, num_sms=SMS)
+
+
 class Launch:
     """A prepared call; `execute` repeats it.
 
@@ -176,15 +216,10 @@ class Launch:
     def __init__(self, case: AnyCase, subject: int = 0) -> None:
         """Compile (or load) the kernels of `case` and pack their parameters."""
         self.case, self.subject = case, subject
-        self._asked = asked_by(case.call)
-        problem = replace(self._asked.problem, num_qo=case.num_qo)
-        choice: Any = require(choose(problem))
-        self.spec = choice.spec
-        problem = problem.with_partition(self.spec.variant.partition)
-        self._call = describe_call(problem, self._asked.inputs, self._asked.tensors)
-        packed = pack_launch(self.spec, self._call.described)
-        self.requests = [_request(cache.compiled(self.spec), packed)]
-        shares = self._call.shares(problem)
+        self._described = described = Described(case)
+        self.spec, self._call = described.spec, described.call
+        self.requests = [_request(cache.compiled(self.spec), described.packed)]
+        shares = self._call.shares(described.problem)
         if shares is not None:
             self.requests.append(_request(cache.compiled(shares.spec), pack_combine(shares)))
         self.buffers = [

@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import json
 import time
+from argparse import ArgumentParser
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
+from typing import Any
 
 import torch
 
@@ -26,28 +30,63 @@ from sm100sim.options import Check, RunOptions
 from sm100sim.ptx.errors import PtxError
 from sm100sim.report import SimulationFault
 
-from .equivalent_mutants import barrier_of, explain
+from .equivalent_mutants import Survivor, barrier_of, explain
 from .launches import AnyCase, Case, Featured, Launch
 
 RESULT = Path("out/mutants.json")
 PROCESSES = 2
-PAGES, CAUSAL = frozenset({"ragged", "page16"}), frozenset({"causal"})
-KERNELS: tuple[tuple[AnyCase, ...], ...] = (
-    (Case(300, 760, 128, causal=True, growth=0.016), Case(600, 70, 128, causal=True)),
-    (Case(200, 950, 512, causal=True, growth=0.016), Case(400, 70, 512, causal=True)),
-    (
+CAUSAL, PAGES = frozenset({"causal"}), frozenset({"ragged", "page16"})
+TOKENS = CAUSAL | {"tokens"}
+PERSISTENT = frozenset({"persistent", "ragged", "causal"})
+FP8, ROPE = torch.float8_e4m3fn, {"head_dim_v": 128, "rope": torch.float16}
+KERNELS: dict[str, tuple[AnyCase, ...]] = {
+    "2q": (Case(300, 760, 128, causal=True, growth=0.016), Case(600, 70, 128, causal=True)),
+    "pair512": (Case(200, 950, 512, causal=True, growth=0.016), Case(400, 70, 512, causal=True)),
+    "pair256": (
         Case(300, 760, 256, causal=True, growth=0.016, dtype=torch.float16),
         Case(600, 70, 256, causal=True, dtype=torch.float16),
     ),
-    (
+    "1q": (
+        Case(100, 890, 128, causal=True, growth=0.016, num_qo=1),
+        Case(100, 760, 128, causal=True, growth=0.016, num_qo=1),
+        Case(300, 70, 128, causal=True, num_qo=1),
+    ),
+    "2q-pages": (
+        Featured(
+            PAGES | {"window", "sink"}, 64, ((200, 420), (70, 30)), 2, 1, num_qo=2, sharpness=4.0
+        ),
+        Featured(PAGES | {"window", "sink"}, 64, ((500, 70),), 2, 1, num_qo=2),
+    ),
+    "2q-tokens": (
+        Featured(TOKENS, 128, ((200, 600),), 2, 1, FP8, 2, growth=0.016),
+        Featured(TOKENS, 128, ((600, 70),), 2, 1, FP8, 2),
+    ),
+    "2q-persistent": (
+        Featured(PERSISTENT, 128, ((300, 420), (0, 20), (200, 500)), 2, 1, num_qo=2, sharpness=4.0),
+        Featured(PERSISTENT, 128, ((600, 70),), 2, 1, num_qo=2),
+    ),
+    "1q-persistent": (
+        Featured(PERSISTENT, 128, ((130, 620), (0, 20), (70, 500)), 2, 1, num_qo=1, sharpness=4.0),
+        Featured(PERSISTENT, 128, ((300, 70), (2, 200)), 2, 1, num_qo=1),
+    ),
+    "2q-pair": (
+        Case(600, 760, 128, causal=True, growth=0.016, pair_cta=True),
+        Case(900, 70, 128, causal=True, pair_cta=True),
+    ),
+    "2q-rope": (
+        Featured(CAUSAL, 192, ((200, 700),), 1, 1, num_qo=2, growth=0.016, **ROPE),  # type: ignore[arg-type]
+        Featured(CAUSAL, 192, ((600, 70),), 1, 1, num_qo=2, **ROPE),  # type: ignore[arg-type]
+    ),
+    "pair256-pages": (
         Featured(PAGES | CAUSAL, 256, ((150, 420), (40, 17)), 2, 1, sharpness=4.0),
         Featured(PAGES | CAUSAL, 256, ((300, 17), (9, 60)), 2, 1),
     ),
-)
+}
 """Per kernel: a long problem whose row maxima grow, so that O is rescaled and the rings wrap
-around, whose last key tile is nearly full, and one whose first tiles see no key at all. The first
-three are plain kernels; the last is a pair with pages and ragged sequences, which cleans rows of V
-that belong to no key. The combine kernel has no synchronisation that could be at fault."""
+around, whose last key tile is nearly full, and one whose first tiles see no key at all. One Q tile
+runs with an odd and an even number of key tiles, a persistent CTA takes several query tiles, and
+with pages rows of V that belong to no key are cleaned. The combine kernel has no synchronisation
+that could be at fault."""
 
 IDLE = 2_000_000
 QUICK = RunOptions(max_idle_instructions=IDLE)
@@ -71,10 +110,12 @@ LIMIT = 6
 """Mutants of each thinned class, spread over the kernel."""
 
 Trial = tuple[Launch, list[bytes]]
+Row = dict[str, Any]
+"""What the report says of a kernel."""
 
 
 @cache
-def prepared(kernel: int) -> tuple[list[Trial], list[Mutant]]:
+def prepared(kernel: str) -> tuple[list[Trial], list[Mutant]]:
     """The launches of a kernel with the bits of their results, and its mutants."""
     launches = []
     for case in KERNELS[kernel]:
@@ -108,7 +149,7 @@ def trial(launches: list[Trial], mutant: Mutant) -> str | None:
     return None
 
 
-def run_part(kernel: int, part: int) -> dict[int, str | None]:
+def run_part(kernel: str, part: int) -> dict[int, str | None]:
     """Run every PROCESSES-th mutant of a kernel: its number -> how it was killed."""
     torch.set_num_threads(1)
     launches, found = prepared(kernel)
@@ -130,8 +171,8 @@ def barrier_names(launch: Launch) -> dict[int, str]:
     return {layout.mbar_byte_offset + 8 * s.index: s.name for s in config.misc_mbars.specs}
 
 
-def show_kernel(kernel: int, results: dict[int, str | None]) -> tuple[dict[str, object], list[str]]:
-    """Print the table of one kernel; returns its row of the report and what is unexplained."""
+def show_kernel(kernel: str, results: dict[int, str | None]) -> Row:
+    """Print the table of one kernel and return its row of the report."""
     launches, found = prepared(kernel)
     launch = launches[0][0]
     names, lines = barrier_names(launch), launch.request.ptx.split("\n")
@@ -146,39 +187,56 @@ def show_kernel(kernel: int, results: dict[int, str | None]) -> tuple[dict[str, 
         ways = ", ".join(f"{count} {way}" for way, count in how[kind].most_common())
         print(f"  {kind:26}{dead[kind]:4} /{total:4}   {ways}")
     survivors = [
-        (m, barrier_of(m, lines, names)) for k, m in enumerate(found) if results[k] is None
+        Survivor(m, barrier_of(m, lines, names)) for k, m in enumerate(found) if results[k] is None
     ]
-    problems = explain(launch.spec.name, survivors)
-    row = {"case": launch.case.name, "kernel": launch.spec.name, "total": len(found),
-           "killed": killed, "classes": {k: [dead[k], n] for k, n in sorted(totals.items())},
-           "survivors": [f"{m.name} at {where}" for m, where in survivors]}  # fmt: skip
-    return row, problems
+    explained, problems = explain(launch.spec.name, survivors)
+    for survivor in explained:
+        print(f"    equivalent: {survivor}: {survivor.reason}")
+    for problem in problems:
+        print(f"    UNEXPLAINED {problem}")
+    return {
+        "case": launch.case.name, "kernel": launch.spec.name, "total": len(found), "killed": killed,
+        "classes": {kind: [dead[kind], n] for kind, n in sorted(totals.items())},
+        "equivalent": dict(Counter(survivor.reason for survivor in explained)),
+        "unexplained": problems,
+    }  # fmt: skip
 
 
-def main() -> int:
-    """Run every kernel's mutants in two processes."""
-    start = time.perf_counter()
-    rows, problems = [], []
-    with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
-        parts = [
-            [pool.submit(run_part, kernel, part) for part in range(PROCESSES)]
-            for kernel in range(len(KERNELS))
-        ]
-        for kernel, futures in enumerate(parts):
-            results = {k: way for future in futures for k, way in future.result().items()}
-            row, unexplained = show_kernel(kernel, results)
-            rows.append(row)
-            problems += unexplained
-            for problem in unexplained:
-                print(f"    UNEXPLAINED {problem}", flush=True)
-    total, killed = sum(r["total"] for r in rows), sum(r["killed"] for r in rows)  # type: ignore[misc]
-    print(
-        f"\n{killed} of {total} killed, {total - killed} survive, {len(problems)} unexplained; "
-        f"{time.perf_counter() - start:.0f} s"
-    )
+def save(rows: dict[str, Row]) -> None:
+    """Put the rows into the report, in which those of other kernels stay."""
+    known = json.loads(RESULT.read_text()) if RESULT.is_file() else {}
+    merged = {**known, **rows}
     RESULT.parent.mkdir(exist_ok=True)
-    RESULT.write_text(json.dumps({"kernels": rows, "unexplained": problems}, indent=1))
-    return int(bool(problems))
+    text = json.dumps({name: merged[name] for name in KERNELS if name in merged}, indent=1)
+    RESULT.write_text(text + "\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the mutants of the kernels that are named, or of all, in two processes."""
+    parser = ArgumentParser(prog="python -m benchmarks.mutants", description=main.__doc__)
+    parser.add_argument("kernels", nargs="*", metavar="kernel", help=", ".join(KERNELS))
+    names = parser.parse_args(arguments).kernels or list(KERNELS)
+    if unknown := [name for name in names if name not in KERNELS]:
+        parser.error(f"{', '.join(unknown)}: choose from {', '.join(KERNELS)}")
+    start, rows = time.perf_counter(), {}
+    with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
+        parts = {
+            kernel: [pool.submit(run_part, kernel, part) for part in range(PROCESSES)]
+            for kernel in names
+        }
+        for kernel, futures in parts.items():
+            results = {k: way for future in futures for k, way in future.result().items()}
+            rows[kernel] = show_kernel(kernel, results)
+            save(rows)
+            print(f"  after {time.perf_counter() - start:.0f} s", flush=True)
+    total, killed = (sum(row[key] for row in rows.values()) for key in ("total", "killed"))
+    unexplained = sum(len(row["unexplained"]) for row in rows.values())
+    own, children = (getrusage(who).ru_utime for who in (RUSAGE_SELF, RUSAGE_CHILDREN))
+    print(
+        f"\n{killed} of {total} killed, {total - killed} survive, {unexplained} unexplained; "
+        f"{time.perf_counter() - start:.0f} s, {own + children:.0f} s of processor time"
+    )
+    return int(bool(unexplained))
 
 
 if __name__ == "__main__":

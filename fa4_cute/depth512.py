@@ -132,16 +132,16 @@ class SM100MHADepth512:
 
     def load(self, ctx: PairContext) -> None:
         """Run the load role."""
-        depth512_load.load(ctx.decoded())
+        depth512_load.load(ctx)
 
     def mma(self, ctx: PairContext) -> None:
         """Run the MMA role."""
-        depth512_mma.mma(ctx.decoded())
+        depth512_mma.mma(ctx)
 
     def softmax(self, ctx: PairContext) -> None:
         """Run the softmax role."""
-        depth512_softmax.softmax(ctx.decoded())
+        depth512_softmax.softmax(ctx)
 
     def correction(self, ctx: PairContext) -> None:
         """Run the correction role."""
-        depth512_correction.correction(ctx.decoded())
+        depth512_correction.correction(ctx)

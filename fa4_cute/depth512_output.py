@@ -10,7 +10,7 @@ import cutlass
 from cutlass import Float32, Int32, cute
 
 from . import rows
-from .depth512_work import PairContext, PairRow
+from .depth512_work import ONLY_CHAIN, PairContext, PairRow
 from .device import barriers, epilogue, tmem
 from .device.ids import warp_index
 from .device.tma import finish_stores
@@ -94,7 +94,7 @@ def write_through_memory(ctx: PairContext, line: PairRow, result: RowResult):
 
 def wait_for_part(ctx: PairContext, part: int) -> None:
     """Wait for the last P V of output ``part``."""
-    phase = (ctx.work.num_key_tiles - 1) & 1
+    phase = ctx.step_parity(ONLY_CHAIN, ctx.work.num_key_tiles - 1)
     ctx.barriers.wait(BarrierWait(ctx.mbars.O_mma_lo_offset + part, phase))
     tmem.fence_after_thread_sync()
 
@@ -178,14 +178,27 @@ def write_partial(ctx: PairContext, line: PairRow, result: RowResult):
         for_all_pieces(ctx, line, put, wait=True)
 
 
+def may_store_boxes(ctx: PairContext):
+    """Return whether the CTA's rows may leave through shared memory.
+
+    A box that ends past a packed sequence would overwrite the next one. A persistent CTA stages no
+    zeros: Q of the next query tile may be loaded at any time.
+    """
+    whole = cutlass.Boolean(True)
+    if ctx.spec.variant.ragged_q:
+        whole = ctx.work.position + ctx.spec.tile_positions <= ctx.work.sequence.seqlen_q
+    if not ctx.spec.variant.is_persistent:
+        return whole
+    return cutlass.select_(ctx.work.num_key_tiles > 0, whole, cutlass.Boolean(False))
+
+
 @cute.jit
 def write_output(ctx: PairContext, line: PairRow, result: RowResult):
     """Write the CTA's rows of O and wait until they are in global memory."""
     if cutlass.const_expr(ctx.spec.variant.is_split):
         write_partial(ctx, line, result)
-    elif cutlass.const_expr(ctx.spec.variant.ragged_q):
-        # A box that ends past the sequence would overwrite the next one.
-        if ctx.work.position + ctx.spec.tile_positions <= ctx.work.sequence.seqlen_q:
+    elif cutlass.const_expr(ctx.spec.variant.ragged_q or ctx.spec.variant.is_persistent):
+        if may_store_boxes(ctx):
             write_through_memory(ctx, line, result)
         else:
             write_rows(ctx, line, result)

@@ -11,10 +11,12 @@ from cutlass import Float32, Int32
 
 from .device import ids
 from .pair_work import PairedContext
+from .pipelines import RingState
 from .plan.depth512_lanes import part_of_lane, row_of_lane
 from .plan.depth512_mbars import Depth512MBars
 from .plan.depth512_smem import Depth512AttentionSMem
 from .plan.hardware import WARP_THREADS, WARPS_PER_GROUP
+from .plan.issue_order import IssueOrder
 from .plan.tmem import Depth512Tmem
 from .scores import softmax_scale
 from .sequence import DEVICE
@@ -42,6 +44,17 @@ class PairContext(PairedContext):
         return self.spec.config.misc_mbars
 
     @property
+    def order(self) -> IssueOrder:
+        """One chain, number 0, which takes every key tile."""
+        return IssueOrder(num_qo=2)
+
+    def ring_start(self, *, producer: bool) -> RingState:
+        """Return the cursor of the slot that the work's first part of K uses."""
+        config, tiles = self.spec.config, self.progress.tiles
+        used = tiles * config.slots_per_tile
+        return RingState.after(config.num_kv_stages, used, producer=producer)
+
+    @property
     def num_steps(self) -> Int32:
         """Steps of the issue order: one more than key tiles when scores run ahead, 0 without."""
         tiles = self.work.num_key_tiles
@@ -50,8 +63,16 @@ class PairContext(PairedContext):
         return Int32(cutlass.select_(tiles > 0, tiles + self.spec.value_lag, Int32(0)))
 
 
+ONLY_CHAIN = 0
+"""The softmax group of a CTA has one output; where chains are numbered it is this one."""
+
+
 def odd_tile(tile: Int32) -> Int32:
-    """Return 1 for odd key tiles: they use the odd score buffer and its barriers."""
+    """Return 1 for odd key tiles: they use the odd score buffer and its barriers.
+
+    Key tiles are counted over all query tiles of the CTA, here and below, so that the buffers
+    alternate from one query tile to the next as well.
+    """
     return tile & 1
 
 
@@ -114,6 +135,11 @@ class PairRow:
             softmax_scale(ctx.spec, magnitude),
             lane_address(ctx.tmem, ctx.columns.s(0).start),
         )
+
+    @property
+    def scale_slot(self) -> Int32:
+        """Number of the thread in its warp group: its place for the query scale."""
+        return row_in_group()
 
 
 def row_slot(ctx: PairContext, row: Int32) -> Int32:

@@ -1,4 +1,4 @@
-"""``SM100MHA2Q``: attention with two Q tiles per CTA, one CTA per work tile, not persistent.
+"""``SM100MHA2Q``: attention with two Q tiles per CTA, or one.
 
 Assembles only: the plan gives every offset and count, each role lives in ``fa4_cute.roles``, and
 here they get their memories, their registers and their warps. Roles and warps:

@@ -5,6 +5,8 @@ at a coordinate outside the map: TMA fills its rows with zeros and counts its by
 of bytes of a tile is always the same.
 """
 
+from collections.abc import Callable
+
 import cutlass
 from cutlass import Int32, Int64, cute
 
@@ -17,13 +19,7 @@ OUTSIDE_PAGE = 2**31 - 1
 """A page index that no cache has."""
 
 
-@cute.jit
-def load_boxes(
-    ctx: KernelContext,
-    first: Int32,
-    num_rows: cutlass.Constexpr[int],
-    load: cutlass.Constexpr,
-):
+def load_boxes(ctx: KernelContext, first: Int32, num_rows: int, load: Callable) -> None:
     """Call ``load(row in the tile, (row, head, batch) in the map)`` for each box of a tile.
 
     Args:
@@ -32,16 +28,32 @@ def load_boxes(
         num_rows: keys of the tile.
         load: issues the copies of one box.
     """
-    sequence, head = ctx.work.sequence, ctx.work.kv_head
+    for_each_box(ctx, first, num_rows, lambda row, key: load(row, place_in_map(ctx, key)))
+
+
+@cute.jit
+def for_each_box(
+    ctx: KernelContext,
+    first: Int32,
+    num_rows: cutlass.Constexpr[int],
+    visit: cutlass.Constexpr,
+):
+    """Call ``visit(row in the tile, key in the sequence)`` for the first row of each box."""
     box_rows = key_box(ctx.spec, num_rows)[1]
-    if cutlass.const_expr(ctx.spec.variant.page_size == 0):
-        load(0, (first + sequence.first_key, head, sequence.key_batch))
-    elif cutlass.const_expr(box_rows == num_rows):
-        load(0, place_in_cache(ctx, first))
+    if cutlass.const_expr(box_rows == num_rows):
+        visit(0, first)
     else:
         # A loop that stays one: unrolled, it would hold the pages of all boxes in registers.
         for row in cutlass.range(0, num_rows, box_rows, unroll=1):
-            load(row, place_in_cache(ctx, first + row))
+            visit(row, first + row)
+
+
+def place_in_map(ctx: KernelContext, key: Int32) -> tuple[Int32, Int32, Int32]:
+    """Return where ``key`` lies in the maps of K and V: row, head, batch entry or page."""
+    if ctx.spec.variant.page_size:
+        return place_in_cache(ctx, key)
+    sequence = ctx.work.sequence
+    return key + sequence.first_key, ctx.work.kv_head, sequence.key_batch
 
 
 def place_in_cache(ctx: KernelContext, key: Int32) -> tuple[Int32, Int32, Int32]:

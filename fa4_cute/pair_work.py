@@ -15,7 +15,7 @@ from .plan.depth512_config import CTA_GROUP
 from .plan.depth512_spec import AttentionSpec
 from .plan.pipeline_plan import BarrierArrive, BarrierWait
 from .sequence import Problem
-from .work import KernelContext, WorkTile, query_tile, work_at
+from .work import KernelContext, WorkTile, place_of_work, query_tile, work_at
 
 
 @dataclass(frozen=True)
@@ -68,19 +68,29 @@ class PairedContext(KernelContext):
 
     def decoded(self) -> "PairedContext":
         """Return the same context with the work tile of the CTA."""
-        return replace(self, work=decode_pair_work(self.spec, self.problem, self.rank))
+        work = decode_pair_work(self.spec, self.problem, self.rank, self.index)
+        return replace(self, work=work)
 
     def share(self, size: int) -> Int32:
         """Return where this CTA's share begins in what the pair divides, ``size`` for each."""
         return self.rank * size
 
 
-def decode_pair_work(spec: AttentionSpec, problem: Problem, rank: Int32) -> WorkTile:
-    """Return the tile of this CTA; grids with causal masks run the longest tiles first."""
+def decode_pair_work(
+    spec: AttentionSpec, problem: Problem, rank: Int32, index: Int32 | None = None
+) -> WorkTile:
+    """Return the tile of this CTA's pair, or that of number ``index`` in the schedule's order.
+
+    With causal masks the longest tiles come first.
+    """
     config = spec.config
-    block, head, batch = ids.block_index()
-    num_pairs = ids.grid_size_x() // config.cta_group()
-    tile, split = query_tile(spec, problem, block // config.cta_group(), num_pairs)
+    if index is None:
+        block, head, batch = ids.block_index()
+        num_pairs = ids.grid_size_x() // config.cta_group()
+        block = block // config.cta_group()
+    else:
+        block, head, batch, num_pairs = place_of_work(problem, index)
+    tile, split = query_tile(spec, problem, block, num_pairs)
     first = tile * config.PairBM_eff()
     work = work_at(spec, problem, (first, head, batch), split)
     return replace(work, position=first + rank * config.BM_eff())

@@ -1,7 +1,8 @@
 """One CTA, many query tiles: the loop around every role, and what keeps two query tiles apart.
 
 The order is fixed: CTA ``c`` of ``n`` takes the works ``c``, ``c + n``, ... of the schedule, so
-every role of a CTA knows its works without asking. Barriers are not initialised again: parities
+every role of a CTA knows its works without asking. Two CTAs that share every MMA take the same
+works: ``c`` and ``n`` count pairs then. Barriers are not initialised again: parities
 continue from the counts in ``Progress``.
 
 Two memories of a query tile are used by the next one, the Q tile, over which O is staged, and the
@@ -26,17 +27,23 @@ def for_each_work(ctx: KernelContext, role: cutlass.Constexpr):
     """Call ``role(context of the work)`` for every work of the CTA; return the counts after it."""
     progress = Progress.zero()
     if cutlass.const_expr(ctx.spec.variant.is_persistent):
-        index = ids.block_index()[0]
+        index = in_clusters(ctx, ids.block_index()[0])
         while index < ctx.problem.extras["num_work"]:
             here = ctx.at(index, progress)
             role(here)
-            progress = progress.after(here.work.num_key_tiles, ctx.spec.issue_order)
-            index = index + ids.grid_size_x()
+            progress = progress.after(here.work.num_key_tiles, ctx.order)
+            index = index + in_clusters(ctx, ids.grid_size_x())
     else:
         here = ctx.decoded()
         role(here)
-        progress = progress.after(here.work.num_key_tiles, ctx.spec.issue_order)
+        progress = progress.after(here.work.num_key_tiles, ctx.order)
     return progress
+
+
+def in_clusters(ctx: KernelContext, ctas: Int32) -> Int32:
+    """Return a number or count of CTAs along x as one of the clusters that they make up."""
+    size = ctx.spec.cluster_size
+    return ctas if size == 1 else ctas // size
 
 
 @cute.jit
@@ -44,7 +51,7 @@ def wait_until_stored(ctx: KernelContext, chains: cutlass.Constexpr):
     """Wait until ``chains`` have stored their latest outputs."""
     if cutlass.const_expr(ctx.spec.variant.is_persistent):
         for i in cutlass.range_constexpr(len(chains)):
-            outputs = ctx.progress.outputs_of(chains[i], ctx.spec.issue_order)
+            outputs = ctx.progress.outputs_of(chains[i], ctx.order)
             if outputs > 0:
                 mbar = ctx.spec.config.misc_mbars.stored_offset + chains[i]
                 ctx.barriers.wait(BarrierWait(mbar, (outputs - 1) & 1))
@@ -55,7 +62,7 @@ def wait_until_stored(ctx: KernelContext, chains: cutlass.Constexpr):
 def say_stored(ctx: KernelContext, chain: cutlass.Constexpr[int]):
     """Say that ``chain`` has read and stored its output of the query tile."""
     if cutlass.const_expr(ctx.spec.variant.is_persistent):
-        num_tiles = ctx.spec.issue_order.num_tiles(chain, ctx.work.num_key_tiles)
+        num_tiles = ctx.order.num_tiles(chain, ctx.work.num_key_tiles)
         if num_tiles > 0:
             tmem.fence_before_thread_sync()
             mbar = ctx.spec.config.misc_mbars.stored_offset + chain
@@ -64,5 +71,5 @@ def say_stored(ctx: KernelContext, chain: cutlass.Constexpr[int]):
 
 def chains_of_query_tile(ctx: KernelContext, tile: Int32 | int) -> tuple[int, ...]:
     """Return the chains whose output is staged over Q tile ``tile``."""
-    order = ctx.spec.issue_order
+    order = ctx.order
     return tuple(chain for chain in range(2) if order.query_tile(chain) == tile)

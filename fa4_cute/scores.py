@@ -83,7 +83,7 @@ def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float3
     """Wait for ``values``; return those of ``columns``, modified, -inf where the row is blind."""
     variant = tile.ctx.spec.variant
     values = tmem.wait_loads(values)
-    if tile.scales is not None:
+    if tile.scales is not None and not limits_loads(variant):
         values = scaled(values, columns, tile.scales)
     if variant.modifies_scores:
         values = modified(values, columns, tile)
@@ -109,7 +109,8 @@ def limits_loads(variant) -> bool:
 def modified(values: list[Float32], columns: range, tile: TileView) -> list[Float32]:
     """Return ``values`` scaled, through the score modifier, with biases, times log2(e).
 
-    Column by column, so that little is alive beside the scores.
+    Column by column, so that little is alive beside the scores. Where loads are limited, those of
+    the scales per token are among them.
     """
     ctx, line, variant = tile.ctx, tile.line, tile.ctx.spec.variant
     natural = line.magnitude * Float32(LN_2)
@@ -118,9 +119,14 @@ def modified(values: list[Float32], columns: range, tile: TileView) -> list[Floa
     aux = aux_tensors(ctx)
     bias = RowBias.of(tile)
     changed = []
-    for column, value in zip(columns, values, strict=True):
-        if limits_loads(variant) and (column - columns.start) % COLUMNS_UNDER_WAY == 0:
+    values = list(values)
+    for i, column in enumerate(columns):
+        if limits_loads(variant) and i % COLUMNS_UNDER_WAY == 0:
             warp_barrier()
+            if tile.scales is not None:
+                few = slice(i, i + COLUMNS_UNDER_WAY)
+                values[few] = scaled(values[few], columns[few], tile.scales)
+        value = values[i]
         key = DEVICE.minimum(tile.first_key + column, last_key)
         score = value * natural
         if variant.score_mod is not None:

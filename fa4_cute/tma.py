@@ -92,6 +92,7 @@ class KeySide:
         rows: keys of the CTA's part of the tile.
         first_row: first of them in the tile.
         first_column: column of the map at which the CTA's columns start.
+        has_one_head: whether the map has one head, which serves all.
     """
 
     tensor_map: Int64
@@ -99,12 +100,15 @@ class KeySide:
     rows: int
     first_row: Int32 | int = 0
     first_column: Int32 | int = 0
+    has_one_head: bool = False
 
 
 def load_key_chunks(
     spec: AttentionSpec, side: KeySide, where: tuple, smem: Int32, mbarrier: Int32
 ) -> None:
     """Load one box of every chunk of ``side`` to ``smem``; ``where`` is (key, head, batch)."""
+    if side.has_one_head:
+        where = (where[0], 0, where[2])
     size = side.rows * side.chunks.row_bytes
     for i, column in enumerate(side.chunks.starts):
         coordinates = (side.first_column + column, *where)

@@ -1,9 +1,16 @@
 """Per-token scales of fp8 queries and keys: scores are multiplied by both before anything else.
 
 The scale of a query is one float per thread, read once and kept in shared memory. The scales of a
-key tile travel with the first depth part of K: their bytes count on its "arrived" barrier, and the
-softmax threads, who read them long after the MMAs have read K, arrive on its "read" barrier too.
-So a slot of K is not filled again while its scales are needed.
+key tile come by bulk copies, one for a tile or one for each of its pages:
+
+* With two Q tiles or one, they travel with the first depth part of K: their bytes count on its
+  "arrived" barrier, and the softmax threads, who read them long after the MMAs have read K, arrive
+  on its "read" barrier too. So a slot of K is not filled again while its scales are needed.
+* In the CTA-pair kernel each CTA needs the scales of all keys of the tile but loads half of them,
+  and "K arrived" is a barrier of the leader, which softmax threads of the peer cannot wait on. The
+  scales have two buffers there, with barriers of each CTA's own.
+
+Scales of keys that do not count may be NaN: their scores are masked behind them.
 
 Negative scales and zeros need no care: the scores carry them, and the softmax scale keeps its sign.
 """
@@ -16,9 +23,12 @@ from cutlass import Float32, Int32, Int64, cute
 from .device import barriers, gmem
 from .device.arith import mul2
 from .device.bulk import load_bytes
+from .paging import for_each_box, page_of_key
 from .plan.dtypes import DType
-from .plan.hardware import WARP_GROUP_THREADS
 from .plan.pipeline_plan import BarrierArrive, BarrierWait
+from .plan.tensor_maps import key_box
+from .plan.token_rows import packed_start
+from .sequence import DEVICE
 from .work import KernelContext
 
 _VECTOR = 4
@@ -44,25 +54,53 @@ def extra_bytes(ctx: KernelContext) -> int:
 
 def load_key_scales(ctx: KernelContext, slot: Int32, tile: Int32, mbarrier: Int32) -> None:
     """Start loading the scales of the ``tile``-th visited key tile; ``mbarrier`` is armed."""
-    if not ctx.spec.config.scale_dtype.is_valid:
+    if not ctx.spec.variant.token_scales:
         return
-    extras, config = ctx.problem.extras, ctx.spec.config
-    heads = ctx.problem.num_q_heads // config.group
-    row = Int64(ctx.work.batch) * heads + ctx.work.kv_head
-    first = row * extras["k_scale_row"] + ctx.work.key_tile(tile) * config.BN
-    source = gmem.word_address(extras["k_scale"], first)
-    load_bytes(scale_buffer(ctx, slot), source, ctx.layout.k_scale_stride_bytes, mbarrier)
+    config, buffer = ctx.spec.config, scale_buffer(ctx, slot)
+    size = key_box(ctx.spec, config.BN)[1] * DType.FP32.size
+
+    def load(row: Int32 | int, key: Int32) -> None:
+        load_bytes(buffer + row * DType.FP32.size, key_scale_source(ctx, key), size, mbarrier)
+
+    for_each_box(ctx, ctx.work.key_tile(tile) * config.BN, config.BN, load)
+
+
+def key_scale_source(ctx: KernelContext, key: Int32) -> Int64:
+    """Return the global address of the scale of ``key``, or of one that is masked all the same."""
+    extras, sequence = ctx.problem.extras, ctx.work.sequence
+    heads = ctx.problem.num_q_heads // ctx.spec.config.group
+    entry, position = sequence.key_batch, key
+    if ctx.spec.variant.page_size:
+        # Behind the last key the table may name anything: the page of that key stands in.
+        entry = page_of_key(ctx, DEVICE.minimum(key, sequence.seqlen_k - 1))
+        position = key % ctx.spec.variant.page_size
+    elif ctx.spec.variant.ragged_k:
+        position = packed_start(sequence.first_key, ctx.work.batch) + key
+    row = Int64(entry) * heads + ctx.work.kv_head
+    return gmem.word_address(extras["k_scale"], row * extras["k_scale_row"] + position)
+
+
+def fill_scale_buffer(ctx: KernelContext, tile: Int32) -> None:
+    """Load the scales of key tile ``tile`` into a buffer with barriers of its own, once free."""
+    if not ctx.spec.variant.token_scales:
+        return
+    ring = ctx.spec.config.misc_mbars.scale_ring
+    slot, round_ = ring_place(ctx, tile)
+    ctx.barriers.wait(BarrierWait(ring.consumer_mbar(slot), (round_ & 1) ^ 1))
+    arrived = ring.producer_mbar(slot)
+    ctx.barriers.expect(arrived, ctx.layout.k_scale_stride_bytes)
+    load_key_scales(ctx, slot, tile, ctx.barriers.address_of(arrived))
 
 
 def scale_buffer(ctx: KernelContext, slot: Int32) -> Int32:
-    """Return the shared address of the key scales that belong to K slot ``slot``."""
+    """Return the shared address of buffer ``slot``: of a K slot, or one of the pair's two."""
     return ctx.smem + ctx.layout.k_scale_smem() + slot * ctx.layout.k_scale_stride_bytes
 
 
 @cute.jit
 def keep_query_scale(ctx: KernelContext, line):
     """Put the row's query scale where this thread finds it for every tile."""
-    if cutlass.const_expr(ctx.spec.config.scale_dtype.is_valid):
+    if cutlass.const_expr(ctx.spec.variant.token_scales):
         # Without a key tile there may be no query either, and no scale to read.
         has_tiles = ctx.work.num_key_tiles > 0
         if has_tiles:
@@ -82,38 +120,37 @@ def query_scale_source(ctx: KernelContext, line) -> Int64:
 
 def query_scale_address(ctx: KernelContext, line) -> Int32:
     """Return the shared address of the thread's query scale."""
-    row = line.row + line.chain * WARP_GROUP_THREADS
-    return ctx.smem + ctx.layout.q_scale_smem() + row * DType.FP32.size
+    return ctx.smem + ctx.layout.q_scale_smem() + line.scale_slot * DType.FP32.size
 
 
 def ring_place(ctx: KernelContext, tile: Int32) -> tuple[Int32, Int32]:
-    """Return the K slot of key tile ``tile`` and how often the slot was used before."""
-    before = ctx.progress.tiles
-    used = tile if isinstance(before, int) else tile + before
-    stages = ctx.spec.config.num_kv_stages
+    """Return the buffer of key tile ``tile`` and how often it was used before."""
+    used = ctx.loaded_before(tile)
+    stages = ctx.spec.config.misc_mbars.scale_ring.num_kv_stages
     return used % stages, used // stages
 
 
-def wait_for_scales(ctx: KernelContext, line, tile: Int32) -> TileScales | None:
+def wait_for_scales(ctx: KernelContext, line, tile: Int32, first: Int32 | int = 0):
     """Wait for the scales of key tile ``tile``; None when there are none.
 
-    The scores of the tile say that K has arrived, but to the MMA warp: who reads the bytes of a
-    TMA must have seen their barrier.
+    ``first`` is the key in the thread's first column. The scores of the tile say that K has
+    arrived, but to the MMA warp: who reads the bytes of a TMA must have seen their barrier.
     """
-    config = ctx.spec.config
-    if not config.scale_dtype.is_valid:
+    if not ctx.spec.variant.token_scales:
         return None
     slot, round_ = ring_place(ctx, tile)
-    ctx.barriers.wait(BarrierWait(config.misc_mbars.k_ring.producer_mbar(slot, 0), round_ & 1))
-    return TileScales(scale_buffer(ctx, slot), query_scale_address(ctx, line))
+    arrived = ctx.spec.config.misc_mbars.scale_ring.producer_mbar(slot, 0)
+    ctx.barriers.wait(BarrierWait(arrived, round_ & 1))
+    keys = scale_buffer(ctx, slot) + first * DType.FP32.size
+    return TileScales(keys, query_scale_address(ctx, line))
 
 
 def release_scales(ctx: KernelContext, tile: Int32) -> None:
     """Give the scales of key tile ``tile`` back."""
-    config = ctx.spec.config
-    if config.scale_dtype.is_valid:
+    if ctx.spec.variant.token_scales:
         slot, _ = ring_place(ctx, tile)
-        ctx.barriers.arrive(BarrierArrive(config.misc_mbars.k_ring.consumer_mbar(slot, 0)))
+        ring = ctx.spec.config.misc_mbars.scale_ring
+        ctx.barriers.arrive(BarrierArrive(ring.consumer_mbar(slot, 0)))
 
 
 def scaled(values: list[Float32], columns: range, scales: TileScales) -> list[Float32]:

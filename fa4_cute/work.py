@@ -18,6 +18,7 @@ from .plan.hardware import (
     WARP_THREADS,
     WARPS_PER_GROUP,
 )
+from .plan.issue_order import IssueOrder
 from .plan.kernel_spec import KernelSpec
 from .plan.mask_tiles import KeyTileMap, Rows
 from .plan.smem_layout import SM100AttentionSMem
@@ -88,16 +89,21 @@ class KernelContext:
         """Return the context of work ``index`` of a persistent CTA."""
         return replace(self, index=index, progress=progress).decoded()
 
+    @property
+    def order(self) -> IssueOrder:
+        """How the key tiles are shared out to the chains."""
+        return self.spec.issue_order
+
     def step_parity(self, chain: int, tile: Int32) -> Int32:
         """Return the parity of what completes once per key tile of ``chain``, for its ``tile``."""
-        return parity(tile, self.progress.steps_of(chain, self.spec.issue_order))
+        return parity(tile, self.progress.steps_of(chain, self.order))
 
     def factor_parity(self, chain: int, tile: Int32) -> Int32:
         """Return the parity of what completes once per correction of ``chain``, before ``tile``.
 
         The first key tile of a query tile has none.
         """
-        return parity(tile - 1, self.progress.corrections_of(chain, self.spec.issue_order))
+        return parity(tile - 1, self.progress.corrections_of(chain, self.order))
 
     def loaded_before(self, tile: Int32) -> Int32:
         """Return how many K tiles the CTA has loaded before the ``tile``-th of this work."""

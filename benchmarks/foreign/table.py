@@ -15,10 +15,10 @@ through `sm100sim.activate()`, and its result compared with a reference.  For Fl
 quack the reference is float64 arithmetic on the same rounded inputs; for the CUTLASS examples it is
 the comparison which the example makes itself.  "Error" is the Frobenius norm of the difference over
 that of the reference; outputs were filled with NaN before the launch where the program allows it.
-"Warp instructions" counts all launches of the program.  "Reported" names what the simulator found
-worth reporting without stopping.  A remark after a dash says why a program did not pass; some of
-these are faults of the program that hardware happens to hide.  With launches that do nothing,
-none of the programs passes (`--control`).
+"Warp instructions" counts all launches of the program.  "Reported" names what the checkers found
+without stopping; [checking.md](checking.md) says what each of these is.  A remark after a dash says
+why a program did not pass; some of these are faults of the program that hardware happens to hide.
+With launches that do nothing, none of the programs passes (`--control`).
 """
 
 
@@ -52,7 +52,9 @@ def render(rows: Iterable[Row]) -> str:
     parts = [HEADER]
     listed = list(rows)
     passed = sum(row.status == "ok" for row in listed)
-    parts.append(f"{passed} of {len(listed)} ran within their tolerance.\n")
+    silent = sum(row.status == "ok" and not row.findings for row in listed)
+    parts.append(f"{passed} of {len(listed)} ran within their tolerance.")
+    parts.append(f"{silent} of these ran without a finding.\n")
     for source, group in groupby(listed, key=lambda row: row.source):
         parts.append(f"## {source}\n")
         parts.append("| kernel | result | error | tolerance | warp instructions |")

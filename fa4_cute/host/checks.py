@@ -95,6 +95,8 @@ def check_operands(q: Any, k: Any, v: Any, *, layouts: tuple[Layout, Layout]) ->
 def check_rope(rope: tuple[Any, Any], inputs: tuple[Any, Any, Any], layouts: Any) -> None:
     """Check rope columns of q and k that are tensors of their own, against q, k and v.
 
+    Those of k may have a single head, which then serves all heads.
+
     Raises:
         TypeError, ValueError, NotImplementedError: as :func:`check_tensor`, or they do not fit.
     """
@@ -102,7 +104,8 @@ def check_rope(rope: tuple[Any, Any], inputs: tuple[Any, Any, Any], layouts: Any
     for name, tensor, other, layout in zip(("q_rope", "k_rope"), rope, "qk", layouts, strict=True):
         check_tensor(name, tensor, layout)
         check_device(name, tensor, q)
-        for axis in layout[:-1]:
+        axes = layout[:-2] if name == "k_rope" and tensor.shape[-2] == 1 else layout[:-1]
+        for axis in axes:
             _check_equal((name, tensor, layout), (other, k if other == "k" else q, layout), axis)
     q_rope, k_rope = rope
     _check_equal(("k_rope", k_rope, layouts[1]), ("q_rope", q_rope, layouts[0]), "head_dim")
@@ -111,12 +114,17 @@ def check_rope(rope: tuple[Any, Any], inputs: tuple[Any, Any, Any], layouts: Any
             f"k_rope.dtype={k_rope.dtype} differs from q_rope.dtype={q_rope.dtype}; nearest "
             f"supported choice: k_rope.to({q_rope.dtype})"
         )
-    if q_rope.dtype == q.dtype:
+    if q_rope.dtype == q.dtype and not is_shared(k_rope, k):
         raise ValueError(
-            f"q_rope.dtype={q_rope.dtype} is that of q; nearest supported choice: "
-            f"torch.cat((q, q_rope), -1), and the same for k"
+            f"q_rope.dtype={q_rope.dtype} is that of q, and k_rope has as many heads as k; nearest "
+            f"supported choice: torch.cat((q, q_rope), -1), and the same for k"
         )
     _check_equal(("q", q, layouts[0]), ("v", v, layouts[1]), "head_dim")
+
+
+def is_shared(k_rope: Any, k: Any) -> bool:
+    """Return whether the one head of ``k_rope`` serves several heads of ``k``."""
+    return int(k_rope.shape[-2]) == 1 < int(k.shape[-2])
 
 
 def divisibility(heads_q: int, heads_k: int) -> str:

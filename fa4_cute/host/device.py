@@ -60,25 +60,27 @@ class CudaLauncher:
         self._image = image or image_for
         self._kernels: dict[tuple[str, bytes], Any] = {}
         self._ready: dict[tuple[str, bytes, int], Any] = {}
-        self._packed: dict[tuple[int, AttentionCall], tuple[Any, PackedLaunch]] = {}
+        self._packed: dict[tuple[int, AttentionCall, int], tuple[Any, PackedLaunch]] = {}
+        self._num_sms: dict[int, int] = {}
         self._lock = threading.Lock()
 
-    def pack(self, spec: AttentionSpec, call: AttentionCall) -> PackedLaunch:
-        """Return the packed launch of ``call``, with tensor maps made by the driver.
+    def pack(self, spec: AttentionSpec, call: AttentionCall, device: int) -> PackedLaunch:
+        """Return the packed launch of ``call`` on ``device``, with tensor maps made by the driver.
 
         The latest results are kept: a loop meets the same addresses again and again, and encoding
         is most of the host's work.
 
         Raises:
-            CudaError: the driver refused a tensor map.
+            CudaError: the driver refused a tensor map, or to name the number of SMs.
             ValueError: as ``host.launch.pack_launch``.
         """
-        key = (id(spec), call)
+        num_sms = self.num_sms(device)
+        key = (id(spec), call, num_sms)
         found = self._packed.get(key)
         # The entry keeps its specification alive, so that the identity is not used again.
         if found is not None and found[0] is spec:
             return found[1]
-        packed = pack_launch(spec, call, self.encode)
+        packed = pack_launch(spec, call, self.encode, num_sms)
         with self._lock:
             if len(self._packed) >= KEPT_LAUNCHES:
                 self._packed.pop(next(iter(self._packed)))
@@ -172,15 +174,30 @@ class CudaLauncher:
         result = driver.cuKernelSetAttribute(attribute, size, kernel, self._device(device))
         self._check("cuKernelSetAttribute", result)
 
+    def num_sms(self, device: int) -> int:
+        """Return the multiprocessors of ``device``; the driver is asked once per device.
+
+        Persistent CTAs need the number to fill the device, not to be right: every CTA takes its
+        share of the query tiles, also when it has to wait for an SM.
+
+        Raises:
+            CudaError: the driver refused the question.
+        """
+        found = self._num_sms.get(device)
+        if found is None:
+            found = self._attribute("MULTIPROCESSOR_COUNT", device)
+            self._num_sms[device] = found
+        return found
+
     def _capability(self, device: int) -> tuple[int, int]:
-        kinds = self._driver.CUdevice_attribute
-        call = self._driver.cuDeviceGetAttribute
-        major = kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
-        minor = kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
-        handle = self._device(device)
-        (high,) = self._check("cuDeviceGetAttribute", call(major, handle))
-        (low,) = self._check("cuDeviceGetAttribute", call(minor, handle))
-        return int(high), int(low)
+        major, minor = (f"COMPUTE_CAPABILITY_{part}" for part in ("MAJOR", "MINOR"))
+        return self._attribute(major, device), self._attribute(minor, device)
+
+    def _attribute(self, name: str, device: int) -> int:
+        kind = getattr(self._driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        result = self._driver.cuDeviceGetAttribute(kind, self._device(device))
+        (value,) = self._check("cuDeviceGetAttribute", result)
+        return int(value)
 
     def _device(self, index: int) -> Any:
         (handle,) = self._check("cuDeviceGet", self._driver.cuDeviceGet(index))

@@ -116,7 +116,7 @@ class FeatureTensors:
         seqused_k: int32 (batch,), or None.
         page_table: int32 (batch, pages_per_row), or None.
         q_scale: float32, shape of q without head_dim, or None.
-        k_scale: float32 (batch, num_kv_heads, row), or None.
+        k_scale: float32 (batch or pages, num_kv_heads, row), or None.
         q_rope, k_rope: rope columns of a type of their own, shapes of q and k but for head_dim.
     """
 

@@ -42,6 +42,7 @@ def flash_attn(
     split: str | None = None,
     scheduler: str | None = None,
     num_qo: int | None = None,
+    pair_cta: bool = False,
     unchecked: bool = False,
     q_scale: float | torch.Tensor | None = None,
     k_scale: float | torch.Tensor | None = None,
@@ -82,11 +83,13 @@ def flash_attn(
             second kernel adds up; ``"cluster"``, the shared memory of up to 8 CTAs of a cluster,
             for head dimensions up to 192 and one Q tile per CTA; or None, which leaves it to the
             rules that :func:`fa4_cute.explain` names.
-        scheduler: ``"tile"``, a CTA for every query tile; ``"persistent"``, a CTA for every SM, up
-            to head_dim 192; or None, which leaves it to the kernel.
+        scheduler: ``"tile"``, a CTA for every query tile; ``"persistent"``, a CTA for every SM, or
+            a pair of CTAs for every two; or None, which leaves it to the kernel.
         num_qo: Q tiles per CTA, 1 or 2, of the kernel for head dimensions up to 192; None chooses
             by the sizes of the call. A row's bits depend on it, on ``num_splits`` and on
             ``split``, and where these are given, on nothing else that stands in the batch.
+        pair_cta: whether two CTAs share each MMA, for head dimensions from 65 to 128 with two Q
+            tiles per CTA; larger ones always do.
         unchecked: do not look at the values in ``seqused_k``, ``page_table``, ``sink`` and padding
             lengths. Otherwise they are read back, for which a CUDA call waits for the device; a
             wrong value that is not caught reads memory outside of the tensors.
@@ -113,7 +116,7 @@ def flash_attn(
     scales, rope = _scales(q_scale, k_scale, v_scale), _rope(q_rope, k_rope)
     options = Options(
         causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales,
-        num_qo, rope, split,
+        num_qo, rope, pair_cta, split,
     )  # fmt: skip
     out, lse = _computed((q, k, v), options, Batch(seqused_k=seqused_k, page_table=page_table))
     return (out, lse) if return_lse else out
@@ -143,6 +146,7 @@ def flash_attn_varlen(
     split: str | None = None,
     scheduler: str | None = None,
     num_qo: int | None = None,
+    pair_cta: bool = False,
     unchecked: bool = False,
     q_scale: float | torch.Tensor | None = None,
     k_scale: float | torch.Tensor | None = None,
@@ -180,7 +184,7 @@ def flash_attn_varlen(
     scales, rope = _scales(q_scale, k_scale, v_scale), _rope(q_rope, k_rope)
     options = Options(
         causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales,
-        num_qo, rope, split,
+        num_qo, rope, pair_cta, split,
     )  # fmt: skip
     if cu_seqlens_q is None:
         raise TypeError(
@@ -224,7 +228,8 @@ def _computed(inputs: Inputs, options: Options, batch: Batch) -> tuple[Any, Any]
 
     choices: tuple[Any, ...] = (options.modifiers, options.num_splits, options.scheduler)
     choices = (*choices, options.scales, options.num_qo, options.rope, options.split)
-    if batch.is_plain and all(choice is None for choice in choices):
+    plain_call = batch.is_plain and not options.pair_cta
+    if plain_call and all(choice is None for choice in choices):
         plain = (options.causal, options.softmax_scale, options.return_lse)
         out, lse = torch_op.attention(*inputs, *plain)
         return out, lse
@@ -275,7 +280,7 @@ def _launch_on_cuda(asked: Request, spec: AttentionSpec, artifact: Any) -> Call:
     # runs, and their memory is not handed out again before it ends; so are partial results.
     with torch.cuda.device(index):
         call = describe_call(asked.problem, asked.inputs, asked.tensors)
-        packed = launcher.pack(spec, call.described)
+        packed = launcher.pack(spec, call.described, index)
         stream = torch.cuda.current_stream(index).cuda_stream
         launcher.launch(artifact, packed, index, stream)
         shares = call.shares(asked.problem)

@@ -40,7 +40,8 @@ class Problem:
         num_qo: Q tiles per CTA, 1 or 2, where the kernel has a choice; None leaves it to the rules.
         scales: factors of fp8 operands.
         rope_dtype: element type of the last columns of q and k, those beyond ``head_dim_v``, where
-            it is not that of the others.
+            they are tensors of their own.
+        shared_rope: whether those of k have one head for all.
         pair_cta: whether two CTAs are to share each MMA, where a kernel has the choice.
     """
 
@@ -59,6 +60,7 @@ class Problem:
     num_qo: int | None = None
     scales: Scales = UNSCALED
     rope_dtype: str | None = None
+    shared_rope: bool = False
     pair_cta: bool = False
 
     def __post_init__(self) -> None:
@@ -69,7 +71,7 @@ class Problem:
                 raise TypeError(f"{name}={value!r}: expected an integer, got {kind_of(value)}")
             if value < 0:
                 raise ValueError(f"{name}={value}: must be 0 or more")
-        for name in ("causal", "return_lse", "pair_cta"):
+        for name in ("causal", "return_lse", "shared_rope", "pair_cta"):
             check_flag(name, getattr(self, name))
         if self.num_qo not in (None, 1, 2):
             raise ValueError(f"num_qo={self.num_qo}: choose 1 or 2 Q tiles per CTA, or None")
@@ -94,6 +96,8 @@ class Problem:
             form["head_dim_v"] = self.head_dim_v
         if self.rope_dtype is not None:
             form["rope_dtype"] = DType.parse(self.rope_dtype)
+        if self.shared_rope:
+            form["shared_rope"] = True
         if self.pair_cta:
             form["pair_cta"] = True
         return tuple(form.items())
@@ -166,11 +170,12 @@ class Problem:
         softmax_scale: float | None = None,
         return_lse: bool = False,
         num_qo: int | None = None,
-        rope: Any = None,
+        pair_cta: bool = False,
+        rope: tuple[Any, Any] | None = None,
     ) -> Problem:
         """Return the problem of tensors that fit together.
 
-        ``rope`` is the tensor of q's rope columns where they have a type of their own, or None.
+        ``rope`` are the rope columns of q and k where they are tensors of their own, or None.
 
         Raises:
             TypeError, ValueError: a flag or the scale is wrong.
@@ -182,15 +187,17 @@ class Problem:
             seqlen_k=extents.seqlen_k,
             num_q_heads=q.shape[-2],
             num_kv_heads=k.shape[-2],
-            head_dim=q.shape[-1] + (0 if rope is None else rope.shape[-1]),
+            head_dim=q.shape[-1] + (0 if rope is None else rope[0].shape[-1]),
             head_dim_v=v.shape[-1],
             causal=causal,
             softmax_scale=softmax_scale,
             return_lse=return_lse,
             features=features,
             num_qo=num_qo,
+            pair_cta=pair_cta,
             scales=scales,
-            rope_dtype=None if rope is None else dtype_name(rope.dtype),
+            rope_dtype=None if rope is None else dtype_name(rope[0].dtype),
+            shared_rope=rope is not None and checks.is_shared(rope[1], k),
         )
 
 

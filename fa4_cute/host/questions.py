@@ -45,9 +45,9 @@ def can_implement(
             ``seqlen_k``; ``causal``, ``softmax_scale``, ``return_lse``, ``mask``, ``window_size``,
             ``score_mod``, ``softcap``, ``aux_tensors``, ``num_splits``, ``split``,
             ``scheduler`` and ``num_qo`` as for the call; ``rope_dtype``, the type of the columns
-            beyond ``head_dim_v`` where it is not that of the others; ``pair_cta``, two CTAs to an
-            MMA; and ``sink``, ``ragged_q``, ``ragged_k``, ``used_k`` (True or False) and
-            ``page_size``.
+            beyond ``head_dim_v`` where it is not that of the others, and ``shared_rope``, one head
+            of k with them for all; ``pair_cta``, two CTAs to an MMA; and ``sink``, ``ragged_q``,
+            ``ragged_k``, ``used_k``, ``token_scales`` (True or False) and ``page_size``.
 
     Returns:
         :class:`Support`, true or false, with the kernel or the reason and the nearest choice.
@@ -110,6 +110,7 @@ def _described(
     return_lse: bool = False,
     num_qo: int | None = None,
     rope_dtype: Any = None,
+    shared_rope: bool = False,
     pair_cta: bool = False,
     **features: Any,
 ) -> Problem:
@@ -130,6 +131,7 @@ def _described(
         features=_features(**features),
         num_qo=num_qo,
         rope_dtype=None if rope_dtype is None else dtype_name(rope_dtype),
+        shared_rope=shared_rope,
         pair_cta=pair_cta,
     )
 
@@ -149,6 +151,7 @@ def _features(
     num_splits: int | None = None,
     split: str | None = None,
     scheduler: str | None = None,
+    token_scales: bool = False,
 ) -> Features:
     given = Modifiers(mask, window_size, score_mod, softcap, aux_tensors)
     modifier = given.modifier()
@@ -163,6 +166,7 @@ def _features(
         num_splits=num_splits or 1,
         split=split_of(split, num_splits),
         scheduler=scheduler_of(scheduler),
+        token_scales=token_scales,
     )
 
 
@@ -212,8 +216,10 @@ def _feature_lines(choice: Choice) -> list[str]:
         lines.append("scores are scaled before the softmax, because something is done to them")
     if variant.partial_values:
         lines.append("keys end inside a tensor: the last tile's values are cleaned before use")
+    if variant.token_scales:
+        lines.append("a scale for every token of q and k: scores are multiplied by both first")
     if variant.is_persistent:
-        lines.append("persistent: a CTA for every SM, which takes query tile after query tile")
+        lines.append(_persistent_line(choice.spec.cluster_size))
     if variant.is_split:
         lines.append("keys are split; a second kernel weighs the partial results, float32")
     if variant.in_cluster:
@@ -221,6 +227,11 @@ def _feature_lines(choice: Choice) -> list[str]:
     if variant.extra_names:
         lines.append(f"further parameters: {', '.join(variant.extra_names)}")
     return lines
+
+
+def _persistent_line(cluster_size: int) -> str:
+    workers = "a CTA for every SM" if cluster_size == 1 else "a pair of CTAs for every two SMs"
+    return f"persistent: {workers}, which takes query tile after query tile"
 
 
 def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -56,6 +56,7 @@ class Call:
     split: str | None = None
     scheduler: str | None = None
     num_qo: int | None = None
+    pair_cta: bool = False
     unchecked: bool = False
     q_rope: torch.Tensor | None = None
     k_rope: torch.Tensor | None = None
@@ -68,7 +69,9 @@ class Call:
 
         if self.q_rope is None or self.k_rope is None:
             return q, k
-        pairs = ((q, self.q_rope), (k, self.k_rope))
+        # One head of rope columns serves all heads of the keys.
+        k_rope = self.k_rope.expand(*k.shape[:-1], -1)
+        pairs = ((q, self.q_rope), (k, k_rope))
         of_q, of_k = (torch.cat([x.to(dtype), rope.to(dtype)], -1) for x, rope in pairs)
         return of_q, of_k
 

@@ -66,6 +66,7 @@ class Options:
     scales: GivenScales | None = None
     num_qo: int | None = None
     rope: tuple[Any, Any] | None = None
+    pair_cta: bool = False
     split: str | None = None
 
 
@@ -119,7 +120,12 @@ def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Req
         extents = Extents(inputs[0].shape[0], inputs[0].shape[1], inputs[1].shape[1])
     if options.modifiers is not None:
         features, tensors = _modified(inputs, options, (features, tensors), extents)
-    tokens = token_scales_of(options.scales, inputs[0], inputs[1])
+    tokens = token_scales_of(
+        options.scales,
+        *inputs[:2],
+        pages=batch.page_table is not None,
+        cu_seqlens_k=tensors.cu_seqlens_k,
+    )
     if tokens is not None:
         features = replace(features, token_scales=True)
         tensors = replace(tensors, q_scale=tokens.q, k_scale=tokens.k)
@@ -131,10 +137,11 @@ def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Req
         features=features,
         scales=scales_of(options.scales, inputs[0]),
         num_qo=options.num_qo,
+        pair_cta=options.pair_cta,
         causal=options.causal,
         softmax_scale=options.softmax_scale,
         return_lse=options.return_lse,
-        rope=tensors.q_rope,
+        rope=options.rope,
     )
     return Request(problem, inputs, tensors)
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..plan.dtypes import DType
-from ..plan.hardware import TMA_ALIGN, UMMA_MAX_N, align_up
 from ..plan.launch import LOG2_E
-from .checks import DENSE, MAX_FLOAT32, check_device, kind_of
+from ..plan.tensor_map_bits import ALIGN
+from ..plan.token_rows import packed_start, row_floats
+from .checks import MAX_FLOAT32, check_device, kind_of
 
 SCALED_DTYPE: Final = DType.FP8_E4M3
 _TORCH_NAME: Final = "torch.float8_e4m3fn"
@@ -48,8 +49,9 @@ class TokenScales:
 
     Attributes:
         q: float32, contiguous, shape of q without head_dim.
-        k: float32 (batch, num_kv_heads, row), 0 behind the last key: the kernel loads the scales of
-            whole key tiles.
+        k: float32 (batch, num_kv_heads, row), with room for a tile behind the last key, because the
+            kernel loads the scales of whole key tiles; (1, num_kv_heads, row) of packed keys, or
+            (num_pages, num_kv_heads, page_size).
     """
 
     q: Any
@@ -91,30 +93,32 @@ def scales_of(given: GivenScales | None, q: Any) -> Scales:
     return Scales(*numbers_of.values())
 
 
-def token_scales_of(given: GivenScales | None, q: Any, k: Any) -> TokenScales | None:
+def token_scales_of(
+    given: GivenScales | None, q: Any, k: Any, *, pages: bool = False, cu_seqlens_k: Any = None
+) -> TokenScales | None:
     """Return the scales of every token, or None when there are none of q and none of k.
 
     Args:
         given: the arguments of the call.
         q: (batch, seqlen_q, heads, head_dim), or (total_q, heads, head_dim).
-        k: (batch, seqlen_k, heads, head_dim).
+        k: (batch, seqlen_k, heads, head_dim), or (total_k, heads, head_dim), or pages of it.
+        pages: whether k holds pages (num_pages, page_size, heads, head_dim).
+        cu_seqlens_k: int32 (batch + 1,), the first row of each sequence of packed keys, or None.
 
     Raises:
         TypeError: a scale is not float32.
-        ValueError: a scale has another shape than its operand without head_dim, or lies elsewhere;
-            or keys are packed.
+        ValueError: a scale has another shape than its operand without head_dim, or lies elsewhere.
     """
     if given is None or not (_is_by_token(given.q_scale) or _is_by_token(given.k_scale)):
         return None
-    if k.dim() != len(DENSE):
-        raise ValueError(
-            "k_scale: scales per token go with keys that are neither paged nor packed; nearest "
-            "supported choice: one scale for all keys"
-        )
-    return TokenScales(
-        _by_token("q_scale", given.q_scale, q).contiguous(),
-        _padded(_by_token("k_scale", given.k_scale, k)),
-    )
+    keys = _by_token("k_scale", given.k_scale, k)
+    if pages:
+        keys = _aligned(keys.transpose(1, 2))
+    elif cu_seqlens_k is not None:
+        keys = _packed(keys, cu_seqlens_k)
+    else:
+        keys = _padded(keys)
+    return TokenScales(_by_token("q_scale", given.q_scale, q).contiguous(), keys)
 
 
 def _is_by_token(value: Any) -> bool:
@@ -145,10 +149,35 @@ def _by_token(name: str, value: Any, operand: Any) -> Any:
 def _padded(scales: Any) -> Any:
     """Return key scales (batch, seqlen_k, heads) by head, with room for the last tile."""
     batch, seqlen_k, heads = scales.shape
-    row = align_up(seqlen_k, TMA_ALIGN // scales.element_size()) + UMMA_MAX_N
-    padded = scales.new_zeros((batch, heads, row))
+    padded = scales.new_zeros((batch, heads, row_floats(seqlen_k)))
     padded[..., :seqlen_k] = scales.transpose(1, 2)
     return padded
+
+
+def _packed(scales: Any, cu_seqlens_k: Any) -> Any:
+    """Return key scales (total_k, heads) by head, every sequence where ``packed_start`` says."""
+    import torch
+
+    total, heads = scales.shape
+    batch = cu_seqlens_k.shape[0] - 1
+    packed = scales.new_zeros((1, heads, row_floats(total, batch)))
+    if not batch:
+        return packed
+    rows = torch.arange(total, dtype=torch.int32, device=scales.device)
+    # Rows behind the last sequence follow it; they are never read but by whole tiles.
+    sequence = torch.searchsorted(cu_seqlens_k[1:], rows, right=True).clamp(max=batch - 1)
+    first = cu_seqlens_k[sequence]
+    packed[0, :, packed_start(first, sequence) + rows - first] = scales.t()
+    return packed
+
+
+def _aligned(scales: Any) -> Any:
+    """Return ``scales`` contiguous and where a bulk copy can start; a copy only if need be."""
+    import torch
+
+    if scales.is_contiguous() and (scales.device.type == "meta" or scales.data_ptr() % ALIGN == 0):
+        return scales
+    return scales.clone(memory_format=torch.contiguous_format)
 
 
 def check_range(*, of_scores: float, of_values: float) -> None:

@@ -70,21 +70,20 @@ FEATURES: Final = {
 
 _NEAREST: Final = {"split": "split='workspace'"}
 """What to choose instead, where another head dimension is not the nearest choice."""
-_ATTENTION: Final = frozenset(FEATURES) - {"scheduler", "q_scale", "split"}
 
 KERNELS: Final = (
     KernelRow(
         name="SM100MHA2Q",
         dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
         head_dims=(8, 192),
-        features=_ATTENTION | {"q_scale", "scheduler", "split"},
+        features=frozenset(FEATURES),
         specify=KernelSpec,
     ),
     KernelRow(
         name="SM100MHADepth512",
         dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
         head_dims=(SMALLEST_DEPTH, DEPTHS[-1]),
-        features=_ATTENTION,
+        features=frozenset(FEATURES) - {"split"},
         specify=Depth512Spec,
     ),
 )
@@ -269,10 +268,11 @@ def _feature_rule(problem: Problem, row: KernelRow) -> Refusal | None:
         )
     if problem.form and row.specify is not KernelSpec:
         name, value = problem.form[0]
+        padded = f"q, k, v with head_dim={problem.head_dim}, padded with zeros"
         return Refusal(
             NotImplementedError,
-            f"{name}={value}: no part of {row.name}, the kernel for head_dim={problem.head_dim}",
-            f"q, k and v with head_dim={problem.head_dim}, padded with zeros",
+            f"{name}={value}: not in {row.name}, the kernel for head_dim={problem.head_dim}",
+            "pair_cta=False; its MMAs always take two CTAs" if name == "pair_cta" else padded,
         )
     in_cluster = problem.features.split is Partition.CLUSTER
     if in_cluster and problem.features.num_splits > MAX_CLUSTER:

@@ -62,11 +62,13 @@ def _operand_problem(config: FA4Config) -> str | None:
             f"qk_depth={config.qk_depth} exceeds ov_depth={config.ov_depth} after padding, "
             f"but rope_dtype is 'invalid'"
         )
+    if config.shared_rope and not rope:
+        return f"shared_rope=True with ov_depth={config.ov_depth}: there are no rope columns"
     if rope and not config.is_mla:
         return f"is_mla=False with {rope} rope columns: they are not staged with the others"
     if config.rope_apart and config.ov_depth != config.padded_ov_depth:
         return (
-            f"ov_depth={config.ov_depth}: rope columns of another type than the others begin at "
+            f"ov_depth={config.ov_depth}: rope columns that are tensors of their own begin at "
             f"a whole chunk of {config.swizzle_elems} columns"
         )
     rows = config.MMA_M // config.cta_group()
@@ -92,8 +94,6 @@ def _pair_problem(config: FA4Config) -> str | None:
     if config.pair_cta and (config.rope_depth() or config.scale_dtype.is_valid):
         # The budget counts half of BN per CTA for them, the layout all of it.
         return "pair_cta=True has no variant with rope columns or per-token scales"
-    if config.pair_cta and config.persistent:
-        return "pair_cta=True has no persistent scheduler"
     if config.num_qo == 1:
         if config.pair_cta:
             return "num_qo=1 has no two-CTA variant (pair_cta=True)"
@@ -119,6 +119,19 @@ def _cluster_problem(config: FA4Config) -> str | None:
     return None
 
 
+def _stage_problem(config: FA4Config) -> str | None:
+    if config.splitk_partitions == 1:
+        return None
+    # Imported late: regions are made of configurations.
+    from .smem_regions import AttentionSMemRegions
+
+    try:
+        AttentionSMemRegions(config)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
 def _budget_problem(config: FA4Config) -> str | None:
     if config.num_kv_stages < MIN_KV_STAGES:
         return (
@@ -132,6 +145,7 @@ def _budget_problem(config: FA4Config) -> str | None:
 
 RULES: Final = (
     _operand_problem, _tile_problem, _pair_problem, _cluster_problem, _budget_problem,
+    _stage_problem,
 )  # fmt: skip
 """Tried in this order; the first that finds something is what is said."""
 

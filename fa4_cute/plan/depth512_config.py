@@ -23,20 +23,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from .depth512_limits import unsupported_reason
 from .depth512_mbars import Depth512MBars
 from .dtypes import DType
 from .hardware import (
     MBARRIER_BYTES,
     SMEM_CAPACITY,
-    TMA_ALIGN,
     TMEM_ADDRESS_BYTES,
     TMEM_COLUMNS,
     TMEM_LANES,
     UMMA_MAX_N,
-    WARP_THREADS,
+    WARP_GROUP_THREADS,
     SwizzleMode,
     align_down,
-    align_up,
     ceil_div,
     prev_pow2,
 )
@@ -45,8 +44,8 @@ DEPTHS: Final = (256, 512)
 DEPTH_PART: Final = 128
 NUM_PV_STAGES: Final = 2
 CTA_GROUP: Final = 2
-MIN_BN: Final = 32
-MIN_KV_STAGES: Final = 2
+NUM_K_SCALE_BUFS: Final = 2
+"""Buffers of key scales, one per score buffer: no more score tiles are under way."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +59,8 @@ class Depth512Config:
         swizzle_mode: swizzle of all operand tiles.
         page_size: keys per page of a paged cache, 0 when K and V are dense.
         qkv_dtype: element type of Q, K and V.
+        persistent: a pair takes one query tile after the other.
+        scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
 
     Raises:
         ValueError: for values that describe no problem at all.
@@ -71,6 +72,8 @@ class Depth512Config:
     swizzle_mode: SwizzleMode = SwizzleMode.B128
     page_size: int = 0
     qkv_dtype: DType = DType.BF16
+    persistent: bool = False
+    scale_dtype: DType = DType.INVALID
 
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
@@ -251,6 +254,28 @@ class Depth512Config:
         return self.BM * DType.FP32.size
 
     @property
+    def num_k_scale_bufs(self) -> int:
+        """Buffers for the scales of a key tile."""
+        return NUM_K_SCALE_BUFS if self.scale_dtype.is_valid else 0
+
+    @property
+    def q_scale_bytes(self) -> int:
+        """Bytes of the query scales: each softmax thread keeps that of its row for itself."""
+        return WARP_GROUP_THREADS * self.scale_dtype.size
+
+    @property
+    def k_scale_stride_bytes(self) -> int:
+        """Bytes of one buffer of key scales: a CTA needs those of all keys of a tile."""
+        return self.BN * self.scale_dtype.size
+
+    @property
+    def fixed_bytes(self) -> int:
+        """Bytes beside the ring and the barriers."""
+        scales = self.q_scale_bytes + self.num_k_scale_bufs * self.k_scale_stride_bytes
+        used = TMEM_ADDRESS_BYTES + self.q_bytes + self.p_bytes + self.correction_bytes
+        return used + scales
+
+    @property
     def kv_stage_bytes(self) -> int:
         """Bytes of one ring slot: a depth part of K or a key half of V."""
         return self.k_rows_per_cta() * self.BK0 * self.qkv_dtype_size
@@ -263,23 +288,23 @@ class Depth512Config:
     @property
     def num_kv_stages(self) -> int:
         """Ring slots: what fits, and what one warp initialises in a single wave."""
-        fixed = Depth512MBars(0, self.split_o).num_fixed
-        used = TMEM_ADDRESS_BYTES + self.q_bytes + self.p_bytes + self.correction_bytes
-        used += fixed * MBARRIER_BYTES
+        without = Depth512MBars(0, self.split_o, self.persistent, self.num_k_scale_bufs)
+        used = self.fixed_bytes + without.size * MBARRIER_BYTES
         slot = self.kv_stage_bytes + 2 * MBARRIER_BYTES
-        return min((SMEM_CAPACITY - used) // slot, (WARP_THREADS - fixed) // 2)
+        return min((SMEM_CAPACITY - used) // slot, without.most_kv_stages)
 
     @property
     def misc_mbars(self) -> Depth512MBars:
         """The barrier block of this configuration."""
-        return Depth512MBars(self.num_kv_stages, self.split_o)
+        return Depth512MBars(
+            self.num_kv_stages, self.split_o, self.persistent, self.num_k_scale_bufs
+        )
 
     @property
     def smem_used(self) -> int:
         """Dynamic shared memory of the launch."""
-        used = TMEM_ADDRESS_BYTES + self.q_bytes + self.p_bytes + self.correction_bytes
         ring = self.num_kv_stages * self.kv_stage_bytes
-        return used + ring + self.misc_mbars.size * MBARRIER_BYTES
+        return self.fixed_bytes + ring + self.misc_mbars.size * MBARRIER_BYTES
 
     # Limits ----------------------------------------------------------------------------------
 
@@ -289,37 +314,7 @@ class Depth512Config:
 
     def unsupported_reason(self) -> str | None:
         """Return a sentence naming the limit and the nearest supported choice, or None."""
-        unit = TMA_ALIGN // self.qkv_dtype_size
-        if self.depth > DEPTHS[1]:
-            return f"depth={self.depth} exceeds 512; nearest supported choice: depth=512"
-        if self.depth % unit:
-            nearest = align_up(self.depth, unit)
-            return (
-                f"depth={self.depth} makes rows of {self.depth * self.qkv_dtype_size} bytes, but "
-                f"TMA needs multiples of 16 bytes; nearest supported choice: depth={nearest}"
-            )
-        span = self.swizzle_mode.bytes // self.qkv_dtype_size
-        if self.swizzle_mode is SwizzleMode.NONE or span > self.BK1:
-            swizzle = self.qkv_dtype.default_swizzle
-            return (
-                f"swizzle_mode={self.swizzle_mode.name} makes column chunks of {span} elements, "
-                f"which the {self.BK1}-key halves of P cannot use; nearest supported choice: "
-                f"swizzle_mode={swizzle.name}"
-            )
-        return self._budget_problem()
-
-    def _budget_problem(self) -> str | None:
-        needed = max(MIN_KV_STAGES, self.num_qk_stages)
-        checks = (
-            (self.BN >= MIN_BN, f"BN={self.BN} keys per tile, and it needs {MIN_BN}"),
-            (self.num_kv_stages >= needed, f"{self.num_kv_stages} ring slots of {needed}"),
-            (self.tmem_used <= TMEM_COLUMNS, f"{self.tmem_used} of {TMEM_COLUMNS} TMEM columns"),
-            (self.smem_used <= SMEM_CAPACITY, f"{self.smem_used} of {SMEM_CAPACITY} bytes"),
-        )
-        failed = [text for fits, text in checks if not fits]
-        return (
-            f"the plan has {failed[0]}; nearest supported choice: page_size=0" if failed else None
-        )
+        return unsupported_reason(self)
 
     def describe(self) -> str:
         """Return a few lines with the numbers that decide performance."""

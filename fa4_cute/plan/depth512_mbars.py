@@ -10,6 +10,8 @@
     7+h      O_mma_lo         P V_lo accumulated                                  1
     8+h      O_mma_hi         P V_hi accumulated (split only)                     1
     fixed..  KV               all "slot arrived", then all "slot read"            1
+    scale..  k_scale          per-token scales: all "arrived" (CTA-local)         1
+                              all "read" (CTA-local)                              128
 
 The seed's description of two details is stale, and this plan follows what the source does: PO_lo
 and PO_hi are initialised to 512 and 256 (the seed's 256 and 128 count one CTA), and the KV barriers
@@ -37,10 +39,14 @@ class Depth512MBars:
     Args:
         num_kv_stages: slots of the shared K/V ring.
         split_o: True for head dim 512 (10 fixed barriers), False for 256 (8).
+        persistent: the pair takes one query tile after the other.
+        num_scale_bufs: buffers of key scales, 0 without scales per token.
     """
 
     num_kv_stages: int
     split_o: bool = True
+    persistent: bool = False
+    num_scale_bufs: int = 0
 
     @property
     def _hi(self) -> int:
@@ -117,9 +123,24 @@ class Depth512MBars:
         return 2 * self.num_kv_stages
 
     @property
+    def k_scale_offset(self) -> int:
+        """First barrier of the buffers of key scales."""
+        return self.KV_offset + self.KV_barriers
+
+    @property
+    def stored_offset(self) -> int:
+        """Output stored, its memories free. Only where a pair takes tile after tile."""
+        return self.k_scale_offset + self.scale_ring.num_mbars
+
+    @property
+    def num_stored_barriers(self) -> int:
+        """1 in a persistent kernel, else 0."""
+        return 1 if self.persistent else 0
+
+    @property
     def size(self) -> int:
         """Barriers of the block; at most one wave of a warp."""
-        return self.num_fixed + self.KV_barriers
+        return self.stored_offset + self.num_stored_barriers
 
     @property
     def SPipelineProducer(self) -> RolePipeline:
@@ -131,6 +152,12 @@ class Depth512MBars:
         """Shape of the softmax side of a score buffer (a type in the seed)."""
         return self.consumer_s_even()
 
+    @property
+    def most_kv_stages(self) -> int:
+        """Ring slots whose barriers one wave initialises beside the others."""
+        others = self.num_fixed + self.scale_ring.num_mbars + self.num_stored_barriers
+        return (WARP_THREADS - others) // 2
+
     def init_count(self, index: int) -> int:
         """Return the arrival count of barrier ``index``.
 
@@ -140,7 +167,9 @@ class Depth512MBars:
             return 2 * _PAIR_THREADS
         if index < self.C_producer_offset:
             return _PAIR_THREADS
-        return WARP_GROUP_THREADS if index < self.num_high_count_barriers else 1
+        local = index < self.num_high_count_barriers
+        local |= index >= self.k_scale_offset + self.num_scale_bufs
+        return WARP_GROUP_THREADS if local else 1
 
     def init(self, *, lane_idx: int) -> tuple[int, int] | None:
         """Return the (barrier, count) that lane ``lane_idx`` initialises, or None.
@@ -151,7 +180,7 @@ class Depth512MBars:
         if self.size > WARP_THREADS:
             raise ValueError(
                 f"num_kv_stages={self.num_kv_stages} makes {self.size} barriers; one wave "
-                f"initialises {WARP_THREADS}, that is {(WARP_THREADS - self.num_fixed) // 2} stages"
+                f"initialises {WARP_THREADS}, that is {self.most_kv_stages} stages"
             )
         return (lane_idx, self.init_count(lane_idx)) if lane_idx < self.size else None
 
@@ -218,6 +247,11 @@ class Depth512MBars:
         """Barriers of the shared K/V ring."""
         return StagedPipeline(self.num_kv_stages, 1, self.KV_offset)
 
+    @property
+    def scale_ring(self) -> StagedPipeline:
+        """Barriers of the buffers of key scales; all of them are CTA-local."""
+        return StagedPipeline(self.num_scale_bufs, 1, self.k_scale_offset)
+
     def num_mbars(self) -> int:
         """Return ``size``."""
         return self.size
@@ -245,6 +279,13 @@ class Depth512MBars:
         slots = range(self.num_kv_stages)
         rows += [(f"KV_full[{i}]", f"slot {i} arrived", TMA_BYTES, "mma") for i in slots]
         rows += [(f"KV_empty[{i}]", f"slot {i} read", MMA_COMMIT, "load") for i in slots]
+        read = (Arrival("softmax", local),)
+        bufs = range(self.num_scale_bufs)
+        rows += [(f"scale_full[{i}]", f"scales {i} arrived", TMA_BYTES, "softmax") for i in bufs]
+        rows += [(f"scale_empty[{i}]", f"scales {i} read", read, "load") for i in bufs]
+        readers = "load, correction, softmax (next query tile)"
+        stored: _Row = ("stored", "O stored", (Arrival("softmax", local),), readers)
+        rows += [stored] * self.num_stored_barriers
         return tuple(BarrierSpec(i, *row) for i, row in enumerate(rows))
 
     def _chain(self, produced: int, consumed: int, is_producer: bool) -> RolePipeline:

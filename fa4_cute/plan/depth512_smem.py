@@ -6,6 +6,8 @@ Memory map of each CTA, low to high (``modular-sm100-attention.md`` section 6.1)
     p_byte_offset          P             BM x BN, K-major, in halves of BK1 keys
     kv_byte_offset         ring slots    num_kv x (K: BN/2 x 128  or  V: BK1 x v_cols)
     correction_byte_offset f32           BM: row max, row sum and factor in turn
+    q_scale_byte_offset    q_scale       a float per softmax thread   (scales per token only)
+    k_scale_byte_offset    k_scale       2 x BN
     mbar_byte_offset       mbarriers     8 bytes each (Depth512MBars)
     tmem_addr_byte_offset  TMEM address  one u32
 
@@ -87,9 +89,34 @@ class Depth512AttentionSMem:
         return self.config.correction_bytes
 
     @property
+    def q_scale_byte_offset(self) -> int:
+        """Start of the query scales."""
+        return self.correction_byte_offset + self.correction_bytes
+
+    @property
+    def q_scale_bytes(self) -> int:
+        """Bytes of the query scales."""
+        return self.config.q_scale_bytes
+
+    @property
+    def k_scale_byte_offset(self) -> int:
+        """Start of the key scales."""
+        return self.q_scale_byte_offset + self.q_scale_bytes
+
+    @property
+    def k_scale_stride_bytes(self) -> int:
+        """Bytes of one buffer of key scales."""
+        return self.config.k_scale_stride_bytes
+
+    @property
+    def k_scale_bytes(self) -> int:
+        """Bytes of all buffers of key scales."""
+        return self.config.num_k_scale_bufs * self.k_scale_stride_bytes
+
+    @property
     def mbar_byte_offset(self) -> int:
         """Start of the barrier block."""
-        return self.correction_byte_offset + self.correction_bytes
+        return self.k_scale_byte_offset + self.k_scale_bytes
 
     @property
     def mbar_bytes(self) -> int:
@@ -152,20 +179,31 @@ class Depth512AttentionSMem:
         """Return the start of the correction floats."""
         return self.correction_byte_offset
 
+    def q_scale_smem(self) -> int:
+        """Return the start of the query scales."""
+        return self.q_scale_byte_offset
+
+    def k_scale_smem(self) -> int:
+        """Return the start of the key scales."""
+        return self.k_scale_byte_offset
+
     def tmem_addr_ptr(self) -> int:
         """Return the byte offset of the TMEM address word."""
         return self.tmem_addr_byte_offset
 
     def regions(self) -> tuple[Region, ...]:
-        """Return the regions, low to high, without the O alias."""
-        return (
+        """Return the non-empty regions, low to high, without the O alias."""
+        rows = (
             Region("Q", self.q_byte_offset, self.q_bytes),
             Region("P", self.p_byte_offset, self.p_bytes),
             Region("KV", self.kv_byte_offset, self.kv_bytes),
             Region("correction", self.correction_byte_offset, self.correction_bytes),
+            Region("q_scale", self.q_scale_byte_offset, self.q_scale_bytes),
+            Region("k_scale", self.k_scale_byte_offset, self.k_scale_bytes),
             Region("mbars", self.mbar_byte_offset, self.mbar_bytes),
             Region("tmem address", self.tmem_addr_byte_offset, TMEM_ADDRESS_BYTES),
         )
+        return tuple(region for region in rows if region.size)
 
     def render(self) -> str:
         """Return the map as text, one region a line."""

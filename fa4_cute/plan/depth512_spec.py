@@ -13,7 +13,7 @@ softmax that P may be overwritten; it waits for the last accumulation of the til
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .column_plan import ColumnPlan
 from .depth512_config import Depth512Config
@@ -75,11 +75,6 @@ class Depth512Spec:
             )
         if variant is None:
             variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
-        if variant.token_scales:
-            raise ValueError(
-                f"head_dim={head_dim}: the CTA-pair kernel has no scales per token; nearest "
-                f"supported choice: one scale for all tokens, or head_dim=192"
-            )
         if variant.in_cluster:
             raise ValueError(
                 f"split='cluster': the CTA pair of head_dim={head_dim} shares no keys; nearest "
@@ -88,6 +83,10 @@ class Depth512Spec:
         config = Depth512Config.for_attention(
             dtype, head_dim, group=group, page_size=variant.page_size
         )
+        if variant.is_persistent:
+            config = replace(config, persistent=True)
+        if variant.token_scales:
+            config = replace(config, scale_dtype=DType.FP32)
         reason = config.unsupported_reason()
         if reason is not None:
             raise ValueError(reason)
@@ -146,6 +145,11 @@ class Depth512Spec:
     def output_swizzle(self) -> SwizzleMode:
         """Swizzle of the staged O, whose span is a chunk."""
         return OUTPUT_SWIZZLE
+
+    @property
+    def layout_o_exceeds_q(self) -> bool:
+        """Whether the staged O reaches into P and the ring: its elements are larger than Q's."""
+        return self.output_dtype.size > self.config.qkv_dtype_size
 
     @property
     def num_threads(self) -> int:

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final
 
 SM_COUNT: Final = 148
-"""Multiprocessors of a B200."""
+"""Multiprocessors of a B200; a launch on the simulator plans for as many. A GPU is asked."""
 
 SMEM_PER_SM: Final = 228 * 1024
 SMEM_RESERVED_PER_CTA: Final = 1024

@@ -47,6 +47,7 @@ class KernelSpec:
         num_qo: int | None = None,
         head_dim_v: int = 0,
         rope_dtype: DType = DType.INVALID,
+        shared_rope: bool = False,
         pair_cta: bool = False,
     ) -> KernelSpec:
         """Return the kernel for one element type, head dimension and group size.
@@ -54,17 +55,13 @@ class KernelSpec:
         ``causal`` and ``return_lse`` are short forms for a ``variant`` that has only these;
         ``num_qo`` is the number of Q tiles per CTA, 1 or 2; None takes 2, or 1 where a cluster
         shares the keys. ``head_dim_v`` is that of V and O where it differs; columns of Q and K
-        beyond it are rope columns, of type ``rope_dtype`` or, by default, the type of the others.
+        beyond it are rope columns, of type ``rope_dtype`` or, by default, the type of the others;
+        ``shared_rope`` has those of K in one head for all.
         ``pair_cta`` lets two CTAs share every MMA.
 
         Raises:
             ValueError: naming the limit, when no such kernel exists.
         """
-        if variant is not None and variant.token_scales and head_dim_v not in (0, head_dim):
-            raise ValueError(
-                f"head_dim_v={head_dim_v}: scales per token go with head_dim_v={head_dim}; nearest "
-                f"supported choice: one scale for all tokens"
-            )
         if variant is None:
             variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
         if num_qo is None:
@@ -82,7 +79,9 @@ class KernelSpec:
             bn_cap=RESIDENT_COLUMNS if variant.modifies_scores else 0,
         )
         if variant.token_scales:
-            config = replace(config, scale_dtype=DType.FP32)
+            config = replace(config, scale_dtype=DType.FP32, two_rings=True)
+        if shared_rope:
+            config = replace(config, shared_rope=True)
         if variant.is_persistent:
             config = replace(config, persistent=True)
         if variant.in_cluster:
@@ -101,6 +100,7 @@ class KernelSpec:
         depth += f"v{config.ov_depth}" if config.ov_depth != config.qk_depth else ""
         parts = ["fa4_sm100", config.qkv_dtype.value, depth, f"g{config.group}"]
         parts += [f"rope_{config.rope_dtype.value}"] if config.rope_apart else []
+        parts += ["shared"] if config.shared_rope else []
         parts += self.variant.name_parts
         parts += ["1q"] if config.num_qo == 1 else []
         parts += ["pair"] if config.pair_cta else []

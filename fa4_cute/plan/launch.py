@@ -58,7 +58,8 @@ def plan_launch(
     """Return the launch of ``spec`` for ``sizes``; ``grid`` is (Q tiles, heads, batch).
 
     The splits of a query tile are neighbours along x. A persistent kernel gets one CTA per SM, or
-    per query tile where there are fewer.
+    per query tile where there are fewer; a pair of CTAs counts for two SMs, and one is started
+    however few there are.
 
     Raises:
         ValueError: when the sizes do not belong to ``spec`` or exceed a grid, or the scale is not
@@ -97,11 +98,12 @@ def plan_launch(
         "scale_log2": _kernel_scale(softmax_scale),
     }
     if spec.variant.is_persistent:
-        num_work = math.prod(blocks)
+        num_ctas = config.cta_group()
+        num_work = math.prod(blocks) // num_ctas
         if num_work > MAX_SEQLEN:
             raise ValueError(f"{num_work} query tiles: a persistent grid counts to {MAX_SEQLEN}")
         scalars |= zip(WORK_COUNTS, (num_work, *blocks[1:]), strict=True)
-        blocks = (min(num_work, num_sms), 1, 1)
+        blocks = (min(num_work, max(1, num_sms // num_ctas)) * num_ctas, 1, 1)
     return LaunchPlan(
         grid=blocks,
         block=(spec.schedule.num_threads, 1, 1),

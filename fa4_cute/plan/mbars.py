@@ -133,6 +133,11 @@ class FA4MiscMBars:
         return StagedPipeline(self.num_kv_stages, self.num_qk_stages, self.K_offset)
 
     @property
+    def scale_ring(self) -> StagedPipeline:
+        """Barriers of the buffers of key scales: those of the K slots that they belong to."""
+        return self.k_ring
+
+    @property
     def V_offset(self) -> int:
         """First barrier of the V ring; the K ring when K and V share one."""
         return self.K_offset if self.use_fused_kv else self.K_offset + self.k_ring.num_mbars

@@ -47,6 +47,8 @@ class FA4TileConfig:
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
         use_order_barriers: force the two softmax groups to alternate.
         persistent: a CTA takes one query tile after the other.
+        shared_rope: the rope columns of K are a tensor of their own with one head, for all heads.
+        two_rings: keep K and V in rings of their own, also beside rope columns.
         splitk_partitions: CTAs of a cluster that share the keys of a query tile.
 
     Raises:
@@ -69,6 +71,8 @@ class FA4TileConfig:
     scale_dtype: DType = DType.INVALID
     use_order_barriers: bool = False
     persistent: bool = False
+    shared_rope: bool = False
+    two_rings: bool = False
     splitk_partitions: int = 1
 
     def __post_init__(self) -> None:
@@ -119,8 +123,11 @@ class FA4TileConfig:
 
     @property
     def has_token_scales(self) -> bool:
-        """Whether Q and K have a scale per token, and no rope columns."""
-        return self.scale_dtype.is_valid and not self.is_mla
+        """Whether Q and K have a scale per token as the kernel reads them.
+
+        The source's plan for scales beside rope columns may share a ring; the kernel needs two.
+        """
+        return self.scale_dtype.is_valid and (self.two_rings or not self.is_mla)
 
     @property
     def MMA_K(self) -> int:
@@ -240,8 +247,8 @@ class FA4TileConfig:
 
     @property
     def rope_apart(self) -> bool:
-        """Whether the rope columns are tensors of their own, because their type differs."""
-        return self.rope_depth() > 0 and self.rope_dtype is not self.qkv_dtype
+        """Whether the rope columns are tensors of their own: another type, or heads that share."""
+        return self.rope_depth() > 0 and (self.shared_rope or self.rope_dtype != self.qkv_dtype)
 
     @property
     def rope_swizzle(self) -> SwizzleMode:

@@ -107,16 +107,6 @@ class Variant:
             raise ValueError("cu_seqlens_k: keys of a paged cache have no row offsets of their own")
         if self.page_size and not self.used_k:
             raise ValueError("page_table: a paged cache needs seqused_k, the keys of each sequence")
-        if self.token_scales and (self.page_size or self.ragged_k):
-            raise ValueError(
-                "k_scale: scales per token go with keys that are neither paged nor packed; nearest "
-                "supported choice: one scale for all keys"
-            )
-        if self.token_scales and self.scheduler is Scheduler.PERSISTENT:
-            raise ValueError(
-                "scheduler='persistent': not with scales per token; nearest supported choice: "
-                "scheduler='tile'"
-            )
         if self.in_cluster != (self.num_partitions > 1):
             raise ValueError(
                 f"num_partitions={self.num_partitions}: a cluster that shares the keys has two "

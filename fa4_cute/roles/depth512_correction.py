@@ -12,16 +12,17 @@ Source: ``modular-sm100-attention.md`` section 6.7.
 import cutlass
 from cutlass import Float32, Int32, cute
 
-from ..depth512_work import PairContext, row_slot
+from ..depth512_work import ONLY_CHAIN, PairContext, row_slot
 from ..device import barriers, tmem
 from ..device.rescale import rescale_columns
+from ..persistent import for_each_work, wait_until_stored
 from ..plan.depth512_lanes import row_of_lane
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
 from ..work import lane_address, row_in_group
 
 
 def release_first_tile(ctx: PairContext) -> None:
-    """Say that the outputs may be overwritten: nothing has been accumulated yet."""
+    """Say that the outputs may be overwritten: what they held has been stored."""
     for part in range(ctx.spec.config.num_o_parts):
         ctx.barriers.arrive_at_leader(ctx.mbars.po_lo_mbar() + part)
 
@@ -46,23 +47,31 @@ def rescale_part(
 
 
 @cute.jit
-def correct_tile(ctx: PairContext, phase: Int32):
-    """Bring O to the maxima of the next tile; ``phase`` is this step's parity."""
-    ctx.barriers.wait(BarrierWait(ctx.mbars.C_producer_offset, phase))
+def correct_tile(ctx: PairContext, tile: Int32):
+    """Bring O to the maxima of key tile ``tile``, which is not the first."""
+    published = ctx.factor_parity(ONLY_CHAIN, tile)
+    ctx.barriers.wait(BarrierWait(ctx.mbars.C_producer_offset, published))
     row = row_of_lane(ctx.spec.config, row_in_group())
     factor = barriers.load_shared_f32(row_slot(ctx, row))
     # The factor is in a register: its slot may be written again while O is rescaled.
     ctx.barriers.arrive(BarrierArrive(ctx.mbars.C_consumer_offset))
     must_rescale = barriers.any_in_warp(Int32(factor < Float32(1.0)))
+    accumulated = ctx.step_parity(ONLY_CHAIN, tile - 1)
     for part in cutlass.range_constexpr(ctx.spec.config.num_o_parts):
-        rescale_part(ctx, part, factor, must_rescale, phase)
+        rescale_part(ctx, part, factor, must_rescale, accumulated)
 
 
 @cute.jit
-def correction(ctx: PairContext):
-    """Run the correction role: one step fewer than there are key tiles."""
+def correct_work(ctx: PairContext):
+    """Correct the output of one query tile: one step fewer than there are key tiles."""
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
+        wait_until_stored(ctx, (ONLY_CHAIN,))
         release_first_tile(ctx)
         for tile in cutlass.range(1, num_tiles, unroll=1):
-            correct_tile(ctx, (tile - 1) & 1)
+            correct_tile(ctx, tile)
+
+
+def correction(ctx: PairContext) -> None:
+    """Run the correction role."""
+    for_each_work(ctx, correct_work)

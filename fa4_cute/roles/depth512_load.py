@@ -9,19 +9,21 @@ Edges: arms (leader) and fills ``KV full``; waits on ``KV empty``.
 Source: ``modular-sm100-attention.md`` sections 6.2 and 6.4.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cutlass
 from cutlass import Int32, Int64, cute
 
-from ..depth512_work import PairContext
+from ..depth512_work import ONLY_CHAIN, PairContext
 from ..device import pair
 from ..paging import load_boxes
+from ..persistent import for_each_work, wait_until_stored
 from ..pipelines import RingState
 from ..plan.depth512_config import CTA_GROUP, DEPTH_PART
 from ..plan.pipeline_plan import StagedPipeline
 from ..plan.tensor_maps import query_box
 from ..tma import chunk_bytes, key_chunk_bytes
+from ..token_scales import fill_scale_buffer
 
 
 @dataclass(frozen=True)
@@ -71,21 +73,35 @@ class PairLoader:
         """Fill the slots of K of ``tile``.
 
         The first ones share their barriers with Q, and need no wait: nothing has been in them.
+        Only a persistent CTA has used them before, and lets Q follow (:meth:`late_query`).
         """
         ctx, layout = self.ctx, self.ctx.layout
         key = ctx.work.key_tile(tile) * ctx.spec.config.BN
         key = key + ctx.rank * ctx.spec.config.k_rows_per_cta()
+        again = ctx.spec.variant.is_persistent
         for part in range(ctx.spec.config.num_qk_stages):
-            if not with_query:
+            if again or not with_query:
                 ctx.barriers.wait(self.ring.producer_acquire(state))
             smem, mbar = self.slot(state)
             query = layout.q_stage_bytes if with_query else 0
             self.announce(state, layout.kv_stage_bytes + query)
-            if with_query:
+            if with_query and not again:
                 self.query_part(part, mbar)
             self.key_chunks(ctx.maps.k, part * DEPTH_PART, key, smem, mbar)
             state = state.step()
+        # Behind K, whose MMAs need no scales: their buffer is free later than its slots are.
+        fill_scale_buffer(ctx, tile)
         return state
+
+    def late_query(self, state: RingState) -> None:
+        """Load Q once the output staged over the one before has been stored.
+
+        ``state`` is the slot of the first part of K, whose barrier is armed; keys need not wait.
+        """
+        wait_until_stored(self.ctx, (ONLY_CHAIN,))
+        for part in range(self.ctx.spec.config.num_qk_stages):
+            self.query_part(part, self.slot(state)[1])
+            state = state.step()
 
     def values(self, state: RingState, tile: Int32) -> RingState:
         """Fill the slots of V of ``tile``: per output part, its two key halves."""
@@ -120,16 +136,31 @@ def announce(ctx: PairContext, mbar: Int32, num_bytes: cutlass.Constexpr[int]):
 
 
 @cute.jit
-def load(ctx: PairContext):
-    """Run the load role: one warp, one elected lane issues."""
+def load_work(ctx: PairContext):
+    """Load the operands of one query tile."""
     loader = PairLoader(ctx, ctx.mbars.kv_ring)
-    state = RingState.producer(ctx.spec.config.num_kv_stages)
+    state = ctx.ring_start(producer=True)
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
+        if cutlass.const_expr(ctx.spec.layout_o_exceeds_q):
+            # O is staged over slots of the ring too, so not even keys may come early.
+            wait_until_stored(ctx, (ONLY_CHAIN,))
+        first = state
         state = loader.keys(state, Int32(0), with_query=True)
+        if cutlass.const_expr(ctx.spec.variant.is_persistent):
+            loader.late_query(first)
         for step in cutlass.range(0, ctx.num_steps, unroll=1):
             if step > 0 and step < num_tiles:
                 state = loader.keys(state, step)
             if step >= ctx.spec.value_lag:
                 state = loader.values(state, step - ctx.spec.value_lag)
-        loader.drain(state)
+        if cutlass.const_expr(not ctx.spec.variant.is_persistent):
+            loader.drain(state)
+
+
+def load(ctx: PairContext) -> None:
+    """Run the load role: one warp, one elected lane issues."""
+    progress = for_each_work(ctx, load_work)
+    if ctx.spec.variant.is_persistent:
+        state = replace(ctx, progress=progress).ring_start(producer=True)
+        PairLoader(ctx, ctx.mbars.kv_ring).drain(state)

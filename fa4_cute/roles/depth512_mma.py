@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import cutlass
 from cutlass import Int32, cute
 
-from ..depth512_work import PairContext, odd_tile, round_phase
+from ..depth512_work import ONLY_CHAIN, PairContext, odd_tile, round_phase
 from ..device import mma as umma
 from ..device import pair, tmem
+from ..persistent import for_each_work
 from ..pipelines import RingState
 from ..plan.depth512_mma import pv_half_plan, qk_part_plan
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait, RolePipeline, StagedPipeline
@@ -42,11 +43,12 @@ class PairIssuer:
     def scores(self, state: RingState, tile: Int32) -> RingState:
         """Issue S = Q K' of ``tile``, part by part as K arrives; commit ``S produced``.
 
-        The buffer held the scores of tile - 2; the first use of each passes at once.
+        The buffer held the scores of two tiles before; the first use of each passes at once.
         """
         ctx, config, mbars = self.ctx, self.ctx.spec.config, self.ctx.mbars
-        odd = odd_tile(tile)
-        loaded = BarrierWait(mbars.S_even_consumer_offset + odd, round_phase(tile) ^ 1)
+        turn = ctx.loaded_before(tile)
+        odd = odd_tile(turn)
+        loaded = BarrierWait(mbars.S_even_consumer_offset + odd, round_phase(turn) ^ 1)
         ctx.barriers.wait(loaded)
         tmem.fence_after_thread_sync()
         accumulator = ctx.tmem + ctx.columns.s(0).start + odd * config.s_columns
@@ -64,11 +66,12 @@ class PairIssuer:
     def outputs(self, state: RingState, tile: Int32) -> RingState:
         """Issue O (+)= P V of ``tile``: all of it, or its low and then its high half."""
         barriers, mbars = self.ctx.barriers, self.ctx.mbars
+        phase = self.ctx.step_parity(ONLY_CHAIN, tile)
         # P of the peer lies in memory that its threads wrote, hence the wait for both CTAs.
-        barriers.wait_for_pair(BarrierWait(mbars.po_lo_mbar(), tile & 1))
+        barriers.wait_for_pair(BarrierWait(mbars.po_lo_mbar(), phase))
         state = self.output_part(state, tile, mbars.producer_o_lo(), 0)
         if self.ctx.spec.config.split_o:
-            barriers.wait(BarrierWait(mbars.po_hi_mbar(), tile & 1))
+            barriers.wait(BarrierWait(mbars.po_hi_mbar(), phase))
             state = self.output_part(state, tile, mbars.producer_o_hi(), 1)
         return state
 
@@ -99,10 +102,10 @@ class PairIssuer:
 
 
 @cute.jit
-def mma(ctx: PairContext):
-    """Run the MMA role; the peer's warp has nothing to do."""
+def issue_work(ctx: PairContext):
+    """Issue the MMAs of one query tile; the peer's warp has nothing to do."""
     issuer = PairIssuer.of(ctx)
-    state = RingState.consumer(ctx.spec.config.num_kv_stages)
+    state = ctx.ring_start(producer=False)
     num_tiles = ctx.work.num_key_tiles
     if ctx.rank == pair.LEADER:
         for step in cutlass.range(0, ctx.num_steps, unroll=1):
@@ -110,3 +113,8 @@ def mma(ctx: PairContext):
                 state = issuer.scores(state, step)
             if step >= ctx.spec.value_lag:
                 state = issuer.outputs(state, step - ctx.spec.value_lag)
+
+
+def mma(ctx: PairContext) -> None:
+    """Run the MMA role."""
+    for_each_work(ctx, issue_work)

@@ -6,7 +6,8 @@ threads; they exchange maxima in every tile and, because partial sums are rescal
 only once at the end. Then: divide O by the row sum and store it, write the log-sum-exp.
 
 Edges: waits on ``S produced``, ``C`` consumed and ``O_mma``; arrives on ``C`` produced, and on
-``S consumed`` and ``PO_lo`` of the leader.
+``S consumed`` and ``PO_lo`` of the leader. With scales per token it also waits for those of the
+tile and gives their buffer back.
 Source: ``modular-sm100-attention.md`` section 6.6.
 """
 
@@ -16,16 +17,18 @@ import cutlass
 from cutlass import Float32, Int32, cute
 
 from ..depth512_output import write_output
-from ..depth512_work import PairContext, PairRow, odd_tile, round_phase, row_slot
+from ..depth512_work import ONLY_CHAIN, PairContext, PairRow, odd_tile, round_phase, row_slot
 from ..device import barriers, epilogue, pair, tmem
 from ..device import softmax as rows
 from ..device.arith import fma, max2
 from ..device.ids import warp_index
 from ..normaliser import RowResult, write_log_sum_exp
+from ..persistent import for_each_work, say_stored, wait_until_stored
 from ..plan.depth512_lanes import first_key
 from ..plan.hardware import WARP_THREADS
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
 from ..scores import TileView, scores_and_max
+from ..token_scales import keep_query_scale, release_scales, wait_for_scales
 
 EXCHANGE_BARRIER = 1
 """Named barriers 1 and 2: the two warps that hold the same 32 rows."""
@@ -58,19 +61,20 @@ def exchange(ctx: PairContext, line: PairRow, value: Float32, combine: cutlass.C
 def wait_for_factor_read(ctx: PairContext, tile: Int32):
     """Wait until the correction role has read the factor of ``tile``; tile 0 has none."""
     if tile > 0:
-        ctx.barriers.wait(BarrierWait(ctx.mbars.C_consumer_offset, (tile - 1) & 1))
+        phase = ctx.factor_parity(ONLY_CHAIN, tile)
+        ctx.barriers.wait(BarrierWait(ctx.mbars.C_consumer_offset, phase))
 
 
 @cute.jit
 def wait_for_p(ctx: PairContext, tile: Int32):
-    """Wait until the MMAs have read P of the tile before.
+    """Wait until the MMAs have read P of the tile before; for the first one, all have.
 
     Without look-ahead the arrival of S says so already: its commit follows that P V.
     """
     if cutlass.const_expr(ctx.spec.look_ahead):
         if tile > 0:
             last = ctx.mbars.O_mma_lo_offset + ctx.spec.config.num_o_parts - 1
-            ctx.barriers.wait(BarrierWait(last, (tile - 1) & 1))
+            ctx.barriers.wait(BarrierWait(last, ctx.step_parity(ONLY_CHAIN, tile - 1)))
 
 
 @cute.jit
@@ -127,14 +131,17 @@ def softmax_tile(
     ctx: PairContext, line: PairRow, tile: Int32, row_max: Float32, row_sum: Float32
 ):
     """Process one key tile; returns the row's new maximum and the thread's new partial sum."""
-    config, odd = ctx.spec.config, odd_tile(tile)
-    arrived = BarrierWait(ctx.mbars.S_even_producer_offset + odd, round_phase(tile))
+    config, turn = ctx.spec.config, ctx.loaded_before(tile)
+    odd = odd_tile(turn)
+    arrived = BarrierWait(ctx.mbars.S_even_producer_offset + odd, round_phase(turn))
     ctx.barriers.wait(arrived)
     tmem.fence_after_thread_sync()
     first = ctx.work.key_tile(tile) * config.BN + first_key(config, line.part)
     line = replace(line, scores=line.scores + odd * config.s_columns)
-    key_tile = TileView(ctx, line, first)
+    scales = wait_for_scales(ctx, line, tile, first_key(config, line.part))
+    key_tile = TileView(ctx, line, first, scales)
     scores, new_max = scores_and_max(line, ctx.spec.column_plan, row_max, key_tile)
+    release_scales(ctx, tile)
     tmem.fence_before_thread_sync()
     ctx.barriers.arrive_at_leader(ctx.mbars.S_even_consumer_offset + odd)
     wait_for_factor_read(ctx, tile - 1)
@@ -155,19 +162,31 @@ def write_row_sum(ctx: PairContext, line: PairRow, result: RowResult):
 
 
 @cute.jit
-def softmax(ctx: PairContext):
-    """Run the softmax role and write the CTA's rows of the output."""
+def softmax_work(ctx: PairContext):
+    """Process one query tile and write the CTA's rows of the output."""
     line = PairRow.of(ctx)
     num_tiles = ctx.work.num_key_tiles
+    keep_query_scale(ctx, line)
     row_max = rows.initial_max(line.scale)
     row_sum = Float32(0.0)
+    if cutlass.const_expr(ctx.spec.layout_o_exceeds_q):
+        # O of the query tile before is staged over P too.
+        wait_until_stored(ctx, (ONLY_CHAIN,))
     for tile in cutlass.range(0, num_tiles, unroll=1):
         row_max, row_sum = softmax_tile(ctx, line, tile, row_max, row_sum)
-    if cutlass.const_expr(ctx.spec.config.split_o):
+    if cutlass.const_expr(ctx.spec.config.split_o or ctx.spec.variant.is_persistent):
+        # The slot of the last factor is written again, here or in the next query tile.
         wait_for_factor_read(ctx, num_tiles - 1)
+    if cutlass.const_expr(ctx.spec.config.split_o):
         row_sum = exchange(ctx, line, row_sum, lambda mine, other: mine + other)
     ctx = ctx.decode_again()
     line = PairRow.of(ctx)
     result = RowResult.of(ctx, line, row_max, row_sum)
     write_row_sum(ctx, line, result)
     write_output(ctx, line, result)
+    say_stored(ctx, ONLY_CHAIN)
+
+
+def softmax(ctx: PairContext) -> None:
+    """Run the softmax role."""
+    for_each_work(ctx, softmax_work)

@@ -76,7 +76,9 @@ def load_key_part(ctx: KernelContext, place: tuple, state, part: int, tile: Int3
     load_rows(ctx, KeySide(maps.k, depth_chunks(config, part), rows, first), tile, smem, mbar)
     if config.rope_depth():
         smem = ctx.layout.k_rope_smem(state.index, ctx.loaded_before(tile))
-        load_rows(ctx, KeySide(maps.k_rope, rope_chunks(config), rows, first), tile, smem, mbar)
+        side = KeySide(maps.k_rope, rope_chunks(config), rows, first)
+        side = replace(side, has_one_head=config.shared_rope)
+        load_rows(ctx, side, tile, smem, mbar)
 
 
 def key_part_bytes(ctx: KernelContext, ring: TMAProducerPipeline, part: int) -> int:

@@ -120,10 +120,19 @@ class MmaIssuer:
             self.ctx.barriers.arrive(self.k_ring.pipeline.consumer_release(k, part)[0])
         self._commit_scores(1)
 
-    def only_query(self, chain: int, k: RingState, tile: Int32) -> None:
-        """Wait for each part of K, issue S_chain of the single Q tile, and free the part."""
+    def only_query(
+        self, chain: int, k: RingState, tile: Int32, *, follows_exchange: bool = False
+    ) -> None:
+        """Wait for each part of K, issue S_chain of the single Q tile, and free the part.
+
+        ``follows_exchange``: the softmax threads may have met in the columns of S before
+        (``halves.join_halves``). Q came after that, so the wait orders it; the fence extends that
+        order to Tensor Memory.
+        """
         for part in range(self.qk.num_stages):
             self.ctx.barriers.wait(self.k_ring.wait_k(k, part))
+            if follows_exchange and part == 0:
+                tmem.fence_after_thread_sync()
             self.scores(chain, part, k, tile)
             self.ctx.barriers.arrive(self.k_ring.pipeline.consumer_release(k, part)[0])
         self._commit_scores(chain)
@@ -201,7 +210,8 @@ def issue_for_one_query(ctx: KernelContext):
     k = v = ctx.ring_start(producer=False)
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
-        issuer.only_query(0, k, Int32(0))
+        again = ctx.spec.variant.is_persistent
+        issuer.only_query(0, k, Int32(0), follows_exchange=again)
         k, v = after_key(config, k, v)
         num_pairs = (num_tiles - 1) // NUM_CHAINS
         for n in cutlass.range(0, num_pairs, unroll=1):

@@ -20,7 +20,7 @@ from ..device.arith import fma
 from ..device.ids import warp_index
 from ..output import write_output
 from ..persistent import for_each_work, say_stored
-from ..plan.hardware import WARP_THREADS, WARPS_PER_GROUP
+from ..plan.hardware import WARP_GROUP_THREADS, WARP_THREADS, WARPS_PER_GROUP
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
 from ..reduce_scatter import write_output as write_output_of_cluster
 from ..scores import TileView, load_columns, masked, scores_and_max, softmax_scale
@@ -82,6 +82,11 @@ class SoftmaxRow:
             softmax_scale(ctx.spec, magnitude),
             lane_address(ctx.tmem, ctx.columns.s(chain).start),
         )
+
+    @property
+    def scale_slot(self) -> Int32:
+        """Number of the thread among the softmax threads: its place for the query scale."""
+        return self.row + self.chain * WARP_GROUP_THREADS
 
 
 def hand_over(ctx: KernelContext, line: SoftmaxRow, part: int) -> None:

@@ -25,7 +25,7 @@
 #define MAX_FOREIGN 64u
 #define OP_DIM 0x8000u               /* Rec.dim of a copy whose completion is looked up by its id */
 #define INLINE_RECS 3u
-#define MAX_RECS 64u                 /* unordered accesses to one cell that are remembered */
+#define MAX_RECS 256u                /* unordered accesses to one cell that are remembered: all warps of a pair, each word of it */
 #define PUBLISHED 4u                 /* generations of a named or cluster barrier that are remembered */
 
 typedef u32 *Clock;

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
+import torch
+
 from benchmarks import feature_cases
 from benchmarks.check import CASES, HEAD_DIMS, SEEDS, check, family, uncovered_families
-from benchmarks.launches import Case, Launch
-from tests.kernel.feature_case import FEATURES
+from benchmarks.launches import SMS, Case, Described, Launch
+from tests.kernel.feature_case import FEATURES, is_possible
 
 
 def test_every_configuration_family_has_a_case() -> None:
@@ -33,18 +38,40 @@ def test_a_case_gives_a_time_for_each_mode_and_a_verdict() -> None:
     assert min(row.plain, row.fast, row.late, row.random) > 0
 
 
+HEAD_DIM_OF = {1: 64, 2: 64, None: 256}
+
+
 def test_every_feature_is_checked_in_every_kernel_that_has_it() -> None:
     kernels = {1: set(), 2: set(), None: set()}  # type: dict[int | None, set[str]]
     for case in feature_cases.CASES:
-        kernels[case.num_qo] |= case.features
-    here = set(FEATURES) - {"page256"}
-    assert all(names >= here for names in kernels.values()), {
-        kernel: here - names for kernel, names in kernels.items()
-    }
+        kernels[case.num_qo] |= case.names
+    for kernel, names in kernels.items():
+        has = {name for name in FEATURES if is_possible({name}, HEAD_DIM_OF[kernel], kernel)}
+        assert names >= has - {"page256"}, (kernel, has - names)
     assert len({case.name for case in feature_cases.CASES}) == len(feature_cases.CASES)
-    scaled = [case for case in feature_cases.CASES if case.token_scales]
-    assert {case.num_qo for case in scaled} == {1, 2}
-    assert {case.head_dim for case in feature_cases.CASES} >= {64, 128, 256, 512}
+    assert {case.head_dim for case in feature_cases.CASES} >= {64, 128, 192, 256, 512}
+
+
+def test_every_form_of_the_operands_is_checked() -> None:
+    pairs = [case for case in feature_cases.CASES if case.pair_cta]
+    assert {"page16", "split", "fp8"} <= set.union(*(set(case.names) for case in pairs))
+    narrow = [case for case in feature_cases.CASES if case.head_dim_v]
+    assert {case.num_qo for case in narrow} == {1, 2}
+    assert {case.rope for case in narrow} == {None, torch.float16, torch.bfloat16}
+    assert {case.dtype for case in narrow if case.rope} == {torch.bfloat16, feature_cases.FP8}
+    for case in (*pairs, *narrow):
+        config = Described(case).spec.config
+        assert config.pair_cta == case.pair_cta
+        assert config.rope_apart == (case.rope is not None)
+        assert (config.rope_depth() > 0) == (case.head_dim_v is not None)
+
+
+def test_a_persistent_cta_takes_several_query_tiles() -> None:
+    persistent = [case for case in feature_cases.CASES if "persistent" in case.features]
+    for case in persistent:
+        one_each = replace(case, features=case.features - {"persistent"})
+        assert Described(case).packed.plan.grid == (SMS, 1, 1)
+        assert math.prod(Described(one_each).packed.plan.grid) >= 2 * SMS, case.name
 
 
 def test_split_keys_bring_the_combine_kernel_along() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
-from benchmarks import equivalent_mutants
-from benchmarks.equivalent_mutants import EQUIVALENT, Equivalent, barrier_of, explain
+from benchmarks import equivalent_mutants, mutants
+from benchmarks.equivalent_mutants import EQUIVALENT, Equivalent, Survivor, barrier_of, explain
 from benchmarks.mutants import KERNELS, MOVED_ADDRESSES, REPEATED, barrier_names, prepared, trial
 from sm100sim.mutate import Mutant
 from sm100sim.options import RunOptions
@@ -40,54 +43,70 @@ def test_a_barrier_is_named_by_the_constant_part_of_its_address(
 
 
 def test_a_survivor_needs_a_reason_and_a_reason_its_survivors(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     table = (
         Equivalent("k", "drop-wait|wait-on-neighbour", r"FULL\[\d\]", 2, "no reader is left"),
         Equivalent("other", "drop-wait", "-", 5, "not of this kernel"),
     )
     monkeypatch.setattr(equivalent_mutants, "EQUIVALENT", table)
-    two = [(mutant("a"), "FULL[0]"), (mutant("b", "wait-on-neighbour"), "FULL[1]")]
-    assert explain("k", two) == []
-    assert capsys.readouterr().out.count("no reader is left") == 2
-    (missing,) = explain("k", two[:1])
+    two = [
+        Survivor(mutant("a"), "FULL[0]"),
+        Survivor(mutant("b", "wait-on-neighbour"), "FULL[1]"),
+    ]
+    explained, problems = explain("k", two)
+    assert [s.reason for s in explained] == ["no reader is left"] * 2
+    assert problems == []
+    (missing,) = explain("k", two[:1])[1]
     assert missing.endswith(": 1 survive, 2 explained")
-    assert explain("k", [*two, (mutant("c"), "EMPTY[0]")]) == ["drop-wait@0 at EMPTY[0]: c"]
+    more = [*two, Survivor(mutant("c"), "EMPTY[0]")]
+    assert explain("k", more)[1] == ["drop-wait@0 at EMPTY[0]: c"]
+
+
+def test_the_report_keeps_kernels_that_did_not_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(mutants, "RESULT", tmp_path / "out" / "mutants.json")
+    mutants.save({"1q": {"killed": 1}, "2q": {"killed": 2}})
+    mutants.save({"1q": {"killed": 3}})
+    report = json.loads(mutants.RESULT.read_text())
+    assert report == {"2q": {"killed": 2}, "1q": {"killed": 3}}
+    assert list(report) == ["2q", "1q"]
 
 
 def test_the_table_is_about_the_kernels_that_run_and_gives_arguments() -> None:
-    kernels = {prepared_name(number) for number in range(len(KERNELS))}
+    kernels = {prepared_name(kernel) for kernel in KERNELS}
     assert {entry.kernel for entry in EQUIVALENT} <= kernels
     assert all(len(entry.reason.split()) > 8 and entry.count > 0 for entry in EQUIVALENT)
 
 
-def prepared_name(number: int) -> str:
-    launches, _ = prepared(number)
+def prepared_name(kernel: str) -> str:
+    launches, _ = prepared(kernel)
     return launches[0][0].spec.name
 
 
 def test_the_kernels_have_enough_faults_of_every_class() -> None:
-    per_kernel = [{m.kind for m in prepared(number)[1]} for number in range(len(KERNELS))]
-    assert sum(len(prepared(number)[1]) for number in range(len(KERNELS))) >= 150
-    assert set.union(*per_kernel) >= MOVED_ADDRESSES | REPEATED
+    per_kernel = {kernel: {m.kind for m in prepared(kernel)[1]} for kernel in KERNELS}
+    assert sum(len(prepared(kernel)[1]) for kernel in KERNELS) >= 150
+    assert set.union(*per_kernel.values()) >= MOVED_ADDRESSES | REPEATED
     expected = {
         "drop-wait", "wrong-parity", "wait-on-neighbour", "early-release", "early-commit",
         "more-tx-bytes", "drop-fence-proxy", "wrong-stage-buffer", "b-k-step+",
     }  # fmt: skip
-    for kinds in per_kernel:
+    for kinds in per_kernel.values():
         assert kinds >= expected
-    pairs = [k for k in range(len(KERNELS)) if "_pair_" in prepared_name(k)]
-    assert len(pairs) == 3
+    pairs = [k for k in KERNELS if "_pair_" in prepared_name(k)]
+    assert len(pairs) == 4
     assert all("mask-bit-of-rank0" in per_kernel[k] for k in pairs)
-    pages = [k for k in range(len(KERNELS)) if "_page" in prepared_name(k)]
+    pages = [k for k in KERNELS if "_page" in prepared_name(k)]
     assert pages
     assert all("drop-bar-warp-sync" in per_kernel[k] for k in pages)
 
 
 def test_the_rescale_of_every_kernel_runs() -> None:
     """A case whose maxima never move would leave the correction role untested."""
-    for number in range(len(KERNELS)):
-        (launch, base), *_ = prepared(number)[0]
+    for kernel in KERNELS:
+        (launch, base), *_ = prepared(kernel)[0]
         source = launch.request.ptx.split("\n")
         report, bits = launch.execute(RunOptions())
         assert bits == base
@@ -99,7 +118,7 @@ def test_the_rescale_of_every_kernel_runs() -> None:
 
 
 def test_one_fault_of_each_way_of_dying() -> None:
-    launches, found = prepared(0)
+    launches, found = prepared("2q")
     ways = {}
     for kind in ("drop-commit", "drop-fence-proxy", "b-k-step+"):
         ways[kind] = trial(launches, next(m for m in found if m.kind == kind))

@@ -20,13 +20,16 @@ class FakeDriver:
 
     Attributes:
         capability: compute capability of every device.
+        num_sms: multiprocessors of the devices, by index.
         sizes: bytes of each kernel parameter, to read them back from the launch.
         failing: name of the call that fails, or "".
     """
 
     capability: tuple[int, int] = (10, 0)
+    num_sms: tuple[int, ...] = (148, 160)
     sizes: tuple[int, ...] = ()
     failing: str = ""
+    questions: list[tuple[Any, int]] = field(default_factory=list)
     images: list[bytes] = field(default_factory=list)
     attributes: list[tuple[Any, int, int]] = field(default_factory=list)
     launches: list[dict[str, Any]] = field(default_factory=list)
@@ -45,7 +48,11 @@ class FakeDriver:
         return SUCCESS, real.CUdevice(index)
 
     def cuDeviceGetAttribute(self, kind: Any, device: Any) -> tuple[Any, int]:
-        major = real.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+        kinds = real.CUdevice_attribute
+        self.questions.append((kind, int(device)))
+        if kind == kinds.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+            return self._status("cuDeviceGetAttribute"), self.num_sms[int(device)]
+        major = kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
         return SUCCESS, self.capability[0 if kind == major else 1]
 
     def cuLibraryLoadData(self, image: bytes, *options: Any) -> tuple[Any, Any]:

@@ -15,6 +15,7 @@ from fa4_cute.host.device import (
     family_ptx,
     refusal_of,
 )
+from fa4_cute.host.features import Features
 from fa4_cute.host.launch import AttentionCall, Operand, PackedLaunch, pack_launch
 from fa4_cute.host.problem import Problem
 from fa4_cute.host.support import Choice, choose
@@ -22,6 +23,7 @@ from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.kernel_spec import KernelSpec
 from fa4_cute.plan.params import KERNEL_PARAMS
 from fa4_cute.plan.tensor_maps import OperandLayout
+from fa4_cute.plan.variant import Scheduler
 
 from .fake_driver import KERNEL_HANDLE, FakeDriver
 
@@ -112,18 +114,52 @@ def test_packed_launches_are_kept_per_kernel_and_operands() -> None:
         for causal in (False, True)
     ]
     specs = [choice.spec for choice in choices if isinstance(choice, Choice)]
-    first = launcher.pack(specs[0], CALL)
-    assert launcher.pack(specs[0], dataclasses.replace(CALL)) is first
+    first = launcher.pack(specs[0], CALL, 0)
+    assert launcher.pack(specs[0], dataclasses.replace(CALL), 0) is first
     assert len(driver.maps) == 4
-    launcher.pack(specs[1], CALL)
+    launcher.pack(specs[1], CALL, 0)
     moved = dataclasses.replace(CALL, o=Operand(1 << 21, CALL.o.layout))
-    other = launcher.pack(specs[0], moved)
+    other = launcher.pack(specs[0], moved, 0)
     assert other.params[4:] == first.params[4:]
     assert [m[2] for m in driver.maps[8:]] == [
         op.address for op in (CALL.q, CALL.k, CALL.v, moved.o)
     ]
-    scaled = launcher.pack(specs[0], dataclasses.replace(CALL, softmax_scale=0.2))
+    scaled = launcher.pack(specs[0], dataclasses.replace(CALL, softmax_scale=0.2), 0)
     assert scaled.params[-1] != first.params[-1]
+
+
+@pytest.mark.parametrize(
+    ("head_dim", "num_sms", "grid_x"),
+    [(128, 5, 5), (256, 5, 4), (256, 1, 2), (128, 500, 16), (256, 500, 32)],
+)
+def test_persistent_grids_fill_the_device(head_dim: int, num_sms: int, grid_x: int) -> None:
+    """In whole pairs of CTAs where the kernel runs in pairs, and never more than query tiles."""
+    features = Features(scheduler=Scheduler.PERSISTENT)
+    shape = (2, 300, 4, head_dim)
+    problem = Problem("bf16", *shape[:2], 300, 4, 4, *shape[3:] * 2, False, None, False)
+    choice = choose(dataclasses.replace(problem, features=features, num_qo=2))
+    assert isinstance(choice, Choice)
+    operands = (Operand(1 << 20 | i << 16, OperandLayout.contiguous(shape)) for i in range(4))
+    call = AttentionCall(*operands, softmax_scale=0.1, extras=(("o", 1 << 20),))
+    driver = FakeDriver(num_sms=(num_sms, 7))
+    launcher = CudaLauncher(driver)
+    assert launcher.pack(choice.spec, call, 0).plan.grid == (grid_x, 1, 1)
+
+
+def test_each_device_is_asked_once_for_its_multiprocessors() -> None:
+    driver = FakeDriver(num_sms=(5, 7))
+    launcher = CudaLauncher(driver)
+    assert [launcher.num_sms(device) for device in (0, 1, 1, 0)] == [5, 7, 7, 5]
+    kind = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+    assert driver.questions == [(kind, 0), (kind, 1)]
+    # The same call on another device has another grid.
+    assert launcher.pack(SPEC, CALL, 0) is not launcher.pack(SPEC, CALL, 1)
+
+
+def test_a_device_that_does_not_answer_is_an_error() -> None:
+    launcher = CudaLauncher(FakeDriver(failing="cuDeviceGetAttribute"))
+    with pytest.raises(CudaError, match="cuDeviceGetAttribute failed"):
+        launcher.num_sms(0)
 
 
 def test_kept_launches_are_bounded() -> None:
@@ -131,7 +167,7 @@ def test_kept_launches_are_bounded() -> None:
     choice = choose(Problem("bf16", 2, 300, 300, 4, 4, 128, 128, False, None, True))
     assert isinstance(choice, Choice)
     for i in range(KEPT_LAUNCHES + 5):
-        launcher.pack(choice.spec, dataclasses.replace(CALL, softmax_scale=float(i + 1)))
+        launcher.pack(choice.spec, dataclasses.replace(CALL, softmax_scale=float(i + 1)), 0)
     assert len(launcher._packed) == KEPT_LAUNCHES
 
 

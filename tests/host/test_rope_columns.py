@@ -58,6 +58,46 @@ def test_strided_rope_columns_are_copied_when_need_be() -> None:
     compare(out, None, (q, k, v), **options).check()
 
 
+@pytest.mark.parametrize(
+    ("dtype", "num_qo"), [(torch.bfloat16, 1), (torch.bfloat16, 2), (torch.float16, 2)]
+)
+def test_one_head_of_rope_columns_serves_all_heads(dtype: torch.dtype, num_qo: int) -> None:
+    """As MLA has it, in a type of its own or in that of the others."""
+    q = normal(2, 150, 4, 128, seed=1).bfloat16()
+    k, v = (normal(2, 400, 4, 128, seed=seed).bfloat16() for seed in (2, 3))
+    rope = {
+        "q_rope": normal(2, 150, 4, 64, seed=4).to(dtype),
+        "k_rope": normal(2, 400, 1, 64, seed=5).to(dtype),
+    }
+    options = {"causal": True, **rope}
+    out, lse = fa4_cute.flash_attn(q, k, v, return_lse=True, num_qo=num_qo, **options)
+    compare(out, lse, (q, k, v), **options).check()
+    options["k_rope"] = rope["k_rope"].expand(-1, -1, 4, -1)
+    if dtype != torch.bfloat16:
+        copied = fa4_cute.flash_attn(q, k, v, num_qo=num_qo, **options)
+        assert torch.equal(out, copied)
+
+
+def test_shared_rope_columns_in_pages() -> None:
+    keys, size = (130, 40), 64
+    q = normal(90, 4, 128, seed=1).bfloat16()
+    k, v = (normal(5, size, 2, 128, seed=seed).bfloat16() for seed in (2, 3))
+    q_rope, k_rope = (normal(*s, 64, seed=4).bfloat16() for s in ((90, 4), (5, size, 1)))
+    for cache in (k, v, k_rope):
+        cache[1, keys[0] % size :] = math.nan
+        cache[4, keys[1] :] = math.nan
+    options = {
+        "cu_seqlens_q": torch.tensor([0, 50, 90], dtype=torch.int32),
+        "seqused_k": torch.tensor(keys, dtype=torch.int32),
+        "page_table": torch.tensor([[3, 0, 1], [4, -1, -1]], dtype=torch.int32),
+        "q_rope": q_rope,
+        "k_rope": k_rope,
+        "scheduler": "persistent",
+    }
+    out, lse = fa4_cute.flash_attn_varlen(q, k, v, return_lse=True, **options)
+    compare(out, lse, (q, k, v), **options).check()
+
+
 GOOD = torch.zeros(1, 8, 1, 128, dtype=torch.bfloat16)
 ROPE = torch.zeros(1, 8, 1, 64, dtype=torch.float16)
 
@@ -81,7 +121,20 @@ def test_what_does_not_fit(rope: tuple, error: type[Exception], words: str) -> N
     assert not support
 
 
+def test_rope_columns_have_the_heads_of_k_or_one() -> None:
+    wide, rope = torch.zeros(1, 8, 4, 128).bfloat16(), torch.zeros(1, 8, 4, 64).half()
+    with pytest.raises(ValueError, match=r"k_rope: heads=2 .* differs from heads=4 of k"):
+        fa4_cute.flash_attn(wide, wide, wide, q_rope=rope, k_rope=rope[:, :, :2])
+    with pytest.raises(ValueError, match=r"q_rope: heads=1 .* differs from heads=4 of q"):
+        fa4_cute.flash_attn(wide, wide, wide, q_rope=rope[:, :, :1], k_rope=rope[:, :, :1])
+
+
 def test_explanations() -> None:
+    shared = {"head_dim": 192, "head_dim_v": 128, "heads_q": 8, "shared_rope": True}
+    assert "_rope_bf16_shared" in fa4_cute.explain(**shared)
+    support = fa4_cute.can_implement(head_dim=128, shared_rope=True)
+    assert not support
+    assert "there are no rope columns" in support.reason
     text = fa4_cute.explain(head_dim=192, head_dim_v=128, seqlen_q=1000, seqlen_k=1000)
     assert "192/128" in text
     assert fa4_cute.can_implement(head_dim=192, head_dim_v=128, rope_dtype="fp16")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import pytest
@@ -15,9 +15,10 @@ from fa4_cute.host.launch import pack_launch
 from fa4_cute.host.operands import describe_call
 from fa4_cute.host.reference import attention_float64
 from fa4_cute.host.request import Options, request
-from fa4_cute.host.scales import UNSCALED, GivenScales, Scales, scales_of
+from fa4_cute.host.scales import UNSCALED, GivenScales, Scales, scales_of, token_scales_of
 from fa4_cute.host.support import Choice, choose
 from fa4_cute.plan.launch import LOG2_E
+from fa4_cute.plan.token_rows import packed_start, row_floats
 
 
 def operands(dtype: torch.dtype = torch.float8_e4m3fn, head_dim: int = 64) -> tuple[Any, Any, Any]:
@@ -136,21 +137,77 @@ def test_other_8_bit_types_are_refused() -> None:
         fa4_cute.flash_attn(*operands(torch.float8_e5m2))
 
 
-def test_scales_per_token_have_a_kernel_up_to_head_dim_192() -> None:
-    q, k, v = operands(head_dim=256)
-    support = fa4_cute.can_implement(q, k, v, q_scale=torch.ones(1, 70, 4))
+@pytest.mark.parametrize("head_dim", [64, 192, 256, 512])
+def test_every_kernel_has_scales_per_token(head_dim: int) -> None:
+    q, k, v = operands(head_dim=head_dim)
+    assert fa4_cute.can_implement(q, k, v, q_scale=torch.ones(1, 70, 4))
+    options = {"head_dim": head_dim, "dtype": "fp8_e4m3", "token_scales": True}
+    text = fa4_cute.explain(**options, page_size=64)
+    assert "_tokens" in text
+    assert "a scale for every token of q and k" in text
+
+
+def test_a_pair_for_small_head_dims_has_none() -> None:
+    support = fa4_cute.can_implement(
+        head_dim=128, dtype="fp8_e4m3", token_scales=True, pair_cta=True
+    )
     assert not support
-    assert "scales per token" in support.reason
-    assert "SM100MHA2Q" in str(support.nearest)
+    assert "pair_cta=True has no variant with" in support.reason
+    assert support.nearest == "pair_cta=False"
 
 
-def test_scales_per_token_do_not_go_with_packed_keys() -> None:
-    q, k, v = (x[0] for x in operands())
-    offsets = [torch.tensor([0, n], dtype=torch.int32) for n in (70, 90)]
-    with pytest.raises(ValueError, match=r"k_scale: scales per token.*neither paged nor packed"):
-        fa4_cute.flash_attn_varlen(
-            q, k, v, cu_seqlens_q=offsets[0], cu_seqlens_k=offsets[1], q_scale=torch.ones(70, 4)
-        )
+def test_scales_of_pages_are_read_in_place_when_they_lie_by_head() -> None:
+    q, _, _ = operands()
+    pages = torch.zeros(6, 16, 2, 64).to(torch.float8_e4m3fn)
+    by_head = torch.rand(6, 2, 16)
+    found = token_scales_of(GivenScales(k_scale=by_head.transpose(1, 2)), q, pages, pages=True)
+    assert found is not None
+    assert found.k.data_ptr() == by_head.data_ptr()
+    assert torch.equal(found.q, torch.ones(1, 70, 4))
+    for given in (by_head.transpose(1, 2).contiguous(), torch.rand(6 * 32 + 1)[1:].view(6, 16, 2)):
+        found = token_scales_of(GivenScales(k_scale=given), q, pages, pages=True)
+        assert found is not None
+        assert torch.equal(found.k, given.transpose(1, 2))
+        assert found.k.is_contiguous()
+        assert found.k.data_ptr() % 16 == 0
+
+
+def test_scales_of_packed_keys_lie_where_the_kernel_looks() -> None:
+    lengths = (5, 0, 1, 7)
+    starts = torch.tensor([0, *accumulate(lengths)], dtype=torch.int32)
+    q = torch.zeros(9, 2, 64).to(torch.float8_e4m3fn)
+    k = torch.zeros(sum(lengths) + 3, 2, 64).to(torch.float8_e4m3fn)
+    given = torch.rand(k.shape[:-1])
+    given[sum(lengths) :] = math.nan
+    found = token_scales_of(GivenScales(k_scale=given), q, k, cu_seqlens_k=starts)
+    assert found is not None
+    assert found.k.shape == (1, 2, row_floats(k.shape[0], len(lengths)))
+    for number, length in enumerate(lengths):
+        first = int(starts[number])
+        place = packed_start(first, number)
+        own = found.k[0, :, place : place + length]
+        assert torch.equal(own, given[first : first + length].t())
+
+
+def test_no_sequence_has_no_scales() -> None:
+    q, k = (torch.zeros(n, 2, 64).to(torch.float8_e4m3fn) for n in (0, 3))
+    starts = torch.zeros(1, dtype=torch.int32)
+    found = token_scales_of(GivenScales(k_scale=torch.ones(3, 2)), q, k, cu_seqlens_k=starts)
+    assert found is not None
+    assert not found.k.any()
+
+
+@pytest.mark.parametrize(
+    ("shape", "want"), [((6, 16), r"\(6, 16, 2\)"), ((6, 2, 16), r"\(6, 16, 2\)")]
+)
+def test_scales_of_pages_have_the_shape_of_pages(shape: tuple[int, ...], want: str) -> None:
+    q, _, _ = operands()
+    pages = torch.zeros(6, 16, 2, 64).to(torch.float8_e4m3fn)
+    with pytest.raises(ValueError, match=rf"k_scale: shape.*nearest supported choice: {want}"):
+        fa4_cute.flash_attn(
+            q, pages, pages, page_table=torch.zeros(1, 1, dtype=torch.int32),
+            seqused_k=torch.tensor([16], dtype=torch.int32), k_scale=torch.ones(shape),
+        )  # fmt: skip
 
 
 def test_packed_queries_have_packed_scales() -> None:

@@ -33,11 +33,13 @@ class Kernel(NamedTuple):
 
     head_dim: int
     num_qo: int | None
+    pair_cta: bool = False
 
 
 KERNELS = {
     "two Q tiles": Kernel(64, 2),
     "one Q tile": Kernel(64, 1),
+    "two Q tiles per CTA of a pair": Kernel(128, None, True),
     "CTA pair": Kernel(256, None),
 }
 
@@ -52,6 +54,7 @@ class FeatureCase:
         lengths: queries and keys of every sequence; without ``ragged`` all have as many queries as
             the first, and without a cache as many keys.
         num_qo: Q tiles per CTA; None leaves them to the rules.
+        pair_cta: as in the call.
     """
 
     features: frozenset[str]
@@ -61,17 +64,22 @@ class FeatureCase:
     kv_heads: int = 2
     lengths: tuple[tuple[int, int], ...] = ((40, 200), (3, 133), (0, 20), (37, 17))
     num_qo: int | None = None
+    pair_cta: bool = False
 
     @classmethod
     def of(cls, features: Iterable[str], kernel: str) -> FeatureCase:
         """Return the usual case for one of :data:`KERNELS`."""
-        head_dim, num_qo = KERNELS[kernel]
-        return cls(frozenset(features), head_dim, num_qo=num_qo)
+        head_dim, num_qo, pair_cta = KERNELS[kernel]
+        return cls(frozenset(features), head_dim, num_qo=num_qo, pair_cta=pair_cta)
 
     def __str__(self) -> str:
         kind = "bf16" if self.dtype is torch.bfloat16 else "fp16"
-        tiles = "" if self.num_qo is None else f"-{self.num_qo}q"
+        tiles = "-pair" if self.pair_cta else "" if self.num_qo is None else f"-{self.num_qo}q"
         return f"d{self.head_dim}{tiles}-{kind}-{'+'.join(sorted(self.features)) or 'plain'}"
+
+    @property
+    def is_fp8(self) -> bool:
+        return bool(self.features & {"fp8", "tokens"})
 
     @property
     def page_size(self) -> int:
@@ -95,7 +103,7 @@ class Builder:
         self.random = torch.Generator().manual_seed(seed)
         self.mask = masks.full()
         self.mods: list[score_mods.ScoreModifier] = []
-        self.options: dict[str, Any] = {}
+        self.options: dict[str, Any] = {"pair_cta": True} if case.pair_cta else {}
         for name, add in FEATURES.items():
             if name in case.features:
                 add(self)
@@ -116,9 +124,17 @@ class Builder:
             self.options["cu_seqlens_q"] = offsets(queries)
         q = torch.cat(rows) if "ragged" in case.features else torch.stack(rows)
         made = (q, *self.keys())
-        if "fp8" in case.features:
+        if "tokens" in case.features:
+            self.options["q_scale"], self.options["k_scale"] = map(self.scales, made[:2])
+        if case.is_fp8:
             made = tuple(tensor.to(torch.float8_e4m3fn) for tensor in made)
         return made
+
+    def scales(self, operand: torch.Tensor) -> torch.Tensor:
+        """A scale per token and head, NaN where the operand is; some are negative."""
+        made = torch.rand(operand.shape[:-1], generator=self.random) + 0.5
+        made = made * torch.where(torch.rand(made.shape, generator=self.random) < 0.1, -1.0, 1.0)
+        return made.masked_fill(operand.isnan().any(-1), math.nan)
 
     def keys(self) -> tuple[torch.Tensor, torch.Tensor]:
         case = self.case
@@ -224,6 +240,7 @@ FEATURES: dict[str, Callable[[Builder], None]] = {
     "cluster": lambda b: b.set(num_splits=2, split="cluster"),
     "persistent": lambda b: b.set(scheduler="persistent"),
     "fp8": lambda b: b.set(q_scale=0.5, k_scale=1.5, v_scale=0.25),
+    "tokens": lambda b: None,
 }
 """Every feature, and what it adds to the call; where sequences lie is decided by ``inputs``."""
 
@@ -232,23 +249,25 @@ PLACES = ("cache", "page16", "page64", "page256")
 """Where keys lie: at most one of these in a case."""
 
 
+LARGEST_IN_CLUSTER = 192
 SMS = 3
 """SMs of the device, so that a persistent CTA takes several query tiles."""
 
 
 def is_possible(
-    features: Iterable[str], head_dim: int = 64, num_qo: int | None = None
+    features: Iterable[str], head_dim: int = 64, num_qo: int | None = None, pair_cta: bool = False
 ) -> bool:
     """Whether the features can be asked for together.
 
-    The pair kernel is neither persistent nor a cluster, and a cluster is never persistent.
+    A cluster shares the keys of a single Q tile, and its CTAs leave together, after one query tile.
+    Two Q tiles per CTA of a pair leave no room for scales per token.
     """
     chosen = {*features}
-    if "cluster" in chosen and (num_qo == 2 or chosen & {"split", "persistent"}):
-        return False
-    return len(chosen & {*PLACES}) <= 1 and (
-        head_dim <= 192 or not chosen & {"persistent", "cluster"}
-    )
+    if "cluster" in chosen:
+        serves = num_qo != 2 and not pair_cta and head_dim <= LARGEST_IN_CLUSTER
+        if not serves or chosen & {"split", "persistent"}:
+            return False
+    return len(chosen & {*PLACES}) <= 1 and not (pair_cta and "tokens" in chosen)
 
 
 @dataclass(frozen=True)
@@ -279,8 +298,8 @@ def compare_fp8(
     out: torch.Tensor, lse: torch.Tensor, inputs: Tensors, **options: Any
 ) -> Comparison:
     """Compare with float64 on what the operands stand for; every P may be rounded the wrong way."""
-    scales = (options.pop(f"{name}_scale") for name in "qkv")
-    wide = tuple(t.double() * scale for t, scale in zip(inputs, scales, strict=True))
+    scales = (torch.as_tensor(options.pop(f"{name}_scale", 1.0)) for name in "qkv")
+    wide = tuple(t.double() * s.unsqueeze(-1) for t, s in zip(inputs, scales, strict=True))
     exact = attention_float64(*wide, **options)
     # P below the smallest e4m3 number is rounded absolutely, at most once for every key.
     tiny = SMALLEST_E4M3 / 2.0 ** (LIFT + 1) * exact.weight.new_tensor(wide[2].shape[-3])
@@ -317,7 +336,7 @@ def run(case: FeatureCase, seed: int = 0, **options: Any) -> Outcome:
     few = mock.patch.object(interface, "pack_launch", partial(pack_launch, num_sms=SMS))
     with launches() as reports, query_tiles(case.num_qo), few:
         out, lse = call(*inputs, return_lse=True, **builder.options)
-    judge = compare_fp8 if "fp8" in case.features else compare
+    judge = compare_fp8 if case.is_fp8 else compare
     found = judge(out, lse, inputs, **builder.options)
     return Outcome(out, lse, found, tuple(report.verdict for report in reports))
 

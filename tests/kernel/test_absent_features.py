@@ -21,7 +21,7 @@ from fa4_cute.host.compiler import compile_kernel
 from fa4_cute.host.features import Modifiers
 from fa4_cute.host.request import Options, request
 from fa4_cute.host.support import Choice, choose
-from fa4_cute.plan.depth512_spec import AttentionSpec, Depth512Spec
+from fa4_cute.plan.depth512_spec import SMALLEST_DEPTH, AttentionSpec, Depth512Spec
 from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.kernel_spec import KernelSpec
 from fa4_cute.plan.masks import CAUSAL, DenseBiasMask, PaddingMask, SlidingWindowMask
@@ -43,12 +43,13 @@ class Feature:
     Attributes:
         code: functions that nothing else uses, as the traced modules know them.
         variant: a variant with the feature.
-        dtype: element type of that kernel.
+        dtype, head_dim: element type and head dimension of that kernel.
     """
 
     code: tuple[str, ...]
     variant: Variant
     dtype: DType = DType.BF16
+    head_dim: int = 64
 
 
 FEATURES = {
@@ -78,6 +79,15 @@ FEATURES = {
         ("token_scales.query_scale_source", "token_scales.scale_buffer", "scores.scaled"),
         Variant(token_scales=True),
         DType.FP8_E4M3,
+    ),
+    "scales per token of a pair": Feature(
+        ("token_scales.load_bytes", "token_scales.ring_place"),
+        Variant(token_scales=True),
+        DType.FP8_E4M3,
+        256,
+    ),
+    "scales of packed keys": Feature(
+        ("token_scales.packed_start",), Variant(token_scales=True, ragged_k=True), DType.FP8_E4M3
     ),
 }
 
@@ -110,7 +120,8 @@ def test_plain_kernels_are_the_same_without_the_code_of_features(spec: Attention
 def test_kernels_with_a_feature_trace_its_code(name: str) -> None:
     """Otherwise the test above would say nothing."""
     feature = FEATURES[name]
-    spec = KernelSpec.for_attention(feature.dtype, 64, variant=feature.variant)
+    kind = KernelSpec if feature.head_dim < SMALLEST_DEPTH else Depth512Spec
+    spec = kind.for_attention(feature.dtype, feature.head_dim, variant=feature.variant)
     compiled(PLAIN[0])  # imports the DSL
     for code in feature.code:
         with without(code), pytest.raises(TracedError):

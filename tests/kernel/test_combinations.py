@@ -25,9 +25,10 @@ def cases(draw: st.DrawFn) -> FeatureCase:
     features = draw(st.frozensets(st.sampled_from(sorted(FEATURES)), max_size=MOST_FEATURES))
     head_dim = draw(st.sampled_from([8, 64, 72, 96, 128, 192, 256, 384, 512]))
     num_qo = draw(st.sampled_from([None, 1, 2]))
-    assume(is_possible(features, head_dim, num_qo))
+    pair_cta = num_qo is None and 64 < head_dim <= 128 and draw(st.booleans())
+    assume(is_possible(features, head_dim, num_qo, pair_cta))
     # Rows of fp8 are multiples of 16 bytes, as those of the other types.
-    head_dim += 8 if "fp8" in features and head_dim % 16 else 0
+    head_dim += 8 if features & {"fp8", "tokens"} and head_dim % 16 else 0
     heads, kv_heads = draw(st.sampled_from([(1, 1), (4, 2), (3, 1), (8, 1), (2, 2)]))
     case = FeatureCase(
         features,
@@ -37,6 +38,7 @@ def cases(draw: st.DrawFn) -> FeatureCase:
         kv_heads=kv_heads,
         lengths=draw(lengths),
         num_qo=num_qo,
+        pair_cta=pair_cta,
     )
     assume(any(q for q, _ in case.sequences))
     assume(any(k for _, k in case.sequences))

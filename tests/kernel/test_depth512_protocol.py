@@ -94,12 +94,14 @@ def without_wait(index: int):
 @pytest.mark.slow
 @pytest.mark.parametrize("look_ahead", [True, False])
 @pytest.mark.parametrize("case", [MUTATED, Case(200, 1000, 256)], ids=str)
-def test_every_wait_is_needed_but_in_the_drained_ring(case: Case, look_ahead: bool) -> None:
-    """The load role's last waits, one per stage, follow from the output's commit."""
+def test_every_wait_is_needed(case: Case, look_ahead: bool) -> None:
+    """The load role's last ones too: a commit may reach the other CTA after later ones have."""
     spec = spec_of(case, look_ahead=look_ahead)
     waits = len(WAIT.findall(compiled(spec).ptx))
-    unnoticed = sum(
-        objections(case, without_wait(index), look_ahead=look_ahead) == 0 for index in range(waits)
-    )
+    unnoticed = [
+        index
+        for index in range(waits)
+        if objections(case, without_wait(index), look_ahead=look_ahead) == 0
+    ]
     assert waits > 20
-    assert unnoticed == spec.config.num_kv_stages
+    assert unnoticed == []

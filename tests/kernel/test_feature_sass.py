@@ -12,7 +12,7 @@ from fa4_cute.plan.depth512_spec import AttentionSpec, Depth512Spec
 from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.kernel_spec import KernelSpec
 from fa4_cute.plan.masks import CAUSAL, ChunkedMask, DenseBiasMask, PaddingMask, SlidingWindowMask
-from fa4_cute.plan.variant import Partition, ScoreMod, Variant
+from fa4_cute.plan.variant import Partition, Scheduler, ScoreMod, Variant
 from tests.kernel.artifacts import sass
 
 BF16, FP8 = DType.BF16, DType.FP8_E4M3
@@ -115,8 +115,49 @@ def test_no_role_spills_in_a_cluster(kernel: str, variant: str, size: int) -> No
     assert spills(KernelSpec.for_attention(dtype, head_dim, group=2, variant=shared)) == []
 
 
-@pytest.mark.parametrize("head_dim", [pytest.param(64, marks=pytest.mark.slow), 128])
-def test_no_role_spills_with_scales_per_token(head_dim: int) -> None:
-    variant = Variant(CAUSAL & BIAS, return_lse=True, token_scales=True, ragged_q=True)
-    spec = KernelSpec.for_attention(FP8, head_dim, group=2, variant=variant)
+SCALED = {
+    "2Q d64": (64, 2),
+    "2Q d128": (128, 2),
+    "1Q d128": (128, 1),
+    "2Q d192": (192, 2),
+    "pair d256": (256, None),
+    "pair d512": (512, None),
+}
+PERSISTENT = replace(VARIANTS["all"], partition=Partition.NONE, scheduler=Scheduler.PERSISTENT)
+SCALED_VARIANTS = {
+    **{name: VARIANTS[name] for name in ("ragged", "paged", "function", "union of biases", "all")},
+    "persistent": PERSISTENT,
+}
+QUICK_SCALED = {("2Q d128", "all"), ("pair d512", "function")}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "variant"),
+    [
+        pytest.param(k, v, marks=() if (k, v) in QUICK_SCALED else pytest.mark.slow)
+        for k, (head_dim, _) in SCALED.items()
+        for v in SCALED_VARIANTS
+        if head_dim <= 192 or v != "persistent"
+    ],
+)
+def test_no_role_spills_with_scales_per_token(kernel: str, variant: str) -> None:
+    head_dim, num_qo = SCALED[kernel]
+    with_scales = replace(SCALED_VARIANTS[variant], token_scales=True)
+    if num_qo is None:
+        spec: AttentionSpec = Depth512Spec.for_attention(
+            FP8, head_dim, group=2, variant=with_scales
+        )
+    else:
+        spec = KernelSpec.for_attention(
+            FP8, head_dim, group=2, variant=with_scales, num_qo=num_qo
+        )
+    assert spills(spec) == []
+
+
+@pytest.mark.parametrize("num_qo", [pytest.param(1, marks=pytest.mark.slow), 2])
+def test_no_role_spills_with_scales_beside_rope_columns(num_qo: int) -> None:
+    variant = replace(PERSISTENT, token_scales=True)
+    spec = KernelSpec.for_attention(
+        FP8, 192, head_dim_v=128, rope_dtype=BF16, shared_rope=True, variant=variant, num_qo=num_qo
+    )
     assert spills(spec) == []

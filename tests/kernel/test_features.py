@@ -11,7 +11,7 @@ import fa4_cute
 from fa4_cute import masks, score_mods
 from fa4_cute.host.reference import compare
 
-from .feature_case import FEATURES, KERNELS, FeatureCase, check, ints, is_possible, query_tiles
+from .feature_case import FEATURES, KERNELS, FeatureCase, check, ints, is_possible
 
 HEAD_DIMS = (64, 256)
 QUICK = ("window", "sink", "page64")
@@ -92,7 +92,7 @@ def test_decode_is_the_last_row_of_the_prefill(kernel: str) -> None:
     The scores' maximum stays within 2**8 here. Where it grows by more, the rows of a warp rescale
     together, and neighbours move the moment.
     """
-    head_dim, num_qo = KERNELS[kernel]
+    head_dim, num_qo, pair_cta = KERNELS[kernel]
     q, k, v = dense(90, 300, head_dim)
     slopes = torch.tensor([0.02, 0.01, 0.005, 0.0])
     for options in (
@@ -100,9 +100,9 @@ def test_decode_is_the_last_row_of_the_prefill(kernel: str) -> None:
         {"window_size": (200, 0), "sink": slopes},
         {"causal": True, "score_mod": score_mods.alibi(slopes), "softcap": 20.0},
     ):
-        with query_tiles(num_qo):
-            prefill, all_lse = fa4_cute.flash_attn(q, k, v, return_lse=True, **options)
-            decode, lse = fa4_cute.flash_attn(q[:, -1:], k, v, return_lse=True, **options)
+        options |= {"num_qo": num_qo, "pair_cta": pair_cta, "return_lse": True}
+        prefill, all_lse = fa4_cute.flash_attn(q, k, v, **options)
+        decode, lse = fa4_cute.flash_attn(q[:, -1:], k, v, **options)
         assert torch.equal(decode, prefill[:, -1:])
         assert torch.equal(lse, all_lse[..., -1:])
 

@@ -1,4 +1,7 @@
-"""Scales per token on the virtual SM100: right for any sign and tile, and protected by the ring."""
+"""Scales per token on the virtual SM100: right for any sign and tile, and never read too early.
+
+With the features they go with: pages, packed keys, persistent CTAs, rope columns.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,8 @@ from fa4_cute.host.support import Choice, choose
 from fa4_cute.plan.config import FA4Config
 from fa4_cute.plan.mbars import FA4MiscMBars
 from sm100sim.options import Check, run_options
+from tests.kernel.feature_case import FeatureCase
+from tests.kernel.feature_case import check as check_features
 
 CASES = [
     # head_dim, queries, keys, heads, key/value heads, causal
@@ -50,10 +55,20 @@ def check(out: Any, lse: Any, exact: Any) -> None:
     torch.testing.assert_close(lse.double(), exact.lse, atol=2e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("num_qo", [1, 2])
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize(
+    ("case", "num_qo"),
+    [
+        *(pytest.param(*getattr(c, "values", (c,)), n, marks=getattr(c, "marks", ()))
+          for c in CASES for n in (1, 2)),
+        ((256, 200, 700, 2, 1, True), None),
+        ((512, 70, 900, 2, 1, False), None),
+        pytest.param((384, 150, 600, 3, 1, True), None, marks=pytest.mark.slow),
+        pytest.param((208, 1, 300, 8, 1, True), None, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)  # fmt: skip
 def test_scores_are_scaled_by_row_and_key(
-    case: tuple[int, int, int, int, int, bool], num_qo: int
+    case: tuple[int, int, int, int, int, bool], num_qo: int | None
 ) -> None:
     q, k, v, q_scale, k_scale = operands(case)
     exact = attention_float64(
@@ -113,3 +128,91 @@ def test_a_slot_that_only_the_mma_frees_is_overwritten_too_early(
     monkeypatch.setattr(FA4Config, "misc_mbars", property(without_readers))
     monkeypatch.setattr("fa4_cute.roles.softmax.release_scales", lambda ctx, tile: None)
     assert findings(choice.spec, asked) > 0
+
+
+QUICK = (
+    ("two Q tiles", "ragged page16 causal"),
+    ("one Q tile", "ragged window"),
+    ("two Q tiles", "persistent ragged cache"),
+    ("CTA pair", "ragged page64 causal"),
+    ("CTA pair", "ragged sink"),
+)
+SLOW = (
+    *(("one Q tile", names) for names in ("page16 split", "persistent causal", "page256 ragged")),
+    *(("two Q tiles", names) for names in ("page256 bias", "cache softcap", "persistent page16")),
+    *(("CTA pair", names) for names in ("page16 split", "cache bias", "page256 ragged union")),
+)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "names"),
+    [*QUICK, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in SLOW)],
+)
+def test_they_go_with_the_features(kernel: str, names: str) -> None:
+    """Groups of two heads are packed into rows; scales of rows that do not count are NaN."""
+    check_features(FeatureCase.of({"tokens", *names.split()}, kernel))
+
+
+@pytest.mark.parametrize("num_qo", [1, 2])
+@pytest.mark.parametrize("scheduler", ["tile", "persistent"])
+@pytest.mark.parametrize("own", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_scores_with_rope_columns_are_scaled_as_a_whole(
+    own: bool, scheduler: str, num_qo: int
+) -> None:
+    q, k, v, q_scale, k_scale = operands((128, 150, 600, 2, 2, True))
+    generator = torch.Generator().manual_seed(1)
+    rope = [torch.randn(*x.shape[:-1], 64, generator=generator).bfloat16() for x in (q, k)]
+    wide = [torch.cat((x.float(), r.float()), -1) for x, r in zip((q, k), rope, strict=True)]
+    options: dict[str, Any] = {"q_rope": rope[0], "k_rope": rope[1]}
+    if not own:
+        q, k = (x.to(torch.float8_e4m3fn) for x in wide)
+        wide, options = [q.float(), k.float()], {}
+    with run_options(checks=Check.ALL, mode="random", seed=2):
+        out, lse = fa4_cute.flash_attn(
+            q, k, v, causal=True, return_lse=True, q_scale=q_scale, k_scale=k_scale,
+            num_qo=num_qo, scheduler=scheduler, **options,
+        )  # fmt: skip
+    report = fa4_cute.last_report()
+    assert report is not None
+    assert not report.findings
+    scaled = (x * s[..., None] for x, s in zip(wide, (q_scale, k_scale), strict=True))
+    check(out, lse, attention_float64(*scaled, v.float(), causal=True))
+
+
+def pair_problem() -> tuple[Any, Any]:
+    """A CTA pair with more key tiles than buffers: its specification, and the call."""
+    q, k, v, q_scale, k_scale = operands((256, 200, 900, 1, 1, False))
+    asked = request((q, k, v), Options(scales=GivenScales(q_scale, k_scale)))
+    choice = choose(asked.problem)
+    assert isinstance(choice, Choice)
+    return choice.spec, asked
+
+
+def test_a_pair_reads_scales_that_have_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, asked = pair_problem()
+    assert findings(spec, asked) == 0
+
+    def at_once(ctx: Any, line: Any, tile: Any, first: Any = 0) -> Any:
+        slot, _ = token_scales.ring_place(ctx, tile)
+        keys = token_scales.scale_buffer(ctx, slot) + first * 4
+        return token_scales.TileScales(keys, token_scales.query_scale_address(ctx, line))
+
+    from fa4_cute import token_scales
+
+    monkeypatch.setattr("fa4_cute.roles.depth512_softmax.wait_for_scales", at_once)
+    assert findings(spec, asked) > 0
+
+
+def test_a_pair_keeps_scales_until_they_have_been_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec, asked = pair_problem()
+
+    def at_once(ctx: Any, tile: Any) -> None:
+        slot, _ = token_scales.ring_place(ctx, tile)
+        arrived = spec.config.misc_mbars.scale_ring.producer_mbar(slot)
+        ctx.barriers.expect(arrived, ctx.layout.k_scale_stride_bytes)
+        token_scales.load_key_scales(ctx, slot, tile, ctx.barriers.address_of(arrived))
+
+    from fa4_cute import token_scales
+
+    monkeypatch.setattr("fa4_cute.roles.depth512_load.fill_scale_buffer", at_once)
+    assert findings(spec, asked) > 0

@@ -37,6 +37,8 @@ def any_configs(draw: st.DrawFn) -> FA4Config:
         rope_dtype=draw(st.sampled_from((DType.BF16, DType.FP8_E4M3))) if mla else DType.INVALID,
         scale_dtype=draw(st.sampled_from((DType.INVALID, DType.FP32))) if mla else DType.INVALID,
         use_order_barriers=draw(st.booleans()),
+        shared_rope=mla and draw(st.booleans()),
+        two_rings=draw(st.booleans()),
         splitk_partitions=draw(st.sampled_from((1, 1, 2, 3, 8))) if num_qo == 1 else 1,
     )
 
@@ -57,6 +59,8 @@ def any_depth512_configs(draw: st.DrawFn) -> Depth512Config:
         swizzle_mode=draw(st.sampled_from(SWIZZLES)),
         page_size=draw(st.sampled_from(PAGES)),
         qkv_dtype=draw(st.sampled_from(DTYPES)),
+        scale_dtype=draw(st.sampled_from((DType.INVALID, DType.FP32))),
+        persistent=draw(st.booleans()),
     )
 
 

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given, settings
 
 from fa4_cute.plan.depth512_config import Depth512Config
 from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.hardware import SMEM_CAPACITY, TMEM_COLUMNS, SwizzleMode
+from fa4_cute.plan.hardware import SMEM_CAPACITY, TMEM_COLUMNS
 from tests.plan.strategies import any_depth512_configs, depth512_configs
 
 # Section 6.1, column by column; bf16 and fp16 agree.
@@ -114,23 +112,6 @@ def test_heads_are_packed_when_they_divide_the_rows_of_a_cta(
     config = Depth512Config.for_attention(DType.BF16, depth, group=group)
     assert config.BM_eff() == positions
     assert config.PairBM_eff() == 2 * positions
-
-
-@pytest.mark.parametrize(
-    ("config", "pattern"),
-    [
-        (Depth512Config(8, 1, 520), r"depth=520 exceeds 512.*depth=512"),
-        (Depth512Config(8, 1, 300), r"600 bytes.*depth=304"),
-        (
-            Depth512Config(8, 1, 256, SwizzleMode.B128, qkv_dtype=DType.FP8_E4M3),
-            r"chunks of 128 elements.*swizzle_mode=B64",
-        ),
-    ],
-)
-def test_refusals_say_why_and_what_instead(config: Depth512Config, pattern: str) -> None:
-    reason = config.unsupported_reason()
-    assert reason is not None
-    assert re.search(pattern, reason)
 
 
 @settings(deadline=None)

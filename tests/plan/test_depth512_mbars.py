@@ -10,6 +10,9 @@ from fa4_cute.plan.schedule import DEPTH512_SCHEDULE
 
 D512 = Depth512MBars(4)
 D256 = Depth512MBars(8, split_o=False)
+SCALED = Depth512MBars(4, num_scale_bufs=2)
+PERSISTENT = Depth512MBars(4, persistent=True)
+BOTH = Depth512MBars(4, persistent=True, num_scale_bufs=2)
 CTAS = 2
 
 # Section 3.3: offset in d512, offset in d256, count.
@@ -47,7 +50,7 @@ def test_sizes(mbars: Depth512MBars, fixed: int, high: int, ring: int, size: int
     assert sum(count >= 128 for count in mbars.counts()) == high
 
 
-@pytest.mark.parametrize("mbars", [D512, D256])
+@pytest.mark.parametrize("mbars", [D512, D256, SCALED, PERSISTENT, BOTH])
 def test_every_barrier_gets_exactly_its_count(mbars: Depth512MBars) -> None:
     softmax = DEPTH512_SCHEDULE["softmax"].num_threads
     correction = DEPTH512_SCHEDULE["correction"].num_threads
@@ -68,6 +71,11 @@ def test_every_barrier_gets_exactly_its_count(mbars: Depth512MBars) -> None:
     for slot in range(mbars.num_kv_stages):
         counted[mbars.kv_ring.producer_mbar(slot)] += 1
         counted[mbars.kv_ring.consumer_release_at(slot).mbar] += 1
+    for buffer in range(mbars.num_scale_bufs):
+        counted[mbars.scale_ring.producer_mbar(buffer)] += 1
+        counted[mbars.scale_ring.consumer_mbar(buffer)] += softmax
+    for mbar in range(mbars.stored_offset, mbars.stored_offset + mbars.num_stored_barriers):
+        counted[mbar] += softmax
     assert dict(counted) == dict(enumerate(mbars.counts()))
     assert mbars.counts() == tuple(spec.count for spec in mbars.specs)
 
@@ -82,6 +90,15 @@ def test_one_wave_initialises_every_barrier_once(split_o: bool) -> None:
     assert D512.init(lane_idx=D512.size) is None
     with pytest.raises(ValueError, match=f"that is {limit} stages"):
         Depth512MBars(limit + 1, split_o).init(lane_idx=0)
+
+
+def test_a_persistent_pair_has_one_barrier_more_behind_all_others() -> None:
+    assert (D512.num_stored_barriers, PERSISTENT.num_stored_barriers) == (0, 1)
+    assert PERSISTENT.counts() == (*D512.counts(), 128)
+    assert PERSISTENT.specs[:-1] == D512.specs
+    last = PERSISTENT.specs[-1]
+    assert (last.name, last.index) == ("stored", PERSISTENT.stored_offset)
+    assert (D512.most_kv_stages, PERSISTENT.most_kv_stages) == (11, 10)
 
 
 def test_pipelines_meet_on_the_same_barriers() -> None:
@@ -120,3 +137,12 @@ def test_ring_barriers_are_all_producers_then_all_consumers() -> None:
     assert D512.get_kv_mbars() == 10
     assert [D512.kv_ring.producer_mbar(i) for i in range(4)] == [10, 11, 12, 13]
     assert [D512.kv_ring.consumer_mbar(i) for i in range(4)] == [14, 15, 16, 17]
+
+
+def test_buffers_of_scales_follow_the_ring() -> None:
+    assert SCALED.k_scale_offset == D512.size == 18
+    assert [SCALED.scale_ring.producer_mbar(i) for i in range(2)] == [18, 19]
+    assert [SCALED.scale_ring.consumer_mbar(i) for i in range(2)] == [20, 21]
+    assert SCALED.counts()[18:] == (1, 1, 128, 128)
+    assert SCALED.counts()[:18] == D512.counts()
+    assert D512.scale_ring.num_mbars == 0

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -34,6 +35,25 @@ def test_memory_map(depth: int, dtype: str) -> None:
     )
     assert computed == MAPS[depth, dtype]
     assert layout.q_smem() == layout.o_smem() == 0
+
+
+@pytest.mark.parametrize(("depth", "slots"), [(256, (12, 10)), (512, (11, 9))])
+def test_scales_per_token_cost_the_ring_the_slots_of_their_barriers(
+    depth: int, slots: tuple[int, int]
+) -> None:
+    plain = Depth512Config.for_attention(DType.FP8_E4M3, depth)
+    config = replace(plain, scale_dtype=DType.FP32)
+    assert (plain.num_kv_stages, config.num_kv_stages) == slots
+    assert config.supported()
+    layout = Depth512AttentionSMem(config)
+    assert layout.q_scale_smem() == layout.correction_smem() + 4 * config.BM
+    assert layout.k_scale_smem() == layout.q_scale_smem() + 4 * 128
+    assert layout.k_scale_stride_bytes == 4 * config.BN
+    assert layout.mbar_base() == layout.k_scale_smem() + 2 * 4 * config.BN
+    # Bulk copies and vector loads need multiples of 16.
+    assert layout.k_scale_smem() % 16 == layout.k_scale_stride_bytes % 16 == 0
+    names = [region.name for region in Depth512AttentionSMem(plain).regions()]
+    assert not {"q_scale", "k_scale"} & {*names}
 
 
 @settings(deadline=None)

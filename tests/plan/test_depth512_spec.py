@@ -13,6 +13,7 @@ from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.hardware import MAX_EXPECT_TX, TMA_MAX_BOX, WARP_GROUP_THREADS
 from fa4_cute.plan.launch import AttentionSizes, plan_launch
 from fa4_cute.plan.tensor_maps import OperandLayout, key_box, query_box, tensor_maps
+from fa4_cute.plan.variant import Scheduler, Variant
 
 DEPTHS = st.integers(25, 64).map(lambda units: 8 * units)
 SPECS = st.builds(
@@ -85,6 +86,21 @@ def test_launch_covers_every_row_with_pairs(
     k = OperandLayout.contiguous((batch, 77, kv_heads, spec.config.depth))
     maps = tensor_maps(spec, q, k, k, q)
     assert [m.box for m in maps] == [query_box(spec), key_box(spec), key_box(spec), query_box(spec)]
+
+
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.FP8_E4M3])
+@pytest.mark.parametrize("head_dim", [256, 512])
+def test_a_persistent_pair_keeps_its_tiles(dtype: DType, head_dim: int) -> None:
+    """Same tiles, so same bits; a barrier more costs a slot only where barriers limit the ring."""
+    plain = Depth512Spec.for_attention(dtype, head_dim)
+    variant = Variant(scheduler=Scheduler.PERSISTENT)
+    spec = Depth512Spec.for_attention(dtype, head_dim, variant=variant)
+    assert spec.config.persistent
+    assert (spec.config.BM, spec.config.BN) == (plain.config.BM, plain.config.BN)
+    lost = plain.config.num_kv_stages - spec.config.num_kv_stages
+    assert lost == (1 if dtype is DType.FP8_E4M3 else 0)
+    assert spec.layout_o_exceeds_q == (dtype is DType.FP8_E4M3)
+    assert spec.name == plain.name + "_persistent"
 
 
 @settings(deadline=None)

@@ -4,11 +4,12 @@ import math
 
 import pytest
 
+from fa4_cute.plan.depth512_spec import Depth512Spec
 from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.kernel_spec import KernelSpec
 from fa4_cute.plan.launch import SMALLEST_SCALE, AttentionSizes, plan_launch
 from fa4_cute.plan.params import KERNEL_PARAMS
-from fa4_cute.plan.variant import Partition, Variant
+from fa4_cute.plan.variant import Partition, Scheduler, Variant
 
 
 def launch(group: int = 1, scale: float = 0.125, **sizes: int):
@@ -43,6 +44,26 @@ def test_empty_outputs_launch_nothing() -> None:
     assert launch(seqlen_q=0).is_empty
     assert launch(batch=0).is_empty
     assert not launch(seqlen_k=0).is_empty
+
+
+@pytest.mark.parametrize("num_splits", [1, 3])
+@pytest.mark.parametrize(
+    ("pairs", "num_sms", "ctas"), [(False, 7, 7), (False, 1, 1), (True, 7, 6), (True, 1, 2)]
+)
+def test_a_persistent_grid_has_a_cta_or_pair_for_every_sm_or_two(
+    pairs: bool, num_sms: int, ctas: int, num_splits: int
+) -> None:
+    partition = Partition.WORKSPACE if num_splits > 1 else Partition.NONE
+    variant = Variant(scheduler=Scheduler.PERSISTENT, partition=partition)
+    specify = Depth512Spec if pairs else KernelSpec
+    spec = specify.for_attention(DType.BF16, 256 if pairs else 128, variant=variant)
+    plan = plan_launch(spec, AttentionSizes(2, 513, 100, 8, 8), 0.1, num_splits, num_sms)
+    assert plan.grid == (ctas, 1, 1)
+    # 513 queries are three query tiles of 256, over one CTA or two.
+    assert plan.scalars["num_work"] == 3 * 8 * 2 * num_splits
+    assert (plan.scalars["num_heads"], plan.scalars["num_sequences"]) == (8, 2)
+    few = plan_launch(spec, AttentionSizes(1, 1, 100, 1, 1), 0.1, num_splits, 1000)
+    assert few.grid == (num_splits * spec.cluster_size, 1, 1)
 
 
 def test_the_splits_of_a_query_tile_are_a_cluster() -> None:

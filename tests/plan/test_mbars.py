@@ -55,6 +55,11 @@ def arrivals_per_phase(config: FA4Config) -> Counter[int]:
                 arrive(ring.producer_mbar(slot, part), 1)
                 state = PipelineState(config.num_kv_stages, index=slot)
                 arrive(ring.consumer_release(state, part)[0], 1)
+    for slot in range(config.num_kv_stages if config.has_token_scales else 0):
+        # With one Q tile the groups take turns, with two each tile is everybody's.
+        for wg in range(config.num_qo):
+            threads = ATTENTION_SCHEDULE[f"softmax{wg}"].num_threads
+            arrive(mbars.scale_ring.consumer_mbar(slot, 0), threads)
     return counted
 
 
@@ -135,6 +140,7 @@ def test_scales_of_keys_take_two_rings_and_fit(head_dim: int) -> None:
     assert not config.use_fused_kv
     assert config.num_k_scale_bufs() == config.num_kv_stages
     layout = SM100AttentionSMem(config)
+    assert config.misc_mbars.scale_ring == config.misc_mbars.k_ring
     assert layout.q_scale_bytes == 4 * config.BM
     assert layout.k_scale_stride_bytes == 4 * config.BN
     assert layout.k_scale_smem() % 16 == layout.k_scale_stride_bytes % 16 == 0
@@ -170,3 +176,24 @@ def test_names_are_unique_and_events_are_told() -> None:
 def test_there_are_two_chains() -> None:
     with pytest.raises(ValueError, match="wg=2: softmax warp groups are 0 and 1"):
         D128.consumer_s(2)
+
+
+@pytest.mark.parametrize("num_qo", [1, 2])
+@pytest.mark.parametrize("rope_dtype", [DType.BF16, DType.FP8_E4M3])
+def test_scales_beside_rope_columns_take_two_rings_too(rope_dtype: DType, num_qo: int) -> None:
+    shared = replace(
+        FA4Config.for_attention(
+            DType.FP8_E4M3, 192, ov_depth=128, rope_dtype=rope_dtype, num_qo=num_qo
+        ),
+        scale_dtype=DType.FP32,
+    )
+    config = replace(shared, two_rings=True)
+    # What the source plans for one Q tile is a ring of seven slots, with a scale for each row.
+    assert shared.use_fused_kv == (num_qo == 1)
+    assert shared.num_q_scales == shared.BM
+    assert config.supported()
+    assert not config.use_fused_kv
+    assert config.num_q_scales == 256
+    assert config.num_k_scale_bufs() == config.num_kv_stages
+    assert config.misc_mbars.num_scale_readers == 128 * num_qo
+    assert SM100AttentionSMem(config).smem_size() <= config.smem_used

@@ -37,6 +37,7 @@ def variants(draw: st.DrawFn) -> Variant:
         partition=partition,
         scheduler=Scheduler.TILE if in_cluster else draw(st.sampled_from(Scheduler)),
         num_partitions=draw(st.integers(2, 8)) if in_cluster else 1,
+        token_scales=draw(st.booleans()),
     )
 
 
@@ -79,6 +80,7 @@ def test_parameters_are_those_of_the_features(variant: Variant) -> None:
     assert ("seqused_k" in names) == variant.used_k
     assert ("page_table" in names) == ("pages_per_row" in names) == bool(variant.page_size)
     assert ("sink" in names) == variant.sink
+    assert ({"q_scale", "k_scale", "k_scale_row"} <= names) == variant.token_scales
     assert {n for n in names if n.startswith("padding")} == {
         f"padding{slot}" for slot in variant.padding_slots
     }

@@ -63,6 +63,14 @@ def test_more_finished_clusters_than_can_be_learnt_of(ctas: int, verdict: str) -
     assert out[0] == ctas
 
 
+def test_reads_of_every_warp_and_word_of_a_cell_are_told_apart() -> None:
+    """A cell of the history is 16 bytes: four words that 32 warps read one after the other."""
+    words = "".join(f"ld.global.b32 %r{i}, [%p0+{4 * i}];" for i in range(4))
+    loop = f"mov.u32 %r5, 0; L: {words} add.u32 %r5, %r5, 1; setp.lt.u32 %q0, %r5, 3; @%q0 bra L;"
+    report = run_ptx(loop, aligned(64, np.uint32), checks=Check.RACES, block=1024)
+    assert (report.verdict, report.complete) == ("clean", True)
+
+
 def test_a_run_that_stops_is_not_clean() -> None:
     body = "mov.u32 %r1, dyn; mbarrier.init.shared.b64 [%r1], 1;" + (
         "W: mbarrier.try_wait.parity.shared.b64 %q0, [%r1], 0, 100; @!%q0 bra W;"
