@@ -42,6 +42,7 @@ CASES = (
     *_cases(256, MASKS, DENSE),
     *_cases(256, (*PAGED, "ragged split causal"), SHORT),
     *_cases(256, PERSISTENT, LONG),
+    *_cases(512, ("persistent ragged page16 sink split",), LONG),
     *_cases(512, ("window sink", "ragged page16 causal", "split union"), SHORT),
     *_cases(192, ("ragged causal",), LONG, num_qo=2, **MLA),
     *_cases(192, ("causal",), ((40, 300),), num_qo=1, **MLA),
@@ -50,12 +51,14 @@ CASES = (
     *_cases(128, ("causal",), DENSE, dtype=FP8, num_qo=2, growth=0.01),
     *_cases(128, ("causal",), ((200, 300),), dtype=FP8, num_qo=2, pair_cta=True),
     *_cases(64, ("tokens",), DENSE, dtype=FP8, num_qo=2),
-    *_cases(128, ("tokens persistent page64 causal",), LONG, dtype=FP8, num_qo=2),
+    *_cases(128, ("tokens persistent page64 causal", "tokens ragged page64"), LONG, dtype=FP8,
+            num_qo=2),
     *_cases(128, ("tokens causal",), ((40, 600),), dtype=FP8, num_qo=1),
     *_cases(128, ("page64 ragged window",), SHORT, dtype=FP8, num_qo=1),
     *_cases(256, ("causal sink",), DENSE, dtype=FP8),
-    *_cases(512, ("tokens ragged causal",), SHORT, dtype=FP8),
+    *_cases(256, ("tokens ragged page16 causal",), SHORT, dtype=FP8),
     *_cases(256, ("tokens persistent page16",), LONG, dtype=FP8),
+    *_cases(512, ("tokens ragged window",), SHORT, dtype=FP8),
 )  # fmt: skip
 """Ragged, paged and cached sequences; masks; split keys with the combine kernel; one Q tile with
 an even and an odd number of key tiles; persistent CTAs; two CTAs to an MMA; rope columns; float8

@@ -83,7 +83,7 @@ def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float3
     """Wait for ``values``; return those of ``columns``, modified, -inf where the row is blind."""
     variant = tile.ctx.spec.variant
     values = tmem.wait_loads(values)
-    if tile.scales is not None and not limits_loads(variant):
+    if tile.scales is not None and not scales_late(variant):
         values = scaled(values, columns, tile.scales)
     if variant.modifies_scores:
         values = modified(values, columns, tile)
@@ -106,11 +106,19 @@ def limits_loads(variant) -> bool:
     return has_biases_of_terms(variant) or len(variant.bias_slots) + len(aux_ranks) > 1
 
 
+def scales_late(variant) -> bool:
+    """Whether scales per token are loaded along with what changes the scores.
+
+    Of the two places the one from which the assembler spills nothing: with biases of terms, scores
+    are scaled before anything else.
+    """
+    return limits_loads(variant) and not has_biases_of_terms(variant)
+
+
 def modified(values: list[Float32], columns: range, tile: TileView) -> list[Float32]:
     """Return ``values`` scaled, through the score modifier, with biases, times log2(e).
 
-    Column by column, so that little is alive beside the scores. Where loads are limited, those of
-    the scales per token are among them.
+    Column by column, so that little is alive beside the scores.
     """
     ctx, line, variant = tile.ctx, tile.line, tile.ctx.spec.variant
     natural = line.magnitude * Float32(LN_2)
@@ -123,7 +131,7 @@ def modified(values: list[Float32], columns: range, tile: TileView) -> list[Floa
     for i, column in enumerate(columns):
         if limits_loads(variant) and i % COLUMNS_UNDER_WAY == 0:
             warp_barrier()
-            if tile.scales is not None:
+            if tile.scales is not None and scales_late(variant):
                 few = slice(i, i + COLUMNS_UNDER_WAY)
                 values[few] = scaled(values[few], columns[few], tile.scales)
         value = values[i]

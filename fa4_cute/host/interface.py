@@ -95,12 +95,14 @@ def flash_attn(
             wrong value that is not caught reads memory outside of the tensors.
         q_scale, k_scale, v_scale: with float8_e4m3fn operands, what their elements are multiplied
             by: numbers, or tensors of one element, which are read back; None is 1. Those of q and k
-            may also be float32 tensors (batch, seqlen, heads), a number per token and head.
+            may also be float32 tensors of the shape of ``q`` or ``k`` without head_dim, a number
+            per token and head.
         q_rope, k_rope: further columns of ``q`` and ``k`` in an element type of their own; shapes
             of ``q`` and ``k`` but for the last dimension. The default ``softmax_scale`` counts
-            them. ``q`` and ``k`` then have the head dimension of ``v``. Columns of the type of the
-            others are part of ``q`` and ``k`` instead, whose head dimension may exceed that of
-            ``v``, such as 192 beside 128.
+            them, and the scales of fp8 multiply them too. ``q`` and ``k`` then have the head
+            dimension of ``v``. ``k_rope`` may have one head for all of ``k``, and then also the
+            type of the others. Else columns of that type are part of ``q`` and ``k``, whose head
+            dimension may exceed that of ``v``, such as 192 beside 128.
 
     Returns:
         O, contiguous, with shape and dtype of ``q`` (bfloat16 for float8) and the head dimension of

@@ -57,7 +57,7 @@ def test_questions_of_the_page_can_be_asked() -> None:
 def test_features_page_is_valid_python_and_names_every_constructor() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "features.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for block in blocks:
         compile(block, "docs/features.md", "exec")
     constructors = (

@@ -59,7 +59,12 @@ def test_strided_rope_columns_are_copied_when_need_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "num_qo"), [(torch.bfloat16, 1), (torch.bfloat16, 2), (torch.float16, 2)]
+    ("dtype", "num_qo"),
+    [
+        (torch.bfloat16, 1),
+        pytest.param(torch.bfloat16, 2, marks=pytest.mark.slow),
+        (torch.float16, 2),
+    ],
 )
 def test_one_head_of_rope_columns_serves_all_heads(dtype: torch.dtype, num_qo: int) -> None:
     """As MLA has it, in a type of its own or in that of the others."""

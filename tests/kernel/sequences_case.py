@@ -11,6 +11,7 @@ import torch
 
 from fa4_cute import simulator
 from fa4_cute.host.launch import AttentionCall, pack_launch
+from fa4_cute.plan.hardware import SM_COUNT
 from fa4_cute.plan.kernel_spec import KernelSpec
 from fa4_cute.plan.launch import AttentionSizes
 from tests.kernel.artifacts import compiled
@@ -28,6 +29,7 @@ class Sequences:
     queries: tuple[int, ...]
     keys: tuple[int, ...]
     kv_heads: int = 1
+    num_sms: int = SM_COUNT
 
     @property
     def heads(self) -> int:
@@ -102,7 +104,7 @@ def run(case: Sequences, q: list, k: list, v: list) -> tuple[list, list]:
     artifact = compiled(case.spec)
     buffers = [*map(buffer, (queries, keys, values, *extras.values()))]
     buffers += [buffer(o, writable=True), buffer(lse, writable=True)]
-    packed = pack_launch(case.spec, call)
+    packed = pack_launch(case.spec, call, num_sms=case.num_sms)
     simulator.launch(artifact.ptx, artifact.kernel_name, packed, buffers)
     return list(o[0].split(case.queries)), list(lse.split(case.queries, -1))
 

@@ -78,6 +78,16 @@ def test_no_watcher_objects(case: MlaCase, options: dict) -> None:
     assert objections(case, **options) == 0
 
 
+@pytest.mark.parametrize("case", PERSISTENT, ids=str)
+def test_scores_of_the_next_query_tile_are_fenced(case: MlaCase) -> None:
+    """With one Q tile the softmax groups meet through columns that the next scores overwrite."""
+    with run_options(checks=Check.ALL | Check.STRICT_FENCE, mode="random", seed=3):
+        run(case, *inputs(case))
+    report = simulator.last_report()
+    assert report is not None
+    assert not report.findings
+
+
 @pytest.mark.parametrize("case", CLEAN[:2], ids=str)
 def test_results_do_not_depend_on_timing(case: MlaCase) -> None:
     operands = inputs(case)

@@ -1,6 +1,7 @@
 """Two Q tiles per CTA over a pair of CTAs that share every MMA."""
 
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -37,10 +38,11 @@ CLEAN = [QUICK[1], QUICK[2], QUICK[6]]
 MUTATED = Case(600, 700, 128, causal=True, pair_cta=True)
 WAIT = re.compile(r"\{\s*\.reg \.pred done;\s*WAIT_FOR_PHASE:.*?PHASE_DONE:\s*\}", re.DOTALL)
 PACKED = Variant(return_lse=True, ragged_q=True, ragged_k=True)
+PERSISTENT = {"scheduler": Scheduler.PERSISTENT}
 
 
-def pages(size: int) -> Variant:
-    return Variant(mask=CAUSAL, return_lse=True, ragged_q=True, used_k=True, page_size=size)
+def pages(size: int, **more) -> Variant:
+    return Variant(mask=CAUSAL, return_lse=True, ragged_q=True, used_k=True, page_size=size, **more)
 
 
 def kernel(variant: Variant, group: int = 1, head_dim: int = 128, dtype: DType = BF16):
@@ -84,9 +86,15 @@ def test_fp8() -> None:
         Sequences(kernel(pages(16)), (40, 600, 3), (200, 700, 5)),
         Sequences(kernel(pages(64), 4), (40, 150), (200, 430)),
         Sequences(kernel(pages(256)), (520, 40), (600, 300)),
+        # Two pairs and one, which take several query tiles each, and some without a key or query.
+        Sequences(
+            kernel(replace(PACKED, **PERSISTENT)), (100, 600, 1, 0, 257), (200, 300, 64, 10, 5),
+            kv_heads=2, num_sms=4,
+        ),
+        Sequences(kernel(pages(64, **PERSISTENT), 4), (40, 150, 9), (200, 430, 0), num_sms=2),
     ],
     ids=lambda case: case.spec.name,
-)
+)  # fmt: skip
 def test_sequences(case: Sequences) -> None:
     with run_options(checks=Check.ALL, mode="random", seed=2):
         sequences_case.check(case)
@@ -168,17 +176,14 @@ SPECS = [
     kernel(Variant(mask=CAUSAL, return_lse=True)),
     kernel(pages(64)),
     kernel(Variant(mask=CAUSAL, return_lse=True), dtype=FP8),
+    kernel(pages(16, sink=True, **PERSISTENT)),
+    kernel(Variant(mask=CAUSAL, return_lse=True, **PERSISTENT), dtype=FP8),
 ]
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.name)
 def test_no_role_spills(spec: KernelSpec) -> None:
     assert [line for line in sass(spec) if re.search(r"\b(LDL|STL)\b", line)] == []
-
-
-def test_a_persistent_pair_is_refused_in_words() -> None:
-    with pytest.raises(ValueError, match="pair_cta=True has no persistent scheduler"):
-        kernel(Variant(scheduler=Scheduler.PERSISTENT))
 
 
 @pytest.mark.parametrize("head_dim", [64, 192])

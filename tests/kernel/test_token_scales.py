@@ -154,7 +154,7 @@ def test_they_go_with_the_features(kernel: str, names: str) -> None:
 
 
 @pytest.mark.parametrize("num_qo", [1, 2])
-@pytest.mark.parametrize("scheduler", ["tile", "persistent"])
+@pytest.mark.parametrize("scheduler", [pytest.param("tile", marks=pytest.mark.slow), "persistent"])
 @pytest.mark.parametrize("own", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_scores_with_rope_columns_are_scaled_as_a_whole(
     own: bool, scheduler: str, num_qo: int
