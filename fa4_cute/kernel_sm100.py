@@ -151,7 +151,11 @@ class SM100MHA2Q:
 
     @cute.jit
     def free_tensor_memory(self, ctx: KernelContext, warp: Int32):
-        """Free Tensor Memory once both softmax groups have read their output."""
+        """Free Tensor Memory once both softmax groups have read their output.
+
+        In a cluster the publish barrier implies the meeting; it costs little and stays, so that
+        freeing does not rest on what another CTA's arrivals mean.
+        """
         schedule = self.spec.schedule
         threads = schedule["softmax0"].num_threads + schedule["softmax1"].num_threads
         tmem.fence_before_thread_sync()

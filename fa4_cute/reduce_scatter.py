@@ -32,8 +32,8 @@ from .tma import store_query_chunk
 from .work import KernelContext
 
 PACK_BARRIER = 1
-"""Named barrier of both softmax warp groups between packing the band and storing it; the groups
-have none of their own here."""
+"""Named barrier of both softmax warp groups between packing the band and storing it; they have none
+of their own here."""
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,19 @@ def _cluster_problem(config: FA4Config) -> str | None:
     return None
 
 
+def _stage_problem(config: FA4Config) -> str | None:
+    if config.splitk_partitions == 1:
+        return None
+    # Imported late: regions are made of configurations.
+    from .smem_regions import AttentionSMemRegions
+
+    try:
+        AttentionSMemRegions(config)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
 def _budget_problem(config: FA4Config) -> str | None:
     if config.num_kv_stages < MIN_KV_STAGES:
         return (
@@ -132,6 +145,7 @@ def _budget_problem(config: FA4Config) -> str | None:
 
 RULES: Final = (
     _operand_problem, _tile_problem, _pair_problem, _cluster_problem, _budget_problem,
+    _stage_problem,
 )  # fmt: skip
 """Tried in this order; the first that finds something is what is said."""
 

@@ -10,7 +10,9 @@ from fa4_cute import simulator
 from fa4_cute.host.launch import AttentionCall, Operand, pack_launch
 from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.kernel_spec import KernelSpec
+from fa4_cute.plan.masks import CAUSAL, NULL
 from fa4_cute.plan.tensor_maps import OperandLayout
+from fa4_cute.plan.variant import Partition, Variant
 from tests.kernel.artifacts import compiled
 
 TORCH_TYPES = {
@@ -35,6 +37,7 @@ class Case:
     scale: float | None = None
     num_qo: int = 2
     pair_cta: bool = False
+    num_partitions: int = 1
 
     @property
     def softmax_scale(self) -> float:
@@ -46,6 +49,7 @@ class Case:
             f"{self.dtype.value}-d{self.head_dim}-{mask}-b{self.batch}-h{self.heads}/"
             f"{self.kv_heads}-q{self.seqlen_q}-k{self.seqlen_k}"
             f"{'-1q' if self.num_qo == 1 else ''}{'-pair' if self.pair_cta else ''}"
+            f"{f'-cluster{self.num_partitions}' if self.num_partitions > 1 else ''}"
         )
 
 
@@ -81,18 +85,29 @@ def run_kernel(
 
     ``rewrite`` may change the PTX first, to see what a fault in it leads to.
     """
+    in_cluster = case.num_partitions > 1
+    variant = Variant(
+        CAUSAL if case.causal else NULL,
+        return_lse=True,
+        partition=Partition.CLUSTER if in_cluster else Partition.NONE,
+        num_partitions=case.num_partitions,
+    )
     spec = KernelSpec.for_attention(
         case.dtype,
         case.head_dim,
         group=case.heads // case.kv_heads,
-        causal=case.causal,
-        return_lse=True,
+        variant=variant,
         num_qo=case.num_qo,
         pair_cta=case.pair_cta,
     )
     o = torch.full(q.shape, math.nan, dtype=TORCH_TYPES[case.dtype.output])
     lse = torch.full((case.batch, case.heads, case.seqlen_q), math.nan)
-    call = AttentionCall(*map(operand, (q, k, v, o)), case.softmax_scale, lse.data_ptr())
+    call = AttentionCall(
+        *map(operand, (q, k, v, o)),
+        case.softmax_scale,
+        lse.data_ptr(),
+        num_splits=case.num_partitions,
+    )
     artifact = compiled(spec)
     buffers = [*map(buffer, (q, k, v)), buffer(o, writable=True), buffer(lse, writable=True)]
     packed = pack_launch(spec, call)

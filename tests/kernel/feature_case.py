@@ -326,10 +326,11 @@ def query_tiles(num_qo: int | None) -> Iterator[None]:
         yield
 
 
-def run(case: FeatureCase, seed: int = 0) -> Outcome:
-    """Run a case through the public call."""
+def run(case: FeatureCase, seed: int = 0, **options: Any) -> Outcome:
+    """Run a case through the public call, with further ``options``."""
     builder = Builder(case, seed)
     inputs = builder.inputs()
+    builder.set(**options)
     ragged = "cu_seqlens_q" in builder.options
     call = fa4_cute.flash_attn_varlen if ragged else fa4_cute.flash_attn
     few = mock.patch.object(interface, "pack_launch", partial(pack_launch, num_sms=SMS))
@@ -340,9 +341,9 @@ def run(case: FeatureCase, seed: int = 0) -> Outcome:
     return Outcome(out, lse, found, tuple(report.verdict for report in reports))
 
 
-def check(case: FeatureCase, seed: int = 0) -> Outcome:
+def check(case: FeatureCase, seed: int = 0, **options: Any) -> Outcome:
     """Run a case; it must be right, and clean under the checkers."""
-    outcome = run(case, seed)
+    outcome = run(case, seed, **options)
     outcome.comparison.check()
     assert outcome.verdicts
     assert set(outcome.verdicts) == {"clean"}, outcome.verdicts

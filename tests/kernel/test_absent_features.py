@@ -68,6 +68,13 @@ FEATURES = {
         ("paging.page_of_key", "paging.place_in_cache"), Variant(used_k=True, page_size=64)
     ),
     "split keys": Feature(("rows.store_partial",), Variant(partition=Partition.WORKSPACE)),
+    "a cluster": Feature(
+        (
+            "reduce_scatter.publish", "reduce_scatter.weigh", "device.dsmem.address_in",
+            "device.mma.descriptor_address",
+        ),
+        Variant(partition=Partition.CLUSTER, num_partitions=2),
+    ),
     "scales per token": Feature(
         ("token_scales.query_scale_source", "token_scales.scale_buffer", "scores.scaled"),
         Variant(token_scales=True),

@@ -94,6 +94,27 @@ def test_no_role_spills(kernel: str, variant: str) -> None:
     assert spills(spec_of(kernel, variant)) == []
 
 
+CLUSTERED = {"d64": (64, BF16), "d128": (128, BF16), "d192": (192, BF16), "d128 fp8": (128, FP8)}
+"""Kernels whose keys a cluster may share; all of them have one Q tile."""
+
+
+@pytest.mark.parametrize("size", [2, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("kernel", "variant"),
+    [
+        pytest.param(k, v, marks=() if (k, v) == ("d128", "all") else pytest.mark.slow)
+        for k in CLUSTERED
+        for v in VARIANTS
+    ],
+)
+def test_no_role_spills_in_a_cluster(kernel: str, variant: str, size: int) -> None:
+    head_dim, dtype = CLUSTERED[kernel]
+    shared = replace(
+        VARIANTS[variant], partition=Partition.CLUSTER, num_partitions=size, return_lse=True
+    )
+    assert spills(KernelSpec.for_attention(dtype, head_dim, group=2, variant=shared)) == []
+
+
 SCALED = {
     "2Q d64": (64, 2),
     "2Q d128": (128, 2),

@@ -63,3 +63,15 @@ def test_the_promised_head_dims_run(dtype: DType, depth: int, num_qo: int) -> No
     for group in (1, 2, 4, 8, 6, 64):
         config = FA4Config.for_attention(dtype, depth, group=group, num_qo=num_qo)
         assert config.unsupported_reason() is None
+
+
+def test_a_cluster_whose_results_do_not_fit_is_refused() -> None:
+    """With a narrow swizzle the barriers of many depth parts leave few slots."""
+    config = FA4Config(
+        1, 1, 176, 176, SwizzleMode.B32,
+        num_qo=1, qkv_dtype=DType.FP8_E4M3, splitk_partitions=2,
+    )  # fmt: skip
+    reason = config.unsupported_reason()
+    assert reason is not None
+    assert "partial results of 123904 bytes exceed the 98304 bytes" in reason
+    assert replace(config, splitk_partitions=1).supported()

@@ -72,7 +72,7 @@ def test_the_splits_of_a_query_tile_are_a_cluster() -> None:
     sizes = AttentionSizes(2, 129, 100, 8, 8)
     plan = plan_launch(spec, sizes, 1.0, num_splits=4)
     assert (plan.grid, plan.cluster) == ((2 * 4, 8, 2), (4, 1, 1))
-    with pytest.raises(ValueError, match=r"num_splits=2: .* for a cluster of 4"):
+    with pytest.raises(ValueError, match=r"num_splits=2: the kernel .* a cluster of 4"):
         plan_launch(spec, sizes, 1.0, num_splits=2)
 
 
