@@ -259,7 +259,8 @@ def test_explain_says_how_many_query_tiles_and_why() -> None:
 
 
 @pytest.mark.parametrize(
-    ("head_dim", "who", "grid"), [(128, "a CTA for every SM,", 148), (512, "a pair of CTAs for", 148)]
+    ("head_dim", "who", "grid"),
+    [(128, "a CTA for every SM,", 148), (512, "a pair of CTAs for", 148)],
 )
 def test_explain_says_who_walks_the_query_tiles(head_dim: int, who: str, grid: int) -> None:
     sizes = {"head_dim": head_dim, "heads_q": 64, "seqlen_q": 4096, "batch": 3}
