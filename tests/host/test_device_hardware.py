@@ -143,6 +143,13 @@ def test_the_driver_and_this_package_encode_the_same_map() -> None:
     assert launcher.encode(other)[:64] == encode_tensor_map(other)[:64]
 
 
+def test_the_driver_and_torch_count_the_same_multiprocessors() -> None:
+    from cuda.bindings import driver
+
+    expected = torch.cuda.get_device_properties(0).multi_processor_count
+    assert CudaLauncher(driver).num_sms(0) == expected
+
+
 def test_attention_on_hopper_is_refused_with_the_reason() -> None:
     import fa4_cute
 
