@@ -128,11 +128,14 @@ def modified(values: list[Float32], columns: range, tile: TileView) -> list[Floa
     bias = RowBias.of(tile)
     changed = []
     values = list(values)
+    late = tile.scales is not None and scales_late(variant)
+    # A scale per column takes the register of another load.
+    under_way = COLUMNS_UNDER_WAY // 2 if late else COLUMNS_UNDER_WAY
     for i, column in enumerate(columns):
-        if limits_loads(variant) and i % COLUMNS_UNDER_WAY == 0:
+        if limits_loads(variant) and i % under_way == 0:
             warp_barrier()
-            if tile.scales is not None and scales_late(variant):
-                few = slice(i, i + COLUMNS_UNDER_WAY)
+            if late:
+                few = slice(i, i + under_way)
                 values[few] = scaled(values[few], columns[few], tile.scales)
         value = values[i]
         key = DEVICE.minimum(tile.first_key + column, last_key)
