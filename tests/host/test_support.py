@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 import fa4_cute
 from fa4_cute.host import support
 from fa4_cute.host.problem import Problem
-from fa4_cute.host.support import KERNELS, Choice, Refusal, choose, device_refusal
+from fa4_cute.host.refusals import Refusal, device_refusal
+from fa4_cute.host.support import KERNELS, Choice, choose
 from fa4_cute.plan.config import FA4Config
 from fa4_cute.plan.dtypes import DType
 
