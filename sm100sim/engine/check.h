@@ -114,7 +114,7 @@ void race_report(Ctx *c, const Check *k, const Agent *me, const Rec *r, u32 kind
 SyncObject *object_of(Check *k, const Cluster *cl, void **object);
 /* check_mbar.c */
 void mbar_use(const Ctx *c, const AsyncOp *op, const Check *k, SyncObject *o, const u32 *at);
-void mbar_arrival(Ctx *c, const Check *k, SyncObject *o);
+void mbar_arrival(Ctx *c, const Check *k, SyncObject *o, const u32 *at);
 void mbar_phase_end(Cluster *cl, const Check *k, SyncObject *o);
 /* check_group.c */
 void loads_waited(Check *k, Warp *warp, u32 w);

@@ -38,12 +38,24 @@ void see_mbar_inval(Ctx *c, void **object) {
     return;
   }
 }
-/* "For each phase, at least one test_wait or try_wait must return true before an arrive-on in the next phase." */
-void mbar_arrival(Ctx *c, const Check *k, SyncObject *o) {
-  if (!k->protocol || !o->flips || o->observed || o->told_phase) return;
-  o->told_phase = true;
-  finding(c, o->last_line, "mbarrier-phase-unobserved", "arrival in phase %u of the mbarrier at CTA %u + 0x%x, and no wait has seen phase %u end",
-          o->flips, o->rank, o->offset, o->flips - 1);
+/* Whether somebody's knowledge `at` leaves the phase before open: neither did a wait tell of its end, nor do all warps
+ * that arrived in it come before. */
+static bool may_precede(const Check *k, const SyncObject *o, const u32 *at) {
+  if (at[o->dim] >= o->flips) return false;
+  for (u32 w = 0; w < k->n_warps; w++) if (executed(k, o->pub[0], w) > executed(k, at, w)) return true;
+  return false;
+}
+/* "For each phase, at least one test_wait or try_wait must return true before an arrive-on in the next phase."  And an
+ * arrival that nothing orders after the end of that phase can come in it instead, which then ends too early. */
+void mbar_arrival(Ctx *c, const Check *k, SyncObject *o, const u32 *at) {
+  if (!k->protocol || !o->flips || o->told_phase) return;
+  o->told_phase = !o->observed || may_precede(k, o, at);
+  if (!o->observed)
+    finding(c, o->last_line, "mbarrier-phase-unobserved", "arrival in phase %u of the mbarrier at CTA %u + 0x%x, and no wait has seen phase %u end",
+            o->flips, o->rank, o->offset, o->flips - 1);
+  else if (o->told_phase)
+    finding(c, o->last_line, "mbarrier-early-arrival", "arrival in phase %u of the mbarrier at CTA %u + 0x%x, which could come in phase %u; missing: a wait for that phase before this arrival",
+            o->flips, o->rank, o->offset, o->flips - 1);
 }
 /* The phase that ends now makes the parity of the one before ambiguous.  All waits for that one must come before
  * the arrivals of this one, else a slower warp would miss it: wait for ever, or pass two phases late. */

@@ -72,7 +72,7 @@ void see_arrive(Ctx *c, void **object, bool relaxed) {
   if (!k) return;
   SyncObject *o = object_of(k, c->cl, object);
   u32 w = warp_dim(k, c->cta, c->w->index); Clock own = k->warps[w];
-  if (o->is_mbar) { mbar_use(c, NULL, k, o, own); mbar_arrival(c, k, o); } else o->generation[w] = o->flips;
+  if (o->is_mbar) { mbar_use(c, NULL, k, o, own); mbar_arrival(c, k, o, own); } else o->generation[w] = o->flips;
   if (!relaxed) { clock_join(k, o->acc, own); own[w]++; }
   else relaxed_signal(k, o->acc, w);
   o->last_line = c->ins->line;
@@ -82,7 +82,7 @@ void see_release(Ctx *c, AsyncOp *op, void **object) {
   Check *k = op->cta->cl->m->check;
   if (!k) return;
   SyncObject *o = object_of(k, op->cta->cl, object); Ctx d = async_ctx(op);
-  mbar_arrival(&d, k, o);
+  mbar_arrival(&d, k, o, issue_of(op)->at);
   release_async(k, op, o);
 }
 void see_remote_commit(const AsyncOp *op, void **object) {

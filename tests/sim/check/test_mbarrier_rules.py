@@ -64,6 +64,12 @@ EDGES = (
         code="mbarrier-phase-unobserved", says=("no wait has seen phase 0 end",), block=32, checks=PROTOCOL,
     ),
     Edge(
+        "a second arrival in the phase of the first", only(0, TAIL, "T") + "bar.sync 0;"
+        + only(0, arrive(48) + "EDGE" + arrive(48), "A") + only(32, arrive(48) + w(48, 0, "X") + arrive(48) + w(48, 1, "Y"), "B"),
+        w(48, 0, "E"), broken=DELAY, code="mbarrier-early-arrival", says=("which could come in phase 0", "missing: a wait for that phase"),
+        lines=("mbarrier.arrive", "mbarrier.arrive"), checks=PROTOCOL,
+    ),
+    Edge(
         "a producer that does not wait for its consumer",
         only(32, ARRIVE + "EDGE" + w(0, 0, "P") + ARRIVE, "A") + only(0, w(0, 0, "X") + arrive(8) + w(0, 1, "Y"), "B"),
         w(8, 0, "E"), broken=DELAY, code="mbarrier-phase-overrun", says=("warp 0 of CTA 0", "a slower warp misses it", "missing: an arrive after that wait"),
