@@ -35,6 +35,7 @@ CASES = (
     *_cases(256, (*PAGED, "ragged split causal"), SHORT),
     *_cases(512, ("window sink", "ragged page16 causal", "split union"), SHORT),
     *_cases(128, PERSISTENT, LONG, num_qo=2),
+    *_cases(128, PERSISTENT, SHORT, num_qo=1),
     *(case for head_dim in (256, 512) for case in _cases(head_dim, PERSISTENT, LONG)),
     Featured(frozenset({"causal"}), 128, DENSE, 2, 1, FP8, num_qo=2, growth=0.01),
     Featured(PLAIN, 64, DENSE, 2, 1, FP8, num_qo=2, token_scales=True),
