@@ -13,7 +13,6 @@ SHORT = ((20, 300), (3, 133), (0, 20), (17, 7))
 DENSE = ((140, 300),)
 FP8 = torch.float8_e4m3fn
 PAGED = ("ragged page16 causal sink", "ragged cache padding", "page64 window split")
-PERSISTENT = ("persistent ragged causal", "persistent ragged page16 sink split")
 MASKS = ("window", "union sink", "bias causal", "function softcap", "chunked alibi padding")
 
 
@@ -34,9 +33,8 @@ CASES = (
     *_cases(256, MASKS, DENSE),
     *_cases(256, (*PAGED, "ragged split causal"), SHORT),
     *_cases(512, ("window sink", "ragged page16 causal", "split union"), SHORT),
-    *_cases(128, PERSISTENT, LONG, num_qo=2),
-    *_cases(128, PERSISTENT, SHORT, num_qo=1),
-    *(case for head_dim in (256, 512) for case in _cases(head_dim, PERSISTENT, LONG)),
+    *_cases(256, ("persistent ragged causal", "persistent ragged page16 sink split"), LONG),
+    *_cases(512, ("persistent ragged causal", "persistent ragged page16 sink split"), LONG),
     Featured(frozenset({"causal"}), 128, DENSE, 2, 1, FP8, num_qo=2, growth=0.01),
     Featured(PLAIN, 64, DENSE, 2, 1, FP8, num_qo=2, token_scales=True),
     Featured(frozenset({"causal"}), 128, ((40, 600),), 2, 1, FP8, num_qo=1, token_scales=True),

@@ -24,7 +24,7 @@ from sm100sim.memory import Allocation
 from sm100sim.options import RunOptions
 from sm100sim.report import Report
 from sm100sim.run import run
-from tests.kernel.feature_case import SMS, Builder, FeatureCase
+from tests.kernel.feature_case import Builder, FeatureCase
 
 
 class AnyCase(Protocol):
@@ -181,8 +181,7 @@ class Launch:
         choice: Any = require(choose(problem))
         self.spec = choice.spec
         self._call = describe_call(problem, self._asked.inputs, self._asked.tensors)
-        # Few SMs, so that persistent CTAs take several query tiles.
-        packed = pack_launch(self.spec, self._call.described, num_sms=SMS)
+        packed = pack_launch(self.spec, self._call.described)
         self.requests = [_request(cache.compiled(self.spec), packed)]
         shares = self._call.shares(problem)
         if shares is not None:

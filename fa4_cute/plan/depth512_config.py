@@ -264,7 +264,7 @@ class Depth512Config:
     @property
     def num_kv_stages(self) -> int:
         """Ring slots: what fits, and what one warp initialises in a single wave."""
-        without = Depth512MBars(0, self.split_o, self.persistent)
+        without = Depth512MBars(0, self.split_o, persistent=self.persistent)
         used = TMEM_ADDRESS_BYTES + self.q_bytes + self.p_bytes + self.correction_bytes
         used += without.size * MBARRIER_BYTES
         slot = self.kv_stage_bytes + 2 * MBARRIER_BYTES
@@ -273,7 +273,7 @@ class Depth512Config:
     @property
     def misc_mbars(self) -> Depth512MBars:
         """The barrier block of this configuration."""
-        return Depth512MBars(self.num_kv_stages, self.split_o, self.persistent)
+        return Depth512MBars(self.num_kv_stages, self.split_o, persistent=self.persistent)
 
     @property
     def smem_used(self) -> int:

@@ -24,8 +24,7 @@ from sm100sim.report import SimulationFault
 from tests.kernel.artifacts import compiled, sass
 from tests.kernel.attention_case import TORCH_TYPES, buffer, operand
 
-ALL = {"checks": Check.ALL}
-SLOW = pytest.mark.slow
+ALL = {"checks": Check.ALL | Check.STRICT_FENCE | Check.STRICT_LD}
 
 
 @dataclass(frozen=True)
@@ -102,6 +101,9 @@ def run(case: Case, scheduler: Scheduler, rewrite=str, **options):
     with simulator.simulator_options(**options):
         report = simulator.launch(rewrite(artifact.ptx), artifact.kernel_name, packed, buffers)
     return o, lse, report, packed
+
+
+SLOW = pytest.mark.slow
 
 
 def quick(case: Case, mode: str) -> bool:
