@@ -120,18 +120,16 @@ class MmaIssuer:
             self.ctx.barriers.arrive(self.k_ring.pipeline.consumer_release(k, part)[0])
         self._commit_scores(1)
 
-    def only_query(
-        self, chain: int, k: RingState, tile: Int32, *, follows_exchange: bool = False
-    ) -> None:
+    def only_query(self, chain: int, k: RingState, tile: Int32, *, first: bool = False) -> None:
         """Wait for each part of K, issue S_chain of the single Q tile, and free the part.
 
-        ``follows_exchange``: the softmax threads may have met in the columns of S before
-        (``halves.join_halves``). Q came after that, so the wait orders it; the fence extends that
-        order to Tensor Memory.
+        The ``first`` S of a query tile overwrites row values that the softmax groups of the query
+        tile before exchanged there (``halves``). They had read them when they said "stored", and Q
+        came after that: so the wait for Q, which arrives with K, is the one to fence.
         """
         for part in range(self.qk.num_stages):
             self.ctx.barriers.wait(self.k_ring.wait_k(k, part))
-            if follows_exchange and part == 0:
+            if first and part == 0 and self.ctx.spec.variant.is_persistent:
                 tmem.fence_after_thread_sync()
             self.scores(chain, part, k, tile)
             self.ctx.barriers.arrive(self.k_ring.pipeline.consumer_release(k, part)[0])
@@ -210,8 +208,7 @@ def issue_for_one_query(ctx: KernelContext):
     k = v = ctx.ring_start(producer=False)
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
-        again = ctx.spec.variant.is_persistent
-        issuer.only_query(0, k, Int32(0), follows_exchange=again)
+        issuer.only_query(0, k, Int32(0), first=True)
         k, v = after_key(config, k, v)
         num_pairs = (num_tiles - 1) // NUM_CHAINS
         for n in cutlass.range(0, num_pairs, unroll=1):

@@ -104,6 +104,9 @@ def run(case: Case, scheduler: Scheduler, rewrite=str, **options):
     return o, lse, report, packed
 
 
+SLOW = pytest.mark.slow
+
+
 def quick(case: Case, mode: str) -> bool:
     return CASES.index(case) < 10 and (mode == "random" or CASES.index(case) < 6)
 
