@@ -283,7 +283,7 @@ class Depth512MBars:
         bufs = range(self.num_scale_bufs)
         rows += [(f"scale_full[{i}]", f"scales {i} arrived", TMA_BYTES, "softmax") for i in bufs]
         rows += [(f"scale_empty[{i}]", f"scales {i} read", read, "load") for i in bufs]
-        readers = "load, correction, softmax (next query tile)"
+        readers = "load, correction (next query tile)"
         stored: _Row = ("stored", "O stored", (Arrival("softmax", local),), readers)
         rows += [stored] * self.num_stored_barriers
         return tuple(BarrierSpec(i, *row) for i, row in enumerate(rows))

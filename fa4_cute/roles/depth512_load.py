@@ -98,7 +98,9 @@ class PairLoader:
 
         ``state`` is the slot of the first part of K, whose barrier is armed; keys need not wait.
         """
-        wait_until_stored(self.ctx, (ONLY_CHAIN,))
+        if not self.ctx.spec.layout_o_exceeds_q:
+            # Where O is staged over the ring, the keys have waited already.
+            wait_until_stored(self.ctx, (ONLY_CHAIN,))
         for part in range(self.ctx.spec.config.num_qk_stages):
             self.query_part(part, self.slot(state)[1])
             state = state.step()

@@ -23,7 +23,7 @@ from ..device import softmax as rows
 from ..device.arith import fma, max2
 from ..device.ids import warp_index
 from ..normaliser import RowResult, write_log_sum_exp
-from ..persistent import for_each_work, say_stored, wait_until_stored
+from ..persistent import for_each_work, say_stored
 from ..plan.depth512_lanes import first_key
 from ..plan.hardware import WARP_THREADS
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
@@ -67,9 +67,11 @@ def wait_for_factor_read(ctx: PairContext, tile: Int32):
 
 @cute.jit
 def wait_for_p(ctx: PairContext, tile: Int32):
-    """Wait until the MMAs have read P of the tile before; for the first one, all have.
+    """Wait until the MMAs have read P of the tile before.
 
-    Without look-ahead the arrival of S says so already: its commit follows that P V.
+    Without look-ahead the arrival of S says so already: its commit follows that P V. Before the
+    first tile, this thread has waited for all P V of the query tile before. Where O of that was
+    staged over P, its store has read it: K of these scores was loaded only then.
     """
     if cutlass.const_expr(ctx.spec.look_ahead):
         if tile > 0:
@@ -169,9 +171,6 @@ def softmax_work(ctx: PairContext):
     keep_query_scale(ctx, line)
     row_max = rows.initial_max(line.scale)
     row_sum = Float32(0.0)
-    if cutlass.const_expr(ctx.spec.layout_o_exceeds_q):
-        # O of the query tile before is staged over P too.
-        wait_until_stored(ctx, (ONLY_CHAIN,))
     for tile in cutlass.range(0, num_tiles, unroll=1):
         row_max, row_sum = softmax_tile(ctx, line, tile, row_max, row_sum)
     if cutlass.const_expr(ctx.spec.config.split_o or ctx.spec.variant.is_persistent):

@@ -258,6 +258,17 @@ def test_explain_says_how_many_query_tiles_and_why() -> None:
     assert "Q tile per CTA" not in fa4_cute.explain(head_dim=512)
 
 
+@pytest.mark.parametrize(
+    ("head_dim", "who", "grid"),
+    [(128, "a CTA for every SM,", 148), (512, "a pair of CTAs for", 148)],
+)
+def test_explain_says_who_walks_the_query_tiles(head_dim: int, who: str, grid: int) -> None:
+    sizes = {"head_dim": head_dim, "heads_q": 64, "seqlen_q": 4096, "batch": 3}
+    text = fa4_cute.explain(scheduler="persistent", **sizes)
+    assert f"persistent: {who}" in text
+    assert f"grid ({grid}, 1, 1)" in text
+
+
 def test_a_number_of_query_tiles_can_be_asked_for() -> None:
     for num_qo in (1, 2):
         choice = choose(problem(num_qo=num_qo))
