@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
 
 import fa4_cute
 from fa4_cute import masks
 from fa4_cute.host.reference import compare
 from fa4_cute.plan.dtypes import DType
 from tests.kernel.attention_case import Case, check, inputs, run_kernel
-from tests.kernel.feature_case import FeatureCase, compare_fp8, ints, launches
+from tests.kernel.feature_case import (
+    FEATURES,
+    FeatureCase,
+    compare_fp8,
+    ints,
+    is_possible,
+    launches,
+)
 from tests.kernel.feature_case import check as check_features
 
 CASES = [
@@ -160,3 +170,41 @@ def test_rope_columns() -> None:
     v = dense(1, 30, 600)[2]
     out, lse = call((q, k, v), "cluster", 4, causal=True)
     compare(out, lse, (q, k, v), causal=True).check()
+
+
+EXAMPLES = int(os.environ.get("FA4_CUTE_COMBINATIONS", "6"))
+lengths = st.lists(st.tuples(st.integers(0, 150), st.integers(0, 900)), min_size=1, max_size=3)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[FeatureCase, int]:
+    """Features of a call, and the size of its cluster."""
+    others = sorted(set(FEATURES) - {"cluster", "split", "persistent"})
+    features = draw(st.frozensets(st.sampled_from(others), max_size=4))
+    head_dim = draw(st.sampled_from([16, 64, 72, 96, 128, 192]))
+    # Rows of fp8 are multiples of 16 bytes, as those of the other types.
+    head_dim += 8 if features & {"fp8", "tokens"} and head_dim % 16 else 0
+    assume(is_possible({*features, "cluster"}, head_dim, 1))
+    heads, kv_heads = draw(st.sampled_from([(1, 1), (4, 2), (3, 1), (8, 1)]))
+    case = FeatureCase(
+        features, head_dim, heads=heads, kv_heads=kv_heads, lengths=tuple(draw(lengths)), num_qo=1
+    )
+    assume(any(q for q, _ in case.sequences))
+    assume(any(k for _, k in case.sequences))
+    return case, draw(st.integers(2, 8))
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize="FA4_CUTE_COMBINATIONS" not in os.environ,
+    database=None,
+    # Shrinking would compile a hundred kernels; the first failing case says enough.
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+@given(cases())
+def test_any_features_in_any_cluster(drawn: tuple[FeatureCase, int]) -> None:
+    case, size = drawn
+    check_features(case, num_splits=size, split="cluster")
