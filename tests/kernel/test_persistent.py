@@ -25,7 +25,6 @@ from tests.kernel.artifacts import compiled, sass
 from tests.kernel.attention_case import TORCH_TYPES, buffer, operand
 
 ALL = {"checks": Check.ALL | Check.STRICT_FENCE | Check.STRICT_LD}
-SLOW = pytest.mark.slow
 
 
 @dataclass(frozen=True)
