@@ -148,10 +148,26 @@ def test_no_role_spills_with_scales_per_token(kernel: str, variant: str) -> None
             FP8, head_dim, group=2, variant=with_scales
         )
     else:
-        spec = KernelSpec.for_attention(
-            FP8, head_dim, group=2, variant=with_scales, num_qo=num_qo
-        )
+        spec = KernelSpec.for_attention(FP8, head_dim, group=2, variant=with_scales, num_qo=num_qo)
     assert spills(spec) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", ["all", "union of biases"])
+@pytest.mark.parametrize(
+    "kernel", ["2Q d128", "1Q d128", "pair d256", "pair d512", "pair d512 fp8"]
+)
+def test_no_role_spills_in_a_persistent_cta(kernel: str, variant: str) -> None:
+    spec = spec_of(kernel, variant)
+    # Together with split keys, two kernels of persistent CTAs with everything at once do spill.
+    persistent = (
+        PERSISTENT if variant == "all" else replace(spec.variant, scheduler=Scheduler.PERSISTENT)
+    )
+    again = spec.for_attention(
+        spec.config.qkv_dtype, KERNELS[kernel][0], group=2, variant=persistent,
+        **({"num_qo": KERNELS[kernel][2]} if KERNELS[kernel][2] else {}),
+    )  # fmt: skip
+    assert spills(again) == []
 
 
 @pytest.mark.parametrize("num_qo", [pytest.param(1, marks=pytest.mark.slow), 2])
