@@ -54,12 +54,44 @@ LAST_VALUES = (
     "issued for the last but one of an even number of key tiles: the slot has held its last tile, "
     "so nobody waits for it to be free"
 )
+DRAINED = (
+    "the ring is drained oldest slot first, and commits arrive in their own CTA in the order of "
+    "the MMAs: the last wait, for the newest commit, implies the others"
+)
+QUERY_AFTER = (
+    "the slot released there is filled again after the next Q at the earliest, and that Q comes "
+    "only after the outputs have been stored, for which this accumulation was waited for"
+)
+NOT_THE_LAST = (
+    "a copy of the cleaning for a key tile that another one follows: it has no row that belongs to "
+    "no key, and so stores nothing that a fence or a meeting of the lanes would have to order"
+)
+SECOND_STORED = (
+    "the second chain accumulates only after the first has had its P, so that its output is stored "
+    "after that phase; and the load role waits for both before the Q on which the next P depend"
+)
+FIRST_STORED = (
+    "the first group stores its output after it has met the second, all of whose P are handed over "
+    "by then; and the load role waits for both before the Q on which the next P depend"
+)
+STORED_FENCED = (
+    "a persistent CTA fences its reads before it says that it has stored, and reads no more of "
+    "Tensor Memory before the barrier that the dealloc comes behind"
+)
+DEALLOC = "dealloc is synchronous: it comes after the barrier in front without a fence on its side"
+READ_IS_TOLD = (
+    "the last V of the CTA: nothing is loaded into its slot again, the drain asks for the arrival "
+    "alone, and that the MMA has read V is told by O_prod, for which both CTAs wait"
+)
 TWO_Q, D512, D256 = (
     "fa4_sm100_bf16_d128_g1_causal_lse",
     "fa4_sm100_pair_bf16_d512_g1_causal_lse",
     "fa4_sm100_pair_fp16_d256_g1_causal_lse",
 )
 ONE_Q = "fa4_sm100_bf16_d128_g1_causal_lse_1q"
+ONE_Q_PERSISTENT = "fa4_sm100_bf16_d128_g2_causal_varq_vark_persistent_lse_1q"
+TWO_Q_PERSISTENT = "fa4_sm100_bf16_d128_g2_causal_varq_vark_persistent_lse"
+TWO_Q_PAIR = "fa4_sm100_bf16_d128_g1_causal_lse_pair"
 PAGED_PAIR = "fa4_sm100_pair_bf16_d256_g2_causal_varq_used_page16_lse"
 EQUIVALENT = (
     Equivalent(TWO_Q, "drop-relinquish", "-", 1, RELINQUISH),
@@ -80,6 +112,27 @@ EQUIVALENT = (
     Equivalent(ONE_Q, "(drop|early)-commit|.*-neighbour", r"K_empty\[0\..\]\+", 5, LAST_KEYS),
     Equivalent(ONE_Q, "(drop|early)-commit", r"V_empty\[0\.0\]\+", 2, LAST_VALUES),
     Equivalent(ONE_Q, "early-release", "C[01]_cons", 2, RESCALED),
+    Equivalent(ONE_Q_PERSISTENT, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(ONE_Q_PERSISTENT, "drop-wait", r"O_prod\[[01]\]", 4, EXCHANGED),
+    Equivalent(ONE_Q_PERSISTENT, "drop-fence-after", "-", 1, EXCHANGED),
+    Equivalent(ONE_Q_PERSISTENT, "drop-wait|wait-on-neighbour", r"stored\[1\]", 2, FIRST_STORED),
+    Equivalent(ONE_Q_PERSISTENT, "drop-fence-proxy|drop-bar-warp-sync", "-", 6, NOT_THE_LAST),
+    Equivalent(ONE_Q_PERSISTENT, "drop-wait|wait-on-neighbour", r"[KV]_empty.*", 11, DRAINED),
+    Equivalent(ONE_Q_PERSISTENT, "early-commit", r"O_prod\[[01]\]", 3, LATER_COMMIT),
+    Equivalent(ONE_Q_PERSISTENT, "early-commit", r"[KV]_empty.*", 3, QUERY_AFTER),
+    Equivalent(ONE_Q_PERSISTENT, "early-release", "C[01]_cons", 2, RESCALED),
+    Equivalent(TWO_Q_PERSISTENT, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(TWO_Q_PERSISTENT, "drop-fence-before", "-", 1, STORED_FENCED),
+    Equivalent(TWO_Q_PERSISTENT, "drop-fence-after", "-", 1, DEALLOC),
+    Equivalent(TWO_Q_PERSISTENT, "drop-wait", r"stored\[0\]", 1, SECOND_STORED),
+    Equivalent(TWO_Q_PERSISTENT, "drop-wait|wait-on-neighbour", r"KV_empty.*", 5, DRAINED),
+    Equivalent(TWO_Q_PERSISTENT, "early-commit", r"O_prod\[1\]", 1, PREVIOUS_PV),
+    Equivalent(TWO_Q_PERSISTENT, "early-commit", r"KV_empty.*", 1, QUERY_AFTER),
+    Equivalent(TWO_Q_PERSISTENT, "early-release", "C[01]_cons", 2, RESCALED),
+    Equivalent(TWO_Q_PAIR, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(TWO_Q_PAIR, "early-commit", r"O_prod\[1\]", 1, PREVIOUS_PV),
+    Equivalent(TWO_Q_PAIR, "early-commit", r"V_empty.*", 1, READ_IS_TOLD),
+    Equivalent(TWO_Q_PAIR, "early-release", "C[01]_cons", 2, RESCALED),
     Equivalent(PAGED_PAIR, "drop-relinquish", "-", 1, RELINQUISH),
     Equivalent(PAGED_PAIR, "early-release", r"S_even_cons\+", 1, SCORES_FREE),
     Equivalent(PAGED_PAIR, "drop-fence-after", "-", 1, SCORES_FENCED),

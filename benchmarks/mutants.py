@@ -36,9 +36,7 @@ from .launches import AnyCase, Case, Featured, Launch
 RESULT = Path("out/mutants.json")
 PROCESSES = 2
 CAUSAL, PAGES = frozenset({"causal"}), frozenset({"ragged", "page16"})
-TOKENS = CAUSAL | {"tokens"}
 PERSISTENT = frozenset({"persistent", "ragged", "causal"})
-FP8, ROPE = torch.float8_e4m3fn, {"head_dim_v": 128, "rope": torch.float16}
 KERNELS: dict[str, tuple[AnyCase, ...]] = {
     "2q": (Case(300, 760, 128, causal=True, growth=0.016), Case(600, 70, 128, causal=True)),
     "pair512": (Case(200, 950, 512, causal=True, growth=0.016), Case(400, 70, 512, causal=True)),
@@ -51,16 +49,6 @@ KERNELS: dict[str, tuple[AnyCase, ...]] = {
         Case(100, 760, 128, causal=True, growth=0.016, num_qo=1),
         Case(300, 70, 128, causal=True, num_qo=1),
     ),
-    "2q-pages": (
-        Featured(
-            PAGES | {"window", "sink"}, 64, ((200, 420), (70, 30)), 2, 1, num_qo=2, sharpness=4.0
-        ),
-        Featured(PAGES | {"window", "sink"}, 64, ((500, 70),), 2, 1, num_qo=2),
-    ),
-    "2q-tokens": (
-        Featured(TOKENS, 128, ((200, 600),), 2, 1, FP8, 2, growth=0.016),
-        Featured(TOKENS, 128, ((600, 70),), 2, 1, FP8, 2),
-    ),
     "2q-persistent": (
         Featured(PERSISTENT, 128, ((300, 420), (0, 20), (200, 500)), 2, 1, num_qo=2, sharpness=4.0),
         Featured(PERSISTENT, 128, ((600, 70),), 2, 1, num_qo=2),
@@ -68,14 +56,12 @@ KERNELS: dict[str, tuple[AnyCase, ...]] = {
     "1q-persistent": (
         Featured(PERSISTENT, 128, ((130, 620), (0, 20), (70, 500)), 2, 1, num_qo=1, sharpness=4.0),
         Featured(PERSISTENT, 128, ((300, 70), (2, 200)), 2, 1, num_qo=1),
+        Featured(PERSISTENT, 128, ((20, 890), (20, 760), (20, 1010), (20, 890)), 2, 1, num_qo=1),
     ),
     "2q-pair": (
         Case(600, 760, 128, causal=True, growth=0.016, pair_cta=True),
         Case(900, 70, 128, causal=True, pair_cta=True),
-    ),
-    "2q-rope": (
-        Featured(CAUSAL, 192, ((200, 700),), 1, 1, num_qo=2, growth=0.016, **ROPE),  # type: ignore[arg-type]
-        Featured(CAUSAL, 192, ((600, 70),), 1, 1, num_qo=2, **ROPE),  # type: ignore[arg-type]
+        Case(512, 1700, 128, causal=True, growth=0.016, pair_cta=True),
     ),
     "pair256-pages": (
         Featured(PAGES | CAUSAL, 256, ((150, 420), (40, 17)), 2, 1, sharpness=4.0),
