@@ -37,7 +37,7 @@ def check_section(report: dict[str, Any]) -> Iterator[str]:
     yield "## `make check`\n"
     yield (
         f"{clean} of {len(rows)} cases are clean, with equal bits, in {schedules} schedules each, "
-        f"in {report['processor_seconds']:.0f} s of processor time, compilation included. Seconds "
+        f"in {report['processor_seconds']:.0f} s of processor time. Seconds "
         "of one run: at once without checks; under all checks at once, late, in random order.\n"
     )
     modes = ("plain", "fast", "late", "random")
