@@ -135,7 +135,8 @@ def test_call_and_question_agree() -> None:
 
 
 def test_the_cuda_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver = FakeDriver(sizes=tuple(p.size for p in KERNEL_PARAMS.params))
+    sizes = tuple(p.size for p in KERNEL_PARAMS.params)
+    driver = FakeDriver(sizes=sizes, num_sms=(148,) * 4)
     monkeypatch.setattr(interface.device, "_launcher", CudaLauncher(driver))
     entered: list[Any] = []
 

@@ -79,6 +79,8 @@ def test_one_more_slot_would_not_fit(config: FA4Config) -> None:
     extra = config.k_rows_per_cta() * (
         config.rope_depth() * config.rope_dtype_size + config.scale_dtype_size
     )
+    if config.two_rings:
+        slot = 2 * slot + 16  # Slots of K and of V only come together.
     fits = config.smem_used + slot + 16 + extra <= SMEM_CAPACITY
     # Where one more fits, a ring of the same kind would need too many barriers.
     more = 2 * 2 if config.use_fused_kv else 2 * config.num_qk_stages + 2
