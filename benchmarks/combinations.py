@@ -23,6 +23,7 @@ THOUSAND = 1000
 TITLES = {
     "two Q tiles": "SM100MHA2Q, two Q tiles per CTA, head_dim 64",
     "one Q tile": "SM100MHA2Q, one Q tile per CTA, head_dim 64",
+    "two Q tiles per CTA of a pair": "SM100MHA2Q, `pair_cta=True`, head_dim 128",
     "CTA pair": "SM100MHADepth512, head_dim 256",
 }
 
