@@ -110,9 +110,13 @@ def prepared(kernel: str) -> tuple[list[Trial], list[Mutant]]:
         if report.verdict != "clean":
             raise RuntimeError(f"{case.name} is not clean before any change\n{report.summary()}")
         launches.append((launch, base))
-    request = launches[0][0].request
-    found = mutants(request.ptx, request.kernel)
-    return launches, thinned(found, MOVED_ADDRESSES | REPEATED, LIMIT)
+    return launches, planted(launches[0][0])
+
+
+def planted(launch: Launch) -> list[Mutant]:
+    """The mutants of a launch's kernel, of frequent classes only some."""
+    found = mutants(launch.request.ptx, launch.request.kernel)
+    return thinned(found, MOVED_ADDRESSES | REPEATED, LIMIT)
 
 
 def trial(launches: list[Trial], mutant: Mutant) -> str | None:
