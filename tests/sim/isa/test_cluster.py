@@ -25,6 +25,23 @@ def test_mapa_and_getctarank() -> None:
     assert out.tolist() == [0x01000400, 1, 0x01000400, 1, 0x400, 0, 0x400, 0]
 
 
+def test_own_shared_addresses_carry_the_rank_as_on_an_h200() -> None:
+    """What an H200 writes for a dynamic array at byte 0x800 of a cluster of 4 (benchmarks/hopper/README.md).
+
+    Only where the array starts is the kernel's and the driver's business.
+    """
+    out, four = aligned(16, np.uint32), {"shared": SMEM, "smem": 256, "grid": (4, 1, 1), "cluster": (4, 1, 1)}
+    run_ptx(
+        "mov.u32 %r1, dyn; mov.u32 %r2, %cluster_ctarank; mapa.shared::cluster.u32 %r3, %r1, 0; mapa.shared::cluster.u32 %r4, %r1, 3;"
+        "mapa.shared::cluster.u32 %r5, %r1, %r2; mad.wide.u32 %rd1, %r2, 16, %p0; st.global.v4.b32 [%rd1], {%r1, %r3, %r4, %r5};",
+        out, block=1, **four,
+    )  # fmt: skip
+    h200 = [[0x800, 0x800, 0x3000800, 0x800], [0x1000800, 0x800, 0x3000800, 0x1000800]]
+    h200 += [[0x2000800, 0x800, 0x3000800, 0x2000800], [0x3000800, 0x800, 0x3000800, 0x3000800]]
+    start = int(out[1])
+    assert (out.reshape(4, 4) - start == np.array(h200) - 0x800).all()
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("arrive", ["barrier.cluster.arrive;", "barrier.cluster.arrive.release.aligned;"])
 def test_ctas_exchange_through_distributed_shared_memory(mode: str, arrive: str) -> None:
