@@ -124,11 +124,20 @@ class Builder:
             self.options["cu_seqlens_q"] = offsets(queries)
         q = torch.cat(rows) if "ragged" in case.features else torch.stack(rows)
         made = (q, *self.keys())
+        if "rope" in case.features:
+            self.options["q_rope"] = self.rope(made[0])
+            self.options["k_rope"] = self.rope(made[1][..., :1, :])
         if "tokens" in case.features:
             self.options["q_scale"], self.options["k_scale"] = map(self.scales, made[:2])
         if case.is_fp8:
             made = tuple(tensor.to(torch.float8_e4m3fn) for tensor in made)
         return made
+
+    def rope(self, operand: torch.Tensor) -> torch.Tensor:
+        """Rope columns for the heads of ``operand``, in the other type; NaN where it is."""
+        other = torch.float16 if self.case.dtype is torch.bfloat16 else torch.bfloat16
+        made = self.normal(*operand.shape[:-1], ROPE_COLUMNS).to(other)
+        return made.masked_fill(operand.isnan().any(-1, keepdim=True), math.nan)
 
     def scales(self, operand: torch.Tensor) -> torch.Tensor:
         """A scale per token and head, NaN where the operand is; some are negative."""
@@ -241,6 +250,7 @@ FEATURES: dict[str, Callable[[Builder], None]] = {
     "persistent": lambda b: b.set(scheduler="persistent"),
     "fp8": lambda b: b.set(q_scale=0.5, k_scale=1.5, v_scale=0.25),
     "tokens": lambda b: None,
+    "rope": lambda b: None,
 }
 """Every feature, and what it adds to the call; where sequences lie is decided by ``inputs``."""
 
@@ -250,6 +260,9 @@ PLACES = ("cache", "page16", "page64", "page256")
 
 
 LARGEST_IN_CLUSTER = 192
+ROPE_COLUMNS = 64
+BESIDE_ROPE = (64, 128)
+"""Head dims that columns of a type of their own can follow: whole chunks of swizzled columns."""
 SMS = 3
 """SMs of the device, so that a persistent CTA takes several query tiles."""
 
@@ -260,13 +273,16 @@ def is_possible(
     """Whether the features can be asked for together.
 
     A cluster shares the keys of a single Q tile, and its CTAs leave together, after one query tile.
-    Two Q tiles per CTA of a pair leave no room for scales per token.
+    Two Q tiles per CTA of a pair leave no room for scales per token. Rope columns are the matter of
+    the kernels with one CTA to an MMA.
     """
     chosen = {*features}
     if "cluster" in chosen:
         serves = num_qo != 2 and not pair_cta and head_dim <= LARGEST_IN_CLUSTER
         if not serves or chosen & {"split", "persistent"}:
             return False
+    if "rope" in chosen and (pair_cta or head_dim not in BESIDE_ROPE):
+        return False
     return len(chosen & {*PLACES}) <= 1 and not (pair_cta and "tokens" in chosen)
 
 
@@ -298,8 +314,11 @@ def compare_fp8(
     out: torch.Tensor, lse: torch.Tensor, inputs: Tensors, **options: Any
 ) -> Comparison:
     """Compare with float64 on what the operands stand for; every P may be rounded the wrong way."""
-    scales = (torch.as_tensor(options.pop(f"{name}_scale", 1.0)) for name in "qkv")
-    wide = tuple(t.double() * s.unsqueeze(-1) for t, s in zip(inputs, scales, strict=True))
+    scales = [torch.as_tensor(options.pop(f"{name}_scale", 1.0)).unsqueeze(-1) for name in "qkv"]
+    wide = tuple(t.double() * s for t, s in zip(inputs, scales, strict=True))
+    for name, scale in zip(("q_rope", "k_rope"), scales[:2], strict=True):
+        if name in options:  # Scales multiply scores, and so these columns too.
+            options[name] = options[name].double() * scale
     exact = attention_float64(*wide, **options)
     # P below the smallest e4m3 number is rounded absolutely, at most once for every key.
     tiny = SMALLEST_E4M3 / 2.0 ** (LIFT + 1) * exact.weight.new_tensor(wide[2].shape[-3])
