@@ -16,14 +16,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from .column_plan import ColumnPlan
+from .common_spec import CommonSpec
 from .depth512_config import Depth512Config
 from .dtypes import DType
 from .exp2_plan import Exp2Plan
-from .hardware import OUTPUT_SWIZZLE, SwizzleMode
 from .kernel_spec import KernelSpec
 from .masks import CAUSAL, NULL
-from .params import KERNEL_PARAMS, KernelParams, Param, with_operand_scales
-from .probability import ProbabilityPlan
 from .schedule import DEPTH512_SCHEDULE, WarpSchedule
 from .variant import Variant
 
@@ -32,7 +30,7 @@ SMALLEST_DEPTH = 193
 
 
 @dataclass(frozen=True)
-class Depth512Spec:
+class Depth512Spec(CommonSpec):
     """Static choices of one compile; lengths, batch, heads and scale stay run-time values.
 
     Args:
@@ -102,69 +100,9 @@ class Depth512Spec:
         return "_".join(parts)
 
     @property
-    def params(self) -> KernelParams:
-        """The parameter list."""
-        return with_operand_scales(self.variant.params, self.config.qkv_dtype)
-
-    @property
-    def num_maps(self) -> int:
-        """Tensor maps of the parameter list: Q, K, V and O."""
-        return sum(param.kind == "tensor_map" for param in self.params.params)
-
-    @property
-    def extra_params(self) -> tuple[Param, ...]:
-        """The parameters beyond those of every kernel."""
-        return self.params.params[len(KERNEL_PARAMS.params) :]
-
-    @property
-    def causal(self) -> bool:
-        """Whether the mask is the plain causal one."""
-        return self.variant.causal
-
-    @property
-    def return_lse(self) -> bool:
-        """Whether the log-sum-exp of every row is written."""
-        return self.variant.return_lse
-
-    @property
-    def probability(self) -> ProbabilityPlan:
-        """How P is stored."""
-        return ProbabilityPlan.of(self.config.qkv_dtype)
-
-    @property
-    def output_dtype(self) -> DType:
-        """Element type of O."""
-        return self.config.qkv_dtype.output
-
-    @property
-    def output_elems(self) -> int:
-        """Columns of one staged chunk of O."""
-        return self.output_swizzle.bytes // self.output_dtype.size
-
-    @property
-    def output_swizzle(self) -> SwizzleMode:
-        """Swizzle of the staged O, whose span is a chunk."""
-        return OUTPUT_SWIZZLE
-
-    @property
-    def layout_o_exceeds_q(self) -> bool:
-        """Whether the staged O reaches into P and the ring: its elements are larger than Q's."""
-        return self.output_dtype.size > self.config.qkv_dtype_size
-
-    @property
-    def num_threads(self) -> int:
-        """Threads per CTA."""
-        return self.schedule.num_threads
-
-    @property
     def cluster_size(self) -> int:
         """CTAs per cluster."""
         return self.config.cta_group()
-
-    @property
-    def smem_bytes(self) -> int:
-        """Dynamic shared memory per CTA."""
-        return self.config.smem_used
 
     @property
     def output_depth(self) -> int:
@@ -182,11 +120,6 @@ class Depth512Spec:
         return ColumnPlan(self.config.s_columns, self.exp2_plan.num_batches)
 
     @property
-    def rows_per_position(self) -> int:
-        """Rows of a Q tile that share a sequence position: the group when it is fused, else 1."""
-        return self.config.group if self.config.fuse_gqa else 1
-
-    @property
     def tile_positions(self) -> int:
         """Sequence positions of one CTA."""
         return self.config.BM_eff()
@@ -195,11 +128,6 @@ class Depth512Spec:
     def key_rows(self) -> int:
         """Keys of one box of K or V: a CTA's keys of K, or the keys of one V slot."""
         return self.config.BK1
-
-    @property
-    def k_rows(self) -> int:
-        """Keys of one slot of K."""
-        return self.config.k_rows_per_cta()
 
     @property
     def value_lag(self) -> int:

@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from .column_plan import RESIDENT_COLUMNS, ColumnPlan
+from .common_spec import CommonSpec
 from .config import FA4Config
 from .dtypes import DType
 from .exp2_plan import Exp2Plan
-from .hardware import OUTPUT_SWIZZLE, SwizzleMode
+from .hardware import SwizzleMode
 from .issue_order import IssueOrder
 from .masks import CAUSAL, NULL
 from .mma_plans import pv_plan
-from .params import KERNEL_PARAMS, KernelParams, Param, with_operand_scales, with_rope_maps
-from .probability import ProbabilityPlan
+from .params import KernelParams, with_rope_maps
 from .schedule import ATTENTION_SCHEDULE, PAGED_SCHEDULE, WarpSchedule
 from .variant import Variant
 
 
 @dataclass(frozen=True)
-class KernelSpec:
+class KernelSpec(CommonSpec):
     """Static choices of one compile; lengths, batch, heads and scale stay run-time values.
 
     Args:
@@ -109,51 +109,14 @@ class KernelSpec:
     @property
     def params(self) -> KernelParams:
         """The parameter list."""
-        params = with_operand_scales(self.variant.params, self.config.qkv_dtype)
-        return with_rope_maps(params) if self.config.rope_apart else params
-
-    @property
-    def num_maps(self) -> int:
-        """Tensor maps of the parameter list: Q, K, V, O, and rope columns of their own."""
-        return sum(param.kind == "tensor_map" for param in self.params.params)
-
-    @property
-    def extra_params(self) -> tuple[Param, ...]:
-        """The parameters beyond those of every kernel and the tensor maps."""
-        num_scalars = sum(param.kind != "tensor_map" for param in KERNEL_PARAMS.params)
-        return self.params.params[self.num_maps + num_scalars :]
-
-    @property
-    def causal(self) -> bool:
-        """Whether the mask is the plain causal one."""
-        return self.variant.causal
-
-    @property
-    def return_lse(self) -> bool:
-        """Whether the log-sum-exp of every row is written."""
-        return self.variant.return_lse
-
-    @property
-    def probability(self) -> ProbabilityPlan:
-        """How P is stored."""
-        return ProbabilityPlan.of(self.config.qkv_dtype)
-
-    @property
-    def output_dtype(self) -> DType:
-        """Element type of O."""
-        return self.config.qkv_dtype.output
-
-    @property
-    def output_elems(self) -> int:
-        """Columns of one staged chunk of O."""
-        return self.output_swizzle.bytes // self.output_dtype.size
+        return with_rope_maps(super().params) if self.config.rope_apart else super().params
 
     @property
     def output_swizzle(self) -> SwizzleMode:
         """Swizzle of the staged O, whose span is a chunk; a cluster shares narrower chunks out."""
         if self.config.splitk_partitions > 1:
             return self.config.reduce_scatter.swizzle
-        return OUTPUT_SWIZZLE
+        return super().output_swizzle
 
     @property
     def last_part_batch(self) -> int:
@@ -163,19 +126,9 @@ class KernelSpec:
         return batches * pv.k_blocks(pv.num_stages - 1).start // pv.num_k_mmas
 
     @property
-    def num_threads(self) -> int:
-        """Threads per CTA."""
-        return self.schedule.num_threads
-
-    @property
     def cluster_size(self) -> int:
         """CTAs per cluster."""
         return self.config.cluster_size()
-
-    @property
-    def smem_bytes(self) -> int:
-        """Dynamic shared memory per CTA."""
-        return self.config.smem_used
 
     @property
     def output_depth(self) -> int:
@@ -204,16 +157,6 @@ class KernelSpec:
         return self.config.pair_cta or self.variant.is_persistent
 
     @property
-    def layout_o_exceeds_q(self) -> bool:
-        """Whether the staged O reaches into the K/V ring: its elements are larger than Q's."""
-        return self.output_dtype.size > self.config.qkv_dtype_size
-
-    @property
-    def rows_per_position(self) -> int:
-        """Rows of a Q tile that share a sequence position: the group when it is fused, else 1."""
-        return self.config.group if self.config.fuse_gqa else 1
-
-    @property
     def tile_positions(self) -> int:
         """Sequence positions of one Q tile of one softmax warp group."""
         return self.config.MMA_M // self.config.cta_group() // self.rows_per_position
@@ -222,8 +165,3 @@ class KernelSpec:
     def key_rows(self) -> int:
         """Keys of one slot of V."""
         return self.config.BN
-
-    @property
-    def k_rows(self) -> int:
-        """Keys of one slot of K."""
-        return self.config.k_rows_per_cta()
