@@ -18,10 +18,8 @@ from .plan.depth512_smem import Depth512AttentionSMem
 from .plan.hardware import WARP_THREADS, WARPS_PER_GROUP
 from .plan.issue_order import IssueOrder
 from .plan.tmem import Depth512Tmem
-from .scores import softmax_scale
-from .sequence import DEVICE
-from .visibility import RowView
-from .work import lane_address, query_head, row_in_group
+from .thread_row import ThreadRow, row_facts
+from .work import row_in_group
 
 
 @dataclass(frozen=True)
@@ -82,59 +80,31 @@ def round_phase(tile: Int32) -> Int32:
 
 
 @dataclass(frozen=True)
-class PairRow:
-    """What a softmax or correction thread knows about its row.
+class PairRow(ThreadRow):
+    """The thread's row.
 
     The accumulators of 64 rows (head dim 512) lie in 128 lanes: lanes 64 and up hold the second
     half of the columns of the row 64 lanes below. Threads t and t + 64 then share row t.
 
     Attributes:
-        row: row of the CTA's Q tile.
         part: which part of the accumulator's columns the thread holds, 0 or 1.
-        position: sequence position of the row.
-        query: the same for rows of the sequence; rows past it stand at its last query.
-        head: query head of the row.
-        view: the keys the row sees.
-        magnitude: magnitude of the softmax scale times log2(e).
-        scale: what of it the exponential applies.
-        scores: TMEM address of S of the even tiles in the warp's lanes.
     """
 
-    row: Int32
     part: Int32
-    position: Int32
-    query: Int32
-    head: Int32
-    view: RowView
-    magnitude: Float32
-    scale: Float32
-    scores: Int32
 
     @classmethod
     def of(cls, ctx: PairContext) -> "PairRow":
-        """Return the calling thread's row."""
+        """Return the calling thread's row; its scores are those of the even tiles."""
         config = ctx.spec.config
         row = row_of_lane(config, row_in_group())
         first_lane = ids.warp_index() % WARPS_PER_GROUP * WARP_THREADS
-        per_position = ctx.spec.rows_per_position
-        first_row = row_of_lane(config, first_lane)
-        last_row = row_of_lane(config, first_lane + (WARP_THREADS - 1))
-        first = ctx.work.position
-        position = first + row // per_position
-        warp = (first + first_row // per_position, first + last_row // per_position)
-        scale = ctx.problem.scale_log2
-        magnitude = cutlass.max(scale, -scale)
-        return cls(
-            row,
-            part_of_lane(config, first_lane),
-            position,
-            DEVICE.minimum(position, ctx.work.sequence.seqlen_q - 1),
-            query_head(ctx, row),
-            RowView.of(ctx.spec, ctx.work.sequence, position, warp),
-            magnitude,
-            softmax_scale(ctx.spec, magnitude),
-            lane_address(ctx.tmem, ctx.columns.s(0).start),
+        ends = (
+            row_of_lane(config, first_lane),
+            row_of_lane(config, first_lane + (WARP_THREADS - 1)),
         )
+        part = part_of_lane(config, first_lane)
+        facts = row_facts(ctx, row, ends, ctx.work.position, ctx.columns.s(0).start)
+        return cls(**facts, part=part)
 
     @property
     def scale_slot(self) -> Int32:

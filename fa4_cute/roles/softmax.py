@@ -23,65 +23,33 @@ from ..persistent import for_each_work, say_stored
 from ..plan.hardware import WARP_GROUP_THREADS, WARP_THREADS, WARPS_PER_GROUP
 from ..plan.pipeline_plan import BarrierArrive, BarrierWait
 from ..reduce_scatter import write_output as write_output_of_cluster
-from ..scores import TileView, load_columns, masked, scores_and_max, softmax_scale
-from ..sequence import DEVICE
+from ..scores import TileView, load_columns, masked, scores_and_max
+from ..thread_row import ThreadRow, row_facts
 from ..token_scales import keep_query_scale, release_scales, wait_for_scales
-from ..visibility import RowView
-from ..work import KernelContext, factor_address, lane_address, query_head, row_in_group
+from ..work import KernelContext, factor_address, lane_address, row_in_group
 
 _SUM_LANES = 4
 
 
 @dataclass(frozen=True)
-class SoftmaxRow:
-    """What one thread knows about its row.
+class SoftmaxRow(ThreadRow):
+    """The thread's row, which equals its TMEM lane.
 
     Attributes:
         chain: 0 or 1: the warp group, its Q tile, its S and its O.
-        row: row of the Q tile, equal to the TMEM lane.
-        position: sequence position of the row.
-        query: the same for rows of the sequence; rows past it stand at its last query.
-        head: query head of the row.
-        view: the keys the row sees.
-        magnitude: magnitude of the softmax scale times log2(e).
-        scale: what of it the exponential applies.
-        scores: TMEM address of S in the warp's lanes.
     """
 
     chain: int
-    row: Int32
-    position: Int32
-    query: Int32
-    head: Int32
-    view: RowView
-    magnitude: Float32
-    scale: Float32
-    scores: Int32
 
     @classmethod
     def of(cls, ctx: KernelContext, chain: int) -> "SoftmaxRow":
         """Return the calling thread's row."""
         tile = ctx.spec.issue_order.query_tile(chain)
         first = ctx.work.position + tile * ctx.spec.tile_positions
-        per_position = ctx.spec.rows_per_position
-        row = row_in_group()
-        position = first + row // per_position
-        first_row = warp_index() % WARPS_PER_GROUP * WARP_THREADS
-        last_row = first_row + (WARP_THREADS - 1)
-        warp = (first + first_row // per_position, first + last_row // per_position)
-        scale = ctx.problem.scale_log2
-        magnitude = cutlass.max(scale, -scale)
-        return cls(
-            chain,
-            row,
-            position,
-            DEVICE.minimum(position, ctx.work.sequence.seqlen_q - 1),
-            query_head(ctx, row),
-            RowView.of(ctx.spec, ctx.work.sequence, position, warp),
-            magnitude,
-            softmax_scale(ctx.spec, magnitude),
-            lane_address(ctx.tmem, ctx.columns.s(chain).start),
-        )
+        row, first_row = row_in_group(), warp_index() % WARPS_PER_GROUP * WARP_THREADS
+        ends = (first_row, first_row + (WARP_THREADS - 1))
+        scores = ctx.columns.s(chain).start
+        return cls(**row_facts(ctx, row, ends, first, scores), chain=chain)
 
     @property
     def scale_slot(self) -> Int32:
