@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.kernel.feature_case import FEATURES, KERNELS, FeatureCase, is_possible, run
+from tests.kernel.feature_case import FEATURES, KERNELS, FeatureCase, is_possible
+from tests.kernel.feature_run import run
 
 LEFT_OUT = ("alibi", "page64", "page256")
 """Features that stand in the table in another form; the tests have them all."""

@@ -9,7 +9,7 @@ import torch
 
 import fa4_cute
 
-from .feature_case import query_tiles
+from .feature_run import query_tiles
 
 KERNELS = [(64, 2), (64, 1), (256, None)]
 """Head dim and Q tiles per CTA."""

@@ -16,15 +16,9 @@ from fa4_cute import masks
 from fa4_cute.host.reference import compare
 from fa4_cute.plan.dtypes import DType
 from tests.kernel.attention_case import Case, check, inputs, run_kernel
-from tests.kernel.feature_case import (
-    FEATURES,
-    FeatureCase,
-    compare_fp8,
-    ints,
-    is_possible,
-    launches,
-)
-from tests.kernel.feature_case import check as check_features
+from tests.kernel.feature_case import FEATURES, FeatureCase, ints, is_possible
+from tests.kernel.feature_run import check as check_features
+from tests.kernel.feature_run import compare_fp8, launches
 
 CASES = [
     Case(40, 700, 128, heads=4, kv_heads=2, batch=2, causal=True, num_qo=1, num_partitions=4),

@@ -9,7 +9,8 @@ import torch
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from .feature_case import FEATURES, FeatureCase, check, is_possible
+from .feature_case import FEATURES, FeatureCase, is_possible
+from .feature_run import check
 
 MOST_FEATURES = 5
 EXAMPLES = int(os.environ.get("FA4_CUTE_COMBINATIONS", "8"))

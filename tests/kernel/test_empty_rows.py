@@ -11,7 +11,8 @@ import torch
 import fa4_cute
 from fa4_cute import masks
 
-from .feature_case import FeatureCase, check, query_tiles
+from .feature_case import FeatureCase
+from .feature_run import check, query_tiles
 
 KERNELS = [(64, 2), (64, 1), (256, None)]
 kernels = pytest.mark.parametrize(("head_dim", "num_qo"), KERNELS, ids=str)

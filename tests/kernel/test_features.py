@@ -11,7 +11,8 @@ import fa4_cute
 from fa4_cute import masks, score_mods
 from fa4_cute.host.reference import compare
 
-from .feature_case import FEATURES, KERNELS, FeatureCase, check, ints, is_possible
+from .feature_case import FEATURES, KERNELS, FeatureCase, ints, is_possible
+from .feature_run import check
 
 HEAD_DIMS = (64, 256)
 QUICK = ("window", "sink", "page64")

@@ -23,7 +23,7 @@ from fa4_cute.plan.config import FA4Config
 from fa4_cute.plan.mbars import FA4MiscMBars
 from sm100sim.options import Check, run_options
 from tests.kernel.feature_case import FeatureCase
-from tests.kernel.feature_case import check as check_features
+from tests.kernel.feature_run import check as check_features
 
 CASES = [
     # head_dim, queries, keys, heads, key/value heads, causal
