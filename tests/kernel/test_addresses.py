@@ -17,7 +17,9 @@ import torch
 
 import fa4_cute
 from fa4_cute import masks
+from fa4_cute.host import operands
 from fa4_cute.host.compiler import compile_kernel
+from fa4_cute.host.launch import Shares
 from fa4_cute.plan.depth512_spec import Depth512Spec
 from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.kernel_spec import KernelSpec
@@ -166,8 +168,8 @@ def test_pages_beyond_2_31_bytes(head_dim: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("head_dim", "splits"), [(128, 1), (256, 1)])
-def test_queries_and_outputs_beyond_2_31_bytes(head_dim: int, splits: int) -> None:
+@pytest.mark.parametrize("head_dim", [128, 256])
+def test_queries_and_outputs_beyond_2_31_bytes(head_dim: int) -> None:
     """The last sequence of a packed batch; those before it are so long that it lies far behind.
 
     Its rows are written one by one, since a box would reach past their end.
@@ -179,7 +181,7 @@ def test_queries_and_outputs_beyond_2_31_bytes(head_dim: int, splits: int) -> No
     # What the offsets leave out in front is nobody's: the call computes the last rows alone.
     starts = torch.tensor([first, first + last], dtype=torch.int32)
     keys = torch.tensor([0, 40], dtype=torch.int32)
-    options: dict[str, Any] = {"cu_seqlens_k": keys, "return_lse": True, "num_splits": splits}
+    options: dict[str, Any] = {"cu_seqlens_k": keys, "return_lse": True}
     out, lse = fa4_cute.flash_attn_varlen(
         q, k, v, cu_seqlens_q=starts, unchecked=True, max_seqlen_q=last, max_seqlen_k=40, **options
     )
@@ -187,6 +189,31 @@ def test_queries_and_outputs_beyond_2_31_bytes(head_dim: int, splits: int) -> No
     expected = fa4_cute.flash_attn_varlen(q[first:].clone(), k, v, cu_seqlens_q=near, **options)
     assert torch.equal(out[first:], expected[0])
     assert torch.equal(lse[:, first:], expected[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("head_dim", [128, 256])
+def test_shares_beyond_2_31_bytes(head_dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partial results of the second and third share, written by one kernel and read by another."""
+    generator = torch.Generator().manual_seed(4)
+    sizes = ((1, n, 2, head_dim) for n in (10, 400, 400))
+    q, k, v = (torch.randn(size, generator=generator).bfloat16() for size in sizes)
+    near = fa4_cute.flash_attn(q, k, v, num_splits=3, return_lse=True)
+    rows = 20  # whole blocks of the second kernel
+    far_rows = FAR // (head_dim * 4) + rows
+    made: list[torch.Tensor] = []
+
+    def apart(problem: Any, out: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        # Rows between the shares are nobody's, and the second kernel is started for the first.
+        made.append(torch.empty(3, far_rows, head_dim))
+        return made[0], torch.empty(3, far_rows)
+
+    monkeypatch.setattr(operands, "new_partial", apart)
+    monkeypatch.setattr(operands, "Shares", lambda spec, _, values: Shares(spec, rows, values))
+    found = fa4_cute.flash_attn(q, k, v, num_splits=3, return_lse=True)
+    assert made[0][1].data_ptr() - made[0].data_ptr() > FAR
+    for x, y in zip(found, near, strict=True):
+        assert torch.equal(x, y)
 
 
 @pytest.mark.slow
