@@ -6,9 +6,9 @@ key tile come by bulk copies, one for a tile or one for each of its pages:
 * With two Q tiles or one, they travel with the first depth part of K: their bytes count on its
   "arrived" barrier, and the softmax threads, who read them long after the MMAs have read K, arrive
   on its "read" barrier too. So a slot of K is not filled again while its scales are needed.
-* In the CTA-pair kernel each CTA needs the scales of all keys of the tile but loads half of them,
-  and "K arrived" is a barrier of the leader, which softmax threads of the peer cannot wait on. The
-  scales have two buffers there, with barriers of each CTA's own.
+* In a pair of CTAs, of either kernel, each CTA needs the scales of all keys of the tile but loads
+  half of them, and "K arrived" is a barrier of the leader, which softmax threads of the peer cannot
+  wait on. The scales have two buffers there, with barriers of each CTA's own.
 
 Scales of keys that do not count may be NaN: their scores are masked behind them.
 
@@ -49,7 +49,7 @@ class TileScales:
 
 def extra_bytes(ctx: KernelContext) -> int:
     """Return the bytes that arrive with the first depth part of K beside it."""
-    return ctx.layout.k_scale_stride_bytes
+    return 0 if ctx.spec.config.num_own_scale_bufs else ctx.layout.k_scale_stride_bytes
 
 
 def load_key_scales(ctx: KernelContext, slot: Int32, tile: Int32, mbarrier: Int32) -> None:
@@ -81,8 +81,11 @@ def key_scale_source(ctx: KernelContext, key: Int32) -> Int64:
 
 
 def fill_scale_buffer(ctx: KernelContext, tile: Int32) -> None:
-    """Load the scales of key tile ``tile`` into a buffer with barriers of its own, once free."""
-    if not ctx.spec.variant.token_scales:
+    """Load the scales of key tile ``tile`` into a buffer with barriers of its own, once free.
+
+    Behind K, whose MMAs need no scales: the buffer is free later than the slots of K are.
+    """
+    if not ctx.spec.config.num_own_scale_bufs:
         return
     ring = ctx.spec.config.misc_mbars.scale_ring
     slot, round_ = ring_place(ctx, tile)

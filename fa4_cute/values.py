@@ -11,7 +11,6 @@ from cutlass import Int32, cute
 
 from .device import clean, pair
 from .sequence import DEVICE
-from .tma import key_chunk_bytes
 from .work import KernelContext
 
 
@@ -19,8 +18,10 @@ def slot_chunks(ctx: KernelContext, slot: Int32) -> list[Int32]:
     """Return the addresses of the column chunks of the V slot at ``slot``, in all CTAs."""
     if not ctx.spec.variant.partial_values:
         return []
-    config, size = ctx.spec.config, key_chunk_bytes(ctx.spec)
-    chunks = [slot + i * size for i in range(config.v_cols_per_cta() // config.swizzle_elems)]
+    config = ctx.spec.config
+    span = config.value_swizzle.bytes
+    num_chunks = config.v_cols_per_cta() * config.qkv_dtype_size // span
+    chunks = [slot + i * ctx.spec.key_rows * span for i in range(num_chunks)]
     if config.cta_group() == 1:
         return chunks
     return [*chunks, *(pair.peer_address(chunk) for chunk in chunks)]
@@ -45,5 +46,5 @@ def clean_values(
         if valid < num_rows:
             first = DEVICE.maximum(valid, 0)
             for chunk in chunks:
-                clean.zero_rows(chunk, first, num_rows, config.swizzle_mode.bytes)
+                clean.zero_rows(chunk, first, num_rows, config.value_swizzle.bytes)
             clean.publish_to_tensor_cores()

@@ -49,5 +49,5 @@ def rope_chunks(config: FA4Config) -> ColumnChunks:
 
 def value_chunks(config: FA4Config) -> ColumnChunks:
     """Return the columns of V that one CTA holds, counted from its first."""
-    columns = config.v_cols_per_cta()
-    return ColumnChunks(0, columns, config.swizzle_elems, config.swizzle_mode.bytes)
+    columns, span = config.v_cols_per_cta(), config.value_swizzle.bytes
+    return ColumnChunks(0, columns, span // config.qkv_dtype_size, span)

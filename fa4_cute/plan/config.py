@@ -83,6 +83,7 @@ class FA4Config(FA4TileConfig):
             num_scale_readers=self.num_qo * WARP_GROUP_THREADS if self.has_token_scales else 0,
             persistent=self.persistent,
             num_partitions=self.splitk_partitions,
+            num_scale_bufs=self.num_own_scale_bufs,
         )
 
     @property
@@ -120,9 +121,11 @@ class FA4Config(FA4TileConfig):
         return 0
 
     def num_k_scale_bufs(self) -> int:
-        """Buffers for per-token K scales: one per K tile in flight."""
+        """Buffers for per-token K scales: one per K tile in flight, or two of their own."""
         if not self.scale_dtype.is_valid:
             return 0
+        if self.num_own_scale_bufs:
+            return self.num_own_scale_bufs
         return ceil_div(self.num_kv_stages, 2) if self.use_fused_kv else self.num_kv_stages
 
     def num_active_warps_per_group(self) -> int:

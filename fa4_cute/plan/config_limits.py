@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from .dtypes import DType
-from .hardware import SMEM_CAPACITY, TMA_ALIGN, TMEM_COLUMNS, align_up
+from .hardware import SMEM_CAPACITY, TMA_ALIGN, TMEM_COLUMNS, SwizzleMode, align_up
 from .reduce_scatter import MAX_CLUSTER
 
 if TYPE_CHECKING:
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 MIN_BN: Final = 64
 MIN_KV_STAGES: Final = 2
 PAIR_DEPTHS: Final = (64, 128)
-"""A pair serves 64 < depth <= 128: half of 64 columns would need a 32-byte swizzle."""
+"""A pair serves 64 < depth <= 128, as the source's does; beside rope columns V may be narrower."""
+PAIR_N_STEP: Final = 32
+"""N of an MMA of two CTAs with M = 256 (PTX ISA, "tcgen05.mma", shapes of ``cta_group::2``)."""
 MAX_1Q_DEPTH: Final = 256
 
 
@@ -90,17 +92,30 @@ def _tile_problem(config: FA4Config) -> str | None:
 
 
 def _pair_problem(config: FA4Config) -> str | None:
-    low, high = PAIR_DEPTHS
-    if config.pair_cta and (config.rope_depth() or config.scale_dtype.is_valid):
-        # The budget counts half of BN per CTA for them, the layout all of it.
-        return "pair_cta=True has no variant with rope columns or per-token scales"
     if config.num_qo == 1:
         if config.pair_cta:
             return "num_qo=1 has no two-CTA variant (pair_cta=True)"
         if config.qk_depth > MAX_1Q_DEPTH:
             return f"num_qo=1 serves qk_depth <= {MAX_1Q_DEPTH}, not {config.qk_depth}"
-    elif config.pair_cta and not low < config.qk_depth <= high:
+    return _pair_depth_problem(config) if config.pair_cta else None
+
+
+def _pair_depth_problem(config: FA4Config) -> str | None:
+    low, high = PAIR_DEPTHS
+    if config.rope_depth() and config.ov_depth > high:
+        return f"pair_cta=True serves ov_depth <= {high}, not {config.ov_depth}"
+    if config.qk_depth <= low or config.ov_depth > high:
         return f"pair_cta=True serves {low} < qk_depth <= {high}, not {config.qk_depth}"
+    if config.padded_ov_depth % PAIR_N_STEP:
+        return (
+            f"swizzle_mode={config.swizzle_mode.name} pads ov_depth={config.ov_depth} to "
+            f"{config.padded_ov_depth}: an MMA of two CTAs has columns in steps of {PAIR_N_STEP}"
+        )
+    if config.value_swizzle is SwizzleMode.NONE:
+        return (
+            f"ov_depth={config.ov_depth} leaves {config.v_cols_per_cta()} columns of V to a CTA, "
+            f"which is no whole chunk of any swizzle"
+        )
     return None
 
 

@@ -39,13 +39,12 @@ from .hardware import (
     ceil_div,
     prev_pow2,
 )
+from .token_rows import NUM_SCALE_BUFS
 
 DEPTHS: Final = (256, 512)
 DEPTH_PART: Final = 128
 NUM_PV_STAGES: Final = 2
 CTA_GROUP: Final = 2
-NUM_K_SCALE_BUFS: Final = 2
-"""Buffers of key scales, one per score buffer: no more score tiles are under way."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +104,11 @@ class Depth512Config:
     def swizzle_elems(self) -> int:
         """Elements of one swizzle span: the columns of one TMA box."""
         return self.swizzle_mode.bytes // self.qkv_dtype_size
+
+    @property
+    def value_swizzle(self) -> SwizzleMode:
+        """Swizzle of V tiles: that of all operands."""
+        return self.swizzle_mode
 
     @property
     def MMA_K(self) -> int:
@@ -256,7 +260,12 @@ class Depth512Config:
     @property
     def num_k_scale_bufs(self) -> int:
         """Buffers for the scales of a key tile."""
-        return NUM_K_SCALE_BUFS if self.scale_dtype.is_valid else 0
+        return NUM_SCALE_BUFS if self.scale_dtype.is_valid else 0
+
+    @property
+    def num_own_scale_bufs(self) -> int:
+        """Those with barriers of their own: all."""
+        return self.num_k_scale_bufs
 
     @property
     def q_scale_bytes(self) -> int:

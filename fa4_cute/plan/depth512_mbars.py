@@ -26,6 +26,7 @@ from functools import cached_property
 from .barrier_spec import MMA_COMMIT, TMA_BYTES, Arrival, BarrierSpec
 from .hardware import WARP_GROUP_THREADS, WARP_THREADS
 from .pipeline_plan import PipelineState, RolePipeline, StagedPipeline
+from .ring_rows import scale_rows
 
 _PAIR = 2
 _PAIR_THREADS = _PAIR * WARP_GROUP_THREADS
@@ -279,10 +280,7 @@ class Depth512MBars:
         slots = range(self.num_kv_stages)
         rows += [(f"KV_full[{i}]", f"slot {i} arrived", TMA_BYTES, "mma") for i in slots]
         rows += [(f"KV_empty[{i}]", f"slot {i} read", MMA_COMMIT, "load") for i in slots]
-        read = (Arrival("softmax", local),)
-        bufs = range(self.num_scale_bufs)
-        rows += [(f"scale_full[{i}]", f"scales {i} arrived", TMA_BYTES, "softmax") for i in bufs]
-        rows += [(f"scale_empty[{i}]", f"scales {i} read", read, "load") for i in bufs]
+        rows += scale_rows(self.num_scale_bufs, local)
         readers = "load, correction (next query tile)"
         stored: _Row = ("stored", "O stored", (Arrival("softmax", local),), readers)
         rows += [stored] * self.num_stored_barriers

@@ -79,7 +79,7 @@ class KernelSpec(CommonSpec):
             bn_cap=RESIDENT_COLUMNS if variant.modifies_scores else 0,
         )
         if variant.token_scales:
-            config = replace(config, scale_dtype=DType.FP32, two_rings=True)
+            config = replace(config, scale_dtype=DType.FP32, two_rings=not pair_cta)
         if shared_rope:
             config = replace(config, shared_rope=True)
         if variant.is_persistent:

@@ -5,6 +5,9 @@ slots than shared memory would hold:
 
 * a ring never needs more mbarriers than one warp initialises (head dim 192, CTA pairs);
 * per-token scales take two rings, because slots of K have other readers than slots of V.
+
+A pair holds its scales in two buffers instead, with barriers of their own: each CTA needs the
+scales of all keys of a tile, of which that section counts half, and no slot has other readers.
 """
 
 from __future__ import annotations
@@ -45,13 +48,15 @@ def kv_budget(config: FA4TileConfig) -> KVBudget:
     used = _fixed_bytes(config, qk_stages)
     barriers = 2 * MBARRIER_BYTES
     slot = config.BN * config.v_cols_per_cta() * config.qkv_dtype_size + barriers
-    rows = config.k_rows_per_cta()
-    k_extra = rows * (config.rope_depth() * config.rope_dtype_size + config.scale_dtype_size)
+    own_buffers = config.num_own_scale_bufs > 0
+    k_row = config.rope_depth() * config.rope_dtype_size
+    k_row += 0 if own_buffers else config.scale_dtype_size
+    k_extra = config.k_rows_per_cta() * k_row
     remaining = SMEM_CAPACITY - used
     slots = max(0, remaining // (slot + k_extra // 2))
     if slots * slot + ceil_div(slots, 2) * k_extra > remaining:
         slots -= 1
-    if config.has_token_scales:
+    if config.has_token_scales and not own_buffers:
         slots -= slots % 2
     slots = min(slots, _most_slots(config, qk_stages, fused=slots % 2 == 1))
     used += slots * slot + ceil_div(slots, 2) * k_extra
@@ -86,6 +91,7 @@ def _fixed_barriers(config: FA4TileConfig, qk_stages: int) -> int:
     barriers += 2 if config.use_order_barriers else 0
     barriers += 2 if config.persistent else 0
     barriers += 1 if config.splitk_partitions > 1 else 0
+    barriers += 2 * config.num_own_scale_bufs
     return barriers + (qk_stages if config.num_qo == 2 else 0)
 
 
@@ -96,6 +102,7 @@ def _fixed_bytes(config: FA4TileConfig, qk_stages: int) -> int:
     rope_size = config.rope_dtype_size if config.rope_dtype.is_valid else config.qkv_dtype_size
     q_row = config.padded_ov_depth * config.qkv_dtype_size + rope * rope_size
     correction = (2 if config.num_qo == 1 else 1) * config.correction_smem_elements() * 4
-    scale = config.num_q_scales * config.scale_dtype_size
+    scales = config.num_q_scales + config.num_own_scale_bufs * config.BN
+    scale = scales * config.scale_dtype_size
     q_bytes = config.BM * q_row
     return TMEM_ADDRESS_BYTES + MBARRIER_BYTES * barriers + q_bytes + scale + correction

@@ -14,6 +14,8 @@ Index order (``pv`` = 2 P parts, ``qk`` depth parts of K, ``kv`` ring slots)::
     O_prod       O_prod[0..1]   P V accumulated                              1
     stored_offset  stored[0..1] O stored, its memories free (persistent)     128
     publish_offset publish      partitions of all CTAs readable (cluster)    8 per CTA
+    scale_offset k_scale        all "arrived" (pair with scales per token)   1, CTA-local
+                                all "read"                                   256, CTA-local
 
 Two facts keep the table short. There is no separate "O consumed" barrier: "O_i was rescaled" and
 "P_i is ready" arrive on the same barrier, so the MMA warp waits once before P V. There is no
@@ -21,7 +23,9 @@ Two facts keep the table short. There is no separate "O consumed" barrier: "O_i 
 was complete only after the softmax had read all of S_i.
 
 With a CTA pair (``cta_group::2``) the softmax and correction threads of both CTAs arrive on the
-leader's barriers, hence the doubled counts; C and order barriers stay CTA-local.
+leader's barriers, hence the doubled counts; C and order barriers stay CTA-local. Scales of keys,
+which travel with a K slot otherwise, have barriers of each CTA's own there: "K arrived" is the
+leader's, and softmax threads of the peer cannot wait on it. The source plans no such barriers.
 
 Source: ``modular-sm100-attention.md`` sections 3.1 and 3.2.
 """
@@ -34,7 +38,7 @@ from functools import cached_property
 from .barrier_spec import MMA_COMMIT, TMA_BYTES, BarrierSpec
 from .chain_rows import consumed_rows, factor_rows, order_rows, publish_rows, stored_rows
 from .pipeline_plan import RolePipeline, StagedPipeline
-from .ring_rows import ring_rows
+from .ring_rows import ring_rows, scale_rows
 
 NUM_CHAINS = 2
 """S/O chains of the kernel: two Q tiles, or even and odd key tiles of one."""
@@ -56,10 +60,12 @@ class FA4MiscMBars:
     pair_cta: bool = False
     num_qo: int = 2
     num_scale_readers: int = 0
-    """Softmax threads that read the scales which travel with a K slot, and free it too."""
+    """Softmax threads of a CTA that read the scales of a key tile, and free them."""
     persistent: bool = False
     num_partitions: int = 1
     """CTAs of a cluster that share the keys of a query tile."""
+    num_scale_bufs: int = 0
+    """Buffers of key scales with barriers of their own; 0 when they travel with a K slot."""
 
     @property
     def cta_group(self) -> int:
@@ -134,7 +140,10 @@ class FA4MiscMBars:
 
     @property
     def scale_ring(self) -> StagedPipeline:
-        """Barriers of the buffers of key scales: those of the K slots that they belong to."""
+        """Barriers of the buffers of key scales: those of the K slots that they belong to, or own
+        ones, all of them CTA-local."""
+        if self.num_scale_bufs:
+            return StagedPipeline(self.num_scale_bufs, 1, self.scale_offset)
         return self.k_ring
 
     @property
@@ -170,9 +179,14 @@ class FA4MiscMBars:
         return self.stored_offset + self.num_stored_barriers
 
     @property
+    def scale_offset(self) -> int:
+        """First barrier of the buffers of key scales. Only where they have own ones."""
+        return self.publish_offset + len(publish_rows(self.num_partitions))
+
+    @property
     def size(self) -> int:
         """Barriers of the block."""
-        return self.publish_offset + len(publish_rows(self.num_partitions))
+        return self.scale_offset + 2 * self.num_scale_bufs
 
     def num_mbars(self) -> int:
         """Return ``size`` (seed 000's name)."""
@@ -287,12 +301,14 @@ class FA4MiscMBars:
             for s in range(self.num_q1_sync)
         ]
         readers = self.num_scale_readers
-        rows += ring_rows("KV" if self.use_fused_kv else "K", self.k_ring, readers)
+        with_keys = 0 if self.num_scale_bufs else readers
+        rows += ring_rows("KV" if self.use_fused_kv else "K", self.k_ring, with_keys)
         if not self.use_fused_kv:
             rows += ring_rows("V", self.v_ring)
         waits = "correction, softmax (last tile)"
         rows += [(f"O_prod[{w}]", f"O{w} accumulated", MMA_COMMIT, waits) for w in (0, 1)]
         rows += [*stored_rows(self.num_stored_barriers), *publish_rows(self.num_partitions)]
+        rows += scale_rows(self.num_scale_bufs, readers)
         return tuple(BarrierSpec(i, *row) for i, row in enumerate(rows))
 
     def _s(self, wg: int, *, is_producer: bool) -> RolePipeline:

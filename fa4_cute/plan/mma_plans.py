@@ -26,7 +26,7 @@ def rope_operand(config: FA4Config, rows: int) -> SmemOperand:
 def v_operand(config: FA4Config) -> SmemOperand:
     """One V tile: this CTA's columns of all keys, MN-major."""
     return SmemOperand(
-        config.qkv_dtype, config.v_cols_per_cta(), config.BN, config.swizzle_mode, mn_major=True
+        config.qkv_dtype, config.v_cols_per_cta(), config.BN, config.value_swizzle, mn_major=True
     )
 
 

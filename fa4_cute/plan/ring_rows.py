@@ -1,4 +1,4 @@
-"""Rows of a barrier table that belong to a ring of slots."""
+"""Rows of a barrier table that belong to a ring of slots, or to buffers of key scales."""
 
 from __future__ import annotations
 
@@ -28,3 +28,13 @@ def ring_rows(name: str, ring: StagedPipeline, scale_readers: int = 0) -> list[B
         for p in parts
     ]
     return full + empty
+
+
+def scale_rows(num_bufs: int, readers: int) -> list[BarrierRow]:
+    """Rows of ``num_bufs`` buffers of key scales, each read by ``readers`` softmax threads."""
+    bufs = range(num_bufs)
+    read = (Arrival("softmax", readers),)
+    full: list[BarrierRow] = [
+        (f"scale_full[{i}]", f"scales {i} arrived", TMA_BYTES, "softmax") for i in bufs
+    ]
+    return full + [(f"scale_empty[{i}]", f"scales {i} read", read, "load") for i in bufs]

@@ -9,7 +9,7 @@ their pattern)::
     kv_byte_offset         K slots       split: num_kv x (K tile [+ rope columns])
                            K/V slots     fused: num_kv x (K or V tile)
     v_byte_offset          V slots       split only; equals kv_byte_offset when fused
-    rope_byte_offset       rope buffers  fused only
+    rope_byte_offset       rope buffers  fused only: num_rope_bufs x k_rows x rope_depth
     correction_byte_offset f32 factors   always 256
     q_scale_byte_offset    q_scale       BM, or 256 with scales per token
     k_scale_byte_offset    k_scale       num_k_scale_bufs x BN
@@ -149,8 +149,11 @@ class AttentionSMemRegions:
 
     @property
     def rope_stage_elems(self) -> int:
-        """Elements of one rope buffer."""
-        return self.config.BN * self.rope_depth
+        """Elements of one rope buffer: the keys that this CTA holds.
+
+        The source lays out all BN keys, in a pair too, where its budget counts half of them.
+        """
+        return self.config.k_rows_per_cta() * self.rope_depth
 
     @property
     def num_rope_bufs(self) -> int:

@@ -22,6 +22,7 @@ API).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 from typing import Final
 
 from .depth512_spec import AttentionSpec
@@ -110,7 +111,8 @@ def key_box(spec: AttentionSpec, num_rows: int = 0) -> tuple[int, ...]:
     ``num_rows`` is the keys of the slot, 0 for those of a slot of V.
     """
     num_rows = num_rows or spec.key_rows
-    rows = min(num_rows, spec.variant.page_size or num_rows)
+    # Half of a tile of 192 keys is no multiple of a page of 64, and starts in the middle of one.
+    rows = gcd(num_rows, spec.variant.page_size)
     return (spec.config.swizzle_elems, rows, 1, 1)
 
 
@@ -120,7 +122,8 @@ def elements(spec: AttentionSpec, name: str) -> tuple[DType, SwizzleMode]:
         return spec.output_dtype, spec.output_swizzle
     if name in ROPE_OPERANDS and isinstance(spec, KernelSpec):
         return spec.config.rope_dtype, spec.config.rope_swizzle
-    return spec.config.qkv_dtype, spec.config.swizzle_mode
+    config = spec.config
+    return config.qkv_dtype, config.value_swizzle if name == "v" else config.swizzle_mode
 
 
 def query_map(spec: AttentionSpec, name: str, layout: OperandLayout) -> TensorMapSpec:

@@ -11,6 +11,7 @@ Chain of derivations (``modular-sm100-attention.md`` sections 1.1-1.4 and 1.7)::
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 from .dtypes import DType
 from .hardware import (
@@ -22,6 +23,7 @@ from .hardware import (
     align_up,
     prev_pow2,
 )
+from .token_rows import NUM_SCALE_BUFS
 
 SOFTMAX_THREADS = 2 * WARP_GROUP_THREADS
 """One warp group per S/O chain, one thread per row."""
@@ -125,9 +127,20 @@ class FA4TileConfig:
     def has_token_scales(self) -> bool:
         """Whether Q and K have a scale per token as the kernel reads them.
 
-        The source's plan for scales beside rope columns may share a ring; the kernel needs two.
+        The source's plan for scales beside rope columns may share a ring; the kernel needs two,
+        unless the scales do not travel with K.
         """
-        return self.scale_dtype.is_valid and (self.two_rings or not self.is_mla)
+        whole = self.two_rings or not self.is_mla or self.pair_cta
+        return self.scale_dtype.is_valid and whole
+
+    @property
+    def num_own_scale_bufs(self) -> int:
+        """Buffers of key scales with barriers of their own: a CTA of a pair cannot wait for K.
+
+        The source counts half of the scales of a tile for each CTA and K slot, but lays all of
+        them out. Here each CTA has two buffers with all of them.
+        """
+        return NUM_SCALE_BUFS if self.pair_cta and self.scale_dtype.is_valid else 0
 
     @property
     def MMA_K(self) -> int:
@@ -153,6 +166,15 @@ class FA4TileConfig:
     def swizzle_elems(self) -> int:
         """Elements of one column chunk of a tile."""
         return self.swizzle_mode.bytes // self.qkv_dtype_size
+
+    @property
+    def value_swizzle(self) -> SwizzleMode:
+        """Swizzle of V tiles: the widest of which the CTA's columns are whole chunks.
+
+        Half of 64 columns, in a pair with rope columns, are half a chunk of the other operands.
+        """
+        columns = self.v_cols_per_cta() * self.qkv_dtype_size
+        return SwizzleMode(gcd(self.swizzle_mode.bytes, columns))
 
     @property
     def padded_qk_depth(self) -> int:

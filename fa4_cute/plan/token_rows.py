@@ -14,6 +14,9 @@ from .hardware import UMMA_MAX_N
 
 GROUP_BITS: Final = 2
 _GROUP: Final = 1 << GROUP_BITS
+NUM_SCALE_BUFS: Final = 2
+"""Buffers of key scales that have barriers of their own: no more key tiles are being scored at a
+time, neither in two score buffers nor in two chains that are at most one key tile apart."""
 
 
 def packed_start(first_key: Any, sequence: Any) -> Any:

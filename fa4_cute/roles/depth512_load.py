@@ -89,7 +89,6 @@ class PairLoader:
                 self.query_part(part, mbar)
             self.key_chunks(ctx.maps.k, part * DEPTH_PART, key, smem, mbar)
             state = state.step()
-        # Behind K, whose MMAs need no scales: their buffer is free later than its slots are.
         fill_scale_buffer(ctx, tile)
         return state
 

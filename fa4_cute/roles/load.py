@@ -21,7 +21,7 @@ from ..plan.mma_plans import query_part_bytes
 from ..plan.tma_pipeline_plan import TMAProducerPipeline
 from ..progress import Progress
 from ..tma import KeySide, load_key_chunks, load_query_chunks
-from ..token_scales import extra_bytes, load_key_scales
+from ..token_scales import extra_bytes, fill_scale_buffer, load_key_scales
 from ..work import KernelContext
 
 
@@ -63,15 +63,16 @@ def load_rows(ctx: KernelContext, side: KeySide, n: Int32, smem: Int32, mbar: In
 def load_key_part(ctx: KernelContext, place: tuple, state, part: int, tile: Int32) -> None:
     """Issue depth part ``part`` of the ``tile``-th K; its barrier is armed.
 
-    Scales of keys come with the first part, rope columns with the only one: their buffer needs no
-    wait of its own (``SM100AttentionSMem.k_rope_smem``). ``place`` is the part's barrier and
-    shared-memory offset in the ring's slot ``state``.
+    Scales of keys come with the first part, or behind all of them where they have buffers of their
+    own; rope columns come with the only one: their buffer needs no wait of its own
+    (``SM100AttentionSMem.k_rope_smem``). ``place`` is the part's barrier and shared-memory offset
+    in the ring's slot ``state``.
     """
     config, maps = ctx.spec.config, ctx.maps
     rows = config.k_rows_per_cta()
     first = ctx.share(rows)
     mbar, smem = place
-    if part == 0:
+    if part == 0 and not config.num_own_scale_bufs:
         load_key_scales(ctx, state.index, tile, ctx.barriers.in_leader(mbar))
     load_rows(ctx, KeySide(maps.k, depth_chunks(config, part), rows, first), tile, smem, mbar)
     if config.rope_depth():
@@ -93,6 +94,7 @@ def load_key_tile(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: In
         place = ring.get_tile(state, part)
         ctx.barriers.announce(place[0], key_part_bytes(ctx, ring, part))
         load_key_part(ctx, place, state, part, tile)
+    fill_scale_buffer(ctx, tile)
 
 
 def fill_value_slot(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: Int32) -> None:
@@ -131,6 +133,7 @@ def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state) -> No
         if not again:
             load_query_part(ctx, 0, part, place[0])
         load_key_part(ctx, place, state, part, Int32(0))
+    fill_scale_buffer(ctx, Int32(0))
     if again:
         # Keys first: they need not wait for the output of the query tile before.
         wait_until_stored(ctx, chains_of_query_tile(ctx, 0))

@@ -46,6 +46,7 @@ class FeatureCase:
             the first, and without a cache as many keys.
         num_qo: Q tiles per CTA; None leaves them to the rules.
         pair_cta: as in the call.
+        head_dim_v: that of v where it is smaller; the columns of q and k beyond are rope columns.
     """
 
     features: frozenset[str]
@@ -56,6 +57,7 @@ class FeatureCase:
     lengths: tuple[tuple[int, int], ...] = ((40, 200), (3, 133), (0, 20), (37, 17))
     num_qo: int | None = None
     pair_cta: bool = False
+    head_dim_v: int = 0
 
     @classmethod
     def of(cls, features: Iterable[str], kernel: str) -> FeatureCase:
@@ -66,7 +68,8 @@ class FeatureCase:
     def __str__(self) -> str:
         kind = "bf16" if self.dtype is torch.bfloat16 else "fp16"
         tiles = "-pair" if self.pair_cta else "" if self.num_qo is None else f"-{self.num_qo}q"
-        return f"d{self.head_dim}{tiles}-{kind}-{'+'.join(sorted(self.features)) or 'plain'}"
+        depth = f"d{self.head_dim}" + (f"v{self.head_dim_v}" if self.head_dim_v else "")
+        return f"{depth}{tiles}-{kind}-{'+'.join(sorted(self.features)) or 'plain'}"
 
     @property
     def is_fp8(self) -> bool:
@@ -114,7 +117,8 @@ class Builder:
         if "ragged" in case.features:
             self.options["cu_seqlens_q"] = offsets(queries)
         q = torch.cat(rows) if "ragged" in case.features else torch.stack(rows)
-        made = (q, *self.keys())
+        k, v = self.keys()
+        made = (q, k, v[..., : case.head_dim_v or case.head_dim].contiguous())
         if "rope" in case.features:
             self.options["q_rope"] = self.rope(made[0])
             self.options["k_rope"] = self.rope(made[1][..., :1, :])
@@ -262,14 +266,13 @@ def is_possible(
     """Whether the features can be asked for together.
 
     A cluster shares the keys of a single Q tile, and its CTAs leave together, after one query tile.
-    Two Q tiles per CTA of a pair leave no room for scales per token. Rope columns are the matter of
-    the kernels with one CTA to an MMA.
+    Rope columns are not for the kernel above head dim 192.
     """
     chosen = {*features}
     if "cluster" in chosen:
         serves = num_qo != 2 and not pair_cta and head_dim <= LARGEST_IN_CLUSTER
         if not serves or chosen & {"split", "persistent"}:
             return False
-    if "rope" in chosen and (pair_cta or head_dim not in BESIDE_ROPE):
+    if "rope" in chosen and head_dim not in BESIDE_ROPE:
         return False
-    return len(chosen & {*PLACES}) <= 1 and not (pair_cta and "tokens" in chosen)
+    return len(chosen & {*PLACES}) <= 1

@@ -23,6 +23,8 @@ def any_configs(draw: st.DrawFn) -> FA4Config:
     mla = draw(st.booleans()) and draw(st.booleans())
     group = draw(st.sampled_from(GROUPS))
     num_qo = draw(st.sampled_from((1, 2)))
+    pair = draw(st.booleans()) and draw(st.booleans())
+    scales = (DType.INVALID, DType.FP32) if mla or pair else (DType.INVALID,)
     return FA4Config(
         num_q_heads=group * draw(st.integers(1, 4)),
         group=group,
@@ -31,11 +33,11 @@ def any_configs(draw: st.DrawFn) -> FA4Config:
         swizzle_mode=draw(st.sampled_from(SWIZZLES)),
         page_size=draw(st.sampled_from(PAGES)),
         is_mla=mla,
-        pair_cta=draw(st.booleans()) and draw(st.booleans()),
+        pair_cta=pair,
         num_qo=num_qo,
         qkv_dtype=dtype,
         rope_dtype=draw(st.sampled_from((DType.BF16, DType.FP8_E4M3))) if mla else DType.INVALID,
-        scale_dtype=draw(st.sampled_from((DType.INVALID, DType.FP32))) if mla else DType.INVALID,
+        scale_dtype=draw(st.sampled_from(scales)),
         use_order_barriers=draw(st.booleans()),
         shared_rope=mla and draw(st.booleans()),
         two_rings=draw(st.booleans()),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 
@@ -76,15 +78,28 @@ def test_supported_configs_fit_the_machine(config: FA4Config) -> None:
 def test_one_more_slot_would_not_fit(config: FA4Config) -> None:
     # Every second slot holds K, and K brings rope columns and scales along.
     slot = config.BN * config.v_cols_per_cta() * config.qkv_dtype_size
-    extra = config.k_rows_per_cta() * (
-        config.rope_depth() * config.rope_dtype_size + config.scale_dtype_size
-    )
+    scale = 0 if config.num_own_scale_bufs else config.scale_dtype_size
+    extra = config.k_rows_per_cta() * (config.rope_depth() * config.rope_dtype_size + scale)
     if config.two_rings:
         slot = 2 * slot + 16  # Slots of K and of V only come together.
     fits = config.smem_used + slot + 16 + extra <= SMEM_CAPACITY
     # Where one more fits, a ring of the same kind would need too many barriers.
     more = 2 * 2 if config.use_fused_kv else 2 * config.num_qk_stages + 2
     assert not fits or config.misc_mbars.size + more > MAX_MBARRIERS
+
+
+def test_what_a_pair_with_rope_columns_and_scales_holds() -> None:
+    """The budget by hand: 48 KiB of Q, two factors and scales a row, 17 slots, 9 rope buffers."""
+    config = replace(
+        FA4Config.for_attention(DType.FP8_E4M3, 192, ov_depth=128, pair_cta=True),
+        scale_dtype=DType.FP32,
+    )
+    assert (config.use_fused_kv, config.num_kv_stages) == (True, 17)
+    assert config.num_rope_buffers() == 9
+    barriers = 8 + 4 + 1 + 4 + 2 * 17
+    operands = 256 * 192 + 17 * 128 * 64 + 9 * 64 * 64
+    assert config.smem_used == operands + 1024 + 1024 + 2 * 128 * 4 + 8 * barriers + 4
+    assert SM100AttentionSMem(config).smem_size() == config.smem_used
 
 
 @settings(deadline=None)

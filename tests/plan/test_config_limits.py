@@ -28,6 +28,22 @@ from tests.plan.strategies import any_configs
             r"persistent=True: the CTAs of a cluster leave together",
         ),
         (FA4Config(256, 256, 128, 128, pair_cta=True), r"group=256 does not divide the 128 rows"),
+        (
+            FA4Config.for_attention(DType.BF16, 256, ov_depth=192, pair_cta=True),
+            r"serves ov_depth <= 128, not 192.*choice: pair_cta=False",
+        ),
+        (
+            FA4Config.for_attention(DType.BF16, 320, ov_depth=128, pair_cta=True),
+            r"shared memory holds 1 K/V stage\(s\)",
+        ),
+        (
+            FA4Config(8, 1, 80, 80, SwizzleMode.B32, pair_cta=True),
+            r"pads ov_depth=80 to 80: an MMA of two CTAs has columns in steps of 32",
+        ),
+        (
+            FA4Config(8, 1, 96, 96, SwizzleMode.B32, pair_cta=True, qkv_dtype=DType.FP8_E4M3),
+            r"48 columns of V to a CTA, which is no whole chunk of any swizzle",
+        ),
     ],
 )
 def test_refusals_say_why_and_what_instead(config: FA4Config, pattern: str) -> None:
@@ -63,6 +79,19 @@ def test_the_promised_head_dims_run(dtype: DType, depth: int, num_qo: int) -> No
     for group in (1, 2, 4, 8, 6, 64):
         config = FA4Config.for_attention(dtype, depth, group=group, num_qo=num_qo)
         assert config.unsupported_reason() is None
+
+
+@pytest.mark.parametrize("scale_dtype", [DType.INVALID, DType.FP32])
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.FP8_E4M3])
+@pytest.mark.parametrize(("qk_depth", "ov_depth"), [(128, 64), (192, 64), (192, 128), (256, 128)])
+@pytest.mark.parametrize("rope_dtype", [DType.BF16, DType.FP8_E4M3])
+def test_a_pair_serves_rope_columns_and_scales(
+    dtype: DType, rope_dtype: DType, qk_depth: int, ov_depth: int, scale_dtype: DType
+) -> None:
+    config = FA4Config.for_attention(
+        dtype, qk_depth, ov_depth=ov_depth, rope_dtype=rope_dtype, pair_cta=True
+    )
+    assert replace(config, scale_dtype=scale_dtype).unsupported_reason() is None
 
 
 def test_a_cluster_whose_results_do_not_fit_is_refused() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from fa4_cute.plan.barrier_spec import render_barriers
 from fa4_cute.plan.config import FA4Config
 from fa4_cute.plan.dtypes import DType
+from fa4_cute.plan.hardware import SMEM_CAPACITY
 from fa4_cute.plan.mbars import FA4MiscMBars
 from fa4_cute.plan.pipeline_plan import BarrierArrive, PipelineState
 from fa4_cute.plan.schedule import ATTENTION_SCHEDULE
@@ -55,8 +56,12 @@ def arrivals_per_phase(config: FA4Config) -> Counter[int]:
                 arrive(ring.producer_mbar(slot, part), 1)
                 state = PipelineState(config.num_kv_stages, index=slot)
                 arrive(ring.consumer_release(state, part)[0], 1)
-    for slot in range(config.num_kv_stages if config.has_token_scales else 0):
-        # With one Q tile the groups take turns, with two each tile is everybody's.
+    for slot in range(config.num_own_scale_bufs):
+        arrive(mbars.scale_ring.producer_mbar(slot), 1)
+    num_scales = config.num_own_scale_bufs or config.num_kv_stages
+    for slot in range(num_scales if config.has_token_scales else 0):
+        # With one Q tile the groups take turns, with two each tile is everybody's. The scales of a
+        # pair are each CTA's own.
         for wg in range(config.num_qo):
             threads = ATTENTION_SCHEDULE[f"softmax{wg}"].num_threads
             arrive(mbars.scale_ring.consumer_mbar(slot, 0), threads)
@@ -78,6 +83,7 @@ def test_the_size_formula(config: FA4Config) -> None:
     expected += 0 if config.use_fused_kv else 2 * kv
     expected += 2 if config.use_order_barriers else 0
     expected += 1 if config.splitk_partitions > 1 else 0
+    expected += 4 if config.pair_cta and config.scale_dtype.is_valid else 0
     assert config.misc_mbars.size == config.misc_mbars.num_mbars() == expected
     assert len(config.misc_mbars.specs) == expected
 
@@ -96,9 +102,11 @@ def test_a_pair_doubles_the_shared_counts_only() -> None:
 @given(configs())
 def test_barriers_past_the_first_wave_have_count_one(config: FA4Config) -> None:
     mbars = config.misc_mbars
-    # Except the last one of all, which only a cluster has.
+    # Except the last ones of all: a cluster has one, a pair with scales per token has two.
     assert set(mbars.counts()[32 : mbars.publish_offset]) <= {1}
-    assert mbars.size - mbars.publish_offset == int(config.splitk_partitions > 1)
+    assert mbars.scale_offset - mbars.publish_offset == int(config.splitk_partitions > 1)
+    scales = mbars.counts()[mbars.scale_offset :]
+    assert scales == (1, 1, 256, 256)[: 2 * config.num_own_scale_bufs]
 
 
 def test_order_barriers_pass_the_turn_to_the_other_group() -> None:
@@ -197,3 +205,20 @@ def test_scales_beside_rope_columns_take_two_rings_too(rope_dtype: DType, num_qo
     assert config.num_k_scale_bufs() == config.num_kv_stages
     assert config.misc_mbars.num_scale_readers == 128 * num_qo
     assert SM100AttentionSMem(config).smem_size() <= config.smem_used
+
+
+@pytest.mark.parametrize(("qk_depth", "ov_depth"), [(128, 128), (192, 128), (128, 64)])
+def test_scales_of_a_pair_have_barriers_of_their_own(qk_depth: int, ov_depth: int) -> None:
+    plain = FA4Config.for_attention(DType.FP8_E4M3, qk_depth, ov_depth=ov_depth, pair_cta=True)
+    config = replace(plain, scale_dtype=DType.FP32)
+    mbars, layout = config.misc_mbars, SM100AttentionSMem(config)
+    assert config.supported()
+    assert mbars.scale_ring.producer_mbar(0) == mbars.scale_offset == mbars.size - 4
+    # Slots of K have no other readers, so the rings may be shared as without scales.
+    assert set(mbars.counts()[mbars.S0_prod_offset : mbars.scale_offset]) == {1}
+    names = [spec.name for spec in mbars.specs[mbars.scale_offset :]]
+    assert names == ["scale_full[0]", "scale_full[1]", "scale_empty[0]", "scale_empty[1]"]
+    assert config.num_k_scale_bufs() == layout.num_k_scale_bufs == 2
+    assert layout.k_scale_bytes == 2 * 4 * config.BN
+    assert layout.k_scale_smem() % 16 == layout.k_scale_stride_bytes % 16 == 0
+    assert layout.smem_size() <= config.smem_used <= SMEM_CAPACITY

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from fa4_cute.plan.chunks import rope_chunks
+from fa4_cute.plan.chunks import rope_chunks, value_chunks
 from fa4_cute.plan.config import FA4Config
 from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.hardware import ceil_div
+from fa4_cute.plan.hardware import SwizzleMode, ceil_div
 from fa4_cute.plan.issue_order import IssueOrder
 from fa4_cute.plan.mma_plans import (
     k_operand,
@@ -71,12 +71,14 @@ def test_operands_are_as_large_as_their_slots(config: FA4Config) -> None:
 def mla_configs() -> list[FA4Config]:
     """Every supported configuration with rope columns over a grid of depths and types."""
     all_of = (
-        FA4Config.for_attention(dtype, ov + more, ov_depth=ov, rope_dtype=rope, num_qo=num_qo)
+        FA4Config.for_attention(
+            dtype, ov + more, ov_depth=ov, rope_dtype=rope, num_qo=num_qo, pair_cta=pair
+        )
         for dtype in (DType.BF16, DType.FP8_E4M3)
         for rope in (DType.BF16, DType.FP16, DType.FP8_E4M3)
         for ov in (64, 72, 96, 128, 192)
         for more in (16, 64, 80, 128)
-        for num_qo in (1, 2)
+        for num_qo, pair in ((1, False), (2, False), (2, True))
     )
     return [config for config in all_of if config.rope_depth() and config.supported()]
 
@@ -85,6 +87,7 @@ def test_rope_configs_cover_both_kinds_of_rings() -> None:
     rings = {(c.use_fused_kv, c.num_qo, c.qkv_dtype) for c in mla_configs()}
     assert {(True, 2, DType.BF16), (False, 1, DType.BF16), (False, 2, DType.FP8_E4M3)} <= rings
     assert any(c.use_fused_kv and c.num_qo == 1 for c in mla_configs())
+    assert {c.use_fused_kv for c in mla_configs() if c.pair_cta} == {False, True}
 
 
 @pytest.mark.parametrize("config", mla_configs(), ids=lambda c: c.describe().splitlines()[0])
@@ -106,6 +109,10 @@ def test_rope_columns_have_memory_of_their_own(config: FA4Config) -> None:
             slot = layout.k_smem_base() + tile % config.num_kv_stages * layout.k_stage_bytes
             assert start == slot + k_operand(config).bytes
         assert start % rope.b.swizzle.pattern_bytes == 0
+    assert rope.b.mn * config.cta_group() == config.BN
+    if config.use_fused_kv:
+        # Each CTA of a pair holds half of the keys, and lays out no more.
+        assert layout.rope_bytes == layout.num_rope_bufs * rope.b.bytes
 
 
 @pytest.mark.parametrize("num_qo", [1, 2])
@@ -143,7 +150,7 @@ def test_p_reads_the_columns_that_p_occupies(config: FA4Config) -> None:
     end = plan.a_offset(plan.num_k_mmas - 1) + plan.a_columns_per_mma
     assert end == AttentionTmem.of(config).borrow_s_as_p(0).size
     last = plan.b_offset(plan.num_k_mmas - 1)
-    assert last + config.MMA_K * config.swizzle_mode.bytes == plan.b.lbo
+    assert last + config.MMA_K * config.value_swizzle.bytes == plan.b.lbo
     assert (plan.m, plan.n) == (config.MMA_M, config.padded_ov_depth)
 
 
@@ -154,6 +161,29 @@ def test_instruction_descriptors_of_d128(pair: bool, qk: int, pv: int) -> None:
     config = FA4Config(8, 1, 128, 128, pair_cta=pair)
     assert (qk_plan(config).idesc, pv_plan(config).idesc) == (qk, pv)
     assert qk_plan(config).kind == "f16"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "ov_depth", "swizzle"),
+    [
+        (DType.BF16, 128, SwizzleMode.B128),
+        (DType.BF16, 64, SwizzleMode.B64),
+        (DType.FP8_E4M3, 128, SwizzleMode.B64),
+        (DType.FP8_E4M3, 64, SwizzleMode.B32),
+    ],
+)
+def test_values_of_a_pair_are_whole_chunks(
+    dtype: DType, ov_depth: int, swizzle: SwizzleMode
+) -> None:
+    """Half of 64 columns is half a chunk of K, so V has a narrower one."""
+    config = FA4Config.for_attention(dtype, ov_depth + 64, ov_depth=ov_depth, pair_cta=True)
+    operand = v_operand(config)
+    assert (operand.swizzle, operand.mn) == (swizzle, ov_depth // 2)
+    assert operand.mn % operand.span == 0
+    assert value_chunks(config).columns == operand.mn
+    assert value_chunks(config).row_bytes == swizzle.bytes
+    assert k_operand(config).swizzle is dtype.default_swizzle
+    assert pv_plan(config).n == ov_depth
 
 
 def test_fp8_uses_its_own_kind() -> None:

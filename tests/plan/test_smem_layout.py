@@ -15,6 +15,7 @@ from tests.plan.strategies import configs
 BF16 = DType.BF16
 MLA = {"is_mla": True, "rope_dtype": BF16}
 FP8_MLA = MLA | {"qkv_dtype": DType.FP8_E4M3, "swizzle_mode": SwizzleMode.B64}
+FP8_ROPE = {"rope_dtype": DType.FP8_E4M3}
 
 # Section 1.6: Q rope, K, V, rope, correction, q_scale, k_scale, mbars, tmem word, end.
 REGION_MAP = {
@@ -41,6 +42,11 @@ REGION_MAP = {
     "MLA bf16": (
         FA4Config(8, 1, 192, 128, **MLA),  # type: ignore[arg-type]
         (65536, 98304, 98304, 196608, 229376, None, None, 230400, 230552, 230556),
+    ),
+    # Not in the section, whose layout of a pair would not hold what its budget counts.
+    "MLA fp8 pair scaled": (
+        FA4Config(8, 1, 192, 128, pair_cta=True, scale_dtype=DType.FP32, **(FP8_MLA | FP8_ROPE)),  # type: ignore[arg-type]
+        (32768, 49152, 49152, 188416, 225280, 226304, 227328, 228352, 228760, 228764),
     ),
     "MLA fp8 scaled": (
         FA4Config(8, 1, 192, 128, scale_dtype=DType.FP32, **FP8_MLA),  # type: ignore[arg-type]
@@ -92,7 +98,8 @@ def test_regions_are_ordered_disjoint_and_inside(config: FA4Config) -> None:
 @given(configs())
 def test_operand_tiles_start_on_their_swizzle_pattern(config: FA4Config) -> None:
     layout = SM100AttentionSMem(config)
-    pattern = config.swizzle_mode.pattern_bytes
+    pattern = max(config.swizzle_mode.pattern_bytes, SMEM_TILE_ALIGN)
+    values = max(config.value_swizzle.pattern_bytes, SMEM_TILE_ALIGN)
     tiles = [
         layout.q_tile_smem(half, part)
         for half in range(config.num_qo)
@@ -101,8 +108,8 @@ def test_operand_tiles_start_on_their_swizzle_pattern(config: FA4Config) -> None
     ]
     for slot in range(config.num_kv_stages):
         tiles.append(layout.k_smem_base() + slot * layout.k_stage_bytes)
-        tiles.append(layout.v_smem_base() + slot * layout.v_stage_bytes)
-    assert all(tile % max(pattern, SMEM_TILE_ALIGN) == 0 for tile in tiles)
+        assert (layout.v_smem_base() + slot * layout.v_stage_bytes) % values == 0
+    assert all(tile % pattern == 0 for tile in tiles)
     assert layout.mbar_byte_offset % 8 == 0
     assert layout.correction_byte_offset % 16 == 0
     assert layout.tmem_addr_byte_offset % 4 == 0

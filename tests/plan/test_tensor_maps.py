@@ -6,6 +6,7 @@ from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.kernel_spec import KernelSpec
 from fa4_cute.plan.mma_plans import k_operand, q_operand, v_operand
 from fa4_cute.plan.tensor_maps import OperandLayout, query_map, tensor_maps
+from fa4_cute.plan.variant import Variant
 
 HEAD_DIMS = (8, 64, 72, 128, 192)
 
@@ -88,3 +89,32 @@ def test_empty_operands_have_a_valid_map() -> None:
     spec = spec_of(64)
     q = query_map(spec, "q", OperandLayout.contiguous((1, 0, 1, 64)))
     assert min(q.dims) == 1
+
+
+@pytest.mark.parametrize(
+    ("head_dim_v", "page_size", "k_rows", "v_rows"),
+    [
+        (64, 0, 96, 192), (64, 64, 32, 64), (64, 16, 16, 16), (64, 32, 32, 32), (64, 256, 64, 128),
+        (128, 64, 64, 64), (128, 256, 64, 128), (128, 16, 16, 16),
+    ],
+)  # fmt: skip
+def test_boxes_of_a_pair_lie_in_one_page(
+    head_dim_v: int, page_size: int, k_rows: int, v_rows: int
+) -> None:
+    """Each CTA loads half of the keys of K, which may begin in the middle of a page."""
+    variant = Variant(used_k=page_size > 0, page_size=page_size)
+    spec = KernelSpec.for_attention(
+        DType.BF16, head_dim_v + 64, head_dim_v=head_dim_v, pair_cta=True, variant=variant
+    )
+    wide, narrow = (
+        OperandLayout.contiguous((9, page_size or 300, 4, d))
+        for d in (head_dim_v + 64, head_dim_v)
+    )
+    _, k, v, _ = tensor_maps(spec, wide, wide, narrow, narrow)
+    assert (k.box[1], v.box[1]) == (k_rows, v_rows)
+    assert v.box[0] == min(64, spec.config.v_cols_per_cta())
+    assert v.swizzle.bytes == 2 * v.box[0]
+    rows = spec.config.k_rows_per_cta()
+    for first in range(0, rows * 4, k_rows):
+        assert not page_size or first % page_size + k_rows <= page_size
+    assert rows % k_rows == spec.config.BN % v_rows == 0
