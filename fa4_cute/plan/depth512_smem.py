@@ -23,12 +23,13 @@ from dataclasses import dataclass
 
 from .depth512_config import Depth512Config
 from .depth512_mbars import Depth512MBars
-from .hardware import MBARRIER_BYTES, OUTPUT_SWIZZLE, TMEM_ADDRESS_BYTES
-from .regions import Region, render_regions
+from .hardware import OUTPUT_SWIZZLE
+from .regions import Region
+from .smem_tail import SMemTail
 
 
 @dataclass(frozen=True)
-class Depth512AttentionSMem:
+class Depth512AttentionSMem(SMemTail):
     """Byte offsets of all regions for one configuration; both CTAs use the same map."""
 
     config: Depth512Config
@@ -89,19 +90,9 @@ class Depth512AttentionSMem:
         return self.config.correction_bytes
 
     @property
-    def q_scale_byte_offset(self) -> int:
-        """Start of the query scales."""
-        return self.correction_byte_offset + self.correction_bytes
-
-    @property
     def q_scale_bytes(self) -> int:
         """Bytes of the query scales."""
         return self.config.q_scale_bytes
-
-    @property
-    def k_scale_byte_offset(self) -> int:
-        """Start of the key scales."""
-        return self.q_scale_byte_offset + self.q_scale_bytes
 
     @property
     def k_scale_stride_bytes(self) -> int:
@@ -109,28 +100,9 @@ class Depth512AttentionSMem:
         return self.config.k_scale_stride_bytes
 
     @property
-    def k_scale_bytes(self) -> int:
-        """Bytes of all buffers of key scales."""
-        return self.config.num_k_scale_bufs * self.k_scale_stride_bytes
-
-    @property
-    def mbar_byte_offset(self) -> int:
-        """Start of the barrier block."""
-        return self.k_scale_byte_offset + self.k_scale_bytes
-
-    @property
-    def mbar_bytes(self) -> int:
-        """Bytes of the barrier block."""
-        return self.config.misc_mbars.size * MBARRIER_BYTES
-
-    @property
-    def tmem_addr_byte_offset(self) -> int:
-        """Where ``tcgen05.alloc`` writes the TMEM base; equal in both CTAs, as it must be."""
-        return self.mbar_byte_offset + self.mbar_bytes
-
-    def smem_size(self) -> int:
-        """Bytes the layout occupies."""
-        return self.tmem_addr_byte_offset + TMEM_ADDRESS_BYTES
+    def num_k_scale_bufs(self) -> int:
+        """Buffers of key scales."""
+        return self.config.num_k_scale_bufs
 
     # Accessors (byte offsets) ----------------------------------------------------------------
 
@@ -138,21 +110,9 @@ class Depth512AttentionSMem:
         """Return the barrier block's plan."""
         return self.config.misc_mbars
 
-    def mbar_base(self) -> int:
-        """Return the start of the barrier block."""
-        return self.mbar_byte_offset
-
-    def mbar_smem(self, index: int) -> int:
-        """Return the byte offset of barrier ``index``."""
-        return self.mbar_byte_offset + MBARRIER_BYTES * index
-
     def q_smem(self, qk_stage: int = 0) -> int:
         """Return the start of depth part ``qk_stage`` of Q."""
         return self.q_byte_offset + qk_stage * self.q_stage_bytes
-
-    def o_smem(self) -> int:
-        """Return the start of the O staging: the same memory as Q."""
-        return self.q_byte_offset
 
     def p_smem(self, pv_stage: int = 0) -> int:
         """Return the start of key half ``pv_stage`` of P."""
@@ -175,36 +135,10 @@ class Depth512AttentionSMem:
         """Return the start of ring slot ``slot``."""
         return self.kv_byte_offset + slot * self.kv_stage_bytes
 
-    def correction_smem(self) -> int:
-        """Return the start of the correction floats."""
-        return self.correction_byte_offset
-
-    def q_scale_smem(self) -> int:
-        """Return the start of the query scales."""
-        return self.q_scale_byte_offset
-
-    def k_scale_smem(self) -> int:
-        """Return the start of the key scales."""
-        return self.k_scale_byte_offset
-
-    def tmem_addr_ptr(self) -> int:
-        """Return the byte offset of the TMEM address word."""
-        return self.tmem_addr_byte_offset
-
-    def regions(self) -> tuple[Region, ...]:
-        """Return the non-empty regions, low to high, without the O alias."""
-        rows = (
+    def operand_regions(self) -> tuple[Region, ...]:
+        """Return Q, P and the ring, without the O alias."""
+        return (
             Region("Q", self.q_byte_offset, self.q_bytes),
             Region("P", self.p_byte_offset, self.p_bytes),
             Region("KV", self.kv_byte_offset, self.kv_bytes),
-            Region("correction", self.correction_byte_offset, self.correction_bytes),
-            Region("q_scale", self.q_scale_byte_offset, self.q_scale_bytes),
-            Region("k_scale", self.k_scale_byte_offset, self.k_scale_bytes),
-            Region("mbars", self.mbar_byte_offset, self.mbar_bytes),
-            Region("tmem address", self.tmem_addr_byte_offset, TMEM_ADDRESS_BYTES),
         )
-        return tuple(region for region in rows if region.size)
-
-    def render(self) -> str:
-        """Return the map as text, one region a line."""
-        return render_regions(self.regions(), unit="bytes")

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .hardware import MBARRIER_BYTES, OUTPUT_SWIZZLE, align_up
-from .mbars import FA4MiscMBars
+from .hardware import OUTPUT_SWIZZLE, align_up
 from .smem_regions import AttentionSMemRegions
 
 
@@ -20,14 +19,6 @@ class SM100AttentionSMem(AttentionSMemRegions):
     Methods ending in ``_smem`` return byte offsets; the device accessor adds the base.
     """
 
-    def misc_mbars(self) -> FA4MiscMBars:
-        """Return the barrier block's plan; its bytes start at ``mbar_byte_offset``."""
-        return self.MiscMBarsType
-
-    def mbar_smem(self, index: int) -> int:
-        """Return the byte offset of barrier ``index`` of the block."""
-        return self.mbar_byte_offset + MBARRIER_BYTES * index
-
     def q_smem(self) -> int:
         """Return the start of Q."""
         return self.q_byte_offset
@@ -35,10 +26,6 @@ class SM100AttentionSMem(AttentionSMemRegions):
     def q_rope_smem(self) -> int:
         """Return the start of Q's rope columns."""
         return self.q_rope_byte_offset
-
-    def o_smem(self) -> int:
-        """Return the start of the O staging: the same memory as Q."""
-        return self.q_byte_offset
 
     @property
     def o_tile_bytes(self) -> int:
@@ -95,22 +82,6 @@ class SM100AttentionSMem(AttentionSMemRegions):
             return self.rope_smem_base() + buffer * self.rope_stage_elems * self.rope_dt_size
         return self.k_smem_base() + slot * self.k_stage_bytes + self.v_stage_bytes
 
-    def correction_smem(self) -> int:
-        """Return the start of the correction factors."""
-        return self.correction_byte_offset
-
     def reduce_scatter_smem(self) -> int:
         """Return the start of what a cluster exchanges: the memory of Q, K and V, now free."""
         return self.q_byte_offset
-
-    def q_scale_smem(self) -> int:
-        """Return the start of the Q scales."""
-        return self.q_scale_byte_offset
-
-    def k_scale_smem(self) -> int:
-        """Return the start of the K scales."""
-        return self.k_scale_byte_offset
-
-    def tmem_addr_ptr(self) -> int:
-        """Return the byte offset of the TMEM address word."""
-        return self.tmem_addr_byte_offset

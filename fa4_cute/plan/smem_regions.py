@@ -36,13 +36,14 @@ from dataclasses import dataclass
 
 from .config import FA4Config
 from .dtypes import DType
-from .hardware import MBARRIER_BYTES, TMEM_ADDRESS_BYTES
+from .hardware import MBARRIER_BYTES
 from .mbars import FA4MiscMBars
-from .regions import Region, render_regions
+from .regions import Region
+from .smem_tail import SMemTail
 
 
 @dataclass(frozen=True)
-class AttentionSMemRegions:
+class AttentionSMemRegions(SMemTail):
     """Starts and sizes of all regions for one configuration.
 
     Raises:
@@ -203,19 +204,9 @@ class AttentionSMemRegions:
         return chains_per_row * self.config.BM * DType.FP32.size
 
     @property
-    def q_scale_byte_offset(self) -> int:
-        """Start of the per-row Q scales."""
-        return self.correction_byte_offset + self.correction_bytes
-
-    @property
     def q_scale_bytes(self) -> int:
         """Bytes of the per-row Q scales."""
         return self.config.num_q_scales * self.config.scale_dtype_size
-
-    @property
-    def k_scale_byte_offset(self) -> int:
-        """Start of the per-key K scales."""
-        return self.q_scale_byte_offset + self.q_scale_bytes
 
     @property
     def k_scale_stride_bytes(self) -> int:
@@ -227,11 +218,6 @@ class AttentionSMemRegions:
         """K scale buffers."""
         return self.config.num_k_scale_bufs()
 
-    @property
-    def k_scale_bytes(self) -> int:
-        """Bytes of all K scale buffers."""
-        return self.num_k_scale_bufs * self.k_scale_stride_bytes
-
     # Barriers and the TMEM address -----------------------------------------------------------
 
     @property
@@ -239,50 +225,25 @@ class AttentionSMemRegions:
         """The barrier block's plan (a type in the seed, a value here)."""
         return self.config.misc_mbars
 
-    @property
-    def mbar_byte_offset(self) -> int:
-        """Start of the barrier block."""
-        return self.k_scale_byte_offset + self.k_scale_bytes
+    def misc_mbars(self) -> FA4MiscMBars:
+        """Return the barrier block's plan; its bytes start at ``mbar_byte_offset``."""
+        return self.MiscMBarsType
 
     @property
     def mbar_offset(self) -> int:
         """Start of the barrier block in barriers."""
         return self.mbar_byte_offset // MBARRIER_BYTES
 
-    @property
-    def mbar_bytes(self) -> int:
-        """Bytes of the barrier block."""
-        return self.MiscMBarsType.num_mbars() * MBARRIER_BYTES
-
-    @property
-    def tmem_addr_byte_offset(self) -> int:
-        """Where ``tcgen05.alloc`` writes the TMEM base."""
-        return self.mbar_byte_offset + self.mbar_bytes
-
-    def smem_size(self) -> int:
-        """Bytes the layout occupies; the launch asks for ``config.smem_used``, never less."""
-        return self.tmem_addr_byte_offset + TMEM_ADDRESS_BYTES
-
     # Drawing ---------------------------------------------------------------------------------
 
-    def regions(self) -> tuple[Region, ...]:
-        """Return the non-empty regions, low to high, without the O alias."""
+    def operand_regions(self) -> tuple[Region, ...]:
+        """Return Q and the slots, without the O alias."""
         fused = self.config.use_fused_kv
         v_bytes = 0 if fused else self.config.num_kv_stages * self.v_stage_bytes
-        rows = (
-            ("Q", self.q_byte_offset, self.q_nope_bytes),
-            ("Q rope", self.q_rope_byte_offset, self.q_rope_bytes),
-            ("KV" if fused else "K", self.kv_byte_offset, self.k_total_bytes),
-            ("V", self.v_byte_offset, v_bytes),
-            ("rope", self.rope_byte_offset, self.rope_bytes),
-            ("correction", self.correction_byte_offset, self.correction_bytes),
-            ("q_scale", self.q_scale_byte_offset, self.q_scale_bytes),
-            ("k_scale", self.k_scale_byte_offset, self.k_scale_bytes),
-            ("mbars", self.mbar_byte_offset, self.mbar_bytes),
-            ("tmem address", self.tmem_addr_byte_offset, TMEM_ADDRESS_BYTES),
+        return (
+            Region("Q", self.q_byte_offset, self.q_nope_bytes),
+            Region("Q rope", self.q_rope_byte_offset, self.q_rope_bytes),
+            Region("KV" if fused else "K", self.kv_byte_offset, self.k_total_bytes),
+            Region("V", self.v_byte_offset, v_bytes),
+            Region("rope", self.rope_byte_offset, self.rope_bytes),
         )
-        return tuple(Region(*row) for row in rows if row[2])
-
-    def render(self) -> str:
-        """Return the map as text, one region a line."""
-        return render_regions(self.regions(), unit="bytes")
