@@ -39,6 +39,7 @@ from .hardware import (
     ceil_div,
     prev_pow2,
 )
+from .operand_config import OperandConfig
 from .token_rows import NUM_SCALE_BUFS
 
 DEPTHS: Final = (256, 512)
@@ -48,7 +49,7 @@ CTA_GROUP: Final = 2
 
 
 @dataclass(frozen=True)
-class Depth512Config:
+class Depth512Config(OperandConfig):
     """Tile sizes, TMEM columns, ring and shared-memory use of ``SM100MHADepth512``.
 
     Args:
@@ -76,44 +77,14 @@ class Depth512Config:
 
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
-        for name in ("num_q_heads", "group", "depth"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)}: must be at least 1")
-        if self.num_q_heads % self.group:
-            raise ValueError(
-                f"num_q_heads={self.num_q_heads} is not a multiple of group={self.group}"
-            )
-        if self.page_size < 0:
-            raise ValueError(f"page_size={self.page_size}: must be 0 (dense) or positive")
-        if self.qkv_dtype not in (DType.BF16, DType.FP16, DType.FP8_E4M3):
-            raise ValueError(f"qkv_dtype={self.qkv_dtype.value}: choose bf16, fp16 or fp8_e4m3")
+        self.refuse_values("num_q_heads", "group", "depth")
 
     # Tile sizes ------------------------------------------------------------------------------
-
-    @property
-    def num_kv_heads(self) -> int:
-        """Key/value heads."""
-        return self.num_q_heads // self.group
-
-    @property
-    def qkv_dtype_size(self) -> int:
-        """Bytes of an element."""
-        return self.qkv_dtype.size
-
-    @property
-    def swizzle_elems(self) -> int:
-        """Elements of one swizzle span: the columns of one TMA box."""
-        return self.swizzle_mode.bytes // self.qkv_dtype_size
 
     @property
     def value_swizzle(self) -> SwizzleMode:
         """Swizzle of V tiles: that of all operands."""
         return self.swizzle_mode
-
-    @property
-    def MMA_K(self) -> int:
-        """Elements of K per MMA."""
-        return self.qkv_dtype.mma_k
 
     @property
     def padded_depth(self) -> int:

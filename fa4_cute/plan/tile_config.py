@@ -23,6 +23,7 @@ from .hardware import (
     align_up,
     prev_pow2,
 )
+from .operand_config import OperandConfig
 from .token_rows import NUM_SCALE_BUFS
 
 SOFTMAX_THREADS = 2 * WARP_GROUP_THREADS
@@ -30,7 +31,7 @@ SOFTMAX_THREADS = 2 * WARP_GROUP_THREADS
 
 
 @dataclass(frozen=True)
-class FA4TileConfig:
+class FA4TileConfig(OperandConfig):
     """Inputs of a configuration and its tile sizes; ``FA4Config`` adds staging and limits.
 
     Args:
@@ -79,31 +80,11 @@ class FA4TileConfig:
 
     def __post_init__(self) -> None:
         """Refuse values outside the domain of the record."""
-        for name in ("num_q_heads", "group", "qk_depth", "ov_depth", "splitk_partitions"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)}: must be at least 1")
-        if self.num_q_heads % self.group:
-            raise ValueError(
-                f"num_q_heads={self.num_q_heads} is not a multiple of group={self.group}"
-            )
+        self.refuse_values("num_q_heads", "group", "qk_depth", "ov_depth", "splitk_partitions")
         if self.num_qo not in (1, 2):
             raise ValueError(f"num_qo={self.num_qo}: choose 1 or 2 Q tiles per CTA")
-        if self.page_size < 0:
-            raise ValueError(f"page_size={self.page_size}: must be 0 (dense) or positive")
-        if self.qkv_dtype not in (DType.BF16, DType.FP16, DType.FP8_E4M3):
-            raise ValueError(f"qkv_dtype={self.qkv_dtype.value}: choose bf16, fp16 or fp8_e4m3")
 
     # Tile sizes ------------------------------------------------------------------------------
-
-    @property
-    def num_kv_heads(self) -> int:
-        """Key/value heads."""
-        return self.num_q_heads // self.group
-
-    @property
-    def qkv_dtype_size(self) -> int:
-        """Bytes of a Q, K or V element."""
-        return self.qkv_dtype.size
 
     @property
     def rope_dtype_size(self) -> int:
@@ -143,11 +124,6 @@ class FA4TileConfig:
         return NUM_SCALE_BUFS if self.pair_cta and self.scale_dtype.is_valid else 0
 
     @property
-    def MMA_K(self) -> int:
-        """Elements of K per MMA: 16, or 32 for fp8."""
-        return self.qkv_dtype.mma_k
-
-    @property
     def MMA_M(self) -> int:
         """Rows of one MMA, over all CTAs that share it."""
         return 256 if self.pair_cta else 128
@@ -161,11 +137,6 @@ class FA4TileConfig:
     def fuse_gqa(self) -> bool:
         """Whether the heads of a group are packed into the rows of one Q tile."""
         return self.group > 1 and self.MMA_M % self.group == 0 and not self.is_mla
-
-    @property
-    def swizzle_elems(self) -> int:
-        """Elements of one column chunk of a tile."""
-        return self.swizzle_mode.bytes // self.qkv_dtype_size
 
     @property
     def value_swizzle(self) -> SwizzleMode:
