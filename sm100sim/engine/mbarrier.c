@@ -90,10 +90,25 @@ static Step arrive_lane(Ctx *c, const Ins *i, u32 lane) {
   if (flags & ARRIVE_STATE) R64(c, i->d[0])[lane] = state;
   return STEP_NEXT;
 }
+/* Whether the arrivals of all lanes fall in one phase of one barrier. */
+static bool arrive_together(const Ctx *c, const Ins *i) {
+  u32 to = (u32)lane_address(c, i->s[0], i->sub[1], i->imm, first_lane(c->mask)), total = 0;
+  FOR_LANES(c->mask, l) {
+    if ((u32)lane_address(c, i->s[0], i->sub[1], i->imm, l) != to) return false;
+    total += R32(c, i->s[1])[l];
+  }
+  const Mbar *b = to >> 24 < c->cl->n_ctas ? mbar_at(&c->cl->ctas[to >> 24], to & 0xFFFFFF) : NULL;
+  return b && total <= b->pending;
+}
 /* s: address, count, bytes with ARRIVE_EXPECT; d: state with ARRIVE_STATE. */
 static Step op_arrive(Ctx *c, const Ins *i) {
-  FOR_LANES(c->mask, l) { Step s = arrive_lane(c, i, l); if (s != STEP_NEXT) return s; }
-  return STEP_NEXT;
+  u32 all = c->mask; bool together = !(all & (all - 1)) || arrive_together(c, i); Step s = STEP_NEXT;
+  FOR_LANES(all, l) {
+    if (!together) c->mask = 1u << l;
+    if ((s = arrive_lane(c, i, l)) != STEP_NEXT) return s;
+  }
+  c->mask = all;
+  return s;
 }
 /* mbarrier.expect_tx and mbarrier.complete_tx.  s: address, bytes. */
 static Step op_tx(Ctx *c, const Ins *i) {
@@ -149,7 +164,11 @@ static Step op_wait(Ctx *c, const Ins *i) {
     bool done;
     Step s = wait_lane(c, i, l, &done, &owner, &b);
     if (s != STEP_NEXT) return s;
-    if (done) { bits |= 1u << l; passed(c, b, i->sub[2] & WAIT_RELAXED); }
+    if (!done) continue;
+    u32 all = c->mask;
+    if (lanes == all) c->mask = 1u << l;
+    bits |= 1u << l; passed(c, b, i->sub[2] & WAIT_RELAXED);
+    c->mask = all;
   }
   if (lanes != c->mask && bits) bits = c->mask;
   if (!bits && (i->sub[2] & WAIT_TRY)) {
