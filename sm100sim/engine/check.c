@@ -15,11 +15,11 @@ static void lay_out(Check *k, const Cluster *cl) {
   k->n_proxy = k->strict_lanes ? 3 * n + MAX_LANE_DIMS : 2 * n; k->after0 = k->dims + 2 * k->n_proxy; k->words = k->after0 + (k->strict_fence ? k->bulk_read0 : 0); k->n_mbar = 0;
 }
 void check_cluster_start(Machine *m, Cluster *cl) {
-  if (!(m->opt.check & (CHECK_RACE | CHECK_PROTOCOL | CHECK_STRICT_LD | CHECK_STRICT_FENCE | CHECK_STRICT_LANES))) return;
+  if (!(m->opt.check & (CHECK_RACE | CHECK_PROTOCOL | CHECK_STRICT_LD | CHECK_STRICT_FENCE | CHECK_STRICT_LANES | CHECK_STRICT_SCOPE))) return;
   Check *k = m->check ? m->check : calloc(1, sizeof(Check));
   m->check = k; k->races = m->opt.check & CHECK_RACE; k->protocol = m->opt.check & CHECK_PROTOCOL;
   k->strict_ld = m->opt.check & CHECK_STRICT_LD; k->strict_fence = m->opt.check & CHECK_STRICT_FENCE;
-  k->strict_lanes = m->opt.check & CHECK_STRICT_LANES;
+  k->strict_lanes = m->opt.check & CHECK_STRICT_LANES; k->strict_scope = m->opt.check & CHECK_STRICT_SCOPE;
   k->cluster++; k->n_foreign = 0;
   lay_out(k, cl);
   u32 n = k->n_warps;
@@ -42,7 +42,7 @@ static void cells_free(Cell *cells, size_t n) {
 }
 static void object_free(SyncObject *o) {
   for (u32 g = 0; g < PUBLISHED; g++) free(o->pub[g]);
-  free(o->acc); free(o->generation); free(o->waited); free(o->wait_line); free(o);
+  free(o->acc); free(o->near); free(o->near_pub); free(o->generation); free(o->waited); free(o->wait_line); free(o);
 }
 void check_cluster_end(Machine *m, Cluster *cl) {
   Check *k = m->check;

@@ -35,6 +35,7 @@
 typedef u32 *Clock;
 typedef struct {
   Clock acc, pub[PUBLISHED];         /* arrivals so far; what the waiters of the last phases learn (mbarrier: pub[0]) */
+  Clock near, near_pub;              /* CHECK_STRICT_SCOPE: the same without the threads of other CTAs */
   u32 *generation, *waited, *wait_line; /* per warp: generation arrived in; epoch and line of its wait in this phase */
   u32 dim, flips, rank, offset, init_warp, init_epoch, init_count, init_line, last_line, tx_phase, commit_phase;
   bool is_mbar, fenced, told_init, told_phase, told_overrun, observed;
@@ -72,7 +73,7 @@ typedef struct {
   Page *pages; u64 n_pages, cap_pages;   /* open addressing over global memory, kept for the whole launch */
   Flag *flags; u32 n_flags, cap_flags; Foreign foreign[MAX_FOREIGN]; u32 n_foreign;
   Clock *kept; u32 n_kept, cap_kept;     /* clocks of released flags, for the whole launch */
-  u32 cluster; bool races, protocol, strict_ld, strict_fence, strict_lanes;
+  u32 cluster; bool races, protocol, strict_ld, strict_fence, strict_lanes, strict_scope;
   u32 landing;                         /* CTA in which an asynchronous operation accesses memory right now */
 } Check;
 typedef struct { const char *space; u32 rank; u64 address; bool global, tensor; } Where;

@@ -54,7 +54,8 @@ static void missing_edge(const Check *k, char *out, size_t n, const Agent *me, c
     case 2: snprintf(out, n, "a tcgen05.commit after it and a wait on that mbarrier"); return;
     case 3: snprintf(out, n, "a tcgen05.wait::st before the signal to the other side"); return;
     case 4: snprintf(out, n, "a tcgen05.wait::ld, or a use of the loaded registers, before the signal to the other side"); return;
-    default: snprintf(out, n, "an arrive (release) by that warp and a wait (acquire) by the other side on one mbarrier or barrier");
+    default: snprintf(out, n, "an arrive (release) by that warp and a wait (acquire) by the other side on one mbarrier or barrier%s",
+                      k->strict_scope && cta_of(k, r->dim % k->n_warps) != cta_of(k, me->warp) ? ", both of cluster scope" : "");
   }
 }
 /* An operation that lands after an access which its issuer, or someone whom the issuer signalled, made meanwhile:

@@ -229,14 +229,15 @@ void see_release(Ctx *c, AsyncOp *op, void **object);         /* arrive, complet
 void see_warp_sync(Ctx *c, u32 members);
 void see_remote_commit(const AsyncOp *op, void **object);     /* a commit is about to arrive in another CTA */
 void see_acquire(Ctx *c, void **object);                      /* a wait that succeeded */
-void see_arrive(Ctx *c, void **object, bool relaxed);         /* relaxed: orders only with a fence before it */
-void see_wait(Ctx *c, void **object, bool relaxed);
+/* order: a scope, and ORDER_RELEASE or ORDER_ACQUIRE; without these it orders only with a fence before it, or behind it. */
+void see_arrive(Ctx *c, void **object, u32 order);
+void see_wait(Ctx *c, void **object, u32 order);
 void see_complete_tx(Ctx *c, AsyncOp *op, void **object);     /* bytes of a copy; or the instruction, which orders nothing */
 void see_fence(Ctx *c, u32 kind, u32 arg);                    /* FENCE_* below; arg: spaces of a proxy fence, ORDER_* of a membar */
 enum { FENCE_PROXY_ASYNC, FENCE_MBARRIER_INIT, FENCE_WAIT_LD, FENCE_WAIT_ST, FENCE_BEFORE, FENCE_AFTER,
        FENCE_MEMBAR = 8 };
 /* Strength of an access or fence: scope (0 weak, 1 CTA, 2 cluster, 3 device or system), what it does. */
-enum { ORDER_SCOPE = 3, ORDER_ACQUIRE = 4, ORDER_RELEASE = 8, ORDER_READ = 16, ORDER_UPDATE = 32 };
+enum { SCOPE_CTA = 1, SCOPE_CLUSTER = 2, ORDER_SCOPE = 3, ORDER_ACQUIRE = 4, ORDER_RELEASE = 8, ORDER_READ = 16, ORDER_UPDATE = 32 };
 void see_flag(Ctx *c, const Cta *owner, u64 address, u32 len, u32 order);
 void see_exit(Ctx *c);
 void see_flip(Cluster *cl, void **object);                    /* a phase of a barrier ended */

@@ -4,9 +4,9 @@
 #include "mbarrier.h"
 #include "timing.h"
 
-enum { ARRIVE_DROP = 1, ARRIVE_NO_COMPLETE = 2, ARRIVE_EXPECT = 4, ARRIVE_STATE = 8, ARRIVE_RELAXED = 16 };
+enum { ARRIVE_DROP = 1, ARRIVE_NO_COMPLETE = 2, ARRIVE_EXPECT = 4, ARRIVE_STATE = 8, ARRIVE_RELAXED = 16, ARRIVE_WIDE = 32 };
 enum { TX_EXPECT, TX_COMPLETE };
-enum { WAIT_TRY = 1, WAIT_PARITY = 2, WAIT_RELAXED = 4 };
+enum { WAIT_TRY = 1, WAIT_PARITY = 2, WAIT_RELAXED = 4, WAIT_WIDE = 8 };
 
 static Access operand(const Ins *i) { return mbar_access(i->s[0], i->sub[1], i->imm, (Space)i->sub[0]); }
 
@@ -86,7 +86,8 @@ static Step arrive_lane(Ctx *c, const Ins *i, u32 lane) {
     if (count > b->pending) return mbar_fault(c, owner, b, "arrive_drop of more arrivals than are pending");
     b->expected -= count;
   }
-  if ((s = mbar_arrive_now(c, owner, b, count, flags & ARRIVE_RELAXED)) != STEP_NEXT) return s;
+  u32 order = (flags & ARRIVE_WIDE ? SCOPE_CLUSTER : SCOPE_CTA) | (flags & ARRIVE_RELAXED ? 0 : ORDER_RELEASE);
+  if ((s = mbar_arrive_now(c, owner, b, count, order)) != STEP_NEXT) return s;
   if (flags & ARRIVE_STATE) R64(c, i->d[0])[lane] = state;
   return STEP_NEXT;
 }
@@ -151,8 +152,8 @@ static bool lanes_agree(const Ctx *c, const Ins *i) {
   }
   return same;
 }
-static void passed(Ctx *c, Mbar *b, bool relaxed) {
-  see_wait(c, &b->check, relaxed);
+static void passed(Ctx *c, Mbar *b, u32 flags) {
+  see_wait(c, &b->check, (flags & WAIT_WIDE ? SCOPE_CLUSTER : SCOPE_CTA) | (flags & WAIT_RELAXED ? 0 : ORDER_ACQUIRE));
   if (b->t_phase + T_MBAR_WAIT > c->sp->t) c->sp->t = b->t_phase + T_MBAR_WAIT;
 }
 /* test_wait answers at once; try_wait suspends until a lane's phase is over, or until the scheduler says
@@ -167,7 +168,7 @@ static Step op_wait(Ctx *c, const Ins *i) {
     if (!done) continue;
     u32 all = c->mask;
     if (lanes == all) c->mask = 1u << l;
-    bits |= 1u << l; passed(c, b, i->sub[2] & WAIT_RELAXED);
+    bits |= 1u << l; passed(c, b, i->sub[2]);
     c->mask = all;
   }
   if (lanes != c->mask && bits) bits = c->mask;

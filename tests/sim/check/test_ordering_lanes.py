@@ -90,7 +90,7 @@ ACQUIRED = (
          + warp(1, one(SPIN.format("cta.shared.b32", "[%r1+32]"), "Y") + "EDGE" + LD, "B"), says="bar.warp.sync after the wait"),
     case("a fence of a lane that read no flag", warp(0, ST + MEET + one("mov.u32 %r5, 1; st.release.cta.shared.b32 [%r1+32], %r5;", "X"), "A")
          + warp(1, one(SPIN.format("cta.shared.b32", "[%r1+32]").replace("acquire", "relaxed"), "Y") + "EDGE" + LD, "B"),
-         "fence.acq_rel.cta;" + MEET, broken=MEET + PLACE + "setp.ne.u32 %q4, %r8, 0; @%q4 fence.acq_rel.cta;"),
+         "fence.acq_rel.cta;" + MEET, says="an arrive (release)", broken=MEET + PLACE + "setp.ne.u32 %q4, %r8, 0; @%q4 fence.acq_rel.cta;"),
 )  # fmt: skip
 ISSUED = (
     case("reads of all, copy of one", warp(0, LD + "EDGE" + one(FILL + WAIT_BACK, "X"), "A"), block=32,
