@@ -54,8 +54,7 @@ static void missing_edge(const Check *k, char *out, size_t n, const Agent *me, c
     case 2: snprintf(out, n, "a tcgen05.commit after it and a wait on that mbarrier"); return;
     case 3: snprintf(out, n, "a tcgen05.wait::st before the signal to the other side"); return;
     case 4: snprintf(out, n, "a tcgen05.wait::ld, or a use of the loaded registers, before the signal to the other side"); return;
-    default: snprintf(out, n, "an arrive (release) by that warp and a wait (acquire) by the other side on one mbarrier or barrier%s",
-                      k->strict_scope && cta_of(k, r->dim % k->n_warps) != cta_of(k, me->warp) ? ", both of cluster scope" : "");
+    default: snprintf(out, n, "an arrive (release) by that warp and a wait (acquire) by the other side on one mbarrier or barrier");
   }
 }
 /* An operation that lands after an access which its issuer, or someone whom the issuer signalled, made meanwhile:
@@ -66,13 +65,15 @@ static bool overtaken(const Check *k, const Agent *me, const Rec *r) {
   return me->clock[warp] < r->epoch && k->warps[warp][me->warp] > me->clock[me->warp];
 }
 void race_report(Ctx *c, const Check *k, const Agent *me, const Rec *r, u32 kind, Order o, const Where *at) {
-  char first[80], second[80], edge[160], code[40], text[460];
+  char first[80], second[80], edge[180], code[40], text[460];
   bool foreign = r->cluster != k->cluster;
   if (foreign) snprintf(first, sizeof first, "another cluster"); else who(k, first, sizeof first, r->dim, r->epoch);
   who(k, second, sizeof second, me->dim, me->epoch);
   const Rec later = {.dim = (u16)me->dim, .epoch = me->epoch, .kind = kind, .cluster = k->cluster};
   if (o == UNORDERED && other_lane_knows(k, me, r)) snprintf(edge, sizeof edge, "a bar.warp.sync after the wait, which another lane of this warp did");
   else missing_edge(k, edge, sizeof edge, me, o == UNORDERED && overtaken(k, me, r) ? &later : r, o, at);
+  if (o == UNORDERED && k->strict_scope && !foreign && !(r->dim & OP_DIM) && cta_of(k, r->dim % k->n_warps) != cta_of(k, me->warp))
+    strncat(edge, ", both of cluster scope", sizeof edge - strlen(edge) - 1);
   snprintf(code, sizeof code, "race-%s", at->space);
   if (o == NO_TENSOR_FENCE) snprintf(code, sizeof code, "tcgen05-not-fenced");
   bool copies = !foreign && r->dim & OP_DIM && me->dim == OP_DIM && k->ops[r->epoch].warp == me->warp;
