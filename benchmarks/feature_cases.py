@@ -28,12 +28,16 @@ def _cases(head_dim: int, names: tuple[str, ...], lengths: tuple[tuple[int, int]
 
 MLA: dict[str, Any] = {"head_dim_v": 128}
 """Queries and keys of 192, values of 128: prefill of multi-head latent attention."""
+PAIR: dict[str, Any] = {"num_qo": 2, "pair_cta": True}
+"""Two Q tiles per CTA of a pair."""
+WIDE = ((400, 300),)
+"""Queries for both CTAs of a pair, also where no heads are packed into rows."""
 CASES = (
     *_cases(64, MASKS, (LONG[0],), num_qo=2),
     *_cases(128, (*PAGED, "ragged split bias sink"), LONG, num_qo=2),
     *_cases(128, PERSISTENT, LONG, num_qo=2),
     *_cases(128, ("ragged page16 causal", "ragged split window sink", "persistent causal"), LONG,
-            num_qo=2, pair_cta=True),
+            **PAIR),
     *_cases(64, MASKS, ((40, 300),), num_qo=1),
     *_cases(64, ("causal", "window"), ((40, 500),), num_qo=1),
     *_cases(128, (*PAGED, "ragged split causal sink"), SHORT, num_qo=1),
@@ -49,7 +53,13 @@ CASES = (
     *_cases(192, ("causal", "persistent"), LONG, num_qo=2, rope=torch.float16, **MLA),
     *_cases(192, ("causal",), ((40, 500),), dtype=FP8, num_qo=1, rope=torch.bfloat16, **MLA),
     *_cases(128, ("causal",), DENSE, dtype=FP8, num_qo=2, growth=0.01),
-    *_cases(128, ("causal",), ((200, 300),), dtype=FP8, num_qo=2, pair_cta=True),
+    *_cases(128, ("causal",), ((200, 300),), dtype=FP8, **PAIR),
+    *_cases(128, ("tokens ragged page16 causal", "tokens persistent window"), LONG, dtype=FP8,
+            **PAIR),
+    *_cases(192, ("causal",), WIDE, **PAIR, **MLA),
+    *_cases(128, ("persistent ragged page64",), LONG, head_dim_v=64, **PAIR),
+    *_cases(192, ("window",), ((300, 1300),), dtype=FP8, **PAIR, **MLA),
+    *_cases(192, ("tokens causal",), WIDE, dtype=FP8, rope=torch.bfloat16, **PAIR, **MLA),
     *_cases(64, ("tokens",), DENSE, dtype=FP8, num_qo=2),
     *_cases(128, ("tokens persistent page64 causal", "tokens ragged page64"), LONG, dtype=FP8,
             num_qo=2),

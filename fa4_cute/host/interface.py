@@ -88,8 +88,8 @@ def flash_attn(
         num_qo: Q tiles per CTA, 1 or 2, of the kernel for head dimensions up to 192; None chooses
             by the sizes of the call. A row's bits depend on it, on ``num_splits`` and on
             ``split``, and where these are given, on nothing else that stands in the batch.
-        pair_cta: whether two CTAs share each MMA, for head dimensions from 65 to 128 with two Q
-            tiles per CTA; larger ones always do.
+        pair_cta: whether two CTAs share each MMA, for head dimensions from 65 to 128, or of up to
+            128 for ``v`` beside rope columns, with two Q tiles per CTA; above 192 they always do.
         unchecked: do not look at the values in ``seqused_k``, ``page_table``, ``sink`` and padding
             lengths. Otherwise they are read back, for which a CUDA call waits for the device; a
             wrong value that is not caught reads memory outside of the tensors.

@@ -54,7 +54,10 @@ def test_every_feature_is_checked_in_every_kernel_that_has_it() -> None:
 
 def test_every_form_of_the_operands_is_checked() -> None:
     pairs = [case for case in feature_cases.CASES if case.pair_cta]
-    assert {"page16", "split", "fp8"} <= set.union(*(set(case.names) for case in pairs))
+    assert {"page16", "split", "fp8", "tokens"} <= set.union(*(set(case.names) for case in pairs))
+    assert {case.rope for case in pairs if case.head_dim_v} == {None, torch.bfloat16}
+    fused = {Described(case).spec.config.use_fused_kv for case in pairs if case.head_dim_v}
+    assert fused == {False, True}
     narrow = [case for case in feature_cases.CASES if case.head_dim_v]
     assert {case.num_qo for case in narrow} == {1, 2}
     assert {case.rope for case in narrow} == {None, torch.float16, torch.bfloat16}

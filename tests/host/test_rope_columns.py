@@ -1,6 +1,7 @@
 """The public calls with q and k wider than v, and with rope columns of a type of their own."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -21,10 +22,12 @@ def test_dense_192_beside_128() -> None:
     compare(out, lse, (q, k, v), causal=True).check()
 
 
-def test_own_type_packed_and_paged() -> None:
+@pytest.mark.parametrize(("pair_cta", "depth"), [(False, 128), (True, 64)])
+def test_own_type_packed_and_paged(pair_cta: bool, depth: int) -> None:
+    """Of a pair each CTA loads 96 keys of the 192 of a tile: one page and a half."""
     keys, size = (130, 40), 64
-    q = normal(90, 2, 128, seed=1).bfloat16()
-    k, v = (normal(5, size, 1, 128, seed=seed).bfloat16() for seed in (2, 3))
+    q = normal(90, 2, depth, seed=1).bfloat16()
+    k, v = (normal(5, size, 1, depth, seed=seed).bfloat16() for seed in (2, 3))
     q_rope, k_rope = normal(90, 2, 64, seed=4).half(), normal(5, size, 1, 64, seed=5).half()
     # The rows behind the last key of a sequence belong to nobody.
     for cache in (k, v, k_rope):
@@ -37,6 +40,7 @@ def test_own_type_packed_and_paged() -> None:
         "causal": True,
         "q_rope": q_rope,
         "k_rope": k_rope,
+        "pair_cta": pair_cta,
     }
     out, lse = fa4_cute.flash_attn_varlen(q, k, v, return_lse=True, **options)
     compare(out, lse, (q, k, v), **options).check()
@@ -59,14 +63,18 @@ def test_strided_rope_columns_are_copied_when_need_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "num_qo"),
+    ("dtype", "kernel"),
     [
-        (torch.bfloat16, 1),
-        pytest.param(torch.bfloat16, 2, marks=pytest.mark.slow),
-        (torch.float16, 2),
+        (torch.bfloat16, {"num_qo": 1}),
+        pytest.param(torch.bfloat16, {"num_qo": 2}, marks=pytest.mark.slow),
+        (torch.float16, {"num_qo": 2}),
+        (torch.bfloat16, {"pair_cta": True}),
+        pytest.param(torch.float16, {"pair_cta": True}, marks=pytest.mark.slow),
     ],
 )
-def test_one_head_of_rope_columns_serves_all_heads(dtype: torch.dtype, num_qo: int) -> None:
+def test_one_head_of_rope_columns_serves_all_heads(
+    dtype: torch.dtype, kernel: dict[str, Any]
+) -> None:
     """As MLA has it, in a type of its own or in that of the others."""
     q = normal(2, 150, 4, 128, seed=1).bfloat16()
     k, v = (normal(2, 400, 4, 128, seed=seed).bfloat16() for seed in (2, 3))
@@ -75,15 +83,16 @@ def test_one_head_of_rope_columns_serves_all_heads(dtype: torch.dtype, num_qo: i
         "k_rope": normal(2, 400, 1, 64, seed=5).to(dtype),
     }
     options = {"causal": True, **rope}
-    out, lse = fa4_cute.flash_attn(q, k, v, return_lse=True, num_qo=num_qo, **options)
+    out, lse = fa4_cute.flash_attn(q, k, v, return_lse=True, **kernel, **options)
     compare(out, lse, (q, k, v), **options).check()
     options["k_rope"] = rope["k_rope"].expand(-1, -1, 4, -1)
     if dtype != torch.bfloat16:
-        copied = fa4_cute.flash_attn(q, k, v, num_qo=num_qo, **options)
+        copied = fa4_cute.flash_attn(q, k, v, **kernel, **options)
         assert torch.equal(out, copied)
 
 
-def test_shared_rope_columns_in_pages() -> None:
+@pytest.mark.parametrize("pair_cta", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_shared_rope_columns_in_pages(pair_cta: bool) -> None:
     keys, size = (130, 40), 64
     q = normal(90, 4, 128, seed=1).bfloat16()
     k, v = (normal(5, size, 2, 128, seed=seed).bfloat16() for seed in (2, 3))
@@ -98,6 +107,7 @@ def test_shared_rope_columns_in_pages() -> None:
         "q_rope": q_rope,
         "k_rope": k_rope,
         "scheduler": "persistent",
+        "pair_cta": pair_cta,
     }
     out, lse = fa4_cute.flash_attn_varlen(q, k, v, return_lse=True, **options)
     compare(out, lse, (q, k, v), **options).check()
@@ -143,5 +153,10 @@ def test_explanations() -> None:
     text = fa4_cute.explain(head_dim=192, head_dim_v=128, seqlen_q=1000, seqlen_k=1000)
     assert "192/128" in text
     assert fa4_cute.can_implement(head_dim=192, head_dim_v=128, rope_dtype="fp16")
+    shared |= {"pair_cta": True}
+    assert "_rope_bf16_shared_pair" in fa4_cute.explain(**shared)
+    none = fa4_cute.can_implement(**(shared | {"head_dim": 256, "head_dim_v": 192}))
+    assert not none
+    assert "192" in none.reason
     pair = fa4_cute.explain(head_dim=128, seqlen_q=4096, seqlen_k=4096, pair_cta=True)
     assert "cluster (2, 1, 1)" in pair

@@ -147,13 +147,11 @@ def test_every_kernel_has_scales_per_token(head_dim: int) -> None:
     assert "a scale for every token of q and k" in text
 
 
-def test_a_pair_for_small_head_dims_has_none() -> None:
-    support = fa4_cute.can_implement(
-        head_dim=128, dtype="fp8_e4m3", token_scales=True, pair_cta=True
-    )
-    assert not support
-    assert "pair_cta=True has no variant with" in support.reason
-    assert support.nearest == "pair_cta=False"
+@pytest.mark.parametrize("rope", [{}, {"head_dim": 192, "head_dim_v": 128, "rope_dtype": "bf16"}])
+def test_so_has_a_pair_for_small_head_dims(rope: dict[str, Any]) -> None:
+    options = {"head_dim": 128, "dtype": "fp8_e4m3", "token_scales": True, "pair_cta": True} | rope
+    assert fa4_cute.can_implement(**options)
+    assert "_tokens_pair" in fa4_cute.explain(**options, page_size=64)
 
 
 def test_scales_of_pages_are_read_in_place_when_they_lie_by_head() -> None:

@@ -44,9 +44,8 @@ class FeatureCase:
         head_dim, dtype, heads, kv_heads: as usual.
         lengths: queries and keys of every sequence; without ``ragged`` all have as many queries as
             the first, and without a cache as many keys.
-        num_qo: Q tiles per CTA; None leaves them to the rules.
-        pair_cta: as in the call.
-        head_dim_v: that of v where it is smaller; the columns of q and k beyond are rope columns.
+        num_qo, pair_cta: as in the call.
+        head_dim_v: that of v where it is smaller, and rope columns of q and k lie beyond.
     """
 
     features: frozenset[str]
@@ -68,8 +67,8 @@ class FeatureCase:
     def __str__(self) -> str:
         kind = "bf16" if self.dtype is torch.bfloat16 else "fp16"
         tiles = "-pair" if self.pair_cta else "" if self.num_qo is None else f"-{self.num_qo}q"
-        depth = f"d{self.head_dim}" + (f"v{self.head_dim_v}" if self.head_dim_v else "")
-        return f"{depth}{tiles}-{kind}-{'+'.join(sorted(self.features)) or 'plain'}"
+        tiles = f"v{self.head_dim_v}{tiles}" if self.head_dim_v else tiles
+        return f"d{self.head_dim}{tiles}-{kind}-{'+'.join(sorted(self.features)) or 'plain'}"
 
     @property
     def is_fp8(self) -> bool:
@@ -118,7 +117,7 @@ class Builder:
             self.options["cu_seqlens_q"] = offsets(queries)
         q = torch.cat(rows) if "ragged" in case.features else torch.stack(rows)
         k, v = self.keys()
-        made = (q, k, v[..., : case.head_dim_v or case.head_dim].contiguous())
+        made = (q, k, v[..., : case.head_dim_v or None].contiguous())
         if "rope" in case.features:
             self.options["q_rope"] = self.rope(made[0])
             self.options["k_rope"] = self.rope(made[1][..., :1, :])

@@ -38,6 +38,7 @@ class MlaCase:
     rope_dtype: DType = DType.INVALID
     num_qo: int = 2
     num_sms: int = 0
+    pair_cta: bool = False
 
     @cached_property
     def spec(self) -> KernelSpec:
@@ -48,6 +49,7 @@ class MlaCase:
             rope_dtype=self.rope_dtype,
             group=self.heads // self.kv_heads,
             num_qo=self.num_qo,
+            pair_cta=self.pair_cta,
             variant=Variant(
                 mask=CAUSAL if self.causal else NULL,
                 return_lse=True,

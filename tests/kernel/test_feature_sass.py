@@ -184,3 +184,31 @@ def test_no_role_spills_with_scales_beside_rope_columns(num_qo: int) -> None:
         FP8, 192, head_dim_v=128, rope_dtype=BF16, shared_rope=True, variant=variant, num_qo=num_qo
     )
     assert spills(spec) == []
+
+
+SCALES = {"token_scales": True}
+PAIRED: dict[str, tuple[DType, int, dict[str, Any], dict[str, Any]]] = {
+    "d128": (BF16, 128, {}, {}),
+    "d128 tokens": (FP8, 128, {}, SCALES),
+    "d128v64": (BF16, 128, {"head_dim_v": 64}, {}),
+    "d192v128": (BF16, 192, {"head_dim_v": 128}, {}),
+    "d192v128 tokens": (FP8, 192, {"head_dim_v": 128, "rope_dtype": BF16}, SCALES),
+}
+"""Two Q tiles per CTA of a pair: type, head dim, columns of V and rope, what the variant adds."""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "variant"),
+    [
+        ("d128 tokens", "all"),
+        ("d128v64", "all"),
+        *(pytest.param(k, v, marks=pytest.mark.slow) for k in PAIRED for v in SCARCE),
+    ],
+)
+def test_no_role_spills_in_a_pair(kernel: str, variant: str) -> None:
+    dtype, head_dim, columns, more = PAIRED[kernel]
+    asked = replace(VARIANTS[variant], **more)
+    spec = KernelSpec.for_attention(
+        dtype, head_dim, group=2, variant=asked, pair_cta=True, **columns
+    )
+    assert spills(spec) == []

@@ -1,6 +1,7 @@
 """Queries and keys wider than the values: rope columns in regions of their own."""
 
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -40,23 +41,50 @@ PERSISTENT = [
     MlaCase(100, 333, batch=3, causal=True, num_sms=2, num_qo=1),
     MlaCase(200, 300, batch=3, rope_dtype=FP16, num_sms=1),
 ]
-CLEAN = [QUICK[0], QUICK[4], QUICK[5], QUICK[10], *PERSISTENT]
-UNSPILLED = [QUICK[i].spec for i in (0, 4, 8, 10)]
+PAIR = [
+    # both CTAs share every MMA and hold half of K and V: split rings, several pairs of CTAs
+    MlaCase(700, 900, causal=True, pair_cta=True),
+    # a fused ring, and more key tiles than its rope buffers
+    MlaCase(300, 2500, dtype=FP8, pair_cta=True),
+    # 192 keys a tile, and half a swizzle span of V in each CTA
+    MlaCase(600, 500, 128, 64, causal=True, pair_cta=True),
+    MlaCase(600, 500, 128, 64, causal=True, dtype=FP8, rope_dtype=FP16, pair_cta=True),
+    # rope columns of another type, and of a depth that is partly padding
+    MlaCase(133, 400, heads=2, kv_heads=2, batch=2, dtype=FP16, rope_dtype=BF16, pair_cta=True),
+    MlaCase(600, 300, 72, 40, heads=3, causal=True, pair_cta=True),
+    MlaCase(1100, 300, batch=3, causal=True, num_sms=2, pair_cta=True),
+    MlaCase(600, 300, batch=3, dtype=FP8, num_sms=4, pair_cta=True),
+]
+BRIEF = [case if i in (0, 2, 6) else pytest.param(case, marks=pytest.mark.slow)
+         for i, case in enumerate(PAIR)]  # fmt: skip
+CLEAN = [QUICK[0], QUICK[4], QUICK[5], QUICK[10], *PERSISTENT, *BRIEF]
+UNSPILLED = [case.spec for case in (*(QUICK[i] for i in (0, 4, 8, 10)), *PAIR[:4], PAIR[6])]
 
 
-@pytest.mark.parametrize("case", [*QUICK, *PERSISTENT], ids=str)
+@pytest.mark.parametrize("case", [*QUICK, *PERSISTENT, *BRIEF], ids=str)
 def test_output_and_lse(case: MlaCase) -> None:
     check(case, *inputs(case))
 
 
-def test_every_column_counts_once() -> None:
+@pytest.mark.parametrize("case", [MlaCase(64, 200), MlaCase(300, 200, pair_cta=True)], ids=str)
+def test_every_column_counts_once(case: MlaCase) -> None:
     """One column of Q and K at a time carries all of the score."""
-    case = MlaCase(64, 200)
     q, k, v = inputs(case)
     for column in (0, 63, 64, 127, 128, 129, 191):
         only = torch.zeros(case.qk_depth)
         only[column] = 4.0
         check(case, q * only, k * only, v)
+
+
+@pytest.mark.parametrize("dtype", [BF16, FP8])
+def test_a_pair_computes_what_one_cta_does(dtype: DType) -> None:
+    """Same tiles, same order of additions: the results are the same bit by bit."""
+    alone = MlaCase(600, 700, dtype=dtype, causal=True)
+    operands = inputs(alone)
+    output, lse = run(alone, *operands)
+    together, lse_of_pair = run(replace(alone, pair_cta=True), *operands)
+    assert torch.equal(together, output)
+    assert torch.equal(lse_of_pair, lse)
 
 
 def objections(case: MlaCase, rewrite=str, **options) -> int:

@@ -25,6 +25,9 @@ from sm100sim.options import Check, run_options
 from tests.kernel.feature_case import FeatureCase
 from tests.kernel.feature_run import check as check_features
 
+PAIR = {"pair_cta": True}
+"""Two Q tiles per CTA of a pair; larger head dims have pairs of their own, without asking."""
+ONE, TWO = ({"num_qo": n} for n in (1, 2))
 CASES = [
     # head_dim, queries, keys, heads, key/value heads, causal
     (128, 300, 1100, 2, 1, True),
@@ -56,19 +59,23 @@ def check(out: Any, lse: Any, exact: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "num_qo"),
+    ("case", "kernel"),
     [
         *(pytest.param(*getattr(c, "values", (c,)), n, marks=getattr(c, "marks", ()))
-          for c in CASES for n in (1, 2)),
-        ((256, 200, 700, 2, 1, True), None),
-        ((512, 70, 900, 2, 1, False), None),
-        pytest.param((384, 150, 600, 3, 1, True), None, marks=pytest.mark.slow),
-        pytest.param((208, 1, 300, 8, 1, True), None, marks=pytest.mark.slow),
+          for c in CASES for n in (ONE, TWO)),
+        # of a pair: several key tiles, both CTAs with queries; a peer without; packed heads
+        ((128, 700, 1100, 2, 1, True), PAIR),
+        pytest.param((80, 1, 300, 8, 1, True), PAIR, marks=pytest.mark.slow),
+        pytest.param((96, 300, 500, 3, 1, False), PAIR, marks=pytest.mark.slow),
+        ((256, 200, 700, 2, 1, True), {}),
+        ((512, 70, 900, 2, 1, False), {}),
+        pytest.param((384, 150, 600, 3, 1, True), {}, marks=pytest.mark.slow),
+        pytest.param((208, 1, 300, 8, 1, True), {}, marks=pytest.mark.slow),
     ],
     ids=str,
 )  # fmt: skip
 def test_scores_are_scaled_by_row_and_key(
-    case: tuple[int, int, int, int, int, bool], num_qo: int | None
+    case: tuple[int, int, int, int, int, bool], kernel: dict[str, Any]
 ) -> None:
     q, k, v, q_scale, k_scale = operands(case)
     exact = attention_float64(
@@ -78,7 +85,7 @@ def test_scores_are_scaled_by_row_and_key(
         with run_options(checks=Check.ALL, mode=mode, seed=seed):
             out, lse = fa4_cute.flash_attn(
                 q, k, v, causal=case[-1], return_lse=True, q_scale=q_scale, k_scale=k_scale,
-                num_qo=num_qo,
+                **kernel,
             )  # fmt: skip
         report = fa4_cute.last_report()
         assert report is not None
@@ -134,12 +141,17 @@ QUICK = (
     ("two Q tiles", "ragged page16 causal"),
     ("one Q tile", "ragged window"),
     ("two Q tiles", "persistent ragged cache"),
+    ("two Q tiles per CTA of a pair", "ragged page16 causal"),
     ("CTA pair", "ragged page64 causal"),
     ("CTA pair", "ragged sink"),
 )
 SLOW = (
     *(("one Q tile", names) for names in ("page16 split", "persistent causal", "page256 ragged")),
     *(("two Q tiles", names) for names in ("page256 bias", "cache softcap", "persistent page16")),
+    *(
+        ("two Q tiles per CTA of a pair", names)
+        for names in ("page64 persistent", "ragged sink union", "cache split softcap")
+    ),
     *(("CTA pair", names) for names in ("page16 split", "cache bias", "page256 ragged union")),
 )
 
@@ -153,13 +165,14 @@ def test_they_go_with_the_features(kernel: str, names: str) -> None:
     check_features(FeatureCase.of({"tokens", *names.split()}, kernel))
 
 
-@pytest.mark.parametrize("num_qo", [1, 2])
+@pytest.mark.parametrize("kernel", [ONE, TWO, PAIR], ids=str)
 @pytest.mark.parametrize("scheduler", [pytest.param("tile", marks=pytest.mark.slow), "persistent"])
 @pytest.mark.parametrize("own", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_scores_with_rope_columns_are_scaled_as_a_whole(
-    own: bool, scheduler: str, num_qo: int
+    own: bool, scheduler: str, kernel: dict[str, Any]
 ) -> None:
-    q, k, v, q_scale, k_scale = operands((128, 150, 600, 2, 2, True))
+    queries = 600 if kernel is PAIR else 150
+    q, k, v, q_scale, k_scale = operands((128, queries, 600, 2, 2, True))
     generator = torch.Generator().manual_seed(1)
     rope = [torch.randn(*x.shape[:-1], 64, generator=generator).bfloat16() for x in (q, k)]
     wide = [torch.cat((x.float(), r.float()), -1) for x, r in zip((q, k), rope, strict=True)]
@@ -170,7 +183,7 @@ def test_scores_with_rope_columns_are_scaled_as_a_whole(
     with run_options(checks=Check.ALL, mode="random", seed=2):
         out, lse = fa4_cute.flash_attn(
             q, k, v, causal=True, return_lse=True, q_scale=q_scale, k_scale=k_scale,
-            num_qo=num_qo, scheduler=scheduler, **options,
+            scheduler=scheduler, **kernel, **options,
         )  # fmt: skip
     report = fa4_cute.last_report()
     assert report is not None
@@ -179,17 +192,26 @@ def test_scores_with_rope_columns_are_scaled_as_a_whole(
     check(out, lse, attention_float64(*scaled, v.float(), causal=True))
 
 
-def pair_problem() -> tuple[Any, Any]:
+PAIRS = pytest.mark.parametrize(
+    ("head_dim", "roles"), [(128, "fa4_cute.roles."), (256, "fa4_cute.roles.depth512_")]
+)
+
+
+def pair_problem(head_dim: int) -> tuple[Any, Any]:
     """A CTA pair with more key tiles than buffers: its specification, and the call."""
-    q, k, v, q_scale, k_scale = operands((256, 200, 900, 1, 1, False))
-    asked = request((q, k, v), Options(scales=GivenScales(q_scale, k_scale)))
+    q, k, v, q_scale, k_scale = operands((head_dim, 400, 900, 1, 1, False))
+    given = Options(scales=GivenScales(q_scale, k_scale), pair_cta=head_dim == 128)
+    asked = request((q, k, v), given)
     choice = choose(asked.problem)
     assert isinstance(choice, Choice)
     return choice.spec, asked
 
 
-def test_a_pair_reads_scales_that_have_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
-    spec, asked = pair_problem()
+@PAIRS
+def test_a_pair_reads_scales_that_have_arrived(
+    monkeypatch: pytest.MonkeyPatch, head_dim: int, roles: str
+) -> None:
+    spec, asked = pair_problem(head_dim)
     assert findings(spec, asked) == 0
 
     def at_once(ctx: Any, line: Any, tile: Any, first: Any = 0) -> Any:
@@ -199,12 +221,15 @@ def test_a_pair_reads_scales_that_have_arrived(monkeypatch: pytest.MonkeyPatch) 
 
     from fa4_cute import token_scales
 
-    monkeypatch.setattr("fa4_cute.roles.depth512_softmax.wait_for_scales", at_once)
+    monkeypatch.setattr(f"{roles}softmax.wait_for_scales", at_once)
     assert findings(spec, asked) > 0
 
 
-def test_a_pair_keeps_scales_until_they_have_been_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    spec, asked = pair_problem()
+@PAIRS
+def test_a_pair_keeps_scales_until_they_have_been_read(
+    monkeypatch: pytest.MonkeyPatch, head_dim: int, roles: str
+) -> None:
+    spec, asked = pair_problem(head_dim)
 
     def at_once(ctx: Any, tile: Any) -> None:
         slot, _ = token_scales.ring_place(ctx, tile)
@@ -214,5 +239,5 @@ def test_a_pair_keeps_scales_until_they_have_been_read(monkeypatch: pytest.Monke
 
     from fa4_cute import token_scales
 
-    monkeypatch.setattr("fa4_cute.roles.depth512_load.fill_scale_buffer", at_once)
+    monkeypatch.setattr(f"{roles}load.fill_scale_buffer", at_once)
     assert findings(spec, asked) > 0
