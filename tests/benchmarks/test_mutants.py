@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,14 +11,17 @@ import pytest
 from benchmarks import equivalent_mutants, mutants
 from benchmarks.equivalent_mutants import EQUIVALENT, Equivalent, Survivor, barrier_of, explain
 from benchmarks.launches import Described, Launch
-from benchmarks.mutants import (
-    KERNELS,
+from benchmarks.mutant_cases import BASES, KERNELS
+from benchmarks.mutants import prepared, trial
+from benchmarks.planting import (
     MOVED_ADDRESSES,
     REPEATED,
+    SHARED,
     barrier_names,
-    planted,
-    prepared,
-    trial,
+    chosen,
+    common,
+    shared_lines,
+    statements,
 )
 from sm100sim.mutate import Mutant
 from sm100sim.options import RunOptions
@@ -93,10 +97,18 @@ def prepared_name(kernel: str) -> str:
     return Described(KERNELS[kernel][0]).spec.name
 
 
-def test_the_kernels_have_enough_faults_of_every_class() -> None:
-    found = {kernel: planted(Launch(cases[0])) for kernel, cases in KERNELS.items()}
-    per_kernel = {kernel: {mutant.kind for mutant in some} for kernel, some in found.items()}
-    assert sum(map(len, found.values())) >= 150
+@pytest.fixture(scope="module")
+def planted() -> dict[str, list[Mutant]]:
+    return {kernel: chosen(kernel) for kernel in KERNELS}
+
+
+def kinds_of(mutants: list[Mutant]) -> set[str]:
+    return {m.kind for m in mutants}
+
+
+def test_the_kernels_have_enough_faults_of_every_class(planted: dict[str, list[Mutant]]) -> None:
+    per_kernel = {kernel: kinds_of(some) for kernel, some in planted.items()}
+    assert sum(map(len, planted.values())) >= 3500
     assert set.union(*per_kernel.values()) >= MOVED_ADDRESSES | REPEATED
     expected = {
         "drop-wait", "wrong-parity", "wait-on-neighbour", "early-release", "early-commit",
@@ -105,11 +117,49 @@ def test_the_kernels_have_enough_faults_of_every_class() -> None:
     for kinds in per_kernel.values():
         assert kinds >= expected
     pairs = [k for k in KERNELS if "_pair" in prepared_name(k)]
-    assert len(pairs) == 4
+    assert len(pairs) == 6
     assert all("mask-bit-of-rank0" in per_kernel[k] for k in pairs)
     pages = [k for k in KERNELS if "_page" in prepared_name(k)]
-    assert pages
+    assert len(pages) == 2
     assert all("drop-bar-warp-sync" in per_kernel[k] for k in pages)
+
+
+OWN = {
+    "2q-pages": {"drop-fence-proxy", "drop-bar-warp-sync"},
+    "2q-rope": {"drop-copy", "copy-signals-neighbour", "a-k-step+", "b-k-step+"},
+    "1q-rope": {"drop-copy", "copy-signals-neighbour", "a-k-step+", "b-k-step+"},
+    "1q-tokens": {"drop-arrive", "drop-copy", "copy-signals-neighbour", "drop-init"},
+    "pair256-tokens": {"drop-wait", "drop-arrive", "drop-copy", "copy-signals-neighbour"},
+    "1q-cluster": {"relaxed-arrive", "relaxed-wait", "drop-arrive", "drop-barrier-aligned"},
+    "pair256-persistent": {"drop-wait", "drop-arrive", "drop-fence-before"},
+}
+
+
+def test_what_a_kernel_adds_to_its_base_is_at_fault(planted: dict[str, list[Mutant]]) -> None:
+    assert OWN.keys() == BASES.keys()
+    for kernel, kinds in OWN.items():
+        shared = shared_lines(kernel)
+        assert kinds_of([m for m in planted[kernel] if m.line not in shared]) >= kinds
+        often = Counter(m.kind for m in planted[kernel] if m.line in shared)
+        assert max(often.values()) == SHARED
+    whole = [kernel for kernel in KERNELS if kernel not in BASES]
+    assert set(BASES.values()) <= set(whole)
+    assert not any(shared_lines(kernel) for kernel in whole)
+
+
+def test_only_statements_at_corresponding_places_are_shared() -> None:
+    wait, arrive, copy = ("wait", "FULL[0]"), ("arrive", "EMPTY[0]"), ("copy", "FULL[0]")
+    base = {10: wait, 20: copy, 30: arrive}
+    other = {5: wait, 6: copy, 7: copy, 8: ("arrive", "EMPTY[1]")}
+    assert common(base, other) in ({5, 6}, {5, 7})
+    assert common(base, {n: base[n] for n in base}) == {10, 20, 30}
+    assert common(base, {1: arrive, 2: wait, 3: copy}) == {2, 3}
+    assert common(base, {}) == set()
+
+
+def test_a_statement_is_known_without_registers_and_numbers() -> None:
+    text = "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [], , "
+    assert (text, "publish") in statements("1q-cluster").values()
 
 
 def test_the_rescale_of_every_kernel_runs() -> None:
