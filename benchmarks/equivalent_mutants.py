@@ -83,6 +83,36 @@ READ_IS_TOLD = (
     "the last V of the CTA: nothing is loaded into its slot again, the drain asks for the arrival "
     "alone, and that the MMA has read V is told by O_prod, for which both CTAs wait"
 )
+FENCED_TWICE = (
+    "reads of O are fenced before they are announced as stored and again before the dealloc: one "
+    "of the two is enough for the last tile, and in between the fence in front of the next P, for "
+    "which the MMAs that write O again wait, covers them too"
+)
+LEAVING = (
+    "behind this barrier are the dealloc and the exit, which need to know that all have come; the "
+    "fence in front publishes the reads of Tensor Memory, and no other memory is used again"
+)
+TOLD_BY_SCORES = (
+    "the MMAs waited for this barrier, on which K and its scales arrive together; the commit of "
+    "the scores, which the softmax has seen, passes it on: the wait names the event relied on"
+)
+SCALED = (
+    "the scores have been multiplied with the scales by then: what the arrival overtakes on its "
+    "way are stores of P"
+)
+SCORES_SEEN = (
+    "the softmax threads arrive on the first part's barrier, once they have seen these scores, and "
+    "the load role waits for the first part of a slot before any other: K has been read by then"
+)
+SCALES_BETWEEN = (
+    "the slot is filled again ten parts later, and before that come scales for a buffer that the "
+    "softmax threads give back only after they have seen these scores"
+)
+ROPE_BUFFER = (
+    "the last MMA reads a rope buffer, and not the slot; the buffer is filled again for the key "
+    "tile two on, whose K needs the slot of this tile's V, and MMAs end in order"
+)
+FIRST_SCALES = "the first scales of a buffer that nothing has been in: the wait passes at once"
 TWO_Q, D512, D256 = (
     "fa4_sm100_bf16_d128_g1_causal_lse",
     "fa4_sm100_pair_bf16_d512_g1_causal_lse",
@@ -93,6 +123,13 @@ ONE_Q_PERSISTENT = "fa4_sm100_bf16_d128_g2_causal_varq_vark_persistent_lse_1q"
 TWO_Q_PERSISTENT = "fa4_sm100_bf16_d128_g2_causal_varq_vark_persistent_lse"
 TWO_Q_PAIR = "fa4_sm100_bf16_d128_g1_causal_lse_pair"
 PAGED_PAIR = "fa4_sm100_pair_bf16_d256_g2_causal_varq_used_page16_lse"
+TWO_Q_PAGED = "fa4_sm100_bf16_d128_g2_causal_varq_used_page16_lse"
+TWO_Q_ROPE = "fa4_sm100_bf16_d192v128_g1_rope_fp16_causal_lse"
+ONE_Q_ROPE = "fa4_sm100_fp8_e4m3_d192v128_g1_rope_bf16_causal_lse_1q"
+ONE_Q_TOKENS = "fa4_sm100_fp8_e4m3_d128_g1_causal_tokens_lse_1q"
+PAIR_TOKENS = "fa4_sm100_pair_fp8_e4m3_d256_g1_causal_tokens_lse"
+ONE_Q_CLUSTER = "fa4_sm100_bf16_d128_g1_causal_cluster2_lse_1q"
+PERSISTENT_PAIR = "fa4_sm100_pair_bf16_d256_g2_causal_varq_vark_persistent_lse"
 EQUIVALENT = (
     Equivalent(TWO_Q, "drop-relinquish", "-", 1, RELINQUISH),
     Equivalent(TWO_Q, "early-release", "C[01]_cons", 2, RESCALED),
@@ -137,6 +174,49 @@ EQUIVALENT = (
     Equivalent(PAGED_PAIR, "early-release", r"S_even_cons\+", 1, SCORES_FREE),
     Equivalent(PAGED_PAIR, "drop-fence-after", "-", 1, SCORES_FENCED),
     Equivalent(PAGED_PAIR, "wrong-stage-buffer", "-", 1, ZEROS),
+    Equivalent(TWO_Q_PAGED, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(TWO_Q_PAGED, "early-commit", r"O_prod\[1\]", 1, PREVIOUS_PV),
+    Equivalent(TWO_Q_PAGED, "early-release", "C[01]_cons", 2, RESCALED),
+    Equivalent(TWO_Q_ROPE, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(TWO_Q_ROPE, "early-commit", r"O_prod\[1\]", 1, PREVIOUS_PV),
+    Equivalent(TWO_Q_ROPE, "early-commit", r"KV_empty\[0\.0\]\+?", 2, ROPE_BUFFER),
+    Equivalent(TWO_Q_ROPE, "early-release", "C[01]_cons", 2, RESCALED),
+    Equivalent(ONE_Q_ROPE, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(ONE_Q_ROPE, "drop-wait|wait-on-neighbour", r"O_prod\[[01]\]", 3, EXCHANGED),
+    Equivalent(ONE_Q_ROPE, "drop-fence-after", "-", 1, EXCHANGED),
+    Equivalent(ONE_Q_ROPE, "early-commit", r"O_prod\[[01]\]", 3, LATER_COMMIT),
+    Equivalent(ONE_Q_ROPE, "(drop|early)-commit|.*-neighbour", r"K_empty\[0\..\]\+", 5, LAST_KEYS),
+    Equivalent(ONE_Q_ROPE, "(drop|early)-commit", r"V_empty\[0\.0\]\+", 2, LAST_VALUES),
+    Equivalent(ONE_Q_ROPE, "early-release", "C[01]_cons", 2, RESCALED),
+    Equivalent(ONE_Q_TOKENS, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(ONE_Q_TOKENS, "drop-wait|wait-on-neighbour", r"O_prod\[[01]\]", 2, EXCHANGED),
+    Equivalent(ONE_Q_TOKENS, "drop-fence-after", "-", 1, EXCHANGED),
+    Equivalent(ONE_Q_TOKENS, "drop-wait", r"K_full\[[01]\.0\]\+", 2, TOLD_BY_SCORES),
+    Equivalent(ONE_Q_TOKENS, "drop-commit", r"K_empty\[0\..\]\+", 2, LAST_KEYS),
+    Equivalent(ONE_Q_TOKENS, "(drop|early)-commit", r"V_empty\[0\.0\]\+", 2, LAST_VALUES),
+    Equivalent(ONE_Q_TOKENS, "early-commit", r"K_empty\[0\..\]\+?", 8, SCORES_SEEN),
+    Equivalent(ONE_Q_TOKENS, "early-commit", r"O_prod\[[01]\]", 3, LATER_COMMIT),
+    Equivalent(ONE_Q_TOKENS, "early-release", r"K_empty\[[01]\.0\]\+", 2, SCALED),
+    Equivalent(ONE_Q_TOKENS, "early-release", "C[01]_cons", 2, RESCALED),
+    Equivalent(PAIR_TOKENS, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(PAIR_TOKENS, "drop-fence-after", "-", 1, SCORES_FENCED),
+    Equivalent(PAIR_TOKENS, "drop-wait|wait-on-neighbour", r"scale_empty\[0\]", 2, FIRST_SCALES),
+    Equivalent(PAIR_TOKENS, "early-commit", r"KV_empty\[0\]\+", 2, SCALES_BETWEEN),
+    Equivalent(PAIR_TOKENS, "early-release", r"S_even_cons\+", 1, SCORES_FREE),
+    Equivalent(PAIR_TOKENS, "relaxed-cluster-arrive", "-", 1, LEAVING),
+    Equivalent(PAIR_TOKENS, "wrong-stage-buffer", "-", 1, ZEROS),
+    Equivalent(ONE_Q_CLUSTER, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(ONE_Q_CLUSTER, "drop-wait", r"O_prod\[[01]\]", 2, EXCHANGED),
+    Equivalent(ONE_Q_CLUSTER, "drop-fence-after", "-", 1, EXCHANGED),
+    Equivalent(ONE_Q_CLUSTER, "early-commit", r"O_prod\[[01]\]", 3, LATER_COMMIT),
+    Equivalent(ONE_Q_CLUSTER, "(drop|early)-commit|.*-neighbour", r"K_empty.*", 5, LAST_KEYS),
+    Equivalent(ONE_Q_CLUSTER, "(drop|early)-commit", r"V_empty\[0\.0\]\+", 2, LAST_VALUES),
+    Equivalent(ONE_Q_CLUSTER, "early-release", "C[01]_cons", 2, RESCALED),
+    Equivalent(PERSISTENT_PAIR, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(PERSISTENT_PAIR, "drop-fence-before", "-", 2, FENCED_TWICE),
+    Equivalent(PERSISTENT_PAIR, "drop-fence-after", "-", 1, SCORES_FENCED),
+    Equivalent(PERSISTENT_PAIR, "early-release", r"S_even_cons\+", 1, SCORES_FREE),
+    Equivalent(PERSISTENT_PAIR, "relaxed-cluster-arrive", "-", 1, LEAVING),
 )
 
 
