@@ -247,12 +247,12 @@ def _part(operand: str, lines: list[str], end: int) -> tuple[int, bool]:
     return (int(operand), False) if re.fullmatch(r"-?\d+", operand) else (0, False)
 
 
-def barrier_of(mutant: Mutant, lines: list[str], names: dict[int, str]) -> str:
-    """The barrier that the edited statement uses; "name+" when its stage is computed, "-": none."""
-    found = re.search(r"\[\s*(%\w+)\s*\](?!.*\[)", mutant.before)
+def barrier_of(line: int, statement: str, lines: list[str], names: dict[int, str]) -> str:
+    """The barrier that a statement uses; "name+" when its stage is computed, "-": none."""
+    found = re.search(r"\[\s*(%\w+)\s*\](?!.*\[)", statement)
     if not found:
         return "-"
-    offset, computed = _offset(found[1], lines, mutant.line)
+    offset, computed = _offset(found[1], lines, line)
     return names[offset] + "+" * computed if offset in names else "-"
 
 

@@ -115,7 +115,9 @@ def show_kernel(kernel: str, results: dict[int, str | None]) -> Row:
         ways = ", ".join(f"{count} {way}" for way, count in how[kind].most_common())
         print(f"  {kind:26}{dead[kind]:4} /{total:4}   {ways}")
     survivors = [
-        Survivor(m, barrier_of(m, lines, names)) for k, m in enumerate(found) if results[k] is None
+        Survivor(m, barrier_of(m.line, m.before, lines, names))
+        for k, m in enumerate(found)
+        if results[k] is None
     ]
     explained, problems = explain(launch.spec.name, survivors)
     for survivor in explained:

@@ -17,7 +17,7 @@ from typing import Final
 
 from fa4_cute.plan.depth512_smem import Depth512AttentionSMem
 from fa4_cute.plan.smem_layout import SM100AttentionSMem
-from sm100sim.mutate import Mutant, mutants, thinned
+from sm100sim.mutate import Mutant, faulty, mutants, thinned
 
 from .equivalent_mutants import barrier_of
 from .launches import Launch
@@ -50,20 +50,15 @@ def barrier_names(launch: Launch) -> dict[int, str]:
     return {layout.mbar_byte_offset + 8 * s.index: s.name for s in config.misc_mbars.specs}
 
 
-def every(kernel: str) -> list[Mutant]:
-    """All faults that the statements of a kernel can hold."""
-    request = Launch(KERNELS[kernel][0]).request
-    return mutants(request.ptx, request.kernel)
-
-
 @cache
 def statements(kernel: str) -> dict[int, Statement]:
     """PTX line -> the statement there, of a kernel's statements that can be at fault."""
     launch = Launch(KERNELS[kernel][0])
-    names, lines = barrier_names(launch), launch.request.ptx.split("\n")
+    request = launch.request
+    names, lines = barrier_names(launch), request.ptx.split("\n")
     return {
-        m.line: (re.sub(r"%\w+|-?\b\d+\b", "", m.before), barrier_of(m, lines, names))
-        for m in every(kernel)
+        line: (re.sub(r"%\w+|-?\b\d+\b", "", text), barrier_of(line, text, lines, names))
+        for line, text in faulty(request.ptx, request.kernel).items()
     }
 
 
@@ -86,7 +81,8 @@ def shared_lines(kernel: str) -> set[int]:
 
 def chosen(kernel: str) -> list[Mutant]:
     """The mutants that are planted in a kernel."""
-    shared, found = shared_lines(kernel), every(kernel)
+    request, shared = Launch(KERNELS[kernel][0]).request, shared_lines(kernel)
+    found = mutants(request.ptx, request.kernel)
     own = thinned([m for m in found if m.line not in shared], MOVED_ADDRESSES | REPEATED, LIMIT)
     rest = [m for m in found if m.line in shared]
     return own + thinned(rest, {m.kind for m in rest}, SHARED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sm100sim.mutate import Mutant, mutants, thinned
+from sm100sim.mutate import Mutant, faulty, mutants, thinned
 from sm100sim.options import Check
 from sm100sim.ptx.parser import parse
 from sm100sim.run import prepare
@@ -178,6 +178,12 @@ def test_a_statement_has_its_faults(statement: str) -> None:
     for mutant in found:
         parse(mutant.ptx)
         prepare(mutant.ptx, "k")
+
+
+def test_the_statements_that_can_be_at_fault_are_those_with_mutants() -> None:
+    text = kernel_text("\n".join([*STATEMENTS, "add.u32 %r1, %r1, 1;"]), ())
+    found = mutants(text, "k")
+    assert faulty(text, "k") == {m.line: m.before for m in found}
 
 
 def test_a_guard_stays_with_its_statement() -> None:
