@@ -88,6 +88,11 @@ FENCED_TWICE = (
     "of the two is enough for the last tile, and in between the fence in front of the next P, for "
     "which the MMAs that write O again wait, covers them too"
 )
+NO_TENSOR_MEMORY = (
+    "two of them are behind waits for a stored output, in roles that touch no Tensor Memory before "
+    "another wait with its own fence; before the third, behind S consumed, stands the fence of the "
+    "wait for P, which came after those reads (5.18)"
+)
 LEAVING = (
     "behind this barrier are the dealloc and the exit, which need to know that all have come; the "
     "fence in front publishes the reads of Tensor Memory, and no other memory is used again"
@@ -175,46 +180,28 @@ EQUIVALENT = (
     Equivalent(PAGED_PAIR, "drop-fence-after", "-", 1, SCORES_FENCED),
     Equivalent(PAGED_PAIR, "wrong-stage-buffer", "-", 1, ZEROS),
     Equivalent(TWO_Q_PAGED, "drop-relinquish", "-", 1, RELINQUISH),
-    Equivalent(TWO_Q_PAGED, "early-commit", r"O_prod\[1\]", 1, PREVIOUS_PV),
-    Equivalent(TWO_Q_PAGED, "early-release", "C[01]_cons", 2, RESCALED),
     Equivalent(TWO_Q_ROPE, "drop-relinquish", "-", 1, RELINQUISH),
-    Equivalent(TWO_Q_ROPE, "early-commit", r"O_prod\[1\]", 1, PREVIOUS_PV),
-    Equivalent(TWO_Q_ROPE, "early-commit", r"KV_empty\[0\.0\]\+?", 2, ROPE_BUFFER),
-    Equivalent(TWO_Q_ROPE, "early-release", "C[01]_cons", 2, RESCALED),
+    Equivalent(TWO_Q_ROPE, "early-commit", r"KV_empty\[0\.0\]\+?", 1, ROPE_BUFFER),
     Equivalent(ONE_Q_ROPE, "drop-relinquish", "-", 1, RELINQUISH),
-    Equivalent(ONE_Q_ROPE, "drop-wait|wait-on-neighbour", r"O_prod\[[01]\]", 3, EXCHANGED),
-    Equivalent(ONE_Q_ROPE, "drop-fence-after", "-", 1, EXCHANGED),
-    Equivalent(ONE_Q_ROPE, "early-commit", r"O_prod\[[01]\]", 3, LATER_COMMIT),
-    Equivalent(ONE_Q_ROPE, "(drop|early)-commit|.*-neighbour", r"K_empty\[0\..\]\+", 5, LAST_KEYS),
-    Equivalent(ONE_Q_ROPE, "(drop|early)-commit", r"V_empty\[0\.0\]\+", 2, LAST_VALUES),
-    Equivalent(ONE_Q_ROPE, "early-release", "C[01]_cons", 2, RESCALED),
+    Equivalent(ONE_Q_ROPE, "(drop|early)-commit", r"K_empty\[0\..\]\+", 2, LAST_KEYS),
     Equivalent(ONE_Q_TOKENS, "drop-relinquish", "-", 1, RELINQUISH),
-    Equivalent(ONE_Q_TOKENS, "drop-wait|wait-on-neighbour", r"O_prod\[[01]\]", 2, EXCHANGED),
-    Equivalent(ONE_Q_TOKENS, "drop-fence-after", "-", 1, EXCHANGED),
     Equivalent(ONE_Q_TOKENS, "drop-wait", r"K_full\[[01]\.0\]\+", 2, TOLD_BY_SCORES),
-    Equivalent(ONE_Q_TOKENS, "drop-commit", r"K_empty\[0\..\]\+", 2, LAST_KEYS),
-    Equivalent(ONE_Q_TOKENS, "(drop|early)-commit", r"V_empty\[0\.0\]\+", 2, LAST_VALUES),
-    Equivalent(ONE_Q_TOKENS, "early-commit", r"K_empty\[0\..\]\+?", 8, SCORES_SEEN),
-    Equivalent(ONE_Q_TOKENS, "early-commit", r"O_prod\[[01]\]", 3, LATER_COMMIT),
+    Equivalent(ONE_Q_TOKENS, "drop-commit", r"K_empty\[0\..\]\+", 1, LAST_KEYS),
+    Equivalent(ONE_Q_TOKENS, "early-commit", r"K_empty\[0\..\]\+?", 2, SCORES_SEEN),
+    Equivalent(ONE_Q_TOKENS, "early-commit", r"O_prod\[[01]\]", 1, LATER_COMMIT),
     Equivalent(ONE_Q_TOKENS, "early-release", r"K_empty\[[01]\.0\]\+", 2, SCALED),
-    Equivalent(ONE_Q_TOKENS, "early-release", "C[01]_cons", 2, RESCALED),
     Equivalent(PAIR_TOKENS, "drop-relinquish", "-", 1, RELINQUISH),
     Equivalent(PAIR_TOKENS, "drop-fence-after", "-", 1, SCORES_FENCED),
     Equivalent(PAIR_TOKENS, "drop-wait|wait-on-neighbour", r"scale_empty\[0\]", 2, FIRST_SCALES),
-    Equivalent(PAIR_TOKENS, "early-commit", r"KV_empty\[0\]\+", 2, SCALES_BETWEEN),
+    Equivalent(PAIR_TOKENS, "early-commit", r"KV_empty\[0\]\+", 1, SCALES_BETWEEN),
     Equivalent(PAIR_TOKENS, "early-release", r"S_even_cons\+", 1, SCORES_FREE),
     Equivalent(PAIR_TOKENS, "relaxed-cluster-arrive", "-", 1, LEAVING),
-    Equivalent(PAIR_TOKENS, "wrong-stage-buffer", "-", 1, ZEROS),
     Equivalent(ONE_Q_CLUSTER, "drop-relinquish", "-", 1, RELINQUISH),
-    Equivalent(ONE_Q_CLUSTER, "drop-wait", r"O_prod\[[01]\]", 2, EXCHANGED),
-    Equivalent(ONE_Q_CLUSTER, "drop-fence-after", "-", 1, EXCHANGED),
-    Equivalent(ONE_Q_CLUSTER, "early-commit", r"O_prod\[[01]\]", 3, LATER_COMMIT),
-    Equivalent(ONE_Q_CLUSTER, "(drop|early)-commit|.*-neighbour", r"K_empty.*", 5, LAST_KEYS),
-    Equivalent(ONE_Q_CLUSTER, "(drop|early)-commit", r"V_empty\[0\.0\]\+", 2, LAST_VALUES),
-    Equivalent(ONE_Q_CLUSTER, "early-release", "C[01]_cons", 2, RESCALED),
+    Equivalent(ONE_Q_CLUSTER, "early-commit", r"O_prod\[[01]\]", 1, LATER_COMMIT),
+    Equivalent(ONE_Q_CLUSTER, "(drop|early)-commit", r"K_empty.*", 2, LAST_KEYS),
     Equivalent(PERSISTENT_PAIR, "drop-relinquish", "-", 1, RELINQUISH),
     Equivalent(PERSISTENT_PAIR, "drop-fence-before", "-", 2, FENCED_TWICE),
-    Equivalent(PERSISTENT_PAIR, "drop-fence-after", "-", 1, SCORES_FENCED),
+    Equivalent(PERSISTENT_PAIR, "drop-fence-after", "-", 3, NO_TENSOR_MEMORY),
     Equivalent(PERSISTENT_PAIR, "early-release", r"S_even_cons\+", 1, SCORES_FREE),
     Equivalent(PERSISTENT_PAIR, "relaxed-cluster-arrive", "-", 1, LEAVING),
 )

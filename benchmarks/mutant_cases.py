@@ -45,7 +45,7 @@ KERNELS: dict[str, tuple[AnyCase, ...]] = {
         Featured(PAGES | CAUSAL, 256, ((300, 17), (9, 60)), 2, 1),
     ),
     "2q-pages": (
-        Featured(PAGES | CAUSAL, 128, ((300, 420), (40, 17)), 2, 1, num_qo=2, sharpness=4.0),
+        Featured(PAGES | CAUSAL, 128, ((350, 420), (40, 17)), 2, 1, num_qo=2, sharpness=4.0),
         Featured(PAGES | CAUSAL, 128, ((300, 17), (9, 60)), 2, 1, num_qo=2),
     ),
     "2q-rope": (
@@ -79,7 +79,8 @@ KERNELS: dict[str, tuple[AnyCase, ...]] = {
 """Per kernel: a long problem whose row maxima grow, so that O is rescaled and the rings wrap
 around, whose last key tile is nearly full, and one whose first tiles see no key at all. One Q tile
 runs with an odd and an even number of key tiles, a persistent CTA takes several query tiles, and
-with pages rows of V that belong to no key are cleaned. The combine kernel has no synchronisation
+with pages rows of V that belong to no key are cleaned; sequences end within either Q tile of a
+CTA, so that rows are stored one by one. The combine kernel has no synchronisation
 that could be at fault."""
 
 BASES: Final = {
