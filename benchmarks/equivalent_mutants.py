@@ -83,6 +83,41 @@ READ_IS_TOLD = (
     "the last V of the CTA: nothing is loaded into its slot again, the drain asks for the arrival "
     "alone, and that the MMA has read V is told by O_prod, for which both CTAs wait"
 )
+FENCED_TWICE = (
+    "reads of O are fenced before they are announced as stored and again before the dealloc: one "
+    "of the two is enough for the last tile, and in between the fence in front of the next P, for "
+    "which the MMAs that write O again wait, covers them too"
+)
+NO_TENSOR_MEMORY = (
+    "two of them are behind waits for a stored output, in roles that touch no Tensor Memory before "
+    "another wait with its own fence; before the third, behind S consumed, stands the fence of the "
+    "wait for P, which came after those reads (5.18)"
+)
+LEAVING = (
+    "behind this barrier are the dealloc and the exit, which need to know that all have come; the "
+    "fence in front publishes the reads of Tensor Memory, and no other memory is used again"
+)
+TOLD_BY_SCORES = (
+    "the MMAs waited for this barrier, on which K and its scales arrive together; the commit of "
+    "the scores, which the softmax has seen, passes it on: the wait names the event relied on"
+)
+SCALED = (
+    "the scores have been multiplied with the scales by then: what the arrival overtakes on its "
+    "way are stores of P"
+)
+SCORES_SEEN = (
+    "the softmax threads arrive on the first part's barrier, once they have seen these scores, and "
+    "the load role waits for the first part of a slot before any other: K has been read by then"
+)
+SCALES_BETWEEN = (
+    "the slot is filled again ten parts later, and before that come scales for a buffer that the "
+    "softmax threads give back only after they have seen these scores"
+)
+ROPE_BUFFER = (
+    "the last MMA reads a rope buffer, and not the slot; the buffer is filled again for the key "
+    "tile two on, whose K needs the slot of this tile's V, and MMAs end in order"
+)
+FIRST_SCALES = "the first scales of a buffer that nothing has been in: the wait passes at once"
 TWO_Q, D512, D256 = (
     "fa4_sm100_bf16_d128_g1_causal_lse",
     "fa4_sm100_pair_bf16_d512_g1_causal_lse",
@@ -93,6 +128,13 @@ ONE_Q_PERSISTENT = "fa4_sm100_bf16_d128_g2_causal_varq_vark_persistent_lse_1q"
 TWO_Q_PERSISTENT = "fa4_sm100_bf16_d128_g2_causal_varq_vark_persistent_lse"
 TWO_Q_PAIR = "fa4_sm100_bf16_d128_g1_causal_lse_pair"
 PAGED_PAIR = "fa4_sm100_pair_bf16_d256_g2_causal_varq_used_page16_lse"
+TWO_Q_PAGED = "fa4_sm100_bf16_d128_g2_causal_varq_used_page16_lse"
+TWO_Q_ROPE = "fa4_sm100_bf16_d192v128_g1_rope_fp16_causal_lse"
+ONE_Q_ROPE = "fa4_sm100_fp8_e4m3_d192v128_g1_rope_bf16_causal_lse_1q"
+ONE_Q_TOKENS = "fa4_sm100_fp8_e4m3_d128_g1_causal_tokens_lse_1q"
+PAIR_TOKENS = "fa4_sm100_pair_fp8_e4m3_d256_g1_causal_tokens_lse"
+ONE_Q_CLUSTER = "fa4_sm100_bf16_d128_g1_causal_cluster2_lse_1q"
+PERSISTENT_PAIR = "fa4_sm100_pair_bf16_d256_g2_causal_varq_vark_persistent_lse"
 EQUIVALENT = (
     Equivalent(TWO_Q, "drop-relinquish", "-", 1, RELINQUISH),
     Equivalent(TWO_Q, "early-release", "C[01]_cons", 2, RESCALED),
@@ -137,6 +179,31 @@ EQUIVALENT = (
     Equivalent(PAGED_PAIR, "early-release", r"S_even_cons\+", 1, SCORES_FREE),
     Equivalent(PAGED_PAIR, "drop-fence-after", "-", 1, SCORES_FENCED),
     Equivalent(PAGED_PAIR, "wrong-stage-buffer", "-", 1, ZEROS),
+    Equivalent(TWO_Q_PAGED, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(TWO_Q_ROPE, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(TWO_Q_ROPE, "early-commit", r"KV_empty\[0\.0\]\+?", 1, ROPE_BUFFER),
+    Equivalent(ONE_Q_ROPE, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(ONE_Q_ROPE, "(drop|early)-commit", r"K_empty\[0\..\]\+", 2, LAST_KEYS),
+    Equivalent(ONE_Q_TOKENS, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(ONE_Q_TOKENS, "drop-wait", r"K_full\[[01]\.0\]\+", 2, TOLD_BY_SCORES),
+    Equivalent(ONE_Q_TOKENS, "drop-commit", r"K_empty\[0\..\]\+", 1, LAST_KEYS),
+    Equivalent(ONE_Q_TOKENS, "early-commit", r"K_empty\[0\..\]\+?", 2, SCORES_SEEN),
+    Equivalent(ONE_Q_TOKENS, "early-commit", r"O_prod\[[01]\]", 1, LATER_COMMIT),
+    Equivalent(ONE_Q_TOKENS, "early-release", r"K_empty\[[01]\.0\]\+", 2, SCALED),
+    Equivalent(PAIR_TOKENS, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(PAIR_TOKENS, "drop-fence-after", "-", 1, SCORES_FENCED),
+    Equivalent(PAIR_TOKENS, "drop-wait|wait-on-neighbour", r"scale_empty\[0\]", 2, FIRST_SCALES),
+    Equivalent(PAIR_TOKENS, "early-commit", r"KV_empty\[0\]\+", 1, SCALES_BETWEEN),
+    Equivalent(PAIR_TOKENS, "early-release", r"S_even_cons\+", 1, SCORES_FREE),
+    Equivalent(PAIR_TOKENS, "relaxed-cluster-arrive", "-", 1, LEAVING),
+    Equivalent(ONE_Q_CLUSTER, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(ONE_Q_CLUSTER, "early-commit", r"O_prod\[[01]\]", 1, LATER_COMMIT),
+    Equivalent(ONE_Q_CLUSTER, "(drop|early)-commit", r"K_empty.*", 2, LAST_KEYS),
+    Equivalent(PERSISTENT_PAIR, "drop-relinquish", "-", 1, RELINQUISH),
+    Equivalent(PERSISTENT_PAIR, "drop-fence-before", "-", 2, FENCED_TWICE),
+    Equivalent(PERSISTENT_PAIR, "drop-fence-after", "-", 3, NO_TENSOR_MEMORY),
+    Equivalent(PERSISTENT_PAIR, "early-release", r"S_even_cons\+", 1, SCORES_FREE),
+    Equivalent(PERSISTENT_PAIR, "relaxed-cluster-arrive", "-", 1, LEAVING),
 )
 
 
@@ -167,12 +234,12 @@ def _part(operand: str, lines: list[str], end: int) -> tuple[int, bool]:
     return (int(operand), False) if re.fullmatch(r"-?\d+", operand) else (0, False)
 
 
-def barrier_of(mutant: Mutant, lines: list[str], names: dict[int, str]) -> str:
-    """The barrier that the edited statement uses; "name+" when its stage is computed, "-": none."""
-    found = re.search(r"\[\s*(%\w+)\s*\](?!.*\[)", mutant.before)
+def barrier_of(line: int, statement: str, lines: list[str], names: dict[int, str]) -> str:
+    """The barrier that a statement uses; "name+" when its stage is computed, "-": none."""
+    found = re.search(r"\[\s*(%\w+)\s*\](?!.*\[)", statement)
     if not found:
         return "-"
-    offset, computed = _offset(found[1], lines, mutant.line)
+    offset, computed = _offset(found[1], lines, line)
     return names[offset] + "+" * computed if offset in names else "-"
 
 

@@ -4,7 +4,7 @@ Every fault is one edited or moved PTX statement of a compiled kernel (``sm100si
 mutant is killed by a finding, a fault of the run, or another result; it runs at once and late under
 all checks, then in random order. Survivors must be in the table of ``equivalent_mutants``, with the
 reason why no run can tell them apart; an unexplained one, or a reason without its survivors, makes
-the exit status 1. Classes that only move an address are thinned: they are many and alike.
+the exit status 1. Which faults are planted in a kernel: ``planting``.
 """
 
 from __future__ import annotations
@@ -23,57 +23,18 @@ from typing import Any
 
 import torch
 
-from fa4_cute.plan.depth512_smem import Depth512AttentionSMem
-from fa4_cute.plan.smem_layout import SM100AttentionSMem
-from sm100sim.mutate import Mutant, mutants, thinned
+from sm100sim.mutate import Mutant
 from sm100sim.options import Check, RunOptions
 from sm100sim.ptx.errors import PtxError
 from sm100sim.report import SimulationFault
 
 from .equivalent_mutants import Survivor, barrier_of, explain
-from .launches import AnyCase, Case, Featured, Launch
+from .launches import Launch
+from .mutant_cases import BASES, KERNELS
+from .planting import MOVED_ADDRESSES, barrier_names, chosen, shared_lines
 
 RESULT = Path("out/mutants.json")
 PROCESSES = 2
-CAUSAL, PAGES = frozenset({"causal"}), frozenset({"ragged", "page16"})
-PERSISTENT = frozenset({"persistent", "ragged", "causal"})
-KERNELS: dict[str, tuple[AnyCase, ...]] = {
-    "2q": (Case(300, 760, 128, causal=True, growth=0.016), Case(600, 70, 128, causal=True)),
-    "pair512": (Case(200, 950, 512, causal=True, growth=0.016), Case(400, 70, 512, causal=True)),
-    "pair256": (
-        Case(300, 760, 256, causal=True, growth=0.016, dtype=torch.float16),
-        Case(600, 70, 256, causal=True, dtype=torch.float16),
-    ),
-    "1q": (
-        Case(100, 890, 128, causal=True, growth=0.016, num_qo=1),
-        Case(100, 760, 128, causal=True, growth=0.016, num_qo=1),
-        Case(300, 70, 128, causal=True, num_qo=1),
-    ),
-    "2q-persistent": (
-        Featured(PERSISTENT, 128, ((300, 420), (0, 20), (200, 500)), 2, 1, num_qo=2, sharpness=4.0),
-        Featured(PERSISTENT, 128, ((600, 70),), 2, 1, num_qo=2),
-    ),
-    "1q-persistent": (
-        Featured(PERSISTENT, 128, ((130, 620), (0, 20), (70, 500)), 2, 1, num_qo=1, sharpness=4.0),
-        Featured(PERSISTENT, 128, ((300, 70), (2, 200)), 2, 1, num_qo=1),
-        Featured(PERSISTENT, 128, ((20, 890), (20, 760), (20, 1010), (20, 890)), 2, 1, num_qo=1),
-    ),
-    "2q-pair": (
-        Case(600, 760, 128, causal=True, growth=0.016, pair_cta=True),
-        Case(900, 70, 128, causal=True, pair_cta=True),
-        Case(512, 1700, 128, causal=True, growth=0.016, pair_cta=True),
-    ),
-    "pair256-pages": (
-        Featured(PAGES | CAUSAL, 256, ((150, 420), (40, 17)), 2, 1, sharpness=4.0),
-        Featured(PAGES | CAUSAL, 256, ((300, 17), (9, 60)), 2, 1),
-    ),
-}
-"""Per kernel: a long problem whose row maxima grow, so that O is rescaled and the rings wrap
-around, whose last key tile is nearly full, and one whose first tiles see no key at all. One Q tile
-runs with an odd and an even number of key tiles, a persistent CTA takes several query tiles, and
-with pages rows of V that belong to no key are cleaned. The combine kernel has no synchronisation
-that could be at fault."""
-
 IDLE = 2_000_000
 QUICK = RunOptions(max_idle_instructions=IDLE)
 STRICT = Check.STRICT_LD | Check.STRICT_FENCE | Check.STRICT_LANES | Check.STRICT_SCOPE
@@ -84,18 +45,6 @@ SCHEDULES = (
     RunOptions(mode="random", seed=1, max_idle_instructions=IDLE),
     RunOptions(mode="random", seed=2, max_idle_instructions=IDLE),
 )
-MOVED_ADDRESSES = frozenset({
-    "a-k-step+", "a-row-group+", "a-row-group-", "b-k-step+", "b-row-group+", "b-row-group-",
-    "accumulator-column", "operand-column", "tmem-column+8", "tmem-column-8", "wrong-stage-buffer",
-})  # fmt: skip
-"""Classes that give wrong values; they run without checks first, which is faster."""
-REPEATED = frozenset({
-    "drop-copy", "copy-signals-neighbour", "drop-wait-ld", "drop-fence-before", "drop-fence-after",
-})  # fmt: skip
-"""Classes with many statements that differ by an offset only."""
-LIMIT = 6
-"""Mutants of each thinned class, spread over the kernel."""
-
 Trial = tuple[Launch, list[bytes]]
 Row = dict[str, Any]
 """What the report says of a kernel."""
@@ -111,13 +60,7 @@ def prepared(kernel: str) -> tuple[list[Trial], list[Mutant]]:
         if report.verdict != "clean":
             raise RuntimeError(f"{case.name} is not clean before any change\n{report.summary()}")
         launches.append((launch, base))
-    return launches, planted(launches[0][0])
-
-
-def planted(launch: Launch) -> list[Mutant]:
-    """The mutants of a launch's kernel, of frequent classes only some."""
-    found = mutants(launch.request.ptx, launch.request.kernel)
-    return thinned(found, MOVED_ADDRESSES | REPEATED, LIMIT)
+    return launches, chosen(kernel)
 
 
 def trial(launches: list[Trial], mutant: Mutant) -> str | None:
@@ -140,26 +83,17 @@ def trial(launches: list[Trial], mutant: Mutant) -> str | None:
     return None
 
 
-def run_part(kernel: str, part: int) -> dict[int, str | None]:
-    """Run every PROCESSES-th mutant of a kernel: its number -> how it was killed."""
+def run_part(kernel: str, part: int, parts: int) -> dict[int, str | None]:
+    """Run every `parts`-th mutant of a kernel: its number -> how it was killed."""
     torch.set_num_threads(1)
     launches, found = prepared(kernel)
     results: dict[int, str | None] = {}
-    for number in range(part, len(found), PROCESSES):
+    for number in range(part, len(found), parts):
         try:
             results[number] = trial(launches, found[number])
         except PtxError:
             results[number] = "refused: PTX"
     return results
-
-
-def barrier_names(launch: Launch) -> dict[int, str]:
-    """Offset in dynamic shared memory -> name of the mbarrier there."""
-    config = launch.spec.config
-    layout = (
-        SM100AttentionSMem(config) if hasattr(config, "num_qo") else Depth512AttentionSMem(config)
-    )
-    return {layout.mbar_byte_offset + 8 * s.index: s.name for s in config.misc_mbars.specs}
 
 
 def show_kernel(kernel: str, results: dict[int, str | None]) -> Row:
@@ -172,13 +106,19 @@ def show_kernel(kernel: str, results: dict[int, str | None]) -> Row:
     how: dict[str, Counter[str]] = {kind: Counter() for kind in totals}
     for number, mutant in enumerate(found):
         how[mutant.kind][results[number] or "survives"] += 1
-    killed = sum(dead.values())
-    print(f"\n{launch.case.name} ({launch.spec.name}): {killed} of {len(found)} killed")
+    killed, note = sum(dead.values()), ""
+    lines_of_base = shared_lines(kernel)
+    shared = sum(m.line in lines_of_base for m in found)
+    if kernel in BASES:
+        note = f"; {shared} of them in statements that {BASES[kernel]} has too, a few of each class"
+    print(f"\n{launch.case.name} ({launch.spec.name}): {killed} of {len(found)} killed{note}")
     for kind, total in sorted(totals.items()):
         ways = ", ".join(f"{count} {way}" for way, count in how[kind].most_common())
         print(f"  {kind:26}{dead[kind]:4} /{total:4}   {ways}")
     survivors = [
-        Survivor(m, barrier_of(m, lines, names)) for k, m in enumerate(found) if results[k] is None
+        Survivor(m, barrier_of(m.line, m.before, lines, names))
+        for k, m in enumerate(found)
+        if results[k] is None
     ]
     explained, problems = explain(launch.spec.name, survivors)
     for survivor in explained:
@@ -187,6 +127,7 @@ def show_kernel(kernel: str, results: dict[int, str | None]) -> Row:
         print(f"    UNEXPLAINED {problem}")
     return {
         "case": launch.case.name, "kernel": launch.spec.name, "total": len(found), "killed": killed,
+        "base": BASES.get(kernel, ""), "shared": shared,
         "classes": {kind: [dead[kind], n] for kind, n in sorted(totals.items())},
         "equivalent": dict(Counter(survivor.reason for survivor in explained)),
         "unexplained": problems,
@@ -203,16 +144,18 @@ def save(rows: dict[str, Row]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the mutants of the kernels that are named, or of all, in two processes."""
+    """Run the mutants of the kernels that are named, or of all."""
     parser = ArgumentParser(prog="python -m benchmarks.mutants", description=main.__doc__)
     parser.add_argument("kernels", nargs="*", metavar="kernel", help=", ".join(KERNELS))
-    names = parser.parse_args(arguments).kernels or list(KERNELS)
+    parser.add_argument("--processes", type=int, default=PROCESSES, help="at a time")
+    asked = parser.parse_args(arguments)
+    names, processes = asked.kernels or list(KERNELS), asked.processes
     if unknown := [name for name in names if name not in KERNELS]:
         parser.error(f"{', '.join(unknown)}: choose from {', '.join(KERNELS)}")
     start, rows = time.perf_counter(), {}
-    with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         parts = {
-            kernel: [pool.submit(run_part, kernel, part) for part in range(PROCESSES)]
+            kernel: [pool.submit(run_part, kernel, part, processes) for part in range(processes)]
             for kernel in names
         }
         for kernel, futures in parts.items():

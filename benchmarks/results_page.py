@@ -59,10 +59,15 @@ def mutants_section(report: dict[str, Any]) -> Iterator[str]:
         f"{killed} of {total} planted faults are found; {total - killed} survive, {unexplained} of "
         "them without a reason.\n"
     )
-    cells = (
-        (name, f"`{row['kernel']}`", row["killed"], row["total"]) for name, row in report.items()
+    yield (
+        "Some kernels share most of their statements with another one, their base; of those only a "
+        "few of each class are at fault a second time.\n"
     )
-    yield from table(("name", "kernel", "killed", "of"), cells)
+    cells = (
+        (name, f"`{row['kernel']}`", row["killed"], row["total"], row["base"] or "-", row["shared"])
+        for name, row in report.items()
+    )
+    yield from table(("name", "kernel", "killed", "of", "base", "in shared statements"), cells)
     classes: dict[str, list[int]] = {}
     for row in rows:
         for kind, counts in row["classes"].items():

@@ -66,6 +66,18 @@ def mutants(ptx: str, kernel: str, stage_bytes: int = STAGE_BYTES) -> list[Mutan
     return found + [m for m in moved if _parses(m.ptx)]
 
 
+def faulty(ptx: str, kernel: str) -> dict[int, str]:
+    """PTX line -> statement, of a kernel's statements that can hold a fault.
+
+    Raises:
+        PtxError: the PTX itself is not understood.
+        KeyError: the module has no such kernel.
+    """
+    body = parse(ptx).kernels[kernel].body
+    edited = (ins for ins in body if any(True for rule in RULES for _ in rule(ins, STAGE_BYTES)))
+    return {ins.line: ins.text for ins in edited}
+
+
 def thinned(found: Sequence[Mutant], kinds: Collection[str], limit: int) -> list[Mutant]:
     """At most `limit` mutants of each of `kinds`, spread over the kernel; all of other kinds."""
     groups: dict[str, list[Mutant]] = defaultdict(list)

@@ -174,17 +174,39 @@ def fences(ins: Instr, stage: int) -> Iterator[Edit]:
 
 
 def copies(ins: Instr, stage: int) -> Iterator[Edit]:
-    """Tensor copies: none, with another stage's buffer, another barrier, other CTAs."""
-    if not _starts(ins, "cp", "async", "bulk", "tensor"):
+    """Bulk copies: none, with another stage's buffer, another barrier, other CTAs.
+
+    A copy of plain bytes fills a buffer of its own size.
+    """
+    tensor_copy = _starts(ins, "cp", "async", "bulk", "tensor")
+    loads = any(mod.startswith("mbarrier::") for mod in ins.mods)
+    plain = loads and not tensor_copy and _starts(ins, "cp", "async", "bulk")
+    if not tensor_copy and not plain:
         return
     statement = Statement.of(ins)
-    loads = any(mod.startswith("mbarrier::") for mod in ins.mods)
+    if plain and isinstance(ins.operands[2], Imm):
+        stage = ins.operands[2].value
     yield Edit("drop-copy", "")
     yield Edit("wrong-stage-buffer", statement.moved(0 if loads else 1, stage))
     if loads:
-        yield Edit("copy-signals-neighbour", statement.moved(2, BARRIER_BYTES))
+        yield Edit("copy-signals-neighbour", statement.moved(3 if plain else 2, BARRIER_BYTES))
     if "multicast::cluster" in ins.mods:
         yield from _masks(ins, statement)
+
+
+def semantics(ins: Instr, stage: int) -> Iterator[Edit]:
+    """Spelled-out release or acquire of a barrier: relaxed, which orders no memory.
+
+    The wait of a cluster barrier has no relaxed form.
+    """
+    named = {"release", "acquire"} & set(ins.mods)
+    if ins.opcode == "mbarrier" and named:
+        kind = "relaxed-wait" if "try_wait" in ins.mods else "relaxed-arrive"
+    elif ins.opcode == "barrier" and ins.mods[:3] == ("cluster", "arrive", "release"):
+        kind = "relaxed-cluster-arrive"
+    else:
+        return
+    yield Edit(kind, re.sub(r"\.(release|acquire)\b", ".relaxed", ins.text, count=1))
 
 
 def barriers(ins: Instr, stage: int) -> Iterator[Edit]:
@@ -225,4 +247,4 @@ def _descriptor(statement: Statement, position: int, name: str) -> Iterator[Edit
         yield Edit(f"{name}-{what}{sign}", statement.computed(position, "b64", add))
 
 
-RULES: tuple[Rule, ...] = (waits, arrivals, commits, fences, copies, barriers, tensor)
+RULES: tuple[Rule, ...] = (waits, arrivals, commits, fences, copies, semantics, barriers, tensor)

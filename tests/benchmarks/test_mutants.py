@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -10,14 +11,17 @@ import pytest
 from benchmarks import equivalent_mutants, mutants
 from benchmarks.equivalent_mutants import EQUIVALENT, Equivalent, Survivor, barrier_of, explain
 from benchmarks.launches import Described, Launch
-from benchmarks.mutants import (
-    KERNELS,
+from benchmarks.mutant_cases import BASES, KERNELS
+from benchmarks.mutants import prepared, trial
+from benchmarks.planting import (
+    LIMIT,
     MOVED_ADDRESSES,
     REPEATED,
-    barrier_names,
-    planted,
-    prepared,
-    trial,
+    SHARED,
+    chosen,
+    common,
+    shared_lines,
+    statements,
 )
 from sm100sim.mutate import Mutant
 from sm100sim.options import RunOptions
@@ -47,8 +51,8 @@ def test_a_barrier_is_named_by_the_constant_part_of_its_address(
     lines: list[str], name: str
 ) -> None:
     statement = "mbarrier.try_wait.parity.shared::cta.b64 done, [%r2], %r8, 100"
-    assert barrier_of(mutant(statement, line=len(lines) + 1), [*lines, statement], NAMES) == name
-    assert barrier_of(mutant("tcgen05.wait::st.sync.aligned"), lines, NAMES) == "-"
+    assert barrier_of(len(lines) + 1, statement, [*lines, statement], NAMES) == name
+    assert barrier_of(0, "tcgen05.wait::st.sync.aligned", lines, NAMES) == "-"
 
 
 def test_a_survivor_needs_a_reason_and_a_reason_its_survivors(
@@ -93,36 +97,85 @@ def prepared_name(kernel: str) -> str:
     return Described(KERNELS[kernel][0]).spec.name
 
 
-def test_the_kernels_have_enough_faults_of_every_class() -> None:
-    found = {kernel: planted(Launch(cases[0])) for kernel, cases in KERNELS.items()}
-    per_kernel = {kernel: {mutant.kind for mutant in some} for kernel, some in found.items()}
-    assert sum(map(len, found.values())) >= 150
-    assert set.union(*per_kernel.values()) >= MOVED_ADDRESSES | REPEATED
-    expected = {
-        "drop-wait", "wrong-parity", "wait-on-neighbour", "early-release", "early-commit",
-        "more-tx-bytes", "drop-fence-proxy", "wrong-stage-buffer", "b-k-step+",
-    }  # fmt: skip
-    for kinds in per_kernel.values():
-        assert kinds >= expected
-    pairs = [k for k in KERNELS if "_pair" in prepared_name(k)]
-    assert len(pairs) == 4
-    assert all("mask-bit-of-rank0" in per_kernel[k] for k in pairs)
-    pages = [k for k in KERNELS if "_page" in prepared_name(k)]
-    assert pages
-    assert all("drop-bar-warp-sync" in per_kernel[k] for k in pages)
+def kinds_of(mutants: list[Mutant]) -> set[str]:
+    return {m.kind for m in mutants}
 
 
-def test_the_rescale_of_every_kernel_runs() -> None:
-    """A case whose maxima never move would leave the correction role untested."""
+OWN = {
+    "2q-pages": {"drop-fence-proxy", "drop-bar-warp-sync"},
+    "2q-rope": {"drop-copy", "copy-signals-neighbour", "a-k-step+", "b-k-step+"},
+    "1q-rope": {"drop-copy", "copy-signals-neighbour", "a-k-step+", "b-k-step+"},
+    "1q-tokens": {"drop-arrive", "drop-copy", "copy-signals-neighbour", "drop-init"},
+    "pair256-tokens": {"drop-wait", "drop-arrive", "drop-copy", "copy-signals-neighbour"},
+    "1q-cluster": {"relaxed-arrive", "relaxed-wait", "drop-arrive", "drop-barrier-aligned"},
+    "pair256-persistent": {"drop-wait", "drop-arrive", "drop-fence-before"},
+}
+
+
+EXPECTED = {
+    "drop-wait", "wrong-parity", "wait-on-neighbour", "early-release", "early-commit",
+    "more-tx-bytes", "drop-fence-proxy", "wrong-stage-buffer", "b-k-step+",
+}  # fmt: skip
+QUICK = ("2q", "1q-cluster", "pair256-tokens")
+
+
+@pytest.mark.parametrize(
+    "kernel", [k if k in QUICK else pytest.param(k, marks=pytest.mark.slow) for k in KERNELS]
+)
+def test_a_kernel_has_faults_of_every_class(kernel: str) -> None:
+    found, shared = chosen(kernel), shared_lines(kernel)
+    kinds = kinds_of(found)
+    assert len(found) > 120
+    assert kinds >= EXPECTED
+    assert ("_pair" in prepared_name(kernel)) == ("mask-bit-of-rank0" in kinds)
+    assert "_page" not in prepared_name(kernel) or "drop-bar-warp-sync" in kinds
+    # What a kernel adds to its base is at fault, and a few statements of each class beside it.
+    own, often = [m for m in found if m.line not in shared], Counter(m.kind for m in found)
+    assert kinds_of(own) >= OWN.get(kernel, EXPECTED)
+    often.subtract(m.kind for m in own)
+    assert max(often.values()) == (SHARED if kernel in BASES else 0)
+    few = Counter(m.kind for m in own if m.kind in REPEATED | MOVED_ADDRESSES)
+    assert max(few.values(), default=0) <= LIMIT
+
+
+def test_kernels_with_a_base() -> None:
+    assert OWN.keys() == BASES.keys()
+    whole = [kernel for kernel in KERNELS if kernel not in BASES]
+    assert set(BASES.values()) <= set(whole)
+    assert len([k for k in KERNELS if "_pair" in prepared_name(k)]) == 6
+
+
+def test_only_statements_at_corresponding_places_are_shared() -> None:
+    wait, arrive, copy = ("wait", "FULL[0]"), ("arrive", "EMPTY[0]"), ("copy", "FULL[0]")
+    base = {10: wait, 20: copy, 30: arrive}
+    other = {5: wait, 6: copy, 7: copy, 8: ("arrive", "EMPTY[1]")}
+    assert common(base, other) in ({5, 6}, {5, 7})
+    assert common(base, {n: base[n] for n in base}) == {10, 20, 30}
+    assert common(base, {1: arrive, 2: wait, 3: copy}) == {2, 3}
+    assert common(base, {}) == set()
+
+
+def test_a_statement_is_known_without_registers_and_numbers() -> None:
+    text = "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [], , "
+    assert (text, "publish") in statements("1q-cluster").values()
+
+
+CLEANING_OF_AN_INNER_TILE = {"fence.proxy.async.shared::cluster", "bar.warp.sync"}
+"""What the launches of one kernel do not reach: none of these tiles has rows to clean."""
+
+
+def test_every_statement_that_can_be_at_fault_runs() -> None:
+    """The rescale among them: a case whose maxima never move would leave it untested."""
+    idle: dict[str, set[str]] = {}
     for kernel in KERNELS:
-        launch = Launch(KERNELS[kernel][0])
-        source = launch.request.ptx.split("\n")
-        report, _ = launch.execute(RunOptions())
-        stores = [n for n, text in enumerate(source, 1) if "tcgen05.st.sync" in text]
-        assert stores
-        assert all(report.line_counts.get(n, 0) for n in stores)
-        names = barrier_names(launch)
-        assert len(names) > 10
+        lines = set(statements(kernel))
+        for case in KERNELS[kernel]:
+            counts = Launch(case).execute(RunOptions())[0].line_counts
+            lines -= {n for n, count in counts.items() if count}
+        idle[kernel] = {statements(kernel)[n][0].strip() for n in lines}
+    assert {kernel: some for kernel, some in idle.items() if some} == {
+        "1q-persistent": CLEANING_OF_AN_INNER_TILE
+    }
 
 
 def test_one_fault_of_each_way_of_dying() -> None:

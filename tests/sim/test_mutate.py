@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sm100sim.mutate import Mutant, mutants, thinned
+from sm100sim.mutate import Mutant, faulty, mutants, thinned
 from sm100sim.options import Check
 from sm100sim.ptx.parser import parse
 from sm100sim.run import prepare
@@ -28,6 +28,9 @@ LOAD = (
     " [%r1], [%rd1, {%r2, %r3}], [%r4];"
 )
 STORE = "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd1, {%r2, %r3}], [%r1];"
+BULK = "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 512, [%r4];"
+ARRIVE_CLUSTER = "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];"
+WAIT_CLUSTER = "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %q0, [%r1], 0, 100;"
 MMA = "tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, 1;"
 MMA_TMEM = "@%q1 tcgen05.mma.cta_group::1.kind::f16 [%r1], [%r3 + 48], %rd2, %r2, %q0;"
 TMEM_LOAD = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1+16];"
@@ -111,6 +114,24 @@ STATEMENTS: dict[str, dict[str, str]] = {
         "copy-signals-neighbour": LOAD.replace("[%r4]", "[%r4+8]"),
     },
     STORE: {"drop-copy": "", "wrong-stage-buffer": STORE.replace("[%r1]", "[%r1+16384]")},
+    BULK: {
+        "drop-copy": "",
+        "wrong-stage-buffer": BULK.replace("[%r1]", "[%r1+512]"),
+        "copy-signals-neighbour": BULK.replace("[%r4]", "[%r4+8]"),
+    },
+    "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 512;": {},
+    ARRIVE_CLUSTER: {
+        "drop-arrive": "",
+        "double-arrive": f"{{ {ARRIVE_CLUSTER} {ARRIVE_CLUSTER} }}",
+        "arrive-at-neighbour": ARRIVE_CLUSTER.replace("[%r1]", "[%r1+8]"),
+        "relaxed-arrive": ARRIVE_CLUSTER.replace("release", "relaxed"),
+    },
+    WAIT_CLUSTER: {
+        "drop-wait": "setp.eq.u32 %q0, 0, 0;",
+        "wrong-parity": WAIT_CLUSTER.replace("], 0", "], 1"),
+        "wait-on-neighbour": WAIT_CLUSTER.replace("[%r1]", "[%r1+-8]"),
+        "relaxed-wait": WAIT_CLUSTER.replace("acquire", "relaxed"),
+    },
     "fence.proxy.async.shared::cta;": {"drop-fence-proxy": ""},
     "fence.mbarrier_init.release.cluster;": {"drop-fence-mbarrier_init": ""},
     "tcgen05.wait::st.sync.aligned;": {"drop-wait-st": ""},
@@ -124,7 +145,11 @@ STATEMENTS: dict[str, dict[str, str]] = {
         "drop-bar-sync": "",
         "wrong-bar-count": "bar.sync 1, 32;",
     },
-    "barrier.cluster.arrive.release.aligned;": {"drop-barrier-aligned": ""},
+    "barrier.cluster.arrive.release.aligned;": {
+        "drop-barrier-aligned": "",
+        "relaxed-cluster-arrive": "barrier.cluster.arrive.relaxed.aligned;",
+    },
+    "barrier.cluster.wait.acquire.aligned;": {"drop-barrier-aligned": ""},
     "setmaxnreg.inc.sync.aligned.u32 184;": {
         "greedy-setmaxnreg": "setmaxnreg.inc.sync.aligned.u32 192;"
     },
@@ -160,6 +185,12 @@ def test_a_statement_has_its_faults(statement: str) -> None:
     for mutant in found:
         parse(mutant.ptx)
         prepare(mutant.ptx, "k")
+
+
+def test_the_statements_that_can_be_at_fault_are_those_with_mutants() -> None:
+    text = kernel_text("\n".join([*STATEMENTS, "add.u32 %r1, %r1, 1;"]), ())
+    found = mutants(text, "k")
+    assert faulty(text, "k") == {m.line: m.before for m in found}
 
 
 def test_a_guard_stays_with_its_statement() -> None:

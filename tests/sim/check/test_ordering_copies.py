@@ -21,6 +21,7 @@ from tests.sim.isa.memory_programs import only, wait
 WAIT = wait("%r1", 0, "W")
 LAST = wait("%r1", 0, "V")
 CP_ASYNC = "cp.async.ca.shared.global [%r1+16], [%p0], 16;"
+NOINC = "cp.async.mbarrier.arrive.noinc.shared.b64 [%r1];"
 DRAIN = "cp.async.bulk.wait_group 0;"
 ST_ASYNC = (
     "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r22+16], 7, [%r22]; bra DONE;"
@@ -103,8 +104,20 @@ EDGES = (
     Edge(
         "cp.async.mbarrier.arrive",
         only(0, CP_ASYNC + "EDGE", "A") + only(32, WAIT + READ, "B") + only(0, "cp.async.wait_all;", "C"),
-        "cp.async.mbarrier.arrive.noinc.shared.b64 [%r1];", broken="mbarrier.arrive.shared.b64 %rd9, [%r1];",
+        NOINC, broken="mbarrier.arrive.shared.b64 %rd9, [%r1];",
         says=("cp.async of warp 0", "cp.async.mbarrier.arrive"),
+    ),
+    Edge(
+        "cp.async, a slot of a ring filled again",
+        only(0, CP_ASYNC + NOINC, "A") + only(32, WAIT + READ + "mbarrier.arrive.shared.b64 %rd9, [%r1+8];", "B")
+        + only(0, "EDGE" + CP_ASYNC + "cp.async.wait_all;", "C"),
+        wait("%r1+8", 0, "V"),
+    ),
+    Edge(
+        "cp.async, lanes of one instruction",
+        "mad.lo.s32 %r6, %r3, EDGE, %r1; cp.async.ca.shared.global [%r6+16], [%p0], 4; cp.async.wait_all;",
+        "4", broken="0", says=("write by cp.async of warp 0", "after the write by cp.async of warp 0"),
+        lines=("cp.async.ca", "cp.async.ca"), block=32,
     ),
     Edge(
         "cp.async, asynchronous reader", only(0, CP_ASYNC + "cp.async.wait_all; EDGE" + STORE + DRAIN), "fence.proxy.async;",

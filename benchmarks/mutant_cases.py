@@ -1,0 +1,90 @@
+"""Kernels in which ``make mutants`` plants faults, and the launches that have to find them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import torch
+
+from .launches import AnyCase, Case, Featured
+
+CAUSAL, PAGES = frozenset({"causal"}), frozenset({"ragged", "page16"})
+PERSISTENT = frozenset({"persistent", "ragged", "causal"})
+CLUSTER, TOKENS = frozenset({"cluster", "causal"}), frozenset({"tokens", "causal"})
+FP8 = torch.float8_e4m3fn
+ROPE16: dict[str, Any] = {"head_dim_v": 128, "rope": torch.float16}
+ROPE8: dict[str, Any] = {"head_dim_v": 128, "rope": torch.bfloat16, "dtype": FP8}
+KERNELS: dict[str, tuple[AnyCase, ...]] = {
+    "2q": (Case(300, 760, 128, causal=True, growth=0.016), Case(600, 70, 128, causal=True)),
+    "pair512": (Case(200, 950, 512, causal=True, growth=0.016), Case(400, 70, 512, causal=True)),
+    "pair256": (
+        Case(300, 760, 256, causal=True, growth=0.016, dtype=torch.float16),
+        Case(600, 70, 256, causal=True, dtype=torch.float16),
+    ),
+    "1q": (
+        Case(100, 890, 128, causal=True, growth=0.016, num_qo=1),
+        Case(100, 760, 128, causal=True, growth=0.016, num_qo=1),
+        Case(300, 70, 128, causal=True, num_qo=1),
+    ),
+    "2q-persistent": (
+        Featured(PERSISTENT, 128, ((300, 420), (0, 20), (200, 500)), 2, 1, num_qo=2, sharpness=4.0),
+        Featured(PERSISTENT, 128, ((600, 70),), 2, 1, num_qo=2),
+    ),
+    "1q-persistent": (
+        Featured(PERSISTENT, 128, ((130, 620), (0, 20), (70, 500)), 2, 1, num_qo=1, sharpness=4.0),
+        Featured(PERSISTENT, 128, ((300, 70), (2, 200)), 2, 1, num_qo=1),
+        Featured(PERSISTENT, 128, ((20, 890), (20, 760), (20, 1010), (20, 890)), 2, 1, num_qo=1),
+    ),
+    "2q-pair": (
+        Case(600, 760, 128, causal=True, growth=0.016, pair_cta=True),
+        Case(900, 70, 128, causal=True, pair_cta=True),
+        Case(512, 1700, 128, causal=True, growth=0.016, pair_cta=True),
+    ),
+    "pair256-pages": (
+        Featured(PAGES | CAUSAL, 256, ((150, 420), (40, 17)), 2, 1, sharpness=4.0),
+        Featured(PAGES | CAUSAL, 256, ((300, 17), (9, 60)), 2, 1),
+    ),
+    "2q-pages": (
+        Featured(PAGES | CAUSAL, 128, ((350, 420), (40, 17)), 2, 1, num_qo=2, sharpness=4.0),
+        Featured(PAGES | CAUSAL, 128, ((300, 17), (9, 60)), 2, 1, num_qo=2),
+    ),
+    "2q-rope": (
+        Featured(CAUSAL, 192, ((300, 760),), 1, 1, num_qo=2, growth=0.016, **ROPE16),
+        Featured(CAUSAL, 192, ((600, 70),), 1, 1, num_qo=2, **ROPE16),
+    ),
+    "1q-rope": (
+        Featured(CAUSAL, 192, ((100, 1270),), 1, 1, num_qo=1, growth=0.016, **ROPE8),
+        Featured(CAUSAL, 192, ((100, 1140),), 1, 1, num_qo=1, growth=0.016, **ROPE8),
+        Featured(CAUSAL, 192, ((300, 70),), 1, 1, num_qo=1, **ROPE8),
+    ),
+    "1q-tokens": (
+        Featured(TOKENS, 128, ((100, 1790),), 1, 1, FP8, num_qo=1, growth=0.016),
+        Featured(TOKENS, 128, ((100, 1660),), 1, 1, FP8, num_qo=1, growth=0.016),
+        Featured(TOKENS, 128, ((300, 70),), 1, 1, FP8, num_qo=1),
+    ),
+    "pair256-tokens": (
+        Featured(TOKENS, 256, ((300, 760),), 1, 1, FP8, growth=0.016),
+        Featured(TOKENS, 256, ((600, 70),), 1, 1, FP8),
+    ),
+    "1q-cluster": (
+        Featured(CLUSTER, 128, ((100, 1650),), 1, 1, num_qo=1, growth=0.016),
+        Featured(CLUSTER, 128, ((100, 300),), 1, 1, num_qo=1),
+        Featured(CLUSTER, 128, ((300, 70),), 1, 1, num_qo=1),
+    ),
+    "pair256-persistent": (
+        Featured(PERSISTENT, 256, ((300, 420), (0, 20), (200, 500)), 2, 1, sharpness=4.0),
+        Featured(PERSISTENT, 256, ((600, 70),), 2, 1),
+    ),
+}
+"""Per kernel: a long problem whose row maxima grow, so that O is rescaled and the rings wrap
+around, whose last key tile is nearly full, and one whose first tiles see no key at all. One Q tile
+runs with an odd and an even number of key tiles, a persistent CTA takes several query tiles, and
+with pages rows of V that belong to no key are cleaned; sequences end within either Q tile of a
+CTA, so that rows are stored one by one. The combine kernel has no synchronisation
+that could be at fault."""
+
+BASES: Final = {
+    "2q-pages": "2q", "2q-rope": "2q", "1q-rope": "1q", "1q-tokens": "1q", "1q-cluster": "1q",
+    "pair256-tokens": "pair256", "pair256-persistent": "pair256-pages",
+}  # fmt: skip
+"""Kernel -> a kernel above that has most of its statements, in which all of them are at fault."""
