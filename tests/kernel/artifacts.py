@@ -9,14 +9,15 @@ from pathlib import Path
 import nvidia
 import pytest
 
-from fa4_cute.host.compiler import CompiledArtifact, compile_kernel
+from fa4_cute.host import cache
+from fa4_cute.host.compiler import CompiledArtifact
 from fa4_cute.plan.kernel_spec import KernelSpec
 
 
 @lru_cache(maxsize=64)
 def compiled(spec: KernelSpec) -> CompiledArtifact:
-    """Compile ``spec`` once per test run."""
-    return compile_kernel(spec)
+    """Compile ``spec`` once, for all processes of a test run."""
+    return cache.compiled(spec)
 
 
 def nvdisasm() -> str:

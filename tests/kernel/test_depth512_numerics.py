@@ -37,8 +37,7 @@ SLOW = [
     Case(150, 450, d, heads=heads, kv_heads=1, causal=causal, dtype=dtype)
     for d in (200, 256, 384, 512)
     for heads in (1, 4, 8)
-    for causal in (False, True)
-    for dtype in (BF16, FP16)
+    for causal, dtype in ((heads == 1, BF16), (heads > 1, FP16))
 ]
 
 

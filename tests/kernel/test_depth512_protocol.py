@@ -92,8 +92,9 @@ def without_wait(index: int):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("look_ahead", [True, False])
-@pytest.mark.parametrize("case", [MUTATED, Case(200, 1000, 256)], ids=str)
+@pytest.mark.parametrize(
+    ("case", "look_ahead"), [(MUTATED, True), (Case(200, 1000, 256), False)], ids=["d512", "d256"]
+)
 def test_every_wait_is_needed(case: Case, look_ahead: bool) -> None:
     """The load role's last ones too: a commit may reach the other CTA after later ones have."""
     spec = spec_of(case, look_ahead=look_ahead)
