@@ -124,6 +124,17 @@ def test_only_the_strict_check_looks_at_lanes(case: Edge, mode: str, seed: int) 
     assert report.verdict == "clean"
 
 
+APART = "and.b32 %r8, %r3, 1; shl.b32 %r8, %r8, 3; add.u32 %r9, %r1, %r8; mbarrier.arrive.shared.b64 %rd9, [%r9];"
+COUNT_160 = "mbarrier.inval.shared.b64 [%r1]; mbarrier.inval.shared.b64 [%r1+8]; mbarrier.init.shared.b64 [%r1], 160; mbarrier.init.shared.b64 [%r1+8], 160;"
+
+
+@pytest.mark.parametrize(("block", "verdict"), [(256, "clean"), (320, "incomplete")])
+def test_more_lanes_that_signal_one_by_one_than_are_remembered(block: int, verdict: str) -> None:
+    """Even and odd lanes of a warp arrive at different barriers; 256 lanes have a dimension."""
+    body = only(0, COUNT_160, "RESIZED") + "bar.sync 0;" + APART
+    assert Edge("many", body, "", block=block, checks=CHECKS).run("", "fast", 0).verdict == verdict
+
+
 COUNT_32 = "mbarrier.inval.shared.b64 [%r1]; mbarrier.init.shared.b64 [%r1], 32; fence.mbarrier_init.release.cluster;"
 CLEAN = (
     ("each lane arrives", warp(0, ST + ARRIVE, "A") + warp(1, WAIT + LD, "B")),
