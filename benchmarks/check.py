@@ -23,7 +23,8 @@ from . import feature_cases
 from .launches import AnyCase, Case, Launch
 
 SEEDS = 16
-CHECKS = Check.ALL | Check.STRICT_LD | Check.STRICT_FENCE
+STRICT = Check.STRICT_LD | Check.STRICT_FENCE | Check.STRICT_LANES | Check.STRICT_SCOPE
+CHECKS = Check.ALL | STRICT
 RESULT = Path("out/check.json")
 CASES = (
     Case(300, 500, 64),

@@ -37,7 +37,8 @@ RESULT = Path("out/mutants.json")
 PROCESSES = 2
 IDLE = 2_000_000
 QUICK = RunOptions(max_idle_instructions=IDLE)
-CHECKS = Check.ALL | Check.STRICT_LD | Check.STRICT_FENCE
+STRICT = Check.STRICT_LD | Check.STRICT_FENCE | Check.STRICT_LANES | Check.STRICT_SCOPE
+CHECKS = Check.ALL | STRICT
 SCHEDULES = (
     RunOptions(checks=CHECKS, max_idle_instructions=IDLE),
     RunOptions(mode="late", checks=CHECKS, max_idle_instructions=IDLE),

@@ -110,7 +110,8 @@ def waits(ins: Instr, stage: int) -> Iterator[Edit]:
 
 
 def arrivals(ins: Instr, stage: int) -> Iterator[Edit]:
-    """arrive: none, two, at another barrier; expect_tx: none, other bytes; init: other counts."""
+    """arrive: none, two, at another barrier, with a scope that does not reach it; expect_tx: none,
+    other bytes; init: other counts."""
     if ins.opcode != "mbarrier" or not ins.mods:
         return
     statement = Statement.of(ins)
@@ -123,6 +124,8 @@ def arrivals(ins: Instr, stage: int) -> Iterator[Edit]:
         yield Edit("drop-arrive", "")
         yield Edit("double-arrive", f"{{ {ins.text}; {ins.text}; }}")
         yield Edit("arrive-at-neighbour", statement.moved(1, BARRIER_BYTES))
+        if {"release", "cluster"} <= set(ins.mods):
+            yield Edit("narrow-release", ins.text.replace(".release.cluster", ".release.cta"))
     elif ins.mods[0] == "init":
         yield Edit("drop-init", "")
         yield from _number(ins, -1, count_plus_one=1, count_minus_one=-1)

@@ -19,7 +19,10 @@ class Check(IntFlag):
     `PROTOCOL`, reports mbarriers that are left in the middle of a phase, as the last
     `producer_acquire` of CuTe DSL pipelines does. `STRICT_FENCE`, with `RACES`, lets signals
     between threads order Tensor Memory only with the tcgen05.fence pair that the ISA asks for,
-    which shipped kernels leave out. `ALL` leaves these out.
+    which shipped kernels leave out. `STRICT_LANES`, with `RACES`, takes the lanes of a warp for the
+    threads that they are: what one lane signals or waits for, the others have no part in before
+    bar.warp.sync or another barrier. `STRICT_SCOPE`, with `RACES`, takes the scope of mbarrier
+    operations at its word: one of CTA scope orders no memory between CTAs. `ALL` leaves these out.
     """
 
     NONE = 0
@@ -31,6 +34,8 @@ class Check(IntFlag):
     STRICT_LD = 32
     STRICT_EXIT = 64
     STRICT_FENCE = 128
+    STRICT_LANES = 512
+    STRICT_SCOPE = 1024
     UNINITIALISED = REGISTERS | SHARED | TMEM
     ALL = REGISTERS | SHARED | TMEM | RACES | PROTOCOL
 

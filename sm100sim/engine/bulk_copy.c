@@ -59,8 +59,7 @@ static Step copy_lane(Ctx *c, const Ins *i, u32 l) {
 /* s: destination, source, mbarrier, size, CTA mask.  imm: destination offset; sub: flags | space << 8 | RedOp << 16 |
  * Element << 24, source offset, mbarrier offset, address bits of the three. */
 Step op_bulk_copy(Ctx *c, const Ins *i) {
-  FOR_LANES(c->mask, l) { Step s = copy_lane(c, i, l); if (s != STEP_NEXT) return s; }
-  return STEP_NEXT;
+  return lane_by_lane(c, i, copy_lane);
 }
 /* ---- to global memory -------------------------------------------------------------------------- */
 static void write_global(const Bulk *q) {
@@ -100,6 +99,5 @@ static Step store_lane(Ctx *c, const Ins *i, u32 l) {
 /* s: destination, source, size, byte mask.  imm: destination offset; sub: flags | RedOp << 16 | Element << 24,
  * source offset, 0, address bits. */
 Step op_bulk_store(Ctx *c, const Ins *i) {
-  FOR_LANES(c->mask, l) { Step s = store_lane(c, i, l); if (s != STEP_NEXT) return s; }
-  return STEP_NEXT;
+  return lane_by_lane(c, i, store_lane);
 }

@@ -10,14 +10,16 @@ static void lay_out(Check *k, const Cluster *cl) {
   u32 n = cl->n_ctas * cl->ctas[0].n_warps;
   k->n_warps = n; k->warps_per_cta = cl->ctas[0].n_warps; k->n_ctas = cl->n_ctas;
   k->cp0 = n; k->mma0 = 2 * n; k->st0 = 3 * n; k->ld0 = 4 * n; k->bulk_read0 = 5 * n; k->bulk_all0 = 6 * n; k->init0 = 7 * n;
-  k->foreign0 = 8 * n; k->tensor0 = k->foreign0 + MAX_FOREIGN; k->exec0 = k->tensor0 + k->bulk_read0; k->mbar0 = k->exec0 + n; k->dims = k->mbar0 + MAX_MBAR_DIMS;
-  k->n_proxy = 2 * n; k->after0 = k->dims + 2 * k->n_proxy; k->words = k->after0 + (k->strict_fence ? k->bulk_read0 : 0); k->n_mbar = 0;
+  k->foreign0 = 8 * n; k->tensor0 = k->foreign0 + MAX_FOREIGN; k->exec0 = k->tensor0 + k->bulk_read0; k->all0 = k->exec0 + n; k->mbar0 = k->all0 + (k->strict_lanes ? n : 0);
+  k->lane0 = k->mbar0 + MAX_MBAR_DIMS; k->dims = k->lane0 + (k->strict_lanes ? MAX_LANE_DIMS : 0);
+  k->n_proxy = k->strict_lanes ? 3 * n + MAX_LANE_DIMS : 2 * n; k->after0 = k->dims + 2 * k->n_proxy; k->words = k->after0 + (k->strict_fence ? k->bulk_read0 : 0); k->n_mbar = 0;
 }
 void check_cluster_start(Machine *m, Cluster *cl) {
-  if (!(m->opt.check & (CHECK_RACE | CHECK_PROTOCOL | CHECK_STRICT_LD | CHECK_STRICT_FENCE))) return;
+  if (!(m->opt.check & (CHECK_RACE | CHECK_PROTOCOL | CHECK_STRICT_LD | CHECK_STRICT_FENCE | CHECK_STRICT_LANES | CHECK_STRICT_SCOPE))) return;
   Check *k = m->check ? m->check : calloc(1, sizeof(Check));
   m->check = k; k->races = m->opt.check & CHECK_RACE; k->protocol = m->opt.check & CHECK_PROTOCOL;
   k->strict_ld = m->opt.check & CHECK_STRICT_LD; k->strict_fence = m->opt.check & CHECK_STRICT_FENCE;
+  k->strict_lanes = m->opt.check & CHECK_STRICT_LANES; k->strict_scope = m->opt.check & CHECK_STRICT_SCOPE;
   k->cluster++; k->n_foreign = 0;
   lay_out(k, cl);
   u32 n = k->n_warps;
@@ -26,6 +28,7 @@ void check_cluster_start(Machine *m, Cluster *cl) {
   k->mma_epoch = calloc(n, sizeof(u32)); k->st_seq = calloc(n, sizeof(u32)); k->cp_seq = calloc(n, sizeof(u32));
   k->inits = calloc(n, sizeof(u32)); k->met = calloc(n, sizeof(u32)); k->touched = calloc(k->mbar0, sizeof *k->touched);
   k->bulk = calloc(n, sizeof(BulkLog)); k->loads = calloc(n, sizeof(LoadLog));
+  lanes_start(k);
   for (u32 w = 0; w < n; w++) { k->warps[w] = clock_new(k); k->warps[w][w] = 1; k->warps[w][k->init0 + w] = 1; }
   k->smem = calloc(cl->n_ctas, sizeof(Cell *)); k->tmem = calloc(cl->n_ctas, sizeof(Cell *));
   for (u32 r = 0; r < cl->n_ctas && k->races; r++) {
@@ -39,7 +42,7 @@ static void cells_free(Cell *cells, size_t n) {
 }
 static void object_free(SyncObject *o) {
   for (u32 g = 0; g < PUBLISHED; g++) free(o->pub[g]);
-  free(o->acc); free(o->generation); free(o->waited); free(o->wait_line); free(o);
+  free(o->acc); free(o->near); free(o->near_pub); free(o->generation); free(o->waited); free(o->wait_line); free(o);
 }
 void check_cluster_end(Machine *m, Cluster *cl) {
   Check *k = m->check;
@@ -53,7 +56,7 @@ void check_cluster_end(Machine *m, Cluster *cl) {
   }
   for (u32 o = 0; o < k->n_objects; o++) object_free(k->objects[o]);
   k->n_objects = 0;
-  flags_end_cluster(k);
+  flags_end_cluster(k); lanes_end(k);
   free(k->warps); free(k->rel); free(k->pend); free(k->before); free(k->mma_epoch); free(k->st_seq); free(k->cp_seq); free(k->inits); free(k->met); free(k->touched);
   free(k->bulk); free(k->loads); free(k->smem); free(k->tmem);
 }
@@ -62,7 +65,7 @@ void check_free(Machine *m) {
   if (!k) return;
   for (u64 p = 0; p < k->cap_pages; p++) cells_free(k->pages[p].cells, PAGE_CELLS);
   flags_free(k);
-  free(k->pages); free(k->objects); free(k->ops); free(k);
+  free(k->pages); free(k->objects); free(k->ops); free(k->lane_dim); free(k);
 }
 
 /* ---- agents ---------------------------------------------------------------------------------- */
@@ -74,9 +77,11 @@ void check_async_issue(Ctx *c, AsyncOp *op) {
   u32 w = warp_dim(k, c->cta, c->w->index);
   Issue *issue = calloc(1, sizeof(Issue));
   issue->at = clock_new(k);
-  clock_copy(k, issue->at, k->warps[w]);
+  const u32 *own = lanes_view(k, w, c->mask);
+  clock_copy(k, issue->at, own);
+  lanes_mark(c, k, w, own[w], issue->at + k->all0, issue->at + k->lane0);
   issue->met = k->met[w];
-  if (k->strict_fence) memcpy(issue->at + k->after0, k->warps[w] + k->after0, k->bulk_read0 * sizeof(u32));
+  if (k->strict_fence) memcpy(issue->at + k->after0, own + k->after0, k->bulk_read0 * sizeof(u32));
   op->clock_id = (u64)(uintptr_t)issue;
   switch (op->fifo) {
     /* The warp's epoch serves as the number of the operation: it says both when it was issued and, in the MMA
@@ -100,10 +105,10 @@ void check_async_end(AsyncOp *op) {
   if (!issue) return;
   free(issue->at); free(issue);
 }
-static Agent agent_of(const Check *k, const Ctx *c, const AsyncOp *op, Proxy p) {
+static Agent agent_of(Check *k, const Ctx *c, const AsyncOp *op, Proxy p) {
   const Cta *cta = op ? op->cta : c->cta;
   u32 w = warp_dim(k, cta, op ? op->warp->index : c->w->index);
-  if (!op) return (Agent){k->warps[w], w, k->warps[w][w], w, c->ins->line, (u8)p, false, 0};
+  if (!op) return (Agent){lanes_view(k, w, c->mask), w, k->warps[w][w], w, c->ins->line, (u8)p, false, 0};
   const Issue *issue = issue_of(op);
   Agent a = {issue->at, OP_DIM, issue->id + k->landing, w, op->line, (u8)p, op->fifo == FIFO_MMA, issue->met};
   if (op->fifo == FIFO_NONE) return a;
@@ -135,6 +140,36 @@ static u32 grain_mask(u64 cell, u32 grain, u64 lo, u64 hi) {
   u64 base = cell * grain, from = lo > base ? lo - base : 0, to = hi < base + grain ? hi - base : grain;
   return ((1u << to) - 1) & ~((1u << from) - 1);
 }
+/* Lanes of c->mask that touch bytes [lo, hi) of an access from `start` on, and those bytes of one of them. */
+static u32 lanes_at(const Ctx *c, u64 start, u64 lo, u64 hi) {
+  if (!c->each) return c->mask;
+  u32 first = (u32)(lo - start) / c->each, last = (u32)(hi - 1 - start) / c->each;
+  return (NONE32 >> (31 - last) & NONE32 << first) << first_lane(c->mask);
+}
+static u32 mask_of_lane(const Ctx *c, u64 start, u64 base, u32 lane, u32 mask) {
+  if (!c->each) return mask;
+  u64 from = start + (lane - first_lane(c->mask)) * c->each, to = from + c->each;
+  u32 lo = from > base ? (u32)(from - base) : 0, hi = to - base < 16 ? (u32)(to - base) : 16;
+  return mask & ((1u << hi) - 1) & ~((1u << lo) - 1);
+}
+/* A generic access of a warp to one cell.  In shared memory each lane's bytes are a record; elsewhere, and where lanes
+ * touch the same bytes, one record stands for all, unless one of the lanes knows more than the others. */
+static void touch(Ctx *d, Check *k, Cell *cell, Agent *me, Rec now, const Where *at, u64 start) {
+  u64 lo = at->address + (u32)__builtin_ctz(now.mask), hi = at->address + 32u - (u32)__builtin_clz(now.mask);
+  u32 lanes = k->strict_lanes ? lanes_at(d, start, lo, hi) : d->mask, whole = now.mask;
+  bool apart = k->apart[me->warp] & lanes, many = lanes & (lanes - 1);
+  if (!k->strict_lanes || !many || !(apart || (d->each && !at->global))) {
+    now.lanes = lane_set(d, k, lanes);
+    if (k->strict_lanes) me->clock = apart ? lanes_view(k, me->warp, lanes) : k->warps[me->warp];
+    if (!race_repeat(k, cell, me, &now)) race_access(d, k, cell, me, &now, at);
+    return;
+  }
+  FOR_LANES(lanes, l) {
+    now.mask = (u16)mask_of_lane(d, start, at->address, l, whole); now.lanes = 1 + l;
+    me->clock = lanes_view(k, me->warp, 1u << l);
+    if (!race_repeat(k, cell, me, &now)) race_access(d, k, cell, me, &now, at);
+  }
+}
 void see_smem(Ctx *c, AsyncOp *op, Cta *owner, u32 offset, u32 len, Acc a, Proxy p) {
   Machine *m = owner->cl->m;
   Check *k = on(m);
@@ -147,12 +182,12 @@ void see_smem(Ctx *c, AsyncOp *op, Cta *owner, u32 offset, u32 len, Acc a, Proxy
   if (cta_of(k, me.warp) != owner->rank) see_remote(&d, op, owner, &me);
   if (!k->races) return;
   Rec now = record_of(k, &me, 0, kind_of(a));
-  now.wide = !op && (c->mask & (c->mask - 1));
   for (u64 g = offset / SMEM_GRAIN; g * SMEM_GRAIN < offset + len; g++) {
     Cell *cell = &k->smem[owner->rank][g];
     now.mask = (u16)grain_mask(g, SMEM_GRAIN, offset, offset + len);
     Where at = {"shared", owner->rank, g * SMEM_GRAIN, false, false};
-    if (!race_repeat(cell, &me, &now)) race_access(&d, k, cell, &me, &now, &at);
+    if (!op) { touch(&d, k, cell, &me, now, &at, offset); continue; }
+    if (!race_repeat(k, cell, &me, &now)) race_access(&d, k, cell, &me, &now, &at);
   }
 }
 static void tmem_block(Ctx *d, Check *k, const Agent *me, const Cta *owner, const u32 block[4], u32 kind) {
@@ -160,7 +195,7 @@ static void tmem_block(Ctx *d, Check *k, const Agent *me, const Cta *owner, cons
   for (u32 l = block[0]; l < block[0] + block[1]; l++)
     for (u32 q = block[2]; q < block[2] + block[3]; q++) {
       Cell *cell = &k->tmem[owner->rank][(l & 127) * TMEM_COLS + (q & 511)];
-      if (race_repeat(cell, me, &now)) continue;
+      if (race_repeat(k, cell, me, &now)) continue;
       Where at = {"tmem", owner->rank, (u64)l << 16 | q, false, true};
       race_access(d, k, cell, me, &now, &at);
     }
@@ -213,6 +248,7 @@ void see_gmem(Ctx *c, AsyncOp *op, Machine *m, u64 addr, u64 len, Acc a, Proxy p
   for (u64 g = addr / GMEM_GRAIN; g * GMEM_GRAIN < addr + len; g++) {
     Where at = {"global", 0, g * GMEM_GRAIN, true, false};
     Rec now = record_of(k, &me, grain_mask(g, GMEM_GRAIN, addr, addr + len), kind_of(a));
-    race_access(&d, k, &page_of(k, g / PAGE_CELLS)[g % PAGE_CELLS], &me, &now, &at);
+    Cell *cell = &page_of(k, g / PAGE_CELLS)[g % PAGE_CELLS];
+    if (op) race_access(&d, k, cell, &me, &now, &at); else touch(&d, k, cell, &me, now, &at, addr);
   }
 }

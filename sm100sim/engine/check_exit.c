@@ -85,7 +85,7 @@ void see_exit(Ctx *c) {
   exit_has_waited(c, k, warp_dim(k, c->cta, c->w->index));
   for (u32 w = 0; w < c->cta->n_warps; w++) if (live_lanes(&c->cta->warps[w])) return;
   Clock seen = clock_new(k);           /* what any thread of the CTA knows */
-  for (u32 w = 0; w < c->cta->n_warps; w++) clock_join(k, seen, k->warps[warp_dim(k, c->cta, w)]);
+  for (u32 w = 0; w < c->cta->n_warps; w++) clock_join(k, seen, lanes_view(k, warp_dim(k, c->cta, w), NONE32));
   exit_knows_signals(c, k, seen);
   exit_knows_remote(c, k, seen);
   exit_leaves_nothing(c, k, seen);

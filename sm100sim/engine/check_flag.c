@@ -51,33 +51,40 @@ static void pass_on(const Check *k, Flag *f, const u32 *from) {
     f->by[f->n++] = (Released){known->cluster, NONE32, {NULL, NULL, known->at}};
   }
 }
-static void release(Check *k, Flag *f, u32 w, u32 order) {
+static void release(const Ctx *c, Check *k, Flag *f, u32 w, u32 order) {
   Released *r = released_by(f, k->cluster, cta_of(k, w));
   u32 slot = (u32)(r - f->by);
   for (u32 s = 0; s < (order & ORDER_SCOPE); s++) {
-    const u32 *from = order & ORDER_RELEASE ? k->warps[w] : k->rel[w][s];
+    const u32 *from = order & ORDER_RELEASE ? lanes_view(k, w, c->mask) : k->rel[w][s];
     if (!from) continue;
     r = &f->by[slot];
     if (!r->at[s]) r->at[s] = kept_clock(k);
     clock_join(k, r->at[s], from);
+    if (order & ORDER_RELEASE) lanes_mark(c, k, w, from[w], r->at[s] + k->all0, r->at[s] + k->lane0);
+    else lanes_mark_fenced(c, k, w, s, r->at[s]);
     if (s == 2) pass_on(k, f, from);
   }
   if (order & ORDER_RELEASE) k->warps[w][w]++;
 }
-static void learn_of_finished(Ctx *c, Check *k, Clock into, const Released *r) {
-  for (u32 i = 0; i < k->n_foreign; i++) if (k->foreign[i].at == r->at[2]) { into[k->foreign0 + i] = 1; return; }
-  if (k->n_foreign == MAX_FOREIGN) { c->m->lost = true; return; }
+/* The dimension that tells of it, or 0. */
+static u32 finished_dim(const Ctx *c, Check *k, const Released *r) {
+  for (u32 i = 0; i < k->n_foreign; i++) if (k->foreign[i].at == r->at[2]) return k->foreign0 + i;
+  if (k->n_foreign == MAX_FOREIGN) { c->m->lost = true; return 0; }
   k->foreign[k->n_foreign] = (Foreign){r->cluster, r->at[2]};
-  into[k->foreign0 + k->n_foreign++] = 1;
+  return k->foreign0 + k->n_foreign++;
 }
 static void acquire(Ctx *c, Check *k, const Flag *f, u32 w, u32 order) {
   for (u32 i = 0; i < f->n; i++) {
     const Released *r = &f->by[i];
     u32 distance = r->cluster != k->cluster ? 2 : r->rank != cta_of(k, w) ? 1 : 0;
     if (distance >= (order & ORDER_SCOPE) || !r->at[distance]) continue;
-    if (!(order & ORDER_ACQUIRE) && !k->pend[w][distance]) k->pend[w][distance] = clock_new(k);
-    Clock into = order & ORDER_ACQUIRE ? k->warps[w] : k->pend[w][distance];
-    if (distance == 2) learn_of_finished(c, k, into, r); else clock_join(k, into, r->at[distance]);
+    u32 finished = distance == 2 ? finished_dim(c, k, r) : 0;
+    if (distance == 2 && !finished) continue;
+    if (!(order & ORDER_ACQUIRE)) {
+      Clock into = pending(c, k, w, distance);
+      if (finished) into[finished] = 1; else clock_join(k, into, r->at[distance]);
+    } else if (!finished) lanes_acquire(c, k, w, r->at[distance]);
+    else { FOR_CLOCKS(c, k, w, own) own[finished] = 1; }
   }
 }
 /* An access of `len` bytes at `address` (an offset in `owner`'s window, or global memory) with ORDER_* bits. */
@@ -92,7 +99,7 @@ void see_flag(Ctx *c, const Cta *owner, u64 address, u32 len, u32 order) {
     if (order & (ORDER_READ | ORDER_UPDATE) && order & ORDER_SCOPE) acquire(c, k, f, w, order);
     if (order & ORDER_READ) continue;
     if (!(order & ORDER_UPDATE)) f->n = 0;
-    if (order & ORDER_SCOPE) release(k, f, w, order);
+    if (order & ORDER_SCOPE) release(c, k, f, w, order);
   }
 }
 void flags_end_cluster(Check *k) {

@@ -3,15 +3,17 @@
 
 /* ---- bulk async-groups ------------------------------------------------------------------------ */
 /* A wait of one lane says nothing of another lane's copies: the warp's clock advances to the oldest open copy. */
-static void bulk_advance(Check *k, u32 w) {
+static void bulk_advance(const Ctx *c, Check *k, u32 w) {
   BulkLog *log = &k->bulk[w]; u32 kept = 0, unread = 0;
   for (u32 i = 0; i < log->n; i++) {
     if (!log->open[i].read && !unread) unread = log->open[i].seq;
     if (!log->open[i].all) log->open[kept++] = log->open[i];
   }
   log->n = kept;
-  k->warps[w][k->bulk_read0 + w] = unread ? unread - 1 : log->seq;
-  k->warps[w][k->bulk_all0 + w] = kept ? log->open[0].seq - 1 : log->seq;
+  FOR_CLOCKS(c, k, w, own) {
+    own[k->bulk_read0 + w] = unread ? unread - 1 : log->seq;
+    own[k->bulk_all0 + w] = kept ? log->open[0].seq - 1 : log->seq;
+  }
 }
 void see_bulk_join(Ctx *c, AsyncOp *op) {
   Check *k = c->m->check;
@@ -25,20 +27,21 @@ void see_bulk_join(Ctx *c, AsyncOp *op) {
 void see_bulk_wait(Ctx *c, u32 pending, bool read_only) {
   Check *k = c->m->check;
   if (!k) return;
-  u32 w = warp_dim(k, c->cta, c->w->index); BulkLog *log = &k->bulk[w];
+  u32 w = warp_dim(k, c->cta, c->w->index); BulkLog *log = &k->bulk[w]; Ctx theirs = *c;
+  theirs.mask = 0;
   for (u32 i = 0; i < log->n; i++) {
     BulkRec *r = &log->open[i]; u32 groups = c->w->bulk_groups[r->lane];
     if (!(c->mask >> r->lane & 1) || r->group + pending >= groups) continue;
-    r->read = true; r->all |= !read_only;
+    r->read = true; r->all |= !read_only; theirs.mask |= 1u << r->lane;
   }
-  bulk_advance(k, w);
+  if (theirs.mask) bulk_advance(&theirs, k, w);
 }
 
 /* ---- tcgen05.ld ------------------------------------------------------------------------------- */
 static void loads_advance(Check *k, Warp *warp, u32 w) {
   const LoadLog *log = &k->loads[w];
   warp->loads_open = log->n;
-  k->warps[w][k->ld0 + w] = log->n ? log->open[0].seq - 1 : log->seq;
+  lanes_set(k, w, k->ld0 + w, log->n ? log->open[0].seq - 1 : log->seq);
 }
 void loads_waited(Check *k, Warp *warp, u32 w) {
   LoadLog *log = &k->loads[w];

@@ -17,7 +17,7 @@ void mbar_use(const Ctx *c, const AsyncOp *op, const Check *k, SyncObject *o, co
 /* The issue of an operation that will signal the barrier later. */
 void see_mbar_use(Ctx *c, void **object) {
   Check *k = c->m->check;
-  if (k) mbar_use(c, NULL, k, object_of(k, c->cl, object), k->warps[warp_dim(k, c->cta, c->w->index)]);
+  if (k) mbar_use(c, NULL, k, object_of(k, c->cl, object), lanes_view(k, warp_dim(k, c->cta, c->w->index), c->mask));
 }
 void see_mbar_init(Ctx *c, void **object) {
   Check *k = c->m->check;
@@ -30,7 +30,7 @@ void see_mbar_init(Ctx *c, void **object) {
 void see_mbar_inval(Ctx *c, void **object) {
   Check *k = c->m->check;
   if (!k || !k->protocol) return;
-  const SyncObject *o = object_of(k, c->cl, object); const u32 *own = k->warps[warp_dim(k, c->cta, c->w->index)];
+  const SyncObject *o = object_of(k, c->cl, object); const u32 *own = lanes_view(k, warp_dim(k, c->cta, c->w->index), c->mask);
   for (u32 d = 0; d < k->init0; d++) {
     if (o->acc[d] <= own[d]) continue;
     finding(c, o->last_line, "mbarrier-inval-unordered", "the mbarrier at CTA %u + 0x%x is invalidated without having seen the last signal of warp %u of CTA %u; missing: a wait for phase %u",

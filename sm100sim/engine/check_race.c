@@ -13,12 +13,26 @@ static Order order_of_finished(Ctx *c, const Check *k, const Agent *me, const Re
       bool read = !(r->kind & KIND_WRITE) && done->epoch2 && from->at[done->dim2] >= done->epoch2;
       if (!read && (!done->epoch || from->at[done->dim] < done->epoch)) continue;
     } else if (from->at[dim] < epoch) continue;
+    else if (k->strict_lanes && dim < k->n_warps && !lanes_known(k, dim, k->sets[r->lanes], epoch, from->at + k->all0, from->at + k->lane0)) continue;
     if (r->kind & KIND_FOLDED) c->m->lost = true;       /* other clusters' accesses may not be ordered */
     return ORDERED;
   }
   return UNORDERED;
 }
-static Order order(Ctx *c, const Check *k, const Agent *me, const Rec *r, const Where *at) {
+/* Whether every lane's part in an access of a warp is known: to a lane of it, its own is. */
+static bool lanes_ordered(const Check *k, const Agent *me, const Rec *r, const Rec *now, const Where *at) {
+  u32 lanes = k->sets[r->lanes];
+  if (me->dim == r->dim) {             /* within a warp, global memory is not watched */
+    u32 mine = k->sets[now->lanes];
+    if (at->global) return true;
+    if (!(mine & (mine - 1))) lanes &= ~mine;
+  }
+  return lanes_known(k, r->dim, lanes, r->epoch, me->clock + k->all0, me->clock + k->lane0);
+}
+static bool lanes_fenced(const Check *k, const Rec *r, u32 *proxy) {
+  return lanes_known(k, r->dim, k->sets[r->lanes], r->epoch, proxy_all(k, proxy), proxy_lane(k, proxy));
+}
+static Order order(Ctx *c, const Check *k, const Agent *me, const Rec *r, const Rec *now, const Where *at) {
   if (r->cluster != k->cluster) return order_of_finished(c, k, me, r);
   u32 dim = r->dim, epoch = r->epoch;
   if (dim & OP_DIM) {
@@ -33,8 +47,14 @@ static Order order(Ctx *c, const Check *k, const Agent *me, const Rec *r, const 
     bool signalled = at->tensor && (tensor_known(k, me->clock, dim) >= epoch || (pipe && tensor_known(k, me->clock, dim - k->mma0) >= epoch));
     return signalled ? NO_TENSOR_FENCE : UNORDERED;
   }
-  if (r->kind & KIND_WRITE && r->proxy == PROXY_GENERIC && me->proxy == PROXY_ASYNC && dim < k->n_proxy && proxy_clock(k, me->clock, at->global)[dim] < epoch) return UNFENCED;
-  if (r->wide && r->kind & KIND_WRITE && r->proxy == PROXY_GENERIC && me->proxy == PROXY_ASYNC && dim == me->warp && me->met < epoch) return LANES_APART;
+  bool crosses = r->kind & KIND_WRITE && r->proxy == PROXY_GENERIC && me->proxy == PROXY_ASYNC;
+  u32 *proxy = proxy_clock(k, me->clock, at->global);
+  if (crosses && dim < k->mma0 && proxy[dim] < epoch) return UNFENCED;
+  if (k->strict_lanes) {
+    if (dim >= k->n_warps || at->tensor) return ORDERED;
+    return lanes_ordered(k, me, r, now, at) && (!crosses || lanes_fenced(k, r, proxy)) ? ORDERED : LANES_APART;
+  }
+  if (r->lanes == 0 && crosses && !at->global && dim == me->warp && me->met < epoch) return LANES_APART;
   return ORDERED;
 }
 /* Strong accesses whose scopes include one another do not race (PTX ISA, "Morally strong operations"). */
@@ -72,10 +92,14 @@ static void add(Ctx *c, const Check *k, Cell *cell, const Rec *now, bool global)
   }
   records(cell)[cell->n++] = *now;
 }
+/* Lanes that touch the same bytes in one instruction are not each other's earlier access. */
+static bool one_instruction(const Check *k, const Rec *r, const Rec *now) {
+  return k->strict_lanes && r->dim == now->dim && r->dim < k->n_warps && r->cluster == now->cluster && r->epoch == now->epoch && r->line == now->line;
+}
 /* Whoever learns of the end of `now` learns of the end of `r`: both are of one queue, and `now` is the later. */
 static bool same_queue(const Check *k, const Rec *r, const Rec *now) {
   if (r->cluster != now->cluster) return false;
-  if (!(now->dim & OP_DIM)) return r->dim == now->dim;
+  if (!(now->dim & OP_DIM)) return r->dim == now->dim && (!k->strict_lanes || r->lanes == now->lanes || now->dim >= k->n_warps);
   if (!(r->dim & OP_DIM)) return false;
   const OpDone *a = &k->ops[r->epoch], *b = &k->ops[now->epoch];
   return b->epoch && a->dim == b->dim && a->epoch && a->epoch <= b->epoch && a->dim2 == b->dim2 && a->epoch2 <= b->epoch2;
@@ -89,9 +113,9 @@ void race_access(Ctx *c, Check *k, Cell *cell, const Agent *me, const Rec *now, 
     if (strong || !conflict) {
       /* Its place is taken by this access when that comes later and conflicts with no less. */
       if (r->cluster != k->cluster || (r->kind != kind && (conflict || kind & KIND_SCOPE))) continue;
-      settled = same_queue(k, r, now) || order(c, k, me, r, at) == ORDERED;
+      settled = same_queue(k, r, now) || order(c, k, me, r, now, at) == ORDERED;
     } else {
-      Order o = order(c, k, me, r, at);
+      Order o = one_instruction(k, r, now) ? ORDERED : order(c, k, me, r, now, at);
       if (o != ORDERED) race_report(c, k, me, r, kind, o, at);
       settled = write;
     }

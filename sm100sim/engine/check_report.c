@@ -19,14 +19,31 @@ static void missing_copy(const Check *k, char *out, size_t n, const Rec *r) {
   else if (done->epoch) snprintf(out, n, "a cp.async.bulk.wait_group%s by the issuing thread%s", read ? ".read" : "", read ? "" : ", passed on to the other side");
   else snprintf(out, n, "a wait on the mbarrier that counts its bytes");
 }
+/* A barrier between the lanes of one warp: of which, and around what. */
+static void missing_meeting(const Check *k, char *out, size_t n, const Agent *me, const Rec *r) {
+  if (r->dim != me->warp) snprintf(out, n, "a bar.warp.sync between the accesses of several lanes of that warp and the signal, or fence, of one");
+  else if (me->dim == r->dim) snprintf(out, n, "a bar.warp.sync between the lanes");
+  else if (!k->strict_lanes || r->kind & KIND_WRITE) snprintf(out, n, "a bar.warp.sync between the stores of several lanes, each with its fence, and the one that issues");
+  else snprintf(out, n, "a bar.warp.sync between the loads of several lanes and the one that issues");
+}
+/* Another lane of the warp has waited and knows of the earlier access. */
+static bool other_lane_knows(const Check *k, const Agent *me, const Rec *r) {
+  if (r->cluster != k->cluster) return false;
+  const OpDone *done = r->dim & OP_DIM ? &k->ops[r->epoch] : NULL;
+  FOR_LANES(k->apart[me->warp], l) {
+    const u32 *solo = k->solo[me->warp][l];
+    if (done ? (done->epoch && solo[done->dim] >= done->epoch) || (done->epoch2 && !(r->kind & KIND_WRITE) && solo[done->dim2] >= done->epoch2) : solo[r->dim] >= r->epoch) return true;
+  }
+  return false;
+}
 /* Which edge would order the earlier access before others. */
-static void missing_edge(const Check *k, char *out, size_t n, const Rec *r, Order o, const Where *at) {
+static void missing_edge(const Check *k, char *out, size_t n, const Agent *me, const Rec *r, Order o, const Where *at) {
   if (r->cluster != k->cluster) { snprintf(out, n, "a flag in global memory, released there and acquired here; clusters are not ordered otherwise"); return; }
   if (o == UNFENCED) {
     snprintf(out, n, "a fence.proxy.async%s between the generic write and the asynchronous access", at->global ? ".global" : ".shared::cta");
     return;
   }
-  if (o == LANES_APART) { snprintf(out, n, "a bar.warp.sync between the stores of several lanes, each with its fence, and the one that issues"); return; }
+  if (o == LANES_APART) { missing_meeting(k, out, n, me, r); return; }
   if (o == NO_TENSOR_FENCE) {
     snprintf(out, n, "a tcgen05.fence::before_thread_sync between the earlier one and the signal, or ::after_thread_sync between the wait and the later one");
     return;
@@ -48,12 +65,15 @@ static bool overtaken(const Check *k, const Agent *me, const Rec *r) {
   return me->clock[warp] < r->epoch && k->warps[warp][me->warp] > me->clock[me->warp];
 }
 void race_report(Ctx *c, const Check *k, const Agent *me, const Rec *r, u32 kind, Order o, const Where *at) {
-  char first[80], second[80], edge[160], code[40], text[460];
+  char first[80], second[80], edge[180], code[40], text[460];
   bool foreign = r->cluster != k->cluster;
   if (foreign) snprintf(first, sizeof first, "another cluster"); else who(k, first, sizeof first, r->dim, r->epoch);
   who(k, second, sizeof second, me->dim, me->epoch);
   const Rec later = {.dim = (u16)me->dim, .epoch = me->epoch, .kind = kind, .cluster = k->cluster};
-  missing_edge(k, edge, sizeof edge, o == UNORDERED && overtaken(k, me, r) ? &later : r, o, at);
+  if (o == UNORDERED && other_lane_knows(k, me, r)) snprintf(edge, sizeof edge, "a bar.warp.sync after the wait, which another lane of this warp did");
+  else missing_edge(k, edge, sizeof edge, me, o == UNORDERED && overtaken(k, me, r) ? &later : r, o, at);
+  if (o == UNORDERED && k->strict_scope && !foreign && !(r->dim & OP_DIM) && cta_of(k, r->dim % k->n_warps) != cta_of(k, me->warp))
+    strncat(edge, ", both of cluster scope", sizeof edge - strlen(edge) - 1);
   snprintf(code, sizeof code, "race-%s", at->space);
   if (o == NO_TENSOR_FENCE) snprintf(code, sizeof code, "tcgen05-not-fenced");
   bool copies = !foreign && r->dim & OP_DIM && me->dim == OP_DIM && k->ops[r->epoch].warp == me->warp;

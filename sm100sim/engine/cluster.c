@@ -28,7 +28,7 @@ static Step op_arrive(Ctx *c, const Ins *i) {
   u32 again = c->mask & (w->cluster_in | w->cluster_out);
   if (again) return fault(c, "cluster-barrier", "lanes %08x arrive again without barrier.cluster.wait", again);
   w->cluster_in |= c->mask; cl->bar_arrived += (u32)__builtin_popcount(c->mask);
-  see_arrive(c, &cl->bar_check, i->sub[0]);
+  see_arrive(c, &cl->bar_check, SCOPE_CLUSTER | (i->sub[0] ? 0 : ORDER_RELEASE));
   if (c->sp->t > cl->bar_t) cl->bar_t = c->sp->t;
   note_progress(cl);
   try_complete(cl);

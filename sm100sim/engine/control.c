@@ -147,6 +147,15 @@ static u32 special_value(const Warp *w, u32 kind, u32 lane) {
     default: return 0;
   }
 }
+Step lane_by_lane(Ctx *c, const Ins *i, Step (*act)(Ctx *c, const Ins *i, u32 lane)) {
+  u32 all = c->mask; Step s = STEP_NEXT;
+  FOR_LANES(all, l) {
+    c->mask = 1u << l;
+    if ((s = act(c, i, l)) != STEP_NEXT) break;
+  }
+  c->mask = all;
+  return s;
+}
 void warp_start(Warp *w) {
   const Program *p = &w->cta->cl->m->prog;
   for (u32 k = 0; k < p->n_specials; k++) {

@@ -111,7 +111,15 @@ static void remote_land(Machine *m, AsyncOp *op) {
   if (q->reduce) reduce_bytes(q->op, q->element, p, q->data, q->bytes); else memcpy(p, q->data, q->bytes);
   mbar_land_tx(m, op, q->owner, q->bar, q->bytes);
 }
-static Step remote_lane(Ctx *c, const Ins *i, u32 lane, Remote q) {
+/* s: address, mbarrier, registers.  imm: offset; sub: RedOp | Element << 8 of red.async, bytes per register,
+ * address bits, mbarrier offset. */
+static Step remote_lane(Ctx *c, const Ins *i, u32 lane, bool reduce) {
+  u32 n = i->ns - 2u, size = i->sub[1];
+  Remote q = {.bytes = n * size, .reduce = reduce, .op = i->sub[0] & 255, .element = i->sub[0] >> 8 & 255};
+  for (u32 v = 0; v < n; v++) {
+    u64 x = size == 8 ? R64(c, i->s[2 + v])[lane] : R32(c, i->s[2 + v])[lane];
+    memcpy(q.data + v * size, &x, size);
+  }
   Access a = {i->s[0], i->sub[2] & 255, i->imm, SPACE_SHARED_CLUSTER, q.bytes, q.bytes, ACC_WRITE}; u8 *p; u32 bar;
   Access mbar = mbar_access(i->s[1], i->sub[2] >> 8, (i32)i->sub[3], SPACE_SHARED_CLUSTER);
   Step s = resolve_lane(c, &a, lane, &p, &q.owner);
@@ -124,20 +132,7 @@ static Step remote_lane(Ctx *c, const Ins *i, u32 lane, Remote q) {
   async_submit(c->cl, op);
   return c->m->faulted ? STEP_FAULT : STEP_NEXT;
 }
-/* s: address, mbarrier, registers.  imm: offset; sub: RedOp | Element << 8 of red.async, bytes per register,
- * address bits, mbarrier offset. */
-static Step remote(Ctx *c, const Ins *i, bool reduce) {
-  u32 n = i->ns - 2u, size = i->sub[1];
-  FOR_LANES(c->mask, l) {
-    Remote q = {.bytes = n * size, .reduce = reduce, .op = i->sub[0] & 255, .element = i->sub[0] >> 8 & 255};
-    for (u32 v = 0; v < n; v++) {
-      u64 x = size == 8 ? R64(c, i->s[2 + v])[l] : R32(c, i->s[2 + v])[l];
-      memcpy(q.data + v * size, &x, size);
-    }
-    Step s = remote_lane(c, i, l, q);
-    if (s != STEP_NEXT) return s;
-  }
-  return STEP_NEXT;
-}
-Step op_st_async(Ctx *c, const Ins *i) { return remote(c, i, false); }
-Step op_red_async(Ctx *c, const Ins *i) { return remote(c, i, true); }
+static Step st_lane(Ctx *c, const Ins *i, u32 lane) { return remote_lane(c, i, lane, false); }
+static Step red_lane(Ctx *c, const Ins *i, u32 lane) { return remote_lane(c, i, lane, true); }
+Step op_st_async(Ctx *c, const Ins *i) { return lane_by_lane(c, i, st_lane); }
+Step op_red_async(Ctx *c, const Ins *i) { return lane_by_lane(c, i, red_lane); }

@@ -136,7 +136,8 @@ struct Cluster {
   u64 tma_free_at[MAX_CLUSTER];
   u64 progress;                   /* bumped by note_progress(): stores, arrivals, landings, exits */
 };
-struct Ctx { Machine *m; Cluster *cl; Cta *cta; Warp *w; Split *sp; const Ins *ins; u8 *r; u32 mask; };
+/* each: to the observers, bytes that every lane of `mask` touches, one lane after the other; 0: all touch all. */
+struct Ctx { Machine *m; Cluster *cl; Cta *cta; Warp *w; Split *sp; const Ins *ins; u8 *r; u32 mask, each; };
 
 /* ---- asynchronous work (async.c) ----------------------------------------------------------- */
 typedef enum { FIFO_NONE, FIFO_MMA, FIFO_TMEM_ST, FIFO_CP_ASYNC } Fifo;  /* in-order families */
@@ -168,7 +169,8 @@ typedef struct {
   u32 mode, poison, check, trace_cluster, max_findings;       /* check: bit set CHECK_* */
   u64 seed, max_idle_instructions;
 } Options;
-enum { CHECK_REGS = 1, CHECK_SMEM = 2, CHECK_TMEM = 4, CHECK_RACE = 8, CHECK_PROTOCOL = 16, CHECK_STRICT_LD = 32, CHECK_STRICT_EXIT = 64, CHECK_STRICT_FENCE = 128, CHECK_MMA_EXACT = 256 };
+enum { CHECK_REGS = 1, CHECK_SMEM = 2, CHECK_TMEM = 4, CHECK_RACE = 8, CHECK_PROTOCOL = 16, CHECK_STRICT_LD = 32, CHECK_STRICT_EXIT = 64, CHECK_STRICT_FENCE = 128, CHECK_MMA_EXACT = 256,
+  CHECK_STRICT_LANES = 512, CHECK_STRICT_SCOPE = 1024 };
 
 struct Machine {
   Program prog; Options opt; const u8 *params; Region *regions; u32 n_regions;
@@ -227,14 +229,15 @@ void see_release(Ctx *c, AsyncOp *op, void **object);         /* arrive, complet
 void see_warp_sync(Ctx *c, u32 members);
 void see_remote_commit(const AsyncOp *op, void **object);     /* a commit is about to arrive in another CTA */
 void see_acquire(Ctx *c, void **object);                      /* a wait that succeeded */
-void see_arrive(Ctx *c, void **object, bool relaxed);         /* relaxed: orders only with a fence before it */
-void see_wait(Ctx *c, void **object, bool relaxed);
+/* order: a scope, and ORDER_RELEASE or ORDER_ACQUIRE; without these it orders only with a fence before it, or behind it. */
+void see_arrive(Ctx *c, void **object, u32 order);
+void see_wait(Ctx *c, void **object, u32 order);
 void see_complete_tx(Ctx *c, AsyncOp *op, void **object);     /* bytes of a copy; or the instruction, which orders nothing */
 void see_fence(Ctx *c, u32 kind, u32 arg);                    /* FENCE_* below; arg: spaces of a proxy fence, ORDER_* of a membar */
 enum { FENCE_PROXY_ASYNC, FENCE_MBARRIER_INIT, FENCE_WAIT_LD, FENCE_WAIT_ST, FENCE_BEFORE, FENCE_AFTER,
        FENCE_MEMBAR = 8 };
 /* Strength of an access or fence: scope (0 weak, 1 CTA, 2 cluster, 3 device or system), what it does. */
-enum { ORDER_SCOPE = 3, ORDER_ACQUIRE = 4, ORDER_RELEASE = 8, ORDER_READ = 16, ORDER_UPDATE = 32 };
+enum { SCOPE_CTA = 1, SCOPE_CLUSTER = 2, ORDER_SCOPE = 3, ORDER_ACQUIRE = 4, ORDER_RELEASE = 8, ORDER_READ = 16, ORDER_UPDATE = 32 };
 void see_flag(Ctx *c, const Cta *owner, u64 address, u32 len, u32 order);
 void see_exit(Ctx *c);
 void see_flip(Cluster *cl, void **object);                    /* a phase of a barrier ended */
@@ -259,6 +262,8 @@ const char *mbar_complete_tx(Cluster *cl, Mbar *b, i64 bytes, u64 t);
 /* ---- warp helpers (control.c) ---------------------------------------------------------------- */
 /* Bring the lanes of `members` together at this instruction; STEP_NEXT when c->mask covers them. */
 Step warp_converge(Ctx *c, u32 members);
+/* An instruction whose lanes act one after the other, each seen by itself. */
+Step lane_by_lane(Ctx *c, const Ins *i, Step (*act)(Ctx *c, const Ins *i, u32 lane));
 static inline u32 live_lanes(const Warp *w) { return w->lanes & ~w->exited; }
 
 /* ---- timeline (trace.c) ----------------------------------------------------------------------- */

@@ -70,8 +70,8 @@ Step mbar_issue(Ctx *c, const Access *a, u32 lane, u32 *addr) {
   see_mbar_use(c, &b->check);
   return s;
 }
-Step mbar_arrive_now(Ctx *c, Cta *owner, Mbar *b, u32 count, bool relaxed) {
-  see_arrive(c, &b->check, relaxed);
+Step mbar_arrive_now(Ctx *c, Cta *owner, Mbar *b, u32 count, u32 order) {
+  see_arrive(c, &b->check, order);
   u64 t = c->sp->t + T_MBAR_ARRIVE + (owner == c->cta ? 0 : T_REMOTE);
   const char *rule = mbar_arrive(c->cl, b, count, t);
   return rule ? mbar_fault(c, owner, b, rule) : STEP_NEXT;

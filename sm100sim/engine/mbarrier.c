@@ -4,9 +4,9 @@
 #include "mbarrier.h"
 #include "timing.h"
 
-enum { ARRIVE_DROP = 1, ARRIVE_NO_COMPLETE = 2, ARRIVE_EXPECT = 4, ARRIVE_STATE = 8, ARRIVE_RELAXED = 16 };
+enum { ARRIVE_DROP = 1, ARRIVE_NO_COMPLETE = 2, ARRIVE_EXPECT = 4, ARRIVE_STATE = 8, ARRIVE_RELAXED = 16, ARRIVE_WIDE = 32 };
 enum { TX_EXPECT, TX_COMPLETE };
-enum { WAIT_TRY = 1, WAIT_PARITY = 2, WAIT_RELAXED = 4 };
+enum { WAIT_TRY = 1, WAIT_PARITY = 2, WAIT_RELAXED = 4, WAIT_WIDE = 8 };
 
 static Access operand(const Ins *i) { return mbar_access(i->s[0], i->sub[1], i->imm, (Space)i->sub[0]); }
 
@@ -86,14 +86,30 @@ static Step arrive_lane(Ctx *c, const Ins *i, u32 lane) {
     if (count > b->pending) return mbar_fault(c, owner, b, "arrive_drop of more arrivals than are pending");
     b->expected -= count;
   }
-  if ((s = mbar_arrive_now(c, owner, b, count, flags & ARRIVE_RELAXED)) != STEP_NEXT) return s;
+  u32 order = (flags & ARRIVE_WIDE ? SCOPE_CLUSTER : SCOPE_CTA) | (flags & ARRIVE_RELAXED ? 0 : ORDER_RELEASE);
+  if ((s = mbar_arrive_now(c, owner, b, count, order)) != STEP_NEXT) return s;
   if (flags & ARRIVE_STATE) R64(c, i->d[0])[lane] = state;
   return STEP_NEXT;
 }
+/* Whether the arrivals of all lanes fall in one phase of one barrier. */
+static bool arrive_together(const Ctx *c, const Ins *i) {
+  u32 to = (u32)lane_address(c, i->s[0], i->sub[1], i->imm, first_lane(c->mask)), total = 0;
+  FOR_LANES(c->mask, l) {
+    if ((u32)lane_address(c, i->s[0], i->sub[1], i->imm, l) != to) return false;
+    total += R32(c, i->s[1])[l];
+  }
+  const Mbar *b = to >> 24 < c->cl->n_ctas ? mbar_at(&c->cl->ctas[to >> 24], to & 0xFFFFFF) : NULL;
+  return b && total <= b->pending;
+}
 /* s: address, count, bytes with ARRIVE_EXPECT; d: state with ARRIVE_STATE. */
 static Step op_arrive(Ctx *c, const Ins *i) {
-  FOR_LANES(c->mask, l) { Step s = arrive_lane(c, i, l); if (s != STEP_NEXT) return s; }
-  return STEP_NEXT;
+  u32 all = c->mask; bool together = !(all & (all - 1)) || arrive_together(c, i); Step s = STEP_NEXT;
+  FOR_LANES(all, l) {
+    if (!together) c->mask = 1u << l;
+    if ((s = arrive_lane(c, i, l)) != STEP_NEXT) return s;
+  }
+  c->mask = all;
+  return s;
 }
 /* mbarrier.expect_tx and mbarrier.complete_tx.  s: address, bytes. */
 static Step op_tx(Ctx *c, const Ins *i) {
@@ -136,8 +152,8 @@ static bool lanes_agree(const Ctx *c, const Ins *i) {
   }
   return same;
 }
-static void passed(Ctx *c, Mbar *b, bool relaxed) {
-  see_wait(c, &b->check, relaxed);
+static void passed(Ctx *c, Mbar *b, u32 flags) {
+  see_wait(c, &b->check, (flags & WAIT_WIDE ? SCOPE_CLUSTER : SCOPE_CTA) | (flags & WAIT_RELAXED ? 0 : ORDER_ACQUIRE));
   if (b->t_phase + T_MBAR_WAIT > c->sp->t) c->sp->t = b->t_phase + T_MBAR_WAIT;
 }
 /* test_wait answers at once; try_wait suspends until a lane's phase is over, or until the scheduler says
@@ -149,7 +165,11 @@ static Step op_wait(Ctx *c, const Ins *i) {
     bool done;
     Step s = wait_lane(c, i, l, &done, &owner, &b);
     if (s != STEP_NEXT) return s;
-    if (done) { bits |= 1u << l; passed(c, b, i->sub[2] & WAIT_RELAXED); }
+    if (!done) continue;
+    u32 all = c->mask;
+    if (lanes == all) c->mask = 1u << l;
+    bits |= 1u << l; passed(c, b, i->sub[2]);
+    c->mask = all;
   }
   if (lanes != c->mask && bits) bits = c->mask;
   if (!bits && (i->sub[2] & WAIT_TRY)) {

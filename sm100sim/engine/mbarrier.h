@@ -9,7 +9,7 @@
 Step mbar_operand(Ctx *c, const Access *a, u32 lane, bool own_only, Cta **owner, Mbar **b);
 Step mbar_fault(Ctx *c, const Cta *owner, const Mbar *b, const char *rule);
 /* Apply an arrival of `count` in `owner` for the executing warp, at its modelled time. */
-Step mbar_arrive_now(Ctx *c, Cta *owner, Mbar *b, u32 count, bool relaxed);
+Step mbar_arrive_now(Ctx *c, Cta *owner, Mbar *b, u32 count, u32 order);
 /* Landing side: complete_tx at (owner, offset) for an asynchronous operation; false after a fault. */
 bool mbar_land_tx(Machine *m, AsyncOp *op, Cta *owner, u32 offset, u32 bytes);
 /* Issue side: the operand of a copy must name a live object; gives its window address. */

@@ -140,8 +140,7 @@ static Step load_lane(Ctx *c, const Ins *i, u32 lane) {
 }
 /* s: destination, map, mbarrier, CTA mask, coordinates.  imm: destination offset; sub[1], sub[2]: offsets of map and mbarrier. */
 static Step op_tma_load(Ctx *c, const Ins *i) {
-  FOR_LANES(c->mask, l) { Step s = load_lane(c, i, l); if (s != STEP_NEXT) return s; }
-  return STEP_NEXT;
+  return lane_by_lane(c, i, load_lane);
 }
 
 /* ---- stores and reductions --------------------------------------------------------------------- */
@@ -187,8 +186,7 @@ static Step store_lane(Ctx *c, const Ins *i, u32 lane) {
 }
 /* s: source, map, coordinates.  imm: source offset; sub[1]: map offset; sub[2]: RedOp. */
 static Step op_tma_store(Ctx *c, const Ins *i) {
-  FOR_LANES(c->mask, l) { Step s = store_lane(c, i, l); if (s != STEP_NEXT) return s; }
-  return STEP_NEXT;
+  return lane_by_lane(c, i, store_lane);
 }
 /* cp.async.bulk.prefetch.tensor: no effect, but the operands must be right.  s: map, coordinates. */
 static Step op_tma_prefetch(Ctx *c, const Ins *i) {

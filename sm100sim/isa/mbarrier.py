@@ -12,7 +12,8 @@ from .addressing import Space, place, take_space
 from .lowering import Lowering, Mods, Unit, instruction
 
 ARRIVE_DROP, ARRIVE_NO_COMPLETE, ARRIVE_EXPECT, ARRIVE_STATE, ARRIVE_RELAXED = 1, 2, 4, 8, 16
-WAIT_TRY, WAIT_PARITY, WAIT_RELAXED = 1, 2, 4
+ARRIVE_WIDE = 32
+WAIT_TRY, WAIT_PARITY, WAIT_RELAXED, WAIT_WIDE = 1, 2, 4, 8
 TX_EXPECT, TX_COMPLETE = 0, 1
 """Flags of mbarrier.c."""
 
@@ -89,7 +90,8 @@ def _arrive(lo: Lowering, ins: Instr, mods: Mods, *, drop: bool) -> None:
         flags |= ARRIVE_NO_COMPLETE
     if mods.maybe("release", "relaxed") == "relaxed":
         flags |= ARRIVE_RELAXED
-    mods.maybe("cta", "cluster")
+    if mods.maybe("cta", "cluster") == "cluster":
+        flags |= ARRIVE_WIDE
     space = take_space(mods, *ANY)
     mods.one_of("b64")
     mods.done()
@@ -133,7 +135,7 @@ def _transaction(lo: Lowering, ins: Instr, mods: Mods, kind: int) -> None:
 def _wait(lo: Lowering, ins: Instr, mods: Mods, *, attempt: bool) -> None:
     parity = mods.take("parity")
     relaxed = mods.maybe("acquire", "relaxed") == "relaxed"
-    mods.maybe("cta", "cluster")
+    wide = mods.maybe("cta", "cluster") == "cluster"
     space = take_space(mods, *OWN)
     mods.one_of("b64")
     mods.done()
@@ -143,7 +145,7 @@ def _wait(lo: Lowering, ins: Instr, mods: Mods, *, attempt: bool) -> None:
         lo.src(ins.operands[3], 32)
     wanted = lo.src(ins.operands[2], 32 if parity else 64)
     flags = (WAIT_TRY if attempt else 0) | (WAIT_PARITY if parity else 0)
-    flags |= WAIT_RELAXED if relaxed else 0
+    flags |= (WAIT_RELAXED if relaxed else 0) | (WAIT_WIDE if wide else 0)
     dst = lo.pred_dst(ins.operands[0])
     lo.emit(
         "MBAR_WAIT", (dst,), (slot, wanted), (space, bits, flags), offset, WAIT_CYCLES, Unit.SYNC
