@@ -131,7 +131,7 @@ void race_access(Ctx *c, Check *k, Cell *cell, const Agent *me, const Rec *now, 
 static inline bool race_repeat(const Check *k, Cell *cell, const Agent *me, const Rec *now) {
   Rec *r = &cell->in[0];
   if (cell->n != 1 || cell->more || r->dim != now->dim || r->mask != now->mask || r->kind != now->kind || r->proxy != now->proxy ||
-      r->cluster != now->cluster || (k->strict_lanes && r->lanes != now->lanes) || now->dim & OP_DIM || me->clock[now->dim] < r->epoch) return false;
+      r->cluster != now->cluster || (r->lanes != now->lanes && k->strict_lanes) || now->dim & OP_DIM || me->clock[now->dim] < r->epoch) return false;
   *r = *now;
   return true;
 }

@@ -24,7 +24,8 @@ from sm100sim.report import SimulationFault
 from tests.kernel.artifacts import compiled, sass
 from tests.kernel.attention_case import TORCH_TYPES, buffer, operand
 
-ALL = {"checks": Check.ALL | Check.STRICT_FENCE | Check.STRICT_LD}
+STRICT = Check.STRICT_FENCE | Check.STRICT_LD | Check.STRICT_LANES | Check.STRICT_SCOPE
+ALL = {"checks": Check.ALL | STRICT}
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,13 @@ CASES = [
     Case(300, 400, 192, causal=True),
 ]
 MUTATED = Case(300, 700, 128, causal=True)
+CHECKS = Check.ALL | Check.STRICT_FENCE | Check.STRICT_LANES | Check.STRICT_SCOPE
 WAIT = re.compile(r"\{\s*\.reg \.pred done;\s*WAIT_FOR_PHASE:.*?PHASE_DONE:\s*\}", re.DOTALL)
 
 
 def objections(case: Case, rewrite=str) -> int:
     """Run under all watchers in a random order; returns the number of findings."""
-    with run_options(checks=Check.ALL, mode="random", seed=3):
+    with run_options(checks=CHECKS, mode="random", seed=3):
         try:
             run_kernel(case, *inputs(case), rewrite=rewrite)
         except SimulationFault:

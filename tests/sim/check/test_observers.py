@@ -17,6 +17,7 @@ RACY = (
     "mad.wide.u32 %rd1, %r2, 4, %p0; st.global.b32 [%rd1], %r3;"
 )
 """Its result depends on the order of the warps, so that any disturbance shows."""
+STRICT = Check.ALL | Check.STRICT_FENCE | Check.STRICT_LANES | Check.STRICT_SCOPE
 
 
 def outcome(checks: Check, mode: str, seed: int) -> tuple[bytes, int, int, Report]:
@@ -28,7 +29,7 @@ def outcome(checks: Check, mode: str, seed: int) -> tuple[bytes, int, int, Repor
 
 
 @pytest.mark.parametrize(("mode", "seed"), [("fast", 0), ("late", 0), ("random", 3), ("random", 4)])
-@pytest.mark.parametrize("checks", [Check.STRICT_LD, Check.RACES, Check.PROTOCOL, Check.UNINITIALISED, Check.ALL])
+@pytest.mark.parametrize("checks", [Check.STRICT_LD, Check.RACES, Check.PROTOCOL, Check.UNINITIALISED, Check.ALL, STRICT])
 def test_watching_changes_nothing(checks: Check, mode: str, seed: int) -> None:
     assert outcome(checks, mode, seed)[:3] == outcome(Check.NONE, mode, seed)[:3]
 

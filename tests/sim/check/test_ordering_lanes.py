@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from sm100sim.options import Check
 from tests.sim.check.edges import CLUSTER, MODES, RANKS, Edge, both_sides
-from tests.sim.isa.memory_programs import only, wait
+from tests.sim.harness import run_ptx
+from tests.sim.isa.memory_programs import aligned, only, wait
 
 CHECKS = Check.RACES | Check.STRICT_LANES
 MEET = "bar.warp.sync -1;"
@@ -122,6 +124,32 @@ def test_lanes_have_to_meet(case: Edge, mode: str, seed: int) -> None:
 def test_only_the_strict_check_looks_at_lanes(case: Edge, mode: str, seed: int) -> None:
     report = Edge(case.name, case.body, "", block=case.block, ctas=case.ctas).run(case.broken, mode, seed)
     assert report.verdict == "clean"
+
+
+FINISHED = (
+    "mov.u32 %r1, %ctaid.x; mov.u32 %r3, %tid.x; mul.wide.u32 %rd7, %r3, 4; add.s64 %rd7, %rd7, %p0; setp.ne.u32 %q4, %r1, 0; @%q4 bra LATER;"
+    "st.global.b32 [%rd7], 3; EDGE elect.sync %r7|%q1, -1; @%q1 red.release.gpu.global.add.u32 [%p0+128], 1; bra DONE;"
+    "LATER: ld.acquire.gpu.global.b32 %r5, [%p0+128]; ld.global.b32 %r6, [%rd7]; DONE:"
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("edge", "codes"), [(MEET, set()), ("", {"race-global"})])
+def test_lanes_of_a_cluster_that_has_finished(edge: str, codes: set[str]) -> None:
+    """One lane releases a flag in global memory; a later cluster acquires it."""
+    body, out = FINISHED.replace("EDGE", edge).replace(";", ";\n"), aligned(64, np.uint32)
+    report = run_ptx(body, out, grid=(2, 1, 1), checks=CHECKS, raise_on_fault=False)
+    assert {finding.code for finding in report.findings} == codes
+
+
+APART = "and.b32 %r8, %r3, 1; shl.b32 %r8, %r8, 3; add.u32 %r9, %r1, %r8; mbarrier.arrive.shared.b64 %rd9, [%r9];"
+COUNT_160 = "mbarrier.inval.shared.b64 [%r1]; mbarrier.inval.shared.b64 [%r1+8]; mbarrier.init.shared.b64 [%r1], 160; mbarrier.init.shared.b64 [%r1+8], 160;"
+
+
+@pytest.mark.parametrize(("block", "verdict"), [(256, "clean"), (320, "incomplete")])
+def test_more_lanes_that_signal_one_by_one_than_are_remembered(block: int, verdict: str) -> None:
+    """Even and odd lanes of a warp arrive at different barriers; 256 lanes have a dimension."""
+    body = only(0, COUNT_160, "RESIZED") + "bar.sync 0;" + APART
+    assert Edge("many", body, "", block=block, checks=CHECKS).run("", "fast", 0).verdict == verdict
 
 
 COUNT_32 = "mbarrier.inval.shared.b64 [%r1]; mbarrier.init.shared.b64 [%r1], 32; fence.mbarrier_init.release.cluster;"
