@@ -17,7 +17,6 @@ EXPECT = "mbarrier.arrive.expect_tx.shared.b64 %rd1, [%r1], 4096;"
 EXPECT_REGISTER = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1+16], %r2;"
 ARRIVE = "mbarrier.arrive.shared.b64 %rd1, [%r1];"
 INIT = "mbarrier.init.shared.b64 [%r1], 2;"
-ARRIVE_FAR = "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];"
 COMMIT = "@%q1 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r1];"
 COMMIT_PAIR = (
     "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64"
@@ -85,12 +84,6 @@ STATEMENTS: dict[str, dict[str, str]] = {
         "double-arrive": f"{{ {ARRIVE} {ARRIVE} }}",
         "arrive-at-neighbour": ARRIVE.replace("[%r1]", "[%r1+8]"),
     },
-    ARRIVE_FAR: {
-        "drop-arrive": "",
-        "double-arrive": f"{{ {ARRIVE_FAR} {ARRIVE_FAR} }}",
-        "arrive-at-neighbour": ARRIVE_FAR.replace("[%r1]", "[%r1+8]"),
-        "narrow-release": ARRIVE_FAR.replace("release.cluster", "release.cta"),
-    },
     INIT: {
         "drop-init": "",
         "count-plus-one": INIT.replace("2;", "3;"),
@@ -124,6 +117,7 @@ STATEMENTS: dict[str, dict[str, str]] = {
         "drop-arrive": "",
         "double-arrive": f"{{ {ARRIVE_CLUSTER} {ARRIVE_CLUSTER} }}",
         "arrive-at-neighbour": ARRIVE_CLUSTER.replace("[%r1]", "[%r1+8]"),
+        "narrow-release": ARRIVE_CLUSTER.replace("release.cluster", "release.cta"),
         "relaxed-arrive": ARRIVE_CLUSTER.replace("release", "relaxed"),
     },
     WAIT_CLUSTER: {
