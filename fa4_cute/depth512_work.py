@@ -4,12 +4,13 @@ Both CTAs decode the same tile and count its key tiles with the rows of the pair
 their rank, which names their rows of Q, K and O and their columns of V (section 6.2).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cutlass
 from cutlass import Float32, Int32
 
 from .device import ids
+from .device.arith import opaque
 from .pair_work import PairedContext
 from .pipelines import RingState
 from .plan.depth512_lanes import part_of_lane, row_of_lane
@@ -18,6 +19,7 @@ from .plan.depth512_smem import Depth512AttentionSMem
 from .plan.hardware import WARP_THREADS, WARPS_PER_GROUP
 from .plan.issue_order import IssueOrder
 from .plan.tmem import Depth512Tmem
+from .progress import Progress
 from .thread_row import ThreadRow, row_facts
 from .work import row_in_group
 
@@ -45,6 +47,15 @@ class PairContext(PairedContext):
     def order(self) -> IssueOrder:
         """One chain, number 0, which takes every key tile."""
         return IssueOrder(num_qo=2)
+
+    def at(self, index: Int32, progress: Progress) -> "PairContext":
+        """Return the context of work ``index`` of a persistent CTA.
+
+        Registers are scarce in its softmax role: what follows from addresses and the rank is
+        derived anew for every query tile, else it would be held for all of them.
+        """
+        own = replace(self, smem=opaque(self.smem), rank=opaque(self.rank))
+        return super(PairContext, own).at(index, progress)
 
     def ring_start(self, *, producer: bool) -> RingState:
         """Return the cursor of the slot that the work's first part of K uses."""

@@ -130,7 +130,7 @@ def modified(values: list[Float32], columns: range, tile: TileView) -> list[Floa
     values = list(values)
     late = tile.scales is not None and scales_late(variant)
     # A scale per column takes the register of another load; so do the counts of a persistent CTA.
-    parts = 4 if variant.is_persistent else 2 if late else 1
+    parts = (4 if variant.is_persistent else 1) * (2 if late else 1)
     under_way = COLUMNS_UNDER_WAY // parts
     for i, column in enumerate(columns):
         if limits_loads(variant) and i % under_way == 0:

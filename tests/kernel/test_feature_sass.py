@@ -153,9 +153,9 @@ QUICK_SCALED = {("2Q d128", "all"), ("pair d512", "function")}
     ("kernel", "variant"),
     [
         pytest.param(k, v, marks=() if (k, v) in QUICK_SCALED else pytest.mark.slow)
-        for k, (head_dim, _) in SCALED.items()
+        for k in SCALED
         for v in SCALED_VARIANTS
-        if (head_dim <= 192 or v != "persistent") and (EVERY or v not in SCARCE)
+        if EVERY or v not in SCARCE
     ],
 )
 def test_no_role_spills_with_scales_per_token(kernel: str, variant: str) -> None:
@@ -176,19 +176,29 @@ def test_no_role_spills_with_scales_per_token(kernel: str, variant: str) -> None
     [
         *((kernel, "all") for kernel in ("2Q d128", "pair d256", "pair d512", "pair d512 fp8")),
         *((kernel, "union of biases") for kernel in ("1Q d128", "pair d512")),
+        *((kernel, "function") for kernel in ("pair d256", "pair d512", "pair d512 fp8")),
     ],
 )
 def test_no_role_spills_in_a_persistent_cta(kernel: str, variant: str) -> None:
     spec = spec_of(kernel, variant)
-    # With split keys too, or one Q tile, persistent CTAs with everything at once do spill.
-    persistent = (
-        PERSISTENT if variant == "all" else replace(spec.variant, scheduler=Scheduler.PERSISTENT)
-    )
+    persistent = replace(spec.variant, scheduler=Scheduler.PERSISTENT)
+    if variant == "all" and kernel.startswith("2Q"):
+        # With split keys too, or one Q tile, persistent CTAs with everything at once do spill.
+        persistent = PERSISTENT
     again = spec.for_attention(
         spec.config.qkv_dtype, KERNELS[kernel][0], group=2, variant=persistent,
         **({"num_qo": KERNELS[kernel][2]} if KERNELS[kernel][2] else {}),
     )  # fmt: skip
     assert spills(again) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{"num_qo": 1}, {"num_qo": 2}, {"pair_cta": True}], ids=str)
+def test_no_role_spills_with_scales_and_auxiliary_tensors(options: dict[str, Any]) -> None:
+    """Three loads for every score, in CTAs that keep counts from query tile to query tile."""
+    more = {"token_scales": True, "scheduler": Scheduler.PERSISTENT}
+    variant = replace(VARIANTS["function"], **more)
+    assert spills(KernelSpec.for_attention(FP8, 128, group=2, variant=variant, **options)) == []
 
 
 @pytest.mark.parametrize("num_qo", [pytest.param(1, marks=pytest.mark.slow), 2])

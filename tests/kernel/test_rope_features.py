@@ -1,0 +1,42 @@
+"""Rope columns with other features, in every kernel that has them: v narrower than q and k."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.kernel.feature_case import KERNELS, FeatureCase
+from tests.kernel.feature_run import check
+
+PAIR = "two Q tiles per CTA of a pair"
+QUICK = (
+    (PAIR, (128, 64), "ragged page64 causal"),
+    (PAIR, (192, 128), "tokens persistent page16"),
+    ("one Q tile", (192, 128), "page64 split sink"),
+)
+SLOW = (
+    *((PAIR, (128, 64), names) for names in (
+        "page16 sink", "page256", "function softcap", "fp8 persistent page64", "tokens cache",
+        "union alibi padding", "split bias",
+    )),
+    *((PAIR, (192, 128), names) for names in (
+        "fp8 ragged cache", "bias split", "window sink ragged", "tokens union softcap",
+        "persistent function",
+    )),
+    *(("two Q tiles", (192, 128), names) for names in (
+        "tokens ragged page16", "persistent union", "split function cache",
+    )),
+    *(("one Q tile", (128, 64), names) for names in ("cluster causal ragged", "persistent fp8")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kernel", "depths", "names"),
+    [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)],
+)
+def test_they_go_with_the_features(kernel: str, depths: tuple[int, int], names: str) -> None:
+    assert kernel in KERNELS
+    head_dim, head_dim_v = depths
+    plain = FeatureCase.of(names.split(), kernel)
+    check(replace(plain, head_dim=head_dim, head_dim_v=head_dim_v))
