@@ -37,8 +37,7 @@ RESULT = Path("out/mutants.json")
 PROCESSES = 2
 IDLE = 2_000_000
 QUICK = RunOptions(max_idle_instructions=IDLE)
-STRICT = Check.STRICT_LD | Check.STRICT_FENCE | Check.STRICT_LANES | Check.STRICT_SCOPE
-CHECKS = Check.ALL | STRICT
+CHECKS = Check.ALL | Check.TO_THE_LETTER
 SCHEDULES = (
     RunOptions(checks=CHECKS, max_idle_instructions=IDLE),
     RunOptions(mode="late", checks=CHECKS, max_idle_instructions=IDLE),

@@ -22,7 +22,8 @@ class Check(IntFlag):
     which shipped kernels leave out. `STRICT_LANES`, with `RACES`, takes the lanes of a warp for the
     threads that they are: what one lane signals or waits for, the others have no part in before
     bar.warp.sync or another barrier. `STRICT_SCOPE`, with `RACES`, takes the scope of mbarrier
-    operations at its word: one of CTA scope orders no memory between CTAs. `ALL` leaves these out.
+    operations at its word: one of CTA scope orders no memory between CTAs. `ALL` leaves these out;
+    `TO_THE_LETTER` is all of them but `STRICT_EXIT`.
     """
 
     NONE = 0
@@ -36,6 +37,7 @@ class Check(IntFlag):
     STRICT_FENCE = 128
     STRICT_LANES = 512
     STRICT_SCOPE = 1024
+    TO_THE_LETTER = STRICT_LD | STRICT_FENCE | STRICT_LANES | STRICT_SCOPE
     UNINITIALISED = REGISTERS | SHARED | TMEM
     ALL = REGISTERS | SHARED | TMEM | RACES | PROTOCOL
 

@@ -16,13 +16,13 @@ from fa4_cute import simulator
 from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.kernel_spec import KernelSpec
 from fa4_cute.plan.variant import Partition, Variant
-from sm100sim.options import Check, run_options
+from sm100sim.options import run_options
 from sm100sim.report import SimulationFault
 from tests.kernel.artifacts import compiled
 from tests.kernel.attention_case import Case, inputs, run_kernel
+from tests.kernel.watchers import CHECKS
 
 Rewrite = Callable[[str], str]
-CHECKS = Check.ALL | Check.STRICT_FENCE | Check.STRICT_LANES | Check.STRICT_SCOPE
 MUTATED = Case(100, 900, 128, causal=True, num_qo=1, num_partitions=3)
 """Eight key tiles: 3, 3 and 2, so that both chains of every CTA have some."""
 CASES = (

@@ -10,9 +10,7 @@ import re
 import pytest
 import torch
 
-from fa4_cute import simulator
-from sm100sim.options import Check, run_options
-from sm100sim.report import SimulationFault
+from tests.kernel import watchers
 from tests.kernel.artifacts import compiled
 from tests.kernel.attention_case import Case, inputs
 from tests.kernel.depth512_case import run_pair, spec_of
@@ -24,7 +22,6 @@ CASES = [
     Case(300, 100, 512, causal=True),
 ]
 MUTATED = Case(100, 1100, 512, causal=True)
-CHECKS = Check.ALL | Check.STRICT_FENCE | Check.STRICT_LANES | Check.STRICT_SCOPE
 WAIT = re.compile(r"\{\s*\.reg \.pred done;\s*WAIT_FOR_PHASE:.*?PHASE_DONE:\s*\}", re.DOTALL)
 
 
@@ -37,14 +34,12 @@ def growing(case: Case) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 def objections(case: Case, rewrite=str, *, look_ahead: bool = True) -> int:
     """Run under all watchers in a random order; returns the number of findings."""
-    with run_options(checks=CHECKS, mode="random", seed=3):
-        try:
-            run_pair(case, *growing(case), rewrite=rewrite, look_ahead=look_ahead)
-        except SimulationFault:
-            return 1
-    report = simulator.last_report()
-    assert report is not None
-    return len(report.findings)
+    operands = growing(case)
+
+    def launch() -> object:
+        return run_pair(case, *operands, rewrite=rewrite, look_ahead=look_ahead)
+
+    return watchers.objections(launch, mode="random", seed=3)
 
 
 @pytest.mark.parametrize("look_ahead", [True, False])
@@ -56,12 +51,8 @@ def test_no_watcher_objects(case: Case, look_ahead: bool) -> None:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_results_depend_neither_on_timing_nor_on_the_issue_order(case: Case) -> None:
     operands = inputs(case)
-    at_once, lse = run_pair(case, *operands)
-    for options in ({"mode": "late"}, {"mode": "random", "seed": 1}, {"mode": "random", "seed": 2}):
-        with run_options(**options):
-            other, other_lse = run_pair(case, *operands)
-        assert torch.equal(at_once, other)
-        assert torch.equal(lse, other_lse)
+    watchers.check_schedules(lambda: run_pair(case, *operands))
+    at_once, _ = run_pair(case, *operands)
     in_turn, _ = run_pair(case, *operands, look_ahead=False)
     assert torch.equal(at_once, in_turn)
 

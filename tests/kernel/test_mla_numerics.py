@@ -10,7 +10,7 @@ from fa4_cute import simulator
 from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.kernel_spec import KernelSpec
 from sm100sim.options import Check, run_options
-from sm100sim.report import SimulationFault
+from tests.kernel import watchers
 from tests.kernel.artifacts import compiled, sass
 from tests.kernel.mla_case import MlaCase, check, inputs, run
 
@@ -89,14 +89,8 @@ def test_a_pair_computes_what_one_cta_does(dtype: DType) -> None:
 
 def objections(case: MlaCase, rewrite=str, **options) -> int:
     """Run under all watchers; returns the number of findings."""
-    with run_options(checks=Check.ALL, **options):
-        try:
-            run(case, *inputs(case), rewrite=rewrite)
-        except SimulationFault:
-            return 1
-    report = simulator.last_report()
-    assert report is not None
-    return len(report.findings)
+    operands = inputs(case)
+    return watchers.objections(lambda: run(case, *operands, rewrite=rewrite), **options)
 
 
 @pytest.mark.parametrize("options", [{"mode": "late"}, {"mode": "random", "seed": 3}], ids=str)
@@ -118,11 +112,7 @@ def test_scores_of_the_next_query_tile_are_fenced(case: MlaCase) -> None:
 @pytest.mark.parametrize("case", CLEAN[:2], ids=str)
 def test_results_do_not_depend_on_timing(case: MlaCase) -> None:
     operands = inputs(case)
-    at_once, _ = run(case, *operands)
-    for options in ({"mode": "late"}, {"mode": "random", "seed": 1}, {"mode": "random", "seed": 2}):
-        with run_options(**options):
-            other, _ = run(case, *operands)
-        assert torch.equal(at_once, other)
+    watchers.check_schedules(lambda: run(case, *operands))
 
 
 def test_a_single_rope_buffer_is_too_few() -> None:

@@ -4,14 +4,14 @@ import re
 from dataclasses import replace
 
 import pytest
-import torch
 
 from fa4_cute import simulator
 from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.kernel_spec import KernelSpec
 from fa4_cute.plan.tmem import AttentionTmem
-from sm100sim.options import Check, run_options
-from sm100sim.report import EventKind, SimulationFault
+from sm100sim.options import run_options
+from sm100sim.report import EventKind
+from tests.kernel import watchers
 from tests.kernel.artifacts import sass
 from tests.kernel.attention_case import Case, inputs, run_kernel
 from tests.kernel.test_protocol import WAIT
@@ -37,14 +37,8 @@ SPECS = [
 
 def objections(case: Case, rewrite=str, **options) -> int:
     """Run under all watchers; returns the number of findings."""
-    with run_options(checks=Check.ALL, **options):
-        try:
-            run_kernel(case, *inputs(case), rewrite=rewrite)
-        except SimulationFault:
-            return 1
-    report = simulator.last_report()
-    assert report is not None
-    return len(report.findings)
+    operands = inputs(case)
+    return watchers.objections(lambda: run_kernel(case, *operands, rewrite=rewrite), **options)
 
 
 @pytest.mark.parametrize("options", [{"mode": "late"}, {"mode": "random", "seed": 3}], ids=str)
@@ -56,12 +50,7 @@ def test_no_watcher_objects(case: Case, options: dict) -> None:
 @pytest.mark.parametrize("case", CASES[-4:], ids=str)
 def test_results_do_not_depend_on_timing(case: Case) -> None:
     operands = inputs(case)
-    at_once, lse = run_kernel(case, *operands)
-    for options in ({"mode": "late"}, {"mode": "random", "seed": 1}, {"mode": "random", "seed": 2}):
-        with run_options(**options):
-            other, other_lse = run_kernel(case, *operands)
-        assert torch.equal(at_once, other)
-        assert torch.equal(lse, other_lse)
+    watchers.check_schedules(lambda: run_kernel(case, *operands))
 
 
 @pytest.mark.parametrize(

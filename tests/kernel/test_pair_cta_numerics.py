@@ -12,8 +12,8 @@ from fa4_cute.plan.kernel_spec import KernelSpec
 from fa4_cute.plan.masks import CAUSAL
 from fa4_cute.plan.variant import Scheduler, Variant
 from sm100sim.options import Check, run_options
-from sm100sim.report import EventKind, SimulationFault
-from tests.kernel import fp8_case, sequences_case
+from sm100sim.report import EventKind
+from tests.kernel import fp8_case, sequences_case, watchers
 from tests.kernel.artifacts import compiled, sass
 from tests.kernel.attention_case import Case, check, inputs, run_kernel
 from tests.kernel.sequences_case import Sequences
@@ -105,14 +105,8 @@ def test_sequences(case: Sequences) -> None:
 
 def objections(case: Case, rewrite=str, **options) -> int:
     """Run under all watchers; returns the number of findings."""
-    with run_options(checks=Check.ALL, **options):
-        try:
-            run_kernel(case, *inputs(case), rewrite=rewrite)
-        except SimulationFault:
-            return 1
-    report = simulator.last_report()
-    assert report is not None
-    return len(report.findings)
+    operands = inputs(case)
+    return watchers.objections(lambda: run_kernel(case, *operands, rewrite=rewrite), **options)
 
 
 @pytest.mark.parametrize("options", [{"mode": "late"}, {"mode": "random", "seed": 3}], ids=str)
@@ -124,11 +118,7 @@ def test_no_watcher_objects(case: Case, options: dict) -> None:
 @pytest.mark.parametrize("case", CLEAN[:2], ids=str)
 def test_results_do_not_depend_on_timing(case: Case) -> None:
     operands = inputs(case)
-    at_once, _ = run_kernel(case, *operands)
-    for options in ({"mode": "late"}, {"mode": "random", "seed": 1}, {"mode": "random", "seed": 2}):
-        with run_options(**options):
-            other, _ = run_kernel(case, *operands)
-        assert torch.equal(at_once, other)
+    watchers.check_schedules(lambda: run_kernel(case, *operands))
 
 
 def test_keys_and_values_are_loaded_once_per_pair() -> None:

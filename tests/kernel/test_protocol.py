@@ -8,11 +8,8 @@ and the watchers must object: a superfluous part of the protocol would be found 
 import re
 
 import pytest
-import torch
 
-from fa4_cute import simulator
-from sm100sim.options import Check, run_options
-from sm100sim.report import SimulationFault
+from tests.kernel import watchers
 from tests.kernel.attention_case import Case, inputs, run_kernel
 
 CASES = [
@@ -22,20 +19,14 @@ CASES = [
     Case(300, 400, 192, causal=True),
 ]
 MUTATED = Case(300, 700, 128, causal=True)
-CHECKS = Check.ALL | Check.STRICT_FENCE | Check.STRICT_LANES | Check.STRICT_SCOPE
 WAIT = re.compile(r"\{\s*\.reg \.pred done;\s*WAIT_FOR_PHASE:.*?PHASE_DONE:\s*\}", re.DOTALL)
 
 
 def objections(case: Case, rewrite=str) -> int:
     """Run under all watchers in a random order; returns the number of findings."""
-    with run_options(checks=CHECKS, mode="random", seed=3):
-        try:
-            run_kernel(case, *inputs(case), rewrite=rewrite)
-        except SimulationFault:
-            return 1
-    report = simulator.last_report()
-    assert report is not None
-    return len(report.findings)
+    operands = inputs(case)
+    options = {"mode": "random", "seed": 3}
+    return watchers.objections(lambda: run_kernel(case, *operands, rewrite=rewrite), **options)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -46,11 +37,7 @@ def test_no_watcher_objects(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES[:2], ids=str)
 def test_results_do_not_depend_on_timing(case: Case) -> None:
     operands = inputs(case)
-    at_once, _ = run_kernel(case, *operands)
-    for options in ({"mode": "late"}, {"mode": "random", "seed": 1}, {"mode": "random", "seed": 2}):
-        with run_options(**options):
-            other, _ = run_kernel(case, *operands)
-        assert torch.equal(at_once, other)
+    watchers.check_schedules(lambda: run_kernel(case, *operands))
 
 
 @pytest.mark.parametrize(
