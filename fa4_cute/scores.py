@@ -27,7 +27,7 @@ from .plan.column_plan import ColumnPlan
 from .plan.masks import Term
 from .plan.variant import aux_strides, bias_strides
 from .sequence import DEVICE
-from .token_scales import TileScales, scaled
+from .token_scales import VECTOR, TileScales, scaled
 from .visibility import RowView
 
 LOG2_E = math.log2(math.e)
@@ -135,8 +135,8 @@ def modified(values: list[Float32], columns: range, tile: TileView) -> list[Floa
     for i, column in enumerate(columns):
         if limits_loads(variant) and i % under_way == 0:
             warp_barrier()
-            if late:
-                few = slice(i, i + under_way)
+            few = slice(i, i + max(under_way, VECTOR))
+            if late and i % VECTOR == 0:
                 values[few] = scaled(values[few], columns[few], tile.scales)
         value = values[i]
         key = DEVICE.minimum(tile.first_key + column, last_key)

@@ -31,7 +31,8 @@ from .plan.token_rows import packed_start
 from .sequence import DEVICE
 from .work import KernelContext
 
-_VECTOR = 4
+VECTOR = 4
+"""Columns whose scales one load brings; it starts at a multiple of them."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ def scaled(values: list[Float32], columns: range, scales: TileScales) -> list[Fl
     """
     row = barriers.load_shared_f32(scales.row)
     keys: list[Float32] = []
-    for column in columns[::_VECTOR]:
+    for column in columns[::VECTOR]:
         keys += barriers.load_shared_f32x4(scales.keys + column * DType.FP32.size)
     result: list[Float32] = []
     for i in range(0, len(values), 2):

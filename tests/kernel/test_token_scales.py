@@ -22,7 +22,7 @@ from fa4_cute.host.support import Choice, choose
 from fa4_cute.plan.config import FA4Config
 from fa4_cute.plan.mbars import FA4MiscMBars
 from sm100sim.options import Check, run_options
-from tests.kernel.feature_case import FeatureCase
+from tests.kernel.feature_case import KERNELS, FeatureCase
 from tests.kernel.feature_run import check as check_features
 
 PAIR = {"pair_cta": True}
@@ -146,6 +146,8 @@ QUICK = (
     ("CTA pair", "ragged sink"),
 )
 SLOW = (
+    # three loads for every score: few columns at a time
+    *((kernel, "persistent function") for kernel in KERNELS),
     *(("one Q tile", names) for names in ("page16 split", "persistent causal", "page256 ragged")),
     *(("two Q tiles", names) for names in ("page256 bias", "cache softcap", "persistent page16")),
     *(
