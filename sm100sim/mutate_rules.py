@@ -94,7 +94,8 @@ def _number(ins: Instr, position: int, **steps: int) -> Iterator[Edit]:
 
 def waits(ins: Instr, stage: int) -> Iterator[Edit]:
     """try_wait and test_wait: never wait; wait for the other parity; wait on the barrier before,
-    which in a ring is complete earlier (the next one would often be a longer wait and no fault)."""
+    which in a ring is complete earlier (the next one would often be a longer wait and no fault);
+    acquire from the own CTA only."""
     if ins.opcode != "mbarrier" or not ins.mods or ins.mods[0] not in ("try_wait", "test_wait"):
         return
     statement, parity = Statement.of(ins), ins.operands[2] if "parity" in ins.mods else None
@@ -107,6 +108,8 @@ def waits(ins: Instr, stage: int) -> Iterator[Edit]:
     elif parity is not None:
         yield Edit("wrong-parity", statement.computed(2, "b32", "xor.b32 {new}, {old}, 1"))
     yield Edit("wait-on-neighbour", statement.moved(1, -BARRIER_BYTES))
+    if {"acquire", "cluster"} <= set(ins.mods):
+        yield Edit("narrow-acquire", ins.text.replace(".acquire.cluster", ".acquire.cta"))
 
 
 def arrivals(ins: Instr, stage: int) -> Iterator[Edit]:
