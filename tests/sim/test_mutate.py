@@ -12,7 +12,6 @@ from tests.sim.harness import kernel_text, run_ptx
 from tests.sim.isa.memory_programs import SMEM, only, wait
 
 WAIT = "mbarrier.try_wait.parity.shared.b64 %q0, [%r1], 0, 100;"
-WAIT_FAR = "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %q0, [%r1], 0;"
 WAIT_REGISTER = WAIT.replace("], 0", "], %r2")
 EXPECT = "mbarrier.arrive.expect_tx.shared.b64 %rd1, [%r1], 4096;"
 EXPECT_REGISTER = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1+16], %r2;"
@@ -56,12 +55,6 @@ STATEMENTS: dict[str, dict[str, str]] = {
         "drop-wait": "setp.eq.u32 %q0, 0, 0;",
         "wrong-parity": WAIT.replace("], 0", "], 1"),
         "wait-on-neighbour": WAIT.replace("[%r1]", "[%r1+-8]"),
-    },
-    WAIT_FAR: {
-        "drop-wait": "setp.eq.u32 %q0, 0, 0;",
-        "wrong-parity": WAIT_FAR.replace("], 0", "], 1"),
-        "wait-on-neighbour": WAIT_FAR.replace("[%r1]", "[%r1+-8]"),
-        "narrow-acquire": WAIT_FAR.replace("acquire.cluster", "acquire.cta"),
     },
     WAIT_REGISTER: {
         "drop-wait": "setp.eq.u32 %q0, 0, 0;",
@@ -131,6 +124,7 @@ STATEMENTS: dict[str, dict[str, str]] = {
         "drop-wait": "setp.eq.u32 %q0, 0, 0;",
         "wrong-parity": WAIT_CLUSTER.replace("], 0", "], 1"),
         "wait-on-neighbour": WAIT_CLUSTER.replace("[%r1]", "[%r1+-8]"),
+        "narrow-acquire": WAIT_CLUSTER.replace("acquire.cluster", "acquire.cta"),
         "relaxed-wait": WAIT_CLUSTER.replace("acquire", "relaxed"),
     },
     "fence.proxy.async.shared::cta;": {"drop-fence-proxy": ""},
