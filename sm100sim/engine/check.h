@@ -25,7 +25,7 @@
 
 #define MAX_MBAR_DIMS 512u
 #define MAX_FOREIGN 64u
-#define MAX_LANE_DIMS 256u
+#define MAX_LANE_DIMS 768u
 #define MAX_LANE_SETS 1024u
 #define OP_DIM 0x8000u               /* Rec.dim of a copy whose completion is looked up by its id */
 #define INLINE_RECS 3u

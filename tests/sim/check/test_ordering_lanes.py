@@ -142,13 +142,13 @@ def test_lanes_of_a_cluster_that_has_finished(edge: str, codes: set[str]) -> Non
 
 
 APART = "and.b32 %r8, %r3, 1; shl.b32 %r8, %r8, 3; add.u32 %r9, %r1, %r8; mbarrier.arrive.shared.b64 %rd9, [%r9];"
-COUNT_160 = "mbarrier.inval.shared.b64 [%r1]; mbarrier.inval.shared.b64 [%r1+8]; mbarrier.init.shared.b64 [%r1], 160; mbarrier.init.shared.b64 [%r1+8], 160;"
+COUNT_512 = "mbarrier.inval.shared.b64 [%r1]; mbarrier.inval.shared.b64 [%r1+8]; mbarrier.init.shared.b64 [%r1], 512; mbarrier.init.shared.b64 [%r1+8], 512;"
 
 
-@pytest.mark.parametrize(("block", "verdict"), [(256, "clean"), (320, "incomplete")])
+@pytest.mark.parametrize(("block", "verdict"), [(768, "clean"), (1024, "incomplete")])
 def test_more_lanes_that_signal_one_by_one_than_are_remembered(block: int, verdict: str) -> None:
-    """Even and odd lanes of a warp arrive at different barriers; 256 lanes have a dimension."""
-    body = only(0, COUNT_160, "RESIZED") + "bar.sync 0;" + APART
+    """Even and odd lanes of a warp arrive at different barriers; 768 lanes have a dimension."""
+    body = only(0, COUNT_512, "RESIZED") + "bar.sync 0;" + APART
     assert Edge("many", body, "", block=block, checks=CHECKS).run("", "fast", 0).verdict == verdict
 
 
