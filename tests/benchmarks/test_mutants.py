@@ -26,6 +26,8 @@ from benchmarks.planting import (
 from sm100sim.mutate import Mutant
 from sm100sim.options import RunOptions
 
+pytestmark = pytest.mark.slow
+
 NAMES = {64: "FULL[0]", 72: "FULL[1]", 128: "EMPTY[0]"}
 
 
@@ -116,12 +118,9 @@ EXPECTED = {
     "drop-wait", "wrong-parity", "wait-on-neighbour", "early-release", "early-commit",
     "more-tx-bytes", "drop-fence-proxy", "wrong-stage-buffer", "b-k-step+",
 }  # fmt: skip
-QUICK = ("2q", "1q-cluster", "pair256-tokens")
 
 
-@pytest.mark.parametrize(
-    "kernel", [k if k in QUICK else pytest.param(k, marks=pytest.mark.slow) for k in KERNELS]
-)
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_a_kernel_has_faults_of_every_class(kernel: str) -> None:
     found, shared = chosen(kernel), shared_lines(kernel)
     kinds = kinds_of(found)

@@ -11,7 +11,9 @@ import fa4_cute
 from fa4_cute import masks
 from sm100sim.options import Check, run_options
 
-HEAD_DIMS = [128, *(pytest.param(d, marks=pytest.mark.slow) for d in (64, 192, 256, 512))]
+pytestmark = pytest.mark.slow
+
+HEAD_DIMS = (64, 128, 192, 256, 512)
 LENGTHS = torch.tensor([300, 7], dtype=torch.int32)
 
 
@@ -49,13 +51,11 @@ def test_bias_and_sink(head_dim: int) -> None:
     check(dense(head_dim), mask=masks.bias(bias), sink=torch.tensor([0.0, 3.0, -2.0, 8.0]))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("head_dim", HEAD_DIMS)
 def test_softcap(head_dim: int) -> None:
     check(dense(head_dim), softcap=5.0, causal=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("head_dim", HEAD_DIMS)
 def test_split_keys(head_dim: int) -> None:
     check(dense(head_dim), num_splits=3, causal=True)
@@ -72,7 +72,6 @@ def test_pages_with_nan_behind_the_last_key(head_dim: int) -> None:
     check([q, k, v], page_table=table, seqused_k=used, causal=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("head_dim", HEAD_DIMS)
 def test_packed_sequences(head_dim: int) -> None:
     inputs = operands(head_dim, (150, 4), (400, 2), (400, 2))

@@ -9,6 +9,8 @@ import torch
 import fa4_cute
 from fa4_cute.host.reference import compare
 
+pytestmark = pytest.mark.slow
+
 
 def normal(*shape: int, seed: int) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
@@ -66,10 +68,10 @@ def test_strided_rope_columns_are_copied_when_need_be() -> None:
     ("dtype", "kernel"),
     [
         (torch.bfloat16, {"num_qo": 1}),
-        pytest.param(torch.bfloat16, {"num_qo": 2}, marks=pytest.mark.slow),
+        (torch.bfloat16, {"num_qo": 2}),
         (torch.float16, {"num_qo": 2}),
         (torch.bfloat16, {"pair_cta": True}),
-        pytest.param(torch.float16, {"pair_cta": True}, marks=pytest.mark.slow),
+        (torch.float16, {"pair_cta": True}),
     ],
 )
 def test_one_head_of_rope_columns_serves_all_heads(
@@ -91,7 +93,7 @@ def test_one_head_of_rope_columns_serves_all_heads(
         assert torch.equal(out, copied)
 
 
-@pytest.mark.parametrize("pair_cta", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("pair_cta", [False, True])
 def test_shared_rope_columns_in_pages(pair_cta: bool) -> None:
     keys, size = (130, 40), 64
     q = normal(90, 4, 128, seed=1).bfloat16()

@@ -20,6 +20,8 @@ from tests.kernel.feature_case import FEATURES, FeatureCase, ints, is_possible
 from tests.kernel.feature_run import check as check_features
 from tests.kernel.feature_run import compare_fp8, launches
 
+pytestmark = pytest.mark.slow
+
 CASES = [
     Case(40, 700, 128, heads=4, kv_heads=2, batch=2, causal=True, num_qo=1, num_partitions=4),
     Case(128, 1100, 128, num_qo=1, num_partitions=2),
@@ -32,12 +34,9 @@ CASES = [
     Case(20, 333, 192, heads=2, kv_heads=1, dtype=DType.FP16, num_qo=1, num_partitions=6),
     Case(60, 900, 96, heads=3, kv_heads=1, causal=True, num_qo=1, num_partitions=7),
 ]
-QUICK = CASES[:2]
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(c, marks=() if c in QUICK else pytest.mark.slow) for c in CASES], ids=str
-)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_values(case: Case) -> None:
     check(case, *inputs(case), run=run_kernel)
 
@@ -64,7 +63,6 @@ def test_the_only_launch_is_the_attention() -> None:
     assert [report.verdict for report in reports] == ["clean"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 4, 8])
 @pytest.mark.parametrize("head_dim", [64, 128, 192])
 def test_the_workspace_gives_the_same_within_rounding(head_dim: int, size: int) -> None:
@@ -78,7 +76,7 @@ def test_the_workspace_gives_the_same_within_rounding(head_dim: int, size: int) 
     torch.testing.assert_close(lse, other_lse, rtol=1e-6, atol=3e-6)
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [2, 8])
 def test_a_sequence_does_not_know_its_batch(size: int) -> None:
     """Bit for bit: alone, at another place of a batch, with and without rows behind it, packed."""
     q, k, v = dense(3, 5, 700)
@@ -97,7 +95,7 @@ def test_a_sequence_does_not_know_its_batch(size: int) -> None:
     assert torch.equal(packed[0], out.flatten(0, 1))
 
 
-@pytest.mark.parametrize("head_dim", [128, pytest.param(64, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("head_dim", [128, 64])
 def test_rows_and_sequences_that_see_nothing(head_dim: int) -> None:
     q, k, v = dense(3, 40, 300, head_dim)
     hidden = masks.padding(ints([0, 300, 5]))
@@ -112,7 +110,6 @@ def test_rows_and_sequences_that_see_nothing(head_dim: int) -> None:
     compare(*few, (q, k[:, :10], v[:, :10]), causal=True).check()
 
 
-@pytest.mark.slow
 def test_the_sink_is_folded_once() -> None:
     """Rows without keys tell: their log-sum-exp is the sink, not some number of times the sink."""
     q, k, v = dense(1, 40, 10)
@@ -124,7 +121,6 @@ def test_the_sink_is_folded_once() -> None:
         compare(out, lse, (q, k, v), causal=True, sink=sink).check()
 
 
-@pytest.mark.slow
 def test_nan_reaches_its_rows_and_no_others() -> None:
     q, k, v = dense(1, 6, 700)
     q[0, 3, 1] = math.nan
@@ -136,7 +132,6 @@ def test_nan_reaches_its_rows_and_no_others() -> None:
     assert torch.isfinite(lse).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("size", [3, 8])
 @pytest.mark.parametrize(
     "features",
@@ -147,7 +142,6 @@ def test_features_together(features: str, size: int) -> None:
     check_features(case, num_splits=size, split="cluster")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 4])
 def test_scales_per_token_of_fp8(size: int) -> None:
     q, k, v = (x.to(torch.float8_e4m3fn) for x in dense(1, 30, 600))
@@ -157,7 +151,6 @@ def test_scales_per_token_of_fp8(size: int) -> None:
     compare_fp8(out, lse, (q, k, v), q_scale=q_scale, k_scale=k_scale).check()
 
 
-@pytest.mark.slow
 def test_rope_columns() -> None:
     q, k, _ = dense(1, 30, 600, 192)
     v = dense(1, 30, 600)[2]
@@ -187,7 +180,6 @@ def cases(draw: st.DrawFn) -> tuple[FeatureCase, int]:
     return case, draw(st.integers(2, 8))
 
 
-@pytest.mark.slow
 @settings(
     max_examples=EXAMPLES,
     deadline=None,

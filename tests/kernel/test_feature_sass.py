@@ -77,7 +77,7 @@ IN_FULL = ("2Q d64", "2Q d128", "1Q d128", "pair d256", "pair d512")
 """Kernels of which every variant is compiled; of the others those that are scarce of registers."""
 SCARCEST = ("function", "union of biases")
 """Those that are compiled in each run, beside "all"."""
-QUICK = {("2Q d128", "all"), ("1Q d128", "all"), ("pair d512", "union of biases")}
+QUICK = {("2Q d128", "all"), ("pair d512", "union of biases")}
 """Where registers are scarcest."""
 
 
@@ -116,7 +116,7 @@ CLUSTERED = {"d64": (64, BF16), "d128": (128, BF16), "d192": (192, BF16), "d128 
 @pytest.mark.parametrize(
     ("kernel", "variant", "size"),
     [
-        ("d128", "all", 2),
+        pytest.param("d128", "all", 2, marks=pytest.mark.slow),
         *(
             pytest.param(k, v, 2, marks=pytest.mark.slow)
             for k in CLUSTERED
@@ -146,7 +146,7 @@ SCALED_VARIANTS = {
     **{name: VARIANTS[name] for name in (*SCARCE, "all")},
     "persistent": PERSISTENT,
 }
-QUICK_SCALED = {("2Q d128", "all"), ("pair d512", "function")}
+QUICK_SCALED = {("2Q d128", "all")}
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,8 @@ def test_no_role_spills_with_scales_and_auxiliary_tensors(options: dict[str, Any
     assert spills(KernelSpec.for_attention(FP8, 128, group=2, variant=variant, **options)) == []
 
 
-@pytest.mark.parametrize("num_qo", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("num_qo", [1, 2])
 def test_no_role_spills_with_scales_beside_rope_columns(num_qo: int) -> None:
     variant = replace(PERSISTENT, token_scales=True)
     spec = KernelSpec.for_attention(
@@ -221,16 +222,13 @@ PAIRED: dict[str, tuple[DType, int, dict[str, Any], dict[str, Any]]] = {
 """Two Q tiles per CTA of a pair: type, head dim, columns of V and rope, what the variant adds."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "variant"),
     [
         ("d128 tokens", "all"),
         ("d128v64", "all"),
-        *(
-            pytest.param(k, v, marks=pytest.mark.slow)
-            for k in PAIRED
-            for v in (SCARCE if EVERY else SCARCEST[:1])
-        ),
+        *((k, v) for k in PAIRED for v in (SCARCE if EVERY else SCARCEST[:1])),
     ],
 )
 def test_no_role_spills_in_a_pair(kernel: str, variant: str) -> None:

@@ -15,7 +15,7 @@ from .feature_case import FEATURES, KERNELS, FeatureCase, ints, is_possible
 from .feature_run import check
 
 HEAD_DIMS = (64, 256)
-QUICK = ("window", "sink", "page64")
+QUICK = ("window", "page64", "tokens", "persistent", "rope")
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -14,6 +14,8 @@ from tests.kernel import watchers
 from tests.kernel.artifacts import compiled, sass
 from tests.kernel.mla_case import MlaCase, check, inputs, run
 
+pytestmark = pytest.mark.slow
+
 BF16, FP16, FP8 = DType.BF16, DType.FP16, DType.FP8_E4M3
 
 QUICK = [
@@ -55,13 +57,11 @@ PAIR = [
     MlaCase(1100, 300, batch=3, causal=True, num_sms=2, pair_cta=True),
     MlaCase(600, 300, batch=3, dtype=FP8, num_sms=4, pair_cta=True),
 ]
-BRIEF = [case if i in (0, 2, 6) else pytest.param(case, marks=pytest.mark.slow)
-         for i, case in enumerate(PAIR)]  # fmt: skip
-CLEAN = [QUICK[0], QUICK[4], QUICK[5], QUICK[10], *PERSISTENT, *BRIEF]
+CLEAN = [QUICK[0], QUICK[4], QUICK[5], QUICK[10], *PERSISTENT, *PAIR]
 UNSPILLED = [case.spec for case in (*(QUICK[i] for i in (0, 4, 8, 10)), *PAIR[:4], PAIR[6])]
 
 
-@pytest.mark.parametrize("case", [*QUICK, *PERSISTENT, *BRIEF], ids=str)
+@pytest.mark.parametrize("case", [*QUICK, *PERSISTENT, *PAIR], ids=str)
 def test_output_and_lse(case: MlaCase) -> None:
     check(case, *inputs(case))
 

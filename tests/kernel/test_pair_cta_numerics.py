@@ -18,6 +18,8 @@ from tests.kernel.artifacts import compiled, sass
 from tests.kernel.attention_case import Case, check, inputs, run_kernel
 from tests.kernel.sequences_case import Sequences
 
+pytestmark = pytest.mark.slow
+
 BF16, FP16, FP8 = DType.BF16, DType.FP16, DType.FP8_E4M3
 
 QUICK = [

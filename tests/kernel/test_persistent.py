@@ -24,6 +24,8 @@ from sm100sim.report import SimulationFault
 from tests.kernel.artifacts import compiled, sass
 from tests.kernel.attention_case import TORCH_TYPES, buffer, operand
 
+pytestmark = pytest.mark.slow
+
 STRICT = Check.STRICT_FENCE | Check.STRICT_LD | Check.STRICT_LANES | Check.STRICT_SCOPE
 ALL = {"checks": Check.ALL | STRICT}
 
@@ -104,15 +106,8 @@ def run(case: Case, scheduler: Scheduler, rewrite=str, **options):
     return o, lse, report, packed
 
 
-SLOW = pytest.mark.slow
-
-
-def quick(case: Case, mode: str) -> bool:
-    return CASES.index(case) < 10 and (mode == "random" or CASES.index(case) < 6)
-
-
 MODES = [
-    pytest.param(case, mode, id=f"{mode}-{case}", marks=() if quick(case, mode) else SLOW)
+    pytest.param(case, mode, id=f"{mode}-{case}")
     for case in CASES
     for mode in ("fast", "random", "late")
 ]
@@ -170,7 +165,7 @@ LOST = {
 """What a fault in the passage from one query tile to the next leaves out, where, and what is there
 instead."""
 LOSERS = [
-    pytest.param(lost, case, id=f"{lost}-{case}", marks=() if case is D384 else SLOW)
+    pytest.param(lost, case, id=f"{lost}-{case}")
     for lost in LOST
     for case in (TWO_Q, D384, D256_FP8, PAIR)
     # A pair leaves together, when all commits have arrived.
@@ -220,7 +215,7 @@ VARIANTS = (
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: "_".join(v.name_parts))
 @pytest.mark.parametrize("head_dim", [256, 512])
-@pytest.mark.parametrize("dtype", [DType.BF16, pytest.param(DType.FP8_E4M3, marks=SLOW)])
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.FP8_E4M3])
 def test_no_role_of_a_pair_spills(dtype: DType, head_dim: int, variant: Variant) -> None:
     spec = Depth512Spec.for_attention(dtype, head_dim, variant=variant)
     assert [line for line in sass(spec) if re.search(r"\b(LDL|STL)\b", line)] == []

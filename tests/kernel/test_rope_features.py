@@ -9,13 +9,13 @@ import pytest
 from tests.kernel.feature_case import KERNELS, FeatureCase
 from tests.kernel.feature_run import check
 
+pytestmark = pytest.mark.slow
+
 PAIR = "two Q tiles per CTA of a pair"
-QUICK = (
+CASES = (
     (PAIR, (128, 64), "ragged page64 causal"),
     (PAIR, (192, 128), "tokens persistent page16"),
     ("one Q tile", (192, 128), "page64 split sink"),
-)
-SLOW = (
     *((PAIR, (128, 64), names) for names in (
         "page16 sink", "page256", "function softcap", "fp8 persistent page64", "tokens cache",
         "union alibi padding", "split bias",
@@ -31,10 +31,7 @@ SLOW = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("kernel", "depths", "names"),
-    [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)],
-)
+@pytest.mark.parametrize(("kernel", "depths", "names"), CASES)
 def test_they_go_with_the_features(kernel: str, depths: tuple[int, int], names: str) -> None:
     assert kernel in KERNELS
     head_dim, head_dim_v = depths

@@ -25,6 +25,8 @@ from sm100sim.options import Check, run_options
 from tests.kernel.feature_case import KERNELS, FeatureCase
 from tests.kernel.feature_run import check as check_features
 
+pytestmark = pytest.mark.slow
+
 PAIR = {"pair_cta": True}
 """Two Q tiles per CTA of a pair; larger head dims have pairs of their own, without asking."""
 ONE, TWO = ({"num_qo": n} for n in (1, 2))
@@ -32,9 +34,9 @@ CASES = [
     # head_dim, queries, keys, heads, key/value heads, causal
     (128, 300, 1100, 2, 1, True),
     (64, 200, 700, 3, 1, False),
-    pytest.param((192, 200, 500, 4, 2, True), marks=pytest.mark.slow),
-    pytest.param((80, 1, 300, 8, 1, True), marks=pytest.mark.slow),
-    pytest.param((16, 100, 1, 1, 1, False), marks=pytest.mark.slow),
+    (192, 200, 500, 4, 2, True),
+    (80, 1, 300, 8, 1, True),
+    (16, 100, 1, 1, 1, False),
 ]
 
 
@@ -65,12 +67,12 @@ def check(out: Any, lse: Any, exact: Any) -> None:
           for c in CASES for n in (ONE, TWO)),
         # of a pair: several key tiles, both CTAs with queries; a peer without; packed heads
         ((128, 700, 1100, 2, 1, True), PAIR),
-        pytest.param((80, 1, 300, 8, 1, True), PAIR, marks=pytest.mark.slow),
-        pytest.param((96, 300, 500, 3, 1, False), PAIR, marks=pytest.mark.slow),
+        ((80, 1, 300, 8, 1, True), PAIR),
+        ((96, 300, 500, 3, 1, False), PAIR),
         ((256, 200, 700, 2, 1, True), {}),
         ((512, 70, 900, 2, 1, False), {}),
-        pytest.param((384, 150, 600, 3, 1, True), {}, marks=pytest.mark.slow),
-        pytest.param((208, 1, 300, 8, 1, True), {}, marks=pytest.mark.slow),
+        ((384, 150, 600, 3, 1, True), {}),
+        ((208, 1, 300, 8, 1, True), {}),
     ],
     ids=str,
 )  # fmt: skip
@@ -137,15 +139,13 @@ def test_a_slot_that_only_the_mma_frees_is_overwritten_too_early(
     assert findings(choice.spec, asked) > 0
 
 
-QUICK = (
+TOGETHER = (
     ("two Q tiles", "ragged page16 causal"),
     ("one Q tile", "ragged window"),
     ("two Q tiles", "persistent ragged cache"),
     ("two Q tiles per CTA of a pair", "ragged page16 causal"),
     ("CTA pair", "ragged page64 causal"),
     ("CTA pair", "ragged sink"),
-)
-SLOW = (
     # three loads for every score: few columns at a time
     *((kernel, "persistent function") for kernel in KERNELS),
     *(("one Q tile", names) for names in ("page16 split", "persistent causal", "page256 ragged")),
@@ -158,18 +158,15 @@ SLOW = (
 )
 
 
-@pytest.mark.parametrize(
-    ("kernel", "names"),
-    [*QUICK, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in SLOW)],
-)
+@pytest.mark.parametrize(("kernel", "names"), TOGETHER)
 def test_they_go_with_the_features(kernel: str, names: str) -> None:
     """Groups of two heads are packed into rows; scales of rows that do not count are NaN."""
     check_features(FeatureCase.of({"tokens", *names.split()}, kernel))
 
 
 @pytest.mark.parametrize("kernel", [ONE, TWO, PAIR], ids=str)
-@pytest.mark.parametrize("scheduler", [pytest.param("tile", marks=pytest.mark.slow), "persistent"])
-@pytest.mark.parametrize("own", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("scheduler", ["tile", "persistent"])
+@pytest.mark.parametrize("own", [True, False])
 def test_scores_with_rope_columns_are_scaled_as_a_whole(
     own: bool, scheduler: str, kernel: dict[str, Any]
 ) -> None:
