@@ -13,7 +13,7 @@ from sm100sim.options import Check, run_options
 
 pytestmark = pytest.mark.slow
 
-HEAD_DIMS = (64, 128, 192, 256, 512)
+HEAD_DIMS = (128, 192, 512)
 LENGTHS = torch.tensor([300, 7], dtype=torch.int32)
 
 

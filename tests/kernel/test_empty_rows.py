@@ -39,10 +39,13 @@ EMPTY = {
 }
 
 
+CASES = [*zip(EMPTY, (False, True, True, False), strict=True)]
+"""Why rows see no key, and whether there are sinks."""
+
+
 @pytest.mark.slow
 @kernels
-@pytest.mark.parametrize("sink", [False, True])
-@pytest.mark.parametrize("why", EMPTY)
+@pytest.mark.parametrize(("why", "sink"), CASES)
 def test_rows_without_keys_are_zero(
     head_dim: int, num_qo: int | None, why: str, sink: bool
 ) -> None:

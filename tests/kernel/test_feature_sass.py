@@ -146,6 +146,8 @@ SCALED_VARIANTS = {
     **{name: VARIANTS[name] for name in (*SCARCE, "all")},
     "persistent": PERSISTENT,
 }
+BESIDE_PERSISTENT = ("2Q d128", "1Q d128", "pair d256")
+PAIRS = ("pair d256", "pair d512", "pair d512 fp8")
 QUICK_SCALED = {("2Q d128", "all")}
 
 
@@ -155,7 +157,7 @@ QUICK_SCALED = {("2Q d128", "all")}
         pytest.param(k, v, marks=() if (k, v) in QUICK_SCALED else pytest.mark.slow)
         for k in SCALED
         for v in SCALED_VARIANTS
-        if EVERY or v not in SCARCE
+        if EVERY or v == "all" or (v == "persistent" and k in BESIDE_PERSISTENT)
     ],
 )
 def test_no_role_spills_with_scales_per_token(kernel: str, variant: str) -> None:
@@ -176,7 +178,7 @@ def test_no_role_spills_with_scales_per_token(kernel: str, variant: str) -> None
     [
         *((kernel, "all") for kernel in ("2Q d128", "pair d256", "pair d512", "pair d512 fp8")),
         *((kernel, "union of biases") for kernel in ("1Q d128", "pair d512")),
-        *((kernel, "function") for kernel in ("pair d256", "pair d512", "pair d512 fp8")),
+        *((kernel, "function") for kernel in (PAIRS if EVERY else PAIRS[:1])),
     ],
 )
 def test_no_role_spills_in_a_persistent_cta(kernel: str, variant: str) -> None:

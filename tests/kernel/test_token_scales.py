@@ -148,13 +148,10 @@ TOGETHER = (
     ("CTA pair", "ragged sink"),
     # three loads for every score: few columns at a time
     *((kernel, "persistent function") for kernel in KERNELS),
-    *(("one Q tile", names) for names in ("page16 split", "persistent causal", "page256 ragged")),
-    *(("two Q tiles", names) for names in ("page256 bias", "cache softcap", "persistent page16")),
-    *(
-        ("two Q tiles per CTA of a pair", names)
-        for names in ("page64 persistent", "ragged sink union", "cache split softcap")
-    ),
-    *(("CTA pair", names) for names in ("page16 split", "cache bias", "page256 ragged union")),
+    ("one Q tile", "page256 ragged split"),
+    ("two Q tiles", "page256 bias softcap"),
+    ("two Q tiles per CTA of a pair", "cache split union"),
+    ("CTA pair", "page256 ragged union"),
 )
 
 
