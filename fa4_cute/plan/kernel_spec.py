@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from .column_plan import RESIDENT_COLUMNS, ColumnPlan
 from .common_spec import CommonSpec
@@ -16,6 +17,21 @@ from .mma_plans import pv_plan
 from .params import KernelParams, with_rope_maps
 from .schedule import ATTENTION_SCHEDULE, PAGED_SCHEDULE, WarpSchedule
 from .variant import Variant
+
+FEW_COLUMNS: Final = 64
+"""Scores of a tile that leave registers for everything at once."""
+
+
+def most_keys(variant: Variant) -> int:
+    """Return the most keys of a tile, 0 for as many as fit.
+
+    A modifier needs registers: all scores of a tile stay in them, none is read twice. A persistent
+    CTA that also writes shares of the keys has none left for a modifier beside a bias.
+    """
+    if not variant.modifies_scores:
+        return 0
+    both = variant.score_mod is not None and bool(variant.bias_slots)
+    return FEW_COLUMNS if both and variant.is_persistent and variant.is_split else RESIDENT_COLUMNS
 
 
 @dataclass(frozen=True)
@@ -75,8 +91,7 @@ class KernelSpec(CommonSpec):
             rope_dtype=rope_dtype,
             pair_cta=pair_cta,
             page_size=variant.page_size,
-            # A modifier needs registers: all scores of a tile stay in them, none is read twice.
-            bn_cap=RESIDENT_COLUMNS if variant.modifies_scores else 0,
+            bn_cap=most_keys(variant),
         )
         if variant.token_scales:
             config = replace(config, scale_dtype=DType.FP32, two_rings=not pair_cta)

@@ -176,7 +176,8 @@ def test_no_role_spills_with_scales_per_token(kernel: str, variant: str) -> None
 @pytest.mark.parametrize(
     ("kernel", "variant"),
     [
-        *((kernel, "all") for kernel in ("2Q d128", "pair d256", "pair d512", "pair d512 fp8")),
+        *((kernel, "all") for kernel in ("2Q d128", "1Q d64", "1Q d128 fp8", *PAIRS)),
+        *((kernel, "all") for kernel in ("2Q d64", "2Q d192", "1Q d128", "2Q d128 fp8") if EVERY),
         *((kernel, "union of biases") for kernel in ("1Q d128", "pair d512")),
         *((kernel, "function") for kernel in (PAIRS if EVERY else PAIRS[:1])),
     ],
@@ -184,9 +185,6 @@ def test_no_role_spills_with_scales_per_token(kernel: str, variant: str) -> None
 def test_no_role_spills_in_a_persistent_cta(kernel: str, variant: str) -> None:
     spec = spec_of(kernel, variant)
     persistent = replace(spec.variant, scheduler=Scheduler.PERSISTENT)
-    if variant == "all" and kernel.startswith("2Q"):
-        # With split keys too, or one Q tile, persistent CTAs with everything at once do spill.
-        persistent = PERSISTENT
     again = spec.for_attention(
         spec.config.qkv_dtype, KERNELS[kernel][0], group=2, variant=persistent,
         **({"num_qo": KERNELS[kernel][2]} if KERNELS[kernel][2] else {}),
@@ -222,6 +220,9 @@ PAIRED: dict[str, tuple[DType, int, dict[str, Any], dict[str, Any]]] = {
     "d192v128 tokens": (FP8, 192, {"head_dim_v": 128, "rope_dtype": BF16}, SCALES),
 }
 """Two Q tiles per CTA of a pair: type, head dim, columns of V and rope, what the variant adds."""
+IN_A_PAIR = {
+    **VARIANTS, "persistent all": replace(VARIANTS["all"], scheduler=Scheduler.PERSISTENT)
+}  # fmt: skip
 
 
 @pytest.mark.slow
@@ -230,12 +231,13 @@ PAIRED: dict[str, tuple[DType, int, dict[str, Any], dict[str, Any]]] = {
     [
         ("d128 tokens", "all"),
         ("d128v64", "all"),
+        ("d192v128", "persistent all"),
         *((k, v) for k in PAIRED for v in (SCARCE if EVERY else SCARCEST[:1])),
     ],
 )
 def test_no_role_spills_in_a_pair(kernel: str, variant: str) -> None:
     dtype, head_dim, columns, more = PAIRED[kernel]
-    asked = replace(VARIANTS[variant], **more)
+    asked = replace(IN_A_PAIR[variant], **more)
     spec = KernelSpec.for_attention(
         dtype, head_dim, group=2, variant=asked, pair_cta=True, **columns
     )

@@ -29,6 +29,14 @@ def test_one_feature(feature: str, kernel: str) -> None:
     check(FeatureCase.of({feature}, kernel))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_function_beside_a_bias_in_shares_of_persistent_ctas(kernel: str) -> None:
+    """Key tiles have 64 keys where registers are scarcest."""
+    names = "persistent split function bias ragged page16 padding causal sink"
+    check(FeatureCase.of(names.split(), kernel))
+
+
 def dense(seqlen_q: int, seqlen_k: int, head_dim: int = 64) -> tuple[torch.Tensor, ...]:
     generator = torch.Generator().manual_seed(5)
     shapes = ((2, seqlen_q, 4, head_dim), (2, seqlen_k, 2, head_dim), (2, seqlen_k, 2, head_dim))

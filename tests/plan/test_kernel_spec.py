@@ -6,8 +6,9 @@ import pytest
 
 from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.masks import CAUSAL
+from fa4_cute.plan.masks import CAUSAL, DenseBiasMask
 from fa4_cute.plan.mma_plans import pv_plan
+from fa4_cute.plan.variant import Partition, Scheduler, ScoreMod, Variant
 
 
 def test_names_are_unique_identifiers() -> None:
@@ -29,6 +30,30 @@ def test_groups_that_divide_a_tile_share_positions(group: int, rows: int) -> Non
     spec = KernelSpec.for_attention(DType.BF16, 64, group=group)
     assert spec.rows_per_position == rows
     assert spec.tile_positions * rows == spec.config.MMA_M
+
+
+def unchanged(score, batch, head, q_idx, kv_idx, aux):  # type: ignore[no-untyped-def]
+    return score
+
+
+MOD = ScoreMod("unchanged", "spec", (), unchanged)
+SHARES = {"scheduler": Scheduler.PERSISTENT, "partition": Partition.WORKSPACE}
+
+
+@pytest.mark.parametrize(
+    ("variant", "keys"),
+    [
+        (Variant(), 192),
+        (Variant(CAUSAL, **SHARES), 192),
+        (Variant(DenseBiasMask(0)), 128),
+        (Variant(score_mod=MOD, **SHARES), 128),
+        (Variant(DenseBiasMask(0), score_mod=MOD, scheduler=Scheduler.PERSISTENT), 128),
+        (Variant(DenseBiasMask(0), score_mod=MOD, **SHARES), 64),
+    ],
+)
+def test_what_changes_scores_makes_tiles_smaller(variant: Variant, keys: int) -> None:
+    tile = KernelSpec.for_attention(DType.BF16, 64, variant=variant).config.BN
+    assert tile == keys
 
 
 def test_mask_and_element_names() -> None:
