@@ -47,7 +47,7 @@ def barrier_names(launch: Launch) -> dict[int, str]:
     layout = (
         SM100AttentionSMem(config) if hasattr(config, "num_qo") else Depth512AttentionSMem(config)
     )
-    return {layout.mbar_byte_offset + 8 * s.index: s.name for s in config.misc_mbars.specs}
+    return {layout.mbar_smem(s.index): s.name for s in config.misc_mbars.specs}
 
 
 @cache

@@ -46,6 +46,14 @@ class AttentionKernel:
         """Give each warp group its registers and each warp its role."""
         raise NotImplementedError
 
+    def mma(self, ctx: Any) -> None:
+        """Run the MMA role."""
+        raise NotImplementedError
+
+    def load(self, ctx: Any) -> None:
+        """Run the load role."""
+        raise NotImplementedError
+
     def leave_together(self, ctx: Any, warp: Int32) -> None:
         """Meet the other CTAs of the cluster before the end."""
         raise NotImplementedError
@@ -125,7 +133,18 @@ class AttentionKernel:
         barriers.set_max_registers(schedule[role].registers, increase=schedule.increases(role))
 
     @cute.jit
+    def issue(self, ctx: Any, warp: Int32):
+        """Run the roles of one warp each, which issue MMAs and loads."""
+        schedule = self.spec.schedule
+        # One budget for the whole group: setmaxnreg must agree within four warps.
+        self.set_registers("mma")
+        if warp == schedule["mma"].first_warp:
+            self.mma(ctx)
+        elif warp == schedule["load"].first_warp:
+            self.load(ctx)
+
+    @cute.jit
     def free_pair(self, ctx: Any, warp: Int32):
         """Free the Tensor Memory of a pair, in both CTAs."""
         if warp == 1:
-            tmem.dealloc(ctx.tmem, ctx.columns.alloc_columns, self.config.cta_group())
+            tmem.dealloc(ctx.tmem, self.columns.alloc_columns, self.config.cta_group())

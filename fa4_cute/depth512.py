@@ -50,13 +50,7 @@ class SM100MHADepth512(AttentionKernel):
             self.set_registers("correction")
             self.correction(ctx)
         else:
-            # One budget for the whole group: setmaxnreg must agree within four warps.
-            self.set_registers("mma")
-            if warp == schedule["mma"].first_warp:
-                self.mma(ctx)
-            elif warp == schedule["load"].first_warp:
-                self.load(ctx)
-
+            self.issue(ctx, warp)
 
     @cute.jit
     def leave_together(self, ctx: PairContext, warp: Int32):

@@ -62,13 +62,7 @@ class SM100MHA2Q(AttentionKernel):
             self.set_registers("correction")
             self.correction(ctx)
         else:
-            # One budget for the whole group: setmaxnreg must agree within four warps.
-            self.set_registers("mma")
-            if warp == schedule["mma"].first_warp:
-                self.mma(ctx)
-            elif warp == schedule["load"].first_warp:
-                self.load(ctx)
-
+            self.issue(ctx, warp)
 
     @cute.jit
     def free_tensor_memory(self, ctx: KernelContext, warp: Int32):
