@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
 from typing import Any
 
 import pytest
 import torch
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import fa4_cute
@@ -19,6 +18,7 @@ from tests.kernel.attention_case import Case, check, inputs, run_kernel
 from tests.kernel.feature_case import FEATURES, FeatureCase, ints, is_possible
 from tests.kernel.feature_run import check as check_features
 from tests.kernel.feature_run import compare_fp8, launches
+from tests.kernel.random_cases import searched
 
 pytestmark = pytest.mark.slow
 
@@ -158,7 +158,6 @@ def test_rope_columns() -> None:
     compare(out, lse, (q, k, v), causal=True).check()
 
 
-EXAMPLES = int(os.environ.get("FA4_CUTE_COMBINATIONS", "6"))
 lengths = st.lists(st.tuples(st.integers(0, 150), st.integers(0, 900)), min_size=1, max_size=3)
 
 
@@ -180,15 +179,7 @@ def cases(draw: st.DrawFn) -> tuple[FeatureCase, int]:
     return case, draw(st.integers(2, 8))
 
 
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    derandomize="FA4_CUTE_COMBINATIONS" not in os.environ,
-    database=None,
-    # Shrinking would compile a hundred kernels; the first failing case says enough.
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+@searched(6)
 @given(cases())
 def test_any_features_in_any_cluster(drawn: tuple[FeatureCase, int]) -> None:
     case, size = drawn

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 import torch
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from .feature_case import FEATURES, FeatureCase, is_possible
 from .feature_run import check
+from .random_cases import searched
 
 MOST_FEATURES = 5
-EXAMPLES = int(os.environ.get("FA4_CUTE_COMBINATIONS", "8"))
-"""Cases of a run; each compiles a kernel of its own, for several seconds."""
 
 lengths = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 400)), min_size=1, max_size=3).map(
     tuple
@@ -47,15 +44,7 @@ def cases(draw: st.DrawFn) -> FeatureCase:
 
 
 @pytest.mark.slow
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    derandomize="FA4_CUTE_COMBINATIONS" not in os.environ,
-    database=None,
-    # Shrinking would compile a hundred kernels; the first failing case says enough.
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+@searched(8)
 @given(cases())
 def test_any_features_together(case: FeatureCase) -> None:
     check(case)

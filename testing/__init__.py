@@ -1,0 +1,1 @@
+"""What tests, benchmarks and examples share; not part of the installed packages."""

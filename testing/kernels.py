@@ -1,0 +1,129 @@
+"""A fixed list of kernels that covers both families and every feature that shapes code."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fa4_cute.plan.combine_spec import CombineSpec
+from fa4_cute.plan.depth512_spec import AttentionSpec, Depth512Spec
+from fa4_cute.plan.dtypes import DType
+from fa4_cute.plan.kernel_spec import KernelSpec
+from fa4_cute.plan.masks import CAUSAL, ChunkedMask, DenseBiasMask, PaddingMask, SlidingWindowMask
+from fa4_cute.plan.variant import Partition, Scheduler, ScoreMod, Variant
+
+BF16, FP16, FP8 = DType.BF16, DType.FP16, DType.FP8_E4M3
+BIAS: Final = DenseBiasMask(0)
+UNION: Final = (
+    ChunkedMask(64) | SlidingWindowMask(20, 0) | (ChunkedMask(256) & SlidingWindowMask(200, 0))
+)
+WINDOW: Final = SlidingWindowMask(100, 0)
+EVERYTHING: Final = CAUSAL & SlidingWindowMask(20, None) & PaddingMask(0) | ChunkedMask(64) & BIAS
+PAGED: Final[dict[str, Any]] = {"used_k": True, "ragged_q": True}
+PERSISTENT: Final[dict[str, Any]] = {"scheduler": Scheduler.PERSISTENT}
+WORKSPACE: Final[dict[str, Any]] = {"partition": Partition.WORKSPACE}
+CLUSTER: Final[dict[str, Any]] = {"partition": Partition.CLUSTER, "num_partitions": 2}
+TOKENS: Final[dict[str, Any]] = {"token_scales": True}
+
+
+def relative(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any, aux: Any) -> Any:
+    """Read a slope per head, as ALiBi does, and a table of rank 2."""
+    return score + aux[0][head] * (kv_idx - q_idx) - aux[1][batch, kv_idx]
+
+
+MOD: Final = ScoreMod("relative", "kernel list", (1, 2), relative)
+
+
+def two_q(
+    dtype: DType, head_dim: int, options: dict[str, Any] | None = None, **variant: Any
+) -> KernelSpec:
+    """Return a kernel of the 2Q family; ``options`` are those of ``KernelSpec.for_attention``."""
+    given = {"group": 2, **(options or {})}
+    return KernelSpec.for_attention(dtype, head_dim, variant=Variant(**variant), **given)
+
+
+def pair(
+    dtype: DType, head_dim: int, options: dict[str, Any] | None = None, **variant: Any
+) -> Depth512Spec:
+    """Return a kernel of the depth-512 family."""
+    given = {"group": 2, **(options or {})}
+    return Depth512Spec.for_attention(dtype, head_dim, variant=Variant(**variant), **given)
+
+
+ONE_Q: Final = {"num_qo": 1}
+PAIR_CTA: Final = {"pair_cta": True}
+MLA: Final = {"head_dim_v": 128}
+ROPE: Final = {"head_dim_v": 128, "rope_dtype": BF16, "shared_rope": True}
+
+KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
+    "2q d128": two_q(BF16, 128, {"group": 1}),
+    "2q d64 causal lse": two_q(FP16, 64, mask=CAUSAL, return_lse=True),
+    "2q d96 window sink": two_q(BF16, 96, mask=WINDOW, sink=True),
+    "2q d192 causal": two_q(BF16, 192, mask=CAUSAL),
+    "2q d80 union": two_q(FP16, 80, {"group": 3}, mask=UNION),
+    "2q d128 bias": two_q(BF16, 128, mask=BIAS & CAUSAL, return_lse=True),
+    "2q d128 function": two_q(BF16, 128, mask=CAUSAL, score_mod=MOD),
+    "2q d64 everything": two_q(
+        BF16, 64, mask=EVERYTHING, score_mod=MOD, sink=True, page_size=16, return_lse=True,
+        **PAGED, **WORKSPACE,
+    ),
+    "2q d128 ragged": two_q(BF16, 128, mask=CAUSAL, ragged_q=True, ragged_k=True, sink=True),
+    "2q d128 page16": two_q(BF16, 128, mask=WINDOW, page_size=16, **PAGED),
+    "2q d64 page256": two_q(BF16, 64, mask=CAUSAL, used_k=True, page_size=256),
+    "2q d128 padding split": two_q(BF16, 128, mask=PaddingMask(0), return_lse=True, **WORKSPACE),
+    "2q d128 persistent": two_q(BF16, 128, mask=CAUSAL, return_lse=True, **PERSISTENT),
+    "2q d64 persistent ragged page64": two_q(
+        BF16, 64, mask=CAUSAL, page_size=64, **PAGED, **PERSISTENT
+    ),
+    "2q d128 persistent everything": two_q(
+        BF16, 128, mask=EVERYTHING, score_mod=MOD, sink=True, page_size=16, return_lse=True,
+        **PAGED, **WORKSPACE, **PERSISTENT,
+    ),
+    "2q d128 fp8": two_q(FP8, 128, mask=CAUSAL),
+    "2q d64 fp8 persistent": two_q(FP8, 64, return_lse=True, **PERSISTENT),
+    "2q d128 fp8 tokens page64": two_q(FP8, 128, page_size=64, **PAGED, **TOKENS),
+    "2q d192/128": two_q(BF16, 192, MLA, mask=CAUSAL),
+    "2q d192/128 rope persistent": two_q(FP8, 192, ROPE, mask=CAUSAL, **PERSISTENT),
+    "1q d128": two_q(BF16, 128, ONE_Q, mask=CAUSAL),
+    "1q d64 function lse": two_q(FP16, 64, ONE_Q, score_mod=MOD, return_lse=True),
+    "1q d128 page64 split": two_q(
+        BF16, 128, {**ONE_Q, "group": 8}, page_size=64, used_k=True, **WORKSPACE
+    ),
+    "1q d128 ragged sink": two_q(BF16, 128, ONE_Q, mask=WINDOW, ragged_q=True, ragged_k=True, sink=True),
+    "1q d192 bias": two_q(BF16, 192, ONE_Q, mask=BIAS),
+    "1q d128 persistent": two_q(BF16, 128, ONE_Q, mask=CAUSAL, **PERSISTENT),
+    "1q d128 fp8 tokens persistent": two_q(FP8, 128, ONE_Q, mask=CAUSAL, **TOKENS, **PERSISTENT),
+    "1q d192/128 rope tokens": two_q(FP8, 192, {**ONE_Q, **ROPE}, mask=CAUSAL, **TOKENS),
+    "cluster d128": two_q(BF16, 128, mask=CAUSAL, return_lse=True, **CLUSTER),
+    "cluster d64 page64 sink": two_q(BF16, 64, page_size=64, used_k=True, sink=True, **CLUSTER),
+    "cluster8 d192/128": two_q(
+        BF16, 192, MLA, partition=Partition.CLUSTER, num_partitions=8, ragged_q=True
+    ),
+    "cluster d128 fp8": two_q(FP8, 128, **CLUSTER),
+    "pair_cta d128": two_q(BF16, 128, PAIR_CTA, mask=CAUSAL),
+    "pair_cta d128 page16 function": two_q(BF16, 128, PAIR_CTA, score_mod=MOD, page_size=16, **PAGED),
+    "pair_cta d128 persistent split": two_q(
+        BF16, 128, PAIR_CTA, mask=CAUSAL, return_lse=True, **PERSISTENT, **WORKSPACE
+    ),
+    "pair_cta d192/128": two_q(BF16, 192, {**PAIR_CTA, **MLA}, mask=CAUSAL),
+    "pair_cta d192/128 tokens rope": two_q(FP8, 192, {**PAIR_CTA, **ROPE}, mask=CAUSAL, **TOKENS),
+    "pair_cta d128 fp8 tokens": two_q(FP8, 128, PAIR_CTA, return_lse=True, **TOKENS),
+    "depth512 d512": pair(BF16, 512, {"group": 1}),
+    "depth512 d256 causal lse": pair(FP16, 256, mask=CAUSAL, return_lse=True),
+    "depth512 d256 in turn": pair(BF16, 256, {"look_ahead": False}, mask=CAUSAL),
+    "depth512 d320 window sink": pair(BF16, 320, mask=WINDOW, sink=True),
+    "depth512 d512 union": pair(BF16, 512, mask=UNION),
+    "depth512 d256 ragged": pair(BF16, 256, mask=CAUSAL, ragged_q=True, ragged_k=True),
+    "depth512 d512 page16 split": pair(BF16, 512, page_size=16, **PAGED, **WORKSPACE),
+    "depth512 d256 function bias": pair(BF16, 256, mask=BIAS & CAUSAL, score_mod=MOD),
+    "depth512 d512 persistent": pair(BF16, 512, mask=CAUSAL, return_lse=True, **PERSISTENT),
+    "depth512 d256 persistent everything": pair(
+        BF16, 256, mask=EVERYTHING, score_mod=MOD, sink=True, page_size=16, return_lse=True,
+        **PAGED, **WORKSPACE, **PERSISTENT,
+    ),
+    "depth512 d512 fp8": pair(FP8, 512, mask=CAUSAL),
+    "depth512 d256 fp8 tokens": pair(FP8, 256, mask=CAUSAL, return_lse=True, **TOKENS),
+    "depth512 d512 fp8 tokens persistent": pair(FP8, 512, **TOKENS, **PERSISTENT),
+    "combine bf16 d128 lse": CombineSpec(BF16, 128, return_lse=True),
+    "combine fp16 d64": CombineSpec(FP16, 64),
+}  # fmt: skip
+"""Name of each kernel, and its specification."""

@@ -1,0 +1,21 @@
+"""How random sets of features are searched: each compiles a kernel of its own, for seconds."""
+
+import os
+
+from hypothesis import HealthCheck, Phase, settings
+
+EXAMPLES = "FA4_CUTE_COMBINATIONS"
+"""Environment variable with the number of cases; with it, other cases every time."""
+
+
+def searched(few: int) -> settings:
+    """Return the settings of a search, of ``few`` cases unless the environment says otherwise."""
+    return settings(
+        max_examples=int(os.environ.get(EXAMPLES, few)),
+        deadline=None,
+        derandomize=EXAMPLES not in os.environ,
+        database=None,
+        # Shrinking would compile a hundred kernels; the first failing case says enough.
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
