@@ -88,7 +88,9 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     "1q d128 page64 split": two_q(
         BF16, 128, {**ONE_Q, "group": 8}, page_size=64, used_k=True, **WORKSPACE
     ),
-    "1q d128 ragged sink": two_q(BF16, 128, ONE_Q, mask=WINDOW, ragged_q=True, ragged_k=True, sink=True),
+    "1q d128 ragged sink": two_q(
+        BF16, 128, ONE_Q, mask=WINDOW, ragged_q=True, ragged_k=True, sink=True
+    ),
     "1q d192 bias": two_q(BF16, 192, ONE_Q, mask=BIAS),
     "1q d128 persistent": two_q(BF16, 128, ONE_Q, mask=CAUSAL, **PERSISTENT),
     "1q d128 fp8 tokens persistent": two_q(FP8, 128, ONE_Q, mask=CAUSAL, **TOKENS, **PERSISTENT),
@@ -100,7 +102,9 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     ),
     "cluster d128 fp8": two_q(FP8, 128, **CLUSTER),
     "pair_cta d128": two_q(BF16, 128, PAIR_CTA, mask=CAUSAL),
-    "pair_cta d128 page16 function": two_q(BF16, 128, PAIR_CTA, score_mod=MOD, page_size=16, **PAGED),
+    "pair_cta d128 page16 function": two_q(
+        BF16, 128, PAIR_CTA, score_mod=MOD, page_size=16, **PAGED
+    ),
     "pair_cta d128 persistent split": two_q(
         BF16, 128, PAIR_CTA, mask=CAUSAL, return_lse=True, **PERSISTENT, **WORKSPACE
     ),
