@@ -15,12 +15,11 @@ from pathlib import Path
 
 import torch
 
-from fa4_cute.host.problem import Problem
-from fa4_cute.host.support import Choice, choose
+from benchmarks import feature_cases
+from benchmarks.launches import AnyCase, Case, Launch
+from fa4_cute.host.ask.problem import Problem
+from fa4_cute.host.choose.support import Choice, choose
 from sm100sim.options import Check, RunOptions
-
-from . import feature_cases
-from .launches import AnyCase, Case, Launch
 
 SEEDS = 16
 CHECKS = Check.ALL | Check.TO_THE_LETTER

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from .launches import Featured
+from benchmarks.launches import Featured
 
 LONG = ((150, 300), (0, 20), (140, 17))
 """Sequences of more than one CTA, and with fewer keys than queries."""

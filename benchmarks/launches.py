@@ -13,12 +13,13 @@ from unittest import mock
 import torch
 
 import fa4_cute
-from fa4_cute.host import cache, interface
-from fa4_cute.host.launch import PackedLaunch, pack_combine, pack_launch
-from fa4_cute.host.operands import describe_call
-from fa4_cute.host.problem import dtype_name
-from fa4_cute.host.request import Request
-from fa4_cute.host.support import choose, require
+from fa4_cute.host.ask.problem import dtype_name
+from fa4_cute.host.ask.request import Request
+from fa4_cute.host.choose.support import choose, require
+from fa4_cute.host.compile import cache
+from fa4_cute.host.run import compute
+from fa4_cute.host.run.launch import PackedLaunch, pack_combine, pack_launch
+from fa4_cute.host.run.operands import describe_call
 from sm100sim.host.launch_request import LaunchRequest
 from sm100sim.memory import Allocation
 from sm100sim.options import RunOptions
@@ -166,7 +167,7 @@ def asked_by(call: Callable[[], None]) -> Request:
         found.append(asked)
         return None, None
 
-    with mock.patch.object(interface, "_launch", noted):
+    with mock.patch.object(compute, "_launch", noted):
         call()
     if len(found) != 1:
         raise RuntimeError(f"{len(found)} launches: a case must make one")

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import torch
 
-from .launches import AnyCase, Case, Featured
+from benchmarks.launches import AnyCase, Case, Featured
 
 CAUSAL, PAGES = frozenset({"causal"}), frozenset({"ragged", "page16"})
 PERSISTENT = frozenset({"persistent", "ragged", "causal"})

@@ -23,15 +23,14 @@ from typing import Any
 
 import torch
 
+from benchmarks.equivalent_mutants import Survivor, barrier_of, explain
+from benchmarks.launches import Launch
+from benchmarks.mutant_cases import BASES, KERNELS
+from benchmarks.planting import MOVED_ADDRESSES, barrier_names, chosen, shared_lines
 from sm100sim.mutate import Mutant
 from sm100sim.options import Check, RunOptions
 from sm100sim.ptx.errors import PtxError
 from sm100sim.report import SimulationFault
-
-from .equivalent_mutants import Survivor, barrier_of, explain
-from .launches import Launch
-from .mutant_cases import BASES, KERNELS
-from .planting import MOVED_ADDRESSES, barrier_names, chosen, shared_lines
 
 RESULT = Path("out/mutants.json")
 PROCESSES = 2

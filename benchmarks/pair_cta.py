@@ -16,14 +16,13 @@ from itertools import product
 import torch
 
 import fa4_cute
+from benchmarks.sass_paths import disassemble, fewest_stalls, spills
+from benchmarks.static_t1 import nvdisasm
 from examples.pair_pictures import overlap, run
-from fa4_cute.host import cache
-from fa4_cute.host.reference import attention_float64, attention_plain
-from fa4_cute.plan.depth512_spec import Depth512Spec
-from fa4_cute.plan.dtypes import DType
-
-from .sass_paths import disassemble, fewest_stalls, spills
-from .static_t1 import nvdisasm
+from fa4_cute.host.compile import cache
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
+from testing.reference.attention import attention_float64, attention_plain
 
 HEAD_DIMS = (200, 256, 384, 512)
 GROUPS = (1, 4, 8)

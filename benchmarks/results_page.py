@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from .check import RESULT as CHECK
-from .mutants import RESULT as MUTANTS
+from benchmarks.check import RESULT as CHECK
+from benchmarks.mutants import RESULT as MUTANTS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "check_results.md"
 HEADER = """# What the checkers find in this package's kernels

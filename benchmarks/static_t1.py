@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .sass_paths import Instruction, disassemble, fewest_stalls, spills
+from benchmarks.sass_paths import Instruction, disassemble, fewest_stalls, spills
 
 HEAD_DIMS = (64, 128, 192)
 FLASH_ATTENTION_4_KEYS = 128
@@ -85,24 +85,24 @@ def _next_of(code: list[Instruction], index: int, pattern: str, reach: int) -> i
 
 def own_kernel(head_dim: int) -> bytes:
     """Return the cubin of this package's bf16 non-causal kernel."""
-    from fa4_cute.host.compiler import compile_kernel
-    from fa4_cute.plan.dtypes import DType
-    from fa4_cute.plan.kernel_spec import KernelSpec
+    from fa4_cute.host.compile.compiler import compile_kernel
+    from fa4_cute.plan.facts.dtypes import DType
+    from fa4_cute.plan.spec.kernel_spec import KernelSpec
 
     return compile_kernel(KernelSpec.for_attention(DType.BF16, head_dim)).cubin
 
 
 def flash_attention_4(head_dim: int) -> bytes:
     """Return the cubin of the bf16 non-causal forward kernel of PyPI ``flash-attn-4``."""
-    from .foreign.flash_attention_4_cubin import forward_cubin
+    from benchmarks.foreign.flash_attention_4_cubin import forward_cubin
 
     return forward_cubin(head_dim)
 
 
 def own_keys(head_dim: int) -> int:
     """Return the keys per tile of this package's kernel."""
-    from fa4_cute.plan.config import FA4Config
-    from fa4_cute.plan.dtypes import DType
+    from fa4_cute.plan.config.config import FA4Config
+    from fa4_cute.plan.facts.dtypes import DType
 
     return FA4Config.for_attention(DType.BF16, head_dim).BN
 

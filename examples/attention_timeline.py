@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from fa4_cute.plan.depth512_spec import AttentionSpec, Depth512Spec
-from fa4_cute.plan.tmem import AttentionTmem, Depth512Tmem
+from fa4_cute.plan.memory.tmem import AttentionTmem, Depth512Tmem
+from fa4_cute.plan.spec.attention_spec import AttentionSpec
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from sm100sim.report import Event, EventKind, Report
 from sm100sim.timeline import Row, draw
 

@@ -15,13 +15,12 @@ from pathlib import Path
 import torch
 
 import fa4_cute
-from fa4_cute.host.problem import Problem
-from fa4_cute.host.reference import compare
-from fa4_cute.host.support import Choice, choose, require
-from fa4_cute.plan.depth512_spec import AttentionSpec
-from fa4_cute.plan.kernel_spec import KernelSpec
-
-from .attention_timeline import draw_attention
+from examples.attention_timeline import draw_attention
+from fa4_cute.host.ask.problem import Problem
+from fa4_cute.host.choose.support import Choice, choose, require
+from fa4_cute.plan.spec.attention_spec import AttentionSpec
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from testing.reference.attention import compare
 
 Tensors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -62,7 +61,7 @@ def run(case: Case) -> AttentionSpec:
     """Run one case, print what happened, and return the kernel's specification.
 
     Raises:
-        fa4_cute.host.reference.ResultError: the result is wrong.
+        testing.reference.attention.ResultError: the result is wrong.
     """
     q, k, v = case.inputs()
     print(f"\n== {case.title}")
@@ -84,7 +83,7 @@ def run(case: Case) -> AttentionSpec:
 
 def seconds_of_first_use(spec: AttentionSpec) -> float:
     """Compile the kernel or load it from the cache, and return how long that took."""
-    from fa4_cute.host.cache import compiled
+    from fa4_cute.host.compile.cache import compiled
 
     start = time.perf_counter()
     compiled(spec)

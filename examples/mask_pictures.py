@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from fa4_cute.masks import AttentionMask
-from fa4_cute.plan.hardware import WARP_THREADS, ceil_div
-from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.mask_tiles import KeyTileMap, Rows, TileStatus, tile_status, visible_keys
-from fa4_cute.plan.masks import terms
-from fa4_cute.plan.tiles import MASK_WORD_BITS
+from fa4_cute.plan.facts.hardware import WARP_THREADS, ceil_div
+from fa4_cute.plan.launch.tiles import MASK_WORD_BITS
+from fa4_cute.plan.masks.key_tiles import KeyTileMap, Rows, TileStatus, tile_status, visible_keys
+from fa4_cute.plan.masks.masks import terms
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
 
 COLOURS = {
     TileStatus.SKIPPED: "#f2f2f2",

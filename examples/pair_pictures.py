@@ -12,17 +12,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from fa4_cute import simulator
-from fa4_cute.host import cache
-from fa4_cute.host.launch import pack_launch
-from fa4_cute.host.operands import describe_call
-from fa4_cute.host.problem import Problem
-from fa4_cute.plan.barrier_spec import BarrierSpec
-from fa4_cute.plan.depth512_config import Depth512Config
-from fa4_cute.plan.depth512_mbars import Depth512MBars
-from fa4_cute.plan.depth512_spec import Depth512Spec
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.regions import Region
+from fa4_cute.host.ask.problem import Problem
+from fa4_cute.host.compile import cache
+from fa4_cute.host.run import simulator
+from fa4_cute.host.run.launch import pack_launch
+from fa4_cute.host.run.operands import describe_call
+from fa4_cute.plan.barriers.barrier_spec import BarrierSpec
+from fa4_cute.plan.barriers.depth512_mbars import Depth512MBars
+from fa4_cute.plan.config.depth512_config import Depth512Config
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.regions import Region
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from sm100sim.report import Report
 from sm100sim.timeline import overlap_cycles, unit_spans, warp_spans
 

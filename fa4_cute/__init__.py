@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import masks, score_mods
-    from .host.cache import CacheInfo, cache_info, clear_cache
+    from .host.choose.support import Support
+    from .host.compile.cache import CacheInfo, cache_info, clear_cache
     from .host.interface import flash_attn, flash_attn_varlen
     from .host.questions import can_implement, explain, warmup
-    from .host.support import Support
-    from .plan.config import FA4Config
-    from .simulator import last_report, simulator_options
+    from .host.run.simulator import last_report, simulator_options
+    from .plan.config.config import FA4Config
 
 _EXPORTS = {
-    "CacheInfo": ".host.cache",
-    "FA4Config": ".plan.config",
-    "Support": ".host.support",
-    "cache_info": ".host.cache",
+    "CacheInfo": ".host.compile.cache",
+    "FA4Config": ".plan.config.config",
+    "Support": ".host.choose.support",
+    "cache_info": ".host.compile.cache",
     "can_implement": ".host.questions",
-    "clear_cache": ".host.cache",
+    "clear_cache": ".host.compile.cache",
     "explain": ".host.questions",
     "flash_attn": ".host.interface",
     "flash_attn_varlen": ".host.interface",
-    "last_report": ".simulator",
-    "simulator_options": ".simulator",
+    "last_report": ".host.run.simulator",
+    "simulator_options": ".host.run.simulator",
     "warmup": ".host.questions",
 }
 

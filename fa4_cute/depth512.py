@@ -2,7 +2,7 @@
 
 Assembles only: the plan gives every offset and count, each role lives in ``fa4_cute.roles``, and
 here they get their memories, their registers and their warps. Roles and warps:
-``fa4_cute.plan.schedule.DEPTH512_SCHEDULE``.
+``fa4_cute.plan.spec.schedule.DEPTH512_SCHEDULE``.
 
 Entry and prologue are those of ``AttentionKernel``. Epilogue: every thread of both CTAs meets at a
 second cluster barrier. Until then either CTA's shared and Tensor Memory may still be reached from
@@ -11,16 +11,17 @@ the other: MMAs and commits by the leader, arrivals and TMA bytes by the peer.
 
 from cutlass import Int32, cute
 
-from .assembly import AttentionKernel
-from .depth512_work import PairContext
-from .device import pair, tmem
-from .pair_work import PairBarriers
-from .plan.depth512_config import Depth512Config
-from .plan.depth512_mbars import Depth512MBars
-from .plan.depth512_smem import Depth512AttentionSMem
-from .plan.depth512_spec import Depth512Spec
-from .plan.tmem import Depth512Tmem
+from .device.memory import tmem
+from .device.sync import pair
+from .kernel_base import AttentionKernel
+from .pipelines import PairBarriers
+from .plan.barriers.depth512_mbars import Depth512MBars
+from .plan.config.depth512_config import Depth512Config
+from .plan.memory.depth512_smem import Depth512AttentionSMem
+from .plan.memory.tmem import Depth512Tmem
+from .plan.spec.depth512_spec import Depth512Spec
 from .roles import depth512_correction, depth512_load, depth512_mma, depth512_softmax
+from .work.depth512 import PairContext
 
 __all__ = ["Depth512AttentionSMem", "Depth512Config", "Depth512MBars", "SM100MHADepth512"]
 

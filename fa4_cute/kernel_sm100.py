@@ -2,7 +2,7 @@
 
 Assembles only: the plan gives every offset and count, each role lives in ``fa4_cute.roles``, and
 here they get their memories, their registers and their warps. Roles and warps:
-``fa4_cute.plan.schedule.ATTENTION_SCHEDULE``.
+``fa4_cute.plan.spec.schedule.ATTENTION_SCHEDULE``.
 
 Entry and prologue are those of ``AttentionKernel``. Epilogue: the softmax warps are the last to use
 Tensor Memory; they meet, and warp 0 frees it. The CTAs of a cluster, which share MMAs or keys,
@@ -13,18 +13,19 @@ Memory only then, because the MMAs of one CTA write that of both.
 import cutlass
 from cutlass import Int32, cute
 
-from .assembly import AttentionKernel
-from .device import barriers, pair, tmem
-from .pair_work import PairBarriers, PairedContext
-from .pipelines import BarrierBlock
-from .plan.kernel_spec import KernelSpec
-from .plan.smem_layout import SM100AttentionSMem
-from .plan.tmem import AttentionTmem
+from .device.memory import tmem
+from .device.sync import barriers, pair
+from .kernel_base import AttentionKernel
+from .pipelines import BarrierBlock, PairBarriers
+from .plan.memory.smem_layout import SM100AttentionSMem
+from .plan.memory.tmem import AttentionTmem
+from .plan.spec.kernel_spec import KernelSpec
 from .roles import correction as correction_role
 from .roles import load as load_role
 from .roles import mma as mma_role
 from .roles import softmax as softmax_role
-from .work import KernelContext
+from .work.context import KernelContext
+from .work.pair import PairedContext
 
 DEALLOC_BARRIER = 3
 """Named barrier of the softmax warps before Tensor Memory is freed (1 and 2 store the output)."""

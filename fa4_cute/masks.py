@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .plan.masks import (
+from .plan.masks.masks import (
     CAUSAL,
     NULL,
     AndMask,

@@ -1,6 +1,6 @@
 """Pipelines on the device: the plan's arithmetic on registers, and the waits and arrivals it names.
 
-The classes of ``fa4_cute.plan.pipeline_plan`` and ``tma_pipeline_plan`` compute barrier indices and
+The classes of ``plan.barriers.pipeline_plan`` and ``plan.memory.rings`` compute barrier indices and
 byte offsets from a ring cursor. They only add and multiply, so they work as they are on a cursor
 whose index and phase are registers: :class:`RingState`. What is left for the device is to step the
 cursor and to turn a ``BarrierWait`` or ``BarrierArrive`` into instructions.
@@ -11,14 +11,16 @@ from dataclasses import dataclass
 import cutlass
 from cutlass import Int32
 
-from .device import barriers, mma
-from .plan.config import FA4Config
-from .plan.hardware import MBARRIER_BYTES
-from .plan.pipeline_plan import BarrierArrive, BarrierWait, RolePipeline, StagedPipeline
-from .plan.tma_pipeline_plan import TMAConsumerPipeline, TMAProducerPipeline
+from .device.math import mma
+from .device.sync import barriers, pair
+from .plan.barriers.pipeline_plan import BarrierArrive, BarrierWait, RolePipeline, StagedPipeline
+from .plan.config.config import FA4Config
+from .plan.facts.hardware import CTA_GROUP, MBARRIER_BYTES
+from .plan.memory.rings import TMAConsumerPipeline, TMAProducerPipeline
 
 __all__ = [
     "BarrierBlock",
+    "PairBarriers",
     "RingState",
     "RolePipeline",
     "StagedPipeline",
@@ -139,7 +141,7 @@ class BarrierBlock:
         """Announce ``num_bytes`` of TMA data on barrier ``mbar``."""
         barriers.mbarrier_expect_tx(self.address_of(mbar), num_bytes)
 
-    # A CTA on its own is its own leader; ``pair_work.PairBarriers`` tells the two apart.
+    # A CTA on its own is its own leader; ``PairBarriers`` tells the two apart.
 
     def in_leader(self, mbar: Int32 | int) -> Int32:
         """Return the address at which TMA bytes for barrier ``mbar`` count."""
@@ -152,3 +154,45 @@ class BarrierBlock:
     def arrive_at_leader(self, mbar: Int32 | int) -> None:
         """Arrive on a barrier that the MMA role waits on, each calling thread once."""
         self.arrive(BarrierArrive(mbar))
+
+
+@dataclass(frozen=True)
+class PairBarriers(BarrierBlock):
+    """The mbarriers of this CTA, and those of the leader: ``leader`` is the cluster address of
+    barrier 0 there. Commits by the MMA arrive in both CTAs."""
+
+    leader: Int32
+
+    @classmethod
+    def at(cls, address: Int32) -> "PairBarriers":
+        """Return the blocks at shared ``address`` of both CTAs."""
+        return cls(address, pair.leader_address(address))
+
+    def in_leader(self, mbar: Int32 | int) -> Int32:
+        """Return the cluster address of barrier ``mbar`` in the leader."""
+        return BarrierBlock(self.leader).address_of(mbar)
+
+    def wait_for_pair(self, event: BarrierWait) -> None:
+        """Block until the phase has completed; acquires what the threads of both CTAs released."""
+        barriers.mbarrier_wait(self.address_of(event.mbar), Int32(event.phase), cluster=True)
+
+    def arrive(self, event: BarrierArrive) -> None:
+        """Arrive here: each calling thread now, or in both CTAs when the MMAs have completed."""
+        if event.by_mma:
+            pair.commit_both(self.address_of(event.mbar))
+        else:
+            barriers.mbarrier_arrive(self.address_of(event.mbar))
+
+    def announce(self, mbar: Int32 | int, num_bytes: int) -> None:
+        """Expect ``num_bytes`` of TMA data from each CTA; only the leader's call has an effect.
+
+        Bytes of the peer may land first, which leaves the count negative but the phase open.
+        """
+        pair.expect_tx_in_leader(self.address_of(mbar), CTA_GROUP * num_bytes)
+
+    def arrive_at_leader(self, mbar: Int32 | int, *, release: bool = False) -> None:
+        """Arrive on the leader's barrier ``mbar``, each calling thread once.
+
+        ``release`` hands shared memory over as well; without it only Tensor Memory.
+        """
+        pair.mbarrier_arrive_cluster(self.in_leader(mbar), release=release)

@@ -4,7 +4,8 @@ A modifier is called as ``function(score, batch, head, q_idx, kv_idx, aux)``: th
 (float32, natural units) of query ``q_idx`` and key ``kv_idx``, both counted from the start of
 their sequence, and returns the score to use. ``aux[i][a, b]`` reads auxiliary tensor ``i`` as
 float32. It is arithmetic on single numbers: ``+ - * /``, and for more the functions of
-``fa4_cute.device.score_math``. What a mask hides stays hidden, and a bias is added afterwards. ::
+``fa4_cute.device.math.score_math``. What a mask hides stays hidden, and a bias is added
+afterwards. ::
 
     def relative(score, batch, head, q_idx, kv_idx, aux):
         return score + aux[0][head] * (kv_idx - q_idx)
@@ -26,8 +27,8 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any
 
-from .host.function_digest import DIGEST_CHARACTERS, digest_of
-from .plan.variant import ScoreMod
+from .plan.facts.function_digest import DIGEST_CHARACTERS, digest_of
+from .plan.spec.variant import ScoreMod
 
 
 class Derived(Enum):
@@ -167,7 +168,7 @@ def chain(*modifiers: ScoreModifier) -> ScoreModifier:
 
 def _score_math() -> Any:
     """Return the module of traced arithmetic; by name, because it exists for the compiler only."""
-    return import_module("fa4_cute.device.score_math")
+    return import_module("fa4_cute.device.math.score_math")
 
 
 def _checked_cap(cap: Any) -> float:

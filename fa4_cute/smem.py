@@ -6,6 +6,6 @@ adds the base address and nothing else.
 
 from __future__ import annotations
 
-from fa4_cute.plan.smem_layout import SM100AttentionSMem
+from .plan.memory.smem_layout import SM100AttentionSMem
 
 __all__ = ["SM100AttentionSMem"]

@@ -2,16 +2,17 @@
 
 A tile is cut into column chunks of one swizzle span; chunks are outermost in shared memory, so one
 box fills one chunk (``modular-sm100-attention.md`` section 2.2). Coordinates count elements of the
-maps planned in ``fa4_cute.plan.tensor_maps``.
+maps planned in ``fa4_cute.plan.spec.tensor_maps``.
 """
 
 from dataclasses import dataclass
 
 from cutlass import Int32, Int64
 
-from .device import pair, tma
-from .plan.chunks import ColumnChunks
-from .plan.depth512_spec import AttentionSpec
+from .device.memory import tma
+from .device.sync import pair
+from .plan.memory.chunks import ColumnChunks
+from .plan.spec.attention_spec import AttentionSpec
 
 
 @dataclass(frozen=True)

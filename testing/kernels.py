@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fa4_cute.plan.combine_spec import CombineSpec
-from fa4_cute.plan.depth512_spec import AttentionSpec, Depth512Spec
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.masks import CAUSAL, ChunkedMask, DenseBiasMask, PaddingMask, SlidingWindowMask
-from fa4_cute.plan.variant import Partition, Scheduler, ScoreMod, Variant
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.masks.masks import (
+    CAUSAL,
+    ChunkedMask,
+    DenseBiasMask,
+    PaddingMask,
+    SlidingWindowMask,
+)
+from fa4_cute.plan.spec.attention_spec import AttentionSpec
+from fa4_cute.plan.spec.combine_spec import CombineSpec
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
 
 BF16, FP16, FP8 = DType.BF16, DType.FP16, DType.FP8_E4M3
 BIAS: Final = DenseBiasMask(0)

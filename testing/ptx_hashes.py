@@ -20,9 +20,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from fa4_cute.host.compiler import compile_kernel
-
-from .kernels import KERNELS
+from fa4_cute.host.compile.compiler import compile_kernel
+from testing.kernels import KERNELS
 
 RECORD: Final = Path(__file__).parent / "ptx_hashes.json"
 

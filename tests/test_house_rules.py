@@ -10,6 +10,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("fa4_cute", "sm100sim")
+MAX_MODULES = 15
+STOREYS = (
+    *("plan.facts", "plan.masks", "plan.barriers", "plan.config", "plan.memory", "plan.compute"),
+    *("plan.spec", "plan.launch", "device", "device.sync", "device.memory", "device.math"),
+    *("tma", "pipelines", "smem", "work", "operands", "output", "roles"),
+    *("kernel_base", "kernel_sm100", "depth512", "masks", "score_mods", "settings"),
+    *("host.ask", "host.choose", "host.compile", "host.run", "host"),
+)
+"""Folders and top-level modules of fa4_cute, lowest first: each imports only what comes before."""
 MAX_FILE_LINES = 350
 MAX_DEVICE_FUNCTION_LINES = 120
 MAX_FUNCTION_LINES = 80
@@ -107,7 +116,7 @@ def test_one_place_reaches_the_simulator() -> None:
         relative(p) for p in (ROOT / "fa4_cute").rglob("*.py")
         if any(n == "sm100sim" or n.startswith("sm100sim.") for n in imports(p))
     ]  # fmt: skip
-    assert users == ["fa4_cute/simulator.py"]
+    assert users == ["fa4_cute/host/run/simulator.py"]
 
 
 def test_roles_do_not_import_one_another() -> None:
@@ -126,3 +135,94 @@ def test_one_reader_of_environment_variables() -> None:
         if re.search(r"os\.(environ|getenv)", p.read_text())
     ]  # fmt: skip
     assert readers == ["fa4_cute/settings.py"]
+
+
+def storey(module: str) -> int:
+    """Number of the storey of a module of fa4_cute, by its dotted name."""
+    inner = module.removeprefix("fa4_cute.")
+    return max(
+        (len(name), number)
+        for number, name in enumerate(STOREYS)
+        if inner == name or inner.startswith(f"{name}.")
+    )[1]
+
+
+def modules(package: str) -> dict[str, Path]:
+    """Modules of a package by dotted name, without the packages' own files."""
+    return {
+        ".".join(p.relative_to(ROOT).with_suffix("").parts): p
+        for p in (ROOT / package).rglob("*.py")
+        if p.stem != "__init__"
+    }
+
+
+def import_graph(package: str) -> dict[str, set[str]]:
+    """Which module imports which, late imports and those of type checkers included."""
+    found = modules(package)
+    return {name: {n for n in imports(path) if n in found} for name, path in found.items()}
+
+
+def circle(graph: dict[str, set[str]]) -> list[str]:
+    """One circle of a graph, or nothing."""
+    done: set[str] = set()
+
+    def visit(node: str, way: list[str]) -> list[str]:
+        if node in way:
+            return [*way[way.index(node) :], node]
+        if node in done:
+            return []
+        for other in sorted(graph[node]):
+            found = visit(other, [*way, node])
+            if found:
+                return found
+        done.add(node)
+        return []
+
+    return next((found for node in sorted(graph) if (found := visit(node, []))), [])
+
+
+def folders(graph: dict[str, set[str]]) -> dict[str, set[str]]:
+    """The same graph between folders; files at the top of a package stand for themselves."""
+
+    def room(name: str) -> str:
+        return name if name.count(".") == 1 else name.rpartition(".")[0]
+
+    rooms: dict[str, set[str]] = {room(name): set() for name in graph}
+    for name, others in graph.items():
+        rooms[room(name)] |= {room(n) for n in others} - {room(name)}
+    return rooms
+
+
+def test_a_circle_is_found() -> None:
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == ["a", "b", "c", "a"]
+    assert circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+@pytest.mark.parametrize("package", ["fa4_cute"])
+def test_no_import_circle(package: str) -> None:
+    graph = import_graph(package)
+    assert not circle(graph)
+    assert not circle(folders(graph))
+
+
+def test_no_upward_import() -> None:
+    graph = import_graph("fa4_cute")
+    upward = [(a, b) for a, others in graph.items() for b in others if storey(b) > storey(a)]
+    assert not upward
+
+
+@pytest.mark.parametrize("package", ["fa4_cute"])
+def test_folders_stay_small(package: str) -> None:
+    sizes: dict[str, int] = {}
+    for path in modules(package).values():
+        sizes[relative(path.parent)] = sizes.get(relative(path.parent), 0) + 1
+    large = {folder: n for folder, n in sizes.items() if n > MAX_MODULES}
+    assert not large
+
+
+def test_top_level_holds_the_cards_files_and_the_public_vocabulary() -> None:
+    names = {path.name for path in (ROOT / "fa4_cute").glob("*.py")}
+    card = {"smem.py", "pipelines.py", "tma.py", "kernel_sm100.py", "depth512.py"}
+    public = {"__init__.py", "masks.py", "score_mods.py"}
+    assert len(names - card - public) <= 2
+    assert card | public <= names

@@ -11,8 +11,8 @@ import tomllib
 from functools import partial
 from pathlib import Path
 
-from .cases import Case, Outcome
-from .example_script import run_script
+from benchmarks.foreign.cases import Case, Outcome
+from benchmarks.foreign.example_script import run_script
 
 CHECKOUT_VARIABLE = "SM100SIM_CUTLASS"
 EXAMPLES = Path("examples/python/CuTeDSL")

@@ -19,10 +19,9 @@ from unittest import mock
 import torch
 
 import sm100sim
-
-from .cases import Outcome
-from .scaled_mm import scaled_mm
-from .torch_on_host import cuda_tensors_on_host
+from benchmarks.foreign.cases import Outcome
+from benchmarks.foreign.scaled_mm import scaled_mm
+from benchmarks.foreign.torch_on_host import cuda_tensors_on_host
 
 
 @dataclass

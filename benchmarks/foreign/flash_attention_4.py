@@ -15,7 +15,7 @@ from cutlass import cute
 from cutlass.cute.runtime import make_ptr
 from flash_attn.cute.flash_fwd_sm100 import FlashAttentionForwardSm100
 
-from .cases import Case, Outcome, attention_reference, normal, poisoned
+from benchmarks.foreign.cases import Case, Outcome, attention_reference, normal, poisoned
 
 SOURCE = "PyPI flash-attn-4"
 

@@ -12,8 +12,8 @@ from functools import partial
 
 import torch
 
-from .cases import Case, Outcome, attention_reference, normal
-from .torch_on_host import cuda_tensors_on_host
+from benchmarks.foreign.cases import Case, Outcome, attention_reference, normal
+from benchmarks.foreign.torch_on_host import cuda_tensors_on_host
 
 SOURCE = "PyPI flash-attn-4"
 SM_COUNT = 4

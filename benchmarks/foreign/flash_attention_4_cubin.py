@@ -8,7 +8,7 @@ from cutlass import cute
 from cutlass.cute.runtime import make_ptr
 from flash_attn.cute.flash_fwd_sm100 import FlashAttentionForwardSm100
 
-from .flash_attention_4 import AttentionCall
+from benchmarks.foreign.flash_attention_4 import AttentionCall
 
 _ALIGN = 16
 

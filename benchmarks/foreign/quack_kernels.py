@@ -15,8 +15,8 @@ from quack.rmsnorm import RMSNorm
 from quack.softmax import Softmax, SoftmaxBackward
 from quack.topk import TopK
 
-from .cases import Case, Outcome, normal, poisoned
-from .torch_on_host import cuda_tensors_on_host
+from benchmarks.foreign.cases import Case, Outcome, normal, poisoned
+from benchmarks.foreign.torch_on_host import cuda_tensors_on_host
 
 SOURCE = "PyPI quack-kernels"
 ELEMENTS = {

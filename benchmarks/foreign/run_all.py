@@ -24,13 +24,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import sm100sim
+from benchmarks.foreign.cases import Case
+from benchmarks.foreign.table import render
 from sm100sim.host.activation import runtime
 from sm100sim.host.launch_request import LaunchRequest
 from sm100sim.options import Check, run_options
 from sm100sim.report import SimulationFault
-
-from .cases import Case
-from .table import render
 
 MODULES = ("flash_attention_4", "flash_attention_4_api", "quack_kernels", "cutlass_examples")
 NEEDS = {

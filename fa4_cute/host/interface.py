@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .. import simulator
-from ..plan.depth512_spec import AttentionSpec
-from . import cache, device
-from .features import Modifiers
-from .launch import pack_combine, pack_launch
-from .operands import Call, describe_call, new_outputs
-from .request import Batch, Inputs, Options, Request, request
-from .scales import GivenScales
-from .support import Choice, choose, require
+from .ask.features import Modifiers
+from .ask.request import Batch, Inputs, Options
+from .ask.scales import GivenScales
+from .run.compute import compute
 
 if TYPE_CHECKING:
     import torch
@@ -226,7 +220,7 @@ def _computed(inputs: Inputs, options: Options, batch: Batch) -> tuple[Any, Any]
 
     if not torch.compiler.is_compiling():
         return compute(inputs, options, batch)
-    from . import torch_op
+    from .run import torch_op
 
     choices: tuple[Any, ...] = (options.modifiers, options.num_splits, options.scheduler)
     choices = (*choices, options.scales, options.num_qo, options.rope, options.split)
@@ -237,55 +231,3 @@ def _computed(inputs: Inputs, options: Options, batch: Batch) -> tuple[Any, Any]
         return out, lse
     apart: tuple[Any, Any] = torch_op.compute_apart(inputs, options, batch)
     return apart
-
-
-def compute(inputs: Inputs, options: Options, batch: Batch | None = None) -> tuple[Any, Any]:
-    """Return O, and LSE or None, of ``inputs`` (q, k, v); errors as :func:`flash_attn`."""
-    asked = request(inputs, options, batch)
-    problem = asked.problem
-    choice: Choice = require(choose(problem))
-    require(device.refusal_of(inputs[0]))
-    if not (problem.has_no_output or problem.has_no_keys):
-        return _launch(asked, choice.spec)
-    out, lse = new_outputs(problem, inputs[0])
-    out.zero_()
-    if lse is not None:
-        lse.fill_(float("-inf"))
-        if asked.tensors.sink is not None:
-            lse.copy_(asked.tensors.sink.unsqueeze(-1).expand_as(lse))
-    return out, lse
-
-
-def _launch(asked: Request, spec: AttentionSpec) -> tuple[Any, Any]:
-    asked = replace(asked, problem=asked.problem.with_partition(spec.variant.partition))
-    artifact = cache.compiled(spec)
-    if asked.inputs[0].device.type != "cpu":
-        call = _launch_on_cuda(asked, spec, artifact)
-        return call.out, call.lse
-    call = describe_call(asked.problem, asked.inputs, asked.tensors)
-    packed = pack_launch(spec, call.described)
-    simulator.launch(artifact.ptx, artifact.kernel_name, packed, call.host_buffers())
-    shares = call.shares(asked.problem)
-    if shares is not None:
-        combine = cache.compiled(shares.spec)
-        packed = pack_combine(shares)
-        simulator.launch(combine.ptx, combine.kernel_name, packed, call.host_buffers())
-    return call.out, call.lse
-
-
-def _launch_on_cuda(asked: Request, spec: AttentionSpec, artifact: Any) -> Call:
-    import torch
-
-    launcher = device.launcher()
-    index = asked.inputs[0].device.index
-    # Copies of unsuitable inputs are made on the same stream, so they are ready before the kernel
-    # runs, and their memory is not handed out again before it ends; so are partial results.
-    with torch.cuda.device(index):
-        call = describe_call(asked.problem, asked.inputs, asked.tensors)
-        packed = launcher.pack(spec, call.described, index)
-        stream = torch.cuda.current_stream(index).cuda_stream
-        launcher.launch(artifact, packed, index, stream)
-        shares = call.shares(asked.problem)
-        if shares is not None:
-            launcher.launch(cache.compiled(shares.spec), pack_combine(shares), index, stream)
-    return call

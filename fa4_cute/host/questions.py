@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..plan.launch import plan_launch
-from ..plan.masks import NULL
-from ..plan.selection import LONG_PROMPT
-from ..plan.tensor_maps import ROPE_OPERANDS
-from . import cache, device
-from .features import Features, Modifiers
-from .problem import Problem, dtype_name
-from .refusals import Refusal, device_refusal
-from .request import Batch, Options, request, scheduler_of, split_of
-from .scales import GivenScales
-from .support import Choice, Support, answer, choose, require
+from ..plan.launch.launch import plan_launch
+from ..plan.launch.selection import LONG_PROMPT
+from ..plan.masks.masks import NULL
+from ..plan.spec.tensor_maps import ROPE_OPERANDS
+from .ask.features import Features, Modifiers
+from .ask.problem import Problem, dtype_name
+from .ask.request import Batch, Options, request, scheduler_of, split_of
+from .ask.scales import GivenScales
+from .choose.refusals import Refusal, device_refusal
+from .choose.support import Choice, Support, answer, choose, require
+from .compile import cache
+from .run import device
 
 
 def can_implement(

@@ -12,12 +12,14 @@ Source: ``modular-sm100-attention.md`` section 5.7.
 import cutlass
 from cutlass import Float32, Int32, cute
 
-from ..device import barriers, tmem
-from ..device.rescale import rescale_columns
-from ..persistent import for_each_work, wait_until_stored
-from ..plan.mbars import NUM_CHAINS
-from ..plan.pipeline_plan import BarrierArrive, BarrierWait
-from ..work import KernelContext, factor_address, lane_address
+from ..device.lanes import lane_address
+from ..device.math.rescale import rescale_columns
+from ..device.memory import tmem
+from ..device.sync import barriers
+from ..plan.barriers.mbars import NUM_CHAINS
+from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
+from ..work.context import KernelContext, factor_address
+from ..work.persistent import for_each_work, wait_until_stored
 
 
 def rescale_output(ctx: KernelContext, chain: int, factor: Float32) -> None:

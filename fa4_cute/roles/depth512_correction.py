@@ -12,13 +12,14 @@ Source: ``modular-sm100-attention.md`` section 6.7.
 import cutlass
 from cutlass import Float32, Int32, cute
 
-from ..depth512_work import ONLY_CHAIN, PairContext, row_slot
-from ..device import barriers, tmem
-from ..device.rescale import rescale_columns
-from ..persistent import for_each_work, wait_until_stored
-from ..plan.depth512_lanes import row_of_lane
-from ..plan.pipeline_plan import BarrierArrive, BarrierWait
-from ..work import lane_address, row_in_group
+from ..device.lanes import lane_address, row_in_group
+from ..device.math.rescale import rescale_columns
+from ..device.memory import tmem
+from ..device.sync import barriers
+from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
+from ..plan.compute.depth512_lanes import row_of_lane
+from ..work.depth512 import ONLY_CHAIN, PairContext, row_slot
+from ..work.persistent import for_each_work, wait_until_stored
 
 
 def release_first_tile(ctx: PairContext) -> None:

@@ -14,16 +14,17 @@ from dataclasses import dataclass, replace
 import cutlass
 from cutlass import Int32, Int64, cute
 
-from ..depth512_work import ONLY_CHAIN, PairContext
-from ..device import pair
-from ..paging import load_boxes
-from ..persistent import for_each_work, wait_until_stored
+from ..device.sync import pair
+from ..operands.paging import load_boxes
+from ..operands.token_scales import fill_scale_buffer
 from ..pipelines import RingState
-from ..plan.depth512_config import CTA_GROUP, DEPTH_PART
-from ..plan.pipeline_plan import StagedPipeline
-from ..plan.tensor_maps import query_box
+from ..plan.barriers.pipeline_plan import StagedPipeline
+from ..plan.config.depth512_config import DEPTH_PART
+from ..plan.facts.hardware import CTA_GROUP
+from ..plan.spec.tensor_maps import query_box
 from ..tma import chunk_bytes, key_chunk_bytes
-from ..token_scales import fill_scale_buffer
+from ..work.depth512 import ONLY_CHAIN, PairContext
+from ..work.persistent import for_each_work, wait_until_stored
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,15 @@ from dataclasses import dataclass
 import cutlass
 from cutlass import Int32, cute
 
-from ..depth512_work import ONLY_CHAIN, PairContext, odd_tile, round_phase
-from ..device import mma as umma
-from ..device import pair, tmem
-from ..persistent import for_each_work
+from ..device.math import mma as umma
+from ..device.memory import tmem
+from ..device.sync import pair
+from ..operands.stale_values import clean_values, slot_chunks
 from ..pipelines import RingState
-from ..plan.depth512_mma import pv_half_plan, qk_part_plan
-from ..plan.pipeline_plan import BarrierArrive, BarrierWait, RolePipeline, StagedPipeline
-from ..values import clean_values, slot_chunks
+from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait, RolePipeline, StagedPipeline
+from ..plan.compute.depth512_mma import pv_half_plan, qk_part_plan
+from ..work.depth512 import ONLY_CHAIN, PairContext, odd_tile, round_phase
+from ..work.persistent import for_each_work
 
 
 @dataclass(frozen=True)

@@ -16,19 +16,21 @@ from dataclasses import replace
 import cutlass
 from cutlass import Float32, Int32, cute
 
-from ..depth512_output import write_output
-from ..depth512_work import ONLY_CHAIN, PairContext, PairRow, odd_tile, round_phase, row_slot
-from ..device import barriers, epilogue, pair, tmem
-from ..device import softmax as rows
-from ..device.arith import fma, max2
 from ..device.ids import warp_index
-from ..normaliser import RowResult, write_log_sum_exp
-from ..persistent import for_each_work, say_stored
-from ..plan.depth512_lanes import first_key
-from ..plan.hardware import WARP_THREADS
-from ..plan.pipeline_plan import BarrierArrive, BarrierWait
-from ..scores import TileView, scores_and_max
-from ..token_scales import keep_query_scale, release_scales, wait_for_scales
+from ..device.math import epilogue
+from ..device.math import softmax as rows
+from ..device.math.arith import fma, max2
+from ..device.memory import tmem
+from ..device.sync import barriers, pair
+from ..operands.scores import TileView, scores_and_max
+from ..operands.token_scales import keep_query_scale, release_scales, wait_for_scales
+from ..output.depth512 import write_output
+from ..output.row_result import RowResult, write_log_sum_exp
+from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
+from ..plan.compute.depth512_lanes import first_key
+from ..plan.facts.hardware import WARP_THREADS
+from ..work.depth512 import ONLY_CHAIN, PairContext, PairRow, odd_tile, round_phase, row_slot
+from ..work.persistent import for_each_work, say_stored
 
 EXCHANGE_BARRIER = 1
 """Named barriers 1 and 2: the two warps that hold the same 32 rows."""

@@ -1,7 +1,7 @@
 """Load role (warp 13): Q once, then K and V tile by tile, all through TMA.
 
 Edges: arms and fills ``K full``, ``V full`` and ``Q1Sync``; waits on ``K empty`` and ``V empty``.
-Slots are filled in the order in which the MMA role consumes (``plan.issue_order``): with two Q
+Slots are filled in the order in which the MMA role consumes (``plan.spec.issue_order``): with two Q
 tiles K, then V of every key tile; with one, K of a tile before V of the tile before. The first Q
 tile shares the barrier of the first K tile, because no MMA can start without either.
 Source: ``modular-sm100-attention.md`` section 5.4.
@@ -12,17 +12,17 @@ from dataclasses import replace
 import cutlass
 from cutlass import Int32, cute
 
-from ..paging import load_boxes
-from ..persistent import chains_of_query_tile, for_each_work, wait_until_stored
+from ..operands.paging import load_boxes
+from ..operands.token_scales import extra_bytes, fill_scale_buffer, load_key_scales
 from ..pipelines import after_key, after_value, first_slots, next_slots
-from ..plan.chunks import depth_chunks, rope_chunks, value_chunks
-from ..plan.mbars import NUM_CHAINS
-from ..plan.mma_plans import query_part_bytes
-from ..plan.tma_pipeline_plan import TMAProducerPipeline
-from ..progress import Progress
+from ..plan.barriers.mbars import NUM_CHAINS
+from ..plan.compute.mma_plans import query_part_bytes
+from ..plan.memory.chunks import depth_chunks, rope_chunks, value_chunks
+from ..plan.memory.rings import TMAProducerPipeline
 from ..tma import KeySide, load_key_chunks, load_query_chunks
-from ..token_scales import extra_bytes, fill_scale_buffer, load_key_scales
-from ..work import KernelContext
+from ..work.context import KernelContext
+from ..work.persistent import chains_of_query_tile, for_each_work, wait_until_stored
+from ..work.progress import Progress
 
 
 def producer_rings(ctx: KernelContext) -> tuple[TMAProducerPipeline, TMAProducerPipeline]:

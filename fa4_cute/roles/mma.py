@@ -3,7 +3,7 @@
 Two Q tiles, per key tile n: S0 <- Q0 Kn', O1 += P1 Vn-1, S1 <- Q1 Kn', O0 += P0 Vn. Two MMAs
 always lie between "S ready" and "P needed", so the softmax of one chain hides behind the MMAs of
 the other. A single Q tile alternates the chains from key tile to key tile: S_i <- Q Kn',
-O_j += P_j Vn-1 with i = n mod 2 and j the other chain (``plan.issue_order``).
+O_j += P_j Vn-1 with i = n mod 2 and j the other chain (``plan.spec.issue_order``).
 
 Edges: waits on ``K full``, ``Q1Sync``, ``V full`` and ``S_cons`` (P stored and O rescaled);
 commits ``S_prod``, ``O_prod``, ``K empty`` and ``V empty``.
@@ -18,18 +18,19 @@ from dataclasses import dataclass
 import cutlass
 from cutlass import Int32, cute
 
-from ..device import mma as umma
-from ..device import pair, tmem
-from ..persistent import for_each_work
+from ..device.math import mma as umma
+from ..device.memory import tmem
+from ..device.sync import pair
+from ..operands.stale_values import clean_values, slot_chunks
 from ..pipelines import RingState, after_key, after_value, first_slots, next_slots
-from ..plan.mbars import NUM_CHAINS
-from ..plan.mma_plans import pv_plan, qk_plan, rope_plan
-from ..plan.pipeline_plan import BarrierArrive, BarrierWait
-from ..plan.tma_pipeline_plan import TMAConsumerPipeline
-from ..plan.umma import MmaPlan
-from ..progress import parity
-from ..values import clean_values, slot_chunks
-from ..work import KernelContext
+from ..plan.barriers.mbars import NUM_CHAINS
+from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
+from ..plan.compute.mma_plans import pv_plan, qk_plan, rope_plan
+from ..plan.facts.umma import MmaPlan
+from ..plan.memory.rings import TMAConsumerPipeline
+from ..work.context import KernelContext
+from ..work.persistent import for_each_work
+from ..work.progress import parity
 
 
 @dataclass(frozen=True)

@@ -9,52 +9,25 @@ Edges: waits on ``S_prod`` (scores written), ``C`` consumed, and at the end ``O_
 Source: ``modular-sm100-attention.md`` sections 5.6 and 5.8.
 """
 
-from dataclasses import dataclass
 
 import cutlass
 from cutlass import Float32, Int32, cute
 
-from ..device import barriers, tmem
-from ..device import softmax as rows
-from ..device.arith import fma
-from ..device.ids import warp_index
-from ..output import write_output
-from ..persistent import for_each_work, say_stored
-from ..plan.hardware import WARP_GROUP_THREADS, WARP_THREADS, WARPS_PER_GROUP
-from ..plan.pipeline_plan import BarrierArrive, BarrierWait
-from ..reduce_scatter import write_output as write_output_of_cluster
-from ..scores import TileView, load_columns, masked, scores_and_max
-from ..thread_row import ThreadRow, row_facts
-from ..token_scales import keep_query_scale, release_scales, wait_for_scales
-from ..work import KernelContext, factor_address, lane_address, row_in_group
+from ..device.lanes import lane_address
+from ..device.math import softmax as rows
+from ..device.math.arith import fma
+from ..device.memory import tmem
+from ..device.sync import barriers
+from ..operands.scores import TileView, load_columns, masked, scores_and_max
+from ..operands.token_scales import keep_query_scale, release_scales, wait_for_scales
+from ..output.cluster import write_output as write_output_of_cluster
+from ..output.two_q import write_output
+from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
+from ..work.context import KernelContext, factor_address
+from ..work.persistent import for_each_work, say_stored
+from ..work.row import SoftmaxRow
 
 _SUM_LANES = 4
-
-
-@dataclass(frozen=True)
-class SoftmaxRow(ThreadRow):
-    """The thread's row, which equals its TMEM lane.
-
-    Attributes:
-        chain: 0 or 1: the warp group, its Q tile, its S and its O.
-    """
-
-    chain: int
-
-    @classmethod
-    def of(cls, ctx: KernelContext, chain: int) -> "SoftmaxRow":
-        """Return the calling thread's row."""
-        tile = ctx.spec.issue_order.query_tile(chain)
-        first = ctx.work.position + tile * ctx.spec.tile_positions
-        row, first_row = row_in_group(), warp_index() % WARPS_PER_GROUP * WARP_THREADS
-        ends = (first_row, first_row + (WARP_THREADS - 1))
-        scores = ctx.columns.s(chain).start
-        return cls(**row_facts(ctx, row, ends, first, scores), chain=chain)
-
-    @property
-    def scale_slot(self) -> Int32:
-        """Number of the thread among the softmax threads: its place for the query scale."""
-        return self.row + self.chain * WARP_GROUP_THREADS
 
 
 def hand_over(ctx: KernelContext, line: SoftmaxRow, part: int) -> None:

@@ -11,8 +11,8 @@ import torch
 
 import fa4_cute
 from examples.attention_timeline import draw_attention, label_of, rows_of
-from fa4_cute.host.problem import Problem
-from fa4_cute.host.support import Choice, choose
+from fa4_cute.host.ask.problem import Problem
+from fa4_cute.host.choose.support import Choice, choose
 from sm100sim.report import EventKind
 from sm100sim.timeline import spans_of
 

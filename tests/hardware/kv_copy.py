@@ -12,18 +12,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from fa4_cute.host.compiler import CompiledArtifact, compile_traced
-from fa4_cute.host.launch import Encoder, PackedLaunch
-from fa4_cute.plan.config import FA4Config
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.hardware import WARP_GROUP_THREADS, WARP_THREADS, WARPS_PER_GROUP
-from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.launch import LaunchPlan
-from fa4_cute.plan.params import KernelParams, lay_out
-from fa4_cute.plan.smem_layout import SM100AttentionSMem
-from fa4_cute.plan.tensor_map_bits import encode_tensor_map
-from fa4_cute.plan.tensor_maps import OperandLayout, key_map
-from fa4_cute.plan.variant import Variant
+from fa4_cute.host.compile.compiler import CompiledArtifact, compile_traced
+from fa4_cute.host.run.launch import Encoder, PackedLaunch
+from fa4_cute.plan.config.config import FA4Config
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.hardware import WARP_GROUP_THREADS, WARP_THREADS, WARPS_PER_GROUP
+from fa4_cute.plan.facts.tensor_map_bits import encode_tensor_map
+from fa4_cute.plan.launch.launch import LaunchPlan
+from fa4_cute.plan.memory.smem_layout import SM100AttentionSMem
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.params import KernelParams, lay_out
+from fa4_cute.plan.spec.tensor_maps import OperandLayout, key_map
+from fa4_cute.plan.spec.variant import Variant
 
 CONSUMER_THREADS: Final = WARP_GROUP_THREADS
 PRODUCER_WARP: Final = WARPS_PER_GROUP

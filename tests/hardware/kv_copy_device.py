@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from fa4_cute.host.cache import KernelCache
-from fa4_cute.host.compiler import CompiledArtifact
-from fa4_cute.host.device import CudaLauncher
-from fa4_cute.host.launch import Encoder
+from fa4_cute.host.compile.cache import KernelCache
+from fa4_cute.host.compile.compiler import CompiledArtifact
+from fa4_cute.host.run.device import CudaLauncher
+from fa4_cute.host.run.launch import Encoder
 from fa4_cute.settings import Settings
-
-from .kv_copy import CASES, HOPPER, KvCopyCase, KvCopySpec
-from .kv_copy_record import read_kernel
+from tests.hardware.kv_copy import CASES, HOPPER, KvCopyCase, KvCopySpec
+from tests.hardware.kv_copy_record import read_kernel
 
 UNWRITTEN = 0xA5
 

@@ -13,16 +13,23 @@ from cutlass.cute.nvgpu import cpasync
 from cutlass.cute.runtime import make_ptr
 from cutlass.cute.typing import AddressSpace
 
-from fa4_cute.device import barriers, ids, tma
+from fa4_cute.device import ids
+from fa4_cute.device.memory import tma
 from fa4_cute.device.ptx import emit
+from fa4_cute.device.sync import barriers
 from fa4_cute.pipelines import BarrierBlock, RingState, first_slots, next_slots
-from fa4_cute.plan.chunks import depth_chunks, value_chunks
-from fa4_cute.plan.hardware import SwizzleMode
-from fa4_cute.plan.smem_layout import SM100AttentionSMem
-from fa4_cute.plan.tma_pipeline_plan import TMAConsumerPipeline, TMAProducerPipeline
+from fa4_cute.plan.facts.hardware import SwizzleMode
+from fa4_cute.plan.memory.chunks import depth_chunks, value_chunks
+from fa4_cute.plan.memory.rings import TMAConsumerPipeline, TMAProducerPipeline
+from fa4_cute.plan.memory.smem_layout import SM100AttentionSMem
 from fa4_cute.tma import KeySide, load_key_chunks
-
-from .kv_copy import CONSUMER_THREADS, COPY_BARRIER, COPY_BYTES, PRODUCER_WARP, KvCopySpec
+from tests.hardware.kv_copy import (
+    CONSUMER_THREADS,
+    COPY_BARRIER,
+    COPY_BYTES,
+    PRODUCER_WARP,
+    KvCopySpec,
+)
 
 STAND_IN_SHAPE = (8, 64)
 

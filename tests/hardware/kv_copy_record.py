@@ -16,12 +16,11 @@ from typing import Final
 
 import numpy as np
 
-from fa4_cute.host import cache_files
-from fa4_cute.host.cache_files import StoredKernel
-from fa4_cute.host.compiler import CompiledArtifact
-from fa4_cute.host.kernel_key import canonical, kernel_key, toolchain
-
-from .kv_copy import CASES, HOPPER, KvCopySpec, compile_copy
+from fa4_cute.host.compile import cache_files
+from fa4_cute.host.compile.cache_files import StoredKernel
+from fa4_cute.host.compile.compiler import CompiledArtifact
+from fa4_cute.host.compile.kernel_key import canonical, kernel_key, toolchain
+from tests.hardware.kv_copy import CASES, HOPPER, KvCopySpec, compile_copy
 
 DIRECTORY: Final = Path(__file__).parent / "records" / "kv_copy"
 IMAGES: Final = "images.xz"

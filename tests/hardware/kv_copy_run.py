@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from .kv_copy import CASES, HOPPER
-from .kv_copy_device import launcher_of, run
-from .kv_copy_record import read_kernel, write_images
+from tests.hardware.kv_copy import CASES, HOPPER
+from tests.hardware.kv_copy_device import launcher_of, run
+from tests.hardware.kv_copy_record import read_kernel, write_images
 
 if __name__ == "__main__":
     launcher = launcher_of()

@@ -19,9 +19,8 @@ from typing import Any
 
 from sm100sim.isa import families, tcgen05  # noqa: F401  (registers every instruction family)
 from sm100sim.isa.lowering import registered
-
-from . import bounds, records
-from .micro import MODULES, Case, family
+from tests.hardware import bounds, records
+from tests.hardware.micro import MODULES, Case, family
 
 KNOWN = Path(__file__).parent / "known_differences.json"
 KV_COPY = records.DIRECTORY / "kv_copy" / "images.xz"

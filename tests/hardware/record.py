@@ -32,9 +32,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import records
-from .device import Device, DeviceError, digest
-from .micro import MODULES, family
+from tests.hardware import records
+from tests.hardware.device import Device, DeviceError, digest
+from tests.hardware.micro import MODULES, family
 
 OTHER_PARTS = {
     "kv_copy": ("-m", "tests.hardware.kv_copy_run", "{out}/kv_copy"),

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .micro import family
+from tests.hardware.micro import family
 
 DIRECTORY = Path(__file__).parent / "records"
 

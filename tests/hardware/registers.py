@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .device import Device, DeviceError
-from .micro.barriers import dec, inc, trade
-from .micro.case import Case
+from tests.hardware.device import Device, DeviceError
+from tests.hardware.micro.barriers import dec, inc, trade
+from tests.hardware.micro.case import Case
 
 SECONDS = 8.0
 CASES: dict[str, Case] = {

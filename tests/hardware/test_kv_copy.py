@@ -17,15 +17,14 @@ import numpy as np
 import pytest
 import torch
 
-from fa4_cute import simulator
-from fa4_cute.host.compiler import ARCH, CompiledArtifact
-from fa4_cute.plan.tensor_map_bits import encode_tensor_map
-from fa4_cute.plan.tma_pipeline_plan import TMAProducerPipeline
+from fa4_cute.host.compile.compiler import ARCH, CompiledArtifact
+from fa4_cute.host.run import simulator
+from fa4_cute.plan.facts.tensor_map_bits import encode_tensor_map
+from fa4_cute.plan.memory.rings import TMAProducerPipeline
 from sm100sim.options import Check
-
-from . import kv_copy_device
-from .kv_copy import CASES, HOPPER, KvCopyCase, compile_copy
-from .kv_copy_record import read_images, read_kernel, specs
+from tests.hardware import kv_copy_device
+from tests.hardware.kv_copy import CASES, HOPPER, KvCopyCase, compile_copy
+from tests.hardware.kv_copy_record import read_images, read_kernel, specs
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = [case.name for case in CASES]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from . import page
+from tests.hardware import page
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "hardware.md"
 

@@ -7,10 +7,9 @@ import json
 import pytest
 
 from sm100sim.report import SimulationFault
-
-from .records import DIRECTORY
-from .registers import CASES
-from .simulate import simulate
+from tests.hardware.records import DIRECTORY
+from tests.hardware.registers import CASES
+from tests.hardware.simulate import simulate
 
 RECORDED = json.loads((DIRECTORY / "setmaxnreg.json").read_text())
 

@@ -10,10 +10,9 @@ import pytest
 
 from sm100sim.ptx.errors import PtxError
 from sm100sim.report import SimulationFault
-
-from . import bounds, records
-from .micro import MODULES, Case, family
-from .simulate import simulate
+from tests.hardware import bounds, records
+from tests.hardware.micro import MODULES, Case, family
+from tests.hardware.simulate import simulate
 
 RECORDED = [name for name in MODULES if records.path_of(records.DIRECTORY, name).is_file()]
 KNOWN = Path(__file__).parent / "known_differences.json"

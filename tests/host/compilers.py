@@ -6,9 +6,9 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from fa4_cute.host.compiler import CompiledArtifact
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.kernel_spec import KernelSpec
+from fa4_cute.host.compile.compiler import CompiledArtifact
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
 
 SPEC = KernelSpec.for_attention(DType.BF16, 64)
 OTHER = KernelSpec.for_attention(DType.FP16, 64, causal=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from cuda.bindings import driver as real
 
-from fa4_cute.plan.tensor_map_bits import TENSOR_MAP_BYTES
+from fa4_cute.plan.facts.tensor_map_bits import TENSOR_MAP_BYTES
 
 SUCCESS = real.CUresult.CUDA_SUCCESS
 KERNEL_HANDLE = 0x1234

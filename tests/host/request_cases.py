@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from fa4_cute.host.ask.request import Request, request
 from fa4_cute.host.questions import _arguments
-from fa4_cute.host.request import Request, request
 
 BATCH, HEADS, DIM = 2, 4, 64
 QUERIES, KEYS, PAGE = 5, 40, 16

@@ -11,19 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from fa4_cute.host import cache_files
-from fa4_cute.host.cache import KernelCache
-from fa4_cute.host.cache_files import LOCK_SUFFIX, publishing_lock, read_entry, write_entry
-from fa4_cute.host.kernel_key import kernel_key
+from fa4_cute.host.compile import cache_files
+from fa4_cute.host.compile.cache import KernelCache
+from fa4_cute.host.compile.cache_files import LOCK_SUFFIX, publishing_lock, read_entry, write_entry
+from fa4_cute.host.compile.kernel_key import kernel_key
 from fa4_cute.settings import Settings
-
-from .compilers import SPEC, CountingCompiler, artifact_of
+from tests.host.compilers import SPEC, CountingCompiler, artifact_of
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKER = """
 import sys
 from pathlib import Path
-from fa4_cute.host.cache import KernelCache
+from fa4_cute.host.compile.cache import KernelCache
 from fa4_cute.settings import Settings
 from tests.host.compilers import SPEC, CountingCompiler, artifact_of
 compiler = CountingCompiler(seconds=0.5)

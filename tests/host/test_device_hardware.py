@@ -12,13 +12,13 @@ import struct
 import pytest
 import torch
 
-from fa4_cute.host.compiler import CompiledArtifact
-from fa4_cute.host.device import CudaLauncher
-from fa4_cute.host.launch import PackedLaunch
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.launch import LaunchPlan
-from fa4_cute.plan.tensor_map_bits import TensorMapFields, encode_tensor_map
+from fa4_cute.host.compile.compiler import CompiledArtifact
+from fa4_cute.host.run.device import CudaLauncher
+from fa4_cute.host.run.launch import PackedLaunch
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.tensor_map_bits import TensorMapFields, encode_tensor_map
+from fa4_cute.plan.launch.launch import LaunchPlan
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
 
 SMEM_BYTES = 200 * 1024
 COLUMNS = 64

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import fa4_cute
-from fa4_cute.host.reference import compare
+from testing.reference.attention import compare
 
 ROOT = Path(__file__).resolve().parents[2]
 Tensors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]

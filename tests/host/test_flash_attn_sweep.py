@@ -10,9 +10,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import fa4_cute
-from fa4_cute.host.reference import compare
-
-from .test_flash_attn import strided
+from testing.reference.attention import compare
+from tests.host.test_flash_attn import strided
 
 
 @dataclass(frozen=True)

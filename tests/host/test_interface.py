@@ -12,14 +12,13 @@ import pytest
 import torch
 
 import fa4_cute
-from fa4_cute.host import interface
-from fa4_cute.host.device import CudaLauncher
-from fa4_cute.host.request import Options, Request, request
-from fa4_cute.host.support import Choice, choose
-from fa4_cute.plan.params import KERNEL_PARAMS
-
-from .compilers import artifact_of
-from .fake_driver import FakeDriver
+from fa4_cute.host.ask.request import Options, Request, request
+from fa4_cute.host.choose.support import Choice, choose
+from fa4_cute.host.run import compute
+from fa4_cute.host.run.device import CudaLauncher
+from fa4_cute.plan.spec.params import KERNEL_PARAMS
+from tests.host.compilers import artifact_of
+from tests.host.fake_driver import FakeDriver
 
 SEQLEN_Q = 5
 
@@ -42,8 +41,8 @@ class Recorder:
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     made = Recorder()
-    monkeypatch.setattr(interface.cache, "compiled", made.compile)
-    monkeypatch.setattr(interface.simulator, "launch", made.launch)
+    monkeypatch.setattr(compute.cache, "compiled", made.compile)
+    monkeypatch.setattr(compute.simulator, "launch", made.launch)
     return made
 
 
@@ -137,7 +136,7 @@ def test_call_and_question_agree() -> None:
 def test_the_cuda_path(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = tuple(p.size for p in KERNEL_PARAMS.params)
     driver = FakeDriver(sizes=sizes, num_sms=(148,) * 4)
-    monkeypatch.setattr(interface.device, "_launcher", CudaLauncher(driver))
+    monkeypatch.setattr(compute.device, "_launcher", CudaLauncher(driver))
     entered: list[Any] = []
 
     @contextlib.contextmanager
@@ -159,10 +158,10 @@ def test_the_cuda_path(monkeypatch: pytest.MonkeyPatch) -> None:
     class OnGpu:
         device = torch.device("cuda", 3)
 
-    monkeypatch.setattr(interface, "describe_call", lambda p, inputs, _: real(p, (q, k, v)))
+    monkeypatch.setattr(compute, "describe_call", lambda p, inputs, _: real(p, (q, k, v)))
     artifact = artifact_of(choice.spec)
     on_gpu = Request(asked.problem, (OnGpu, k, v))
-    call = interface._launch_on_cuda(on_gpu, choice.spec, artifact)
+    call = compute._launch_on_cuda(on_gpu, choice.spec, artifact)
     (launch,) = driver.launches
     assert entered == [3]
     assert launch["stream"] == 0xABC
@@ -170,7 +169,7 @@ def test_the_cuda_path(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [m[2] for m in driver.maps] == [t.data_ptr() for t in (q, k, v, call.out)]
 
 
-real = interface.describe_call
+real = compute.describe_call
 
 
 def test_warmup_compiles_each_kernel_once(recorder: Recorder) -> None:

@@ -9,7 +9,7 @@ import torch
 
 import fa4_cute
 from fa4_cute import masks
-from fa4_cute.plan.masks import (
+from fa4_cute.plan.masks.masks import (
     CAUSAL,
     NULL,
     AndMask,

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from fa4_cute.host.reference import (
+from testing.reference.attention import (
     ResultError,
     attention_float64,
     attention_plain,

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fa4_cute import masks, score_mods
-from fa4_cute.host.reference import attention_float64, attention_plain, compare
-from fa4_cute.host.reference_scores import Scores
-from fa4_cute.plan.masks import Mask
+from fa4_cute.plan.masks.masks import Mask
+from testing.reference.attention import attention_float64, attention_plain, compare
+from testing.reference.scores import Scores
 from tests.plan.mask_cases import MOST_KEYS, added, lengths, trees, with_bias
 
 Tensors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]

@@ -7,9 +7,19 @@ from typing import Any
 import pytest
 import torch
 
-from fa4_cute.host.support import Choice, choose
-
-from .request_cases import DIM, KEYS, PAGE, asked, dense, half, ints, paged, refused, varlen
+from fa4_cute.host.choose.support import Choice, choose
+from tests.host.request_cases import (
+    DIM,
+    KEYS,
+    PAGE,
+    asked,
+    dense,
+    half,
+    ints,
+    paged,
+    refused,
+    varlen,
+)
 
 
 @pytest.mark.parametrize("name", ["cu_seqlens_q", "cu_seqlens_k"])

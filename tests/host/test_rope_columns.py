@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import fa4_cute
-from fa4_cute.host.reference import compare
+from testing.reference.attention import compare
 
 pytestmark = pytest.mark.slow
 

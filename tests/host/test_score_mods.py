@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from fa4_cute import score_mods
-from fa4_cute.host.function_digest import digest_of
+from fa4_cute.plan.facts.function_digest import digest_of
 from fa4_cute.score_mods import Derived
 
 FACTOR = 0.5

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 import fa4_cute
-from fa4_cute.host.features import Features
-from fa4_cute.host.request import Options, request
-from fa4_cute.host.support import Choice, choose
-from fa4_cute.plan.variant import Partition
+from fa4_cute.host.ask.features import Features
+from fa4_cute.host.ask.request import Options, request
+from fa4_cute.host.choose.support import Choice, choose
+from fa4_cute.plan.spec.variant import Partition
 
 SIZES: dict[str, Any] = {"head_dim": 128, "heads_q": 8, "heads_k": 2, "seqlen_k": 9000}
 

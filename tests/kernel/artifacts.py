@@ -9,9 +9,9 @@ from pathlib import Path
 import nvidia
 import pytest
 
-from fa4_cute.host import cache
-from fa4_cute.host.compiler import CompiledArtifact
-from fa4_cute.plan.kernel_spec import KernelSpec
+from fa4_cute.host.compile import cache
+from fa4_cute.host.compile.compiler import CompiledArtifact
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
 
 
 @lru_cache(maxsize=64)

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import torch
 
-from fa4_cute import simulator
-from fa4_cute.host.launch import AttentionCall, Operand, pack_launch
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.masks import CAUSAL, NULL
-from fa4_cute.plan.tensor_maps import OperandLayout
-from fa4_cute.plan.variant import Partition, Variant
+from fa4_cute.host.run import simulator
+from fa4_cute.host.run.launch import AttentionCall, Operand, pack_launch
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.masks.masks import CAUSAL, NULL
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.tensor_maps import OperandLayout
+from fa4_cute.plan.spec.variant import Partition, Variant
 from tests.kernel.artifacts import compiled
 
 TORCH_TYPES = {

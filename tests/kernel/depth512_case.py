@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import torch
 
-from fa4_cute import simulator
-from fa4_cute.host.launch import AttentionCall, pack_launch
-from fa4_cute.plan.depth512_spec import Depth512Spec
+from fa4_cute.host.run import simulator
+from fa4_cute.host.run.launch import AttentionCall, pack_launch
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from tests.kernel.artifacts import compiled
 from tests.kernel.attention_case import TORCH_TYPES, Case, attention, buffer, operand
 

@@ -13,11 +13,10 @@ from unittest import mock
 import torch
 
 import fa4_cute
-from fa4_cute import simulator
-from fa4_cute.host import interface
-from fa4_cute.host.launch import pack_launch
-from fa4_cute.host.problem import Problem
-from fa4_cute.host.reference import Comparison, attention_float64, compare
+from fa4_cute.host.ask.problem import Problem
+from fa4_cute.host.run import compute, simulator
+from fa4_cute.host.run.launch import pack_launch
+from testing.reference.attention import Comparison, attention_float64, compare
 from tests.kernel.feature_case import Builder, FeatureCase, Tensors
 from tests.kernel.fp8_case import LIFT, ROUNDING, ROUNDING_OF_O, SMALLEST_E4M3
 
@@ -91,7 +90,7 @@ def run(case: FeatureCase, seed: int = 0, **options: Any) -> Outcome:
     builder.set(**options)
     ragged = "cu_seqlens_q" in builder.options
     call = fa4_cute.flash_attn_varlen if ragged else fa4_cute.flash_attn
-    few = mock.patch.object(interface, "pack_launch", partial(pack_launch, num_sms=SMS))
+    few = mock.patch.object(compute, "pack_launch", partial(pack_launch, num_sms=SMS))
     with launches() as reports, query_tiles(case.num_qo), few:
         out, lse = call(*inputs, return_lse=True, **builder.options)
     judge = compare_fp8 if case.is_fp8 else compare

@@ -6,8 +6,8 @@ import math
 
 import torch
 
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.probability import SMALLEST_E4M3, ProbabilityPlan
+from fa4_cute.plan.compute.probability import SMALLEST_E4M3, ProbabilityPlan
+from fa4_cute.plan.facts.dtypes import DType
 from tests.kernel.attention_case import Case, attention, run_kernel
 from tests.kernel.depth512_case import run_pair
 

@@ -7,13 +7,13 @@ from functools import cached_property
 
 import torch
 
-from fa4_cute import simulator
-from fa4_cute.host.launch import AttentionCall, pack_launch
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.hardware import SM_COUNT
-from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.masks import CAUSAL, NULL
-from fa4_cute.plan.variant import Scheduler, Variant
+from fa4_cute.host.run import simulator
+from fa4_cute.host.run.launch import AttentionCall, pack_launch
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.hardware import SM_COUNT
+from fa4_cute.plan.masks.masks import CAUSAL, NULL
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.variant import Scheduler, Variant
 from tests.kernel.artifacts import compiled
 from tests.kernel.attention_case import TORCH_TYPES, buffer, operand
 

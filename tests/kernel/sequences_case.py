@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import torch
 
-from fa4_cute import simulator
-from fa4_cute.host.launch import AttentionCall, pack_launch
-from fa4_cute.plan.hardware import SM_COUNT
-from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.launch import AttentionSizes
+from fa4_cute.host.run import simulator
+from fa4_cute.host.run.launch import AttentionCall, pack_launch
+from fa4_cute.plan.facts.hardware import SM_COUNT
+from fa4_cute.plan.launch.launch import AttentionSizes
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from tests.kernel.artifacts import compiled
 from tests.kernel.attention_case import TORCH_TYPES, buffer, operand
 

@@ -17,16 +17,17 @@ import pytest
 import torch
 
 from fa4_cute import masks
-from fa4_cute.host.compiler import compile_kernel
-from fa4_cute.host.features import Modifiers
-from fa4_cute.host.request import Options, request
-from fa4_cute.host.support import Choice, choose
-from fa4_cute.plan.depth512_spec import SMALLEST_DEPTH, AttentionSpec, Depth512Spec
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.masks import CAUSAL, DenseBiasMask, PaddingMask, SlidingWindowMask
-from fa4_cute.plan.params import KERNEL_PARAMS
-from fa4_cute.plan.variant import Partition, Variant
+from fa4_cute.host.ask.features import Modifiers
+from fa4_cute.host.ask.request import Options, request
+from fa4_cute.host.choose.support import Choice, choose
+from fa4_cute.host.compile.compiler import compile_kernel
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.masks.masks import CAUSAL, DenseBiasMask, PaddingMask, SlidingWindowMask
+from fa4_cute.plan.spec.attention_spec import AttentionSpec
+from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.params import KERNEL_PARAMS
+from fa4_cute.plan.spec.variant import Partition, Variant
 from tests.kernel.artifacts import compiled
 
 PLAIN = [
@@ -54,24 +55,24 @@ class Feature:
 
 FEATURES = {
     "windows": Feature(("scores.mask_spans",), Variant(SlidingWindowMask(70, 3))),
-    "padding": Feature(("device.gmem.load_i32",), Variant(PaddingMask(0))),
+    "padding": Feature(("device.memory.gmem.load_i32",), Variant(PaddingMask(0))),
     "bias": Feature(("scores.modified", "scores.RowBias.of"), Variant(DenseBiasMask(0))),
     "union of biases": Feature(
         ("scores.where_visible", "scores.visibility_word", "scores.opaque", "scores.warp_barrier"),
         Variant(DenseBiasMask(0) & CAUSAL | SlidingWindowMask(5, 5)),
     ),
-    "sink": Feature(("device.gmem.load_f32",), Variant(sink=True)),
+    "sink": Feature(("device.memory.gmem.load_f32",), Variant(sink=True)),
     "packed queries": Feature(("sequence._bounds",), Variant(ragged_q=True)),
     "rows of their own": Feature(("rows.store_columns",), Variant(ragged_q=True)),
-    "values of others": Feature(("device.clean.zero_rows",), Variant(used_k=True)),
+    "values of others": Feature(("device.memory.clean.zero_rows",), Variant(used_k=True)),
     "pages": Feature(
         ("paging.page_of_key", "paging.place_in_cache"), Variant(used_k=True, page_size=64)
     ),
     "split keys": Feature(("rows.store_partial",), Variant(partition=Partition.WORKSPACE)),
     "a cluster": Feature(
         (
-            "reduce_scatter.publish", "reduce_scatter.weigh", "device.dsmem.address_in",
-            "device.mma.descriptor_address",
+            "reduce_scatter.publish", "reduce_scatter.weigh", "device.memory.dsmem.address_in",
+            "device.math.mma.descriptor_address",
         ),
         Variant(partition=Partition.CLUSTER, num_partitions=2),
     ),

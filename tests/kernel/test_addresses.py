@@ -17,14 +17,14 @@ import torch
 
 import fa4_cute
 from fa4_cute import masks
-from fa4_cute.host import operands
-from fa4_cute.host.compiler import compile_kernel
-from fa4_cute.host.launch import Shares
-from fa4_cute.plan.depth512_spec import Depth512Spec
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.masks import CAUSAL, DenseBiasMask, PaddingMask
-from fa4_cute.plan.variant import Partition, ScoreMod, Variant
+from fa4_cute.host.compile.compiler import compile_kernel
+from fa4_cute.host.run import operands
+from fa4_cute.host.run.launch import Shares
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.masks.masks import CAUSAL, DenseBiasMask, PaddingMask
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.variant import Partition, ScoreMod, Variant
 from tests.kernel.artifacts import compiled
 
 BF16, FP8 = DType.BF16, DType.FP8_E4M3
@@ -131,7 +131,7 @@ def test_narrow_products_on_the_way_to_addresses_count_positions(spec: Any) -> N
 
 def test_a_row_of_pages_counted_in_32_bits_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled(SPECS[0])  # imports the DSL
-    monkeypatch.setattr("fa4_cute.paging.Int64", lambda value: value)
+    monkeypatch.setattr("fa4_cute.operands.paging.Int64", lambda value: value)
     narrow = Narrow(compile_kernel(SPECS[0]).ptx)
     products = set().union(*(narrow.products_behind(r) for r in narrow.widened()))
     assert any(factor_of(line) is None and not narrow.is_bounded(line) for line in products)

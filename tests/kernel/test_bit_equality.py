@@ -8,8 +8,7 @@ import pytest
 import torch
 
 import fa4_cute
-
-from .feature_run import query_tiles
+from tests.kernel.feature_run import query_tiles
 
 KERNELS = [(64, 2), (64, 1), (256, None)]
 """Head dim and Q tiles per CTA."""

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import fa4_cute
 from fa4_cute import masks
-from fa4_cute.host.reference import compare
-from fa4_cute.plan.dtypes import DType
+from fa4_cute.plan.facts.dtypes import DType
+from testing.reference.attention import compare
 from tests.kernel.attention_case import Case, check, inputs, run_kernel
 from tests.kernel.feature_case import FEATURES, FeatureCase, ints, is_possible
 from tests.kernel.feature_run import check as check_features

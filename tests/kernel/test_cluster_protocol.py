@@ -12,10 +12,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fa4_cute import simulator
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.variant import Partition, Variant
+from fa4_cute.host.run import simulator
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.variant import Partition, Variant
 from sm100sim.options import run_options
 from sm100sim.report import SimulationFault
 from tests.kernel.artifacts import compiled

@@ -7,9 +7,9 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from .feature_case import FEATURES, FeatureCase, is_possible
-from .feature_run import check
-from .random_cases import searched
+from tests.kernel.feature_case import FEATURES, FeatureCase, is_possible
+from tests.kernel.feature_run import check
+from tests.kernel.random_cases import searched
 
 MOST_FEATURES = 5
 

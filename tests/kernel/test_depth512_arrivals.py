@@ -9,11 +9,11 @@ import re
 import pytest
 import torch
 
-from fa4_cute.plan.barrier_spec import BarrierSpec
-from fa4_cute.plan.depth512_config import CTA_GROUP
-from fa4_cute.plan.depth512_smem import Depth512AttentionSMem
-from fa4_cute.plan.depth512_spec import Depth512Spec
-from fa4_cute.plan.hardware import MBARRIER_BYTES, SMEM_CAPACITY
+from fa4_cute.plan.barriers.barrier_spec import BarrierSpec
+from fa4_cute.plan.config.depth512_config import CTA_GROUP
+from fa4_cute.plan.facts.hardware import MBARRIER_BYTES, SMEM_CAPACITY
+from fa4_cute.plan.memory.depth512_smem import Depth512AttentionSMem
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from tests.kernel.attention_case import Case, inputs
 from tests.kernel.depth512_case import run_pair, spec_of
 

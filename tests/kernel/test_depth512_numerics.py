@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from fa4_cute.plan.dtypes import DType
+from fa4_cute.plan.facts.dtypes import DType
 from tests.kernel.attention_case import TORCH_TYPES, Case, attention, check, inputs
 from tests.kernel.depth512_case import run_pair
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fa4_cute import simulator
+from fa4_cute.host.run import simulator
 from sm100sim.options import run_options
 from sm100sim.timeline import overlap_cycles, unit_spans, warp_spans
 from tests.kernel.attention_case import Case, inputs

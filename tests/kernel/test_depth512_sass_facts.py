@@ -6,10 +6,10 @@ import pytest
 
 from benchmarks.pair_cta import static_t1
 from benchmarks.sass_paths import disassemble
-from fa4_cute.plan.depth512_mma import pv_half_plan, qk_part_plan
-from fa4_cute.plan.depth512_spec import Depth512Spec
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.hardware import REGISTERS_PER_SM, WARP_GROUP_THREADS
+from fa4_cute.plan.compute.depth512_mma import pv_half_plan, qk_part_plan
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.hardware import REGISTERS_PER_SM, WARP_GROUP_THREADS
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from tests.kernel.artifacts import compiled, nvdisasm, sass
 from tests.kernel.test_sass_facts import BUDGET
 

@@ -10,9 +10,8 @@ import torch
 
 import fa4_cute
 from fa4_cute import masks
-
-from .feature_case import FeatureCase
-from .feature_run import check, query_tiles
+from tests.kernel.feature_case import FeatureCase
+from tests.kernel.feature_run import check, query_tiles
 
 KERNELS = [(64, 2), (64, 1), (256, None)]
 kernels = pytest.mark.parametrize(("head_dim", "num_qo"), KERNELS, ids=str)

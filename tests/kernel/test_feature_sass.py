@@ -13,11 +13,18 @@ from typing import Any
 
 import pytest
 
-from fa4_cute.plan.depth512_spec import AttentionSpec, Depth512Spec
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.masks import CAUSAL, ChunkedMask, DenseBiasMask, PaddingMask, SlidingWindowMask
-from fa4_cute.plan.variant import Partition, Scheduler, ScoreMod, Variant
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.masks.masks import (
+    CAUSAL,
+    ChunkedMask,
+    DenseBiasMask,
+    PaddingMask,
+    SlidingWindowMask,
+)
+from fa4_cute.plan.spec.attention_spec import AttentionSpec
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
 from tests.kernel.artifacts import sass
 
 BF16, FP8 = DType.BF16, DType.FP8_E4M3

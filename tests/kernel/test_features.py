@@ -9,10 +9,9 @@ import torch
 
 import fa4_cute
 from fa4_cute import masks, score_mods
-from fa4_cute.host.reference import compare
-
-from .feature_case import FEATURES, KERNELS, FeatureCase, ints, is_possible
-from .feature_run import check
+from testing.reference.attention import compare
+from tests.kernel.feature_case import FEATURES, KERNELS, FeatureCase, ints, is_possible
+from tests.kernel.feature_run import check
 
 HEAD_DIMS = (64, 256)
 QUICK = ("window", "page64", "tokens", "persistent", "rope")

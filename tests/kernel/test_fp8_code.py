@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from fa4_cute.plan.depth512_spec import Depth512Spec
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.kernel_spec import KernelSpec
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from tests.kernel.artifacts import compiled, sass
 
 FP8 = DType.FP8_E4M3

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fa4_cute import simulator
-from fa4_cute.host.compiler import compile_kernel
-from fa4_cute.host.launch import AttentionCall, pack_launch
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.probability import ProbabilityPlan
+from fa4_cute.host.compile.compiler import compile_kernel
+from fa4_cute.host.run import simulator
+from fa4_cute.host.run.launch import AttentionCall, pack_launch
+from fa4_cute.plan.compute.probability import ProbabilityPlan
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from sm100sim.options import Check, run_options
 from tests.kernel.attention_case import Case, attention, buffer, inputs, operand
 from tests.kernel.fp8_case import FP8, check, cosine, run

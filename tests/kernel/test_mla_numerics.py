@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fa4_cute import simulator
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.kernel_spec import KernelSpec
+from fa4_cute.host.run import simulator
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from sm100sim.options import Check, run_options
 from tests.kernel import watchers
 from tests.kernel.artifacts import compiled, sass

@@ -3,8 +3,9 @@
 Each row keeps its masks, lengths, head counts and tolerance; long sequences are cut to a few tiles
 with the same remainders. Rows that are tested elsewhere:
 
-* mask status, set ends: ``tests/plan/test_mask_tiles.py``; tile scheduler:
-  ``tests/plan/test_tiles.py``; operand TMA, paged rows: ``tests/plan/test_tensor_maps.py``,
+* mask status, set ends: ``tests/plan/masks/test_key_tiles.py``; tile scheduler:
+  ``tests/plan/launch/test_tiles.py``; operand TMA, paged rows:
+  ``tests/plan/spec/test_tensor_maps.py``,
 * fp8 by depth, and the tail stress of P's lift: ``test_fp8_numerics.py`` (cosine and bounds),
 * MLA prefill: ``test_mla_numerics.py``; split keys and their log-sum-exp: ``test_features.py``,
 * cluster and DSMEM smoke tests: ``tests/sim`` and the pair kernel's protocol tests.
@@ -24,7 +25,7 @@ import torch
 
 import fa4_cute
 from fa4_cute import masks
-from fa4_cute.host.reference import attention_float64
+from testing.reference.attention import attention_float64
 from tests.kernel.attention_case import Case
 from tests.kernel.fp8_case import FP8 as FP8_PLAN
 from tests.kernel.fp8_case import emulated

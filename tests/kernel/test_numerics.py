@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from fa4_cute.plan.dtypes import DType
+from fa4_cute.plan.facts.dtypes import DType
 from tests.kernel.attention_case import TORCH_TYPES, Case, attention, check, inputs, run_kernel
 
 BF16, FP16 = DType.BF16, DType.FP16

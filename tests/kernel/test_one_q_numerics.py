@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.launch import AttentionSizes, plan_launch
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.launch.launch import AttentionSizes, plan_launch
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from tests.kernel.attention_case import Case, attention, check, inputs, run_kernel
 
 BF16, FP16 = DType.BF16, DType.FP16

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from fa4_cute import simulator
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.tmem import AttentionTmem
+from fa4_cute.host.run import simulator
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.memory.tmem import AttentionTmem
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from sm100sim.options import run_options
 from sm100sim.report import EventKind
 from tests.kernel import watchers

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fa4_cute import simulator
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.masks import CAUSAL
-from fa4_cute.plan.variant import Scheduler, Variant
+from fa4_cute.host.run import simulator
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.masks.masks import CAUSAL
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.variant import Scheduler, Variant
 from sm100sim.options import Check, run_options
 from sm100sim.report import EventKind
 from tests.kernel import fp8_case, sequences_case, watchers

@@ -10,17 +10,18 @@ import pytest
 import torch
 
 import fa4_cute
-from fa4_cute import simulator
-from fa4_cute.host.compiler import compile_kernel
-from fa4_cute.host.launch import AttentionCall, pack_launch
-from fa4_cute.host.reference import compare
-from fa4_cute.plan.depth512_spec import SMALLEST_DEPTH, AttentionSpec, Depth512Spec
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.masks import CAUSAL, NULL, ChunkedMask, DenseBiasMask, Mask
-from fa4_cute.plan.variant import Partition, Scheduler, Variant
+from fa4_cute.host.compile.compiler import compile_kernel
+from fa4_cute.host.run import simulator
+from fa4_cute.host.run.launch import AttentionCall, pack_launch
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.masks.masks import CAUSAL, NULL, ChunkedMask, DenseBiasMask, Mask
+from fa4_cute.plan.spec.attention_spec import AttentionSpec
+from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.variant import Partition, Scheduler, Variant
 from sm100sim.options import Check
 from sm100sim.report import SimulationFault
+from testing.reference.attention import compare
 from tests.kernel.artifacts import compiled, sass
 from tests.kernel.attention_case import TORCH_TYPES, buffer, operand
 

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from fa4_cute.host.compiler import compile_kernel, entry_name
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.mma_plans import pv_plan, qk_plan
-from fa4_cute.plan.params import KERNEL_PARAMS
+from fa4_cute.host.compile.compiler import compile_kernel, entry_name
+from fa4_cute.plan.compute.mma_plans import pv_plan, qk_plan
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.params import KERNEL_PARAMS
 from tests.kernel.artifacts import compiled
 
 BF16, FP16 = DType.BF16, DType.FP16

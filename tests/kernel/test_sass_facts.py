@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.hardware import REGISTERS_PER_SM, WARP_GROUP_THREADS
-from fa4_cute.plan.kernel_spec import KernelSpec
-from fa4_cute.plan.mma_plans import pv_plan, qk_plan
+from fa4_cute.plan.compute.mma_plans import pv_plan, qk_plan
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.hardware import REGISTERS_PER_SM, WARP_GROUP_THREADS
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from tests.kernel.artifacts import sass
 
 SPECS = [

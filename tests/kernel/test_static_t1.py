@@ -4,8 +4,8 @@ import pytest
 
 from benchmarks.sass_paths import Instruction, disassemble, fewest_stalls, parse, spills
 from benchmarks.static_t1 import softmax_loops
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.kernel_spec import KernelSpec
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from tests.kernel.artifacts import compiled, nvdisasm
 
 LISTING = """

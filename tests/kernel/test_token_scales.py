@@ -12,16 +12,16 @@ import pytest
 import torch
 
 import fa4_cute
-from fa4_cute.host.compiler import compile_kernel
-from fa4_cute.host.launch import pack_launch
-from fa4_cute.host.operands import describe_call
-from fa4_cute.host.reference import attention_float64
-from fa4_cute.host.request import Options, request
-from fa4_cute.host.scales import GivenScales
-from fa4_cute.host.support import Choice, choose
-from fa4_cute.plan.config import FA4Config
-from fa4_cute.plan.mbars import FA4MiscMBars
+from fa4_cute.host.ask.request import Options, request
+from fa4_cute.host.ask.scales import GivenScales
+from fa4_cute.host.choose.support import Choice, choose
+from fa4_cute.host.compile.compiler import compile_kernel
+from fa4_cute.host.run.launch import pack_launch
+from fa4_cute.host.run.operands import describe_call
+from fa4_cute.plan.barriers.mbars import FA4MiscMBars
+from fa4_cute.plan.config.config import FA4Config
 from sm100sim.options import Check, run_options
+from testing.reference.attention import attention_float64
 from tests.kernel.feature_case import KERNELS, FeatureCase
 from tests.kernel.feature_run import check as check_features
 
@@ -112,7 +112,7 @@ def findings(spec: Any, asked: Any) -> int:
     call = describe_call(asked.problem, asked.inputs, asked.tensors)
     packed = pack_launch(spec, call.described)
     with run_options(checks=Check.ALL, mode="random", seed=3, raise_on_fault=False):
-        fa4_cute.simulator.launch(
+        fa4_cute.host.run.simulator.launch(
             artifact.ptx, artifact.kernel_name, packed, call.host_buffers()
         )
     report = fa4_cute.last_report()
@@ -215,7 +215,7 @@ def test_a_pair_reads_scales_that_have_arrived(
         keys = token_scales.scale_buffer(ctx, slot) + first * 4
         return token_scales.TileScales(keys, token_scales.query_scale_address(ctx, line))
 
-    from fa4_cute import token_scales
+    from fa4_cute.operands import token_scales
 
     monkeypatch.setattr(f"{roles}softmax.wait_for_scales", at_once)
     assert findings(spec, asked) > 0
@@ -233,7 +233,7 @@ def test_a_pair_keeps_scales_until_they_have_been_read(
         ctx.barriers.expect(arrived, ctx.layout.k_scale_stride_bytes)
         token_scales.load_key_scales(ctx, slot, tile, ctx.barriers.address_of(arrived))
 
-    from fa4_cute import token_scales
+    from fa4_cute.operands import token_scales
 
     monkeypatch.setattr(f"{roles}load.fill_scale_buffer", at_once)
     assert findings(spec, asked) > 0

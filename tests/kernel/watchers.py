@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from fa4_cute import simulator
+from fa4_cute.host.run import simulator
 from sm100sim.options import Check, run_options
 from sm100sim.report import SimulationFault
 

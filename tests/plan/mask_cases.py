@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from fa4_cute.plan.masks import (
+from fa4_cute.plan.masks.masks import (
     CAUSAL,
     NULL,
     AndMask,

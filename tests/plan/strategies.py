@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from fa4_cute.plan.config import FA4Config
-from fa4_cute.plan.depth512_config import Depth512Config
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.hardware import SwizzleMode
+from fa4_cute.plan.config.config import FA4Config
+from fa4_cute.plan.config.depth512_config import Depth512Config
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.hardware import SwizzleMode
+from fa4_cute.plan.spec import depth512_limits
+from fa4_cute.plan.spec.limits import supported
 
 DTYPES = (DType.BF16, DType.FP16, DType.FP8_E4M3)
 SWIZZLES = (SwizzleMode.B32, SwizzleMode.B64, SwizzleMode.B128)
@@ -47,7 +49,7 @@ def any_configs(draw: st.DrawFn) -> FA4Config:
 
 def configs() -> st.SearchStrategy[FA4Config]:
     """Supported 2Q/1Q configurations."""
-    return any_configs().filter(lambda config: config.supported())
+    return any_configs().filter(supported)
 
 
 @st.composite
@@ -68,4 +70,4 @@ def any_depth512_configs(draw: st.DrawFn) -> Depth512Config:
 
 def depth512_configs() -> st.SearchStrategy[Depth512Config]:
     """Supported CTA-pair configurations."""
-    return any_depth512_configs().filter(lambda config: config.supported())
+    return any_depth512_configs().filter(depth512_limits.supported)

@@ -10,7 +10,7 @@ import pytest
 
 import fa4_cute.plan
 
-FILES = sorted(Path(fa4_cute.plan.__file__).parent.glob("*.py"))
+FILES = sorted(Path(fa4_cute.plan.__file__).parent.rglob("*.py"))
 
 
 def imported_modules(source: str) -> set[str]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fa4_cute.plan.config import FA4Config
-from fa4_cute.plan.dtypes import DType
-from fa4_cute.plan.hardware import SwizzleMode
+from fa4_cute.plan.config.config import FA4Config
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.hardware import SwizzleMode
 
 _TYPES = {t.value.removesuffix("_e4m3"): t for t in DType} | {"-": DType.INVALID}
 

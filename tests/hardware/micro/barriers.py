@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import samples
-from .case import Case, filled
-from .shared import BASE, SMEM
+from tests.hardware.micro import samples
+from tests.hardware.micro.case import Case, filled
+from tests.hardware.micro.shared import BASE, SMEM
 
 THREADS = 128
 

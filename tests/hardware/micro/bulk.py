@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import samples
-from .case import Case
-from .shared import BASE, DATA, SMEM, bounded_wait, dump, fill, init, only
+from tests.hardware.micro import samples
+from tests.hardware.micro.case import Case
+from tests.hardware.micro.shared import BASE, DATA, SMEM, bounded_wait, dump, fill, init, only
 
 SIZE = 4096
 REDUCTIONS = [

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import samples
-from .case import Case, filled
-from .shared import BASE, DATA, SMEM, bounded_wait, dump, fill, init, only
-from .tma import shape
+from tests.hardware.micro import samples
+from tests.hardware.micro.case import Case, filled
+from tests.hardware.micro.shared import BASE, DATA, SMEM, bounded_wait, dump, fill, init, only
+from tests.hardware.micro.tma import shape
 
 START = (
     BASE

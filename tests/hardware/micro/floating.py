@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import samples
-from .case import Case, lanes
+from tests.hardware.micro import samples
+from tests.hardware.micro.case import Case, lanes
 
 MODES = ("rn", "rz", "rm", "rp")
 COMPARISONS = (

@@ -6,9 +6,19 @@ from math import prod
 
 import numpy as np
 
-from . import samples
-from .case import Case, MapArgs
-from .shared import BASE, DATA, SENTINEL, SMEM, bounded_wait, dump, fill, init, only
+from tests.hardware.micro import samples
+from tests.hardware.micro.case import Case, MapArgs
+from tests.hardware.micro.shared import (
+    BASE,
+    DATA,
+    SENTINEL,
+    SMEM,
+    bounded_wait,
+    dump,
+    fill,
+    init,
+    only,
+)
 
 BYTES = {"UINT8": 1, "UINT16": 2, "UINT32": 4, "INT32": 4, "UINT64": 8, "INT64": 8, "FLOAT16": 2,
          "BFLOAT16": 2, "FLOAT32": 4, "FLOAT64": 8, "FLOAT32_FTZ": 4, "TFLOAT32": 4}  # fmt: skip

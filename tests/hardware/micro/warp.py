@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from . import samples
-from .case import Case, filled
+from tests.hardware.micro import samples
+from tests.hardware.micro.case import Case, filled
 
 WARPS = 512
 LANES = 32

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from sm100sim.ptx import build_cfg
 from sm100sim.ptx.cfg import immediate_post_dominators
-
-from .snippets import kernel
+from tests.sim.ptx.snippets import kernel
 
 Graph = Sequence[Sequence[int]]
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from sm100sim.ptx import Kernel, Reg, build_cfg, parse
-
-from .render import render, statements
+from tests.sim.ptx.render import render, statements
 
 FILES = sorted((Path(__file__).parent / "data").glob("*.ptx"))
 

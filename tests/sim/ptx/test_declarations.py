@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sm100sim.ptx import GlobalVar, Unsupported, parse
-
-from .snippets import HEAD, kernel, refused, text
+from tests.sim.ptx.snippets import HEAD, kernel, refused, text
 
 C_TYPES = {
     "b8": ct.c_uint8, "u16": ct.c_uint16, "b32": ct.c_uint32, "f32": ct.c_float, "s64": ct.c_int64,

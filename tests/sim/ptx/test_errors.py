@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from sm100sim.ptx import PtxError, Unsupported
 from sm100sim.ptx.errors import SourceLine, find_token
-
-from .snippets import instruction, refused, text
+from tests.sim.ptx.snippets import instruction, refused, text
 
 
 def test_message_names_line_reason_and_points_at_the_token() -> None:

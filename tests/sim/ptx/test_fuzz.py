@@ -8,8 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sm100sim.ptx import Module, PtxError, build_cfg, parse
-
-from .snippets import HEAD, text
+from tests.sim.ptx.snippets import HEAD, text
 
 SAMPLE = (Path(__file__).parent / "data" / "tmem_round_trip.ptx").read_text()
 SMALL = text(

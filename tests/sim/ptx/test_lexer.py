@@ -6,9 +6,8 @@ import pytest
 
 from sm100sim.ptx import PtxError
 from sm100sim.ptx.lexer import Source
-
-from .render import render
-from .snippets import kernel, refused, text
+from tests.sim.ptx.render import render
+from tests.sim.ptx.snippets import kernel, refused, text
 
 
 def test_comments_become_blanks_of_the_same_length() -> None:

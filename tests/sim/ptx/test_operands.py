@@ -22,8 +22,7 @@ from sm100sim.ptx import (
     Vector,
 )
 from sm100sim.ptx.operands import SPECIAL_REGISTERS, OperandError, literal, operand, split_top
-
-from .snippets import instruction, refused, text
+from tests.sim.ptx.snippets import instruction, refused, text
 
 
 def name(value: object) -> str:

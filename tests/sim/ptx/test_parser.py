@@ -7,8 +7,7 @@ import time
 import pytest
 
 from sm100sim.ptx import Guard, Unsupported, parse
-
-from .snippets import HEAD, instruction, kernel, refused, text
+from tests.sim.ptx.snippets import HEAD, instruction, kernel, refused, text
 
 PRINTF = (
     ".extern .func  (.param .b32 func_retval0) vprintf\n(\n.param .b64 a,\n.param .b64 b\n)\n;\n"

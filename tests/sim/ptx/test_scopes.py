@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from sm100sim.ptx import TYPES, Instr, Reg, Vector
 from sm100sim.ptx.scopes import Registers, Scope
-
-from .snippets import kernel, refused, text
+from tests.sim.ptx.snippets import kernel, refused, text
 
 
 def regs(ins: Instr) -> list[Reg]:

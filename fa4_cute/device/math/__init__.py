@@ -1,0 +1,1 @@
+"""Arithmetic on registers and tiles: MMAs, exponentials, masks, packing."""

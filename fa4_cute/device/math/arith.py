@@ -1,0 +1,83 @@
+"""Packed float arithmetic (``f32x2``), reciprocal, logarithm and conversion to 16 bits.
+
+All packed forms flush subnormals (``.ftz``) and round to nearest unless named otherwise.
+"""
+
+from cutlass import Float32, Int32, cute
+
+from ..ptx import emit
+
+Pair = tuple[Float32, Float32]
+
+
+def fma2(a: Pair, b: Pair, c: Pair) -> Pair:
+    """Return ``a * b + c`` on both halves."""
+    return cute.arch.fma_packed_f32x2(a, b, c, ftz=True)
+
+
+def mul2(a: Pair, b: Pair) -> Pair:
+    """Return ``a * b`` on both halves."""
+    return cute.arch.mul_packed_f32x2(a, b, ftz=True)
+
+
+def add2(a: Pair, b: Pair, *, rnd: str = "rn") -> Pair:
+    """Return ``a + b`` on both halves, rounded as ``rnd`` says."""
+    return cute.arch.add_packed_f32x2(a, b, rnd=rnd, ftz=True)
+
+
+def sub2(a: Pair, b: Pair) -> Pair:
+    """Return ``a - b`` on both halves."""
+    return cute.arch.sub_packed_f32x2(a, b, ftz=True)
+
+
+def fma(a: Float32, b: Float32, c: Float32) -> Float32:
+    """Return ``a * b + c``, rounded once, in every kernel alike.
+
+    Left to itself a compiler fuses products and sums in one kernel and not in the next.
+    """
+    return emit("fma.rn.ftz.f32 $0, $1, $2, $3;", (Float32,), (a, b, c), effects=False)[0]
+
+
+def mul(a: Float32, b: Float32) -> Float32:
+    """Return ``a * b``, rounded, never fused with a sum."""
+    return emit("mul.rn.ftz.f32 $0, $1, $2;", (Float32,), (a, b), effects=False)[0]
+
+
+def max3(a: Float32, b: Float32, c: Float32) -> Float32:
+    """Return the largest of three, one instruction on SM100; NaN if any operand is."""
+    return emit("max.ftz.NaN.f32 $0, $1, $2, $3;", (Float32,), (a, b, c), effects=False)[0]
+
+
+def max2(a: Float32, b: Float32) -> Float32:
+    """Return the larger of two; NaN if either operand is."""
+    return emit("max.ftz.NaN.f32 $0, $1, $2;", (Float32,), (a, b), effects=False)[0]
+
+
+def exp2_hardware(x: Float32) -> Float32:
+    """Return ``2**x`` from the special-function unit (2 ulp; -inf gives 0)."""
+    return emit("ex2.approx.ftz.f32 $0, $1;", (Float32,), (x,), effects=False)[0]
+
+
+def log2_hardware(x: Float32) -> Float32:
+    """Return ``log2(x)`` for ``x > 0``; 0 gives -inf."""
+    return emit("lg2.approx.ftz.f32 $0, $1;", (Float32,), (x,), effects=False)[0]
+
+
+def reciprocal(x: Float32) -> Float32:
+    """Return ``1 / x`` (1 ulp)."""
+    return emit("rcp.approx.ftz.f32 $0, $1;", (Float32,), (x,), effects=False)[0]
+
+
+def pack16(low: Float32, high: Float32, ptx_type: str) -> Int32:
+    """Round two floats to ``ptx_type`` (``bf16`` or ``f16``); ``low`` in the low half."""
+    return emit(
+        f"cvt.rn.{ptx_type}x2.f32 $0, $1, $2;", (Int32,), (high, low), effects=False
+    )[0]
+
+
+def opaque(value: Int32) -> Int32:
+    """Return ``value``, unknown to the compiler: what follows from it is computed where it stands.
+
+    Otherwise everything that a loop does not change is held in registers throughout the loop.
+    """
+    return emit("mov.b32 $0, $1;", (Int32,), (value,))[0]

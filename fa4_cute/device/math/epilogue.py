@@ -1,0 +1,62 @@
+"""Tiles that threads write to shared memory row by row: rounded, in swizzled column chunks."""
+
+from cutlass import Float32, Int32
+
+from ...plan.facts.hardware import OUTPUT_SWIZZLE, SwizzleMode
+from ..sync.barriers import store_shared_v4
+from .arith import fma2, mul2, pack16
+
+UNIT_BYTES = 16
+"""A swizzle permutes the 16-byte units of a row, by the number of the row's 128-byte line."""
+_LINE_BYTES = 128
+_WORDS_PER_UNIT = 4
+
+
+def normalise(values: list[Float32], factor: Float32, ptx_type: str) -> list[Int32]:
+    """Return ``values * factor`` rounded to 16 bits, two columns a word."""
+    return normalise_sum([(values, factor)], ptx_type)
+
+
+def normalise_sum(parts: list[tuple[list[Float32], Float32]], ptx_type: str) -> list[Int32]:
+    """Return the sum of ``values * factor`` over ``parts`` as :func:`normalise` does for one."""
+    (first, scale), *rest = parts
+    words = []
+    for i in range(0, len(first), 2):
+        pair = mul2((first[i], first[i + 1]), (scale, scale))
+        for values, factor in rest:
+            pair = fma2((values[i], values[i + 1]), (factor, factor), pair)
+        words.append(pack16(*pair, ptx_type))
+    return words
+
+
+def weighted_sum(parts: list[tuple[list[Float32], Float32]]) -> list[Float32]:
+    """Return the sum of ``values * factor`` over ``parts``."""
+    (first, scale), *rest = parts
+    total = [value * scale for value in first]
+    for values, factor in rest:
+        total = [value * factor + before for value, before in zip(values, total, strict=True)]
+    return total
+
+
+def store_row_units(
+    chunk: Int32,
+    row: Int32,
+    first_unit: int,
+    words: list[Int32],
+    swizzle: SwizzleMode = OUTPUT_SWIZZLE,
+) -> None:
+    """Store ``words`` of a row as consecutive 16-byte units of a swizzled chunk.
+
+    Args:
+        chunk: shared address of the chunk, a multiple of the swizzle's pattern.
+        row: row of the tile.
+        first_unit: unit of the first word within the row's bytes of the chunk.
+        words: four words per unit.
+        swizzle: swizzle of the chunk, whose rows are one span wide.
+    """
+    start = chunk + row * swizzle.bytes
+    line = row // (_LINE_BYTES // swizzle.bytes) if swizzle.bytes < _LINE_BYTES else row
+    units = swizzle.bytes // UNIT_BYTES
+    for i in range(0, len(words), _WORDS_PER_UNIT):
+        unit = (line ^ (first_unit + i // _WORDS_PER_UNIT)) & (units - 1)
+        store_shared_v4(start + unit * UNIT_BYTES, words[i : i + _WORDS_PER_UNIT])

@@ -1,0 +1,49 @@
+"""``2**x`` of score pairs: in hardware, or on the FMA pipe for the share that the plan names.
+
+The special-function unit computes one exp2 per lane and eight cycles; emulating some pairs with
+fused multiply-adds shortens the softmax. The split is Cody-Waite: adding 1.5 * 2**23 rounded down
+leaves ``floor(x)`` in the low bits, a polynomial gives ``2**(x - floor(x))`` in [1, 2), and adding
+``floor(x) << 23`` to its bits applies the exponent. ``x`` is clamped at -127, where the result is
+exactly 0: masked scores stay out of the row sum.
+
+Constants and the choice of pairs: ``fa4_cute.plan.compute.exp2_plan``.
+"""
+
+from cutlass import Float32
+
+from ...plan.compute.exp2_plan import EXPONENT_SHIFT, MIN_EXPONENT, POLYNOMIAL, ROUND_MAGIC
+from ..ptx import emit
+from .arith import Pair, add2, exp2_hardware, fma2, max2, sub2
+
+
+def exp2_pair_hardware(x: Pair) -> Pair:
+    """Return ``2**x`` of both halves from the special-function unit."""
+    return exp2_hardware(x[0]), exp2_hardware(x[1])
+
+
+def exp2_pair_polynomial(x: Pair) -> Pair:
+    """Return ``2**x`` of both halves for ``x <= 127`` with arithmetic only."""
+    magic = _both(ROUND_MAGIC)
+    lowest = Float32(MIN_EXPONENT)
+    clamped = (max2(x[0], lowest), max2(x[1], lowest))
+    shifted = add2(clamped, magic, rnd="rm")
+    fraction = sub2(clamped, sub2(shifted, magic))
+    power = _both(POLYNOMIAL[-1])
+    for coefficient in POLYNOMIAL[-2::-1]:
+        power = fma2(power, fraction, _both(coefficient))
+    return _scale(power[0], shifted[0]), _scale(power[1], shifted[1])
+
+
+def _both(value: float) -> Pair:
+    return Float32(value), Float32(value)
+
+
+def _scale(power: Float32, shifted: Float32) -> Float32:
+    """Return ``power * 2**n`` where ``n`` is the integer in the low bits of ``shifted``."""
+    return emit(
+        "{\n\t.reg .b32 exponent;\n\t"
+        f"shl.b32 exponent, $1, {EXPONENT_SHIFT};\n\tadd.s32 $0, exponent, $2;\n\t}}",
+        (Float32,),
+        (shifted, power),
+        effects=False,
+    )[0]

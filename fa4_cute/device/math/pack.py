@@ -1,0 +1,34 @@
+"""Pairs of floats rounded to the element type of an MMA operand and packed into 32-bit words.
+
+The first pair goes to the low bits, so that neighbouring columns keep their order in memory and in
+Tensor Memory (PTX ISA, "cvt" with two inputs: the second input becomes the low half).
+"""
+
+from cutlass import Float32, Int32
+
+from ...plan.facts.dtypes import DType
+from ..ptx import emit
+from .arith import Pair, pack16
+
+_PAIRS_PER_FP8_WORD = 2
+
+
+def pack_pairs(pairs: list[Pair], dtype: DType) -> list[Int32]:
+    """Return ``pairs`` rounded to ``dtype``: one pair a word of 16-bit types, two of fp8."""
+    if dtype is not DType.FP8_E4M3:
+        return [pack16(low, high, dtype.ptx_name) for low, high in pairs]
+    words = range(0, len(pairs), _PAIRS_PER_FP8_WORD)
+    return [_pack_e4m3(*pairs[i], *pairs[i + 1]) for i in words]
+
+
+def _pack_e4m3(a: Float32, b: Float32, c: Float32, d: Float32) -> Int32:
+    """Round four floats to e4m3, ``a`` in the lowest byte; NaN stays NaN, too large becomes 448."""
+    return emit(
+        "{\n\t.reg .b16 low, high;\n\t"
+        "cvt.rn.satfinite.e4m3x2.f32 low, $2, $1;\n\t"
+        "cvt.rn.satfinite.e4m3x2.f32 high, $4, $3;\n\t"
+        "mov.b32 $0, {low, high};\n\t}",
+        (Int32,),
+        (a, b, c, d),
+        effects=False,
+    )[0]

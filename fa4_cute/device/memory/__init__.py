@@ -1,0 +1,1 @@
+"""Loads, stores and copies: global, shared, distributed and Tensor Memory."""

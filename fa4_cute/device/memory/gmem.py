@@ -1,0 +1,109 @@
+"""Single words of global memory: lengths, offsets, page numbers, biases; and rows written directly.
+
+Addresses are 64-bit; offsets are computed in 64 bits, since tensors may exceed 2**31 bytes.
+"""
+
+from cutlass import Float32, Int32, Int64
+
+from ..ptx import emit
+
+WORD_BYTES = 4
+_VECTOR_WORDS = 4
+
+
+def word_address(base: Int64, index: Int32 | int) -> Int64:
+    """Return the address of 32-bit word ``index`` of an array."""
+    return base + Int64(index) * WORD_BYTES
+
+
+def load_i32(address: Int64) -> Int32:
+    """Load an integer."""
+    return emit("ld.global.b32 $0, [$1];", (Int32,), (address,))[0]
+
+
+def load_f32(address: Int64) -> Float32:
+    """Load a float."""
+    return emit("ld.global.f32 $0, [$1];", (Float32,), (address,))[0]
+
+
+def load_f32_below(address: Int64, index: int, count: Int32) -> Float32:
+    """Load float ``index`` of the ``count`` at ``address``; 0 where there is none.
+
+    The index is part of the instruction, so that many loads share the registers of one address.
+    """
+    offset = f"+{index * WORD_BYTES}" if index else ""
+    return emit(
+        "{\n\t.reg .pred inside;\n\t"
+        f"setp.gt.s32 inside, $2, {index};\n\tmov.f32 $0, 0f00000000;\n\t"
+        f"@inside ld.global.f32 $0, [$1{offset}];\n\t}}",
+        (Float32,),
+        (address, count),
+    )[0]
+
+
+def store_f32(address: Int64, value: Float32) -> None:
+    """Store a float."""
+    emit("st.global.f32 [$0], $1;", (), (address, value))
+
+
+def load_f32x4(address: Int64, valid: Int32) -> list[Float32]:
+    """Load four floats from a 16-byte aligned address, or return zeros when ``valid`` is 0."""
+    return emit(
+        "{\n\t.reg .pred valid;\n\tsetp.ne.b32 valid, $5, 0;\n\t"
+        "mov.f32 $0, 0f00000000;\n\tmov.f32 $1, 0f00000000;\n\t"
+        "mov.f32 $2, 0f00000000;\n\tmov.f32 $3, 0f00000000;\n\t"
+        "@valid ld.global.v4.f32 {$0, $1, $2, $3}, [$4];\n\t}",
+        (Float32,) * _VECTOR_WORDS,
+        (address, valid),
+    )
+
+
+def store_pair(address: Int64, words: list, valid: Int32) -> None:
+    """Store two 32-bit words at an 8-byte aligned ``address`` unless ``valid`` is 0."""
+    emit(
+        "{\n\t.reg .pred valid;\n\tsetp.ne.b32 valid, $1, 0;\n\t"
+        "@valid st.global.v2.b32 [$0], {$2, $3};\n\t}",
+        (),
+        (address, valid, *words),
+    )
+
+
+def store_words(address: Int64, words: list, valid: Int32) -> None:
+    """Store 32-bit ``words``, a multiple of four, from a 16-byte aligned ``address`` on.
+
+    ``valid`` of 0 stores nothing; the thread still takes part in what its warp does together.
+    """
+    for i in range(0, len(words), _VECTOR_WORDS):
+        offset = f"+{i * WORD_BYTES}" if i else ""
+        emit(
+            "{\n\t.reg .pred valid;\n\tsetp.ne.b32 valid, $1, 0;\n\t"
+            f"@valid st.global.v4.b32 [$0{offset}], {{$2, $3, $4, $5}};\n\t}}",
+            (),
+            (address, valid, *words[i : i + _VECTOR_WORDS]),
+        )
+
+
+class AuxTensor:
+    """A float32 tensor that a score modifier reads: ``aux[i, j]``, indices as registers or ints."""
+
+    def __init__(self, address: Int64, strides: tuple[Int64, ...]) -> None:
+        """Take the address of element 0 and the strides in bytes."""
+        self.address = address
+        self.strides = strides
+
+    def __getitem__(self, index) -> Float32:
+        """Load one element.
+
+        Raises:
+            IndexError: when the number of indices is not the tensor's rank.
+        """
+        return load_f32(self.address_of(index if isinstance(index, tuple) else (index,)))
+
+    def address_of(self, indices: tuple) -> Int64:
+        """Return the address of one element; errors as for an element."""
+        if len(indices) != len(self.strides):
+            raise IndexError(f"aux[{indices}]: the tensor has {len(self.strides)} dimensions")
+        address = self.address
+        for i, stride in zip(indices, self.strides, strict=True):
+            address = address + Int64(i) * stride
+        return address

@@ -1,0 +1,1 @@
+"""Waiting and arriving: mbarriers, named barriers, fences, and the same in a pair of CTAs."""

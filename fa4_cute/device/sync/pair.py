@@ -1,0 +1,102 @@
+"""What a pair of CTAs adds: ranks, addresses in the leader, commits to both, cluster barriers.
+
+The leader is rank 0 of the cluster: it issues every MMA, and its mbarriers collect the arrivals and
+the TMA bytes of both CTAs. A shared-memory address names a variable in one CTA; ``mapa`` gives the
+same variable in another (PTX ISA, "mapa" and "barrier.cluster").
+"""
+
+from cutlass import Int32, Int64
+
+from ..ptx import emit
+
+LEADER = 0
+PEER = 1
+BOTH_CTAS = 0b11
+
+
+def cluster_rank() -> Int32:
+    """Return the rank of the calling CTA in its pair."""
+    return emit("mov.u32 $0, %cluster_ctarank;", (Int32,), effects=False)[0]
+
+
+def leader_address(address: Int32) -> Int32:
+    """Return the cluster address of the leader's variable at this CTA's shared ``address``."""
+    return emit(
+        f"mapa.shared::cluster.u32 $0, $1, {LEADER};", (Int32,), (address,), effects=False
+    )[0]
+
+
+def peer_address(address: Int32) -> Int32:
+    """Return the cluster address of the peer's variable at this CTA's shared ``address``."""
+    return emit(
+        f"mapa.shared::cluster.u32 $0, $1, {PEER};", (Int32,), (address,), effects=False
+    )[0]
+
+
+def mbarrier_arrive_cluster(address: Int32, *, release: bool) -> None:
+    """Arrive once for each calling thread; ``address`` is a barrier of any CTA of the cluster.
+
+    With ``release`` the other CTA also sees what this thread wrote to memory, which costs a memory
+    barrier. Tensor Memory needs none: its accesses are ordered by the ``tcgen05`` fences.
+    """
+    order = "release" if release else "relaxed"
+    emit(f"mbarrier.arrive.{order}.cluster.shared::cluster.b64 _, [$0];", (), (address,))
+
+
+def expect_tx_in_leader(address: Int32, num_bytes: int) -> None:
+    """Arrive once on the barrier and announce ``num_bytes`` of TMA data, in the leader only.
+
+    One elected lane of the warp; ``address`` is the barrier in the calling CTA.
+    """
+    emit(
+        "{\n\t.reg .pred leader, first;\n\t.reg .b32 rank;\n\t"
+        f"mov.u32 rank, %cluster_ctarank;\n\tsetp.eq.u32 first, rank, {LEADER};\n\t"
+        "elect.sync _|leader, -1;\n\tand.pred leader, leader, first;\n\t"
+        "@leader mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;\n\t}",
+        (),
+        (address, num_bytes),
+    )
+
+
+def commit_both(mbarrier: Int32) -> None:
+    """Arrive on ``mbarrier`` of both CTAs once all MMAs issued so far have completed."""
+    emit(
+        "{\n\t.reg .pred leader;\n\t.reg .b16 ctas;\n\telect.sync _|leader, -1;\n\t"
+        f"mov.b16 ctas, {BOTH_CTAS};\n\t"
+        "@leader tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster"
+        ".multicast::cluster.b64 [$0], ctas;\n\t}",
+        (),
+        (mbarrier,),
+    )
+
+
+def load_box_pair(
+    tensor_map: Int64, coordinates: tuple, destination: Int32, mbarrier: Int32
+) -> None:
+    """Load one box into this CTA; its full bytes count on ``mbarrier`` of either CTA. One lane.
+
+    Args:
+        tensor_map: generic address of the map.
+        coordinates: first element of the box, innermost dimension first.
+        destination: shared address in this CTA.
+        mbarrier: cluster address of an mbarrier of the pair.
+    """
+    rank = len(coordinates)
+    box = ", ".join(f"${i + 3}" for i in range(rank))
+    emit(
+        "{\n\t.reg .pred leader;\n\telect.sync _|leader, -1;\n\t"
+        f"@leader cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile"
+        f".mbarrier::complete_tx::bytes.cta_group::2 [$0], [$1, {{{box}}}], [$2];\n\t}}",
+        (),
+        (destination, tensor_map, mbarrier, *coordinates),
+    )
+
+
+def cluster_barrier() -> None:
+    """Wait for all threads of both CTAs, with release and acquire. Whole warps only."""
+    emit("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;")
+
+
+def named_barrier_at(barrier: Int32, num_threads: int) -> None:
+    """Wait at a named barrier whose number differs between warps."""
+    emit(f"bar.sync $0, {num_threads};", (), (barrier,))

@@ -1,0 +1,226 @@
+"""``Problem``: one call of attention in plain numbers, and the errors of its arguments.
+
+What is wrong with the arguments themselves is said while a problem is made (``checks``,
+``lengths``, ``features``); what no kernel can run is said by ``support``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+from ...plan.facts.dtypes import DType
+from ...plan.launch.launch import AttentionSizes
+from ...plan.spec.variant import Partition, Variant
+from . import checks
+from .checks import DENSE, check_flag, check_scale, kind_of
+from .features import PLAIN, Features
+from .lengths import Extents
+from .scales import UNSCALED, Scales, check_range
+
+Form = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Shapes and options of one call.
+
+    Attributes:
+        dtype: element type of q, k and v: a name of ``plan.facts.dtypes.DType``, or any other name.
+        batch: sequences.
+        seqlen_q, seqlen_k: queries and keys of a sequence; of the longest one when they differ.
+        num_q_heads, num_kv_heads: heads.
+        head_dim, head_dim_v: elements per row of q and k, and of v.
+        causal: mask aligned to the bottom right corner.
+        softmax_scale: factor of the scores; None means ``1 / sqrt(head_dim)``.
+        return_lse: whether the log-sum-exp is wanted.
+        features: whatever else selects a kernel.
+        num_qo: Q tiles per CTA, 1 or 2, where the kernel has a choice; None leaves it to the rules.
+        scales: factors of fp8 operands.
+        rope_dtype: element type of the last columns of q and k, those beyond ``head_dim_v``, where
+            they are tensors of their own.
+        shared_rope: whether those of k have one head for all.
+        pair_cta: whether two CTAs are to share each MMA, where a kernel has the choice.
+    """
+
+    dtype: str
+    batch: int
+    seqlen_q: int
+    seqlen_k: int
+    num_q_heads: int
+    num_kv_heads: int
+    head_dim: int
+    head_dim_v: int
+    causal: bool = False
+    softmax_scale: float | None = None
+    return_lse: bool = False
+    features: Features = PLAIN
+    num_qo: int | None = None
+    scales: Scales = UNSCALED
+    rope_dtype: str | None = None
+    shared_rope: bool = False
+    pair_cta: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse values outside the domain of the record."""
+        for name in _SIZES:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"{name}={value!r}: expected an integer, got {kind_of(value)}")
+            if value < 0:
+                raise ValueError(f"{name}={value}: must be 0 or more")
+        for name in ("causal", "return_lse", "shared_rope", "pair_cta"):
+            check_flag(name, getattr(self, name))
+        if self.num_qo not in (None, 1, 2):
+            raise ValueError(f"num_qo={self.num_qo}: choose 1 or 2 Q tiles per CTA, or None")
+        check_scale(self.softmax_scale)
+        if self.scales is not UNSCALED:
+            check_range(of_scores=self.scale, of_values=self.scales.v)
+
+    @cached_property
+    def variant(self) -> Variant:
+        """What the kernel is specialised on.
+
+        Raises:
+            ValueError: the features contradict one another.
+        """
+        return self.features.variant(causal=self.causal, return_lse=self.return_lse)
+
+    @cached_property
+    def form(self) -> Form:
+        """What is special about the operands, as arguments of ``KernelSpec.for_attention``."""
+        form: dict[str, Any] = {}
+        if self.head_dim_v != self.head_dim:
+            form["head_dim_v"] = self.head_dim_v
+        if self.rope_dtype is not None:
+            form["rope_dtype"] = DType.parse(self.rope_dtype)
+        if self.shared_rope:
+            form["shared_rope"] = True
+        if self.pair_cta:
+            form["pair_cta"] = True
+        return tuple(form.items())
+
+    @property
+    def group(self) -> int:
+        """Query heads per key/value head."""
+        return self.num_q_heads // max(1, self.num_kv_heads)
+
+    @property
+    def scale(self) -> float:
+        """Factor of stored scores: the softmax scale, with its default, times q's and k's."""
+        if self.softmax_scale is None:
+            return self.scales.of_scores / math.sqrt(max(1, self.head_dim))
+        return float(self.softmax_scale) * self.scales.of_scores
+
+    @property
+    def sizes(self) -> AttentionSizes:
+        """Sizes of the launch."""
+        return AttentionSizes(
+            self.batch, self.seqlen_q, self.seqlen_k, self.num_q_heads, self.num_kv_heads
+        )
+
+    @property
+    def has_no_output(self) -> bool:
+        """Whether the output has no element."""
+        return 0 in (self.batch, self.seqlen_q, self.num_q_heads)
+
+    @property
+    def has_no_keys(self) -> bool:
+        """Whether no query sees any key: the output is zeros, the log-sum-exp minus infinity."""
+        return self.seqlen_k == 0
+
+    def with_partition(self, partition: Partition) -> Problem:
+        """Return the problem with its keys split as a kernel that was chosen for it splits them."""
+        if partition is self.features.partition:
+            return self
+        return replace(self, features=replace(self.features, split=partition))
+
+    @classmethod
+    def from_tensors(cls, q: Any, k: Any, v: Any, **options: Any) -> Problem:
+        """Return the problem of dense tensors without further features.
+
+        Args:
+            q, k, v: (batch, seqlen, heads, head_dim).
+            options: ``causal``, ``softmax_scale`` and ``return_lse``.
+
+        Raises:
+            TypeError: an argument has the wrong type, or the element types differ.
+            ValueError: shapes or devices do not fit together, or the scale is not finite.
+            NotImplementedError: a tensor subclass or layout that has no plain memory, or a tensor
+                that requires grad.
+        """
+        checks.check_operands(q, k, v, layouts=(DENSE, DENSE))
+        checks.check_no_grad({"q": q, "k": k, "v": v})
+        extents = Extents(q.shape[0], q.shape[1], k.shape[1])
+        return cls.from_shapes(q, k, v, extents=extents, **options)
+
+    @classmethod
+    def from_shapes(
+        cls,
+        q: Any,
+        k: Any,
+        v: Any,
+        *,
+        extents: Extents,
+        features: Features = PLAIN,
+        scales: Scales = UNSCALED,
+        causal: bool = False,
+        softmax_scale: float | None = None,
+        return_lse: bool = False,
+        num_qo: int | None = None,
+        pair_cta: bool = False,
+        rope: tuple[Any, Any] | None = None,
+    ) -> Problem:
+        """Return the problem of tensors that fit together.
+
+        ``rope`` are the rope columns of q and k where they are tensors of their own, or None.
+
+        Raises:
+            TypeError, ValueError: a flag or the scale is wrong.
+        """
+        return cls(
+            dtype=dtype_name(q.dtype),
+            batch=extents.batch,
+            seqlen_q=extents.seqlen_q,
+            seqlen_k=extents.seqlen_k,
+            num_q_heads=q.shape[-2],
+            num_kv_heads=k.shape[-2],
+            head_dim=q.shape[-1] + (0 if rope is None else rope[0].shape[-1]),
+            head_dim_v=v.shape[-1],
+            causal=causal,
+            softmax_scale=softmax_scale,
+            return_lse=return_lse,
+            features=features,
+            num_qo=num_qo,
+            pair_cta=pair_cta,
+            scales=scales,
+            rope_dtype=None if rope is None else dtype_name(rope[0].dtype),
+            shared_rope=rope is not None and checks.is_shared(rope[1], k),
+        )
+
+
+_SIZES: Final = (
+    "batch", "seqlen_q", "seqlen_k", "num_q_heads", "num_kv_heads", "head_dim", "head_dim_v",
+)  # fmt: skip
+
+
+def dtype_name(dtype: Any) -> str:
+    """Return the plan's name of ``dtype`` (a torch dtype, a ``DType`` or a name).
+
+    Names the plan does not know are returned as they are; ``support`` refuses them.
+
+    Raises:
+        TypeError: when ``dtype`` is nothing of these.
+    """
+    if isinstance(dtype, DType):
+        return dtype.value
+    text = str(dtype)
+    if not isinstance(dtype, str) and not text.startswith("torch."):
+        raise TypeError(f"dtype={dtype!r}: expected a torch dtype or a name such as 'bf16'")
+    name = text.removeprefix("torch.")
+    try:
+        return DType.parse(name).value
+    except ValueError:
+        return name

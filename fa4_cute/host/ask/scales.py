@@ -1,0 +1,218 @@
+"""Scales of fp8 operands: what a stored element stands for is the element times its scale.
+
+The scales of whole q and k are factors of the scores and join the softmax scale on the host; the
+scale of v is a factor of O, which the kernel applies when it normalises. With a scale for every
+token of q or k the kernel multiplies the scores itself.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...plan.config.token_rows import packed_start, row_floats
+from ...plan.facts.dtypes import DType
+from ...plan.facts.tensor_map_bits import ALIGN
+from ...plan.launch.launch import LOG2_E
+from .checks import MAX_FLOAT32, check_device, kind_of
+
+SCALED_DTYPE: Final = DType.FP8_E4M3
+_TORCH_NAME: Final = "torch.float8_e4m3fn"
+
+
+@dataclass(frozen=True)
+class Scales:
+    """One factor per operand.
+
+    Attributes:
+        q, k, v: finite numbers.
+    """
+
+    q: float = 1.0
+    k: float = 1.0
+    v: float = 1.0
+
+    @property
+    def of_scores(self) -> float:
+        """Factor of the scores."""
+        return self.q * self.k
+
+
+UNSCALED: Final = Scales()
+
+
+@dataclass(frozen=True, eq=False)
+class TokenScales:
+    """Scales of every token, as the kernel reads them.
+
+    Attributes:
+        q: float32, contiguous, shape of q without head_dim.
+        k: float32 (batch, num_kv_heads, row), with room for a tile behind the last key, because the
+            kernel loads the scales of whole key tiles; (1, num_kv_heads, row) of packed keys, or
+            (num_pages, num_kv_heads, page_size).
+    """
+
+    q: Any
+    k: Any
+
+
+@dataclass(frozen=True, eq=False)
+class GivenScales:
+    """The arguments of a call, as they were given; None stands for 1."""
+
+    q_scale: Any = None
+    k_scale: Any = None
+    v_scale: Any = None
+
+
+def scales_of(given: GivenScales | None, q: Any) -> Scales:
+    """Return the numbers of ``given`` for operands like ``q``; 1 for scales of every token.
+
+    A tensor of one element is read back, for which a CUDA call waits for the device.
+
+    Raises:
+        TypeError: a scale is no number and no tensor.
+        ValueError: a scale is not finite or lies on another device, the scale of v has more than
+            one element, or the operands are not fp8.
+    """
+    if given is None:
+        return UNSCALED
+    values = {name: getattr(given, name) for name in GivenScales.__dataclass_fields__}
+    tokens = {name for name in ("q_scale", "k_scale") if _is_by_token(values[name])}
+    numbers_of = {
+        name: 1.0 if name in tokens else _number(name, value, q) for name, value in values.items()
+    }
+    if str(q.dtype) != _TORCH_NAME:
+        first = next(name for name, value in values.items() if value is not None)
+        raise ValueError(
+            f"{first}: only operands of {_TORCH_NAME} have scales, not {q.dtype}; nearest "
+            f"supported choice: softmax_scale for the scores, or {first}=None"
+        )
+    return Scales(*numbers_of.values())
+
+
+def token_scales_of(
+    given: GivenScales | None, q: Any, k: Any, *, pages: bool = False, cu_seqlens_k: Any = None
+) -> TokenScales | None:
+    """Return the scales of every token, or None when there are none of q and none of k.
+
+    Args:
+        given: the arguments of the call.
+        q: (batch, seqlen_q, heads, head_dim), or (total_q, heads, head_dim).
+        k: (batch, seqlen_k, heads, head_dim), or (total_k, heads, head_dim), or pages of it.
+        pages: whether k holds pages (num_pages, page_size, heads, head_dim).
+        cu_seqlens_k: int32 (batch + 1,), the first row of each sequence of packed keys, or None.
+
+    Raises:
+        TypeError: a scale is not float32.
+        ValueError: a scale has another shape than its operand without head_dim, or lies elsewhere.
+    """
+    if given is None or not (_is_by_token(given.q_scale) or _is_by_token(given.k_scale)):
+        return None
+    keys = _by_token("k_scale", given.k_scale, k)
+    if pages:
+        keys = _aligned(keys.transpose(1, 2))
+    elif cu_seqlens_k is not None:
+        keys = _packed(keys, cu_seqlens_k)
+    else:
+        keys = _padded(keys)
+    return TokenScales(_by_token("q_scale", given.q_scale, q).contiguous(), keys)
+
+
+def _is_by_token(value: Any) -> bool:
+    return hasattr(value, "numel") and value.numel() != 1
+
+
+def _by_token(name: str, value: Any, operand: Any) -> Any:
+    """Return the checked scales of an operand; ones when its only scale is a number."""
+    import torch
+
+    want = tuple(operand.shape[:-1])
+    if not _is_by_token(value):
+        return torch.ones(want, dtype=torch.float32, device=operand.device)
+    check_device(name, value, operand)
+    if value.dtype != torch.float32:
+        raise TypeError(
+            f"{name}.dtype={value.dtype}: expected float32; nearest supported choice: "
+            f"{name}.float()"
+        )
+    if tuple(value.shape) != want:
+        raise ValueError(
+            f"{name}: shape {tuple(value.shape)}; nearest supported choice: {want}, a scale for "
+            f"every token and head, or one element"
+        )
+    return value.detach()
+
+
+def _padded(scales: Any) -> Any:
+    """Return key scales (batch, seqlen_k, heads) by head, with room for the last tile."""
+    batch, seqlen_k, heads = scales.shape
+    padded = scales.new_zeros((batch, heads, row_floats(seqlen_k)))
+    padded[..., :seqlen_k] = scales.transpose(1, 2)
+    return padded
+
+
+def _packed(scales: Any, cu_seqlens_k: Any) -> Any:
+    """Return key scales (total_k, heads) by head, every sequence where ``packed_start`` says."""
+    import torch
+
+    total, heads = scales.shape
+    batch = cu_seqlens_k.shape[0] - 1
+    packed = scales.new_zeros((1, heads, row_floats(total, batch)))
+    if not batch:
+        return packed
+    rows = torch.arange(total, dtype=torch.int32, device=scales.device)
+    # Rows behind the last sequence follow it; they are never read but by whole tiles.
+    sequence = torch.searchsorted(cu_seqlens_k[1:], rows, right=True).clamp(max=batch - 1)
+    first = cu_seqlens_k[sequence]
+    packed[0, :, packed_start(first, sequence) + rows - first] = scales.t()
+    return packed
+
+
+def _aligned(scales: Any) -> Any:
+    """Return ``scales`` contiguous and where a bulk copy can start; a copy only if need be."""
+    import torch
+
+    if scales.is_contiguous() and (scales.device.type == "meta" or scales.data_ptr() % ALIGN == 0):
+        return scales
+    return scales.clone(memory_format=torch.contiguous_format)
+
+
+def check_range(*, of_scores: float, of_values: float) -> None:
+    """Refuse factors of the scores (the softmax scale included) and of O that are no float32.
+
+    Raises:
+        ValueError: naming the arguments.
+    """
+    if abs(of_scores) * LOG2_E > MAX_FLOAT32:
+        raise ValueError(
+            f"softmax_scale * q_scale * k_scale = {of_scores:.4g}: its product with log2(e) "
+            f"exceeds float32; nearest supported choice: at most {MAX_FLOAT32 / LOG2_E:.4g}"
+        )
+    if abs(of_values) > MAX_FLOAT32:
+        raise ValueError(
+            f"v_scale={of_values:.4g}: exceeds float32; nearest supported choice: at most "
+            f"{MAX_FLOAT32:.4g}"
+        )
+
+
+def _number(name: str, value: Any, q: Any) -> float:
+    if value is None:
+        return 1.0
+    if hasattr(value, "numel") and hasattr(value, "item"):
+        check_device(name, value, q)
+        if value.numel() != 1:
+            raise ValueError(
+                f"{name}: shape {tuple(value.shape)}; nearest supported choice: a tensor of one "
+                f"element, or a number"
+            )
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(
+            f"{name}={value!r}: expected a number or a tensor of one element, got {kind_of(value)}"
+        )
+    if not math.isfinite(value):
+        raise ValueError(f"{name}={value}: must be finite; nearest supported choice: 1.0")
+    return float(value)

@@ -1,0 +1,1 @@
+"""Which kernel serves a problem, or why none does."""

@@ -1,0 +1,331 @@
+"""What runs where: one table of kernels and devices, used by the call, the documentation and tests.
+
+Adding a kernel is one row of :data:`KERNELS`; the rows are tried in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Final
+
+from ...plan.config.depth512_config import DEPTHS
+from ...plan.config.reduce_scatter import MAX_CLUSTER
+from ...plan.facts.dtypes import DType
+from ...plan.facts.hardware import TMA_ALIGN, align_up
+from ...plan.launch.launch import plan_launch
+from ...plan.launch.selection import QueryTiles, choose_query_tiles
+from ...plan.launch.split_selection import SplitChoice, SplitWork, choose_split
+from ...plan.spec.attention_spec import AttentionSpec
+from ...plan.spec.combine_spec import MAX_SPLITS
+from ...plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
+from ...plan.spec.kernel_spec import KernelSpec
+from ...plan.spec.limits import unsupported_reason
+from ...plan.spec.variant import Partition, Variant
+from ..ask.checks import divisibility
+from ..ask.problem import Form, Problem
+from .refusals import Refusal, refusal_of_error
+
+MAX_SEQLEN: Final = 2**31 - 2**10
+"""Positions are signed 32-bit numbers on the device, and a tile may reach past the end."""
+
+
+@dataclass(frozen=True)
+class KernelRow:
+    """A kernel, the problems it serves, and how it is specified.
+
+    Attributes:
+        name: class of the kernel.
+        dtypes: element types.
+        head_dims: smallest and largest head dimension.
+        features: names of the features it has beside full and causal masks (``FEATURES``).
+        specify: class whose ``for_attention`` makes the specification for the compiler.
+    """
+
+    name: str
+    dtypes: tuple[DType, ...]
+    head_dims: tuple[int, int]
+    features: frozenset[str]
+    specify: type[AttentionSpec]
+
+    def serves(self, dtype: DType, head_dim: int) -> bool:
+        """Whether the row is the one for ``dtype`` and ``head_dim``."""
+        low, high = self.head_dims
+        return dtype in self.dtypes and low <= head_dim <= high
+
+
+FEATURES: Final = {
+    "mask": "windows, chunks, padding, bias, and combinations",
+    "score_mod": "score modifiers, softcap, ALiBi",
+    "sink": "attention sinks",
+    "cu_seqlens_q": "ragged queries",
+    "cu_seqlens_k": "ragged keys",
+    "seqused_k": "cache lengths",
+    "page_table": "paged cache",
+    "num_splits": "split keys",
+    "split": "split keys within a cluster",
+    "scheduler": "persistent CTAs",
+    "q_scale": "scales per token of fp8 operands",
+}
+"""Arguments that take a kernel of their own, and what they stand for."""
+
+_NEAREST: Final = {"split": "split='workspace'"}
+"""What to choose instead, where another head dimension is not the nearest choice."""
+
+KERNELS: Final = (
+    KernelRow(
+        name="SM100MHA2Q",
+        dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
+        head_dims=(8, 192),
+        features=frozenset(FEATURES),
+        specify=KernelSpec,
+    ),
+    KernelRow(
+        name="SM100MHADepth512",
+        dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
+        head_dims=(SMALLEST_DEPTH, DEPTHS[-1]),
+        features=frozenset(FEATURES) - {"split"},
+        specify=Depth512Spec,
+    ),
+)
+
+@dataclass(frozen=True)
+class Support:
+    """Answer of :func:`fa4_cute.can_implement`; true when the problem can be run.
+
+    Attributes:
+        ok: the answer.
+        reason: why, in a sentence.
+        kernel: class of the kernel that runs it, or None.
+        nearest: nearest supported choice in words, or None.
+    """
+
+    ok: bool
+    reason: str
+    kernel: str | None = None
+    nearest: str | None = None
+
+    def __bool__(self) -> bool:
+        """Return ``ok``."""
+        return self.ok
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The kernel of a problem: its row and its specification.
+
+    Attributes:
+        row: the kernel.
+        spec: its specification, which may be for a cluster where the problem leaves that open.
+        query_tiles: why it takes so many Q tiles.
+        split: where the results of split keys meet, and why.
+    """
+
+    row: KernelRow
+    spec: AttentionSpec
+    query_tiles: QueryTiles | None = None
+    split: SplitChoice | None = None
+
+
+@lru_cache(maxsize=1024)
+def choose(problem: Problem) -> Choice | Refusal:
+    """Return the kernel for ``problem``, or why there is none."""
+    for rule in (_dtype_rule, _shape_rule, _head_dim_rule):
+        refusal = rule(problem)
+        if refusal is not None:
+            return refusal
+    row = next(r for r in KERNELS if r.serves(DType(problem.dtype), problem.head_dim))
+    refusal = _feature_rule(problem, row)
+    if refusal is not None:
+        return refusal
+    try:
+        spec, tiles = _specified(problem, row)
+        split = _split_choice(problem, spec)
+        if split is not None and split.partition is not spec.variant.partition:
+            spec, _ = _specified(problem.with_partition(split.partition), row)
+        if not (problem.has_no_output or problem.has_no_keys):
+            plan_launch(spec, problem.sizes, problem.scale, problem.features.num_splits)
+    except ValueError as error:
+        return refusal_of_error(NotImplementedError, error)
+    return Choice(row, spec, tiles, split)
+
+
+def _specified(problem: Problem, row: KernelRow) -> tuple[AttentionSpec, QueryTiles | None]:
+    """Return the specification, and how it came by its number of Q tiles."""
+    group, dtype = max(1, problem.group), DType(problem.dtype)
+    spec = _specification(row, dtype, problem.head_dim, group, problem.variant, problem.form)
+    if not isinstance(spec, KernelSpec):
+        return spec, None
+    tiles = choose_query_tiles(spec.config, problem.sizes, problem.num_qo)
+    return _with_query_tiles(spec, tiles.num_qo), tiles
+
+
+def _split_choice(problem: Problem, spec: AttentionSpec) -> SplitChoice | None:
+    """Return where the results of split keys meet; None when keys are not split."""
+    features = problem.features
+    if features.num_splits == 1:
+        return None
+    num_qo = spec.config.num_qo if isinstance(spec, KernelSpec) else None
+    return choose_split(
+        SplitWork(
+            features.num_splits,
+            depth=problem.head_dim_v,
+            num_qo=num_qo,
+            persistent=spec.variant.is_persistent,
+            asked=features.split,
+        )
+    )
+
+
+@lru_cache(maxsize=1024)
+def _specification(
+    row: KernelRow, dtype: DType, head_dim: int, group: int, variant: Variant, form: Form
+) -> AttentionSpec:
+    """Return one object per kernel, so that it can be found again by its identity."""
+    return row.specify.for_attention(dtype, head_dim, group=group, variant=variant, **dict(form))
+
+
+@lru_cache(maxsize=1024)
+def _with_query_tiles(spec: KernelSpec, num_qo: int) -> KernelSpec:
+    """Return one object per kernel, as :func:`_specification` does, or raise as it does."""
+    if num_qo == spec.config.num_qo:
+        return spec
+    config = spec.config.with_num_qo(num_qo)
+    reason = unsupported_reason(config)
+    if reason is not None:
+        raise ValueError(reason)
+    return replace(spec, config=config)
+
+
+def supported_dtypes() -> tuple[DType, ...]:
+    """Return the element types that some kernel serves."""
+    return tuple(dict.fromkeys(dtype for row in KERNELS for dtype in row.dtypes))
+
+
+def _dtype_rule(problem: Problem) -> Refusal | None:
+    names = [dtype.value for dtype in supported_dtypes()]
+    if problem.dtype in names:
+        return None
+    kind = NotImplementedError if "float" in problem.dtype or "fp" in problem.dtype else TypeError
+    return Refusal(
+        kind,
+        f"dtype {problem.dtype}: the tensor cores run attention in {', '.join(names)} here",
+        names[0],
+    )
+
+
+def _shape_rule(problem: Problem) -> Refusal | None:
+    heads_q, heads_k = problem.num_q_heads, problem.num_kv_heads
+    if heads_q and (heads_k == 0 or heads_q % heads_k):
+        return Refusal(ValueError, divisibility(heads_q, heads_k))
+    for name in ("seqlen_q", "seqlen_k"):
+        if getattr(problem, name) > MAX_SEQLEN:
+            return Refusal(
+                ValueError,
+                f"{name}={getattr(problem, name)}: positions are signed 32-bit numbers there",
+                f"{name}={MAX_SEQLEN}",
+            )
+    return None
+
+
+def _head_dim_rule(problem: Problem) -> Refusal | None:
+    dtype = DType(problem.dtype)
+    rows = [row for row in KERNELS if dtype in row.dtypes]
+    if any(row.serves(dtype, problem.head_dim) for row in rows):
+        unit = TMA_ALIGN // dtype.size
+        below = problem.head_dim % unit
+        if not below:
+            return None
+        nearest = problem.head_dim - below + unit
+        return Refusal(
+            NotImplementedError,
+            f"head_dim={problem.head_dim}: rows of {problem.head_dim * dtype.size} bytes are no "
+            f"multiple of the {TMA_ALIGN} bytes that TMA needs",
+            f"pad with zeros to head_dim={nearest}, with softmax_scale=1/sqrt({problem.head_dim})",
+        )
+    low = min(row.head_dims[0] for row in rows)
+    high = max(row.head_dims[1] for row in rows)
+    nearest = min(max(problem.head_dim, low), high)
+    return Refusal(
+        NotImplementedError,
+        f"head_dim={problem.head_dim}: kernels exist for head dimensions from {low} to {high}",
+        f"head_dim={nearest}",
+    )
+
+
+def _feature_rule(problem: Problem, row: KernelRow) -> Refusal | None:
+    """Refuse features that the kernel of ``row`` lacks, and those that contradict one another."""
+    for name in problem.features.names:
+        if name in row.features:
+            continue
+        others = [other.name for other in KERNELS if name in other.features]
+        return Refusal(
+            NotImplementedError,
+            f"{name}: {FEATURES[name]} are no part of {row.name}, the kernel for "
+            f"head_dim={problem.head_dim}",
+            _NEAREST.get(name) or f"a head dimension of {' or '.join(others)}"
+            if others
+            else f"without {name}",
+        )
+    if problem.form and row.specify is not KernelSpec:
+        name, value = problem.form[0]
+        padded = f"q, k, v with head_dim={problem.head_dim}, padded with zeros"
+        return Refusal(
+            NotImplementedError,
+            f"{name}={value}: not in {row.name}, the kernel for head_dim={problem.head_dim}",
+            "pair_cta=False; its MMAs always take two CTAs" if name == "pair_cta" else padded,
+        )
+    in_cluster = problem.features.split is Partition.CLUSTER
+    if in_cluster and problem.features.num_splits > MAX_CLUSTER:
+        return Refusal(
+            ValueError,
+            f"num_splits={problem.features.num_splits}, split='cluster': a cluster has at most "
+            f"{MAX_CLUSTER} CTAs",
+            f"num_splits={MAX_CLUSTER}, or split='workspace'",
+        )
+    if problem.features.num_splits > MAX_SPLITS:
+        return Refusal(
+            ValueError,
+            f"num_splits={problem.features.num_splits}: at most {MAX_SPLITS} are combined",
+            str(MAX_SPLITS),
+        )
+    try:
+        # A mask of too many intervals is noticed when it is taken apart.
+        _ = problem.variant.terms
+    except (ValueError, NotImplementedError) as error:
+        return refusal_of_error(type(error), error)
+    return None
+
+
+def support_table() -> Iterator[dict[str, str]]:
+    """Yield one row of the documented table per kernel: names to texts."""
+    for row in KERNELS:
+        yield {
+            "kernel": row.name,
+            "dtypes": ", ".join(dtype.value for dtype in row.dtypes),
+            "head dims": f"{align_up(row.head_dims[0], 8)} to {row.head_dims[1]}, multiples of 8 "
+            "(fp8: of 16)",
+            "masks": "full, causal" + (f", {FEATURES['mask']}" if "mask" in row.features else ""),
+            "heads": "MHA, GQA, MQA",
+            "features": ", ".join(
+                f"{text} (`{name}`)"
+                for name, text in FEATURES.items()
+                if name in row.features and name != "mask"
+            ),
+        }
+
+
+def answer(result: Choice | Refusal) -> Support:
+    """Turn the outcome of :func:`choose` into the public answer."""
+    if isinstance(result, Refusal):
+        return Support(False, result.reason, nearest=result.nearest)
+    why = f" with {result.query_tiles.text}" if result.query_tiles else ""
+    return Support(True, f"runs on {result.row.name}{why}", kernel=result.row.name)
+
+
+def require(result: Choice | Refusal | None) -> Any:
+    """Return ``result``, raising its exception when it is a refusal."""
+    if isinstance(result, Refusal):
+        raise result.exception()
+    return result

@@ -1,0 +1,1 @@
+"""From a specification to PTX and cubin: trace, compile, keep."""

@@ -1,0 +1,97 @@
+"""Compile one kernel specification to PTX and cubin with CuTe DSL; no GPU and no driver needed."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from ...plan.spec.attention_spec import AttentionSpec
+from ...plan.spec.combine_spec import CombineSpec
+from ...plan.spec.params import KernelParams
+from ...settings import set_default
+
+ARCH = "sm_100a"
+_one_at_a_time = threading.Lock()
+"""The DSL traces into process-wide state, the kernel's entry name included."""
+
+
+@dataclass(frozen=True)
+class CompiledArtifact:
+    """One compiled kernel, launchable without the DSL.
+
+    Attributes:
+        ptx: PTX text for ``sm_100a``.
+        cubin: device binary for ``sm_100a``.
+        kernel_name: entry name in both.
+        params: parameters in declaration order.
+        smem_bytes: dynamic shared memory of the launch.
+        threads: threads per CTA.
+        cluster: CTAs per cluster in x, y, z.
+    """
+
+    ptx: str
+    cubin: bytes
+    kernel_name: str
+    params: KernelParams
+    smem_bytes: int
+    threads: int
+    cluster: tuple[int, int, int] = (1, 1, 1)
+
+
+def compile_kernel(spec: AttentionSpec | CombineSpec) -> CompiledArtifact:
+    """Compile ``spec``; imports CuTe DSL on first use.
+
+    Raises:
+        RuntimeError: when the compiled entry is not the one that was asked for.
+    """
+
+    def trace(options: str) -> Any:
+        # By name: type checkers do not follow into traced code, whose types exist only in a trace.
+        return import_module("fa4_cute.host.compile.tracing").trace_kernel(spec, options)
+
+    ptx, cubin, name = compile_traced(trace)
+    if not name.startswith(spec.name):
+        raise RuntimeError(f"compiled entry {name!r} is not the kernel {spec.name!r}")
+    return CompiledArtifact(
+        ptx=ptx,
+        cubin=cubin,
+        kernel_name=name,
+        params=spec.params,
+        smem_bytes=spec.smem_bytes,
+        threads=spec.num_threads,
+        cluster=(spec.cluster_size, 1, 1),
+    )
+
+
+def compile_traced(trace: Callable[[str], Any], arch: str = ARCH) -> tuple[str, bytes, str]:
+    """Return PTX, cubin and entry name of a kernel compiled for ``arch``.
+
+    Args:
+        trace: compiles with the DSL's options that it is given, and returns the DSL's result.
+        arch: target as the DSL names it; sm_90a serves kernels without Tensor Memory.
+
+    Raises:
+        RuntimeError: when the PTX does not hold exactly one kernel.
+    """
+    set_default("CUTE_DSL_ARCH", ARCH)
+    # The DSL hands PTX and cubin over as files; the directory keeps them out of the caller's.
+    with _one_at_a_time, tempfile.TemporaryDirectory(prefix="fa4_cute_") as directory:
+        compiled = trace(f"--gpu-arch={arch} --keep-ptx --keep-cubin --dump-dir={directory}")
+        ptx, cubin = str(compiled.__ptx__), bytes(compiled.__cubin__)
+    return ptx, cubin, entry_name(ptx)
+
+
+def entry_name(ptx: str) -> str:
+    """Return the name of the only entry of ``ptx``.
+
+    Raises:
+        RuntimeError: when there is none, or more than one.
+    """
+    names = [line.split()[2].rstrip("(") for line in ptx.splitlines() if ".visible .entry" in line]
+    if len(names) != 1:
+        raise RuntimeError(f"expected one kernel entry in the PTX, found {names}")
+    return names[0]

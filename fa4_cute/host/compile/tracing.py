@@ -1,0 +1,107 @@
+"""Hand a kernel to the CuTe DSL compiler with the parameter list of ``fa4_cute.plan.spec.params``.
+
+The DSL passes a TMA atom to a kernel as a 128-byte tensor map by value, which is all that is used
+of the atoms made here: their tensors are stand-ins, because the real maps are encoded at launch.
+"""
+
+import cutlass
+from cutlass import Float32, Int32, Int64, cute
+from cutlass.cute.nvgpu import cpasync
+from cutlass.cute.runtime import make_ptr
+from cutlass.cute.typing import AddressSpace
+
+from ...depth512 import SM100MHADepth512
+from ...kernel_sm100 import SM100MHA2Q
+from ...output.combine import SplitCombine
+from ...plan.facts.dtypes import DType
+from ...plan.spec.attention_spec import AttentionSpec
+from ...plan.spec.combine_spec import CombineSpec
+from ...plan.spec.depth512_spec import Depth512Spec
+
+_ELEMENT_TYPES = {
+    DType.BF16: cutlass.BFloat16,
+    DType.FP16: cutlass.Float16,
+    DType.FP8_E4M3: cutlass.Float8E4M3FN,
+}
+_PARAM_TYPES = {"u64": Int64, "u32": Int32, "f32": Float32}
+_STAND_IN_SHAPE = (8, 64)
+_POINTER_ALIGN = 16
+
+
+def _stand_in_atom(pointer: cute.Pointer, operation):
+    rows, columns = _STAND_IN_SHAPE
+    layout = cute.make_layout((rows, columns), stride=(columns, 1))
+    tensor = cute.make_tensor(pointer, layout)
+    return cpasync.make_tiled_tma_atom(operation, tensor, layout, _STAND_IN_SHAPE)[0]
+
+
+def trace_kernel(spec: AttentionSpec | CombineSpec, options: str):
+    """Compile ``spec`` with the DSL's ``options`` and return its compiled function."""
+    if isinstance(spec, CombineSpec):
+        return trace_combine(spec, options)
+    return trace_attention(spec, options)
+
+
+def trace_combine(spec: CombineSpec, options: str):
+    """Compile the kernel that combines the shares of a split."""
+    combine = SplitCombine(spec)
+    _name(SplitCombine, spec)
+
+    @cute.jit
+    def host(pointers: tuple[Int64, Int64, Int64, Int64], rows: Int64, counts: tuple):
+        combine.kernel(*pointers, rows, counts).launch(
+            grid=[1, 1, 1], block=[spec.num_threads, 1, 1]
+        )
+
+    counts = (Int32(1), Int32(1), Int32(1))
+    return cute.compile(host, (Int64(0),) * 4, Int64(1), counts, options=options)
+
+
+def _name(kernel_class: type, spec: AttentionSpec | CombineSpec) -> None:
+    """Set the entry name on the class's kernel; a trace in this process reads it right away."""
+    kernel_class.kernel.set_name_prefix(
+        spec.name, remove_cutlass_symbol=True, keep_mangled_name=False
+    )
+
+
+def trace_attention(spec: AttentionSpec, options: str):
+    """Compile an attention kernel."""
+    kernel_class = SM100MHADepth512 if isinstance(spec, Depth512Spec) else SM100MHA2Q
+    attention = kernel_class(spec)
+    num_ctas = spec.cluster_size
+    shape = {"grid": [num_ctas, 1, 1]}
+    if num_ctas > 1:
+        shape["cluster"] = [num_ctas, 1, 1]
+    _name(kernel_class, spec)
+
+    @cute.jit
+    def host(
+        operand: cute.Pointer,
+        lse: Int64,
+        num_q_heads: Int32,
+        scale_log2: Float32,
+        lengths_and_extras: tuple,
+    ):
+        loads = [_stand_in_atom(operand, cpasync.CopyBulkTensorTileG2SOp()) for _ in "qkv"]
+        store = _stand_in_atom(operand, cpasync.CopyBulkTensorTileS2GOp())
+        more = [
+            _stand_in_atom(operand, cpasync.CopyBulkTensorTileG2SOp())
+            for _ in range(spec.num_maps - len(loads) - 1)
+        ]
+        maps = (*loads, store, *more)
+        # One tuple, because an argument must not be an empty one.
+        seqlen_q, seqlen_k, *extras = lengths_and_extras
+        attention.kernel(
+            maps, lse, seqlen_q, seqlen_k, num_q_heads, scale_log2, tuple(extras)
+        ).launch(
+            **shape,
+            block=[spec.schedule.num_threads, 1, 1],
+            smem=spec.config.smem_used,
+            min_blocks_per_mp=1,
+        )
+
+    element_type = _ELEMENT_TYPES[spec.config.qkv_dtype]
+    pointer = make_ptr(element_type, 0, AddressSpace.gmem, assumed_align=_POINTER_ALIGN)
+    extras = tuple(_PARAM_TYPES[param.kind](0) for param in spec.extra_params)
+    rest = (Int32(1), Int32(1), *extras)
+    return cute.compile(host, pointer, Int64(0), 1, 1.0, rest, options=options)

@@ -1,0 +1,258 @@
+"""Launch on a CUDA device through cuda-python, on torch's current stream.
+
+The library is loaded once per kernel and stays loaded: it belongs to no context
+(``cuLibraryLoadData``, CUDA driver API), so one handle serves all devices of the process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from ...plan.facts.tensor_map_bits import TENSOR_MAP_BYTES, TensorMapFields
+from ...plan.spec.attention_spec import AttentionSpec
+from ..choose.refusals import Refusal, device_refusal
+from ..compile.compiler import ARCH, CompiledArtifact
+from .launch import AttentionCall, PackedLaunch, pack_launch
+
+CUBIN_CAPABILITY: Final = (10, 0)
+"""Compute capability the cubin is made for; ``a`` targets run on no other."""
+FAMILY_ARCH: Final = "sm_100f"
+"""Target that all of compute capability 10.x shares (PTX ISA, ".target", family-specific)."""
+
+
+KEPT_LAUNCHES: Final = 256
+"""Packed launches that a launcher remembers; each takes about a kilobyte."""
+Image = Callable[[CompiledArtifact, tuple[int, int]], bytes]
+
+
+class CudaError(RuntimeError):
+    """A call of the CUDA driver failed; the message names the call and the driver's reason."""
+
+
+def refusal_of(tensor: Any) -> Refusal | None:
+    """Return why the device of ``tensor`` cannot be used, or None."""
+    kind = tensor.device.type
+    if kind != "cuda":
+        return device_refusal(kind)
+    torch = sys.modules["torch"]
+    index = tensor.device.index
+    if torch.version.cuda is None:
+        return device_refusal(kind, None, torch.cuda.get_device_name(index))
+    capability = torch.cuda.get_device_capability(index)
+    return device_refusal(kind, capability, torch.cuda.get_device_name(index))
+
+
+class CudaLauncher:
+    """Loads kernels and launches them.
+
+    Args:
+        driver: ``cuda.bindings.driver``, or a stand-in with the same functions.
+        image: (kernel, compute capability) -> what the driver loads.
+    """
+
+    def __init__(self, driver: Any, image: Image | None = None) -> None:
+        """Start with nothing loaded."""
+        self._driver = driver
+        self._image = image or image_for
+        self._kernels: dict[tuple[str, bytes], Any] = {}
+        self._ready: dict[tuple[str, bytes, int], Any] = {}
+        self._packed: dict[tuple[int, AttentionCall, int], tuple[Any, PackedLaunch]] = {}
+        self._num_sms: dict[int, int] = {}
+        self._lock = threading.Lock()
+
+    def pack(self, spec: AttentionSpec, call: AttentionCall, device: int) -> PackedLaunch:
+        """Return the packed launch of ``call`` on ``device``, with tensor maps made by the driver.
+
+        The latest results are kept: a loop meets the same addresses again and again, and encoding
+        is most of the host's work.
+
+        Raises:
+            CudaError: the driver refused a tensor map, or to name the number of SMs.
+            ValueError: as ``host.run.launch.pack_launch``.
+        """
+        num_sms = self.num_sms(device)
+        key = (id(spec), call, num_sms)
+        found = self._packed.get(key)
+        # The entry keeps its specification alive, so that the identity is not used again.
+        if found is not None and found[0] is spec:
+            return found[1]
+        packed = pack_launch(spec, call, self.encode, num_sms)
+        with self._lock:
+            if len(self._packed) >= KEPT_LAUNCHES:
+                self._packed.pop(next(iter(self._packed)))
+            self._packed[key] = (spec, packed)
+        return packed
+
+    def launch(
+        self, artifact: CompiledArtifact, packed: PackedLaunch, device: int, stream: int
+    ) -> None:
+        """Enqueue one launch on ``stream`` of ``device``; the device must be the current one.
+
+        Args:
+            artifact: compiled kernel.
+            packed: grid, block, cluster, shared memory and packed parameters.
+            device: index of the CUDA device.
+            stream: handle of the CUDA stream.
+
+        Raises:
+            CudaError: the driver refused a call.
+        """
+        driver = self._driver
+        kernel = self._kernel(artifact, device)
+        config = driver.CUlaunchConfig()
+        plan = packed.plan
+        config.gridDimX, config.gridDimY, config.gridDimZ = plan.grid
+        config.blockDimX, config.blockDimY, config.blockDimZ = plan.block
+        config.sharedMemBytes = plan.smem_bytes
+        config.hStream = stream
+        attributes = [] if plan.cluster == (1, 1, 1) else [self._cluster(plan.cluster)]
+        config.attrs = attributes
+        config.numAttrs = len(attributes)
+        # The driver copies the parameters during the call, so they need not outlive it.
+        values = [ctypes.create_string_buffer(value, len(value)) for value in packed.params]
+        pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
+        function = driver.CUfunction(int(kernel))
+        result = driver.cuLaunchKernelEx(config, function, ctypes.addressof(pointers), 0)
+        self._check("cuLaunchKernelEx", result)
+
+    def encode(self, fields: TensorMapFields) -> bytes:
+        """Return the 128 bytes of a tensor map as the driver makes them.
+
+        Raises:
+            CudaError: the driver refused the arguments.
+        """
+        d = self._driver
+        types, swizzles = d.CUtensorMapDataType, d.CUtensorMapSwizzle
+        promotions, fills = d.CUtensorMapL2promotion, d.CUtensorMapFloatOOBfill
+        (tensor_map,) = self._check(
+            "cuTensorMapEncodeTiled",
+            d.cuTensorMapEncodeTiled(
+                getattr(types, f"CU_TENSOR_MAP_DATA_TYPE_{fields.element_type}"),
+                len(fields.dims),
+                fields.address,
+                [d.cuuint64_t(n) for n in fields.dims],
+                [d.cuuint64_t(n) for n in fields.strides],
+                [d.cuuint32_t(n) for n in fields.box],
+                [d.cuuint32_t(n) for n in fields.element_strides[: len(fields.dims)]],
+                d.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+                swizzles(fields.swizzle),
+                promotions(fields.l2_promotion),
+                fills(int(fields.nan_fill)),
+            ),
+        )
+        return ctypes.string_at(int(tensor_map.getPtr()), TENSOR_MAP_BYTES)
+
+    def _kernel(self, artifact: CompiledArtifact, device: int) -> Any:
+        """Return the loaded kernel, made ready for ``device`` on first use."""
+        key = (artifact.kernel_name, artifact.cubin, device)
+        kernel = self._ready.get(key)
+        if kernel is None:
+            with self._lock:
+                image = self._image(artifact, self._capability(device))
+                kernel = self._load(artifact.kernel_name, image)
+                self._allow_shared_memory(kernel, artifact.smem_bytes, device)
+                self._ready[key] = kernel
+        return kernel
+
+    def _load(self, name: str, image: bytes) -> Any:
+        kernel = self._kernels.get((name, image))
+        if kernel is None:
+            call = self._driver.cuLibraryLoadData
+            (library,) = self._check("cuLibraryLoadData", call(image, [], [], 0, [], [], 0))
+            call = self._driver.cuLibraryGetKernel
+            (kernel,) = self._check("cuLibraryGetKernel", call(library, name.encode()))
+            self._kernels[name, image] = kernel
+        return kernel
+
+    def _allow_shared_memory(self, kernel: Any, size: int, device: int) -> None:
+        driver = self._driver
+        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        result = driver.cuKernelSetAttribute(attribute, size, kernel, self._device(device))
+        self._check("cuKernelSetAttribute", result)
+
+    def num_sms(self, device: int) -> int:
+        """Return the multiprocessors of ``device``; the driver is asked once per device.
+
+        Persistent CTAs need the number to fill the device, not to be right: every CTA takes its
+        share of the query tiles, also when it has to wait for an SM.
+
+        Raises:
+            CudaError: the driver refused the question.
+        """
+        found = self._num_sms.get(device)
+        if found is None:
+            found = self._attribute("MULTIPROCESSOR_COUNT", device)
+            self._num_sms[device] = found
+        return found
+
+    def _capability(self, device: int) -> tuple[int, int]:
+        major, minor = (f"COMPUTE_CAPABILITY_{part}" for part in ("MAJOR", "MINOR"))
+        return self._attribute(major, device), self._attribute(minor, device)
+
+    def _attribute(self, name: str, device: int) -> int:
+        kind = getattr(self._driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        result = self._driver.cuDeviceGetAttribute(kind, self._device(device))
+        (value,) = self._check("cuDeviceGetAttribute", result)
+        return int(value)
+
+    def _device(self, index: int) -> Any:
+        (handle,) = self._check("cuDeviceGet", self._driver.cuDeviceGet(index))
+        return handle
+
+    def _cluster(self, cluster: tuple[int, int, int]) -> Any:
+        driver = self._driver
+        attribute = driver.CUlaunchAttribute()
+        attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        value = attribute.value.clusterDim
+        value.x, value.y, value.z = cluster
+        return attribute
+
+    def _check(self, call: str, result: tuple[Any, ...]) -> tuple[Any, ...]:
+        status, *values = result
+        if int(status) == 0:
+            return tuple(values)
+        _, text = self._driver.cuGetErrorString(status)
+        reason = text.decode() if isinstance(text, bytes) else str(text)
+        raise CudaError(f"{call} failed: {getattr(status, 'name', status)} ({reason})")
+
+
+def image_for(artifact: CompiledArtifact, capability: tuple[int, int]) -> bytes:
+    """Return the cubin where it runs, and PTX for the family on its other members.
+
+    The driver compiles that PTX when it is loaded. ptxas 13.0 accepts it for sm_103a; it has not
+    run on hardware.
+    """
+    return artifact.cubin if capability == CUBIN_CAPABILITY else family_ptx(artifact.ptx)
+
+
+def family_ptx(ptx: str) -> bytes:
+    """Return the PTX for the whole 10.x family, as the driver wants it: ending in a zero byte.
+
+    Raises:
+        ValueError: when the PTX is not for the architecture of this package.
+    """
+    directive = f".target {ARCH}"
+    if directive not in ptx:
+        raise ValueError(f"ptx: expected the directive {directive!r}")
+    return ptx.replace(directive, f".target {FAMILY_ARCH}", 1).encode() + b"\0"
+
+
+_launcher: CudaLauncher | None = None
+
+
+def launcher() -> CudaLauncher:
+    """Return the process's launcher; imports cuda-python on first use.
+
+    Raises:
+        ImportError: cuda-python is not installed.
+    """
+    global _launcher
+    if _launcher is None:
+        from cuda.bindings import driver
+
+        _launcher = CudaLauncher(driver)
+    return _launcher

@@ -1,0 +1,73 @@
+"""Where the keys of a tile lie in the maps of K and V: one box, or one per page.
+
+Pages of a cache are the batch entries of its maps. A page past the sequence's last key is asked for
+at a coordinate outside the map: TMA fills its rows with zeros and counts its bytes, so the number
+of bytes of a tile is always the same.
+"""
+
+from collections.abc import Callable
+
+import cutlass
+from cutlass import Int32, Int64, cute
+
+from ..device.memory import gmem
+from ..device.registers import DEVICE
+from ..plan.spec.tensor_maps import key_box
+from ..work.context import KernelContext
+
+OUTSIDE_PAGE = 2**31 - 1
+"""A page index that no cache has."""
+
+
+def load_boxes(ctx: KernelContext, first: Int32, num_rows: int, load: Callable) -> None:
+    """Call ``load(row in the tile, (row, head, batch) in the map)`` for each box of a tile.
+
+    Args:
+        ctx: the CTA.
+        first: first key of the tile in its sequence.
+        num_rows: keys of the tile.
+        load: issues the copies of one box.
+    """
+    for_each_box(ctx, first, num_rows, lambda row, key: load(row, place_in_map(ctx, key)))
+
+
+@cute.jit
+def for_each_box(
+    ctx: KernelContext,
+    first: Int32,
+    num_rows: cutlass.Constexpr[int],
+    visit: cutlass.Constexpr,
+):
+    """Call ``visit(row in the tile, key in the sequence)`` for the first row of each box."""
+    box_rows = key_box(ctx.spec, num_rows)[1]
+    if cutlass.const_expr(box_rows == num_rows):
+        visit(0, first)
+    else:
+        # A loop that stays one: unrolled, it would hold the pages of all boxes in registers.
+        for row in cutlass.range(0, num_rows, box_rows, unroll=1):
+            visit(row, first + row)
+
+
+def place_in_map(ctx: KernelContext, key: Int32) -> tuple[Int32, Int32, Int32]:
+    """Return where ``key`` lies in the maps of K and V: row, head, batch entry or page."""
+    if ctx.spec.variant.page_size:
+        return place_in_cache(ctx, key)
+    sequence = ctx.work.sequence
+    return key + sequence.first_key, ctx.work.kv_head, sequence.key_batch
+
+
+def place_in_cache(ctx: KernelContext, key: Int32) -> tuple[Int32, Int32, Int32]:
+    """Return where ``key`` lies in the maps of K and V: row of the page, head, page."""
+    return key % ctx.spec.variant.page_size, ctx.work.kv_head, page_of_key(ctx, key)
+
+
+def page_of_key(ctx: KernelContext, key: Int32) -> Int32:
+    """Return the page that holds ``key``, or one outside the cache when it does not count."""
+    seqlen_k, extras = ctx.work.sequence.seqlen_k, ctx.problem.extras
+    # Entries of the table past the last key need not exist.
+    known = DEVICE.minimum(key, seqlen_k - 1) // ctx.spec.variant.page_size
+    # Tables may hold more than 2**31 pages, of which all but a few are never used.
+    first = Int64(ctx.work.batch) * extras["pages_per_row"]
+    row = gmem.word_address(extras["page_table"], first)
+    page = gmem.load_i32(gmem.word_address(row, known))
+    return DEVICE.select(key < seqlen_k, page, OUTSIDE_PAGE)

@@ -1,0 +1,51 @@
+"""Rows of V past a sequence's last key: zeroed before they meet probabilities of zero.
+
+Memory after the last key of a packed, paged or partly used operand belongs to somebody else and may
+hold NaN or infinity, and 0 times NaN is NaN. Keys need no care: their scores are replaced. The MMA
+warp cleans the only tile that can hold such rows itself, after the tile has arrived
+(``modular-sm100-attention.md`` section 5.11 describes the hazard).
+"""
+
+import cutlass
+from cutlass import Int32, cute
+
+from ..device.memory import clean
+from ..device.registers import DEVICE
+from ..device.sync import pair
+from ..work.context import KernelContext
+
+
+def slot_chunks(ctx: KernelContext, slot: Int32) -> list[Int32]:
+    """Return the addresses of the column chunks of the V slot at ``slot``, in all CTAs."""
+    if not ctx.spec.variant.partial_values:
+        return []
+    config = ctx.spec.config
+    span = config.value_swizzle.bytes
+    num_chunks = config.v_cols_per_cta() * config.qkv_dtype_size // span
+    chunks = [slot + i * ctx.spec.key_rows * span for i in range(num_chunks)]
+    if config.cta_group() == 1:
+        return chunks
+    return [*chunks, *(pair.peer_address(chunk) for chunk in chunks)]
+
+
+@cute.jit
+def clean_values(
+    ctx: KernelContext, tile: Int32, first_row: cutlass.Constexpr[int], chunks: cutlass.Constexpr
+):
+    """Zero the rows that hold no key of the sequence, in the ``tile``-th visited key tile.
+
+    Args:
+        ctx: the CTA.
+        tile: number of the visited key tile.
+        first_row: row of the tile at which the slot starts.
+        chunks: shared addresses of the slot's column chunks, in all CTAs that hold a part of it.
+    """
+    if cutlass.const_expr(ctx.spec.variant.partial_values):
+        config, num_rows = ctx.spec.config, ctx.spec.key_rows
+        first_key = ctx.work.key_tile(tile) * config.BN + first_row
+        valid = ctx.work.sequence.seqlen_k - first_key
+        if valid < num_rows:
+            first = DEVICE.maximum(valid, 0)
+            for chunk in chunks:
+                clean.zero_rows(chunk, first, num_rows, config.value_swizzle.bytes)
+            clean.publish_to_tensor_cores()

@@ -1,0 +1,135 @@
+"""``SplitCombine``: weigh the shares of a split key range and add them up, one warp a row.
+
+With ``lse_p`` the log-sum-exp of share ``p`` and ``m`` their maximum, the row is
+``sum_p w_p O_p / sum_p w_p`` with ``w_p = 2**((lse_p - m) log2 e)``. A share that saw no key has
+weight 0 and its O was never written: it is left out, not multiplied
+(``modular-sm100-attention.md`` section 5.13).
+"""
+
+import math
+from dataclasses import dataclass
+
+import cutlass
+from cutlass import Float32, Int32, Int64, cute
+
+from ..device import ids
+from ..device.math.arith import exp2_hardware, log2_hardware, max2, pack16, reciprocal
+from ..device.memory import gmem
+from ..plan.facts.hardware import WARP_THREADS
+from ..plan.spec.combine_spec import COLUMNS_PER_LANE, CombineSpec
+
+LOG2_E = math.log2(math.e)
+LN_2 = math.log(2.0)
+LOWEST = -(2.0**126)
+"""Stands for the maximum of no shares: finite, so that differences are never NaN."""
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The shares of one row: where they start, how far apart they are, how many there are."""
+
+    o: Int64
+    lse: Int64
+    num_rows: Int64
+    num_splits: Int32
+
+    def log_sum_exp(self, split: Int32) -> Float32:
+        """Return the natural log-sum-exp of share ``split``."""
+        return gmem.load_f32(self.lse + Int64(split) * self.num_rows * gmem.WORD_BYTES)
+
+    def weight(self, split: Int32, highest: Float32) -> Float32:
+        """Return the weight of share ``split``; 0 when it saw no key."""
+        return exp2_hardware((self.log_sum_exp(split) - highest) * Float32(LOG2_E))
+
+    def columns(self, split: Int32, depth: int, column: Int32, inside: Int32) -> list[Float32]:
+        """Return four columns of O of share ``split``, 0 where the row has ended."""
+        stride = self.num_rows * (depth * gmem.WORD_BYTES)
+        return gmem.load_f32x4(self.o + Int64(split) * stride + column * gmem.WORD_BYTES, inside)
+
+
+class SplitCombine:
+    """One compiled combine kernel; ``spec`` holds all static choices."""
+
+    def __init__(self, spec: CombineSpec) -> None:
+        """Take the static choices."""
+        self.spec = spec
+
+    @cute.kernel
+    def kernel(
+        self,
+        partial_o: Int64,
+        partial_lse: Int64,
+        o: Int64,
+        lse: Int64,
+        num_rows: Int64,
+        counts: tuple[Int32, Int32, Int32],
+    ):
+        """Entry: parameters in the order of ``spec.params``."""
+        num_splits, num_q_heads, num_queries = counts
+        block = ids.block_index()[0]
+        warps = self.spec.num_threads // WARP_THREADS
+        row = Int64(block * warps + ids.warp_index())
+        if row < num_rows:
+            depth = self.spec.depth
+            shares = Shares(
+                partial_o + row * (depth * gmem.WORD_BYTES),
+                partial_lse + row * gmem.WORD_BYTES,
+                num_rows,
+                num_splits,
+            )
+            highest = self.highest(shares)
+            total = self.total(shares, highest)
+            self.write_columns(shares, highest, total, o + row * (depth * self.output_bytes))
+            self.write_log_sum_exp(lse, row, (num_q_heads, num_queries), (highest, total))
+
+    @property
+    def output_bytes(self) -> int:
+        """Bytes of an element of O."""
+        return self.spec.dtype.size
+
+    @cute.jit
+    def highest(self, shares: Shares):
+        """Return the largest log-sum-exp of the row."""
+        highest = Float32(LOWEST)
+        for split in cutlass.range(0, shares.num_splits, unroll=1):
+            highest = max2(highest, shares.log_sum_exp(split))
+        return highest
+
+    @cute.jit
+    def total(self, shares: Shares, highest: Float32):
+        """Return the sum of the weights; always in the same order."""
+        total = Float32(0.0)
+        for split in cutlass.range(0, shares.num_splits, unroll=1):
+            total = total + shares.weight(split, highest)
+        return total
+
+    @cute.jit
+    def write_columns(self, shares: Shares, highest: Float32, total: Float32, o: Int64):
+        """Write the row of O, 128 columns at a time."""
+        no_key = total == Float32(0.0)
+        factor = Float32(cutlass.select_(no_key, Float32(0.0), reciprocal(total)))
+        for first in cutlass.range_constexpr(0, self.spec.depth, self.spec.columns_per_step):
+            column = first + ids.lane_index() * COLUMNS_PER_LANE
+            is_inside = column < self.spec.depth
+            inside = Int32(cutlass.select_(is_inside, Int32(1), Int32(0)))
+            a, b, c, d = (Float32(0.0) for _ in range(COLUMNS_PER_LANE))
+            for split in cutlass.range(0, shares.num_splits, unroll=1):
+                weight = shares.weight(split, highest) * factor
+                # The same in all lanes, and a share without weight was never written.
+                if weight != Float32(0.0):
+                    w, x, y, z = shares.columns(split, self.spec.depth, column, inside)
+                    a, b, c, d = a + weight * w, b + weight * x, c + weight * y, d + weight * z
+            words = [pack16(a, b, self.spec.ptx_type), pack16(c, d, self.spec.ptx_type)]
+            gmem.store_pair(o + column * self.output_bytes, words, inside)
+
+    @cute.jit
+    def write_log_sum_exp(self, lse: Int64, row: Int64, sizes: tuple, result: tuple):
+        """Write the row's log-sum-exp, minus infinity when no share saw a key."""
+        if cutlass.const_expr(self.spec.return_lse):
+            num_q_heads, num_queries = sizes
+            highest, total = result
+            query, head = row // num_q_heads, row % num_q_heads
+            batch, position = query // num_queries, query % num_queries
+            place = (batch * num_q_heads + head) * num_queries + position
+            value = highest + log2_hardware(total) * Float32(LN_2)
+            gmem.store_f32(lse + place * gmem.WORD_BYTES, value)

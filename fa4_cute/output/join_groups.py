@@ -1,0 +1,61 @@
+"""Join of the two halves of a single Q tile: each warp group has seen every other key tile.
+
+Both groups own the same rows. A thread leaves its row's maximum and sum in the first columns of its
+own S, and reads those of the other group from the same lane of the other S. From then on both know
+the same common maximum and sum, and the factor that brings each accumulator to it.
+Source: ``modular-sm100-attention.md`` section 5.8.
+"""
+
+from dataclasses import dataclass
+
+from cutlass import Float32
+
+from ..device.lanes import lane_address
+from ..device.math.arith import exp2_hardware, max2
+from ..device.memory import tmem
+from ..device.sync import barriers
+from ..plan.barriers.mbars import NUM_CHAINS
+from ..plan.facts.hardware import WARP_GROUP_THREADS
+from ..work.context import KernelContext
+
+EXCHANGE_BARRIER = 4
+"""Named barrier of both softmax warp groups between writing and reading the row values."""
+
+
+@dataclass(frozen=True)
+class JoinedRow:
+    """A row over all key tiles.
+
+    Attributes:
+        row_max: the larger of the two maxima.
+        row_sum: sum of the exponentials relative to it.
+        weights: per chain, the factor that makes its O and its sum relative to ``row_max``.
+    """
+
+    row_max: Float32
+    row_sum: Float32
+    weights: tuple[Float32, Float32]
+
+
+def join_halves(ctx: KernelContext, line, row_max: Float32, row_sum: Float32) -> JoinedRow:
+    """Exchange the row's values with the other warp group; both compute the same bits.
+
+    The group's last P V must have been waited for: the columns written here held its P.
+    """
+    place = ctx.columns.borrow_s_for_lse
+    tmem.store(lane_address(ctx.tmem, place(line.chain).start), [row_max, row_sum])
+    tmem.wait_stores()
+    tmem.fence_before_thread_sync()
+    barriers.named_barrier(EXCHANGE_BARRIER, NUM_CHAINS * WARP_GROUP_THREADS)
+    tmem.fence_after_thread_sync()
+    other = place(NUM_CHAINS - 1 - line.chain)
+    theirs = tmem.wait_loads(tmem.load(lane_address(ctx.tmem, other.start), other.size))
+    # In the order of the chains, so that the rounding does not depend on who computes.
+    both = [(row_max, row_sum), tuple(theirs)]
+    if line.chain:
+        both.reverse()
+    (max0, sum0), (max1, sum1) = both
+    # Finite even for rows that saw no key, so that a weight is never infinity minus infinity.
+    top = max2(max0, max1)
+    weights = tuple(exp2_hardware((own - top) * line.scale) for own in (max0, max1))
+    return JoinedRow(top, sum0 * weights[0] + sum1 * weights[1], weights)

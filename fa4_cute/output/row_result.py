@@ -1,0 +1,66 @@
+"""What a row's output is divided by: the sum of its exponentials, with the sink; its logarithm."""
+
+import math
+from dataclasses import dataclass
+
+import cutlass
+from cutlass import Float32, cute
+
+from ..device.math.arith import exp2_hardware, fma, log2_hardware, max2, mul
+from ..device.memory import gmem
+from ..work.context import KernelContext
+from .row_store import log_sum_exp_address
+
+LOG2_E = math.log2(math.e)
+LN_2 = math.log(2.0)
+
+
+@dataclass(frozen=True)
+class RowResult:
+    """Outcome of the softmax of one row, in powers of two.
+
+    Attributes:
+        top: what the sum is relative to: the maximum of the scaled scores, less the lift of P.
+        total: sum of the exponentials, 0 when the row saw no key.
+        keep: factor that brings O to ``top``; 1 without a sink.
+    """
+
+    top: Float32
+    total: Float32
+    keep: Float32
+
+    @classmethod
+    def of(cls, ctx: KernelContext, line, row_max: Float32, row_sum: Float32) -> "RowResult":
+        """Return the outcome for the row's maximum and sum, with the head's sink if there is one.
+
+        The sink is folded once per row, here: it only adds to the sum. It may exceed every score,
+        and then O and the sum become relative to it.
+        """
+        top = mul(row_max, line.scale)
+        if ctx.spec.probability.lift:
+            # The exponentials are relative to a maximum that is lower by the lift of P.
+            top = top - Float32(ctx.spec.probability.lift)
+        if not ctx.spec.variant.sink:
+            return cls(top, row_sum, Float32(1.0))
+        sink = gmem.load_f32(gmem.word_address(ctx.problem.extras["sink"], line.head))
+        weight = sink * Float32(LOG2_E)
+        if ctx.spec.variant.shares_keys:
+            # One share of the row carries the sink.
+            first = ctx.work.split == 0
+            weight = Float32(cutlass.select_(first, weight, Float32(-math.inf)))
+        highest = max2(top, weight)
+        keep = exp2_hardware(top - highest)
+        return cls(highest, fma(row_sum, keep, exp2_hardware(weight - highest)), keep)
+
+
+@cute.jit
+def write_log_sum_exp(ctx: KernelContext, line, result: RowResult):
+    """Write the row's natural log-sum-exp, minus infinity when it saw neither key nor sink."""
+    is_wanted = ctx.spec.variant.return_lse or ctx.spec.variant.is_split
+    if cutlass.const_expr(is_wanted):
+        # Nested: the outer test is made while tracing, the inner one by the kernel.
+        is_row = line.position < ctx.work.sequence.seqlen_q
+        if is_row:
+            # log2(0) is minus infinity, and the maximum of a row without keys is finite.
+            value = (result.top + log2_hardware(result.total)) * Float32(LN_2)
+            gmem.store_f32(log_sum_exp_address(ctx, line), value)

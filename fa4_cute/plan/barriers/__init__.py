@@ -1,0 +1,1 @@
+"""Barriers: one table of who arrives and who waits, and pipelines over it."""

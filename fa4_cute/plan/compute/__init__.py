@@ -1,0 +1,1 @@
+"""What the arithmetic is made of: MMAs, exponentials, columns, probabilities, lanes."""

@@ -1,0 +1,34 @@
+"""Which thread of a warp group holds what of the pair's accumulators.
+
+Lane ``l`` of Tensor Memory belongs to thread ``l`` of a warp group. An accumulator of 128 rows per
+CTA has a row in each lane. One of 64 rows fills 128 lanes as well: lane ``r + 64`` continues row
+``r`` (PTX ISA, "Data Path Layout Organization", layouts A and B of ``cta_group::2``)::
+
+    head dim 256   lane l        row l        all columns
+    head dim 512   lane 0-63     row l        first half of the columns   (part 0)
+                   lane 64-127   row l - 64   second half                 (part 1)
+"""
+
+from __future__ import annotations
+
+from ..config.depth512_config import Depth512Config
+
+
+def row_of_lane(config: Depth512Config, lane: int) -> int:
+    """Return the row of the CTA's Q tile that lies in ``lane``."""
+    return lane % config.BM
+
+
+def part_of_lane(config: Depth512Config, lane: int) -> int:
+    """Return which part of the row's columns lies in ``lane``: 0, or 1 where rows are split."""
+    return lane // config.BM
+
+
+def first_key(config: Depth512Config, part: int) -> int:
+    """Return the key, within its tile, in the first score column of the lanes of ``part``."""
+    return part * config.s_columns
+
+
+def first_output(config: Depth512Config, o_part: int, part: int) -> int:
+    """Return the head-dim column in the first column of output ``o_part``, lanes of ``part``."""
+    return o_part * (config.padded_depth // config.num_o_parts) + part * config.o_columns

@@ -1,0 +1,29 @@
+"""The two MMAs of the head-dim 256/512 kernel, both with operands in shared memory (6.1, 6.5)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..config.depth512_config import Depth512Config
+from ..facts.umma import MmaPlan, SmemOperand, ss_plan
+
+
+def qk_part_plan(config: Depth512Config, stage: int) -> MmaPlan:
+    """S (+)= Q[:, part] K[:, part]': one depth part, without its padding columns.
+
+    Raises:
+        ValueError: when the configuration has no such part.
+    """
+    if not 0 <= stage < config.num_qk_stages:
+        raise ValueError(f"stage={stage}: the plan has {config.num_qk_stages} depth parts")
+    q = SmemOperand(config.qkv_dtype, config.BM, config.BK0, config.swizzle_mode)
+    k = replace(q, mn=config.k_rows_per_cta())
+    depth = min(config.BK0, config.depth - stage * config.BK0)
+    return ss_plan(q, k, k=depth, cta_group=config.cta_group())
+
+
+def pv_half_plan(config: Depth512Config) -> MmaPlan:
+    """O_part += P[:, half] V[half, part]: one key half; the same for O_lo and O_hi."""
+    p = SmemOperand(config.qkv_dtype, config.BM, config.BK1, config.swizzle_mode)
+    v = replace(p, mn=config.v_cols_per_cta(), mn_major=True)
+    return ss_plan(p, v, k=config.BK1, cta_group=config.cta_group())

@@ -1,0 +1,1 @@
+"""Tiles, staging and budgets: what a kernel is configured to."""

@@ -1,0 +1,191 @@
+"""``FA4Config``: every number of the 2Q/1Q kernel that follows from dtype, depths and variant.
+
+The chain of derivations, in evaluation order (``modular-sm100-attention.md`` sections 1.1-1.4)::
+
+    tile sizes, TMEM columns (tile_config) -> shared-memory budget -> slots -> fused or split rings
+                                           -> QK stages -> barriers -> limits (config_limits)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ..barriers.mbars import FA4MiscMBars
+from ..facts.dtypes import DType
+from ..facts.hardware import SMEM_CAPACITY, TMEM_COLUMNS, WARP_GROUP_THREADS, align_up, ceil_div
+from .kv_budget import NUM_PV_STAGES, KVBudget, kv_budget
+from .reduce_scatter import ReduceScatterPlan
+from .tile_config import FA4TileConfig
+
+
+@dataclass(frozen=True)
+class FA4Config(FA4TileConfig):
+    """Tile sizes, TMEM columns, staging and shared-memory use of ``SM100MHA2Q``.
+
+    The inputs and their errors are those of ``FA4TileConfig``.
+    """
+
+    # Staging ---------------------------------------------------------------------------------
+
+    @property
+    def num_pv_stages(self) -> int:
+        """Parts in which P is handed over."""
+        return NUM_PV_STAGES
+
+    @cached_property
+    def kv_budget(self) -> KVBudget:
+        """How the remaining shared memory is cut into K and V slots."""
+        return kv_budget(self)
+
+    @property
+    def use_fused_kv(self) -> bool:
+        """One ring in which K and V alternate (odd number of slots), or two rings."""
+        return self.kv_budget.use_fused_kv
+
+    @property
+    def num_kv_stages(self) -> int:
+        """Slots per ring."""
+        return self.kv_budget.num_kv_stages
+
+    @property
+    def num_qk_stages(self) -> int:
+        """Depth parts in which K (and Q) arrive."""
+        return self.kv_budget.num_qk_stages
+
+    @property
+    def smem_used(self) -> int:
+        """Dynamic shared memory of the launch; never below the layout's own size."""
+        return self.kv_budget.smem_used
+
+    @property
+    def BK0(self) -> int:
+        """Depth of one part of Q K'."""
+        return self.padded_qk_depth // self.num_qk_stages
+
+    @property
+    def BK1(self) -> int:
+        """Keys of one V tile; V is never staged."""
+        return self.BN
+
+    @property
+    def misc_mbars(self) -> FA4MiscMBars:
+        """The barrier block of this configuration."""
+        return FA4MiscMBars(
+            num_qk_stages=self.num_qk_stages,
+            num_pv_stages=self.num_pv_stages,
+            num_kv_stages=self.num_kv_stages,
+            use_order_barriers=self.use_order_barriers,
+            use_fused_kv=self.use_fused_kv,
+            pair_cta=self.pair_cta,
+            num_qo=self.num_qo,
+            num_scale_readers=self.num_qo * WARP_GROUP_THREADS if self.has_token_scales else 0,
+            persistent=self.persistent,
+            num_partitions=self.splitk_partitions,
+            num_scale_bufs=self.num_own_scale_bufs,
+        )
+
+    @property
+    def reduce_scatter(self) -> ReduceScatterPlan:
+        """How the CTAs of a cluster put their partitions together.
+
+        Raises:
+            ValueError: when no cluster shares the keys.
+        """
+        rows, dtype = self.BM, self.qkv_dtype.output
+        return ReduceScatterPlan(self.splitk_partitions, rows, self.ov_depth, dtype)
+
+    # Methods of section 1.4 ------------------------------------------------------------------
+
+    def BM_eff(self) -> int:
+        """Sequence positions per CTA tile."""
+        return self.BM // self.group if self.fuse_gqa else self.BM
+
+    def PairBM_eff(self) -> int:
+        """Sequence positions per work tile: what masks and the tile map count in."""
+        return self.BM_eff() * self.cta_group()
+
+    def q_nope_bytes(self) -> int:
+        """Bytes of Q without its rope columns."""
+        return self.BM * self.padded_ov_depth * self.qkv_dtype_size
+
+    def q_rope_bytes(self) -> int:
+        """Bytes of Q's rope columns."""
+        return self.BM * self.rope_depth() * self.rope_dtype_size
+
+    def num_rope_buffers(self) -> int:
+        """Rope buffers of a fused ring: at most half of its alternating slots hold K."""
+        if self.use_fused_kv and self.rope_depth() > 0:
+            return ceil_div(self.num_kv_stages, 2)
+        return 0
+
+    def num_k_scale_bufs(self) -> int:
+        """Buffers for per-token K scales: one per K tile in flight, or two of their own."""
+        if not self.scale_dtype.is_valid:
+            return 0
+        if self.num_own_scale_bufs:
+            return self.num_own_scale_bufs
+        return ceil_div(self.num_kv_stages, 2) if self.use_fused_kv else self.num_kv_stages
+
+    def describe(self) -> str:
+        """Return a few lines with the numbers that decide performance."""
+        ring = "fused" if self.use_fused_kv else "split"
+        mode = f"{self.num_qo}Q{' pair' if self.pair_cta else ''}"
+        mode += f" cluster of {self.splitk_partitions}" if self.splitk_partitions > 1 else ""
+        mbars = self.misc_mbars.size
+        return "\n".join(
+            (
+                f"{self.qkv_dtype.value} {self.qk_depth}/{self.ov_depth} {mode}, group "
+                f"{self.group}{' (fused into rows)' if self.fuse_gqa else ''}",
+                f"tile {self.BM} x {self.BN}, padded depth {self.padded_qk_depth}/"
+                f"{self.padded_ov_depth}, swizzle {self.swizzle_mode.bytes} B",
+                f"K/V {ring} ring, {self.num_kv_stages} slots, {self.num_qk_stages} QK stage(s) "
+                f"of {self.BK0} columns, {mbars} mbarriers",
+                f"TMEM S0 {self.TMEM_S0} S1 {self.TMEM_S1} O0 {self.TMEM_O0} O1 {self.TMEM_O1}, "
+                f"{self.tmem_used} of {TMEM_COLUMNS} columns",
+                f"shared memory {self.smem_used} of {SMEM_CAPACITY} bytes",
+            )
+        )
+
+    def with_num_qo(self, num_qo: int) -> FA4Config:
+        """Return the same problem with ``num_qo`` Q tiles per CTA."""
+        return replace(self, num_qo=num_qo)
+
+    @classmethod
+    def for_attention(
+        cls,
+        qkv_dtype: DType,
+        depth: int,
+        *,
+        group: int = 1,
+        num_qo: int = 2,
+        page_size: int = 0,
+        bn_cap: int = 0,
+        ov_depth: int = 0,
+        rope_dtype: DType = DType.INVALID,
+        pair_cta: bool = False,
+    ) -> FA4Config:
+        """Return the configuration of one K/V head, with the dtype's own swizzle.
+
+        The number of heads is a launch value; nothing in the plan depends on it. ``ov_depth`` of 0
+        is ``depth``. Where Q and K are wider than V, the columns beyond are rope columns, of the
+        type of the others when ``rope_dtype`` names none.
+        """
+        unit = qkv_dtype.default_swizzle.bytes // qkv_dtype.size
+        is_mla = align_up(depth, unit) > align_up(ov_depth or depth, unit)
+        if is_mla and not rope_dtype.is_valid:
+            rope_dtype = qkv_dtype
+        return cls(
+            num_q_heads=group,
+            group=group,
+            qk_depth=depth,
+            ov_depth=ov_depth or depth,
+            swizzle_mode=qkv_dtype.default_swizzle,
+            is_mla=is_mla,
+            rope_dtype=rope_dtype if is_mla else DType.INVALID,
+            pair_cta=pair_cta,
+            num_qo=num_qo,
+            page_size=page_size,
+            bn_cap=bn_cap,
+            qkv_dtype=qkv_dtype,
+        )

@@ -1,0 +1,308 @@
+"""``Depth512Config``: numbers of the CTA-pair kernel for head dims up to 256 and up to 512.
+
+Two CTAs of a cluster share every MMA (``cta_group::2``), P goes through shared memory, and there is
+one output accumulator with two alternating score buffers (``modular-sm100-attention.md`` section
+6.1)::
+
+    head dim padded to     256 (one O)          512 (O_lo, O_hi)
+    MMA M / BM per CTA     256 / 128            128 / 64
+    BN, keys per tile      128                  256
+    Q K'  per depth part   M256 N128 K128       M128 N256 K128
+    P V   per key half     M256 N256 K64        M128 N256 K128, for lo and for hi
+
+An M x N accumulator of a pair takes ``M * N / 256`` columns in each CTA. K and V parts have equal
+size and share one ring.
+
+Two deliberate generalisations of that section: any head dim is padded to 256 or 512, and depth
+parts that would hold nothing but padding are neither loaded nor multiplied; heads are packed into
+rows when they divide the rows of one CTA, not of the pair.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ..barriers.depth512_mbars import Depth512MBars
+from ..facts.dtypes import DType
+from ..facts.hardware import (
+    CTA_GROUP,
+    MBARRIER_BYTES,
+    SMEM_CAPACITY,
+    TMEM_ADDRESS_BYTES,
+    TMEM_COLUMNS,
+    TMEM_LANES,
+    UMMA_MAX_N,
+    WARP_GROUP_THREADS,
+    SwizzleMode,
+    align_down,
+    ceil_div,
+    prev_pow2,
+)
+from .operand_config import OperandConfig
+from .token_rows import NUM_SCALE_BUFS
+
+DEPTHS: Final = (256, 512)
+DEPTH_PART: Final = 128
+NUM_PV_STAGES: Final = 2
+
+
+@dataclass(frozen=True)
+class Depth512Config(OperandConfig):
+    """Tile sizes, TMEM columns, ring and shared-memory use of ``SM100MHADepth512``.
+
+    Args:
+        num_q_heads: query heads.
+        group: query heads per key/value head.
+        depth: head dim of Q, K, V and O, before padding.
+        swizzle_mode: swizzle of all operand tiles.
+        page_size: keys per page of a paged cache, 0 when K and V are dense.
+        qkv_dtype: element type of Q, K and V.
+        persistent: a pair takes one query tile after the other.
+        scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
+
+    Raises:
+        ValueError: for values that describe no problem at all.
+    """
+
+    num_q_heads: int
+    group: int
+    depth: int
+    swizzle_mode: SwizzleMode = SwizzleMode.B128
+    page_size: int = 0
+    qkv_dtype: DType = DType.BF16
+    persistent: bool = False
+    scale_dtype: DType = DType.INVALID
+
+    def __post_init__(self) -> None:
+        """Refuse inputs outside their domain."""
+        self.refuse_values("num_q_heads", "group", "depth")
+
+    # Tile sizes ------------------------------------------------------------------------------
+
+    @property
+    def value_swizzle(self) -> SwizzleMode:
+        """Swizzle of V tiles: that of all operands."""
+        return self.swizzle_mode
+
+    @property
+    def padded_depth(self) -> int:
+        """256 or 512."""
+        return DEPTHS[0] if self.depth <= DEPTHS[0] else DEPTHS[1]
+
+    @property
+    def split_o(self) -> bool:
+        """Whether O is split into a low and a high half of the head dim."""
+        return self.padded_depth > DEPTHS[0]
+
+    @property
+    def MMA_M(self) -> int:
+        """Rows of one MMA, over both CTAs."""
+        return 128 if self.split_o else 256
+
+    @property
+    def BM(self) -> int:
+        """Q rows per CTA."""
+        return self.MMA_M // CTA_GROUP
+
+    @property
+    def PairBM(self) -> int:
+        """Q rows per pair."""
+        return self.MMA_M
+
+    @property
+    def BN(self) -> int:
+        """Keys per tile: two S and the O accumulator fill 512 columns."""
+        keys = TMEM_COLUMNS * 256 // self.MMA_M - self.padded_depth
+        keys = min(UMMA_MAX_N, align_down(keys // 2, self.MMA_K))
+        if self.page_size and self.page_size % keys and keys % self.page_size:
+            return prev_pow2(keys)
+        return keys
+
+    @property
+    def num_qk_stages(self) -> int:
+        """Depth parts of Q K' that hold data."""
+        return ceil_div(self.depth, DEPTH_PART)
+
+    @property
+    def BK0(self) -> int:
+        """Depth of one part."""
+        return DEPTH_PART
+
+    @property
+    def num_pv_stages(self) -> int:
+        """Key halves of P V."""
+        return NUM_PV_STAGES
+
+    @property
+    def BK1(self) -> int:
+        """Keys of one V slot."""
+        return self.BN // NUM_PV_STAGES
+
+    @property
+    def fuse_gqa(self) -> bool:
+        """Whether the heads of a group are packed into the rows of one Q tile."""
+        return self.group > 1 and self.BM % self.group == 0
+
+    def BM_eff(self) -> int:
+        """Sequence positions per CTA."""
+        return self.BM // self.group if self.fuse_gqa else self.BM
+
+    def PairBM_eff(self) -> int:
+        """Sequence positions per pair: what masks and the tile map count in."""
+        return CTA_GROUP * self.BM_eff()
+
+    def cta_group(self) -> int:
+        """CTAs per MMA."""
+        return CTA_GROUP
+
+    def k_rows_per_cta(self) -> int:
+        """K rows in this CTA's shared memory."""
+        return self.BN // CTA_GROUP
+
+    def v_cols_per_cta(self) -> int:
+        """V columns of one slot in this CTA's shared memory."""
+        return self.padded_depth // (CTA_GROUP * self.num_o_parts)
+
+    @property
+    def num_o_parts(self) -> int:
+        """Output accumulators: 2 (lo, hi) or 1."""
+        return 2 if self.split_o else 1
+
+    def v_column(self, rank: int, part: int = 0) -> int:
+        """Return the first head-dim column of V (and O) that CTA ``rank`` holds of a part (6.2)."""
+        return part * (self.padded_depth // self.num_o_parts) + rank * self.v_cols_per_cta()
+
+    # TMEM columns ----------------------------------------------------------------------------
+
+    @property
+    def o_columns(self) -> int:
+        """Columns of one output accumulator."""
+        return self.MMA_M * self.padded_depth // (2 * TMEM_LANES * self.num_o_parts)
+
+    @property
+    def s_columns(self) -> int:
+        """Columns of one score buffer."""
+        return self.MMA_M * self.BN // (2 * TMEM_LANES)
+
+    @property
+    def TMEM_O_lo(self) -> int:
+        """First column of O, or of its low half."""
+        return 0
+
+    @property
+    def TMEM_O_hi(self) -> int:
+        """First column of the high half; 0 columns long when O is not split."""
+        return self.TMEM_O_lo + self.o_columns
+
+    @property
+    def TMEM_S_even(self) -> int:
+        """First column of the scores of even key tiles."""
+        return self.TMEM_O_lo + self.num_o_parts * self.o_columns
+
+    @property
+    def TMEM_S_odd(self) -> int:
+        """First column of the scores of odd key tiles."""
+        return self.TMEM_S_even + self.s_columns
+
+    @property
+    def tmem_used(self) -> int:
+        """Columns used."""
+        return self.TMEM_S_odd + self.s_columns
+
+    # Shared memory ---------------------------------------------------------------------------
+
+    @property
+    def q_bytes(self) -> int:
+        """Bytes of Q, which O reuses."""
+        return self.BM * self.padded_depth * self.qkv_dtype_size
+
+    @property
+    def p_bytes(self) -> int:
+        """Bytes of P."""
+        return self.BM * self.BN * self.qkv_dtype_size
+
+    @property
+    def correction_bytes(self) -> int:
+        """Bytes of the correction factors, one float per row."""
+        return self.BM * DType.FP32.size
+
+    @property
+    def num_k_scale_bufs(self) -> int:
+        """Buffers for the scales of a key tile."""
+        return NUM_SCALE_BUFS if self.scale_dtype.is_valid else 0
+
+    @property
+    def num_own_scale_bufs(self) -> int:
+        """Those with barriers of their own: all."""
+        return self.num_k_scale_bufs
+
+    @property
+    def q_scale_bytes(self) -> int:
+        """Bytes of the query scales: each softmax thread keeps that of its row for itself."""
+        return WARP_GROUP_THREADS * self.scale_dtype.size
+
+    @property
+    def k_scale_stride_bytes(self) -> int:
+        """Bytes of one buffer of key scales: a CTA needs those of all keys of a tile."""
+        return self.BN * self.scale_dtype.size
+
+    @property
+    def fixed_bytes(self) -> int:
+        """Bytes beside the ring and the barriers."""
+        scales = self.q_scale_bytes + self.num_k_scale_bufs * self.k_scale_stride_bytes
+        used = TMEM_ADDRESS_BYTES + self.q_bytes + self.p_bytes + self.correction_bytes
+        return used + scales
+
+    @property
+    def kv_stage_bytes(self) -> int:
+        """Bytes of one ring slot: a depth part of K or a key half of V."""
+        return self.k_rows_per_cta() * self.BK0 * self.qkv_dtype_size
+
+    @property
+    def slots_per_tile(self) -> int:
+        """Ring slots one key tile passes through."""
+        return self.num_qk_stages + NUM_PV_STAGES * self.num_o_parts
+
+    @property
+    def num_kv_stages(self) -> int:
+        """Ring slots: what fits, and what one warp initialises in a single wave."""
+        without = Depth512MBars(0, self.split_o, self.persistent, self.num_k_scale_bufs)
+        used = self.fixed_bytes + without.size * MBARRIER_BYTES
+        slot = self.kv_stage_bytes + 2 * MBARRIER_BYTES
+        return min((SMEM_CAPACITY - used) // slot, without.most_kv_stages)
+
+    @property
+    def misc_mbars(self) -> Depth512MBars:
+        """The barrier block of this configuration."""
+        return Depth512MBars(
+            self.num_kv_stages, self.split_o, self.persistent, self.num_k_scale_bufs
+        )
+
+    @property
+    def smem_used(self) -> int:
+        """Dynamic shared memory of the launch."""
+        ring = self.num_kv_stages * self.kv_stage_bytes
+        return self.fixed_bytes + ring + self.misc_mbars.size * MBARRIER_BYTES
+
+    def describe(self) -> str:
+        """Return a few lines with the numbers that decide performance."""
+        return "\n".join(
+            (
+                f"{self.qkv_dtype.value} head dim {self.depth} (padded {self.padded_depth}) "
+                f"CTA pair, group {self.group}{' (fused into rows)' if self.fuse_gqa else ''}",
+                f"tile 2 x {self.BM} x {self.BN}, {self.num_qk_stages} QK parts of {self.BK0}, "
+                f"{self.num_pv_stages} PV halves of {self.BK1} keys",
+                f"ring of {self.num_kv_stages} slots x {self.kv_stage_bytes} bytes, "
+                f"{self.slots_per_tile} per key tile, {self.misc_mbars.size} mbarriers",
+                f"shared memory {self.smem_used} of {SMEM_CAPACITY} bytes",
+            )
+        )
+
+    @classmethod
+    def for_attention(
+        cls, qkv_dtype: DType, depth: int, *, group: int = 1, page_size: int = 0
+    ) -> Depth512Config:
+        """Return the configuration of one K/V head, with the dtype's own swizzle."""
+        swizzle = qkv_dtype.default_swizzle
+        return cls(group, group, depth, swizzle, page_size=page_size, qkv_dtype=qkv_dtype)

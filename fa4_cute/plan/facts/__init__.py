@@ -1,0 +1,1 @@
+"""Facts of the hardware, of element types and of bit layouts."""

@@ -1,0 +1,104 @@
+"""Facts of one SM100 (B200) streaming multiprocessor that the plans rest on.
+
+Sources: CUDA programming guide (shared memory, registers), PTX ISA sections "Tensor Memory",
+"tcgen05 matrix descriptors" and "mbarrier", and ``modular-sm100-attention.md`` section 1.1.
+All sizes are bytes unless the name says otherwise.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+SM_COUNT: Final = 148
+"""Multiprocessors of a B200; a launch on the simulator plans for as many. A GPU is asked."""
+
+SMEM_PER_SM: Final = 228 * 1024
+SMEM_RESERVED_PER_CTA: Final = 1024
+SMEM_CAPACITY: Final = SMEM_PER_SM - SMEM_RESERVED_PER_CTA
+"""Dynamic shared memory that one CTA may ask for: 232,448 bytes."""
+
+SMEM_TILE_ALIGN: Final = 128
+"""Alignment of a TMA box in shared memory (PTX ISA, cp.async.bulk.tensor)."""
+
+TMEM_COLUMNS: Final = 512
+TMEM_LANES: Final = 128
+TMEM_COLUMN_BYTES: Final = 4
+TMEM_LANE_SHIFT: Final = 16
+"""A Tensor Memory address is ``lane << 16 | column``."""
+TMEM_ALLOC_GRANULE: Final = 32
+
+REGISTERS_PER_SM: Final = 65536
+SETMAXNREG_STEP: Final = 8
+SETMAXNREG_RANGE: Final = (24, 256)
+
+WARP_THREADS: Final = 32
+WARP_GROUP_THREADS: Final = 128
+WARPS_PER_GROUP: Final = WARP_GROUP_THREADS // WARP_THREADS
+
+MBARRIER_BYTES: Final = 8
+CTA_GROUP: Final = 2
+"""CTAs of a pair, which share an MMA: `cta_group::2`."""
+MAX_MBARRIERS: Final = 2 * WARP_THREADS
+"""One warp initialises the barriers, one per lane, in at most two waves."""
+MAX_EXPECT_TX: Final = (1 << 20) - 1
+"""Largest transaction count of an mbarrier (PTX ISA, "Contents of the mbarrier object")."""
+
+TMEM_ADDRESS_BYTES: Final = 4
+"""``tcgen05.alloc`` writes its 32-bit result to shared memory."""
+
+MMA_K_BYTES: Final = 32
+"""Bytes of K that one ``tcgen05.mma`` of a dense kind consumes per row."""
+UMMA_MAX_N: Final = 256
+
+TMA_ALIGN: Final = 16
+"""Global strides and bases of a tensor map are multiples of 16 bytes."""
+TMA_MAX_BOX: Final = 256
+
+
+class SwizzleMode(Enum):
+    """Shared-memory swizzle of a tile; the value is the span in bytes (16 = not swizzled)."""
+
+    NONE = 16
+    B32 = 32
+    B64 = 64
+    B128 = 128
+
+    @property
+    def bytes(self) -> int:
+        """Width of one column chunk of a tile, in bytes."""
+        return self.value
+
+    @property
+    def descriptor_code(self) -> int:
+        """Bits 61-63 of the matrix descriptor (PTX ISA, "Shared memory descriptor")."""
+        return {16: 0, 32: 6, 64: 4, 128: 2}[self.value]
+
+    @property
+    def pattern_bytes(self) -> int:
+        """Bytes after which the pattern repeats: the alignment a swizzled operand needs."""
+        return {16: 128, 32: 256, 64: 512, 128: 1024}[self.value]
+
+
+OUTPUT_SWIZZLE: Final = SwizzleMode.B128
+"""Swizzle of staged O tiles, whatever the operands' is: chunks of 64 columns of 16 bits."""
+
+
+def align_up(value: int, unit: int) -> int:
+    """Return the smallest multiple of ``unit`` that is not below ``value``."""
+    return -(-value // unit) * unit
+
+
+def align_down(value: int, unit: int) -> int:
+    """Return the largest multiple of ``unit`` that is not above ``value``."""
+    return value // unit * unit
+
+
+def ceil_div(value: int, unit: int) -> int:
+    """Return ``value / unit`` rounded up."""
+    return -(-value // unit)
+
+
+def prev_pow2(value: int) -> int:
+    """Return the largest power of two that is not above ``value`` (``value >= 1``)."""
+    return 1 << (value.bit_length() - 1)

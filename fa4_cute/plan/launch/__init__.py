@@ -1,0 +1,1 @@
+"""What a launch needs: grid, tensor maps, and which kernel is chosen."""

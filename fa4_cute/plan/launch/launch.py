@@ -1,0 +1,130 @@
+"""Launch arithmetic: problem sizes and a kernel specification give grid, block and scalars."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from ..facts.hardware import SM_COUNT
+from ..spec.attention_spec import AttentionSpec
+from ..spec.combine_spec import CombineSpec
+from ..spec.variant import WORK_COUNTS
+from .tiles import TileShape, grid
+
+LOG2_E: Final = math.log2(math.e)
+MAX_GRID_YZ: Final = 65535
+MAX_SEQLEN: Final = 2**31 - 1024
+"""Positions are 32-bit integers on the device, with room for the last tile's padding."""
+SMALLEST_SCALE: Final = 2.0**-126
+"""Smallest normal float32. A scale of 0 becomes this: the scores still vanish, and masked scores
+(minus infinity) stay minus infinity instead of becoming NaN."""
+
+
+@dataclass(frozen=True)
+class AttentionSizes:
+    """Sizes of one call: q (batch, seqlen_q, num_q_heads, d), k and v (batch, seqlen_k, ...)."""
+
+    batch: int
+    seqlen_q: int
+    seqlen_k: int
+    num_q_heads: int
+    num_kv_heads: int
+
+
+@dataclass(frozen=True)
+class LaunchPlan:
+    """What a launch needs besides addresses: grid, block, cluster (CTAs), bytes and scalars."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    smem_bytes: int
+    scalars: dict[str, int | float]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no output, and so nothing to launch."""
+        return 0 in self.grid
+
+
+def plan_launch(
+    spec: AttentionSpec,
+    sizes: AttentionSizes,
+    softmax_scale: float,
+    num_splits: int = 1,
+    num_sms: int = SM_COUNT,
+) -> LaunchPlan:
+    """Return the launch of ``spec`` for ``sizes``; ``grid`` is (Q tiles, heads, batch).
+
+    The splits of a query tile are neighbours along x. A persistent kernel gets one CTA per SM, or
+    per query tile where there are fewer; a pair of CTAs counts for two SMs, and one is started
+    however few there are.
+
+    Raises:
+        ValueError: when the sizes do not belong to ``spec`` or exceed a grid, or the scale is not
+            finite.
+    """
+    config = spec.config
+    if sizes.num_q_heads != sizes.num_kv_heads * config.group:
+        raise ValueError(
+            f"num_q_heads={sizes.num_q_heads}, num_kv_heads={sizes.num_kv_heads}: the kernel was "
+            f"compiled for {config.group} query heads per key/value head"
+        )
+    if spec.variant.in_cluster and num_splits != spec.variant.num_partitions:
+        raise ValueError(
+            f"num_splits={num_splits}: the kernel was compiled for a cluster of "
+            f"{spec.variant.num_partitions} CTAs"
+        )
+    if not math.isfinite(softmax_scale):
+        raise ValueError(f"softmax_scale={softmax_scale}: it must be finite")
+    blocks = grid(
+        TileShape.of(config),
+        max_seqlen_q=sizes.seqlen_q,
+        num_q_heads=sizes.num_q_heads,
+        batch=sizes.batch,
+    )
+    for name, length in (("seqlen_q", sizes.seqlen_q), ("seqlen_k", sizes.seqlen_k)):
+        if length > MAX_SEQLEN:
+            raise ValueError(f"{name}={length}: the kernel counts positions up to {MAX_SEQLEN}")
+    for name, count in (("heads", blocks[1]), ("batch", sizes.batch)):
+        if count > MAX_GRID_YZ:
+            raise ValueError(f"{name}={count}: a launch grid holds at most {MAX_GRID_YZ}")
+    blocks = (blocks[0] * num_splits, *blocks[1:])
+    scalars: dict[str, int | float] = {
+        "seqlen_q": sizes.seqlen_q,
+        "seqlen_k": sizes.seqlen_k,
+        "num_q_heads": sizes.num_q_heads,
+        "scale_log2": _kernel_scale(softmax_scale),
+    }
+    if spec.variant.is_persistent:
+        num_ctas = config.cta_group()
+        num_work = math.prod(blocks) // num_ctas
+        if num_work > MAX_SEQLEN:
+            raise ValueError(f"{num_work} query tiles: a persistent grid counts to {MAX_SEQLEN}")
+        scalars |= zip(WORK_COUNTS, (num_work, *blocks[1:]), strict=True)
+        blocks = (min(num_work, max(1, num_sms // num_ctas)) * num_ctas, 1, 1)
+    return LaunchPlan(
+        grid=blocks,
+        block=(spec.schedule.num_threads, 1, 1),
+        cluster=(spec.cluster_size, 1, 1),
+        smem_bytes=config.smem_used,
+        scalars=scalars,
+    )
+
+
+def plan_combine(spec: CombineSpec, num_rows: int) -> LaunchPlan:
+    """Return the launch that combines the shares of ``num_rows`` rows."""
+    return LaunchPlan(
+        grid=(spec.num_blocks(num_rows), 1, 1),
+        block=(spec.num_threads, 1, 1),
+        cluster=(spec.cluster_size, 1, 1),
+        smem_bytes=spec.smem_bytes,
+        scalars={},
+    )
+
+
+def _kernel_scale(softmax_scale: float) -> float:
+    """Return the scale in powers of two, kept away from 0; its sign survives."""
+    scale = softmax_scale * LOG2_E
+    return math.copysign(max(abs(scale), SMALLEST_SCALE), scale)

@@ -1,0 +1,139 @@
+"""One or two Q tiles per CTA: the rules of dispatch as a table, tried from the top.
+
+Two Q tiles share every K and V tile that is loaded, and their softmax warp groups hide behind each
+other's MMAs. A single Q tile hides the same way, by halving the keys instead of the queries, but
+loads K and V for 128 rows only. So it is taken where a second tile would hold no query, or where
+the grid leaves SMs without work and twice as many CTAs finish sooner.
+Source: ``modular-sm100-attention.md`` sections 7.1 and 7.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Final
+
+from ..config.config import FA4Config
+from ..facts.hardware import SM_COUNT
+from ..spec.limits import supported, unsupported_reason
+from .launch import AttentionSizes
+from .tiles import TileShape, grid
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A problem as the rules see it.
+
+    Attributes:
+        config: its configuration with two Q tiles.
+        sizes: its sizes; of packed sequences, the longest.
+        asked: the number of Q tiles that the caller insists on, or None.
+    """
+
+    config: FA4Config
+    sizes: AttentionSizes
+    asked: int | None = None
+
+    @cached_property
+    def one(self) -> FA4Config:
+        """The configuration with one Q tile."""
+        return self.config.with_num_qo(1)
+
+    @property
+    def positions(self) -> int:
+        """Queries that one Q tile takes: fewer than its rows when a group's heads share it."""
+        return self.one.BM_eff()
+
+    @property
+    def num_ctas(self) -> int:
+        """CTAs of the grid with two Q tiles each."""
+        sizes = self.sizes
+        shape = TileShape.of(self.config)
+        return prod(
+            grid(
+                shape,
+                max_seqlen_q=sizes.seqlen_q,
+                num_q_heads=sizes.num_q_heads,
+                batch=sizes.batch,
+            )
+        )
+
+
+@dataclass(frozen=True)
+class QueryTileRule:
+    """A row of the table.
+
+    Attributes:
+        name: what the rule looks at.
+        num_qo: Q tiles per CTA that it chooses.
+        applies: whether it decides a problem.
+        reason: says why, in a sentence.
+    """
+
+    name: str
+    num_qo: int
+    applies: Callable[[Workload], bool]
+    reason: Callable[[Workload], str]
+
+
+QUERY_TILE_RULES: Final = (
+    QueryTileRule("one on request", 1, lambda work: work.asked == 1, lambda _: "as asked for"),
+    QueryTileRule("two on request", 2, lambda work: work.asked == 2, lambda _: "as asked for"),
+    QueryTileRule(
+        "plan",
+        2,
+        lambda work: not supported(work.one),
+        lambda work: f"one Q tile per CTA is not possible: {unsupported_reason(work.one)}",
+    ),
+    QueryTileRule(
+        "short prompt",
+        1,
+        lambda work: work.sizes.seqlen_q <= work.positions,
+        lambda work: (
+            f"seqlen_q={work.sizes.seqlen_q} fits one Q tile of {work.positions} positions"
+        ),
+    ),
+    QueryTileRule(
+        "small grid",
+        1,
+        lambda work: work.num_ctas <= SM_COUNT // 2,
+        lambda work: (
+            f"{work.num_ctas} CTAs of two Q tiles would leave half of {SM_COUNT} SMs without work"
+        ),
+    ),
+    QueryTileRule(
+        "full grid",
+        2,
+        lambda _: True,
+        lambda work: f"{work.num_ctas} CTAs of two Q tiles occupy more than half of {SM_COUNT} SMs",
+    ),
+)
+"""The first rule that applies decides."""
+
+LONG_PROMPT: Final = 256 * SM_COUNT
+"""Queries with which every problem fills the SMs with two Q tiles per CTA."""
+
+
+@dataclass(frozen=True)
+class QueryTiles:
+    """The decision: Q tiles per CTA, and why."""
+
+    num_qo: int
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """The decision in words."""
+        count = "one Q tile" if self.num_qo == 1 else "two Q tiles"
+        return f"{count} per CTA: {self.reason}"
+
+
+def choose_query_tiles(
+    config: FA4Config, sizes: AttentionSizes, asked: int | None = None
+) -> QueryTiles:
+    """Return how many Q tiles a CTA takes; arguments as :class:`Workload`'s."""
+    work = Workload(config, sizes, asked)
+    rule = next(rule for rule in QUERY_TILE_RULES if rule.applies(work))
+    return QueryTiles(rule.num_qo, rule.reason(work))

@@ -1,0 +1,122 @@
+"""Where the partial results of split keys meet: the rules as a table, tried from the top.
+
+A workspace takes any number of splits and every kernel, and costs a write and a read of float32
+partial results and a second kernel. The CTAs of a cluster exchange their results through shared
+memory instead, but must run at the same time and on neighbouring SMs: a cluster that does not tile
+the GPCs leaves SMs without work. So without a request it is taken only at the sizes that tile them.
+Source: ``modular-sm100-attention.md`` section 7.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from ..facts.hardware import SM_COUNT
+from ..spec.variant import Partition
+
+CLUSTER_SIZES: Final = (2,)
+"""Clusters that tile the GPCs of a device with ``SM_COUNT`` SMs without a rest."""
+CLUSTER_DEPTHS: Final = (64, 128)
+"""Smallest and largest head dimension of O for which a cluster is taken without a request."""
+
+
+@dataclass(frozen=True)
+class SplitWork:
+    """Split keys as the rules see them.
+
+    Attributes:
+        num_splits: partitions of the keys, 2 or more.
+        depth: columns of O.
+        num_qo: Q tiles per CTA; None for a kernel without a choice.
+        persistent: whether a CTA takes one query tile after the other.
+        asked: what the caller insists on, or None.
+    """
+
+    num_splits: int
+    depth: int
+    num_qo: int | None = None
+    persistent: bool = False
+    asked: Partition | None = None
+
+
+@dataclass(frozen=True)
+class SplitRule:
+    """A row of the table.
+
+    Attributes:
+        name: what the rule looks at.
+        partition: what it chooses.
+        applies: whether it decides.
+        reason: says why, in a sentence.
+    """
+
+    name: str
+    partition: Partition
+    applies: Callable[[SplitWork], bool]
+    reason: Callable[[SplitWork], str]
+
+
+SPLIT_RULES: Final = (
+    SplitRule(
+        "cluster on request",
+        Partition.CLUSTER,
+        lambda work: work.asked is Partition.CLUSTER,
+        lambda _: "as asked for",
+    ),
+    SplitRule(
+        "workspace on request",
+        Partition.WORKSPACE,
+        lambda work: work.asked is Partition.WORKSPACE,
+        lambda _: "as asked for",
+    ),
+    SplitRule(
+        "kernel",
+        Partition.WORKSPACE,
+        lambda work: work.num_qo != 1 or work.persistent,
+        lambda _: "a cluster shares the keys of one Q tile, in a kernel that is not persistent",
+    ),
+    SplitRule(
+        "depth",
+        Partition.WORKSPACE,
+        lambda work: not CLUSTER_DEPTHS[0] <= work.depth <= CLUSTER_DEPTHS[1],
+        lambda work: (
+            f"head dimension {work.depth} is not from {CLUSTER_DEPTHS[0]} to {CLUSTER_DEPTHS[1]}"
+        ),
+    ),
+    SplitRule(
+        "size that tiles",
+        Partition.CLUSTER,
+        lambda work: work.num_splits in CLUSTER_SIZES,
+        lambda work: f"clusters of {work.num_splits} tile {SM_COUNT} SMs without a rest",
+    ),
+    SplitRule(
+        "other sizes",
+        Partition.WORKSPACE,
+        lambda _: True,
+        lambda work: f"clusters of {work.num_splits} would leave some of {SM_COUNT} SMs over",
+    ),
+)
+"""The first rule that applies decides."""
+
+
+@dataclass(frozen=True)
+class SplitChoice:
+    """The decision: where partial results meet, and why."""
+
+    partition: Partition
+    num_splits: int
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """The decision in words."""
+        where = {Partition.CLUSTER: "in a cluster", Partition.WORKSPACE: "in a workspace"}
+        return f"keys split in {self.num_splits}, joined {where[self.partition]}: {self.reason}"
+
+
+def choose_split(work: SplitWork) -> SplitChoice:
+    """Return where the partial results of ``work`` meet."""
+    rule = next(rule for rule in SPLIT_RULES if rule.applies(work))
+    return SplitChoice(rule.partition, work.num_splits, rule.reason(work))

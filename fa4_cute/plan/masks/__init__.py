@@ -1,0 +1,1 @@
+"""Masks as intervals, and the key tiles that a query tile visits."""

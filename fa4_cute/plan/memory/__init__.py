@@ -1,0 +1,1 @@
+"""Maps of shared memory and Tensor Memory, and the rings in them."""

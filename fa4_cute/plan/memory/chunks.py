@@ -1,0 +1,53 @@
+"""Columns of an operand tile as chunks of one swizzle span: what one TMA box fills.
+
+A tile lies in shared memory chunk after chunk, each with all rows of the tile
+(``modular-sm100-attention.md`` section 2.2). Q and K are loaded in depth parts; rope columns are a
+part of their own, with their own element type, region and, when the type differs, tensor map.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..config.config import FA4Config
+
+
+@dataclass(frozen=True)
+class ColumnChunks:
+    """Consecutive columns of one tile.
+
+    Attributes:
+        first: first column in the operand's tensor map.
+        columns: number of columns, whole chunks.
+        width: columns of a chunk.
+        row_bytes: bytes of one row of a chunk.
+    """
+
+    first: int
+    columns: int
+    width: int
+    row_bytes: int
+
+    @property
+    def starts(self) -> range:
+        """First column of each chunk."""
+        return range(self.first, self.first + self.columns, self.width)
+
+
+def depth_chunks(config: FA4Config, part: int) -> ColumnChunks:
+    """Return the columns of depth part ``part`` of Q and K, without rope."""
+    columns = config.nope_depth() // config.num_qk_stages
+    return ColumnChunks(part * columns, columns, config.swizzle_elems, config.swizzle_mode.bytes)
+
+
+def rope_chunks(config: FA4Config) -> ColumnChunks:
+    """Return the rope columns of Q and K; they follow the others unless they are apart."""
+    first = 0 if config.rope_apart else config.nope_depth()
+    span = config.rope_swizzle.bytes
+    return ColumnChunks(first, config.rope_depth(), span // config.rope_dtype_size, span)
+
+
+def value_chunks(config: FA4Config) -> ColumnChunks:
+    """Return the columns of V that one CTA holds, counted from its first."""
+    columns, span = config.v_cols_per_cta(), config.value_swizzle.bytes
+    return ColumnChunks(0, columns, span // config.qkv_dtype_size, span)

@@ -1,0 +1,1 @@
+"""Everything one compiled kernel is specialised on, its limits and its parameters."""

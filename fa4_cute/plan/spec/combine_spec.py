@@ -1,0 +1,94 @@
+"""``CombineSpec``: the kernel that puts the shares of a split together.
+
+Every split of a query tile writes its own normalised O in float32 and its log-sum-exp. The combine
+kernel weighs the shares: one warp per (query, head) row (``modular-sm100-attention.md`` section
+5.13). Shares are (split, row, column); row ``r`` is head ``r % heads`` of query ``r // heads``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ..facts.dtypes import DType
+from ..facts.hardware import WARP_THREADS, ceil_div
+from .params import KernelParams, lay_out
+
+COLUMNS_PER_LANE: Final = 4
+"""Columns a lane takes at a time: 16 bytes of a share."""
+MAX_SPLITS: Final = 256
+"""Most shares of one row."""
+
+_PARAMS: Final = lay_out(
+    ("partial_o", "u64"),
+    ("partial_lse", "u64"),
+    ("o", "u64"),
+    ("lse", "u64"),
+    ("num_rows", "u64"),
+    ("num_splits", "u32"),
+    ("num_q_heads", "u32"),
+    ("num_queries", "u32"),
+)
+
+
+@dataclass(frozen=True)
+class CombineSpec:
+    """Static choices of one combine kernel.
+
+    Args:
+        dtype: element type of O.
+        depth: columns of O, a multiple of 8.
+        return_lse: write the log-sum-exp of every row, (sequences, heads, num_queries).
+
+    Raises:
+        ValueError: when the columns of a row are no whole 16 bytes.
+    """
+
+    dtype: DType
+    depth: int
+    return_lse: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse rows that 16-byte accesses do not cover."""
+        if self.depth < 1 or self.depth % (2 * COLUMNS_PER_LANE):
+            raise ValueError(f"depth={self.depth}: must be a positive multiple of 8")
+
+    @property
+    def name(self) -> str:
+        """Entry name of the kernel."""
+        lse = "_lse" if self.return_lse else ""
+        return f"fa4_combine_{self.dtype.value}_d{self.depth}{lse}"
+
+    @property
+    def params(self) -> KernelParams:
+        """The parameter list; ``num_queries`` is the queries between two heads of ``lse``."""
+        return _PARAMS
+
+    @property
+    def ptx_type(self) -> str:
+        """PTX name of the element type in conversions."""
+        return {DType.BF16: "bf16", DType.FP16: "f16"}[self.dtype]
+
+    @property
+    def num_threads(self) -> int:
+        """Threads per CTA: four rows."""
+        return 4 * WARP_THREADS
+
+    @property
+    def cluster_size(self) -> int:
+        """CTAs per cluster."""
+        return 1
+
+    @property
+    def smem_bytes(self) -> int:
+        """Dynamic shared memory per CTA."""
+        return 0
+
+    @property
+    def columns_per_step(self) -> int:
+        """Columns that a warp takes at a time."""
+        return WARP_THREADS * COLUMNS_PER_LANE
+
+    def num_blocks(self, num_rows: int) -> int:
+        """Return the CTAs for ``num_rows`` rows."""
+        return ceil_div(num_rows * WARP_THREADS, self.num_threads)

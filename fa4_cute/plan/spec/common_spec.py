@@ -1,0 +1,97 @@
+"""``CommonSpec``: what both kernels' specifications derive alike from configuration and variant."""
+
+from __future__ import annotations
+
+from ..compute.probability import ProbabilityPlan
+from ..config.config import FA4Config
+from ..config.depth512_config import Depth512Config
+from ..facts.dtypes import DType
+from ..facts.hardware import OUTPUT_SWIZZLE, SwizzleMode
+from .params import KERNEL_PARAMS, KernelParams, Param, with_operand_scales
+from .schedule import WarpSchedule
+from .variant import Variant
+
+
+class CommonSpec:
+    """Base of ``KernelSpec`` and ``Depth512Spec``.
+
+    Attributes:
+        config: tiles, staging and memory.
+        variant: mask, score modifier and the other features.
+        schedule: warps and registers of the roles.
+    """
+
+    config: FA4Config | Depth512Config
+    variant: Variant
+    schedule: WarpSchedule
+
+    @property
+    def params(self) -> KernelParams:
+        """The parameter list."""
+        return with_operand_scales(self.variant.params, self.config.qkv_dtype)
+
+    @property
+    def num_maps(self) -> int:
+        """Tensor maps of the parameter list: Q, K, V, O, and rope columns of their own."""
+        return sum(param.kind == "tensor_map" for param in self.params.params)
+
+    @property
+    def extra_params(self) -> tuple[Param, ...]:
+        """The parameters beyond those of every kernel and the tensor maps."""
+        num_scalars = sum(param.kind != "tensor_map" for param in KERNEL_PARAMS.params)
+        return self.params.params[self.num_maps + num_scalars :]
+
+    @property
+    def causal(self) -> bool:
+        """Whether the mask is the plain causal one."""
+        return self.variant.causal
+
+    @property
+    def return_lse(self) -> bool:
+        """Whether the log-sum-exp of every row is written."""
+        return self.variant.return_lse
+
+    @property
+    def probability(self) -> ProbabilityPlan:
+        """How P is stored."""
+        return ProbabilityPlan.of(self.config.qkv_dtype)
+
+    @property
+    def output_dtype(self) -> DType:
+        """Element type of O."""
+        return self.config.qkv_dtype.output
+
+    @property
+    def output_swizzle(self) -> SwizzleMode:
+        """Swizzle of the staged O, whose span is a chunk."""
+        return OUTPUT_SWIZZLE
+
+    @property
+    def output_elems(self) -> int:
+        """Columns of one staged chunk of O."""
+        return self.output_swizzle.bytes // self.output_dtype.size
+
+    @property
+    def layout_o_exceeds_q(self) -> bool:
+        """Whether the staged O reaches beyond Q: its elements are larger than Q's."""
+        return self.output_dtype.size > self.config.qkv_dtype_size
+
+    @property
+    def num_threads(self) -> int:
+        """Threads per CTA."""
+        return self.schedule.num_threads
+
+    @property
+    def smem_bytes(self) -> int:
+        """Dynamic shared memory per CTA."""
+        return self.config.smem_used
+
+    @property
+    def rows_per_position(self) -> int:
+        """Rows of a Q tile that share a sequence position: the group when it is fused, else 1."""
+        return self.config.group if self.config.fuse_gqa else 1
+
+    @property
+    def k_rows(self) -> int:
+        """Keys of one slot of K."""
+        return self.config.k_rows_per_cta()

@@ -1,0 +1,147 @@
+"""``Depth512Spec``: everything one compiled CTA-pair kernel is specialised on.
+
+The order in which the MMA role issues, and in which the load role fills the ring, is data::
+
+    look_ahead   S0 S1 O0 S2 O1 S3 O2 ..   softmax of tile n+1 runs beside P V of tile n
+    otherwise    S0 O0 S1 O1 S2 O2 ..      the tensor cores idle while the softmax runs
+
+With look-ahead, S of tile n+1 no longer follows P V of tile n, so its arrival does not tell the
+softmax that P may be overwritten; it waits for the last accumulation of the tile before instead
+(``modular-sm100-attention.md`` sections 5.18 and 6.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from ..compute.column_plan import ColumnPlan
+from ..compute.exp2_plan import Exp2Plan
+from ..config.depth512_config import Depth512Config
+from ..facts.dtypes import DType
+from ..masks.masks import CAUSAL, NULL
+from .common_spec import CommonSpec
+from .depth512_limits import unsupported_reason
+from .schedule import DEPTH512_SCHEDULE, WarpSchedule
+from .variant import Variant
+
+SMALLEST_DEPTH = 193
+"""Smaller head dims run on the kernel with two Q tiles per CTA."""
+
+
+@dataclass(frozen=True)
+class Depth512Spec(CommonSpec):
+    """Static choices of one compile; lengths, batch, heads and scale stay run-time values.
+
+    Args:
+        config: tiles, ring and memory.
+        variant: mask, score modifier and the other features.
+        look_ahead: issue the scores of the next key tile before P V of this one.
+        num_emulated: exponential pairs per thread computed as a polynomial; None takes 25 %.
+        schedule: warps and registers of the roles.
+    """
+
+    config: Depth512Config
+    variant: Variant = field(default=Variant())
+    look_ahead: bool = True
+    num_emulated: int | None = None
+    schedule: WarpSchedule = field(default=DEPTH512_SCHEDULE)
+
+    @classmethod
+    def for_attention(
+        cls,
+        dtype: DType,
+        head_dim: int,
+        *,
+        group: int = 1,
+        causal: bool = False,
+        return_lse: bool = False,
+        variant: Variant | None = None,
+        look_ahead: bool = True,
+    ) -> Depth512Spec:
+        """Return the CTA-pair kernel for one element type, head dimension and group size.
+
+        ``causal`` and ``return_lse`` are short forms for a ``variant`` that has only these.
+
+        Raises:
+            ValueError: naming the limit, when no such kernel exists.
+        """
+        if head_dim < SMALLEST_DEPTH:
+            raise ValueError(
+                f"head_dim={head_dim}: the CTA-pair kernel starts at {SMALLEST_DEPTH}; nearest "
+                f"supported choice: head_dim=200"
+            )
+        if variant is None:
+            variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
+        if variant.in_cluster:
+            raise ValueError(
+                f"split='cluster': the CTA pair of head_dim={head_dim} shares no keys; nearest "
+                f"supported choice: split='workspace'"
+            )
+        config = Depth512Config.for_attention(
+            dtype, head_dim, group=group, page_size=variant.page_size
+        )
+        if variant.is_persistent:
+            config = replace(config, persistent=True)
+        if variant.token_scales:
+            config = replace(config, scale_dtype=DType.FP32)
+        reason = unsupported_reason(config)
+        if reason is not None:
+            raise ValueError(reason)
+        return cls(config, variant, look_ahead=look_ahead)
+
+    @property
+    def name(self) -> str:
+        """Entry name of the kernel, legal in PTX, that says what it is specialised on."""
+        config = self.config
+        parts = ["fa4_sm100_pair", config.qkv_dtype.value, f"d{config.depth}", f"g{config.group}"]
+        parts += self.variant.name_parts
+        parts += [] if self.look_ahead else ["in_turn"]
+        return "_".join(parts)
+
+    @property
+    def cluster_size(self) -> int:
+        """CTAs per cluster."""
+        return self.config.cta_group()
+
+    @property
+    def output_depth(self) -> int:
+        """Columns of O."""
+        return self.config.depth
+
+    @property
+    def exp2_plan(self) -> Exp2Plan:
+        """Which exponentials of a thread's columns run as a polynomial."""
+        return Exp2Plan(self.config.s_columns, num_emulated=self.num_emulated)
+
+    @property
+    def column_plan(self) -> ColumnPlan:
+        """How a softmax thread reads its scores: all stay in registers."""
+        return ColumnPlan(self.config.s_columns, self.exp2_plan.num_batches)
+
+    @property
+    def tile_positions(self) -> int:
+        """Sequence positions of one CTA."""
+        return self.config.BM_eff()
+
+    @property
+    def key_rows(self) -> int:
+        """Keys of one box of K or V: a CTA's keys of K, or the keys of one V slot."""
+        return self.config.BK1
+
+    @property
+    def value_lag(self) -> int:
+        """Steps by which P V of a tile follows its scores in issue order."""
+        return 1 if self.look_ahead else 0
+
+    def issue_order(self, num_key_tiles: int) -> Iterator[tuple[str, int]]:
+        """Yield ("S", tile) and ("O", tile) in the order of the MMA and of the load role.
+
+        Both roles run the same loop over ``num_key_tiles + value_lag`` steps.
+        """
+        for step in range(num_key_tiles + self.value_lag if num_key_tiles else 0):
+            if step < num_key_tiles:
+                yield "S", step
+            if step >= self.value_lag:
+                yield "O", step - self.value_lag
+

@@ -1,0 +1,120 @@
+"""Which key tiles each S/O chain takes, and the one order in which MMAs and loads are issued.
+
+A kernel has two chains, each with its own S, O, softmax warp group, row maximum and row sum. Two Q
+tiles are two chains over the same key tiles; a single Q tile deals its key tiles out to both::
+
+    two Q tiles    chain 0: Q0 with tiles 0 1 2 3 ..     one Q tile    chain 0: Q0 with 0 2 4 ..
+                   chain 1: Q1 with tiles 0 1 2 3 ..                   chain 1: Q0 with 1 3 5 ..
+
+Call a pair of chain and key tile a step, and number the steps as they alternate between the chains.
+Then both kernels issue S of a step one step ahead of P V::
+
+    S(0)  S(1) O(0)  S(2) O(1)  S(3) O(2)  ..  O(last)
+
+so that two MMAs lie between "S ready" and "P needed", and S of a chain is overwritten only after
+its P has been used. An odd number of key tiles needs no case of its own: the last step of a single
+Q tile simply lies in chain 0. K of a tile is freed by the last S that reads it, V by the last P V;
+only V of the last tile is not, because nobody would wait for that, and the CTA must not end before
+an arrival on one of its barriers.
+
+Slots are filled in the order in which the MMA role first needs them. With a single Q tile that puts
+K of the next tile before V (``modular-sm100-attention.md`` section 5.4 loads K, K, V, V; both are
+the same with separate rings, and with a shared one this order frees slots in ring order).
+
+Source: ``modular-sm100-attention.md`` sections 5.4 to 5.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..barriers.mbars import NUM_CHAINS
+
+
+@dataclass(frozen=True)
+class Issue:
+    """One accumulation, ``S`` (scores) or ``O`` (P V), and what its operands need.
+
+    Attributes:
+        product: ``S`` or ``O``.
+        chain: chain whose accumulator it writes.
+        query_tile: Q tile of the chain.
+        key_tile: number of the visited key tile.
+        accumulate: whether O is added to; scores always start anew.
+        waits: whether it is the first use of K (for ``S``) or V (for ``O``).
+        releases: whether it frees K or V: the last use, save that of the last V.
+    """
+
+    product: str
+    chain: int
+    query_tile: int
+    key_tile: int
+    accumulate: bool
+    waits: bool
+    releases: bool
+
+
+@dataclass(frozen=True)
+class IssueOrder:
+    """Steps of a kernel with ``num_qo`` Q tiles per CTA.
+
+    ``num_tiles`` and ``key_tile`` only add, multiply and divide, so that they work on registers.
+    """
+
+    num_qo: int
+
+    @property
+    def deals_out(self) -> bool:
+        """Whether the key tiles are dealt out to the chains, so that chain 1 may have one fewer."""
+        return self.num_qo == 1
+
+    def query_tile(self, chain: int) -> int:
+        """Return the Q tile of ``chain``."""
+        return 0 if self.deals_out else chain
+
+    def num_tiles(self, chain: int, num_key_tiles: Any) -> Any:
+        """Return how many of ``num_key_tiles`` visited key tiles ``chain`` takes."""
+        if self.deals_out:
+            return (num_key_tiles + (NUM_CHAINS - 1 - chain)) // NUM_CHAINS
+        return num_key_tiles
+
+    def key_tile(self, chain: int, n: Any) -> Any:
+        """Return the number of the ``n``-th key tile of ``chain``."""
+        return n * NUM_CHAINS + chain if self.deals_out else n
+
+    def issues(self, num_key_tiles: int) -> Iterator[Issue]:
+        """Yield the accumulations in the order of the MMA role."""
+        steps = list(self._steps(num_key_tiles))
+        for i, step in enumerate(steps):
+            yield self._issue("S", *step)
+            if i:
+                yield self._issue("O", *steps[i - 1])
+        if steps:
+            yield replace(self._issue("O", *steps[-1]), releases=False)
+
+    def loads(self, num_key_tiles: int) -> Iterator[tuple[str, int]]:
+        """Yield ("K", tile) and ("V", tile) in the order in which slots are filled."""
+        for issue in self.issues(num_key_tiles):
+            if issue.waits:
+                yield ("K" if issue.product == "S" else "V"), issue.key_tile
+
+    def _steps(self, num_key_tiles: int) -> Iterator[tuple[int, int]]:
+        for n in range(self.num_tiles(0, num_key_tiles)):
+            for chain in range(NUM_CHAINS):
+                if n < self.num_tiles(chain, num_key_tiles):
+                    yield chain, n
+
+    def _issue(self, product: str, chain: int, n: int) -> Issue:
+        first = self.deals_out or chain == 0
+        last = self.deals_out or chain == NUM_CHAINS - 1
+        return Issue(
+            product=product,
+            chain=chain,
+            query_tile=self.query_tile(chain),
+            key_tile=self.key_tile(chain, n),
+            accumulate=product == "O" and n > 0,
+            waits=first,
+            releases=last,
+        )

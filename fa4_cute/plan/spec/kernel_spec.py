@@ -1,0 +1,183 @@
+"""``KernelSpec``: everything one compiled kernel is specialised on, with its plans in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from ..compute.column_plan import RESIDENT_COLUMNS, ColumnPlan
+from ..compute.exp2_plan import Exp2Plan
+from ..compute.mma_plans import pv_plan
+from ..config.config import FA4Config
+from ..facts.dtypes import DType
+from ..facts.hardware import SwizzleMode
+from ..masks.masks import CAUSAL, NULL
+from .common_spec import CommonSpec
+from .issue_order import IssueOrder
+from .limits import unsupported_reason
+from .params import KernelParams, with_rope_maps
+from .schedule import ATTENTION_SCHEDULE, PAGED_SCHEDULE, WarpSchedule
+from .variant import Variant
+
+FEW_COLUMNS: Final = 64
+"""Scores of a tile that leave registers for everything at once."""
+
+
+def most_keys(variant: Variant) -> int:
+    """Return the most keys of a tile, 0 for as many as fit.
+
+    A modifier needs registers: all scores of a tile stay in them, none is read twice. A persistent
+    CTA that also writes shares of the keys has none left for a modifier beside a bias.
+    """
+    if not variant.modifies_scores:
+        return 0
+    both = variant.score_mod is not None and bool(variant.bias_slots)
+    return FEW_COLUMNS if both and variant.is_persistent and variant.is_split else RESIDENT_COLUMNS
+
+
+@dataclass(frozen=True)
+class KernelSpec(CommonSpec):
+    """Static choices of one compile; lengths, batch, heads and scale stay run-time values.
+
+    Args:
+        config: tiles, staging and memory.
+        variant: mask, score modifier and the other features.
+        num_emulated: exponential pairs per row computed as a polynomial; None takes 25 %.
+        schedule: warps and registers of the roles.
+    """
+
+    config: FA4Config
+    variant: Variant = field(default=Variant())
+    num_emulated: int | None = None
+    schedule: WarpSchedule = field(default=ATTENTION_SCHEDULE)
+
+    @classmethod
+    def for_attention(
+        cls,
+        dtype: DType,
+        head_dim: int,
+        *,
+        group: int = 1,
+        causal: bool = False,
+        return_lse: bool = False,
+        variant: Variant | None = None,
+        num_qo: int | None = None,
+        head_dim_v: int = 0,
+        rope_dtype: DType = DType.INVALID,
+        shared_rope: bool = False,
+        pair_cta: bool = False,
+    ) -> KernelSpec:
+        """Return the kernel for one element type, head dimension and group size.
+
+        ``causal`` and ``return_lse`` are short forms for a ``variant`` that has only these;
+        ``num_qo`` is the number of Q tiles per CTA, 1 or 2; None takes 2, or 1 where a cluster
+        shares the keys. ``head_dim_v`` is that of V and O where it differs; columns of Q and K
+        beyond it are rope columns, of type ``rope_dtype`` or, by default, the type of the others;
+        ``shared_rope`` has those of K in one head for all.
+        ``pair_cta`` lets two CTAs share every MMA.
+
+        Raises:
+            ValueError: naming the limit, when no such kernel exists.
+        """
+        if variant is None:
+            variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
+        if num_qo is None:
+            num_qo = 1 if variant.in_cluster else 2
+        config = FA4Config.for_attention(
+            dtype,
+            head_dim,
+            group=group,
+            num_qo=num_qo,
+            ov_depth=head_dim_v,
+            rope_dtype=rope_dtype,
+            pair_cta=pair_cta,
+            page_size=variant.page_size,
+            bn_cap=most_keys(variant),
+        )
+        if variant.token_scales:
+            config = replace(config, scale_dtype=DType.FP32, two_rings=not pair_cta)
+        if shared_rope:
+            config = replace(config, shared_rope=True)
+        if variant.is_persistent:
+            config = replace(config, persistent=True)
+        if variant.in_cluster:
+            config = replace(config, splitk_partitions=variant.num_partitions)
+        reason = unsupported_reason(config)
+        if reason is not None:
+            raise ValueError(reason)
+        schedule = PAGED_SCHEDULE if variant.page_size else ATTENTION_SCHEDULE
+        return cls(config, variant, schedule=schedule)
+
+    @property
+    def name(self) -> str:
+        """Entry name of the kernel, legal in PTX, that says what it is specialised on."""
+        config = self.config
+        depth = f"d{config.qk_depth}"
+        depth += f"v{config.ov_depth}" if config.ov_depth != config.qk_depth else ""
+        parts = ["fa4_sm100", config.qkv_dtype.value, depth, f"g{config.group}"]
+        parts += [f"rope_{config.rope_dtype.value}"] if config.rope_apart else []
+        parts += ["shared"] if config.shared_rope else []
+        parts += self.variant.name_parts
+        parts += ["1q"] if config.num_qo == 1 else []
+        parts += ["pair"] if config.pair_cta else []
+        return "_".join(parts)
+
+    @property
+    def params(self) -> KernelParams:
+        """The parameter list."""
+        return with_rope_maps(super().params) if self.config.rope_apart else super().params
+
+    @property
+    def output_swizzle(self) -> SwizzleMode:
+        """Swizzle of the staged O, whose span is a chunk; a cluster shares narrower chunks out."""
+        if self.config.splitk_partitions > 1:
+            return self.config.reduce_scatter.swizzle
+        return super().output_swizzle
+
+    @property
+    def last_part_batch(self) -> int:
+        """First batch of exponentials of the last part of P; the parts before it are handed over
+        at its start."""
+        pv, batches = pv_plan(self.config), self.exp2_plan.num_batches
+        return batches * pv.k_blocks(pv.num_stages - 1).start // pv.num_k_mmas
+
+    @property
+    def cluster_size(self) -> int:
+        """CTAs per cluster."""
+        return self.config.cluster_size()
+
+    @property
+    def output_depth(self) -> int:
+        """Columns of O."""
+        return self.config.ov_depth
+
+    @property
+    def exp2_plan(self) -> Exp2Plan:
+        """Which exponentials run as a polynomial."""
+        return Exp2Plan.of(self.config, self.num_emulated)
+
+    @property
+    def column_plan(self) -> ColumnPlan:
+        """How a softmax thread reads its row of scores."""
+        return ColumnPlan(self.config.BN, self.exp2_plan.num_batches)
+
+    @property
+    def issue_order(self) -> IssueOrder:
+        """How the key tiles are shared out to the chains, and the order of MMAs and loads."""
+        return IssueOrder(self.config.num_qo)
+
+    @property
+    def drains_rings(self) -> bool:
+        """Whether the load role ends with a wait for every slot: the CTA of a pair must not end
+        before the other's MMAs, and a persistent one uses all slots again."""
+        return self.config.pair_cta or self.variant.is_persistent
+
+    @property
+    def tile_positions(self) -> int:
+        """Sequence positions of one Q tile of one softmax warp group."""
+        return self.config.MMA_M // self.config.cta_group() // self.rows_per_position
+
+    @property
+    def key_rows(self) -> int:
+        """Keys of one slot of V."""
+        return self.config.BN

@@ -1,0 +1,175 @@
+"""Which warp plays which role, with how many registers (``modular-sm100-attention.md`` 5.2, 6.3).
+
+``setmaxnreg`` moves registers between warp groups of a running CTA; the sum over all threads must
+stay inside the register file. It is set per warp, and the pool is granted per group of four warps,
+so that four warps of single-warp roles share one group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..facts.hardware import (
+    REGISTERS_PER_SM,
+    SETMAXNREG_RANGE,
+    SETMAXNREG_STEP,
+    WARP_THREADS,
+    WARPS_PER_GROUP,
+    ceil_div,
+)
+
+
+@dataclass(frozen=True)
+class WarpRole:
+    """``num_warps`` consecutive warps from ``first_warp`` in one role."""
+
+    name: str
+    first_warp: int
+    num_warps: int
+    registers: int
+
+    @property
+    def warps(self) -> range:
+        """Warp indices of the role."""
+        return range(self.first_warp, self.first_warp + self.num_warps)
+
+    @property
+    def num_threads(self) -> int:
+        """Threads of the role."""
+        return self.num_warps * WARP_THREADS
+
+    @property
+    def num_registers(self) -> int:
+        """Registers of all its threads."""
+        return self.num_threads * self.registers
+
+
+@dataclass(frozen=True)
+class WarpSchedule:
+    """All roles of a kernel, in warp order.
+
+    Raises:
+        ValueError: when warps overlap or leave a gap, a budget is not a legal ``setmaxnreg``
+            value, or the budgets exceed the register file.
+    """
+
+    roles: tuple[WarpRole, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse a schedule that the hardware could not run."""
+        expected = 0
+        low, high = SETMAXNREG_RANGE
+        for role in self.roles:
+            if role.first_warp != expected:
+                raise ValueError(
+                    f"role {role.name} starts at warp {role.first_warp}, not {expected}"
+                )
+            expected += role.num_warps
+            if role.registers % SETMAXNREG_STEP or not low <= role.registers <= high:
+                raise ValueError(
+                    f"role {role.name}: registers={role.registers} must be a multiple of "
+                    f"{SETMAXNREG_STEP} from {low} to {high}"
+                )
+        if expected % WARPS_PER_GROUP:
+            raise ValueError(f"{expected} warps are not whole warp groups of {WARPS_PER_GROUP}")
+        if self.register_sum > REGISTERS_PER_SM:
+            raise ValueError(f"budgets need {self.register_sum} registers of {REGISTERS_PER_SM}")
+
+    @property
+    def num_warps(self) -> int:
+        """Warps of the CTA."""
+        return sum(role.num_warps for role in self.roles)
+
+    @property
+    def num_threads(self) -> int:
+        """Threads of the CTA."""
+        return self.num_warps * WARP_THREADS
+
+    @property
+    def register_sum(self) -> int:
+        """Registers the budgets claim; a warp group pays its largest budget for all its warps."""
+        return sum(
+            max(self.role_of(warp).registers for warp in self._group(group))
+            * WARPS_PER_GROUP
+            * WARP_THREADS
+            for group in range(ceil_div(self.num_warps, WARPS_PER_GROUP))
+        )
+
+    @property
+    def launch_registers(self) -> int:
+        """Registers per thread at launch: an equal share, in legal steps."""
+        return REGISTERS_PER_SM // self.num_threads // SETMAXNREG_STEP * SETMAXNREG_STEP
+
+    @cached_property
+    def _by_name(self) -> dict[str, WarpRole]:
+        return {role.name: role for role in self.roles}
+
+    def __getitem__(self, name: str) -> WarpRole:
+        """Return the role called ``name``; ``KeyError`` names the known ones."""
+        if name not in self._by_name:
+            raise KeyError(f"no role {name!r}; roles: {', '.join(self._by_name)}")
+        return self._by_name[name]
+
+    def role_of(self, warp: int) -> WarpRole:
+        """Return the role of warp ``warp``.
+
+        Raises:
+            ValueError: when the CTA has no such warp.
+        """
+        for role in self.roles:
+            if warp in role.warps:
+                return role
+        raise ValueError(f"warp={warp}: the CTA has {self.num_warps} warps")
+
+    def increases(self, name: str) -> bool:
+        """Whether the role's ``setmaxnreg`` grows its budget over the launch value."""
+        return self[name].registers > self.launch_registers
+
+    def describe(self) -> str:
+        """Return the schedule as text, one role a line."""
+        return "\n".join(
+            f"warps {role.warps.start:>2}-{role.warps.stop - 1:<2} {role.name:<11} "
+            f"{role.registers:>3} registers"
+            for role in self.roles
+        )
+
+    def _group(self, group: int) -> range:
+        start = group * WARPS_PER_GROUP
+        return range(start, min(start + WARPS_PER_GROUP, self.num_warps))
+
+
+ATTENTION_SCHEDULE = WarpSchedule(
+    (
+        WarpRole("softmax0", 0, 4, 192),
+        WarpRole("softmax1", 4, 4, 192),
+        WarpRole("correction", 8, 4, 88),
+        WarpRole("mma", 12, 1, 40),
+        WarpRole("load", 13, 1, 40),
+        WarpRole("idle", 14, 2, 24),
+    )
+)
+"""2Q and 1Q kernel: 512 threads, (192 + 192 + 88 + 40) * 128 = 65536 registers."""
+
+PAGED_SCHEDULE = WarpSchedule(
+    (
+        WarpRole("softmax0", 0, 4, 192),
+        WarpRole("softmax1", 4, 4, 192),
+        WarpRole("correction", 8, 4, 80),
+        WarpRole("mma", 12, 1, 48),
+        WarpRole("load", 13, 1, 48),
+        WarpRole("idle", 14, 2, 24),
+    )
+)
+"""The same threads; page lookups need a few registers more in the load role."""
+
+DEPTH512_SCHEDULE = WarpSchedule(
+    (
+        WarpRole("softmax", 0, 4, 256),
+        WarpRole("correction", 4, 4, 184),
+        WarpRole("mma", 8, 1, 64),
+        WarpRole("load", 9, 1, 64),
+        WarpRole("idle", 10, 2, 24),
+    )
+)
+"""Head dim 256/512 kernel: 384 threads, (256 + 184 + 64) * 128 = 64512 registers."""

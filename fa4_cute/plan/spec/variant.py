@@ -1,0 +1,264 @@
+"""``Variant``: what a kernel is specialised on beside element type, head dim and heads.
+
+The generic parameters of the Mojo kernel (``modular-sm100-attention.md`` sections 5.9-5.13) as one
+record: MaskType, ScoreModType, ValidLengthType, KVRowOffsetsType, the cache length, KVLUTType,
+SinkType, PartitionType and SchedulerType. Everything here is a choice at compile time; tensors and
+lengths come with the call, as the parameters that :meth:`Variant.param_names` declares. A feature
+that is not used adds no parameter and no instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from typing import Any, Final
+
+from ..masks.masks import CAUSAL, NULL, DenseBiasMask, Mask, PaddingMask, Term, leaves, terms
+from .params import KERNEL_PARAMS, KernelParams, extended
+
+PAGE_SIZES: Final = (16, 32, 64, 128, 256)
+"""Keys per page of a paged cache: a page divides a key tile, or a key tile divides it."""
+WORK_COUNTS: Final = ("num_work", "num_heads", "num_sequences")
+"""Parameters of a persistent kernel: query tiles of all heads and sequences, and these two."""
+
+
+@dataclass(frozen=True)
+class ScoreMod:
+    """A function traced into the kernel that changes every scaled score.
+
+    Two modifiers are equal when their names and digests are.
+
+    Args:
+        name: part of the kernel's entry name.
+        digest: identifies the function's code and the constants it closes over.
+        aux_ranks: number of dimensions of each auxiliary tensor.
+        function: called while tracing as ``function(score, batch, head, q_idx, kv_idx, aux)``;
+            None where only the identity matters.
+    """
+
+    name: str
+    digest: str
+    aux_ranks: tuple[int, ...] = ()
+    function: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+
+
+class Partition(Enum):
+    """How the key tiles of a query tile are shared out."""
+
+    NONE = "one CTA"
+    WORKSPACE = "several CTAs, combined by a second kernel"
+    CLUSTER = "the CTAs of a cluster, which combine their results themselves"
+
+
+class Scheduler(Enum):
+    """How CTAs come by query tiles."""
+
+    TILE = "one tile a CTA"
+    PERSISTENT = "one CTA a SM takes tile after tile"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Features of one compiled kernel.
+
+    Args:
+        mask: which keys a query sees.
+        return_lse: write the log-sum-exp of every row.
+        score_mod: modifier of the scores, or None.
+        sink: every head has a weight that takes part in the softmax without a value.
+        ragged_q: queries are packed, ``cu_seqlens_q`` says where sequences start.
+        ragged_k: keys are packed, ``cu_seqlens_k`` says where sequences start.
+        used_k: ``seqused_k`` says how many keys of each sequence count.
+        page_size: keys per page of a paged cache, 0 when keys are not paged.
+        partition: how the keys are split.
+        scheduler: how CTAs come by query tiles.
+        token_scales: fp8 queries and keys have a scale per token.
+        num_partitions: CTAs of a cluster that share the keys; 1 without one. A workspace takes any
+            number, which comes with the call.
+
+    Raises:
+        ValueError: for combinations that describe nothing.
+    """
+
+    mask: Mask = NULL
+    return_lse: bool = False
+    score_mod: ScoreMod | None = None
+    sink: bool = False
+    ragged_q: bool = False
+    ragged_k: bool = False
+    used_k: bool = False
+    page_size: int = 0
+    partition: Partition = Partition.NONE
+    scheduler: Scheduler = Scheduler.TILE
+    token_scales: bool = False
+    num_partitions: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what describes nothing."""
+        if self.page_size and self.page_size not in PAGE_SIZES:
+            nearest = min(PAGE_SIZES, key=lambda size: abs(size - self.page_size))
+            raise ValueError(
+                f"page_size={self.page_size}: pages have {', '.join(map(str, PAGE_SIZES))} keys; "
+                f"nearest supported choice: {nearest}"
+            )
+        if self.page_size and self.ragged_k:
+            raise ValueError("cu_seqlens_k: keys of a paged cache have no row offsets of their own")
+        if self.page_size and not self.used_k:
+            raise ValueError("page_table: a paged cache needs seqused_k, the keys of each sequence")
+        if self.in_cluster != (self.num_partitions > 1):
+            raise ValueError(
+                f"num_partitions={self.num_partitions}: a cluster that shares the keys has two "
+                f"CTAs or more, and other kernels have none"
+            )
+        if self.in_cluster and self.scheduler is Scheduler.PERSISTENT:
+            raise ValueError(
+                "scheduler='persistent': the CTAs of a cluster leave together, after one query "
+                "tile; nearest supported choice: split='workspace', or scheduler='tile'"
+            )
+
+    @property
+    def causal(self) -> bool:
+        """Whether the mask is the plain causal one."""
+        return self.mask == CAUSAL
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """The mask as a union of intervals."""
+        return terms(self.mask)
+
+    @property
+    def padding_slots(self) -> tuple[int, ...]:
+        """Slots of the mask's per-sequence lengths, ascending."""
+        return _slots(self.mask, PaddingMask)
+
+    @property
+    def bias_slots(self) -> tuple[int, ...]:
+        """Slots of the mask's dense biases, ascending."""
+        return _slots(self.mask, DenseBiasMask)
+
+    @property
+    def modifies_scores(self) -> bool:
+        """Whether scores change before the softmax, so that they are scaled first."""
+        return self.score_mod is not None or bool(self.bias_slots)
+
+    @property
+    def is_persistent(self) -> bool:
+        """Whether a CTA takes one query tile after the other, in an order that is fixed."""
+        return self.scheduler is Scheduler.PERSISTENT
+
+    @property
+    def is_split(self) -> bool:
+        """Whether CTAs write partial results, float32, that a second kernel combines."""
+        return self.partition is Partition.WORKSPACE
+
+    @property
+    def in_cluster(self) -> bool:
+        """Whether the CTAs of a cluster share the keys, and combine their results themselves."""
+        return self.partition is Partition.CLUSTER
+
+    @property
+    def shares_keys(self) -> bool:
+        """Whether several CTAs, of either kind, compute a query tile."""
+        return self.partition is not Partition.NONE
+
+    @property
+    def partial_values(self) -> bool:
+        """Whether memory after a sequence's last value may hold anything, NaN included.
+
+        Then the tile that holds the last value is cleaned before it is multiplied; a dense operand
+        ends where its tensor map ends, and TMA fills the rest with zeros.
+        """
+        return self.ragged_k or self.used_k
+
+    @property
+    def longest_first(self) -> bool:
+        """Whether late query tiles have the most keys, and so start first."""
+        return any(
+            getattr(leaf, "right", None) is not None
+            for term in self.terms
+            for leaf in term.leaves
+        )
+
+    @property
+    def params(self) -> KernelParams:
+        """The parameter list of the kernel."""
+        return extended(KERNEL_PARAMS, *self._extra_params())
+
+    @property
+    def extra_names(self) -> tuple[str, ...]:
+        """Names of the parameters that the features add, in order."""
+        return tuple(name for name, _ in self._extra_params())
+
+    @property
+    def tensor_names(self) -> tuple[str, ...]:
+        """Those of the same parameters that the call's tensors give; the rest is the launch's."""
+        return tuple(name for name in self.extra_names if name not in WORK_COUNTS)
+
+    @property
+    def extra_kinds(self) -> tuple[str, ...]:
+        """Types of the same parameters, as ``plan.spec.params.Param`` names them."""
+        return tuple(kind for _, kind in self._extra_params())
+
+    @property
+    def name_parts(self) -> tuple[str, ...]:
+        """Parts of the kernel's entry name."""
+        parts = [] if self.mask == NULL else [self.mask.name]
+        parts += [self.score_mod.name] if self.score_mod else []
+        flags = {
+            "sink": self.sink,
+            "varq": self.ragged_q,
+            "vark": self.ragged_k,
+            "used": self.used_k,
+            f"page{self.page_size}": bool(self.page_size),
+            "split": self.is_split,
+            f"cluster{self.num_partitions}": self.in_cluster,
+            "persistent": self.scheduler is Scheduler.PERSISTENT,
+            "tokens": self.token_scales,
+            "lse": self.return_lse,
+        }
+        return (*parts, *(name for name, present in flags.items() if present))
+
+    def _extra_params(self) -> Iterator[tuple[str, str]]:
+        if self.ragged_q:
+            yield from (("cu_seqlens_q", "u64"), ("total_q", "u64"))
+        if self.ragged_q or self.is_persistent:
+            yield "o", "u64"
+        if self.ragged_k:
+            yield "cu_seqlens_k", "u64"
+        if self.used_k:
+            yield "seqused_k", "u64"
+        if self.page_size:
+            yield from (("page_table", "u64"), ("pages_per_row", "u32"))
+        if self.sink:
+            yield "sink", "u64"
+        if self.token_scales:
+            yield from (("q_scale", "u64"), ("k_scale", "u64"), ("k_scale_row", "u32"))
+        for slot in self.padding_slots:
+            yield f"padding{slot}", "u64"
+        for slot in self.bias_slots:
+            yield from ((f"bias{slot}", "u64"), *((n, "u64") for n in bias_strides(slot)))
+        if self.score_mod is not None:
+            for slot, rank in enumerate(self.score_mod.aux_ranks):
+                yield from ((f"aux{slot}", "u64"), *((n, "u64") for n in aux_strides(slot, rank)))
+        if self.is_persistent:
+            yield from ((name, "u32") for name in WORK_COUNTS)
+        if self.is_split:
+            yield from (("num_splits", "u32"), ("partial_rows", "u64"))
+            yield from (("partial_o", "u64"), ("partial_lse", "u64"))
+
+
+def bias_strides(slot: int) -> tuple[str, ...]:
+    """Return the parameters with a bias's strides in bytes: batch, head, query (0: all alike)."""
+    return tuple(f"bias{slot}_{axis}" for axis in ("batch", "head", "query"))
+
+
+def aux_strides(slot: int, rank: int) -> tuple[str, ...]:
+    """Return the parameters with an auxiliary tensor's strides in bytes, one per dimension."""
+    return tuple(f"aux{slot}_stride{axis}" for axis in range(rank))
+
+
+def _slots(mask: Mask, kind: type[PaddingMask] | type[DenseBiasMask]) -> tuple[int, ...]:
+    found = {leaf.slot for leaf in leaves(mask) if isinstance(leaf, kind)}
+    return tuple(sorted(found))

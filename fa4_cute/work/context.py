@@ -1,0 +1,120 @@
+"""What every role is given: the specification, the memories, and the work tile of the CTA."""
+
+from dataclasses import dataclass, field, replace
+
+from cutlass import Int32
+
+from ..device.lanes import row_in_group
+from ..device.math import mma
+from ..pipelines import BarrierBlock, RingState
+from ..plan.facts.dtypes import DType
+from ..plan.facts.hardware import (
+    WARP_GROUP_THREADS,
+)
+from ..plan.memory.smem_layout import SM100AttentionSMem
+from ..plan.memory.tmem import AttentionTmem
+from ..plan.spec.issue_order import IssueOrder
+from ..plan.spec.kernel_spec import KernelSpec
+from ..tma import TensorMaps
+from .progress import START, Progress, parity
+from .sequence import Problem
+from .tile import WorkTile, decode_work
+
+
+@dataclass(frozen=True)
+class KernelContext:
+    """Static specification, memories and work of one CTA; ``work`` is None until decoded.
+
+    ``progress`` is what a persistent CTA has done before this work, and ``index`` the number of the
+    work in the order of the schedule; None where the grid says which work it is.
+    """
+
+    spec: KernelSpec
+    problem: Problem
+    work: WorkTile | None
+    maps: TensorMaps
+    smem: Int32
+    barriers: BarrierBlock
+    tmem: Int32
+    progress: Progress = field(default=START, kw_only=True)
+    index: Int32 | None = field(default=None, kw_only=True)
+
+    def decoded(self) -> "KernelContext":
+        """Return the same context with the work tile of the CTA.
+
+        Each role decodes for itself, so that no register is held for another role's needs.
+        """
+        return replace(self, work=decode_work(self.spec, self.problem, self.index))
+
+    def at(self, index: Int32, progress: Progress) -> "KernelContext":
+        """Return the context of work ``index`` of a persistent CTA."""
+        return replace(self, index=index, progress=progress).decoded()
+
+    @property
+    def order(self) -> IssueOrder:
+        """How the key tiles are shared out to the chains."""
+        return self.spec.issue_order
+
+    def step_parity(self, chain: int, tile: Int32) -> Int32:
+        """Return the parity of what completes once per key tile of ``chain``, for its ``tile``."""
+        return parity(tile, self.progress.steps_of(chain, self.order))
+
+    def factor_parity(self, chain: int, tile: Int32) -> Int32:
+        """Return the parity of what completes once per correction of ``chain``, before ``tile``.
+
+        The first key tile of a query tile has none.
+        """
+        return parity(tile - 1, self.progress.corrections_of(chain, self.order))
+
+    def loaded_before(self, tile: Int32) -> Int32:
+        """Return how many K tiles the CTA has loaded before the ``tile``-th of this work."""
+        return tile if isinstance(self.progress.tiles, int) else self.progress.tiles + tile
+
+    def ring_start(self, *, producer: bool) -> RingState:
+        """Return the cursor of the slot that the work's first K tile uses."""
+        config, tiles = self.spec.config, self.progress.tiles
+        return RingState.after(
+            config.num_kv_stages, tiles * 2 if config.use_fused_kv else tiles, producer=producer
+        )
+
+    def decode_again(self) -> "KernelContext":
+        """Return the same context with the work tile decoded anew.
+
+        After a long loop this costs a few instructions; carrying the tile costs registers. The
+        count of key tiles costs more of them than a register, but in a cluster none is left.
+        """
+        again = self.decoded().work
+        if self.spec.variant.in_cluster:
+            return replace(self, work=again)
+        return replace(self, work=replace(again, num_key_tiles=self.work.num_key_tiles))
+
+    def share(self, size: int) -> Int32 | int:
+        """Return where the CTA's share begins in what a pair of CTAs divides: here all is one's."""
+        return 0
+
+    @property
+    def layout(self) -> SM100AttentionSMem:
+        """Byte offsets in shared memory."""
+        return SM100AttentionSMem(self.spec.config)
+
+    @property
+    def operand_base(self) -> Int32:
+        """Start of shared memory as matrix descriptors name it."""
+        return mma.descriptor_address(self.smem) if self.spec.variant.in_cluster else self.smem
+
+    @property
+    def columns(self) -> AttentionTmem:
+        """Named columns of Tensor Memory."""
+        return AttentionTmem.of(self.spec.config)
+
+
+def query_head(ctx: KernelContext, row: Int32) -> Int32:
+    """Return the query head of row ``row`` of a Q tile: heads of a group may share a tile."""
+    group = ctx.spec.rows_per_position
+    return ctx.work.head * group + row % group
+
+
+def factor_address(ctx: KernelContext, chain: int) -> Int32:
+    """Return the shared address of the calling row's correction factor of ``chain``."""
+    row = row_in_group() + chain * WARP_GROUP_THREADS
+    return ctx.smem + ctx.layout.correction_smem() + row * DType.FP32.size

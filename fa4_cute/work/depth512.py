@@ -1,0 +1,128 @@
+"""What every role of the CTA-pair kernel is given: the pair's work tile and its memories.
+
+Both CTAs decode the same tile and count its key tiles with the rows of the pair; they differ in
+their rank, which names their rows of Q, K and O and their columns of V (section 6.2).
+"""
+
+from dataclasses import dataclass, replace
+
+import cutlass
+from cutlass import Float32, Int32
+
+from ..device import ids
+from ..device.lanes import row_in_group
+from ..device.math.arith import opaque
+from ..pipelines import RingState
+from ..plan.barriers.depth512_mbars import Depth512MBars
+from ..plan.compute.depth512_lanes import part_of_lane, row_of_lane
+from ..plan.facts.hardware import WARP_THREADS, WARPS_PER_GROUP
+from ..plan.memory.depth512_smem import Depth512AttentionSMem
+from ..plan.memory.tmem import Depth512Tmem
+from ..plan.spec.issue_order import IssueOrder
+from .pair import PairedContext
+from .progress import Progress
+from .row import ThreadRow, row_facts
+
+
+@dataclass(frozen=True)
+class PairContext(PairedContext):
+    """Static specification, memories and work of one CTA of the pair, and its rank."""
+
+    @property
+    def layout(self) -> Depth512AttentionSMem:
+        """Byte offsets in shared memory."""
+        return Depth512AttentionSMem(self.spec.config)
+
+    @property
+    def columns(self) -> Depth512Tmem:
+        """Named columns of Tensor Memory."""
+        return Depth512Tmem.of(self.spec.config)
+
+    @property
+    def mbars(self) -> Depth512MBars:
+        """The barrier plan."""
+        return self.spec.config.misc_mbars
+
+    @property
+    def order(self) -> IssueOrder:
+        """One chain, number 0, which takes every key tile."""
+        return IssueOrder(num_qo=2)
+
+    def at(self, index: Int32, progress: Progress) -> "PairContext":
+        """Return the context of work ``index`` of a persistent CTA.
+
+        Registers are scarce in its softmax role: what follows from addresses and the rank is
+        derived anew for every query tile, else it would be held for all of them.
+        """
+        own = replace(self, smem=opaque(self.smem), rank=opaque(self.rank))
+        return super(PairContext, own).at(index, progress)
+
+    def ring_start(self, *, producer: bool) -> RingState:
+        """Return the cursor of the slot that the work's first part of K uses."""
+        config, tiles = self.spec.config, self.progress.tiles
+        used = tiles * config.slots_per_tile
+        return RingState.after(config.num_kv_stages, used, producer=producer)
+
+    @property
+    def num_steps(self) -> Int32:
+        """Steps of the issue order: one more than key tiles when scores run ahead, 0 without."""
+        tiles = self.work.num_key_tiles
+        if not self.spec.look_ahead:
+            return tiles
+        return Int32(cutlass.select_(tiles > 0, tiles + self.spec.value_lag, Int32(0)))
+
+
+ONLY_CHAIN = 0
+"""The softmax group of a CTA has one output; where chains are numbered it is this one."""
+
+
+def odd_tile(tile: Int32) -> Int32:
+    """Return 1 for odd key tiles: they use the odd score buffer and its barriers.
+
+    Key tiles are counted over all query tiles of the CTA, here and below, so that the buffers
+    alternate from one query tile to the next as well.
+    """
+    return tile & 1
+
+
+def round_phase(tile: Int32) -> Int32:
+    """Return the parity of key tile ``tile``'s turn on its score buffer: every second tile."""
+    return (tile >> 1) & 1
+
+
+@dataclass(frozen=True)
+class PairRow(ThreadRow):
+    """The thread's row.
+
+    The accumulators of 64 rows (head dim 512) lie in 128 lanes: lanes 64 and up hold the second
+    half of the columns of the row 64 lanes below. Threads t and t + 64 then share row t.
+
+    Attributes:
+        part: which part of the accumulator's columns the thread holds, 0 or 1.
+    """
+
+    part: Int32
+
+    @classmethod
+    def of(cls, ctx: PairContext) -> "PairRow":
+        """Return the calling thread's row; its scores are those of the even tiles."""
+        config = ctx.spec.config
+        row = row_of_lane(config, row_in_group())
+        first_lane = ids.warp_index() % WARPS_PER_GROUP * WARP_THREADS
+        ends = (
+            row_of_lane(config, first_lane),
+            row_of_lane(config, first_lane + (WARP_THREADS - 1)),
+        )
+        part = part_of_lane(config, first_lane)
+        facts = row_facts(ctx, row, ends, ctx.work.position, ctx.columns.s(0).start)
+        return cls(**facts, part=part)
+
+    @property
+    def scale_slot(self) -> Int32:
+        """Number of the thread in its warp group: its place for the query scale."""
+        return row_in_group()
+
+
+def row_slot(ctx: PairContext, row: Int32) -> Int32:
+    """Return the shared address of the float that row ``row`` exchanges."""
+    return ctx.smem + ctx.layout.correction_smem() + row * Float32.width // 8

@@ -1,0 +1,52 @@
+"""What a pair of CTAs adds to a role's context: the rank, and barriers in the leader.
+
+Both CTAs decode the same work tile and count its key tiles with the rows of the pair; they differ
+in their rank, which names their rows of Q, K and O and their columns of V
+(``modular-sm100-attention.md`` sections 3.2 and 6.2).
+"""
+
+from dataclasses import dataclass, replace
+
+from cutlass import Int32
+
+from ..device import ids
+from ..plan.spec.attention_spec import AttentionSpec
+from .context import KernelContext
+from .sequence import Problem
+from .tile import WorkTile, place_of_work, query_tile, work_at
+
+
+@dataclass(frozen=True)
+class PairedContext(KernelContext):
+    """The context of one CTA of a pair, with its rank."""
+
+    rank: Int32
+
+    def decoded(self) -> "PairedContext":
+        """Return the same context with the work tile of the CTA."""
+        work = decode_pair_work(self.spec, self.problem, self.rank, self.index)
+        return replace(self, work=work)
+
+    def share(self, size: int) -> Int32:
+        """Return where this CTA's share begins in what the pair divides, ``size`` for each."""
+        return self.rank * size
+
+
+def decode_pair_work(
+    spec: AttentionSpec, problem: Problem, rank: Int32, index: Int32 | None = None
+) -> WorkTile:
+    """Return the tile of this CTA's pair, or that of number ``index`` in the schedule's order.
+
+    With causal masks the longest tiles come first.
+    """
+    config = spec.config
+    if index is None:
+        block, head, batch = ids.block_index()
+        num_pairs = ids.grid_size_x() // config.cta_group()
+        block = block // config.cta_group()
+    else:
+        block, head, batch, num_pairs = place_of_work(problem, index)
+    tile, split = query_tile(spec, problem, block, num_pairs)
+    first = tile * config.PairBM_eff()
+    work = work_at(spec, problem, (first, head, batch), split)
+    return replace(work, position=first + rank * config.BM_eff())

@@ -1,0 +1,76 @@
+"""One CTA, many query tiles: the loop around every role, and what keeps two query tiles apart.
+
+The order is fixed: CTA ``c`` of ``n`` takes the works ``c``, ``c + n``, ... of the schedule, so
+every role of a CTA knows its works without asking. Two CTAs that share every MMA take the same
+works: ``c`` and ``n`` count pairs then. Barriers are not initialised again: parities
+continue from the counts in ``Progress``.
+
+Two memories of a query tile are used by the next one, the Q tile, over which O is staged, and the
+accumulators. The softmax warps arrive on ``stored`` when they have read the accumulators and the
+stores have read the staged O; the load role waits for it before it loads the next Q, and the
+correction role before it lets the next P V overwrite O. A query tile without key tiles uses neither
+memory, and takes no part in this: so nobody can be two phases ahead, because a query tile with key
+tiles needs all roles.
+"""
+
+import cutlass
+from cutlass import Int32, cute
+
+from ..device import ids
+from ..device.memory import tmem
+from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
+from .context import KernelContext
+from .progress import Progress
+
+
+@cute.jit
+def for_each_work(ctx: KernelContext, role: cutlass.Constexpr):
+    """Call ``role(context of the work)`` for every work of the CTA; return the counts after it."""
+    progress = Progress.zero()
+    if cutlass.const_expr(ctx.spec.variant.is_persistent):
+        index = in_clusters(ctx, ids.block_index()[0])
+        while index < ctx.problem.extras["num_work"]:
+            here = ctx.at(index, progress)
+            role(here)
+            progress = progress.after(here.work.num_key_tiles, ctx.order)
+            index = index + in_clusters(ctx, ids.grid_size_x())
+    else:
+        here = ctx.decoded()
+        role(here)
+        progress = progress.after(here.work.num_key_tiles, ctx.order)
+    return progress
+
+
+def in_clusters(ctx: KernelContext, ctas: Int32) -> Int32:
+    """Return a number or count of CTAs along x as one of the clusters that they make up."""
+    size = ctx.spec.cluster_size
+    return ctas if size == 1 else ctas // size
+
+
+@cute.jit
+def wait_until_stored(ctx: KernelContext, chains: cutlass.Constexpr):
+    """Wait until ``chains`` have stored their latest outputs."""
+    if cutlass.const_expr(ctx.spec.variant.is_persistent):
+        for i in cutlass.range_constexpr(len(chains)):
+            outputs = ctx.progress.outputs_of(chains[i], ctx.order)
+            if outputs > 0:
+                mbar = ctx.spec.config.misc_mbars.stored_offset + chains[i]
+                ctx.barriers.wait(BarrierWait(mbar, (outputs - 1) & 1))
+        tmem.fence_after_thread_sync()
+
+
+@cute.jit
+def say_stored(ctx: KernelContext, chain: cutlass.Constexpr[int]):
+    """Say that ``chain`` has read and stored its output of the query tile."""
+    if cutlass.const_expr(ctx.spec.variant.is_persistent):
+        num_tiles = ctx.order.num_tiles(chain, ctx.work.num_key_tiles)
+        if num_tiles > 0:
+            tmem.fence_before_thread_sync()
+            mbar = ctx.spec.config.misc_mbars.stored_offset + chain
+            ctx.barriers.arrive(BarrierArrive(mbar))
+
+
+def chains_of_query_tile(ctx: KernelContext, tile: Int32 | int) -> tuple[int, ...]:
+    """Return the chains whose output is staged over Q tile ``tile``."""
+    order = ctx.order
+    return tuple(chain for chain in range(2) if order.query_tile(chain) == tile)

@@ -1,0 +1,134 @@
+"""``WorkTile``: what a CTA computes, decoded from its block or its place in the schedule.
+
+Position, head, batch and the number of key tiles. All roles count the same key tiles, otherwise
+their barriers would fall out of step.
+"""
+
+from dataclasses import dataclass, replace
+
+from cutlass import Int32
+
+from ..device import ids
+from ..device.registers import DEVICE
+from ..plan.masks.key_tiles import KeyTileMap, Rows
+from ..plan.spec.attention_spec import AttentionSpec
+from .sequence import Problem, Sequence, decode_sequence
+
+
+@dataclass(frozen=True)
+class WorkTile:
+    """One Q tile pair of one head: the CTA's share of the output.
+
+    Attributes:
+        position: position of the tile's first query in its sequence.
+        head: head of the Q map: a query head, or a K/V head when the group is fused into rows.
+        kv_head: head of the K and V maps.
+        batch: batch entry.
+        sequence: the lengths and offsets of that entry.
+        key_tiles: the key tiles that some row of the tile sees.
+        num_key_tiles: how many of them this CTA visits; may be 0.
+        first_tile: number of the first one it visits; later ones belong to other splits.
+        split: which of the splits of the query tile the CTA computes.
+    """
+
+    position: Int32
+    head: Int32
+    kv_head: Int32
+    batch: Int32
+    sequence: Sequence
+    key_tiles: KeyTileMap
+    num_key_tiles: Int32
+    first_tile: Int32 | int = 0
+    split: Int32 | int = 0
+
+    def key_tile(self, n: Int32) -> Int32:
+        """Return the index of the key tile that the CTA visits as its ``n``-th."""
+        is_first = isinstance(self.first_tile, int)
+        return self.key_tiles.tile(n if is_first else n + self.first_tile)
+
+
+def decode_work(spec: AttentionSpec, problem: Problem, index: Int32 | None = None) -> WorkTile:
+    """Return the tile of this CTA, or that of number ``index`` in the order of the schedule.
+
+    With causal masks the longest tiles come first.
+    """
+    if index is None:
+        block, head, batch = ids.block_index()
+        num_blocks = ids.grid_size_x()
+    else:
+        block, head, batch, num_blocks = place_of_work(problem, index)
+    tile, split = query_tile(spec, problem, block, num_blocks)
+    return work_at(spec, problem, (tile * spec.config.PairBM_eff(), head, batch), split)
+
+
+def place_of_work(problem: Problem, index: Int32) -> tuple[Int32, Int32, Int32, Int32]:
+    """Return query tile, head and sequence of work ``index``, and the number of query tiles.
+
+    All heads and sequences of one query tile follow one another: they take equally long, so that
+    CTAs that start together end together.
+    """
+    num_heads, num_sequences = (problem.extras[n] for n in ("num_heads", "num_sequences"))
+    per_tile = num_heads * num_sequences
+    block, rest = index // per_tile, index % per_tile
+    num_blocks = problem.extras["num_work"] // per_tile
+    return block, rest % num_heads, rest // num_heads, num_blocks
+
+
+def query_tile(
+    spec: AttentionSpec, problem: Problem, block: Int32, num_blocks: Int32
+) -> tuple[Int32, Int32 | int]:
+    """Return query tile and split of block ``block`` of ``num_blocks`` along x."""
+    split: Int32 | int = 0
+    if spec.variant.shares_keys:
+        num_splits = num_splits_of(spec, problem)
+        block, split, num_blocks = block // num_splits, block % num_splits, num_blocks // num_splits
+    if spec.variant.longest_first:
+        block = num_blocks - 1 - block
+    return block, split
+
+
+def num_splits_of(spec: AttentionSpec, problem: Problem) -> Int32 | int:
+    """Return into how many splits the key tiles fall: the CTAs of a cluster, or as many as asked.
+
+    The splits of a query tile are neighbours along x, and so ranks of one cluster.
+    """
+    if spec.variant.in_cluster:
+        return spec.variant.num_partitions
+    return problem.extras["num_splits"]
+
+
+def work_at(spec: AttentionSpec, problem: Problem, where: tuple, split: Int32 | int) -> WorkTile:
+    """Return the work tile whose first query, head and batch are ``where``."""
+    position, head, batch = where
+    config = spec.config
+    kv_head = head if config.fuse_gqa else head // config.group
+    sequence = decode_sequence(spec, problem, batch)
+    key_tiles = visited_tiles(spec, sequence, position)
+    count = num_visited(spec, sequence, position, key_tiles)
+    work = WorkTile(position, head, kv_head, batch, sequence, key_tiles, count)
+    if not spec.variant.shares_keys:
+        return work
+    # As even as possible; splits after the last tile are empty.
+    num_splits = num_splits_of(spec, problem)
+    share, rest = count // num_splits, count % num_splits
+    first = split * share + DEVICE.minimum(split, rest)
+    count = share + DEVICE.select(split < rest, 1, 0)
+    return replace(work, num_key_tiles=count, first_tile=first, split=split)
+
+
+def visited_tiles(spec: AttentionSpec, sequence: Sequence, position: Int32) -> KeyTileMap:
+    """Return the key tiles of the query tile at ``position``, over all CTAs that share it."""
+    first = position + sequence.offset
+    last = position + (spec.config.PairBM_eff() - 1) + sequence.offset
+    rows = Rows(first, last, sequence.seqlen_k, sequence.lengths)
+    return KeyTileMap.of(spec.variant.terms, rows, spec.config.BN, DEVICE)
+
+
+def num_visited(
+    spec: AttentionSpec, sequence: Sequence, position: Int32, key_tiles: KeyTileMap
+) -> Int32:
+    """Return the number of visited key tiles: none when the query tile lies past its sequence."""
+    count = key_tiles.count
+    if spec.variant.ragged_q:
+        count = DEVICE.select(position < sequence.seqlen_q, count, 0)
+    return count

@@ -1,0 +1,50 @@
+"""What the calling thread's row sees: one interval of keys per term of the mask."""
+
+from dataclasses import dataclass
+
+from cutlass import Int32
+
+from ..device.registers import DEVICE
+from ..plan.masks.key_tiles import Rows, visible_to_all
+from ..plan.masks.masks import Interval
+from .sequence import Sequence
+
+
+@dataclass(frozen=True)
+class RowView:
+    """Visible keys of one row, and of its whole warp, per term of the mask.
+
+    Attributes:
+        own: what the row sees.
+        warp: what all rows of the warp see, the same in all its threads.
+    """
+
+    own: tuple[Interval, ...]
+    warp: tuple[Interval, ...]
+
+    @classmethod
+    def of(cls, spec, sequence: Sequence, position: Int32, warp: tuple[Int32, Int32]) -> "RowView":
+        """Return the view of the query at ``position``; ``warp`` is first and last of its warp."""
+        num_keys, lengths, terms = sequence.seqlen_k, sequence.lengths, spec.variant.terms
+        first, last = (at + sequence.offset for at in warp)
+        rows = Rows(first, last, num_keys, lengths)
+        own = position + sequence.offset
+        return cls(
+            tuple(term.interval(own, num_keys, lengths, DEVICE) for term in terms),
+            tuple(visible_to_all(term, rows, DEVICE) for term in terms),
+        )
+
+    def relative_to(self, first_key: Int32) -> "RowView":
+        """Return the view in columns of a tile that starts at ``first_key``."""
+        return RowView(_moved(self.own, first_key), _moved(self.warp, first_key))
+
+
+def _moved(intervals: tuple[Interval, ...], by: Int32) -> tuple[Interval, ...]:
+    # An interval that starts at key 0 starts at or before every tile: no test is needed there.
+    return tuple(
+        Interval(None if _is_zero(i.start) else i.start - by, i.stop - by) for i in intervals
+    )
+
+
+def _is_zero(value) -> bool:
+    return isinstance(value, int) and value == 0

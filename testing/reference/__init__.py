@@ -1,0 +1,1 @@
+"""Attention in float64, and how results are held against it."""

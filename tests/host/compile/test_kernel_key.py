@@ -1,0 +1,66 @@
+"""The key of a kernel changes with everything that shapes it, and with nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fa4_cute.host.compile import kernel_key as key_module
+from fa4_cute.host.compile.kernel_key import canonical, kernel_key, kernel_sources, source_hash
+from fa4_cute.plan.spec.variant import Variant
+from tests.host.compilers import OTHER, SPEC
+
+
+def test_key_depends_on_what_shapes_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = kernel_key(SPEC)
+    assert base == kernel_key(dataclasses.replace(SPEC))
+    assert base != kernel_key(OTHER)
+    assert base != kernel_key(dataclasses.replace(SPEC, variant=Variant(return_lse=True)))
+    facts = key_module.toolchain()
+    assert {"arch", "sources", "nvidia-cutlass-dsl", "nvidia-cutlass-dsl-libs-base"} <= set(facts)
+    for name in facts:
+        monkeypatch.setattr(key_module, "toolchain", lambda n=name: {**facts, n: "changed"})
+        assert kernel_key(SPEC) != base
+
+
+def test_key_depends_on_the_sources_of_the_kernel_only(tmp_path: Path) -> None:
+    copy = tmp_path / "fa4_cute"
+    shutil.copytree(key_module.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
+    base = source_hash(copy)
+    assert base == source_hash()
+    host = ("host/interface.py", "host/compile/cache.py", "host/run/simulator.py")
+    for untouched in (*host, "__init__.py", "masks.py", "plan/launch/launch.py"):
+        (copy / untouched).write_text("# changed\n")
+        assert source_hash(copy) == base, untouched
+    seen = {base}
+    compiled = ("plan/config/config.py", "roles/softmax.py", "kernel_sm100.py", "work/tile.py")
+    for name in (*compiled, "host/compile/compiler.py"):
+        (copy / name).write_text("# changed\n")
+        seen.add(source_hash(copy))
+    (copy / "roles" / "new.py").write_text("")
+    seen.add(source_hash(copy))
+    assert len(seen) == 7
+
+
+def test_every_traced_file_counts() -> None:
+    counted = {str(p.relative_to(key_module.PACKAGE)) for p in kernel_sources()}
+    assert {"kernel_base.py", "plan/compute/exp2_plan.py", "device/math/arith.py"} <= counted
+    assert {"work/tile.py", "output/two_q.py", "operands/scores.py", "roles/load.py"} <= counted
+
+
+def test_a_file_that_imports_the_dsl_counts() -> None:
+    """Folders are listed; nothing that is traced may lie outside of them."""
+    counted = set(kernel_sources())
+    for path in key_module.PACKAGE.rglob("*.py"):
+        imported = re.search(r"^(import|from) cutlass", path.read_text(), re.MULTILINE)
+        assert path in counted or not imported, path
+
+
+def test_canonical_refuses_what_does_not_identify_itself() -> None:
+    with pytest.raises(TypeError, match="has no place in the key"):
+        canonical(object())
+    assert canonical(SPEC) != canonical(OTHER)

@@ -1,0 +1,48 @@
+"""Packing a call: every byte string belongs to its parameter."""
+
+import struct
+
+import pytest
+
+from fa4_cute.host.run.launch import AttentionCall, Operand, pack_launch
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.params import KERNEL_PARAMS
+from fa4_cute.plan.spec.tensor_maps import OperandLayout
+
+SPEC = KernelSpec.for_attention(DType.BF16, 64, return_lse=True)
+ADDRESSES = {"q": 0x10000, "k": 0x20000, "v": 0x30000, "o": 0x40000}
+
+
+def call(seqlen_k: int = 96, lse: int = 0x50000) -> AttentionCall:
+    operands = {}
+    for name, address in ADDRESSES.items():
+        seqlen = seqlen_k if name in "kv" else 300
+        operands[name] = Operand(address, OperandLayout.contiguous((2, seqlen, 4, 64)))
+    return AttentionCall(**operands, softmax_scale=0.125, lse=lse)
+
+
+def test_each_map_carries_the_address_of_its_operand() -> None:
+    packed = pack_launch(SPEC, call())
+    assert [len(b) for b in packed.params] == [p.size for p in KERNEL_PARAMS.params]
+    for name, data in zip("qkvo", packed.params, strict=False):
+        assert struct.unpack("<Q", data[:8])[0] == ADDRESSES[name]
+    assert struct.unpack("<Q", packed.params[4])[0] == 0x50000
+    assert [struct.unpack("<i", b)[0] for b in packed.params[5:8]] == [300, 96, 4]
+
+
+def test_an_empty_operand_borrows_a_valid_address() -> None:
+    packed = pack_launch(SPEC, call(seqlen_k=0))
+    for data in packed.params[1:3]:
+        assert struct.unpack("<Q", data[:8])[0] == ADDRESSES["q"]
+
+
+def test_the_encoder_is_replaceable() -> None:
+    seen = []
+    pack_launch(SPEC, call(), encode=lambda fields: seen.append(fields) or bytes(128))
+    assert [fields.address for fields in seen] == list(ADDRESSES.values())
+
+
+def test_a_missing_lse_buffer_is_refused() -> None:
+    with pytest.raises(ValueError, match="lse=0"):
+        pack_launch(SPEC, call(lse=0))

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from fa4_cute.plan.barriers.depth512_mbars import Depth512MBars
+from fa4_cute.plan.barriers.pipeline_plan import PipelineState
+from fa4_cute.plan.spec.schedule import DEPTH512_SCHEDULE
+
+D512 = Depth512MBars(4)
+D256 = Depth512MBars(8, split_o=False)
+SCALED = Depth512MBars(4, num_scale_bufs=2)
+PERSISTENT = Depth512MBars(4, persistent=True)
+BOTH = Depth512MBars(4, persistent=True, num_scale_bufs=2)
+CTAS = 2
+
+# Section 3.3: offset in d512, offset in d256, count.
+OFFSETS = {
+    "PO_lo_offset": (0, 0, 512),
+    "PO_hi_offset": (1, None, 256),
+    "S_even_consumer_offset": (2, 1, 256),
+    "S_odd_consumer_offset": (3, 2, 256),
+    "C_producer_offset": (4, 3, 128),
+    "C_consumer_offset": (5, 4, 128),
+    "S_even_producer_offset": (6, 5, 1),
+    "S_odd_producer_offset": (7, 6, 1),
+    "O_mma_lo_offset": (8, 7, 1),
+    "O_mma_hi_offset": (9, None, 1),
+    "KV_offset": (10, 8, 1),
+}
+
+
+@pytest.mark.parametrize("name", OFFSETS)
+def test_offsets_and_counts(name: str) -> None:
+    d512, d256, count = OFFSETS[name]
+    assert getattr(D512, name) == d512
+    assert D512.init_count(d512) == count
+    if d256 is not None:
+        assert getattr(D256, name) == d256
+        assert D256.init_count(d256) == count
+
+
+@pytest.mark.parametrize(
+    ("mbars", "fixed", "high", "ring", "size"), [(D512, 10, 6, 8, 18), (D256, 8, 5, 16, 24)]
+)
+def test_sizes(mbars: Depth512MBars, fixed: int, high: int, ring: int, size: int) -> None:
+    assert (mbars.num_fixed, mbars.num_high_count_barriers) == (fixed, high)
+    assert (mbars.KV_barriers, mbars.size, mbars.num_mbars()) == (ring, size, size)
+    assert sum(count >= 128 for count in mbars.counts()) == high
+
+
+@pytest.mark.parametrize("mbars", [D512, D256, SCALED, PERSISTENT, BOTH])
+def test_every_barrier_gets_exactly_its_count(mbars: Depth512MBars) -> None:
+    softmax = DEPTH512_SCHEDULE["softmax"].num_threads
+    correction = DEPTH512_SCHEDULE["correction"].num_threads
+    start = PipelineState(1)
+    counted: Counter[int] = Counter()
+    counted[mbars.po_lo_mbar()] += softmax * CTAS
+    counted[mbars.consumer_o_lo().release(start)[0].mbar] += correction * CTAS
+    outputs = [mbars.producer_o_lo()]
+    if mbars.split_o:
+        counted[mbars.consumer_o_hi().release(start)[0].mbar] += correction * CTAS
+        outputs.append(mbars.producer_o_hi())
+    for scores in (mbars.consumer_s_even(), mbars.consumer_s_odd()):
+        counted[scores.release(start)[0].mbar] += softmax * CTAS
+    counted[mbars.producer_c().commit(start)[0].mbar] += softmax
+    counted[mbars.consumer_c().release(start)[0].mbar] += correction
+    for issued in (mbars.producer_s_even(), mbars.producer_s_odd(), *outputs):
+        counted[issued.commit_mma(start).mbar] += 1
+    for slot in range(mbars.num_kv_stages):
+        counted[mbars.kv_ring.producer_mbar(slot)] += 1
+        counted[mbars.kv_ring.consumer_release_at(slot).mbar] += 1
+    for buffer in range(mbars.num_scale_bufs):
+        counted[mbars.scale_ring.producer_mbar(buffer)] += 1
+        counted[mbars.scale_ring.consumer_mbar(buffer)] += softmax
+    for mbar in range(mbars.stored_offset, mbars.stored_offset + mbars.num_stored_barriers):
+        counted[mbar] += softmax
+    assert dict(counted) == dict(enumerate(mbars.counts()))
+    assert mbars.counts() == tuple(spec.count for spec in mbars.specs)
+
+
+@pytest.mark.parametrize("split_o", [True, False])
+def test_one_wave_initialises_every_barrier_once(split_o: bool) -> None:
+    limit = 11 if split_o else 12
+    mbars = Depth512MBars(limit, split_o)
+    assert mbars.size == 32
+    done = [mbars.init(lane_idx=lane) for lane in range(32)]
+    assert done == [(i, count) for i, count in enumerate(mbars.counts())]
+    assert D512.init(lane_idx=D512.size) is None
+    with pytest.raises(ValueError, match=f"that is {limit} stages"):
+        Depth512MBars(limit + 1, split_o).init(lane_idx=0)
+
+
+def test_a_persistent_pair_has_one_barrier_more_behind_all_others() -> None:
+    assert (D512.num_stored_barriers, PERSISTENT.num_stored_barriers) == (0, 1)
+    assert PERSISTENT.counts() == (*D512.counts(), 128)
+    assert PERSISTENT.specs[:-1] == D512.specs
+    last = PERSISTENT.specs[-1]
+    assert (last.name, last.index) == ("stored", PERSISTENT.stored_offset)
+    assert (D512.most_kv_stages, PERSISTENT.most_kv_stages) == (11, 10)
+
+
+def test_pipelines_meet_on_the_same_barriers() -> None:
+    for mbars in (D512, D256):
+        pairs = [
+            (mbars.producer_s_even(), mbars.consumer_s_even()),
+            (mbars.producer_s_odd(), mbars.consumer_s_odd()),
+            (mbars.producer_c(), mbars.consumer_c()),
+            (mbars.producer_o_lo(), mbars.consumer_o_lo()),
+        ]
+        if mbars.split_o:
+            pairs.append((mbars.producer_o_hi(), mbars.consumer_o_hi()))
+        for producer, consumer in pairs:
+            assert producer.is_producer
+            assert not consumer.is_producer
+            assert producer.producer_mbar() == consumer.producer_mbar()
+            assert producer.consumer_mbar() == consumer.consumer_mbar()
+        assert mbars.SPipelineProducer.cta_group == 2
+        assert mbars.SPipelineConsumer.cta_group == 1
+
+
+def test_the_first_pv_waits_and_the_first_qk_does_not() -> None:
+    po = D512.producer_o_lo()
+    assert po.acquire(D512.producer_o_state()).phase == 0
+    scores = D512.producer_s_even()
+    assert scores.acquire(scores.initial_state()).phase == 1
+
+
+def test_d256_has_no_high_half() -> None:
+    for accessor in (D256.po_hi_mbar, D256.producer_o_hi, D256.consumer_o_hi):
+        with pytest.raises(ValueError, match="split_o=False"):
+            accessor()
+
+
+def test_ring_barriers_are_all_producers_then_all_consumers() -> None:
+    assert D512.get_kv_mbars() == 10
+    assert [D512.kv_ring.producer_mbar(i) for i in range(4)] == [10, 11, 12, 13]
+    assert [D512.kv_ring.consumer_mbar(i) for i in range(4)] == [14, 15, 16, 17]
+
+
+def test_buffers_of_scales_follow_the_ring() -> None:
+    assert SCALED.k_scale_offset == D512.size == 18
+    assert [SCALED.scale_ring.producer_mbar(i) for i in range(2)] == [18, 19]
+    assert [SCALED.scale_ring.consumer_mbar(i) for i in range(2)] == [20, 21]
+    assert SCALED.counts()[18:] == (1, 1, 128, 128)
+    assert SCALED.counts()[:18] == D512.counts()
+    assert D512.scale_ring.num_mbars == 0

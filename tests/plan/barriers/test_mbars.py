@@ -1,0 +1,225 @@
+"""Barrier counts against who really arrives, re-derived from the roles' thread counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+
+from fa4_cute.plan.barriers.barrier_spec import render_barriers
+from fa4_cute.plan.barriers.mbars import FA4MiscMBars
+from fa4_cute.plan.barriers.pipeline_plan import BarrierArrive, PipelineState
+from fa4_cute.plan.config.config import FA4Config
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.hardware import SMEM_CAPACITY
+from fa4_cute.plan.memory.smem_layout import SM100AttentionSMem
+from fa4_cute.plan.spec.limits import supported
+from fa4_cute.plan.spec.schedule import ATTENTION_SCHEDULE
+from tests.plan.strategies import configs
+
+D128 = FA4Config.for_attention(DType.BF16, 128).misc_mbars
+
+
+def arrivals_per_phase(config: FA4Config) -> Counter[int]:
+    """Play one phase of every role through the accessors, and count the arrivals."""
+    mbars, ctas = config.misc_mbars, config.cta_group()
+    counted: Counter[int] = Counter()
+
+    def arrive(event: BarrierArrive | int, times: int) -> None:
+        counted[event.mbar if isinstance(event, BarrierArrive) else event] += times
+
+    correction = ATTENTION_SCHEDULE["correction"].num_threads
+    o_state = mbars.consumer_o().initial_state()
+    for wg in (0, 1):
+        softmax = ATTENTION_SCHEDULE[f"softmax{wg}"].num_threads
+        scores, factor = mbars.consumer_s(wg), mbars.producer_c(wg)
+        for part in range(config.num_pv_stages):
+            arrive(scores.release_no_step(scores.initial_state(), part), softmax * ctas)
+        arrive(factor.commit(factor.initial_state())[0], softmax)
+        if config.use_order_barriers:
+            arrive(mbars.pipeline_order_arrive(wg), softmax)
+        rescaled, o_state = mbars.consumer_o().release(o_state)
+        arrive(rescaled, correction * ctas)
+        arrive(mbars.consumer_c(wg).release(PipelineState(1))[0], correction)
+        for role in (mbars.producer_s(wg), mbars.producer_o(wg)):
+            arrive(role.commit_mma(role.initial_state()), 1)
+    for part in range(config.num_qk_stages if config.num_qo == 2 else 0):
+        arrive(mbars.q1_wait_mbar() + part, 1)
+    if config.splitk_partitions > 1:
+        # Every warp of both groups of every CTA arrives once here.
+        warps = ATTENTION_SCHEDULE["softmax0"].num_warps + ATTENTION_SCHEDULE["softmax1"].num_warps
+        arrive(mbars.publish_offset, warps * config.splitk_partitions)
+    for ring in {mbars.k_ring, mbars.v_ring}:
+        for slot in range(config.num_kv_stages):
+            for part in range(ring.num_qk_stages):
+                arrive(ring.producer_mbar(slot, part), 1)
+                state = PipelineState(config.num_kv_stages, index=slot)
+                arrive(ring.consumer_release(state, part)[0], 1)
+    for slot in range(config.num_own_scale_bufs):
+        arrive(mbars.scale_ring.producer_mbar(slot), 1)
+    num_scales = config.num_own_scale_bufs or config.num_kv_stages
+    for slot in range(num_scales if config.has_token_scales else 0):
+        # With one Q tile the groups take turns, with two each tile is everybody's. The scales of a
+        # pair are each CTA's own.
+        for wg in range(config.num_qo):
+            threads = ATTENTION_SCHEDULE[f"softmax{wg}"].num_threads
+            arrive(mbars.scale_ring.consumer_mbar(slot, 0), threads)
+    return counted
+
+
+@settings(deadline=None)
+@given(configs())
+def test_every_barrier_gets_exactly_its_count(config: FA4Config) -> None:
+    counts = config.misc_mbars.counts()
+    assert dict(arrivals_per_phase(config)) == dict(enumerate(counts))
+
+
+@settings(deadline=None)
+@given(configs())
+def test_the_size_formula(config: FA4Config) -> None:
+    pv, qk, kv = config.num_pv_stages, config.num_qk_stages, config.num_kv_stages
+    expected = 2 * pv + 8 + (qk if config.num_qo == 2 else 0) + 2 * qk * kv
+    expected += 0 if config.use_fused_kv else 2 * kv
+    expected += 2 if config.use_order_barriers else 0
+    expected += 1 if config.splitk_partitions > 1 else 0
+    expected += 4 if config.pair_cta and config.scale_dtype.is_valid else 0
+    assert config.misc_mbars.size == config.misc_mbars.num_mbars() == expected
+    assert len(config.misc_mbars.specs) == expected
+
+
+def test_counts_of_the_d128_kernel_by_hand() -> None:
+    assert D128.counts() == (256, 128, 256, 128, *[128] * 4, *[1] * 15)
+
+
+def test_a_pair_doubles_the_shared_counts_only() -> None:
+    pair = FA4Config(8, 1, 128, 128, pair_cta=True).misc_mbars
+    assert pair.counts()[:8] == (512, 256, 512, 256, 128, 128, 128, 128)
+    assert set(pair.counts()[8:]) == {1}
+
+
+@settings(deadline=None)
+@given(configs())
+def test_barriers_past_the_first_wave_have_count_one(config: FA4Config) -> None:
+    mbars = config.misc_mbars
+    # Except the last ones of all: a cluster has one, a pair with scales per token has two.
+    assert set(mbars.counts()[32 : mbars.publish_offset]) <= {1}
+    assert mbars.scale_offset - mbars.publish_offset == int(config.splitk_partitions > 1)
+    scales = mbars.counts()[mbars.scale_offset :]
+    assert scales == (1, 1, 256, 256)[: 2 * config.num_own_scale_bufs]
+
+
+def test_order_barriers_pass_the_turn_to_the_other_group() -> None:
+    mbars = FA4MiscMBars(1, 2, 4, use_order_barriers=True)
+    assert mbars.pipeline_order_wait(0) == 8
+    assert mbars.pipeline_order_arrive(1) == mbars.pipeline_order_wait(0)
+    assert mbars.pipeline_order_arrive(0) == mbars.pipeline_order_wait(1)
+    with pytest.raises(ValueError, match="use_order_barriers=False"):
+        D128.pipeline_order_wait(0)
+
+
+def test_accessors_of_the_d128_kernel() -> None:
+    assert (D128.producer_s0().producer_mbar(), D128.producer_s1().producer_mbar()) == (8, 9)
+    assert D128.producer_s1().acquire(PipelineState.consumer(1), sub=1).mbar == 3
+    assert (D128.consumer_c0().producer_mbar(), D128.consumer_c1().consumer_mbar()) == (4, 7)
+    assert D128.q1_wait_mbar() == 10
+    assert D128.get_k_mbars() == D128.get_v_mbars() == 11
+    assert [D128.combined_p_o_consumer(wg) for wg in (0, 1)] == [0, 2]
+    assert (D128.producer_o0().producer_mbar(), D128.producer_o1().producer_mbar()) == (21, 22)
+
+
+def test_scales_of_keys_keep_their_slot_until_all_softmax_threads_have_read_them() -> None:
+    plain = FA4Config.for_attention(DType.FP8_E4M3, 128)
+    config = replace(plain, scale_dtype=DType.FP32)
+    mbars = config.misc_mbars
+    assert not config.use_fused_kv
+    assert config.num_qk_stages == 2
+    for slot in range(config.num_kv_stages):
+        counts = [mbars.counts()[mbars.k_ring.consumer_mbar(slot, part)] for part in (0, 1)]
+        assert counts == [1 + 2 * 128, 1]
+        assert mbars.counts()[mbars.v_ring.consumer_mbar(slot)] == 1
+    assert set(plain.misc_mbars.counts()[plain.misc_mbars.num_high_count_barriers :]) == {1}
+
+
+@pytest.mark.parametrize("head_dim", [16, 64, 80, 128, 144, 192])
+def test_scales_of_keys_take_two_rings_and_fit(head_dim: int) -> None:
+    config = replace(FA4Config.for_attention(DType.FP8_E4M3, head_dim), scale_dtype=DType.FP32)
+    assert supported(config)
+    assert not config.use_fused_kv
+    assert config.num_k_scale_bufs() == config.num_kv_stages
+    layout = SM100AttentionSMem(config)
+    assert config.misc_mbars.scale_ring == config.misc_mbars.k_ring
+    assert layout.q_scale_bytes == 4 * config.BM
+    assert layout.k_scale_stride_bytes == 4 * config.BN
+    assert layout.k_scale_smem() % 16 == layout.k_scale_stride_bytes % 16 == 0
+    assert layout.smem_size() <= config.smem_used
+
+
+def test_the_o_consumer_walks_over_both_chains() -> None:
+    pipe = D128.consumer_o()
+    state = pipe.initial_state()
+    seen = []
+    for _ in range(3):
+        arrive, following = pipe.release(state)
+        seen.append((pipe.wait(state).mbar, pipe.wait(state).phase, arrive.mbar))
+        state = following
+    assert seen == [(21, 0, 0), (22, 0, 2), (21, 1, 0)]
+
+
+def test_split_rings_follow_each_other() -> None:
+    mbars = FA4Config(8, 1, 128, 128, num_qo=1).misc_mbars
+    assert mbars.get_v_mbars() == mbars.get_k_mbars() + 2 * 2 * 3
+    with pytest.raises(ValueError, match="only num_qo=2"):
+        mbars.q1_wait_mbar()
+
+
+def test_names_are_unique_and_events_are_told() -> None:
+    names = [spec.name for spec in D128.specs]
+    assert len(names) == len(set(names))
+    text = render_barriers(D128.specs)
+    assert "softmax0 x128 + correction x128 -> mma" in text
+    assert len(text.splitlines()) == 1 + D128.size
+
+
+def test_there_are_two_chains() -> None:
+    with pytest.raises(ValueError, match="wg=2: softmax warp groups are 0 and 1"):
+        D128.consumer_s(2)
+
+
+@pytest.mark.parametrize("num_qo", [1, 2])
+@pytest.mark.parametrize("rope_dtype", [DType.BF16, DType.FP8_E4M3])
+def test_scales_beside_rope_columns_take_two_rings_too(rope_dtype: DType, num_qo: int) -> None:
+    shared = replace(
+        FA4Config.for_attention(
+            DType.FP8_E4M3, 192, ov_depth=128, rope_dtype=rope_dtype, num_qo=num_qo
+        ),
+        scale_dtype=DType.FP32,
+    )
+    config = replace(shared, two_rings=True)
+    # What the source plans for one Q tile is a ring of seven slots, with a scale for each row.
+    assert shared.use_fused_kv == (num_qo == 1)
+    assert shared.num_q_scales == shared.BM
+    assert supported(config)
+    assert not config.use_fused_kv
+    assert config.num_q_scales == 256
+    assert config.num_k_scale_bufs() == config.num_kv_stages
+    assert config.misc_mbars.num_scale_readers == 128 * num_qo
+    assert SM100AttentionSMem(config).smem_size() <= config.smem_used
+
+
+@pytest.mark.parametrize(("qk_depth", "ov_depth"), [(128, 128), (192, 128), (128, 64)])
+def test_scales_of_a_pair_have_barriers_of_their_own(qk_depth: int, ov_depth: int) -> None:
+    plain = FA4Config.for_attention(DType.FP8_E4M3, qk_depth, ov_depth=ov_depth, pair_cta=True)
+    config = replace(plain, scale_dtype=DType.FP32)
+    mbars, layout = config.misc_mbars, SM100AttentionSMem(config)
+    assert supported(config)
+    assert mbars.scale_ring.producer_mbar(0) == mbars.scale_offset == mbars.size - 4
+    # Slots of K have no other readers, so the rings may be shared as without scales.
+    assert set(mbars.counts()[mbars.S0_prod_offset : mbars.scale_offset]) == {1}
+    names = [spec.name for spec in mbars.specs[mbars.scale_offset :]]
+    assert names == ["scale_full[0]", "scale_full[1]", "scale_empty[0]", "scale_empty[1]"]
+    assert config.num_k_scale_bufs() == layout.num_k_scale_bufs == 2
+    assert layout.k_scale_bytes == 2 * 4 * config.BN
+    assert layout.k_scale_smem() % 16 == layout.k_scale_stride_bytes % 16 == 0
+    assert layout.smem_size() <= config.smem_used <= SMEM_CAPACITY

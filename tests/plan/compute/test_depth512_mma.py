@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from fa4_cute.plan.compute.depth512_mma import pv_half_plan, qk_part_plan
+from fa4_cute.plan.config.depth512_config import Depth512Config
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.memory.depth512_smem import Depth512AttentionSMem
+from tests.plan.strategies import depth512_configs
+
+
+@pytest.mark.parametrize(
+    ("depth", "qk", "pv"),
+    [(256, (256, 128, 128), (256, 256, 64)), (512, (128, 256, 128), (128, 256, 128))],
+)
+def test_shapes(depth: int, qk: tuple[int, ...], pv: tuple[int, ...]) -> None:
+    config = Depth512Config.for_attention(DType.BF16, depth)
+    part, half = qk_part_plan(config, 0), pv_half_plan(config)
+    assert (part.m, part.n, part.k) == qk
+    assert (half.m, half.n, half.k) == pv
+
+
+@settings(deadline=None)
+@given(depth512_configs())
+def test_parts_multiply_every_column_once(config: Depth512Config) -> None:
+    blocks = [len(qk_part_plan(config, stage).k_blocks(0)) for stage in range(config.num_qk_stages)]
+    assert all(blocks)
+    assert 0 <= sum(blocks) * config.MMA_K - config.depth < config.MMA_K
+    with pytest.raises(ValueError, match="depth parts"):
+        qk_part_plan(config, config.num_qk_stages)
+
+
+@settings(deadline=None)
+@given(depth512_configs())
+def test_operands_are_as_large_as_their_regions(config: Depth512Config) -> None:
+    layout = Depth512AttentionSMem(config)
+    part, half = qk_part_plan(config, 0), pv_half_plan(config)
+    assert part.a is not None
+    assert half.a is not None
+    assert part.a.bytes == layout.q_stage_bytes
+    assert half.a.bytes == layout.p_stage_bytes
+    assert part.b.bytes == half.b.bytes == layout.kv_stage_bytes
+    assert half.b.mn_major
+    assert not half.a.mn_major

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fa4_cute.plan.compute.exp2_plan import MIN_EXPONENT, POLYNOMIAL, ROUND_MAGIC, Exp2Plan
+from fa4_cute.plan.config.config import FA4Config
+from fa4_cute.plan.facts.dtypes import DType
+
+
+@pytest.mark.parametrize(
+    ("bn", "count", "first", "stride"), [(128, 16, 16, 3), (192, 24, 24, 3), (64, 8, 8, 3)]
+)
+def test_a_quarter_of_the_pairs_by_default(bn: int, count: int, first: int, stride: int) -> None:
+    plan = Exp2Plan(bn)
+    assert sorted(plan.emulated_pairs) == [first + stride * i for i in range(count)]
+
+
+@given(st.sampled_from((64, 128, 160, 192)), st.sampled_from((2, 4)), st.data())
+def test_the_count_is_exact_and_the_first_batch_is_left_alone(
+    bn: int, batches: int, data: st.DataObject
+) -> None:
+    window = bn // 2 - bn // 2 // batches
+    count = data.draw(st.integers(0, window))
+    plan = Exp2Plan(bn, batches, count)
+    pairs = sorted(plan.emulated_pairs)
+    assert len(pairs) == count
+    assert all(plan.batch_pairs <= pair < plan.num_pairs for pair in pairs)
+    gaps = np.diff(pairs)
+    if count > 1:
+        assert set(gaps) <= {window // count, window // count + 1}
+        assert list(gaps) == sorted(gaps)
+
+
+def test_the_plan_follows_the_hand_over_of_the_config() -> None:
+    assert Exp2Plan.of(FA4Config.for_attention(DType.BF16, 64)).num_batches == 4
+    even = Exp2Plan.of(FA4Config.for_attention(DType.FP8_E4M3, 64))
+    assert (even.bn, even.num_batches) == (192, 6)
+    assert Exp2Plan.of(FA4Config.for_attention(DType.BF16, 128), 0).emulated_pairs == frozenset()
+
+
+def test_a_share_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match="num_emulated=49: choose 0 to 48"):
+        Exp2Plan(128, 4, 49)
+    with pytest.raises(ValueError, match="bn=66 does not divide into 4"):
+        Exp2Plan(66, 4)
+
+
+def test_the_polynomial_is_good_to_the_precision_of_p() -> None:
+    x = np.linspace(-126.0, 0.0, 20011, dtype=np.float32)
+    clamped = np.maximum(x, np.float32(MIN_EXPONENT))
+    # add.rm: numpy rounds to nearest, so the floor is taken in double precision first.
+    rounded = (np.floor(clamped.astype(np.float64)) + ROUND_MAGIC).astype(np.float32)
+    fraction = (clamped - (rounded - np.float32(ROUND_MAGIC))).astype(np.float32)
+    c0, c1, c2, c3 = (np.float32(c) for c in POLYNOMIAL)
+    p = ((c3 * fraction + c2) * fraction + c1) * fraction + c0
+    shifted = rounded.view(np.uint32) << np.uint32(23)
+    result = (p.view(np.uint32) + shifted).view(np.float32)
+    error = np.abs(result / np.exp2(x.astype(np.float64)) - 1)
+    assert error.max() < 2.0**-12  # well below half a unit of bf16 (2**-9) and fp16 (2**-11)
+    assert error.max() > 2.0**-16  # it is the cubic, not the hardware's function

@@ -1,0 +1,40 @@
+"""Formats of P: no overflow, and tails that survive."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from fa4_cute.plan.compute.probability import LARGEST_E4M3, SMALLEST_E4M3, ProbabilityPlan
+from fa4_cute.plan.facts.dtypes import DType
+
+
+def test_e4m3_limits_are_those_of_the_type() -> None:
+    info = torch.finfo(torch.float8_e4m3fn)
+    assert info.max == LARGEST_E4M3
+    assert info.smallest_normal / 8 == SMALLEST_E4M3
+
+
+def test_a_lifted_p_fits_e4m3_and_uses_its_range() -> None:
+    plan = ProbabilityPlan.of(DType.FP8_E4M3)
+    assert plan.largest <= LARGEST_E4M3 < 2 * plan.largest
+    # A key 2**-15 below the row's maximum still counts.
+    assert 2.0**-15 * 2.0**plan.lift >= SMALLEST_E4M3
+
+
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.FP16])
+def test_16_bit_types_need_no_lift(dtype: DType) -> None:
+    plan = ProbabilityPlan.of(dtype)
+    assert plan.lift == 0
+    assert plan.largest == 256
+
+
+@pytest.mark.parametrize(("dtype", "per_column"), [(DType.BF16, 2), (DType.FP8_E4M3, 4)])
+def test_keys_are_packed_into_columns(dtype: DType, per_column: int) -> None:
+    plan = ProbabilityPlan.of(dtype)
+    assert [plan.column(key) for key in (0, per_column - 1, per_column, 96)] == [
+        0,
+        0,
+        1,
+        96 // per_column,
+    ]

@@ -1,0 +1,93 @@
+"""Grid and scalars of a launch against the tile map and exact arithmetic."""
+
+import math
+
+import pytest
+
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.launch.launch import SMALLEST_SCALE, AttentionSizes, plan_launch
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.params import KERNEL_PARAMS
+from fa4_cute.plan.spec.variant import Partition, Scheduler, Variant
+
+
+def launch(group: int = 1, scale: float = 0.125, **sizes: int):
+    spec = KernelSpec.for_attention(DType.BF16, 128, group=group)
+    values = {"batch": 2, "seqlen_q": 513, "seqlen_k": 100, "num_q_heads": 8, "num_kv_heads": 8}
+    return plan_launch(spec, AttentionSizes(**{**values, **sizes}), scale)
+
+
+def test_one_cta_per_tile_head_and_batch() -> None:
+    plan = launch()
+    assert plan.grid == (3, 8, 2)
+    assert plan.block == (512, 1, 1)
+    assert plan.smem_bytes == 230596
+
+
+def test_a_fused_group_turns_heads_into_rows() -> None:
+    plan = launch(group=4, num_kv_heads=2)
+    assert plan.grid == (math.ceil(513 / 64), 2, 2)
+
+
+def test_an_unfused_group_keeps_a_cta_per_query_head() -> None:
+    assert launch(group=3, num_q_heads=6, num_kv_heads=2).grid == (3, 6, 2)
+
+
+def test_scale_is_in_powers_of_two() -> None:
+    assert launch(scale=0.5).scalars["scale_log2"] == pytest.approx(0.5 / math.log(2))
+    assert launch(scale=-0.5).scalars["scale_log2"] == pytest.approx(-0.5 / math.log(2))
+    assert launch(scale=0.0).scalars["scale_log2"] == SMALLEST_SCALE
+
+
+def test_empty_outputs_launch_nothing() -> None:
+    assert launch(seqlen_q=0).is_empty
+    assert launch(batch=0).is_empty
+    assert not launch(seqlen_k=0).is_empty
+
+
+@pytest.mark.parametrize("num_splits", [1, 3])
+@pytest.mark.parametrize(
+    ("pairs", "num_sms", "ctas"), [(False, 7, 7), (False, 1, 1), (True, 7, 6), (True, 1, 2)]
+)
+def test_a_persistent_grid_has_a_cta_or_pair_for_every_sm_or_two(
+    pairs: bool, num_sms: int, ctas: int, num_splits: int
+) -> None:
+    partition = Partition.WORKSPACE if num_splits > 1 else Partition.NONE
+    variant = Variant(scheduler=Scheduler.PERSISTENT, partition=partition)
+    specify = Depth512Spec if pairs else KernelSpec
+    spec = specify.for_attention(DType.BF16, 256 if pairs else 128, variant=variant)
+    plan = plan_launch(spec, AttentionSizes(2, 513, 100, 8, 8), 0.1, num_splits, num_sms)
+    assert plan.grid == (ctas, 1, 1)
+    # 513 queries are three query tiles of 256, over one CTA or two.
+    assert plan.scalars["num_work"] == 3 * 8 * 2 * num_splits
+    assert (plan.scalars["num_heads"], plan.scalars["num_sequences"]) == (8, 2)
+    few = plan_launch(spec, AttentionSizes(1, 1, 100, 1, 1), 0.1, num_splits, 1000)
+    assert few.grid == (num_splits * spec.cluster_size, 1, 1)
+
+
+def test_the_splits_of_a_query_tile_are_a_cluster() -> None:
+    variant = Variant(partition=Partition.CLUSTER, num_partitions=4)
+    spec = KernelSpec.for_attention(DType.BF16, 128, variant=variant)
+    sizes = AttentionSizes(2, 129, 100, 8, 8)
+    plan = plan_launch(spec, sizes, 1.0, num_splits=4)
+    assert (plan.grid, plan.cluster) == ((2 * 4, 8, 2), (4, 1, 1))
+    with pytest.raises(ValueError, match=r"num_splits=2: the kernel .* a cluster of 4"):
+        plan_launch(spec, sizes, 1.0, num_splits=2)
+
+
+def test_only_fp8_kernels_have_a_value_scale() -> None:
+    fp8, bf16 = (KernelSpec.for_attention(t, 128) for t in (DType.FP8_E4M3, DType.BF16))
+    assert [param.name for param in fp8.extra_params] == ["value_scale"]
+    assert bf16.params.names == KERNEL_PARAMS.names
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"num_kv_heads": 4}, "num_kv_heads=4"), ({"scale": math.nan}, "softmax_scale=nan"),
+     ({"seqlen_k": 2**31 - 1}, "seqlen_k=2147483647"),
+     ({"scale": math.inf}, "softmax_scale=inf"), ({"batch": 65536}, "batch=65536")],
+)  # fmt: skip
+def test_refusals_name_the_value(change, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        launch(**change)

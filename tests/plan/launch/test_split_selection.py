@@ -1,0 +1,50 @@
+"""Workspace or cluster: every row of the table decides something, and says why."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fa4_cute.plan.facts.hardware import SM_COUNT
+from fa4_cute.plan.launch.split_selection import SPLIT_RULES, SplitWork, choose_split
+from fa4_cute.plan.spec.variant import Partition
+
+WORK = SplitWork(2, depth=128, num_qo=1)
+CLUSTER, WORKSPACE = Partition.CLUSTER, Partition.WORKSPACE
+
+
+@pytest.mark.parametrize(
+    ("work", "rule", "partition"),
+    [
+        (replace(WORK, num_splits=5, asked=CLUSTER), "cluster on request", CLUSTER),
+        (replace(WORK, asked=WORKSPACE), "workspace on request", WORKSPACE),
+        (replace(WORK, num_qo=2), "kernel", WORKSPACE),
+        (replace(WORK, num_qo=None), "kernel", WORKSPACE),
+        (replace(WORK, persistent=True), "kernel", WORKSPACE),
+        (replace(WORK, depth=56), "depth", WORKSPACE),
+        (replace(WORK, depth=136), "depth", WORKSPACE),
+        (replace(WORK, depth=64), "size that tiles", CLUSTER),
+        (WORK, "size that tiles", CLUSTER),
+        (replace(WORK, num_splits=4), "other sizes", WORKSPACE),
+    ],
+)
+def test_rules(work: SplitWork, rule: str, partition: Partition) -> None:
+    found = next(row for row in SPLIT_RULES if row.applies(work))
+    assert (found.name, found.partition) == (rule, partition)
+    choice = choose_split(work)
+    assert choice.partition is partition
+    assert choice.text.endswith(found.reason(work))
+
+
+def test_reasons_name_the_numbers_that_decide() -> None:
+    assert choose_split(WORK).text == (
+        f"keys split in 2, joined in a cluster: clusters of 2 tile {SM_COUNT} SMs without a rest"
+    )
+    assert "clusters of 6" in choose_split(replace(WORK, num_splits=6)).text
+    assert "head dimension 192" in choose_split(replace(WORK, depth=192)).text
+    assert "in a workspace" in choose_split(replace(WORK, num_qo=2)).text
+
+
+def test_every_rule_decides_something() -> None:
+    assert len({rule.name for rule in SPLIT_RULES}) == len(SPLIT_RULES)

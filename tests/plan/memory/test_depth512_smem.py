@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+
+from fa4_cute.plan.compute.depth512_mma import pv_half_plan, qk_part_plan
+from fa4_cute.plan.config.depth512_config import Depth512Config
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.hardware import SMEM_CAPACITY, SwizzleMode
+from fa4_cute.plan.memory.depth512_smem import Depth512AttentionSMem
+from fa4_cute.plan.spec.depth512_limits import supported
+from tests.plan.strategies import depth512_configs
+
+# Section 6.1: P, KV, correction, mbars, tmem word, total.
+MAPS = {
+    (256, "bf16"): (65536, 98304, 229376, 229888, 230080, 230084),
+    (256, "fp8_e4m3"): (32768, 49152, 147456, 147968, 148224, 148228),
+    (512, "bf16"): (65536, 98304, 229376, 229632, 229776, 229780),
+    (512, "fp8_e4m3"): (32768, 49152, 229376, 229632, 229888, 229892),
+}
+
+
+@pytest.mark.parametrize(("depth", "dtype"), MAPS)
+def test_memory_map(depth: int, dtype: str) -> None:
+    layout = Depth512AttentionSMem(Depth512Config.for_attention(DType(dtype), depth))
+    computed = (
+        layout.p_smem(),
+        layout.kv_smem(),
+        layout.correction_smem(),
+        layout.mbar_base(),
+        layout.tmem_addr_ptr(),
+        layout.smem_size(),
+    )
+    assert computed == MAPS[depth, dtype]
+    assert layout.q_smem() == layout.o_smem() == 0
+
+
+@pytest.mark.parametrize(("depth", "slots"), [(256, (12, 10)), (512, (11, 9))])
+def test_scales_per_token_cost_the_ring_the_slots_of_their_barriers(
+    depth: int, slots: tuple[int, int]
+) -> None:
+    plain = Depth512Config.for_attention(DType.FP8_E4M3, depth)
+    config = replace(plain, scale_dtype=DType.FP32)
+    assert (plain.num_kv_stages, config.num_kv_stages) == slots
+    assert supported(config)
+    layout = Depth512AttentionSMem(config)
+    assert layout.q_scale_smem() == layout.correction_smem() + 4 * config.BM
+    assert layout.k_scale_smem() == layout.q_scale_smem() + 4 * 128
+    assert layout.k_scale_stride_bytes == 4 * config.BN
+    assert layout.mbar_base() == layout.k_scale_smem() + 2 * 4 * config.BN
+    # Bulk copies and vector loads need multiples of 16.
+    assert layout.k_scale_smem() % 16 == layout.k_scale_stride_bytes % 16 == 0
+    names = [region.name for region in Depth512AttentionSMem(plain).regions()]
+    assert not {"q_scale", "k_scale"} & {*names}
+
+
+@settings(deadline=None)
+@given(depth512_configs())
+def test_regions_are_ordered_disjoint_and_inside(config: Depth512Config) -> None:
+    layout = Depth512AttentionSMem(config)
+    regions = layout.regions()
+    assert regions[0].start == 0
+    for low, high in pairwise(regions):
+        assert low.end == high.start
+    assert regions[-1].end == layout.smem_size() == config.smem_used <= SMEM_CAPACITY
+    assert layout.render().count("\n") == len(regions) - 1
+
+
+@settings(deadline=None)
+@given(depth512_configs())
+def test_tiles_start_on_their_swizzle_pattern_and_fill_their_regions(
+    config: Depth512Config,
+) -> None:
+    layout = Depth512AttentionSMem(config)
+    pattern = config.swizzle_mode.pattern_bytes
+    q = [layout.q_smem(stage) for stage in range(config.num_qk_stages)]
+    p = [layout.p_smem(stage) for stage in range(config.num_pv_stages)]
+    kv = [layout.kv_smem(slot) for slot in range(config.num_kv_stages)]
+    assert all(start % pattern == 0 for start in q + p + kv)
+    assert q[-1] + layout.q_stage_bytes <= layout.p_byte_offset
+    assert p[-1] + layout.p_stage_bytes == layout.kv_byte_offset
+    assert kv[-1] + layout.kv_stage_bytes == layout.correction_byte_offset
+    assert layout.mbar_smem(0) % 8 == 0
+    assert layout.mbar_smem(layout.misc_mbars().size) == layout.tmem_addr_byte_offset
+
+
+@settings(deadline=None)
+@given(depth512_configs())
+def test_chunks_are_where_the_mma_reads_them(config: Depth512Config) -> None:
+    """P in chunks, and Q and O in chunks, agree with the element map of the MMA operands."""
+    layout = Depth512AttentionSMem(config)
+    p = pv_half_plan(config).a
+    assert p is not None
+    for key in range(0, config.BN, p.span):
+        half, within = divmod(key, config.BK1)
+        assert layout.p_chunk_smem(key // p.span) == layout.p_smem(half) + p.element_offset(
+            0, within
+        )
+    for column in range(0, config.num_qk_stages * config.BK0, p.span):
+        part, within = divmod(column, config.BK0)
+        q = qk_part_plan(config, part).a
+        assert q is not None
+        start = layout.q_smem(part) + q.element_offset(0, within)
+        if config.qkv_dtype_size == 2 and config.swizzle_mode is SwizzleMode.B128:
+            assert layout.o_chunk_smem(column // p.span) == start
+
+
+@settings(deadline=None)
+@given(depth512_configs())
+def test_o_is_staged_over_memory_that_is_free_by_then(config: Depth512Config) -> None:
+    layout = Depth512AttentionSMem(config)
+    chunks = config.padded_depth * config.qkv_dtype.output.size // 128
+    assert layout.o_chunk_smem(chunks) <= layout.correction_byte_offset
+    if config.split_o:
+        # The MMAs of the high half still read P and the ring when the low half is staged.
+        assert layout.o_chunk_smem(chunks // 2) <= layout.p_byte_offset

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from fa4_cute.plan.config.config import FA4Config
+from fa4_cute.plan.config.depth512_config import Depth512Config
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.hardware import TMEM_COLUMNS
+from fa4_cute.plan.facts.regions import Region
+from fa4_cute.plan.memory.tmem import AttentionTmem, Depth512Tmem, TmemMap, tmem_address, warp_lane
+from tests.plan.strategies import configs, depth512_configs
+
+
+@pytest.mark.parametrize(
+    ("config", "starts", "end"),
+    [
+        (FA4Config(8, 1, 64, 64), (0, 192, 384, 448), 512),
+        (FA4Config(8, 1, 64, 64, page_size=128), (0, 128, 256, 320), 384),
+        (FA4Config(8, 1, 72, 72), (0, 128, 256, 384), 512),
+        (FA4Config(8, 1, 128, 128), (0, 128, 256, 384), 512),
+        (FA4Config(8, 1, 192, 192), (0, 64, 128, 320), 512),
+        (FA4Config(8, 1, 192, 128, is_mla=True, rope_dtype=DType.BF16), (0, 128, 256, 384), 512),
+    ],
+)
+def test_column_map(config: FA4Config, starts: tuple[int, ...], end: int) -> None:
+    tmem = AttentionTmem.of(config)
+    assert tuple(tmem[name].start for name in ("S0", "S1", "O0", "O1")) == starts
+    assert tmem.used == end
+
+
+@settings(deadline=None)
+@given(configs())
+def test_p_and_lse_stay_inside_their_own_s(config: FA4Config) -> None:
+    tmem = AttentionTmem.of(config)
+    for chain in (0, 1):
+        p, s = tmem.borrow_s_as_p(chain), tmem.s(chain)
+        assert s.start == p.start
+        assert p.end <= s.end
+        assert p.size * 4 == config.BN * config.qkv_dtype_size
+        assert tmem.borrow_s_for_lse(chain).end <= s.end
+        assert not p.overlaps(tmem.s(1 - chain))
+        assert not any(p.overlaps(tmem.o(i)) for i in (0, 1))
+
+
+@settings(deadline=None)
+@given(configs())
+def test_columns_are_disjoint_and_inside(config: FA4Config) -> None:
+    claimed = [
+        column
+        for region in AttentionTmem.of(config).regions
+        for column in range(region.start, region.end)
+    ]
+    assert len(claimed) == len(set(claimed))
+    assert max(claimed) < TMEM_COLUMNS
+
+
+@settings(deadline=None)
+@given(depth512_configs())
+def test_pair_columns_hold_the_accumulators_of_a_cta(config: Depth512Config) -> None:
+    tmem = Depth512Tmem.of(config)
+    rows, lanes = config.BM, 128
+    o_columns = sum(r.size for r in tmem.regions if r.name.startswith("O"))
+    assert o_columns * lanes == rows * config.padded_depth
+    assert tmem.s(0).size * lanes == rows * config.BN
+    claimed = [c for r in tmem.regions for c in range(r.start, r.end)]
+    assert len(claimed) == len(set(claimed))
+    assert max(claimed) < TMEM_COLUMNS
+
+
+def test_score_buffers_alternate() -> None:
+    tmem = Depth512Tmem.of(Depth512Config.for_attention(DType.BF16, 512))
+    assert [tmem.s(tile).start for tile in range(3)] == [256, 384, 256]
+    assert (tmem.o_lo().start, tmem.o_hi().start) == (0, 128)
+    with pytest.raises(KeyError, match="O_hi"):
+        Depth512Tmem.of(Depth512Config.for_attention(DType.BF16, 256)).o_hi()
+
+
+def test_addresses_carry_the_lane_in_the_upper_half() -> None:
+    assert tmem_address(0x20, warp_lane(6), 5) == (64 << 16) + 0x25
+
+
+def test_a_map_that_does_not_fit_shows_itself() -> None:
+    with pytest.raises(ValueError, match="O ends at column 600 of 512"):
+        TmemMap((Region("O", 400, 200),))
+    with pytest.raises(ValueError, match="S and O overlap"):
+        TmemMap((Region("S", 0, 128), Region("O", 100, 64)))

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.hardware import CTA_GROUP, MAX_EXPECT_TX, TMA_MAX_BOX, WARP_GROUP_THREADS
+from fa4_cute.plan.launch.launch import AttentionSizes, plan_launch
+from fa4_cute.plan.memory.depth512_smem import Depth512AttentionSMem
+from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
+from fa4_cute.plan.spec.tensor_maps import OperandLayout, key_box, query_box, tensor_maps
+from fa4_cute.plan.spec.variant import Scheduler, Variant
+
+DEPTHS = st.integers(25, 64).map(lambda units: 8 * units)
+SPECS = st.builds(
+    Depth512Spec.for_attention,
+    st.sampled_from((DType.BF16, DType.FP16)),
+    DEPTHS,
+    group=st.integers(1, 64),
+    causal=st.booleans(),
+    return_lse=st.booleans(),
+    look_ahead=st.booleans(),
+)
+
+
+def test_issue_order_with_and_without_look_ahead() -> None:
+    spec = Depth512Spec.for_attention(DType.BF16, 512)
+    order = ["".join(map(str, step)) for step in spec.issue_order(4)]
+    assert order == ["S0", "S1", "O0", "S2", "O1", "S3", "O2", "O3"]
+    spec = Depth512Spec.for_attention(DType.BF16, 512, look_ahead=False)
+    order = ["".join(map(str, step)) for step in spec.issue_order(3)]
+    assert order == ["S0", "O0", "S1", "O1", "S2", "O2"]
+    assert list(spec.issue_order(0)) == []
+
+
+@given(SPECS, st.integers(0, 20))
+def test_every_tile_is_issued_once_and_scores_come_first(spec: Depth512Spec, tiles: int) -> None:
+    order = list(spec.issue_order(tiles))
+    assert sorted(order) == sorted((kind, tile) for kind in "SO" for tile in range(tiles))
+    for kind in "SO":
+        assert all(a < b for a, b in pairwise(tile for k, tile in order if k == kind))
+    ahead = [order.index(("O", tile)) - order.index(("S", tile)) for tile in range(tiles)]
+    assert all(distance > 0 for distance in ahead)
+    # Two score buffers: S of tile n + 2 overwrites S of tile n, whose P V must have been issued.
+    for tile in range(tiles - 2):
+        assert order.index(("O", tile)) < order.index(("S", tile + 2))
+
+
+@settings(deadline=None)
+@given(SPECS)
+def test_boxes_fill_the_tiles_that_the_barriers_expect(spec: Depth512Spec) -> None:
+    config, layout = spec.config, Depth512AttentionSMem(spec.config)
+    size = config.qkv_dtype_size
+    width, group, positions, *_ = query_box(spec)
+    assert group * positions == config.BM
+    assert width * config.BM * size == layout.chunk_bytes
+    chunks = config.BK0 // width
+    assert chunks * layout.chunk_bytes == layout.q_stage_bytes
+    width, rows, *_ = key_box(spec)
+    assert rows == config.k_rows_per_cta() == config.BK1
+    assert config.v_cols_per_cta() == config.BK0
+    assert chunks * width * rows * size == layout.kv_stage_bytes
+    assert max(*query_box(spec), *key_box(spec)) <= TMA_MAX_BOX
+    assert CTA_GROUP * (layout.q_stage_bytes + layout.kv_stage_bytes) <= MAX_EXPECT_TX
+
+
+@settings(deadline=None)
+@given(SPECS, st.integers(1, 3), st.integers(1, 700), st.integers(1, 3))
+def test_launch_covers_every_row_with_pairs(
+    spec: Depth512Spec, batch: int, seqlen_q: int, kv_heads: int
+) -> None:
+    heads = kv_heads * spec.config.group
+    plan = plan_launch(spec, AttentionSizes(batch, seqlen_q, 77, heads, kv_heads), 0.1)
+    assert plan.cluster == (CTA_GROUP, 1, 1)
+    assert plan.grid[0] % CTA_GROUP == 0
+    covered = plan.grid[0] * spec.tile_positions
+    assert covered >= seqlen_q > covered - spec.config.PairBM_eff()
+    assert plan.grid[1] == (kv_heads if spec.config.fuse_gqa else heads)
+    assert plan.block[0] % WARP_GROUP_THREADS == 0
+    assert plan.smem_bytes == spec.config.smem_used
+    q = OperandLayout.contiguous((batch, seqlen_q, heads, spec.config.depth))
+    k = OperandLayout.contiguous((batch, 77, kv_heads, spec.config.depth))
+    maps = tensor_maps(spec, q, k, k, q)
+    assert [m.box for m in maps] == [query_box(spec), key_box(spec), key_box(spec), query_box(spec)]
+
+
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.FP8_E4M3])
+@pytest.mark.parametrize("head_dim", [256, 512])
+def test_a_persistent_pair_keeps_its_tiles(dtype: DType, head_dim: int) -> None:
+    """Same tiles, so same bits; a barrier more costs a slot only where barriers limit the ring."""
+    plain = Depth512Spec.for_attention(dtype, head_dim)
+    variant = Variant(scheduler=Scheduler.PERSISTENT)
+    spec = Depth512Spec.for_attention(dtype, head_dim, variant=variant)
+    assert spec.config.persistent
+    assert (spec.config.BM, spec.config.BN) == (plain.config.BM, plain.config.BN)
+    lost = plain.config.num_kv_stages - spec.config.num_kv_stages
+    assert lost == (1 if dtype is DType.FP8_E4M3 else 0)
+    assert spec.layout_o_exceeds_q == (dtype is DType.FP8_E4M3)
+    assert spec.name == plain.name + "_persistent"
+
+
+@settings(deadline=None)
+@given(SPECS)
+def test_name_is_a_legal_entry_and_a_thread_keeps_all_its_scores(spec: Depth512Spec) -> None:
+    assert spec.name.isidentifier()
+    assert ("in_turn" in spec.name) != spec.look_ahead
+    assert spec.column_plan.resident == spec.config.s_columns
+    accumulator = spec.config.s_columns * WARP_GROUP_THREADS
+    assert accumulator == spec.config.BM * spec.config.BN
+
+
+@pytest.mark.parametrize(
+    ("dtype", "head_dim", "message"),
+    [
+        (DType.BF16, SMALLEST_DEPTH - 1, "nearest supported choice: head_dim=200"),
+        (DType.BF16, 204, "depth=208"),
+        (DType.FP16, 520, "depth=512"),
+        (DType.FP8_E4M3, 200, "depth=208"),
+    ],
+)
+def test_refusals_name_the_nearest_choice(dtype: DType, head_dim: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Depth512Spec.for_attention(dtype, head_dim)

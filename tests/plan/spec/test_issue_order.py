@@ -1,0 +1,121 @@
+"""The issue order, simulated: nothing is read before it is there or overwritten while needed."""
+
+from collections import Counter
+
+import pytest
+
+from fa4_cute.plan.barriers.mbars import NUM_CHAINS
+from fa4_cute.plan.spec.issue_order import IssueOrder
+
+COUNTS = range(10)
+BOTH = pytest.mark.parametrize("num_qo", [1, 2])
+
+
+@BOTH
+@pytest.mark.parametrize("num_tiles", COUNTS)
+def test_every_query_tile_meets_every_key_tile_once(num_qo: int, num_tiles: int) -> None:
+    order = IssueOrder(num_qo)
+    for product in "SO":
+        met = Counter(
+            (i.query_tile, i.key_tile) for i in order.issues(num_tiles) if i.product == product
+        )
+        assert met == Counter((q, k) for q in range(num_qo) for k in range(num_tiles))
+
+
+@BOTH
+@pytest.mark.parametrize("num_tiles", COUNTS)
+def test_scores_wait_until_their_chain_is_used_up(num_qo: int, num_tiles: int) -> None:
+    """S of a chain is overwritten only after P V that used it, and P V finds the right scores."""
+    held: dict[int, tuple[int, int]] = {}
+    for issue in IssueOrder(num_qo).issues(num_tiles):
+        where = (issue.query_tile, issue.key_tile)
+        if issue.product == "S":
+            assert issue.chain not in held
+            held[issue.chain] = where
+        else:
+            assert held.pop(issue.chain) == where
+    assert not held
+
+
+@BOTH
+@pytest.mark.parametrize("num_tiles", COUNTS)
+def test_only_the_first_values_of_a_chain_overwrite(num_qo: int, num_tiles: int) -> None:
+    outputs = [i for i in IssueOrder(num_qo).issues(num_tiles) if i.product == "O"]
+    for chain in range(NUM_CHAINS):
+        flags = [i.accumulate for i in outputs if i.chain == chain]
+        assert flags == [n > 0 for n in range(len(flags))]
+
+
+@BOTH
+@pytest.mark.parametrize("num_tiles", COUNTS)
+def test_a_tile_is_waited_for_first_and_freed_last(num_qo: int, num_tiles: int) -> None:
+    issues = list(IssueOrder(num_qo).issues(num_tiles))
+    for product in "SO":
+        for tile in range(num_tiles):
+            uses = [i for i in issues if (i.product, i.key_tile) == (product, tile)]
+            assert [i.waits for i in uses] == [n == 0 for n in range(len(uses))]
+            is_freed = (product, tile) != ("O", num_tiles - 1)
+            last = len(uses) - 1
+            assert [i.releases for i in uses] == [is_freed and n == last for n in range(len(uses))]
+
+
+@BOTH
+@pytest.mark.parametrize("num_slots", [2, 3, 5])
+@pytest.mark.parametrize("num_tiles", COUNTS)
+def test_a_shared_ring_never_blocks(num_qo: int, num_slots: int, num_tiles: int) -> None:
+    """Loads take slots in ring order as they come free; the MMA role finds each tile loaded."""
+    order = IssueOrder(num_qo)
+    pending = list(order.loads(num_tiles))
+    ring: list[tuple[str, int] | None] = [None] * num_slots
+    slot = 0
+    for issue in order.issues(num_tiles):
+        while pending and ring[slot] is None:
+            ring[slot], slot = pending.pop(0), (slot + 1) % num_slots
+        tile = ("K" if issue.product == "S" else "V", issue.key_tile)
+        assert tile in ring
+        if issue.releases:
+            ring[ring.index(tile)] = None
+    assert not pending
+    assert [tile for tile in ring if tile] == [("V", num_tiles - 1)] * bool(num_tiles)
+
+
+@BOTH
+@pytest.mark.parametrize("num_tiles", range(1, 10))
+def test_two_products_lie_between_scores_and_their_use(num_qo: int, num_tiles: int) -> None:
+    """One P V and one S, of the other chain: except at the ends, where there is none."""
+    issues = list(IssueOrder(num_qo).issues(num_tiles))
+    for at, issue in enumerate(issues):
+        if issue.product == "S" and 0 < at < len(issues) - 2:
+            use = next(
+                i for i in range(at, len(issues))
+                if issues[i].product == "O" and issues[i].chain == issue.chain
+            )  # fmt: skip
+            between = issues[at + 1 : use]
+            assert all(i.chain != issue.chain for i in between)
+            assert [i.product for i in between] == (["O", "S"] if use < len(issues) - 1 else ["O"])
+
+
+def test_counts_of_a_single_query_tile() -> None:
+    order = IssueOrder(1)
+    for num_tiles in COUNTS:
+        counts = [order.num_tiles(chain, num_tiles) for chain in range(NUM_CHAINS)]
+        assert counts == [(num_tiles + 1) // 2, num_tiles // 2]
+        found = [order.key_tile(c, n) for c in range(NUM_CHAINS) for n in range(counts[c])]
+        assert sorted(found) == list(range(num_tiles))
+
+
+@pytest.mark.parametrize(
+    ("num_qo", "num_tiles", "text"),
+    [
+        (1, 1, "S0(0) O0(0)"),
+        (1, 2, "S0(0) S1(1) O0(0) O1(1)"),
+        (1, 3, "S0(0) S1(1) O0(0) S0(2) O1(1) O0(2)"),
+        (1, 4, "S0(0) S1(1) O0(0) S0(2) O1(1) S1(3) O0(2) O1(3)"),
+        (2, 1, "S0(0) S1(0) O0(0) O1(0)"),
+        (2, 2, "S0(0) S1(0) O0(0) S0(1) O1(0) S1(1) O0(1) O1(1)"),
+    ],
+)
+def test_the_order_of_the_design(num_qo: int, num_tiles: int, text: str) -> None:
+    """Sections 5.5 of the design, written out."""
+    issues = IssueOrder(num_qo).issues(num_tiles)
+    assert " ".join(f"{i.product}{i.chain}({i.key_tile})" for i in issues) == text

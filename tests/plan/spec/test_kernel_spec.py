@@ -1,0 +1,90 @@
+"""Specifications: names that tell kernels apart, and rows that belong to positions."""
+
+import re
+
+import pytest
+
+from fa4_cute.plan.compute.mma_plans import pv_plan
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.masks.masks import CAUSAL, DenseBiasMask
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
+
+
+def test_names_are_unique_identifiers() -> None:
+    specs = [
+        KernelSpec.for_attention(dtype, head_dim, group=group, causal=causal, return_lse=lse)
+        for dtype in (DType.BF16, DType.FP16)
+        for head_dim in (64, 128)
+        for group in (1, 4)
+        for causal in (False, True)
+        for lse in (False, True)
+    ]
+    names = {spec.name for spec in specs}
+    assert len(names) == len(specs)
+    assert all(re.fullmatch(r"[a-z][a-z0-9_]*", name) for name in names)
+
+
+@pytest.mark.parametrize(("group", "rows"), [(1, 1), (2, 2), (8, 8), (128, 128), (3, 1), (256, 1)])
+def test_groups_that_divide_a_tile_share_positions(group: int, rows: int) -> None:
+    spec = KernelSpec.for_attention(DType.BF16, 64, group=group)
+    assert spec.rows_per_position == rows
+    assert spec.tile_positions * rows == spec.config.MMA_M
+
+
+def unchanged(score, batch, head, q_idx, kv_idx, aux):  # type: ignore[no-untyped-def]
+    return score
+
+
+MOD = ScoreMod("unchanged", "spec", (), unchanged)
+SHARES = {"scheduler": Scheduler.PERSISTENT, "partition": Partition.WORKSPACE}
+
+
+@pytest.mark.parametrize(
+    ("variant", "keys"),
+    [
+        (Variant(), 192),
+        (Variant(CAUSAL, **SHARES), 192),
+        (Variant(DenseBiasMask(0)), 128),
+        (Variant(score_mod=MOD, **SHARES), 128),
+        (Variant(DenseBiasMask(0), score_mod=MOD, scheduler=Scheduler.PERSISTENT), 128),
+        (Variant(DenseBiasMask(0), score_mod=MOD, **SHARES), 64),
+    ],
+)
+def test_what_changes_scores_makes_tiles_smaller(variant: Variant, keys: int) -> None:
+    tile = KernelSpec.for_attention(DType.BF16, 64, variant=variant).config.BN
+    assert tile == keys
+
+
+def test_mask_and_element_names() -> None:
+    spec = KernelSpec.for_attention(DType.FP16, 64, causal=True)
+    assert spec.variant.mask == CAUSAL
+    assert spec.output_dtype is DType.FP16
+    assert spec.exp2_plan.bn == spec.config.BN
+
+
+@pytest.mark.parametrize(
+    ("dtype", "head_dim", "batches", "columns"),
+    [
+        (DType.BF16, 64, 4, 144),
+        (DType.BF16, 128, 4, 96),
+        (DType.BF16, 192, 4, 48),
+        (DType.FP8_E4M3, 64, 6, 96),
+        (DType.FP8_E4M3, 128, 4, 96),
+        (DType.FP8_E4M3, 192, 2, 32),
+    ],
+)
+def test_p_is_handed_over_where_the_mma_splits_it(
+    dtype: DType, head_dim: int, batches: int, columns: int
+) -> None:
+    spec = KernelSpec.for_attention(dtype, head_dim)
+    spans = spec.column_plan.batches
+    assert len(spans) == batches
+    assert spans[spec.last_part_batch].start == columns
+    pv = pv_plan(spec.config)
+    assert columns == pv.k_blocks(1).start * dtype.mma_k
+
+
+def test_impossible_kernels_are_refused_in_words() -> None:
+    with pytest.raises(ValueError, match="256"):
+        KernelSpec.for_attention(DType.BF16, 256)

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import pytest
+
+from fa4_cute.plan.spec.schedule import (
+    ATTENTION_SCHEDULE,
+    DEPTH512_SCHEDULE,
+    WarpRole,
+    WarpSchedule,
+)
+
+
+def test_the_attention_kernel_uses_every_register() -> None:
+    assert ATTENTION_SCHEDULE.num_threads == 512
+    assert ATTENTION_SCHEDULE.register_sum == (192 + 192 + 88 + 40) * 128 == 65536
+    assert [role.registers for role in ATTENTION_SCHEDULE.roles] == [192, 192, 88, 40, 40, 24]
+
+
+def test_the_pair_kernel_stays_inside() -> None:
+    assert DEPTH512_SCHEDULE.num_threads == 384
+    assert DEPTH512_SCHEDULE.register_sum == (256 + 184 + 64) * 128
+    assert DEPTH512_SCHEDULE.register_sum <= 65536
+
+
+@pytest.mark.parametrize(
+    ("warp", "role"),
+    [(0, "softmax0"), (7, "softmax1"), (11, "correction"), (12, "mma"), (13, "load"), (15, "idle")],
+)
+def test_warp_to_role(warp: int, role: str) -> None:
+    assert ATTENTION_SCHEDULE.role_of(warp).name == role
+    assert warp in ATTENTION_SCHEDULE[role].warps
+
+
+def test_direction_of_setmaxnreg() -> None:
+    assert ATTENTION_SCHEDULE.launch_registers == 128
+    assert ATTENTION_SCHEDULE.increases("softmax0")
+    assert not ATTENTION_SCHEDULE.increases("correction")
+    assert DEPTH512_SCHEDULE.launch_registers == 168
+    assert DEPTH512_SCHEDULE.increases("correction")
+
+
+def test_sub_partitions_see_whole_lanes() -> None:
+    # Softmax and correction warps reach lanes 32 * (warp % 4): each group must cover all four.
+    for schedule in (ATTENTION_SCHEDULE, DEPTH512_SCHEDULE):
+        for role in schedule.roles:
+            if role.num_warps == 4:
+                assert sorted(warp % 4 for warp in role.warps) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("roles", "message"),
+    [
+        ((WarpRole("a", 0, 4, 128), WarpRole("b", 5, 3, 128)), "starts at warp 5, not 4"),
+        ((WarpRole("a", 0, 4, 100),), "multiple of 8"),
+        ((WarpRole("a", 0, 4, 264),), "from 24 to 256"),
+        ((WarpRole("a", 0, 3, 64),), "not whole warp groups"),
+        ((WarpRole("a", 0, 8, 256), WarpRole("b", 8, 4, 24)), "68608 registers of 65536"),
+    ],
+)
+def test_impossible_schedules_are_refused(roles: tuple[WarpRole, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        WarpSchedule(roles)
+
+
+def test_unknown_roles_and_warps_are_named() -> None:
+    with pytest.raises(KeyError, match="no role 'epilogue'; roles: softmax0"):
+        ATTENTION_SCHEDULE["epilogue"]
+    with pytest.raises(ValueError, match="warp=16: the CTA has 16 warps"):
+        ATTENTION_SCHEDULE.role_of(16)
+
+
+def test_describe_lists_every_role() -> None:
+    lines = ATTENTION_SCHEDULE.describe().splitlines()
+    assert len(lines) == 6
+    assert lines[3].split() == ["warps", "12-12", "mma", "40", "registers"]

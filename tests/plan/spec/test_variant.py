@@ -1,0 +1,192 @@
+"""What a kernel is specialised on: its parameters, its name, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fa4_cute.plan.masks.masks import (
+    CAUSAL,
+    NULL,
+    ChunkedMask,
+    DenseBiasMask,
+    Mask,
+    PaddingMask,
+)
+from fa4_cute.plan.spec.params import KERNEL_PARAMS
+from fa4_cute.plan.spec.variant import (
+    PAGE_SIZES,
+    WORK_COUNTS,
+    Partition,
+    Scheduler,
+    ScoreMod,
+    Variant,
+)
+from tests.plan.mask_cases import trees, with_bias
+
+MOD = ScoreMod("tilt", "abc", (1, 3))
+page_sizes = st.sampled_from([0, *PAGE_SIZES])
+
+
+@st.composite
+def variants(draw: st.DrawFn) -> Variant:
+    """Any combination that means something."""
+    page_size = draw(page_sizes)
+    partition = draw(st.sampled_from(Partition))
+    in_cluster = partition is Partition.CLUSTER
+    return Variant(
+        mask=draw(trees(with_bias)),
+        return_lse=draw(st.booleans()),
+        score_mod=draw(st.sampled_from([None, MOD, ScoreMod("cap", "x")])),
+        sink=draw(st.booleans()),
+        ragged_q=draw(st.booleans()),
+        ragged_k=not page_size and draw(st.booleans()),
+        used_k=bool(page_size) or draw(st.booleans()),
+        page_size=page_size,
+        partition=partition,
+        scheduler=Scheduler.TILE if in_cluster else draw(st.sampled_from(Scheduler)),
+        num_partitions=draw(st.integers(2, 8)) if in_cluster else 1,
+        token_scales=draw(st.booleans()),
+    )
+
+
+def test_nothing_costs_nothing() -> None:
+    plain = Variant()
+    assert plain.params == KERNEL_PARAMS
+    assert plain.extra_names == ()
+    assert plain.name_parts == ()
+    features = ("modifies_scores", "partial_values", "longest_first")
+    assert not any(getattr(plain, feature) for feature in features)
+    assert Variant(CAUSAL).params == KERNEL_PARAMS
+    assert Variant(CAUSAL).causal
+    assert Variant(CAUSAL).longest_first
+
+
+@settings(deadline=None)
+@given(variants())
+def test_parameters_follow_those_of_every_kernel(variant: Variant) -> None:
+    params = variant.params
+    assert params.params[: len(KERNEL_PARAMS.params)] == KERNEL_PARAMS.params
+    assert params.names[len(KERNEL_PARAMS.names) :] == variant.extra_names
+    assert len(set(params.names)) == len(params.names)
+    end = 0
+    for param in params.params:
+        assert param.offset >= end
+        assert param.offset % param.align == 0
+        end = param.offset + param.size
+    # The parameter space of a kernel (PTX ISA, "Kernel Function Parameters").
+    assert params.size <= 4352
+
+
+@settings(deadline=None)
+@given(variants())
+def test_parameters_are_those_of_the_features(variant: Variant) -> None:
+    names = set(variant.extra_names)
+    assert ("cu_seqlens_q" in names) == ("total_q" in names) == variant.ragged_q
+    assert ("o" in names) == (variant.ragged_q or variant.is_persistent)
+    assert (set(WORK_COUNTS) <= names) == variant.is_persistent
+    assert ("cu_seqlens_k" in names) == variant.ragged_k
+    assert ("seqused_k" in names) == variant.used_k
+    assert ("page_table" in names) == ("pages_per_row" in names) == bool(variant.page_size)
+    assert ("sink" in names) == variant.sink
+    assert ({"q_scale", "k_scale", "k_scale_row"} <= names) == variant.token_scales
+    assert {n for n in names if n.startswith("padding")} == {
+        f"padding{slot}" for slot in variant.padding_slots
+    }
+    assert {n for n in names if re.fullmatch(r"bias\d+", n)} == {
+        f"bias{slot}" for slot in variant.bias_slots
+    }
+    assert ("aux1_stride2" in names) == (variant.score_mod == MOD)
+    assert ("num_splits" in names) == (variant.partition is Partition.WORKSPACE)
+
+
+@settings(deadline=None)
+@given(variants())
+def test_every_parameter_can_be_packed(variant: Variant) -> None:
+    values: dict[str, bytes | int | float] = {
+        p.name: bytes(128) if p.kind == "tensor_map" else 7 for p in variant.params.params
+    }
+    packed = variant.params.pack(values)
+    assert [len(value) for value in packed] == [p.size for p in variant.params.params]
+    if variant.sink:
+        assert packed[variant.params.names.index("sink")] == struct.pack("<Q", 7)
+
+
+@settings(deadline=None)
+@given(variants(), variants())
+def test_equal_variants_have_equal_names(one: Variant, other: Variant) -> None:
+    name = "_".join(one.name_parts)
+    assert re.fullmatch(r"[a-zA-Z0-9_]*", name)
+    assert one == one
+    if one == other:
+        assert hash(one) == hash(other)
+        assert one.name_parts == other.name_parts
+
+
+def test_a_modifier_is_known_by_name_and_digest() -> None:
+    def first() -> None: ...
+    def second() -> None: ...
+
+    assert ScoreMod("a", "1", (), first) == ScoreMod("a", "1", (), second)
+    assert ScoreMod("a", "1", (), first) != ScoreMod("a", "2", (), first)
+    assert ScoreMod("a", "1", (1,)) != ScoreMod("a", "1", (2,))
+    assert "first" not in repr(ScoreMod("a", "1", (), first))
+
+
+@pytest.mark.parametrize(
+    ("size", "nearest"), [(8, 16), (20, 16), (40, 32), (96, 64), (300, 256), (512, 256)]
+)
+def test_pages_that_do_not_exist(size: int, nearest: int) -> None:
+    with pytest.raises(ValueError, match=f"page_size={size}.*choice: {nearest}$"):
+        Variant(used_k=True, page_size=size)
+
+
+def test_contradictions() -> None:
+    with pytest.raises(ValueError, match="cu_seqlens_k: keys of a paged cache"):
+        Variant(ragged_k=True, used_k=True, page_size=16)
+    with pytest.raises(ValueError, match="page_table: a paged cache needs seqused_k"):
+        Variant(page_size=16)
+    cluster = Partition.CLUSTER
+    for partition, size in ((cluster, 1), (Partition.WORKSPACE, 2), (Partition.NONE, 2)):
+        with pytest.raises(ValueError, match=f"num_partitions={size}: a cluster that shares"):
+            Variant(partition=partition, num_partitions=size)
+    with pytest.raises(ValueError, match=r"scheduler='persistent'.*choice: split='workspace'"):
+        Variant(scheduler=Scheduler.PERSISTENT, partition=cluster, num_partitions=2)
+
+
+def test_a_cluster_takes_no_parameter_but_a_name() -> None:
+    variant = Variant(partition=Partition.CLUSTER, num_partitions=4)
+    assert variant.params == KERNEL_PARAMS
+    assert variant.name_parts == ("cluster4",)
+    assert (variant.in_cluster, variant.is_split, variant.shares_keys) == (True, False, True)
+
+
+@pytest.mark.parametrize(
+    ("mask", "expected"),
+    [
+        (NULL, False),
+        (ChunkedMask(4), False),
+        (CAUSAL & ChunkedMask(4), True),
+        (PaddingMask(0), False),
+        (PaddingMask(0) | CAUSAL, True),
+    ],
+)
+def test_order_of_query_tiles(mask: Mask, expected: bool) -> None:
+    assert Variant(mask).longest_first is expected
+
+
+def test_what_scales_scores_first() -> None:
+    assert Variant(DenseBiasMask(0) & CAUSAL).modifies_scores
+    assert Variant(score_mod=MOD).modifies_scores
+    assert not Variant(CAUSAL, sink=True).modifies_scores
+
+
+def test_names_say_what_is_in() -> None:
+    variant = Variant(
+        CAUSAL, return_lse=True, score_mod=MOD, sink=True, ragged_q=True, used_k=True, page_size=64
+    )
+    assert variant.name_parts == ("causal", "tilt", "sink", "varq", "used", "page64", "lse")
