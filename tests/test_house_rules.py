@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from testing.tree import circle, import_graph, imports, modules, rooms
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("fa4_cute", "sm100sim")
 MAX_MODULES = 15
@@ -78,21 +80,6 @@ def test_no_leftovers(path: Path) -> None:
     assert not found
 
 
-def imports(path: Path) -> set[str]:
-    """Absolute dotted names that a module imports, relative imports resolved."""
-    names: set[str] = set()
-    package = list(path.relative_to(ROOT).with_suffix("").parts[:-1])
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
-            module = ".".join([*base, *([node.module] if node.module else [])])
-            names.add(module)
-            names.update(f"{module}.{alias.name}" for alias in node.names)
-    return names
-
-
 def test_plan_layer_is_pure() -> None:
     for path in (ROOT / "fa4_cute" / "plan").rglob("*.py"):
         heavy = [
@@ -147,52 +134,6 @@ def storey(module: str) -> int:
     )[1]
 
 
-def modules(package: str) -> dict[str, Path]:
-    """Modules of a package by dotted name, without the packages' own files."""
-    return {
-        ".".join(p.relative_to(ROOT).with_suffix("").parts): p
-        for p in (ROOT / package).rglob("*.py")
-        if p.stem != "__init__"
-    }
-
-
-def import_graph(package: str) -> dict[str, set[str]]:
-    """Which module imports which, late imports and those of type checkers included."""
-    found = modules(package)
-    return {name: {n for n in imports(path) if n in found} for name, path in found.items()}
-
-
-def circle(graph: dict[str, set[str]]) -> list[str]:
-    """One circle of a graph, or nothing."""
-    done: set[str] = set()
-
-    def visit(node: str, way: list[str]) -> list[str]:
-        if node in way:
-            return [*way[way.index(node) :], node]
-        if node in done:
-            return []
-        for other in sorted(graph[node]):
-            found = visit(other, [*way, node])
-            if found:
-                return found
-        done.add(node)
-        return []
-
-    return next((found for node in sorted(graph) if (found := visit(node, []))), [])
-
-
-def folders(graph: dict[str, set[str]]) -> dict[str, set[str]]:
-    """The same graph between folders; files at the top of a package stand for themselves."""
-
-    def room(name: str) -> str:
-        return name if name.count(".") == 1 else name.rpartition(".")[0]
-
-    rooms: dict[str, set[str]] = {room(name): set() for name in graph}
-    for name, others in graph.items():
-        rooms[room(name)] |= {room(n) for n in others} - {room(name)}
-    return rooms
-
-
 def test_a_circle_is_found() -> None:
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == ["a", "b", "c", "a"]
     assert circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
@@ -202,7 +143,7 @@ def test_a_circle_is_found() -> None:
 def test_no_import_circle(package: str) -> None:
     graph = import_graph(package)
     assert not circle(graph)
-    assert not circle(folders(graph))
+    assert not circle(rooms(graph))
 
 
 def test_no_upward_import() -> None:
