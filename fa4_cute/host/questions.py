@@ -8,11 +8,11 @@ from typing import Any
 from ..plan.launch.launch import plan_launch
 from ..plan.launch.selection import LONG_PROMPT
 from ..plan.masks.masks import NULL
-from ..plan.spec.tensor_maps import ROPE_OPERANDS
-from .ask.features import Features, Modifiers
+from .ask.arguments import Inputs, Options, options_and_batch
+from .ask.features import Features
 from .ask.problem import Problem, dtype_name
-from .ask.request import Batch, Options, request, scheduler_of, split_of
-from .ask.scales import GivenScales
+from .ask.request import request, scheduler_of, split_of
+from .ask.score_changes import full_mask, modifier_of
 from .choose.refusals import Refusal, device_refusal
 from .choose.support import Choice, Support, answer, choose, require
 from .compile import cache
@@ -71,10 +71,9 @@ def can_implement(
     return answer(result)
 
 
-def _can_run(inputs: tuple[Any, Any, Any], options: Mapping[str, Any]) -> Support:
-    call, batch = _arguments(options)
+def _can_run(inputs: Inputs, options: Mapping[str, Any]) -> Support:
     try:
-        problem = request(inputs, call, batch).problem
+        problem = _asked(inputs, options)
     except (TypeError, ValueError, NotImplementedError) as error:
         return Support(False, str(error))
     result = choose(problem)
@@ -83,17 +82,8 @@ def _can_run(inputs: tuple[Any, Any, Any], options: Mapping[str, Any]) -> Suppor
     return answer(result)
 
 
-def _arguments(options: Mapping[str, Any]) -> tuple[Options, Batch]:
-    """Sort the arguments of a call by what they are about."""
-    rest = dict(options)
-    modifiers = {name: rest.pop(name) for name in Modifiers.__dataclass_fields__ if name in rest}
-    batch = {name: rest.pop(name) for name in Batch.__dataclass_fields__ if name in rest}
-    scales = {name: rest.pop(name) for name in GivenScales.__dataclass_fields__ if name in rest}
-    changes = Modifiers(**modifiers) if modifiers else None
-    given = GivenScales(**scales) if scales else None
-    rope = tuple(rest.pop(name, None) for name in ROPE_OPERANDS)
-    own = None if rope == (None, None) else (rope[0], rope[1])
-    return Options(modifiers=changes, scales=given, rope=own, **rest), Batch(**batch)
+def _asked(inputs: Inputs, options: Mapping[str, Any]) -> Problem:
+    return request(inputs, *options_and_batch(options)).problem
 
 
 def _described(
@@ -154,10 +144,16 @@ def _features(
     scheduler: str | None = None,
     token_scales: bool = False,
 ) -> Features:
-    given = Modifiers(mask, window_size, score_mod, softcap, aux_tensors)
-    modifier = given.modifier()
+    given = Options(
+        mask=mask,
+        window_size=window_size,
+        score_mod=score_mod,
+        softcap=softcap,
+        aux_tensors=aux_tensors,
+    )
+    modifier = modifier_of(given)
     return Features(
-        mask=given.full_mask().plan,
+        mask=full_mask(given).plan,
         score_mod=None if modifier is None else modifier.plan,
         sink=bool(sink),
         ragged_q=ragged_q,
@@ -186,7 +182,7 @@ def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
         nearest = f"\nnearest supported choice: {support.nearest}" if support.nearest else ""
         return f"not supported: {support.reason}{nearest}"
     rest = {name: value for name, value in options.items() if name not in _DEVICE_ARGUMENTS}
-    problem = _described(**rest) if q is None else request((q, k, v), *_arguments(rest)).problem
+    problem = _described(**rest) if q is None else _asked((q, k, v), rest)
     choice: Choice = require(choose(problem))
     lines = [f"kernel {choice.row.name} ({choice.spec.name})"]
     lines += [decision.text for decision in (choice.query_tiles, choice.split) if decision]

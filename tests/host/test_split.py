@@ -8,8 +8,9 @@ import pytest
 import torch
 
 import fa4_cute
+from fa4_cute.host.ask.arguments import Options
 from fa4_cute.host.ask.features import Features
-from fa4_cute.host.ask.request import Options, request
+from fa4_cute.host.ask.request import request
 from fa4_cute.host.choose.support import Choice, choose
 from fa4_cute.plan.spec.variant import Partition
 

@@ -19,7 +19,7 @@ import fa4_cute
 from fa4_cute import masks
 from fa4_cute.host.compile.compiler import compile_kernel
 from fa4_cute.host.run import operands
-from fa4_cute.host.run.launch import Shares
+from fa4_cute.host.run.launch import Splits
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import CAUSAL, DenseBiasMask, PaddingMask
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
@@ -209,7 +209,7 @@ def test_shares_beyond_2_31_bytes(head_dim: int, monkeypatch: pytest.MonkeyPatch
         return made[0], torch.empty(3, far_rows)
 
     monkeypatch.setattr(operands, "new_partial", apart)
-    monkeypatch.setattr(operands, "Shares", lambda spec, _, values: Shares(spec, rows, values))
+    monkeypatch.setattr(operands, "Splits", lambda spec, _, values: Splits(spec, rows, values))
     found = fa4_cute.flash_attn(q, k, v, num_splits=3, return_lse=True)
     assert made[0][1].data_ptr() - made[0].data_ptr() > FAR
     for x, y in zip(found, near, strict=True):

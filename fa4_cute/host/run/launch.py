@@ -67,8 +67,8 @@ class AttentionCall:
 
 
 @dataclass(frozen=True)
-class Shares:
-    """Partial results of a split, and where they go.
+class Splits:
+    """Partial results of split keys, and where they go.
 
     Attributes:
         spec: the kernel that combines them.
@@ -118,7 +118,7 @@ def pack_launch(
     return PackedLaunch(plan, tuple(spec.params.pack(values)))
 
 
-def pack_combine(shares: Shares) -> PackedLaunch:
-    """Return the packed launch that combines ``shares``."""
-    params = shares.spec.params.pack(dict(shares.values))
-    return PackedLaunch(plan_combine(shares.spec, shares.num_rows), tuple(params))
+def pack_combine(splits: Splits) -> PackedLaunch:
+    """Return the packed launch that combines ``splits``."""
+    params = splits.spec.params.pack(dict(splits.values))
+    return PackedLaunch(plan_combine(splits.spec, splits.num_rows), tuple(params))

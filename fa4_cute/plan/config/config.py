@@ -3,7 +3,7 @@
 The chain of derivations, in evaluation order (``modular-sm100-attention.md`` sections 1.1-1.4)::
 
     tile sizes, TMEM columns (tile_config) -> shared-memory budget -> slots -> fused or split rings
-                                           -> QK stages -> barriers -> limits (config_limits)
+                                           -> QK stages -> barriers; limits: plan.spec.limits
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ class Depth512Config(OperandConfig):
 
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
-        self.refuse_values("num_q_heads", "group", "depth")
+        self.refuse_values(depth=self.depth)
 
     # Tile sizes ------------------------------------------------------------------------------
 
@@ -104,11 +104,6 @@ class Depth512Config(OperandConfig):
     def BM(self) -> int:
         """Q rows per CTA."""
         return self.MMA_M // CTA_GROUP
-
-    @property
-    def PairBM(self) -> int:
-        """Q rows per pair."""
-        return self.MMA_M
 
     @property
     def BN(self) -> int:
@@ -191,11 +186,6 @@ class Depth512Config(OperandConfig):
         return 0
 
     @property
-    def TMEM_O_hi(self) -> int:
-        """First column of the high half; 0 columns long when O is not split."""
-        return self.TMEM_O_lo + self.o_columns
-
-    @property
     def TMEM_S_even(self) -> int:
         """First column of the scores of even key tiles."""
         return self.TMEM_O_lo + self.num_o_parts * self.o_columns
@@ -249,7 +239,7 @@ class Depth512Config(OperandConfig):
 
     @property
     def fixed_bytes(self) -> int:
-        """Bytes beside the ring and the barriers."""
+        """Bytes besides the ring and the barriers."""
         scales = self.q_scale_bytes + self.num_k_scale_bufs * self.k_scale_stride_bytes
         used = TMEM_ADDRESS_BYTES + self.q_bytes + self.p_bytes + self.correction_bytes
         return used + scales

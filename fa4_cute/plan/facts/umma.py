@@ -24,8 +24,11 @@ from dataclasses import dataclass
 from .dtypes import DType
 from .hardware import TMEM_COLUMN_BYTES, SwizzleMode, align_up, ceil_div
 
-_ADDRESS_BITS = 18
-_GRANULE_SHIFT = 4
+GRANULE_SHIFT = 4
+"""Descriptors count bytes in granules of 16."""
+SMEM_ADDRESS_BITS = 18
+"""Bits of a shared-memory address that a matrix descriptor holds (PTX ISA, "Shared memory
+descriptor", matrix-descriptor-encode)."""
 _ROWS_PER_ATOM = 8
 _IGNORED_LBO = 16
 """Swizzled K-major operands ignore LBO; one granule is the customary value."""
@@ -40,11 +43,12 @@ def smem_descriptor_bits(
         ValueError: when a byte count is not a multiple of 16 or does not fit 18 bits.
     """
     for name, value in (("start", start), ("lbo", lbo), ("sbo", sbo)):
-        if value % 16 or not 0 <= value < 1 << _ADDRESS_BITS:
-            raise ValueError(f"{name}={value}: must be a multiple of 16 below {1 << _ADDRESS_BITS}")
-    bits = start >> _GRANULE_SHIFT
-    bits |= lbo >> _GRANULE_SHIFT << 16
-    bits |= sbo >> _GRANULE_SHIFT << 32
+        limit = 1 << SMEM_ADDRESS_BITS
+        if value % 16 or not 0 <= value < limit:
+            raise ValueError(f"{name}={value}: must be a multiple of 16 below {limit}")
+    bits = start >> GRANULE_SHIFT
+    bits |= lbo >> GRANULE_SHIFT << 16
+    bits |= sbo >> GRANULE_SHIFT << 32
     bits |= 1 << 46
     bits |= base_offset << 49
     return bits | swizzle.descriptor_code << 61
@@ -67,11 +71,6 @@ def instruction_descriptor(
     bits |= code << 7 | code << 10
     bits |= int(a_mn_major) << 15 | int(b_mn_major) << 16
     return bits | n >> 3 << 17 | m >> 4 << 24
-
-
-def add_bytes(descriptor_low: int, offset: int) -> int:
-    """Return the low descriptor word moved by ``offset`` bytes (a multiple of 16)."""
-    return descriptor_low + (offset >> _GRANULE_SHIFT)
 
 
 @dataclass(frozen=True)
@@ -118,13 +117,6 @@ class SmemOperand:
             return k * self.swizzle.bytes
         chunk, within = divmod(k, self.span)
         return (chunk * self.mn * self.span + within) * self.dtype.size
-
-    def element_offset(self, row: int, k: int) -> int:
-        """Return the byte of element (``row`` of M/N, ``k``), before the hardware XOR."""
-        outer, inner = (row, k) if self.mn_major else (k, row)
-        chunk, within = divmod(outer, self.span)
-        depth = self.padded_k if self.mn_major else self.mn
-        return ((chunk * depth + inner) * self.span + within) * self.dtype.size
 
 
 @dataclass(frozen=True)

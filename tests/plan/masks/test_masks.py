@@ -81,14 +81,6 @@ def test_ends_only_move_right(
 
 
 @settings(deadline=None)
-@given(masks)
-def test_a_term_without_start_begins_at_key_zero(mask: Mask) -> None:
-    for term in terms_of(mask):
-        if not term.has_start:
-            assert term.interval(60, MOST_KEYS, (5, 9), HOST).start == 0
-
-
-@settings(deadline=None)
 @given(trees(with_bias))
 def test_names_are_legal_in_ptx(mask: Mask) -> None:
     assert mask.name
