@@ -70,9 +70,9 @@ def flash_attn(
             query. What comes after them in ``k`` and ``v`` never matters.
         page_table: (batch, pages_per_row), int32: pages of each sequence, in order. Entries after
             ``seqused_k`` are not read.
-        num_splits: parts into which the keys are split, a CTA each; None leaves it to the kernel.
-        split: where the results of the parts meet: ``"workspace"``, float32 in global memory that a
-            second kernel adds up; ``"cluster"``, the shared memory of up to 8 CTAs of a cluster,
+        num_splits: CTAs that the keys of a query tile are split over; None leaves it to the kernel.
+        split: where the results of the splits meet: ``"workspace"``, float32 in global memory that
+            a second kernel adds up; ``"cluster"``, the shared memory of up to 8 CTAs of a cluster,
             for head dimensions up to 192 and one Q tile per CTA; or None, which leaves it to the
             rules that :func:`fa4_cute.explain` names.
         scheduler: ``"tile"``, a CTA for every query tile; ``"persistent"``, a CTA for every SM, or

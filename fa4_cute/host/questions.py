@@ -72,18 +72,15 @@ def can_implement(
 
 
 def _can_run(inputs: Inputs, options: Mapping[str, Any]) -> Support:
+    sorted_options = options_and_batch(options)
     try:
-        problem = _asked(inputs, options)
+        problem = request(inputs, *sorted_options).problem
     except (TypeError, ValueError, NotImplementedError) as error:
         return Support(False, str(error))
     result = choose(problem)
     if isinstance(result, Choice):
         result = device.refusal_of(inputs[0]) or result
     return answer(result)
-
-
-def _asked(inputs: Inputs, options: Mapping[str, Any]) -> Problem:
-    return request(inputs, *options_and_batch(options)).problem
 
 
 def _described(
@@ -182,7 +179,10 @@ def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
         nearest = f"\nnearest supported choice: {support.nearest}" if support.nearest else ""
         return f"not supported: {support.reason}{nearest}"
     rest = {name: value for name, value in options.items() if name not in _DEVICE_ARGUMENTS}
-    problem = _described(**rest) if q is None else _asked((q, k, v), rest)
+    if q is None:
+        problem = _described(**rest)
+    else:
+        problem = request((q, k, v), *options_and_batch(rest)).problem
     choice: Choice = require(choose(problem))
     lines = [f"kernel {choice.row.name} ({choice.spec.name})"]
     lines += [decision.text for decision in (choice.query_tiles, choice.split) if decision]
@@ -203,7 +203,7 @@ _DEVICE_ARGUMENTS = frozenset({"device_type", "compute_capability"})
 
 
 def _feature_lines(choice: Choice) -> list[str]:
-    """Say what the kernel is specialised on beside shapes, and what that means for it."""
+    """Say what the kernel is specialised on besides shapes, and what that means for it."""
     variant = choice.spec.variant
     lines = []
     if variant.mask != NULL:

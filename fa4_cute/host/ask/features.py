@@ -25,7 +25,7 @@ class Features:
         ragged_q, ragged_k: queries, keys are packed.
         used_k: each sequence says how many keys count.
         page_size: keys per page, 0 without pages.
-        num_splits: parts into which the keys are split.
+        num_splits: CTAs that the keys of a query tile are split over.
         split: where their results are to meet; None leaves it to the rules, and counts as
             ``WORKSPACE`` where the rules are not consulted.
         scheduler: how query tiles are assigned to CTAs.

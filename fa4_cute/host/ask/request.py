@@ -113,7 +113,7 @@ def _tensors(
 
 
 def split_of(value: Any, num_splits: int | None) -> Partition | None:
-    """Return the partition of that name; None leaves it open, and so does a single part.
+    """Return the partition of that name; None leaves it open, and so does a single split.
 
     Raises:
         TypeError: it is no name, or there is no ``num_splits`` to go with it.

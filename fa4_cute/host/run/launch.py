@@ -39,7 +39,7 @@ class AttentionCall:
             queries; 0 when the kernel does not write it.
         extras: values of the parameters that the kernel's features add.
         longest: sizes of the call where those of q and k do not tell them.
-        num_splits: parts into which the keys are split.
+        num_splits: CTAs that the keys of a query tile are split over.
         value_scale: factor of O, for kernels with fp8 operands.
         rope: rope columns of Q and of K where they are tensors of their own.
     """

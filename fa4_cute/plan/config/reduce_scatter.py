@@ -41,7 +41,7 @@ UNIT_BYTES: Final = 16
 PIECE_COLUMNS: Final = 32
 """Columns that a thread takes out of Tensor Memory at a time."""
 ROW_VALUES: Final = 2
-"""Numbers per row beside O: what its sum is relative to, and the sum."""
+"""Numbers per row besides O: what its sum is relative to, and the sum."""
 SOFTMAX_GROUPS: Final = 2
 """Warp groups that share the columns of a CTA and of its band."""
 PUBLISH_PHASE: Final = 0

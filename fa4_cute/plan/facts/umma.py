@@ -121,17 +121,17 @@ class SmemOperand:
 
 @dataclass(frozen=True)
 class MmaPlan:
-    """One accumulation D (M x N) += A B: how many MMAs, in which parts, at which offsets.
+    """One accumulation D (M x N) += A B: how many MMAs, in which stages, at which offsets.
 
     Args:
         dtype: type of A and B.
         m: rows of D over all CTAs that share the MMA.
         n: columns of D.
         k: extent multiplied, rounded up to whole MMAs.
-        num_stages: parts in which operands become ready.
+        num_stages: stages in which operands become ready.
         b: B in shared memory.
         a: A in shared memory, or None when A is in Tensor Memory (one row per lane, K packed).
-        split_3_1: two parts hold three quarters and one quarter where the blocks divide by four.
+        split_3_1: two stages hold three quarters and one quarter where the blocks divide by four.
         cta_group: CTAs that share the MMA.
     """
 
@@ -162,14 +162,14 @@ class MmaPlan:
 
     @property
     def is_split_3_1(self) -> bool:
-        """Whether the parts are three quarters and one quarter."""
+        """Whether the stages are three quarters and one quarter."""
         return self.split_3_1 and self.num_stages == 2 and self.num_k_mmas % 4 == 0
 
     def k_blocks(self, stage: int) -> range:
-        """Return the K blocks of part ``stage``: padding columns are never multiplied.
+        """Return the K blocks of ``stage``: padding columns are never multiplied.
 
         Raises:
-            ValueError: when there is no such part.
+            ValueError: when there is no such stage.
         """
         if not 0 <= stage < self.num_stages:
             raise ValueError(f"stage={stage}: the plan has {self.num_stages} stage(s)")
@@ -226,7 +226,7 @@ def ss_plan(  # both operands in shared memory
 
 
 def ts_plan(b: SmemOperand, *, m: int, k: int, num_stages: int = 2, cta_group: int = 1) -> MmaPlan:
-    """Return the plan of P V with P in Tensor Memory: 3:1 parts where the key blocks allow."""
+    """Return the plan of P V with P in Tensor Memory: 3:1 stages where the key blocks allow."""
     return MmaPlan(
         dtype=b.dtype,
         m=m,

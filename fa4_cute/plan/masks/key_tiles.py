@@ -91,7 +91,7 @@ def tile_status(mask: Mask, rows: Rows, tile: int, tile_keys: int) -> TileStatus
     found = terms(mask)
     keys = Interval(tile * tile_keys, (tile + 1) * tile_keys)
     visited = KeyTileMap.of(found, rows, tile_keys)
-    if not any(part.start <= tile < part.stop for part in visited.ranges):
+    if not any(tiles.start <= tile < tiles.stop for tiles in visited.ranges):
         return TileStatus.SKIPPED
     for term in found:
         tiles = _tile_range(term, rows, tile_keys, HOST)

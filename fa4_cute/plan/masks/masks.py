@@ -321,7 +321,7 @@ def _without_repetitions(found: Sequence[Mask]) -> Iterator[Mask]:
 
 
 def _covers(wide: Term, narrow: Term, first: bool) -> bool:
-    """Whether ``narrow`` is superfluous beside ``wide``; of equal terms the first one stays."""
+    """Whether ``narrow`` is superfluous besides ``wide``; of equal terms the first one stays."""
     if wide.bias_slots or narrow.bias_slots:
         return wide == narrow and first
     small, large = set(wide.leaves), set(narrow.leaves)

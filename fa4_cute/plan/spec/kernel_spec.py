@@ -130,7 +130,7 @@ class KernelSpec(CommonSpec):
 
     @property
     def last_part_batch(self) -> int:
-        """First batch of exponentials of the last part of P; the parts before it are handed over
+        """First batch of exponentials of the last PV stage; the stages before it are handed over
         at its start."""
         pv, batches = pv_plan(self.config), self.exp2_plan.num_batches
         return batches * pv.k_blocks(pv.num_stages - 1).start // pv.num_k_mmas
@@ -157,7 +157,7 @@ class KernelSpec(CommonSpec):
 
     @property
     def issue_order(self) -> IssueOrder:
-        """How the key tiles are shared out to the chains, and the order of MMAs and loads."""
+        """How the key tiles are dealt out to the chains, and the order of MMAs and loads."""
         return IssueOrder(self.config.num_qo)
 
     @property
