@@ -60,7 +60,7 @@ class Scores:
         if not isinstance(mod, ScoreModifier):
             return Scores(self._called(mod, aux), self.sequence)
         found = self
-        for stage in mod.stages:
+        for stage in mod.steps:
             found = Scores(_STAGES[stage.kind](found, stage), self.sequence)
         return found
 

@@ -162,10 +162,10 @@ def check_slopes(modifier: score_mods.ScoreModifier, q: Any, batch: int) -> None
     Raises:
         ValueError: naming the shape and the heads.
     """
-    for stage in modifier.stages:
-        if stage.kind != "alibi":
+    for step in modifier.steps:
+        if step.kind != "alibi":
             continue
-        shape = tuple(stage.tensors[0].shape)
+        shape = tuple(step.tensors[0].shape)
         want = (batch, q.shape[-2])[-len(shape) :]
         if shape != want:
             raise ValueError(

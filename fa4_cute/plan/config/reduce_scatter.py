@@ -1,9 +1,9 @@
 """``ReduceScatterPlan``: how the CTAs of a cluster put the partitions of a query tile together.
 
 Partition ``p`` of the key tiles is computed by CTA ``p`` of the cluster. Each CTA normalises its
-own O and leaves it in its shared memory, with the maximum and the sum of every row; then CTA ``p``
+own O and deposits it in its shared memory, with the maximum and the sum of every row; then CTA ``p``
 adds up the columns of band ``p``, over all CTAs, and stores them. The memory is that of the Q tile
-and the K/V ring, which nobody uses any more::
+and the K/V ring, which are free by then::
 
     0                     partial O        f32 [columns / 4][row][4]
     row_values_offset     (top, sum)       f32 [row][2]
