@@ -98,9 +98,8 @@ def flash_attn(
 
     Returns:
         O, contiguous, with shape and dtype of ``q`` (bfloat16 for float8) and the head dimension of
-        ``v``; or (O, LSE) with LSE
-        float32 of shape (batch, num_q_heads, seqlen_q), natural logarithm. A query that sees no key
-        has O = 0 and LSE = -inf, or its head's sink.
+        ``v``; or (O, LSE) with LSE float32 of shape (batch, num_q_heads, seqlen_q), natural
+        logarithm. A query that sees no key has O = 0 and LSE = -inf, or its head's sink.
 
     Raises:
         TypeError, ValueError, NotImplementedError: the arguments are wrong, or nothing here can

@@ -135,7 +135,7 @@ def split_of(value: Any, num_splits: int | None) -> Partition | None:
 
 
 def scheduler_of(value: Any) -> Scheduler:
-    """Return the scheduler of that name; None is the usual one.
+    """Return the scheduler of that name; None is the default, ``tile``.
 
     Raises:
         TypeError, ValueError: there is none.

@@ -67,7 +67,7 @@ class CombineSpec:
     @property
     def ptx_type(self) -> str:
         """PTX name of the element type in conversions."""
-        return {DType.BF16: "bf16", DType.FP16: "f16"}[self.dtype]
+        return self.dtype.ptx_name
 
     @property
     def num_threads(self) -> int:
