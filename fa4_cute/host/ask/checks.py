@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ...plan.facts.constants import LOG2_E, MAX_FLOAT32
+from ...plan.facts.numbers import LOG2_E, MAX_FLOAT32
 from .arguments import Inputs
 
 Layout = tuple[str, ...]

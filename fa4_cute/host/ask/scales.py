@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ...plan.config.token_rows import packed_start, row_floats
-from ...plan.facts.constants import LOG2_E, MAX_FLOAT32
 from ...plan.facts.dtypes import DType
+from ...plan.facts.numbers import LOG2_E, MAX_FLOAT32
 from ...plan.facts.tensor_map_bits import ALIGN
 from .arguments import Options
 from .checks import check_device, kind_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from ...plan.facts.constants import MAX_SEQLEN
+from ...plan.facts.numbers import MAX_SEQLEN
 from .arguments import Batch, Inputs
 from .checks import check_device, check_tensor
 

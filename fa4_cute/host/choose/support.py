@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from ...plan.config.depth512_config import DEPTHS
 from ...plan.config.reduce_scatter import MAX_CLUSTER
-from ...plan.facts.constants import MAX_SEQLEN
 from ...plan.facts.dtypes import DType
 from ...plan.facts.hardware import TMA_ALIGN, align_up
+from ...plan.facts.numbers import MAX_SEQLEN
 from ...plan.launch.launch import plan_launch
 from ...plan.launch.selection import QueryTiles, choose_query_tiles
 from ...plan.launch.split_selection import SplitChoice, SplitWork, choose_split

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from ..facts.constants import LOG2_E, MAX_SEQLEN, SMALLEST_NORMAL_FLOAT32
 from ..facts.hardware import SM_COUNT
+from ..facts.numbers import LOG2_E, MAX_SEQLEN, SMALLEST_NORMAL_FLOAT32
 from ..spec.attention_spec import AttentionSpec
 from ..spec.combine_spec import CombineSpec
 from ..spec.variant import WORK_COUNTS

@@ -241,16 +241,6 @@ CAUSAL: Final = SlidingWindowMask(None, 0)
 NULL: Final = NullMask()
 
 
-def causal() -> Mask:
-    """Return the bottom-right aligned causal mask."""
-    return CAUSAL
-
-
-def chunked_causal(size: int) -> Mask:
-    """Return the mask of keys in the row's own chunk that are not after the row."""
-    return ChunkedMask(size) & CAUSAL
-
-
 @dataclass(frozen=True)
 class Term:
     """Masks that must all be visible: one interval per row, and the biases added there."""

@@ -15,8 +15,8 @@ from fa4_cute.host.choose import support
 from fa4_cute.host.choose.refusals import Refusal, device_refusal
 from fa4_cute.host.choose.support import KERNELS, Choice, choose
 from fa4_cute.plan.config.config import FA4Config
-from fa4_cute.plan.facts.constants import MAX_SEQLEN
 from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.numbers import MAX_SEQLEN
 from fa4_cute.plan.spec import depth512_limits, limits
 
 BASE = Problem("bf16", 1, 128, 128, 4, 2, 128, 128)

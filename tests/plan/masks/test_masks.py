@@ -20,8 +20,6 @@ from fa4_cute.plan.masks.masks import (
     PaddingMask,
     SlidingWindowMask,
     Term,
-    causal,
-    chunked_causal,
     leaves,
     terms,
 )
@@ -130,9 +128,9 @@ def test_leaves_from_left_to_right() -> None:
 
 
 def test_names_of_the_usual_masks() -> None:
-    assert causal().name == "causal"
+    assert CAUSAL.name == "causal"
     assert SlidingWindowMask(3, None).name == "window_3_n"
-    assert chunked_causal(64).name == "chunked_64_and_causal"
+    assert (ChunkedMask(64) & CAUSAL).name == "chunked_64_and_causal"
     assert (PaddingMask(0) | DenseBiasMask(1)).name == "padding0_or_bias1"
 
 

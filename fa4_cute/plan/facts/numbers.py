@@ -1,4 +1,4 @@
-"""Numbers that host and device agree on, each in one place."""
+"""Numbers that host and device agree on: limits, and factors between logarithms."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 LOG2_E: Final = math.log2(math.e)
-LN_2: Final = math.log(2)
+"""Times this, a natural logarithm is a binary one."""
 MAX_SEQLEN: Final = 2**31 - 2**10
 """Positions are signed 32-bit numbers on the device, and the last tile may reach past the end."""
 MAX_FLOAT32: Final = (2 - 2**-23) * 2.0**127
