@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ...plan.facts.numbers import LOG2_E, MAX_FLOAT32
-from .arguments import Inputs
+from .arguments import Inputs, Options
 
 Layout = tuple[str, ...]
 DENSE: Final[Layout] = ("batch", "seqlen", "heads", "head_dim")
@@ -21,17 +21,17 @@ PACKED: Final[Layout] = ("total", "heads", "head_dim")
 PAGED: Final[Layout] = ("num_pages", "page_size", "heads", "head_dim")
 
 
-def check_inputs(
-    inputs: Inputs, rope: tuple[Any, Any] | None, layouts: tuple[Layout, Layout]
-) -> None:
+def check_inputs(inputs: Inputs, options: Options, layouts: tuple[Layout, Layout]) -> None:
     """Check q, k and v and, where they are tensors of their own, the rope columns of q and k.
 
     Raises:
         TypeError, ValueError, NotImplementedError: as :func:`check_tensor`, or they do not fit, or
-            one of them requires grad.
+            one of them requires grad; or ``unchecked`` is no flag.
     """
     check_operands(*inputs, layouts=layouts)
     check_no_grad(dict(zip("qkv", inputs, strict=True)))
+    check_flag("unchecked", options.unchecked)
+    rope = options.rope
     if rope is not None:
         check_rope(rope, inputs, layouts)
         check_no_grad(dict(zip(("q_rope", "k_rope"), rope, strict=True)))

@@ -15,6 +15,7 @@ from ...plan.facts.dtypes import DType
 from ...plan.launch.launch import AttentionSizes
 from ...plan.spec.variant import Partition, Variant
 from . import checks
+from .arguments import Options
 from .checks import DENSE, check_flag, check_scale, kind_of
 from .features import PLAIN, Features
 from .scales import UNSCALED, Scales, check_range
@@ -151,7 +152,7 @@ class Problem:
             NotImplementedError: a tensor subclass or layout that has no plain memory, or a tensor
                 that requires grad.
         """
-        checks.check_inputs((q, k, v), None, (DENSE, DENSE))
+        checks.check_inputs((q, k, v), Options(), (DENSE, DENSE))
         return cls.from_shapes(q, k, v, where=Sequences.dense(q, k), **options)
 
     @classmethod

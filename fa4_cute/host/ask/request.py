@@ -7,7 +7,7 @@ from typing import Any
 
 from ...plan.spec.variant import Partition, Scheduler
 from .arguments import Batch, Inputs, Options
-from .checks import DENSE, PACKED, PAGED, Layout, check_count, check_flag, check_inputs
+from .checks import DENSE, PACKED, PAGED, Layout, check_count, check_inputs
 from .features import NO_TENSORS, PLAIN, Features, FeatureTensors
 from .problem import Problem
 from .scales import scales_of, token_scales_of
@@ -38,8 +38,7 @@ def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Req
             together; the message names them.
     """
     batch = Batch() if batch is None else batch
-    check_flag("unchecked", options.unchecked)
-    check_inputs(inputs, options.rope, _layouts(batch))
+    check_inputs(inputs, options, _layouts(batch))
     where = sequences(inputs, batch, unchecked=options.unchecked)
     if options.is_plain and batch.is_plain:
         features, tensors = PLAIN, NO_TENSORS
