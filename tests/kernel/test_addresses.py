@@ -193,8 +193,8 @@ def test_queries_and_outputs_beyond_2_31_bytes(head_dim: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("head_dim", [128, 256])
-def test_shares_beyond_2_31_bytes(head_dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Partial results of the second and third share, written by one kernel and read by another."""
+def test_splits_beyond_2_31_bytes(head_dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partial results of the second and third split, written by one kernel and read by another."""
     generator = torch.Generator().manual_seed(4)
     sizes = ((1, n, 2, head_dim) for n in (10, 400, 400))
     q, k, v = (torch.randn(size, generator=generator).bfloat16() for size in sizes)
@@ -204,7 +204,7 @@ def test_shares_beyond_2_31_bytes(head_dim: int, monkeypatch: pytest.MonkeyPatch
     made: list[torch.Tensor] = []
 
     def apart(problem: Any, out: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        # Rows between the shares are nobody's, and the second kernel is started for the first.
+        # Rows between the splits are nobody's, and the second kernel is started for the first.
         made.append(torch.empty(3, far_rows, head_dim))
         return made[0], torch.empty(3, far_rows)
 
