@@ -220,9 +220,9 @@ class Launch:
         self._described = described = Described(case)
         self.spec, self._call = described.spec, described.call
         self.requests = [_request(cache.compiled(self.spec), described.packed)]
-        shares = self._call.shares(described.problem)
-        if shares is not None:
-            self.requests.append(_request(cache.compiled(shares.spec), pack_combine(shares)))
+        splits = self._call.splits(described.problem)
+        if splits is not None:
+            self.requests.append(_request(cache.compiled(splits.spec), pack_combine(splits)))
         self.buffers = [
             Allocation(b.address, b.size, b.writable) for b in self._call.host_buffers()
         ]

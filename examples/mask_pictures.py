@@ -11,8 +11,14 @@ from matplotlib.patches import Patch, Rectangle
 
 from fa4_cute.masks import AttentionMask
 from fa4_cute.plan.facts.hardware import WARP_THREADS, ceil_div
-from fa4_cute.plan.launch.tiles import MASK_WORD_BITS
-from fa4_cute.plan.masks.key_tiles import KeyTileMap, Rows, TileStatus, tile_status, visible_keys
+from fa4_cute.plan.masks.key_tiles import (
+    WORD_COLUMNS,
+    KeyTileMap,
+    Rows,
+    TileStatus,
+    tile_status,
+    visible_keys,
+)
 from fa4_cute.plan.masks.masks import terms
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 
@@ -83,14 +89,14 @@ class Picture:
             end = min(first + self.positions, self.seqlen_q)
             for query in range(first, end, self.warp_positions):
                 warp = self.rows(query, self.warp_positions)
-                for key in range(0, self.seqlen_k, MASK_WORD_BITS):
+                for key in range(0, self.seqlen_k, WORD_COLUMNS):
                     found[query, key] = self._status(warp, key, key // self.keys in loaded)
         return found
 
     def _status(self, warp: Rows, key: int, is_loaded: bool) -> TileStatus:
         if not is_loaded:
             return TileStatus.SKIPPED
-        status = tile_status(self.mask.plan, warp, key // MASK_WORD_BITS, MASK_WORD_BITS)
+        status = tile_status(self.mask.plan, warp, key // WORD_COLUMNS, WORD_COLUMNS)
         return TileStatus.FULL if status is TileStatus.FULL else TileStatus.MASKED
 
     def visited(self, rows: Rows) -> list[int]:
@@ -106,7 +112,7 @@ class Picture:
     def draw(self, axes: Axes, title: str) -> None:
         """Draw the tiles, and over them in grey what is visible."""
         for (query, key), status in self.statuses().items():
-            width = min(MASK_WORD_BITS, self.seqlen_k - key)
+            width = min(WORD_COLUMNS, self.seqlen_k - key)
             height = min(self.warp_positions, self.seqlen_q - query)
             axes.add_patch(
                 Rectangle(

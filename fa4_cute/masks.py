@@ -151,7 +151,7 @@ def _require_tensor(name: str, value: Any) -> None:
 
 
 def _joined(a: AttentionMask, b: Any, sign: str) -> tuple[AttentionMask, AttentionMask]:
-    """Return ``b`` with its slots behind those of ``a``, and both tensors together in ``a``."""
+    """Return ``b`` with its slots after those of ``a``, and both tensors together in ``a``."""
     if not isinstance(b, AttentionMask):
         raise TypeError(
             f"mask {sign} {type(b).__name__}: expected a mask of fa4_cute.masks on both sides"

@@ -38,7 +38,7 @@ class Derived(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class Step:
     """One step of a modifier.
 
     Attributes:
@@ -62,29 +62,29 @@ class Stage:
 class ScoreModifier:
     """Steps applied one after the other, with their tensors."""
 
-    stages: tuple[Stage, ...]
+    steps: tuple[Step, ...]
 
     @property
     def tensors(self) -> tuple[Any, ...]:
         """Auxiliary tensors of all steps in order."""
-        return tuple(tensor for stage in self.stages for tensor in stage.tensors)
+        return tuple(tensor for step in self.steps for tensor in step.tensors)
 
     @cached_property
     def plan(self) -> ScoreMod:
         """The modifier without its tensors."""
         ranks = tuple(_rank(tensor) for tensor in self.tensors)
-        digests = " ".join(stage.digest for stage in self.stages)
+        digests = " ".join(step.digest for step in self.steps)
         digest = hashlib.sha256(digests.encode()).hexdigest()[:DIGEST_CHARACTERS]
-        name = "_".join(stage.name for stage in self.stages)
+        name = "_".join(step.name for step in self.steps)
         return ScoreMod(name, digest, ranks, self._apply)
 
     def _apply(self, score: Any, *where: Any) -> Any:
         """Trace all steps; ``where`` is (batch, head, q_idx, kv_idx, aux)."""
         *position, aux = where
         used = 0
-        for stage in self.stages:
-            own = tuple(aux[used : used + len(stage.tensors)])
-            score = stage.function(score, *position, own)
+        for step in self.steps:
+            own = tuple(aux[used : used + len(step.tensors)])
+            score = step.function(score, *position, own)
             used += len(own)
         return score
 
@@ -104,7 +104,7 @@ def softcap(cap: float) -> ScoreModifier:
         return _score_math().softcap(score, cap)
 
     name = f"softcap_{re.sub('[^0-9a-z]', '_', repr(cap))}"
-    return ScoreModifier((Stage("softcap", name, name, function, constants=(cap,)),))
+    return ScoreModifier((Step("softcap", name, name, function, constants=(cap,)),))
 
 
 def alibi(slopes: Any) -> ScoreModifier:
@@ -128,7 +128,7 @@ def alibi(slopes: Any) -> ScoreModifier:
         return score - slope * _score_math().distance(q_idx, kv_idx, aux[1][batch])
 
     tensors = (slopes, Derived.OFFSETS)
-    return ScoreModifier((Stage("alibi", "alibi", f"alibi{rank}", function, tensors),))
+    return ScoreModifier((Step("alibi", "alibi", f"alibi{rank}", function, tensors),))
 
 
 def function(code: Callable[..., Any], aux_tensors: Sequence[Any] = ()) -> ScoreModifier:
@@ -148,7 +148,7 @@ def function(code: Callable[..., Any], aux_tensors: Sequence[Any] = ()) -> Score
     label = re.sub(r"\W|[^\x00-\x7f]", "", code.__name__) or "function"
     identity = f"{digest}{ranks}"
     name = f"mod_{label}_{digest[:8]}"
-    return ScoreModifier((Stage("function", name, identity, code, tuple(aux_tensors)),))
+    return ScoreModifier((Step("function", name, identity, code, tuple(aux_tensors)),))
 
 
 def chain(*modifiers: ScoreModifier) -> ScoreModifier:
@@ -163,7 +163,7 @@ def chain(*modifiers: ScoreModifier) -> ScoreModifier:
                 f"chain: expected a modifier of fa4_cute.score_mods, got "
                 f"{type(modifier).__name__}; nearest supported choice: score_mods.function(...)"
             )
-    return ScoreModifier(tuple(stage for modifier in modifiers for stage in modifier.stages))
+    return ScoreModifier(tuple(step for modifier in modifiers for step in modifier.steps))
 
 
 def _score_math() -> Any:

@@ -167,3 +167,77 @@ def test_top_level_holds_the_cards_files_and_the_public_vocabulary() -> None:
     public = {"__init__.py", "masks.py", "score_mods.py"}
     assert len(names - card - public) <= 2
     assert card | public <= names
+
+
+ONLY_TESTS_USE = {
+    "support_table": "makes the table of docs/features.md, which a test compares",
+    "files": "field of the public CacheInfo",
+    "in_memory": "field of the public CacheInfo",
+    "SMALLEST_E4M3": "bounds the rounding of P, on which the error bounds of fp8 tests rest",
+    "largest": "the largest P, which must fit the element type",
+    "releases": "part of the issue order, with which the trace of a run is compared",
+}
+"""Names that no module needs, and why they stay."""
+MIRRORS = {
+    *("SPipelineConsumer", "SPipelineProducer", "consumer_o_hi", "consumer_o_lo", "consumer_s_odd"),
+    *("get_kv_mbars", "init", "producer_o_state", "producer_s_odd", "consumer_c0", "consumer_c1"),
+    *("consumer_o", "get_k_mbars", "get_v_mbars", "pipeline_order_arrive", "producer_o0"),
+    *("producer_o1", "producer_s0", "producer_s1", "q1_wait_mbar", "BK", "BMN", "commit_step"),
+    *("elements_full", "get_k", "get_v", "is_k_major", "release_k", "release_v", "staged_k_bytes"),
+    *("q_rope_smem", "correction_offset", "kv_offset", "mbar_offset", "q_offset", "smem_size"),
+}
+"""Members of the seeds' structs, until the Mojo page lists those that no kernel uses."""
+
+
+def definitions(tree: ast.Module) -> set[str]:
+    """Names that a module and its classes define, but for those that a decorator registers."""
+    names: set[str] = set()
+    for scope in ast.walk(tree):
+        for node in scope.body if isinstance(scope, ast.Module | ast.ClassDef) else ():
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                registered = any(".register" in ast.unparse(d) for d in node.decorator_list)
+                names |= set() if registered else {node.name}
+            elif isinstance(node, ast.Assign):
+                names |= {n.id for n in node.targets if isinstance(n, ast.Name)}
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                names.add(node.target.id)
+    return {name for name in names if not name.startswith("__")}
+
+
+def uses(tree: ast.Module) -> set[str]:
+    """Names that a module reads, also as attributes or, for ``getattr``, as whole strings."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            names.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            names.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names.add(node.value)
+    return names
+
+
+def test_a_name_that_nothing_reads_is_found() -> None:
+    tree = ast.parse("A = 1\nclass B:\n    c: int = A\n    def d(self): return self.c\n")
+    assert definitions(tree) - uses(tree) == {"B", "d"}
+    assert "d" in uses(ast.parse("x.d")) & uses(ast.parse("getattr(x, 'd')"))
+
+
+def test_only_tests_use_nothing() -> None:
+    """Dead code goes. Members of the seeds that no kernel uses are explained on the Mojo page."""
+    page = ROOT / "docs" / "mojo.md"
+    mirrored = set(re.findall(r"\w+", page.read_text())) if page.exists() else MIRRORS
+    read: set[str] = set()
+    for folder in ("fa4_cute", "benchmarks", "examples"):
+        for path in (ROOT / folder).rglob("*.py"):
+            read |= uses(ast.parse(path.read_text()))
+        for path in (ROOT / folder).rglob("*.ipynb"):
+            read |= set(re.findall(r"\w+", path.read_text()))
+    dead = {
+        (relative(path), name)
+        for path in (ROOT / "fa4_cute").rglob("*.py")
+        for name in definitions(ast.parse(path.read_text())) - read - mirrored
+    }
+    assert {name for _, name in dead} >= set(ONLY_TESTS_USE), "an exception that is none"
+    found = sorted((path, name) for path, name in dead if name not in ONLY_TESTS_USE)
+    assert not found

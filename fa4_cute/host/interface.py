@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .ask.features import Modifiers
-from .ask.request import Batch, Inputs, Options
-from .ask.scales import GivenScales
+from .ask.arguments import Batch, Inputs, Options
 from .run.compute import compute
 
 if TYPE_CHECKING:
@@ -62,19 +60,19 @@ def flash_attn(
         return_lse: also return the log-sum-exp of the scores.
         mask: a mask of :mod:`fa4_cute.masks`. ``causal``, ``window_size`` and ``mask`` must all
             show a key for it to count.
-        window_size: (left, right) keys beside a row's own; None or -1 leaves a side open.
+        window_size: (left, right) keys besides a row's own; None or -1 leaves a side open.
         score_mod: a modifier of :mod:`fa4_cute.score_mods`, or a Python function for one.
         softcap: ``softcap * tanh(score / softcap)``, applied after ``score_mod``; None or 0 is off.
         aux_tensors: what a ``score_mod`` given as a function reads.
         sink: (num_q_heads,) numbers in the units of the scaled scores: ``exp(sink[h])`` joins the
             denominator of every row of head ``h``, and so the log-sum-exp.
         seqused_k: (batch,), int32: keys of each sequence that count; also the place of its last
-            query. What lies behind them in ``k`` and ``v`` never matters.
-        page_table: (batch, pages_per_row), int32: pages of each sequence, in order. Entries behind
+            query. What comes after them in ``k`` and ``v`` never matters.
+        page_table: (batch, pages_per_row), int32: pages of each sequence, in order. Entries after
             ``seqused_k`` are not read.
-        num_splits: parts into which the keys are split, a CTA each; None leaves it to the kernel.
-        split: where the results of the parts meet: ``"workspace"``, float32 in global memory that a
-            second kernel adds up; ``"cluster"``, the shared memory of up to 8 CTAs of a cluster,
+        num_splits: CTAs that the keys of a query tile are split over; None leaves it to the kernel.
+        split: where the results of the splits meet: ``"workspace"``, float32 in global memory that
+            a second kernel adds up; ``"cluster"``, the shared memory of up to 8 CTAs of a cluster,
             for head dimensions up to 192 and one Q tile per CTA; or None, which leaves it to the
             rules that :func:`fa4_cute.explain` names.
         scheduler: ``"tile"``, a CTA for every query tile; ``"persistent"``, a CTA for every SM, or
@@ -83,7 +81,7 @@ def flash_attn(
             by the sizes of the call. A row's bits depend on it, on ``num_splits`` and on
             ``split``, and where these are given, on nothing else that stands in the batch.
         pair_cta: whether two CTAs share each MMA, for head dimensions from 65 to 128, or of up to
-            128 for ``v`` beside rope columns, with two Q tiles per CTA; above 192 they always do.
+            128 for ``v`` with rope columns, with two Q tiles per CTA; above 192 they always do.
         unchecked: do not look at the values in ``seqused_k``, ``page_table``, ``sink`` and padding
             lengths. Otherwise they are read back, for which a CUDA call waits for the device; a
             wrong value that is not caught reads memory outside of the tensors.
@@ -96,26 +94,25 @@ def flash_attn(
             them, and the scales of fp8 multiply them too. ``q`` and ``k`` then have the head
             dimension of ``v``. ``k_rope`` may have one head for all of ``k``, and then also the
             type of the others. Else columns of that type are part of ``q`` and ``k``, whose head
-            dimension may exceed that of ``v``, such as 192 beside 128.
+            dimension may exceed that of ``v``, such as 192 and 128.
 
     Returns:
         O, contiguous, with shape and dtype of ``q`` (bfloat16 for float8) and the head dimension of
-        ``v``; or (O, LSE) with LSE
-        float32 of shape (batch, num_q_heads, seqlen_q), natural logarithm. A query that sees no key
-        has O = 0 and LSE = -inf, or its head's sink.
+        ``v``; or (O, LSE) with LSE float32 of shape (batch, num_q_heads, seqlen_q), natural
+        logarithm. A query that sees no key has O = 0 and LSE = -inf, or its head's sink.
 
     Raises:
         TypeError, ValueError, NotImplementedError: the arguments are wrong, or nothing here can
             run them; the message names the argument, its value and the nearest supported choice.
     """
-    modifiers = _modifiers(mask, window_size, score_mod, softcap, aux_tensors, sink)
-    scales, rope = _scales(q_scale, k_scale, v_scale), _rope(q_rope, k_rope)
     options = Options(
-        causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales,
-        num_qo, rope, pair_cta, split,
+        causal=causal, softmax_scale=softmax_scale, return_lse=return_lse, mask=mask,
+        window_size=window_size, score_mod=score_mod, softcap=softcap, aux_tensors=aux_tensors,
+        sink=sink, num_splits=num_splits, split=split, scheduler=scheduler, num_qo=num_qo,
+        pair_cta=pair_cta, unchecked=unchecked, q_scale=q_scale, k_scale=k_scale, v_scale=v_scale,
+        q_rope=q_rope, k_rope=k_rope,
     )  # fmt: skip
-    out, lse = _computed((q, k, v), options, Batch(seqused_k=seqused_k, page_table=page_table))
-    return (out, lse) if return_lse else out
+    return _attention((q, k, v), options, Batch(seqused_k=seqused_k, page_table=page_table))
 
 
 def flash_attn_varlen(
@@ -176,11 +173,12 @@ def flash_attn_varlen(
         TypeError, ValueError, NotImplementedError: as :func:`flash_attn`; also for offsets that
             decrease or do not end with ``q``, lengths beyond their keys, and pages out of range.
     """
-    modifiers = _modifiers(mask, window_size, score_mod, softcap, aux_tensors, sink)
-    scales, rope = _scales(q_scale, k_scale, v_scale), _rope(q_rope, k_rope)
     options = Options(
-        causal, softmax_scale, return_lse, modifiers, num_splits, scheduler, unchecked, scales,
-        num_qo, rope, pair_cta, split,
+        causal=causal, softmax_scale=softmax_scale, return_lse=return_lse, mask=mask,
+        window_size=window_size, score_mod=score_mod, softcap=softcap, aux_tensors=aux_tensors,
+        sink=sink, num_splits=num_splits, split=split, scheduler=scheduler, num_qo=num_qo,
+        pair_cta=pair_cta, unchecked=unchecked, q_scale=q_scale, k_scale=k_scale, v_scale=v_scale,
+        q_rope=q_rope, k_rope=k_rope,
     )  # fmt: skip
     if cu_seqlens_q is None:
         raise TypeError(
@@ -188,46 +186,21 @@ def flash_attn_varlen(
             "fa4_cute.flash_attn for a dense batch of queries"
         )
     batch = Batch(cu_seqlens_q, cu_seqlens_k, seqused_k, page_table, max_seqlen_q, max_seqlen_k)
-    out, lse = _computed((q, k, v), options, batch)
-    return (out, lse) if return_lse else out
+    return _attention((q, k, v), options, batch)
 
 
-def _modifiers(
-    mask: Any, window_size: Any, score_mod: Any, softcap: Any, aux_tensors: Any, sink: Any
-) -> Modifiers | None:
-    """Return what changes the scores, or None when nothing is given."""
-    given = (mask, window_size, score_mod, softcap, sink)
-    if all(value is None for value in given) and isinstance(aux_tensors, tuple) and not aux_tensors:
-        return None
-    return Modifiers(mask, window_size, score_mod, softcap, aux_tensors, sink)
-
-
-def _scales(q_scale: Any, k_scale: Any, v_scale: Any) -> GivenScales | None:
-    """Return the scales, or None when none is given."""
-    if q_scale is None and k_scale is None and v_scale is None:
-        return None
-    return GivenScales(q_scale, k_scale, v_scale)
-
-
-def _rope(q_rope: Any, k_rope: Any) -> tuple[Any, Any] | None:
-    """Return the rope columns, or None when there are none."""
-    return None if q_rope is None and k_rope is None else (q_rope, k_rope)
-
-
-def _computed(inputs: Inputs, options: Options, batch: Batch) -> tuple[Any, Any]:
-    """Return :func:`compute`'s results; ``torch.compile`` must not follow a launch."""
+def _attention(inputs: Inputs, options: Options, batch: Batch) -> Any:
+    """Return what the public functions return; ``torch.compile`` must not follow a launch."""
     import torch
 
     if not torch.compiler.is_compiling():
-        return compute(inputs, options, batch)
-    from .run import torch_op
+        out, lse = compute(inputs, options, batch)
+    else:
+        from .run import torch_op
 
-    choices: tuple[Any, ...] = (options.modifiers, options.num_splits, options.scheduler)
-    choices = (*choices, options.scales, options.num_qo, options.rope, options.split)
-    plain_call = batch.is_plain and not options.pair_cta
-    if plain_call and all(choice is None for choice in choices):
-        plain = (options.causal, options.softmax_scale, options.return_lse)
-        out, lse = torch_op.attention(*inputs, *plain)
-        return out, lse
-    apart: tuple[Any, Any] = torch_op.compute_apart(inputs, options, batch)
-    return apart
+        if options.is_plain and batch.is_plain:
+            carried = (options.causal, options.softmax_scale, options.return_lse)
+            out, lse = torch_op.attention(*inputs, *carried)
+        else:
+            out, lse = torch_op.compute_apart(inputs, options, batch)
+    return (out, lse) if options.return_lse else out

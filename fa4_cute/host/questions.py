@@ -8,11 +8,11 @@ from typing import Any
 from ..plan.launch.launch import plan_launch
 from ..plan.launch.selection import LONG_PROMPT
 from ..plan.masks.masks import NULL
-from ..plan.spec.tensor_maps import ROPE_OPERANDS
-from .ask.features import Features, Modifiers
+from .ask.arguments import Inputs, Options, options_and_batch
+from .ask.features import Features
 from .ask.problem import Problem, dtype_name
-from .ask.request import Batch, Options, request, scheduler_of, split_of
-from .ask.scales import GivenScales
+from .ask.request import request, scheduler_of, split_of
+from .ask.score_changes import full_mask, modifier_of
 from .choose.refusals import Refusal, device_refusal
 from .choose.support import Choice, Support, answer, choose, require
 from .compile import cache
@@ -71,29 +71,16 @@ def can_implement(
     return answer(result)
 
 
-def _can_run(inputs: tuple[Any, Any, Any], options: Mapping[str, Any]) -> Support:
-    call, batch = _arguments(options)
+def _can_run(inputs: Inputs, options: Mapping[str, Any]) -> Support:
+    sorted_options = options_and_batch(options)
     try:
-        problem = request(inputs, call, batch).problem
+        problem = request(inputs, *sorted_options).problem
     except (TypeError, ValueError, NotImplementedError) as error:
         return Support(False, str(error))
     result = choose(problem)
     if isinstance(result, Choice):
         result = device.refusal_of(inputs[0]) or result
     return answer(result)
-
-
-def _arguments(options: Mapping[str, Any]) -> tuple[Options, Batch]:
-    """Sort the arguments of a call by what they are about."""
-    rest = dict(options)
-    modifiers = {name: rest.pop(name) for name in Modifiers.__dataclass_fields__ if name in rest}
-    batch = {name: rest.pop(name) for name in Batch.__dataclass_fields__ if name in rest}
-    scales = {name: rest.pop(name) for name in GivenScales.__dataclass_fields__ if name in rest}
-    changes = Modifiers(**modifiers) if modifiers else None
-    given = GivenScales(**scales) if scales else None
-    rope = tuple(rest.pop(name, None) for name in ROPE_OPERANDS)
-    own = None if rope == (None, None) else (rope[0], rope[1])
-    return Options(modifiers=changes, scales=given, rope=own, **rest), Batch(**batch)
 
 
 def _described(
@@ -154,10 +141,16 @@ def _features(
     scheduler: str | None = None,
     token_scales: bool = False,
 ) -> Features:
-    given = Modifiers(mask, window_size, score_mod, softcap, aux_tensors)
-    modifier = given.modifier()
+    given = Options(
+        mask=mask,
+        window_size=window_size,
+        score_mod=score_mod,
+        softcap=softcap,
+        aux_tensors=aux_tensors,
+    )
+    modifier = modifier_of(given)
     return Features(
-        mask=given.full_mask().plan,
+        mask=full_mask(given).plan,
         score_mod=None if modifier is None else modifier.plan,
         sink=bool(sink),
         ragged_q=ragged_q,
@@ -186,7 +179,10 @@ def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
         nearest = f"\nnearest supported choice: {support.nearest}" if support.nearest else ""
         return f"not supported: {support.reason}{nearest}"
     rest = {name: value for name, value in options.items() if name not in _DEVICE_ARGUMENTS}
-    problem = _described(**rest) if q is None else request((q, k, v), *_arguments(rest)).problem
+    if q is None:
+        problem = _described(**rest)
+    else:
+        problem = request((q, k, v), *options_and_batch(rest)).problem
     choice: Choice = require(choose(problem))
     lines = [f"kernel {choice.row.name} ({choice.spec.name})"]
     lines += [decision.text for decision in (choice.query_tiles, choice.split) if decision]
@@ -207,7 +203,7 @@ _DEVICE_ARGUMENTS = frozenset({"device_type", "compute_capability"})
 
 
 def _feature_lines(choice: Choice) -> list[str]:
-    """Say what the kernel is specialised on beside shapes, and what that means for it."""
+    """Say what the kernel is specialised on besides shapes, and what that means for it."""
     variant = choice.spec.variant
     lines = []
     if variant.mask != NULL:

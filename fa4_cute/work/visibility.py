@@ -6,7 +6,7 @@ from cutlass import Int32
 
 from ..device.registers import DEVICE
 from ..plan.masks.key_tiles import Rows, visible_to_all
-from ..plan.masks.masks import Interval
+from ..plan.masks.masks import Interval, is_zero
 from .sequence import Sequence
 
 
@@ -42,9 +42,5 @@ class RowView:
 def _moved(intervals: tuple[Interval, ...], by: Int32) -> tuple[Interval, ...]:
     # An interval that starts at key 0 starts at or before every tile: no test is needed there.
     return tuple(
-        Interval(None if _is_zero(i.start) else i.start - by, i.stop - by) for i in intervals
+        Interval(None if is_zero(i.start) else i.start - by, i.stop - by) for i in intervals
     )
-
-
-def _is_zero(value) -> bool:
-    return isinstance(value, int) and value == 0

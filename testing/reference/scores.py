@@ -22,7 +22,7 @@ from fa4_cute.plan.masks.masks import (
     PaddingMask,
     SlidingWindowMask,
 )
-from fa4_cute.score_mods import Derived, ScoreModifier, Stage
+from fa4_cute.score_mods import Derived, ScoreModifier, Step
 
 if TYPE_CHECKING:
     import torch
@@ -60,8 +60,8 @@ class Scores:
         if not isinstance(mod, ScoreModifier):
             return Scores(self._called(mod, aux), self.sequence)
         found = self
-        for stage in mod.stages:
-            found = Scores(_STAGES[stage.kind](found, stage), self.sequence)
+        for step in mod.steps:
+            found = Scores(_STEPS[step.kind](found, step), self.sequence)
         return found
 
     def capped(self, cap: float) -> Scores:
@@ -137,20 +137,20 @@ def in_window(
     return visible
 
 
-def _softcap(scores: Scores, stage: Stage) -> torch.Tensor:
-    return scores.capped(*stage.constants).values
+def _softcap(scores: Scores, step: Step) -> torch.Tensor:
+    return scores.capped(*step.constants).values
 
 
-def _alibi(scores: Scores, stage: Stage) -> torch.Tensor:
-    slopes = stage.tensors[0]
+def _alibi(scores: Scores, step: Step) -> torch.Tensor:
+    slopes = step.tensors[0]
     slopes = slopes if slopes.dim() == 1 else slopes[scores.sequence]
     distance = (scores.rows - scores.keys).abs()
     return scores.values - slopes.to(scores.values.dtype).view(-1, 1, 1) * distance
 
 
-def _function(scores: Scores, stage: Stage) -> torch.Tensor:
-    plain = [tensor for tensor in stage.tensors if not isinstance(tensor, Derived)]
-    return scores._called(stage.function, plain)
+def _function(scores: Scores, step: Step) -> torch.Tensor:
+    plain = [tensor for tensor in step.tensors if not isinstance(tensor, Derived)]
+    return scores._called(step.function, plain)
 
 
-_STAGES = {"softcap": _softcap, "alibi": _alibi, "function": _function}
+_STEPS = {"softcap": _softcap, "alibi": _alibi, "function": _function}

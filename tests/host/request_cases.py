@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from fa4_cute.host.ask.arguments import options_and_batch
 from fa4_cute.host.ask.request import Request, request
-from fa4_cute.host.questions import _arguments
 
 BATCH, HEADS, DIM = 2, 4, 64
 QUERIES, KEYS, PAGE = 5, 40, 16
@@ -41,7 +41,7 @@ def paged() -> dict[str, Any]:
 
 def asked(**arguments: Any) -> Request:
     q, k, v = (arguments.pop(name) for name in "qkv")
-    return request((q, k, v), *_arguments(arguments))
+    return request((q, k, v), *options_and_batch(arguments))
 
 
 def refused(call: dict[str, Any], error: type[Exception], *words: str, **changes: Any) -> None:

@@ -12,7 +12,8 @@ import pytest
 import torch
 
 import fa4_cute
-from fa4_cute.host.ask.request import Options, Request, request
+from fa4_cute.host.ask.arguments import Options
+from fa4_cute.host.ask.request import Request, request
 from fa4_cute.host.choose.support import Choice, choose
 from fa4_cute.host.run import compute
 from fa4_cute.host.run.device import CudaLauncher
@@ -161,7 +162,7 @@ def test_the_cuda_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compute, "describe_call", lambda p, inputs, _: real(p, (q, k, v)))
     artifact = artifact_of(choice.spec)
     on_gpu = Request(asked.problem, (OnGpu, k, v))
-    call = compute._launch_on_cuda(on_gpu, choice.spec, artifact)
+    call = compute._launched_on_cuda(on_gpu, choice.spec, artifact)
     (launch,) = driver.launches
     assert entered == [3]
     assert launch["stream"] == 0xABC

@@ -151,7 +151,7 @@ def test_a_chain_deals_out_its_tensors() -> None:
     assert [t.item() for t in mod.tensors] == [1.0, 2.0, 3.0]
     assert mod.plan.function is not None
     assert mod.plan.function(10.0, 0, 0, 0, 0, (1.0, 2.0, 3.0)) == (10.0 + 3.0) * 3.0
-    swapped = score_mods.chain(*(score_mods.ScoreModifier((s,)) for s in reversed(mod.stages)))
+    swapped = score_mods.chain(*(score_mods.ScoreModifier((s,)) for s in reversed(mod.steps)))
     assert swapped.plan != mod.plan
     assert not calls
 

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 import fa4_cute
+from fa4_cute.host.ask.arguments import Options
 from fa4_cute.host.ask.features import Features
-from fa4_cute.host.ask.request import Options, request
+from fa4_cute.host.ask.request import request
 from fa4_cute.host.choose.support import Choice, choose
 from fa4_cute.plan.spec.variant import Partition
 
@@ -44,7 +45,7 @@ def test_the_rules_choose_where_nothing_is_asked() -> None:
     assert chosen(num_splits=2, num_qo=2).spec.variant.partition is Partition.WORKSPACE
     asked = chosen(num_splits=2, split="workspace")
     assert asked.spec.variant.partition is Partition.WORKSPACE
-    assert "tile 148 SMs" in fa4_cute.explain(**SIZES, num_splits=2)
+    assert "divide 148 SMs evenly" in fa4_cute.explain(**SIZES, num_splits=2)
     assert "a second kernel weighs" in fa4_cute.explain(**SIZES, num_splits=3)
 
 
@@ -54,7 +55,7 @@ def test_the_rules_do_not_look_at_the_batch() -> None:
         assert "joined in a cluster" in text
 
 
-def test_a_single_part_is_not_split() -> None:
+def test_a_single_split_is_none() -> None:
     q = torch.empty(1, 5, 8, 128, dtype=torch.bfloat16)
     options = Options(num_splits=1, split="cluster")
     assert request((q, q, q), options).problem.features == Features()

@@ -17,8 +17,8 @@ import pytest
 import torch
 
 from fa4_cute import masks
-from fa4_cute.host.ask.features import Modifiers
-from fa4_cute.host.ask.request import Options, request
+from fa4_cute.host.ask.arguments import Options
+from fa4_cute.host.ask.request import request
 from fa4_cute.host.choose.support import Choice, choose
 from fa4_cute.host.compile.compiler import compile_kernel
 from fa4_cute.plan.facts.dtypes import DType
@@ -143,14 +143,14 @@ def test_plain_kernels_have_no_parameter_and_no_access_of_a_feature(spec: Attent
 
 def test_neutral_arguments_choose_the_plain_kernel() -> None:
     inputs = tuple(torch.zeros(1, 300, 2, 64, dtype=torch.bfloat16) for _ in "qkv")
-    neutral = Modifiers(mask=masks.full(), window_size=(-1, None), softcap=0)
+    neutral: dict[str, Any] = {"mask": masks.full(), "window_size": (-1, None), "softcap": 0}
     chosen = [
         choose(request(inputs, options).problem)  # type: ignore[arg-type]
         for options in (
             Options(causal=True),
-            Options(causal=True, modifiers=neutral, num_splits=1, scheduler="tile"),
-            Options(modifiers=Modifiers(window_size=(None, 0))),
-            Options(causal=True, modifiers=Modifiers(mask=masks.causal())),
+            Options(causal=True, num_splits=1, scheduler="tile", **neutral),
+            Options(window_size=(None, 0)),
+            Options(causal=True, mask=masks.causal()),
         )
     ]
     assert all(isinstance(choice, Choice) for choice in chosen)

@@ -19,7 +19,7 @@ import fa4_cute
 from fa4_cute import masks
 from fa4_cute.host.compile.compiler import compile_kernel
 from fa4_cute.host.run import operands
-from fa4_cute.host.run.launch import Shares
+from fa4_cute.host.run.launch import Splits
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import CAUSAL, DenseBiasMask, PaddingMask
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
@@ -193,8 +193,8 @@ def test_queries_and_outputs_beyond_2_31_bytes(head_dim: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("head_dim", [128, 256])
-def test_shares_beyond_2_31_bytes(head_dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Partial results of the second and third share, written by one kernel and read by another."""
+def test_splits_beyond_2_31_bytes(head_dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partial results of the second and third split, written by one kernel and read by another."""
     generator = torch.Generator().manual_seed(4)
     sizes = ((1, n, 2, head_dim) for n in (10, 400, 400))
     q, k, v = (torch.randn(size, generator=generator).bfloat16() for size in sizes)
@@ -204,12 +204,12 @@ def test_shares_beyond_2_31_bytes(head_dim: int, monkeypatch: pytest.MonkeyPatch
     made: list[torch.Tensor] = []
 
     def apart(problem: Any, out: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        # Rows between the shares are nobody's, and the second kernel is started for the first.
+        # Rows between the splits are nobody's, and the second kernel is started for the first.
         made.append(torch.empty(3, far_rows, head_dim))
         return made[0], torch.empty(3, far_rows)
 
     monkeypatch.setattr(operands, "new_partial", apart)
-    monkeypatch.setattr(operands, "Shares", lambda spec, _, values: Shares(spec, rows, values))
+    monkeypatch.setattr(operands, "Splits", lambda spec, _, values: Splits(spec, rows, values))
     found = fa4_cute.flash_attn(q, k, v, num_splits=3, return_lse=True)
     assert made[0][1].data_ptr() - made[0].data_ptr() > FAR
     for x, y in zip(found, near, strict=True):

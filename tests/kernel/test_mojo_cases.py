@@ -3,8 +3,8 @@
 Each row keeps its masks, lengths, head counts and tolerance; long sequences are cut to a few tiles
 with the same remainders. Rows that are tested elsewhere:
 
-* mask status, set ends: ``tests/plan/masks/test_key_tiles.py``; tile scheduler:
-  ``tests/plan/launch/test_tiles.py``; operand TMA, paged rows:
+* mask status, set ends, and which tiles a scheduler visits: ``tests/plan/masks/test_key_tiles.py``;
+  its grid: ``tests/plan/launch/test_launch.py``; operand TMA, paged rows:
   ``tests/plan/spec/test_tensor_maps.py``,
 * fp8 by depth, and the tail stress of P's lift: ``test_fp8_numerics.py`` (cosine and bounds),
 * MLA prefill: ``test_mla_numerics.py``; split keys and their log-sum-exp: ``test_features.py``,

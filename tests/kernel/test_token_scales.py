@@ -12,8 +12,8 @@ import pytest
 import torch
 
 import fa4_cute
-from fa4_cute.host.ask.request import Options, request
-from fa4_cute.host.ask.scales import GivenScales
+from fa4_cute.host.ask.arguments import Options
+from fa4_cute.host.ask.request import request
 from fa4_cute.host.choose.support import Choice, choose
 from fa4_cute.host.compile.compiler import compile_kernel
 from fa4_cute.host.run.launch import pack_launch
@@ -124,7 +124,7 @@ def test_a_slot_that_only_the_mma_frees_is_overwritten_too_early(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     q, k, v, q_scale, k_scale = operands(CASES[0])  # type: ignore[arg-type]
-    asked = request((q, k, v), Options(scales=GivenScales(q_scale, k_scale)))
+    asked = request((q, k, v), Options(q_scale=q_scale, k_scale=k_scale))
     choice = choose(asked.problem)
     assert isinstance(choice, Choice)
     assert findings(choice.spec, asked) == 0
@@ -196,7 +196,7 @@ PAIRS = pytest.mark.parametrize(
 def pair_problem(head_dim: int) -> tuple[Any, Any]:
     """A CTA pair with more key tiles than buffers: its specification, and the call."""
     q, k, v, q_scale, k_scale = operands((head_dim, 400, 900, 1, 1, False))
-    given = Options(scales=GivenScales(q_scale, k_scale), pair_cta=head_dim == 128)
+    given = Options(q_scale=q_scale, k_scale=k_scale, pair_cta=head_dim == 128)
     asked = request((q, k, v), given)
     choice = choose(asked.problem)
     assert isinstance(choice, Choice)

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 
 from cutlass import Float32, Int32
 
+from ...plan.masks.key_tiles import WORD_COLUMNS
 from ..ptx import emit
 
 _MINUS_INF = "0fFF800000"
-WORD_COLUMNS = 32
-"""Columns of one visibility word."""
 
 Span = tuple[Int32 | None, Int32]
 """First visible column, None when that is known to be 0 or less, and the column after the last."""

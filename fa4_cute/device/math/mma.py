@@ -12,13 +12,9 @@ from dataclasses import dataclass
 import cutlass
 from cutlass import Float32, Int32
 
-from ...plan.facts.umma import MmaPlan, SmemOperand
+from ...plan.facts.umma import GRANULE_SHIFT, SMEM_ADDRESS_BITS, MmaPlan, SmemOperand
 from ..ptx import emit
 
-_GRANULE_SHIFT = 4
-_ADDRESS_BITS = 0x3FFFF
-"""Bits of a shared-memory address that a matrix descriptor holds (PTX ISA, "Shared memory
-descriptor", matrix-descriptor-encode)."""
 _NEGATE_A = 1 << 13
 """Instruction descriptor bit 13 (``sm100-isa.md`` section 2.1)."""
 _ELECT = ".reg .pred leader;\n\telect.sync _|leader, -1;"
@@ -46,9 +42,9 @@ class MmaBlock:
 
 def block_of(plan: MmaPlan, part: int = 0) -> MmaBlock:
     """Return part ``part`` of ``plan`` as one straight block of MMAs."""
-    a_shift = 0 if plan.a_in_tmem else _GRANULE_SHIFT
+    a_shift = 0 if plan.a_in_tmem else GRANULE_SHIFT
     steps = tuple(
-        (plan.a_offset(k) >> a_shift, plan.b_offset(k) >> _GRANULE_SHIFT)
+        (plan.a_offset(k) >> a_shift, plan.b_offset(k) >> GRANULE_SHIFT)
         for k in plan.k_blocks(part)
     )
     a_upper = None if plan.a is None else plan.a.descriptor(0) >> 32
@@ -57,7 +53,7 @@ def block_of(plan: MmaPlan, part: int = 0) -> MmaBlock:
 
 def lower_word(operand: SmemOperand, address: Int32) -> Int32:
     """Return the lower word of ``operand``'s descriptor at shared ``address``."""
-    return (address >> _GRANULE_SHIFT) + (operand.descriptor(0) & 0xFFFFFFFF)
+    return (address >> GRANULE_SHIFT) + (operand.descriptor(0) & 0xFFFFFFFF)
 
 
 def descriptor_address(address: Int32) -> Int32:
@@ -66,7 +62,7 @@ def descriptor_address(address: Int32) -> Int32:
     In a cluster the addresses of all CTAs but the first carry the rank in their upper bits, which
     would run into the field behind. Where only rank 0 issues MMAs there is nothing to remove.
     """
-    return address & _ADDRESS_BITS
+    return address & ((1 << SMEM_ADDRESS_BITS) - 1)
 
 
 def signed_instruction(bits: int, scale: Float32) -> Int32:

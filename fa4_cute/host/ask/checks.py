@@ -12,13 +12,29 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ...plan.launch.launch import LOG2_E
+from ...plan.facts.numbers import LOG2_E, MAX_FLOAT32
+from .arguments import Inputs, Options
 
 Layout = tuple[str, ...]
 DENSE: Final[Layout] = ("batch", "seqlen", "heads", "head_dim")
 PACKED: Final[Layout] = ("total", "heads", "head_dim")
 PAGED: Final[Layout] = ("num_pages", "page_size", "heads", "head_dim")
-MAX_FLOAT32: Final = (2 - 2**-23) * 2.0**127
+
+
+def check_inputs(inputs: Inputs, options: Options, layouts: tuple[Layout, Layout]) -> None:
+    """Check q, k and v and, where they are tensors of their own, the rope columns of q and k.
+
+    Raises:
+        TypeError, ValueError, NotImplementedError: as :func:`check_tensor`, or they do not fit, or
+            one of them requires grad; or ``unchecked`` is no flag.
+    """
+    check_operands(*inputs, layouts=layouts)
+    check_no_grad(dict(zip("qkv", inputs, strict=True)))
+    check_flag("unchecked", options.unchecked)
+    rope = options.rope
+    if rope is not None:
+        check_rope(rope, inputs, layouts)
+        check_no_grad(dict(zip(("q_rope", "k_rope"), rope, strict=True)))
 
 
 def check_tensor(name: str, value: Any, layout: Layout = DENSE) -> None:
@@ -92,7 +108,9 @@ def check_operands(q: Any, k: Any, v: Any, *, layouts: tuple[Layout, Layout]) ->
         raise ValueError(divisibility(heads_q, heads_k))
 
 
-def check_rope(rope: tuple[Any, Any], inputs: tuple[Any, Any, Any], layouts: Any) -> None:
+def check_rope(
+    rope: tuple[Any, Any], inputs: Inputs, layouts: tuple[Layout, Layout]
+) -> None:
     """Check rope columns of q and k that are tensors of their own, against q, k and v.
 
     Those of k may have a single head, which then serves all heads.

@@ -1,7 +1,7 @@
 """``Problem``: one call of attention in plain numbers, and the errors of its arguments.
 
 What is wrong with the arguments themselves is said while a problem is made (``checks``,
-``lengths``, ``features``); what no kernel can run is said by ``support``.
+``sequences``, ``score_changes``, ``scales``); what no kernel can run is said by ``support``.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from ...plan.facts.dtypes import DType
 from ...plan.launch.launch import AttentionSizes
 from ...plan.spec.variant import Partition, Variant
 from . import checks
+from .arguments import Options
 from .checks import DENSE, check_flag, check_scale, kind_of
 from .features import PLAIN, Features
-from .lengths import Extents
 from .scales import UNSCALED, Scales, check_range
+from .sequences import Sequences
 
 Form = tuple[tuple[str, Any], ...]
 
@@ -151,10 +152,8 @@ class Problem:
             NotImplementedError: a tensor subclass or layout that has no plain memory, or a tensor
                 that requires grad.
         """
-        checks.check_operands(q, k, v, layouts=(DENSE, DENSE))
-        checks.check_no_grad({"q": q, "k": k, "v": v})
-        extents = Extents(q.shape[0], q.shape[1], k.shape[1])
-        return cls.from_shapes(q, k, v, extents=extents, **options)
+        checks.check_inputs((q, k, v), Options(), (DENSE, DENSE))
+        return cls.from_shapes(q, k, v, where=Sequences.dense(q, k), **options)
 
     @classmethod
     def from_shapes(
@@ -163,7 +162,7 @@ class Problem:
         k: Any,
         v: Any,
         *,
-        extents: Extents,
+        where: Sequences,
         features: Features = PLAIN,
         scales: Scales = UNSCALED,
         causal: bool = False,
@@ -182,9 +181,9 @@ class Problem:
         """
         return cls(
             dtype=dtype_name(q.dtype),
-            batch=extents.batch,
-            seqlen_q=extents.seqlen_q,
-            seqlen_k=extents.seqlen_k,
+            batch=where.batch,
+            seqlen_q=where.seqlen_q,
+            seqlen_k=where.seqlen_k,
             num_q_heads=q.shape[-2],
             num_kv_heads=k.shape[-2],
             head_dim=q.shape[-1] + (0 if rope is None else rope[0].shape[-1]),

@@ -14,9 +14,11 @@ from typing import Any, Final
 
 from ...plan.config.token_rows import packed_start, row_floats
 from ...plan.facts.dtypes import DType
+from ...plan.facts.numbers import LOG2_E, MAX_FLOAT32
 from ...plan.facts.tensor_map_bits import ALIGN
-from ...plan.launch.launch import LOG2_E
-from .checks import MAX_FLOAT32, check_device, kind_of
+from .arguments import Options
+from .checks import check_device, kind_of
+from .sequences import Sequences
 
 SCALED_DTYPE: Final = DType.FP8_E4M3
 _TORCH_NAME: Final = "torch.float8_e4m3fn"
@@ -43,32 +45,11 @@ class Scales:
 UNSCALED: Final = Scales()
 
 
-@dataclass(frozen=True, eq=False)
-class TokenScales:
-    """Scales of every token, as the kernel reads them.
-
-    Attributes:
-        q: float32, contiguous, shape of q without head_dim.
-        k: float32 (batch, num_kv_heads, row), with room for a tile behind the last key, because the
-            kernel loads the scales of whole key tiles; (1, num_kv_heads, row) of packed keys, or
-            (num_pages, num_kv_heads, page_size).
-    """
-
-    q: Any
-    k: Any
+_NAMES: Final = ("q_scale", "k_scale", "v_scale")
 
 
-@dataclass(frozen=True, eq=False)
-class GivenScales:
-    """The arguments of a call, as they were given; None stands for 1."""
-
-    q_scale: Any = None
-    k_scale: Any = None
-    v_scale: Any = None
-
-
-def scales_of(given: GivenScales | None, q: Any) -> Scales:
-    """Return the numbers of ``given`` for operands like ``q``; 1 for scales of every token.
+def scales_of(options: Options, q: Any) -> Scales:
+    """Return the numbers of ``options`` for operands like ``q``; 1 for scales of every token.
 
     A tensor of one element is read back, for which a CUDA call waits for the device.
 
@@ -77,9 +58,9 @@ def scales_of(given: GivenScales | None, q: Any) -> Scales:
         ValueError: a scale is not finite or lies on another device, the scale of v has more than
             one element, or the operands are not fp8.
     """
-    if given is None:
+    values = {name: getattr(options, name) for name in _NAMES}
+    if all(value is None for value in values.values()):
         return UNSCALED
-    values = {name: getattr(given, name) for name in GivenScales.__dataclass_fields__}
     tokens = {name for name in ("q_scale", "k_scale") if _is_by_token(values[name])}
     numbers_of = {
         name: 1.0 if name in tokens else _number(name, value, q) for name, value in values.items()
@@ -93,32 +74,34 @@ def scales_of(given: GivenScales | None, q: Any) -> Scales:
     return Scales(*numbers_of.values())
 
 
-def token_scales_of(
-    given: GivenScales | None, q: Any, k: Any, *, pages: bool = False, cu_seqlens_k: Any = None
-) -> TokenScales | None:
-    """Return the scales of every token, or None when there are none of q and none of k.
+def token_scales_of(options: Options, q: Any, k: Any, *, where: Sequences) -> tuple[Any, Any]:
+    """Return the scales of every token as the kernel reads them, those of q and those of k.
+
+    Those of q are contiguous and have its shape without head_dim. Those of k are (batch,
+    num_kv_heads, row), with room for a tile after the last key, because the kernel loads the scales
+    of whole key tiles; (1, num_kv_heads, row) of packed keys, or (num_pages, num_kv_heads,
+    page_size). Both are float32, and both are None when neither q nor k has any.
 
     Args:
-        given: the arguments of the call.
+        options: the arguments of the call.
         q: (batch, seqlen_q, heads, head_dim), or (total_q, heads, head_dim).
         k: (batch, seqlen_k, heads, head_dim), or (total_k, heads, head_dim), or pages of it.
-        pages: whether k holds pages (num_pages, page_size, heads, head_dim).
-        cu_seqlens_k: int32 (batch + 1,), the first row of each sequence of packed keys, or None.
+        where: where the sequences lie.
 
     Raises:
         TypeError: a scale is not float32.
         ValueError: a scale has another shape than its operand without head_dim, or lies elsewhere.
     """
-    if given is None or not (_is_by_token(given.q_scale) or _is_by_token(given.k_scale)):
-        return None
-    keys = _by_token("k_scale", given.k_scale, k)
-    if pages:
+    if not (_is_by_token(options.q_scale) or _is_by_token(options.k_scale)):
+        return None, None
+    keys = _by_token("k_scale", options.k_scale, k)
+    if where.page_size:
         keys = _aligned(keys.transpose(1, 2))
-    elif cu_seqlens_k is not None:
-        keys = _packed(keys, cu_seqlens_k)
+    elif where.cu_seqlens_k is not None:
+        keys = _packed(keys, where.cu_seqlens_k)
     else:
         keys = _padded(keys)
-    return TokenScales(_by_token("q_scale", given.q_scale, q).contiguous(), keys)
+    return _by_token("q_scale", options.q_scale, q).contiguous(), keys
 
 
 def _is_by_token(value: Any) -> bool:
@@ -164,7 +147,7 @@ def _packed(scales: Any, cu_seqlens_k: Any) -> Any:
     if not batch:
         return packed
     rows = torch.arange(total, dtype=torch.int32, device=scales.device)
-    # Rows behind the last sequence follow it; they are never read but by whole tiles.
+    # Rows after the last sequence follow it; only loads of whole tiles read them.
     sequence = torch.searchsorted(cu_seqlens_k[1:], rows, right=True).clamp(max=batch - 1)
     first = cu_seqlens_k[sequence]
     packed[0, :, packed_start(first, sequence) + rows - first] = scales.t()

@@ -14,11 +14,14 @@ from ...plan.config.depth512_config import DEPTHS
 from ...plan.config.reduce_scatter import MAX_CLUSTER
 from ...plan.facts.dtypes import DType
 from ...plan.facts.hardware import TMA_ALIGN, align_up
+from ...plan.facts.numbers import MAX_SEQLEN
 from ...plan.launch.launch import plan_launch
 from ...plan.launch.selection import QueryTiles, choose_query_tiles
 from ...plan.launch.split_selection import SplitChoice, SplitWork, choose_split
+from ...plan.masks.masks import terms
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import MAX_SPLITS
+from ...plan.spec.common_spec import refuse
 from ...plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
 from ...plan.spec.kernel_spec import KernelSpec
 from ...plan.spec.limits import unsupported_reason
@@ -26,9 +29,6 @@ from ...plan.spec.variant import Partition, Variant
 from ..ask.checks import divisibility
 from ..ask.problem import Form, Problem
 from .refusals import Refusal, refusal_of_error
-
-MAX_SEQLEN: Final = 2**31 - 2**10
-"""Positions are signed 32-bit numbers on the device, and a tile may reach past the end."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class KernelRow:
         name: class of the kernel.
         dtypes: element types.
         head_dims: smallest and largest head dimension.
-        features: names of the features it has beside full and causal masks (``FEATURES``).
+        features: names of the features it has besides full and causal masks (``FEATURES``).
         specify: class whose ``for_attention`` makes the specification for the compiler.
     """
 
@@ -136,9 +136,10 @@ def choose(problem: Problem) -> Choice | Refusal:
         if refusal is not None:
             return refusal
     row = next(r for r in KERNELS if r.serves(DType(problem.dtype), problem.head_dim))
-    refusal = _feature_rule(problem, row)
-    if refusal is not None:
-        return refusal
+    for row_rule in (_feature_rule, _form_rule, _split_rule, _variant_rule):
+        refusal = row_rule(problem, row)
+        if refusal is not None:
+            return refusal
     try:
         spec, tiles = _specified(problem, row)
         split = _split_choice(problem, spec)
@@ -192,9 +193,7 @@ def _with_query_tiles(spec: KernelSpec, num_qo: int) -> KernelSpec:
     if num_qo == spec.config.num_qo:
         return spec
     config = spec.config.with_num_qo(num_qo)
-    reason = unsupported_reason(config)
-    if reason is not None:
-        raise ValueError(reason)
+    refuse(unsupported_reason(config))
     return replace(spec, config=config)
 
 
@@ -255,44 +254,55 @@ def _head_dim_rule(problem: Problem) -> Refusal | None:
 
 
 def _feature_rule(problem: Problem, row: KernelRow) -> Refusal | None:
-    """Refuse features that the kernel of ``row`` lacks, and those that contradict one another."""
-    for name in problem.features.names:
-        if name in row.features:
-            continue
-        others = [other.name for other in KERNELS if name in other.features]
-        return Refusal(
-            NotImplementedError,
-            f"{name}: {FEATURES[name]} are no part of {row.name}, the kernel for "
-            f"head_dim={problem.head_dim}",
-            _NEAREST.get(name) or f"a head dimension of {' or '.join(others)}"
-            if others
-            else f"without {name}",
-        )
-    if problem.form and row.specify is not KernelSpec:
-        name, value = problem.form[0]
-        padded = f"q, k, v with head_dim={problem.head_dim}, padded with zeros"
-        return Refusal(
-            NotImplementedError,
-            f"{name}={value}: not in {row.name}, the kernel for head_dim={problem.head_dim}",
-            "pair_cta=False; its MMAs always take two CTAs" if name == "pair_cta" else padded,
-        )
-    in_cluster = problem.features.split is Partition.CLUSTER
-    if in_cluster and problem.features.num_splits > MAX_CLUSTER:
+    """Refuse a feature that the kernel of ``row`` lacks."""
+    name = next((name for name in problem.features.names if name not in row.features), None)
+    if name is None:
+        return None
+    others = [other.name for other in KERNELS if name in other.features]
+    elsewhere = f"a head dimension of {' or '.join(others)}" if others else f"without {name}"
+    return Refusal(
+        NotImplementedError,
+        f"{name}: {FEATURES[name]} are no part of {row.name}, the kernel for "
+        f"head_dim={problem.head_dim}",
+        _NEAREST.get(name, elsewhere),
+    )
+
+
+def _form_rule(problem: Problem, row: KernelRow) -> Refusal | None:
+    """Refuse operands of a form that only the 2Q/1Q kernel takes."""
+    if not problem.form or row.specify is KernelSpec:
+        return None
+    name, value = problem.form[0]
+    padded = f"q, k, v with head_dim={problem.head_dim}, padded with zeros"
+    return Refusal(
+        NotImplementedError,
+        f"{name}={value}: not in {row.name}, the kernel for head_dim={problem.head_dim}",
+        "pair_cta=False; its MMAs always take two CTAs" if name == "pair_cta" else padded,
+    )
+
+
+def _split_rule(problem: Problem, _: KernelRow) -> Refusal | None:
+    """Refuse more splits than a cluster has CTAs, or than are combined."""
+    num_splits = problem.features.num_splits
+    if problem.features.split is Partition.CLUSTER and num_splits > MAX_CLUSTER:
         return Refusal(
             ValueError,
-            f"num_splits={problem.features.num_splits}, split='cluster': a cluster has at most "
-            f"{MAX_CLUSTER} CTAs",
+            f"num_splits={num_splits}, split='cluster': a cluster has at most {MAX_CLUSTER} CTAs",
             f"num_splits={MAX_CLUSTER}, or split='workspace'",
         )
-    if problem.features.num_splits > MAX_SPLITS:
+    if num_splits > MAX_SPLITS:
         return Refusal(
             ValueError,
-            f"num_splits={problem.features.num_splits}: at most {MAX_SPLITS} are combined",
+            f"num_splits={num_splits}: at most {MAX_SPLITS} are combined",
             str(MAX_SPLITS),
         )
+    return None
+
+
+def _variant_rule(problem: Problem, _: KernelRow) -> Refusal | None:
+    """Refuse features that contradict one another, and a mask of too many intervals."""
     try:
-        # A mask of too many intervals is noticed when it is taken apart.
-        _ = problem.variant.terms
+        terms(problem.variant.mask)
     except (ValueError, NotImplementedError) as error:
         return refusal_of_error(type(error), error)
     return None

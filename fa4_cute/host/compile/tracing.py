@@ -43,7 +43,7 @@ def trace_kernel(spec: AttentionSpec | CombineSpec, options: str):
 
 
 def trace_combine(spec: CombineSpec, options: str):
-    """Compile the kernel that combines the shares of a split."""
+    """Compile the kernel that combines the partial results of split keys."""
     combine = SplitCombine(spec)
     _name(SplitCombine, spec)
 
@@ -64,44 +64,37 @@ def _name(kernel_class: type, spec: AttentionSpec | CombineSpec) -> None:
     )
 
 
+def _stand_in_maps(spec: AttentionSpec, operand: cute.Pointer) -> tuple:
+    """Return one atom for every tensor map of the parameter list; only O's is for stores."""
+    load, store = cpasync.CopyBulkTensorTileG2SOp(), cpasync.CopyBulkTensorTileS2GOp()
+    names = [param.name for param in spec.params.params if param.kind == "tensor_map"]
+    return tuple(_stand_in_atom(operand, store if name == "o_map" else load) for name in names)
+
+
+def _launch_shape(spec: AttentionSpec) -> dict:
+    """Return a launch of one cluster."""
+    ctas = [spec.cluster_size, 1, 1]
+    shape = {"grid": ctas, "block": [spec.num_threads, 1, 1], "smem": spec.smem_bytes}
+    return shape | {"min_blocks_per_mp": 1} | ({"cluster": ctas} if spec.cluster_size > 1 else {})
+
+
 def trace_attention(spec: AttentionSpec, options: str):
     """Compile an attention kernel."""
     kernel_class = SM100MHADepth512 if isinstance(spec, Depth512Spec) else SM100MHA2Q
     attention = kernel_class(spec)
-    num_ctas = spec.cluster_size
-    shape = {"grid": [num_ctas, 1, 1]}
-    if num_ctas > 1:
-        shape["cluster"] = [num_ctas, 1, 1]
+    shape = _launch_shape(spec)
     _name(kernel_class, spec)
 
     @cute.jit
-    def host(
-        operand: cute.Pointer,
-        lse: Int64,
-        num_q_heads: Int32,
-        scale_log2: Float32,
-        lengths_and_extras: tuple,
-    ):
-        loads = [_stand_in_atom(operand, cpasync.CopyBulkTensorTileG2SOp()) for _ in "qkv"]
-        store = _stand_in_atom(operand, cpasync.CopyBulkTensorTileS2GOp())
-        more = [
-            _stand_in_atom(operand, cpasync.CopyBulkTensorTileG2SOp())
-            for _ in range(spec.num_maps - len(loads) - 1)
-        ]
-        maps = (*loads, store, *more)
-        # One tuple, because an argument must not be an empty one.
-        seqlen_q, seqlen_k, *extras = lengths_and_extras
+    def host(operand: cute.Pointer, scalars: tuple):
+        maps = _stand_in_maps(spec, operand)
+        lse, seqlen_q, seqlen_k, num_q_heads, scale_log2, *extras = scalars
         attention.kernel(
             maps, lse, seqlen_q, seqlen_k, num_q_heads, scale_log2, tuple(extras)
-        ).launch(
-            **shape,
-            block=[spec.schedule.num_threads, 1, 1],
-            smem=spec.config.smem_used,
-            min_blocks_per_mp=1,
-        )
+        ).launch(**shape)
 
     element_type = _ELEMENT_TYPES[spec.config.qkv_dtype]
     pointer = make_ptr(element_type, 0, AddressSpace.gmem, assumed_align=_POINTER_ALIGN)
-    extras = tuple(_PARAM_TYPES[param.kind](0) for param in spec.extra_params)
-    rest = (Int32(1), Int32(1), *extras)
-    return cute.compile(host, pointer, Int64(0), 1, 1.0, rest, options=options)
+    kinds = [param.kind for param in spec.params.params[spec.num_maps :]]
+    scalars = tuple(_PARAM_TYPES[kind](1) for kind in kinds)
+    return cute.compile(host, pointer, scalars, options=options)

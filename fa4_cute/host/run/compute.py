@@ -1,4 +1,4 @@
-"""A call carried out: choose the kernel, compile or load it, pack, launch."""
+"""A call carried out: resolve it to a kernel and a problem, then pack its addresses and launch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from ...plan.spec.attention_spec import AttentionSpec
-from ..ask.request import Batch, Inputs, Options, Request, request
+from ..ask.arguments import Batch, Inputs, Options
+from ..ask.request import Request, request
 from ..choose.support import Choice, choose, require
 from ..compile import cache
 from . import device, simulator
@@ -16,13 +17,27 @@ from .operands import Call, describe_call, new_outputs
 
 def compute(inputs: Inputs, options: Options, batch: Batch | None = None) -> tuple[Any, Any]:
     """Return O, and LSE or None, of ``inputs`` (q, k, v); errors as ``fa4_cute.flash_attn``."""
+    asked, spec = _resolved(inputs, options, batch)
+    if asked.problem.has_no_output or asked.problem.has_no_keys:
+        return _filled(asked)
+    call = _launched(asked, spec)
+    return call.out, call.lse
+
+
+def _resolved(
+    inputs: Inputs, options: Options, batch: Batch | None
+) -> tuple[Request, AttentionSpec]:
+    """Return the call, checked, and the kernel that was chosen for it. No address is looked at."""
     asked = request(inputs, options, batch)
-    problem = asked.problem
-    choice: Choice = require(choose(problem))
+    choice: Choice = require(choose(asked.problem))
     require(device.refusal_of(inputs[0]))
-    if not (problem.has_no_output or problem.has_no_keys):
-        return _launch(asked, choice.spec)
-    out, lse = new_outputs(problem, inputs[0])
+    problem = asked.problem.with_partition(choice.spec.variant.partition)
+    return replace(asked, problem=problem), choice.spec
+
+
+def _filled(asked: Request) -> tuple[Any, Any]:
+    """Return the results of a call whose queries see no key, which no kernel computes."""
+    out, lse = new_outputs(asked.problem, asked.inputs[0])
     out.zero_()
     if lse is not None:
         lse.fill_(float("-inf"))
@@ -31,24 +46,23 @@ def compute(inputs: Inputs, options: Options, batch: Batch | None = None) -> tup
     return out, lse
 
 
-def _launch(asked: Request, spec: AttentionSpec) -> tuple[Any, Any]:
-    asked = replace(asked, problem=asked.problem.with_partition(spec.variant.partition))
+def _launched(asked: Request, spec: AttentionSpec) -> Call:
+    """Launch the kernel of ``spec``, and after it the one that combines split keys."""
     artifact = cache.compiled(spec)
     if asked.inputs[0].device.type != "cpu":
-        call = _launch_on_cuda(asked, spec, artifact)
-        return call.out, call.lse
+        return _launched_on_cuda(asked, spec, artifact)
     call = describe_call(asked.problem, asked.inputs, asked.tensors)
     packed = pack_launch(spec, call.described)
     simulator.launch(artifact.ptx, artifact.kernel_name, packed, call.host_buffers())
-    shares = call.shares(asked.problem)
-    if shares is not None:
-        combine = cache.compiled(shares.spec)
-        packed = pack_combine(shares)
+    splits = call.splits(asked.problem)
+    if splits is not None:
+        combine = cache.compiled(splits.spec)
+        packed = pack_combine(splits)
         simulator.launch(combine.ptx, combine.kernel_name, packed, call.host_buffers())
-    return call.out, call.lse
+    return call
 
 
-def _launch_on_cuda(asked: Request, spec: AttentionSpec, artifact: Any) -> Call:
+def _launched_on_cuda(asked: Request, spec: AttentionSpec, artifact: Any) -> Call:
     import torch
 
     launcher = device.launcher()
@@ -60,7 +74,7 @@ def _launch_on_cuda(asked: Request, spec: AttentionSpec, artifact: Any) -> Call:
         packed = launcher.pack(spec, call.described, index)
         stream = torch.cuda.current_stream(index).cuda_stream
         launcher.launch(artifact, packed, index, stream)
-        shares = call.shares(asked.problem)
-        if shares is not None:
-            launcher.launch(cache.compiled(shares.spec), pack_combine(shares), index, stream)
+        splits = call.splits(asked.problem)
+        if splits is not None:
+            launcher.launch(cache.compiled(splits.spec), pack_combine(splits), index, stream)
     return call

@@ -177,8 +177,8 @@ class CudaLauncher:
     def num_sms(self, device: int) -> int:
         """Return the multiprocessors of ``device``; the driver is asked once per device.
 
-        Persistent CTAs need the number to fill the device, not to be right: every CTA takes its
-        share of the query tiles, also when it has to wait for an SM.
+        Persistent CTAs need the number to fill the device, not to be right: a CTA that has to
+        wait for an SM still takes the query tiles that are dealt to it.
 
         Raises:
             CudaError: the driver refused the question.

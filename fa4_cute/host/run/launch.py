@@ -39,7 +39,7 @@ class AttentionCall:
             queries; 0 when the kernel does not write it.
         extras: values of the parameters that the kernel's features add.
         longest: sizes of the call where those of q and k do not tell them.
-        num_splits: parts into which the keys are split.
+        num_splits: CTAs that the keys of a query tile are split over.
         value_scale: factor of O, for kernels with fp8 operands.
         rope: rope columns of Q and of K where they are tensors of their own.
     """
@@ -67,8 +67,8 @@ class AttentionCall:
 
 
 @dataclass(frozen=True)
-class Shares:
-    """Partial results of a split, and where they go.
+class Splits:
+    """Partial results of split keys, and where they go.
 
     Attributes:
         spec: the kernel that combines them.
@@ -118,7 +118,7 @@ def pack_launch(
     return PackedLaunch(plan, tuple(spec.params.pack(values)))
 
 
-def pack_combine(shares: Shares) -> PackedLaunch:
-    """Return the packed launch that combines ``shares``."""
-    params = shares.spec.params.pack(dict(shares.values))
-    return PackedLaunch(plan_combine(shares.spec, shares.num_rows), tuple(params))
+def pack_combine(splits: Splits) -> PackedLaunch:
+    """Return the packed launch that combines ``splits``."""
+    params = splits.spec.params.pack(dict(splits.values))
+    return PackedLaunch(plan_combine(splits.spec, splits.num_rows), tuple(params))

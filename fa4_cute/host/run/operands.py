@@ -20,7 +20,7 @@ from ..ask.checks import DENSE
 from ..ask.features import NO_TENSORS, PLAIN, FeatureTensors
 from ..ask.problem import Problem
 from ..ask.scales import SCALED_DTYPE
-from .launch import AttentionCall, Operand, Shares
+from .launch import AttentionCall, Operand, Splits
 from .simulator import HostBuffer
 
 
@@ -51,7 +51,7 @@ class Call:
         buffers += [extent(t, writable=True) for t in written if t is not None]
         return buffers
 
-    def shares(self, problem: Problem) -> Shares | None:
+    def splits(self, problem: Problem) -> Splits | None:
         """Return what is to be combined, or None without splits."""
         if not self.partial:
             return None
@@ -67,7 +67,7 @@ class Call:
             "num_q_heads": problem.num_q_heads,
             "num_queries": self.out.shape[-3],
         }
-        return Shares(spec, partial_lse.shape[1], tuple(values.items()))
+        return Splits(spec, partial_lse.shape[1], tuple(values.items()))
 
 
 def fits_tma(address: int, shape: Sequence[int], strides: Sequence[int], item_bytes: int) -> bool:

@@ -1,14 +1,15 @@
 """``torch.ops.fa4_cute.attention``: the call as one opaque operator for ``torch.compile``.
 
-It carries calls without masks, modifiers and lengths; others break the graph. Outside of
-``torch.compile`` it is not used; dispatching it costs more than the rest of the host's work.
+It carries calls that are plain (``Options.is_plain`` and ``Batch.is_plain``); others break the
+graph. Outside of ``torch.compile`` it is not used; dispatching it costs more than the rest of the
+host's work.
 """
 
 from __future__ import annotations
 
 import torch
 
-from ..ask.request import Options
+from ..ask.arguments import Options
 from .compute import compute
 
 compute_apart = torch.compiler.disable(compute)

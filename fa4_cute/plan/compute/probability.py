@@ -23,7 +23,6 @@ from typing import Final
 from ..facts.dtypes import DType
 from ..facts.hardware import TMEM_COLUMN_BYTES
 
-LARGEST_E4M3: Final = 448.0
 SMALLEST_E4M3: Final = 2.0**-9
 """Subnormal; half of it rounds to zero."""
 

@@ -3,7 +3,7 @@
 The chain of derivations, in evaluation order (``modular-sm100-attention.md`` sections 1.1-1.4)::
 
     tile sizes, TMEM columns (tile_config) -> shared-memory budget -> slots -> fused or split rings
-                                           -> QK stages -> barriers -> limits (config_limits)
+                                           -> QK stages -> barriers; limits: plan.spec.limits
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FA4Config(FA4TileConfig):
 
     @property
     def num_pv_stages(self) -> int:
-        """Parts in which P is handed over."""
+        """PV stages: parts in which P is handed over."""
         return NUM_PV_STAGES
 
     @cached_property
@@ -50,7 +50,7 @@ class FA4Config(FA4TileConfig):
 
     @property
     def num_qk_stages(self) -> int:
-        """Depth parts in which K (and Q) arrive."""
+        """QK stages: depth parts in which K (and Q) arrive."""
         return self.kv_budget.num_qk_stages
 
     @property
@@ -60,7 +60,7 @@ class FA4Config(FA4TileConfig):
 
     @property
     def BK0(self) -> int:
-        """Depth of one part of Q K'."""
+        """Depth of one QK stage."""
         return self.padded_qk_depth // self.num_qk_stages
 
     @property

@@ -7,14 +7,14 @@ one output accumulator with two alternating score buffers (``modular-sm100-atten
     head dim padded to     256 (one O)          512 (O_lo, O_hi)
     MMA M / BM per CTA     256 / 128            128 / 64
     BN, keys per tile      128                  256
-    Q K'  per depth part   M256 N128 K128       M128 N256 K128
-    P V   per key half     M256 N256 K64        M128 N256 K128, for lo and for hi
+    Q K'  per QK stage     M256 N128 K128       M128 N256 K128
+    P V   per PV stage     M256 N256 K64        M128 N256 K128, for lo and for hi
 
-An M x N accumulator of a pair takes ``M * N / 256`` columns in each CTA. K and V parts have equal
+An M x N accumulator of a pair takes ``M * N / 256`` columns in each CTA. K and V slots have equal
 size and share one ring.
 
-Two deliberate generalisations of that section: any head dim is padded to 256 or 512, and depth
-parts that would hold nothing but padding are neither loaded nor multiplied; heads are packed into
+Two deliberate generalisations of that section: any head dim is padded to 256 or 512, and QK
+stages that would hold nothing but padding are neither loaded nor multiplied; heads are packed into
 rows when they divide the rows of one CTA, not of the pair.
 """
 
@@ -76,7 +76,7 @@ class Depth512Config(OperandConfig):
 
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
-        self.refuse_values("num_q_heads", "group", "depth")
+        self.refuse_values(depth=self.depth)
 
     # Tile sizes ------------------------------------------------------------------------------
 
@@ -92,7 +92,7 @@ class Depth512Config(OperandConfig):
 
     @property
     def split_o(self) -> bool:
-        """Whether O is split into a low and a high half of the head dim."""
+        """Whether O is split into two blocks of columns, lo and hi."""
         return self.padded_depth > DEPTHS[0]
 
     @property
@@ -106,11 +106,6 @@ class Depth512Config(OperandConfig):
         return self.MMA_M // CTA_GROUP
 
     @property
-    def PairBM(self) -> int:
-        """Q rows per pair."""
-        return self.MMA_M
-
-    @property
     def BN(self) -> int:
         """Keys per tile: two S and the O accumulator fill 512 columns."""
         keys = TMEM_COLUMNS * 256 // self.MMA_M - self.padded_depth
@@ -121,17 +116,17 @@ class Depth512Config(OperandConfig):
 
     @property
     def num_qk_stages(self) -> int:
-        """Depth parts of Q K' that hold data."""
+        """QK stages: depth parts of Q K' that hold data."""
         return ceil_div(self.depth, DEPTH_PART)
 
     @property
     def BK0(self) -> int:
-        """Depth of one part."""
+        """Depth of one QK stage."""
         return DEPTH_PART
 
     @property
     def num_pv_stages(self) -> int:
-        """Key halves of P V."""
+        """PV stages: key blocks of P V."""
         return NUM_PV_STAGES
 
     @property
@@ -169,9 +164,9 @@ class Depth512Config(OperandConfig):
         """Output accumulators: 2 (lo, hi) or 1."""
         return 2 if self.split_o else 1
 
-    def v_column(self, rank: int, part: int = 0) -> int:
-        """Return the first head-dim column of V (and O) that CTA ``rank`` holds of a part (6.2)."""
-        return part * (self.padded_depth // self.num_o_parts) + rank * self.v_cols_per_cta()
+    def v_column(self, rank: int, o_block: int = 0) -> int:
+        """Return the first head-dim column of V (and O) that CTA ``rank`` holds of an O block."""
+        return o_block * (self.padded_depth // self.num_o_parts) + rank * self.v_cols_per_cta()
 
     # TMEM columns ----------------------------------------------------------------------------
 
@@ -187,13 +182,8 @@ class Depth512Config(OperandConfig):
 
     @property
     def TMEM_O_lo(self) -> int:
-        """First column of O, or of its low half."""
+        """First column of O, or of its block lo."""
         return 0
-
-    @property
-    def TMEM_O_hi(self) -> int:
-        """First column of the high half; 0 columns long when O is not split."""
-        return self.TMEM_O_lo + self.o_columns
 
     @property
     def TMEM_S_even(self) -> int:
@@ -249,14 +239,14 @@ class Depth512Config(OperandConfig):
 
     @property
     def fixed_bytes(self) -> int:
-        """Bytes beside the ring and the barriers."""
+        """Bytes besides the ring and the barriers."""
         scales = self.q_scale_bytes + self.num_k_scale_bufs * self.k_scale_stride_bytes
         used = TMEM_ADDRESS_BYTES + self.q_bytes + self.p_bytes + self.correction_bytes
         return used + scales
 
     @property
     def kv_stage_bytes(self) -> int:
-        """Bytes of one ring slot: a depth part of K or a key half of V."""
+        """Bytes of one ring slot: a QK stage of K, or an O block of a key block of V."""
         return self.k_rows_per_cta() * self.BK0 * self.qkv_dtype_size
 
     @property
@@ -291,8 +281,8 @@ class Depth512Config(OperandConfig):
             (
                 f"{self.qkv_dtype.value} head dim {self.depth} (padded {self.padded_depth}) "
                 f"CTA pair, group {self.group}{' (fused into rows)' if self.fuse_gqa else ''}",
-                f"tile 2 x {self.BM} x {self.BN}, {self.num_qk_stages} QK parts of {self.BK0}, "
-                f"{self.num_pv_stages} PV halves of {self.BK1} keys",
+                f"tile 2 x {self.BM} x {self.BN}, {self.num_qk_stages} QK stages of {self.BK0}, "
+                f"{self.num_pv_stages} PV stages of {self.BK1} keys",
                 f"ring of {self.num_kv_stages} slots x {self.kv_stage_bytes} bytes, "
                 f"{self.slots_per_tile} per key tile, {self.misc_mbars.size} mbarriers",
                 f"shared memory {self.smem_used} of {SMEM_CAPACITY} bytes",

@@ -44,7 +44,7 @@ class KVBudget:
 def kv_budget(config: FA4TileConfig) -> KVBudget:
     """Cut the shared memory left by Q, correction, scales and barriers into K and V slots.
 
-    With an even number of slots two rings are simplest, and K can arrive in depth parts; an odd
+    With an even number of slots two rings are simplest, and K can arrive in QK stages; an odd
     number would leave one slot idle, so K and V then alternate in one ring. A fused plan still
     pays for the second tile's barriers with the provisional QK stages: over-reserving is safe.
     """

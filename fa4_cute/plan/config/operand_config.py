@@ -19,18 +19,19 @@ class OperandConfig:
     page_size: int
     qkv_dtype: DType
 
-    def refuse_values(self, *positive: str) -> None:
+    def refuse_values(self, **positive: int) -> None:
         """Refuse values that describe no problem at all.
 
         Args:
-            positive: fields that are at least 1.
+            positive: further numbers that are at least 1, by name.
 
         Raises:
             ValueError: naming the field and its value.
         """
-        for name in positive:
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}={getattr(self, name)}: must be at least 1")
+        heads = {"num_q_heads": self.num_q_heads, "group": self.group}
+        for name, value in (heads | positive).items():
+            if value < 1:
+                raise ValueError(f"{name}={value}: must be at least 1")
         if self.num_q_heads % self.group:
             raise ValueError(
                 f"num_q_heads={self.num_q_heads} is not a multiple of group={self.group}"

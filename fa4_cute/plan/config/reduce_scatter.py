@@ -1,9 +1,9 @@
 """``ReduceScatterPlan``: how the CTAs of a cluster put the partitions of a query tile together.
 
 Partition ``p`` of the key tiles is computed by CTA ``p`` of the cluster. Each CTA normalises its
-own O and leaves it in its shared memory, with the maximum and the sum of every row; then CTA ``p``
-adds up the columns of band ``p``, over all CTAs, and stores them. The memory is that of the Q tile
-and the K/V ring, which nobody uses any more::
+own O and deposits it in its shared memory, with the maximum and the sum of every row; then CTA
+``p`` adds up the columns of band ``p``, over all CTAs, and stores them. The memory is that of the Q
+tile and the K/V ring, which are free by then::
 
     0                     partial O        f32 [columns / 4][row][4]
     row_values_offset     (top, sum)       f32 [row][2]
@@ -41,7 +41,7 @@ UNIT_BYTES: Final = 16
 PIECE_COLUMNS: Final = 32
 """Columns that a thread takes out of Tensor Memory at a time."""
 ROW_VALUES: Final = 2
-"""Numbers per row beside O: what its sum is relative to, and the sum."""
+"""Numbers per row besides O: what its sum is relative to, and the sum."""
 SOFTMAX_GROUPS: Final = 2
 """Warp groups that share the columns of a CTA and of its band."""
 PUBLISH_PHASE: Final = 0
@@ -126,11 +126,11 @@ class ReduceScatterPlan:
 
     @property
     def staged_columns(self) -> int:
-        """Columns of O that a CTA leaves: whole pieces and whole blocks."""
+        """Columns of O that a CTA deposits: whole pieces and whole blocks."""
         return align_up(self.block_end, PIECE_COLUMNS)
 
     def pieces(self, group: int | None) -> range:
-        """Return the starts of the pieces of O that softmax group ``group`` leaves; None: all."""
+        """Return the starts of the pieces of O that softmax group ``group`` deposits; None: all."""
         whole = range(0, self.staged_columns, PIECE_COLUMNS)
         return whole if group is None else _share(whole, group)
 

@@ -51,7 +51,7 @@ class FA4TileConfig(OperandConfig):
         use_order_barriers: force the two softmax groups to alternate.
         persistent: a CTA takes one query tile after the other.
         shared_rope: the rope columns of K are a tensor of their own with one head, for all heads.
-        two_rings: keep K and V in rings of their own, also beside rope columns.
+        two_rings: keep K and V in rings of their own, also with rope columns.
         splitk_partitions: CTAs of a cluster that share the keys of a query tile.
 
     Raises:
@@ -80,7 +80,11 @@ class FA4TileConfig(OperandConfig):
 
     def __post_init__(self) -> None:
         """Refuse values outside the domain of the record."""
-        self.refuse_values("num_q_heads", "group", "qk_depth", "ov_depth", "splitk_partitions")
+        self.refuse_values(
+            qk_depth=self.qk_depth,
+            ov_depth=self.ov_depth,
+            splitk_partitions=self.splitk_partitions,
+        )
         if self.num_qo not in (1, 2):
             raise ValueError(f"num_qo={self.num_qo}: choose 1 or 2 Q tiles per CTA")
 
@@ -108,7 +112,7 @@ class FA4TileConfig(OperandConfig):
     def has_token_scales(self) -> bool:
         """Whether Q and K have a scale per token as the kernel reads them.
 
-        The source's plan for scales beside rope columns may share a ring; the kernel needs two,
+        The source's plan for scales with rope columns may share a ring; the kernel needs two,
         unless the scales do not travel with K.
         """
         whole = self.two_rings or not self.is_mla or self.pair_cta
@@ -178,26 +182,6 @@ class FA4TileConfig(OperandConfig):
     def TMEM_S1(self) -> int:
         """First column of S1."""
         return self.BN
-
-    @property
-    def TMEM_P0(self) -> int:
-        """First column of P0: P overlays the low part of its own S."""
-        return self.TMEM_S0
-
-    @property
-    def TMEM_P1(self) -> int:
-        """First column of P1."""
-        return self.TMEM_S1
-
-    @property
-    def TMEM_C0(self) -> int:
-        """Column of the first correction factor where it is kept in TMEM (unused here)."""
-        return self.TMEM_S0 + self.BN // 2
-
-    @property
-    def TMEM_C1(self) -> int:
-        """Column of the second correction factor where it is kept in TMEM (unused here)."""
-        return self.TMEM_S1 + self.BN // 2
 
     @property
     def TMEM_O0(self) -> int:

@@ -18,15 +18,11 @@ SMEM_RESERVED_PER_CTA: Final = 1024
 SMEM_CAPACITY: Final = SMEM_PER_SM - SMEM_RESERVED_PER_CTA
 """Dynamic shared memory that one CTA may ask for: 232,448 bytes."""
 
-SMEM_TILE_ALIGN: Final = 128
-"""Alignment of a TMA box in shared memory (PTX ISA, cp.async.bulk.tensor)."""
-
 TMEM_COLUMNS: Final = 512
 TMEM_LANES: Final = 128
 TMEM_COLUMN_BYTES: Final = 4
 TMEM_LANE_SHIFT: Final = 16
 """A Tensor Memory address is ``lane << 16 | column``."""
-TMEM_ALLOC_GRANULE: Final = 32
 
 REGISTERS_PER_SM: Final = 65536
 SETMAXNREG_STEP: Final = 8
@@ -41,8 +37,6 @@ CTA_GROUP: Final = 2
 """CTAs of a pair, which share an MMA: `cta_group::2`."""
 MAX_MBARRIERS: Final = 2 * WARP_THREADS
 """One warp initialises the barriers, one per lane, in at most two waves."""
-MAX_EXPECT_TX: Final = (1 << 20) - 1
-"""Largest transaction count of an mbarrier (PTX ISA, "Contents of the mbarrier object")."""
 
 TMEM_ADDRESS_BYTES: Final = 4
 """``tcgen05.alloc`` writes its 32-bit result to shared memory."""
@@ -53,7 +47,6 @@ UMMA_MAX_N: Final = 256
 
 TMA_ALIGN: Final = 16
 """Global strides and bases of a tensor map are multiples of 16 bytes."""
-TMA_MAX_BOX: Final = 256
 
 
 class SwizzleMode(Enum):

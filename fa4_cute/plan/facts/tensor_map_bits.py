@@ -19,12 +19,14 @@ import struct
 from dataclasses import dataclass
 from typing import Final
 
+from .hardware import TMA_ALIGN
+
 TENSOR_MAP_BYTES: Final = 128
 MAX_RANK: Final = 5
 MAX_DIM: Final = 1 << 32
 MAX_STRIDE: Final = 1 << 40
 MAX_BOX: Final = 256
-ALIGN: Final = 16
+ALIGN: Final = TMA_ALIGN
 
 ELEMENT_BYTES: Final = {
     "UINT8": 1, "UINT16": 2, "UINT32": 4, "INT32": 4, "UINT64": 8, "INT64": 8, "FLOAT16": 2,

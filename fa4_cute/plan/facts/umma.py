@@ -24,8 +24,11 @@ from dataclasses import dataclass
 from .dtypes import DType
 from .hardware import TMEM_COLUMN_BYTES, SwizzleMode, align_up, ceil_div
 
-_ADDRESS_BITS = 18
-_GRANULE_SHIFT = 4
+GRANULE_SHIFT = 4
+"""Descriptors count bytes in granules of 16."""
+SMEM_ADDRESS_BITS = 18
+"""Bits of a shared-memory address that a matrix descriptor holds (PTX ISA, "Shared memory
+descriptor", matrix-descriptor-encode)."""
 _ROWS_PER_ATOM = 8
 _IGNORED_LBO = 16
 """Swizzled K-major operands ignore LBO; one granule is the customary value."""
@@ -40,11 +43,12 @@ def smem_descriptor_bits(
         ValueError: when a byte count is not a multiple of 16 or does not fit 18 bits.
     """
     for name, value in (("start", start), ("lbo", lbo), ("sbo", sbo)):
-        if value % 16 or not 0 <= value < 1 << _ADDRESS_BITS:
-            raise ValueError(f"{name}={value}: must be a multiple of 16 below {1 << _ADDRESS_BITS}")
-    bits = start >> _GRANULE_SHIFT
-    bits |= lbo >> _GRANULE_SHIFT << 16
-    bits |= sbo >> _GRANULE_SHIFT << 32
+        limit = 1 << SMEM_ADDRESS_BITS
+        if value % 16 or not 0 <= value < limit:
+            raise ValueError(f"{name}={value}: must be a multiple of 16 below {limit}")
+    bits = start >> GRANULE_SHIFT
+    bits |= lbo >> GRANULE_SHIFT << 16
+    bits |= sbo >> GRANULE_SHIFT << 32
     bits |= 1 << 46
     bits |= base_offset << 49
     return bits | swizzle.descriptor_code << 61
@@ -67,11 +71,6 @@ def instruction_descriptor(
     bits |= code << 7 | code << 10
     bits |= int(a_mn_major) << 15 | int(b_mn_major) << 16
     return bits | n >> 3 << 17 | m >> 4 << 24
-
-
-def add_bytes(descriptor_low: int, offset: int) -> int:
-    """Return the low descriptor word moved by ``offset`` bytes (a multiple of 16)."""
-    return descriptor_low + (offset >> _GRANULE_SHIFT)
 
 
 @dataclass(frozen=True)
@@ -119,27 +118,20 @@ class SmemOperand:
         chunk, within = divmod(k, self.span)
         return (chunk * self.mn * self.span + within) * self.dtype.size
 
-    def element_offset(self, row: int, k: int) -> int:
-        """Return the byte of element (``row`` of M/N, ``k``), before the hardware XOR."""
-        outer, inner = (row, k) if self.mn_major else (k, row)
-        chunk, within = divmod(outer, self.span)
-        depth = self.padded_k if self.mn_major else self.mn
-        return ((chunk * depth + inner) * self.span + within) * self.dtype.size
-
 
 @dataclass(frozen=True)
 class MmaPlan:
-    """One accumulation D (M x N) += A B: how many MMAs, in which parts, at which offsets.
+    """One accumulation D (M x N) += A B: how many MMAs, in which stages, at which offsets.
 
     Args:
         dtype: type of A and B.
         m: rows of D over all CTAs that share the MMA.
         n: columns of D.
         k: extent multiplied, rounded up to whole MMAs.
-        num_stages: parts in which operands become ready.
+        num_stages: stages in which operands become ready.
         b: B in shared memory.
         a: A in shared memory, or None when A is in Tensor Memory (one row per lane, K packed).
-        split_3_1: two parts hold three quarters and one quarter where the blocks divide by four.
+        split_3_1: two stages hold three quarters and one quarter where the blocks divide by four.
         cta_group: CTAs that share the MMA.
     """
 
@@ -170,14 +162,14 @@ class MmaPlan:
 
     @property
     def is_split_3_1(self) -> bool:
-        """Whether the parts are three quarters and one quarter."""
+        """Whether the stages are three quarters and one quarter."""
         return self.split_3_1 and self.num_stages == 2 and self.num_k_mmas % 4 == 0
 
     def k_blocks(self, stage: int) -> range:
-        """Return the K blocks of part ``stage``: padding columns are never multiplied.
+        """Return the K blocks of ``stage``: padding columns are never multiplied.
 
         Raises:
-            ValueError: when there is no such part.
+            ValueError: when there is no such stage.
         """
         if not 0 <= stage < self.num_stages:
             raise ValueError(f"stage={stage}: the plan has {self.num_stages} stage(s)")
@@ -234,7 +226,7 @@ def ss_plan(  # both operands in shared memory
 
 
 def ts_plan(b: SmemOperand, *, m: int, k: int, num_stages: int = 2, cta_group: int = 1) -> MmaPlan:
-    """Return the plan of P V with P in Tensor Memory: 3:1 parts where the key blocks allow."""
+    """Return the plan of P V with P in Tensor Memory: 3:1 stages where the key blocks allow."""
     return MmaPlan(
         dtype=b.dtype,
         m=m,

@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..facts.hardware import SM_COUNT
+from ..facts.numbers import LOG2_E, MAX_SEQLEN, SMALLEST_NORMAL_FLOAT32
 from ..spec.attention_spec import AttentionSpec
 from ..spec.combine_spec import CombineSpec
 from ..spec.variant import WORK_COUNTS
 from .tiles import TileShape, grid
 
-LOG2_E: Final = math.log2(math.e)
 MAX_GRID_YZ: Final = 65535
-MAX_SEQLEN: Final = 2**31 - 1024
-"""Positions are 32-bit integers on the device, with room for the last tile's padding."""
-SMALLEST_SCALE: Final = 2.0**-126
-"""Smallest normal float32. A scale of 0 becomes this: the scores still vanish, and masked scores
-(minus infinity) stay minus infinity instead of becoming NaN."""
+SMALLEST_SCALE: Final = SMALLEST_NORMAL_FLOAT32
+"""A scale of 0 becomes this: the scores still vanish, and masked scores (minus infinity) stay minus
+infinity instead of becoming NaN."""
 
 
 @dataclass(frozen=True)
@@ -65,32 +63,8 @@ def plan_launch(
         ValueError: when the sizes do not belong to ``spec`` or exceed a grid, or the scale is not
             finite.
     """
-    config = spec.config
-    if sizes.num_q_heads != sizes.num_kv_heads * config.group:
-        raise ValueError(
-            f"num_q_heads={sizes.num_q_heads}, num_kv_heads={sizes.num_kv_heads}: the kernel was "
-            f"compiled for {config.group} query heads per key/value head"
-        )
-    if spec.variant.in_cluster and num_splits != spec.variant.num_partitions:
-        raise ValueError(
-            f"num_splits={num_splits}: the kernel was compiled for a cluster of "
-            f"{spec.variant.num_partitions} CTAs"
-        )
-    if not math.isfinite(softmax_scale):
-        raise ValueError(f"softmax_scale={softmax_scale}: it must be finite")
-    blocks = grid(
-        TileShape.of(config),
-        max_seqlen_q=sizes.seqlen_q,
-        num_q_heads=sizes.num_q_heads,
-        batch=sizes.batch,
-    )
-    for name, length in (("seqlen_q", sizes.seqlen_q), ("seqlen_k", sizes.seqlen_k)):
-        if length > MAX_SEQLEN:
-            raise ValueError(f"{name}={length}: the kernel counts positions up to {MAX_SEQLEN}")
-    for name, count in (("heads", blocks[1]), ("batch", sizes.batch)):
-        if count > MAX_GRID_YZ:
-            raise ValueError(f"{name}={count}: a launch grid holds at most {MAX_GRID_YZ}")
-    blocks = (blocks[0] * num_splits, *blocks[1:])
+    _refuse(spec, sizes, softmax_scale, num_splits)
+    blocks = _query_tile_blocks(spec, sizes, num_splits)
     scalars: dict[str, int | float] = {
         "seqlen_q": sizes.seqlen_q,
         "seqlen_k": sizes.seqlen_k,
@@ -98,23 +72,67 @@ def plan_launch(
         "scale_log2": _kernel_scale(softmax_scale),
     }
     if spec.variant.is_persistent:
-        num_ctas = config.cta_group()
-        num_work = math.prod(blocks) // num_ctas
-        if num_work > MAX_SEQLEN:
-            raise ValueError(f"{num_work} query tiles: a persistent grid counts to {MAX_SEQLEN}")
+        num_work = _num_work(spec, blocks)
         scalars |= zip(WORK_COUNTS, (num_work, *blocks[1:]), strict=True)
-        blocks = (min(num_work, max(1, num_sms // num_ctas)) * num_ctas, 1, 1)
+        pairs_or_ctas = max(1, num_sms // spec.config.cta_group())
+        blocks = (min(num_work, pairs_or_ctas) * spec.config.cta_group(), 1, 1)
     return LaunchPlan(
         grid=blocks,
         block=(spec.schedule.num_threads, 1, 1),
         cluster=(spec.cluster_size, 1, 1),
-        smem_bytes=config.smem_used,
+        smem_bytes=spec.config.smem_used,
         scalars=scalars,
     )
 
 
+def _refuse(
+    spec: AttentionSpec, sizes: AttentionSizes, softmax_scale: float, num_splits: int
+) -> None:
+    """Raise ValueError for what does not belong to ``spec``, or is more than a kernel counts."""
+    group, variant = spec.config.group, spec.variant
+    if sizes.num_q_heads != sizes.num_kv_heads * group:
+        raise ValueError(
+            f"num_q_heads={sizes.num_q_heads}, num_kv_heads={sizes.num_kv_heads}: the kernel was "
+            f"compiled for {group} query heads per key/value head"
+        )
+    if variant.in_cluster and num_splits != variant.num_partitions:
+        raise ValueError(
+            f"num_splits={num_splits}: the kernel was compiled for a cluster of "
+            f"{variant.num_partitions} CTAs"
+        )
+    if not math.isfinite(softmax_scale):
+        raise ValueError(f"softmax_scale={softmax_scale}: it must be finite")
+    for name, length in (("seqlen_q", sizes.seqlen_q), ("seqlen_k", sizes.seqlen_k)):
+        if length > MAX_SEQLEN:
+            raise ValueError(f"{name}={length}: the kernel counts positions up to {MAX_SEQLEN}")
+
+
+def _query_tile_blocks(
+    spec: AttentionSpec, sizes: AttentionSizes, num_splits: int
+) -> tuple[int, int, int]:
+    """Return the grid in which every split of every query tile has CTAs of its own."""
+    x, y, z = grid(
+        TileShape.of(spec.config),
+        max_seqlen_q=sizes.seqlen_q,
+        num_q_heads=sizes.num_q_heads,
+        batch=sizes.batch,
+    )
+    for name, count in (("heads", y), ("batch", z)):
+        if count > MAX_GRID_YZ:
+            raise ValueError(f"{name}={count}: a launch grid holds at most {MAX_GRID_YZ}")
+    return x * num_splits, y, z
+
+
+def _num_work(spec: AttentionSpec, blocks: tuple[int, int, int]) -> int:
+    """Return the query tiles that the CTAs or pairs of a persistent kernel take in turn."""
+    num_work = math.prod(blocks) // spec.config.cta_group()
+    if num_work > MAX_SEQLEN:
+        raise ValueError(f"{num_work} query tiles: a persistent grid counts to {MAX_SEQLEN}")
+    return num_work
+
+
 def plan_combine(spec: CombineSpec, num_rows: int) -> LaunchPlan:
-    """Return the launch that combines the shares of ``num_rows`` rows."""
+    """Return the launch that combines the splits of ``num_rows`` rows."""
     return LaunchPlan(
         grid=(spec.num_blocks(num_rows), 1, 1),
         block=(spec.num_threads, 1, 1),

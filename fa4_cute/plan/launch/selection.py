@@ -1,9 +1,9 @@
 """One or two Q tiles per CTA: the rules of dispatch as a table, tried from the top.
 
-Two Q tiles share every K and V tile that is loaded, and their softmax warp groups hide behind each
-other's MMAs. A single Q tile hides the same way, by halving the keys instead of the queries, but
-loads K and V for 128 rows only. So it is taken where a second tile would hold no query, or where
-the grid leaves SMs without work and twice as many CTAs finish sooner.
+Two Q tiles share every K and V tile that is loaded, and their softmax warp groups run during each
+other's MMAs. A single Q tile overlaps them the same way, by halving the keys instead of the
+queries, but loads K and V for 128 rows only. So it is taken where a second tile would hold no
+query, or where the grid leaves SMs without work and twice as many CTAs finish sooner.
 Source: ``modular-sm100-attention.md`` sections 7.1 and 7.2.
 """
 

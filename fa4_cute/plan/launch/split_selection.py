@@ -2,8 +2,9 @@
 
 A workspace takes any number of splits and every kernel, and costs a write and a read of float32
 partial results and a second kernel. The CTAs of a cluster exchange their results through shared
-memory instead, but must run at the same time and on neighbouring SMs: a cluster that does not tile
-the GPCs leaves SMs without work. So without a request it is taken only at the sizes that tile them.
+memory instead, but must run at the same time and on neighbouring SMs: a cluster whose size does not
+divide the SMs of a GPC leaves some of them idle. So without a request it is taken only at the sizes
+that do.
 Source: ``modular-sm100-attention.md`` section 7.2.
 """
 
@@ -17,7 +18,7 @@ from ..facts.hardware import SM_COUNT
 from ..spec.variant import Partition
 
 CLUSTER_SIZES: Final = (2,)
-"""Clusters that tile the GPCs of a device with ``SM_COUNT`` SMs without a rest."""
+"""Clusters whose size divides the SMs of every GPC of a device with ``SM_COUNT`` SMs evenly."""
 CLUSTER_DEPTHS: Final = (64, 128)
 """Smallest and largest head dimension of O for which a cluster is taken without a request."""
 
@@ -86,16 +87,16 @@ SPLIT_RULES: Final = (
         ),
     ),
     SplitRule(
-        "size that tiles",
+        "size that divides",
         Partition.CLUSTER,
         lambda work: work.num_splits in CLUSTER_SIZES,
-        lambda work: f"clusters of {work.num_splits} tile {SM_COUNT} SMs without a rest",
+        lambda work: f"clusters of {work.num_splits} divide {SM_COUNT} SMs evenly",
     ),
     SplitRule(
         "other sizes",
         Partition.WORKSPACE,
         lambda _: True,
-        lambda work: f"clusters of {work.num_splits} would leave some of {SM_COUNT} SMs over",
+        lambda work: f"clusters of {work.num_splits} would leave some of {SM_COUNT} SMs idle",
     ),
 )
 """The first rule that applies decides."""

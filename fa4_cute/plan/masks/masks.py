@@ -241,16 +241,6 @@ CAUSAL: Final = SlidingWindowMask(None, 0)
 NULL: Final = NullMask()
 
 
-def causal() -> Mask:
-    """Return the bottom-right aligned causal mask."""
-    return CAUSAL
-
-
-def chunked_causal(size: int) -> Mask:
-    """Return the mask of keys in the row's own chunk that are not after the row."""
-    return ChunkedMask(size) & CAUSAL
-
-
 @dataclass(frozen=True)
 class Term:
     """Masks that must all be visible: one interval per row, and the biases added there."""
@@ -263,7 +253,7 @@ class Term:
         for leaf in self.leaves:
             seen = leaf.interval(row, num_keys, lengths, ops)
             # "is" and not "==": registers of the same value are different registers.
-            start = seen.start if _is_zero(start) else _later(start, seen.start, ops)
+            start = seen.start if is_zero(start) else _later(start, seen.start, ops)
             stop = stop if seen.stop is num_keys else ops.minimum(stop, seen.stop)
         return Interval(start, stop)
 
@@ -271,15 +261,6 @@ class Term:
     def bias_slots(self) -> tuple[int, ...]:
         """Slots of the biases of the term."""
         return tuple(leaf.slot for leaf in self.leaves if isinstance(leaf, DenseBiasMask))
-
-    @property
-    def has_start(self) -> bool:
-        """Whether some row does not see the first keys."""
-        return any(
-            isinstance(leaf, ChunkedMask)
-            or (isinstance(leaf, SlidingWindowMask) and leaf.left is not None)
-            for leaf in self.leaves
-        )
 
 
 def terms(mask: Mask) -> tuple[Term, ...]:
@@ -330,16 +311,17 @@ def _without_repetitions(found: Sequence[Mask]) -> Iterator[Mask]:
 
 
 def _covers(wide: Term, narrow: Term, first: bool) -> bool:
-    """Whether ``narrow`` is superfluous beside ``wide``; of equal terms the first one stays."""
+    """Whether ``narrow`` is superfluous besides ``wide``; of equal terms the first one stays."""
     if wide.bias_slots or narrow.bias_slots:
         return wide == narrow and first
     small, large = set(wide.leaves), set(narrow.leaves)
     return small < large or (small == large and first)
 
 
-def _is_zero(value: Any) -> bool:
+def is_zero(value: Any) -> bool:
+    """Return whether ``value`` is 0 on the host; a register is not, whatever it holds."""
     return isinstance(value, int) and value == 0
 
 
 def _later(start: Any, other: Any, ops: Arithmetic) -> Any:
-    return start if _is_zero(other) else ops.maximum(start, other)
+    return start if is_zero(other) else ops.maximum(start, other)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..facts.hardware import TMEM_COLUMN_BYTES, TMEM_COLUMNS, TMEM_LANE_SHIFT, WARP_THREADS
+from ..facts.hardware import TMEM_COLUMN_BYTES, TMEM_COLUMNS
 from ..facts.regions import Region, render_regions
 
 if TYPE_CHECKING:
@@ -29,16 +29,6 @@ if TYPE_CHECKING:
     from ..config.depth512_config import Depth512Config
 
 LSE_COLUMNS = 2
-
-
-def tmem_address(base: int, lane: int, column: int) -> int:
-    """Return the address of (``lane``, ``column``) relative to an allocation's ``base``."""
-    return base + (lane << TMEM_LANE_SHIFT) + column
-
-
-def warp_lane(warp: int) -> int:
-    """Return the first lane that warp ``warp`` of the CTA may load or store (ISA section 3.3)."""
-    return WARP_THREADS * (warp % 4)
 
 
 @dataclass(frozen=True)

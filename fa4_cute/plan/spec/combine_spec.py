@@ -1,8 +1,8 @@
-"""``CombineSpec``: the kernel that puts the shares of a split together.
+"""``CombineSpec``: the kernel that puts the partial results of split keys together.
 
 Every split of a query tile writes its own normalised O in float32 and its log-sum-exp. The combine
-kernel weighs the shares: one warp per (query, head) row (``modular-sm100-attention.md`` section
-5.13). Shares are (split, row, column); row ``r`` is head ``r % heads`` of query ``r // heads``.
+kernel weighs them: one warp per (query, head) row (``modular-sm100-attention.md`` section 5.13).
+Partial O is (split, row, column); row ``r`` is head ``r % heads`` of query ``r // heads``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ..facts.hardware import WARP_THREADS, ceil_div
 from .params import KernelParams, lay_out
 
 COLUMNS_PER_LANE: Final = 4
-"""Columns a lane takes at a time: 16 bytes of a share."""
+"""Columns a lane takes at a time: 16 bytes of a split's O."""
 MAX_SPLITS: Final = 256
-"""Most shares of one row."""
+"""Most splits of one row."""
 
 _PARAMS: Final = lay_out(
     ("partial_o", "u64"),
@@ -67,7 +67,7 @@ class CombineSpec:
     @property
     def ptx_type(self) -> str:
         """PTX name of the element type in conversions."""
-        return {DType.BF16: "bf16", DType.FP16: "f16"}[self.dtype]
+        return self.dtype.ptx_name
 
     @property
     def num_threads(self) -> int:

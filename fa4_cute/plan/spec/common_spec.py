@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TypeVar
+
 from ..compute.probability import ProbabilityPlan
 from ..config.config import FA4Config
 from ..config.depth512_config import Depth512Config
 from ..facts.dtypes import DType
 from ..facts.hardware import OUTPUT_SWIZZLE, SwizzleMode
+from ..masks.masks import CAUSAL, NULL
 from .params import KERNEL_PARAMS, KernelParams, Param, with_operand_scales
 from .schedule import WarpSchedule
 from .variant import Variant
+
+Config = TypeVar("Config", FA4Config, Depth512Config)
+
+
+def variant_of(variant: Variant | None, *, causal: bool, return_lse: bool) -> Variant:
+    """Return ``variant``; None stands for the one with nothing but the two that are asked for."""
+    if variant is not None:
+        return variant
+    return Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
+
+
+def with_features(config: Config, variant: Variant) -> Config:
+    """Return ``config`` with the memory and barriers of the features that both kernels have."""
+    scale_dtype = DType.FP32 if variant.token_scales else DType.INVALID
+    return replace(config, persistent=variant.is_persistent, scale_dtype=scale_dtype)
+
+
+def refuse(reason: str | None) -> None:
+    """Raise ValueError with ``reason``, if there is one."""
+    if reason is not None:
+        raise ValueError(reason)
 
 
 class CommonSpec:

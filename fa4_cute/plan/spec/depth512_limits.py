@@ -33,7 +33,7 @@ def unsupported_reason(config: Depth512Config) -> str | None:
         swizzle = config.qkv_dtype.default_swizzle
         return (
             f"swizzle_mode={config.swizzle_mode.name} makes column chunks of {span} elements, "
-            f"which the {config.BK1}-key halves of P cannot use; nearest supported choice: "
+            f"which the {config.BK1}-key stages of P cannot use; nearest supported choice: "
             f"swizzle_mode={swizzle.name}"
         )
     return _budget_problem(config)

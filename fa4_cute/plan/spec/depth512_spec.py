@@ -2,7 +2,7 @@
 
 The order in which the MMA role issues, and in which the load role fills the ring, is data::
 
-    look_ahead   S0 S1 O0 S2 O1 S3 O2 ..   softmax of tile n+1 runs beside P V of tile n
+    look_ahead   S0 S1 O0 S2 O1 S3 O2 ..   softmax of tile n+1 runs during P V of tile n
     otherwise    S0 O0 S1 O1 S2 O2 ..      the tensor cores idle while the softmax runs
 
 With look-ahead, S of tile n+1 no longer follows P V of tile n, so its arrival does not tell the
@@ -13,14 +13,13 @@ softmax that P may be overwritten; it waits for the last accumulation of the til
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ..compute.column_plan import ColumnPlan
 from ..compute.exp2_plan import Exp2Plan
 from ..config.depth512_config import Depth512Config
 from ..facts.dtypes import DType
-from ..masks.masks import CAUSAL, NULL
-from .common_spec import CommonSpec
+from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .depth512_limits import unsupported_reason
 from .schedule import DEPTH512_SCHEDULE, WarpSchedule
 from .variant import Variant
@@ -71,8 +70,7 @@ class Depth512Spec(CommonSpec):
                 f"head_dim={head_dim}: the CTA-pair kernel starts at {SMALLEST_DEPTH}; nearest "
                 f"supported choice: head_dim=200"
             )
-        if variant is None:
-            variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
+        variant = variant_of(variant, causal=causal, return_lse=return_lse)
         if variant.in_cluster:
             raise ValueError(
                 f"split='cluster': the CTA pair of head_dim={head_dim} shares no keys; nearest "
@@ -81,13 +79,8 @@ class Depth512Spec(CommonSpec):
         config = Depth512Config.for_attention(
             dtype, head_dim, group=group, page_size=variant.page_size
         )
-        if variant.is_persistent:
-            config = replace(config, persistent=True)
-        if variant.token_scales:
-            config = replace(config, scale_dtype=DType.FP32)
-        reason = unsupported_reason(config)
-        if reason is not None:
-            raise ValueError(reason)
+        config = with_features(config, variant)
+        refuse(unsupported_reason(config))
         return cls(config, variant, look_ahead=look_ahead)
 
     @property

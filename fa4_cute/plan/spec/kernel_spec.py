@@ -11,8 +11,7 @@ from ..compute.mma_plans import pv_plan
 from ..config.config import FA4Config
 from ..facts.dtypes import DType
 from ..facts.hardware import SwizzleMode
-from ..masks.masks import CAUSAL, NULL
-from .common_spec import CommonSpec
+from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import IssueOrder
 from .limits import unsupported_reason
 from .params import KernelParams, with_rope_maps
@@ -27,7 +26,7 @@ def most_keys(variant: Variant) -> int:
     """Return the most keys of a tile, 0 for as many as fit.
 
     A modifier needs registers: all scores of a tile stay in them, none is read twice. A persistent
-    CTA that also writes shares of the keys has none left for a modifier beside a bias.
+    CTA that also splits the keys has none left for a modifier and a bias.
     """
     if not variant.modifies_scores:
         return 0
@@ -79,8 +78,7 @@ class KernelSpec(CommonSpec):
         Raises:
             ValueError: naming the limit, when no such kernel exists.
         """
-        if variant is None:
-            variant = Variant(mask=CAUSAL if causal else NULL, return_lse=return_lse)
+        variant = variant_of(variant, causal=causal, return_lse=return_lse)
         if num_qo is None:
             num_qo = 1 if variant.in_cluster else 2
         config = FA4Config.for_attention(
@@ -94,17 +92,13 @@ class KernelSpec(CommonSpec):
             page_size=variant.page_size,
             bn_cap=most_keys(variant),
         )
-        if variant.token_scales:
-            config = replace(config, scale_dtype=DType.FP32, two_rings=not pair_cta)
-        if shared_rope:
-            config = replace(config, shared_rope=True)
-        if variant.is_persistent:
-            config = replace(config, persistent=True)
-        if variant.in_cluster:
-            config = replace(config, splitk_partitions=variant.num_partitions)
-        reason = unsupported_reason(config)
-        if reason is not None:
-            raise ValueError(reason)
+        config = replace(
+            with_features(config, variant),
+            two_rings=variant.token_scales and not pair_cta,
+            shared_rope=shared_rope,
+            splitk_partitions=variant.num_partitions,
+        )
+        refuse(unsupported_reason(config))
         schedule = PAGED_SCHEDULE if variant.page_size else ATTENTION_SCHEDULE
         return cls(config, variant, schedule=schedule)
 
@@ -129,14 +123,14 @@ class KernelSpec(CommonSpec):
 
     @property
     def output_swizzle(self) -> SwizzleMode:
-        """Swizzle of the staged O, whose span is a chunk; a cluster shares narrower chunks out."""
+        """Swizzle of the staged O, whose span is a chunk; a cluster deals out narrower chunks."""
         if self.config.splitk_partitions > 1:
             return self.config.reduce_scatter.swizzle
         return super().output_swizzle
 
     @property
     def last_part_batch(self) -> int:
-        """First batch of exponentials of the last part of P; the parts before it are handed over
+        """First batch of exponentials of the last PV stage; the stages before it are handed over
         at its start."""
         pv, batches = pv_plan(self.config), self.exp2_plan.num_batches
         return batches * pv.k_blocks(pv.num_stages - 1).start // pv.num_k_mmas
@@ -163,7 +157,7 @@ class KernelSpec(CommonSpec):
 
     @property
     def issue_order(self) -> IssueOrder:
-        """How the key tiles are shared out to the chains, and the order of MMAs and loads."""
+        """How the key tiles are dealt out to the chains, and the order of MMAs and loads."""
         return IssueOrder(self.config.num_qo)
 
     @property

@@ -21,7 +21,7 @@ from ..memory.smem_regions import AttentionSMemRegions
 MIN_BN: Final = 64
 MIN_KV_STAGES: Final = 2
 PAIR_DEPTHS: Final = (64, 128)
-"""A pair serves 64 < depth <= 128, as the source's does; beside rope columns V may be narrower."""
+"""A pair serves 64 < depth <= 128, as the source's does; with rope columns V may be narrower."""
 PAIR_N_STEP: Final = 32
 """N of an MMA of two CTAs with M = 256 (PTX ISA, "tcgen05.mma", shapes of ``cta_group::2``)."""
 MAX_1Q_DEPTH: Final = 256
@@ -82,7 +82,7 @@ def _operand_problem(config: FA4Config) -> str | None:
 def _tile_problem(config: FA4Config) -> str | None:
     if config.BN < MIN_BN:
         return (
-            f"ov_depth={config.ov_depth} leaves tiles of BN={config.BN} keys beside two output "
+            f"ov_depth={config.ov_depth} leaves tiles of BN={config.BN} keys with two output "
             f"accumulators in {TMEM_COLUMNS} TMEM columns, and the kernel needs BN >= {MIN_BN} "
             f"(head dims 256 and 512 belong to Depth512Config)"
         )

@@ -39,11 +39,6 @@ class WarpRole:
         """Threads of the role."""
         return self.num_warps * WARP_THREADS
 
-    @property
-    def num_registers(self) -> int:
-        """Registers of all its threads."""
-        return self.num_threads * self.registers
-
 
 @dataclass(frozen=True)
 class WarpSchedule:

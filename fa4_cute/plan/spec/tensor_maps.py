@@ -100,11 +100,6 @@ def query_box(spec: AttentionSpec) -> tuple[int, ...]:
     return (spec.config.swizzle_elems, spec.rows_per_position, spec.tile_positions, 1, 1)
 
 
-def output_box(spec: AttentionSpec) -> tuple[int, ...]:
-    """Return the box of O: one column chunk of all rows of one Q tile."""
-    return (spec.output_elems, *query_box(spec)[1:])
-
-
 def key_box(spec: AttentionSpec, num_rows: int = 0) -> tuple[int, ...]:
     """Return the box of K and V: one column chunk of a slot's keys, or of those of one page.
 

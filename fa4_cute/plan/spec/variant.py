@@ -197,11 +197,6 @@ class Variant:
         return tuple(name for name in self.extra_names if name not in WORK_COUNTS)
 
     @property
-    def extra_kinds(self) -> tuple[str, ...]:
-        """Types of the same parameters, as ``plan.spec.params.Param`` names them."""
-        return tuple(kind for _, kind in self._extra_params())
-
-    @property
     def name_parts(self) -> tuple[str, ...]:
         """Parts of the kernel's entry name."""
         parts = [] if self.mask == NULL else [self.mask.name]

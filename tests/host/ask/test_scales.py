@@ -11,13 +11,15 @@ import pytest
 import torch
 
 import fa4_cute
-from fa4_cute.host.ask.request import Options, request
-from fa4_cute.host.ask.scales import UNSCALED, GivenScales, Scales, scales_of, token_scales_of
+from fa4_cute.host.ask.arguments import Options
+from fa4_cute.host.ask.request import request
+from fa4_cute.host.ask.scales import UNSCALED, Scales, scales_of, token_scales_of
+from fa4_cute.host.ask.sequences import Sequences
 from fa4_cute.host.choose.support import Choice, choose
 from fa4_cute.host.run.launch import pack_launch
 from fa4_cute.host.run.operands import describe_call
 from fa4_cute.plan.config.token_rows import packed_start, row_floats
-from fa4_cute.plan.launch.launch import LOG2_E
+from fa4_cute.plan.facts.numbers import LOG2_E
 from testing.reference.attention import attention_float64
 
 
@@ -29,7 +31,7 @@ def operands(dtype: torch.dtype = torch.float8_e4m3fn, head_dim: int = 64) -> tu
 
 
 def packed_scalars(**scales: Any) -> list[float]:
-    asked = request(operands(), Options(softmax_scale=0.25, scales=GivenScales(**scales)))
+    asked = request(operands(), Options(softmax_scale=0.25, **scales))
     choice = choose(asked.problem)
     assert isinstance(choice, Choice)
     call = describe_call(asked.problem, asked.inputs, asked.tensors)
@@ -39,8 +41,8 @@ def packed_scalars(**scales: Any) -> list[float]:
 
 
 def test_no_scales_are_ones() -> None:
-    assert scales_of(None, operands()[0]) is UNSCALED
-    assert scales_of(GivenScales(), operands()[0]) == Scales(1.0, 1.0, 1.0)
+    assert scales_of(Options(), operands()[0]) is UNSCALED
+    assert Scales(1.0, 1.0, 1.0) == UNSCALED
 
 
 def test_the_scales_of_q_and_k_join_the_softmax_scale() -> None:
@@ -53,8 +55,8 @@ def test_the_scales_of_q_and_k_join_the_softmax_scale() -> None:
 
 def test_the_kernel_does_not_depend_on_them() -> None:
     plain, scaled = (
-        choose(request(operands(), Options(scales=given)).problem)
-        for given in (None, GivenScales(2.0, 3.0, 4.0))
+        choose(request(operands(), options).problem)
+        for options in (Options(), Options(q_scale=2.0, k_scale=3.0, v_scale=4.0))
     )
     assert isinstance(plain, Choice)
     assert isinstance(scaled, Choice)
@@ -157,17 +159,16 @@ def test_so_has_a_pair_for_small_head_dims(rope: dict[str, Any]) -> None:
 def test_scales_of_pages_are_read_in_place_when_they_lie_by_head() -> None:
     q, _, _ = operands()
     pages = torch.zeros(6, 16, 2, 64).to(torch.float8_e4m3fn)
-    by_head = torch.rand(6, 2, 16)
-    found = token_scales_of(GivenScales(k_scale=by_head.transpose(1, 2)), q, pages, pages=True)
-    assert found is not None
-    assert found.k.data_ptr() == by_head.data_ptr()
-    assert torch.equal(found.q, torch.ones(1, 70, 4))
+    by_head, where = torch.rand(6, 2, 16), Sequences(1, 70, 96, page_size=16)
+    options = Options(k_scale=by_head.transpose(1, 2))
+    of_q, of_k = token_scales_of(options, q, pages, where=where)
+    assert of_k.data_ptr() == by_head.data_ptr()
+    assert torch.equal(of_q, torch.ones(1, 70, 4))
     for given in (by_head.transpose(1, 2).contiguous(), torch.rand(6 * 32 + 1)[1:].view(6, 16, 2)):
-        found = token_scales_of(GivenScales(k_scale=given), q, pages, pages=True)
-        assert found is not None
-        assert torch.equal(found.k, given.transpose(1, 2))
-        assert found.k.is_contiguous()
-        assert found.k.data_ptr() % 16 == 0
+        _, of_k = token_scales_of(Options(k_scale=given), q, pages, where=where)
+        assert torch.equal(of_k, given.transpose(1, 2))
+        assert of_k.is_contiguous()
+        assert of_k.data_ptr() % 16 == 0
 
 
 def test_scales_of_packed_keys_lie_where_the_kernel_looks() -> None:
@@ -177,22 +178,22 @@ def test_scales_of_packed_keys_lie_where_the_kernel_looks() -> None:
     k = torch.zeros(sum(lengths) + 3, 2, 64).to(torch.float8_e4m3fn)
     given = torch.rand(k.shape[:-1])
     given[sum(lengths) :] = math.nan
-    found = token_scales_of(GivenScales(k_scale=given), q, k, cu_seqlens_k=starts)
-    assert found is not None
-    assert found.k.shape == (1, 2, row_floats(k.shape[0], len(lengths)))
+    where = Sequences(len(lengths), 9, max(lengths), cu_seqlens_k=starts)
+    _, of_k = token_scales_of(Options(k_scale=given), q, k, where=where)
+    assert of_k.shape == (1, 2, row_floats(k.shape[0], len(lengths)))
     for number, length in enumerate(lengths):
         first = int(starts[number])
         place = packed_start(first, number)
-        own = found.k[0, :, place : place + length]
+        own = of_k[0, :, place : place + length]
         assert torch.equal(own, given[first : first + length].t())
 
 
 def test_no_sequence_has_no_scales() -> None:
     q, k = (torch.zeros(n, 2, 64).to(torch.float8_e4m3fn) for n in (0, 3))
     starts = torch.zeros(1, dtype=torch.int32)
-    found = token_scales_of(GivenScales(k_scale=torch.ones(3, 2)), q, k, cu_seqlens_k=starts)
-    assert found is not None
-    assert not found.k.any()
+    where = Sequences(0, 0, 0, cu_seqlens_k=starts)
+    _, of_k = token_scales_of(Options(k_scale=torch.ones(3, 2)), q, k, where=where)
+    assert not of_k.any()
 
 
 @pytest.mark.parametrize(

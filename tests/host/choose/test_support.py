@@ -16,6 +16,7 @@ from fa4_cute.host.choose.refusals import Refusal, device_refusal
 from fa4_cute.host.choose.support import KERNELS, Choice, choose
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.numbers import MAX_SEQLEN
 from fa4_cute.plan.spec import depth512_limits, limits
 
 BASE = Problem("bf16", 1, 128, 128, 4, 2, 128, 128)
@@ -90,8 +91,8 @@ def test_sizes_and_scale_share_a_kernel() -> None:
         ({"head_dim": 0}, NotImplementedError, ("head_dim=0:", "head_dim=8")),
         ({"num_kv_heads": 3}, ValueError, ("4 heads", "3 heads", "2 key/value heads")),
         ({"num_kv_heads": 0}, ValueError, ("4 heads", "0 heads", "1 key/value heads")),
-        ({"seqlen_q": 2**31}, ValueError, ("seqlen_q=2147483648", str(support.MAX_SEQLEN))),
-        ({"seqlen_k": 2**31}, ValueError, ("seqlen_k=2147483648", str(support.MAX_SEQLEN))),
+        ({"seqlen_q": 2**31}, ValueError, ("seqlen_q=2147483648", str(MAX_SEQLEN))),
+        ({"seqlen_k": 2**31}, ValueError, ("seqlen_k=2147483648", str(MAX_SEQLEN))),
         ({"batch": 70000}, NotImplementedError, ("batch=70000", "65535")),
         (
             {"num_q_heads": 140000, "num_kv_heads": 70000},

@@ -44,7 +44,7 @@ def test_outputs_are_where_the_mma_writes_them(depth: int) -> None:
             head_column = first_output(config, o_part, part) + column
             assert tuple(cells[row, head_column - o_part * width]) == (cta, lane, column)
             seen.add((row, head_column))
-    assert len(seen) == config.PairBM * config.padded_depth
+    assert len(seen) == config.MMA_M * config.padded_depth
 
 
 @pytest.mark.parametrize("depth", [256, 512])

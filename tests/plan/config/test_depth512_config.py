@@ -14,7 +14,6 @@ TABLE = {
     256: {
         "MMA_M": 256,
         "BM": 128,
-        "PairBM": 256,
         "BN": 128,
         "num_qk_stages": 2,
         "BK0": 128,
@@ -30,14 +29,12 @@ TABLE = {
     512: {
         "MMA_M": 128,
         "BM": 64,
-        "PairBM": 128,
         "BN": 256,
         "num_qk_stages": 4,
         "BK0": 128,
         "num_pv_stages": 2,
         "BK1": 128,
         "TMEM_O_lo": 0,
-        "TMEM_O_hi": 128,
         "TMEM_S_even": 256,
         "TMEM_S_odd": 384,
         "tmem_used": 512,

@@ -8,12 +8,12 @@ from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import SwizzleMode
 from fa4_cute.plan.facts.umma import (
     SmemOperand,
-    add_bytes,
     instruction_descriptor,
     smem_descriptor_bits,
     ss_plan,
     ts_plan,
 )
+from tests.plan.operand_elements import element_offset
 
 B128 = SwizzleMode.B128
 Q128 = SmemOperand(DType.BF16, 128, 128, B128)
@@ -71,7 +71,7 @@ def test_shapes_no_mma_has_are_refused(m: int, n: int) -> None:
 
 def test_fa4_k_steps() -> None:
     low = Q128.descriptor(0x19000) & 0xFFFFFFFF
-    steps = [add_bytes(low, Q128.k_offset(k)) - low for k in range(8)]
+    steps = [(Q128.descriptor(0x19000 + Q128.k_offset(k)) & 0xFFFFFFFF) - low for k in range(8)]
     assert steps == [0, 2, 4, 6, 0x400, 0x402, 0x404, 0x406]
     half_k = SmemOperand(DType.BF16, 64, 128, B128)
     assert half_k.k_offset(4) >> 4 == 0x200
@@ -80,9 +80,9 @@ def test_fa4_k_steps() -> None:
 
 
 def test_fa4_element_addresses() -> None:
-    assert 0x19000 + Q128.element_offset(13, 9) == 0x19692
+    assert 0x19000 + element_offset(Q128, 13, 9) == 0x19692
     v = SmemOperand(DType.BF16, 64, 128, B128, mn_major=True)
-    assert v.element_offset(20, 11) == 0x5A8
+    assert element_offset(v, 20, 11) == 0x5A8
 
 
 def canonical_offset(operand: SmemOperand, row: int, k: int) -> int:
@@ -118,14 +118,16 @@ def test_the_hardware_reads_the_elements_that_tma_wrote(operand: SmemOperand) ->
         for row in range(operand.mn):
             for k in range(k_block):
                 seen = operand.k_offset(block) + canonical_offset(operand, row, k)
-                assert seen == operand.element_offset(row, block * k_block + k)
+                assert seen == element_offset(operand, row, block * k_block + k)
 
 
 @pytest.mark.parametrize("operand", OPERANDS, ids=operand_id)
 def test_elements_fill_the_tile_without_overlap(operand: SmemOperand) -> None:
     size = operand.dtype.size
     offsets = {
-        operand.element_offset(row, k) for row in range(operand.mn) for k in range(operand.padded_k)
+        element_offset(operand, row, k)
+        for row in range(operand.mn)
+        for k in range(operand.padded_k)
     }
     assert offsets == set(range(0, operand.bytes, size))
 

@@ -86,8 +86,19 @@ def test_only_fp8_kernels_have_a_value_scale() -> None:
     ("change", "message"),
     [({"num_kv_heads": 4}, "num_kv_heads=4"), ({"scale": math.nan}, "softmax_scale=nan"),
      ({"seqlen_k": 2**31 - 1}, "seqlen_k=2147483647"),
-     ({"scale": math.inf}, "softmax_scale=inf"), ({"batch": 65536}, "batch=65536")],
+     ({"scale": math.inf}, "softmax_scale=inf"), ({"batch": 65536}, "batch=65536"),
+     ({"num_q_heads": 65536, "num_kv_heads": 65536}, "heads=65536"),
+     ({"seqlen_q": 2**31 - 1}, "seqlen_q=2147483647")],
 )  # fmt: skip
 def test_refusals_name_the_value(change, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         launch(**change)
+
+
+def test_a_persistent_grid_counts_its_query_tiles_in_31_bits() -> None:
+    variant = Variant(scheduler=Scheduler.PERSISTENT)
+    spec = KernelSpec.for_attention(DType.BF16, 128, variant=variant)
+    most = AttentionSizes(65535, 256, 1, 32768, 32768)
+    assert plan_launch(spec, most, 1.0).scalars["num_work"] == 65535 * 32768
+    with pytest.raises(ValueError, match=r"query tiles: a persistent grid counts to"):
+        plan_launch(spec, AttentionSizes(65535, 256, 1, 32769, 32769), 1.0)

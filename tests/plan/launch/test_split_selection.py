@@ -24,8 +24,8 @@ CLUSTER, WORKSPACE = Partition.CLUSTER, Partition.WORKSPACE
         (replace(WORK, persistent=True), "kernel", WORKSPACE),
         (replace(WORK, depth=56), "depth", WORKSPACE),
         (replace(WORK, depth=136), "depth", WORKSPACE),
-        (replace(WORK, depth=64), "size that tiles", CLUSTER),
-        (WORK, "size that tiles", CLUSTER),
+        (replace(WORK, depth=64), "size that divides", CLUSTER),
+        (WORK, "size that divides", CLUSTER),
         (replace(WORK, num_splits=4), "other sizes", WORKSPACE),
     ],
 )
@@ -39,7 +39,7 @@ def test_rules(work: SplitWork, rule: str, partition: Partition) -> None:
 
 def test_reasons_name_the_numbers_that_decide() -> None:
     assert choose_split(WORK).text == (
-        f"keys split in 2, joined in a cluster: clusters of 2 tile {SM_COUNT} SMs without a rest"
+        f"keys split in 2, joined in a cluster: clusters of 2 divide {SM_COUNT} SMs evenly"
     )
     assert "clusters of 6" in choose_split(replace(WORK, num_splits=6)).text
     assert "head dimension 192" in choose_split(replace(WORK, depth=192)).text

@@ -20,8 +20,6 @@ from fa4_cute.plan.masks.masks import (
     PaddingMask,
     SlidingWindowMask,
     Term,
-    causal,
-    chunked_causal,
     leaves,
     terms,
 )
@@ -81,14 +79,6 @@ def test_ends_only_move_right(
 
 
 @settings(deadline=None)
-@given(masks)
-def test_a_term_without_start_begins_at_key_zero(mask: Mask) -> None:
-    for term in terms_of(mask):
-        if not term.has_start:
-            assert term.interval(60, MOST_KEYS, (5, 9), HOST).start == 0
-
-
-@settings(deadline=None)
 @given(trees(with_bias))
 def test_names_are_legal_in_ptx(mask: Mask) -> None:
     assert mask.name
@@ -138,9 +128,9 @@ def test_leaves_from_left_to_right() -> None:
 
 
 def test_names_of_the_usual_masks() -> None:
-    assert causal().name == "causal"
+    assert CAUSAL.name == "causal"
     assert SlidingWindowMask(3, None).name == "window_3_n"
-    assert chunked_causal(64).name == "chunked_64_and_causal"
+    assert (ChunkedMask(64) & CAUSAL).name == "chunked_64_and_causal"
     assert (PaddingMask(0) | DenseBiasMask(1)).name == "padding0_or_bias1"
 
 

@@ -12,6 +12,7 @@ from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import SMEM_CAPACITY, SwizzleMode
 from fa4_cute.plan.memory.depth512_smem import Depth512AttentionSMem
 from fa4_cute.plan.spec.depth512_limits import supported
+from tests.plan.operand_elements import element_offset
 from tests.plan.strategies import depth512_configs
 
 # Section 6.1: P, KV, correction, mbars, tmem word, total.
@@ -96,14 +97,13 @@ def test_chunks_are_where_the_mma_reads_them(config: Depth512Config) -> None:
     assert p is not None
     for key in range(0, config.BN, p.span):
         half, within = divmod(key, config.BK1)
-        assert layout.p_chunk_smem(key // p.span) == layout.p_smem(half) + p.element_offset(
-            0, within
-        )
+        chunk = layout.p_smem(half) + element_offset(p, 0, within)
+        assert layout.p_chunk_smem(key // p.span) == chunk
     for column in range(0, config.num_qk_stages * config.BK0, p.span):
         part, within = divmod(column, config.BK0)
         q = qk_part_plan(config, part).a
         assert q is not None
-        start = layout.q_smem(part) + q.element_offset(0, within)
+        start = layout.q_smem(part) + element_offset(q, 0, within)
         if config.qkv_dtype_size == 2 and config.swizzle_mode is SwizzleMode.B128:
             assert layout.o_chunk_smem(column // p.span) == start
 

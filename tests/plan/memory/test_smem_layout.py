@@ -8,11 +8,13 @@ from hypothesis import given, settings
 import fa4_cute.smem
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.facts.hardware import SMEM_CAPACITY, SMEM_TILE_ALIGN, SwizzleMode, ceil_div
+from fa4_cute.plan.facts.hardware import SMEM_CAPACITY, SwizzleMode, ceil_div
 from fa4_cute.plan.memory.smem_layout import SM100AttentionSMem
 from tests.plan.strategies import configs
 
 BF16 = DType.BF16
+TMA_BOX_ALIGN = 128
+"""Alignment of a TMA box in shared memory (PTX ISA, "cp.async.bulk.tensor")."""
 MLA = {"is_mla": True, "rope_dtype": BF16}
 FP8_MLA = MLA | {"qkv_dtype": DType.FP8_E4M3, "swizzle_mode": SwizzleMode.B64}
 FP8_ROPE = {"rope_dtype": DType.FP8_E4M3}
@@ -98,8 +100,8 @@ def test_regions_are_ordered_disjoint_and_inside(config: FA4Config) -> None:
 @given(configs())
 def test_operand_tiles_start_on_their_swizzle_pattern(config: FA4Config) -> None:
     layout = SM100AttentionSMem(config)
-    pattern = max(config.swizzle_mode.pattern_bytes, SMEM_TILE_ALIGN)
-    values = max(config.value_swizzle.pattern_bytes, SMEM_TILE_ALIGN)
+    pattern = max(config.swizzle_mode.pattern_bytes, TMA_BOX_ALIGN)
+    values = max(config.value_swizzle.pattern_bytes, TMA_BOX_ALIGN)
     tiles = [
         layout.q_tile_smem(half, part)
         for half in range(config.num_qo)

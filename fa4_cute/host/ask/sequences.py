@@ -1,4 +1,4 @@
-"""Lengths, row offsets and page tables: what their values may be, and what follows from them.
+"""Where sequences lie: lengths, row offsets and page tables, and what follows from them.
 
 A wrong value here makes the kernel read or write outside of the tensors, so values are checked
 before a launch. On a CUDA tensor that means waiting for the device once per tensor; with
@@ -9,33 +9,92 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from ...plan.facts.numbers import MAX_SEQLEN
+from .arguments import Batch, Inputs
 from .checks import check_device, check_tensor
 
 _INTEGERS: Final = ("torch.int32", "torch.int64")
-_LARGEST: Final = 2**31 - 2**10
 
 
-@dataclass(frozen=True)
-class Extents:
-    """Sequences of a call.
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Sequences of a call: how many, how long, and the tensors that say where they lie.
 
     Attributes:
         batch: how many.
         seqlen_q, seqlen_k: queries and keys of the longest; of a cache, the keys it has room for.
         used_k: keys of the longest, where they are known and less than the room.
+        page_size: keys per page, 0 without pages.
+        cu_seqlens_q, cu_seqlens_k, seqused_k, page_table: int32 tensors, or None.
     """
 
     batch: int
     seqlen_q: int
     seqlen_k: int
     used_k: int | None = None
+    page_size: int = 0
+    cu_seqlens_q: Any = None
+    cu_seqlens_k: Any = None
+    seqused_k: Any = None
+    page_table: Any = None
 
     @property
     def most_keys(self) -> int:
         """Keys that a row may see."""
         return self.seqlen_k if self.used_k is None else self.used_k
+
+    @classmethod
+    def dense(cls, q: Any, k: Any) -> Sequences:
+        """Return those of q and k (batch, seqlen, heads, head_dim)."""
+        return cls(q.shape[0], q.shape[1], k.shape[1])
+
+    def offsets(self, inputs: Inputs) -> Any:
+        """Return keys minus queries of every sequence, float32, computed where the lengths are."""
+        import torch
+
+        q, k, _ = inputs
+        plain = torch.zeros(self.batch, dtype=torch.int32, device=q.device)
+        if self.seqused_k is not None:
+            keys = self.seqused_k
+        else:
+            keys = plain + k.shape[1] if self.cu_seqlens_k is None else self.cu_seqlens_k.diff()
+        queries = plain + q.shape[1] if self.cu_seqlens_q is None else self.cu_seqlens_q.diff()
+        return (keys - queries).float()
+
+
+def sequences(inputs: Inputs, batch: Batch, *, unchecked: bool) -> Sequences:
+    """Check where the sequences of a call lie.
+
+    Raises:
+        TypeError, ValueError: as the functions of this module, naming the argument.
+    """
+    q, k, _ = inputs
+    if batch.is_plain:
+        return Sequences.dense(q, k)
+    if batch.cu_seqlens_k is not None and batch.page_table is not None:
+        raise ValueError(
+            "cu_seqlens_k: keys of a paged cache have no row offsets; nearest supported choice: "
+            "seqused_k with page_table"
+        )
+    if batch.page_table is not None and batch.seqused_k is None:
+        raise ValueError("page_table: a paged cache needs seqused_k, the keys of each sequence")
+
+    def read(name: str, value: Any, *layout: str) -> Integers | None:
+        return None if value is None else integers(name, value, layout, q, unchecked=unchecked)
+
+    given = _Given(
+        read("cu_seqlens_q", batch.cu_seqlens_q, "batch + 1"),
+        read("cu_seqlens_k", batch.cu_seqlens_k, "batch + 1"),
+        read("seqused_k", batch.seqused_k, "batch"),
+        read("page_table", batch.page_table, "batch", "pages_per_row"),
+    )
+    count, seqlen_q = _queries(q, given, batch.max_seqlen_q)
+    seqlen_k, used_k = _keys(k, given, count, batch.max_seqlen_k)
+    page_size = 0 if given.table is None else k.shape[1]
+    tensors = (None if found is None else found.tensor for found in given)
+    return Sequences(count, seqlen_q, seqlen_k, used_k, page_size, *tensors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +115,15 @@ class Integers:
     def count(self) -> int:
         """Number of elements."""
         return int(self.tensor.numel())
+
+
+class _Given(NamedTuple):
+    """The integer tensors of a call, in the order of the fields of ``Sequences``."""
+
+    cu_q: Integers | None
+    cu_k: Integers | None
+    used: Integers | None
+    table: Integers | None
 
 
 def integers(
@@ -80,10 +148,10 @@ def integers(
     if not unchecked and value.device.type != "meta":
         values = value.flatten().tolist()
         for i, number in enumerate(values):
-            if abs(number) > _LARGEST:
+            if abs(number) > MAX_SEQLEN:
                 raise ValueError(
                     f"{name}[{i}]={number}: positions are signed 32-bit numbers; nearest "
-                    f"supported choice: {_LARGEST}"
+                    f"supported choice: {MAX_SEQLEN}"
                 )
     return Integers(name, value.to(torch.int32).contiguous(), values)
 
@@ -150,8 +218,8 @@ def sequence_lengths(found: Integers, total: int, *, whole: bool) -> list[int] |
     return [end - start for start, end in pairwise(offsets)]
 
 
-def longest(name: str, given: Any, lengths: list[int] | None, *, otherwise: int | None) -> int:
-    """Return the longest sequence: as ``given``, else counted, else ``otherwise``.
+def longest(name: str, given: Any, lengths: list[int] | None) -> int:
+    """Return the longest sequence: as ``given``, else counted.
 
     Raises:
         TypeError: ``given`` is no integer.
@@ -160,8 +228,6 @@ def longest(name: str, given: Any, lengths: list[int] | None, *, otherwise: int 
     if given is None:
         if lengths is not None:
             return max(lengths, default=0)
-        if otherwise is not None:
-            return otherwise
         raise ValueError(
             f"{name}=None: with unchecked=True lengths are not read back from the device; nearest "
             f"supported choice: give {name}"
@@ -183,7 +249,7 @@ def longest(name: str, given: Any, lengths: list[int] | None, *, otherwise: int 
 
 
 def check_pages(table: Integers, used: Integers, *, page_size: int, num_pages: int) -> None:
-    """Check a page table, as far as the used keys reach; entries behind them are never read.
+    """Check a page table, as far as the used keys reach; entries after them are never read.
 
     Raises:
         ValueError: a row too short for its sequence, or a page that does not exist.
@@ -199,3 +265,44 @@ def check_pages(table: Integers, used: Integers, *, page_size: int, num_pages: i
                 raise ValueError(
                     f"page_table[{row}, {i}]={page}: pages are numbered from 0 to {num_pages - 1}"
                 )
+
+
+def _queries(q: Any, given: _Given, max_seqlen_q: int | None) -> tuple[int, int]:
+    """Check where queries lie; return the number of sequences and the longest of them."""
+    if given.cu_q is None:
+        return q.shape[0], q.shape[1]
+    lengths = sequence_lengths(given.cu_q, q.shape[0], whole=True)
+    return given.cu_q.count - 1, longest("max_seqlen_q", max_seqlen_q, lengths)
+
+
+def _keys(
+    k: Any, given: _Given, count: int, max_seqlen_k: int | None
+) -> tuple[int, int | None]:
+    """Check where keys lie; return the room for keys and, if known, the most of them."""
+    lengths, capacity = _rooms(k, given, count)
+    if given.used is not None:
+        check_counts(given.used, count, lengths, "keys of the sequence")
+        lengths = given.used.values
+    if max_seqlen_k is None and capacity is not None:
+        # The room for keys changes less often than their number, and so fewer launches are planned.
+        return capacity, None if lengths is None else max(lengths, default=0)
+    return longest("max_seqlen_k", max_seqlen_k, lengths), None
+
+
+def _rooms(k: Any, given: _Given, count: int) -> tuple[list[int] | None, int | None]:
+    """Return the keys that each sequence has room for, if known, and of all alike, if they are."""
+    if given.table is not None and given.used is not None:
+        _check_rows("page_table", given.table.tensor.shape[0], count)
+        check_pages(given.table, given.used, page_size=k.shape[1], num_pages=k.shape[0])
+        return None, given.table.tensor.shape[1] * k.shape[1]
+    if given.cu_k is not None:
+        lengths = sequence_lengths(given.cu_k, k.shape[0], whole=False)
+        _check_rows("cu_seqlens_k", given.cu_k.count - 1, count)
+        return lengths, None
+    _check_rows("k", k.shape[0], count)
+    return [k.shape[1]] * count, k.shape[1]
+
+
+def _check_rows(name: str, have: int, batch: int) -> None:
+    if have != batch:
+        raise ValueError(f"{name}: {have} sequences, but the queries have {batch}")

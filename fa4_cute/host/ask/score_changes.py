@@ -1,0 +1,211 @@
+"""What changes the scores: masks, windows, modifiers, softcap, biases and sinks of a call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ... import masks, score_mods
+from ...plan.masks.masks import NULL, Mask, SlidingWindowMask
+from ...plan.spec.variant import ScoreMod
+from .arguments import Inputs, Options
+from .checks import check_count, check_device, check_no_grad, check_tensor, kind_of
+from .sequences import Sequences, check_counts, integers
+
+_OPEN: Final = -1
+"""An open side of a window, as older FlashAttention versions write it."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreChanges:
+    """What changes the scores of a call, checked.
+
+    Attributes:
+        mask: which keys a query sees, without tensors and without ``causal``.
+        score_mod: modifier of the scores, or None.
+        padding, biases, aux, sink: as in ``ask.features.FeatureTensors``.
+    """
+
+    mask: Mask = NULL
+    score_mod: ScoreMod | None = None
+    padding: tuple[Any, ...] = ()
+    biases: tuple[Any, ...] = ()
+    aux: tuple[Any, ...] = ()
+    sink: Any = None
+
+
+def score_changes(options: Options, inputs: Inputs, where: Sequences) -> ScoreChanges:
+    """Check what changes the scores of the sequences of ``where``.
+
+    Raises:
+        TypeError, ValueError, NotImplementedError: as the functions of this module, naming the
+            argument.
+    """
+    q, unchecked = inputs[0], options.unchecked
+    mask, modifier = full_mask(options), modifier_of(options)
+    if modifier is not None:
+        check_slopes(modifier, q, where.batch)
+    padding = [integers("padding lengths", t, ("batch",), q, unchecked=unchecked)
+               for t in mask.lengths]  # fmt: skip
+    for lengths in padding:
+        check_counts(lengths, where.batch, None, "")
+    sizes = (where.batch, q.shape[-2], where.seqlen_q, where.most_keys)
+    return ScoreChanges(
+        mask=mask.plan,
+        score_mod=None if modifier is None else modifier.plan,
+        padding=tuple(lengths.tensor for lengths in padding),
+        biases=tuple(bias_tensor("bias", tensor, q, sizes) for tensor in mask.biases),
+        aux=() if modifier is None else tuple(_aux(modifier.tensors, inputs, where)),
+        sink=None if options.sink is None else sink_tensor(options.sink, q, unchecked=unchecked),
+    )
+
+
+def full_mask(options: Options) -> masks.AttentionMask:
+    """Return ``mask`` and ``window_size`` together, without ``causal``."""
+    found = masks.full() if options.mask is None else masks.as_mask(options.mask)
+    window = window_of(options.window_size)
+    return found if window is None else found & masks.AttentionMask(window)
+
+
+def modifier_of(options: Options) -> score_mods.ScoreModifier | None:
+    """Return ``score_mod``, with ``softcap`` as its last step; None when nothing is given.
+
+    Raises:
+        TypeError, ValueError: auxiliary tensors are no tuple, or nothing reads them.
+    """
+    score_mod, aux_tensors = options.score_mod, options.aux_tensors
+    if not isinstance(aux_tensors, list | tuple):
+        raise TypeError(
+            f"aux_tensors={kind_of(aux_tensors)}: expected a tuple of tensors; nearest supported "
+            f"choice: (aux_tensors,)"
+        )
+    steps = []
+    if isinstance(score_mod, score_mods.ScoreModifier):
+        if aux_tensors:
+            raise ValueError(
+                "aux_tensors: the score_mod brings its own; nearest supported choice: "
+                "score_mods.function(code, aux_tensors)"
+            )
+        steps.append(score_mod)
+    elif score_mod is not None:
+        steps.append(score_mods.function(score_mod, aux_tensors))
+    elif aux_tensors:
+        raise ValueError(f"aux_tensors: {len(aux_tensors)} tensors, but no score_mod reads them")
+    if options.softcap is not None and options.softcap != 0:
+        steps.append(score_mods.softcap(options.softcap))
+    return score_mods.chain(*steps) if steps else None
+
+
+def window_of(value: Any) -> Mask | None:
+    """Return the mask of ``window_size``: (left, right), None or -1 for an open side.
+
+    Raises:
+        TypeError: it is no pair of integers.
+        ValueError: a side is below -1.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
+        raise TypeError(
+            f"window_size={value!r}: expected (left, right); nearest supported choice: (None, None)"
+        )
+    sides: list[int | None] = []
+    for name, side in zip(("left", "right"), value, strict=True):
+        if side is not None:
+            check_count(f"window_size {name}", side, _OPEN)
+        sides.append(None if side is None or side == _OPEN else side)
+    return None if sides == [None, None] else SlidingWindowMask(*sides)
+
+
+def float_tensor(name: str, value: Any, layout: tuple[str, ...], q: Any) -> Any:
+    """Return ``value`` as float32 on the device of ``q``; copied when it has another type.
+
+    Raises:
+        TypeError: no tensor, or its elements are no real numbers.
+        ValueError: wrong rank or device.
+        NotImplementedError: it requires grad, or is no plain tensor.
+    """
+    check_tensor(name, value, layout)
+    check_device(name, value, q)
+    check_no_grad({name: value})
+    if value.is_complex() or str(value.dtype) == "torch.bool":
+        hint = ""
+        if not value.is_complex():
+            hint = (
+                f"; nearest supported choice: torch.zeros({name}.shape).masked_fill(~{name}, "
+                f"float('-inf'))"
+            )
+        raise TypeError(f"{name}.dtype={value.dtype}: expected float32{hint}")
+    return value.resolve_neg().float()
+
+
+def sink_tensor(value: Any, q: Any, *, unchecked: bool) -> Any:
+    """Return the sink as float32 (num_q_heads,); errors as :func:`float_tensor`."""
+    found = float_tensor("sink", value, ("num_q_heads",), q)
+    heads = q.shape[-2]
+    if found.shape[0] != heads:
+        raise ValueError(f"sink: {found.shape[0]} weights for the {heads} heads of q")
+    if not unchecked and value.device.type != "meta":
+        for head, weight in enumerate(found.tolist()):
+            if math.isnan(weight) or weight == math.inf:
+                raise ValueError(
+                    f"sink[{head}]={weight}: must be a number; minus infinity means no sink"
+                )
+    return found.contiguous()
+
+
+def check_slopes(modifier: score_mods.ScoreModifier, q: Any, batch: int) -> None:
+    """Refuse ALiBi slopes that are not one per head; the kernel would read past their end.
+
+    Raises:
+        ValueError: naming the shape and the heads.
+    """
+    for step in modifier.steps:
+        if step.kind != "alibi":
+            continue
+        shape = tuple(step.tensors[0].shape)
+        want = (batch, q.shape[-2])[-len(shape) :]
+        if shape != want:
+            raise ValueError(
+                f"alibi slopes: shape {shape} for {q.shape[-2]} query heads and batch {batch}; "
+                f"nearest supported choice: {want}"
+            )
+
+
+def bias_tensor(name: str, value: Any, q: Any, sizes: tuple[int, int, int, int]) -> Any:
+    """Return a bias as float32 with a contiguous last dimension.
+
+    Args:
+        name: how the message calls it.
+        value: the tensor.
+        q: its device counts.
+        sizes: batch, query heads, longest query and key sequence.
+
+    Raises:
+        as :func:`float_tensor`; ValueError also for a shape that does not fit.
+    """
+    layout = ("batch", "num_q_heads", "seqlen_q", "seqlen_k")
+    found = float_tensor(name, value, layout, q)
+    for axis, (have, want) in enumerate(zip(found.shape, sizes, strict=True)):
+        enough = have == want if axis < 2 else have >= want
+        if not enough and (have != 1 or axis == 3):
+            broadcast = "" if axis == 3 else " or 1"
+            raise ValueError(
+                f"{name}: {layout[axis]}={have} (axis {axis} of shape {tuple(found.shape)}); "
+                f"nearest supported choice: {want}{broadcast}"
+            )
+    return found if found.stride(3) == 1 or found.shape[3] == 1 else found.contiguous()
+
+
+def _aux(wanted: tuple[Any, ...], inputs: Inputs, where: Sequences) -> Iterator[Any]:
+    """Yield the auxiliary tensors as float32, those included that follow from the lengths."""
+    for i, tensor in enumerate(wanted):
+        if tensor is score_mods.Derived.OFFSETS:
+            yield where.offsets(inputs)
+        elif isinstance(tensor, score_mods.Derived):
+            raise TypeError(f"aux_tensors[{i}]={tensor}: no rule makes it")
+        else:
+            layout = tuple(f"size{axis}" for axis in range(tensor.dim()))
+            yield float_tensor(f"aux_tensors[{i}]", tensor, layout, inputs[0])

@@ -1,0 +1,13 @@
+"""Numbers that host and device agree on: limits, and factors between logarithms."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+LOG2_E: Final = math.log2(math.e)
+"""Times this, a natural logarithm is a binary one."""
+MAX_SEQLEN: Final = 2**31 - 2**10
+"""Positions are signed 32-bit numbers on the device, and the last tile may reach past the end."""
+MAX_FLOAT32: Final = (2 - 2**-23) * 2.0**127
+SMALLEST_NORMAL_FLOAT32: Final = 2.0**-126
