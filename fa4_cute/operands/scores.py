@@ -2,7 +2,7 @@
 
 Scores stay raw, and the softmax scale enters with the exponential, unless something is added to
 them: a score modifier or a bias. Then they are scaled first, in natural units, changed, and
-brought to powers of two, and ``line.scale`` is 1.
+brought to powers of two, and ``row.scale`` is 1.
 """
 
 import math
@@ -12,7 +12,7 @@ from operator import or_
 
 from cutlass import Float32, Int32, Int64
 
-from ..device.math import softmax as rows
+from ..device.math import softmax as softmax_math
 from ..device.math.arith import opaque
 from ..device.math.mask import (
     WORD_COLUMNS,
@@ -36,9 +36,9 @@ COLUMNS_UNDER_WAY = 16
 """Columns whose biases and auxiliary elements are loaded together, when there are several each."""
 
 
-def load_columns(line, columns: range) -> list[Float32]:
-    """Start loading ``columns`` of S; ``line.scores`` is its address in the warp's lanes."""
-    return tmem.load(line.scores + columns.start, len(columns))
+def load_columns(row, columns: range) -> list[Float32]:
+    """Start loading ``columns`` of S; ``row.scores`` is its address in the warp's lanes."""
+    return tmem.load(row.scores + columns.start, len(columns))
 
 
 @dataclass(frozen=True)
@@ -46,25 +46,25 @@ class TileView:
     """One key tile as a thread's row sees it.
 
     Attributes:
-        ctx, line: the CTA and the row.
+        ctx, row: the CTA and the row.
         first_key: key of the thread's first column.
         scales: scales of the tile's keys and of the row, or None.
         view: visible columns.
     """
 
     ctx: object
-    line: object
+    row: object
     first_key: Int32
     scales: TileScales | None = None
     view: RowView = field(init=False)
 
     def __post_init__(self) -> None:
         """Bring the row's limits to this tile."""
-        view = self.line.view
+        view = self.row.view
         if has_biases_of_terms(self.ctx.spec.variant):
             # Registers are scarce: what the row sees is derived anew in every tile, and the limits
             # of the warp, which stand in for here, are not looked at.
-            own = opaque(self.line.position)
+            own = opaque(self.row.position)
             view = RowView.of(self.ctx.spec, self.ctx.work.sequence, own, (own, own))
         object.__setattr__(self, "view", view.relative_to(self.first_key))
 
@@ -115,8 +115,8 @@ def modified(values: list[Float32], columns: range, tile: TileView) -> list[Floa
 
     Column by column, so that little is alive beside the scores.
     """
-    ctx, line, variant = tile.ctx, tile.line, tile.ctx.spec.variant
-    natural = line.magnitude * Float32(LN_2)
+    ctx, row, variant = tile.ctx, tile.row, tile.ctx.spec.variant
+    natural = row.magnitude * Float32(LN_2)
     # Columns past the sequence carry no result, but must not be read past an array's end.
     last_key = DEVICE.maximum(ctx.work.sequence.seqlen_k - 1, 0)
     aux = aux_tensors(ctx)
@@ -137,7 +137,7 @@ def modified(values: list[Float32], columns: range, tile: TileView) -> list[Floa
         key = DEVICE.minimum(tile.first_key + column, last_key)
         score = value * natural
         if variant.score_mod is not None:
-            where = (ctx.work.batch, line.head, line.query)
+            where = (ctx.work.batch, row.head, row.query)
             score = Float32(variant.score_mod.function(score, *where, key, aux))
         if variant.bias_slots:
             score = bias.added_to(score, column, columns.start)
@@ -147,7 +147,7 @@ def modified(values: list[Float32], columns: range, tile: TileView) -> list[Floa
 
 def aux_tensors(ctx) -> tuple[gmem.AuxTensor, ...]:
     """Return the auxiliary tensors of the score modifier."""
-    modifier, extras = ctx.spec.variant.score_mod, ctx.problem.extras
+    modifier, extras = ctx.spec.variant.score_mod, ctx.args.extras
     return tuple(
         gmem.AuxTensor(extras[f"aux{slot}"], tuple(extras[n] for n in aux_strides(slot, rank)))
         for slot, rank in enumerate(modifier.aux_ranks if modifier else ())
@@ -167,13 +167,13 @@ class RowBias:
     @classmethod
     def of(cls, tile: TileView) -> "RowBias":
         """Return the biases that the thread's query adds."""
-        ctx, line, extras = tile.ctx, tile.line, tile.ctx.problem.extras
+        ctx, row, extras = tile.ctx, tile.row, tile.ctx.args.extras
         found = {}
         for slot in ctx.spec.variant.bias_slots:
             strides = tuple(extras[name] for name in bias_strides(slot))
             tensor = gmem.AuxTensor(extras[f"bias{slot}"], strides)
-            row = tensor.address_of((ctx.work.batch, line.head, line.query))
-            found[slot] = gmem.word_address(row, tile.first_key)
+            first = tensor.address_of((ctx.work.batch, row.head, row.query))
+            found[slot] = gmem.word_address(first, tile.first_key)
         return cls(tile, found)
 
     def added_to(self, score: Float32, column: int, first_column: int) -> Float32:
@@ -192,7 +192,7 @@ class RowBias:
         best = None
         for word, term in zip(self.words, terms, strict=True):
             added = where_visible(word, bit, self.sum_of(term, column))
-            best = added if best is None else rows.max2(best, added)
+            best = added if best is None else softmax_math.max2(best, added)
         return where_visible(reduce(or_, self.words), bit, score + best)
 
     def sum_of(self, term: Term, column: int) -> Float32:
@@ -205,17 +205,17 @@ class RowBias:
 
 
 def scores_and_max(
-    line, columns: ColumnPlan, row_max: Float32, tile: TileView
+    row, columns: ColumnPlan, row_max: Float32, tile: TileView
 ) -> tuple[list[Float32], Float32]:
     """Return the resident scores and the maximum of the row and ``row_max``."""
     loads = columns.loads
     resident: list[Float32] = []
-    pending = load_columns(line, loads[0])
+    pending = load_columns(row, loads[0])
     for i, span in enumerate(loads):
         values = masked(pending, span, tile)
         if i + 1 < len(loads):
-            pending = load_columns(line, loads[i + 1])
-        row_max = rows.tile_max(values, row_max)
+            pending = load_columns(row, loads[i + 1])
+        row_max = softmax_math.tile_max(values, row_max)
         if span.start < columns.resident:
             resident += values
     return resident, row_max

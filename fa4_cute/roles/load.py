@@ -70,7 +70,7 @@ def load_key_part(ctx: KernelContext, place: tuple, state, part: int, tile: Int3
     """
     config, maps = ctx.spec.config, ctx.maps
     rows = config.k_rows_per_cta()
-    first = ctx.share(rows)
+    first = ctx.slice_start(rows)
     mbar, smem = place
     if part == 0 and not config.num_own_scale_bufs:
         load_key_scales(ctx, state.index, tile, ctx.barriers.in_leader(mbar))
@@ -102,7 +102,7 @@ def fill_value_slot(ctx: KernelContext, ring: TMAProducerPipeline, state, tile: 
     mbar, smem = ring.get_tile(state)
     ctx.barriers.announce(mbar, ring.tile_bytes)
     config = ctx.spec.config
-    column = ctx.share(config.v_cols_per_cta())
+    column = ctx.slice_start(config.v_cols_per_cta())
     side = KeySide(ctx.maps.v, value_chunks(config), config.BN, first_column=column)
     load_rows(ctx, side, tile, smem, mbar)
 

@@ -17,7 +17,7 @@ from ..plan.spec.issue_order import IssueOrder
 from ..plan.spec.kernel_spec import KernelSpec
 from ..tma import TensorMaps
 from .progress import START, Progress, parity
-from .sequence import Problem
+from .sequence import Arguments
 from .tile import WorkTile, decode_work
 
 
@@ -30,7 +30,7 @@ class KernelContext:
     """
 
     spec: KernelSpec
-    problem: Problem
+    args: Arguments
     work: WorkTile | None
     maps: TensorMaps
     smem: Int32
@@ -44,7 +44,7 @@ class KernelContext:
 
         Each role decodes for itself, so that no register is held for another role's needs.
         """
-        return replace(self, work=decode_work(self.spec, self.problem, self.index))
+        return replace(self, work=decode_work(self.spec, self.args, self.index))
 
     def at(self, index: Int32, progress: Progress) -> "KernelContext":
         """Return the context of work ``index`` of a persistent CTA."""
@@ -88,8 +88,8 @@ class KernelContext:
             return replace(self, work=again)
         return replace(self, work=replace(again, num_key_tiles=self.work.num_key_tiles))
 
-    def share(self, size: int) -> Int32 | int:
-        """Return where the CTA's share begins in what a pair of CTAs divides: here all is one's."""
+    def slice_start(self, size: int) -> Int32 | int:
+        """Return where the CTA's slice begins in what a pair of CTAs divides: here it is all."""
         return 0
 
     @property

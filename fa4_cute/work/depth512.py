@@ -14,18 +14,18 @@ from ..device.lanes import row_in_group
 from ..device.math.arith import opaque
 from ..pipelines import RingState
 from ..plan.barriers.depth512_mbars import Depth512MBars
-from ..plan.compute.depth512_lanes import part_of_lane, row_of_lane
+from ..plan.compute.depth512_lanes import lane_half, row_of_lane
 from ..plan.facts.hardware import WARP_THREADS, WARPS_PER_GROUP
 from ..plan.memory.depth512_smem import Depth512AttentionSMem
 from ..plan.memory.tmem import Depth512Tmem
 from ..plan.spec.issue_order import IssueOrder
-from .pair import PairedContext
+from .pair import PairCtaContext
 from .progress import Progress
 from .row import ThreadRow, row_facts
 
 
 @dataclass(frozen=True)
-class PairContext(PairedContext):
+class Depth512Context(PairCtaContext):
     """Static specification, memories and work of one CTA of the pair, and its rank."""
 
     @property
@@ -48,14 +48,14 @@ class PairContext(PairedContext):
         """One chain, number 0, which takes every key tile."""
         return IssueOrder(num_qo=2)
 
-    def at(self, index: Int32, progress: Progress) -> "PairContext":
+    def at(self, index: Int32, progress: Progress) -> "Depth512Context":
         """Return the context of work ``index`` of a persistent CTA.
 
         Registers are scarce in its softmax role: what follows from addresses and the rank is
         derived anew for every query tile, else it would be held for all of them.
         """
         own = replace(self, smem=opaque(self.smem), rank=opaque(self.rank))
-        return super(PairContext, own).at(index, progress)
+        return super(Depth512Context, own).at(index, progress)
 
     def ring_start(self, *, producer: bool) -> RingState:
         """Return the cursor of the slot that the work's first part of K uses."""
@@ -91,20 +91,20 @@ def round_phase(tile: Int32) -> Int32:
 
 
 @dataclass(frozen=True)
-class PairRow(ThreadRow):
+class Depth512Row(ThreadRow):
     """The thread's row.
 
     The accumulators of 64 rows (head dim 512) lie in 128 lanes: lanes 64 and up hold the second
     half of the columns of the row 64 lanes below. Threads t and t + 64 then share row t.
 
     Attributes:
-        part: which part of the accumulator's columns the thread holds, 0 or 1.
+        lane_half: which half of the accumulator's columns the thread holds, 0 or 1.
     """
 
-    part: Int32
+    lane_half: Int32
 
     @classmethod
-    def of(cls, ctx: PairContext) -> "PairRow":
+    def of(cls, ctx: Depth512Context) -> "Depth512Row":
         """Return the calling thread's row; its scores are those of the even tiles."""
         config = ctx.spec.config
         row = row_of_lane(config, row_in_group())
@@ -113,9 +113,9 @@ class PairRow(ThreadRow):
             row_of_lane(config, first_lane),
             row_of_lane(config, first_lane + (WARP_THREADS - 1)),
         )
-        part = part_of_lane(config, first_lane)
+        half = lane_half(config, first_lane)
         facts = row_facts(ctx, row, ends, ctx.work.position, ctx.columns.s(0).start)
-        return cls(**facts, part=part)
+        return cls(**facts, lane_half=half)
 
     @property
     def scale_slot(self) -> Int32:
@@ -123,6 +123,6 @@ class PairRow(ThreadRow):
         return row_in_group()
 
 
-def row_slot(ctx: PairContext, row: Int32) -> Int32:
+def row_slot(ctx: Depth512Context, row: Int32) -> Int32:
     """Return the shared address of the float that row ``row`` exchanges."""
     return ctx.smem + ctx.layout.correction_smem() + row * Float32.width // 8

@@ -19,7 +19,7 @@ class ThreadRow:
     """A row of a Q tile, as one thread sees it.
 
     Attributes:
-        row: row of the CTA's Q tile.
+        index: row of the CTA's Q tile.
         position: sequence position of the row.
         query: the same for rows of the sequence; rows past it stand at its last query.
         head: query head of the row.
@@ -29,7 +29,7 @@ class ThreadRow:
         scores: TMEM address of the thread's first S in the warp's lanes.
     """
 
-    row: Int32
+    index: Int32
     position: Int32
     query: Int32
     head: Int32
@@ -54,10 +54,10 @@ def row_facts(
     per_position = ctx.spec.rows_per_position
     position = first + row // per_position
     warp = (first + ends[0] // per_position, first + ends[1] // per_position)
-    scale = ctx.problem.scale_log2
+    scale = ctx.args.scale_log2
     magnitude = cutlass.max(scale, -scale)
     return {
-        "row": row,
+        "index": row,
         "position": position,
         "query": DEVICE.minimum(position, ctx.work.sequence.seqlen_q - 1),
         "head": query_head(ctx, row),
@@ -96,4 +96,4 @@ class SoftmaxRow(ThreadRow):
     @property
     def scale_slot(self) -> Int32:
         """Number of the thread among the softmax threads: its place for the query scale."""
-        return self.row + self.chain * WARP_GROUP_THREADS
+        return self.index + self.chain * WARP_GROUP_THREADS

@@ -8,7 +8,7 @@ from ..device.memory import gmem
 
 
 @dataclass(frozen=True)
-class Problem:
+class Arguments:
     """Run-time arguments of the call.
 
     ``lse`` is the address of the log-sum-exp: (batch, heads, seqlen_q), or (heads, all queries)
@@ -55,14 +55,14 @@ def _bounds(offsets: Int64, batch: Int32) -> tuple[Int32, Int32]:
     return first, gmem.load_i32(gmem.word_address(offsets, batch + 1)) - first
 
 
-def decode_sequence(spec, problem: Problem, batch: Int32) -> Sequence:
+def decode_sequence(spec, args: Arguments, batch: Int32) -> Sequence:
     """Return sequence ``batch``; dense operands take no instruction."""
-    variant, extras = spec.variant, problem.extras
-    first_query, seqlen_q, query_batch = 0, problem.seqlen_q, batch
+    variant, extras = spec.variant, args.extras
+    first_query, seqlen_q, query_batch = 0, args.seqlen_q, batch
     if variant.ragged_q:
         first_query, seqlen_q = _bounds(extras["cu_seqlens_q"], batch)
         query_batch = Int32(0)
-    first_key, seqlen_k, key_batch = 0, problem.seqlen_k, batch
+    first_key, seqlen_k, key_batch = 0, args.seqlen_k, batch
     if variant.ragged_k:
         first_key, seqlen_k = _bounds(extras["cu_seqlens_k"], batch)
         key_batch = Int32(0)
