@@ -77,9 +77,8 @@ class AttentionKernel:
         type add.
         """
         maps = TensorMaps(*[tma.tensor_map_address(tensor_map) for tensor_map in maps])
-        names = [param.name for param in self.spec.extra_params]
-        named = dict(zip(names, extras, strict=True))
-        args = Arguments(seqlen_q, seqlen_k, num_q_heads, scale_log2, lse, named)
+        filled = self.spec.extras.filled(extras)
+        args = Arguments(seqlen_q, seqlen_k, num_q_heads, scale_log2, lse, filled)
         smem = cute.arch.get_dyn_smem(
             cutlass.Uint8, alignment=SwizzleMode.B128.pattern_bytes
         ).toint()

@@ -29,7 +29,7 @@ def for_each_work(ctx: KernelContext, role: cutlass.Constexpr):
     progress = Progress.zero()
     if cutlass.const_expr(ctx.spec.variant.is_persistent):
         index = in_clusters(ctx, ids.block_index()[0])
-        while index < ctx.args.extras["num_work"]:
+        while index < ctx.args.extras.num_work:
             here = ctx.at(index, progress)
             role(here)
             progress = progress.after(here.work.num_key_tiles, ctx.order)
