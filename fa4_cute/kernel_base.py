@@ -88,7 +88,7 @@ class AttentionKernel:
         self.publish()
         # Read once, here: the word is not guarded against a reuse of shared memory later on.
         base = barriers.load_shared_b32(smem + self.layout.tmem_addr_ptr())
-        parts = (self.spec, args, None, maps, smem)
+        parts = (self.spec, args, maps, smem)
         ctx = self.context(parts, smem + self.layout.mbar_byte_offset, base)
         self.dispatch(ctx, warp)
         if cutlass.const_expr(self.is_cluster):

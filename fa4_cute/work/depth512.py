@@ -5,6 +5,7 @@ their rank, which names their rows of Q, K and O and their columns of V (section
 """
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import cutlass
 from cutlass import Float32, Int32
@@ -18,15 +19,18 @@ from ..plan.compute.depth512_lanes import lane_half, row_of_lane
 from ..plan.facts.hardware import WARP_THREADS, WARPS_PER_GROUP
 from ..plan.memory.depth512_smem import Depth512AttentionSMem
 from ..plan.memory.tmem import Depth512Tmem
-from ..plan.spec.issue_order import IssueOrder
-from .pair import PairCtaContext
+from ..plan.spec.depth512_spec import Depth512Spec
+from ..plan.spec.issue_order import OneChain
+from .pair import InPair
 from .progress import Progress
 from .row import ThreadRow, row_facts
 
 
 @dataclass(frozen=True)
-class Depth512Context(PairCtaContext):
-    """Static specification, memories and work of one CTA of the pair, and its rank."""
+class Depth512Context(InPair):
+    """The context of one CTA of the pair of the depth-512 kernel."""
+
+    spec: Depth512Spec
 
     @property
     def layout(self) -> Depth512AttentionSMem:
@@ -44,11 +48,11 @@ class Depth512Context(PairCtaContext):
         return self.spec.config.misc_mbars
 
     @property
-    def order(self) -> IssueOrder:
-        """One chain, number 0, which takes every key tile."""
-        return IssueOrder(num_qo=2)
+    def order(self) -> OneChain:
+        """One chain, which takes every key tile."""
+        return OneChain()
 
-    def at(self, index: Int32, progress: Progress) -> "Depth512Context":
+    def at(self, index: Int32, progress: Progress) -> Self:
         """Return the context of work ``index`` of a persistent CTA.
 
         Registers are scarce in its softmax role: what follows from addresses and the rank is
