@@ -11,8 +11,6 @@ tile and gives their buffer back.
 Source: ``modular-sm100-attention.md`` section 6.6.
 """
 
-from dataclasses import replace
-
 import cutlass
 from cutlass import Float32, Int32, cute
 
@@ -150,7 +148,7 @@ def softmax_tile(
     ctx.barriers.wait(arrived)
     tmem.fence_after_thread_sync()
     first = ctx.work.key_tile(tile) * config.BN + first_key(config, row.lane_half)
-    row = replace(row, scores=row.scores + odd * config.s_columns)
+    row = row.with_scores_at(row.scores + odd * config.s_columns)
     scales = wait_for_scales(ctx, row, tile, first_key(config, row.lane_half))
     key_tile = TileView(ctx, row, first, scales)
     scores, new_max = scores_and_max(row, ctx.spec.column_plan, row_max, key_tile)
@@ -177,7 +175,7 @@ def write_row_sum(ctx: Depth512Context, row: Depth512Row, result: RowResult):
 @cute.jit
 def softmax_work(ctx: Depth512Context):
     """Process one query tile and write the CTA's rows of the output."""
-    row = Depth512Row.of(ctx)
+    row = Depth512Row(ctx)
     num_tiles = ctx.work.num_key_tiles
     keep_query_scale(ctx, row)
     row_max = softmax_math.initial_max(row.scale)
@@ -190,7 +188,7 @@ def softmax_work(ctx: Depth512Context):
     if cutlass.const_expr(ctx.spec.config.split_o):
         row_sum = exchange(ctx, row, row_sum, lambda mine, other: mine + other)
     ctx = ctx.decode_again()
-    row = Depth512Row.of(ctx)
+    row = Depth512Row(ctx)
     result = RowResult.of(ctx, row, row_max, row_sum)
     write_row_sum(ctx, row, result)
     write_output(ctx, row, result)

@@ -23,7 +23,7 @@ from ..plan.spec.depth512_spec import Depth512Spec
 from ..plan.spec.issue_order import OneChain
 from .pair import InPair
 from .progress import Progress
-from .row import ThreadRow, row_facts
+from .row import ThreadRow
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,6 @@ def round_phase(tile: Int32) -> Int32:
     return (tile >> 1) & 1
 
 
-@dataclass(frozen=True)
 class Depth512Row(ThreadRow):
     """The thread's row.
 
@@ -105,21 +104,17 @@ class Depth512Row(ThreadRow):
         lane_half: which half of the accumulator's columns the thread holds, 0 or 1.
     """
 
-    lane_half: Int32
-
-    @classmethod
-    def of(cls, ctx: Depth512Context) -> "Depth512Row":
-        """Return the calling thread's row; its scores are those of the even tiles."""
+    def __init__(self, ctx: Depth512Context) -> None:
+        """Take the calling thread's row; its scores are those of the even tiles."""
         config = ctx.spec.config
-        row = row_of_lane(config, row_in_group())
+        index = row_of_lane(config, row_in_group())
         first_lane = ids.warp_index() % WARPS_PER_GROUP * WARP_THREADS
         ends = (
             row_of_lane(config, first_lane),
             row_of_lane(config, first_lane + (WARP_THREADS - 1)),
         )
-        half = lane_half(config, first_lane)
-        facts = row_facts(ctx, row, ends, ctx.work.position, ctx.columns.s(0).start)
-        return cls(**facts, lane_half=half)
+        self.lane_half = lane_half(config, first_lane)
+        super().__init__(ctx, index, ends, ctx.work.position, ctx.columns.s(0).start)
 
     @property
     def scale_slot(self) -> Int32:
