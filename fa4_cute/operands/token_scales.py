@@ -28,12 +28,10 @@ from ..device.sync import barriers
 from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
 from ..plan.config.token_rows import packed_start
 from ..plan.facts.dtypes import DType
+from ..plan.facts.hardware import VECTOR_COLUMNS
 from ..plan.spec.tensor_maps import key_box
 from ..work.context import KernelContext
 from .paging import for_each_box, page_of_key
-
-VECTOR = 4
-"""Columns whose scales one load brings; it starts at a multiple of them."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +163,7 @@ def scaled(values: list[Float32], columns: range, scales: TileScales) -> list[Fl
     """
     row = barriers.load_shared_f32(scales.row)
     keys: list[Float32] = []
-    for column in columns[::VECTOR]:
+    for column in columns[::VECTOR_COLUMNS]:
         keys += barriers.load_shared_f32x4(scales.keys + column * DType.FP32.size)
     result: list[Float32] = []
     for i in range(0, len(values), 2):

@@ -27,10 +27,9 @@ from ..plan.barriers.pipeline_plan import BarrierWait
 from ..plan.config.reduce_scatter import (
     PIECE_COLUMNS,
     PUBLISH_PHASE,
-    VECTOR_COLUMNS,
     ReduceScatterPlan,
 )
-from ..plan.facts.hardware import WARP_GROUP_THREADS
+from ..plan.facts.hardware import VECTOR_COLUMNS, WARP_GROUP_THREADS
 from ..tma import store_query_chunk
 from ..work.context import KernelContext
 from . import row_store

@@ -17,7 +17,7 @@ from ..device.memory.tma import finish_stores
 from ..device.sync import barriers
 from ..plan.barriers.pipeline_plan import BarrierWait
 from ..plan.compute.depth512_lanes import first_output
-from ..plan.facts.hardware import WARP_GROUP_THREADS
+from ..plan.facts.hardware import UNIT_BYTES, WARP_GROUP_THREADS
 from ..tma import store_query_chunk
 from ..work.depth512 import ONLY_CHAIN, Depth512Context, Depth512Row
 from . import row_store
@@ -47,7 +47,7 @@ def stage_part(ctx: Depth512Context, row: Depth512Row, part: int, words_of) -> N
     first_chunk = first_output(config, part, row.lane_half) // width
     for column in range(0, config.o_columns, OUTPUT_COLUMNS):
         words = words_of(part * config.o_columns + column)
-        unit = column % width * ctx.spec.output_dtype.size // epilogue.UNIT_BYTES
+        unit = column % width * ctx.spec.output_dtype.size // UNIT_BYTES
         chunk = ctx.smem + ctx.layout.o_chunk_smem(first_chunk + column // width)
         epilogue.store_row_units(chunk, row.index, unit, words)
 

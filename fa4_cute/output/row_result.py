@@ -8,11 +8,9 @@ from cutlass import Float32, cute
 
 from ..device.math.arith import exp2_hardware, fma, log2_hardware, max2, mul
 from ..device.memory import gmem
+from ..plan.facts.numbers import LN_2, LOG2_E
 from ..work.context import KernelContext
 from .row_store import log_sum_exp_address
-
-LOG2_E = math.log2(math.e)
-LN_2 = math.log(2.0)
 
 
 @dataclass(frozen=True)

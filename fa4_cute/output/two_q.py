@@ -23,7 +23,7 @@ from ..device.memory.tma import finish_stores
 from ..device.sync import barriers
 from ..plan.barriers.mbars import NUM_CHAINS
 from ..plan.barriers.pipeline_plan import BarrierWait
-from ..plan.facts.hardware import WARP_GROUP_THREADS, WARPS_PER_GROUP, ceil_div
+from ..plan.facts.hardware import UNIT_BYTES, WARP_GROUP_THREADS, WARPS_PER_GROUP, ceil_div
 from ..tma import store_query_chunk
 from ..work.context import KernelContext
 from . import row_store
@@ -91,7 +91,7 @@ def chunk_address(ctx: KernelContext, chain: int, column: int) -> Int32:
 def stage_columns(ctx: KernelContext, row, column: int, words: list) -> None:
     """Store packed ``words`` of the calling row from ``column`` on."""
     width = ctx.spec.output_elems
-    unit = column % width * ctx.spec.output_dtype.size // epilogue.UNIT_BYTES
+    unit = column % width * ctx.spec.output_dtype.size // UNIT_BYTES
     chunk = chunk_address(ctx, row.chain, column - column % width)
     epilogue.store_row_units(chunk, row.index, unit, words)
 

@@ -26,7 +26,7 @@ from ..output.depth512 import write_output
 from ..output.row_result import RowResult, write_log_sum_exp
 from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
 from ..plan.compute.depth512_lanes import first_key
-from ..plan.facts.hardware import WARP_THREADS
+from ..plan.facts.hardware import UNIT_BYTES, WARP_THREADS
 from ..work.depth512 import (
     ONLY_CHAIN,
     Depth512Context,
@@ -39,7 +39,6 @@ from ..work.persistent import for_each_work, say_stored
 
 EXCHANGE_BARRIER = 1
 """Named barriers 1 and 2: the two warps that hold the same 32 rows."""
-_SUM_LANES = 4
 
 
 @cute.jit
@@ -106,7 +105,7 @@ def store_probabilities(
     width, size = config.swizzle_elems, config.qkv_dtype_size
     chunk = columns.start // width + first_key(config, row.lane_half) // width
     address = ctx.smem + ctx.layout.p_chunk_smem(chunk)
-    unit = columns.start % width * size // epilogue.UNIT_BYTES
+    unit = columns.start % width * size // UNIT_BYTES
     epilogue.store_row_units(address, row.index, unit, words, config.swizzle_mode)
 
 
@@ -121,7 +120,7 @@ def exponentiate_and_store(
     plan, batches = ctx.spec.exp2_plan, ctx.spec.column_plan.batches
     probability = ctx.spec.probability
     offset = softmax_math.exponent_offset(row_max, row.scale, probability)
-    sums = [(Float32(0.0), Float32(0.0)) for _ in range(_SUM_LANES)]
+    sums = softmax_math.no_sums()
     words = []
     for span in batches:
         values = scores[span.start : span.stop]
@@ -150,7 +149,7 @@ def softmax_tile(
     first = ctx.work.key_tile(tile) * config.BN + first_key(config, row.lane_half)
     row = row.with_scores_at(row.scores + odd * config.s_columns)
     scales = wait_for_scales(ctx, row, tile, first_key(config, row.lane_half))
-    key_tile = TileView(ctx, row, first, scales)
+    key_tile = TileView.of(ctx, row, first, scales)
     scores, new_max = scores_and_max(row, ctx.spec.column_plan, row_max, key_tile)
     release_scales(ctx, tile)
     tmem.fence_before_thread_sync()

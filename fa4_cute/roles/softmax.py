@@ -27,8 +27,6 @@ from ..work.context import KernelContext, factor_address
 from ..work.persistent import for_each_work, say_stored
 from ..work.row import SoftmaxRow
 
-_SUM_LANES = 4
-
 
 def hand_over(ctx: KernelContext, row: SoftmaxRow, part: int) -> None:
     """Say that part ``part`` of P has been stored."""
@@ -65,7 +63,7 @@ def exponentiate_and_store(
     probability = ctx.spec.probability
     offset = softmax_math.exponent_offset(row_max, row.scale, probability)
     p_address = lane_address(ctx.tmem, ctx.columns.borrow_s_as_p(row.chain).start)
-    sums = [(Float32(0.0), Float32(0.0)) for _ in range(_SUM_LANES)]
+    sums = softmax_math.no_sums()
     summands: list = []
     reloaded: list = []
     for i, span in enumerate(columns.batches):
@@ -103,7 +101,7 @@ def softmax_tile(
     tmem.fence_after_thread_sync()
     visited = ctx.spec.issue_order.key_tile(row.chain, tile)
     scales = wait_for_scales(ctx, row, visited)
-    key_tile = TileView(ctx, row, ctx.work.key_tile(visited) * config.BN, scales)
+    key_tile = TileView.of(ctx, row, ctx.work.key_tile(visited) * config.BN, scales)
     scores, new_max = scores_and_max(row, ctx.spec.column_plan, row_max, key_tile)
     probability = ctx.spec.probability
     used_max, factor = softmax_math.rescale_decision(row_max, new_max, row.scale, probability)

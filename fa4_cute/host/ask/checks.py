@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ...plan.launch.launch import LOG2_E
+from ...plan.facts.numbers import LOG2_E
 
 Layout = tuple[str, ...]
 DENSE: Final[Layout] = ("batch", "seqlen", "heads", "head_dim")

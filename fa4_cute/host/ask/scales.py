@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from ...plan.config.token_rows import packed_start, row_floats
 from ...plan.facts.dtypes import DType
+from ...plan.facts.numbers import LOG2_E
 from ...plan.facts.tensor_map_bits import ALIGN
-from ...plan.launch.launch import LOG2_E
 from .checks import MAX_FLOAT32, check_device, kind_of
 
 SCALED_DTYPE: Final = DType.FP8_E4M3

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..facts.hardware import SM_COUNT
+from ..facts.numbers import LOG2_E
 from ..spec.attention_spec import AttentionSpec
 from ..spec.combine_spec import CombineSpec
 from ..spec.variant import WORK_COUNTS
 from .tiles import TileShape, grid
 
-LOG2_E: Final = math.log2(math.e)
 MAX_GRID_YZ: Final = 65535
 MAX_SEQLEN: Final = 2**31 - 1024
 """Positions are 32-bit integers on the device, with room for the last tile's padding."""

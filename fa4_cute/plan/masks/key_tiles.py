@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from .masks import HOST, Arithmetic, Interval, Lengths, Mask, Term, terms
+from .masks import HOST, Arithmetic, Interval, Lengths, Mask, Term, is_zero, terms
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ def _tile_range(term: Term, rows: Rows, tile_keys: int, ops: Arithmetic) -> Inte
     # Keys before 0 do not exist, and a quotient of a negative number would round the wrong way.
     end = last.stop if last.stop is rows.num_keys else ops.maximum(last.stop, 0)
     stop = (end + (tile_keys - 1)) // tile_keys
-    start = 0 if _is_zero(first.start) else first.start // tile_keys
-    return Interval(start, stop if _is_zero(start) else ops.maximum(start, stop))
+    start = 0 if is_zero(first.start) else first.start // tile_keys
+    return Interval(start, stop if is_zero(start) else ops.maximum(start, stop))
 
 
 def _sorted(ranges: list[Interval], ops: Arithmetic) -> list[Interval]:
@@ -159,12 +159,8 @@ def _disjoint(ranges: list[Interval], ops: Arithmetic) -> tuple[Interval, ...]:
 
 
 def _size(tiles: Interval) -> Any:
-    return tiles.stop if _is_zero(tiles.start) else tiles.stop - tiles.start
+    return tiles.stop if is_zero(tiles.start) else tiles.stop - tiles.start
 
 
 def _shifted(n: Any, start: Any) -> Any:
-    return n if _is_zero(start) else n + start
-
-
-def _is_zero(value: Any) -> bool:
-    return isinstance(value, int) and value == 0
+    return n if is_zero(start) else n + start

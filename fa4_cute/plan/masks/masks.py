@@ -263,7 +263,7 @@ class Term:
         for leaf in self.leaves:
             seen = leaf.interval(row, num_keys, lengths, ops)
             # "is" and not "==": registers of the same value are different registers.
-            start = seen.start if _is_zero(start) else _later(start, seen.start, ops)
+            start = seen.start if is_zero(start) else _later(start, seen.start, ops)
             stop = stop if seen.stop is num_keys else ops.minimum(stop, seen.stop)
         return Interval(start, stop)
 
@@ -337,9 +337,10 @@ def _covers(wide: Term, narrow: Term, first: bool) -> bool:
     return small < large or (small == large and first)
 
 
-def _is_zero(value: Any) -> bool:
+def is_zero(value: Any) -> bool:
+    """Return whether ``value`` is the integer 0, known before the kernel runs."""
     return isinstance(value, int) and value == 0
 
 
 def _later(start: Any, other: Any, ops: Arithmetic) -> Any:
-    return start if _is_zero(other) else ops.maximum(start, other)
+    return start if is_zero(other) else ops.maximum(start, other)

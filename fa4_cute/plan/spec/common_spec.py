@@ -9,6 +9,7 @@ from ..facts.dtypes import DType
 from ..facts.hardware import OUTPUT_SWIZZLE, SwizzleMode
 from .extras import Extras
 from .params import KERNEL_PARAMS, KernelParams, extended
+from .register_tuning import ScoreLoads
 from .schedule import WarpSchedule
 from .variant import Variant
 
@@ -60,6 +61,11 @@ class CommonSpec:
     def return_lse(self) -> bool:
         """Whether the log-sum-exp of every row is written."""
         return self.variant.return_lse
+
+    @property
+    def score_loads(self) -> ScoreLoads:
+        """When what changes the scores is loaded."""
+        return ScoreLoads.of(self.variant)
 
     @property
     def probability(self) -> ProbabilityPlan:

@@ -140,6 +140,11 @@ class Variant:
         return _slots(self.mask, DenseBiasMask)
 
     @property
+    def has_biases_of_terms(self) -> bool:
+        """Whether what is added to a score depends on the terms of the mask that show its key."""
+        return len(self.terms) > 1 and bool(self.bias_slots)
+
+    @property
     def modifies_scores(self) -> bool:
         """Whether scores change before the softmax, so that they are scaled first."""
         return self.score_mod is not None or bool(self.bias_slots)

@@ -17,7 +17,7 @@ from fa4_cute.host.choose.support import Choice, choose
 from fa4_cute.host.run.launch import pack_launch
 from fa4_cute.host.run.operands import describe_call
 from fa4_cute.plan.config.token_rows import packed_start, row_floats
-from fa4_cute.plan.launch.launch import LOG2_E
+from fa4_cute.plan.facts.numbers import LOG2_E
 from testing.reference.attention import attention_float64
 
 
