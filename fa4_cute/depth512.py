@@ -21,7 +21,7 @@ from .plan.memory.depth512_smem import Depth512AttentionSMem
 from .plan.memory.tmem import Depth512Tmem
 from .plan.spec.depth512_spec import Depth512Spec
 from .roles import depth512_correction, depth512_load, depth512_mma, depth512_softmax
-from .work.depth512 import PairContext
+from .work.depth512 import Depth512Context
 
 __all__ = ["Depth512AttentionSMem", "Depth512Config", "Depth512MBars", "SM100MHADepth512"]
 
@@ -35,13 +35,13 @@ class SM100MHADepth512(AttentionKernel):
         self.layout = Depth512AttentionSMem(spec.config)
         self.columns = Depth512Tmem.of(spec.config)
 
-    def context(self, parts: tuple, mbars: Int32, base: Int32) -> PairContext:
+    def context(self, parts: tuple, mbars: Int32, base: Int32) -> Depth512Context:
         """Return what the roles share, with the leader's barriers and the rank in the pair."""
         block = PairBarriers.at(mbars)
-        return PairContext(*parts, block, base, pair.cluster_rank())
+        return Depth512Context(*parts, block, base, pair.cluster_rank())
 
     @cute.jit
-    def dispatch(self, ctx: PairContext, warp: Int32):
+    def dispatch(self, ctx: Depth512Context, warp: Int32):
         """Give each warp group its registers and each warp its role."""
         schedule = self.spec.schedule
         if warp < schedule["correction"].first_warp:
@@ -54,24 +54,24 @@ class SM100MHADepth512(AttentionKernel):
             self.issue(ctx, warp)
 
     @cute.jit
-    def leave_together(self, ctx: PairContext, warp: Int32):
+    def leave_together(self, ctx: Depth512Context, warp: Int32):
         """Meet the other CTA, then free Tensor Memory in both."""
         tmem.fence_before_thread_sync()
         pair.cluster_barrier()
         self.free_pair(ctx, warp)
 
-    def load(self, ctx: PairContext) -> None:
+    def load(self, ctx: Depth512Context) -> None:
         """Run the load role."""
         depth512_load.load(ctx)
 
-    def mma(self, ctx: PairContext) -> None:
+    def mma(self, ctx: Depth512Context) -> None:
         """Run the MMA role."""
         depth512_mma.mma(ctx)
 
-    def softmax(self, ctx: PairContext) -> None:
+    def softmax(self, ctx: Depth512Context) -> None:
         """Run the softmax role."""
         depth512_softmax.softmax(ctx)
 
-    def correction(self, ctx: PairContext) -> None:
+    def correction(self, ctx: Depth512Context) -> None:
         """Run the correction role."""
         depth512_correction.correction(ctx)

@@ -19,7 +19,7 @@ from .device.sync import barriers, pair
 from .pipelines import BarrierBlock
 from .plan.facts.hardware import WARP_THREADS, SwizzleMode
 from .tma import TensorMaps
-from .work.sequence import Problem
+from .work.sequence import Arguments
 
 
 class AttentionKernel:
@@ -77,9 +77,8 @@ class AttentionKernel:
         type add.
         """
         maps = TensorMaps(*[tma.tensor_map_address(tensor_map) for tensor_map in maps])
-        names = [param.name for param in self.spec.extra_params]
-        named = dict(zip(names, extras, strict=True))
-        problem = Problem(seqlen_q, seqlen_k, num_q_heads, scale_log2, lse, named)
+        filled = self.spec.extras.filled(extras)
+        args = Arguments(seqlen_q, seqlen_k, num_q_heads, scale_log2, lse, filled)
         smem = cute.arch.get_dyn_smem(
             cutlass.Uint8, alignment=SwizzleMode.B128.pattern_bytes
         ).toint()
@@ -89,7 +88,7 @@ class AttentionKernel:
         self.publish()
         # Read once, here: the word is not guarded against a reuse of shared memory later on.
         base = barriers.load_shared_b32(smem + self.layout.tmem_addr_ptr())
-        parts = (self.spec, problem, None, maps, smem)
+        parts = (self.spec, args, maps, smem)
         ctx = self.context(parts, smem + self.layout.mbar_byte_offset, base)
         self.dispatch(ctx, warp)
         if cutlass.const_expr(self.is_cluster):

@@ -25,7 +25,7 @@ from .roles import load as load_role
 from .roles import mma as mma_role
 from .roles import softmax as softmax_role
 from .work.context import KernelContext
-from .work.pair import PairedContext
+from .work.pair import PairCtaContext
 
 DEALLOC_BARRIER = 3
 """Named barrier of the softmax warps before Tensor Memory is freed (1 and 2 store the output)."""
@@ -44,7 +44,7 @@ class SM100MHA2Q(AttentionKernel):
         """Return what the roles share; a pair also knows its rank and the leader's barriers."""
         if self.config.pair_cta:
             rank = pair.cluster_rank()
-            return PairedContext(*parts, PairBarriers.at(mbars), base, rank)
+            return PairCtaContext(*parts, PairBarriers.at(mbars), base, rank)
         return KernelContext(*parts, BarrierBlock(mbars), base)
 
     @cute.jit

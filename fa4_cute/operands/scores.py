@@ -2,18 +2,17 @@
 
 Scores stay raw, and the softmax scale enters with the exponential, unless something is added to
 them: a score modifier or a bias. Then they are scaled first, in natural units, changed, and
-brought to powers of two, and ``line.scale`` is 1.
+brought to powers of two, and ``row.scale`` is 1.
 """
 
-import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
 from cutlass import Float32, Int32, Int64
 
-from ..device.math import softmax as rows
-from ..device.math.arith import opaque
+from ..device.math import softmax as softmax_math
+from ..device.math.arith import max2, opaque
 from ..device.math.mask import (
     WORD_COLUMNS,
     mask_columns,
@@ -25,20 +24,17 @@ from ..device.memory import gmem, tmem
 from ..device.registers import DEVICE
 from ..device.sync.barriers import warp_barrier
 from ..plan.compute.column_plan import ColumnPlan
+from ..plan.facts.numbers import LN_2, LOG2_E
 from ..plan.masks.masks import Term
-from ..plan.spec.variant import aux_strides, bias_strides
+from ..work.context import AttentionContext
+from ..work.row import ThreadRow
 from ..work.visibility import RowView
-from .token_scales import VECTOR, TileScales, scaled
-
-LOG2_E = math.log2(math.e)
-LN_2 = math.log(2.0)
-COLUMNS_UNDER_WAY = 16
-"""Columns whose biases and auxiliary elements are loaded together, when there are several each."""
+from .token_scales import TileScales, scaled
 
 
-def load_columns(line, columns: range) -> list[Float32]:
-    """Start loading ``columns`` of S; ``line.scores`` is its address in the warp's lanes."""
-    return tmem.load(line.scores + columns.start, len(columns))
+def load_columns(row: ThreadRow, columns: range) -> list[Float32]:
+    """Start loading ``columns`` of S; ``row.scores`` is its address in the warp's lanes."""
+    return tmem.load(row.scores + columns.start, len(columns))
 
 
 @dataclass(frozen=True)
@@ -46,43 +42,38 @@ class TileView:
     """One key tile as a thread's row sees it.
 
     Attributes:
-        ctx, line: the CTA and the row.
+        ctx, row: the CTA and the row.
         first_key: key of the thread's first column.
         scales: scales of the tile's keys and of the row, or None.
-        view: visible columns.
+        view: visible columns; without those of the warp where visibility is decided with biases.
     """
 
-    ctx: object
-    line: object
+    ctx: AttentionContext
+    row: ThreadRow
     first_key: Int32
-    scales: TileScales | None = None
-    view: RowView = field(init=False)
+    scales: TileScales | None
+    view: RowView
 
-    def __post_init__(self) -> None:
-        """Bring the row's limits to this tile."""
-        view = self.line.view
-        if has_biases_of_terms(self.ctx.spec.variant):
-            # Registers are scarce: what the row sees is derived anew in every tile, and the limits
-            # of the warp, which stand in for here, are not looked at.
-            own = opaque(self.line.position)
-            view = RowView.of(self.ctx.spec, self.ctx.work.sequence, own, (own, own))
-        object.__setattr__(self, "view", view.relative_to(self.first_key))
-
-
-def has_biases_of_terms(variant) -> bool:
-    """Whether what is added to a score depends on the terms of the mask that show its key."""
-    return len(variant.terms) > 1 and bool(variant.bias_slots)
+    @classmethod
+    def of(
+        cls, ctx: AttentionContext, row: ThreadRow, first_key: Int32, scales: TileScales | None
+    ) -> "TileView":
+        """Return the tile whose first column, for this thread, is key ``first_key``."""
+        view = row.view
+        if ctx.spec.score_loads.fresh_view:
+            view = RowView.of_row_alone(ctx.spec, ctx.work.sequence, opaque(row.position))
+        return cls(ctx, row, first_key, scales, view.relative_to(first_key))
 
 
 def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float32]:
     """Wait for ``values``; return those of ``columns``, modified, -inf where the row is blind."""
     variant = tile.ctx.spec.variant
     values = tmem.wait_loads(values)
-    if tile.scales is not None and not scales_late(variant):
+    if tile.scales is not None and not tile.ctx.spec.score_loads.scales_along:
         values = scaled(values, columns, tile.scales)
     if variant.modifies_scores:
         values = modified(values, columns, tile)
-    if has_biases_of_terms(variant):
+    if variant.has_biases_of_terms:
         # The biases of the terms differ, so what is visible has been decided with them.
         return values
     own, warp = tile.view.own, tile.view.warp
@@ -92,66 +83,71 @@ def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float3
     return mask_spans(values, columns.start, *spans)
 
 
-def limits_loads(variant) -> bool:
-    """Whether loads go :data:`COLUMNS_UNDER_WAY` columns at a time.
-
-    The assembler would start those of all columns at once, and lacks registers for the addresses.
-    """
-    aux_ranks = variant.score_mod.aux_ranks if variant.score_mod else ()
-    return has_biases_of_terms(variant) or len(variant.bias_slots) + len(aux_ranks) > 1
-
-
-def scales_late(variant) -> bool:
-    """Whether scales per token are loaded along with what changes the scores.
-
-    Of the two places the one from which the assembler spills nothing: with biases of terms, scores
-    are scaled before anything else.
-    """
-    return limits_loads(variant) and not has_biases_of_terms(variant)
-
-
 def modified(values: list[Float32], columns: range, tile: TileView) -> list[Float32]:
     """Return ``values`` scaled, through the score modifier, with biases, times log2(e).
 
-    Column by column, so that little is alive beside the scores.
+    Column by column, so that little is alive beside the scores; ``ScoreLoads`` says how many
+    columns' loads are under way together.
     """
-    ctx, line, variant = tile.ctx, tile.line, tile.ctx.spec.variant
-    natural = line.magnitude * Float32(LN_2)
-    # Columns past the sequence carry no result, but must not be read past an array's end.
-    last_key = DEVICE.maximum(ctx.work.sequence.seqlen_k - 1, 0)
-    aux = aux_tensors(ctx)
-    bias = RowBias.of(tile)
-    changed = []
-    values = list(values)
-    late = tile.scales is not None and scales_late(variant)
-    # A scale per column takes the register of another load; so do the counts of a persistent CTA.
-    parts = (4 if variant.is_persistent else 1) * (2 if late else 1)
-    under_way = COLUMNS_UNDER_WAY // parts
-    for i, column in enumerate(columns):
-        if limits_loads(variant) and i % under_way == 0:
+    loads, modifier = tile.ctx.spec.score_loads, ColumnModifier.of(tile)
+    values, changed = list(values), []
+    for group in loads.groups(len(columns)):
+        if loads.is_limited:
             warp_barrier()
-            few = slice(i, i + max(under_way, VECTOR))
-            if late and i % VECTOR == 0:
-                values[few] = scaled(values[few], columns[few], tile.scales)
-        value = values[i]
-        key = DEVICE.minimum(tile.first_key + column, last_key)
-        score = value * natural
-        if variant.score_mod is not None:
-            where = (ctx.work.batch, line.head, line.query)
-            score = Float32(variant.score_mod.function(score, *where, key, aux))
-        if variant.bias_slots:
-            score = bias.added_to(score, column, columns.start)
-        changed.append(score * Float32(LOG2_E))
+        few = loads.scaled_columns(group)
+        if tile.scales is not None and few:
+            part = slice(few.start, few.stop)
+            values[part] = scaled(values[part], columns[part], tile.scales)
+        for i in group:
+            changed.append(modifier.changed(values[i], columns[i], columns.start))
     return changed
 
 
-def aux_tensors(ctx) -> tuple[gmem.AuxTensor, ...]:
+@dataclass(frozen=True)
+class ColumnModifier:
+    """What happens to the score of one column.
+
+    Attributes:
+        tile: the tile and the row.
+        natural: factor that brings a raw score to natural units.
+        last_key: last key of the sequence; columns past it carry no result, but must not be read
+            past an array's end.
+        aux: the auxiliary tensors of the score modifier.
+        bias: the biases of the row.
+    """
+
+    tile: TileView
+    natural: Float32
+    last_key: Int32
+    aux: tuple[gmem.AuxTensor, ...]
+    bias: "RowBias"
+
+    @classmethod
+    def of(cls, tile: TileView) -> "ColumnModifier":
+        """Return the modifier of the tile's columns."""
+        natural = tile.row.magnitude * Float32(LN_2)
+        last_key = DEVICE.maximum(tile.ctx.work.sequence.seqlen_k - 1, 0)
+        return cls(tile, natural, last_key, aux_tensors(tile.ctx), RowBias.of(tile))
+
+    def changed(self, value: Float32, column: int, first_column: int) -> Float32:
+        """Return the raw score ``value`` of ``column`` changed, times log2(e).
+
+        ``first_column`` is the first of the columns that are loaded together with this one.
+        """
+        tile, variant = self.tile, self.tile.ctx.spec.variant
+        key = DEVICE.minimum(tile.first_key + column, self.last_key)
+        score = value * self.natural
+        if variant.score_mod is not None:
+            where = (tile.ctx.work.batch, tile.row.head, tile.row.query)
+            score = Float32(variant.score_mod.function(score, *where, key, self.aux))
+        if variant.bias_slots:
+            score = self.bias.added_to(score, column, first_column)
+        return score * Float32(LOG2_E)
+
+
+def aux_tensors(ctx: AttentionContext) -> tuple[gmem.AuxTensor, ...]:
     """Return the auxiliary tensors of the score modifier."""
-    modifier, extras = ctx.spec.variant.score_mod, ctx.problem.extras
-    return tuple(
-        gmem.AuxTensor(extras[f"aux{slot}"], tuple(extras[n] for n in aux_strides(slot, rank)))
-        for slot, rank in enumerate(modifier.aux_ranks if modifier else ())
-    )
+    return tuple(gmem.AuxTensor(aux.address, aux.strides) for aux in ctx.args.extras.aux)
 
 
 class RowBias:
@@ -167,20 +163,19 @@ class RowBias:
     @classmethod
     def of(cls, tile: TileView) -> "RowBias":
         """Return the biases that the thread's query adds."""
-        ctx, line, extras = tile.ctx, tile.line, tile.ctx.problem.extras
+        ctx, row = tile.ctx, tile.row
         found = {}
-        for slot in ctx.spec.variant.bias_slots:
-            strides = tuple(extras[name] for name in bias_strides(slot))
-            tensor = gmem.AuxTensor(extras[f"bias{slot}"], strides)
-            row = tensor.address_of((ctx.work.batch, line.head, line.query))
-            found[slot] = gmem.word_address(row, tile.first_key)
+        for bias in ctx.args.extras.biases:
+            tensor = gmem.AuxTensor(bias.address, bias.strides)
+            first = tensor.address_of((ctx.work.batch, row.head, row.query))
+            found[bias.slot] = gmem.word_address(first, tile.first_key)
         return cls(tile, found)
 
     def added_to(self, score: Float32, column: int, first_column: int) -> Float32:
         """Return ``score`` of ``column`` with its bias; of columns from ``first_column`` on.
 
         A union of terms adds the largest sum of biases among the terms that show the key. What
-        none shows becomes minus infinity: a score behind the last key may be NaN.
+        none shows becomes minus infinity: a score after the last key may be NaN.
         """
         terms = self.tile.ctx.spec.variant.terms
         if len(terms) == 1:
@@ -192,7 +187,7 @@ class RowBias:
         best = None
         for word, term in zip(self.words, terms, strict=True):
             added = where_visible(word, bit, self.sum_of(term, column))
-            best = added if best is None else rows.max2(best, added)
+            best = added if best is None else max2(best, added)
         return where_visible(reduce(or_, self.words), bit, score + best)
 
     def sum_of(self, term: Term, column: int) -> Float32:
@@ -205,17 +200,17 @@ class RowBias:
 
 
 def scores_and_max(
-    line, columns: ColumnPlan, row_max: Float32, tile: TileView
+    row: ThreadRow, columns: ColumnPlan, row_max: Float32, tile: TileView
 ) -> tuple[list[Float32], Float32]:
     """Return the resident scores and the maximum of the row and ``row_max``."""
     loads = columns.loads
     resident: list[Float32] = []
-    pending = load_columns(line, loads[0])
+    pending = load_columns(row, loads[0])
     for i, span in enumerate(loads):
         values = masked(pending, span, tile)
         if i + 1 < len(loads):
-            pending = load_columns(line, loads[i + 1])
-        row_max = rows.tile_max(values, row_max)
+            pending = load_columns(row, loads[i + 1])
+        row_max = softmax_math.tile_max(values, row_max)
         if span.start < columns.resident:
             resident += values
     return resident, row_max

@@ -28,12 +28,10 @@ from ..device.sync import barriers
 from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
 from ..plan.config.token_rows import packed_start
 from ..plan.facts.dtypes import DType
+from ..plan.facts.hardware import VECTOR_COLUMNS
 from ..plan.spec.tensor_maps import key_box
 from ..work.context import KernelContext
 from .paging import for_each_box, page_of_key
-
-VECTOR = 4
-"""Columns whose scales one load brings; it starts at a multiple of them."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +67,8 @@ def load_key_scales(ctx: KernelContext, slot: Int32, tile: Int32, mbarrier: Int3
 
 def key_scale_source(ctx: KernelContext, key: Int32) -> Int64:
     """Return the global address of the scale of ``key``, or of one that is masked all the same."""
-    extras, sequence = ctx.problem.extras, ctx.work.sequence
-    heads = ctx.problem.num_q_heads // ctx.spec.config.group
+    extras, sequence = ctx.args.extras, ctx.work.sequence
+    heads = ctx.args.num_q_heads // ctx.spec.config.group
     entry, position = sequence.key_batch, key
     if ctx.spec.variant.page_size:
         # Behind the last key the table may name anything: the page of that key stands in.
@@ -79,7 +77,7 @@ def key_scale_source(ctx: KernelContext, key: Int32) -> Int64:
     elif ctx.spec.variant.ragged_k:
         position = packed_start(sequence.first_key, ctx.work.batch) + key
     row = Int64(entry) * heads + ctx.work.kv_head
-    return gmem.word_address(extras["k_scale"], row * extras["k_scale_row"] + position)
+    return gmem.word_address(extras.k_scale, row * extras.k_scale_row + position)
 
 
 def fill_scale_buffer(ctx: KernelContext, tile: Int32) -> None:
@@ -103,29 +101,29 @@ def scale_buffer(ctx: KernelContext, slot: Int32) -> Int32:
 
 
 @cute.jit
-def keep_query_scale(ctx: KernelContext, line):
+def keep_query_scale(ctx: KernelContext, row):
     """Put the row's query scale where this thread finds it for every tile."""
     if cutlass.const_expr(ctx.spec.variant.token_scales):
         # Without a key tile there may be no query either, and no scale to read.
         has_tiles = ctx.work.num_key_tiles > 0
         if has_tiles:
-            scale = gmem.load_f32(query_scale_source(ctx, line))
-            barriers.store_shared_f32(query_scale_address(ctx, line), scale)
+            scale = gmem.load_f32(query_scale_source(ctx, row))
+            barriers.store_shared_f32(query_scale_address(ctx, row), scale)
 
 
-def query_scale_source(ctx: KernelContext, line) -> Int64:
+def query_scale_source(ctx: KernelContext, row) -> Int64:
     """Return the global address of the query scale of the thread's row."""
-    sequence, problem = ctx.work.sequence, ctx.problem
-    query = Int64(sequence.first_query + line.query)
+    sequence, args = ctx.work.sequence, ctx.args
+    query = Int64(sequence.first_query + row.query)
     if not ctx.spec.variant.ragged_q:
-        query = Int64(ctx.work.batch) * problem.seqlen_q + line.query
-    index = query * problem.num_q_heads + line.head
-    return gmem.word_address(problem.extras["q_scale"], index)
+        query = Int64(ctx.work.batch) * args.seqlen_q + row.query
+    index = query * args.num_q_heads + row.head
+    return gmem.word_address(args.extras.q_scale, index)
 
 
-def query_scale_address(ctx: KernelContext, line) -> Int32:
+def query_scale_address(ctx: KernelContext, row) -> Int32:
     """Return the shared address of the thread's query scale."""
-    return ctx.smem + ctx.layout.q_scale_smem() + line.scale_slot * DType.FP32.size
+    return ctx.smem + ctx.layout.q_scale_smem() + row.scale_slot * DType.FP32.size
 
 
 def ring_place(ctx: KernelContext, tile: Int32) -> tuple[Int32, Int32]:
@@ -135,7 +133,7 @@ def ring_place(ctx: KernelContext, tile: Int32) -> tuple[Int32, Int32]:
     return used % stages, used // stages
 
 
-def wait_for_scales(ctx: KernelContext, line, tile: Int32, first: Int32 | int = 0):
+def wait_for_scales(ctx: KernelContext, row, tile: Int32, first: Int32 | int = 0):
     """Wait for the scales of key tile ``tile``; None when there are none.
 
     ``first`` is the key in the thread's first column. The scores of the tile say that K has
@@ -147,7 +145,7 @@ def wait_for_scales(ctx: KernelContext, line, tile: Int32, first: Int32 | int = 
     arrived = ctx.spec.config.misc_mbars.scale_ring.producer_mbar(slot, 0)
     ctx.barriers.wait(BarrierWait(arrived, round_ & 1))
     keys = scale_buffer(ctx, slot) + first * DType.FP32.size
-    return TileScales(keys, query_scale_address(ctx, line))
+    return TileScales(keys, query_scale_address(ctx, row))
 
 
 def release_scales(ctx: KernelContext, tile: Int32) -> None:
@@ -165,7 +163,7 @@ def scaled(values: list[Float32], columns: range, scales: TileScales) -> list[Fl
     """
     row = barriers.load_shared_f32(scales.row)
     keys: list[Float32] = []
-    for column in columns[::VECTOR]:
+    for column in columns[::VECTOR_COLUMNS]:
         keys += barriers.load_shared_f32x4(scales.keys + column * DType.FP32.size)
     result: list[Float32] = []
     for i in range(0, len(values), 2):

@@ -27,13 +27,12 @@ from ..plan.barriers.pipeline_plan import BarrierWait
 from ..plan.config.reduce_scatter import (
     PIECE_COLUMNS,
     PUBLISH_PHASE,
-    VECTOR_COLUMNS,
     ReduceScatterPlan,
 )
-from ..plan.facts.hardware import WARP_GROUP_THREADS
+from ..plan.facts.hardware import VECTOR_COLUMNS, WARP_GROUP_THREADS
 from ..tma import store_query_chunk
 from ..work.context import KernelContext
-from . import row_store as rows
+from . import row_store
 from .join_groups import join_halves
 from .row_result import RowResult, write_log_sum_exp
 from .two_q import OutputShare, load_parts, may_store_boxes, wait_for_output
@@ -96,41 +95,41 @@ class Stage:
             barriers.store_shared_f32(address + i * (self.plan.row_values_stride // 2), value)
 
 
-def leave_share(ctx: KernelContext, line, share: OutputShare, result: RowResult) -> None:
+def leave_share(ctx: KernelContext, row, share: OutputShare, result: RowResult) -> None:
     """Leave the columns of ``share``, normalised, for the cluster; no wait."""
-    stage = Stage.of(ctx, line.row)
+    stage = Stage.of(ctx, row.index)
     factors = share.factors(ctx, result)
     for column in share.chunks:
         parts = load_parts(ctx, share, factors, column)
         stage.leave_columns(column, epilogue.weighted_sum(parts))
-    if line.chain == 0:
+    if row.chain == 0:
         stage.leave_row_values(result)
 
 
-def leave_half(ctx: KernelContext, line, row_max: Float32, row_sum: Float32) -> None:
+def leave_half(ctx: KernelContext, row, row_max: Float32, row_sum: Float32) -> None:
     """Join the row with the other warp group's half, and leave the group's columns.
 
     The stage covers Q and all of the ring. It may be written: both groups have waited for the last
     P V of their chain, and the exchange of the halves tells each of the other.
     """
-    wait_for_output(ctx, line.chain)
-    joined = join_halves(ctx, line, row_max, row_sum)
-    result = RowResult.of(ctx, line, joined.row_max, joined.row_sum)
-    wait_for_output(ctx, NUM_CHAINS - 1 - line.chain)
-    pieces = ctx.spec.config.reduce_scatter.pieces(line.chain)
-    leave_share(ctx, line, OutputShare(pieces, (0, 1), joined.weights, ()), result)
+    wait_for_output(ctx, row.chain)
+    joined = join_halves(ctx, row, row_max, row_sum)
+    result = RowResult.of(ctx, row, joined.row_max, joined.row_sum)
+    wait_for_output(ctx, NUM_CHAINS - 1 - row.chain)
+    pieces = ctx.spec.config.reduce_scatter.pieces(row.chain)
+    leave_share(ctx, row, OutputShare(pieces, (0, 1), joined.weights, ()), result)
 
 
 @cute.jit
-def leave_all(ctx: KernelContext, line, row_max: Float32, row_sum: Float32):
+def leave_all(ctx: KernelContext, row, row_max: Float32, row_sum: Float32):
     """Leave all columns of a CTA that visits a single key tile, or none and leaves zeros."""
-    result = RowResult.of(ctx, line, row_max, row_sum)
+    result = RowResult.of(ctx, row, row_max, row_sum)
     pieces = ctx.spec.config.reduce_scatter.pieces(None)
     if ctx.work.num_key_tiles > 0:
-        wait_for_output(ctx, line.chain)
-        leave_share(ctx, line, OutputShare(pieces, (line.chain,), (), ()), result)
+        wait_for_output(ctx, row.chain)
+        leave_share(ctx, row, OutputShare(pieces, (row.chain,), (), ()), result)
     else:
-        stage = Stage.of(ctx, line.row)
+        stage = Stage.of(ctx, row.index)
         for column in pieces:
             stage.leave_columns(column, [Float32(0.0)] * PIECE_COLUMNS)
         stage.leave_row_values(result)
@@ -175,19 +174,19 @@ def sum_unit(stages: list[Stage], weights: list[Float32], column: Int32, ptx_typ
 
 
 @cute.jit
-def write_row_sum(ctx: KernelContext, line, result: RowResult):
+def write_row_sum(ctx: KernelContext, row, result: RowResult):
     """Write the log-sum-exp: one warp group of one CTA does."""
-    if cutlass.const_expr(line.chain == 0 and ctx.spec.variant.return_lse):
+    if cutlass.const_expr(row.chain == 0 and ctx.spec.variant.return_lse):
         # Nested: the outer test is made while tracing, the inner one by the kernel.
         is_first = ctx.work.split == 0
         if is_first:
-            write_log_sum_exp(ctx, line, result)
+            write_log_sum_exp(ctx, row, result)
 
 
 @cute.jit
 def sum_band(
     ctx: KernelContext,
-    line,
+    row,
     stages: cutlass.Constexpr,
     weights: cutlass.Constexpr,
     put: cutlass.Constexpr,
@@ -195,38 +194,38 @@ def sum_band(
 ):
     """Hand the warp group's units of the CTA's band to ``put``, those before column ``end``."""
     plan, ptx_type = ctx.spec.config.reduce_scatter, ctx.spec.output_dtype.ptx_name
-    units = plan.units(line.chain)
+    units = plan.units(row.chain)
     for i in cutlass.range_constexpr(len(units)):
         column = plan.band_start(ctx.work.split) + units[i]
         if column < end:
-            put(ctx, line, units[i], sum_unit(stages, weights, column, ptx_type))
+            put(ctx, row, units[i], sum_unit(stages, weights, column, ptx_type))
 
 
-def pack_unit(ctx: KernelContext, line, start: int, words: list) -> None:
+def pack_unit(ctx: KernelContext, row, start: int, words: list) -> None:
     """Stage ``words`` of the row, from column ``start`` of the band on, for TMA."""
-    stage = Stage.of(ctx, line.row)
+    stage = Stage.of(ctx, row.index)
     within = start % stage.plan.block_columns // stage.plan.unit_columns
     chunk = stage.block_address(start)
-    epilogue.store_row_units(chunk, line.row, within, words, stage.plan.swizzle)
+    epilogue.store_row_units(chunk, row.index, within, words, stage.plan.swizzle)
 
 
-def write_unit(ctx: KernelContext, line, start: int, words: list) -> None:
+def write_unit(ctx: KernelContext, row, start: int, words: list) -> None:
     """Write ``words`` of the row, from column ``start`` of the band on, to global memory."""
     column = ctx.spec.config.reduce_scatter.band_start(ctx.work.split) + start
-    rows.store_unit(ctx, line, column, words)
+    row_store.store_unit(ctx, row, column, words)
 
 
 @cute.jit
-def store_blocks(ctx: KernelContext, line):
+def store_blocks(ctx: KernelContext, row):
     """Store the packed band with TMA, block by block; rows past the sequence are dropped."""
     plan, sequence = ctx.spec.config.reduce_scatter, ctx.work.sequence
     barriers.fence_proxy_async_shared()
     barriers.named_barrier(PACK_BARRIER, NUM_CHAINS * WARP_GROUP_THREADS)
-    if cutlass.const_expr(line.chain == 0):
+    if cutlass.const_expr(row.chain == 0):
         # The first warp of the CTA is one of this group's.
         is_storing = warp_index() == 0
         if is_storing:
-            stage = Stage.of(ctx, line.row)
+            stage = Stage.of(ctx, row.index)
             position = sequence.first_query + ctx.work.position
             where = (position, ctx.work.head, sequence.query_batch)
             for i in cutlass.range_constexpr(len(plan.blocks)):
@@ -238,30 +237,30 @@ def store_blocks(ctx: KernelContext, line):
 
 
 @cute.jit
-def write_band(ctx: KernelContext, line):
+def write_band(ctx: KernelContext, row):
     """Add up and write the CTA's band of O; partition 0 also writes the log-sum-exp."""
-    plan, stages = ctx.spec.config.reduce_scatter, Stage.of(ctx, line.row).in_cluster()
+    plan, stages = ctx.spec.config.reduce_scatter, Stage.of(ctx, row.index).in_cluster()
     result, weights = weigh(stages)
-    write_row_sum(ctx, line, result)
+    write_row_sum(ctx, row, result)
     if cutlass.const_expr(ctx.spec.variant.ragged_q):
         # A box that ends past the sequence would overwrite the next one.
-        if may_store_boxes(ctx, line):
-            sum_band(ctx, line, stages, weights, pack_unit, plan.block_end)
-            store_blocks(ctx, line)
+        if may_store_boxes(ctx, row):
+            sum_band(ctx, row, stages, weights, pack_unit, plan.block_end)
+            store_blocks(ctx, row)
         else:
-            sum_band(ctx, line, stages, weights, write_unit, plan.depth)
+            sum_band(ctx, row, stages, weights, write_unit, plan.depth)
     else:
-        sum_band(ctx, line, stages, weights, pack_unit, plan.block_end)
-        store_blocks(ctx, line)
+        sum_band(ctx, row, stages, weights, pack_unit, plan.block_end)
+        store_blocks(ctx, row)
 
 
 @cute.jit
-def write_output(ctx: KernelContext, line, row_max: Float32, row_sum: Float32):
+def write_output(ctx: KernelContext, row, row_max: Float32, row_sum: Float32):
     """Write what the warp group owes of O and the log-sum-exp, once all CTAs have their part."""
     if ctx.work.num_key_tiles > 1:
-        leave_half(ctx, line, row_max, row_sum)
-    elif cutlass.const_expr(line.chain == 0):
+        leave_half(ctx, row, row_max, row_sum)
+    elif cutlass.const_expr(row.chain == 0):
         # A single key tile, or none, leaves the second group without work.
-        leave_all(ctx, line, row_max, row_sum)
+        leave_all(ctx, row, row_max, row_sum)
     publish(ctx)
-    write_band(ctx, line)
+    write_band(ctx, row)

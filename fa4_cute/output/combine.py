@@ -6,7 +6,6 @@ weight 0 and its O was never written: it is left out, not multiplied
 (``modular-sm100-attention.md`` section 5.13).
 """
 
-import math
 from dataclasses import dataclass
 
 import cutlass
@@ -16,10 +15,9 @@ from ..device import ids
 from ..device.math.arith import exp2_hardware, log2_hardware, max2, pack16, reciprocal
 from ..device.memory import gmem
 from ..plan.facts.hardware import WARP_THREADS
+from ..plan.facts.numbers import LN_2, LOG2_E
 from ..plan.spec.combine_spec import COLUMNS_PER_LANE, CombineSpec
 
-LOG2_E = math.log2(math.e)
-LN_2 = math.log(2.0)
 LOWEST = -(2.0**126)
 """Stands for the maximum of no shares: finite, so that differences are never NaN."""
 

@@ -37,25 +37,25 @@ class JoinedRow:
     weights: tuple[Float32, Float32]
 
 
-def join_halves(ctx: KernelContext, line, row_max: Float32, row_sum: Float32) -> JoinedRow:
+def join_halves(ctx: KernelContext, row, row_max: Float32, row_sum: Float32) -> JoinedRow:
     """Exchange the row's values with the other warp group; both compute the same bits.
 
     The group's last P V must have been waited for: the columns written here held its P.
     """
     place = ctx.columns.borrow_s_for_lse
-    tmem.store(lane_address(ctx.tmem, place(line.chain).start), [row_max, row_sum])
+    tmem.store(lane_address(ctx.tmem, place(row.chain).start), [row_max, row_sum])
     tmem.wait_stores()
     tmem.fence_before_thread_sync()
     barriers.named_barrier(EXCHANGE_BARRIER, NUM_CHAINS * WARP_GROUP_THREADS)
     tmem.fence_after_thread_sync()
-    other = place(NUM_CHAINS - 1 - line.chain)
+    other = place(NUM_CHAINS - 1 - row.chain)
     theirs = tmem.wait_loads(tmem.load(lane_address(ctx.tmem, other.start), other.size))
     # In the order of the chains, so that the rounding does not depend on who computes.
     both = [(row_max, row_sum), tuple(theirs)]
-    if line.chain:
+    if row.chain:
         both.reverse()
     (max0, sum0), (max1, sum1) = both
     # Finite even for rows that saw no key, so that a weight is never infinity minus infinity.
     top = max2(max0, max1)
-    weights = tuple(exp2_hardware((own - top) * line.scale) for own in (max0, max1))
+    weights = tuple(exp2_hardware((own - top) * row.scale) for own in (max0, max1))
     return JoinedRow(top, sum0 * weights[0] + sum1 * weights[1], weights)

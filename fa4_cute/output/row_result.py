@@ -8,11 +8,9 @@ from cutlass import Float32, cute
 
 from ..device.math.arith import exp2_hardware, fma, log2_hardware, max2, mul
 from ..device.memory import gmem
+from ..plan.facts.numbers import LN_2, LOG2_E
 from ..work.context import KernelContext
 from .row_store import log_sum_exp_address
-
-LOG2_E = math.log2(math.e)
-LN_2 = math.log(2.0)
 
 
 @dataclass(frozen=True)
@@ -30,19 +28,19 @@ class RowResult:
     keep: Float32
 
     @classmethod
-    def of(cls, ctx: KernelContext, line, row_max: Float32, row_sum: Float32) -> "RowResult":
+    def of(cls, ctx: KernelContext, row, row_max: Float32, row_sum: Float32) -> "RowResult":
         """Return the outcome for the row's maximum and sum, with the head's sink if there is one.
 
         The sink is folded once per row, here: it only adds to the sum. It may exceed every score,
         and then O and the sum become relative to it.
         """
-        top = mul(row_max, line.scale)
+        top = mul(row_max, row.scale)
         if ctx.spec.probability.lift:
             # The exponentials are relative to a maximum that is lower by the lift of P.
             top = top - Float32(ctx.spec.probability.lift)
         if not ctx.spec.variant.sink:
             return cls(top, row_sum, Float32(1.0))
-        sink = gmem.load_f32(gmem.word_address(ctx.problem.extras["sink"], line.head))
+        sink = gmem.load_f32(gmem.word_address(ctx.args.extras.sink, row.head))
         weight = sink * Float32(LOG2_E)
         if ctx.spec.variant.shares_keys:
             # One share of the row carries the sink.
@@ -54,13 +52,13 @@ class RowResult:
 
 
 @cute.jit
-def write_log_sum_exp(ctx: KernelContext, line, result: RowResult):
+def write_log_sum_exp(ctx: KernelContext, row, result: RowResult):
     """Write the row's natural log-sum-exp, minus infinity when it saw neither key nor sink."""
     is_wanted = ctx.spec.variant.return_lse or ctx.spec.variant.is_split
     if cutlass.const_expr(is_wanted):
         # Nested: the outer test is made while tracing, the inner one by the kernel.
-        is_row = line.position < ctx.work.sequence.seqlen_q
+        is_row = row.position < ctx.work.sequence.seqlen_q
         if is_row:
             # log2(0) is minus infinity, and the maximum of a row without keys is finite.
             value = (result.top + log2_hardware(result.total)) * Float32(LN_2)
-            gmem.store_f32(log_sum_exp_address(ctx, line), value)
+            gmem.store_f32(log_sum_exp_address(ctx, row), value)

@@ -12,63 +12,63 @@ from ..plan.facts.dtypes import DType
 from ..work.context import KernelContext
 
 
-def query_row(ctx: KernelContext, line) -> Int64:
+def query_row(ctx: KernelContext, row) -> Int64:
     """Return the index of the thread's row among all (query, head) rows of the call."""
-    work, problem = ctx.work, ctx.problem
+    work, args = ctx.work, ctx.args
     if ctx.spec.variant.ragged_q:
-        query = Int64(work.sequence.first_query + line.position)
+        query = Int64(work.sequence.first_query + row.position)
     else:
-        query = Int64(work.batch) * problem.seqlen_q + line.position
-    return query * problem.num_q_heads + line.head
+        query = Int64(work.batch) * args.seqlen_q + row.position
+    return query * args.num_q_heads + row.head
 
 
-def is_query(ctx: KernelContext, line) -> Int32:
+def is_query(ctx: KernelContext, row) -> Int32:
     """Return 1 when the thread's row belongs to the sequence, else 0."""
-    inside = line.position < ctx.work.sequence.seqlen_q
+    inside = row.position < ctx.work.sequence.seqlen_q
     return Int32(cutlass.select_(inside, Int32(1), Int32(0)))
 
 
-def log_sum_exp_address(ctx: KernelContext, line) -> Int64:
+def log_sum_exp_address(ctx: KernelContext, row) -> Int64:
     """Return where the log-sum-exp of the thread's row goes."""
-    work, problem = ctx.work, ctx.problem
+    work, args = ctx.work, ctx.args
     if ctx.spec.variant.is_split:
-        return problem.extras["partial_lse"] + partial_row(ctx, line) * DType.FP32.size
+        return args.extras.partial_lse + partial_row(ctx, row) * DType.FP32.size
     if ctx.spec.variant.ragged_q:
-        row = Int64(line.head) * problem.extras["total_q"] + work.sequence.first_query
+        first = Int64(row.head) * args.extras.total_q + work.sequence.first_query
     else:
-        row = (Int64(work.batch) * problem.num_q_heads + line.head) * problem.seqlen_q
-    return problem.lse + (row + line.position) * DType.FP32.size
+        first = (Int64(work.batch) * args.num_q_heads + row.head) * args.seqlen_q
+    return args.lse + (first + row.position) * DType.FP32.size
 
 
-def store_columns(ctx: KernelContext, line, column: int, words: list) -> None:
+def store_columns(ctx: KernelContext, row, column: int, words: list) -> None:
     """Store packed ``words`` of the thread's row of O from ``column`` on; padding is left out."""
     size, depth = ctx.spec.output_dtype.size, ctx.spec.output_depth
     real = max(0, (depth - column) * size // gmem.WORD_BYTES)
     if real:
-        start = ctx.problem.extras["o"] + query_row(ctx, line) * (depth * size)
-        gmem.store_words(start + column * size, words[:real], is_query(ctx, line))
+        start = ctx.args.extras.o + query_row(ctx, row) * (depth * size)
+        gmem.store_words(start + column * size, words[:real], is_query(ctx, row))
 
 
-def store_unit(ctx: KernelContext, line, column: Int32, words: list) -> None:
+def store_unit(ctx: KernelContext, row, column: Int32, words: list) -> None:
     """Store packed ``words`` of the thread's row of O from ``column`` on, a column of O.
 
     The columns of O are whole units of 16 bytes: ``column`` being one says that all are.
     """
     size, depth = ctx.spec.output_dtype.size, ctx.spec.output_depth
-    start = ctx.problem.extras["o"] + query_row(ctx, line) * (depth * size)
-    gmem.store_words(start + Int64(column) * size, words, is_query(ctx, line))
+    start = ctx.args.extras.o + query_row(ctx, row) * (depth * size)
+    gmem.store_words(start + Int64(column) * size, words, is_query(ctx, row))
 
 
-def store_partial(ctx: KernelContext, line, column: int, values: list[Float32]) -> None:
+def store_partial(ctx: KernelContext, row, column: int, values: list[Float32]) -> None:
     """Store float32 ``values`` of the thread's row of the CTA's partial O from ``column`` on."""
-    extras, depth = ctx.problem.extras, ctx.spec.output_depth
+    extras, depth = ctx.args.extras, ctx.spec.output_depth
     real = max(0, depth - column)
     if real:
-        row = partial_row(ctx, line) * (depth * gmem.WORD_BYTES)
-        start = extras["partial_o"] + row + column * gmem.WORD_BYTES
-        gmem.store_words(start, values[:real], is_query(ctx, line))
+        first = partial_row(ctx, row) * (depth * gmem.WORD_BYTES)
+        start = extras.partial_o + first + column * gmem.WORD_BYTES
+        gmem.store_words(start, values[:real], is_query(ctx, row))
 
 
-def partial_row(ctx: KernelContext, line) -> Int64:
+def partial_row(ctx: KernelContext, row) -> Int64:
     """Return the index of the thread's row in the partial results: splits are outermost."""
-    return ctx.work.split * ctx.problem.extras["partial_rows"] + query_row(ctx, line)
+    return ctx.work.split * ctx.args.extras.partial_rows + query_row(ctx, row)

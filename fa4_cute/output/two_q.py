@@ -23,11 +23,10 @@ from ..device.memory.tma import finish_stores
 from ..device.sync import barriers
 from ..plan.barriers.mbars import NUM_CHAINS
 from ..plan.barriers.pipeline_plan import BarrierWait
-from ..plan.facts.hardware import WARP_GROUP_THREADS, WARPS_PER_GROUP, ceil_div
-from ..plan.spec.params import VALUE_SCALE
+from ..plan.facts.hardware import UNIT_BYTES, WARP_GROUP_THREADS, WARPS_PER_GROUP, ceil_div
 from ..tma import store_query_chunk
 from ..work.context import KernelContext
-from . import row_store as rows
+from . import row_store
 from .join_groups import join_halves
 from .row_result import RowResult, write_log_sum_exp
 
@@ -77,9 +76,9 @@ class OutputShare:
         return tuple(factor * weight for weight in self.weights) or (factor,)
 
 
-def first_position(ctx: KernelContext, line) -> Int32:
+def first_position(ctx: KernelContext, row) -> Int32:
     """Return the sequence position of the first row of the warp group's Q tile."""
-    tile = ctx.spec.issue_order.query_tile(line.chain)
+    tile = ctx.spec.issue_order.query_tile(row.chain)
     return ctx.work.position + tile * ctx.spec.tile_positions
 
 
@@ -89,12 +88,12 @@ def chunk_address(ctx: KernelContext, chain: int, column: int) -> Int32:
     return ctx.smem + ctx.layout.o_chunk_smem(tile, column // ctx.spec.output_elems)
 
 
-def stage_columns(ctx: KernelContext, line, column: int, words: list) -> None:
+def stage_columns(ctx: KernelContext, row, column: int, words: list) -> None:
     """Store packed ``words`` of the calling row from ``column`` on."""
     width = ctx.spec.output_elems
-    unit = column % width * ctx.spec.output_dtype.size // epilogue.UNIT_BYTES
-    chunk = chunk_address(ctx, line.chain, column - column % width)
-    epilogue.store_row_units(chunk, line.row, unit, words)
+    unit = column % width * ctx.spec.output_dtype.size // UNIT_BYTES
+    chunk = chunk_address(ctx, row.chain, column - column % width)
+    epilogue.store_row_units(chunk, row.index, unit, words)
 
 
 def accumulator_columns(ctx: KernelContext, share: OutputShare) -> range:
@@ -117,32 +116,32 @@ def load_parts(ctx: KernelContext, share: OutputShare, factors: tuple, column: i
     ]
 
 
-def deliver_accumulator(ctx: KernelContext, line, share: OutputShare, factors, put) -> None:
+def deliver_accumulator(ctx: KernelContext, row, share: OutputShare, factors, put) -> None:
     """Hand the share of O to ``put`` piece by piece."""
     for column in accumulator_columns(ctx, share):
         parts = load_parts(ctx, share, factors, column)
-        put(ctx, line, column, epilogue.normalise_sum(parts, ctx.spec.output_dtype.ptx_name))
+        put(ctx, row, column, epilogue.normalise_sum(parts, ctx.spec.output_dtype.ptx_name))
 
 
-def deliver_zeros(ctx: KernelContext, line, share: OutputShare, put) -> None:
+def deliver_zeros(ctx: KernelContext, row, share: OutputShare, put) -> None:
     """Hand zeros to ``put``: no key is visible, and the accumulator was never written."""
     for column in accumulator_columns(ctx, share):
-        put(ctx, line, column, [Int32(0)] * (OUTPUT_COLUMNS // 2))
+        put(ctx, row, column, [Int32(0)] * (OUTPUT_COLUMNS // 2))
 
 
-def deliver_partial(ctx: KernelContext, line, share: OutputShare, factors) -> None:
+def deliver_partial(ctx: KernelContext, row, share: OutputShare, factors) -> None:
     """Write the share of O as the CTA's float32 share."""
     for column in accumulator_columns(ctx, share):
         parts = load_parts(ctx, share, factors, column)
-        rows.store_partial(ctx, line, column, epilogue.weighted_sum(parts))
+        row_store.store_partial(ctx, row, column, epilogue.weighted_sum(parts))
 
 
 def output_factor(ctx: KernelContext, result: RowResult) -> Float32:
     """Return what O is multiplied by; a row without a visible key has sum 0 and gives 0."""
     no_key = result.total == Float32(0.0)
     factor = reciprocal(result.total)
-    if VALUE_SCALE in ctx.problem.extras:
-        factor = factor * ctx.problem.extras[VALUE_SCALE]
+    if ctx.spec.scales_values:
+        factor = factor * ctx.args.extras.value_scale
     factor = Float32(cutlass.select_(no_key, Float32(0.0), factor))
     return factor * result.keep if ctx.spec.variant.sink else factor
 
@@ -162,49 +161,49 @@ def wait_for_share(ctx: KernelContext, share: OutputShare) -> None:
 
 
 @cute.jit
-def write_through_memory(ctx: KernelContext, line, share: OutputShare, result: RowResult):
+def write_through_memory(ctx: KernelContext, row, share: OutputShare, result: RowResult):
     """Stage O and store it with TMA. Rows past the sequence are dropped by the tensor map."""
     if ctx.work.num_key_tiles > 0:
         wait_for_share(ctx, share)
-        deliver_accumulator(ctx, line, share, share.factors(ctx, result), stage_columns)
+        deliver_accumulator(ctx, row, share, share.factors(ctx, result), stage_columns)
     else:
-        deliver_zeros(ctx, line, share, stage_columns)
+        deliver_zeros(ctx, row, share, stage_columns)
     barriers.fence_proxy_async_shared()
-    barriers.named_barrier(FIRST_NAMED_BARRIER + line.chain, WARP_GROUP_THREADS)
+    barriers.named_barrier(FIRST_NAMED_BARRIER + row.chain, WARP_GROUP_THREADS)
     if warp_index() % WARPS_PER_GROUP == 0:
         sequence = ctx.work.sequence
-        first = sequence.first_query + first_position(ctx, line)
+        first = sequence.first_query + first_position(ctx, row)
         where = (first, ctx.work.head, sequence.query_batch)
         for column in share.chunks:
-            smem = chunk_address(ctx, line.chain, column)
+            smem = chunk_address(ctx, row.chain, column)
             store_query_chunk(ctx.spec, ctx.maps.o, where, column, smem)
         finish_stores()
 
 
 @cute.jit
-def write_rows(ctx: KernelContext, line, share: OutputShare, result: RowResult):
+def write_rows(ctx: KernelContext, row, share: OutputShare, result: RowResult):
     """Write O row by row, only the rows of the sequence."""
     if ctx.work.num_key_tiles > 0:
         wait_for_share(ctx, share)
-        deliver_accumulator(ctx, line, share, share.factors(ctx, result), rows.store_columns)
+        deliver_accumulator(ctx, row, share, share.factors(ctx, result), row_store.store_columns)
     else:
-        deliver_zeros(ctx, line, share, rows.store_columns)
+        deliver_zeros(ctx, row, share, row_store.store_columns)
 
 
 @cute.jit
-def write_partial(ctx: KernelContext, line, share: OutputShare, result: RowResult):
+def write_partial(ctx: KernelContext, row, share: OutputShare, result: RowResult):
     """Write the CTA's share of O; a share without key tiles is told by its log-sum-exp alone."""
     if ctx.work.num_key_tiles > 0:
         wait_for_share(ctx, share)
-        deliver_partial(ctx, line, share, share.factors(ctx, result))
+        deliver_partial(ctx, row, share, share.factors(ctx, result))
 
 
-def may_store_boxes(ctx: KernelContext, line):
+def may_store_boxes(ctx: KernelContext, row):
     """Return whether packed rows may leave through shared memory: all of them are the sequence's.
 
     A persistent CTA stages only outputs, no zeros (see :func:`write_share`).
     """
-    last = first_position(ctx, line) + ctx.spec.tile_positions
+    last = first_position(ctx, row) + ctx.spec.tile_positions
     whole = last <= ctx.work.sequence.seqlen_q
     if not ctx.spec.variant.is_persistent:
         return whole
@@ -212,36 +211,36 @@ def may_store_boxes(ctx: KernelContext, line):
 
 
 @cute.jit
-def write_share(ctx: KernelContext, line, share: OutputShare, result: RowResult):
+def write_share(ctx: KernelContext, row, share: OutputShare, result: RowResult):
     """Write what the warp group's share of O is; a narrow O leaves one of the groups nothing."""
     if cutlass.const_expr(len(share.chunks) == 0):
         pass
     elif cutlass.const_expr(ctx.spec.variant.is_split):
-        write_partial(ctx, line, share, result)
+        write_partial(ctx, row, share, result)
     elif cutlass.const_expr(ctx.spec.variant.ragged_q):
         # A box that ends past the sequence would overwrite the next one.
-        if may_store_boxes(ctx, line):
-            write_through_memory(ctx, line, share, result)
+        if may_store_boxes(ctx, row):
+            write_through_memory(ctx, row, share, result)
         else:
-            write_rows(ctx, line, share, result)
+            write_rows(ctx, row, share, result)
     elif cutlass.const_expr(ctx.spec.variant.is_persistent):
         # Zeros are not staged: the Q tile may be loaded for the next query tile at any time.
         if ctx.work.num_key_tiles > 0:
-            write_through_memory(ctx, line, share, result)
+            write_through_memory(ctx, row, share, result)
         else:
-            write_rows(ctx, line, share, result)
+            write_rows(ctx, row, share, result)
     else:
-        write_through_memory(ctx, line, share, result)
+        write_through_memory(ctx, row, share, result)
 
 
-def write_alone(ctx: KernelContext, line, row_max: Float32, row_sum: Float32) -> None:
+def write_alone(ctx: KernelContext, row, row_max: Float32, row_sum: Float32) -> None:
     """Write the log-sum-exp and O of rows whose key tiles were all the warp group's own."""
-    result = RowResult.of(ctx, line, row_max, row_sum)
-    write_log_sum_exp(ctx, line, result)
-    write_share(ctx, line, OutputShare.whole(ctx, line.chain), result)
+    result = RowResult.of(ctx, row, row_max, row_sum)
+    write_log_sum_exp(ctx, row, result)
+    write_share(ctx, row, OutputShare.whole(ctx, row.chain), result)
 
 
-def write_half(ctx: KernelContext, line, row_max: Float32, row_sum: Float32) -> None:
+def write_half(ctx: KernelContext, row, row_max: Float32, row_sum: Float32) -> None:
     """Join the row with the other warp group's half, and write the group's share of O.
 
     The exchange implies that the other group's O is complete: its threads waited for that before.
@@ -250,22 +249,22 @@ def write_half(ctx: KernelContext, line, row_max: Float32, row_sum: Float32) -> 
     The first group writes the log-sum-exp. The sink, folded in ``RowResult``, enters the common
     sum, of which both groups hold a copy: once per row all the same.
     """
-    wait_for_output(ctx, line.chain)
-    joined = join_halves(ctx, line, row_max, row_sum)
-    result = RowResult.of(ctx, line, joined.row_max, joined.row_sum)
-    if line.chain == 0:
-        write_log_sum_exp(ctx, line, result)
-    write_share(ctx, line, OutputShare.half(ctx, line.chain, joined.weights), result)
+    wait_for_output(ctx, row.chain)
+    joined = join_halves(ctx, row, row_max, row_sum)
+    result = RowResult.of(ctx, row, joined.row_max, joined.row_sum)
+    if row.chain == 0:
+        write_log_sum_exp(ctx, row, result)
+    write_share(ctx, row, OutputShare.half(ctx, row.chain, joined.weights), result)
 
 
 @cute.jit
-def write_output(ctx: KernelContext, line, row_max: Float32, row_sum: Float32):
+def write_output(ctx: KernelContext, row, row_max: Float32, row_sum: Float32):
     """Write what the warp group owes of O and the log-sum-exp, once its last tile is done."""
     if cutlass.const_expr(ctx.spec.issue_order.deals_out):
         if ctx.work.num_key_tiles > 1:
-            write_half(ctx, line, row_max, row_sum)
-        elif cutlass.const_expr(line.chain == 0):
+            write_half(ctx, row, row_max, row_sum)
+        elif cutlass.const_expr(row.chain == 0):
             # A single key tile, or none, leaves the second group without work.
-            write_alone(ctx, line, row_max, row_sum)
+            write_alone(ctx, row, row_max, row_sum)
     else:
-        write_alone(ctx, line, row_max, row_sum)
+        write_alone(ctx, row, row_max, row_sum)

@@ -18,11 +18,11 @@ from ..device.memory import tmem
 from ..device.sync import barriers
 from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
 from ..plan.compute.depth512_lanes import row_of_lane
-from ..work.depth512 import ONLY_CHAIN, PairContext, row_slot
+from ..work.depth512 import ONLY_CHAIN, Depth512Context, row_slot
 from ..work.persistent import for_each_work, wait_until_stored
 
 
-def release_first_tile(ctx: PairContext) -> None:
+def release_first_tile(ctx: Depth512Context) -> None:
     """Say that the outputs may be overwritten: what they held has been stored."""
     for part in range(ctx.spec.config.num_o_parts):
         ctx.barriers.arrive_at_leader(ctx.mbars.po_lo_mbar() + part)
@@ -30,7 +30,7 @@ def release_first_tile(ctx: PairContext) -> None:
 
 @cute.jit
 def rescale_part(
-    ctx: PairContext,
+    ctx: Depth512Context,
     part: cutlass.Constexpr[int],
     factor: Float32,
     must_rescale: Int32,
@@ -48,7 +48,7 @@ def rescale_part(
 
 
 @cute.jit
-def correct_tile(ctx: PairContext, tile: Int32):
+def correct_tile(ctx: Depth512Context, tile: Int32):
     """Bring O to the maxima of key tile ``tile``, which is not the first."""
     published = ctx.factor_parity(ONLY_CHAIN, tile)
     ctx.barriers.wait(BarrierWait(ctx.mbars.C_producer_offset, published))
@@ -63,7 +63,7 @@ def correct_tile(ctx: PairContext, tile: Int32):
 
 
 @cute.jit
-def correct_work(ctx: PairContext):
+def correct_work(ctx: Depth512Context):
     """Correct the output of one query tile: one step fewer than there are key tiles."""
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
@@ -73,6 +73,6 @@ def correct_work(ctx: PairContext):
             correct_tile(ctx, tile)
 
 
-def correction(ctx: PairContext) -> None:
+def correction(ctx: Depth512Context) -> None:
     """Run the correction role."""
     for_each_work(ctx, correct_work)

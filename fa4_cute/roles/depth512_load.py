@@ -23,7 +23,7 @@ from ..plan.config.depth512_config import DEPTH_PART
 from ..plan.facts.hardware import CTA_GROUP
 from ..plan.spec.tensor_maps import query_box
 from ..tma import chunk_bytes, key_chunk_bytes
-from ..work.depth512 import ONLY_CHAIN, PairContext
+from ..work.depth512 import ONLY_CHAIN, Depth512Context
 from ..work.persistent import for_each_work, wait_until_stored
 
 
@@ -31,7 +31,7 @@ from ..work.persistent import for_each_work, wait_until_stored
 class PairLoader:
     """The load side of the ring; cursors are passed in and returned."""
 
-    ctx: PairContext
+    ctx: Depth512Context
     ring: StagedPipeline
 
     def chunks(self, tensor_map: Int64, column, where: tuple, smem: Int32, size: int, mbar) -> None:
@@ -131,14 +131,14 @@ class PairLoader:
 
 
 @cute.jit
-def announce(ctx: PairContext, mbar: Int32, num_bytes: cutlass.Constexpr[int]):
+def announce(ctx: Depth512Context, mbar: Int32, num_bytes: cutlass.Constexpr[int]):
     """Announce ``num_bytes`` on the leader's barrier, in the leader only."""
     if ctx.rank == pair.LEADER:
         ctx.barriers.expect(mbar, num_bytes)
 
 
 @cute.jit
-def load_work(ctx: PairContext):
+def load_work(ctx: Depth512Context):
     """Load the operands of one query tile."""
     loader = PairLoader(ctx, ctx.mbars.kv_ring)
     state = ctx.ring_start(producer=True)
@@ -160,7 +160,7 @@ def load_work(ctx: PairContext):
             loader.drain(state)
 
 
-def load(ctx: PairContext) -> None:
+def load(ctx: Depth512Context) -> None:
     """Run the load role: one warp, one elected lane issues."""
     progress = for_each_work(ctx, load_work)
     if ctx.spec.variant.is_persistent:

@@ -22,7 +22,7 @@ from ..operands.stale_values import clean_values, slot_chunks
 from ..pipelines import RingState
 from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait, RolePipeline, StagedPipeline
 from ..plan.compute.depth512_mma import pv_half_plan, qk_part_plan
-from ..work.depth512 import ONLY_CHAIN, PairContext, odd_tile, round_phase
+from ..work.depth512 import ONLY_CHAIN, Depth512Context, odd_tile, round_phase
 from ..work.persistent import for_each_work
 
 
@@ -30,15 +30,15 @@ from ..work.persistent import for_each_work
 class PairIssuer:
     """The two accumulations with their operands; every method issues, none computes."""
 
-    ctx: PairContext
+    ctx: Depth512Context
     ring: StagedPipeline
     qk_instruction: Int32
 
     @classmethod
-    def of(cls, ctx: PairContext) -> "PairIssuer":
+    def of(cls, ctx: Depth512Context) -> "PairIssuer":
         """Return the issuer of the pair."""
         bits = qk_part_plan(ctx.spec.config, 0).idesc
-        instruction = umma.signed_instruction(bits, ctx.problem.scale_log2)
+        instruction = umma.signed_instruction(bits, ctx.args.scale_log2)
         return cls(ctx, ctx.mbars.kv_ring, instruction)
 
     def scores(self, state: RingState, tile: Int32) -> RingState:
@@ -103,7 +103,7 @@ class PairIssuer:
 
 
 @cute.jit
-def issue_work(ctx: PairContext):
+def issue_work(ctx: Depth512Context):
     """Issue the MMAs of one query tile; the peer's warp has nothing to do."""
     issuer = PairIssuer.of(ctx)
     state = ctx.ring_start(producer=False)
@@ -116,6 +116,6 @@ def issue_work(ctx: PairContext):
                 state = issuer.outputs(state, step - ctx.spec.value_lag)
 
 
-def mma(ctx: PairContext) -> None:
+def mma(ctx: Depth512Context) -> None:
     """Run the MMA role."""
     for_each_work(ctx, issue_work)

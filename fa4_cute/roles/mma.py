@@ -50,7 +50,7 @@ class MmaIssuer:
     def of(cls, ctx: KernelContext) -> "MmaIssuer":
         """Return the issuer of this CTA."""
         config, mbars = ctx.spec.config, ctx.spec.config.misc_mbars
-        qk, rope, scale = qk_plan(config), rope_plan(config), ctx.problem.scale_log2
+        qk, rope, scale = qk_plan(config), rope_plan(config), ctx.args.scale_log2
         return cls(
             ctx,
             TMAConsumerPipeline(config, True, mbars.K_offset, ctx.layout.k_smem_base()),

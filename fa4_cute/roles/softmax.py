@@ -14,7 +14,7 @@ import cutlass
 from cutlass import Float32, Int32, cute
 
 from ..device.lanes import lane_address
-from ..device.math import softmax as rows
+from ..device.math import softmax as softmax_math
 from ..device.math.arith import fma
 from ..device.memory import tmem
 from ..device.sync import barriers
@@ -27,14 +27,12 @@ from ..work.context import KernelContext, factor_address
 from ..work.persistent import for_each_work, say_stored
 from ..work.row import SoftmaxRow
 
-_SUM_LANES = 4
 
-
-def hand_over(ctx: KernelContext, line: SoftmaxRow, part: int) -> None:
+def hand_over(ctx: KernelContext, row: SoftmaxRow, part: int) -> None:
     """Say that part ``part`` of P has been stored."""
     tmem.wait_stores()
     tmem.fence_before_thread_sync()
-    chain = ctx.spec.config.misc_mbars.consumer_s(line.chain)
+    chain = ctx.spec.config.misc_mbars.consumer_s(row.chain)
     ctx.barriers.arrive_at_leader(chain.consumer_mbar(0, part))
 
 
@@ -53,7 +51,7 @@ def wait_for_factor_read(ctx: KernelContext, chain: cutlass.Constexpr[int], tile
 
 def exponentiate_and_store(
     ctx: KernelContext,
-    line: SoftmaxRow,
+    row: SoftmaxRow,
     scores: list,
     row_max: Float32,
     key_tile: TileView,
@@ -63,9 +61,9 @@ def exponentiate_and_store(
     plan = ctx.spec.exp2_plan
     columns = ctx.spec.column_plan
     probability = ctx.spec.probability
-    offset = rows.exponent_offset(row_max, line.scale, probability)
-    p_address = lane_address(ctx.tmem, ctx.columns.borrow_s_as_p(line.chain).start)
-    sums = [(Float32(0.0), Float32(0.0)) for _ in range(_SUM_LANES)]
+    offset = softmax_math.exponent_offset(row_max, row.scale, probability)
+    p_address = lane_address(ctx.tmem, ctx.columns.borrow_s_as_p(row.chain).start)
+    sums = softmax_math.no_sums()
     summands: list = []
     reloaded: list = []
     for i, span in enumerate(columns.batches):
@@ -75,63 +73,63 @@ def exponentiate_and_store(
             values = masked(reloaded, span, key_tile)
         # The last part has its own barrier: the MMAs start on what lies before without it.
         if i == ctx.spec.last_part_batch:
-            hand_over(ctx, line, 0)
-            wait_for_factor_read(ctx, line.chain, tile)
+            hand_over(ctx, row, 0)
+            wait_for_factor_read(ctx, row.chain, tile)
         is_last = i == columns.num_batches - 1
         if not is_last and not columns.is_resident(i + 1):
-            reloaded = load_columns(line, columns.batches[i + 1])
-        pairs = rows.exponentials(values, plan, span.start // 2, line.scale, offset)
-        words = rows.pack_probabilities(pairs, probability)
+            reloaded = load_columns(row, columns.batches[i + 1])
+        pairs = softmax_math.exponentials(values, plan, span.start // 2, row.scale, offset)
+        words = softmax_math.pack_probabilities(pairs, probability)
         tmem.store(p_address + probability.column(span.start), words)
         # Sums lag one batch behind, so that they fill the gaps of the next exponentials.
-        sums = rows.add_pairs(sums, summands)
+        sums = softmax_math.add_pairs(sums, summands)
         summands = pairs
-    hand_over(ctx, line, 1)
-    return rows.add_pairs(sums, summands)
+    hand_over(ctx, row, 1)
+    return softmax_math.add_pairs(sums, summands)
 
 
 @cute.jit
 def softmax_tile(
-    ctx: KernelContext, line: SoftmaxRow, tile: Int32, row_max: Float32, row_sum: Float32
+    ctx: KernelContext, row: SoftmaxRow, tile: Int32, row_max: Float32, row_sum: Float32
 ):
     """Process the chain's ``tile``-th key tile; returns the row's new maximum and sum."""
     config = ctx.spec.config
-    chain, factors = config.misc_mbars.consumer_s(line.chain), config.misc_mbars.producer_c(
-        line.chain
+    chain, factors = config.misc_mbars.consumer_s(row.chain), config.misc_mbars.producer_c(
+        row.chain
     )
-    ctx.barriers.wait(BarrierWait(chain.producer_mbar(), ctx.step_parity(line.chain, tile)))
+    ctx.barriers.wait(BarrierWait(chain.producer_mbar(), ctx.step_parity(row.chain, tile)))
     tmem.fence_after_thread_sync()
-    visited = ctx.spec.issue_order.key_tile(line.chain, tile)
-    scales = wait_for_scales(ctx, line, visited)
-    key_tile = TileView(ctx, line, ctx.work.key_tile(visited) * config.BN, scales)
-    scores, new_max = scores_and_max(line, ctx.spec.column_plan, row_max, key_tile)
+    visited = ctx.spec.issue_order.key_tile(row.chain, tile)
+    scales = wait_for_scales(ctx, row, visited)
+    key_tile = TileView.of(ctx, row, ctx.work.key_tile(visited) * config.BN, scales)
+    scores, new_max = scores_and_max(row, ctx.spec.column_plan, row_max, key_tile)
     probability = ctx.spec.probability
-    used_max, factor = rows.rescale_decision(row_max, new_max, line.scale, probability)
+    used_max, factor = softmax_math.rescale_decision(row_max, new_max, row.scale, probability)
     # The first tile overwrites O, so there is nothing to correct and nobody to tell.
     if tile > 0:
-        barriers.store_shared_f32(factor_address(ctx, line.chain), factor)
+        barriers.store_shared_f32(factor_address(ctx, row.chain), factor)
         ctx.barriers.arrive(BarrierArrive(factors.producer_mbar()))
-    sums = exponentiate_and_store(ctx, line, scores, used_max, key_tile, tile)
+    sums = exponentiate_and_store(ctx, row, scores, used_max, key_tile, tile)
     release_scales(ctx, visited)
-    return used_max, fma(row_sum, factor, rows.total(sums))
+    return used_max, fma(row_sum, factor, softmax_math.total(sums))
 
 
 @cute.jit
 def softmax_work(ctx: KernelContext, chain: cutlass.Constexpr[int]):
     """Process one query tile of warp group ``chain`` and write its half of the output."""
-    line = SoftmaxRow.of(ctx, chain)
+    row = SoftmaxRow(ctx, chain)
     num_tiles = ctx.spec.issue_order.num_tiles(chain, ctx.work.num_key_tiles)
-    keep_query_scale(ctx, line)
-    row_max = rows.initial_max(line.scale)
+    keep_query_scale(ctx, row)
+    row_max = softmax_math.initial_max(row.scale)
     row_sum = Float32(0.0)
     for tile in cutlass.range(0, num_tiles, unroll=1):
-        row_max, row_sum = softmax_tile(ctx, line, tile, row_max, row_sum)
+        row_max, row_sum = softmax_tile(ctx, row, tile, row_max, row_sum)
     ctx = ctx.decode_again()
-    line = SoftmaxRow.of(ctx, chain)
+    row = SoftmaxRow(ctx, chain)
     if cutlass.const_expr(ctx.spec.variant.in_cluster):
-        write_output_of_cluster(ctx, line, row_max, row_sum)
+        write_output_of_cluster(ctx, row, row_max, row_sum)
     else:
-        write_output(ctx, line, row_max, row_sum)
+        write_output(ctx, row, row_max, row_sum)
     say_stored(ctx, chain)
 
 

@@ -5,6 +5,7 @@ their rank, which names their rows of Q, K and O and their columns of V (section
 """
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import cutlass
 from cutlass import Float32, Int32
@@ -14,19 +15,22 @@ from ..device.lanes import row_in_group
 from ..device.math.arith import opaque
 from ..pipelines import RingState
 from ..plan.barriers.depth512_mbars import Depth512MBars
-from ..plan.compute.depth512_lanes import part_of_lane, row_of_lane
+from ..plan.compute.depth512_lanes import lane_half, row_of_lane
 from ..plan.facts.hardware import WARP_THREADS, WARPS_PER_GROUP
 from ..plan.memory.depth512_smem import Depth512AttentionSMem
 from ..plan.memory.tmem import Depth512Tmem
-from ..plan.spec.issue_order import IssueOrder
-from .pair import PairedContext
+from ..plan.spec.depth512_spec import Depth512Spec
+from ..plan.spec.issue_order import OneChain
+from .pair import InPair
 from .progress import Progress
-from .row import ThreadRow, row_facts
+from .row import ThreadRow
 
 
 @dataclass(frozen=True)
-class PairContext(PairedContext):
-    """Static specification, memories and work of one CTA of the pair, and its rank."""
+class Depth512Context(InPair):
+    """The context of one CTA of the pair of the depth-512 kernel."""
+
+    spec: Depth512Spec
 
     @property
     def layout(self) -> Depth512AttentionSMem:
@@ -44,18 +48,18 @@ class PairContext(PairedContext):
         return self.spec.config.misc_mbars
 
     @property
-    def order(self) -> IssueOrder:
-        """One chain, number 0, which takes every key tile."""
-        return IssueOrder(num_qo=2)
+    def order(self) -> OneChain:
+        """One chain, which takes every key tile."""
+        return OneChain()
 
-    def at(self, index: Int32, progress: Progress) -> "PairContext":
+    def at(self, index: Int32, progress: Progress) -> Self:
         """Return the context of work ``index`` of a persistent CTA.
 
         Registers are scarce in its softmax role: what follows from addresses and the rank is
         derived anew for every query tile, else it would be held for all of them.
         """
         own = replace(self, smem=opaque(self.smem), rank=opaque(self.rank))
-        return super(PairContext, own).at(index, progress)
+        return super(Depth512Context, own).at(index, progress)
 
     def ring_start(self, *, producer: bool) -> RingState:
         """Return the cursor of the slot that the work's first part of K uses."""
@@ -90,32 +94,27 @@ def round_phase(tile: Int32) -> Int32:
     return (tile >> 1) & 1
 
 
-@dataclass(frozen=True)
-class PairRow(ThreadRow):
+class Depth512Row(ThreadRow):
     """The thread's row.
 
     The accumulators of 64 rows (head dim 512) lie in 128 lanes: lanes 64 and up hold the second
     half of the columns of the row 64 lanes below. Threads t and t + 64 then share row t.
 
     Attributes:
-        part: which part of the accumulator's columns the thread holds, 0 or 1.
+        lane_half: which half of the accumulator's columns the thread holds, 0 or 1.
     """
 
-    part: Int32
-
-    @classmethod
-    def of(cls, ctx: PairContext) -> "PairRow":
-        """Return the calling thread's row; its scores are those of the even tiles."""
+    def __init__(self, ctx: Depth512Context) -> None:
+        """Take the calling thread's row; its scores are those of the even tiles."""
         config = ctx.spec.config
-        row = row_of_lane(config, row_in_group())
+        index = row_of_lane(config, row_in_group())
         first_lane = ids.warp_index() % WARPS_PER_GROUP * WARP_THREADS
         ends = (
             row_of_lane(config, first_lane),
             row_of_lane(config, first_lane + (WARP_THREADS - 1)),
         )
-        part = part_of_lane(config, first_lane)
-        facts = row_facts(ctx, row, ends, ctx.work.position, ctx.columns.s(0).start)
-        return cls(**facts, part=part)
+        self.lane_half = lane_half(config, first_lane)
+        super().__init__(ctx, index, ends, ctx.work.position, ctx.columns.s(0).start)
 
     @property
     def scale_slot(self) -> Int32:
@@ -123,6 +122,6 @@ class PairRow(ThreadRow):
         return row_in_group()
 
 
-def row_slot(ctx: PairContext, row: Int32) -> Int32:
+def row_slot(ctx: Depth512Context, row: Int32) -> Int32:
     """Return the shared address of the float that row ``row`` exchanges."""
     return ctx.smem + ctx.layout.correction_smem() + row * Float32.width // 8

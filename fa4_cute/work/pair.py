@@ -6,34 +6,42 @@ in their rank, which names their rows of Q, K and O and their columns of V
 """
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 from cutlass import Int32
 
 from ..device import ids
+from ..pipelines import PairBarriers
 from ..plan.spec.attention_spec import AttentionSpec
-from .context import KernelContext
-from .sequence import Problem
+from .context import AttentionContext, KernelContext
+from .sequence import Arguments
 from .tile import WorkTile, place_of_work, query_tile, work_at
 
 
 @dataclass(frozen=True)
-class PairedContext(KernelContext):
-    """The context of one CTA of a pair, with its rank."""
+class InPair(AttentionContext):
+    """What the contexts of the CTAs of a pair have in common: their rank."""
 
+    barriers: PairBarriers
     rank: Int32
 
-    def decoded(self) -> "PairedContext":
+    def decoded(self) -> Self:
         """Return the same context with the work tile of the CTA."""
-        work = decode_pair_work(self.spec, self.problem, self.rank, self.index)
+        work = decode_pair_work(self.spec, self.args, self.rank, self.index)
         return replace(self, work=work)
 
-    def share(self, size: int) -> Int32:
-        """Return where this CTA's share begins in what the pair divides, ``size`` for each."""
+    def slice_start(self, size: int) -> Int32:
+        """Return where this CTA's slice begins in what the pair divides, ``size`` for each."""
         return self.rank * size
 
 
+@dataclass(frozen=True)
+class PairCtaContext(InPair, KernelContext):
+    """The context of one CTA of a pair that has two Q tiles each."""
+
+
 def decode_pair_work(
-    spec: AttentionSpec, problem: Problem, rank: Int32, index: Int32 | None = None
+    spec: AttentionSpec, args: Arguments, rank: Int32, index: Int32 | None = None
 ) -> WorkTile:
     """Return the tile of this CTA's pair, or that of number ``index`` in the schedule's order.
 
@@ -45,8 +53,8 @@ def decode_pair_work(
         num_pairs = ids.grid_size_x() // config.cta_group()
         block = block // config.cta_group()
     else:
-        block, head, batch, num_pairs = place_of_work(problem, index)
-    tile, split = query_tile(spec, problem, block, num_pairs)
+        block, head, batch, num_pairs = place_of_work(args, index)
+    tile, split = query_tile(spec, args, block, num_pairs)
     first = tile * config.PairBM_eff()
-    work = work_at(spec, problem, (first, head, batch), split)
+    work = work_at(spec, args, (first, head, batch), split)
     return replace(work, position=first + rank * config.BM_eff())

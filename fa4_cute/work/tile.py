@@ -12,7 +12,7 @@ from ..device import ids
 from ..device.registers import DEVICE
 from ..plan.masks.key_tiles import KeyTileMap, Rows
 from ..plan.spec.attention_spec import AttentionSpec
-from .sequence import Problem, Sequence, decode_sequence
+from .sequence import Arguments, Sequence, decode_sequence
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class WorkTile:
         return self.key_tiles.tile(n if is_first else n + self.first_tile)
 
 
-def decode_work(spec: AttentionSpec, problem: Problem, index: Int32 | None = None) -> WorkTile:
+def decode_work(spec: AttentionSpec, args: Arguments, index: Int32 | None = None) -> WorkTile:
     """Return the tile of this CTA, or that of number ``index`` in the order of the schedule.
 
     With causal masks the longest tiles come first.
@@ -56,60 +56,60 @@ def decode_work(spec: AttentionSpec, problem: Problem, index: Int32 | None = Non
         block, head, batch = ids.block_index()
         num_blocks = ids.grid_size_x()
     else:
-        block, head, batch, num_blocks = place_of_work(problem, index)
-    tile, split = query_tile(spec, problem, block, num_blocks)
-    return work_at(spec, problem, (tile * spec.config.PairBM_eff(), head, batch), split)
+        block, head, batch, num_blocks = place_of_work(args, index)
+    tile, split = query_tile(spec, args, block, num_blocks)
+    return work_at(spec, args, (tile * spec.config.PairBM_eff(), head, batch), split)
 
 
-def place_of_work(problem: Problem, index: Int32) -> tuple[Int32, Int32, Int32, Int32]:
+def place_of_work(args: Arguments, index: Int32) -> tuple[Int32, Int32, Int32, Int32]:
     """Return query tile, head and sequence of work ``index``, and the number of query tiles.
 
     All heads and sequences of one query tile follow one another: they take equally long, so that
     CTAs that start together end together.
     """
-    num_heads, num_sequences = (problem.extras[n] for n in ("num_heads", "num_sequences"))
-    per_tile = num_heads * num_sequences
+    num_heads = args.extras.num_heads
+    per_tile = num_heads * args.extras.num_sequences
     block, rest = index // per_tile, index % per_tile
-    num_blocks = problem.extras["num_work"] // per_tile
+    num_blocks = args.extras.num_work // per_tile
     return block, rest % num_heads, rest // num_heads, num_blocks
 
 
 def query_tile(
-    spec: AttentionSpec, problem: Problem, block: Int32, num_blocks: Int32
+    spec: AttentionSpec, args: Arguments, block: Int32, num_blocks: Int32
 ) -> tuple[Int32, Int32 | int]:
     """Return query tile and split of block ``block`` of ``num_blocks`` along x."""
     split: Int32 | int = 0
     if spec.variant.shares_keys:
-        num_splits = num_splits_of(spec, problem)
+        num_splits = num_splits_of(spec, args)
         block, split, num_blocks = block // num_splits, block % num_splits, num_blocks // num_splits
     if spec.variant.longest_first:
         block = num_blocks - 1 - block
     return block, split
 
 
-def num_splits_of(spec: AttentionSpec, problem: Problem) -> Int32 | int:
+def num_splits_of(spec: AttentionSpec, args: Arguments) -> Int32 | int:
     """Return into how many splits the key tiles fall: the CTAs of a cluster, or as many as asked.
 
     The splits of a query tile are neighbours along x, and so ranks of one cluster.
     """
     if spec.variant.in_cluster:
         return spec.variant.num_partitions
-    return problem.extras["num_splits"]
+    return args.extras.num_splits
 
 
-def work_at(spec: AttentionSpec, problem: Problem, where: tuple, split: Int32 | int) -> WorkTile:
+def work_at(spec: AttentionSpec, args: Arguments, where: tuple, split: Int32 | int) -> WorkTile:
     """Return the work tile whose first query, head and batch are ``where``."""
     position, head, batch = where
     config = spec.config
     kv_head = head if config.fuse_gqa else head // config.group
-    sequence = decode_sequence(spec, problem, batch)
+    sequence = decode_sequence(spec, args, batch)
     key_tiles = visited_tiles(spec, sequence, position)
     count = num_visited(spec, sequence, position, key_tiles)
     work = WorkTile(position, head, kv_head, batch, sequence, key_tiles, count)
     if not spec.variant.shares_keys:
         return work
     # As even as possible; splits after the last tile are empty.
-    num_splits = num_splits_of(spec, problem)
+    num_splits = num_splits_of(spec, args)
     share, rest = count // num_splits, count % num_splits
     first = split * share + DEVICE.minimum(split, rest)
     count = share + DEVICE.select(split < rest, 1, 0)

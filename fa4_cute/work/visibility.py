@@ -7,6 +7,7 @@ from cutlass import Int32
 from ..device.registers import DEVICE
 from ..plan.masks.key_tiles import Rows, visible_to_all
 from ..plan.masks.masks import Interval, is_zero
+from ..plan.spec.attention_spec import AttentionSpec
 from .sequence import Sequence
 
 
@@ -16,23 +17,28 @@ class RowView:
 
     Attributes:
         own: what the row sees.
-        warp: what all rows of the warp see, the same in all its threads.
+        warp: what all rows of the warp see, the same in all its threads; may be left out.
     """
 
     own: tuple[Interval, ...]
     warp: tuple[Interval, ...]
 
     @classmethod
-    def of(cls, spec, sequence: Sequence, position: Int32, warp: tuple[Int32, Int32]) -> "RowView":
+    def of(
+        cls, spec: AttentionSpec, sequence: Sequence, position: Int32, warp: tuple[Int32, Int32]
+    ) -> "RowView":
         """Return the view of the query at ``position``; ``warp`` is first and last of its warp."""
-        num_keys, lengths, terms = sequence.seqlen_k, sequence.lengths, spec.variant.terms
         first, last = (at + sequence.offset for at in warp)
-        rows = Rows(first, last, num_keys, lengths)
-        own = position + sequence.offset
-        return cls(
-            tuple(term.interval(own, num_keys, lengths, DEVICE) for term in terms),
-            tuple(visible_to_all(term, rows, DEVICE) for term in terms),
-        )
+        rows = Rows(first, last, sequence.seqlen_k, sequence.lengths)
+        own = cls.of_row_alone(spec, sequence, position).own
+        return cls(own, tuple(visible_to_all(term, rows, DEVICE) for term in spec.variant.terms))
+
+    @classmethod
+    def of_row_alone(cls, spec: AttentionSpec, sequence: Sequence, position: Int32) -> "RowView":
+        """Return what the query at ``position`` sees, without the view of its warp."""
+        num_keys, lengths, own = sequence.seqlen_k, sequence.lengths, position + sequence.offset
+        terms = spec.variant.terms
+        return cls(tuple(term.interval(own, num_keys, lengths, DEVICE) for term in terms), ())
 
     def relative_to(self, first_key: Int32) -> "RowView":
         """Return the view in columns of a tile that starts at ``first_key``."""

@@ -2,13 +2,12 @@
 
 from cutlass import Float32, Int32
 
-from ...plan.facts.hardware import OUTPUT_SWIZZLE, SwizzleMode
+from ...plan.facts.hardware import OUTPUT_SWIZZLE, UNIT_BYTES, SwizzleMode
 from ..sync.barriers import store_shared_v4
 from .arith import fma2, mul2, pack16
 
-UNIT_BYTES = 16
-"""A swizzle permutes the 16-byte units of a row, by the number of the row's 128-byte line."""
 _LINE_BYTES = 128
+"""A swizzle permutes the units of a row by the number of the row's line of this size."""
 _WORDS_PER_UNIT = 4
 
 

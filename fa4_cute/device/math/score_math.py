@@ -4,14 +4,12 @@
 0.02 in the score; the functions here use exp2 and a reciprocal instead.
 """
 
-import math
-
 from cutlass import Float32, Int32
 
+from ...plan.facts.numbers import LOG2_E
 from ..ptx import emit
 from .arith import exp2_hardware, reciprocal
 
-_LOG2_E = math.log2(math.e)
 _SMALL = 0.6
 """Up to here a polynomial is used: the quotient below loses digits where tanh is near 0."""
 _SERIES = (
@@ -33,7 +31,7 @@ def tanh(x: Float32) -> Float32:
     """Return the hyperbolic tangent, relative error about 3e-7; infinities give -1 and 1."""
     magnitude = absolute(x)
     # 0 for large magnitudes, where the quotient is exactly 1.
-    decay = exp2_hardware(magnitude * Float32(-2.0 * _LOG2_E))
+    decay = exp2_hardware(magnitude * Float32(-2.0 * LOG2_E))
     large = (Float32(1.0) - decay) * reciprocal(Float32(1.0) + decay)
     square = magnitude * magnitude
     series = Float32(_SERIES[-1])

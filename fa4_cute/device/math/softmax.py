@@ -16,6 +16,7 @@ from .pack import pack_pairs
 SCALED_FLOOR = -(2.0**100)
 LOWEST_MAX = -(2.0**126)
 _MAX_CHAINS = 4
+_NUM_SUMS = 4
 
 
 def initial_max(scale: Float32) -> Float32:
@@ -93,6 +94,11 @@ def exponent_offset(
 def pack_probabilities(pairs: list[Pair], probability: ProbabilityPlan) -> list[Int32]:
     """Return the pairs rounded to the type of P, as 32-bit words."""
     return pack_pairs(pairs, probability.dtype)
+
+
+def no_sums() -> list[Pair]:
+    """Return the independent running sums of a row that has seen no key."""
+    return [(Float32(0.0), Float32(0.0)) for _ in range(_NUM_SUMS)]
 
 
 def add_pairs(sums: list[Pair], pairs: list[Pair]) -> list[Pair]:

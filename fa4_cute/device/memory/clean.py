@@ -3,11 +3,9 @@
 import cutlass
 from cutlass import Int32, cute
 
+from ...plan.facts.hardware import UNIT_BYTES
 from ..ids import lane_index
 from ..ptx import emit
-
-UNIT_BYTES = 16
-"""What a lane stores at a time; swizzling permutes such units within a row of a chunk."""
 
 
 @cute.jit

@@ -5,8 +5,8 @@ CTA has a row in each lane. One of 64 rows fills 128 lanes as well: lane ``r + 6
 ``r`` (PTX ISA, "Data Path Layout Organization", layouts A and B of ``cta_group::2``)::
 
     head dim 256   lane l        row l        all columns
-    head dim 512   lane 0-63     row l        first half of the columns   (part 0)
-                   lane 64-127   row l - 64   second half                 (part 1)
+    head dim 512   lane 0-63     row l        first half of the columns   (half 0)
+                   lane 64-127   row l - 64   second half                 (half 1)
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ def row_of_lane(config: Depth512Config, lane: int) -> int:
     return lane % config.BM
 
 
-def part_of_lane(config: Depth512Config, lane: int) -> int:
-    """Return which part of the row's columns lies in ``lane``: 0, or 1 where rows are split."""
+def lane_half(config: Depth512Config, lane: int) -> int:
+    """Return which half of the row's columns lies in ``lane``: 0, or 1 where rows are split."""
     return lane // config.BM
 
 
-def first_key(config: Depth512Config, part: int) -> int:
-    """Return the key, within its tile, in the first score column of the lanes of ``part``."""
-    return part * config.s_columns
+def first_key(config: Depth512Config, half: int) -> int:
+    """Return the key, within its tile, in the first score column of the lanes of ``half``."""
+    return half * config.s_columns
 
 
-def first_output(config: Depth512Config, o_part: int, part: int) -> int:
-    """Return the head-dim column in the first column of output ``o_part``, lanes of ``part``."""
-    return o_part * (config.padded_depth // config.num_o_parts) + part * config.o_columns
+def first_output(config: Depth512Config, o_block: int, half: int) -> int:
+    """Return the head-dim column in the first column of o block ``o_block``, lanes of ``half``."""
+    return o_block * (config.padded_depth // config.num_o_parts) + half * config.o_columns

@@ -29,15 +29,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..facts.dtypes import DType
-from ..facts.hardware import SwizzleMode, align_up, ceil_div
+from ..facts.hardware import UNIT_BYTES, VECTOR_COLUMNS, SwizzleMode, align_up, ceil_div
 
 MAX_CLUSTER: Final = 8
 """CTAs of a cluster that every device of compute capability 9.0 and later can hold (CUDA
 programming guide, "Thread Block Clusters")."""
-VECTOR_COLUMNS: Final = 4
-"""Columns of a 16-byte access to float32."""
-UNIT_BYTES: Final = 16
-"""Bytes of O that a thread packs at a time: what a swizzle moves as a whole."""
 PIECE_COLUMNS: Final = 32
 """Columns that a thread takes out of Tensor Memory at a time."""
 ROW_VALUES: Final = 2

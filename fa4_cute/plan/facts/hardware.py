@@ -75,6 +75,10 @@ class SwizzleMode(Enum):
 
 OUTPUT_SWIZZLE: Final = SwizzleMode.B128
 """Swizzle of staged O tiles, whatever the operands' is: chunks of 64 columns of 16 bits."""
+UNIT_BYTES: Final = 16
+"""Bytes of a row that every swizzle moves as a whole."""
+VECTOR_COLUMNS: Final = 4
+"""Columns of a 16-byte access to float32."""
 
 
 def align_up(value: int, unit: int) -> int:

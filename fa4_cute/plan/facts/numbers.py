@@ -11,3 +11,5 @@ MAX_SEQLEN: Final = 2**31 - 2**10
 """Positions are signed 32-bit numbers on the device, and the last tile may reach past the end."""
 MAX_FLOAT32: Final = (2 - 2**-23) * 2.0**127
 SMALLEST_NORMAL_FLOAT32: Final = 2.0**-126
+LN_2: Final = math.log(2.0)
+"""Times this, a binary logarithm is a natural one."""

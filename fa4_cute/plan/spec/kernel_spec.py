@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Final
 
-from ..compute.column_plan import RESIDENT_COLUMNS, ColumnPlan
+from ..compute.column_plan import ColumnPlan
 from ..compute.exp2_plan import Exp2Plan
 from ..compute.mma_plans import pv_plan
 from ..config.config import FA4Config
@@ -15,23 +14,9 @@ from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import IssueOrder
 from .limits import unsupported_reason
 from .params import KernelParams, with_rope_maps
-from .schedule import ATTENTION_SCHEDULE, PAGED_SCHEDULE, WarpSchedule
+from .register_tuning import attention_schedule, most_keys
+from .schedule import ATTENTION_SCHEDULE, WarpSchedule
 from .variant import Variant
-
-FEW_COLUMNS: Final = 64
-"""Scores of a tile that leave registers for everything at once."""
-
-
-def most_keys(variant: Variant) -> int:
-    """Return the most keys of a tile, 0 for as many as fit.
-
-    A modifier needs registers: all scores of a tile stay in them, none is read twice. A persistent
-    CTA that also splits the keys has none left for a modifier and a bias.
-    """
-    if not variant.modifies_scores:
-        return 0
-    both = variant.score_mod is not None and bool(variant.bias_slots)
-    return FEW_COLUMNS if both and variant.is_persistent and variant.is_split else RESIDENT_COLUMNS
 
 
 @dataclass(frozen=True)
@@ -99,8 +84,7 @@ class KernelSpec(CommonSpec):
             splitk_partitions=variant.num_partitions,
         )
         refuse(unsupported_reason(config))
-        schedule = PAGED_SCHEDULE if variant.page_size else ATTENTION_SCHEDULE
-        return cls(config, variant, schedule=schedule)
+        return cls(config, variant, schedule=attention_schedule(variant))
 
     @property
     def name(self) -> str:

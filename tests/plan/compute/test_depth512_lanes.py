@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fa4_cute.plan.compute.depth512_lanes import first_key, first_output, part_of_lane, row_of_lane
+from fa4_cute.plan.compute.depth512_lanes import first_key, first_output, lane_half, row_of_lane
 from fa4_cute.plan.config.depth512_config import Depth512Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import CTA_GROUP, TMEM_LANES
@@ -16,7 +16,7 @@ def owners(config: Depth512Config, columns: int) -> dict[tuple[int, int, int], t
     return {
         (cta, lane, column): (
             cta * config.BM + row_of_lane(config, lane),
-            part_of_lane(config, lane),
+            lane_half(config, lane),
         )
         for cta in range(CTA_GROUP)
         for lane in range(TMEM_LANES)

@@ -1,0 +1,105 @@
+"""Register tuning: choices that a kernel makes only so that nothing spills, in one place.
+
+Each costs something and buys registers; without one of them the assembler spills in the kernels
+named with it (``tests/kernel/test_feature_sass.py`` holds that none does). What is decided here:
+
+* how many keys a tile has where scores change (:func:`most_keys`);
+* how the loads of what changes scores are spread (:class:`ScoreLoads`);
+* how many registers the load role gets (:func:`attention_schedule`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ..compute.column_plan import RESIDENT_COLUMNS
+from ..facts.hardware import VECTOR_COLUMNS
+from .schedule import ATTENTION_SCHEDULE, PAGED_SCHEDULE, WarpSchedule
+from .variant import Variant
+
+FEW_COLUMNS: Final = 64
+"""Scores of a tile that leave registers for everything at once."""
+COLUMNS_UNDER_WAY: Final = 16
+"""Columns whose biases and auxiliary elements are loaded together, when there are several each."""
+PERSISTENT_DIVISOR: Final = 4
+"""A persistent CTA carries its counts: a quarter of the loads."""
+SCALES_DIVISOR: Final = 2
+"""A scale per column takes the register of another load: half of them."""
+
+
+def most_keys(variant: Variant) -> int:
+    """Return the most keys of a tile, 0 for as many as fit.
+
+    A modifier needs registers: all scores of a tile stay in them, none is read twice. A persistent
+    CTA that also writes partial results has none left for a modifier together with a bias.
+    """
+    if not variant.modifies_scores:
+        return 0
+    both = variant.score_mod is not None and bool(variant.bias_slots)
+    return FEW_COLUMNS if both and variant.is_persistent and variant.is_split else RESIDENT_COLUMNS
+
+
+def attention_schedule(variant: Variant) -> WarpSchedule:
+    """Return warps and registers: page lookups need a few registers more in the load role."""
+    return PAGED_SCHEDULE if variant.page_size else ATTENTION_SCHEDULE
+
+
+@dataclass(frozen=True)
+class ScoreLoads:
+    """When a softmax thread loads what changes the scores of its columns.
+
+    ====================================  =========  ============  ==========
+    what is loaded per column             under_way  scales_along  fresh_view
+    ====================================  =========  ============  ==========
+    one array or none                     0          no            no
+    several arrays                        16         no            no
+    several arrays, scales per token      8          yes           no
+    biases that differ between terms      16         no            yes
+    in a persistent CTA                   a quarter  as above      as above
+    ====================================  =========  ============  ==========
+
+    The assembler starts the loads of all columns at once unless barriers keep them apart, and lacks
+    registers for the addresses of several arrays. Of the two places for the scales per token,
+    before all else or along with the loads, each serves the rows that it is named in: the other one
+    spills there.
+
+    Args:
+        under_way: columns whose loads are started together; 0: those of all columns.
+        scales_along: scales per token are loaded with them, not before them.
+        fresh_view: what the row sees is derived anew in every tile, not held across tiles.
+    """
+
+    under_way: int = 0
+    scales_along: bool = False
+    fresh_view: bool = False
+
+    @classmethod
+    def of(cls, variant: Variant) -> ScoreLoads:
+        """Return the row of the table that ``variant`` falls into."""
+        aux_ranks = variant.score_mod.aux_ranks if variant.score_mod else ()
+        of_terms = variant.has_biases_of_terms
+        if not of_terms and len(variant.bias_slots) + len(aux_ranks) <= 1:
+            return cls()
+        along = variant.token_scales and not of_terms
+        divisor = PERSISTENT_DIVISOR if variant.is_persistent else 1
+        divisor *= SCALES_DIVISOR if along else 1
+        return cls(COLUMNS_UNDER_WAY // divisor, along, of_terms)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the loads of a group of columns wait for those of the group before."""
+        return self.under_way > 0
+
+    def groups(self, num_columns: int) -> tuple[range, ...]:
+        """Return the columns whose loads are started together, group by group."""
+        width = self.under_way or num_columns
+        return tuple(
+            range(i, min(i + width, num_columns)) for i in range(0, num_columns, width)
+        )
+
+    def scaled_columns(self, group: range) -> range:
+        """Return the columns that are scaled along with ``group``: whole vectors of scales."""
+        if not self.scales_along or group.start % VECTOR_COLUMNS:
+            return range(0)
+        return range(group.start, group.start + max(self.under_way, VECTOR_COLUMNS))

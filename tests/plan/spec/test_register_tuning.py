@@ -1,0 +1,82 @@
+"""Register tuning: every row of the tables, and that loads cover each column once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.masks.masks import CAUSAL, DenseBiasMask, SlidingWindowMask
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.register_tuning import ScoreLoads, attention_schedule, most_keys
+from fa4_cute.plan.spec.schedule import ATTENTION_SCHEDULE, PAGED_SCHEDULE
+from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
+from tests.plan.spec.test_variant import variants
+
+BIAS = DenseBiasMask(0)
+OF_TERMS = BIAS & CAUSAL | SlidingWindowMask(20, 40)
+ONE, TWO = ScoreMod("one", "a", (1,)), ScoreMod("two", "b", (1, 2))
+PERSISTENT = Scheduler.PERSISTENT
+
+
+@pytest.mark.parametrize(
+    ("variant", "loads"),
+    [
+        (Variant(CAUSAL), ScoreLoads()),
+        (Variant(BIAS), ScoreLoads()),
+        (Variant(score_mod=ONE), ScoreLoads()),
+        (Variant(BIAS, token_scales=True), ScoreLoads()),
+        (Variant(score_mod=TWO), ScoreLoads(16)),
+        (Variant(BIAS, score_mod=ONE), ScoreLoads(16)),
+        (Variant(score_mod=TWO, scheduler=PERSISTENT), ScoreLoads(4)),
+        (Variant(score_mod=TWO, token_scales=True), ScoreLoads(8, scales_along=True)),
+        (
+            Variant(score_mod=TWO, token_scales=True, scheduler=PERSISTENT),
+            ScoreLoads(2, scales_along=True),
+        ),
+        (Variant(OF_TERMS), ScoreLoads(16, fresh_view=True)),
+        (Variant(OF_TERMS, token_scales=True), ScoreLoads(16, fresh_view=True)),
+        (Variant(OF_TERMS, score_mod=TWO, scheduler=PERSISTENT), ScoreLoads(4, fresh_view=True)),
+    ],
+)
+def test_rows_of_the_table(variant: Variant, loads: ScoreLoads) -> None:
+    assert ScoreLoads.of(variant) == loads
+    spec = KernelSpec.for_attention(DType.BF16, 64)
+    assert replace(spec, variant=variant).score_loads == loads
+
+
+@settings(deadline=None)
+@given(variants(), st.sampled_from([16, 32, 48, 64]))
+def test_every_column_is_loaded_and_scaled_once(variant: Variant, num_columns: int) -> None:
+    loads = ScoreLoads.of(variant)
+    groups = loads.groups(num_columns)
+    assert [i for group in groups for i in group] == list(range(num_columns))
+    if not loads.scales_along:
+        assert not any(loads.scaled_columns(group) for group in groups)
+        return
+    scaled: list[int] = []
+    for group in groups:
+        scaled += loads.scaled_columns(group)
+        assert set(group) <= set(scaled), "a column is scaled before it is changed"
+    assert scaled == list(range(num_columns))
+
+
+def test_tiles_are_small_where_scores_change() -> None:
+    assert most_keys(Variant(CAUSAL)) == 0
+    assert most_keys(Variant(BIAS)) == most_keys(Variant(score_mod=TWO)) == 128
+    all_three = Variant(
+        BIAS, score_mod=ONE, scheduler=PERSISTENT, partition=Partition.WORKSPACE
+    )
+    assert most_keys(all_three) == 64
+    assert most_keys(replace(all_three, scheduler=Scheduler.TILE)) == 128
+    assert KernelSpec.for_attention(DType.BF16, 64, variant=all_three).config.BN == 64
+
+
+def test_page_lookups_get_registers() -> None:
+    assert attention_schedule(Variant()) is ATTENTION_SCHEDULE
+    paged = attention_schedule(Variant(used_k=True, page_size=16))
+    assert paged is PAGED_SCHEDULE
+    assert paged["load"].registers > ATTENTION_SCHEDULE["load"].registers
