@@ -139,7 +139,7 @@ class ColumnModifier:
         score = value * self.natural
         if variant.score_mod is not None:
             where = (tile.ctx.work.batch, tile.row.head, tile.row.query)
-            score = Float32(variant.score_mod.function(score, *where, key, self.aux))
+            score = Float32(variant.score_mod.traced(score, *where, key, self.aux))
         if variant.bias_slots:
             score = self.bias.added_to(score, column, first_column)
         return score * Float32(LOG2_E)

@@ -109,6 +109,10 @@ class AttentionContext(ABC):
     def columns(self) -> TmemMap:
         """Named columns of Tensor Memory."""
 
+    @abstractmethod
+    def output_chunk(self, tile: int, chunk: Int32 | int) -> Int32:
+        """Return the shared address of chunk ``chunk`` of the staged O of Q tile ``tile``."""
+
 
 @dataclass(frozen=True)
 class KernelContext(AttentionContext):
@@ -142,6 +146,10 @@ class KernelContext(AttentionContext):
     def columns(self) -> AttentionTmem:
         """Named columns of Tensor Memory."""
         return AttentionTmem.of(self.spec.config)
+
+    def output_chunk(self, tile: int, chunk: Int32 | int) -> Int32:
+        """Return the shared address of chunk ``chunk`` of the staged O of Q tile ``tile``."""
+        return self.smem + self.layout.o_chunk_smem(tile, chunk)
 
 
 def query_head(ctx: AttentionContext, row: Int32) -> Int32:

@@ -42,6 +42,10 @@ class Depth512Context(InPair):
         """Named columns of Tensor Memory."""
         return Depth512Tmem.of(self.spec.config)
 
+    def output_chunk(self, tile: int, chunk: Int32 | int) -> Int32:
+        """Return the shared address of chunk ``chunk`` of the staged O; there is one tile."""
+        return self.smem + self.layout.o_chunk_smem(chunk)
+
     @property
     def mbars(self) -> Depth512MBars:
         """The barrier plan."""

@@ -5,6 +5,7 @@ in its code.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import cutlass
 from cutlass import Int32
@@ -48,11 +49,11 @@ class Progress:
         """Return the counts after a query tile with ``num_tiles`` key tiles."""
         return Progress(self.loaded + _one_if_any(num_tiles), self.tiles + num_tiles)
 
-    def __extract_mlir_values__(self) -> list:
+    def __extract_mlir_values__(self) -> list[Any]:
         """Return the registers, for the loop over query tiles."""
         return [value.ir_value() for value in vars(self).values()]
 
-    def __new_from_mlir_values__(self, values: list) -> "Progress":
+    def __new_from_mlir_values__(self, values: list[Any]) -> "Progress":
         """Return the counts whose registers are ``values``."""
         return type(self)(*(Int32(value) for value in values))
 

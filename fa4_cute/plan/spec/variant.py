@@ -44,6 +44,17 @@ class ScoreMod:
     aux_ranks: tuple[int, ...] = ()
     function: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def traced(self) -> Callable[..., Any]:
+        """The function to trace.
+
+        Raises:
+            ValueError: when only the identity of the modifier is known.
+        """
+        if self.function is None:
+            raise ValueError(f"score_mod={self.name!r} has no function to trace")
+        return self.function
+
 
 class Partition(Enum):
     """How the key tiles of a query tile are shared out."""
@@ -165,7 +176,7 @@ class Variant:
         return self.partition is Partition.CLUSTER
 
     @property
-    def shares_keys(self) -> bool:
+    def splits_keys(self) -> bool:
         """Whether several CTAs, of either kind, compute a query tile."""
         return self.partition is not Partition.NONE
 
