@@ -11,6 +11,7 @@ import cutlass
 from cutlass import Int32
 
 from ..plan.barriers.mbars import NUM_CHAINS
+from ..plan.masks.masks import is_zero
 from ..plan.spec.issue_order import ChainOrder
 
 
@@ -95,11 +96,11 @@ START = Progress()
 
 def parity(n: Int32, before: Int32 | int) -> Int32:
     """Return the parity of the phase that is the ``n``-th after ``before`` others."""
-    return n & 1 if isinstance(before, int) and before == 0 else (n + before) & 1
+    return n & 1 if is_zero(before) else (n + before) & 1
 
 
 def _difference(a: Int32 | int, b: Int32 | int) -> Int32 | int:
-    return a if isinstance(b, int) and b == 0 else a - b
+    return a if is_zero(b) else a - b
 
 
 def _one_if_any(count: Int32) -> Int32:

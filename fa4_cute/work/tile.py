@@ -11,6 +11,7 @@ from cutlass import Int32
 from ..device import ids
 from ..device.registers import DEVICE
 from ..plan.masks.key_tiles import KeyTileMap, Rows
+from ..plan.masks.masks import is_zero
 from ..plan.spec.attention_spec import AttentionSpec
 from .sequence import Arguments, Sequence, decode_sequence
 
@@ -46,8 +47,7 @@ class WorkTile:
 
     def key_tile(self, n: Int32) -> Int32:
         """Return the index of the key tile that the CTA visits as its ``n``-th."""
-        is_first = isinstance(self.first_tile, int)
-        return self.key_tiles.tile(n if is_first else n + self.first_tile)
+        return self.key_tiles.tile(n if is_zero(self.first_tile) else n + self.first_tile)
 
 
 def decode_work(spec: AttentionSpec, args: Arguments, index: Int32 | None = None) -> WorkTile:
