@@ -86,7 +86,7 @@ def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float3
 def modified(values: list[Float32], columns: range, tile: TileView) -> list[Float32]:
     """Return ``values`` scaled, through the score modifier, with biases, times log2(e).
 
-    Column by column, so that little is alive beside the scores; ``ScoreLoads`` says how many
+    Column by column, so that little is alive besides the scores; ``ScoreLoads`` says how many
     columns' loads are under way together.
     """
     loads, modifier = tile.ctx.spec.score_loads, ColumnModifier.of(tile)

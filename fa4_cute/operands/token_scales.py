@@ -3,7 +3,7 @@
 The scale of a query is one float per thread, read once and kept in shared memory. The scales of a
 key tile come by bulk copies, one for a tile or one for each of its pages:
 
-* With two Q tiles or one, they travel with the first depth part of K: their bytes count on its
+* With two Q tiles or one, they travel with the first qk stage of K: their bytes count on its
   "arrived" barrier, and the softmax threads, who read them long after the MMAs have read K, arrive
   on its "read" barrier too. So a slot of K is not filled again while its scales are needed.
 * In a pair of CTAs, of either kernel, each CTA needs the scales of all keys of the tile but loads
@@ -49,7 +49,7 @@ class TileScales:
 
 
 def extra_bytes(ctx: AttentionContext) -> int:
-    """Return the bytes that arrive with the first depth part of K besides its own."""
+    """Return the bytes that arrive with the first qk stage of K besides its own."""
     return 0 if ctx.spec.config.num_own_scale_bufs else ctx.layout.k_scale_stride_bytes
 
 

@@ -66,7 +66,7 @@ class Depth512Context(InPair):
         return super(Depth512Context, own).at(index, progress)
 
     def ring_start(self, *, producer: bool) -> RingState:
-        """Return the cursor of the slot that the work's first part of K uses."""
+        """Return the cursor of the slot that the first qk stage of the work's K uses."""
         config, tiles = self.spec.config, self.progress.tiles
         used = tiles * config.slots_per_tile
         return RingState.after(config.num_kv_stages, used, producer=producer)
