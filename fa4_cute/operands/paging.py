@@ -13,13 +13,15 @@ from cutlass import Int32, Int64, cute
 from ..device.memory import gmem
 from ..device.registers import DEVICE
 from ..plan.spec.tensor_maps import key_box
-from ..work.context import KernelContext
+from ..work.context import AttentionContext
 
 OUTSIDE_PAGE = 2**31 - 1
 """A page index that no cache has."""
+LoadBox = Callable[[Int32 | int, tuple[Int32, Int32, Int32]], None]
+"""Called with the row of a box in its tile, and (row, head, batch) in the map."""
 
 
-def load_boxes(ctx: KernelContext, first: Int32, num_rows: int, load: Callable) -> None:
+def load_boxes(ctx: AttentionContext, first: Int32, num_rows: int, load: LoadBox) -> None:
     """Call ``load(row in the tile, (row, head, batch) in the map)`` for each box of a tile.
 
     Args:
@@ -33,11 +35,11 @@ def load_boxes(ctx: KernelContext, first: Int32, num_rows: int, load: Callable) 
 
 @cute.jit
 def for_each_box(
-    ctx: KernelContext,
+    ctx: AttentionContext,
     first: Int32,
     num_rows: cutlass.Constexpr[int],
     visit: cutlass.Constexpr,
-):
+) -> None:
     """Call ``visit(row in the tile, key in the sequence)`` for the first row of each box."""
     box_rows = key_box(ctx.spec, num_rows)[1]
     if cutlass.const_expr(box_rows == num_rows):
@@ -48,7 +50,7 @@ def for_each_box(
             visit(row, first + row)
 
 
-def place_in_map(ctx: KernelContext, key: Int32) -> tuple[Int32, Int32, Int32]:
+def place_in_map(ctx: AttentionContext, key: Int32) -> tuple[Int32, Int32, Int32]:
     """Return where ``key`` lies in the maps of K and V: row, head, batch entry or page."""
     if ctx.spec.variant.page_size:
         return place_in_cache(ctx, key)
@@ -56,12 +58,12 @@ def place_in_map(ctx: KernelContext, key: Int32) -> tuple[Int32, Int32, Int32]:
     return key + sequence.first_key, ctx.work.kv_head, sequence.key_batch
 
 
-def place_in_cache(ctx: KernelContext, key: Int32) -> tuple[Int32, Int32, Int32]:
+def place_in_cache(ctx: AttentionContext, key: Int32) -> tuple[Int32, Int32, Int32]:
     """Return where ``key`` lies in the maps of K and V: row of the page, head, page."""
     return key % ctx.spec.variant.page_size, ctx.work.kv_head, page_of_key(ctx, key)
 
 
-def page_of_key(ctx: KernelContext, key: Int32) -> Int32:
+def page_of_key(ctx: AttentionContext, key: Int32) -> Int32:
     """Return the page that holds ``key``, or one outside the cache when it does not count."""
     seqlen_k, extras = ctx.work.sequence.seqlen_k, ctx.args.extras
     # Entries of the table past the last key need not exist.

@@ -86,7 +86,7 @@ def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float3
 def modified(values: list[Float32], columns: range, tile: TileView) -> list[Float32]:
     """Return ``values`` scaled, through the score modifier, with biases, times log2(e).
 
-    Column by column, so that little is alive beside the scores; ``ScoreLoads`` says how many
+    Column by column, so that little is alive besides the scores; ``ScoreLoads`` says how many
     columns' loads are under way together.
     """
     loads, modifier = tile.ctx.spec.score_loads, ColumnModifier.of(tile)
@@ -139,7 +139,7 @@ class ColumnModifier:
         score = value * self.natural
         if variant.score_mod is not None:
             where = (tile.ctx.work.batch, tile.row.head, tile.row.query)
-            score = Float32(variant.score_mod.function(score, *where, key, self.aux))
+            score = Float32(variant.score_mod.traced(score, *where, key, self.aux))
         if variant.bias_slots:
             score = self.bias.added_to(score, column, first_column)
         return score * Float32(LOG2_E)

@@ -12,10 +12,10 @@ from cutlass import Int32, cute
 from ..device.memory import clean
 from ..device.registers import DEVICE
 from ..device.sync import pair
-from ..work.context import KernelContext
+from ..work.context import AttentionContext
 
 
-def slot_chunks(ctx: KernelContext, slot: Int32) -> list[Int32]:
+def slot_chunks(ctx: AttentionContext, slot: Int32) -> list[Int32]:
     """Return the addresses of the column chunks of the V slot at ``slot``, in all CTAs."""
     if not ctx.spec.variant.partial_values:
         return []
@@ -30,8 +30,8 @@ def slot_chunks(ctx: KernelContext, slot: Int32) -> list[Int32]:
 
 @cute.jit
 def clean_values(
-    ctx: KernelContext, tile: Int32, first_row: cutlass.Constexpr[int], chunks: cutlass.Constexpr
-):
+    ctx: AttentionContext, tile: Int32, first_row: cutlass.Constexpr[int], chunks: cutlass.Constexpr
+) -> None:
     """Zero the rows that hold no key of the sequence, in the ``tile``-th visited key tile.
 
     Args:

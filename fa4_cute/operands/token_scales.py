@@ -3,14 +3,14 @@
 The scale of a query is one float per thread, read once and kept in shared memory. The scales of a
 key tile come by bulk copies, one for a tile or one for each of its pages:
 
-* With two Q tiles or one, they travel with the first depth part of K: their bytes count on its
+* With two Q tiles or one, they travel with the first qk stage of K: their bytes count on its
   "arrived" barrier, and the softmax threads, who read them long after the MMAs have read K, arrive
   on its "read" barrier too. So a slot of K is not filled again while its scales are needed.
 * In a pair of CTAs, of either kernel, each CTA needs the scales of all keys of the tile but loads
   half of them, and "K arrived" is a barrier of the leader, which softmax threads of the peer cannot
   wait on. The scales have two buffers there, with barriers of each CTA's own.
 
-Scales of keys that do not count may be NaN: their scores are masked behind them.
+Scales of keys that do not count may be NaN: their scores are masked afterwards.
 
 Negative scales and zeros need no care: the scores carry them, and the softmax scale keeps its sign.
 """
@@ -30,7 +30,8 @@ from ..plan.config.token_rows import packed_start
 from ..plan.facts.dtypes import DType
 from ..plan.facts.hardware import VECTOR_COLUMNS
 from ..plan.spec.tensor_maps import key_box
-from ..work.context import KernelContext
+from ..work.context import AttentionContext
+from ..work.row import ThreadRow
 from .paging import for_each_box, page_of_key
 
 
@@ -47,12 +48,12 @@ class TileScales:
     row: Int32
 
 
-def extra_bytes(ctx: KernelContext) -> int:
-    """Return the bytes that arrive with the first depth part of K beside it."""
+def extra_bytes(ctx: AttentionContext) -> int:
+    """Return the bytes that arrive with the first qk stage of K besides its own."""
     return 0 if ctx.spec.config.num_own_scale_bufs else ctx.layout.k_scale_stride_bytes
 
 
-def load_key_scales(ctx: KernelContext, slot: Int32, tile: Int32, mbarrier: Int32) -> None:
+def load_key_scales(ctx: AttentionContext, slot: Int32, tile: Int32, mbarrier: Int32) -> None:
     """Start loading the scales of the ``tile``-th visited key tile; ``mbarrier`` is armed."""
     if not ctx.spec.variant.token_scales:
         return
@@ -65,13 +66,13 @@ def load_key_scales(ctx: KernelContext, slot: Int32, tile: Int32, mbarrier: Int3
     for_each_box(ctx, ctx.work.key_tile(tile) * config.BN, config.BN, load)
 
 
-def key_scale_source(ctx: KernelContext, key: Int32) -> Int64:
-    """Return the global address of the scale of ``key``, or of one that is masked all the same."""
+def key_scale_source(ctx: AttentionContext, key: Int32) -> Int64:
+    """Return the global address of the scale of ``key``, any where it is masked."""
     extras, sequence = ctx.args.extras, ctx.work.sequence
     heads = ctx.args.num_q_heads // ctx.spec.config.group
     entry, position = sequence.key_batch, key
     if ctx.spec.variant.page_size:
-        # Behind the last key the table may name anything: the page of that key stands in.
+        # After the last key the table may name anything: the page of that key stands in.
         entry = page_of_key(ctx, DEVICE.minimum(key, sequence.seqlen_k - 1))
         position = key % ctx.spec.variant.page_size
     elif ctx.spec.variant.ragged_k:
@@ -80,10 +81,10 @@ def key_scale_source(ctx: KernelContext, key: Int32) -> Int64:
     return gmem.word_address(extras.k_scale, row * extras.k_scale_row + position)
 
 
-def fill_scale_buffer(ctx: KernelContext, tile: Int32) -> None:
+def fill_scale_buffer(ctx: AttentionContext, tile: Int32) -> None:
     """Load the scales of key tile ``tile`` into a buffer with barriers of its own, once free.
 
-    Behind K, whose MMAs need no scales: the buffer is free later than the slots of K are.
+    After K, whose MMAs need no scales: the buffer is free later than the slots of K are.
     """
     if not ctx.spec.config.num_own_scale_bufs:
         return
@@ -95,23 +96,22 @@ def fill_scale_buffer(ctx: KernelContext, tile: Int32) -> None:
     load_key_scales(ctx, slot, tile, ctx.barriers.address_of(arrived))
 
 
-def scale_buffer(ctx: KernelContext, slot: Int32) -> Int32:
+def scale_buffer(ctx: AttentionContext, slot: Int32) -> Int32:
     """Return the shared address of buffer ``slot``: of a K slot, or one of the pair's two."""
     return ctx.smem + ctx.layout.k_scale_smem() + slot * ctx.layout.k_scale_stride_bytes
 
 
 @cute.jit
-def keep_query_scale(ctx: KernelContext, row):
+def keep_query_scale(ctx: AttentionContext, row: ThreadRow) -> None:
     """Put the row's query scale where this thread finds it for every tile."""
     if cutlass.const_expr(ctx.spec.variant.token_scales):
         # Without a key tile there may be no query either, and no scale to read.
-        has_tiles = ctx.work.num_key_tiles > 0
-        if has_tiles:
+        if ctx.work.num_key_tiles > 0:
             scale = gmem.load_f32(query_scale_source(ctx, row))
             barriers.store_shared_f32(query_scale_address(ctx, row), scale)
 
 
-def query_scale_source(ctx: KernelContext, row) -> Int64:
+def query_scale_source(ctx: AttentionContext, row: ThreadRow) -> Int64:
     """Return the global address of the query scale of the thread's row."""
     sequence, args = ctx.work.sequence, ctx.args
     query = Int64(sequence.first_query + row.query)
@@ -121,19 +121,21 @@ def query_scale_source(ctx: KernelContext, row) -> Int64:
     return gmem.word_address(args.extras.q_scale, index)
 
 
-def query_scale_address(ctx: KernelContext, row) -> Int32:
+def query_scale_address(ctx: AttentionContext, row: ThreadRow) -> Int32:
     """Return the shared address of the thread's query scale."""
     return ctx.smem + ctx.layout.q_scale_smem() + row.scale_slot * DType.FP32.size
 
 
-def ring_place(ctx: KernelContext, tile: Int32) -> tuple[Int32, Int32]:
+def ring_place(ctx: AttentionContext, tile: Int32) -> tuple[Int32, Int32]:
     """Return the buffer of key tile ``tile`` and how often it was used before."""
     used = ctx.loaded_before(tile)
     stages = ctx.spec.config.misc_mbars.scale_ring.num_kv_stages
     return used % stages, used // stages
 
 
-def wait_for_scales(ctx: KernelContext, row, tile: Int32, first: Int32 | int = 0):
+def wait_for_scales(
+    ctx: AttentionContext, row: ThreadRow, tile: Int32, first: Int32 | int = 0
+) -> TileScales | None:
     """Wait for the scales of key tile ``tile``; None when there are none.
 
     ``first`` is the key in the thread's first column. The scores of the tile say that K has
@@ -148,7 +150,7 @@ def wait_for_scales(ctx: KernelContext, row, tile: Int32, first: Int32 | int = 0
     return TileScales(keys, query_scale_address(ctx, row))
 
 
-def release_scales(ctx: KernelContext, tile: Int32) -> None:
+def release_scales(ctx: AttentionContext, tile: Int32) -> None:
     """Give the scales of key tile ``tile`` back."""
     if ctx.spec.variant.token_scales:
         slot, _ = ring_place(ctx, tile)

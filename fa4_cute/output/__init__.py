@@ -1,1 +1,1 @@
-"""What the kernels write: O and the log-sum-exp, whole, in shares, or across a cluster."""
+"""What the kernels write: O and the log-sum-exp, whole, in splits, or across a cluster."""

@@ -1,17 +1,17 @@
 """Last step of the softmax role where a cluster shares the keys: O summed over its CTAs.
 
-Every CTA has seen some of the key tiles of the query tile, or none. It leaves its own normalised O
-and, per row, what its sum is relative to and the sum in shared memory; tells all CTAs so; and then
-adds up one band of columns over all CTAs, through their shared memory. With ``t_p`` and ``s_p`` the
-two numbers of partition ``p`` and ``t`` the largest ``t_p``, the row is
+Every CTA has seen some of the key tiles of the query tile, or none. It deposits its own normalised
+O and, per row, what its sum is relative to and the sum in shared memory; tells all CTAs so; and
+then adds up one band of columns over all CTAs, through their shared memory. With ``t_p`` and
+``s_p`` the two numbers of partition ``p`` and ``t`` the largest ``t_p``, the row is
 ``sum_p w_p O_p / sum_p w_p`` with ``w_p = s_p 2**(t_p - t)``, always added in the order of the
 partitions. A partition that saw no key of the row has ``s_p = 0`` and zeros for O: it is neutral.
 
-The warp groups share the columns out, both of a CTA's O and of its band. Offsets, bands and counts:
+The warp groups divide the columns, both of a CTA's O and of its band. Offsets, bands and counts:
 ``plan.config.reduce_scatter``. Source: ``modular-sm100-attention.md`` section 5.12.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import cutlass
 from cutlass import Float32, Int32, cute
@@ -32,10 +32,13 @@ from ..plan.config.reduce_scatter import (
 from ..plan.facts.hardware import VECTOR_COLUMNS, WARP_GROUP_THREADS
 from ..tma import store_query_chunk
 from ..work.context import KernelContext
+from ..work.row import SoftmaxRow
 from . import row_store
-from .join_groups import join_halves
+from .columns import OutputColumns
+from .join_groups import join_groups
 from .row_result import RowResult, write_log_sum_exp
-from .two_q import OutputShare, load_parts, may_store_boxes, wait_for_output
+from .two_q import accumulator, all_columns
+from .write import may_store_boxes, output_factor, wait_for_output
 
 PACK_BARRIER = 1
 """Named barrier of both softmax warp groups between packing the band and storing it; they have none
@@ -44,7 +47,7 @@ of their own here."""
 
 @dataclass(frozen=True)
 class Stage:
-    """What one CTA left in its shared memory.
+    """What one CTA deposited in its shared memory.
 
     Attributes:
         plan: its offsets.
@@ -82,57 +85,77 @@ class Stage:
         plan = self.plan
         return self.address + plan.output_offset + start // plan.block_columns * plan.block_bytes
 
-    def leave_columns(self, column: int, values: list[Float32]) -> None:
+    def deposit_columns(self, column: int, values: list[Float32]) -> None:
         """Store ``values`` of the row's O from ``column`` on."""
         for i in range(0, len(values), VECTOR_COLUMNS):
             vector = values[i : i + VECTOR_COLUMNS]
             barriers.store_shared_v4(self.partial_address(column + i), vector)
 
-    def leave_row_values(self, result: RowResult) -> None:
+    def deposit_row_values(self, result: RowResult) -> None:
         """Store what the row's sum is relative to, and the sum."""
         address = self.row_values_address()
         for i, value in enumerate((result.top, result.total)):
             barriers.store_shared_f32(address + i * (self.plan.row_values_stride // 2), value)
 
 
-def leave_share(ctx: KernelContext, row, share: OutputShare, result: RowResult) -> None:
-    """Leave the columns of ``share``, normalised, for the cluster; no wait."""
+def deposited_columns(
+    ctx: KernelContext, row: SoftmaxRow, chains: tuple[int, ...], weights: tuple[Float32, ...]
+) -> OutputColumns:
+    """Return the pieces that the warp group deposits: all of a lone chain, or its part of both."""
+    whole = all_columns(ctx, row.chain)
+    group = row.chain if len(chains) > 1 else None
+    return replace(
+        whole,
+        pieces=ctx.spec.config.reduce_scatter.pieces(group),
+        accumulators=tuple(accumulator(ctx, chain) for chain in chains),
+        weights=weights,
+    )
+
+
+def deposit_output(
+    ctx: KernelContext, row: SoftmaxRow, columns: OutputColumns, result: RowResult
+) -> None:
+    """Deposit ``columns``, normalised, for the cluster; no wait."""
     stage = Stage.of(ctx, row.index)
-    factors = share.factors(ctx, result)
-    for column in share.chunks:
-        parts = load_parts(ctx, share, factors, column)
-        stage.leave_columns(column, epilogue.weighted_sum(parts))
+    factors = columns.factors(output_factor(ctx, result))
+    for piece in columns.pieces:
+        parts = columns.load_parts(ctx, factors, piece)
+        stage.deposit_columns(piece, epilogue.weighted_sum(parts))
     if row.chain == 0:
-        stage.leave_row_values(result)
+        stage.deposit_row_values(result)
 
 
-def leave_half(ctx: KernelContext, row, row_max: Float32, row_sum: Float32) -> None:
-    """Join the row with the other warp group's half, and leave the group's columns.
+def deposit_joined(
+    ctx: KernelContext, row: SoftmaxRow, row_max: Float32, row_sum: Float32
+) -> None:
+    """Join the row with the other warp group's, and deposit the group's columns.
 
     The stage covers Q and all of the ring. It may be written: both groups have waited for the last
-    P V of their chain, and the exchange of the halves tells each of the other.
+    P V of their chain, and the exchange of their rows tells each of the other.
     """
-    wait_for_output(ctx, row.chain)
-    joined = join_halves(ctx, row, row_max, row_sum)
+    wait_for_output(ctx, all_columns(ctx, row.chain))
+    joined = join_groups(ctx, row, row_max, row_sum)
     result = RowResult.of(ctx, row, joined.row_max, joined.row_sum)
-    wait_for_output(ctx, NUM_CHAINS - 1 - row.chain)
-    pieces = ctx.spec.config.reduce_scatter.pieces(row.chain)
-    leave_share(ctx, row, OutputShare(pieces, (0, 1), joined.weights, ()), result)
+    wait_for_output(ctx, all_columns(ctx, NUM_CHAINS - 1 - row.chain))
+    columns = deposited_columns(ctx, row, tuple(range(NUM_CHAINS)), joined.weights)
+    deposit_output(ctx, row, columns, result)
 
 
 @cute.jit
-def leave_all(ctx: KernelContext, row, row_max: Float32, row_sum: Float32):
-    """Leave all columns of a CTA that visits a single key tile, or none and leaves zeros."""
+def deposit_alone(
+    ctx: KernelContext, row: SoftmaxRow, row_max: Float32, row_sum: Float32
+) -> None:
+    """Deposit all columns of a CTA that visits a single key tile, or none and deposits zeros."""
     result = RowResult.of(ctx, row, row_max, row_sum)
-    pieces = ctx.spec.config.reduce_scatter.pieces(None)
+    columns = deposited_columns(ctx, row, (row.chain,), ())
     if ctx.work.num_key_tiles > 0:
-        wait_for_output(ctx, row.chain)
-        leave_share(ctx, row, OutputShare(pieces, (row.chain,), (), ()), result)
+        wait_for_output(ctx, columns)
+        deposit_output(ctx, row, columns, result)
     else:
         stage = Stage.of(ctx, row.index)
-        for column in pieces:
-            stage.leave_columns(column, [Float32(0.0)] * PIECE_COLUMNS)
-        stage.leave_row_values(result)
+        for piece in columns.pieces:
+            stage.deposit_columns(piece, [Float32(0.0)] * PIECE_COLUMNS)
+        stage.deposit_row_values(result)
 
 
 def publish(ctx: KernelContext) -> None:
@@ -160,7 +183,9 @@ def weigh(stages: list[Stage]) -> tuple[RowResult, list[Float32]]:
     return RowResult(top, total, Float32(1.0)), [mul(weight, factor) for weight in weights]
 
 
-def sum_unit(stages: list[Stage], weights: list[Float32], column: Int32, ptx_type: str) -> list:
+def sum_unit(
+    stages: list[Stage], weights: list[Float32], column: Int32, ptx_type: str
+) -> list[Int32]:
     """Return the packed words of one unit of the row from ``column`` on, over all partitions."""
     plan = stages[0].plan
     sums: list[Float32] = []
@@ -174,24 +199,22 @@ def sum_unit(stages: list[Stage], weights: list[Float32], column: Int32, ptx_typ
 
 
 @cute.jit
-def write_row_sum(ctx: KernelContext, row, result: RowResult):
+def write_log_sum_exp_once(ctx: KernelContext, row: SoftmaxRow, result: RowResult) -> None:
     """Write the log-sum-exp: one warp group of one CTA does."""
     if cutlass.const_expr(row.chain == 0 and ctx.spec.variant.return_lse):
-        # Nested: the outer test is made while tracing, the inner one by the kernel.
-        is_first = ctx.work.split == 0
-        if is_first:
+        if ctx.work.split == 0:
             write_log_sum_exp(ctx, row, result)
 
 
 @cute.jit
 def sum_band(
     ctx: KernelContext,
-    row,
+    row: SoftmaxRow,
     stages: cutlass.Constexpr,
     weights: cutlass.Constexpr,
     put: cutlass.Constexpr,
     end: cutlass.Constexpr[int],
-):
+) -> None:
     """Hand the warp group's units of the CTA's band to ``put``, those before column ``end``."""
     plan, ptx_type = ctx.spec.config.reduce_scatter, ctx.spec.output_dtype.ptx_name
     units = plan.units(row.chain)
@@ -201,7 +224,7 @@ def sum_band(
             put(ctx, row, units[i], sum_unit(stages, weights, column, ptx_type))
 
 
-def pack_unit(ctx: KernelContext, row, start: int, words: list) -> None:
+def pack_unit(ctx: KernelContext, row: SoftmaxRow, start: int, words: list[Int32]) -> None:
     """Stage ``words`` of the row, from column ``start`` of the band on, for TMA."""
     stage = Stage.of(ctx, row.index)
     within = start % stage.plan.block_columns // stage.plan.unit_columns
@@ -209,22 +232,21 @@ def pack_unit(ctx: KernelContext, row, start: int, words: list) -> None:
     epilogue.store_row_units(chunk, row.index, within, words, stage.plan.swizzle)
 
 
-def write_unit(ctx: KernelContext, row, start: int, words: list) -> None:
+def write_unit(ctx: KernelContext, row: SoftmaxRow, start: int, words: list[Int32]) -> None:
     """Write ``words`` of the row, from column ``start`` of the band on, to global memory."""
     column = ctx.spec.config.reduce_scatter.band_start(ctx.work.split) + start
     row_store.store_unit(ctx, row, column, words)
 
 
 @cute.jit
-def store_blocks(ctx: KernelContext, row):
+def store_blocks(ctx: KernelContext, row: SoftmaxRow) -> None:
     """Store the packed band with TMA, block by block; rows past the sequence are dropped."""
     plan, sequence = ctx.spec.config.reduce_scatter, ctx.work.sequence
     barriers.fence_proxy_async_shared()
     barriers.named_barrier(PACK_BARRIER, NUM_CHAINS * WARP_GROUP_THREADS)
     if cutlass.const_expr(row.chain == 0):
         # The first warp of the CTA is one of this group's.
-        is_storing = warp_index() == 0
-        if is_storing:
+        if warp_index() == 0:
             stage = Stage.of(ctx, row.index)
             position = sequence.first_query + ctx.work.position
             where = (position, ctx.work.head, sequence.query_batch)
@@ -237,14 +259,14 @@ def store_blocks(ctx: KernelContext, row):
 
 
 @cute.jit
-def write_band(ctx: KernelContext, row):
+def write_band(ctx: KernelContext, row: SoftmaxRow) -> None:
     """Add up and write the CTA's band of O; partition 0 also writes the log-sum-exp."""
     plan, stages = ctx.spec.config.reduce_scatter, Stage.of(ctx, row.index).in_cluster()
     result, weights = weigh(stages)
-    write_row_sum(ctx, row, result)
+    write_log_sum_exp_once(ctx, row, result)
     if cutlass.const_expr(ctx.spec.variant.ragged_q):
         # A box that ends past the sequence would overwrite the next one.
-        if may_store_boxes(ctx, row):
+        if may_store_boxes(ctx, ctx.order.query_tile(row.chain)):
             sum_band(ctx, row, stages, weights, pack_unit, plan.block_end)
             store_blocks(ctx, row)
         else:
@@ -255,12 +277,14 @@ def write_band(ctx: KernelContext, row):
 
 
 @cute.jit
-def write_output(ctx: KernelContext, row, row_max: Float32, row_sum: Float32):
+def write_output(
+    ctx: KernelContext, row: SoftmaxRow, row_max: Float32, row_sum: Float32
+) -> None:
     """Write what the warp group owes of O and the log-sum-exp, once all CTAs have their part."""
     if ctx.work.num_key_tiles > 1:
-        leave_half(ctx, row, row_max, row_sum)
+        deposit_joined(ctx, row, row_max, row_sum)
     elif cutlass.const_expr(row.chain == 0):
         # A single key tile, or none, leaves the second group without work.
-        leave_all(ctx, row, row_max, row_sum)
+        deposit_alone(ctx, row, row_max, row_sum)
     publish(ctx)
     write_band(ctx, row)

@@ -1,7 +1,7 @@
-"""``SplitCombine``: weigh the shares of a split key range and add them up, one warp a row.
+"""``SplitCombine``: weigh the splits of a key range and add them up, one warp a row.
 
-With ``lse_p`` the log-sum-exp of share ``p`` and ``m`` their maximum, the row is
-``sum_p w_p O_p / sum_p w_p`` with ``w_p = 2**((lse_p - m) log2 e)``. A share that saw no key has
+With ``lse_p`` the log-sum-exp of split ``p`` and ``m`` their maximum, the row is
+``sum_p w_p O_p / sum_p w_p`` with ``w_p = 2**((lse_p - m) log2 e)``. A split that saw no key has
 weight 0 and its O was never written: it is left out, not multiplied
 (``modular-sm100-attention.md`` section 5.13).
 """
@@ -19,12 +19,12 @@ from ..plan.facts.numbers import LN_2, LOG2_E
 from ..plan.spec.combine_spec import COLUMNS_PER_LANE, CombineSpec
 
 LOWEST = -(2.0**126)
-"""Stands for the maximum of no shares: finite, so that differences are never NaN."""
+"""Stands for the maximum of no splits: finite, so that differences are never NaN."""
 
 
 @dataclass(frozen=True)
-class Shares:
-    """The shares of one row: where they start, how far apart they are, how many there are."""
+class Splits:
+    """The splits of one row: where they start, how far apart they are, how many there are."""
 
     o: Int64
     lse: Int64
@@ -32,15 +32,15 @@ class Shares:
     num_splits: Int32
 
     def log_sum_exp(self, split: Int32) -> Float32:
-        """Return the natural log-sum-exp of share ``split``."""
+        """Return the natural log-sum-exp of ``split``."""
         return gmem.load_f32(self.lse + Int64(split) * self.num_rows * gmem.WORD_BYTES)
 
     def weight(self, split: Int32, highest: Float32) -> Float32:
-        """Return the weight of share ``split``; 0 when it saw no key."""
+        """Return the weight of ``split``; 0 when it saw no key."""
         return exp2_hardware((self.log_sum_exp(split) - highest) * Float32(LOG2_E))
 
     def columns(self, split: Int32, depth: int, column: Int32, inside: Int32) -> list[Float32]:
-        """Return four columns of O of share ``split``, 0 where the row has ended."""
+        """Return four columns of O of ``split``, 0 where the row has ended."""
         stride = self.num_rows * (depth * gmem.WORD_BYTES)
         return gmem.load_f32x4(self.o + Int64(split) * stride + column * gmem.WORD_BYTES, inside)
 
@@ -61,7 +61,7 @@ class SplitCombine:
         lse: Int64,
         num_rows: Int64,
         counts: tuple[Int32, Int32, Int32],
-    ):
+    ) -> None:
         """Entry: parameters in the order of ``spec.params``."""
         num_splits, num_q_heads, num_queries = counts
         block = ids.block_index()[0]
@@ -69,15 +69,15 @@ class SplitCombine:
         row = Int64(block * warps + ids.warp_index())
         if row < num_rows:
             depth = self.spec.depth
-            shares = Shares(
+            splits = Splits(
                 partial_o + row * (depth * gmem.WORD_BYTES),
                 partial_lse + row * gmem.WORD_BYTES,
                 num_rows,
                 num_splits,
             )
-            highest = self.highest(shares)
-            total = self.total(shares, highest)
-            self.write_columns(shares, highest, total, o + row * (depth * self.output_bytes))
+            highest = self.highest(splits)
+            total = self.total(splits, highest)
+            self.write_columns(splits, highest, total, o + row * (depth * self.output_bytes))
             self.write_log_sum_exp(lse, row, (num_q_heads, num_queries), (highest, total))
 
     @property
@@ -86,23 +86,25 @@ class SplitCombine:
         return self.spec.dtype.size
 
     @cute.jit
-    def highest(self, shares: Shares):
+    def highest(self, splits: Splits) -> Float32:
         """Return the largest log-sum-exp of the row."""
         highest = Float32(LOWEST)
-        for split in cutlass.range(0, shares.num_splits, unroll=1):
-            highest = max2(highest, shares.log_sum_exp(split))
+        for split in cutlass.range(0, splits.num_splits, unroll=1):
+            highest = max2(highest, splits.log_sum_exp(split))
         return highest
 
     @cute.jit
-    def total(self, shares: Shares, highest: Float32):
+    def total(self, splits: Splits, highest: Float32) -> Float32:
         """Return the sum of the weights; always in the same order."""
         total = Float32(0.0)
-        for split in cutlass.range(0, shares.num_splits, unroll=1):
-            total = total + shares.weight(split, highest)
+        for split in cutlass.range(0, splits.num_splits, unroll=1):
+            total = total + splits.weight(split, highest)
         return total
 
     @cute.jit
-    def write_columns(self, shares: Shares, highest: Float32, total: Float32, o: Int64):
+    def write_columns(
+        self, splits: Splits, highest: Float32, total: Float32, o: Int64
+    ) -> None:
         """Write the row of O, 128 columns at a time."""
         no_key = total == Float32(0.0)
         factor = Float32(cutlass.select_(no_key, Float32(0.0), reciprocal(total)))
@@ -111,18 +113,24 @@ class SplitCombine:
             is_inside = column < self.spec.depth
             inside = Int32(cutlass.select_(is_inside, Int32(1), Int32(0)))
             a, b, c, d = (Float32(0.0) for _ in range(COLUMNS_PER_LANE))
-            for split in cutlass.range(0, shares.num_splits, unroll=1):
-                weight = shares.weight(split, highest) * factor
-                # The same in all lanes, and a share without weight was never written.
+            for split in cutlass.range(0, splits.num_splits, unroll=1):
+                weight = splits.weight(split, highest) * factor
+                # The same in all lanes, and a split without weight was never written.
                 if weight != Float32(0.0):
-                    w, x, y, z = shares.columns(split, self.spec.depth, column, inside)
+                    w, x, y, z = splits.columns(split, self.spec.depth, column, inside)
                     a, b, c, d = a + weight * w, b + weight * x, c + weight * y, d + weight * z
             words = [pack16(a, b, self.spec.ptx_type), pack16(c, d, self.spec.ptx_type)]
             gmem.store_pair(o + column * self.output_bytes, words, inside)
 
     @cute.jit
-    def write_log_sum_exp(self, lse: Int64, row: Int64, sizes: tuple, result: tuple):
-        """Write the row's log-sum-exp, minus infinity when no share saw a key."""
+    def write_log_sum_exp(
+        self,
+        lse: Int64,
+        row: Int64,
+        sizes: tuple[Int32, Int32],
+        result: tuple[Float32, Float32],
+    ) -> None:
+        """Write the row's log-sum-exp, minus infinity when no split saw a key."""
         if cutlass.const_expr(self.spec.return_lse):
             num_q_heads, num_queries = sizes
             highest, total = result

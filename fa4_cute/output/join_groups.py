@@ -1,4 +1,4 @@
-"""Join of the two halves of a single Q tile: each warp group has seen every other key tile.
+"""Join of the two warp groups of a single Q tile: each has seen every other key tile.
 
 Both groups own the same rows. A thread leaves its row's maximum and sum in the first columns of its
 own S, and reads those of the other group from the same lane of the other S. From then on both know
@@ -17,6 +17,7 @@ from ..device.sync import barriers
 from ..plan.barriers.mbars import NUM_CHAINS
 from ..plan.facts.hardware import WARP_GROUP_THREADS
 from ..work.context import KernelContext
+from ..work.row import SoftmaxRow
 
 EXCHANGE_BARRIER = 4
 """Named barrier of both softmax warp groups between writing and reading the row values."""
@@ -37,7 +38,9 @@ class JoinedRow:
     weights: tuple[Float32, Float32]
 
 
-def join_halves(ctx: KernelContext, row, row_max: Float32, row_sum: Float32) -> JoinedRow:
+def join_groups(
+    ctx: KernelContext, row: SoftmaxRow, row_max: Float32, row_sum: Float32
+) -> JoinedRow:
     """Exchange the row's values with the other warp group; both compute the same bits.
 
     The group's last P V must have been waited for: the columns written here held its P.

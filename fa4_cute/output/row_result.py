@@ -9,7 +9,8 @@ from cutlass import Float32, cute
 from ..device.math.arith import exp2_hardware, fma, log2_hardware, max2, mul
 from ..device.memory import gmem
 from ..plan.facts.numbers import LN_2, LOG2_E
-from ..work.context import KernelContext
+from ..work.context import AttentionContext
+from ..work.row import ThreadRow
 from .row_store import log_sum_exp_address
 
 
@@ -28,7 +29,9 @@ class RowResult:
     keep: Float32
 
     @classmethod
-    def of(cls, ctx: KernelContext, row, row_max: Float32, row_sum: Float32) -> "RowResult":
+    def of(
+        cls, ctx: AttentionContext, row: ThreadRow, row_max: Float32, row_sum: Float32
+    ) -> "RowResult":
         """Return the outcome for the row's maximum and sum, with the head's sink if there is one.
 
         The sink is folded once per row, here: it only adds to the sum. It may exceed every score,
@@ -42,8 +45,8 @@ class RowResult:
             return cls(top, row_sum, Float32(1.0))
         sink = gmem.load_f32(gmem.word_address(ctx.args.extras.sink, row.head))
         weight = sink * Float32(LOG2_E)
-        if ctx.spec.variant.shares_keys:
-            # One share of the row carries the sink.
+        if ctx.spec.variant.splits_keys:
+            # One split of the row carries the sink.
             first = ctx.work.split == 0
             weight = Float32(cutlass.select_(first, weight, Float32(-math.inf)))
         highest = max2(top, weight)
@@ -52,13 +55,10 @@ class RowResult:
 
 
 @cute.jit
-def write_log_sum_exp(ctx: KernelContext, row, result: RowResult):
+def write_log_sum_exp(ctx: AttentionContext, row: ThreadRow, result: RowResult) -> None:
     """Write the row's natural log-sum-exp, minus infinity when it saw neither key nor sink."""
-    is_wanted = ctx.spec.variant.return_lse or ctx.spec.variant.is_split
-    if cutlass.const_expr(is_wanted):
-        # Nested: the outer test is made while tracing, the inner one by the kernel.
-        is_row = row.position < ctx.work.sequence.seqlen_q
-        if is_row:
+    if cutlass.const_expr(ctx.spec.variant.return_lse or ctx.spec.variant.is_split):
+        if row.position < ctx.work.sequence.seqlen_q:
             # log2(0) is minus infinity, and the maximum of a row without keys is finite.
             value = (result.top + log2_hardware(result.total)) * Float32(LN_2)
             gmem.store_f32(log_sum_exp_address(ctx, row), value)

@@ -9,10 +9,11 @@ from cutlass import Float32, Int32, Int64
 
 from ..device.memory import gmem
 from ..plan.facts.dtypes import DType
-from ..work.context import KernelContext
+from ..work.context import AttentionContext
+from ..work.row import ThreadRow
 
 
-def query_row(ctx: KernelContext, row) -> Int64:
+def query_row(ctx: AttentionContext, row: ThreadRow) -> Int64:
     """Return the index of the thread's row among all (query, head) rows of the call."""
     work, args = ctx.work, ctx.args
     if ctx.spec.variant.ragged_q:
@@ -22,13 +23,13 @@ def query_row(ctx: KernelContext, row) -> Int64:
     return query * args.num_q_heads + row.head
 
 
-def is_query(ctx: KernelContext, row) -> Int32:
+def is_query(ctx: AttentionContext, row: ThreadRow) -> Int32:
     """Return 1 when the thread's row belongs to the sequence, else 0."""
     inside = row.position < ctx.work.sequence.seqlen_q
     return Int32(cutlass.select_(inside, Int32(1), Int32(0)))
 
 
-def log_sum_exp_address(ctx: KernelContext, row) -> Int64:
+def log_sum_exp_address(ctx: AttentionContext, row: ThreadRow) -> Int64:
     """Return where the log-sum-exp of the thread's row goes."""
     work, args = ctx.work, ctx.args
     if ctx.spec.variant.is_split:
@@ -40,7 +41,7 @@ def log_sum_exp_address(ctx: KernelContext, row) -> Int64:
     return args.lse + (first + row.position) * DType.FP32.size
 
 
-def store_columns(ctx: KernelContext, row, column: int, words: list) -> None:
+def store_columns(ctx: AttentionContext, row: ThreadRow, column: int, words: list[Int32]) -> None:
     """Store packed ``words`` of the thread's row of O from ``column`` on; padding is left out."""
     size, depth = ctx.spec.output_dtype.size, ctx.spec.output_depth
     real = max(0, (depth - column) * size // gmem.WORD_BYTES)
@@ -49,7 +50,7 @@ def store_columns(ctx: KernelContext, row, column: int, words: list) -> None:
         gmem.store_words(start + column * size, words[:real], is_query(ctx, row))
 
 
-def store_unit(ctx: KernelContext, row, column: Int32, words: list) -> None:
+def store_unit(ctx: AttentionContext, row: ThreadRow, column: Int32, words: list[Int32]) -> None:
     """Store packed ``words`` of the thread's row of O from ``column`` on, a column of O.
 
     The columns of O are whole units of 16 bytes: ``column`` being one says that all are.
@@ -59,7 +60,9 @@ def store_unit(ctx: KernelContext, row, column: Int32, words: list) -> None:
     gmem.store_words(start + Int64(column) * size, words, is_query(ctx, row))
 
 
-def store_partial(ctx: KernelContext, row, column: int, values: list[Float32]) -> None:
+def store_partial(
+    ctx: AttentionContext, row: ThreadRow, column: int, values: list[Float32]
+) -> None:
     """Store float32 ``values`` of the thread's row of the CTA's partial O from ``column`` on."""
     extras, depth = ctx.args.extras, ctx.spec.output_depth
     real = max(0, depth - column)
@@ -69,6 +72,6 @@ def store_partial(ctx: KernelContext, row, column: int, values: list[Float32]) -
         gmem.store_words(start, values[:real], is_query(ctx, row))
 
 
-def partial_row(ctx: KernelContext, row) -> Int64:
+def partial_row(ctx: AttentionContext, row: ThreadRow) -> Int64:
     """Return the index of the thread's row in the partial results: splits are outermost."""
     return ctx.work.split * ctx.args.extras.partial_rows + query_row(ctx, row)

@@ -165,7 +165,7 @@ def softmax_tile(
 
 
 @cute.jit
-def write_row_sum(ctx: Depth512Context, row: Depth512Row, result: RowResult):
+def write_log_sum_exp_once(ctx: Depth512Context, row: Depth512Row, result: RowResult):
     """Write the log-sum-exp, once per row."""
     if row.lane_half == 0:
         write_log_sum_exp(ctx, row, result)
@@ -189,7 +189,7 @@ def softmax_work(ctx: Depth512Context):
     ctx = ctx.decode_again()
     row = Depth512Row(ctx)
     result = RowResult.of(ctx, row, row_max, row_sum)
-    write_row_sum(ctx, row, result)
+    write_log_sum_exp_once(ctx, row, result)
     write_output(ctx, row, result)
     say_stored(ctx, ONLY_CHAIN)
 

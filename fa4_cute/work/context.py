@@ -11,6 +11,7 @@ from ..device.math import mma
 from ..pipelines import BarrierBlock, RingState
 from ..plan.facts.dtypes import DType
 from ..plan.facts.hardware import WARP_GROUP_THREADS
+from ..plan.masks.masks import is_zero
 from ..plan.memory.smem_layout import SM100AttentionSMem
 from ..plan.memory.smem_tail import SMemTail
 from ..plan.memory.tmem import AttentionTmem, TmemMap
@@ -77,7 +78,7 @@ class AttentionContext(ABC):
 
     def loaded_before(self, tile: Int32) -> Int32:
         """Return how many K tiles the CTA has loaded before the ``tile``-th of this work."""
-        return tile if isinstance(self.progress.tiles, int) else self.progress.tiles + tile
+        return tile if is_zero(self.progress.tiles) else self.progress.tiles + tile
 
     def decode_again(self) -> Self:
         """Return the same context with the work tile decoded anew.
@@ -108,6 +109,10 @@ class AttentionContext(ABC):
     @abstractmethod
     def columns(self) -> TmemMap:
         """Named columns of Tensor Memory."""
+
+    @abstractmethod
+    def output_chunk(self, tile: int, chunk: Int32 | int) -> Int32:
+        """Return the shared address of chunk ``chunk`` of the staged O of Q tile ``tile``."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +147,10 @@ class KernelContext(AttentionContext):
     def columns(self) -> AttentionTmem:
         """Named columns of Tensor Memory."""
         return AttentionTmem.of(self.spec.config)
+
+    def output_chunk(self, tile: int, chunk: Int32 | int) -> Int32:
+        """Return the shared address of chunk ``chunk`` of the staged O of Q tile ``tile``."""
+        return self.smem + self.layout.o_chunk_smem(tile, chunk)
 
 
 def query_head(ctx: AttentionContext, row: Int32) -> Int32:

@@ -42,6 +42,10 @@ class Depth512Context(InPair):
         """Named columns of Tensor Memory."""
         return Depth512Tmem.of(self.spec.config)
 
+    def output_chunk(self, tile: int, chunk: Int32 | int) -> Int32:
+        """Return the shared address of chunk ``chunk`` of the staged O; there is one tile."""
+        return self.smem + self.layout.o_chunk_smem(chunk)
+
     @property
     def mbars(self) -> Depth512MBars:
         """The barrier plan."""
@@ -62,7 +66,7 @@ class Depth512Context(InPair):
         return super(Depth512Context, own).at(index, progress)
 
     def ring_start(self, *, producer: bool) -> RingState:
-        """Return the cursor of the slot that the work's first part of K uses."""
+        """Return the cursor of the slot that the first qk stage of the work's K uses."""
         config, tiles = self.spec.config, self.progress.tiles
         used = tiles * config.slots_per_tile
         return RingState.after(config.num_kv_stages, used, producer=producer)

@@ -19,12 +19,12 @@ from cutlass import Int32, cute
 from ..device import ids
 from ..device.memory import tmem
 from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
-from .context import KernelContext
+from .context import AttentionContext
 from .progress import Progress
 
 
 @cute.jit
-def for_each_work(ctx: KernelContext, role: cutlass.Constexpr):
+def for_each_work(ctx: AttentionContext, role: cutlass.Constexpr) -> Progress:
     """Call ``role(context of the work)`` for every work of the CTA; return the counts after it."""
     progress = Progress.zero(ctx.order)
     if cutlass.const_expr(ctx.spec.variant.is_persistent):
@@ -41,14 +41,14 @@ def for_each_work(ctx: KernelContext, role: cutlass.Constexpr):
     return progress
 
 
-def in_clusters(ctx: KernelContext, ctas: Int32) -> Int32:
+def in_clusters(ctx: AttentionContext, ctas: Int32) -> Int32:
     """Return a number or count of CTAs along x as one of the clusters that they make up."""
     size = ctx.spec.cluster_size
     return ctas if size == 1 else ctas // size
 
 
 @cute.jit
-def wait_until_stored(ctx: KernelContext, chains: cutlass.Constexpr):
+def wait_until_stored(ctx: AttentionContext, chains: cutlass.Constexpr) -> None:
     """Wait until ``chains`` have stored their latest outputs."""
     if cutlass.const_expr(ctx.spec.variant.is_persistent):
         for i in cutlass.range_constexpr(len(chains)):
@@ -60,7 +60,7 @@ def wait_until_stored(ctx: KernelContext, chains: cutlass.Constexpr):
 
 
 @cute.jit
-def say_stored(ctx: KernelContext, chain: cutlass.Constexpr[int]):
+def say_stored(ctx: AttentionContext, chain: cutlass.Constexpr[int]) -> None:
     """Say that ``chain`` has read and stored its output of the query tile."""
     if cutlass.const_expr(ctx.spec.variant.is_persistent):
         num_tiles = ctx.order.num_tiles(chain, ctx.work.num_key_tiles)

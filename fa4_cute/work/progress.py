@@ -5,11 +5,13 @@ in its code.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import cutlass
 from cutlass import Int32
 
 from ..plan.barriers.mbars import NUM_CHAINS
+from ..plan.masks.masks import is_zero
 from ..plan.spec.issue_order import ChainOrder
 
 
@@ -48,11 +50,11 @@ class Progress:
         """Return the counts after a query tile with ``num_tiles`` key tiles."""
         return Progress(self.loaded + _one_if_any(num_tiles), self.tiles + num_tiles)
 
-    def __extract_mlir_values__(self) -> list:
+    def __extract_mlir_values__(self) -> list[Any]:
         """Return the registers, for the loop over query tiles."""
         return [value.ir_value() for value in vars(self).values()]
 
-    def __new_from_mlir_values__(self, values: list) -> "Progress":
+    def __new_from_mlir_values__(self, values: list[Any]) -> "Progress":
         """Return the counts whose registers are ``values``."""
         return type(self)(*(Int32(value) for value in values))
 
@@ -94,11 +96,11 @@ START = Progress()
 
 def parity(n: Int32, before: Int32 | int) -> Int32:
     """Return the parity of the phase that is the ``n``-th after ``before`` others."""
-    return n & 1 if isinstance(before, int) and before == 0 else (n + before) & 1
+    return n & 1 if is_zero(before) else (n + before) & 1
 
 
 def _difference(a: Int32 | int, b: Int32 | int) -> Int32 | int:
-    return a if isinstance(b, int) and b == 0 else a - b
+    return a if is_zero(b) else a - b
 
 
 def _one_if_any(count: Int32) -> Int32:

@@ -27,7 +27,10 @@ class ThreadRow:
         magnitude: magnitude of the softmax scale times log2(e).
         scale: what of it the exponential applies.
         scores: TMEM address of the thread's first S in the warp's lanes.
+        lane_half: which half of the columns its lanes hold; 0 where they hold all.
     """
+
+    lane_half: Int32 | int = 0
 
     def __init__(
         self,

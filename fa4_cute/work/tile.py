@@ -11,13 +11,17 @@ from cutlass import Int32
 from ..device import ids
 from ..device.registers import DEVICE
 from ..plan.masks.key_tiles import KeyTileMap, Rows
+from ..plan.masks.masks import is_zero
 from ..plan.spec.attention_spec import AttentionSpec
 from .sequence import Arguments, Sequence, decode_sequence
+
+Place = tuple[Int32, Int32, Int32]
+"""Position of a query tile's first query, its head and its batch entry."""
 
 
 @dataclass(frozen=True)
 class WorkTile:
-    """One Q tile pair of one head: the CTA's share of the output.
+    """What one CTA computes: a query tile of one head, or one split of its keys.
 
     Attributes:
         position: position of the tile's first query in its sequence.
@@ -43,8 +47,7 @@ class WorkTile:
 
     def key_tile(self, n: Int32) -> Int32:
         """Return the index of the key tile that the CTA visits as its ``n``-th."""
-        is_first = isinstance(self.first_tile, int)
-        return self.key_tiles.tile(n if is_first else n + self.first_tile)
+        return self.key_tiles.tile(n if is_zero(self.first_tile) else n + self.first_tile)
 
 
 def decode_work(spec: AttentionSpec, args: Arguments, index: Int32 | None = None) -> WorkTile:
@@ -79,7 +82,7 @@ def query_tile(
 ) -> tuple[Int32, Int32 | int]:
     """Return query tile and split of block ``block`` of ``num_blocks`` along x."""
     split: Int32 | int = 0
-    if spec.variant.shares_keys:
+    if spec.variant.splits_keys:
         num_splits = num_splits_of(spec, args)
         block, split, num_blocks = block // num_splits, block % num_splits, num_blocks // num_splits
     if spec.variant.longest_first:
@@ -97,7 +100,7 @@ def num_splits_of(spec: AttentionSpec, args: Arguments) -> Int32 | int:
     return args.extras.num_splits
 
 
-def work_at(spec: AttentionSpec, args: Arguments, where: tuple, split: Int32 | int) -> WorkTile:
+def work_at(spec: AttentionSpec, args: Arguments, where: Place, split: Int32 | int) -> WorkTile:
     """Return the work tile whose first query, head and batch are ``where``."""
     position, head, batch = where
     config = spec.config
@@ -106,13 +109,13 @@ def work_at(spec: AttentionSpec, args: Arguments, where: tuple, split: Int32 | i
     key_tiles = visited_tiles(spec, sequence, position)
     count = num_visited(spec, sequence, position, key_tiles)
     work = WorkTile(position, head, kv_head, batch, sequence, key_tiles, count)
-    if not spec.variant.shares_keys:
+    if not spec.variant.splits_keys:
         return work
     # As even as possible; splits after the last tile are empty.
     num_splits = num_splits_of(spec, args)
-    share, rest = count // num_splits, count % num_splits
-    first = split * share + DEVICE.minimum(split, rest)
-    count = share + DEVICE.select(split < rest, 1, 0)
+    each, rest = count // num_splits, count % num_splits
+    first = split * each + DEVICE.minimum(split, rest)
+    count = each + DEVICE.select(split < rest, 1, 0)
     return replace(work, num_key_tiles=count, first_tile=first, split=split)
 
 

@@ -94,7 +94,7 @@ def lay_out(*declarations: tuple[str, str]) -> KernelParams:
 
 
 def extended(base: KernelParams, *declarations: tuple[str, str]) -> KernelParams:
-    """Return ``base`` with further (name, kind) parameters behind its own."""
+    """Return ``base`` with further (name, kind) parameters after its own."""
     return lay_out(*((p.name, p.kind) for p in base.params), *declarations)
 
 

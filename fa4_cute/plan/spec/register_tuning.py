@@ -1,7 +1,7 @@
 """Register tuning: choices that a kernel makes only so that nothing spills, in one place.
 
-Each costs something and buys registers; without one of them the assembler spills in the kernels
-named with it (``tests/kernel/test_feature_sass.py`` holds that none does). What is decided here:
+Each costs something and buys registers: ``tests/kernel/test_feature_sass.py`` holds that no kernel
+spills with them. What is decided here:
 
 * how many keys a tile has where scores change (:func:`most_keys`);
 * how the loads of what changes scores are spread (:class:`ScoreLoads`);
@@ -60,9 +60,8 @@ class ScoreLoads:
     ====================================  =========  ============  ==========
 
     The assembler starts the loads of all columns at once unless barriers keep them apart, and lacks
-    registers for the addresses of several arrays. Of the two places for the scales per token,
-    before all else or along with the loads, each serves the rows that it is named in: the other one
-    spills there.
+    registers for the addresses of several arrays. Scales per token are loaded along with the arrays
+    or before them, where fewer registers are in use.
 
     Args:
         under_way: columns whose loads are started together; 0: those of all columns.

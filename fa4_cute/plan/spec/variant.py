@@ -1,4 +1,4 @@
-"""``Variant``: what a kernel is specialised on beside element type, head dim and heads.
+"""``Variant``: what a kernel is specialised on besides element type, head dim and heads.
 
 The generic parameters of the Mojo kernel (``modular-sm100-attention.md`` sections 5.9-5.13) as one
 record: MaskType, ScoreModType, ValidLengthType, KVRowOffsetsType, the cache length, KVLUTType,
@@ -44,9 +44,20 @@ class ScoreMod:
     aux_ranks: tuple[int, ...] = ()
     function: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def traced(self) -> Callable[..., Any]:
+        """The function to trace.
+
+        Raises:
+            ValueError: when only the identity of the modifier is known.
+        """
+        if self.function is None:
+            raise ValueError(f"score_mod={self.name!r} has no function to trace")
+        return self.function
+
 
 class Partition(Enum):
-    """How the key tiles of a query tile are shared out."""
+    """How the key tiles of a query tile are split between CTAs."""
 
     NONE = "one CTA"
     WORKSPACE = "several CTAs, combined by a second kernel"
@@ -54,7 +65,7 @@ class Partition(Enum):
 
 
 class Scheduler(Enum):
-    """How CTAs come by query tiles."""
+    """How query tiles are assigned to CTAs."""
 
     TILE = "one tile a CTA"
     PERSISTENT = "one CTA a SM takes tile after tile"
@@ -74,7 +85,7 @@ class Variant:
         used_k: ``seqused_k`` says how many keys of each sequence count.
         page_size: keys per page of a paged cache, 0 when keys are not paged.
         partition: how the keys are split.
-        scheduler: how CTAs come by query tiles.
+        scheduler: how query tiles are assigned to CTAs.
         token_scales: fp8 queries and keys have a scale per token.
         num_partitions: CTAs of a cluster that share the keys; 1 without one. A workspace takes any
             number, which comes with the call.
@@ -165,7 +176,7 @@ class Variant:
         return self.partition is Partition.CLUSTER
 
     @property
-    def shares_keys(self) -> bool:
+    def splits_keys(self) -> bool:
         """Whether several CTAs, of either kind, compute a query tile."""
         return self.partition is not Partition.NONE
 

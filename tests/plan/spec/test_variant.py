@@ -162,7 +162,7 @@ def test_a_cluster_takes_no_parameter_but_a_name() -> None:
     variant = Variant(partition=Partition.CLUSTER, num_partitions=4)
     assert variant.params == KERNEL_PARAMS
     assert variant.name_parts == ("cluster4",)
-    assert (variant.in_cluster, variant.is_split, variant.shares_keys) == (True, False, True)
+    assert (variant.in_cluster, variant.is_split, variant.splits_keys) == (True, False, True)
 
 
 @pytest.mark.parametrize(
@@ -190,3 +190,9 @@ def test_names_say_what_is_in() -> None:
         CAUSAL, return_lse=True, score_mod=MOD, sink=True, ragged_q=True, used_k=True, page_size=64
     )
     assert variant.name_parts == ("causal", "tilt", "sink", "varq", "used", "page64", "lse")
+
+
+def test_a_modifier_without_its_function_is_not_traced() -> None:
+    assert ScoreMod("tilt", "abc", function=max).traced is max
+    with pytest.raises(ValueError, match="score_mod='tilt' has no function"):
+        _ = MOD.traced
