@@ -17,7 +17,7 @@ from .device import ids
 from .device.memory import tma, tmem
 from .device.sync import barriers, pair
 from .pipelines import BarrierBlock
-from .plan.facts.hardware import WARP_THREADS, SwizzleMode
+from .plan.facts.hardware import SwizzleMode
 from .tma import TensorMaps
 from .work.sequence import Arguments
 
@@ -107,20 +107,9 @@ class AttentionKernel:
             for tensor_map in maps.all:
                 tma.prefetch_map(tensor_map)
 
-    @cute.jit
-    def initialise_barriers(self, address: Int32):
-        """Lane i initialises barriers i and i + 32."""
-        counts = self.config.misc_mbars.counts()
-        lane = ids.lane_index()
-        for wave in cutlass.range_constexpr(0, len(counts), WARP_THREADS):
-            index = lane + wave
-            count = Int32(1)
-            for mbar in cutlass.range_constexpr(wave, min(wave + WARP_THREADS, len(counts))):
-                if cutlass.const_expr(counts[mbar] != 1):
-                    count = Int32(cutlass.select_(index == mbar, Int32(counts[mbar]), count))
-            if index < len(counts):
-                barriers.mbarrier_init(BarrierBlock(address).address_of(index), count)
-        barriers.fence_mbarrier_init()
+    def initialise_barriers(self, address: Int32) -> None:
+        """Initialise the barrier block at ``address``; one warp."""
+        BarrierBlock(address).init(self.config.misc_mbars.counts(), ids.lane_index())
 
     def publish(self) -> None:
         """Make what the prologue did known to all threads that will use it."""

@@ -18,7 +18,7 @@ from ..device.sync import pair
 from ..operands.paging import load_boxes
 from ..operands.token_scales import fill_scale_buffer
 from ..pipelines import RingState
-from ..plan.barriers.pipeline_plan import StagedPipeline
+from ..plan.barriers.pipeline_plan import StagedPipelinePlan
 from ..plan.config.depth512_config import DEPTH_PART
 from ..plan.facts.hardware import CTA_GROUP
 from ..plan.spec.tensor_maps import query_box
@@ -32,7 +32,7 @@ class PairLoader:
     """The load side of the ring; cursors are passed in and returned."""
 
     ctx: Depth512Context
-    ring: StagedPipeline
+    ring: StagedPipelinePlan
 
     def chunks(self, tensor_map: Int64, column, where: tuple, smem: Int32, size: int, mbar) -> None:
         """Load 128 columns from ``column`` on, one box per chunk, ``size`` bytes apart."""
@@ -140,7 +140,7 @@ def announce(ctx: Depth512Context, mbar: Int32, num_bytes: cutlass.Constexpr[int
 @cute.jit
 def load_work(ctx: Depth512Context):
     """Load the operands of one query tile."""
-    loader = PairLoader(ctx, ctx.mbars.kv_ring)
+    loader = PairLoader(ctx, ctx.mbars.layout.kv_ring)
     state = ctx.ring_start(producer=True)
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
@@ -165,4 +165,4 @@ def load(ctx: Depth512Context) -> None:
     progress = for_each_work(ctx, load_work)
     if ctx.spec.variant.is_persistent:
         state = replace(ctx, progress=progress).ring_start(producer=True)
-        PairLoader(ctx, ctx.mbars.kv_ring).drain(state)
+        PairLoader(ctx, ctx.mbars.layout.kv_ring).drain(state)

@@ -8,7 +8,7 @@ Memory map of each CTA, low to high (``modular-sm100-attention.md`` section 6.1)
     correction_byte_offset f32           BM: row max, row sum and factor in turn
     q_scale_byte_offset    q_scale       a float per softmax thread   (scales per token only)
     k_scale_byte_offset    k_scale       2 x BN
-    mbar_byte_offset       mbarriers     8 bytes each (Depth512MBars)
+    mbar_byte_offset       mbarriers     8 bytes each (Depth512MBarsLayout)
     tmem_addr_byte_offset  TMEM address  one u32
 
 Staging O over Q is safe: O_mma_lo follows every MMA that reads Q. A 16-bit O of fp8 operands is
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..barriers.depth512_mbars import Depth512MBars
+from ..barriers.depth512_mbars import Depth512MBarsLayout
 from ..config.depth512_config import Depth512Config
 from ..facts.hardware import OUTPUT_SWIZZLE
 from ..facts.regions import Region
@@ -106,7 +106,7 @@ class Depth512AttentionSMem(SMemTail):
 
     # Accessors (byte offsets) ----------------------------------------------------------------
 
-    def misc_mbars(self) -> Depth512MBars:
+    def misc_mbars(self) -> Depth512MBarsLayout:
         """Return the barrier block's plan."""
         return self.config.misc_mbars
 

@@ -7,16 +7,13 @@ is one contiguous K-major tile; one slot of the V ring holds one MN-major tile::
     V ring   | slot 0: all keys x v_cols    | slot 1 ..                  BN x v_cols each
 
 In a fused ring K and V alternate in one sequence of slots of equal size, and K is not staged.
-
-Sources: ``modular-sm100-attention.md`` sections 2.2, 4.3 and 4.4, seed 003
-(``TMAConsumerPipeline``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..barriers.pipeline_plan import BarrierArrive, BarrierWait, PipelineState, StagedPipeline
+from ..barriers.pipeline_plan import BarrierWait, PipelineState, StagedPipelinePlan
 from ..config.config import FA4Config
 from ..facts.dtypes import DType
 
@@ -32,7 +29,7 @@ class TMAProducerPipeline:
     dtype: DType | None = None
 
     @property
-    def pipeline(self) -> StagedPipeline:
+    def pipeline(self) -> StagedPipelinePlan:
         """The ring's barriers."""
         return _ring(self.config, self.is_k, self.mbar_base)
 
@@ -88,11 +85,10 @@ class TMAProducerPipeline:
 
 
 @dataclass(frozen=True)
-class TMAConsumerPipeline:
-    """MMA side of the K or V ring: barriers to wait on and descriptor offsets (4.4, seed 003).
+class TMAConsumerPlan:
+    """MMA side of the K or V ring: its barriers, and where its slots lie.
 
-    The steady order of the MMA role over both rings is S0 <- Q0 Kn', O1 += P1 Vn-1,
-    S1 <- Q1 Kn', O0 += P0 Vn: two MMAs always lie between "S ready" and "P needed".
+    ``fa4_cute.pipelines.TMAConsumerPipeline`` is the class that acts.
     """
 
     config: FA4Config
@@ -102,7 +98,7 @@ class TMAConsumerPipeline:
     dtype: DType | None = None
 
     @property
-    def pipeline(self) -> StagedPipeline:
+    def pipeline(self) -> StagedPipelinePlan:
         """The ring's barriers."""
         return _ring(self.config, self.is_k, self.mbar_base)
 
@@ -151,65 +147,20 @@ class TMAConsumerPipeline:
         """Bytes of one depth part of K (seed 003)."""
         return self.config.k_rows_per_cta() * self.config.BK0 * self._size
 
-    def initial_state(self) -> PipelineState:
-        """Return the consumer's start: nothing has landed."""
-        return PipelineState.consumer(self.config.num_kv_stages)
-
     def get(self, state: PipelineState) -> int:
-        """Return the byte offset of the current slot (a device adds it to the descriptor)."""
+        """Return the byte offset of the current slot."""
         return self.smem_base + self.slot_bytes * state.index
-
-    def wait(self, state: PipelineState, qk_stage: int = 0) -> BarrierWait:
-        """Wait for part ``qk_stage`` of the tile."""
-        return self.pipeline.consumer_wait(state, qk_stage)
-
-    def release(
-        self, state: PipelineState, qk_stage: int = 0
-    ) -> tuple[BarrierArrive, PipelineState]:
-        """Free the part once the MMAs issued so far have read it; steps after the last part."""
-        return self.pipeline.consumer_release(state, qk_stage)
-
-    def get_k(self, state: PipelineState) -> int:
-        """Return ``get`` for K."""
-        self._require_operand(k=True)
-        return self.get(state)
-
-    def wait_k(self, state: PipelineState, qk_stage: int | None = None) -> BarrierWait:
-        """Wait for a K part (default: the last)."""
-        self._require_operand(k=True)
-        return self.wait(state, self._last if qk_stage is None else qk_stage)
-
-    def release_k(
-        self, state: PipelineState, qk_stage: int | None = None
-    ) -> tuple[BarrierArrive, PipelineState]:
-        """Free a K part (default: the last, which steps)."""
-        self._require_operand(k=True)
-        return self.release(state, self._last if qk_stage is None else qk_stage)
-
-    def get_v(self, state: PipelineState) -> int:
-        """Return ``get`` for V."""
-        self._require_operand(k=False)
-        return self.get(state)
-
-    def wait_v(self, state: PipelineState) -> BarrierWait:
-        """Wait for the V tile."""
-        self._require_operand(k=False)
-        return self.wait(state)
-
-    def release_v(self, state: PipelineState) -> tuple[BarrierArrive, PipelineState]:
-        """Free the V slot and step."""
-        self._require_operand(k=False)
-        return self.release(state)
 
     @property
     def _size(self) -> int:
         return (self.dtype or self.config.qkv_dtype).size
 
-    @property
-    def _last(self) -> int:
-        return self.num_qk_stages_effective - 1
+    def require_operand(self, *, k: bool) -> None:
+        """Refuse a method for K on the V ring, and the other way round.
 
-    def _require_operand(self, *, k: bool) -> None:
+        Raises:
+            ValueError: naming both.
+        """
         if self.is_k != k:
             have, asked = ("K", "V") if self.is_k else ("V", "K")
             raise ValueError(f"this pipeline consumes {have}; use the {have} methods, not {asked}")
@@ -219,5 +170,5 @@ def _k_rope_bytes(config: FA4Config) -> int:
     return config.k_rows_per_cta() * config.rope_depth() * config.rope_dtype_size
 
 
-def _ring(config: FA4Config, is_k: bool, mbar_base: int) -> StagedPipeline:
-    return StagedPipeline(config.num_kv_stages, config.num_qk_stages if is_k else 1, mbar_base)
+def _ring(config: FA4Config, is_k: bool, mbar_base: int) -> StagedPipelinePlan:
+    return StagedPipelinePlan(config.num_kv_stages, config.num_qk_stages if is_k else 1, mbar_base)

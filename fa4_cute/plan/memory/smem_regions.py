@@ -13,7 +13,7 @@ their pattern)::
     correction_byte_offset f32 factors   always 256
     q_scale_byte_offset    q_scale       BM, or 256 with scales per token
     k_scale_byte_offset    k_scale       num_k_scale_bufs x BN
-    mbar_byte_offset       mbarriers     8 bytes each (FA4MiscMBars)
+    mbar_byte_offset       mbarriers     8 bytes each (FA4MiscMBarsLayout)
     tmem_addr_byte_offset  TMEM address  one u32
 
 Staging O over Q is safe. The last O_prod of a chain follows every MMA that reads its half of Q. A
@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..barriers.mbars import FA4MiscMBars
+from ..barriers.mbars import FA4MiscMBarsLayout
 from ..config.config import FA4Config
 from ..facts.dtypes import DType
 from ..facts.hardware import MBARRIER_BYTES
@@ -221,11 +221,11 @@ class AttentionSMemRegions(SMemTail):
     # Barriers and the TMEM address -----------------------------------------------------------
 
     @property
-    def MiscMBarsType(self) -> FA4MiscMBars:
+    def MiscMBarsType(self) -> FA4MiscMBarsLayout:
         """The barrier block's plan (a type in the seed, a value here)."""
         return self.config.misc_mbars
 
-    def misc_mbars(self) -> FA4MiscMBars:
+    def misc_mbars(self) -> FA4MiscMBarsLayout:
         """Return the barrier block's plan; its bytes start at ``mbar_byte_offset``."""
         return self.MiscMBarsType
 

@@ -12,8 +12,8 @@ from ..facts.hardware import MBARRIER_BYTES, TMEM_ADDRESS_BYTES
 from ..facts.regions import Region, render_regions
 
 if TYPE_CHECKING:
-    from ..barriers.depth512_mbars import Depth512MBars
-    from ..barriers.mbars import FA4MiscMBars
+    from ..barriers.depth512_mbars import Depth512MBarsLayout
+    from ..barriers.mbars import FA4MiscMBarsLayout
 
 
 class SMemTail:
@@ -52,7 +52,7 @@ class SMemTail:
         """Buffers of key scales."""
         raise NotImplementedError
 
-    def misc_mbars(self) -> FA4MiscMBars | Depth512MBars:
+    def misc_mbars(self) -> FA4MiscMBarsLayout | Depth512MBarsLayout:
         """Return the barrier block's plan; its bytes start at ``mbar_byte_offset``."""
         raise NotImplementedError
 
