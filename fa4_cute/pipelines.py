@@ -30,6 +30,7 @@ __all__ = [
     "BarrierBlock",
     "Depth512MBars",
     "FA4MiscMBars",
+    "MBars",
     "PairBarriers",
     "RingState",
     "RolePipeline",

@@ -67,7 +67,7 @@ def page_of_key(ctx: KernelContext, key: Int32) -> Int32:
     # Entries of the table past the last key need not exist.
     known = DEVICE.minimum(key, seqlen_k - 1) // ctx.spec.variant.page_size
     # Tables may hold more than 2**31 pages, of which all but a few are never used.
-    first = Int64(ctx.work.batch) * extras["pages_per_row"]
-    row = gmem.word_address(extras["page_table"], first)
+    first = Int64(ctx.work.batch) * extras.pages_per_row
+    row = gmem.word_address(extras.page_table, first)
     page = gmem.load_i32(gmem.word_address(row, known))
     return DEVICE.select(key < seqlen_k, page, OUTSIDE_PAGE)

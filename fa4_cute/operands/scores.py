@@ -26,7 +26,6 @@ from ..device.registers import DEVICE
 from ..device.sync.barriers import warp_barrier
 from ..plan.compute.column_plan import ColumnPlan
 from ..plan.masks.masks import Term
-from ..plan.spec.variant import aux_strides, bias_strides
 from ..work.visibility import RowView
 from .token_scales import VECTOR, TileScales, scaled
 
@@ -147,11 +146,7 @@ def modified(values: list[Float32], columns: range, tile: TileView) -> list[Floa
 
 def aux_tensors(ctx) -> tuple[gmem.AuxTensor, ...]:
     """Return the auxiliary tensors of the score modifier."""
-    modifier, extras = ctx.spec.variant.score_mod, ctx.args.extras
-    return tuple(
-        gmem.AuxTensor(extras[f"aux{slot}"], tuple(extras[n] for n in aux_strides(slot, rank)))
-        for slot, rank in enumerate(modifier.aux_ranks if modifier else ())
-    )
+    return tuple(gmem.AuxTensor(aux.address, aux.strides) for aux in ctx.args.extras.aux)
 
 
 class RowBias:
@@ -167,13 +162,12 @@ class RowBias:
     @classmethod
     def of(cls, tile: TileView) -> "RowBias":
         """Return the biases that the thread's query adds."""
-        ctx, row, extras = tile.ctx, tile.row, tile.ctx.args.extras
+        ctx, row = tile.ctx, tile.row
         found = {}
-        for slot in ctx.spec.variant.bias_slots:
-            strides = tuple(extras[name] for name in bias_strides(slot))
-            tensor = gmem.AuxTensor(extras[f"bias{slot}"], strides)
+        for bias in ctx.args.extras.biases:
+            tensor = gmem.AuxTensor(bias.address, bias.strides)
             first = tensor.address_of((ctx.work.batch, row.head, row.query))
-            found[slot] = gmem.word_address(first, tile.first_key)
+            found[bias.slot] = gmem.word_address(first, tile.first_key)
         return cls(tile, found)
 
     def added_to(self, score: Float32, column: int, first_column: int) -> Float32:

@@ -79,7 +79,7 @@ def key_scale_source(ctx: KernelContext, key: Int32) -> Int64:
     elif ctx.spec.variant.ragged_k:
         position = packed_start(sequence.first_key, ctx.work.batch) + key
     row = Int64(entry) * heads + ctx.work.kv_head
-    return gmem.word_address(extras["k_scale"], row * extras["k_scale_row"] + position)
+    return gmem.word_address(extras.k_scale, row * extras.k_scale_row + position)
 
 
 def fill_scale_buffer(ctx: KernelContext, tile: Int32) -> None:
@@ -120,7 +120,7 @@ def query_scale_source(ctx: KernelContext, row) -> Int64:
     if not ctx.spec.variant.ragged_q:
         query = Int64(ctx.work.batch) * args.seqlen_q + row.query
     index = query * args.num_q_heads + row.head
-    return gmem.word_address(args.extras["q_scale"], index)
+    return gmem.word_address(args.extras.q_scale, index)
 
 
 def query_scale_address(ctx: KernelContext, row) -> Int32:

@@ -42,7 +42,7 @@ class RowResult:
             top = top - Float32(ctx.spec.probability.lift)
         if not ctx.spec.variant.sink:
             return cls(top, row_sum, Float32(1.0))
-        sink = gmem.load_f32(gmem.word_address(ctx.args.extras["sink"], row.head))
+        sink = gmem.load_f32(gmem.word_address(ctx.args.extras.sink, row.head))
         weight = sink * Float32(LOG2_E)
         if ctx.spec.variant.shares_keys:
             # One share of the row carries the sink.

@@ -32,9 +32,9 @@ def log_sum_exp_address(ctx: KernelContext, row) -> Int64:
     """Return where the log-sum-exp of the thread's row goes."""
     work, args = ctx.work, ctx.args
     if ctx.spec.variant.is_split:
-        return args.extras["partial_lse"] + partial_row(ctx, row) * DType.FP32.size
+        return args.extras.partial_lse + partial_row(ctx, row) * DType.FP32.size
     if ctx.spec.variant.ragged_q:
-        first = Int64(row.head) * args.extras["total_q"] + work.sequence.first_query
+        first = Int64(row.head) * args.extras.total_q + work.sequence.first_query
     else:
         first = (Int64(work.batch) * args.num_q_heads + row.head) * args.seqlen_q
     return args.lse + (first + row.position) * DType.FP32.size
@@ -45,7 +45,7 @@ def store_columns(ctx: KernelContext, row, column: int, words: list) -> None:
     size, depth = ctx.spec.output_dtype.size, ctx.spec.output_depth
     real = max(0, (depth - column) * size // gmem.WORD_BYTES)
     if real:
-        start = ctx.args.extras["o"] + query_row(ctx, row) * (depth * size)
+        start = ctx.args.extras.o + query_row(ctx, row) * (depth * size)
         gmem.store_words(start + column * size, words[:real], is_query(ctx, row))
 
 
@@ -55,7 +55,7 @@ def store_unit(ctx: KernelContext, row, column: Int32, words: list) -> None:
     The columns of O are whole units of 16 bytes: ``column`` being one says that all are.
     """
     size, depth = ctx.spec.output_dtype.size, ctx.spec.output_depth
-    start = ctx.args.extras["o"] + query_row(ctx, row) * (depth * size)
+    start = ctx.args.extras.o + query_row(ctx, row) * (depth * size)
     gmem.store_words(start + Int64(column) * size, words, is_query(ctx, row))
 
 
@@ -65,10 +65,10 @@ def store_partial(ctx: KernelContext, row, column: int, values: list[Float32]) -
     real = max(0, depth - column)
     if real:
         first = partial_row(ctx, row) * (depth * gmem.WORD_BYTES)
-        start = extras["partial_o"] + first + column * gmem.WORD_BYTES
+        start = extras.partial_o + first + column * gmem.WORD_BYTES
         gmem.store_words(start, values[:real], is_query(ctx, row))
 
 
 def partial_row(ctx: KernelContext, row) -> Int64:
     """Return the index of the thread's row in the partial results: splits are outermost."""
-    return ctx.work.split * ctx.args.extras["partial_rows"] + query_row(ctx, row)
+    return ctx.work.split * ctx.args.extras.partial_rows + query_row(ctx, row)

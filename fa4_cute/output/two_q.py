@@ -24,7 +24,6 @@ from ..device.sync import barriers
 from ..plan.barriers.mbars import NUM_CHAINS
 from ..plan.barriers.pipeline_plan import BarrierWait
 from ..plan.facts.hardware import WARP_GROUP_THREADS, WARPS_PER_GROUP, ceil_div
-from ..plan.spec.params import VALUE_SCALE
 from ..tma import store_query_chunk
 from ..work.context import KernelContext
 from . import row_store
@@ -141,8 +140,8 @@ def output_factor(ctx: KernelContext, result: RowResult) -> Float32:
     """Return what O is multiplied by; a row without a visible key has sum 0 and gives 0."""
     no_key = result.total == Float32(0.0)
     factor = reciprocal(result.total)
-    if VALUE_SCALE in ctx.args.extras:
-        factor = factor * ctx.args.extras[VALUE_SCALE]
+    if ctx.spec.scales_values:
+        factor = factor * ctx.args.extras.value_scale
     factor = Float32(cutlass.select_(no_key, Float32(0.0), factor))
     return factor * result.keep if ctx.spec.variant.sink else factor
 

@@ -10,8 +10,6 @@ Edges: waits on ``S produced``, ``C`` consumed and ``O_mma``; arrives on ``C`` p
 tile and gives their buffer back.
 """
 
-from dataclasses import replace
-
 import cutlass
 from cutlass import Float32, Int32, cute
 
@@ -25,8 +23,8 @@ from ..operands.scores import TileView, scores_and_max
 from ..operands.token_scales import keep_query_scale, release_scales, wait_for_scales
 from ..output.depth512 import write_output
 from ..output.row_result import RowResult, write_log_sum_exp
+from ..plan.barriers.named import EXCHANGE
 from ..plan.compute.depth512_lanes import first_key
-from ..plan.facts.hardware import WARP_THREADS
 from ..work.depth512 import (
     ONLY_CHAIN,
     Depth512Context,
@@ -36,8 +34,6 @@ from ..work.depth512 import (
 )
 from ..work.persistent import for_each_work, say_stored
 
-EXCHANGE_BARRIER = 1
-"""Named barriers 1 and 2: the two warps that hold the same 32 rows."""
 _SUM_LANES = 4
 
 
@@ -48,9 +44,7 @@ def exchange(ctx: Depth512Context, row: Depth512Row, value: Float32, combine: cu
     Two barriers, because one slot carries both directions.
     """
     slot = row_slot(ctx, row.index)
-    warps = ctx.spec.config.BM // WARP_THREADS
-    barrier = EXCHANGE_BARRIER + warp_index() % warps
-    threads = 2 * WARP_THREADS
+    barrier, threads = EXCHANGE.number + warp_index() % EXCHANGE.count, EXCHANGE.threads
     if row.lane_half == 0:
         barriers.store_shared_f32(slot, value)
     pair.named_barrier_at(barrier, threads)
@@ -144,7 +138,7 @@ def softmax_tile(
     hand_over.wait(step)
     tmem.fence_after_thread_sync()
     first = ctx.work.key_tile(tile) * config.BN + first_key(config, row.lane_half)
-    row = replace(row, scores=row.scores + odd_tile(step) * config.s_columns)
+    row = row.with_scores_at(row.scores + odd_tile(step) * config.s_columns)
     scales = wait_for_scales(ctx, row, tile, first_key(config, row.lane_half))
     key_tile = TileView(ctx, row, first, scales)
     scores, new_max = scores_and_max(row, ctx.spec.column_plan, row_max, key_tile)
@@ -171,7 +165,7 @@ def write_row_sum(ctx: Depth512Context, row: Depth512Row, result: RowResult):
 @cute.jit
 def softmax_work(ctx: Depth512Context):
     """Process one query tile and write the CTA's rows of the output."""
-    row = Depth512Row.of(ctx)
+    row = Depth512Row(ctx)
     num_tiles = ctx.work.num_key_tiles
     keep_query_scale(ctx, row)
     row_max = softmax_math.initial_max(row.scale)
@@ -184,7 +178,7 @@ def softmax_work(ctx: Depth512Context):
     if cutlass.const_expr(ctx.spec.config.split_o):
         row_sum = exchange(ctx, row, row_sum, lambda mine, other: mine + other)
     ctx = ctx.decode_again()
-    row = Depth512Row.of(ctx)
+    row = Depth512Row(ctx)
     result = RowResult.of(ctx, row, row_max, row_sum)
     write_row_sum(ctx, row, result)
     write_output(ctx, row, result)

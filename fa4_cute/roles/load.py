@@ -21,7 +21,7 @@ from ..plan.memory.chunks import depth_chunks, rope_chunks, value_chunks
 from ..plan.memory.rings import TMAProducerPipeline
 from ..tma import KeySide, load_key_chunks, load_query_chunks
 from ..work.context import KernelContext
-from ..work.persistent import chains_of_query_tile, for_each_work, wait_until_stored
+from ..work.persistent import for_each_work, wait_until_stored
 from ..work.progress import Progress
 
 
@@ -136,10 +136,10 @@ def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state) -> No
     fill_scale_buffer(ctx, Int32(0))
     if again:
         # Keys first: they need not wait for the output of the query tile before.
-        wait_until_stored(ctx, chains_of_query_tile(ctx, 0))
+        wait_until_stored(ctx, ctx.order.chains_of(0))
         for part in parts:
             load_query_part(ctx, 0, part, ring.get_tile(state, part)[0])
-        wait_until_stored(ctx, chains_of_query_tile(ctx, 1))
+        wait_until_stored(ctx, ctx.order.chains_of(1))
     for part in range(ctx.spec.config.misc_mbars.num_q1_sync):
         mbar = ctx.spec.config.misc_mbars.Q1Sync_offset + part
         ctx.barriers.announce(mbar, query_part_bytes(ctx.spec.config))

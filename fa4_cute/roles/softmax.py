@@ -158,7 +158,7 @@ def softmax_tile(
 @cute.jit
 def softmax_work(ctx: KernelContext, chain: cutlass.Constexpr[int]):
     """Process one query tile of warp group ``chain`` and write its half of the output."""
-    row = SoftmaxRow.of(ctx, chain)
+    row = SoftmaxRow(ctx, chain)
     num_tiles = ctx.spec.issue_order.num_tiles(chain, ctx.work.num_key_tiles)
     keep_query_scale(ctx, row)
     row_max = softmax_math.initial_max(row.scale)
@@ -166,7 +166,7 @@ def softmax_work(ctx: KernelContext, chain: cutlass.Constexpr[int]):
     for tile in cutlass.range(0, num_tiles, unroll=1):
         row_max, row_sum = softmax_tile(ctx, row, tile, row_max, row_sum)
     ctx = ctx.decode_again()
-    row = SoftmaxRow.of(ctx, chain)
+    row = SoftmaxRow(ctx, chain)
     if cutlass.const_expr(ctx.spec.variant.in_cluster):
         write_output_of_cluster(ctx, row, row_max, row_sum)
     else:

@@ -1,75 +1,79 @@
 """What every role is given: the specification, the memories, and the work tile of the CTA."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 from cutlass import Int32
 
 from ..device.lanes import row_in_group
 from ..device.math import mma
-from ..pipelines import BarrierBlock, FA4MiscMBars, RingState
+from ..pipelines import BarrierBlock, FA4MiscMBars, MBars, RingState
 from ..plan.facts.dtypes import DType
-from ..plan.facts.hardware import (
-    WARP_GROUP_THREADS,
-)
+from ..plan.facts.hardware import WARP_GROUP_THREADS
 from ..plan.memory.smem_layout import SM100AttentionSMem
-from ..plan.memory.tmem import AttentionTmem
-from ..plan.spec.issue_order import IssueOrder
+from ..plan.memory.smem_tail import SMemTail
+from ..plan.memory.tmem import AttentionTmem, TmemMap
+from ..plan.spec.attention_spec import AttentionSpec
+from ..plan.spec.issue_order import ChainOrder, IssueOrder
 from ..plan.spec.kernel_spec import KernelSpec
 from ..tma import TensorMaps
 from .progress import START, Progress, counted, parity
 from .sequence import Arguments
 from .tile import WorkTile, decode_work
 
+UNDECODED: Any = None
+"""Stands for the work of a context before its role has decoded it."""
+
 
 @dataclass(frozen=True)
-class KernelContext:
-    """Static specification, memories and work of one CTA; ``work`` is None until decoded.
+class AttentionContext(ABC):
+    """What the contexts of all kernels have in common.
 
-    ``progress`` is what a persistent CTA has done before this work, and ``index`` the number of the
-    work in the order of the schedule; None where the grid says which work it is.
+    Attributes:
+        spec: the static choices.
+        args: the arguments of the call.
+        maps: the tensor maps.
+        smem: shared address of the CTA's memory.
+        barriers: its mbarriers.
+        tmem: its Tensor Memory.
+        work: the work tile of the CTA.
+        progress: what a persistent CTA has done before this work.
+        index: number of the work in the order of the schedule; None where the grid says which work
+            it is.
     """
 
-    spec: KernelSpec
+    spec: AttentionSpec
     args: Arguments
-    work: WorkTile | None
     maps: TensorMaps
     smem: Int32
     barriers: BarrierBlock
     tmem: Int32
+    work: WorkTile = field(default=UNDECODED, kw_only=True)
     progress: Progress = field(default=START, kw_only=True)
     index: Int32 | None = field(default=None, kw_only=True)
 
-    def decoded(self) -> "KernelContext":
+    def decoded(self) -> Self:
         """Return the same context with the work tile of the CTA.
 
         Each role decodes for itself, so that no register is held for another role's needs.
         """
         return replace(self, work=decode_work(self.spec, self.args, self.index))
 
-    def at(self, index: Int32, progress: Progress) -> "KernelContext":
+    def at(self, index: Int32, progress: Progress) -> Self:
         """Return the context of work ``index`` of a persistent CTA."""
         return replace(self, index=index, progress=progress).decoded()
 
-    @property
-    def order(self) -> IssueOrder:
-        """How the key tiles are shared out to the chains."""
-        return self.spec.issue_order
-
-    @property
-    def mbars(self) -> FA4MiscMBars:
-        """The barriers, in the words of their events."""
-        return FA4MiscMBars(self.barriers, self.spec.config.misc_mbars)
-
     def step(self, chain: int, tile: Int32) -> Int32:
         """Return the number of ``chain``'s ``tile``-th key tile among all that the CTA gives it."""
-        return counted(tile, self.progress.steps_of(chain, self.order))
+        return counted(tile, self.progress.steps_of(chain))
 
     def factor_step(self, chain: int, tile: Int32) -> Int32:
         """Return the number of the correction of ``chain`` before its ``tile``-th key tile.
 
         The first key tile of a query tile has none.
         """
-        return counted(tile - 1, self.progress.corrections_of(chain, self.order))
+        return counted(tile - 1, self.progress.corrections_of(chain))
 
     @property
     def query_step(self) -> Int32:
@@ -78,27 +82,20 @@ class KernelContext:
 
     def step_parity(self, chain: int, tile: Int32) -> Int32:
         """Return the parity of what completes once per key tile of ``chain``, for its ``tile``."""
-        return parity(tile, self.progress.steps_of(chain, self.order))
+        return parity(tile, self.progress.steps_of(chain))
 
     def factor_parity(self, chain: int, tile: Int32) -> Int32:
         """Return the parity of what completes once per correction of ``chain``, before ``tile``.
 
         The first key tile of a query tile has none.
         """
-        return parity(tile - 1, self.progress.corrections_of(chain, self.order))
+        return parity(tile - 1, self.progress.corrections_of(chain))
 
     def loaded_before(self, tile: Int32) -> Int32:
         """Return how many K tiles the CTA has loaded before the ``tile``-th of this work."""
         return tile if isinstance(self.progress.tiles, int) else self.progress.tiles + tile
 
-    def ring_start(self, *, producer: bool) -> RingState:
-        """Return the cursor of the slot that the work's first K tile uses."""
-        config, tiles = self.spec.config, self.progress.tiles
-        return RingState.after(
-            config.num_kv_stages, tiles * 2 if config.use_fused_kv else tiles, producer=producer
-        )
-
-    def decode_again(self) -> "KernelContext":
+    def decode_again(self) -> Self:
         """Return the same context with the work tile decoded anew.
 
         After a long loop this costs a few instructions; carrying the tile costs registers. The
@@ -112,6 +109,50 @@ class KernelContext:
     def slice_start(self, size: int) -> Int32 | int:
         """Return where the CTA's slice begins in what a pair of CTAs divides: here it is all."""
         return 0
+
+    @property
+    @abstractmethod
+    def mbars(self) -> MBars:
+        """The barriers, in the words of their events."""
+
+    @property
+    @abstractmethod
+    def order(self) -> ChainOrder:
+        """How the key tiles go to the chains."""
+
+    @property
+    @abstractmethod
+    def layout(self) -> SMemTail:
+        """Byte offsets in shared memory."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> TmemMap:
+        """Named columns of Tensor Memory."""
+
+
+@dataclass(frozen=True)
+class KernelContext(AttentionContext):
+    """The context of one CTA of the kernel with two Q tiles, or one."""
+
+    spec: KernelSpec
+
+    @property
+    def mbars(self) -> FA4MiscMBars:
+        """The barriers, in the words of their events."""
+        return FA4MiscMBars(self.barriers, self.spec.config.misc_mbars)
+
+    @property
+    def order(self) -> IssueOrder:
+        """How the key tiles go to the chains."""
+        return self.spec.issue_order
+
+    def ring_start(self, *, producer: bool) -> RingState:
+        """Return the cursor of the slot that the work's first K tile uses."""
+        config, tiles = self.spec.config, self.progress.tiles
+        return RingState.after(
+            config.num_kv_stages, tiles * 2 if config.use_fused_kv else tiles, producer=producer
+        )
 
     @property
     def layout(self) -> SM100AttentionSMem:
@@ -129,7 +170,7 @@ class KernelContext:
         return AttentionTmem.of(self.spec.config)
 
 
-def query_head(ctx: KernelContext, row: Int32) -> Int32:
+def query_head(ctx: AttentionContext, row: Int32) -> Int32:
     """Return the query head of row ``row`` of a Q tile: heads of a group may share a tile."""
     group = ctx.spec.rows_per_position
     return ctx.work.head * group + row % group

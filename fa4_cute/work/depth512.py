@@ -5,6 +5,7 @@ their rank, which names their rows of Q, K and O and their columns of V (section
 """
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import cutlass
 from cutlass import Float32, Int32
@@ -17,15 +18,18 @@ from ..plan.compute.depth512_lanes import lane_half, row_of_lane
 from ..plan.facts.hardware import WARP_THREADS, WARPS_PER_GROUP
 from ..plan.memory.depth512_smem import Depth512AttentionSMem
 from ..plan.memory.tmem import Depth512Tmem
-from ..plan.spec.issue_order import IssueOrder
-from .pair import PairCtaContext
+from ..plan.spec.depth512_spec import Depth512Spec
+from ..plan.spec.issue_order import OneChain
+from .pair import InPair
 from .progress import Progress
-from .row import ThreadRow, row_facts
+from .row import ThreadRow
 
 
 @dataclass(frozen=True)
-class Depth512Context(PairCtaContext):
-    """Static specification, memories and work of one CTA of the pair, and its rank."""
+class Depth512Context(InPair):
+    """The context of one CTA of the pair of the depth-512 kernel."""
+
+    spec: Depth512Spec
 
     @property
     def layout(self) -> Depth512AttentionSMem:
@@ -43,11 +47,11 @@ class Depth512Context(PairCtaContext):
         return Depth512MBars(self.barriers, self.spec.config.misc_mbars)
 
     @property
-    def order(self) -> IssueOrder:
-        """One chain, number 0, which takes every key tile."""
-        return IssueOrder(num_qo=2)
+    def order(self) -> OneChain:
+        """One chain, which takes every key tile."""
+        return OneChain()
 
-    def at(self, index: Int32, progress: Progress) -> "Depth512Context":
+    def at(self, index: Int32, progress: Progress) -> Self:
         """Return the context of work ``index`` of a persistent CTA.
 
         Registers are scarce in its softmax role: what follows from addresses and the rank is
@@ -89,7 +93,6 @@ def round_phase(tile: Int32) -> Int32:
     return (tile >> 1) & 1
 
 
-@dataclass(frozen=True)
 class Depth512Row(ThreadRow):
     """The thread's row.
 
@@ -100,21 +103,17 @@ class Depth512Row(ThreadRow):
         lane_half: which half of the accumulator's columns the thread holds, 0 or 1.
     """
 
-    lane_half: Int32
-
-    @classmethod
-    def of(cls, ctx: Depth512Context) -> "Depth512Row":
-        """Return the calling thread's row; its scores are those of the even tiles."""
+    def __init__(self, ctx: Depth512Context) -> None:
+        """Take the calling thread's row; its scores are those of the even tiles."""
         config = ctx.spec.config
-        row = row_of_lane(config, row_in_group())
+        index = row_of_lane(config, row_in_group())
         first_lane = ids.warp_index() % WARPS_PER_GROUP * WARP_THREADS
         ends = (
             row_of_lane(config, first_lane),
             row_of_lane(config, first_lane + (WARP_THREADS - 1)),
         )
-        half = lane_half(config, first_lane)
-        facts = row_facts(ctx, row, ends, ctx.work.position, ctx.columns.s(0).start)
-        return cls(**facts, lane_half=half)
+        self.lane_half = lane_half(config, first_lane)
+        super().__init__(ctx, index, ends, ctx.work.position, ctx.columns.s(0).start)
 
     @property
     def scale_slot(self) -> Int32:

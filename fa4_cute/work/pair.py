@@ -6,23 +6,26 @@ in their rank, which names their rows of Q, K and O and their columns of V
 """
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 from cutlass import Int32
 
 from ..device import ids
+from ..pipelines import PairBarriers
 from ..plan.spec.attention_spec import AttentionSpec
-from .context import KernelContext
+from .context import AttentionContext, KernelContext
 from .sequence import Arguments
 from .tile import WorkTile, place_of_work, query_tile, work_at
 
 
 @dataclass(frozen=True)
-class PairCtaContext(KernelContext):
-    """The context of one CTA of a pair, with its rank."""
+class InPair(AttentionContext):
+    """What the contexts of the CTAs of a pair have in common: their rank."""
 
+    barriers: PairBarriers
     rank: Int32
 
-    def decoded(self) -> "PairCtaContext":
+    def decoded(self) -> Self:
         """Return the same context with the work tile of the CTA."""
         work = decode_pair_work(self.spec, self.args, self.rank, self.index)
         return replace(self, work=work)
@@ -30,6 +33,11 @@ class PairCtaContext(KernelContext):
     def slice_start(self, size: int) -> Int32:
         """Return where this CTA's slice begins in what the pair divides, ``size`` for each."""
         return self.rank * size
+
+
+@dataclass(frozen=True)
+class PairCtaContext(InPair, KernelContext):
+    """The context of one CTA of a pair that has two Q tiles each."""
 
 
 def decode_pair_work(

@@ -26,18 +26,18 @@ from .progress import Progress
 @cute.jit
 def for_each_work(ctx: KernelContext, role: cutlass.Constexpr):
     """Call ``role(context of the work)`` for every work of the CTA; return the counts after it."""
-    progress = Progress.zero()
+    progress = Progress.zero(ctx.order)
     if cutlass.const_expr(ctx.spec.variant.is_persistent):
         index = in_clusters(ctx, ids.block_index()[0])
-        while index < ctx.args.extras["num_work"]:
+        while index < ctx.args.extras.num_work:
             here = ctx.at(index, progress)
             role(here)
-            progress = progress.after(here.work.num_key_tiles, ctx.order)
+            progress = progress.after(here.work.num_key_tiles)
             index = index + in_clusters(ctx, ids.grid_size_x())
     else:
         here = ctx.decoded()
         role(here)
-        progress = progress.after(here.work.num_key_tiles, ctx.order)
+        progress = progress.after(here.work.num_key_tiles)
     return progress
 
 
@@ -52,7 +52,7 @@ def wait_until_stored(ctx: KernelContext, chains: cutlass.Constexpr):
     """Wait until ``chains`` have stored their latest outputs."""
     if cutlass.const_expr(ctx.spec.variant.is_persistent):
         for i in cutlass.range_constexpr(len(chains)):
-            outputs = ctx.progress.outputs_of(chains[i], ctx.order)
+            outputs = ctx.progress.outputs_of(chains[i])
             if outputs > 0:
                 mbar = ctx.spec.config.misc_mbars.stored_offset + chains[i]
                 ctx.barriers.wait(BarrierWait(mbar, (outputs - 1) & 1))
@@ -68,9 +68,3 @@ def say_stored(ctx: KernelContext, chain: cutlass.Constexpr[int]):
             tmem.fence_before_thread_sync()
             mbar = ctx.spec.config.misc_mbars.stored_offset + chain
             ctx.barriers.arrive(BarrierArrive(mbar))
-
-
-def chains_of_query_tile(ctx: KernelContext, tile: Int32 | int) -> tuple[int, ...]:
-    """Return the chains whose output is staged over Q tile ``tile``."""
-    order = ctx.order
-    return tuple(chain for chain in range(2) if order.query_tile(chain) == tile)

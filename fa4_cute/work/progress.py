@@ -9,68 +9,87 @@ from dataclasses import dataclass
 import cutlass
 from cutlass import Int32
 
-from ..plan.spec.issue_order import IssueOrder
+from ..plan.barriers.mbars import NUM_CHAINS
+from ..plan.spec.issue_order import ChainOrder
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Counts over all earlier query tiles of the CTA.
+    """Counts over all earlier query tiles of a CTA whose chains each take every key tile.
 
     Attributes:
         loaded: query tiles that had key tiles.
         tiles: key tiles.
-        second: key tiles of chain 1, where the chains share the key tiles out.
-        second_loaded: query tiles in which chain 1 had key tiles, likewise.
     """
 
     loaded: Int32 | int = 0
     tiles: Int32 | int = 0
+
+    @staticmethod
+    def zero(order: ChainOrder) -> "Progress":
+        """Return the counts of a CTA that has done nothing, as registers."""
+        if order.deals_out:
+            return DealtProgress(*(Int32(0) for _ in range(4)))
+        return Progress(Int32(0), Int32(0))
+
+    def steps_of(self, chain: int) -> Int32 | int:
+        """Return the key tiles of ``chain``."""
+        return self.tiles
+
+    def corrections_of(self, chain: int) -> Int32 | int:
+        """Return the corrections of ``chain``: per query tile, one fewer than key tiles."""
+        return _difference(self.steps_of(chain), self.outputs_of(chain))
+
+    def outputs_of(self, chain: int) -> Int32 | int:
+        """Return the query tiles in which ``chain`` had key tiles, and so accumulated an output."""
+        return self.loaded
+
+    def after(self, num_tiles: Int32) -> "Progress":
+        """Return the counts after a query tile with ``num_tiles`` key tiles."""
+        return Progress(self.loaded + _one_if_any(num_tiles), self.tiles + num_tiles)
+
+    def __extract_mlir_values__(self) -> list:
+        """Return the registers, for the loop over query tiles."""
+        return [value.ir_value() for value in vars(self).values()]
+
+    def __new_from_mlir_values__(self, values: list) -> "Progress":
+        """Return the counts whose registers are ``values``."""
+        return type(self)(*(Int32(value) for value in values))
+
+
+@dataclass(frozen=True)
+class DealtProgress(Progress):
+    """The same counts where the key tiles are dealt out to two chains.
+
+    Attributes:
+        second: key tiles of chain 1.
+        second_loaded: query tiles in which chain 1 had key tiles.
+    """
+
     second: Int32 | int = 0
     second_loaded: Int32 | int = 0
 
-    @classmethod
-    def zero(cls) -> "Progress":
-        """Return the counts of a CTA that has done nothing, as registers."""
-        return cls(*(Int32(0) for _ in range(4)))
-
-    def steps_of(self, chain: int, order: IssueOrder) -> Int32 | int:
+    def steps_of(self, chain: int) -> Int32 | int:
         """Return the key tiles of ``chain``."""
-        if not order.deals_out:
-            return self.tiles
         return self.second if chain else _difference(self.tiles, self.second)
 
-    def corrections_of(self, chain: int, order: IssueOrder) -> Int32 | int:
-        """Return the corrections of ``chain``: per query tile, one fewer than key tiles."""
-        return _difference(self.steps_of(chain, order), self.outputs_of(chain, order))
-
-    def outputs_of(self, chain: int, order: IssueOrder) -> Int32 | int:
+    def outputs_of(self, chain: int) -> Int32 | int:
         """Return the query tiles in which ``chain`` had key tiles, and so accumulated an output."""
-        return self.second_loaded if order.deals_out and chain else self.loaded
+        return self.second_loaded if chain else self.loaded
 
-    def after(self, num_tiles: Int32, order: IssueOrder) -> "Progress":
+    def after(self, num_tiles: Int32) -> "DealtProgress":
         """Return the counts after a query tile with ``num_tiles`` key tiles."""
-        second = order.num_tiles(1, num_tiles) if order.deals_out else Int32(0)
-        return Progress(
+        second = num_tiles // NUM_CHAINS
+        return DealtProgress(
             self.loaded + _one_if_any(num_tiles),
             self.tiles + num_tiles,
             self.second + second,
             self.second_loaded + _one_if_any(second),
         )
 
-    def __extract_mlir_values__(self) -> list:
-        """Return the registers, for the loop over query tiles."""
-        return [value.ir_value() for value in self._counts]
-
-    def __new_from_mlir_values__(self, values: list) -> "Progress":
-        """Return the counts whose registers are ``values``."""
-        return Progress(*(Int32(value) for value in values))
-
-    @property
-    def _counts(self) -> tuple:
-        return self.loaded, self.tiles, self.second, self.second_loaded
-
 
 START = Progress()
+"""Before the first query tile: every count is 0, whatever the order."""
 
 
 def counted(n: Int32, before: Int32 | int) -> Int32:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from cutlass import Float32, Int32, Int64
 
 from ..device.memory import gmem
+from ..plan.spec.attention_spec import AttentionSpec
+from ..plan.spec.extras import Extras
 
 
 @dataclass(frozen=True)
@@ -13,7 +15,7 @@ class Arguments:
 
     ``lse`` is the address of the log-sum-exp: (batch, heads, seqlen_q), or (heads, all queries)
     when queries are packed, where ``seqlen_q`` and ``seqlen_k`` are the largest lengths.
-    ``extras`` are the parameters of the variant's features and of the element type by name.
+    ``extras`` are the parameters of the variant's features and of the element type.
     """
 
     seqlen_q: Int32
@@ -21,7 +23,7 @@ class Arguments:
     num_q_heads: Int32
     scale_log2: Float32
     lse: Int64
-    extras: dict[str, Int32 | Int64 | Float32]
+    extras: Extras[Int64, Int32, Float32]
 
 
 @dataclass(frozen=True)
@@ -55,22 +57,22 @@ def _bounds(offsets: Int64, batch: Int32) -> tuple[Int32, Int32]:
     return first, gmem.load_i32(gmem.word_address(offsets, batch + 1)) - first
 
 
-def decode_sequence(spec, args: Arguments, batch: Int32) -> Sequence:
+def decode_sequence(spec: AttentionSpec, args: Arguments, batch: Int32) -> Sequence:
     """Return sequence ``batch``; dense operands take no instruction."""
     variant, extras = spec.variant, args.extras
     first_query, seqlen_q, query_batch = 0, args.seqlen_q, batch
     if variant.ragged_q:
-        first_query, seqlen_q = _bounds(extras["cu_seqlens_q"], batch)
+        first_query, seqlen_q = _bounds(extras.cu_seqlens_q, batch)
         query_batch = Int32(0)
     first_key, seqlen_k, key_batch = 0, args.seqlen_k, batch
     if variant.ragged_k:
-        first_key, seqlen_k = _bounds(extras["cu_seqlens_k"], batch)
+        first_key, seqlen_k = _bounds(extras.cu_seqlens_k, batch)
         key_batch = Int32(0)
     if variant.used_k:
-        seqlen_k = gmem.load_i32(gmem.word_address(extras["seqused_k"], batch))
+        seqlen_k = gmem.load_i32(gmem.word_address(extras.seqused_k, batch))
     lengths = {
-        slot: gmem.load_i32(gmem.word_address(extras[f"padding{slot}"], batch))
-        for slot in variant.padding_slots
+        padding.slot: gmem.load_i32(gmem.word_address(padding.address, batch))
+        for padding in extras.padding
     }
     return Sequence(
         seqlen_q, seqlen_k, first_query, first_key, query_batch, key_batch, lengths

@@ -67,10 +67,10 @@ def place_of_work(args: Arguments, index: Int32) -> tuple[Int32, Int32, Int32, I
     All heads and sequences of one query tile follow one another: they take equally long, so that
     CTAs that start together end together.
     """
-    num_heads, num_sequences = (args.extras[n] for n in ("num_heads", "num_sequences"))
-    per_tile = num_heads * num_sequences
+    num_heads = args.extras.num_heads
+    per_tile = num_heads * args.extras.num_sequences
     block, rest = index // per_tile, index % per_tile
-    num_blocks = args.extras["num_work"] // per_tile
+    num_blocks = args.extras.num_work // per_tile
     return block, rest % num_heads, rest // num_heads, num_blocks
 
 
@@ -94,7 +94,7 @@ def num_splits_of(spec: AttentionSpec, args: Arguments) -> Int32 | int:
     """
     if spec.variant.in_cluster:
         return spec.variant.num_partitions
-    return args.extras["num_splits"]
+    return args.extras.num_splits
 
 
 def work_at(spec: AttentionSpec, args: Arguments, where: tuple, split: Int32 | int) -> WorkTile:

@@ -102,6 +102,6 @@ def trace_attention(spec: AttentionSpec, options: str):
 
     element_type = _ELEMENT_TYPES[spec.config.qkv_dtype]
     pointer = make_ptr(element_type, 0, AddressSpace.gmem, assumed_align=_POINTER_ALIGN)
-    extras = tuple(_PARAM_TYPES[param.kind](0) for param in spec.extra_params)
+    extras = tuple(_PARAM_TYPES[kind](0) for _, kind in spec.extras.items())
     rest = (Int32(1), Int32(1), *extras)
     return cute.compile(host, pointer, Int64(0), 1, 1.0, rest, options=options)

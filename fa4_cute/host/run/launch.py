@@ -14,7 +14,6 @@ from ...plan.facts.tensor_map_bits import TensorMapFields, encode_tensor_map
 from ...plan.launch.launch import AttentionSizes, LaunchPlan, plan_combine, plan_launch
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
-from ...plan.spec.params import VALUE_SCALE
 from ...plan.spec.tensor_maps import ROPE_OPERANDS, OperandLayout, tensor_maps
 
 Encoder = Callable[[TensorMapFields], bytes]
@@ -108,8 +107,8 @@ def pack_launch(
     operands.update(zip(ROPE_OPERANDS, call.rope, strict=False))
     maps = tensor_maps(spec, *(operand.layout for operand in operands.values()))
     values: dict[str, bytes | int | float] = {"lse": call.lse, **plan.scalars, **dict(call.extras)}
-    if VALUE_SCALE in spec.params.names:
-        values[VALUE_SCALE] = call.value_scale
+    if spec.scales_values:
+        values["value_scale"] = call.value_scale
     for tensor_map in maps:
         operand = operands[tensor_map.address_of]
         # An empty operand may have no address; it is never read, but a map needs a valid one.

@@ -7,15 +7,15 @@ of a packed QKV tensor among them, are used where they are; all others are copie
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from ...plan.facts.dtypes import DType
 from ...plan.facts.tensor_map_bits import ALIGN, MAX_STRIDE
 from ...plan.spec.combine_spec import CombineSpec
+from ...plan.spec.extras import ABSENT, BIAS_AXES, Aux, Bias, Extras, PaddingLengths
 from ...plan.spec.tensor_maps import OperandLayout
-from ...plan.spec.variant import aux_strides, bias_strides
 from ..ask.checks import DENSE
 from ..ask.features import NO_TENSORS, PLAIN, FeatureTensors
 from ..ask.problem import Problem
@@ -128,7 +128,7 @@ def describe_call(
         lse=0 if lse is None else lse.data_ptr(),
         extras=()
         if problem.features is PLAIN
-        else tuple(_extras(problem, tensors, (out, *partial))),
+        else _extras(problem, tensors, out, partial).items(),
         longest=problem.sizes if problem.features.has_lengths else None,
         num_splits=problem.features.num_splits,
         value_scale=problem.scales.v,
@@ -155,44 +155,57 @@ def _as_rank_4(tensor: Any) -> Any:
 
 
 def _extras(
-    problem: Problem, tensors: FeatureTensors, written: tuple[Any, ...]
-) -> Iterator[tuple[str, int]]:
-    """Yield name and value of every parameter that the features add; ``written``: O, partials."""
-    variant = problem.variant
-    values = {"o": written[0].data_ptr(), "total_q": written[0].shape[0]}
-    if variant.is_split:
-        _, partial_o, partial_lse = written
-        values |= {"partial_o": partial_o.data_ptr(), "partial_lse": partial_lse.data_ptr()}
-        values |= {"num_splits": partial_lse.shape[0], "partial_rows": partial_lse.shape[1]}
-    for name in _READ_ARRAYS:
-        tensor = getattr(tensors, name)
-        values |= {} if tensor is None else {name: tensor.data_ptr()}
-    if tensors.page_table is not None:
-        values["pages_per_row"] = tensors.page_table.shape[1]
-    if tensors.k_scale is not None:
-        values["k_scale_row"] = tensors.k_scale.shape[2]
-    for slot, tensor in enumerate(tensors.padding):
-        values[f"padding{slot}"] = tensor.data_ptr()
-    for slot, tensor in enumerate(tensors.biases):
-        values[f"bias{slot}"] = tensor.data_ptr()
-        values |= zip(bias_strides(slot), _byte_strides(tensor), strict=False)
-    for slot, tensor in enumerate(tensors.aux):
-        values[f"aux{slot}"] = tensor.data_ptr()
-        values |= zip(aux_strides(slot, tensor.dim()), _byte_strides(tensor), strict=True)
-    for name in variant.tensor_names:
-        yield name, values[name]
+    problem: Problem, tensors: FeatureTensors, out: Any, partial: tuple[Any, ...]
+) -> Extras[int, int, float]:
+    """Return the parameters that the features of the call add, with their values."""
+    available = Extras[int, int, float](
+        cu_seqlens_q=_address(tensors.cu_seqlens_q),
+        total_q=out.shape[0],
+        o=out.data_ptr(),
+        cu_seqlens_k=_address(tensors.cu_seqlens_k),
+        seqused_k=_address(tensors.seqused_k),
+        page_table=_address(tensors.page_table),
+        pages_per_row=_extent(tensors.page_table, 1),
+        sink=_address(tensors.sink),
+        q_scale=_address(tensors.q_scale),
+        k_scale=_address(tensors.k_scale),
+        k_scale_row=_extent(tensors.k_scale, 2),
+        padding=tuple(PaddingLengths(i, t.data_ptr()) for i, t in enumerate(tensors.padding)),
+        biases=tuple(
+            Bias(i, t.data_ptr(), _byte_strides(t)[: len(BIAS_AXES)])
+            for i, t in enumerate(tensors.biases)
+        ),
+        aux=tuple(Aux(i, t.data_ptr(), _byte_strides(t)) for i, t in enumerate(tensors.aux)),
+        **_of_splits(partial),
+    )
+    return available.matching(problem.variant.call_extras)
 
 
-_READ_ARRAYS: Final = (
-    "cu_seqlens_q", "cu_seqlens_k", "seqused_k", "page_table", "sink", "q_scale", "k_scale",
-)  # fmt: skip
-"""Feature tensors whose address is the parameter of the same name."""
+def _of_splits(partial: tuple[Any, ...]) -> dict[str, int]:
+    """Return the parameters of a split; none without partial results."""
+    if not partial:
+        return {}
+    partial_o, partial_lse = partial
+    return {
+        "num_splits": partial_lse.shape[0],
+        "partial_rows": partial_lse.shape[1],
+        "partial_o": partial_o.data_ptr(),
+        "partial_lse": partial_lse.data_ptr(),
+    }
 
 
-def _byte_strides(tensor: Any) -> list[int]:
+def _address(tensor: Any) -> int:
+    return ABSENT if tensor is None else int(tensor.data_ptr())
+
+
+def _extent(tensor: Any, axis: int) -> int:
+    return ABSENT if tensor is None else int(tensor.shape[axis])
+
+
+def _byte_strides(tensor: Any) -> tuple[int, ...]:
     """Return the strides in bytes; 0 for a dimension of one element, which stands for all."""
     pairs = zip(tensor.shape, tensor.stride(), strict=True)
-    return [0 if size == 1 else stride * tensor.element_size() for size, stride in pairs]
+    return tuple(0 if size == 1 else stride * tensor.element_size() for size, stride in pairs)
 
 
 def extent(tensor: Any, *, writable: bool) -> HostBuffer:

@@ -7,7 +7,8 @@ from ..config.config import FA4Config
 from ..config.depth512_config import Depth512Config
 from ..facts.dtypes import DType
 from ..facts.hardware import OUTPUT_SWIZZLE, SwizzleMode
-from .params import KERNEL_PARAMS, KernelParams, Param, with_operand_scales
+from .extras import Extras
+from .params import KERNEL_PARAMS, KernelParams, extended
 from .schedule import WarpSchedule
 from .variant import Variant
 
@@ -28,7 +29,7 @@ class CommonSpec:
     @property
     def params(self) -> KernelParams:
         """The parameter list."""
-        return with_operand_scales(self.variant.params, self.config.qkv_dtype)
+        return extended(KERNEL_PARAMS, *self.extras.items())
 
     @property
     def num_maps(self) -> int:
@@ -36,10 +37,19 @@ class CommonSpec:
         return sum(param.kind == "tensor_map" for param in self.params.params)
 
     @property
-    def extra_params(self) -> tuple[Param, ...]:
-        """The parameters beyond those of every kernel and the tensor maps."""
-        num_scalars = sum(param.kind != "tensor_map" for param in KERNEL_PARAMS.params)
-        return self.params.params[self.num_maps + num_scalars :]
+    def extras(self) -> Extras[str, str, str]:
+        """The parameters of the features and of the element type, with their PTX types.
+
+        fp8 operands add the scale of V, which multiplies O; the scales of whole tensors q and k
+        are part of ``scale_log2``.
+        """
+        extras = self.variant.extras
+        return extras.with_value_scale("f32") if self.scales_values else extras
+
+    @property
+    def scales_values(self) -> bool:
+        """Whether O is multiplied by a scale: the operands are fp8."""
+        return self.config.qkv_dtype is DType.FP8_E4M3
 
     @property
     def causal(self) -> bool:

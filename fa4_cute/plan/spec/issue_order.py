@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from ..barriers.mbars import NUM_CHAINS
 
@@ -66,6 +66,11 @@ class IssueOrder:
     num_qo: int
 
     @property
+    def num_chains(self) -> int:
+        """Chains of the kernel."""
+        return NUM_CHAINS
+
+    @property
     def deals_out(self) -> bool:
         """Whether the key tiles are dealt out to the chains, so that chain 1 may have one fewer."""
         return self.num_qo == 1
@@ -100,6 +105,10 @@ class IssueOrder:
             if issue.waits:
                 yield ("K" if issue.product == "S" else "V"), issue.key_tile
 
+    def chains_of(self, query_tile: int) -> tuple[int, ...]:
+        """Return the chains of one Q tile."""
+        return tuple(c for c in range(NUM_CHAINS) if self.query_tile(c) == query_tile)
+
     def _steps(self, num_key_tiles: int) -> Iterator[tuple[int, int]]:
         for n in range(self.num_tiles(0, num_key_tiles)):
             for chain in range(NUM_CHAINS):
@@ -118,3 +127,27 @@ class IssueOrder:
             waits=first,
             releases=last,
         )
+
+
+@dataclass(frozen=True)
+class OneChain:
+    """The key tiles of a kernel with a single chain, number 0, which takes them all."""
+
+    num_chains: ClassVar[int] = 1
+    deals_out: ClassVar[bool] = False
+
+    def query_tile(self, chain: int) -> int:
+        """Return the Q tile of ``chain``: there is one."""
+        return 0
+
+    def num_tiles(self, chain: int, num_key_tiles: Any) -> Any:
+        """Return how many of ``num_key_tiles`` visited key tiles ``chain`` takes: all."""
+        return num_key_tiles
+
+    def key_tile(self, chain: int, n: Any) -> Any:
+        """Return the number of the ``n``-th key tile of ``chain``."""
+        return n
+
+
+ChainOrder = IssueOrder | OneChain
+"""How a kernel's key tiles go to its chains."""

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ..facts.dtypes import DType
 from ..facts.hardware import align_up
 from ..facts.tensor_map_bits import TENSOR_MAP_BYTES
 
@@ -112,9 +111,6 @@ KERNEL_PARAMS: Final = lay_out(
 )
 """Parameters of ``SM100MHA2Q``. ``lse`` is a float32 array (batch, num_q_heads, seqlen_q), or 0
 when the kernel was compiled without it; ``scale_log2`` is the softmax scale times log2(e)."""
-VALUE_SCALE: Final = "value_scale"
-"""Parameter of kernels with fp8 operands, which multiplies O. The scales of whole tensors q and k
-are part of ``scale_log2``."""
 
 
 def with_rope_maps(base: KernelParams) -> KernelParams:
@@ -123,8 +119,3 @@ def with_rope_maps(base: KernelParams) -> KernelParams:
     num_maps = sum(kind == "tensor_map" for _, kind in declared)
     own = (("q_rope_map", "tensor_map"), ("k_rope_map", "tensor_map"))
     return lay_out(*declared[:num_maps], *own, *declared[num_maps:])
-
-
-def with_operand_scales(base: KernelParams, dtype: DType) -> KernelParams:
-    """Return ``base`` with what operands of ``dtype`` need in addition."""
-    return extended(base, (VALUE_SCALE, "f32")) if dtype is DType.FP8_E4M3 else base

@@ -3,19 +3,20 @@
 The generic parameters of the Mojo kernel (``modular-sm100-attention.md`` sections 5.9-5.13) as one
 record: MaskType, ScoreModType, ValidLengthType, KVRowOffsetsType, the cache length, KVLUTType,
 SinkType, PartitionType and SchedulerType. Everything here is a choice at compile time; tensors and
-lengths come with the call, as the parameters that :meth:`Variant.param_names` declares. A feature
+lengths come with the call, as the parameters that :attr:`Variant.extras` declares. A feature
 that is not used adds no parameter and no instruction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import Any, Final
 
 from ..masks.masks import CAUSAL, NULL, DenseBiasMask, Mask, PaddingMask, Term, leaves, terms
+from .extras import ABSENT, BIAS_AXES, Aux, Bias, Extras, PaddingLengths
 from .params import KERNEL_PARAMS, KernelParams, extended
 
 PAGE_SIZES: Final = (16, 32, 64, 128, 256)
@@ -184,22 +185,50 @@ class Variant:
     @property
     def params(self) -> KernelParams:
         """The parameter list of the kernel."""
-        return extended(KERNEL_PARAMS, *self._extra_params())
+        return extended(KERNEL_PARAMS, *self.extras.items())
+
+    @property
+    def extras(self) -> Extras[str, str, str]:
+        """The parameters that the features add, with their PTX types."""
+        aux_ranks = self.score_mod.aux_ranks if self.score_mod else ()
+        work_count = _if(self.is_persistent, "u32")
+        return Extras(
+            cu_seqlens_q=_if(self.ragged_q, "u64"),
+            total_q=_if(self.ragged_q, "u64"),
+            o=_if(self.ragged_q or self.is_persistent, "u64"),
+            cu_seqlens_k=_if(self.ragged_k, "u64"),
+            seqused_k=_if(self.used_k, "u64"),
+            page_table=_if(self.page_size > 0, "u64"),
+            pages_per_row=_if(self.page_size > 0, "u32"),
+            sink=_if(self.sink, "u64"),
+            q_scale=_if(self.token_scales, "u64"),
+            k_scale=_if(self.token_scales, "u64"),
+            k_scale_row=_if(self.token_scales, "u32"),
+            padding=tuple(PaddingLengths(slot, "u64") for slot in self.padding_slots),
+            biases=tuple(
+                Bias(slot, "u64", ("u64",) * len(BIAS_AXES)) for slot in self.bias_slots
+            ),
+            aux=tuple(
+                Aux(slot, "u64", ("u64",) * rank) for slot, rank in enumerate(aux_ranks)
+            ),
+            num_work=work_count,
+            num_heads=work_count,
+            num_sequences=work_count,
+            num_splits=_if(self.is_split, "u32"),
+            partial_rows=_if(self.is_split, "u64"),
+            partial_o=_if(self.is_split, "u64"),
+            partial_lse=_if(self.is_split, "u64"),
+        )
 
     @property
     def extra_names(self) -> tuple[str, ...]:
         """Names of the parameters that the features add, in order."""
-        return tuple(name for name, _ in self._extra_params())
+        return tuple(name for name, _ in self.extras.items())
 
     @property
-    def tensor_names(self) -> tuple[str, ...]:
+    def call_extras(self) -> Extras[str, str, str]:
         """Those of the same parameters that the call's tensors give; the rest is the launch's."""
-        return tuple(name for name in self.extra_names if name not in WORK_COUNTS)
-
-    @property
-    def extra_kinds(self) -> tuple[str, ...]:
-        """Types of the same parameters, as ``plan.spec.params.Param`` names them."""
-        return tuple(kind for _, kind in self._extra_params())
+        return self.extras.without(WORK_COUNTS)
 
     @property
     def name_parts(self) -> tuple[str, ...]:
@@ -220,43 +249,10 @@ class Variant:
         }
         return (*parts, *(name for name, present in flags.items() if present))
 
-    def _extra_params(self) -> Iterator[tuple[str, str]]:
-        if self.ragged_q:
-            yield from (("cu_seqlens_q", "u64"), ("total_q", "u64"))
-        if self.ragged_q or self.is_persistent:
-            yield "o", "u64"
-        if self.ragged_k:
-            yield "cu_seqlens_k", "u64"
-        if self.used_k:
-            yield "seqused_k", "u64"
-        if self.page_size:
-            yield from (("page_table", "u64"), ("pages_per_row", "u32"))
-        if self.sink:
-            yield "sink", "u64"
-        if self.token_scales:
-            yield from (("q_scale", "u64"), ("k_scale", "u64"), ("k_scale_row", "u32"))
-        for slot in self.padding_slots:
-            yield f"padding{slot}", "u64"
-        for slot in self.bias_slots:
-            yield from ((f"bias{slot}", "u64"), *((n, "u64") for n in bias_strides(slot)))
-        if self.score_mod is not None:
-            for slot, rank in enumerate(self.score_mod.aux_ranks):
-                yield from ((f"aux{slot}", "u64"), *((n, "u64") for n in aux_strides(slot, rank)))
-        if self.is_persistent:
-            yield from ((name, "u32") for name in WORK_COUNTS)
-        if self.is_split:
-            yield from (("num_splits", "u32"), ("partial_rows", "u64"))
-            yield from (("partial_o", "u64"), ("partial_lse", "u64"))
 
-
-def bias_strides(slot: int) -> tuple[str, ...]:
-    """Return the parameters with a bias's strides in bytes: batch, head, query (0: all alike)."""
-    return tuple(f"bias{slot}_{axis}" for axis in ("batch", "head", "query"))
-
-
-def aux_strides(slot: int, rank: int) -> tuple[str, ...]:
-    """Return the parameters with an auxiliary tensor's strides in bytes, one per dimension."""
-    return tuple(f"aux{slot}_stride{axis}" for axis in range(rank))
+def _if(present: bool, kind: str) -> str:
+    """Return the PTX type of a parameter, or that there is none."""
+    return kind if present else ABSENT
 
 
 def _slots(mask: Mask, kind: type[PaddingMask] | type[DenseBiasMask]) -> tuple[int, ...]:

@@ -78,7 +78,7 @@ def test_the_splits_of_a_query_tile_are_a_cluster() -> None:
 
 def test_only_fp8_kernels_have_a_value_scale() -> None:
     fp8, bf16 = (KernelSpec.for_attention(t, 128) for t in (DType.FP8_E4M3, DType.BF16))
-    assert [param.name for param in fp8.extra_params] == ["value_scale"]
+    assert fp8.extras.items() == (("value_scale", "f32"),)
     assert bf16.params.names == KERNEL_PARAMS.names
 
 
