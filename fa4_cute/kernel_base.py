@@ -46,7 +46,7 @@ class AttentionKernel(ABC):
     @property
     @abstractmethod
     def roles(self) -> Mapping[str, Role]:
-        """What the warps of each role of the schedule run, by its name; others have nothing to do."""
+        """What the warps of each role of the schedule run, by its name."""
 
     @abstractmethod
     def context(self, parts: tuple, mbars: Int32, base: Int32) -> AttentionContext:
