@@ -22,7 +22,7 @@ from .plan.barriers.pipeline_plan import StagedPipelinePlan
 from .plan.facts.umma import SmemOperand
 from .plan.memory.rings import TMAConsumerPlan, TMAProducerPipeline
 from .sync.blocks import Barrier, BarrierBlock, PairBarriers
-from .sync.cursor import RingState, after_key, after_value, first_slots, next_slots
+from .sync.cursor import RingPlace, RingState, after_key, after_value, first_slots, next_slots
 from .sync.role_pipeline import RolePipeline, StagedPipeline
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "FA4MiscMBars",
     "MBars",
     "PairBarriers",
+    "RingPlace",
     "RingState",
     "RolePipeline",
     "StagedPipeline",

@@ -25,7 +25,7 @@ from ..device.memory import gmem
 from ..device.memory.bulk import load_bytes
 from ..device.registers import DEVICE
 from ..device.sync import barriers
-from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
+from ..pipelines import RingPlace
 from ..plan.config.token_rows import packed_start
 from ..plan.facts.dtypes import DType
 from ..plan.spec.tensor_maps import key_box
@@ -89,12 +89,11 @@ def fill_scale_buffer(ctx: KernelContext, tile: Int32) -> None:
     """
     if not ctx.spec.config.num_own_scale_bufs:
         return
-    ring = ctx.spec.config.misc_mbars.scale_ring
-    slot, round_ = ring_place(ctx, tile)
-    ctx.barriers.wait(BarrierWait(ring.consumer_mbar(slot), (round_ & 1) ^ 1))
-    arrived = ring.producer_mbar(slot)
+    ring, state = ctx.mbars.scale_ring(), buffer_of(ctx, tile, producer=True)
+    ring.producer_acquire(state)
+    arrived = ring.producer_mbar(state)
     ctx.barriers.expect(arrived, ctx.layout.k_scale_stride_bytes)
-    load_key_scales(ctx, slot, tile, ctx.barriers.address_of(arrived))
+    load_key_scales(ctx, state.index, tile, ctx.barriers.address_of(arrived))
 
 
 def scale_buffer(ctx: KernelContext, slot: Int32) -> Int32:
@@ -128,11 +127,10 @@ def query_scale_address(ctx: KernelContext, row) -> Int32:
     return ctx.smem + ctx.layout.q_scale_smem() + row.scale_slot * DType.FP32.size
 
 
-def ring_place(ctx: KernelContext, tile: Int32) -> tuple[Int32, Int32]:
-    """Return the buffer of key tile ``tile`` and how often it was used before."""
-    used = ctx.loaded_before(tile)
-    stages = ctx.spec.config.misc_mbars.scale_ring.num_kv_stages
-    return used % stages, used // stages
+def buffer_of(ctx: KernelContext, tile: Int32, *, producer: bool) -> RingPlace:
+    """Return the buffer of key tile ``tile``, as the side that fills it or reads it sees it."""
+    stages = ctx.mbars.layout.scale_ring.num_kv_stages
+    return RingPlace(stages, ctx.loaded_before(tile), producer=producer)
 
 
 def wait_for_scales(ctx: KernelContext, row, tile: Int32, first: Int32 | int = 0):
@@ -143,19 +141,16 @@ def wait_for_scales(ctx: KernelContext, row, tile: Int32, first: Int32 | int = 0
     """
     if not ctx.spec.variant.token_scales:
         return None
-    slot, round_ = ring_place(ctx, tile)
-    arrived = ctx.spec.config.misc_mbars.scale_ring.producer_mbar(slot, 0)
-    ctx.barriers.wait(BarrierWait(arrived, round_ & 1))
-    keys = scale_buffer(ctx, slot) + first * DType.FP32.size
+    state = buffer_of(ctx, tile, producer=False)
+    ctx.mbars.scale_ring().consumer_wait(state, 0)
+    keys = scale_buffer(ctx, state.index) + first * DType.FP32.size
     return TileScales(keys, query_scale_address(ctx, row))
 
 
 def release_scales(ctx: KernelContext, tile: Int32) -> None:
     """Give the scales of key tile ``tile`` back."""
     if ctx.spec.variant.token_scales:
-        slot, _ = ring_place(ctx, tile)
-        ring = ctx.spec.config.misc_mbars.scale_ring
-        ctx.barriers.arrive(BarrierArrive(ring.consumer_mbar(slot, 0)))
+        ctx.mbars.scale_ring().consumer_arrive(buffer_of(ctx, tile, producer=False), 0)
 
 
 def scaled(values: list[Float32], columns: range, scales: TileScales) -> list[Float32]:

@@ -15,17 +15,14 @@ from ..device.math import epilogue
 from ..device.memory import tmem
 from ..device.memory.tma import finish_stores
 from ..device.sync import barriers
-from ..plan.barriers.pipeline_plan import BarrierWait
+from ..plan.barriers.named import OUTPUT
 from ..plan.compute.depth512_lanes import first_output
-from ..plan.facts.hardware import WARP_GROUP_THREADS
 from ..tma import store_query_chunk
 from ..work.depth512 import ONLY_CHAIN, Depth512Context, Depth512Row
 from . import row_store
 from .row_result import RowResult
 from .two_q import output_factor
 
-OUTPUT_BARRIER = 3
-"""Named barrier of the softmax warps: a part of O is staged (1 and 2 exchange row values)."""
 OUTPUT_COLUMNS = 32
 """Columns of O normalised at a time."""
 
@@ -56,7 +53,7 @@ def stage_part(ctx: Depth512Context, row: Depth512Row, part: int, words_of) -> N
 def store_part(ctx: Depth512Context, part: cutlass.Constexpr[int]):
     """Store a staged part with TMA; rows past the sequence and padding columns are dropped."""
     barriers.fence_proxy_async_shared()
-    barriers.named_barrier(OUTPUT_BARRIER, WARP_GROUP_THREADS)
+    barriers.named_barrier(OUTPUT.number, OUTPUT.threads)
     if warp_index() == 0:
         sequence = ctx.work.sequence
         first = sequence.first_query + ctx.work.position
@@ -96,8 +93,7 @@ def write_through_memory(ctx: Depth512Context, row: Depth512Row, result: RowResu
 
 def wait_for_part(ctx: Depth512Context, part: int) -> None:
     """Wait for the last P V of output ``part``."""
-    phase = ctx.step_parity(ONLY_CHAIN, ctx.work.num_key_tiles - 1)
-    ctx.barriers.wait(BarrierWait(ctx.mbars.layout.O_mma_lo_offset + part, phase))
+    ctx.mbars.consumer_o(part).wait(ctx.step(ONLY_CHAIN, ctx.work.num_key_tiles - 1))
     tmem.fence_after_thread_sync()
 
 

@@ -22,8 +22,8 @@ from ..device.memory import tmem
 from ..device.memory.tma import finish_stores
 from ..device.sync import barriers
 from ..plan.barriers.mbars import NUM_CHAINS
-from ..plan.barriers.pipeline_plan import BarrierWait
-from ..plan.facts.hardware import WARP_GROUP_THREADS, WARPS_PER_GROUP, ceil_div
+from ..plan.barriers.named import STORE
+from ..plan.facts.hardware import WARPS_PER_GROUP, ceil_div
 from ..tma import store_query_chunk
 from ..work.context import KernelContext
 from . import row_store
@@ -32,8 +32,6 @@ from .row_result import RowResult, write_log_sum_exp
 
 OUTPUT_COLUMNS = 32
 """Columns of O normalised at a time."""
-FIRST_NAMED_BARRIER = 1
-"""Barrier 0 is the CTA's; 1 and 2 belong to the two softmax warp groups."""
 
 
 def output_chunks(ctx: KernelContext) -> range:
@@ -148,9 +146,8 @@ def output_factor(ctx: KernelContext, result: RowResult) -> Float32:
 
 def wait_for_output(ctx: KernelContext, chain: int) -> None:
     """Wait for the last P V of ``chain``."""
-    done = ctx.spec.config.misc_mbars.producer_o(chain).producer_mbar()
     num_tiles = ctx.spec.issue_order.num_tiles(chain, ctx.work.num_key_tiles)
-    ctx.barriers.wait(BarrierWait(done, ctx.step_parity(chain, num_tiles - 1)))
+    ctx.mbars.consumer_o(chain).wait(ctx.step(chain, num_tiles - 1))
     tmem.fence_after_thread_sync()
 
 
@@ -169,7 +166,7 @@ def write_through_memory(ctx: KernelContext, row, share: OutputShare, result: Ro
     else:
         deliver_zeros(ctx, row, share, stage_columns)
     barriers.fence_proxy_async_shared()
-    barriers.named_barrier(FIRST_NAMED_BARRIER + row.chain, WARP_GROUP_THREADS)
+    barriers.named_barrier(STORE.numbers[row.chain], STORE.threads)
     if warp_index() % WARPS_PER_GROUP == 0:
         sequence = ctx.work.sequence
         first = sequence.first_query + first_position(ctx, row)

@@ -20,7 +20,7 @@ from ..device.sync import pair
 from ..operands.stale_values import clean_values, slot_chunks
 from ..pipelines import RingState, StagedPipeline
 from ..plan.compute.depth512_mma import pv_half_plan, qk_part_plan
-from ..work.depth512 import ONLY_CHAIN, Depth512Context, odd_tile
+from ..work.depth512 import ONLY_CHAIN, Depth512Context
 from ..work.persistent import for_each_work
 
 
@@ -48,7 +48,7 @@ class PairIssuer:
         step = ctx.loaded_before(tile)
         hand_over.acquire(step)
         tmem.fence_after_thread_sync()
-        accumulator = ctx.tmem + ctx.columns.s(0).start + odd_tile(step) * config.s_columns
+        accumulator = ctx.tmem + ctx.columns.s(0).start + hand_over.stage(step) * config.s_columns
         for stage in range(config.num_qk_stages):
             plan = qk_part_plan(config, stage)
             self.ring.consumer_wait(state)

@@ -29,7 +29,6 @@ from ..work.depth512 import (
     ONLY_CHAIN,
     Depth512Context,
     Depth512Row,
-    odd_tile,
     row_slot,
 )
 from ..work.persistent import for_each_work, say_stored
@@ -138,7 +137,7 @@ def softmax_tile(
     hand_over.wait(step)
     tmem.fence_after_thread_sync()
     first = ctx.work.key_tile(tile) * config.BN + first_key(config, row.lane_half)
-    row = row.with_scores_at(row.scores + odd_tile(step) * config.s_columns)
+    row = row.with_scores_at(row.scores + hand_over.stage(step) * config.s_columns)
     scales = wait_for_scales(ctx, row, tile, first_key(config, row.lane_half))
     key_tile = TileView(ctx, row, first, scales)
     scores, new_max = scores_and_max(row, ctx.spec.column_plan, row_max, key_tile)

@@ -7,7 +7,7 @@ from cutlass import Int32, cute
 
 from ..device.math import mma
 from ..device.sync import barriers, pair
-from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait, parity
+from ..plan.barriers.pipeline_plan import BarrierWait, parity
 from ..plan.facts.hardware import CTA_GROUP, MBARRIER_BYTES, WARP_THREADS
 
 
@@ -47,7 +47,6 @@ class BarrierBlock:
 
     def arrive(self, mbar: Int32 | int) -> None:
         """Arrive on this CTA's barrier ``mbar``, each calling thread once."""
-        mbar = mbar.mbar if isinstance(mbar, BarrierArrive) else mbar
         barriers.mbarrier_arrive(self.address_of(mbar))
 
     def arrive_at_leader(self, mbar: Int32 | int, *, release: bool = False) -> None:

@@ -54,6 +54,22 @@ class RingState:
         return RingState(self.num_stages, Int32(values[0]), Int32(values[1]))
 
 
+class RingPlace:
+    """A slot that is found by counting instead of by carrying a cursor: for what is used seldom."""
+
+    def __init__(self, num_stages: int, used: Int32, *, producer: bool) -> None:
+        """Take the place after ``used`` slots have been passed."""
+        self.index = used % num_stages
+        self.round = used // num_stages
+        self.producer = producer
+
+    @property
+    def phase(self) -> Int32:
+        """The parity of this round, or for a producer of the one before."""
+        phase = parity(self.round)
+        return before(phase) if self.producer else phase
+
+
 def first_slots(config: FA4Config, start: RingState) -> tuple[RingState, RingState]:
     """Return the cursors of key tile 0's K and V, given the cursor of slot 0."""
     return (start, start.step()) if config.use_fused_kv else (start, start)

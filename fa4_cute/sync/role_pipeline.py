@@ -24,6 +24,10 @@ class RolePipeline:
     block: BarrierBlock
     plan: RolePipelinePlan
 
+    def stage(self, step: Int32 | int) -> Int32 | int:
+        """Return the number of the buffer that ``step`` uses."""
+        return self.plan.stage(step)
+
     def acquire(self, step: Int32 | int, sub: int = 0, *, of_pair: bool = False) -> None:
         """Producer: wait until (part ``sub`` of) the stage may be written for ``step``.
 
@@ -88,3 +92,7 @@ class StagedPipeline:
     def consumer_release(self, state: RingState, qk_stage: int | None = None) -> None:
         """Free stage ``qk_stage`` (default: the last) once the MMAs issued so far have read it."""
         self.block.commit_mma(self.plan.consumer_mbar(state.index, qk_stage))
+
+    def consumer_arrive(self, state: RingState, qk_stage: int | None = None) -> None:
+        """The calling threads have read the stage; they free it together."""
+        self.block.arrive(self.plan.consumer_mbar(state.index, qk_stage))

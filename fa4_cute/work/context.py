@@ -18,7 +18,7 @@ from ..plan.spec.attention_spec import AttentionSpec
 from ..plan.spec.issue_order import ChainOrder, IssueOrder
 from ..plan.spec.kernel_spec import KernelSpec
 from ..tma import TensorMaps
-from .progress import START, Progress, counted, parity
+from .progress import START, Progress, counted
 from .sequence import Arguments
 from .tile import WorkTile, decode_work
 
@@ -79,17 +79,6 @@ class AttentionContext(ABC):
     def query_step(self) -> Int32:
         """Number of the query tile among those of the CTA that have key tiles."""
         return counted(Int32(0), self.progress.loaded)
-
-    def step_parity(self, chain: int, tile: Int32) -> Int32:
-        """Return the parity of what completes once per key tile of ``chain``, for its ``tile``."""
-        return parity(tile, self.progress.steps_of(chain))
-
-    def factor_parity(self, chain: int, tile: Int32) -> Int32:
-        """Return the parity of what completes once per correction of ``chain``, before ``tile``.
-
-        The first key tile of a query tile has none.
-        """
-        return parity(tile - 1, self.progress.corrections_of(chain))
 
     def loaded_before(self, tile: Int32) -> Int32:
         """Return how many K tiles the CTA has loaded before the ``tile``-th of this work."""

@@ -79,20 +79,6 @@ ONLY_CHAIN = 0
 """The softmax group of a CTA has one output; where chains are numbered it is this one."""
 
 
-def odd_tile(tile: Int32) -> Int32:
-    """Return 1 for odd key tiles: they use the odd score buffer and its barriers.
-
-    Key tiles are counted over all query tiles of the CTA, here and below, so that the buffers
-    alternate from one query tile to the next as well.
-    """
-    return tile & 1
-
-
-def round_phase(tile: Int32) -> Int32:
-    """Return the parity of key tile ``tile``'s turn on its score buffer: every second tile."""
-    return (tile >> 1) & 1
-
-
 class Depth512Row(ThreadRow):
     """The thread's row.
 

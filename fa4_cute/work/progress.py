@@ -97,11 +97,6 @@ def counted(n: Int32, before: Int32 | int) -> Int32:
     return n if isinstance(before, int) and before == 0 else n + before
 
 
-def parity(n: Int32, before: Int32 | int) -> Int32:
-    """Return the parity of the phase that is the ``n``-th after ``before`` others."""
-    return n & 1 if isinstance(before, int) and before == 0 else (n + before) & 1
-
-
 def _difference(a: Int32 | int, b: Int32 | int) -> Int32 | int:
     return a if isinstance(b, int) and b == 0 else a - b
 

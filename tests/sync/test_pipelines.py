@@ -14,6 +14,7 @@ from fa4_cute.pipelines import (
     Depth512MBars,
     FA4MiscMBars,
     PairBarriers,
+    RingPlace,
     RingState,
     TMAConsumerPipeline,
 )
@@ -121,4 +122,6 @@ def test_the_cursor_after_some_slots_is_that_of_as_many_steps(slots: int, produc
     for used in range(3 * slots):
         cursor = RingState.after(slots, used, producer=producer)
         assert (int(cursor.index), int(cursor.phase)) == (state.index, state.phase)
+        place = RingPlace(slots, Int32(used), producer=producer)
+        assert (int(place.index.value), int(place.phase.value)) == (state.index, state.phase)
         state = state.step()

@@ -69,13 +69,6 @@ class BarrierWait:
 
 
 @dataclass(frozen=True)
-class BarrierArrive:
-    """Arrive on barrier ``mbar``."""
-
-    mbar: int
-
-
-@dataclass(frozen=True)
 class StagedPipelinePlan:
     """Ring of ``num_kv_stages`` slots, each filled in ``num_qk_stages`` qk stages.
 
@@ -152,13 +145,17 @@ class RolePipelinePlan:
                 f"num_stages={self.num_stages}: a hand-over between roles has 1 or 2 stages"
             )
 
+    def stage(self, step: int) -> int:
+        """Return the number of the buffer that ``step`` uses."""
+        return 0 if self.num_stages == 1 else step & 1
+
     def producer_mbar(self, step: int = 0) -> int:
         """Return the barrier that says that ``step`` is ready."""
-        return self.producer_base + self._stage(step)
+        return self.producer_base + self.stage(step)
 
     def consumer_mbar(self, step: int = 0, sub: int = 0) -> int:
         """Return the barrier that says that part ``sub`` of ``step`` was consumed."""
-        return self.consumer_base + sub + self._stage(step)
+        return self.consumer_base + sub + self.stage(step)
 
     def acquire(self, step: int, sub: int = 0) -> BarrierWait:
         """Producer: wait until part ``sub`` of the stage may be written for ``step``."""
@@ -188,9 +185,6 @@ class RolePipelinePlan:
         """Consumer: return the barrier on which to arrive when part ``sub`` is consumed."""
         self._require(producer=False, operation="release")
         return self.consumer_mbar(step, sub)
-
-    def _stage(self, step: int) -> int:
-        return 0 if self.num_stages == 1 else step & 1
 
     def _round(self, step: int) -> int:
         return step if self.num_stages == 1 else step >> 1
