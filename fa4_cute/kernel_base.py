@@ -18,6 +18,7 @@ from .device.memory import tma, tmem
 from .device.sync import barriers, pair
 from .pipelines import BarrierBlock
 from .plan.facts.hardware import WARP_THREADS, SwizzleMode
+from .smem import SharedMemory
 from .tma import TensorMaps
 from .work.sequence import Arguments
 
@@ -26,7 +27,6 @@ class AttentionKernel:
     """One compiled attention kernel; ``spec`` holds all static choices."""
 
     spec: Any
-    layout: Any
     columns: Any
     """Columns of Tensor Memory."""
 
@@ -40,8 +40,13 @@ class AttentionKernel:
         """Whether CTAs reach into one another's memory."""
         return self.spec.cluster_size > 1
 
-    def context(self, parts: tuple, mbars: Int32, base: Int32) -> Any:
-        """Return what the roles share; ``parts`` begin every context, then barriers and TMEM."""
+    def shared_memory(self, base: Int32) -> SharedMemory:
+        """Return the map of shared memory from its first byte ``base`` on."""
+        raise NotImplementedError
+
+    def context(self, parts: tuple, base: Int32) -> Any:
+        """Return what the roles share; ``parts`` begin every context and end with shared memory,
+        ``base`` is the address in Tensor Memory."""
         raise NotImplementedError
 
     def dispatch(self, ctx: Any, warp: Int32) -> None:
@@ -83,32 +88,32 @@ class AttentionKernel:
         smem = cute.arch.get_dyn_smem(
             cutlass.Uint8, alignment=SwizzleMode.B128.pattern_bytes
         ).toint()
-        smem = Int32(smem)
+        smem = self.shared_memory(Int32(smem))
         warp = ids.warp_index()
         self.prologue(maps, smem, warp)
         self.publish()
         # Read once, here: the word is not guarded against a reuse of shared memory later on.
-        base = barriers.load_shared_b32(smem + self.layout.tmem_addr_ptr())
+        base = barriers.load_shared_b32(smem.tmem_addr_ptr())
         parts = (self.spec, args, None, maps, smem)
-        ctx = self.context(parts, smem + self.layout.mbar_byte_offset, base)
+        ctx = self.context(parts, base)
         self.dispatch(ctx, warp)
         if cutlass.const_expr(self.is_cluster):
             self.leave_together(ctx, warp)
 
     @cute.jit
-    def prologue(self, maps: TensorMaps, smem: Int32, warp: Int32):
+    def prologue(self, maps: TensorMaps, smem: SharedMemory, warp: Int32):
         """Initialise barriers, allocate Tensor Memory, prefetch the tensor maps."""
         if warp == 0:
-            self.initialise_barriers(smem + self.layout.mbar_byte_offset)
+            self.initialise_barriers(smem.misc_mbars())
         elif warp == 1:
             columns = self.columns.alloc_columns
-            tmem.alloc(smem + self.layout.tmem_addr_ptr(), columns, self.config.cta_group())
+            tmem.alloc(smem.tmem_addr_ptr(), columns, self.config.cta_group())
         elif warp == 2:
             for tensor_map in maps.all:
                 tma.prefetch_map(tensor_map)
 
     @cute.jit
-    def initialise_barriers(self, address: Int32):
+    def initialise_barriers(self, mbars: BarrierBlock):
         """Lane i initialises barriers i and i + 32."""
         counts = self.config.misc_mbars.counts()
         lane = ids.lane_index()
@@ -119,7 +124,7 @@ class AttentionKernel:
                 if cutlass.const_expr(counts[mbar] != 1):
                     count = Int32(cutlass.select_(index == mbar, Int32(counts[mbar]), count))
             if index < len(counts):
-                barriers.mbarrier_init(BarrierBlock(address).address_of(index), count)
+                barriers.mbarrier_init(mbars.address_of(index), count)
         barriers.fence_mbarrier_init()
 
     def publish(self) -> None:

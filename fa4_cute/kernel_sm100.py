@@ -16,14 +16,15 @@ from cutlass import Int32, cute
 from .device.memory import tmem
 from .device.sync import barriers, pair
 from .kernel_base import AttentionKernel
-from .pipelines import BarrierBlock, PairBarriers
-from .plan.memory.smem_layout import SM100AttentionSMem
+from .pipelines import PairBarriers
+from .plan.memory.smem_layout import AttentionSMemLayout
 from .plan.memory.tmem import AttentionTmem
 from .plan.spec.kernel_spec import KernelSpec
 from .roles import correction as correction_role
 from .roles import load as load_role
 from .roles import mma as mma_role
 from .roles import softmax as softmax_role
+from .smem import SM100AttentionSMem
 from .work.context import KernelContext
 from .work.pair import PairCtaContext
 
@@ -37,15 +38,19 @@ class SM100MHA2Q(AttentionKernel):
     def __init__(self, spec: KernelSpec) -> None:
         """Take the static choices; everything else follows from them."""
         self.spec = spec
-        self.layout = SM100AttentionSMem(spec.config)
         self.columns = AttentionTmem.of(spec.config)
 
-    def context(self, parts: tuple, mbars: Int32, base: Int32) -> KernelContext:
+    def shared_memory(self, base: Int32) -> SM100AttentionSMem:
+        """Return the map of shared memory from its first byte ``base`` on."""
+        return SM100AttentionSMem(base, AttentionSMemLayout(self.config))
+
+    def context(self, parts: tuple, base: Int32) -> KernelContext:
         """Return what the roles share; a pair also knows its rank and the leader's barriers."""
+        smem = parts[-1]
         if self.config.pair_cta:
             rank = pair.cluster_rank()
-            return PairCtaContext(*parts, PairBarriers.at(mbars), base, rank)
-        return KernelContext(*parts, BarrierBlock(mbars), base)
+            return PairCtaContext(*parts, PairBarriers.at(smem.mbar_base()), base, rank)
+        return KernelContext(*parts, smem.misc_mbars(), base)
 
     @cute.jit
     def dispatch(self, ctx: KernelContext, warp: Int32):

@@ -56,8 +56,8 @@ class PairIssuer:
         for part in range(config.num_qk_stages):
             plan = qk_part_plan(config, part)
             ctx.barriers.wait(self.ring.consumer_wait(state))
-            a = umma.lower_word(plan.a, ctx.smem + ctx.layout.q_smem(part))
-            b = umma.lower_word(plan.b, ctx.smem + ctx.layout.kv_smem(state.index))
+            a = umma.lower_word(plan.a, ctx.smem.q_smem(part))
+            b = umma.lower_word(plan.b, ctx.smem.kv_smem(state.index))
             block = umma.block_of(plan)
             umma.issue(block, accumulator, a, b, self.qk_instruction, int(part > 0))
             state = self.release(state)
@@ -86,10 +86,10 @@ class PairIssuer:
         accumulator = ctx.tmem + part * config.o_columns
         for half in range(config.num_pv_stages):
             ctx.barriers.wait(self.ring.consumer_wait(state))
-            slot = ctx.smem + ctx.layout.kv_smem(state.index)
+            slot = ctx.smem.kv_smem(state.index)
             clean_values(ctx, tile, half * config.BK1, slot_chunks(ctx, slot))
-            a = umma.lower_word(plan.a, ctx.smem + ctx.layout.p_smem(half))
-            b = umma.lower_word(plan.b, ctx.smem + ctx.layout.kv_smem(state.index))
+            a = umma.lower_word(plan.a, ctx.smem.p_smem(half))
+            b = umma.lower_word(plan.b, ctx.smem.kv_smem(state.index))
             accumulate = Int32(tile > 0) if half == 0 else 1
             umma.issue(umma.block_of(plan), accumulator, a, b, Int32(plan.idesc), accumulate)
             state = self.release(state)

@@ -50,11 +50,12 @@ class MmaIssuer:
     def of(cls, ctx: KernelContext) -> "MmaIssuer":
         """Return the issuer of this CTA."""
         config, mbars = ctx.spec.config, ctx.spec.config.misc_mbars
+        layout = ctx.smem.layout
         qk, rope, scale = qk_plan(config), rope_plan(config), ctx.args.scale_log2
         return cls(
             ctx,
-            TMAConsumerPipeline(config, True, mbars.K_offset, ctx.layout.k_smem_base()),
-            TMAConsumerPipeline(config, False, mbars.V_offset, ctx.layout.v_smem_base()),
+            TMAConsumerPipeline(config, True, mbars.K_offset, layout.kv_byte_offset),
+            TMAConsumerPipeline(config, False, mbars.V_offset, layout.v_byte_offset),
             qk,
             pv_plan(config),
             umma.signed_instruction(qk.idesc, scale),
@@ -68,7 +69,7 @@ class MmaIssuer:
         ``tile`` is the number of the key tile in the slot ``k``: it tells where rope columns lie.
         """
         a = descriptor_q(self.ctx, self.ctx.spec.issue_order.query_tile(half))
-        b = umma.lower_word(self.qk.b, self.ctx.operand_base + self.k_ring.get(k))
+        b = umma.lower_word(self.qk.b, self.ctx.operand_smem.base + self.k_ring.get(k))
         block = umma.block_of(self.qk, part)
         accumulator = self.ctx.tmem + self.ctx.columns.s(half).start
         umma.issue(block, accumulator, a, b, self.qk_instruction, int(part > 0))
@@ -77,11 +78,11 @@ class MmaIssuer:
 
     def rope_scores(self, half: int, k: RingState, tile: Int32) -> None:
         """Add the product of the rope columns to S_half."""
-        ctx, layout = self.ctx, self.ctx.layout
-        query = layout.q_rope_tile_smem(ctx.spec.issue_order.query_tile(half))
-        a = umma.lower_word(self.rope.a, ctx.operand_base + query)
-        key = layout.k_rope_smem(k.index, ctx.loaded_before(tile))
-        b = umma.lower_word(self.rope.b, ctx.operand_base + key)
+        ctx, smem = self.ctx, self.ctx.operand_smem
+        query = smem.q_rope_tile_smem(ctx.spec.issue_order.query_tile(half))
+        a = umma.lower_word(self.rope.a, query)
+        key = smem.k_rope_smem(k.index, ctx.loaded_before(tile))
+        b = umma.lower_word(self.rope.b, key)
         accumulator = ctx.tmem + ctx.columns.s(half).start
         umma.issue(umma.block_of(self.rope), accumulator, a, b, self.rope_instruction, 1)
 
@@ -92,7 +93,7 @@ class MmaIssuer:
         """
         ctx, mbars = self.ctx, self.ctx.spec.config.misc_mbars
         chain = mbars.producer_s(half)
-        b = umma.lower_word(self.pv.b, ctx.operand_base + self.v_ring.get(v))
+        b = umma.lower_word(self.pv.b, ctx.operand_smem.base + self.v_ring.get(v))
         a = ctx.tmem + ctx.columns.borrow_s_as_p(half).start
         accumulator = ctx.tmem + ctx.columns.o(half).start
         phase = ctx.step_parity(half, n)
@@ -144,7 +145,7 @@ class MmaIssuer:
     def wait_values(self, v: RingState, tile: Int32) -> None:
         """Wait for the ``tile``-th V tile."""
         self.ctx.barriers.wait(self.v_ring.wait_v(v))
-        slot = self.ctx.smem + self.v_ring.get(v)
+        slot = self.ctx.smem.base + self.v_ring.get(v)
         clean_values(self.ctx, tile, 0, slot_chunks(self.ctx, slot))
 
     def release_values(self, v: RingState) -> None:
@@ -163,8 +164,7 @@ class MmaIssuer:
 
 def descriptor_q(ctx: KernelContext, half: int) -> Int32:
     """Return the lower descriptor word of Q tile ``half``; depth parts follow one another."""
-    start = ctx.operand_base + ctx.layout.q_tile_smem(half)
-    return umma.lower_word(qk_plan(ctx.spec.config).a, start)
+    return umma.lower_word(qk_plan(ctx.spec.config).a, ctx.operand_smem.q_tile_smem(half))
 
 
 @cute.jit

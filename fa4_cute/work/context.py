@@ -11,10 +11,10 @@ from ..plan.facts.dtypes import DType
 from ..plan.facts.hardware import (
     WARP_GROUP_THREADS,
 )
-from ..plan.memory.smem_layout import SM100AttentionSMem
 from ..plan.memory.tmem import AttentionTmem
 from ..plan.spec.issue_order import IssueOrder
 from ..plan.spec.kernel_spec import KernelSpec
+from ..smem import SM100AttentionSMem
 from ..tma import TensorMaps
 from .progress import START, Progress, parity
 from .sequence import Arguments
@@ -33,7 +33,7 @@ class KernelContext:
     args: Arguments
     work: WorkTile | None
     maps: TensorMaps
-    smem: Int32
+    smem: SM100AttentionSMem
     barriers: BarrierBlock
     tmem: Int32
     progress: Progress = field(default=START, kw_only=True)
@@ -93,14 +93,11 @@ class KernelContext:
         return 0
 
     @property
-    def layout(self) -> SM100AttentionSMem:
-        """Byte offsets in shared memory."""
-        return SM100AttentionSMem(self.spec.config)
-
-    @property
-    def operand_base(self) -> Int32:
-        """Start of shared memory as matrix descriptors name it."""
-        return mma.descriptor_address(self.smem) if self.spec.variant.in_cluster else self.smem
+    def operand_smem(self) -> SM100AttentionSMem:
+        """Shared memory with the addresses that matrix descriptors name it by."""
+        if not self.spec.variant.in_cluster:
+            return self.smem
+        return self.smem.with_base(mma.descriptor_address(self.smem.base))
 
     @property
     def columns(self) -> AttentionTmem:
@@ -117,4 +114,4 @@ def query_head(ctx: KernelContext, row: Int32) -> Int32:
 def factor_address(ctx: KernelContext, chain: int) -> Int32:
     """Return the shared address of the calling row's correction factor of ``chain``."""
     row = row_in_group() + chain * WARP_GROUP_THREADS
-    return ctx.smem + ctx.layout.correction_smem() + row * DType.FP32.size
+    return ctx.smem.correction_smem() + row * DType.FP32.size

@@ -16,9 +16,9 @@ from ..pipelines import RingState
 from ..plan.barriers.depth512_mbars import Depth512MBars
 from ..plan.compute.depth512_lanes import lane_half, row_of_lane
 from ..plan.facts.hardware import WARP_THREADS, WARPS_PER_GROUP
-from ..plan.memory.depth512_smem import Depth512AttentionSMem
 from ..plan.memory.tmem import Depth512Tmem
 from ..plan.spec.issue_order import IssueOrder
+from ..smem import Depth512AttentionSMem
 from .pair import PairCtaContext
 from .progress import Progress
 from .row import ThreadRow, row_facts
@@ -28,10 +28,7 @@ from .row import ThreadRow, row_facts
 class Depth512Context(PairCtaContext):
     """Static specification, memories and work of one CTA of the pair, and its rank."""
 
-    @property
-    def layout(self) -> Depth512AttentionSMem:
-        """Byte offsets in shared memory."""
-        return Depth512AttentionSMem(self.spec.config)
+    smem: Depth512AttentionSMem
 
     @property
     def columns(self) -> Depth512Tmem:
@@ -54,7 +51,7 @@ class Depth512Context(PairCtaContext):
         Registers are scarce in its softmax role: what follows from addresses and the rank is
         derived anew for every query tile, else it would be held for all of them.
         """
-        own = replace(self, smem=opaque(self.smem), rank=opaque(self.rank))
+        own = replace(self, smem=self.smem.with_base(opaque(self.smem.base)), rank=opaque(self.rank))
         return super(Depth512Context, own).at(index, progress)
 
     def ring_start(self, *, producer: bool) -> RingState:
@@ -125,4 +122,4 @@ class Depth512Row(ThreadRow):
 
 def row_slot(ctx: Depth512Context, row: Int32) -> Int32:
     """Return the shared address of the float that row ``row`` exchanges."""
-    return ctx.smem + ctx.layout.correction_smem() + row * Float32.width // 8
+    return ctx.smem.correction_smem() + row * Float32.width // 8
