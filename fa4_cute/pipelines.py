@@ -17,8 +17,6 @@ from .plan.barriers.pipeline_plan import BarrierArrive, BarrierWait, RolePipelin
 from .plan.config.config import FA4Config
 from .plan.facts.hardware import CTA_GROUP, MBARRIER_BYTES
 from .plan.memory.rings import Ring, TMAConsumerPipeline
-from .plan.spec.attention_spec import AttentionSpec
-from .tma import CtaSlice, load_key_chunks
 
 __all__ = [
     "BarrierBlock",
@@ -205,17 +203,17 @@ class LoadPlace:
     """Where the boxes of a tile go.
 
     Attributes:
-        mbar: address of the barrier that counts their bytes; of a pair, in the leader.
+        mbar: number of the barrier that counts their bytes.
         byte_offset: start of the tile in shared memory.
     """
 
-    mbar: Int32
-    byte_offset: Int32
+    mbar: Int32 | int
+    byte_offset: Int32 | int
 
 
 @dataclass(frozen=True)
 class TMAProducerPipeline:
-    """Load side of a ring: acquire a stage, expect its bytes, load its boxes.
+    """Load side of a ring: acquire a stage, expect its bytes, load its boxes where it says.
 
     The commit is TMA's own: the stage has arrived when all expected bytes have. A pair fills its
     rings together. Each CTA loads its own slice, all bytes count in the leader, which alone expects
@@ -224,12 +222,10 @@ class TMAProducerPipeline:
     Attributes:
         ring: slots, bytes and barriers.
         barriers: the barriers of the CTA, or of the pair.
-        base: shared address of the memory that the ring's offsets count from.
     """
 
     ring: Ring
     barriers: BarrierBlock
-    base: Int32
 
     def acquire(self, state: RingState, qk_stage: int = 0) -> None:
         """Wait until the MMAs have read what the stage held a round ago."""
@@ -244,22 +240,12 @@ class TMAProducerPipeline:
         mbar = self.ring.pipeline.producer_mbar(state.index, qk_stage)
         offset = self.ring.get_smem(state, qk_stage)
         self.barriers.announce(mbar, self.ring.tile_bytes + more)
-        return LoadPlace(self.barriers.in_leader(mbar), offset)
+        return LoadPlace(mbar, offset)
 
     def get_tile(self, state: RingState, qk_stage: int = 0) -> LoadPlace:
         """Return where the boxes go of a stage whose bytes are expected already."""
         mbar = self.ring.pipeline.producer_mbar(state.index, qk_stage)
-        return LoadPlace(self.barriers.in_leader(mbar), self.ring.get_smem(state, qk_stage))
-
-    def load(
-        self, spec: AttentionSpec, piece: CtaSlice, where: tuple, place: LoadPlace, row: Int32 | int
-    ) -> None:
-        """Issue one box of every chunk of ``piece``, from row ``row`` of the tile at ``place`` on.
-
-        ``where`` is (key, head, batch entry or page) in the tensor map.
-        """
-        smem = self.base + place.byte_offset + row * piece.chunks.row_bytes
-        load_key_chunks(spec, piece, where, smem, place.mbar)
+        return LoadPlace(mbar, self.ring.get_smem(state, qk_stage))
 
     def drain(self, state: RingState) -> None:
         """Wait until every slot has been read, from ``state`` on for a whole round."""

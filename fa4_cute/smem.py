@@ -33,6 +33,10 @@ class SharedMemory:
         """Return the same map from another base: another name of this memory."""
         return replace(self, base=base)
 
+    def at(self, byte_offset: Int32 | int) -> Int32:
+        """Byte ``byte_offset`` of the layout: tiles whose slot is counted by a ring."""
+        return self.base + byte_offset
+
     def o_smem(self) -> Int32:
         """Staged O in the output dtype, over the memory of Q."""
         return self.base + self.layout.q_byte_offset
@@ -112,7 +116,7 @@ class SM100AttentionSMem(SharedMemory):
         return self.base + self.layout.q_rope_tile_byte_offset(tile)
 
     def o_chunk_smem(self, chain: int, chunk: int = 0) -> Int32:
-        """Chunk ``chunk`` of the staged O of ``chain``: 128 rows x 128 bytes of the output dtype."""
+        """Chunk ``chunk`` of the staged O of ``chain``: 128 rows x 128 bytes of output dtype."""
         return self.base + self.layout.o_chunk_byte_offset(chain, chunk)
 
     def reduce_scatter_smem(self) -> Int32:

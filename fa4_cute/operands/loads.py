@@ -2,9 +2,9 @@
 
 from cutlass import Int32
 
-from ..pipelines import LoadPlace, TMAProducerPipeline
+from ..pipelines import LoadPlace
 from ..plan.memory.chunks import depth_chunks, value_chunks
-from ..tma import CtaSlice
+from ..tma import CtaSlice, load_key_chunks
 from ..work.context import KernelContext
 from .paging import load_boxes
 
@@ -35,17 +35,13 @@ def value_slice(ctx: KernelContext, key_block: int = 0, first_column: int = 0) -
     )
 
 
-def load_slice(
-    ctx: KernelContext,
-    ring: TMAProducerPipeline,
-    piece: CtaSlice,
-    tile: Int32,
-    place: LoadPlace,
-) -> None:
+def load_slice(ctx: KernelContext, piece: CtaSlice, tile: Int32, place: LoadPlace) -> None:
     """Issue ``piece`` of the ``tile``-th visited key tile of K or V; its bytes are expected."""
+    mbar = ctx.barriers.in_leader(place.mbar)
 
     def load(row: Int32 | int, where: tuple) -> None:
-        ring.load(ctx.spec, piece, where, place, row)
+        smem = ctx.smem.at(place.byte_offset) + row * piece.chunks.row_bytes
+        load_key_chunks(ctx.spec, piece, where, smem, mbar)
 
     first = ctx.work.key_tile(tile) * ctx.spec.config.BN + piece.first_row
     load_boxes(ctx, first, piece.rows, load)

@@ -15,7 +15,7 @@ from cutlass import Int32, cute
 
 from ..operands.loads import key_slice, load_slice, place_of_query, value_slice
 from ..operands.token_scales import fill_scale_buffer
-from ..pipelines import RingState, TMAProducerPipeline
+from ..pipelines import LoadPlace, RingState, TMAProducerPipeline
 from ..plan.memory.chunks import depth_chunks
 from ..plan.memory.rings import Ring
 from ..tma import load_query_chunks
@@ -37,26 +37,22 @@ class Depth512Loader:
     def of(cls, ctx: Depth512Context) -> "Depth512Loader":
         """Return the loader of this CTA."""
         ring = Ring.of_depth512(ctx.spec.config)
-        return cls(ctx, TMAProducerPipeline(ring, ctx.barriers, ctx.smem.base))
+        return cls(ctx, TMAProducerPipeline(ring, ctx.barriers))
 
-    def query_stage(self, state: RingState, qk_stage: int) -> None:
-        """Issue qk stage ``qk_stage`` of this CTA's rows of Q; slot ``state`` expects its bytes."""
-        ctx, mbar = self.ctx, self.ring.get_tile(state).mbar
+    def query_stage(self, place: LoadPlace, qk_stage: int) -> None:
+        """Issue qk stage ``qk_stage`` of this CTA's rows of Q; its bytes count as K's ``place``."""
+        ctx = self.ctx
+        mbar = ctx.barriers.in_leader(place.mbar)
         chunks, smem = depth_chunks(ctx.spec.config, qk_stage), ctx.smem.q_smem(qk_stage)
         load_query_chunks(ctx.spec, ctx.maps.q, place_of_query(ctx), chunks, smem, mbar)
-
-    def key_stage(self, state: RingState, qk_stage: int, tile: Int32) -> RingState:
-        """Issue qk stage ``qk_stage`` of K into slot ``state``, which expects it; return the next."""
-        piece = key_slice(self.ctx, qk_stage)
-        load_slice(self.ctx, self.ring, piece, tile, self.ring.get_tile(state))
-        return state.step()
 
     def keys(self, state: RingState, tile: Int32) -> RingState:
         """Fill the slots of K of ``tile``."""
         for qk_stage in range(self.ctx.spec.config.num_qk_stages):
             self.ring.acquire(state)
-            self.ring.expect(state)
-            state = self.key_stage(state, qk_stage, tile)
+            place = self.ring.expect(state)
+            load_slice(self.ctx, key_slice(self.ctx, qk_stage), tile, place)
+            state = state.step()
         fill_scale_buffer(self.ctx, tile)
         return state
 
@@ -66,9 +62,10 @@ class Depth512Loader:
         No wait: nothing has been in these slots, and Q is loaded once.
         """
         for qk_stage in range(self.ctx.spec.config.num_qk_stages):
-            self.ring.expect(state, more=self.ctx.smem.layout.q_stage_bytes)
-            self.query_stage(state, qk_stage)
-            state = self.key_stage(state, qk_stage, Int32(0))
+            place = self.ring.expect(state, more=self.ctx.smem.layout.q_stage_bytes)
+            self.query_stage(place, qk_stage)
+            load_slice(self.ctx, key_slice(self.ctx, qk_stage), Int32(0), place)
+            state = state.step()
         fill_scale_buffer(self.ctx, Int32(0))
         return state
 
@@ -84,13 +81,14 @@ class Depth512Loader:
             wait_until_stored(ctx, (ONLY_CHAIN,))
         for qk_stage in qk_stages:
             self.ring.acquire(state)
-            self.ring.expect(state, more=ctx.smem.layout.q_stage_bytes)
-            state = self.key_stage(state, qk_stage, Int32(0))
+            place = self.ring.expect(state, more=ctx.smem.layout.q_stage_bytes)
+            load_slice(ctx, key_slice(ctx, qk_stage), Int32(0), place)
+            state = state.step()
         fill_scale_buffer(ctx, Int32(0))
         if not ctx.spec.layout_o_exceeds_q:
             wait_until_stored(ctx, (ONLY_CHAIN,))
         for qk_stage in qk_stages:
-            self.query_stage(first, qk_stage)
+            self.query_stage(self.ring.get_tile(first), qk_stage)
             first = first.step()
         return state
 
@@ -102,7 +100,7 @@ class Depth512Loader:
                 self.ring.acquire(state)
                 place = self.ring.expect(state)
                 piece = value_slice(self.ctx, key_block, config.v_column(0, o_block))
-                load_slice(self.ctx, self.ring, piece, tile, place)
+                load_slice(self.ctx, piece, tile, place)
                 state = state.step()
         return state
 

@@ -1,6 +1,6 @@
 """Load role (warp 13): Q once, then K and V tile by tile, all through TMA.
 
-Edges: expects and fills ``K full``, ``V full`` and ``Q1Sync``; waits on ``K empty`` and ``V empty``.
+Edges: expects and fills ``K full``, ``V full`` and ``Q1Sync``; waits on ``K empty``, ``V empty``.
 Slots are filled in the order in which the MMA role consumes (``plan.spec.issue_order``): with two Q
 tiles K, then V of every key tile; with one, K of a tile before V of the tile before. The first Q
 tile shares the barrier of the first K tile, because no MMA can start without either.
@@ -34,24 +34,24 @@ from ..work.progress import Progress
 
 def producer_rings(ctx: KernelContext) -> tuple[TMAProducerPipeline, TMAProducerPipeline]:
     """Return the load side of the K ring and of the V ring (the same slots when fused)."""
-    keys, values = Ring.of_keys(ctx.spec.config), Ring.of_values(ctx.spec.config)
     return (
-        TMAProducerPipeline(keys, ctx.barriers, ctx.smem.base),
-        TMAProducerPipeline(values, ctx.barriers, ctx.smem.base),
+        TMAProducerPipeline(Ring.of_keys(ctx.spec.config), ctx.barriers),
+        TMAProducerPipeline(Ring.of_values(ctx.spec.config), ctx.barriers),
     )
 
 
-def load_query_stage(ctx: KernelContext, tile: int, qk_stage: int, mbar: Int32) -> None:
+def load_query_stage(ctx: KernelContext, tile: int, qk_stage: int, mbar: Int32 | int) -> None:
     """Issue qk stage ``qk_stage`` of Q tile ``tile``, with its rope columns.
 
-    ``mbar`` is the address of the barrier that counts the bytes, which expects them already.
+    ``mbar`` is the number of the barrier that counts the bytes, which expects them already.
     """
     config, where = ctx.spec.config, place_of_query(ctx, tile)
+    address = ctx.barriers.in_leader(mbar)
     smem, chunks = ctx.smem.q_tile_smem(tile, qk_stage), depth_chunks(config, qk_stage)
-    load_query_chunks(ctx.spec, ctx.maps.q, where, chunks, smem, mbar)
+    load_query_chunks(ctx.spec, ctx.maps.q, where, chunks, smem, address)
     if config.rope_depth():
         smem, chunks = ctx.smem.q_rope_tile_smem(tile), rope_chunks(config)
-        load_query_chunks(ctx.spec, ctx.maps.q_rope, where, chunks, smem, mbar)
+        load_query_chunks(ctx.spec, ctx.maps.q_rope, where, chunks, smem, address)
 
 
 def load_second_query(ctx: KernelContext) -> None:
@@ -60,7 +60,7 @@ def load_second_query(ctx: KernelContext) -> None:
     for qk_stage in range(mbars.num_q1_sync):
         mbar = mbars.Q1Sync_offset + qk_stage
         ctx.barriers.announce(mbar, query_stage_bytes(ctx.spec.config))
-        load_query_stage(ctx, 1, qk_stage, ctx.barriers.in_leader(mbar))
+        load_query_stage(ctx, 1, qk_stage, mbar)
 
 
 def expect_keys(
@@ -72,14 +72,9 @@ def expect_keys(
 
 
 def load_key_stage(
-    ctx: KernelContext,
-    ring: TMAProducerPipeline,
-    state: RingState,
-    qk_stage: int,
-    tile: Int32,
-    place: LoadPlace,
+    ctx: KernelContext, place: LoadPlace, slot: Int32, qk_stage: int, tile: Int32
 ) -> None:
-    """Issue qk stage ``qk_stage`` of the ``tile``-th K, whose bytes are expected.
+    """Issue qk stage ``qk_stage`` of the ``tile``-th K to its ``place`` in slot ``slot``.
 
     Scales of keys come with the first stage, or after all of them where they have buffers of their
     own; rope columns come with the only one: their buffer needs no wait of its own
@@ -87,14 +82,14 @@ def load_key_stage(
     """
     config = ctx.spec.config
     if qk_stage == 0 and not config.num_own_scale_bufs:
-        load_key_scales(ctx, state.index, tile, place.mbar)
+        load_key_scales(ctx, slot, tile, ctx.barriers.in_leader(place.mbar))
     piece = key_slice(ctx, qk_stage)
-    load_slice(ctx, ring, piece, tile, place)
+    load_slice(ctx, piece, tile, place)
     if config.rope_depth():
         rope = {"tensor_map": ctx.maps.k_rope, "has_one_head": config.shared_rope}
         piece = replace(piece, chunks=rope_chunks(config), **rope)
-        offset = ctx.smem.layout.k_rope_byte_offset(state.index, ctx.loaded_before(tile))
-        load_slice(ctx, ring, piece, tile, replace(place, byte_offset=offset))
+        offset = ctx.smem.layout.k_rope_byte_offset(slot, ctx.loaded_before(tile))
+        load_slice(ctx, piece, tile, replace(place, byte_offset=offset))
 
 
 def load_key_tile(
@@ -104,7 +99,7 @@ def load_key_tile(
     for qk_stage in range(ctx.spec.config.num_qk_stages):
         ring.acquire(state, qk_stage)
         place = expect_keys(ctx, ring, state, qk_stage)
-        load_key_stage(ctx, ring, state, qk_stage, tile, place)
+        load_key_stage(ctx, place, state.index, qk_stage, tile)
     fill_scale_buffer(ctx, tile)
 
 
@@ -121,7 +116,7 @@ def fill_value_slot(
 ) -> None:
     """Fill one V slot, which is free."""
     place = ring.expect(state)
-    load_slice(ctx, ring, value_slice(ctx), tile, place)
+    load_slice(ctx, value_slice(ctx), tile, place)
 
 
 def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state: RingState) -> None:
@@ -133,7 +128,7 @@ def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state: RingS
     for qk_stage in range(ctx.spec.config.num_qk_stages):
         place = expect_keys(ctx, ring, state, qk_stage, query_stage_bytes(ctx.spec.config))
         load_query_stage(ctx, 0, qk_stage, place.mbar)
-        load_key_stage(ctx, ring, state, qk_stage, Int32(0), place)
+        load_key_stage(ctx, place, state.index, qk_stage, Int32(0))
     fill_scale_buffer(ctx, Int32(0))
     load_second_query(ctx)
 
@@ -152,7 +147,7 @@ def load_first_tiles_again(
     for qk_stage in qk_stages:
         ring.acquire(state, qk_stage)
         place = expect_keys(ctx, ring, state, qk_stage, query_stage_bytes(ctx.spec.config))
-        load_key_stage(ctx, ring, state, qk_stage, Int32(0), place)
+        load_key_stage(ctx, place, state.index, qk_stage, Int32(0))
     fill_scale_buffer(ctx, Int32(0))
     wait_until_stored(ctx, chains_of_query_tile(ctx, 0))
     for qk_stage in qk_stages:

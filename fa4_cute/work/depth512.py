@@ -51,7 +51,8 @@ class Depth512Context(PairCtaContext):
         Registers are scarce in its softmax role: what follows from addresses and the rank is
         derived anew for every query tile, else it would be held for all of them.
         """
-        own = replace(self, smem=self.smem.with_base(opaque(self.smem.base)), rank=opaque(self.rank))
+        smem = self.smem.with_base(opaque(self.smem.base))
+        own = replace(self, smem=smem, rank=opaque(self.rank))
         return super(Depth512Context, own).at(index, progress)
 
     def ring_start(self, *, producer: bool) -> RingState:

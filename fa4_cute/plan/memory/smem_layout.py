@@ -20,6 +20,7 @@ their pattern; a name that ends in ``_offset`` alone counts elements of the regi
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,11 +31,13 @@ from ..facts.hardware import MBARRIER_BYTES, OUTPUT_SWIZZLE, TMEM_ADDRESS_BYTES,
 from ..facts.regions import Region, RegionTable
 
 
-class SMemLayout:
-    """What the layouts of both kernels have in common: the regions after the operands."""
+class SMemLayout(ABC):
+    """What the layouts of both kernels have in common: where regions of these names lie."""
 
-    table: RegionTable
-    """All regions, low to high."""
+    @property
+    @abstractmethod
+    def table(self) -> RegionTable:
+        """All regions, low to high."""
 
     @property
     def q_byte_offset(self) -> int:
