@@ -14,8 +14,7 @@ from cutlass import Int32, cute
 from .device.memory import tmem
 from .device.sync import pair
 from .kernel_base import AttentionKernel
-from .pipelines import PairBarriers
-from .plan.barriers.depth512_mbars import Depth512MBars
+from .pipelines import Depth512MBars, PairBarriers
 from .plan.config.depth512_config import Depth512Config
 from .plan.memory.depth512_smem import Depth512SMemLayout
 from .plan.memory.tmem import Depth512Tmem

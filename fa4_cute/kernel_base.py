@@ -16,9 +16,8 @@ from cutlass import Float32, Int32, Int64, cute
 from .device import ids
 from .device.memory import tma, tmem
 from .device.sync import barriers, pair
-from .pipelines import BarrierBlock
-from .plan.facts.hardware import WARP_THREADS, SwizzleMode
-from .smem import SharedMemory
+from .plan.facts.hardware import SwizzleMode
+from .smem import Depth512AttentionSMem, SM100AttentionSMem
 from .tma import TensorMaps
 from .work.sequence import Arguments
 
@@ -40,7 +39,7 @@ class AttentionKernel:
         """Whether CTAs reach into one another's memory."""
         return self.spec.cluster_size > 1
 
-    def shared_memory(self, base: Int32) -> SharedMemory:
+    def shared_memory(self, base: Int32) -> SM100AttentionSMem | Depth512AttentionSMem:
         """Return the map of shared memory from its first byte ``base`` on."""
         raise NotImplementedError
 
@@ -101,31 +100,18 @@ class AttentionKernel:
             self.leave_together(ctx, warp)
 
     @cute.jit
-    def prologue(self, maps: TensorMaps, smem: SharedMemory, warp: Int32):
+    def prologue(
+        self, maps: TensorMaps, smem: SM100AttentionSMem | Depth512AttentionSMem, warp: Int32
+    ):
         """Initialise barriers, allocate Tensor Memory, prefetch the tensor maps."""
         if warp == 0:
-            self.initialise_barriers(smem.misc_mbars())
+            smem.misc_mbars().init(lane_idx=ids.lane_index())
         elif warp == 1:
             columns = self.columns.alloc_columns
             tmem.alloc(smem.tmem_addr_ptr(), columns, self.config.cta_group())
         elif warp == 2:
             for tensor_map in maps.all:
                 tma.prefetch_map(tensor_map)
-
-    @cute.jit
-    def initialise_barriers(self, mbars: BarrierBlock):
-        """Lane i initialises barriers i and i + 32."""
-        counts = self.config.misc_mbars.counts()
-        lane = ids.lane_index()
-        for wave in cutlass.range_constexpr(0, len(counts), WARP_THREADS):
-            index = lane + wave
-            count = Int32(1)
-            for mbar in cutlass.range_constexpr(wave, min(wave + WARP_THREADS, len(counts))):
-                if cutlass.const_expr(counts[mbar] != 1):
-                    count = Int32(cutlass.select_(index == mbar, Int32(counts[mbar]), count))
-            if index < len(counts):
-                barriers.mbarrier_init(mbars.address_of(index), count)
-        barriers.fence_mbarrier_init()
 
     def publish(self) -> None:
         """Make what the prologue did known to all threads that will use it."""

@@ -50,7 +50,7 @@ class SM100MHA2Q(AttentionKernel):
         if self.config.pair_cta:
             rank = pair.cluster_rank()
             return PairCtaContext(*parts, PairBarriers.at(smem.mbar_base()), base, rank)
-        return KernelContext(*parts, smem.misc_mbars(), base)
+        return KernelContext(*parts, smem.misc_mbars().block, base)
 
     @cute.jit
     def dispatch(self, ctx: KernelContext, warp: Int32):

@@ -12,7 +12,7 @@ from typing import Self
 
 from cutlass import Int32
 
-from .pipelines import BarrierBlock
+from .pipelines import BarrierBlock, Depth512MBars, FA4MiscMBars
 from .plan.memory.depth512_smem import Depth512SMemLayout
 from .plan.memory.smem_layout import AttentionSMemLayout
 
@@ -61,10 +61,6 @@ class SharedMemory:
         """Barrier ``index`` of the block: 8 bytes."""
         return self.base + self.layout.mbar_byte_offset_of(index)
 
-    def misc_mbars(self) -> BarrierBlock:
-        """The barrier block as an object that waits and arrives."""
-        return BarrierBlock(self.mbar_base())
-
     def tmem_addr_ptr(self) -> Int32:
         """One uint32: the address that ``tcgen05.alloc`` returns."""
         return self.base + self.layout.tmem_addr_byte_offset
@@ -93,6 +89,10 @@ class SM100AttentionSMem(SharedMemory):
     """
 
     layout: AttentionSMemLayout
+
+    def misc_mbars(self) -> FA4MiscMBars:
+        """The barriers of this CTA, in the words of their events."""
+        return FA4MiscMBars(BarrierBlock(self.mbar_base()), self.layout.MiscMBarsType)
 
     # Q and O ---------------------------------------------------------------------------------
 
@@ -168,6 +168,10 @@ class Depth512AttentionSMem(SharedMemory):
     """
 
     layout: Depth512SMemLayout
+
+    def misc_mbars(self) -> Depth512MBars:
+        """The barriers of this CTA, in the words of their events."""
+        return Depth512MBars(BarrierBlock(self.mbar_base()), self.layout.config.misc_mbars)
 
     def q_smem(self, qk_stage: int = 0) -> Int32:
         """One qk stage of Q: BM rows x 128 columns of qkv_dtype, K-major."""

@@ -97,7 +97,7 @@ def write_through_memory(ctx: Depth512Context, row: Depth512Row, result: RowResu
 def wait_for_part(ctx: Depth512Context, part: int) -> None:
     """Wait for the last P V of output ``part``."""
     phase = ctx.step_parity(ONLY_CHAIN, ctx.work.num_key_tiles - 1)
-    ctx.barriers.wait(BarrierWait(ctx.mbars.O_mma_lo_offset + part, phase))
+    ctx.barriers.wait(BarrierWait(ctx.mbars.layout.O_mma_lo_offset + part, phase))
     tmem.fence_after_thread_sync()
 
 

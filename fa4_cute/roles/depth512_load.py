@@ -36,8 +36,7 @@ class Depth512Loader:
     @classmethod
     def of(cls, ctx: Depth512Context) -> "Depth512Loader":
         """Return the loader of this CTA."""
-        ring = Ring.of_depth512(ctx.spec.config)
-        return cls(ctx, TMAProducerPipeline(ring, ctx.barriers))
+        return cls(ctx, TMAProducerPipeline(ctx.barriers, Ring.of_depth512(ctx.spec.config)))
 
     def query_stage(self, place: LoadPlace, qk_stage: int) -> None:
         """Issue qk stage ``qk_stage`` of this CTA's rows of Q; its bytes count as K's ``place``."""

@@ -8,7 +8,6 @@ only once at the end. Then: divide O by the row sum and store it, write the log-
 Edges: waits on ``S produced``, ``C`` consumed and ``O_mma``; arrives on ``C`` produced, and on
 ``S consumed`` and ``PO_lo`` of the leader. With scales per token it also waits for those of the
 tile and gives their buffer back.
-Source: ``modular-sm100-attention.md`` section 6.6.
 """
 
 from dataclasses import replace
@@ -26,7 +25,6 @@ from ..operands.scores import TileView, scores_and_max
 from ..operands.token_scales import keep_query_scale, release_scales, wait_for_scales
 from ..output.depth512 import write_output
 from ..output.row_result import RowResult, write_log_sum_exp
-from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
 from ..plan.compute.depth512_lanes import first_key
 from ..plan.facts.hardware import WARP_THREADS
 from ..work.depth512 import (
@@ -34,7 +32,6 @@ from ..work.depth512 import (
     Depth512Context,
     Depth512Row,
     odd_tile,
-    round_phase,
     row_slot,
 )
 from ..work.persistent import for_each_work, say_stored
@@ -70,8 +67,7 @@ def exchange(ctx: Depth512Context, row: Depth512Row, value: Float32, combine: cu
 def wait_for_factor_read(ctx: Depth512Context, tile: Int32):
     """Wait until the correction role has read the factor of ``tile``; tile 0 has none."""
     if tile > 0:
-        phase = ctx.factor_parity(ONLY_CHAIN, tile)
-        ctx.barriers.wait(BarrierWait(ctx.mbars.C_consumer_offset, phase))
+        ctx.mbars.producer_c().acquire_next(ctx.factor_step(ONLY_CHAIN, tile))
 
 
 @cute.jit
@@ -84,8 +80,8 @@ def wait_for_p(ctx: Depth512Context, tile: Int32):
     """
     if cutlass.const_expr(ctx.spec.look_ahead):
         if tile > 0:
-            last = ctx.mbars.O_mma_lo_offset + ctx.spec.config.num_o_parts - 1
-            ctx.barriers.wait(BarrierWait(last, ctx.step_parity(ONLY_CHAIN, tile - 1)))
+            last = ctx.spec.config.num_o_parts - 1
+            ctx.mbars.consumer_o(last).wait(ctx.step(ONLY_CHAIN, tile - 1))
 
 
 @cute.jit
@@ -94,7 +90,7 @@ def publish_factor(ctx: Depth512Context, row: Depth512Row, factor: Float32, tile
     if tile > 0:
         if row.lane_half == 0:
             barriers.store_shared_f32(row_slot(ctx, row.index), factor)
-        ctx.barriers.arrive(BarrierArrive(ctx.mbars.C_producer_offset))
+        ctx.mbars.producer_c().commit()
 
 
 def store_probabilities(
@@ -135,7 +131,7 @@ def exponentiate_and_store(
         store_probabilities(ctx, row, span, packed)
     # P is read by the MMAs of the leader, so it is released to both CTAs, and to the async proxy.
     barriers.fence_proxy_async_shared()
-    ctx.barriers.arrive_at_leader(ctx.mbars.po_lo_mbar(), release=True)
+    ctx.mbars.po_lo_mbar().arrive_at_leader(release=True)
     return sums
 
 
@@ -144,19 +140,17 @@ def softmax_tile(
     ctx: Depth512Context, row: Depth512Row, tile: Int32, row_max: Float32, row_sum: Float32
 ):
     """Process one key tile; returns the row's new maximum and the thread's new partial sum."""
-    config, turn = ctx.spec.config, ctx.loaded_before(tile)
-    odd = odd_tile(turn)
-    arrived = BarrierWait(ctx.mbars.S_even_producer_offset + odd, round_phase(turn))
-    ctx.barriers.wait(arrived)
+    config, step, hand_over = ctx.spec.config, ctx.loaded_before(tile), ctx.mbars.consumer_s()
+    hand_over.wait(step)
     tmem.fence_after_thread_sync()
     first = ctx.work.key_tile(tile) * config.BN + first_key(config, row.lane_half)
-    row = replace(row, scores=row.scores + odd * config.s_columns)
+    row = replace(row, scores=row.scores + odd_tile(step) * config.s_columns)
     scales = wait_for_scales(ctx, row, tile, first_key(config, row.lane_half))
     key_tile = TileView(ctx, row, first, scales)
     scores, new_max = scores_and_max(row, ctx.spec.column_plan, row_max, key_tile)
     release_scales(ctx, tile)
     tmem.fence_before_thread_sync()
-    ctx.barriers.arrive_at_leader(ctx.mbars.S_even_consumer_offset + odd)
+    hand_over.release(step)
     wait_for_factor_read(ctx, tile - 1)
     if cutlass.const_expr(config.split_o):
         new_max = exchange(ctx, row, new_max, max2)

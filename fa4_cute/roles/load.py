@@ -35,8 +35,8 @@ from ..work.progress import Progress
 def producer_rings(ctx: KernelContext) -> tuple[TMAProducerPipeline, TMAProducerPipeline]:
     """Return the load side of the K ring and of the V ring (the same slots when fused)."""
     return (
-        TMAProducerPipeline(Ring.of_keys(ctx.spec.config), ctx.barriers),
-        TMAProducerPipeline(Ring.of_values(ctx.spec.config), ctx.barriers),
+        TMAProducerPipeline(ctx.barriers, Ring.of_keys(ctx.spec.config)),
+        TMAProducerPipeline(ctx.barriers, Ring.of_values(ctx.spec.config)),
     )
 
 

@@ -6,7 +6,7 @@ from cutlass import Int32
 
 from ..device.lanes import row_in_group
 from ..device.math import mma
-from ..pipelines import BarrierBlock, RingState
+from ..pipelines import BarrierBlock, FA4MiscMBars, RingState
 from ..plan.facts.dtypes import DType
 from ..plan.facts.hardware import (
     WARP_GROUP_THREADS,
@@ -16,7 +16,7 @@ from ..plan.spec.issue_order import IssueOrder
 from ..plan.spec.kernel_spec import KernelSpec
 from ..smem import SM100AttentionSMem
 from ..tma import TensorMaps
-from .progress import START, Progress, parity
+from .progress import START, Progress, counted, parity
 from .sequence import Arguments
 from .tile import WorkTile, decode_work
 
@@ -54,6 +54,27 @@ class KernelContext:
     def order(self) -> IssueOrder:
         """How the key tiles are shared out to the chains."""
         return self.spec.issue_order
+
+    @property
+    def mbars(self) -> FA4MiscMBars:
+        """The barriers, in the words of their events."""
+        return FA4MiscMBars(self.barriers, self.spec.config.misc_mbars)
+
+    def step(self, chain: int, tile: Int32) -> Int32:
+        """Return the number of ``chain``'s ``tile``-th key tile among all that the CTA gives it."""
+        return counted(tile, self.progress.steps_of(chain, self.order))
+
+    def factor_step(self, chain: int, tile: Int32) -> Int32:
+        """Return the number of the correction of ``chain`` before its ``tile``-th key tile.
+
+        The first key tile of a query tile has none.
+        """
+        return counted(tile - 1, self.progress.corrections_of(chain, self.order))
+
+    @property
+    def query_step(self) -> Int32:
+        """Number of the query tile among those of the CTA that have key tiles."""
+        return counted(Int32(0), self.progress.loaded)
 
     def step_parity(self, chain: int, tile: Int32) -> Int32:
         """Return the parity of what completes once per key tile of ``chain``, for its ``tile``."""

@@ -12,8 +12,7 @@ from cutlass import Float32, Int32
 from ..device import ids
 from ..device.lanes import row_in_group
 from ..device.math.arith import opaque
-from ..pipelines import RingState
-from ..plan.barriers.depth512_mbars import Depth512MBars
+from ..pipelines import Depth512MBars, RingState
 from ..plan.compute.depth512_lanes import lane_half, row_of_lane
 from ..plan.facts.hardware import WARP_THREADS, WARPS_PER_GROUP
 from ..plan.memory.tmem import Depth512Tmem
@@ -37,8 +36,8 @@ class Depth512Context(PairCtaContext):
 
     @property
     def mbars(self) -> Depth512MBars:
-        """The barrier plan."""
-        return self.spec.config.misc_mbars
+        """The barriers, in the words of their events."""
+        return Depth512MBars(self.barriers, self.spec.config.misc_mbars)
 
     @property
     def order(self) -> IssueOrder:

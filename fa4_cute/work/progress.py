@@ -73,6 +73,11 @@ class Progress:
 START = Progress()
 
 
+def counted(n: Int32, before: Int32 | int) -> Int32:
+    """Return the number of the ``n``-th after ``before`` others."""
+    return n if isinstance(before, int) and before == 0 else n + before
+
+
 def parity(n: Int32, before: Int32 | int) -> Int32:
     """Return the parity of the phase that is the ``n``-th after ``before`` others."""
     return n & 1 if isinstance(before, int) and before == 0 else (n + before) & 1

@@ -5,7 +5,7 @@ the MMA role does, but copy each slot to global memory instead of multiplying. N
 needs Tensor Memory, so a Hopper GPU executes the same rings as the attention kernels.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import cutlass
 from cutlass import Int32, Int64, cute
@@ -20,7 +20,7 @@ from fa4_cute.device.sync import barriers
 from fa4_cute.pipelines import BarrierBlock, RingState, first_slots, next_slots
 from fa4_cute.plan.facts.hardware import SwizzleMode
 from fa4_cute.plan.memory.chunks import depth_chunks, value_chunks
-from fa4_cute.plan.memory.rings import TMAConsumerPipeline, TMAProducerPipeline
+from fa4_cute.plan.memory.rings import TMAConsumerPlan, TMAProducerPipeline
 from fa4_cute.plan.memory.smem_layout import SM100AttentionSMem
 from fa4_cute.tma import KeySide, load_key_chunks
 from tests.hardware.kv_copy import (
@@ -124,10 +124,10 @@ class KvCopy:
     def consume(self, ctx: Share, image: Int64):
         """Copy every slot to ``image``: for each tile its K slot, then its V slot."""
         mbars = self.config.misc_mbars
-        k_ring = TMAConsumerPipeline(
+        k_ring = TMAConsumerPlan(
             self.config, True, mbars.K_offset, self.layout.k_smem_base()
         )
-        v_ring = TMAConsumerPipeline(
+        v_ring = TMAConsumerPlan(
             self.config, False, mbars.V_offset, self.layout.v_smem_base()
         )
         k, v = first_slots(self.config, RingState.consumer(self.config.num_kv_stages))
@@ -141,13 +141,13 @@ class KvCopy:
     def copy_slot(
         self,
         ctx: Share,
-        ring: TMAConsumerPipeline,
+        ring: TMAConsumerPlan,
         state: RingState,
         image: Int64,
     ):
         """Wait for every part of the slot, copy it, and free it for the producer."""
         for part in cutlass.range_constexpr(ring.num_qk_stages_effective):
-            ctx.barriers.wait(ring.wait(state, part))
+            ctx.barriers.wait(ring.pipeline.consumer_wait(state, part))
         thread = ids.thread_index()
         first = thread * COPY_BYTES
         source = ctx.smem + ring.get(state) + first
@@ -162,8 +162,7 @@ class KvCopy:
         barriers.named_barrier(COPY_BARRIER, CONSUMER_THREADS)
         if thread == 0:
             for part in cutlass.range_constexpr(ring.num_qk_stages_effective):
-                freed = ring.pipeline.consumer_release(state, part)[0]
-                ctx.barriers.arrive(replace(freed, by_mma=False))
+                ctx.barriers.arrive(ring.pipeline.consumer_mbar(state.index, part))
 
 
 def stand_in_map(pointer: cute.Pointer):

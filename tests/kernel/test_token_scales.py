@@ -18,7 +18,7 @@ from fa4_cute.host.choose.support import Choice, choose
 from fa4_cute.host.compile.compiler import compile_kernel
 from fa4_cute.host.run.launch import pack_launch
 from fa4_cute.host.run.operands import describe_call
-from fa4_cute.plan.barriers.mbars import FA4MiscMBars
+from fa4_cute.plan.barriers.mbars import FA4MiscMBarsLayout
 from fa4_cute.plan.config.config import FA4Config
 from sm100sim.options import Check, run_options
 from testing.reference.attention import attention_float64
@@ -128,10 +128,10 @@ def test_a_slot_that_only_the_mma_frees_is_overwritten_too_early(
     choice = choose(asked.problem)
     assert isinstance(choice, Choice)
     assert findings(choice.spec, asked) == 0
-    barriers = FA4Config.misc_mbars.fget  # type: ignore[attr-defined]
+    barriers = FA4Config.misc_mbars.func  # type: ignore[attr-defined]
 
-    def without_readers(config: FA4Config) -> FA4MiscMBars:
-        mbars: FA4MiscMBars = replace(barriers(config), num_scale_readers=0)
+    def without_readers(config: FA4Config) -> FA4MiscMBarsLayout:
+        mbars: FA4MiscMBarsLayout = replace(barriers(config), num_scale_readers=0)
         return mbars
 
     monkeypatch.setattr(FA4Config, "misc_mbars", property(without_readers))

@@ -14,9 +14,9 @@ Source: Modular's ``TMAConsumerPipeline`` (``docs/mojo.md``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from ..barriers.pipeline_plan import BarrierArrive, BarrierWait, PipelineState, StagedPipeline
+from ..barriers.pipeline_plan import PipelineState, StagedPipelinePlan
 from ..config.config import FA4Config
 from ..config.depth512_config import Depth512Config
 from .depth512_smem import Depth512SMemLayout
@@ -37,7 +37,7 @@ class Ring:
         tile_bytes: bytes that one stage adds to its "arrived" barrier, in each CTA.
     """
 
-    pipeline: StagedPipeline
+    pipeline: StagedPipelinePlan
     byte_offset: int
     slot_bytes: int
     stage_bytes: int
@@ -85,34 +85,29 @@ class Ring:
 
 
 @dataclass(frozen=True)
-class TMAConsumerPipeline:
-    """MMA side of the K or V ring: barriers to wait on and descriptor offsets.
+class TMAConsumerPlan:
+    """MMA side of the K or V ring: its barriers, and where its slots lie.
 
-    The steady order of the MMA role over both rings is S0 <- Q0 Kn', O1 += P1 Vn-1,
-    S1 <- Q1 Kn', O0 += P0 Vn: two MMAs always lie between "S ready" and "P needed".
+    ``fa4_cute.pipelines.TMAConsumerPipeline`` is the class that acts.
     """
 
     config: FA4Config
     is_k: bool
-    mbar_base: int
-    smem_base: int
 
     @property
     def ring(self) -> Ring:
-        """The ring, at the given places."""
-        ring = Ring.of_keys(self.config) if self.is_k else Ring.of_values(self.config)
-        pipeline = replace(ring.pipeline, mbar_base=self.mbar_base)
-        return replace(ring, pipeline=pipeline, byte_offset=self.smem_base)
+        """The slots and their barriers."""
+        return Ring.of_keys(self.config) if self.is_k else Ring.of_values(self.config)
 
     @property
-    def pipeline(self) -> StagedPipeline:
+    def pipeline(self) -> StagedPipelinePlan:
         """The ring's barriers."""
         return self.ring.pipeline
 
     @property
     def num_qk_stages_effective(self) -> int:
         """Stages per slot: K may be staged, V never is."""
-        return self.config.num_qk_stages if self.is_k else 1
+        return self.ring.num_qk_stages
 
     @property
     def BMN(self) -> int:
@@ -131,79 +126,29 @@ class TMAConsumerPipeline:
 
     @property
     def full_kv_bytes(self) -> int:
-        """Bytes of a slot: the K tile with its rope columns, or the V tile."""
-        ring = self.ring
-        return ring.tile_bytes + (ring.num_qk_stages - 1) * ring.stage_bytes
+        """Bytes of a slot: the K tile with its rope columns, or the V tile.
 
-    @property
-    def slot_bytes(self) -> int:
-        """Distance of two slots.
-
-        It differs from ``full_kv_bytes`` only for a fused ring with rope columns: those live in
+        It differs from ``ring.slot_bytes`` only for a fused ring with rope columns: those live in
         buffers of their own (``AttentionSMemLayout.rope_byte_offset``), not in the slot.
         """
-        return self.ring.slot_bytes
+        ring = self.ring
+        return ring.tile_bytes + (ring.num_qk_stages - 1) * ring.stage_bytes
 
     @property
     def staged_k_bytes(self) -> int:
         """Bytes of one qk stage of K."""
         return self.config.k_rows_per_cta() * self.config.BK0 * self.config.qkv_dtype_size
 
-    def initial_state(self) -> PipelineState:
-        """Return the consumer's start: nothing has landed."""
-        return PipelineState.consumer(self.config.num_kv_stages)
-
     def get(self, state: PipelineState) -> int:
-        """Return the byte offset of the current slot (a device adds it to the descriptor)."""
-        return self.smem_base + self.slot_bytes * state.index
+        """Return the byte offset of the current slot."""
+        return self.ring.get_smem(state)
 
-    def wait(self, state: PipelineState, qk_stage: int = 0) -> BarrierWait:
-        """Wait for stage ``qk_stage`` of the tile."""
-        return self.pipeline.consumer_wait(state, qk_stage)
+    def require_operand(self, *, k: bool) -> None:
+        """Refuse a method for K on the V ring, and the other way round.
 
-    def release(
-        self, state: PipelineState, qk_stage: int = 0
-    ) -> tuple[BarrierArrive, PipelineState]:
-        """Free the stage once the MMAs issued so far have read it; steps after the last one."""
-        return self.pipeline.consumer_release(state, qk_stage)
-
-    def get_k(self, state: PipelineState) -> int:
-        """Return ``get`` for K."""
-        self._require_operand(k=True)
-        return self.get(state)
-
-    def wait_k(self, state: PipelineState, qk_stage: int | None = None) -> BarrierWait:
-        """Wait for a K stage (default: the last)."""
-        self._require_operand(k=True)
-        return self.wait(state, self._last if qk_stage is None else qk_stage)
-
-    def release_k(
-        self, state: PipelineState, qk_stage: int | None = None
-    ) -> tuple[BarrierArrive, PipelineState]:
-        """Free a K stage (default: the last, which steps)."""
-        self._require_operand(k=True)
-        return self.release(state, self._last if qk_stage is None else qk_stage)
-
-    def get_v(self, state: PipelineState) -> int:
-        """Return ``get`` for V."""
-        self._require_operand(k=False)
-        return self.get(state)
-
-    def wait_v(self, state: PipelineState) -> BarrierWait:
-        """Wait for the V tile."""
-        self._require_operand(k=False)
-        return self.wait(state)
-
-    def release_v(self, state: PipelineState) -> tuple[BarrierArrive, PipelineState]:
-        """Free the V slot and step."""
-        self._require_operand(k=False)
-        return self.release(state)
-
-    @property
-    def _last(self) -> int:
-        return self.num_qk_stages_effective - 1
-
-    def _require_operand(self, *, k: bool) -> None:
+        Raises:
+            ValueError: naming both.
+        """
         if self.is_k != k:
             have, asked = ("K", "V") if self.is_k else ("V", "K")
             raise ValueError(f"this pipeline consumes {have}; use the {have} methods, not {asked}")

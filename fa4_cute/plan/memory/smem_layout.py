@@ -24,7 +24,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..barriers.mbars import FA4MiscMBars
+from ..barriers.mbars import FA4MiscMBarsLayout
 from ..config.config import FA4Config
 from ..facts.dtypes import DType
 from ..facts.hardware import MBARRIER_BYTES, OUTPUT_SWIZZLE, TMEM_ADDRESS_BYTES, align_up
@@ -322,7 +322,7 @@ class AttentionSMemLayout(SMemLayout):
         return self.config.num_k_scale_bufs()
 
     @property
-    def MiscMBarsType(self) -> FA4MiscMBars:
+    def MiscMBarsType(self) -> FA4MiscMBarsLayout:
         """The barrier block's plan (a type in the seed, a value here)."""
         return self.config.misc_mbars
 

@@ -133,13 +133,6 @@ def test_positions_per_tile_with_and_without_packed_heads() -> None:
     assert (pair.v_cols_per_cta(), pair.k_rows_per_cta()) == (64, 64)
 
 
-def test_order_barriers_cost_sixteen_bytes() -> None:
-    free = FA4Config(8, 1, 64, 64)
-    forced = FA4Config(8, 1, 64, 64, use_order_barriers=True)
-    assert forced.smem_used - free.smem_used == 16
-    assert forced.misc_mbars.size - free.misc_mbars.size == 2
-
-
 def test_a_page_that_does_not_divide_the_tile_shrinks_it_to_a_power_of_two() -> None:
     assert FA4Config(8, 1, 64, 64, page_size=96).BN == 192  # 192 % 96 == 0
     assert FA4Config(8, 1, 64, 64, page_size=128).BN == 128

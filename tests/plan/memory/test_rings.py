@@ -3,19 +3,19 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from fa4_cute.plan.barriers.pipeline_plan import BarrierWait
+from fa4_cute.plan.barriers.pipeline_plan import PipelineState
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.memory.rings import TMAConsumerPipeline, TMAProducerPipeline
+from fa4_cute.plan.memory.rings import TMAConsumerPlan, TMAProducerPipeline
 from fa4_cute.plan.memory.smem_layout import SM100AttentionSMem
 from tests.plan.strategies import configs
 
 
-def rings(config: FA4Config, is_k: bool) -> tuple[TMAProducerPipeline, TMAConsumerPipeline]:
+def rings(config: FA4Config, is_k: bool) -> tuple[TMAProducerPipeline, TMAConsumerPlan]:
     layout, mbars = SM100AttentionSMem(config), config.misc_mbars
     base = layout.k_smem_base() if is_k else layout.v_smem_base()
-    mbar = mbars.get_k_mbars() if is_k else mbars.get_v_mbars()
-    return TMAProducerPipeline(config, is_k, mbar, base), TMAConsumerPipeline(
+    mbar = mbars.K_offset if is_k else mbars.V_offset
+    return TMAProducerPipeline(config, is_k, mbar, base), TMAConsumerPlan(
         config, is_k, mbar, base
     )
 
@@ -26,7 +26,7 @@ def test_both_ends_agree_on_every_slot(config: FA4Config) -> None:
     layout = SM100AttentionSMem(config)
     for is_k in (True, False):
         load, mma = rings(config, is_k)
-        write, read = load.initial_state(), mma.initial_state()
+        write, read = load.initial_state(), PipelineState.consumer(config.num_kv_stages)
         slot_bytes = layout.k_stage_bytes if is_k else layout.v_stage_bytes
         assert mma.slot_bytes == slot_bytes
         for slot in range(2 * config.num_kv_stages):
@@ -35,10 +35,9 @@ def test_both_ends_agree_on_every_slot(config: FA4Config) -> None:
             if not config.is_mla:
                 assert load.get_smem(write) == mma.get(read)
             full = load.get_tile(write, load.pipeline.last_stage)[0]
-            assert mma.wait(read, mma.num_qk_stages_effective - 1).mbar == full
-            write = load.commit_step(write)
-            for part in range(mma.num_qk_stages_effective):
-                _, read = mma.release(read, part)
+            assert mma.pipeline.num_qk_stages == mma.num_qk_stages_effective
+            assert mma.pipeline.consumer_wait(read).mbar == full
+            write, read = load.commit_step(write), read.step()
 
 
 @settings(deadline=None)
@@ -65,22 +64,6 @@ def test_members_of_the_seed_for_d128_1q() -> None:
     assert (k.full_kv_bytes, v.full_kv_bytes, k.staged_k_bytes) == (32768, 32768, 16384)
 
 
-def test_k_waits_default_to_the_last_part() -> None:
-    config = FA4Config(8, 1, 128, 128, num_qo=1)
-    _, k = rings(config, True)
-    _, v = rings(config, False)
-    start = k.initial_state()
-    first = k.mbar_base
-    assert k.wait_k(start) == BarrierWait(first + 1, 0)
-    assert k.wait_k(start, 0) == BarrierWait(first, 0)
-    assert k.release_k(start, 0)[1] == start
-    assert k.release_k(start)[1].index == 1
-    assert k.get_k(start.step()) == k.smem_base + 32768
-    assert v.wait_v(v.initial_state()).mbar == v.mbar_base
-    assert v.release_v(v.initial_state())[1].index == 1
-    assert v.get_v(v.initial_state()) == v.smem_base
-
-
 def test_the_slot_of_a_fused_ring_has_no_rope_columns() -> None:
     config = FA4Config(8, 1, 192, 128, is_mla=True, rope_dtype=DType.BF16)
     assert config.use_fused_kv
@@ -91,5 +74,6 @@ def test_the_slot_of_a_fused_ring_has_no_rope_columns() -> None:
 
 def test_a_k_ring_has_no_v_methods() -> None:
     _, k = rings(FA4Config(8, 1, 64, 64), True)
+    k.require_operand(k=True)
     with pytest.raises(ValueError, match="this pipeline consumes K"):
-        k.get_v(k.initial_state())
+        k.require_operand(k=False)
