@@ -17,10 +17,11 @@ from .device.sync import pair
 from .kernel_base import AttentionKernel, Role
 from .pipelines import Depth512MBars, PairBarriers
 from .plan.config.depth512_config import Depth512Config
-from .plan.memory.depth512_smem import Depth512AttentionSMem
+from .plan.memory.depth512_smem import Depth512SMemLayout
 from .plan.memory.tmem import Depth512Tmem
 from .plan.spec.depth512_spec import Depth512Spec
 from .roles import depth512_correction, depth512_load, depth512_mma, depth512_softmax
+from .smem import Depth512AttentionSMem
 from .work.depth512 import Depth512Context
 
 __all__ = ["Depth512AttentionSMem", "Depth512Config", "Depth512MBars", "SM100MHADepth512"]
@@ -32,7 +33,6 @@ class SM100MHADepth512(AttentionKernel):
     def __init__(self, spec: Depth512Spec) -> None:
         """Take the static choices; everything else follows from them."""
         self.spec = spec
-        self.layout = Depth512AttentionSMem(spec.config)
         self.columns = Depth512Tmem.of(spec.config)
 
     @property
@@ -45,7 +45,11 @@ class SM100MHADepth512(AttentionKernel):
             "load": depth512_load.load,
         }
 
-    def context(self, parts: tuple, mbars: Int32, base: Int32) -> Depth512Context:
+    def shared_memory(self, base: Int32) -> Depth512AttentionSMem:
+        """Return the map of shared memory from its first byte ``base`` on."""
+        return Depth512AttentionSMem(base, Depth512SMemLayout(self.config))
+
+    def context(self, parts: tuple, base: Int32) -> Depth512Context:
         """Return what the roles share, with the leader's barriers and the rank in the pair."""
-        block = PairBarriers.at(mbars)
+        block = PairBarriers.at(parts[-1].mbar_base())
         return Depth512Context(*parts, block, base, pair.cluster_rank())

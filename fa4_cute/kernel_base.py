@@ -17,14 +17,13 @@ from cutlass import Float32, Int32, Int64, cute
 from .device import ids
 from .device.memory import tma, tmem
 from .device.sync import barriers, pair
-from .pipelines import BarrierBlock
 from .plan.config.config import FA4Config
 from .plan.config.depth512_config import Depth512Config
 from .plan.facts.hardware import SwizzleMode
-from .plan.memory.smem_tail import SMemTail
 from .plan.memory.tmem import TmemMap
 from .plan.spec.attention_spec import AttentionSpec
 from .plan.spec.schedule import WarpRole
+from .smem import Depth512AttentionSMem, SM100AttentionSMem
 from .tma import TensorMaps
 from .work.context import AttentionContext
 from .work.sequence import Arguments
@@ -39,7 +38,6 @@ class AttentionKernel(ABC):
     """
 
     spec: AttentionSpec
-    layout: SMemTail
     columns: TmemMap
     """Columns of Tensor Memory."""
 
@@ -49,8 +47,13 @@ class AttentionKernel(ABC):
         """What the warps of each role of the schedule run, by its name."""
 
     @abstractmethod
-    def context(self, parts: tuple, mbars: Int32, base: Int32) -> AttentionContext:
-        """Return what the roles share; ``parts`` begin every context, then barriers and TMEM."""
+    def shared_memory(self, base: Int32) -> SM100AttentionSMem | Depth512AttentionSMem:
+        """Return the map of shared memory from its first byte ``base`` on."""
+
+    @abstractmethod
+    def context(self, parts: tuple, base: Int32) -> AttentionContext:
+        """Return what the roles share; ``parts`` begin every context and end with shared memory,
+        ``base`` is the address in Tensor Memory."""
 
     def after_roles(self, ctx: AttentionContext, warp: Int32, names: tuple[str, ...]) -> None:
         """Do what the warps of the roles ``names`` do together at their end: here nothing."""
@@ -92,33 +95,31 @@ class AttentionKernel(ABC):
         smem = cute.arch.get_dyn_smem(
             cutlass.Uint8, alignment=SwizzleMode.B128.pattern_bytes
         ).toint()
-        smem = Int32(smem)
+        smem = self.shared_memory(Int32(smem))
         warp = ids.warp_index()
         self.prologue(maps, smem, warp)
         self.publish()
         # Read once, here: the word is not guarded against a reuse of shared memory later on.
-        base = barriers.load_shared_b32(smem + self.layout.tmem_addr_ptr())
+        base = barriers.load_shared_b32(smem.tmem_addr_ptr())
         parts = (self.spec, args, maps, smem)
-        ctx = self.context(parts, smem + self.layout.mbar_byte_offset, base)
+        ctx = self.context(parts, base)
         self.dispatch(ctx, warp, self.spec.schedule.groups)
         if cutlass.const_expr(self.is_cluster):
             self.leave_together(ctx, warp)
 
     @cute.jit
-    def prologue(self, maps: TensorMaps, smem: Int32, warp: Int32):
+    def prologue(
+        self, maps: TensorMaps, smem: SM100AttentionSMem | Depth512AttentionSMem, warp: Int32
+    ):
         """Initialise barriers, allocate Tensor Memory, prefetch the tensor maps."""
         if warp == 0:
-            self.initialise_barriers(smem + self.layout.mbar_byte_offset)
+            smem.misc_mbars().init(lane_idx=ids.lane_index())
         elif warp == 1:
             columns = self.columns.alloc_columns
-            tmem.alloc(smem + self.layout.tmem_addr_ptr(), columns, self.config.cta_group())
+            tmem.alloc(smem.tmem_addr_ptr(), columns, self.config.cta_group())
         elif warp == 2:
             for tensor_map in maps.all:
                 tma.prefetch_map(tensor_map)
-
-    def initialise_barriers(self, address: Int32) -> None:
-        """Initialise the barrier block at ``address``; one warp."""
-        BarrierBlock(address).init(self.config.misc_mbars.counts(), ids.lane_index())
 
     def publish(self) -> None:
         """Make what the prologue did known to all threads that will use it."""

@@ -18,15 +18,16 @@ from cutlass import Int32, cute
 from .device.memory import tmem
 from .device.sync import barriers, pair
 from .kernel_base import AttentionKernel, Role
-from .pipelines import BarrierBlock, PairBarriers
+from .pipelines import PairBarriers
 from .plan.barriers.named import DEALLOC
-from .plan.memory.smem_layout import SM100AttentionSMem
+from .plan.memory.smem_layout import AttentionSMemLayout
 from .plan.memory.tmem import AttentionTmem
 from .plan.spec.kernel_spec import KernelSpec
 from .roles import correction as correction_role
 from .roles import load as load_role
 from .roles import mma as mma_role
 from .roles import softmax as softmax_role
+from .smem import SM100AttentionSMem
 from .work.context import KernelContext
 from .work.pair import PairCtaContext
 
@@ -43,7 +44,6 @@ class SM100MHA2Q(AttentionKernel):
     def __init__(self, spec: KernelSpec) -> None:
         """Take the static choices; everything else follows from them."""
         self.spec = spec
-        self.layout = SM100AttentionSMem(spec.config)
         self.columns = AttentionTmem.of(spec.config)
 
     @property
@@ -57,12 +57,17 @@ class SM100MHA2Q(AttentionKernel):
             "load": self.load,
         }
 
-    def context(self, parts: tuple, mbars: Int32, base: Int32) -> KernelContext:
+    def shared_memory(self, base: Int32) -> SM100AttentionSMem:
+        """Return the map of shared memory from its first byte ``base`` on."""
+        return SM100AttentionSMem(base, AttentionSMemLayout(self.config))
+
+    def context(self, parts: tuple, base: Int32) -> KernelContext:
         """Return what the roles share; a pair also knows its rank and the leader's barriers."""
+        smem = parts[-1]
         if self.is_pair:
             rank = pair.cluster_rank()
-            return PairCtaContext(*parts, PairBarriers.at(mbars), base, rank)
-        return KernelContext(*parts, BarrierBlock(mbars), base)
+            return PairCtaContext(*parts, PairBarriers.at(smem.mbar_base()), base, rank)
+        return KernelContext(*parts, smem.misc_mbars().block, base)
 
     def after_roles(self, ctx: KernelContext, warp: Int32, names: tuple[str, ...]) -> None:
         """Free Tensor Memory once the softmax groups have read their output."""

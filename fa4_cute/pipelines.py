@@ -20,7 +20,7 @@ from .plan.barriers.depth512_mbars import Depth512MBarsLayout
 from .plan.barriers.mbars import FA4MiscMBarsLayout
 from .plan.barriers.pipeline_plan import StagedPipelinePlan
 from .plan.facts.umma import SmemOperand
-from .plan.memory.rings import TMAConsumerPlan, TMAProducerPipeline
+from .plan.memory.rings import Ring, TMAConsumerPlan
 from .sync.blocks import Barrier, BarrierBlock, PairBarriers
 from .sync.cursor import RingPlace, RingState, after_key, after_value, first_slots, next_slots
 from .sync.role_pipeline import RolePipeline, StagedPipeline
@@ -30,6 +30,7 @@ __all__ = [
     "BarrierBlock",
     "Depth512MBars",
     "FA4MiscMBars",
+    "LoadPlace",
     "MBars",
     "PairBarriers",
     "RingPlace",
@@ -43,6 +44,67 @@ __all__ = [
     "first_slots",
     "next_slots",
 ]
+
+
+@dataclass(frozen=True)
+class LoadPlace:
+    """Where the boxes of a tile go.
+
+    Attributes:
+        mbar: number of the barrier that counts their bytes.
+        byte_offset: start of the tile in shared memory.
+    """
+
+    mbar: Int32 | int
+    byte_offset: Int32 | int
+
+
+@dataclass(frozen=True)
+class TMAProducerPipeline:
+    """Load side of a ring: acquire a stage, expect its bytes, load its boxes where it says.
+
+    The commit is TMA's own: the stage has arrived when all expected bytes have. A pair fills its
+    rings together. Each CTA loads its own slice, all bytes count in the leader, which alone expects
+    them, and a stage is free when the MMAs have read it in both CTAs.
+
+    Attributes:
+        block: the barriers of the CTA, or of the pair.
+        ring: slots, bytes and barriers.
+    """
+
+    block: BarrierBlock
+    ring: Ring
+
+    @property
+    def pipeline(self) -> StagedPipeline:
+        """The ring's barriers."""
+        return StagedPipeline(self.block, self.ring.pipeline)
+
+    def acquire(self, state: RingState, qk_stage: int = 0) -> None:
+        """Wait until the MMAs have read what the stage held a round ago."""
+        self.pipeline.producer_acquire(state, qk_stage)
+
+    def expect(self, state: RingState, qk_stage: int = 0, *, more: int = 0) -> LoadPlace:
+        """Expect the bytes of the stage, and ``more`` that arrive with it, from each CTA.
+
+        Returns:
+            Where the stage's boxes go.
+        """
+        place = self.get_tile(state, qk_stage)
+        self.block.announce(place.mbar, self.ring.tile_bytes + more)
+        return place
+
+    def get_tile(self, state: RingState, qk_stage: int = 0) -> LoadPlace:
+        """Return where the boxes of a stage go whose bytes are expected already."""
+        mbar = self.pipeline.producer_mbar(state, qk_stage)
+        return LoadPlace(mbar, self.ring.get_smem(state, qk_stage))
+
+    def drain(self, state: RingState) -> None:
+        """Wait until every slot has been read, from ``state`` on for a whole round."""
+        for _ in range(self.ring.num_slots):
+            for qk_stage in range(self.ring.num_qk_stages):
+                self.acquire(state, qk_stage)
+            state = state.step()
 
 
 @dataclass(frozen=True)

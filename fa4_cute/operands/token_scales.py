@@ -51,7 +51,7 @@ class TileScales:
 
 def extra_bytes(ctx: KernelContext) -> int:
     """Return the bytes that arrive with the first depth part of K beside it."""
-    return 0 if ctx.spec.config.num_own_scale_bufs else ctx.layout.k_scale_stride_bytes
+    return 0 if ctx.spec.config.num_own_scale_bufs else ctx.smem.layout.k_scale_stride_bytes
 
 
 def load_key_scales(ctx: KernelContext, slot: Int32, tile: Int32, mbarrier: Int32) -> None:
@@ -92,13 +92,13 @@ def fill_scale_buffer(ctx: KernelContext, tile: Int32) -> None:
     ring, state = ctx.mbars.scale_ring(), buffer_of(ctx, tile, producer=True)
     ring.producer_acquire(state)
     arrived = ring.producer_mbar(state)
-    ctx.barriers.expect(arrived, ctx.layout.k_scale_stride_bytes)
+    ctx.barriers.expect(arrived, ctx.smem.layout.k_scale_stride_bytes)
     load_key_scales(ctx, state.index, tile, ctx.barriers.address_of(arrived))
 
 
 def scale_buffer(ctx: KernelContext, slot: Int32) -> Int32:
     """Return the shared address of buffer ``slot``: of a K slot, or one of the pair's two."""
-    return ctx.smem + ctx.layout.k_scale_smem() + slot * ctx.layout.k_scale_stride_bytes
+    return ctx.smem.k_scale_smem() + slot * ctx.smem.layout.k_scale_stride_bytes
 
 
 @cute.jit
@@ -124,7 +124,7 @@ def query_scale_source(ctx: KernelContext, row) -> Int64:
 
 def query_scale_address(ctx: KernelContext, row) -> Int32:
     """Return the shared address of the thread's query scale."""
-    return ctx.smem + ctx.layout.q_scale_smem() + row.scale_slot * DType.FP32.size
+    return ctx.smem.q_scale_smem() + row.scale_slot * DType.FP32.size
 
 
 def buffer_of(ctx: KernelContext, tile: Int32, *, producer: bool) -> RingPlace:

@@ -51,7 +51,7 @@ class Stage:
     def of(cls, ctx: KernelContext, row: Int32) -> "Stage":
         """Return the stage of the calling CTA, for a thread that owns ``row``."""
         plan = ctx.spec.config.reduce_scatter
-        return cls(plan, ctx.smem + ctx.layout.reduce_scatter_smem(), row)
+        return cls(plan, ctx.smem.reduce_scatter_smem(), row)
 
     def in_cluster(self) -> list["Stage"]:
         """Return the stages of all CTAs, in the order of the partitions."""

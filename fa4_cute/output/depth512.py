@@ -45,7 +45,7 @@ def stage_part(ctx: Depth512Context, row: Depth512Row, part: int, words_of) -> N
     for column in range(0, config.o_columns, OUTPUT_COLUMNS):
         words = words_of(part * config.o_columns + column)
         unit = column % width * ctx.spec.output_dtype.size // epilogue.UNIT_BYTES
-        chunk = ctx.smem + ctx.layout.o_chunk_smem(first_chunk + column // width)
+        chunk = ctx.smem.o_chunk_smem(first_chunk + column // width)
         epilogue.store_row_units(chunk, row.index, unit, words)
 
 
@@ -60,7 +60,7 @@ def store_part(ctx: Depth512Context, part: cutlass.Constexpr[int]):
         where = (first, ctx.work.head, sequence.query_batch)
         for column in part_columns(ctx, part):
             chunk = column // ctx.spec.output_elems
-            smem = ctx.smem + ctx.layout.o_chunk_smem(chunk)
+            smem = ctx.smem.o_chunk_smem(chunk)
             store_query_chunk(ctx.spec, ctx.maps.o, where, column, smem)
 
 

@@ -83,7 +83,7 @@ def first_position(ctx: KernelContext, row) -> Int32:
 def chunk_address(ctx: KernelContext, chain: int, column: int) -> Int32:
     """Return the shared address of the staged chunk of O that starts at ``column``."""
     tile = ctx.spec.issue_order.query_tile(chain)
-    return ctx.smem + ctx.layout.o_chunk_smem(tile, column // ctx.spec.output_elems)
+    return ctx.smem.o_chunk_smem(tile, column // ctx.spec.output_elems)
 
 
 def stage_columns(ctx: KernelContext, row, column: int, words: list) -> None:

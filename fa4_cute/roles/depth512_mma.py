@@ -52,8 +52,8 @@ class PairIssuer:
         for stage in range(config.num_qk_stages):
             plan = qk_part_plan(config, stage)
             self.ring.consumer_wait(state)
-            a = umma.lower_word(plan.a, ctx.smem + ctx.layout.q_smem(stage))
-            b = umma.lower_word(plan.b, ctx.smem + ctx.layout.kv_smem(state.index))
+            a = umma.lower_word(plan.a, ctx.smem.q_smem(stage))
+            b = umma.lower_word(plan.b, ctx.smem.kv_smem(state.index))
             block = umma.block_of(plan)
             umma.issue(block, accumulator, a, b, self.qk_instruction, int(stage > 0))
             self.ring.consumer_release(state)
@@ -80,10 +80,10 @@ class PairIssuer:
         accumulator = ctx.tmem + o_block * config.o_columns
         for key_block in range(config.num_pv_stages):
             self.ring.consumer_wait(state)
-            slot = ctx.smem + ctx.layout.kv_smem(state.index)
+            slot = ctx.smem.kv_smem(state.index)
             clean_values(ctx, tile, key_block * config.BK1, slot_chunks(ctx, slot))
-            a = umma.lower_word(plan.a, ctx.smem + ctx.layout.p_smem(key_block))
-            b = umma.lower_word(plan.b, ctx.smem + ctx.layout.kv_smem(state.index))
+            a = umma.lower_word(plan.a, ctx.smem.p_smem(key_block))
+            b = umma.lower_word(plan.b, ctx.smem.kv_smem(state.index))
             accumulate = Int32(tile > 0) if key_block == 0 else 1
             umma.issue(umma.block_of(plan), accumulator, a, b, Int32(plan.idesc), accumulate)
             self.ring.consumer_release(state)

@@ -96,7 +96,7 @@ def store_probabilities(
     config = ctx.spec.config
     width, size = config.swizzle_elems, config.qkv_dtype_size
     chunk = columns.start // width + first_key(config, row.lane_half) // width
-    address = ctx.smem + ctx.layout.p_chunk_smem(chunk)
+    address = ctx.smem.p_chunk_smem(chunk)
     unit = columns.start % width * size // epilogue.UNIT_BYTES
     epilogue.store_row_units(address, row.index, unit, words, config.swizzle_mode)
 

@@ -39,12 +39,11 @@ from ..work.persistent import for_each_work
 
 def consumer_rings(ctx: KernelContext) -> tuple[TMAConsumerPipeline, TMAConsumerPipeline]:
     """Return the MMA side of the K ring and of the V ring (the same slots when fused)."""
-    config, mbars, in_cluster = ctx.spec.config, ctx.mbars.layout, ctx.spec.variant.in_cluster
-    k_plan = TMAConsumerPlan(config, True, mbars.K_offset, ctx.layout.k_smem_base())
-    v_plan = TMAConsumerPlan(config, False, mbars.V_offset, ctx.layout.v_smem_base())
+    config, smem, in_cluster = ctx.spec.config, ctx.smem.base, ctx.spec.variant.in_cluster
+    k_plan, v_plan = TMAConsumerPlan(config, True), TMAConsumerPlan(config, False)
     return (
-        TMAConsumerPipeline(ctx.barriers, k_plan, qk_plan(config).b, ctx.smem, in_cluster),
-        TMAConsumerPipeline(ctx.barriers, v_plan, pv_plan(config).b, ctx.smem, in_cluster),
+        TMAConsumerPipeline(ctx.barriers, k_plan, qk_plan(config).b, smem, in_cluster),
+        TMAConsumerPipeline(ctx.barriers, v_plan, pv_plan(config).b, smem, in_cluster),
     )
 
 
@@ -91,11 +90,11 @@ class MmaIssuer:
 
     def rope_scores(self, chain: int, k: RingState, tile: Int32) -> None:
         """Add the product of the rope columns to S of ``chain``."""
-        ctx, layout = self.ctx, self.ctx.layout
-        query = layout.q_rope_tile_smem(ctx.spec.issue_order.query_tile(chain))
-        a = umma.lower_word(self.rope.a, ctx.operand_base + query)
-        key = layout.k_rope_smem(k.index, ctx.loaded_before(tile))
-        b = umma.lower_word(self.rope.b, ctx.operand_base + key)
+        ctx, smem = self.ctx, self.ctx.operand_smem
+        query = smem.q_rope_tile_smem(ctx.spec.issue_order.query_tile(chain))
+        a = umma.lower_word(self.rope.a, query)
+        key = smem.k_rope_smem(k.index, ctx.loaded_before(tile))
+        b = umma.lower_word(self.rope.b, key)
         accumulator = ctx.tmem + ctx.columns.s(chain).start
         umma.issue(umma.block_of(self.rope), accumulator, a, b, self.rope_instruction, 1)
 
@@ -156,7 +155,7 @@ class MmaIssuer:
     def wait_values(self, v: RingState, tile: Int32) -> None:
         """Wait for the ``tile``-th V tile, and zero rows of it that nobody loaded."""
         self.v_ring.wait_v(v)
-        slot = self.ctx.smem + self.v_ring.plan.get(v)
+        slot = self.ctx.smem.at(self.v_ring.plan.get(v))
         clean_values(self.ctx, tile, 0, slot_chunks(self.ctx, slot))
 
     def release_last_values(self, v: RingState) -> None:
@@ -167,7 +166,7 @@ class MmaIssuer:
 
 def descriptor_q(ctx: KernelContext, query_tile: int) -> Int32:
     """Return the lower descriptor word of a Q tile; its qk stages follow one another."""
-    start = ctx.operand_base + ctx.layout.q_tile_smem(query_tile)
+    start = ctx.operand_smem.q_tile_smem(query_tile)
     return umma.lower_word(qk_plan(ctx.spec.config).a, start)
 
 

@@ -11,12 +11,11 @@ from ..device.math import mma
 from ..pipelines import BarrierBlock, FA4MiscMBars, MBars, RingState
 from ..plan.facts.dtypes import DType
 from ..plan.facts.hardware import WARP_GROUP_THREADS
-from ..plan.memory.smem_layout import SM100AttentionSMem
-from ..plan.memory.smem_tail import SMemTail
 from ..plan.memory.tmem import AttentionTmem, TmemMap
 from ..plan.spec.attention_spec import AttentionSpec
 from ..plan.spec.issue_order import ChainOrder, IssueOrder
 from ..plan.spec.kernel_spec import KernelSpec
+from ..smem import SharedMemory, SM100AttentionSMem
 from ..tma import TensorMaps
 from .progress import START, Progress, counted
 from .sequence import Arguments
@@ -34,7 +33,7 @@ class AttentionContext(ABC):
         spec: the static choices.
         args: the arguments of the call.
         maps: the tensor maps.
-        smem: shared address of the CTA's memory.
+        smem: the CTA's shared memory.
         barriers: its mbarriers.
         tmem: its Tensor Memory.
         work: the work tile of the CTA.
@@ -46,7 +45,7 @@ class AttentionContext(ABC):
     spec: AttentionSpec
     args: Arguments
     maps: TensorMaps
-    smem: Int32
+    smem: SharedMemory
     barriers: BarrierBlock
     tmem: Int32
     work: WorkTile = field(default=UNDECODED, kw_only=True)
@@ -111,11 +110,6 @@ class AttentionContext(ABC):
 
     @property
     @abstractmethod
-    def layout(self) -> SMemTail:
-        """Byte offsets in shared memory."""
-
-    @property
-    @abstractmethod
     def columns(self) -> TmemMap:
         """Named columns of Tensor Memory."""
 
@@ -125,6 +119,7 @@ class KernelContext(AttentionContext):
     """The context of one CTA of the kernel with two Q tiles, or one."""
 
     spec: KernelSpec
+    smem: SM100AttentionSMem
 
     @property
     def mbars(self) -> FA4MiscMBars:
@@ -144,14 +139,11 @@ class KernelContext(AttentionContext):
         )
 
     @property
-    def layout(self) -> SM100AttentionSMem:
-        """Byte offsets in shared memory."""
-        return SM100AttentionSMem(self.spec.config)
-
-    @property
-    def operand_base(self) -> Int32:
-        """Start of shared memory as matrix descriptors name it."""
-        return mma.descriptor_address(self.smem) if self.spec.variant.in_cluster else self.smem
+    def operand_smem(self) -> SM100AttentionSMem:
+        """Shared memory with the addresses that matrix descriptors name it by."""
+        if not self.spec.variant.in_cluster:
+            return self.smem
+        return self.smem.with_base(mma.descriptor_address(self.smem.base))
 
     @property
     def columns(self) -> AttentionTmem:
@@ -168,4 +160,4 @@ def query_head(ctx: AttentionContext, row: Int32) -> Int32:
 def factor_address(ctx: KernelContext, chain: int) -> Int32:
     """Return the shared address of the calling row's correction factor of ``chain``."""
     row = row_in_group() + chain * WARP_GROUP_THREADS
-    return ctx.smem + ctx.layout.correction_smem() + row * DType.FP32.size
+    return ctx.smem.correction_smem() + row * DType.FP32.size

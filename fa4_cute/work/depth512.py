@@ -16,10 +16,10 @@ from ..device.math.arith import opaque
 from ..pipelines import Depth512MBars, RingState
 from ..plan.compute.depth512_lanes import lane_half, row_of_lane
 from ..plan.facts.hardware import WARP_THREADS, WARPS_PER_GROUP
-from ..plan.memory.depth512_smem import Depth512AttentionSMem
 from ..plan.memory.tmem import Depth512Tmem
 from ..plan.spec.depth512_spec import Depth512Spec
 from ..plan.spec.issue_order import OneChain
+from ..smem import Depth512AttentionSMem
 from .pair import InPair
 from .progress import Progress
 from .row import ThreadRow
@@ -30,11 +30,7 @@ class Depth512Context(InPair):
     """The context of one CTA of the pair of the depth-512 kernel."""
 
     spec: Depth512Spec
-
-    @property
-    def layout(self) -> Depth512AttentionSMem:
-        """Byte offsets in shared memory."""
-        return Depth512AttentionSMem(self.spec.config)
+    smem: Depth512AttentionSMem
 
     @property
     def columns(self) -> Depth512Tmem:
@@ -57,7 +53,8 @@ class Depth512Context(InPair):
         Registers are scarce in its softmax role: what follows from addresses and the rank is
         derived anew for every query tile, else it would be held for all of them.
         """
-        own = replace(self, smem=opaque(self.smem), rank=opaque(self.rank))
+        smem = self.smem.with_base(opaque(self.smem.base))
+        own = replace(self, smem=smem, rank=opaque(self.rank))
         return super(Depth512Context, own).at(index, progress)
 
     def ring_start(self, *, producer: bool) -> RingState:
@@ -109,4 +106,4 @@ class Depth512Row(ThreadRow):
 
 def row_slot(ctx: Depth512Context, row: Int32) -> Int32:
     """Return the shared address of the float that row ``row`` exchanges."""
-    return ctx.smem + ctx.layout.correction_smem() + row * Float32.width // 8
+    return ctx.smem.correction_smem() + row * Float32.width // 8

@@ -130,6 +130,10 @@ class Depth512Config(OperandConfig):
         """Depth of one part."""
         return DEPTH_PART
 
+    def nope_depth(self) -> int:
+        """Columns of Q and K that are loaded: whole parts; no rope columns are apart from them."""
+        return self.num_qk_stages * self.BK0
+
     @property
     def num_pv_stages(self) -> int:
         """Key halves of P V."""

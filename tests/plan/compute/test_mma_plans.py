@@ -8,7 +8,7 @@ from fa4_cute.plan.compute.mma_plans import (
     pv_plan,
     q_operand,
     qk_plan,
-    query_part_bytes,
+    query_stage_bytes,
     rope_plan,
     v_operand,
 )
@@ -60,7 +60,7 @@ def test_operands_are_as_large_as_their_slots(config: FA4Config) -> None:
     assert v_operand(config).bytes == layout.v_stage_bytes
     tiles, rope = config.BM // 128, rope_plan(config)
     assert q_operand(config).bytes * tiles == layout.q_nope_bytes
-    assert query_part_bytes(config) * config.num_qk_stages * tiles == layout.q_bytes
+    assert query_stage_bytes(config) * config.num_qk_stages * tiles == layout.q_bytes
     k_bytes = k_operand(config).bytes
     if rope is not None:
         assert rope.a is not None
