@@ -57,10 +57,6 @@ class SharedMemory:
         """Barrier 0 of the block: mbarriers of 8 bytes."""
         return self.base + self.layout.mbar_byte_offset
 
-    def mbar_smem(self, index: int) -> Int32:
-        """Barrier ``index`` of the block: 8 bytes."""
-        return self.base + self.layout.mbar_byte_offset_of(index)
-
     def tmem_addr_ptr(self) -> Int32:
         """One uint32: the address that ``tcgen05.alloc`` returns."""
         return self.base + self.layout.tmem_addr_byte_offset

@@ -58,7 +58,7 @@ def load_second_query(ctx: KernelContext) -> None:
     """Load Q tile 1, if there is one; the MMAs of chain 1 wait for it on barriers of its own."""
     mbars = ctx.spec.config.misc_mbars
     for qk_stage in range(mbars.num_q1_sync):
-        mbar = mbars.Q1Sync_offset + qk_stage
+        mbar = mbars.q1_wait_mbar(qk_stage)
         ctx.barriers.announce(mbar, query_stage_bytes(ctx.spec.config))
         load_query_stage(ctx, 1, qk_stage, mbar)
 
@@ -86,10 +86,10 @@ def load_key_stage(
     piece = key_slice(ctx, qk_stage)
     load_slice(ctx, piece, tile, place)
     if config.rope_depth():
-        rope = {"tensor_map": ctx.maps.k_rope, "has_one_head": config.shared_rope}
-        piece = replace(piece, chunks=rope_chunks(config), **rope)
+        rope = replace(piece, tensor_map=ctx.maps.k_rope, chunks=rope_chunks(config))
+        rope = replace(rope, has_one_head=config.shared_rope)
         offset = ctx.smem.layout.k_rope_byte_offset(slot, ctx.loaded_before(tile))
-        load_slice(ctx, piece, tile, replace(place, byte_offset=offset))
+        load_slice(ctx, rope, tile, replace(place, byte_offset=offset))
 
 
 def load_key_tile(
@@ -120,11 +120,10 @@ def fill_value_slot(
 
 
 def load_first_tiles(ctx: KernelContext, ring: TMAProducerPipeline, state: RingState) -> None:
-    """Fill K slot 0 together with Q tile 0, then Q tile 1 if there is one."""
-    if ctx.spec.variant.is_persistent:
-        load_first_tiles_again(ctx, ring, state)
-        return
-    # No wait, here or for the first V: nothing has been in these slots, and Q is loaded once.
+    """Fill K slot 0 together with Q tile 0, then Q tile 1 if there is one.
+
+    No wait, here or for the first V: nothing has been in these slots, and Q is loaded once.
+    """
     for qk_stage in range(ctx.spec.config.num_qk_stages):
         place = expect_keys(ctx, ring, state, qk_stage, query_stage_bytes(ctx.spec.config))
         load_query_stage(ctx, 0, qk_stage, place.mbar)
@@ -156,14 +155,6 @@ def load_first_tiles_again(
     load_second_query(ctx)
 
 
-def load_first_values(ctx: KernelContext, ring: TMAProducerPipeline, state: RingState) -> None:
-    """Fill the first V slot, which only a persistent CTA has used before."""
-    if ctx.spec.variant.is_persistent:
-        load_value_tile(ctx, ring, state, Int32(0))
-    else:
-        fill_value_slot(ctx, ring, state, Int32(0))
-
-
 def drain(ctx: KernelContext, progress: Progress) -> None:
     """Wait until every slot has been read, so that no commit reaches a CTA that has ended.
 
@@ -187,8 +178,12 @@ def load_for_two_queries(ctx: KernelContext):
     k, v = first_slots(ctx.spec.config, ctx.ring_start(producer=True))
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
-        load_first_tiles(ctx, k_ring, k)
-        load_first_values(ctx, v_ring, v)
+        if cutlass.const_expr(ctx.spec.variant.is_persistent):
+            load_first_tiles_again(ctx, k_ring, k)
+            load_value_tile(ctx, v_ring, v, Int32(0))
+        else:
+            load_first_tiles(ctx, k_ring, k)
+            fill_value_slot(ctx, v_ring, v, Int32(0))
         for tile in cutlass.range(1, num_tiles, unroll=1):
             k, v = next_slots(ctx.spec.config, k, v)
             load_key_tile(ctx, k_ring, k, tile)
@@ -203,7 +198,10 @@ def load_for_one_query(ctx: KernelContext):
     k = v = ctx.ring_start(producer=True)
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
-        load_first_tiles(ctx, k_ring, k)
+        if cutlass.const_expr(ctx.spec.variant.is_persistent):
+            load_first_tiles_again(ctx, k_ring, k)
+        else:
+            load_first_tiles(ctx, k_ring, k)
         k, v = after_key(config, k, v)
         for tile in cutlass.range(1, num_tiles, unroll=1):
             load_key_tile(ctx, k_ring, k, tile)

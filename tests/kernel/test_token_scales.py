@@ -230,7 +230,7 @@ def test_a_pair_keeps_scales_until_they_have_been_read(
     def at_once(ctx: Any, tile: Any) -> None:
         slot, _ = token_scales.ring_place(ctx, tile)
         arrived = spec.config.misc_mbars.scale_ring.producer_mbar(slot)
-        ctx.barriers.expect(arrived, ctx.layout.k_scale_stride_bytes)
+        ctx.barriers.expect(arrived, ctx.smem.layout.k_scale_stride_bytes)
         token_scales.load_key_scales(ctx, slot, tile, ctx.barriers.address_of(arrived))
 
     from fa4_cute.operands import token_scales

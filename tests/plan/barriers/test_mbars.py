@@ -13,7 +13,7 @@ from fa4_cute.plan.barriers.pipeline_plan import BarrierWait
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import SMEM_CAPACITY
-from fa4_cute.plan.memory.smem_layout import SM100AttentionSMem
+from fa4_cute.plan.memory.smem_layout import AttentionSMemLayout
 from fa4_cute.plan.spec.limits import supported
 from fa4_cute.plan.spec.schedule import ATTENTION_SCHEDULE
 from tests.plan.strategies import configs
@@ -145,11 +145,11 @@ def test_scales_of_keys_take_two_rings_and_fit(head_dim: int) -> None:
     assert supported(config)
     assert not config.use_fused_kv
     assert config.num_k_scale_bufs() == config.num_kv_stages
-    layout = SM100AttentionSMem(config)
+    layout = AttentionSMemLayout(config)
     assert config.misc_mbars.scale_ring == config.misc_mbars.k_ring
     assert layout.q_scale_bytes == 4 * config.BM
     assert layout.k_scale_stride_bytes == 4 * config.BN
-    assert layout.k_scale_smem() % 16 == layout.k_scale_stride_bytes % 16 == 0
+    assert layout.k_scale_byte_offset % 16 == layout.k_scale_stride_bytes % 16 == 0
     assert layout.smem_size() <= config.smem_used
 
 
@@ -191,14 +191,14 @@ def test_scales_beside_rope_columns_take_two_rings_too(rope_dtype: DType, num_qo
     assert config.num_q_scales == 256
     assert config.num_k_scale_bufs() == config.num_kv_stages
     assert config.misc_mbars.num_scale_readers == 128 * num_qo
-    assert SM100AttentionSMem(config).smem_size() <= config.smem_used
+    assert AttentionSMemLayout(config).smem_size() <= config.smem_used
 
 
 @pytest.mark.parametrize(("qk_depth", "ov_depth"), [(128, 128), (192, 128), (128, 64)])
 def test_scales_of_a_pair_have_barriers_of_their_own(qk_depth: int, ov_depth: int) -> None:
     plain = FA4Config.for_attention(DType.FP8_E4M3, qk_depth, ov_depth=ov_depth, pair_cta=True)
     config = replace(plain, scale_dtype=DType.FP32)
-    mbars, layout = config.misc_mbars, SM100AttentionSMem(config)
+    mbars, layout = config.misc_mbars, AttentionSMemLayout(config)
     assert supported(config)
     assert mbars.scale_ring.producer_mbar(0) == mbars.scale_offset == mbars.size - 4
     # Slots of K have no other readers, so the rings may be shared as without scales.
@@ -207,5 +207,5 @@ def test_scales_of_a_pair_have_barriers_of_their_own(qk_depth: int, ov_depth: in
     assert names == ["scale_full[0]", "scale_full[1]", "scale_empty[0]", "scale_empty[1]"]
     assert config.num_k_scale_bufs() == layout.num_k_scale_bufs == 2
     assert layout.k_scale_bytes == 2 * 4 * config.BN
-    assert layout.k_scale_smem() % 16 == layout.k_scale_stride_bytes % 16 == 0
+    assert layout.k_scale_byte_offset % 16 == layout.k_scale_stride_bytes % 16 == 0
     assert layout.smem_size() <= config.smem_used <= SMEM_CAPACITY

@@ -8,7 +8,7 @@ from fa4_cute.plan.config.depth512_config import Depth512Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import TMEM_COLUMNS
 from fa4_cute.plan.facts.regions import Region
-from fa4_cute.plan.memory.tmem import AttentionTmem, Depth512Tmem, TmemMap, tmem_address, warp_lane
+from fa4_cute.plan.memory.tmem import AttentionTmem, Depth512Tmem, TmemMap
 from tests.plan.strategies import configs, depth512_configs
 
 
@@ -74,10 +74,6 @@ def test_score_buffers_alternate() -> None:
     assert (tmem.o_lo().start, tmem.o_hi().start) == (0, 128)
     with pytest.raises(KeyError, match="O_hi"):
         Depth512Tmem.of(Depth512Config.for_attention(DType.BF16, 256)).o_hi()
-
-
-def test_addresses_carry_the_lane_in_the_upper_half() -> None:
-    assert tmem_address(0x20, warp_lane(6), 5) == (64 << 16) + 0x25
 
 
 def test_a_map_that_does_not_fit_shows_itself() -> None:
