@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from cutlass import Int32
 
@@ -40,7 +38,7 @@ def place(address: Int32) -> int:
 
 
 @pytest.fixture
-def events(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Event]]:
+def events(monkeypatch: pytest.MonkeyPatch) -> list[Event]:
     """What is done to which barrier, with the parity of waits."""
     seen: list[Event] = []
 
@@ -55,7 +53,7 @@ def events(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Event]]:
     monkeypatch.setattr(mma, "commit", note("commit"))
     monkeypatch.setattr(pair, "commit_both", note("commit in both"))
     monkeypatch.setattr(pair, "mbarrier_arrive_cluster", note("arrive in leader"))
-    yield seen
+    return seen
 
 
 def test_a_hand_over_in_the_words_of_its_events(events: list[Event]) -> None:
