@@ -1,4 +1,4 @@
-"""``docs/mojo.md``: every member of the four Mojo structs is in the table, and what it names exists."""
+"""``docs/mojo.md``: each member of the four Mojo structs is in the table; what it names exists."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ MEMBERS = {
     rope_depth rope_dt_size rope_stage_elems tmem_addr_byte_offset v_byte_offset v_stage_bytes
     misc_mbars q_smem q_rope_smem o_smem k_smem_base v_smem_base rope_smem_base correction_smem
     q_scale_smem k_scale_smem tmem_addr_ptr smem_size""",
-    "SM100MHA2Q": """__copyinit__is_trivial __del__is_trivial __moveinit__is_trivial accum_type BM BN
-    cta_group depth group k_bytes k_elements KVPipelineType MMA_K MMA_M num_m_mmas num_mma_stages
+    "SM100MHA2Q": """__copyinit__is_trivial __del__is_trivial __moveinit__is_trivial accum_type BM
+    BN cta_group depth group k_bytes k_elements KVPipelineType MMA_K MMA_M num_m_mmas num_mma_stages
     num_q_heads OPipelineType padded_depth PositionType qkv_dt_size qkv_type qo_bytes qo_elements
     ragged simd_size swizzle_granularity UMMA0Type UMMA1Type v_bytes_per_mma kernel softmax
     correction load descriptor_q mma""",
-    "Depth512MBars": """mbar_base C_consumer_offset C_producer_offset KV_barriers KV_offset num_fixed
-    num_high_count_barriers O_mma_hi_offset O_mma_lo_offset PO_hi_offset PO_lo_offset
+    "Depth512MBars": """mbar_base C_consumer_offset C_producer_offset KV_barriers KV_offset
+    num_fixed num_high_count_barriers O_mma_hi_offset O_mma_lo_offset PO_hi_offset PO_lo_offset
     S_even_consumer_offset S_even_producer_offset S_odd_consumer_offset S_odd_producer_offset size
     SPipelineConsumer SPipelineProducer __init__ init producer_s_even producer_s_odd consumer_s_even
     consumer_s_odd producer_c consumer_c producer_o_lo producer_o_hi consumer_o_lo consumer_o_hi

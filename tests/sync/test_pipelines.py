@@ -99,7 +99,7 @@ def test_a_pair_tells_its_leader_and_commits_in_both(events: list[Event]) -> Non
 
 def test_a_ring_waits_for_what_the_cursor_names(events: list[Event]) -> None:
     config = FA4Config(8, 1, 128, 128, num_qo=1)
-    plan = TMAConsumerPlan(config, True, config.misc_mbars.K_offset, 0)
+    plan = TMAConsumerPlan(config, True)
     ring = TMAConsumerPipeline(ALONE, plan, qk_plan(config).b, Int32(0))
     state = RingState.after(config.num_kv_stages, config.num_kv_stages + 1, producer=False)
     ring.wait_k(state)
