@@ -211,7 +211,7 @@ def test_a_pair_reads_scales_that_have_arrived(
     assert findings(spec, asked) == 0
 
     def at_once(ctx: Any, line: Any, tile: Any, first: Any = 0) -> Any:
-        slot, _ = token_scales.ring_place(ctx, tile)
+        slot = token_scales.buffer_of(ctx, tile, producer=False).index
         keys = token_scales.scale_buffer(ctx, slot) + first * 4
         return token_scales.TileScales(keys, token_scales.query_scale_address(ctx, line))
 
@@ -228,7 +228,7 @@ def test_a_pair_keeps_scales_until_they_have_been_read(
     spec, asked = pair_problem(head_dim)
 
     def at_once(ctx: Any, tile: Any) -> None:
-        slot, _ = token_scales.ring_place(ctx, tile)
+        slot = token_scales.buffer_of(ctx, tile, producer=True).index
         arrived = spec.config.misc_mbars.scale_ring.producer_mbar(slot)
         ctx.barriers.expect(arrived, ctx.smem.layout.k_scale_stride_bytes)
         token_scales.load_key_scales(ctx, slot, tile, ctx.barriers.address_of(arrived))
