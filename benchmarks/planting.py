@@ -18,8 +18,8 @@ from typing import Final
 from benchmarks.equivalent_mutants import barrier_of
 from benchmarks.launches import Launch
 from benchmarks.mutant_cases import BASES, KERNELS
-from fa4_cute.plan.memory.depth512_smem import Depth512AttentionSMem
-from fa4_cute.plan.memory.smem_layout import SM100AttentionSMem
+from fa4_cute.plan.memory.depth512_smem import Depth512SMemLayout
+from fa4_cute.plan.memory.smem_layout import AttentionSMemLayout
 from sm100sim.mutate import Mutant, faulty, mutants, thinned
 
 MOVED_ADDRESSES = frozenset({
@@ -44,9 +44,9 @@ def barrier_names(launch: Launch) -> dict[int, str]:
     """Offset in dynamic shared memory -> name of the mbarrier there."""
     config = launch.spec.config
     layout = (
-        SM100AttentionSMem(config) if hasattr(config, "num_qo") else Depth512AttentionSMem(config)
+        AttentionSMemLayout(config) if hasattr(config, "num_qo") else Depth512SMemLayout(config)
     )
-    return {layout.mbar_smem(s.index): s.name for s in config.misc_mbars.specs}
+    return {layout.mbar_byte_offset_of(s.index): s.name for s in config.misc_mbars.specs}
 
 
 @cache

@@ -18,7 +18,7 @@ from fa4_cute.host.run import simulator
 from fa4_cute.host.run.launch import pack_launch
 from fa4_cute.host.run.operands import describe_call
 from fa4_cute.plan.barriers.barrier_spec import BarrierSpec
-from fa4_cute.plan.barriers.depth512_mbars import Depth512MBars
+from fa4_cute.plan.barriers.depth512_mbars import Depth512MBarsLayout
 from fa4_cute.plan.config.depth512_config import Depth512Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.regions import Region
@@ -69,7 +69,7 @@ def overlap(report: Report) -> dict[str, float]:
     }
 
 
-def edges(mbars: Depth512MBars) -> Iterator[tuple[Node, Node, str]]:
+def edges(mbars: Depth512MBarsLayout) -> Iterator[tuple[Node, Node, str]]:
     """Yield (arriving role, waiting role, label) for every barrier of the plan, both CTAs."""
     for barrier in mbars.specs:
         ring = re.match(r"KV_(full|empty)\[(\d+)\]", barrier.name)

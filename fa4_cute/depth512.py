@@ -1,26 +1,27 @@
 """``SM100MHADepth512``: attention for head dims above 192 by pairs of CTAs.
 
 Assembles only: the plan gives every offset and count, each role lives in ``fa4_cute.roles``, and
-here they get their memories, their registers and their warps. Roles and warps:
-``fa4_cute.plan.spec.schedule.DEPTH512_SCHEDULE``.
+here they get their memories. Which warps play which role: ``DEPTH512_SCHEDULE`` of
+``fa4_cute.plan.spec.schedule``.
 
 Entry and prologue are those of ``AttentionKernel``. Epilogue: every thread of both CTAs meets at a
 second cluster barrier. Until then either CTA's shared and Tensor Memory may still be reached from
 the other: MMAs and commits by the leader, arrivals and TMA bytes by the peer.
 """
 
-from cutlass import Int32, cute
+from collections.abc import Mapping
 
-from .device.memory import tmem
+from cutlass import Int32
+
 from .device.sync import pair
-from .kernel_base import AttentionKernel
-from .pipelines import PairBarriers
-from .plan.barriers.depth512_mbars import Depth512MBars
+from .kernel_base import AttentionKernel, Role
+from .pipelines import Depth512MBars, PairBarriers
 from .plan.config.depth512_config import Depth512Config
-from .plan.memory.depth512_smem import Depth512AttentionSMem
+from .plan.memory.depth512_smem import Depth512SMemLayout
 from .plan.memory.tmem import Depth512Tmem
 from .plan.spec.depth512_spec import Depth512Spec
 from .roles import depth512_correction, depth512_load, depth512_mma, depth512_softmax
+from .smem import Depth512AttentionSMem
 from .work.depth512 import Depth512Context
 
 __all__ = ["Depth512AttentionSMem", "Depth512Config", "Depth512MBars", "SM100MHADepth512"]
@@ -32,46 +33,23 @@ class SM100MHADepth512(AttentionKernel):
     def __init__(self, spec: Depth512Spec) -> None:
         """Take the static choices; everything else follows from them."""
         self.spec = spec
-        self.layout = Depth512AttentionSMem(spec.config)
         self.columns = Depth512Tmem.of(spec.config)
 
-    def context(self, parts: tuple, mbars: Int32, base: Int32) -> Depth512Context:
+    @property
+    def roles(self) -> Mapping[str, Role]:
+        """What the warps of each role run."""
+        return {
+            "softmax": depth512_softmax.softmax,
+            "correction": depth512_correction.correction,
+            "mma": depth512_mma.mma,
+            "load": depth512_load.load,
+        }
+
+    def shared_memory(self, base: Int32) -> Depth512AttentionSMem:
+        """Return the map of shared memory from its first byte ``base`` on."""
+        return Depth512AttentionSMem(base, Depth512SMemLayout(self.config))
+
+    def context(self, parts: tuple, base: Int32) -> Depth512Context:
         """Return what the roles share, with the leader's barriers and the rank in the pair."""
-        block = PairBarriers.at(mbars)
+        block = PairBarriers.at(parts[-1].mbar_base())
         return Depth512Context(*parts, block, base, pair.cluster_rank())
-
-    @cute.jit
-    def dispatch(self, ctx: Depth512Context, warp: Int32):
-        """Give each warp group its registers and each warp its role."""
-        schedule = self.spec.schedule
-        if warp < schedule["correction"].first_warp:
-            self.set_registers("softmax")
-            self.softmax(ctx)
-        elif warp < schedule["mma"].first_warp:
-            self.set_registers("correction")
-            self.correction(ctx)
-        else:
-            self.issue(ctx, warp)
-
-    @cute.jit
-    def leave_together(self, ctx: Depth512Context, warp: Int32):
-        """Meet the other CTA, then free Tensor Memory in both."""
-        tmem.fence_before_thread_sync()
-        pair.cluster_barrier()
-        self.free_pair(ctx, warp)
-
-    def load(self, ctx: Depth512Context) -> None:
-        """Run the load role."""
-        depth512_load.load(ctx)
-
-    def mma(self, ctx: Depth512Context) -> None:
-        """Run the MMA role."""
-        depth512_mma.mma(ctx)
-
-    def softmax(self, ctx: Depth512Context) -> None:
-        """Run the softmax role."""
-        depth512_softmax.softmax(ctx)
-
-    def correction(self, ctx: Depth512Context) -> None:
-        """Run the correction role."""
-        depth512_correction.correction(ctx)

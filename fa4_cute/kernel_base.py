@@ -1,14 +1,15 @@
 """``AttentionKernel``: what the assembly of both kernels has in common.
 
-Entry, prologue and register budgets. A kernel adds its layout, its context, which role each warp
-gets, and how its CTAs leave.
+Entry, prologue, register budgets, the dispatch of warps to roles, and how CTAs leave. A kernel adds
+its layout, its context and its roles.
 
 Prologue: warp 0 initialises the barriers, warp 1 allocates Tensor Memory (of a pair: together with
 warp 1 of the other CTA), warp 2 prefetches the tensor maps; one barrier, of the CTA or of its
 cluster, publishes all three.
 """
 
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 
 import cutlass
 from cutlass import Float32, Int32, Int64, cute
@@ -16,49 +17,61 @@ from cutlass import Float32, Int32, Int64, cute
 from .device import ids
 from .device.memory import tma, tmem
 from .device.sync import barriers, pair
-from .pipelines import BarrierBlock
-from .plan.facts.hardware import WARP_THREADS, SwizzleMode
+from .plan.config.config import FA4Config
+from .plan.config.depth512_config import Depth512Config
+from .plan.facts.hardware import SwizzleMode
+from .plan.memory.tmem import TmemMap
+from .plan.spec.attention_spec import AttentionSpec
+from .plan.spec.schedule import WarpRole
+from .smem import Depth512AttentionSMem, SM100AttentionSMem
 from .tma import TensorMaps
+from .work.context import AttentionContext
 from .work.sequence import Arguments
 
+Role = Callable[[AttentionContext], None]
 
-class AttentionKernel:
-    """One compiled attention kernel; ``spec`` holds all static choices."""
 
-    spec: Any
-    layout: Any
-    columns: Any
+class AttentionKernel(ABC):
+    """One compiled attention kernel; ``spec`` holds all static choices.
+
+    A kernel names its roles, and the schedule says which warps play them with how many registers.
+    """
+
+    spec: AttentionSpec
+    columns: TmemMap
     """Columns of Tensor Memory."""
 
     @property
-    def config(self) -> Any:
+    @abstractmethod
+    def roles(self) -> Mapping[str, Role]:
+        """What the warps of each role of the schedule run, by its name."""
+
+    @abstractmethod
+    def shared_memory(self, base: Int32) -> SM100AttentionSMem | Depth512AttentionSMem:
+        """Return the map of shared memory from its first byte ``base`` on."""
+
+    @abstractmethod
+    def context(self, parts: tuple, base: Int32) -> AttentionContext:
+        """Return what the roles share; ``parts`` begin every context and end with shared memory,
+        ``base`` is the address in Tensor Memory."""
+
+    def after_roles(self, ctx: AttentionContext, warp: Int32, names: tuple[str, ...]) -> None:
+        """Do what the warps of the roles ``names`` do together at their end: here nothing."""
+
+    @property
+    def config(self) -> FA4Config | Depth512Config:
         """Tiles, staging and memory."""
         return self.spec.config
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether two CTAs share every MMA, and so write the Tensor Memory of both."""
+        return self.config.cta_group() > 1
 
     @property
     def is_cluster(self) -> bool:
         """Whether CTAs reach into one another's memory."""
         return self.spec.cluster_size > 1
-
-    def context(self, parts: tuple, mbars: Int32, base: Int32) -> Any:
-        """Return what the roles share; ``parts`` begin every context, then barriers and TMEM."""
-        raise NotImplementedError
-
-    def dispatch(self, ctx: Any, warp: Int32) -> None:
-        """Give each warp group its registers and each warp its role."""
-        raise NotImplementedError
-
-    def mma(self, ctx: Any) -> None:
-        """Run the MMA role."""
-        raise NotImplementedError
-
-    def load(self, ctx: Any) -> None:
-        """Run the load role."""
-        raise NotImplementedError
-
-    def leave_together(self, ctx: Any, warp: Int32) -> None:
-        """Meet the other CTAs of the cluster before the end."""
-        raise NotImplementedError
 
     @cute.kernel
     def kernel(
@@ -82,44 +95,31 @@ class AttentionKernel:
         smem = cute.arch.get_dyn_smem(
             cutlass.Uint8, alignment=SwizzleMode.B128.pattern_bytes
         ).toint()
-        smem = Int32(smem)
+        smem = self.shared_memory(Int32(smem))
         warp = ids.warp_index()
         self.prologue(maps, smem, warp)
         self.publish()
         # Read once, here: the word is not guarded against a reuse of shared memory later on.
-        base = barriers.load_shared_b32(smem + self.layout.tmem_addr_ptr())
+        base = barriers.load_shared_b32(smem.tmem_addr_ptr())
         parts = (self.spec, args, maps, smem)
-        ctx = self.context(parts, smem + self.layout.mbar_byte_offset, base)
-        self.dispatch(ctx, warp)
+        ctx = self.context(parts, base)
+        self.dispatch(ctx, warp, self.spec.schedule.groups)
         if cutlass.const_expr(self.is_cluster):
             self.leave_together(ctx, warp)
 
     @cute.jit
-    def prologue(self, maps: TensorMaps, smem: Int32, warp: Int32):
+    def prologue(
+        self, maps: TensorMaps, smem: SM100AttentionSMem | Depth512AttentionSMem, warp: Int32
+    ):
         """Initialise barriers, allocate Tensor Memory, prefetch the tensor maps."""
         if warp == 0:
-            self.initialise_barriers(smem + self.layout.mbar_byte_offset)
+            smem.misc_mbars().init(lane_idx=ids.lane_index())
         elif warp == 1:
             columns = self.columns.alloc_columns
-            tmem.alloc(smem + self.layout.tmem_addr_ptr(), columns, self.config.cta_group())
+            tmem.alloc(smem.tmem_addr_ptr(), columns, self.config.cta_group())
         elif warp == 2:
             for tensor_map in maps.all:
                 tma.prefetch_map(tensor_map)
-
-    @cute.jit
-    def initialise_barriers(self, address: Int32):
-        """Lane i initialises barriers i and i + 32."""
-        counts = self.config.misc_mbars.counts()
-        lane = ids.lane_index()
-        for wave in cutlass.range_constexpr(0, len(counts), WARP_THREADS):
-            index = lane + wave
-            count = Int32(1)
-            for mbar in cutlass.range_constexpr(wave, min(wave + WARP_THREADS, len(counts))):
-                if cutlass.const_expr(counts[mbar] != 1):
-                    count = Int32(cutlass.select_(index == mbar, Int32(counts[mbar]), count))
-            if index < len(counts):
-                barriers.mbarrier_init(BarrierBlock(address).address_of(index), count)
-        barriers.fence_mbarrier_init()
 
     def publish(self) -> None:
         """Make what the prologue did known to all threads that will use it."""
@@ -134,18 +134,49 @@ class AttentionKernel:
         barriers.set_max_registers(schedule[role].registers, increase=schedule.increases(role))
 
     @cute.jit
-    def issue(self, ctx: Any, warp: Int32):
-        """Run the roles of one warp each, which issue MMAs and loads."""
-        schedule = self.spec.schedule
-        # One budget for the whole group: setmaxnreg must agree within four warps.
-        self.set_registers("mma")
-        if warp == schedule["mma"].first_warp:
-            self.mma(ctx)
-        elif warp == schedule["load"].first_warp:
-            self.load(ctx)
+    def dispatch(self, ctx: AttentionContext, warp: Int32, groups: cutlass.Constexpr):
+        """Give the first of the warp ``groups`` its registers and roles, then the others theirs."""
+        if cutlass.const_expr(len(groups) == 1):
+            self.run_group(ctx, warp, groups[0])
+        else:
+            if warp < groups[1][0].first_warp:
+                self.run_group(ctx, warp, groups[0])
+            else:
+                self.dispatch(ctx, warp, groups[1:])
+
+    def run_group(self, ctx: AttentionContext, warp: Int32, group: tuple[WarpRole, ...]) -> None:
+        """Run the roles of warps that set their registers together: setmaxnreg must agree within
+        four warps."""
+        self.set_registers(group[0].name)
+        self.run_roles(ctx, warp, group)
+        self.after_roles(ctx, warp, tuple(role.name for role in group))
 
     @cute.jit
-    def free_pair(self, ctx: Any, warp: Int32):
-        """Free the Tensor Memory of a pair, in both CTAs."""
-        if warp == 1:
-            tmem.dealloc(ctx.tmem, self.columns.alloc_columns, self.config.cta_group())
+    def run_roles(self, ctx: AttentionContext, warp: Int32, group: cutlass.Constexpr):
+        """Run the role of ``group`` that ``warp`` plays, if any."""
+        role = self.roles[group[0].name]
+        if cutlass.const_expr(group[0].num_warps == 1):
+            if warp == group[0].first_warp:
+                role(ctx)
+            elif cutlass.const_expr(len(group) > 1):
+                self.run_roles(ctx, warp, group[1:])
+        elif cutlass.const_expr(len(group) == 1):
+            role(ctx)
+        else:
+            if warp < group[1].first_warp:
+                role(ctx)
+            else:
+                self.run_roles(ctx, warp, group[1:])
+
+    @cute.jit
+    def leave_together(self, ctx: AttentionContext, warp: Int32):
+        """Meet the other CTAs of the cluster, of which any may reach another's memory until then.
+
+        So may the MMAs of a pair with its Tensor Memory, which is freed after it.
+        """
+        if cutlass.const_expr(self.is_pair):
+            tmem.fence_before_thread_sync()
+        pair.cluster_barrier()
+        if cutlass.const_expr(self.is_pair):
+            if warp == 1:
+                tmem.dealloc(ctx.tmem, self.columns.alloc_columns, self.config.cta_group())

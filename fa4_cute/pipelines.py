@@ -1,26 +1,39 @@
-"""Pipelines on the device: the plan's arithmetic on registers, and the waits and arrivals it names.
+"""Pipelines that act: the barriers of both kernels in the words of their events.
 
-The classes of ``plan.barriers.pipeline_plan`` and ``plan.memory.rings`` compute barrier indices and
-byte offsets from a ring cursor. They only add and multiply, so they work as they are on a cursor
-whose index and phase are registers: :class:`RingState`. What is left for the device is to step the
-cursor and to turn a ``BarrierWait`` or ``BarrierArrive`` into instructions.
+A class here holds a barrier block (``address``, in a pair also that of the leader) and its plan,
+which says which barrier and which parity. A role says what it waits for and what it has done::
+
+    ctx.mbars.consumer_s(chain).wait(step)          softmax: S of the chain is written
+    ctx.mbars.consumer_s(chain).release(sub=0)      softmax: the first pv stage of P is stored
+    ctx.mbars.producer_o(chain).acquire(step, sub)  MMA: that stage of P is there, O is rescaled
+    ctx.mbars.producer_o(chain).commit_mma()        MMA: O is accumulated when the MMAs are done
+
+Names and shapes follow the Mojo kernels; where a member is and why it differs: ``docs/mojo.md``.
 """
 
 from dataclasses import dataclass
 
-import cutlass
 from cutlass import Int32
 
-from .device.math import mma
-from .device.sync import barriers, pair
-from .plan.barriers.pipeline_plan import BarrierArrive, BarrierWait, RolePipeline, StagedPipeline
-from .plan.config.config import FA4Config
-from .plan.facts.hardware import CTA_GROUP, MBARRIER_BYTES
-from .plan.memory.rings import TMAConsumerPipeline, TMAProducerPipeline
+from .device.math import mma as umma
+from .plan.barriers.depth512_mbars import Depth512MBarsLayout
+from .plan.barriers.mbars import FA4MiscMBarsLayout
+from .plan.barriers.pipeline_plan import StagedPipelinePlan
+from .plan.facts.umma import SmemOperand
+from .plan.memory.rings import Ring, TMAConsumerPlan
+from .sync.blocks import Barrier, BarrierBlock, PairBarriers
+from .sync.cursor import RingPlace, RingState, after_key, after_value, first_slots, next_slots
+from .sync.role_pipeline import RolePipeline, StagedPipeline
 
 __all__ = [
+    "Barrier",
     "BarrierBlock",
+    "Depth512MBars",
+    "FA4MiscMBars",
+    "LoadPlace",
+    "MBars",
     "PairBarriers",
+    "RingPlace",
     "RingState",
     "RolePipeline",
     "StagedPipeline",
@@ -33,166 +46,266 @@ __all__ = [
 ]
 
 
-class RingState:
-    """Ring cursor in registers: the device form of ``PipelineState``.
+@dataclass(frozen=True)
+class LoadPlace:
+    """Where the boxes of a tile go.
 
-    Functional: ``step`` returns the next cursor, and a loop must rebind it.
+    Attributes:
+        mbar: number of the barrier that counts their bytes.
+        byte_offset: start of the tile in shared memory.
     """
 
-    def __init__(self, num_stages: int, index: Int32, phase: Int32) -> None:
-        """Take the ring's slots and the registers of the cursor."""
-        self.num_stages = num_stages
-        self.index = index
-        self.phase = phase
-
-    @classmethod
-    def producer(cls, num_stages: int) -> "RingState":
-        """Return the cursor for which every slot counts as free."""
-        return cls(num_stages, Int32(0), Int32(1))
-
-    @classmethod
-    def consumer(cls, num_stages: int) -> "RingState":
-        """Return the cursor for which nothing has been produced."""
-        return cls(num_stages, Int32(0), Int32(0))
-
-    @classmethod
-    def after(cls, num_stages: int, used: Int32 | int, *, producer: bool) -> "RingState":
-        """Return the cursor after ``used`` slots have been passed."""
-        if isinstance(used, int) and used == 0:
-            return cls.producer(num_stages) if producer else cls.consumer(num_stages)
-        turn = used // num_stages & 1
-        return cls(num_stages, used % num_stages, turn ^ 1 if producer else turn)
-
-    def step(self) -> "RingState":
-        """Return the next slot; the phase flips when the index wraps to 0."""
-        after = self.index + 1
-        wraps = after == self.num_stages
-        index = Int32(cutlass.select_(wraps, Int32(0), after))
-        phase = Int32(cutlass.select_(wraps, self.phase ^ 1, self.phase))
-        return RingState(self.num_stages, index, phase)
-
-    def __extract_mlir_values__(self) -> list:
-        """Return the registers of the cursor, for loops that carry it."""
-        return [self.index.ir_value(), self.phase.ir_value()]
-
-    def __new_from_mlir_values__(self, values: list) -> "RingState":
-        """Return the cursor whose registers are ``values``."""
-        return RingState(self.num_stages, Int32(values[0]), Int32(values[1]))
-
-
-def first_slots(config: FA4Config, start: RingState) -> tuple[RingState, RingState]:
-    """Return the cursors of key tile 0's K and V, given the cursor of slot 0."""
-    return (start, start.step()) if config.use_fused_kv else (start, start)
-
-
-def next_slots(
-    config: FA4Config, k: RingState, v: RingState
-) -> tuple[RingState, RingState]:
-    """Return the cursors of the next key tile's K and V.
-
-    Split rings advance on their own. In a fused ring K and V alternate: V of a tile lies in the
-    slot after its K, and the next K in the slot after that V.
-    """
-    if config.use_fused_kv:
-        k = v.step()
-        return k, k.step()
-    return k.step(), v.step()
-
-
-def after_key(
-    config: FA4Config, k: RingState, v: RingState
-) -> tuple[RingState, RingState]:
-    """Return the cursors of the next K and V once K has taken its slot; in one ring they agree."""
-    k = k.step()
-    return (k, k) if config.use_fused_kv else (k, v)
-
-
-def after_value(
-    config: FA4Config, k: RingState, v: RingState
-) -> tuple[RingState, RingState]:
-    """Return the cursors of the next K and V once V has taken its slot; in one ring they agree."""
-    v = v.step()
-    return (v, v) if config.use_fused_kv else (k, v)
+    mbar: Int32 | int
+    byte_offset: Int32 | int
 
 
 @dataclass(frozen=True)
-class BarrierBlock:
-    """The mbarriers of the CTA: ``address`` is the shared address of barrier 0 of the plan."""
+class TMAProducerPipeline:
+    """Load side of a ring: acquire a stage, expect its bytes, load its boxes where it says.
 
-    address: Int32
+    The commit is TMA's own: the stage has arrived when all expected bytes have. A pair fills its
+    rings together. Each CTA loads its own slice, all bytes count in the leader, which alone expects
+    them, and a stage is free when the MMAs have read it in both CTAs.
 
-    def address_of(self, mbar: Int32 | int) -> Int32:
-        """Return the shared address of barrier ``mbar``."""
-        return self.address + MBARRIER_BYTES * mbar
+    Attributes:
+        block: the barriers of the CTA, or of the pair.
+        ring: slots, bytes and barriers.
+    """
 
-    def wait(self, event: BarrierWait) -> None:
-        """Block until the event's phase has completed."""
-        barriers.mbarrier_wait(self.address_of(event.mbar), Int32(event.phase))
+    block: BarrierBlock
+    ring: Ring
 
-    def arrive(self, event: BarrierArrive) -> None:
-        """Arrive: each calling thread now, or the MMAs issued so far when they complete."""
-        address = self.address_of(event.mbar)
-        if event.by_mma:
-            mma.commit(address)
-        else:
-            barriers.mbarrier_arrive(address)
+    @property
+    def pipeline(self) -> StagedPipeline:
+        """The ring's barriers."""
+        return StagedPipeline(self.block, self.ring.pipeline)
 
-    def expect(self, mbar: Int32 | int, num_bytes: int) -> None:
-        """Announce ``num_bytes`` of TMA data on barrier ``mbar``."""
-        barriers.mbarrier_expect_tx(self.address_of(mbar), num_bytes)
+    def acquire(self, state: RingState, qk_stage: int = 0) -> None:
+        """Wait until the MMAs have read what the stage held a round ago."""
+        self.pipeline.producer_acquire(state, qk_stage)
 
-    # A CTA on its own is its own leader; ``PairBarriers`` tells the two apart.
+    def expect(self, state: RingState, qk_stage: int = 0, *, more: int = 0) -> LoadPlace:
+        """Expect the bytes of the stage, and ``more`` that arrive with it, from each CTA.
 
-    def in_leader(self, mbar: Int32 | int) -> Int32:
-        """Return the address at which TMA bytes for barrier ``mbar`` count."""
-        return self.address_of(mbar)
+        Returns:
+            Where the stage's boxes go.
+        """
+        place = self.get_tile(state, qk_stage)
+        self.block.announce(place.mbar, self.ring.tile_bytes + more)
+        return place
 
-    def announce(self, mbar: Int32 | int, num_bytes: int) -> None:
-        """Announce ``num_bytes`` of TMA data for each CTA that shares the barrier."""
-        self.expect(mbar, num_bytes)
+    def get_tile(self, state: RingState, qk_stage: int = 0) -> LoadPlace:
+        """Return where the boxes of a stage go whose bytes are expected already."""
+        mbar = self.pipeline.producer_mbar(state, qk_stage)
+        return LoadPlace(mbar, self.ring.get_smem(state, qk_stage))
 
-    def arrive_at_leader(self, mbar: Int32 | int) -> None:
-        """Arrive on a barrier that the MMA role waits on, each calling thread once."""
-        self.arrive(BarrierArrive(mbar))
+    def drain(self, state: RingState) -> None:
+        """Wait until every slot has been read, from ``state`` on for a whole round."""
+        for _ in range(self.ring.num_slots):
+            for qk_stage in range(self.ring.num_qk_stages):
+                self.acquire(state, qk_stage)
+            state = state.step()
 
 
 @dataclass(frozen=True)
-class PairBarriers(BarrierBlock):
-    """The mbarriers of this CTA, and those of the leader: ``leader`` is the cluster address of
-    barrier 0 there. Commits by the MMA arrive in both CTAs."""
+class TMAConsumerPipeline:
+    """MMA side of the K ring or of the V ring.
 
-    leader: Int32
+    The steady order of the MMA role over both rings is S0 <- Q0 Kn', O1 += P1 Vn-1,
+    S1 <- Q1 Kn', O0 += P0 Vn: two MMAs always lie between "S ready" and "P needed".
 
-    @classmethod
-    def at(cls, address: Int32) -> "PairBarriers":
-        """Return the blocks at shared ``address`` of both CTAs."""
-        return cls(address, pair.leader_address(address))
+    Attributes:
+        block: the CTA's barriers.
+        plan: barriers and slots of the ring.
+        operand: the tile in a slot.
+        smem: start of shared memory.
+        in_cluster: whether that address carries the CTA's rank; descriptors have no place for it.
+    """
 
-    def in_leader(self, mbar: Int32 | int) -> Int32:
-        """Return the cluster address of barrier ``mbar`` in the leader."""
-        return BarrierBlock(self.leader).address_of(mbar)
+    block: BarrierBlock
+    plan: TMAConsumerPlan
+    operand: SmemOperand
+    smem: Int32
+    in_cluster: bool = False
 
-    def wait_for_pair(self, event: BarrierWait) -> None:
-        """Block until the phase has completed; acquires what the threads of both CTAs released."""
-        barriers.mbarrier_wait(self.address_of(event.mbar), Int32(event.phase), cluster=True)
+    @property
+    def pipeline(self) -> StagedPipeline:
+        """The ring's barriers."""
+        return StagedPipeline(self.block, self.plan.pipeline)
 
-    def arrive(self, event: BarrierArrive) -> None:
-        """Arrive here: each calling thread now, or in both CTAs when the MMAs have completed."""
-        if event.by_mma:
-            pair.commit_both(self.address_of(event.mbar))
-        else:
-            barriers.mbarrier_arrive(self.address_of(event.mbar))
+    def get(self, state: RingState) -> Int32:
+        """Return the lower word of the slot's matrix descriptor; the upper one is static."""
+        slot = self.plan.get(state)
+        base = umma.descriptor_address(self.smem) if self.in_cluster else self.smem
+        return umma.lower_word(self.operand, base + slot)
 
-    def announce(self, mbar: Int32 | int, num_bytes: int) -> None:
-        """Expect ``num_bytes`` of TMA data from each CTA; only the leader's call has an effect.
+    def wait(self, state: RingState, qk_stage: int = 0) -> None:
+        """Wait until stage ``qk_stage`` of the tile has arrived."""
+        self.pipeline.consumer_wait(state, qk_stage)
 
-        Bytes of the peer may land first, which leaves the count negative but the phase open.
+    def release(self, state: RingState, qk_stage: int = 0) -> None:
+        """Free the stage once the MMAs issued so far have read it."""
+        self.pipeline.consumer_release(state, qk_stage)
+
+    def get_k(self, state: RingState) -> Int32:
+        """Return ``get`` of the K ring."""
+        self.plan.require_operand(k=True)
+        return self.get(state)
+
+    def wait_k(self, state: RingState, qk_stage: int | None = None) -> None:
+        """Wait until stage ``qk_stage`` of K (default: the last) has arrived."""
+        self.plan.require_operand(k=True)
+        self.wait(state, self._last if qk_stage is None else qk_stage)
+
+    def release_k(self, state: RingState, qk_stage: int | None = None) -> None:
+        """Free stage ``qk_stage`` of K (default: the last) once it has been read."""
+        self.plan.require_operand(k=True)
+        self.release(state, self._last if qk_stage is None else qk_stage)
+
+    def get_v(self, state: RingState) -> Int32:
+        """Return ``get`` of the V ring."""
+        self.plan.require_operand(k=False)
+        return self.get(state)
+
+    def wait_v(self, state: RingState) -> None:
+        """Wait until V has arrived."""
+        self.plan.require_operand(k=False)
+        self.wait(state)
+
+    def release_v(self, state: RingState) -> None:
+        """Free the V slot once the MMAs issued so far have read it."""
+        self.plan.require_operand(k=False)
+        self.release(state)
+
+    @property
+    def _last(self) -> int:
+        return self.plan.num_qk_stages_effective - 1
+
+
+@dataclass(frozen=True)
+class MBars:
+    """What the barriers of both kernels have in common.
+
+    Attributes:
+        block: the barriers of the CTA, and of the leader in a pair.
+        layout: index, count and meaning of each.
+    """
+
+    block: BarrierBlock
+    layout: FA4MiscMBarsLayout | Depth512MBarsLayout
+
+    def init(self, *, lane_idx: Int32) -> None:
+        """Initialise all barriers; every lane of one warp comes here."""
+        self.block.init(self.layout.counts(), lane_idx)
+
+    def stored(self, chain: int) -> Barrier:
+        """O of ``chain`` has been read and stored: its memories are free (persistent CTAs)."""
+        return Barrier(self.block, self.layout.stored(chain))
+
+    def scale_ring(self) -> StagedPipeline:
+        """The buffers of key scales."""
+        return self._ring(self.layout.scale_ring)
+
+    def _ring(self, plan: StagedPipelinePlan) -> StagedPipeline:
+        return StagedPipeline(self.block, plan)
+
+
+@dataclass(frozen=True)
+class FA4MiscMBars(MBars):
+    """The barriers of the kernel with one or two Q tiles; table: ``plan.barriers.mbars``."""
+
+    layout: FA4MiscMBarsLayout
+
+    def producer_s(self, chain: int) -> RolePipeline:
+        """MMA: commit says that S is written.
+
+        It never acquires: P V of the step before, issued by the same thread, waited for all of P,
+        and so for the softmax to have read S.
         """
-        pair.expect_tx_in_leader(self.address_of(mbar), CTA_GROUP * num_bytes)
+        return RolePipeline(self.block, self.layout.producer_s(chain))
 
-    def arrive_at_leader(self, mbar: Int32 | int, *, release: bool = False) -> None:
-        """Arrive on the leader's barrier ``mbar``, each calling thread once.
+    def consumer_s(self, chain: int) -> RolePipeline:
+        """Softmax: wait until S is written; release pv stage ``sub``, which now is P."""
+        return RolePipeline(self.block, self.layout.consumer_s(chain))
 
-        ``release`` hands shared memory over as well; without it only Tensor Memory.
-        """
-        pair.mbarrier_arrive_cluster(self.in_leader(mbar), release=release)
+    def producer_c(self, chain: int) -> RolePipeline:
+        """Softmax: commit says that the correction factor is written."""
+        return RolePipeline(self.block, self.layout.producer_c(chain))
+
+    def consumer_c(self, chain: int) -> RolePipeline:
+        """Correction: wait for the factor, release it once read."""
+        return RolePipeline(self.block, self.layout.consumer_c(chain))
+
+    def producer_o(self, chain: int) -> RolePipeline:
+        """MMA: acquire pv stage ``sub`` of P, the first with O rescaled; commit O += P V."""
+        return RolePipeline(self.block, self.layout.producer_o(chain))
+
+    def consumer_o(self, chain: int) -> RolePipeline:
+        """Correction, and softmax at the end: wait for O; release says that O is rescaled."""
+        return RolePipeline(self.block, self.layout.consumer_o(chain))
+
+    def q1_wait_mbar(self, qk_stage: int) -> Barrier:
+        """Stage ``qk_stage`` of the second Q tile has arrived."""
+        return Barrier(self.block, self.layout.q1_wait_mbar(qk_stage))
+
+    def publish(self) -> Barrier:
+        """The warps of all CTAs of the cluster have published their partition."""
+        return Barrier(self.block, self.layout.publish_offset)
+
+
+@dataclass(frozen=True)
+class Depth512MBars(MBars):
+    """The barriers of the kernel for head dims above 192; table: ``plan.barriers.depth512_mbars``.
+
+    O is one block of columns, or two, the low and the high half.
+    """
+
+    layout: Depth512MBarsLayout
+
+    def producer_s(self) -> RolePipeline:
+        """MMA: acquire waits until the step's buffer was loaded, commit says that S is written."""
+        return RolePipeline(self.block, self.layout.producer_s())
+
+    def consumer_s(self) -> RolePipeline:
+        """Softmax: wait for S, release its buffer once it is in registers."""
+        return RolePipeline(self.block, self.layout.consumer_s())
+
+    def producer_c(self) -> RolePipeline:
+        """Softmax: commit says that the correction factor is written."""
+        return RolePipeline(self.block, self.layout.producer_c())
+
+    def consumer_c(self) -> RolePipeline:
+        """Correction: wait for the factor, release it once read."""
+        return RolePipeline(self.block, self.layout.consumer_c())
+
+    def producer_o_lo(self) -> RolePipeline:
+        """MMA: acquire P with the rescaled O_lo, commit says that P V_lo is accumulated."""
+        return RolePipeline(self.block, self.layout.producer_o_lo())
+
+    def producer_o_hi(self) -> RolePipeline:
+        """MMA: acquire the rescaled O_hi, commit says that P V_hi is accumulated."""
+        return RolePipeline(self.block, self.layout.producer_o_hi())
+
+    def consumer_o_lo(self) -> RolePipeline:
+        """Correction: wait for P V_lo, release says that O_lo is rescaled."""
+        return RolePipeline(self.block, self.layout.consumer_o_lo())
+
+    def consumer_o_hi(self) -> RolePipeline:
+        """Correction: wait for P V_hi, release says that O_hi is rescaled."""
+        return RolePipeline(self.block, self.layout.consumer_o_hi())
+
+    def producer_o(self, o_block: int) -> RolePipeline:
+        """``producer_o_lo`` or ``producer_o_hi``, by the number of the O block."""
+        return self.producer_o_hi() if o_block else self.producer_o_lo()
+
+    def consumer_o(self, o_block: int) -> RolePipeline:
+        """``consumer_o_lo`` or ``consumer_o_hi``, by the number of the O block."""
+        return self.consumer_o_hi() if o_block else self.consumer_o_lo()
+
+    def po_lo_mbar(self) -> Barrier:
+        """P is stored: all softmax threads arrive here, as does ``consumer_o_lo().release()``."""
+        return Barrier(self.block, self.layout.po_lo_mbar())
+
+    def get_kv_mbars(self) -> StagedPipeline:
+        """The ring of K/V slots."""
+        return self._ring(self.layout.kv_ring)

@@ -1,8 +1,8 @@
 """Operand tiles through TMA: which boxes make up a tile, and where each one lands.
 
 A tile is cut into column chunks of one swizzle span; chunks are outermost in shared memory, so one
-box fills one chunk (``modular-sm100-attention.md`` section 2.2). Coordinates count elements of the
-maps planned in ``fa4_cute.plan.spec.tensor_maps``.
+box fills one chunk (``plan.memory.chunks``). Coordinates count elements of the maps planned in
+``plan.spec.tensor_maps``. Both kernels load through the functions here.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from cutlass import Int32, Int64
 
 from .device.memory import tma
-from .device.sync import pair
 from .plan.memory.chunks import ColumnChunks
 from .plan.spec.attention_spec import AttentionSpec
 
@@ -46,24 +45,6 @@ class TensorMaps:
         return (self.q, self.k, self.v, self.o, *(m for m in own if m is not None))
 
 
-def chunk_bytes(spec: AttentionSpec, box: tuple[int, ...]) -> int:
-    """Return the bytes of one box."""
-    size = spec.config.qkv_dtype_size
-    for extent in box:
-        size *= extent
-    return size
-
-
-def key_chunk_bytes(spec: AttentionSpec) -> int:
-    """Return the bytes of one column chunk of a K or V tile."""
-    return spec.key_rows * spec.config.swizzle_mode.bytes
-
-
-def box_loader(spec: AttentionSpec):
-    """Return the function that loads a box; with a CTA pair its bytes count in the leader."""
-    return tma.load_box if spec.config.cta_group() == 1 else pair.load_box_pair
-
-
 def load_query_chunks(
     spec: AttentionSpec,
     tensor_map: Int64,
@@ -78,21 +59,22 @@ def load_query_chunks(
     """
     position, head, batch = where
     size = spec.tile_positions * spec.rows_per_position * chunks.row_bytes
+    group = spec.config.cta_group()
     for i, column in enumerate(chunks.starts):
         coordinates = (column, 0, position, head, batch)
-        box_loader(spec)(tensor_map, coordinates, smem + i * size, mbarrier)
+        tma.load_box(tensor_map, coordinates, smem + i * size, mbarrier, group)
 
 
 @dataclass(frozen=True)
-class KeySide:
+class CtaSlice:
     """What one CTA loads of a key tile from K or V.
 
     Attributes:
         tensor_map: generic address of the map.
         chunks: the columns.
-        rows: keys of the CTA's part of the tile.
+        rows: keys of the slice.
         first_row: first of them in the tile.
-        first_column: column of the map at which the CTA's columns start.
+        first_column: column of the map at which the slice starts.
         has_one_head: whether the map has one head, which serves all.
     """
 
@@ -105,15 +87,16 @@ class KeySide:
 
 
 def load_key_chunks(
-    spec: AttentionSpec, side: KeySide, where: tuple, smem: Int32, mbarrier: Int32
+    spec: AttentionSpec, piece: CtaSlice, where: tuple, smem: Int32, mbarrier: Int32
 ) -> None:
-    """Load one box of every chunk of ``side`` to ``smem``; ``where`` is (key, head, batch)."""
-    if side.has_one_head:
+    """Load one box of every chunk of ``piece`` to ``smem``; ``where`` is (key, head, batch)."""
+    if piece.has_one_head:
         where = (where[0], 0, where[2])
-    size = side.rows * side.chunks.row_bytes
-    for i, column in enumerate(side.chunks.starts):
-        coordinates = (side.first_column + column, *where)
-        box_loader(spec)(side.tensor_map, coordinates, smem + i * size, mbarrier)
+    size = piece.rows * piece.chunks.row_bytes
+    group = spec.config.cta_group()
+    for i, column in enumerate(piece.chunks.starts):
+        coordinates = (piece.first_column + column, *where)
+        tma.load_box(piece.tensor_map, coordinates, smem + i * size, mbarrier, group)
 
 
 def store_query_chunk(

@@ -16,7 +16,7 @@ MAX_MODULES = 15
 STOREYS = (
     *("plan.facts", "plan.masks", "plan.barriers", "plan.config", "plan.memory", "plan.compute"),
     *("plan.spec", "plan.launch", "device", "device.sync", "device.memory", "device.math"),
-    *("tma", "pipelines", "smem", "work", "operands", "output", "roles"),
+    *("tma", "sync", "pipelines", "smem", "work", "operands", "output", "roles"),
     *("kernel_base", "kernel_sm100", "depth512", "masks", "score_mods", "settings"),
     *("host.ask", "host.choose", "host.compile", "host.run", "host"),
 )

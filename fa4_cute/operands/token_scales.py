@@ -25,7 +25,7 @@ from ..device.memory import gmem
 from ..device.memory.bulk import load_bytes
 from ..device.registers import DEVICE
 from ..device.sync import barriers
-from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
+from ..pipelines import RingPlace
 from ..plan.config.token_rows import packed_start
 from ..plan.facts.dtypes import DType
 from ..plan.facts.hardware import VECTOR_COLUMNS
@@ -50,7 +50,7 @@ class TileScales:
 
 def extra_bytes(ctx: AttentionContext) -> int:
     """Return the bytes that arrive with the first qk stage of K besides its own."""
-    return 0 if ctx.spec.config.num_own_scale_bufs else ctx.layout.k_scale_stride_bytes
+    return 0 if ctx.spec.config.num_own_scale_bufs else ctx.smem.layout.k_scale_stride_bytes
 
 
 def load_key_scales(ctx: AttentionContext, slot: Int32, tile: Int32, mbarrier: Int32) -> None:
@@ -88,17 +88,16 @@ def fill_scale_buffer(ctx: AttentionContext, tile: Int32) -> None:
     """
     if not ctx.spec.config.num_own_scale_bufs:
         return
-    ring = ctx.spec.config.misc_mbars.scale_ring
-    slot, round_ = ring_place(ctx, tile)
-    ctx.barriers.wait(BarrierWait(ring.consumer_mbar(slot), (round_ & 1) ^ 1))
-    arrived = ring.producer_mbar(slot)
-    ctx.barriers.expect(arrived, ctx.layout.k_scale_stride_bytes)
-    load_key_scales(ctx, slot, tile, ctx.barriers.address_of(arrived))
+    ring, state = ctx.mbars.scale_ring(), buffer_of(ctx, tile, producer=True)
+    ring.producer_acquire(state)
+    arrived = ring.producer_mbar(state)
+    ctx.barriers.expect(arrived, ctx.smem.layout.k_scale_stride_bytes)
+    load_key_scales(ctx, state.index, tile, ctx.barriers.address_of(arrived))
 
 
 def scale_buffer(ctx: AttentionContext, slot: Int32) -> Int32:
     """Return the shared address of buffer ``slot``: of a K slot, or one of the pair's two."""
-    return ctx.smem + ctx.layout.k_scale_smem() + slot * ctx.layout.k_scale_stride_bytes
+    return ctx.smem.k_scale_smem() + slot * ctx.smem.layout.k_scale_stride_bytes
 
 
 @cute.jit
@@ -123,14 +122,13 @@ def query_scale_source(ctx: AttentionContext, row: ThreadRow) -> Int64:
 
 def query_scale_address(ctx: AttentionContext, row: ThreadRow) -> Int32:
     """Return the shared address of the thread's query scale."""
-    return ctx.smem + ctx.layout.q_scale_smem() + row.scale_slot * DType.FP32.size
+    return ctx.smem.q_scale_smem() + row.scale_slot * DType.FP32.size
 
 
-def ring_place(ctx: AttentionContext, tile: Int32) -> tuple[Int32, Int32]:
-    """Return the buffer of key tile ``tile`` and how often it was used before."""
-    used = ctx.loaded_before(tile)
-    stages = ctx.spec.config.misc_mbars.scale_ring.num_kv_stages
-    return used % stages, used // stages
+def buffer_of(ctx: AttentionContext, tile: Int32, *, producer: bool) -> RingPlace:
+    """Return the buffer of key tile ``tile``, as the side that fills it or reads it sees it."""
+    stages = ctx.mbars.layout.scale_ring.num_kv_stages
+    return RingPlace(stages, ctx.loaded_before(tile), producer=producer)
 
 
 def wait_for_scales(
@@ -143,19 +141,16 @@ def wait_for_scales(
     """
     if not ctx.spec.variant.token_scales:
         return None
-    slot, round_ = ring_place(ctx, tile)
-    arrived = ctx.spec.config.misc_mbars.scale_ring.producer_mbar(slot, 0)
-    ctx.barriers.wait(BarrierWait(arrived, round_ & 1))
-    keys = scale_buffer(ctx, slot) + first * DType.FP32.size
+    state = buffer_of(ctx, tile, producer=False)
+    ctx.mbars.scale_ring().consumer_wait(state, 0)
+    keys = scale_buffer(ctx, state.index) + first * DType.FP32.size
     return TileScales(keys, query_scale_address(ctx, row))
 
 
 def release_scales(ctx: AttentionContext, tile: Int32) -> None:
     """Give the scales of key tile ``tile`` back."""
     if ctx.spec.variant.token_scales:
-        slot, _ = ring_place(ctx, tile)
-        ring = ctx.spec.config.misc_mbars.scale_ring
-        ctx.barriers.arrive(BarrierArrive(ring.consumer_mbar(slot, 0)))
+        ctx.mbars.scale_ring().consumer_arrive(buffer_of(ctx, tile, producer=False), 0)
 
 
 def scaled(values: list[Float32], columns: range, scales: TileScales) -> list[Float32]:

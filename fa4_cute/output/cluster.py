@@ -23,13 +23,9 @@ from ..device.memory import dsmem
 from ..device.memory.tma import finish_stores
 from ..device.sync import barriers
 from ..plan.barriers.mbars import NUM_CHAINS
-from ..plan.barriers.pipeline_plan import BarrierWait
-from ..plan.config.reduce_scatter import (
-    PIECE_COLUMNS,
-    PUBLISH_PHASE,
-    ReduceScatterPlan,
-)
-from ..plan.facts.hardware import VECTOR_COLUMNS, WARP_GROUP_THREADS
+from ..plan.barriers.named import PACK
+from ..plan.config.reduce_scatter import PIECE_COLUMNS, ReduceScatterPlan
+from ..plan.facts.hardware import VECTOR_COLUMNS
 from ..tma import store_query_chunk
 from ..work.context import KernelContext
 from ..work.row import SoftmaxRow
@@ -39,10 +35,6 @@ from .join_groups import join_groups
 from .row_result import RowResult, write_log_sum_exp
 from .two_q import accumulator, all_columns
 from .write import may_store_boxes, output_factor, wait_for_output
-
-PACK_BARRIER = 1
-"""Named barrier of both softmax warp groups between packing the band and storing it; they have none
-of their own here."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +55,7 @@ class Stage:
     def of(cls, ctx: KernelContext, row: Int32) -> "Stage":
         """Return the stage of the calling CTA, for a thread that owns ``row``."""
         plan = ctx.spec.config.reduce_scatter
-        return cls(plan, ctx.smem + ctx.layout.reduce_scatter_smem(), row)
+        return cls(plan, ctx.smem.reduce_scatter_smem(), row)
 
     def in_cluster(self) -> list["Stage"]:
         """Return the stages of all CTAs, in the order of the partitions."""
@@ -160,10 +152,10 @@ def deposit_alone(
 
 def publish(ctx: KernelContext) -> None:
     """Tell all CTAs that the calling warp's rows can be read, and wait until all of theirs can."""
-    mbar = ctx.spec.config.misc_mbars.publish_offset
-    dsmem.arrive_in_all(ctx.barriers.address_of(mbar), ctx.spec.config.splitk_partitions)
-    event = BarrierWait(mbar, PUBLISH_PHASE)
-    barriers.mbarrier_wait(ctx.barriers.address_of(event.mbar), Int32(event.phase), cluster=True)
+    published = ctx.mbars.publish()
+    dsmem.arrive_in_all(published.address, ctx.spec.config.splitk_partitions)
+    # A cluster takes one query tile, so this is the only time.
+    published.wait(0, of_cluster=True)
 
 
 def weigh(stages: list[Stage]) -> tuple[RowResult, list[Float32]]:
@@ -243,7 +235,7 @@ def store_blocks(ctx: KernelContext, row: SoftmaxRow) -> None:
     """Store the packed band with TMA, block by block; rows past the sequence are dropped."""
     plan, sequence = ctx.spec.config.reduce_scatter, ctx.work.sequence
     barriers.fence_proxy_async_shared()
-    barriers.named_barrier(PACK_BARRIER, NUM_CHAINS * WARP_GROUP_THREADS)
+    barriers.named_barrier(PACK.number, PACK.threads)
     if cutlass.const_expr(row.chain == 0):
         # The first warp of the CTA is one of this group's.
         if warp_index() == 0:

@@ -17,6 +17,7 @@ from cutlass import Float32, Int32
 
 from ..device.lanes import lane_address
 from ..device.memory import tmem
+from ..plan.barriers.pipeline_plan import RolePipelinePlan
 from ..plan.config.reduce_scatter import PIECE_COLUMNS
 from ..plan.facts.hardware import UNIT_BYTES
 from ..work.context import AttentionContext
@@ -33,12 +34,12 @@ class Accumulator:
     Attributes:
         start: TMEM column of piece 0.
         chain: the chain that accumulates it.
-        mbar: barrier of "P V done".
+        done: barriers of the hand-over "P V is accumulated".
     """
 
     start: int
     chain: int
-    mbar: int
+    done: RolePipelinePlan
 
     def load(self, ctx: AttentionContext, piece: int) -> list[Float32]:
         """Return the calling row's ``PIECE_COLUMNS`` columns from ``piece`` on."""
@@ -58,7 +59,7 @@ class OutputColumns:
         accumulators: what is added up.
         weights: the weight of each accumulator; empty stands for 1.
         pending: accumulators whose last P V has not been waited for.
-        barrier: named barrier of the warp group.
+        barrier: number of the warp group's named barrier.
     """
 
     tile: int

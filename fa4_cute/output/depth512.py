@@ -1,5 +1,6 @@
 """Last step of the pair's softmax role: O blocks of the head dim, written as their P V end."""
 
+from ..plan.barriers.named import OUTPUT
 from ..plan.compute.depth512_lanes import first_output
 from ..plan.config.reduce_scatter import PIECE_COLUMNS
 from ..work.depth512 import ONLY_CHAIN, Depth512Context, Depth512Row
@@ -7,16 +8,13 @@ from .columns import Accumulator, OutputColumns
 from .row_result import RowResult
 from .write import write_columns
 
-OUTPUT_BARRIER = 3
-"""Named barrier of the softmax warps: a block of O is staged (1 and 2 exchange row values)."""
-
 
 def block_columns(ctx: Depth512Context, block: int) -> OutputColumns:
     """Return the columns of o block ``block``, 0 (lo) or 1 (hi)."""
     config = ctx.spec.config
     width = config.padded_depth // config.num_o_parts
     start = ctx.columns.o_lo().start + block * config.o_columns
-    own = Accumulator(start, ONLY_CHAIN, ctx.mbars.O_mma_lo_offset + block)
+    own = Accumulator(start, ONLY_CHAIN, ctx.mbars.consumer_o(block).plan)
     halves = range(2 if config.split_o else 1)
     return OutputColumns(
         tile=0,
@@ -27,7 +25,7 @@ def block_columns(ctx: Depth512Context, block: int) -> OutputColumns:
         starts=tuple(first_output(config, block, half) for half in halves),
         accumulators=(own,),
         pending=(own,),
-        barrier=OUTPUT_BARRIER,
+        barrier=OUTPUT.number,
     )
 
 

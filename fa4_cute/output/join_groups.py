@@ -15,12 +15,9 @@ from ..device.math.arith import exp2_hardware, max2
 from ..device.memory import tmem
 from ..device.sync import barriers
 from ..plan.barriers.mbars import NUM_CHAINS
-from ..plan.facts.hardware import WARP_GROUP_THREADS
+from ..plan.barriers.named import JOIN
 from ..work.context import KernelContext
 from ..work.row import SoftmaxRow
-
-EXCHANGE_BARRIER = 4
-"""Named barrier of both softmax warp groups between writing and reading the row values."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ def join_groups(
     tmem.store(lane_address(ctx.tmem, place(row.chain).start), [row_max, row_sum])
     tmem.wait_stores()
     tmem.fence_before_thread_sync()
-    barriers.named_barrier(EXCHANGE_BARRIER, NUM_CHAINS * WARP_GROUP_THREADS)
+    barriers.named_barrier(JOIN.number, JOIN.threads)
     tmem.fence_after_thread_sync()
     other = place(NUM_CHAINS - 1 - row.chain)
     theirs = tmem.wait_loads(tmem.load(lane_address(ctx.tmem, other.start), other.size))

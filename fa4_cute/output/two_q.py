@@ -2,13 +2,13 @@
 
 With two Q tiles a warp group writes all columns of its own rows. With one, both groups hold a part
 of every sum: they join their rows (``output.join_groups``) and divide the columns between them.
-Source: ``modular-sm100-attention.md`` section 5.8.
 """
 
 import cutlass
 from cutlass import Float32, cute
 
 from ..plan.barriers.mbars import NUM_CHAINS
+from ..plan.barriers.named import STORE
 from ..plan.config.reduce_scatter import PIECE_COLUMNS
 from ..plan.facts.hardware import ceil_div
 from ..work.context import KernelContext
@@ -18,14 +18,10 @@ from .join_groups import JoinedRow, join_groups
 from .row_result import RowResult, write_log_sum_exp
 from .write import wait_for_output, write_columns
 
-FIRST_NAMED_BARRIER = 1
-"""Barrier 0 is the CTA's; 1 and 2 belong to the two softmax warp groups."""
-
 
 def accumulator(ctx: KernelContext, chain: int) -> Accumulator:
     """Return O of ``chain``."""
-    mbar = ctx.spec.config.misc_mbars.producer_o(chain).producer_mbar()
-    return Accumulator(ctx.columns.o(chain).start, chain, mbar)
+    return Accumulator(ctx.columns.o(chain).start, chain, ctx.mbars.consumer_o(chain).plan)
 
 
 def all_columns(ctx: KernelContext, chain: int) -> OutputColumns:
@@ -38,7 +34,7 @@ def all_columns(ctx: KernelContext, chain: int) -> OutputColumns:
         starts=(0,),
         accumulators=(own,),
         pending=(own,),
-        barrier=FIRST_NAMED_BARRIER + chain,
+        barrier=STORE.numbers[chain],
     )
 
 
@@ -54,7 +50,7 @@ def columns_of_group(ctx: KernelContext, chain: int, joined: JoinedRow) -> Outpu
         starts=(0,),
         accumulators=tuple(accumulator(ctx, c) for c in range(NUM_CHAINS)),
         pending=(accumulator(ctx, NUM_CHAINS - 1 - chain),),
-        barrier=FIRST_NAMED_BARRIER + chain,
+        barrier=STORE.numbers[chain],
         weights=joined.weights,
     )
 

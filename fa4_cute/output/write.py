@@ -17,7 +17,7 @@ from ..device.math.arith import reciprocal
 from ..device.memory import tmem
 from ..device.memory.tma import finish_stores
 from ..device.sync import barriers
-from ..plan.barriers.pipeline_plan import BarrierWait
+from ..pipelines import RolePipeline
 from ..plan.config.reduce_scatter import PIECE_COLUMNS
 from ..plan.facts.hardware import WARP_GROUP_THREADS, WARPS_PER_GROUP
 from ..tma import store_query_chunk
@@ -42,8 +42,8 @@ def wait_for_output(ctx: AttentionContext, columns: OutputColumns) -> None:
     """Wait for the last P V of the accumulators that are pending."""
     for accumulator in columns.pending:
         num_tiles = ctx.order.num_tiles(accumulator.chain, ctx.work.num_key_tiles)
-        phase = ctx.step_parity(accumulator.chain, num_tiles - 1)
-        ctx.barriers.wait(BarrierWait(accumulator.mbar, phase))
+        done = RolePipeline(ctx.barriers, accumulator.done)
+        done.wait(ctx.step(accumulator.chain, num_tiles - 1))
         tmem.fence_after_thread_sync()
 
 

@@ -6,7 +6,6 @@ P_i V, so this role arrives for every tile, also when no row needs a rescale.
 
 Edges: waits on ``C_i`` (factor published) and ``O_prod[i]`` (previous P V done); arrives on
 ``S_cons[0]_i`` and releases ``C_i``.
-Source: ``modular-sm100-attention.md`` section 5.7.
 """
 
 import cutlass
@@ -17,7 +16,6 @@ from ..device.math.rescale import rescale_columns
 from ..device.memory import tmem
 from ..device.sync import barriers
 from ..plan.barriers.mbars import NUM_CHAINS
-from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
 from ..work.context import KernelContext, factor_address
 from ..work.persistent import for_each_work, wait_until_stored
 
@@ -31,36 +29,32 @@ def rescale_output(ctx: KernelContext, chain: int, factor: Float32) -> None:
 @cute.jit
 def release_first_tiles(ctx: KernelContext):
     """Say that the outputs may be overwritten: what they held has been stored."""
-    mbars, order = ctx.spec.config.misc_mbars, ctx.spec.issue_order
+    order = ctx.spec.issue_order
     for chain in cutlass.range_constexpr(NUM_CHAINS):
-        mbar = mbars.combined_p_o_consumer(chain)
         if cutlass.const_expr(chain > 0 and order.deals_out):
-            # Half of a phase would be left behind for the next query tile.
+            # Half of a phase would be left over for the next query tile.
             if ctx.work.num_key_tiles > chain:
-                ctx.barriers.arrive_at_leader(mbar)
+                ctx.mbars.consumer_o(chain).release()
         else:
-            ctx.barriers.arrive_at_leader(mbar)
+            ctx.mbars.consumer_o(chain).release()
 
 
 @cute.jit
 def correct_chain(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: Int32):
     """Bring O of ``chain`` to the maxima of its ``tile``-th key tile, which is not the first."""
-    mbars = ctx.spec.config.misc_mbars
-    factors = mbars.consumer_c(chain)
-    ctx.barriers.wait(BarrierWait(factors.producer_mbar(), ctx.factor_parity(chain, tile)))
+    ctx.mbars.consumer_c(chain).wait(ctx.factor_step(chain, tile))
     factor = barriers.load_shared_f32(factor_address(ctx, chain))
     must_rescale = barriers.any_in_warp(Int32(factor < Float32(1.0)))
     # The factor follows this tile's S, whose commit covers the previous P V too, so this wait is
     # always over at once. It stays because it is the event that a rescale depends on: the implied
     # order would be lost with another issue order in the MMA role.
-    done = mbars.producer_o(chain).producer_mbar()
-    ctx.barriers.wait(BarrierWait(done, ctx.step_parity(chain, tile - 1)))
+    ctx.mbars.consumer_o(chain).wait(ctx.step(chain, tile - 1))
     tmem.fence_after_thread_sync()
     if must_rescale != 0:
         rescale_output(ctx, chain, factor)
     tmem.fence_before_thread_sync()
-    ctx.barriers.arrive_at_leader(mbars.combined_p_o_consumer(chain))
-    ctx.barriers.arrive(BarrierArrive(factors.consumer_mbar()))
+    ctx.mbars.consumer_o(chain).release()
+    ctx.mbars.consumer_c(chain).release()
 
 
 @cute.jit

@@ -6,7 +6,6 @@ before P V, from all threads of both CTAs and for every tile, also when no row n
 
 Edges: waits on ``C`` produced (factor published), ``O_mma_lo`` and ``O_mma_hi`` (P V of the tile
 before done); arrives on ``C`` consumed and on ``PO_lo`` and ``PO_hi`` of the leader.
-Source: ``modular-sm100-attention.md`` section 6.7.
 """
 
 import cutlass
@@ -16,7 +15,6 @@ from ..device.lanes import lane_address, row_in_group
 from ..device.math.rescale import rescale_columns
 from ..device.memory import tmem
 from ..device.sync import barriers
-from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
 from ..plan.compute.depth512_lanes import row_of_lane
 from ..work.depth512 import ONLY_CHAIN, Depth512Context, row_slot
 from ..work.persistent import for_each_work, wait_until_stored
@@ -24,42 +22,41 @@ from ..work.persistent import for_each_work, wait_until_stored
 
 def release_first_tile(ctx: Depth512Context) -> None:
     """Say that the outputs may be overwritten: what they held has been stored."""
-    for part in range(ctx.spec.config.num_o_parts):
-        ctx.barriers.arrive_at_leader(ctx.mbars.po_lo_mbar() + part)
+    for o_block in range(ctx.spec.config.num_o_parts):
+        ctx.mbars.consumer_o(o_block).release()
 
 
 @cute.jit
-def rescale_part(
+def rescale_block(
     ctx: Depth512Context,
-    part: cutlass.Constexpr[int],
+    o_block: cutlass.Constexpr[int],
     factor: Float32,
     must_rescale: Int32,
-    phase: Int32,
+    step: Int32,
 ):
-    """Bring output ``part`` to the maxima of the next tile once its P V is done."""
+    """Bring an O block to the maxima of the next tile once P V of ``step`` is done."""
     columns = ctx.spec.config.o_columns
-    ctx.barriers.wait(BarrierWait(ctx.mbars.O_mma_lo_offset + part, phase))
+    ctx.mbars.consumer_o(o_block).wait(step)
     tmem.fence_after_thread_sync()
     if must_rescale != 0:
-        start = lane_address(ctx.tmem, ctx.columns.o_lo().start + part * columns)
+        start = lane_address(ctx.tmem, ctx.columns.o_lo().start + o_block * columns)
         rescale_columns(start, columns, factor)
     tmem.fence_before_thread_sync()
-    ctx.barriers.arrive_at_leader(ctx.mbars.po_lo_mbar() + part)
+    ctx.mbars.consumer_o(o_block).release()
 
 
 @cute.jit
 def correct_tile(ctx: Depth512Context, tile: Int32):
     """Bring O to the maxima of key tile ``tile``, which is not the first."""
-    published = ctx.factor_parity(ONLY_CHAIN, tile)
-    ctx.barriers.wait(BarrierWait(ctx.mbars.C_producer_offset, published))
+    ctx.mbars.consumer_c().wait(ctx.factor_step(ONLY_CHAIN, tile))
     row = row_of_lane(ctx.spec.config, row_in_group())
     factor = barriers.load_shared_f32(row_slot(ctx, row))
     # The factor is in a register: its slot may be written again while O is rescaled.
-    ctx.barriers.arrive(BarrierArrive(ctx.mbars.C_consumer_offset))
+    ctx.mbars.consumer_c().release()
     must_rescale = barriers.any_in_warp(Int32(factor < Float32(1.0)))
-    accumulated = ctx.step_parity(ONLY_CHAIN, tile - 1)
-    for part in cutlass.range_constexpr(ctx.spec.config.num_o_parts):
-        rescale_part(ctx, part, factor, must_rescale, accumulated)
+    accumulated = ctx.step(ONLY_CHAIN, tile - 1)
+    for o_block in cutlass.range_constexpr(ctx.spec.config.num_o_parts):
+        rescale_block(ctx, o_block, factor, must_rescale, accumulated)
 
 
 @cute.jit

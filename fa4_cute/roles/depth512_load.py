@@ -1,168 +1,137 @@
-"""Load role of the CTA pair (warp 9 of both CTAs): Q once, then K and V part by part, through TMA.
+"""Load role of the CTA pair (warp 9 of both CTAs): Q once, then K and V stage by stage, by TMA.
 
-Each CTA loads its own operands: its rows of Q and K, its columns of V. The bytes of both count on
-the leader's barriers, and only the leader announces them; the peer's may land first, which leaves
-the count negative but the phase open. A ring slot is free in a CTA when the MMAs have read it in
-both, because their commit arrives in both.
+Each CTA loads its own slice of the operands: its rows of Q and K, its columns of V. The bytes of
+both count on the leader's barriers, and only the leader expects them; the peer's may land first,
+which leaves the count negative but the phase open. A ring slot is free in a CTA when the MMAs have
+read it in both, because their commit arrives in both.
 
-Edges: arms (leader) and fills ``KV full``; waits on ``KV empty``.
-Source: ``modular-sm100-attention.md`` sections 6.2 and 6.4.
+Edges: expects (leader) and fills ``KV full``; waits on ``KV empty``.
 """
 
 from dataclasses import dataclass, replace
 
 import cutlass
-from cutlass import Int32, Int64, cute
+from cutlass import Int32, cute
 
-from ..device.sync import pair
-from ..operands.paging import load_boxes
+from ..operands.loads import key_slice, load_slice, place_of_query, value_slice
 from ..operands.token_scales import fill_scale_buffer
-from ..pipelines import RingState
-from ..plan.barriers.pipeline_plan import StagedPipeline
-from ..plan.config.depth512_config import DEPTH_PART
-from ..plan.facts.hardware import CTA_GROUP
-from ..plan.spec.tensor_maps import query_box
-from ..tma import chunk_bytes, key_chunk_bytes
+from ..pipelines import LoadPlace, RingState, TMAProducerPipeline
+from ..plan.memory.chunks import depth_chunks
+from ..plan.memory.rings import Ring
+from ..tma import load_query_chunks
 from ..work.depth512 import ONLY_CHAIN, Depth512Context
 from ..work.persistent import for_each_work, wait_until_stored
 
 
 @dataclass(frozen=True)
-class PairLoader:
-    """The load side of the ring; cursors are passed in and returned."""
+class Depth512Loader:
+    """Fills the slots of the ring, one qk stage of K or one key block of V each.
+
+    Cursors are passed in and returned.
+    """
 
     ctx: Depth512Context
-    ring: StagedPipeline
+    ring: TMAProducerPipeline
 
-    def chunks(self, tensor_map: Int64, column, where: tuple, smem: Int32, size: int, mbar) -> None:
-        """Load 128 columns from ``column`` on, one box per chunk, ``size`` bytes apart."""
-        width = self.ctx.spec.config.swizzle_elems
-        for i in range(DEPTH_PART // width):
-            coordinates = (column + i * width, *where)
-            pair.load_box_pair(tensor_map, coordinates, smem + i * size, mbar)
+    @classmethod
+    def of(cls, ctx: Depth512Context) -> "Depth512Loader":
+        """Return the loader of this CTA."""
+        return cls(ctx, TMAProducerPipeline(ctx.barriers, Ring.of_depth512(ctx.spec.config)))
 
-    def key_chunks(self, tensor_map: Int64, column, first: Int32, smem: Int32, mbar) -> None:
-        """Load 128 columns of a slot's keys; ``first`` is its first key in the sequence."""
-        size, span = key_chunk_bytes(self.ctx.spec), self.ctx.spec.config.swizzle_mode.bytes
-
-        def load(row: Int32 | int, where: tuple) -> None:
-            self.chunks(tensor_map, column, where, smem + row * span, size, mbar)
-
-        load_boxes(self.ctx, first, self.ctx.spec.key_rows, load)
-
-    def query_part(self, part: int, mbar: Int32) -> None:
-        """Issue depth part ``part`` of this CTA's rows of Q."""
+    def query_stage(self, place: LoadPlace, qk_stage: int) -> None:
+        """Issue qk stage ``qk_stage`` of this CTA's rows of Q; its bytes count as K's ``place``."""
         ctx = self.ctx
-        sequence = ctx.work.sequence
-        position = sequence.first_query + ctx.work.position
-        where = (0, position, ctx.work.head, sequence.query_batch)
-        smem = ctx.smem + ctx.layout.q_smem(part)
-        size = chunk_bytes(ctx.spec, query_box(ctx.spec))
-        self.chunks(ctx.maps.q, part * DEPTH_PART, where, smem, size, mbar)
+        mbar = ctx.barriers.in_leader(place.mbar)
+        chunks, smem = depth_chunks(ctx.spec.config, qk_stage), ctx.smem.q_smem(qk_stage)
+        load_query_chunks(ctx.spec, ctx.maps.q, place_of_query(ctx), chunks, smem, mbar)
 
-    def slot(self, state: RingState) -> tuple[Int32, Int32]:
-        """Return the shared address of the slot and the leader's "slot arrived" barrier."""
-        ctx = self.ctx
-        smem = ctx.smem + ctx.layout.kv_smem(state.index)
-        return smem, ctx.barriers.in_leader(self.ring.producer_mbar(state.index))
-
-    def announce(self, state: RingState, num_bytes: int) -> None:
-        """Leader: expect ``num_bytes`` from each CTA."""
-        announce(self.ctx, self.ring.producer_mbar(state.index), CTA_GROUP * num_bytes)
-
-    def keys(self, state: RingState, tile: Int32, *, with_query: bool = False) -> RingState:
-        """Fill the slots of K of ``tile``.
-
-        The first ones share their barriers with Q, and need no wait: nothing has been in them.
-        Only a persistent CTA has used them before, and lets Q follow (:meth:`late_query`).
-        """
-        ctx, layout = self.ctx, self.ctx.layout
-        key = ctx.work.key_tile(tile) * ctx.spec.config.BN
-        key = key + ctx.rank * ctx.spec.config.k_rows_per_cta()
-        again = ctx.spec.variant.is_persistent
-        for part in range(ctx.spec.config.num_qk_stages):
-            if again or not with_query:
-                ctx.barriers.wait(self.ring.producer_acquire(state))
-            smem, mbar = self.slot(state)
-            query = layout.q_stage_bytes if with_query else 0
-            self.announce(state, layout.kv_stage_bytes + query)
-            if with_query and not again:
-                self.query_part(part, mbar)
-            self.key_chunks(ctx.maps.k, part * DEPTH_PART, key, smem, mbar)
+    def keys(self, state: RingState, tile: Int32) -> RingState:
+        """Fill the slots of K of ``tile``."""
+        for qk_stage in range(self.ctx.spec.config.num_qk_stages):
+            self.ring.acquire(state)
+            place = self.ring.expect(state)
+            load_slice(self.ctx, key_slice(self.ctx, qk_stage), tile, place)
             state = state.step()
-        fill_scale_buffer(ctx, tile)
+        fill_scale_buffer(self.ctx, tile)
         return state
 
-    def late_query(self, state: RingState) -> None:
-        """Load Q once the output staged over the one before has been stored.
+    def first_keys(self, state: RingState) -> RingState:
+        """Fill the slots of the first K together with Q.
 
-        ``state`` is the slot of the first part of K, whose barrier is armed; keys need not wait.
+        No wait: nothing has been in these slots, and Q is loaded once.
         """
-        if not self.ctx.spec.layout_o_exceeds_q:
-            # Where O is staged over the ring, the keys have waited already.
-            wait_until_stored(self.ctx, (ONLY_CHAIN,))
-        for part in range(self.ctx.spec.config.num_qk_stages):
-            self.query_part(part, self.slot(state)[1])
+        for qk_stage in range(self.ctx.spec.config.num_qk_stages):
+            place = self.ring.expect(state, more=self.ctx.smem.layout.q_stage_bytes)
+            self.query_stage(place, qk_stage)
+            load_slice(self.ctx, key_slice(self.ctx, qk_stage), Int32(0), place)
             state = state.step()
+        fill_scale_buffer(self.ctx, Int32(0))
+        return state
+
+    def first_keys_again(self, state: RingState) -> RingState:
+        """Fill the slots of the first K and load Q in a persistent CTA, which has used them before.
+
+        Keys come first: they need not wait for the output of the query tile before, which is staged
+        over Q. Where it is staged over slots of the ring too, not even they may come early.
+        """
+        ctx, first = self.ctx, state
+        qk_stages = range(ctx.spec.config.num_qk_stages)
+        if ctx.spec.layout_o_exceeds_q:
+            wait_until_stored(ctx, (ONLY_CHAIN,))
+        for qk_stage in qk_stages:
+            self.ring.acquire(state)
+            place = self.ring.expect(state, more=ctx.smem.layout.q_stage_bytes)
+            load_slice(ctx, key_slice(ctx, qk_stage), Int32(0), place)
+            state = state.step()
+        fill_scale_buffer(ctx, Int32(0))
+        if not ctx.spec.layout_o_exceeds_q:
+            wait_until_stored(ctx, (ONLY_CHAIN,))
+        for qk_stage in qk_stages:
+            self.query_stage(self.ring.get_tile(first), qk_stage)
+            first = first.step()
+        return state
 
     def values(self, state: RingState, tile: Int32) -> RingState:
-        """Fill the slots of V of ``tile``: per output part, its two key halves."""
-        ctx, config = self.ctx, self.ctx.spec.config
-        for part in range(config.num_o_parts):
-            column = config.v_column(0, part) + ctx.rank * config.v_cols_per_cta()
-            for half in range(config.num_pv_stages):
-                ctx.barriers.wait(self.ring.producer_acquire(state))
-                smem, mbar = self.slot(state)
-                self.announce(state, ctx.layout.kv_stage_bytes)
-                key = ctx.work.key_tile(tile) * config.BN + half * config.BK1
-                self.key_chunks(ctx.maps.v, column, key, smem, mbar)
+        """Fill the slots of V of ``tile``: per o block, its key blocks."""
+        config = self.ctx.spec.config
+        for o_block in range(config.num_o_parts):
+            for key_block in range(config.num_pv_stages):
+                self.ring.acquire(state)
+                place = self.ring.expect(state)
+                piece = value_slice(self.ctx, key_block, config.v_column(0, o_block))
+                load_slice(self.ctx, piece, tile, place)
                 state = state.step()
         return state
-
-    def drain(self, state: RingState) -> None:
-        """Wait until every slot has been read.
-
-        The commits that say so are not waited for otherwise, and none may reach a CTA that has
-        ended. The last one follows from the last ``O_mma`` only where signals keep their order.
-        """
-        for _ in range(self.ring.num_kv_stages):
-            self.ctx.barriers.wait(self.ring.producer_acquire(state))
-            state = state.step()
-
-
-@cute.jit
-def announce(ctx: Depth512Context, mbar: Int32, num_bytes: cutlass.Constexpr[int]):
-    """Announce ``num_bytes`` on the leader's barrier, in the leader only."""
-    if ctx.rank == pair.LEADER:
-        ctx.barriers.expect(mbar, num_bytes)
 
 
 @cute.jit
 def load_work(ctx: Depth512Context):
     """Load the operands of one query tile."""
-    loader = PairLoader(ctx, ctx.mbars.kv_ring)
+    loader = Depth512Loader.of(ctx)
     state = ctx.ring_start(producer=True)
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
-        if cutlass.const_expr(ctx.spec.layout_o_exceeds_q):
-            # O is staged over slots of the ring too, so not even keys may come early.
-            wait_until_stored(ctx, (ONLY_CHAIN,))
-        first = state
-        state = loader.keys(state, Int32(0), with_query=True)
         if cutlass.const_expr(ctx.spec.variant.is_persistent):
-            loader.late_query(first)
+            state = loader.first_keys_again(state)
+        else:
+            state = loader.first_keys(state)
         for step in cutlass.range(0, ctx.num_steps, unroll=1):
             if step > 0 and step < num_tiles:
                 state = loader.keys(state, step)
             if step >= ctx.spec.value_lag:
                 state = loader.values(state, step - ctx.spec.value_lag)
         if cutlass.const_expr(not ctx.spec.variant.is_persistent):
-            loader.drain(state)
+            loader.ring.drain(state)
 
 
 def load(ctx: Depth512Context) -> None:
-    """Run the load role: one warp, one elected lane issues."""
+    """Run the load role: one warp, one elected lane issues.
+
+    At its end it waits until every slot has been read. The commits that say so are not waited for
+    otherwise, and none may reach a CTA that has ended. The last one follows from the last
+    ``O_mma`` only where signals keep their order.
+    """
     progress = for_each_work(ctx, load_work)
     if ctx.spec.variant.is_persistent:
         state = replace(ctx, progress=progress).ring_start(producer=True)
-        PairLoader(ctx, ctx.mbars.kv_ring).drain(state)
+        Depth512Loader.of(ctx).ring.drain(state)

@@ -7,7 +7,6 @@ tile n.
 Edges: waits on ``KV full``, ``S consumed`` (scores in registers), ``PO_lo`` (P stored, O_lo
 rescaled) and ``PO_hi``; commits ``KV empty``, ``S produced``, ``O_mma_lo`` and ``O_mma_hi`` in both
 CTAs.
-Source: ``modular-sm100-attention.md`` section 6.5.
 """
 
 from dataclasses import dataclass
@@ -19,10 +18,9 @@ from ..device.math import mma as umma
 from ..device.memory import tmem
 from ..device.sync import pair
 from ..operands.stale_values import clean_values, slot_chunks
-from ..pipelines import RingState
-from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait, RolePipeline, StagedPipeline
+from ..pipelines import RingState, StagedPipeline
 from ..plan.compute.depth512_mma import pv_half_plan, qk_part_plan
-from ..work.depth512 import ONLY_CHAIN, Depth512Context, odd_tile, round_phase
+from ..work.depth512 import ONLY_CHAIN, Depth512Context
 from ..work.persistent import for_each_work
 
 
@@ -39,67 +37,59 @@ class PairIssuer:
         """Return the issuer of the pair."""
         bits = qk_part_plan(ctx.spec.config, 0).idesc
         instruction = umma.signed_instruction(bits, ctx.args.scale_log2)
-        return cls(ctx, ctx.mbars.kv_ring, instruction)
+        return cls(ctx, ctx.mbars.get_kv_mbars(), instruction)
 
     def scores(self, state: RingState, tile: Int32) -> RingState:
-        """Issue S = Q K' of ``tile``, part by part as K arrives; commit ``S produced``.
+        """Issue S = Q K' of ``tile``, each qk stage once its K is there.
 
         The buffer held the scores of two tiles before; the first use of each passes at once.
         """
-        ctx, config, mbars = self.ctx, self.ctx.spec.config, self.ctx.mbars
-        turn = ctx.loaded_before(tile)
-        odd = odd_tile(turn)
-        loaded = BarrierWait(mbars.S_even_consumer_offset + odd, round_phase(turn) ^ 1)
-        ctx.barriers.wait(loaded)
+        ctx, config, hand_over = self.ctx, self.ctx.spec.config, self.ctx.mbars.producer_s()
+        step = ctx.loaded_before(tile)
+        hand_over.acquire(step)
         tmem.fence_after_thread_sync()
-        accumulator = ctx.tmem + ctx.columns.s(0).start + odd * config.s_columns
-        for part in range(config.num_qk_stages):
-            plan = qk_part_plan(config, part)
-            ctx.barriers.wait(self.ring.consumer_wait(state))
-            a = umma.lower_word(plan.a, ctx.smem + ctx.layout.q_smem(part))
-            b = umma.lower_word(plan.b, ctx.smem + ctx.layout.kv_smem(state.index))
+        accumulator = ctx.tmem + ctx.columns.s(0).start + hand_over.stage(step) * config.s_columns
+        for stage in range(config.num_qk_stages):
+            plan = qk_part_plan(config, stage)
+            self.ring.consumer_wait(state)
+            a = umma.lower_word(plan.a, ctx.smem.q_smem(stage))
+            b = umma.lower_word(plan.b, ctx.smem.kv_smem(state.index))
             block = umma.block_of(plan)
-            umma.issue(block, accumulator, a, b, self.qk_instruction, int(part > 0))
-            state = self.release(state)
-        ctx.barriers.arrive(BarrierArrive(mbars.S_even_producer_offset + odd, by_mma=True))
+            umma.issue(block, accumulator, a, b, self.qk_instruction, int(stage > 0))
+            self.ring.consumer_release(state)
+            state = state.step()
+        hand_over.commit_mma(step)
         return state
 
     def outputs(self, state: RingState, tile: Int32) -> RingState:
-        """Issue O (+)= P V of ``tile``: all of it, or its low and then its high half."""
-        barriers, mbars = self.ctx.barriers, self.ctx.mbars
-        phase = self.ctx.step_parity(ONLY_CHAIN, tile)
+        """Issue O (+)= P V of ``tile``: all of it, or its low and then its high block."""
+        mbars, step = self.ctx.mbars, self.ctx.step(ONLY_CHAIN, tile)
         # P of the peer lies in memory that its threads wrote, hence the wait for both CTAs.
-        barriers.wait_for_pair(BarrierWait(mbars.po_lo_mbar(), phase))
-        state = self.output_part(state, tile, mbars.producer_o_lo(), 0)
+        mbars.producer_o_lo().acquire(step, of_pair=True)
+        state = self.output_block(state, tile, 0)
         if self.ctx.spec.config.split_o:
-            barriers.wait(BarrierWait(mbars.po_hi_mbar(), phase))
-            state = self.output_part(state, tile, mbars.producer_o_hi(), 1)
+            mbars.producer_o_hi().acquire(step)
+            state = self.output_block(state, tile, 1)
         return state
 
-    def output_part(
-        self, state: RingState, tile: Int32, chain: RolePipeline, part: int
-    ) -> RingState:
-        """Issue both key halves of output ``part``, which may accumulate; commit."""
+    def output_block(self, state: RingState, tile: Int32, o_block: int) -> RingState:
+        """Issue both key blocks of ``o_block``, which may accumulate; commit."""
         ctx, config = self.ctx, self.ctx.spec.config
         tmem.fence_after_thread_sync()
         plan = pv_half_plan(config)
-        accumulator = ctx.tmem + part * config.o_columns
-        for half in range(config.num_pv_stages):
-            ctx.barriers.wait(self.ring.consumer_wait(state))
-            slot = ctx.smem + ctx.layout.kv_smem(state.index)
-            clean_values(ctx, tile, half * config.BK1, slot_chunks(ctx, slot))
-            a = umma.lower_word(plan.a, ctx.smem + ctx.layout.p_smem(half))
-            b = umma.lower_word(plan.b, ctx.smem + ctx.layout.kv_smem(state.index))
-            accumulate = Int32(tile > 0) if half == 0 else 1
+        accumulator = ctx.tmem + o_block * config.o_columns
+        for key_block in range(config.num_pv_stages):
+            self.ring.consumer_wait(state)
+            slot = ctx.smem.kv_smem(state.index)
+            clean_values(ctx, tile, key_block * config.BK1, slot_chunks(ctx, slot))
+            a = umma.lower_word(plan.a, ctx.smem.p_smem(key_block))
+            b = umma.lower_word(plan.b, ctx.smem.kv_smem(state.index))
+            accumulate = Int32(tile > 0) if key_block == 0 else 1
             umma.issue(umma.block_of(plan), accumulator, a, b, Int32(plan.idesc), accumulate)
-            state = self.release(state)
-        ctx.barriers.arrive(chain.commit_mma(chain.initial_state()))
+            self.ring.consumer_release(state)
+            state = state.step()
+        ctx.mbars.producer_o(o_block).commit_mma()
         return state
-
-    def release(self, state: RingState) -> RingState:
-        """Free the slot once the MMAs issued so far have read it; return the next."""
-        self.ctx.barriers.arrive(BarrierArrive(self.ring.consumer_mbar(state.index), by_mma=True))
-        return state.step()
 
 
 @cute.jit

@@ -8,7 +8,6 @@ only once at the end. Then: divide O by the row sum and store it, write the log-
 Edges: waits on ``S produced``, ``C`` consumed and ``O_mma``; arrives on ``C`` produced, and on
 ``S consumed`` and ``PO_lo`` of the leader. With scales per token it also waits for those of the
 tile and gives their buffer back.
-Source: ``modular-sm100-attention.md`` section 6.6.
 """
 
 import cutlass
@@ -24,21 +23,16 @@ from ..operands.scores import TileView, scores_and_max
 from ..operands.token_scales import keep_query_scale, release_scales, wait_for_scales
 from ..output.depth512 import write_output
 from ..output.row_result import RowResult, write_log_sum_exp
-from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
+from ..plan.barriers.named import EXCHANGE
 from ..plan.compute.depth512_lanes import first_key
-from ..plan.facts.hardware import UNIT_BYTES, WARP_THREADS
+from ..plan.facts.hardware import UNIT_BYTES
 from ..work.depth512 import (
     ONLY_CHAIN,
     Depth512Context,
     Depth512Row,
-    odd_tile,
-    round_phase,
     row_slot,
 )
 from ..work.persistent import for_each_work, say_stored
-
-EXCHANGE_BARRIER = 1
-"""Named barriers 1 and 2: the two warps that hold the same 32 rows."""
 
 
 @cute.jit
@@ -48,9 +42,7 @@ def exchange(ctx: Depth512Context, row: Depth512Row, value: Float32, combine: cu
     Two barriers, because one slot carries both directions.
     """
     slot = row_slot(ctx, row.index)
-    warps = ctx.spec.config.BM // WARP_THREADS
-    barrier = EXCHANGE_BARRIER + warp_index() % warps
-    threads = 2 * WARP_THREADS
+    barrier, threads = EXCHANGE.number + warp_index() % EXCHANGE.count, EXCHANGE.threads
     if row.lane_half == 0:
         barriers.store_shared_f32(slot, value)
     pair.named_barrier_at(barrier, threads)
@@ -67,8 +59,7 @@ def exchange(ctx: Depth512Context, row: Depth512Row, value: Float32, combine: cu
 def wait_for_factor_read(ctx: Depth512Context, tile: Int32):
     """Wait until the correction role has read the factor of ``tile``; tile 0 has none."""
     if tile > 0:
-        phase = ctx.factor_parity(ONLY_CHAIN, tile)
-        ctx.barriers.wait(BarrierWait(ctx.mbars.C_consumer_offset, phase))
+        ctx.mbars.producer_c().acquire_next(ctx.factor_step(ONLY_CHAIN, tile))
 
 
 @cute.jit
@@ -81,8 +72,8 @@ def wait_for_p(ctx: Depth512Context, tile: Int32):
     """
     if cutlass.const_expr(ctx.spec.look_ahead):
         if tile > 0:
-            last = ctx.mbars.O_mma_lo_offset + ctx.spec.config.num_o_parts - 1
-            ctx.barriers.wait(BarrierWait(last, ctx.step_parity(ONLY_CHAIN, tile - 1)))
+            last = ctx.spec.config.num_o_parts - 1
+            ctx.mbars.consumer_o(last).wait(ctx.step(ONLY_CHAIN, tile - 1))
 
 
 @cute.jit
@@ -91,7 +82,7 @@ def publish_factor(ctx: Depth512Context, row: Depth512Row, factor: Float32, tile
     if tile > 0:
         if row.lane_half == 0:
             barriers.store_shared_f32(row_slot(ctx, row.index), factor)
-        ctx.barriers.arrive(BarrierArrive(ctx.mbars.C_producer_offset))
+        ctx.mbars.producer_c().commit()
 
 
 def store_probabilities(
@@ -104,7 +95,7 @@ def store_probabilities(
     config = ctx.spec.config
     width, size = config.swizzle_elems, config.qkv_dtype_size
     chunk = columns.start // width + first_key(config, row.lane_half) // width
-    address = ctx.smem + ctx.layout.p_chunk_smem(chunk)
+    address = ctx.smem.p_chunk_smem(chunk)
     unit = columns.start % width * size // UNIT_BYTES
     epilogue.store_row_units(address, row.index, unit, words, config.swizzle_mode)
 
@@ -132,7 +123,7 @@ def exponentiate_and_store(
         store_probabilities(ctx, row, span, packed)
     # P is read by the MMAs of the leader, so it is released to both CTAs, and to the async proxy.
     barriers.fence_proxy_async_shared()
-    ctx.barriers.arrive_at_leader(ctx.mbars.po_lo_mbar(), release=True)
+    ctx.mbars.po_lo_mbar().arrive_at_leader(release=True)
     return sums
 
 
@@ -141,19 +132,17 @@ def softmax_tile(
     ctx: Depth512Context, row: Depth512Row, tile: Int32, row_max: Float32, row_sum: Float32
 ):
     """Process one key tile; returns the row's new maximum and the thread's new partial sum."""
-    config, turn = ctx.spec.config, ctx.loaded_before(tile)
-    odd = odd_tile(turn)
-    arrived = BarrierWait(ctx.mbars.S_even_producer_offset + odd, round_phase(turn))
-    ctx.barriers.wait(arrived)
+    config, step, hand_over = ctx.spec.config, ctx.loaded_before(tile), ctx.mbars.consumer_s()
+    hand_over.wait(step)
     tmem.fence_after_thread_sync()
     first = ctx.work.key_tile(tile) * config.BN + first_key(config, row.lane_half)
-    row = row.with_scores_at(row.scores + odd * config.s_columns)
+    row = row.with_scores_at(row.scores + hand_over.stage(step) * config.s_columns)
     scales = wait_for_scales(ctx, row, tile, first_key(config, row.lane_half))
     key_tile = TileView.of(ctx, row, first, scales)
     scores, new_max = scores_and_max(row, ctx.spec.column_plan, row_max, key_tile)
     release_scales(ctx, tile)
     tmem.fence_before_thread_sync()
-    ctx.barriers.arrive_at_leader(ctx.mbars.S_even_consumer_offset + odd)
+    hand_over.release(step)
     wait_for_factor_read(ctx, tile - 1)
     if cutlass.const_expr(config.split_o):
         new_max = exchange(ctx, row, new_max, max2)

@@ -10,7 +10,6 @@ commits ``S_prod``, ``O_prod``, ``K empty`` and ``V empty``.
 
 Why no wait before S_i is overwritten: P_i V was issued earlier by this thread, MMAs of one thread
 execute in order, and P_i was complete only after the softmax had read all of S_i.
-Source: ``modular-sm100-attention.md`` sections 4.6 and 5.5.
 """
 
 from dataclasses import dataclass
@@ -22,15 +21,30 @@ from ..device.math import mma as umma
 from ..device.memory import tmem
 from ..device.sync import pair
 from ..operands.stale_values import clean_values, slot_chunks
-from ..pipelines import RingState, after_key, after_value, first_slots, next_slots
+from ..pipelines import (
+    RingState,
+    TMAConsumerPipeline,
+    after_key,
+    after_value,
+    first_slots,
+    next_slots,
+)
 from ..plan.barriers.mbars import NUM_CHAINS
-from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
 from ..plan.compute.mma_plans import pv_plan, qk_plan, rope_plan
 from ..plan.facts.umma import MmaPlan
-from ..plan.memory.rings import TMAConsumerPipeline
+from ..plan.memory.rings import TMAConsumerPlan
 from ..work.context import KernelContext
 from ..work.persistent import for_each_work
-from ..work.progress import parity
+
+
+def consumer_rings(ctx: KernelContext) -> tuple[TMAConsumerPipeline, TMAConsumerPipeline]:
+    """Return the MMA side of the K ring and of the V ring (the same slots when fused)."""
+    config, smem, in_cluster = ctx.spec.config, ctx.smem.base, ctx.spec.variant.in_cluster
+    k_plan, v_plan = TMAConsumerPlan(config, True), TMAConsumerPlan(config, False)
+    return (
+        TMAConsumerPipeline(ctx.barriers, k_plan, qk_plan(config).b, smem, in_cluster),
+        TMAConsumerPipeline(ctx.barriers, v_plan, pv_plan(config).b, smem, in_cluster),
+    )
 
 
 @dataclass(frozen=True)
@@ -49,12 +63,11 @@ class MmaIssuer:
     @classmethod
     def of(cls, ctx: KernelContext) -> "MmaIssuer":
         """Return the issuer of this CTA."""
-        config, mbars = ctx.spec.config, ctx.spec.config.misc_mbars
+        config = ctx.spec.config
         qk, rope, scale = qk_plan(config), rope_plan(config), ctx.args.scale_log2
         return cls(
             ctx,
-            TMAConsumerPipeline(config, True, mbars.K_offset, ctx.layout.k_smem_base()),
-            TMAConsumerPipeline(config, False, mbars.V_offset, ctx.layout.v_smem_base()),
+            *consumer_rings(ctx),
             qk,
             pv_plan(config),
             umma.signed_instruction(qk.idesc, scale),
@@ -62,108 +75,98 @@ class MmaIssuer:
             None if rope is None else umma.signed_instruction(rope.idesc, scale),
         )
 
-    def scores(self, half: int, part: int, k: RingState, tile: Int32) -> None:
-        """Issue depth part ``part`` of S_half = Q K', with the chain's Q tile.
+    def scores(self, chain: int, qk_stage: int, k: RingState, tile: Int32) -> None:
+        """Issue depth stage ``qk_stage`` of S = Q K' of ``chain``.
 
         ``tile`` is the number of the key tile in the slot ``k``: it tells where rope columns lie.
         """
-        a = descriptor_q(self.ctx, self.ctx.spec.issue_order.query_tile(half))
-        b = umma.lower_word(self.qk.b, self.ctx.operand_base + self.k_ring.get(k))
-        block = umma.block_of(self.qk, part)
-        accumulator = self.ctx.tmem + self.ctx.columns.s(half).start
-        umma.issue(block, accumulator, a, b, self.qk_instruction, int(part > 0))
+        a = descriptor_q(self.ctx, self.ctx.spec.issue_order.query_tile(chain))
+        b = self.k_ring.get_k(k)
+        block = umma.block_of(self.qk, qk_stage)
+        accumulator = self.ctx.tmem + self.ctx.columns.s(chain).start
+        umma.issue(block, accumulator, a, b, self.qk_instruction, int(qk_stage > 0))
         if self.rope is not None:
-            self.rope_scores(half, k, tile)
+            self.rope_scores(chain, k, tile)
 
-    def rope_scores(self, half: int, k: RingState, tile: Int32) -> None:
-        """Add the product of the rope columns to S_half."""
-        ctx, layout = self.ctx, self.ctx.layout
-        query = layout.q_rope_tile_smem(ctx.spec.issue_order.query_tile(half))
-        a = umma.lower_word(self.rope.a, ctx.operand_base + query)
-        key = layout.k_rope_smem(k.index, ctx.loaded_before(tile))
-        b = umma.lower_word(self.rope.b, ctx.operand_base + key)
-        accumulator = ctx.tmem + ctx.columns.s(half).start
+    def rope_scores(self, chain: int, k: RingState, tile: Int32) -> None:
+        """Add the product of the rope columns to S of ``chain``."""
+        ctx, smem = self.ctx, self.ctx.operand_smem
+        query = smem.q_rope_tile_smem(ctx.spec.issue_order.query_tile(chain))
+        a = umma.lower_word(self.rope.a, query)
+        key = smem.k_rope_smem(k.index, ctx.loaded_before(tile))
+        b = umma.lower_word(self.rope.b, key)
+        accumulator = ctx.tmem + ctx.columns.s(chain).start
         umma.issue(umma.block_of(self.rope), accumulator, a, b, self.rope_instruction, 1)
 
-    def outputs(self, half: int, v: RingState, accumulate: Int32 | int, n: Int32) -> None:
-        """Wait for each part of P_half, issue O_half (+)= P_half V, commit ``O_prod``.
+    def outputs(self, chain: int, v: RingState, accumulate: Int32 | int, n: Int32) -> None:
+        """Issue O (+)= P V of ``chain``, each pv stage once its P is there.
 
         ``n`` is the number of the key tile among those of the chain.
         """
-        ctx, mbars = self.ctx, self.ctx.spec.config.misc_mbars
-        chain = mbars.producer_s(half)
-        b = umma.lower_word(self.pv.b, ctx.operand_base + self.v_ring.get(v))
-        a = ctx.tmem + ctx.columns.borrow_s_as_p(half).start
-        accumulator = ctx.tmem + ctx.columns.o(half).start
-        phase = ctx.step_parity(half, n)
-        for part in range(self.pv.num_stages):
-            ctx.barriers.wait(BarrierWait(chain.consumer_mbar(0, part), phase))
+        ctx, hand_over = self.ctx, self.ctx.mbars.producer_o(chain)
+        b = self.v_ring.get_v(v)
+        a = ctx.tmem + ctx.columns.borrow_s_as_p(chain).start
+        accumulator = ctx.tmem + ctx.columns.o(chain).start
+        step = ctx.step(chain, n)
+        for stage in range(self.pv.num_stages):
+            hand_over.acquire(step, stage)
             tmem.fence_after_thread_sync()
-            first = accumulate if part == 0 else 1
-            umma.issue(umma.block_of(self.pv, part), accumulator, a, b, Int32(self.pv.idesc), first)
-        ctx.barriers.arrive(BarrierArrive(mbars.producer_o(half).producer_mbar(), by_mma=True))
+            block = umma.block_of(self.pv, stage)
+            first = accumulate if stage == 0 else 1
+            umma.issue(block, accumulator, a, b, Int32(self.pv.idesc), first)
+        hand_over.commit_mma()
 
     def first_chain(self, k: RingState, tile: Int32) -> None:
-        """Wait for each part of K and issue S0; commit ``S0_prod``."""
-        for part in range(self.qk.num_stages):
-            self.ctx.barriers.wait(self.k_ring.wait_k(k, part))
-            self.scores(0, part, k, tile)
-        self._commit_scores(0)
+        """Issue S0, each qk stage once its K is there."""
+        for stage in range(self.qk.num_stages):
+            self.k_ring.wait_k(k, stage)
+            self.scores(0, stage, k, tile)
+        self.ctx.mbars.producer_s(0).commit_mma()
 
     def second_chain(self, k: RingState, tile: Int32, *, wait_for_query: bool = False) -> None:
-        """Issue S1, after which K is free; commit ``S1_prod``. K has arrived: S0 waited for it."""
-        for part in range(self.qk.num_stages):
+        """Issue S1, after which K is free. K has arrived: S0 waited for it."""
+        for stage in range(self.qk.num_stages):
             if wait_for_query:
-                mbar = self.ctx.spec.config.misc_mbars.Q1Sync_offset + part
-                phase = parity(Int32(0), self.ctx.progress.loaded)
-                self.ctx.barriers.wait(BarrierWait(mbar, phase))
-            self.scores(1, part, k, tile)
-            self.ctx.barriers.arrive(self.k_ring.pipeline.consumer_release(k, part)[0])
-        self._commit_scores(1)
+                self.ctx.mbars.q1_wait_mbar(stage).wait(self.ctx.query_step)
+            self.scores(1, stage, k, tile)
+            self.k_ring.release_k(k, stage)
+        self.ctx.mbars.producer_s(1).commit_mma()
 
     def only_query(self, chain: int, k: RingState, tile: Int32, *, first: bool = False) -> None:
-        """Wait for each part of K, issue S_chain of the single Q tile, and free the part.
+        """Issue S of ``chain`` from the single Q tile; each qk stage of K is free after it.
 
         The ``first`` S of a query tile overwrites row values that the softmax groups of the query
-        tile before exchanged there (``halves``). They had read them when they said "stored", and Q
-        came after that: so the wait for Q, which arrives with K, is the one to fence.
+        tile before exchanged there (``join_groups``). They had read them when they said "stored",
+        and Q came after that: so the wait for Q, which arrives with K, is the one to fence.
         """
-        for part in range(self.qk.num_stages):
-            self.ctx.barriers.wait(self.k_ring.wait_k(k, part))
-            if first and part == 0 and self.ctx.spec.variant.is_persistent:
+        for stage in range(self.qk.num_stages):
+            self.k_ring.wait_k(k, stage)
+            if first and stage == 0 and self.ctx.spec.variant.is_persistent:
                 tmem.fence_after_thread_sync()
-            self.scores(chain, part, k, tile)
-            self.ctx.barriers.arrive(self.k_ring.pipeline.consumer_release(k, part)[0])
-        self._commit_scores(chain)
+            self.scores(chain, stage, k, tile)
+            self.k_ring.release_k(k, stage)
+        self.ctx.mbars.producer_s(chain).commit_mma()
 
     def only_outputs(self, chain: int, v: RingState, n: Int32) -> None:
-        """Wait for V and issue O_chain of the chain's ``n``-th key tile."""
+        """Wait for V and issue O of the ``n``-th key tile of ``chain``."""
         self.wait_values(v, self.ctx.spec.issue_order.key_tile(chain, n))
         self.outputs(chain, v, Int32(n > 0), n)
 
     def wait_values(self, v: RingState, tile: Int32) -> None:
-        """Wait for the ``tile``-th V tile."""
-        self.ctx.barriers.wait(self.v_ring.wait_v(v))
-        slot = self.ctx.smem + self.v_ring.get(v)
+        """Wait for the ``tile``-th V tile, and zero rows of it that nobody loaded."""
+        self.v_ring.wait_v(v)
+        slot = self.ctx.smem.at(self.v_ring.plan.get(v))
         clean_values(self.ctx, tile, 0, slot_chunks(self.ctx, slot))
-
-    def release_values(self, v: RingState) -> None:
-        """Free a V slot once the MMAs issued so far have read it, behind the ring's cursor."""
-        self.ctx.barriers.arrive(self.v_ring.pipeline.consumer_release_at(v.index))
 
     def release_last_values(self, v: RingState) -> None:
         """Free the last V slot of the query tile, if somebody waits for that."""
         if self.ctx.spec.drains_rings:
-            self.release_values(v)
-
-    def _commit_scores(self, half: int) -> None:
-        chain = self.ctx.spec.config.misc_mbars.producer_s(half)
-        self.ctx.barriers.arrive(BarrierArrive(chain.producer_mbar(), by_mma=True))
+            self.v_ring.release_v(v)
 
 
-def descriptor_q(ctx: KernelContext, half: int) -> Int32:
-    """Return the lower descriptor word of Q tile ``half``; depth parts follow one another."""
-    start = ctx.operand_base + ctx.layout.q_tile_smem(half)
+def descriptor_q(ctx: KernelContext, query_tile: int) -> Int32:
+    """Return the lower descriptor word of a Q tile; its qk stages follow one another."""
+    start = ctx.operand_smem.q_tile_smem(query_tile)
     return umma.lower_word(qk_plan(ctx.spec.config).a, start)
 
 
@@ -182,7 +185,7 @@ def issue_for_two_queries(ctx: KernelContext):
             next_k, next_v = next_slots(ctx.spec.config, k, v)
             issuer.first_chain(next_k, tile)
             issuer.outputs(1, v, Int32(tile > 1), tile - 1)
-            issuer.release_values(v)
+            issuer.v_ring.release_v(v)
             issuer.second_chain(next_k, tile)
             issuer.wait_values(next_v, tile)
             issuer.outputs(0, next_v, 1, tile)
@@ -211,23 +214,23 @@ def issue_for_one_query(ctx: KernelContext):
     if num_tiles > 0:
         issuer.only_query(0, k, Int32(0), first=True)
         k, v = after_key(config, k, v)
-        num_pairs = (num_tiles - 1) // NUM_CHAINS
-        for n in cutlass.range(0, num_pairs, unroll=1):
+        num_rounds = (num_tiles - 1) // NUM_CHAINS
+        for n in cutlass.range(0, num_rounds, unroll=1):
             for chain in cutlass.range_constexpr(NUM_CHAINS):
                 issuer.only_query(NUM_CHAINS - 1 - chain, k, NUM_CHAINS * n + chain + 1)
                 k, v = after_key(config, k, v)
                 issuer.only_outputs(chain, v, n)
-                issuer.release_values(v)
+                issuer.v_ring.release_v(v)
                 k, v = after_value(config, k, v)
         if num_tiles % NUM_CHAINS == 0:
             issuer.only_query(1, k, num_tiles - 1)
             k, v = after_key(config, k, v)
-            issuer.only_outputs(0, v, num_pairs)
-            issuer.release_values(v)
+            issuer.only_outputs(0, v, num_rounds)
+            issuer.v_ring.release_v(v)
             k, v = after_value(config, k, v)
-            issuer.only_outputs(1, v, num_pairs)
+            issuer.only_outputs(1, v, num_rounds)
         else:
-            issuer.only_outputs(0, v, num_pairs)
+            issuer.only_outputs(0, v, num_rounds)
         issuer.release_last_values(v)
 
 

@@ -1,14 +1,12 @@
 """Softmax role (warps 0-3 and 4-7): one warp group per S/O chain, one thread per row.
 
 Per key tile: wait for S, find the row maximum, publish the correction factor, turn S into P (in
-place: P borrows the low columns of S), hand P over in two parts, add up the row sum. Then, once:
-divide O by the row sum, store it through shared memory and TMA, write the log-sum-exp.
+place: P borrows the low columns of S), hand P over in two pv stages, add up the row sum. Then,
+once: divide O by the row sum, store it through shared memory and TMA, write the log-sum-exp.
 
 Edges: waits on ``S_prod`` (scores written), ``C`` consumed, and at the end ``O_prod``; arrives on
 ``C`` produced, ``S_cons[0]`` (three quarters or half of P stored) and ``S_cons[1]`` (the rest).
-Source: ``modular-sm100-attention.md`` sections 5.6 and 5.8.
 """
-
 
 import cutlass
 from cutlass import Float32, Int32, cute
@@ -22,18 +20,62 @@ from ..operands.scores import TileView, load_columns, masked, scores_and_max
 from ..operands.token_scales import keep_query_scale, release_scales, wait_for_scales
 from ..output.cluster import write_output as write_output_of_cluster
 from ..output.two_q import write_output
-from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
+from ..plan.compute.column_plan import ColumnPlan
 from ..work.context import KernelContext, factor_address
 from ..work.persistent import for_each_work, say_stored
 from ..work.row import SoftmaxRow
 
 
-def hand_over(ctx: KernelContext, row: SoftmaxRow, part: int) -> None:
-    """Say that part ``part`` of P has been stored."""
+class ScoreReader:
+    """Scores of a row, batch by batch: resident in registers, or read from S again.
+
+    What is read again is read one batch ahead, so that its latency lies under the exponentials.
+    """
+
+    def __init__(self, row: SoftmaxRow, columns: ColumnPlan, scores: list, tile: TileView) -> None:
+        """Take the resident ``scores`` of the row's ``columns``."""
+        self.row = row
+        self.columns = columns
+        self.scores = scores
+        self.tile = tile
+        self.ahead: list = []
+
+    def take(self, batch: int) -> list:
+        """Return the masked scores of ``batch``."""
+        span = self.columns.batches[batch]
+        if self.columns.is_resident(batch):
+            return self.scores[span.start : span.stop]
+        return masked(self.ahead, span, self.tile)
+
+    def read_ahead(self, batch: int) -> None:
+        """Start to load ``batch``, if there is such a one and it is not resident."""
+        if batch < self.columns.num_batches and not self.columns.is_resident(batch):
+            self.ahead = load_columns(self.row, self.columns.batches[batch])
+
+
+class LaggingSums:
+    """Partial sums of a row, one batch behind, so that they fill the gaps of the exponentials."""
+
+    def __init__(self) -> None:
+        """Start independent sums at 0."""
+        self.sums = softmax_math.no_sums()
+        self.pending: list = []
+
+    def add(self, summands: list) -> None:
+        """Add what came before, and keep ``summands`` for later."""
+        self.sums = softmax_math.add_pairs(self.sums, self.pending)
+        self.pending = summands
+
+    def all(self) -> list:
+        """Return the sums of everything."""
+        return softmax_math.add_pairs(self.sums, self.pending)
+
+
+def hand_over(ctx: KernelContext, row: SoftmaxRow, pv_stage: int) -> None:
+    """Say that stage ``pv_stage`` of P has been stored."""
     tmem.wait_stores()
     tmem.fence_before_thread_sync()
-    chain = ctx.spec.config.misc_mbars.consumer_s(row.chain)
-    ctx.barriers.arrive_at_leader(chain.consumer_mbar(0, part))
+    ctx.mbars.consumer_s(row.chain).release(sub=pv_stage)
 
 
 @cute.jit
@@ -45,8 +87,7 @@ def wait_for_factor_read(ctx: KernelContext, chain: cutlass.Constexpr[int], tile
     the hand-over of the first three.
     """
     if tile > 0:
-        factors = ctx.spec.config.misc_mbars.producer_c(chain)
-        ctx.barriers.wait(BarrierWait(factors.consumer_mbar(), ctx.factor_parity(chain, tile)))
+        ctx.mbars.producer_c(chain).acquire_next(ctx.factor_step(chain, tile))
 
 
 def exponentiate_and_store(
@@ -58,34 +99,38 @@ def exponentiate_and_store(
     tile: Int32,
 ) -> list:
     """Turn S into P batch by batch, hand it over, and return the row's partial sums."""
-    plan = ctx.spec.exp2_plan
-    columns = ctx.spec.column_plan
-    probability = ctx.spec.probability
+    plan, columns, probability = ctx.spec.exp2_plan, ctx.spec.column_plan, ctx.spec.probability
     offset = softmax_math.exponent_offset(row_max, row.scale, probability)
     p_address = lane_address(ctx.tmem, ctx.columns.borrow_s_as_p(row.chain).start)
-    sums = softmax_math.no_sums()
-    summands: list = []
-    reloaded: list = []
-    for i, span in enumerate(columns.batches):
-        if columns.is_resident(i):
-            values = scores[span.start : span.stop]
-        else:
-            values = masked(reloaded, span, key_tile)
-        # The last part has its own barrier: the MMAs start on what lies before without it.
-        if i == ctx.spec.last_part_batch:
+    reader, sums = ScoreReader(row, columns, scores, key_tile), LaggingSums()
+    for batch, span in enumerate(columns.batches):
+        values = reader.take(batch)
+        if batch == ctx.spec.last_part_batch:
+            # The last pv stage has its own barrier: the MMAs start on what lies before it.
             hand_over(ctx, row, 0)
             wait_for_factor_read(ctx, row.chain, tile)
-        is_last = i == columns.num_batches - 1
-        if not is_last and not columns.is_resident(i + 1):
-            reloaded = load_columns(row, columns.batches[i + 1])
-        pairs = softmax_math.exponentials(values, plan, span.start // 2, row.scale, offset)
-        words = softmax_math.pack_probabilities(pairs, probability)
+        reader.read_ahead(batch + 1)
+        exponentials = softmax_math.exponentials(
+            values, plan, span.start // 2, row.scale, offset
+        )
+        words = softmax_math.pack_probabilities(exponentials, probability)
         tmem.store(p_address + probability.column(span.start), words)
-        # Sums lag one batch behind, so that they fill the gaps of the next exponentials.
-        sums = softmax_math.add_pairs(sums, summands)
-        summands = pairs
+        sums.add(exponentials)
     hand_over(ctx, row, 1)
-    return softmax_math.add_pairs(sums, summands)
+    return sums.all()
+
+
+@cute.jit
+def publish_factor(
+    ctx: KernelContext, chain: cutlass.Constexpr[int], factor: Float32, tile: Int32
+):
+    """Hand the factor to the correction role.
+
+    The first tile overwrites O, so there is nothing to correct and nobody to tell.
+    """
+    if tile > 0:
+        barriers.store_shared_f32(factor_address(ctx, chain), factor)
+        ctx.mbars.producer_c(chain).commit()
 
 
 @cute.jit
@@ -93,22 +138,16 @@ def softmax_tile(
     ctx: KernelContext, row: SoftmaxRow, tile: Int32, row_max: Float32, row_sum: Float32
 ):
     """Process the chain's ``tile``-th key tile; returns the row's new maximum and sum."""
-    config = ctx.spec.config
-    chain, factors = config.misc_mbars.consumer_s(row.chain), config.misc_mbars.producer_c(
-        row.chain
-    )
-    ctx.barriers.wait(BarrierWait(chain.producer_mbar(), ctx.step_parity(row.chain, tile)))
+    ctx.mbars.consumer_s(row.chain).wait(ctx.step(row.chain, tile))
     tmem.fence_after_thread_sync()
     visited = ctx.spec.issue_order.key_tile(row.chain, tile)
     scales = wait_for_scales(ctx, row, visited)
-    key_tile = TileView.of(ctx, row, ctx.work.key_tile(visited) * config.BN, scales)
+    key_tile = TileView.of(ctx, row, ctx.work.key_tile(visited) * ctx.spec.config.BN, scales)
     scores, new_max = scores_and_max(row, ctx.spec.column_plan, row_max, key_tile)
-    probability = ctx.spec.probability
-    used_max, factor = softmax_math.rescale_decision(row_max, new_max, row.scale, probability)
-    # The first tile overwrites O, so there is nothing to correct and nobody to tell.
-    if tile > 0:
-        barriers.store_shared_f32(factor_address(ctx, row.chain), factor)
-        ctx.barriers.arrive(BarrierArrive(factors.producer_mbar()))
+    used_max, factor = softmax_math.rescale_decision(
+        row_max, new_max, row.scale, ctx.spec.probability
+    )
+    publish_factor(ctx, row.chain, factor, tile)
     sums = exponentiate_and_store(ctx, row, scores, used_max, key_tile, tile)
     release_scales(ctx, visited)
     return used_max, fma(row_sum, factor, softmax_math.total(sums))

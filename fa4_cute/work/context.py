@@ -8,18 +8,17 @@ from cutlass import Int32
 
 from ..device.lanes import row_in_group
 from ..device.math import mma
-from ..pipelines import BarrierBlock, RingState
+from ..pipelines import BarrierBlock, FA4MiscMBars, MBars, RingState
 from ..plan.facts.dtypes import DType
 from ..plan.facts.hardware import WARP_GROUP_THREADS
 from ..plan.masks.masks import is_zero
-from ..plan.memory.smem_layout import SM100AttentionSMem
-from ..plan.memory.smem_tail import SMemTail
 from ..plan.memory.tmem import AttentionTmem, TmemMap
 from ..plan.spec.attention_spec import AttentionSpec
 from ..plan.spec.issue_order import ChainOrder, IssueOrder
 from ..plan.spec.kernel_spec import KernelSpec
+from ..smem import SharedMemory, SM100AttentionSMem
 from ..tma import TensorMaps
-from .progress import START, Progress, parity
+from .progress import START, Progress, counted
 from .sequence import Arguments
 from .tile import WorkTile, decode_work
 
@@ -35,7 +34,7 @@ class AttentionContext(ABC):
         spec: the static choices.
         args: the arguments of the call.
         maps: the tensor maps.
-        smem: shared address of the CTA's memory.
+        smem: the CTA's shared memory.
         barriers: its mbarriers.
         tmem: its Tensor Memory.
         work: the work tile of the CTA.
@@ -47,7 +46,7 @@ class AttentionContext(ABC):
     spec: AttentionSpec
     args: Arguments
     maps: TensorMaps
-    smem: Int32
+    smem: SharedMemory
     barriers: BarrierBlock
     tmem: Int32
     work: WorkTile = field(default=UNDECODED, kw_only=True)
@@ -65,16 +64,21 @@ class AttentionContext(ABC):
         """Return the context of work ``index`` of a persistent CTA."""
         return replace(self, index=index, progress=progress).decoded()
 
-    def step_parity(self, chain: int, tile: Int32) -> Int32:
-        """Return the parity of what completes once per key tile of ``chain``, for its ``tile``."""
-        return parity(tile, self.progress.steps_of(chain))
+    def step(self, chain: int, tile: Int32) -> Int32:
+        """Return the number of ``chain``'s ``tile``-th key tile among all that the CTA gives it."""
+        return counted(tile, self.progress.steps_of(chain))
 
-    def factor_parity(self, chain: int, tile: Int32) -> Int32:
-        """Return the parity of what completes once per correction of ``chain``, before ``tile``.
+    def factor_step(self, chain: int, tile: Int32) -> Int32:
+        """Return the number of the correction of ``chain`` before its ``tile``-th key tile.
 
         The first key tile of a query tile has none.
         """
-        return parity(tile - 1, self.progress.corrections_of(chain))
+        return counted(tile - 1, self.progress.corrections_of(chain))
+
+    @property
+    def query_step(self) -> Int32:
+        """Number of the query tile among those of the CTA that have key tiles."""
+        return counted(Int32(0), self.progress.loaded)
 
     def loaded_before(self, tile: Int32) -> Int32:
         """Return how many K tiles the CTA has loaded before the ``tile``-th of this work."""
@@ -97,13 +101,13 @@ class AttentionContext(ABC):
 
     @property
     @abstractmethod
-    def order(self) -> ChainOrder:
-        """How the key tiles go to the chains."""
+    def mbars(self) -> MBars:
+        """The barriers, in the words of their events."""
 
     @property
     @abstractmethod
-    def layout(self) -> SMemTail:
-        """Byte offsets in shared memory."""
+    def order(self) -> ChainOrder:
+        """How the key tiles go to the chains."""
 
     @property
     @abstractmethod
@@ -120,6 +124,12 @@ class KernelContext(AttentionContext):
     """The context of one CTA of the kernel with two Q tiles, or one."""
 
     spec: KernelSpec
+    smem: SM100AttentionSMem
+
+    @property
+    def mbars(self) -> FA4MiscMBars:
+        """The barriers, in the words of their events."""
+        return FA4MiscMBars(self.barriers, self.spec.config.misc_mbars)
 
     @property
     def order(self) -> IssueOrder:
@@ -134,14 +144,11 @@ class KernelContext(AttentionContext):
         )
 
     @property
-    def layout(self) -> SM100AttentionSMem:
-        """Byte offsets in shared memory."""
-        return SM100AttentionSMem(self.spec.config)
-
-    @property
-    def operand_base(self) -> Int32:
-        """Start of shared memory as matrix descriptors name it."""
-        return mma.descriptor_address(self.smem) if self.spec.variant.in_cluster else self.smem
+    def operand_smem(self) -> SM100AttentionSMem:
+        """Shared memory with the addresses that matrix descriptors name it by."""
+        if not self.spec.variant.in_cluster:
+            return self.smem
+        return self.smem.with_base(mma.descriptor_address(self.smem.base))
 
     @property
     def columns(self) -> AttentionTmem:
@@ -150,7 +157,7 @@ class KernelContext(AttentionContext):
 
     def output_chunk(self, tile: int, chunk: Int32 | int) -> Int32:
         """Return the shared address of chunk ``chunk`` of the staged O of Q tile ``tile``."""
-        return self.smem + self.layout.o_chunk_smem(tile, chunk)
+        return self.smem.o_chunk_smem(tile, chunk)
 
 
 def query_head(ctx: AttentionContext, row: Int32) -> Int32:
@@ -162,4 +169,4 @@ def query_head(ctx: AttentionContext, row: Int32) -> Int32:
 def factor_address(ctx: KernelContext, chain: int) -> Int32:
     """Return the shared address of the calling row's correction factor of ``chain``."""
     row = row_in_group() + chain * WARP_GROUP_THREADS
-    return ctx.smem + ctx.layout.correction_smem() + row * DType.FP32.size
+    return ctx.smem.correction_smem() + row * DType.FP32.size

@@ -13,14 +13,13 @@ from cutlass import Float32, Int32
 from ..device import ids
 from ..device.lanes import row_in_group
 from ..device.math.arith import opaque
-from ..pipelines import RingState
-from ..plan.barriers.depth512_mbars import Depth512MBars
+from ..pipelines import Depth512MBars, RingState
 from ..plan.compute.depth512_lanes import lane_half, row_of_lane
 from ..plan.facts.hardware import WARP_THREADS, WARPS_PER_GROUP
-from ..plan.memory.depth512_smem import Depth512AttentionSMem
 from ..plan.memory.tmem import Depth512Tmem
 from ..plan.spec.depth512_spec import Depth512Spec
 from ..plan.spec.issue_order import OneChain
+from ..smem import Depth512AttentionSMem
 from .pair import InPair
 from .progress import Progress
 from .row import ThreadRow
@@ -31,11 +30,7 @@ class Depth512Context(InPair):
     """The context of one CTA of the pair of the depth-512 kernel."""
 
     spec: Depth512Spec
-
-    @property
-    def layout(self) -> Depth512AttentionSMem:
-        """Byte offsets in shared memory."""
-        return Depth512AttentionSMem(self.spec.config)
+    smem: Depth512AttentionSMem
 
     @property
     def columns(self) -> Depth512Tmem:
@@ -44,12 +39,12 @@ class Depth512Context(InPair):
 
     def output_chunk(self, tile: int, chunk: Int32 | int) -> Int32:
         """Return the shared address of chunk ``chunk`` of the staged O; there is one tile."""
-        return self.smem + self.layout.o_chunk_smem(chunk)
+        return self.smem.o_chunk_smem(chunk)
 
     @property
     def mbars(self) -> Depth512MBars:
-        """The barrier plan."""
-        return self.spec.config.misc_mbars
+        """The barriers, in the words of their events."""
+        return Depth512MBars(self.barriers, self.spec.config.misc_mbars)
 
     @property
     def order(self) -> OneChain:
@@ -62,7 +57,8 @@ class Depth512Context(InPair):
         Registers are scarce in its softmax role: what follows from addresses and the rank is
         derived anew for every query tile, else it would be held for all of them.
         """
-        own = replace(self, smem=opaque(self.smem), rank=opaque(self.rank))
+        smem = self.smem.with_base(opaque(self.smem.base))
+        own = replace(self, smem=smem, rank=opaque(self.rank))
         return super(Depth512Context, own).at(index, progress)
 
     def ring_start(self, *, producer: bool) -> RingState:
@@ -82,20 +78,6 @@ class Depth512Context(InPair):
 
 ONLY_CHAIN = 0
 """The softmax group of a CTA has one output; where chains are numbered it is this one."""
-
-
-def odd_tile(tile: Int32) -> Int32:
-    """Return 1 for odd key tiles: they use the odd score buffer and its barriers.
-
-    Key tiles are counted over all query tiles of the CTA, here and below, so that the buffers
-    alternate from one query tile to the next as well.
-    """
-    return tile & 1
-
-
-def round_phase(tile: Int32) -> Int32:
-    """Return the parity of key tile ``tile``'s turn on its score buffer: every second tile."""
-    return (tile >> 1) & 1
 
 
 class Depth512Row(ThreadRow):
@@ -128,4 +110,4 @@ class Depth512Row(ThreadRow):
 
 def row_slot(ctx: Depth512Context, row: Int32) -> Int32:
     """Return the shared address of the float that row ``row`` exchanges."""
-    return ctx.smem + ctx.layout.correction_smem() + row * Float32.width // 8
+    return ctx.smem.correction_smem() + row * Float32.width // 8

@@ -18,7 +18,6 @@ from cutlass import Int32, cute
 
 from ..device import ids
 from ..device.memory import tmem
-from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
 from .context import AttentionContext
 from .progress import Progress
 
@@ -54,8 +53,7 @@ def wait_until_stored(ctx: AttentionContext, chains: cutlass.Constexpr) -> None:
         for i in cutlass.range_constexpr(len(chains)):
             outputs = ctx.progress.outputs_of(chains[i])
             if outputs > 0:
-                mbar = ctx.spec.config.misc_mbars.stored_offset + chains[i]
-                ctx.barriers.wait(BarrierWait(mbar, (outputs - 1) & 1))
+                ctx.mbars.stored(chains[i]).wait(outputs - 1)
         tmem.fence_after_thread_sync()
 
 
@@ -66,5 +64,4 @@ def say_stored(ctx: AttentionContext, chain: cutlass.Constexpr[int]) -> None:
         num_tiles = ctx.order.num_tiles(chain, ctx.work.num_key_tiles)
         if num_tiles > 0:
             tmem.fence_before_thread_sync()
-            mbar = ctx.spec.config.misc_mbars.stored_offset + chain
-            ctx.barriers.arrive(BarrierArrive(mbar))
+            ctx.mbars.stored(chain).arrive()

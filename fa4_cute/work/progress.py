@@ -94,9 +94,9 @@ START = Progress()
 """Before the first query tile: every count is 0, whatever the order."""
 
 
-def parity(n: Int32, before: Int32 | int) -> Int32:
-    """Return the parity of the phase that is the ``n``-th after ``before`` others."""
-    return n & 1 if is_zero(before) else (n + before) & 1
+def counted(n: Int32, before: Int32 | int) -> Int32:
+    """Return the number of the ``n``-th after ``before`` others."""
+    return n if is_zero(before) else n + before
 
 
 def _difference(a: Int32 | int, b: Int32 | int) -> Int32 | int:

@@ -19,7 +19,7 @@ from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import WARP_GROUP_THREADS, WARP_THREADS, WARPS_PER_GROUP
 from fa4_cute.plan.facts.tensor_map_bits import encode_tensor_map
 from fa4_cute.plan.launch.launch import LaunchPlan
-from fa4_cute.plan.memory.smem_layout import SM100AttentionSMem
+from fa4_cute.plan.memory.smem_layout import AttentionSMemLayout
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.params import KernelParams, lay_out
 from fa4_cute.plan.spec.tensor_maps import OperandLayout, key_map
@@ -79,7 +79,7 @@ class KvCopySpec:
     @property
     def tile_bytes(self) -> int:
         """Bytes of a key tile in the image: its K slot and its V slot."""
-        layout = SM100AttentionSMem(self.attention.config)
+        layout = AttentionSMemLayout(self.attention.config)
         return layout.k_stage_bytes + layout.v_stage_bytes
 
 

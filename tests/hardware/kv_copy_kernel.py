@@ -5,7 +5,7 @@ the MMA role does, but copy each slot to global memory instead of multiplying. N
 needs Tensor Memory, so a Hopper GPU executes the same rings as the attention kernels.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import cutlass
 from cutlass import Int32, Int64, cute
@@ -17,12 +17,18 @@ from fa4_cute.device import ids
 from fa4_cute.device.memory import tma
 from fa4_cute.device.ptx import emit
 from fa4_cute.device.sync import barriers
-from fa4_cute.pipelines import BarrierBlock, RingState, first_slots, next_slots
+from fa4_cute.pipelines import (
+    BarrierBlock,
+    RingState,
+    TMAProducerPipeline,
+    first_slots,
+    next_slots,
+)
 from fa4_cute.plan.facts.hardware import SwizzleMode
 from fa4_cute.plan.memory.chunks import depth_chunks, value_chunks
-from fa4_cute.plan.memory.rings import TMAConsumerPipeline, TMAProducerPipeline
-from fa4_cute.plan.memory.smem_layout import SM100AttentionSMem
-from fa4_cute.tma import KeySide, load_key_chunks
+from fa4_cute.plan.memory.rings import Ring
+from fa4_cute.plan.memory.smem_layout import AttentionSMemLayout
+from fa4_cute.tma import CtaSlice, load_key_chunks
 from tests.hardware.kv_copy import (
     CONSUMER_THREADS,
     COPY_BARRIER,
@@ -51,7 +57,7 @@ class KvCopy:
     def __init__(self, spec: KvCopySpec) -> None:
         self.spec = spec
         self.config = spec.attention.config
-        self.layout = SM100AttentionSMem(self.config)
+        self.layout = AttentionSMemLayout(self.config)
 
     @cute.kernel
     def kernel(self, maps: tuple[cute.CopyAtom, cute.CopyAtom], image: Int64, seqlen_k: Int32):
@@ -94,42 +100,30 @@ class KvCopy:
     @cute.jit
     def produce(self, ctx: Share, k_map: Int64, v_map: Int64):
         """Load every K and V tile through the rings, each part behind the wait for its slot."""
-        mbars = self.config.misc_mbars
-        k_ring = TMAProducerPipeline(
-            self.config, True, mbars.K_offset, self.layout.k_smem_base()
-        )
-        v_ring = TMAProducerPipeline(
-            self.config, False, mbars.V_offset, self.layout.v_smem_base()
-        )
+        k_ring = TMAProducerPipeline(ctx.barriers, Ring.of_keys(self.config))
+        v_ring = TMAProducerPipeline(ctx.barriers, Ring.of_values(self.config))
         k, v = first_slots(self.config, RingState.producer(self.config.num_kv_stages))
         for tile in cutlass.range(ctx.num_tiles, unroll=1):
             for part in cutlass.range_constexpr(self.config.num_qk_stages):
-                keys = KeySide(k_map, depth_chunks(self.config, part), self.config.BN)
+                keys = CtaSlice(k_map, depth_chunks(self.config, part), self.config.BN)
                 self.fill(ctx, k_ring, k, part, keys, tile)
-            values = KeySide(v_map, value_chunks(self.config), self.config.BN)
+            values = CtaSlice(v_map, value_chunks(self.config), self.config.BN)
             self.fill(ctx, v_ring, v, 0, values, tile)
             k, v = next_slots(self.config, k, v)
 
-    def fill(self, ctx, ring, state, part, side: KeySide, tile) -> None:
+    def fill(self, ctx, ring, state, part, piece: CtaSlice, tile) -> None:
         """Wait for part ``part`` of the slot, announce the plan's bytes and issue its boxes."""
-        ctx.barriers.wait(ring.acquire(state, part))
-        mbar, offset = ring.get_tile(state, part)
-        ctx.barriers.expect(mbar, ring.tile_bytes)
+        ring.acquire(state, part)
+        place = ring.expect(state, part)
         where = (tile * self.config.BN, ctx.head, ctx.batch)
-        address = ctx.barriers.address_of(mbar)
-        smem = ctx.smem + offset
-        load_key_chunks(self.spec.attention, side, where, smem, address)
+        address = ctx.barriers.address_of(place.mbar)
+        smem = ctx.smem + place.byte_offset
+        load_key_chunks(self.spec.attention, piece, where, smem, address)
 
     @cute.jit
     def consume(self, ctx: Share, image: Int64):
         """Copy every slot to ``image``: for each tile its K slot, then its V slot."""
-        mbars = self.config.misc_mbars
-        k_ring = TMAConsumerPipeline(
-            self.config, True, mbars.K_offset, self.layout.k_smem_base()
-        )
-        v_ring = TMAConsumerPipeline(
-            self.config, False, mbars.V_offset, self.layout.v_smem_base()
-        )
+        k_ring, v_ring = Ring.of_keys(self.config), Ring.of_values(self.config)
         k, v = first_slots(self.config, RingState.consumer(self.config.num_kv_stages))
         for _ in cutlass.range(ctx.num_tiles, unroll=1):
             self.copy_slot(ctx, k_ring, k, image)
@@ -141,16 +135,16 @@ class KvCopy:
     def copy_slot(
         self,
         ctx: Share,
-        ring: TMAConsumerPipeline,
+        ring: Ring,
         state: RingState,
         image: Int64,
     ):
         """Wait for every part of the slot, copy it, and free it for the producer."""
-        for part in cutlass.range_constexpr(ring.num_qk_stages_effective):
-            ctx.barriers.wait(ring.wait(state, part))
+        for part in cutlass.range_constexpr(ring.num_qk_stages):
+            ctx.barriers.wait(ring.pipeline.consumer_wait(state, part))
         thread = ids.thread_index()
         first = thread * COPY_BYTES
-        source = ctx.smem + ring.get(state) + first
+        source = ctx.smem + ring.get_smem(state) + first
         target = image + Int64(first)
         stride = CONSUMER_THREADS * COPY_BYTES
         for _ in cutlass.range(ring.slot_bytes // stride, unroll=1):
@@ -161,9 +155,8 @@ class KvCopy:
         # The plan counts one arrival, the MMA's commit: here all readers meet and one arrives.
         barriers.named_barrier(COPY_BARRIER, CONSUMER_THREADS)
         if thread == 0:
-            for part in cutlass.range_constexpr(ring.num_qk_stages_effective):
-                freed = ring.pipeline.consumer_release(state, part)[0]
-                ctx.barriers.arrive(replace(freed, by_mma=False))
+            for part in cutlass.range_constexpr(ring.num_qk_stages):
+                ctx.barriers.arrive(ring.pipeline.consumer_mbar(state.index, part))
 
 
 def stand_in_map(pointer: cute.Pointer):

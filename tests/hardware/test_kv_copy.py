@@ -20,7 +20,7 @@ import torch
 from fa4_cute.host.compile.compiler import ARCH, CompiledArtifact
 from fa4_cute.host.run import simulator
 from fa4_cute.plan.facts.tensor_map_bits import encode_tensor_map
-from fa4_cute.plan.memory.rings import TMAProducerPipeline
+from fa4_cute.plan.memory.rings import Ring
 from sm100sim.options import Check
 from tests.hardware import kv_copy_device
 from tests.hardware.kv_copy import CASES, HOPPER, KvCopyCase, compile_copy
@@ -109,7 +109,7 @@ def test_the_recorded_ptx_announces_the_bytes_of_the_plan() -> None:
     for spec in specs():
         config = spec.attention.config
         found = re.findall(r"expect_tx\S+ _, \[%r\d+\], (%?\w+);", read_kernel(spec).ptx)
-        plans = [TMAProducerPipeline(config, is_k, 0, 0) for is_k in (True, False)]
+        plans = [Ring.of_keys(config), Ring.of_values(config)]
         assert len(found) == config.num_qk_stages + 1
         constants = dict(re.findall(r"mov\.b32\s+(%r\d+), (\d+);", read_kernel(spec).ptx))
         sizes = [int(constants.get(text, text)) for text in found]

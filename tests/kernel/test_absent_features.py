@@ -82,7 +82,7 @@ FEATURES = {
         DType.FP8_E4M3,
     ),
     "scales per token of a pair": Feature(
-        ("token_scales.load_bytes", "token_scales.ring_place"),
+        ("token_scales.load_bytes", "token_scales.buffer_of"),
         Variant(token_scales=True),
         DType.FP8_E4M3,
         256,

@@ -12,7 +12,7 @@ import torch
 from fa4_cute.plan.barriers.barrier_spec import BarrierSpec
 from fa4_cute.plan.config.depth512_config import CTA_GROUP
 from fa4_cute.plan.facts.hardware import MBARRIER_BYTES, SMEM_CAPACITY
-from fa4_cute.plan.memory.depth512_smem import Depth512AttentionSMem
+from fa4_cute.plan.memory.depth512_smem import Depth512SMemLayout
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from tests.kernel.attention_case import Case, inputs
 from tests.kernel.depth512_case import run_pair, spec_of
@@ -98,8 +98,8 @@ def test_arrivals_are_those_of_the_plan(head_dim: int, look_ahead: bool, tiles: 
         more=(counters,),
     )
     found = counters.view(CTA_GROUP, WARP_GROUPS, -1)
-    layout = Depth512AttentionSMem(spec.config)
-    first = (SMEM_BASE + layout.mbar_base()) // 4
+    layout = Depth512SMemLayout(spec.config)
+    first = (SMEM_BASE + layout.mbar_byte_offset) // 4
     step = MBARRIER_BYTES // 4
     barriers = found[:, :, first : first + step * spec.config.misc_mbars.size : step]
     assert barriers.sum() == counters.sum()

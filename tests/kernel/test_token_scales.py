@@ -18,7 +18,7 @@ from fa4_cute.host.choose.support import Choice, choose
 from fa4_cute.host.compile.compiler import compile_kernel
 from fa4_cute.host.run.launch import pack_launch
 from fa4_cute.host.run.operands import describe_call
-from fa4_cute.plan.barriers.mbars import FA4MiscMBars
+from fa4_cute.plan.barriers.mbars import FA4MiscMBarsLayout
 from fa4_cute.plan.config.config import FA4Config
 from sm100sim.options import Check, run_options
 from testing.reference.attention import attention_float64
@@ -128,10 +128,10 @@ def test_a_slot_that_only_the_mma_frees_is_overwritten_too_early(
     choice = choose(asked.problem)
     assert isinstance(choice, Choice)
     assert findings(choice.spec, asked) == 0
-    barriers = FA4Config.misc_mbars.fget  # type: ignore[attr-defined]
+    barriers = FA4Config.misc_mbars.func  # type: ignore[attr-defined]
 
-    def without_readers(config: FA4Config) -> FA4MiscMBars:
-        mbars: FA4MiscMBars = replace(barriers(config), num_scale_readers=0)
+    def without_readers(config: FA4Config) -> FA4MiscMBarsLayout:
+        mbars: FA4MiscMBarsLayout = replace(barriers(config), num_scale_readers=0)
         return mbars
 
     monkeypatch.setattr(FA4Config, "misc_mbars", property(without_readers))
@@ -211,7 +211,7 @@ def test_a_pair_reads_scales_that_have_arrived(
     assert findings(spec, asked) == 0
 
     def at_once(ctx: Any, line: Any, tile: Any, first: Any = 0) -> Any:
-        slot, _ = token_scales.ring_place(ctx, tile)
+        slot = token_scales.buffer_of(ctx, tile, producer=False).index
         keys = token_scales.scale_buffer(ctx, slot) + first * 4
         return token_scales.TileScales(keys, token_scales.query_scale_address(ctx, line))
 
@@ -228,9 +228,9 @@ def test_a_pair_keeps_scales_until_they_have_been_read(
     spec, asked = pair_problem(head_dim)
 
     def at_once(ctx: Any, tile: Any) -> None:
-        slot, _ = token_scales.ring_place(ctx, tile)
+        slot = token_scales.buffer_of(ctx, tile, producer=True).index
         arrived = spec.config.misc_mbars.scale_ring.producer_mbar(slot)
-        ctx.barriers.expect(arrived, ctx.layout.k_scale_stride_bytes)
+        ctx.barriers.expect(arrived, ctx.smem.layout.k_scale_stride_bytes)
         token_scales.load_key_scales(ctx, slot, tile, ctx.barriers.address_of(arrived))
 
     from fa4_cute.operands import token_scales

@@ -40,7 +40,6 @@ def any_configs(draw: st.DrawFn) -> FA4Config:
         qkv_dtype=dtype,
         rope_dtype=draw(st.sampled_from((DType.BF16, DType.FP8_E4M3))) if mla else DType.INVALID,
         scale_dtype=draw(st.sampled_from(scales)),
-        use_order_barriers=draw(st.booleans()),
         shared_rope=mla and draw(st.booleans()),
         two_rings=draw(st.booleans()),
         splitk_partitions=draw(st.sampled_from((1, 1, 2, 3, 8))) if num_qo == 1 else 1,

@@ -31,15 +31,29 @@ def prefetch_map(tensor_map: Int64) -> None:
 
 
 def load_box(
-    tensor_map: Int64, coordinates: tuple, destination: Int32, mbarrier: Int32
+    tensor_map: Int64,
+    coordinates: tuple,
+    destination: Int32,
+    mbarrier: Int32,
+    cta_group: int = 1,
 ) -> None:
-    """Load one box; its full bytes, filled parts included, count on ``mbarrier``. One lane."""
+    """Load one box; its full bytes, filled parts included, count on ``mbarrier``. One lane.
+
+    Args:
+        tensor_map: generic address of the map.
+        coordinates: first element of the box, innermost dimension first.
+        destination: shared address in this CTA.
+        mbarrier: shared address in this CTA; with a ``cta_group`` of 2, the cluster address of an
+            mbarrier of either CTA of the pair.
+        cta_group: CTAs that share the MMAs which read the box.
+    """
     rank = len(coordinates)
     box = ", ".join(f"${i + 3}" for i in range(rank))
+    space, suffix = ("cta", "") if cta_group == 1 else ("cluster", f".cta_group::{cta_group}")
     emit(
         "{\n\t.reg .pred leader;\n\telect.sync _|leader, -1;\n\t"
-        f"@leader cp.async.bulk.tensor.{rank}d.shared::cta.global.tile"
-        f".mbarrier::complete_tx::bytes [$0], [$1, {{{box}}}], [$2];\n\t}}",
+        f"@leader cp.async.bulk.tensor.{rank}d.shared::{space}.global.tile"
+        f".mbarrier::complete_tx::bytes{suffix} [$0], [$1, {{{box}}}], [$2];\n\t}}",
         (),
         (destination, tensor_map, mbarrier, *coordinates),
     )

@@ -5,7 +5,7 @@ the TMA bytes of both CTAs. A shared-memory address names a variable in one CTA;
 same variable in another (PTX ISA, "mapa" and "barrier.cluster").
 """
 
-from cutlass import Int32, Int64
+from cutlass import Int32
 
 from ..ptx import emit
 
@@ -67,28 +67,6 @@ def commit_both(mbarrier: Int32) -> None:
         ".multicast::cluster.b64 [$0], ctas;\n\t}",
         (),
         (mbarrier,),
-    )
-
-
-def load_box_pair(
-    tensor_map: Int64, coordinates: tuple, destination: Int32, mbarrier: Int32
-) -> None:
-    """Load one box into this CTA; its full bytes count on ``mbarrier`` of either CTA. One lane.
-
-    Args:
-        tensor_map: generic address of the map.
-        coordinates: first element of the box, innermost dimension first.
-        destination: shared address in this CTA.
-        mbarrier: cluster address of an mbarrier of the pair.
-    """
-    rank = len(coordinates)
-    box = ", ".join(f"${i + 3}" for i in range(rank))
-    emit(
-        "{\n\t.reg .pred leader;\n\telect.sync _|leader, -1;\n\t"
-        f"@leader cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile"
-        f".mbarrier::complete_tx::bytes.cta_group::2 [$0], [$1, {{{box}}}], [$2];\n\t}}",
-        (),
-        (destination, tensor_map, mbarrier, *coordinates),
     )
 
 

@@ -19,7 +19,7 @@ from .compiler import ARCH
 
 PACKAGE: Final = Path(__file__).resolve().parents[2]
 COMPILED_FOLDERS: Final = (
-    *("device", "work", "operands", "output", "roles"),
+    *("device", "sync", "work", "operands", "output", "roles"),
     *(f"plan/{n}" for n in ("facts", "barriers", "config", "masks", "memory", "compute", "spec")),
 )
 """Folders whose files shape kernels; ``plan/launch`` shapes only how they are launched."""

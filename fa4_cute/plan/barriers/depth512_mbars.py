@@ -1,4 +1,4 @@
-"""The mbarriers of the head-dim 256/512 kernel (seed 002; ``modular-sm100-attention.md`` 3.3).
+"""The mbarriers of the head-dim 256/512 kernel .
 
 ``h`` = 1 when O is split (d512), else 0. Counts are over both CTAs of the pair::
 
@@ -13,29 +13,34 @@
     scale..  k_scale          per-token scales: all "arrived" (CTA-local)         1
                               all "read" (CTA-local)                              128
 
-The seed's description of two details is stale, and this plan follows what the source does: PO_lo
-and PO_hi are initialised to 512 and 256 (the seed's 256 and 128 count one CTA), and the KV barriers
-are all producers first, then all consumers (not pairs).
+Two details of the Mojo page are stale, and this plan follows what the source does: PO_lo and PO_hi
+are initialised to 512 and 256 (the page's 256 and 128 count one CTA), and the KV barriers are all
+producers first, then all consumers (not pairs).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 from ..facts.hardware import WARP_GROUP_THREADS, WARP_THREADS
-from .barrier_spec import MMA_COMMIT, TMA_BYTES, Arrival, BarrierSpec
-from .pipeline_plan import PipelineState, RolePipeline, StagedPipeline
+from .barrier_spec import MMA_COMMIT, TMA_BYTES, Arrival, BarrierRow, BarrierTable
+from .pipeline_plan import RolePipelinePlan, StagedPipelinePlan
 from .ring_rows import scale_rows
 
 _PAIR = 2
 _PAIR_THREADS = _PAIR * WARP_GROUP_THREADS
-_Row = tuple[str, str, tuple[Arrival, ...], str]
+_SOFTMAX = (Arrival("softmax (both CTAs)", _PAIR_THREADS),)
+_RESCALE = (Arrival("correction (both CTAs)", _PAIR_THREADS),)
+_LOCAL_SOFTMAX = (Arrival("softmax", WARP_GROUP_THREADS),)
+_LOCAL_CORRECTION = (Arrival("correction", WARP_GROUP_THREADS),)
+_READERS_OF_O = "correction, softmax"
 
 
 @dataclass(frozen=True)
-class Depth512MBars:
-    """Indices, counts and pipelines of the barrier block (every member of seed 002).
+class Depth512MBarsLayout(BarrierTable):
+    """Indices, counts and pipelines of the barrier block.
+
+    ``fa4_cute.pipelines.Depth512MBars`` is the class that acts.
 
     Args:
         num_kv_stages: slots of the shared K/V ring.
@@ -49,246 +54,180 @@ class Depth512MBars:
     persistent: bool = False
     num_scale_bufs: int = 0
 
-    @property
-    def _hi(self) -> int:
-        return 1 if self.split_o else 0
+    def groups(self) -> dict[str, list[BarrierRow]]:
+        """Return the rows of every group, in index order: the one place that says where each is."""
+        slots = range(self.num_kv_stages)
+        told = "load, correction (next query tile)"
+        rows: dict[str, list[BarrierRow]] = {
+            "PO_lo": [("PO_lo", "P stored and O_lo rescaled", _SOFTMAX + _RESCALE, "mma")],
+            "PO_hi": [("PO_hi", "O_hi rescaled", _RESCALE, "mma")],
+            "S_even_cons": [("S_even_cons", "S_even loaded", _SOFTMAX, "mma")],
+            "S_odd_cons": [("S_odd_cons", "S_odd loaded", _SOFTMAX, "mma")],
+            "C_prod": [("C_prod", "factor written", _LOCAL_SOFTMAX, "correction")],
+            "C_cons": [("C_cons", "factor read", _LOCAL_CORRECTION, "softmax")],
+            "S_even_prod": [("S_even_prod", "S_even written", MMA_COMMIT, "softmax")],
+            "S_odd_prod": [("S_odd_prod", "S_odd written", MMA_COMMIT, "softmax")],
+            "O_mma_lo": [("O_mma_lo", "O_lo accumulated", MMA_COMMIT, _READERS_OF_O)],
+            "O_mma_hi": [("O_mma_hi", "O_hi accumulated", MMA_COMMIT, _READERS_OF_O)],
+            "KV": [
+                *((f"KV_full[{i}]", f"slot {i} arrived", TMA_BYTES, "mma") for i in slots),
+                *((f"KV_empty[{i}]", f"slot {i} read", MMA_COMMIT, "load") for i in slots),
+            ],
+            "k_scale": scale_rows(self.num_scale_bufs, WARP_GROUP_THREADS),
+            "stored": [("stored", "O stored", _LOCAL_SOFTMAX, told)] if self.persistent else [],
+        }
+        if not self.split_o:
+            rows["PO_hi"] = rows["O_mma_hi"] = []
+        return rows
+
+    # Offsets: where the groups begin ---------------------------------------------------------
 
     @property
     def PO_lo_offset(self) -> int:
         """P stored and O_lo rescaled."""
-        return 0
+        return self.offset("PO_lo")
 
     @property
     def PO_hi_offset(self) -> int:
         """O_hi rescaled; meaningful only when O is split."""
-        return self.PO_lo_offset + 1
+        return self.offset("PO_hi")
 
     @property
     def S_even_consumer_offset(self) -> int:
         """Even score buffer loaded."""
-        return self.PO_lo_offset + 1 + self._hi
+        return self.offset("S_even_cons")
 
     @property
     def S_odd_consumer_offset(self) -> int:
         """Odd score buffer loaded."""
-        return self.S_even_consumer_offset + 1
+        return self.offset("S_odd_cons")
 
     @property
     def C_producer_offset(self) -> int:
         """Correction factor written."""
-        return self.S_odd_consumer_offset + 1
+        return self.offset("C_prod")
 
     @property
     def C_consumer_offset(self) -> int:
         """Correction factor read."""
-        return self.C_producer_offset + 1
+        return self.offset("C_cons")
 
     @property
     def S_even_producer_offset(self) -> int:
         """Even score buffer written by the MMA."""
-        return self.C_consumer_offset + 1
+        return self.offset("S_even_prod")
 
     @property
     def S_odd_producer_offset(self) -> int:
         """Odd score buffer written by the MMA."""
-        return self.S_even_producer_offset + 1
+        return self.offset("S_odd_prod")
 
     @property
     def O_mma_lo_offset(self) -> int:
         """O (or O_lo) accumulated."""
-        return self.S_odd_producer_offset + 1
+        return self.offset("O_mma_lo")
 
     @property
     def O_mma_hi_offset(self) -> int:
         """O_hi accumulated; meaningful only when O is split."""
-        return self.O_mma_lo_offset + 1
+        return self.offset("O_mma_hi")
 
     @property
     def num_fixed(self) -> int:
         """Barriers before the ring: 10 or 8."""
-        return self.O_mma_lo_offset + 1 + self._hi
+        return self.KV_offset
 
     @property
     def num_high_count_barriers(self) -> int:
-        """Barriers that whole warp groups arrive on: 6 or 5."""
-        return 5 + self._hi
+        """Barriers that whole warp groups arrive on, before the first with count 1: 6 or 5."""
+        return self.S_even_producer_offset
 
     @property
     def KV_offset(self) -> int:
         """First barrier of the ring."""
-        return self.num_fixed
+        return self.offset("KV")
 
     @property
     def KV_barriers(self) -> int:
         """Barriers of the ring."""
-        return 2 * self.num_kv_stages
+        return self.kv_ring.num_mbars
 
     @property
     def k_scale_offset(self) -> int:
         """First barrier of the buffers of key scales."""
-        return self.KV_offset + self.KV_barriers
+        return self.offset("k_scale")
 
     @property
     def stored_offset(self) -> int:
         """Output stored, its memories free. Only where a pair takes tile after tile."""
-        return self.k_scale_offset + self.scale_ring.num_mbars
-
-    @property
-    def num_stored_barriers(self) -> int:
-        """1 in a persistent kernel, else 0."""
-        return 1 if self.persistent else 0
-
-    @property
-    def size(self) -> int:
-        """Barriers of the block; at most one wave of a warp."""
-        return self.stored_offset + self.num_stored_barriers
-
-    @property
-    def SPipelineProducer(self) -> RolePipeline:
-        """Shape of the MMA side of a score buffer (a type in the seed)."""
-        return self.producer_s_even()
-
-    @property
-    def SPipelineConsumer(self) -> RolePipeline:
-        """Shape of the softmax side of a score buffer (a type in the seed)."""
-        return self.consumer_s_even()
+        return self.offset("stored")
 
     @property
     def most_kv_stages(self) -> int:
-        """Ring slots whose barriers one wave initialises beside the others."""
-        others = self.num_fixed + self.scale_ring.num_mbars + self.num_stored_barriers
-        return (WARP_THREADS - others) // 2
-
-    def init_count(self, index: int) -> int:
-        """Return the arrival count of barrier ``index``.
-
-        The device initialises with this rule, which needs no table: it holds against ``specs``.
-        """
-        if index == self.PO_lo_offset:
-            return 2 * _PAIR_THREADS
-        if index < self.C_producer_offset:
-            return _PAIR_THREADS
-        local = index < self.num_high_count_barriers
-        local |= index >= self.k_scale_offset + self.num_scale_bufs
-        return WARP_GROUP_THREADS if local else 1
-
-    def init(self, *, lane_idx: int) -> tuple[int, int] | None:
-        """Return the (barrier, count) that lane ``lane_idx`` initialises, or None.
-
-        Raises:
-            ValueError: when the block does not fit the single wave.
-        """
-        if self.size > WARP_THREADS:
-            raise ValueError(
-                f"num_kv_stages={self.num_kv_stages} makes {self.size} barriers; one wave "
-                f"initialises {WARP_THREADS}, that is {self.most_kv_stages} stages"
-            )
-        return (lane_idx, self.init_count(lane_idx)) if lane_idx < self.size else None
+        """Ring slots whose barriers one wave initialises besides the others."""
+        return (WARP_THREADS - (self.size - self.KV_barriers)) // 2
 
     # Pipelines -------------------------------------------------------------------------------
 
-    def producer_s_even(self) -> RolePipeline:
-        """MMA: acquire waits until the even buffer was loaded, commit says it is written."""
-        return self._chain(self.S_even_producer_offset, self.S_even_consumer_offset, True)
+    def producer_s(self) -> RolePipelinePlan:
+        """MMA: acquire waits until the buffer was loaded, commit says it is written.
 
-    def producer_s_odd(self) -> RolePipeline:
-        """MMA: the odd buffer."""
-        return self._chain(self.S_odd_producer_offset, self.S_odd_consumer_offset, True)
+        Stage 0 is the even buffer, stage 1 the odd one; steps alternate.
+        """
+        return self._s(is_producer=True)
 
-    def consumer_s_even(self) -> RolePipeline:
-        """Softmax: wait for the even buffer, release it once in registers (at the leader)."""
-        return self._chain(self.S_even_producer_offset, self.S_even_consumer_offset, False)
+    def consumer_s(self) -> RolePipelinePlan:
+        """Softmax: wait for the buffer, release it once in registers (in the leader)."""
+        return self._s(is_producer=False)
 
-    def consumer_s_odd(self) -> RolePipeline:
-        """Softmax: the odd buffer."""
-        return self._chain(self.S_odd_producer_offset, self.S_odd_consumer_offset, False)
-
-    def producer_c(self) -> RolePipeline:
+    def producer_c(self) -> RolePipelinePlan:
         """Softmax: acquire waits until the factor was read, commit says it is written."""
-        return RolePipeline(1, True, self.C_producer_offset, self.C_consumer_offset)
+        return RolePipelinePlan(1, True, self.C_producer_offset, self.C_consumer_offset)
 
-    def consumer_c(self) -> RolePipeline:
+    def consumer_c(self) -> RolePipelinePlan:
         """Correction: wait for the factor, release it once read."""
-        return RolePipeline(1, False, self.C_producer_offset, self.C_consumer_offset)
+        return RolePipelinePlan(1, False, self.C_producer_offset, self.C_consumer_offset)
 
-    def producer_o_lo(self) -> RolePipeline:
+    def producer_o_lo(self) -> RolePipelinePlan:
         """MMA: acquire waits for P and the rescaled O_lo, commit says P V_lo is accumulated."""
-        return self._chain(self.O_mma_lo_offset, self.PO_lo_offset, True)
+        return self._o(self.O_mma_lo_offset, self.PO_lo_offset, is_producer=True)
 
-    def producer_o_hi(self) -> RolePipeline:
+    def producer_o_hi(self) -> RolePipelinePlan:
         """MMA: acquire waits for the rescaled O_hi, commit says P V_hi is accumulated."""
-        return self._chain(self._split(self.O_mma_hi_offset), self.PO_hi_offset, True)
+        return self._o(self._split(self.O_mma_hi_offset), self.PO_hi_offset, is_producer=True)
 
-    def consumer_o_lo(self) -> RolePipeline:
+    def consumer_o_lo(self) -> RolePipelinePlan:
         """Correction: wait for P V_lo, release says O_lo is rescaled."""
-        return self._chain(self.O_mma_lo_offset, self.PO_lo_offset, False)
+        return self._o(self.O_mma_lo_offset, self.PO_lo_offset, is_producer=False)
 
-    def consumer_o_hi(self) -> RolePipeline:
+    def consumer_o_hi(self) -> RolePipelinePlan:
         """Correction: wait for P V_hi, release says O_hi is rescaled."""
-        return self._chain(self._split(self.O_mma_hi_offset), self.PO_hi_offset, False)
-
-    def producer_o_state(self) -> PipelineState:
-        """Return the MMA's start for PO: phase 0, because even the first P V waits (6.5)."""
-        return PipelineState(1)
+        return self._o(self._split(self.O_mma_hi_offset), self.PO_hi_offset, is_producer=False)
 
     def po_lo_mbar(self) -> int:
         """Barrier on which softmax (P stored) and correction (O_lo rescaled) arrive."""
         return self.PO_lo_offset
 
-    def po_hi_mbar(self) -> int:
-        """Barrier on which correction (O_hi rescaled) arrives."""
-        return self._split(self.PO_hi_offset)
-
-    def get_kv_mbars(self) -> int:
-        """First barrier of the ring."""
-        return self.KV_offset
+    def stored(self, chain: int) -> int:
+        """Barrier that says that O has been read and stored; ``chain`` is the only one, 0."""
+        return self.stored_offset + chain
 
     @property
-    def kv_ring(self) -> StagedPipeline:
+    def kv_ring(self) -> StagedPipelinePlan:
         """Barriers of the shared K/V ring."""
-        return StagedPipeline(self.num_kv_stages, 1, self.KV_offset)
+        return StagedPipelinePlan(self.num_kv_stages, 1, self.KV_offset)
 
     @property
-    def scale_ring(self) -> StagedPipeline:
+    def scale_ring(self) -> StagedPipelinePlan:
         """Barriers of the buffers of key scales; all of them are CTA-local."""
-        return StagedPipeline(self.num_scale_bufs, 1, self.k_scale_offset)
+        return StagedPipelinePlan(self.num_scale_bufs, 1, self.k_scale_offset)
 
-    def num_mbars(self) -> int:
-        """Return ``size``."""
-        return self.size
+    def _s(self, *, is_producer: bool) -> RolePipelinePlan:
+        ready, consumed = self.S_even_producer_offset, self.S_even_consumer_offset
+        return RolePipelinePlan(2, is_producer, ready, consumed, _PAIR)
 
-    def counts(self) -> tuple[int, ...]:
-        """Return the initial arrival count of every barrier, by index."""
-        return tuple(self.init_count(index) for index in range(self.size))
-
-    @cached_property
-    def specs(self) -> tuple[BarrierSpec, ...]:
-        """The whole table, one record per barrier, in index order."""
-        softmax = (Arrival("softmax (both CTAs)", _PAIR_THREADS),)
-        rescale = (Arrival("correction (both CTAs)", _PAIR_THREADS),)
-        hi: list[_Row] = [("PO_hi", "O_hi rescaled", rescale, "mma")]
-        o_hi: list[_Row] = [("O_mma_hi", "O_hi accumulated", MMA_COMMIT, "correction, softmax")]
-        rows: list[_Row] = [("PO_lo", "P stored and O_lo rescaled", softmax + rescale, "mma")]
-        rows += hi if self.split_o else []
-        rows += [(f"S_{x}_cons", f"S_{x} loaded", softmax, "mma") for x in ("even", "odd")]
-        local = WARP_GROUP_THREADS
-        rows.append(("C_prod", "factor written", (Arrival("softmax", local),), "correction"))
-        rows.append(("C_cons", "factor read", (Arrival("correction", local),), "softmax"))
-        rows += [(f"S_{x}_prod", f"S_{x} written", MMA_COMMIT, "softmax") for x in ("even", "odd")]
-        rows.append(("O_mma_lo", "O_lo accumulated", MMA_COMMIT, "correction, softmax"))
-        rows += o_hi if self.split_o else []
-        slots = range(self.num_kv_stages)
-        rows += [(f"KV_full[{i}]", f"slot {i} arrived", TMA_BYTES, "mma") for i in slots]
-        rows += [(f"KV_empty[{i}]", f"slot {i} read", MMA_COMMIT, "load") for i in slots]
-        rows += scale_rows(self.num_scale_bufs, local)
-        readers = "load, correction (next query tile)"
-        stored: _Row = ("stored", "O stored", (Arrival("softmax", local),), readers)
-        rows += [stored] * self.num_stored_barriers
-        return tuple(BarrierSpec(i, *row) for i, row in enumerate(rows))
-
-    def _chain(self, produced: int, consumed: int, is_producer: bool) -> RolePipeline:
-        group = _PAIR if is_producer else 1
-        return RolePipeline(1, is_producer, produced, consumed, cta_group=group)
+    def _o(self, ready: int, consumed: int, *, is_producer: bool) -> RolePipelinePlan:
+        return RolePipelinePlan(1, is_producer, ready, consumed, _PAIR, starts_free=False)
 
     def _split(self, offset: int) -> int:
         if not self.split_o:

@@ -1,13 +1,12 @@
 """The mbarriers of the 2Q/1Q kernel: one table that says who arrives, how often, and who waits.
 
-Index order (``pv`` = 2 P parts, ``qk`` depth parts of K, ``kv`` ring slots)::
+Index order (``pv`` = 2 stages of P, ``qk`` stages of K, ``kv`` ring slots)::
 
-    0            S0_cons[0]     P0 (first part) stored and O0 rescaled       256 per CTA
+    0            S0_cons[0]     P0 (first pv stage) stored and O0 rescaled   256 per CTA
     1 .. pv-1    S0_cons[1..]   rest of P0 stored                            128 per CTA
     pv ..        S1_cons[..]    the same for the second S/O chain
     2pv          C0, C1         correction factor ready / consumed           128, CTA-local
-    2pv+4        order[0..1]    (only with forced ordering)                  128
-    .. +2        S0_prod, S1_prod   S written by the MMA                     1
+    2pv+4        S0_prod, S1_prod   S written by the MMA                     1
     .. +qk       Q1Sync         second Q tile arrived (2Q only)              1
     K_offset     K full [qk*kv], K empty [qk*kv]                             1
     V_offset     V full [kv], V empty [kv]     (absent in a fused ring)      1
@@ -23,39 +22,37 @@ Two facts keep the table short. There is no separate "O consumed" barrier: "O_i 
 was complete only after the softmax had read all of S_i.
 
 With a CTA pair (``cta_group::2``) the softmax and correction threads of both CTAs arrive on the
-leader's barriers, hence the doubled counts; C and order barriers stay CTA-local. Scales of keys,
-which travel with a K slot otherwise, have barriers of each CTA's own there: "K arrived" is the
-leader's, and softmax threads of the peer cannot wait on it. The source plans no such barriers.
+leader's barriers, hence the doubled counts; C barriers stay CTA-local. Scales of keys, which travel
+with a K slot otherwise, have barriers of each CTA's own there: "K arrived" is the leader's, and
+softmax threads of the peer cannot wait on it. The source plans no such barriers.
 
-Source: ``modular-sm100-attention.md`` sections 3.1 and 3.2.
+The source can also plan two barriers that force the softmax groups to take turns, off by default.
+No role here would use them, so they cannot be asked for (``docs/mojo.md``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
-from .barrier_spec import MMA_COMMIT, TMA_BYTES, BarrierSpec
-from .chain_rows import consumed_rows, factor_rows, order_rows, publish_rows, stored_rows
-from .pipeline_plan import RolePipeline, StagedPipeline
+from .barrier_spec import MMA_COMMIT, TMA_BYTES, BarrierRow, BarrierTable
+from .chain_rows import NUM_CHAINS, consumed_rows, factor_rows, publish_rows, stored_rows
+from .pipeline_plan import RolePipelinePlan, StagedPipelinePlan
 from .ring_rows import ring_rows, scale_rows
 
-NUM_CHAINS = 2
-"""S/O chains of the kernel: two Q tiles, or even and odd key tiles of one."""
+__all__ = ["NUM_CHAINS", "FA4MiscMBarsLayout"]
 
 
 @dataclass(frozen=True)
-class FA4MiscMBars:
+class FA4MiscMBarsLayout(BarrierTable):
     """Indices, counts and pipelines of the barrier block.
 
-    All accessors return barrier indices relative to the block; the byte offset of barrier ``i`` is
-    ``SM100AttentionSMem.mbar_byte_offset + 8 * i``.
+    All accessors return barrier indices relative to the block, and plans of pipelines over them;
+    ``fa4_cute.pipelines.FA4MiscMBars`` is the class that acts.
     """
 
     num_qk_stages: int
     num_pv_stages: int
     num_kv_stages: int
-    use_order_barriers: bool = False
     use_fused_kv: bool = False
     pair_cta: bool = False
     num_qo: int = 2
@@ -67,262 +64,166 @@ class FA4MiscMBars:
     num_scale_bufs: int = 0
     """Buffers of key scales with barriers of their own; 0 when they travel with a K slot."""
 
+    def groups(self) -> dict[str, list[BarrierRow]]:
+        """Return the rows of every group, in index order: the one place that says where each is."""
+        pv, qk, kv = self.num_pv_stages, self.num_qk_stages, self.num_kv_stages
+        readers = self.num_scale_readers
+        with_keys = 0 if self.num_scale_bufs else readers
+        told = "correction, softmax (last tile)"
+        return {
+            "S0_cons": consumed_rows(0, pv, self.cta_group),
+            "S1_cons": consumed_rows(1, pv, self.cta_group),
+            "C0": factor_rows(0),
+            "C1": factor_rows(1),
+            "S0_prod": [("S0_prod", "S0 written", MMA_COMMIT, "softmax0")],
+            "S1_prod": [("S1_prod", "S1 written", MMA_COMMIT, "softmax1")],
+            "Q1Sync": [
+                (f"Q1Sync[{stage}]", f"Q1 part {stage} arrived", TMA_BYTES, "mma")
+                for stage in range(self.num_q1_sync)
+            ],
+            "K": ring_rows("KV" if self.use_fused_kv else "K", kv, qk, with_keys),
+            "V": [] if self.use_fused_kv else ring_rows("V", kv),
+            "O_prod": [
+                (f"O_prod[{w}]", f"O{w} accumulated", MMA_COMMIT, told) for w in range(NUM_CHAINS)
+            ],
+            "stored": stored_rows() if self.persistent else [],
+            "publish": publish_rows(self.num_partitions) if self.num_partitions > 1 else [],
+            "k_scale": scale_rows(self.num_scale_bufs, readers),
+        }
+
     @property
     def cta_group(self) -> int:
         """CTAs whose threads arrive on the shared barriers."""
         return 2 if self.pair_cta else 1
 
     @property
-    def S0_cons_offset(self) -> int:
-        """First barrier of the block: P0 and O0 ready."""
-        return 0
+    def num_q1_sync(self) -> int:
+        """One per qk stage with two Q tiles; a single Q tile rides on the first K tile."""
+        return self.num_qk_stages if self.num_qo == 2 else 0
 
-    @property
-    def S1_cons_offset(self) -> int:
-        """P1 and O1 ready."""
-        return self.S0_cons_offset + self.num_pv_stages
-
-    @property
-    def C0_offset(self) -> int:
-        """Producer barrier of C0; its consumer barrier follows."""
-        return self.S1_cons_offset + self.num_pv_stages
-
-    @property
-    def C1_offset(self) -> int:
-        """Producer barrier of C1; its consumer barrier follows."""
-        return self.C0_offset + 2
-
-    @property
-    def order_offset(self) -> int:
-        """First order barrier, if there are any."""
-        return self.C1_offset + 2
-
-    @property
-    def num_order_barriers(self) -> int:
-        """2 with forced ordering of the softmax groups, else 0."""
-        return NUM_CHAINS if self.use_order_barriers else 0
-
-    @property
-    def num_high_count_barriers(self) -> int:
-        """Barriers whose count is that of whole warp groups; later ones have count 1, unless
-        slots of K have scales."""
-        return self.order_offset + self.num_order_barriers
+    # Offsets: where the groups begin ---------------------------------------------------------
 
     @property
     def S0_prod_offset(self) -> int:
-        """S0 written by the MMA."""
-        return self.num_high_count_barriers
-
-    @property
-    def S1_prod_offset(self) -> int:
-        """S1 written by the MMA."""
-        return self.S0_prod_offset + 1
+        """S0 written by the MMA; the barriers before are those that threads arrive on."""
+        return self.offset("S0_prod")
 
     @property
     def Q1Sync_offset(self) -> int:
-        """First depth part of the second Q tile."""
-        return self.S1_prod_offset + 1
-
-    @property
-    def num_q1_sync(self) -> int:
-        """One per depth part with two Q tiles; a single Q tile rides on the first K tile."""
-        return self.num_qk_stages if self.num_qo == 2 else 0
+        """First qk stage of the second Q tile."""
+        return self.offset("Q1Sync")
 
     @property
     def K_offset(self) -> int:
         """First barrier of the K (or fused K/V) ring."""
-        return self.Q1Sync_offset + self.num_q1_sync
-
-    @property
-    def k_ring(self) -> StagedPipeline:
-        """Barriers of the K ring, or of the fused ring."""
-        return StagedPipeline(self.num_kv_stages, self.num_qk_stages, self.K_offset)
-
-    @property
-    def scale_ring(self) -> StagedPipeline:
-        """Barriers of the buffers of key scales: those of the K slots that they belong to, or own
-        ones, all of them CTA-local."""
-        if self.num_scale_bufs:
-            return StagedPipeline(self.num_scale_bufs, 1, self.scale_offset)
-        return self.k_ring
+        return self.offset("K")
 
     @property
     def V_offset(self) -> int:
         """First barrier of the V ring; the K ring when K and V share one."""
-        return self.K_offset if self.use_fused_kv else self.K_offset + self.k_ring.num_mbars
-
-    @property
-    def v_ring(self) -> StagedPipeline:
-        """Barriers of the V ring, or of the fused ring."""
-        if self.use_fused_kv:
-            return self.k_ring
-        return StagedPipeline(self.num_kv_stages, 1, self.V_offset)
+        return self.offset("K" if self.use_fused_kv else "V")
 
     @property
     def O_prod_offset(self) -> int:
         """O0 accumulated; O1 follows."""
-        return self.V_offset + self.v_ring.num_mbars
+        return self.offset("O_prod")
 
     @property
     def stored_offset(self) -> int:
         """Output of chain 0 stored; chain 1 follows. Only where a CTA takes tile after tile."""
-        return self.O_prod_offset + NUM_CHAINS
-
-    @property
-    def num_stored_barriers(self) -> int:
-        """2 in a persistent kernel, else 0."""
-        return NUM_CHAINS if self.persistent else 0
+        return self.offset("stored")
 
     @property
     def publish_offset(self) -> int:
-        """Partitions of all CTAs of a cluster readable. Only where a cluster shares the keys."""
-        return self.stored_offset + self.num_stored_barriers
+        """All CTAs of the cluster have published their partition. Only where keys are shared."""
+        return self.offset("publish")
 
     @property
     def scale_offset(self) -> int:
-        """First barrier of the buffers of key scales. Only where they have own ones."""
-        return self.publish_offset + len(publish_rows(self.num_partitions))
+        """First barrier of the buffers of key scales, where they have barriers of their own."""
+        return self.offset("k_scale")
 
-    @property
-    def size(self) -> int:
-        """Barriers of the block."""
-        return self.scale_offset + 2 * self.num_scale_bufs
+    # Pipelines -------------------------------------------------------------------------------
 
-    def num_mbars(self) -> int:
-        """Return ``size`` (seed 000's name)."""
-        return self.size
+    def producer_s(self, chain: int) -> RolePipelinePlan:
+        """MMA side of S of ``chain``: commit says it is written; no acquire (see above)."""
+        return self._s(chain, is_producer=True)
 
-    def producer_s(self, wg: int) -> RolePipeline:
-        """MMA side of chain ``wg``: acquire part ``sub`` of P, commit S."""
-        return self._s(wg, is_producer=True)
+    def consumer_s(self, chain: int) -> RolePipelinePlan:
+        """Softmax side of S of ``chain``: wait for S, release pv stage ``sub`` as P."""
+        return self._s(chain, is_producer=False)
 
-    def producer_s0(self) -> RolePipeline:
-        """MMA side of chain 0."""
-        return self.producer_s(0)
+    def producer_c(self, chain: int) -> RolePipelinePlan:
+        """Softmax side of the correction factor of ``chain``."""
+        return self._c(chain, is_producer=True)
 
-    def producer_s1(self) -> RolePipeline:
-        """MMA side of chain 1."""
-        return self.producer_s(1)
+    def consumer_c(self, chain: int) -> RolePipelinePlan:
+        """Correction side of the correction factor of ``chain``."""
+        return self._c(chain, is_producer=False)
 
-    def consumer_s(self, wg: int) -> RolePipeline:
-        """Softmax side of chain ``wg``: wait for S, release part ``sub`` of P."""
-        return self._s(wg, is_producer=False)
+    def producer_o(self, chain: int) -> RolePipelinePlan:
+        """MMA side of O of ``chain``: acquire pv stages of P (the first with O rescaled), commit
+        the accumulation."""
+        return self._o(chain, is_producer=True)
 
-    def producer_c(self, wg: int) -> RolePipeline:
-        """Softmax side of the correction factor of chain ``wg``."""
-        base = self.C0_offset + 2 * self._chain(wg)
-        return RolePipeline(1, True, base, base + 1)
+    def consumer_o(self, chain: int) -> RolePipelinePlan:
+        """Correction side of O of ``chain``: wait for P V, release says that O is rescaled."""
+        return self._o(chain, is_producer=False)
 
-    def consumer_c(self, wg: int) -> RolePipeline:
-        """Correction side of the correction factor of chain ``wg``."""
-        base = self.C0_offset + 2 * self._chain(wg)
-        return RolePipeline(1, False, base, base + 1)
+    def combined_p_o_consumer(self, chain: int) -> int:
+        """Barrier on which "first pv stage of P stored" and "O rescaled" arrive together."""
+        return self.offset(f"S{self._chain(chain)}_cons")
 
-    def consumer_c0(self) -> RolePipeline:
-        """Correction side of chain 0."""
-        return self.consumer_c(0)
+    def stored(self, chain: int) -> int:
+        """Barrier that says that O of ``chain`` has been read and stored."""
+        return self.stored_offset + self._chain(chain)
 
-    def consumer_c1(self) -> RolePipeline:
-        """Correction side of chain 1."""
-        return self.consumer_c(1)
-
-    def pipeline_order_wait(self, wg: int) -> int:
-        """Barrier that softmax group ``wg`` waits on before it reads S (initial phase 1 - wg).
-
-        Raises:
-            ValueError: when the plan has no order barriers.
-        """
-        if not self.use_order_barriers:
-            raise ValueError("use_order_barriers=False: the plan has no order barriers")
-        return self.order_offset + self._chain(wg)
-
-    def pipeline_order_arrive(self, wg: int) -> int:
-        """Barrier of the other softmax group, on which ``wg`` arrives near its last exp."""
-        return self.pipeline_order_wait(1 - self._chain(wg))
-
-    def q1_wait_mbar(self) -> int:
-        """First Q1Sync barrier.
+    def q1_wait_mbar(self, qk_stage: int = 0) -> int:
+        """Q1Sync barrier of ``qk_stage``.
 
         Raises:
             ValueError: when the plan holds a single Q tile.
         """
         if self.num_qo != 2:
             raise ValueError(f"num_qo={self.num_qo}: only num_qo=2 has a second Q tile")
-        return self.Q1Sync_offset
+        return self.Q1Sync_offset + qk_stage
 
-    def get_k_mbars(self) -> int:
-        """First barrier of the K ring."""
-        return self.K_offset
+    @property
+    def k_ring(self) -> StagedPipelinePlan:
+        """Barriers of the K ring, or of the fused ring."""
+        return StagedPipelinePlan(self.num_kv_stages, self.num_qk_stages, self.K_offset)
 
-    def get_v_mbars(self) -> int:
-        """First barrier of the V ring (the K ring's when fused)."""
-        return self.V_offset
+    @property
+    def v_ring(self) -> StagedPipelinePlan:
+        """Barriers of the V ring, or of the fused ring."""
+        if self.use_fused_kv:
+            return self.k_ring
+        return StagedPipelinePlan(self.num_kv_stages, 1, self.V_offset)
 
-    def combined_p_o_consumer(self, wg: int) -> int:
-        """Barrier on which "first part of P stored" and "O rescaled" arrive together."""
-        return self.S0_cons_offset + self._chain(wg) * self.num_pv_stages
+    @property
+    def scale_ring(self) -> StagedPipelinePlan:
+        """Barriers of the buffers of key scales: those of the K slots that they belong to, or own
+        ones, all of them CTA-local."""
+        if self.num_scale_bufs:
+            return StagedPipelinePlan(self.num_scale_bufs, 1, self.scale_offset)
+        return self.k_ring
 
-    def producer_o(self, wg: int) -> RolePipeline:
-        """MMA side of O of chain ``wg``: acquire P and O, commit the accumulation."""
-        prod = self.O_prod_offset + self._chain(wg)
-        return RolePipeline(1, True, prod, self.combined_p_o_consumer(wg), cta_group=self.cta_group)
+    def _s(self, chain: int, *, is_producer: bool) -> RolePipelinePlan:
+        ready = self.offset(f"S{self._chain(chain)}_prod")
+        consumed = self.combined_p_o_consumer(chain)
+        return RolePipelinePlan(1, is_producer, ready, consumed, self.cta_group)
 
-    def producer_o0(self) -> RolePipeline:
-        """MMA side of O0."""
-        return self.producer_o(0)
+    def _c(self, chain: int, *, is_producer: bool) -> RolePipelinePlan:
+        ready = self.offset(f"C{self._chain(chain)}")
+        return RolePipelinePlan(1, is_producer, ready, ready + 1)
 
-    def producer_o1(self) -> RolePipeline:
-        """MMA side of O1."""
-        return self.producer_o(1)
-
-    def consumer_o(self) -> RolePipeline:
-        """Correction side of both O chains: stage ``i`` is chain ``i``."""
-        return RolePipeline(
-            NUM_CHAINS,
-            False,
-            self.O_prod_offset,
-            self.S0_cons_offset,
-            consumer_sub=self.num_pv_stages,
-            cta_group=self.cta_group,
-        )
-
-    def counts(self) -> tuple[int, ...]:
-        """Return the initial arrival count of every barrier, by index."""
-        return tuple(spec.count for spec in self.specs)
-
-    @cached_property
-    def specs(self) -> tuple[BarrierSpec, ...]:
-        """The whole table, one record per barrier, in index order."""
-        rows = consumed_rows(self.num_pv_stages, self.cta_group)
-        rows += [*factor_rows(), *order_rows(self.num_order_barriers)]
-        rows += [(f"S{w}_prod", f"S{w} written", MMA_COMMIT, f"softmax{w}") for w in (0, 1)]
-        rows += [
-            (f"Q1Sync[{s}]", f"Q1 part {s} arrived", TMA_BYTES, "mma")
-            for s in range(self.num_q1_sync)
-        ]
-        readers = self.num_scale_readers
-        with_keys = 0 if self.num_scale_bufs else readers
-        rows += ring_rows("KV" if self.use_fused_kv else "K", self.k_ring, with_keys)
-        if not self.use_fused_kv:
-            rows += ring_rows("V", self.v_ring)
-        waits = "correction, softmax (last tile)"
-        rows += [(f"O_prod[{w}]", f"O{w} accumulated", MMA_COMMIT, waits) for w in (0, 1)]
-        rows += [*stored_rows(self.num_stored_barriers), *publish_rows(self.num_partitions)]
-        rows += scale_rows(self.num_scale_bufs, readers)
-        return tuple(BarrierSpec(i, *row) for i, row in enumerate(rows))
-
-    def _s(self, wg: int, *, is_producer: bool) -> RolePipeline:
-        return RolePipeline(
-            1,
-            is_producer,
-            self.S0_prod_offset + self._chain(wg),
-            self.combined_p_o_consumer(wg),
-            consumer_sub=self.num_pv_stages,
-            cta_group=self.cta_group,
-        )
+    def _o(self, chain: int, *, is_producer: bool) -> RolePipelinePlan:
+        ready, consumed = self.O_prod_offset + self._chain(chain), self.combined_p_o_consumer(chain)
+        group = self.cta_group
+        return RolePipelinePlan(1, is_producer, ready, consumed, group, starts_free=False)
 
     @staticmethod
-    def _chain(wg: int) -> int:
-        if wg not in (0, 1):
-            raise ValueError(f"wg={wg}: softmax warp groups are 0 and 1")
-        return wg
+    def _chain(chain: int) -> int:
+        if chain not in range(NUM_CHAINS):
+            raise ValueError(f"chain={chain}: the chains are 0 and 1")
+        return chain

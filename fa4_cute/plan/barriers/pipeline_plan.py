@@ -1,20 +1,33 @@
-"""Pipelines as arithmetic: which barrier, which parity, which byte, for every step.
+"""Pipelines as arithmetic: which barrier and which parity, for every step.
 
-A pipeline here owns no memory. It names barriers by their index in the barrier block and tiles by
-their byte offset in shared memory; each operation returns what the device does as a record, and
-the pipeline that follows. The device classes of ``fa4_cute.pipelines`` do the same sums on
-registers, and the tests hold both against each other.
+A plan owns no memory. It names barriers by their index in the barrier block, and only adds, shifts
+and masks, so that it works on registers as on integers: the classes of ``fa4_cute.pipelines`` hold
+a plan and do what it says.
 
-A wait on parity ``p`` blocks until the barrier has completed the phase with that parity. A barrier
-that never completed one therefore lets a wait on parity 1 pass: producers start at phase 1 (every
-slot is free), consumers at phase 0 (nothing has been produced).
+One rule gives every parity. Completions of a barrier are counted from 0, and a wait for completion
+``n`` waits on parity ``n & 1``: it blocks until the phase with that parity has completed, and a
+barrier that never completed one lets a wait on parity 1 pass (PTX ISA, "mbarrier.test_wait /
+mbarrier.try_wait"). A stage that is free at first therefore waits for the completion before.
 
-Source: ``modular-sm100-attention.md`` sections 4.1, 4.2 and 4.5.
+What tells ``n`` differs. Between roles it is the number of the hand-over, a *step*, counted over
+all that the CTA does. In a ring it is the round of a cursor, which is carried from slot to slot,
+because the number of slots is seldom a power of two.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+
+
+def parity(completion: int) -> int:
+    """Return the parity on which to wait for completion number ``completion`` of a barrier."""
+    return completion & 1
+
+
+def before(phase: int) -> int:
+    """Return the parity for the completion before that of ``phase``: none at first, so that the
+    wait passes."""
+    return phase ^ 1
 
 
 @dataclass(frozen=True)
@@ -39,12 +52,12 @@ class PipelineState:
     @classmethod
     def producer(cls, num_stages: int) -> PipelineState:
         """Return the state in which every slot counts as free."""
-        return cls(num_stages, phase=1)
+        return cls(num_stages, phase=before(parity(0)))
 
     @classmethod
     def consumer(cls, num_stages: int) -> PipelineState:
         """Return the state in which nothing has been produced."""
-        return cls(num_stages)
+        return cls(num_stages, phase=parity(0))
 
 
 @dataclass(frozen=True)
@@ -56,20 +69,12 @@ class BarrierWait:
 
 
 @dataclass(frozen=True)
-class BarrierArrive:
-    """Arrive on barrier ``mbar``; by a thread, or by ``tcgen05.commit`` when ``by_mma``."""
-
-    mbar: int
-    by_mma: bool = False
-
-
-@dataclass(frozen=True)
-class StagedPipeline:
-    """Ring of ``num_kv_stages`` slots, each filled in ``num_qk_stages`` parts (section 4.2).
+class StagedPipelinePlan:
+    """Ring of ``num_kv_stages`` slots, each filled in ``num_qk_stages`` qk stages.
 
     Barrier block of the ring, from ``mbar_base``::
 
-        | full: slot 0 part 0 .. part q-1 | slot 1 .. | empty: the same order |
+        | full: slot 0 stage 0 .. stage q-1 | slot 1 .. | empty: the same order |
     """
 
     num_kv_stages: int
@@ -78,7 +83,7 @@ class StagedPipeline:
 
     @property
     def num_stages(self) -> int:
-        """Full barriers of the ring: one per slot and part."""
+        """Full barriers of the ring: one per slot and qk stage."""
         return self.num_kv_stages * self.num_qk_stages
 
     @property
@@ -88,16 +93,16 @@ class StagedPipeline:
 
     @property
     def last_stage(self) -> int:
-        """The part after which a consumer steps to the next slot."""
+        """The qk stage with which a slot is complete."""
         return self.num_qk_stages - 1
 
     def producer_mbar(self, index: int, qk_stage: int | None = None) -> int:
-        """Return the "tile arrived" barrier of part ``qk_stage`` (default: last) of a slot."""
-        part = self.last_stage if qk_stage is None else qk_stage
-        return self.mbar_base + self.num_qk_stages * index + part
+        """Return the "arrived" barrier of stage ``qk_stage`` (default: the last) of a slot."""
+        stage = self.last_stage if qk_stage is None else qk_stage
+        return self.mbar_base + self.num_qk_stages * index + stage
 
     def consumer_mbar(self, index: int, qk_stage: int | None = None) -> int:
-        """Return the "slot is free again" barrier of part ``qk_stage`` (default: last)."""
+        """Return the "read, free again" barrier of stage ``qk_stage`` (default: the last)."""
         return self.producer_mbar(index, qk_stage) + self.num_stages
 
     def producer_acquire(self, state: PipelineState, qk_stage: int | None = None) -> BarrierWait:
@@ -105,78 +110,84 @@ class StagedPipeline:
         return BarrierWait(self.consumer_mbar(state.index, qk_stage), state.phase)
 
     def consumer_wait(self, state: PipelineState, qk_stage: int | None = None) -> BarrierWait:
-        """Wait until the bytes of the part have landed."""
+        """Wait until the bytes of the qk stage have landed."""
         return BarrierWait(self.producer_mbar(state.index, qk_stage), state.phase)
-
-    def consumer_release(
-        self, state: PipelineState, qk_stage: int | None = None
-    ) -> tuple[BarrierArrive, PipelineState]:
-        """Free a part after the MMA read it; steps only when the part is the last of its slot."""
-        part = self.last_stage if qk_stage is None else qk_stage
-        arrive = BarrierArrive(self.consumer_mbar(state.index, part), by_mma=True)
-        return arrive, state.step() if part == self.last_stage else state
-
-    def consumer_release_at(self, index: int) -> BarrierArrive:
-        """Free slot ``index`` without a step: the fused ring releases V behind its cursor."""
-        return BarrierArrive(self.consumer_mbar(index), by_mma=True)
 
 
 @dataclass(frozen=True)
-class RolePipeline:
-    """Hand-over between two warp roles through a pair of barrier rows (section 4.5).
+class RolePipelinePlan:
+    """Hand-over between two warp roles through a pair of barrier rows.
 
-    Stage ``i`` uses barrier ``producer_base + i * producer_sub`` ("ready") and barriers
-    ``consumer_base + i * consumer_sub + sub`` ("consumed", possibly in parts).
+    Stage ``i`` uses barrier ``producer_base + i`` ("ready") and barrier ``consumer_base + i``
+    ("consumed"). What one stage hands over may be consumed in parts, ``sub``, one barrier after the
+    other.
+
+    Attributes:
+        num_stages: 1, or 2 for buffers that alternate from step to step.
+        is_producer: which side of the hand-over it is.
+        producer_base, consumer_base: first barrier of each row.
+        cta_group: CTAs whose threads take part; those of a pair arrive in the leader.
+        starts_free: whether the first step needs no consumption before it. A product O = P V does:
+            P has to be there.
     """
 
     num_stages: int
     is_producer: bool
     producer_base: int
     consumer_base: int
-    producer_sub: int = 1
-    consumer_sub: int = 1
     cta_group: int = 1
+    starts_free: bool = True
 
-    def initial_state(self) -> PipelineState:
-        """Return phase 1 for a producer (free at first), phase 0 for a consumer."""
-        return PipelineState(self.num_stages, phase=1 if self.is_producer else 0)
+    def __post_init__(self) -> None:
+        """Refuse values outside the domain of the record."""
+        if self.num_stages not in (1, 2):
+            raise ValueError(
+                f"num_stages={self.num_stages}: a hand-over between roles has 1 or 2 stages"
+            )
 
-    def producer_mbar(self, index: int = 0, sub: int = 0) -> int:
-        """Return the barrier that says stage ``index`` (part ``sub``) is ready."""
-        return self.producer_base + index * self.producer_sub + sub
+    def stage(self, step: int) -> int:
+        """Return the number of the buffer that ``step`` uses."""
+        return 0 if self.num_stages == 1 else step & 1
 
-    def consumer_mbar(self, index: int = 0, sub: int = 0) -> int:
-        """Return the barrier that says stage ``index`` (part ``sub``) was consumed."""
-        return self.consumer_base + index * self.consumer_sub + sub
+    def producer_mbar(self, step: int = 0) -> int:
+        """Return the barrier that says that ``step`` is ready."""
+        return self.producer_base + self.stage(step)
 
-    def acquire(self, state: PipelineState, sub: int = 0) -> BarrierWait:
-        """Producer: wait until the consumer is done with the stage."""
+    def consumer_mbar(self, step: int = 0, sub: int = 0) -> int:
+        """Return the barrier that says that part ``sub`` of ``step`` was consumed."""
+        return self.consumer_base + sub + self.stage(step)
+
+    def acquire(self, step: int, sub: int = 0) -> BarrierWait:
+        """Producer: wait until part ``sub`` of the stage may be written for ``step``."""
         self._require(producer=True, operation="acquire")
-        return BarrierWait(self.consumer_mbar(state.index, sub), state.phase)
+        mbar, phase = self.consumer_mbar(step, sub), parity(self._round(step))
+        return BarrierWait(mbar, before(phase) if self.starts_free else phase)
 
-    def commit(self, state: PipelineState) -> tuple[BarrierArrive, PipelineState]:
-        """Producer: the calling thread says the stage is ready, and steps."""
+    def acquire_next(self, step: int) -> BarrierWait:
+        """Producer: wait until what was handed over as ``step`` has been consumed.
+
+        The stage may then be written for the step that follows on it.
+        """
+        self._require(producer=True, operation="acquire_next")
+        return BarrierWait(self.consumer_mbar(step), parity(self._round(step)))
+
+    def commit(self, step: int = 0) -> int:
+        """Producer: return the barrier on which to arrive when ``step`` is ready."""
         self._require(producer=True, operation="commit")
-        return BarrierArrive(self.producer_mbar(state.index)), state.step()
+        return self.producer_mbar(step)
 
-    def commit_mma(self, state: PipelineState) -> BarrierArrive:
-        """Producer: the MMAs issued so far signal the stage when they complete; no step."""
-        self._require(producer=True, operation="commit_mma")
-        return BarrierArrive(self.producer_mbar(state.index), by_mma=True)
-
-    def wait(self, state: PipelineState) -> BarrierWait:
-        """Consumer: wait until the stage is ready."""
+    def wait(self, step: int) -> BarrierWait:
+        """Consumer: wait until ``step`` is ready."""
         self._require(producer=False, operation="wait")
-        return BarrierWait(self.producer_mbar(state.index), state.phase)
+        return BarrierWait(self.producer_mbar(step), parity(self._round(step)))
 
-    def release(self, state: PipelineState, sub: int = 0) -> tuple[BarrierArrive, PipelineState]:
-        """Consumer: the calling thread gives the stage back, and steps."""
-        return self.release_no_step(state, sub), state.step()
-
-    def release_no_step(self, state: PipelineState, sub: int = 0) -> BarrierArrive:
-        """Consumer: give part ``sub`` of the stage back and stay on it."""
+    def release(self, step: int = 0, sub: int = 0) -> int:
+        """Consumer: return the barrier on which to arrive when part ``sub`` is consumed."""
         self._require(producer=False, operation="release")
-        return BarrierArrive(self.consumer_mbar(state.index, sub))
+        return self.consumer_mbar(step, sub)
+
+    def _round(self, step: int) -> int:
+        return step if self.num_stages == 1 else step >> 1
 
     def _require(self, *, producer: bool, operation: str) -> None:
         if self.is_producer != producer:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from .barrier_spec import MMA_COMMIT, TMA_BYTES, Arrival
-from .pipeline_plan import StagedPipeline
-
-BarrierRow = tuple[str, str, tuple[Arrival, ...], str]
-"""Name, event, who arrives, who waits."""
+from .barrier_spec import MMA_COMMIT, TMA_BYTES, Arrival, BarrierRow
 
 
-def ring_rows(name: str, ring: StagedPipeline, scale_readers: int = 0) -> list[BarrierRow]:
-    """Rows of a ring; ``scale_readers`` threads free part 0 of each slot beside the MMAs."""
+def ring_rows(
+    name: str, num_kv_stages: int, num_qk_stages: int = 1, scale_readers: int = 0
+) -> list[BarrierRow]:
+    """Rows of a ring: all "arrived", then all "read", one per slot and qk stage.
+
+    ``scale_readers`` threads free stage 0 of each slot as well, besides the MMAs.
+    """
     softmax = (Arrival("softmax", scale_readers),) if scale_readers else ()
-    parts = [
-        f"{slot}.{part}" for slot in range(ring.num_kv_stages) for part in range(ring.num_qk_stages)
-    ]
+    parts = [f"{slot}.{part}" for slot in range(num_kv_stages) for part in range(num_qk_stages)]
     full: list[BarrierRow] = [
         (f"{name}_full[{p}]", f"{name} slot {p} arrived", TMA_BYTES, "mma") for p in parts
     ]

@@ -53,8 +53,8 @@ def rope_plan(config: FA4Config) -> MmaPlan | None:
     )
 
 
-def query_part_bytes(config: FA4Config) -> int:
-    """Bytes of one depth part of one Q tile, rope columns included."""
+def query_stage_bytes(config: FA4Config) -> int:
+    """Bytes of one qk stage of one Q tile, rope columns included."""
     rows = config.MMA_M // config.cta_group()
     nope = q_operand(config).bytes // config.num_qk_stages
     return nope + rows * config.rope_depth() * config.rope_dtype_size

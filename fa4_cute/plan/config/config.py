@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ..barriers.mbars import FA4MiscMBars
+from ..barriers.mbars import FA4MiscMBarsLayout
 from ..facts.dtypes import DType
 from ..facts.hardware import SMEM_CAPACITY, TMEM_COLUMNS, WARP_GROUP_THREADS, align_up, ceil_div
 from .kv_budget import NUM_PV_STAGES, KVBudget, kv_budget
@@ -68,14 +68,13 @@ class FA4Config(FA4TileConfig):
         """Keys of one V tile; V is never staged."""
         return self.BN
 
-    @property
-    def misc_mbars(self) -> FA4MiscMBars:
+    @cached_property
+    def misc_mbars(self) -> FA4MiscMBarsLayout:
         """The barrier block of this configuration."""
-        return FA4MiscMBars(
+        return FA4MiscMBarsLayout(
             num_qk_stages=self.num_qk_stages,
             num_pv_stages=self.num_pv_stages,
             num_kv_stages=self.num_kv_stages,
-            use_order_barriers=self.use_order_barriers,
             use_fused_kv=self.use_fused_kv,
             pair_cta=self.pair_cta,
             num_qo=self.num_qo,

@@ -21,9 +21,10 @@ rows when they divide the rows of one CTA, not of the pair.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
-from ..barriers.depth512_mbars import Depth512MBars
+from ..barriers.depth512_mbars import Depth512MBarsLayout
 from ..facts.dtypes import DType
 from ..facts.hardware import (
     CTA_GROUP,
@@ -123,6 +124,10 @@ class Depth512Config(OperandConfig):
     def BK0(self) -> int:
         """Depth of one QK stage."""
         return DEPTH_PART
+
+    def nope_depth(self) -> int:
+        """Columns of Q and K that are loaded: whole parts; no rope columns are apart from them."""
+        return self.num_qk_stages * self.BK0
 
     @property
     def num_pv_stages(self) -> int:
@@ -257,15 +262,15 @@ class Depth512Config(OperandConfig):
     @property
     def num_kv_stages(self) -> int:
         """Ring slots: what fits, and what one warp initialises in a single wave."""
-        without = Depth512MBars(0, self.split_o, self.persistent, self.num_k_scale_bufs)
+        without = Depth512MBarsLayout(0, self.split_o, self.persistent, self.num_k_scale_bufs)
         used = self.fixed_bytes + without.size * MBARRIER_BYTES
         slot = self.kv_stage_bytes + 2 * MBARRIER_BYTES
         return min((SMEM_CAPACITY - used) // slot, without.most_kv_stages)
 
-    @property
-    def misc_mbars(self) -> Depth512MBars:
+    @cached_property
+    def misc_mbars(self) -> Depth512MBarsLayout:
         """The barrier block of this configuration."""
-        return Depth512MBars(
+        return Depth512MBarsLayout(
             self.num_kv_stages, self.split_o, self.persistent, self.num_k_scale_bufs
         )
 

@@ -40,9 +40,6 @@ ROW_VALUES: Final = 2
 """Numbers per row besides O: what its sum is relative to, and the sum."""
 SOFTMAX_GROUPS: Final = 2
 """Warp groups that share the columns of a CTA and of its band."""
-PUBLISH_PHASE: Final = 0
-"""Phase of the publish barrier that a query tile completes: there is one query tile."""
-
 _BLOCK_SWIZZLES: Final = (SwizzleMode.B128, SwizzleMode.B64, SwizzleMode.B32)
 
 

@@ -48,7 +48,6 @@ class FA4TileConfig(OperandConfig):
         qkv_dtype: element type of Q, K and V.
         rope_dtype: element type of the rope columns, ``INVALID`` when there are none.
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
-        use_order_barriers: force the two softmax groups to alternate.
         persistent: a CTA takes one query tile after the other.
         shared_rope: the rope columns of K are a tensor of their own with one head, for all heads.
         two_rings: keep K and V in rings of their own, also with rope columns.
@@ -72,7 +71,6 @@ class FA4TileConfig(OperandConfig):
     qkv_dtype: DType = DType.BF16
     rope_dtype: DType = DType.INVALID
     scale_dtype: DType = DType.INVALID
-    use_order_barriers: bool = False
     persistent: bool = False
     shared_rope: bool = False
     two_rings: bool = False

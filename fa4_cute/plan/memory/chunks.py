@@ -1,8 +1,8 @@
 """Columns of an operand tile as chunks of one swizzle span: what one TMA box fills.
 
-A tile lies in shared memory chunk after chunk, each with all rows of the tile
-(``modular-sm100-attention.md`` section 2.2). Q and K are loaded in depth parts; rope columns are a
-part of their own, with their own element type, region and, when the type differs, tensor map.
+A tile lies in shared memory chunk after chunk, each with all rows of the tile. Q and K are loaded
+in qk stages; rope columns come on their own, with their own element type, region and, when the type
+differs, tensor map.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..config.config import FA4Config
+from ..config.depth512_config import Depth512Config
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,11 @@ class ColumnChunks:
         return range(self.first, self.first + self.columns, self.width)
 
 
-def depth_chunks(config: FA4Config, part: int) -> ColumnChunks:
-    """Return the columns of depth part ``part`` of Q and K, without rope."""
+def depth_chunks(config: FA4Config | Depth512Config, qk_stage: int) -> ColumnChunks:
+    """Return the columns of qk stage ``qk_stage`` of Q and K, without rope."""
     columns = config.nope_depth() // config.num_qk_stages
-    return ColumnChunks(part * columns, columns, config.swizzle_elems, config.swizzle_mode.bytes)
+    first = qk_stage * columns
+    return ColumnChunks(first, columns, config.swizzle_elems, config.swizzle_mode.bytes)
 
 
 def rope_chunks(config: FA4Config) -> ColumnChunks:
@@ -47,7 +49,7 @@ def rope_chunks(config: FA4Config) -> ColumnChunks:
     return ColumnChunks(first, config.rope_depth(), span // config.rope_dtype_size, span)
 
 
-def value_chunks(config: FA4Config) -> ColumnChunks:
-    """Return the columns of V that one CTA holds, counted from its first."""
+def value_chunks(config: FA4Config | Depth512Config) -> ColumnChunks:
+    """Return the columns of V that one CTA holds in a slot, counted from its first."""
     columns, span = config.v_cols_per_cta(), config.value_swizzle.bytes
     return ColumnChunks(0, columns, span // config.qkv_dtype_size, span)

@@ -1,115 +1,113 @@
-"""K and V rings between the TMA load warp and the MMA warp, as arithmetic.
+"""Rings of slots between the TMA load warp and the MMA warp, as arithmetic.
 
-One slot of the K ring holds ``num_qk_stages`` parts of the depth, chunks outermost, so that a part
-is one contiguous K-major tile; one slot of the V ring holds one MN-major tile::
+One slot of the K ring holds ``num_qk_stages`` stages of the depth, chunks outermost, so that a
+stage is one contiguous K-major tile; one slot of the V ring holds one MN-major tile::
 
-    K ring   | slot 0: part 0 | part 1 | .. | slot 1: part 0 | ..        k_rows x BK0 each
-    V ring   | slot 0: all keys x v_cols    | slot 1 ..                  BN x v_cols each
+    K ring   | slot 0: stage 0 | stage 1 | .. | slot 1: stage 0 | ..      k_rows x BK0 each
+    V ring   | slot 0: all keys x v_cols      | slot 1 ..                 BN x v_cols each
 
-In a fused ring K and V alternate in one sequence of slots of equal size, and K is not staged.
+In a fused ring K and V alternate in one sequence of slots of equal size, and K is not staged. So it
+is in the head-dim 256/512 kernel, where a slot holds one qk stage of K or one key block of V.
 
-Sources: ``modular-sm100-attention.md`` sections 2.2, 4.3 and 4.4, seed 003
-(``TMAConsumerPipeline``).
+Source: Modular's ``TMAConsumerPipeline`` (``docs/mojo.md``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..barriers.pipeline_plan import BarrierArrive, BarrierWait, PipelineState, StagedPipeline
+from ..barriers.pipeline_plan import PipelineState, StagedPipelinePlan
 from ..config.config import FA4Config
-from ..facts.dtypes import DType
+from ..config.depth512_config import Depth512Config
+from .depth512_smem import Depth512SMemLayout
+from .smem_layout import AttentionSMemLayout
 
 
 @dataclass(frozen=True)
-class TMAProducerPipeline:
-    """Load side of the K or V ring: where each TMA box goes and which barrier counts it (4.3)."""
+class Ring:
+    """Slots of operand tiles in shared memory, filled stage by stage, with their barriers.
 
-    config: FA4Config
-    is_k: bool
-    mbar_base: int
-    smem_base: int
-    dtype: DType | None = None
+    Its arithmetic serves both ends, on integers and on the registers of ``pipelines.RingState``.
+
+    Attributes:
+        pipeline: the "arrived" and "read" barriers of each slot and stage.
+        byte_offset: start of slot 0.
+        slot_bytes: distance of two slots.
+        stage_bytes: distance of two qk stages of a slot.
+        tile_bytes: bytes that one stage adds to its "arrived" barrier, in each CTA.
+    """
+
+    pipeline: StagedPipelinePlan
+    byte_offset: int
+    slot_bytes: int
+    stage_bytes: int
+    tile_bytes: int
+
+    @classmethod
+    def of_keys(cls, config: FA4Config) -> Ring:
+        """Return the K ring, or the fused ring as K sees it; rope columns count as K's bytes.
+
+        In a fused ring they lie in buffers of their own, not in the slot.
+        """
+        layout, pipeline = AttentionSMemLayout(config), config.misc_mbars.k_ring
+        nope = config.k_rows_per_cta() * config.nope_depth() * config.qkv_dtype_size
+        stage = nope // pipeline.num_qk_stages
+        rope = layout.rope_stage_elems * layout.rope_dt_size
+        return cls(pipeline, layout.kv_byte_offset, layout.k_stage_bytes, stage, stage + rope)
+
+    @classmethod
+    def of_values(cls, config: FA4Config) -> Ring:
+        """Return the V ring, or the fused ring as V sees it."""
+        layout = AttentionSMemLayout(config)
+        size = layout.v_stage_bytes
+        return cls(config.misc_mbars.v_ring, layout.v_byte_offset, size, size, size)
+
+    @classmethod
+    def of_depth512(cls, config: Depth512Config) -> Ring:
+        """Return the ring of the head-dim 256/512 kernel: a slot holds one stage of K, or of V."""
+        size = config.kv_stage_bytes
+        offset = Depth512SMemLayout(config).kv_byte_offset
+        return cls(config.misc_mbars.kv_ring, offset, size, size, size)
 
     @property
-    def pipeline(self) -> StagedPipeline:
-        """The ring's barriers."""
-        return _ring(self.config, self.is_k, self.mbar_base)
+    def num_slots(self) -> int:
+        """Slots of the ring."""
+        return self.pipeline.num_kv_stages
 
     @property
-    def elements(self) -> int:
-        """Elements of one TMA tile: ``k_rows x BK0`` of K without rope, ``v_cols x BK1`` of V."""
-        if self.is_k:
-            parts = self.pipeline.num_qk_stages
-            return self.config.k_rows_per_cta() * self.config.nope_depth() // parts
-        return self.config.v_cols_per_cta() * self.config.BK1
-
-    @property
-    def elements_full(self) -> int:
-        """Elements of a slot: all depth parts of K, or one V tile."""
-        return self.elements * self.pipeline.num_qk_stages
-
-    @property
-    def tile_bytes(self) -> int:
-        """Bytes one part adds to its "tile arrived" barrier, per CTA; rope comes with K."""
-        return self.part_bytes + (_k_rope_bytes(self.config) if self.is_k else 0)
-
-    @property
-    def part_bytes(self) -> int:
-        """Distance of two depth parts of a slot."""
-        return self.elements * (self.dtype or self.config.qkv_dtype).size
-
-    @property
-    def slot_bytes(self) -> int:
-        """Distance of two slots; a fused ring keeps rope columns elsewhere."""
-        rope = self.is_k and not self.config.use_fused_kv
-        slot = self.part_bytes * self.pipeline.num_qk_stages
-        return slot + (_k_rope_bytes(self.config) if rope else 0)
-
-    def initial_state(self) -> PipelineState:
-        """Return the producer's start: every slot is free."""
-        return PipelineState.producer(self.config.num_kv_stages)
+    def num_qk_stages(self) -> int:
+        """Stages of a slot."""
+        return self.pipeline.num_qk_stages
 
     def get_smem(self, state: PipelineState, qk_stage: int = 0) -> int:
-        """Return the byte offset of part ``qk_stage`` of the current slot."""
-        return self.smem_base + self.slot_bytes * state.index + qk_stage * self.part_bytes
-
-    def get_tile(self, state: PipelineState, qk_stage: int = 0) -> tuple[int, int]:
-        """Return (barrier that counts the bytes, byte offset of the tile)."""
-        return self.pipeline.producer_mbar(state.index, qk_stage), self.get_smem(state, qk_stage)
-
-    def acquire(self, state: PipelineState, qk_stage: int | None = None) -> BarrierWait:
-        """Wait until the slot's part is free."""
-        return self.pipeline.producer_acquire(state, qk_stage)
-
-    def commit_step(self, state: PipelineState) -> PipelineState:
-        """Step to the next slot; the TMA's own transaction count is the commit."""
-        return state.step()
+        """Return the byte offset of stage ``qk_stage`` of the current slot."""
+        return self.byte_offset + self.slot_bytes * state.index + qk_stage * self.stage_bytes
 
 
 @dataclass(frozen=True)
-class TMAConsumerPipeline:
-    """MMA side of the K or V ring: barriers to wait on and descriptor offsets (4.4, seed 003).
+class TMAConsumerPlan:
+    """MMA side of the K or V ring: its barriers, and where its slots lie.
 
-    The steady order of the MMA role over both rings is S0 <- Q0 Kn', O1 += P1 Vn-1,
-    S1 <- Q1 Kn', O0 += P0 Vn: two MMAs always lie between "S ready" and "P needed".
+    ``fa4_cute.pipelines.TMAConsumerPipeline`` is the class that acts.
     """
 
     config: FA4Config
     is_k: bool
-    mbar_base: int
-    smem_base: int
-    dtype: DType | None = None
 
     @property
-    def pipeline(self) -> StagedPipeline:
+    def ring(self) -> Ring:
+        """The slots and their barriers."""
+        return Ring.of_keys(self.config) if self.is_k else Ring.of_values(self.config)
+
+    @property
+    def pipeline(self) -> StagedPipelinePlan:
         """The ring's barriers."""
-        return _ring(self.config, self.is_k, self.mbar_base)
+        return self.ring.pipeline
 
     @property
     def num_qk_stages_effective(self) -> int:
-        """Depth parts per slot: K may be staged, V never is."""
-        return self.config.num_qk_stages if self.is_k else 1
+        """Stages per slot: K may be staged, V never is."""
+        return self.ring.num_qk_stages
 
     @property
     def BMN(self) -> int:
@@ -118,7 +116,7 @@ class TMAConsumerPipeline:
 
     @property
     def BK(self) -> int:
-        """Extent of the tile along the MMA's K: depth of one part, or keys."""
+        """Extent of the tile along the MMA's K: depth of one qk stage, or keys."""
         return self.config.BK0 if self.is_k else self.config.BK1
 
     @property
@@ -128,96 +126,29 @@ class TMAConsumerPipeline:
 
     @property
     def full_kv_bytes(self) -> int:
-        """Bytes of a slot: the K tile with its rope columns, or the V tile (seed 003)."""
-        config = self.config
-        if not self.is_k:
-            return config.BN * config.v_cols_per_cta() * self._size
-        nope = config.k_rows_per_cta() * config.nope_depth() * self._size
-        return nope + _k_rope_bytes(config)
+        """Bytes of a slot: the K tile with its rope columns, or the V tile.
 
-    @property
-    def slot_bytes(self) -> int:
-        """Distance of two slots.
-
-        It differs from ``full_kv_bytes`` only for a fused ring with rope columns: those live in
-        buffers of their own (``SM100AttentionSMem.rope_byte_offset``), not in the slot.
+        It differs from ``ring.slot_bytes`` only for a fused ring with rope columns: those live in
+        buffers of their own (``AttentionSMemLayout.rope_byte_offset``), not in the slot.
         """
-        if self.config.use_fused_kv:
-            return self.config.BN * self.config.v_cols_per_cta() * self._size
-        return self.full_kv_bytes
+        ring = self.ring
+        return ring.tile_bytes + (ring.num_qk_stages - 1) * ring.stage_bytes
 
     @property
     def staged_k_bytes(self) -> int:
-        """Bytes of one depth part of K (seed 003)."""
-        return self.config.k_rows_per_cta() * self.config.BK0 * self._size
-
-    def initial_state(self) -> PipelineState:
-        """Return the consumer's start: nothing has landed."""
-        return PipelineState.consumer(self.config.num_kv_stages)
+        """Bytes of one qk stage of K."""
+        return self.config.k_rows_per_cta() * self.config.BK0 * self.config.qkv_dtype_size
 
     def get(self, state: PipelineState) -> int:
-        """Return the byte offset of the current slot (a device adds it to the descriptor)."""
-        return self.smem_base + self.slot_bytes * state.index
+        """Return the byte offset of the current slot."""
+        return self.ring.get_smem(state)
 
-    def wait(self, state: PipelineState, qk_stage: int = 0) -> BarrierWait:
-        """Wait for part ``qk_stage`` of the tile."""
-        return self.pipeline.consumer_wait(state, qk_stage)
+    def require_operand(self, *, k: bool) -> None:
+        """Refuse a method for K on the V ring, and the other way round.
 
-    def release(
-        self, state: PipelineState, qk_stage: int = 0
-    ) -> tuple[BarrierArrive, PipelineState]:
-        """Free the part once the MMAs issued so far have read it; steps after the last part."""
-        return self.pipeline.consumer_release(state, qk_stage)
-
-    def get_k(self, state: PipelineState) -> int:
-        """Return ``get`` for K."""
-        self._require_operand(k=True)
-        return self.get(state)
-
-    def wait_k(self, state: PipelineState, qk_stage: int | None = None) -> BarrierWait:
-        """Wait for a K part (default: the last)."""
-        self._require_operand(k=True)
-        return self.wait(state, self._last if qk_stage is None else qk_stage)
-
-    def release_k(
-        self, state: PipelineState, qk_stage: int | None = None
-    ) -> tuple[BarrierArrive, PipelineState]:
-        """Free a K part (default: the last, which steps)."""
-        self._require_operand(k=True)
-        return self.release(state, self._last if qk_stage is None else qk_stage)
-
-    def get_v(self, state: PipelineState) -> int:
-        """Return ``get`` for V."""
-        self._require_operand(k=False)
-        return self.get(state)
-
-    def wait_v(self, state: PipelineState) -> BarrierWait:
-        """Wait for the V tile."""
-        self._require_operand(k=False)
-        return self.wait(state)
-
-    def release_v(self, state: PipelineState) -> tuple[BarrierArrive, PipelineState]:
-        """Free the V slot and step."""
-        self._require_operand(k=False)
-        return self.release(state)
-
-    @property
-    def _size(self) -> int:
-        return (self.dtype or self.config.qkv_dtype).size
-
-    @property
-    def _last(self) -> int:
-        return self.num_qk_stages_effective - 1
-
-    def _require_operand(self, *, k: bool) -> None:
+        Raises:
+            ValueError: naming both.
+        """
         if self.is_k != k:
             have, asked = ("K", "V") if self.is_k else ("V", "K")
             raise ValueError(f"this pipeline consumes {have}; use the {have} methods, not {asked}")
-
-
-def _k_rope_bytes(config: FA4Config) -> int:
-    return config.k_rows_per_cta() * config.rope_depth() * config.rope_dtype_size
-
-
-def _ring(config: FA4Config, is_k: bool, mbar_base: int) -> StagedPipeline:
-    return StagedPipeline(config.num_kv_stages, config.num_qk_stages if is_k else 1, mbar_base)

@@ -1,72 +1,283 @@
-"""``SM100AttentionSMem``: the one place where shared-memory offsets of the 2Q/1Q kernel are made.
+"""``AttentionSMemLayout``: byte offsets in the shared memory of the 2Q/1Q kernel.
 
-The regions and the map of them are those of ``smem_regions``; here are the addresses that roles
-ask for: tiles, slots, chunks and barriers.
+One table (:attr:`AttentionSMemLayout.table`) places every region; offsets are looked up in it, the
+picture is drawn from it. ``fa4_cute.smem.SM100AttentionSMem`` adds the base address.
+
+Staging O over Q is safe. The last O_prod of a chain follows every MMA that reads its Q tile. A
+16-bit O of fp8 operands is twice as large: O0 covers both Q tiles, and O1 as much of the K/V ring.
+Both are free by then, because the last MMAs are issued in the order S0, O1, S1, O0, O1: the last
+O_prod[0] follows all reads of Q, and the last O_prod[1] all reads of K and V. One Q tile has one
+output, which is staged when both chains are over.
+
+Where a cluster shares the keys, the memory of Q, K and V ends as the stage of its reduce-scatter
+(``plan.config.reduce_scatter``): a CTA writes it when both its chains are over, and the CTAs leave
+together, so that it lasts until all have read it.
+
+Members of Modular's ``SM100AttentionSMem`` have its names (``docs/mojo.md``). Offsets are bytes
+from the start of dynamic shared memory, which is aligned to 1024 so that swizzled tiles start on
+their pattern; a name that ends in ``_offset`` alone counts elements of the region's own type.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 
-from ..facts.hardware import OUTPUT_SWIZZLE, align_up
-from .smem_regions import AttentionSMemRegions
+from ..barriers.mbars import FA4MiscMBarsLayout
+from ..config.config import FA4Config
+from ..facts.dtypes import DType
+from ..facts.hardware import MBARRIER_BYTES, OUTPUT_SWIZZLE, TMEM_ADDRESS_BYTES, align_up
+from ..facts.regions import Region, RegionTable
+
+
+class SMemLayout(ABC):
+    """What the layouts of both kernels have in common: where regions of these names lie."""
+
+    @property
+    @abstractmethod
+    def table(self) -> RegionTable:
+        """All regions, low to high."""
+
+    @property
+    def q_byte_offset(self) -> int:
+        """Start of Q, and of the O staging."""
+        return self.table["Q"].start
+
+    @property
+    def correction_byte_offset(self) -> int:
+        """Start of the correction floats."""
+        return self.table["correction"].start
+
+    @property
+    def q_scale_byte_offset(self) -> int:
+        """Start of the query scales."""
+        return self.table["q_scale"].start
+
+    @property
+    def k_scale_byte_offset(self) -> int:
+        """Start of the key scales."""
+        return self.table["k_scale"].start
+
+    @property
+    def k_scale_bytes(self) -> int:
+        """Bytes of all buffers of key scales."""
+        return self.table["k_scale"].size
+
+    @property
+    def mbar_byte_offset(self) -> int:
+        """Start of the barrier block."""
+        return self.table["mbars"].start
+
+    @property
+    def mbar_bytes(self) -> int:
+        """Bytes of the barrier block."""
+        return self.table["mbars"].size
+
+    @property
+    def tmem_addr_byte_offset(self) -> int:
+        """Where ``tcgen05.alloc`` writes the TMEM base; in a pair, in both CTAs alike."""
+        return self.table["tmem address"].start
+
+    def mbar_byte_offset_of(self, index: int) -> int:
+        """Return the start of barrier ``index`` of the block."""
+        return self.mbar_byte_offset + MBARRIER_BYTES * index
+
+    def smem_size(self) -> int:
+        """Bytes the layout occupies; the launch asks for ``config.smem_used``, never less."""
+        return self.table.end
+
+    def regions(self) -> tuple[Region, ...]:
+        """Return the non-empty regions, low to high, without the O alias."""
+        return self.table.present
+
+    def render(self) -> str:
+        """Return the map as text, one region a line."""
+        return self.table.render(unit="bytes")
 
 
 @dataclass(frozen=True)
-class SM100AttentionSMem(AttentionSMemRegions):
-    """Byte offsets of all regions for one configuration (every member of seed 000).
+class AttentionSMemLayout(SMemLayout):
+    """Starts and sizes of all regions for one configuration.
 
-    Methods ending in ``_smem`` return byte offsets; the device accessor adds the base.
+    Raises:
+        ValueError: when K has columns beyond V but the configuration names no rope dtype, or the
+            stage of a cluster's reduce-scatter exceeds the memory of Q, K and V.
     """
 
-    def q_smem(self) -> int:
-        """Return the start of Q."""
-        return self.q_byte_offset
+    config: FA4Config
 
-    def q_rope_smem(self) -> int:
-        """Return the start of Q's rope columns."""
-        return self.q_rope_byte_offset
+    def __post_init__(self) -> None:
+        """Refuse rope columns without an element type: their bytes would be lost."""
+        if self.rope_depth and not self.config.rope_dtype.is_valid:
+            raise ValueError(
+                f"rope_dtype='invalid' with rope_depth={self.rope_depth}: name the element type"
+            )
+        if self.config.splitk_partitions > 1:
+            stage, room = self.config.reduce_scatter.size, self.correction_byte_offset
+            if stage > room:
+                raise ValueError(
+                    f"splitk_partitions={self.config.splitk_partitions}: partial results of "
+                    f"{stage} bytes exceed the {room} bytes of Q, K and V"
+                )
+
+    @cached_property
+    def table(self) -> RegionTable:
+        """All regions, low to high; some are empty. ``smem.SM100AttentionSMem`` draws them."""
+        fused = self.config.use_fused_kv
+        return RegionTable.stacked(
+            {
+                "Q": self.q_nope_bytes,
+                "Q rope": self.q_rope_bytes,
+                "KV" if fused else "K": self.k_total_bytes,
+                "V": 0 if fused else self.config.num_kv_stages * self.v_stage_bytes,
+                "rope": self.rope_bytes,
+                "correction": self.correction_bytes,
+                "q_scale": self.q_scale_bytes,
+                "k_scale": self.num_k_scale_bufs * self.k_scale_stride_bytes,
+                "mbars": self.MiscMBarsType.size * MBARRIER_BYTES,
+                "tmem address": TMEM_ADDRESS_BYTES,
+            }
+        )
+
+    # Q and O ---------------------------------------------------------------------------------
+
+    @property
+    def q_offset(self) -> int:
+        """Start of Q in elements."""
+        return self.q_byte_offset // self.config.qkv_dtype_size
+
+    @property
+    def q_nope_bytes(self) -> int:
+        """Bytes of Q without rope columns: BM x padded_ov_depth elements."""
+        return self.config.BM * self.config.padded_ov_depth * self.config.qkv_dtype_size
+
+    @property
+    def q_rope_byte_offset(self) -> int:
+        """Start of Q's rope columns."""
+        return self.table["Q rope"].start
+
+    @property
+    def q_rope_bytes(self) -> int:
+        """Bytes of Q's rope columns: BM x rope_depth elements of the rope dtype."""
+        return self.config.BM * self.rope_depth * self.rope_dt_size
+
+    @property
+    def q_bytes(self) -> int:
+        """Bytes of Q."""
+        return self.q_nope_bytes + self.q_rope_bytes
+
+    @property
+    def tile_rows(self) -> int:
+        """Rows of one Q or O tile in this CTA."""
+        return self.config.MMA_M // self.config.cta_group()
+
+    def q_tile_byte_offset(self, tile: int, qk_stage: int = 0) -> int:
+        """Return the start of qk stage ``qk_stage`` of Q tile ``tile``."""
+        stages = self.config.num_qk_stages
+        stage = self.tile_rows * self.config.nope_depth() // stages * self.config.qkv_dtype_size
+        return self.q_byte_offset + stage * (tile * stages + qk_stage)
+
+    def q_rope_tile_byte_offset(self, tile: int) -> int:
+        """Return the start of the rope columns of Q tile ``tile``."""
+        return self.q_rope_byte_offset + tile * self.tile_rows * self.rope_depth * self.rope_dt_size
 
     @property
     def o_tile_bytes(self) -> int:
         """Bytes of one staged O tile: the rows of one chain."""
         row = self.config.padded_ov_depth * self.config.qkv_dtype.output.size
-        return self._tile_rows * align_up(row, OUTPUT_SWIZZLE.bytes)
+        return self.tile_rows * align_up(row, OUTPUT_SWIZZLE.bytes)
 
-    def o_chunk_smem(self, chain: int, chunk: int = 0) -> int:
+    def o_chunk_byte_offset(self, chain: int, chunk: int = 0) -> int:
         """Return the start of column chunk ``chunk`` of the staged O of ``chain``."""
-        offset = chain * self.o_tile_bytes + chunk * self._tile_rows * OUTPUT_SWIZZLE.bytes
-        return self.o_smem() + offset
+        offset = chain * self.o_tile_bytes + chunk * self.tile_rows * OUTPUT_SWIZZLE.bytes
+        return self.q_byte_offset + offset
+
+    # K, V and rope ---------------------------------------------------------------------------
 
     @property
-    def _tile_rows(self) -> int:
-        """Rows of one Q or O tile in this CTA."""
-        return self.config.MMA_M // self.config.cta_group()
+    def rope_dt_size(self) -> int:
+        """Bytes of a rope element, 0 without rope."""
+        return self.config.rope_dtype_size
 
-    def q_tile_smem(self, half: int, qk_stage: int = 0) -> int:
-        """Return the start of depth part ``qk_stage`` of Q tile ``half`` (section 2.2)."""
-        parts = self.config.num_qk_stages
-        part = self._tile_rows * self.config.nope_depth() // parts * self.config.qkv_dtype_size
-        return self.q_byte_offset + part * (half * parts + qk_stage)
+    @property
+    def rope_depth(self) -> int:
+        """Columns K has beyond V."""
+        return self.config.rope_depth()
 
-    def q_rope_tile_smem(self, half: int) -> int:
-        """Return the start of the rope columns of Q tile ``half``."""
-        tile = self._tile_rows * self.rope_depth * self.rope_dt_size
-        return self.q_rope_byte_offset + half * tile
+    @property
+    def kv_byte_offset(self) -> int:
+        """Start of the K (or fused) ring."""
+        return self.table["KV" if self.config.use_fused_kv else "K"].start
 
-    def k_smem_base(self) -> int:
-        """Return the start of K slot 0."""
-        return self.kv_byte_offset
+    @property
+    def kv_offset(self) -> int:
+        """Start of the K ring in elements."""
+        return self.kv_byte_offset // self.config.qkv_dtype_size
 
-    def v_smem_base(self) -> int:
-        """Return the start of V slot 0 (K slot 0 when fused)."""
-        return self.v_byte_offset
+    @property
+    def k_stage_bytes(self) -> int:
+        """Bytes of a K slot; rope columns are part of it only in split rings.
 
-    def rope_smem_base(self) -> int:
-        """Return the start of the rope buffers (fused ring)."""
-        return self.rope_byte_offset
+        ``v_cols * BN`` counts K without rope too: with a pair, BN/2 rows of the full depth are as
+        many bytes as BN rows of half the depth.
+        """
+        if self.config.use_fused_kv:
+            return self.v_stage_bytes
+        rope = self.rope_depth * self.config.k_rows_per_cta() * self.rope_dt_size
+        return self.v_stage_bytes + rope
 
-    def k_rope_smem(self, slot: int, tile: int) -> int:
+    @property
+    def v_stage_bytes(self) -> int:
+        """Bytes of a V slot: BN keys x this CTA's columns."""
+        return self.config.v_cols_per_cta() * self.config.BN * self.config.qkv_dtype_size
+
+    @property
+    def k_total_bytes(self) -> int:
+        """Bytes of the K (or fused) ring."""
+        return self.config.num_kv_stages * self.k_stage_bytes
+
+    @property
+    def kv_stages_bytes(self) -> int:
+        """Bytes of both split rings."""
+        return self.config.num_kv_stages * (self.k_stage_bytes + self.v_stage_bytes)
+
+    @property
+    def kv_bytes(self) -> int:
+        """Bytes of everything K and V."""
+        if self.config.use_fused_kv:
+            return self.k_total_bytes + self.rope_bytes
+        return self.kv_stages_bytes
+
+    @property
+    def v_byte_offset(self) -> int:
+        """Start of the V ring (the fused ring's start when fused)."""
+        return self.kv_byte_offset if self.config.use_fused_kv else self.table["V"].start
+
+    @property
+    def num_rope_bufs(self) -> int:
+        """Rope buffers of a fused ring."""
+        return self.config.num_rope_buffers()
+
+    @property
+    def rope_stage_elems(self) -> int:
+        """Elements of one rope buffer: the keys that this CTA holds.
+
+        Modular lays out all BN keys, in a pair too, where its budget counts half of them.
+        """
+        return self.config.k_rows_per_cta() * self.rope_depth
+
+    @property
+    def rope_byte_offset(self) -> int:
+        """Start of the rope buffers (fused ring)."""
+        return self.table["rope"].start
+
+    @property
+    def rope_bytes(self) -> int:
+        """Bytes of the rope buffers."""
+        return self.num_rope_bufs * self.rope_stage_elems * self.rope_dt_size
+
+    def k_rope_byte_offset(self, slot: int, tile: int) -> int:
         """Return the start of the rope columns of K.
 
         Split rings keep them in the K slot. A fused ring has buffers for them, used in turn: when
@@ -79,9 +290,43 @@ class SM100AttentionSMem(AttentionSMemRegions):
         """
         if self.config.use_fused_kv:
             buffer = tile % self.num_rope_bufs
-            return self.rope_smem_base() + buffer * self.rope_stage_elems * self.rope_dt_size
-        return self.k_smem_base() + slot * self.k_stage_bytes + self.v_stage_bytes
+            return self.rope_byte_offset + buffer * self.rope_stage_elems * self.rope_dt_size
+        return self.kv_byte_offset + slot * self.k_stage_bytes + self.v_stage_bytes
 
-    def reduce_scatter_smem(self) -> int:
-        """Return the start of what a cluster exchanges: the memory of Q, K and V, now free."""
-        return self.q_byte_offset
+    # Correction, scales and barriers ---------------------------------------------------------
+
+    @property
+    def correction_offset(self) -> int:
+        """Start of the correction factors in floats."""
+        return self.correction_byte_offset // DType.FP32.size
+
+    @property
+    def correction_bytes(self) -> int:
+        """One float per softmax thread: 256 with one Q tile as with two."""
+        chains_per_row = 2 if self.config.num_qo == 1 else 1
+        return chains_per_row * self.config.BM * DType.FP32.size
+
+    @property
+    def q_scale_bytes(self) -> int:
+        """Bytes of the per-row Q scales."""
+        return self.config.num_q_scales * self.config.scale_dtype_size
+
+    @property
+    def k_scale_stride_bytes(self) -> int:
+        """Bytes of one K scale buffer: BN elements of the scale dtype."""
+        return self.config.BN * self.config.scale_dtype_size
+
+    @property
+    def num_k_scale_bufs(self) -> int:
+        """K scale buffers."""
+        return self.config.num_k_scale_bufs()
+
+    @property
+    def MiscMBarsType(self) -> FA4MiscMBarsLayout:
+        """The barrier block's plan (a type in the seed, a value here)."""
+        return self.config.misc_mbars
+
+    @property
+    def mbar_offset(self) -> int:
+        """Start of the barrier block in barriers."""
+        return self.mbar_byte_offset // MBARRIER_BYTES

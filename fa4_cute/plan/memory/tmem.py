@@ -1,13 +1,13 @@
 """Tensor Memory as named column ranges (512 columns x 128 lanes of 32 bits).
 
-2Q and 1Q kernel (``modular-sm100-attention.md`` section 1.7)::
+2Q and 1Q kernel::
 
     0          BN         2*BN       2*BN+ov    2*BN+2*ov <= 512
     | S0       | S1       | O0       | O1       |
     | P0 |     | P1 |       P_i borrows the low BN*size/4 columns of its own S_i
     |LSE|      |LSE|        1Q: (row max, row sum) exchanged at the end in columns 0, 1 of S_i
 
-Head dim 256 and 512 (section 6.1), where P goes through shared memory::
+Head dim 256 and 512, where P goes through shared memory::
 
     d256: | O 0-255           | S_even 256-383 | S_odd 384-511 |
     d512: | O_lo 0-127 | O_hi 128-255 | S_even 256-383 | S_odd 384-511 |
@@ -117,7 +117,7 @@ class AttentionTmem(TmemMap):
 
 @dataclass(frozen=True)
 class Depth512Tmem(TmemMap):
-    """Map of the head-dim 256/512 kernel: O (or its halves), S_even, S_odd."""
+    """Map of the head-dim 256/512 kernel: O (or its two o blocks), S_even, S_odd."""
 
     split_o: bool = True
 
@@ -139,9 +139,9 @@ class Depth512Tmem(TmemMap):
         return self["S_odd" if tile % 2 else "S_even"]
 
     def o_lo(self) -> Region:
-        """The output, or its low half of the head dim."""
+        """The output, or its low o block."""
         return self["O_lo"]
 
     def o_hi(self) -> Region:
-        """The high half of the head dim; ``KeyError`` when the output is not split."""
+        """The high o block; ``KeyError`` when the output is not split."""
         return self["O_hi"]

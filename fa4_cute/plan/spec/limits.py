@@ -16,7 +16,7 @@ from ..config.config import FA4Config
 from ..config.reduce_scatter import MAX_CLUSTER
 from ..facts.dtypes import DType
 from ..facts.hardware import SMEM_CAPACITY, TMA_ALIGN, TMEM_COLUMNS, SwizzleMode, align_up
-from ..memory.smem_regions import AttentionSMemRegions
+from ..memory.smem_layout import AttentionSMemLayout
 
 MIN_BN: Final = 64
 MIN_KV_STAGES: Final = 2
@@ -138,7 +138,7 @@ def _stage_problem(config: FA4Config) -> str | None:
     if config.splitk_partitions == 1:
         return None
     try:
-        AttentionSMemRegions(config)
+        AttentionSMemLayout(config)
     except ValueError as error:
         return str(error)
     return None

@@ -19,6 +19,9 @@ from ..facts.hardware import (
     ceil_div,
 )
 
+IDLE = "idle"
+"""Name of the role of warps that have none."""
+
 
 @dataclass(frozen=True)
 class WarpRole:
@@ -38,6 +41,11 @@ class WarpRole:
     def num_threads(self) -> int:
         """Threads of the role."""
         return self.num_warps * WARP_THREADS
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether its warps only fill up a warp group."""
+        return self.name == IDLE
 
 
 @dataclass(frozen=True)
@@ -95,6 +103,22 @@ class WarpSchedule:
     def launch_registers(self) -> int:
         """Registers per thread at launch: an equal share, in legal steps."""
         return REGISTERS_PER_SM // self.num_threads // SETMAXNREG_STEP * SETMAXNREG_STEP
+
+    @cached_property
+    def groups(self) -> tuple[tuple[WarpRole, ...], ...]:
+        """The roles in warp order, those together that set their registers to the same budget.
+
+        Idle warps belong to the group before them and have no role in it.
+        """
+        groups: list[tuple[WarpRole, ...]] = []
+        for role in self.roles:
+            if role.is_idle:
+                continue
+            if groups and groups[-1][-1].registers == role.registers:
+                groups[-1] += (role,)
+            else:
+                groups.append((role,))
+        return tuple(groups)
 
     @cached_property
     def _by_name(self) -> dict[str, WarpRole]:

@@ -1,21 +1,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
-from fa4_cute.plan.barriers.depth512_mbars import Depth512MBars
-from fa4_cute.plan.barriers.pipeline_plan import PipelineState
+from fa4_cute.plan.barriers.depth512_mbars import Depth512MBarsLayout
+from fa4_cute.plan.barriers.pipeline_plan import BarrierWait
 from fa4_cute.plan.spec.schedule import DEPTH512_SCHEDULE
 
-D512 = Depth512MBars(4)
-D256 = Depth512MBars(8, split_o=False)
-SCALED = Depth512MBars(4, num_scale_bufs=2)
-PERSISTENT = Depth512MBars(4, persistent=True)
-BOTH = Depth512MBars(4, persistent=True, num_scale_bufs=2)
+D512 = Depth512MBarsLayout(4)
+D256 = Depth512MBarsLayout(8, split_o=False)
+SCALED = Depth512MBarsLayout(4, num_scale_bufs=2)
+PERSISTENT = Depth512MBarsLayout(4, persistent=True)
+BOTH = Depth512MBarsLayout(4, persistent=True, num_scale_bufs=2)
 CTAS = 2
 
-# Section 3.3: offset in d512, offset in d256, count.
+# Offset in d512, offset in d256, count.
 OFFSETS = {
     "PO_lo_offset": (0, 0, 512),
     "PO_hi_offset": (1, None, 256),
@@ -35,65 +36,58 @@ OFFSETS = {
 def test_offsets_and_counts(name: str) -> None:
     d512, d256, count = OFFSETS[name]
     assert getattr(D512, name) == d512
-    assert D512.init_count(d512) == count
+    assert D512.counts()[d512] == count
     if d256 is not None:
         assert getattr(D256, name) == d256
-        assert D256.init_count(d256) == count
+        assert D256.counts()[d256] == count
 
 
 @pytest.mark.parametrize(
     ("mbars", "fixed", "high", "ring", "size"), [(D512, 10, 6, 8, 18), (D256, 8, 5, 16, 24)]
 )
-def test_sizes(mbars: Depth512MBars, fixed: int, high: int, ring: int, size: int) -> None:
+def test_sizes(mbars: Depth512MBarsLayout, fixed: int, high: int, ring: int, size: int) -> None:
     assert (mbars.num_fixed, mbars.num_high_count_barriers) == (fixed, high)
     assert (mbars.KV_barriers, mbars.size, mbars.num_mbars()) == (ring, size, size)
     assert sum(count >= 128 for count in mbars.counts()) == high
 
 
 @pytest.mark.parametrize("mbars", [D512, D256, SCALED, PERSISTENT, BOTH])
-def test_every_barrier_gets_exactly_its_count(mbars: Depth512MBars) -> None:
+def test_every_barrier_gets_exactly_its_count(mbars: Depth512MBarsLayout) -> None:
     softmax = DEPTH512_SCHEDULE["softmax"].num_threads
     correction = DEPTH512_SCHEDULE["correction"].num_threads
-    start = PipelineState(1)
     counted: Counter[int] = Counter()
     counted[mbars.po_lo_mbar()] += softmax * CTAS
-    counted[mbars.consumer_o_lo().release(start)[0].mbar] += correction * CTAS
-    outputs = [mbars.producer_o_lo()]
+    outputs = [(mbars.producer_o_lo(), mbars.consumer_o_lo())]
     if mbars.split_o:
-        counted[mbars.consumer_o_hi().release(start)[0].mbar] += correction * CTAS
-        outputs.append(mbars.producer_o_hi())
-    for scores in (mbars.consumer_s_even(), mbars.consumer_s_odd()):
-        counted[scores.release(start)[0].mbar] += softmax * CTAS
-    counted[mbars.producer_c().commit(start)[0].mbar] += softmax
-    counted[mbars.consumer_c().release(start)[0].mbar] += correction
-    for issued in (mbars.producer_s_even(), mbars.producer_s_odd(), *outputs):
-        counted[issued.commit_mma(start).mbar] += 1
+        outputs.append((mbars.producer_o_hi(), mbars.consumer_o_hi()))
+    for producer, consumer in outputs:
+        counted[producer.commit()] += 1
+        counted[consumer.release()] += correction * CTAS
+    for step in (0, 1):
+        counted[mbars.producer_s().commit(step)] += 1
+        counted[mbars.consumer_s().release(step)] += softmax * CTAS
+    counted[mbars.producer_c().commit()] += softmax
+    counted[mbars.consumer_c().release()] += correction
     for slot in range(mbars.num_kv_stages):
         counted[mbars.kv_ring.producer_mbar(slot)] += 1
-        counted[mbars.kv_ring.consumer_release_at(slot).mbar] += 1
+        counted[mbars.kv_ring.consumer_mbar(slot)] += 1
     for buffer in range(mbars.num_scale_bufs):
         counted[mbars.scale_ring.producer_mbar(buffer)] += 1
         counted[mbars.scale_ring.consumer_mbar(buffer)] += softmax
-    for mbar in range(mbars.stored_offset, mbars.stored_offset + mbars.num_stored_barriers):
-        counted[mbar] += softmax
+    if mbars.persistent:
+        counted[mbars.stored(0)] += softmax
     assert dict(counted) == dict(enumerate(mbars.counts()))
-    assert mbars.counts() == tuple(spec.count for spec in mbars.specs)
 
 
 @pytest.mark.parametrize("split_o", [True, False])
-def test_one_wave_initialises_every_barrier_once(split_o: bool) -> None:
+def test_one_wave_initialises_every_barrier(split_o: bool) -> None:
     limit = 11 if split_o else 12
-    mbars = Depth512MBars(limit, split_o)
+    mbars = Depth512MBarsLayout(limit, split_o)
     assert mbars.size == 32
-    done = [mbars.init(lane_idx=lane) for lane in range(32)]
-    assert done == [(i, count) for i, count in enumerate(mbars.counts())]
-    assert D512.init(lane_idx=D512.size) is None
-    with pytest.raises(ValueError, match=f"that is {limit} stages"):
-        Depth512MBars(limit + 1, split_o).init(lane_idx=0)
+    assert Depth512MBarsLayout(0, split_o).most_kv_stages == limit
 
 
-def test_a_persistent_pair_has_one_barrier_more_behind_all_others() -> None:
-    assert (D512.num_stored_barriers, PERSISTENT.num_stored_barriers) == (0, 1)
+def test_a_persistent_pair_has_one_barrier_more_after_all_others() -> None:
     assert PERSISTENT.counts() == (*D512.counts(), 128)
     assert PERSISTENT.specs[:-1] == D512.specs
     last = PERSISTENT.specs[-1]
@@ -103,38 +97,28 @@ def test_a_persistent_pair_has_one_barrier_more_behind_all_others() -> None:
 
 def test_pipelines_meet_on_the_same_barriers() -> None:
     for mbars in (D512, D256):
-        pairs = [
-            (mbars.producer_s_even(), mbars.consumer_s_even()),
-            (mbars.producer_s_odd(), mbars.consumer_s_odd()),
-            (mbars.producer_c(), mbars.consumer_c()),
-            (mbars.producer_o_lo(), mbars.consumer_o_lo()),
-        ]
-        if mbars.split_o:
-            pairs.append((mbars.producer_o_hi(), mbars.consumer_o_hi()))
-        for producer, consumer in pairs:
+        for name in ("s", "c", "o_lo", *(["o_hi"] if mbars.split_o else [])):
+            producer = getattr(mbars, f"producer_{name}")()
+            consumer = getattr(mbars, f"consumer_{name}")()
             assert producer.is_producer
-            assert not consumer.is_producer
-            assert producer.producer_mbar() == consumer.producer_mbar()
-            assert producer.consumer_mbar() == consumer.consumer_mbar()
-        assert mbars.SPipelineProducer.cta_group == 2
-        assert mbars.SPipelineConsumer.cta_group == 1
+            assert replace(producer, is_producer=False) == consumer
+            # Factors stay in the CTA; all else is told across the pair.
+            assert producer.cta_group == (1 if name == "c" else CTAS)
 
 
 def test_the_first_pv_waits_and_the_first_qk_does_not() -> None:
-    po = D512.producer_o_lo()
-    assert po.acquire(D512.producer_o_state()).phase == 0
-    scores = D512.producer_s_even()
-    assert scores.acquire(scores.initial_state()).phase == 1
+    assert D512.producer_o_lo().acquire(0) == BarrierWait(0, 0)
+    assert [D512.producer_s().acquire(step).phase for step in range(4)] == [1, 1, 0, 0]
 
 
 def test_d256_has_no_high_half() -> None:
-    for accessor in (D256.po_hi_mbar, D256.producer_o_hi, D256.consumer_o_hi):
+    for accessor in (D256.producer_o_hi, D256.consumer_o_hi):
         with pytest.raises(ValueError, match="split_o=False"):
             accessor()
 
 
 def test_ring_barriers_are_all_producers_then_all_consumers() -> None:
-    assert D512.get_kv_mbars() == 10
+    assert D512.KV_offset == 10
     assert [D512.kv_ring.producer_mbar(i) for i in range(4)] == [10, 11, 12, 13]
     assert [D512.kv_ring.consumer_mbar(i) for i in range(4)] == [14, 15, 16, 17]
 

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 
 from fa4_cute.plan.barriers.barrier_spec import render_barriers
-from fa4_cute.plan.barriers.mbars import FA4MiscMBars
-from fa4_cute.plan.barriers.pipeline_plan import BarrierArrive, PipelineState
+from fa4_cute.plan.barriers.pipeline_plan import BarrierWait
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import SMEM_CAPACITY
-from fa4_cute.plan.memory.smem_layout import SM100AttentionSMem
+from fa4_cute.plan.memory.smem_layout import AttentionSMemLayout
 from fa4_cute.plan.spec.limits import supported
 from fa4_cute.plan.spec.schedule import ATTENTION_SCHEDULE
 from tests.plan.strategies import configs
@@ -27,26 +26,23 @@ def arrivals_per_phase(config: FA4Config) -> Counter[int]:
     mbars, ctas = config.misc_mbars, config.cta_group()
     counted: Counter[int] = Counter()
 
-    def arrive(event: BarrierArrive | int, times: int) -> None:
-        counted[event.mbar if isinstance(event, BarrierArrive) else event] += times
+    def arrive(mbar: int, times: int) -> None:
+        counted[mbar] += times
 
     correction = ATTENTION_SCHEDULE["correction"].num_threads
-    o_state = mbars.consumer_o().initial_state()
-    for wg in (0, 1):
-        softmax = ATTENTION_SCHEDULE[f"softmax{wg}"].num_threads
-        scores, factor = mbars.consumer_s(wg), mbars.producer_c(wg)
-        for part in range(config.num_pv_stages):
-            arrive(scores.release_no_step(scores.initial_state(), part), softmax * ctas)
-        arrive(factor.commit(factor.initial_state())[0], softmax)
-        if config.use_order_barriers:
-            arrive(mbars.pipeline_order_arrive(wg), softmax)
-        rescaled, o_state = mbars.consumer_o().release(o_state)
-        arrive(rescaled, correction * ctas)
-        arrive(mbars.consumer_c(wg).release(PipelineState(1))[0], correction)
-        for role in (mbars.producer_s(wg), mbars.producer_o(wg)):
-            arrive(role.commit_mma(role.initial_state()), 1)
+    for chain in (0, 1):
+        softmax = ATTENTION_SCHEDULE[f"softmax{chain}"].num_threads
+        for stage in range(config.num_pv_stages):
+            arrive(mbars.consumer_s(chain).release(sub=stage), softmax * ctas)
+        arrive(mbars.producer_c(chain).commit(), softmax)
+        arrive(mbars.consumer_o(chain).release(), correction * ctas)
+        arrive(mbars.consumer_c(chain).release(), correction)
+        if config.persistent:
+            arrive(mbars.stored(chain), softmax)
+        for product in (mbars.producer_s(chain), mbars.producer_o(chain)):
+            arrive(product.commit(), 1)
     for part in range(config.num_qk_stages if config.num_qo == 2 else 0):
-        arrive(mbars.q1_wait_mbar() + part, 1)
+        arrive(mbars.q1_wait_mbar(part), 1)
     if config.splitk_partitions > 1:
         # Every warp of both groups of every CTA arrives once here.
         warps = ATTENTION_SCHEDULE["softmax0"].num_warps + ATTENTION_SCHEDULE["softmax1"].num_warps
@@ -55,8 +51,7 @@ def arrivals_per_phase(config: FA4Config) -> Counter[int]:
         for slot in range(config.num_kv_stages):
             for part in range(ring.num_qk_stages):
                 arrive(ring.producer_mbar(slot, part), 1)
-                state = PipelineState(config.num_kv_stages, index=slot)
-                arrive(ring.consumer_release(state, part)[0], 1)
+                arrive(ring.consumer_mbar(slot, part), 1)
     for slot in range(config.num_own_scale_bufs):
         arrive(mbars.scale_ring.producer_mbar(slot), 1)
     num_scales = config.num_own_scale_bufs or config.num_kv_stages
@@ -82,7 +77,6 @@ def test_the_size_formula(config: FA4Config) -> None:
     pv, qk, kv = config.num_pv_stages, config.num_qk_stages, config.num_kv_stages
     expected = 2 * pv + 8 + (qk if config.num_qo == 2 else 0) + 2 * qk * kv
     expected += 0 if config.use_fused_kv else 2 * kv
-    expected += 2 if config.use_order_barriers else 0
     expected += 1 if config.splitk_partitions > 1 else 0
     expected += 4 if config.pair_cta and config.scale_dtype.is_valid else 0
     assert config.misc_mbars.size == config.misc_mbars.num_mbars() == expected
@@ -110,23 +104,26 @@ def test_barriers_past_the_first_wave_have_count_one(config: FA4Config) -> None:
     assert scales == (1, 1, 256, 256)[: 2 * config.num_own_scale_bufs]
 
 
-def test_order_barriers_pass_the_turn_to_the_other_group() -> None:
-    mbars = FA4MiscMBars(1, 2, 4, use_order_barriers=True)
-    assert mbars.pipeline_order_wait(0) == 8
-    assert mbars.pipeline_order_arrive(1) == mbars.pipeline_order_wait(0)
-    assert mbars.pipeline_order_arrive(0) == mbars.pipeline_order_wait(1)
-    with pytest.raises(ValueError, match="use_order_barriers=False"):
-        D128.pipeline_order_wait(0)
-
-
 def test_accessors_of_the_d128_kernel() -> None:
-    assert (D128.producer_s0().producer_mbar(), D128.producer_s1().producer_mbar()) == (8, 9)
-    assert D128.producer_s1().acquire(PipelineState.consumer(1), sub=1).mbar == 3
-    assert (D128.consumer_c0().producer_mbar(), D128.consumer_c1().consumer_mbar()) == (4, 7)
+    assert [D128.producer_s(chain).commit() for chain in (0, 1)] == [8, 9]
+    assert D128.producer_o(1).acquire(0, sub=1) == BarrierWait(3, 0)
+    assert (D128.consumer_c(0).wait(0).mbar, D128.consumer_c(1).release()) == (4, 7)
     assert D128.q1_wait_mbar() == 10
-    assert D128.get_k_mbars() == D128.get_v_mbars() == 11
-    assert [D128.combined_p_o_consumer(wg) for wg in (0, 1)] == [0, 2]
-    assert (D128.producer_o0().producer_mbar(), D128.producer_o1().producer_mbar()) == (21, 22)
+    assert D128.K_offset == D128.V_offset == 11
+    assert [D128.combined_p_o_consumer(chain) for chain in (0, 1)] == [0, 2]
+    assert [D128.consumer_o(chain).wait(1) for chain in (0, 1)] == [
+        BarrierWait(21, 1),
+        BarrierWait(22, 1),
+    ]
+
+
+@pytest.mark.parametrize("chain", [0, 1])
+def test_both_sides_of_a_hand_over_name_the_same_barriers(chain: int) -> None:
+    for name in "sco":
+        producer = getattr(D128, f"producer_{name}")(chain)
+        consumer = getattr(D128, f"consumer_{name}")(chain)
+        assert producer.is_producer
+        assert replace(producer, is_producer=False) == consumer
 
 
 def test_scales_of_keys_keep_their_slot_until_all_softmax_threads_have_read_them() -> None:
@@ -139,7 +136,7 @@ def test_scales_of_keys_keep_their_slot_until_all_softmax_threads_have_read_them
         counts = [mbars.counts()[mbars.k_ring.consumer_mbar(slot, part)] for part in (0, 1)]
         assert counts == [1 + 2 * 128, 1]
         assert mbars.counts()[mbars.v_ring.consumer_mbar(slot)] == 1
-    assert set(plain.misc_mbars.counts()[plain.misc_mbars.num_high_count_barriers :]) == {1}
+    assert set(plain.misc_mbars.counts()[plain.misc_mbars.S0_prod_offset :]) == {1}
 
 
 @pytest.mark.parametrize("head_dim", [16, 64, 80, 128, 144, 192])
@@ -148,28 +145,17 @@ def test_scales_of_keys_take_two_rings_and_fit(head_dim: int) -> None:
     assert supported(config)
     assert not config.use_fused_kv
     assert config.num_k_scale_bufs() == config.num_kv_stages
-    layout = SM100AttentionSMem(config)
+    layout = AttentionSMemLayout(config)
     assert config.misc_mbars.scale_ring == config.misc_mbars.k_ring
     assert layout.q_scale_bytes == 4 * config.BM
     assert layout.k_scale_stride_bytes == 4 * config.BN
-    assert layout.k_scale_smem() % 16 == layout.k_scale_stride_bytes % 16 == 0
+    assert layout.k_scale_byte_offset % 16 == layout.k_scale_stride_bytes % 16 == 0
     assert layout.smem_size() <= config.smem_used
-
-
-def test_the_o_consumer_walks_over_both_chains() -> None:
-    pipe = D128.consumer_o()
-    state = pipe.initial_state()
-    seen = []
-    for _ in range(3):
-        arrive, following = pipe.release(state)
-        seen.append((pipe.wait(state).mbar, pipe.wait(state).phase, arrive.mbar))
-        state = following
-    assert seen == [(21, 0, 0), (22, 0, 2), (21, 1, 0)]
 
 
 def test_split_rings_follow_each_other() -> None:
     mbars = FA4Config(8, 1, 128, 128, num_qo=1).misc_mbars
-    assert mbars.get_v_mbars() == mbars.get_k_mbars() + 2 * 2 * 3
+    assert mbars.V_offset == mbars.K_offset + 2 * 2 * 3
     with pytest.raises(ValueError, match="only num_qo=2"):
         mbars.q1_wait_mbar()
 
@@ -183,7 +169,7 @@ def test_names_are_unique_and_events_are_told() -> None:
 
 
 def test_there_are_two_chains() -> None:
-    with pytest.raises(ValueError, match="wg=2: softmax warp groups are 0 and 1"):
+    with pytest.raises(ValueError, match="chain=2: the chains are 0 and 1"):
         D128.consumer_s(2)
 
 
@@ -205,14 +191,14 @@ def test_scales_beside_rope_columns_take_two_rings_too(rope_dtype: DType, num_qo
     assert config.num_q_scales == 256
     assert config.num_k_scale_bufs() == config.num_kv_stages
     assert config.misc_mbars.num_scale_readers == 128 * num_qo
-    assert SM100AttentionSMem(config).smem_size() <= config.smem_used
+    assert AttentionSMemLayout(config).smem_size() <= config.smem_used
 
 
 @pytest.mark.parametrize(("qk_depth", "ov_depth"), [(128, 128), (192, 128), (128, 64)])
 def test_scales_of_a_pair_have_barriers_of_their_own(qk_depth: int, ov_depth: int) -> None:
     plain = FA4Config.for_attention(DType.FP8_E4M3, qk_depth, ov_depth=ov_depth, pair_cta=True)
     config = replace(plain, scale_dtype=DType.FP32)
-    mbars, layout = config.misc_mbars, SM100AttentionSMem(config)
+    mbars, layout = config.misc_mbars, AttentionSMemLayout(config)
     assert supported(config)
     assert mbars.scale_ring.producer_mbar(0) == mbars.scale_offset == mbars.size - 4
     # Slots of K have no other readers, so the rings may be shared as without scales.
@@ -221,5 +207,5 @@ def test_scales_of_a_pair_have_barriers_of_their_own(qk_depth: int, ov_depth: in
     assert names == ["scale_full[0]", "scale_full[1]", "scale_empty[0]", "scale_empty[1]"]
     assert config.num_k_scale_bufs() == layout.num_k_scale_bufs == 2
     assert layout.k_scale_bytes == 2 * 4 * config.BN
-    assert layout.k_scale_smem() % 16 == layout.k_scale_stride_bytes % 16 == 0
+    assert layout.k_scale_byte_offset % 16 == layout.k_scale_stride_bytes % 16 == 0
     assert layout.smem_size() <= config.smem_used <= SMEM_CAPACITY

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from fa4_cute.plan.compute.depth512_mma import pv_half_plan, qk_part_plan
 from fa4_cute.plan.config.depth512_config import Depth512Config
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.memory.depth512_smem import Depth512AttentionSMem
+from fa4_cute.plan.memory.depth512_smem import Depth512SMemLayout
 from tests.plan.strategies import depth512_configs
 
 
@@ -34,7 +34,7 @@ def test_parts_multiply_every_column_once(config: Depth512Config) -> None:
 @settings(deadline=None)
 @given(depth512_configs())
 def test_operands_are_as_large_as_their_regions(config: Depth512Config) -> None:
-    layout = Depth512AttentionSMem(config)
+    layout = Depth512SMemLayout(config)
     part, half = qk_part_plan(config, 0), pv_half_plan(config)
     assert part.a is not None
     assert half.a is not None

@@ -8,7 +8,7 @@ from fa4_cute.plan.compute.mma_plans import (
     pv_plan,
     q_operand,
     qk_plan,
-    query_part_bytes,
+    query_stage_bytes,
     rope_plan,
     v_operand,
 )
@@ -16,7 +16,7 @@ from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import SwizzleMode, ceil_div
 from fa4_cute.plan.memory.chunks import rope_chunks, value_chunks
-from fa4_cute.plan.memory.smem_layout import SM100AttentionSMem
+from fa4_cute.plan.memory.smem_layout import AttentionSMemLayout
 from fa4_cute.plan.memory.tmem import AttentionTmem
 from fa4_cute.plan.spec.issue_order import IssueOrder
 from fa4_cute.plan.spec.limits import supported
@@ -56,11 +56,11 @@ def test_depth_parts_begin_where_their_tma_tile_begins(config: FA4Config) -> Non
 @settings(deadline=None)
 @given(configs())
 def test_operands_are_as_large_as_their_slots(config: FA4Config) -> None:
-    layout = SM100AttentionSMem(config)
+    layout = AttentionSMemLayout(config)
     assert v_operand(config).bytes == layout.v_stage_bytes
     tiles, rope = config.BM // 128, rope_plan(config)
     assert q_operand(config).bytes * tiles == layout.q_nope_bytes
-    assert query_part_bytes(config) * config.num_qk_stages * tiles == layout.q_bytes
+    assert query_stage_bytes(config) * config.num_qk_stages * tiles == layout.q_bytes
     k_bytes = k_operand(config).bytes
     if rope is not None:
         assert rope.a is not None
@@ -93,21 +93,21 @@ def test_rope_configs_cover_both_kinds_of_rings() -> None:
 
 @pytest.mark.parametrize("config", mla_configs(), ids=lambda c: c.describe().splitlines()[0])
 def test_rope_columns_have_memory_of_their_own(config: FA4Config) -> None:
-    layout, rope = SM100AttentionSMem(config), rope_plan(config)
+    layout, rope = AttentionSMemLayout(config), rope_plan(config)
     assert rope is not None
     assert rope.a is not None
     chunks = rope_chunks(config)
     assert chunks.columns == rope.b.padded_k == len(chunks.starts) * rope.b.span
     last_tile = config.BM // 128 - 1
-    assert layout.q_rope_tile_smem(0) == layout.q_rope_byte_offset
-    assert layout.q_rope_tile_smem(last_tile) + rope.a.bytes == layout.kv_byte_offset
+    assert layout.q_rope_tile_byte_offset(0) == layout.q_rope_byte_offset
+    assert layout.q_rope_tile_byte_offset(last_tile) + rope.a.bytes == layout.kv_byte_offset
     for tile in range(2 * config.num_kv_stages + 3):
-        start = layout.k_rope_smem(tile % config.num_kv_stages, tile)
+        start = layout.k_rope_byte_offset(tile % config.num_kv_stages, tile)
         if config.use_fused_kv:
             first, size, num = layout.rope_byte_offset, layout.rope_bytes, layout.num_rope_bufs
             assert start == first + tile % num * (size // num)
         else:
-            slot = layout.k_smem_base() + tile % config.num_kv_stages * layout.k_stage_bytes
+            slot = layout.kv_byte_offset + tile % config.num_kv_stages * layout.k_stage_bytes
             assert start == slot + k_operand(config).bytes
         assert start % rope.b.swizzle.pattern_bytes == 0
     assert rope.b.mn * config.cta_group() == config.BN

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import MAX_MBARRIERS, SMEM_CAPACITY, TMEM_COLUMNS, SwizzleMode
-from fa4_cute.plan.memory.smem_layout import SM100AttentionSMem
+from fa4_cute.plan.memory.smem_layout import AttentionSMemLayout
 from fa4_cute.plan.spec.limits import supported, unsupported_reason
 from tests.plan.strategies import any_configs, configs
 from tests.plan.worked_tables import ROWS, Row
@@ -24,7 +24,7 @@ def test_worked_table(row: Row) -> None:
     for name, value in row.stated.items():
         assert computed.get(name, getattr(config, name, None)) == value, name
     if row.has_tiles and not row.is_capped:
-        assert SM100AttentionSMem(config).smem_size() == row.layout_bytes
+        assert AttentionSMemLayout(config).smem_size() == row.layout_bytes
         assert config.misc_mbars.size == row.mbars
     assert supported(config) == row.verdict
 
@@ -64,7 +64,7 @@ def test_mla_buffers(index_text: str, rope_buffers: int, scale_buffers: int) -> 
 @settings(deadline=None)
 @given(configs())
 def test_supported_configs_fit_the_machine(config: FA4Config) -> None:
-    layout = SM100AttentionSMem(config)
+    layout = AttentionSMemLayout(config)
     assert layout.smem_size() <= config.smem_used <= SMEM_CAPACITY
     assert config.tmem_used <= TMEM_COLUMNS
     assert config.misc_mbars.size <= 64
@@ -100,7 +100,7 @@ def test_what_a_pair_with_rope_columns_and_scales_holds() -> None:
     barriers = 8 + 4 + 1 + 4 + 2 * 17
     operands = 256 * 192 + 17 * 128 * 64 + 9 * 64 * 64
     assert config.smem_used == operands + 1024 + 1024 + 2 * 128 * 4 + 8 * barriers + 4
-    assert SM100AttentionSMem(config).smem_size() == config.smem_used
+    assert AttentionSMemLayout(config).smem_size() == config.smem_used
 
 
 @settings(deadline=None)
@@ -131,13 +131,6 @@ def test_positions_per_tile_with_and_without_packed_heads() -> None:
     pair = FA4Config(8, 8, 128, 128, pair_cta=True)
     assert (pair.BM_eff(), pair.PairBM_eff(), pair.cta_group()) == (32, 64, 2)
     assert (pair.v_cols_per_cta(), pair.k_rows_per_cta()) == (64, 64)
-
-
-def test_order_barriers_cost_sixteen_bytes() -> None:
-    free = FA4Config(8, 1, 64, 64)
-    forced = FA4Config(8, 1, 64, 64, use_order_barriers=True)
-    assert forced.smem_used - free.smem_used == 16
-    assert forced.misc_mbars.size - free.misc_mbars.size == 2
 
 
 def test_a_page_that_does_not_divide_the_tile_shrinks_it_to_a_power_of_two() -> None:

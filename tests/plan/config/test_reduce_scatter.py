@@ -10,7 +10,7 @@ from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.config.reduce_scatter import MAX_CLUSTER, PIECE_COLUMNS, ReduceScatterPlan
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import SwizzleMode
-from fa4_cute.plan.memory.smem_layout import SM100AttentionSMem
+from fa4_cute.plan.memory.smem_layout import AttentionSMemLayout
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.variant import Partition, Variant
 
@@ -132,11 +132,11 @@ def test_the_stage_fits_into_the_memory_of_q_k_and_v(
     )
     spec = KernelSpec.for_attention(dtype, head_dim, group=group, variant=variant)
     config, plan = spec.config, spec.config.reduce_scatter
-    layout = SM100AttentionSMem(config)
-    used = range(layout.reduce_scatter_smem(), layout.reduce_scatter_smem() + plan.size)
+    layout = AttentionSMemLayout(config)
+    used = range(layout.q_byte_offset, layout.q_byte_offset + plan.size)
     dead = [r for r in layout.regions() if r.name in ("Q", "K", "V", "KV")]
     assert used.start == 0
-    assert used.stop <= max(region.end for region in dead) == layout.correction_smem()
+    assert used.stop <= max(region.end for region in dead) == layout.correction_byte_offset
     # The padding that is packed lies within the accumulator.
     assert plan.staged_columns <= config.padded_ov_depth
     assert (plan.rows, plan.depth) == (config.BM, config.ov_depth)
@@ -152,7 +152,7 @@ def test_a_stage_that_does_not_fit_is_refused() -> None:
         use_fused_kv = True  # type: ignore[assignment]
 
     with pytest.raises(ValueError, match="splitk_partitions=2: partial results of 82944 bytes"):
-        SM100AttentionSMem(Small(**vars_of(config)))
+        AttentionSMemLayout(Small(**vars_of(config)))
 
 
 def vars_of(config: FA4Config) -> dict[str, object]:

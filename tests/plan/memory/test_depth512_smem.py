@@ -10,7 +10,7 @@ from fa4_cute.plan.compute.depth512_mma import pv_half_plan, qk_part_plan
 from fa4_cute.plan.config.depth512_config import Depth512Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import SMEM_CAPACITY, SwizzleMode
-from fa4_cute.plan.memory.depth512_smem import Depth512AttentionSMem
+from fa4_cute.plan.memory.depth512_smem import Depth512SMemLayout
 from fa4_cute.plan.spec.depth512_limits import supported
 from tests.plan.operand_elements import element_offset
 from tests.plan.strategies import depth512_configs
@@ -26,17 +26,17 @@ MAPS = {
 
 @pytest.mark.parametrize(("depth", "dtype"), MAPS)
 def test_memory_map(depth: int, dtype: str) -> None:
-    layout = Depth512AttentionSMem(Depth512Config.for_attention(DType(dtype), depth))
+    layout = Depth512SMemLayout(Depth512Config.for_attention(DType(dtype), depth))
     computed = (
-        layout.p_smem(),
-        layout.kv_smem(),
-        layout.correction_smem(),
-        layout.mbar_base(),
-        layout.tmem_addr_ptr(),
+        layout.p_stage_byte_offset(),
+        layout.kv_slot_byte_offset(),
+        layout.correction_byte_offset,
+        layout.mbar_byte_offset,
+        layout.tmem_addr_byte_offset,
         layout.smem_size(),
     )
     assert computed == MAPS[depth, dtype]
-    assert layout.q_smem() == layout.o_smem() == 0
+    assert layout.q_byte_offset == 0
 
 
 @pytest.mark.parametrize(("depth", "slots"), [(256, (12, 10)), (512, (11, 9))])
@@ -47,21 +47,21 @@ def test_scales_per_token_cost_the_ring_the_slots_of_their_barriers(
     config = replace(plain, scale_dtype=DType.FP32)
     assert (plain.num_kv_stages, config.num_kv_stages) == slots
     assert supported(config)
-    layout = Depth512AttentionSMem(config)
-    assert layout.q_scale_smem() == layout.correction_smem() + 4 * config.BM
-    assert layout.k_scale_smem() == layout.q_scale_smem() + 4 * 128
+    layout = Depth512SMemLayout(config)
+    assert layout.q_scale_byte_offset == layout.correction_byte_offset + 4 * config.BM
+    assert layout.k_scale_byte_offset == layout.q_scale_byte_offset + 4 * 128
     assert layout.k_scale_stride_bytes == 4 * config.BN
-    assert layout.mbar_base() == layout.k_scale_smem() + 2 * 4 * config.BN
+    assert layout.mbar_byte_offset == layout.k_scale_byte_offset + 2 * 4 * config.BN
     # Bulk copies and vector loads need multiples of 16.
-    assert layout.k_scale_smem() % 16 == layout.k_scale_stride_bytes % 16 == 0
-    names = [region.name for region in Depth512AttentionSMem(plain).regions()]
+    assert layout.k_scale_byte_offset % 16 == layout.k_scale_stride_bytes % 16 == 0
+    names = [region.name for region in Depth512SMemLayout(plain).regions()]
     assert not {"q_scale", "k_scale"} & {*names}
 
 
 @settings(deadline=None)
 @given(depth512_configs())
 def test_regions_are_ordered_disjoint_and_inside(config: Depth512Config) -> None:
-    layout = Depth512AttentionSMem(config)
+    layout = Depth512SMemLayout(config)
     regions = layout.regions()
     assert regions[0].start == 0
     for low, high in pairwise(regions):
@@ -75,45 +75,45 @@ def test_regions_are_ordered_disjoint_and_inside(config: Depth512Config) -> None
 def test_tiles_start_on_their_swizzle_pattern_and_fill_their_regions(
     config: Depth512Config,
 ) -> None:
-    layout = Depth512AttentionSMem(config)
+    layout = Depth512SMemLayout(config)
     pattern = config.swizzle_mode.pattern_bytes
-    q = [layout.q_smem(stage) for stage in range(config.num_qk_stages)]
-    p = [layout.p_smem(stage) for stage in range(config.num_pv_stages)]
-    kv = [layout.kv_smem(slot) for slot in range(config.num_kv_stages)]
+    q = [layout.q_stage_byte_offset(stage) for stage in range(config.num_qk_stages)]
+    p = [layout.p_stage_byte_offset(stage) for stage in range(config.num_pv_stages)]
+    kv = [layout.kv_slot_byte_offset(slot) for slot in range(config.num_kv_stages)]
     assert all(start % pattern == 0 for start in q + p + kv)
     assert q[-1] + layout.q_stage_bytes <= layout.p_byte_offset
     assert p[-1] + layout.p_stage_bytes == layout.kv_byte_offset
     assert kv[-1] + layout.kv_stage_bytes == layout.correction_byte_offset
-    assert layout.mbar_smem(0) % 8 == 0
-    assert layout.mbar_smem(layout.misc_mbars().size) == layout.tmem_addr_byte_offset
+    assert layout.mbar_byte_offset % 8 == 0
+    assert layout.mbar_byte_offset_of(config.misc_mbars.size) == layout.tmem_addr_byte_offset
 
 
 @settings(deadline=None)
 @given(depth512_configs())
 def test_chunks_are_where_the_mma_reads_them(config: Depth512Config) -> None:
     """P in chunks, and Q and O in chunks, agree with the element map of the MMA operands."""
-    layout = Depth512AttentionSMem(config)
+    layout = Depth512SMemLayout(config)
     p = pv_half_plan(config).a
     assert p is not None
     for key in range(0, config.BN, p.span):
-        half, within = divmod(key, config.BK1)
-        chunk = layout.p_smem(half) + element_offset(p, 0, within)
-        assert layout.p_chunk_smem(key // p.span) == chunk
+        stage, within = divmod(key, config.BK1)
+        start = layout.p_stage_byte_offset(stage) + element_offset(p, 0, within)
+        assert layout.p_chunk_byte_offset(key // p.span) == start
     for column in range(0, config.num_qk_stages * config.BK0, p.span):
         part, within = divmod(column, config.BK0)
         q = qk_part_plan(config, part).a
         assert q is not None
-        start = layout.q_smem(part) + element_offset(q, 0, within)
+        start = layout.q_stage_byte_offset(part) + element_offset(q, 0, within)
         if config.qkv_dtype_size == 2 and config.swizzle_mode is SwizzleMode.B128:
-            assert layout.o_chunk_smem(column // p.span) == start
+            assert layout.o_chunk_byte_offset(column // p.span) == start
 
 
 @settings(deadline=None)
 @given(depth512_configs())
 def test_o_is_staged_over_memory_that_is_free_by_then(config: Depth512Config) -> None:
-    layout = Depth512AttentionSMem(config)
+    layout = Depth512SMemLayout(config)
     chunks = config.padded_depth * config.qkv_dtype.output.size // 128
-    assert layout.o_chunk_smem(chunks) <= layout.correction_byte_offset
+    assert layout.o_chunk_byte_offset(chunks) <= layout.correction_byte_offset
     if config.split_o:
         # The MMAs of the high half still read P and the ring when the low half is staged.
-        assert layout.o_chunk_smem(chunks // 2) <= layout.p_byte_offset
+        assert layout.o_chunk_byte_offset(chunks // 2) <= layout.p_byte_offset

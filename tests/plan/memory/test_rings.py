@@ -3,93 +3,121 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from fa4_cute.plan.barriers.pipeline_plan import BarrierWait
+from fa4_cute.plan.barriers.pipeline_plan import PipelineState
 from fa4_cute.plan.config.config import FA4Config
+from fa4_cute.plan.config.depth512_config import Depth512Config
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.memory.rings import TMAConsumerPipeline, TMAProducerPipeline
-from fa4_cute.plan.memory.smem_layout import SM100AttentionSMem
-from tests.plan.strategies import configs
+from fa4_cute.plan.memory.chunks import depth_chunks, value_chunks
+from fa4_cute.plan.memory.depth512_smem import Depth512SMemLayout
+from fa4_cute.plan.memory.rings import Ring, TMAConsumerPlan
+from fa4_cute.plan.memory.smem_layout import AttentionSMemLayout
+from tests.plan.strategies import configs, depth512_configs
 
 
-def rings(config: FA4Config, is_k: bool) -> tuple[TMAProducerPipeline, TMAConsumerPipeline]:
-    layout, mbars = SM100AttentionSMem(config), config.misc_mbars
-    base = layout.k_smem_base() if is_k else layout.v_smem_base()
-    mbar = mbars.get_k_mbars() if is_k else mbars.get_v_mbars()
-    return TMAProducerPipeline(config, is_k, mbar, base), TMAConsumerPipeline(
-        config, is_k, mbar, base
-    )
+def consumers(config: FA4Config) -> tuple[TMAConsumerPlan, TMAConsumerPlan]:
+    return TMAConsumerPlan(config, True), TMAConsumerPlan(config, False)
+
+
+def starts(ring: Ring) -> list[int]:
+    """Byte offsets of all stages of all slots."""
+    state = PipelineState.producer(ring.num_slots)
+    found = []
+    for _ in range(ring.num_slots):
+        found += [ring.get_smem(state, stage) for stage in range(ring.num_qk_stages)]
+        state = state.step()
+    assert state.index == 0
+    return found
+
+
+@settings(deadline=None)
+@given(configs())
+def test_slots_lie_where_the_layout_puts_them(config: FA4Config) -> None:
+    layout = AttentionSMemLayout(config)
+    keys, values = Ring.of_keys(config), Ring.of_values(config)
+    first, slot = layout.kv_byte_offset, layout.k_stage_bytes
+    assert starts(keys)[:: keys.num_qk_stages] == [
+        first + i * slot for i in range(config.num_kv_stages)
+    ]
+    first, slot = layout.v_byte_offset, layout.v_stage_bytes
+    assert starts(values) == [first + i * slot for i in range(config.num_kv_stages)]
+    mbars = config.misc_mbars
+    assert (keys.pipeline.mbar_base, values.pipeline.mbar_base) == (mbars.K_offset, mbars.V_offset)
+    assert (keys.num_qk_stages, values.num_qk_stages) == (config.num_qk_stages, 1)
 
 
 @settings(deadline=None)
 @given(configs())
 def test_both_ends_agree_on_every_slot(config: FA4Config) -> None:
-    layout = SM100AttentionSMem(config)
-    for is_k in (True, False):
-        load, mma = rings(config, is_k)
-        write, read = load.initial_state(), mma.initial_state()
-        slot_bytes = layout.k_stage_bytes if is_k else layout.v_stage_bytes
-        assert mma.slot_bytes == slot_bytes
-        for slot in range(2 * config.num_kv_stages):
-            index = slot % config.num_kv_stages
-            assert mma.get(read) == mma.smem_base + index * slot_bytes
-            if not config.is_mla:
-                assert load.get_smem(write) == mma.get(read)
-            full = load.get_tile(write, load.pipeline.last_stage)[0]
-            assert mma.wait(read, mma.num_qk_stages_effective - 1).mbar == full
-            write = load.commit_step(write)
-            for part in range(mma.num_qk_stages_effective):
-                _, read = mma.release(read, part)
+    for ring, mma in zip(
+        (Ring.of_keys(config), Ring.of_values(config)), consumers(config), strict=True
+    ):
+        write = PipelineState.producer(ring.num_slots)
+        read = PipelineState.consumer(ring.num_slots)
+        for _ in range(2 * config.num_kv_stages):
+            assert ring.get_smem(write) == mma.get(read)
+            full = ring.pipeline.producer_mbar(write.index, mma.num_qk_stages_effective - 1)
+            assert mma.pipeline.consumer_wait(read).mbar == full
+            write, read = write.step(), read.step()
 
 
 @settings(deadline=None)
 @given(configs())
-def test_parts_tile_a_slot(config: FA4Config) -> None:
-    if config.is_mla:
-        return  # rope columns come by a load of their own
-    for is_k in (True, False):
-        load, mma = rings(config, is_k)
-        parts = load.pipeline.num_qk_stages
-        starts = [load.get_smem(load.initial_state(), part) for part in range(parts)]
-        assert starts == [load.smem_base + part * load.tile_bytes for part in range(parts)]
-        assert parts * load.tile_bytes == mma.full_kv_bytes == mma.slot_bytes
-        if is_k:
-            assert mma.staged_k_bytes == load.tile_bytes
+def test_stages_tile_a_slot(config: FA4Config) -> None:
+    keys, values = Ring.of_keys(config), Ring.of_values(config)
+    k, v = consumers(config)
+    rope = config.k_rows_per_cta() * config.rope_depth() * config.rope_dtype_size
+    assert keys.tile_bytes == keys.stage_bytes + rope
+    assert keys.num_qk_stages * keys.stage_bytes + rope == k.full_kv_bytes
+    assert values.tile_bytes == values.stage_bytes == values.slot_bytes == v.full_kv_bytes
+    if not config.is_mla:  # its rope columns come by a load of their own
+        assert k.full_kv_bytes == keys.slot_bytes
+        assert k.staged_k_bytes == keys.tile_bytes
+
+
+@settings(deadline=None)
+@given(configs())
+def test_boxes_bring_the_bytes_that_are_expected(config: FA4Config) -> None:
+    for stage in range(config.num_qk_stages):
+        chunks = depth_chunks(config, stage)
+        size = len(chunks.starts) * chunks.row_bytes * config.k_rows_per_cta()
+        assert size == Ring.of_keys(config).stage_bytes
+    chunks = value_chunks(config)
+    size = len(chunks.starts) * chunks.row_bytes * config.BN
+    assert size == Ring.of_values(config).tile_bytes
+
+
+@settings(deadline=None)
+@given(depth512_configs())
+def test_the_depth512_ring_holds_a_stage_of_k_or_v_in_each_slot(config: Depth512Config) -> None:
+    ring, layout = Ring.of_depth512(config), Depth512SMemLayout(config)
+    slots = range(config.num_kv_stages)
+    assert starts(ring) == [layout.kv_slot_byte_offset(slot) for slot in slots]
+    assert ring.pipeline == config.misc_mbars.kv_ring
+    columns = [c for i in range(config.num_qk_stages) for c in depth_chunks(config, i).starts]
+    assert columns == [*range(0, config.num_qk_stages * config.BK0, config.swizzle_elems)]
+    keys = depth_chunks(config, 0)
+    size = len(keys.starts) * keys.row_bytes * config.k_rows_per_cta()
+    values = value_chunks(config)
+    assert size == len(values.starts) * values.row_bytes * config.BK1 == ring.tile_bytes
 
 
 def test_members_of_the_seed_for_d128_1q() -> None:
-    config = FA4Config(8, 1, 128, 128, num_qo=1)
-    _, k = rings(config, True)
-    _, v = rings(config, False)
+    k, v = consumers(FA4Config(8, 1, 128, 128, num_qo=1))
     assert (k.BK, k.BMN, k.is_k_major, k.num_qk_stages_effective) == (64, 128, True, 2)
     assert (v.BK, v.BMN, v.is_k_major, v.num_qk_stages_effective) == (128, 128, False, 1)
     assert (k.full_kv_bytes, v.full_kv_bytes, k.staged_k_bytes) == (32768, 32768, 16384)
 
 
-def test_k_waits_default_to_the_last_part() -> None:
-    config = FA4Config(8, 1, 128, 128, num_qo=1)
-    _, k = rings(config, True)
-    _, v = rings(config, False)
-    start = k.initial_state()
-    first = k.mbar_base
-    assert k.wait_k(start) == BarrierWait(first + 1, 0)
-    assert k.wait_k(start, 0) == BarrierWait(first, 0)
-    assert k.release_k(start, 0)[1] == start
-    assert k.release_k(start)[1].index == 1
-    assert k.get_k(start.step()) == k.smem_base + 32768
-    assert v.wait_v(v.initial_state()).mbar == v.mbar_base
-    assert v.release_v(v.initial_state())[1].index == 1
-    assert v.get_v(v.initial_state()) == v.smem_base
-
-
 def test_the_slot_of_a_fused_ring_has_no_rope_columns() -> None:
     config = FA4Config(8, 1, 192, 128, is_mla=True, rope_dtype=DType.BF16)
     assert config.use_fused_kv
-    _, k = rings(config, True)
+    k, _ = consumers(config)
     assert k.full_kv_bytes == 128 * (128 + 64) * 2
-    assert k.slot_bytes == SM100AttentionSMem(config).k_stage_bytes == 32768
+    assert k.ring.slot_bytes == AttentionSMemLayout(config).k_stage_bytes == 32768
 
 
 def test_a_k_ring_has_no_v_methods() -> None:
-    _, k = rings(FA4Config(8, 1, 64, 64), True)
+    k, _ = consumers(FA4Config(8, 1, 64, 64))
+    k.require_operand(k=True)
     with pytest.raises(ValueError, match="this pipeline consumes K"):
-        k.get_v(k.initial_state())
+        k.require_operand(k=False)

@@ -5,11 +5,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 
-import fa4_cute.smem
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import SMEM_CAPACITY, SwizzleMode, ceil_div
-from fa4_cute.plan.memory.smem_layout import SM100AttentionSMem
+from fa4_cute.plan.memory.smem_layout import AttentionSMemLayout
 from tests.plan.strategies import configs
 
 BF16 = DType.BF16
@@ -60,26 +59,26 @@ REGION_MAP = {
 @pytest.mark.parametrize("name", REGION_MAP)
 def test_region_map(name: str) -> None:
     config, expected = REGION_MAP[name]
-    layout = SM100AttentionSMem(config)
+    layout = AttentionSMemLayout(config)
     present = {region.name for region in layout.regions()}
     computed = (
-        layout.q_rope_smem() if "Q rope" in present else None,
-        layout.k_smem_base(),
-        layout.v_smem_base(),
-        layout.rope_smem_base() if "rope" in present else None,
-        layout.correction_smem(),
-        layout.q_scale_smem() if "q_scale" in present else None,
-        layout.k_scale_smem() if "k_scale" in present else None,
-        layout.mbar_smem(0),
-        layout.tmem_addr_ptr(),
+        layout.q_rope_byte_offset if "Q rope" in present else None,
+        layout.kv_byte_offset,
+        layout.v_byte_offset,
+        layout.rope_byte_offset if "rope" in present else None,
+        layout.correction_byte_offset,
+        layout.q_scale_byte_offset if "q_scale" in present else None,
+        layout.k_scale_byte_offset if "k_scale" in present else None,
+        layout.mbar_byte_offset,
+        layout.tmem_addr_byte_offset,
         layout.smem_size(),
     )
     assert computed == expected
-    assert layout.q_smem() == layout.o_smem() == 0
+    assert layout.q_byte_offset == 0
 
 
 def test_slot_bytes_of_the_scaled_mla_config() -> None:
-    layout = SM100AttentionSMem(REGION_MAP["MLA fp8 scaled"][0])
+    layout = AttentionSMemLayout(REGION_MAP["MLA fp8 scaled"][0])
     assert (layout.k_stage_bytes, layout.v_stage_bytes) == (32768, 16384)
     assert layout.k_scale_stride_bytes == 512
     assert layout.num_k_scale_bufs == 3
@@ -88,7 +87,7 @@ def test_slot_bytes_of_the_scaled_mla_config() -> None:
 @settings(deadline=None)
 @given(configs())
 def test_regions_are_ordered_disjoint_and_inside(config: FA4Config) -> None:
-    layout = SM100AttentionSMem(config)
+    layout = AttentionSMemLayout(config)
     regions = layout.regions()
     assert regions[0].start == 0
     for low, high in pairwise(regions):
@@ -99,18 +98,18 @@ def test_regions_are_ordered_disjoint_and_inside(config: FA4Config) -> None:
 @settings(deadline=None)
 @given(configs())
 def test_operand_tiles_start_on_their_swizzle_pattern(config: FA4Config) -> None:
-    layout = SM100AttentionSMem(config)
+    layout = AttentionSMemLayout(config)
     pattern = max(config.swizzle_mode.pattern_bytes, TMA_BOX_ALIGN)
     values = max(config.value_swizzle.pattern_bytes, TMA_BOX_ALIGN)
     tiles = [
-        layout.q_tile_smem(half, part)
-        for half in range(config.num_qo)
-        for part in range(config.num_qk_stages)
+        layout.q_tile_byte_offset(tile, stage)
+        for tile in range(config.num_qo)
+        for stage in range(config.num_qk_stages)
         if not config.is_mla
     ]
     for slot in range(config.num_kv_stages):
-        tiles.append(layout.k_smem_base() + slot * layout.k_stage_bytes)
-        assert (layout.v_smem_base() + slot * layout.v_stage_bytes) % values == 0
+        tiles.append(layout.kv_byte_offset + slot * layout.k_stage_bytes)
+        assert (layout.v_byte_offset + slot * layout.v_stage_bytes) % values == 0
     assert all(tile % pattern == 0 for tile in tiles)
     assert layout.mbar_byte_offset % 8 == 0
     assert layout.correction_byte_offset % 16 == 0
@@ -120,13 +119,13 @@ def test_operand_tiles_start_on_their_swizzle_pattern(config: FA4Config) -> None
 @settings(deadline=None)
 @given(configs())
 def test_tiles_fill_their_regions(config: FA4Config) -> None:
-    layout = SM100AttentionSMem(config)
+    layout = AttentionSMemLayout(config)
     if not config.is_mla:
         rows = 128
         part = rows * config.BK0 * config.qkv_dtype_size
         tiles = config.BM // rows * config.num_qk_stages
         last = divmod(tiles - 1, config.num_qk_stages)
-        assert layout.q_tile_smem(*last) + part == layout.q_bytes
+        assert layout.q_tile_byte_offset(*last) + part == layout.q_bytes
     k_bytes = config.k_rows_per_cta() * config.padded_ov_depth * config.qkv_dtype_size
     v_bytes = config.BN * config.v_cols_per_cta() * config.qkv_dtype_size
     assert layout.v_stage_bytes == v_bytes == k_bytes
@@ -136,10 +135,10 @@ def test_tiles_fill_their_regions(config: FA4Config) -> None:
 @settings(deadline=None)
 @given(configs().filter(lambda c: c.swizzle_mode is c.qkv_dtype.default_swizzle))
 def test_o_is_staged_over_memory_that_is_free_by_then(config: FA4Config) -> None:
-    layout = SM100AttentionSMem(config)
+    layout = AttentionSMemLayout(config)
     chunks = ceil_div(config.padded_ov_depth * config.qkv_dtype.output.size, 128)
     spans = [
-        (layout.o_chunk_smem(chain), layout.o_chunk_smem(chain, chunks))
+        (layout.o_chunk_byte_offset(chain), layout.o_chunk_byte_offset(chain, chunks))
         for chain in range(config.num_qo)
     ]
     assert all(start % 1024 == 0 for start, _ in spans)
@@ -149,42 +148,27 @@ def test_o_is_staged_over_memory_that_is_free_by_then(config: FA4Config) -> None
     assert spans[-1][1] <= layout.correction_byte_offset
 
 
-def test_o_of_16_bit_operands_is_staged_over_its_own_half_of_q() -> None:
+def test_o_of_16_bit_operands_is_staged_over_its_own_q_tile() -> None:
     for depth in (64, 128, 192):
-        layout = SM100AttentionSMem(FA4Config(8, 1, depth, depth))
-        assert [layout.o_chunk_smem(i) for i in (0, 1)] == [layout.q_tile_smem(i) for i in (0, 1)]
+        layout = AttentionSMemLayout(FA4Config(8, 1, depth, depth))
+        for tile in (0, 1):
+            assert layout.o_chunk_byte_offset(tile) == layout.q_tile_byte_offset(tile)
 
 
 def test_element_offsets_count_elements_of_the_region() -> None:
-    layout = SM100AttentionSMem(FA4Config(8, 1, 64, 64))
+    layout = AttentionSMemLayout(FA4Config(8, 1, 64, 64))
     assert layout.kv_offset * 2 == layout.kv_byte_offset
     assert layout.correction_offset * 4 == layout.correction_byte_offset
     assert layout.mbar_offset * 8 == layout.mbar_byte_offset
 
 
-def test_the_layout_has_every_member_of_the_seed() -> None:
-    seed = """correction_byte_offset correction_bytes correction_offset k_scale_byte_offset
-    k_scale_bytes k_scale_stride_bytes k_stage_bytes k_total_bytes kv_byte_offset kv_bytes kv_offset
-    kv_stages_bytes mbar_byte_offset mbar_bytes mbar_offset MiscMBarsType num_k_scale_bufs
-    num_rope_bufs q_byte_offset q_bytes q_nope_bytes q_offset q_rope_byte_offset q_rope_bytes
-    q_scale_byte_offset q_scale_bytes rope_byte_offset rope_bytes rope_depth rope_dt_size
-    rope_stage_elems tmem_addr_byte_offset v_byte_offset v_stage_bytes misc_mbars q_smem q_rope_smem
-    o_smem k_smem_base v_smem_base rope_smem_base correction_smem q_scale_smem k_scale_smem
-    tmem_addr_ptr smem_size"""
-    assert [name for name in seed.split() if not hasattr(SM100AttentionSMem, name)] == []
-
-
 def test_rope_columns_need_a_type() -> None:
     with pytest.raises(ValueError, match="rope_dtype='invalid' with rope_depth=64"):
-        SM100AttentionSMem(FA4Config(8, 1, 192, 128))
-
-
-def test_the_public_module_exports_the_layout() -> None:
-    assert fa4_cute.smem.SM100AttentionSMem is SM100AttentionSMem
+        AttentionSMemLayout(FA4Config(8, 1, 192, 128))
 
 
 def test_render_draws_every_region() -> None:
-    text = SM100AttentionSMem(FA4Config(8, 1, 128, 128)).render()
+    text = AttentionSMemLayout(FA4Config(8, 1, 128, 128)).render()
     assert [line.split("|")[-1].strip() for line in text.splitlines()] == [
         "Q",
         "KV",

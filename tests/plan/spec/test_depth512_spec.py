@@ -10,7 +10,7 @@ from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import CTA_GROUP, WARP_GROUP_THREADS
 from fa4_cute.plan.facts.tensor_map_bits import MAX_BOX
 from fa4_cute.plan.launch.launch import AttentionSizes, plan_launch
-from fa4_cute.plan.memory.depth512_smem import Depth512AttentionSMem
+from fa4_cute.plan.memory.depth512_smem import Depth512SMemLayout
 from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
 from fa4_cute.plan.spec.tensor_maps import OperandLayout, key_box, query_box, tensor_maps
 from fa4_cute.plan.spec.variant import Scheduler, Variant
@@ -53,7 +53,7 @@ def test_every_tile_is_issued_once_and_scores_come_first(spec: Depth512Spec, til
 @settings(deadline=None)
 @given(SPECS)
 def test_boxes_fill_the_tiles_that_the_barriers_expect(spec: Depth512Spec) -> None:
-    config, layout = spec.config, Depth512AttentionSMem(spec.config)
+    config, layout = spec.config, Depth512SMemLayout(spec.config)
     size = config.qkv_dtype_size
     width, group, positions, *_ = query_box(spec)
     assert group * positions == config.BM

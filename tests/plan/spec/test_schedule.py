@@ -5,6 +5,7 @@ import pytest
 from fa4_cute.plan.spec.schedule import (
     ATTENTION_SCHEDULE,
     DEPTH512_SCHEDULE,
+    PAGED_SCHEDULE,
     WarpRole,
     WarpSchedule,
 )
@@ -29,6 +30,18 @@ def test_the_pair_kernel_stays_inside() -> None:
 def test_warp_to_role(warp: int, role: str) -> None:
     assert ATTENTION_SCHEDULE.role_of(warp).name == role
     assert warp in ATTENTION_SCHEDULE[role].warps
+
+
+def test_roles_of_one_budget_set_it_together() -> None:
+    names = [[role.name for role in group] for group in ATTENTION_SCHEDULE.groups]
+    assert names == [["softmax0", "softmax1"], ["correction"], ["mma", "load"]]
+    names = [[role.name for role in group] for group in DEPTH512_SCHEDULE.groups]
+    assert names == [["softmax"], ["correction"], ["mma", "load"]]
+    for schedule in (ATTENTION_SCHEDULE, PAGED_SCHEDULE, DEPTH512_SCHEDULE):
+        for group in schedule.groups:
+            # setmaxnreg must agree within four warps.
+            assert group[0].first_warp % 4 == 0
+            assert len({role.registers for role in group}) == 1
 
 
 def test_direction_of_setmaxnreg() -> None:

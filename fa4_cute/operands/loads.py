@@ -1,0 +1,47 @@
+"""Loads that both kernels issue: where a CTA's slice of Q, K and V lies, and the boxes it takes."""
+
+from cutlass import Int32
+
+from ..pipelines import LoadPlace
+from ..plan.memory.chunks import depth_chunks, value_chunks
+from ..tma import CtaSlice, load_key_chunks
+from ..work.context import KernelContext
+from .paging import load_boxes
+
+
+def place_of_query(ctx: KernelContext, tile: int = 0) -> tuple[Int32, Int32, Int32]:
+    """Return where Q tile ``tile`` lies in the map of Q: first position, head, batch entry."""
+    work = ctx.work
+    position = work.sequence.first_query + work.position + tile * ctx.spec.tile_positions
+    return position, work.head, work.sequence.query_batch
+
+
+def key_slice(ctx: KernelContext, qk_stage: int) -> CtaSlice:
+    """Return what this CTA loads of qk stage ``qk_stage`` of K: its rows."""
+    config = ctx.spec.config
+    rows = config.k_rows_per_cta()
+    return CtaSlice(ctx.maps.k, depth_chunks(config, qk_stage), rows, ctx.slice_start(rows))
+
+
+def value_slice(ctx: KernelContext, key_block: int = 0, first_column: int = 0) -> CtaSlice:
+    """Return what this CTA loads of V: its columns, counted from ``first_column``.
+
+    ``key_block`` is which of a tile's blocks of BK1 keys the slot holds.
+    """
+    config = ctx.spec.config
+    column = first_column + ctx.slice_start(config.v_cols_per_cta())
+    return CtaSlice(
+        ctx.maps.v, value_chunks(config), config.BK1, key_block * config.BK1, column
+    )
+
+
+def load_slice(ctx: KernelContext, piece: CtaSlice, tile: Int32, place: LoadPlace) -> None:
+    """Issue ``piece`` of the ``tile``-th visited key tile of K or V; its bytes are expected."""
+    mbar = ctx.barriers.in_leader(place.mbar)
+
+    def load(row: Int32 | int, where: tuple) -> None:
+        smem = ctx.smem.at(place.byte_offset) + row * piece.chunks.row_bytes
+        load_key_chunks(ctx.spec, piece, where, smem, mbar)
+
+    first = ctx.work.key_tile(tile) * ctx.spec.config.BN + piece.first_row
+    load_boxes(ctx, first, piece.rows, load)

@@ -1,0 +1,81 @@
+"""The named barriers of the kernels: ``bar.sync`` by number, as data.
+
+Barrier 0 is the one of all threads (PTX ISA, "bar{.cta}, barrier{.cta}"); a CTA has 16. Two uses
+share a number only where no kernel has both: one table per kind of kernel says which it has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from ..facts.hardware import WARP_GROUP_THREADS, WARP_THREADS
+from .chain_rows import NUM_CHAINS
+
+NUM_NAMED_BARRIERS: Final = 16
+
+
+@dataclass(frozen=True)
+class NamedBarrier:
+    """One named barrier, or ``count`` of them in a row for as many groups of threads.
+
+    Attributes:
+        number: its number, or that of the first.
+        name: what the tables call it.
+        event: what has happened when it opens.
+        threads: threads that meet at each.
+        count: how many there are.
+    """
+
+    number: int
+    name: str
+    event: str
+    threads: int
+    count: int = 1
+
+    @property
+    def numbers(self) -> range:
+        """The numbers that are taken."""
+        return range(self.number, self.number + self.count)
+
+
+STORE: Final = NamedBarrier(
+    1, "store", "the rows of a softmax group are staged for TMA", WARP_GROUP_THREADS, NUM_CHAINS
+)
+PACK: Final = NamedBarrier(
+    1, "pack", "the band of a CTA is staged for TMA", NUM_CHAINS * WARP_GROUP_THREADS
+)
+DEALLOC: Final = NamedBarrier(
+    3, "dealloc", "the softmax groups have read Tensor Memory", NUM_CHAINS * WARP_GROUP_THREADS
+)
+JOIN: Final = NamedBarrier(
+    4, "join", "both groups have deposited their row values in S", NUM_CHAINS * WARP_GROUP_THREADS
+)
+EXCHANGE: Final = NamedBarrier(
+    1, "exchange", "the two warps that hold the same 32 rows have met", 2 * WARP_THREADS, 2
+)
+OUTPUT: Final = NamedBarrier(
+    3, "output", "an O block of the CTA is staged for TMA", WARP_GROUP_THREADS
+)
+
+NAMED_BARRIERS: Final = MappingProxyType(
+    {
+        "2q": (STORE, DEALLOC),
+        "1q": (STORE, DEALLOC, JOIN),
+        "cluster": (PACK, DEALLOC, JOIN),
+        "pair_cta": (STORE,),
+        "depth512": (EXCHANGE, OUTPUT),
+    }
+)
+"""Which named barriers each kind of kernel may use. A pair frees Tensor Memory together, by a
+barrier of its cluster."""
+
+
+def render_named_barriers(kind: str) -> str:
+    """Return the table of one kind of kernel as text, one barrier a line."""
+    lines = [f"{'#':>4} {'name':<9} {'threads':>7}  event"]
+    for barrier in NAMED_BARRIERS[kind]:
+        number = "-".join(str(n) for n in sorted({barrier.numbers[0], barrier.numbers[-1]}))
+        lines.append(f"{number:>4} {barrier.name:<9} {barrier.threads:>7}  {barrier.event}")
+    return "\n".join(lines)
