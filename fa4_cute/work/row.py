@@ -1,5 +1,6 @@
 """``ThreadRow`` and ``SoftmaxRow``: what a softmax thread knows about the row it works on."""
 
+from abc import ABC, abstractmethod
 from copy import copy
 from typing import Self
 
@@ -15,7 +16,7 @@ from .context import AttentionContext, KernelContext, query_head
 from .visibility import RowView
 
 
-class ThreadRow:
+class ThreadRow(ABC):
     """A row of a Q tile, as one thread sees it.
 
     Attributes:
@@ -63,9 +64,9 @@ class ThreadRow:
         self.scores = lane_address(ctx.tmem, scores)
 
     @property
+    @abstractmethod
     def scale_slot(self) -> Int32:
         """Number of the thread among the softmax threads: its place for the query scale."""
-        raise NotImplementedError
 
     def with_scores_at(self, scores: Int32) -> Self:
         """Return the same row with its S at TMEM address ``scores``."""

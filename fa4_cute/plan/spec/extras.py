@@ -10,6 +10,7 @@ The order of the attributes is the order of the kernel's parameters.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Generic, TypeVar
@@ -28,7 +29,7 @@ BIAS_AXES: Final = ("batch", "head", "query")
 
 
 @dataclass(frozen=True)
-class SlotArray(Generic[Address]):
+class SlotArray(ABC, Generic[Address]):
     """An array that a kernel may have several of, numbered by ``slot``, with strides in bytes.
 
     A stride is 0 where all entries of its dimension are one.
@@ -44,9 +45,9 @@ class SlotArray(Generic[Address]):
         return self.name, *(f"{self.name}_{axis}" for axis in self.axes)
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """Name of the parameter with the address."""
-        raise NotImplementedError
 
     @property
     def axes(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from fa4_cute.plan.barriers.mbars import NUM_CHAINS
-from fa4_cute.plan.spec.issue_order import IssueOrder
+from fa4_cute.plan.spec.issue_order import IssueOrder, OneChain
 
 COUNTS = range(10)
 BOTH = pytest.mark.parametrize("num_qo", [1, 2])
@@ -119,3 +119,20 @@ def test_the_order_of_the_design(num_qo: int, num_tiles: int, text: str) -> None
     """Sections 5.5 of the design, written out."""
     issues = IssueOrder(num_qo).issues(num_tiles)
     assert " ".join(f"{i.product}{i.chain}({i.key_tile})" for i in issues) == text
+
+
+@BOTH
+def test_every_chain_belongs_to_one_query_tile(num_qo: int) -> None:
+    order = IssueOrder(num_qo)
+    assert [order.chains_of(tile) for tile in range(2)] == (
+        [(0,), (1,)] if num_qo == 2 else [(0, 1), ()]
+    )
+    assert order.num_chains == NUM_CHAINS
+
+
+@pytest.mark.parametrize("num_tiles", COUNTS)
+def test_one_chain_takes_every_key_tile_in_order(num_tiles: int) -> None:
+    order = OneChain()
+    taken = [order.key_tile(0, n) for n in range(order.num_tiles(0, num_tiles))]
+    assert taken == list(range(num_tiles))
+    assert (order.num_chains, order.deals_out, order.query_tile(0)) == (1, False, 0)
