@@ -39,7 +39,7 @@ def load_slice(ctx: KernelContext, piece: CtaSlice, tile: Int32, place: LoadPlac
     """Issue ``piece`` of the ``tile``-th visited key tile of K or V; its bytes are expected."""
     mbar = ctx.barriers.in_leader(place.mbar)
 
-    def load(row: Int32 | int, where: tuple) -> None:
+    def load(row: Int32 | int, where: tuple[Int32 | int, ...]) -> None:
         smem = ctx.smem.at(place.byte_offset) + row * piece.chunks.row_bytes
         load_key_chunks(ctx.spec, piece, where, smem, mbar)
 

@@ -14,7 +14,6 @@ from cutlass import Float32, Int32, Int64
 from ..device.math import softmax as softmax_math
 from ..device.math.arith import max2, opaque
 from ..device.math.mask import (
-    WORD_COLUMNS,
     mask_columns,
     mask_spans,
     visibility_word,
@@ -25,6 +24,7 @@ from ..device.registers import DEVICE
 from ..device.sync.barriers import warp_barrier
 from ..plan.compute.column_plan import ColumnPlan
 from ..plan.facts.numbers import LN_2, LOG2_E
+from ..plan.masks.key_tiles import WORD_COLUMNS
 from ..plan.masks.masks import Term
 from ..work.context import AttentionContext
 from ..work.row import ThreadRow

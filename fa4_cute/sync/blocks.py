@@ -29,7 +29,7 @@ class BarrierBlock:
         return self.address_of(mbar)
 
     @cute.jit
-    def init(self, counts: cutlass.Constexpr, lane_idx: Int32):
+    def init(self, counts: cutlass.Constexpr, lane_idx: Int32) -> None:
         """Initialise all barriers for ``counts`` arrivals: lane i takes i, i + 32, .. One warp."""
         for wave in cutlass.range_constexpr(0, len(counts), WARP_THREADS):
             index = lane_idx + wave

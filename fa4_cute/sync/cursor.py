@@ -1,5 +1,7 @@
 """Ring cursors in registers, and which slots K and V of a key tile use."""
 
+from typing import Any
+
 import cutlass
 from cutlass import Int32
 
@@ -45,11 +47,11 @@ class RingState:
         phase = Int32(cutlass.select_(wraps, self.phase ^ 1, self.phase))
         return RingState(self.num_stages, index, phase)
 
-    def __extract_mlir_values__(self) -> list:
+    def __extract_mlir_values__(self) -> list[Any]:
         """Return the registers of the cursor, for loops that carry it."""
         return [self.index.ir_value(), self.phase.ir_value()]
 
-    def __new_from_mlir_values__(self, values: list) -> "RingState":
+    def __new_from_mlir_values__(self, values: list[Any]) -> "RingState":
         """Return the cursor whose registers are ``values``."""
         return RingState(self.num_stages, Int32(values[0]), Int32(values[1]))
 

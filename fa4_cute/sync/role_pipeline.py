@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from cutlass import Int32
 
 from ..device.sync import barriers
-from ..plan.barriers.pipeline_plan import BarrierWait, RolePipelinePlan, StagedPipelinePlan
+from ..plan.barriers.pipeline_plan import (
+    BarrierWait,
+    RolePipelinePlan,
+    SlotCursor,
+    StagedPipelinePlan,
+)
 from .blocks import BarrierBlock
-from .cursor import RingState
 
 
 @dataclass(frozen=True)
@@ -77,22 +81,22 @@ class StagedPipeline:
     block: BarrierBlock
     plan: StagedPipelinePlan
 
-    def producer_acquire(self, state: RingState, qk_stage: int | None = None) -> None:
+    def producer_acquire(self, state: SlotCursor, qk_stage: int | None = None) -> None:
         """Wait until the MMAs have read what stage ``qk_stage`` of the slot held a round ago."""
         self.block.wait(self.plan.producer_acquire(state, qk_stage))
 
-    def producer_mbar(self, state: RingState, qk_stage: int | None = None) -> Int32:
+    def producer_mbar(self, state: SlotCursor, qk_stage: int | None = None) -> Int32:
         """Return the index of the barrier that counts the bytes of stage ``qk_stage``."""
         return self.plan.producer_mbar(state.index, qk_stage)
 
-    def consumer_wait(self, state: RingState, qk_stage: int | None = None) -> None:
+    def consumer_wait(self, state: SlotCursor, qk_stage: int | None = None) -> None:
         """Wait until the bytes of stage ``qk_stage`` (default: the last) have landed."""
         self.block.wait(self.plan.consumer_wait(state, qk_stage))
 
-    def consumer_release(self, state: RingState, qk_stage: int | None = None) -> None:
+    def consumer_release(self, state: SlotCursor, qk_stage: int | None = None) -> None:
         """Free stage ``qk_stage`` (default: the last) once the MMAs issued so far have read it."""
         self.block.commit_mma(self.plan.consumer_mbar(state.index, qk_stage))
 
-    def consumer_arrive(self, state: RingState, qk_stage: int | None = None) -> None:
+    def consumer_arrive(self, state: SlotCursor, qk_stage: int | None = None) -> None:
         """The calling threads have read the stage; they free it together."""
         self.block.arrive(self.plan.consumer_mbar(state.index, qk_stage))

@@ -17,6 +17,7 @@ because the number of slots is seldom a power of two.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 
 def parity(completion: int) -> int:
@@ -68,6 +69,18 @@ class BarrierWait:
     phase: int
 
 
+class SlotCursor(Protocol):
+    """Where a ring stands, on the host or in registers: a slot and its parity."""
+
+    @property
+    def index(self) -> Any:
+        """Number of the slot."""
+
+    @property
+    def phase(self) -> Any:
+        """Parity of this round."""
+
+
 @dataclass(frozen=True)
 class StagedPipelinePlan:
     """Ring of ``num_kv_stages`` slots, each filled in ``num_qk_stages`` qk stages.
@@ -105,11 +118,11 @@ class StagedPipelinePlan:
         """Return the "read, free again" barrier of stage ``qk_stage`` (default: the last)."""
         return self.producer_mbar(index, qk_stage) + self.num_stages
 
-    def producer_acquire(self, state: PipelineState, qk_stage: int | None = None) -> BarrierWait:
+    def producer_acquire(self, state: SlotCursor, qk_stage: int | None = None) -> BarrierWait:
         """Wait until the MMA has read what the slot held a round ago."""
         return BarrierWait(self.consumer_mbar(state.index, qk_stage), state.phase)
 
-    def consumer_wait(self, state: PipelineState, qk_stage: int | None = None) -> BarrierWait:
+    def consumer_wait(self, state: SlotCursor, qk_stage: int | None = None) -> BarrierWait:
         """Wait until the bytes of the qk stage have landed."""
         return BarrierWait(self.producer_mbar(state.index, qk_stage), state.phase)
 
