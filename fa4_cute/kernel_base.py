@@ -14,7 +14,7 @@ import cutlass
 from cutlass import Float32, Int32, Int64, cute
 
 from .device import ids
-from .device.memory import tma, tmem
+from .device.memory import shared, tma, tmem
 from .device.sync import barriers, pair
 from .pipelines import BarrierBlock
 from .plan.facts.hardware import WARP_THREADS, SwizzleMode
@@ -88,7 +88,7 @@ class AttentionKernel:
         self.prologue(maps, smem, warp)
         self.publish()
         # Read once, here: the word is not guarded against a reuse of shared memory later on.
-        base = barriers.load_shared_b32(smem + self.layout.tmem_addr_ptr())
+        base = shared.load_b32(smem + self.layout.tmem_addr_ptr())
         parts = (self.spec, problem, None, maps, smem)
         ctx = self.context(parts, smem + self.layout.mbar_byte_offset, base)
         self.dispatch(ctx, warp)

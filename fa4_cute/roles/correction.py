@@ -14,7 +14,7 @@ from cutlass import Float32, Int32, cute
 
 from ..device.lanes import lane_address
 from ..device.math.rescale import rescale_columns
-from ..device.memory import tmem
+from ..device.memory import shared, tmem
 from ..device.sync import barriers
 from ..plan.barriers.mbars import NUM_CHAINS
 from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
@@ -48,15 +48,15 @@ def correct_chain(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: Int32
     mbars = ctx.spec.config.misc_mbars
     factors = mbars.consumer_c(chain)
     ctx.barriers.wait(BarrierWait(factors.producer_mbar(), ctx.factor_parity(chain, tile)))
-    factor = barriers.load_shared_f32(factor_address(ctx, chain))
-    must_rescale = barriers.any_in_warp(Int32(factor < Float32(1.0)))
+    factor = shared.load_f32(factor_address(ctx, chain))
+    must_rescale = barriers.any_in_warp(factor < Float32(1.0))
     # The factor follows this tile's S, whose commit covers the previous P V too, so this wait is
     # always over at once. It stays because it is the event that a rescale depends on: the implied
     # order would be lost with another issue order in the MMA role.
     done = mbars.producer_o(chain).producer_mbar()
     ctx.barriers.wait(BarrierWait(done, ctx.step_parity(chain, tile - 1)))
     tmem.fence_after_thread_sync()
-    if must_rescale != 0:
+    if must_rescale:
         rescale_output(ctx, chain, factor)
     tmem.fence_before_thread_sync()
     ctx.barriers.arrive_at_leader(mbars.combined_p_o_consumer(chain))

@@ -10,11 +10,11 @@ Source: ``modular-sm100-attention.md`` section 6.7.
 """
 
 import cutlass
-from cutlass import Float32, Int32, cute
+from cutlass import Boolean, Float32, Int32, cute
 
 from ..device.lanes import lane_address, row_in_group
 from ..device.math.rescale import rescale_columns
-from ..device.memory import tmem
+from ..device.memory import shared, tmem
 from ..device.sync import barriers
 from ..plan.barriers.pipeline_plan import BarrierArrive, BarrierWait
 from ..plan.compute.depth512_lanes import row_of_lane
@@ -33,14 +33,14 @@ def rescale_part(
     ctx: PairContext,
     part: cutlass.Constexpr[int],
     factor: Float32,
-    must_rescale: Int32,
+    must_rescale: Boolean,
     phase: Int32,
 ):
     """Bring output ``part`` to the maxima of the next tile once its P V is done."""
     columns = ctx.spec.config.o_columns
     ctx.barriers.wait(BarrierWait(ctx.mbars.O_mma_lo_offset + part, phase))
     tmem.fence_after_thread_sync()
-    if must_rescale != 0:
+    if must_rescale:
         start = lane_address(ctx.tmem, ctx.columns.o_lo().start + part * columns)
         rescale_columns(start, columns, factor)
     tmem.fence_before_thread_sync()
@@ -53,10 +53,10 @@ def correct_tile(ctx: PairContext, tile: Int32):
     published = ctx.factor_parity(ONLY_CHAIN, tile)
     ctx.barriers.wait(BarrierWait(ctx.mbars.C_producer_offset, published))
     row = row_of_lane(ctx.spec.config, row_in_group())
-    factor = barriers.load_shared_f32(row_slot(ctx, row))
+    factor = shared.load_f32(row_slot(ctx, row))
     # The factor is in a register: its slot may be written again while O is rescaled.
     ctx.barriers.arrive(BarrierArrive(ctx.mbars.C_consumer_offset))
-    must_rescale = barriers.any_in_warp(Int32(factor < Float32(1.0)))
+    must_rescale = barriers.any_in_warp(factor < Float32(1.0))
     accumulated = ctx.step_parity(ONLY_CHAIN, tile - 1)
     for part in cutlass.range_constexpr(ctx.spec.config.num_o_parts):
         rescale_part(ctx, part, factor, must_rescale, accumulated)

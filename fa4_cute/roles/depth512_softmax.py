@@ -20,8 +20,8 @@ from ..device.ids import warp_index
 from ..device.math import epilogue
 from ..device.math import softmax as rows
 from ..device.math.arith import fma, max2
-from ..device.memory import tmem
-from ..device.sync import barriers, pair
+from ..device.memory import shared, tmem
+from ..device.sync import barriers
 from ..operands.scores import TileView, scores_and_max
 from ..operands.token_scales import keep_query_scale, release_scales, wait_for_scales
 from ..output.depth512 import write_output
@@ -48,14 +48,14 @@ def exchange(ctx: PairContext, line: PairRow, value: Float32, combine: cutlass.C
     barrier = EXCHANGE_BARRIER + warp_index() % warps
     threads = 2 * WARP_THREADS
     if line.part == 0:
-        barriers.store_shared_f32(slot, value)
-    pair.named_barrier_at(barrier, threads)
+        shared.store_f32(slot, value)
+    barriers.named_barrier(barrier, threads)
     if line.part != 0:
-        value = combine(value, barriers.load_shared_f32(slot))
-        barriers.store_shared_f32(slot, value)
-    pair.named_barrier_at(barrier, threads)
+        value = combine(value, shared.load_f32(slot))
+        shared.store_f32(slot, value)
+    barriers.named_barrier(barrier, threads)
     if line.part == 0:
-        value = barriers.load_shared_f32(slot)
+        value = shared.load_f32(slot)
     return value
 
 
@@ -86,7 +86,7 @@ def publish_factor(ctx: PairContext, line: PairRow, factor: Float32, tile: Int32
     """Hand the factor to the correction role; the first tile overwrites O and has none."""
     if tile > 0:
         if line.part == 0:
-            barriers.store_shared_f32(row_slot(ctx, line.row), factor)
+            shared.store_f32(row_slot(ctx, line.row), factor)
         ctx.barriers.arrive(BarrierArrive(ctx.mbars.C_producer_offset))
 
 

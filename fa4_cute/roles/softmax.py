@@ -16,8 +16,7 @@ from cutlass import Float32, Int32, cute
 from ..device.lanes import lane_address
 from ..device.math import softmax as rows
 from ..device.math.arith import fma
-from ..device.memory import tmem
-from ..device.sync import barriers
+from ..device.memory import shared, tmem
 from ..operands.scores import TileView, load_columns, masked, scores_and_max
 from ..operands.token_scales import keep_query_scale, release_scales, wait_for_scales
 from ..output.cluster import write_output as write_output_of_cluster
@@ -109,7 +108,7 @@ def softmax_tile(
     used_max, factor = rows.rescale_decision(row_max, new_max, line.scale, probability)
     # The first tile overwrites O, so there is nothing to correct and nobody to tell.
     if tile > 0:
-        barriers.store_shared_f32(factor_address(ctx, line.chain), factor)
+        shared.store_f32(factor_address(ctx, line.chain), factor)
         ctx.barriers.arrive(BarrierArrive(factors.producer_mbar()))
     sums = exponentiate_and_store(ctx, line, scores, used_max, key_tile, tile)
     release_scales(ctx, visited)

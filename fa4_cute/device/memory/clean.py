@@ -44,4 +44,5 @@ def publish_to_tensor_cores() -> None:
 
     Every lane fences its own stores, then the lanes meet (PTX ISA, "membar / fence", proxy fences).
     """
-    emit("fence.proxy.async.shared::cluster;\n\tbar.warp.sync -1;")
+    cute.arch.fence_proxy("async.shared", space="cluster")
+    cute.arch.sync_warp()

@@ -11,13 +11,6 @@ from ..ptx import emit
 _VECTOR = 4
 
 
-def address_in(address: Int32, rank: Int32 | int) -> Int32:
-    """Return the cluster address of what lies at this CTA's shared ``address``, in CTA ``rank``."""
-    return emit(
-        "mapa.shared::cluster.u32 $0, $1, $2;", (Int32,), (address, rank), effects=False
-    )[0]
-
-
 def load_f32x2(address: Int32) -> list[Float32]:
     """Return two floats from an 8-byte aligned cluster address (PTX ISA, "ld")."""
     return emit("ld.shared::cluster.v2.f32 {$0, $1}, [$2];", (Float32,) * 2, (address,))

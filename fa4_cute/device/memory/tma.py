@@ -4,30 +4,23 @@ A tensor map is a 128-byte kernel parameter; an instruction names it by its gene
 box by its first element (PTX ISA, "cp.async.bulk.tensor").
 """
 
-import cutlass._mlir.dialects.cute as _cute_ir
-import cutlass._mlir.dialects.cute_nvgpu as _nvgpu_ir
 from cutlass import Int32, Int64, cute
-from cutlass.cute.typing import AddressSpace
-from cutlass.cutlass_dsl import dsl_user_op
 
+from .. import dsl
+from ..pointers import generic
 from ..ptx import emit
 
 TENSOR_MAP_ALIGN = 64
 
 
-@dsl_user_op
-def tensor_map_address(atom: cute.CopyAtom, *, loc=None, ip=None) -> Int64:
+def tensor_map_address(atom: cute.CopyAtom) -> Int64:
     """Return the generic address of the tensor map that a TMA atom parameter carries."""
-    executable = _nvgpu_ir.atom_make_exec_tma(atom._trait.value, loc=loc, ip=ip)
-    pointer_type = _cute_ir.PtrType.get(
-        Int64.mlir_type, AddressSpace.generic, TENSOR_MAP_ALIGN
-    )
-    return _nvgpu_ir.get_tma_desc_addr(pointer_type, executable, loc=loc, ip=ip).toint()
+    return dsl.tensor_map_address(atom, TENSOR_MAP_ALIGN)
 
 
 def prefetch_map(tensor_map: Int64) -> None:
     """Fetch a tensor map into the descriptor cache."""
-    emit("prefetch.tensormap [$0];", (), (tensor_map,))
+    cute.arch.prefetch(generic(tensor_map, TENSOR_MAP_ALIGN).llvm_ptr, tensormap=True)
 
 
 def load_box(
@@ -60,5 +53,5 @@ def store_box(tensor_map: Int64, coordinates: tuple, source: Int32) -> None:
 
 def finish_stores() -> None:
     """Close the calling lanes' bulk group and wait until it has been written."""
-    emit("cp.async.bulk.commit_group;")
-    emit("cp.async.bulk.wait_group 0;")
+    cute.arch.cp_async_bulk_commit_group()
+    cute.arch.cp_async_bulk_wait_group(0)

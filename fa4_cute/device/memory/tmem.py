@@ -6,8 +6,9 @@ the shape ``32x32b``: thread ``t`` owns lane ``t`` and one register holds one co
 PTX ISA: "Tensor Memory and Tensor Core instructions".
 """
 
-from cutlass import Float32, Int32
+from cutlass import Float32, Int32, cute
 
+from ..pointers import in_tensor_memory, shared
 from ..ptx import emit
 
 _COUNTS = (128, 64, 32, 16, 8, 4, 2, 1)
@@ -30,17 +31,14 @@ def alloc(result_address: Int32, columns: int, cta_group: int = 1) -> None:
     columns; both get the same base. The permit is released at once: nobody allocates a second
     time in this kernel.
     """
-    emit(
-        f"tcgen05.alloc.cta_group::{cta_group}.sync.aligned.shared::cta.b32 [$0], {columns};\n\t"
-        f"tcgen05.relinquish_alloc_permit.cta_group::{cta_group}.sync.aligned;",
-        (),
-        (result_address,),
-    )
+    pair = cta_group > 1
+    cute.arch.alloc_tmem(columns, shared(result_address, Int32), is_two_cta=pair)
+    cute.arch.relinquish_tmem_alloc_permit(is_two_cta=pair)
 
 
 def dealloc(base: Int32, columns: int, cta_group: int = 1) -> None:
     """Free the allocation. One warp of each CTA that allocated; all accesses have completed."""
-    emit(f"tcgen05.dealloc.cta_group::{cta_group}.sync.aligned.b32 $0, {columns};", (), (base,))
+    cute.arch.dealloc_tmem(in_tensor_memory(base), columns, is_two_cta=cta_group > 1)
 
 
 def load(address: Int32, columns: int) -> list[Float32]:
@@ -76,7 +74,7 @@ def store(address: Int32, words: list) -> None:
 
 def wait_stores() -> None:
     """Wait for this thread's stores to Tensor Memory."""
-    emit("tcgen05.wait::st.sync.aligned;")
+    cute.arch.fence_view_async_tmem_store()
 
 
 def fence_before_thread_sync() -> None:

@@ -5,8 +5,10 @@ the TMA bytes of both CTAs. A shared-memory address names a variable in one CTA;
 same variable in another (PTX ISA, "mapa" and "barrier.cluster").
 """
 
-from cutlass import Int32, Int64
+from cutlass import Int32, Int64, cute
 
+from ..dsl import CLUSTER_SCOPE
+from ..pointers import in_cluster, shared
 from ..ptx import emit
 
 LEADER = 0
@@ -16,21 +18,22 @@ BOTH_CTAS = 0b11
 
 def cluster_rank() -> Int32:
     """Return the rank of the calling CTA in its pair."""
-    return emit("mov.u32 $0, %cluster_ctarank;", (Int32,), effects=False)[0]
+    return cute.arch.block_idx_in_cluster()
+
+
+def address_in(address: Int32, rank: Int32 | int) -> Int32:
+    """Return the cluster address of what lies at this CTA's shared ``address``, in CTA ``rank``."""
+    return cute.arch.map_dsmem_ptr(shared(address, Int32), rank).toint()
 
 
 def leader_address(address: Int32) -> Int32:
     """Return the cluster address of the leader's variable at this CTA's shared ``address``."""
-    return emit(
-        f"mapa.shared::cluster.u32 $0, $1, {LEADER};", (Int32,), (address,), effects=False
-    )[0]
+    return address_in(address, LEADER)
 
 
 def peer_address(address: Int32) -> Int32:
     """Return the cluster address of the peer's variable at this CTA's shared ``address``."""
-    return emit(
-        f"mapa.shared::cluster.u32 $0, $1, {PEER};", (Int32,), (address,), effects=False
-    )[0]
+    return address_in(address, PEER)
 
 
 def mbarrier_arrive_cluster(address: Int32, *, release: bool) -> None:
@@ -39,8 +42,7 @@ def mbarrier_arrive_cluster(address: Int32, *, release: bool) -> None:
     With ``release`` the other CTA also sees what this thread wrote to memory, which costs a memory
     barrier. Tensor Memory needs none: its accesses are ordered by the ``tcgen05`` fences.
     """
-    order = "release" if release else "relaxed"
-    emit(f"mbarrier.arrive.{order}.cluster.shared::cluster.b64 _, [$0];", (), (address,))
+    cute.arch.mbarrier_arrive(in_cluster(address), scope=CLUSTER_SCOPE, relaxed=not release)
 
 
 def expect_tx_in_leader(address: Int32, num_bytes: int) -> None:
@@ -94,9 +96,6 @@ def load_box_pair(
 
 def cluster_barrier() -> None:
     """Wait for all threads of both CTAs, with release and acquire. Whole warps only."""
-    emit("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;")
+    cute.arch.cluster_arrive(aligned=True)
+    cute.arch.cluster_wait()
 
-
-def named_barrier_at(barrier: Int32, num_threads: int) -> None:
-    """Wait at a named barrier whose number differs between warps."""
-    emit(f"bar.sync $0, {num_threads};", (), (barrier,))
