@@ -23,11 +23,14 @@ def mbarrier_wait(address: Int32, phase: Int32, *, cluster: bool = False) -> Non
 
     With ``cluster`` the wait also acquires what threads of the other CTA released.
     """
-    scope = ".acquire.cluster" if cluster else ""
+    if not cluster:
+        cute.arch.mbarrier_wait(shared(address), phase)
+        return
     emit(
         "{\n\t.reg .pred done;\n"
         "WAIT_FOR_PHASE:\n\t"
-        f"mbarrier.try_wait.parity{scope}.shared::cta.b64 done, [$0], $1, {TRY_WAIT_HINT_NS};\n\t"
+        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 "
+        f"done, [$0], $1, {TRY_WAIT_HINT_NS};\n\t"
         "@done bra PHASE_DONE;\n\t"
         "bra WAIT_FOR_PHASE;\n"
         "PHASE_DONE:\n\t}",
@@ -43,12 +46,8 @@ def mbarrier_arrive(address: Int32) -> None:
 
 def mbarrier_expect_tx(address: Int32, num_bytes: Int32 | int) -> None:
     """Arrive once and announce ``num_bytes`` of TMA data; one elected lane of the warp."""
-    emit(
-        "{\n\t.reg .pred leader;\n\telect.sync _|leader, -1;\n\t"
-        "@leader mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;\n\t}",
-        (),
-        (address, num_bytes),
-    )
+    with cute.arch.elect_one():
+        cute.arch.mbarrier_arrive_and_expect_tx(shared(address), num_bytes)
 
 
 def fence_mbarrier_init() -> None:
