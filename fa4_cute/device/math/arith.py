@@ -35,12 +35,12 @@ def fma(a: Float32, b: Float32, c: Float32) -> Float32:
 
     Left to itself a compiler fuses products and sums in one kernel and not in the next.
     """
-    return emit("fma.rn.ftz.f32 $0, $1, $2, $3;", (Float32,), (a, b, c), effects=False)[0]
+    return cute.math.fma(a, b, c, ftz=True)
 
 
 def mul(a: Float32, b: Float32) -> Float32:
     """Return ``a * b``, rounded, never fused with a sum."""
-    return emit("mul.rn.ftz.f32 $0, $1, $2;", (Float32,), (a, b), effects=False)[0]
+    return cute.math.mul(a, b, ftz=True)
 
 
 def max3(a: Float32, b: Float32, c: Float32) -> Float32:
@@ -50,22 +50,22 @@ def max3(a: Float32, b: Float32, c: Float32) -> Float32:
 
 def max2(a: Float32, b: Float32) -> Float32:
     """Return the larger of two; NaN if either operand is."""
-    return emit("max.ftz.NaN.f32 $0, $1, $2;", (Float32,), (a, b), effects=False)[0]
+    return cute.arch.fmax(a, b, nan=True, ftz=True)
 
 
 def exp2_hardware(x: Float32) -> Float32:
     """Return ``2**x`` from the special-function unit (2 ulp; -inf gives 0)."""
-    return emit("ex2.approx.ftz.f32 $0, $1;", (Float32,), (x,), effects=False)[0]
+    return cute.math.exp2(x, fastmath=True)
 
 
 def log2_hardware(x: Float32) -> Float32:
     """Return ``log2(x)`` for ``x > 0``; 0 gives -inf."""
-    return emit("lg2.approx.ftz.f32 $0, $1;", (Float32,), (x,), effects=False)[0]
+    return cute.math.log2(x, fastmath=True)
 
 
 def reciprocal(x: Float32) -> Float32:
     """Return ``1 / x`` (1 ulp)."""
-    return emit("rcp.approx.ftz.f32 $0, $1;", (Float32,), (x,), effects=False)[0]
+    return cute.arch.rcp_approx(x)
 
 
 def pack16(low: Float32, high: Float32, ptx_type: str) -> Int32:
