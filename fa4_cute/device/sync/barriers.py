@@ -41,7 +41,7 @@ def mbarrier_wait(address: Int32, phase: Int32, *, cluster: bool = False) -> Non
 
 def mbarrier_arrive(address: Int32) -> None:
     """Arrive once (release) for each calling thread."""
-    cute.arch.mbarrier_arrive(shared(address))
+    emit("mbarrier.arrive.shared::cta.b64 _, [$0];", (), (address,))
 
 
 def mbarrier_expect_tx(address: Int32, num_bytes: Int32 | int) -> None:
