@@ -9,12 +9,9 @@ import cutlass._mlir.dialects.cute as _cute_ir
 import cutlass._mlir.dialects.cute_nvgpu as _nvgpu_ir
 from cutlass import Float32, Int32, Int64, cute
 from cutlass._mlir.dialects import llvm
-from cutlass._mlir.dialects.nvvm import MemScopeKind
 from cutlass.cute.typing import AddressSpace
 from cutlass.cutlass_dsl import T, dsl_user_op
 
-CLUSTER_SCOPE = MemScopeKind.CLUSTER
-"""Scope of an arrival that another CTA of the cluster waits for."""
 _MLIR_TYPE = {Int32: T.i32, Float32: T.f32, Int64: T.i64}
 
 

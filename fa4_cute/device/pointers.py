@@ -9,11 +9,6 @@ def shared(address: Int32, dtype: type = Int64, align: int | None = None) -> cut
     return cute.make_ptr(dtype, address, mem_space=AddressSpace.smem, assumed_align=align)
 
 
-def in_cluster(address: Int32, dtype: type = Int64) -> cute.Pointer:
-    """Return an address in the shared memory of any CTA of the cluster as a pointer."""
-    return cute.make_ptr(dtype, address, mem_space=AddressSpace.dsmem)
-
-
 def in_global(address: Int64, dtype: type) -> cute.Pointer:
     """Return a global address as a pointer."""
     return cute.make_ptr(dtype, address, mem_space=AddressSpace.gmem)

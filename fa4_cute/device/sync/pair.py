@@ -7,8 +7,7 @@ same variable in another (PTX ISA, "mapa" and "barrier.cluster").
 
 from cutlass import Int32, Int64, cute
 
-from ..dsl import CLUSTER_SCOPE
-from ..pointers import in_cluster, shared
+from ..pointers import shared
 from ..ptx import emit
 
 LEADER = 0
@@ -42,7 +41,8 @@ def mbarrier_arrive_cluster(address: Int32, *, release: bool) -> None:
     With ``release`` the other CTA also sees what this thread wrote to memory, which costs a memory
     barrier. Tensor Memory needs none: its accesses are ordered by the ``tcgen05`` fences.
     """
-    cute.arch.mbarrier_arrive(in_cluster(address), scope=CLUSTER_SCOPE, relaxed=not release)
+    order = "release" if release else "relaxed"
+    emit(f"mbarrier.arrive.{order}.cluster.shared::cluster.b64 _, [$0];", (), (address,))
 
 
 def expect_tx_in_leader(address: Int32, num_bytes: int) -> None:
