@@ -1,8 +1,8 @@
 """What CuTe makes of an MMA: its tiled MMA, its layouts, and the machine words that it emits.
 
-Nothing of ``fa4_cute.device`` is used here: a kernel is traced that multiplies by ``cute.gemm``, and
-the operands of its ``tcgen05.mma`` are read from the PTX. Tiles lie at fixed addresses, so that every
-operand is a constant there.
+Nothing of ``fa4_cute.device`` is used here: a kernel is traced that multiplies by ``cute.gemm``,
+and the operands of its ``tcgen05.mma`` are read from the PTX. Tiles lie at fixed addresses, so that
+every operand is a constant there.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def title(value: Any) -> str:
 
 
 def swizzled(offset: npt.NDArray[np.int64], swizzle: SwizzleMode) -> npt.NDArray[np.int64]:
-    """Exchange the 16-byte units of a span by the number of the 128-byte line (PTX ISA, swizzle)."""
+    """Exchange the 16-byte units of a span by the number of the 128-byte line (PTX ISA)."""
     return offset ^ (offset >> 7 & swizzle.bytes // 16 - 1) << 4
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from fa4_cute.plan.compute.depth512_lanes import first_key, first_output, part_of_lane, row_of_lane
-from fa4_cute.plan.facts.hardware import TMEM_COLUMN_BYTES, TMEM_LANE_SHIFT, TMEM_LANES
-from fa4_cute.plan.facts.umma import MmaPlan
-from fa4_cute.plan.spec.depth512_spec import Depth512Spec
-from fa4_cute.plan.memory.tmem import AttentionTmem, tmem_address
 from fa4_cute.plan.compute.depth512_mma import pv_half_plan, qk_part_plan
 from fa4_cute.plan.compute.mma_plans import pv_plan, qk_plan
+from fa4_cute.plan.facts.hardware import TMEM_COLUMN_BYTES, TMEM_LANE_SHIFT, TMEM_LANES
+from fa4_cute.plan.facts.umma import MmaPlan
+from fa4_cute.plan.memory.tmem import AttentionTmem, tmem_address
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from testing.kernels import KERNELS
 from tests.witness.cute_mma import witness
@@ -21,7 +21,7 @@ from tests.witness.plans import PLANS
 
 
 def index(layout: tuple[Any, Any], coordinate: Any) -> int:
-    """Evaluate a CuTe layout (shape, stride) at a nested coordinate; an int runs colexicographically."""
+    """Evaluate a CuTe layout (shape, stride); the first mode of a group varies fastest."""
     shape, stride = layout
     if isinstance(coordinate, tuple):
         modes = zip(shape, stride, coordinate, strict=True)
