@@ -9,10 +9,9 @@ exactly 0: masked scores stay out of the row sum.
 Constants and the choice of pairs: ``fa4_cute.plan.compute.exp2_plan``.
 """
 
-from cutlass import Float32
+from cutlass import Float32, Int32
 
 from ...plan.compute.exp2_plan import EXPONENT_SHIFT, MIN_EXPONENT, POLYNOMIAL, ROUND_MAGIC
-from ..ptx import emit
 from .arith import Pair, add2, exp2_hardware, fma2, max2, sub2
 
 
@@ -40,10 +39,5 @@ def _both(value: float) -> Pair:
 
 def _scale(power: Float32, shifted: Float32) -> Float32:
     """Return ``power * 2**n`` where ``n`` is the integer in the low bits of ``shifted``."""
-    return emit(
-        "{\n\t.reg .b32 exponent;\n\t"
-        f"shl.b32 exponent, $1, {EXPONENT_SHIFT};\n\tadd.s32 $0, exponent, $2;\n\t}}",
-        (Float32,),
-        (shifted, power),
-        effects=False,
-    )[0]
+    bits = power.bitcast(Int32) + (shifted.bitcast(Int32) << EXPONENT_SHIFT)
+    return bits.bitcast(Float32)

@@ -4,11 +4,11 @@ Scores stay in raw units; ``scale`` (the softmax scale times log2 e, positive) e
 multiply-add that feeds the exponential. Every list holds one register per key column.
 """
 
-from cutlass import Float32, Int32
+import cutlass
+from cutlass import Boolean, Float32, Int32, cute
 
 from ...plan.compute.exp2_plan import Exp2Plan
 from ...plan.compute.probability import ProbabilityPlan
-from ..ptx import emit
 from .arith import Pair, add2, exp2_hardware, fma2, max2, max3, reciprocal
 from .exp2 import exp2_pair_hardware, exp2_pair_polynomial
 from .pack import pack_pairs
@@ -50,16 +50,11 @@ def rescale_decision(
     """
     exponent = (row_max - new_max) * scale
     factor = exp2_hardware(exponent)
-    kept, applied = emit(
-        "{\n\t.reg .pred grew, some;\n\t"
-        f"setp.ltu.f32 grew, $4, {_hex(probability.threshold)};\n\t"
-        "vote.sync.any.pred some, grew, -1;\n\t"
-        "selp.f32 $0, $3, $2, some;\n\t"
-        f"selp.f32 $1, $5, {_hex(1.0)}, some;\n\t}}",
-        (Float32, Float32),
-        (row_max, new_max, exponent, factor),
-    )
-    return kept, applied
+    # Not "below": the comparison is false for NaN, which then counts.
+    grew = Boolean(exponent >= Float32(probability.threshold)) == Boolean(False)
+    moved = cute.arch.vote_any_sync(grew)
+    kept = Float32(cutlass.select_(moved, new_max, row_max))
+    return kept, Float32(cutlass.select_(moved, factor, Float32(1.0)))
 
 
 def exponentials(
@@ -110,9 +105,3 @@ def total(sums: list[Pair]) -> Float32:
         sums = [add2(sums[i], sums[i + 1]) for i in range(0, len(sums), 2)]
     low, high = sums[0]
     return low + high
-
-
-def _hex(value: float) -> str:
-    import struct
-
-    return "0f" + struct.pack(">f", value).hex().upper()

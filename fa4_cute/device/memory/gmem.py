@@ -3,8 +3,9 @@
 Addresses are 64-bit; offsets are computed in 64 bits, since tensors may exceed 2**31 bytes.
 """
 
-from cutlass import Float32, Int32, Int64
+from cutlass import Float32, Int32, Int64, cute
 
+from ..pointers import in_global
 from ..ptx import emit
 
 WORD_BYTES = 4
@@ -18,12 +19,12 @@ def word_address(base: Int64, index: Int32 | int) -> Int64:
 
 def load_i32(address: Int64) -> Int32:
     """Load an integer."""
-    return emit("ld.global.b32 $0, [$1];", (Int32,), (address,))[0]
+    return cute.arch.load(in_global(address, Int32), Int32)
 
 
 def load_f32(address: Int64) -> Float32:
     """Load a float."""
-    return emit("ld.global.f32 $0, [$1];", (Float32,), (address,))[0]
+    return cute.arch.load(in_global(address, Float32), Float32)
 
 
 def load_f32_below(address: Int64, index: int, count: Int32) -> Float32:
@@ -43,7 +44,7 @@ def load_f32_below(address: Int64, index: int, count: Int32) -> Float32:
 
 def store_f32(address: Int64, value: Float32) -> None:
     """Store a float."""
-    emit("st.global.f32 [$0], $1;", (), (address, value))
+    cute.arch.store(in_global(address, Float32), value)
 
 
 def load_f32x4(address: Int64, valid: Int32) -> list[Float32]:
