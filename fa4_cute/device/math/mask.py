@@ -30,6 +30,9 @@ def mask_columns(
         first_column: column of the first score within its key tile.
         limit: number of visible columns of the tile for this thread's row; may be <= 0.
         warp_limit: the smallest ``limit`` of the warp, the same in all its threads.
+
+    DSL: ``cutlass.select_`` under a Python ``if`` emits the same instructions, from two
+    operations of the compiler per column under a branch that carries all scores; the text is one.
     """
     count = len(values)
     lines = [
@@ -64,7 +67,10 @@ def mask_spans(
 def _mask_word(
     values: list[Float32], first: int, spans: Sequence[Span], warp_spans: Sequence[Span]
 ) -> list[Float32]:
-    """Mask up to 32 columns through one visibility word: a bit per column."""
+    """Mask up to 32 columns through one visibility word: a bit per column.
+
+    DSL: as for :func:`mask_columns`.
+    """
     count = len(values)
     operands: list = []
 
@@ -112,7 +118,11 @@ def _leading_bits(register: str, limit: str, first: int) -> list[str]:
 
 
 def visibility_word(span: Span, first_column: int) -> Int32:
-    """Return one bit per column from ``first_column`` on, set where ``span`` holds the column."""
+    """Return one bit per column from ``first_column`` on, set where ``span`` holds the column.
+
+    DSL: ``<<`` on ``Int32`` emits ``shl.b32``, but the compiler may assume that nobody shifts by
+    32 or more; here such a shift has to give 0, as it does in PTX.
+    """
     operands: list = []
 
     def operand(value: Int32) -> str:

@@ -9,7 +9,7 @@ from cutlass import Boolean, Float32, Int32, cute
 
 from ...plan.compute.exp2_plan import Exp2Plan
 from ...plan.compute.probability import ProbabilityPlan
-from .arith import Pair, add2, exp2_hardware, fma2, max2, max3, reciprocal
+from .arith import F32x2, add2, exp2_hardware, fma2, max2, max3, reciprocal
 from .exp2 import exp2_pair_hardware, exp2_pair_polynomial
 from .pack import pack_pairs
 
@@ -59,7 +59,7 @@ def rescale_decision(
 
 def exponentials(
     scores: list[Float32], plan: Exp2Plan, first_pair: int, scale: Float32, offset: Float32
-) -> list[Pair]:
+) -> list[F32x2]:
     """Return ``2**(score * scale + offset)`` of neighbouring columns as pairs.
 
     Args:
@@ -85,12 +85,12 @@ def exponent_offset(
     return offset + Float32(probability.lift) if probability.lift else offset
 
 
-def pack_probabilities(pairs: list[Pair], probability: ProbabilityPlan) -> list[Int32]:
+def pack_probabilities(pairs: list[F32x2], probability: ProbabilityPlan) -> list[Int32]:
     """Return the pairs rounded to the type of P, as 32-bit words."""
     return pack_pairs(pairs, probability.dtype)
 
 
-def add_pairs(sums: list[Pair], pairs: list[Pair]) -> list[Pair]:
+def add_pairs(sums: list[F32x2], pairs: list[F32x2]) -> list[F32x2]:
     """Return the running sums with ``pairs`` added, dealt out over the independent sums."""
     sums = list(sums)
     for i, pair in enumerate(pairs):
@@ -99,7 +99,7 @@ def add_pairs(sums: list[Pair], pairs: list[Pair]) -> list[Pair]:
     return sums
 
 
-def total(sums: list[Pair]) -> Float32:
+def total(sums: list[F32x2]) -> Float32:
     """Return the sum of all running sums."""
     while len(sums) > 1:
         sums = [add2(sums[i], sums[i + 1]) for i in range(0, len(sums), 2)]

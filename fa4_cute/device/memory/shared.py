@@ -18,7 +18,8 @@ def load_f32(address: Int32) -> Float32:
 
 def load_f32x4(address: Int32) -> list[Float32]:
     """Return four floats from 16-byte aligned shared-memory ``address``."""
-    values = _vector(address, Float32).load()
+    source = shared(address, Float32, _VECTOR_BYTES)
+    values = cute.make_tensor(source, cute.make_layout(_VECTOR)).load()
     return [values[i] for i in range(_VECTOR)]
 
 
@@ -37,8 +38,5 @@ def store_v4(address: Int32, words: list) -> None:
     registers = cute.make_rmem_tensor(_VECTOR, type(words[0]))
     for i, word in enumerate(words):
         registers[i] = word
-    _vector(address, type(words[0])).store(registers.load())
-
-
-def _vector(address: Int32, dtype: type) -> cute.Tensor:
-    return cute.make_tensor(shared(address, dtype, _VECTOR_BYTES), cute.make_layout(_VECTOR))
+    target = shared(address, type(words[0]), _VECTOR_BYTES)
+    cute.make_tensor(target, cute.make_layout(_VECTOR)).store(registers.load())

@@ -26,7 +26,11 @@ def prefetch_map(tensor_map: Int64) -> None:
 def load_box(
     tensor_map: Int64, coordinates: tuple, destination: Int32, mbarrier: Int32
 ) -> None:
-    """Load one box; its full bytes, filled parts included, count on ``mbarrier``. One lane."""
+    """Load one box; its full bytes, filled parts included, count on ``mbarrier``. One lane.
+
+    DSL: ``cute.copy`` with a TMA atom takes tensors whose coordinates are known to its layout
+    algebra, branches, and adds ``.L2::cache_hint`` with a policy of 0 in a 64-bit register.
+    """
     rank = len(coordinates)
     box = ", ".join(f"${i + 3}" for i in range(rank))
     emit(
@@ -39,7 +43,10 @@ def load_box(
 
 
 def store_box(tensor_map: Int64, coordinates: tuple, source: Int32) -> None:
-    """Store one box from shared memory; elements outside the tensor are dropped. One lane."""
+    """Store one box from shared memory; elements outside the tensor are dropped. One lane.
+
+    DSL: as for :func:`load_box`, and without an election.
+    """
     rank = len(coordinates)
     box = ", ".join(f"${i + 2}" for i in range(rank))
     emit(

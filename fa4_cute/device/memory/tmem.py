@@ -42,7 +42,11 @@ def dealloc(base: Int32, columns: int, cta_group: int = 1) -> None:
 
 
 def load(address: Int32, columns: int) -> list[Float32]:
-    """Start loading ``columns`` columns; the values count only after :func:`wait_loads`."""
+    """Start loading ``columns`` columns; the values count only after :func:`wait_loads`.
+
+    DSL: ``tcgen05.Ld32x32bOp`` emits the same instruction and then reads the loaded registers, to
+    pack them by twos, before ``wait::ld``: the PTX ISA defines them only after it.
+    """
     values: list[Float32] = []
     for offset, count in split_columns(columns):
         registers = ", ".join(f"${i}" for i in range(count))
@@ -55,14 +59,22 @@ def load(address: Int32, columns: int) -> list[Float32]:
 
 
 def wait_loads(values: list[Float32]) -> list[Float32]:
-    """Wait for this thread's loads; return ``values``, now defined, so that uses come after."""
+    """Wait for this thread's loads; return ``values``, now defined, so that uses come after.
+
+    DSL: ``cute.arch.fence_view_async_tmem_load`` emits the same instruction, tied to no value: the
+    compiler may move a use in front of it.
+    """
     return emit(
         "tcgen05.wait::ld.sync.aligned;", (Float32,) * len(values), values, tied=len(values)
     )
 
 
 def store(address: Int32, words: list) -> None:
-    """Start storing one 32-bit word per column; done only after :func:`wait_stores`."""
+    """Start storing one 32-bit word per column; done only after :func:`wait_stores`.
+
+    DSL: ``tcgen05.St32x32bOp`` emits the same instruction after it packed the words by twos into
+    64-bit registers and unpacked them again.
+    """
     for offset, count in split_columns(len(words)):
         registers = ", ".join(f"${i + 1}" for i in range(count))
         emit(
@@ -78,10 +90,16 @@ def wait_stores() -> None:
 
 
 def fence_before_thread_sync() -> None:
-    """Order this thread's tcgen05 operations before a following arrival."""
+    """Order this thread's tcgen05 operations before a following arrival.
+
+    DSL: only ``cutlass.experimental``, which may change with every version, has this fence.
+    """
     emit("tcgen05.fence::before_thread_sync;")
 
 
 def fence_after_thread_sync() -> None:
-    """Order this thread's tcgen05 operations after the wait it has just completed."""
+    """Order this thread's tcgen05 operations after the wait it has just completed.
+
+    DSL: only ``cutlass.experimental``, which may change with every version, has this fence.
+    """
     emit("tcgen05.fence::after_thread_sync;")

@@ -22,6 +22,8 @@ def mbarrier_wait(address: Int32, phase: Int32, *, cluster: bool = False) -> Non
     """Block the calling threads until the phase with parity ``phase`` has completed (acquire).
 
     With ``cluster`` the wait also acquires what threads of the other CTA released.
+
+    DSL: ``cute.arch.mbarrier_wait`` serves the wait inside a CTA and has no scope for the other.
     """
     if not cluster:
         cute.arch.mbarrier_wait(shared(address), phase)
@@ -40,7 +42,11 @@ def mbarrier_wait(address: Int32, phase: Int32, *, cluster: bool = False) -> Non
 
 
 def mbarrier_arrive(address: Int32) -> None:
-    """Arrive once (release) for each calling thread."""
+    """Arrive once (release) for each calling thread.
+
+    DSL: ``cute.arch.mbarrier_arrive`` keeps the count in a register and returns the state in a
+    64-bit one: 8 spills more in the kernel that has the fewest registers to spare.
+    """
     emit("mbarrier.arrive.shared::cta.b64 _, [$0];", (), (address,))
 
 

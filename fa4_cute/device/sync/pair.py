@@ -40,6 +40,9 @@ def mbarrier_arrive_cluster(address: Int32, *, release: bool) -> None:
 
     With ``release`` the other CTA also sees what this thread wrote to memory, which costs a memory
     barrier. Tensor Memory needs none: its accesses are ordered by the ``tcgen05`` fences.
+
+    DSL: ``cute.arch.mbarrier_arrive`` takes its scope as a private type (the default is the CTA,
+    for remote barriers too) and keeps the count in a register.
     """
     order = "release" if release else "relaxed"
     emit(f"mbarrier.arrive.{order}.cluster.shared::cluster.b64 _, [$0];", (), (address,))
@@ -49,6 +52,9 @@ def expect_tx_in_leader(address: Int32, num_bytes: int) -> None:
     """Arrive once on the barrier and announce ``num_bytes`` of TMA data, in the leader only.
 
     One elected lane of the warp; ``address`` is the barrier in the calling CTA.
+
+    DSL: ``cute.arch.mbarrier_arrive_and_expect_tx`` has no predicate: an election under a branch on
+    the rank, where the text joins both conditions.
     """
     emit(
         "{\n\t.reg .pred leader, first;\n\t.reg .b32 rank;\n\t"
@@ -61,7 +67,11 @@ def expect_tx_in_leader(address: Int32, num_bytes: int) -> None:
 
 
 def commit_both(mbarrier: Int32) -> None:
-    """Arrive on ``mbarrier`` of both CTAs once all MMAs issued so far have completed."""
+    """Arrive on ``mbarrier`` of both CTAs once all MMAs issued so far have completed.
+
+    DSL: ``tcgen05.commit`` under ``cute.arch.elect_one`` emits the same instruction after an
+    election of its own and a branch, with the mask of CTAs in a register.
+    """
     emit(
         "{\n\t.reg .pred leader;\n\t.reg .b16 ctas;\n\telect.sync _|leader, -1;\n\t"
         f"mov.b16 ctas, {BOTH_CTAS};\n\t"
@@ -82,6 +92,9 @@ def load_box_pair(
         coordinates: first element of the box, innermost dimension first.
         destination: shared address in this CTA.
         mbarrier: cluster address of an mbarrier of the pair.
+
+    DSL: ``cpasync.CopyBulkTensorTileG2SOp(CtaGroup.TWO)`` always counts on the leader's barrier (it
+    clears the rank bit), passes the destination through two ``cvta`` and adds ``.L2::cache_hint``.
     """
     rank = len(coordinates)
     box = ", ".join(f"${i + 3}" for i in range(rank))
