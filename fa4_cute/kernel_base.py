@@ -15,7 +15,7 @@ import cutlass
 from cutlass import Float32, Int32, Int64, cute
 
 from .device import ids
-from .device.memory import tma, tmem
+from .device.memory import shared, tma, tmem
 from .device.sync import barriers, pair
 from .plan.config.config import FA4Config
 from .plan.config.depth512_config import Depth512Config
@@ -100,7 +100,7 @@ class AttentionKernel(ABC):
         self.prologue(maps, smem, warp)
         self.publish()
         # Read once, here: the word is not guarded against a reuse of shared memory later on.
-        base = barriers.load_shared_b32(smem.tmem_addr_ptr())
+        base = shared.load_b32(smem.tmem_addr_ptr())
         parts = (self.spec, args, maps, smem)
         ctx = self.context(parts, base)
         self.dispatch(ctx, warp, self.spec.schedule.groups)

@@ -1,22 +1,16 @@
-"""Indices of the calling thread and CTA, read anew at each call.
-
-The reads are marked as having effects on purpose: a value that is needed both before and after a
-long loop is read twice instead of holding a register throughout.
-"""
+"""Indices of the calling thread and CTA."""
 
 from cutlass import Int32, cute
-
-from .ptx import emit
 
 
 def thread_index() -> Int32:
     """Return the thread's index in its CTA."""
-    return emit("mov.u32 $0, %tid.x;", (Int32,))[0]
+    return cute.arch.thread_idx()[0]
 
 
 def lane_index() -> Int32:
     """Return the thread's index in its warp."""
-    return emit("mov.u32 $0, %laneid;", (Int32,))[0]
+    return cute.arch.lane_idx()
 
 
 def warp_index() -> Int32:
@@ -26,9 +20,9 @@ def warp_index() -> Int32:
 
 def block_index() -> tuple[Int32, Int32, Int32]:
     """Return the CTA's index in the grid."""
-    return tuple(emit(f"mov.u32 $0, %ctaid.{axis};", (Int32,))[0] for axis in "xyz")
+    return cute.arch.block_idx()
 
 
 def grid_size_x() -> Int32:
     """Return the number of CTAs along x."""
-    return emit("mov.u32 $0, %nctaid.x;", (Int32,))[0]
+    return cute.arch.grid_dim()[0]

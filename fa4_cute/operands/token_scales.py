@@ -21,10 +21,9 @@ import cutlass
 from cutlass import Float32, Int32, Int64, cute
 
 from ..device.math.arith import mul2
-from ..device.memory import gmem
+from ..device.memory import gmem, shared
 from ..device.memory.bulk import load_bytes
 from ..device.registers import DEVICE
-from ..device.sync import barriers
 from ..pipelines import RingPlace
 from ..plan.config.token_rows import packed_start
 from ..plan.facts.dtypes import DType
@@ -107,7 +106,7 @@ def keep_query_scale(ctx: AttentionContext, row: ThreadRow) -> None:
         # Without a key tile there may be no query either, and no scale to read.
         if ctx.work.num_key_tiles > 0:
             scale = gmem.load_f32(query_scale_source(ctx, row))
-            barriers.store_shared_f32(query_scale_address(ctx, row), scale)
+            shared.store_f32(query_scale_address(ctx, row), scale)
 
 
 def query_scale_source(ctx: AttentionContext, row: ThreadRow) -> Int64:
@@ -158,10 +157,10 @@ def scaled(values: list[Float32], columns: range, scales: TileScales) -> list[Fl
 
     All loads are under way before the first product, which waits for them.
     """
-    row = barriers.load_shared_f32(scales.row)
+    row = shared.load_f32(scales.row)
     keys: list[Float32] = []
     for column in columns[::VECTOR_COLUMNS]:
-        keys += barriers.load_shared_f32x4(scales.keys + column * DType.FP32.size)
+        keys += shared.load_f32x4(scales.keys + column * DType.FP32.size)
     result: list[Float32] = []
     for i in range(0, len(values), 2):
         pair = mul2((values[i], values[i + 1]), (keys[i], keys[i + 1]))

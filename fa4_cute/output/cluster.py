@@ -19,9 +19,9 @@ from cutlass import Float32, Int32, cute
 from ..device.ids import warp_index
 from ..device.math import epilogue
 from ..device.math.arith import exp2_hardware, fma, max2, mul, pack16, reciprocal
-from ..device.memory import dsmem
+from ..device.memory import dsmem, shared
 from ..device.memory.tma import finish_stores
-from ..device.sync import barriers
+from ..device.sync import barriers, pair
 from ..plan.barriers.mbars import NUM_CHAINS
 from ..plan.barriers.named import PACK
 from ..plan.config.reduce_scatter import PIECE_COLUMNS, ReduceScatterPlan
@@ -60,7 +60,7 @@ class Stage:
     def in_cluster(self) -> list["Stage"]:
         """Return the stages of all CTAs, in the order of the partitions."""
         ranks = range(self.plan.num_partitions)
-        return [Stage(self.plan, dsmem.address_in(self.address, p), self.row) for p in ranks]
+        return [Stage(self.plan, pair.address_in(self.address, p), self.row) for p in ranks]
 
     def partial_address(self, column: Int32 | int) -> Int32:
         """Return the address of four columns of the row's O from ``column`` on."""
@@ -81,13 +81,13 @@ class Stage:
         """Store ``values`` of the row's O from ``column`` on."""
         for i in range(0, len(values), VECTOR_COLUMNS):
             vector = values[i : i + VECTOR_COLUMNS]
-            barriers.store_shared_v4(self.partial_address(column + i), vector)
+            shared.store_v4(self.partial_address(column + i), vector)
 
     def deposit_row_values(self, result: RowResult) -> None:
         """Store what the row's sum is relative to, and the sum."""
         address = self.row_values_address()
         for i, value in enumerate((result.top, result.total)):
-            barriers.store_shared_f32(address + i * (self.plan.row_values_stride // 2), value)
+            shared.store_f32(address + i * (self.plan.row_values_stride // 2), value)
 
 
 def deposited_columns(

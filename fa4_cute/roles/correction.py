@@ -13,7 +13,7 @@ from cutlass import Float32, Int32, cute
 
 from ..device.lanes import lane_address
 from ..device.math.rescale import rescale_columns
-from ..device.memory import tmem
+from ..device.memory import shared, tmem
 from ..device.sync import barriers
 from ..plan.barriers.mbars import NUM_CHAINS
 from ..work.context import KernelContext, factor_address
@@ -43,14 +43,14 @@ def release_first_tiles(ctx: KernelContext):
 def correct_chain(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: Int32):
     """Bring O of ``chain`` to the maxima of its ``tile``-th key tile, which is not the first."""
     ctx.mbars.consumer_c(chain).wait(ctx.factor_step(chain, tile))
-    factor = barriers.load_shared_f32(factor_address(ctx, chain))
-    must_rescale = barriers.any_in_warp(Int32(factor < Float32(1.0)))
+    factor = shared.load_f32(factor_address(ctx, chain))
+    must_rescale = barriers.any_in_warp(factor < Float32(1.0))
     # The factor follows this tile's S, whose commit covers the previous P V too, so this wait is
     # always over at once. It stays because it is the event that a rescale depends on: the implied
     # order would be lost with another issue order in the MMA role.
     ctx.mbars.consumer_o(chain).wait(ctx.step(chain, tile - 1))
     tmem.fence_after_thread_sync()
-    if must_rescale != 0:
+    if must_rescale:
         rescale_output(ctx, chain, factor)
     tmem.fence_before_thread_sync()
     ctx.mbars.consumer_o(chain).release()

@@ -9,11 +9,11 @@ before done); arrives on ``C`` consumed and on ``PO_lo`` and ``PO_hi`` of the le
 """
 
 import cutlass
-from cutlass import Float32, Int32, cute
+from cutlass import Boolean, Float32, Int32, cute
 
 from ..device.lanes import lane_address, row_in_group
 from ..device.math.rescale import rescale_columns
-from ..device.memory import tmem
+from ..device.memory import shared, tmem
 from ..device.sync import barriers
 from ..plan.compute.depth512_lanes import row_of_lane
 from ..work.depth512 import ONLY_CHAIN, Depth512Context, row_slot
@@ -31,14 +31,14 @@ def rescale_block(
     ctx: Depth512Context,
     o_block: cutlass.Constexpr[int],
     factor: Float32,
-    must_rescale: Int32,
+    must_rescale: Boolean,
     step: Int32,
 ):
     """Bring an O block to the maxima of the next tile once P V of ``step`` is done."""
     columns = ctx.spec.config.o_columns
     ctx.mbars.consumer_o(o_block).wait(step)
     tmem.fence_after_thread_sync()
-    if must_rescale != 0:
+    if must_rescale:
         start = lane_address(ctx.tmem, ctx.columns.o_lo().start + o_block * columns)
         rescale_columns(start, columns, factor)
     tmem.fence_before_thread_sync()
@@ -50,10 +50,10 @@ def correct_tile(ctx: Depth512Context, tile: Int32):
     """Bring O to the maxima of key tile ``tile``, which is not the first."""
     ctx.mbars.consumer_c().wait(ctx.factor_step(ONLY_CHAIN, tile))
     row = row_of_lane(ctx.spec.config, row_in_group())
-    factor = barriers.load_shared_f32(row_slot(ctx, row))
+    factor = shared.load_f32(row_slot(ctx, row))
     # The factor is in a register: its slot may be written again while O is rescaled.
     ctx.mbars.consumer_c().release()
-    must_rescale = barriers.any_in_warp(Int32(factor < Float32(1.0)))
+    must_rescale = barriers.any_in_warp(factor < Float32(1.0))
     accumulated = ctx.step(ONLY_CHAIN, tile - 1)
     for o_block in cutlass.range_constexpr(ctx.spec.config.num_o_parts):
         rescale_block(ctx, o_block, factor, must_rescale, accumulated)

@@ -17,8 +17,8 @@ from ..device.ids import warp_index
 from ..device.math import epilogue
 from ..device.math import softmax as softmax_math
 from ..device.math.arith import fma, max2
-from ..device.memory import tmem
-from ..device.sync import barriers, pair
+from ..device.memory import shared, tmem
+from ..device.sync import barriers
 from ..operands.scores import TileView, scores_and_max
 from ..operands.token_scales import keep_query_scale, release_scales, wait_for_scales
 from ..output.depth512 import write_output
@@ -44,14 +44,14 @@ def exchange(ctx: Depth512Context, row: Depth512Row, value: Float32, combine: cu
     slot = row_slot(ctx, row.index)
     barrier, threads = EXCHANGE.number + warp_index() % EXCHANGE.count, EXCHANGE.threads
     if row.lane_half == 0:
-        barriers.store_shared_f32(slot, value)
-    pair.named_barrier_at(barrier, threads)
+        shared.store_f32(slot, value)
+    barriers.named_barrier(barrier, threads)
     if row.lane_half != 0:
-        value = combine(value, barriers.load_shared_f32(slot))
-        barriers.store_shared_f32(slot, value)
-    pair.named_barrier_at(barrier, threads)
+        value = combine(value, shared.load_f32(slot))
+        shared.store_f32(slot, value)
+    barriers.named_barrier(barrier, threads)
     if row.lane_half == 0:
-        value = barriers.load_shared_f32(slot)
+        value = shared.load_f32(slot)
     return value
 
 
@@ -81,7 +81,7 @@ def publish_factor(ctx: Depth512Context, row: Depth512Row, factor: Float32, tile
     """Hand the factor to the correction role; the first tile overwrites O and has none."""
     if tile > 0:
         if row.lane_half == 0:
-            barriers.store_shared_f32(row_slot(ctx, row.index), factor)
+            shared.store_f32(row_slot(ctx, row.index), factor)
         ctx.mbars.producer_c().commit()
 
 

@@ -14,8 +14,7 @@ from cutlass import Float32, Int32, cute
 from ..device.lanes import lane_address
 from ..device.math import softmax as softmax_math
 from ..device.math.arith import fma
-from ..device.memory import tmem
-from ..device.sync import barriers
+from ..device.memory import shared, tmem
 from ..operands.scores import TileView, load_columns, masked, scores_and_max
 from ..operands.token_scales import keep_query_scale, release_scales, wait_for_scales
 from ..output.cluster import write_output as write_output_of_cluster
@@ -129,7 +128,7 @@ def publish_factor(
     The first tile overwrites O, so there is nothing to correct and nobody to tell.
     """
     if tile > 0:
-        barriers.store_shared_f32(factor_address(ctx, chain), factor)
+        shared.store_f32(factor_address(ctx, chain), factor)
         ctx.mbars.producer_c(chain).commit()
 
 

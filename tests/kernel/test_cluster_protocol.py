@@ -35,7 +35,7 @@ CASES = (
 """More CTAs than key tiles among them, and one key tile for each CTA."""
 SCHEDULES = ({"mode": "late"}, *({"mode": "random", "seed": seed} for seed in range(16)))
 TOGETHER = (
-    r"barrier\.cluster\.arrive\.release\.aligned;\s*barrier\.cluster\.wait\.acquire\.aligned;"
+    r"barrier\.cluster\.arrive\.aligned;\s*barrier\.cluster\.wait;"
 )
 WAIT = (
     r"\{\s*\.reg \.pred done;\s*WAIT_FOR_PHASE:\s*mbarrier\.try_wait\.parity\.acquire\.cluster"
@@ -126,8 +126,8 @@ FAULTS: dict[str, tuple[Rewrite, str]] = {
         "race-shared.*cluster scope",
     ),
     "no fence before the store": (each(r"fence\.proxy\.async\.shared::cta;"), "race-shared"),
-    "no barrier before the store": (each(r"bar\.sync 1, 256;"), "race-shared"),
-    "no barrier between the halves": (each(r"bar\.sync 4, 256;"), "race-tmem"),
+    "no barrier before the store": (each(r"bar\.sync\s+1, 256;"), "race-shared"),
+    "no barrier between the halves": (each(r"bar\.sync\s+4, 256;"), "race-tmem"),
     "barriers initialised without a fence": (
         each(r"fence\.mbarrier_init\.release\.cluster;"),
         "mbarrier-init-not-fenced",

@@ -38,7 +38,7 @@ QUICK = [
 ]
 CLEAN = [QUICK[1], QUICK[2], QUICK[6]]
 MUTATED = Case(600, 700, 128, causal=True, pair_cta=True)
-WAIT = re.compile(r"\{\s*\.reg \.pred done;\s*WAIT_FOR_PHASE:.*?PHASE_DONE:\s*\}", re.DOTALL)
+WAIT = re.compile(r"\{[^{}]*?\b(?:LAB_WAIT|WAIT_FOR_PHASE):.*?\}", re.DOTALL)
 PACKED = Variant(return_lse=True, ragged_q=True, ragged_k=True)
 PERSISTENT = {"scheduler": Scheduler.PERSISTENT}
 

@@ -3,7 +3,7 @@
 from cutlass import Float32, Int32
 
 from ...plan.facts.hardware import OUTPUT_SWIZZLE, UNIT_BYTES, SwizzleMode
-from ..sync.barriers import store_shared_v4
+from ..memory import shared
 from .arith import fma2, mul2, pack16
 
 _LINE_BYTES = 128
@@ -58,4 +58,4 @@ def store_row_units(
     units = swizzle.bytes // UNIT_BYTES
     for i in range(0, len(words), _WORDS_PER_UNIT):
         unit = (line ^ (first_unit + i // _WORDS_PER_UNIT)) & (units - 1)
-        store_shared_v4(start + unit * UNIT_BYTES, words[i : i + _WORDS_PER_UNIT])
+        shared.store_v4(start + unit * UNIT_BYTES, words[i : i + _WORDS_PER_UNIT])

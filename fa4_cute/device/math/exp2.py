@@ -9,19 +9,18 @@ exactly 0: masked scores stay out of the row sum.
 Constants and the choice of pairs: ``fa4_cute.plan.compute.exp2_plan``.
 """
 
-from cutlass import Float32
+from cutlass import Float32, Int32
 
 from ...plan.compute.exp2_plan import EXPONENT_SHIFT, MIN_EXPONENT, POLYNOMIAL, ROUND_MAGIC
-from ..ptx import emit
-from .arith import Pair, add2, exp2_hardware, fma2, max2, sub2
+from .arith import F32x2, add2, exp2_hardware, fma2, max2, sub2
 
 
-def exp2_pair_hardware(x: Pair) -> Pair:
+def exp2_pair_hardware(x: F32x2) -> F32x2:
     """Return ``2**x`` of both halves from the special-function unit."""
     return exp2_hardware(x[0]), exp2_hardware(x[1])
 
 
-def exp2_pair_polynomial(x: Pair) -> Pair:
+def exp2_pair_polynomial(x: F32x2) -> F32x2:
     """Return ``2**x`` of both halves for ``x <= 127`` with arithmetic only."""
     magic = _both(ROUND_MAGIC)
     lowest = Float32(MIN_EXPONENT)
@@ -34,16 +33,11 @@ def exp2_pair_polynomial(x: Pair) -> Pair:
     return _scale(power[0], shifted[0]), _scale(power[1], shifted[1])
 
 
-def _both(value: float) -> Pair:
+def _both(value: float) -> F32x2:
     return Float32(value), Float32(value)
 
 
 def _scale(power: Float32, shifted: Float32) -> Float32:
     """Return ``power * 2**n`` where ``n`` is the integer in the low bits of ``shifted``."""
-    return emit(
-        "{\n\t.reg .b32 exponent;\n\t"
-        f"shl.b32 exponent, $1, {EXPONENT_SHIFT};\n\tadd.s32 $0, exponent, $2;\n\t}}",
-        (Float32,),
-        (shifted, power),
-        effects=False,
-    )[0]
+    bits = power.bitcast(Int32) + (shifted.bitcast(Int32) << EXPONENT_SHIFT)
+    return bits.bitcast(Float32)

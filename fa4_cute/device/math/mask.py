@@ -7,6 +7,7 @@ warp sees all columns; its limits are the same in all threads, so it never diver
 
 from collections.abc import Sequence
 
+import cutlass
 from cutlass import Float32, Int32
 
 from ...plan.masks.key_tiles import WORD_COLUMNS
@@ -28,6 +29,9 @@ def mask_columns(
         first_column: column of the first score within its key tile.
         limit: number of visible columns of the tile for this thread's row; may be <= 0.
         warp_limit: the smallest ``limit`` of the warp, the same in all its threads.
+
+    DSL: ``cutlass.select_`` under a Python ``if`` emits the same instructions, from two
+    operations of the compiler per column under a branch that carries all scores; the text is one.
     """
     count = len(values)
     lines = [
@@ -62,7 +66,10 @@ def mask_spans(
 def _mask_word(
     values: list[Float32], first: int, spans: Sequence[Span], warp_spans: Sequence[Span]
 ) -> list[Float32]:
-    """Mask up to 32 columns through one visibility word: a bit per column."""
+    """Mask up to 32 columns through one visibility word: a bit per column.
+
+    DSL: as for :func:`mask_columns`.
+    """
     count = len(values)
     operands: list = []
 
@@ -110,7 +117,11 @@ def _leading_bits(register: str, limit: str, first: int) -> list[str]:
 
 
 def visibility_word(span: Span, first_column: int) -> Int32:
-    """Return one bit per column from ``first_column`` on, set where ``span`` holds the column."""
+    """Return one bit per column from ``first_column`` on, set where ``span`` holds the column.
+
+    DSL: ``<<`` on ``Int32`` emits ``shl.b32``, but the compiler may assume that nobody shifts by
+    32 or more; here such a shift has to give 0, as it does in PTX.
+    """
     operands: list = []
 
     def operand(value: Int32) -> str:
@@ -124,9 +135,6 @@ def visibility_word(span: Span, first_column: int) -> Int32:
 
 def where_visible(word: Int32, column: int, value: Float32) -> Float32:
     """Return ``value`` where bit ``column`` of ``word`` is set, else minus infinity."""
-    text = (
-        "{\n\t.reg .pred visible;\n\t.reg .b32 bit;\n\t"
-        f"and.b32 bit, $1, {1 << column};\n\tsetp.ne.b32 visible, bit, 0;\n\t"
-        f"selp.f32 $0, $2, {_MINUS_INF}, visible;\n\t}}"
-    )
-    return emit(text, (Float32,), (word, value), effects=False)[0]
+    sign_bit = WORD_COLUMNS - 1
+    bit = word & (1 << column if column < sign_bit else -1 << sign_bit)
+    return Float32(cutlass.select_(bit != 0, value, Float32(float("-inf"))))

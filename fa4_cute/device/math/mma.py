@@ -91,6 +91,9 @@ def issue(
         b: lower descriptor word of B.
         instruction: instruction descriptor.
         accumulate: 0 overwrites D with the first product; later steps always accumulate.
+
+    DSL: ``cute.gemm`` elects a lane and branches around each MMA instead of once per block, adds to
+    64-bit descriptors, and names a lane mask and ``.collector::a::discard``.
     """
     lines = [_ELECT, ".reg .pred more;", ".reg .b64 a, b;", ".reg .b32 low;"]
     lines.append("setp.ne.b32 more, $4, 0;")
@@ -111,7 +114,11 @@ def issue(
 
 
 def commit(mbarrier: Int32) -> None:
-    """Arrive on ``mbarrier`` once all MMAs issued so far by the elected lane have completed."""
+    """Arrive on ``mbarrier`` once all MMAs issued so far by the elected lane have completed.
+
+    DSL: ``tcgen05.commit`` under ``cute.arch.elect_one`` emits the same instruction after an
+    election of its own and a branch: up to 24 instructions more in a kernel.
+    """
     emit(
         "{\n\t" + _ELECT + "\n\t"
         "@leader tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [$0];\n\t}",

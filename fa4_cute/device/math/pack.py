@@ -8,12 +8,12 @@ from cutlass import Float32, Int32
 
 from ...plan.facts.dtypes import DType
 from ..ptx import emit
-from .arith import Pair, pack16
+from .arith import F32x2, pack16
 
 _PAIRS_PER_FP8_WORD = 2
 
 
-def pack_pairs(pairs: list[Pair], dtype: DType) -> list[Int32]:
+def pack_pairs(pairs: list[F32x2], dtype: DType) -> list[Int32]:
     """Return ``pairs`` rounded to ``dtype``: one pair a word of 16-bit types, two of fp8."""
     if dtype is not DType.FP8_E4M3:
         return [pack16(low, high, dtype.ptx_name) for low, high in pairs]
@@ -22,7 +22,11 @@ def pack_pairs(pairs: list[Pair], dtype: DType) -> list[Int32]:
 
 
 def _pack_e4m3(a: Float32, b: Float32, c: Float32, d: Float32) -> Int32:
-    """Round four floats to e4m3, ``a`` in the lowest byte; NaN stays NaN, too large becomes 448."""
+    """Round four floats to e4m3, ``a`` in the lowest byte; NaN stays NaN, too large becomes 448.
+
+    DSL: ``TensorSSA.to`` emits the same instructions, from a vector that is built and taken apart
+    around each word.
+    """
     return emit(
         "{\n\t.reg .b16 low, high;\n\t"
         "cvt.rn.satfinite.e4m3x2.f32 low, $2, $1;\n\t"

@@ -4,10 +4,10 @@
 0.02 in the score; the functions here use exp2 and a reciprocal instead.
 """
 
-from cutlass import Float32, Int32
+import cutlass
+from cutlass import Float32, Int32, cute
 
 from ...plan.facts.numbers import LOG2_E
-from ..ptx import emit
 from .arith import exp2_hardware, reciprocal
 
 _SMALL = 0.6
@@ -48,24 +48,19 @@ def distance(q_idx: Int32, kv_idx: Int32, offset: Float32) -> Float32:
 
 def absolute(x: Float32) -> Float32:
     """Return ``|x|``."""
-    return emit("abs.f32 $0, $1;", (Float32,), (x,), effects=False)[0]
+    return cute.math.absf(x)
 
 
 def fma(a: Float32, b: Float32, c: Float32) -> Float32:
     """Return ``a * b + c``, rounded once."""
-    return emit("fma.rn.f32 $0, $1, $2, $3;", (Float32,), (a, b, c), effects=False)[0]
+    return cute.math.fma(a, b, c)
 
 
 def copy_sign(sign: Float32, magnitude: Float32) -> Float32:
     """Return ``magnitude`` with the sign of ``sign``."""
-    return emit("copysign.f32 $0, $1, $2;", (Float32,), (sign, magnitude), effects=False)[0]
+    return cute.math.copysign(magnitude, sign)
 
 
 def select_below(x: Float32, limit: float, then: Float32, otherwise: Float32) -> Float32:
     """Return ``then`` where ``x < limit``, else ``otherwise``; NaN takes ``otherwise``."""
-    return emit(
-        "{\n\t.reg .pred below;\n\tsetp.lt.f32 below, $1, $2;\n\tselp.f32 $0, $3, $4, below;\n\t}",
-        (Float32,),
-        (x, Float32(limit), then, otherwise),
-        effects=False,
-    )[0]
+    return Float32(cutlass.select_(x < Float32(limit), then, otherwise))

@@ -4,12 +4,12 @@ Scores stay in raw units; ``scale`` (the softmax scale times log2 e, positive) e
 multiply-add that feeds the exponential. Every list holds one register per key column.
 """
 
-from cutlass import Float32, Int32
+import cutlass
+from cutlass import Boolean, Float32, Int32, cute
 
 from ...plan.compute.exp2_plan import Exp2Plan
 from ...plan.compute.probability import ProbabilityPlan
-from ..ptx import emit
-from .arith import Pair, add2, exp2_hardware, fma2, max2, max3, reciprocal
+from .arith import F32x2, add2, exp2_hardware, fma2, max2, max3, reciprocal
 from .exp2 import exp2_pair_hardware, exp2_pair_polynomial
 from .pack import pack_pairs
 
@@ -51,21 +51,16 @@ def rescale_decision(
     """
     exponent = (row_max - new_max) * scale
     factor = exp2_hardware(exponent)
-    kept, applied = emit(
-        "{\n\t.reg .pred grew, some;\n\t"
-        f"setp.ltu.f32 grew, $4, {_hex(probability.threshold)};\n\t"
-        "vote.sync.any.pred some, grew, -1;\n\t"
-        "selp.f32 $0, $3, $2, some;\n\t"
-        f"selp.f32 $1, $5, {_hex(1.0)}, some;\n\t}}",
-        (Float32, Float32),
-        (row_max, new_max, exponent, factor),
-    )
-    return kept, applied
+    # Not "below": the comparison is false for NaN, which then counts.
+    grew = Boolean(exponent >= Float32(probability.threshold)) == Boolean(False)
+    moved = cute.arch.vote_any_sync(grew)
+    kept = Float32(cutlass.select_(moved, new_max, row_max))
+    return kept, Float32(cutlass.select_(moved, factor, Float32(1.0)))
 
 
 def exponentials(
     scores: list[Float32], plan: Exp2Plan, first_pair: int, scale: Float32, offset: Float32
-) -> list[Pair]:
+) -> list[F32x2]:
     """Return ``2**(score * scale + offset)`` of neighbouring columns as pairs.
 
     Args:
@@ -91,17 +86,17 @@ def exponent_offset(
     return offset + Float32(probability.lift) if probability.lift else offset
 
 
-def pack_probabilities(pairs: list[Pair], probability: ProbabilityPlan) -> list[Int32]:
+def pack_probabilities(pairs: list[F32x2], probability: ProbabilityPlan) -> list[Int32]:
     """Return the pairs rounded to the type of P, as 32-bit words."""
     return pack_pairs(pairs, probability.dtype)
 
 
-def no_sums() -> list[Pair]:
+def no_sums() -> list[F32x2]:
     """Return the independent running sums of a row that has seen no key."""
     return [(Float32(0.0), Float32(0.0)) for _ in range(_NUM_SUMS)]
 
 
-def add_pairs(sums: list[Pair], pairs: list[Pair]) -> list[Pair]:
+def add_pairs(sums: list[F32x2], pairs: list[F32x2]) -> list[F32x2]:
     """Return the running sums with ``pairs`` added, dealt out over the independent sums."""
     sums = list(sums)
     for i, pair in enumerate(pairs):
@@ -110,15 +105,9 @@ def add_pairs(sums: list[Pair], pairs: list[Pair]) -> list[Pair]:
     return sums
 
 
-def total(sums: list[Pair]) -> Float32:
+def total(sums: list[F32x2]) -> Float32:
     """Return the sum of all running sums."""
     while len(sums) > 1:
         sums = [add2(sums[i], sums[i + 1]) for i in range(0, len(sums), 2)]
     low, high = sums[0]
     return low + high
-
-
-def _hex(value: float) -> str:
-    import struct
-
-    return "0f" + struct.pack(">f", value).hex().upper()

@@ -9,6 +9,9 @@ def load_bytes(destination: Int32, source: Int64, num_bytes: int, mbarrier: Int3
     """Load ``num_bytes``, a multiple of 16, between 16-byte aligned addresses. One lane.
 
     PTX ISA: "cp.async.bulk".
+
+    DSL: ``cpasync.CopyBulkG2SOp`` finds the destination's cluster address with ``mapa`` first and
+    keeps the byte count in a register, after an election and a branch.
     """
     emit(
         "{\n\t.reg .pred leader;\n\telect.sync _|leader, -1;\n\t"

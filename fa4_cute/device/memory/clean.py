@@ -28,7 +28,10 @@ def zero_rows(
 
 
 def _zero_unit(address: Int32, rows_left: Int32) -> None:
-    """Zero 16 bytes unless the lane's row lies past the last one."""
+    """Zero 16 bytes unless the lane's row lies past the last one.
+
+    DSL: ``cute.arch.store`` has no predicate and refuses addresses in other CTAs.
+    """
     emit(
         "{\n\t.reg .pred inside;\n\tsetp.gt.s32 inside, $1, 0;\n\t"
         "@inside st.shared::cluster.v4.b32 [$0], {0, 0, 0, 0};\n\t}",
@@ -42,4 +45,5 @@ def publish_to_tensor_cores() -> None:
 
     Every lane fences its own stores, then the lanes meet (PTX ISA, "membar / fence", proxy fences).
     """
-    emit("fence.proxy.async.shared::cluster;\n\tbar.warp.sync -1;")
+    cute.arch.fence_proxy("async.shared", space="cluster")
+    cute.arch.sync_warp()

@@ -11,20 +11,19 @@ from ..ptx import emit
 _VECTOR = 4
 
 
-def address_in(address: Int32, rank: Int32 | int) -> Int32:
-    """Return the cluster address of what lies at this CTA's shared ``address``, in CTA ``rank``."""
-    return emit(
-        "mapa.shared::cluster.u32 $0, $1, $2;", (Int32,), (address, rank), effects=False
-    )[0]
-
-
 def load_f32x2(address: Int32) -> list[Float32]:
-    """Return two floats from an 8-byte aligned cluster address (PTX ISA, "ld")."""
+    """Return two floats from an 8-byte aligned cluster address (PTX ISA, "ld").
+
+    DSL: ``cute.arch.load`` refuses addresses in other CTAs (address space ``dsmem``).
+    """
     return emit("ld.shared::cluster.v2.f32 {$0, $1}, [$2];", (Float32,) * 2, (address,))
 
 
 def load_f32x4(address: Int32) -> list[Float32]:
-    """Return four floats from a 16-byte aligned cluster address."""
+    """Return four floats from a 16-byte aligned cluster address.
+
+    DSL: as for :func:`load_f32x2`.
+    """
     return emit(
         "ld.shared::cluster.v4.f32 {$0, $1, $2, $3}, [$4];", (Float32,) * _VECTOR, (address,)
     )
@@ -36,6 +35,9 @@ def arrive_in_all(mbarrier: Int32, num_ctas: int) -> None:
     A release at cluster scope. It covers what the other lanes wrote too, because the warp barrier
     in front orders their writes before the arriving lanes, and a release is cumulative (PTX ISA,
     "bar.warp.sync" and "Memory Consistency Model", causality order). All 32 threads must come here.
+
+    DSL: ``cute.arch.mbarrier_arrive`` takes its scope as a private type, keeps the count in a
+    register, and has no predicate for the lanes that have no CTA to arrive in.
     """
     emit(
         "{\n\t.reg .pred chosen;\n\t.reg .b32 lane, remote;\n\t"

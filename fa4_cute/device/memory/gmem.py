@@ -3,8 +3,9 @@
 Addresses are 64-bit; offsets are computed in 64 bits, since tensors may exceed 2**31 bytes.
 """
 
-from cutlass import Float32, Int32, Int64
+from cutlass import Float32, Int32, Int64, cute
 
+from ..pointers import in_global
 from ..ptx import emit
 
 WORD_BYTES = 4
@@ -18,18 +19,20 @@ def word_address(base: Int64, index: Int32 | int) -> Int64:
 
 def load_i32(address: Int64) -> Int32:
     """Load an integer."""
-    return emit("ld.global.b32 $0, [$1];", (Int32,), (address,))[0]
+    return cute.arch.load(in_global(address, Int32), Int32)
 
 
 def load_f32(address: Int64) -> Float32:
     """Load a float."""
-    return emit("ld.global.f32 $0, [$1];", (Float32,), (address,))[0]
+    return cute.arch.load(in_global(address, Float32), Float32)
 
 
 def load_f32_below(address: Int64, index: int, count: Int32) -> Float32:
     """Load float ``index`` of the ``count`` at ``address``; 0 where there is none.
 
     The index is part of the instruction, so that many loads share the registers of one address.
+
+    DSL: ``cute.arch.load`` has no predicate; a branch around each of many loads would part them.
     """
     offset = f"+{index * WORD_BYTES}" if index else ""
     return emit(
@@ -43,11 +46,14 @@ def load_f32_below(address: Int64, index: int, count: Int32) -> Float32:
 
 def store_f32(address: Int64, value: Float32) -> None:
     """Store a float."""
-    emit("st.global.f32 [$0], $1;", (), (address, value))
+    cute.arch.store(in_global(address, Float32), value)
 
 
 def load_f32x4(address: Int64, valid: Int32) -> list[Float32]:
-    """Load four floats from a 16-byte aligned address, or return zeros when ``valid`` is 0."""
+    """Load four floats from a 16-byte aligned address, or return zeros when ``valid`` is 0.
+
+    DSL: as for :func:`load_f32_below`.
+    """
     return emit(
         "{\n\t.reg .pred valid;\n\tsetp.ne.b32 valid, $5, 0;\n\t"
         "mov.f32 $0, 0f00000000;\n\tmov.f32 $1, 0f00000000;\n\t"
@@ -59,7 +65,10 @@ def load_f32x4(address: Int64, valid: Int32) -> list[Float32]:
 
 
 def store_pair(address: Int64, words: list, valid: Int32) -> None:
-    """Store two 32-bit words at an 8-byte aligned ``address`` unless ``valid`` is 0."""
+    """Store two 32-bit words at an 8-byte aligned ``address`` unless ``valid`` is 0.
+
+    DSL: ``cute.arch.store`` has no predicate; the thread would leave its warp by a branch.
+    """
     emit(
         "{\n\t.reg .pred valid;\n\tsetp.ne.b32 valid, $1, 0;\n\t"
         "@valid st.global.v2.b32 [$0], {$2, $3};\n\t}",
@@ -72,6 +81,8 @@ def store_words(address: Int64, words: list, valid: Int32) -> None:
     """Store 32-bit ``words``, a multiple of four, from a 16-byte aligned ``address`` on.
 
     ``valid`` of 0 stores nothing; the thread still takes part in what its warp does together.
+
+    DSL: as for :func:`store_pair`.
     """
     for i in range(0, len(words), _VECTOR_WORDS):
         offset = f"+{i * WORD_BYTES}" if i else ""

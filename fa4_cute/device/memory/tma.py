@@ -4,30 +4,23 @@ A tensor map is a 128-byte kernel parameter; an instruction names it by its gene
 box by its first element (PTX ISA, "cp.async.bulk.tensor").
 """
 
-import cutlass._mlir.dialects.cute as _cute_ir
-import cutlass._mlir.dialects.cute_nvgpu as _nvgpu_ir
 from cutlass import Int32, Int64, cute
-from cutlass.cute.typing import AddressSpace
-from cutlass.cutlass_dsl import dsl_user_op
 
+from .. import dsl
+from ..pointers import generic
 from ..ptx import emit
 
 TENSOR_MAP_ALIGN = 64
 
 
-@dsl_user_op
-def tensor_map_address(atom: cute.CopyAtom, *, loc=None, ip=None) -> Int64:
+def tensor_map_address(atom: cute.CopyAtom) -> Int64:
     """Return the generic address of the tensor map that a TMA atom parameter carries."""
-    executable = _nvgpu_ir.atom_make_exec_tma(atom._trait.value, loc=loc, ip=ip)
-    pointer_type = _cute_ir.PtrType.get(
-        Int64.mlir_type, AddressSpace.generic, TENSOR_MAP_ALIGN
-    )
-    return _nvgpu_ir.get_tma_desc_addr(pointer_type, executable, loc=loc, ip=ip).toint()
+    return dsl.tensor_map_address(atom, TENSOR_MAP_ALIGN)
 
 
 def prefetch_map(tensor_map: Int64) -> None:
     """Fetch a tensor map into the descriptor cache."""
-    emit("prefetch.tensormap [$0];", (), (tensor_map,))
+    cute.arch.prefetch(generic(tensor_map, TENSOR_MAP_ALIGN).llvm_ptr, tensormap=True)
 
 
 def load_box(
@@ -46,6 +39,11 @@ def load_box(
         mbarrier: shared address in this CTA; with a ``cta_group`` of 2, the cluster address of an
             mbarrier of either CTA of the pair.
         cta_group: CTAs that share the MMAs which read the box.
+
+    DSL: ``cute.copy`` with a TMA atom takes tensors whose coordinates are known to its layout
+    algebra, branches, and adds ``.L2::cache_hint`` with a policy of 0 in a 64-bit register. Its
+    operation for two CTAs always counts on the leader's barrier (it clears the rank bit) and passes
+    the destination through two ``cvta``.
     """
     rank = len(coordinates)
     box = ", ".join(f"${i + 3}" for i in range(rank))
@@ -60,7 +58,10 @@ def load_box(
 
 
 def store_box(tensor_map: Int64, coordinates: tuple, source: Int32) -> None:
-    """Store one box from shared memory; elements outside the tensor are dropped. One lane."""
+    """Store one box from shared memory; elements outside the tensor are dropped. One lane.
+
+    DSL: as for :func:`load_box`, and without an election.
+    """
     rank = len(coordinates)
     box = ", ".join(f"${i + 2}" for i in range(rank))
     emit(
@@ -74,5 +75,5 @@ def store_box(tensor_map: Int64, coordinates: tuple, source: Int32) -> None:
 
 def finish_stores() -> None:
     """Close the calling lanes' bulk group and wait until it has been written."""
-    emit("cp.async.bulk.commit_group;")
-    emit("cp.async.bulk.wait_group 0;")
+    cute.arch.cp_async_bulk_commit_group()
+    cute.arch.cp_async_bulk_wait_group(0)

@@ -6,8 +6,9 @@ the shape ``32x32b``: thread ``t`` owns lane ``t`` and one register holds one co
 PTX ISA: "Tensor Memory and Tensor Core instructions".
 """
 
-from cutlass import Float32, Int32
+from cutlass import Float32, Int32, cute
 
+from ..pointers import in_tensor_memory, shared
 from ..ptx import emit
 
 _COUNTS = (128, 64, 32, 16, 8, 4, 2, 1)
@@ -30,21 +31,22 @@ def alloc(result_address: Int32, columns: int, cta_group: int = 1) -> None:
     columns; both get the same base. The permit is released at once: nobody allocates a second
     time in this kernel.
     """
-    emit(
-        f"tcgen05.alloc.cta_group::{cta_group}.sync.aligned.shared::cta.b32 [$0], {columns};\n\t"
-        f"tcgen05.relinquish_alloc_permit.cta_group::{cta_group}.sync.aligned;",
-        (),
-        (result_address,),
-    )
+    pair = cta_group > 1
+    cute.arch.alloc_tmem(columns, shared(result_address, Int32), is_two_cta=pair)
+    cute.arch.relinquish_tmem_alloc_permit(is_two_cta=pair)
 
 
 def dealloc(base: Int32, columns: int, cta_group: int = 1) -> None:
     """Free the allocation. One warp of each CTA that allocated; all accesses have completed."""
-    emit(f"tcgen05.dealloc.cta_group::{cta_group}.sync.aligned.b32 $0, {columns};", (), (base,))
+    cute.arch.dealloc_tmem(in_tensor_memory(base), columns, is_two_cta=cta_group > 1)
 
 
 def load(address: Int32, columns: int) -> list[Float32]:
-    """Start loading ``columns`` columns; the values count only after :func:`wait_loads`."""
+    """Start loading ``columns`` columns; the values count only after :func:`wait_loads`.
+
+    DSL: ``tcgen05.Ld32x32bOp`` emits the same instruction and then reads the loaded registers, to
+    pack them by twos, before ``wait::ld``: the PTX ISA defines them only after it.
+    """
     values: list[Float32] = []
     for offset, count in split_columns(columns):
         registers = ", ".join(f"${i}" for i in range(count))
@@ -57,14 +59,22 @@ def load(address: Int32, columns: int) -> list[Float32]:
 
 
 def wait_loads(values: list[Float32]) -> list[Float32]:
-    """Wait for this thread's loads; return ``values``, now defined, so that uses come after."""
+    """Wait for this thread's loads; return ``values``, now defined, so that uses come after.
+
+    DSL: ``cute.arch.fence_view_async_tmem_load`` emits the same instruction, tied to no value: the
+    compiler may move a use in front of it.
+    """
     return emit(
         "tcgen05.wait::ld.sync.aligned;", (Float32,) * len(values), values, tied=len(values)
     )
 
 
 def store(address: Int32, words: list) -> None:
-    """Start storing one 32-bit word per column; done only after :func:`wait_stores`."""
+    """Start storing one 32-bit word per column; done only after :func:`wait_stores`.
+
+    DSL: ``tcgen05.St32x32bOp`` emits the same instruction after it packed the words by twos into
+    64-bit registers and unpacked them again.
+    """
     for offset, count in split_columns(len(words)):
         registers = ", ".join(f"${i + 1}" for i in range(count))
         emit(
@@ -76,14 +86,20 @@ def store(address: Int32, words: list) -> None:
 
 def wait_stores() -> None:
     """Wait for this thread's stores to Tensor Memory."""
-    emit("tcgen05.wait::st.sync.aligned;")
+    cute.arch.fence_view_async_tmem_store()
 
 
 def fence_before_thread_sync() -> None:
-    """Order this thread's tcgen05 operations before a following arrival."""
+    """Order this thread's tcgen05 operations before a following arrival.
+
+    DSL: only ``cutlass.experimental``, which may change with every version, has this fence.
+    """
     emit("tcgen05.fence::before_thread_sync;")
 
 
 def fence_after_thread_sync() -> None:
-    """Order this thread's tcgen05 operations after the wait it has just completed."""
+    """Order this thread's tcgen05 operations after the wait it has just completed.
+
+    DSL: only ``cutlass.experimental``, which may change with every version, has this fence.
+    """
     emit("tcgen05.fence::after_thread_sync;")

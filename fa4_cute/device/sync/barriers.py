@@ -4,8 +4,9 @@ Addresses are 32-bit shared-memory window addresses (``Int32``). PTX ISA: "Paral
 and Communication Instructions".
 """
 
-from cutlass import Int32
+from cutlass import Boolean, Int32, cute
 
+from ..pointers import shared
 from ..ptx import emit
 
 TRY_WAIT_HINT_NS = 10_000_000
@@ -14,19 +15,24 @@ TRY_WAIT_HINT_NS = 10_000_000
 
 def mbarrier_init(address: Int32, count: Int32) -> None:
     """Initialise the mbarrier at ``address`` for ``count`` arrivals per phase. One thread."""
-    emit("mbarrier.init.shared::cta.b64 [$0], $1;", (), (address, count))
+    cute.arch.mbarrier_init(shared(address), count)
 
 
 def mbarrier_wait(address: Int32, phase: Int32, *, cluster: bool = False) -> None:
     """Block the calling threads until the phase with parity ``phase`` has completed (acquire).
 
     With ``cluster`` the wait also acquires what threads of the other CTA released.
+
+    DSL: ``cute.arch.mbarrier_wait`` serves the wait inside a CTA and has no scope for the other.
     """
-    scope = ".acquire.cluster" if cluster else ""
+    if not cluster:
+        cute.arch.mbarrier_wait(shared(address), phase)
+        return
     emit(
         "{\n\t.reg .pred done;\n"
         "WAIT_FOR_PHASE:\n\t"
-        f"mbarrier.try_wait.parity{scope}.shared::cta.b64 done, [$0], $1, {TRY_WAIT_HINT_NS};\n\t"
+        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 "
+        f"done, [$0], $1, {TRY_WAIT_HINT_NS};\n\t"
         "@done bra PHASE_DONE;\n\t"
         "bra WAIT_FOR_PHASE;\n"
         "PHASE_DONE:\n\t}",
@@ -36,82 +42,51 @@ def mbarrier_wait(address: Int32, phase: Int32, *, cluster: bool = False) -> Non
 
 
 def mbarrier_arrive(address: Int32) -> None:
-    """Arrive once (release) for each calling thread."""
+    """Arrive once (release) for each calling thread.
+
+    DSL: ``cute.arch.mbarrier_arrive`` keeps the count in a register and returns the state in a
+    64-bit one: 8 spills more in the kernel that has the fewest registers to spare.
+    """
     emit("mbarrier.arrive.shared::cta.b64 _, [$0];", (), (address,))
 
 
 def mbarrier_expect_tx(address: Int32, num_bytes: Int32 | int) -> None:
     """Arrive once and announce ``num_bytes`` of TMA data; one elected lane of the warp."""
-    emit(
-        "{\n\t.reg .pred leader;\n\telect.sync _|leader, -1;\n\t"
-        "@leader mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;\n\t}",
-        (),
-        (address, num_bytes),
-    )
+    with cute.arch.elect_one():
+        cute.arch.mbarrier_arrive_and_expect_tx(shared(address), num_bytes)
 
 
 def fence_mbarrier_init() -> None:
     """Make this thread's mbarrier initialisations visible to the async proxy and the cluster."""
-    emit("fence.mbarrier_init.release.cluster;")
+    cute.arch.mbarrier_init_fence()
 
 
 def fence_proxy_async_shared() -> None:
     """Order this thread's shared-memory writes before later reads by the async proxy (TMA, MMA)."""
-    emit("fence.proxy.async.shared::cta;")
+    cute.arch.fence_proxy("async.shared", space="cta")
 
 
 def cta_barrier() -> None:
     """Wait for all threads of the CTA."""
-    emit("bar.sync 0;")
+    cute.arch.sync_threads()
 
 
-def named_barrier(barrier: int, num_threads: int) -> None:
+def named_barrier(barrier: Int32 | int, num_threads: int) -> None:
     """Wait until ``num_threads`` threads have arrived at named barrier ``barrier``."""
-    emit(f"bar.sync {barrier}, {num_threads};")
+    cute.arch.barrier(barrier_id=barrier, number_of_threads=num_threads)
 
 
 def set_max_registers(count: int, *, increase: bool) -> None:
     """Change the calling warp group's registers per thread to ``count``."""
-    emit(f"setmaxnreg.{'inc' if increase else 'dec'}.sync.aligned.u32 {count};")
+    if increase:
+        cute.arch.setmaxregister_increase(count)
+    else:
+        cute.arch.setmaxregister_decrease(count)
 
 
-def any_in_warp(condition: Int32) -> Int32:
-    """Return 1 in every lane if ``condition`` is nonzero in some lane of the warp, else 0."""
-    return emit(
-        "{\n\t.reg .pred mine, some;\n\tsetp.ne.b32 mine, $1, 0;\n\t"
-        "vote.sync.any.pred some, mine, -1;\n\tselp.b32 $0, 1, 0, some;\n\t}",
-        (Int32,),
-        (condition,),
-    )[0]
-
-
-def load_shared_f32(address: Int32):
-    """Return the float at shared-memory ``address``."""
-    from cutlass import Float32
-
-    return emit("ld.shared.f32 $0, [$1];", (Float32,), (address,))[0]
-
-
-def load_shared_f32x4(address: Int32) -> list:
-    """Return four floats from 16-byte aligned shared-memory ``address``."""
-    from cutlass import Float32
-
-    return emit("ld.shared.v4.f32 {$0, $1, $2, $3}, [$4];", (Float32,) * 4, (address,))
-
-
-def load_shared_b32(address: Int32) -> Int32:
-    """Return the 32-bit word at shared-memory ``address``."""
-    return emit("ld.shared.b32 $0, [$1];", (Int32,), (address,))[0]
-
-
-def store_shared_f32(address: Int32, value) -> None:
-    """Store one float at shared-memory ``address``."""
-    emit("st.shared.f32 [$0], $1;", (), (address, value))
-
-
-def store_shared_v4(address: Int32, words: list) -> None:
-    """Store four 32-bit words at 16-byte aligned shared-memory ``address``."""
-    emit("st.shared.v4.b32 [$0], {$1, $2, $3, $4};", (), (address, *words))
+def any_in_warp(condition: Boolean) -> Boolean:
+    """Return whether ``condition`` holds in some lane of the warp, the same in all lanes."""
+    return cute.arch.vote_any_sync(condition)
 
 
 def warp_barrier() -> None:
@@ -119,4 +94,4 @@ def warp_barrier() -> None:
 
     All 32 threads must come here.
     """
-    emit("bar.warp.sync -1;")
+    cute.arch.sync_warp()

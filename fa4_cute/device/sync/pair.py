@@ -5,8 +5,9 @@ the TMA bytes of both CTAs. A shared-memory address names a variable in one CTA;
 same variable in another (PTX ISA, "mapa" and "barrier.cluster").
 """
 
-from cutlass import Int32
+from cutlass import Int32, cute
 
+from ..pointers import shared
 from ..ptx import emit
 
 LEADER = 0
@@ -16,21 +17,22 @@ BOTH_CTAS = 0b11
 
 def cluster_rank() -> Int32:
     """Return the rank of the calling CTA in its pair."""
-    return emit("mov.u32 $0, %cluster_ctarank;", (Int32,), effects=False)[0]
+    return cute.arch.block_idx_in_cluster()
+
+
+def address_in(address: Int32, rank: Int32 | int) -> Int32:
+    """Return the cluster address of what lies at this CTA's shared ``address``, in CTA ``rank``."""
+    return cute.arch.map_dsmem_ptr(shared(address, Int32), rank).toint()
 
 
 def leader_address(address: Int32) -> Int32:
     """Return the cluster address of the leader's variable at this CTA's shared ``address``."""
-    return emit(
-        f"mapa.shared::cluster.u32 $0, $1, {LEADER};", (Int32,), (address,), effects=False
-    )[0]
+    return address_in(address, LEADER)
 
 
 def peer_address(address: Int32) -> Int32:
     """Return the cluster address of the peer's variable at this CTA's shared ``address``."""
-    return emit(
-        f"mapa.shared::cluster.u32 $0, $1, {PEER};", (Int32,), (address,), effects=False
-    )[0]
+    return address_in(address, PEER)
 
 
 def mbarrier_arrive_cluster(address: Int32, *, release: bool) -> None:
@@ -38,6 +40,9 @@ def mbarrier_arrive_cluster(address: Int32, *, release: bool) -> None:
 
     With ``release`` the other CTA also sees what this thread wrote to memory, which costs a memory
     barrier. Tensor Memory needs none: its accesses are ordered by the ``tcgen05`` fences.
+
+    DSL: ``cute.arch.mbarrier_arrive`` takes its scope as a private type (the default is the CTA,
+    for remote barriers too) and keeps the count in a register.
     """
     order = "release" if release else "relaxed"
     emit(f"mbarrier.arrive.{order}.cluster.shared::cluster.b64 _, [$0];", (), (address,))
@@ -47,6 +52,9 @@ def expect_tx_in_leader(address: Int32, num_bytes: int) -> None:
     """Arrive once on the barrier and announce ``num_bytes`` of TMA data, in the leader only.
 
     One elected lane of the warp; ``address`` is the barrier in the calling CTA.
+
+    DSL: ``cute.arch.mbarrier_arrive_and_expect_tx`` has no predicate: an election under a branch on
+    the rank, where the text joins both conditions.
     """
     emit(
         "{\n\t.reg .pred leader, first;\n\t.reg .b32 rank;\n\t"
@@ -59,7 +67,11 @@ def expect_tx_in_leader(address: Int32, num_bytes: int) -> None:
 
 
 def commit_both(mbarrier: Int32) -> None:
-    """Arrive on ``mbarrier`` of both CTAs once all MMAs issued so far have completed."""
+    """Arrive on ``mbarrier`` of both CTAs once all MMAs issued so far have completed.
+
+    DSL: ``tcgen05.commit`` under ``cute.arch.elect_one`` emits the same instruction after an
+    election of its own and a branch, with the mask of CTAs in a register.
+    """
     emit(
         "{\n\t.reg .pred leader;\n\t.reg .b16 ctas;\n\telect.sync _|leader, -1;\n\t"
         f"mov.b16 ctas, {BOTH_CTAS};\n\t"
@@ -72,9 +84,6 @@ def commit_both(mbarrier: Int32) -> None:
 
 def cluster_barrier() -> None:
     """Wait for all threads of both CTAs, with release and acquire. Whole warps only."""
-    emit("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;")
+    cute.arch.cluster_arrive(aligned=True)
+    cute.arch.cluster_wait()
 
-
-def named_barrier_at(barrier: Int32, num_threads: int) -> None:
-    """Wait at a named barrier whose number differs between warps."""
-    emit(f"bar.sync $0, {num_threads};", (), (barrier,))

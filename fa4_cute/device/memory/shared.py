@@ -1,0 +1,42 @@
+"""Shared memory of the calling CTA: single words, and vectors of four.
+
+Addresses are 32-bit shared-memory window addresses (PTX ISA, "ld" and "st").
+"""
+
+from cutlass import Float32, Int32, cute
+
+from ..pointers import shared
+
+_VECTOR = 4
+_VECTOR_BYTES = 16
+
+
+def load_f32(address: Int32) -> Float32:
+    """Return the float at shared-memory ``address``."""
+    return cute.arch.load(shared(address, Float32), Float32)
+
+
+def load_f32x4(address: Int32) -> list[Float32]:
+    """Return four floats from 16-byte aligned shared-memory ``address``."""
+    source = shared(address, Float32, _VECTOR_BYTES)
+    values = cute.make_tensor(source, cute.make_layout(_VECTOR)).load()
+    return [values[i] for i in range(_VECTOR)]
+
+
+def load_b32(address: Int32) -> Int32:
+    """Return the 32-bit word at shared-memory ``address``."""
+    return cute.arch.load(shared(address, Int32), Int32)
+
+
+def store_f32(address: Int32, value: Float32) -> None:
+    """Store one float at shared-memory ``address``."""
+    cute.arch.store(shared(address, Float32), value)
+
+
+def store_v4(address: Int32, words: list) -> None:
+    """Store four 32-bit words at 16-byte aligned shared-memory ``address``."""
+    registers = cute.make_rmem_tensor(_VECTOR, type(words[0]))
+    for i, word in enumerate(words):
+        registers[i] = word
+    target = shared(address, type(words[0]), _VECTOR_BYTES)
+    cute.make_tensor(target, cute.make_layout(_VECTOR)).store(registers.load())
