@@ -7,18 +7,31 @@
 #include "engine.h"
 
 #define TMEM_SLICE 32u
-enum { CELL_LOW = 1, CELL_FULL = 3 };   /* tmem_valid: bits 0-15 hold a written value; the whole cell does */
 
-static inline u32 taddr_col(u32 a) { return a & 0xFFFF; }
-static inline u32 taddr_lane(u32 a) { return a >> 16 & 0x3FFF; }
-static inline u32 *tmem_row(const Cta *cta, u32 lane) { return cta->tmem + (size_t)lane * TMEM_COLS; }
+enum { CELL_LOW = 1, CELL_FULL = 3 }; /* tmem_valid: bits 0-15 hold a written value; the whole cell does */
+
+static inline u32 taddr_col(u32 a) {
+  return a & 0xFFFF;
+}
+
+static inline u32 taddr_lane(u32 a) {
+  return a >> 16 & 0x3FFF;
+}
+
+static inline u32 *tmem_row(const Cta *cta, u32 lane) {
+  return cta->tmem + (size_t)lane * TMEM_COLS;
+}
+
 /* The other CTA of the pair (cluster ranks that differ in bit 0), or NULL. */
 static inline Cta *cta_peer(const Cta *cta) {
   u32 r = cta->rank ^ 1;
   return r < cta->cl->n_ctas ? &cta->cl->ctas[r] : NULL;
 }
+
 /* In-order family of a CTA's MMAs, copies, shifts and commits: one per pair with cta_group::2. */
-static inline u32 mma_fifo_key(const Cta *cta, u32 group) { return group == 2 ? cta->rank & ~1u : cta->rank; }
+static inline u32 mma_fifo_key(const Cta *cta, u32 group) {
+  return group == 2 ? cta->rank & ~1u : cta->rank;
+}
 
 /* Fault code of the first rule that columns [col, col + n) break in `cta`, or NULL. */
 const char *tmem_columns_rule(const Cta *cta, u32 col, u32 n);

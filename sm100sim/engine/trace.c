@@ -2,7 +2,8 @@
 #include "core.h"
 
 void trace_event(Machine *m, EventKind k, Cta *cta, u32 warp, u32 line, u64 t0, u64 t1, u64 a, u64 b) {
-  if (!m->tracing) return;
+  if (!m->tracing)
+    return;
   if (m->n_events == m->cap_events) {
     m->cap_events = m->cap_events ? 2 * m->cap_events : 4096;
     m->events = realloc(m->events, m->cap_events * sizeof(Event));

@@ -12,8 +12,9 @@ typedef u32 row8 __attribute__((vector_size(32)));
 #endif
 static inline void transpose_8x8(const u32 *const in[8], u32 *const out[8]) {
   row8 a[8], b[8], c[8];
-  for (int k = 0; k < 8; k++) memcpy(&a[k], in[k], 32);
-  for (int k = 0; k < 8; k += 2) {                     /* 1-word, 2-word, then 4-word exchanges */
+  for (int k = 0; k < 8; k++)
+    memcpy(&a[k], in[k], 32);
+  for (int k = 0; k < 8; k += 2) { /* 1-word, 2-word, then 4-word exchanges */
     b[k] = SHUFFLE8(a[k], a[k + 1], 0, 8, 2, 10, 4, 12, 6, 14);
     b[k + 1] = SHUFFLE8(a[k], a[k + 1], 1, 9, 3, 11, 5, 13, 7, 15);
   }
@@ -26,6 +27,7 @@ static inline void transpose_8x8(const u32 *const in[8], u32 *const out[8]) {
     a[k] = SHUFFLE8(c[k], c[k + 4], 0, 1, 2, 3, 8, 9, 10, 11);
     a[k + 4] = SHUFFLE8(c[k], c[k + 4], 4, 5, 6, 7, 12, 13, 14, 15);
   }
-  for (int k = 0; k < 8; k++) memcpy(out[k], &a[k], 32);
+  for (int k = 0; k < 8; k++)
+    memcpy(out[k], &a[k], 32);
 }
 #endif
