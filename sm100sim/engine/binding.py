@@ -99,8 +99,8 @@ def load_engine() -> ct.CDLL:
     """
     from ..host.build import build_library
 
-    sources = sorted(HERE.glob("*.c"))
-    library = build_library("sm100sim_engine", sources, FLAGS)
+    sources = sorted(HERE.rglob("*.c"))
+    library = build_library("sm100sim_engine", sources, FLAGS, include=HERE)
     lib = ct.CDLL(str(library))
     _declare(lib)
     return lib

@@ -9,7 +9,7 @@ import numpy as np
 from sm100sim.layouts.swizzle import TmaSwizzle
 from sm100sim.layouts.tensor_map import TensorMap
 from tests.sim.harness import run_ptx
-from tests.sim.isa.memory_programs import aligned_copy
+from tests.sim.isa.memory.programs import aligned_copy
 
 from .micro.case import Case, MapArgs
 

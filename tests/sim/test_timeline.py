@@ -14,7 +14,7 @@ from sm100sim.report import EventKind, Report
 from sm100sim.timeline import Row, all_rows, draw, picture, to_perfetto, warp_spans
 from sm100sim.timeline_marks import access_marks
 from tests.sim.harness import run_ptx
-from tests.sim.isa.memory_programs import SMEM, aligned, only, wait
+from tests.sim.isa.memory.programs import SMEM, aligned, only, wait
 
 WRITER, READER = 2, 1
 DELAY = "mov.u32 %r7, 0;\nD: add.u32 %r7, %r7, 1; setp.lt.u32 %q3, %r7, 50; @%q3 bra D;\n"

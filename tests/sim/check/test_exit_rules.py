@@ -20,8 +20,8 @@ from tests.sim.check.edges import (
     both_sides,
 )  # fmt: skip
 from tests.sim.harness import run_ptx
-from tests.sim.isa.memory_programs import SMEM, only, wait
-from tests.sim.isa.tcgen05_programs import IMAGE_START, run_frame
+from tests.sim.isa.memory.programs import SMEM, only, wait
+from tests.sim.isa.tcgen05.programs import IMAGE_START, run_frame
 
 STRICT = Check.PROTOCOL | Check.STRICT_EXIT
 NEVER = "setp.ne.u32 %q7, %r3, %r3; @%q7 "

@@ -16,7 +16,7 @@ from tests.sim.check.edges import (
     both_sides,
 )  # fmt: skip
 from tests.sim.harness import run_ptx
-from tests.sim.isa.memory_programs import SMEM, only, wait
+from tests.sim.isa.memory.programs import SMEM, only, wait
 
 PROTOCOL = Check.PROTOCOL
 TAIL = "mbarrier.init.shared.b64 [%r1+48], 2; mbarrier.init.shared.b64 [%r1+56], 1;"

@@ -8,7 +8,7 @@ import pytest
 from sm100sim.options import Check
 from sm100sim.report import Report
 from tests.sim.harness import run_ptx
-from tests.sim.isa.memory_programs import SMEM, aligned
+from tests.sim.isa.memory.programs import SMEM, aligned
 
 RACY = (
     "mov.u32 %r1, dyn; mov.u32 %r2, %tid.x; mov.u32 %r7, 0; LOOP: ld.shared.b32 %r3, [%r1];"

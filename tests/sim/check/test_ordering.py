@@ -32,7 +32,7 @@ from tests.sim.check.edges import (
     both_sides,
 )  # fmt: skip
 from tests.sim.harness import run_ptx
-from tests.sim.isa.memory_programs import aligned, only, wait
+from tests.sim.isa.memory.programs import aligned, only, wait
 
 BY_BARRIER = ("warp 1 of CTA 0", "warp 0 of CTA 0", "arrive (release)", "wait (acquire)")
 EDGES = (

@@ -16,7 +16,7 @@ from tests.sim.check.edges import (
     Edge,
     both_sides,
 )  # fmt: skip
-from tests.sim.isa.memory_programs import only, wait
+from tests.sim.isa.memory.programs import only, wait
 
 WAIT = wait("%r1", 0, "W")
 LAST = wait("%r1", 0, "V")

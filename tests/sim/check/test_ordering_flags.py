@@ -18,7 +18,7 @@ from tests.sim.check.edges import (
     both_sides,
 )  # fmt: skip
 from tests.sim.harness import run_ptx
-from tests.sim.isa.memory_programs import aligned, only, wait
+from tests.sim.isa.memory.programs import aligned, only, wait
 
 RELAXED_ARRIVE = "mbarrier.arrive.relaxed.cta.shared.b64 %rd9, [%r1];"
 RELAXED_WAIT = wait("%r1", 0, "W").replace("parity.shared", "parity.relaxed.cta.shared")

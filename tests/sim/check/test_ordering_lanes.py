@@ -8,7 +8,7 @@ import pytest
 from sm100sim.options import Check
 from tests.sim.check.edges import CLUSTER, MODES, RANKS, Edge, both_sides
 from tests.sim.harness import run_ptx
-from tests.sim.isa.memory_programs import aligned, only, wait
+from tests.sim.isa.memory.programs import aligned, only, wait
 
 CHECKS = Check.RACES | Check.STRICT_LANES
 MEET = "bar.warp.sync -1;"

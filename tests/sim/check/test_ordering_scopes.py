@@ -6,7 +6,7 @@ import pytest
 
 from sm100sim.options import Check
 from tests.sim.check.edges import CLUSTER, LOAD, MODES, RANKS, Edge, both_sides
-from tests.sim.isa.memory_programs import wait
+from tests.sim.isa.memory.programs import wait
 
 CHECKS = Check.RACES | Check.STRICT_SCOPE
 WRITE_FAR = "st.shared::cluster.b32 [%r22+16], 7;"

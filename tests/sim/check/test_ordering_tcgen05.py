@@ -16,8 +16,8 @@ from sm100sim.layouts.smem_desc import SmemDescriptor, Swizzle
 from sm100sim.options import Check
 from sm100sim.report import Report
 from tests.sim.check.edges import MODES
-from tests.sim.isa.memory_programs import wait
-from tests.sim.isa.tcgen05_programs import IMAGE_START, run_frame
+from tests.sim.isa.memory.programs import wait
+from tests.sim.isa.tcgen05.programs import IMAGE_START, run_frame
 
 DESC = SmemDescriptor(IMAGE_START, 16, 1024, Swizzle.B128)
 IDESC = InstrDescriptor("f16", 128, 128, "bf16", "bf16").encode()

@@ -8,7 +8,7 @@ import pytest
 from sm100sim.options import Check
 from sm100sim.run import SimulationFault
 from tests.sim.harness import run_ptx
-from tests.sim.isa.memory_programs import SMEM, aligned
+from tests.sim.isa.memory.programs import SMEM, aligned
 
 TWO_RACES = (
     "mov.u32 %r1, dyn; mov.u32 %r3, %tid.x;\nst.shared.b32 [%r1], %r3;\nst.shared.b32 [%r1+64], %r3;"

@@ -1,0 +1,266 @@
+/* Branches, divergence and reconvergence, exit.
+ *
+ * Lanes that take different ways become separate splits; they meet again at the branch's immediate
+ * post-dominator, where a Join collects them.  Every split that is not blocked may run, so lanes of
+ * one warp can wait for one another (PTX ISA, "Independent thread scheduling"). */
+#include "machine/core.h"
+
+static i32 join_new(Warp *w, u32 pc, u32 expect, i32 parent) {
+  for (i32 k = 0; k < 2 * LANES; k++)
+    if (!w->joins[k].used) {
+      w->joins[k] = (Join){pc, expect, 0, parent, 0, true};
+      return k;
+    }
+  return -1;
+}
+
+static Split *split_new(Warp *w) {
+  for (u32 k = 0; k < LANES; k++)
+    if (!w->splits[k].live) {
+      w->n_live++;
+      return &w->splits[k];
+    }
+  return NULL;
+}
+
+static void split_end(Warp *w, Split *sp) {
+  sp->live = false;
+  sp->blocked = false;
+  w->n_live--;
+}
+
+static bool join_complete(const Warp *w, i32 index) {
+  const Join *j = &w->joins[index];
+  return ((j->arrived | w->exited) & j->expect) == j->expect;
+}
+
+/* All lanes of a join have arrived or left: they go on as one split, in `sp` when that is free. */
+static void join_finish(Warp *w, i32 index, Split *sp) {
+  for (;;) {
+    Join *j = &w->joins[index];
+    u32 mask = j->arrived & ~w->exited, pc = j->pc;
+    i32 parent = j->parent;
+    u64 t = j->t;
+    j->used = false;
+    bool pass_on = parent >= 0 && (!mask || w->joins[parent].pc == pc);
+    if (!pass_on) {
+      if (!mask)
+        return;
+      if (sp->live)
+        sp = split_new(w);
+      else
+        w->n_live++;
+      *sp = (Split){.mask = mask, .pc = pc, .join = parent, .t = t, .live = true};
+      return;
+    }
+    Join *p = &w->joins[parent];
+    p->arrived |= mask;
+    if (t > p->t)
+      p->t = t;
+    if (!join_complete(w, parent))
+      return;
+    index = parent;
+  }
+}
+
+void split_arrive(Ctx *c) {
+  Warp *w = c->w;
+  Split *sp = c->sp;
+  i32 index = sp->join;
+  Join *j = &w->joins[index];
+  j->arrived |= sp->mask;
+  if (sp->t > j->t)
+    j->t = sp->t;
+  split_end(w, sp);
+  if (join_complete(w, index))
+    join_finish(w, index, sp);
+}
+
+void warp_exit_lanes(Ctx *c, u32 mask) {
+  Warp *w = c->w;
+  Cta *cta = c->cta;
+  Split *sp = c->sp;
+  w->exited |= mask;
+  c->cl->bar_expected -= (u32)__builtin_popcount(mask);
+  see_exit(c);
+  note_progress(c->cl);
+  if (c->m->tracing)
+    trace_event(c->m, EV_MARK, cta, w->index, c->ins->line, sp->t, sp->t, mask, 0);
+  sp->mask &= ~mask;
+  if (!sp->mask) {
+    i32 index = sp->join;
+    split_end(w, sp);
+    if (index >= 0 && join_complete(w, index))
+      join_finish(w, index, sp);
+  }
+  if (live_lanes(w))
+    return;
+  cta->warps_exited++;
+  if (cta->warps_exited < cta->n_warps)
+    return;
+  cta->exited = true;
+  const char *leak = tmem_exit_check(cta);
+  if (leak)
+    finding(c, 0, "tmem-leak", "%s", leak);
+  const char *uneven = setmaxnreg_exit_check(cta);
+  if (uneven)
+    finding(c, 0, "setmaxnreg", "%s", uneven);
+}
+
+static Step op_exit(Ctx *c, const Ins *i) {
+  Split *sp = c->sp;
+  u32 leaving = c->mask;
+  bool stays = sp->mask & ~leaving;
+  (void)i;
+  if (stays)
+    sp->pc++;
+  warp_exit_lanes(c, leaving);
+  return stays ? STEP_JUMP : STEP_EXIT;
+}
+
+static Step op_bra(Ctx *c, const Ins *i) {
+  Warp *w = c->w;
+  Split *sp = c->sp;
+  u32 taken = c->mask, rest = sp->mask & ~taken;
+  sp->t += i->cost;
+  if (!rest) {
+    sp->pc = i->target;
+    return STEP_JUMP;
+  }
+  i32 join = sp->join;
+  if (i->reconv != NONE32 && !(join >= 0 && w->joins[join].pc == i->reconv)) {
+    join = join_new(w, i->reconv, sp->mask, sp->join);
+    if (join < 0)
+      return fault(c, "divergence", "more than %d nested divergent branches", 2 * LANES);
+  }
+  Split *other = split_new(w);
+  if (!other)
+    return fault(c, "divergence", "no free split");
+  *other = (Split){.mask = taken, .pc = i->target, .join = join, .t = sp->t, .live = true};
+  sp->mask = rest;
+  sp->join = join;
+  sp->pc++;
+  Ctx d = *c;
+  d.sp = other;
+  if (join >= 0 && other->pc == w->joins[join].pc)
+    split_arrive(&d);
+  return STEP_JUMP;
+}
+
+/* Lanes named by a .sync instruction that wait at it in other splits of the warp join this one. */
+Step warp_converge(Ctx *c, u32 members) {
+  Warp *w = c->w;
+  Split *sp = c->sp;
+  members &= live_lanes(w);
+  if ((c->mask & members) == members)
+    return STEP_NEXT;
+  u32 here = sp->mask;
+  for (u32 k = 0; k < LANES; k++) {
+    Split *o = &w->splits[k];
+    if (o != sp && o->live && o->pc == sp->pc && o->join == sp->join && o->blocked && o->why.kind == WAIT_WARP &&
+        (o->mask & members))
+      here |= o->mask;
+  }
+  u32 guard = c->ins->guard == NONE32 ? NONE32 : c->ins->guard_neg ? ~PRED(c, c->ins->guard) : PRED(c, c->ins->guard);
+  if ((here & guard & members) != members)
+    return block(c, WAIT_WARP, c->cta->rank, 0, members & ~here);
+  for (u32 k = 0; k < LANES; k++) {
+    Split *o = &w->splits[k];
+    if (o != sp && o->live && (o->mask & here) && o->pc == sp->pc) {
+      if (o->t > sp->t)
+        sp->t = o->t;
+      split_end(w, o);
+    }
+  }
+  sp->mask = here;
+  c->mask = here & guard;
+  return STEP_NEXT;
+}
+
+static u32 special_value(const Warp *w, u32 kind, u32 lane) {
+  const Cta *cta = w->cta;
+  const Options *o = &cta->cl->m->opt;
+  u32 t = w->index * LANES + lane, d = kind;
+  if (d <= SP_TID_Z)
+    return d == SP_TID_X   ? t % o->block[0]
+           : d == SP_TID_Y ? t / o->block[0] % o->block[1]
+                           : t / (o->block[0] * o->block[1]);
+  if (d <= SP_NTID_Z)
+    return o->block[d - SP_NTID_X];
+  if (d <= SP_CTAID_Z)
+    return cta->ctaid[d - SP_CTAID_X];
+  if (d <= SP_NCTAID_Z)
+    return o->grid[d - SP_NCTAID_X];
+  if (d >= SP_CLUSTERID_X && d <= SP_CLUSTERID_Z)
+    return cta->cl->id[d - SP_CLUSTERID_X];
+  if (d >= SP_NCLUSTERID_X && d <= SP_NCLUSTERID_Z)
+    return o->grid[d - SP_NCLUSTERID_X] / o->cluster[d - SP_NCLUSTERID_X];
+  if (d >= SP_CLUSTER_CTAID_X && d <= SP_CLUSTER_CTAID_Z)
+    return cta->cluster_ctaid[d - SP_CLUSTER_CTAID_X];
+  if (d >= SP_CLUSTER_NCTAID_X && d <= SP_CLUSTER_NCTAID_Z)
+    return o->cluster[d - SP_CLUSTER_NCTAID_X];
+  switch (kind) {
+    case SP_LANEID:
+      return lane;
+    case SP_WARPID:
+      return w->index;
+    case SP_NWARPID:
+      return MAX_WARPS;
+    case SP_SMID:
+      return cta->rank;
+    case SP_NSMID:
+      return 148;
+    case SP_CLUSTER_CTARANK:
+      return cta->rank;
+    case SP_CLUSTER_NCTARANK:
+      return cta->cl->n_ctas;
+    case SP_IS_EXPLICIT_CLUSTER:
+      return cta->cl->n_ctas > 1;
+    case SP_LANEMASK_EQ:
+      return 1u << lane;
+    case SP_LANEMASK_LE:
+      return 0xFFFFFFFFu >> (31 - lane);
+    case SP_LANEMASK_LT:
+      return (1u << lane) - 1;
+    case SP_LANEMASK_GE:
+      return 0xFFFFFFFFu << lane;
+    case SP_LANEMASK_GT:
+      return lane == 31 ? 0 : 0xFFFFFFFFu << (lane + 1);
+    case SP_DYNAMIC_SMEM_SIZE:
+      return o->dynamic_smem;
+    case SP_TOTAL_SMEM_SIZE:
+      return cta->smem_bytes;
+    case SP_SMEM_BASE:
+      return cta->rank << 24;
+    default:
+      return 0;
+  }
+}
+
+Step lane_by_lane(Ctx *c, const Ins *i, Step (*act)(Ctx *c, const Ins *i, u32 lane)) {
+  u32 all = c->mask;
+  Step s = STEP_NEXT;
+  FOR_LANES (all, l) {
+    c->mask = 1u << l;
+    if ((s = act(c, i, l)) != STEP_NEXT)
+      break;
+  }
+  c->mask = all;
+  return s;
+}
+
+void warp_start(Warp *w) {
+  const Program *p = &w->cta->cl->m->prog;
+  for (u32 k = 0; k < p->n_specials; k++) {
+    const Special *s = &p->specials[k];
+    if (s->kind != SP_CONSTANT)
+      for (u32 l = 0; l < LANES; l++)
+        ((u32 *)(w->regs + s->slot))[l] = special_value(w, s->kind, l);
+    if (w->valid)
+      w->valid[s->slot >> 3] = NONE32;
+  }
+  w->splits[0] = (Split){.mask = w->lanes, .join = -1, .live = true};
+  w->n_live = 1;
+}
+
+OP_TABLE(control) = {{"BRA", op_bra}, {"EXIT", op_exit}, {NULL, NULL}};
