@@ -8,7 +8,7 @@ from fa4_cute.plan.depth512_config import CTA_GROUP, Depth512Config
 from fa4_cute.plan.depth512_lanes import first_key, first_output, part_of_lane, row_of_lane
 from fa4_cute.plan.dtypes import DType
 from fa4_cute.plan.hardware import TMEM_LANES
-from sm100sim.layouts.tmem_addr import d_cells
+from testing.layouts.tmem_addr import d_cells
 
 
 def owners(config: Depth512Config, columns: int) -> dict[tuple[int, int, int], tuple[int, int]]:

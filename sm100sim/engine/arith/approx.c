@@ -76,12 +76,12 @@ float approx_tanh(float x) {
   return canon((float)tanh((double)x));
 }
 
-/* sub[0]: ftz.  All lanes are computed, so that cheap functions vectorise; the costly ones only where active. */
+/* All lanes are computed, so that cheap functions vectorise; the costly ones only where active. */
 #define VECTOR(name, f)                      \
   HANDLER(name) {                            \
     float *d = RF32(c, i->d[0]), out[LANES]; \
     const float *x = RF32(c, i->s[0]);       \
-    if (i->sub[0])                           \
+    if (i->form.floating.ftz)                \
       for (u32 l = 0; l < LANES; l++)        \
         out[l] = flush(f(flush(x[l])));      \
     else                                     \
@@ -92,7 +92,7 @@ float approx_tanh(float x) {
   }
 #define SCALAR(name, f)                         \
   HANDLER(name) {                               \
-    bool ftz = i->sub[0];                       \
+    bool ftz = i->form.floating.ftz;            \
     FOR_LANES (c->mask, l) {                    \
       float x = RF32(c, i->s[0])[l];            \
       x = f(ftz ? flush(x) : x);                \
@@ -118,9 +118,8 @@ static inline float quotient(float a, float b, bool scaled) {
   return canon((float)((double)a / (double)b));
 }
 
-/* sub: ftz, 1 = .full */
 static Step op_DIV_APPROX_F32(Ctx *c, const Ins *i) {
-  bool ftz = i->sub[0], scaled = i->sub[1];
+  bool ftz = i->form.floating.ftz, scaled = i->form.floating.full;
   FOR_LANES (c->mask, l) {
     float a = RF32(c, i->s[0])[l], b = RF32(c, i->s[1])[l];
     float q = quotient(ftz ? flush(a) : a, ftz ? flush(b) : b, scaled);

@@ -6,36 +6,24 @@
 #include "arith/numeric.h"
 #include <fenv.h>
 
-typedef enum { T_U8, T_S8, T_U16, T_S16, T_U32, T_S32, T_U64, T_S64, T_F16, T_BF16, T_F32, T_F64 } Type;
-
-static bool is_float(Type t) {
-  return t >= T_F16;
+static bool is_float(CvtType t) {
+  return t >= TYPE_F16;
 }
 
-static u32 width(Type t) {
+static u32 width(CvtType t) {
   static const u32 w[] = {8, 8, 16, 16, 32, 32, 64, 64, 16, 16, 32, 64};
   return w[t];
 }
 
-static bool is_signed(Type t) {
-  return t == T_S8 || t == T_S16 || t == T_S32 || t == T_S64;
+static bool is_signed(CvtType t) {
+  return t == TYPE_S8 || t == TYPE_S16 || t == TYPE_S32 || t == TYPE_S64;
 }
 
-static Format format_of(Type t) {
-  return t == T_F16 ? FMT_F16 : t == T_BF16 ? FMT_BF16 : FMT_F32;
+static Format format_of(CvtType t) {
+  return t == TYPE_F16 ? FMT_F16 : t == TYPE_BF16 ? FMT_BF16 : FMT_F32;
 }
 
-/* sub[0] = destination | source << 8 | rounding << 16 | flags << 24; sub[1] = register widths */
-enum { FLAG_FTZ = 1, FLAG_SAT = 2, FLAG_INTEGRAL = 4, FLAG_SATFINITE = 8, FLAG_RELU = 16 };
-
-enum { WIDE_SOURCE = 1, WIDE_DESTINATION = 2, FULL_DESTINATION = 4 };
-
-typedef struct {
-  Type to, from;
-  u32 rounding, flags, widths;
-} Form;
-
-static i64 load_int(Ctx *c, u32 slot, Type t, u32 l, bool wide) {
+static i64 load_int(Ctx *c, u32 slot, CvtType t, u32 l, bool wide) {
   u64 v = wide ? R64(c, slot)[l] : R32(c, slot)[l];
   u32 w = width(t);
   if (w == 64)
@@ -44,32 +32,33 @@ static i64 load_int(Ctx *c, u32 slot, Type t, u32 l, bool wide) {
   return is_signed(t) && v >> (w - 1) ? (i64)(v | ~0ull << w) : (i64)v;
 }
 
-static double load_float(Ctx *c, u32 slot, Type t, u32 l, bool ftz) {
-  if (t == T_F64)
+static double load_float(Ctx *c, u32 slot, CvtType t, u32 l, bool ftz) {
+  if (t == TYPE_F64)
     return RF64(c, slot)[l];
-  if (t == T_F32) {
+  if (t == TYPE_F32) {
     float x = RF32(c, slot)[l];
     return ftz ? flush(x) : x;
   }
   return format_decode(format_of(t), R32(c, slot)[l] & 0xFFFF);
 }
 
-static u32 fraction_bits(Type t) {
-  return t == T_F64 ? 52 : t == T_F32 ? 23 : t == T_F16 ? 10 : 7;
+static u32 fraction_bits(CvtType t) {
+  return t == TYPE_F64 ? 52 : t == TYPE_F32 ? 23 : t == TYPE_F16 ? 10 : 7;
 }
 
 /* A NaN between f64 and another float type keeps its sign and the upper bits of its payload and becomes quiet;
  * bf16 to f32 is a shift (H200 record).  Everywhere else it becomes the canonical NaN. */
-static bool keeps_nan(const Form *f) {
-  return f->to == T_F64 || f->from == T_F64 || (f->to == T_F32 && f->from == T_BF16 && !(f->flags & FLAG_FTZ));
+static bool keeps_nan(const ConvertForm *f) {
+  return f->to == TYPE_F64 || f->source == TYPE_F64 ||
+         (f->to == TYPE_F32 && f->source == TYPE_BF16 && !(f->flags & FLAG_FTZ));
 }
 
-static u64 nan_code(Ctx *c, const Form *f, u32 slot, u32 l) {
-  u32 in = fraction_bits(f->from), out = fraction_bits(f->to), top = width(f->to) - 1;
-  u64 v = f->from == T_F64 ? R64(c, slot)[l] : R32(c, slot)[l];
+static u64 nan_code(Ctx *c, const ConvertForm *f, u32 slot, u32 l) {
+  u32 in = fraction_bits(f->source), out = fraction_bits(f->to), top = width(f->to) - 1;
+  u64 v = f->source == TYPE_F64 ? R64(c, slot)[l] : R32(c, slot)[l];
   u64 fraction = (v << (52 - in) & ((1ull << 52) - 1)) >> (52 - out), exponent = ((1ull << top) - 1) >> out << out;
-  u64 keep = f->to == T_F32 && f->from == T_BF16 ? 0 : 1ull << (out - 1);
-  return (v >> (width(f->from) - 1) & 1) << top | exponent | fraction | keep;
+  u64 keep = f->to == TYPE_F32 && f->source == TYPE_BF16 ? 0 : 1ull << (out - 1);
+  return (v >> (width(f->source) - 1) & 1) << top | exponent | fraction | keep;
 }
 
 static double round_int(double x, u32 r) {
@@ -77,7 +66,7 @@ static double round_int(double x, u32 r) {
 }
 
 /* .sat of an integer: to the range of the destination type. */
-static u64 clamp_int(i64 v, bool source_unsigned64, Type t) {
+static u64 clamp_int(i64 v, bool source_unsigned64, CvtType t) {
   u32 w = width(t);
   if (is_signed(t)) {
     i64 hi = (i64)((1ull << (w - 1)) - 1), lo = -hi - 1;
@@ -93,10 +82,10 @@ static u64 clamp_int(i64 v, bool source_unsigned64, Type t) {
 
 /* float -> integer clamps to the range.  NaN gives 0, or the top bit alone where the source is f64 or the
  * destination has 64 bits (PTX ISA, cvt). */
-static u64 float_to_int(double x, u32 r, Type t, Type from) {
+static u64 float_to_int(double x, u32 r, CvtType t, CvtType from) {
   u32 w = width(t);
   if (x != x)
-    return w == 64 || from == T_F64 ? 1ull << (w - 1) : 0;
+    return w == 64 || from == TYPE_F64 ? 1ull << (w - 1) : 0;
   x = round_int(x, r);
   if (is_signed(t)) {
     double hi = ldexp(1.0, (int)w - 1);
@@ -133,7 +122,7 @@ static u64 int_to_f64(u64 v, bool negative, u32 r) {
 }
 
 /* A rounded value in a destination register: zero- or sign-extended as the register's width asks. */
-static u64 extend_int(u64 v, const Form *f) {
+static u64 extend_int(u64 v, const ConvertForm *f) {
   u32 w = width(f->to);
   if (w < 64) {
     u64 m = (1ull << w) - 1;
@@ -141,35 +130,35 @@ static u64 extend_int(u64 v, const Form *f) {
     if (is_signed(f->to) && v >> (w - 1))
       v |= ~m;
   }
-  if (f->widths & WIDE_DESTINATION)
+  if (f->bits == 64)
     return v;
-  return v & (w < 32 && !(f->widths & FULL_DESTINATION) ? 0xFFFF : NONE32);
+  return v & (w < 32 && f->bits != 32 ? 0xFFFF : NONE32);
 }
 
-static u64 float_code(double x, const Form *f) {
-  if (f->to == T_F64)
+static u64 float_code(double x, const ConvertForm *f) {
+  if (f->to == TYPE_F64)
     return x != x ? 0x7FFFFFFFFFFFFFFFull : bits_of64(x);
   u32 r = f->flags & FLAG_INTEGRAL ? ROUND_RN : f->rounding;
-  if (f->to == T_F32 && f->flags & FLAG_FTZ && flushed(x, r, -126, 24))
+  if (f->to == TYPE_F32 && f->flags & FLAG_FTZ && flushed(x, r, -126, 24))
     x = copysign(0, x);
   return format_encode(format_of(f->to), x, r, f->flags & FLAG_SATFINITE);
 }
 
-static u64 from_int(Ctx *c, const Form *f, u32 slot, u32 l) {
-  i64 v = load_int(c, slot, f->from, l, f->widths & WIDE_SOURCE);
-  bool big = f->from == T_U64;
+static u64 from_int(Ctx *c, const ConvertForm *f, u32 slot, u32 l) {
+  i64 v = load_int(c, slot, f->source, l, f->source_bits == 64);
+  bool big = f->source == TYPE_U64;
   if (!is_float(f->to))
     return extend_int(f->flags & FLAG_SAT ? clamp_int(v, big, f->to) : (u64)v, f);
-  if (f->to == T_F64)
+  if (f->to == TYPE_F64)
     return int_to_f64((u64)v, v < 0 && !big, f->rounding);
   double x = int_to_double_odd((u64)v, v < 0 && !big);
   return float_code(f->flags & FLAG_SAT ? (x < 0 ? 0 : x > 1 ? 1 : x) : x, f);
 }
 
-static u64 from_float(Ctx *c, const Form *f, u32 slot, u32 l) {
-  double x = load_float(c, slot, f->from, l, f->flags & FLAG_FTZ);
+static u64 from_float(Ctx *c, const ConvertForm *f, u32 slot, u32 l) {
+  double x = load_float(c, slot, f->source, l, f->flags & FLAG_FTZ);
   if (!is_float(f->to))
-    return extend_int(float_to_int(x, f->rounding, f->to, f->from), f);
+    return extend_int(float_to_int(x, f->rounding, f->to, f->source), f);
   if (x != x && keeps_nan(f) && !(f->flags & FLAG_SAT))
     return nan_code(c, f, slot, l);
   if ((f->flags & FLAG_RELU) && x <= 0)
@@ -182,10 +171,10 @@ static u64 from_float(Ctx *c, const Form *f, u32 slot, u32 l) {
 }
 
 static Step op_CVT(Ctx *c, const Ins *i) {
-  Form f = {i->sub[0] & 255, i->sub[0] >> 8 & 255, i->sub[0] >> 16 & 255, i->sub[0] >> 24, i->sub[1]};
+  const ConvertForm f = i->form.convert;
   FOR_LANES (c->mask, l) {
-    u64 out = is_float(f.from) ? from_float(c, &f, i->s[0], l) : from_int(c, &f, i->s[0], l);
-    if (f.widths & WIDE_DESTINATION)
+    u64 out = is_float(f.source) ? from_float(c, &f, i->s[0], l) : from_int(c, &f, i->s[0], l);
+    if (f.bits == 64)
       R64(c, i->d[0])[l] = out;
     else
       R32(c, i->d[0])[l] = (u32)out;
@@ -219,11 +208,11 @@ static Step op_CVT_F16_F32(Ctx *c, const Ins *i) {
   return STEP_NEXT;
 }
 
-/* Toward zero with clamping; sub[0]: destination bits (16 or 32; a 16-bit register holds the low half). */
+/* Toward zero with clamping to 16 or 32 bits; a 16-bit register holds the low half. */
 static Step op_CVT_RZI_S_F32(Ctx *c, const Ins *i) {
-  u32 *d = R32(c, i->d[0]), keep = i->sub[0] == 16 ? 0xFFFF : NONE32;
+  u32 *d = R32(c, i->d[0]), keep = i->form.convert.bits == 16 ? 0xFFFF : NONE32;
   const float *x = RF32(c, i->s[0]);
-  double hi = i->sub[0] == 16 ? 32767.0 : 2147483647.0, lo = -hi - 1.0;
+  double hi = i->form.convert.bits == 16 ? 32767.0 : 2147483647.0, lo = -hi - 1.0;
   LANE_LOOP(double v = x[l]; v = v > hi ? hi : v < lo ? lo : v; v = v != v ? 0.0 : v; d[l] = (u32)(i32)v & keep);
   return STEP_NEXT;
 }

@@ -5,8 +5,6 @@
 #include "arith/numeric.h"
 #include <fenv.h>
 
-enum { RN, RZ, RM, RP };
-
 static const int HOST_MODE[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
 #define DIRECTED __attribute__((noinline, optimize("rounding-math")))
 
@@ -46,12 +44,12 @@ static void flush_lifted(float *out, const float *a, const float *b, const float
       out[k] = copysignf(0, out[k]);
 }
 
-/* `per`: floats in one lane (1, or 2 for f32x2).  sub: rounding, ftz, saturate. */
+/* `per`: floats in one lane (1, or 2 for f32x2). */
 static inline Step arith(Ctx *c, const Ins *i, FOp op, u32 per) {
   float *d = REGS(float, i->d[0]);
   const float *a = REGS(float, i->s[0]), *b = REGS(float, i->s[1]), *e = op == F_FMA ? REGS(float, i->s[2]) : a;
-  u32 n = LANES * per, mode = i->sub[0];
-  bool ftz = i->sub[1], sat = i->sub[2];
+  u32 n = LANES * per, mode = i->form.floating.rounding;
+  bool ftz = i->form.floating.ftz, sat = i->form.floating.sat;
   float x[2 * LANES], y[2 * LANES], z[2 * LANES], out[2 * LANES];
   if (ftz) {
     for (u32 k = 0; k < n; k++) {
@@ -63,7 +61,7 @@ static inline Step arith(Ctx *c, const Ins *i, FOp op, u32 per) {
     b = y;
     e = z;
   }
-  if (mode == RN)
+  if (mode == ROUND_RN)
     for (u32 k = 0; k < n; k++)
       out[k] = apply(op, a[k], b[k], e[k]);
   else {
@@ -137,10 +135,9 @@ static double nan64(GOp op, double a, double b, double e) {
   return b != b ? quiet(b) : e != e ? quiet(e) : a != a ? quiet(a) : double_of(NAN64);
 }
 
-/* sub[0]: rounding */
 static Step arith64(Ctx *c, const Ins *i, GOp op) {
   int was = fegetround();
-  fesetround(HOST_MODE[i->sub[0]]);
+  fesetround(HOST_MODE[i->form.floating.rounding]);
   FOR_LANES (c->mask, l) {
     double a = RF64(c, i->s[0])[l], b = i->ns > 1 ? RF64(c, i->s[1])[l] : 0, e = i->ns > 2 ? RF64(c, i->s[2])[l] : 0;
     double r = apply64(op, a, b, e);
@@ -162,11 +159,10 @@ F64(DIV_F64, G_DIV);
 F64(RCP_RND_F64, G_RCP);
 F64(SQRT_RND_F64, G_SQRT);
 
-/* sub: rounding, ftz */
 static Step quotient(Ctx *c, const Ins *i, GOp op) {
-  bool ftz = i->sub[1];
+  bool ftz = i->form.floating.ftz;
   int was = fegetround();
-  fesetround(HOST_MODE[i->sub[0]]);
+  fesetround(HOST_MODE[i->form.floating.rounding]);
   FOR_LANES (c->mask, l) {
     float a = RF32(c, i->s[0])[l], b = i->ns > 1 ? RF32(c, i->s[1])[l] : 0;
     if (ftz) {
@@ -176,7 +172,7 @@ static Step quotient(Ctx *c, const Ins *i, GOp op) {
     float q = apply32(op, a, b);
     /* The double quotient lies on the same side of the limits as the exact one: they have 25 bits, a and b 24. */
     if (ftz && fabsf(q) == 0x1p-126f && op != G_SQRT &&
-        flushed(op == G_DIV ? (double)a / b : 1.0 / a, i->sub[0], -126, 24))
+        flushed(op == G_DIV ? (double)a / b : 1.0 / a, i->form.floating.rounding, -126, 24))
       q = copysignf(0, q);
     RF32(c, i->d[0])[l] = canon(ftz ? flush(q) : q);
   }
@@ -193,12 +189,11 @@ ROUNDED(RCP_RND_F32, G_RCP);
 ROUNDED(SQRT_RND_F32, G_SQRT);
 
 /* ---- signs ---------------------------------------------------------------------------------------- */
-/* A NaN becomes the canonical one in f32 and stays, made quiet, with its sign in f64 (H200 record).
- * sub: (unused), ftz */
+/* A NaN becomes the canonical one in f32 and stays, made quiet, with its sign in f64 (H200 record). */
 static Step op_NEG_F32(Ctx *c, const Ins *i) {
   u32 *d = R32(c, i->d[0]);
   const float *x = RF32(c, i->s[0]);
-  bool ftz = i->sub[1];
+  bool ftz = i->form.floating.ftz;
   LANE_LOOP(float a = ftz ? flush(x[l]) : x[l]; d[l] = a == a ? bits_of(a) ^ 0x80000000u : NAN32);
   return STEP_NEXT;
 }
@@ -206,7 +201,7 @@ static Step op_NEG_F32(Ctx *c, const Ins *i) {
 static Step op_ABS_F32(Ctx *c, const Ins *i) {
   u32 *d = R32(c, i->d[0]);
   const float *x = RF32(c, i->s[0]);
-  bool ftz = i->sub[1];
+  bool ftz = i->form.floating.ftz;
   LANE_LOOP(float a = ftz ? flush(x[l]) : x[l]; d[l] = a == a ? bits_of(a) & 0x7FFFFFFFu : NAN32);
   return STEP_NEXT;
 }
@@ -217,13 +212,12 @@ BINARY(COPYSIGN_F32, u32, u32, (a & 0x80000000u) | (b & 0x7FFFFFFFu));
 BINARY(COPYSIGN_F64, u64, u64, (a & 1ull << 63) | (b & ~(1ull << 63)));
 
 /* ---- minimum and maximum -------------------------------------------------------------------------- */
-enum { M_NAN = 1, M_FTZ = 2, M_XORSIGN = 4, M_ABS = 8 };
-
 static inline Step min_max(Ctx *c, const Ins *i, bool max, bool nan, bool three) {
   float *d = RF32(c, i->d[0]);
   const float *x = RF32(c, i->s[0]), *y = RF32(c, i->s[1]), *z = three ? RF32(c, i->s[2]) : x;
-  u32 ftz = i->sub[1] & M_FTZ ? NONE32 : 0, magnitude = i->sub[1] & (M_XORSIGN | M_ABS) ? 0x7FFFFFFFu : NONE32;
-  u32 signs = i->sub[1] & M_XORSIGN ? 0x80000000u : 0;
+  u32 flags = i->form.floating.flags;
+  u32 ftz = flags & FLAG_FTZ ? NONE32 : 0, magnitude = flags & (FLAG_XORSIGN | FLAG_ABS) ? 0x7FFFFFFFu : NONE32;
+  u32 signs = flags & FLAG_XORSIGN ? 0x80000000u : 0;
   float out[LANES];
   for (u32 l = 0; l < LANES; l++) {
     float a = ftz ? flush(x[l]) : x[l], b = ftz ? flush(y[l]) : y[l];
@@ -239,10 +233,9 @@ static inline Step min_max(Ctx *c, const Ins *i, bool max, bool nan, bool three)
   return STEP_NEXT;
 }
 
-/* sub: maximum, flags M_* */
 static inline Step min_max_of(Ctx *c, const Ins *i, bool three) {
-  bool nan = i->sub[1] & M_NAN;
-  if (i->sub[0])
+  bool nan = i->form.floating.flags & FLAG_NAN;
+  if (i->form.floating.maximum)
     return nan ? min_max(c, i, true, true, three) : min_max(c, i, true, false, three);
   return nan ? min_max(c, i, false, true, three) : min_max(c, i, false, false, three);
 }

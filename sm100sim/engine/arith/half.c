@@ -7,15 +7,6 @@
 #include "arith/formats.h"
 #include "arith/numeric.h"
 
-enum { H_ADD, H_SUB, H_MUL, H_FMA, H_MIN, H_MAX, H_NEG, H_ABS, H_EX2, H_TANH };
-
-enum { FLAG_FTZ = 1, FLAG_SAT = 2, FLAG_RELU = 4, FLAG_NAN = 8, FLAG_XORSIGN = 16 };
-
-typedef struct {
-  Format form;
-  u32 op, flags;
-} Form;
-
 static inline u32 low_half(u32 v) {
   return v & 0xFFFF;
 }
@@ -48,33 +39,33 @@ static void compute(u32 op, bool nan, const float *a, const float *b, const floa
   for (u32 l = 0; l < LANES; l++) \
   v[l] = (expr)
   switch (op) {
-    case H_ADD:
+    case HALF_ADD:
       LANES_OF(narrow_odd((double)a[l] + (double)b[l]));
       break;
-    case H_SUB:
+    case HALF_SUB:
       LANES_OF(narrow_odd((double)a[l] - (double)b[l]));
       break;
-    case H_MUL:
+    case HALF_MUL:
       LANES_OF(narrow_odd((double)a[l] * (double)b[l]));
       break;
-    case H_FMA:
+    case HALF_FMA:
       LANES_OF(narrow_odd(fma_odd(a[l], b[l], e[l])));
       break;
-    case H_MIN:
+    case HALF_MIN:
       if (nan) {
         LANES_OF(extreme(a[l], b[l], false, true));
         break;
       }
       LANES_OF(extreme(a[l], b[l], false, false));
       break;
-    case H_MAX:
+    case HALF_MAX:
       if (nan) {
         LANES_OF(extreme(a[l], b[l], true, true));
         break;
       }
       LANES_OF(extreme(a[l], b[l], true, false));
       break;
-    case H_EX2:
+    case HALF_EX2:
       approx_ex2(a, v);
       break;
     default:
@@ -84,17 +75,17 @@ static void compute(u32 op, bool nan, const float *a, const float *b, const floa
 }
 
 /* One half of every lane: `code` holds the sources, zero-extended, and the result comes back in code[0]. */
-static void one_half(const Form *f, u32 code[3][LANES], u32 ns) {
+static void one_half(const HalfForm *f, u32 code[3][LANES], u32 ns) {
   float x[3][LANES], v[LANES];
   u32 sign[LANES];
   if (f->flags & FLAG_FTZ)
     for (u32 k = 0; k < ns; k++)
-      flush_codes(code[k], f->form);
-  if (f->op == H_NEG || f->op == H_ABS) {
-    u32 infinity = f->form == FMT_F16 ? 0x7C00 : 0x7F80; /* a NaN becomes the canonical one (H200 record) */
+      flush_codes(code[k], f->format);
+  if (f->op == HALF_NEG || f->op == HALF_ABS) {
+    u32 infinity = f->format == FMT_F16 ? 0x7C00 : 0x7F80; /* a NaN becomes the canonical one (H200 record) */
     for (u32 l = 0; l < LANES; l++) {
       u32 size = code[0][l] & 0x7FFF;
-      code[0][l] = size > infinity ? 0x7FFF : f->op == H_NEG ? code[0][l] ^ 0x8000 : size;
+      code[0][l] = size > infinity ? 0x7FFF : f->op == HALF_NEG ? code[0][l] ^ 0x8000 : size;
     }
     return;
   }
@@ -105,9 +96,10 @@ static void one_half(const Form *f, u32 code[3][LANES], u32 ns) {
       code[1][l] &= 0x7FFF;
     }
   for (u32 k = 0; k < 3; k++)
-    decode(code[k < ns ? k : 0], f->form, x[k]);
+    decode(code[k < ns ? k : 0], f->format, x[k]);
   compute(f->op, f->flags & FLAG_NAN, x[0], x[1], x[2], v);
-  if (f->flags & FLAG_FTZ && f->op <= H_FMA) /* v is odd where inexact, so that it compares as the exact result does */
+  if (f->flags & FLAG_FTZ &&
+      f->op <= HALF_FMA) /* v is odd where inexact, so that it compares as the exact result does */
     for (u32 l = 0; l < LANES; l++)
       v[l] = flushed(v[l], ROUND_RN, -14, 11) ? copysignf(0, v[l]) : v[l];
   if (f->flags & FLAG_SAT)
@@ -116,19 +108,18 @@ static void one_half(const Form *f, u32 code[3][LANES], u32 ns) {
   if (f->flags & FLAG_RELU)
     for (u32 l = 0; l < LANES; l++)
       v[l] = v[l] <= 0.0f ? 0.0f : v[l];
-  encode(v, f->form, code[0]);
+  encode(v, f->format, code[0]);
   if (f->flags & FLAG_FTZ)
-    flush_codes(code[0], f->form);
+    flush_codes(code[0], f->format);
   if (f->flags & FLAG_XORSIGN)
     for (u32 l = 0; l < LANES; l++)
       code[0][l] |= code[0][l] == 0x7FFF ? 0 : sign[l];
 }
 
-/* sub: format, operation, flags, halves */
 static Step op_HALF(Ctx *c, const Ins *i) {
-  Form f = {(Format)i->sub[0], i->sub[1], i->sub[2]};
+  const HalfForm f = i->form.half;
   u32 ns = i->ns, code[2][3][LANES];
-  bool pair = i->sub[3] == 2;
+  bool pair = f.halves == 2;
   for (u32 k = 0; k < ns; k++) {
     const u32 *s = R32(c, i->s[k]);
     for (u32 l = 0; l < LANES; l++) {

@@ -2,8 +2,6 @@
 #include "arith/numeric.h"
 
 #define S16(x) ((i16)(u16)(x))
-#define ALL_TYPES(X) \
-  X(U16, u32, u32) X(S16, u32, u32) X(U32, u32, u32) X(S32, u32, i32) X(U64, u64, u64) X(S64, u64, i64)
 BINARY(ADD_16, u32, u32, (u16)(a + b));
 BINARY(ADD_32, u32, u32, a + b);
 BINARY(ADD_64, u64, u64, a + b);
@@ -125,8 +123,8 @@ static inline u32 find_top64(u64 x, bool sign, bool shift) {
   return shift ? 63 - at : at;
 }
 
-UNARY(BFIND_32, u32, u32, find_top(a, s0, s1));
-UNARY(BFIND_64, u32, u64, find_top64(a, s0, s1));
+UNARY(BFIND_32, u32, u32, find_top(a, form.a_signed, form.shift_amount));
+UNARY(BFIND_64, u32, u64, find_top64(a, form.a_signed, form.shift_amount));
 
 /* Position and length: the low byte of their operands (PTX ISA, bfe, bfi), but all 32 bits in the 64-bit forms
  * (H200 record). */
@@ -152,15 +150,14 @@ static inline u64 insert(u64 a, u64 b, u32 pos, u32 len, u32 width) {
   return (b & ~mask) | (a << (pos & 63) & mask);
 }
 
-/* sub[0]: sign-extend */
-#define BFE(name, T, width)                                    \
-  HANDLER(name) {                                              \
-    T *d = REGS(T, i->d[0]);                                   \
-    const T *a = REGS(T, i->s[0]);                             \
-    const u32 *p = R32(c, i->s[1]), *n = R32(c, i->s[2]);      \
-    MODIFIERS;                                                 \
-    LANE_LOOP(d[l] = (T)extract(a[l], p[l], n[l], width, s0)); \
-    return STEP_NEXT;                                          \
+#define BFE(name, T, width)                                               \
+  HANDLER(name) {                                                         \
+    T *d = REGS(T, i->d[0]);                                              \
+    const T *a = REGS(T, i->s[0]);                                        \
+    const u32 *p = R32(c, i->s[1]), *n = R32(c, i->s[2]);                 \
+    MODIFIERS;                                                            \
+    LANE_LOOP(d[l] = (T)extract(a[l], p[l], n[l], width, form.a_signed)); \
+    return STEP_NEXT;                                                     \
   }
 BFE(BFE_32, u32, 32);
 BFE(BFE_64, u64, 64);
@@ -175,7 +172,7 @@ BFE(BFE_64, u64, 64);
 BFI(BFI_32, u32, 32);
 BFI(BFI_64, u64, 64);
 
-/* dp4a: sub[0], sub[1] say that the bytes of a, of b are signed. */
+/* dp4a; `sa`, `sb`: the bytes of a, of b are signed. */
 static inline u32 dot4(u32 a, u32 b, u32 e, bool sa, bool sb) {
   for (u32 k = 0; k < 4; k++) {
     u32 x = a >> (8 * k) & 255, y = b >> (8 * k) & 255;
@@ -184,7 +181,7 @@ static inline u32 dot4(u32 a, u32 b, u32 e, bool sa, bool sb) {
   return e;
 }
 
-TERNARY(DP4A, u32, u32, u32, dot4(a, b, e, s0, s1));
+TERNARY(DP4A, u32, u32, u32, dot4(a, b, e, form.a_signed, form.b_signed));
 OP_TABLE(integer) = {
 #define E(n) {#n, op_##n}
     E(ADD_16),       E(ADD_32),       E(ADD_64),       E(SUB_16),       E(SUB_32),       E(SUB_64),

@@ -30,7 +30,7 @@ static inline u32 funnel(u32 lo, u32 hi, u32 n, bool right, bool wrap) {
   return right ? (u32)(both >> n) : (u32)((both << n) >> 32);
 }
 
-TERNARY(SHF_32, u32, u32, u32, funnel(a, b, e, s0, s1));
+TERNARY(SHF_32, u32, u32, u32, funnel(a, b, e, form.right, form.wrap));
 
 static inline u32 lut3(u32 a, u32 b, u32 e, u32 lut) {
   u32 out = 0;
@@ -53,21 +53,21 @@ static inline u32 lut3(u32 a, u32 b, u32 e, u32 lut) {
   return out;
 }
 
-TERNARY(LOP3_32, u32, u32, u32, lut3(a, b, e, s0));
+TERNARY(LOP3_32, u32, u32, u32, lut3(a, b, e, form.table));
 
-/* The selector of prmt: four nibbles, or one of the modes f4e b4e rc8 ecl ecr rc16 (sub[0] = 1..6). */
-static u32 selector(u32 mode, u32 n) {
+/* The selector of prmt: four nibbles, or one of the modes f4e b4e rc8 ecl ecr rc16. */
+static u32 selector(PrmtMode mode, u32 n) {
   n &= 3;
   switch (mode) {
-    case 1:
+    case PRMT_F4E:
       return n == 0 ? 0x3210 : n == 1 ? 0x4321 : n == 2 ? 0x5432 : 0x6543;
-    case 2:
+    case PRMT_B4E:
       return n == 0 ? 0x5670 : n == 1 ? 0x6701 : n == 2 ? 0x7012 : 0x0123;
-    case 3:
+    case PRMT_RC8:
       return n * 0x1111;
-    case 4:
+    case PRMT_ECL:
       return n == 0 ? 0x3210 : n == 1 ? 0x3211 : n == 2 ? 0x3222 : 0x3333;
-    case 5:
+    case PRMT_ECR:
       return n == 0 ? 0x0000 : n == 1 ? 0x1110 : n == 2 ? 0x2210 : 0x3210;
     default:
       return n & 1 ? 0x3232 : 0x1010;
@@ -87,9 +87,10 @@ static inline u32 permute(u32 a, u32 b, u32 sel) {
 }
 
 static Step op_PRMT_32(Ctx *c, const Ins *i) {
-  u32 *d = R32(c, i->d[0]), mode = i->sub[0], sel[LANES];
+  PrmtMode mode = (PrmtMode)i->form.integer.mode;
+  u32 *d = R32(c, i->d[0]), sel[LANES];
   const u32 *a = R32(c, i->s[0]), *b = R32(c, i->s[1]), *n = R32(c, i->s[2]);
-  if (mode)
+  if (mode != PRMT_INDEX)
     for (u32 l = 0; l < LANES; l++)
       sel[l] = selector(mode, n[l]);
   else
@@ -134,9 +135,9 @@ static Step op_UNPACK_32(Ctx *c, const Ins *i) {
   return STEP_NEXT;
 }
 
-/* sub[0]: bits of one part; the parts fill a 32-bit (2 x 16, 4 x 8) or 64-bit (4 x 16) register. */
+/* The parts fill a 32-bit (2 x 16, 4 x 8) or 64-bit (4 x 16) register. */
 static Step op_PACK(Ctx *c, const Ins *i) {
-  u32 bits = i->sub[0];
+  u32 bits = i->form.move.bits;
   bool wide = bits * i->ns > 32;
   FOR_LANES (c->mask, l) {
     u64 v = 0;
@@ -151,7 +152,7 @@ static Step op_PACK(Ctx *c, const Ins *i) {
 }
 
 static Step op_UNPACK(Ctx *c, const Ins *i) {
-  u32 bits = i->sub[0];
+  u32 bits = i->form.move.bits;
   bool wide = bits * i->nd > 32;
   FOR_LANES (c->mask, l) {
     u64 v = wide ? R64(c, i->s[0])[l] : R32(c, i->s[0])[l];

@@ -2,11 +2,11 @@
  * lanes are active.
  *
  * Two slots of a warp are the same slot or disjoint, and lane l only reads lane l, so that a loop
- * over the lanes carries no dependence (the ivdep pragma).  The modifier words s0 and s1 are copied
+ * over the lanes carries no dependence (the ivdep pragma).  The modifiers are copied
  * out of the instruction because the compiler cannot know that a lane store leaves them alone. */
 #ifndef SM100SIM_NUMERIC_H
 #define SM100SIM_NUMERIC_H
-#include "machine/engine.h"
+#include "machine/handler.h"
 #include <math.h>
 
 #define IVDEP _Pragma("GCC ivdep")
@@ -22,9 +22,8 @@
   }
 #define REGS(T, off) ((T *)(c->r + (off)))
 #define MODIFIERS                           \
-  const u32 s0 = i->sub[0], s1 = i->sub[1]; \
-  (void)s0;                                 \
-  (void)s1
+  const IntegerForm form = i->form.integer; \
+  (void)form
 #define HANDLER(name) static Step op_##name(Ctx *c, const Ins *i)
 /* Handlers with one, two, three sources: D, T, U are the C types of destination and source lanes. */
 #define UNARY(name, D, T, expr)              \

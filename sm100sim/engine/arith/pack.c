@@ -35,67 +35,60 @@ static inline u32 encode_narrow(float x, u32 m, u32 bias, u32 nan, float largest
   return x != x ? nan : code | (bits_of(x) >> 31) << sign_shift;
 }
 
-/* sub: format, bits of one element, sign's bit number, relu */
 static Step op_CVT_NARROW(Ctx *c, const Ins *i) {
   u32 *d = R32(c, i->d[0]);
   const float *hi = RF32(c, i->s[0]), *lo = RF32(c, i->s[1]);
-  const Narrow n = NARROW[i->sub[0]];
-  u32 bits = i->sub[1], sign = i->sub[2];
-  bool relu = i->sub[3];
+  const Narrow n = NARROW[i->form.pack.to];
+  u32 bits = i->form.pack.bits, sign = i->form.pack.sign_bit;
+  bool relu = i->form.pack.relu;
   LANE_LOOP(float a = hi[l]; float b = lo[l]; a = relu && a <= 0 ? 0 : a; b = relu && b <= 0 ? 0 : b;
             d[l] = encode_narrow(a, n.mantissa, n.bias, n.nan, n.largest, sign) << bits |
                    encode_narrow(b, n.mantissa, n.bias, n.nan, n.largest, sign));
   return STEP_NEXT;
 }
 
-/* sub: format, rounding, flags (1 relu, 2 satfinite), bits of one element */
 static Step op_CVT_PAIR(Ctx *c, const Ins *i) {
-  bool relu = i->sub[2] & 1, satfinite = i->sub[2] & 2;
-  u32 bits = i->sub[3];
+  const PackForm f = i->form.pack;
   FOR_LANES (c->mask, l) {
     double a = RF32(c, i->s[0])[l], b = RF32(c, i->s[1])[l];
-    if (relu) {
+    if (f.relu) {
       a = a <= 0 ? 0 : a;
       b = b <= 0 ? 0 : b;
     }
-    R32(c, i->d[0])
-    [l] = format_encode(i->sub[0], a, i->sub[1], satfinite) << bits | format_encode(i->sub[0], b, i->sub[1], satfinite);
+    u32 upper = format_encode(f.to, a, f.rounding, f.satfinite),
+        lower = format_encode(f.to, b, f.rounding, f.satfinite);
+    R32(c, i->d[0])[l] = upper << f.bits | lower;
   }
   return STEP_NEXT;
 }
 
-/* Packed to packed.  sub: source format | bits << 8, destination format | bits << 8, rounding,
- * flags (1 relu, 2 satfinite) */
+/* Packed to packed. */
 static Step op_CVT_REPACK(Ctx *c, const Ins *i) {
-  Format from = i->sub[0] & 255, to = i->sub[1] & 255;
-  u32 in = i->sub[0] >> 8, out = i->sub[1] >> 8;
+  const PackForm f = i->form.pack;
   FOR_LANES (c->mask, l) {
     u32 v = R32(c, i->s[0])[l], code = 0;
     for (u32 k = 0; k < 2; k++) {
-      double x = format_decode(from, v >> (in * k) & ((1u << in) - 1));
-      if ((i->sub[3] & 1) && x <= 0)
+      double x = format_decode(f.source, v >> (f.source_bits * k) & ((1u << f.source_bits) - 1));
+      if (f.relu && x <= 0)
         x = 0;
-      code |= format_encode(to, x, i->sub[2], i->sub[3] & 2) << (out * k);
+      code |= format_encode(f.to, x, f.rounding, f.satfinite) << (f.bits * k);
     }
     R32(c, i->d[0])[l] = code;
   }
   return STEP_NEXT;
 }
 
-/* sub: rounding, satfinite, relu.  The low 13 bits of the result are zero.  .rna cuts a NaN off, which may leave an
+/* The low 13 bits of the result are zero.  .rna cuts a NaN off, which may leave an
  * infinity, and with .satfinite takes one from it as from an infinity; .rn and .rz give one NaN (H200 record). */
 static Step op_CVT_TF32(Ctx *c, const Ins *i) {
-  bool away = i->sub[0] == ROUND_RNA;
+  const PackForm f = i->form.pack;
   FOR_LANES (c->mask, l) {
     float x = RF32(c, i->s[0])[l];
     u32 cut = bits_of(x) & ~0x1FFFu;
-    if (i->sub[2] && x <= 0)
+    if (f.relu && x <= 0)
       x = 0;
-    R32(c, i->d[0])
-    [l] = x == x      ? format_encode(FMT_TF32, x, i->sub[0], i->sub[1]) << 13
-          : !away     ? NAN32 & ~0x1FFFu
-          : i->sub[1] ? cut - 0x2000u
-                      : cut;
+    u32 nan = f.rounding != ROUND_RNA ? NAN32 & ~0x1FFFu : f.satfinite ? cut - 0x2000u : cut;
+    R32(c, i->d[0])[l] = x == x ? format_encode(FMT_TF32, x, f.rounding, f.satfinite) << 13 : nan;
   }
   return STEP_NEXT;
 }

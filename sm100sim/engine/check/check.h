@@ -30,6 +30,7 @@
 #define OP_DIM 0x8000u /* Rec.dim of a copy whose completion is looked up by its id */
 #define INLINE_RECS 3u
 #define MAX_RECS 256u /* unordered accesses to one cell that are remembered: all warps of a pair, each word of it */
+#define SMEM_GRAIN 4u /* bytes of shared memory in a cell */
 #define PUBLISHED 4u  /* generations of a named or cluster barrier that are remembered */
 
 typedef u32 *Clock;
@@ -44,7 +45,7 @@ typedef struct {
 
 /* Rec.kind: bit 0 a write; bits 1-2 the scope of a strong access (0: weak); bit 3: accesses of other finished
  * clusters were folded into this one. */
-enum { KIND_WRITE = 1, KIND_SCOPE = 6, KIND_FOLDED = 8 };
+enum { KIND_WRITE = 1, KIND_SCOPE = 6, KIND_SCOPE_SHIFT = 1, KIND_FOLDED = 8 };
 
 typedef struct {
   u32 epoch;
@@ -93,7 +94,7 @@ typedef struct {
   u32 *of;
   Load *open;
   u32 n, cap, seq;
-} LoadLog; /* of[slot >> 3]: pending load that writes the register */
+} LoadLog; /* of[slot_index(slot)]: pending load that writes the register */
 
 typedef struct {
   u32 cluster;
@@ -101,7 +102,8 @@ typedef struct {
 } Foreign;
 typedef struct Flag Flag;
 
-typedef struct {
+struct Check {
+  Machine *machine;
   u32 n_warps, warps_per_cta, n_ctas;
   u32 cp0, mma0, st0, ld0, bulk_read0, bulk_all0, init0, foreign0, tensor0, exec0, all0, mbar0, lane0, dims, n_mbar,
       n_lane, n_proxy, after0, words;
@@ -131,7 +133,7 @@ typedef struct {
   u32 cluster;
   bool races, protocol, strict_ld, strict_fence, strict_lanes, strict_scope;
   u32 landing; /* CTA in which an asynchronous operation accesses memory right now */
-} Check;
+};
 
 typedef struct {
   const char *space;
@@ -153,8 +155,8 @@ static inline Issue *issue_of(const AsyncOp *op) {
   return (Issue *)(uintptr_t)op->clock_id;
 }
 
-static inline u32 warp_dim(const Check *k, const Cta *cta, u32 warp) {
-  return cta->rank * k->warps_per_cta + warp;
+static inline u32 warp_dim(const Check *check, const Cta *cta, u32 warp) {
+  return cta->rank * check->warps_per_cta + warp;
 }
 
 /* What a clock knows of a warp's instructions having been executed, and of a source of events of Tensor Memory. */
@@ -162,83 +164,84 @@ static inline u32 most(u32 a, u32 b) {
   return a > b ? a : b;
 }
 
-static inline u32 tensor_known(const Check *k, const u32 *at, u32 dim) {
-  return most(at[dim], at[k->tensor0 + dim]);
+static inline u32 tensor_known(const Check *check, const u32 *at, u32 dim) {
+  return most(at[dim], at[check->tensor0 + dim]);
 }
 
-static inline u32 executed(const Check *k, const u32 *at, u32 warp) {
-  return most(tensor_known(k, at, warp), at[k->exec0 + warp]);
+static inline u32 executed(const Check *check, const u32 *at, u32 warp) {
+  return most(tensor_known(check, at, warp), at[check->exec0 + warp]);
 }
 
 /* What a tcgen05 operation comes after.  To the letter (`strict_fence`), tcgen05.fence::before_thread_sync orders
  * earlier asynchronous operations with a signal, and ::after_thread_sync a wait with later ones; alloc and dealloc,
  * events of the warp itself, are synchronous and need none on their side. */
-static inline u32 tensor_ordered(const Check *k, const Agent *me, u32 dim) {
-  if (!k->strict_fence || dim < k->n_warps || dim % k->n_warps == me->warp)
-    return tensor_known(k, me->clock, dim);
-  return me->clock[(me->dim < k->n_warps ? k->tensor0 : k->after0) + dim];
+static inline u32 tensor_ordered(const Check *check, const Agent *me, u32 dim) {
+  if (!check->strict_fence || dim < check->n_warps || dim % check->n_warps == me->warp)
+    return tensor_known(check, me->clock, dim);
+  return me->clock[(me->dim < check->n_warps ? check->tensor0 : check->after0) + dim];
 }
 
 /* What an MMA is issued after, in the same sense. */
-static inline u32 issued_before(const Check *k, const Agent *me, u32 warp) {
-  return k->strict_fence && warp != me->warp ? me->clock[k->after0 + warp] : tensor_known(k, me->clock, warp);
+static inline u32 issued_before(const Check *check, const Agent *me, u32 warp) {
+  return check->strict_fence && warp != me->warp ? me->clock[check->after0 + warp]
+                                                 : tensor_known(check, me->clock, warp);
 }
 
-static inline u32 cta_of(const Check *k, u32 warp) {
-  return warp / k->warps_per_cta;
+static inline u32 cta_of(const Check *check, u32 warp) {
+  return warp / check->warps_per_cta;
 }
 
-/* check_clock.c */
-Clock clock_new(const Check *k);
-void clock_join(const Check *k, Clock into, const u32 *from);
-void clock_copy(const Check *k, Clock into, const u32 *from);
+/* clock.c */
+Clock clock_new(const Check *check);
+void clock_join(const Check *check, Clock into, const u32 *from);
+void clock_copy(const Check *check, Clock into, const u32 *from);
 void raise_to(u32 *into, const u32 *from, u32 n);
 
-static inline u32 *proxy_clock(const Check *k, Clock c, bool global) {
-  return c + k->dims + (global ? k->n_proxy : 0);
+static inline u32 *proxy_clock(const Check *check, Clock c, bool global) {
+  return c + check->dims + (global ? check->n_proxy : 0);
 }
 
 /* Where a proxy clock has its dimensions "all lanes" and "lane". */
-static inline u32 *proxy_all(const Check *k, u32 *proxy) {
-  return proxy + 2 * k->n_warps;
+static inline u32 *proxy_all(const Check *check, u32 *proxy) {
+  return proxy + 2 * check->n_warps;
 }
 
-static inline u32 *proxy_lane(const Check *k, u32 *proxy) {
-  return proxy + 3 * k->n_warps;
+static inline u32 *proxy_lane(const Check *check, u32 *proxy) {
+  return proxy + 3 * check->n_warps;
 }
 
-/* check_lanes.c */
+/* lanes.c */
 typedef struct {
-  Check *k;
+  Check *check;
   u32 w, left;
   bool warp;
 } Clocks;
 
-void lanes_start(Check *k);
-void lanes_end(Check *k);
-bool lanes_partial(const Ctx *c, const Check *k);
-Clock lanes_view(Check *k, u32 w, u32 mask);
-Clocks lanes_clocks(const Ctx *c, Check *k, u32 w);
+void lanes_start(Check *check);
+void lanes_end(Check *check);
+bool lanes_partial(const Ctx *c, const Check *check);
+Clock lanes_view(Check *check, u32 w, u32 mask);
+Clocks lanes_clocks(const Ctx *c, Check *check, u32 w);
 Clock lanes_next(Clocks *it);
-#define FOR_CLOCKS(c, k, w, own) \
-  Clock own;                     \
-  for (Clocks it_ = lanes_clocks(c, k, w); (own = lanes_next(&it_));)
-void lanes_set(Check *k, u32 w, u32 dim, u32 value);
-void lanes_acquire(const Ctx *c, Check *k, u32 w, const u32 *from);
-void lanes_release(const Ctx *c, Check *k, u32 w, Clock into);
-void lanes_mark(const Ctx *c, Check *k, u32 w, u32 epoch, u32 *all, u32 *lane);
-void lanes_mark_fenced(const Ctx *c, Check *k, u32 w, u32 level, Clock into);
-void lanes_meet(Check *k, u32 w);
-u32 lane_set(const Ctx *c, Check *k, u32 mask);
-bool lanes_known(const Check *k, u32 w, u32 lanes, u32 epoch, const u32 *all, const u32 *lane);
-/* check_race.c */
-void race_access(Ctx *c, Check *k, Cell *cell, const Agent *me, const Rec *now, const Where *at);
+#define FOR_CLOCKS(c, check, w, own) \
+  Clock own;                         \
+  for (Clocks it_ = lanes_clocks(c, check, w); (own = lanes_next(&it_));)
+void lanes_set(Check *check, u32 w, u32 dim, u32 value);
+void lanes_acquire(const Ctx *c, Check *check, u32 w, const u32 *from);
+void lanes_release(const Ctx *c, Check *check, u32 w, Clock into);
+void lanes_mark(const Ctx *c, Check *check, u32 w, u32 epoch, u32 *all, u32 *lane);
+void lanes_mark_fenced(const Ctx *c, Check *check, u32 w, u32 level, Clock into);
+void lanes_meet(Check *check, u32 w);
+u32 lane_set(const Ctx *c, Check *check, u32 mask);
+bool lanes_known(const Check *check, u32 w, u32 lanes, u32 epoch, const u32 *all, const u32 *lane);
+/* race.c */
+void race_access(Ctx *c, Check *check, Cell *cell, const Agent *me, const Rec *now, const Where *at);
 
 /* The common case, one more of the same, which needs no look at the rule. */
-static inline bool race_repeat(const Check *k, Cell *cell, const Agent *me, const Rec *now) {
+static inline bool race_repeat(const Check *check, Cell *cell, const Agent *me, const Rec *now) {
   Rec *r = &cell->in[0];
   if (cell->n != 1 || cell->more || r->dim != now->dim || r->mask != now->mask || r->kind != now->kind ||
-      r->proxy != now->proxy || r->cluster != now->cluster || (r->lanes != now->lanes && k->strict_lanes) ||
+      r->proxy != now->proxy || r->cluster != now->cluster || (r->lanes != now->lanes && check->strict_lanes) ||
       now->dim & OP_DIM || me->clock[now->dim] < r->epoch)
     return false;
   *r = *now;
@@ -247,23 +250,22 @@ static inline bool race_repeat(const Check *k, Cell *cell, const Agent *me, cons
 
 void cell_clear(Cell *cell);
 
-/* check_report.c */
+/* report.c */
 typedef enum { ORDERED, UNORDERED, UNFENCED, NO_TENSOR_FENCE, LANES_APART } Order;
 
-void race_report(Ctx *c, const Check *k, const Agent *me, const Rec *r, u32 kind, Order o, const Where *at);
-/* check_sync.c */
-SyncObject *object_of(Check *k, const Cluster *cl, void **object);
-Clock pending(const Ctx *c, Check *k, u32 w, u32 level);
-/* check_mbar.c */
-void mbar_use(const Ctx *c, const AsyncOp *op, const Check *k, SyncObject *o, const u32 *at);
-void mbar_arrival(Ctx *c, const Check *k, SyncObject *o, const u32 *at);
-void mbar_phase_end(Cluster *cl, const Check *k, SyncObject *o);
-/* check_group.c */
-void loads_waited(Check *k, Warp *warp, u32 w);
-/* check_exit.c */
+void race_report(Ctx *c, const Check *check, const Agent *me, const Rec *r, u32 kind, Order o, const Where *at);
+/* sync.c */
+SyncObject *object_of(Check *check, const Cluster *cl, void **object);
+Clock pending(const Ctx *c, Check *check, u32 w, u32 level);
+void publish(const Check *check, u32 *into, const u32 *from, u32 w);
+/* mbar.c */
+void mbar_use(const Ctx *c, const AsyncOp *op, const Check *check, SyncObject *o, const u32 *at);
+void mbar_arrival(Ctx *c, const Check *check, SyncObject *o, const u32 *at);
+void mbar_phase_end(Cluster *cl, const Check *check, SyncObject *o);
+/* group.c */
+void loads_waited(Check *check, Warp *warp, u32 w);
+/* exit.c */
 void see_remote(Ctx *c, const AsyncOp *op, const Cta *owner, const Agent *me);
-/* check_flag.c */
-void flags_end_cluster(Check *k);
-void flags_free(Check *k);
-void *grow(void *p, u32 n, u32 *cap, size_t item);
+/* flag.c */
+void flags_end_cluster(Check *check);
 #endif

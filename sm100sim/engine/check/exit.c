@@ -4,44 +4,46 @@
 /* Another CTA's shared memory exists from its start to its end (PTX ISA, "Distributed shared memory"): the start
  * must be known from a signal of that CTA, and the end must come after the access (see `exit_knows_remote`). */
 void see_remote(Ctx *c, const AsyncOp *op, const Cta *owner, const Agent *me) {
-  Check *k = c->m->check;
+  Check *check = c->m->check;
   const u32 *at = me->clock;
-  u32 *last = me->dim & OP_DIM ? NULL : &k->touched[me->dim][owner->rank];
+  u32 *last = me->dim & OP_DIM ? NULL : &check->touched[me->dim][owner->rank];
   if (last && me->epoch > *last)
     *last = me->epoch;
-  if (!k->protocol)
+  if (!check->protocol)
     return;
-  u32 first = owner->rank * k->warps_per_cta;
-  for (u32 w = first; w < first + k->warps_per_cta; w++)
-    if (at[w] || at[k->init0 + w])
+  u32 first = owner->rank * check->warps_per_cta;
+  for (u32 w = first; w < first + check->warps_per_cta; w++)
+    if (at[w] || at[check->init0 + w])
       return;
   finding(c, 0, "cta-not-started",
           "%s of warp %u touches shared memory of CTA %u; missing: a cluster barrier or another signal that shows that "
           "CTA %u has started",
-          op ? "an asynchronous operation" : "an access", me->warp % k->warps_per_cta, owner->rank, owner->rank);
+          op ? "an asynchronous operation" : "an access", me->warp % check->warps_per_cta, owner->rank, owner->rank);
 }
 
-static u32 known(const Check *k, const u32 *at, u32 d) {
-  return d < k->n_warps ? executed(k, at, d) : tensor_known(k, at, d);
+static u32 known(const Check *check, const u32 *at, u32 d) {
+  return d < check->n_warps ? executed(check, at, d) : tensor_known(check, at, d);
 }
 
-static void signal_of(const Check *k, char *out, size_t n, u32 d) {
-  u32 w = d % k->n_warps;
-  snprintf(out, n, "%s %u of CTA %u", d < k->n_warps ? "warp" : "the MMAs of warp", w % k->warps_per_cta, cta_of(k, w));
+static void signal_of(const Check *check, char *out, size_t n, u32 d) {
+  u32 w = d % check->n_warps;
+  snprintf(out, n, "%s %u of CTA %u", d < check->n_warps ? "warp" : "the MMAs of warp", w % check->warps_per_cta,
+           cta_of(check, w));
 }
 
 /* Signals to the CTA's barriers and accesses to its shared memory, by other CTAs and by its own tcgen05 and bulk
  * work, must have been seen by one of its threads: they would hit the memory of whoever comes next. */
-static void exit_knows_signals(Ctx *c, const Check *k, const u32 *seen) {
+static void exit_knows_signals(Ctx *c, const Check *check, const u32 *seen) {
   char who[64];
-  for (u32 i = 0; i < k->n_objects; i++) {
-    const SyncObject *b = k->objects[i];
+  for (u32 i = 0; i < check->n_objects; i++) {
+    const SyncObject *b = check->objects[i];
     if (!b->is_mbar || b->rank != c->cta->rank)
       continue;
-    for (u32 d = 0; d < k->st0; d++) {
-      if (known(k, b->acc, d) <= known(k, seen, d) || (d < k->mma0 && cta_of(k, d % k->n_warps) == c->cta->rank))
+    for (u32 d = 0; d < check->st0; d++) {
+      if (known(check, b->acc, d) <= known(check, seen, d) ||
+          (d < check->mma0 && cta_of(check, d % check->n_warps) == c->cta->rank))
         continue;
-      signal_of(k, who, sizeof who, d);
+      signal_of(check, who, sizeof who, d);
       finding(c, b->last_line, "cta-exits-early",
               "CTA %u exits although no thread of it has seen the last signal of %s to its mbarrier at 0x%x; missing: "
               "a wait for phase %u",
@@ -65,12 +67,12 @@ static void exit_knows_signals(Ctx *c, const Check *k, const u32 *seen) {
   }
 }
 
-static void exit_knows_remote(Ctx *c, const Check *k, const u32 *seen) {
+static void exit_knows_remote(Ctx *c, const Check *check, const u32 *seen) {
   char who[64];
-  for (u32 d = 0; d < k->mbar0; d++) {
-    if (k->touched[d][c->cta->rank] <= seen[d])
+  for (u32 d = 0; d < check->mbar0; d++) {
+    if (check->touched[d][c->cta->rank] <= seen[d])
       continue;
-    signal_of(k, who, sizeof who, d);
+    signal_of(check, who, sizeof who, d);
     finding(c, 0, "cta-exits-early",
             "CTA %u exits and nothing orders the last access of %s to its shared memory before; missing: a cluster "
             "barrier, or an arrive after the access and a wait here",
@@ -79,11 +81,11 @@ static void exit_knows_remote(Ctx *c, const Check *k, const u32 *seen) {
   }
 }
 
-static void exit_leaves_nothing(Ctx *c, const Check *k, const u32 *seen) {
+static void exit_leaves_nothing(Ctx *c, const Check *check, const u32 *seen) {
   Cta *cta = c->cta;
-  u32 first = warp_dim(k, cta, 0);
+  u32 first = warp_dim(check, cta, 0);
   for (u32 w = first; w < first + cta->n_warps; w++)
-    if (k->cp_seq[w] > seen[k->cp0 + w])
+    if (check->cp_seq[w] > seen[check->cp0 + w])
       finding(c, 0, "cp-async-not-waited", "CTA %u exits and no thread has waited for the cp.async of warp %u",
               cta->rank, w - first);
   for (u32 i = 0; i < cta->n_mbars; i++) {
@@ -104,9 +106,9 @@ static void exit_leaves_nothing(Ctx *c, const Check *k, const u32 *seen) {
 }
 
 /* Copies from shared memory must have been read before their thread leaves (PTX ISA, "cp.async.bulk.wait_group"). */
-static void exit_has_waited(Ctx *c, const Check *k, u32 w) {
-  for (u32 i = 0; i < k->bulk[w].n; i++)
-    if (!k->bulk[w].open[i].read) {
+static void exit_has_waited(Ctx *c, const Check *check, u32 w) {
+  for (u32 i = 0; i < check->bulk[w].n; i++)
+    if (!check->bulk[w].open[i].read) {
       finding(c, 0, "bulk-group-not-waited",
               "warp %u of CTA %u exits without cp.async.bulk.wait_group for its copies from shared memory", c->w->index,
               c->cta->rank);
@@ -115,18 +117,18 @@ static void exit_has_waited(Ctx *c, const Check *k, u32 w) {
 }
 
 void see_exit(Ctx *c) {
-  Check *k = c->m->check;
-  if (!k || !k->protocol || live_lanes(c->w))
+  Check *check = c->m->check;
+  if (!check || !check->protocol || live_lanes(c->w))
     return;
-  exit_has_waited(c, k, warp_dim(k, c->cta, c->w->index));
+  exit_has_waited(c, check, warp_dim(check, c->cta, c->w->index));
   for (u32 w = 0; w < c->cta->n_warps; w++)
     if (live_lanes(&c->cta->warps[w]))
       return;
-  Clock seen = clock_new(k); /* what any thread of the CTA knows */
+  Clock seen = clock_new(check); /* what any thread of the CTA knows */
   for (u32 w = 0; w < c->cta->n_warps; w++)
-    clock_join(k, seen, lanes_view(k, warp_dim(k, c->cta, w), NONE32));
-  exit_knows_signals(c, k, seen);
-  exit_knows_remote(c, k, seen);
-  exit_leaves_nothing(c, k, seen);
-  free(seen);
+    clock_join(check, seen, lanes_view(check, warp_dim(check, c->cta, w), NONE32));
+  exit_knows_signals(c, check, seen);
+  exit_knows_remote(c, check, seen);
+  exit_leaves_nothing(c, check, seen);
+  mem_free(seen);
 }

@@ -3,21 +3,21 @@
 #include "check/check.h"
 
 /* A finished cluster's access is ordered before those who learnt of it through a flag in global memory. */
-static Order order_of_finished(Ctx *c, const Check *k, const Agent *me, const Rec *r) {
-  for (u32 f = 0; f < k->n_foreign; f++) {
-    const Foreign *from = &k->foreign[f];
-    if (from->cluster != r->cluster || !me->clock[k->foreign0 + f])
+static Order order_of_finished(Ctx *c, const Check *check, const Agent *me, const Rec *r) {
+  for (u32 f = 0; f < check->n_foreign; f++) {
+    const Foreign *from = &check->foreign[f];
+    if (from->cluster != r->cluster || !me->clock[check->foreign0 + f])
       continue;
     u32 dim = r->dim, epoch = r->epoch;
     if (dim & OP_DIM) {
-      const OpDone *done = &k->ops[epoch];
+      const OpDone *done = &check->ops[epoch];
       bool read = !(r->kind & KIND_WRITE) && done->epoch2 && from->at[done->dim2] >= done->epoch2;
       if (!read && (!done->epoch || from->at[done->dim] < done->epoch))
         continue;
     } else if (from->at[dim] < epoch)
       continue;
-    else if (k->strict_lanes && dim < k->n_warps &&
-             !lanes_known(k, dim, k->sets[r->lanes], epoch, from->at + k->all0, from->at + k->lane0))
+    else if (check->strict_lanes && dim < check->n_warps &&
+             !lanes_known(check, dim, check->sets[r->lanes], epoch, from->at + check->all0, from->at + check->lane0))
       continue;
     if (r->kind & KIND_FOLDED)
       c->m->lost = true; /* other clusters' accesses may not be ordered */
@@ -27,49 +27,49 @@ static Order order_of_finished(Ctx *c, const Check *k, const Agent *me, const Re
 }
 
 /* Whether every lane's part in an access of a warp is known: to a lane of it, its own is. */
-static bool lanes_ordered(const Check *k, const Agent *me, const Rec *r, const Rec *now, const Where *at) {
-  u32 lanes = k->sets[r->lanes];
+static bool lanes_ordered(const Check *check, const Agent *me, const Rec *r, const Rec *now, const Where *at) {
+  u32 lanes = check->sets[r->lanes];
   if (me->dim == r->dim) { /* within a warp, global memory is not watched */
-    u32 mine = k->sets[now->lanes];
+    u32 mine = check->sets[now->lanes];
     if (at->global)
       return true;
     if (!(mine & (mine - 1)))
       lanes &= ~mine;
   }
-  return lanes_known(k, r->dim, lanes, r->epoch, me->clock + k->all0, me->clock + k->lane0);
+  return lanes_known(check, r->dim, lanes, r->epoch, me->clock + check->all0, me->clock + check->lane0);
 }
 
-static bool lanes_fenced(const Check *k, const Rec *r, u32 *proxy) {
-  return lanes_known(k, r->dim, k->sets[r->lanes], r->epoch, proxy_all(k, proxy), proxy_lane(k, proxy));
+static bool lanes_fenced(const Check *check, const Rec *r, u32 *proxy) {
+  return lanes_known(check, r->dim, check->sets[r->lanes], r->epoch, proxy_all(check, proxy), proxy_lane(check, proxy));
 }
 
-static Order order(Ctx *c, const Check *k, const Agent *me, const Rec *r, const Rec *now, const Where *at) {
-  if (r->cluster != k->cluster)
-    return order_of_finished(c, k, me, r);
+static Order order(Ctx *c, const Check *check, const Agent *me, const Rec *r, const Rec *now, const Where *at) {
+  if (r->cluster != check->cluster)
+    return order_of_finished(c, check, me, r);
   u32 dim = r->dim, epoch = r->epoch;
   if (dim & OP_DIM) {
-    const OpDone *done = &k->ops[epoch];
+    const OpDone *done = &check->ops[epoch];
     if (!(r->kind & KIND_WRITE) && done->epoch2 && me->clock[done->dim2] >= done->epoch2)
       return ORDERED;
     return done->epoch && me->clock[done->dim] >= done->epoch ? ORDERED : UNORDERED;
   }
-  if ((at->tensor ? tensor_ordered(k, me, dim) : me->clock[dim]) < epoch) {
+  if ((at->tensor ? tensor_ordered(check, me, dim) : me->clock[dim]) < epoch) {
     /* MMAs pipeline: one issued after another, in the same thread or after synchronisation, is executed after it. */
-    bool pipe = me->mma && dim >= k->mma0 && dim < k->st0;
-    if (pipe && issued_before(k, me, dim - k->mma0) >= epoch)
+    bool pipe = me->mma && dim >= check->mma0 && dim < check->st0;
+    if (pipe && issued_before(check, me, dim - check->mma0) >= epoch)
       return ORDERED;
-    bool signalled = at->tensor && (tensor_known(k, me->clock, dim) >= epoch ||
-                                    (pipe && tensor_known(k, me->clock, dim - k->mma0) >= epoch));
+    bool signalled = at->tensor && (tensor_known(check, me->clock, dim) >= epoch ||
+                                    (pipe && tensor_known(check, me->clock, dim - check->mma0) >= epoch));
     return signalled ? NO_TENSOR_FENCE : UNORDERED;
   }
   bool crosses = r->kind & KIND_WRITE && r->proxy == PROXY_GENERIC && me->proxy == PROXY_ASYNC;
-  u32 *proxy = proxy_clock(k, me->clock, at->global);
-  if (crosses && dim < k->mma0 && proxy[dim] < epoch)
+  u32 *proxy = proxy_clock(check, me->clock, at->global);
+  if (crosses && dim < check->mma0 && proxy[dim] < epoch)
     return UNFENCED;
-  if (k->strict_lanes) {
-    if (dim >= k->n_warps || at->tensor)
+  if (check->strict_lanes) {
+    if (dim >= check->n_warps || at->tensor)
       return ORDERED;
-    return lanes_ordered(k, me, r, now, at) && (!crosses || lanes_fenced(k, r, proxy)) ? ORDERED : LANES_APART;
+    return lanes_ordered(check, me, r, now, at) && (!crosses || lanes_fenced(check, r, proxy)) ? ORDERED : LANES_APART;
   }
   if (r->lanes == 0 && crosses && !at->global && dim == me->warp && me->met < epoch)
     return LANES_APART;
@@ -77,14 +77,14 @@ static Order order(Ctx *c, const Check *k, const Agent *me, const Rec *r, const 
 }
 
 /* Strong accesses whose scopes include one another do not race (PTX ISA, "Morally strong operations"). */
-static bool morally_strong(const Check *k, const Agent *me, const Rec *r, u32 kind) {
-  u32 a = kind >> 1 & 3, b = r->kind >> 1 & 3;
+static bool morally_strong(const Check *check, const Agent *me, const Rec *r, u32 kind) {
+  u32 a = (kind & KIND_SCOPE) >> KIND_SCOPE_SHIFT, b = (r->kind & KIND_SCOPE) >> KIND_SCOPE_SHIFT;
   if (!a || !b)
     return false;
-  if (r->cluster != k->cluster)
-    return a == 3 && b == 3;
-  u32 warp = r->dim & OP_DIM ? k->ops[r->epoch].warp : r->dim % k->n_warps;
-  return cta_of(k, warp) == cta_of(k, me->warp) || (a >= 2 && b >= 2);
+  if (r->cluster != check->cluster)
+    return a == SCOPE_DEVICE && b == SCOPE_DEVICE;
+  u32 warp = r->dim & OP_DIM ? check->ops[r->epoch].warp : r->dim % check->n_warps;
+  return cta_of(check, warp) == cta_of(check, me->warp) || (a >= SCOPE_CLUSTER && b >= SCOPE_CLUSTER);
 }
 
 static inline Rec *records(Cell *cell) {
@@ -92,7 +92,7 @@ static inline Rec *records(Cell *cell) {
 }
 
 void cell_clear(Cell *cell) {
-  free(cell->more);
+  mem_free(cell->more);
   *cell = (Cell){0};
 }
 
@@ -102,30 +102,30 @@ static void drop(Cell *cell, u32 i) {
 }
 
 /* One record stands for those that finished clusters left with the same bytes and kind. */
-static void fold(const Check *k, Cell *cell) {
+static void fold(const Check *check, Cell *cell) {
   Rec *r = records(cell);
   for (u32 i = 0; i + 1 < cell->n; i++)
     for (u32 j = i + 1; j < cell->n; j++)
-      if (r[i].cluster != k->cluster && r[j].cluster != k->cluster && !((r[i].kind ^ r[j].kind) & ~KIND_FOLDED) &&
-          r[i].mask == r[j].mask) {
+      if (r[i].cluster != check->cluster && r[j].cluster != check->cluster &&
+          !((r[i].kind ^ r[j].kind) & ~KIND_FOLDED) && r[i].mask == r[j].mask) {
         r[j].kind |= KIND_FOLDED;
         drop(cell, i--);
         break;
       }
 }
 
-static void add(Ctx *c, const Check *k, Cell *cell, const Rec *now, bool global) {
-  if (global && k->cluster > 1)
-    fold(k, cell);
+static void add(Ctx *c, const Check *check, Cell *cell, const Rec *now, bool global) {
+  if (global && check->cluster > 1)
+    fold(check, cell);
   if (cell->n == MAX_RECS) {
     c->m->lost = true;
     drop(cell, 0);
   }
   u32 room = cell->more ? cell->cap : INLINE_RECS;
   if (cell->n == room) {
-    Rec *wide = malloc(2 * room * sizeof(Rec));
+    Rec *wide = mem_new(c->m, 2 * room, sizeof(Rec));
     memcpy(wide, records(cell), cell->n * sizeof(Rec));
-    free(cell->more);
+    mem_free(cell->more);
     cell->more = wide;
     cell->cap = (u16)(2 * room);
   }
@@ -133,41 +133,41 @@ static void add(Ctx *c, const Check *k, Cell *cell, const Rec *now, bool global)
 }
 
 /* Lanes that touch the same bytes in one instruction are not each other's earlier access. */
-static bool one_instruction(const Check *k, const Rec *r, const Rec *now) {
-  return k->strict_lanes && r->dim == now->dim && r->dim < k->n_warps && r->cluster == now->cluster &&
+static bool one_instruction(const Check *check, const Rec *r, const Rec *now) {
+  return check->strict_lanes && r->dim == now->dim && r->dim < check->n_warps && r->cluster == now->cluster &&
          r->epoch == now->epoch && r->line == now->line;
 }
 
 /* Whoever learns of the end of `now` learns of the end of `r`: both are of one queue, and `now` is the later. */
-static bool same_queue(const Check *k, const Rec *r, const Rec *now) {
+static bool same_queue(const Check *check, const Rec *r, const Rec *now) {
   if (r->cluster != now->cluster)
     return false;
   if (!(now->dim & OP_DIM))
-    return r->dim == now->dim && (!k->strict_lanes || r->lanes == now->lanes || now->dim >= k->n_warps);
+    return r->dim == now->dim && (!check->strict_lanes || r->lanes == now->lanes || now->dim >= check->n_warps);
   if (!(r->dim & OP_DIM))
     return false;
-  const OpDone *a = &k->ops[r->epoch], *b = &k->ops[now->epoch];
+  const OpDone *a = &check->ops[r->epoch], *b = &check->ops[now->epoch];
   return b->epoch && a->dim == b->dim && a->epoch && a->epoch <= b->epoch && a->dim2 == b->dim2 &&
          a->epoch2 <= b->epoch2;
 }
 
-void race_access(Ctx *c, Check *k, Cell *cell, const Agent *me, const Rec *now, const Where *at) {
+void race_access(Ctx *c, Check *check, Cell *cell, const Agent *me, const Rec *now, const Where *at) {
   u32 mask = now->mask, kind = now->kind;
   bool write = kind & KIND_WRITE;
   for (u32 i = 0; i < cell->n; i++) {
     Rec *r = &records(cell)[i];
     if (!(r->mask & mask))
       continue;
-    bool conflict = write || r->kind & KIND_WRITE, strong = conflict && morally_strong(k, me, r, kind), settled;
+    bool conflict = write || r->kind & KIND_WRITE, strong = conflict && morally_strong(check, me, r, kind), settled;
     if (strong || !conflict) {
       /* Its place is taken by this access when that comes later and conflicts with no less. */
-      if (r->cluster != k->cluster || (r->kind != kind && (conflict || kind & KIND_SCOPE)))
+      if (r->cluster != check->cluster || (r->kind != kind && (conflict || kind & KIND_SCOPE)))
         continue;
-      settled = same_queue(k, r, now) || order(c, k, me, r, now, at) == ORDERED;
+      settled = same_queue(check, r, now) || order(c, check, me, r, now, at) == ORDERED;
     } else {
-      Order o = one_instruction(k, r, now) ? ORDERED : order(c, k, me, r, now, at);
+      Order o = one_instruction(check, r, now) ? ORDERED : order(c, check, me, r, now, at);
       if (o != ORDERED)
-        race_report(c, k, me, r, kind, o, at);
+        race_report(c, check, me, r, kind, o, at);
       settled = write;
     }
     if (!settled)
@@ -176,5 +176,5 @@ void race_access(Ctx *c, Check *k, Cell *cell, const Agent *me, const Rec *now, 
     if (!r->mask)
       drop(cell, i--);
   }
-  add(c, k, cell, now, at->global);
+  add(c, check, cell, now, at->global);
 }

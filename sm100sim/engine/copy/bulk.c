@@ -31,7 +31,7 @@ void bulk_join_group(Ctx *c, AsyncOp *op, u32 lane) {
 u32 bulk_ranks(Ctx *c, u32 dst, bool multicast, u32 mask) {
   u32 all = (1u << c->cl->n_ctas) - 1;
   if (!multicast)
-    return 1u << (dst >> 24);
+    return 1u << window_rank(dst);
   mask &= 0xFFFF;
   if (mask && !(mask & ~all))
     return mask;
@@ -43,7 +43,7 @@ u32 bulk_ranks(Ctx *c, u32 dst, bool multicast, u32 mask) {
 u8 *bulk_smem(Machine *m, AsyncOp *op, Cta *cta, u32 offset, u32 bytes, Acc acc) {
   const char *err;
   Cta *owner;
-  u8 *p = smem_at(cta->cl, cta, cta->rank << 24 | offset, bytes, true, &owner, &err);
+  u8 *p = smem_at(cta->cl, cta, window_at(cta->rank, offset), bytes, true, &owner, &err);
   if (!p) {
     fault_async(m, op, "shared-address", "%u bytes at CTA %u + 0x%x: %s", bytes, cta->rank, offset, err);
     return NULL;
@@ -73,16 +73,17 @@ static bool group_pending(const Ctx *c, u32 lane, u32 limit, bool read_only) {
   return false;
 }
 
-/* imm: groups that may stay pending; sub[0]: .read. */
+/* imm: groups that may stay pending. */
 static Step op_wait(Ctx *c, const Ins *i) {
   u32 keep = (u32)i->imm;
+  bool read = i->form.wait_group.read;
   FOR_LANES (c->mask, l) {
     u32 groups = c->w->bulk_groups[l], limit = groups > keep ? groups - keep : 0;
-    if (group_pending(c, l, limit, i->sub[0]))
+    if (group_pending(c, l, limit, read))
       return block(c, WAIT_BULK_GROUP, c->cta->rank, 0, keep);
   }
-  see_bulk_wait(c, keep, i->sub[0]);
-  u64 t = keep ? 0 : i->sub[0] ? c->w->bulk_t_read : c->w->bulk_t_done;
+  see_bulk_wait(c, keep, read);
+  u64 t = keep ? 0 : read ? c->w->bulk_t_read : c->w->bulk_t_done;
   if (t > c->sp->t)
     c->sp->t = t;
   return STEP_NEXT;

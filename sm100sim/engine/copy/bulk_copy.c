@@ -5,8 +5,6 @@
 #include "copy/bulk.h"
 #include "memory/reduce.h"
 
-enum { FROM_GLOBAL = 1, MULTICAST = 2, REDUCE = 4, BYTE_MASK = 8 };
-
 typedef struct {
   u64 global;
   u32 src, dst, mbar, size, ranks, flags, byte_mask;
@@ -24,29 +22,29 @@ static Step check_size(Ctx *c, u32 size) {
 /* ---- into shared memory ----------------------------------------------------------------------- */
 static bool put(Machine *m, AsyncOp *op, const Bulk *q, const u8 *from, u32 rank) {
   Cta *cta = &op->cta->cl->ctas[rank];
-  u32 offset = q->dst & 0xFFFFFF;
+  u32 offset = window_offset(q->dst);
   if (q->size) {
-    u8 *p = bulk_smem(m, op, cta, offset, q->size, q->flags & REDUCE ? ACC_ATOMIC : ACC_WRITE);
+    u8 *p = bulk_smem(m, op, cta, offset, q->size, q->flags & COPY_REDUCE ? ACC_ATOMIC : ACC_WRITE);
     if (!p)
       return false;
-    if (q->flags & REDUCE)
+    if (q->flags & COPY_REDUCE)
       reduce_bytes(q->op, q->element, p, from, q->size);
     else
       memcpy(p, from, q->size);
   }
-  return mbar_land_tx(m, op, cta, q->mbar & 0xFFFFFF, q->size);
+  return mbar_land_tx(m, op, cta, window_offset(q->mbar), q->size);
 }
 
 static void copy_land(Machine *m, AsyncOp *op) {
   Bulk *q = (Bulk *)op->payload;
   Cluster *cl = op->cta->cl;
   const u8 *from;
-  if (q->flags & FROM_GLOBAL) {
+  if (q->flags & COPY_FROM_GLOBAL) {
     from = (const u8 *)(uintptr_t)q->global;
     if (observed(m) && q->size)
       see_gmem(NULL, op, m, q->global, q->size, ACC_READ, PROXY_ASYNC);
   } else {
-    from = bulk_smem(m, op, op->cta, q->src & 0xFFFFFF, q->size, ACC_READ);
+    from = bulk_smem(m, op, op->cta, window_offset(q->src), q->size, ACC_READ);
     if (!from)
       return;
     memcpy(q->data, from, q->size);
@@ -58,28 +56,30 @@ static void copy_land(Machine *m, AsyncOp *op) {
 }
 
 static Step copy_lane(Ctx *c, const Ins *i, u32 l) {
-  u32 flags = i->sub[0] & 255, size = R32(c, i->s[3])[l], ranks;
+  const BulkForm *f = &i->form.bulk;
+  u32 flags = f->flags, size = R32(c, i->s[3])[l], ranks;
   u8 *p, *src;
   Cta *owner, *from;
   u32 bar;
-  Space space = (Space)(i->sub[0] >> 8 & 255);
-  Access dst = {i->s[0], i->sub[3] & 255, i->imm, space, size ? size : 1, 16, ACC_WRITE};
-  Access in = {i->s[1],         i->sub[3] >> 8 & 255,
-               (i32)i->sub[1],  flags & FROM_GLOBAL ? SPACE_GLOBAL : SPACE_SHARED_CTA,
-               size ? size : 1, 16,
+  Space space = (Space)f->space;
+  Access dst = {i->s[0], f->address_bits, i->imm, space, size ? size : 1, 16, ACC_WRITE};
+  Access in = {i->s[1],          f->source_bits,
+               f->source_offset, flags & COPY_FROM_GLOBAL ? SPACE_GLOBAL : SPACE_SHARED_CTA,
+               size ? size : 1,  16,
                ACC_READ};
-  Access mbar = mbar_access(i->s[2], i->sub[3] >> 16 & 255, (i32)i->sub[2], space);
+  Access mbar = mbar_access(i->s[2], f->bar_bits, f->bar_offset, space);
   Step s = check_size(c, size);
   if (s != STEP_NEXT || (s = resolve_lane(c, &dst, l, &p, &owner)) != STEP_NEXT)
     return s;
   if ((s = resolve_lane(c, &in, l, &src, &from)) != STEP_NEXT || (s = mbar_issue(c, &mbar, l, &bar)) != STEP_NEXT)
     return s;
-  if (bar >> 24 != owner->rank)
-    return fault(c, "mbarrier-address", "the mbarrier is in CTA %u, the destination in CTA %u", bar >> 24, owner->rank);
-  u32 addr = owner->rank << 24 | smem_offset(owner, p);
-  if (!(ranks = bulk_ranks(c, addr, flags & MULTICAST, R32(c, i->s[4])[l])))
+  if (window_rank(bar) != owner->rank)
+    return fault(c, "mbarrier-address", "the mbarrier is in CTA %u, the destination in CTA %u", window_rank(bar),
+                 owner->rank);
+  u32 addr = window_at(owner->rank, smem_offset(owner, p));
+  if (!(ranks = bulk_ranks(c, addr, flags & COPY_MULTICAST, R32(c, i->s[4])[l])))
     return STEP_FAULT;
-  AsyncOp *op = async_new(c, FIFO_NONE, 0, copy_land, sizeof(Bulk) + (flags & FROM_GLOBAL ? 0 : size));
+  AsyncOp *op = async_new(c, FIFO_NONE, 0, copy_land, sizeof(Bulk) + (flags & COPY_FROM_GLOBAL ? 0 : size));
   op->lane = l;
   Bulk *q = (Bulk *)op->payload;
   *q = (Bulk){.global = (u64)(uintptr_t)src,
@@ -88,17 +88,16 @@ static Step copy_lane(Ctx *c, const Ins *i, u32 l) {
               .size = size,
               .ranks = ranks,
               .flags = flags,
-              .op = i->sub[0] >> 16 & 255,
-              .element = i->sub[0] >> 24};
-  if (!(flags & FROM_GLOBAL))
+              .op = (RedOp)f->op,
+              .element = (Element)f->element};
+  if (!(flags & COPY_FROM_GLOBAL))
     q->src = smem_offset(c->cta, src);
   bulk_schedule(c, op, EV_TMA_LOAD, size);
   async_submit(c->cl, op);
   return c->m->faulted ? STEP_FAULT : STEP_NEXT;
 }
 
-/* s: destination, source, mbarrier, size, CTA mask.  imm: destination offset; sub: flags | space << 8 | RedOp << 16 |
- * Element << 24, source offset, mbarrier offset, address bits of the three. */
+/* s: destination, source, mbarrier, size, CTA mask.  imm: destination offset. */
 Step op_bulk_copy(Ctx *c, const Ins *i) {
   return lane_by_lane(c, i, copy_lane);
 }
@@ -106,11 +105,11 @@ Step op_bulk_copy(Ctx *c, const Ins *i) {
 /* ---- to global memory -------------------------------------------------------------------------- */
 static void write_global(const Bulk *q) {
   u8 *to = (u8 *)(uintptr_t)q->global;
-  if (q->flags & REDUCE) {
+  if (q->flags & COPY_REDUCE) {
     reduce_bytes(q->op, q->element, to, q->data, q->size);
     return;
   }
-  if (!(q->flags & BYTE_MASK)) {
+  if (!(q->flags & COPY_BYTE_MASK)) {
     memcpy(to, q->data, q->size);
     return;
   }
@@ -132,16 +131,17 @@ static void store_land(Machine *m, AsyncOp *op) {
     return;
   }
   if (observed(m))
-    see_gmem(NULL, op, m, q->global, q->size, q->flags & REDUCE ? ACC_ATOMIC : ACC_WRITE, PROXY_ASYNC);
+    see_gmem(NULL, op, m, q->global, q->size, q->flags & COPY_REDUCE ? ACC_ATOMIC : ACC_WRITE, PROXY_ASYNC);
   write_global(q);
 }
 
 static Step store_lane(Ctx *c, const Ins *i, u32 l) {
-  u32 flags = i->sub[0] & 255, size = R32(c, i->s[2])[l];
+  const BulkForm *f = &i->form.bulk;
+  u32 size = R32(c, i->s[2])[l];
   u8 *dst, *src;
   Cta *owner, *none;
-  Access out = {i->s[0], i->sub[3] & 255, i->imm, SPACE_GLOBAL, size ? size : 1, 16, ACC_WRITE};
-  Access in = {i->s[1], i->sub[3] >> 8 & 255, (i32)i->sub[1], SPACE_SHARED_CTA, size ? size : 1, 16, ACC_READ};
+  Access out = {i->s[0], f->address_bits, i->imm, SPACE_GLOBAL, size ? size : 1, 16, ACC_WRITE};
+  Access in = {i->s[1], f->source_bits, f->source_offset, SPACE_SHARED_CTA, size ? size : 1, 16, ACC_READ};
   Step s = check_size(c, size);
   if (s != STEP_NEXT || (s = resolve_lane(c, &out, l, &dst, &none)) != STEP_NEXT ||
       (s = resolve_lane(c, &in, l, &src, &owner)) != STEP_NEXT)
@@ -151,18 +151,17 @@ static Step store_lane(Ctx *c, const Ins *i, u32 l) {
   *(Bulk *)op->payload = (Bulk){.global = (u64)(uintptr_t)dst,
                                 .src = smem_offset(owner, src),
                                 .size = size,
-                                .flags = flags,
+                                .flags = f->flags,
                                 .byte_mask = R32(c, i->s[3])[l],
-                                .op = i->sub[0] >> 16 & 255,
-                                .element = i->sub[0] >> 24};
+                                .op = (RedOp)f->op,
+                                .element = (Element)f->element};
   bulk_join_group(c, op, l);
   bulk_schedule(c, op, EV_TMA_STORE, size);
   async_submit(c->cl, op);
   return c->m->faulted ? STEP_FAULT : STEP_NEXT;
 }
 
-/* s: destination, source, size, byte mask.  imm: destination offset; sub: flags | RedOp << 16 | Element << 24,
- * source offset, 0, address bits. */
+/* s: destination, source, size, byte mask.  imm: destination offset. */
 Step op_bulk_store(Ctx *c, const Ins *i) {
   return lane_by_lane(c, i, store_lane);
 }

@@ -36,28 +36,28 @@ static void cp_land(Machine *m, AsyncOp *op) {
 
 /* Bytes to read: the optional fourth operand (src-size, or the ignore-src predicate) against cp-size. */
 static Step source_bytes(Ctx *c, const Ins *i, u32 lane, u32 *bytes) {
-  u32 size = i->sub[0];
+  u32 size = i->form.copy.size;
   *bytes = size;
-  if (i->sub[1] == 1)
+  if (i->form.copy.third == CP_SOURCE_SIZE)
     *bytes = R32(c, i->s[2])[lane];
-  if (i->sub[1] == 2 && PRED(c, i->s[2]) >> lane & 1)
+  if (i->form.copy.third == CP_SOURCE_IGNORE && PRED(c, i->s[2]) >> lane & 1)
     *bytes = 0;
   if (*bytes > size)
     return fault(c, "cp-async", "src-size %u is larger than cp-size %u", *bytes, size);
   return STEP_NEXT;
 }
 
-/* s: destination, source, and src-size or predicate.  imm: destination offset; sub: cp-size, kind of the third
- * operand, address bits of destination | source << 8, source offset. */
+/* s: destination, source, and src-size or predicate.  imm: destination offset. */
 Step op_cp_async(Ctx *c, const Ins *i) {
-  Access out = {i->s[0], i->sub[2] & 255, i->imm, SPACE_SHARED_CTA, i->sub[0], i->sub[0], ACC_WRITE};
-  Copies q = {.mask = c->mask, .size = i->sub[0]};
+  const CopyForm *f = &i->form.copy;
+  Access out = {i->s[0], f->address_bits, i->imm, SPACE_SHARED_CTA, f->size, f->size, ACC_WRITE};
+  Copies q = {.mask = c->mask, .size = f->size};
   FOR_LANES (c->mask, l) {
     Cta *owner, *none;
     Step s = source_bytes(c, i, l, &q.read[l]);
     if (s != STEP_NEXT || (s = resolve_lane(c, &out, l, &q.dst[l], &owner)) != STEP_NEXT)
       return s;
-    Access in = {i->s[1], i->sub[2] >> 8, (i32)i->sub[3], SPACE_GLOBAL, q.read[l], i->sub[0], ACC_READ};
+    Access in = {i->s[1], f->source_bits, f->source_offset, SPACE_GLOBAL, q.read[l], f->size, ACC_READ};
     if (q.read[l] && (s = resolve_lane(c, &in, l, &q.src[l], &none)) != STEP_NEXT)
       return s;
   }
@@ -82,11 +82,11 @@ static bool landed_up_to(const Ctx *c, u32 number) {
   return true;
 }
 
-/* imm: groups that may stay pending; sub[0]: wait_all. */
+/* imm: groups that may stay pending. */
 Step op_cp_wait(Ctx *c, const Ins *i) {
   Warp *w = c->w;
   u32 keep = (u32)i->imm, number = w->cp_issued;
-  if (!i->sub[0]) {
+  if (!i->form.wait_group.all) {
     if (keep >= CP_RING)
       return fault(c, "cp-async", "wait_group %u: at most %u groups are remembered", keep, CP_RING - 1);
     number = w->cp_groups > keep ? w->cp_group_end[(w->cp_groups - keep - 1) % CP_RING] : 0;
@@ -117,9 +117,9 @@ static void arrive_land(Machine *m, AsyncOp *op) {
 }
 
 /* cp.async.mbarrier.arrive: arrive when the thread's prior cp.async have landed; without .noinc the pending
- * count is raised first.  s: mbarrier; imm: offset; sub: space, address bits, noinc. */
+ * count is raised first.  s: mbarrier; imm: offset. */
 Step op_cp_arrive(Ctx *c, const Ins *i) {
-  Access a = mbar_access(i->s[0], i->sub[1], i->imm, (Space)i->sub[0]);
+  Access a = mbar_access(i->s[0], i->form.mbarrier.address_bits, i->imm, (Space)i->form.mbarrier.space);
   Copies q = {.mask = c->mask, .arrives = true};
   FOR_LANES (c->mask, l) {
     Cta *owner;
@@ -128,7 +128,7 @@ Step op_cp_arrive(Ctx *c, const Ins *i) {
     if (s != STEP_NEXT)
       return s;
     see_mbar_use(c, &b->check);
-    if (!i->sub[2] && ++b->pending > MBAR_MAX_COUNT)
+    if (!(i->form.mbarrier.flags & ARRIVE_NOINC) && ++b->pending > MBAR_MAX_COUNT)
       return mbar_fault(c, owner, b, "the pending count leaves its range");
     q.bar[l] = b->offset;
   }
@@ -162,27 +162,27 @@ static void remote_land(Machine *m, AsyncOp *op) {
   mbar_land_tx(m, op, q->owner, q->bar, q->bytes);
 }
 
-/* s: address, mbarrier, registers.  imm: offset; sub: RedOp | Element << 8 of red.async, bytes per register,
- * address bits, mbarrier offset. */
+/* s: address, mbarrier, registers.  imm: offset. */
 static Step remote_lane(Ctx *c, const Ins *i, u32 lane, bool reduce) {
-  u32 n = i->ns - 2u, size = i->sub[1];
-  Remote q = {.bytes = n * size, .reduce = reduce, .op = i->sub[0] & 255, .element = i->sub[0] >> 8 & 255};
+  const RemoteForm *f = &i->form.remote;
+  u32 n = i->ns - 2u, size = f->bytes;
+  Remote q = {.bytes = n * size, .reduce = reduce, .op = (RedOp)f->op, .element = (Element)f->element};
   for (u32 v = 0; v < n; v++) {
     u64 x = size == 8 ? R64(c, i->s[2 + v])[lane] : R32(c, i->s[2 + v])[lane];
     memcpy(q.data + v * size, &x, size);
   }
-  Access a = {i->s[0], i->sub[2] & 255, i->imm, SPACE_SHARED_CLUSTER, q.bytes, q.bytes, ACC_WRITE};
+  Access a = {i->s[0], f->address_bits, i->imm, SPACE_SHARED_CLUSTER, q.bytes, q.bytes, ACC_WRITE};
   u8 *p;
   u32 bar;
-  Access mbar = mbar_access(i->s[1], i->sub[2] >> 8, (i32)i->sub[3], SPACE_SHARED_CLUSTER);
+  Access mbar = mbar_access(i->s[1], f->bar_bits, f->bar_offset, SPACE_SHARED_CLUSTER);
   Step s = resolve_lane(c, &a, lane, &p, &q.owner);
   if (s != STEP_NEXT || (s = mbar_issue(c, &mbar, lane, &bar)) != STEP_NEXT)
     return s;
-  if (bar >> 24 != q.owner->rank)
-    return fault(c, "mbarrier-address", "the mbarrier is in CTA %u, the destination in CTA %u", bar >> 24,
+  if (window_rank(bar) != q.owner->rank)
+    return fault(c, "mbarrier-address", "the mbarrier is in CTA %u, the destination in CTA %u", window_rank(bar),
                  q.owner->rank);
   q.offset = smem_offset(q.owner, p);
-  q.bar = bar & 0xFFFFFF;
+  q.bar = window_offset(bar);
   AsyncOp *op = async_new(c, FIFO_NONE, 0, remote_land, sizeof(Remote));
   op->lane = lane;
   op->t_done = c->sp->t + T_REMOTE;

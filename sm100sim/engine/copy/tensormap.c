@@ -151,7 +151,8 @@ int tensormap_element(const TensorMap *t, RedOp op) {
 }
 
 static Access map_access(const Ins *i) {
-  return (Access){i->s[0], i->sub[1], i->imm, (Space)i->sub[0], 128, 64, ACC_WRITE};
+  const MapAccessForm *f = &i->form.map_access;
+  return (Access){i->s[0], f->address_bits, i->imm, (Space)f->space, 128, 64, ACC_WRITE};
 }
 
 /* prefetch.tensormap: no effect, but the operand must be a tensor map. */
@@ -165,49 +166,46 @@ Step op_tensormap_prefetch(Ctx *c, const Ins *i) {
   return STEP_NEXT;
 }
 
-/* Fields of tensormap.replace, in the order of tensormap_ops.py. */
-enum { F_ADDRESS, F_RANK, F_BOX, F_SIZE, F_STRIDE, F_STEP, F_TYPE, F_INTERLEAVE, F_SWIZZLE, F_FILL };
-
 static const char *replace(u8 *raw, u32 field, u32 k, u64 v) {
   switch (field) {
-    case F_ADDRESS:
+    case FIELD_GLOBAL_ADDRESS:
       if (v & 15)
         return "a global address that is not a multiple of 16";
       memcpy(raw, &v, 8);
       return NULL;
-    case F_RANK:
+    case FIELD_RANK:
       if (v > 4)
         return "a rank above 5";
       set_field(raw + FLAGS_AT, 4, 7, (u32)v);
       return NULL;
-    case F_BOX:
+    case FIELD_BOX_DIM:
       if (!v || v > 256)
         return "a box size outside of 1 ... 256";
       raw[BOX_AT + k] = (u8)(v - 1);
       return NULL;
-    case F_SIZE:
+    case FIELD_GLOBAL_DIM:
       set32(raw + SIZES_AT + 4 * k, (u32)v - 1);
       return NULL;
-    case F_STRIDE:
+    case FIELD_GLOBAL_STRIDE:
       if (v & 15 || v >> 40 || k > 3)
         return "a stride that is not a multiple of 16 below 2^40";
       set32(raw + STRIDES_AT + 4 * k, (u32)(v >> 4));
       set16(raw + STRIDE_HIGH_AT, (get16(raw + STRIDE_HIGH_AT) & ~(15u << 4 * k)) | (u32)(v >> 36) << 4 * k);
       return NULL;
-    case F_STEP:
+    case FIELD_ELEMENT_STRIDE:
       if (!v || v > 8)
         return "an element stride outside of 1 ... 8";
       set16(raw + STEPS_AT, (get16(raw + STEPS_AT) & ~(7u << 3 * k)) | ((u32)v - 1) << 3 * k);
       return NULL;
-    case F_TYPE: /* 11 and 12 are tf32 and tf32 with flush */
+    case FIELD_ELEMTYPE: /* 11 and 12 are tf32 and tf32 with flush */
       if (v > 12)
         return "an element type that is not covered";
       set_field(raw + FLAGS_AT, 7, 15, v > 10 ? (u32)v - 4 : (u32)v);
       set_field(raw + FLAGS_AT, 16, 1, v > 10);
       return NULL;
-    case F_INTERLEAVE:
+    case FIELD_INTERLEAVE_LAYOUT:
       return v ? "an interleaved layout, which is not covered" : NULL;
-    case F_SWIZZLE:
+    case FIELD_SWIZZLE_MODE:
       if (v > 3)
         return "a swizzle mode that is not covered";
       set_field(raw + FLAGS_AT, 13, 3, (u32)v);
@@ -220,16 +218,17 @@ static const char *replace(u8 *raw, u32 field, u32 k, u64 v) {
   }
 }
 
-/* s: address, new value.  imm: offset; sub: space, address bits, field | ordinal << 8, bits of the value. */
+/* s: address, new value.  imm: offset. */
 Step op_tensormap_replace(Ctx *c, const Ins *i) {
+  const MapAccessForm *f = &i->form.map_access;
   Access a = map_access(i);
   Places at;
   Step s = resolve(c, &a, &at);
   if (s != STEP_NEXT)
     return s;
   FOR_LANES (c->mask, l) {
-    u64 v = i->sub[3] == 64 ? R64(c, i->s[1])[l] : R32(c, i->s[1])[l];
-    const char *rule = replace(at.p[l], i->sub[2] & 255, i->sub[2] >> 8, v);
+    u64 v = f->value_bits == 64 ? R64(c, i->s[1])[l] : R32(c, i->s[1])[l];
+    const char *rule = replace(at.p[l], f->field, f->ordinal, v);
     if (rule)
       return fault(c, "tensormap", "tensormap.replace with %s: %llu", rule, (unsigned long long)v);
   }
@@ -239,10 +238,11 @@ Step op_tensormap_replace(Ctx *c, const Ins *i) {
 }
 
 /* tensormap.cp_fenceproxy: the warp copies 128 bytes from shared to global memory.  s: destination, source;
- * imm: destination offset; sub: bits of the two addresses, source offset. */
+ * imm: destination offset. */
 Step op_tensormap_copy(Ctx *c, const Ins *i) {
-  Access to = {i->s[0], i->sub[0], i->imm, SPACE_GLOBAL, 128, 128, ACC_WRITE},
-         from = {i->s[1], i->sub[1], (i32)i->sub[2], SPACE_SHARED_CTA, 128, 128, ACC_READ};
+  const MapAccessForm *f = &i->form.map_access;
+  Access to = {i->s[0], f->address_bits, i->imm, SPACE_GLOBAL, 128, 128, ACC_WRITE};
+  Access from = {i->s[1], f->source_bits, f->source_offset, SPACE_SHARED_CTA, 128, 128, ACC_READ};
   u8 *dst, *src;
   Cta *none, *owner;
   u32 l = first_lane(c->mask);

@@ -5,8 +5,6 @@
  * A load completes the bytes of the whole box, those outside of the tensor included. */
 #include "copy/tensormap.h"
 
-enum { MULTICAST = 1, GROUP2 = 2, REDUCE = 4, HAS_COORDS = 8 };
-
 typedef struct {
   TensorMap map;
   i32 c[MAX_RANK];
@@ -16,35 +14,25 @@ typedef struct {
   u8 data[];
 } Tensor;
 
-typedef struct {
-  u32 flags, rank, space, map_space, bits, map_bits, bar_bits;
-} Form;
-
-/* sub[0]: flags | rank << 8 | space << 16 | map space << 24; sub[3]: address bits of smem, map, mbarrier. */
-static Form form_of(const Ins *i) {
-  return (Form){i->sub[0] & 255, i->sub[0] >> 8 & 255, i->sub[0] >> 16 & 255, i->sub[0] >> 24,
-                i->sub[3] & 255, i->sub[3] >> 8 & 255, i->sub[3] >> 16 & 255};
-}
-
 static Step tensor_operands(Ctx *c, const Ins *i, u32 lane, Tensor *q, u32 map_slot, u32 first_coord) {
-  Form f = form_of(i);
-  Access a = {.slot = map_slot, .bits = f.map_bits, .off = (i32)i->sub[1], .space = (Space)f.map_space};
+  const TensorForm *f = &i->form.tensor;
+  Access a = {.slot = map_slot, .bits = f->map_bits, .off = f->map_offset, .space = (Space)f->map_space};
   Step s = tensormap_operand(c, a, lane, &q->map);
   if (s != STEP_NEXT)
     return s;
-  if (q->map.rank != f.rank)
-    return fault(c, "tensormap", "the instruction is %ud, the tensor map has rank %u", f.rank, q->map.rank);
+  if (q->map.rank != f->rank)
+    return fault(c, "tensormap", "the instruction is %ud, the tensor map has rank %u", f->rank, q->map.rank);
   const char *rule = tensormap_box_rule(&q->map);
   if (rule)
     return fault(c, "tensormap", "the tensor map cannot be copied: %s", rule);
-  for (u32 d = 0; d < f.rank; d++)
+  for (u32 d = 0; d < f->rank; d++)
     q->c[d] = RI32(c, i->s[first_coord + d])[lane];
   if (q->map.packed4 && q->c[0] & 1)
     return fault(c, "tma-coordinate", "coordinate 0 of a 4-bit tensor is odd: %d", q->c[0]);
   if (q->map.packed4)
     q->c[0] /= 2;
   q->bytes = tensormap_box_bytes(&q->map);
-  q->flags = f.flags;
+  q->flags = f->flags;
   if ((i64)q->c[0] * q->map.bytes % 16) /* an illegal instruction on H200 */
     return fault(c, "tma-coordinate",
                  "coordinate %d of dimension 0 starts %lld bytes into a row; a multiple of 16 is required", q->c[0],
@@ -53,13 +41,13 @@ static Step tensor_operands(Ctx *c, const Ins *i, u32 lane, Tensor *q, u32 map_s
 }
 
 static Step smem_operand(Ctx *c, const Ins *i, u32 lane, Acc acc, Tensor *q) {
-  Form f = form_of(i);
+  const TensorForm *f = &i->form.tensor;
   u8 *p;
   Cta *owner;
-  Access a = {i->s[0], f.bits, i->imm, (Space)f.space, tensormap_smem_bytes(&q->map), 128, acc};
+  Access a = {i->s[0], f->address_bits, i->imm, (Space)f->space, tensormap_smem_bytes(&q->map), 128, acc};
   Step s = resolve_lane(c, &a, lane, &p, &owner);
   if (s == STEP_NEXT)
-    q->smem = owner->rank << 24 | smem_offset(owner, p);
+    q->smem = window_at(owner->rank, smem_offset(owner, p));
   return s;
 }
 
@@ -106,7 +94,7 @@ static void round_to_tf32(u8 *row, u32 bytes) {
 /* What the observers see of a box: whole when its rows are adjacent, else every 16-byte chunk. */
 static void see_box(AsyncOp *op, const Tensor *q, Cta *cta, Acc acc) {
   const TensorMap *t = &q->map;
-  u32 pitch = tensormap_row_pitch(t), row = t->count[0] * t->bytes, at = q->smem & 0xFFFFFF;
+  u32 pitch = tensormap_row_pitch(t), row = t->count[0] * t->bytes, at = window_offset(q->smem);
   if (!observed(cta->cl->m))
     return;
   if (pitch == row) {
@@ -122,8 +110,8 @@ static void see_box(AsyncOp *op, const Tensor *q, Cta *cta, Acc acc) {
 static u8 *box_smem(Machine *m, AsyncOp *op, const Tensor *q, Cta *cta, Acc acc) {
   const char *err;
   Cta *owner;
-  u32 at = q->smem & 0xFFFFFF, n = tensormap_smem_bytes(&q->map);
-  u8 *p = smem_at(cta->cl, cta, cta->rank << 24 | at, n, true, &owner, &err);
+  u32 at = window_offset(q->smem), n = tensormap_smem_bytes(&q->map);
+  u8 *p = smem_at(cta->cl, cta, window_at(cta->rank, at), n, true, &owner, &err);
   if (!p) {
     fault_async(m, op, "shared-address", "%u bytes at CTA %u + 0x%x: %s", n, cta->rank, at, err);
     return NULL;
@@ -143,7 +131,7 @@ static void load_box(Machine *m, AsyncOp *op, const Tensor *q, Cta *cta) {
   u8 buffer[MAX_ROW_BYTES];
   Walk w;
   Row r;
-  u32 at = q->smem & 0xFFFFFF, row_bytes = t->count[0] * t->bytes, pitch = tensormap_row_pitch(t);
+  u32 at = window_offset(q->smem), row_bytes = t->count[0] * t->bytes, pitch = tensormap_row_pitch(t);
   for (walk_start(&w, t, q->c, false); walk_row(&w, &r); at += pitch) {
     const u8 *from = (const u8 *)(uintptr_t)r.addr;
     u32 valid = (r.hi - r.lo) * t->bytes;
@@ -164,7 +152,7 @@ static void load_box(Machine *m, AsyncOp *op, const Tensor *q, Cta *cta) {
 
 /* CTA whose mbarrier learns of the bytes that arrived in CTA `r` (PTX ISA, ".cta_group"). */
 static u32 signal_rank(const Tensor *q, u32 r) {
-  return q->flags & GROUP2 ? (r & ~1u) | (q->mbar >> 24 & 1) : r;
+  return q->flags & COPY_PAIR ? (r & ~1u) | (window_rank(q->mbar) & 1) : r;
 }
 
 static void load_land(Machine *m, AsyncOp *op) {
@@ -182,31 +170,31 @@ static void load_land(Machine *m, AsyncOp *op) {
       fault_async(m, op, "cta-pair", "CTA %u has no pair partner in the cluster", r);
       return;
     }
-    if (!mbar_land_tx(m, op, &cl->ctas[to], q->mbar & 0xFFFFFF, q->bytes))
+    if (!mbar_land_tx(m, op, &cl->ctas[to], window_offset(q->mbar), q->bytes))
       return;
   }
 }
 
 static Step check_barrier_rank(Ctx *c, const Tensor *q) {
-  u32 bar = q->mbar >> 24, dst = q->smem >> 24;
-  if (bar == dst || (q->flags & MULTICAST && bar == c->cta->rank))
+  u32 bar = window_rank(q->mbar), dst = window_rank(q->smem);
+  if (bar == dst || (q->flags & COPY_MULTICAST && bar == c->cta->rank))
     return STEP_NEXT;
-  if (q->flags & GROUP2 && (bar ^ dst) == 1)
+  if (q->flags & COPY_PAIR && (bar ^ dst) == 1)
     return STEP_NEXT;
   return fault(c, "mbarrier-address", "the mbarrier is in CTA %u, the destination in CTA %u%s", bar, dst,
-               q->flags & GROUP2 ? "; they are not a CTA pair" : "; without .cta_group::2 they must agree");
+               q->flags & COPY_PAIR ? "; they are not a CTA pair" : "; without .cta_group::2 they must agree");
 }
 
 static Step load_lane(Ctx *c, const Ins *i, u32 lane) {
-  Form f = form_of(i);
+  const TensorForm *f = &i->form.tensor;
   Tensor q = {0};
   Step s = tensor_operands(c, i, lane, &q, i->s[1], 4);
   if (s != STEP_NEXT || (s = smem_operand(c, i, lane, ACC_WRITE, &q)) != STEP_NEXT)
     return s;
-  Access mbar = mbar_access(i->s[2], f.bar_bits, (i32)i->sub[2], (Space)f.space);
+  Access mbar = mbar_access(i->s[2], f->bar_bits, f->bar_offset, (Space)f->space);
   if ((s = mbar_issue(c, &mbar, lane, &q.mbar)) != STEP_NEXT || (s = check_barrier_rank(c, &q)) != STEP_NEXT)
     return s;
-  if (!(q.ranks = bulk_ranks(c, q.smem, f.flags & MULTICAST, R32(c, i->s[3])[lane])))
+  if (!(q.ranks = bulk_ranks(c, q.smem, f->flags & COPY_MULTICAST, R32(c, i->s[3])[lane])))
     return STEP_FAULT;
   if ((s = check_rows(c, &q, false)) != STEP_NEXT)
     return s;
@@ -218,8 +206,7 @@ static Step load_lane(Ctx *c, const Ins *i, u32 lane) {
   return c->m->faulted ? STEP_FAULT : STEP_NEXT;
 }
 
-/* s: destination, map, mbarrier, CTA mask, coordinates.  imm: destination offset; sub[1], sub[2]: offsets of map and
- * mbarrier. */
+/* s: destination, map, mbarrier, CTA mask, coordinates.  imm: destination offset. */
 static Step op_tma_load(Ctx *c, const Ins *i) {
   return lane_by_lane(c, i, load_lane);
 }
@@ -237,8 +224,8 @@ static void write_box(Machine *m, AsyncOp *op, const Tensor *q) {
       continue;
     u8 *to = (u8 *)(uintptr_t)(r.addr + r.lo * t->bytes);
     if (observed(m))
-      see_gmem(NULL, op, m, (u64)(uintptr_t)to, valid, q->flags & REDUCE ? ACC_ATOMIC : ACC_WRITE, PROXY_ASYNC);
-    if (q->flags & REDUCE)
+      see_gmem(NULL, op, m, (u64)(uintptr_t)to, valid, q->flags & COPY_REDUCE ? ACC_ATOMIC : ACC_WRITE, PROXY_ASYNC);
+    if (q->flags & COPY_REDUCE)
       reduce_bytes(q->op, q->element, to, from + r.lo * t->bytes, valid);
     else
       memcpy(to, from + r.lo * t->bytes, valid);
@@ -247,7 +234,7 @@ static void write_box(Machine *m, AsyncOp *op, const Tensor *q) {
 
 static void store_land(Machine *m, AsyncOp *op) {
   Tensor *q = (Tensor *)op->payload;
-  u32 row = q->map.count[0] * q->map.bytes, pitch = tensormap_row_pitch(&q->map), at = q->smem & 0xFFFFFF;
+  u32 row = q->map.count[0] * q->map.bytes, pitch = tensormap_row_pitch(&q->map), at = window_offset(q->smem);
   if (op->sources_read) {
     write_box(m, op, q);
     return;
@@ -267,8 +254,8 @@ static Step store_lane(Ctx *c, const Ins *i, u32 lane) {
   for (u32 d = 0; d < q.map.rank; d++)
     if (q.c[d] < 0)
       return fault(c, "tma-coordinate", "coordinate %u of a store is negative: %d", d, q.c[d]);
-  if (q.flags & REDUCE) {
-    q.op = (RedOp)i->sub[2];
+  if (q.flags & COPY_REDUCE) {
+    q.op = (RedOp)i->form.tensor.op;
     int e = tensormap_element(&q.map, q.op);
     if (e < 0)
       return fault(c, "tensormap", "reduction %u has no form for the tensor map's element type %u", q.op, q.map.type);
@@ -285,7 +272,7 @@ static Step store_lane(Ctx *c, const Ins *i, u32 lane) {
   return c->m->faulted ? STEP_FAULT : STEP_NEXT;
 }
 
-/* s: source, map, coordinates.  imm: source offset; sub[1]: map offset; sub[2]: RedOp. */
+/* s: source, map, coordinates.  imm: source offset. */
 static Step op_tma_store(Ctx *c, const Ins *i) {
   return lane_by_lane(c, i, store_lane);
 }

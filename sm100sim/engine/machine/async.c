@@ -6,7 +6,7 @@
 #include "machine/core.h"
 
 AsyncOp *async_new(Ctx *c, Fifo fifo, u32 key, void (*land)(Machine *, AsyncOp *), size_t payload_bytes) {
-  AsyncOp *op = calloc(1, sizeof(AsyncOp) + payload_bytes);
+  AsyncOp *op = mem_new(c->m, 1, sizeof(AsyncOp) + payload_bytes);
   op->fifo = fifo;
   op->fifo_key = key;
   op->land = land;
@@ -56,7 +56,7 @@ static void land(Cluster *cl, AsyncOp *op) {
     return;
   }
   check_async_end(op);
-  free(op);
+  mem_free(op);
 }
 
 void async_submit(Cluster *cl, AsyncOp *op) {
@@ -105,18 +105,11 @@ void async_drain(Cluster *cl, Fifo fifo, u32 key) {
   }
 }
 
-bool async_pending(const Cluster *cl, Fifo fifo, u32 key) {
-  for (const AsyncOp *o = cl->async_head; o; o = o->next)
-    if (o->fifo == fifo && o->fifo_key == key)
-      return true;
-  return false;
-}
-
 void async_free(Cluster *cl) {
   for (AsyncOp *o = cl->async_head, *next; o; o = next) {
     next = o->next;
     check_async_end(o);
-    free(o);
+    mem_free(o);
   }
   cl->async_head = cl->async_tail = NULL;
   cl->n_async = 0;

@@ -1,5 +1,6 @@
 /* The report of a cluster in which nothing can move: who waits, at which line, for which barrier. */
 #include "machine/core.h"
+#include "sync/mbarrier.h"
 
 static const char *const WAITS[] = {
     "nothing",       "mbarrier",   "named barrier", "cluster barrier", "lanes of its own warp",
@@ -25,8 +26,8 @@ static void describe(char *out, size_t n, Cluster *cl, const Cta *cta, const Spl
       describe_mbarrier(out, n, cl, y);
       return;
     case WAIT_NAMED:
-      snprintf(out, n, "named barrier %u: %u of %u threads arrived", y->addr, cta->named[y->addr & 15].arrived,
-               cta->named[y->addr & 15].count);
+      snprintf(out, n, "named barrier %u: %u of %u threads arrived", y->addr, cta->named[y->addr % MAX_NAMED].arrived,
+               cta->named[y->addr % MAX_NAMED].count);
       return;
     case WAIT_CLUSTER:
       snprintf(out, n, "cluster barrier: %u of %u threads arrived", cl->bar_arrived, cl->bar_expected);
@@ -56,6 +57,6 @@ void report_deadlock(Machine *m, Cluster *cl) {
         describe(what, sizeof what, cl, &cl->ctas[k], sp);
         snprintf(text, sizeof text, "warp %u of CTA rank %u waits for %s", w, k, what);
         Ctx c = {.m = m, .cl = cl, .cta = &cl->ctas[k], .w = &cl->ctas[k].warps[w], .sp = sp, .mask = sp->mask};
-        add_finding(m, &c, m->prog.code[sp->pc].line, 0, true, "deadlock", text);
+        add_finding(m, (Place){&c, m->prog.code[sp->pc].line, 0}, SEVERITY_FAULT, "deadlock", text);
       }
 }

@@ -6,19 +6,20 @@
  * "potentially blocking" with a system-dependent limit); when even that changes nothing, it is a deadlock. */
 #include "machine/core.h"
 
+#define PROGRESS_STEP 100000u /* instructions between two words to whoever reads our progress */
 #define QUANTUM_FAST 2048u
 #define QUANTUM_RANDOM 48u
 #define TIMEOUT_ROUNDS 64u /* time-outs without progress before the run is called a deadlock */
 
 static bool registers_valid(Ctx *c, const Ins *i) {
   const u32 *v = c->w->valid;
-  u32 unset = i->guard == NONE32 ? 0 : c->sp->mask & ~v[i->guard >> 3];
+  u32 unset = i->guard == NONE32 ? 0 : c->sp->mask & ~v[slot_index(i->guard)];
   if (unset)
     finding(c, 0, "uninitialised-register", "the guard predicate is read before it was written (lanes %08x)", unset);
   for (u32 k = 0; k < i->ns; k++)
-    if ((v[i->s[k] >> 3] & c->mask) != c->mask) {
+    if ((v[slot_index(i->s[k])] & c->mask) != c->mask) {
       finding(c, 0, "uninitialised-register", "source operand %u is read before it was written (lanes %08x)", k,
-              c->mask & ~v[i->s[k] >> 3]);
+              c->mask & ~v[slot_index(i->s[k])]);
       return false;
     }
   return true;
@@ -56,12 +57,12 @@ static Step execute(Ctx *c, const Ins *i) {
   c->w->instructions++;
   if (c->w->valid)
     for (u32 k = 0; k < i->nd; k++)
-      c->w->valid[i->d[k] >> 3] |= c->mask;
+      c->w->valid[slot_index(i->d[k])] |= c->mask;
   if (step == STEP_FAULT || step == STEP_EXIT)
     return step;
   if (m->tracing && sp->t > before)
     trace_event(m, EV_WAIT, c->cta, c->w->index, i->line, before, sp->t, 0, 0);
-  if (m->tracing && (m->opt.check & CHECK_RACE) && (i->unit == UNIT_LSU || i->unit == UNIT_TMEM))
+  if (m->tracing && (m->opt.check & CHECK_RACES) && (i->unit == UNIT_LSU || i->unit == UNIT_TMEM))
     trace_event(m, EV_ACCESS, c->cta, c->w->index, i->line, sp->t, sp->t + i->cost, 0, 0);
   if (step == STEP_NEXT) {
     sp->pc++;
@@ -171,7 +172,7 @@ static void report_livelock(Machine *m, Cluster *cl, u64 idle) {
            "something that never comes",
            (unsigned long long)idle);
   Ctx c = {.m = m, .cl = cl, .cta = &cl->ctas[0]};
-  add_finding(m, &c, 0, 0, true, "livelock", text);
+  add_finding(m, (Place){&c, 0, 0}, SEVERITY_FAULT, "livelock", text);
 }
 
 void cluster_run(Machine *m, Cluster *cl) {
@@ -181,8 +182,8 @@ void cluster_run(Machine *m, Cluster *cl) {
   u64 seen = cl->progress, at = m->instructions, published = m->instructions;
   while (!m->faulted && !m->stop && live_warps(cl)) {
     bool ran = turn(m, cl, n_warps);
-    if (m->progress_out && m->instructions - published > 100000)
-      m->progress_out[2] = published = m->instructions;
+    if (m->instructions - published > PROGRESS_STEP)
+      m->progress->instructions = published = m->instructions;
     if (cl->progress != seen) {
       seen = cl->progress;
       at = m->instructions;

@@ -3,7 +3,7 @@
 #include "memory/address.h"
 
 u8 *smem_at(Cluster *cl, Cta *own, u32 addr, u32 len, bool own_only, Cta **owner, const char **err) {
-  u32 rank = addr >> 24, off = addr & 0xFFFFFFu;
+  u32 rank = window_rank(addr), off = window_offset(addr);
   if (rank >= cl->n_ctas) {
     *err = "the address names a CTA rank beyond the cluster";
     return NULL;
@@ -43,7 +43,7 @@ bool gmem_ok(Machine *m, u64 addr, u64 len, bool write) {
   return r && (r->writable || !write);
 }
 
-const u8 *param_at(Machine *m, u32 offset, u32 len) {
+static const u8 *param_at(Machine *m, u32 offset, u32 len) {
   u32 n = m->opt.n_params_bytes;
   return len <= n && offset <= n - len ? m->params + offset : NULL;
 }
@@ -54,11 +54,11 @@ u64 lane_address(const Ctx *c, u32 slot, u32 bits, i64 off, u32 lane) {
 
 static Space window_of(u64 addr) {
   switch (addr >> 32) {
-    case WIN_SHARED:
+    case WINDOW_SHARED:
       return SPACE_SHARED_CLUSTER;
-    case WIN_PARAM:
+    case WINDOW_PARAM:
       return SPACE_PARAM;
-    case WIN_LOCAL:
+    case WINDOW_LOCAL:
       return SPACE_LOCAL;
     default:
       return SPACE_GLOBAL;
@@ -134,7 +134,7 @@ Step resolve_lane(Ctx *c, const Access *a, u32 lane, u8 **p, Cta **owner) {
 Step window_address(Ctx *c, const Access *a, u32 lane, u32 *addr) {
   u64 v = lane_address(c, a->slot, a->bits, a->off, lane);
   if (a->space == SPACE_GENERIC) {
-    if (v >> 32 != WIN_SHARED)
+    if (v >> 32 != WINDOW_SHARED)
       return fault(c, "shared-address", "generic address 0x%llx is not in shared memory", (unsigned long long)v);
   } else if (v >> 32)
     return fault(c, "shared-address", "shared address 0x%llx has more than 32 bits", (unsigned long long)v);
@@ -145,7 +145,7 @@ Step window_address(Ctx *c, const Access *a, u32 lane, u32 *addr) {
 /* All 32 lanes at once for the common case; false sends the access through resolve_lane. */
 static bool resolve_own(Ctx *c, const Access *a, Places *out) {
   Cta *cta = c->cta;
-  u32 base = cta->rank << 24, limit = cta->smem_bytes - a->len - SMEM_RESERVED, bad = 0, off[LANES];
+  u32 base = window_at(cta->rank, 0), limit = cta->smem_bytes - a->len - SMEM_RESERVED, bad = 0, off[LANES];
   if (a->len + SMEM_RESERVED > cta->smem_bytes)
     return false;
   if (a->bits == 32) {

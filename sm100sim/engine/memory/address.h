@@ -1,9 +1,7 @@
 /* Operand addresses of the memory families: state spaces, bounds, alignment, observers. */
 #ifndef SM100SIM_ADDRESS_H
 #define SM100SIM_ADDRESS_H
-#include "machine/engine.h"
-
-typedef enum { SPACE_GENERIC, SPACE_SHARED_CTA, SPACE_SHARED_CLUSTER, SPACE_GLOBAL, SPACE_PARAM, SPACE_LOCAL } Space;
+#include "machine/handler.h"
 
 /* What one instruction asks of every lane's address. */
 typedef struct {
@@ -22,18 +20,23 @@ typedef struct {
   u32 len;
 } Places;
 
+/* Pointer to `len` bytes at an address in the shared window, or NULL with the reason in *err.
+ * `own_only`: the access is .shared::cta, so the address must lie in the executing CTA. */
+u8 *smem_at(Cluster *cl, Cta *own, u32 addr, u32 len, bool own_only, Cta **owner, const char **err);
+bool gmem_ok(Machine *m, u64 addr, u64 len, bool write); /* inside a known allocation */
+
 Step resolve(Ctx *c, const Access *a, Places *out);
 /* One lane of the same; `owner` is NULL outside shared memory. */
 Step resolve_lane(Ctx *c, const Access *a, u32 lane, u8 **p, Cta **owner);
 /* The 64-bit address value of a lane, offset added. */
 u64 lane_address(const Ctx *c, u32 slot, u32 bits, i64 off, u32 lane);
-/* Window address (rank << 24 | offset) of a shared or generic operand; faults outside the shared window. */
+/* Address in the shared window of a shared or generic operand; faults outside the shared window. */
 Step window_address(Ctx *c, const Access *a, u32 lane, u32 *addr);
 /* Reports the accesses of c->mask to the observers, contiguous lanes together.  order: ORDER_* of the instruction. */
 void observe(Ctx *c, const Places *p, Acc acc, u32 order);
 
 static inline bool observed(const Machine *m) {
-  return m->opt.check & ~CHECK_MMA_EXACT;
+  return m->opt.check;
 }
 
 static inline u32 smem_offset(const Cta *owner, const u8 *p) {

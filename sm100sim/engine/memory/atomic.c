@@ -1,8 +1,7 @@
 /* atom and red (PTX ISA, "atom", "red"): lanes in order, one element after the other.
  *
  * d: the old value of every element (atom only).  s[0]: address; then the operands, one register per
- * vector element; for cas the comparand follows.  sub: space, RedOp | Element << 8 | packed << 16,
- * address bits | ORDER_* << 8, register bits | elements << 8. */
+ * vector element; for cas the comparand follows. */
 #include "memory/address.h"
 #include "memory/reduce.h"
 
@@ -33,12 +32,12 @@ static u64 update(u8 *p, RedOp op, Element e, u32 packed, u64 operand, u64 compa
 }
 
 static Step op_atomic(Ctx *c, const Ins *i) {
-  RedOp op = i->sub[1] & 255;
-  Element e = i->sub[1] >> 8 & 255;
-  u32 packed = i->sub[1] >> 16 & 15;
-  u32 bits = i->sub[3] & 255, n = i->sub[3] >> 8, bytes = element_bytes(e) * packed;
+  const AtomicForm *f = &i->form.atomic;
+  RedOp op = (RedOp)f->op;
+  Element e = (Element)f->element;
+  u32 packed = f->packed, bits = f->register_bits, n = f->elements, bytes = element_bytes(e) * packed;
   Places at;
-  Access a = {i->s[0], i->sub[2] & 255, i->imm, (Space)i->sub[0], bytes * n, bytes * n, ACC_ATOMIC};
+  Access a = {i->s[0], f->address_bits, i->imm, (Space)f->space, bytes * n, bytes * n, ACC_ATOMIC};
   Step s = resolve(c, &a, &at);
   if (s != STEP_NEXT)
     return s;
@@ -54,19 +53,20 @@ static Step op_atomic(Ctx *c, const Ins *i) {
     for (u32 v = 0; v < i->nd; v++)
       set_register(c, i->d[v], bits, l, old[v]);
   }
-  observe(c, &at, ACC_ATOMIC, i->sub[2] >> 8);
+  observe(c, &at, ACC_ATOMIC, f->order);
   note_progress(c->cl);
   return STEP_NEXT;
 }
 
 /* atom.{exch,cas}.b128. */
 static Step op_atomic_b128(Ctx *c, const Ins *i) {
-  Access a = {i->s[0], i->sub[2] & 255, i->imm, (Space)i->sub[0], 16, 16, ACC_ATOMIC};
+  const AtomicForm *f = &i->form.atomic;
+  Access a = {i->s[0], f->address_bits, i->imm, (Space)f->space, 16, 16, ACC_ATOMIC};
   Places at;
   Step s = resolve(c, &a, &at);
   if (s != STEP_NEXT)
     return s;
-  bool cas = i->sub[1] == RED_CAS;
+  bool cas = f->op == RED_CAS;
   FOR_LANES (c->mask, l) {
     u64 old[2], now[2] = {R128LO(c, i->s[1])[l], R128HI(c, i->s[1])[l]};
     memcpy(old, at.p[l], 16);
@@ -78,7 +78,7 @@ static Step op_atomic_b128(Ctx *c, const Ins *i) {
       R128HI(c, i->d[0])[l] = old[1];
     }
   }
-  observe(c, &at, ACC_ATOMIC, i->sub[2] >> 8);
+  observe(c, &at, ACC_ATOMIC, f->order);
   note_progress(c->cl);
   return STEP_NEXT;
 }

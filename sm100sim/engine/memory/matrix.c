@@ -1,12 +1,9 @@
 /* ldmatrix and stmatrix (PTX ISA, "ldmatrix", "stmatrix").
  *
  * Rows of 16 bytes; lane k of the first 8 (16 for the 16x16 shape) times .num lanes gives the address of
- * row k.  s[0]: address; registers in d (load) or s[1..] (store); imm: offset.
- * sub: state space, MatrixShape, address bits, lanes that give addresses. */
+ * row k.  s[0]: address; registers in d (load) or s[1..] (store); imm: offset. */
 #include "memory/address.h"
 #include "tmem/tmem.h"
-
-enum { SHAPE_B16, SHAPE_B16_TRANS, SHAPE_B8_16x16_TRANS, SHAPE_B8_16x8_TRANS };
 
 /* Address lane and byte in its row of byte `k` of register `j` of thread `t`. */
 static void place_of(u32 shape, u32 t, u32 j, u32 k, u32 *lane, u32 *byte) {
@@ -19,7 +16,7 @@ static void place_of(u32 shape, u32 t, u32 j, u32 k, u32 *lane, u32 *byte) {
       *lane = 8 * j + 2 * (t % 4) + (k >> 1);
       *byte = 2 * (t / 4) + (k & 1);
       return;
-    case SHAPE_B8_16x16_TRANS: /* two registers per matrix: rows 4q + {0, 1} and 4q + {2, 3} */
+    case SHAPE_B8_16X16: /* two registers per matrix: rows 4q + {0, 1} and 4q + {2, 3} */
       *lane = 16 * (j / 2) + 4 * (t % 4) + 2 * (j % 2) + (k & 1);
       *byte = t / 4 + 8 * (k >> 1);
       return;
@@ -34,8 +31,9 @@ static Step rows_of(Ctx *c, const Ins *i, Acc acc, u8 *rows[LANES]) {
   Step s = whole_warp(c);
   if (s != STEP_NEXT)
     return s;
-  Access a = {i->s[0], i->sub[2], i->imm, (Space)i->sub[0], 16, 16, acc};
-  for (u32 l = 0; l < i->sub[3]; l++) {
+  const MatrixForm *f = &i->form.matrix;
+  Access a = {i->s[0], f->address_bits, i->imm, (Space)f->space, 16, 16, acc};
+  for (u32 l = 0; l < f->rows; l++) {
     Cta *owner;
     if ((s = resolve_lane(c, &a, l, &rows[l], &owner)) != STEP_NEXT)
       return s;
@@ -57,7 +55,7 @@ static Step op_ldmatrix(Ctx *c, const Ins *i) {
       u32 value = 0;
       for (u32 k = 0; k < 4; k++) {
         u32 lane, byte;
-        place_of(i->sub[1], t, j, k, &lane, &byte);
+        place_of(i->form.matrix.shape, t, j, k, &lane, &byte);
         value |= (u32)rows[lane][byte] << 8 * k;
       }
       R32(c, i->d[j])[t] = value;
@@ -74,7 +72,7 @@ static Step op_stmatrix(Ctx *c, const Ins *i) {
     for (u32 t = 0; t < LANES; t++)
       for (u32 k = 0; k < 4; k++) {
         u32 lane, byte;
-        place_of(i->sub[1], t, j, k, &lane, &byte);
+        place_of(i->form.matrix.shape, t, j, k, &lane, &byte);
         rows[lane][byte] = (u8)(R32(c, i->s[1 + j])[t] >> 8 * k);
       }
   note_progress(c->cl);

@@ -1,12 +1,12 @@
 /* Loads and stores (PTX ISA, "ld", "ld.global.nc", "ldu", "st") and address-space conversion.
  *
- * s[0] is the address, imm its offset.  sub: state space, bytes per element, register bits | signed << 8,
- * address bits | ORDER_* << 8.  A vector has one register per element: d of a load, s[1..] of a store. */
+ * s[0] is the address, imm its offset.  A vector has one register per element: d of a load, s[1..] of a store. */
 #include "memory/address.h"
 
 static Access access_of(const Ins *i, u32 elements, Acc acc) {
-  u32 len = i->sub[1] * elements;
-  return (Access){i->s[0], i->sub[3] & 255, i->imm, (Space)i->sub[0], len, len, acc};
+  const MemoryForm *f = &i->form.memory;
+  u32 len = f->bytes * elements;
+  return (Access){i->s[0], f->address_bits, i->imm, (Space)f->space, len, len, acc};
 }
 
 #define LOAD(FROM, TO)                                  \
@@ -44,43 +44,46 @@ static Access access_of(const Ins *i, u32 elements, Acc acc) {
     }                                                     \
   } while (0)
 
+/* One number for bytes of an element, sign extension, bits of a register. */
+#define CASE(bytes, sign, bits) ((bytes) | (sign) << 5 | (u32)((bits) == 64) << 6)
+
 /* A signed element in a wider register is sign-extended (PTX ISA, "Operand Size Exceeding Instruction-Type Size"). */
 static void load_narrow(Ctx *c, const Ins *i, const Places *where, u32 n) {
   Places at = *where;
-  bool sign = i->sub[2] >> 8, wide = (i->sub[2] & 255) == 64;
-  switch (i->sub[1] | (u32)sign << 4 | (u32)wide << 5) {
-    case 0x01:
+  u32 bits = i->form.memory.register_bits;
+  bool sign = i->form.memory.is_signed;
+  switch (CASE(i->form.memory.bytes, sign, bits)) {
+    case CASE(1, 0, 32):
       LOAD(u8, u32);
       break;
-    case 0x02:
+    case CASE(2, 0, 32):
       LOAD(u16, u32);
       break;
-    case 0x11:
+    case CASE(1, 1, 32):
       LOAD(i8, i32);
       break;
-    case 0x12:
+    case CASE(2, 1, 32):
       LOAD(i16, i32);
       break;
-    case 0x21:
+    case CASE(1, 0, 64):
       LOAD(u8, u64);
       break;
-    case 0x22:
+    case CASE(2, 0, 64):
       LOAD(u16, u64);
       break;
-    case 0x24:
+    case CASE(4, 0, 64):
       LOAD(u32, u64);
       break;
-    case 0x31:
+    case CASE(1, 1, 64):
       LOAD(i8, i64);
       break;
-    case 0x32:
+    case CASE(2, 1, 64):
       LOAD(i16, i64);
       break;
     default:
       LOAD(i32, i64);
       break;
   }
-  u32 bits = i->sub[2] & 255;
   if (sign && bits < 32) /* narrow registers are kept zero-extended */
     for (u32 v = 0; v < n; v++)
       FOR_LANES (c->mask, l)
@@ -145,8 +148,8 @@ static Step op_ld(Ctx *c, const Ins *i) {
   Step step = resolve(c, &a, &at);
   if (step != STEP_NEXT)
     return step;
-  observe(c, &at, ACC_READ, i->sub[3] >> 8);
-  u32 bytes = i->sub[1], bits = i->sub[2] & 255;
+  observe(c, &at, ACC_READ, i->form.memory.order);
+  u32 bytes = i->form.memory.bytes, bits = i->form.memory.register_bits;
   if (bytes == 4 && bits == 32 && n == 4 && c->mask == NONE32)
     load_v4(c, i, &at);
   else if (bytes == 4 && bits == 32)
@@ -167,44 +170,43 @@ static Step op_st(Ctx *c, const Ins *i) {
   Step step = resolve(c, &a, &at);
   if (step != STEP_NEXT)
     return step;
-  bool wide = (i->sub[2] & 255) == 64;
-  switch (i->sub[1] | (u32)wide << 5) {
-    case 0x01:
+  switch (CASE(i->form.memory.bytes, 0, i->form.memory.register_bits)) {
+    case CASE(1, 0, 32):
       STORE(u32, u8);
       break;
-    case 0x02:
+    case CASE(2, 0, 32):
       STORE(u32, u16);
       break;
-    case 0x04:
+    case CASE(4, 0, 32):
       if (n == 4 && c->mask == NONE32)
         store_v4(c, i, &at);
       else
         STORE(u32, u32);
       break;
-    case 0x21:
+    case CASE(1, 0, 64):
       STORE(u64, u8);
       break;
-    case 0x22:
+    case CASE(2, 0, 64):
       STORE(u64, u16);
       break;
-    case 0x24:
+    case CASE(4, 0, 64):
       STORE(u64, u32);
       break;
-    case 0x28:
+    case CASE(8, 0, 64):
       STORE(u64, u64);
       break;
     default:
       store_b128(c, i, &at, n);
   }
-  observe(c, &at, ACC_WRITE, i->sub[3] >> 8);
+  observe(c, &at, ACC_WRITE, i->form.memory.order);
   note_progress(c->cl);
   return STEP_NEXT;
 }
 
-/* cvta.space: put the window's number above the 32-bit address.  sub[0]: window, 0 for global.  imm: offset.
+/* cvta.space: put the window's number above the 32-bit address.  imm: offset.
  * A shared address of more than 32 bits stays visible as such. */
 static Step op_cvta(Ctx *c, const Ins *i) {
-  u64 window = (u64)i->sub[0] << 32;
+  u64 window = (u64)i->form.window.window << 32;
   FOR_LANES (c->mask, l)
     R64(c, i->d[0])[l] = (R64(c, i->s[0])[l] + (u64)i->imm) | window;
   return STEP_NEXT;
@@ -212,7 +214,7 @@ static Step op_cvta(Ctx *c, const Ins *i) {
 
 /* cvta.to.space: an address of another window keeps its high bits, so that its use faults. */
 static Step op_cvta_to(Ctx *c, const Ins *i) {
-  u64 window = i->sub[0];
+  u64 window = i->form.window.window;
   FOR_LANES (c->mask, l) {
     u64 v = R64(c, i->s[0])[l] + (u64)i->imm;
     R64(c, i->d[0])[l] = window && v >> 32 == window ? (u32)v : v;
@@ -220,15 +222,15 @@ static Step op_cvta_to(Ctx *c, const Ins *i) {
   return STEP_NEXT;
 }
 
-/* isspacep: sub[0] a window number or 0 for global; sub[1] own CTA only. */
+/* isspacep; `own`: only the executing CTA. */
 static Step op_isspacep(Ctx *c, const Ins *i) {
-  u32 bits = 0;
+  u32 bits = 0, window = i->form.window.window;
   FOR_LANES (c->mask, l) {
     u64 v = R64(c, i->s[0])[l];
     u32 high = (u32)(v >> 32);
-    bool known = high == WIN_SHARED || high == WIN_PARAM || high == WIN_LOCAL;
-    bool yes = i->sub[0] ? high == i->sub[0] : !known;
-    if (i->sub[1] && (u32)v >> 24 != c->cta->rank)
+    bool known = high == WINDOW_SHARED || high == WINDOW_PARAM || high == WINDOW_LOCAL;
+    bool yes = window ? high == window : !known;
+    if (i->form.window.own && window_rank((u32)v) != c->cta->rank)
       yes = false;
     bits |= (u32)yes << l;
   }

@@ -167,7 +167,7 @@ static const Rule *decode_scaled(u32 x, InstrDesc *q) {
   return NULL;
 }
 
-const Rule *instr_desc_decode(u32 x, MmaKind kind, u32 group, InstrDesc *q) {
+const Rule *instr_desc_decode(u32 x, u32 kind, u32 group, InstrDesc *q) {
   *q = (InstrDesc){.kind = kind,
                    .group = group,
                    .neg_a = bits_of(x, 13, 1),

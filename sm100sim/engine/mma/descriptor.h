@@ -1,11 +1,7 @@
 /* The two descriptors of tcgen05.mma and tcgen05.cp, decoded, with the rules a program may break. */
 #ifndef SM100SIM_UMMA_DESC_H
 #define SM100SIM_UMMA_DESC_H
-#include "machine/engine.h"
-
-typedef struct {
-  const char *code, *text;
-} Rule; /* fault code and sentence */
+#include "machine/handler.h"
 
 /* Swizzle codes of bits 61-63 (PTX ISA, "Shared memory descriptor"). */
 enum { SWZ_NONE = 0, SWZ_128B_ATOM32 = 1, SWZ_128B = 2, SWZ_64B = 4, SWZ_32B = 6 };
@@ -14,21 +10,9 @@ typedef struct {
   u32 start, lbo, sbo, swizzle;
 } SmemDesc;
 
-typedef enum { KIND_F16, KIND_TF32, KIND_F8F6F4, KIND_I8, KIND_MXF8F6F4, KIND_MXF4, KIND_MXF4NVF4 } MmaKind;
-
 typedef enum { T_F16, T_BF16, T_TF32, T_E4M3, T_E5M2, T_E2M3, T_E3M2, T_E2M1, T_U8, T_S8, T_E2M1_PAIR } ElemType;
 
 typedef enum { D_F16, D_F32, D_S32 } DType;
-
-typedef struct {
-  MmaKind kind;
-  u32 group;
-  ElemType a, b;
-  DType d;
-  u32 m, n, k; /* M counts the rows of both CTAs of a pair */
-  bool neg_a, neg_b, mn_a, mn_b, saturate, ue8m0;
-  u32 sfa_id, sfb_id;
-} InstrDesc;
 
 static inline bool kind_block_scaled(MmaKind k) {
   return k >= KIND_MXF8F6F4;
@@ -42,9 +26,8 @@ static inline bool elem_narrow(ElemType t) {
   return t >= T_E2M3 && t <= T_E2M1;
 } /* 4/6 bit in 8-bit containers */
 
-/* Each answers NULL, or the first rule that the bits break. */
+/* Each, and instr_desc_decode of contract/records.h, answers NULL, or the first rule that the bits break. */
 const Rule *smem_desc_decode(u64 bits, SmemDesc *out);
-const Rule *instr_desc_decode(u32 bits, MmaKind kind, u32 group, InstrDesc *out);
 const Rule *operand_layout_rule(ElemType t, bool mn_major, u32 swizzle);
 
 /* Address bits after the XOR of the swizzle mode; `addr` is an offset in the shared window. */
@@ -82,8 +65,4 @@ static inline u32 mn_major_unit(const SmemDesc *d, u32 u, u32 k) {
     return k % 4 * 128 + k / 4 * d->sbo + u % 8 * 16 + u / 8 * d->lbo;
   return k % 8 * 16 * per + k / 8 * d->sbo + u % per * 16 + u / per * d->lbo;
 }
-
-/* Physical window offset of a 16-byte unit, for callers outside the engine: (row, unit along K) of a K-major
- * operand, (unit along M or N, k) of an MN-major one. */
-u32 smem_unit_address(u64 descriptor, bool mn_major, u32 mn, u32 k);
 #endif

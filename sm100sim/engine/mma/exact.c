@@ -1,4 +1,4 @@
-/* The bit-level accumulation model (CHECK_MMA_EXACT), after the published model MMA-Sim of the tensor
+/* The bit-level accumulation model (Options.exact_mma), after the published model MMA-Sim of the tensor
  * cores of this generation: products are exact; all products of the instruction and D are aligned to
  * the largest exponent and truncated to 25 fraction bits; their exact sum is rounded toward zero to
  * f32, or to nearest even to f16.  Kinds mxf4 and mxf4nvf4 first add 16 products exactly, multiply by

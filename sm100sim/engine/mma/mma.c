@@ -1,34 +1,13 @@
 /* tcgen05.mma at issue: operands and descriptors are decoded and every rule that needs no data is checked
- * (PTX ISA, "tcgen05.mma").  The work itself is an asynchronous operation, performed in mma_run.c. */
+ * (PTX ISA, "tcgen05.mma").  The work itself is an asynchronous operation, performed in run.c. */
 #include "mma/mma.h"
 
-/* Meaning of Ins.sub[0] of MMA: kind, group, and which optional operands follow. */
-static inline MmaKind form_kind(const Ins *i) {
-  return (MmaKind)(i->sub[0] & 0xFF);
+static inline u32 form_group(const MmaForm *f) {
+  return f->flags & MMA_PAIR ? 2 : 1;
 }
 
-static inline u32 form_group(const Ins *i) {
-  return i->sub[0] >> 8 & 3;
-}
-
-static inline bool form_a_tmem(const Ins *i) {
-  return i->sub[0] >> 10 & 1;
-}
-
-static inline u32 form_mask_words(const Ins *i) {
-  return i->sub[0] >> 12 & 15;
-}
-
-static inline u32 form_scale_d(const Ins *i) {
-  return i->sub[0] >> 16 & 15;
-}
-
-static inline u32 form_sf_block(const Ins *i) {
-  return i->sub[0] >> 20 & 63;
-}
-
-static inline bool form_not_enable(const Ins *i) {
-  return i->sub[0] >> 26 & 1;
+static inline u32 mask_words(const MmaForm *f) {
+  return f->flags & MMA_MASKED ? 4 * form_group(f) : 0;
 }
 
 enum { S_D, S_A, S_B, S_IDESC, S_ENABLE, S_MORE };
@@ -93,31 +72,32 @@ static Step operands_check(Ctx *c, const Mma *q, u64 a_bits, u64 b_bits) {
 }
 
 static Step mma_decode(Ctx *c, const Ins *i, Mma *q, u64 *a_bits, u64 *b_bits) {
+  const MmaForm *f = &i->form.mma;
   u32 lane = first_lane(c->mask), idesc = R32(c, i->s[S_IDESC])[lane];
   const Rule *r;
-  if ((r = instr_desc_decode(idesc, form_kind(i), form_group(i), &q->q)))
+  if ((r = instr_desc_decode(idesc, f->kind, form_group(f), &q->q)))
     return broken(c, r, "instruction descriptor", idesc);
-  q->a_tmem = form_a_tmem(i);
+  q->a_tmem = f->flags & MMA_A_TMEM;
   *a_bits = q->a_tmem ? R32(c, i->s[S_A])[lane] : R64(c, i->s[S_A])[lane];
   *b_bits = R64(c, i->s[S_B])[lane];
   if (q->a_tmem)
-    q->a_taddr = (u32)*a_bits + (u32)(i->imm >> 32);
+    q->a_taddr = (u32)*a_bits + (u32)f->a_offset;
   else if ((r = smem_desc_decode(*a_bits, &q->a)))
     return broken(c, r, "A descriptor", *a_bits);
   if ((r = smem_desc_decode(*b_bits, &q->b)))
     return broken(c, r, "B descriptor", *b_bits);
   q->d_taddr = R32(c, i->s[S_D])[lane] + (u32)i->imm;
-  q->accumulate = (PRED(c, i->s[S_ENABLE]) >> lane & 1) ^ form_not_enable(i);
-  q->scale_d = form_scale_d(i);
-  q->sf_block = form_sf_block(i);
+  q->accumulate = (PRED(c, i->s[S_ENABLE]) >> lane & 1) ^ !!(f->flags & MMA_NOT_ENABLE);
+  q->scale_d = f->scale_d;
+  q->sf_block = f->block;
   u32 more = S_MORE;
   if (q->sf_block) {
-    q->sfa_taddr = R32(c, i->s[more])[lane] + i->sub[2];
-    q->sfb_taddr = R32(c, i->s[more + 1])[lane] + i->sub[3];
+    q->sfa_taddr = R32(c, i->s[more])[lane] + (u32)f->sfa_offset;
+    q->sfb_taddr = R32(c, i->s[more + 1])[lane] + (u32)f->sfb_offset;
     more += 2;
   }
-  q->masked = form_mask_words(i);
-  for (u32 k = 0; k < form_mask_words(i); k++)
+  q->masked = mask_words(f);
+  for (u32 k = 0; k < mask_words(f); k++)
     q->off_lanes[k] = R32(c, i->s[more + k])[lane];
   return STEP_NEXT;
 }
@@ -133,13 +113,13 @@ static u64 fixed_latency(const Mma *q) {
 }
 
 /* s: D address, A descriptor or address, B descriptor, instruction descriptor, enable-input-d, then the
- * scale factor addresses and the disable-output-lane words; sub[0]: the form, see form_*;
- * imm: address offsets of D (low half) and A (high half); sub[2], sub[3]: those of the scale factors. */
+ * scale factor addresses and the disable-output-lane words.  imm: address offset of D. */
 static Step op_mma(Ctx *c, const Ins *i) {
   Step s;
   Mma q = {0};
   u64 a_bits = 0, b_bits = 0, start;
-  if ((s = single_lane(c, "tcgen05.mma")) != STEP_NEXT || (s = pair_alive(c, form_group(i), "an MMA")) != STEP_NEXT)
+  if ((s = single_lane(c, "tcgen05.mma")) != STEP_NEXT ||
+      (s = pair_alive(c, form_group(&i->form.mma), "an MMA")) != STEP_NEXT)
     return s;
   if ((s = mma_decode(c, i, &q, &a_bits, &b_bits)) != STEP_NEXT ||
       (s = operands_check(c, &q, a_bits, b_bits)) != STEP_NEXT)

@@ -1,4 +1,4 @@
-/* One tcgen05.mma between issue and landing, and what the mma_*.c files give each other. */
+/* One tcgen05.mma between issue and landing, and what the files of this folder give each other. */
 #ifndef SM100SIM_MMA_H
 #define SM100SIM_MMA_H
 #include "tmem/tmem.h"
@@ -49,13 +49,13 @@ typedef struct {
   double a[128][4], b[4][PANEL_N];
 } Scales;
 
-/* acc[r][n] += sum over k of a[r][k] * b[k][n]; products exact, sums in double (mma_kernel.c). */
+/* acc[r][n] += sum over k of a[r][k] * b[k][n]; products exact, sums in double (kernel.c). */
 void mma_rows(double *acc, const double *a, const double *b, u32 rows, u32 k, u32 n);
-/* D rows between Tensor Memory and doubles; the store rounds once (mma_kernel.c). */
+/* D rows between Tensor Memory and doubles; the store rounds once (kernel.c). */
 void d_row_load(const u32 *row, DType d, u32 scale_d, u32 n, double *acc);
 void d_row_store(u32 *row, DType d, bool saturate, bool poison, u32 n, const double *acc);
 
-/* The bit-level model of one row: acc holds D on entry and the rounded result on return (mma_exact.c).
+/* The bit-level model of one row: acc holds D on entry and the rounded result on return (exact.c).
  * Panels and scale factors (or NULL); the row; columns [n0, n0 + n).  `prepare` comes first for each panel pair. */
 typedef struct {
   const double *a, *b;
@@ -65,14 +65,14 @@ typedef struct {
 
 void mma_exact_prepare(const InstrDesc *q, const double *a, u32 rows, const double *b);
 void mma_exact_row(const InstrDesc *q, const ExactRow *x, double *acc);
-/* Read the scale factors of one CTA; false after a fault (mma_block.c). */
+/* Read the scale factors of one CTA; false after a fault (block.c). */
 bool scales_read(Machine *m, AsyncOp *op, const Mma *q, Cta *cta, Scales *out);
 void scales_apply(const Scales *sf, u32 rows, u32 n, u32 k, double *a, double *b);
 Step scales_check(Ctx *c, const Mma *q);
-/* Perform the MMA (mma_run.c). */
+/* Perform the MMA (run.c). */
 void mma_land(Machine *m, AsyncOp *op);
 u32 mma_parts(const Mma *q, Cta *cta, u32 index, Part out[2]);
-Step op_copy(Ctx *c, const Ins *i); /* tcgen05.cp (tcopy.c), for the table in commit.c */
-/* Occupy the tensor pipe of the issuing CTA or pair and set op->t_done (commit.c). */
+Step op_copy(Ctx *c, const Ins *i); /* tcgen05.cp (tmem/copy.c), for the table in commit.c */
+/* Occupy the tensor pipe of the issuing CTA or pair and set op->t_done (tmem/commit.c). */
 void pipe_occupy(Ctx *c, AsyncOp *op, u32 key, u64 cycles, u64 fixed, u64 *start);
 #endif

@@ -21,7 +21,7 @@ static bool still_there(Machine *m, AsyncOp *op, const Mma *q, Cta *cta, const P
 }
 
 static bool watching(const Machine *m) {
-  return m->opt.check & ~(u32)(CHECK_MMA_EXACT | CHECK_REGS);
+  return m->opt.check & ~(u32)CHECK_REGISTERS;
 }
 
 static bool gather_smem(Machine *m, AsyncOp *op, const SmemOperand *o, double *out, u32 row_pitch, u32 k_pitch,
@@ -99,7 +99,7 @@ static void see_d(Ctx *c, AsyncOp *op, const Part *p, u32 lane, u32 lanes, void 
 static void compute_part(Machine *m, const Mma *q, const Part *p, const double *a, const double *b, const Scales *sf) {
   static _Thread_local double acc[MMA_ROWS * PANEL_N];
   u32 n = p->n1 - p->n0;
-  bool exact = m->opt.check & CHECK_MMA_EXACT && q->q.d != D_S32;
+  bool exact = m->opt.exact_mma && q->q.d != D_S32;
   if (exact)
     mma_exact_prepare(&q->q, a, p->rows, b);
   for (u32 r0 = 0; r0 < p->rows; r0 += MMA_ROWS) {
@@ -128,7 +128,7 @@ static bool run_cta(Machine *m, AsyncOp *op, const Mma *q, Cta *cta, u32 index, 
   Part parts[2];
   Ctx c = landing_ctx(m, op);
   u32 n_parts = mma_parts(q, cta, index, parts);
-  bool scaled = kind_block_scaled(q->q.kind), exact = m->opt.check & CHECK_MMA_EXACT;
+  bool scaled = kind_block_scaled(q->q.kind), exact = m->opt.exact_mma;
   if (!still_there(m, op, q, cta, &parts[0]) || (scaled && !scales_read(m, op, q, cta, &scales)))
     return false;
   SmemOperand o = {cta, q->a, q->q.a, q->q.mn_a, q->q.neg_a, parts[0].rows, q->q.k};

@@ -2,7 +2,7 @@
  * is a row of Tensor Memory and a register is a column. */
 #ifndef SM100SIM_TRANSPOSE_H
 #define SM100SIM_TRANSPOSE_H
-#include "machine/engine.h"
+#include "machine/handler.h"
 
 typedef u32 row8 __attribute__((vector_size(32)));
 #ifdef __clang__

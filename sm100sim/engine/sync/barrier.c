@@ -5,8 +5,6 @@
 #include "machine/core.h"
 #include "memory/timing.h"
 
-enum { BAR_SYNC, BAR_ARRIVE, BAR_RED_POPC, BAR_RED_AND, BAR_RED_OR };
-
 static u32 live_threads(const Cta *cta) {
   u32 n = 0;
   for (u32 w = 0; w < cta->n_warps; w++)
@@ -74,10 +72,10 @@ static Step uniform(Ctx *c, u32 slot, const char *what, u32 *value) {
 }
 
 static u32 votes_of(const Ctx *c, const Ins *i) {
-  if (i->sub[0] < BAR_RED_POPC)
+  if (i->form.barrier.kind < BAR_RED_POPC)
     return 0;
   u32 p = PRED(c, i->s[i->ns - 1]);
-  return (i->sub[2] ? ~p : p) & c->mask;
+  return (i->form.barrier.negated ? ~p : p) & c->mask;
 }
 
 static void leave(Ctx *c, const Ins *i, NamedBar *b, u32 bit) {
@@ -85,15 +83,14 @@ static void leave(Ctx *c, const Ins *i, NamedBar *b, u32 bit) {
   see_acquire(c, &b->check);
   if (b->t_done > c->sp->t)
     c->sp->t = b->t_done;
-  if (i->sub[0] == BAR_RED_POPC)
+  if (i->form.barrier.kind == BAR_RED_POPC)
     FOR_LANES (c->mask, l)
       R32(c, i->d[0])[l] = b->votes_done;
-  if (i->sub[0] > BAR_RED_POPC)
+  if (i->form.barrier.kind > BAR_RED_POPC)
     set_pred(c, i->d[0], b->votes_done ? NONE32 : 0);
 }
 
-/* bar{.cta}.{sync,arrive,red}, barrier{.cta}.….  s: id, count when sub[1], then the predicate of .red;
- * sub: kind, has a count, predicate negated. */
+/* bar{.cta}.{sync,arrive,red}, barrier{.cta}.….  s: id, the count if there is one, the predicate of .red. */
 static Step op_named(Ctx *c, const Ins *i) {
   u32 id, count = NONE32, bit = 1u << c->w->index;
   Step s = warp_converge(c, live_lanes(c->w));
@@ -101,7 +98,7 @@ static Step op_named(Ctx *c, const Ins *i) {
     return s;
   if ((s = uniform(c, i->s[0], "the barrier number", &id)) != STEP_NEXT)
     return s;
-  if (i->sub[1] && (s = uniform(c, i->s[1], "the thread count", &count)) != STEP_NEXT)
+  if (i->form.barrier.counted && (s = uniform(c, i->s[1], "the thread count", &count)) != STEP_NEXT)
     return s;
   if (id >= MAX_NAMED)
     return fault(c, "named-barrier", "barrier number %u is not below %u", id, MAX_NAMED);
@@ -113,16 +110,16 @@ static Step op_named(Ctx *c, const Ins *i) {
   if (!(b->warps_in[0] & bit)) {
     if ((s = check_count(c, b, id, count)) != STEP_NEXT)
       return s;
-    if (b->arrived && i->sub[0] != BAR_ARRIVE && b->kind != i->sub[0] &&
-        (b->kind > BAR_ARRIVE || i->sub[0] > BAR_ARRIVE))
+    if (b->arrived && i->form.barrier.kind != BAR_ARRIVE && b->kind != i->form.barrier.kind &&
+        (b->kind > BAR_ARRIVE || i->form.barrier.kind > BAR_ARRIVE))
       return fault(c, "named-barrier", "barrier %u: .red and other forms meet in one generation", id);
-    arrive(c, b, count, votes_of(c, i), i->sub[0]);
-    if (i->sub[0] != BAR_ARRIVE)
+    arrive(c, b, count, votes_of(c, i), i->form.barrier.kind);
+    if (i->form.barrier.kind != BAR_ARRIVE)
       b->warps_in[0] |= bit;
     note_progress(c->cl);
   }
   try_complete(c, b);
-  if (i->sub[0] == BAR_ARRIVE)
+  if (i->form.barrier.kind == BAR_ARRIVE)
     return STEP_NEXT;
   if (b->warps_in[1] & bit) {
     leave(c, i, b, bit);
@@ -182,11 +179,12 @@ static Step check_warpgroup(Ctx *c, u32 want) {
   return STEP_NEXT;
 }
 
-/* setmaxnreg.{inc,dec}.sync.aligned.u32.  imm: registers per thread; sub[0]: inc. */
+/* setmaxnreg.{inc,dec}.sync.aligned.u32.  imm: registers per thread. */
 static Step op_setmaxnreg(Ctx *c, const Ins *i) {
   Warp *w = c->w;
   Cta *cta = c->cta;
   u32 want = (u32)i->imm;
+  bool grow = i->form.register_budget.grow;
   Step s = warp_converge(c, live_lanes(w));
   if (s != STEP_NEXT)
     return s;
@@ -198,8 +196,8 @@ static Step op_setmaxnreg(Ctx *c, const Ins *i) {
   }
   if ((s = check_warpgroup(c, want)) != STEP_NEXT)
     return s;
-  if (i->sub[0] ? want < w->maxnreg : want > w->maxnreg)
-    return fault(c, "setmaxnreg", "%s to %u registers from %u", i->sub[0] ? "inc" : "dec", want, w->maxnreg);
+  if (grow ? want < w->maxnreg : want > w->maxnreg)
+    return fault(c, "setmaxnreg", "%s to %u registers from %u", grow ? "inc" : "dec", want, w->maxnreg);
   u32 used = 0, pool = register_pool(cta);
   for (u32 k = 0; k < cta->n_warps; k++)
     used += allocated(k == w->index ? want : cta->warps[k].maxnreg);

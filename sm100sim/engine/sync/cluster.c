@@ -26,11 +26,11 @@ static void try_complete(Cluster *cl) {
   note_progress(cl);
 }
 
-/* sub[0]: relaxed (orders nothing). */
+/* A relaxed arrival orders nothing. */
 static Step op_arrive(Ctx *c, const Ins *i) {
   Warp *w = c->w;
   Cluster *cl = c->cl;
-  if (i->sub[1]) {
+  if (i->form.cluster_barrier.aligned) {
     Step s = warp_converge(c, live_lanes(w));
     if (s != STEP_NEXT)
       return s;
@@ -40,7 +40,7 @@ static Step op_arrive(Ctx *c, const Ins *i) {
     return fault(c, "cluster-barrier", "lanes %08x arrive again without barrier.cluster.wait", again);
   w->cluster_in |= c->mask;
   cl->bar_arrived += (u32)__builtin_popcount(c->mask);
-  see_arrive(c, &cl->bar_check, SCOPE_CLUSTER | (i->sub[0] ? 0 : ORDER_RELEASE));
+  see_arrive(c, &cl->bar_check, SCOPE_CLUSTER | (i->form.cluster_barrier.relaxed ? 0 : ORDER_RELEASE));
   if (c->sp->t > cl->bar_t)
     cl->bar_t = c->sp->t;
   note_progress(cl);
@@ -51,7 +51,7 @@ static Step op_arrive(Ctx *c, const Ins *i) {
 static Step op_wait(Ctx *c, const Ins *i) {
   Warp *w = c->w;
   Cluster *cl = c->cl;
-  if (i->sub[1]) {
+  if (i->form.cluster_barrier.aligned) {
     Step s = warp_converge(c, live_lanes(w));
     if (s != STEP_NEXT)
       return s;
@@ -72,25 +72,25 @@ static Step op_wait(Ctx *c, const Ins *i) {
 /* ---- addresses ------------------------------------------------------------------------------- */
 #define NO_RANK 0xFFu /* no CTA has it: a use of the address is refused */
 
-/* mapa: s: address, rank; sub[0]: 64-bit values; imm: offset.  Generic addresses keep their window.
+/* mapa: s: address, rank; imm: offset.  Generic addresses keep their window.
  * A rank beyond the cluster is no error yet: kernels map for all lanes and use only those that exist. */
 static Step op_mapa(Ctx *c, const Ins *i) {
   const u32 *ranks = R32(c, i->s[1]);
   FOR_LANES (c->mask, l) {
     u32 rank = ranks[l] < c->cl->n_ctas ? ranks[l] : NO_RANK;
-    if (i->sub[0]) {
+    if (i->form.window.wide) {
       u64 a = R64(c, i->s[0])[l] + (u64)i->imm;
-      R64(c, i->d[0])[l] = (a & ~0xFF000000ull) | (u64)rank << 24;
+      R64(c, i->d[0])[l] = a >> 32 << 32 | window_at(rank, window_offset((u32)a));
     } else
-      R32(c, i->d[0])[l] = ((R32(c, i->s[0])[l] + (u32)i->imm) & 0xFFFFFFu) | rank << 24;
+      R32(c, i->d[0])[l] = window_at(rank, window_offset(R32(c, i->s[0])[l] + (u32)i->imm));
   }
   return STEP_NEXT;
 }
 
 static Step op_getctarank(Ctx *c, const Ins *i) {
   FOR_LANES (c->mask, l) {
-    u32 a = i->sub[0] ? (u32)R64(c, i->s[0])[l] : R32(c, i->s[0])[l];
-    R32(c, i->d[0])[l] = a >> 24;
+    u32 a = i->form.window.wide ? (u32)R64(c, i->s[0])[l] : R32(c, i->s[0])[l];
+    R32(c, i->d[0])[l] = window_rank(a);
   }
   return STEP_NEXT;
 }
@@ -112,7 +112,7 @@ static void cancel_land(Machine *m, AsyncOp *op) {
       continue;
     Cta *owner;
     const char *err;
-    u8 *p = smem_at(cl, op->cta, r << 24 | q->dst, 16, false, &owner, &err);
+    u8 *p = smem_at(cl, op->cta, window_at(r, q->dst), 16, false, &owner, &err);
     if (!p) {
       fault_async(m, op, "shared-address", "the response at CTA %u + 0x%x: %s", r, q->dst, err);
       return;
@@ -124,26 +124,26 @@ static void cancel_land(Machine *m, AsyncOp *op) {
   }
 }
 
-/* clusterlaunchcontrol.try_cancel.async.  s: response address, mbarrier; imm: offset of the first.
- * sub: state space, bits of the two addresses, multicast to all CTAs, offset of the mbarrier. */
+/* clusterlaunchcontrol.try_cancel.async.  s: response address, mbarrier; imm: offset of the first. */
 static Step op_try_cancel(Ctx *c, const Ins *i) {
   FOR_LANES (c->mask, l) {
-    Access dst = {i->s[0], i->sub[1] & 255, i->imm, (Space)i->sub[0], 16, 16, ACC_WRITE};
+    const CancelForm *f = &i->form.cancel;
+    Access dst = {i->s[0], f->address_bits, i->imm, (Space)f->space, 16, 16, ACC_WRITE};
     u8 *p;
     Cta *owner;
     u32 bar;
-    Access mbar = mbar_access(i->s[1], i->sub[1] >> 8, (i32)i->sub[3], (Space)i->sub[0]);
+    Access mbar = mbar_access(i->s[1], f->bar_bits, f->bar_offset, (Space)f->space);
     Step s = resolve_lane(c, &dst, l, &p, &owner);
     if (s != STEP_NEXT || (s = mbar_issue(c, &mbar, l, &bar)) != STEP_NEXT)
       return s;
-    if (owner != c->cta || bar >> 24 != c->cta->rank)
+    if (owner != c->cta || window_rank(bar) != c->cta->rank)
       return fault(c, "shared-address", "response and mbarrier must lie in the executing CTA");
     AsyncOp *op = async_new(c, FIFO_NONE, 0, cancel_land, sizeof(Cancel));
     Cancel *q = (Cancel *)op->payload;
     u32 id[3];
     q->dst = smem_offset(owner, p);
-    q->mbar = bar & 0xFFFFFF;
-    q->ranks = i->sub[2] ? (1u << c->cl->n_ctas) - 1 : 1u << c->cta->rank;
+    q->mbar = window_offset(bar);
+    q->ranks = f->everywhere ? (1u << c->cl->n_ctas) - 1 : 1u << c->cta->rank;
     if (machine_claim_cluster(c->m, id)) {
       const u32 *shape = c->m->opt.cluster;
       q->response[0] = id[0] * shape[0] | (u64)(id[1] * shape[1]) << 32;
@@ -165,14 +165,14 @@ static Step op_is_cancelled(Ctx *c, const Ins *i) {
   return STEP_NEXT;
 }
 
-/* get_first_ctaid of a cancelled cluster.  sub[k]: coordinate that destination k receives.
+/* get_first_ctaid of a cancelled cluster.
  * Without a grant the result is undefined (PTX ISA): all ones here, for compilers read it speculatively. */
 static Step op_first_ctaid(Ctx *c, const Ins *i) {
   FOR_LANES (c->mask, l) {
     u64 lo = R128LO(c, i->s[0])[l], hi = R128HI(c, i->s[0])[l];
     u32 id[4] = {(u32)lo, (u32)(lo >> 32), (u32)hi, 0};
     for (u32 k = 0; k < i->nd; k++)
-      R32(c, i->d[k])[l] = hi & CANCELLED ? id[i->sub[k] & 3] : NONE32;
+      R32(c, i->d[k])[l] = hi & CANCELLED ? id[i->form.cancel.axes[k] & 3] : NONE32;
   }
   return STEP_NEXT;
 }

@@ -87,10 +87,10 @@ Step mbar_operand(Ctx *c, const Access *a, u32 lane, bool own_only, Cta **owner,
   Step s = locate(c, a, lane, own_only, owner, &addr);
   if (s != STEP_NEXT)
     return s;
-  *b = mbar_at(*owner, addr & 0xFFFFFF);
+  *b = mbar_at(*owner, window_offset(addr));
   if (!*b)
     return fault(c, "no-mbarrier", "no live mbarrier at CTA %u + 0x%x: it was never initialised or is invalidated",
-                 (*owner)->rank, addr & 0xFFFFFF);
+                 (*owner)->rank, window_offset(addr));
   return STEP_NEXT;
 }
 
@@ -100,7 +100,7 @@ Step mbar_issue(Ctx *c, const Access *a, u32 lane, u32 *addr) {
   Step s = mbar_operand(c, a, lane, false, &owner, &b);
   if (s != STEP_NEXT)
     return s;
-  *addr = owner->rank << 24 | b->offset;
+  *addr = window_at(owner->rank, b->offset);
   see_mbar_use(c, &b->check);
   return s;
 }
@@ -129,7 +129,7 @@ bool mbar_land_tx(Machine *m, AsyncOp *op, Cta *owner, u32 offset, u32 bytes) {
                 rule);
   /* With no arrival left, bytes beyond those expected keep the phase open for ever: expect_tx completes none. */
   if (!rule && !b->pending && b->tx < 0 && m->opt.check & CHECK_PROTOCOL) {
-    Ctx c = {.m = m, .cl = owner->cl, .cta = op->cta, .w = op->warp, .ins = op->ins, .mask = 1u << (op->lane & 31)};
+    Ctx c = {.m = m, .cl = owner->cl, .cta = op->cta, .w = op->warp, .ins = op->ins, .mask = lane_bit(op->lane)};
     finding(&c, b->init_line, "mbarrier-tx-unbalanced",
             "phase %llu of the mbarrier at CTA %u + 0x%x has all its arrivals and %lld bytes more than were expected; "
             "it cannot end",

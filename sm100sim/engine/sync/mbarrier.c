@@ -1,24 +1,11 @@
 /* The mbarrier instructions (PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier").
  *
- * s[0] is the address, imm its offset, sub[0] the state space, sub[1] the address bits; sub[2] flags. */
+ * s[0] is the address, imm its offset. */
 #include "sync/mbarrier.h"
 #include "memory/timing.h"
 
-enum {
-  ARRIVE_DROP = 1,
-  ARRIVE_NO_COMPLETE = 2,
-  ARRIVE_EXPECT = 4,
-  ARRIVE_STATE = 8,
-  ARRIVE_RELAXED = 16,
-  ARRIVE_WIDE = 32
-};
-
-enum { TX_EXPECT, TX_COMPLETE };
-
-enum { WAIT_TRY = 1, WAIT_PARITY = 2, WAIT_RELAXED = 4, WAIT_WIDE = 8 };
-
 static Access operand(const Ins *i) {
-  return mbar_access(i->s[0], i->sub[1], i->imm, (Space)i->sub[0]);
+  return mbar_access(i->s[0], i->form.mbarrier.address_bits, i->imm, (Space)i->form.mbarrier.space);
 }
 
 /* ---- life --------------------------------------------------------------------------------- */
@@ -28,8 +15,9 @@ static Mbar *mbar_new(Cta *cta, u32 offset) {
     k++;
   if (k == cta->n_mbars) {
     if (cta->n_mbars == cta->cap_mbars) {
-      cta->cap_mbars = cta->cap_mbars ? 2 * cta->cap_mbars : 64;
-      cta->mbars = realloc(cta->mbars, cta->cap_mbars * sizeof(Mbar));
+      u32 more = cta->cap_mbars ? 2 * cta->cap_mbars : 64;
+      cta->mbars = mem_resize(cta->cl->m, cta->mbars, more, sizeof(Mbar));
+      cta->cap_mbars = more;
     }
     cta->n_mbars++;
   }
@@ -58,21 +46,21 @@ static Step op_init(Ctx *c, const Ins *i) {
     p = smem_at(c->cl, c->cta, addr, 8, true, &owner, &err);
     if (!p)
       return fault(c, "mbarrier-address", "mbarrier address 0x%x: %s", addr, err);
-    Mbar *old = mbar_at(owner, addr & 0xFFFFFF);
+    Mbar *old = mbar_at(owner, window_offset(addr));
     if (old && old == made && old->expected == count) {
       finding(c, 0, "mbarrier-init-lanes",
               "several lanes initialise the mbarrier at CTA %u + 0x%x; one elected lane should", owner->rank,
-              addr & 0xFFFFFF);
+              window_offset(addr));
       continue;
     }
     if (old)
       return mbar_fault(c, owner, old, "init over a live object; mbarrier.inval must come first");
     if (!count || count > MBAR_MAX_COUNT)
       return fault(c, "mbarrier", "count %u of the mbarrier at CTA %u + 0x%x is outside of 1 ... 2^20 - 1", count,
-                   owner->rank, addr & 0xFFFFFF);
+                   owner->rank, window_offset(addr));
     if (observed(c->m))
-      see_smem(c, NULL, owner, addr & 0xFFFFFF, 8, ACC_WRITE, PROXY_GENERIC);
-    Mbar *b = mbar_new(owner, addr & 0xFFFFFF);
+      see_smem(c, NULL, owner, window_offset(addr), 8, ACC_WRITE, PROXY_GENERIC);
+    Mbar *b = mbar_new(owner, window_offset(addr));
     b->expected = count;
     b->pending = count;
     b->t_phase = c->sp->t;
@@ -101,16 +89,18 @@ static Step op_inval(Ctx *c, const Ins *i) {
 }
 
 /* ---- arrivals ------------------------------------------------------------------------------ */
+#define STATE_PHASE_SHIFT 20
+
 /* The opaque state: the phase before the arrival, and the arrivals that were pending in it. */
 static u64 state_of(const Mbar *b) {
-  return b->phase << 20 | (u64)(b->pending & MBAR_MAX_COUNT);
+  return b->phase << STATE_PHASE_SHIFT | (u64)(b->pending & MBAR_MAX_COUNT);
 }
 
 static Step arrive_lane(Ctx *c, const Ins *i, u32 lane) {
   Access a = operand(i);
   Cta *owner;
   Mbar *b;
-  u32 flags = i->sub[2];
+  u32 flags = i->form.mbarrier.flags;
   u32 count = R32(c, i->s[1])[lane];
   Step s = mbar_operand(c, &a, lane, false, &owner, &b);
   if (s != STEP_NEXT)
@@ -140,13 +130,13 @@ static Step arrive_lane(Ctx *c, const Ins *i, u32 lane) {
 
 /* Whether the arrivals of all lanes fall in one phase of one barrier. */
 static bool arrive_together(const Ctx *c, const Ins *i) {
-  u32 to = (u32)lane_address(c, i->s[0], i->sub[1], i->imm, first_lane(c->mask)), total = 0;
+  u32 to = (u32)lane_address(c, i->s[0], i->form.mbarrier.address_bits, i->imm, first_lane(c->mask)), total = 0;
   FOR_LANES (c->mask, l) {
-    if ((u32)lane_address(c, i->s[0], i->sub[1], i->imm, l) != to)
+    if ((u32)lane_address(c, i->s[0], i->form.mbarrier.address_bits, i->imm, l) != to)
       return false;
     total += R32(c, i->s[1])[l];
   }
-  const Mbar *b = to >> 24 < c->cl->n_ctas ? mbar_at(&c->cl->ctas[to >> 24], to & 0xFFFFFF) : NULL;
+  const Mbar *b = window_rank(to) < c->cl->n_ctas ? mbar_at(&c->cl->ctas[window_rank(to)], window_offset(to)) : NULL;
   return b && total <= b->pending;
 }
 
@@ -177,7 +167,7 @@ static Step op_tx(Ctx *c, const Ins *i) {
       return s;
     const char *rule;
     see_mbar_use(c, &b->check);
-    if (i->sub[2] == TX_EXPECT)
+    if (i->form.mbarrier.flags == TX_EXPECT)
       rule = mbar_expect_tx(b, bytes);
     else {
       see_complete_tx(c, NULL, &b->check);
@@ -196,14 +186,14 @@ static Step wait_lane(Ctx *c, const Ins *i, u32 lane, bool *done, Cta **owner, M
   Step s = mbar_operand(c, &a, lane, true, owner, b);
   if (s != STEP_NEXT)
     return s;
-  if (i->sub[2] & WAIT_PARITY) {
+  if (i->form.mbarrier.flags & WAIT_PARITY) {
     u32 parity = R32(c, i->s[1])[lane];
     if (parity > 1)
       return mbar_fault(c, *owner, *b, "a phase parity other than 0 or 1");
     *done = ((*b)->phase & 1) != parity;
     return STEP_NEXT;
   }
-  u64 phase = R64(c, i->s[1])[lane] >> 20;
+  u64 phase = R64(c, i->s[1])[lane] >> STATE_PHASE_SHIFT;
   if (phase > (*b)->phase || phase + 1 < (*b)->phase)
     return mbar_fault(c, *owner, *b, "a state that is neither of the current nor of the preceding phase");
   *done = phase != (*b)->phase;
@@ -214,9 +204,10 @@ static bool lanes_agree(const Ctx *c, const Ins *i) {
   u32 first = first_lane(c->mask);
   bool same = true;
   FOR_LANES (c->mask, l) {
-    same &= lane_address(c, i->s[0], i->sub[1], 0, l) == lane_address(c, i->s[0], i->sub[1], 0, first);
-    same &= i->sub[2] & WAIT_PARITY ? R32(c, i->s[1])[l] == R32(c, i->s[1])[first]
-                                    : R64(c, i->s[1])[l] == R64(c, i->s[1])[first];
+    same &= lane_address(c, i->s[0], i->form.mbarrier.address_bits, 0, l) ==
+            lane_address(c, i->s[0], i->form.mbarrier.address_bits, 0, first);
+    same &= i->form.mbarrier.flags & WAIT_PARITY ? R32(c, i->s[1])[l] == R32(c, i->s[1])[first]
+                                                 : R64(c, i->s[1])[l] == R64(c, i->s[1])[first];
   }
   return same;
 }
@@ -245,15 +236,15 @@ static Step op_wait(Ctx *c, const Ins *i) {
     if (lanes == all)
       c->mask = 1u << l;
     bits |= 1u << l;
-    passed(c, b, i->sub[2]);
+    passed(c, b, i->form.mbarrier.flags);
     c->mask = all;
   }
   if (lanes != c->mask && bits)
     bits = c->mask;
-  if (!bits && (i->sub[2] & WAIT_TRY)) {
+  if (!bits && (i->form.mbarrier.flags & WAIT_TRY)) {
     if (!c->sp->timed_out)
       return block(c, WAIT_MBARRIER, owner->rank, b->offset,
-                   i->sub[2] & WAIT_PARITY ? R32(c, i->s[1])[first_lane(c->mask)] : b->phase & 1);
+                   i->form.mbarrier.flags & WAIT_PARITY ? R32(c, i->s[1])[first_lane(c->mask)] : b->phase & 1);
     c->sp->timed_out = false;
   }
   set_pred(c, i->d[0], bits);

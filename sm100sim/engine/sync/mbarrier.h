@@ -5,6 +5,12 @@
 
 #define MBAR_MAX_COUNT 0xFFFFFu /* 2^20 - 1: pending, expected and |tx| (PTX ISA, "mbarrier object") */
 
+/* The live object at an offset, or NULL. */
+Mbar *mbar_at(Cta *cta, u32 offset);
+/* Apply an arrival and/or transaction bytes; answers NULL or the rule that was broken. `t`: modelled time. */
+const char *mbar_arrive(Cluster *cl, Mbar *b, u32 count, u64 t);
+const char *mbar_expect_tx(Mbar *b, i64 bytes);
+const char *mbar_complete_tx(Cluster *cl, Mbar *b, i64 bytes, u64 t);
 /* The live object that a lane's operand names, or a fault.  `own_only`: waits and inval are local. */
 Step mbar_operand(Ctx *c, const Access *a, u32 lane, bool own_only, Cta **owner, Mbar **b);
 Step mbar_fault(Ctx *c, const Cta *owner, const Mbar *b, const char *rule);

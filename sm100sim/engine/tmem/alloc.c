@@ -4,6 +4,7 @@
  * The pair form (cta_group::2) is a meeting: one warp of each CTA registers its request; the second
  * to come takes the same free columns in both CTAs and grants the first one's request. */
 #include "tmem/tmem.h"
+#include "memory/address.h"
 
 static u32 first_free(const Cta *cta, const Cta *also, u32 cols) {
   for (u32 base = 0; base + cols <= TMEM_COLS; base += cols) { /* slices are searched at natural alignment */
@@ -43,7 +44,7 @@ static Step write_base(Ctx *c, u32 dst, u32 base) {
   const char *err;
   u8 *p = smem_at(c->cl, c->cta, dst, 4, true, &owner, &err);
   memcpy(p, &base, 4);
-  see_smem(c, NULL, owner, dst & 0xFFFFFF, 4, ACC_WRITE, PROXY_GENERIC);
+  see_smem(c, NULL, owner, window_offset(dst), 4, ACC_WRITE, PROXY_GENERIC);
   note_progress(c->cl);
   return STEP_NEXT;
 }
@@ -54,11 +55,11 @@ static Step pair_grant(Ctx *c, Cta *peer, u32 dst, u32 cols) {
   if (peer->pair_alloc.cols != cols)
     return fault(c, "pair-alloc-mismatch", "CTA %u asks for %u columns, its peer for %u", cta->rank, cols,
                  peer->pair_alloc.cols);
-  if (peer->pair_alloc.dst != (dst & 0xFFFFFF))
+  if (peer->pair_alloc.dst != window_offset(dst))
     return fault(c, "pair-alloc-mismatch",
                  "the result goes to shared offset 0x%x here and to 0x%x in the peer CTA; "
                  "both CTAs must name the same offset",
-                 dst & 0xFFFFFF, peer->pair_alloc.dst);
+                 window_offset(dst), peer->pair_alloc.dst);
   u32 base = first_free(cta, peer, cols);
   if (base == NONE32)
     return block(c, WAIT_ALLOC, cta->rank, dst, cols);
@@ -82,7 +83,7 @@ static Step alloc_pair(Ctx *c, u32 dst, u32 cols) {
     cta->pair_alloc.waiting = true;
     cta->pair_alloc.warp = c->w->index;
     cta->pair_alloc.cols = cols;
-    cta->pair_alloc.dst = dst & 0xFFFFFF;
+    cta->pair_alloc.dst = window_offset(dst);
     note_progress(c->cl);
   }
   if (peer->pair_alloc.waiting && !peer->pair_alloc.granted)
@@ -91,15 +92,15 @@ static Step alloc_pair(Ctx *c, u32 dst, u32 cols) {
 }
 
 /* tcgen05.alloc.cta_group::{1,2}.sync.aligned{.shared::cta}.b32 [dst], nCols.
- * s: dst, nCols; sub: group, bits of the address, generic; imm: address offset. */
+ * s: dst, nCols; imm: address offset. */
 Step op_tmem_alloc(Ctx *c, const Ins *i) {
   u32 dst, cols;
   Step s;
   Cta *owner;
   const char *err;
-  if ((s = whole_warp(c)) != STEP_NEXT || (s = pair_alive(c, i->sub[0], "alloc")) != STEP_NEXT)
+  if ((s = whole_warp(c)) != STEP_NEXT || (s = pair_alive(c, i->form.tmem.group, "alloc")) != STEP_NEXT)
     return s;
-  if ((s = shared_operand(c, i->s[0], i->sub[1], i->imm, i->sub[2], &dst)) != STEP_NEXT)
+  if ((s = shared_operand(c, i->s[0], i->form.tmem.address_bits, i->imm, i->form.tmem.generic, &dst)) != STEP_NEXT)
     return s;
   if ((s = uniform32(c, i->s[1], "nCols", &cols)) != STEP_NEXT)
     return s;
@@ -111,7 +112,7 @@ Step op_tmem_alloc(Ctx *c, const Ins *i) {
     return alloc_pair(c, dst, cols);
   if ((s = alloc_rules(c, cols)) != STEP_NEXT)
     return s;
-  if (i->sub[0] == 2)
+  if (i->form.tmem.group == 2)
     return alloc_pair(c, dst, cols);
   u32 base = first_free(c->cta, NULL, cols);
   if (base == NONE32)
@@ -141,12 +142,12 @@ static Step dealloc_rules(Ctx *c, u32 taddr, u32 cols) {
   return STEP_NEXT;
 }
 
-/* tcgen05.dealloc.cta_group::{1,2}.sync.aligned.b32 taddr, nCols.  s: taddr, nCols; sub: group. */
+/* tcgen05.dealloc.cta_group::{1,2}.sync.aligned.b32 taddr, nCols.  s: taddr, nCols. */
 Step op_tmem_dealloc(Ctx *c, const Ins *i) {
   u32 taddr, cols;
   Step s;
   Cta *cta = c->cta;
-  if ((s = whole_warp(c)) != STEP_NEXT || (s = tcgen05_group(c, i->sub[0])) != STEP_NEXT)
+  if ((s = whole_warp(c)) != STEP_NEXT || (s = tcgen05_group(c, i->form.tmem.group)) != STEP_NEXT)
     return s;
   if ((s = uniform32(c, i->s[0], "taddr", &taddr)) != STEP_NEXT ||
       (s = uniform32(c, i->s[1], "nCols", &cols)) != STEP_NEXT)
@@ -154,13 +155,13 @@ Step op_tmem_dealloc(Ctx *c, const Ins *i) {
   if ((s = dealloc_rules(c, taddr, cols)) != STEP_NEXT)
     return s;
   Cta *peer = cta_peer(cta);
-  if (i->sub[0] == 2 && peer && peer->pair_alloc.granted)
+  if (i->form.tmem.group == 2 && peer && peer->pair_alloc.granted)
     return fault(c, "pair-alloc-unfinished", "dealloc while the alloc of peer CTA %u has not finished", peer->rank);
   u32 col = taddr_col(taddr);
   for (u32 k = col / TMEM_SLICE; k < (col + cols) / TMEM_SLICE; k++)
     cta->tmem_owner[k] = 0;
   /* A pair frees the columns of both CTAs: all accesses in either must come before; the two deallocs need no order. */
-  bool pair = i->sub[0] == 2 && peer;
+  bool pair = i->form.tmem.group == 2 && peer;
   see_tmem(c, NULL, cta, 0, TMEM_LANES, col, cols, pair ? ACC_ATOMIC : ACC_WRITE);
   if (pair)
     see_tmem(c, NULL, peer, 0, TMEM_LANES, col, cols, ACC_ATOMIC);
@@ -172,10 +173,10 @@ Step op_tmem_dealloc(Ctx *c, const Ins *i) {
   return STEP_NEXT;
 }
 
-/* tcgen05.relinquish_alloc_permit.cta_group::{1,2}.sync.aligned.  sub: group. */
+/* tcgen05.relinquish_alloc_permit.cta_group::{1,2}.sync.aligned. */
 Step op_tmem_relinquish(Ctx *c, const Ins *i) {
   Step s;
-  if ((s = whole_warp(c)) != STEP_NEXT || (s = tcgen05_group(c, i->sub[0])) != STEP_NEXT)
+  if ((s = whole_warp(c)) != STEP_NEXT || (s = tcgen05_group(c, i->form.tmem.group)) != STEP_NEXT)
     return s;
   c->cta->tmem_relinquished = true;
   return STEP_NEXT;

@@ -1,6 +1,7 @@
 /* tcgen05.commit: an mbarrier arrival when the prior MMAs, copies and shifts of the thread are complete
  * (PTX ISA, "tcgen05.commit"), and the modelled occupancy of the tensor pipe. */
 #include "mma/mma.h"
+#include "sync/mbarrier.h"
 
 void pipe_occupy(Ctx *c, AsyncOp *op, u32 key, u64 cycles, u64 fixed, u64 *start) {
   Cluster *cl = c->cl;
@@ -73,8 +74,8 @@ static void commit_owner_lint(Ctx *c, u32 group) {
 
 static Step commit_ranks(Ctx *c, const Ins *i, u32 addr, u32 *ranks) {
   u32 lane = first_lane(c->mask), all = (1u << c->cl->n_ctas) - 1;
-  *ranks = i->sub[3] ? R32(c, i->s[1])[lane] & 0xFFFF : 1u << (addr >> 24 & 31);
-  if (i->sub[3] && !*ranks)
+  *ranks = i->form.tmem.multicast ? R32(c, i->s[1])[lane] & 0xFFFF : lane_bit(window_rank(addr));
+  if (i->form.tmem.multicast && !*ranks)
     return fault(c, "multicast-mask", "the multicast mask is empty");
   if (*ranks & ~all)
     return fault(c, "multicast-mask", "mask 0x%x names CTAs outside the cluster of %u", *ranks, c->cl->n_ctas);
@@ -82,15 +83,15 @@ static Step commit_ranks(Ctx *c, const Ins *i, u32 addr, u32 *ranks) {
 }
 
 /* tcgen05.commit.cta_group::{1,2}.mbarrier::arrive::one{.shared::cluster}{.multicast::cluster}.b64 [mbar]{, mask}.
- * s: mbar, mask; sub: group, bits of the address, generic, multicast; imm: address offset. */
+ * s: mbar, mask; imm: address offset. */
 static Step op_commit(Ctx *c, const Ins *i) {
   Step s;
   u32 addr, ranks;
   Cta *owner;
   const char *err;
-  if ((s = single_lane(c, "tcgen05.commit")) != STEP_NEXT || (s = tcgen05_group(c, i->sub[0])) != STEP_NEXT)
+  if ((s = single_lane(c, "tcgen05.commit")) != STEP_NEXT || (s = tcgen05_group(c, i->form.tmem.group)) != STEP_NEXT)
     return s;
-  if ((s = shared_operand(c, i->s[0], i->sub[1], i->imm, i->sub[2], &addr)) != STEP_NEXT)
+  if ((s = shared_operand(c, i->s[0], i->form.tmem.address_bits, i->imm, i->form.tmem.generic, &addr)) != STEP_NEXT)
     return s;
   if (addr & 7)
     return fault(c, "misaligned", "mbarrier address 0x%x is not a multiple of 8", addr);
@@ -100,12 +101,12 @@ static Step op_commit(Ctx *c, const Ins *i) {
     return s;
   bool own_work = c->cta->mma_lanes[c->w->index] & c->mask;
   if (!own_work)
-    commit_owner_lint(c, i->sub[0]);
+    commit_owner_lint(c, i->form.tmem.group);
   c->cta->mma_open[c->w->index] &= ~c->mask;
-  u32 key = mma_fifo_key(c->cta, i->sub[0]);
+  u32 key = mma_fifo_key(c->cta, i->form.tmem.group);
   /* A thread without work of its own waits for nobody: its arrival may come before other threads' MMAs. */
   AsyncOp *op = async_new(c, own_work ? FIFO_MMA : FIFO_NONE, key, commit_land, sizeof(Commit));
-  *(Commit *)op->payload = (Commit){addr & 0xFFFFFF, ranks, false};
+  *(Commit *)op->payload = (Commit){window_offset(addr), ranks, false};
   if (own_work && c->cl->mma_done_at[key] > op->t_done)
     op->t_done = c->cl->mma_done_at[key];
   async_submit(c->cl, op);

@@ -2,29 +2,32 @@
  * (PTX ISA, "tcgen05.cp"). */
 #include "mma/mma.h"
 
-typedef enum { CP_128X256, CP_128X128, CP_4X256, CP_64X128_02_13, CP_64X128_01_23, CP_32X128_X4 } CopyShape;
-
 typedef struct {
   u32 rows, units, copies;
 } CopySize; /* source rows, 16-byte units per row, destinations */
 
-static const CopySize SIZE[] = {{128, 2, 1}, {128, 1, 1}, {4, 2, 1}, {64, 1, 2}, {64, 1, 2}, {32, 1, 4}};
+static const CopySize SIZE[CP_COUNT] = {[CP_128X256B] = {128, 2, 1},
+                                        [CP_128X128B] = {128, 1, 1},
+                                        [CP_4X256B] = {4, 2, 1},
+                                        [CP_64X128B_WARPX2_02_13] = {64, 1, 2},
+                                        [CP_64X128B_WARPX2_01_23] = {64, 1, 2},
+                                        [CP_32X128B_WARPX4] = {32, 1, 4}};
 
 typedef struct {
-  CopyShape shape;
+  CpShape shape;
   u32 group, taddr;
   SmemDesc d;
 } Copy;
 
 static u32 copy_lane(const Copy *q, u32 r, u32 copy) {
   switch (q->shape) {
-    case CP_4X256:
+    case CP_4X256B:
       return 32 * r + taddr_lane(q->taddr);
-    case CP_64X128_02_13:
+    case CP_64X128B_WARPX2_02_13:
       return r + 64 * copy;
-    case CP_64X128_01_23:
+    case CP_64X128B_WARPX2_01_23:
       return r % 32 + 64 * (r / 32) + 32 * copy;
-    case CP_32X128_X4:
+    case CP_32X128B_WARPX4:
       return r + 32 * copy;
     default:
       return r;
@@ -87,19 +90,19 @@ static Step copy_check(Ctx *c, const Copy *q, const Cta *cta) {
 }
 
 /* tcgen05.cp.cta_group::{1,2}.shape{.multicast} [taddr], s-desc.
- * s: taddr, descriptor; sub: group, shape; imm: address offset. */
+ * s: taddr, descriptor; imm: address offset. */
 Step op_copy(Ctx *c, const Ins *i) {
   Step s;
   const Rule *r;
   u64 start;
-  if ((s = single_lane(c, "tcgen05.cp")) != STEP_NEXT || (s = pair_alive(c, i->sub[0], "a copy")) != STEP_NEXT)
+  if ((s = single_lane(c, "tcgen05.cp")) != STEP_NEXT || (s = pair_alive(c, i->form.tmem.group, "a copy")) != STEP_NEXT)
     return s;
   u32 lane = first_lane(c->mask);
   u64 bits = R64(c, i->s[1])[lane];
-  Copy q = {(CopyShape)i->sub[1], i->sub[0], R32(c, i->s[0])[lane] + (u32)i->imm, {0}};
+  Copy q = {(CpShape)i->form.tmem.shape, i->form.tmem.group, R32(c, i->s[0])[lane] + (u32)i->imm, {0}};
   if ((r = smem_desc_decode(bits, &q.d)))
     return fault(c, r->code, "descriptor 0x%llx: %s", (unsigned long long)bits, r->text);
-  if (taddr_lane(q.taddr) >= (q.shape == CP_4X256 ? 32u : 1u))
+  if (taddr_lane(q.taddr) >= (q.shape == CP_4X256B ? 32u : 1u))
     return fault(c, "invalid-datapath-alignment", "the destination starts at lane %u", taddr_lane(q.taddr));
   if ((s = copy_check(c, &q, c->cta)) != STEP_NEXT)
     return s;

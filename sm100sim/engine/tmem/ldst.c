@@ -6,29 +6,27 @@
 #include "tmem/tmem.h"
 #include "mma/transpose.h"
 
-typedef enum { LD_32X32, LD_16X64, LD_16X128, LD_16X256, LD_16X32X2 } Shape;
-
 typedef struct {
-  Shape shape;
+  LdShape shape;
   u32 n_regs, packed, half, lane, col;
 } Access; /* half: column offset of lanes 16-31 */
 
 /* Thread t, register v -> lane and logical column relative to the address (PTX ISA, "Data Movement Shape"). */
 static inline void cell(const Access *a, u32 t, u32 v, u32 *lane, u32 *col) {
   switch (a->shape) {
-    case LD_32X32:
+    case LD_32X32B:
       *lane = t;
       *col = v;
       return;
-    case LD_16X64:
+    case LD_16X64B:
       *lane = 8 * (t & 1) + (t >> 2);
       *col = 2 * v + (t >> 1 & 1);
       return;
-    case LD_16X128:
+    case LD_16X128B:
       *lane = (t >> 2) + 8 * (v & 1);
       *col = 4 * (v >> 1) + (t & 3);
       return;
-    case LD_16X256:
+    case LD_16X256B:
       *lane = (t >> 2) + 8 * (v >> 1 & 1);
       *col = 8 * (v >> 2) + 2 * (t & 3) + (v & 1);
       return;
@@ -40,7 +38,7 @@ static inline void cell(const Access *a, u32 t, u32 v, u32 *lane, u32 *col) {
 }
 
 static inline u32 shift_of_half(const Access *a, u32 t) {
-  return a->shape == LD_16X32X2 && t >= 16 ? a->half : 0;
+  return a->shape == LD_16X32BX2 && t >= 16 ? a->half : 0;
 }
 
 static u32 logical_columns(const Access *a) {
@@ -49,14 +47,14 @@ static u32 logical_columns(const Access *a) {
 }
 
 static u32 lanes_of(const Access *a) {
-  return a->shape == LD_32X32 ? 32 : 16;
+  return a->shape == LD_32X32B ? 32 : 16;
 }
 
 /* Column range number k (0 or 1) that the access touches; false when there is none. */
 static bool columns_of(const Access *a, u32 k, u32 *col, u32 *n) {
   *n = logical_columns(a) << a->packed;
   *col = a->col + (k ? a->half : 0);
-  return k == 0 || a->shape == LD_16X32X2;
+  return k == 0 || a->shape == LD_16X32BX2;
 }
 
 static u32 fetch(const Cta *cta, const Access *a, u32 t, u32 v) {
@@ -78,14 +76,15 @@ static void deposit(Cta *cta, const Access *a, u32 t, u32 v, u32 value) {
     row[col] = value;
 }
 
-/* s[0]: taddr; sub: shape, packed, half-split offset; imm: address offset. */
+/* s[0]: taddr; imm: address offset. */
 static Step access_decode(Ctx *c, const Ins *i, u32 n_regs, Access *a) {
+  const TmemAccessForm *f = &i->form.tmem_access;
   u32 taddr;
   Step s;
   if ((s = whole_warp(c)) != STEP_NEXT || (s = uniform32(c, i->s[0], "taddr", &taddr)) != STEP_NEXT)
     return s;
   taddr += (u32)i->imm;
-  *a = (Access){(Shape)i->sub[0], n_regs, i->sub[1], i->sub[2], taddr_lane(taddr), taddr_col(taddr)};
+  *a = (Access){(LdShape)f->shape, n_regs, f->packed, f->half, taddr_lane(taddr), taddr_col(taddr)};
   if (a->lane >= TMEM_LANES)
     return fault(c, "access-out-of-physical-bounds", "lane %u of %u", a->lane, TMEM_LANES);
   if (a->lane / 32 != c->w->index % 4)
@@ -142,7 +141,7 @@ static void load_now(Ctx *c, const Ins *i, const Access *a) {
     see_tmem_ld(c, a->lane, lanes_of(a), col, n);
     tmem_expect(c, c->cta, a->lane, lanes_of(a), col, n, a->packed ? CELL_LOW : CELL_FULL, "tcgen05.ld");
   }
-  if (a->shape == LD_32X32 && !a->packed) {
+  if (a->shape == LD_32X32B && !a->packed) {
     u32 *registers[128];
     for (u32 v = 0; v < a->n_regs; v++)
       registers[v] = R32(c, i->d[v]);
@@ -182,7 +181,7 @@ static void store_land(Machine *m, AsyncOp *op) {
     see_tmem(NULL, op, cta, a->lane, lanes_of(a), col, n, ACC_WRITE);
     tmem_mark(cta, a->lane, lanes_of(a), col, n, a->packed ? CELL_LOW : CELL_FULL);
   }
-  if (a->shape == LD_32X32 && !a->packed) {
+  if (a->shape == LD_32X32B && !a->packed) {
     registers_to_rows(cta, a, st->values);
     return;
   }
@@ -212,20 +211,20 @@ static Step op_st(Ctx *c, const Ins *i) {
   return STEP_NEXT;
 }
 
-/* tcgen05.wait::ld / wait::st .sync.aligned.  sub[0]: 1 for stores. */
+/* tcgen05.wait::ld / wait::st .sync.aligned. */
 static Step op_wait(Ctx *c, const Ins *i) {
   Step s = whole_warp(c);
   if (s != STEP_NEXT)
     return s;
-  if (i->sub[0])
+  if (i->form.tmem_access.stores)
     async_drain(c->cl, FIFO_TMEM_ST, warp_key(c));
-  see_fence(c, i->sub[0] ? FENCE_WAIT_ST : FENCE_WAIT_LD, 0);
+  see_fence(c, i->form.tmem_access.stores ? FENCE_WAIT_ST : FENCE_WAIT_LD, 0);
   return c->m->faulted ? STEP_FAULT : STEP_NEXT;
 }
 
-/* tcgen05.fence::before_thread_sync / after_thread_sync.  sub[0]: 1 for after. */
+/* tcgen05.fence::before_thread_sync / after_thread_sync. */
 static Step op_fence(Ctx *c, const Ins *i) {
-  see_fence(c, i->sub[0] ? FENCE_AFTER : FENCE_BEFORE, 0);
+  see_fence(c, i->form.tmem_access.after ? FENCE_AFTER : FENCE_BEFORE, 0);
   return STEP_NEXT;
 }
 

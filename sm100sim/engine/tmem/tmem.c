@@ -87,7 +87,7 @@ Step shared_operand(Ctx *c, u32 slot, u32 bits, i64 offset, bool generic, u32 *a
     first = a;
     have = true;
   }
-  if (generic && first >> 32 != WIN_SHARED)
+  if (generic && first >> 32 != WINDOW_SHARED)
     return fault(c, "generic-address", "0x%llx does not point into shared memory", (unsigned long long)first);
   *addr = (u32)first;
   return STEP_NEXT;
@@ -120,5 +120,5 @@ void tmem_expect(Ctx *c, Cta *cta, u32 lane, u32 n_lanes, u32 col, u32 n_cols, u
 }
 
 Ctx landing_ctx(Machine *m, const AsyncOp *op) {
-  return (Ctx){.m = m, .cl = op->cta->cl, .cta = op->cta, .w = op->warp, .ins = op->ins, .mask = 1u << (op->lane & 31)};
+  return (Ctx){.m = m, .cl = op->cta->cl, .cta = op->cta, .w = op->warp, .ins = op->ins, .mask = lane_bit(op->lane)};
 }

@@ -4,7 +4,7 @@
  * factor ids there (PTX ISA, "Tensor Memory Addressing").  Allocation unit: 32 columns, all lanes. */
 #ifndef SM100SIM_TMEM_H
 #define SM100SIM_TMEM_H
-#include "machine/engine.h"
+#include "machine/handler.h"
 
 #define TMEM_SLICE 32u
 
@@ -57,7 +57,7 @@ void mma_note_issue(Ctx *c);
 void tmem_mark(Cta *cta, u32 lane, u32 n_lanes, u32 col, u32 n_cols, u8 state);
 /* Reports the first cell of the block that lacks the `need` bits; `c` carries the place in the program. */
 void tmem_expect(Ctx *c, Cta *cta, u32 lane, u32 n_lanes, u32 col, u32 n_cols, u8 need, const char *operand);
-/* Handlers of tmem_alloc.c, for the table in tmem_ldst.c. */
+/* Handlers of alloc.c, for the table in ldst.c. */
 Step op_tmem_alloc(Ctx *c, const Ins *i);
 Step op_tmem_dealloc(Ctx *c, const Ins *i);
 Step op_tmem_relinquish(Ctx *c, const Ins *i);

@@ -59,8 +59,6 @@ static Step together(Ctx *c, const Ins *i, u32 slot, Together op) {
   }
 
 /* The source lane of every lane and, as bits, whether it lies in the lane's segment (PTX ISA, "shfl.sync"). */
-enum { SHFL_UP, SHFL_DOWN, SHFL_BFLY, SHFL_IDX };
-
 static u32 source_lanes(u32 mode, const u32 *b, const u32 *cl, u32 *from) {
   u32 good = 0, ok[LANES];
   for (u32 l = 0; l < LANES; l++) {
@@ -77,12 +75,12 @@ static u32 source_lanes(u32 mode, const u32 *b, const u32 *cl, u32 *from) {
   return good;
 }
 
-/* sub[0]: mode.  s = value, b, c, members; d[1] = predicate "in range" */
+/* s = value, b, c, members; d[1] = predicate "in range" */
 MEET(SHFL, 3);
 
 static void do_SHFL(Ctx *c, const Ins *i) {
   u32 *d = R32(c, i->d[0]), from[LANES], in[LANES], out[LANES];
-  u32 ok = source_lanes(i->sub[0], R32(c, i->s[1]), R32(c, i->s[2]), from);
+  u32 ok = source_lanes(i->form.collective.mode, R32(c, i->s[1]), R32(c, i->s[2]), from);
   memcpy(in, R32(c, i->s[0]), sizeof in);
   for (u32 l = 0; l < LANES; l++)
     out[l] = in[from[l]];
@@ -95,17 +93,17 @@ static void do_SHFL(Ctx *c, const Ins *i) {
     set_pred(c, i->d[1], ok);
 }
 
-/* sub: 0 ballot, 1 any, 2 all, 3 uni; sub[1]: predicate negated.  s = predicate, members */
+/* s = predicate, members */
 MEET(VOTE, 1);
 
 static void do_VOTE(Ctx *c, const Ins *i) {
-  u32 p = (PRED(c, i->s[0]) ^ (i->sub[1] ? NONE32 : 0)) & c->mask;
-  if (i->sub[0] == 0) {
+  u32 mode = i->form.collective.mode, p = (PRED(c, i->s[0]) ^ (i->form.collective.negated ? NONE32 : 0)) & c->mask;
+  if (mode == VOTE_BALLOT) {
     FOR_LANES (c->mask, l)
       R32(c, i->d[0])[l] = p;
     return;
   }
-  bool v = i->sub[0] == 1 ? p != 0 : i->sub[0] == 2 ? p == c->mask : p == c->mask || p == 0;
+  bool v = mode == VOTE_ANY ? p != 0 : mode == VOTE_ALL ? p == c->mask : p == c->mask || p == 0;
   set_pred(c, i->d[0], v ? NONE32 : 0);
 }
 
@@ -125,69 +123,69 @@ static Step op_ACTIVEMASK(Ctx *c, const Ins *i) {
   return STEP_NEXT;
 }
 
-/* sub: 0 any, 1 all; sub[1]: 64-bit values.  s = value, members; d[1] predicate of all */
+/* s = value, members; d[1] predicate of all */
 MEET(MATCH, 1);
 
 static void do_MATCH(Ctx *c, const Ins *i) {
+  bool wide = i->form.collective.wide;
   u32 out[LANES], same = 1;
   FOR_LANES (c->mask, l) {
-    u64 v = i->sub[1] ? R64(c, i->s[0])[l] : R32(c, i->s[0])[l];
+    u64 v = wide ? R64(c, i->s[0])[l] : R32(c, i->s[0])[l];
     u32 m = 0;
     FOR_LANES (c->mask, k)
-      if ((i->sub[1] ? R64(c, i->s[0])[k] : R32(c, i->s[0])[k]) == v)
+      if ((wide ? R64(c, i->s[0])[k] : R32(c, i->s[0])[k]) == v)
         m |= 1u << k;
     out[l] = m;
     same &= m == c->mask;
   }
   FOR_LANES (c->mask, l)
-    R32(c, i->d[0])[l] = i->sub[0] ? (same ? c->mask : 0) : out[l];
+    R32(c, i->d[0])[l] = i->form.collective.all ? (same ? c->mask : 0) : out[l];
   if (i->nd > 1)
     set_pred(c, i->d[1], same ? NONE32 : 0);
 }
 
-enum { X_ADD, X_MIN_U, X_MAX_U, X_MIN_S, X_MAX_S, X_AND, X_OR, X_XOR, X_FMIN, X_FMAX };
-
 static u32 combine(u32 op, u32 a, u32 b, bool nan) {
   float x = float_of(a), y = float_of(b);
   switch (op) {
-    case X_ADD:
+    case REDUX_ADD:
       return a + b;
-    case X_MIN_U:
+    case REDUX_MIN_U32:
       return a < b ? a : b;
-    case X_MAX_U:
+    case REDUX_MAX_U32:
       return a > b ? a : b;
-    case X_MIN_S:
+    case REDUX_MIN_S32:
       return (i32)a < (i32)b ? a : b;
-    case X_MAX_S:
+    case REDUX_MAX_S32:
       return (i32)a > (i32)b ? a : b;
-    case X_AND:
+    case REDUX_AND:
       return a & b;
-    case X_OR:
+    case REDUX_OR:
       return a | b;
-    case X_XOR:
+    case REDUX_XOR:
       return a ^ b;
     default:
       if (x != x || y != y)
         return nan || (x != x && y != y) ? NAN32 : x != x ? b : a;
       if (x == y)
-        return op == X_FMAX ? a & b : a | b;
-      return (x < y) == (op == X_FMIN) ? a : b;
+        return op == REDUX_MAX_F32 ? a & b : a | b;
+      return (x < y) == (op == REDUX_MIN_F32) ? a : b;
   }
 }
 
-/* sub: operation, .abs, .NaN.  s = value, members */
+/* s = value, members */
 MEET(REDUX, 1);
 
 static void do_REDUX(Ctx *c, const Ins *i) {
+  const CollectiveForm f = i->form.collective;
   bool first = true;
   u32 v = 0;
   FOR_LANES (c->mask, l) {
     u32 x = R32(c, i->s[0])[l];
-    if (i->sub[1])
+    if (f.absolute)
       x &= 0x7FFFFFFFu;
-    if (first && i->sub[0] >= X_FMIN)
+    if (first && f.mode >= REDUX_MIN_F32)
       x = bits_of(canon(float_of(x)));
-    v = first ? x : combine(i->sub[0], v, x, i->sub[2]);
+    v = first ? x : combine(f.mode, v, x, f.nan);
     first = false;
   }
   FOR_LANES (c->mask, l)

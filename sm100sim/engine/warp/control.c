@@ -6,7 +6,7 @@
 #include "machine/core.h"
 
 static i32 join_new(Warp *w, u32 pc, u32 expect, i32 parent) {
-  for (i32 k = 0; k < 2 * LANES; k++)
+  for (i32 k = 0; k < (i32)(2 * LANES); k++)
     if (!w->joins[k].used) {
       w->joins[k] = (Join){pc, expect, 0, parent, 0, true};
       return k;
@@ -231,7 +231,7 @@ static u32 special_value(const Warp *w, u32 kind, u32 lane) {
     case SP_TOTAL_SMEM_SIZE:
       return cta->smem_bytes;
     case SP_SMEM_BASE:
-      return cta->rank << 24;
+      return window_at(cta->rank, 0);
     default:
       return 0;
   }
@@ -257,7 +257,7 @@ void warp_start(Warp *w) {
       for (u32 l = 0; l < LANES; l++)
         ((u32 *)(w->regs + s->slot))[l] = special_value(w, s->kind, l);
     if (w->valid)
-      w->valid[s->slot >> 3] = NONE32;
+      w->valid[slot_index(s->slot)] = NONE32;
   }
   w->splits[0] = (Split){.mask = w->lanes, .join = -1, .live = true};
   w->n_live = 1;

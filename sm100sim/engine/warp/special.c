@@ -1,11 +1,11 @@
 /* Symbol addresses, clocks, traps and instructions without effect here. */
 #include "arith/numeric.h"
 
-/* Window address of a shared variable: CTA rank in bits 24 and up.  sub[0]: bits of the destination. */
+/* Address of a shared variable in the shared window. */
 static Step op_SYMBOL_SHARED(Ctx *c, const Ins *i) {
   FOR_LANES (c->sp->mask, l) {
     u32 a = R32(c, i->s[0])[l] + (u32)i->imm;
-    if (i->sub[0] == 64)
+    if (i->form.move.bits == 64)
       R64(c, i->d[0])[l] = a;
     else
       R32(c, i->d[0])[l] = a;
@@ -13,13 +13,13 @@ static Step op_SYMBOL_SHARED(Ctx *c, const Ins *i) {
   return STEP_NEXT;
 }
 
-/* Clocks show modelled time.  sub[0]: 0 low word, 1 high word, 2 all 64 bits */
+/* Clocks show modelled time. */
 static Step op_CLOCK(Ctx *c, const Ins *i) {
   FOR_LANES (c->mask, l) {
-    if (i->sub[0] == 2)
+    if (i->form.move.word == CLOCK_BOTH)
       R64(c, i->d[0])[l] = c->sp->t;
     else
-      R32(c, i->d[0])[l] = (u32)(i->sub[0] ? c->sp->t >> 32 : c->sp->t);
+      R32(c, i->d[0])[l] = (u32)(i->form.move.word == CLOCK_HIGH ? c->sp->t >> 32 : c->sp->t);
   }
   return STEP_NEXT;
 }

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from ...contract.codes import CVT_TYPES, FORMATS, ROUNDINGS, Numeric
+from ...contract.forms import Convert, Pack
 from ...ptx.program import Instr, Operand
 from ..lowering import Lowering, Mods, instruction
 
-TYPES = ("u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64", "f16", "bf16", "f32", "f64")
 BITS = {"u8": 8, "s8": 8, "u16": 16, "s16": 16, "u32": 32, "s32": 32, "u64": 64, "s64": 64,
         "f16": 16, "bf16": 16, "f32": 32, "f64": 64}  # fmt: skip
-FLOAT_ROUNDING = ("rn", "rz", "rm", "rp", "rna")
+FLOAT_ROUNDING = ROUNDINGS
 INTEGER_ROUNDING = ("rni", "rzi", "rmi", "rpi")
-PACKED = {"f16x2": (0, 16), "bf16x2": (1, 16), "e4m3x2": (3, 8), "e5m2x2": (4, 8),
-          "e2m3x2": (5, 8), "e3m2x2": (6, 8), "e2m1x2": (7, 4), "ue8m0x2": (8, 8)}  # fmt: skip
-"""Packed type -> (`Format` code of formats.h, bits of one element)."""
+PACKED = {"f16x2": 16, "bf16x2": 16, "e4m3x2": 8, "e5m2x2": 8, "e2m3x2": 8, "e3m2x2": 8,
+          "e2m1x2": 4, "ue8m0x2": 8}  # fmt: skip
+"""Packed type -> bits of one element."""
 
 SIGN_BIT = {"e4m3x2": 7, "e5m2x2": 7, "e2m3x2": 5, "e3m2x2": 5, "e2m1x2": 3}
-FTZ, SAT, INTEGRAL, SATFINITE, RELU = 1, 2, 4, 8, 16
-SOURCE_64, DESTINATION_64, DESTINATION_32 = 1, 2, 4
 MANTISSA = {"f16": 11, "bf16": 8, "f32": 24, "f64": 53}
 EXPONENT = {"f16": 5, "bf16": 8, "f32": 8, "f64": 11}
 
@@ -40,7 +39,7 @@ def convert(lo: Lowering, ins: Instr) -> None:
     """cvt between all integer and float types (.rn ... .rpi .ftz .sat .relu .satfinite), tf32.f32,
     {f16x2,bf16x2,e4m3x2,e5m2x2,e2m3x2,e3m2x2,e2m1x2,ue8m0x2}.f32 pairs, packed to packed.
     """
-    kinds = [m for m in ins.mods if m in TYPES or m in PACKED or m == "tf32"]
+    kinds = [m for m in ins.mods if m in CVT_TYPES or m in PACKED or m == "tf32"]
     if len(kinds) != 2:
         raise lo.fail("destination and source types are not understood")
     to, source = kinds
@@ -50,10 +49,15 @@ def convert(lo: Lowering, ins: Instr) -> None:
         _pair(lo, ins, to)
     elif to in PACKED and source in PACKED:
         _repack(lo, ins, to, source)
-    elif to in TYPES and source in TYPES:
+    elif to in CVT_TYPES and source in CVT_TYPES:
         _scalar(lo, ins, to, source)
     else:
         raise lo.fail(f"cvt from .{source} to .{to} is not supported")
+
+
+def _format(kind: str) -> int:
+    """Number in FORMATS of a packed type."""
+    return FORMATS.index(kind.removesuffix("x2"))
 
 
 def _take_types(mods: Mods, *names: str) -> None:
@@ -106,17 +110,18 @@ def _check_modifiers(lo: Lowering, to: str, source: str, given: str, flags: int)
     """
     if "bf16" in (to, source) and BITS[to] + BITS[source] == 24:
         raise lo.fail("bf16 does not convert from or to 8-bit integers")
-    if flags & SAT and "bf16" in (to, source):
+    if flags & Numeric.SAT and "bf16" in (to, source):
         raise lo.fail(".sat does not go with bf16")
-    if flags & SAT and not {to, source} & set(MANTISSA) and _holds(to, source):
+    if flags & Numeric.SAT and not {to, source} & set(MANTISSA) and _holds(to, source):
         raise lo.fail(f".sat has no effect: .{to} holds every .{source}")
-    if flags & (RELU | SATFINITE) and (source != "f32" or to not in ("f16", "bf16")):
+    clamps = flags & (Numeric.RELU | Numeric.SATFINITE)
+    if clamps and (source != "f32" or to not in ("f16", "bf16")):
         raise lo.fail(".relu and .satfinite go with conversions of f32 to f16 or bf16")
-    if flags & (RELU | SATFINITE) and given not in ("rn", "rz"):
+    if clamps and given not in ("rn", "rz"):
         raise lo.fail(".relu and .satfinite go with .rn and .rz")
     if given == "rna":
         raise lo.fail(".rna goes with tf32")
-    if flags & FTZ and "f32" not in (to, source):
+    if flags & Numeric.FTZ and "f32" not in (to, source):
         raise lo.fail(".ftz goes with f32")
 
 
@@ -124,8 +129,8 @@ def _scalar(lo: Lowering, ins: Instr, to: str, source: str) -> None:
     mods = Mods(ins)
     _take_types(mods, to, source)
     given = mods.maybe(*INTEGER_ROUNDING, *FLOAT_ROUNDING) or ""
-    flags = FTZ * mods.take("ftz") | SAT * mods.take("sat") | RELU * mods.take("relu")
-    flags |= SATFINITE * mods.take("satfinite")
+    flags = Numeric.FTZ * mods.take("ftz") | Numeric.SAT * mods.take("sat")
+    flags |= Numeric.RELU * mods.take("relu") | Numeric.SATFINITE * mods.take("satfinite")
     mods.done()
     _check_rounding(lo, to, source, given)
     _check_modifiers(lo, to, source, given, flags)
@@ -134,15 +139,15 @@ def _scalar(lo: Lowering, ins: Instr, to: str, source: str) -> None:
     out, sources = [lo.dst(d, d_bits)], [lo.src(a, a_bits)]
     fast = VECTOR_FORMS.get((to, source, given))
     if fast and not flags and a_bits == BITS[source] and d_bits == BITS[to]:
-        lo.emit(fast, d=out, s=sources, sub=(d_bits,), cost=2)
+        lo.emit(fast, d=out, s=sources, form=Convert(bits=d_bits), cost=2)
         return
     integral = given in INTEGER_ROUNDING
     number = INTEGER_ROUNDING.index(given) if integral else FLOAT_ROUNDING.index(given or "rn")
-    flags |= INTEGRAL * integral
-    widths = SOURCE_64 * (a_bits == 64) | DESTINATION_64 * (d_bits == 64)
-    widths |= DESTINATION_32 * (d_bits == 32)
-    code = TYPES.index(to) | TYPES.index(source) << 8 | number << 16 | flags << 24
-    lo.emit("CVT", d=out, s=sources, sub=(code, widths), cost=2)
+    form = Convert(
+        to=CVT_TYPES.index(to), source=CVT_TYPES.index(source), rounding=number,
+        flags=flags | Numeric.INTEGRAL * integral, bits=d_bits, source_bits=a_bits,
+    )  # fmt: skip
+    lo.emit("CVT", d=out, s=sources, form=form, cost=2)
 
 
 def _register_bits(operand: object, bits: int) -> int:
@@ -164,17 +169,19 @@ def _pair(lo: Lowering, ins: Instr, to: str) -> None:
     if to in SIGN_BIT and not satfinite:
         raise lo.fail(f"cvt to .{to} needs .satfinite")
     d, a, b = ins.operands
-    form, bits = PACKED[to]
+    bits = PACKED[to]
+    form = Pack(
+        to=_format(to), bits=bits, rounding=FLOAT_ROUNDING.index(rounding),
+        sign_bit=SIGN_BIT.get(to, 0), relu=relu, satfinite=satfinite,
+    )  # fmt: skip
     out = [lo.dst(d, 2 * bits)]
     sources = [lo.src(a, 32), lo.src(b, 32)]
     if to in SIGN_BIT:
-        lo.emit("CVT_NARROW", d=out, s=sources, sub=(form, bits, SIGN_BIT[to], relu), cost=2)
+        lo.emit("CVT_NARROW", d=out, s=sources, form=form, cost=2)
     elif to != "ue8m0x2" and rounding == "rn" and not relu and not satfinite:
         lo.emit(f"CVT_{to.upper()}", d=out, s=sources, cost=2)
     else:
-        number = FLOAT_ROUNDING.index(rounding)
-        sub = (form, number, relu | satfinite << 1, bits)
-        lo.emit("CVT_PAIR", d=out, s=sources, sub=sub, cost=2)
+        lo.emit("CVT_PAIR", d=out, s=sources, form=form, cost=2)
 
 
 def _repack(lo: Lowering, ins: Instr, to: str, source: str) -> None:
@@ -192,10 +199,12 @@ def _repack(lo: Lowering, ins: Instr, to: str, source: str) -> None:
     if satfinite == widening and to != "ue8m0x2":
         raise lo.fail(".satfinite belongs to conversions to the small formats")
     d, a = _two_operands(lo, ins)
-    (form_in, bits_in), (form_out, bits_out) = PACKED[source], PACKED[to]
-    number = FLOAT_ROUNDING.index(rounding)
-    sub = (form_in | bits_in << 8, form_out | bits_out << 8, number, relu | satfinite << 1)
-    lo.emit("CVT_REPACK", d=[lo.dst(d, 2 * bits_out)], s=[lo.src(a, 2 * bits_in)], sub=sub, cost=2)
+    form = Pack(
+        to=_format(to), bits=PACKED[to], source=_format(source), source_bits=PACKED[source],
+        rounding=FLOAT_ROUNDING.index(rounding), relu=relu, satfinite=satfinite,
+    )  # fmt: skip
+    out, sources = [lo.dst(d, 2 * PACKED[to])], [lo.src(a, 2 * PACKED[source])]
+    lo.emit("CVT_REPACK", d=out, s=sources, form=form, cost=2)
 
 
 def _tf32(lo: Lowering, ins: Instr) -> None:
@@ -205,5 +214,5 @@ def _tf32(lo: Lowering, ins: Instr) -> None:
     satfinite, relu = mods.take("satfinite"), rounding != "rna" and mods.take("relu")
     mods.done()
     d, a = _two_operands(lo, ins)
-    sub = (FLOAT_ROUNDING.index(rounding), satfinite, relu)
-    lo.emit("CVT_TF32", d=[lo.dst(d, 32)], s=[lo.src(a, 32)], sub=sub, cost=2)
+    form = Pack(rounding=FLOAT_ROUNDING.index(rounding), satfinite=satfinite, relu=relu)
+    lo.emit("CVT_TF32", d=[lo.dst(d, 32)], s=[lo.src(a, 32)], form=form, cost=2)

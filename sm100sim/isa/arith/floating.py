@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from ...contract.codes import ROUNDINGS, Numeric
+from ...contract.forms import Floating
 from ...ptx.program import Instr
 from ..lowering import Lowering, Mods, Unit, instruction
 
-ROUNDING = ("rn", "rz", "rm", "rp")
+ROUNDING = ROUNDINGS[:4]
 OPERANDS = {"add": 2, "sub": 2, "mul": 2, "fma": 3, "mad": 3}
 WIDTH = {"f32": 32, "f64": 64, "f32x2": 64}
 COST = {"f32": 1, "f32x2": 2, "f64": 32}
-NAN, FTZ, XORSIGN, ABS = 1, 2, 4, 8
-"""Flags of MINMAX_F32."""
 
 
 def rounding(mods: Mods) -> int:
@@ -52,7 +52,8 @@ def _arith(lo: Lowering, ins: Instr) -> None:
     bits = WIDTH[kind]
     sources = sources_of(lo, ins, bits, OPERANDS[ins.opcode])
     out = [lo.dst(ins.operands[0], bits)]
-    lo.emit(f"{op}_{kind.upper()}", d=out, s=sources, sub=(mode, ftz, sat), cost=COST[kind])
+    form = Floating(rounding=mode, ftz=ftz, sat=sat)
+    lo.emit(f"{op}_{kind.upper()}", d=out, s=sources, form=form, cost=COST[kind])
 
 
 def divide(lo: Lowering, ins: Instr) -> None:
@@ -67,25 +68,27 @@ def divide(lo: Lowering, ins: Instr) -> None:
     sources = sources_of(lo, ins, bits, 2)
     out = [lo.dst(ins.operands[0], bits)]
     if approximate:
-        lo.emit("DIV_APPROX_F32", d=out, s=sources, sub=(ftz, approximate == "full"), cost=16)
+        form = Floating(ftz=ftz, full=approximate == "full")
+        lo.emit("DIV_APPROX_F32", d=out, s=sources, form=form, cost=16)
     else:
-        lo.emit(f"DIV_{kind.upper()}", d=out, s=sources, sub=(mode, ftz), cost=32)
+        form = Floating(rounding=mode, ftz=ftz)
+        lo.emit(f"DIV_{kind.upper()}", d=out, s=sources, form=form, cost=32)
 
 
 def extreme(lo: Lowering, ins: Instr) -> None:
     """min, max{.ftz}{.NaN}{.xorsign.abs}.f32; of three operands {.ftz}{.NaN}{.abs}.f32; .f64."""
     mods = Mods(ins)
-    flags = FTZ * mods.take("ftz") | NAN * mods.take("NaN")
-    flags |= XORSIGN * mods.take("xorsign") | ABS * mods.take("abs")
+    flags = Numeric.FTZ * mods.take("ftz") | Numeric.NAN * mods.take("NaN")
+    flags |= Numeric.XORSIGN * mods.take("xorsign") | Numeric.ABS * mods.take("abs")
     kind = mods.one_of("f32", "f64")
     mods.done()
     sources = sources_of(lo, ins, WIDTH[kind], *((2,) if kind == "f64" else (2, 3)))
     three = len(sources) == 3
     if kind == "f64" and flags:
         raise lo.fail("the form on f64 has no modifiers")
-    if three and flags & XORSIGN:
+    if three and flags & Numeric.XORSIGN:
         raise lo.fail(".xorsign goes with two operands")
-    if not three and bool(flags & XORSIGN) != bool(flags & ABS):
+    if not three and bool(flags & Numeric.XORSIGN) != bool(flags & Numeric.ABS):
         raise lo.fail("with two operands .xorsign and .abs go together")
     out = [lo.dst(ins.operands[0], WIDTH[kind])]
     if kind == "f64":
@@ -94,7 +97,8 @@ def extreme(lo: Lowering, ins: Instr) -> None:
         lo.emit(f"{ins.opcode.upper()}{'3' if three else ''}_F32", d=out, s=sources, cost=2)
     else:
         name = "MINMAX3_F32" if three else "MINMAX_F32"
-        lo.emit(name, d=out, s=sources, sub=(ins.opcode == "max", flags), cost=2)
+        form = Floating(maximum=ins.opcode == "max", flags=flags)
+        lo.emit(name, d=out, s=sources, form=form, cost=2)
 
 
 def sign(lo: Lowering, ins: Instr) -> None:
@@ -106,7 +110,7 @@ def sign(lo: Lowering, ins: Instr) -> None:
     bits = WIDTH[kind]
     sources = sources_of(lo, ins, bits, 1)
     name = f"{ins.opcode.upper()}_{kind.upper()}"
-    lo.emit(name, d=[lo.dst(ins.operands[0], bits)], s=sources, sub=(0, ftz), cost=2)
+    lo.emit(name, d=[lo.dst(ins.operands[0], bits)], s=sources, form=Floating(ftz=ftz), cost=2)
 
 
 @instruction("fma")
@@ -153,7 +157,8 @@ def transcendental(lo: Lowering, ins: Instr) -> None:
     mods.done()
     sources = sources_of(lo, ins, 32, 1)
     out = [lo.dst(ins.operands[0], 32)]
-    lo.emit(f"{ins.opcode.upper()}_F32", d=out, s=sources, sub=(ftz,), cost=8, unit=Unit.MUFU)
+    form = Floating(ftz=ftz)
+    lo.emit(f"{ins.opcode.upper()}_F32", d=out, s=sources, form=form, cost=8, unit=Unit.MUFU)
 
 
 @instruction("rcp", "sqrt", "rsqrt")
@@ -173,7 +178,8 @@ def root(lo: Lowering, ins: Instr) -> None:
     if kind == "f64" and (ftz != coarse or (coarse and ins.opcode == "sqrt")):
         raise lo.fail("f64 is supported rounded, and rcp and rsqrt as .approx.ftz.f64")
     if mode == "approx":
-        lo.emit(name, d=out, s=sources, sub=(ftz,), cost=8, unit=Unit.MUFU)
+        lo.emit(name, d=out, s=sources, form=Floating(ftz=ftz), cost=8, unit=Unit.MUFU)
     else:
         rounded = f"{ins.opcode.upper()}_RND_{kind.upper()}"
-        lo.emit(rounded, d=out, s=sources, sub=(ROUNDING.index(mode), ftz), cost=32)
+        form = Floating(rounding=ROUNDING.index(mode), ftz=ftz)
+        lo.emit(rounded, d=out, s=sources, form=form, cost=32)

@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
+from ...contract.codes import FORMATS, HALF_OPERATIONS, ROUNDINGS, Numeric
+from ...contract.forms import Floating, Half
 from ...ptx.program import Instr
 from ..lowering import Lowering, Mods, Unit
 
-F16, BF16 = 0, 1
-"""`Format` codes of formats.h."""
-
-OPERATIONS = ("add", "sub", "mul", "fma", "min", "max", "neg", "abs", "ex2", "tanh")
 SOURCES = {"fma": 3, "neg": 1, "abs": 1, "ex2": 1, "tanh": 1}
-FTZ, SAT, RELU, NAN, XORSIGN = 1, 2, 4, 8, 16
-ROUNDING = ("rn", "rz", "rm", "rp")
+ROUNDING = ROUNDINGS[:4]
 TYPES = ("f16x2", "bf16x2", "f16", "bf16")
 
 
 def _flags(lo: Lowering, ins: Instr, mods: Mods) -> int:
     """The modifiers that the ISA defines for the opcode; others are left and stop the lowering."""
-    flags = 0
+    flags = Numeric(0)
     if ins.opcode in ("min", "max"):
-        flags |= NAN * mods.take("NaN")
+        flags |= Numeric.NAN * mods.take("NaN")
         if mods.take("xorsign"):
             mods.one_of("abs")
-            flags |= XORSIGN
+            flags |= Numeric.XORSIGN
     elif ins.opcode in ("add", "sub", "mul", "fma"):
-        flags |= SAT * mods.take("sat")
-        flags |= RELU * (ins.opcode == "fma" and mods.take("relu"))
+        flags |= Numeric.SAT * mods.take("sat")
+        flags |= Numeric.RELU * (ins.opcode == "fma" and mods.take("relu"))
         mods.one_of("rn") if ins.opcode == "fma" else mods.take("rn")
-    flags |= FTZ * mods.take("ftz")
-    if flags & (FTZ | SAT) and ins.mods[-1].startswith("b"):
+    flags |= Numeric.FTZ * mods.take("ftz")
+    if flags & (Numeric.FTZ | Numeric.SAT) and ins.mods[-1].startswith("b"):
         raise lo.fail("bf16 has neither .ftz nor .sat here")
     return flags
 
 
 def arithmetic(lo: Lowering, ins: Instr) -> None:
     """add sub mul fma min max neg abs on .f16 .bf16 .f16x2 .bf16x2; round to nearest even."""
-    if ins.opcode not in OPERATIONS:
+    if ins.opcode not in HALF_OPERATIONS:
         raise lo.fail(f"{ins.opcode} has no 16-bit form here")
     mods = Mods(ins)
     flags = _flags(lo, ins, mods)
@@ -46,11 +43,11 @@ def arithmetic(lo: Lowering, ins: Instr) -> None:
 
 def function(lo: Lowering, ins: Instr) -> None:
     """ex2.approx, tanh.approx on 16-bit formats; ex2.approx.ftz on bf16."""
-    if ins.opcode not in OPERATIONS:
+    if ins.opcode not in HALF_OPERATIONS:
         raise lo.fail(f"{ins.opcode} has no 16-bit form here")
     mods = Mods(ins)
     mods.one_of("approx")
-    flags = FTZ if ins.opcode == "ex2" and mods.take("ftz") else 0
+    flags = Numeric.FTZ if ins.opcode == "ex2" and mods.take("ftz") else 0
     kind = mods.one_of(*TYPES)
     mods.done()
     if bool(flags) != (ins.opcode == "ex2" and kind.startswith("b")):
@@ -62,13 +59,16 @@ def _emit(
     lo: Lowering, ins: Instr, kind: str, flags: int, cost: int = 2, unit: Unit = Unit.ALU
 ) -> None:
     halves = 2 if kind.endswith("x2") else 1
-    form = BF16 if kind.startswith("b") else F16
     d, *sources = ins.operands
     if len(sources) != SOURCES.get(ins.opcode, 2):
         raise lo.fail(f"{SOURCES.get(ins.opcode, 2) + 1} operands expected")
+    form = Half(
+        format=FORMATS.index(kind.removesuffix("x2")), op=HALF_OPERATIONS.index(ins.opcode),
+        flags=flags, halves=halves,
+    )  # fmt: skip
     lo.emit(
         "HALF", d=[lo.dst(d, 16 * halves)], s=[lo.src(x, 16 * halves) for x in sources],
-        sub=(form, OPERATIONS.index(ins.opcode), flags, halves), cost=cost, unit=unit,
+        form=form, cost=cost, unit=unit,
     )  # fmt: skip
 
 
@@ -96,4 +96,5 @@ def mixed(lo: Lowering, ins: Instr) -> None:
         wide.append(slot)
     op = f"{ins.opcode.upper()}_F32"
     sources = [*wide, lo.src(last, 32)]
-    lo.emit(op, d=[lo.dst(d, 32)], s=sources, sub=(ROUNDING.index(mode), 0, sat), cost=1)
+    form = Floating(rounding=ROUNDING.index(mode), sat=sat)
+    lo.emit(op, d=[lo.dst(d, 32)], s=sources, form=form, cost=1)

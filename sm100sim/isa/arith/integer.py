@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...contract.forms import Integer
 from ...ptx.program import Instr
 from ..lowering import Lowering, Mods, instruction
 from . import floating, half
@@ -175,9 +176,8 @@ def find(lo: Lowering, ins: Instr) -> None:
     mods.done()
     operands(lo, ins, 2)
     d, a = ins.operands
-    lo.emit(
-        f"BFIND_{bits}", d=[lo.dst(d, 32)], s=[lo.src(a, bits)], sub=(sign == "s", shift), cost=2
-    )
+    form = Integer(a_signed=sign == "s", shift_amount=shift)
+    lo.emit(f"BFIND_{bits}", d=[lo.dst(d, 32)], s=[lo.src(a, bits)], form=form, cost=2)
 
 
 @instruction("bfe")
@@ -189,7 +189,8 @@ def extract(lo: Lowering, ins: Instr) -> None:
     operands(lo, ins, 4)
     d, a, *field = ins.operands
     sources = [lo.src(a, bits), *(lo.src(x, 32) for x in field)]
-    lo.emit(f"BFE_{bits}", d=[lo.dst(d, bits)], s=sources, sub=(sign == "s",), cost=2)
+    form = Integer(a_signed=sign == "s")
+    lo.emit(f"BFE_{bits}", d=[lo.dst(d, bits)], s=sources, form=form, cost=2)
 
 
 @instruction("bfi")
@@ -224,5 +225,5 @@ def dot_product(lo: Lowering, ins: Instr) -> None:
         raise lo.fail("the types of a and of b are expected")
     operands(lo, ins, 4)
     d, *sources = ins.operands
-    signs = tuple(kind == "s32" for kind in ins.mods)
-    lo.emit("DP4A", d=[lo.dst(d, 32)], s=[lo.src(x, 32) for x in sources], sub=signs, cost=2)
+    form = Integer(a_signed=ins.mods[0] == "s32", b_signed=ins.mods[1] == "s32")
+    lo.emit("DP4A", d=[lo.dst(d, 32)], s=[lo.src(x, 32) for x in sources], form=form, cost=2)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ...contract.codes import PRMT_MODES
+from ...contract.forms import Compare, Integer
 from ...ptx.program import Instr
 from ..lowering import Lowering, Mods, instruction
 from .integer import operands, three, two
-
-PRMT_MODES = ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
 
 
 @instruction("and", "or", "xor")
@@ -22,9 +22,8 @@ def and_or_xor(lo: Lowering, ins: Instr) -> None:
     operands(lo, ins, 3)
     d, a, b = ins.operands
     (pa, na), (pb, nb) = lo.pred_src(a), lo.pred_src(b)
-    lo.emit(
-        f"{ins.opcode.upper()}_PRED", d=[lo.pred_dst(d)], s=[pa, pb], sub=(na | nb << 1,), cost=2
-    )
+    form = Compare(negated_a=na, negated_b=nb)
+    lo.emit(f"{ins.opcode.upper()}_PRED", d=[lo.pred_dst(d)], s=[pa, pb], form=form, cost=2)
 
 
 @instruction("not", "cnot")
@@ -38,7 +37,8 @@ def complement(lo: Lowering, ins: Instr) -> None:
         return
     operands(lo, ins, 2)
     slot, negated = lo.pred_src(ins.operands[1])
-    lo.emit("NOT_PRED", d=[lo.pred_dst(ins.operands[0])], s=[slot], sub=(negated,), cost=2)
+    form = Compare(negated_a=negated)
+    lo.emit("NOT_PRED", d=[lo.pred_dst(ins.operands[0])], s=[slot], form=form, cost=2)
 
 
 @instruction("shl", "shr")
@@ -65,9 +65,8 @@ def funnel_shift(lo: Lowering, ins: Instr) -> None:
     mods.done()
     operands(lo, ins, 4)
     d, *sources = ins.operands
-    lo.emit(
-        "SHF_32", d=[lo.dst(d, 32)], s=[lo.src(x, 32) for x in sources], sub=(right, wrap), cost=2
-    )
+    form = Integer(right=right, wrap=wrap)
+    lo.emit("SHF_32", d=[lo.dst(d, 32)], s=[lo.src(x, 32) for x in sources], form=form, cost=2)
 
 
 @instruction("lop3")
@@ -79,7 +78,8 @@ def lop3(lo: Lowering, ins: Instr) -> None:
     operands(lo, ins, 5)
     d, a, b, e, table = ins.operands
     sources = [lo.src(x, 32) for x in (a, b, e)]
-    lo.emit("LOP3_32", d=[lo.dst(d, 32)], s=sources, sub=(lo.imm_value(table),), cost=2)
+    form = Integer(table=lo.imm_value(table) & 0xFF)
+    lo.emit("LOP3_32", d=[lo.dst(d, 32)], s=sources, form=form, cost=2)
 
 
 @instruction("prmt")
@@ -87,9 +87,9 @@ def permute(lo: Lowering, ins: Instr) -> None:
     """prmt.b32 with a selector or one of the modes f4e b4e rc8 ecl ecr rc16."""
     mods = Mods(ins)
     mods.one_of("b32")
-    mode = mods.maybe(*PRMT_MODES)
+    mode = mods.maybe(*PRMT_MODES[1:])
     mods.done()
     operands(lo, ins, 4)
     d, *sources = ins.operands
-    number = PRMT_MODES.index(mode) + 1 if mode else 0
-    lo.emit("PRMT_32", d=[lo.dst(d, 32)], s=[lo.src(x, 32) for x in sources], sub=(number,), cost=2)
+    form = Integer(mode=PRMT_MODES.index(mode or "index"))
+    lo.emit("PRMT_32", d=[lo.dst(d, 32)], s=[lo.src(x, 32) for x in sources], form=form, cost=2)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from ...contract.codes import CLOCK_WORDS
+from ...contract.forms import Compare, Move
 from ...ptx.program import Instr, Operand, Reg, Sink, SpecialReg, Vector
 from ..lowering import Lowering, Mods, instruction
 from .integer import operands
 
 CLOCKS = {
-    "%clock": (32, 0),
-    "%clock_hi": (32, 1),
-    "%clock64": (64, 2),
-    "%globaltimer": (64, 2),
-    "%globaltimer_lo": (32, 0),
-    "%globaltimer_hi": (32, 1),
+    "%clock": (32, "low"),
+    "%clock_hi": (32, "high"),
+    "%clock64": (64, "both"),
+    "%globaltimer": (64, "both"),
+    "%globaltimer_lo": (32, "low"),
+    "%globaltimer_hi": (32, "high"),
 }
 """Special registers that change: (width, word of the modelled time: low, high, both)."""
 
@@ -34,12 +36,12 @@ def move(lo: Lowering, ins: Instr) -> None:
     d, a = ins.operands
     if kind == "pred":
         slot, negated = lo.pred_src(a)
-        lo.emit("MOV_PRED", d=[lo.pred_dst(d)], s=[slot], sub=(negated,), cost=2)
+        lo.emit("MOV_PRED", d=[lo.pred_dst(d)], s=[slot], form=Compare(negated_a=negated), cost=2)
     elif isinstance(a, SpecialReg) and a.name in CLOCKS:
         width, word = CLOCKS[a.name]
         if width != bits:
             raise lo.fail(f"{a.name} has {width} bits")
-        lo.emit("CLOCK", d=[lo.dst(d, bits)], sub=(word,), cost=2)
+        lo.emit("CLOCK", d=[lo.dst(d, bits)], form=Move(word=CLOCK_WORDS.index(word)), cost=2)
     elif isinstance(a, Vector):
         _pack(lo, d, a.items, bits)
     elif isinstance(d, Vector):
@@ -71,7 +73,7 @@ def _pack(lo: Lowering, d: Operand, items: tuple[Operand, ...], bits: int) -> No
     part = _parts(lo, items, bits)
     sources = [lo.src(item, part) for item in items]
     name = _form("PACK", part, bits)
-    lo.emit(name, d=[lo.dst(d, bits)], s=sources, sub=(part,), cost=0)
+    lo.emit(name, d=[lo.dst(d, bits)], s=sources, form=Move(bits=part), cost=0)
 
 
 def _unpack(lo: Lowering, items: tuple[Operand, ...], a: Operand, bits: int) -> None:
@@ -80,4 +82,4 @@ def _unpack(lo: Lowering, items: tuple[Operand, ...], a: Operand, bits: int) -> 
         raise lo.fail("the parts of a destination must be registers or _")
     outs = [lo.temp(part) if isinstance(item, Sink) else lo.dst(item, part) for item in items]
     name = _form("UNPACK", part, bits)
-    lo.emit(name, d=outs, s=[lo.src(a, bits)], sub=(part,), cost=0)
+    lo.emit(name, d=outs, s=[lo.src(a, bits)], form=Move(bits=part), cost=0)

@@ -4,31 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...contract.codes import CLASSES, COMBINATIONS, COMPARED, COMPARISONS
+from ...contract.forms import Compare
 from ...ptx.program import Instr, Operand, PredPair
 from ..lowering import Lowering, Mods, instruction
 from .integer import operands
 
-COMPARISONS = (
-    "eq",
-    "ne",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "equ",
-    "neu",
-    "ltu",
-    "leu",
-    "gtu",
-    "geu",
-    "num",
-    "nan",
-)
 UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
-KINDS = {"b16": 0, "u16": 0, "b32": 0, "u32": 0, "s32": 1, "b64": 2, "u64": 2, "s64": 3, "s16": 4,
-         "f32": 5, "f64": 6, "f16": 7, "bf16": 8, "f16x2": 7, "bf16x2": 8}  # fmt: skip
-COMBINE = ("and", "or", "xor")
-CLASSES = ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
+KINDS = {
+    "b16": "u32", "u16": "u32", "b32": "u32", "u32": "u32", "s32": "s32", "b64": "u64",
+    "u64": "u64", "s64": "s64", "s16": "s16", "f32": "f32", "f64": "f64", "f16": "f16",
+    "bf16": "bf16", "f16x2": "f16", "bf16x2": "bf16",
+}  # fmt: skip
+"""Type -> the one of COMPARED that its comparison runs in."""
 
 
 def bits_of(kind: str) -> int:
@@ -36,21 +24,25 @@ def bits_of(kind: str) -> int:
     return 32 if kind.endswith("x2") else int(kind.lstrip("busf"))
 
 
-def _comparison(lo: Lowering, mods: Mods, kind: str) -> int:
+def _comparison(lo: Lowering, mods: Mods, kind: str) -> dict[str, int]:
+    """Fields of `Compare`: comparison, type, flush."""
     name = mods.one_of(*COMPARISONS, *UNSIGNED)
     name = UNSIGNED.get(name, name)
     number = COMPARISONS.index(name)
-    if number > 5 and "f" not in kind:
+    if number >= COMPARISONS.index("equ") and "f" not in kind:
         raise lo.fail(f".{name} compares floats only")
-    if kind.startswith("b") and "f" not in kind and number > 1:
+    if kind.startswith("b") and "f" not in kind and name not in ("eq", "ne"):
         raise lo.fail(f".{name} needs a type with an order")
-    return number | KINDS[kind] << 8 | mods.take("ftz") << 16
+    return {
+        "number": number,
+        "type": COMPARED.index(KINDS[kind]),
+        "ftz": mods.take("ftz"),
+    }
 
 
 def _combination(mods: Mods) -> int:
-    """0 or the number of the operator that combines the result with a predicate."""
-    name = mods.maybe(*COMBINE)
-    return COMBINE.index(name) + 1 if name else 0
+    """The operator that combines the result with a predicate, in COMBINATIONS."""
+    return COMBINATIONS.index(mods.maybe(*COMBINATIONS[1:]) or "none")
 
 
 def _sources(
@@ -85,7 +77,8 @@ def setp(lo: Lowering, ins: Instr) -> None:
         raise lo.fail("a packed comparison writes p|q")
     outs = [lo.pred_dst(d.a), lo.pred_dst(d.b)] if isinstance(d, PredPair) else [lo.pred_dst(d)]
     sources, negated = _sources(lo, kind, a, b, third)
-    lo.emit("SETP", d=outs, s=sources, sub=(code, number, negated, packed), cost=2)
+    form = Compare(**code, combine=number, negated_a=negated, packed=packed)
+    lo.emit("SETP", d=outs, s=sources, form=form, cost=2)
 
 
 @instruction("set")
@@ -102,8 +95,8 @@ def set_value(lo: Lowering, ins: Instr) -> None:
     operands(lo, ins, 4 if number else 3)
     d, a, b, *third = ins.operands
     sources, negated = _sources(lo, kind, a, b, third)
-    sub = (code, number, negated, out == "f32")
-    lo.emit("SET", d=[lo.dst(d, 32)], s=sources, sub=sub, cost=2)
+    form = Compare(**code, combine=number, negated_a=negated, as_float=out == "f32")
+    lo.emit("SET", d=[lo.dst(d, 32)], s=sources, form=form, cost=2)
 
 
 @instruction("selp")
@@ -123,7 +116,7 @@ def selp(lo: Lowering, ins: Instr) -> None:
         name,
         d=[lo.dst(d, bits)],
         s=[lo.src(a, bits), lo.src(b, bits), slot],
-        sub=(negated,),
+        form=Compare(negated_a=negated),
         cost=2,
     )
 
@@ -138,7 +131,8 @@ def testp(lo: Lowering, ins: Instr) -> None:
     operands(lo, ins, 2)
     d, a = ins.operands
     source = lo.src(a, bits_of(kind))
-    lo.emit(f"TESTP_{kind.upper()}", d=[lo.pred_dst(d)], s=[source], sub=(number,), cost=2)
+    form = Compare(number=number)
+    lo.emit(f"TESTP_{kind.upper()}", d=[lo.pred_dst(d)], s=[source], form=form, cost=2)
 
 
 @instruction("slct")
@@ -155,5 +149,5 @@ def slct(lo: Lowering, ins: Instr) -> None:
     bits = bits_of(kind)
     d, a, b, selector = ins.operands
     sources = [lo.src(a, bits), lo.src(b, bits), lo.src(selector, 32)]
-    sub = (test == "f32", ftz)
-    lo.emit(f"SLCT_{bits}", d=[lo.dst(d, bits)], s=sources, sub=sub, cost=2)
+    form = Compare(as_float=test == "f32", ftz=ftz)
+    lo.emit(f"SLCT_{bits}", d=[lo.dst(d, bits)], s=sources, form=form, cost=2)

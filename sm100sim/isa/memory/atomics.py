@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-
+from ...contract.codes import Element, RedOp, Scope, Space
+from ...contract.forms import Atomic, Remote
 from ...ptx.program import Instr, Operand, Vector
 from ..addressing import (
-    Space,
     destination,
     place,
     register_bits,
@@ -19,37 +18,6 @@ from ..lowering import Lowering, Mods, Unit, instruction
 
 ATOMIC_CYCLES = 32
 """Issue cycles of one warp atomic: lanes are serialised."""
-
-
-class RedOp(IntEnum):
-    """Mirrors `RedOp` in reduce.h."""
-
-    add = 0
-    min = 1
-    max = 2
-    and_ = 3
-    or_ = 4
-    xor = 5
-    inc = 6
-    dec = 7
-    exch = 8
-    cas = 9
-
-
-class Element(IntEnum):
-    """Mirrors `Element` in reduce.h."""
-
-    U8 = 0
-    U16 = 1
-    U32 = 2
-    S32 = 3
-    U64 = 4
-    S64 = 5
-    F16 = 6
-    BF16 = 7
-    F32 = 8
-    F32_FTZ = 9
-    F64 = 10
 
 
 BITWISE = frozenset({RedOp.and_, RedOp.or_, RedOp.xor, RedOp.exch, RedOp.cas})
@@ -90,7 +58,7 @@ def _lower(
     kind = mods.last()
     vector = mods.maybe("v2", "v4", "v8")
     space = take_space(mods, "global", "shared", "shared::cta", "shared::cluster")
-    order = (take_hints(mods) or 3) << 8  # without semantics: .relaxed.gpu
+    order = take_hints(mods) or int(Scope.DEVICE)  # without semantics: .relaxed.gpu
     mods.take("noftz")
     count = 3 if op == RedOp.cas else 2
     take_policy(lo, mods, rest, count)
@@ -122,7 +90,10 @@ def _lower(
         "ATOMIC",
         [destination(lo, x, width) for x in results],
         (slot, *sources),
-        (space, op | element << 8 | packed << 16, bits | order, width | len(items) << 8),
+        Atomic(
+            space=space, op=op, element=element, packed=packed, address_bits=bits, order=order,
+            register_bits=width, elements=len(items),
+        ),
         offset,
         ATOMIC_CYCLES,
         Unit.LSU,
@@ -140,8 +111,8 @@ def _lower_b128(
     values = [lo.src(x, 128) for x in reversed(rest[1 : 3 if op == RedOp.cas else 2])]
     results = () if result is None else (lo.dst(result, 128),)
     lo.emit(
-        "ATOMIC_B128", results, (slot, *values), (space, op, bits | order), offset,
-        ATOMIC_CYCLES, Unit.LSU,
+        "ATOMIC_B128", results, (slot, *values),
+        Atomic(space=space, op=op, address_bits=bits, order=order), offset, ATOMIC_CYCLES, Unit.LSU,
     )  # fmt: skip
 
 
@@ -185,7 +156,10 @@ def reduction_async(lo: Lowering, ins: Instr, mods: Mods) -> None:
         "RED_ASYNC",
         (),
         (slot, bar, lo.src(ins.operands[1], bits)),
-        (op | element << 8, bits // 8, address_bits | bar_bits << 8, bar_offset),
+        Remote(
+            op=op, element=element, bytes=bits // 8, address_bits=address_bits, bar_bits=bar_bits,
+            bar_offset=bar_offset,
+        ),
         offset,
         2,
         Unit.LSU,

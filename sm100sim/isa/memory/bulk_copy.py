@@ -7,17 +7,13 @@ cp.reduce.async.bulk, bulk async-groups.
 
 from __future__ import annotations
 
+from ...contract.codes import ArriveFlag, CopyFlag, CpSource, Element, RedOp, Space
+from ...contract.forms import Bulk, Copy, Mbarrier, WaitGroup
 from ...ptx.program import Address, Instr, NotPred, Operand, Reg
-from ..addressing import Space, place, take_policy, take_space
+from ..addressing import place, take_policy, take_space
 from ..lowering import Lowering, Mods, Unit, instruction
-from .atomics import Element, RedOp, element_of, take_operation
+from .atomics import element_of, take_operation
 from .tensor_copy import TMA_ISSUE_CYCLES, lower_tensor
-
-FROM_GLOBAL, MULTICAST, REDUCE, BYTE_MASK = 1, 2, 4, 8
-"""Flags of bulk_copy.c."""
-
-NO_SOURCE, SOURCE_SIZE, IGNORE_SOURCE = range(3)
-"""Third operand of cp.async in cp_async.c."""
 
 
 @instruction("cp")
@@ -39,7 +35,8 @@ def copy(lo: Lowering, ins: Instr) -> None:
     elif mods.take("wait_group"):
         read = mods.take("read")
         mods.done()
-        lo.emit("BULK_WAIT", sub=(read,), imm=lo.imm_value(ins.operands[0]), unit=Unit.SYNC)
+        count = lo.imm_value(ins.operands[0])
+        lo.emit("BULK_WAIT", form=WaitGroup(read=read), imm=count, unit=Unit.SYNC)
     elif mods.take("prefetch"):
         _prefetch(lo, ins, mods)
     elif mods.take("bulk_group"):
@@ -55,10 +52,10 @@ def _copy_async(lo: Lowering, ins: Instr, mods: Mods) -> None:
         lo.emit("CP_COMMIT", unit=Unit.LSU)
     elif mods.take("wait_all"):
         mods.done()
-        lo.emit("CP_WAIT", sub=(1,), unit=Unit.SYNC)
+        lo.emit("CP_WAIT", form=WaitGroup(all=True), unit=Unit.SYNC)
     elif mods.take("wait_group"):
         mods.done()
-        lo.emit("CP_WAIT", imm=lo.imm_value(ins.operands[0]), unit=Unit.SYNC)
+        lo.emit("CP_WAIT", form=WaitGroup(), imm=lo.imm_value(ins.operands[0]), unit=Unit.SYNC)
     elif mods.take("mbarrier"):
         mods.one_of("arrive")
         noinc = mods.take("noinc")
@@ -66,20 +63,21 @@ def _copy_async(lo: Lowering, ins: Instr, mods: Mods) -> None:
         mods.one_of("b64")
         mods.done()
         slot, offset, bits = place(lo, ins.operands[0], space)
-        lo.emit("CP_ARRIVE", (), (slot,), (space, bits, noinc), offset, 2, Unit.SYNC)
+        form = Mbarrier(space=space, address_bits=bits, flags=ArriveFlag.NOINC * noinc)
+        lo.emit("CP_ARRIVE", (), (slot,), form, offset, 2, Unit.SYNC)
     else:
         _copy_small(lo, ins, mods)
 
 
-def _third(lo: Lowering, operand: Operand | None) -> tuple[int, tuple[int, ...]]:
-    """(kind, slots) of the operand behind cp-size: a source size or an ignore-src predicate."""
+def _third(lo: Lowering, operand: Operand | None) -> tuple[CpSource, tuple[int, ...]]:
+    """(kind, slots) of the operand after cp-size: a source size or an ignore-src predicate."""
     if operand is None:
-        return NO_SOURCE, ()
+        return CpSource.WHOLE, ()
     if isinstance(operand, NotPred):
         raise lo.fail("a negated ignore-src predicate is not in the instruction set here")
     if isinstance(operand, Reg) and operand.type.bits == 1:
-        return IGNORE_SOURCE, (lo.pred_src(operand)[0],)
-    return SOURCE_SIZE, (lo.src(operand, 32),)
+        return CpSource.IGNORE, (lo.pred_src(operand)[0],)
+    return CpSource.SIZE, (lo.src(operand, 32),)
 
 
 def _copy_small(lo: Lowering, ins: Instr, mods: Mods) -> None:
@@ -102,7 +100,10 @@ def _copy_small(lo: Lowering, ins: Instr, mods: Mods) -> None:
         "CP_ASYNC",
         (),
         (dst, src, *extra),
-        (size, kind, dst_bits | src_bits << 8, src_offset),
+        Copy(
+            size=size, third=kind, address_bits=dst_bits, source_bits=src_bits,
+            source_offset=src_offset,
+        ),
         dst_offset,
         max(1, size // 4),
         Unit.LSU,
@@ -129,37 +130,34 @@ def _to_shared(lo: Lowering, ins: Instr, mods: Mods, *, reduce: bool) -> None:
     {.multicast::cluster}{.L2::cache_hint}{.redOp.type} [dst], [src], size, [mbar]{, mask}{,
     policy}."""
     mods.one_of("mbarrier::complete_tx::bytes")
-    flags = (FROM_GLOBAL if mods.take("global") else 0) | (
-        MULTICAST if mods.take("multicast::cluster") else 0
-    )
+    from_global, multicast = mods.take("global"), mods.take("multicast::cluster")
     space = Space.SHARED_CLUSTER if mods.take("shared::cluster") else Space.SHARED_CTA
-    if space == Space.SHARED_CTA or not flags & FROM_GLOBAL:
+    if space == Space.SHARED_CTA or not from_global:
         mods.one_of("shared::cta")
-    if (reduce and flags) or not (flags & FROM_GLOBAL or space == Space.SHARED_CLUSTER):
+    into_cluster = space == Space.SHARED_CLUSTER
+    if (reduce and (from_global or multicast)) or not (from_global or into_cluster):
         raise lo.fail(
             "bulk copies into shared memory come from .global, or from .shared::cta into "
             ".shared::cluster"
         )
     op, element = _operation(lo, mods, reduce=reduce)
-    multicast = bool(flags & MULTICAST)
     take_policy(lo, mods, ins.operands, 4 + multicast)
     mods.done()
     dst, dst_offset, dst_bits = place(lo, ins.operands[0], space)
     src, src_offset, src_bits = place(
-        lo, ins.operands[1], Space.GLOBAL if flags & FROM_GLOBAL else Space.SHARED_CTA
+        lo, ins.operands[1], Space.GLOBAL if from_global else Space.SHARED_CTA
     )
     bar, bar_offset, bar_bits = place(lo, ins.operands[3], space)
     mask = lo.src(ins.operands[4], 16) if multicast else lo.constant(0, 32)
-    flags |= REDUCE if reduce else 0
+    flags = CopyFlag.FROM_GLOBAL * from_global | CopyFlag.MULTICAST * multicast
     lo.emit(
         "BULK_COPY",
         (),
         (dst, src, bar, lo.src(ins.operands[2], 32), mask),
-        (
-            flags | space << 8 | op << 16 | element << 24,
-            src_offset,
-            bar_offset,
-            dst_bits | src_bits << 8 | bar_bits << 16,
+        Bulk(
+            flags=flags | CopyFlag.REDUCE * reduce, space=space, op=op, element=element,
+            address_bits=dst_bits, source_bits=src_bits, bar_bits=bar_bits,
+            source_offset=src_offset, bar_offset=bar_offset,
         ),
         dst_offset,
         TMA_ISSUE_CYCLES,
@@ -182,12 +180,15 @@ def _to_global(lo: Lowering, ins: Instr, mods: Mods, *, reduce: bool) -> None:
     mods.done()
     dst, dst_offset, dst_bits = place(lo, operands[0], Space.GLOBAL)
     src, src_offset, src_bits = place(lo, operands[1], Space.SHARED_CTA)
-    flags = (REDUCE if reduce else 0) | (BYTE_MASK if masked else 0)
+    flags = CopyFlag.REDUCE * reduce | CopyFlag.BYTE_MASK * masked
     lo.emit(
         "BULK_STORE",
         (),
         (dst, src, lo.src(operands[2], 32), mask),
-        (flags | op << 16 | element << 24, src_offset, 0, dst_bits | src_bits << 8),
+        Bulk(
+            flags=flags, op=op, element=element, address_bits=dst_bits, source_bits=src_bits,
+            source_offset=src_offset,
+        ),
         dst_offset,
         TMA_ISSUE_CYCLES,
         Unit.TMA,

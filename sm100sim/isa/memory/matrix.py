@@ -3,17 +3,18 @@
 
 from __future__ import annotations
 
+from ...contract.codes import MATRIX_SHAPES, Space
+from ...contract.forms import Matrix
 from ...ptx.program import Instr, Operand, Vector
-from ..addressing import Space, place, take_space
+from ..addressing import place, take_space
 from ..lowering import Lowering, Mods, Unit, instruction
 
-SHAPE_B16, SHAPE_B16_TRANS, SHAPE_B8_16X16, SHAPE_B8_16X8 = range(4)
-ROWS = {SHAPE_B16: 8, SHAPE_B16_TRANS: 8, SHAPE_B8_16X16: 16, SHAPE_B8_16X8: 8}
+ROWS = {"b16": 8, "b16_trans": 8, "b8_16x16": 16, "b8_16x8": 8}
 """Rows of 16 bytes, and so address lanes, per matrix."""
 
 
-def _form(lo: Lowering, mods: Mods, *, store: bool) -> tuple[int, int, Space]:
-    """(shape code, matrices, space) of the modifiers."""
+def _form(lo: Lowering, mods: Mods, *, store: bool) -> tuple[str, int, Space]:
+    """(shape in MATRIX_SHAPES, matrices, space) of the modifiers."""
     mods.one_of("sync")
     mods.one_of("aligned")
     shape = mods.one_of("m8n8", "m16n8" if store else "m16n16")
@@ -23,10 +24,16 @@ def _form(lo: Lowering, mods: Mods, *, store: bool) -> tuple[int, int, Space]:
     mods.one_of("b16" if shape == "m8n8" else "b8")
     mods.done()
     if shape == "m8n8":
-        return (SHAPE_B16_TRANS if trans else SHAPE_B16), count, space
+        return ("b16_trans" if trans else "b16"), count, space
     if not trans or (shape == "m16n16" and count == 4):
         raise lo.fail(f".{shape} exists with .trans only, and .m16n16 with .x1 and .x2")
-    return (SHAPE_B8_16X8 if store else SHAPE_B8_16X16), count, space
+    return ("b8_16x8" if store else "b8_16x16"), count, space
+
+
+def _words(space: Space, shape: str, bits: int, count: int) -> Matrix:
+    return Matrix(
+        space=space, shape=MATRIX_SHAPES.index(shape), address_bits=bits, rows=ROWS[shape] * count
+    )
 
 
 def _registers(lo: Lowering, operand: Operand, count: int) -> tuple[Operand, ...]:
@@ -42,14 +49,14 @@ def load_matrix(lo: Lowering, ins: Instr) -> None:
     .m16n16.{x1,x2}.trans{.shared}.b8 r, [p]."""
     shape, count, space = _form(lo, mods := Mods(ins), store=False)
     mods.done()
-    per_matrix = 2 if shape == SHAPE_B8_16X16 else 1
+    per_matrix = 2 if shape == "b8_16x16" else 1
     items = _registers(lo, ins.operands[0], count * per_matrix)
     slot, offset, bits = place(lo, ins.operands[1], space)
     lo.emit(
         "LDMATRIX",
         [lo.dst(x, 32) for x in items],
         (slot,),
-        (space, shape, bits, ROWS[shape] * count),
+        _words(space, shape, bits, count),
         offset,
         len(items),
         Unit.LSU,
@@ -68,7 +75,7 @@ def store_matrix(lo: Lowering, ins: Instr) -> None:
         "STMATRIX",
         (),
         (slot, *(lo.src(x, 32) for x in items)),
-        (space, shape, bits, ROWS[shape] * count),
+        _words(space, shape, bits, count),
         offset,
         len(items),
         Unit.LSU,

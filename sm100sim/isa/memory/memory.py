@@ -9,10 +9,11 @@ Cache operators are accepted.
 
 from __future__ import annotations
 
+from ...contract.codes import WINDOW_LOCAL, WINDOW_PARAM, WINDOW_SHARED, Space
+from ...contract.forms import MapAccess, Memory, Remote, Window
 from ...ptx.program import Instr, Operand, Vector
 from ...ptx.types import TYPES
 from ..addressing import (
-    Space,
     destination,
     lsu_cycles,
     place,
@@ -25,10 +26,11 @@ from ..addressing import (
 from ..lowering import Lowering, Mods, Unit, instruction
 
 WINDOWS = {
-    "global": 0, "const": 0, "shared": 1 << 24, "shared::cta": 1 << 24, "shared::cluster": 1 << 24,
-    "param": 2 << 24, "param::entry": 2 << 24, "local": 3 << 24,
+    "global": 0, "const": 0, "shared": WINDOW_SHARED, "shared::cta": WINDOW_SHARED,
+    "shared::cluster": WINDOW_SHARED, "param": WINDOW_PARAM, "param::entry": WINDOW_PARAM,
+    "local": WINDOW_LOCAL,
 }  # fmt: skip
-"""High half of a generic address in each space (`WIN_*` of engine.h)."""
+"""High half of a generic address in each space; global addresses are those of the host."""
 
 POLICY_VALUES = {
     "L2::evict_normal": 0x1000000000000000,
@@ -73,7 +75,10 @@ def load(lo: Lowering, ins: Instr) -> None:
         "LD",
         [destination(lo, x, width) for x in items],
         (slot,),
-        (space, bits // 8, width | (kind[0] == "s") << 8, address_bits | order << 8),
+        Memory(
+            space=space, bytes=bits // 8, register_bits=width, is_signed=kind[0] == "s",
+            address_bits=address_bits, order=order,
+        ),
         offset,
         lsu_cycles(bits // 8 * len(items)),
         Unit.LSU,
@@ -105,7 +110,10 @@ def store(lo: Lowering, ins: Instr) -> None:
         "ST",
         (),
         (slot, *sources),
-        (space, bits // 8, width, address_bits | order << 8),
+        Memory(
+            space=space, bytes=bits // 8, register_bits=width, address_bits=address_bits,
+            order=order,
+        ),
         offset,
         lsu_cycles(bits // 8 * len(items)),
         Unit.LSU,
@@ -133,7 +141,9 @@ def store_async(lo: Lowering, ins: Instr, mods: Mods) -> None:
         "ST_ASYNC",
         (),
         (slot, bar, *sources),
-        (space, bits // 8, address_bits | bar_bits << 8, bar_offset),
+        Remote(
+            bytes=bits // 8, address_bits=address_bits, bar_bits=bar_bits, bar_offset=bar_offset
+        ),
         offset,
         lsu_cycles(bits // 8 * len(items)),
         Unit.LSU,
@@ -150,7 +160,8 @@ def convert_address(lo: Lowering, ins: Instr) -> None:
     window = WINDOWS[mods.one_of(*WINDOWS)]
     mods.done()
     d, a = ins.operands
-    lo.emit("CVTA_TO" if back else "CVTA", (lo.dst(d, 64),), (lo.src(a, 64),), (window,))
+    name = "CVTA_TO" if back else "CVTA"
+    lo.emit(name, (lo.dst(d, 64),), (lo.src(a, 64),), Window(window=window))
 
 
 @instruction("isspacep")
@@ -164,7 +175,7 @@ def is_space(lo: Lowering, ins: Instr) -> None:
         "ISSPACEP",
         (lo.pred_dst(ins.operands[0]),),
         (lo.src(ins.operands[1], 64),),
-        (WINDOWS[space], own),
+        Window(window=WINDOWS[space], own=own),
     )
 
 
@@ -180,7 +191,8 @@ def prefetch(lo: Lowering, ins: Instr) -> None:
     if mods.take("tensormap"):
         mods.done()
         slot, offset, bits = place(lo, ins.operands[0], space)
-        lo.emit("TENSORMAP_PREFETCH", (), (slot,), (space, bits), offset, 1, Unit.TMA)
+        form = MapAccess(space=space, address_bits=bits)
+        lo.emit("TENSORMAP_PREFETCH", (), (slot,), form, offset, 1, Unit.TMA)
         return
     mods.one_of("L1", "L2", "L2::evict_last", "L2::evict_normal")
     mods.done()

@@ -4,16 +4,15 @@
 
 from __future__ import annotations
 
+from ...contract.codes import CopyFlag, RedOp, Space
+from ...contract.forms import Tensor
 from ...ptx.program import Address, Instr, Operand, Symbol, TensorAddress
-from ..addressing import Space, place, take_policy
+from ..addressing import place, take_policy
 from ..lowering import Lowering, Mods, Unit
-from .atomics import RedOp, take_operation
-
-MULTICAST, GROUP2, REDUCE = 1, 2, 4
-"""Flags of tma.c."""
+from .atomics import take_operation
 
 TMA_ISSUE_CYCLES = 48
-"""Issue floor of one tensor copy (performance.md 1.4)."""
+"""Issue floor of one tensor copy (published)."""
 
 
 def _dimensions(mods: Mods) -> int:
@@ -44,7 +43,7 @@ def _tensor(lo: Lowering, operand: Operand, rank: int) -> tuple[int, int, int, S
 
 
 def lower_tensor(lo: Lowering, ins: Instr, mods: Mods, *, reduce: bool) -> None:
-    """cp{.reduce}.async.bulk{.prefetch}.tensor behind the opcode's first modifiers."""
+    """cp{.reduce}.async.bulk{.prefetch}.tensor after the opcode's first modifiers."""
     rank = _dimensions(mods)
     if mods.take("prefetch"):
         _prefetch(lo, ins, mods, rank)
@@ -75,16 +74,14 @@ def _load(lo: Lowering, ins: Instr, mods: Mods, rank: int) -> None:
     dst, offset, bits = place(lo, ins.operands[0], space)
     bar, bar_offset, bar_bits = place(lo, ins.operands[2], space)
     mask = lo.src(ins.operands[3], 16) if multicast else lo.constant(0, 32)
-    flags = (MULTICAST if multicast else 0) | (GROUP2 if pair else 0)
+    flags = CopyFlag.MULTICAST * multicast | CopyFlag.PAIR * pair
     lo.emit(
         "TMA_LOAD",
         (),
         (dst, tensor, bar, mask, *coords),
-        (
-            flags | rank << 8 | space << 16 | map_space << 24,
-            map_offset,
-            bar_offset,
-            bits | map_bits << 8 | bar_bits << 16,
+        Tensor(
+            flags=flags, rank=rank, space=space, map_space=map_space, address_bits=bits,
+            map_bits=map_bits, bar_bits=bar_bits, map_offset=map_offset, bar_offset=bar_offset,
         ),
         offset,
         TMA_ISSUE_CYCLES,
@@ -105,16 +102,13 @@ def _store(lo: Lowering, ins: Instr, mods: Mods, rank: int, *, reduce: bool) -> 
     mods.done()
     tensor, map_offset, map_bits, map_space, coords = _tensor(lo, ins.operands[0], rank)
     src, offset, bits = place(lo, ins.operands[1], Space.SHARED_CTA)
-    flags = REDUCE if reduce else 0
     lo.emit(
         "TMA_STORE",
         (),
         (src, tensor, *coords),
-        (
-            flags | rank << 8 | Space.SHARED_CTA << 16 | map_space << 24,
-            map_offset,
-            op,
-            bits | map_bits << 8,
+        Tensor(
+            flags=CopyFlag.REDUCE * reduce, rank=rank, space=Space.SHARED_CTA, map_space=map_space,
+            address_bits=bits, map_bits=map_bits, op=op, map_offset=map_offset,
         ),
         offset,
         TMA_ISSUE_CYCLES,
@@ -134,7 +128,7 @@ def _prefetch(lo: Lowering, ins: Instr, mods: Mods, rank: int) -> None:
         "TMA_PREFETCH",
         (),
         (tensor, *coords),
-        (rank << 8 | map_space << 24, map_offset, 0, map_bits << 8),
+        Tensor(rank=rank, map_space=map_space, map_bits=map_bits, map_offset=map_offset),
         0,
         TMA_ISSUE_CYCLES,
         Unit.TMA,

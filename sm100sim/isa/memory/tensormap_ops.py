@@ -3,23 +3,11 @@
 
 from __future__ import annotations
 
+from ...contract.codes import MAP_FIELDS, Space
+from ...contract.forms import MapAccess
 from ...ptx.program import Instr
-from ..addressing import SCOPES, Space, place, take_space
+from ..addressing import SCOPES, place, take_space
 from ..lowering import Lowering, Mods, Unit, instruction
-
-FIELDS = (
-    "global_address",
-    "rank",
-    "box_dim",
-    "global_dim",
-    "global_stride",
-    "element_stride",
-    "elemtype",
-    "interleave_layout",
-    "swizzle_mode",
-    "fill_mode",
-)
-"""In the order of `replace` in tensormap.c."""
 
 WITH_ORDINAL = frozenset({"box_dim", "global_dim", "global_stride", "element_stride"})
 WIDE = frozenset({"global_address", "global_stride"})
@@ -37,7 +25,7 @@ def tensormap(lo: Lowering, ins: Instr) -> None:
         return
     mods.one_of("replace")
     mods.one_of("tile")
-    field = mods.one_of(*FIELDS)
+    field = mods.one_of(*MAP_FIELDS)
     space = take_space(mods, "global", "shared::cta")
     mods.one_of("b1024")
     bits = 64 if mods.one_of("b32", "b64") == "b64" else 32
@@ -54,7 +42,10 @@ def tensormap(lo: Lowering, ins: Instr) -> None:
         "TENSORMAP_REPLACE",
         (),
         (slot, lo.src(ins.operands[-1], bits)),
-        (space, address_bits, FIELDS.index(field) | ordinal << 8, bits),
+        MapAccess(
+            space=space, address_bits=address_bits, field=MAP_FIELDS.index(field), ordinal=ordinal,
+            value_bits=bits,
+        ),
         offset,
         REPLACE_CYCLES,
         Unit.LSU,
@@ -70,6 +61,5 @@ def _copy(lo: Lowering, ins: Instr, mods: Mods) -> None:
         raise lo.fail("[destination], [source], 128 expected")
     dst, dst_offset, dst_bits = place(lo, ins.operands[0], Space.GLOBAL)
     src, src_offset, src_bits = place(lo, ins.operands[1], Space.SHARED_CTA)
-    lo.emit(
-        "TENSORMAP_COPY", (), (dst, src), (dst_bits, src_bits, src_offset), dst_offset, 16, Unit.LSU
-    )
+    form = MapAccess(address_bits=dst_bits, source_bits=src_bits, source_offset=src_offset)
+    lo.emit("TENSORMAP_COPY", (), (dst, src), form, dst_offset, 16, Unit.LSU)

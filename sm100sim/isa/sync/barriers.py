@@ -6,16 +6,15 @@ PTX ISA 9.7.13.1 "bar, barrier", 9.7.13.2 "bar.warp.sync", 9.7.13.3 "barrier.clu
 
 from __future__ import annotations
 
+from ...contract.codes import BarrierKind
+from ...contract.forms import Barrier, ClusterBarrier, RegisterBudget
 from ...ptx.program import Instr
 from ..lowering import Lowering, Mods, Unit, instruction
 
-BAR_SYNC, BAR_ARRIVE, BAR_RED_POPC, BAR_RED_AND, BAR_RED_OR = range(5)
-"""Kinds of barrier.c."""
-
 REDUCTIONS = {
-    "popc": (BAR_RED_POPC, "u32"),
-    "and": (BAR_RED_AND, "pred"),
-    "or": (BAR_RED_OR, "pred"),
+    "popc": (BarrierKind.RED_POPC, "u32"),
+    "and": (BarrierKind.RED_AND, "pred"),
+    "or": (BarrierKind.RED_OR, "pred"),
 }
 MIN_REGISTERS, MAX_REGISTERS, REGISTER_STEP = 24, 256, 8
 """Range of setmaxnreg's immediate."""
@@ -49,8 +48,9 @@ def barrier(lo: Lowering, ins: Instr) -> None:
     if not least <= len(ins.operands) <= 2:
         raise lo.fail(f"barrier.{form} takes {least} to 2 operands, {len(ins.operands)} given")
     slots = [lo.src(x, 32) for x in ins.operands]
-    kind = BAR_SYNC if form == "sync" else BAR_ARRIVE
-    lo.emit("NAMED_BARRIER", (), slots, (kind, len(slots) == 2), unit=Unit.SYNC)
+    kind = BarrierKind.SYNC if form == "sync" else BarrierKind.ARRIVE
+    words = Barrier(kind=kind, counted=len(slots) == 2)
+    lo.emit("NAMED_BARRIER", (), slots, words, unit=Unit.SYNC)
 
 
 def _reduction(lo: Lowering, ins: Instr, mods: Mods) -> None:
@@ -66,7 +66,8 @@ def _reduction(lo: Lowering, ins: Instr, mods: Mods) -> None:
     predicate, negated = lo.pred_src(vote)
     dst = lo.dst(d, 32) if result == "u32" else lo.pred_dst(d)
     slots = [*(lo.src(x, 32) for x in numbers), predicate]
-    lo.emit("NAMED_BARRIER", (dst,), slots, (kind, len(numbers) == 2, negated), unit=Unit.SYNC)
+    words = Barrier(kind=kind, counted=len(numbers) == 2, negated=negated)
+    lo.emit("NAMED_BARRIER", (dst,), slots, words, unit=Unit.SYNC)
 
 
 def _cluster(lo: Lowering, ins: Instr, mods: Mods) -> None:
@@ -80,7 +81,7 @@ def _cluster(lo: Lowering, ins: Instr, mods: Mods) -> None:
         raise lo.fail("barrier.cluster takes no operands")
     lo.emit(
         "CLUSTER_ARRIVE" if arrive else "CLUSTER_WAIT",
-        sub=(order == "relaxed", aligned),
+        form=ClusterBarrier(relaxed=order == "relaxed", aligned=aligned),
         unit=Unit.SYNC,
     )
 
@@ -97,4 +98,4 @@ def set_max_registers(lo: Lowering, ins: Instr) -> None:
     count = lo.imm_value(ins.operands[0])
     if not MIN_REGISTERS <= count <= MAX_REGISTERS or count % REGISTER_STEP:
         raise lo.fail(f"{count} registers: expected a multiple of 8 from 24 to 256")
-    lo.emit("SETMAXNREG", sub=(grow,), imm=count, unit=Unit.SYNC)
+    lo.emit("SETMAXNREG", form=RegisterBudget(grow=grow), imm=count, unit=Unit.SYNC)

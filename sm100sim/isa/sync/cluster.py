@@ -5,8 +5,10 @@ PTX ISA 9.7.9.23 "mapa", 9.7.9.24 "getctarank", 9.7.13.17 "clusterlaunchcontrol"
 
 from __future__ import annotations
 
+from ...contract.codes import Space
+from ...contract.forms import Cancel, Window
 from ...ptx.program import Instr, Vector
-from ..addressing import Space, place, take_space
+from ..addressing import place, take_space
 from ..lowering import Lowering, Mods, Unit, instruction
 
 TRY_CANCEL_CYCLES = 16
@@ -24,7 +26,8 @@ def map_address(lo: Lowering, ins: Instr) -> None:
     if space == Space.GENERIC and bits == 32:
         raise lo.fail("a generic address needs .u64")
     d, a, rank = ins.operands
-    lo.emit("MAPA", (lo.dst(d, bits),), (lo.src(a, bits), lo.src(rank, 32)), (bits == 64,))
+    sources = (lo.src(a, bits), lo.src(rank, 32))
+    lo.emit("MAPA", (lo.dst(d, bits),), sources, Window(wide=bits == 64))
 
 
 @instruction("getctarank")
@@ -40,7 +43,7 @@ def cta_rank(lo: Lowering, ins: Instr) -> None:
         "GETCTARANK",
         (lo.dst(ins.operands[0], 32),),
         (lo.src(ins.operands[1], bits),),
-        (bits == 64,),
+        Window(wide=bits == 64),
     )
 
 
@@ -66,7 +69,10 @@ def launch_control(lo: Lowering, ins: Instr) -> None:
         "TRY_CANCEL",
         (),
         (slot, bar),
-        (space, bits | bar_bits << 8, everywhere, bar_offset),
+        Cancel(
+            space=space, address_bits=bits, bar_bits=bar_bits, everywhere=everywhere,
+            bar_offset=bar_offset,
+        ),
         offset,
         TRY_CANCEL_CYCLES,
         Unit.TMA,
@@ -88,5 +94,6 @@ def _query(lo: Lowering, ins: Instr, mods: Mods) -> None:
     if vector != (name == "get_first_ctaid") or vector != isinstance(d, Vector):
         raise lo.fail("get_first_ctaid takes .v4 and four registers; with an axis, one register")
     items = d.items if isinstance(d, Vector) else (d,)
-    axes = range(4) if vector else (CTAID_AXES[name[-1]],)
-    lo.emit("FIRST_CTAID", [lo.dst(x, 32) for x in items], (lo.src(response, 128),), tuple(axes))
+    form = Cancel()
+    form.axes[: len(items)] = range(4) if vector else (CTAID_AXES[name[-1]],)
+    lo.emit("FIRST_CTAID", [lo.dst(x, 32) for x in items], (lo.src(response, 128),), form)

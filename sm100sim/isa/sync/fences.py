@@ -7,22 +7,17 @@ happens-before edges and proxies is told of them.
 
 from __future__ import annotations
 
+from ...contract.codes import FenceKind, FenceSpace, Space
+from ...contract.forms import Fence, MapAccess
 from ...ptx.program import Instr
-from ..addressing import SCOPES, Space, order_bits, place
+from ..addressing import SCOPES, order_bits, place
 from ..lowering import Lowering, Mods, Unit, instruction
-
-FENCE_PROXY_ASYNC, FENCE_MBARRIER_INIT, FENCE_MEMBAR = 0, 1, 8
-"""`FENCE_*` of engine.h."""
 
 FENCE_CYCLES = 16
 
 
-SHARED, GLOBAL = 1, 2
-"""Spaces of a proxy fence."""
-
-
-def _emit(lo: Lowering, kind: int, argument: int = 0) -> None:
-    lo.emit("FENCE", sub=(kind, argument), cost=FENCE_CYCLES, unit=Unit.SYNC)
+def _emit(lo: Lowering, kind: FenceKind, argument: int = 0) -> None:
+    lo.emit("FENCE", form=Fence(kind=kind, argument=argument), cost=FENCE_CYCLES, unit=Unit.SYNC)
 
 
 @instruction("fence")
@@ -38,7 +33,7 @@ def fence(lo: Lowering, ins: Instr) -> None:
         mods.one_of("release")
         mods.one_of("cluster")
         mods.done()
-        _emit(lo, FENCE_MBARRIER_INIT)
+        _emit(lo, FenceKind.MBARRIER_INIT)
     elif mods.take("proxy"):
         _proxy(lo, ins, mods)
     else:
@@ -46,7 +41,7 @@ def fence(lo: Lowering, ins: Instr) -> None:
         mods.maybe("sync_restrict::shared::cta", "sync_restrict::shared::cluster")
         scope = mods.one_of(*SCOPES)
         mods.done()
-        _emit(lo, FENCE_MEMBAR, order_bits(semantics, scope))
+        _emit(lo, FenceKind.MEMBAR, order_bits(semantics, scope))
 
 
 def _proxy(lo: Lowering, ins: Instr, mods: Mods) -> None:
@@ -55,30 +50,30 @@ def _proxy(lo: Lowering, ins: Instr, mods: Mods) -> None:
         scope = mods.one_of(*SCOPES)
         mods.done()
         if not acquire:
-            _emit(lo, FENCE_MEMBAR, order_bits("release", scope))
+            _emit(lo, FenceKind.MEMBAR, order_bits("release", scope))
             return
         if len(ins.operands) != 2 or lo.imm_value(ins.operands[1]) != 128:
             raise lo.fail("the acquire form takes [address], 128")
         slot, offset, bits = place(lo, ins.operands[0], Space.GENERIC)
-        lo.emit(
-            "TENSORMAP_ACQUIRE", (), (slot,), (Space.GENERIC, bits), offset, FENCE_CYCLES, Unit.SYNC
-        )
+        form = MapAccess(space=Space.GENERIC, address_bits=bits)
+        lo.emit("TENSORMAP_ACQUIRE", (), (slot,), form, offset, FENCE_CYCLES, Unit.SYNC)
         return
     if mods.take("async::generic"):
         mods.one_of("acquire", "release")
         mods.maybe("sync_restrict::shared::cta", "sync_restrict::shared::cluster")
         mods.one_of(*SCOPES)
         mods.done()
-        _emit(lo, FENCE_PROXY_ASYNC, SHARED | GLOBAL)
+        _emit(lo, FenceKind.PROXY_ASYNC, FenceSpace.SHARED | FenceSpace.GLOBAL)
         return
     kind = mods.one_of("alias", "async")
     space = mods.maybe("global", "shared::cta", "shared::cluster")
     mods.done()
-    spaces = GLOBAL if space == "global" else SHARED if space else SHARED | GLOBAL
+    spaces = FenceSpace.GLOBAL if space in ("global", None) else FenceSpace(0)
+    spaces |= FenceSpace(0) if space == "global" else FenceSpace.SHARED
     if kind == "async":
-        _emit(lo, FENCE_PROXY_ASYNC, spaces)
+        _emit(lo, FenceKind.PROXY_ASYNC, spaces)
     else:
-        _emit(lo, FENCE_MEMBAR)
+        _emit(lo, FenceKind.MEMBAR)
 
 
 @instruction("membar")
@@ -90,7 +85,7 @@ def membar(lo: Lowering, ins: Instr) -> None:
         return
     scope = mods.one_of("cta", "gl", "gpu", "sys")
     mods.done()
-    _emit(lo, FENCE_MEMBAR, order_bits("sc", scope))
+    _emit(lo, FenceKind.MEMBAR, order_bits("sc", scope))
 
 
 @instruction("griddepcontrol")

@@ -7,15 +7,11 @@ address, of other CTAs of the cluster; waits are local.
 
 from __future__ import annotations
 
+from ...contract.codes import ArriveFlag, Space, Transaction, WaitFlag
+from ...contract.forms import Mbarrier
 from ...ptx.program import Instr, Operand, Sink
-from ..addressing import Space, place, take_space
+from ..addressing import place, take_space
 from ..lowering import Lowering, Mods, Unit, instruction
-
-ARRIVE_DROP, ARRIVE_NO_COMPLETE, ARRIVE_EXPECT, ARRIVE_STATE, ARRIVE_RELAXED = 1, 2, 4, 8, 16
-ARRIVE_WIDE = 32
-WAIT_TRY, WAIT_PARITY, WAIT_RELAXED, WAIT_WIDE = 1, 2, 4, 8
-TX_EXPECT, TX_COMPLETE = 0, 1
-"""Flags of mbarrier.c."""
 
 ARRIVE_CYCLES, WAIT_CYCLES = 2, 2
 OWN = ("shared", "shared::cta")
@@ -54,7 +50,8 @@ def mbarrier(lo: Lowering, ins: Instr) -> None:
     elif form in ("arrive", "arrive_drop"):
         _arrive(lo, ins, mods, drop=form == "arrive_drop")
     elif form in ("expect_tx", "complete_tx"):
-        _transaction(lo, ins, mods, TX_EXPECT if form == "expect_tx" else TX_COMPLETE)
+        kind = Transaction.EXPECT if form == "expect_tx" else Transaction.COMPLETE
+        _transaction(lo, ins, mods, kind)
     elif form == "pending_count":
         mods.one_of("b64")
         mods.done()
@@ -75,7 +72,7 @@ def _life(lo: Lowering, ins: Instr, mods: Mods, form: str) -> None:
         "MBAR_INIT" if form == "init" else "MBAR_INVAL",
         (),
         slots,
-        (space, bits),
+        Mbarrier(space=space, address_bits=bits),
         offset,
         2,
         Unit.SYNC,
@@ -83,15 +80,15 @@ def _life(lo: Lowering, ins: Instr, mods: Mods, form: str) -> None:
 
 
 def _arrive(lo: Lowering, ins: Instr, mods: Mods, *, drop: bool) -> None:
-    flags = ARRIVE_DROP if drop else 0
+    flags = ArriveFlag.DROP if drop else ArriveFlag(0)
     if mods.take("expect_tx"):
-        flags |= ARRIVE_EXPECT
+        flags |= ArriveFlag.EXPECT
     if mods.take("noComplete"):
-        flags |= ARRIVE_NO_COMPLETE
+        flags |= ArriveFlag.NO_COMPLETE
     if mods.maybe("release", "relaxed") == "relaxed":
-        flags |= ARRIVE_RELAXED
+        flags |= ArriveFlag.RELAXED
     if mods.maybe("cta", "cluster") == "cluster":
-        flags |= ARRIVE_WIDE
+        flags |= ArriveFlag.WIDE
     space = take_space(mods, *ANY)
     mods.one_of("b64")
     mods.done()
@@ -99,21 +96,22 @@ def _arrive(lo: Lowering, ins: Instr, mods: Mods, *, drop: bool) -> None:
     address = next((k for k, x in enumerate(operands) if type(x).__name__ == "Address"), 0)
     result, rest = operands[:address], operands[address:]
     _count(lo, result, 0, 1)
-    need = bool(flags & (ARRIVE_EXPECT | ARRIVE_NO_COMPLETE))
+    need = bool(flags & (ArriveFlag.EXPECT | ArriveFlag.NO_COMPLETE))
     _count(lo, rest, 2 if need else 1, 2)
     dst: tuple[int, ...] = ()
     if result and not isinstance(result[0], Sink):
         if space == Space.SHARED_CLUSTER:
             raise lo.fail("an arrival with .shared::cluster returns no state; its destination is _")
-        flags |= ARRIVE_STATE
+        flags |= ArriveFlag.STATE
         dst = (lo.dst(result[0], 64),)
     slot, offset, bits = place(lo, rest[0], space)
     operand = lo.src(rest[1], 32) if len(rest) == 2 else lo.constant(1, 32)
-    slots = (slot, lo.constant(1, 32), operand) if flags & ARRIVE_EXPECT else (slot, operand)
-    lo.emit("MBAR_ARRIVE", dst, slots, (space, bits, flags), offset, ARRIVE_CYCLES, Unit.SYNC)
+    slots = (slot, lo.constant(1, 32), operand) if flags & ArriveFlag.EXPECT else (slot, operand)
+    form = Mbarrier(space=space, address_bits=bits, flags=flags)
+    lo.emit("MBAR_ARRIVE", dst, slots, form, offset, ARRIVE_CYCLES, Unit.SYNC)
 
 
-def _transaction(lo: Lowering, ins: Instr, mods: Mods, kind: int) -> None:
+def _transaction(lo: Lowering, ins: Instr, mods: Mods, kind: Transaction) -> None:
     mods.take("relaxed")
     mods.maybe("cta", "cluster")
     space = take_space(mods, *ANY)
@@ -125,7 +123,7 @@ def _transaction(lo: Lowering, ins: Instr, mods: Mods, kind: int) -> None:
         "MBAR_TX",
         (),
         (slot, lo.src(ins.operands[1], 32)),
-        (space, bits, kind),
+        Mbarrier(space=space, address_bits=bits, flags=kind),
         offset,
         ARRIVE_CYCLES,
         Unit.SYNC,
@@ -144,9 +142,8 @@ def _wait(lo: Lowering, ins: Instr, mods: Mods, *, attempt: bool) -> None:
     if len(ins.operands) == 4:  # time limit in ns: suspended waits end when nothing else can move
         lo.src(ins.operands[3], 32)
     wanted = lo.src(ins.operands[2], 32 if parity else 64)
-    flags = (WAIT_TRY if attempt else 0) | (WAIT_PARITY if parity else 0)
-    flags |= (WAIT_RELAXED if relaxed else 0) | (WAIT_WIDE if wide else 0)
+    flags = WaitFlag.TRY * attempt | WaitFlag.PARITY * parity
+    flags |= WaitFlag.RELAXED * relaxed | WaitFlag.WIDE * wide
     dst = lo.pred_dst(ins.operands[0])
-    lo.emit(
-        "MBAR_WAIT", (dst,), (slot, wanted), (space, bits, flags), offset, WAIT_CYCLES, Unit.SYNC
-    )
+    form = Mbarrier(space=space, address_bits=bits, flags=flags)
+    lo.emit("MBAR_WAIT", (dst,), (slot, wanted), form, offset, WAIT_CYCLES, Unit.SYNC)

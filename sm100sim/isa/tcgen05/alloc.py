@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...contract.forms import Tmem
 from ...ptx.program import Instr
 from ..lowering import Lowering, Mods, Unit
 from .forms import cta_group, form, shared_address, sync_aligned
@@ -28,7 +29,8 @@ def alloc(lo: Lowering, ins: Instr) -> None:
     slot, offset, bits = shared_address(lo, ins.operands[0], generic=generic)
     columns = lo.src(ins.operands[1], 32)
     lo.emit(
-        "TMEM_ALLOC", s=(slot, columns), sub=(group, bits, generic), imm=offset,
+        "TMEM_ALLOC", s=(slot, columns), imm=offset,
+        form=Tmem(group=group, address_bits=bits, generic=generic),
         cost=ALLOC_CYCLES, unit=Unit.TMEM,
     )  # fmt: skip
 
@@ -45,7 +47,7 @@ def dealloc(lo: Lowering, ins: Instr) -> None:
     if len(ins.operands) != 2:
         raise lo.fail("dealloc takes taddr and nCols")
     slots = tuple(lo.src(operand, 32) for operand in ins.operands)
-    lo.emit("TMEM_DEALLOC", s=slots, sub=(group,), cost=ALLOC_CYCLES, unit=Unit.TMEM)
+    lo.emit("TMEM_DEALLOC", s=slots, form=Tmem(group=group), cost=ALLOC_CYCLES, unit=Unit.TMEM)
 
 
 @form("relinquish_alloc_permit")
@@ -56,4 +58,4 @@ def relinquish(lo: Lowering, ins: Instr) -> None:
     group = cta_group(mods)
     sync_aligned(mods)
     mods.done()
-    lo.emit("TMEM_RELINQUISH", sub=(group,), unit=Unit.TMEM)
+    lo.emit("TMEM_RELINQUISH", form=Tmem(group=group), unit=Unit.TMEM)

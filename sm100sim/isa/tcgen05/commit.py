@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...contract.forms import Tmem
 from ...ptx.program import Instr
 from ..lowering import Lowering, Mods, Unit
 from .forms import cta_group, form, shared_address
@@ -29,6 +30,7 @@ def commit(lo: Lowering, ins: Instr) -> None:
     slot, offset, bits = shared_address(lo, ins.operands[0], generic=generic)
     slots = (slot, lo.src(ins.operands[1], 16)) if multicast else (slot,)
     lo.emit(
-        "MMA_COMMIT", s=slots, sub=(group, bits, generic, multicast), imm=offset,
+        "MMA_COMMIT", s=slots, imm=offset,
+        form=Tmem(group=group, address_bits=bits, generic=generic, multicast=multicast),
         cost=COMMIT_ISSUE_CYCLES, unit=Unit.MMA,
     )  # fmt: skip

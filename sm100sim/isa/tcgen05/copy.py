@@ -7,15 +7,11 @@ the text leaves open which row keeps its value.
 
 from __future__ import annotations
 
+from ...contract.codes import CP_SHAPES
+from ...contract.forms import Tmem
 from ...ptx.program import Instr
 from ..lowering import Lowering, Mods, Unit
 from .forms import cta_group, form, tmem_address
-
-SHAPES = {
-    ("128x256b", None): 0, ("128x128b", None): 1, ("4x256b", None): 2,
-    ("64x128b", "warpx2::02_13"): 3, ("64x128b", "warpx2::01_23"): 4, ("32x128b", "warpx4"): 5,
-}  # fmt: skip
-"""(shape, multicast) -> `CopyShape` of the engine's tcopy.c."""
 
 COPY_ISSUE_CYCLES = 2
 """Issue slots of one copy; its time in the pipe is modelled in the engine."""
@@ -32,14 +28,15 @@ def copy(lo: Lowering, ins: Instr) -> None:
     if mods.maybe("b8x16", "b6x16_p32", "b4x16_p64", "b8x16.b6x16_p32", "b8x16.b4x16_p64"):
         raise lo.fail("tcgen05.cp with decompression is not modelled")
     mods.done()
-    if (shape, multicast) not in SHAPES:
+    whole = f"{shape}.{multicast}" if multicast else shape
+    if whole not in CP_SHAPES:
         raise lo.fail(f"shape .{shape} does not go with multicast {multicast}")
     if len(ins.operands) != 2:
         raise lo.fail("cp takes [taddr] and a descriptor")
     slot, offset = tmem_address(lo, ins.operands[0])
     lo.emit(
-        "TMEM_CP", s=(slot, lo.src(ins.operands[1], 64)), sub=(group, SHAPES[shape, multicast]),
-        imm=offset, cost=COPY_ISSUE_CYCLES, unit=Unit.MMA,
+        "TMEM_CP", s=(slot, lo.src(ins.operands[1], 64)), imm=offset,
+        form=Tmem(group=group, shape=CP_SHAPES.index(whole)), cost=COPY_ISSUE_CYCLES, unit=Unit.MMA,
     )  # fmt: skip
 
 

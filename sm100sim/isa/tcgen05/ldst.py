@@ -3,30 +3,32 @@ Instructions", "Synchronization: tcgen05.fence")."""
 
 from __future__ import annotations
 
+from ...contract.codes import LD_SHAPES
+from ...contract.forms import TmemAccess
 from ...ptx.program import Instr, Operand, Vector
 from ..lowering import Lowering, Mods, Unit
 from .forms import form, sync_aligned, tmem_address
 
 SHAPES = {
-    "32x32b": (0, 1, 128), "16x64b": (1, 1, 128), "16x128b": (2, 2, 64), "16x256b": (3, 4, 32),
-    "16x32bx2": (4, 1, 128),
+    "32x32b": (1, 128), "16x64b": (1, 128), "16x128b": (2, 64), "16x256b": (4, 32),
+    "16x32bx2": (1, 128),
 }  # fmt: skip
-"""shape -> (engine code, registers per repetition, largest repetition)."""
+"""shape -> (registers per repetition, largest repetition)."""
 
 WAIT_ST_CYCLES = 12
-"""tcgen05.wait::st (performance.md 1.4)."""
+"""tcgen05.wait::st (published)."""
 
 WAIT_LD_CYCLES = 2
-"""tcgen05.wait::ld after the data has arrived (performance.md 1.4)."""
+"""tcgen05.wait::ld after the data has arrived (published)."""
 
 
 def load_cycles(registers: int) -> int:
-    """Issue cycles of a load at 128 B per cycle, the structural bound (performance.md 1.4)."""
+    """Issue cycles of a load at 128 B per cycle, the structural bound."""
     return max(4, registers)
 
 
 def store_cycles(registers: int) -> int:
-    """Issue cycles of a store, about 0.85 per register (performance.md 1.4)."""
+    """Issue cycles of a store, about 0.85 per register (published)."""
     return max(3, (registers * 85 + 99) // 100)
 
 
@@ -34,7 +36,7 @@ def _shape(lo: Lowering, mods: Mods) -> tuple[str, int]:
     """Consume shape and repetition; answers (shape, number of registers)."""
     shape = mods.one_of(*SHAPES)
     count = int(mods.one_of("x1", "x2", "x4", "x8", "x16", "x32", "x64", "x128")[1:])
-    _, per, largest = SHAPES[shape]
+    per, largest = SHAPES[shape]
     if count > largest:
         raise lo.fail(f".{shape} has no repetition x{count}")
     return shape, per * count
@@ -79,7 +81,8 @@ def load(lo: Lowering, ins: Instr) -> None:
     registers = tuple(lo.dst(r, 32) for r in _registers(lo, ins.operands[0], count))
     slot, offset = tmem_address(lo, ins.operands[1])
     lo.emit(
-        "TMEM_LD", d=registers, s=(slot,), sub=(SHAPES[shape][0], packed, half), imm=offset,
+        "TMEM_LD", d=registers, s=(slot,), imm=offset,
+        form=TmemAccess(shape=LD_SHAPES.index(shape), packed=packed, half=half),
         cost=load_cycles(count), unit=Unit.TMEM,
     )  # fmt: skip
 
@@ -103,7 +106,8 @@ def store(lo: Lowering, ins: Instr) -> None:
     slot, offset = tmem_address(lo, ins.operands[0])
     registers = tuple(lo.src(r, 32) for r in _registers(lo, ins.operands[-1], count))
     lo.emit(
-        "TMEM_ST", s=(slot, *registers), sub=(SHAPES[shape][0], packed, half), imm=offset,
+        "TMEM_ST", s=(slot, *registers), imm=offset,
+        form=TmemAccess(shape=LD_SHAPES.index(shape), packed=packed, half=half),
         cost=store_cycles(count), unit=Unit.TMEM,
     )  # fmt: skip
 
@@ -116,7 +120,7 @@ def wait(lo: Lowering, ins: Instr) -> None:
     sync_aligned(mods)
     mods.done()
     cycles = WAIT_ST_CYCLES if stores else WAIT_LD_CYCLES
-    lo.emit("TMEM_WAIT", sub=(stores,), cost=cycles, unit=Unit.TMEM)
+    lo.emit("TMEM_WAIT", form=TmemAccess(stores=stores), cost=cycles, unit=Unit.TMEM)
 
 
 @form("fence::before_thread_sync", "fence::after_thread_sync")
@@ -125,4 +129,5 @@ def fence(lo: Lowering, ins: Instr) -> None:
     mods = Mods(ins)
     side = mods.one_of("fence::before_thread_sync", "fence::after_thread_sync")
     mods.done()
-    lo.emit("TMEM_FENCE", sub=(side == "fence::after_thread_sync",), unit=Unit.SYNC)
+    after = side == "fence::after_thread_sync"
+    lo.emit("TMEM_FENCE", form=TmemAccess(after=after), unit=Unit.SYNC)

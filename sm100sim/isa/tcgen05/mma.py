@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...contract.codes import MMA_KINDS, MmaFlag
+from ...contract.forms import Mma
 from ...ptx.program import Address, Instr, Operand, Vector
 from ..lowering import Lowering, Mods, Unit
 from .forms import cta_group, form, tmem_address
-
-KINDS = ("f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4")
-"""In the order of `MmaKind` in the engine's umma_desc.h."""
 
 BLOCK_OF = {
     ("mxf8f6f4", None): 32, ("mxf8f6f4", "scale_vec::1X"): 32, ("mxf8f6f4", "block32"): 32,
@@ -32,33 +31,22 @@ MMA_ISSUE_CYCLES = 2
 
 
 @dataclass(slots=True)
-class _Form:
-    """The words of the instruction that are not registers."""
+class _Shape:
+    """What the modifiers say."""
 
     kind: str
     group: int
     block: int
-    a_tmem: bool = False
-    mask_words: int = 0
-    scale_d: int = 0
-    not_enable: bool = False
-
-    def word(self) -> int:
-        """`Ins.sub[0]` of the engine's MMA handler."""
-        return (
-            KINDS.index(self.kind) | self.group << 8 | self.a_tmem << 10 | self.mask_words << 12
-            | self.scale_d << 16 | self.block << 20 | self.not_enable << 26
-        )  # fmt: skip
 
 
-def _modifiers(lo: Lowering, ins: Instr) -> _Form:
+def _modifiers(lo: Lowering, ins: Instr) -> _Shape:
     mods = Mods(ins)
     mods.take("mma")
     for refused in ("sp", "ws", "ashift"):
         if mods.take(refused):
             raise lo.fail(f"tcgen05.mma.{refused} is not modelled")
     group = cta_group(mods)
-    kind = mods.one_of(*(f"kind::{k}" for k in KINDS)).removeprefix("kind::")
+    kind = mods.one_of(*(f"kind::{k}" for k in MMA_KINDS)).removeprefix("kind::")
     block = 0
     if kind.startswith("mx"):
         mods.one_of("block_scale")
@@ -68,10 +56,10 @@ def _modifiers(lo: Lowering, ins: Instr) -> _Form:
         block = BLOCK_OF[kind, size]
     mods.maybe(*COLLECTOR)
     mods.done()
-    return _Form(kind, group, block)
+    return _Shape(kind, group, block)
 
 
-def _scale_factors(lo: Lowering, shape: _Form, rest: list[Operand]) -> tuple[list[int], list[int]]:
+def _scale_factors(lo: Lowering, shape: _Shape, rest: list[Operand]) -> tuple[list[int], list[int]]:
     """Consume `[scale-A], [scale-B]`; answers slots and address offsets."""
     if not shape.block:
         return [], []
@@ -81,7 +69,7 @@ def _scale_factors(lo: Lowering, shape: _Form, rest: list[Operand]) -> tuple[lis
     return [slot for slot, _ in pairs], [offset for _, offset in pairs]
 
 
-def _disable_lanes(lo: Lowering, shape: _Form, rest: list[Operand]) -> list[int]:
+def _disable_lanes(lo: Lowering, shape: _Shape, rest: list[Operand]) -> list[int]:
     """Consume the disable-output-lane vector: 4 words for one CTA, 8 for a pair."""
     if not rest or not isinstance(rest[0], Vector):
         return []
@@ -89,7 +77,6 @@ def _disable_lanes(lo: Lowering, shape: _Form, rest: list[Operand]) -> list[int]
     assert isinstance(words, Vector)
     if shape.block or len(words.items) != 4 * shape.group:
         raise lo.fail(f"disable-output-lane needs {4 * shape.group} words, and no block scaling")
-    shape.mask_words = len(words.items)
     return [lo.src(word, 32) for word in words.items]
 
 
@@ -105,9 +92,10 @@ def mma(lo: Lowering, ins: Instr) -> None:
         raise lo.fail("mma takes at least [d], a, b, idesc and enable-input-d")
     d, a, b, idesc, *rest = ins.operands
     d_slot, d_offset = tmem_address(lo, d)
+    flags = MmaFlag.PAIR if shape.group == 2 else MmaFlag(0)
     a_offset = 0
     if isinstance(a, Address):
-        shape.a_tmem = True
+        flags |= MmaFlag.A_TMEM
         a_slot, a_offset = tmem_address(lo, a)
     else:
         a_slot = lo.src(a, 64)
@@ -115,16 +103,21 @@ def mma(lo: Lowering, ins: Instr) -> None:
     masks = _disable_lanes(lo, shape, rest)
     if not rest:
         raise lo.fail("enable-input-d is missing")
-    enable, shape.not_enable = lo.pred_src(rest.pop(0))
+    enable, negated = lo.pred_src(rest.pop(0))
+    flags |= MmaFlag.NOT_ENABLE * negated | MmaFlag.MASKED * bool(masks)
+    scale_d = 0
     if rest:
-        shape.scale_d = lo.imm_value(rest.pop(0))
-        if shape.kind not in ("f16", "tf32") or not 0 <= shape.scale_d <= 15:
+        scale_d = lo.imm_value(rest.pop(0))
+        if shape.kind not in ("f16", "tf32") or not 0 <= scale_d <= 15:
             raise lo.fail("scale-input-d is 0..15, for kinds f16 and tf32")
     if rest:
         raise lo.fail("unexpected operands")
-    imm = (a_offset & 0xFFFFFFFF) << 32 | (d_offset & 0xFFFFFFFF)
+    sfa_offset, sfb_offset = offsets or (0, 0)
+    form = Mma(
+        kind=MMA_KINDS.index(shape.kind), flags=flags, scale_d=scale_d, block=shape.block,
+        a_offset=a_offset, sfa_offset=sfa_offset, sfb_offset=sfb_offset,
+    )  # fmt: skip
     lo.emit(
         "MMA", s=(d_slot, a_slot, lo.src(b, 64), lo.src(idesc, 32), enable, *factors, *masks),
-        sub=(shape.word(), 0, *offsets), imm=imm - (1 << 64) if imm >> 63 else imm,
-        cost=MMA_ISSUE_CYCLES, unit=Unit.MMA,
+        form=form, imm=d_offset, cost=MMA_ISSUE_CYCLES, unit=Unit.MMA,
     )  # fmt: skip

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from ...contract.codes import REDUCTIONS, SHUFFLES, VOTES
+from ...contract.forms import Collective
 from ...ptx.program import Instr, PredPair
 from ..arith.integer import operands
 from ..lowering import Lowering, Mods, instruction
 
-SHUFFLES = ("up", "down", "bfly", "idx")
-VOTES = ("ballot", "any", "all", "uni")
-REDUCTIONS = {
-    "add": {"u32": 0, "s32": 0},
-    "min": {"u32": 1, "s32": 3, "f32": 8},
-    "max": {"u32": 2, "s32": 4, "f32": 9},
-    "and": {"b32": 5},
-    "or": {"b32": 6},
-    "xor": {"b32": 7},
-}
+REDUX_TYPES = {
+    "add": ("u32", "s32"), "min": ("u32", "s32", "f32"), "max": ("u32", "s32", "f32"),
+    "and": ("b32",), "or": ("b32",), "xor": ("b32",),
+}  # fmt: skip
 
 
 @instruction("shfl")
@@ -29,7 +25,7 @@ def shuffle(lo: Lowering, ins: Instr) -> None:
     operands(lo, ins, 5)
     d, *sources = ins.operands
     outs = [lo.dst(d.a, 32), lo.pred_dst(d.b)] if isinstance(d, PredPair) else [lo.dst(d, 32)]
-    lo.emit("SHFL", d=outs, s=[lo.src(x, 32) for x in sources], sub=(mode,), cost=2)
+    lo.emit("SHFL", d=outs, s=[lo.src(x, 32) for x in sources], form=Collective(mode=mode), cost=2)
 
 
 @instruction("vote")
@@ -44,9 +40,8 @@ def vote(lo: Lowering, ins: Instr) -> None:
     d, p, members = ins.operands
     slot, negated = lo.pred_src(p)
     out = lo.dst(d, 32) if mode == "ballot" else lo.pred_dst(d)
-    lo.emit(
-        "VOTE", d=[out], s=[slot, lo.src(members, 32)], sub=(VOTES.index(mode), negated), cost=2
-    )
+    form = Collective(mode=VOTES.index(mode), negated=negated)
+    lo.emit("VOTE", d=[out], s=[slot, lo.src(members, 32)], form=form, cost=2)
 
 
 @instruction("elect")
@@ -88,7 +83,7 @@ def match(lo: Lowering, ins: Instr) -> None:
         "MATCH",
         d=outs,
         s=[lo.src(a, bits), lo.src(members, 32)],
-        sub=(mode == "all", bits == 64),
+        form=Collective(all=mode == "all", wide=bits == 64),
         cost=8,
     )
 
@@ -98,15 +93,15 @@ def redux(lo: Lowering, ins: Instr) -> None:
     """redux.sync.{add,min,max,and,or,xor} .u32 .s32 .b32, min/max{.abs}{.NaN}.f32."""
     mods = Mods(ins)
     mods.one_of("sync")
-    op = mods.one_of(*REDUCTIONS)
+    op = mods.one_of(*REDUX_TYPES)
     absolute, nan = mods.take("abs"), mods.take("NaN")
-    kind = mods.one_of(*REDUCTIONS[op])
+    kind = mods.one_of(*REDUX_TYPES[op])
     if (absolute or nan) and kind != "f32":
         raise lo.fail(".abs and .NaN go with f32")
     mods.done()
     operands(lo, ins, 3)
     d, a, members = ins.operands
     sources = [lo.src(a, 32), lo.src(members, 32)]
-    lo.emit(
-        "REDUX", d=[lo.dst(d, 32)], s=sources, sub=(REDUCTIONS[op][kind], absolute, nan), cost=8
-    )
+    name = f"{op}_{kind}" if op in ("min", "max") else op
+    form = Collective(mode=REDUCTIONS.index(name), absolute=absolute, nan=nan)
+    lo.emit("REDUX", d=[lo.dst(d, 32)], s=sources, form=form, cost=8)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sm100sim.layouts.smem_desc import SmemDescriptor, Swizzle
 from sm100sim.options import Check
 from sm100sim.report import Finding
+from testing.layouts.smem_desc import SmemDescriptor, Swizzle
 from tests.sim.check.edges import (
     CLUSTER,
     LOAD,

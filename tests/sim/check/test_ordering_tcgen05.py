@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from sm100sim.layouts.instr_desc import InstrDescriptor
-from sm100sim.layouts.smem_desc import SmemDescriptor, Swizzle
 from sm100sim.options import Check
 from sm100sim.report import Report
+from testing.layouts.instr_desc import InstrDescriptor
+from testing.layouts.smem_desc import SmemDescriptor, Swizzle
 from tests.sim.check.edges import MODES
 from tests.sim.isa.memory.programs import wait
 from tests.sim.isa.tcgen05.programs import IMAGE_START, run_frame

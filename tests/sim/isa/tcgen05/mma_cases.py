@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from sm100sim.layouts.instr_desc import (
+from testing.layouts.instr_desc import (
     BLOCK_SCALED,
     D_TYPES,
     NARROW,
@@ -13,7 +13,7 @@ from sm100sim.layouts.instr_desc import (
     InstrDescriptor,
     container_bits,
 )
-from sm100sim.layouts.smem_desc import SmemDescriptor, Swizzle
+from testing.layouts.smem_desc import SmemDescriptor, Swizzle
 from tests.sim.isa.tcgen05.mma_reference import Case
 from tests.sim.isa.tcgen05.programs import IMAGE_START, run_frame
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from sm100sim.layouts.instr_desc import NARROW, InstrDescriptor, container_bits
-from sm100sim.layouts.smem_desc import SmemDescriptor
-from sm100sim.layouts.tmem_addr import a_lanes, d_cells, scale_cells
+from testing.layouts.instr_desc import NARROW, InstrDescriptor, container_bits
+from testing.layouts.smem_desc import SmemDescriptor
+from testing.layouts.tmem_addr import a_lanes, d_cells, scale_cells
 
 Array = npt.NDArray[np.float64]
 MINIFLOAT = {"e4m3": (4, 3), "e5m2": (5, 2), "e2m3": (2, 3), "e3m2": (3, 2), "e2m1": (2, 1)}

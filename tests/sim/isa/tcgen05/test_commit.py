@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from sm100sim.layouts.instr_desc import InstrDescriptor
-from sm100sim.layouts.smem_desc import SmemDescriptor, Swizzle
 from sm100sim.report import EventKind, SimulationFault
+from testing.layouts.instr_desc import InstrDescriptor
+from testing.layouts.smem_desc import SmemDescriptor, Swizzle
 from tests.sim.isa.tcgen05.programs import IMAGE_START, run_frame
 
 IMAGE = np.zeros(32768, np.uint8)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from sm100sim.layouts.smem_desc import SmemDescriptor, Swizzle
 from sm100sim.ptx.errors import Unsupported
 from sm100sim.report import SimulationFault
+from testing.layouts.smem_desc import SmemDescriptor, Swizzle
 from tests.sim.isa.tcgen05.programs import IMAGE_START, run_frame
 
 ROWS = np.arange(128)

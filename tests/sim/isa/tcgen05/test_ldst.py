@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from sm100sim.layouts.tmem_addr import LD_SHAPES, ld_map
 from sm100sim.options import Check
 from sm100sim.ptx.errors import Unsupported
 from sm100sim.report import SimulationFault
+from testing.layouts.tmem_addr import LD_SHAPES, ld_map
 from tests.sim.isa.tcgen05.programs import run_frame
 
 IMAGE = [np.zeros(16, np.uint8)]

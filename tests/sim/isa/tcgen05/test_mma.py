@@ -7,12 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sm100sim.layouts.instr_desc import InstrDescriptor
-from sm100sim.layouts.smem_desc import SmemDescriptor, Swizzle
-from sm100sim.layouts.tmem_addr import d_cells
 from sm100sim.options import Check
 from sm100sim.ptx.errors import Unsupported
 from sm100sim.report import SimulationFault
+from testing.layouts.instr_desc import InstrDescriptor
+from testing.layouts.smem_desc import SmemDescriptor, Swizzle
+from testing.layouts.tmem_addr import d_cells
 from tests.sim.isa.tcgen05.mma_cases import cases, program, run_case
 from tests.sim.isa.tcgen05.mma_exact_reference import expected_element
 from tests.sim.isa.tcgen05.mma_reference import Case

@@ -1,6 +1,6 @@
 """Shared-memory descriptors: constants of real kernels, worked addresses, the engine's copy."""
 
-import ctypes
+
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sm100sim.engine.binding import load_engine
-from sm100sim.layouts.smem_desc import SmemDescriptor, Swizzle
+from testing.layouts.smem_desc import SmemDescriptor, Swizzle
 
 OFFSETS = st.integers(0, (1 << 14) - 1).map(lambda x: x * 16)
 DESCRIPTORS = st.builds(SmemDescriptor, OFFSETS, OFFSETS, OFFSETS, st.sampled_from(list(Swizzle)))
@@ -86,9 +86,7 @@ def test_k_steps_read_what_a_128b_swizzled_copy_wrote(step):
 @given(descriptor=DESCRIPTORS)
 @settings(max_examples=60, deadline=None)
 def test_engine_computes_the_same_unit_addresses(mn_major, descriptor):
-    engine = load_engine()
-    unit = engine.smem_unit_address
-    unit.argtypes = [ctypes.c_uint64, ctypes.c_bool, ctypes.c_uint32, ctypes.c_uint32]
+    unit = load_engine().smem_unit_address
     rows, k = (32, 32) if mn_major else (64, 32)
     byte = descriptor.bit_addresses(mn_major=mn_major, element_bits=8, rows=rows, k=k) // 8
     word = descriptor.encode()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sm100sim.layouts.tmem_addr import (
+from testing.layouts.tmem_addr import (
     TmemAddress,
     a_lanes,
     d_cells,

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sm100sim.contract.codes import MMA_KINDS
+from sm100sim.contract.records import InstrDesc
 from sm100sim.engine.binding import load_engine
-from sm100sim.layouts.instr_desc import D_TYPES, OPERAND_CODES, InstrDescriptor
+from testing.layouts.instr_desc import D_TYPES, OPERAND_CODES, InstrDescriptor
 
 KINDS = tuple(OPERAND_CODES)
 
@@ -61,26 +63,14 @@ def test_8_bit_mn_major_b_needs_twice_the_n_step():
         InstrDescriptor("f8f6f4", 128, 24, "e4m3", "e4m3", mn_major_b=True)
 
 
-class Decoded(ct.Structure):
-    """`InstrDesc` of umma_desc.h."""
-
-    _fields_ = [
-        (name, ct.c_uint32) for name in ("kind", "group", "a", "b", "d", "m", "n", "k")
-    ] + [(name, ct.c_bool) for name in ("neg_a", "neg_b", "mn_a", "mn_b", "saturate", "ue8m0")] + [
-        ("sfa_id", ct.c_uint32), ("sfb_id", ct.c_uint32),
-    ]  # fmt: skip
-
-
 ENGINE_TYPES = ("f16", "bf16", "tf32", "e4m3", "e5m2", "e2m3", "e3m2", "e2m1", "u8", "s8", "e2m1")
 ENGINE_D = ("f16", "f32", "s32")
 
 
-def engine_decode(word: int, kind: str, group: int) -> Decoded | None:
-    decode = load_engine().instr_desc_decode
-    decode.argtypes = [ct.c_uint32, ct.c_uint32, ct.c_uint32, ct.POINTER(Decoded)]
-    decode.restype = ct.c_void_p
-    out = Decoded()
-    return None if decode(word, KINDS.index(kind), group, ct.byref(out)) else out
+def engine_decode(word: int, kind: str, group: int) -> InstrDesc | None:
+    out = InstrDesc()
+    broken = load_engine().instr_desc_decode(word, MMA_KINDS.index(kind), group, ct.byref(out))
+    return None if broken else out
 
 
 @st.composite

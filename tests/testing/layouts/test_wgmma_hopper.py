@@ -6,7 +6,6 @@ descriptor of sm_100 in the simulator, a base offset other than 0, is stated her
 
 from __future__ import annotations
 
-import ctypes
 import json
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,10 @@ import pytest
 
 from benchmarks.hopper.wgmma import ROWS, STARTS, K, Question, unpack
 from sm100sim.engine.binding import load_engine
-from sm100sim.layouts.smem_desc import SmemDescriptor, Swizzle
+from testing.layouts.smem_desc import SmemDescriptor, Swizzle
 
 Addresses = npt.NDArray[np.int64]
-PATH = Path(__file__).parent.parent / "data" / "wgmma-descriptors-h200.json"
+PATH = Path(__file__).parents[2] / "sim" / "data" / "wgmma-descriptors-h200.json"
 PROGRAMS: list[dict[str, Any]] = json.loads(PATH.read_text())
 CELLS_PER_UNIT = 8
 
@@ -62,7 +61,6 @@ def test_same_addresses_as_the_chip(row: dict[str, Any]) -> None:
 @pytest.mark.parametrize("row", PROGRAMS, ids=name)
 def test_engine_reads_the_units_that_the_chip_read(row: dict[str, Any]) -> None:
     unit = load_engine().smem_unit_address
-    unit.argtypes = [ctypes.c_uint64, ctypes.c_bool, ctypes.c_uint32, ctypes.c_uint32]
     mn_step, k_step = (CELLS_PER_UNIT, 1) if row["mn_major"] else (1, CELLS_PER_UNIT)
     for question, descriptor, seen in answers(row):
         if question.base_offset:
