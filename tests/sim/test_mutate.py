@@ -1,4 +1,5 @@
-"""Planted faults: what is edited, that each is one change that parses, that all classes are there."""
+"""Planted faults: what is edited, that each is one change that parses, that all classes are
+there."""
 
 from __future__ import annotations
 

@@ -29,7 +29,9 @@ def outcome(checks: Check, mode: str, seed: int) -> tuple[bytes, int, int, Repor
 
 
 @pytest.mark.parametrize(("mode", "seed"), [("fast", 0), ("late", 0), ("random", 3), ("random", 4)])
-@pytest.mark.parametrize("checks", [Check.STRICT_LD, Check.RACES, Check.PROTOCOL, Check.UNINITIALISED, Check.ALL, STRICT])
+@pytest.mark.parametrize(
+    "checks", [Check.STRICT_LD, Check.RACES, Check.PROTOCOL, Check.UNINITIALISED, Check.ALL, STRICT]
+)
 def test_watching_changes_nothing(checks: Check, mode: str, seed: int) -> None:
     assert outcome(checks, mode, seed)[:3] == outcome(Check.NONE, mode, seed)[:3]
 

@@ -1,4 +1,5 @@
-"""The generated headers are those of the definitions, and an engine built from others is refused."""
+"""The generated headers are those of the definitions, and an engine built from others is
+refused."""
 
 from __future__ import annotations
 

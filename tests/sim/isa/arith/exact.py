@@ -1,4 +1,5 @@
-"""Small floats in exact arithmetic: values are `Fraction`, "nan", "inf" or "-inf"; no float is used.
+"""Small floats in exact arithmetic: values are `Fraction`, "nan", "inf" or "-inf"; no float is
+used.
 
 Written from IEEE 754 and the OCP 8-bit and MX specifications, independently of the engine.
 """
@@ -65,7 +66,8 @@ class Float:
         return sign | (self.largest_code if inward else self.largest_code + 1)
 
     def _floor(self, size: Fraction) -> tuple[int, Fraction]:
-        """The code just below, in a format without an upper end, and the part of a step above it."""
+        """The code just below, in a format without an upper end, and the part of a step above
+        it."""
         power = size.numerator.bit_length() - size.denominator.bit_length()
         if Fraction(2) ** power > size:
             power -= 1

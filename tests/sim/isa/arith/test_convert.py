@@ -10,12 +10,45 @@ from tests.sim.harness import lanewise
 
 VALUES = np.concatenate(
     [
-        np.array([0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 447.0, 448.0, 449.0, 480.0, 1e9, -1e9, 65504.0, 65519.0,
-                  65520.0, 1e-8, 6e-8, 2.0**-24, 2.0**-25, 2.0**-9, 2.0**-10, 3e38, np.inf, -np.inf, np.nan], np.float32),
+        np.array(
+            [
+                0.0,
+                -0.0,
+                1.0,
+                -1.0,
+                0.5,
+                1.5,
+                2.5,
+                -2.5,
+                447.0,
+                448.0,
+                449.0,
+                480.0,
+                1e9,
+                -1e9,
+                65504.0,
+                65519.0,
+                65520.0,
+                1e-8,
+                6e-8,
+                2.0**-24,
+                2.0**-25,
+                2.0**-9,
+                2.0**-10,
+                3e38,
+                np.inf,
+                -np.inf,
+                np.nan,
+            ],
+            np.float32,
+        ),
         np.random.default_rng(0).normal(size=500).astype(np.float32),
-        np.random.default_rng(1).integers(0, 2**32, 500, dtype=np.uint64).astype(np.uint32).view(np.float32),
+        np.random.default_rng(1)
+        .integers(0, 2**32, 500, dtype=np.uint64)
+        .astype(np.uint32)
+        .view(np.float32),
     ]
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("bf16", torch.bfloat16), ("f16", torch.float16)])

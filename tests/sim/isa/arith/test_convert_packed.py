@@ -1,4 +1,5 @@
-"""cvt of pairs in small formats and of tf32, against exact fractions; every code is decoded once."""
+"""cvt of pairs in small formats and of tf32, against exact fractions; every code is decoded
+once."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ BYTE = ".reg .b8 %by<4>;"
 
 
 def around(form: Float) -> np.ndarray:
-    """f32 bits of the format's values, the ties between them, their neighbours, and the specials."""
+    """f32 bits of the format's values, the ties between them, their neighbours, and the
+    specials."""
     exact_codes = [F32.encode(exact(form, c)) for c in range(form.largest_code + 1)]
     ties = [F32.encode((exact(form, c) + exact(form, c + 1)) / 2) for c in range(form.largest_code)]
     last = 2 * exact(form, form.largest_code) - exact(form, form.largest_code - 1)
@@ -211,10 +213,16 @@ def test_tf32(rounding: str) -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ["cvt.rn.e4m3x2.f32 %h1, %f1, %f2;", "cvt.rz.satfinite.e4m3x2.f32 %h1, %f1, %f2;",
-     "cvt.rn.ue8m0x2.f32 %h1, %f1, %f2;", "cvt.rn.bf16x2.e4m3x2 %r1, %h1;",
-     "cvt.rn.e5m2x2.e4m3x2 %h1, %h2;", "cvt.tf32.f32 %r1, %f1;", "cvt.rn.bf16x2.f32 %r1, %f1;"],
-)  # fmt: skip
+    [
+        "cvt.rn.e4m3x2.f32 %h1, %f1, %f2;",
+        "cvt.rz.satfinite.e4m3x2.f32 %h1, %f1, %f2;",
+        "cvt.rn.ue8m0x2.f32 %h1, %f1, %f2;",
+        "cvt.rn.bf16x2.e4m3x2 %r1, %h1;",
+        "cvt.rn.e5m2x2.e4m3x2 %h1, %h2;",
+        "cvt.tf32.f32 %r1, %f1;",
+        "cvt.rn.bf16x2.f32 %r1, %f1;",
+    ],
+)
 def test_forms_that_the_isa_does_not_have(statement: str) -> None:
     with pytest.raises(PtxError, match="line"):
         run_ptx(statement)

@@ -13,9 +13,31 @@ from hypothesis import strategies as st
 from tests.sim.harness import lanewise
 
 SPECIAL = np.array(
-    [0.0, -0.0, 1.0, -1.0, 1.5, 3.0e38, -3.0e38, 1e-38, 1.1754944e-38, 1e-45, -1e-45, 1e-40, np.inf, -np.inf, np.nan,
-     16777216.0, 16777215.0, 0.1, 1 / 3, 2.0**-126, 65504.0], np.float32,
-)  # fmt: skip
+    [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        1.5,
+        3.0e38,
+        -3.0e38,
+        1e-38,
+        1.1754944e-38,
+        1e-45,
+        -1e-45,
+        1e-40,
+        np.inf,
+        -np.inf,
+        np.nan,
+        16777216.0,
+        16777215.0,
+        0.1,
+        1 / 3,
+        2.0**-126,
+        65504.0,
+    ],
+    np.float32,
+)
 
 
 def bits(values: np.ndarray) -> np.ndarray:
@@ -44,8 +66,12 @@ def round_f32(value: Fraction, mode: str, zero_sign: float) -> float:
         exponent += 1
     quantum = Fraction(2) ** (max(exponent, -126) - 23)
     units, rest = divmod(magnitude, quantum)
-    up = {"rn": rest * 2 > quantum or (rest * 2 == quantum and units % 2), "rz": False,
-          "rm": negative and rest > 0, "rp": not negative and rest > 0}[mode]  # fmt: skip
+    up = {
+        "rn": rest * 2 > quantum or (rest * 2 == quantum and units % 2),
+        "rz": False,
+        "rm": negative and rest > 0,
+        "rp": not negative and rest > 0,
+    }[mode]
     result = (units + bool(up)) * quantum
     if result >= Fraction(2) ** 128:
         keep = mode == "rz" or (mode == "rm" and not negative) or (mode == "rp" and negative)
@@ -118,7 +144,11 @@ def test_pairs_are_two_independent_operations(op: str, suffix: str) -> None:
     a, b = (x[np.isfinite(x)][:400] for x in (spread(500, 3), spread(500, 4)))
     e = a[::-1].copy()
     third = ", %rd3" if op == "fma" else ""
-    body = f"mov.b64 %rd1, {{in0, in1}}; mov.b64 %rd2, {{in1, in2}}; mov.b64 %rd3, {{in2, in0}}; {op}.{suffix}.f32x2 %rd4, %rd1, %rd2{third}; mov.b64 {{out0, out1}}, %rd4;"
+    body = (
+        f"mov.b64 %rd1, {{in0, in1}}; mov.b64 %rd2, {{in1, in2}}; "
+        f"mov.b64 %rd3, {{in2, in0}}; {op}.{suffix}.f32x2 %rd4, %rd1, %rd2{third}; "
+        f"mov.b64 {{out0, out1}}, %rd4;"
+    )
     n = min(len(a), len(b))
     a, b, e = a[:n], b[:n], e[:n]
     low, high = lanewise(body, a, b, e, out=np.uint32, outputs=2)
@@ -157,9 +187,15 @@ def test_extremes_ignore_nan_and_order_zeros(op: str) -> None:
 
 @pytest.mark.parametrize(
     ("op", "function", "ulps"),
-    [("ex2", np.exp2, 2), ("rcp", lambda x: 1 / x, 1), ("rsqrt", lambda x: 1 / np.sqrt(x), 2), ("lg2", np.log2, 4),
-     ("sqrt", np.sqrt, 1), ("tanh", np.tanh, 8192)],
-)  # fmt: skip
+    [
+        ("ex2", np.exp2, 2),
+        ("rcp", lambda x: 1 / x, 1),
+        ("rsqrt", lambda x: 1 / np.sqrt(x), 2),
+        ("lg2", np.log2, 4),
+        ("sqrt", np.sqrt, 1),
+        ("tanh", np.tanh, 8192),
+    ],
+)
 def test_approximations_stay_inside_the_documented_bound(
     op: str, function: object, ulps: int
 ) -> None:

@@ -76,8 +76,11 @@ def test_square_roots(kind: str, mode: str) -> None:
 
 
 OPERATIONS: dict[str, Callable[[Fraction, Fraction, Fraction], Fraction]] = {
-    "add": lambda a, b, c: a + b, "sub": lambda a, b, c: a - b, "mul": lambda a, b, c: a * b, "fma": lambda a, b, c: a * b + c,
-}  # fmt: skip
+    "add": lambda a, b, c: a + b,
+    "sub": lambda a, b, c: a - b,
+    "mul": lambda a, b, c: a * b,
+    "fma": lambda a, b, c: a * b + c,
+}
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -98,9 +101,13 @@ def test_sign_of_an_exact_zero() -> None:
     for mode, sign in (("rn", 0), ("rz", 0), ("rp", 0), ("rm", 1 << 31)):
         (got,) = lanewise(f"sub.{mode}.f32 out0, in0, in0;", x, out=np.uint32)
         (pair,) = lanewise(
-            f"mov.b64 %rd1, {{in0, in0}}; sub.{mode}.f32x2 %rd2, %rd1, %rd1; mov.b64 {{_, out0}}, %rd2;",
-            x, out=np.uint32,
-        )  # fmt: skip
+            (
+                f"mov.b64 %rd1, {{in0, in0}}; sub.{mode}.f32x2 %rd2, %rd1, %rd1; "
+                f"mov.b64 {{_, out0}}, %rd2;"
+            ),
+            x,
+            out=np.uint32,
+        )
         assert set(got.tolist()) == set(pair.tolist()) == {sign}
 
 
@@ -135,7 +142,8 @@ def test_special_values(op: str, flags: str) -> None:
 
 
 def test_approximate_division_by_huge_numbers() -> None:
-    """div.approx: zero for 2^126 < |b| < 2^128, NaN when the dividend is infinite; .full is not so."""
+    """div.approx: zero for 2^126 < |b| < 2^128, NaN when the dividend is infinite; .full is not
+    so."""
     a = np.array([3.0, -3.0, np.inf, 2.0**100, 1.0], np.float32)
     b = np.array([2.0**127, 2.0**127, 2.0**127, -(2.0**126.5), 2.0**126], np.float32)
     (got,) = lanewise("div.approx.f32 out0, in0, in1;", a, b, out=np.float32)
@@ -158,9 +166,11 @@ def test_signs() -> None:
     flushed = np.where(raw & 0x7F800000, raw, raw & 0x80000000)
     undefined = np.isnan(SPECIAL)  # become the canonical NaN (H200 record)
     for form, want in (
-        ("neg", raw ^ 0x80000000), ("abs", raw & 0x7FFFFFFF),
-        ("neg.ftz", flushed ^ 0x80000000), ("abs.ftz", flushed & 0x7FFFFFFF),
-    ):  # fmt: skip
+        ("neg", raw ^ 0x80000000),
+        ("abs", raw & 0x7FFFFFFF),
+        ("neg.ftz", flushed ^ 0x80000000),
+        ("abs.ftz", flushed & 0x7FFFFFFF),
+    ):
         (got,) = lanewise(f"{form}.f32 out0, in0;", raw, out=np.uint32)
         assert np.array_equal(got, np.where(undefined, 0x7FFFFFFF, want)), form
     other = np.roll(raw, 1)
@@ -204,11 +214,23 @@ def test_coarse_reciprocals_of_doubles() -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ["div.f32 %f1, %f2, %f3;", "div.approx.f64 %fd1, %fd2, %fd3;", "fma.f32 %f1, %f2, %f3, %f4;", "sqrt.f32 %f1, %f2;",
-     "rsqrt.rn.f32 %f1, %f2;", "add.ftz.f64 %fd1, %fd2, %fd3;", "max.xorsign.f32 %f1, %f2, %f3;", "ex2.f32 %f1, %f2;",
-     "max.abs.f32 %f1, %f2, %f3;", "min.xorsign.abs.f32 %f1, %f2, %f3, %f4;", "add.sat.f32x2 %rd1, %rd2, %rd3;",
-     "tanh.approx.ftz.f32 %f1, %f2;", "rem.f32 %f1, %f2, %f3;", "max.NaN.f64 %fd1, %fd2, %fd3;"],
-)  # fmt: skip
+    [
+        "div.f32 %f1, %f2, %f3;",
+        "div.approx.f64 %fd1, %fd2, %fd3;",
+        "fma.f32 %f1, %f2, %f3, %f4;",
+        "sqrt.f32 %f1, %f2;",
+        "rsqrt.rn.f32 %f1, %f2;",
+        "add.ftz.f64 %fd1, %fd2, %fd3;",
+        "max.xorsign.f32 %f1, %f2, %f3;",
+        "ex2.f32 %f1, %f2;",
+        "max.abs.f32 %f1, %f2, %f3;",
+        "min.xorsign.abs.f32 %f1, %f2, %f3, %f4;",
+        "add.sat.f32x2 %rd1, %rd2, %rd3;",
+        "tanh.approx.ftz.f32 %f1, %f2;",
+        "rem.f32 %f1, %f2, %f3;",
+        "max.NaN.f64 %fd1, %fd2, %fd3;",
+    ],
+)
 def test_forms_that_the_isa_does_not_have(statement: str) -> None:
     with pytest.raises(PtxError, match="line"):
         run_ptx(statement)

@@ -58,7 +58,8 @@ def test_operations_round_once(kind: str, op: str) -> None:
 def test_fma_rounds_once(kind: str) -> None:
     form = FORMATS[kind]
     rng = np.random.default_rng(3)
-    # Products that are exactly halfway between two values, with an addend that decides or is nothing.
+    # Products that are exactly halfway between two values, with an addend that decides or is
+    # nothing.
     one = form.bias << form.mantissa
     a = np.concatenate([rng.integers(0, 65536, 2000), np.full(400, one + 1)])
     b = np.concatenate(
@@ -76,7 +77,8 @@ def test_fma_rounds_once(kind: str) -> None:
 
 @pytest.mark.parametrize("sign", [0, 0x8000])
 def test_bf16_fma_is_not_rounded_twice(sign: int) -> None:
-    """1.0078125 * 1.5 is a tie of bf16; an addend of 2^-126 breaks it, far below double's last bit."""
+    """1.0078125 * 1.5 is a tie of bf16; an addend of 2^-126 breaks it, far below double's last
+    bit."""
     a, b, c = (np.array([v], np.uint16) for v in (0x3F81, 0x3FC0, 0x0080 | sign))
     (got,) = lanewise("fma.rn.bf16 out0, in0, in1, in2;", a, b, c, out=np.uint16)
     product = exact(BF16, 0x3F81) * exact(BF16, 0x3FC0)
@@ -129,9 +131,15 @@ def test_saturation_relu_and_flush() -> None:
     a, b = pairs(F16)
     results = {
         name: lanewise(f"{name}.f16 out0, in0, in1{third};", a, b, out=np.uint16)[0]
-        for name, third in (("add", ""), ("add.sat", ""), ("mul", ""), ("mul.ftz", ""),
-                            ("fma.rn", ", in0"), ("fma.rn.relu", ", in0"))
-    }  # fmt: skip
+        for name, third in (
+            ("add", ""),
+            ("add.sat", ""),
+            ("mul", ""),
+            ("mul.ftz", ""),
+            ("fma.rn", ", in0"),
+            ("fma.rn.relu", ", in0"),
+        )
+    }
     negative = results["fma.rn"] >= 0x8000
     assert np.array_equal(results["fma.rn.relu"], np.where(negative, 0, results["fma.rn"]))
     one = F16.bias << F16.mantissa
@@ -168,10 +176,18 @@ def test_mixed_precision_rounds_once_in_f32(kind: str, mode: str, op: str) -> No
 
 @pytest.mark.parametrize(
     "statement",
-    ["add.bf16.sat %h1, %h2, %h3;", "fma.f16 %h1, %h2, %h3, %h4;", "fma.rn.ftz.bf16 %h1, %h2, %h3, %h4;",
-     "mul.relu.f16 %h1, %h2, %h3;", "ex2.approx.ftz.f16 %h1, %h2;", "rcp.approx.f16 %h1, %h2;",
-     "mul.f32.bf16 %r1, %h2, %r3;", "div.rn.f16 %h1, %h2, %h3;", "add.rz.f16 %h1, %h2, %h3;"],
-)  # fmt: skip
+    [
+        "add.bf16.sat %h1, %h2, %h3;",
+        "fma.f16 %h1, %h2, %h3, %h4;",
+        "fma.rn.ftz.bf16 %h1, %h2, %h3, %h4;",
+        "mul.relu.f16 %h1, %h2, %h3;",
+        "ex2.approx.ftz.f16 %h1, %h2;",
+        "rcp.approx.f16 %h1, %h2;",
+        "mul.f32.bf16 %r1, %h2, %r3;",
+        "div.rn.f16 %h1, %h2, %h3;",
+        "add.rz.f16 %h1, %h2, %h3;",
+    ],
+)
 def test_forms_that_the_isa_does_not_have(statement: str) -> None:
     with pytest.raises(PtxError, match="line"):
         run_ptx(statement)

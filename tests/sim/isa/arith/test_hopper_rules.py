@@ -160,11 +160,17 @@ def test_sums_of_doubles_in_memory(space: str) -> None:
     """Global memory: the operand's NaN first, unchanged; shared: the element's first, quiet."""
     old, operand = (x.ravel().copy() for x in np.meshgrid(VALUES, VALUES))
     cell = "%rd60"
-    text = "mov.u32 %r60, %tid.x; mul.wide.u32 %rd59, %r60, 8; add.s64 %rd58, %rd59, %p0; add.s64 %rd60, %rd59, %p1;"
+    text = (
+        "mov.u32 %r60, %tid.x; mul.wide.u32 %rd59, %r60, 8; add.s64 %rd58, %rd59, %p0; "
+        "add.s64 %rd60, %rd59, %p1;"
+    )
     text += "ld.global.b64 %rd1, [%rd58]; ld.global.b64 %rd2, [%rd60];"
     if space == "shared":
         cell = "%r61"
-        text += "mov.u32 %r61, cells; shl.b32 %r60, %r60, 3; add.u32 %r61, %r61, %r60; st.shared.b64 [%r61], %rd2;"
+        text += (
+            "mov.u32 %r61, cells; shl.b32 %r60, %r60, 3; add.u32 %r61, %r61, %r60; "
+            "st.shared.b64 [%r61], %rd2;"
+        )
     text += f"red.{space}.add.f64 [{cell}], %rd1;"
     if space == "shared":
         text += "ld.shared.b64 %rd3, [%r61]; st.global.b64 [%rd60], %rd3;"
@@ -197,7 +203,9 @@ def test_angles_turn_into_revolutions_first(op: str) -> None:
 
 def test_coarse_reciprocals_read_the_upper_word() -> None:
     x = np.array([0x7FF0 << 48 | 1 << 29, 0xFFF8 << 48, 0xBFF0 << 48, 0x4000 << 48], np.uint64)
-    for op, want in (("rcp", [0, 0x7FFFFFFF << 32, 0xBFF0 << 48, 0x3FE0 << 48]),
-                     ("rsqrt", [0, 0x7FFFFFFF << 32, 0x7FFFFFFF << 32, 0x3FE6A09E << 32])):  # fmt: skip
+    for op, want in (
+        ("rcp", [0, 0x7FFFFFFF << 32, 0xBFF0 << 48, 0x3FE0 << 48]),
+        ("rsqrt", [0, 0x7FFFFFFF << 32, 0x7FFFFFFF << 32, 0x3FE6A09E << 32]),
+    ):
         (got,) = lanewise(f"{op}.approx.ftz.f64 out0, in0;", x, out=np.uint64)
         assert got.tolist() == want

@@ -158,10 +158,13 @@ def test_lop3_is_a_truth_table(table: int) -> None:
 @pytest.mark.parametrize("mode", ["", ".f4e", ".b4e", ".rc8", ".ecl", ".ecr", ".rc16"])
 def test_prmt_selects_bytes(mode: str) -> None:
     rows = {
-        ".f4e": ["3210", "4321", "5432", "6543"], ".b4e": ["5670", "6701", "7012", "0123"],
-        ".rc8": ["0000", "1111", "2222", "3333"], ".ecl": ["3210", "3211", "3222", "3333"],
-        ".ecr": ["0000", "1110", "2210", "3210"], ".rc16": ["1010", "3232", "1010", "3232"],
-    }  # fmt: skip
+        ".f4e": ["3210", "4321", "5432", "6543"],
+        ".b4e": ["5670", "6701", "7012", "0123"],
+        ".rc8": ["0000", "1111", "2222", "3333"],
+        ".ecl": ["3210", "3211", "3222", "3333"],
+        ".ecr": ["0000", "1110", "2210", "3210"],
+        ".rc16": ["1010", "3232", "1010", "3232"],
+    }
     rng = np.random.default_rng(9)
     a, b = rng.integers(0, 2**32, (2, 64), dtype=np.uint64).astype(np.uint32)
     sel = rng.integers(0, 4 if mode else 2**16, 64).astype(np.uint32)
@@ -201,7 +204,10 @@ def test_relu_minimum() -> None:
 
 def test_pack_and_unpack() -> None:
     a, b = pairs(32)
-    body = "mov.b64 %rd1, {in0, in1}; mov.b64 {%r20, %r21}, %rd1; mov.b32 {%h1, %h2}, %r20; mov.b32 out0, {%h2, %h1}; mov.b32 out1, %r21;"
+    body = (
+        "mov.b64 %rd1, {in0, in1}; mov.b64 {%r20, %r21}, %rd1; mov.b32 {%h1, %h2}, %r20; "
+        "mov.b32 out0, {%h2, %h1}; mov.b32 out1, %r21;"
+    )
     swapped, same = lanewise(body, a, b, out=np.uint32, outputs=2)
     assert np.array_equal(swapped, a >> 16 | a << 16)
     assert np.array_equal(same, b)

@@ -108,7 +108,8 @@ def test_bit_fields_of_both_widths(kind: str) -> None:
     ):
         # Of 32-bit fields the low byte counts, of 64-bit ones the whole operand (H200 record).
         at, length = (p, n) if bits == 64 else (p & 255, n & 255)
-        # The bits above the register repeat its sign bit (or are zero), then `length` bits are cut out.
+        # The bits above the register repeat its sign bit (or are zero), then `length` bits are cut
+        # out.
         endless = read(x, kind) if kind[0] == "s" else x
         value = (endless >> at) & (2**length - 1)
         if kind[0] == "s" and length and value >> (length - 1):
@@ -149,11 +150,23 @@ def test_dot_product_of_bytes(left: str, right: str) -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ["add.sat.u32 %r1, %r2, %r3;", "mul.wide.u64 %rd1, %rd2, %rd3;", "mad.lo.sat.s32 %r1, %r2, %r3, %r4;",
-     "mul.s32 %r1, %r2, %r3;", "neg.u32 %r1, %r2;", "sub.u16x2 %r1, %r2, %r3;", "min.relu.u32 %r1, %r2, %r3;",
-     "bfe.b32 %r1, %r2, 0, 8;", "popc.u32 %r1, %r2;", "dp4a.u32 %r1, %r2, %r3, %r4;", "shl.s32 %r1, %r2, 1;",
-     "and.s32 %r1, %r2, %r3;", "prmt.b32.f5e %r1, %r2, %r3, 1;", "mul.lo.s32 %rd1, %r2, %r3;"],
-)  # fmt: skip
+    [
+        "add.sat.u32 %r1, %r2, %r3;",
+        "mul.wide.u64 %rd1, %rd2, %rd3;",
+        "mad.lo.sat.s32 %r1, %r2, %r3, %r4;",
+        "mul.s32 %r1, %r2, %r3;",
+        "neg.u32 %r1, %r2;",
+        "sub.u16x2 %r1, %r2, %r3;",
+        "min.relu.u32 %r1, %r2, %r3;",
+        "bfe.b32 %r1, %r2, 0, 8;",
+        "popc.u32 %r1, %r2;",
+        "dp4a.u32 %r1, %r2, %r3, %r4;",
+        "shl.s32 %r1, %r2, 1;",
+        "and.s32 %r1, %r2, %r3;",
+        "prmt.b32.f5e %r1, %r2, %r3, 1;",
+        "mul.lo.s32 %rd1, %r2, %r3;",
+    ],
+)
 def test_forms_that_the_isa_does_not_have(statement: str) -> None:
     with pytest.raises(PtxError, match="line"):
         run_ptx(statement)
@@ -170,8 +183,10 @@ def test_trap_and_breakpoint_stop_the_run() -> None:
 
 def test_clocks_advance() -> None:
     body = (
-        "mov.u64 %rd1, %clock64; mov.u32 %r1, %clock; add.f32 %f1, %f1, %f1; mov.u64 %rd2, %clock64; mov.u32 %r2, %clock; "
-        "sub.u64 %rd3, %rd2, %rd1; cvt.u32.u64 %r3, %rd3; sub.u32 %r4, %r2, %r1; add.u32 out0, in0, %r3; mov.u32 out1, %r4;"
+        "mov.u64 %rd1, %clock64; mov.u32 %r1, %clock; add.f32 %f1, %f1, %f1; "
+        "mov.u64 %rd2, %clock64; mov.u32 %r2, %clock; "
+        "sub.u64 %rd3, %rd2, %rd1; cvt.u32.u64 %r3, %rd3; sub.u32 %r4, %r2, %r1; "
+        "add.u32 out0, in0, %r3; mov.u32 out1, %r4;"
     )
     wide, narrow = lanewise(
         body.replace("add.f32 %f1, %f1, %f1;", "nanosleep.u32 5;"),

@@ -95,7 +95,8 @@ def test_excluded_lanes_keep_their_value(form: str, count: int) -> None:
     names = ", ".join(f"in{k}" for k in range(count))
     (free,) = lanewise(f"{form} out0, {names};", *inputs, out=np.uint32)
     body = (
-        f"mov.u32 out0, {MARK}; mov.u32 %r40, %laneid; mov.u32 %r41, {GUARD}; shr.u32 %r41, %r41, %r40; "
+        f"mov.u32 out0, {MARK}; mov.u32 %r40, %laneid; mov.u32 %r41, {GUARD}; "
+        f"shr.u32 %r41, %r41, %r40; "
         f"and.b32 %r41, %r41, 1; setp.ne.u32 %q1, %r41, 0; @%q1 {form} out0, {names};"
     )
     (got,) = lanewise(body, *inputs, out=np.uint32)
@@ -121,7 +122,10 @@ def test_excluded_lanes_keep_both_words(form: str) -> None:
     rng = np.random.default_rng(2)
     a, b = (rng.normal(size=64).astype(np.float32).view(np.uint64) for _ in range(2))
     tail = {"fma.rn.f32x2": ", in0", "selp.b64": ", %q2"}.get(form, "")
-    setup = "mov.u32 %r40, %laneid; and.b32 %r41, %r40, 5; setp.eq.u32 %q1, %r41, 4; setp.lt.u32 %q2, %r40, 9; "
+    setup = (
+        "mov.u32 %r40, %laneid; and.b32 %r41, %r40, 5; setp.eq.u32 %q1, %r41, 4; "
+        "setp.lt.u32 %q2, %r40, 9; "
+    )
     (free,) = lanewise(setup + f"{form} out0, in0, in1{tail};", a, b, out=np.uint64)
     (got,) = lanewise(
         setup + f"mov.b64 out0, {MARK}; @%q1 {form} out0, in0, in1{tail};", a, b, out=np.uint64
@@ -134,8 +138,10 @@ def test_in_place_operands() -> None:
     """A destination that is also a source reads its old value."""
     x = np.arange(32, dtype=np.uint32)
     body = (
-        "mov.b32 %r20, in0; add.u32 %r20, %r20, %r20; mad.lo.s32 %r20, %r20, %r20, %r20; prmt.b32 %r20, %r20, %r20, 0x0123; "
-        "prmt.b32 %r20, %r20, %r20, 0x0123; shfl.sync.bfly.b32 %r20, %r20, 1, 31, -1; mov.b32 out0, %r20;"
+        "mov.b32 %r20, in0; add.u32 %r20, %r20, %r20; mad.lo.s32 %r20, %r20, %r20, %r20; "
+        "prmt.b32 %r20, %r20, %r20, 0x0123; "
+        "prmt.b32 %r20, %r20, %r20, 0x0123; shfl.sync.bfly.b32 %r20, %r20, 1, 31, -1; "
+        "mov.b32 out0, %r20;"
     )
     (got,) = lanewise(body, x, out=np.uint32)
     doubled = 2 * (x ^ 1)

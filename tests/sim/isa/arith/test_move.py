@@ -23,7 +23,10 @@ def test_halves_of_a_word() -> None:
 
 
 def test_four_parts_of_a_double_word() -> None:
-    body = "mov.b64 %rd1, {in0, in1}; mov.b64 {%h1, %h2, %h3, %h4}, %rd1; mov.b64 out0, {%h4, %h3, %h2, %h1};"
+    body = (
+        "mov.b64 %rd1, {in0, in1}; mov.b64 {%h1, %h2, %h3, %h4}, %rd1; "
+        "mov.b64 out0, {%h4, %h3, %h2, %h1};"
+    )
     a, b = WORDS[0], WORDS[1]
     (got,) = lanewise(body, a, b, out=np.uint64)
     parts = [a & 0xFFFF, a >> 16, b & 0xFFFF, b >> 16]
@@ -40,7 +43,8 @@ def test_bytes_of_a_word() -> None:
 def test_a_quad_word() -> None:
     regs = ".reg .b128 %qw<3>;"
     body = (
-        "mov.b64 %rd1, {in0, in1}; mov.b64 %rd2, {in2, in3}; mov.b128 %qw0, {%rd1, %rd2}; mov.b128 %qw1, %qw0; "
+        "mov.b64 %rd1, {in0, in1}; mov.b64 %rd2, {in2, in3}; "
+        "mov.b128 %qw0, {%rd1, %rd2}; mov.b128 %qw1, %qw0; "
         "mov.b128 {%r20, %r21, %r22, %r23}, %qw1; mov.b128 %qw2, {%r23, %r22, %r21, %r20}; "
         "mov.b128 {%rd3, %rd4}, %qw2; mov.b64 {out0, out1}, %rd3; mov.b64 {out2, out3}, %rd4;"
     )
@@ -51,7 +55,8 @@ def test_a_quad_word() -> None:
 
 def test_predicates_and_literals() -> None:
     body = (
-        "mov.pred %q1, -1; mov.pred %q2, %q1; mov.pred %q3, 0; selp.b32 %r20, 1, 0, %q2; selp.b32 %r21, 2, 0, %q3; "
+        "mov.pred %q1, -1; mov.pred %q2, %q1; mov.pred %q3, 0; selp.b32 %r20, 1, 0, %q2; "
+        "selp.b32 %r21, 2, 0, %q3; "
         "or.b32 out0, %r20, %r21; mov.f32 %f1, 0f40490FDB; mov.b32 out1, %f1;"
     )
     flags, pi = lanewise(body, WORDS[0][:32], out=np.uint32, outputs=2)
@@ -61,7 +66,10 @@ def test_predicates_and_literals() -> None:
 
 def test_addresses_of_shared_variables_are_window_addresses() -> None:
     shared = ".shared .align 16 .b8 first[48]; .shared .align 4 .b32 second;"
-    body = "mov.u32 %r20, first; mov.u64 out0, second; cvt.u64.u32 %rd20, %r20; sub.u64 out1, out0, %rd20;"
+    body = (
+        "mov.u32 %r20, first; mov.u64 out0, second; cvt.u64.u32 %rd20, %r20; "
+        "sub.u64 out1, out0, %rd20;"
+    )
     address, distance = lanewise(
         body, np.zeros(32, np.uint64), out=np.uint64, outputs=2, shared=shared
     )
@@ -78,10 +86,20 @@ def test_special_registers() -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ["mov.u32 %r1, %clock64;", "mov.u64 %rd1, %clock;", "mov.u32 %r1;", "mov.b64 {%r1, %r2, %r3}, %rd1;",
-     "mov.b32 %r1, {%h1, %h2, %h3, %h4};", "mov.b32 %r1, {%r2, %r3};", "mov.u64 %rd1, %r1;", "mov.b24 %r1, %r2;",
-     "mov.b64 {1, %r2}, %rd1;", "mov.f16 %h1, %h2;", "mov.rn.f32 %f1, %f2;"],
-)  # fmt: skip
+    [
+        "mov.u32 %r1, %clock64;",
+        "mov.u64 %rd1, %clock;",
+        "mov.u32 %r1;",
+        "mov.b64 {%r1, %r2, %r3}, %rd1;",
+        "mov.b32 %r1, {%h1, %h2, %h3, %h4};",
+        "mov.b32 %r1, {%r2, %r3};",
+        "mov.u64 %rd1, %r1;",
+        "mov.b24 %r1, %r2;",
+        "mov.b64 {1, %r2}, %rd1;",
+        "mov.f16 %h1, %h2;",
+        "mov.rn.f32 %f1, %f2;",
+    ],
+)
 def test_illegal_forms(statement: str) -> None:
     with pytest.raises(PtxError, match="line"):
         run_ptx(statement)

@@ -8,8 +8,14 @@ import pytest
 from tests.sim.harness import lanewise
 
 FLOATS = np.array([0.0, -0.0, 1.0, -1.0, 1e-45, np.inf, -np.inf, np.nan], np.float32)
-ORDERED = {"eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b,
-           "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b}  # fmt: skip
+ORDERED = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
 
 
 @pytest.mark.parametrize("op", sorted(ORDERED))
@@ -69,8 +75,10 @@ def test_combined_with_a_predicate(op: str, negated: str) -> None:
 def test_predicate_logic_and_guards() -> None:
     a = np.arange(32, dtype=np.uint32)
     body = (
-        "setp.lt.u32 %q1, in0, 20; setp.gt.u32 %q2, in0, 10; and.pred %q3, %q1, %q2; xor.pred %q4, %q1, %q2; "
-        "not.pred %q5, %q3; mov.u32 out0, 0; mov.u32 out1, 0; @%q3 mov.u32 out0, 5; @!%q5 add.u32 out0, out0, 1; "
+        "setp.lt.u32 %q1, in0, 20; setp.gt.u32 %q2, in0, 10; and.pred %q3, %q1, %q2; "
+        "xor.pred %q4, %q1, %q2; "
+        "not.pred %q5, %q3; mov.u32 out0, 0; mov.u32 out1, 0; @%q3 mov.u32 out0, 5; "
+        "@!%q5 add.u32 out0, out0, 1; "
         "@%q4 mov.u32 out1, 3;"
     )
     both, either = lanewise(body, a, out=np.uint32, outputs=2)

@@ -9,8 +9,14 @@ from sm100sim.ptx.errors import PtxError
 from tests.sim.harness import lanewise, run_ptx
 from tests.sim.isa.arith.exact import BF16, F16, F64, Float
 
-ORDERED = {"eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b,
-           "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b}  # fmt: skip
+ORDERED = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
 COMPARISONS = [*ORDERED, "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"]
 FORMATS = {"f16": (F16, np.uint16), "bf16": (BF16, np.uint16), "f64": (F64, np.uint64)}
 
@@ -87,10 +93,13 @@ def test_flush_makes_subnormals_equal_to_zero() -> None:
 
 
 CLASSES = {
-    "finite": np.isfinite, "infinite": np.isinf, "number": lambda x: ~np.isnan(x), "notanumber": np.isnan,
+    "finite": np.isfinite,
+    "infinite": np.isinf,
+    "number": lambda x: ~np.isnan(x),
+    "notanumber": np.isnan,
     "normal": lambda x: np.isfinite(x) & ((np.abs(x) >= np.finfo(x.dtype).tiny) | (x == 0)),
     "subnormal": lambda x: (np.abs(x) < np.finfo(x.dtype).tiny) & (x != 0),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CLASSES)
@@ -134,10 +143,19 @@ def test_selection_by_sign() -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ["setp.ltu.s32 %q1, %r1, %r2;", "setp.lt.b32 %q1, %r1, %r2;", "setp.lt.and.s32 %q1, %r1, %r2;", "setp.s32 %q1, %r1, %r2;",
-     "setp.lt.f16x2 %q1, %r1, %r2;", "selp.b32 %r1, %r2, %r3, %r4;", "slct.b32.u32 %r1, %r2, %r3, %r4;", "set.lt.f16.f16 %h1, %h2, %h3;",
-     "setp.eq.pred %q1, %q2, %q3;", "testp.zero.f32 %q1, %f1;"],
-)  # fmt: skip
+    [
+        "setp.ltu.s32 %q1, %r1, %r2;",
+        "setp.lt.b32 %q1, %r1, %r2;",
+        "setp.lt.and.s32 %q1, %r1, %r2;",
+        "setp.s32 %q1, %r1, %r2;",
+        "setp.lt.f16x2 %q1, %r1, %r2;",
+        "selp.b32 %r1, %r2, %r3, %r4;",
+        "slct.b32.u32 %r1, %r2, %r3, %r4;",
+        "set.lt.f16.f16 %h1, %h2, %h3;",
+        "setp.eq.pred %q1, %q2, %q3;",
+        "testp.zero.f32 %q1, %f1;",
+    ],
+)
 def test_forms_that_the_isa_does_not_have(statement: str) -> None:
     with pytest.raises(PtxError, match="line"):
         run_ptx(statement)

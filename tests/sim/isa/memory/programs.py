@@ -1,4 +1,5 @@
-"""What the memory and synchronisation tests share: aligned buffers, faults, thread blocks of PTX."""
+"""What the memory and synchronisation tests share: aligned buffers, faults, thread blocks of
+PTX."""
 
 from __future__ import annotations
 
@@ -42,16 +43,23 @@ def fault_of(body: str, *arguments: Any, **options: Any) -> str:
 
 def only(thread: int, body: str, label: str = "SKIP") -> str:
     """`body` for one thread of the CTA (uses %q15 and %r40)."""
-    return f"mov.u32 %r40, %tid.x; setp.ne.u32 %q15, %r40, {thread}; @%q15 bra {label}; {body} {label}:"
+    return (
+        f"mov.u32 %r40, %tid.x; setp.ne.u32 %q15, %r40, {thread}; @%q15 bra {label}; "
+        f"{body} {label}:"
+    )
 
 
 def wait(bar: str, parity: int, label: str) -> str:
     """Spin on try_wait, as compilers emit it (uses %q14)."""
-    return f"{label}: mbarrier.try_wait.parity.shared.b64 %q14, [{bar}], {parity}, 10000000; @!%q14 bra {label};"
+    return (
+        f"{label}: mbarrier.try_wait.parity.shared.b64 %q14, [{bar}], {parity}, 10000000; "
+        f"@!%q14 bra {label};"
+    )
 
 
 def tensor(array: npt.NDArray[Any], box: tuple[int, ...], element: str, **fields: Any) -> TensorMap:
-    """Tensor map of a C-contiguous array whose last axis is dimension 0; `box` likewise starts with dimension 0."""
+    """Tensor map of a C-contiguous array whose last axis is dimension 0; `box` likewise starts
+    with dimension 0."""
     return TensorMap(
         element=element,
         address=array.ctypes.data,

@@ -16,8 +16,10 @@ def test_every_thread_has_variables_of_its_own() -> None:
     out = aligned(64, np.uint32)
     body = START + (
         "st.local.b32 [%SPL], %r0; mul.lo.u32 %r1, %r0, 3; st.local.b32 [depot+4], %r1;"
-        "st.local.b32 [other], %r0; and.b32 %r2, %r0, 1; shl.b32 %r2, %r2, 2; cvt.u64.u32 %rd1, %r2;"
-        "add.s64 %rd2, %SP, %rd1; ld.b32 %r3, [%rd2]; mul.wide.u32 %rd3, %r0, 4; add.s64 %rd3, %rd3, %p0;"
+        "st.local.b32 [other], %r0; and.b32 %r2, %r0, 1; shl.b32 %r2, %r2, 2; "
+        "cvt.u64.u32 %rd1, %r2;"
+        "add.s64 %rd2, %SP, %rd1; ld.b32 %r3, [%rd2]; mul.wide.u32 %rd3, %r0, 4; "
+        "add.s64 %rd3, %rd3, %p0;"
         "st.global.b32 [%rd3], %r3;"
     )
     run_ptx(body, out, block=64, regs=DEPOT)

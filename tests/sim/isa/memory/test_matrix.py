@@ -14,7 +14,8 @@ mad.wide.u32 %rd0, %r0, 16, %p0; ld.global.v4.b32 {%r4, %r5, %r6, %r7}, [%rd0];
 st.shared.v4.b32 [%r3], {%r4, %r5, %r6, %r7}; mad.wide.u32 %rd1, %r0, 16, %p1; bar.warp.sync -1;
 """
 DRAIN = """
-bar.warp.sync -1; ld.shared.v4.b32 {%r4, %r5, %r6, %r7}, [%r3]; st.global.v4.b32 [%rd1], {%r4, %r5, %r6, %r7};
+bar.warp.sync -1; ld.shared.v4.b32 {%r4, %r5, %r6, %r7}, [%r3];
+st.global.v4.b32 [%rd1], {%r4, %r5, %r6, %r7};
 """
 
 
@@ -40,7 +41,10 @@ def test_ldmatrix_b16(count: int, trans: bool) -> None:
     source = aligned(256, np.uint16)
     source[:] = np.arange(256)
     out = aligned(128, np.uint32)
-    form = f"ldmatrix.sync.aligned.m8n8.x{count}{'.trans' if trans else ''}.shared.b16 {registers(count)}, [%r3];"
+    form = (
+        f"ldmatrix.sync.aligned.m8n8.x{count}{'.trans' if trans else ''}.shared.b16 "
+        f"{registers(count)}, [%r3];"
+    )
     stores = "".join(f"st.global.b32 [%rd1+{4 * k}], %r{10 + k};" for k in range(count))
     run_ptx(FILL + form + stores, source, out, shared=SMEM, smem=1024)
     assert (out.reshape(32, 4) == expected_b16(source.reshape(32, 8), count, trans)).all()
@@ -53,20 +57,39 @@ def test_stmatrix_b16_inverts_ldmatrix(count: int, trans: bool) -> None:
     fragments = aligned(128, np.uint32)
     fragments[:] = expected_b16(rows, count, trans).ravel()
     out = aligned(256, np.uint16)
-    load = "mov.b32 {%h0, %h1}, %r4; mov.b32 %r10, %r4; mov.b32 %r11, %r5; mov.b32 %r12, %r6; mov.b32 %r13, %r7;"
-    form = f"stmatrix.sync.aligned.m8n8.x{count}{'.trans' if trans else ''}.shared.b16 [%r3], {registers(count)};"
-    run_ptx(FILL + load + "st.shared.v4.b32 [%r3], {0, 0, 0, 0}; bar.warp.sync -1;" + form + DRAIN, fragments, out, shared=SMEM, smem=1024)  # fmt: skip
+    load = (
+        "mov.b32 {%h0, %h1}, %r4; mov.b32 %r10, %r4; mov.b32 %r11, %r5; "
+        "mov.b32 %r12, %r6; mov.b32 %r13, %r7;"
+    )
+    form = (
+        f"stmatrix.sync.aligned.m8n8.x{count}{'.trans' if trans else ''}.shared.b16 "
+        f"[%r3], {registers(count)};"
+    )
+    run_ptx(
+        FILL + load + "st.shared.v4.b32 [%r3], {0, 0, 0, 0}; bar.warp.sync -1;" + form + DRAIN,
+        fragments,
+        out,
+        shared=SMEM,
+        smem=1024,
+    )
     assert (out.reshape(32, 8)[: 8 * count] == rows[: 8 * count]).all()
     assert (out.reshape(32, 8)[8 * count :] == 0).all()
 
 
 def test_ldmatrix_b8_16x16() -> None:
-    """Thread t, register j of one matrix: rows 4(t%4) + 2j + {0, 1}, columns t/4 and t/4 + 8 (CUTLASS traits)."""
+    """Thread t, register j of one matrix: rows 4(t%4) + 2j + {0, 1}, columns t/4 and t/4 + 8
+    (CUTLASS traits)."""
     source = aligned(512, np.uint8)
     source[:] = np.random.default_rng(4).integers(0, 256, 512)
     out = aligned(128, np.uint32)
     stores = "".join(f"st.global.b32 [%rd1+{4 * k}], %r{10 + k};" for k in range(4))
-    run_ptx(FILL + f"ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8 {registers(4)}, [%r3];" + stores, source, out, shared=SMEM, smem=1024)  # fmt: skip
+    run_ptx(
+        FILL + f"ldmatrix.sync.aligned.m16n16.x2.trans.shared.b8 {registers(4)}, [%r3];" + stores,
+        source,
+        out,
+        shared=SMEM,
+        smem=1024,
+    )
     rows = source.reshape(2, 16, 16)
     for t in range(32):
         for j in range(4):
@@ -80,7 +103,16 @@ def test_stmatrix_b8_16x8() -> None:
     fragments[:] = np.random.default_rng(6).integers(0, 2**32, 128)
     out = aligned(512, np.uint8)
     load = "mov.b32 %r10, %r4; mov.b32 %r11, %r5; mov.b32 %r12, %r6; mov.b32 %r13, %r7;"
-    run_ptx(FILL + load + f"stmatrix.sync.aligned.m16n8.x4.trans.shared.b8 [%r3], {registers(4)};" + DRAIN, fragments, out, shared=SMEM, smem=1024)  # fmt: skip
+    run_ptx(
+        FILL
+        + load
+        + f"stmatrix.sync.aligned.m16n8.x4.trans.shared.b8 [%r3], {registers(4)};"
+        + DRAIN,
+        fragments,
+        out,
+        shared=SMEM,
+        smem=1024,
+    )
     rows = out.reshape(32, 16)
     for t in range(32):
         for j in range(4):

@@ -1,4 +1,5 @@
-"""Tensor maps that a kernel changes: tensormap.replace, cp_fenceproxy, fences; and the other fences."""
+"""Tensor maps that a kernel changes: tensormap.replace, cp_fenceproxy, fences; and the other
+fences."""
 
 from __future__ import annotations
 
@@ -14,14 +15,18 @@ from sm100sim.ptx.errors import PtxError
 from tests.sim.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, fault_of, only, wait
 
-BASE = TensorMap("BFLOAT16", 0x7F0000001000, (128, 64, 8), (256, 16384), (64, 8, 1), (1, 1, 1), TmaSwizzle.B128)
+BASE = TensorMap(
+    "BFLOAT16", 0x7F0000001000, (128, 64, 8), (256, 16384), (64, 8, 1), (1, 1, 1), TmaSwizzle.B128
+)
 COPY_IN = (
-    "mov.u32 %r1, dyn; mov.u32 %r0, %tid.x; shl.b32 %r2, %r0, 2; add.u32 %r3, %r1, %r2; cvt.u64.u32 %rd1, %r2; add.s64 %rd2, %rd1, %p0;"
+    "mov.u32 %r1, dyn; mov.u32 %r0, %tid.x; shl.b32 %r2, %r0, 2; "
+    "add.u32 %r3, %r1, %r2; cvt.u64.u32 %rd1, %r2; add.s64 %rd2, %rd1, %p0;"
     "ld.global.b32 %r4, [%rd2]; st.shared.b32 [%r3+1024], %r4; bar.warp.sync -1;"
 )
 PUBLISH = (
     "bar.warp.sync -1; add.s64 %rd3, %p0, 0; add.u32 %r5, %r1, 1024;"
-    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd3], [%r5], 128;"
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
+    "[%rd3], [%r5], 128;"
 )
 
 
@@ -40,18 +45,36 @@ def field(name: str, value: str, bits: int = 32) -> str:
 @pytest.mark.parametrize(
     ("instruction", "change"),
     [
-        ("mov.b64 %rd5, 0x123456789A0; " + field("global_address", "%rd5", 64), {"address": 0x123456789A0}),
-        (field("rank", "1"), {"sizes": (128, 64), "strides": (256,), "box": (64, 8), "element_strides": (1, 1)}),
+        (
+            "mov.b64 %rd5, 0x123456789A0; " + field("global_address", "%rd5", 64),
+            {"address": 0x123456789A0},
+        ),
+        (
+            field("rank", "1"),
+            {"sizes": (128, 64), "strides": (256,), "box": (64, 8), "element_strides": (1, 1)},
+        ),
         (field("box_dim", "1, 16"), {"box": (64, 16, 1)}),
         (field("global_dim", "0, 100"), {"sizes": (100, 64, 8)}),
         (field("global_dim", "2, 3"), {"sizes": (128, 64, 3)}),
-        ("mov.b64 %rd5, 0xFFFFFFFFF0; " + field("global_stride", "1, %rd5", 64), {"strides": (256, 0xFFFFFFFFF0)}),
+        (
+            "mov.b64 %rd5, 0xFFFFFFFFF0; " + field("global_stride", "1, %rd5", 64),
+            {"strides": (256, 0xFFFFFFFFF0)},
+        ),
         ("mov.b64 %rd5, 512; " + field("global_stride", "0, %rd5", 64), {"strides": (512, 16384)}),
         (field("element_stride", "1, 3"), {"element_strides": (1, 3, 1)}),
         (field("elemtype", "6"), {"element": "FLOAT16"}),
-        (field("elemtype", "7") + field("box_dim", "0, 32"), {"element": "FLOAT32", "box": (32, 8, 1)}),
-        (field("elemtype", "11") + field("box_dim", "0, 32"), {"element": "TFLOAT32", "box": (32, 8, 1)}),
-        (field("swizzle_mode", "2") + field("box_dim", "0, 32"), {"swizzle": TmaSwizzle.B64, "box": (32, 8, 1)}),
+        (
+            field("elemtype", "7") + field("box_dim", "0, 32"),
+            {"element": "FLOAT32", "box": (32, 8, 1)},
+        ),
+        (
+            field("elemtype", "11") + field("box_dim", "0, 32"),
+            {"element": "TFLOAT32", "box": (32, 8, 1)},
+        ),
+        (
+            field("swizzle_mode", "2") + field("box_dim", "0, 32"),
+            {"swizzle": TmaSwizzle.B64, "box": (32, 8, 1)},
+        ),
         (field("fill_mode", "1"), {"nan_fill": True}),
         (field("interleave_layout", "0"), {}),
     ],
@@ -81,7 +104,11 @@ def test_values_are_checked(instruction: str, reason: str) -> None:
 
 
 def test_forms_that_do_not_exist_stop() -> None:
-    for text in ("tensormap.replace.tile.rank.shared::cta.b1024.b64 [%r1], %rd1;", "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r1], %r2;", "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r1], 5, %r2;"):  # fmt: skip
+    for text in (
+        "tensormap.replace.tile.rank.shared::cta.b1024.b64 [%r1], %rd1;",
+        "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r1], %r2;",
+        "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r1], 5, %r2;",
+    ):
         with pytest.raises(PtxError):
             run_ptx(text, shared=SMEM, smem=64)
 
@@ -93,12 +120,37 @@ def test_a_map_made_on_the_device_is_used_by_a_copy() -> None:
     out = aligned(1024, np.uint8)
     raw = aligned(128, np.uint8)
     raw[:] = np.frombuffer(TensorMap("BFLOAT16", 16, (1, 1), (128,), (64, 8)).encode(), np.uint8)
-    text = COPY_IN + only(0, (field("global_address", "%p1", 64) + field("global_dim", "0, 64") + field("global_dim", "1, 64")).replace("SMEM", "[%r1+1024]"), "E")  # fmt: skip
-    text += PUBLISH + "fence.proxy.tensormap::generic.acquire.gpu [%p0], 128;" + only(0, (
-        "mbarrier.init.shared.b64 [%r1], 1; fence.mbarrier_init.release.cluster; mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r1], 1024;"
-        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r1+1024], [%p0, {0, 3}], [%r1];"
-    ), "T") + "bar.warp.sync -1;" + wait("%r1", 0, "W")  # fmt: skip
-    text += "shl.b32 %r2, %r0, 5; add.u32 %r3, %r1, %r2; ld.shared.v8.b32 {%r10,%r11,%r12,%r13,%r14,%r15,%r16,%r17}, [%r3+1024]; cvt.u64.u32 %rd1, %r2; add.s64 %rd1, %rd1, %p2; st.global.v8.b32 [%rd1], {%r10,%r11,%r12,%r13,%r14,%r15,%r16,%r17};"  # fmt: skip
+    text = COPY_IN + only(
+        0,
+        (
+            field("global_address", "%p1", 64)
+            + field("global_dim", "0, 64")
+            + field("global_dim", "1, 64")
+        ).replace("SMEM", "[%r1+1024]"),
+        "E",
+    )
+    text += (
+        PUBLISH
+        + "fence.proxy.tensormap::generic.acquire.gpu [%p0], 128;"
+        + only(
+            0,
+            (
+                "mbarrier.init.shared.b64 [%r1], 1; fence.mbarrier_init.release.cluster; "
+                "mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r1], 1024;"
+                "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes "
+                "[%r1+1024], [%p0, {0, 3}], [%r1];"
+            ),
+            "T",
+        )
+        + "bar.warp.sync -1;"
+        + wait("%r1", 0, "W")
+    )
+    text += (
+        "shl.b32 %r2, %r0, 5; add.u32 %r3, %r1, %r2; "
+        "ld.shared.v8.b32 {%r10,%r11,%r12,%r13,%r14,%r15,%r16,%r17}, [%r3+1024]; "
+        "cvt.u64.u32 %rd1, %r2; add.s64 %rd1, %rd1, %p2; "
+        "st.global.v8.b32 [%rd1], {%r10,%r11,%r12,%r13,%r14,%r15,%r16,%r17};"
+    )
     run_ptx(text, raw, source, out, shared=SMEM, smem=4096)
     assert (out.view(np.uint16).reshape(8, 64) == source[3:11]).all()
 
@@ -106,17 +158,39 @@ def test_a_map_made_on_the_device_is_used_by_a_copy() -> None:
 @pytest.mark.parametrize(
     "form",
     [
-        "fence.acq_rel.cta;", "fence.sc.gpu;", "fence.acquire.cluster;", "fence.release.sys;", "membar.cta;", "membar.gl;", "membar.sys;",
-        "fence.mbarrier_init.release.cluster;", "fence.proxy.alias;", "fence.proxy.async;", "fence.proxy.async.global;",
-        "fence.proxy.async.shared::cta;", "fence.proxy.async.shared::cluster;", "fence.proxy.tensormap::generic.release.gpu;",
-        "fence.acquire.sync_restrict::shared::cluster.cluster;", "griddepcontrol.wait;", "griddepcontrol.launch_dependents;",
+        "fence.acq_rel.cta;",
+        "fence.sc.gpu;",
+        "fence.acquire.cluster;",
+        "fence.release.sys;",
+        "membar.cta;",
+        "membar.gl;",
+        "membar.sys;",
+        "fence.mbarrier_init.release.cluster;",
+        "fence.proxy.alias;",
+        "fence.proxy.async;",
+        "fence.proxy.async.global;",
+        "fence.proxy.async.shared::cta;",
+        "fence.proxy.async.shared::cluster;",
+        "fence.proxy.tensormap::generic.release.gpu;",
+        "fence.acquire.sync_restrict::shared::cluster.cluster;",
+        "griddepcontrol.wait;",
+        "griddepcontrol.launch_dependents;",
     ],
-)  # fmt: skip
+)
 def test_fences_are_executed(form: str) -> None:
     assert not run_ptx(form).findings
 
 
-@pytest.mark.parametrize("form", ["fence.cta.gpu;", "fence.proxy.unknown;", "membar.warp;", "fence.mbarrier_init.release.gpu;", "fence.proxy.tensormap::generic.acquire.gpu;"])  # fmt: skip
+@pytest.mark.parametrize(
+    "form",
+    [
+        "fence.cta.gpu;",
+        "fence.proxy.unknown;",
+        "membar.warp;",
+        "fence.mbarrier_init.release.gpu;",
+        "fence.proxy.tensormap::generic.acquire.gpu;",
+    ],
+)
 def test_unknown_fences_stop(form: str) -> None:
     with pytest.raises(PtxError):
         run_ptx(form)

@@ -1,6 +1,8 @@
-"""Tensor and bulk copies against what an H200 did with the same programs (benchmarks/hopper/probes.py).
+"""Tensor and bulk copies against what an H200 did with the same programs
+(benchmarks/hopper/probes.py).
 
-The copy engine of sm_90 and sm_100 share these forms; every program writes 4 KiB of shared memory, the
+The copy engine of sm_90 and sm_100 share these forms; every program writes 4 KiB of shared memory,
+the
 outcome of its wait, and the global array.
 """
 
@@ -22,7 +24,10 @@ BOX = 4096
 DATA = json.loads((Path(__file__).parents[2] / "data" / "tma-probes-h200.json").read_text())
 ROWS: list[dict[str, Any]] = DATA["rows"]
 FAULTS = {
-    "CUDA_ERROR_ILLEGAL_INSTRUCTION": ("tma-coordinate", "has no form for the tensor map's element type"),
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION": (
+        "tma-coordinate",
+        "has no form for the tensor map's element type",
+    ),
     "CUDA_ERROR_MISALIGNED_ADDRESS": ("misaligned",),
 }
 

@@ -46,9 +46,12 @@ def test_shuffle(mode: str, b: int, c: int) -> None:
 def test_votes() -> None:
     value = np.array([1, 0, 1, 1] * 8, np.uint32)
     body = (
-        "setp.ne.u32 %q0, in0, 0; vote.sync.ballot.b32 out0, %q0, -1; vote.sync.any.pred %q1, %q0, -1; "
-        "vote.sync.all.pred %q2, %q0, -1; vote.sync.uni.pred %q3, %q0, -1; vote.sync.all.pred %q4, !%q0, -1; "
-        "selp.b32 %r40, 1, 0, %q1; selp.b32 %r41, 2, 0, %q2; selp.b32 %r42, 4, 0, %q3; selp.b32 %r43, 8, 0, %q4; "
+        "setp.ne.u32 %q0, in0, 0; vote.sync.ballot.b32 out0, %q0, -1; "
+        "vote.sync.any.pred %q1, %q0, -1; "
+        "vote.sync.all.pred %q2, %q0, -1; vote.sync.uni.pred %q3, %q0, -1; "
+        "vote.sync.all.pred %q4, !%q0, -1; "
+        "selp.b32 %r40, 1, 0, %q1; selp.b32 %r41, 2, 0, %q2; selp.b32 %r42, 4, 0, %q3; "
+        "selp.b32 %r43, 8, 0, %q4; "
         "or.b32 %r40, %r40, %r41; or.b32 %r40, %r40, %r42; or.b32 out1, %r40, %r43;"
     )
     ballot, flags = lanewise(body, value, out=np.uint32, outputs=2)
@@ -59,8 +62,10 @@ def test_votes() -> None:
 @pytest.mark.parametrize("members", [0xFFFFFFFF, 0x80000000, 0x0000FF00, 0x00010010])
 def test_elect_takes_the_lowest_member(members: int) -> None:
     body = (
-        f"mov.u32 out0, 0; mov.u32 out1, 99; mov.u32 %r40, {members}; shr.u32 %r41, %r40, in0; and.b32 %r41, %r41, 1; "
-        f"setp.eq.u32 %q0, %r41, 1; @!%q0 bra SKIP; elect.sync out1|%q1, {members}; selp.b32 out0, 1, 0, %q1; SKIP:"
+        f"mov.u32 out0, 0; mov.u32 out1, 99; mov.u32 %r40, {members}; "
+        f"shr.u32 %r41, %r40, in0; and.b32 %r41, %r41, 1; "
+        f"setp.eq.u32 %q0, %r41, 1; @!%q0 bra SKIP; elect.sync out1|%q1, {members}; "
+        f"selp.b32 out0, 1, 0, %q1; SKIP:"
     )
     elected, leader = lanewise(body, LANES, out=np.uint32, outputs=2)
     lowest = (members & -members).bit_length() - 1
@@ -93,14 +98,20 @@ def test_members_must_contain_the_executing_lane() -> None:
 
 
 def test_members_that_never_arrive_are_a_deadlock() -> None:
-    body = "mov.u32 %r1, %laneid; setp.lt.u32 %q1, %r1, 16; @%q1 bra OTHER; vote.sync.ballot.b32 %r2, 1, -1; OTHER:"
+    body = (
+        "mov.u32 %r1, %laneid; setp.lt.u32 %q1, %r1, 16; @%q1 bra OTHER; "
+        "vote.sync.ballot.b32 %r2, 1, -1; OTHER:"
+    )
     with pytest.raises(SimulationFault, match="deadlock") as caught:
         run_ptx(body)
     assert any("lanes" in f.message for f in caught.value.report.findings)
 
 
 def test_reading_a_lane_that_takes_no_part_is_reported() -> None:
-    body = "mov.u32 %r1, %laneid; setp.lt.u32 %q1, %r1, 16; @!%q1 bra DONE; shfl.sync.idx.b32 %r2, %r1, 20, 31, 0xFFFF; DONE:"
+    body = (
+        "mov.u32 %r1, %laneid; setp.lt.u32 %q1, %r1, 16; @!%q1 bra DONE; "
+        "shfl.sync.idx.b32 %r2, %r1, 20, 31, 0xFFFF; DONE:"
+    )
     report = run_ptx(body)
     assert [f.code for f in report.findings] == ["shuffle-from-inactive-lane"]
     assert run_ptx(body.replace("20, 31", "2, 31")).verdict == "clean"

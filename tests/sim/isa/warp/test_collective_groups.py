@@ -29,9 +29,10 @@ def test_two_groups_at_one_instruction_do_not_mix() -> None:
 
 def test_groups_in_different_branches() -> None:
     body = (
-        SPLIT
-        + "@%q0 bra FIRST; redux.sync.add.u32 out0, in0, 0xFFFFF000; shfl.sync.down.b32 out1, in0, 1, 31, 0xFFFFF000; bra DONE; "
-        "FIRST: redux.sync.max.u32 out0, in0, 0xFFF; shfl.sync.idx.b32 out1, in0, 3, 31, 0xFFF; DONE:"
+        SPLIT + "@%q0 bra FIRST; redux.sync.add.u32 out0, in0, 0xFFFFF000; "
+        "shfl.sync.down.b32 out1, in0, 1, 31, 0xFFFFF000; bra DONE; "
+        "FIRST: redux.sync.max.u32 out0, in0, 0xFFF; "
+        "shfl.sync.idx.b32 out1, in0, 3, 31, 0xFFF; DONE:"
     )
     total, moved = lanewise(body, LANES, out=np.uint32, outputs=2)
     assert total.tolist() == [11] * 12 + [sum(range(12, 32))] * 20
@@ -41,7 +42,8 @@ def test_groups_in_different_branches() -> None:
 def test_late_members_join_at_the_instruction() -> None:
     """A third of the warp arrives earlier and waits; the whole warp then votes once."""
     body = (
-        "setp.lt.u32 %q0, in0, 10; setp.lt.u32 %q1, in0, 20; mov.u32 %r40, 0; @%q0 bra MEET; @%q1 bra MEET; "
+        "setp.lt.u32 %q0, in0, 10; setp.lt.u32 %q1, in0, 20; mov.u32 %r40, 0; "
+        "@%q0 bra MEET; @%q1 bra MEET; "
         "LOOP: add.u32 %r40, %r40, 1; setp.lt.u32 %q2, %r40, 9; @%q2 bra LOOP; "
         "MEET: bar.warp.sync -1; setp.gt.u32 %q3, %r40, 0; vote.sync.ballot.b32 out0, %q3, -1;"
     )
@@ -50,7 +52,10 @@ def test_late_members_join_at_the_instruction() -> None:
 
 
 def test_lanes_that_name_different_members_are_refused() -> None:
-    body = "mov.u32 %r1, %laneid; setp.lt.u32 %q0, %r1, 16; selp.b32 %r2, -1, 0xFFFF, %q0; vote.sync.ballot.b32 %r3, 1, %r2;"
+    body = (
+        "mov.u32 %r1, %laneid; setp.lt.u32 %q0, %r1, 16; selp.b32 %r2, -1, 0xFFFF, %q0; "
+        "vote.sync.ballot.b32 %r3, 1, %r2;"
+    )
     with pytest.raises(SimulationFault, match="membermask"):
         run_ptx(body)
 
@@ -62,10 +67,16 @@ def test_a_member_that_left_the_kernel_does_not_block() -> None:
 
 
 REDUCTIONS: dict[str, Callable[[int, int], int]] = {
-    "add.u32": lambda a, b: (a + b) % 2**32, "add.s32": lambda a, b: (a + b) % 2**32, "and.b32": lambda a, b: a & b,
-    "or.b32": lambda a, b: a | b, "xor.b32": lambda a, b: a ^ b, "min.u32": min, "max.u32": max,
-    "min.s32": lambda a, b: min(a, b, key=lambda v: (v ^ 2**31)), "max.s32": lambda a, b: max(a, b, key=lambda v: (v ^ 2**31)),
-}  # fmt: skip
+    "add.u32": lambda a, b: (a + b) % 2**32,
+    "add.s32": lambda a, b: (a + b) % 2**32,
+    "and.b32": lambda a, b: a & b,
+    "or.b32": lambda a, b: a | b,
+    "xor.b32": lambda a, b: a ^ b,
+    "min.u32": min,
+    "max.u32": max,
+    "min.s32": lambda a, b: min(a, b, key=lambda v: v ^ 2**31),
+    "max.s32": lambda a, b: max(a, b, key=lambda v: v ^ 2**31),
+}
 
 
 @pytest.mark.parametrize("op", REDUCTIONS)
@@ -73,7 +84,8 @@ REDUCTIONS: dict[str, Callable[[int, int], int]] = {
 def test_reductions(op: str, members: int) -> None:
     value = np.random.default_rng(3).integers(0, 2**32, 32, dtype=np.uint64).astype(np.uint32)
     body = (
-        f"mov.u32 out0, 7; mov.u32 %r40, %laneid; mov.u32 %r41, {members}; shr.u32 %r41, %r41, %r40; and.b32 %r41, %r41, 1; "
+        f"mov.u32 out0, 7; mov.u32 %r40, %laneid; mov.u32 %r41, {members}; "
+        f"shr.u32 %r41, %r41, %r40; and.b32 %r41, %r41, 1; "
         f"setp.eq.u32 %q0, %r41, 0; @%q0 bra SKIP; redux.sync.{op} out0, in0, {members}; SKIP:"
     )
     (got,) = lanewise(body, value, out=np.uint32)
@@ -126,10 +138,19 @@ def test_match_all(same: bool) -> None:
 
 @pytest.mark.parametrize(
     "statement",
-    ["shfl.idx.b32 %r1, %r2, 0, 31;", "shfl.sync.idx.b64 %rd1, %rd2, 0, 31, -1;", "vote.sync.ballot.pred %q1, %q2, -1;",
-     "vote.any.pred %q1, %q2;", "elect.sync %r1, -1;", "redux.sync.add.f32 %f1, %f2, -1;", "redux.sync.and.u32 %r1, %r2, -1;",
-     "redux.sync.min.abs.s32 %r1, %r2, -1;", "match.all.b32 %r1, %r2, -1;", "activemask.u32 %r1;"],
-)  # fmt: skip
+    [
+        "shfl.idx.b32 %r1, %r2, 0, 31;",
+        "shfl.sync.idx.b64 %rd1, %rd2, 0, 31, -1;",
+        "vote.sync.ballot.pred %q1, %q2, -1;",
+        "vote.any.pred %q1, %q2;",
+        "elect.sync %r1, -1;",
+        "redux.sync.add.f32 %f1, %f2, -1;",
+        "redux.sync.and.u32 %r1, %r2, -1;",
+        "redux.sync.min.abs.s32 %r1, %r2, -1;",
+        "match.all.b32 %r1, %r2, -1;",
+        "activemask.u32 %r1;",
+    ],
+)
 def test_forms_that_the_isa_does_not_have(statement: str) -> None:
     with pytest.raises(PtxError, match="line"):
         run_ptx(statement)
