@@ -11,6 +11,8 @@ MAX_CLUSTER = 16
 """CTAs of a cluster."""
 MAX_WARPS = 32
 """Warps of a CTA."""
+SM_COUNT = 148
+"""Streaming multiprocessors of a B200."""
 REGISTER_FILE = 65536
 """32-bit registers per SM."""
 SMEM_RESERVED = 1024

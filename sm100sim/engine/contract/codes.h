@@ -8,6 +8,7 @@
 #define LANES 32u
 #define MAX_CLUSTER 16u
 #define MAX_WARPS 32u
+#define SM_COUNT 148u
 #define REGISTER_FILE 65536u
 #define SMEM_RESERVED 1024u
 #define SMEM_MAX 233472u

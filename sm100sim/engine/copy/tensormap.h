@@ -1,4 +1,5 @@
-/* The 128-byte tensor map and the walk over one box (tensormap.md: layout decoded from a driver's encodings). */
+/* The 128-byte tensor map and the walk over one box; the layout was decoded from a driver's encodings
+ * (tests/data/tensormaps-h200.json). */
 #ifndef SM100SIM_TENSORMAP_H
 #define SM100SIM_TENSORMAP_H
 #include "copy/bulk.h"

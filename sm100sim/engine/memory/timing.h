@@ -1,4 +1,4 @@
-/* Modelled latencies, in SM cycles.  Source: performance.md 1.4 (B200 / B300 microbenchmarks); the
+/* Modelled latencies, in SM cycles.  Source: published B200 / B300 microbenchmarks; the
  * model orders events for the timeline and claims no accuracy beyond that. */
 #ifndef SM100SIM_TIMING_H
 #define SM100SIM_TIMING_H

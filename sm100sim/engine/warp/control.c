@@ -177,28 +177,54 @@ Step warp_converge(Ctx *c, u32 members) {
   return STEP_NEXT;
 }
 
-static u32 special_value(const Warp *w, u32 kind, u32 lane) {
+/* Index of `kind` in the three axes that begin at `first`, or 3. */
+static inline u32 axis_of(u32 kind, u32 first) {
+  return kind - first < 3 ? kind - first : 3;
+}
+
+/* %tid, %ntid, %ctaid, ...: a value per axis; false for other registers. */
+static bool axis_value(const Warp *w, u32 kind, u32 lane, u32 *value) {
   const Cta *cta = w->cta;
   const Options *o = &cta->cl->m->opt;
-  u32 t = w->index * LANES + lane, d = kind;
-  if (d <= SP_TID_Z)
-    return d == SP_TID_X   ? t % o->block[0]
-           : d == SP_TID_Y ? t / o->block[0] % o->block[1]
-                           : t / (o->block[0] * o->block[1]);
-  if (d <= SP_NTID_Z)
-    return o->block[d - SP_NTID_X];
-  if (d <= SP_CTAID_Z)
-    return cta->ctaid[d - SP_CTAID_X];
-  if (d <= SP_NCTAID_Z)
-    return o->grid[d - SP_NCTAID_X];
-  if (d >= SP_CLUSTERID_X && d <= SP_CLUSTERID_Z)
-    return cta->cl->id[d - SP_CLUSTERID_X];
-  if (d >= SP_NCLUSTERID_X && d <= SP_NCLUSTERID_Z)
-    return o->grid[d - SP_NCLUSTERID_X] / o->cluster[d - SP_NCLUSTERID_X];
-  if (d >= SP_CLUSTER_CTAID_X && d <= SP_CLUSTER_CTAID_Z)
-    return cta->cluster_ctaid[d - SP_CLUSTER_CTAID_X];
-  if (d >= SP_CLUSTER_NCTAID_X && d <= SP_CLUSTER_NCTAID_Z)
-    return o->cluster[d - SP_CLUSTER_NCTAID_X];
+  u32 t = w->index * LANES + lane, d;
+  const u32 tid[3] = {t % o->block[0], t / o->block[0] % o->block[1], t / (o->block[0] * o->block[1])};
+  if ((d = axis_of(kind, SP_TID_X)) < 3)
+    *value = tid[d];
+  else if ((d = axis_of(kind, SP_NTID_X)) < 3)
+    *value = o->block[d];
+  else if ((d = axis_of(kind, SP_CTAID_X)) < 3)
+    *value = cta->ctaid[d];
+  else if ((d = axis_of(kind, SP_NCTAID_X)) < 3)
+    *value = o->grid[d];
+  else if ((d = axis_of(kind, SP_CLUSTERID_X)) < 3)
+    *value = cta->cl->id[d];
+  else if ((d = axis_of(kind, SP_NCLUSTERID_X)) < 3)
+    *value = o->grid[d] / o->cluster[d];
+  else if ((d = axis_of(kind, SP_CLUSTER_CTAID_X)) < 3)
+    *value = cta->cluster_ctaid[d];
+  else if ((d = axis_of(kind, SP_CLUSTER_NCTAID_X)) < 3)
+    *value = o->cluster[d];
+  else
+    return false;
+  return true;
+}
+
+static u32 lane_mask(u32 kind, u32 lane) {
+  u32 below = (1u << lane) - 1, own = 1u << lane;
+  return kind == SP_LANEMASK_EQ   ? own
+         : kind == SP_LANEMASK_LE ? below | own
+         : kind == SP_LANEMASK_LT ? below
+         : kind == SP_LANEMASK_GE ? ~below
+                                  : ~(below | own);
+}
+
+static u32 special_value(const Warp *w, u32 kind, u32 lane) {
+  const Cta *cta = w->cta;
+  u32 value;
+  if (axis_value(w, kind, lane, &value))
+    return value;
+  if (kind >= SP_LANEMASK_EQ && kind <= SP_LANEMASK_GT)
+    return lane_mask(kind, lane);
   switch (kind) {
     case SP_LANEID:
       return lane;
@@ -207,27 +233,16 @@ static u32 special_value(const Warp *w, u32 kind, u32 lane) {
     case SP_NWARPID:
       return MAX_WARPS;
     case SP_SMID:
-      return cta->rank;
-    case SP_NSMID:
-      return 148;
     case SP_CLUSTER_CTARANK:
       return cta->rank;
+    case SP_NSMID:
+      return SM_COUNT;
     case SP_CLUSTER_NCTARANK:
       return cta->cl->n_ctas;
     case SP_IS_EXPLICIT_CLUSTER:
       return cta->cl->n_ctas > 1;
-    case SP_LANEMASK_EQ:
-      return 1u << lane;
-    case SP_LANEMASK_LE:
-      return 0xFFFFFFFFu >> (31 - lane);
-    case SP_LANEMASK_LT:
-      return (1u << lane) - 1;
-    case SP_LANEMASK_GE:
-      return 0xFFFFFFFFu << lane;
-    case SP_LANEMASK_GT:
-      return lane == 31 ? 0 : 0xFFFFFFFFu << (lane + 1);
     case SP_DYNAMIC_SMEM_SIZE:
-      return o->dynamic_smem;
+      return cta->cl->m->opt.dynamic_smem;
     case SP_TOTAL_SMEM_SIZE:
       return cta->smem_bytes;
     case SP_SMEM_BASE:

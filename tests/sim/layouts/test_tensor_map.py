@@ -12,7 +12,7 @@ from sm100sim.layouts.swizzle import TmaSwizzle
 from sm100sim.layouts.tensor_map import TensorMap, TensorMapRefused
 
 ROWS: list[dict[str, Any]] = json.loads(
-    (Path(__file__).parent.parent / "data" / "tensormaps-h200.json").read_text()
+    (Path(__file__).parents[2] / "data" / "tensormaps-h200.json").read_text()
 )
 VALID = [row for row in ROWS if row["ok"]]
 REFUSED = [row for row in ROWS if not row["ok"]]

@@ -1,4 +1,5 @@
-"""Tensor Memory: MMAs, copies, loads and stores, and what orders them (sm100-isa.md 5.3 to 5.5).
+"""Tensor Memory: MMAs, copies, loads and stores, and what orders them (PTX ISA, "Memory
+Consistency Model for tcgen05").
 
 Programs run in the frame of tcgen05_programs: 128 threads, 512 columns allocated and filled, %r30
 the

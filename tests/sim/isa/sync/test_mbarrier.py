@@ -66,7 +66,7 @@ def test_phases_alternate_parity_and_state_tokens_work() -> None:
 
 
 def test_transactions_may_complete_before_they_are_expected() -> None:
-    """The sum is signed: complete_tx first, expect_tx later (sm100-isa.md 6.1)."""
+    """The sum is signed: complete_tx first, expect_tx later (PTX ISA, "mbarrier")."""
     body = BAR + (
         "mbarrier.init.shared.b64 [%r1], 1; mbarrier.complete_tx.shared.b64 [%r1], 8192;"
         "mbarrier.arrive.expect_tx.shared.b64 %rd1, [%r1], 32768; "
