@@ -15,6 +15,9 @@ SM_COUNT = 148
 """Streaming multiprocessors of a B200."""
 REGISTER_FILE = 65536
 """32-bit registers per SM."""
+REGISTER_UNIT = 8
+"""Registers per thread are given out in steps of this."""
+WARPGROUP_WARPS = 4
 SMEM_RESERVED = 1024
 """Bytes at the bottom of the shared window that belong to the system."""
 SMEM_MAX = 233472

@@ -14,7 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..contract.codes import LANES, NONE32, REGISTER_FILE, SMEM_RESERVED, SPECIALS
+from ..contract.codes import (
+    LANES,
+    NONE32,
+    REGISTER_FILE,
+    REGISTER_UNIT,
+    SMEM_RESERVED,
+    SPECIALS,
+    WARPGROUP_WARPS,
+)
 from ..contract.forms import FORM_BYTES
 from ..contract.records import RawIns, RawProgram, Special
 from ..ptx.cfg import build_cfg
@@ -22,7 +30,7 @@ from ..ptx.program import GlobalVar, Kernel, Module
 from . import families  # noqa: F401  (registers every instruction family)
 from .lowering import END, Emitted, Lowering
 
-WARPGROUP_THREADS = 128
+WARPGROUP_THREADS = WARPGROUP_WARPS * LANES
 
 RAW_INS = np.dtype(RawIns)
 """`RawIns` as a record of arrays."""
@@ -123,7 +131,7 @@ def _entry_registers(directives: Mapping[str, object]) -> int:
         return 0
     count = int(np.prod([int(t) for t in threads])) * max(int(str(directives["minnctapersm"])), 1)
     groups = -(-count // WARPGROUP_THREADS)
-    return min(255, REGISTER_FILE // (groups * WARPGROUP_THREADS) // 8 * 8)
+    return min(255, REGISTER_FILE // (groups * WARPGROUP_THREADS) // REGISTER_UNIT * REGISTER_UNIT)
 
 
 def _pack(

@@ -10,6 +10,8 @@
 #define MAX_WARPS 32u
 #define SM_COUNT 148u
 #define REGISTER_FILE 65536u
+#define REGISTER_UNIT 8u
+#define WARPGROUP_WARPS 4u
 #define SMEM_RESERVED 1024u
 #define SMEM_MAX 233472u
 #define SLOT_GRAIN 8u

@@ -144,9 +144,6 @@ static Step op_warp_bar(Ctx *c, const Ins *i) {
 }
 
 /* ---- setmaxnreg ---------------------------------------------------------------------------- */
-#define WARPGROUP 4u
-#define REGISTER_UNIT 8u
-
 /* The pool is the CTA's own: what it was given at launch, in units of 8 registers per thread, not the register
  * file of the SM.  An H200 bears this out: an inc beyond it never ended, though the file had registers left. */
 static u32 allocated(u32 per_thread) {
@@ -162,10 +159,10 @@ u32 register_pool(const Cta *cta) {
  * different lines are accepted and different counts are a finding. */
 static Step check_warpgroup(Ctx *c, u32 want) {
   const Warp *w = c->w;
-  u32 first = w->index & ~(WARPGROUP - 1);
-  for (u32 k = first; k < first + WARPGROUP; k++) {
+  u32 first = w->index & ~(WARPGROUP_WARPS - 1);
+  for (u32 k = first; k < first + WARPGROUP_WARPS; k++) {
     if (k >= c->cta->n_warps)
-      return fault(c, "setmaxnreg", "warp %u is not in a full warpgroup of %u warps", w->index, WARPGROUP);
+      return fault(c, "setmaxnreg", "warp %u is not in a full warpgroup of %u warps", w->index, WARPGROUP_WARPS);
     const Warp *o = &c->cta->warps[k];
     if (o->reg_moves < w->reg_moves)
       return fault(c, "setmaxnreg",
@@ -214,7 +211,7 @@ static Step op_setmaxnreg(Ctx *c, const Ins *i) {
 const char *setmaxnreg_exit_check(const Cta *cta) {
   static _Thread_local char text[160];
   for (u32 k = 0; k < cta->n_warps; k++) {
-    const Warp *w = &cta->warps[k], *first = &cta->warps[k & ~(WARPGROUP - 1)];
+    const Warp *w = &cta->warps[k], *first = &cta->warps[k & ~(WARPGROUP_WARPS - 1)];
     if (w->reg_moves == first->reg_moves)
       continue;
     snprintf(text, sizeof text,

@@ -6,7 +6,7 @@ PTX ISA 9.7.13.1 "bar, barrier", 9.7.13.2 "bar.warp.sync", 9.7.13.3 "barrier.clu
 
 from __future__ import annotations
 
-from ...contract.codes import BarrierKind
+from ...contract.codes import REGISTER_UNIT, BarrierKind
 from ...contract.forms import Barrier, ClusterBarrier, RegisterBudget
 from ...ptx.program import Instr
 from ..lowering import Lowering, Mods, Unit, instruction
@@ -16,7 +16,7 @@ REDUCTIONS = {
     "and": (BarrierKind.RED_AND, "pred"),
     "or": (BarrierKind.RED_OR, "pred"),
 }
-MIN_REGISTERS, MAX_REGISTERS, REGISTER_STEP = 24, 256, 8
+MIN_REGISTERS, MAX_REGISTERS = 24, 256
 """Range of setmaxnreg's immediate."""
 
 
@@ -96,6 +96,6 @@ def set_max_registers(lo: Lowering, ins: Instr) -> None:
         mods.one_of(name)
     mods.done()
     count = lo.imm_value(ins.operands[0])
-    if not MIN_REGISTERS <= count <= MAX_REGISTERS or count % REGISTER_STEP:
+    if not MIN_REGISTERS <= count <= MAX_REGISTERS or count % REGISTER_UNIT:
         raise lo.fail(f"{count} registers: expected a multiple of 8 from 24 to 256")
     lo.emit("SETMAXNREG", form=RegisterBudget(grow=grow), imm=count, unit=Unit.SYNC)
