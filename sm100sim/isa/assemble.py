@@ -1,7 +1,7 @@
 """One typed kernel -> the arrays that the engine loads: instructions, operands, register template.
 
-Also places the kernel's variables: static shared variables behind the 1 KiB that the system keeps
-at the bottom of the window, the dynamic ones behind them, global variables in host memory.
+Also places the kernel's variables: static shared variables after the 1 KiB that the system keeps
+at the bottom of the window, the dynamic ones after them, global variables in host memory.
 """
 
 from __future__ import annotations

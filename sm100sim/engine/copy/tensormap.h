@@ -39,7 +39,7 @@ const char *tensormap_decode(const u8 raw[128], TensorMap *t);
 const char *tensormap_box_rule(const TensorMap *t);
 u32 tensormap_box_bytes(const TensorMap *t);  /* bytes that are copied and counted */
 u32 tensormap_row_pitch(const TensorMap *t);  /* from one row to the next in shared memory */
-u32 tensormap_smem_bytes(const TensorMap *t); /* shared memory between the first and behind the last row */
+u32 tensormap_smem_bytes(const TensorMap *t); /* shared memory from the first row to the end of the last */
 /* Operand of a tensor instruction: checked location, decoded.  `a`: len and align are set here. */
 Step tensormap_operand(Ctx *c, Access a, u32 lane, TensorMap *t);
 /* Element type for reductions, or -1 when the map's type has no such operation. */
@@ -51,7 +51,7 @@ Step op_tensormap_acquire(Ctx *c, const Ins *i);
 
 /* One row (dimension 0) of a box: global address of its first element and the elements that are copied.  A load
  * ends with the tensor's inner dimension; stores and reductions go on to the next multiple of 16 bytes, into the
- * padding of the row or, behind the last row, behind the tensor (H200 record). */
+ * padding of the row or, after the last row, after the tensor (H200 record). */
 typedef struct {
   u64 addr;
   u32 lo, hi;
