@@ -31,9 +31,10 @@ test: $(FOREIGN)  ## all tests
 quick: $(STAMP)  ## the tests that take seconds
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
 
-lint: $(STAMP)  ## ruff and mypy
+lint: $(STAMP)  ## ruff, mypy and clang-format
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $$(find sm100sim -name '*.[ch]')
 
 bench: $(FOREIGN)  ## simulator speed and facts of the compiled kernels
 	$(BIN)/python -m benchmarks.simulator

@@ -9,8 +9,9 @@ import inspect
 import sys
 from pathlib import Path
 
-from .isa import families, tcgen05  # noqa: F401  (registers every instruction family)
-from .isa.lowering import registered
+from .isa import families  # noqa: F401  (registers every instruction family)
+from .isa.lowering import Family, registered
+from .isa.tcgen05.forms import forms
 
 HEADER = """# Instructions that sm100sim executes
 
@@ -28,14 +29,23 @@ def _first_paragraph(text: str | None) -> str:
     return " ".join(paragraph.split()).replace("|", "\\|")
 
 
+def lowerings() -> dict[str, Family]:
+    """Every PTX opcode, and each form of tcgen05, with the function that lowers it."""
+    known = registered() | {f"tcgen05.{name}": form for name, form in forms().items()}
+    del known["tcgen05"]
+    return known
+
+
+def source(function: Family) -> str:
+    """The file of a lowering, e.g. "isa/arith/integer.py"."""
+    return "/".join(function.__module__.split(".")[1:]) + ".py"
+
+
 def table() -> str:
     """The page as Markdown."""
     rows = []
-    known = registered() | {f"tcgen05.{name}": form for name, form in tcgen05.forms().items()}
-    del known["tcgen05"]
-    for opcode, function in sorted(known.items()):
-        module = function.__module__.rsplit(".", 1)[-1]
-        rows.append(f"| `{opcode}` | {_first_paragraph(function.__doc__)} | `isa/{module}.py` |")
+    for opcode, function in sorted(lowerings().items()):
+        rows.append(f"| `{opcode}` | {_first_paragraph(function.__doc__)} | `{source(function)}` |")
     return HEADER + "\n".join(rows) + "\n"
 
 

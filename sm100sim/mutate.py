@@ -161,7 +161,7 @@ def _early_releases(kernel: Kernel, lines: list[str]) -> Iterator[Mutant]:
 def _region_start(body: Sequence[Instr], end: int) -> int:
     """The first instruction from which every path leads to `end` without a loop or a wait.
 
-    Branches between the two go forward and stay inside; nothing from outside enters behind it.
+    Branches between the two go forward and stay inside; nothing from outside enters after it.
     """
     start = end
     while start > 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from enum import IntFlag
 from typing import Any, Literal
@@ -12,7 +13,7 @@ MODES = ("fast", "random", "late")
 
 
 class Check(IntFlag):
-    """Optional watchers; bits mirror `CHECK_*` of engine.h.
+    """Optional watchers.
 
     `STRICT_LD` reports every use of a register that tcgen05.ld writes before tcgen05.wait::ld. The
     ISA asks for the wait; shipped kernels rely on the register dependency. `STRICT_EXIT`, with
@@ -74,21 +75,24 @@ class RunOptions:
             raise ValueError(f"mode: {self.mode!r} is not one of {', '.join(MODES)}")
 
 
-_current = RunOptions()
+_current: ContextVar[RunOptions] = ContextVar("sm100sim_options", default=RunOptions())  # noqa: B039
+"""Each thread, and each asynchronous task, has its own."""
 
 
 def current_options() -> RunOptions:
     """The options that the next launch uses when it is given none."""
-    return _current
+    return _current.get()
 
 
 @contextmanager
 def run_options(**changes: Any) -> Iterator[RunOptions]:
-    """Use other options for the launches inside the block, e.g. `run_options(mode="late")`."""
-    global _current
-    before = _current
-    _current = replace(before, **changes)
+    """Use other options for the launches inside the block, e.g. `run_options(mode="late")`.
+
+    The block rules the launches of its own thread; a thread that it starts has the defaults.
+    """
+    options = replace(_current.get(), **changes)
+    token = _current.set(options)
     try:
-        yield _current
+        yield options
     finally:
-        _current = before
+        _current.reset(token)

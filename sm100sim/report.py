@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class EventKind(IntEnum):
-    """Kinds of timeline events; mirrors `EventKind` of engine.h."""
+    """Kinds of timeline events."""
 
     BUSY = 0
     WAIT = 1

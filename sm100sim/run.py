@@ -13,18 +13,29 @@ from typing import Any
 
 import numpy as np
 
-from .engine.binding import Options, RawEvent, RawFinding, Region, load_engine, opcode_numbers
+from .contract.codes import LANES as WARP_THREADS
+from .contract.codes import MAX_CLUSTER, MAX_WARPS, NONE32, SMEM_MAX, SMEM_RESERVED, Severity
+from .contract.records import (
+    LOADED,
+    OUT_OF_MEMORY,
+    Options,
+    Progress,
+    RawEvent,
+    RawFinding,
+    Region,
+    Totals,
+)
+from .engine.binding import load_engine, opcode_numbers
 from .host.launch_request import LaunchRequest
-from .isa.assemble import Assembled, assemble, parameter_buffer
+from .isa.assemble import Assembled, assemble, parameter_buffer, raw_program
 from .memory import Allocation, allocations
 from .options import MODES, RunOptions, current_options
 from .ptx.parser import parse
 from .ptx.program import Module
 from .report import Event, EventKind, Finding, Report, SimulationFault
 
-NONE32 = 0xFFFFFFFF
-CHECK_MMA_EXACT = 256
-MAX_SHARED = 232448
+MAX_SHARED = SMEM_MAX - SMEM_RESERVED
+MAX_THREADS = MAX_WARPS * WARP_THREADS
 PROGRESS_AFTER_SECONDS = 2.0
 
 
@@ -53,10 +64,14 @@ def _check_request(request: LaunchRequest, assembled: Assembled) -> None:
     """Refuse launches that the hardware would refuse (CUDA driver API, cuLaunchKernelEx)."""
     threads = int(np.prod(request.block))
     ctas = int(np.prod(request.cluster))
-    if not 1 <= threads <= 1024:
-        raise ValueError(f"block: {request.block} has {threads} threads; 1 to 1024 are possible")
-    if not 1 <= ctas <= 16:
-        raise ValueError(f"cluster: {request.cluster} has {ctas} CTAs; 1 to 16 are possible")
+    if not 1 <= threads <= MAX_THREADS:
+        raise ValueError(
+            f"block: {request.block} has {threads} threads; 1 to {MAX_THREADS} are possible"
+        )
+    if not 1 <= ctas <= MAX_CLUSTER:
+        raise ValueError(
+            f"cluster: {request.cluster} has {ctas} CTAs; 1 to {MAX_CLUSTER} are possible"
+        )
     for size, part in zip(request.grid, request.cluster, strict=True):
         if size < 1 or size % part:
             raise ValueError(
@@ -81,7 +96,8 @@ def _options(request: LaunchRequest, options: RunOptions, offsets: Sequence[int]
     )
     raw.mode = MODES.index(options.mode)
     raw.poison = int(options.poison)
-    raw.check = int(options.checks) | (CHECK_MMA_EXACT if options.exact_mma else 0)
+    raw.check = int(options.checks)
+    raw.exact_mma = int(options.exact_mma)
     raw.trace_cluster = NONE32 if options.trace_cluster is None else options.trace_cluster
     raw.max_findings = options.max_findings
     raw.seed = options.seed & (2**64 - 1)
@@ -101,28 +117,36 @@ class _Machine:
     ):
         self.lib = load_engine()
         self.assembled = assembled
-        self.handle = ct.c_void_p(
-            self.lib.sm100_machine_new(
-                ct.byref(_options(request, options, assembled.param_offsets))
-            )
+        self.handle = self.lib.sm100_machine_new(
+            ct.byref(_options(request, options, assembled.param_offsets))
         )
-        a = assembled
-        failed = self.lib.sm100_machine_load(
-            self.handle, a.code.ctypes.data, len(a.code), a.operands.ctypes.data, len(a.operands),
-            a.register_template.ctypes.data, len(a.register_template), a.specials.ctypes.data,
-            len(a.specials), a.static_smem, a.entry_registers, a.local_bytes,
-        )  # fmt: skip
-        if failed:
-            raise RuntimeError(
-                f"instruction {failed - 1} has an opcode that the engine does not have"
-            )
+        if not self.handle:
+            raise MemoryError("the simulator got no host memory for a machine")
+        self.progress = Progress()
+        self.params = parameter_buffer(assembled, request.params)
+        try:
+            self._load(memory)
+        except BaseException:
+            self.lib.sm100_machine_free(self.handle)
+            raise
+
+    def _load(self, memory: list[Allocation]) -> None:
+        """Give the machine its program and its memory."""
         regions = (Region * max(len(memory), 1))()
         for region, known in zip(regions, memory, strict=False):
             region.lo, region.hi = known.start, known.start + known.size
             region.writable = int(known.writable)
-        self.params = parameter_buffer(assembled, request.params)
-        self.lib.sm100_machine_memory(self.handle, regions, len(memory), ct.addressof(self.params))
-        self.progress = np.zeros(4, np.uint64)
+        params = ct.cast(self.params, ct.POINTER(ct.c_uint8))
+        answers = (
+            self.lib.sm100_machine_load(self.handle, ct.byref(raw_program(self.assembled))),
+            self.lib.sm100_machine_memory(self.handle, regions, len(memory), params),
+        )
+        if OUT_OF_MEMORY in answers:
+            raise MemoryError("the simulator got no host memory for the program")
+        if answers[0] != LOADED:
+            raise RuntimeError(
+                f"instruction {answers[0]} has an opcode that the engine does not have"
+            )
 
     def __enter__(self) -> _Machine:
         return self
@@ -148,16 +172,19 @@ class _Machine:
             shower.join()
 
     def _run(self) -> None:
-        self.lib.sm100_machine_run(self.handle, self.progress.ctypes.data, 2**62)
+        self.lib.sm100_machine_run(self.handle, ct.byref(self.progress))
 
-    def totals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        per_op = np.zeros(self.lib.sm100_opcode_count(), np.uint64)
-        per_ins = np.zeros(len(self.assembled.code), np.uint64)
-        totals = np.zeros(11, np.uint64)
-        self.lib.sm100_machine_counts(
-            self.handle, per_op.ctypes.data, per_ins.ctypes.data, totals.ctypes.data
-        )
-        return per_op, per_ins, totals
+    def totals(self) -> Totals:
+        out = Totals()
+        self.lib.sm100_machine_totals(self.handle, ct.byref(out))
+        return out
+
+    def counts(self) -> tuple[list[int], list[int]]:
+        """Executed warp instructions per opcode and per engine instruction."""
+        per_opcode = (ct.c_uint64 * self.lib.sm100_opcode_count())()
+        per_instruction = (ct.c_uint64 * len(self.assembled.code))()
+        self.lib.sm100_machine_counts(self.handle, per_opcode, per_instruction)
+        return list(per_opcode), list(per_instruction)
 
     def findings(self, cap: int) -> list[RawFinding]:
         out = (RawFinding * (cap + 1))()
@@ -179,9 +206,9 @@ def _show_progress(name: str, machine: _Machine, done: threading.Event) -> None:
     if done.wait(PROGRESS_AFTER_SECONDS) or not sys.stderr.isatty():
         return
     start = time.monotonic() - PROGRESS_AFTER_SECONDS
-    total = int(machine.totals()[2][3])
+    total = machine.totals().clusters_total
     while not done.wait(0.5):
-        finished, instructions = int(machine.progress[0]), int(machine.progress[2])
+        finished, instructions = machine.progress.clusters, machine.progress.instructions
         spent = time.monotonic() - start
         left = f"{spent / finished * (total - finished):.0f} s left" if finished else "first tile"
         print(
@@ -193,15 +220,13 @@ def _show_progress(name: str, machine: _Machine, done: threading.Event) -> None:
 
 
 def _finding(raw: RawFinding, source: Sequence[str]) -> Finding:
-    code, _, message = raw.text.decode(errors="replace").partition("\n")
-
     def text(line: int) -> str:
         return source[line - 1] if 0 < line <= len(source) else ""
 
     known = raw.rank != NONE32
     return Finding(
-        code=code.rstrip("!"),
-        message=message,
+        code=raw.code.decode(),
+        message=raw.text.decode(errors="replace"),
         line=raw.line,
         source=text(raw.line),
         line2=raw.line2,
@@ -210,7 +235,7 @@ def _finding(raw: RawFinding, source: Sequence[str]) -> Finding:
         rank=raw.rank if known else None,
         warp=raw.warp if raw.warp != NONE32 else None,
         lane=raw.lane if raw.warp != NONE32 else None,
-        fatal=code.endswith("!"),
+        fatal=raw.severity == Severity.FAULT,
         count=raw.count,
     )
 
@@ -222,33 +247,35 @@ def _report(
     times: tuple[float, float],
     memory: str,
 ) -> Report:
-    per_op, per_ins, totals = machine.totals()
+    totals = machine.totals()
+    per_opcode, per_instruction = machine.counts()
     source = request.ptx.splitlines()
     findings = tuple(_finding(raw, source) for raw in machine.findings(options.max_findings))
     names = {number: name for name, number in opcode_numbers().items()}
     lines: Counter[int] = Counter()
-    for line, count in zip(machine.assembled.code["line"], per_ins, strict=True):
-        lines[int(line)] += int(count)
-    complete = totals[2] == totals[3] and not totals[9] and not totals[10]
+    for line, count in zip(machine.assembled.code["line"], per_instruction, strict=True):
+        lines[int(line)] += count
+    ended = totals.clusters_done == totals.clusters_total and not totals.faulted
+    complete = ended and not totals.lost
     return Report(
         kernel=request.kernel,
         grid=request.grid,
         block=request.block,
         cluster=request.cluster,
         verdict="findings" if findings else "clean" if complete else "incomplete",
-        complete=bool(complete),
+        complete=complete,
         findings=findings,
-        instructions=int(totals[0]),
-        thread_instructions=int(totals[1]),
-        clusters=int(totals[2]),
+        instructions=totals.instructions,
+        thread_instructions=totals.thread_instructions,
+        clusters=totals.clusters_done,
         seconds=times[1],
         prepare_seconds=times[0],
-        cycles=int(totals[8]),
-        tma_bytes_loaded=int(totals[4]),
-        tma_bytes_stored=int(totals[5]),
-        mma_instructions=int(totals[6]),
-        mma_flops=int(totals[7]),
-        opcode_counts={names[k]: int(n) for k, n in enumerate(per_op) if n},
+        cycles=totals.cycles,
+        tma_bytes_loaded=totals.tma_bytes_loaded,
+        tma_bytes_stored=totals.tma_bytes_stored,
+        mma_instructions=totals.mma_instructions,
+        mma_flops=totals.mma_flops,
+        opcode_counts={names[k]: n for k, n in enumerate(per_opcode) if n},
         line_counts=dict(lines),
         events=tuple(machine.events()),
         memory_check=memory,

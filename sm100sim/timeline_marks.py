@@ -70,7 +70,7 @@ def _mark(label: str, event: Event) -> Mark:
 
 
 def _second_access(events: Sequence[Event], at: int) -> Event | None:
-    """A warp's own access is recorded right behind its finding, asynchronous work at its issue."""
+    """A warp's own access is recorded right after its finding, asynchronous work at its issue."""
     here = events[at]
     for event in events[at + 1 :]:
         if event.kind is EventKind.ACCESS and (event.rank, event.warp) == (here.rank, here.warp):

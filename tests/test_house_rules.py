@@ -139,7 +139,7 @@ def test_a_circle_is_found() -> None:
     assert circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
 
 
-@pytest.mark.parametrize("package", ["fa4_cute"])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_no_import_circle(package: str) -> None:
     graph = import_graph(package)
     assert not circle(graph)
@@ -152,7 +152,7 @@ def test_no_upward_import() -> None:
     assert not upward
 
 
-@pytest.mark.parametrize("package", ["fa4_cute"])
+@pytest.mark.parametrize("package", PACKAGES)
 def test_folders_stay_small(package: str) -> None:
     sizes: dict[str, int] = {}
     for path in modules(package).values():

@@ -25,7 +25,7 @@ import numpy as np
 from sm100sim.layouts.swizzle import TmaSwizzle
 from sm100sim.layouts.tensor_map import TensorMap
 from tests.sim.harness import kernel_text
-from tests.sim.isa.memory_programs import SMEM, aligned_copy, only
+from tests.sim.isa.memory.programs import SMEM, aligned_copy, only
 
 BOX = 4096
 """Bytes of shared memory that are filled and shown, from dyn + 1024 on."""

@@ -23,16 +23,16 @@ import pytest
 from tests.sim import harness
 
 TESTS = (
-    "memory",
-    "atomics",
-    "matrix",
-    "mbarrier",
-    "barriers",
-    "cluster",
-    "tma",
-    "tma_store",
-    "bulk",
-    "tensormap_ops",
+    "memory/test_memory",
+    "memory/test_atomics",
+    "memory/test_matrix",
+    "sync/test_mbarrier",
+    "sync/test_barriers",
+    "sync/test_cluster",
+    "memory/test_tma",
+    "memory/test_tma_store",
+    "memory/test_bulk",
+    "memory/test_tensormap_ops",
 )
 
 
@@ -103,16 +103,16 @@ class Recorder:
 def record(path: str) -> None:
     """Run the tests with the recorder in place and write the cases."""
     recorder = Recorder()
-    names = [f"tests.sim.isa.test_{name}" for name in TESTS]
+    names = [f"tests.sim.isa.{name.replace('/', '.')}" for name in TESTS]
 
     class Plugin:
         @staticmethod
         def pytest_collection_finish() -> None:
-            for name in [*names, "tests.sim.isa.memory_programs"]:
+            for name in [*names, "tests.sim.isa.memory.programs"]:
                 sys.modules[name].run_ptx = recorder  # type: ignore[attr-defined]
 
     pytest.main(
-        ["-q", "-p", "no:cacheprovider", *(f"tests/sim/isa/test_{n}.py" for n in TESTS)],
+        ["-q", "-p", "no:cacheprovider", *(f"tests/sim/isa/{name}.py" for name in TESTS)],
         plugins=[Plugin()],
     )
     Path(path).write_text(json.dumps(list(recorder.cases.values())))

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sm100sim.layouts.smem_desc import SmemDescriptor, Swizzle
+from testing.layouts.smem_desc import SmemDescriptor, Swizzle
 
 CELLS = 12288
 """Numbered cells from the 1024-byte aligned base of shared memory on: fewer than the 14336 finite

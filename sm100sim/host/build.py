@@ -74,8 +74,10 @@ def _processor() -> str:
     return platform.processor()
 
 
-def _headers(folder: Path) -> list[Path]:
-    return sorted(f for f in folder.iterdir() if f.suffix in HEADER_SUFFIXES)
+def _headers(folders: Iterable[Path]) -> list[Path]:
+    """Every header under the given folders."""
+    files = (file for folder in folders for file in folder.rglob("*"))
+    return sorted({file for file in files if file.suffix in HEADER_SUFFIXES})
 
 
 def _key(files: Sequence[Path], flags: Sequence[str], command: Sequence[str]) -> str:
@@ -90,14 +92,19 @@ def _key(files: Sequence[Path], flags: Sequence[str], command: Sequence[str]) ->
 
 
 def build_library(
-    name: str, sources: Iterable[Path], flags: Sequence[str] = DEFAULT_FLAGS
+    name: str,
+    sources: Iterable[Path],
+    flags: Sequence[str] = DEFAULT_FLAGS,
+    include: Path | None = None,
 ) -> Path:
     """Compile ``sources`` into one shared library, or find the one compiled before.
 
     Args:
         name: stem of the library's file name.
-        sources: C files; headers (``.h``, ``.inc``) beside them take part in the cache key.
+        sources: C files; headers (``.h``, ``.inc``) beside them or under `include` take part in the
+            cache key.
         flags: compiler flags; ``-shared`` and ``-fPIC`` are added when missing.
+        include: folder from which the sources name their headers.
 
     Returns:
         The library's path inside :func:`cache_dir`.
@@ -111,24 +118,30 @@ def build_library(
         raise CompilerError(f"{name}: no such C source: {', '.join(missing) or '(none given)'}")
     command = find_compiler()
     all_flags = [*flags, *(flag for flag in REQUIRED_FLAGS if flag not in flags)]
-    headers = sorted({h for folder in {f.parent for f in files} for h in _headers(folder)})
+    headers = _headers({f.parent for f in files} if include is None else {include})
     folder = cache_dir()
     target = folder / f"{name}-{_key([*files, *headers], all_flags, command)}.so"
     if target.is_file():
         return target
     (folder / "objects").mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        objects = list(pool.map(lambda file: _object(command, all_flags, file), files))
+        objects = list(
+            pool.map(lambda file: _object(command, all_flags, file, headers, include), files)
+        )
     _run_compiler(command, [*all_flags, *map(str, objects), "-lm"], target)
     return target
 
 
-def _object(command: list[str], flags: list[str], file: Path) -> Path:
-    """The object file of one source, kept while it and the headers beside it are unchanged."""
-    key = _key([file, *_headers(file.parent)], flags, command)
+def _object(
+    command: list[str], flags: list[str], file: Path, headers: list[Path], include: Path | None
+) -> Path:
+    """The object file of one source, kept while it and the headers are unchanged."""
+    key = _key([file, *headers], flags, command)
     target = cache_dir() / "objects" / f"{file.stem}-{key}.o"
     if not target.is_file():
         compile_flags = [flag for flag in flags if flag != "-shared" and not flag.startswith("-l")]
+        if include is not None:
+            compile_flags.append(f"-I{include}")
         _run_compiler(command, [*compile_flags, "-c", str(file)], target)
     return target
 

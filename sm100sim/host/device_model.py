@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-DEFAULT_SM_COUNT = 148
+from ..contract.codes import SM_COUNT
+
+DEFAULT_SM_COUNT = SM_COUNT
 
 
 @dataclass(frozen=True)

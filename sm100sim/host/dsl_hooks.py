@@ -20,13 +20,11 @@ import importlib
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .device_memory import label_as_device_memory
+from .protocol import Adjustments
 from .tvm_ffi_hooks import adjust_tvm_ffi, device_tensor
-
-if TYPE_CHECKING:
-    from .activation import Activation
 
 FORCED = "_kept_for_sm100sim"
 
@@ -35,7 +33,7 @@ class DslError(RuntimeError):
     """The installed DSL is missing or lacks a part that must be adjusted."""
 
 
-def adjust_dsl(activation: Activation) -> None:
+def adjust_dsl(activation: Adjustments) -> None:
     """Import the DSL and apply every adjustment of this module.
 
     Raises:
@@ -83,7 +81,7 @@ def _dsl_module(name: str) -> Any:
         ) from error
 
 
-def _keep_artifacts(activation: Activation, compiler: Any) -> None:
+def _keep_artifacts(activation: Adjustments, compiler: Any) -> None:
     options = compiler.CompileOptions
     original = options.apply_envar_settings
 
@@ -111,7 +109,7 @@ def _keep_artifacts(activation: Activation, compiler: Any) -> None:
     activation.replace(options, "apply_envar_settings", apply)
 
 
-def _catalogue_artifacts(activation: Activation, artifacts: Any) -> None:
+def _catalogue_artifacts(activation: Adjustments, artifacts: Any) -> None:
     original = artifacts.__post_init__
 
     def after_init(self: Any) -> None:
@@ -126,7 +124,7 @@ def _catalogue_artifacts(activation: Activation, artifacts: Any) -> None:
     activation.replace(artifacts, "__post_init__", after_init)
 
 
-def _raise_own_errors(activation: Activation, owner: Any, method: str) -> None:
+def _raise_own_errors(activation: Adjustments, owner: Any, method: str) -> None:
     original = owner.__dict__[method]
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -136,7 +134,7 @@ def _raise_own_errors(activation: Activation, owner: Any, method: str) -> None:
     activation.replace(owner, method, call)
 
 
-def _place_tensors_on_device(activation: Activation, tensor: Any) -> None:
+def _place_tensors_on_device(activation: Adjustments, tensor: Any) -> None:
     original_init, original_load = tensor.__init__, tensor.load_dltensor
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -154,7 +152,7 @@ def _place_tensors_on_device(activation: Activation, tensor: Any) -> None:
     activation.replace(tensor, "load_dltensor", load)
 
 
-def _answer_hardware_queries(activation: Activation, hardware: Any) -> None:
+def _answer_hardware_queries(activation: Adjustments, hardware: Any) -> None:
     def start(self: Any, device_id: int = 0) -> None:
         if device_id:
             raise ValueError(f"device_id={device_id}: the virtual machine has one device, 0")

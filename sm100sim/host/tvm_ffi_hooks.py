@@ -8,12 +8,10 @@ an optional package, so this is applied when the first program asks for it.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .device_memory import DLPACK_CPU, label_as_device_memory
-
-if TYPE_CHECKING:
-    from .activation import Activation
+from .protocol import Adjustments
 
 CALLABLES = ("TVMFFIJitCompiledFunction", "TVMFFIJitCompiledFunctionWithKwargs")
 
@@ -37,7 +35,7 @@ def _on_device(value: Any) -> Any:
     return device_tensor(value)
 
 
-def adjust_tvm_ffi(activation: Activation) -> None:
+def adjust_tvm_ffi(activation: Adjustments) -> None:
     """Wrap the calls of TVM-FFI programs, once per activation."""
     provider = importlib.import_module("cutlass.cutlass_dsl.tvm_ffi_provider")
     for name in CALLABLES:
@@ -46,7 +44,7 @@ def adjust_tvm_ffi(activation: Activation) -> None:
             _wrap_call(activation, owner)
 
 
-def _wrap_call(activation: Activation, owner: Any) -> None:
+def _wrap_call(activation: Adjustments, owner: Any) -> None:
     original = owner.__dict__["__call__"]
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
-
+from ..contract.codes import LANES, Order, Scope, Space
 from ..ptx.program import Imm, Operand, Reg, Sink, SpecialReg
 from .lowering import Lowering, Mods
 
 SMEM_BYTES_PER_CYCLE = 128
-"""Shared-memory bandwidth of an SM (performance.md 1.4)."""
-
-
-class Space(IntEnum):
-    """State space of an address; mirrors `Space` in address.h."""
-
-    GENERIC = 0
-    SHARED_CTA = 1
-    SHARED_CLUSTER = 2
-    GLOBAL = 3
-    PARAM = 4
-    LOCAL = 5
+"""Shared-memory bandwidth of an SM (published)."""
 
 
 _SPACES = {
@@ -67,28 +55,28 @@ def take_space(mods: Mods, *allowed: str) -> Space:
     return _SPACES[found] if found else Space.GENERIC
 
 
-ORDER_ACQUIRE, ORDER_RELEASE = 4, 8
-"""`ORDER_*` of engine.h; the low two bits are the scope: 0 weak, 1 CTA, 2 cluster, 3 device."""
-
-SCOPE_BITS = {"cta": 1, "cluster": 2, "gpu": 3, "gl": 3, "sys": 3}
+_SCOPE_OF = {
+    "cta": Scope.CTA, "cluster": Scope.CLUSTER, "gpu": Scope.DEVICE, "gl": Scope.DEVICE,
+    "sys": Scope.DEVICE,
+}  # fmt: skip
 _ORDERS = {
-    "acquire": ORDER_ACQUIRE, "release": ORDER_RELEASE, "acq_rel": ORDER_ACQUIRE | ORDER_RELEASE,
-    "sc": ORDER_ACQUIRE | ORDER_RELEASE,
+    "acquire": Order.ACQUIRE, "release": Order.RELEASE, "acq_rel": Order.ACQUIRE | Order.RELEASE,
+    "sc": Order.ACQUIRE | Order.RELEASE,
 }  # fmt: skip
 
 
 def order_bits(semantics: str | None, scope: str | None) -> int:
-    """`ORDER_*` bits of `.sem.scope`; without a scope a strong access has the device's."""
+    """`Order` and scope of `.sem.scope`; without a scope a strong access has the device's."""
     if semantics in (None, "weak") and scope is None:
         return 0
-    return SCOPE_BITS[scope or "sys"] | _ORDERS.get(semantics or "", 0)
+    return _SCOPE_OF[scope or "sys"] | _ORDERS.get(semantics or "", 0)
 
 
 def take_hints(mods: Mods) -> int:
     """Consume memory semantics, scope and cache operators.
 
-    Answers the `ORDER_*` bits, which only the checker uses: the engine executes accesses in one
-    order.
+    Answers the bits of `order_bits`, which only the checker uses: the engine executes accesses in
+    one order.
     """
     semantics = [name for name in SEMANTICS if mods.take(name)]
     scope = mods.maybe(*SCOPES)
@@ -98,7 +86,7 @@ def take_hints(mods: Mods) -> int:
 
 
 def take_policy(lo: Lowering, mods: Mods, operands: tuple[Operand, ...], count: int) -> None:
-    """Consume `.L2::cache_hint` and check its operand behind the first `count` ones; it has no
+    """Consume `.L2::cache_hint` and check its operand after the first `count` ones; it has no
     effect."""
     hint = mods.take("L2::cache_hint")
     if len(operands) != count + hint:
@@ -151,4 +139,4 @@ def source(lo: Lowering, item: Operand, bits: int, width: int) -> int:
 
 def lsu_cycles(nbytes: int) -> int:
     """Modelled issue cycles of a warp access of `nbytes` bytes per lane."""
-    return max(1, nbytes * 32 // SMEM_BYTES_PER_CYCLE)
+    return max(1, nbytes * LANES // SMEM_BYTES_PER_CYCLE)

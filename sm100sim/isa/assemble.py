@@ -1,7 +1,7 @@
 """One typed kernel -> the arrays that the engine loads: instructions, operands, register template.
 
-Also places the kernel's variables: static shared variables behind the 1 KiB that the system keeps
-at the bottom of the window, the dynamic ones behind them, global variables in host memory.
+Also places the kernel's variables: static shared variables after the 1 KiB that the system keeps
+at the bottom of the window, the dynamic ones after them, global variables in host memory.
 """
 
 from __future__ import annotations
@@ -9,42 +9,31 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..contract.codes import (
+    LANES,
+    NONE32,
+    REGISTER_FILE,
+    REGISTER_UNIT,
+    SMEM_RESERVED,
+    SPECIALS,
+    WARPGROUP_WARPS,
+)
+from ..contract.forms import FORM_BYTES
+from ..contract.records import RawIns, RawProgram, Special
 from ..ptx.cfg import build_cfg
 from ..ptx.program import GlobalVar, Kernel, Module
 from . import families  # noqa: F401  (registers every instruction family)
-from .lowering import END, NONE32, Emitted, Lowering
+from .lowering import END, Emitted, Lowering
 
-SMEM_RESERVED = 1024
-"""Bytes at the bottom of the shared window that belong to the system (engine.h)."""
+WARPGROUP_THREADS = WARPGROUP_WARPS * LANES
 
-REGISTER_FILE = 65536
-"""32-bit registers per SM."""
-WARPGROUP_THREADS = 128
-
-RAW_INS = np.dtype(
-    [(name, np.uint32) for name in
-     ("op", "line", "guard", "guard_neg", "nd", "ns", "cost", "unit", "opnd", "target", "reconv")]
-    + [("sub", np.uint32, (4,)), ("pad", np.uint32), ("imm", np.int64)]
-)  # fmt: skip
-"""`RawIns` of engine.h."""
-
-SPECIALS = tuple(
-    [f"{name}.{axis}" for name in ("tid", "ntid", "ctaid", "nctaid") for axis in "xyz"]
-    + ["laneid", "warpid", "nwarpid", "smid", "nsmid"]
-    + [
-        f"{name}.{axis}"
-        for name in ("clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid")
-        for axis in "xyz"
-    ]
-    + ["cluster_ctarank", "cluster_nctarank", "is_explicit_cluster"]
-    + [f"lanemask_{relation}" for relation in ("eq", "le", "lt", "ge", "gt")]
-    + ["gridid", "dynamic_smem_size", "total_smem_size", "smem_base", "constant"]
-)
-"""`SpecialKind` of engine.h, in order."""
+RAW_INS = np.dtype(RawIns)
+"""`RawIns` as a record of arrays."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +131,7 @@ def _entry_registers(directives: Mapping[str, object]) -> int:
         return 0
     count = int(np.prod([int(t) for t in threads])) * max(int(str(directives["minnctapersm"])), 1)
     groups = -(-count // WARPGROUP_THREADS)
-    return min(255, REGISTER_FILE // (groups * WARPGROUP_THREADS) // 8 * 8)
+    return min(255, REGISTER_FILE // (groups * WARPGROUP_THREADS) // REGISTER_UNIT * REGISTER_UNIT)
 
 
 def _pack(
@@ -152,34 +141,38 @@ def _pack(
     opcodes: Mapping[str, int],
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint32]]:
     """The two flat arrays of a program; `start` maps PTX indices to engine indices."""
-    rows = []
+    code = np.zeros(len(emitted), RAW_INS)
     operands: list[int] = []
-    for item in emitted:
+    for row, item in zip(code, emitted, strict=True):
         target = reconv = NONE32
         if item.target != END:
             target = start[item.target]
             at = reconverge.get(item.source, END)
             reconv = start[at] if 0 <= at < len(start) - 1 else NONE32
-        rows.append(
-            (opcodes[item.op], item.line, item.guard, int(item.guard_neg), len(item.d), len(item.s),
-             item.cost, int(item.unit), len(operands), target, reconv, item.sub, 0, item.imm)
-        )  # fmt: skip
+        row["op"], row["line"] = opcodes[item.op], item.line
+        row["guard"], row["guard_negated"] = item.guard, item.guard_neg
+        row["n_destinations"], row["n_sources"] = len(item.d), len(item.s)
+        row["first_operand"] = len(operands)
+        row["cost"], row["unit"], row["imm"] = item.cost, item.unit, item.imm
+        row["target"], row["reconv"] = target, reconv
         operands.extend(item.d)
         operands.extend(item.s)
-    return np.array(rows, RAW_INS), np.array(operands or [0], np.uint32)
+    forms = np.frombuffer(b"".join(item.form for item in emitted), np.uint8)
+    code["form"] = forms.reshape(-1, FORM_BYTES)
+    return code, np.array(operands or [0], np.uint32)
 
 
 def _template(lo: Lowering) -> npt.NDArray[np.uint8]:
     block = np.zeros(lo.register_bytes + 64, np.uint8)
     for slot, bits, value in lo.constants():
         if bits == 1:
-            block[slot : slot + 4] = 255 if value else 0
+            block[slot : slot + LANES // 8] = 255 if value else 0
         elif bits == 128:
-            halves = [value & (2**64 - 1)] * 32 + [value >> 64] * 32
-            block[slot : slot + 512].view(np.uint64)[:] = halves
+            halves = [value & (2**64 - 1)] * LANES + [value >> 64] * LANES
+            block[slot : slot + 16 * LANES].view(np.uint64)[:] = halves
         else:
-            kind = np.uint64 if bits == 64 else np.uint32
-            block[slot : slot + (256 if bits == 64 else 128)].view(kind)[:] = value
+            kind = np.dtype(np.uint64 if bits == 64 else np.uint32)
+            block[slot : slot + kind.itemsize * LANES].view(kind)[:] = value
     return block
 
 
@@ -216,6 +209,27 @@ def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Asse
         param_offsets=tuple(p.offset for p in kernel.params),
         sources=np.array([item.source for item in lo.out], np.int32),
         globals=tuple(buffers),
+    )
+
+
+def raw_program(assembled: Assembled) -> RawProgram:
+    """The structure that the engine loads; it points into the arrays of `assembled`."""
+
+    def pointer(array: npt.NDArray[Any], kind: type) -> Any:
+        return array.ctypes.data_as(ctypes.POINTER(kind))
+
+    return RawProgram(
+        code=pointer(assembled.code, RawIns),
+        operands=pointer(assembled.operands, ctypes.c_uint32),
+        registers=pointer(assembled.register_template, ctypes.c_uint8),
+        specials=pointer(assembled.specials, Special),
+        n_code=len(assembled.code),
+        n_operands=len(assembled.operands),
+        register_bytes=len(assembled.register_template),
+        n_specials=len(assembled.specials),
+        static_smem=assembled.static_smem,
+        entry_registers=assembled.entry_registers,
+        local_bytes=assembled.local_bytes,
     )
 
 

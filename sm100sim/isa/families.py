@@ -1,4 +1,5 @@
-"""Imports every module of this package, so that each instruction family registers its opcodes."""
+"""Imports every module of the folders beside it, so that each instruction family registers its
+opcodes."""
 
 from __future__ import annotations
 
@@ -6,8 +7,9 @@ import importlib
 import pkgutil
 from pathlib import Path
 
-NOT_FAMILIES = frozenset({"assemble", "families", "lowering", "modifiers"})
+_FOLDER = Path(__file__).parent
 
-for _module in pkgutil.iter_modules([str(Path(__file__).parent)]):
-    if _module.name not in NOT_FAMILIES:
-        importlib.import_module(f".{_module.name}", __package__)
+for _package in pkgutil.iter_modules([str(_FOLDER)]):
+    if _package.ispkg:
+        for _module in pkgutil.iter_modules([str(_FOLDER / _package.name)]):
+            importlib.import_module(f".{_package.name}.{_module.name}", __package__)

@@ -14,8 +14,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 
+from ..contract.codes import LANES, NONE32, SLOT_GRAIN, Unit
+from ..contract.forms import FORM_BYTES, Form, Move
 from ..ptx.errors import Unsupported
 from ..ptx.program import (
     Address,
@@ -33,21 +34,8 @@ from .modifiers import Mods
 
 __all__ = ["Emitted", "Family", "Lowering", "Mods", "Unit", "instruction", "registered"]
 
-NONE32 = 0xFFFFFFFF
 END = -1
 """`Emitted.target` placeholder for "no branch target"."""
-
-
-class Unit(IntEnum):
-    """Which pipe an instruction occupies; mirrors `Unit` in engine.h."""
-
-    ALU = 0
-    MUFU = 1
-    LSU = 2
-    SYNC = 3
-    TMEM = 4
-    MMA = 5
-    TMA = 6
 
 
 @dataclass(slots=True)
@@ -60,7 +48,7 @@ class Emitted:
     guard_neg: bool
     d: tuple[int, ...]
     s: tuple[int, ...]
-    sub: tuple[int, ...]
+    form: bytes
     imm: int
     cost: int
     unit: Unit
@@ -96,8 +84,8 @@ def registered() -> dict[str, Family]:
 
 
 def _words(bits: int) -> int:
-    """Bytes of a register slot: predicates 8, up to 32 bit 128, 64 bit 256, 128 bit 512."""
-    return {1: 8, 8: 128, 16: 128, 32: 128, 64: 256, 128: 512}[bits]
+    """Bytes of a register slot: a word of lanes for a predicate, else 4, 8 or 16 bytes a lane."""
+    return SLOT_GRAIN if bits == 1 else LANES * max(bits, 32) // 8
 
 
 @dataclass(slots=True)
@@ -222,7 +210,7 @@ class Lowering:
         if isinstance(operand, NotPred):
             return self.pred_src(operand.reg)[0], True
         if isinstance(operand, Imm):
-            return self.constant(0xFFFFFFFF if operand.value else 0, 32), False
+            return self.constant(NONE32 if operand.value else 0, 32), False
         if isinstance(operand, Reg) and operand.type.bits == 1:
             return self._reg_slot(operand), False
         raise self.fail(f"operand {operand!r} is not a predicate")
@@ -259,7 +247,9 @@ class Lowering:
             return self.constant(address, bits)
         slot = self.temp(bits)
         base = self.special("smem_base")
-        self.emit("SYMBOL_SHARED", d=(slot,), s=(base,), imm=address, sub=(bits,), unguarded=True)
+        self.emit(
+            "SYMBOL_SHARED", d=(slot,), s=(base,), imm=address, form=Move(bits=bits), unguarded=True
+        )
         return slot
 
     def address(self, operand: Operand) -> tuple[int, int, int]:
@@ -281,7 +271,7 @@ class Lowering:
         op: str,
         d: Sequence[int] = (),
         s: Sequence[int] = (),
-        sub: Sequence[int] = (),
+        form: Form | None = None,
         imm: int = 0,
         cost: int = 1,
         unit: Unit = Unit.ALU,
@@ -294,17 +284,17 @@ class Lowering:
             op: handler name in the engine's tables.
             d, s: destination and source slots; the engine's register checks read these lists, so
                 every register that the handler writes or reads must be in them.
-            sub: up to four 32-bit modifier words, private to the handler.
+            form: the modifiers, as the form that the handler's family has.
             imm: 64-bit immediate, usually an address offset.
-            cost: modelled issue cycles of one warp instruction (performance.md 1.3).
+            cost: modelled issue cycles of one warp instruction (published throughputs).
             unguarded: the instruction runs for all active lanes.
         """
         ins = self.ins()
         guard, negated = (NONE32, False) if unguarded else self._guard
-        words = tuple(int(x) & 0xFFFFFFFF for x in sub)
+        modifiers = (b"" if form is None else bytes(form)).ljust(FORM_BYTES, b"\0")
         item = Emitted(
-            op, ins.line, guard, negated, tuple(d), tuple(s),
-            words + (0,) * (4 - len(words)), imm, cost, unit, source=ins.index,
+            op, ins.line, guard, negated, tuple(d), tuple(s), modifiers, imm, cost, unit,
+            source=ins.index,
         )  # fmt: skip
         self.out.append(item)
         return item

@@ -1,1 +1,1 @@
-"""Address maths of the ISA in plain Python: descriptors, swizzles, Tensor Memory maps."""
+"""Address maths of tensor copies in plain Python: swizzles and tensor maps."""

@@ -62,7 +62,7 @@ class Body:
         self._branches: list[tuple[Instr, str, Scope]] = []
 
     def read(self, brace: int) -> int:
-        """Read from the opening brace; returns the position behind the closing one.
+        """Read from the opening brace; returns the position after the closing one.
 
         Raises:
             PtxError: anything that is not understood.
@@ -92,7 +92,7 @@ class Body:
         return position
 
     def _item(self, position: int) -> int:
-        """Read a label, a directive or an instruction; returns the position behind it."""
+        """Read a label, a directive or an instruction; returns the position after it."""
         source = self.source
         text = source.text
         if text[position] == ".":

@@ -61,7 +61,7 @@ def _successors(body: Sequence[Instr], leaders: Sequence[int]) -> list[tuple[int
 
 
 def _walk(edges: Sequence[Sequence[int]], start: int) -> list[int]:
-    """Nodes reached from `start`, each behind the nodes that were reached through it."""
+    """Nodes reached from `start`, each after the nodes that were reached through it."""
     order: list[int] = []
     seen = {start}
     stack = [(start, iter(edges[start]))]

@@ -78,7 +78,7 @@ class Source:
         return found.end()
 
     def debug_line(self, position: int) -> int:
-        """Position behind a `.loc` or `.file`, which end with their line, or -1."""
+        """Position after a `.loc` or `.file`, which end with their line, or -1."""
         found = _DEBUG_LINE.match(self.text, position)
         return found.end() if found else -1
 
@@ -94,7 +94,7 @@ class Source:
         return found.group()
 
     def closing(self, position: int) -> int:
-        """Position behind the brace that closes the one at `position`.
+        """Position after the brace that closes the one at `position`.
 
         Raises:
             PtxError: the brace is not closed.

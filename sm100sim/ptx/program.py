@@ -108,7 +108,7 @@ class Instr:
         index: position in the kernel's body.
         line, text: 1-based PTX line and the statement as written.
         opcode, mods: first dot component, and the others in order.
-        target: for branches the index of the instruction behind the label.
+        target: for branches the index of the instruction after the label.
     """
 
     index: int

@@ -16,7 +16,7 @@ class Scope:
     Attributes:
         regs: registers by name; `ranges`: count and type by prefix.
         symbols: variables, and vector registers as the `Vector` of their components.
-        labels: index of the instruction behind each label.
+        labels: index of the instruction after each label.
     """
 
     __slots__ = ("labels", "parent", "ranges", "regs", "symbols")
@@ -30,7 +30,7 @@ class Scope:
         self.labels: dict[str, int] = {}
 
     def find_label(self, name: str) -> int | None:
-        """Index of the instruction behind the label, looking outwards."""
+        """Index of the instruction after the label, looking outwards."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.labels:

@@ -17,8 +17,7 @@ from math import inf, log2, pi
 from pathlib import Path
 from typing import Any
 
-from sm100sim.isa import families, tcgen05  # noqa: F401  (registers every instruction family)
-from sm100sim.isa.lowering import registered
+from sm100sim.coverage import lowerings, source
 from tests.hardware import bounds, records
 from tests.hardware.micro import MODULES, Case, family
 
@@ -33,18 +32,18 @@ ERRORS = {
 STATEMENT = re.compile(r"^(?:@!?%\w+\s+)?([a-z][\w]*(?:[.:]+\w+)*)")
 LABEL = re.compile(r"^\s*[A-Za-z_$][\w$]*:(?!:)")
 INFERRED = {
-    "tcgen05_mma": (
+    "isa/tcgen05/mma.py": (
         "MMAs of one thread execute in issue order, also for different accumulators: shipped kernels rely on it",
         "the accumulation inside one MMA: the default rounds once, an option follows published reverse engineering",
         "the swizzle of MMA operands works on the absolute shared address, as that of tensor copies and of wgmma does on an H200",
     ),
-    "floating": ("`.ftz` of f32x2 arithmetic flushes what that of f32 flushes",),
-    "atomics": ("f64 sums of bulk reductions have the NaNs of `red.global`",),
-    "convert": (
+    "isa/arith/floating.py": ("`.ftz` of f32x2 arithmetic flushes what that of f32 flushes",),
+    "isa/memory/atomics.py": ("f64 sums of bulk reductions have the NaNs of `red.global`",),
+    "isa/arith/convert.py": (
         "`.rn` and `.rz` to tf32 with `.satfinite` leave the NaN that they have without",
         "rounding and NaNs of the formats below 8 bits that sm_90 lacks follow those of e4m3 and e5m2",
     ),
-    "bulk_copy": ("tensor copies, their clipping and their faults on sm_100 are those of sm_90",),
+    "isa/memory/bulk_copy.py": ("tensor copies, their clipping and their faults on sm_100 are those of sm_90",),
 }
 """Family of the simulator -> rules that rest on neither a record nor a document."""
 
@@ -171,12 +170,8 @@ def instruction_families() -> str:
     """Per family: opcodes that the records have, those known from documents, rules inferred."""
     confirmed = confirmed_forms()
     opcodes: dict[str, list[str]] = defaultdict(list)
-    known: dict[str, Callable[..., Any]] = dict(registered())
-    del known["tcgen05"]
-    for opcode, function in known.items():
-        opcodes[function.__module__.rsplit(".", 1)[-1]].append(opcode)
-    for name, function in tcgen05.forms().items():
-        opcodes[function.__module__.rsplit(".", 1)[-1]].append(f"tcgen05.{name}")
+    for opcode, function in lowerings().items():
+        opcodes[source(function)].append(opcode)
     lines = [
         "| family | opcodes confirmed on an H200 | in forms | opcodes documented only | rules inferred |",
         "|---|---|---|---|---|",
@@ -192,7 +187,7 @@ def instruction_families() -> str:
             f"{len(part)}: {' '.join(f'`{o}`' for o in part)}" if part else "0"
             for part in (yes, no)
         ]
-        lines.append(f"| `isa/{name}.py` | {shown[0]} | {forms} | {shown[1]} | {counts[3]} |")
+        lines.append(f"| `{name}` | {shown[0]} | {forms} | {shown[1]} | {counts[3]} |")
     lines.append(f"| **all** | {' | '.join(str(t) for t in totals)} |")
     return "\n".join(lines)
 
@@ -200,7 +195,7 @@ def instruction_families() -> str:
 def inferred_rules() -> str:
     """The rules that rest on neither a record nor a document."""
     return "\n".join(
-        f"* `isa/{name}.py`: {rule}." for name, rules in INFERRED.items() for rule in rules
+        f"* `{name}`: {rule}." for name, rules in INFERRED.items() for rule in rules
     )
 
 

@@ -10,7 +10,7 @@ from sm100sim.layouts.swizzle import TmaSwizzle
 from sm100sim.layouts.tensor_map import TensorMap
 from tests.hardware.micro.case import Case, MapArgs
 from tests.sim.harness import run_ptx
-from tests.sim.isa.memory_programs import aligned_copy
+from tests.sim.isa.memory.programs import aligned_copy
 
 
 def _map(args: MapArgs, address: int) -> bytes:

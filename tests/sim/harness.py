@@ -18,7 +18,8 @@ from sm100sim.report import Report
 from sm100sim.run import run
 
 DECLARE = """
-.reg .pred %q<16>; .reg .b16 %h<16>; .reg .b32 %r<64>; .reg .b64 %rd<64>; .reg .f32 %f<64>; .reg .f64 %fd<16>;
+.reg .pred %q<16>; .reg .b16 %h<16>; .reg .b32 %r<64>; .reg .b64 %rd<64>; .reg .f32 %f<64>;
+.reg .f64 %fd<16>;
 """
 
 
@@ -43,7 +44,10 @@ def kernel_text(
     return (
         f".version 8.8\n.target sm_100a\n.address_size 64\n{shared}\n.visible .entry k(\n"
         + ",\n".join(params)
-        + f"\n)\n{directives}\n{{\n.reg .b64 %p<8>; .reg .b64 %m<8>; .reg .b32 %n<8>;\n{DECLARE}{regs}\n"
+        + (
+            f"\n)\n{directives}\n{{\n.reg .b64 %p<8>; .reg .b64 %m<8>; .reg .b32 %n<8>;"
+            f"\n{DECLARE}{regs}\n"
+        )
         + "\n".join(loads)
         + f"\n{body}\nret;\n}}\n"
     )
@@ -103,7 +107,8 @@ def lanewise(
     for k, array in enumerate(arrays):
         size = array.itemsize
         text.append(
-            f"mad.wide.u32 %rd63, %r63, {size}, %p{k}; ld.global.{WIDTH[size]} {PREFIX[size]}{k}, [%rd63];"
+            f"mad.wide.u32 %rd63, %r63, {size}, %p{k}; "
+            f"ld.global.{WIDTH[size]} {PREFIX[size]}{k}, [%rd63];"
         )
         body = body.replace(f"in{k}", f"{PREFIX[size]}{k}")
     size = results[0].itemsize
@@ -113,7 +118,8 @@ def lanewise(
     for k in range(outputs):
         pointer = f"%p{len(arrays) + k}"
         text.append(
-            f"mad.wide.u32 %rd63, %r63, {size}, {pointer}; st.global.{WIDTH[size]} [%rd63], {PREFIX[size]}{10 + k};"
+            f"mad.wide.u32 %rd63, %r63, {size}, {pointer}; "
+            f"st.global.{WIDTH[size]} [%rd63], {PREFIX[size]}{10 + k};"
         )
     run_ptx("\n".join(text), *arrays, *results, grid=(padded // 32, 1, 1), **options)
     return [r[:count] for r in results]

@@ -1,4 +1,5 @@
-"""Planted faults: what is edited, that each is one change that parses, that all classes are there."""
+"""Planted faults: what is edited, that each is one change that parses, that all classes are
+there."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from sm100sim.options import Check
 from sm100sim.ptx.parser import parse
 from sm100sim.run import prepare
 from tests.sim.harness import kernel_text, run_ptx
-from tests.sim.isa.memory_programs import SMEM, only, wait
+from tests.sim.isa.memory.programs import SMEM, only, wait
 
 WAIT = "mbarrier.try_wait.parity.shared.b64 %q0, [%r1], 0, 100;"
 WAIT_REGISTER = WAIT.replace("], 0", "], %r2")

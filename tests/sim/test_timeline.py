@@ -14,7 +14,7 @@ from sm100sim.report import EventKind, Report
 from sm100sim.timeline import Row, all_rows, draw, picture, to_perfetto, warp_spans
 from sm100sim.timeline_marks import access_marks
 from tests.sim.harness import run_ptx
-from tests.sim.isa.memory_programs import SMEM, aligned, only, wait
+from tests.sim.isa.memory.programs import SMEM, aligned, only, wait
 
 WRITER, READER = 2, 1
 DELAY = "mov.u32 %r7, 0;\nD: add.u32 %r7, %r7, 1; setp.lt.u32 %q3, %r7, 50; @%q3 bra D;\n"
@@ -35,8 +35,8 @@ COPY_RACE = (
     + only(
         0,
         "mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r1], 16;\n"
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1+16], [%p0], 16, [%r1];\n"
-        + wait("%r1", 0, "W"),
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1+16], "
+        "[%p0], 16, [%r1];\n" + wait("%r1", 0, "W"),
         "A",
     )
     + only(32, "\nld.shared.b32 %r5, [%r1+16];\n", "B")
@@ -47,15 +47,23 @@ COPY_RACE = (
 
 def line_of(report: Report, finding: int, text: str) -> int:
     places = report.findings[finding]
-    (line,) = [n for n, s in ((places.line, places.source), (places.line2, places.source2)) if text in s]
+    (line,) = [
+        n for n, s in ((places.line, places.source), (places.line2, places.source2)) if text in s
+    ]
     return line
 
 
 def run(body: str, *arguments: Any, block: int = 96, **options: Any) -> Report:
     return run_ptx(
-        body, *arguments, block=block, shared=SMEM, smem=1024, trace_cluster=0,
-        checks=Check.RACES, **options,
-    )  # fmt: skip
+        body,
+        *arguments,
+        block=block,
+        shared=SMEM,
+        smem=1024,
+        trace_cluster=0,
+        checks=Check.RACES,
+        **options,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +127,7 @@ def test_the_picture_shows_the_marks_where_they_are(race: Report) -> None:
     assert points == {mark.label: (mark.time, f"warp {mark.source}") for mark in marks}
     written = {text.get_text(): text.xy for text in axes.texts}  # type: ignore[attr-defined]
     assert set(written) == {mark.label for mark in marks}
-    dashed = sorted(line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == "--")  # type: ignore[index]
+    dashed = sorted(line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == "--")
     assert dashed == sorted(mark.time for mark in marks)
 
 
@@ -148,8 +156,13 @@ def test_what_cannot_be_marked_says_why(race: Report, tmp_path: Path) -> None:
         untraced.draw(tmp_path / "x.svg")
     elsewhere = run_ptx(
         "mov.u32 %r9, %ctaid.x; setp.eq.u32 %q9, %r9, 0; @%q9 bra END2;\n" + RACE + "END2:",
-        block=96, shared=SMEM, smem=1024, checks=Check.RACES, grid=(2, 1, 1), trace_cluster=0,
-    )  # fmt: skip
+        block=96,
+        shared=SMEM,
+        smem=1024,
+        checks=Check.RACES,
+        grid=(2, 1, 1),
+        trace_cluster=0,
+    )
     with pytest.raises(ValueError, match="not on the timeline"):
         elsewhere.draw(tmp_path / "x.svg")
     assert not (tmp_path / "x.svg").exists()

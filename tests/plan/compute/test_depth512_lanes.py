@@ -8,7 +8,7 @@ from fa4_cute.plan.compute.depth512_lanes import first_key, first_output, lane_h
 from fa4_cute.plan.config.depth512_config import Depth512Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import CTA_GROUP, TMEM_LANES
-from sm100sim.layouts.tmem_addr import d_cells
+from testing.layouts.tmem_addr import d_cells
 
 
 def owners(config: Depth512Config, columns: int) -> dict[tuple[int, int, int], tuple[int, int]]:

@@ -1,6 +1,7 @@
 """Programs with one ordering edge, which can be left out.
 
-Every program starts with two mbarriers (count 1) at %r1 and %r1+8, initialised, fenced and followed by
+Every program starts with two mbarriers (count 1) at %r1 and %r1+8, initialised, fenced and followed
+by
 a CTA barrier; %r3 is the thread, %p0 a source of 64 words and %p1 a destination in global memory.
 """
 
@@ -14,14 +15,16 @@ import pytest
 from sm100sim.options import Check
 from sm100sim.report import Report
 from tests.sim.harness import run_ptx
-from tests.sim.isa.memory_programs import SMEM, aligned, only, wait
+from tests.sim.isa.memory.programs import SMEM, aligned, only, wait
 
 MODES = (("fast", 0), ("late", 0), ("random", 1), ("random", 2))
 BOTH = "mbarrier.init.shared.b64 [%r1], 1; mbarrier.init.shared.b64 [%r1+8], 1;"
 FENCE_INIT = "fence.mbarrier_init.release.cluster;"
 SETUP = (
-    "mov.u32 %r1, dyn; mov.u32 %r3, %tid.x;" + only(0, BOTH + FENCE_INIT, "INITIALISED") + "bar.sync 0;"
-)  # fmt: skip
+    "mov.u32 %r1, dyn; mov.u32 %r3, %tid.x;"
+    + only(0, BOTH + FENCE_INIT, "INITIALISED")
+    + "bar.sync 0;"
+)
 CLUSTER = "barrier.cluster.arrive; barrier.cluster.wait;"
 RANKS = (
     "mov.u32 %r20, %cluster_ctarank; mov.u32 %r21, 0; mapa.shared::cluster.u32 %r22, %r1, %r21;"
@@ -83,9 +86,19 @@ class Edge:
         text = (SETUP + self.body.replace("EDGE", edge)).replace(";", ";\n")
         size = (self.ctas, 1, 1)
         return run_ptx(
-            text, source, out, checks=self.checks, mode=mode, seed=seed, shared=SMEM, smem=1024,
-            block=self.block, grid=size, cluster=size, raise_on_fault=False,
-        )  # fmt: skip
+            text,
+            source,
+            out,
+            checks=self.checks,
+            mode=mode,
+            seed=seed,
+            shared=SMEM,
+            smem=1024,
+            block=self.block,
+            grid=size,
+            cluster=size,
+            raise_on_fault=False,
+        )
 
     def hold(self, mode: str, seed: int) -> None:
         """Assert both sides: clean with the edge, found and explained without it."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sm100sim.layouts.smem_desc import SmemDescriptor, Swizzle
 from sm100sim.options import Check
 from sm100sim.report import Finding
+from testing.layouts.smem_desc import SmemDescriptor, Swizzle
 from tests.sim.check.edges import (
     CLUSTER,
     LOAD,
@@ -18,10 +18,9 @@ from tests.sim.check.edges import (
     WRITE,
     Edge,
     both_sides,
-)  # fmt: skip
-from tests.sim.harness import run_ptx
-from tests.sim.isa.memory_programs import SMEM, only, wait
-from tests.sim.isa.tcgen05_programs import IMAGE_START, run_frame
+)
+from tests.sim.isa.memory.programs import SMEM, only, wait
+from tests.sim.isa.tcgen05.programs import IMAGE_START, run_frame
 
 STRICT = Check.PROTOCOL | Check.STRICT_EXIT
 NEVER = "setp.ne.u32 %q7, %r3, %r3; @%q7 "
@@ -31,34 +30,77 @@ SMALL = {"shared": SMEM, "smem": 256, "checks": Check.ALL, "raise_on_fault": Fal
 
 EDGES = (
     Edge(
-        "cp.async at the end of the CTA", only(0, "cp.async.ca.shared.global [%r1+16], [%p0], 16; EDGE"), "cp.async.wait_all;",
-        code="cp-async-not-waited", says=("the cp.async of warp 0",), block=32, checks=Check.PROTOCOL,
+        "cp.async at the end of the CTA",
+        only(0, "cp.async.ca.shared.global [%r1+16], [%p0], 16; EDGE"),
+        "cp.async.wait_all;",
+        code="cp-async-not-waited",
+        says=("the cp.async of warp 0",),
+        block=32,
+        checks=Check.PROTOCOL,
     ),
     Edge(
-        "a remote access before the other CTA is known to run", RANKS + "EDGE" + TOUCH + CLUSTER, CLUSTER,
-        code="cta-not-started", says=("warp 0 touches shared memory of CTA 0", "missing: a cluster barrier"), block=1, ctas=2, checks=Check.PROTOCOL,
+        "a remote access before the other CTA is known to run",
+        RANKS + "EDGE" + TOUCH + CLUSTER,
+        CLUSTER,
+        code="cta-not-started",
+        says=("warp 0 touches shared memory of CTA 0", "missing: a cluster barrier"),
+        block=1,
+        ctas=2,
+        checks=Check.PROTOCOL,
     ),
     Edge(
-        "a relaxed barrier shows that a CTA runs", RANKS + "EDGE" + TOUCH + CLUSTER, "barrier.cluster.arrive.relaxed; barrier.cluster.wait;",
-        code="cta-not-started", block=1, ctas=2, checks=Check.PROTOCOL,
+        "a relaxed barrier shows that a CTA runs",
+        RANKS + "EDGE" + TOUCH + CLUSTER,
+        "barrier.cluster.arrive.relaxed; barrier.cluster.wait;",
+        code="cta-not-started",
+        block=1,
+        ctas=2,
+        checks=Check.PROTOCOL,
     ),
     Edge(
-        "a named barrier that few have reached", "setp.lt.u32 %q1, %r3, 32; @%q1 bar.arrive 2, 64; @%q1 bra DONE; EDGE DONE:", "bar.sync 2, 64;",
-        code="barrier-open-at-exit", says=("32 of 64 threads have arrived at named barrier 2",), checks=Check.PROTOCOL,
+        "a named barrier that few have reached",
+        "setp.lt.u32 %q1, %r3, 32; @%q1 bar.arrive 2, 64; @%q1 bra DONE; EDGE DONE:",
+        "bar.sync 2, 64;",
+        code="barrier-open-at-exit",
+        says=("32 of 64 threads have arrived at named barrier 2",),
+        checks=Check.PROTOCOL,
     ),
     Edge(
-        "an mbarrier in the middle of a phase", only(0, "mbarrier.init.shared.b64 [%r1+56], 2; mbarrier.arrive.shared.b64 %rd9, [%r1+56], EDGE;"),
-        "2", broken="1", code="mbarrier-open-at-exit", says=("pending arrivals 1 of 2",), block=32, checks=STRICT,
+        "an mbarrier in the middle of a phase",
+        only(
+            0,
+            (
+                "mbarrier.init.shared.b64 [%r1+56], 2; "
+                "mbarrier.arrive.shared.b64 %rd9, [%r1+56], EDGE;"
+            ),
+        ),
+        "2",
+        broken="1",
+        code="mbarrier-open-at-exit",
+        says=("pending arrivals 1 of 2",),
+        block=32,
+        checks=STRICT,
     ),
     Edge(
-        "an mbarrier that still expects bytes", only(0, "mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r1], EDGE;"),
-        "0", broken="64", code="mbarrier-open-at-exit", says=("tx bytes 64",), block=32, checks=STRICT,
+        "an mbarrier that still expects bytes",
+        only(0, "mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r1], EDGE;"),
+        "0",
+        broken="64",
+        code="mbarrier-open-at-exit",
+        says=("tx bytes 64",),
+        block=32,
+        checks=STRICT,
     ),
     Edge(
-        "bytes that nobody expected", only(0, "mbarrier.complete_tx.shared.b64 [%r1], 16; EDGE"), "mbarrier.expect_tx.relaxed.cta.shared.b64 [%r1], 16;",
-        code="mbarrier-open-at-exit", says=("tx bytes -16",), block=32, checks=Check.PROTOCOL,
+        "bytes that nobody expected",
+        only(0, "mbarrier.complete_tx.shared.b64 [%r1], 16; EDGE"),
+        "mbarrier.expect_tx.relaxed.cta.shared.b64 [%r1], 16;",
+        code="mbarrier-open-at-exit",
+        says=("tx bytes -16",),
+        block=32,
+        checks=Check.PROTOCOL,
     ),
-)  # fmt: skip
+)
 
 
 @both_sides(EDGES)
@@ -68,20 +110,34 @@ def test_a_rule_is_kept_or_reported(case: Edge, mode: str, seed: int) -> None:
 
 EARLY = {
     "a bulk copy": (only(0, LOAD + "EDGE"), WAIT, 32, 1, "waited for the copy"),
-    "an access of another CTA": (START_PEER + TOUCH + "EDGE", CLUSTER, 1, 2, "the last access of warp 0 of CTA 1"),
-    "an arrival of another CTA": (
-        START_PEER + "@%q0 bra HERE; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r22]; bra DONE; HERE: EDGE DONE:",
-        wait("%r1", 0, "W"), 1, 2, "the last signal of warp 0 of CTA 1",
+    "an access of another CTA": (
+        START_PEER + TOUCH + "EDGE",
+        CLUSTER,
+        1,
+        2,
+        "the last access of warp 0 of CTA 1",
     ),
-}  # fmt: skip
+    "an arrival of another CTA": (
+        START_PEER
+        + (
+            "@%q0 bra HERE; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r22]; "
+            "bra DONE; HERE: EDGE DONE:"
+        ),
+        wait("%r1", 0, "W"),
+        1,
+        2,
+        "the last signal of warp 0 of CTA 1",
+    ),
+}
 
 
 BULK = {
     "not waited for": (STORE + "EDGE", "cp.async.bulk.wait_group.read 0;"),
     "in an open group": (
-        STORE.replace("cp.async.bulk.commit_group;", "EDGE cp.async.bulk.wait_group 0;"), "cp.async.bulk.commit_group;",
+        STORE.replace("cp.async.bulk.commit_group;", "EDGE cp.async.bulk.wait_group 0;"),
+        "cp.async.bulk.commit_group;",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("mode", "seed"), MODES)
@@ -89,7 +145,9 @@ BULK = {
 def test_a_thread_waits_for_its_bulk_stores(name: str, mode: str, seed: int) -> None:
     """Late, the copy then also finds its source gone."""
     body, edge = BULK[name]
-    case = Edge(name, only(0, WRITE + "fence.proxy.async;" + body), edge, block=32, checks=Check.PROTOCOL)  # fmt: skip
+    case = Edge(
+        name, only(0, WRITE + "fence.proxy.async;" + body), edge, block=32, checks=Check.PROTOCOL
+    )
     assert case.run(edge, mode, seed).verdict == "clean"
     first, *rest = case.run("", mode, seed).findings
     assert first.code == "bulk-group-not-waited"
@@ -118,70 +176,21 @@ def test_an_access_to_a_cta_that_has_exited_is_reported_in_some_order() -> None:
     assert all(case.run("", "random", seed).verdict == "findings" for seed in range(16))
 
 
-TMEM_ALLOC = (
-    "mov.u32 %r1, dyn; tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 64;"
-    "bar.warp.sync -1; ld.shared.b32 %r2, [%r1]; mov.u32 %r3, %tid.x; shl.b32 %r5, %r3, 16; and.b32 %r5, %r5, 6291456; or.b32 %r4, %r2, %r5;"
-)  # fmt: skip
-FREE = "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r2, 64;"
-LD = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r6}, [%r4];"
-ST = "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r4], {%r3};"
-WAIT_ST, WAIT_LD = "tcgen05.wait::st.sync.aligned;", "tcgen05.wait::ld.sync.aligned;"
-PERMIT = "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"
-WHOLE = TMEM_ALLOC + ST + WAIT_ST + LD + WAIT_LD + FREE
-TMEM = {
-    "leak": (WHOLE, WHOLE.replace(FREE, ""), "tmem-leak"),
-    "load not waited for at dealloc": (WHOLE, WHOLE.replace(WAIT_LD, ""), "race-tmem"),
-    "use after dealloc": (WHOLE, WHOLE + LD, "unallocated-columns-access"),
-    "second dealloc": (WHOLE, WHOLE + FREE, "unallocated-columns-being-dealloced"),
-    "other lanes": (WHOLE, WHOLE.replace("or.b32 %r4, %r2, %r5;", "or.b32 %r4, %r2, 2097152;"), "current-warp-owner-invalid"),
-    "columns beyond the allocation": (WHOLE, WHOLE.replace("or.b32 %r4, %r2, %r5;", "add.u32 %r4, %r2, 64;"), "unallocated-columns-access"),
-    "permit": (WHOLE + PERMIT, TMEM_ALLOC + PERMIT + TMEM_ALLOC, "phase-invalid-during-alloc"),
-    "size of the dealloc": (WHOLE, WHOLE.replace("b32 %r2, 64", "b32 %r2, 32"), "dealloc-size-mismatch"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("mode", "seed"), MODES)
-@pytest.mark.parametrize("rule", TMEM)
-def test_tensor_memory_is_owned(rule: str, mode: str, seed: int) -> None:
-    correct, broken, code = TMEM[rule]
-    assert run_ptx(correct, mode=mode, seed=seed, **SMALL).findings == ()
-    findings = run_ptx(broken, mode=mode, seed=seed, **SMALL).findings
-    assert findings[0].code == code
-
-
-@pytest.mark.parametrize(("mode", "seed"), MODES)
-@pytest.mark.parametrize("drop", ["st", "alloc"])
-def test_other_warps_are_ordered_after_alloc_and_before_dealloc(
-    drop: str, mode: str, seed: int
-) -> None:
-    """Warp 1 uses columns that warp 0 allocates, told of by a flag that orders nothing."""
-    flag = "st.relaxed.cta.shared.b32 [%r1+8], 1; SPIN: ld.relaxed.cta.shared.b32 %r9, [%r1+8]; setp.ne.u32 %q2, %r9, 1; @%q2 bra SPIN;"
-    store, poll = flag.split(" SPIN: ")
-    rest = TMEM_ALLOC.partition("bar.warp.sync -1;")
-    text = (
-        "mov.u32 %r1, dyn; mov.u32 %r3, %tid.x; setp.ge.u32 %q1, %r3, 32; @%q1 bra USER;"
-        + TMEM_ALLOC + f"{store} EDGE bar.sync 1, 64;" + FREE + "bra DONE; USER: SPIN: " + poll
-        + "EDGE mov.u32 %r2, 0;" + rest[2].replace("ld.shared.b32 %r2, [%r1];", "") + ST + WAIT_ST + "bar.sync 1, 64; DONE:"
-    )  # fmt: skip
-    start = "mov.u32 %r1, dyn; mov.u32 %r3, %tid.x;" + only(0, "st.shared.b32 [%r1+8], 0;", "Z") + "bar.sync 0;"
-    options = {**SMALL, "checks": Check.RACES, "block": 64, "mode": mode, "seed": seed}
-    if drop == "alloc":
-        assert run_ptx(start + text.replace("EDGE", "bar.sync 2, 64;"), **options).findings == ()
-        findings = run_ptx(start + text.replace("EDGE", ""), **options).findings
-    else:
-        text = text.replace("EDGE", "bar.sync 2, 64;")
-        assert run_ptx(start + text, **options).findings == ()
-        findings = run_ptx(start + text.replace(WAIT_ST, "").replace("DONE:", "DONE:" + WAIT_ST), **options).findings  # fmt: skip
-    assert {f.code for f in findings} & {"race-tmem", "unallocated-columns-access"}
-
-
 BARRIERS = {
     "counts differ": (
-        "setp.lt.u32 %q1, %r3, 32; @%q1 bar.sync 1, 64; @%q1 bra DONE; bar.sync 1, {}; DONE:", "64", "32", "thread count",
+        "setp.lt.u32 %q1, %r3, 32; @%q1 bar.sync 1, 64; @%q1 bra DONE; bar.sync 1, {}; DONE:",
+        "64",
+        "32",
+        "thread count",
     ),
-    "more threads than there are": ("bar.sync 1, {};", "64", "96", "more than the CTA's 64 threads"),
+    "more threads than there are": (
+        "bar.sync 1, {};",
+        "64",
+        "96",
+        "more than the CTA's 64 threads",
+    ),
     "no multiple of a warp": ("bar.sync 1, {};", "64", "40", "not a positive multiple of 32"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("mode", "seed"), MODES)
@@ -196,11 +205,14 @@ def test_named_barriers_are_counted(rule: str, mode: str, seed: int) -> None:
 
 
 TWO_COMMITS = (
-    "mov.b16 %h1, 3; @%q1 mbarrier.init.shared.b64 [%r31+8], 1; @%q1 fence.mbarrier_init.release.cluster;"
-    "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; add.u32 %r50, %r31, 8; @!%q5 bra ISSUED;"
+    "mov.b16 %h1, 3; @%q1 mbarrier.init.shared.b64 [%r31+8], 1; "
+    "@%q1 fence.mbarrier_init.release.cluster;"
+    "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; "
+    "add.u32 %r50, %r31, 8; @!%q5 bra ISSUED;"
     f"mov.b64 %rd5, {SmemDescriptor(IMAGE_START, 16, 1024, Swizzle.B128).encode()};"
-    "tcgen05.cp.cta_group::2.128x256b [%r30], %rd5; {commit} [%r50], %h1; {commit} [%r31], %h1; ISSUED:"
-)  # fmt: skip
+    "tcgen05.cp.cta_group::2.128x256b [%r30], %rd5; {commit} [%r50], %h1; "
+    "{commit} [%r31], %h1; ISSUED:"
+)
 COMMIT = "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64"
 
 
@@ -211,7 +223,16 @@ def test_each_commit_to_another_cta_is_waited_for(mode: str) -> None:
     image, tmem = [np.zeros(32768, np.uint8)] * 2, np.zeros((2, 128, 512), np.uint32)
 
     def findings(body: str, seed: int) -> tuple[Finding, ...]:
-        frame = run_frame(body, image, tmem, group=2, mode=mode, seed=seed, checks=Check.PROTOCOL, raise_on_fault=False)  # fmt: skip
+        frame = run_frame(
+            body,
+            image,
+            tmem,
+            group=2,
+            mode=mode,
+            seed=seed,
+            checks=Check.PROTOCOL,
+            raise_on_fault=False,
+        )
         return frame[0].findings
 
     for seed in range(4):
@@ -224,17 +245,26 @@ def test_each_commit_to_another_cta_is_waited_for(mode: str) -> None:
 
 
 def test_commits_arrive_in_another_cta_in_any_order() -> None:
-    """Seen there without any observer: the other CTA reads the first barrier once the second is through."""
+    """Seen there without any observer: the other CTA reads the first barrier once the second is
+    through."""
     body = TWO_COMMITS.replace("{commit}", COMMIT) + (
         wait("%r31", 0, "SECOND")
         + "mbarrier.test_wait.parity.shared.b64 %q14, [%r50], 0; selp.u32 %r51, 1, 0, %q14;"
         "mul.wide.u32 %rd9, %r1, 4; add.s64 %rd9, %rd9, %p3; @%q1 st.global.b32 [%rd9], %r51;"
         + wait("%r50", 0, "OTHER")
-    )  # fmt: skip
+    )
     seen = []
     for seed in range(16):
         words = np.zeros(2, np.uint32)
-        run_frame(body, [np.zeros(32768, np.uint8)] * 2, np.zeros((2, 128, 512), np.uint32), words, group=2, mode="random", seed=seed)  # fmt: skip
+        run_frame(
+            body,
+            [np.zeros(32768, np.uint8)] * 2,
+            np.zeros((2, 128, 512), np.uint32),
+            words,
+            group=2,
+            mode="random",
+            seed=seed,
+        )
         seen.append(words.tolist())
     assert {own for own, _ in seen} == {1}
     assert {other for _, other in seen} == {0, 1}

@@ -8,7 +8,7 @@ import pytest
 from sm100sim.options import Check
 from sm100sim.report import Report
 from tests.sim.harness import run_ptx
-from tests.sim.isa.memory_programs import SMEM, aligned
+from tests.sim.isa.memory.programs import SMEM, aligned
 
 RACY = (
     "mov.u32 %r1, dyn; mov.u32 %r2, %tid.x; mov.u32 %r7, 0; LOOP: ld.shared.b32 %r3, [%r1];"
@@ -29,7 +29,9 @@ def outcome(checks: Check, mode: str, seed: int) -> tuple[bytes, int, int, Repor
 
 
 @pytest.mark.parametrize(("mode", "seed"), [("fast", 0), ("late", 0), ("random", 3), ("random", 4)])
-@pytest.mark.parametrize("checks", [Check.STRICT_LD, Check.RACES, Check.PROTOCOL, Check.UNINITIALISED, Check.ALL, STRICT])
+@pytest.mark.parametrize(
+    "checks", [Check.STRICT_LD, Check.RACES, Check.PROTOCOL, Check.UNINITIALISED, Check.ALL, STRICT]
+)
 def test_watching_changes_nothing(checks: Check, mode: str, seed: int) -> None:
     assert outcome(checks, mode, seed)[:3] == outcome(Check.NONE, mode, seed)[:3]
 

@@ -8,17 +8,19 @@ import pytest
 from sm100sim.options import Check
 from sm100sim.run import SimulationFault
 from tests.sim.harness import run_ptx
-from tests.sim.isa.memory_programs import SMEM, aligned
+from tests.sim.isa.memory.programs import SMEM, aligned
 
 TWO_RACES = (
-    "mov.u32 %r1, dyn; mov.u32 %r3, %tid.x;\nst.shared.b32 [%r1], %r3;\nst.shared.b32 [%r1+64], %r3;"
+    "mov.u32 %r1, dyn; mov.u32 %r3, %tid.x;\nst.shared.b32 [%r1], %r3;"
+    "\nst.shared.b32 [%r1+64], %r3;"
 )
 SHAPE = {"block": 64, "shared": SMEM, "smem": 256, "checks": Check.RACES}
 
 
 @pytest.mark.parametrize(
-    ("cap", "verdict", "complete"), [(8, "findings", True), (1, "findings", False), (0, "incomplete", False)]
-)  # fmt: skip
+    ("cap", "verdict", "complete"),
+    [(8, "findings", True), (1, "findings", False), (0, "incomplete", False)],
+)
 def test_dropped_findings_are_told_of(cap: int, verdict: str, complete: bool) -> None:
     report = run_ptx(TWO_RACES, max_findings=cap, **SHAPE)
     assert (report.verdict, report.complete) == (verdict, complete)
@@ -26,9 +28,10 @@ def test_dropped_findings_are_told_of(cap: int, verdict: str, complete: bool) ->
 
 
 BARRIER = (
-    "mov.u32 %r1, dyn; mov.u32 %r2, 0; L: mbarrier.init.shared.b64 [%r1], 1; mbarrier.inval.shared.b64 [%r1];"
+    "mov.u32 %r1, dyn; mov.u32 %r2, 0; L: mbarrier.init.shared.b64 [%r1], 1; "
+    "mbarrier.inval.shared.b64 [%r1];"
     "add.u32 %r2, %r2, 1; setp.lt.u32 %q0, %r2, {}; @%q0 bra L;"
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(("count", "verdict"), [(500, "clean"), (600, "incomplete")])
@@ -38,10 +41,12 @@ def test_more_barriers_than_are_told_apart(count: int, verdict: str) -> None:
 
 
 REDUCE = (
-    "mov.u32 %r1, dyn; mov.u32 %r2, 0; st.shared.v4.b32 [%r1], {%r2, %r2, %r2, %r2}; fence.proxy.async;"
-    "L: cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%p0], [%r1], 16; add.u32 %r2, %r2, 1;"
+    "mov.u32 %r1, dyn; mov.u32 %r2, 0; st.shared.v4.b32 [%r1], {%r2, %r2, %r2, %r2}; "
+    "fence.proxy.async;"
+    "L: cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%p0], [%r1], 16; "
+    "add.u32 %r2, %r2, 1;"
     "setp.lt.u32 %q0, %r2, {}; @%q0 bra L; cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"
-)  # fmt: skip
+)
 
 
 def test_reductions_of_one_thread_need_no_history_of_their_own() -> None:

@@ -94,7 +94,9 @@ def test_activating_after_the_dsl_was_imported_is_refused() -> None:
 
 
 def test_importing_the_simulator_imports_neither_torch_nor_the_dsl() -> None:
-    program = "import sys, sm100sim; sm100sim.is_active(); print({'torch', 'cutlass'} & {*sys.modules})"
+    program = (
+        "import sys, sm100sim; sm100sim.is_active(); print({'torch', 'cutlass'} & {*sys.modules})"
+    )
     assert run_process("-c", program).strip() == "set()"
 
 

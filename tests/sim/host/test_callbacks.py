@@ -13,7 +13,7 @@ from sm100sim.host.device_model import DeviceModel
 from sm100sim.host.images import PtxCatalogue
 from sm100sim.host.runtime import LAUNCH_FAILURE, NOT_SUPPORTED, Runtime
 
-ROWS = Path(__file__).resolve().parents[1] / "data" / "tensormaps-h200.json"
+ROWS = Path(__file__).resolve().parents[2] / "data" / "tensormaps-h200.json"
 
 
 @pytest.fixture

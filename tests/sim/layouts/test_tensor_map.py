@@ -12,7 +12,7 @@ from sm100sim.layouts.swizzle import TmaSwizzle
 from sm100sim.layouts.tensor_map import TensorMap, TensorMapRefused
 
 ROWS: list[dict[str, Any]] = json.loads(
-    (Path(__file__).parent.parent / "data" / "tensormaps-h200.json").read_text()
+    (Path(__file__).parents[2] / "data" / "tensormaps-h200.json").read_text()
 )
 VALID = [row for row in ROWS if row["ok"]]
 REFUSED = [row for row in ROWS if not row["ok"]]
@@ -79,9 +79,13 @@ def test_refused_arguments_are_refused() -> None:
 )
 def test_each_rule_names_itself(change: dict[str, Any], reason: str) -> None:
     good: dict[str, Any] = {
-        "element": "BFLOAT16", "address": 256, "sizes": (128, 64), "strides": (256,), "box": (64, 8),
+        "element": "BFLOAT16",
+        "address": 256,
+        "sizes": (128, 64),
+        "strides": (256,),
+        "box": (64, 8),
         "swizzle": TmaSwizzle.B128,
-    }  # fmt: skip
+    }
     TensorMap(**good).check()
     with pytest.raises(TensorMapRefused, match=reason):
         TensorMap(**{**good, **change}).check()

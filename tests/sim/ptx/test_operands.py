@@ -33,11 +33,19 @@ def name(value: object) -> str:
 @pytest.mark.parametrize(
     ("written", "value"),
     [
-        ("0", 0), ("42", 42), ("-16777224", -16777224), ("0x40004040", 0x40004040),
-        ("0XfFu"[:-1], 255), ("0b101", 5), ("017", 15), ("7U", 7), ("0x7U", 7),
-        ("18446744073709551615", 2**64 - 1), ("-9223372036854775808", -(2**63)),
+        ("0", 0),
+        ("42", 42),
+        ("-16777224", -16777224),
+        ("0x40004040", 0x40004040),
+        ("0XfFu"[:-1], 255),
+        ("0b101", 5),
+        ("017", 15),
+        ("7U", 7),
+        ("0x7U", 7),
+        ("18446744073709551615", 2**64 - 1),
+        ("-9223372036854775808", -(2**63)),
     ],
-)  # fmt: skip
+)
 def test_integer_literals(written: str, value: int) -> None:
     assert literal(written) == Imm(value, "int", written)
 
@@ -74,10 +82,14 @@ def test_decimal_numbers_are_doubles(value: float) -> None:
 
 def test_addresses() -> None:
     forms = {
-        "[%r1]": ("%r1", 0), "[%r1+8]": ("%r1", 8), "[%r1 + 0x8]": ("%r1", 8),
+        "[%r1]": ("%r1", 0),
+        "[%r1+8]": ("%r1", 8),
+        "[%r1 + 0x8]": ("%r1", 8),
         "[%r1+-8]": ("%r1", -8),
-        "[%d1-16]": ("%d1", -16), "[buf]": ("buf", 0), "[ a + 4 ]": ("a", 4),
-    }  # fmt: skip
+        "[%d1-16]": ("%d1", -16),
+        "[buf]": ("buf", 0),
+        "[ a + 4 ]": ("a", 4),
+    }
     for written, (base, offset) in forms.items():
         (_, found) = instruction(f"ld.shared.b32 %r0, {written};").operands
         assert isinstance(found, Address)
@@ -88,7 +100,8 @@ def test_addresses() -> None:
 
 def test_tensor_address_and_further_operands() -> None:
     ins = instruction(
-        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint"
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes"
+        ".L2::cache_hint"
         " [%r1+16], [%d1, {%r2,\n %r3}], [%r4], %d2;"
     )
     assert ins.mods[3:6] == ("2d", "shared::cta", "global")

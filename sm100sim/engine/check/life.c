@@ -1,0 +1,196 @@
+/* The checker's state from the start to the end of a cluster, and of an asynchronous operation. */
+#include "check/check.h"
+
+static void lay_out(Check *check, const Cluster *cl) {
+  u32 n = cl->n_ctas * cl->ctas[0].n_warps;
+  check->n_warps = n;
+  check->warps_per_cta = cl->ctas[0].n_warps;
+  check->n_ctas = cl->n_ctas;
+  check->cp0 = n;
+  check->mma0 = 2 * n;
+  check->st0 = 3 * n;
+  check->ld0 = 4 * n;
+  check->bulk_read0 = 5 * n;
+  check->bulk_all0 = 6 * n;
+  check->init0 = 7 * n;
+  check->foreign0 = 8 * n;
+  check->tensor0 = check->foreign0 + MAX_FOREIGN;
+  check->exec0 = check->tensor0 + check->bulk_read0;
+  check->all0 = check->exec0 + n;
+  check->mbar0 = check->all0 + (check->strict_lanes ? n : 0);
+  check->lane0 = check->mbar0 + MAX_MBAR_DIMS;
+  check->dims = check->lane0 + (check->strict_lanes ? MAX_LANE_DIMS : 0);
+  check->n_proxy = check->strict_lanes ? 3 * n + MAX_LANE_DIMS : 2 * n;
+  check->after0 = check->dims + 2 * check->n_proxy;
+  check->words = check->after0 + (check->strict_fence ? check->bulk_read0 : 0);
+  check->n_mbar = 0;
+}
+
+static void choose(Check *check, u32 set) {
+  check->races = set & CHECK_RACES;
+  check->protocol = set & CHECK_PROTOCOL;
+  check->strict_ld = set & CHECK_STRICT_LD;
+  check->strict_fence = set & CHECK_STRICT_FENCE;
+  check->strict_lanes = set & CHECK_STRICT_LANES;
+  check->strict_scope = set & CHECK_STRICT_SCOPE;
+}
+
+static void new_warps(Check *check) {
+  u32 n = check->n_warps;
+  check->warps = mem_new(check->machine, n, sizeof(Clock));
+  check->rel = mem_new(check->machine, n, sizeof *check->rel);
+  check->pend = mem_new(check->machine, n, sizeof *check->pend);
+  check->before = mem_new(check->machine, n, sizeof(Clock));
+  check->mma_epoch = mem_new(check->machine, n, sizeof(u32));
+  check->st_seq = mem_new(check->machine, n, sizeof(u32));
+  check->cp_seq = mem_new(check->machine, n, sizeof(u32));
+  check->inits = mem_new(check->machine, n, sizeof(u32));
+  check->met = mem_new(check->machine, n, sizeof(u32));
+  check->touched = mem_new(check->machine, check->mbar0, sizeof *check->touched);
+  check->bulk = mem_new(check->machine, n, sizeof(BulkLog));
+  check->loads = mem_new(check->machine, n, sizeof(LoadLog));
+  lanes_start(check);
+  for (u32 w = 0; w < n; w++) {
+    check->warps[w] = clock_new(check);
+    check->warps[w][w] = 1;
+    check->warps[w][check->init0 + w] = 1;
+  }
+}
+
+static void new_cells(Check *check, const Cluster *cl) {
+  check->smem = mem_new(check->machine, cl->n_ctas, sizeof(Cell *));
+  check->tmem = mem_new(check->machine, cl->n_ctas, sizeof(Cell *));
+  for (u32 r = 0; r < cl->n_ctas && check->races; r++) {
+    check->smem[r] = mem_new(check->machine, cl->ctas[r].smem_bytes / SMEM_GRAIN + 1, sizeof(Cell));
+    check->tmem[r] = mem_new(check->machine, TMEM_LANES * TMEM_COLS, sizeof(Cell));
+  }
+}
+
+void check_cluster_start(Machine *m, Cluster *cl) {
+  if (!(m->opt.check & (CHECK_RACES | CHECK_PROTOCOL | CHECK_STRICT_LD | CHECK_STRICT_FENCE | CHECK_STRICT_LANES |
+                        CHECK_STRICT_SCOPE)))
+    return;
+  if (!m->check)
+    m->check = mem_new(m, 1, sizeof(Check));
+  Check *check = m->check;
+  check->machine = m;
+  choose(check, m->opt.check);
+  check->cluster++;
+  check->n_foreign = 0;
+  lay_out(check, cl);
+  new_warps(check);
+  new_cells(check, cl);
+}
+
+static void cells_free(Cell *cells, size_t n) {
+  for (size_t c = 0; cells && c < n; c++)
+    mem_free(cells[c].more);
+  mem_free(cells);
+}
+
+static void object_free(SyncObject *o) {
+  for (u32 g = 0; g < PUBLISHED; g++)
+    mem_free(o->pub[g]);
+  mem_free(o->acc);
+  mem_free(o->near);
+  mem_free(o->near_pub);
+  mem_free(o->generation);
+  mem_free(o->waited);
+  mem_free(o->wait_line);
+  mem_free(o);
+}
+
+void check_cluster_end(Machine *m, Cluster *cl) {
+  Check *check = m->check;
+  if (!check)
+    return;
+  for (u32 w = 0; w < check->n_warps; w++) {
+    mem_free(check->warps[w]);
+    mem_free(check->before[w]);
+    mem_free(check->bulk[w].open);
+    mem_free(check->loads[w].of);
+    mem_free(check->loads[w].open);
+    for (u32 s = 0; s < 3; s++) {
+      mem_free(check->rel[w][s]);
+      mem_free(check->pend[w][s]);
+    }
+  }
+  for (u32 r = 0; r < cl->n_ctas; r++) {
+    cells_free(check->smem[r], cl->ctas[r].smem_bytes / SMEM_GRAIN + 1);
+    cells_free(check->tmem[r], TMEM_LANES * TMEM_COLS);
+  }
+  for (u32 o = 0; o < check->n_objects; o++)
+    object_free(check->objects[o]);
+  check->n_objects = 0;
+  flags_end_cluster(check);
+  lanes_end(check);
+  mem_free(check->warps);
+  mem_free(check->rel);
+  mem_free(check->pend);
+  mem_free(check->before);
+  mem_free(check->mma_epoch);
+  mem_free(check->st_seq);
+  mem_free(check->cp_seq);
+  mem_free(check->inits);
+  mem_free(check->met);
+  mem_free(check->touched);
+  mem_free(check->bulk);
+  mem_free(check->loads);
+  mem_free(check->smem);
+  mem_free(check->tmem);
+}
+
+/* ---- asynchronous operations ----------------------------------------------------------------- */
+/* A copy of warp `w` gets a number, and one for each CTA in which its end can be learnt. */
+static u32 number_copy(Check *check, u32 w) {
+  u32 id = (u32)check->n_ops;
+  while (check->n_ops + check->n_ctas > check->cap_ops) {
+    check->cap_ops = check->cap_ops ? 2 * check->cap_ops : 256;
+    check->ops = mem_resize(check->machine, check->ops, check->cap_ops, sizeof(OpDone));
+  }
+  for (u32 r = 0; r < check->n_ctas; r++)
+    check->ops[check->n_ops++] = (OpDone){.warp = w};
+  if (check->n_ops >= NONE32)
+    check->machine->lost = true; /* the numbers of copies start again */
+  return id;
+}
+
+void check_async_issue(Ctx *c, AsyncOp *op) {
+  Check *check = c->m->check;
+  if (!check)
+    return;
+  u32 w = warp_dim(check, c->cta, c->w->index);
+  Issue *issue = mem_new(check->machine, 1, sizeof(Issue));
+  issue->at = clock_new(check);
+  const u32 *own = lanes_view(check, w, c->mask);
+  clock_copy(check, issue->at, own);
+  lanes_mark(c, check, w, own[w], issue->at + check->all0, issue->at + check->lane0);
+  issue->met = check->met[w];
+  if (check->strict_fence)
+    memcpy(issue->at + check->after0, own + check->after0, check->bulk_read0 * sizeof(u32));
+  op->clock_id = (u64)(uintptr_t)issue;
+  switch (op->fifo) {
+    /* The warp's epoch serves as the number of the operation: it says both when it was issued and, in the MMA
+     * dimension, that it and all before it are complete. */
+    case FIFO_MMA:
+      issue->at[check->mma0 + w] = issue->epoch = check->mma_epoch[w] = check->warps[w][w];
+      break;
+    case FIFO_TMEM_ST:
+      issue->at[check->st0 + w] = issue->epoch = ++check->st_seq[w];
+      break;
+    case FIFO_CP_ASYNC:
+      issue->epoch = ++check->cp_seq[w];
+      break;
+    default:
+      issue->id = number_copy(check, w);
+  }
+  check->warps[w][w]++; /* what the warp does from now on is not ordered before the operation */
+}
+
+void check_async_end(AsyncOp *op) {
+  Issue *issue = issue_of(op);
+  if (!issue)
+    return;
+  mem_free(issue->at);
+  mem_free(issue);
+}

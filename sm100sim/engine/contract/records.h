@@ -1,0 +1,147 @@
+/* Written by `python -m sm100sim.contract.header`; do not edit. */
+/* clang-format off */
+#ifndef SM100SIM_CONTRACT_RECORDS_H
+#define SM100SIM_CONTRACT_RECORDS_H
+#include "machine/types.h"
+
+#define CONTRACT_DIGEST "bebf0189875ebec5"
+/* One instruction as Python hands it over.
+ *
+ * Slots are byte offsets into the warp's register block; `guard` is a predicate's slot or NONE32;
+ * `first_operand` counts in RawProgram.operands: destinations, then sources; `target` and `reconv`
+ * are instruction indices of branches. */
+typedef struct {
+  u32 op, line, guard, guard_negated, n_destinations, n_sources, cost, unit, first_operand, target, reconv;
+  u8 form[16];
+  i64 imm;
+} RawIns;
+_Static_assert(sizeof(RawIns) == 72 && offsetof(RawIns, op) == 0 && offsetof(RawIns, line) == 4 &&
+    offsetof(RawIns, guard) == 8 && offsetof(RawIns, guard_negated) == 12 && offsetof(RawIns, n_destinations) == 16 &&
+    offsetof(RawIns, n_sources) == 20 && offsetof(RawIns, cost) == 24 && offsetof(RawIns, unit) == 28 &&
+    offsetof(RawIns, first_operand) == 32 && offsetof(RawIns, target) == 36 && offsetof(RawIns, reconv) == 40 &&
+    offsetof(RawIns, form) == 44 && offsetof(RawIns, imm) == 64, "RawIns");
+
+/* A register slot to fill at warp start, and with which of SPECIALS. */
+typedef struct {
+  u32 slot, kind;
+} Special;
+_Static_assert(sizeof(Special) == 8 && offsetof(Special, slot) == 0 && offsetof(Special, kind) == 4, "Special");
+
+/* A kernel ready to run.
+ *
+ * `registers`: the template of a warp's register block, with the constants in place;
+ * `static_smem`: bytes of static shared variables, which lie before the dynamic ones;
+ * `entry_registers`: registers per thread at entry, 0 when unknown; `local_bytes`: local memory of
+ * each thread. */
+typedef struct {
+  const RawIns *code;
+  const u32 *operands;
+  const u8 *registers;
+  const Special *specials;
+  u32 n_code, n_operands, register_bytes, n_specials, static_smem, entry_registers, local_bytes;
+} RawProgram;
+_Static_assert(sizeof(RawProgram) == 64 && offsetof(RawProgram, code) == 0 && offsetof(RawProgram, operands) == 8 &&
+    offsetof(RawProgram, registers) == 16 && offsetof(RawProgram, specials) == 24 &&
+    offsetof(RawProgram, n_code) == 32 && offsetof(RawProgram, n_operands) == 36 &&
+    offsetof(RawProgram, register_bytes) == 40 && offsetof(RawProgram, n_specials) == 44 &&
+    offsetof(RawProgram, static_smem) == 48 && offsetof(RawProgram, entry_registers) == 52 &&
+    offsetof(RawProgram, local_bytes) == 56, "RawProgram");
+
+/* How a launch is executed.  `check`: a set of Check; `trace_cluster`: its index or NONE32. */
+typedef struct {
+  u32 grid[3], block[3], cluster[3], dynamic_smem, n_params_bytes, mode, poison, check, exact_mma, trace_cluster,
+    max_findings;
+  u64 seed, max_idle_instructions;
+} Options;
+_Static_assert(sizeof(Options) == 88 && offsetof(Options, grid) == 0 && offsetof(Options, block) == 12 &&
+    offsetof(Options, cluster) == 24 && offsetof(Options, dynamic_smem) == 36 &&
+    offsetof(Options, n_params_bytes) == 40 && offsetof(Options, mode) == 44 && offsetof(Options, poison) == 48 &&
+    offsetof(Options, check) == 52 && offsetof(Options, exact_mma) == 56 && offsetof(Options, trace_cluster) == 60 &&
+    offsetof(Options, max_findings) == 64 && offsetof(Options, seed) == 72 &&
+    offsetof(Options, max_idle_instructions) == 80, "Options");
+
+/* A known global allocation. */
+typedef struct {
+  u64 lo, hi;
+  u32 writable;
+} Region;
+_Static_assert(sizeof(Region) == 24 && offsetof(Region, lo) == 0 && offsetof(Region, hi) == 8 &&
+    offsetof(Region, writable) == 16, "Region");
+
+/* Something wrong at a PTX line, and how often it was seen; `rank` and `warp` may be NONE32. */
+typedef struct {
+  char code[48], text[464];
+  u32 severity, count, line, line2, rank, warp, lane, ctaid[3];
+} RawFinding;
+_Static_assert(sizeof(RawFinding) == 552 && offsetof(RawFinding, code) == 0 && offsetof(RawFinding, text) == 48 &&
+    offsetof(RawFinding, severity) == 512 && offsetof(RawFinding, count) == 516 && offsetof(RawFinding, line) == 520 &&
+    offsetof(RawFinding, line2) == 524 && offsetof(RawFinding, rank) == 528 && offsetof(RawFinding, warp) == 532 &&
+    offsetof(RawFinding, lane) == 536 && offsetof(RawFinding, ctaid) == 540, "RawFinding");
+
+/* An entry of the timeline; `a` and `b` are the kind's own numbers (report.Event). */
+typedef struct {
+  u32 kind, rank, warp, lane, line;
+  u64 t0, t1, a, b;
+} RawEvent;
+_Static_assert(sizeof(RawEvent) == 56 && offsetof(RawEvent, kind) == 0 && offsetof(RawEvent, rank) == 4 &&
+    offsetof(RawEvent, warp) == 8 && offsetof(RawEvent, lane) == 12 && offsetof(RawEvent, line) == 16 &&
+    offsetof(RawEvent, t0) == 24 && offsetof(RawEvent, t1) == 32 && offsetof(RawEvent, a) == 40 &&
+    offsetof(RawEvent, b) == 48, "RawEvent");
+
+/* Counts of a run.  `lost`: findings or access history had to be dropped. */
+typedef struct {
+  u64 instructions, thread_instructions, clusters_done, clusters_total, tma_bytes_loaded, tma_bytes_stored,
+    mma_instructions, mma_flops, cycles;
+  u32 faulted, lost;
+} Totals;
+_Static_assert(sizeof(Totals) == 80 && offsetof(Totals, instructions) == 0 &&
+    offsetof(Totals, thread_instructions) == 8 && offsetof(Totals, clusters_done) == 16 &&
+    offsetof(Totals, clusters_total) == 24 && offsetof(Totals, tma_bytes_loaded) == 32 &&
+    offsetof(Totals, tma_bytes_stored) == 40 && offsetof(Totals, mma_instructions) == 48 &&
+    offsetof(Totals, mma_flops) == 56 && offsetof(Totals, cycles) == 64 && offsetof(Totals, faulted) == 72 &&
+    offsetof(Totals, lost) == 76, "Totals");
+
+/* What a running machine has done so far; written by the engine, read by another thread. */
+typedef struct {
+  u64 clusters, instructions;
+} Progress;
+_Static_assert(sizeof(Progress) == 16 && offsetof(Progress, clusters) == 0 && offsetof(Progress, instructions) == 8,
+    "Progress");
+
+/* A rule that a descriptor breaks: the fault's code and a sentence. */
+typedef struct {
+  const char *code;
+  const char *text;
+} Rule;
+_Static_assert(sizeof(Rule) == 16 && offsetof(Rule, code) == 0 && offsetof(Rule, text) == 8, "Rule");
+
+/* The instruction descriptor of tcgen05.mma, decoded; M counts the rows of a pair's CTAs. */
+typedef struct {
+  u32 kind, group, a, b, d, m, n, k;
+  bool neg_a, neg_b, mn_a, mn_b, saturate, ue8m0;
+  u32 sfa_id, sfb_id;
+} InstrDesc;
+_Static_assert(sizeof(InstrDesc) == 48 && offsetof(InstrDesc, kind) == 0 && offsetof(InstrDesc, group) == 4 &&
+    offsetof(InstrDesc, a) == 8 && offsetof(InstrDesc, b) == 12 && offsetof(InstrDesc, d) == 16 &&
+    offsetof(InstrDesc, m) == 20 && offsetof(InstrDesc, n) == 24 && offsetof(InstrDesc, k) == 28 &&
+    offsetof(InstrDesc, neg_a) == 32 && offsetof(InstrDesc, neg_b) == 33 && offsetof(InstrDesc, mn_a) == 34 &&
+    offsetof(InstrDesc, mn_b) == 35 && offsetof(InstrDesc, saturate) == 36 && offsetof(InstrDesc, ue8m0) == 37 &&
+    offsetof(InstrDesc, sfa_id) == 40 && offsetof(InstrDesc, sfb_id) == 44, "InstrDesc");
+
+const char *sm100_contract(void);
+u32 sm100_opcode_count(void);
+const char *sm100_opcode_name(u32 op);
+Machine *sm100_machine_new(const Options *options);
+i32 sm100_machine_load(Machine *m, const RawProgram *program);
+i32 sm100_machine_memory(Machine *m, const Region *regions, u32 count, const u8 *params);
+void sm100_machine_run(Machine *m, Progress *out_progress);
+u32 sm100_machine_findings(Machine *m, RawFinding *out, u32 room);
+u64 sm100_machine_events(Machine *m, RawEvent *out, u64 room);
+void sm100_machine_totals(Machine *m, Totals *out);
+void sm100_machine_counts(Machine *m, u64 *out_per_opcode, u64 *out_per_instruction);
+void sm100_machine_stop(Machine *m);
+void sm100_machine_free(Machine *m);
+u32 smem_unit_address(u64 descriptor, bool mn_major, u32 mn, u32 k);
+const Rule *instr_desc_decode(u32 bits, u32 kind, u32 group, InstrDesc *out);
+
+#endif

@@ -1,0 +1,17 @@
+/* Bulk copies: what bulk.c and the tensor copies share. */
+#ifndef SM100SIM_BULK_H
+#define SM100SIM_BULK_H
+#include "sync/mbarrier.h"
+
+/* Modelled occupancy of the CTA's copy engine by `bytes`; sets op->t_done and writes the timeline event. */
+void bulk_schedule(Ctx *c, AsyncOp *op, EventKind kind, u32 bytes);
+/* Makes `op` part of the open bulk async-group of its lane. */
+void bulk_join_group(Ctx *c, AsyncOp *op, u32 lane);
+/* CTAs that a load writes: the mask operand with .multicast::cluster, else the CTA of `dst`; 0 after a fault. */
+u32 bulk_ranks(Ctx *c, u32 dst, bool multicast, u32 mask);
+/* Landing side: bytes [offset, offset + bytes) of a CTA's shared memory, or NULL after a fault. */
+u8 *bulk_smem(Machine *m, AsyncOp *op, Cta *cta, u32 offset, u32 bytes, Acc acc);
+extern Step op_cp_async(Ctx *c, const Ins *i), op_cp_commit(Ctx *c, const Ins *i), op_cp_wait(Ctx *c, const Ins *i),
+    op_cp_arrive(Ctx *c, const Ins *i), op_st_async(Ctx *c, const Ins *i), op_red_async(Ctx *c, const Ins *i),
+    op_bulk_copy(Ctx *c, const Ins *i), op_bulk_store(Ctx *c, const Ins *i);
+#endif

@@ -1,0 +1,167 @@
+/* cp.async.bulk and cp.reduce.async.bulk without a tensor (PTX ISA, sections of these names).
+ *
+ * Addresses and sizes are multiples of 16.  Copies into shared memory complete transaction bytes of an
+ * mbarrier in the CTA that received them; copies to global memory belong to a bulk async-group. */
+#include "copy/bulk.h"
+#include "memory/reduce.h"
+
+typedef struct {
+  u64 global;
+  u32 src, dst, mbar, size, ranks, flags, byte_mask;
+  RedOp op;
+  Element element;
+  u8 data[];
+} Bulk;
+
+static Step check_size(Ctx *c, u32 size) {
+  if (size % 16)
+    return fault(c, "bulk-size", "size %u is not a multiple of 16", size);
+  return STEP_NEXT;
+}
+
+/* ---- into shared memory ----------------------------------------------------------------------- */
+static bool put(Machine *m, AsyncOp *op, const Bulk *q, const u8 *from, u32 rank) {
+  Cta *cta = &op->cta->cl->ctas[rank];
+  u32 offset = window_offset(q->dst);
+  if (q->size) {
+    u8 *p = bulk_smem(m, op, cta, offset, q->size, q->flags & COPY_REDUCE ? ACC_ATOMIC : ACC_WRITE);
+    if (!p)
+      return false;
+    if (q->flags & COPY_REDUCE)
+      reduce_bytes(q->op, q->element, p, from, q->size);
+    else
+      memcpy(p, from, q->size);
+  }
+  return mbar_land_tx(m, op, cta, window_offset(q->mbar), q->size);
+}
+
+static void copy_land(Machine *m, AsyncOp *op) {
+  Bulk *q = (Bulk *)op->payload;
+  Cluster *cl = op->cta->cl;
+  const u8 *from;
+  if (q->flags & COPY_FROM_GLOBAL) {
+    from = (const u8 *)(uintptr_t)q->global;
+    if (observed(m) && q->size)
+      see_gmem(NULL, op, m, q->global, q->size, ACC_READ, PROXY_ASYNC);
+  } else {
+    from = bulk_smem(m, op, op->cta, window_offset(q->src), q->size, ACC_READ);
+    if (!from)
+      return;
+    memcpy(q->data, from, q->size);
+    from = q->data;
+  }
+  for (u32 r = 0; r < cl->n_ctas; r++)
+    if (q->ranks >> r & 1 && !put(m, op, q, from, r))
+      return;
+}
+
+static Step copy_lane(Ctx *c, const Ins *i, u32 l) {
+  const BulkForm *f = &i->form.bulk;
+  u32 flags = f->flags, size = R32(c, i->s[3])[l], ranks;
+  u8 *p, *src;
+  Cta *owner, *from;
+  u32 bar;
+  Space space = (Space)f->space;
+  Access dst = {i->s[0], f->address_bits, i->imm, space, size ? size : 1, 16, ACC_WRITE};
+  Access in = {i->s[1],          f->source_bits,
+               f->source_offset, flags & COPY_FROM_GLOBAL ? SPACE_GLOBAL : SPACE_SHARED_CTA,
+               size ? size : 1,  16,
+               ACC_READ};
+  Access mbar = mbar_access(i->s[2], f->bar_bits, f->bar_offset, space);
+  Step s = check_size(c, size);
+  if (s != STEP_NEXT || (s = resolve_lane(c, &dst, l, &p, &owner)) != STEP_NEXT)
+    return s;
+  if ((s = resolve_lane(c, &in, l, &src, &from)) != STEP_NEXT || (s = mbar_issue(c, &mbar, l, &bar)) != STEP_NEXT)
+    return s;
+  if (window_rank(bar) != owner->rank)
+    return fault(c, "mbarrier-address", "the mbarrier is in CTA %u, the destination in CTA %u", window_rank(bar),
+                 owner->rank);
+  u32 addr = window_at(owner->rank, smem_offset(owner, p));
+  if (!(ranks = bulk_ranks(c, addr, flags & COPY_MULTICAST, R32(c, i->s[4])[l])))
+    return STEP_FAULT;
+  AsyncOp *op = async_new(c, FIFO_NONE, 0, copy_land, sizeof(Bulk) + (flags & COPY_FROM_GLOBAL ? 0 : size));
+  op->lane = l;
+  Bulk *q = (Bulk *)op->payload;
+  *q = (Bulk){.global = (u64)(uintptr_t)src,
+              .dst = addr,
+              .mbar = bar,
+              .size = size,
+              .ranks = ranks,
+              .flags = flags,
+              .op = (RedOp)f->op,
+              .element = (Element)f->element};
+  if (!(flags & COPY_FROM_GLOBAL))
+    q->src = smem_offset(c->cta, src);
+  bulk_schedule(c, op, EV_TMA_LOAD, size);
+  async_submit(c->cl, op);
+  return c->m->faulted ? STEP_FAULT : STEP_NEXT;
+}
+
+/* s: destination, source, mbarrier, size, CTA mask.  imm: destination offset. */
+Step op_bulk_copy(Ctx *c, const Ins *i) {
+  return lane_by_lane(c, i, copy_lane);
+}
+
+/* ---- to global memory -------------------------------------------------------------------------- */
+static void write_global(const Bulk *q) {
+  u8 *to = (u8 *)(uintptr_t)q->global;
+  if (q->flags & COPY_REDUCE) {
+    reduce_bytes(q->op, q->element, to, q->data, q->size);
+    return;
+  }
+  if (!(q->flags & COPY_BYTE_MASK)) {
+    memcpy(to, q->data, q->size);
+    return;
+  }
+  for (u32 k = 0; k < q->size; k++)
+    if (q->byte_mask >> (k & 15) & 1)
+      to[k] = q->data[k];
+}
+
+static void store_land(Machine *m, AsyncOp *op) {
+  Bulk *q = (Bulk *)op->payload;
+  if (!q->size)
+    return;
+  if (!op->sources_read) {
+    const u8 *from = bulk_smem(m, op, op->cta, q->src, q->size, ACC_READ);
+    if (!from)
+      return;
+    memcpy(q->data, from, q->size);
+    op->sources_read = op->again = true;
+    return;
+  }
+  if (observed(m))
+    see_gmem(NULL, op, m, q->global, q->size, q->flags & COPY_REDUCE ? ACC_ATOMIC : ACC_WRITE, PROXY_ASYNC);
+  write_global(q);
+}
+
+static Step store_lane(Ctx *c, const Ins *i, u32 l) {
+  const BulkForm *f = &i->form.bulk;
+  u32 size = R32(c, i->s[2])[l];
+  u8 *dst, *src;
+  Cta *owner, *none;
+  Access out = {i->s[0], f->address_bits, i->imm, SPACE_GLOBAL, size ? size : 1, 16, ACC_WRITE};
+  Access in = {i->s[1], f->source_bits, f->source_offset, SPACE_SHARED_CTA, size ? size : 1, 16, ACC_READ};
+  Step s = check_size(c, size);
+  if (s != STEP_NEXT || (s = resolve_lane(c, &out, l, &dst, &none)) != STEP_NEXT ||
+      (s = resolve_lane(c, &in, l, &src, &owner)) != STEP_NEXT)
+    return s;
+  AsyncOp *op = async_new(c, FIFO_NONE, 0, store_land, sizeof(Bulk) + size);
+  op->lane = l;
+  *(Bulk *)op->payload = (Bulk){.global = (u64)(uintptr_t)dst,
+                                .src = smem_offset(owner, src),
+                                .size = size,
+                                .flags = f->flags,
+                                .byte_mask = R32(c, i->s[3])[l],
+                                .op = (RedOp)f->op,
+                                .element = (Element)f->element};
+  bulk_join_group(c, op, l);
+  bulk_schedule(c, op, EV_TMA_STORE, size);
+  async_submit(c->cl, op);
+  return c->m->faulted ? STEP_FAULT : STEP_NEXT;
+}
+
+/* s: destination, source, size, byte mask.  imm: destination offset. */
+Step op_bulk_store(Ctx *c, const Ins *i) {
+  return lane_by_lane(c, i, store_lane);
+}

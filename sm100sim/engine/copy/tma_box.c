@@ -1,0 +1,88 @@
+/* The rows of a box in global memory, and their place in swizzled shared memory (PTX ISA, "Tiled Mode",
+ * "Swizzling Modes").
+ *
+ * A box lies in shared memory row after row, dimension 0 fastest.  The swizzle exchanges 16-byte chunks by
+ * the absolute shared address: bits 4... are XORed with as many bits from bit 7 on. */
+#include "copy/tensormap.h"
+
+/* Elements of dimension 0 that exist for a copy. */
+static u64 inner_end(const TensorMap *t, bool write) {
+  u64 bytes = t->dim[0] * t->bytes;
+  return write ? (bytes + 15) / 16 * 16 / t->bytes : t->dim[0];
+}
+
+void walk_start(Walk *w, const TensorMap *t, const i32 coord[MAX_RANK], bool write) {
+  *w = (Walk){.map = t, .inner = inner_end(t, write), .more = true};
+  memcpy(w->c, coord, sizeof w->c);
+}
+
+bool walk_row(Walk *w, Row *row) {
+  const TensorMap *t = w->map;
+  if (!w->more)
+    return false;
+  i64 first = w->c[0], lo = first < 0 ? -first : 0, hi = (i64)w->inner - first;
+  if (hi > (i64)t->count[0])
+    hi = t->count[0];
+  bool inside = lo < hi;
+  row->addr = t->base + (u64)(first * (i64)t->bytes);
+  for (u32 d = 1; d < t->rank; d++) {
+    i64 x = (i64)w->c[d] + (i64)w->at[d] * t->step[d];
+    if (x < 0 || x >= (i64)t->dim[d])
+      inside = false;
+    row->addr += (u64)x * t->stride[d];
+  }
+  row->lo = inside ? (u32)lo : 0;
+  row->hi = inside ? (u32)hi : 0;
+  u32 d = 1;
+  while (d < t->rank && ++w->at[d] == t->count[d])
+    w->at[d++] = 0;
+  w->more = d < t->rank;
+  return true;
+}
+
+bool box_span(const TensorMap *t, const i32 coord[MAX_RANK], bool write, u64 *addr, u64 *len) {
+  u64 first = t->base, last = t->base;
+  for (u32 d = 0; d < t->rank; d++) {
+    i64 lo = coord[d], hi = lo + (i64)(t->count[d] - 1) * (d ? t->step[d] : 1),
+        size = (i64)(d ? t->dim[d] : inner_end(t, write));
+    if (lo < 0)
+      lo = 0;
+    if (hi > size - 1)
+      hi = size - 1;
+    if (lo > hi)
+      return false;
+    first += (u64)lo * t->stride[d];
+    last += (u64)hi * t->stride[d];
+  }
+  *addr = first;
+  *len = last + t->bytes - first;
+  return true;
+}
+
+static inline u32 place(u32 address, u32 mask) {
+  return address ^ ((address >> 7 & mask) << 4);
+}
+
+u32 swizzle_place(u32 address, u32 swizzle) {
+  return place(address, (1u << swizzle) - 1);
+}
+
+void swizzle_put(u8 *smem, u32 offset, const u8 *from, u32 bytes, u32 swizzle) {
+  u32 mask = (1u << swizzle) - 1;
+  if (!mask) {
+    memcpy(smem + offset, from, bytes);
+    return;
+  }
+  for (u32 k = 0; k < bytes; k += 16)
+    memcpy(smem + place(offset + k, mask), from + k, 16);
+}
+
+void swizzle_get(const u8 *smem, u32 offset, u8 *to, u32 bytes, u32 swizzle) {
+  u32 mask = (1u << swizzle) - 1;
+  if (!mask) {
+    memcpy(to, smem + offset, bytes);
+    return;
+  }
+  for (u32 k = 0; k < bytes; k += 16)
+    memcpy(to + k, smem + place(offset + k, mask), 16);
+}

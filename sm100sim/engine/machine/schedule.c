@@ -1,0 +1,207 @@
+/* Who runs next: the loop over one cluster's warps, the landing of asynchronous work, deadlock detection.
+ *
+ * A split runs until it blocks, exits or has used its quantum.  A blocked split is tried again only
+ * after something observable changed (`Cluster.progress`).  When nothing can run, asynchronous work
+ * lands; when there is none, suspended try_waits time out (PTX ISA, mbarrier.try_wait: the wait is
+ * "potentially blocking" with a system-dependent limit); when even that changes nothing, it is a deadlock. */
+#include "machine/core.h"
+
+#define PROGRESS_STEP 100000u /* instructions between two words to whoever reads our progress */
+#define QUANTUM_FAST 2048u
+#define QUANTUM_RANDOM 48u
+#define TIMEOUT_ROUNDS 64u /* time-outs without progress before the run is called a deadlock */
+
+static bool registers_valid(Ctx *c, const Ins *i) {
+  const u32 *v = c->w->valid;
+  u32 unset = i->guard == NONE32 ? 0 : c->sp->mask & ~v[slot_index(i->guard)];
+  if (unset)
+    finding(c, 0, "uninitialised-register", "the guard predicate is read before it was written (lanes %08x)", unset);
+  for (u32 k = 0; k < i->ns; k++)
+    if ((v[slot_index(i->s[k])] & c->mask) != c->mask) {
+      finding(c, 0, "uninitialised-register", "source operand %u is read before it was written (lanes %08x)", k,
+              c->mask & ~v[slot_index(i->s[k])]);
+      return false;
+    }
+  return true;
+}
+
+static inline void arrive_if_joined(Ctx *c) {
+  Split *sp = c->sp;
+  if (sp->live && sp->join >= 0 && sp->pc == c->w->joins[sp->join].pc)
+    split_arrive(c);
+}
+
+static Step execute(Ctx *c, const Ins *i) {
+  Machine *m = c->m;
+  Split *sp = c->sp;
+  c->ins = i;
+  c->mask = i->guard == NONE32 ? sp->mask : sp->mask & (i->guard_neg ? ~PRED(c, i->guard) : PRED(c, i->guard));
+  if (c->w->valid)
+    registers_valid(c, i);
+  if (!c->mask) {
+    sp->pc++;
+    sp->t += 1;
+    arrive_if_joined(c);
+    return STEP_NEXT;
+  }
+  if (c->w->loads_open)
+    see_registers(c, i);
+  u64 before = sp->t;
+  Step step = i->fn(c, i);
+  if (step == STEP_BLOCK)
+    return step;
+  m->op_count[i->op]++;
+  m->line_count[i - m->prog.code]++;
+  m->instructions++;
+  m->thread_instructions += (u64)__builtin_popcount(c->mask);
+  c->w->instructions++;
+  if (c->w->valid)
+    for (u32 k = 0; k < i->nd; k++)
+      c->w->valid[slot_index(i->d[k])] |= c->mask;
+  if (step == STEP_FAULT || step == STEP_EXIT)
+    return step;
+  if (m->tracing && sp->t > before)
+    trace_event(m, EV_WAIT, c->cta, c->w->index, i->line, before, sp->t, 0, 0);
+  if (m->tracing && (m->opt.check & CHECK_RACES) && (i->unit == UNIT_LSU || i->unit == UNIT_TMEM))
+    trace_event(m, EV_ACCESS, c->cta, c->w->index, i->line, sp->t, sp->t + i->cost, 0, 0);
+  if (step == STEP_NEXT) {
+    sp->pc++;
+    sp->t += i->cost;
+  }
+  arrive_if_joined(c);
+  return step;
+}
+
+/* Run one split; true when it executed at least one instruction. */
+static bool run_split(Machine *m, Cluster *cl, Warp *w, Split *sp, u32 quantum) {
+  Ctx c = {.m = m, .cl = cl, .cta = w->cta, .w = w, .sp = sp, .r = w->regs};
+  bool ran = false;
+  while (quantum-- && sp->live && !m->faulted) {
+    if (sp->pc >= m->prog.n_code) {
+      c.mask = sp->mask;
+      fault(&c, "ran-off-end", "no instruction follows");
+      break;
+    }
+    Step step = execute(&c, &m->prog.code[sp->pc]);
+    if (step == STEP_BLOCK) {
+      sp->blocked = true;
+      sp->seen_progress = cl->progress;
+      return ran;
+    }
+    ran = true;
+    sp->blocked = false;
+    sp->timed_out = false;
+    sp->why.kind = WAIT_NOTHING;
+    if (m->opt.mode == MODE_RANDOM && cl->n_async && (rng_next(m) & 15) == 0)
+      async_land_one(cl);
+  }
+  if (sp->t > m->t_end)
+    m->t_end = sp->t;
+  return ran;
+}
+
+static bool run_warp(Machine *m, Cluster *cl, Warp *w, u32 quantum) {
+  bool ran = false;
+  for (u32 k = 0; k < LANES && w->n_live && !m->faulted; k++) {
+    Split *sp = &w->splits[k];
+    if (!sp->live || (sp->blocked && !sp->timed_out && sp->seen_progress == cl->progress))
+      continue;
+    ran |= run_split(m, cl, w, sp, quantum);
+  }
+  return ran;
+}
+
+static u32 live_warps(const Cluster *cl) {
+  u32 n = 0;
+  for (u32 k = 0; k < cl->n_ctas; k++)
+    n += cl->ctas[k].n_warps - cl->ctas[k].warps_exited;
+  return n;
+}
+
+static Warp *nth_warp(Cluster *cl, u32 n) {
+  for (u32 k = 0; k < cl->n_ctas; k++) {
+    if (n < cl->ctas[k].n_warps)
+      return &cl->ctas[k].warps[n];
+    n -= cl->ctas[k].n_warps;
+  }
+  return NULL;
+}
+
+/* One turn for every warp.  Other modes than fast start anywhere, leave warps out and cut turns short. */
+static bool turn(Machine *m, Cluster *cl, u32 n_warps) {
+  bool ran = false, random = m->opt.mode == MODE_RANDOM;
+  u32 start = m->opt.mode == MODE_FAST ? 0 : (u32)(rng_next(m) % n_warps);
+  for (u32 k = 0; k < n_warps && !m->faulted; k++) {
+    if (random && (rng_next(m) & 3) == 0)
+      continue;
+    u32 quantum = random ? 1 + (u32)(rng_next(m) % QUANTUM_RANDOM) : QUANTUM_FAST;
+    ran |= run_warp(m, cl, nth_warp(cl, (start + k) % n_warps), quantum);
+  }
+  return ran;
+}
+
+static bool time_out_waits(Cluster *cl) {
+  bool any = false;
+  for (u32 k = 0; k < cl->n_ctas; k++)
+    for (u32 w = 0; w < cl->ctas[k].n_warps; w++)
+      for (u32 s = 0; s < LANES; s++) {
+        Split *sp = &cl->ctas[k].warps[w].splits[s];
+        if (sp->live && sp->blocked && sp->why.kind == WAIT_MBARRIER) {
+          sp->timed_out = true;
+          any = true;
+        }
+      }
+  return any;
+}
+
+static bool all_blocked(const Cluster *cl) {
+  for (u32 k = 0; k < cl->n_ctas; k++)
+    for (u32 w = 0; w < cl->ctas[k].n_warps; w++)
+      for (u32 s = 0; s < LANES; s++) {
+        const Split *sp = &cl->ctas[k].warps[w].splits[s];
+        if (sp->live && !(sp->blocked && !sp->timed_out && sp->seen_progress == cl->progress))
+          return false;
+      }
+  return true;
+}
+
+static void report_livelock(Machine *m, Cluster *cl, u64 idle) {
+  char text[200];
+  snprintf(text, sizeof text,
+           "%llu warp instructions ran without any store, arrival or landing; a loop is polling for "
+           "something that never comes",
+           (unsigned long long)idle);
+  Ctx c = {.m = m, .cl = cl, .cta = &cl->ctas[0]};
+  add_finding(m, (Place){&c, 0, 0}, SEVERITY_FAULT, "livelock", text);
+}
+
+void cluster_run(Machine *m, Cluster *cl) {
+  u32 n_warps = 0, rounds = 0;
+  for (u32 k = 0; k < cl->n_ctas; k++)
+    n_warps += cl->ctas[k].n_warps;
+  u64 seen = cl->progress, at = m->instructions, published = m->instructions;
+  while (!m->faulted && !m->stop && live_warps(cl)) {
+    bool ran = turn(m, cl, n_warps);
+    if (m->instructions - published > PROGRESS_STEP)
+      m->progress->instructions = published = m->instructions;
+    if (cl->progress != seen) {
+      seen = cl->progress;
+      at = m->instructions;
+      rounds = 0;
+    }
+    if (m->instructions - at > m->opt.max_idle_instructions) {
+      report_livelock(m, cl, m->instructions - at);
+      return;
+    }
+    if (ran || m->faulted || !all_blocked(cl))
+      continue;
+    if (async_land_one(cl))
+      continue;
+    if (rounds++ < TIMEOUT_ROUNDS && time_out_waits(cl))
+      continue;
+    report_deadlock(m, cl);
+    return;
+  }
+  while (!m->faulted && async_land_one(cl)) {
+  }
+}

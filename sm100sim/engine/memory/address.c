@@ -1,0 +1,271 @@
+/* State spaces and addresses (PTX ISA, "State Spaces" and "Generic Addressing").
+ * Every access is checked before a byte is touched: known allocation, window, alignment, live mbarriers. */
+#include "memory/address.h"
+
+u8 *smem_at(Cluster *cl, Cta *own, u32 addr, u32 len, bool own_only, Cta **owner, const char **err) {
+  u32 rank = window_rank(addr), off = window_offset(addr);
+  if (rank >= cl->n_ctas) {
+    *err = "the address names a CTA rank beyond the cluster";
+    return NULL;
+  }
+  Cta *cta = &cl->ctas[rank];
+  *owner = cta;
+  if (own_only && cta != own) {
+    *err = "a .shared::cta address that lies in another CTA of the cluster";
+    return NULL;
+  }
+  if (cta->exited) {
+    *err = "the CTA that owns this shared memory has exited";
+    return NULL;
+  }
+  if (off < SMEM_RESERVED) {
+    *err = "the first 1024 bytes of the window belong to the system";
+    return NULL;
+  }
+  if (len > cta->smem_bytes || off > cta->smem_bytes - len) {
+    *err = "past the end of the CTA's shared memory";
+    return NULL;
+  }
+  return cta->smem + off;
+}
+
+static const Region *region_of(const Machine *m, u64 addr, u64 len) {
+  for (u32 k = 0; k < m->n_regions; k++) {
+    const Region *r = &m->regions[k];
+    if (addr >= r->lo && len <= r->hi - r->lo && addr <= r->hi - len)
+      return r;
+  }
+  return NULL;
+}
+
+bool gmem_ok(Machine *m, u64 addr, u64 len, bool write) {
+  const Region *r = region_of(m, addr, len);
+  return r && (r->writable || !write);
+}
+
+static const u8 *param_at(Machine *m, u32 offset, u32 len) {
+  u32 n = m->opt.n_params_bytes;
+  return len <= n && offset <= n - len ? m->params + offset : NULL;
+}
+
+u64 lane_address(const Ctx *c, u32 slot, u32 bits, i64 off, u32 lane) {
+  return bits == 64 ? R64(c, slot)[lane] + (u64)off : (u32)(R32(c, slot)[lane] + (u32)off);
+}
+
+static Space window_of(u64 addr) {
+  switch (addr >> 32) {
+    case WINDOW_SHARED:
+      return SPACE_SHARED_CLUSTER;
+    case WINDOW_PARAM:
+      return SPACE_PARAM;
+    case WINDOW_LOCAL:
+      return SPACE_LOCAL;
+    default:
+      return SPACE_GLOBAL;
+  }
+}
+
+static const char *const VERB[] = {"read", "write", "atomic"};
+
+static Step shared_lane(Ctx *c, const Access *a, u64 addr, bool own_only, u8 **p, Cta **owner) {
+  const char *err = "a shared address has 32 significant bits";
+  *p = addr >> 32 ? NULL : smem_at(c->cl, c->cta, (u32)addr, a->len, own_only, owner, &err);
+  if (!*p)
+    return fault(c, "shared-address", "%s of %u bytes at shared address 0x%llx: %s", VERB[a->acc], a->len,
+                 (unsigned long long)addr, err);
+  u32 at = mbar_inside(*owner, smem_offset(*owner, *p), a->len);
+  if (at != NONE32)
+    return fault(c, "mbarrier-access",
+                 "%s of %u bytes at CTA %u + 0x%x touches the live mbarrier at 0x%x; only mbarrier operations may",
+                 VERB[a->acc], a->len, (*owner)->rank, smem_offset(*owner, *p), at);
+  return STEP_NEXT;
+}
+
+static Step global_lane(Ctx *c, const Access *a, u64 addr, u8 **p) {
+  const Region *r = region_of(c->m, addr, a->len);
+  if (!r)
+    return fault(c, "global-address", "%s of %u bytes at 0x%llx is outside of every known allocation", VERB[a->acc],
+                 a->len, (unsigned long long)addr);
+  if (a->acc != ACC_READ && !r->writable)
+    return fault(c, "global-address", "%s of %u bytes at 0x%llx: the allocation is read-only", VERB[a->acc], a->len,
+                 (unsigned long long)addr);
+  *p = (u8 *)(uintptr_t)addr;
+  return STEP_NEXT;
+}
+
+static Step private_lane(Ctx *c, const Access *a, Space space, u32 off, u32 lane, u8 **p) {
+  if (space == SPACE_PARAM) {
+    if (a->acc != ACC_READ)
+      return fault(c, "param-address", "kernel parameters cannot be written");
+    *p = (u8 *)(uintptr_t)param_at(c->m, off, a->len);
+    if (!*p)
+      return fault(c, "param-address", "read of %u bytes at parameter offset %u is outside of the %u parameter bytes",
+                   a->len, off, c->m->opt.n_params_bytes);
+    return STEP_NEXT;
+  }
+  u32 n = c->m->prog.local_bytes;
+  if (a->len > n || off > n - a->len)
+    return fault(c, "local-address", "%s of %u bytes at local offset %u is outside of the thread's %u bytes",
+                 VERB[a->acc], a->len, off, n);
+  *p = c->w->local + (size_t)lane * n + off;
+  return STEP_NEXT;
+}
+
+Step resolve_lane(Ctx *c, const Access *a, u32 lane, u8 **p, Cta **owner) {
+  u64 addr = lane_address(c, a->slot, a->bits, a->off, lane);
+  Space space = a->space == SPACE_GENERIC ? window_of(addr) : a->space;
+  if (a->space == SPACE_GENERIC && space != SPACE_GLOBAL)
+    addr &= 0xFFFFFFFFu;
+  *owner = NULL;
+  if (addr & (a->align - 1))
+    return fault(c, "misaligned", "%s of %u bytes at 0x%llx (lane %u) needs an alignment of %u", VERB[a->acc], a->len,
+                 (unsigned long long)addr, lane, a->align);
+  switch (space) {
+    case SPACE_SHARED_CTA:
+    case SPACE_SHARED_CLUSTER:
+      return shared_lane(c, a, addr, space == SPACE_SHARED_CTA, p, owner);
+    case SPACE_GLOBAL:
+      return global_lane(c, a, addr, p);
+    default:
+      return private_lane(c, a, space, (u32)addr, lane, p);
+  }
+}
+
+Step window_address(Ctx *c, const Access *a, u32 lane, u32 *addr) {
+  u64 v = lane_address(c, a->slot, a->bits, a->off, lane);
+  if (a->space == SPACE_GENERIC) {
+    if (v >> 32 != WINDOW_SHARED)
+      return fault(c, "shared-address", "generic address 0x%llx is not in shared memory", (unsigned long long)v);
+  } else if (v >> 32)
+    return fault(c, "shared-address", "shared address 0x%llx has more than 32 bits", (unsigned long long)v);
+  *addr = (u32)v;
+  return STEP_NEXT;
+}
+
+/* All 32 lanes at once for the common case; false sends the access through resolve_lane. */
+static bool resolve_own(Ctx *c, const Access *a, Places *out) {
+  Cta *cta = c->cta;
+  u32 base = window_at(cta->rank, 0), limit = cta->smem_bytes - a->len - SMEM_RESERVED, bad = 0, off[LANES];
+  if (a->len + SMEM_RESERVED > cta->smem_bytes)
+    return false;
+  if (a->bits == 32) {
+    const u32 *v = R32(c, a->slot);
+    for (u32 l = 0; l < LANES; l++)
+      off[l] = v[l] + (u32)a->off - base;
+  } else {
+    const u64 *v = R64(c, a->slot);
+    for (u32 l = 0; l < LANES; l++) {
+      u64 x = v[l] + (u64)a->off - base;
+      off[l] = x >> 32 ? 0 : (u32)x;
+    }
+  }
+  if (c->mask == NONE32) {
+    for (u32 l = 0; l < LANES; l++)
+      bad |= (off[l] - SMEM_RESERVED > limit) | (off[l] & (a->align - 1));
+  } else
+    FOR_LANES (c->mask, l)
+      bad |= (off[l] - SMEM_RESERVED > limit) | (off[l] & (a->align - 1));
+  if (bad)
+    return false;
+  if (cta->n_mbars)
+    FOR_LANES (c->mask, l)
+      if (mbar_inside(cta, off[l], a->len) != NONE32)
+        return false;
+  for (u32 l = 0; l < LANES; l++)
+    out->p[l] = cta->smem + off[l];
+  out->own = true;
+  out->len = a->len;
+  return true;
+}
+
+static bool resolve_global(Ctx *c, const Access *a, Places *out) {
+  const u64 *v = R64(c, a->slot);
+  const Region *r = region_of(c->m, v[first_lane(c->mask)] + (u64)a->off, a->len);
+  if (!r || (a->acc != ACC_READ && !r->writable))
+    return false;
+  bool bad = false;
+  FOR_LANES (c->mask, l) {
+    u64 x = v[l] + (u64)a->off;
+    bad |= x < r->lo || x > r->hi - a->len || (x & (a->align - 1));
+    out->p[l] = (u8 *)(uintptr_t)x;
+    out->owner[l] = NULL;
+  }
+  out->own = false;
+  out->len = a->len;
+  return !bad;
+}
+
+Step resolve(Ctx *c, const Access *a, Places *out) {
+  if ((a->space == SPACE_SHARED_CTA || a->space == SPACE_SHARED_CLUSTER) && resolve_own(c, a, out))
+    return STEP_NEXT;
+  if (a->space == SPACE_GLOBAL && a->bits == 64 && resolve_global(c, a, out))
+    return STEP_NEXT;
+  out->own = false;
+  out->len = a->len;
+  FOR_LANES (c->mask, l) {
+    Step s = resolve_lane(c, a, l, &out->p[l], &out->owner[l]);
+    if (s != STEP_NEXT)
+      return s;
+  }
+  return STEP_NEXT;
+}
+
+static bool is_private(const Ctx *c, const u8 *p) {
+  u64 local = (u64)c->m->prog.local_bytes * LANES;
+  if (c->w->local && p >= c->w->local && p < c->w->local + local)
+    return true;
+  return p >= c->m->params && p < c->m->params + c->m->opt.n_params_bytes;
+}
+
+static u32 lanes_with(const Places *p, u32 lane, u32 mask) {
+  u32 same = 0;
+  FOR_LANES (mask, l)
+    same |= (u32)(p->p[l] == p->p[lane]) << l;
+  return same;
+}
+
+static void observe_flags(Ctx *c, const Places *p, Acc acc, u32 order) {
+  order |= acc == ACC_READ ? ORDER_READ : acc == ACC_ATOMIC ? ORDER_UPDATE : 0;
+  Ctx d = *c; /* lanes at one address do it together */
+  for (u32 left = c->mask; left; left &= ~d.mask) {
+    u32 l = first_lane(left);
+    const Cta *owner = p->own ? c->cta : p->owner[l];
+    d.mask = order & ORDER_SCOPE ? lanes_with(p, l, left) : 1u << l;
+    if (owner)
+      see_flag(&d, owner, smem_offset(owner, p->p[l]), p->len, order);
+    else if (!is_private(c, p->p[l]))
+      see_flag(&d, NULL, (u64)(uintptr_t)p->p[l], p->len, order);
+  }
+}
+
+void observe(Ctx *c, const Places *p, Acc acc, u32 order) {
+  if (!observed(c->m))
+    return;
+  u32 left = c->mask;
+  Acc seen = acc | ACC_SCOPE * (order & ORDER_SCOPE);
+  Ctx d = *c, *who = c->m->opt.check & CHECK_STRICT_LANES ? &d : c;
+  while (left) {
+    u32 l = first_lane(left), last = l;
+    Cta *owner = p->own ? c->cta : p->owner[l];
+    d.mask = 1u << l;
+    d.each = p->len;
+    if (left & (left - 1) && p->p[first_lane(left & (left - 1))] == p->p[l]) {
+      d.mask = lanes_with(p, l, left);
+      d.each = 0;
+    }
+    left &= ~d.mask;
+    while (d.each && last + 1 < LANES && left >> (last + 1) & 1 && p->p[last + 1] == p->p[last] + p->len &&
+           (p->own || p->owner[last + 1] == owner)) {
+      last++;
+      left &= ~(1u << last);
+      d.mask |= 1u << last;
+    }
+    u32 len = (last - l + 1) * p->len;
+    if (owner)
+      see_smem(who, NULL, owner, smem_offset(owner, p->p[l]), len, seen, PROXY_GENERIC);
+    else if (!is_private(c, p->p[l]))
+      see_gmem(who, NULL, c->m, (u64)(uintptr_t)p->p[l], len, seen, PROXY_GENERIC);
+  }
+  if (order & ORDER_SCOPE || (c->m->flags_used && acc != ACC_READ))
+    observe_flags(c, p, acc, order);
+}

@@ -1,0 +1,139 @@
+/* tcgen05.mma at issue: operands and descriptors are decoded and every rule that needs no data is checked
+ * (PTX ISA, "tcgen05.mma").  The work itself is an asynchronous operation, performed in run.c. */
+#include "mma/mma.h"
+
+static inline u32 form_group(const MmaForm *f) {
+  return f->flags & MMA_PAIR ? 2 : 1;
+}
+
+static inline u32 mask_words(const MmaForm *f) {
+  return f->flags & MMA_MASKED ? 4 * form_group(f) : 0;
+}
+
+enum { S_D, S_A, S_B, S_IDESC, S_ENABLE, S_MORE };
+
+static Step broken(Ctx *c, const Rule *r, const char *what, u64 bits) {
+  return fault(c, r->code, "%s 0x%llx: %s", what, (unsigned long long)bits, r->text);
+}
+
+static Step smem_operand_check(Ctx *c, const SmemOperand *o, const char *name, u64 bits) {
+  const Rule *r = operand_layout_rule(o->type, o->mn_major, o->d.swizzle);
+  if (r)
+    return broken(c, r, name, bits);
+  u32 end = o->d.start + operand_extent(o);
+  if (o->d.start < SMEM_RESERVED || end > o->cta->smem_bytes)
+    return fault(c, "smem-operand-bounds", "%s: bytes 0x%x..0x%x of CTA %u lie outside its shared memory (0x%x..0x%x)",
+                 name, o->d.start, end - 1, o->cta->rank, SMEM_RESERVED, o->cta->smem_bytes - 1);
+  return STEP_NEXT;
+}
+
+static Step lane_alignment(Ctx *c, const Mma *q, u32 lane, const char *name) {
+  if (lane == 0 || (lane == 16 && q->q.group == 1 && q->q.m == 64))
+    return STEP_NEXT;
+  return fault(c, "invalid-datapath-alignment", "%s starts at lane %u; M = %u of cta_group::%u allows lane 0%s", name,
+               lane, q->q.m, q->q.group, q->q.group == 1 && q->q.m == 64 ? " or 16" : "");
+}
+
+static Step tmem_a_check(Ctx *c, const Mma *q, Cta *cta) {
+  Step s = lane_alignment(c, q, taddr_lane(q->a_taddr), "A");
+  if (s != STEP_NEXT)
+    return s;
+  if (q->q.mn_a)
+    return fault(c, "operand-major", "A in Tensor Memory cannot be transposed");
+  if (elem_narrow(q->q.a))
+    return fault(c, "unsupported", "4 and 6-bit A in Tensor Memory: position in the 8-bit container");
+  if (taddr_lane(q->a_taddr) != taddr_lane(q->d_taddr))
+    return fault(c, "invalid-datapath-alignment", "A at lane %u and D at lane %u must use the same lanes",
+                 taddr_lane(q->a_taddr), taddr_lane(q->d_taddr));
+  return tmem_columns(c, cta, taddr_col(q->a_taddr), 8, "A");
+}
+
+/* Everything about one CTA's share of the operands. */
+static Step cta_check(Ctx *c, const Mma *q, Cta *cta, u64 a_bits, u64 b_bits) {
+  Step s;
+  Part parts[2];
+  mma_parts(q, cta, 0, parts);
+  if ((s = tmem_columns(c, cta, parts[0].col, parts[0].n1 - parts[0].n0, "D")) != STEP_NEXT)
+    return s;
+  SmemOperand a = {cta, q->a, q->q.a, q->q.mn_a, false, q->q.m / q->q.group, q->q.k};
+  SmemOperand b = {cta, q->b, q->q.b, q->q.mn_b, false, q->q.n / q->q.group, q->q.k};
+  if ((s = q->a_tmem ? tmem_a_check(c, q, cta) : smem_operand_check(c, &a, "A descriptor", a_bits)) != STEP_NEXT)
+    return s;
+  return smem_operand_check(c, &b, "B descriptor", b_bits);
+}
+
+static Step operands_check(Ctx *c, const Mma *q, u64 a_bits, u64 b_bits) {
+  Step s = lane_alignment(c, q, taddr_lane(q->d_taddr), "D");
+  if (s != STEP_NEXT || (s = cta_check(c, q, c->cta, a_bits, b_bits)) != STEP_NEXT)
+    return s;
+  if (q->q.group == 2 && (s = cta_check(c, q, cta_peer(c->cta), a_bits, b_bits)) != STEP_NEXT)
+    return s;
+  return kind_block_scaled(q->q.kind) ? scales_check(c, q) : STEP_NEXT;
+}
+
+static Step mma_decode(Ctx *c, const Ins *i, Mma *q, u64 *a_bits, u64 *b_bits) {
+  const MmaForm *f = &i->form.mma;
+  u32 lane = first_lane(c->mask), idesc = R32(c, i->s[S_IDESC])[lane];
+  const Rule *r;
+  if ((r = instr_desc_decode(idesc, f->kind, form_group(f), &q->q)))
+    return broken(c, r, "instruction descriptor", idesc);
+  q->a_tmem = f->flags & MMA_A_TMEM;
+  *a_bits = q->a_tmem ? R32(c, i->s[S_A])[lane] : R64(c, i->s[S_A])[lane];
+  *b_bits = R64(c, i->s[S_B])[lane];
+  if (q->a_tmem)
+    q->a_taddr = (u32)*a_bits + (u32)f->a_offset;
+  else if ((r = smem_desc_decode(*a_bits, &q->a)))
+    return broken(c, r, "A descriptor", *a_bits);
+  if ((r = smem_desc_decode(*b_bits, &q->b)))
+    return broken(c, r, "B descriptor", *b_bits);
+  q->d_taddr = R32(c, i->s[S_D])[lane] + (u32)i->imm;
+  q->accumulate = (PRED(c, i->s[S_ENABLE]) >> lane & 1) ^ !!(f->flags & MMA_NOT_ENABLE);
+  q->scale_d = f->scale_d;
+  q->sf_block = f->block;
+  u32 more = S_MORE;
+  if (q->sf_block) {
+    q->sfa_taddr = R32(c, i->s[more])[lane] + (u32)f->sfa_offset;
+    q->sfb_taddr = R32(c, i->s[more + 1])[lane] + (u32)f->sfb_offset;
+    more += 2;
+  }
+  q->masked = mask_words(f);
+  for (u32 k = 0; k < mask_words(f); k++)
+    q->off_lanes[k] = R32(c, i->s[more + k])[lane];
+  return STEP_NEXT;
+}
+
+static u64 pipe_cycles(const Mma *q) {
+  return q->q.group == 2 && q->q.m == 128 ? q->q.n / 4 : q->q.n / 2;
+}
+
+static u64 fixed_latency(const Mma *q) {
+  if (q->q.group == 2)
+    return q->a_tmem ? MMA_FIXED_TS_2 : MMA_FIXED_SS_2;
+  return q->a_tmem ? MMA_FIXED_TS_1 : q->q.m == 64 ? MMA_FIXED_SS_M64 : MMA_FIXED_SS_1;
+}
+
+/* s: D address, A descriptor or address, B descriptor, instruction descriptor, enable-input-d, then the
+ * scale factor addresses and the disable-output-lane words.  imm: address offset of D. */
+static Step op_mma(Ctx *c, const Ins *i) {
+  Step s;
+  Mma q = {0};
+  u64 a_bits = 0, b_bits = 0, start;
+  if ((s = single_lane(c, "tcgen05.mma")) != STEP_NEXT ||
+      (s = pair_alive(c, form_group(&i->form.mma), "an MMA")) != STEP_NEXT)
+    return s;
+  if ((s = mma_decode(c, i, &q, &a_bits, &b_bits)) != STEP_NEXT ||
+      (s = operands_check(c, &q, a_bits, b_bits)) != STEP_NEXT)
+    return s;
+  mma_note_issue(c);
+  u32 key = mma_fifo_key(c->cta, q.q.group);
+  AsyncOp *op = async_new(c, FIFO_MMA, key, mma_land, sizeof q);
+  memcpy(op->payload, &q, sizeof q);
+  pipe_occupy(c, op, key, pipe_cycles(&q), fixed_latency(&q), &start);
+  for (u32 k = 0; k < q.q.group; k++)
+    trace_event(c->m, EV_MMA, &c->cl->ctas[key + k], c->w->index, i->line, start, start + pipe_cycles(&q),
+                taddr_col(q.d_taddr), q.q.n);
+  async_submit(c->cl, op);
+  return c->m->faulted ? STEP_FAULT : STEP_NEXT;
+}
+
+OP_TABLE(mma) = {{"MMA", op_mma}, {NULL, NULL}};

@@ -1,0 +1,1 @@
+"""Arithmetic, comparison, conversion and moves of registers."""

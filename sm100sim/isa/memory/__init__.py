@@ -1,0 +1,1 @@
+"""Memory accesses and asynchronous copies."""

@@ -1,0 +1,135 @@
+"""Tensor copies in tile mode (PTX ISA, "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor",
+"cp.async.bulk.prefetch.tensor"); im2col, gather and scatter modes stop with the PTX line.
+"""
+
+from __future__ import annotations
+
+from ...contract.codes import CopyFlag, RedOp, Space
+from ...contract.forms import Tensor
+from ...ptx.program import Address, Instr, Operand, Symbol, TensorAddress
+from ..addressing import place, take_policy
+from ..lowering import Lowering, Mods, Unit
+from .atomics import take_operation
+
+TMA_ISSUE_CYCLES = 48
+"""Issue floor of one tensor copy (published)."""
+
+
+def _dimensions(mods: Mods) -> int:
+    return int(mods.one_of("1d", "2d", "3d", "4d", "5d")[0])
+
+
+def _tile_mode(lo: Lowering, mods: Mods) -> None:
+    other = mods.maybe(
+        "im2col", "im2col::w", "im2col::w::128", "tile::gather4", "tile::scatter4", "im2col_no_offs"
+    )
+    if other is not None:
+        raise lo.fail(f"mode .{other} is not in the instruction set here; .tile is")
+    mods.take("tile")
+
+
+def _tensor(lo: Lowering, operand: Operand, rank: int) -> tuple[int, int, int, Space, list[int]]:
+    """(slot, offset, bits, space) of the tensor map and the slots of its coordinates."""
+    if not isinstance(operand, TensorAddress) or not isinstance(operand.base, Address):
+        raise lo.fail("[tensor map, {coordinates}] expected")
+    if len(operand.coords.items) != rank:
+        raise lo.fail(f"{rank} coordinates expected, {len(operand.coords.items)} given")
+    space = Space.GENERIC
+    base = operand.base.base
+    if isinstance(base, Symbol):
+        space = Space.PARAM if any(p.name == base.name for p in lo.kernel.params) else Space.GLOBAL
+    slot, offset, bits = place(lo, operand.base, space)
+    return slot, offset, bits, space, [lo.src(x, 32) for x in operand.coords.items]
+
+
+def lower_tensor(lo: Lowering, ins: Instr, mods: Mods, *, reduce: bool) -> None:
+    """cp{.reduce}.async.bulk{.prefetch}.tensor after the opcode's first modifiers."""
+    rank = _dimensions(mods)
+    if mods.take("prefetch"):
+        _prefetch(lo, ins, mods, rank)
+    elif mods.take("bulk_group"):
+        _store(lo, ins, mods, rank, reduce=reduce)
+    else:
+        if reduce:
+            raise lo.fail("tensor reductions go to global memory, with .bulk_group")
+        _load(lo, ins, mods, rank)
+
+
+def _load(lo: Lowering, ins: Instr, mods: Mods, rank: int) -> None:
+    """.{dim}d.{shared::cta,shared::cluster}.global{.tile}.mbarrier::complete_tx::bytes{.multicast::cluster}
+    {.cta_group::1,2}{.L2::cache_hint} [dst], [map, {c}], [mbar]{, mask}{, policy}."""
+    mods.one_of("mbarrier::complete_tx::bytes")
+    space = (
+        Space.SHARED_CLUSTER
+        if mods.one_of("shared::cta", "shared::cluster") == "shared::cluster"
+        else Space.SHARED_CTA
+    )
+    mods.one_of("global")
+    _tile_mode(lo, mods)
+    multicast = mods.take("multicast::cluster")
+    pair = mods.maybe("cta_group::1", "cta_group::2") == "cta_group::2"
+    take_policy(lo, mods, ins.operands, 3 + multicast)
+    mods.done()
+    tensor, map_offset, map_bits, map_space, coords = _tensor(lo, ins.operands[1], rank)
+    dst, offset, bits = place(lo, ins.operands[0], space)
+    bar, bar_offset, bar_bits = place(lo, ins.operands[2], space)
+    mask = lo.src(ins.operands[3], 16) if multicast else lo.constant(0, 32)
+    flags = CopyFlag.MULTICAST * multicast | CopyFlag.PAIR * pair
+    lo.emit(
+        "TMA_LOAD",
+        (),
+        (dst, tensor, bar, mask, *coords),
+        Tensor(
+            flags=flags, rank=rank, space=space, map_space=map_space, address_bits=bits,
+            map_bits=map_bits, bar_bits=bar_bits, map_offset=map_offset, bar_offset=bar_offset,
+        ),
+        offset,
+        TMA_ISSUE_CYCLES,
+        Unit.TMA,
+    )
+
+
+def _store(lo: Lowering, ins: Instr, mods: Mods, rank: int, *, reduce: bool) -> None:
+    """.{dim}d.global.shared::cta{.redOp}{.tile}.bulk_group{.L2::cache_hint} [map, {c}], [src]{,
+    policy}."""
+    mods.one_of("global")
+    mods.one_of("shared::cta")
+    _tile_mode(lo, mods)
+    op = take_operation(mods) if reduce else RedOp.add
+    if op in (RedOp.exch, RedOp.cas):
+        raise lo.fail(f".{op.name} is not a tensor reduction")
+    take_policy(lo, mods, ins.operands, 2)
+    mods.done()
+    tensor, map_offset, map_bits, map_space, coords = _tensor(lo, ins.operands[0], rank)
+    src, offset, bits = place(lo, ins.operands[1], Space.SHARED_CTA)
+    lo.emit(
+        "TMA_STORE",
+        (),
+        (src, tensor, *coords),
+        Tensor(
+            flags=CopyFlag.REDUCE * reduce, rank=rank, space=Space.SHARED_CTA, map_space=map_space,
+            address_bits=bits, map_bits=map_bits, op=op, map_offset=map_offset,
+        ),
+        offset,
+        TMA_ISSUE_CYCLES,
+        Unit.TMA,
+    )
+
+
+def _prefetch(lo: Lowering, ins: Instr, mods: Mods, rank: int) -> None:
+    """.prefetch.tensor.{dim}d.L2.global{.tile}{.L2::cache_hint} [map, {c}]{, policy}."""
+    mods.one_of("L2")
+    mods.one_of("global")
+    _tile_mode(lo, mods)
+    take_policy(lo, mods, ins.operands, 1)
+    mods.done()
+    tensor, map_offset, map_bits, map_space, coords = _tensor(lo, ins.operands[0], rank)
+    lo.emit(
+        "TMA_PREFETCH",
+        (),
+        (tensor, *coords),
+        Tensor(rank=rank, map_space=map_space, map_bits=map_bits, map_offset=map_offset),
+        0,
+        TMA_ISSUE_CYCLES,
+        Unit.TMA,
+    )

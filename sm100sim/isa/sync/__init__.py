@@ -1,0 +1,1 @@
+"""Barriers, mbarriers, fences and clusters."""

@@ -1,0 +1,1 @@
+"""Tensor Memory and the 5th generation tensor cores."""

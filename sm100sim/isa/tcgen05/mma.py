@@ -1,0 +1,123 @@
+"""Matrix multiply-accumulate (PTX ISA, "tcgen05.mma").
+
+Covered: dense kinds f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4 and mxf4nvf4 with A in shared or Tensor
+Memory, cta_group 1 and 2, disable-output-lane vectors, scale-input-d, collector hints.
+Refused: `.sp`, `.ws`, `.ashift`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...contract.codes import MMA_KINDS, MmaFlag
+from ...contract.forms import Mma
+from ...ptx.program import Address, Instr, Operand, Vector
+from ..lowering import Lowering, Mods, Unit
+from .forms import cta_group, form, tmem_address
+
+BLOCK_OF = {
+    ("mxf8f6f4", None): 32, ("mxf8f6f4", "scale_vec::1X"): 32, ("mxf8f6f4", "block32"): 32,
+    ("mxf4", None): 32, ("mxf4", "scale_vec::2X"): 32, ("mxf4", "block32"): 32,
+    ("mxf4nvf4", "scale_vec::2X"): 32, ("mxf4nvf4", "block32"): 32,
+    ("mxf4nvf4", "scale_vec::4X"): 16, ("mxf4nvf4", "block16"): 16,
+}  # fmt: skip
+"""(kind, scale vector size modifier) -> elements along K per scale factor."""
+
+COLLECTOR = tuple(f"collector::a::{use}" for use in ("fill", "use", "lastuse", "discard"))
+"""Hints about the A collector buffer: without effect on a correct program's results."""
+
+MMA_ISSUE_CYCLES = 2
+"""Issue slots of one MMA; the tensor pipe's time is modelled in the engine's mma.h."""
+
+
+@dataclass(slots=True)
+class _Shape:
+    """What the modifiers say."""
+
+    kind: str
+    group: int
+    block: int
+
+
+def _modifiers(lo: Lowering, ins: Instr) -> _Shape:
+    mods = Mods(ins)
+    mods.take("mma")
+    for refused in ("sp", "ws", "ashift"):
+        if mods.take(refused):
+            raise lo.fail(f"tcgen05.mma.{refused} is not modelled")
+    group = cta_group(mods)
+    kind = mods.one_of(*(f"kind::{k}" for k in MMA_KINDS)).removeprefix("kind::")
+    block = 0
+    if kind.startswith("mx"):
+        mods.one_of("block_scale")
+        size = mods.maybe("scale_vec::1X", "scale_vec::2X", "scale_vec::4X", "block16", "block32")
+        if (kind, size) not in BLOCK_OF:
+            raise lo.fail(f"kind::{kind} does not go with scale vector size {size}")
+        block = BLOCK_OF[kind, size]
+    mods.maybe(*COLLECTOR)
+    mods.done()
+    return _Shape(kind, group, block)
+
+
+def _scale_factors(lo: Lowering, shape: _Shape, rest: list[Operand]) -> tuple[list[int], list[int]]:
+    """Consume `[scale-A], [scale-B]`; answers slots and address offsets."""
+    if not shape.block:
+        return [], []
+    if len(rest) < 2:
+        raise lo.fail("a block-scaled kind needs two scale factor addresses")
+    pairs = [tmem_address(lo, rest.pop(0)) for _ in range(2)]
+    return [slot for slot, _ in pairs], [offset for _, offset in pairs]
+
+
+def _disable_lanes(lo: Lowering, shape: _Shape, rest: list[Operand]) -> list[int]:
+    """Consume the disable-output-lane vector: 4 words for one CTA, 8 for a pair."""
+    if not rest or not isinstance(rest[0], Vector):
+        return []
+    words = rest.pop(0)
+    assert isinstance(words, Vector)
+    if shape.block or len(words.items) != 4 * shape.group:
+        raise lo.fail(f"disable-output-lane needs {4 * shape.group} words, and no block scaling")
+    return [lo.src(word, 32) for word in words.items]
+
+
+@form("mma")
+def mma(lo: Lowering, ins: Instr) -> None:
+    """tcgen05.mma.cta_group.kind{.block_scale{.size}}{.collector} [d], a | [a], b, idesc, enable.
+
+    Optional operands: [scale-A], [scale-B] before enable (block-scaled kinds);
+    {disable-output-lane} before enable; scale-input-d after it (0..15, kinds f16 and tf32).
+    """
+    shape = _modifiers(lo, ins)
+    if len(ins.operands) < 5:
+        raise lo.fail("mma takes at least [d], a, b, idesc and enable-input-d")
+    d, a, b, idesc, *rest = ins.operands
+    d_slot, d_offset = tmem_address(lo, d)
+    flags = MmaFlag.PAIR if shape.group == 2 else MmaFlag(0)
+    a_offset = 0
+    if isinstance(a, Address):
+        flags |= MmaFlag.A_TMEM
+        a_slot, a_offset = tmem_address(lo, a)
+    else:
+        a_slot = lo.src(a, 64)
+    factors, offsets = _scale_factors(lo, shape, rest)
+    masks = _disable_lanes(lo, shape, rest)
+    if not rest:
+        raise lo.fail("enable-input-d is missing")
+    enable, negated = lo.pred_src(rest.pop(0))
+    flags |= MmaFlag.NOT_ENABLE * negated | MmaFlag.MASKED * bool(masks)
+    scale_d = 0
+    if rest:
+        scale_d = lo.imm_value(rest.pop(0))
+        if shape.kind not in ("f16", "tf32") or not 0 <= scale_d <= 15:
+            raise lo.fail("scale-input-d is 0..15, for kinds f16 and tf32")
+    if rest:
+        raise lo.fail("unexpected operands")
+    sfa_offset, sfb_offset = offsets or (0, 0)
+    form = Mma(
+        kind=MMA_KINDS.index(shape.kind), flags=flags, scale_d=scale_d, block=shape.block,
+        a_offset=a_offset, sfa_offset=sfa_offset, sfb_offset=sfb_offset,
+    )  # fmt: skip
+    lo.emit(
+        "MMA", s=(d_slot, a_slot, lo.src(b, 64), lo.src(idesc, 32), enable, *factors, *masks),
+        form=form, imm=d_offset, cost=MMA_ISSUE_CYCLES, unit=Unit.MMA,
+    )  # fmt: skip

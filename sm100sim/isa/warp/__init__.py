@@ -1,0 +1,1 @@
+"""Control flow and operations across a warp."""

@@ -1,0 +1,68 @@
+"""Tensor maps of the types that convert or pack: tf32 and 4-bit elements."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+
+import numpy as np
+
+from sm100sim.layouts.tensor_map import FLAG_LARGE, TensorMap
+from tests.sim.harness import run_ptx
+from tests.sim.isa.memory.programs import SMEM, aligned, aligned_copy, fault_of, tensor
+from tests.sim.isa.memory.test_tma import dump, load
+
+RNG = np.random.default_rng(5)
+
+
+def packed(source: np.ndarray, box: tuple[int, int]) -> TensorMap:
+    """A map of 4-bit elements over a (rows, bytes) uint8 array."""
+    rows, row_bytes = source.shape
+    return TensorMap("16U4_ALIGN8B", source.ctypes.data, (2 * row_bytes, rows), (row_bytes,), box)
+
+
+def test_packed_4_bit_elements_are_copied_two_to_a_byte() -> None:
+    source = aligned_copy(RNG.integers(0, 256, (16, 128), dtype=np.uint8))
+    out = aligned(512, np.uint8)
+    tm = packed(source, (128, 8))
+    assert tm.box_bytes == 512
+    run_ptx(load(tm, (64, 4)) + dump(512), source, out, tm.encode(), shared=SMEM, smem=4096)
+    assert (out.reshape(8, 64) == source[4:12, 32:96]).all()
+
+
+def test_packed_elements_outside_of_the_tensor_are_zero() -> None:
+    source = aligned_copy(RNG.integers(1, 256, (16, 128), dtype=np.uint8))
+    out = aligned(512, np.uint8)
+    tm = packed(source, (128, 8))
+    run_ptx(load(tm, (192, 12)) + dump(512), source, out, tm.encode(), shared=SMEM, smem=4096)
+    expected = np.zeros((8, 64), np.uint8)
+    expected[:4, :32] = source[12:, 96:]
+    assert (out.reshape(8, 64) == expected).all()
+
+
+def test_a_packed_box_starts_at_a_whole_byte() -> None:
+    source = aligned_copy(np.zeros((16, 128), np.uint8))
+    tm = packed(source, (128, 8))
+    body = load(tm, (33, 0))
+    assert "is odd" in fault_of(body, source, source, tm.encode(), shared=SMEM, smem=4096)
+
+
+def test_tf32_loads_round_to_nearest_even_and_stores_do_not() -> None:
+    bits = aligned_copy(RNG.standard_normal((8, 32)).astype(np.float32).view(np.uint32))
+    tm = replace(tensor(bits, (32, 4), "UINT32"), element="TFLOAT32")
+    out = aligned(128, np.uint32)
+    run_ptx(load(tm, (0, 2)) + dump(512), bits, out, tm.encode(), shared=SMEM, smem=4096)
+    half, odd = np.uint32(0xFFF), bits >> np.uint32(13) & np.uint32(1)
+    assert (out.reshape(4, 32) == ((bits + half + odd) & np.uint32(0xFFFFE000))[2:6]).all()
+
+
+def test_the_flag_of_large_tensors_changes_nothing() -> None:
+    source = aligned_copy(RNG.integers(0, 256, (16, 128), dtype=np.uint8))
+    out = aligned(512, np.uint8)
+    tm = tensor(source, (64, 8), "UINT8")
+    raw = bytearray(tm.encode())
+    (flags,) = struct.unpack_from("<I", raw, 8)
+    struct.pack_into("<I", raw, 8, flags | FLAG_LARGE)
+    assert TensorMap.decode(bytes(raw)) == replace(tm, element_strides=(1, 1))
+    run_ptx(load(tm, (64, 4)) + dump(512), source, out, bytes(raw), shared=SMEM, smem=4096)
+    assert (out.reshape(8, 64) == source[4:12, 64:]).all()
