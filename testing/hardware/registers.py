@@ -1,6 +1,6 @@
 """Which setmaxnreg kernels end on the chip: each runs in a process of its own with a time limit.
 
-    python -m tests.hardware.registers OUT.json
+    python -m testing.hardware.registers OUT.json
 
 A kernel that waits for ever holds the GPU until its process is killed, so this runs last. After
 each one a kernel that fits shows that the GPU still answers.
@@ -15,9 +15,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.hardware.device import Device, DeviceError
-from tests.hardware.micro.barriers import dec, inc, trade
-from tests.hardware.micro.case import Case
+from testing.hardware.case import Case
+from testing.hardware.device import Device, DeviceError
+from testing.hardware.micro.barriers import dec, inc, trade
 
 SECONDS = 8.0
 CASES: dict[str, Case] = {
@@ -44,7 +44,7 @@ def child(name: str) -> None:
 
 def ended(name: str) -> dict[str, Any]:
     """Outcome of a case."""
-    command = [sys.executable, "-m", "tests.hardware.registers", "--child", name]
+    command = [sys.executable, "-m", "testing.hardware.registers", "--child", name]
     start = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:

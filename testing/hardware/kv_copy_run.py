@@ -1,6 +1,6 @@
 """Run every case of the K/V tile copy on a Hopper GPU and record the images.
 
-python -m tests.hardware.kv_copy_run DIRECTORY
+python -m testing.hardware.kv_copy_run DIRECTORY
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.hardware.kv_copy import CASES, HOPPER
-from tests.hardware.kv_copy_device import launcher_of, run
-from tests.hardware.kv_copy_record import read_kernel, write_images
+from testing.hardware.kv_copy import CASES, HOPPER
+from testing.hardware.kv_copy_device import launcher_of, run
+from testing.hardware.kv_copy_record import read_kernel, write_images
 
 if __name__ == "__main__":
     launcher = launcher_of()

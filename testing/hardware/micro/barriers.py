@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.hardware.micro import samples
-from tests.hardware.micro.case import Case, filled
-from tests.hardware.micro.shared import BASE, SMEM
+from testing.hardware.case import Case, filled
+from testing.hardware.micro import samples
+from testing.hardware.micro.shared import BASE, SMEM
 
 THREADS = 128
 
@@ -127,7 +127,7 @@ SEEN = "mov.u32 %r6, 0;" + "".join(
 
 
 def beyond_the_pool() -> Case:
-    """One group gives back less than the other asks for; `tests.hardware.registers` has more."""
+    """One group gives back less than the other asks for; `testing.hardware.registers` has more."""
     body = BASE + (
         "setp.ge.u32 %q1, %r0, 128; @%q1 bra UP; setmaxnreg.dec.sync.aligned.u32 40; mad.lo.u32 %r5, %r0, 3, 7; bra.uni S;"
         "UP: setmaxnreg.inc.sync.aligned.u32 232; mad.lo.u32 %r5, %r0, 5, 1; S: mad.wide.u32 %rd1, %r0, 4, %p0; st.global.b32 [%rd1], %r5;"

@@ -1,6 +1,6 @@
 """The tables of docs/hardware.md, written from the records and the simulator's instruction families.
 
-    python -m tests.hardware.page docs/hardware.md
+    python -m testing.hardware.page docs/hardware.md
 
 rewrites what lies between each pair of markers and leaves the rest of the page alone.
 """
@@ -19,12 +19,12 @@ from typing import Any
 
 from sm100sim.isa import families, tcgen05  # noqa: F401  (registers every instruction family)
 from sm100sim.isa.lowering import registered
-from tests.hardware import bounds, records
-from tests.hardware.micro import MODULES, Case, family
+from testing.hardware import bounds, records
+from testing.hardware.micro import MODULES, Case, family
 
 KNOWN = Path(__file__).parent / "known_differences.json"
 KV_COPY = records.DIRECTORY / "kv_copy" / "images.xz"
-PROBES = Path(__file__).resolve().parents[1] / "sim" / "data" / "tma-probes-h200.json"
+PROBES = Path(__file__).resolve().parents[2] / "tests" / "sim" / "data" / "tma-probes-h200.json"
 ERRORS = {
     "CUDA_ERROR_INVALID_PTX": "refused", "CUDA_ERROR_ILLEGAL_INSTRUCTION": "faults", "hang or crash": "hangs",
 }  # fmt: skip

@@ -159,7 +159,7 @@ def compile_copy(spec: KvCopySpec) -> CompiledArtifact:
 
     def trace(options: str) -> Any:
         # By name: the module holds traced code and imports the DSL.
-        return import_module("tests.hardware.kv_copy_kernel").trace(spec, options)
+        return import_module("testing.hardware.kv_copy_kernel").trace(spec, options)
 
     ptx, cubin, name = compile_traced(trace, spec.arch)
     return CompiledArtifact(

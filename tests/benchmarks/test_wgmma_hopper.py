@@ -20,7 +20,7 @@ from sm100sim.engine.binding import load_engine
 from sm100sim.layouts.smem_desc import SmemDescriptor, Swizzle
 
 Addresses = npt.NDArray[np.int64]
-PATH = Path(__file__).parent.parent / "data" / "wgmma-descriptors-h200.json"
+PATH = Path(__file__).parents[1] / "sim" / "data" / "wgmma-descriptors-h200.json"
 PROGRAMS: list[dict[str, Any]] = json.loads(PATH.read_text())
 CELLS_PER_UNIT = 8
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from functools import lru_cache
 
-from tests.hardware.micro.case import Case
+from testing.hardware.case import Case
 
 MODULES = ("cvt", "floating", "approx", "bits", "warp", "mbarrier", "cluster", "matrix", "barriers",
            "atomics", "tma", "bulk", "edges")  # fmt: skip

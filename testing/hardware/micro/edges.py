@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tests.hardware.micro import samples
-from tests.hardware.micro.case import Case, lanes
-from tests.hardware.micro.tma import BYTES, load, shape, store
+from testing.hardware.case import Case, lanes
+from testing.hardware.micro import samples
+from testing.hardware.micro.tma import BYTES, load, shape, store
 
 MODES = ("rn", "rz", "rm", "rp")
 COUNT = 2048

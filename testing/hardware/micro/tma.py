@@ -6,9 +6,9 @@ from math import prod
 
 import numpy as np
 
-from tests.hardware.micro import samples
-from tests.hardware.micro.case import Case, MapArgs
-from tests.hardware.micro.shared import (
+from testing.hardware.case import Case, MapArgs
+from testing.hardware.micro import samples
+from testing.hardware.micro.shared import (
     BASE,
     DATA,
     SENTINEL,

@@ -1,6 +1,6 @@
 """Files of the K/V tile copy: the kernels that ran on the H200, and the images that came back.
 
-    python -m tests.hardware.kv_copy_record    compile the kernels (CuTe DSL; no GPU) into the records
+    python -m testing.hardware.kv_copy_record    compile the kernels (CuTe DSL; no GPU) into the records
 
 A kernel is stored as the package's cache stores one. The images are one LZMA file: a line of JSON
 (name of the case -> bytes), then 16-bit differences, which compress well.
@@ -20,7 +20,7 @@ from fa4_cute.host.compile import cache_files
 from fa4_cute.host.compile.cache_files import StoredKernel
 from fa4_cute.host.compile.compiler import CompiledArtifact
 from fa4_cute.host.compile.kernel_key import canonical, kernel_key, toolchain
-from tests.hardware.kv_copy import CASES, HOPPER, KvCopySpec, compile_copy
+from testing.hardware.kv_copy import CASES, HOPPER, KvCopySpec, compile_copy
 
 DIRECTORY: Final = Path(__file__).parent / "records" / "kv_copy"
 IMAGES: Final = "images.xz"

@@ -1,12 +1,12 @@
 """Ask a CUDA device of compute capability 9.0 everything that the tests replay; write the records.
 
-    python -m tests.hardware.record [--out DIRECTORY] [--part NAME ...]
+    python -m testing.hardware.record [--out DIRECTORY] [--part NAME ...]
 
 Needs cuda-python, numpy, torch and pytest; no CuTe DSL. Parts, in this order:
 
-    cvt .. bulk   micro-kernels, one record file per family (`tests/hardware/micro`)
+    cvt .. bulk   micro-kernels, one record file per family (`testing/hardware/micro`)
     kv_copy       the K/V tile copy through this package's rings; its kernels are compiled before,
-                  on any machine with the DSL: `python -m tests.hardware.kv_copy_record`
+                  on any machine with the DSL: `python -m testing.hardware.kv_copy_record`
     launch        the package's launch code: the tests that skip without a device
     setmaxnreg    which register trades never end; last, because such a kernel holds the GPU until
                   its process is killed
@@ -32,14 +32,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.hardware import records
-from tests.hardware.device import Device, DeviceError, digest
-from tests.hardware.micro import MODULES, family
+from testing.hardware import records
+from testing.hardware.device import Device, DeviceError, digest
+from testing.hardware.micro import MODULES, family
 
 OTHER_PARTS = {
-    "kv_copy": ("-m", "tests.hardware.kv_copy_run", "{out}/kv_copy"),
+    "kv_copy": ("-m", "testing.hardware.kv_copy_run", "{out}/kv_copy"),
     "launch": ("-m", "pytest", "-q", "-o", "addopts=", "-o", "filterwarnings=", "tests/host/test_device_hardware.py", "tests/hardware/test_kv_copy.py"),
-    "setmaxnreg": ("-m", "tests.hardware.registers", "{out}/setmaxnreg.json"),
+    "setmaxnreg": ("-m", "testing.hardware.registers", "{out}/setmaxnreg.json"),
 }  # fmt: skip
 """Arguments of Python for the parts that are no family of micro-kernels."""
 SILENCE_SECONDS = 25.0
@@ -79,7 +79,7 @@ def _parent(name: str) -> dict[str, Any]:
     first, cases = 0, family(name)
     while first < len(cases):
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.hardware.record", "--child", name, str(first)],
+            [sys.executable, "-m", "testing.hardware.record", "--child", name, str(first)],
             stdout=subprocess.PIPE,
         )
         assert process.stdout is not None
@@ -138,7 +138,7 @@ def _record_family(name: str, out: Path) -> None:
 
 def _describe(out: Path) -> None:
     """Write which machine it was."""
-    code = "import json; from tests.hardware.device import Device; print(json.dumps(Device().describe()))"
+    code = "import json; from testing.hardware.device import Device; print(json.dumps(Device().describe()))"
     machine = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     described = json.loads(machine.stdout)
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]

@@ -23,7 +23,7 @@ from fa4_cute.plan.memory.chunks import depth_chunks, value_chunks
 from fa4_cute.plan.memory.rings import TMAConsumerPipeline, TMAProducerPipeline
 from fa4_cute.plan.memory.smem_layout import SM100AttentionSMem
 from fa4_cute.tma import KeySide, load_key_chunks
-from tests.hardware.kv_copy import (
+from testing.hardware.kv_copy import (
     CONSUMER_THREADS,
     COPY_BARRIER,
     COPY_BYTES,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.hardware.micro import samples
-from tests.hardware.micro.case import Case, filled
-from tests.hardware.micro.shared import BASE, DATA, SMEM, dump, fill
+from testing.hardware.case import Case, filled
+from testing.hardware.micro import samples
+from testing.hardware.micro.shared import BASE, DATA, SMEM, dump, fill
 
 BYTES = 2048
 ROWS = BYTES // 16

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.hardware.micro import samples
-from tests.hardware.micro.case import Case, lanes
+from testing.hardware.case import Case, lanes
+from testing.hardware.micro import samples
 
 DENSE = 8192
 

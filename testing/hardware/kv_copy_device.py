@@ -1,6 +1,6 @@
 """Launches the K/V tile copy through the package's own launch code, on a CUDA device.
 
-    python -m tests.hardware.kv_copy_device DIRECTORY    run the first case from the kernel cache there
+    python -m testing.hardware.kv_copy_device DIRECTORY    run the first case from the kernel cache there
 
 The command is a process that has no compiler: it launches what another process has published.
 """
@@ -19,8 +19,8 @@ from fa4_cute.host.compile.compiler import CompiledArtifact
 from fa4_cute.host.run.device import CudaLauncher
 from fa4_cute.host.run.launch import Encoder
 from fa4_cute.settings import Settings
-from tests.hardware.kv_copy import CASES, HOPPER, KvCopyCase, KvCopySpec
-from tests.hardware.kv_copy_record import read_kernel
+from testing.hardware.kv_copy import CASES, HOPPER, KvCopyCase, KvCopySpec
+from testing.hardware.kv_copy_record import read_kernel
 
 UNWRITTEN = 0xA5
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.hardware.micro import samples
-from tests.hardware.micro.case import Case
-from tests.hardware.micro.shared import BASE, DATA, SMEM, bounded_wait, dump, fill, init, only
+from testing.hardware.case import Case
+from testing.hardware.micro import samples
+from testing.hardware.micro.shared import BASE, DATA, SMEM, bounded_wait, dump, fill, init, only
 
 SIZE = 4096
 REDUCTIONS = [

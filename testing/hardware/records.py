@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.hardware.micro import family
+from testing.hardware.micro import family
 
 DIRECTORY = Path(__file__).parent / "records"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.hardware.micro import samples
-from tests.hardware.micro.case import Case, filled
+from testing.hardware.case import Case, filled
+from testing.hardware.micro import samples
 
 WARPS = 512
 LANES = 32

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.hardware.micro import samples
-from tests.hardware.micro.case import Case, filled
-from tests.hardware.micro.shared import BASE, DATA, SMEM, bounded_wait, dump, fill, init, only
-from tests.hardware.micro.tma import shape
+from testing.hardware.case import Case, filled
+from testing.hardware.micro import samples
+from testing.hardware.micro.shared import BASE, DATA, SMEM, bounded_wait, dump, fill, init, only
+from testing.hardware.micro.tma import shape
 
 START = (
     BASE

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from tests.hardware.micro.case import Case, filled
-from tests.hardware.micro.shared import BASE, SMEM, only
+from testing.hardware.case import Case, filled
+from testing.hardware.micro.shared import BASE, SMEM, only
 
 Step = tuple[str, int]
 LIMIT = 40

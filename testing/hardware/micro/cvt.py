@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.hardware.micro import samples
-from tests.hardware.micro.case import Case, lanes
+from testing.hardware.case import Case, lanes
+from testing.hardware.micro import samples
 
 INTEGERS = {"u8": np.uint8, "s8": np.uint8, "u16": np.uint16, "s16": np.uint16, "u32": np.uint32,
             "s32": np.uint32, "u64": np.uint64, "s64": np.uint64}  # fmt: skip

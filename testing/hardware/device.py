@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.hardware.micro.case import Case, MapArgs
+from testing.hardware.case import Case, MapArgs
 
 TARGET = "sm_90a"
 

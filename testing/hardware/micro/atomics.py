@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.hardware.micro import samples
-from tests.hardware.micro.case import BLOCK, Case, filled
+from testing.hardware.case import BLOCK, Case, filled
+from testing.hardware.micro import samples
 
 SHARED = ".shared .align 16 .b8 cells[2048];"
 TYPES = {"u32": np.uint32, "s32": np.uint32, "u64": np.uint64, "s64": np.uint64, "f32": np.uint32,
