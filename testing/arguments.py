@@ -1,97 +1,53 @@
-"""Whole calls with any set of features: their arguments; ``feature_run`` runs them.
+"""The arguments of a case's public call, feature by feature.
 
-A case is a set of names from :data:`FEATURES` and shapes. Memory that must not matter is NaN: rows
-of a cache behind the used ones, pages that no table names, keys after the last sequence.
+Memory that must not matter is NaN: rows of a cache after the used ones, pages that no table names,
+keys after the last sequence.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from fa4_cute import masks, score_mods
+from testing.cases import BF16, FP8, FP16, Case
 
 Tensors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+ROPE_COLUMNS = 64
 
 
-class Kernel(NamedTuple):
-    """A kernel, as a head dim and the number of Q tiles per CTA lead to it."""
+@dataclass(eq=False)
+class Arguments:
+    """Arguments of a public call: q, k, v and the options, which a test may change."""
 
-    head_dim: int
-    num_qo: int | None
-    pair_cta: bool = False
-
-
-KERNELS = {
-    "two Q tiles": Kernel(64, 2),
-    "one Q tile": Kernel(64, 1),
-    "two Q tiles per CTA of a pair": Kernel(128, None, True),
-    "CTA pair": Kernel(256, None),
-}
-
-
-@dataclass(frozen=True)
-class FeatureCase:
-    """Features and shapes of one call.
-
-    Attributes:
-        features: names from :data:`FEATURES`.
-        head_dim, dtype, heads, kv_heads: as usual.
-        lengths: queries and keys of every sequence; without ``ragged`` all have as many queries as
-            the first, and without a cache as many keys.
-        num_qo, pair_cta: as in the call.
-        head_dim_v: that of v where it is smaller, and rope columns of q and k lie beyond.
-    """
-
-    features: frozenset[str]
-    head_dim: int = 64
-    dtype: torch.dtype = torch.bfloat16
-    heads: int = 4
-    kv_heads: int = 2
-    lengths: tuple[tuple[int, int], ...] = ((40, 200), (3, 133), (0, 20), (37, 17))
-    num_qo: int | None = None
-    pair_cta: bool = False
-    head_dim_v: int = 0
-
-    @classmethod
-    def of(cls, features: Iterable[str], kernel: str) -> FeatureCase:
-        """Return the usual case for one of :data:`KERNELS`."""
-        head_dim, num_qo, pair_cta = KERNELS[kernel]
-        return cls(frozenset(features), head_dim, num_qo=num_qo, pair_cta=pair_cta)
-
-    def __str__(self) -> str:
-        kind = "bf16" if self.dtype is torch.bfloat16 else "fp16"
-        tiles = "-pair" if self.pair_cta else "" if self.num_qo is None else f"-{self.num_qo}q"
-        tiles = f"v{self.head_dim_v}{tiles}" if self.head_dim_v else tiles
-        return f"d{self.head_dim}{tiles}-{kind}-{'+'.join(sorted(self.features)) or 'plain'}"
+    q: torch.Tensor
+    k: torch.Tensor
+    v: torch.Tensor
+    options: dict[str, Any] = field(default_factory=dict)
 
     @property
-    def is_fp8(self) -> bool:
-        return bool(self.features & {"fp8", "tokens"})
+    def inputs(self) -> Tensors:
+        """q, k and v."""
+        return self.q, self.k, self.v
 
-    @property
-    def page_size(self) -> int:
-        sizes = [int(name[4:]) for name in self.features if name.startswith("page")]
-        return sizes[0] if sizes else 0
 
-    @property
-    def sequences(self) -> tuple[tuple[int, int], ...]:
-        """Queries and keys of every sequence, as they come out of the features."""
-        queries, keys = self.lengths[0]
-        ragged = "ragged" in self.features
-        own_keys = ragged or "cache" in self.features or self.page_size
-        return tuple((q if ragged else queries, k if own_keys else keys) for q, k in self.lengths)
+def arguments(case: Case, seed: int = 0, **options: Any) -> Arguments:
+    """Return the arguments of ``case``, with further ``options``."""
+    builder = Builder(case, seed)
+    inputs = builder.inputs()
+    return Arguments(*inputs, options={**builder.options, **options})
 
 
 class Builder:
     """Makes the arguments of a case, feature by feature."""
 
-    def __init__(self, case: FeatureCase, seed: int = 0) -> None:
+    def __init__(self, case: Case, seed: int = 0) -> None:
+        """Add what the features of ``case`` add to the call."""
         self.case = case
         self.random = torch.Generator().manual_seed(seed)
         self.mask = masks.full()
@@ -100,38 +56,46 @@ class Builder:
         for name, add in FEATURES.items():
             if name in case.features:
                 add(self)
+        for name in ("num_qo", "num_splits", "softmax_scale"):
+            if getattr(case, name) is not None:
+                self.options[name] = getattr(case, name)
         if self.mask.plan != masks.full().plan:
             self.options["mask"] = self.mask
         if self.mods:
             self.options["score_mod"] = score_mods.chain(*self.mods)
 
     def normal(self, *shape: int) -> torch.Tensor:
+        """Return the next normal deviates."""
         return torch.randn(shape, generator=self.random)
 
     def inputs(self) -> Tensors:
         """q, k and v, with NaN where nothing may be read."""
         case = self.case
+        # Values that all operand types but float8 hold; float8 rounds them once more.
+        stored = BF16 if case.dtype is FP8 else case.dtype
         queries = [q for q, _ in case.sequences]
-        rows = [self.normal(n, case.heads, case.head_dim).to(case.dtype) for n in queries]
+        rows = [self.normal(n, case.heads, case.head_dim) * case.sharpness for n in queries]
         if "ragged" in case.features:
             self.options["cu_seqlens_q"] = offsets(queries)
         q = torch.cat(rows) if "ragged" in case.features else torch.stack(rows)
         k, v = self.keys()
-        made = (q, k, v[..., : case.head_dim_v or None].contiguous())
+        v = v[..., : case.head_dim_v or None].contiguous()
+        if case.rope is not None:
+            q, self.options["q_rope"] = split_off(q, case.head_dim_v, case.rope)
+            k, self.options["k_rope"] = split_off(k, case.head_dim_v, case.rope)
+        q, k, v = (x.to(stored) for x in (q, k, v))
         if "rope" in case.features:
-            self.options["q_rope"] = self.rope(made[0])
-            self.options["k_rope"] = self.rope(made[1][..., :1, :])
+            self.options["q_rope"] = self.rope(q)
+            self.options["k_rope"] = self.rope(k[..., :1, :])
         if "tokens" in case.features:
-            self.options["q_scale"], self.options["k_scale"] = map(self.scales, made[:2])
-        if case.is_fp8:
-            made = tuple(tensor.to(torch.float8_e4m3fn) for tensor in made)
-        return made
+            self.options["q_scale"], self.options["k_scale"] = map(self.scales, (q, k))
+        return tuple(x.to(FP8) for x in (q, k, v)) if case.is_fp8 else (q, k, v)  # type: ignore[return-value]
 
     def rope(self, operand: torch.Tensor) -> torch.Tensor:
         """Rope columns for the heads of ``operand``, in the other type; NaN where it is."""
-        other = torch.float16 if self.case.dtype is torch.bfloat16 else torch.bfloat16
-        made = self.normal(*operand.shape[:-1], ROPE_COLUMNS).to(other)
-        return made.masked_fill(operand.isnan().any(-1, keepdim=True), math.nan)
+        made = self.normal(*operand.shape[:-1], ROPE_COLUMNS)
+        other = FP16 if operand.dtype is BF16 else BF16
+        return made.to(other).masked_fill(operand.isnan().any(-1, keepdim=True), math.nan)
 
     def scales(self, operand: torch.Tensor) -> torch.Tensor:
         """A scale per token and head, NaN where the operand is; some are negative."""
@@ -140,12 +104,12 @@ class Builder:
         return made.masked_fill(operand.isnan().any(-1), math.nan)
 
     def keys(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """K and V where the features want them."""
         case = self.case
         lengths = [k for _, k in case.sequences]
-        made = [
-            [self.normal(n, case.kv_heads, case.head_dim).to(case.dtype) for n in lengths]
-            for _ in "kv"
-        ]
+        made = [[self.normal(n, case.kv_heads, case.head_dim) for n in lengths] for _ in "kv"]
+        if case.growth:
+            made[0] = [x * (1 + case.growth * torch.arange(len(x))[:, None, None]) for x in made[0]]
         if case.page_size:
             self.options["seqused_k"] = ints(lengths)
             return self.paged(made, lengths)
@@ -167,7 +131,7 @@ class Builder:
         counts = [-(-n // size) for n in lengths]
         order = torch.randperm(sum(counts) + 2, generator=self.random).tolist()
         shape = (len(order), size, self.case.kv_heads, self.case.head_dim)
-        pages = [torch.full(shape, math.nan, dtype=self.case.dtype) for _ in "kv"]
+        pages = [torch.full(shape, math.nan) for _ in "kv"]
         table = torch.full((len(lengths), max(counts) + 1), -7, dtype=torch.int32)
         for number, length in enumerate(lengths):
             for i in range(counts[number]):
@@ -179,13 +143,16 @@ class Builder:
         return pages[0], pages[1]
 
     def also(self, mask: masks.AttentionMask) -> None:
+        """Hide what ``mask`` hides as well."""
         self.mask = self.mask & mask
 
     def set(self, **options: Any) -> None:
+        """Add options of the call."""
         self.options.update(options)
 
     @property
     def longest(self) -> tuple[int, int]:
+        """Most queries and most keys of a sequence."""
         return max(q for q, _ in self.case.sequences), max(k for _, k in self.case.sequences)
 
     def bias(self) -> torch.Tensor:
@@ -195,17 +162,26 @@ class Builder:
         return made.masked_fill(made < -2, -math.inf)
 
 
+def split_off(
+    operand: torch.Tensor, columns: int, dtype: torch.dtype
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the first ``columns`` columns, and the others as a tensor of ``dtype``."""
+    return operand[..., :columns].contiguous(), operand[..., columns:].to(dtype).contiguous()
+
+
 def extended(rows: torch.Tensor, total: int) -> torch.Tensor:
-    """``rows`` with NaN rows behind them."""
+    """``rows`` with NaN rows after them."""
     stale = rows.new_full((total - rows.shape[0], *rows.shape[1:]), math.nan)
     return torch.cat([rows, stale])
 
 
 def ints(values: Sequence[int]) -> torch.Tensor:
+    """Return 32-bit integers."""
     return torch.tensor(values, dtype=torch.int32)
 
 
 def offsets(lengths: Sequence[int]) -> torch.Tensor:
+    """Return where packed sequences start, and where the last one ends."""
     found = [0]
     for length in lengths:
         found.append(found[-1] + length)
@@ -214,6 +190,7 @@ def offsets(lengths: Sequence[int]) -> torch.Tensor:
 
 
 def relative(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any, aux: Any) -> Any:
+    """Read a slope per head, as ALiBi does, and a table of rank 2."""
     return score + aux[0][head] * (kv_idx - q_idx) - aux[1][batch, kv_idx]
 
 
@@ -247,31 +224,3 @@ FEATURES: dict[str, Callable[[Builder], None]] = {
     "rope": lambda b: None,
 }
 """Every feature, and what it adds to the call; where sequences lie is decided by ``inputs``."""
-
-
-PLACES = ("cache", "page16", "page64", "page256")
-"""Where keys lie: at most one of these in a case."""
-
-
-LARGEST_IN_CLUSTER = 192
-ROPE_COLUMNS = 64
-BESIDE_ROPE = (64, 128)
-"""Head dims that columns of a type of their own can follow: whole chunks of swizzled columns."""
-
-
-def is_possible(
-    features: Iterable[str], head_dim: int = 64, num_qo: int | None = None, pair_cta: bool = False
-) -> bool:
-    """Whether the features can be asked for together.
-
-    A cluster shares the keys of a single Q tile, and its CTAs leave together, after one query tile.
-    Rope columns are not for the kernel above head dim 192.
-    """
-    chosen = {*features}
-    if "cluster" in chosen:
-        serves = num_qo != 2 and not pair_cta and head_dim <= LARGEST_IN_CLUSTER
-        if not serves or chosen & {"split", "persistent"}:
-            return False
-    if "rope" in chosen and head_dim not in BESIDE_ROPE:
-        return False
-    return len(chosen & {*PLACES}) <= 1
