@@ -67,15 +67,15 @@ class Described:
         packed: parameters and grid of its launch.
     """
 
-    def __init__(self, case: Case) -> None:
-        """Choose the kernel of `case` and pack its parameters."""
+    def __init__(self, case: Case, num_sms: int = SMS) -> None:
+        """Choose the kernel of `case` and pack its parameters for a device of `num_sms` SMs."""
         # The inputs live as long as the call that has their addresses.
         self._asked = asked_by(case)
         choice: Any = require(choose(self._asked.problem))
         self.spec = choice.spec
         self.problem = self._asked.problem.with_partition(self.spec.variant.partition)
         self.call = describe_call(self.problem, self._asked.inputs, self._asked.tensors)
-        self.packed = pack_launch(self.spec, self.call.described, num_sms=SMS)
+        self.packed = pack_launch(self.spec, self.call.described, num_sms=num_sms)
 
 
 class Launch:

@@ -15,6 +15,8 @@ import torch
 import fa4_cute
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose import support
+from fa4_cute.host.compile import cache
+from fa4_cute.host.compile.compiler import CompiledArtifact
 from fa4_cute.host.run import compute, simulator
 from fa4_cute.host.run.launch import pack_launch
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
@@ -63,10 +65,12 @@ class Outcome:
 
 
 @contextmanager
-def launches(rewrite: Rewrite = str) -> Iterator[list[Any]]:
+def launches(
+    rewrite: Rewrite = str, more: tuple[torch.Tensor, ...] = ()
+) -> Iterator[list[Any]]:
     """Collect the reports of all launches inside the block, whose PTX ``rewrite`` may change.
 
-    Memory that a launch may write is NaN before the first one.
+    Memory that a launch may write is NaN before the first one; ``more`` of it is left as it is.
     """
     reports: list[Any] = []
     launch = simulator.launch
@@ -75,7 +79,8 @@ def launches(rewrite: Rewrite = str) -> Iterator[list[Any]]:
         for buffer in buffers if not reports else ():
             if buffer.writable and buffer.size:
                 ctypes.memset(buffer.address, 0xFF, buffer.size)
-        reports.append(launch(rewrite(ptx), kernel, packed, buffers))
+        others = [simulator.HostBuffer(x.data_ptr(), x.nbytes, writable=True) for x in more]
+        reports.append(launch(rewrite(ptx), kernel, packed, [*buffers, *others]))
         return reports[-1]
 
     with mock.patch.object(simulator, "launch", recorded):
@@ -88,8 +93,18 @@ def call(
     rewrite: Rewrite = str,
     num_sms: int = SMS,
     spec: AttentionSpec | None = None,
+    artifact: CompiledArtifact | None = None,
+    more: tuple[torch.Tensor, ...] = (),
 ) -> Outcome:
-    """Make the public call on a device of ``num_sms`` SMs, with another kernel if ``spec`` is one.
+    """Make the public call on a device of ``num_sms`` SMs.
+
+    Args:
+        given: arguments of the call.
+        rewrite: may change the PTX first, to see what a fault in it leads to.
+        num_sms: SMs of the device.
+        spec: another kernel than the one that the call chooses, or None.
+        artifact: what the kernel is compiled to, if not what the compiler says.
+        more: memory that a changed kernel may write.
 
     Raises:
         sm100sim.report.SimulationFault: the kernel broke a rule of the machine.
@@ -99,9 +114,11 @@ def call(
     )
     choose = support.choose if spec is None else lambda problem: chosen(problem, spec)
     few = partial(pack_launch, num_sms=num_sms)
+    compiled = cache.compiled if artifact is None else lambda _: artifact
     with (
-        launches(rewrite) as reports,
+        launches(rewrite, more) as reports,
         mock.patch.multiple(compute, pack_launch=few, choose=choose),
+        mock.patch.object(cache, "compiled", compiled),
     ):
         out, lse = function(*given.inputs, return_lse=True, **given.options)
     return Outcome(given, out, lse, tuple(reports))

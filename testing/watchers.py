@@ -22,12 +22,15 @@ IDLE = 1_000_000
 
 
 def objections(
-    given: Arguments, rewrite: Rewrite = str, *, spec: Any = None, **options: Any
-) -> list[str]:
+    given: Arguments, rewrite: Rewrite = str, *, spec: Any = None, artifact: Any = None,
+    num_sms: int = SMS, **options: Any,
+) -> list[str]:  # fmt: skip
     """Make a call under all checkers, in one random order by default; return what they say."""
     with run_options(checks=CHECKS, max_idle_instructions=IDLE, **(options or ONE_RANDOM)):
         try:
-            outcome = call(given, rewrite=rewrite, spec=spec)
+            outcome = call(
+                given, rewrite=rewrite, spec=spec, artifact=artifact, num_sms=num_sms
+            )
         except SimulationFault as fault:
             return [str(fault)]
     return [str(finding) for finding in outcome.findings]

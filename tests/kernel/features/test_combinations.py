@@ -1,4 +1,4 @@
-"""Random sets of features, shapes and head dims in both kernels."""
+"""Random sets of features, shapes and head dims in every kernel."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.kernel.feature_case import FEATURES, FeatureCase, is_possible
-from tests.kernel.feature_run import check
+from testing.arguments import FEATURES
+from testing.cases import Case, is_possible
+from testing.runner import check
 from tests.kernel.random_cases import searched
 
 MOST_FEATURES = 5
@@ -19,7 +20,7 @@ lengths = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 400)), min_size
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> FeatureCase:
+def cases(draw: st.DrawFn) -> Case:
     features = draw(st.frozensets(st.sampled_from(sorted(FEATURES)), max_size=MOST_FEATURES))
     head_dim = draw(st.sampled_from([8, 64, 72, 96, 128, 192, 256, 384, 512]))
     num_qo = draw(st.sampled_from([None, 1, 2]))
@@ -28,7 +29,7 @@ def cases(draw: st.DrawFn) -> FeatureCase:
     # Rows of fp8 are multiples of 16 bytes, as those of the other types.
     head_dim += 8 if features & {"fp8", "tokens"} and head_dim % 16 else 0
     heads, kv_heads = draw(st.sampled_from([(1, 1), (4, 2), (3, 1), (8, 1), (2, 2)]))
-    case = FeatureCase(
+    case = Case(
         features,
         head_dim=head_dim,
         dtype=draw(st.sampled_from([torch.bfloat16, torch.float16])),
@@ -46,5 +47,5 @@ def cases(draw: st.DrawFn) -> FeatureCase:
 @pytest.mark.slow
 @searched(8)
 @given(cases())
-def test_any_features_together(case: FeatureCase) -> None:
+def test_any_features_together(case: Case) -> None:
     check(case)

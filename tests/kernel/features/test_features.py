@@ -1,4 +1,4 @@
-"""Single features in both kernels, and what must hold beside the right numbers."""
+"""Single features in every kernel, and what must hold besides the right numbers."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import pytest
 import torch
 
 import fa4_cute
-from fa4_cute import masks, score_mods
+from fa4_cute import masks
+from testing.arguments import FEATURES, ints
+from testing.cases import KERNELS, Case, is_possible
 from testing.reference.attention import compare
-from tests.kernel.feature_case import FEATURES, KERNELS, FeatureCase, ints, is_possible
-from tests.kernel.feature_run import check
+from testing.runner import check
 
 HEAD_DIMS = (64, 256)
 QUICK = ("window", "page64", "tokens", "persistent", "rope")
@@ -25,15 +26,15 @@ QUICK = ("window", "page64", "tokens", "persistent", "rope")
 def test_one_feature(feature: str, kernel: str) -> None:
     if not is_possible({feature}, *KERNELS[kernel]):
         pytest.skip("no such kernel")
-    check(FeatureCase.of({feature}, kernel))
+    check(Case.of({feature}, kernel))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_a_function_beside_a_bias_in_shares_of_persistent_ctas(kernel: str) -> None:
+def test_a_function_and_a_bias_in_splits_of_persistent_ctas(kernel: str) -> None:
     """Key tiles have 64 keys where registers are scarcest."""
     names = "persistent split function bias ragged page16 padding causal sink"
-    check(FeatureCase.of(names.split(), kernel))
+    check(Case.of(names.split(), kernel))
 
 
 def dense(seqlen_q: int, seqlen_k: int, head_dim: int = 64) -> tuple[torch.Tensor, ...]:
@@ -57,31 +58,6 @@ def test_rows_that_see_nothing(head_dim: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("head_dim", HEAD_DIMS)
-def test_a_sequence_does_not_know_its_batch(head_dim: int) -> None:
-    """Bit for bit: alone, in a ragged batch, in a cache and in pages."""
-    q, k, v = dense(40, 90, head_dim)
-    alone = fa4_cute.flash_attn(q[:1], k[:1], v[:1], causal=True)[0]
-    starts_q, starts_k = (torch.tensor([0, n, 2 * n], dtype=torch.int32) for n in (40, 90))
-    packed = fa4_cute.flash_attn_varlen(
-        *(t.flatten(0, 1) for t in (q, k, v)),
-        cu_seqlens_q=starts_q, cu_seqlens_k=starts_k, causal=True,
-    )  # fmt: skip
-    assert torch.equal(packed[:40], alone)
-    used = torch.tensor([90, 50], dtype=torch.int32)
-    cached = fa4_cute.flash_attn(q, k, v, seqused_k=used, causal=True)
-    assert torch.equal(cached[0], alone)
-    pages_k, pages_v = (torch.zeros(12, 16, 2, head_dim, dtype=k.dtype) for _ in "kv")
-    table = torch.arange(12, dtype=torch.int32).flip(0).view(2, 6)
-    for tensor, pages in ((k, pages_k), (v, pages_v)):
-        for i in range(6):
-            part = tensor[0, i * 16 : (i + 1) * 16]
-            pages[int(table[0, i]), : part.shape[0]] = part
-    paged = fa4_cute.flash_attn(q, pages_k, pages_v, page_table=table, seqused_k=used, causal=True)
-    assert torch.equal(paged[0], alone)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("head_dim", HEAD_DIMS)
 def test_packed_keys_may_be_used_in_part(head_dim: int) -> None:
     q, k, v = (t.flatten(0, 1) for t in dense(40, 90, head_dim))
     starts_q, starts_k, used = ints([0, 30, 80]), ints([0, 100, 180]), ints([57, 0])
@@ -90,29 +66,6 @@ def test_packed_keys_may_be_used_in_part(head_dim: int) -> None:
     out, lse = fa4_cute.flash_attn_varlen(q, k, v, causal=True, return_lse=True, **options)
     compare(out, lse, (q, k, v), causal=True, **options).check()
     assert torch.all(out[30:] == 0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_decode_is_the_last_row_of_the_prefill(kernel: str) -> None:
-    """Bit for bit, in one kernel: with masks and modifiers that know where the query stands.
-
-    The scores' maximum stays within 2**8 here. Where it grows by more, the rows of a warp rescale
-    together, and neighbours move the moment.
-    """
-    head_dim, num_qo, pair_cta = KERNELS[kernel]
-    q, k, v = dense(90, 300, head_dim)
-    slopes = torch.tensor([0.02, 0.01, 0.005, 0.0])
-    for options in (
-        {"causal": True},
-        {"window_size": (200, 0), "sink": slopes},
-        {"causal": True, "score_mod": score_mods.alibi(slopes), "softcap": 20.0},
-    ):
-        options |= {"num_qo": num_qo, "pair_cta": pair_cta, "return_lse": True}
-        prefill, all_lse = fa4_cute.flash_attn(q, k, v, **options)
-        decode, lse = fa4_cute.flash_attn(q[:, -1:], k, v, **options)
-        assert torch.equal(decode, prefill[:, -1:])
-        assert torch.equal(lse, all_lse[..., -1:])
 
 
 @pytest.mark.slow

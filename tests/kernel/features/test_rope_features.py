@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.kernel.feature_case import KERNELS, FeatureCase
-from tests.kernel.feature_run import check
+from testing.cases import KERNELS, Case
+from testing.runner import check
 
 pytestmark = pytest.mark.slow
 
@@ -35,5 +35,5 @@ CASES = (
 def test_they_go_with_the_features(kernel: str, depths: tuple[int, int], names: str) -> None:
     assert kernel in KERNELS
     head_dim, head_dim_v = depths
-    plain = FeatureCase.of(names.split(), kernel)
+    plain = Case.of(names.split(), kernel)
     check(replace(plain, head_dim=head_dim, head_dim_v=head_dim_v))

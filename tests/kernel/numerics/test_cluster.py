@@ -12,33 +12,42 @@ from hypothesis import strategies as st
 
 import fa4_cute
 from fa4_cute import masks
-from fa4_cute.plan.facts.dtypes import DType
+from testing.arguments import FEATURES, ints
+from testing.cases import FP16, Case, is_possible
 from testing.reference.attention import compare
-from tests.kernel.attention_case import Case, check, inputs, run_kernel
-from tests.kernel.feature_case import FEATURES, FeatureCase, ints, is_possible
-from tests.kernel.feature_run import check as check_features
-from tests.kernel.feature_run import compare_fp8, launches
+from testing.reference.fp8 import compare_fp8
+from testing.runner import check, launches
 from tests.kernel.random_cases import searched
 
 pytestmark = pytest.mark.slow
 
+
+
+def in_cluster(
+    size: int, queries: int, keys: int, head_dim: int, heads: int = 1, kv_heads: int = 1,
+    *features: str, **more: Any,
+) -> Case:  # fmt: skip
+    return Case(
+        frozenset({"cluster", *features}), head_dim, heads=heads, kv_heads=kv_heads,
+        lengths=((queries, keys),), num_qo=1, num_splits=size, **more,
+    )  # fmt: skip
+
+
 CASES = [
-    Case(40, 700, 128, heads=4, kv_heads=2, batch=2, causal=True, num_qo=1, num_partitions=4),
-    Case(128, 1100, 128, num_qo=1, num_partitions=2),
-    Case(300, 500, 64, heads=2, causal=True, num_qo=1, num_partitions=2),
-    Case(1, 1, 64, num_qo=1, num_partitions=8),
-    Case(1, 129, 128, heads=8, kv_heads=1, num_qo=1, num_partitions=2),
-    Case(70, 60, 128, causal=True, num_qo=1, num_partitions=3),
-    Case(9, 600, 72, heads=2, num_qo=1, num_partitions=2),
-    Case(33, 400, 8, num_qo=1, num_partitions=5),
-    Case(20, 333, 192, heads=2, kv_heads=1, dtype=DType.FP16, num_qo=1, num_partitions=6),
-    Case(60, 900, 96, heads=3, kv_heads=1, causal=True, num_qo=1, num_partitions=7),
+    in_cluster(4, 40, 700, 128, 4, 2, "causal"),
+    in_cluster(2, 300, 500, 64, 2, 1, "causal"),
+    in_cluster(8, 1, 1, 64),
+    in_cluster(2, 1, 129, 128, 8, 1),
+    in_cluster(3, 70, 60, 128, 1, 1, "causal"),
+    in_cluster(5, 33, 400, 8),
+    in_cluster(6, 20, 333, 192, 2, 1, dtype=FP16),
+    in_cluster(7, 60, 900, 96, 3, 1, "causal"),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_values(case: Case) -> None:
-    check(case, *inputs(case), run=run_kernel)
+    check(case)
 
 
 def call(
@@ -63,8 +72,7 @@ def test_the_only_launch_is_the_attention() -> None:
     assert [report.verdict for report in reports] == ["clean"]
 
 
-@pytest.mark.parametrize("size", [2, 4, 8])
-@pytest.mark.parametrize("head_dim", [64, 128, 192])
+@pytest.mark.parametrize(("head_dim", "size"), [(64, 8), (128, 2), (128, 4), (192, 4)])
 def test_the_workspace_gives_the_same_within_rounding(head_dim: int, size: int) -> None:
     operands = dense(2, 30, 900, head_dim)
     options = {"causal": True, "sink": torch.tensor([0.5, -1.0, 3.0, -math.inf])}
@@ -76,9 +84,9 @@ def test_the_workspace_gives_the_same_within_rounding(head_dim: int, size: int) 
     torch.testing.assert_close(lse, other_lse, rtol=1e-6, atol=3e-6)
 
 
-@pytest.mark.parametrize("size", [2, 8])
+@pytest.mark.parametrize("size", [8])
 def test_a_sequence_does_not_know_its_batch(size: int) -> None:
-    """Bit for bit: alone, at another place of a batch, with and without rows behind it, packed."""
+    """Bit for bit: alone, at another place of a batch, with and without rows after it, packed."""
     q, k, v = dense(3, 5, 700)
     used = ints([7, 300, 700])
     options = {"causal": True, "num_qo": 1}
@@ -132,17 +140,21 @@ def test_nan_reaches_its_rows_and_no_others() -> None:
     assert torch.isfinite(lse).all()
 
 
-@pytest.mark.parametrize("size", [3, 8])
 @pytest.mark.parametrize(
-    "features",
-    ["ragged cache sink causal", "page16 window alibi", "bias union", "ragged page256 softcap"],
+    ("features", "size"),
+    [
+        ("ragged cache sink causal", 3),
+        ("page16 window alibi", 8),
+        ("bias union", 3),
+        ("ragged page256 softcap", 8),
+    ],
 )
 def test_features_together(features: str, size: int) -> None:
-    case = FeatureCase(frozenset(features.split()), 128, lengths=((40, 700), (3, 133), (0, 9)))
-    check_features(case, num_splits=size, split="cluster")
+    case = Case(frozenset(features.split()), 128, lengths=((40, 700), (3, 133), (0, 9)))
+    check(case, num_splits=size, split="cluster")
 
 
-@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("size", [4])
 def test_scales_per_token_of_fp8(size: int) -> None:
     q, k, v = (x.to(torch.float8_e4m3fn) for x in dense(1, 30, 600))
     generator = torch.Generator().manual_seed(3)
@@ -162,7 +174,7 @@ lengths = st.lists(st.tuples(st.integers(0, 150), st.integers(0, 900)), min_size
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[FeatureCase, int]:
+def cases(draw: st.DrawFn) -> tuple[Case, int]:
     """Features of a call, and the size of its cluster."""
     others = sorted(set(FEATURES) - {"cluster", "split", "persistent"})
     features = draw(st.frozensets(st.sampled_from(others), max_size=4))
@@ -171,7 +183,7 @@ def cases(draw: st.DrawFn) -> tuple[FeatureCase, int]:
     head_dim += 8 if features & {"fp8", "tokens"} and head_dim % 16 else 0
     assume(is_possible({*features, "cluster"}, head_dim, 1))
     heads, kv_heads = draw(st.sampled_from([(1, 1), (4, 2), (3, 1), (8, 1)]))
-    case = FeatureCase(
+    case = Case(
         features, head_dim, heads=heads, kv_heads=kv_heads, lengths=tuple(draw(lengths)), num_qo=1
     )
     assume(any(q for q, _ in case.sequences))
@@ -181,6 +193,6 @@ def cases(draw: st.DrawFn) -> tuple[FeatureCase, int]:
 
 @searched(6)
 @given(cases())
-def test_any_features_in_any_cluster(drawn: tuple[FeatureCase, int]) -> None:
+def test_any_features_in_any_cluster(drawn: tuple[Case, int]) -> None:
     case, size = drawn
-    check_features(case, num_splits=size, split="cluster")
+    check(case, num_splits=size, split="cluster")

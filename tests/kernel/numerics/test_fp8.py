@@ -9,148 +9,134 @@ import pytest
 import torch
 
 from fa4_cute.host.compile.compiler import compile_kernel
-from fa4_cute.host.run import simulator
-from fa4_cute.host.run.launch import AttentionCall, pack_launch
 from fa4_cute.plan.compute.probability import ProbabilityPlan
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.spec.kernel_spec import KernelSpec
-from sm100sim.options import Check, run_options
-from tests.kernel.attention_case import Case, attention, buffer, inputs, operand
-from tests.kernel.fp8_case import FP8, check, cosine, run
+from testing.arguments import Arguments, arguments
+from testing.cases import BF16, FP8, Case, dense
+from testing.fp8 import cosine, emulated
+from testing.reference.attention import attention_float64
+from testing.runner import Outcome, call, check, checked, run, spec_of
 
-QUICK = [
+FEW = [
     # one tile, several tiles, ragged ends, more queries than keys, decode, one key
-    Case(300, 700, 64, heads=4, kv_heads=2, causal=True, dtype=FP8),
-    Case(300, 520, 128, dtype=FP8),
-    Case(1, 1, 128, dtype=FP8),
-    Case(133, 77, 128, heads=4, kv_heads=2, batch=2, causal=True, dtype=FP8),
-    Case(300, 400, 192, causal=True, dtype=FP8),
-    # padding of the head dimension, and groups that do not divide a tile
-    Case(100, 300, 16, heads=3, kv_heads=1, dtype=FP8),
-    Case(70, 200, 80, heads=8, kv_heads=1, dtype=FP8),
+    dense(300, 700, 64, 4, 2, causal=True, dtype=FP8),
+    dense(1, 1, 128, dtype=FP8),
+    dense(133, 77, 128, 4, 2, batch=2, causal=True, dtype=FP8),
+    dense(300, 400, 192, causal=True, dtype=FP8),
     # one Q tile per CTA: even and odd key tiles, combined at the end
-    Case(9, 1000, 64, heads=8, kv_heads=1, causal=True, dtype=FP8, num_qo=1),
-    Case(130, 650, 128, dtype=FP8, num_qo=1),
+    dense(130, 650, 128, dtype=FP8, num_qo=1),
     # CTA pairs
-    Case(300, 700, 256, heads=2, kv_heads=1, causal=True, dtype=FP8),
-    Case(300, 1100, 512, causal=True, dtype=FP8),
+    dense(300, 700, 256, 2, 1, causal=True, dtype=FP8),
+    dense(300, 1100, 512, causal=True, dtype=FP8),
 ]
-SLOW = [
-    Case(256, 192, 64, dtype=FP8),
-    Case(1, 300, 128, heads=8, kv_heads=1, causal=True, dtype=FP8),
-    Case(1, 1, 192, dtype=FP8),
-    Case(200, 333, 96, heads=3, causal=True, dtype=FP8),
-    Case(100, 130, 144, dtype=FP8),
-    Case(256, 128, 256, dtype=FP8),
-    Case(90, 300, 208, heads=4, kv_heads=1, dtype=FP8),
-    Case(60, 300, 512, heads=8, kv_heads=1, batch=2, dtype=FP8),
-    Case(133, 77, 384, causal=True, dtype=FP8),
-    Case(1, 1, 272, dtype=FP8),
+MORE = [
+    dense(300, 520, 128, dtype=FP8),
+    # padding of the head dimension, and groups that do not divide a tile
+    dense(100, 300, 16, 3, 1, dtype=FP8),
+    dense(70, 200, 80, 8, 1, dtype=FP8),
+    dense(9, 1000, 64, 8, 1, causal=True, dtype=FP8, num_qo=1),
+    dense(60, 300, 512, 8, 1, batch=2, dtype=FP8),
+    dense(133, 77, 384, causal=True, dtype=FP8),
+    dense(1, 1, 272, dtype=FP8),
 ]
-GATE = [
-    pytest.param(head_dim, marks=pytest.mark.slow if head_dim in (192, 512) else ())
-    for head_dim in (64, 128, 192, 256, 512)
+EVERY_HEAD_DIM = [
+    dense(70, 300, d, 2, 1, causal=True, dtype=FP8, num_qo=n)
+    for d in range(16, 513, 16)
+    for n in ((1, 2) if d <= 192 else (None,))
 ]
 PAIR_OR_NOT = [128, pytest.param(256, marks=pytest.mark.slow)]
-CLEAN = [QUICK[i] for i in (0, 3, 4, 7, 8, 9, 10)]
 
 
-@pytest.mark.parametrize("case", QUICK, ids=str)
+def nearly_plain(outcome: Outcome) -> None:
+    """Assert the result, and that no error is twice the largest of plain fp8 attention."""
+    checked(outcome)
+    given = outcome.arguments
+    exact = attention_float64(*(x.float() for x in given.inputs), **given.options).out
+    plain = (emulated(given) - exact).abs().max()
+    assert outcome.out.dtype == BF16
+    assert (outcome.out - exact).abs().max() <= 2 * plain + 1e-6
+
+
+@pytest.mark.parametrize("case", FEW, ids=str)
 def test_output_and_lse(case: Case) -> None:
-    check(case, *inputs(case))
+    nearly_plain(run(case))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", SLOW, ids=str)
-def test_output_and_lse_elsewhere(case: Case) -> None:
-    check(case, *inputs(case))
+@pytest.mark.parametrize("case", MORE, ids=str)
+def test_output_and_lse_of_other_shapes(case: Case) -> None:
+    nearly_plain(run(case))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("case", EVERY_HEAD_DIM, ids=str)
+def test_every_head_dim(case: Case) -> None:
+    check(case)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("head_dim", range(16, 513, 16))
-def test_every_head_dim(head_dim: int) -> None:
-    case = Case(70, 300, head_dim, heads=2, kv_heads=1, causal=True, dtype=FP8)
-    check(case, *inputs(case))
-    if head_dim <= 192:
-        check(replace(case, num_qo=1), *inputs(case))
-
-
-@pytest.mark.parametrize("head_dim", GATE)
+@pytest.mark.parametrize("head_dim", [64, 128, 192, 256, 512])
 def test_close_to_the_bf16_kernel_on_the_same_values(head_dim: int) -> None:
-    case = Case(256, 256, head_dim, heads=2, kv_heads=1, causal=True, dtype=FP8)
-    q, k, v = inputs(case)
-    of_fp8, lse = run(case, q, k, v)
-    wide = replace(case, dtype=DType.BF16)
-    of_bf16, wide_lse = run(wide, *(x.bfloat16() for x in (q, k, v)))
-    assert cosine(of_fp8, of_bf16) >= 0.9997
-    torch.testing.assert_close(lse, wide_lse, atol=2e-4, rtol=1e-4)
+    given = arguments(dense(256, 256, head_dim, 2, 1, causal=True, dtype=FP8))
+    narrow = call(given)
+    wide = call(Arguments(*(x.bfloat16() for x in given.inputs), given.options))
+    assert cosine(narrow.out, wide.out) >= 0.9997
+    torch.testing.assert_close(narrow.lse, wide.lse, atol=2e-4, rtol=1e-4)
+
+
+def test_a_pair_computes_what_one_cta_does() -> None:
+    given = arguments(dense(600, 520, 128, causal=True, dtype=FP8))
+    alone = call(given)
+    given.options |= {"pair_cta": True, "num_qo": None}
+    assert torch.equal(alone.out, call(given).out)
 
 
 @pytest.mark.parametrize("head_dim", PAIR_OR_NOT)
-def test_rows_whose_maximum_moves_in_every_tile(head_dim: int) -> None:
+@pytest.mark.parametrize("growth", [0.8, 1.9, 2.1, 7.0])
+def test_rows_whose_maximum_moves_in_every_tile(head_dim: int, growth: float) -> None:
     """Growth just below and above the rescale threshold; P stays below 448 in between."""
-    for growth in (0.8, 1.9, 2.1, 7.0):
-        case = Case(128, 900, head_dim, dtype=FP8, scale=math.log(2))
-        q, k, v = inputs(case, seed=1)
-        q, k = torch.zeros_like(q), torch.zeros_like(k)
-        q[..., 0], q[..., 1] = 1.0, 0.125
-        steps = growth * (torch.arange(900) // 64)
-        k[..., 0] = steps.floor()[None, :, None].to(k.dtype)
-        k[..., 1] = (8 * (steps - steps.floor()))[None, :, None].to(k.dtype)
-        check(case, q, k, v, random=False)
+    given = arguments(dense(128, 900, head_dim, dtype=FP8, softmax_scale=math.log(2)), seed=1)
+    q, k = torch.zeros(given.q.shape), torch.zeros(given.k.shape)
+    q[..., 0], q[..., 1] = 1.0, 0.125
+    steps = growth * (torch.arange(900) // 64)
+    k[..., 0] = steps.floor()[None, :, None]
+    k[..., 1] = (8 * (steps - steps.floor()))[None, :, None]
+    given.q, given.k = q.to(FP8), k.to(FP8)
+    checked(call(given))
 
 
-def tail_stress(head_dim: int) -> tuple[Case, torch.Tensor, torch.Tensor, torch.Tensor]:
+def tail_stress(head_dim: int) -> Arguments:
     """One key that takes almost everything, and a tail that only shows through its number."""
-    case = Case(128, 512, head_dim, dtype=FP8)
     q, k, v = (torch.zeros(1, n, 1, head_dim) for n in (128, 512, 512))
     q[..., 0], k[:, 0, :, 0], v[:, 1:] = 8.0, 10.0, 1.0
-    return case, *(x.to(torch.float8_e4m3fn) for x in (q, k, v))
+    return Arguments(*(x.to(FP8) for x in (q, k, v)), {"softmax_scale": 1 / math.sqrt(128)})
 
 
 @pytest.mark.parametrize("head_dim", PAIR_OR_NOT)
 def test_the_lift_keeps_the_tail(head_dim: int) -> None:
-    case, q, k, v = tail_stress(head_dim)
-    if head_dim != 128:
-        case = replace(case, scale=1 / math.sqrt(128))
-    exact, _ = attention(case, q.float(), k.float(), v.float(), torch.float64)
-    output, _ = run(case, q, k, v)
+    given = tail_stress(head_dim)
+    exact = attention_float64(*(x.float() for x in given.inputs), **given.options).out
+    output = call(given).out
     assert exact.min() > 0.05
     assert cosine(output, exact) >= 0.999
     torch.testing.assert_close(output.double(), exact, rtol=0.07, atol=0)
 
 
 def test_without_the_lift_the_tail_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    unlifted = ProbabilityPlan(FP8, threshold=-2.0, lift=0.0)
+    spec = spec_of(dense(128, 512, 128, dtype=FP8))
+    unlifted = ProbabilityPlan(DType.FP8_E4M3, threshold=-2.0, lift=0.0)
     monkeypatch.setattr(ProbabilityPlan, "of", classmethod(lambda cls, dtype: unlifted))
-    case, q, k, v = tail_stress(128)
-    spec = KernelSpec.for_attention(FP8, 128)
-    o = torch.full(q.shape, math.nan, dtype=torch.bfloat16)
-    call = AttentionCall(*map(operand, (q, k, v, o)), case.softmax_scale)
-    artifact = compile_kernel(spec)
-    buffers = [*map(buffer, (q, k, v)), buffer(o, writable=True)]
-    simulator.launch(artifact.ptx, artifact.kernel_name, pack_launch(spec, call), buffers)
-    assert o.abs().max() == 0
-
-
-@pytest.mark.parametrize("case", CLEAN, ids=str)
-def test_clean_under_all_watchers_in_any_order(case: Case) -> None:
-    operands = inputs(case)
-    first, _ = run(case, *operands)
-    for mode, seed in (("late", 0), ("random", 1), ("random", 7)):
-        with run_options(checks=Check.ALL, mode=mode, seed=seed):
-            other, _ = run(case, *operands)
-        report = simulator.last_report()
-        assert report is not None
-        assert not report.findings
-        assert torch.equal(first, other)
+    artifact = compile_kernel(replace(spec, variant=replace(spec.variant, return_lse=True)))
+    monkeypatch.setattr("fa4_cute.host.run.compute.cache.compiled", lambda _: artifact)
+    given = tail_stress(128)
+    given.options |= {"num_qo": 2}
+    assert call(given).out.abs().max() == 0
 
 
 def test_a_nan_operand_makes_its_rows_nan_and_no_other() -> None:
-    case = Case(100, 200, 128, dtype=FP8)
-    q, k, v = inputs(case)
-    q[0, 7, 0, 3] = math.nan
-    output, lse = run(case, q, k, v)
-    bad = torch.isnan(output).all(-1).flatten()
+    given = arguments(dense(100, 200, 128, dtype=FP8))
+    given.q[0, 7, 0, 3] = math.nan
+    outcome = call(given)
+    bad = torch.isnan(outcome.out).all(-1).flatten()
     assert bad.nonzero().flatten().tolist() == [7]
-    assert torch.isnan(lse).flatten().nonzero().flatten().tolist() == [7]
+    assert torch.isnan(outcome.lse).flatten().nonzero().flatten().tolist() == [7]

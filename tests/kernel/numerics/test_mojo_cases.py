@@ -1,4 +1,4 @@
-"""The cases of the reference kernel's own tests (``modular-sm100-attention.md`` section 8).
+"""The cases of the reference kernel's own tests.
 
 Each row keeps its masks, lengths, head counts and tolerance; long sequences are cut to a few tiles
 with the same remainders. Rows that are tested elsewhere:
@@ -6,9 +6,9 @@ with the same remainders. Rows that are tested elsewhere:
 * mask status, set ends: ``tests/plan/masks/test_key_tiles.py``; tile scheduler:
   ``tests/plan/launch/test_tiles.py``; operand TMA, paged rows:
   ``tests/plan/spec/test_tensor_maps.py``,
-* fp8 by depth, and the tail stress of P's lift: ``test_fp8_numerics.py`` (cosine and bounds),
-* MLA prefill: ``test_mla_numerics.py``; split keys and their log-sum-exp: ``test_features.py``,
-* cluster and DSMEM smoke tests: ``tests/sim`` and the pair kernel's protocol tests.
+* fp8 by depth, and the tail stress of P's lift: ``test_fp8.py`` (cosine and bounds),
+* MLA prefill: ``test_rope_columns.py``; split keys and their log-sum-exp: ``test_features.py``,
+* cluster and DSMEM smoke tests: ``tests/sim`` and ``tests/kernel/protocol``.
 
 Rows without a counterpart: WS packed tiles of 32 rows (no such tile here; their shapes run below on
 the usual tiles), block-scaled rope, fp8 KV with another query type.
@@ -25,12 +25,10 @@ import torch
 
 import fa4_cute
 from fa4_cute import masks
+from testing.arguments import Arguments
+from testing.cases import BF16, FP8
+from testing.fp8 import cosine, emulated
 from testing.reference.attention import attention_float64
-from tests.kernel.attention_case import Case
-from tests.kernel.fp8_case import FP8 as FP8_PLAN
-from tests.kernel.fp8_case import emulated
-
-BF16, FP8 = torch.bfloat16, torch.float8_e4m3fn
 
 
 @dataclass(frozen=True)
@@ -138,7 +136,7 @@ def inputs(row: Row, batch: int = 1) -> tuple[torch.Tensor, ...]:
 
 
 def paged(row: Row, k: torch.Tensor, v: torch.Tensor) -> tuple[Any, Any, dict[str, Any]]:
-    """Deal the keys out to pages in reverse order, NaN behind the last one."""
+    """Deal the keys out to pages in reverse order, NaN after the last one."""
     keys, size = row.lengths[1], row.page_size
     count = -(-keys // size)
     pages = [torch.full((count + 1, size, *k.shape[2:]), math.nan).to(k.dtype) for _ in "kv"]
@@ -169,7 +167,7 @@ def test_case(row: Row) -> None:
     out = fa4_cute.flash_attn(q, k, v, **options, **more)
     assert not out.isnan().any()
     if row.cosine:
-        assert similarity(out, exact.out) >= min(row.cosine, reachable_cosine(row, exact.out))
+        assert cosine(out, exact.out) >= min(row.cosine, reachable_cosine(row, exact.out))
         return
     # The gate's bf16 reference rounds as the kernel does; against float64 that rounding is granted.
     rounding = 2.0**-8 * exact.weight
@@ -184,13 +182,8 @@ def reachable_cosine(row: Row, exact: torch.Tensor) -> float:
     """
     if "window_size" in row.options:
         return 1.0
-    causal = bool(row.options.get("causal"))
-    case = Case(*row.lengths, row.head_dim, *row.heads, causal=causal, dtype=FP8_PLAN)
-    return 1 - 1.5 * (1 - similarity(emulated(case, *inputs(row)), exact))
-
-
-def similarity(a: torch.Tensor, b: torch.Tensor) -> float:
-    return float(torch.nn.functional.cosine_similarity(a.double().flatten(), b.flatten(), 0))
+    given = Arguments(*inputs(row), row.options)  # type: ignore[arg-type]
+    return 1 - 1.5 * (1 - cosine(emulated(given), exact))
 
 
 def test_sixteen_repetitions_are_the_same_bits() -> None:
@@ -223,15 +216,3 @@ def test_dense_materialised_mask(rank: int, dtype: torch.dtype) -> None:
     exact = attention_float64(q, k, v, mask=masks.bias(whole))
     allowed = 2e-3 + 2e-2 * exact.out.abs() + 2.0**-8 * exact.weight
     assert ((out - exact.out).abs() <= allowed).all()
-
-
-@pytest.mark.slow
-def test_tail_stress_of_the_lift() -> None:
-    """One key of score 10 holds most of the mass; the others' values are all that counts."""
-    q = torch.zeros(1, 8, 1, 128)
-    k, v = torch.zeros(1, 1024, 1, 128), torch.ones(1, 1024, 1, 128)
-    q[..., 0], k[:, 0, :, 0], v[:, 0] = 8.0, 10.0, 0.0
-    out = fa4_cute.flash_attn(*(x.to(FP8) for x in (q, k, v)))
-    exact = attention_float64(q, k, v).out
-    assert bool((exact > 0.05).all())
-    assert similarity(out, exact) >= 0.999
