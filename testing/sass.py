@@ -15,7 +15,12 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
+
+from fa4_cute.host.compile import cache
+from fa4_cute.host.compile.compiler import CompiledArtifact
 
 FEWEST_EXPONENTIALS = 16
 """A softmax tile has at least this many; correction and epilogue have none."""
@@ -23,6 +28,8 @@ FEWEST_EXPONENTIALS = 16
 
 _STALL_SHIFT = 105 - 64
 _STALL_MASK = 0xF
+SPILL = re.compile(r"\b(LDL|STL)\b")
+"""A load or store of local memory."""
 _LINE = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;?\s*/\* 0x([0-9a-f]{16}) \*/")
 _UPPER = re.compile(r"^\s*/\* 0x([0-9a-f]{16}) \*/")
 _LABEL = re.compile(r"^(\.L_\S+):")
@@ -117,7 +124,7 @@ def fewest_stalls(code: list[Instruction], start: int) -> dict[int, int]:
 
 def spills(code: list[Instruction]) -> int:
     """Return the number of local-memory loads and stores."""
-    return sum(bool(re.search(r"\b(LDL|STL)\b", instruction.text)) for instruction in code)
+    return sum(bool(SPILL.search(instruction.text)) for instruction in code)
 
 
 @dataclass(frozen=True)
@@ -168,3 +175,20 @@ def pair_t1(code: list[Instruction]) -> int:
     stored = next(i for i in range(start, len(texts)) if "FENCE.VIEW.ASYNC.S" in texts[i])
     handed = next(i for i in range(stored, len(texts)) if "SYNCS.ARRIVE" in texts[i])
     return fewest_stalls(code, start)[handed]
+
+
+@lru_cache(maxsize=64)
+def compiled(spec: Any) -> CompiledArtifact:
+    """Compile ``spec`` once, for all processes that share a cache."""
+    return cache.compiled(spec)
+
+
+@lru_cache(maxsize=16)
+def instructions(spec: Any) -> tuple[Instruction, ...]:
+    """Return the machine code of a kernel."""
+    return tuple(disassemble(compiled(spec).cubin))
+
+
+def spilled(spec: Any) -> list[str]:
+    """Return the local-memory loads and stores of a kernel."""
+    return [line.text for line in instructions(spec) if SPILL.search(line.text)]

@@ -28,7 +28,7 @@ from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.params import KERNEL_PARAMS
 from fa4_cute.plan.spec.variant import Partition, Variant
-from tests.kernel.artifacts import compiled
+from testing.sass import compiled
 
 PLAIN = [
     KernelSpec.for_attention(DType.BF16, 128, return_lse=True),
@@ -54,41 +54,43 @@ class Feature:
 
 
 FEATURES = {
-    "windows": Feature(("scores.mask_spans",), Variant(SlidingWindowMask(70, 3))),
+    "windows": Feature(("operands.scores.mask_spans",), Variant(SlidingWindowMask(70, 3))),
     "padding": Feature(("device.memory.gmem.load_i32",), Variant(PaddingMask(0))),
-    "bias": Feature(("scores.modified", "scores.RowBias.of"), Variant(DenseBiasMask(0))),
+    "bias": Feature(("operands.scores.modified", "operands.scores.RowBias.of"), Variant(DenseBiasMask(0))),
     "union of biases": Feature(
-        ("scores.where_visible", "scores.visibility_word", "scores.opaque", "scores.warp_barrier"),
+        ("operands.scores.where_visible", "operands.scores.visibility_word", "operands.scores.opaque", "operands.scores.warp_barrier"),
         Variant(DenseBiasMask(0) & CAUSAL | SlidingWindowMask(5, 5)),
     ),
     "sink": Feature(("device.memory.gmem.load_f32",), Variant(sink=True)),
-    "packed queries": Feature(("sequence._bounds",), Variant(ragged_q=True)),
-    "rows of their own": Feature(("rows.store_columns",), Variant(ragged_q=True)),
+    "packed queries": Feature(("work.sequence._bounds",), Variant(ragged_q=True)),
+    "rows of their own": Feature(("output.row_store.store_columns",), Variant(ragged_q=True)),
     "values of others": Feature(("device.memory.clean.zero_rows",), Variant(used_k=True)),
     "pages": Feature(
-        ("paging.page_of_key", "paging.place_in_cache"), Variant(used_k=True, page_size=64)
+        ("operands.paging.page_of_key", "operands.paging.place_in_cache"), Variant(used_k=True, page_size=64)
     ),
-    "split keys": Feature(("rows.store_partial",), Variant(partition=Partition.WORKSPACE)),
+    "split keys": Feature(
+        ("output.row_store.store_partial",), Variant(partition=Partition.WORKSPACE)
+    ),
     "a cluster": Feature(
         (
-            "reduce_scatter.publish", "reduce_scatter.weigh", "device.memory.dsmem.address_in",
+            "output.cluster.publish", "output.cluster.weigh", "device.memory.dsmem.address_in",
             "device.math.mma.descriptor_address",
         ),
         Variant(partition=Partition.CLUSTER, num_partitions=2),
     ),
     "scales per token": Feature(
-        ("token_scales.query_scale_source", "token_scales.scale_buffer", "scores.scaled"),
+        ("operands.token_scales.query_scale_source", "operands.token_scales.scale_buffer", "operands.scores.scaled"),
         Variant(token_scales=True),
         DType.FP8_E4M3,
     ),
     "scales per token of a pair": Feature(
-        ("token_scales.load_bytes", "token_scales.ring_place"),
+        ("operands.token_scales.load_bytes", "operands.token_scales.ring_place"),
         Variant(token_scales=True),
         DType.FP8_E4M3,
         256,
     ),
     "scales of packed keys": Feature(
-        ("token_scales.packed_start",), Variant(token_scales=True, ragged_k=True), DType.FP8_E4M3
+        ("operands.token_scales.packed_start",), Variant(token_scales=True, ragged_k=True), DType.FP8_E4M3
     ),
 }
 

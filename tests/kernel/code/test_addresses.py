@@ -25,7 +25,7 @@ from fa4_cute.plan.masks.masks import CAUSAL, DenseBiasMask, PaddingMask
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.variant import Partition, ScoreMod, Variant
-from tests.kernel.artifacts import compiled
+from testing.sass import compiled
 
 BF16, FP8 = DType.BF16, DType.FP8_E4M3
 REGISTER = re.compile(r"%r\d+\b")
@@ -72,7 +72,7 @@ class Narrow:
             if found:
                 yield from REGISTER.findall(found[1])
 
-    def products_behind(self, register: str) -> set[str]:
+    def products_before(self, register: str) -> set[str]:
         """Return the 32-bit multiplications that ``register`` comes from."""
         todo, seen, products = [register], {register}, set()
         while todo:
@@ -122,7 +122,7 @@ def test_narrow_products_on_the_way_to_addresses_count_positions(spec: Any) -> N
     counted |= {32, 64, 128, 2 * config.BN, spec.key_rows, max(1, spec.variant.page_size), 0}
     registers = set(narrow.widened())
     assert registers
-    products = set().union(*(narrow.products_behind(register) for register in registers))
+    products = set().union(*(narrow.products_before(register) for register in registers))
     assert products
     for line in products:
         factor = factor_of(line)
@@ -133,12 +133,12 @@ def test_a_row_of_pages_counted_in_32_bits_is_noticed(monkeypatch: pytest.Monkey
     compiled(SPECS[0])  # imports the DSL
     monkeypatch.setattr("fa4_cute.operands.paging.Int64", lambda value: value)
     narrow = Narrow(compile_kernel(SPECS[0]).ptx)
-    products = set().union(*(narrow.products_behind(r) for r in narrow.widened()))
+    products = set().union(*(narrow.products_before(r) for r in narrow.widened()))
     assert any(factor_of(line) is None and not narrow.is_bounded(line) for line in products)
 
 
 FAR = 2**31
-"""Bytes behind which everything lies; what is in front is never touched and takes no memory."""
+"""Bytes after which everything lies; what is in front is never touched and takes no memory."""
 
 
 def far(shape: tuple[int, ...], at: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
@@ -152,7 +152,7 @@ def far(shape: tuple[int, ...], at: int, dtype: torch.dtype = torch.bfloat16) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("head_dim", [128, 256])
 def test_pages_beyond_2_31_bytes(head_dim: int) -> None:
-    """Keys, values and scattered pages of them lie behind 2**31 bytes of their tensors."""
+    """Keys, values and scattered pages of them lie after 2**31 bytes of their tensors."""
     page_bytes = 64 * 2 * head_dim * 2
     first = FAR // page_bytes + 1
     k, v = (far((first + 4, 64, 2, head_dim), first) for _ in "kv")
@@ -170,7 +170,7 @@ def test_pages_beyond_2_31_bytes(head_dim: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("head_dim", [128, 256])
 def test_queries_and_outputs_beyond_2_31_bytes(head_dim: int) -> None:
-    """The last sequence of a packed batch; those before it are so long that it lies far behind.
+    """The last sequence of a packed batch; those before it are so long that it lies far after them.
 
     Its rows are written one by one, since a box would reach past their end.
     """

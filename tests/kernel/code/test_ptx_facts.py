@@ -4,20 +4,27 @@ import re
 
 import pytest
 
-from fa4_cute.host.compile.compiler import compile_kernel, entry_name
+from fa4_cute.host.compile.compiler import entry_name
 from fa4_cute.plan.compute.mma_plans import pv_plan, qk_plan
 from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.params import KERNEL_PARAMS
-from tests.kernel.artifacts import compiled
+from testing.sass import compiled
 
-BF16, FP16 = DType.BF16, DType.FP16
+BF16, FP16, FP8 = DType.BF16, DType.FP16, DType.FP8_E4M3
 SPECS = [
     KernelSpec.for_attention(BF16, 128, return_lse=True),
     KernelSpec.for_attention(BF16, 64, group=4, causal=True, return_lse=True),
     KernelSpec.for_attention(FP16, 192, causal=True),
     KernelSpec.for_attention(FP16, 8, group=3),
 ]
+FP8_SPECS = [
+    KernelSpec.for_attention(FP8, 64, causal=True, return_lse=True, group=2),
+    KernelSpec.for_attention(FP8, 128, return_lse=True),
+    Depth512Spec.for_attention(FP8, 512, causal=True, return_lse=True),
+]
+PAIR = Depth512Spec.for_attention(BF16, 256, causal=True, return_lse=True)
 PARAM = re.compile(r"\.param (?:\.align (\d+) )?\.(\w+) \w+?_param_\d+(?:\[(\d+)\])?")
 
 
@@ -91,21 +98,51 @@ def test_log_sum_exp_is_stored_only_on_request() -> None:
 
 
 def test_an_artifact_holds_the_name_and_the_cubin() -> None:
-    artifact = compile_kernel(SPECS[0])
+    artifact = compiled(SPECS[0])
     assert artifact.kernel_name.startswith(SPECS[0].name)
     assert artifact.cubin.startswith(b"\x7fELF")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("head_dim", [*range(8, 129, 8), 192])
-@pytest.mark.parametrize("dtype", [BF16, FP16], ids=lambda d: d.value)
-def test_every_head_dim_compiles(dtype: DType, head_dim: int) -> None:
-    for group, causal in ((1, True), (8, False)):
-        spec = KernelSpec.for_attention(dtype, head_dim, group=group, causal=causal)
-        assert compile_kernel(spec).smem_bytes == spec.config.smem_used
 
 
 def test_entry_name_refuses_anything_but_one_entry() -> None:
     assert entry_name(".visible .entry f(\n") == "f"
     with pytest.raises(RuntimeError, match="expected one kernel entry"):
         entry_name("")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", FP8_SPECS, ids=lambda s: s.name)
+def test_all_mmas_of_fp8_kernels_are_of_the_fp8_kind(spec: KernelSpec | Depth512Spec) -> None:
+    ptx = compiled(spec).ptx
+    assert set(re.findall(r"kind::(\w+)", ptx)) == {"f8f6f4"}
+    assert "cvt.rn.bf16x2.f32" in ptx
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", FP8_SPECS[:2], ids=lambda s: s.name)
+def test_every_probability_is_rounded_to_fp8_once(spec: KernelSpec) -> None:
+    """Two softmax groups, BN keys a row, two keys an instruction."""
+    conversions = compiled(spec).ptx.count("cvt.rn.satfinite.e4m3x2.f32")
+    assert conversions == 2 * spec.config.BN // 2
+
+
+@pytest.mark.slow
+def test_the_scale_of_v_is_the_last_parameter() -> None:
+    header = compiled(FP8_SPECS[1]).ptx.split(".visible .entry")[1].split(")")[0]
+    assert header.rstrip().splitlines()[-1].split()[1] == ".f32"
+    assert len(re.findall(r"\.param", header)) == len(FP8_SPECS[1].params.params)
+
+
+def test_only_the_hand_over_of_p_pays_for_a_memory_barrier_in_a_pair() -> None:
+    """Arrivals that hand over Tensor Memory need none."""
+    ptx = compiled(PAIR).ptx
+    assert len(re.findall(r"mbarrier\.arrive\.release\.cluster", ptx)) == 1
+    assert len(re.findall(r"mbarrier\.arrive\.relaxed\.cluster", ptx)) > 1
+    assert "tcgen05" in ptx
+    assert "cta_group::1" not in ptx
+
+
+def test_tensor_memory_of_a_pair_is_freed_after_the_last_cluster_barrier() -> None:
+    ptx = compiled(PAIR).ptx
+    assert ptx.count("tcgen05.alloc.cta_group::2") == ptx.count("tcgen05.dealloc") == 1
+    assert ptx.count("barrier.cluster.arrive") == ptx.count("barrier.cluster.wait") == 2
+    assert ptx.rindex("barrier.cluster.wait") < ptx.index("tcgen05.dealloc")

@@ -5,6 +5,7 @@ by CTA of the barrier, by arriving warp group, and by barrier.
 """
 
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,8 +15,9 @@ from fa4_cute.plan.config.depth512_config import CTA_GROUP
 from fa4_cute.plan.facts.hardware import MBARRIER_BYTES, SMEM_CAPACITY
 from fa4_cute.plan.memory.depth512_smem import Depth512AttentionSMem
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
-from tests.kernel.attention_case import Case, inputs
-from tests.kernel.depth512_case import run_pair, spec_of
+from testing.arguments import arguments
+from testing.cases import dense
+from testing.runner import call, spec_of
 
 WARP_GROUPS = 3
 SMEM_BASE = 1024
@@ -26,7 +28,7 @@ WARP_GROUP_OF = {"softmax": 0, "correction": 1, "mma": 2, "load": 2}
 
 
 def counted(ptx: str, counters: torch.Tensor) -> str:
-    """Return ``ptx`` with an addition to ``counters`` beside every arrival."""
+    """Return ``ptx`` with an addition to ``counters`` at every arrival."""
 
     def with_count(match: re.Match[str]) -> str:
         guard, opcode, register = match[1] or "", match[2], match[3]
@@ -87,16 +89,11 @@ def expected(spec: Depth512Spec, barrier: BarrierSpec, tiles: int, cta: int) -> 
 @pytest.mark.parametrize("tiles", [1, 4])
 def test_arrivals_are_those_of_the_plan(head_dim: int, look_ahead: bool, tiles: int) -> None:
     bn = 128 if head_dim == 256 else 256
-    case = Case(100, tiles * bn - 3, head_dim)
-    spec = spec_of(case, look_ahead=look_ahead)
+    case = dense(100, tiles * bn - 3, head_dim)
+    spec = replace(spec_of(case), look_ahead=look_ahead)
     counters = torch.zeros(CTA_GROUP * WARP_GROUPS * PLANE // 4, dtype=torch.int32)
-    run_pair(
-        case,
-        *inputs(case),
-        look_ahead=look_ahead,
-        rewrite=lambda ptx: counted(ptx, counters),
-        more=(counters,),
-    )
+    given = arguments(case)
+    call(given, spec=spec, rewrite=lambda ptx: counted(ptx, counters), more=(counters,))
     found = counters.view(CTA_GROUP, WARP_GROUPS, -1)
     layout = Depth512AttentionSMem(spec.config)
     first = (SMEM_BASE + layout.mbar_base()) // 4
