@@ -56,9 +56,14 @@ class Feature:
 FEATURES = {
     "windows": Feature(("operands.scores.mask_spans",), Variant(SlidingWindowMask(70, 3))),
     "padding": Feature(("device.memory.gmem.load_i32",), Variant(PaddingMask(0))),
-    "bias": Feature(("operands.scores.modified", "operands.scores.RowBias.of"), Variant(DenseBiasMask(0))),
+    "bias": Feature(
+        ("operands.scores.modified", "operands.scores.RowBias.of"), Variant(DenseBiasMask(0))
+    ),
     "union of biases": Feature(
-        ("operands.scores.where_visible", "operands.scores.visibility_word", "operands.scores.opaque", "operands.scores.warp_barrier"),
+        (
+            "operands.scores.where_visible", "operands.scores.visibility_word",
+            "operands.scores.opaque", "operands.scores.warp_barrier",
+        ),
         Variant(DenseBiasMask(0) & CAUSAL | SlidingWindowMask(5, 5)),
     ),
     "sink": Feature(("device.memory.gmem.load_f32",), Variant(sink=True)),
@@ -66,7 +71,8 @@ FEATURES = {
     "rows of their own": Feature(("output.row_store.store_columns",), Variant(ragged_q=True)),
     "values of others": Feature(("device.memory.clean.zero_rows",), Variant(used_k=True)),
     "pages": Feature(
-        ("operands.paging.page_of_key", "operands.paging.place_in_cache"), Variant(used_k=True, page_size=64)
+        ("operands.paging.page_of_key", "operands.paging.place_in_cache"),
+        Variant(used_k=True, page_size=64),
     ),
     "split keys": Feature(
         ("output.row_store.store_partial",), Variant(partition=Partition.WORKSPACE)
@@ -79,7 +85,10 @@ FEATURES = {
         Variant(partition=Partition.CLUSTER, num_partitions=2),
     ),
     "scales per token": Feature(
-        ("operands.token_scales.query_scale_source", "operands.token_scales.scale_buffer", "operands.scores.scaled"),
+        (
+            "operands.token_scales.query_scale_source", "operands.token_scales.scale_buffer",
+            "operands.scores.scaled",
+        ),
         Variant(token_scales=True),
         DType.FP8_E4M3,
     ),
@@ -90,7 +99,9 @@ FEATURES = {
         256,
     ),
     "scales of packed keys": Feature(
-        ("operands.token_scales.packed_start",), Variant(token_scales=True, ragged_k=True), DType.FP8_E4M3
+        ("operands.token_scales.packed_start",),
+        Variant(token_scales=True, ragged_k=True),
+        DType.FP8_E4M3,
     ),
 }
 
