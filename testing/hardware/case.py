@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.sim.harness import kernel_text
+from testing.harness import kernel_text
 
 SENTINEL = 0xA5
 """Byte that fills outputs before the launch, so that what was not written shows."""

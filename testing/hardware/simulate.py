@@ -9,8 +9,7 @@ import numpy as np
 from sm100sim.layouts.swizzle import TmaSwizzle
 from sm100sim.layouts.tensor_map import TensorMap
 from testing.hardware.case import Case, MapArgs
-from tests.sim.harness import run_ptx
-from tests.sim.isa.memory_programs import aligned_copy
+from testing.harness import aligned_copy, run_ptx
 
 
 def _map(args: MapArgs, address: int) -> bytes:

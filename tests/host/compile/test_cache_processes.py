@@ -18,7 +18,7 @@ from fa4_cute.host.compile.kernel_key import kernel_key
 from fa4_cute.settings import Settings
 from tests.host.compilers import SPEC, CountingCompiler, artifact_of
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 WORKER = """
 import sys
 from pathlib import Path
