@@ -15,14 +15,42 @@ from testing.reference.attention import compare
 from testing.runner import check
 
 HEAD_DIMS = (64, 256)
-QUICK = ("window", "page64", "tokens", "persistent", "rope")
+GROUPS = (
+    ("causal", "ragged", "sink"),
+    ("window", "page64", "alibi"),
+    ("chunked", "cache", "split"),
+    ("padding", "softcap", "persistent"),
+    ("bias", "page16"),
+    ("union", "ragged", "page256"),
+    ("function", "cache"),
+    ("cluster", "causal"),
+    ("fp8", "ragged"),
+    ("tokens", "window"),
+    ("rope", "causal"),
+)
+"""Every feature at least once; each group is a kernel of its own."""
+QUICK = ("window", "padding", "tokens", "rope")
+
+
+def test_every_feature_is_in_a_group() -> None:
+    assert {name for group in GROUPS for name in group} == FEATURES.keys()
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize(
-    "feature",
-    [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in FEATURES],
+    "features",
+    [pytest.param(g, marks=() if g[0] in QUICK else pytest.mark.slow) for g in GROUPS],
+    ids="+".join,
 )
+def test_features_of_a_group(features: tuple[str, ...], kernel: str) -> None:
+    if not is_possible(features, *KERNELS[kernel]):
+        pytest.skip("no such kernel")
+    check(Case.of(features, kernel))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("feature", FEATURES)
 def test_one_feature(feature: str, kernel: str) -> None:
     if not is_possible({feature}, *KERNELS[kernel]):
         pytest.skip("no such kernel")

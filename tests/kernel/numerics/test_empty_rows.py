@@ -82,7 +82,9 @@ def test_rows_before_the_first_key_are_zero(
 
 @pytest.mark.slow
 @kernels
-@pytest.mark.parametrize("page_size", [16, 256])
+@pytest.mark.parametrize(
+    "page_size", [16, pytest.param(256, marks=pytest.mark.exhaustive)]
+)
 def test_lengths_of_0_and_1_in_pages(kernel: str, page_size: int) -> None:
     """Memory after the last key and unused pages are NaN; tables name no page beyond."""
     plain = Case.of({"ragged", f"page{page_size}", "sink"}, kernel)

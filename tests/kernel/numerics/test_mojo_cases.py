@@ -149,9 +149,18 @@ def paged(row: Row, k: torch.Tensor, v: torch.Tensor) -> tuple[Any, Any, dict[st
     return *pages, {"page_table": table, "seqused_k": used}  # type: ignore[return-value]
 
 
-@pytest.mark.parametrize(
-    "row", [pytest.param(r, marks=pytest.mark.slow if r.slow else (), id=r.name) for r in ROWS]
-)
+FEW = {row.name for table in (SPLIT, SMALL_PROMPT, FP8_ROWS) for row in table[1:3]}
+"""Of these tables, each of whose rows is a kernel of its own, what every run takes."""
+WIDE = {row.name for row in (*SPLIT, *SMALL_PROMPT, *FP8_ROWS) if row.slow} - FEW
+
+
+def marks(row: Row) -> tuple[pytest.MarkDecorator, ...]:
+    if row.name in WIDE:
+        return (pytest.mark.exhaustive,)
+    return (pytest.mark.slow,) if row.slow else ()
+
+
+@pytest.mark.parametrize("row", [pytest.param(r, marks=marks(r), id=r.name) for r in ROWS])
 def test_case(row: Row) -> None:
     q, k, v = inputs(row)
     options = dict(row.options)
