@@ -123,6 +123,7 @@ def without(*code: str) -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", PLAIN, ids=lambda s: s.name)
 def test_plain_kernels_are_the_same_without_the_code_of_features(spec: AttentionSpec) -> None:
     expected = compiled(spec).ptx

@@ -110,11 +110,8 @@ def factor_of(line: str) -> int | None:
     return constants[0] if constants else None
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [SPECS[0], *(pytest.param(spec, marks=pytest.mark.slow) for spec in SPECS[1:])],
-    ids=lambda s: s.name,
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.name)
 def test_narrow_products_on_the_way_to_addresses_count_positions(spec: Any) -> None:
     narrow, config = Narrow(compiled(spec).ptx), spec.config
     counted = {config.PairBM_eff(), config.BM_eff(), config.BN, spec.tile_positions, config.group}
@@ -129,6 +126,7 @@ def test_narrow_products_on_the_way_to_addresses_count_positions(spec: Any) -> N
         assert narrow.is_bounded(line) if factor is None else abs(factor) in counted, line
 
 
+@pytest.mark.slow
 def test_a_row_of_pages_counted_in_32_bits_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled(SPECS[0])  # imports the DSL
     monkeypatch.setattr("fa4_cute.operands.paging.Int64", lambda value: value)

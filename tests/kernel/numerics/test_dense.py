@@ -18,61 +18,63 @@ from testing.runner import call, check, checked
 
 one_q, pair_cta = partial(dense, num_qo=1), partial(dense, pair_cta=True)
 FEW = [
-    # one tile, several tiles, ragged ends, more queries than keys, decode, one key
-    dense(256, 256, 128),
+    # several tiles, ragged ends, more queries than keys, decode, one key
     dense(300, 700, 128, causal=True),
     dense(1000, 1, 128, causal=True),
-    dense(1, 1, 128),
     dense(1, 1000, 128, causal=True),
-    dense(133, 77, 128, 4, 4, batch=2, causal=True),
     # grouped heads packed into rows, and a group that cannot be packed
     dense(77, 133, 64, 8, 2, batch=2, causal=True),
     dense(257, 129, 72, 6, 2, causal=True, dtype=FP16),
-    # narrow key tiles, padded head dimensions
+    # narrow key tiles
     dense(333, 444, 192, causal=True),
-    dense(100, 200, 8),
     # one Q tile: 1, 2, 3, 4 and 5 key tiles of 128 keys, whole and ragged, and one key
     *(one_q(128, keys, 128) for keys in (1, 128, 256, 300, 511, 640)),
-    # decode and short prompts; more than one tile of queries
-    one_q(1, 1100, 128, causal=True),
-    one_q(300, 700, 128, causal=True),
-    one_q(1, 1000, 64, 16, 2, batch=2, causal=True),
-    # narrow key tiles in a shared ring of K and V; two depth parts
-    *(one_q(64, keys, 192) for keys in (64, 100, 192, 256, 1100)),
-    one_q(77, 450, 72, 6, 2, causal=True, dtype=FP16),
-    # two CTAs: one tile of both, a peer without a query, padded depth, packed heads
+    # two CTAs: several tiles of both, a peer without a query, one key, blind rows
     pair_cta(1100, 900, 128, causal=True),
     pair_cta(200, 700, 128, causal=True),
-    pair_cta(1, 1, 128),
     pair_cta(600, 77, 128, causal=True),
-    pair_cta(133, 277, 128, 8, 2, batch=2, causal=True),
-    # above 192: one tile, several, decode; the rows of the second CTA all lie past the end
-    dense(256, 128, 256),
+    # above 192: several tiles, decode; the rows of the second CTA all lie past the end
     dense(300, 700, 256, causal=True),
     dense(1, 1100, 256, causal=True),
     dense(300, 1100, 512, causal=True),
-    dense(60, 300, 512),
     dense(133, 77, 512, causal=True),
-    dense(133, 300, 256, 6, 2, batch=2, causal=True, dtype=FP16),
-    # depth parts with padding, depth parts that are nothing else
-    dense(100, 300, 200, causal=True),
-    dense(200, 600, 384, causal=True),
+    dense(60, 300, 512),
 ]
 MORE = [
+    dense(256, 256, 128),
+    dense(1, 1, 128),
+    dense(133, 77, 128, 4, 4, batch=2, causal=True),
     dense(300, 700, 128),
     dense(400, 600, 64),
     dense(400, 600, 64, causal=True),
     dense(133, 77, 64, 8, 2, batch=2, causal=True),
     dense(100, 300, 192, dtype=FP16),
+    # padded head dimensions
+    dense(100, 200, 8),
     dense(200, 300, 88, causal=True),
+    # decode and short prompts; more than one tile of queries
+    one_q(1, 1100, 128, causal=True),
+    one_q(300, 700, 128, causal=True),
+    one_q(1, 1000, 64, 16, 2, batch=2, causal=True),
     one_q(11, 500, 64, 8, 1, causal=True),
+    # narrow key tiles in a shared ring of K and V; two depth parts
+    *(one_q(64, keys, 192) for keys in (64, 100, 192, 256, 1100)),
+    one_q(77, 450, 72, 6, 2, causal=True, dtype=FP16),
     one_q(128, 333, 192, 4, 1, causal=True, dtype=FP16),
+    # padded depth, packed heads
     pair_cta(512, 128, 128),
+    pair_cta(1, 1, 128),
+    pair_cta(133, 277, 128, 8, 2, batch=2, causal=True),
     pair_cta(100, 300, 96, 3, 1, causal=True, dtype=FP16),
     pair_cta(300, 400, 72, causal=True),
+    # depth parts with padding, depth parts that are nothing else
+    dense(100, 300, 200, causal=True),
+    dense(200, 600, 384, causal=True),
+    dense(100, 300, 264, dtype=FP16),
+    dense(256, 128, 256),
+    dense(133, 300, 256, 6, 2, batch=2, causal=True, dtype=FP16),
     dense(77, 133, 256, 8, 2, batch=2, causal=True),
     dense(77, 300, 512, 8, 1, batch=2, causal=True, dtype=FP16),
-    dense(100, 300, 264, dtype=FP16),
 ]
 KINDS = ({"heads": 1}, {"heads": 2, "causal": True, "dtype": FP16}, {"heads": 3, "causal": True})
 """By turns full, causal with packed heads, and causal with heads apart."""

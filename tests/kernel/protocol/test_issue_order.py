@@ -56,6 +56,7 @@ def measured(head_dim: int, *, look_ahead: bool) -> tuple[int, float, float]:
     return report.cycles, busy / report.cycles, overlap_cycles(tensor, softmax) / work
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head_dim", [256, 512])
 def test_look_ahead_overlaps_softmax_with_the_tensor_cores(head_dim: int) -> None:
     before = measured(head_dim, look_ahead=False)
