@@ -12,38 +12,23 @@ from typing import Any
 import pytest
 
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.masks.masks import (
-    CAUSAL,
-    ChunkedMask,
-    DenseBiasMask,
-    PaddingMask,
-    SlidingWindowMask,
-)
+from fa4_cute.plan.masks.masks import CAUSAL, SlidingWindowMask
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
-from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
+from fa4_cute.plan.spec.variant import Partition, ScoreMod, Variant
+from testing.kernels import BIAS, EVERYTHING, MOD, PERSISTENT, TOKENS, UNION, WINDOW
 from testing.sass import spilled
 
 BF16, FP8 = DType.BF16, DType.FP8_E4M3
-Window = SlidingWindowMask
-
-
-def relative(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any, aux: Any) -> Any:
-    """Read a slope per head, as ALiBi does, and a table of rank 2."""
-    return score + aux[0][head] * (kv_idx - q_idx) - aux[1][batch, kv_idx]
 
 
 def slopes(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any, aux: Any) -> Any:
     return score - aux[0][head] * (q_idx - kv_idx)
 
 
-BIAS = DenseBiasMask(0)
-UNION = ChunkedMask(64) | Window(20, 0) | (ChunkedMask(256) & Window(200, 0))
-PERSISTENT: dict[str, Any] = {"scheduler": Scheduler.PERSISTENT}
-TOKENS: dict[str, Any] = {"token_scales": True}
 ALL = Variant(
-    CAUSAL & Window(20, None) & PaddingMask(0) | ChunkedMask(64) & BIAS,
+    EVERYTHING,
     return_lse=True,
     ragged_q=True,
     used_k=True,
@@ -54,13 +39,13 @@ ALL = Variant(
 )
 VARIANTS = {
     "plain": Variant(CAUSAL, return_lse=True),
-    "window": Variant(Window(100, 0)),
+    "window": Variant(WINDOW),
     "union": Variant(UNION),
     "bias": Variant(BIAS & CAUSAL),
-    "union of biases": Variant(BIAS & CAUSAL | Window(20, 40)),
-    "function": Variant(CAUSAL, score_mod=ScoreMod("relative", "sass", (1, 2), relative)),
+    "union of biases": Variant(BIAS & CAUSAL | SlidingWindowMask(20, 40)),
+    "function": Variant(CAUSAL, score_mod=MOD),
     "ragged": Variant(CAUSAL, ragged_q=True, ragged_k=True, sink=True),
-    "paged": Variant(Window(100, 0), ragged_q=True, used_k=True, page_size=16, sink=True),
+    "paged": Variant(WINDOW, ragged_q=True, used_k=True, page_size=16, sink=True),
     "large pages": Variant(CAUSAL, used_k=True, page_size=256),
     "split": Variant(CAUSAL, used_k=True, partition=Partition.WORKSPACE, sink=True),
     "all": ALL,
@@ -69,7 +54,8 @@ VARIANTS = {
 }
 for name in ("paged", "function", "union of biases", "all", "persistent"):
     VARIANTS[f"tokens {name}"] = replace(VARIANTS[name], **TOKENS)
-VARIANTS["persistent function"] = replace(VARIANTS["function"], **PERSISTENT)
+for name in ("function", "union of biases"):
+    VARIANTS[f"persistent {name}"] = replace(VARIANTS[name], **PERSISTENT)
 VARIANTS["persistent tokens function"] = replace(VARIANTS["function"], **PERSISTENT, **TOKENS)
 for size, name in product((2, 8), ("paged", "function", "union of biases", "all")):
     VARIANTS[f"cluster{size} {name}"] = replace(
@@ -133,6 +119,7 @@ EXHAUSTIVE = (
     *product(("1Q d64", "1Q d128", "1Q d192", "1Q d128 fp8"), (f"cluster2 {n}" for n in SCARCE)),
     *product(("1Q d192", "1Q d128 fp8"), ("cluster8 function",)),
     *product(("d256", "d512", "d512 fp8"), ("persistent function",)),
+    *product(("1Q d128", "d512"), ("persistent union of biases",)),
     *product(PAIRS, (*SCARCE, "plain")),
     *product(PAIRS_FP8, ("plain", *(f"tokens {name}" for name in SCARCE))),
     ("1Q d128", "cluster2 all"),
