@@ -99,7 +99,7 @@ def test_lengths_of_0_and_1_in_pages(kernel: str, page_size: int) -> None:
     ("dtype", "extra"),
     [
         (BF16, {}),
-        (FP8, {}),
+        pytest.param(FP8, {}, marks=pytest.mark.exhaustive),
         (BF16, {"mask": masks.causal() & BIAS | masks.chunked(64)}),
     ],
     ids=["bf16", "fp8", "union of biases"],
