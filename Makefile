@@ -5,11 +5,11 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 FOREIGN := $(VENV)/.foreign-installed
 
-.PHONY: help setup demo test quick lint bench check mutants foreign clean
+.PHONY: help setup demo test test-all quick lint bench check mutants foreign clean
 .DEFAULT_GOAL := help
 
 help:  ## show the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -25,11 +25,14 @@ setup: $(STAMP)  ## create .venv and install the tested versions
 demo: $(STAMP)  ## attention by the real Blackwell kernel on the virtual SM100, with a timeline picture
 	$(BIN)/python -m examples.demo
 
-test: $(FOREIGN)  ## all tests
+test: $(FOREIGN)  ## the tests, without those that only widen the search
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not exhaustive'
+
+test-all: $(FOREIGN)  ## all tests: every head dimension, every wait, every variant's registers
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 quick: $(STAMP)  ## the tests that take seconds
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not exhaustive'
 
 lint: $(STAMP)  ## ruff, mypy and clang-format
 	$(BIN)/ruff check .

@@ -16,34 +16,35 @@ from pathlib import Path
 import torch
 
 from benchmarks import feature_cases
-from benchmarks.launches import AnyCase, Case, Launch
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose.support import Choice, choose
 from sm100sim.options import Check, RunOptions
+from testing.cases import FP8, FP16, Case, dense
+from testing.launches import Launch
+from testing.runner import CHECKS
 
 SEEDS = 16
-CHECKS = Check.ALL | Check.TO_THE_LETTER
 RESULT = Path("out/check.json")
 CASES = (
-    Case(300, 500, 64),
-    Case(300, 500, 64, heads=4, causal=True),
-    Case(200, 333, 96, heads=3, causal=True),
-    Case(300, 520, 128, growth=0.02),
-    Case(133, 277, 128, heads=4, kv_heads=2, causal=True, dtype=torch.float16),
-    Case(100, 300, 128, heads=3, kv_heads=1, causal=True),
-    Case(70, 200, 72, heads=8, kv_heads=1),
-    Case(300, 400, 192, causal=True, growth=0.02),
-    Case(1, 300, 128, heads=8, kv_heads=1, causal=True, num_qo=1),
-    Case(128, 650, 128, causal=True, growth=0.02, num_qo=1),
-    Case(11, 900, 64, heads=8, kv_heads=1, causal=True, growth=0.02, num_qo=1),
-    Case(100, 333, 192, growth=0.02, dtype=torch.float16, num_qo=1),
-    Case(200, 420, 256, causal=True, growth=0.02),
-    Case(90, 300, 200, heads=4, kv_heads=1, dtype=torch.float16),
-    Case(70, 600, 512, heads=4, kv_heads=1, causal=True, growth=0.02),
-    Case(129, 130, 384, heads=2),
-    Case(300, 500, 64, heads=4, kv_heads=2, causal=True, dtype=torch.float8_e4m3fn),
-    Case(300, 520, 128, dtype=torch.float8_e4m3fn, growth=0.02),
-    Case(70, 600, 512, heads=4, kv_heads=1, causal=True, dtype=torch.float8_e4m3fn),
+    dense(300, 500, 64),
+    dense(300, 500, 64, heads=4, kv_heads=1, causal=True),
+    dense(200, 333, 96, heads=3, kv_heads=1, causal=True),
+    dense(300, 520, 128, growth=0.02),
+    dense(133, 277, 128, 4, 2, causal=True, dtype=FP16),
+    dense(100, 300, 128, 3, 1, causal=True),
+    dense(70, 200, 72, 8, 1),
+    dense(300, 400, 192, causal=True, growth=0.02),
+    dense(1, 300, 128, 8, 1, causal=True, num_qo=1),
+    dense(128, 650, 128, causal=True, growth=0.02, num_qo=1),
+    dense(11, 900, 64, 8, 1, causal=True, growth=0.02, num_qo=1),
+    dense(100, 333, 192, growth=0.02, dtype=FP16, num_qo=1),
+    dense(200, 420, 256, causal=True, growth=0.02),
+    dense(90, 300, 200, 4, 1, dtype=FP16),
+    dense(70, 600, 512, 4, 1, causal=True, growth=0.02),
+    dense(129, 130, 384, heads=2, kv_heads=1),
+    dense(300, 500, 64, 4, 2, causal=True, dtype=FP8),
+    dense(300, 520, 128, dtype=FP8, growth=0.02),
+    dense(70, 600, 512, 4, 1, causal=True, dtype=FP8),
 )
 
 
@@ -88,7 +89,7 @@ class Row:
     findings: list[str]
 
 
-def check(case: AnyCase) -> Row:
+def check(case: Case) -> Row:
     """Run one case in all modes."""
     launch = Launch(case)
     launch.execute(RunOptions())  # parses and lowers the PTX, which no mode's time should hold

@@ -1,6 +1,6 @@
 """Every pair of features in every kernel, with errors: ``python -m benchmarks.combinations FILE``.
 
-The cases are those of ``tests/kernel/feature_case.py``: ragged and cached batches hold sequences of
+The cases are those of ``testing/cases.py``: ragged and cached batches hold sequences of
 different lengths, an empty one among them, and memory that must not matter is NaN. Rewrites the
 tables of FILE (docs/combinations.md), or only those of the kernels named behind it; the exit status
 is 1 when a case failed.
@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.kernel.feature_case import FEATURES, KERNELS, FeatureCase, is_possible
-from tests.kernel.feature_run import run
+from testing.arguments import FEATURES
+from testing.cases import KERNELS, Case, is_possible
+from testing.runner import run
 
 LEFT_OUT = ("alibi", "page64", "page256")
 """Features that stand in the table in another form; the tests have them all."""
@@ -53,7 +54,7 @@ class Cell:
 def measure(features: frozenset[str], kernel: str) -> Cell:
     """Run one case."""
     try:
-        outcome = run(FeatureCase.of(features, kernel))
+        outcome = run(Case.of(features, kernel))
     except Exception as error:  # a table shows what fails and goes on
         return Cell(problem=f"{type(error).__name__}: {str(error).splitlines()[0]}")
     found = outcome.comparison

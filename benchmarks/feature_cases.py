@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
-from benchmarks.launches import Featured
+from testing.cases import BF16, FP8, FP16, Case, Lengths, featured
 
 LONG = ((150, 300), (0, 20), (140, 17))
 """Sequences of more than one CTA, and with fewer keys than queries."""
 SHORT = ((20, 300), (3, 133), (0, 20), (17, 7))
 """Decoding: 3 key tiles of 128, and 2, and 1; an empty sequence."""
 DENSE = ((140, 300),)
-FP8 = torch.float8_e4m3fn
 PAGED = ("ragged page16 causal sink", "ragged cache padding", "page64 window split")
 PERSISTENT = ("persistent causal", "persistent ragged page16 window", "persistent split sink")
 """Query tiles of several sequences and heads for each CTA."""
 MASKS = ("window", "union sink", "bias causal", "function softcap", "chunked alibi padding")
 
 
-def _cases(head_dim: int, names: tuple[str, ...], lengths: tuple[tuple[int, int], ...],
-           **options: Any) -> tuple[Featured, ...]:  # fmt: skip
-    options = {"heads": 2, "kv_heads": 1, **options}
-    return tuple(Featured(frozenset(name.split()), head_dim, lengths, **options) for name in names)
+def _cases(
+    head_dim: int, names: tuple[str, ...], lengths: Lengths, heads: int = 2, **options: Any
+) -> tuple[Case, ...]:
+    return tuple(featured(name.split(), head_dim, lengths, heads, **options) for name in names)
 
 
 MLA: dict[str, Any] = {"head_dim_v": 128}
@@ -50,8 +47,8 @@ CASES = (
     *_cases(512, ("window sink", "ragged page16 causal", "split union"), SHORT),
     *_cases(192, ("ragged causal",), LONG, num_qo=2, **MLA),
     *_cases(192, ("causal",), ((40, 300),), num_qo=1, **MLA),
-    *_cases(192, ("causal", "persistent"), LONG, num_qo=2, rope=torch.float16, **MLA),
-    *_cases(192, ("causal",), ((40, 500),), dtype=FP8, num_qo=1, rope=torch.bfloat16, **MLA),
+    *_cases(192, ("causal", "persistent"), LONG, num_qo=2, rope=FP16, **MLA),
+    *_cases(192, ("causal",), ((40, 500),), dtype=FP8, num_qo=1, rope=BF16, **MLA),
     *_cases(128, ("causal",), DENSE, dtype=FP8, num_qo=2, growth=0.01),
     *_cases(128, ("causal",), ((200, 300),), dtype=FP8, **PAIR),
     *_cases(128, ("tokens ragged page16 causal", "tokens persistent window"), LONG, dtype=FP8,
@@ -59,7 +56,7 @@ CASES = (
     *_cases(192, ("causal",), WIDE, **PAIR, **MLA),
     *_cases(128, ("persistent ragged page64",), LONG, head_dim_v=64, **PAIR),
     *_cases(192, ("window",), ((300, 1300),), dtype=FP8, **PAIR, **MLA),
-    *_cases(192, ("tokens causal",), WIDE, dtype=FP8, rope=torch.bfloat16, **PAIR, **MLA),
+    *_cases(192, ("tokens causal",), WIDE, dtype=FP8, rope=BF16, **PAIR, **MLA),
     *_cases(64, ("tokens",), DENSE, dtype=FP8, num_qo=2),
     *_cases(128, ("tokens persistent page64 causal", "tokens ragged page64"), LONG, dtype=FP8,
             num_qo=2),

@@ -4,76 +4,73 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import torch
-
-from benchmarks.launches import AnyCase, Case, Featured
+from testing.cases import BF16, FP8, FP16, Case, dense, featured
 
 CAUSAL, PAGES = frozenset({"causal"}), frozenset({"ragged", "page16"})
 PERSISTENT = frozenset({"persistent", "ragged", "causal"})
 CLUSTER, TOKENS = frozenset({"cluster", "causal"}), frozenset({"tokens", "causal"})
-FP8 = torch.float8_e4m3fn
-ROPE16: dict[str, Any] = {"head_dim_v": 128, "rope": torch.float16}
-ROPE8: dict[str, Any] = {"head_dim_v": 128, "rope": torch.bfloat16, "dtype": FP8}
-KERNELS: dict[str, tuple[AnyCase, ...]] = {
-    "2q": (Case(300, 760, 128, causal=True, growth=0.016), Case(600, 70, 128, causal=True)),
-    "pair512": (Case(200, 950, 512, causal=True, growth=0.016), Case(400, 70, 512, causal=True)),
+ROPE16: dict[str, Any] = {"head_dim_v": 128, "rope": FP16}
+ROPE8: dict[str, Any] = {"head_dim_v": 128, "rope": BF16, "dtype": FP8}
+KERNELS: dict[str, tuple[Case, ...]] = {
+    "2q": (dense(300, 760, 128, causal=True, growth=0.016), dense(600, 70, 128, causal=True)),
+    "pair512": (dense(200, 950, 512, causal=True, growth=0.016), dense(400, 70, 512, causal=True)),
     "pair256": (
-        Case(300, 760, 256, causal=True, growth=0.016, dtype=torch.float16),
-        Case(600, 70, 256, causal=True, dtype=torch.float16),
+        dense(300, 760, 256, causal=True, growth=0.016, dtype=FP16),
+        dense(600, 70, 256, causal=True, dtype=FP16),
     ),
     "1q": (
-        Case(100, 890, 128, causal=True, growth=0.016, num_qo=1),
-        Case(100, 760, 128, causal=True, growth=0.016, num_qo=1),
-        Case(300, 70, 128, causal=True, num_qo=1),
+        dense(100, 890, 128, causal=True, growth=0.016, num_qo=1),
+        dense(100, 760, 128, causal=True, growth=0.016, num_qo=1),
+        dense(300, 70, 128, causal=True, num_qo=1),
     ),
     "2q-persistent": (
-        Featured(PERSISTENT, 128, ((300, 420), (0, 20), (200, 500)), 2, 1, num_qo=2, sharpness=4.0),
-        Featured(PERSISTENT, 128, ((600, 70),), 2, 1, num_qo=2),
+        featured(PERSISTENT, 128, ((300, 420), (0, 20), (200, 500)), 2, num_qo=2, sharpness=4.0),
+        featured(PERSISTENT, 128, ((600, 70),), 2, num_qo=2),
     ),
     "1q-persistent": (
-        Featured(PERSISTENT, 128, ((130, 620), (0, 20), (70, 500)), 2, 1, num_qo=1, sharpness=4.0),
-        Featured(PERSISTENT, 128, ((300, 70), (2, 200)), 2, 1, num_qo=1),
-        Featured(PERSISTENT, 128, ((20, 890), (20, 760), (20, 1010), (20, 890)), 2, 1, num_qo=1),
+        featured(PERSISTENT, 128, ((130, 620), (0, 20), (70, 500)), 2, num_qo=1, sharpness=4.0),
+        featured(PERSISTENT, 128, ((300, 70), (2, 200)), 2, num_qo=1),
+        featured(PERSISTENT, 128, ((20, 890), (20, 760), (20, 1010), (20, 890)), 2, num_qo=1),
     ),
     "2q-pair": (
-        Case(600, 760, 128, causal=True, growth=0.016, pair_cta=True),
-        Case(900, 70, 128, causal=True, pair_cta=True),
-        Case(512, 1700, 128, causal=True, growth=0.016, pair_cta=True),
+        dense(600, 760, 128, causal=True, growth=0.016, pair_cta=True),
+        dense(900, 70, 128, causal=True, pair_cta=True),
+        dense(512, 1700, 128, causal=True, growth=0.016, pair_cta=True),
     ),
     "pair256-pages": (
-        Featured(PAGES | CAUSAL, 256, ((150, 420), (40, 17)), 2, 1, sharpness=4.0),
-        Featured(PAGES | CAUSAL, 256, ((300, 17), (9, 60)), 2, 1),
+        featured(PAGES | CAUSAL, 256, ((150, 420), (40, 17)), 2, sharpness=4.0),
+        featured(PAGES | CAUSAL, 256, ((300, 17), (9, 60)), 2),
     ),
     "2q-pages": (
-        Featured(PAGES | CAUSAL, 128, ((350, 420), (40, 17)), 2, 1, num_qo=2, sharpness=4.0),
-        Featured(PAGES | CAUSAL, 128, ((300, 17), (9, 60)), 2, 1, num_qo=2),
+        featured(PAGES | CAUSAL, 128, ((350, 420), (40, 17)), 2, num_qo=2, sharpness=4.0),
+        featured(PAGES | CAUSAL, 128, ((300, 17), (9, 60)), 2, num_qo=2),
     ),
     "2q-rope": (
-        Featured(CAUSAL, 192, ((300, 760),), 1, 1, num_qo=2, growth=0.016, **ROPE16),
-        Featured(CAUSAL, 192, ((600, 70),), 1, 1, num_qo=2, **ROPE16),
+        featured(CAUSAL, 192, ((300, 760),), 1, num_qo=2, growth=0.016, **ROPE16),
+        featured(CAUSAL, 192, ((600, 70),), 1, num_qo=2, **ROPE16),
     ),
     "1q-rope": (
-        Featured(CAUSAL, 192, ((100, 1270),), 1, 1, num_qo=1, growth=0.016, **ROPE8),
-        Featured(CAUSAL, 192, ((100, 1140),), 1, 1, num_qo=1, growth=0.016, **ROPE8),
-        Featured(CAUSAL, 192, ((300, 70),), 1, 1, num_qo=1, **ROPE8),
+        featured(CAUSAL, 192, ((100, 1270),), 1, num_qo=1, growth=0.016, **ROPE8),
+        featured(CAUSAL, 192, ((100, 1140),), 1, num_qo=1, growth=0.016, **ROPE8),
+        featured(CAUSAL, 192, ((300, 70),), 1, num_qo=1, **ROPE8),
     ),
     "1q-tokens": (
-        Featured(TOKENS, 128, ((100, 1790),), 1, 1, FP8, num_qo=1, growth=0.016),
-        Featured(TOKENS, 128, ((100, 1660),), 1, 1, FP8, num_qo=1, growth=0.016),
-        Featured(TOKENS, 128, ((300, 70),), 1, 1, FP8, num_qo=1),
+        featured(TOKENS, 128, ((100, 1790),), 1, dtype=FP8, num_qo=1, growth=0.016),
+        featured(TOKENS, 128, ((100, 1660),), 1, dtype=FP8, num_qo=1, growth=0.016),
+        featured(TOKENS, 128, ((300, 70),), 1, dtype=FP8, num_qo=1),
     ),
     "pair256-tokens": (
-        Featured(TOKENS, 256, ((300, 760),), 1, 1, FP8, growth=0.016),
-        Featured(TOKENS, 256, ((600, 70),), 1, 1, FP8),
+        featured(TOKENS, 256, ((300, 760),), 1, dtype=FP8, growth=0.016),
+        featured(TOKENS, 256, ((600, 70),), 1, dtype=FP8),
     ),
     "1q-cluster": (
-        Featured(CLUSTER, 128, ((100, 1650),), 1, 1, num_qo=1, growth=0.016),
-        Featured(CLUSTER, 128, ((100, 300),), 1, 1, num_qo=1),
-        Featured(CLUSTER, 128, ((300, 70),), 1, 1, num_qo=1),
+        featured(CLUSTER, 128, ((100, 1650),), 1, num_qo=1, growth=0.016),
+        featured(CLUSTER, 128, ((100, 300),), 1, num_qo=1),
+        featured(CLUSTER, 128, ((300, 70),), 1, num_qo=1),
     ),
     "pair256-persistent": (
-        Featured(PERSISTENT, 256, ((300, 420), (0, 20), (200, 500)), 2, 1, sharpness=4.0),
-        Featured(PERSISTENT, 256, ((600, 70),), 2, 1),
+        featured(PERSISTENT, 256, ((300, 420), (0, 20), (200, 500)), 2, sharpness=4.0),
+        featured(PERSISTENT, 256, ((600, 70),), 2),
     ),
 }
 """Per kernel: a long problem whose row maxima grow, so that O is rescaled and the rings wrap

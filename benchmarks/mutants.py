@@ -24,19 +24,19 @@ from typing import Any
 import torch
 
 from benchmarks.equivalent_mutants import Survivor, barrier_of, explain
-from benchmarks.launches import Launch
 from benchmarks.mutant_cases import BASES, KERNELS
 from benchmarks.planting import MOVED_ADDRESSES, barrier_names, chosen, shared_lines
 from sm100sim.mutate import Mutant
-from sm100sim.options import Check, RunOptions
+from sm100sim.options import RunOptions
 from sm100sim.ptx.errors import PtxError
 from sm100sim.report import SimulationFault
+from testing.launches import Launch
+from testing.runner import CHECKS
 
 RESULT = Path("out/mutants.json")
 PROCESSES = 2
 IDLE = 2_000_000
 QUICK = RunOptions(max_idle_instructions=IDLE)
-CHECKS = Check.ALL | Check.TO_THE_LETTER
 SCHEDULES = (
     RunOptions(checks=CHECKS, max_idle_instructions=IDLE),
     RunOptions(mode="late", checks=CHECKS, max_idle_instructions=IDLE),
@@ -118,7 +118,7 @@ def show_kernel(kernel: str, results: dict[int, str | None]) -> Row:
         for k, m in enumerate(found)
         if results[k] is None
     ]
-    explained, problems = explain(launch.spec.name, survivors)
+    explained, problems = explain(kernel, survivors)
     for survivor in explained:
         print(f"    equivalent: {survivor}: {survivor.reason}")
     for problem in problems:

@@ -16,13 +16,12 @@ from itertools import product
 import torch
 
 import fa4_cute
-from benchmarks.sass_paths import disassemble, fewest_stalls, spills
-from benchmarks.static_t1 import nvdisasm
 from examples.pair_pictures import overlap, run
 from fa4_cute.host.compile import cache
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from testing.reference.attention import attention_float64, attention_plain
+from testing.sass import disassemble, pair_t1, spills
 
 HEAD_DIMS = (200, 256, 384, 512)
 GROUPS = (1, 4, 8)
@@ -75,23 +74,14 @@ def machine_code() -> Iterator[tuple[str, ...]]:
     yield "head dim", "setmaxnreg", "spills", "T1", "MMA instructions", "instructions"
     for head_dim in (256, 512):
         spec = Depth512Spec.for_attention(DType.BF16, head_dim)
-        code = disassemble(cache.compiled(spec).cubin, nvdisasm())
+        code = disassemble(cache.compiled(spec).cubin)
         texts = [instruction.text for instruction in code]
         budgets = [re.search(r"USETMAXREG.*0x([0-9a-f]+)", text) for text in texts]
         registers = "/".join(str(int(found[1], 16)) for found in budgets if found)
         yield (
-            str(head_dim), registers, str(spills(code)), str(static_t1(code, texts)),
+            str(head_dim), registers, str(spills(code)), str(pair_t1(code)),
             str(sum("UTCHMMA" in text for text in texts)), str(len(code)),
         )  # fmt: skip
-
-
-def static_t1(code: list, texts: list[str]) -> int:
-    """Return the fewest stalls from the wait for S to the arrival that hands P over."""
-    first_load = next(i for i, text in enumerate(texts) if "LDTM" in text)
-    start = max(i for i in range(first_load) if "TRYWAIT" in texts[i])
-    stored = next(i for i in range(start, len(texts)) if "FENCE.VIEW.ASYNC.S" in texts[i])
-    handed = next(i for i in range(stored, len(texts)) if "SYNCS.ARRIVE" in texts[i])
-    return fewest_stalls(code, start)[handed]
 
 
 def table(rows: Iterator[tuple[str, ...]]) -> str:

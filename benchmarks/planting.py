@@ -16,11 +16,11 @@ from functools import cache
 from typing import Final
 
 from benchmarks.equivalent_mutants import barrier_of
-from benchmarks.launches import Launch
 from benchmarks.mutant_cases import BASES, KERNELS
 from fa4_cute.plan.memory.depth512_smem import Depth512SMemLayout
 from fa4_cute.plan.memory.smem_layout import AttentionSMemLayout
 from sm100sim.mutate import Mutant, faulty, mutants, thinned
+from testing.launches import Launch
 
 MOVED_ADDRESSES = frozenset({
     "a-k-step+", "a-row-group+", "a-row-group-", "b-k-step+", "b-row-group+", "b-row-group-",

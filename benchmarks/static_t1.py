@@ -12,84 +12,20 @@ numbers are static lower bounds, not measurements.
 from __future__ import annotations
 
 import importlib.util
-import re
-import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
 
-from benchmarks.sass_paths import Instruction, disassemble, fewest_stalls, spills
+from testing.sass import disassemble, softmax_loops, spills
 
 HEAD_DIMS = (64, 128, 192)
 FLASH_ATTENTION_4_KEYS = 128
 """Keys per tile of that package's forward kernel (its default ``n_block_size``)."""
-FEWEST_EXPONENTIALS = 16
-"""A softmax tile has at least this many; correction and epilogue have none."""
-
-
-@dataclass(frozen=True)
-class SoftmaxLoop:
-    """Stall cycles from the wait for S to the two hand-overs of P."""
-
-    three_quarters: int
-    all_of_p: int
-
-
-def nvdisasm() -> str:
-    """Return the path of nvdisasm (on PATH, or package ``nvidia-cuda-nvdisasm``).
-
-    Raises:
-        FileNotFoundError: when there is none.
-    """
-    found = shutil.which("nvdisasm")
-    package = importlib.util.find_spec("nvidia")
-    for root in package.submodule_search_locations or () if package else ():
-        for candidate in Path(root).glob("*/bin/nvdisasm"):
-            found = found or str(candidate)
-    if found is None:
-        raise FileNotFoundError("nvdisasm: install the package nvidia-cuda-nvdisasm")
-    return found
-
-
-def softmax_loops(code: list[Instruction]) -> Iterator[SoftmaxLoop]:
-    """Yield the softmax tiles of a kernel, in code order.
-
-    A tile starts at a wait that is followed by a load from Tensor Memory; a hand-over is an arrival
-    right behind the completion of stores to Tensor Memory.
-    """
-    starts = [i for i in _matching(code, r"TRYWAIT") if _next_of(code, i, r"LDTM", 6)]
-    for i, start in enumerate(starts):
-        end = starts[i + 1] if i + 1 < len(starts) else len(code)
-        fences = _matching(code, r"FENCE\.VIEW\.ASYNC\.T", start, end)
-        arrivals = [_next_of(code, fence, r"SYNCS\.ARRIVE", 40) for fence in fences]
-        handed = [arrival for arrival in arrivals if arrival]
-        if len(handed) < 2:
-            continue
-        if len(_matching(code, r"MUFU\.EX2", start, handed[0])) < FEWEST_EXPONENTIALS:
-            continue
-        cost = fewest_stalls(code, start)
-        yield SoftmaxLoop(cost[handed[0]], cost[handed[1]])
-
-
-def _matching(
-    code: list[Instruction], pattern: str, start: int = 0, end: int | None = None
-) -> list[int]:
-    stop = len(code) if end is None else end
-    return [i for i in range(start, stop) if re.search(pattern, code[i].text)]
-
-
-def _next_of(code: list[Instruction], index: int, pattern: str, reach: int) -> int | None:
-    found = _matching(code, pattern, index + 1, min(index + 1 + reach, len(code)))
-    return found[0] if found else None
-
-
 def own_kernel(head_dim: int) -> bytes:
     """Return the cubin of this package's bf16 non-causal kernel."""
-    from fa4_cute.host.compile.compiler import compile_kernel
+    from fa4_cute.host.compile.cache import compiled
     from fa4_cute.plan.facts.dtypes import DType
     from fa4_cute.plan.spec.kernel_spec import KernelSpec
 
-    return compile_kernel(KernelSpec.for_attention(DType.BF16, head_dim)).cubin
+    return compiled(KernelSpec.for_attention(DType.BF16, head_dim)).cubin
 
 
 def flash_attention_4(head_dim: int) -> bytes:
@@ -109,7 +45,7 @@ def own_keys(head_dim: int) -> int:
 
 def line(name: str, head_dim: int, keys: int, build: Callable[[int], bytes]) -> str:
     """Return one row of the table."""
-    code = disassemble(build(head_dim), nvdisasm())
+    code = disassemble(build(head_dim))
     loops = list(softmax_loops(code))
     best = min(loops, key=lambda loop: loop.three_quarters, default=None)
     if best is None:

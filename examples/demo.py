@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-
-import torch
 
 import fa4_cute
 from examples.attention_timeline import draw_attention
@@ -20,64 +18,44 @@ from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose.support import Choice, choose, require
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from testing.arguments import arguments
+from testing.cases import dense
 from testing.reference.attention import compare
 
-Tensors = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+sized = partial(dense, num_qo=None, num_splits=None)
+"""Cases for which the call itself chooses Q tiles and splits."""
+CASES = {
+    "one head, 1024 x 1024, head dim 128, full": sized(1024, 1024, 128),
+    "causal GQA 8:2, ragged lengths, head dim 128": sized(200, 333, 128, 8, 2, causal=True),
+    "causal MHA, head dim 64, batch 2": sized(250, 250, 64, 2, 2, batch=2, causal=True),
+    "causal GQA 4:1, head dim 512 on a CTA pair": sized(100, 300, 512, 4, 1, causal=True),
+}
+MAIN = next(iter(CASES))
 
 
-@dataclass(frozen=True)
-class Case:
-    """One call: sizes as in (batch, seqlen, heads, head_dim)."""
-
-    title: str
-    seqlen_q: int
-    seqlen_k: int
-    heads: tuple[int, int] = (1, 1)
-    head_dim: int = 128
-    batch: int = 1
-    causal: bool = False
-
-    def inputs(self) -> Tensors:
-        """Return bfloat16 normal deviates."""
-        generator = torch.Generator().manual_seed(0)
-        shape_q = (self.batch, self.seqlen_q, self.heads[0], self.head_dim)
-        shape_k = (self.batch, self.seqlen_k, self.heads[1], self.head_dim)
-        q, k, v = (
-            torch.randn(s, generator=generator).bfloat16() for s in (shape_q, shape_k, shape_k)
-        )
-        return q, k, v
-
-
-MAIN = Case("one head, 1024 x 1024, head dim 128, full", 1024, 1024)
-CASES = (
-    MAIN,
-    Case("causal GQA 8:2, ragged lengths, head dim 128", 200, 333, (8, 2), causal=True),
-    Case("causal MHA, head dim 64, batch 2", 250, 250, (2, 2), head_dim=64, batch=2, causal=True),
-    Case("causal GQA 4:1, head dim 512 on a CTA pair", 100, 300, (4, 1), 512, causal=True),
-)
-
-
-def run(case: Case) -> AttentionSpec:
+def run(title: str) -> AttentionSpec:
     """Run one case, print what happened, and return the kernel's specification.
 
     Raises:
         testing.reference.attention.ResultError: the result is wrong.
     """
-    q, k, v = case.inputs()
-    print(f"\n== {case.title}")
-    print(f"q {tuple(q.shape)}, k and v {tuple(k.shape)}, {q.dtype}, causal={case.causal}")
-    print(fa4_cute.explain(q, k, v, causal=case.causal, return_lse=True))
-    problem = Problem.from_tensors(q, k, v, causal=case.causal, return_lse=True)
+    given = arguments(CASES[title])
+    q, k, v = given.inputs
+    options = {"causal": False, "return_lse": True, **given.options}
+    print(f"\n== {title}")
+    print(f"q {tuple(q.shape)}, k and v {tuple(k.shape)}, {q.dtype}, causal={options['causal']}")
+    print(fa4_cute.explain(q, k, v, **options))
+    problem = Problem.from_tensors(q, k, v, **options)
     choice: Choice = require(choose(problem))
     prepared = seconds_of_first_use(choice.spec)
     start = time.perf_counter()
-    out, lse = fa4_cute.flash_attn(q, k, v, causal=case.causal, return_lse=True)
+    out, lse = fa4_cute.flash_attn(q, k, v, **options)
     spent = time.perf_counter() - start
     report = fa4_cute.last_report()
     assert report is not None
     print(f"kernel ready after {prepared:.2f} s; call took {spent:.3f} s")
     print(report.summary())
-    print(compare(out, lse, (q, k, v), causal=case.causal).check())
+    print(compare(out, lse, (q, k, v), **given.options).check())
     return choice.spec
 
 
@@ -90,14 +68,14 @@ def seconds_of_first_use(spec: AttentionSpec) -> float:
     return time.perf_counter() - start
 
 
-def draw_tile(case: Case, spec: KernelSpec, path: Path) -> None:
-    """Trace the first work tile of ``case`` and draw it."""
-    q, k, v = case.inputs()
+def draw_tile(title: str, spec: KernelSpec, path: Path) -> None:
+    """Trace the first work tile of a case and draw it."""
+    given = arguments(CASES[title])
     with fa4_cute.simulator_options(trace_cluster=0):
-        fa4_cute.flash_attn(q, k, v, causal=case.causal, return_lse=True)
+        fa4_cute.flash_attn(*given.inputs, return_lse=True, **given.options)
     report = fa4_cute.last_report()
     assert report is not None
-    draw_attention(report, spec, path, f"one work tile: {case.title}")
+    draw_attention(report, spec, path, f"one work tile: {title}")
 
 
 def main() -> None:
@@ -105,9 +83,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out"), help="directory of the picture")
     arguments = parser.parse_args()
-    specs = {case.title: run(case) for case in CASES}
+    specs = {title: run(title) for title in CASES}
     picture = arguments.out / "timeline.png"
-    main_spec = specs[MAIN.title]
+    main_spec = specs[MAIN]
     assert isinstance(main_spec, KernelSpec)
     draw_tile(MAIN, main_spec, picture)
     info = fa4_cute.cache_info()

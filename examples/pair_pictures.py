@@ -12,11 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
+from fa4_cute import simulator_options
 from fa4_cute.host.ask.problem import Problem
-from fa4_cute.host.compile import cache
-from fa4_cute.host.run import simulator
-from fa4_cute.host.run.launch import pack_launch
-from fa4_cute.host.run.operands import describe_call
 from fa4_cute.plan.barriers.barrier_spec import BarrierSpec
 from fa4_cute.plan.barriers.depth512_mbars import Depth512MBarsLayout
 from fa4_cute.plan.config.depth512_config import Depth512Config
@@ -25,6 +22,8 @@ from fa4_cute.plan.facts.regions import Region
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from sm100sim.report import Report
 from sm100sim.timeline import overlap_cycles, unit_spans, warp_spans
+from testing.arguments import Arguments
+from testing.runner import call
 
 LEADER, PEER = "leader", "peer"
 HEIGHTS = {"softmax": 5.0, "correction": 1.0, "load": -3.0}
@@ -43,18 +42,15 @@ def run(
     Returns:
         O, the simulator's report with the first pair traced, and the kernel's specification.
     """
+    given = Arguments(q, k, v)
     problem = Problem.from_tensors(q, k, v)
     spec = Depth512Spec.for_attention(
-        DType(problem.dtype), problem.head_dim, group=problem.group, look_ahead=look_ahead
-    )
-    artifact = cache.compiled(spec)
-    call = describe_call(problem, (q, k, v))
-    packed = pack_launch(spec, call.described)
-    with simulator.simulator_options(trace_cluster=0):
-        report = simulator.launch(
-            artifact.ptx, artifact.kernel_name, packed, call.host_buffers()
-        )
-    return call.out, report, spec
+        DType(problem.dtype), problem.head_dim, group=problem.group, return_lse=True,
+        look_ahead=look_ahead,
+    )  # fmt: skip
+    with simulator_options(trace_cluster=0):
+        outcome = call(given, spec=spec)
+    return outcome.out, outcome.reports[0], spec
 
 
 def overlap(report: Report) -> dict[str, float]:

@@ -29,6 +29,9 @@ MAX_ARGUMENTS = 8
 SOURCES = sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py"))
 C_SOURCES = sorted(p for p in (ROOT / "sm100sim").rglob("*.[ch]"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
+TOOLS = sorted(
+    p for folder in ("testing", "benchmarks", "examples") for p in (ROOT / folder).rglob("*.py")
+)
 
 
 def relative(path: Path) -> str:
@@ -57,7 +60,7 @@ def is_device(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     )
 
 
-@pytest.mark.parametrize("path", SOURCES + C_SOURCES + TESTS, ids=relative)
+@pytest.mark.parametrize("path", SOURCES + C_SOURCES + TESTS + TOOLS, ids=relative)
 def test_file_stays_readable(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= MAX_FILE_LINES
 
@@ -78,6 +81,34 @@ def test_functions_stay_short(path: Path) -> None:
 def test_no_leftovers(path: Path) -> None:
     found = re.findall(r"\b(TODO|FIXME|XXX|HACK)\b", path.read_text())
     assert not found
+
+
+FORBIDDEN = {
+    "testing": ("tests", "benchmarks", "examples"),
+    "examples": ("tests", "benchmarks"),
+    "benchmarks": ("tests",),
+    "tests": ("benchmarks",),
+}
+"""Folder -> what it does not import. What tests, benchmarks and examples share is in testing."""
+
+
+@pytest.mark.parametrize("folder", FORBIDDEN)
+def test_tests_and_benchmarks_do_not_import_each_other(folder: str) -> None:
+    for path in (ROOT / folder).rglob("*.py"):
+        # The tests of the benchmark programs themselves.
+        if path.is_relative_to(ROOT / "tests" / "benchmarks"):
+            continue
+        wrong = [name for name in imports(path) if name.split(".")[0] in FORBIDDEN[folder]]
+        assert not wrong, f"{relative(path)} imports {wrong}"
+
+
+def test_folders_of_tests_stay_small() -> None:
+    sizes: dict[str, int] = {}
+    for path in (*TESTS, *TOOLS):
+        # The instruction families of the simulator are many.
+        if path.stem != "__init__" and not path.is_relative_to(ROOT / "tests" / "sim" / "isa"):
+            sizes[relative(path.parent)] = sizes.get(relative(path.parent), 0) + 1
+    assert not {folder: n for folder, n in sizes.items() if n > MAX_MODULES}
 
 
 def test_plan_layer_is_pure() -> None:

@@ -1,9 +1,9 @@
 """Questions about tensor copies that documents leave open, asked of a Hopper GPU.
 
-    python -m benchmarks.hopper.probes record CASES.json
+    python -m benchmarks.hopper.probes CASES.json
     python benchmarks/hopper/replay.py CASES.json RESULTS.json
-    python -m benchmarks.hopper.probes show CASES.json RESULTS.json
-    python -m benchmarks.hopper.probes pack CASES.json RESULTS.json DATA.json
+    python -m benchmarks.hopper.answers show CASES.json RESULTS.json
+    python -m benchmarks.hopper.answers pack CASES.json RESULTS.json DATA.json
 
 Every program fills 4 KiB of shared memory with 0xEE, issues one copy, waits for a bounded number of
 tries, and writes shared memory and the wait's outcome to %p1.
@@ -15,7 +15,6 @@ import base64
 import json
 import struct
 import sys
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,7 @@ import numpy as np
 
 from sm100sim.layouts.swizzle import TmaSwizzle
 from sm100sim.layouts.tensor_map import TensorMap
-from tests.sim.harness import kernel_text
-from tests.sim.isa.memory.programs import SMEM, aligned_copy, only
+from testing.harness import SMEM, aligned_copy, kernel_text, only
 
 BOX = 4096
 """Bytes of shared memory that are filled and shown, from dyn + 1024 on."""
@@ -306,68 +304,5 @@ def record(path: str) -> None:
     print(f"{len(cases)} programs")
 
 
-def show(cases_path: str, results_path: str) -> None:
-    """Print what came back."""
-    cases, results = (json.loads(Path(p).read_text()) for p in (cases_path, results_path))
-    for case, result in zip(cases, results, strict=True):
-        print(f"== {case['name']}: ", end="")
-        if "error" in result:
-            print(result["error"][:200])
-            continue
-        memory, out = (np.frombuffer(base64.b64decode(b), np.uint8) for b in result["buffers"])
-        print("complete" if out[BOX] else "NOT complete")
-        before = np.frombuffer(base64.b64decode(case["buffers"][0]), np.uint8)
-        changed = np.flatnonzero(memory != before)
-        if changed.size:
-            print(
-                "  global changed",
-                [int(changed[0]), int(changed[-1]), changed.size],
-                memory[changed[:16]].tolist(),
-            )
-        for at in range(0, BOX, 16):
-            line = out[at : at + 16]
-            if (line != 0xEE).any() and at < 2048:
-                print(f"  +{at:4d} {line.view(np.uint16)[:8].tolist()} {line.tobytes().hex()}")
-
-
-def squeeze(data: bytes) -> str:
-    """Compressed base64 text."""
-    return base64.b64encode(zlib.compress(data, 9)).decode()
-
-
-def pack(cases_path: str, results_path: str, data_path: str) -> None:
-    """Write programs and results as tests/sim/data/tma-probes-h200.json."""
-    cases, results = (json.loads(Path(p).read_text()) for p in (cases_path, results_path))
-    sources: list[str] = []
-    rows = []
-    for case, result in zip(cases, results, strict=True):
-        source = case["buffers"][0]
-        if source not in sources:
-            sources.append(source)
-        body = case["ptx"].split("ld.param.b32 %n0, [a3];\n")[1].rsplit("\nret;", 1)[0]
-        raw, number = (base64.b64decode(case["params"][k][1]) for k in (2, 3))
-        row = {
-            "name": case["name"],
-            "map": raw[:64].hex(),
-            "number": int.from_bytes(number, "little"),
-            "source": sources.index(source),
-            "body": body,
-        }
-        if "error" in result:
-            row["error"] = result["error"]
-        else:
-            after, shared = (base64.b64decode(b) for b in result["buffers"])
-            before = np.frombuffer(base64.b64decode(source), np.uint8)
-            changed = np.flatnonzero(before != np.frombuffer(after, np.uint8))
-            if changed.size:
-                first, last = int(changed[0]), int(changed[-1])
-                row["changed"] = [first, squeeze(after[first : last + 1])]
-            row["shared"] = squeeze(shared)
-        rows.append(row)
-    head = json.dumps([squeeze(base64.b64decode(s)) for s in sources])
-    lines = ",\n".join(json.dumps(row) for row in rows)
-    Path(data_path).write_text(f'{{"sources": {head},\n"rows": [\n{lines}\n]}}\n')
-
-
 if __name__ == "__main__":
-    {"record": record, "show": show, "pack": pack}[sys.argv[1]](*sys.argv[2:])
+    record(sys.argv[1])

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.sim import harness
+from testing import harness
 
 TESTS = (
     "memory/test_memory",

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import torch
-
 from benchmarks import feature_cases
 from benchmarks.check import CASES, HEAD_DIMS, SEEDS, check, family, uncovered_families
-from benchmarks.launches import SMS, Case, Described, Launch
-from tests.kernel.feature_case import FEATURES, is_possible
+from testing.arguments import FEATURES
+from testing.cases import BF16, FP8, FP16, dense, is_possible
+from testing.launches import SMS, Described, Launch
 
 
 def test_every_configuration_family_has_a_case() -> None:
@@ -24,16 +23,16 @@ def test_a_family_without_a_case_is_named() -> None:
 
 
 def test_all_element_types_masks_and_grouped_heads_are_there() -> None:
-    kernels = {family(c.head_dim): {type(c)} for c in CASES}
-    assert len({str(k[0]) for k in kernels if k}) == 2
+    kernels = {found[0] for c in CASES if (found := family(c.head_dim))}
+    assert kernels == {"KernelSpec", "Depth512Spec"}
     assert len({c.dtype for c in CASES}) == 3
-    assert {c.causal for c in CASES} == {True, False}
+    assert {"causal" in c.features for c in CASES} == {True, False}
     assert {c.heads > c.kv_heads for c in CASES} == {True, False}
     assert SEEDS >= 16
 
 
 def test_a_case_gives_a_time_for_each_mode_and_a_verdict() -> None:
-    row = check(Case(10, 20, 64))
+    row = check(dense(10, 20, 64))
     assert (row.verdict, row.equal, row.findings) == ("clean", True, [])
     assert min(row.plain, row.fast, row.late, row.random) > 0
 
@@ -44,7 +43,7 @@ HEAD_DIM_OF = {1: 64, 2: 64, None: 256}
 def test_every_feature_is_checked_in_every_kernel_that_has_it() -> None:
     kernels = {1: set(), 2: set(), None: set()}  # type: dict[int | None, set[str]]
     for case in feature_cases.CASES:
-        kernels[case.num_qo] |= case.names | ({"rope"} if case.rope else set())
+        kernels[case.num_qo] |= case.features | ({"rope"} if case.rope else set())
     for kernel, names in kernels.items():
         has = {name for name in FEATURES if is_possible({name}, HEAD_DIM_OF[kernel], kernel)}
         assert names >= has - {"page256"}, (kernel, has - names)
@@ -54,19 +53,19 @@ def test_every_feature_is_checked_in_every_kernel_that_has_it() -> None:
 
 def test_every_form_of_the_operands_is_checked() -> None:
     pairs = [case for case in feature_cases.CASES if case.pair_cta]
-    assert {"page16", "split", "fp8", "tokens"} <= set.union(*(set(case.names) for case in pairs))
-    assert {case.rope for case in pairs if case.head_dim_v} == {None, torch.bfloat16}
+    assert {"page16", "split", "fp8", "tokens"} <= frozenset().union(*(c.features for c in pairs))
+    assert {case.rope for case in pairs if case.head_dim_v} == {None, BF16}
     fused = {Described(case).spec.config.use_fused_kv for case in pairs if case.head_dim_v}
     assert fused == {False, True}
     narrow = [case for case in feature_cases.CASES if case.head_dim_v]
     assert {case.num_qo for case in narrow} == {1, 2}
-    assert {case.rope for case in narrow} == {None, torch.float16, torch.bfloat16}
-    assert {case.dtype for case in narrow if case.rope} == {torch.bfloat16, feature_cases.FP8}
+    assert {case.rope for case in narrow} == {None, FP16, BF16}
+    assert {case.dtype for case in narrow if case.rope} == {BF16, FP8}
     for case in (*pairs, *narrow):
         config = Described(case).spec.config
         assert config.pair_cta == case.pair_cta
         assert config.rope_apart == (case.rope is not None)
-        assert (config.rope_depth() > 0) == (case.head_dim_v is not None)
+        assert (config.rope_depth() > 0) == (case.head_dim_v > 0)
 
 
 def test_a_persistent_cta_takes_several_query_tiles() -> None:

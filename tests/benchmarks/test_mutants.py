@@ -10,7 +10,6 @@ import pytest
 
 from benchmarks import equivalent_mutants, mutants
 from benchmarks.equivalent_mutants import EQUIVALENT, Equivalent, Survivor, barrier_of, explain
-from benchmarks.launches import Described, Launch
 from benchmarks.mutant_cases import BASES, KERNELS
 from benchmarks.mutants import prepared, trial
 from benchmarks.planting import (
@@ -25,6 +24,7 @@ from benchmarks.planting import (
 )
 from sm100sim.mutate import Mutant
 from sm100sim.options import RunOptions
+from testing.launches import Described, Launch
 
 pytestmark = pytest.mark.slow
 
@@ -90,8 +90,7 @@ def test_the_report_keeps_kernels_that_did_not_run(
 
 
 def test_the_table_is_about_the_kernels_that_run_and_gives_arguments() -> None:
-    kernels = {prepared_name(kernel) for kernel in KERNELS}
-    assert {entry.kernel for entry in EQUIVALENT} <= kernels
+    assert {entry.kernel for entry in EQUIVALENT} <= KERNELS.keys()
     assert all(len(entry.reason.split()) > 8 and entry.count > 0 for entry in EQUIVALENT)
 
 
@@ -120,7 +119,17 @@ EXPECTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+EVERY_RUN = ("2q", "1q", "pair512", "2q-pages")
+"""``make mutants`` compiles all of them."""
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        pytest.param(kernel, marks=() if kernel in EVERY_RUN else pytest.mark.exhaustive)
+        for kernel in KERNELS
+    ],
+)
 def test_a_kernel_has_faults_of_every_class(kernel: str) -> None:
     found, shared = chosen(kernel), shared_lines(kernel)
     kinds = kinds_of(found)
@@ -128,7 +137,7 @@ def test_a_kernel_has_faults_of_every_class(kernel: str) -> None:
     assert kinds >= EXPECTED
     assert ("_pair" in prepared_name(kernel)) == ("mask-bit-of-rank0" in kinds)
     assert "_page" not in prepared_name(kernel) or "drop-bar-warp-sync" in kinds
-    # What a kernel adds to its base is at fault, and a few statements of each class beside it.
+    # What a kernel adds to its base is at fault, and a few statements of each class with it.
     own, often = [m for m in found if m.line not in shared], Counter(m.kind for m in found)
     assert kinds_of(own) >= OWN.get(kernel, EXPECTED)
     often.subtract(m.kind for m in own)
@@ -163,6 +172,7 @@ CLEANING_OF_AN_INNER_TILE = {"fence.proxy.async.shared::cluster", "bar.warp.sync
 """What the launches of one kernel do not reach: none of these tiles has rows to clean."""
 
 
+@pytest.mark.exhaustive
 def test_every_statement_that_can_be_at_fault_runs() -> None:
     """The rescale among them: a case whose maxima never move would leave it untested."""
     idle: dict[str, set[str]] = {}

@@ -1,1 +1,1 @@
-"""Micro-kernels that ran on a real H200, and their replay on the simulator."""
+"""Records of a real H200 replayed on the simulator."""

@@ -22,9 +22,9 @@ from fa4_cute.host.run import simulator
 from fa4_cute.plan.facts.tensor_map_bits import encode_tensor_map
 from fa4_cute.plan.memory.rings import Ring
 from sm100sim.options import Check
-from tests.hardware import kv_copy_device
-from tests.hardware.kv_copy import CASES, HOPPER, KvCopyCase, compile_copy
-from tests.hardware.kv_copy_record import read_images, read_kernel, specs
+from testing.hardware import kv_copy_device
+from testing.hardware.kv_copy import CASES, HOPPER, KvCopyCase, compile_copy
+from testing.hardware.kv_copy_record import read_images, read_kernel, specs
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = [case.name for case in CASES]
@@ -137,7 +137,7 @@ def test_the_driver_compiles_the_recorded_ptx() -> None:
 @on_hopper
 def test_a_second_process_launches_from_the_disk_cache(tmp_path: Path) -> None:
     kv_copy_device.publish(tmp_path)
-    command = [sys.executable, "-m", "tests.hardware.kv_copy_device", str(tmp_path)]
+    command = [sys.executable, "-m", "testing.hardware.kv_copy_device", str(tmp_path)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True

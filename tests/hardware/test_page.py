@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.hardware import page
+from testing.hardware import page
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "hardware.md"
 
 
 def test_page_is_up_to_date() -> None:
     text = PAGE.read_text()
-    assert text == page.rewritten(text), "run: python -m tests.hardware.page docs/hardware.md"
+    assert text == page.rewritten(text), "run: python -m testing.hardware.page docs/hardware.md"
 
 
 def test_every_section_needs_its_markers() -> None:
@@ -27,7 +27,10 @@ def test_inferred_rules_belong_to_a_family() -> None:
 
 
 def test_forms_are_read_from_ptx() -> None:
-    body = "L: W: @!%q1 mbarrier.try_wait.parity.shared.b64 %q0, [%r1], 0; @%q1 bra L;\nfence.proxy.async::generic.acquire.x;"
+    body = (
+        "L: W: @!%q1 mbarrier.try_wait.parity.shared.b64 %q0, [%r1], 0; @%q1 bra L;\n"
+        "fence.proxy.async::generic.acquire.x;"
+    )
     assert page.forms_of(body) == {
         "mbarrier.try_wait.parity.shared.b64", "bra", "fence.proxy.async::generic.acquire.x",
     }  # fmt: skip

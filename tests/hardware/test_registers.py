@@ -7,9 +7,9 @@ import json
 import pytest
 
 from sm100sim.report import SimulationFault
-from tests.hardware.records import DIRECTORY
-from tests.hardware.registers import CASES
-from tests.hardware.simulate import simulate
+from testing.hardware.records import DIRECTORY
+from testing.hardware.registers import CASES
+from testing.hardware.simulate import simulate
 
 RECORDED = json.loads((DIRECTORY / "setmaxnreg.json").read_text())
 

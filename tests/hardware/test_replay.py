@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sm100sim.ptx.errors import PtxError
 from sm100sim.report import SimulationFault
-from tests.hardware import bounds, records
-from tests.hardware.micro import MODULES, Case, family
-from tests.hardware.simulate import simulate
+from testing.hardware import bounds, records
+from testing.hardware.micro import MODULES, Case, family
+from testing.hardware.simulate import simulate
 
 RECORDED = [name for name in MODULES if records.path_of(records.DIRECTORY, name).is_file()]
-KNOWN = Path(__file__).parent / "known_differences.json"
+KNOWN = records.DIRECTORY.parent / "known_differences.json"
 """Cases in which the simulator differs from the chip: family -> {case: why that is right}."""
 
 REFUSED = "CUDA_ERROR_INVALID_PTX"

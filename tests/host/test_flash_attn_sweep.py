@@ -59,7 +59,7 @@ problems = st.builds(
 @given(drawn=problems)
 # No shrinking: each attempt may compile a kernel.
 @settings(
-    max_examples=40,
+    max_examples=20,
     deadline=None,
     derandomize=True,
     phases=(Phase.explicit, Phase.generate),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fa4_cute.plan.compute.depth512_lanes import first_key, first_output, part_of_lane, row_of_lane
+from fa4_cute.plan.compute.depth512_lanes import first_key, first_output, lane_half, row_of_lane
 from fa4_cute.plan.compute.depth512_mma import pv_half_plan, qk_part_plan
 from fa4_cute.plan.compute.mma_plans import pv_plan, qk_plan
 from fa4_cute.plan.facts.hardware import TMEM_COLUMN_BYTES, TMEM_LANE_SHIFT, TMEM_LANES
@@ -101,7 +101,7 @@ def test_lanes_of_the_depth512_kernel_are_those_of_cute(name: str) -> None:
         pv_half_plan(config)
     )
     for lane in range(TMEM_LANES):
-        row, part = row_of_lane(config, lane), part_of_lane(config, lane)
+        row, part = row_of_lane(config, lane), lane_half(config, lane)
         key = first_key(config, part)
         for column in range(config.s_columns):
             assert scores[row, key + column] == (lane << TMEM_LANE_SHIFT) + column

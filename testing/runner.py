@@ -1,0 +1,165 @@
+"""The one runner of cases: through the public call, held against float64."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+from unittest import mock
+
+import torch
+
+import fa4_cute
+from fa4_cute.host.ask.problem import Problem
+from fa4_cute.host.choose import support
+from fa4_cute.host.compile import cache
+from fa4_cute.host.compile.compiler import CompiledArtifact
+from fa4_cute.host.run import compute, simulator
+from fa4_cute.host.run.launch import pack_launch
+from fa4_cute.plan.spec.attention_spec import AttentionSpec
+from sm100sim.options import Check
+from testing.arguments import Arguments, arguments
+from testing.cases import FP8, Case
+from testing.reference.attention import Comparison, compare
+from testing.reference.fp8 import compare_fp8
+
+Rewrite = Callable[[str], str]
+SMS = 3
+"""SMs of the device, so that a persistent CTA takes several query tiles."""
+CHECKS = Check.ALL | Check.TO_THE_LETTER
+"""The package's kernels keep to the letter of the ISA."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One call: its arguments and results, and the reports of its launches."""
+
+    arguments: Arguments
+    out: torch.Tensor
+    lse: torch.Tensor
+    reports: tuple[Any, ...]
+
+    @property
+    def comparison(self) -> Comparison:
+        """How far the results are from float64."""
+        judge = compare_fp8 if self.arguments.q.dtype is FP8 else compare
+        return judge(self.out, self.lse, self.arguments.inputs, **self.arguments.options)
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        """What the simulator says of each launch."""
+        return tuple(report.verdict for report in self.reports)
+
+    @property
+    def findings(self) -> list[Any]:
+        """What the checkers found in all launches."""
+        return [finding for report in self.reports for finding in report.findings]
+
+    @property
+    def results(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """O and log-sum-exp."""
+        return self.out, self.lse
+
+
+@contextmanager
+def launches(
+    rewrite: Rewrite = str, more: tuple[torch.Tensor, ...] = ()
+) -> Iterator[list[Any]]:
+    """Collect the reports of all launches inside the block, whose PTX ``rewrite`` may change.
+
+    Memory that a launch may write is NaN before the first one; ``more`` of it is left as it is.
+    """
+    reports: list[Any] = []
+    launch = simulator.launch
+
+    def recorded(ptx: str, kernel: str, packed: Any, buffers: Any) -> Any:
+        for buffer in buffers if not reports else ():
+            if buffer.writable and buffer.size:
+                ctypes.memset(buffer.address, 0xFF, buffer.size)
+        others = [simulator.HostBuffer(x.data_ptr(), x.nbytes, writable=True) for x in more]
+        reports.append(launch(rewrite(ptx), kernel, packed, [*buffers, *others]))
+        return reports[-1]
+
+    with mock.patch.object(simulator, "launch", recorded):
+        yield reports
+
+
+def call(
+    given: Arguments,
+    *,
+    rewrite: Rewrite = str,
+    num_sms: int = SMS,
+    spec: AttentionSpec | None = None,
+    artifact: CompiledArtifact | None = None,
+    more: tuple[torch.Tensor, ...] = (),
+) -> Outcome:
+    """Make the public call on a device of ``num_sms`` SMs.
+
+    Args:
+        given: arguments of the call.
+        rewrite: may change the PTX first, to see what a fault in it leads to.
+        num_sms: SMs of the device.
+        spec: another kernel than the one that the call chooses, or None.
+        artifact: what the kernel is compiled to, if not what the compiler says.
+        more: memory that a changed kernel may write.
+
+    Raises:
+        sm100sim.report.SimulationFault: the kernel broke a rule of the machine.
+    """
+    function = (
+        fa4_cute.flash_attn_varlen if "cu_seqlens_q" in given.options else fa4_cute.flash_attn
+    )
+    choose = support.choose if spec is None else lambda problem: chosen(problem, spec)
+    few = partial(pack_launch, num_sms=num_sms)
+    compiled = cache.compiled if artifact is None else lambda _: artifact
+    with (
+        launches(rewrite, more) as reports,
+        mock.patch.multiple(compute, pack_launch=few, choose=choose),
+        mock.patch.object(cache, "compiled", compiled),
+    ):
+        out, lse = function(*given.inputs, return_lse=True, **given.options)
+    return Outcome(given, out, lse, tuple(reports))
+
+
+def chosen(problem: Problem, spec: AttentionSpec) -> support.Choice:
+    """Return the choice for ``problem`` with ``spec`` in the place of its kernel."""
+    choice: support.Choice = support.require(support.choose(problem))
+    return replace(choice, spec=spec)
+
+
+def spec_of(case: Case) -> AttentionSpec:
+    """Return the kernel of a case.
+
+    Raises:
+        TypeError, ValueError, NotImplementedError: nothing here can run it.
+    """
+    found: list[AttentionSpec] = []
+
+    def noted(_asked: Any, spec: AttentionSpec) -> tuple[None, None]:
+        found.append(spec)
+        return None, None
+
+    with mock.patch.object(compute, "_launch", noted):
+        call(arguments(case))
+    return found[0]
+
+
+def run(case: Case, seed: int = 0, **options: Any) -> Outcome:
+    """Run a case, with further ``options`` of the call."""
+    return call(arguments(case, seed, **options))
+
+
+def check(case: Case, seed: int = 0, **options: Any) -> Outcome:
+    """Run a case; it must be right, and clean under the checkers."""
+    return checked(run(case, seed, **options))
+
+
+def checked(outcome: Outcome) -> Outcome:
+    """Return the outcome, which must be right, and clean under the checkers."""
+    outcome.comparison.check()
+    assert outcome.verdicts
+    assert set(outcome.verdicts) == {"clean"}, outcome.verdicts
+    return outcome

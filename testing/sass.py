@@ -1,0 +1,194 @@
+"""SM100 machine code from ``nvdisasm -hex``: its instructions, and stall counts along paths.
+
+An instruction is 128 bits; bits 105-108 hold the cycles before its warp may issue the next one. The
+sum along a path is a lower bound of the time a warp needs for it: waits for loads, busy pipes and
+other warps come on top (``performance.md`` section 4.1).
+"""
+
+from __future__ import annotations
+
+import heapq
+import importlib.util
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from fa4_cute.host.compile import cache
+from fa4_cute.host.compile.compiler import CompiledArtifact
+
+FEWEST_EXPONENTIALS = 16
+"""A softmax tile has at least this many; correction and epilogue have none."""
+
+
+_STALL_SHIFT = 105 - 64
+_STALL_MASK = 0xF
+SPILL = re.compile(r"\b(LDL|STL)\b")
+"""A load or store of local memory."""
+_LINE = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;?\s*/\* 0x([0-9a-f]{16}) \*/")
+_UPPER = re.compile(r"^\s*/\* 0x([0-9a-f]{16}) \*/")
+_LABEL = re.compile(r"^(\.L_\S+):")
+_TARGET = re.compile(r"`\((\.L_\S+)\)")
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction: text, stall cycles, and the indices of those that may follow it."""
+
+    text: str
+    stall: int
+    successors: tuple[int, ...]
+
+
+def nvdisasm() -> str:
+    """Return the path of nvdisasm (on PATH, or package ``nvidia-cuda-nvdisasm``).
+
+    Raises:
+        FileNotFoundError: when there is none.
+    """
+    found = shutil.which("nvdisasm")
+    package = importlib.util.find_spec("nvidia")
+    for root in package.submodule_search_locations or () if package else ():
+        for candidate in Path(root).glob("*/bin/nvdisasm"):
+            found = found or str(candidate)
+    if found is None:
+        raise FileNotFoundError("nvdisasm: install the package nvidia-cuda-nvdisasm")
+    return found
+
+
+def disassemble(cubin: bytes) -> list[Instruction]:
+    """Return the instructions of the only kernel in ``cubin``.
+
+    Raises:
+        FileNotFoundError: when nvdisasm is not installed.
+        subprocess.CalledProcessError: when ``nvdisasm`` refuses the file.
+    """
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        command = [nvdisasm(), "-hex", "-c", file.name]
+        text = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    return parse(text)
+
+
+def parse(text: str) -> list[Instruction]:
+    """Return the instructions of a listing of ``nvdisasm -hex -c``."""
+    texts: list[str] = []
+    stalls: list[int] = []
+    labels: dict[str, int] = {}
+    for line in text.splitlines():
+        if label := _LABEL.match(line):
+            labels[label[1]] = len(texts)
+        elif found := _LINE.search(line):
+            texts.append(found[2].strip())
+        elif (upper := _UPPER.match(line)) and len(stalls) < len(texts):
+            stalls.append(int(upper[1], 16) >> _STALL_SHIFT & _STALL_MASK)
+    return [
+        Instruction(body, stall, _successors(i, body, labels, len(texts)))
+        for i, (body, stall) in enumerate(zip(texts, stalls, strict=True))
+    ]
+
+
+def _successors(index: int, text: str, labels: dict[str, int], count: int) -> tuple[int, ...]:
+    after = (index + 1,) if index + 1 < count else ()
+    if re.match(r"(EXIT|RET)\b", text):
+        return ()
+    target = _TARGET.search(text)
+    if target is None or "BRA" not in text or target[1] not in labels:
+        return after
+    goal = labels[target[1]]
+    unconditional = text.startswith(("BRA `", "BRA.UNI `"))
+    return (goal,) if unconditional else (*after, goal)
+
+
+def fewest_stalls(code: list[Instruction], start: int) -> dict[int, int]:
+    """Return, for every instruction reachable from ``start``, the fewest stalls on the way."""
+    best = {start: 0}
+    queue = [(0, start)]
+    while queue:
+        cost, index = heapq.heappop(queue)
+        if cost > best[index]:
+            continue
+        for following in code[index].successors:
+            reached = cost + code[index].stall
+            if reached < best.get(following, reached + 1):
+                best[following] = reached
+                heapq.heappush(queue, (reached, following))
+    return best
+
+
+def spills(code: list[Instruction]) -> int:
+    """Return the number of local-memory loads and stores."""
+    return sum(bool(SPILL.search(instruction.text)) for instruction in code)
+
+
+@dataclass(frozen=True)
+class SoftmaxLoop:
+    """Stall cycles from the wait for S to the two hand-overs of P."""
+
+    three_quarters: int
+    all_of_p: int
+
+
+def softmax_loops(code: list[Instruction]) -> Iterator[SoftmaxLoop]:
+    """Yield the softmax tiles of a kernel, in code order.
+
+    A tile starts at a wait that is followed by a load from Tensor Memory; a hand-over is an arrival
+    right behind the completion of stores to Tensor Memory.
+    """
+    starts = [i for i in _matching(code, r"TRYWAIT") if _next_of(code, i, r"LDTM", 6)]
+    for i, start in enumerate(starts):
+        end = starts[i + 1] if i + 1 < len(starts) else len(code)
+        fences = _matching(code, r"FENCE\.VIEW\.ASYNC\.T", start, end)
+        arrivals = [_next_of(code, fence, r"SYNCS\.ARRIVE", 40) for fence in fences]
+        handed = [arrival for arrival in arrivals if arrival]
+        if len(handed) < 2:
+            continue
+        if len(_matching(code, r"MUFU\.EX2", start, handed[0])) < FEWEST_EXPONENTIALS:
+            continue
+        cost = fewest_stalls(code, start)
+        yield SoftmaxLoop(cost[handed[0]], cost[handed[1]])
+
+
+def _matching(
+    code: list[Instruction], pattern: str, start: int = 0, end: int | None = None
+) -> list[int]:
+    stop = len(code) if end is None else end
+    return [i for i in range(start, stop) if re.search(pattern, code[i].text)]
+
+
+def _next_of(code: list[Instruction], index: int, pattern: str, reach: int) -> int | None:
+    found = _matching(code, pattern, index + 1, min(index + 1 + reach, len(code)))
+    return found[0] if found else None
+
+
+def pair_t1(code: list[Instruction]) -> int:
+    """Return the depth-512 kernel's fewest stalls from the wait for S to the hand-over of P."""
+    texts = [instruction.text for instruction in code]
+    first_load = next(i for i, text in enumerate(texts) if "LDTM" in text)
+    start = max(i for i in range(first_load) if "TRYWAIT" in texts[i])
+    stored = next(i for i in range(start, len(texts)) if "FENCE.VIEW.ASYNC.S" in texts[i])
+    handed = next(i for i in range(stored, len(texts)) if "SYNCS.ARRIVE" in texts[i])
+    return fewest_stalls(code, start)[handed]
+
+
+@lru_cache(maxsize=64)
+def compiled(spec: Any) -> CompiledArtifact:
+    """Compile ``spec`` once, for all processes that share a cache."""
+    return cache.compiled(spec)
+
+
+@lru_cache(maxsize=16)
+def instructions(spec: Any) -> tuple[Instruction, ...]:
+    """Return the machine code of a kernel."""
+    return tuple(disassemble(compiled(spec).cubin))
+
+
+def spilled(spec: Any) -> list[str]:
+    """Return the local-memory loads and stores of a kernel."""
+    return [line.text for line in instructions(spec) if SPILL.search(line.text)]

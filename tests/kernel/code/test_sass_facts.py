@@ -1,0 +1,88 @@
+"""Facts of the machine code: register budgets that add up, MMAs that are straight-line, T1."""
+
+import re
+from typing import Any
+
+import pytest
+
+from fa4_cute.plan.compute.depth512_mma import pv_half_plan, qk_part_plan
+from fa4_cute.plan.compute.mma_plans import pv_plan, qk_plan
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.hardware import REGISTERS_PER_SM, WARP_GROUP_THREADS
+from fa4_cute.plan.spec.attention_spec import AttentionSpec
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from testing.sass import instructions, pair_t1, softmax_loops
+
+TWO_Q = [
+    KernelSpec.for_attention(DType.BF16, 64, return_lse=True),
+    KernelSpec.for_attention(DType.BF16, 128, causal=True, return_lse=True),
+    KernelSpec.for_attention(DType.BF16, 192, return_lse=True),
+]
+PAIRS = [
+    Depth512Spec.for_attention(DType.BF16, 256, causal=True, return_lse=True),
+    Depth512Spec.for_attention(DType.BF16, 512, return_lse=True),
+]
+BUDGET = re.compile(r"USETMAXREG\.(TRY_ALLOC|DEALLOC)\S* (?:UP\d, )?(0x[0-9a-f]+)")
+LONGEST_T1 = {64: 1400, 128: 930, 192: 500}
+"""Stall cycles; FlashAttention-4's own d128 kernel has 930 with this compiler."""
+LONGEST_T1_OF_A_PAIR = 1300
+of_any = pytest.mark.parametrize("spec", [*TWO_Q, *PAIRS], ids=lambda s: s.name)
+
+
+@of_any
+def test_register_budgets_are_those_of_the_schedule(spec: AttentionSpec) -> None:
+    texts = [instruction.text for instruction in instructions(spec)]
+    found = [(kind, int(count, 16)) for text in texts for kind, count in BUDGET.findall(text)]
+    schedule, is_pair = spec.schedule, isinstance(spec, Depth512Spec)
+    assert found == [
+        ("TRY_ALLOC", schedule["softmax" if is_pair else "softmax0"].registers),
+        ("TRY_ALLOC" if is_pair else "DEALLOC", schedule["correction"].registers),
+        ("DEALLOC", schedule["mma"].registers),
+    ]
+    groups = found if is_pair else [found[0], *found]
+    assert sum(count for _, count in groups) * WARP_GROUP_THREADS <= REGISTERS_PER_SM
+
+
+def mma_counts(spec: AttentionSpec) -> tuple[int, int]:
+    """All MMAs that the plan asks for, and the fewest of a stage."""
+    config: Any = spec.config
+    if isinstance(spec, Depth512Spec):
+        stages = [qk_part_plan(config, part) for part in range(config.num_qk_stages)]
+        stages += [pv_half_plan(config)] * config.num_pv_stages * config.num_o_parts
+        counts = [stage.num_k_mmas for stage in stages]
+        return sum(counts), min(counts)
+    plans = (qk_plan(config), pv_plan(config))
+    shortest = min(len(plan.k_blocks(part)) for plan in plans for part in range(plan.num_stages))
+    # Each accumulation appears per chain, before and inside the loop.
+    return sum(4 * plan.num_k_mmas for plan in plans), shortest
+
+
+@of_any
+def test_mmas_of_one_stage_are_straight_line(spec: AttentionSpec) -> None:
+    """An MMA whose issuing lane the assembler cannot prove unique sits in a loop over lanes."""
+    blocks = [0]
+    for instruction in instructions(spec):
+        if "BRA" in instruction.text:
+            blocks.append(0)
+        blocks[-1] += "UTCHMMA" in instruction.text
+    total, shortest = mma_counts(spec)
+    assert shortest > 1
+    assert min(count for count in blocks if count) >= shortest
+    assert sum(blocks) == total
+
+
+@pytest.mark.parametrize("head_dim", LONGEST_T1)
+def test_t1_stays_short(head_dim: int) -> None:
+    spec = KernelSpec.for_attention(DType.BF16, head_dim, return_lse=True)
+    loops = list(softmax_loops(list(instructions(spec))))
+    assert len(loops) == 2
+    for loop in loops:
+        assert loop.three_quarters < LONGEST_T1[head_dim]
+        assert loop.three_quarters < loop.all_of_p
+
+
+@pytest.mark.parametrize("spec", PAIRS, ids=lambda s: s.name)
+def test_t1_of_a_pair_stays_short(spec: Depth512Spec) -> None:
+    """Stall cycles from "S ready" to "P handed over", a lower bound of the softmax of one tile."""
+    assert pair_t1(list(instructions(spec))) < LONGEST_T1_OF_A_PAIR

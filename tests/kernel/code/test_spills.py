@@ -1,0 +1,153 @@
+"""No role spills in any kernel that the host can choose: variants of features, kernel by kernel.
+
+``make test`` compiles those that leave the fewest registers; ``make test-all`` all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.masks.masks import CAUSAL, SlidingWindowMask
+from fa4_cute.plan.spec.attention_spec import AttentionSpec
+from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.variant import Partition, ScoreMod, Variant
+from testing.kernels import BIAS, EVERYTHING, MOD, PERSISTENT, TOKENS, UNION, WINDOW
+from testing.sass import spilled
+
+BF16, FP8 = DType.BF16, DType.FP8_E4M3
+
+
+def slopes(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any, aux: Any) -> Any:
+    return score - aux[0][head] * (q_idx - kv_idx)
+
+
+ALL = Variant(
+    EVERYTHING,
+    return_lse=True,
+    ragged_q=True,
+    used_k=True,
+    page_size=16,
+    sink=True,
+    score_mod=ScoreMod("slopes", "sass", (1,), slopes),
+    partition=Partition.WORKSPACE,
+)
+VARIANTS = {
+    "plain": Variant(CAUSAL, return_lse=True),
+    "window": Variant(WINDOW),
+    "union": Variant(UNION),
+    "bias": Variant(BIAS & CAUSAL),
+    "union of biases": Variant(BIAS & CAUSAL | SlidingWindowMask(20, 40)),
+    "function": Variant(CAUSAL, score_mod=MOD),
+    "ragged": Variant(CAUSAL, ragged_q=True, ragged_k=True, sink=True),
+    "paged": Variant(WINDOW, ragged_q=True, used_k=True, page_size=16, sink=True),
+    "large pages": Variant(CAUSAL, used_k=True, page_size=256),
+    "split": Variant(CAUSAL, used_k=True, partition=Partition.WORKSPACE, sink=True),
+    "all": ALL,
+    "persistent all": replace(ALL, **PERSISTENT),
+    "persistent": replace(ALL, partition=Partition.NONE, **PERSISTENT),
+}
+for name in ("paged", "function", "union of biases", "all", "persistent"):
+    VARIANTS[f"tokens {name}"] = replace(VARIANTS[name], **TOKENS)
+for name in ("function", "union of biases"):
+    VARIANTS[f"persistent {name}"] = replace(VARIANTS[name], **PERSISTENT)
+VARIANTS["persistent tokens function"] = replace(VARIANTS["function"], **PERSISTENT, **TOKENS)
+for size, name in product((2, 8), ("paged", "function", "union of biases", "all")):
+    VARIANTS[f"cluster{size} {name}"] = replace(
+        VARIANTS[name], partition=Partition.CLUSTER, num_partitions=size, return_lse=True
+    )
+MLA: dict[str, Any] = {"head_dim_v": 128}
+PAIR: dict[str, Any] = {"pair_cta": True}
+KERNELS: dict[str, tuple[int, DType, dict[str, Any]]] = {
+    "2Q d64": (64, BF16, {"num_qo": 2}),
+    "2Q d128": (128, BF16, {"num_qo": 2}),
+    "2Q d192": (192, BF16, {"num_qo": 2}),
+    "1Q d64": (64, BF16, {"num_qo": 1}),
+    "1Q d128": (128, BF16, {"num_qo": 1}),
+    "1Q d192": (192, BF16, {"num_qo": 1}),
+    "2Q d64 fp8": (64, FP8, {"num_qo": 2}),
+    "2Q d128 fp8": (128, FP8, {"num_qo": 2}),
+    "2Q d192 fp8": (192, FP8, {"num_qo": 2}),
+    "1Q d128 fp8": (128, FP8, {"num_qo": 1}),
+    "2Q d192v128 fp8": (192, FP8, {"num_qo": 2, "rope_dtype": BF16, "shared_rope": True, **MLA}),
+    "1Q d192v128 fp8": (192, FP8, {"num_qo": 1, "rope_dtype": BF16, "shared_rope": True, **MLA}),
+    "pair_cta d128": (128, BF16, PAIR),
+    "pair_cta d128 fp8": (128, FP8, PAIR),
+    "pair_cta d128v64": (128, BF16, {**PAIR, "head_dim_v": 64}),
+    "pair_cta d192v128": (192, BF16, {**PAIR, **MLA}),
+    "pair_cta d192v128 fp8": (192, FP8, {**PAIR, **MLA, "rope_dtype": BF16}),
+    "d256": (256, BF16, {}),
+    "d512": (512, BF16, {}),
+    "d256 fp8": (256, FP8, {}),
+    "d512 fp8": (512, FP8, {}),
+}
+SLOW = (
+    # Where registers are scarcest.
+    ("2Q d128", "all"),
+    ("2Q d128 fp8", "tokens all"),
+    ("1Q d128", "all"),
+    ("2Q d64", "function"),
+    ("1Q d128", "cluster8 function"),
+    ("pair_cta d192v128", "persistent all"),
+    ("pair_cta d128 fp8", "persistent tokens function"),
+    ("1Q d128 fp8", "tokens persistent"),
+    ("1Q d192v128 fp8", "tokens persistent"),
+    ("d256", "all"),
+    ("d512", "union of biases"),
+    ("d512", "persistent all"),
+    ("d512 fp8", "tokens all"),
+)
+SCARCE = ("paged", "function", "union of biases")
+"""Variants that leave few registers, besides "all"."""
+IN_FULL = ("2Q d64", "2Q d128", "1Q d128", "d256", "d512")
+"""Kernels of which every variant is compiled; of the others those that are scarce of registers."""
+OTHERS = ("2Q d192", "1Q d64", "2Q d128 fp8", "1Q d128 fp8", "d512 fp8")
+SCALED = ("2Q d64 fp8", "2Q d128 fp8", "1Q d128 fp8", "2Q d192 fp8", "d256 fp8", "d512 fp8")
+PAIRS = ("pair_cta d128", "pair_cta d128v64", "pair_cta d192v128")
+PAIRS_FP8 = ("pair_cta d128 fp8", "pair_cta d192v128 fp8")
+EXHAUSTIVE = (
+    *product(IN_FULL, (name for name in VARIANTS if " " not in name and name != "persistent")),
+    *product(IN_FULL, ("union of biases", "large pages", "persistent all")),
+    *product(OTHERS, (*SCARCE, "plain", "all", "persistent all")),
+    *product(SCALED, (f"tokens {name}" for name in (*SCARCE, "all", "persistent"))),
+    *product(("1Q d64", "1Q d128", "1Q d192", "1Q d128 fp8"), (f"cluster2 {n}" for n in SCARCE)),
+    *product(("1Q d192", "1Q d128 fp8"), ("cluster8 function",)),
+    *product(("d256", "d512", "d512 fp8"), ("persistent function",)),
+    *product(("1Q d128", "d512"), ("persistent union of biases",)),
+    *product(PAIRS, (*SCARCE, "plain")),
+    *product(PAIRS_FP8, ("plain", *(f"tokens {name}" for name in SCARCE))),
+    *((kernel, "all") for kernel in ("2Q d64", "pair_cta d128v64")),
+    *((kernel, "function") for kernel in ("1Q d128", "d512 fp8")),
+    ("1Q d64", "cluster8 function"),
+    ("pair_cta d128 fp8", "tokens all"),
+    ("2Q d128 fp8", "persistent tokens function"),
+    ("1Q d128", "cluster2 all"),
+    ("1Q d128 fp8", "persistent tokens function"),
+    ("2Q d192v128 fp8", "tokens persistent"),
+)
+
+
+def spec_of(kernel: str, variant: str) -> AttentionSpec:
+    head_dim, dtype, options = KERNELS[kernel]
+    kind = KernelSpec if head_dim < SMALLEST_DEPTH else Depth512Spec
+    return kind.for_attention(dtype, head_dim, group=2, variant=VARIANTS[variant], **options)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "variant"),
+    [
+        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in SLOW),
+        *(
+            pytest.param(*pair, marks=pytest.mark.exhaustive)
+            for pair in dict.fromkeys(EXHAUSTIVE)
+            if pair not in SLOW
+        ),
+    ],
+)
+def test_no_role_spills(kernel: str, variant: str) -> None:
+    assert spilled(spec_of(kernel, variant)) == []

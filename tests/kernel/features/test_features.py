@@ -1,0 +1,122 @@
+"""Single features in every kernel, and what must hold besides the right numbers."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+import fa4_cute
+from fa4_cute import masks
+from testing.arguments import FEATURES, ints
+from testing.cases import KERNELS, Case, is_possible
+from testing.reference.attention import compare
+from testing.runner import check
+
+HEAD_DIMS = (64, 256)
+GROUPS = (
+    ("causal", "ragged", "sink"),
+    ("window", "page64", "alibi"),
+    ("chunked", "cache", "split"),
+    ("padding", "softcap", "persistent"),
+    ("bias", "page16"),
+    ("union", "ragged", "page256"),
+    ("function", "cache"),
+    ("cluster", "causal"),
+    ("fp8", "ragged"),
+    ("tokens", "window"),
+    ("rope", "causal"),
+)
+"""Every feature at least once; each group is a kernel of its own."""
+QUICK = ("window", "tokens")
+
+
+def test_every_feature_is_in_a_group() -> None:
+    assert {name for group in GROUPS for name in group} == FEATURES.keys()
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    "features",
+    [pytest.param(g, marks=() if g[0] in QUICK else pytest.mark.slow) for g in GROUPS],
+    ids="+".join,
+)
+def test_features_of_a_group(features: tuple[str, ...], kernel: str) -> None:
+    if not is_possible(features, *KERNELS[kernel]):
+        pytest.skip("no such kernel")
+    check(Case.of(features, kernel))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("feature", FEATURES)
+def test_one_feature(feature: str, kernel: str) -> None:
+    if not is_possible({feature}, *KERNELS[kernel]):
+        pytest.skip("no such kernel")
+    check(Case.of({feature}, kernel))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_function_and_a_bias_in_splits_of_persistent_ctas(kernel: str) -> None:
+    """Key tiles have 64 keys where registers are scarcest."""
+    names = "persistent split function bias ragged page16 padding causal sink"
+    check(Case.of(names.split(), kernel))
+
+
+def dense(seqlen_q: int, seqlen_k: int, head_dim: int = 64) -> tuple[torch.Tensor, ...]:
+    generator = torch.Generator().manual_seed(5)
+    shapes = ((2, seqlen_q, 4, head_dim), (2, seqlen_k, 2, head_dim), (2, seqlen_k, 2, head_dim))
+    return tuple(torch.randn(shape, generator=generator).bfloat16() for shape in shapes)
+
+
+@pytest.mark.parametrize("head_dim", HEAD_DIMS)
+def test_rows_that_see_nothing(head_dim: int) -> None:
+    q, k, v = dense(70, 100, head_dim)
+    empty = masks.padding(torch.tensor([0, 100], dtype=torch.int32))
+    out, lse = fa4_cute.flash_attn(q, k, v, mask=empty, return_lse=True)
+    assert torch.all(out[0] == 0)
+    assert torch.all(lse[0] == -math.inf)
+    assert torch.isfinite(out[1]).all()
+    plain, plain_lse = fa4_cute.flash_attn(q[1:], k[1:], v[1:], return_lse=True)
+    assert torch.equal(out[1:], plain)
+    assert torch.equal(lse[1:], plain_lse)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("head_dim", HEAD_DIMS)
+def test_packed_keys_may_be_used_in_part(head_dim: int) -> None:
+    q, k, v = (t.flatten(0, 1) for t in dense(40, 90, head_dim))
+    starts_q, starts_k, used = ints([0, 30, 80]), ints([0, 100, 180]), ints([57, 0])
+    k[57:], v[57:] = math.nan, math.nan
+    options = {"cu_seqlens_q": starts_q, "cu_seqlens_k": starts_k, "seqused_k": used}
+    out, lse = fa4_cute.flash_attn_varlen(q, k, v, causal=True, return_lse=True, **options)
+    compare(out, lse, (q, k, v), causal=True, **options).check()
+    assert torch.all(out[30:] == 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("head_dim", HEAD_DIMS)
+def test_more_splits_than_key_tiles(head_dim: int) -> None:
+    q, k, v = dense(3, 200, head_dim)
+    for splits in (2, 7):
+        out = fa4_cute.flash_attn(q, k, v, num_splits=splits)
+        torch.testing.assert_close(out, fa4_cute.flash_attn(q, k, v), atol=1e-2, rtol=1e-2)
+
+
+SLOW_CAPS = [pytest.param(cap, marks=pytest.mark.slow) for cap in (0.01, 1.0, 1e6)]
+
+
+@pytest.mark.parametrize("cap", [50.0, *SLOW_CAPS])
+def test_softcap_is_accurate(cap: float) -> None:
+    """With one key the log-sum-exp is the capped score itself."""
+    generator = torch.Generator().manual_seed(2)
+    q = torch.randn(1, 128, 1, 64, generator=generator).bfloat16()
+    q *= torch.logspace(-4, 2, 128).view(1, 128, 1, 1)
+    k = torch.randn(1, 1, 1, 64, generator=generator).bfloat16()
+    _, lse = fa4_cute.flash_attn(q, k, k, softcap=cap, return_lse=True)
+    scores = torch.einsum("bqhd,bkhd->bhqk", q.double(), k.double())[..., 0] / 8
+    exact = cap * torch.tanh(scores / cap)
+    error = (lse.double() - exact).abs()
+    assert (error <= 4e-6 * exact.abs() + 1e-30).all(), (error / exact.abs()).max()

@@ -1,0 +1,134 @@
+"""Persistent CTAs: every query tile is right, whatever the number of CTAs that take them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from fa4_cute.host.compile.compiler import compile_kernel
+from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH
+from sm100sim.options import run_options
+from testing.arguments import arguments
+from testing.cases import FP8, Case, dense
+from testing.launches import Described
+from testing.runner import call, checked, run, spec_of
+from testing.watchers import check_schedules, objections
+
+pytestmark = pytest.mark.slow
+
+
+def persistent(
+    sizes: tuple[int, int, int], batch: int = 2, heads: int = 2, mask: str = "causal", **more: Any
+) -> Case:
+    """Return a case whose maxima grow along the keys, so that O is rescaled."""
+    plain = dense(*sizes, heads, heads, batch=batch, growth=0.02, **more)
+    return replace(plain, features=frozenset({"persistent", *mask.split()}))
+
+
+TWO_Q = persistent((300, 300, 128), batch=1)
+D384 = persistent((300, 600, 384), heads=1)
+D256_FP8 = persistent((500, 510, 256), heads=1, dtype=FP8)
+PAIR = persistent((1100, 300, 128), heads=1, pair_cta=True)
+CASES = (
+    (persistent((300, 300, 128)), 1),
+    (persistent((700, 500, 64)), 3),
+    (persistent((300, 300, 192), mask=""), 2),
+    (persistent((300, 600, 128), mask="chunked", num_qo=1), 2),
+    (persistent((600, 200, 64), num_qo=1), 1),
+    # Pairs of CTAs: one pair for everything, and two that take an odd number of query tiles.
+    (persistent((600, 300, 256), heads=1), 2),
+    (persistent((300, 600, 512), heads=1), 5),
+    (D256_FP8, 2),
+    (PAIR, 2),
+    (persistent((300, 300, 200), heads=1, mask="chunked"), 1),
+    (persistent((600, 600, 72), pair_cta=True), 4),
+    (persistent((600, 300, 128), heads=1, pair_cta=True, dtype=FP8), 2),
+    # Columns of rope: their buffers go on in turn from query tile to query tile.
+    (persistent((300, 333, 192), batch=3, heads=1, head_dim_v=128), 2),
+    (persistent((100, 333, 192), batch=3, heads=1, head_dim_v=128, num_qo=1), 2),
+    (persistent((1100, 300, 192), batch=3, heads=1, head_dim_v=128, pair_cta=True), 2),
+)
+"""Cases, and the SMs that they run on."""
+
+
+@pytest.mark.parametrize(("case", "num_sms"), CASES, ids=str)
+def test_bits_are_those_of_one_tile_a_cta(case: Case, num_sms: int) -> None:
+    plain = run(replace(case, features=case.features - {"persistent"}))
+    found = check_schedules(arguments(case), num_sms=num_sms)
+    described = Described(case, num_sms)
+    grid, size = described.packed.plan.grid, described.spec.cluster_size
+    assert grid == (max(size, num_sms // size * size), 1, 1)
+    assert described.packed.plan.scalars["num_work"] > grid[0] // size
+    for x, y in zip(plain.results, found.results, strict=True):
+        assert torch.equal(x, y)
+
+
+def test_the_result_is_attention() -> None:
+    checked(run(persistent((300, 500, 128))))
+
+
+def test_more_query_tiles_than_sms_of_a_real_device() -> None:
+    case = persistent((41, 5, 16), batch=41, heads=4)
+    plain = call(arguments(replace(case, features=case.features - {"persistent"})))
+    found = checked(call(arguments(case), num_sms=148))
+    assert torch.equal(found.out, plain.out)
+
+
+def empty_rings(num_stages: int, _used: object, *, producer: bool):
+    """Return the cursor of a ring that has not been used."""
+    from fa4_cute.pipelines import RingState
+
+    return (RingState.producer if producer else RingState.consumer)(num_stages)
+
+
+LOST = {
+    "wait before Q is loaded": ("roles.{role}load.wait_until_stored", lambda *_: None),
+    "wait before O is overwritten": ("roles.{role}correction.wait_until_stored", lambda *_: None),
+    "parity of earlier key tiles": ("work.progress.Progress.steps_of", lambda *_: 0),
+    "parity of earlier corrections": ("work.progress.Progress.corrections_of", lambda *_: 0),
+    "place in the rings": ("pipelines.RingState.after", empty_rings),
+    "last wait for the slots": ("roles.load.drain", lambda *_: None),
+}
+"""What a fault in the passage from one query tile to the next leaves out, where, and what is there
+instead."""
+LOSERS = [
+    *((lost, TWO_Q) for lost in LOST),
+    # A pair leaves together, when all commits have arrived.
+    *((lost, case) for lost in LOST if not lost.startswith("last") for case in (D384, PAIR)),
+    *(
+        pytest.param(lost, D256_FP8, marks=pytest.mark.exhaustive)
+        for lost in LOST
+        if not lost.startswith("last")
+    ),
+]
+
+
+def shown(case: Case) -> list[str]:
+    """Compile ``case`` as it is patched now; return the first that shows that it is broken."""
+    expected = call(arguments(case), num_sms=2)
+    broken = compile_kernel(spec_of(case))
+    for seed in range(3):
+        options = {"mode": "random", "seed": seed}
+        found = objections(arguments(case), artifact=broken, num_sms=2, **options)
+        if found:
+            return found
+        with run_options(**options):
+            out = call(arguments(case), artifact=broken, num_sms=2).out
+        if not torch.equal(out, expected.out):
+            return ["values"]
+    return []
+
+
+@pytest.mark.parametrize(("lost", "case"), LOSERS, ids=str)
+def test_what_keeps_query_tiles_apart_is_needed(
+    lost: str, case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The simulator finds a kernel without it: a race, a deadlock, or other values."""
+    place, instead = LOST[lost]
+    role = "depth512_" if case.head_dim >= SMALLEST_DEPTH else ""
+    call(arguments(case), num_sms=2)  # the kernel as it should be
+    monkeypatch.setattr(f"fa4_cute.{place.format(role=role)}", instead)
+    assert shown(case)

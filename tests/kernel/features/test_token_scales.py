@@ -1,0 +1,173 @@
+"""Scales per token on the virtual SM100: right for any sign and tile, and never read too early.
+
+With the features they go with: pages, packed keys, persistent CTAs, rope columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from fa4_cute.host.compile.compiler import compile_kernel
+from fa4_cute.plan.barriers.mbars import FA4MiscMBarsLayout
+from fa4_cute.plan.config.config import FA4Config
+from testing.arguments import Arguments, arguments
+from testing.cases import BF16, Case, dense
+from testing.runner import call, check, checked, spec_of
+from testing.watchers import ONE_RANDOM, check_schedules, objections
+
+pytestmark = pytest.mark.slow
+
+
+def tokens(*sizes: int, causal: bool = False, scheduler: str = "tile", **more: Any) -> Case:
+    """Return a case of batch 2 with a scale for every token and head; some are negative."""
+    plain = dense(*sizes, batch=2, causal=causal, **more)
+    persistent = {"persistent"} if scheduler == "persistent" else set()
+    return replace(plain, features=plain.features | persistent | {"tokens"})
+
+
+mla = partial(tokens, head_dim=192, heads=2, kv_heads=2, head_dim_v=128)
+CASES = [
+    # both numbers of Q tiles, packed heads, one query
+    tokens(300, 600, 128, 2, 1, causal=True),
+    tokens(100, 900, 64, 3, 1, num_qo=1),
+    tokens(1, 300, 80, 8, 1, causal=True, num_qo=1),
+    # pairs: several key tiles, both CTAs with queries; packed heads
+    tokens(600, 700, 128, 2, 1, causal=True, pair_cta=True),
+    tokens(200, 700, 256, 2, 1, causal=True),
+    tokens(70, 900, 512, 2, 1),
+    # scores with rope columns, of a type of their own and not, are scaled as a whole
+    mla(150, 600, rope=BF16, scheduler="persistent"),
+    mla(150, 600, num_qo=1),
+    mla(600, 600, rope=BF16, pair_cta=True),
+]
+MORE = [
+    tokens(300, 1100, 128, 2, 1, causal=True, num_qo=1),
+    tokens(200, 500, 192, 4, 2, causal=True),
+    tokens(100, 1, 16),
+    tokens(1, 300, 80, 8, 1, causal=True, pair_cta=True),
+    tokens(1, 300, 208, 8, 1, causal=True),
+    mla(150, 600, num_qo=1, rope=BF16),
+    mla(150, 600, num_qo=1, scheduler="persistent"),
+    mla(150, 600),
+    mla(600, 600, pair_cta=True, rope=BF16, scheduler="persistent"),
+    mla(600, 600, pair_cta=True),
+]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [*CASES, *(pytest.param(case, marks=pytest.mark.exhaustive) for case in MORE)],
+    ids=str,
+)
+def test_scores_are_scaled_by_row_and_key(case: Case) -> None:
+    given = arguments(case)
+    given.options["q_scale"][-1, -1, -1] = 0.0
+    checked(check_schedules(given, schedules=({"mode": "late"}, ONE_RANDOM)))
+
+
+def test_one_operand_may_have_one_scale() -> None:
+    given = arguments(CASES[0])
+    given.options |= {"k_scale": 0.5, "v_scale": 3.0}
+    checked(call(given))
+
+
+def findings(spec: Any, given: Arguments) -> list[str]:
+    """What the checkers say of ``spec`` as it is compiled now."""
+    return objections(given, artifact=compile_kernel(spec))
+
+
+def test_a_slot_that_only_the_mma_frees_is_overwritten_too_early(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = arguments(CASES[0])
+    spec = spec_of(CASES[0])
+    assert not findings(spec, given)
+    barriers = FA4Config.misc_mbars.func  # type: ignore[attr-defined]
+
+    def without_readers(config: FA4Config) -> FA4MiscMBarsLayout:
+        mbars: FA4MiscMBarsLayout = replace(barriers(config), num_scale_readers=0)
+        return mbars
+
+    monkeypatch.setattr(FA4Config, "misc_mbars", property(without_readers))
+    monkeypatch.setattr("fa4_cute.roles.softmax.release_scales", lambda ctx, tile: None)
+    assert findings(spec, given)
+
+
+TOGETHER = (
+    ("two Q tiles", "persistent ragged cache"),
+    ("one Q tile", "page256 ragged split"),
+    ("two Q tiles per CTA of a pair", "ragged page16 causal"),
+    ("CTA pair", "ragged page64 causal"),
+    # three loads for every score: few columns at a time
+    *((kernel, "persistent function") for kernel in ("two Q tiles", "CTA pair")),
+)
+MORE_TOGETHER = (
+    ("two Q tiles", "ragged page16 causal"),
+    ("two Q tiles", "page256 bias softcap"),
+    ("one Q tile", "ragged window"),
+    ("two Q tiles per CTA of a pair", "cache split union"),
+    ("CTA pair", "ragged sink"),
+    ("CTA pair", "page256 ragged union"),
+    ("one Q tile", "persistent function"),
+    ("two Q tiles per CTA of a pair", "persistent function"),
+)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "names"),
+    [*TOGETHER, *(pytest.param(*case, marks=pytest.mark.exhaustive) for case in MORE_TOGETHER)],
+)
+def test_they_go_with_the_features(kernel: str, names: str) -> None:
+    """Groups of two heads are packed into rows; scales of rows that do not count are NaN."""
+    check(Case.of({"tokens", *names.split()}, kernel))
+
+
+PAIRS = pytest.mark.parametrize(
+    ("head_dim", "roles"), [(128, "fa4_cute.roles."), (256, "fa4_cute.roles.depth512_")]
+)
+
+
+def pair_call(head_dim: int) -> tuple[Any, Arguments]:
+    """A CTA pair with more key tiles than buffers: its specification, and the call."""
+    case = tokens(400, 900, head_dim, pair_cta=head_dim == 128)
+    return spec_of(case), arguments(case)
+
+
+@PAIRS
+def test_a_pair_reads_scales_that_have_arrived(
+    monkeypatch: pytest.MonkeyPatch, head_dim: int, roles: str
+) -> None:
+    spec, given = pair_call(head_dim)
+    assert not findings(spec, given)
+
+    def at_once(ctx: Any, line: Any, tile: Any, first: Any = 0) -> Any:
+        slot = token_scales.buffer_of(ctx, tile, producer=False).index
+        keys = token_scales.scale_buffer(ctx, slot) + first * 4
+        return token_scales.TileScales(keys, token_scales.query_scale_address(ctx, line))
+
+    from fa4_cute.operands import token_scales
+
+    monkeypatch.setattr(f"{roles}softmax.wait_for_scales", at_once)
+    assert findings(spec, given)
+
+
+@PAIRS
+def test_a_pair_keeps_scales_until_they_have_been_read(
+    monkeypatch: pytest.MonkeyPatch, head_dim: int, roles: str
+) -> None:
+    spec, given = pair_call(head_dim)
+
+    def at_once(ctx: Any, tile: Any) -> None:
+        slot = token_scales.buffer_of(ctx, tile, producer=True).index
+        arrived = spec.config.misc_mbars.scale_ring.producer_mbar(slot)
+        ctx.barriers.expect(arrived, ctx.smem.layout.k_scale_stride_bytes)
+        token_scales.load_key_scales(ctx, slot, tile, ctx.barriers.address_of(arrived))
+
+    from fa4_cute.operands import token_scales
+
+    monkeypatch.setattr(f"{roles}load.fill_scale_buffer", at_once)
+    assert findings(spec, given)

@@ -1,0 +1,67 @@
+"""What is issued when: products in the planned order, operands loaded once, work that overlaps."""
+
+from dataclasses import replace
+
+import pytest
+
+from fa4_cute.plan.memory.tmem import AttentionTmem
+from sm100sim.options import run_options
+from sm100sim.report import EventKind
+from sm100sim.timeline import overlap_cycles, unit_spans, warp_spans
+from testing.arguments import arguments
+from testing.cases import dense
+from testing.runner import call, spec_of
+
+
+@pytest.mark.parametrize("keys", [1, 128, 129, 384, 500, 640])
+@pytest.mark.parametrize("num_qo", [1, 2])
+def test_products_are_issued_in_the_planned_order(num_qo: int, keys: int) -> None:
+    case = dense(128, keys, 128, num_qo=num_qo)
+    spec = spec_of(case)
+    with run_options(trace_cluster=0):
+        (report,) = call(arguments(case)).reports
+    columns = [event.a for event in report.events if event.kind is EventKind.MMA]
+    # Several MMAs make up one product; the plan never issues the same one twice in a row.
+    found = [c for i, c in enumerate(columns) if i == 0 or columns[i - 1] != c]
+    memory = AttentionTmem.of(spec.config)
+    region = {"S": memory.s, "O": memory.o}
+    order = spec.issue_order.issues(-(-keys // spec.config.BN))
+    assert found == [region[issue.product](issue.chain).start for issue in order]
+
+
+@pytest.mark.slow
+def test_keys_and_values_are_loaded_once_per_pair() -> None:
+    case = dense(512, 700, 128, pair_cta=True)
+    with run_options(trace_cluster=0):
+        (report,) = call(arguments(case)).reports
+    loads = [(e.rank, e.a) for e in report.events if e.kind is EventKind.TMA_LOAD]
+    config = spec_of(case).config
+    num_tiles = -(-700 // config.BN)
+    queries = config.BM * config.padded_qk_depth * config.qkv_dtype_size
+    keys = values = config.BN * config.padded_ov_depth * config.qkv_dtype_size
+    for rank in (0, 1):
+        assert sum(n for r, n in loads if r == rank) == queries + num_tiles * (keys + values) // 2
+
+
+def measured(head_dim: int, *, look_ahead: bool) -> tuple[int, float, float]:
+    """Return modelled cycles, the busy share of the tensor cores, the overlapped softmax share."""
+    case = dense(256 if head_dim == 256 else 128, 2048, head_dim)
+    spec = replace(spec_of(case), look_ahead=look_ahead)
+    with run_options(trace_cluster=0):
+        (report,) = call(arguments(case), spec=spec).reports
+    tensor = unit_spans(report, "tensor")
+    softmax = [span for span in warp_spans(report, 0) if span.label == "busy"]
+    busy = sum(span.end - span.start for span in tensor)
+    work = sum(span.end - span.start for span in softmax)
+    return report.cycles, busy / report.cycles, overlap_cycles(tensor, softmax) / work
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("head_dim", [256, 512])
+def test_look_ahead_overlaps_softmax_with_the_tensor_cores(head_dim: int) -> None:
+    before = measured(head_dim, look_ahead=False)
+    after = measured(head_dim, look_ahead=True)
+    assert before[2] < 0.1
+    assert after[2] > 0.4
+    assert after[1] > before[1]
+    assert after[0] < 0.85 * before[0]
