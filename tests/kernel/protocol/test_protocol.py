@@ -99,7 +99,11 @@ MUTATED = {
 }
 COMMON = (r"tcgen05\.wait::st\.sync\.aligned;", r"fence\.proxy\.async\.shared::cta;")
 STATEMENTS = {
-    "2q": (r"bar\.sync\s+[1-3], \d+;", r"cp\.async\.bulk\.wait_group\s+0;", r"tcgen05\.dealloc[^;]*;"),
+    "2q": (
+        r"bar\.sync\s+[1-3], \d+;",
+        r"cp\.async\.bulk\.wait_group\s+0;",
+        r"tcgen05\.dealloc[^;]*;",
+    ),
     # the output of each group, the exchange of row values, the end
     "1q": tuple(rf"bar\.sync\s+{barrier}, \d+;" for barrier in (1, 2, 3, 4)),
     "pair_cta": (
