@@ -3,8 +3,9 @@
     python -m benchmarks.pair_cta
 
 Prints the tables and writes out/pair_cta.json, which ``benchmarks.results_page`` reads. Errors come
-from runs on the virtual SM100, overlap from its modelled timeline. T1 is a static lower bound: the fewest stall cycles of a softmax warp from "S ready" to
-"P handed over". Nothing here was measured on a chip.
+from runs on the virtual SM100, overlap from its modelled timeline. T1 is a static lower bound: the
+fewest stall cycles of a softmax warp from "S ready" to "P handed over". Nothing here was measured
+on a chip.
 """
 
 from __future__ import annotations
