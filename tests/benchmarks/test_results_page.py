@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from benchmarks import pair_cta
 from benchmarks.results_page import PAGE, SECTIONS, render, sections_of
 
 ROW = {"case": "one", "kernel": "KernelSpec", "verdict": "clean", "equal": True, "findings": []}
@@ -73,6 +78,20 @@ def test_tables_of_the_pair_kernel_are_the_reports() -> None:
     page = words("pair_cta.json", report)
     for cell in ("| T1 | | --- | | 7 |", "| cycles | | --- | | 8 |", "1 queries and 2 keys"):
         assert cell in page
+
+
+def test_the_page_reads_what_the_pair_benchmark_writes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    report = tmp_path / "out" / "pair_cta.json"
+    monkeypatch.setattr(pair_cta, "RESULT", report)
+    for name in ("machine_code", "overlaps", "errors"):
+        monkeypatch.setattr(pair_cta, name, lambda name=name: iter([(name,), ("1",)]))
+    pair_cta.main()
+    page = words("pair_cta.json", json.loads(report.read_text()))
+    for name in ("machine_code", "overlaps", "errors"):
+        assert f"| {name} | | --- | | 1 |" in page
+    assert f"{pair_cta.LENGTHS[0]} queries and {pair_cta.LENGTHS[1]} keys" in page
 
 
 def test_a_section_without_a_report_stays() -> None:
