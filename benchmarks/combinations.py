@@ -2,7 +2,7 @@
 
 The cases are those of ``testing/cases.py``: ragged and cached batches hold sequences of
 different lengths, an empty one among them, and memory that must not matter is NaN. Rewrites the
-tables of FILE (docs/combinations.md), or only those of the kernels named behind it; the exit status
+tables of FILE (docs/combinations.md), or only those of the kernels named after it; the exit status
 is 1 when a case failed.
 """
 

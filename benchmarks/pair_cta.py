@@ -2,16 +2,19 @@
 
     python -m benchmarks.pair_cta
 
-Prints Markdown tables. Errors come from runs on the virtual SM100, overlap from its modelled
-timeline. T1 is a static lower bound: the fewest stall cycles of a softmax warp from "S ready" to
-"P handed over". Nothing here was measured on a chip.
+Prints the tables and writes out/pair_cta.json, which ``benchmarks.results_page`` reads. Errors come
+from runs on the virtual SM100, overlap from its modelled timeline. T1 is a static lower bound: the
+fewest stall cycles of a softmax warp from "S ready" to "P handed over". Nothing here was measured
+on a chip.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 
 import torch
 
@@ -28,6 +31,7 @@ GROUPS = (1, 4, 8)
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 LENGTHS = (150, 450)
 OVERLAP_KEYS = 4096
+RESULT = Path("out/pair_cta.json")
 
 
 def normal(seqlen: int, heads: int, head_dim: int, dtype: torch.dtype) -> torch.Tensor:
@@ -84,19 +88,19 @@ def machine_code() -> Iterator[tuple[str, ...]]:
         )  # fmt: skip
 
 
-def table(rows: Iterator[tuple[str, ...]]) -> str:
-    """Return rows as a Markdown table; the first one names the columns."""
-    header, *body = rows
-    lines = [header, ("---",) * len(header), *body]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def main() -> None:
-    """Print all tables."""
-    print("Machine code, bf16, no mask\n\n" + table(machine_code()))
-    print(f"\nOne work tile, {OVERLAP_KEYS} keys, bf16\n\n" + table(overlaps()))
-    print("\nLargest error, q {} x k {}\n".format(*LENGTHS))
-    print(table(errors()))
+    """Print all tables and write the report."""
+    tables = {"machine_code": machine_code(), "overlap": overlaps(), "errors": errors()}
+    found = {name: list(rows) for name, rows in tables.items()}
+    for name, rows in found.items():
+        print(name.replace("_", " "))
+        for row in rows:
+            print("".join(f"{cell:18}" for cell in row))
+    report = {"lengths": LENGTHS, "overlap_keys": OVERLAP_KEYS, **found}
+    RESULT.parent.mkdir(exist_ok=True)
+    RESULT.write_text(json.dumps(report, indent=1))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Protocol
+from pathlib import Path
+from typing import Final, Protocol
+
+FINDINGS: Final = Path(__file__).with_name("findings.md")
+"""What each finding is, read in the PTX: the end of the page."""
 
 HEADER = """# Kernels of others on the virtual SM100
 
@@ -16,8 +20,9 @@ quack the reference is float64 arithmetic on the same rounded inputs; for the CU
 the comparison which the example makes itself.  "Error" is the Frobenius norm of the difference over
 that of the reference; outputs were filled with NaN before the launch where the program allows it.
 "Warp instructions" counts all launches of the program.  "Reported" names what the checkers found
-without stopping; [checking.md](checking.md) says what these are (`cutlass_primitive_02` and `_03`
-are too long for the checkers and ran without them).  A remark after a dash says why a program did
+without stopping: [checking.md](checking.md) has the rules, and [the end of this
+page](#what-the-findings-are) says what each finding is (`cutlass_primitive_02` and `_03` are too
+long for the checkers and ran without them).  A remark after a dash says why a program did
 not pass; some of these are faults of the program that hardware happens to hide.  With launches that
 do nothing, none of the programs passes (`--control`).
 """
@@ -62,4 +67,5 @@ def render(rows: Iterable[Row]) -> str:
         parts.append("|---|---|---|---|---|")
         parts.extend(_line(row) for row in group)
         parts.append("")
+    parts.append(FINDINGS.read_text())
     return "\n".join(parts)

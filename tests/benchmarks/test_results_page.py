@@ -2,27 +2,107 @@
 
 from __future__ import annotations
 
-from benchmarks.results_page import render
+import json
+from pathlib import Path
+from typing import Any
 
-ROW = {"case": "one", "kernel": "K", "verdict": "clean", "equal": True, "findings": []}
-TIMES = dict.fromkeys(("plain", "fast", "late", "random"), 0.25)
+import pytest
+
+from benchmarks import pair_cta
+from benchmarks.results_page import PAGE, SECTIONS, render, sections_of
+
+ROW = {"case": "one", "kernel": "KernelSpec", "verdict": "clean", "equal": True, "findings": []}
+MUTANTS = {
+    "a": {"kernel": "k_a", "base": "", "shared": 0, "killed": 3, "total": 4,
+          "classes": {"drop-wait": [3, 4]},
+          "equivalent": {"nobody reads it": 1}, "unexplained": []},
+    "b": {"kernel": "k_b", "base": "a", "shared": 1, "killed": 0, "total": 2,
+          "classes": {"drop-wait": [0, 2]},
+          "equivalent": {"nobody reads it": 1}, "unexplained": ["drop-wait@3"]},
+}  # fmt: skip
 
 
-def test_the_page_counts_and_names() -> None:
-    bad = {**ROW, "case": "two", "verdict": "findings"}
-    check = {"seeds": 16, "processor_seconds": 9.6, "rows": [{**r, **TIMES} for r in (ROW, bad)]}
-    mutants = {
-        "a": {"kernel": "k_a", "base": "", "shared": 0, "killed": 3, "total": 4,
-              "classes": {"drop-wait": [3, 4]},
-              "equivalent": {"nobody reads it": 1}, "unexplained": []},
-        "b": {"kernel": "k_b", "base": "a", "shared": 1, "killed": 1, "total": 2,
-              "classes": {"drop-wait": [1, 2]},
-              "equivalent": {}, "unexplained": ["drop-wait@3"]},
-    }  # fmt: skip
-    page = render(check, mutants)
-    assert "1 of 2 cases are clean, with equal bits, in 18 schedules each, in 10 s" in page
-    assert "| two | K | findings | equal | 0.25 |" in page
-    assert "4 of 6 planted faults are found; 2 survive, 1 of them without a reason" in page
-    assert "| drop-wait | 4 | 6 |" in page
-    assert "| b | `k_b` | 1 | 2 | a | 1 |" in page
-    assert "| a | 1 | nobody reads it |" in page
+def words(report: str, content: Any) -> str:
+    """The page of one report, as one line of words."""
+    return " ".join(render("", {report: content}).split())
+
+
+def test_cases_are_counted_and_kernels_have_the_names_of_their_classes() -> None:
+    bad = {**ROW, "case": "two", "kernel": "Depth512Spec", "verdict": "findings",
+           "findings": ["race-shared: line 3"]}  # fmt: skip
+    page = words("check.json", {"seeds": 16, "rows": [ROW, bad]})
+    assert "1 of 2 cases are clean under every checker, with equal bits in 18 schedules" in page
+    assert "float64" not in page
+    assert "| one | SM100MHA2Q | clean | equal |" in page
+    assert "| two | SM100MHADepth512 | findings | equal |" in page
+    assert "* two: race-shared: line 3" in page
+
+
+def test_errors_are_shown_where_the_report_has_them() -> None:
+    right, wrong = {**ROW, "error": 0.00123, "wrong": []}, {**ROW, "error": 0.5, "wrong": ["O is"]}
+    page = words("check.json", {"seeds": 16, "rows": [right, {**wrong, "case": "two"}]})
+    assert "1 of 2 cases are clean" in page
+    assert "All of these agree with float64." in page
+    assert "| one | SM100MHA2Q | clean | equal | 1.2e-03 |" in page
+    assert "* two: O is" in page
+
+
+def test_mutants_are_counted_by_kernel_class_and_reason() -> None:
+    page = words("mutants.json", MUTANTS)
+    assert "3 of 6 synchronisation faults planted in PTX are found; 3 survive, 1 of them" in page
+    assert "| drop-wait | 3 | 6 |" in page
+    assert "| b | `k_b` | 0 | 2 | a | 1 |" in page
+    assert "| 2 | a 1, b 1 | nobody reads it |" in page
+    assert "* b: drop-wait@3" in page
+
+
+def test_faults_in_the_source_are_counted_by_folder() -> None:
+    base = {"fault": "f", "path": "fa4_cute/work/row.py", "how": None, "reason": ""}
+    rows = [
+        {**base, "verdict": "killed", "how": "dense: wrong"},
+        {**base, "verdict": "killed", "how": "tests/plan/test_x.py: AssertionError"},
+        {**base, "verdict": "argued", "fault": "g", "reason": "nobody asks"},
+        {**base, "verdict": "SURVIVES", "fault": "h", "path": "fa4_cute/tma.py"},
+    ]
+    page = words("source_mutants.json", {"rows": rows})
+    assert "2 of 4 faults planted in the Python source are found, 1 of them by tests" in page
+    assert "1 survive with a reason, 1 without" in page
+    assert "| `fa4_cute/work` | 2 | 3 |" in page
+    assert "| g | nobody asks |" in page
+    assert "* h: survives" in page
+
+
+def test_tables_of_the_pair_kernel_are_the_reports() -> None:
+    report = {"lengths": [1, 2], "overlap_keys": 64, "machine_code": [["T1"], ["7"]],
+              "overlap": [["cycles"], ["8"]], "errors": [["ratio"], ["0.5"]]}  # fmt: skip
+    page = words("pair_cta.json", report)
+    for cell in ("| T1 | | --- | | 7 |", "| cycles | | --- | | 8 |", "1 queries and 2 keys"):
+        assert cell in page
+
+
+def test_the_page_reads_what_the_pair_benchmark_writes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    report = tmp_path / "out" / "pair_cta.json"
+    monkeypatch.setattr(pair_cta, "RESULT", report)
+    for name in ("machine_code", "overlaps", "errors"):
+        monkeypatch.setattr(pair_cta, name, lambda name=name: iter([(name,), ("1",)]))
+    pair_cta.main()
+    page = words("pair_cta.json", json.loads(report.read_text()))
+    for name in ("machine_code", "overlaps", "errors"):
+        assert f"| {name} | | --- | | 1 |" in page
+    assert f"{pair_cta.LENGTHS[0]} queries and {pair_cta.LENGTHS[1]} keys" in page
+
+
+def test_a_section_without_a_report_stays() -> None:
+    page = render("", {"mutants.json": MUTANTS})
+    again = render(page, {"check.json": {"seeds": 1, "rows": [ROW]}})
+    assert list(sections_of(again)) == ["`make check`", "`make mutants`"]
+    assert sections_of(again)["`make mutants`"] == sections_of(page)["`make mutants`"]
+    assert render(again, {}) == again
+
+
+def test_the_page_has_no_other_sections_and_renders_to_itself() -> None:
+    page = PAGE.read_text()
+    assert set(sections_of(page)) <= set(SECTIONS)
+    assert render(page, {}) == page

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,8 +10,8 @@ import torch
 
 from benchmarks.foreign import run_all
 from benchmarks.foreign.cases import Case, Outcome
-from benchmarks.foreign.run_all import Record, measure, update
-from benchmarks.foreign.table import render
+from benchmarks.foreign.run_all import PAGE, RESULTS, Record, measure, update
+from benchmarks.foreign.table import FINDINGS, render
 
 
 def record(name: str, **changes: object) -> Record:
@@ -27,6 +29,18 @@ def test_the_page_counts_and_lists_what_ran() -> None:
     assert "1 of 2 ran within their tolerance" in page
     assert "| `good` | ok | 1.0e-03 | 0e+00 | 1,234 |" in page
     assert "stopped: PtxError: a \\| b c" in page
+
+
+def test_every_finding_of_the_results_is_explained_in_one_place() -> None:
+    reported = {code for row in json.loads(RESULTS.read_text()) for code in row["findings"]}
+    explained = set(re.findall(r"`([a-z0-9-]+)`", FINDINGS.read_text()))
+    assert reported
+    assert reported <= explained
+
+
+def test_the_page_is_what_the_results_give() -> None:
+    rows = [Record(**row) for row in json.loads(RESULTS.read_text())]
+    assert PAGE.read_text() == render(rows)
 
 
 def test_new_results_replace_old_ones_of_the_same_name(tmp_path: Path) -> None:

@@ -1,0 +1,85 @@
+"""Links and paths in the pages lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md",
+                *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])  # fmt: skip
+FRAGMENTS = {"findings.md": ROOT / "docs"}
+"""Files that become part of a page in another folder."""
+LINK = re.compile(r"(?<!\\)\[[^\]]*\]\(([^)\s]+)\)")
+CODE_BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+PATH = re.compile(r"`((?:fa4_cute|sm100sim|tests|benchmarks|testing|examples|docs)/[\w./-]*)`")
+
+
+def name(page: Path) -> str:
+    """The page's path in the repository."""
+    return str(page.relative_to(ROOT))
+
+
+def prose(page: Path) -> str:
+    """The text of a page without its blocks of code."""
+    return CODE_BLOCK.sub("", page.read_text())
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", h.strip().lower()).replace(" ", "-") for h in plain}
+
+
+def broken_links(page: Path) -> list[str]:
+    """Relative links whose file, or heading, is not there."""
+    broken = []
+    for link in LINK.findall(prose(page)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (FRAGMENTS.get(page.name, page.parent) / file).resolve() if file else page
+        is_there = target.exists()
+        if is_there and anchor and target.suffix == ".md":
+            is_there = anchor in anchors(target)
+        if not is_there:
+            broken.append(link)
+    return broken
+
+
+def missing_paths(page: Path) -> list[str]:
+    """Paths of this repository, in backticks, that are not there."""
+    return [path for path in PATH.findall(prose(page)) if not (ROOT / path).exists()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    assert broken_links(page) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_named_files_exist(page: Path) -> None:
+    assert missing_paths(page) == []
+
+
+def test_a_broken_link_a_missing_heading_and_a_missing_file_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# One `word`: two\n[a](page.md) [b](no.md) [c](#one-word-two) [d](page.md#three) "
+        "[e](https://example.org/x)\n`tests/test_links.py` `tests/no.py`\n```\n[f](g.md)\n```\n"
+    )
+    assert broken_links(page) == ["no.md", "page.md#three"]
+    assert missing_paths(page) == ["tests/no.py"]
+
+
+def test_every_page_is_linked_from_another() -> None:
+    linked = {
+        (page.parent / link.partition("#")[0]).resolve()
+        for page in PAGES
+        for link in LINK.findall(prose(page))
+        if not re.match(r"[a-z]+:|#", link)
+    }
+    assert [page.name for page in (ROOT / "docs").glob("*.md") if page not in linked] == []
