@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -16,9 +15,9 @@ import fa4_cute
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.run import compute, simulator
 from fa4_cute.host.run.launch import pack_launch
-from testing.reference.attention import Comparison, attention_float64, compare
-from tests.kernel.feature_case import Builder, FeatureCase, Tensors
-from tests.kernel.fp8_case import LIFT, ROUNDING, ROUNDING_OF_O, SMALLEST_E4M3
+from testing.reference.attention import Comparison, compare
+from testing.reference.fp8 import compare_fp8
+from tests.kernel.feature_case import Builder, FeatureCase
 
 SMS = 3
 """SMs of the device, so that a persistent CTA takes several query tiles."""
@@ -46,29 +45,6 @@ def launches() -> Iterator[list[Any]]:
 
     with mock.patch.object(simulator, "launch", recorded):
         yield reports
-
-
-def compare_fp8(
-    out: torch.Tensor, lse: torch.Tensor, inputs: Tensors, **options: Any
-) -> Comparison:
-    """Compare with float64 on what the operands stand for; every P may be rounded the wrong way."""
-    scales = [torch.as_tensor(options.pop(f"{name}_scale", 1.0)).unsqueeze(-1) for name in "qkv"]
-    wide = tuple(t.double() * s for t, s in zip(inputs, scales, strict=True))
-    for name, scale in zip(("q_rope", "k_rope"), scales[:2], strict=True):
-        if name in options:  # Scales multiply scores, and so these columns too.
-            options[name] = options[name].double() * scale
-    exact = attention_float64(*wide, **options)
-    # P below the smallest e4m3 number is rounded absolutely, at most once for every key.
-    tiny = SMALLEST_E4M3 / 2.0 ** (LIFT + 1) * exact.weight.new_tensor(wide[2].shape[-3])
-    largest = wide[2].nan_to_num(0.0).abs().amax()
-    bound = ROUNDING * exact.weight + tiny * largest + ROUNDING_OF_O * exact.out.abs() + 1e-6
-    error = (out.double() - exact.out).abs()
-    lse_error = torch.where(lse.double() == exact.lse, 0.0, (lse.double() - exact.lse).abs())
-    failures = [] if bool((error <= bound).all()) else ["O is out of bounds"]
-    failures += [] if bool((lse_error <= 3e-4).all()) else ["LSE is out of bounds"]
-    most = (float(x.max()) if x.numel() else 0.0 for x in (error, bound, lse_error))
-    max_error, limit, max_lse_error = most
-    return Comparison(max_error, math.nan, limit, max_lse_error, tuple(failures))
 
 
 @contextmanager

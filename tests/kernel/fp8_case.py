@@ -6,16 +6,13 @@ import math
 
 import torch
 
-from fa4_cute.plan.compute.probability import SMALLEST_E4M3, ProbabilityPlan
+from fa4_cute.plan.compute.probability import SMALLEST_E4M3
 from fa4_cute.plan.facts.dtypes import DType
+from testing.reference.fp8 import LIFT, ROUNDING, ROUNDING_OF_O
 from tests.kernel.attention_case import Case, attention, run_kernel
 from tests.kernel.depth512_case import run_pair
 
 FP8 = DType.FP8_E4M3
-ROUNDING = 2.0**-4
-"""Half a unit of the last of e4m3's three fraction bits."""
-ROUNDING_OF_O = 2.0**-8
-LIFT = ProbabilityPlan.of(FP8).lift
 
 
 def run(case: Case, q, k, v) -> tuple[torch.Tensor, torch.Tensor]:
