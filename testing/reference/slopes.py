@@ -29,6 +29,8 @@ FP16_LIMIT: Final = 2.0**-14
 FP8_LIMIT: Final = 2.0**-8
 KEY_LIMIT: Final = 0.5
 """Half of what a lost key makes."""
+LEAST_WEIGHT: Final = 2.0**-40
+"""Largest probability of a key that has no weight."""
 MOST_KEYS: Final = 4096
 """Longest sequence whose keys are looked at one by one; the cost grows with the square."""
 DEVIATIONS: Final = 5.0
@@ -134,7 +136,8 @@ def _key_failures(
         return []
     slope, deviation = key_slopes(out, part, rounding)
     # A key without weight has no slope, and that of a key with little is lost in rounding.
-    bad = (deviation * DEVIATIONS < KEY_LIMIT) & ~(slope.abs() <= KEY_LIMIT)
+    bad = (deviation * DEVIATIONS < KEY_LIMIT) & (part.p.amax(1) > LEAST_WEIGHT)
+    bad &= ~(slope.abs() <= KEY_LIMIT)
     if not bad.any():
         return []
     head, key = (int(i) for i in bad.nonzero()[0])
