@@ -174,6 +174,20 @@ def asked_by(call: Callable[[], None]) -> Request:
     return found[0]
 
 
+def arguments_of(call: Callable[[], None]) -> tuple[tuple[torch.Tensor, ...], dict[str, Any]]:
+    """Inputs and options of a public call, which is not made."""
+    found: list[tuple[tuple[torch.Tensor, ...], dict[str, Any]]] = []
+
+    def noted(*inputs: torch.Tensor, **options: Any) -> None:
+        options.pop("return_lse", None)
+        found.append((inputs, options))
+
+    with mock.patch.multiple(fa4_cute, flash_attn=noted, flash_attn_varlen=noted):
+        call()
+    (only,) = found
+    return only
+
+
 def _request(artifact: Any, packed: PackedLaunch) -> LaunchRequest:
     return LaunchRequest(
         ptx=artifact.ptx, kernel=artifact.kernel_name, grid=packed.plan.grid,
@@ -231,6 +245,11 @@ class Launch:
     def request(self) -> LaunchRequest:
         """The launch whose PTX can be replaced."""
         return self.requests[self.subject]
+
+    @property
+    def results(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """O and LSE, as the latest :meth:`execute` left them."""
+        return self._call.out, self._call.lse
 
     def execute(self, options: RunOptions, ptx: str | None = None) -> tuple[Report, list[bytes]]:
         """Run with NaN-filled outputs.

@@ -17,6 +17,8 @@ UNITS = (1, 8, 16, 32, 64, 128, 256)
 MOST = 300
 PLACES = ("", "page16", "page64", "cache")
 MASKS = ("", "causal", "window", "padding")
+HEAD_DIMS = {"two Q tiles": (64, 72), "one Q tile": (64, 128), "CTA pair": (256, 512)}
+"""Where a kernel serves several in different ways; others run with that of ``KERNELS``."""
 WAYS = ("", "persistent", "split")
 """Few features: every set of them is a kernel of its own, compiled in seconds."""
 
@@ -44,9 +46,9 @@ def features(draw: st.DrawFn) -> frozenset[str]:
 
 
 @st.composite
-def calls(draw: st.DrawFn, kernel: str, asked: frozenset[str]) -> FeatureCase:
-    """Calls of one of ``KERNELS``, or of the deepest one, with given features."""
-    head_dim, num_qo, pair_cta = KERNELS[kernel]
+def calls(draw: st.DrawFn, kernel: str, head_dim: int, asked: frozenset[str]) -> FeatureCase:
+    """Calls of one of ``KERNELS`` with given features."""
+    _, num_qo, pair_cta = KERNELS[kernel]
     heads, kv_heads = draw(st.sampled_from([(1, 1), (2, 1), (3, 1)]))
     return FeatureCase(
         asked, head_dim, draw(st.sampled_from([torch.bfloat16, torch.float16])), heads, kv_heads,

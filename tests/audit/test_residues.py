@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from testing.probes import check, tight
-from tests.audit.residues import UNITS, around_units, calls, drawn, features, sequences
+from tests.audit.residues import (
+    HEAD_DIMS,
+    UNITS,
+    around_units,
+    calls,
+    drawn,
+    features,
+    sequences,
+)
 from tests.kernel.feature_case import KERNELS, is_possible
 
 CALLS = 2
@@ -21,9 +29,12 @@ pytestmark = pytest.mark.slow
 @drawn(SETS)
 @given(st.data())
 def test_drawn_lengths(kernel: str, data: st.DataObject) -> None:
-    asked = data.draw(features().filter(lambda names: is_possible(names, *KERNELS[kernel])))
+    head_dim, *rest = KERNELS[kernel]
+    head_dim = data.draw(st.sampled_from(HEAD_DIMS.get(kernel, (head_dim,))))
+    asked = data.draw(features().filter(lambda names: is_possible(names, head_dim, *rest)))
     for seed in range(CALLS):
-        case = data.draw(calls(kernel, asked))
+        case = data.draw(calls(kernel, head_dim, asked))
+        event(str(case))
         check(case, seed, **(tight(case, seed) if case.page_size else {}))
 
 
