@@ -110,8 +110,11 @@ SHARP: Final = 1.0
 """A scale that lets the running maximum grow, so that O is rescaled."""
 GENTLE: Final = 0.25
 
-DENSE: Final = (Call(((150, 300),)), Call(((130, 257),), scale=SHARP, seed=1))
+DENSE: Final = (Call(((150, 300),)), Call(((130, 257), (1, 1)), scale=SHARP, seed=1))
 LONG: Final = (Call(((70, 900),)), Call(((70, 901),), scale=GENTLE, seed=1))
+TURNED: Final = Call(((20, 200),), scale=-0.2)
+RING: Final = Call(((20, 2500),))
+"""More key tiles than any ring has slots."""
 MANY: Final = Call(((0, 20), (64, 130), (3, 133), (65, 128), (0, 0), (63, 64), (127, 255), (1, 1)))
 SOME: Final = Call(((70, 400), (0, 20), (129, 17), (20, 333)), scale=GENTLE, seed=1)
 NARROW: Final = Call(((40, 300), (0, 20), (3, 133), (17, 7), (33, 256)))
@@ -119,14 +122,14 @@ PAGED: Final = Call(((20, 256), (3, 128), (0, 64), (17, 7), (70, 320)), tight)
 """The longest sequence is the last, and ends with a page: nothing lies after its last entry."""
 
 
-def probe(features: str, head_dim: int, *calls: Call, heads: int = 2, **fields: Any) -> Probe:
-    """Return the probe of a kernel by its features."""
-    names = frozenset(features.split())
-    return Probe(FeatureCase(names, head_dim, heads=heads, kv_heads=1, **fields), calls)
+def probe(features: str, head_dim: int, *calls: Call, **fields: Any) -> Probe:
+    """Return the probe of a kernel by its features; two heads share one of keys by default."""
+    fields = {"heads": 2, "kv_heads": 1, **fields}
+    return Probe(FeatureCase(frozenset(features.split()), head_dim, **fields), calls)
 
 
 PROBES: Final[dict[str, Probe]] = {
-    "2q": probe("causal", 128, *DENSE, *LONG, **TWO),
+    "2q": probe("causal", 128, *DENSE, *LONG, TURNED, **TWO),
     "2q-ragged": probe("ragged causal sink", 64, MANY, SOME, **TWO),
     "2q-window": probe("ragged window", 64, MANY, SOME, **TWO),
     "2q-page": probe("ragged page16 window", 64, PAGED, SOME, **TWO),
@@ -135,24 +138,31 @@ PROBES: Final[dict[str, Probe]] = {
     "2q-function": probe("function softcap alibi chunked padding", 64, *DENSE, **TWO),
     "2q-both": probe("bias union function", 64, *DENSE, **TWO),
     "2q-fp8": probe("fp8 causal", 128, *DENSE, **TWO),
-    "2q-tokens": probe("tokens ragged page64", 64, PAGED, MANY, **TWO),
+    "2q-tokens": probe("tokens ragged page64", 64, PAGED, MANY, RING, **TWO),
+    "2q-tokens-dense": probe("tokens", 64, *DENSE, heads=4, kv_heads=2, **TWO),
+    "2q-three": probe("causal", 80, *DENSE, heads=3, **TWO),
+    "2q-split-dense": probe("split causal", 64, *DENSE, **TWO),
     "2q-persistent": probe("persistent ragged causal", 64, MANY, SOME, heads=4, **TWO),
     "2q-split": probe("split ragged sink", 64, MANY, SOME, **TWO, **FP16),
     "2q-rope": probe("rope causal", 128, *DENSE, **TWO),
+    "2q-rope-persistent": probe("rope persistent causal ragged", 128, MANY, SOME, **TWO),
+    "2q-rope-heads": probe("rope causal", 128, *DENSE, heads=4, kv_heads=2, **TWO),
+    "2q-fp8-persistent": probe("fp8 persistent ragged", 64, MANY, SOME, **TWO),
     "2q-mla": probe("causal", 192, *DENSE, **TWO, **MLA),
     "1q": probe("causal", 128, *DENSE, *LONG, **ONE),
     "1q-ragged": probe("ragged causal sink", 64, NARROW, SOME, **ONE),
+    "1q-rope": probe("rope causal", 128, *LONG, **ONE),
     "1q-page": probe("ragged page64 window", 128, PAGED, NARROW, **ONE, **FP16),
     "1q-split": probe("page64 split", 64, PAGED, NARROW, heads=8, **ONE),
     "1q-cluster": probe("ragged cluster causal sink", 128, NARROW, SOME, **ONE),
     "1q-cluster-dense": probe("cluster", 72, *LONG, **ONE, **FP16),
-    "1q-tokens": probe("tokens causal ragged", 64, NARROW, SOME, **ONE),
+    "1q-tokens": probe("tokens causal ragged", 64, NARROW, SOME, RING, **ONE),
     "1q-persistent": probe("persistent ragged causal", 64, NARROW, SOME, heads=4, **ONE),
     "pair": probe("causal", 128, Call(((300, 420),)), *LONG, **PAIR),
     "pair-page": probe("ragged page16 function", 128, PAGED, MANY, **PAIR),
-    "pair-tokens": probe("tokens ragged causal", 128, MANY, SOME, **PAIR),
+    "pair-tokens": probe("tokens ragged causal", 128, MANY, SOME, RING, **PAIR),
     "pair-persistent": probe("persistent ragged causal sink", 128, MANY, SOME, **PAIR),
-    "d256": probe("causal", 256, *DENSE, *LONG),
+    "d256": probe("causal", 256, *DENSE, *LONG, TURNED),
     "d256-ragged": probe("ragged causal sink", 256, MANY, SOME),
     "d256-page": probe("ragged page16 window", 256, PAGED, SOME),
     "d256-bias": probe("bias union", 256, *DENSE, **FP16),
@@ -161,6 +171,7 @@ PROBES: Final[dict[str, Probe]] = {
     "d256-split": probe("split ragged sink", 256, NARROW, SOME),
     "d512": probe("causal", 512, *DENSE, *LONG),
     "d512-fp8": probe("fp8 ragged", 512, NARROW),
+    "d512-tokens": probe("tokens", 512, *DENSE),
     "d512-persistent": probe("persistent ragged sink", 512, NARROW, SOME),
 }
 """Name -> probe: dense, packed, paged and split keys, masks, modifiers and float8, per kernel."""

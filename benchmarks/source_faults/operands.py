@@ -1,0 +1,72 @@
+"""Faults in what the roles read: pages, scales per token, stale values, and scores."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from benchmarks.source_anchors import Fault
+from benchmarks.source_faults.fault import REMOVED, fault
+
+OPERANDS: Final[tuple[Fault, ...]] = (
+    fault("paging.page_of_key", "seqlen_k - 1", "seqlen_k", "2q-page"),
+    fault("paging.page_of_key", "DEVICE.select(key < seqlen_k, page, OUTSIDE_PAGE)", "page",
+          "2q-page 1q-page d256-page",
+          reason="A page that holds no key of the sequence is read again instead of zeros: its "
+                 "scores are masked, and its rows of V are cleaned."),
+    fault("paging.page_of_key", "Int64(ctx.work.batch) * extras['pages_per_row']", "Int64(0)",
+          "2q-page"),
+    fault("paging.place_in_cache", "key % ctx.spec.variant.page_size", "key", "2q-page"),
+    fault("paging.place_in_map", "key + sequence.first_key", "key", "2q-ragged"),
+    fault("paging.place_in_map", "sequence.key_batch", "Int32(0)", "2q"),
+    fault("paging.for_each_box", "first + row", "first", "2q-page"),
+    fault("stale_values.slot_chunks", "i * ctx.spec.key_rows * span", "0", "2q-ragged 1q-ragged"),
+    fault("stale_values.slot_chunks",
+          "[*chunks, *(pair.peer_address(chunk) for chunk in chunks)]", "chunks", "pair-page"),
+    fault("stale_values.clean_values", "ctx.work.key_tile(tile) * config.BN + first_row",
+          "tile * config.BN + first_row", "2q-window"),
+    fault("stale_values.clean_values", "valid < num_rows", "valid < num_rows - 1", "2q-ragged"),
+    fault("stale_values.clean_values", "DEVICE.maximum(valid, 0)", "valid + 1", "2q-ragged"),
+    fault("stale_values.clean_values", "clean.publish_to_tensor_cores()", REMOVED, "2q-ragged"),
+    fault("scores.masked", "own[0].stop, warp[0].stop", "own[0].stop, own[0].stop", "2q-ragged"),
+    fault("scores.modified", "line.magnitude * Float32(LN_2)", "line.magnitude", "2q-function"),
+    fault("scores.modified", "score * Float32(LOG2_E)", "score", "2q-function"),
+    fault("scores.modified", "DEVICE.minimum(tile.first_key + column, last_key)",
+          "tile.first_key + column", "2q-function pair-page"),
+    fault("scores.modified", "(ctx.work.batch, line.head, line.query)",
+          "(ctx.work.batch, line.head, line.position)", "2q-function pair-page"),
+    fault("scores.RowBias.of", "ctx.work.batch", "Int32(0)", "2q-bias"),
+    fault("scores.RowBias.of", "gmem.word_address(row, tile.first_key)", "row", "2q-bias"),
+    fault("scores.RowBias.added_to", "(column - first_column) % WORD_COLUMNS",
+          "column % WORD_COLUMNS", "2q-both d256-bias",
+          reason="Columns are taken in groups that start at multiples of 32, so both remainders "
+                 "are the same number."),
+    fault("scores.RowBias.added_to", "rows.max2(best, added)", "added", "2q-both"),
+    fault("scores.RowBias.added_to", "where_visible(reduce(or_, self.words), bit, score + best)",
+          "score + best", "2q-both"),
+    fault("scores.scores_and_max", "rows.tile_max(values, row_max)", "rows.tile_max(values, values[0])",
+          "2q"),
+    fault("token_scales.keep_query_scale", "ctx.work.num_key_tiles > 0",
+          "ctx.work.num_key_tiles >= 0", "2q-tokens d256-tokens"),
+    fault("token_scales.query_scale_source", "sequence.first_query + line.query", "line.query",
+          "2q-tokens"),
+    fault("token_scales.query_scale_source", "Int64(ctx.work.batch) * problem.seqlen_q + line.query",
+          "Int64(line.query)", "2q-tokens-dense"),
+    fault("token_scales.key_scale_source", "DEVICE.minimum(key, sequence.seqlen_k - 1)", "key",
+          "2q-tokens"),
+    fault("token_scales.key_scale_source", "Int64(entry) * heads + ctx.work.kv_head",
+          "Int64(entry) * heads", "2q-tokens-dense"),
+    fault("token_scales.key_scale_source",
+          "packed_start(sequence.first_key, ctx.work.batch) + key",
+          "sequence.first_key + key", "pair-tokens"),
+    fault("token_scales.fill_scale_buffer",
+          "ctx.barriers.wait(BarrierWait(ring.consumer_mbar(slot), (round_ & 1) ^ 1))", REMOVED,
+          "pair-tokens"),
+    fault("token_scales.scale_buffer", "slot * ctx.layout.k_scale_stride_bytes", "0", "2q-tokens"),
+    fault("token_scales.query_scale_address", "line.scale_slot * DType.FP32.size", "0",
+          "2q-tokens"),
+    fault("token_scales.wait_for_scales", "first * DType.FP32.size", "0", "d512-tokens"),
+    fault("token_scales.wait_for_scales", "ctx.barriers.wait(BarrierWait(arrived, round_ & 1))",
+          REMOVED, "2q-tokens"),
+    fault("token_scales.scaled", "mul2(pair, (row, row))", "pair", "2q-tokens"),
+    fault("token_scales.scaled", "column * DType.FP32.size", "0", "2q-tokens"),
+)
