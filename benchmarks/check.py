@@ -161,7 +161,7 @@ def main() -> int:
     RESULT.write_text(json.dumps(report, indent=1))
     bad = [row for row in rows if not row.ok]
     print(
-        f"{len(rows) - len(bad)} of {len(rows)} cases clean in 2 + {SEEDS} schedules each, and right; "
+        f"{len(rows) - len(bad)} of {len(rows)} cases right, and clean in 2 + {SEEDS} schedules; "
         f"plain: at once without checks, one run; the others: one run under all checks; "
         f"{took:.0f} s, {cpu:.0f} s of processor time"
     )

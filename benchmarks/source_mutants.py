@@ -39,9 +39,11 @@ PROCESSES: Final = 2
 LIMIT: Final = 300.0
 """Seconds after which a fault counts as found: the original takes a tenth."""
 COPIED: Final = ("fa4_cute", "sm100sim", "testing", "tests", "benchmarks", "pyproject.toml")
-PRELOADED: Final = ("numpy", "torch", "cutlass", "cutlass.cute", "pytest", "hypothesis")
+PRELOADED: Final = ("numpy", "torch", "cutlass", "cutlass.cute", "pytest")
 """What every trial needs and no fault changes; imported once, trials are forked from it."""
 TESTS_FOLDER: Final = "tests/"
+WRONG_USE: Final = (3, 4, 5)
+"""Exit statuses of pytest that say nothing of a fault: no test, or no such file."""
 
 _tree: Path | None = None
 
@@ -105,6 +107,8 @@ def _killed_by(name: str) -> str | None:
         time.sleep(0.02)
     if status == 0:
         return None
+    if name.startswith(TESTS_FOLDER) and os.waitstatus_to_exitcode(status) in WRONG_USE:
+        raise RuntimeError(f"{name}: {log.read_text(errors='replace')[-500:]}")
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
     said = [line for line in lines if line.startswith(("E  ", f"{name}:"))] or lines[-1:]
     return f"{name}: {said[0].removeprefix(name + ':').strip()[:160] if said else status}"
@@ -196,7 +200,9 @@ def _row(fault: Fault, edit: Edit, how: str | None, seconds: float) -> dict[str,
     verdict = "killed" if how else "SURVIVES"
     if fault.reason:
         verdict = "KILLED ALTHOUGH ARGUED" if how else "argued"
-    print(f"{verdict:9} {seconds:6.1f} s  {fault}  ({edit.path}:{edit.line})  {how or ''}", flush=True)
+    print(
+        f"{verdict:9} {seconds:6.1f} s  {fault}  ({edit.path}:{edit.line})  {how or ''}", flush=True
+    )
     return {"fault": str(fault), "path": edit.path, "line": edit.line, "verdict": verdict,
             "how": how, "reason": fault.reason, "seconds": round(seconds, 1)}  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Small calls that a fault in the source should spoil, a few per kernel: ``python -m testing.probes``.
+"""Small calls that a fault in the source should spoil: ``python -m testing.probes``.
 
 A probe is one kernel and some calls of it. Every call runs under all checkers, with NaN in all
 memory that it may write and in what it must not read, and is compared with float64. Arguments are

@@ -7,15 +7,17 @@ from typing import Final
 from benchmarks.source_anchors import Fault
 from benchmarks.source_faults.fault import REMOVED, fault
 
-_RESIDUES = ("tests/audit/test_holes.py::test_every_remainder_of_the_distance_between_first_query_"
-             "and_first_key")  # fmt: skip
-_LOW = "tests/audit/test_holes.py::test_rows_whose_every_score_is_very_low_keep_their_mean"
+_HOLES = "tests/audit/test_holes.py::test_"
+_RESIDUES = f"{_HOLES}every_remainder_of_the_distance_between_first_query_and_first_key"
+_CAUSAL, _WINDOW = f"{_RESIDUES}[two-Q-tiles-causal]", f"{_RESIDUES}[two-Q-tiles-window]"
+_LOW = f"{_HOLES}rows_whose_every_score_is_very_low_keep_their_mean[two-Q-tiles]"
 _MATH: Final = (
-    fault("mask.mask_columns", "{first_column + count}", "{first_column + count - 1}", _RESIDUES),
+    fault("mask.mask_columns", "{first_column + count}", "{first_column + count - 1}", _CAUSAL),
     fault("mask.mask_columns", "first_column + i", "first_column + i - 1", "2q"),
-    fault("mask._mask_word", "{first + count};", "{first + count - 1};", _RESIDUES),
-    fault("mask._mask_word", "{operand(start)}, {first}, skip", "{operand(start)}, {first + 1}, skip",
-          _RESIDUES),
+    fault("mask._mask_word", "{first + count};", "{first + count - 1};", _WINDOW),
+    fault("mask._mask_word",
+          "{operand(start)}, {first}, skip", "{operand(start)}, {first + 1}, skip",
+          _WINDOW),
     fault("mask._word_of_span", "and.b32 bits, bits, low;", "or.b32 bits, bits, low;", "2q-window"),
     fault("mask._leading_bits", "max.s32 {register}, {register}, 0;",
           "max.s32 {register}, {register}, -1;", "2q-window 2q-union"),

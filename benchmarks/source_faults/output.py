@@ -1,4 +1,5 @@
-"""Faults in what leaves a kernel: O by boxes and by rows, the log-sum-exp, joined and split rows."""
+"""Faults in what leaves a kernel: O by boxes and by rows, the log-sum-exp,
+          joined and split rows."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from typing import Final
 from benchmarks.source_anchors import Fault
 from benchmarks.source_faults.fault import REMOVED, fault
 
-_BOXES = "tests/audit/test_holes.py::test_a_box_never_reaches_the_rows_after_its_sequence"
+_HOLE = "tests/audit/test_holes.py::test_a_box_never_reaches_the_rows_after_its_sequence"
+_BOXES, _PAIR_BOXES = f"{_HOLE}[two-Q-tiles]", f"{_HOLE}[CTA-pair]"
 _TWO_Q: Final = (
     fault("two_q.may_store_boxes", "last <= ctx.work.sequence.seqlen_q",
           "last <= ctx.work.sequence.seqlen_q + 1", _BOXES),
@@ -47,7 +49,8 @@ _TWO_Q: Final = (
 _DEPTH512: Final = (
     fault("depth512.may_store_boxes",
           "ctx.work.position + ctx.spec.tile_positions <= ctx.work.sequence.seqlen_q",
-          "ctx.work.position + ctx.spec.tile_positions <= ctx.work.sequence.seqlen_q + 1", _BOXES),
+          "ctx.work.position + ctx.spec.tile_positions <= ctx.work.sequence.seqlen_q + 1",
+          _PAIR_BOXES),
     fault("depth512.part_columns", "(part + 1) * width", "(part + 1) * width - 1", "d256 d512",
           reason="Chunks start at multiples of their width, of which the last is as far from the "
                  "end as it is wide: the range is the same."),
@@ -58,7 +61,8 @@ _DEPTH512: Final = (
           REMOVED, "d256"),
     fault("depth512.wait_for_part", "ctx.work.num_key_tiles - 1", "ctx.work.num_key_tiles", "d256"),
     fault("depth512.wait_for_part", "tmem.fence_after_thread_sync()", REMOVED, "d256"),
-    fault("depth512.for_each_piece", "part * config.o_columns + column", "column", "d512-persistent"),
+    fault("depth512.for_each_piece",
+          "part * config.o_columns + column", "column", "d512-persistent"),
     fault("depth512.write_rows", "output_factor(ctx, result)", "Float32(1.0)", "d256-ragged"),
 )
 _SPLITS: Final = (

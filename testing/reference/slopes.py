@@ -129,9 +129,7 @@ def key_slopes(
     return slope, ROUNDING_RMS * variance.sqrt() / square
 
 
-def _key_failures(
-    number: int, out: torch.Tensor, part: Summands, rounding: Rounding
-) -> list[str]:
+def _key_failures(number: int, out: torch.Tensor, part: Summands, rounding: Rounding) -> list[str]:
     if not (part.p.numel() and part.v.numel()):
         return []
     slope, deviation = key_slopes(out, part, rounding)
@@ -147,9 +145,7 @@ def _key_failures(
     ]
 
 
-def _by_sequence(
-    out: torch.Tensor, exact: Reference
-) -> list[tuple[torch.Tensor, Summands]]:
+def _by_sequence(out: torch.Tensor, exact: Reference) -> list[tuple[torch.Tensor, Summands]]:
     """Return the output (heads, seqlen_q, head_dim_v) and the summands of every sequence."""
     import torch
 

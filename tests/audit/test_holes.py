@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 TILES = (63, 64, 65)
 """A tile of 128 rows holds 64 positions of two heads."""
-PACKED = {**{name: () for name in KERNELS}, "one Q tile in a cluster": ("cluster",)}
+PACKED = {**dict.fromkeys(KERNELS, ()), "one Q tile in a cluster": ("cluster",)}
 
 
 def case_of(name: str, *features: str, **fields: Any) -> FeatureCase:
@@ -29,7 +29,12 @@ def case_of(name: str, *features: str, **fields: Any) -> FeatureCase:
     return FeatureCase(frozenset(features), head_dim, **fields)
 
 
-@pytest.mark.parametrize("name", PACKED)
+def spelt(name: str) -> str:
+    """A name in a test's identifier, without blanks."""
+    return str(name).replace(" ", "-")
+
+
+@pytest.mark.parametrize("name", PACKED, ids=spelt)
 def test_a_box_never_reaches_the_rows_after_its_sequence(name: str) -> None:
     """The rows after the last sequence belong to nobody: a CTA that runs later repairs others."""
     for queries in TILES:
@@ -49,7 +54,7 @@ def test_a_box_never_reaches_the_rows_after_its_sequence(name: str) -> None:
         assert bool(lse[:, end:].isnan().all()), queries
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", KERNELS, ids=spelt)
 def test_neighbours_of_packed_sequences_stay_exact(name: str) -> None:
     """With few CTAs the first rows of a sequence are written before the last of the one before."""
     lengths = tuple((n, 20) for n in (*TILES, 127, 128, 129, 255, 1))
@@ -57,7 +62,7 @@ def test_neighbours_of_packed_sequences_stay_exact(name: str) -> None:
 
 
 @pytest.mark.parametrize("size", ["page16", "page64"])
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", KERNELS, ids=spelt)
 def test_a_page_table_ends_with_the_last_page_in_use(name: str, size: str) -> None:
     """The longest sequence is the last one, fills its last page, and ends within a key tile."""
     case = case_of(name, "ragged", size, lengths=((3, 33), (20, 192)))
@@ -67,14 +72,14 @@ def test_a_page_table_ends_with_the_last_page_in_use(name: str, size: str) -> No
 
 
 @pytest.mark.parametrize("pages", [(), ("page16",)])
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", KERNELS, ids=spelt)
 def test_scales_per_token_of_sequences_without_queries(name: str, pages: tuple[str, ...]) -> None:
     """An empty first sequence has no query whose scale could be read, nor one before it."""
     lengths = ((0, 20), (3, 133), (0, 40), (17, 7), (0, 9))
     check(case_of(name, "ragged", "tokens", *pages, lengths=lengths))
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", KERNELS, ids=spelt)
 def test_rows_whose_every_score_is_very_low_keep_their_mean(name: str) -> None:
     """By a bias; by the scale; and by queries and keys, where the scale is small."""
     lengths = ((40, 200),)
@@ -102,6 +107,7 @@ def test_rows_whose_every_score_is_very_low_keep_their_mean(name: str) -> None:
         ("two Q tiles per CTA of a pair", "window"),
         ("CTA pair", "causal"),
     ],
+    ids=spelt,
 )
 def test_every_remainder_of_the_distance_between_first_query_and_first_key(
     name: str, mask: str
@@ -109,5 +115,3 @@ def test_every_remainder_of_the_distance_between_first_query_and_first_key(
     """Whether a warp sees all of 32 columns is decided by the remainder by 32."""
     lengths = tuple((33, 95 + n) for n in range(32))
     check(case_of(name, "ragged", mask, lengths=lengths, heads=1))
-
-
