@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 MODULE = "<module>"
@@ -78,8 +79,7 @@ class _Scope:
         if wanted is not None:
             found = [
                 (offsets[n.lineno - 1] + n.col_offset, offsets[n.end_lineno - 1] + n.end_col_offset)
-                for n in self._nodes()
-                if isinstance(n, type(wanted)) and ast.dump(n) == ast.dump(wanted)
+                for n in self._pieces.get(ast.dump(wanted), ())
             ]
             if found:
                 return sorted(set(found))
@@ -89,6 +89,15 @@ class _Scope:
         while (at := self.source.find(text, start, stop)) >= 0:
             found.append((at, at + len(text)))
             start = at + len(text)
+        return found
+
+    @cached_property
+    def _pieces(self) -> dict[str, list[ast.expr | ast.stmt]]:
+        """Expressions and statements by their trees."""
+        found: dict[str, list[ast.expr | ast.stmt]] = {}
+        for node in self._nodes():
+            if isinstance(node, ast.expr | ast.stmt):
+                found.setdefault(ast.dump(node), []).append(node)
         return found
 
     def _nodes(self) -> Iterator[ast.AST]:
