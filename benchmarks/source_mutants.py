@@ -122,8 +122,8 @@ def _run_and_exit(name: str, log: Path) -> None:
         os.dup2(output, 1)
         os.dup2(output, 2)
         if name.startswith(TESTS_FOLDER):
-            options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-n0"]
-            status = import_module("pytest").main([*options, "-m", "not gpu", *name.split()])
+            plugins = ["-p", "no:cacheprovider", "-p", "benchmarks.source_plugin"]
+            status = import_module("pytest").main(["-x", "-q", "-n0", *plugins, name])
         else:
             status = import_module("testing.probes").main([name])
     except BaseException as error:  # The exit status says it; the parent must not see it.

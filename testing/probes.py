@@ -112,6 +112,8 @@ GENTLE: Final = 0.25
 
 DENSE: Final = (Call(((150, 300),)), Call(((130, 257), (1, 1)), scale=SHARP, seed=1))
 LONG: Final = (Call(((70, 900),)), Call(((70, 901),), scale=GENTLE, seed=1))
+STEEP: Final = Call(((40, 901),), scale=40.0)
+"""Maxima of the parts of a row differ by more than an exponent holds."""
 TURNED: Final = Call(((20, 200),), scale=-0.2)
 RING: Final = Call(((20, 2500),))
 """More key tiles than any ring has slots."""
@@ -141,7 +143,7 @@ PROBES: Final[dict[str, Probe]] = {
     "2q-tokens": probe("tokens ragged page64", 64, PAGED, MANY, RING, **TWO),
     "2q-tokens-dense": probe("tokens", 64, *DENSE, heads=4, kv_heads=2, **TWO),
     "2q-three": probe("causal", 80, *DENSE, heads=3, **TWO),
-    "2q-split-dense": probe("split causal", 64, *DENSE, **TWO),
+    "2q-split-dense": probe("split causal", 64, *DENSE, STEEP, Call(((40, 20),)), **TWO),
     "2q-persistent": probe("persistent ragged causal", 64, MANY, SOME, heads=4, **TWO),
     "2q-split": probe("split ragged sink", 64, MANY, SOME, **TWO, **FP16),
     "2q-rope": probe("rope causal", 128, *DENSE, **TWO),
@@ -149,12 +151,13 @@ PROBES: Final[dict[str, Probe]] = {
     "2q-rope-heads": probe("rope causal", 128, *DENSE, heads=4, kv_heads=2, **TWO),
     "2q-fp8-persistent": probe("fp8 persistent ragged", 64, MANY, SOME, **TWO),
     "2q-mla": probe("causal", 192, *DENSE, **TWO, **MLA),
-    "1q": probe("causal", 128, *DENSE, *LONG, **ONE),
+    "1q": probe("causal", 128, *DENSE, *LONG, STEEP, **ONE),
     "1q-ragged": probe("ragged causal sink", 64, NARROW, SOME, **ONE),
     "1q-rope": probe("rope causal", 128, *LONG, **ONE),
     "1q-page": probe("ragged page64 window", 128, PAGED, NARROW, **ONE, **FP16),
     "1q-split": probe("page64 split", 64, PAGED, NARROW, heads=8, **ONE),
-    "1q-cluster": probe("ragged cluster causal sink", 128, NARROW, SOME, **ONE),
+    "1q-cluster": probe("ragged cluster causal sink", 128, NARROW, SOME, STEEP, **ONE),
+    "1q-cluster-causal": probe("cluster causal", 64, Call(((40, 20), (1, 1))), **ONE),
     "1q-cluster-dense": probe("cluster", 72, *LONG, **ONE, **FP16),
     "1q-tokens": probe("tokens causal ragged", 64, NARROW, SOME, RING, **ONE),
     "1q-persistent": probe("persistent ragged causal", 64, NARROW, SOME, heads=4, **ONE),

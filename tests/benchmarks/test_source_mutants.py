@@ -77,7 +77,7 @@ def test_a_place_that_is_not_found_or_not_the_only_one(
 def test_the_module_decides_between_functions_of_one_name(tmp_path: Path) -> None:
     both = sources(tmp_path, one=SOURCE, two=SOURCE)
     assert both.edit(Fault("two.scaled", "log(x)", "pass", ())).path == "package/deep/two.py"
-    with pytest.raises(AnchorError, match="2 functions fit|0 functions fit"):
+    with pytest.raises(AnchorError, match="0 functions fit"):
         both.edit(Fault("three.scaled", "log(x)", "pass", ()))
 
 
