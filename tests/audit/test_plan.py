@@ -1,4 +1,4 @@
-"""Masks that random draws rarely make: intersections of two starts, unions with gaps."""
+"""Plans that draws rarely reach: masks with two starts, ranges with gaps, edges of formulas."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from itertools import product
 
 import pytest
 
+from fa4_cute.plan.compute.column_plan import ColumnPlan
+from fa4_cute.plan.config.reduce_scatter import ReduceScatterPlan
+from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.key_tiles import KeyTileMap, Rows, visible_keys
 from fa4_cute.plan.masks.masks import (
     CAUSAL,
@@ -49,3 +52,17 @@ def test_tiles_of_unions_are_visited_once_and_in_order(mask: Mask) -> None:
 def test_ranges_with_tiles_between_them() -> None:
     visited = KeyTileMap((Interval(1, 3), Interval(3, 3), Interval(5, 8)))
     assert [visited.tile(n) for n in range(visited.count)] == [1, 2, 5, 6, 7]
+
+
+@pytest.mark.parametrize(("bn", "resident"), [(64, 64), (128, 128), (192, 96), (256, 128)])
+def test_scores_of_a_tile_of_128_keys_are_read_once(bn: int, resident: int) -> None:
+    plan = ColumnPlan(bn, 2)
+    assert plan.resident == resident
+    assert sum(map(len, plan.loads)) == bn
+
+
+@pytest.mark.parametrize("depth", [64, 72, 80, 104, 128])
+def test_bands_of_a_cluster_end_with_a_whole_block(depth: int) -> None:
+    plan = ReduceScatterPlan(2, 128, depth, DType.BF16)
+    assert plan.block_end % plan.block_columns == 0
+    assert depth <= plan.block_end < depth + plan.block_columns
