@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 FOREIGN := $(VENV)/.foreign-installed
 
-.PHONY: help setup demo test test-all quick lint bench check mutants foreign clean
+.PHONY: help setup demo test test-all quick lint bench check mutants source-mutants foreign clean
 .DEFAULT_GOAL := help
 
 help:  ## show the targets
@@ -46,8 +46,11 @@ bench: $(FOREIGN)  ## simulator speed and facts of the compiled kernels
 check: $(STAMP)  ## every kernel under all checkers and 18 schedules
 	$(BIN)/python -m benchmarks.check
 
-mutants: $(STAMP)  ## planted synchronisation faults, and which of them are found
+mutants: source-mutants  ## planted faults in PTX and source, and which of them are found
 	$(BIN)/python -m benchmarks.mutants
+
+source-mutants: $(STAMP)  ## planted faults in the Python source only
+	$(BIN)/python -m benchmarks.source_mutants
 
 foreign: $(FOREIGN)  ## run every kernel of others that is installed, and rewrite docs/foreign_kernels.md
 	$(BIN)/python -m benchmarks.foreign.run_all

@@ -88,8 +88,6 @@ def machine_code() -> Iterator[tuple[str, ...]]:
         )  # fmt: skip
 
 
-
-
 def main() -> None:
     """Print all tables and write the report."""
     tables = {"machine_code": machine_code(), "overlap": overlaps(), "errors": errors()}

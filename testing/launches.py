@@ -6,6 +6,7 @@ A launch is prepared once through the public call and kept as plain data: reques
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -38,11 +39,11 @@ def asked_by(case: Case) -> Request:
     """
     found: list[Request] = []
 
-    def noted(asked: Request, _spec: Any) -> tuple[None, None]:
+    def noted(asked: Request, _spec: Any) -> SimpleNamespace:
         found.append(asked)
-        return None, None
+        return SimpleNamespace(out=None, lse=None)
 
-    with mock.patch.object(compute, "_launch", noted):
+    with mock.patch.object(compute, "_launched", noted):
         call(arguments(case), num_sms=SMS)
     if len(found) != 1:
         raise RuntimeError(f"{len(found)} launches: a case must make one")
@@ -105,6 +106,11 @@ class Launch:
     def request(self) -> LaunchRequest:
         """The launch whose PTX can be replaced."""
         return self.requests[self.subject]
+
+    @property
+    def results(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """O and LSE, as the latest :meth:`execute` left them."""
+        return self._call.out, self._call.lse
 
     def execute(self, options: RunOptions, ptx: str | None = None) -> tuple[Report, list[bytes]]:
         """Run with NaN-filled outputs.

@@ -7,6 +7,8 @@ A result passes when
 * every element is inside its own error bound, ``2.5 u (P |V|)`` with ``u`` the unit roundoff of the
   type: rounding P and O costs at most ``2 u``, so one wrong row of small numbers cannot hide
   behind a row of large ones;
+* O as a whole and every head of it have the right size, and every row of V counts once
+  (``testing.reference.slopes``): errors that are small everywhere but never average out;
 * every log-sum-exp is within :data:`LSE_ABSOLUTE` plus :data:`LSE_RELATIVE` of its magnitude, and
   minus infinity exactly where a query sees no key.
 """
@@ -23,6 +25,7 @@ from testing.reference.exact import (
     scale_of,
     visible,
 )
+from testing.reference.slopes import Rounding, slope_failures
 
 if TYPE_CHECKING:
     import torch
@@ -116,6 +119,7 @@ def compare(
         failures += _first_failure("O", out, exact.out, error, error.new_tensor(limit))
         failures += _first_failure("O (element bound)", out, exact.out, error, bound)
         failures += _lse_failures(lse, exact.lse)
+        failures += slope_failures(out, exact, Rounding.of(out.dtype))
     return Comparison(
         max_error=_largest(error),
         plain_error=plain_error,

@@ -19,7 +19,20 @@ if TYPE_CHECKING:
     import torch
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class Summands:
+    """What the output of one sequence is the sum of.
+
+    Attributes:
+        p: (heads, seqlen_q, seqlen_k), the probabilities.
+        v: (heads, seqlen_k, head_dim_v), the values of every query head.
+    """
+
+    p: torch.Tensor
+    v: torch.Tensor
+
+
+@dataclass(frozen=True, eq=False)
 class Reference:
     """Exact results in float64.
 
@@ -27,11 +40,13 @@ class Reference:
         out: (batch, seqlen_q, heads, head_dim_v), or (total_q, heads, head_dim_v).
         lse: (batch, heads, seqlen_q), or (heads, total_q); natural logarithm.
         weight: ``P |V|``, shape of ``out``: what relative errors of P are multiplied by.
+        summands: of every sequence.
     """
 
     out: torch.Tensor
     lse: torch.Tensor
     weight: torch.Tensor
+    summands: tuple[Summands, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +113,7 @@ def attention_float64(
     import torch
 
     call = Call(**options)
-    outs, lses, weights = [], [], []
+    outs, lses, weights, summands = [], [], [], []
     for one in sequences((*call.with_rope(q, k, torch.float64), v), call):
         heads = [t.detach().double().transpose(0, 1) for t in _grouped(one)]
         scores = _scores(heads[0] @ heads[1].transpose(1, 2), one, call)
@@ -108,15 +123,16 @@ def attention_float64(
         outs.append((p @ heads[2]).transpose(0, 1))
         weights.append((p @ heads[2].abs()).transpose(0, 1))
         lses.append(lse)
+        summands.append(Summands(p, heads[2]))
     empty = q.new_zeros((0, q.shape[-2], v.shape[-1]), dtype=torch.float64)
     none = q.new_zeros((q.shape[-2], 0), dtype=torch.float64)
     if call.is_packed:
         joined = (torch.cat([empty, *outs]), torch.cat([none, *lses], 1))
-        return Reference(*joined, torch.cat([empty, *weights]))
+        return Reference(*joined, torch.cat([empty, *weights]), tuple(summands))
     shape = (0, *q.shape[1:-1], v.shape[-1])
     found = [torch.stack(x) if x else empty.new_zeros(shape) for x in (outs, weights)]
     lse = torch.stack(lses) if lses else none.new_zeros((0, q.shape[2], q.shape[1]))
-    return Reference(found[0], lse, found[1])
+    return Reference(found[0], lse, found[1], tuple(summands))
 
 
 def attention_plain(

@@ -1,7 +1,8 @@
 """Comparison of float8 attention with float64, on what the operands stand for.
 
-P is rounded to e4m3, which has three fraction bits, and O to bf16; nothing else. Every P may be
-rounded the wrong way.
+P is rounded to e4m3, which has three fraction bits. Every P may be rounded the wrong way, so the
+bounds on single elements are wide; slopes (``testing.reference.slopes``) say whether the errors
+average out, and whether every key counts.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from fa4_cute.plan.compute.probability import SMALLEST_E4M3, ProbabilityPlan
 from fa4_cute.plan.facts.dtypes import DType
 from testing.reference.attention import Comparison
 from testing.reference.exact import attention_float64
+from testing.reference.slopes import E4M3_ROUNDOFF, Rounding, slope_failures
 
 if TYPE_CHECKING:
     import torch
 
-ROUNDING: Final = 2.0**-4
+ROUNDING: Final = E4M3_ROUNDOFF
 """Half a unit of the last of e4m3's three fraction bits."""
 ROUNDING_OF_O: Final = 2.0**-8
 LIFT: Final = ProbabilityPlan.of(DType.FP8_E4M3).lift
@@ -50,6 +52,7 @@ def compare_fp8(
     lse_error = torch.where(lse.double() == exact.lse, 0.0, (lse.double() - exact.lse).abs())
     failures = [] if bool((error <= bound).all()) else ["O is out of bounds"]
     failures += [] if bool((lse_error <= LSE_LIMIT).all()) else ["LSE is out of bounds"]
+    failures += slope_failures(out, exact, Rounding.of_fp8(out.dtype))
     most = (float(x.max()) if x.numel() else 0.0 for x in (error, bound, lse_error))
     max_error, limit, max_lse_error = most
     return Comparison(max_error, math.nan, limit, max_lse_error, tuple(failures))

@@ -6,7 +6,8 @@ import math
 from dataclasses import replace
 
 from benchmarks import feature_cases
-from benchmarks.check import CASES, HEAD_DIMS, SEEDS, check, family, uncovered_families
+from benchmarks.check import CASES, HEAD_DIMS, SEEDS, check, compared, family, uncovered_families
+from sm100sim.options import RunOptions
 from testing.arguments import FEATURES
 from testing.cases import BF16, FP8, FP16, dense, is_possible
 from testing.launches import SMS, Described, Launch
@@ -33,8 +34,25 @@ def test_all_element_types_masks_and_grouped_heads_are_there() -> None:
 
 def test_a_case_gives_a_time_for_each_mode_and_a_verdict() -> None:
     row = check(dense(10, 20, 64))
-    assert (row.verdict, row.equal, row.findings) == ("clean", True, [])
+    assert (row.verdict, row.equal, row.findings, row.wrong) == ("clean", True, [], [])
+    assert row.ok
+    assert 0 < row.error < 0.01
     assert min(row.plain, row.fast, row.late, row.random) > 0
+
+
+def test_results_are_compared_with_float64() -> None:
+    launch = Launch(dense(10, 20, 64))
+    launch.execute(RunOptions())
+    compared(launch).check()
+    launch.results[0][0, 3] *= 1.05
+    assert not compared(launch).ok
+
+
+def test_early_key_tiles_decide_in_some_cases() -> None:
+    falling = [case for case in CASES if case.growth < 0]
+    assert {(case.num_qo, case.pair_cta, case.head_dim > 192) for case in falling} >= {
+        (2, False, False), (1, False, False), (None, True, False), (None, False, True)
+    }  # fmt: skip
 
 
 HEAD_DIM_OF = {1: 64, 2: 64, None: 256}

@@ -12,7 +12,7 @@ from fa4_cute.plan.compute.depth512_mma import pv_half_plan, qk_part_plan
 from fa4_cute.plan.compute.mma_plans import pv_plan, qk_plan
 from fa4_cute.plan.facts.hardware import TMEM_COLUMN_BYTES, TMEM_LANE_SHIFT, TMEM_LANES
 from fa4_cute.plan.facts.umma import MmaPlan
-from fa4_cute.plan.memory.tmem import AttentionTmem, tmem_address
+from fa4_cute.plan.memory.tmem import AttentionTmem
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from testing.kernels import KERNELS
@@ -67,7 +67,7 @@ def test_a_row_of_s_and_o_fills_a_lane(name: str) -> None:
     config = TWO_Q[name].config
     for plan in (qk_plan(config), pv_plan(config)):
         ours = {
-            (row, column): tmem_address(0, row, column)
+            (row, column): (row << TMEM_LANE_SHIFT) + column
             for row in range(TMEM_LANES)
             for column in range(plan.n)
         }
@@ -88,7 +88,7 @@ def test_p_is_packed_from_the_first_column_of_its_scores(name: str) -> None:
             block, within = divmod(key, plan.dtype.mma_k)
             address = index(layout, ((row, within), 0, block, 0)) // per_column
             column = plan.a_offset(block) + within // per_column
-            assert address == tmem_address(0, row, column), (row, key)
+            assert address == (row << TMEM_LANE_SHIFT) + column, (row, key)
             last = max(last, column)
     assert last + 1 == AttentionTmem.of(config).p_columns
 

@@ -12,7 +12,7 @@ from fa4_cute.plan.barriers.barrier_spec import render_barriers
 from fa4_cute.plan.barriers.pipeline_plan import BarrierWait
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.facts.hardware import SMEM_CAPACITY
+from fa4_cute.plan.facts.hardware import SMEM_CAPACITY, SwizzleMode
 from fa4_cute.plan.memory.smem_layout import AttentionSMemLayout
 from fa4_cute.plan.spec.limits import supported
 from fa4_cute.plan.spec.schedule import ATTENTION_SCHEDULE
@@ -95,13 +95,35 @@ def test_a_pair_doubles_the_shared_counts_only() -> None:
 
 @settings(deadline=None)
 @given(configs())
-def test_barriers_past_the_first_wave_have_count_one(config: FA4Config) -> None:
-    mbars = config.misc_mbars
-    # Except the last ones of all: a cluster has one, a pair with scales per token has two.
-    assert set(mbars.counts()[32 : mbars.publish_offset]) <= {1}
-    assert mbars.scale_offset - mbars.publish_offset == int(config.splitk_partitions > 1)
-    scales = mbars.counts()[mbars.scale_offset :]
-    assert scales == (1, 1, 256, 256)[: 2 * config.num_own_scale_bufs]
+def test_after_the_chains_only_readers_of_scales_outputs_and_clusters_count_more_than_one(
+    config: FA4Config,
+) -> None:
+    """No index is special: the kernel initialises every barrier with its own count."""
+    mbars, group = config.misc_mbars, ATTENTION_SCHEDULE["softmax0"].num_threads
+    readers = config.num_qo * group
+    expected = dict.fromkeys(range(mbars.num_high_count_barriers, mbars.size), 1)
+    if config.has_token_scales:
+        # Softmax threads free the scales of a slot: with its K, or on a barrier of its own.
+        with_keys = 0 if config.num_own_scale_bufs else 1
+        ring = mbars.scale_ring
+        for slot in range(ring.num_kv_stages):
+            expected[ring.consumer_mbar(slot, 0)] = with_keys + readers
+    for chain in range(mbars.num_stored_barriers):
+        expected[mbars.stored_offset + chain] = group
+    if config.splitk_partitions > 1:
+        expected[mbars.publish_offset] = 2 * group // 32 * config.splitk_partitions
+    assert dict(enumerate(mbars.counts())).items() >= expected.items()
+
+
+def test_readers_of_scales_count_on_barriers_of_any_index() -> None:
+    """Many slots: the barriers that say "K read" then lie beyond the first 32."""
+    config = FA4Config(
+        num_q_heads=1, group=1, qk_depth=80, ov_depth=16, page_size=64, is_mla=True, num_qo=1,
+        qkv_dtype=DType.FP8_E4M3, rope_dtype=DType.FP8_E4M3, scale_dtype=DType.FP32,
+        two_rings=True, swizzle_mode=SwizzleMode.B32,
+    )  # fmt: skip
+    assert supported(config)
+    assert set(config.misc_mbars.counts()[32:]) == {1, 1 + 128}
 
 
 def test_accessors_of_the_d128_kernel() -> None:

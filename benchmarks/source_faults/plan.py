@@ -1,0 +1,101 @@
+"""Faults in the plan: integers that tests of the plan pin down without compiling anything."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from benchmarks.source_anchors import Fault
+from benchmarks.source_faults.fault import fault
+
+_MASKS = "tests/plan/masks"
+_MORE = "tests/audit/test_plan.py"
+_ORDER = "tests/plan/spec/test_issue_order.py"
+_MBARS = "tests/plan/barriers"
+_COMPUTE = "tests/plan/compute"
+_MEMORY = "tests/plan/memory"
+_LAUNCH = "tests/plan/launch"
+PLAN: Final[tuple[Fault, ...]] = (
+    fault("masks.SlidingWindowMask.interval", "ops.maximum(row, self.left) - self.left",
+          "row - self.left", _MASKS),
+    fault("masks.SlidingWindowMask.interval", "Interval(start, row + (self.right + 1))",
+          "Interval(start, row + self.right)", _MASKS),
+    fault("masks.SlidingWindowMask.interval", "num_keys - (self.right + 1)",
+          "num_keys - self.right", _MASKS,
+          reason="The end is then one key after the last at most, and a term ends every interval "
+                 "at the last key; lengths stay far enough below 2**31 for one more."),
+    fault("masks.ChunkedMask.interval", "ops.maximum(row, 0) // self.size * self.size",
+          "ops.maximum(row, 0) // self.size", _MASKS),
+    fault("masks.ChunkedMask.interval", "ops.maximum(ops.minimum(row, 0), -1) + 1", "1", _MASKS),
+    fault("masks.Term.interval", "ops.minimum(stop, seen.stop)", "seen.stop", _MASKS),
+    fault("masks._later", "ops.maximum(start, other)", "other", _MORE),
+    fault("masks._covers", "small < large or (small == large and first)", "small < large", _MASKS),
+    fault("masks._covers", "wide == narrow and first", "first", _MASKS),
+    fault("masks._without_repetitions", "isinstance(leaf, DenseBiasMask) or leaf not in found[:i]",
+          "leaf not in found[:i]", _MASKS),
+    fault("key_tiles.KeyTileMap.tile", "n >= before", "n > before", _MORE),
+    fault("key_tiles.KeyTileMap.tile", "before + _size(tiles)", "before", _MASKS),
+    fault("key_tiles.tile_status", "seen.start <= keys.start and keys.stop <= seen.stop",
+          "seen.start <= keys.start", _MASKS),
+    fault("key_tiles.visible_to_all", "Interval(last.start, first.stop)",
+          "Interval(first.start, first.stop)", _MASKS),
+    fault("key_tiles._tile_range", "(end + (tile_keys - 1)) // tile_keys", "end // tile_keys",
+          _MASKS),
+    fault("key_tiles._tile_range", "ops.maximum(last.stop, 0)", "last.stop", _MASKS),
+    fault("key_tiles._tile_range", "first.start // tile_keys",
+          "(first.start + tile_keys - 1) // tile_keys", _MASKS),
+    fault("key_tiles._sorted", "high.start < low.start", "high.stop < low.stop", _MASKS),
+    fault("key_tiles._disjoint", "ops.maximum(tiles.start, found[-1].stop)", "tiles.start", _MASKS),
+    fault("key_tiles._disjoint", "ops.maximum(tiles.stop, start)", "tiles.stop", _MASKS),
+    fault("issue_order.IssueOrder.num_tiles", "NUM_CHAINS - 1 - chain", "chain", _ORDER),
+    fault("issue_order.IssueOrder.key_tile", "n * NUM_CHAINS + chain", "n * NUM_CHAINS", _ORDER),
+    fault("issue_order.IssueOrder.query_tile", "0 if self.deals_out else chain", "chain", _ORDER),
+    fault("issue_order.IssueOrder._issue", "product == 'O' and n > 0", "product == 'O'", _ORDER),
+    fault("ring_rows.ring_rows", "p.endswith('.0')", "p.endswith('.1')", _MBARS),
+    fault("mbars.FA4MiscMBars.S1_cons_offset", "self.S0_cons_offset + self.num_pv_stages",
+          "self.S0_cons_offset + 1", _MBARS),
+    fault("mbars.FA4MiscMBars.C1_offset", "self.C0_offset + 2", "self.C0_offset + 1", _MBARS),
+    fault("mbars.FA4MiscMBars.stored_offset", "self.O_prod_offset + NUM_CHAINS",
+          "self.O_prod_offset + 1", _MBARS),
+    fault("mbars.FA4MiscMBars.size", "2 * self.num_scale_bufs", "self.num_scale_bufs", _MBARS),
+    fault("mbars.FA4MiscMBars.specs", "0 if self.num_scale_bufs else readers", "readers", _MBARS),
+    fault("mbars.FA4MiscMBars.pipeline_order_arrive", "1 - self._chain(wg)", "self._chain(wg)",
+          _MBARS),
+    fault("column_plan.ColumnPlan.resident", "self.bn <= RESIDENT_COLUMNS",
+          "self.bn < RESIDENT_COLUMNS", _MORE),
+    fault("exp2_plan.Exp2Plan.emulated_pairs", "pair = self.batch_pairs", "pair = 0", _COMPUTE),
+    fault("exp2_plan.Exp2Plan.emulated_pairs", "i >= self.count - longer", "i < longer", _COMPUTE),
+    fault("probability.ProbabilityPlan.largest", "self.lift - self.threshold",
+          "self.lift + self.threshold", _COMPUTE),
+    fault("probability.ProbabilityPlan.of", "cls(dtype, threshold=-2.0, lift=6.0)",
+          "cls(dtype, threshold=-3.0, lift=6.0)", _COMPUTE),
+    fault("depth512_lanes.row_of_lane", "lane % config.BM", "lane // 2", _COMPUTE),
+    fault("depth512_lanes.first_output", "part * config.o_columns", "0", _COMPUTE),
+    fault("mma_plans.query_part_bytes", "q_operand(config).bytes // config.num_qk_stages",
+          "q_operand(config).bytes", f"{_COMPUTE} {_MEMORY}"),
+    fault("reduce_scatter.ReduceScatterPlan.partial_offset", "self.rows * self.row_stride",
+          "self.row_stride", "tests/plan/config/test_reduce_scatter.py"),
+    fault("reduce_scatter.ReduceScatterPlan.block_end", "align_up(self.depth, self.block_columns)",
+          "self.depth", _MORE),
+    fault("rings.TMAProducerPipeline.get_smem", "qk_stage * self.part_bytes", "0", _MEMORY),
+    fault("smem_layout.SM100AttentionSMem.q_tile_smem",
+          "half * parts + qk_stage", "half + qk_stage",
+          _MEMORY),
+    fault("smem_layout.SM100AttentionSMem.o_chunk_smem", "chain * self.o_tile_bytes", "0", _MEMORY),
+    fault("tmem.TmemMap.__post_init__",
+          "region.end > TMEM_COLUMNS", "region.end > TMEM_COLUMNS + 1",
+          _MEMORY),
+    fault("tmem.AttentionTmem.of", "config.BN * config.qkv_dtype_size // TMEM_COLUMN_BYTES",
+          "config.BN", _MEMORY),
+    fault("smem_tail.SMemTail.tmem_addr_byte_offset", "self.mbar_byte_offset + self.mbar_bytes",
+          "self.mbar_byte_offset", _MEMORY),
+    fault("launch.plan_launch", "blocks[0] * num_splits", "blocks[0]", _LAUNCH),
+    fault("launch.plan_launch", "max(1, num_sms // num_ctas)", "num_sms // num_ctas", _LAUNCH),
+    fault("launch._kernel_scale", "math.copysign(max(abs(scale), SMALLEST_SCALE), scale)",
+          "max(abs(scale), SMALLEST_SCALE)", _LAUNCH),
+    fault("selection.<module>", "work.num_ctas <= SM_COUNT // 2", "work.num_ctas < SM_COUNT // 2",
+          _LAUNCH),
+    fault("selection.<module>", "work.sizes.seqlen_q <= work.positions",
+          "work.sizes.seqlen_q < work.positions", _LAUNCH),
+    fault("split_selection.<module>", "work.num_qo != 1 or work.persistent", "work.num_qo != 1",
+          _LAUNCH),
+)

@@ -1,0 +1,211 @@
+"""Planted faults in the Python source, and which tests find them: ``make source-mutants``.
+
+A fault is one changed expression or statement of one function (``benchmarks.source_faults``). It is
+planted in a copy of the tree, never in the tree itself, and has to be killed by what the fault
+names: probes (``testing.probes``, tiny calls under all checkers, compared with float64) or quick
+tests. A survivor needs a reason why no test can tell it from the original; one without, or a reason
+whose fault is killed after all, makes the exit status 1.
+
+    python -m benchmarks.source_mutants                   all faults
+    python -m benchmarks.source_mutants --check-anchors   only name faults whose place is not found
+    python -m benchmarks.source_mutants WORD ..           faults whose place contains a word
+    python -m benchmarks.source_mutants --trust ..        do not try the unchanged source first
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Final
+
+from benchmarks.source_anchors import AnchorError, Edit, Fault, Sources
+from benchmarks.source_faults import FAULTS
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+RESULT: Final = Path("out/source_mutants.json")
+PROCESSES: Final = 2
+LIMIT: Final = 300.0
+"""Seconds after which a fault counts as found: the original takes a tenth."""
+COPIED: Final = ("fa4_cute", "sm100sim", "testing", "tests", "benchmarks", "pyproject.toml")
+PRELOADED: Final = ("numpy", "torch", "cutlass", "cutlass.cute", "pytest")
+"""What every trial needs and no fault changes; imported once, trials are forked from it."""
+TESTS_FOLDER: Final = "tests/"
+WRONG_USE: Final = (3, 4, 5)
+"""Exit statuses of pytest that say nothing of a fault: no test, or no such file."""
+
+_tree: Path | None = None
+
+
+def start_worker(cache: str) -> None:
+    """Copy the tree for this process, and import what does not change."""
+    global _tree
+    _tree = Path(tempfile.mkdtemp(prefix="source_mutants_", dir=cache))
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            ignored = shutil.ignore_patterns("__pycache__", "out")
+            shutil.copytree(source, _tree / name, ignore=ignored)
+        else:
+            shutil.copy(source, _tree / name)
+    os.environ["FA4_CUTE_CACHE_DIR"] = str(_tree / "kernels")
+    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(_tree / "hypothesis")
+    sys.dont_write_bytecode = True
+    os.chdir(_tree)
+    sys.path[:] = [str(_tree), *(path for path in sys.path if path not in ("", str(ROOT)))]
+    for name in list(sys.modules):
+        if name.partition(".")[0] in COPIED and not name.startswith("benchmarks"):
+            del sys.modules[name]
+    for name in PRELOADED:
+        import_module(name)
+
+
+def trial(edit: Edit, killers: Sequence[str]) -> tuple[str | None, float]:
+    """Plant a fault, run what has to kill it, and remove it.
+
+    Returns:
+        What killed it, or None, and the seconds that this took.
+    """
+    assert _tree is not None
+    place, start = _tree / edit.path, time.perf_counter()
+    original = place.read_bytes()
+    place.write_bytes(edit.applied(original))
+    try:
+        found = next((how for name in killers if (how := _killed_by(name))), None)
+    finally:
+        place.write_bytes(original)
+    return found, time.perf_counter() - start
+
+
+def _killed_by(name: str) -> str | None:
+    """Run one probe, or the tests of a path, in a fork; say how it failed, or None."""
+    assert _tree is not None
+    log = _tree / "log"
+    child = os.fork()
+    if child == 0:
+        _run_and_exit(name, log)
+    deadline = time.monotonic() + LIMIT
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return f"{name}: no end"
+        time.sleep(0.02)
+    if status == 0:
+        return None
+    if name.startswith(TESTS_FOLDER) and os.waitstatus_to_exitcode(status) in WRONG_USE:
+        raise RuntimeError(f"{name}: {log.read_text(errors='replace')[-500:]}")
+    lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    said = [line for line in lines if line.startswith(("E  ", f"{name}:"))] or lines[-1:]
+    return f"{name}: {said[0].removeprefix(name + ':').strip()[:160] if said else status}"
+
+
+def _run_and_exit(name: str, log: Path) -> None:
+    """Run in the forked process; never returns."""
+    status = 1
+    try:
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        if name.startswith(TESTS_FOLDER):
+            plugins = ["-p", "no:cacheprovider", "-p", "benchmarks.source_plugin"]
+            status = import_module("pytest").main(["-x", "-q", "-n0", *plugins, name])
+        else:
+            status = import_module("testing.probes").main([name])
+    except BaseException as error:  # The exit status says it; the parent must not see it.
+        print(f"{name}: {type(error).__name__}: {str(error)[:300]}", flush=True)
+    finally:
+        sys.stdout.flush()
+        os._exit(int(status))
+
+
+def clean(killers: Sequence[str]) -> dict[str, str]:
+    """Run everything that may kill on the unchanged copy: name -> how it fails there."""
+    return {name: how for name in killers if (how := _killed_by(name))}
+
+
+def resolved(faults: Sequence[Fault]) -> tuple[list[tuple[Fault, Edit]], list[str]]:
+    """Return the faults with their edits, and what is wrong with the others."""
+    sources, found, problems = Sources(ROOT / "fa4_cute"), [], []
+    for fault in faults:
+        try:
+            found.append((fault, sources.edit(fault)))
+        except AnchorError as error:
+            problems.append(str(error))
+    return found, problems
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the tier; the exit status is 1 when a fault survives without a reason."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("words", nargs="*", help="words of places; none takes all faults")
+    parser.add_argument("--check-anchors", action="store_true", help="only look for the places")
+    parser.add_argument("--trust", action="store_true", help="do not try the unchanged source")
+    given = parser.parse_args(arguments)
+    chosen = [f for f in FAULTS if not given.words or any(w in f.place for w in given.words)]
+    found, problems = resolved(chosen)
+    for problem in problems:
+        print(f"NO PLACE {problem}")
+    print(f"{len(found)} of {len(chosen)} faults have their place")
+    if problems or given.check_anchors:
+        return int(bool(problems))
+    return _run(found, trust=given.trust)
+
+
+def _run(found: Sequence[tuple[Fault, Edit]], *, trust: bool) -> int:
+    start, context = time.perf_counter(), get_context("spawn")
+    killers = sorted({name for fault, _ in found for name in fault.killers})
+    with (
+        tempfile.TemporaryDirectory(prefix="source_mutants_") as cache,
+        ProcessPoolExecutor(PROCESSES, context, start_worker, (cache,)) as pool,
+    ):
+        tried = [] if trust else killers
+        parts = [pool.submit(clean, tried[i::PROCESSES]) for i in range(PROCESSES)]
+        broken = {name: how for part in parts for name, how in part.result().items()}
+        for how in broken.values():
+            print(f"FAILS WITHOUT A FAULT {how}", flush=True)
+        if broken:
+            return 1
+        print(f"{len(tried)} probes and tests pass without a fault", flush=True)
+        trials = [pool.submit(trial, edit, fault.killers) for fault, edit in found]
+        rows = [
+            _row(fault, edit, *future.result())
+            for (fault, edit), future in zip(found, trials, strict=True)
+        ]
+    ways = Counter(row["verdict"] for row in rows)
+    seconds = time.perf_counter() - start
+    RESULT.parent.mkdir(exist_ok=True)
+    RESULT.write_text(json.dumps({"seconds": seconds, "rows": rows}, indent=1))
+    unexplained = ways["SURVIVES"] + ways["KILLED ALTHOUGH ARGUED"]
+    print(f"{ways['killed']} of {len(rows)} killed, {ways['argued']} argued, {unexplained} "
+          f"unexplained; {seconds:.0f} s")  # fmt: skip
+    return int(bool(unexplained))
+
+
+def _row(fault: Fault, edit: Edit, how: str | None, seconds: float) -> dict[str, object]:
+    verdict = "killed" if how else "SURVIVES"
+    if fault.reason:
+        verdict = "KILLED ALTHOUGH ARGUED" if how else "argued"
+    print(
+        f"{verdict:9} {seconds:6.1f} s  {fault}  ({edit.path}:{edit.line})  {how or ''}", flush=True
+    )
+    return {"fault": str(fault), "path": edit.path, "line": edit.line, "verdict": verdict,
+            "how": how, "reason": fault.reason, "seconds": round(seconds, 1)}  # fmt: skip
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,194 @@
+"""Small calls that a fault in the source should spoil: ``python -m testing.probes``.
+
+A probe is one kernel and some calls of it. Every call runs under all checkers, with NaN in all
+memory that it may write and in what it must not read, and is compared with float64. Arguments are
+names of probes; the first one that fails ends the run with status 1. Without arguments all run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from unittest import mock
+
+import torch
+
+from fa4_cute import masks
+from fa4_cute.host.run import simulator
+from sm100sim.options import run_options
+from testing.arguments import arguments
+from testing.cases import Case
+from testing.runner import CHECKS, Outcome
+from testing.runner import check as check_call
+
+IDLE: Final = 1_000_000
+UNWRITTEN: Final = 0xFF
+"""Bytes of memory that nothing has been written to; NaN in every type."""
+Lengths = tuple[tuple[int, int], ...]
+
+
+@contextmanager
+def unwritten_outputs() -> Iterator[None]:
+    """Fill what a call may write with :data:`UNWRITTEN`, before the first launch that may."""
+    filled: set[int] = set()
+    launch = simulator.launch
+
+    def poisoned(ptx: str, kernel: str, packed: Any, buffers: Any) -> Any:
+        for buffer in buffers:
+            if buffer.writable and buffer.address not in filled:
+                filled.add(buffer.address)
+                ctypes.memset(buffer.address, UNWRITTEN, buffer.size)
+        return launch(ptx, kernel, packed, buffers)
+
+    with mock.patch.object(simulator, "launch", poisoned):
+        yield
+
+
+def check(case: Case, seed: int = 0, **options: Any) -> Outcome:
+    """Run a case under all checkers; it must be right and clean."""
+    with (
+        unwritten_outputs(),
+        run_options(checks=CHECKS, max_idle_instructions=IDLE),
+    ):
+        return check_call(case, seed, **options)
+
+
+def tight(case: Case, seed: int = 0) -> dict[str, Any]:
+    """Return the page table of a case without the column that no sequence needs."""
+    return {"page_table": arguments(case, seed).options["page_table"][:, :-1].contiguous()}
+
+
+def low(case: Case) -> dict[str, Any]:
+    """Return a bias of -400 for every score."""
+    queries, keys = (max(n) for n in zip(*case.sequences, strict=True))
+    return {"mask": masks.bias(torch.full((1, 1, queries, keys), -400.0))}
+
+
+@dataclass(frozen=True)
+class Call:
+    """Lengths, further options of the call, and what else it is made of."""
+
+    lengths: Lengths
+    more: Callable[[Case], dict[str, Any]] | None = None
+    scale: float | None = None
+    seed: int = 0
+
+    def check(self, case: Case) -> None:
+        """Run the call."""
+        case = replace(case, lengths=self.lengths)
+        options = {} if self.more is None else self.more(case)
+        if self.scale is not None:
+            options["softmax_scale"] = self.scale
+        check(case, self.seed, **options)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A kernel, as a case of any lengths, and calls of it."""
+
+    case: Case
+    calls: tuple[Call, ...]
+
+    def check(self) -> None:
+        """Run all calls."""
+        for call in self.calls:
+            call.check(self.case)
+
+
+ONE: Final = {"num_qo": 1}
+TWO: Final = {"num_qo": 2}
+PAIR: Final = {"pair_cta": True}
+FP16: Final = {"dtype": torch.float16}
+MLA: Final = {"head_dim_v": 128}
+SHARP: Final = 1.0
+"""A scale that lets the running maximum grow, so that O is rescaled."""
+GENTLE: Final = 0.25
+
+DENSE: Final = (Call(((150, 300),)), Call(((130, 257), (1, 1)), scale=SHARP, seed=1))
+LONG: Final = (Call(((70, 900),)), Call(((70, 901),), scale=GENTLE, seed=1))
+STEEP: Final = Call(((40, 901),), scale=40.0)
+"""Maxima of the parts of a row differ by more than an exponent holds."""
+TURNED: Final = Call(((20, 200),), scale=-0.2)
+RING: Final = Call(((20, 2500),))
+"""More key tiles than any ring has slots."""
+MANY: Final = Call(((0, 20), (64, 130), (3, 133), (65, 128), (0, 0), (63, 64), (127, 255), (1, 1)))
+SOME: Final = Call(((70, 400), (0, 20), (129, 17), (20, 333)), scale=GENTLE, seed=1)
+NARROW: Final = Call(((40, 300), (0, 20), (3, 133), (17, 7), (33, 256)))
+PAGED: Final = Call(((20, 256), (3, 128), (0, 64), (17, 7), (70, 320)), tight)
+"""The longest sequence is the last, and ends with a page: nothing lies after its last entry."""
+
+
+def probe(features: str, head_dim: int, *calls: Call, **fields: Any) -> Probe:
+    """Return the probe of a kernel by its features; two heads share one of keys by default."""
+    fields = {"heads": 2, "kv_heads": 1, **fields}
+    return Probe(Case(frozenset(features.split()), head_dim, **fields), calls)
+
+
+PROBES: Final[dict[str, Probe]] = {
+    "2q": probe("causal", 128, *DENSE, *LONG, TURNED, **TWO),
+    "2q-ragged": probe("ragged causal sink", 64, MANY, SOME, **TWO),
+    "2q-window": probe("ragged window", 64, MANY, SOME, **TWO),
+    "2q-page": probe("ragged page16 window", 64, PAGED, SOME, **TWO),
+    "2q-bias": probe("ragged bias causal", 64, MANY, replace(SOME, more=low), **TWO),
+    "2q-union": probe("union", 64, *DENSE, **TWO, **FP16),
+    "2q-function": probe("function softcap alibi chunked padding", 64, *DENSE, **TWO),
+    "2q-both": probe("bias union function", 64, *DENSE, **TWO),
+    "2q-fp8": probe("fp8 causal", 128, *DENSE, **TWO),
+    "2q-tokens": probe("tokens ragged page64", 64, PAGED, MANY, RING, **TWO),
+    "2q-tokens-dense": probe("tokens", 64, *DENSE, heads=4, kv_heads=2, **TWO),
+    "2q-three": probe("causal", 80, *DENSE, heads=3, **TWO),
+    "2q-split-dense": probe("split causal", 64, *DENSE, STEEP, Call(((40, 20),)), **TWO),
+    "2q-persistent": probe("persistent ragged causal", 64, MANY, SOME, heads=4, **TWO),
+    "2q-split": probe("split ragged sink", 64, MANY, SOME, **TWO, **FP16),
+    "2q-rope": probe("rope causal", 128, *DENSE, **TWO),
+    "2q-rope-persistent": probe("rope persistent causal ragged", 128, MANY, SOME, **TWO),
+    "2q-rope-heads": probe("rope causal", 128, *DENSE, heads=4, kv_heads=2, **TWO),
+    "2q-fp8-persistent": probe("fp8 persistent ragged", 64, MANY, SOME, **TWO),
+    "2q-mla": probe("causal", 192, *DENSE, **TWO, **MLA),
+    "1q": probe("causal", 128, *DENSE, *LONG, STEEP, **ONE),
+    "1q-ragged": probe("ragged causal sink", 64, NARROW, SOME, **ONE),
+    "1q-rope": probe("rope causal", 128, *LONG, **ONE),
+    "1q-page": probe("ragged page64 window", 128, PAGED, NARROW, **ONE, **FP16),
+    "1q-split": probe("page64 split", 64, PAGED, NARROW, heads=8, **ONE),
+    "1q-cluster": probe("ragged cluster causal sink", 128, NARROW, SOME, STEEP, **ONE),
+    "1q-cluster-causal": probe("cluster causal", 64, Call(((40, 20), (1, 1))), **ONE),
+    "1q-cluster-dense": probe("cluster", 72, *LONG, **ONE, **FP16),
+    "1q-tokens": probe("tokens causal ragged", 64, NARROW, SOME, RING, **ONE),
+    "1q-persistent": probe("persistent ragged causal", 64, NARROW, SOME, heads=4, **ONE),
+    "pair": probe("causal", 128, Call(((300, 420),)), *LONG, **PAIR),
+    "pair-page": probe("ragged page16 function", 128, PAGED, MANY, **PAIR),
+    "pair-tokens": probe("tokens ragged causal", 128, MANY, SOME, RING, **PAIR),
+    "pair-persistent": probe("persistent ragged causal sink", 128, MANY, SOME, **PAIR),
+    "d256": probe("causal", 256, *DENSE, *LONG, TURNED),
+    "d256-ragged": probe("ragged causal sink", 256, MANY, SOME),
+    "d256-page": probe("ragged page16 window", 256, PAGED, SOME),
+    "d256-bias": probe("bias union", 256, *DENSE, **FP16),
+    "d256-tokens": probe("tokens ragged page16", 256, PAGED, NARROW),
+    "d256-persistent": probe("persistent ragged causal", 256, MANY, SOME),
+    "d256-split": probe("split ragged sink", 256, NARROW, SOME),
+    "d512": probe("causal", 512, *DENSE, *LONG),
+    "d512-fp8": probe("fp8 ragged", 512, NARROW),
+    "d512-tokens": probe("tokens", 512, *DENSE),
+    "d512-persistent": probe("persistent ragged sink", 512, NARROW, SOME),
+}
+"""Name -> probe: dense, packed, paged and split keys, masks, modifiers and float8, per kernel."""
+
+
+def main(names: list[str]) -> int:
+    """Run the named probes, or all."""
+    torch.set_num_threads(1)
+    for name in names or PROBES:
+        try:
+            PROBES[name].check()
+        except Exception as error:
+            print(f"{name}: {type(error).__name__}: {str(error)[:300]}")
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,61 @@
+"""Packed sequences with lengths of tile +- 1, warp +- 1, whole pages, and empty ones, drawn."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from testing.cases import KERNELS, is_possible
+from testing.probes import check, tight
+from tests.audit.residues import (
+    HEAD_DIMS,
+    UNITS,
+    around_units,
+    calls,
+    drawn,
+    features,
+    sequences,
+)
+
+CALLS = 2
+"""Per kernel and set of features; a set is a kernel to compile."""
+SETS = 2
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@drawn(SETS)
+@given(st.data())
+def test_drawn_lengths(kernel: str, data: st.DataObject) -> None:
+    head_dim, *rest = KERNELS[kernel]
+    head_dim = data.draw(st.sampled_from(HEAD_DIMS.get(kernel, (head_dim,))))
+    asked = data.draw(features().filter(lambda names: is_possible(names, head_dim, *rest)))
+    for seed in range(CALLS):
+        case = data.draw(calls(kernel, head_dim, asked))
+        event(str(case))
+        check(case, seed, **(tight(case, seed) if case.page_size else {}))
+
+
+def test_what_is_drawn() -> None:
+    """Every unit and its neighbours, and each kind of empty sequence at each place."""
+    lengths: set[int] = set()
+    places: set[tuple[str, str]] = set()
+
+    @drawn(300)
+    @given(around_units(1), sequences())
+    def collect(length: int, found: tuple[tuple[int, int], ...]) -> None:
+        lengths.add(length)
+        for name, (queries, keys) in zip(("first", "last"), (found[0], found[-1]), strict=True):
+            places.update({(name, "no query")} if queries == 0 else set())
+            places.update({(name, "no key")} if keys == 0 else set())
+        places.update(("inner", "no query") for queries, _ in found[1:-1] if queries == 0)
+        assert any(queries and keys for queries, keys in found)
+
+    collect()
+    assert lengths >= {unit + by for unit in UNITS for by in (-1, 0, 1)} - {0}
+    assert places == {
+        ("first", "no query"), ("first", "no key"), ("inner", "no query"), ("last", "no query"),
+        ("last", "no key"),
+    }  # fmt: skip
