@@ -38,11 +38,7 @@ def _two(pair_of: tuple[Float32, Float32]) -> Callable[[Int64], None]:
 
 
 TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
-    "ids.thread_index": lambda a, b, f, g, p: _keep(ids.thread_index()),
-    "ids.lane_index": lambda a, b, f, g, p: _keep(ids.lane_index()),
     "ids.warp_index": lambda a, b, f, g, p: _keep(ids.warp_index()),
-    "ids.block_index": lambda a, b, f, g, p: _keep(*ids.block_index()),
-    "ids.grid_size_x": lambda a, b, f, g, p: _keep(ids.grid_size_x()),
     "math.arith.fma2": lambda a, b, f, g, p: _two(arith.fma2((f, g), (g, f), (f, f))),
     "math.arith.mul2": lambda a, b, f, g, p: _two(arith.mul2((f, g), (g, f))),
     "math.arith.add2": lambda a, b, f, g, p: _two(arith.add2((f, g), (g, f), rnd="rm")),
