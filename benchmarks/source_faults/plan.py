@@ -83,7 +83,7 @@ PLAN: Final[tuple[Fault, ...]] = (
     fault("smem_layout.SM100AttentionSMem.o_chunk_smem", "chain * self.o_tile_bytes", "0", _MEMORY),
     fault("tmem.TmemMap.__post_init__",
           "region.end > TMEM_COLUMNS", "region.end > TMEM_COLUMNS + 1",
-          _MEMORY),
+          _MORE),
     fault("tmem.AttentionTmem.of", "config.BN * config.qkv_dtype_size // TMEM_COLUMN_BYTES",
           "config.BN", _MEMORY),
     fault("smem_tail.SMemTail.tmem_addr_byte_offset", "self.mbar_byte_offset + self.mbar_bytes",

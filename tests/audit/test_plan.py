@@ -9,6 +9,8 @@ import pytest
 from fa4_cute.plan.compute.column_plan import ColumnPlan
 from fa4_cute.plan.config.reduce_scatter import ReduceScatterPlan
 from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.hardware import TMEM_COLUMNS
+from fa4_cute.plan.facts.regions import Region
 from fa4_cute.plan.masks.key_tiles import KeyTileMap, Rows, visible_keys
 from fa4_cute.plan.masks.masks import (
     CAUSAL,
@@ -18,6 +20,7 @@ from fa4_cute.plan.masks.masks import (
     SlidingWindowMask,
     terms,
 )
+from fa4_cute.plan.memory.tmem import TmemMap
 from tests.plan.mask_cases import shows
 
 KEYS = 96
@@ -66,3 +69,9 @@ def test_bands_of_a_cluster_end_with_a_whole_block(depth: int) -> None:
     plan = ReduceScatterPlan(2, 128, depth, DType.BF16)
     assert plan.block_end % plan.block_columns == 0
     assert depth <= plan.block_end < depth + plan.block_columns
+
+
+def test_tensor_memory_ends_at_its_last_column() -> None:
+    assert TmemMap((Region("O", TMEM_COLUMNS - 8, 8),)).used == TMEM_COLUMNS
+    with pytest.raises(ValueError, match=r"O ends at column 513 of 512"):
+        TmemMap((Region("O", TMEM_COLUMNS - 8, 9),))
