@@ -58,7 +58,7 @@ def mma_counts(spec: AttentionSpec) -> tuple[int, int]:
     return sum(4 * plan.num_k_mmas for plan in plans), shortest
 
 
-@of_any
+@pytest.mark.parametrize("spec", [*TWO_Q[:2], *PAIRS], ids=lambda s: s.name)
 def test_mmas_of_one_stage_are_straight_line(spec: AttentionSpec) -> None:
     """An MMA whose issuing lane the assembler cannot prove unique sits in a loop over lanes."""
     blocks = [0]

@@ -106,17 +106,22 @@ LOSERS = [
 ]
 
 
+def sms_of(case: Case) -> int:
+    """SMs on which a CTA, or a pair of them, takes several query tiles."""
+    return 1 if case is TWO_Q else 2
+
+
 def shown(case: Case) -> list[str]:
     """Compile ``case`` as it is patched now; return the first that shows that it is broken."""
-    expected = call(arguments(case), num_sms=2)
+    expected = call(arguments(case), num_sms=sms_of(case))
     broken = compile_kernel(spec_of(case))
     for seed in range(3):
         options = {"mode": "random", "seed": seed}
-        found = objections(arguments(case), artifact=broken, num_sms=2, **options)
+        found = objections(arguments(case), artifact=broken, num_sms=sms_of(case), **options)
         if found:
             return found
         with run_options(**options):
-            out = call(arguments(case), artifact=broken, num_sms=2).out
+            out = call(arguments(case), artifact=broken, num_sms=sms_of(case)).out
         if not torch.equal(out, expected.out):
             return ["values"]
     return []
@@ -129,6 +134,6 @@ def test_what_keeps_query_tiles_apart_is_needed(
     """The simulator finds a kernel without it: a race, a deadlock, or other values."""
     place, instead = LOST[lost]
     role = "depth512_" if case.head_dim >= SMALLEST_DEPTH else ""
-    call(arguments(case), num_sms=2)  # the kernel as it should be
+    call(arguments(case), num_sms=sms_of(case))  # the kernel as it should be
     monkeypatch.setattr(f"fa4_cute.{place.format(role=role)}", instead)
     assert shown(case)
