@@ -4,77 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from pathlib import Path
 
+from .events import Event, EventKind, Finding
 
-class EventKind(IntEnum):
-    """Kinds of timeline events."""
-
-    BUSY = 0
-    WAIT = 1
-    MMA = 2
-    TMA_LOAD = 3
-    TMA_STORE = 4
-    ARRIVE = 5
-    MARK = 6
-    ACCESS = 7
-    FINDING = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One timeline entry of the traced cluster; times in modelled cycles, not measured ones.
-
-    `a` and `b` are the kind's own numbers: MMA: TMEM column and N; TMA: bytes and 0; FINDING: index
-    in `Report.findings` and 0.  ACCESS (a warp's own loads, stores and atomics) is recorded under
-    the race checker only.  The order of events is that of the simulation, not of modelled time.
-    """
-
-    kind: EventKind
-    rank: int
-    warp: int
-    line: int
-    start: int
-    end: int
-    a: int
-    b: int
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something wrong, or suspicious, at a PTX line.
-
-    Attributes:
-        code: the rule's short name, e.g. "deadlock" or "mbarrier-over-arrival".
-        message: one or two sentences with addresses, counts and phases.
-        line, source: PTX line number (1-based, 0 when there is none) and its text.
-        line2, source2: the second place, for findings about a pair of accesses.
-        ctaid, rank, warp, lane: who, or None.
-        fatal: the run stopped here.
-        count: how often it was seen.
-    """
-
-    code: str
-    message: str
-    line: int
-    source: str
-    line2: int = 0
-    source2: str = ""
-    ctaid: tuple[int, int, int] | None = None
-    rank: int | None = None
-    warp: int | None = None
-    lane: int | None = None
-    fatal: bool = False
-    count: int = 1
-
-    def __str__(self) -> str:
-        where = f"PTX line {self.line}: {self.source.strip()}" if self.line else "no PTX line"
-        who = ""
-        if self.warp is not None:
-            who = f" [CTA {self.ctaid}, rank {self.rank}, warp {self.warp}, lane {self.lane}]"
-        second = f"\n    and PTX line {self.line2}: {self.source2.strip()}" if self.line2 else ""
-        return f"{self.code}: {self.message}{who}\n    {where}{second}"
+__all__ = ["Event", "EventKind", "Finding", "Report", "SimulationFault"]
 
 
 @dataclass(frozen=True)

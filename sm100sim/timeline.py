@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from .report import Event, EventKind, Report
+from .events import Event, EventKind, Traced
 from .timeline_marks import Mark, access_marks
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Row:
     rank: int = 0
 
 
-def all_rows(report: Report, names: Mapping[tuple[int, int], str] | None = None) -> list[Row]:
+def all_rows(report: Traced, names: Mapping[tuple[int, int], str] | None = None) -> list[Row]:
     """One row per warp that did something, and per CTA its tensor pipe and TMA.
 
     Args:
@@ -65,7 +65,7 @@ def all_rows(report: Report, names: Mapping[tuple[int, int], str] | None = None)
     return rows
 
 
-def warp_spans(report: Report, warp: int, rank: int = 0) -> list[Span]:
+def warp_spans(report: Traced, warp: int, rank: int = 0) -> list[Span]:
     """Busy and waiting spans of one warp, from its start to its exit."""
     own = [e for e in report.events if e.rank == rank and e.warp == warp]
     waits = sorted((e.start, e.end, e.line) for e in own if e.kind is EventKind.WAIT)
@@ -86,7 +86,7 @@ def warp_spans(report: Report, warp: int, rank: int = 0) -> list[Span]:
 
 
 def unit_spans(
-    report: Report,
+    report: Traced,
     unit: Literal["tensor", "tma"],
     rank: int = 0,
     label: Callable[[Event], str] | None = None,
@@ -116,7 +116,7 @@ def _merge(spans: Sequence[Span]) -> list[Span]:
     return out
 
 
-def spans_of(report: Report, row: Row, label: Callable[[Event], str] | None = None) -> list[Span]:
+def spans_of(report: Traced, row: Row, label: Callable[[Event], str] | None = None) -> list[Span]:
     """The spans of one row."""
     if isinstance(row.source, int):
         return warp_spans(report, row.source, row.rank)
@@ -142,13 +142,13 @@ COLOURS = {
 PALETTE = ("#c0504d", "#8064a2", "#d99a2b", "#3f8f8b", "#7f6084", "#967f4a")
 
 
-def _require_events(report: Report) -> None:
+def _require_events(report: Traced) -> None:
     if not report.events:
         raise ValueError("report: no timeline was recorded; run with trace_cluster=0")
 
 
 def draw(
-    report: Report,
+    report: Traced,
     path: str | Path,
     rows: Sequence[Row] | None = None,
     *,
@@ -182,7 +182,7 @@ def draw(
 
 
 def picture(
-    report: Report,
+    report: Traced,
     rows: Sequence[Row],
     marks: Sequence[Mark] = (),
     *,
@@ -239,7 +239,7 @@ def _draw_marks(axes: Axes, rows: Sequence[Row], marks: Sequence[Mark]) -> None:
 
 
 def to_perfetto(
-    report: Report, path: str | Path, names: Mapping[tuple[int, int], str] | None = None
+    report: Traced, path: str | Path, names: Mapping[tuple[int, int], str] | None = None
 ) -> Path:
     """Write the events as trace-event JSON, which Perfetto opens; one cycle is one microsecond.
 
@@ -269,7 +269,7 @@ def to_perfetto(
     return out
 
 
-def _instants(report: Report, row: Row, thread: int) -> list[dict[str, Any]]:
+def _instants(report: Traced, row: Row, thread: int) -> list[dict[str, Any]]:
     """The findings of one warp as instant events."""
     return [
         {"name": report.findings[e.a].code, "ph": "i", "s": "t", "pid": row.rank, "tid": thread,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .report import Event, EventKind, Report
+from .events import Event, EventKind, Traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ FIRST_ACCESS = re.compile(r"not ordered after the \w+ by ([^(]*)")
 FIRST_WARP = re.compile(r"warp (\d+)(?: of|,) CTA (\d+)")
 
 
-def access_marks(report: Report, finding: int = 0) -> list[Mark]:
+def access_marks(report: Traced, finding: int = 0) -> list[Mark]:
     """The accesses of a finding about two of them, the earlier first (in the order of the run).
 
     An access of an earlier cluster is not on the timeline, and not among the marks.

@@ -32,7 +32,7 @@ def load_engine() -> ct.CDLL:
         CompilerError: no C compiler, or the compilation failed; the message holds the command.
         ContractError: `engine/contract/*.h` are not what `sm100sim.contract.header` writes.
     """
-    from ..host.build import build_library
+    from .build import build_library
 
     sources = sorted(HERE.rglob("*.c"))
     library = build_library("sm100sim_engine", sources, FLAGS, include=HERE)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from .build import build_library
+from ..engine.build import build_library
 from .callbacks import CallbackTable, build_table
 from .device_model import DEFAULT_SM_COUNT, DeviceModel
 from .dsl_hooks import DslError, adjust_dsl

@@ -65,7 +65,7 @@ def test_a_hand_over_in_the_words_of_its_events(events: list[Event]) -> None:
     mbars.consumer_o(1).release()
     mbars.producer_c(0).commit()
     mbars.producer_c(0).acquire_next(Int32(3))
-    ready, consumed = layout.S0_prod_offset + 1, layout.combined_p_o_consumer(1)
+    ready, consumed = layout.offset("S0_prod") + 1, layout.combined_p_o_consumer(1)
     assert events == [
         ("commit", ready, None),
         ("wait", ready, 0),

@@ -11,13 +11,8 @@ _LINE_BYTES = 128
 _WORDS_PER_UNIT = 4
 
 
-def normalise(values: list[Float32], factor: Float32, ptx_type: str) -> list[Int32]:
-    """Return ``values * factor`` rounded to 16 bits, two columns a word."""
-    return normalise_sum([(values, factor)], ptx_type)
-
-
 def normalise_sum(parts: list[tuple[list[Float32], Float32]], ptx_type: str) -> list[Int32]:
-    """Return the sum of ``values * factor`` over ``parts`` as :func:`normalise` does for one."""
+    """Return the sum of ``values * factor`` over ``parts``, in 16 bits, two columns a word."""
     (first, scale), *rest = parts
     words = []
     for i in range(0, len(first), 2):

@@ -104,11 +104,6 @@ class FA4MiscMBarsLayout(BarrierTable):
     # Offsets: where the groups begin ---------------------------------------------------------
 
     @property
-    def S0_prod_offset(self) -> int:
-        """S0 written by the MMA; the barriers before are those that threads arrive on."""
-        return self.offset("S0_prod")
-
-    @property
     def Q1Sync_offset(self) -> int:
         """First qk stage of the second Q tile."""
         return self.offset("Q1Sync")

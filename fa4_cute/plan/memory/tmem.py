@@ -141,7 +141,3 @@ class Depth512Tmem(TmemMap):
     def o_lo(self) -> Region:
         """The output, or its low o block."""
         return self["O_lo"]
-
-    def o_hi(self) -> Region:
-        """The high o block; ``KeyError`` when the output is not split."""
-        return self["O_hi"]

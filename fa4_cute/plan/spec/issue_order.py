@@ -66,11 +66,6 @@ class IssueOrder:
     num_qo: int
 
     @property
-    def num_chains(self) -> int:
-        """Chains of the kernel."""
-        return NUM_CHAINS
-
-    @property
     def deals_out(self) -> bool:
         """Whether the key tiles are dealt out to the chains, so that chain 1 may have one fewer."""
         return self.num_qo == 1
@@ -133,7 +128,6 @@ class IssueOrder:
 class OneChain:
     """The key tiles of a kernel with a single chain, number 0, which takes them all."""
 
-    num_chains: ClassVar[int] = 1
     deals_out: ClassVar[bool] = False
 
     def query_tile(self, chain: int) -> int:

@@ -158,7 +158,7 @@ def test_scales_of_keys_keep_their_slot_until_all_softmax_threads_have_read_them
         counts = [mbars.counts()[mbars.k_ring.consumer_mbar(slot, part)] for part in (0, 1)]
         assert counts == [1 + 2 * 128, 1]
         assert mbars.counts()[mbars.v_ring.consumer_mbar(slot)] == 1
-    assert set(plain.misc_mbars.counts()[plain.misc_mbars.S0_prod_offset :]) == {1}
+    assert set(plain.misc_mbars.counts()[plain.misc_mbars.offset("S0_prod") :]) == {1}
 
 
 @pytest.mark.parametrize("head_dim", [16, 64, 80, 128, 144, 192])
@@ -224,7 +224,7 @@ def test_scales_of_a_pair_have_barriers_of_their_own(qk_depth: int, ov_depth: in
     assert supported(config)
     assert mbars.scale_ring.producer_mbar(0) == mbars.scale_offset == mbars.size - 4
     # Slots of K have no other readers, so the rings may be shared as without scales.
-    assert set(mbars.counts()[mbars.S0_prod_offset : mbars.scale_offset]) == {1}
+    assert set(mbars.counts()[mbars.offset("S0_prod") : mbars.scale_offset]) == {1}
     names = [spec.name for spec in mbars.specs[mbars.scale_offset :]]
     assert names == ["scale_full[0]", "scale_full[1]", "scale_empty[0]", "scale_empty[1]"]
     assert config.num_k_scale_bufs() == layout.num_k_scale_bufs == 2

@@ -71,9 +71,9 @@ def test_pair_columns_hold_the_accumulators_of_a_cta(config: Depth512Config) -> 
 def test_score_buffers_alternate() -> None:
     tmem = Depth512Tmem.of(Depth512Config.for_attention(DType.BF16, 512))
     assert [tmem.s(tile).start for tile in range(3)] == [256, 384, 256]
-    assert (tmem.o_lo().start, tmem.o_hi().start) == (0, 128)
+    assert (tmem.o_lo().start, tmem["O_hi"].start) == (0, 128)
     with pytest.raises(KeyError, match="O_hi"):
-        Depth512Tmem.of(Depth512Config.for_attention(DType.BF16, 256)).o_hi()
+        Depth512Tmem.of(Depth512Config.for_attention(DType.BF16, 256))["O_hi"]
 
 
 def test_a_map_that_does_not_fit_shows_itself() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sm100sim.host import build
-from sm100sim.host.build import CompilerError, build_library
+from sm100sim.engine import build
+from sm100sim.engine.build import CompilerError, build_library
 
 
 @pytest.fixture(autouse=True)
