@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .host.activation import activate, deactivate, is_active, last_report
-    from .host.launch_request import LaunchRequest
+    from .launch_request import LaunchRequest
     from .memory import register
     from .report import Report
     from .run import run as launch

@@ -26,8 +26,8 @@ from .contract.records import (
     Totals,
 )
 from .engine.binding import load_engine, opcode_numbers
-from .host.launch_request import LaunchRequest
 from .isa.assemble import Assembled, assemble, parameter_buffer, raw_program
+from .launch_request import LaunchRequest
 from .memory import Allocation, allocations
 from .options import MODES, RunOptions, current_options
 from .ptx.parser import parse

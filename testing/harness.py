@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sm100sim.host.launch_request import LaunchRequest
+from sm100sim.launch_request import LaunchRequest
 from sm100sim.options import RunOptions
 from sm100sim.report import Report
 from sm100sim.run import run

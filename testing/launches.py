@@ -18,7 +18,7 @@ from fa4_cute.host.compile import cache
 from fa4_cute.host.run import compute
 from fa4_cute.host.run.launch import PackedLaunch, pack_combine, pack_launch
 from fa4_cute.host.run.operands import describe_call
-from sm100sim.host.launch_request import LaunchRequest
+from sm100sim.launch_request import LaunchRequest
 from sm100sim.memory import Allocation
 from sm100sim.options import RunOptions
 from sm100sim.report import Report

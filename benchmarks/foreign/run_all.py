@@ -27,7 +27,7 @@ import sm100sim
 from benchmarks.foreign.cases import Case
 from benchmarks.foreign.table import render
 from sm100sim.host.activation import runtime
-from sm100sim.host.launch_request import LaunchRequest
+from sm100sim.launch_request import LaunchRequest
 from sm100sim.options import Check, run_options
 from sm100sim.report import SimulationFault
 

@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..launch_request import CLUSTER_DIMENSION, LaunchRequest
 from ..ptx.parser import parse
 from ..ptx.program import Param
 from .device_model import DeviceModel
 from .images import PtxCatalogue
-from .launch_request import CLUSTER_DIMENSION, LaunchRequest
 
 SUCCESS = 0
 INVALID_VALUE = 1

@@ -34,6 +34,11 @@ class NamedBarrier:
     threads: int
     count: int = 1
 
+    def __post_init__(self) -> None:
+        """Refuse numbers that a CTA does not have; 0 is the barrier of all threads."""
+        if not 0 < self.number <= NUM_NAMED_BARRIERS - self.count:
+            raise ValueError(f"number={self.number}: named barriers are 1 to 15")
+
     @property
     def numbers(self) -> range:
         """The numbers that are taken."""

@@ -5,6 +5,7 @@ import pytest
 from fa4_cute.plan.barriers.named import (
     NAMED_BARRIERS,
     NUM_NAMED_BARRIERS,
+    NamedBarrier,
     render_named_barriers,
 )
 
@@ -29,3 +30,9 @@ def test_the_table_is_drawn() -> None:
         ["3", "dealloc", "256"],
         ["4", "join", "256"],
     ]
+
+
+@pytest.mark.parametrize(("number", "count"), [(0, 1), (16, 1), (15, 2)])
+def test_numbers_that_a_cta_does_not_have_are_refused(number: int, count: int) -> None:
+    with pytest.raises(ValueError, match=f"number={number}: named barriers are 1 to 15"):
+        NamedBarrier(number, "none", "nothing", 128, count)

@@ -7,13 +7,13 @@ import pytest
 
 from sm100sim.host.device_model import DeviceModel
 from sm100sim.host.images import PtxCatalogue, UnknownImageError
-from sm100sim.host.launch_request import LaunchRequest
 from sm100sim.host.runtime import (
     LAUNCH_CONFIG,
     MAX_DYNAMIC_SMEM,
     LaunchError,
     Runtime,
 )
+from sm100sim.launch_request import LaunchRequest
 
 PTX = """.version 9.1
 .target sm_100a

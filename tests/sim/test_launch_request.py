@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from sm100sim.host.launch_request import LaunchRequest
+from sm100sim.launch_request import LaunchRequest
 
 
 def request(**changes: object) -> LaunchRequest:
