@@ -2,7 +2,7 @@
 
 An instruction is 128 bits; bits 105-108 hold the cycles before its warp may issue the next one. The
 sum along a path is a lower bound of the time a warp needs for it: waits for loads, busy pipes and
-other warps come on top (``performance.md`` section 4.1).
+other warps come on top (``docs/sources.md`` section 14).
 """
 
 from __future__ import annotations

@@ -83,3 +83,27 @@ def test_every_page_is_linked_from_another() -> None:
         if not re.match(r"[a-z]+:|#", link)
     }
     assert [page.name for page in (ROOT / "docs").glob("*.md") if page not in linked] == []
+
+
+SOURCE_FILES = sorted(
+    path
+    for folder in ("fa4_cute", "sm100sim", "testing", "tests", "benchmarks", "examples")
+    for path in (ROOT / folder).rglob("*")
+    if path.suffix in {".py", ".c", ".h"}
+)
+
+
+def pages_that_are_not_here(text: str) -> set[str]:
+    """Pages that ``text`` names by file and that the repository does not hold."""
+    known = {path.name for path in ROOT.rglob("*.md") if ".venv" not in path.parts}
+    return set(re.findall(r"(?<![\w\"-])[\w-]+\.md\b", text)) - known
+
+
+def test_code_cites_pages_that_are_here() -> None:
+    assert pages_that_are_not_here("Source: ``a-page-of-nobody.md`` 1") == {"a-page-of-nobody.md"}
+    cited = {
+        str(path.relative_to(ROOT)): pages_that_are_not_here(path.read_text())
+        for path in SOURCE_FILES
+        if path != Path(__file__)
+    }
+    assert not {path: pages for path, pages in cited.items() if pages}

@@ -3,7 +3,7 @@
 Memory after the last key of a packed, paged or partly used operand belongs to somebody else and may
 hold NaN or infinity, and 0 times NaN is NaN. Keys need no care: their scores are replaced. The MMA
 warp cleans the only tile that can hold such rows itself, after the tile has arrived
-(``modular-sm100-attention.md`` section 5.11 describes the hazard).
+(``docs/sources.md`` section 8 describes the hazard).
 """
 
 import cutlass

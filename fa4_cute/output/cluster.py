@@ -8,7 +8,7 @@ then adds up one band of columns over all CTAs, through their shared memory. Wit
 partitions. A partition that saw no key of the row has ``s_p = 0`` and zeros for O: it is neutral.
 
 The warp groups divide the columns, both of a CTA's O and of its band. Offsets, bands and counts:
-``plan.config.reduce_scatter``. Source: ``modular-sm100-attention.md`` section 5.12.
+``plan.config.reduce_scatter``. Source: ``docs/sources.md`` section 9.
 """
 
 from dataclasses import dataclass, replace

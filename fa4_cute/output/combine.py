@@ -3,7 +3,7 @@
 With ``lse_p`` the log-sum-exp of split ``p`` and ``m`` their maximum, the row is
 ``sum_p w_p O_p / sum_p w_p`` with ``w_p = 2**((lse_p - m) log2 e)``. A split that saw no key has
 weight 0 and its O was never written: it is left out, not multiplied
-(``modular-sm100-attention.md`` section 5.13).
+(``docs/sources.md`` section 9).
 """
 
 from dataclasses import dataclass

@@ -3,7 +3,7 @@
 Both groups own the same rows. A thread leaves its row's maximum and sum in the first columns of its
 own S, and reads those of the other group from the same lane of the other S. From then on both know
 the same common maximum and sum, and the factor that brings each accumulator to it.
-Source: ``modular-sm100-attention.md`` section 5.8.
+Source: ``docs/sources.md`` section 7.
 """
 
 from dataclasses import dataclass

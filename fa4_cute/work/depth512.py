@@ -1,7 +1,7 @@
 """What every role of the CTA-pair kernel is given: the pair's work tile and its memories.
 
 Both CTAs decode the same tile and count its key tiles with the rows of the pair; they differ in
-their rank, which names their rows of Q, K and O and their columns of V (section 6.2).
+their rank, which names their rows of Q, K and O and their columns of V.
 """
 
 from dataclasses import dataclass, replace

@@ -2,7 +2,7 @@
 
 Both CTAs decode the same work tile and count its key tiles with the rows of the pair; they differ
 in their rank, which names their rows of Q, K and O and their columns of V
-(``modular-sm100-attention.md`` sections 3.2 and 6.2).
+(``docs/sources.md`` sections 3 and 10).
 """
 
 from dataclasses import dataclass, replace

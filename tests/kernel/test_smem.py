@@ -27,7 +27,7 @@ q_scale_byte_offset q_scale_bytes rope_byte_offset rope_bytes rope_depth rope_dt
 rope_stage_elems tmem_addr_byte_offset v_byte_offset v_stage_bytes smem_size"""
 SEED_ACCESSORS = """misc_mbars q_smem q_rope_smem o_smem k_smem_base v_smem_base rope_smem_base
 correction_smem q_scale_smem k_scale_smem tmem_addr_ptr"""
-"""Members of seed 000: numbers known while compiling, and methods that return an address."""
+"""Members of ``SM100AttentionSMem``: numbers known while compiling, and addresses."""
 
 
 def accessors(smem: type[SharedMemory]) -> set[str]:

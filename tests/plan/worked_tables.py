@@ -1,4 +1,4 @@
-"""Worked values of the configuration, as ``modular-sm100-attention.md`` section 1.5 prints them.
+"""Worked values of the configuration, computed from the formulas of ``docs/sources.md`` section 1.
 
 One line per configuration; ``-`` marks values that do not exist because no key tile fits. The last
 column is the source's own verdict, which does not know the limit of 64 mbarriers. Where the plan

@@ -16,7 +16,7 @@ from ...plan.facts.umma import GRANULE_SHIFT, SMEM_ADDRESS_BITS, MmaPlan, SmemOp
 from ..ptx import emit
 
 _NEGATE_A = 1 << 13
-"""Instruction descriptor bit 13 (``sm100-isa.md`` section 2.1)."""
+"""Instruction descriptor bit 13 (``docs/sources.md`` section 13)."""
 _ELECT = ".reg .pred leader;\n\telect.sync _|leader, -1;"
 
 

@@ -5,7 +5,7 @@ handed over. A share of the pairs, never in the first batch (it feeds the longes
 computes ``2**x`` from a cubic polynomial of the fraction and an integer add on the exponent bits.
 
 The polynomial and the selection rule are those of FlashAttention-4
-(``modular-sm100-attention.md`` section 5.6)::
+(``docs/sources.md`` section 7)::
 
     x = max(x, -127);  r = add.rm(x, 2**23 + 2**22);  f = x - (r - (2**23 + 2**22))   in [0, 1)
     p = ((c3 f + c2) f + c1) f + 1;                   result bits = bits(p) + (bits(r) << 23)

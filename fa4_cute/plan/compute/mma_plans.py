@@ -1,4 +1,4 @@
-"""The two MMAs of the 2Q/1Q kernel, from its configuration (section 4.6)."""
+"""The two MMAs of the 2Q/1Q kernel, from its configuration (``docs/sources.md`` section 5)."""
 
 from __future__ import annotations
 

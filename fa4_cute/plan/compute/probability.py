@@ -12,7 +12,7 @@ e4m3     -2         6     256        448 is the largest number, and unlifted tai
                                      of the maximum would vanish
 =======  =========  ====  =========  =========================================================
 
-Source: ``modular-sm100-attention.md`` section 5.6.
+Source: ``docs/sources.md`` section 7.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``FA4Config``: every number of the 2Q/1Q kernel that follows from dtype, depths and variant.
 
-The chain of derivations, in evaluation order (``modular-sm100-attention.md`` sections 1.1-1.4)::
+The chain of derivations, in evaluation order (``docs/sources.md`` section 1)::
 
     tile sizes, TMEM columns (tile_config) -> shared-memory budget -> slots -> fused or split rings
                                            -> QK stages -> barriers; limits: plan.spec.limits
@@ -94,7 +94,7 @@ class FA4Config(FA4TileConfig):
         rows, dtype = self.BM, self.qkv_dtype.output
         return ReduceScatterPlan(self.splitk_partitions, rows, self.ov_depth, dtype)
 
-    # Methods of section 1.4 ------------------------------------------------------------------
+    # What the roles ask ----------------------------------------------------------------------
 
     def BM_eff(self) -> int:
         """Sequence positions per CTA tile."""

@@ -1,8 +1,7 @@
 """``Depth512Config``: numbers of the CTA-pair kernel for head dims up to 256 and up to 512.
 
 Two CTAs of a cluster share every MMA (``cta_group::2``), P goes through shared memory, and there is
-one output accumulator with two alternating score buffers (``modular-sm100-attention.md`` section
-6.1)::
+one output accumulator with two alternating score buffers (``docs/sources.md`` section 10)::
 
     head dim padded to     256 (one O)          512 (O_lo, O_hi)
     MMA M / BM per CTA     256 / 128            128 / 64

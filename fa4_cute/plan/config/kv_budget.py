@@ -1,4 +1,4 @@
-"""How shared memory is cut into K and V slots (``modular-sm100-attention.md`` section 1.3).
+"""How shared memory is cut into K and V slots (``docs/sources.md`` section 1).
 
 Two rules are added to that section, which only plans for fp8 ever meet; such a plan gets fewer
 slots than shared memory would hold:
@@ -33,7 +33,7 @@ _FIXED_BARRIERS: Final = 8
 
 @dataclass(frozen=True)
 class KVBudget:
-    """Result of dividing the remaining shared memory into K and V slots (section 1.3)."""
+    """Result of dividing the remaining shared memory into K and V slots (docs/sources.md 1)."""
 
     use_fused_kv: bool
     num_kv_stages: int

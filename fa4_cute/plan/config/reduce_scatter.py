@@ -19,7 +19,7 @@ columns do not suffice, the last CTAs have less to add up, or nothing.
 A warp says "published" for its 32 rows with one arrival per CTA, after a warp barrier that orders
 the stores of all its lanes before it: P arrivals a warp instead of P a thread.
 
-Source: ``modular-sm100-attention.md`` section 5.12, with two differences: both softmax warp groups
+Source: ``docs/sources.md`` section 9 with two differences: both softmax warp groups
 take part, and blocks are as narrow as the cluster is large.
 """
 

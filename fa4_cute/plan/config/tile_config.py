@@ -1,6 +1,6 @@
 """Tile sizes and TMEM columns of the 2Q/1Q kernel, and the inputs they follow from.
 
-Chain of derivations (``modular-sm100-attention.md`` sections 1.1-1.4 and 1.7)::
+Chain of derivations (``docs/sources.md`` section 1)::
 
     dtype, depth, swizzle -> padded depths -> BN (from 512 TMEM columns) -> TMEM columns
 
@@ -169,7 +169,7 @@ class FA4TileConfig(OperandConfig):
             return prev_pow2(keys)
         return keys
 
-    # TMEM columns (section 1.7) --------------------------------------------------------------
+    # Tensor Memory columns -------------------------------------------------------------------
 
     @property
     def TMEM_S0(self) -> int:

@@ -1,7 +1,7 @@
 """Facts of one SM100 (B200) streaming multiprocessor that the plans rest on.
 
 Sources: CUDA programming guide (shared memory, registers), PTX ISA sections "Tensor Memory",
-"tcgen05 matrix descriptors" and "mbarrier", and ``modular-sm100-attention.md`` section 1.1.
+"tcgen05 matrix descriptors" and "mbarrier", and ``docs/sources.md`` section 1.
 All sizes are bytes unless the name says otherwise.
 """
 

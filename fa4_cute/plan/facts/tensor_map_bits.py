@@ -10,7 +10,8 @@ Layout, read from encodings of a real driver::
 Flags: bits 4-6 rank - 1, 7-10 element type, 13-14 swizzle, 15 NaN fill, 16 tf32, 17-18 L2
 promotion. Bytes 64-127 belong to the driver and are zero here.
 
-Source: ``tensormap.md``; the arguments are those of ``cuTensorMapEncodeTiled`` (CUDA driver API).
+Source: ``docs/sources.md`` section 15; the arguments are those of ``cuTensorMapEncodeTiled``
+(CUDA driver API).
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
 """``tcgen05.mma`` operands as bits: matrix descriptors, instruction descriptors, k-steps.
 
-Shared-memory matrix descriptor (PTX ISA, "Matrix descriptor format"; ``sm100-isa.md`` section 1)::
+Shared-memory matrix descriptor (PTX ISA, "Matrix descriptor format"; docs/sources.md 13)::
 
     bits  0-13  start address >> 4          bits 32-45  stride byte offset  (SBO) >> 4
     bits 16-29  leading byte offset (LBO)   bit  46     1
                 >> 4                        bits 61-63  swizzle: none 0, 128B 2, 64B 4, 32B 6
 
-Instruction descriptor of kinds f16 and f8f6f4 (``sm100-isa.md`` section 2.1)::
+Instruction descriptor of kinds f16 and f8f6f4 (``docs/sources.md`` section 13)::
 
     bits 4-5 D format (F32 = 1)   bits 7-9 A format   bits 10-12 B format
     bit 15/16 A/B is MN-major     bits 17-22 N >> 3   bits 24-28 M >> 4 (M of the pair)
 
-Tiles (``modular-sm100-attention.md`` section 2.2). ``g`` is the elements of one swizzle span:
+Tiles (``docs/sources.md`` section 2). ``g`` is the elements of one swizzle span:
 
 * K-major tile (Q, K, P): element (row, c) at ``(c // g) * rows * g + row * g + c % g``;
 * MN-major tile (V): element (key, d) at ``(d // g) * keys * g + key * g + d % g``.

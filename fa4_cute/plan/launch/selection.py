@@ -4,7 +4,7 @@ Two Q tiles share every K and V tile that is loaded, and their softmax warp grou
 other's MMAs. A single Q tile overlaps them the same way, by halving the keys instead of the
 queries, but loads K and V for 128 rows only. So it is taken where a second tile would hold no
 query, or where the grid leaves SMs without work and twice as many CTAs finish sooner.
-Source: ``modular-sm100-attention.md`` sections 7.1 and 7.2.
+Source: ``docs/sources.md`` section 11.
 """
 
 from __future__ import annotations

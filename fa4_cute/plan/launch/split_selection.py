@@ -5,7 +5,7 @@ partial results and a second kernel. The CTAs of a cluster exchange their result
 memory instead, but must run at the same time and on neighbouring SMs: a cluster whose size does not
 divide the SMs of a GPC leaves some of them idle. So without a request it is taken only at the sizes
 that do.
-Source: ``modular-sm100-attention.md`` section 7.2.
+Source: ``docs/sources.md`` section 11.
 """
 
 from __future__ import annotations

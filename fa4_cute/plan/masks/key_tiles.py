@@ -8,7 +8,7 @@ Tiles in no range are never loaded. The code runs on host integers and, traced, 
     term 0        [---)                    visited: 1 2 | 5 6 7
     term 1                [-----)          n:       0 1   2 3 4
 
-Source: ``modular-sm100-attention.md`` section 5.9.
+Source: ``docs/sources.md`` section 8.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ intervals, its *terms*: :func:`terms`. Rows and keys are counted so that the las
 the last key (bottom-right alignment): query ``i`` is row ``i + seqlen_k - seqlen_q``.
 
 The arithmetic of the intervals is written once and runs on host integers and on registers; what
-differs (minimum, maximum) is an argument. Source: ``modular-sm100-attention.md`` section 5.9.
+differs (minimum, maximum) is an argument. Source: ``docs/sources.md`` section 8.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``CombineSpec``: the kernel that puts the partial results of split keys together.
 
 Every split of a query tile writes its own normalised O in float32 and its log-sum-exp. The combine
-kernel weighs them: one warp per (query, head) row (``modular-sm100-attention.md`` section 5.13).
+kernel weighs them: one warp per (query, head) row (``docs/sources.md`` section 9).
 Partial O is (split, row, column); row ``r`` is head ``r % heads`` of query ``r // heads``.
 """
 

@@ -7,7 +7,7 @@ The order in which the MMA role issues, and in which the load role fills the rin
 
 With look-ahead, S of tile n+1 no longer follows P V of tile n, so its arrival does not tell the
 softmax that P may be overwritten; it waits for the last accumulation of the tile before instead
-(``modular-sm100-attention.md`` sections 5.18 and 6.5).
+(``docs/sources.md`` section 10).
 """
 
 from __future__ import annotations

@@ -18,10 +18,10 @@ only V of the last tile is not, because nobody would wait for that, and the CTA 
 an arrival on one of its barriers.
 
 Slots are filled in the order in which the MMA role first needs them. With a single Q tile that puts
-K of the next tile before V (``modular-sm100-attention.md`` section 5.4 loads K, K, V, V; both are
+K of the next tile before V (``docs/sources.md`` section 7 loads K, K, V, V; both are
 the same with separate rings, and with a shared one this order frees slots in ring order).
 
-Source: ``modular-sm100-attention.md`` sections 5.4 to 5.7.
+Source: ``docs/sources.md`` section 7.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What the 2Q/1Q kernel cannot run, and why: one rule per function, one sentence per refusal.
 
-Rules of ``modular-sm100-attention.md`` section 1.4, with two deliberate differences. The single-CTA
+Rules of ``docs/sources.md`` section 1 with two deliberate differences. The single-CTA
 variants take every depth whose rows are a multiple of 16 bytes: the lower limit of 64 there belongs
 to its dispatcher, and TMA fills the padding columns with zeros. No plan has more than 64 mbarriers,
-because one warp initialises them in two waves (section 10, pitfall 9): ``kv_budget`` sees to it.
+because one warp initialises them in two waves: ``kv_budget`` sees to it.
 """
 
 from __future__ import annotations

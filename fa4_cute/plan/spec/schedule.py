@@ -1,4 +1,4 @@
-"""Which warp plays which role, with how many registers (``modular-sm100-attention.md`` 5.2, 6.3).
+"""Which warp plays which role, with how many registers (``docs/sources.md`` sections 7 and 10).
 
 ``setmaxnreg`` moves registers between warp groups of a running CTA; the sum over all threads must
 stay inside the register file. It is set per warp, and the pool is granted per group of four warps,

@@ -15,7 +15,7 @@ is the group, so tile row ``r`` is position ``r // group`` of head ``r % group``
 A box is one swizzle-wide column chunk of a tile. The maps of fp8 operands move plain bytes (filled
 with 0, which is 0.0), and O has an element type and a chunk width of its own there.
 
-Source: ``modular-sm100-attention.md`` section 5.1; limits: ``cuTensorMapEncodeTiled`` (CUDA driver
+Source: ``docs/sources.md`` section 6; limits: ``cuTensorMapEncodeTiled`` (CUDA driver
 API).
 """
 

@@ -1,6 +1,6 @@
 """``Variant``: what a kernel is specialised on besides element type, head dim and heads.
 
-The generic parameters of the Mojo kernel (``modular-sm100-attention.md`` sections 5.9-5.13) as one
+The generic parameters of the Mojo kernel (``docs/sources.md`` sections 8 and 9) as one
 record: MaskType, ScoreModType, ValidLengthType, KVRowOffsetsType, the cache length, KVLUTType,
 SinkType, PartitionType and SchedulerType. Everything here is a choice at compile time; tensors and
 lengths come with the call, as the parameters that :attr:`Variant.extras` declares. A feature

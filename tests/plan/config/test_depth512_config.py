@@ -9,7 +9,7 @@ from fa4_cute.plan.facts.hardware import SMEM_CAPACITY, TMEM_COLUMNS
 from fa4_cute.plan.spec.depth512_limits import supported, unsupported_reason
 from tests.plan.strategies import any_depth512_configs, depth512_configs
 
-# Section 6.1, column by column; bf16 and fp16 agree.
+# docs/sources.md 10, column by column; bf16 and fp16 agree.
 TABLE = {
     256: {
         "MMA_M": 256,

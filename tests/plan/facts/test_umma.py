@@ -1,4 +1,4 @@
-"""Descriptor bits against constants decoded from emitted PTX (sm100-isa.md 1.5 and 2.4)."""
+"""Descriptor bits against constants decoded from emitted PTX (docs/sources.md 13)."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_fa4_element_addresses() -> None:
 
 
 def canonical_offset(operand: SmemOperand, row: int, k: int) -> int:
-    """Element address inside one MMA's operand, from the canonical layouts of sm100-isa.md 1.3."""
+    """Element address inside one MMA's operand, from the canonical layouts of the PTX ISA."""
     size = operand.dtype.size
     unit = 16 // size
     width = operand.swizzle.bytes

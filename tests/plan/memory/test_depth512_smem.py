@@ -15,7 +15,7 @@ from fa4_cute.plan.spec.depth512_limits import supported
 from tests.plan.operand_elements import element_offset
 from tests.plan.strategies import depth512_configs
 
-# Section 6.1: P, KV, correction, mbars, tmem word, total.
+# Computed from docs/sources.md 10: P, KV, correction, mbars, tmem word, total.
 MAPS = {
     (256, "bf16"): (65536, 98304, 229376, 229888, 230080, 230084),
     (256, "fp8_e4m3"): (32768, 49152, 147456, 147968, 148224, 148228),

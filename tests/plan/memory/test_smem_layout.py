@@ -18,7 +18,8 @@ MLA = {"is_mla": True, "rope_dtype": BF16}
 FP8_MLA = MLA | {"qkv_dtype": DType.FP8_E4M3, "swizzle_mode": SwizzleMode.B64}
 FP8_ROPE = {"rope_dtype": DType.FP8_E4M3}
 
-# Section 1.6: Q rope, K, V, rope, correction, q_scale, k_scale, mbars, tmem word, end.
+# Computed from docs/sources.md 1 and 2: Q rope, K, V, rope, correction, q_scale, k_scale,
+# mbars, tmem word, end.
 REGION_MAP = {
     "d64 2Q": (
         FA4Config(8, 1, 64, 64),
@@ -44,7 +45,7 @@ REGION_MAP = {
         FA4Config(8, 1, 192, 128, **MLA),  # type: ignore[arg-type]
         (65536, 98304, 98304, 196608, 229376, None, None, 230400, 230552, 230556),
     ),
-    # Not in the section, whose layout of a pair would not hold what its budget counts.
+    # Ours: the layout of a pair in the source does not hold what its budget counts.
     "MLA fp8 pair scaled": (
         FA4Config(8, 1, 192, 128, pair_cta=True, scale_dtype=DType.FP32, **(FP8_MLA | FP8_ROPE)),  # type: ignore[arg-type]
         (32768, 49152, 49152, 188416, 225280, 226304, 227328, 228352, 228760, 228764),
