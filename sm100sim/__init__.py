@@ -21,7 +21,7 @@ _EXPORTS = {
     "deactivate": (".host.activation", "deactivate"),
     "is_active": (".host.activation", "is_active"),
     "last_report": (".host.activation", "last_report"),
-    "LaunchRequest": (".host.launch_request", "LaunchRequest"),
+    "LaunchRequest": (".launch_request", "LaunchRequest"),
     "launch": (".run", "run"),
     "register": (".memory", "register"),
     "Report": (".report", "Report"),
