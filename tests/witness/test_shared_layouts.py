@@ -6,6 +6,7 @@ plain host memory; the plan's offset, swizzled, must find it. Nothing is compile
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import cutlass
@@ -20,6 +21,7 @@ from cutlass.cute.typing import AddressSpace
 from fa4_cute.device.math import epilogue
 from fa4_cute.plan.facts.hardware import OUTPUT_SWIZZLE, SwizzleMode
 from fa4_cute.plan.facts.umma import MmaPlan, SmemOperand
+from tests.plan.operand_elements import element_offset
 from tests.witness.cute_mma import operand_layout, tiled_mma
 from tests.witness.plans import operands
 
@@ -66,7 +68,7 @@ def cute_writes(
 def test_elements_lie_where_cute_puts_them(operand: SmemOperand) -> None:
     plan = OPERANDS[operand]
     rows, ks = np.meshgrid(np.arange(operand.mn), np.arange(operand.padded_k), indexing="ij")
-    offsets = np.vectorize(operand.element_offset)(rows, ks)
+    offsets = np.vectorize(partial(element_offset, operand))(rows, ks)
     places = swizzled(offsets, operand.swizzle) // operand.dtype.size
     is_a = operand == plan.a
     found = [cute_writes(operand, plan, is_a=is_a, along_k=k)[places] for k in (False, True)]
