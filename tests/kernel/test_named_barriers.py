@@ -22,7 +22,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_named_barriers_are_those_of_the_plan(kind: str) -> None:
     ptx = compile_kernel(KERNELS[KINDS[kind]]).ptx
-    used = set(re.findall(r"bar\.sync (%?\w+), (\d+);", ptx))
+    used = set(re.findall(r"bar\.sync\s+(%?\w+), (\d+);", ptx))
     planned = {
         (str(number), str(barrier.threads))
         for barrier in NAMED_BARRIERS[kind]

@@ -17,8 +17,11 @@ from fa4_cute.plan.compute.depth512_lanes import first_output
 from fa4_cute.plan.config.reduce_scatter import PIECE_COLUMNS
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import UNIT_BYTES
+from fa4_cute.plan.memory.depth512_smem import Depth512SMemLayout
+from fa4_cute.plan.memory.smem_layout import AttentionSMemLayout
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.smem import Depth512AttentionSMem, SM100AttentionSMem
 from fa4_cute.work.context import KernelContext
 from fa4_cute.work.depth512 import Depth512Context
 
@@ -29,12 +32,14 @@ JOINED = JoinedRow(NOTHING, NOTHING, WEIGHTS)
 
 def of_kernel(head_dim: int, num_qo: int) -> KernelContext:
     spec = KernelSpec.for_attention(DType.BF16, head_dim, num_qo=num_qo)
-    return KernelContext(spec, NOTHING, NOTHING, 0, NOTHING, 0)
+    smem = SM100AttentionSMem(0, AttentionSMemLayout(spec.config))
+    return KernelContext(spec, NOTHING, NOTHING, smem, NOTHING, 0)
 
 
 def of_pair(head_dim: int) -> Depth512Context:
     spec = Depth512Spec.for_attention(DType.BF16, head_dim)
-    return Depth512Context(spec, NOTHING, NOTHING, 0, NOTHING, 0, 0)
+    smem = Depth512AttentionSMem(0, Depth512SMemLayout(spec.config))
+    return Depth512Context(spec, NOTHING, NOTHING, smem, NOTHING, 0, 0)
 
 
 def staged(ctx: Any, columns: OutputColumns, lane_half: int) -> dict[int, tuple[int, int]]:
@@ -93,7 +98,7 @@ def test_blocks_of_a_pair_cover_the_head_dim(head_dim: int) -> None:
         assert len(block.starts) == (2 if config.split_o else 1)
         (own,) = block.accumulators
         assert own.start == ctx.columns.o_lo().start + number * config.o_columns
-        assert own.mbar == ctx.mbars.O_mma_lo_offset + number
+        assert own.done == ctx.mbars.consumer_o(number).plan
         for half in range(len(block.starts)):
             assert block.starts[half] == first_output(config, number, half)
             places = staged(ctx, block, half)

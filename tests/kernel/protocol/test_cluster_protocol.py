@@ -81,12 +81,13 @@ def each(pattern: str, text: str = "") -> Rewrite:
 
 FAULTS: dict[str, tuple[Rewrite, str]] = {
     "no cluster barrier at the start": (only(TOGETHER, 0), "stopped"),
-    "no cluster barrier at the end": (only(TOGETHER, 1), "cta-exits-early"),
+    "no cluster barrier at the end": (only(TOGETHER, 1), "cta-exits-early|has exited"),
     "group 0 does not wait": (only(WAIT, 0), "race-shared"),
     "group 1 does not wait": (only(WAIT, 1), "race-shared"),
     "the wait is for the phase before": (
         each(r"(try_wait\.parity\.acquire\.cluster[^;]*\], )%r\d+", r"\g<1>1"),
-        "race-shared",
+        # Whoever comes late waits for a phase that never ends.
+        "race-shared|deadlock",
     ),
     "count too low": (each(r"(selp\.b32\s+%r\d+, )24,", r"\g<1>23,"), "race-shared|mbarrier"),
     "count too high": (each(r"(selp\.b32\s+%r\d+, )24,", r"\g<1>25,"), "stopped"),
