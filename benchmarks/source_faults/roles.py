@@ -156,9 +156,7 @@ _CORRECTION: Final = (
     fault("correction.correct_chain", "ctx.factor_step(chain, tile)", "ctx.step(chain, tile)",
           "2q"),
     fault("correction.correct_chain",
-          "ctx.mbars.consumer_o(chain).wait(ctx.step(chain, tile - 1))", REMOVED,
-          "2q 1q", reason="The factor follows S of this tile, whose commit covers the P V before, "
-          "so the wait is over at once; it names the event that a rescale depends on."),
+          "ctx.mbars.consumer_o(chain).wait(ctx.step(chain, tile - 1))", REMOVED, "2q"),
     fault("correction.correct_chain", "tmem.fence_after_thread_sync()", REMOVED, "2q"),
     fault("correction.correct_chain", "tmem.fence_before_thread_sync()", REMOVED, "2q"),
     fault("correction.correct_chain", "ctx.mbars.consumer_o(chain).release()", REMOVED, "2q"),

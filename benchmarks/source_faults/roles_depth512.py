@@ -24,6 +24,8 @@ _LOAD: Final = (
     fault("depth512_load.Depth512Loader.first_keys_again", "self.ring.acquire(state)", REMOVED,
           "d256-persistent"),
     fault("depth512_load.Depth512Loader.first_keys_again", "wait_until_stored(ctx, (ONLY_CHAIN,))",
+          REMOVED, "d256-fp8-persistent", nth=1),
+    fault("depth512_load.Depth512Loader.first_keys_again", "wait_until_stored(ctx, (ONLY_CHAIN,))",
           REMOVED, "d256-persistent", nth=2),
     fault("depth512_load.Depth512Loader.values", "config.v_column(0, o_block)",
           "config.v_column(0, 0)", "d512"),
