@@ -115,6 +115,11 @@ STEEP: Final = Call(((40, 901),), scale=40.0)
 TURNED: Final = Call(((20, 200),), scale=-0.2)
 RING: Final = Call(((20, 2500),))
 """More key tiles than any ring has slots."""
+STAGED: Final = Call(((256, 1700), (256, 1700)))
+"""A whole tile of float8 queries whose K and V take a slot more than the ring of head dim 64 has:
+its output, twice as wide as Q, is staged over the slot that the keys of the next tile begin in."""
+STAGED_256: Final = Call(((256, 300), (256, 300)))
+"""The same for head dim 256, whose ring is shorter."""
 MANY: Final = Call(((0, 20), (64, 130), (3, 133), (65, 128), (0, 0), (63, 64), (127, 255), (1, 1)))
 SOME: Final = Call(((70, 400), (0, 20), (129, 17), (20, 333)), scale=GENTLE, seed=1)
 NARROW: Final = Call(((40, 300), (0, 20), (3, 133), (17, 7), (33, 256)))
@@ -147,7 +152,7 @@ PROBES: Final[dict[str, Probe]] = {
     "2q-rope": probe("rope causal", 128, *DENSE, **TWO),
     "2q-rope-persistent": probe("rope persistent causal ragged", 128, MANY, SOME, **TWO),
     "2q-rope-heads": probe("rope causal", 128, *DENSE, heads=4, kv_heads=2, **TWO),
-    "2q-fp8-persistent": probe("fp8 persistent ragged", 64, MANY, SOME, **TWO),
+    "2q-fp8-persistent": probe("fp8 persistent ragged", 64, MANY, SOME, STAGED, **TWO),
     "2q-mla": probe("causal", 192, *DENSE, **TWO, **MLA),
     "1q": probe("causal", 128, *DENSE, *LONG, STEEP, **ONE),
     "1q-ragged": probe("ragged causal sink", 64, NARROW, SOME, **ONE),
@@ -169,6 +174,7 @@ PROBES: Final[dict[str, Probe]] = {
     "d256-bias": probe("bias union", 256, *DENSE, **FP16),
     "d256-tokens": probe("tokens ragged page16", 256, PAGED, NARROW),
     "d256-persistent": probe("persistent ragged causal", 256, MANY, SOME),
+    "d256-fp8-persistent": probe("fp8 persistent ragged", 256, NARROW, STAGED_256),
     "d256-split": probe("split ragged sink", 256, NARROW, SOME),
     "d512": probe("causal", 512, *DENSE, *LONG),
     "d512-fp8": probe("fp8 ragged", 512, NARROW),
