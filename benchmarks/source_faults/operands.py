@@ -67,7 +67,7 @@ OPERANDS: Final[tuple[Fault, ...]] = (
     fault("token_scales.query_scale_address", "row.scale_slot * DType.FP32.size", "0", "2q-tokens"),
     fault("token_scales.wait_for_scales", "first * DType.FP32.size", "0", "d512-tokens"),
     fault("token_scales.wait_for_scales", "ctx.mbars.scale_ring().consumer_wait(state, 0)", REMOVED,
-          "2q-tokens"),
+          "d256-tokens"),
     fault("token_scales.release_scales", "ctx.mbars.scale_ring().consumer_arrive("
           "buffer_of(ctx, tile, producer=False), 0)", REMOVED, "2q-tokens"),
     fault("token_scales.scaled", "mul2(pair, (row, row))", "pair", "2q-tokens"),
