@@ -36,7 +36,7 @@ OPERANDS: Final[tuple[Fault, ...]] = (
     fault("scores.ColumnModifier.changed", "DEVICE.minimum(tile.first_key + column, self.last_key)",
           "tile.first_key + column", "2q-function pair-page"),
     fault("scores.ColumnModifier.changed", "(tile.ctx.work.batch, tile.row.head, tile.row.query)",
-          "(tile.ctx.work.batch, tile.row.head, tile.row.position)", "2q-function pair-page"),
+          "(tile.ctx.work.batch, tile.row.head, tile.row.position)", "2q-query"),
     fault("scores.RowBias.of", "ctx.work.batch", "Int32(0)", "2q-bias"),
     fault("scores.RowBias.of", "gmem.word_address(first, tile.first_key)", "first", "2q-bias"),
     fault("scores.RowBias.added_to", "(column - first_column) % WORD_COLUMNS",
