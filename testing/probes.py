@@ -17,7 +17,7 @@ from unittest import mock
 
 import torch
 
-from fa4_cute import masks
+from fa4_cute import masks, score_mods
 from fa4_cute.host.run import simulator
 from sm100sim.options import run_options
 from testing.arguments import arguments
@@ -66,6 +66,19 @@ def low(case: Case) -> dict[str, Any]:
     """Return a bias of -400 for every score."""
     queries, keys = (max(n) for n in zip(*case.sequences, strict=True))
     return {"mask": masks.bias(torch.full((1, 1, queries, keys), -400.0))}
+
+
+def scaled_by_query(
+    score: Any, _batch: Any, _head: Any, q_idx: Any, _kv_idx: Any, aux: Any
+) -> Any:
+    """Multiply the score by a factor of its query."""
+    return score * aux[0][q_idx]
+
+
+def per_query(case: Case) -> dict[str, Any]:
+    """Return a score modifier that reads an array with one entry per query, and no more."""
+    factors = torch.linspace(0.5, 2.0, max(queries for queries, _ in case.sequences))
+    return {"score_mod": score_mods.function(scaled_by_query, (factors,))}
 
 
 @dataclass(frozen=True)
@@ -141,6 +154,7 @@ PROBES: Final[dict[str, Probe]] = {
     "2q-bias": probe("ragged bias causal", 64, MANY, replace(SOME, more=low), **TWO),
     "2q-union": probe("union", 64, *DENSE, **TWO, **FP16),
     "2q-function": probe("function softcap alibi chunked padding", 64, *DENSE, **TWO),
+    "2q-query": probe("causal", 64, Call(((130, 257), (1, 1)), per_query), **TWO),
     "2q-both": probe("bias union function", 64, *DENSE, **TWO),
     "2q-fp8": probe("fp8 causal", 128, *DENSE, **TWO),
     "2q-tokens": probe("tokens ragged page64", 64, PAGED, MANY, RING, **TWO),

@@ -139,6 +139,12 @@ def test_accessors_of_the_d128_kernel() -> None:
     ]
 
 
+def test_each_chain_of_a_persistent_cta_has_a_barrier_for_its_stored_output() -> None:
+    mbars = replace(D128, persistent=True)
+    assert mbars.size == D128.size + 2
+    assert [mbars.specs[mbars.stored(chain)].name for chain in (0, 1)] == ["stored[0]", "stored[1]"]
+
+
 @pytest.mark.parametrize("chain", [0, 1])
 def test_both_sides_of_a_hand_over_name_the_same_barriers(chain: int) -> None:
     for name in "sco":

@@ -74,6 +74,12 @@ def test_stages_tile_a_slot(config: FA4Config) -> None:
         assert k.staged_k_bytes == keys.tile_bytes
 
 
+def test_the_stages_of_k_follow_one_another_in_each_slot() -> None:
+    ring = Ring.of_keys(FA4Config(8, 1, 128, 128, num_qo=1))
+    assert (ring.num_slots, ring.num_qk_stages) == (3, 2)
+    assert starts(ring) == [ring.byte_offset + i * 128 * 64 * 2 for i in range(6)]
+
+
 @settings(deadline=None)
 @given(configs())
 def test_boxes_bring_the_bytes_that_are_expected(config: FA4Config) -> None:
