@@ -120,6 +120,8 @@ RING: Final = Call(((20, 2500),))
 MANY: Final = Call(((0, 20), (64, 130), (3, 133), (65, 128), (0, 0), (63, 64), (127, 255), (1, 1)))
 SOME: Final = Call(((70, 400), (0, 20), (129, 17), (20, 333)), scale=GENTLE, seed=1)
 NARROW: Final = Call(((40, 300), (0, 20), (3, 133), (17, 7), (33, 256)))
+TURNS: Final = Call(tuple((65, 60 + 64 * n) for n in range(9)))
+"""Query tiles with one key tile more each: a ring's cursor comes by everywhere."""
 PAGED: Final = Call(((20, 256), (3, 128), (0, 64), (17, 7), (70, 320)), tight)
 """The longest sequence is the last, and ends with a page: nothing lies after its last entry."""
 
@@ -131,7 +133,7 @@ def probe(features: str, head_dim: int, *calls: Call, **fields: Any) -> Probe:
 
 
 PROBES: Final[dict[str, Probe]] = {
-    "2q": probe("causal", 128, *DENSE, *LONG, TURNED, **TWO),
+    "2q": probe("causal", 128, *DENSE, *LONG, TURNED, STEEP, **TWO),
     "2q-ragged": probe("ragged causal sink", 64, MANY, SOME, **TWO),
     "2q-window": probe("ragged window", 64, MANY, SOME, **TWO),
     "2q-page": probe("ragged page16 window", 64, PAGED, SOME, **TWO),
@@ -149,11 +151,11 @@ PROBES: Final[dict[str, Probe]] = {
     "2q-rope": probe("rope causal", 128, *DENSE, **TWO),
     "2q-rope-persistent": probe("rope persistent causal ragged", 128, MANY, SOME, **TWO),
     "2q-rope-heads": probe("rope causal", 128, *DENSE, heads=4, kv_heads=2, **TWO),
-    "2q-fp8-persistent": probe("fp8 persistent ragged", 64, MANY, SOME, **TWO),
+    "2q-fp8-persistent": probe("fp8 persistent ragged", 64, MANY, TURNS, heads=4, **TWO),
     "2q-mla": probe("causal", 192, *DENSE, **TWO, **MLA),
     "1q": probe("causal", 128, *DENSE, *LONG, STEEP, **ONE),
     "1q-ragged": probe("ragged causal sink", 64, NARROW, SOME, **ONE),
-    "1q-rope": probe("rope causal", 128, *LONG, **ONE),
+    "1q-rope": probe("rope causal", 64, *LONG, **ONE),
     "1q-page": probe("ragged page64 window", 128, PAGED, NARROW, **ONE, **FP16),
     "1q-split": probe("page64 split", 64, PAGED, NARROW, heads=8, **ONE),
     "1q-cluster": probe("ragged cluster causal sink", 128, NARROW, SOME, STEEP, **ONE),

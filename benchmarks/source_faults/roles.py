@@ -130,7 +130,8 @@ _SOFTMAX: Final = (
     fault("softmax.softmax_tile", "return used_max,", "return new_max,", "2q"),
     fault("softmax.softmax_tile", "release_scales(ctx, visited)", REMOVED, "2q-tokens"),
     fault("softmax.softmax_work", "keep_query_scale(ctx, line)", REMOVED, "2q-tokens"),
-    fault("softmax.softmax_work", "row_sum = Float32(0.0)", "row_sum = Float32(1.0)", "2q"),
+    fault("softmax.softmax_work", "row_sum = Float32(0.0)", "row_sum = Float32(1.0)",
+          "2q-bias 2q-window"),
     fault("softmax.softmax_work", "say_stored(ctx, chain)", REMOVED, "2q-persistent"),
     fault("softmax.softmax_work", "ctx = ctx.decode_again()", REMOVED, "2q 2q-ragged",
           reason="The work tile decoded again is the same tile: it is decoded anew only so that "
@@ -149,9 +150,7 @@ _CORRECTION: Final = (
           "ctx.barriers.wait(BarrierWait(factors.producer_mbar(), ctx.factor_parity(chain, tile)))",
           REMOVED, "2q"),
     fault("correction.correct_chain",
-          "ctx.barriers.wait(BarrierWait(done, ctx.step_parity(chain, tile - 1)))", REMOVED,
-          "2q 1q", reason="The factor follows S of this tile, whose commit covers the P V before, "
-          "so the wait is over at once; it names the event that a rescale depends on."),
+          "ctx.barriers.wait(BarrierWait(done, ctx.step_parity(chain, tile - 1)))", REMOVED, "2q"),
     fault("correction.correct_chain", "tmem.fence_after_thread_sync()", REMOVED, "2q"),
     fault("correction.correct_chain", "tmem.fence_before_thread_sync()", REMOVED, "2q"),
     fault("correction.correct_chain",
