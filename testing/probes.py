@@ -17,7 +17,7 @@ from unittest import mock
 
 import torch
 
-from fa4_cute import masks
+from fa4_cute import masks, score_mods
 from fa4_cute.host.run import simulator
 from sm100sim.options import Check, run_options
 from tests.kernel.feature_case import Builder, FeatureCase
@@ -70,6 +70,17 @@ def low(case: FeatureCase) -> dict[str, Any]:
     return {"mask": masks.bias(torch.full((1, 1, queries, keys), -400.0))}
 
 
+def of_query(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any, aux: Any) -> Any:
+    """Add what a tensor with one element per query says."""
+    return score + aux[0][q_idx]
+
+
+def by_query(case: FeatureCase) -> dict[str, Any]:
+    """Return a modifier that reads an element per query, and no memory after the last one."""
+    longest = max(queries for queries, _ in case.sequences)
+    return {"score_mod": score_mods.function(of_query, (torch.linspace(-1, 1, longest),))}
+
+
 @dataclass(frozen=True)
 class Call:
     """Lengths, further options of the call, and what else it is made of."""
@@ -120,8 +131,8 @@ RING: Final = Call(((20, 2500),))
 MANY: Final = Call(((0, 20), (64, 130), (3, 133), (65, 128), (0, 0), (63, 64), (127, 255), (1, 1)))
 SOME: Final = Call(((70, 400), (0, 20), (129, 17), (20, 333)), scale=GENTLE, seed=1)
 NARROW: Final = Call(((40, 300), (0, 20), (3, 133), (17, 7), (33, 256)))
-TURNS: Final = Call(tuple((65, 60 + 64 * n) for n in range(9)))
-"""Query tiles with one key tile more each: a ring's cursor comes by everywhere."""
+TURNS: Final = Call(((129, 40),) * 60)
+"""Many query tiles of one key tile: a ring's cursor comes by everywhere."""
 PAGED: Final = Call(((20, 256), (3, 128), (0, 64), (17, 7), (70, 320)), tight)
 """The longest sequence is the last, and ends with a page: nothing lies after its last entry."""
 
@@ -141,17 +152,19 @@ PROBES: Final[dict[str, Probe]] = {
     "2q-union": probe("union", 64, *DENSE, **TWO, **FP16),
     "2q-function": probe("function softcap alibi chunked padding", 64, *DENSE, **TWO),
     "2q-both": probe("bias union function", 64, *DENSE, **TWO),
+    "2q-both-ragged": probe("ragged bias union", 64, MANY, **TWO),
+    "2q-query": probe("", 64, Call(((70, 200),), by_query), **TWO),
     "2q-fp8": probe("fp8 causal", 128, *DENSE, **TWO),
     "2q-tokens": probe("tokens ragged page64", 64, PAGED, MANY, RING, **TWO),
     "2q-tokens-dense": probe("tokens", 64, *DENSE, heads=4, kv_heads=2, **TWO),
-    "2q-three": probe("causal", 80, *DENSE, heads=3, **TWO),
+    "2q-three": probe("causal", 72, *DENSE, heads=3, **TWO),
     "2q-split-dense": probe("split causal", 64, *DENSE, STEEP, Call(((40, 20),)), **TWO),
     "2q-persistent": probe("persistent ragged causal", 64, MANY, SOME, heads=4, **TWO),
     "2q-split": probe("split ragged sink", 64, MANY, SOME, **TWO, **FP16),
     "2q-rope": probe("rope causal", 128, *DENSE, **TWO),
     "2q-rope-persistent": probe("rope persistent causal ragged", 128, MANY, SOME, **TWO),
     "2q-rope-heads": probe("rope causal", 128, *DENSE, heads=4, kv_heads=2, **TWO),
-    "2q-fp8-persistent": probe("fp8 persistent ragged", 64, MANY, TURNS, heads=4, **TWO),
+    "2q-fp8-persistent": probe("fp8 persistent ragged", 64, MANY, TURNS, **TWO),
     "2q-mla": probe("causal", 192, *DENSE, **TWO, **MLA),
     "1q": probe("causal", 128, *DENSE, *LONG, STEEP, **ONE),
     "1q-ragged": probe("ragged causal sink", 64, NARROW, SOME, **ONE),
