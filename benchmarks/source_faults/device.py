@@ -49,7 +49,9 @@ _MATH: Final = (
     fault("mma.signed_instruction", "Int32(bits | _NEGATE_A)", "Int32(bits)", "2q"),
     fault("mma.descriptor_address", "address & _ADDRESS_BITS", "address", "1q-cluster"),
     fault("rescale.rescale_columns", "batches.stop - column - width", "batches.stop - column",
-          "2q-three"),
+          "2q-three",
+          reason="The last batch is then as wide as the others and reaches into the padding of O, "
+                 "whose columns no one stores."),
     fault("pack._pack_e4m3", "low, $2, $1", "low, $1, $2", "2q-fp8"),
     fault("score_math.tanh", "large = (Float32(1.0) - decay)", "large = (Float32(1.001) - decay)",
           "2q-function"),
