@@ -136,6 +136,8 @@ STAGED_256: Final = Call(((256, 300), (256, 300)))
 MANY: Final = Call(((0, 20), (64, 130), (3, 133), (65, 128), (0, 0), (63, 64), (127, 255), (1, 1)))
 SOME: Final = Call(((70, 400), (0, 20), (129, 17), (20, 333)), scale=GENTLE, seed=1)
 NARROW: Final = Call(((40, 300), (0, 20), (3, 133), (17, 7), (33, 256)))
+TURNS: Final = Call(((129, 40),) * 60)
+"""Many query tiles of one key tile: a ring's cursor comes by everywhere."""
 PAGED: Final = Call(((20, 256), (3, 128), (0, 64), (17, 7), (70, 320)), tight)
 """The longest sequence is the last, and ends with a page: nothing lies after its last entry."""
 
@@ -147,7 +149,7 @@ def probe(features: str, head_dim: int, *calls: Call, **fields: Any) -> Probe:
 
 
 PROBES: Final[dict[str, Probe]] = {
-    "2q": probe("causal", 128, *DENSE, *LONG, TURNED, **TWO),
+    "2q": probe("causal", 128, *DENSE, *LONG, TURNED, STEEP, **TWO),
     "2q-ragged": probe("ragged causal sink", 64, MANY, SOME, **TWO),
     "2q-window": probe("ragged window", 64, MANY, SOME, **TWO),
     "2q-page": probe("ragged page16 window", 64, PAGED, SOME, **TWO),
@@ -156,21 +158,22 @@ PROBES: Final[dict[str, Probe]] = {
     "2q-function": probe("function softcap alibi chunked padding", 64, *DENSE, **TWO),
     "2q-query": probe("causal", 64, Call(((130, 257), (1, 1)), per_query), **TWO),
     "2q-both": probe("bias union function", 64, *DENSE, **TWO),
+    "2q-both-ragged": probe("ragged bias union", 64, MANY, **TWO),
     "2q-fp8": probe("fp8 causal", 128, *DENSE, **TWO),
     "2q-tokens": probe("tokens ragged page64", 64, PAGED, MANY, RING, **TWO),
     "2q-tokens-dense": probe("tokens", 64, *DENSE, heads=4, kv_heads=2, **TWO),
-    "2q-three": probe("causal", 80, *DENSE, heads=3, **TWO),
+    "2q-three": probe("causal", 72, *DENSE, heads=3, **TWO),
     "2q-split-dense": probe("split causal", 64, *DENSE, STEEP, Call(((40, 20),)), **TWO),
     "2q-persistent": probe("persistent ragged causal", 64, MANY, SOME, heads=4, **TWO),
     "2q-split": probe("split ragged sink", 64, MANY, SOME, **TWO, **FP16),
     "2q-rope": probe("rope causal", 128, *DENSE, **TWO),
     "2q-rope-persistent": probe("rope persistent causal ragged", 128, MANY, SOME, **TWO),
     "2q-rope-heads": probe("rope causal", 128, *DENSE, heads=4, kv_heads=2, **TWO),
-    "2q-fp8-persistent": probe("fp8 persistent ragged", 64, MANY, SOME, STAGED, **TWO),
+    "2q-fp8-persistent": probe("fp8 persistent ragged", 64, MANY, SOME, STAGED, TURNS, **TWO),
     "2q-mla": probe("causal", 192, *DENSE, **TWO, **MLA),
     "1q": probe("causal", 128, *DENSE, *LONG, STEEP, **ONE),
     "1q-ragged": probe("ragged causal sink", 64, NARROW, SOME, **ONE),
-    "1q-rope": probe("rope causal", 128, *LONG, **ONE),
+    "1q-rope": probe("rope causal", 64, *LONG, **ONE),
     "1q-page": probe("ragged page64 window", 128, PAGED, NARROW, **ONE, **FP16),
     "1q-split": probe("page64 split", 64, PAGED, NARROW, heads=8, **ONE),
     "1q-cluster": probe("ragged cluster causal sink", 128, NARROW, SOME, STEEP, **ONE),

@@ -25,7 +25,7 @@ _MATH: Final = (
     fault("epilogue.normalise_sum", "for values, factor in rest", "for values, factor in rest[1:]",
           "1q"),
     fault("epilogue.weighted_sum", "for values, factor in rest", "for values, factor in rest[1:]",
-          "1q-split"),
+          "1q-cluster-dense"),
     fault("epilogue.store_row_units", "row // (_LINE_BYTES // swizzle.bytes)", "row",
           "1q-cluster-dense"),
     fault("exp2.exp2_pair_polynomial", "POLYNOMIAL[-2::-1]", "POLYNOMIAL[-2:0:-1]", "2q"),
@@ -49,10 +49,10 @@ _MATH: Final = (
     fault("mma.signed_instruction", "Int32(bits | _NEGATE_A)", "Int32(bits)", "2q"),
     fault("mma.descriptor_address", "address & ((1 << SMEM_ADDRESS_BITS) - 1)", "address",
           "1q-cluster"),
-    fault("rescale.rescale_columns", "batches.stop - column - width",
-          "batches.stop - column", "2q 2q-three",
-          reason="The last batch is as wide as the others wherever the columns divide into "
-                 "batches of 16, which those of all head dims that are multiples of 16 do."),
+    fault("rescale.rescale_columns", "batches.stop - column - width", "batches.stop - column",
+          "2q-three",
+          reason="The last batch is then as wide as the others and reaches into the padding of O, "
+                 "whose columns no one stores."),
     fault("pack._pack_e4m3", "low, $2, $1", "low, $1, $2", "2q-fp8"),
     fault("score_math.tanh", "large = (Float32(1.0) - decay)", "large = (Float32(1.001) - decay)",
           "2q-function"),

@@ -45,7 +45,7 @@ OPERANDS: Final[tuple[Fault, ...]] = (
                  "are the same number."),
     fault("scores.RowBias.added_to", "max2(best, added)", "added", "2q-both"),
     fault("scores.RowBias.added_to", "where_visible(reduce(or_, self.words), bit, score + best)",
-          "score + best", "2q-both"),
+          "score + best", "2q-both-ragged"),
     fault("scores.scores_and_max", "softmax_math.tile_max(values, row_max)",
           "softmax_math.tile_max(values, values[0])", "2q"),
     fault("token_scales.keep_query_scale", "ctx.work.num_key_tiles > 0",
