@@ -157,6 +157,7 @@ PROBES: Final[dict[str, Probe]] = {
     "1q": probe("causal", 128, *DENSE, *LONG, STEEP, **ONE),
     "1q-ragged": probe("ragged causal sink", 64, NARROW, SOME, **ONE),
     "1q-rope": probe("rope causal", 128, *LONG, **ONE),
+    "1q-rope-fused": probe("rope causal", 64, *LONG, **ONE),
     "1q-page": probe("ragged page64 window", 128, PAGED, NARROW, **ONE, **FP16),
     "1q-split": probe("page64 split", 64, PAGED, NARROW, heads=8, **ONE),
     "1q-cluster": probe("ragged cluster causal sink", 128, NARROW, SOME, STEEP, **ONE),
