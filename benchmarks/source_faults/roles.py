@@ -95,7 +95,7 @@ _MMA: Final = (
     fault("mma.issue_for_one_query", "num_tiles % NUM_CHAINS == 0", "num_tiles % NUM_CHAINS != 0",
           "1q"),
     fault("mma.issue_for_one_query", "NUM_CHAINS * n + chain + 1", "NUM_CHAINS * n + chain",
-          "1q-rope"),
+          "1q-rope-fused"),
     fault("mma.issue_for_one_query", "(num_tiles - 1) // NUM_CHAINS", "num_tiles // NUM_CHAINS",
           "1q"),
 )
@@ -136,8 +136,7 @@ _SOFTMAX: Final = (
     fault("softmax.softmax_tile", "return used_max,", "return new_max,", "2q"),
     fault("softmax.softmax_tile", "release_scales(ctx, visited)", REMOVED, "2q-tokens"),
     fault("softmax.softmax_work", "keep_query_scale(ctx, row)", REMOVED, "2q-tokens"),
-    fault("softmax.softmax_work", "row_sum = Float32(0.0)", "row_sum = Float32(1.0)",
-          "2q-bias 2q-window"),
+    fault("softmax.softmax_work", "row_sum = Float32(0.0)", "row_sum = Float32(1.0)", "2q-window"),
     fault("softmax.softmax_work", "say_stored(ctx, chain)", REMOVED, "2q-persistent"),
     fault("softmax.softmax_work", "ctx = ctx.decode_again()", REMOVED, "2q 2q-ragged",
           reason="The work tile decoded again is the same tile: it is decoded anew only so that "
