@@ -93,9 +93,10 @@ def test_every_fault_has_its_place_and_changes_python() -> None:
 def test_faults_cover_the_storeys() -> None:
     found, _ = resolved(FAULTS)
     storeys = Counter(edit.path.split("/")[1] for _, edit in found)
-    assert len(FAULTS) >= 150
+    assert len(FAULTS) >= 330
     assert all(storeys[name] >= 25 for name in ("roles", "output", "operands", "work", "device"))
     assert storeys["plan"] >= 40
+    assert storeys["sync"] >= 5
 
 
 def test_what_has_to_kill_exists() -> None:
