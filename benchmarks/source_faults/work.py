@@ -36,7 +36,8 @@ WORK: Final[tuple[Fault, ...]] = (
     fault("persistent.in_clusters", "ctas // size", "ctas", "pair-persistent"),
     fault("persistent.wait_until_stored", "outputs > 0", "outputs > 100", "2q-persistent"),
     fault("persistent.wait_until_stored", "outputs - 1", "outputs", "2q-persistent"),
-    fault("persistent.say_stored", "tmem.fence_before_thread_sync()", REMOVED, "2q-persistent"),
+    fault("persistent.say_stored", "tmem.fence_before_thread_sync()", REMOVED,
+          "2q-persistent pair-persistent d256-persistent d512-persistent"),
     fault("persistent.say_stored", "num_tiles > 0", "num_tiles >= 0", "2q-persistent"),
     fault("progress.Progress.after", "self.loaded + _one_if_any(num_tiles)", "self.loaded + 1",
           "2q-persistent"),
@@ -62,7 +63,7 @@ WORK: Final[tuple[Fault, ...]] = (
     fault("sequence.decode_sequence", "_bounds(extras.cu_seqlens_k, batch)",
           "_bounds(extras.cu_seqlens_q, batch)", "2q-ragged"),
     fault("tile.WorkTile.key_tile", "n + self.first_tile", "n", "2q-split"),
-    fault("tile.decode_work", "tile * spec.config.PairBM_eff()", "tile * 128", "2q"),
+    fault("tile.decode_work", "tile * spec.config.PairBM_eff()", "tile * 32", "1q"),
     fault("tile.place_of_work", "rest % num_heads", "rest // num_heads", "2q-persistent"),
     fault("tile.query_tile", "num_blocks - 1 - block", "block", "2q",
           reason="Longest tiles first or last: every CTA takes one tile either way, so that the "
