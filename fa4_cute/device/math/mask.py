@@ -7,7 +7,6 @@ warp sees all columns; its limits are the same in all threads, so it never diver
 
 from collections.abc import Sequence
 
-import cutlass
 from cutlass import Float32, Int32
 
 from ...plan.masks.key_tiles import WORD_COLUMNS
@@ -134,7 +133,14 @@ def visibility_word(span: Span, first_column: int) -> Int32:
 
 
 def where_visible(word: Int32, column: int, value: Float32) -> Float32:
-    """Return ``value`` where bit ``column`` of ``word`` is set, else minus infinity."""
-    sign_bit = WORD_COLUMNS - 1
-    bit = word & (1 << column if column < sign_bit else -1 << sign_bit)
-    return Float32(cutlass.select_(bit != 0, value, Float32(float("-inf"))))
+    """Return ``value`` where bit ``column`` of ``word`` is set, else minus infinity.
+
+    DSL: ``cutlass.select_`` emits the same three instructions apart from one another, which moves
+    them: a kernel with every feature and one Q tile then spills 19 registers, with this text none.
+    """
+    text = (
+        "{\n\t.reg .pred visible;\n\t.reg .b32 bit;\n\t"
+        f"and.b32 bit, $1, {1 << column};\n\tsetp.ne.b32 visible, bit, 0;\n\t"
+        f"selp.f32 $0, $2, {_MINUS_INF}, visible;\n\t}}"
+    )
+    return emit(text, (Float32,), (word, value), effects=False)[0]
