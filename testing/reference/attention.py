@@ -46,6 +46,8 @@ LSE_RELATIVE: Final = 1e-5
 PLAIN_FACTOR: Final = 2.0
 ELEMENT_FACTOR: Final = 2.5
 _FLOOR_SHIFT: Final = 0.3
+SMALLEST_DEVIATION: Final = 2.0**-5
+"""Standard deviation of scores from which on rows are taken to differ."""
 
 
 class ResultError(AssertionError):
@@ -119,7 +121,8 @@ def compare(
         failures += _first_failure("O", out, exact.out, error, error.new_tensor(limit))
         failures += _first_failure("O (element bound)", out, exact.out, error, bound)
         failures += _lse_failures(lse, exact.lse)
-        failures += slope_failures(out, exact, Rounding.of(out.dtype))
+        if _rows_differ(inputs[0], options.get("softmax_scale")):
+            failures += slope_failures(out, exact, Rounding.of(out.dtype))
     return Comparison(
         max_error=_largest(error),
         plain_error=plain_error,
@@ -127,6 +130,16 @@ def compare(
         max_lse_error=None if lse is None else _largest(_lse_error(lse, exact.lse)),
         failures=tuple(failures),
     )
+
+
+def _rows_differ(q: torch.Tensor, scale: float | None) -> bool:
+    """Return whether scores differ enough for rows to round independently of one another.
+
+    With a scale near 0 all rows that see the same keys are one row: their errors do not average
+    out, and slopes say nothing. Scores of normal operands deviate by the scale times the root of
+    the head dim; that has to be much more than an element's precision.
+    """
+    return scale is None or abs(scale) * float(q.shape[-1]) ** 0.5 > SMALLEST_DEVIATION
 
 
 def _shape_failures(out: torch.Tensor, lse: torch.Tensor | None, exact: Reference) -> list[str]:

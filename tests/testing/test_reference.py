@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from testing.reference import attention as reference
 from testing.reference.attention import (
     ResultError,
     attention_float64,
@@ -141,3 +142,11 @@ def test_wrong_shapes_and_types_are_named() -> None:
     exact = attention_float64(q, k, v)
     report = compare(exact.out.bfloat16(), exact.lse.double(), (q, k, v))
     assert report.failures == ("LSE has dtype torch.float64, not float32",)
+
+
+def test_rows_that_are_one_row_have_no_slopes() -> None:
+    q = torch.zeros(1, 3, 1, 64)
+    assert reference._rows_differ(q, None)
+    assert reference._rows_differ(q, 0.125)
+    assert not reference._rows_differ(q, 0.0)
+    assert not reference._rows_differ(q, -1e-3)

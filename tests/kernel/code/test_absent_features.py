@@ -79,7 +79,7 @@ FEATURES = {
     ),
     "a cluster": Feature(
         (
-            "output.cluster.publish", "output.cluster.weigh", "device.sync.pair.address_in",
+            "output.cluster.publish", "output.cluster.weigh",
             "device.math.mma.descriptor_address",
         ),
         Variant(partition=Partition.CLUSTER, num_partitions=2),
