@@ -160,7 +160,7 @@ def owners(config: Depth512Config) -> list[dict[str, Any]]:
     """Return what each CTA holds of one work tile, as rows of a table."""
     table = []
     for rank, cta in enumerate((LEADER, PEER)):
-        columns = [config.v_column(rank, part) for part in range(config.num_o_parts)]
+        columns = [config.v_column(rank, part) for part in range(config.num_o_blocks)]
         width = config.v_cols_per_cta()
         first_row, first_key = rank * config.BM, rank * config.k_rows_per_cta()
         table.append(

@@ -21,7 +21,7 @@ _MATH: Final = (
     fault("mask._word_of_span", "and.b32 bits, bits, low;", "or.b32 bits, bits, low;", "2q-window"),
     fault("mask._leading_bits", "max.s32 {register}, {register}, 0;",
           "max.s32 {register}, {register}, -1;", "2q-window 2q-union"),
-    fault("mask.where_visible", "bit != 0", "bit == 0", "2q-both"),
+    fault("mask.where_visible", "1 << column", "2 << column", "2q-both"),
     fault("epilogue.normalise_sum", "for values, factor in rest", "for values, factor in rest[1:]",
           "1q"),
     fault("epilogue.weighted_sum", "for values, factor in rest", "for values, factor in rest[1:]",

@@ -82,7 +82,7 @@ PLAN: Final[tuple[Fault, ...]] = (
           "cls(dtype, threshold=-3.0, lift=6.0)", _COMPUTE),
     fault("depth512_lanes.row_of_lane", "lane % config.BM", "lane // 2", _COMPUTE),
     fault("depth512_lanes.first_output", "half * config.o_columns", "0", _COMPUTE),
-    fault("depth512_lanes.first_output", "o_block * (config.padded_depth // config.num_o_parts)",
+    fault("depth512_lanes.first_output", "o_block * (config.padded_depth // config.num_o_blocks)",
           "0", _COMPUTE),
     fault("mma_plans.query_stage_bytes", "q_operand(config).bytes // config.num_qk_stages",
           "q_operand(config).bytes", f"{_COMPUTE} {_MEMORY}"),

@@ -12,7 +12,7 @@ from .write import write_columns
 def block_columns(ctx: Depth512Context, block: int) -> OutputColumns:
     """Return the columns of o block ``block``, 0 (lo) or 1 (hi)."""
     config = ctx.spec.config
-    width = config.padded_depth // config.num_o_parts
+    width = config.padded_depth // config.num_o_blocks
     start = ctx.columns.o_lo().start + block * config.o_columns
     own = Accumulator(start, ONLY_CHAIN, ctx.mbars.consumer_o(block).plan)
     halves = range(2 if config.split_o else 1)
@@ -31,5 +31,5 @@ def block_columns(ctx: Depth512Context, block: int) -> OutputColumns:
 
 def write_output(ctx: Depth512Context, row: Depth512Row, result: RowResult) -> None:
     """Write the CTA's rows of O and wait until they are in global memory."""
-    blocks = range(ctx.spec.config.num_o_parts)
+    blocks = range(ctx.spec.config.num_o_blocks)
     write_columns(ctx, row, tuple(block_columns(ctx, block) for block in blocks), result)

@@ -22,7 +22,7 @@ from ..work.persistent import for_each_work, wait_until_stored
 
 def release_first_tile(ctx: Depth512Context) -> None:
     """Say that the outputs may be overwritten: what they held has been stored."""
-    for o_block in range(ctx.spec.config.num_o_parts):
+    for o_block in range(ctx.spec.config.num_o_blocks):
         ctx.mbars.consumer_o(o_block).release()
 
 
@@ -55,7 +55,7 @@ def correct_tile(ctx: Depth512Context, tile: Int32):
     ctx.mbars.consumer_c().release()
     must_rescale = barriers.any_in_warp(factor < Float32(1.0))
     accumulated = ctx.step(ONLY_CHAIN, tile - 1)
-    for o_block in cutlass.range_constexpr(ctx.spec.config.num_o_parts):
+    for o_block in cutlass.range_constexpr(ctx.spec.config.num_o_blocks):
         rescale_block(ctx, o_block, factor, must_rescale, accumulated)
 
 

@@ -94,7 +94,7 @@ class Depth512Loader:
     def values(self, state: RingState, tile: Int32) -> RingState:
         """Fill the slots of V of ``tile``: per o block, its key blocks."""
         config = self.ctx.spec.config
-        for o_block in range(config.num_o_parts):
+        for o_block in range(config.num_o_blocks):
             for key_block in range(config.num_pv_stages):
                 self.ring.acquire(state)
                 place = self.ring.expect(state)

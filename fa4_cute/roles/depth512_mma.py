@@ -19,7 +19,7 @@ from ..device.memory import tmem
 from ..device.sync import pair
 from ..operands.stale_values import clean_values, slot_chunks
 from ..pipelines import RingState, StagedPipeline
-from ..plan.compute.depth512_mma import pv_half_plan, qk_part_plan
+from ..plan.compute.depth512_mma import pv_block_plan, qk_stage_plan
 from ..work.depth512 import ONLY_CHAIN, Depth512Context
 from ..work.persistent import for_each_work
 
@@ -35,7 +35,7 @@ class PairIssuer:
     @classmethod
     def of(cls, ctx: Depth512Context) -> "PairIssuer":
         """Return the issuer of the pair."""
-        bits = qk_part_plan(ctx.spec.config, 0).idesc
+        bits = qk_stage_plan(ctx.spec.config, 0).idesc
         instruction = umma.signed_instruction(bits, ctx.args.scale_log2)
         return cls(ctx, ctx.mbars.get_kv_mbars(), instruction)
 
@@ -50,7 +50,7 @@ class PairIssuer:
         tmem.fence_after_thread_sync()
         accumulator = ctx.tmem + ctx.columns.s(0).start + hand_over.stage(step) * config.s_columns
         for stage in range(config.num_qk_stages):
-            plan = qk_part_plan(config, stage)
+            plan = qk_stage_plan(config, stage)
             self.ring.consumer_wait(state)
             a = umma.lower_word(plan.a, ctx.smem.q_smem(stage))
             b = umma.lower_word(plan.b, ctx.smem.kv_smem(state.index))
@@ -76,7 +76,7 @@ class PairIssuer:
         """Issue both key blocks of ``o_block``, which may accumulate; commit."""
         ctx, config = self.ctx, self.ctx.spec.config
         tmem.fence_after_thread_sync()
-        plan = pv_half_plan(config)
+        plan = pv_block_plan(config)
         accumulator = ctx.tmem + o_block * config.o_columns
         for key_block in range(config.num_pv_stages):
             self.ring.consumer_wait(state)

@@ -72,7 +72,7 @@ def wait_for_p(ctx: Depth512Context, tile: Int32):
     """
     if cutlass.const_expr(ctx.spec.look_ahead):
         if tile > 0:
-            last = ctx.spec.config.num_o_parts - 1
+            last = ctx.spec.config.num_o_blocks - 1
             ctx.mbars.consumer_o(last).wait(ctx.step(ONLY_CHAIN, tile - 1))
 
 

@@ -104,7 +104,7 @@ def exponentiate_and_store(
     reader, sums = ScoreReader(row, columns, scores, key_tile), LaggingSums()
     for batch, span in enumerate(columns.batches):
         values = reader.take(batch)
-        if batch == ctx.spec.last_part_batch:
+        if batch == ctx.spec.last_stage_batch:
             # The last pv stage has its own barrier: the MMAs start on what lies before it.
             hand_over(ctx, row, 0)
             wait_for_factor_read(ctx, row.chain, tile)

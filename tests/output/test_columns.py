@@ -90,7 +90,7 @@ def test_groups_of_one_query_tile_divide_the_columns(head_dim: int) -> None:
 def test_blocks_of_a_pair_cover_the_head_dim(head_dim: int) -> None:
     ctx = of_pair(head_dim)
     config = ctx.spec.config
-    blocks = [block_columns(ctx, block) for block in range(config.num_o_parts)]
+    blocks = [block_columns(ctx, block) for block in range(config.num_o_blocks)]
     chunks = [chunk for block in blocks for chunk in block.chunks]
     assert chunks == list(range(0, head_dim, ctx.spec.output_elems))
     held: Counter[int] = Counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fa4_cute.plan.compute.depth512_mma import pv_half_plan, qk_part_plan
+from fa4_cute.plan.compute.depth512_mma import pv_block_plan, qk_stage_plan
 from fa4_cute.plan.compute.mma_plans import pv_plan, qk_plan, rope_plan
 from fa4_cute.plan.facts.umma import MmaPlan, SmemOperand
 from fa4_cute.plan.spec.combine_spec import CombineSpec
@@ -19,9 +19,9 @@ def _plans() -> dict[MmaPlan, str]:
             continue
         if isinstance(spec, Depth512Spec):
             config = spec.config
-            scores = [qk_part_plan(config, part) for part in range(config.num_qk_stages)]
+            scores = [qk_stage_plan(config, part) for part in range(config.num_qk_stages)]
             plans = {f"QK part {i}": plan for i, plan in enumerate(scores)}
-            plans["PV"] = pv_half_plan(config)
+            plans["PV"] = pv_block_plan(config)
         else:
             plans = {"QK": qk_plan(spec.config), "PV": pv_plan(spec.config)}
             if rope := rope_plan(spec.config):

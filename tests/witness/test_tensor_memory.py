@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fa4_cute.plan.compute.depth512_lanes import first_key, first_output, lane_half, row_of_lane
-from fa4_cute.plan.compute.depth512_mma import pv_half_plan, qk_part_plan
+from fa4_cute.plan.compute.depth512_mma import pv_block_plan, qk_stage_plan
 from fa4_cute.plan.compute.mma_plans import pv_plan, qk_plan
 from fa4_cute.plan.facts.hardware import TMEM_COLUMN_BYTES, TMEM_LANE_SHIFT, TMEM_LANES
 from fa4_cute.plan.facts.umma import MmaPlan
@@ -97,8 +97,8 @@ def test_p_is_packed_from_the_first_column_of_its_scores(name: str) -> None:
 def test_lanes_of_the_depth512_kernel_are_those_of_cute(name: str) -> None:
     """64 rows per CTA fill 128 lanes: the upper lanes continue the rows (layouts A and B)."""
     config = DEPTH512[name].config
-    scores, output = accumulator_cells(qk_part_plan(config, 0)), accumulator_cells(
-        pv_half_plan(config)
+    scores, output = accumulator_cells(qk_stage_plan(config, 0)), accumulator_cells(
+        pv_block_plan(config)
     )
     for lane in range(TMEM_LANES):
         row, part = row_of_lane(config, lane), lane_half(config, lane)

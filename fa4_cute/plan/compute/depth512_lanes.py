@@ -31,4 +31,4 @@ def first_key(config: Depth512Config, half: int) -> int:
 
 def first_output(config: Depth512Config, o_block: int, half: int) -> int:
     """Return the head-dim column in the first column of o block ``o_block``, lanes of ``half``."""
-    return o_block * (config.padded_depth // config.num_o_parts) + half * config.o_columns
+    return o_block * (config.padded_depth // config.num_o_blocks) + half * config.o_columns

@@ -8,7 +8,7 @@ from ..config.depth512_config import Depth512Config
 from ..facts.umma import MmaPlan, SmemOperand, ss_plan
 
 
-def qk_part_plan(config: Depth512Config, stage: int) -> MmaPlan:
+def qk_stage_plan(config: Depth512Config, stage: int) -> MmaPlan:
     """S (+)= Q[:, part] K[:, part]': one depth part, without its padding columns.
 
     Raises:
@@ -22,7 +22,7 @@ def qk_part_plan(config: Depth512Config, stage: int) -> MmaPlan:
     return ss_plan(q, k, k=depth, cta_group=config.cta_group())
 
 
-def pv_half_plan(config: Depth512Config) -> MmaPlan:
+def pv_block_plan(config: Depth512Config) -> MmaPlan:
     """O_part += P[:, half] V[half, part]: one key half; the same for O_lo and O_hi."""
     p = SmemOperand(config.qkv_dtype, config.BM, config.BK1, config.swizzle_mode)
     v = replace(p, mn=config.v_cols_per_cta(), mn_major=True)

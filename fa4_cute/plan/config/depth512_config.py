@@ -43,7 +43,7 @@ from .operand_config import OperandConfig
 from .token_rows import NUM_SCALE_BUFS
 
 DEPTHS: Final = (256, 512)
-DEPTH_PART: Final = 128
+QK_STAGE_DEPTH: Final = 128
 NUM_PV_STAGES: Final = 2
 
 
@@ -117,12 +117,12 @@ class Depth512Config(OperandConfig):
     @property
     def num_qk_stages(self) -> int:
         """QK stages: depth parts of Q K' that hold data."""
-        return ceil_div(self.depth, DEPTH_PART)
+        return ceil_div(self.depth, QK_STAGE_DEPTH)
 
     @property
     def BK0(self) -> int:
         """Depth of one QK stage."""
-        return DEPTH_PART
+        return QK_STAGE_DEPTH
 
     def nope_depth(self) -> int:
         """Columns of Q and K that are loaded: whole parts; no rope columns are apart from them."""
@@ -161,23 +161,23 @@ class Depth512Config(OperandConfig):
 
     def v_cols_per_cta(self) -> int:
         """V columns of one slot in this CTA's shared memory."""
-        return self.padded_depth // (CTA_GROUP * self.num_o_parts)
+        return self.padded_depth // (CTA_GROUP * self.num_o_blocks)
 
     @property
-    def num_o_parts(self) -> int:
+    def num_o_blocks(self) -> int:
         """Output accumulators: 2 (lo, hi) or 1."""
         return 2 if self.split_o else 1
 
     def v_column(self, rank: int, o_block: int = 0) -> int:
         """Return the first head-dim column of V (and O) that CTA ``rank`` holds of an O block."""
-        return o_block * (self.padded_depth // self.num_o_parts) + rank * self.v_cols_per_cta()
+        return o_block * (self.padded_depth // self.num_o_blocks) + rank * self.v_cols_per_cta()
 
     # TMEM columns ----------------------------------------------------------------------------
 
     @property
     def o_columns(self) -> int:
         """Columns of one output accumulator."""
-        return self.MMA_M * self.padded_depth // (2 * TMEM_LANES * self.num_o_parts)
+        return self.MMA_M * self.padded_depth // (2 * TMEM_LANES * self.num_o_blocks)
 
     @property
     def s_columns(self) -> int:
@@ -192,7 +192,7 @@ class Depth512Config(OperandConfig):
     @property
     def TMEM_S_even(self) -> int:
         """First column of the scores of even key tiles."""
-        return self.TMEM_O_lo + self.num_o_parts * self.o_columns
+        return self.TMEM_O_lo + self.num_o_blocks * self.o_columns
 
     @property
     def TMEM_S_odd(self) -> int:
@@ -256,7 +256,7 @@ class Depth512Config(OperandConfig):
     @property
     def slots_per_tile(self) -> int:
         """Ring slots one key tile passes through."""
-        return self.num_qk_stages + NUM_PV_STAGES * self.num_o_parts
+        return self.num_qk_stages + NUM_PV_STAGES * self.num_o_blocks
 
     @property
     def num_kv_stages(self) -> int:

@@ -113,7 +113,7 @@ class KernelSpec(CommonSpec):
         return super().output_swizzle
 
     @property
-    def last_part_batch(self) -> int:
+    def last_stage_batch(self) -> int:
         """First batch of exponentials of the last PV stage; the stages before it are handed over
         at its start."""
         pv, batches = pv_plan(self.config), self.exp2_plan.num_batches

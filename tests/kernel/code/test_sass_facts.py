@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fa4_cute.plan.compute.depth512_mma import pv_half_plan, qk_part_plan
+from fa4_cute.plan.compute.depth512_mma import pv_block_plan, qk_stage_plan
 from fa4_cute.plan.compute.mma_plans import pv_plan, qk_plan
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import REGISTERS_PER_SM, WARP_GROUP_THREADS
@@ -48,8 +48,8 @@ def mma_counts(spec: AttentionSpec) -> tuple[int, int]:
     """All MMAs that the plan asks for, and the fewest of a stage."""
     config: Any = spec.config
     if isinstance(spec, Depth512Spec):
-        stages = [qk_part_plan(config, part) for part in range(config.num_qk_stages)]
-        stages += [pv_half_plan(config)] * config.num_pv_stages * config.num_o_parts
+        stages = [qk_stage_plan(config, part) for part in range(config.num_qk_stages)]
+        stages += [pv_block_plan(config)] * config.num_pv_stages * config.num_o_blocks
         counts = [stage.num_k_mmas for stage in stages]
         return sum(counts), min(counts)
     plans = (qk_plan(config), pv_plan(config))

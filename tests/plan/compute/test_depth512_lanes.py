@@ -36,13 +36,13 @@ def test_scores_are_where_the_mma_writes_them(depth: int) -> None:
 @pytest.mark.parametrize("depth", [256, 512])
 def test_outputs_are_where_the_mma_writes_them(depth: int) -> None:
     config = Depth512Config.for_attention(DType.BF16, depth)
-    width = config.padded_depth // config.num_o_parts
+    width = config.padded_depth // config.num_o_blocks
     cells = d_cells(config.MMA_M, width, CTA_GROUP)
     seen = set()
-    for o_part in range(config.num_o_parts):
+    for o_block in range(config.num_o_blocks):
         for (cta, lane, column), (row, part) in owners(config, config.o_columns).items():
-            head_column = first_output(config, o_part, part) + column
-            assert tuple(cells[row, head_column - o_part * width]) == (cta, lane, column)
+            head_column = first_output(config, o_block, part) + column
+            assert tuple(cells[row, head_column - o_block * width]) == (cta, lane, column)
             seen.add((row, head_column))
     assert len(seen) == config.MMA_M * config.padded_depth
 
@@ -53,7 +53,7 @@ def test_each_cta_holds_the_v_columns_of_the_b_operand(depth: int) -> None:
     config = Depth512Config.for_attention(DType.BF16, depth)
     columns = [
         config.v_column(rank, part) + i
-        for part in range(config.num_o_parts)
+        for part in range(config.num_o_blocks)
         for rank in range(CTA_GROUP)
         for i in range(config.v_cols_per_cta())
     ]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
-from fa4_cute.plan.compute.depth512_mma import pv_half_plan, qk_part_plan
+from fa4_cute.plan.compute.depth512_mma import pv_block_plan, qk_stage_plan
 from fa4_cute.plan.config.depth512_config import Depth512Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.memory.depth512_smem import Depth512SMemLayout
@@ -16,7 +16,7 @@ from tests.plan.strategies import depth512_configs
 )
 def test_shapes(depth: int, qk: tuple[int, ...], pv: tuple[int, ...]) -> None:
     config = Depth512Config.for_attention(DType.BF16, depth)
-    part, half = qk_part_plan(config, 0), pv_half_plan(config)
+    part, half = qk_stage_plan(config, 0), pv_block_plan(config)
     assert (part.m, part.n, part.k) == qk
     assert (half.m, half.n, half.k) == pv
 
@@ -24,18 +24,19 @@ def test_shapes(depth: int, qk: tuple[int, ...], pv: tuple[int, ...]) -> None:
 @settings(deadline=None)
 @given(depth512_configs())
 def test_parts_multiply_every_column_once(config: Depth512Config) -> None:
-    blocks = [len(qk_part_plan(config, stage).k_blocks(0)) for stage in range(config.num_qk_stages)]
+    stages = range(config.num_qk_stages)
+    blocks = [len(qk_stage_plan(config, stage).k_blocks(0)) for stage in stages]
     assert all(blocks)
     assert 0 <= sum(blocks) * config.MMA_K - config.depth < config.MMA_K
     with pytest.raises(ValueError, match="depth parts"):
-        qk_part_plan(config, config.num_qk_stages)
+        qk_stage_plan(config, config.num_qk_stages)
 
 
 @settings(deadline=None)
 @given(depth512_configs())
 def test_operands_are_as_large_as_their_regions(config: Depth512Config) -> None:
     layout = Depth512SMemLayout(config)
-    part, half = qk_part_plan(config, 0), pv_half_plan(config)
+    part, half = qk_stage_plan(config, 0), pv_block_plan(config)
     assert part.a is not None
     assert half.a is not None
     assert part.a.bytes == layout.q_stage_bytes

@@ -83,7 +83,7 @@ def test_k_and_v_slots_are_equal(config: Depth512Config) -> None:
 def test_the_pair_covers_every_output_column_once(config: Depth512Config) -> None:
     columns = [
         column
-        for part in range(config.num_o_parts)
+        for part in range(config.num_o_blocks)
         for rank in (0, 1)
         for column in range(
             config.v_column(rank, part), config.v_column(rank, part) + config.v_cols_per_cta()

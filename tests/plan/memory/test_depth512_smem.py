@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 
-from fa4_cute.plan.compute.depth512_mma import pv_half_plan, qk_part_plan
+from fa4_cute.plan.compute.depth512_mma import pv_block_plan, qk_stage_plan
 from fa4_cute.plan.config.depth512_config import Depth512Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import SMEM_CAPACITY, SwizzleMode
@@ -93,7 +93,7 @@ def test_tiles_start_on_their_swizzle_pattern_and_fill_their_regions(
 def test_chunks_are_where_the_mma_reads_them(config: Depth512Config) -> None:
     """P in chunks, and Q and O in chunks, agree with the element map of the MMA operands."""
     layout = Depth512SMemLayout(config)
-    p = pv_half_plan(config).a
+    p = pv_block_plan(config).a
     assert p is not None
     for key in range(0, config.BN, p.span):
         stage, within = divmod(key, config.BK1)
@@ -101,7 +101,7 @@ def test_chunks_are_where_the_mma_reads_them(config: Depth512Config) -> None:
         assert layout.p_chunk_byte_offset(key // p.span) == start
     for column in range(0, config.num_qk_stages * config.BK0, p.span):
         part, within = divmod(column, config.BK0)
-        q = qk_part_plan(config, part).a
+        q = qk_stage_plan(config, part).a
         assert q is not None
         start = layout.q_stage_byte_offset(part) + element_offset(q, 0, within)
         if config.qkv_dtype_size == 2 and config.swizzle_mode is SwizzleMode.B128:
