@@ -6,16 +6,12 @@ A launch is prepared once through the public call and kept as plain data: reques
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import torch
 
-from fa4_cute.host.ask.request import Request
 from fa4_cute.host.choose.support import choose, require
 from fa4_cute.host.compile import cache
-from fa4_cute.host.run import compute
 from fa4_cute.host.run.launch import PackedLaunch, pack_combine, pack_launch
 from fa4_cute.host.run.operands import describe_call
 from sm100sim.launch_request import LaunchRequest
@@ -23,31 +19,11 @@ from sm100sim.memory import Allocation
 from sm100sim.options import RunOptions
 from sm100sim.report import Report
 from sm100sim.run import run
-from testing.arguments import arguments
 from testing.cases import Case
-from testing.runner import call
+from testing.runner import asked_by
 
 SMS = 2
 """SMs for persistent kernels: few, so that a CTA takes several query tiles."""
-
-
-def asked_by(case: Case) -> Request:
-    """What the public call of a case would launch.
-
-    Raises:
-        RuntimeError: the call launches nothing, or several times.
-    """
-    found: list[Request] = []
-
-    def noted(asked: Request, _spec: Any) -> SimpleNamespace:
-        found.append(asked)
-        return SimpleNamespace(out=None, lse=None)
-
-    with mock.patch.object(compute, "_launched", noted):
-        call(arguments(case), num_sms=SMS)
-    if len(found) != 1:
-        raise RuntimeError(f"{len(found)} launches: a case must make one")
-    return found[0]
 
 
 def _request(artifact: Any, packed: PackedLaunch) -> LaunchRequest:
@@ -71,7 +47,7 @@ class Described:
     def __init__(self, case: Case, num_sms: int = SMS) -> None:
         """Choose the kernel of `case` and pack its parameters for a device of `num_sms` SMs."""
         # The inputs live as long as the call that has their addresses.
-        self._asked = asked_by(case)
+        self._asked, _ = asked_by(case, SMS)
         choice: Any = require(choose(self._asked.problem))
         self.spec = choice.spec
         self.problem = self._asked.problem.with_partition(self.spec.variant.partition)

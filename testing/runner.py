@@ -15,6 +15,7 @@ import torch
 
 import fa4_cute
 from fa4_cute.host.ask.problem import Problem
+from fa4_cute.host.ask.request import Request
 from fa4_cute.host.choose import support
 from fa4_cute.host.compile import cache
 from fa4_cute.host.compile.compiler import CompiledArtifact
@@ -131,21 +132,29 @@ def chosen(problem: Problem, spec: AttentionSpec) -> support.Choice:
     return replace(choice, spec=spec)
 
 
-def spec_of(case: Case) -> AttentionSpec:
-    """Return the kernel of a case.
+def asked_by(case: Case, num_sms: int = SMS) -> tuple[Request, AttentionSpec]:
+    """Return what the public call of a case would launch, and the kernel.
 
     Raises:
+        RuntimeError: the call launches nothing, or several times.
         TypeError, ValueError, NotImplementedError: nothing here can run it.
     """
-    found: list[AttentionSpec] = []
+    found: list[tuple[Request, AttentionSpec]] = []
 
-    def noted(_asked: Any, spec: AttentionSpec) -> SimpleNamespace:
-        found.append(spec)
+    def noted(asked: Request, spec: AttentionSpec) -> SimpleNamespace:
+        found.append((asked, spec))
         return SimpleNamespace(out=None, lse=None)
 
     with mock.patch.object(compute, "_launched", noted):
-        call(arguments(case))
+        call(arguments(case), num_sms=num_sms)
+    if len(found) != 1:
+        raise RuntimeError(f"{len(found)} launches: a case must make one")
     return found[0]
+
+
+def spec_of(case: Case) -> AttentionSpec:
+    """Return the kernel of a case; errors as :func:`asked_by`."""
+    return asked_by(case)[1]
 
 
 def run(case: Case, seed: int = 0, **options: Any) -> Outcome:
