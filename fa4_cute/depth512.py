@@ -22,13 +22,17 @@ from .plan.memory.tmem import Depth512Tmem
 from .plan.spec.depth512_spec import Depth512Spec
 from .roles import depth512_correction, depth512_load, depth512_mma, depth512_softmax
 from .smem import Depth512AttentionSMem
+from .tma import TensorMaps
 from .work.depth512 import Depth512Context
+from .work.sequence import Arguments
 
 __all__ = ["Depth512AttentionSMem", "Depth512Config", "Depth512MBars", "SM100MHADepth512"]
 
 
-class SM100MHADepth512(AttentionKernel):
+class SM100MHADepth512(AttentionKernel[Depth512Context, Depth512AttentionSMem]):
     """One compiled attention kernel; ``spec`` holds all static choices."""
+
+    spec: Depth512Spec
 
     def __init__(self, spec: Depth512Spec) -> None:
         """Take the static choices; everything else follows from them."""
@@ -36,7 +40,7 @@ class SM100MHADepth512(AttentionKernel):
         self.columns = Depth512Tmem.of(spec.config)
 
     @property
-    def roles(self) -> Mapping[str, Role]:
+    def roles(self) -> Mapping[str, Role[Depth512Context]]:
         """What the warps of each role run."""
         return {
             "softmax": depth512_softmax.softmax,
@@ -47,9 +51,11 @@ class SM100MHADepth512(AttentionKernel):
 
     def shared_memory(self, base: Int32) -> Depth512AttentionSMem:
         """Return the map of shared memory from its first byte ``base`` on."""
-        return Depth512AttentionSMem(base, Depth512SMemLayout(self.config))
+        return Depth512AttentionSMem(base, Depth512SMemLayout(self.spec.config))
 
-    def context(self, parts: tuple, base: Int32) -> Depth512Context:
+    def context(
+        self, args: Arguments, maps: TensorMaps, smem: Depth512AttentionSMem, tmem: Int32
+    ) -> Depth512Context:
         """Return what the roles share, with the leader's barriers and the rank in the pair."""
-        block = PairBarriers.at(parts[-1].mbar_base())
-        return Depth512Context(*parts, block, base, pair.cluster_rank())
+        block = PairBarriers.at(smem.mbar_base())
+        return Depth512Context(self.spec, args, maps, smem, block, tmem, pair.cluster_rank())

@@ -10,6 +10,7 @@ cluster, publishes all three.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
 
 import cutlass
 from cutlass import Float32, Int32, Int64, cute
@@ -28,10 +29,12 @@ from .tma import TensorMaps
 from .work.context import AttentionContext
 from .work.sequence import Arguments
 
-Role = Callable[[AttentionContext], None]
+Context = TypeVar("Context", bound=AttentionContext)
+Memory = TypeVar("Memory", SM100AttentionSMem, Depth512AttentionSMem)
+Role = Callable[[Context], None]
 
 
-class AttentionKernel(ABC):
+class AttentionKernel(ABC, Generic[Context, Memory]):
     """One compiled attention kernel; ``spec`` holds all static choices.
 
     A kernel names its roles, and the schedule says which warps play them with how many registers.
@@ -43,19 +46,18 @@ class AttentionKernel(ABC):
 
     @property
     @abstractmethod
-    def roles(self) -> Mapping[str, Role]:
+    def roles(self) -> Mapping[str, Role[Context]]:
         """What the warps of each role of the schedule run, by its name."""
 
     @abstractmethod
-    def shared_memory(self, base: Int32) -> SM100AttentionSMem | Depth512AttentionSMem:
+    def shared_memory(self, base: Int32) -> Memory:
         """Return the map of shared memory from its first byte ``base`` on."""
 
     @abstractmethod
-    def context(self, parts: tuple, base: Int32) -> AttentionContext:
-        """Return what the roles share; ``parts`` begin every context and end with shared memory,
-        ``base`` is the address in Tensor Memory."""
+    def context(self, args: Arguments, maps: TensorMaps, smem: Memory, tmem: Int32) -> Context:
+        """Return what the roles share; ``tmem`` is the address in Tensor Memory."""
 
-    def after_roles(self, ctx: AttentionContext, warp: Int32, names: tuple[str, ...]) -> None:
+    def after_roles(self, ctx: Context, warp: Int32, names: tuple[str, ...]) -> None:
         """Do what the warps of the roles ``names`` do together at their end: here nothing."""
 
     @property
@@ -76,41 +78,38 @@ class AttentionKernel(ABC):
     @cute.kernel
     def kernel(
         self,
-        maps: tuple,
+        maps: tuple[Any, ...],
         lse: Int64,
         seqlen_q: Int32,
         seqlen_k: Int32,
         num_q_heads: Int32,
         scale_log2: Float32,
-        extras: tuple,
-    ):
+        extras: tuple[Any, ...],
+    ) -> None:
         """Entry: parameters in the order of ``spec.params``.
 
         ``maps`` are the tensor maps of ``TensorMaps``, ``extras`` what the variant and the element
         type add.
         """
-        maps = TensorMaps(*[tma.tensor_map_address(tensor_map) for tensor_map in maps])
+        operands = TensorMaps(*[tma.tensor_map_address(tensor_map) for tensor_map in maps])
         filled = self.spec.extras.filled(extras)
         args = Arguments(seqlen_q, seqlen_k, num_q_heads, scale_log2, lse, filled)
-        smem = cute.arch.get_dyn_smem(
+        first_byte = cute.arch.get_dyn_smem(
             cutlass.Uint8, alignment=SwizzleMode.B128.pattern_bytes
         ).toint()
-        smem = self.shared_memory(Int32(smem))
+        smem = self.shared_memory(Int32(first_byte))
         warp = ids.warp_index()
-        self.prologue(maps, smem, warp)
+        self.prologue(operands, smem, warp)
         self.publish()
         # Read once, here: the word is not guarded against a reuse of shared memory later on.
         base = shared.load_b32(smem.tmem_addr_ptr())
-        parts = (self.spec, args, maps, smem)
-        ctx = self.context(parts, base)
+        ctx = self.context(args, operands, smem, base)
         self.dispatch(ctx, warp, self.spec.schedule.groups)
         if cutlass.const_expr(self.is_cluster):
             self.leave_together(ctx, warp)
 
     @cute.jit
-    def prologue(
-        self, maps: TensorMaps, smem: SM100AttentionSMem | Depth512AttentionSMem, warp: Int32
-    ):
+    def prologue(self, maps: TensorMaps, smem: Memory, warp: Int32) -> None:
         """Initialise barriers, allocate Tensor Memory, prefetch the tensor maps."""
         if warp == 0:
             smem.misc_mbars().init(lane_idx=ids.lane_index())
@@ -134,7 +133,7 @@ class AttentionKernel(ABC):
         barriers.set_max_registers(schedule[role].registers, increase=schedule.increases(role))
 
     @cute.jit
-    def dispatch(self, ctx: AttentionContext, warp: Int32, groups: cutlass.Constexpr):
+    def dispatch(self, ctx: Context, warp: Int32, groups: cutlass.Constexpr) -> None:
         """Give the first of the warp ``groups`` its registers and roles, then the others theirs."""
         if cutlass.const_expr(len(groups) == 1):
             self.run_group(ctx, warp, groups[0])
@@ -144,7 +143,7 @@ class AttentionKernel(ABC):
             else:
                 self.dispatch(ctx, warp, groups[1:])
 
-    def run_group(self, ctx: AttentionContext, warp: Int32, group: tuple[WarpRole, ...]) -> None:
+    def run_group(self, ctx: Context, warp: Int32, group: tuple[WarpRole, ...]) -> None:
         """Run the roles of warps that set their registers together: setmaxnreg must agree within
         four warps."""
         self.set_registers(group[0].name)
@@ -152,7 +151,7 @@ class AttentionKernel(ABC):
         self.after_roles(ctx, warp, tuple(role.name for role in group))
 
     @cute.jit
-    def run_roles(self, ctx: AttentionContext, warp: Int32, group: cutlass.Constexpr):
+    def run_roles(self, ctx: Context, warp: Int32, group: cutlass.Constexpr) -> None:
         """Run the role of ``group`` that ``warp`` plays, if any."""
         role = self.roles[group[0].name]
         if cutlass.const_expr(group[0].num_warps == 1):
@@ -169,7 +168,7 @@ class AttentionKernel(ABC):
                 self.run_roles(ctx, warp, group[1:])
 
     @cute.jit
-    def leave_together(self, ctx: AttentionContext, warp: Int32):
+    def leave_together(self, ctx: Context, warp: Int32) -> None:
         """Meet the other CTAs of the cluster, of which any may reach another's memory until then.
 
         So may the MMAs of a pair with its Tensor Memory, which is freed after it.

@@ -28,12 +28,16 @@ from .roles import load as load_role
 from .roles import mma as mma_role
 from .roles import softmax as softmax_role
 from .smem import SM100AttentionSMem
+from .tma import TensorMaps
 from .work.context import KernelContext
 from .work.pair import PairCtaContext
+from .work.sequence import Arguments
 
 
-class SM100MHA2Q(AttentionKernel):
+class SM100MHA2Q(AttentionKernel[KernelContext, SM100AttentionSMem]):
     """One compiled attention kernel; ``spec`` holds all static choices."""
+
+    spec: KernelSpec
 
     load = staticmethod(load_role.load)
     mma = staticmethod(mma_role.mma)
@@ -47,7 +51,7 @@ class SM100MHA2Q(AttentionKernel):
         self.columns = AttentionTmem.of(spec.config)
 
     @property
-    def roles(self) -> Mapping[str, Role]:
+    def roles(self) -> Mapping[str, Role[KernelContext]]:
         """What the warps of each role run; the two softmax groups differ in their chain."""
         return {
             "softmax0": partial(self.softmax, chain=0),
@@ -59,15 +63,16 @@ class SM100MHA2Q(AttentionKernel):
 
     def shared_memory(self, base: Int32) -> SM100AttentionSMem:
         """Return the map of shared memory from its first byte ``base`` on."""
-        return SM100AttentionSMem(base, AttentionSMemLayout(self.config))
+        return SM100AttentionSMem(base, AttentionSMemLayout(self.spec.config))
 
-    def context(self, parts: tuple, base: Int32) -> KernelContext:
+    def context(
+        self, args: Arguments, maps: TensorMaps, smem: SM100AttentionSMem, tmem: Int32
+    ) -> KernelContext:
         """Return what the roles share; a pair also knows its rank and the leader's barriers."""
-        smem = parts[-1]
         if self.is_pair:
-            rank = pair.cluster_rank()
-            return PairCtaContext(*parts, PairBarriers.at(smem.mbar_base()), base, rank)
-        return KernelContext(*parts, smem.misc_mbars().block, base)
+            block, rank = PairBarriers.at(smem.mbar_base()), pair.cluster_rank()
+            return PairCtaContext(self.spec, args, maps, smem, block, tmem, rank)
+        return KernelContext(self.spec, args, maps, smem, smem.misc_mbars().block, tmem)
 
     def after_roles(self, ctx: KernelContext, warp: Int32, names: tuple[str, ...]) -> None:
         """Free Tensor Memory once the softmax groups have read their output."""
@@ -75,7 +80,7 @@ class SM100MHA2Q(AttentionKernel):
             self.free_tensor_memory(ctx, warp)
 
     @cute.jit
-    def free_tensor_memory(self, ctx: KernelContext, warp: Int32):
+    def free_tensor_memory(self, ctx: KernelContext, warp: Int32) -> None:
         """Free Tensor Memory once both softmax groups have read their output.
 
         In a cluster the publish barrier implies the meeting; it costs little and stays, so that

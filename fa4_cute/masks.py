@@ -18,6 +18,7 @@ from typing import Any
 
 from .plan.masks.masks import (
     CAUSAL,
+    MAX_LEAVES,
     NULL,
     AndMask,
     ChunkedMask,
@@ -123,15 +124,55 @@ def bias(tensor: Any) -> AttentionMask:
     return AttentionMask(DenseBiasMask(0), biases=(tensor,))
 
 
-def as_mask(value: Any) -> AttentionMask:
-    """Return ``value``, an :class:`AttentionMask`, or a plan's mask that needs no tensors.
+def dense(visible: Any) -> AttentionMask:
+    """Return the mask of the keys where ``visible`` is True, as ``attn_mask`` of SDPA means it.
+
+    It is a :func:`bias` of 0 and minus infinity, made here: later changes of the tensor are not
+    seen. Masks that know their intervals, such as :func:`sliding_window`, cost less.
+
+    Args:
+        visible: bool, (seqlen_q, seqlen_k), (num_q_heads, seqlen_q, seqlen_k) or (batch,
+            num_q_heads, seqlen_q, seqlen_k); a dimension of 1, other than the last, stands for all.
 
     Raises:
-        TypeError: it is neither.
+        TypeError: ``visible`` is no tensor of booleans.
+        ValueError: it has another rank.
+    """
+    import torch
+
+    _require_tensor("mask", visible)
+    if visible.dtype != torch.bool:
+        raise TypeError(
+            f"mask.dtype={visible.dtype}: expected torch.bool; nearest supported choice: "
+            f"fa4_cute.masks.bias(tensor) for what to add to the scores"
+        )
+    if visible.dim() not in (2, 3, 4):
+        raise ValueError(
+            f"mask: shape {tuple(visible.shape)}; nearest supported choice: (seqlen_q, seqlen_k), "
+            f"(num_q_heads, seqlen_q, seqlen_k) or (batch, num_q_heads, seqlen_q, seqlen_k)"
+        )
+    whole = visible.reshape((1,) * (4 - visible.dim()) + tuple(visible.shape))
+    zeros = torch.zeros(whole.shape, dtype=torch.float32, device=whole.device)
+    return bias(zeros.masked_fill(~whole, float("-inf")))
+
+
+def as_mask(value: Any) -> AttentionMask:
+    """Return ``value``, an :class:`AttentionMask`, or the mask that it stands for.
+
+    That may be a plan's mask that needs no tensors, or a tensor of booleans.
+
+    Raises:
+        TypeError: it is none of these.
+        ValueError: a tensor of booleans has another rank than :func:`dense` takes, or more masks
+            are joined than can be.
     """
     if isinstance(value, AttentionMask):
         return value
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor) and value.dtype == torch.bool:
+        return dense(value)
     if isinstance(value, Mask):
+        _check_leaves(len(leaves(value)))
         if any(isinstance(leaf, PaddingMask | DenseBiasMask) for leaf in leaves(value)):
             raise TypeError(
                 f"mask={value!r}: it lacks its tensors; nearest supported choice: "
@@ -142,6 +183,13 @@ def as_mask(value: Any) -> AttentionMask:
         f"mask={type(value).__name__}: expected a mask of fa4_cute.masks; nearest supported "
         f"choice: fa4_cute.masks.bias(tensor) for a dense tensor of what to add to the scores"
     )
+
+
+def _check_leaves(count: int) -> None:
+    if count > MAX_LEAVES:
+        raise ValueError(
+            f"mask: {count} masks joined; nearest supported choice: at most {MAX_LEAVES}"
+        )
 
 
 def _require_tensor(name: str, value: Any) -> None:
@@ -156,6 +204,7 @@ def _joined(a: AttentionMask, b: Any, sign: str) -> tuple[AttentionMask, Attenti
         raise TypeError(
             f"mask {sign} {type(b).__name__}: expected a mask of fa4_cute.masks on both sides"
         )
+    _check_leaves(len(leaves(a.plan)) + len(leaves(b.plan)))
     lengths, length_slots = _merged(a.lengths, b.lengths)
     biases, bias_slots = _merged(a.biases, b.biases)
     moved = AttentionMask(_renumbered(b.plan, length_slots, bias_slots), lengths, biases)
@@ -179,7 +228,18 @@ def _is_same(a: Any, b: Any) -> bool:
     if a is b:
         return True
     alike = (a.device, a.dtype, a.shape, a.stride()) == (b.device, b.dtype, b.shape, b.stride())
-    return alike and a.device.type != "meta" and a.data_ptr() == b.data_ptr()
+    return alike and _address(a) is not None and _address(a) == _address(b)
+
+
+def _address(tensor: Any) -> int | None:
+    """Return where ``tensor`` lies, or None for one without memory of its own."""
+    torch = sys.modules["torch"]
+    if torch.compiler.is_dynamo_compiling() or tensor.device.type == "meta":
+        return None
+    try:
+        return int(tensor.data_ptr())
+    except RuntimeError:  # of a transform of torch.func, or of FakeTensorMode
+        return None
 
 
 def _renumbered(mask: Mask, lengths: Mapping[int, int], biases: Mapping[int, int]) -> Mask:

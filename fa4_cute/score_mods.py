@@ -3,9 +3,10 @@
 A modifier is called as ``function(score, batch, head, q_idx, kv_idx, aux)``: the scaled score
 (float32, natural units) of query ``q_idx`` and key ``kv_idx``, both counted from the start of
 their sequence, and returns the score to use. ``aux[i][a, b]`` reads auxiliary tensor ``i`` as
-float32. It is arithmetic on single numbers: ``+ - * /``, and for more the functions of
+float32; functions of FlexAttention, without ``aux``, are taken too. It is arithmetic on single
+numbers: ``+ - * /``, and for more, such as ``where`` for a choice, the functions of
 ``fa4_cute.device.math.score_math``. What a mask hides stays hidden, and a bias is added
-afterwards. ::
+afterwards. Modifiers can be pickled if their functions can be, which lambdas cannot. ::
 
     def relative(score, batch, head, q_idx, kv_idx, aux):
         return score + aux[0][head] * (kv_idx - q_idx)
@@ -16,19 +17,32 @@ afterwards. ::
 from __future__ import annotations
 
 import hashlib
+import inspect
 import math
 import numbers
 import re
 import sys
+import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from .plan.facts.function_digest import DIGEST_CHARACTERS, digest_of
+from .plan.facts.numbers import as_float
 from .plan.spec.variant import ScoreMod
+
+_SCORE_MATH = "fa4_cute.device.math.score_math"
+_CHOICES = ("where", "exp", "tanh", "absolute")
+_WITH_AUX, _WITHOUT_AUX = 6, 5
+"""Arguments of a modifier, and of one as FlexAttention takes them."""
+
+
+class ScoreModError(TypeError):
+    """A score modifier cannot be traced, or returns no score."""
 
 
 class Derived(Enum):
@@ -48,6 +62,7 @@ class Step:
         function: what is traced; for a ``function`` the user's own.
         tensors: its auxiliary tensors, or :class:`Derived` ones.
         constants: numbers that the function closes over.
+        takes_aux: whether the function has an argument for auxiliary tensors.
     """
 
     kind: str
@@ -56,6 +71,38 @@ class Step:
     function: Callable[..., Any]
     tensors: tuple[Any, ...] = ()
     constants: tuple[float, ...] = ()
+    takes_aux: bool = True
+
+    def apply(self, score: Any, *where: Any) -> Any:
+        """Trace the step.
+
+        Raises:
+            ScoreModError: its function cannot be traced, or returns no score.
+        """
+        try:
+            found = self.function(score, *(where if self.takes_aux else where[:-1]))
+        except Exception as error:
+            said = _said(error, self.function)
+            # The compiler's own message is several lines in colours.
+            raise ScoreModError(f"{self._title} cannot be traced: {said}{_HINT}") from None
+        numeric = import_module("cutlass").Numeric
+        if not isinstance(found, numeric | int | float):
+            kind = type(found).__name__
+            raise ScoreModError(
+                f"{self._title} returns {'nothing' if found is None else kind}; expected the score "
+                f"to use; nearest supported choice: return score"
+            )
+        return found
+
+    @property
+    def _title(self) -> str:
+        return f"score_mod {getattr(self.function, '__name__', self.kind)}"
+
+
+SOFTCAP: Final = "softcap"
+"""A softcap's digest is this word and the cap."""
+_KNOWN: Final[dict[str, Step]] = {}
+"""Functions of this process by digest, without tensors: what a traced or loaded graph finds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +131,7 @@ class ScoreModifier:
         used = 0
         for step in self.steps:
             own = tuple(aux[used : used + len(step.tensors)])
-            score = step.function(score, *position, own)
+            score = step.apply(score, *position, own)
             used += len(own)
         return score
 
@@ -100,11 +147,18 @@ def softcap(cap: float) -> ScoreModifier:
     """
     cap = _checked_cap(cap)
 
-    def function(score: Any, *where: Any) -> Any:
-        return _score_math().softcap(score, cap)
-
     name = f"softcap_{re.sub('[^0-9a-z]', '_', repr(cap))}"
-    return ScoreModifier((Step("softcap", name, name, function, constants=(cap,)),))
+    # Names of caps may be equal, such as those of 1e16 and 1e-16.
+    digest = f"{SOFTCAP} {cap!r}"
+    return ScoreModifier((Step("softcap", name, digest, _Softcap(cap), constants=(cap,)),))
+
+
+@dataclass(frozen=True)
+class _Softcap:
+    cap: float
+
+    def __call__(self, score: Any, *where: Any) -> Any:
+        return _score_math().softcap(score, self.cap)
 
 
 def alibi(slopes: Any) -> ScoreModifier:
@@ -123,32 +177,106 @@ def alibi(slopes: Any) -> ScoreModifier:
             f"num_q_heads)"
         )
 
-    def function(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any, aux: Any) -> Any:
-        slope = aux[0][head] if rank == 1 else aux[0][batch, head]
-        return score - slope * _score_math().distance(q_idx, kv_idx, aux[1][batch])
-
     tensors = (slopes, Derived.OFFSETS)
-    return ScoreModifier((Step("alibi", "alibi", f"alibi{rank}", function, tensors),))
+    return ScoreModifier((Step("alibi", "alibi", f"alibi{rank}", _Alibi(rank), tensors),))
+
+
+@dataclass(frozen=True)
+class _Alibi:
+    rank: int
+
+    def __call__(
+        self, score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any, aux: Any
+    ) -> Any:
+        slope = aux[0][head] if self.rank == 1 else aux[0][batch, head]
+        return score - slope * _score_math().distance(q_idx, kv_idx, aux[1][batch])
 
 
 def function(code: Callable[..., Any], aux_tensors: Sequence[Any] = ()) -> ScoreModifier:
-    """Return the modifier of a Python function.
+    """Return the modifier of a Python function, and let graphs find it.
+
+    A graph of ``torch.compile`` or ``torch.export`` holds a digest of the function. Where a saved
+    graph is loaded, the same function has to be given to this constructor before the graph runs.
 
     Args:
         code: called once per score while the kernel is traced; it may read numbers, tuples and
-            functions around it, which become part of the kernel.
+            functions around it, which become part of the kernel. Without its last argument,
+            ``aux``, it has the signature of FlexAttention.
         aux_tensors: what it reads as ``aux``; converted to float32 where needed.
 
     Raises:
-        TypeError: ``code`` is no Python function, or an auxiliary tensor is no tensor.
-        ValueError: ``code`` depends on something that has no fixed value.
+        TypeError: ``code`` is no Python function, has other arguments, or an auxiliary tensor is no
+            tensor.
+        ValueError: ``code`` depends on something that has no fixed value, or takes no ``aux`` where
+            there are tensors to read.
     """
     digest = digest_of(code)
+    takes_aux = _takes_aux(code)
+    if aux_tensors and not takes_aux:
+        raise ValueError(
+            f"aux_tensors: score_mod {code.__name__} has no argument for them; nearest supported "
+            f"choice: (score, batch, head, q_idx, kv_idx, aux)"
+        )
     ranks = [_tensor_rank(f"aux_tensors[{i}]", tensor) for i, tensor in enumerate(aux_tensors)]
     label = re.sub(r"\W|[^\x00-\x7f]", "", code.__name__) or "function"
     identity = f"{digest}{ranks}"
     name = f"mod_{label}_{digest[:8]}"
-    return ScoreModifier((Step("function", name, identity, code, tuple(aux_tensors)),))
+    step = Step("function", name, identity, code, tuple(aux_tensors), takes_aux=takes_aux)
+    _KNOWN.setdefault(identity, replace(step, tensors=()))
+    return ScoreModifier((step,))
+
+
+def _takes_aux(code: Callable[..., Any]) -> bool:
+    """Return whether ``code`` is called with auxiliary tensors, or as FlexAttention calls it."""
+    signature = inspect.signature(code)
+    for count in (_WITH_AUX, _WITHOUT_AUX):
+        try:
+            signature.bind(*range(count))
+        except TypeError:
+            continue
+        return count == _WITH_AUX
+    raise TypeError(
+        f"score_mod {code.__name__}{signature}: expected the arguments (score, batch, head, q_idx, "
+        f"kv_idx, aux), or without aux"
+    )
+
+
+_HINT = (
+    f"; nearest supported choice: + - * / and the functions of {_SCORE_MATH}, among them "
+    f"{', '.join(_CHOICES)}"
+)
+
+
+def _said(error: Exception, function: Callable[..., Any]) -> str:
+    """Return the first sentence of ``error`` without colours, and the line of ``function``."""
+    code = getattr(function, "__code__", None)
+    places = [
+        f" ({Path(frame.filename).name}, line {frame.lineno})"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if code is not None and frame.filename == code.co_filename
+    ]
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip().splitlines()
+    text = re.sub(r"^error(\[\w+\])?: *", "", lines[0]) if lines else ""
+    return f"{type(error).__name__}: {text}{''.join(places[-1:])}"
+
+
+def known_function(digest: str, name: str, tensors: Sequence[Any]) -> Step:
+    """Return the step of a function that :func:`function` has seen in this process.
+
+    Raises:
+        ValueError: it has not, or the tensors have other ranks.
+    """
+    step = _KNOWN.get(digest)
+    if step is None:
+        raise ValueError(
+            f"score_mod: the graph calls the Python function {name!r}, which is not part of it and "
+            f"not known in this process; nearest supported choice: give the function to "
+            f"fa4_cute.score_mods.function before the graph runs"
+        )
+    ranks = [int(tensor.dim()) for tensor in tensors]
+    if not digest.endswith(f"{ranks}"):
+        raise ValueError(f"aux_tensors: ranks {ranks} are not those that {name!r} was given with")
+    return replace(step, tensors=tuple(tensors))
 
 
 def chain(*modifiers: ScoreModifier) -> ScoreModifier:
@@ -168,13 +296,13 @@ def chain(*modifiers: ScoreModifier) -> ScoreModifier:
 
 def _score_math() -> Any:
     """Return the module of traced arithmetic; by name, because it exists for the compiler only."""
-    return import_module("fa4_cute.device.math.score_math")
+    return import_module(_SCORE_MATH)
 
 
 def _checked_cap(cap: Any) -> float:
     if isinstance(cap, bool) or not isinstance(cap, numbers.Real):
         raise TypeError(f"softcap={cap!r}: expected a real number, got {type(cap).__name__}")
-    value = float(cap)
+    value = as_float(cap)
     low, high = 2.0**-60, 2.0**60
     if not (math.isfinite(value) and low <= value <= high):
         nearest = str(min(max(value, low), high)) if value > 0 else "None"

@@ -8,8 +8,8 @@ variable                          meaning                                       
 ``FA4_CUTE_LOCK_TIMEOUT``         seconds to wait for another process that compiles    ``60``
 ================================= ==================================================== ===========
 
-Without ``FA4_CUTE_CACHE_DIR`` kernels are kept in ``$XDG_CACHE_HOME/fa4_cute``, which is
-``~/.cache/fa4_cute`` when that variable is not set either.
+Without ``FA4_CUTE_CACHE_DIR`` kernels are kept in the user's cache directory as ``platformdirs``
+finds it; on Linux this is ``$XDG_CACHE_HOME/fa4_cute``, or ``~/.cache/fa4_cute``.
 """
 
 from __future__ import annotations
@@ -81,14 +81,11 @@ def _cache_dir(variables: Mapping[str, str]) -> Path | None:
     chosen = variables.get("FA4_CUTE_CACHE_DIR")
     if chosen:
         return Path(chosen).expanduser()
-    base = variables.get("XDG_CACHE_HOME")
-    if base and Path(base).is_absolute():
-        return Path(base) / "fa4_cute"
-    try:
-        return Path.home() / ".cache" / "fa4_cute"
-    except RuntimeError:
-        # Without a home directory there is no place that outlives the process.
-        return None
+    from platformdirs import user_cache_path
+
+    found = user_cache_path("fa4_cute", appauthor=False)
+    # Without a home directory there is no place that outlives the process.
+    return found if found.is_absolute() else None
 
 
 def _flag(variables: Mapping[str, str], name: str, *, default: bool) -> bool:

@@ -48,7 +48,7 @@ class TensorMaps:
 def load_query_chunks(
     spec: AttentionSpec,
     tensor_map: Int64,
-    where: tuple,
+    where: tma.Coordinates,
     chunks: ColumnChunks,
     smem: Int32,
     mbarrier: Int32,
@@ -87,7 +87,7 @@ class CtaSlice:
 
 
 def load_key_chunks(
-    spec: AttentionSpec, piece: CtaSlice, where: tuple, smem: Int32, mbarrier: Int32
+    spec: AttentionSpec, piece: CtaSlice, where: tma.Coordinates, smem: Int32, mbarrier: Int32
 ) -> None:
     """Load one box of every chunk of ``piece`` to ``smem``; ``where`` is (key, head, batch)."""
     if piece.has_one_head:
@@ -100,7 +100,7 @@ def load_key_chunks(
 
 
 def store_query_chunk(
-    spec: AttentionSpec, tensor_map: Int64, where: tuple, column: int, smem: Int32
+    spec: AttentionSpec, tensor_map: Int64, where: tma.Coordinates, column: int, smem: Int32
 ) -> None:
     """Store the chunk of one 128-row O tile that starts at ``column``; TMA drops padding."""
     position, head, batch = where

@@ -1,7 +1,9 @@
 """A virtual SM100: executes the PTX of Blackwell kernels on a CPU.
 
 ``sm100sim.activate()`` before the CuTe DSL is imported makes every launch of the process run here;
-``sm100sim.launch(request)`` runs one PTX kernel directly.
+``sm100sim.launch(ptx, grid=..., block=..., args=...)`` runs one PTX kernel directly.
+``sm100sim.run_options(checks="all")`` changes how the launches of a block run, and
+``sm100sim.record()`` collects their reports.
 """
 
 from __future__ import annotations
@@ -10,39 +12,64 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .calls.launch import launch
     from .host.activation import activate, deactivate, is_active, last_report
     from .launch_request import LaunchRequest
     from .memory import register
-    from .report import Report
-    from .run import run as launch
+    from .options import Check, RunOptions, run_options
+    from .report import Report, SimulationFault, record
+
+    __version__: str
 
 _EXPORTS = {
     "activate": (".host.activation", "activate"),
     "deactivate": (".host.activation", "deactivate"),
     "is_active": (".host.activation", "is_active"),
     "last_report": (".host.activation", "last_report"),
+    "Check": (".options", "Check"),
+    "RunOptions": (".options", "RunOptions"),
+    "run_options": (".options", "run_options"),
     "LaunchRequest": (".launch_request", "LaunchRequest"),
-    "launch": (".run", "run"),
+    "launch": (".calls.launch", "launch"),
     "register": (".memory", "register"),
+    "record": (".report", "record"),
     "Report": (".report", "Report"),
+    "SimulationFault": (".report", "SimulationFault"),
 }
 
 __all__ = [
+    "Check",
     "LaunchRequest",
     "Report",
+    "RunOptions",
+    "SimulationFault",
+    "__version__",
     "activate",
     "deactivate",
     "is_active",
     "last_report",
     "launch",
+    "record",
     "register",
+    "run_options",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            return version("sm100sim")
+        except PackageNotFoundError:
+            return "unknown"
     if name not in _EXPORTS:
         raise AttributeError(f"module 'sm100sim' has no attribute {name!r}")
     module, attribute = _EXPORTS[name]
     value = getattr(importlib.import_module(module, __name__), attribute)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
+from .ptx.places import SourcePlace
+
 
 class EventKind(IntEnum):
     """Kinds of timeline events."""
@@ -43,13 +45,14 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong, or suspicious, at a PTX line.
+    """Something wrong, or suspicious, at a PTX line, and at the source line that it comes from.
 
     Attributes:
         code: the rule's short name, e.g. "deadlock" or "mbarrier-over-arrival".
         message: one or two sentences with addresses, counts and phases.
         line, source: PTX line number (1-based, 0 when there is none) and its text.
         line2, source2: the second place, for findings about a pair of accesses.
+        place, place2: the lines of the program behind both, where the PTX has line information.
         ctaid, rank, warp, lane: who, or None.
         fatal: the run stopped here.
         count: how often it was seen.
@@ -67,14 +70,24 @@ class Finding:
     lane: int | None = None
     fatal: bool = False
     count: int = 1
+    place: SourcePlace | None = None
+    place2: SourcePlace | None = None
 
     def __str__(self) -> str:
-        where = f"PTX line {self.line}: {self.source.strip()}" if self.line else "no PTX line"
+        where = _where(self.line, self.source, self.place) if self.line else "no PTX line"
         who = ""
         if self.warp is not None:
             who = f" [CTA {self.ctaid}, rank {self.rank}, warp {self.warp}, lane {self.lane}]"
-        second = f"\n    and PTX line {self.line2}: {self.source2.strip()}" if self.line2 else ""
+        second = ""
+        if self.line2:
+            second = f"\n    and {_where(self.line2, self.source2, self.place2)}"
         return f"{self.code}: {self.message}{who}\n    {where}{second}"
+
+
+def _where(line: int, source: str, place: SourcePlace | None) -> str:
+    """The source line, if it is known, and the PTX line below it."""
+    ptx = f"PTX line {line}: {source.strip()}"
+    return ptx if place is None else f"{place}\n        {ptx}"
 
 
 class Traced(Protocol):

@@ -52,5 +52,8 @@ class LaunchRequest:
                     f"grid={self.grid} is not a multiple of cluster={self.cluster} in dimension "
                     f"{'xyz'[axis]}; nearest grid: {-(-ctas // per_cluster) * per_cluster}"
                 )
-        if self.smem_bytes < 0:
-            raise ValueError(f"smem_bytes={self.smem_bytes}: expected 0 or more")
+        if not isinstance(self.smem_bytes, int) or self.smem_bytes < 0:
+            raise ValueError(f"smem_bytes={self.smem_bytes!r}: expected a whole number, 0 or more")
+        for k, raw in enumerate(self.params):
+            if not isinstance(raw, bytes | bytearray | memoryview):
+                raise TypeError(f"params[{k}]: {type(raw).__name__} is no byte string")

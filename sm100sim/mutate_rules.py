@@ -198,18 +198,19 @@ def copies(ins: Instr, stage: int) -> Iterator[Edit]:
 
 
 def semantics(ins: Instr, stage: int) -> Iterator[Edit]:
-    """Spelled-out release or acquire of a barrier: relaxed, which orders no memory.
+    """Release or acquire of a barrier: relaxed, which orders no memory.
 
-    The wait of a cluster barrier has no relaxed form.
+    An arrival at a cluster barrier releases unless it says otherwise (PTX ISA,
+    "barrier.cluster"); the wait has no relaxed form. Of mbarriers only what is spelled out counts.
     """
     named = {"release", "acquire"} & set(ins.mods)
     if ins.opcode == "mbarrier" and named:
         kind = "relaxed-wait" if "try_wait" in ins.mods else "relaxed-arrive"
-    elif ins.opcode == "barrier" and ins.mods[:3] == ("cluster", "arrive", "release"):
-        kind = "relaxed-cluster-arrive"
-    else:
-        return
-    yield Edit(kind, re.sub(r"\.(release|acquire)\b", ".relaxed", ins.text, count=1))
+        yield Edit(kind, re.sub(r"\.(release|acquire)\b", ".relaxed", ins.text, count=1))
+    arrives = ins.opcode == "barrier" and ins.mods[:2] == ("cluster", "arrive")
+    if arrives and "relaxed" not in ins.mods:
+        text = re.sub(r"\.arrive(\.release)?\b", ".arrive.relaxed", ins.text, count=1)
+        yield Edit("relaxed-cluster-arrive", text)
 
 
 def barriers(ins: Instr, stage: int) -> Iterator[Edit]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
 from enum import IntFlag
 from typing import Any, Literal
 
 MODES = ("fast", "random", "late")
+MAX_FINDINGS = 65_536
+"""`RunOptions.max_findings` at most; each takes half a kilobyte."""
 
 
 class Check(IntFlag):
@@ -43,6 +48,57 @@ class Check(IntFlag):
     ALL = REGISTERS | SHARED | TMEM | RACES | PROTOCOL
 
 
+def checks_of(value: Any) -> Check:
+    """The checks that a value names: a `Check` or its number, a name or several names.
+
+    Args:
+        value: e.g. `Check.ALL`, "all", "races, protocol", ["races", "strict-lanes"].
+
+    Raises:
+        ValueError: a name or a number is no check; names the nearest one.
+        TypeError: neither a name nor a number.
+    """
+    if isinstance(value, str):
+        names = [name for name in re.split(r"[\s,|+]+", value) if name]
+        return _named(names)
+    if isinstance(value, Iterable) and not isinstance(value, int):
+        found = Check.NONE
+        for item in value:
+            found |= checks_of(item)
+        return found
+    number = _integer("checks", value, " or names such as 'all'")
+    known = sum(check.value for check in Check)
+    if number < 0 or number & ~known:
+        raise ValueError(f"checks: {number:#x} has bits that are no Check; all are {known:#x}")
+    return Check(number)
+
+
+def _named(names: list[str]) -> Check:
+    found = Check.NONE
+    members = {name.lower(): check for name, check in Check.__members__.items()}
+    for name in names:
+        key = name.lower().replace("-", "_").removeprefix("check.")
+        if key not in members:
+            raise ValueError(f"checks: {name!r} is no check; {_nearest(key, members)}")
+        found |= members[key]
+    return found
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
+    known = list(names)
+    near = get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(known)}"
+
+
+def _integer(name: str, value: Any, otherwise: str = "") -> int:
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)
+    except TypeError:
+        pass
+    raise TypeError(f"{name}: {value!r} is no whole number{otherwise}")
+
+
 @dataclass(frozen=True)
 class RunOptions:
     """Options of a run.
@@ -51,13 +107,19 @@ class RunOptions:
         mode: "fast" lands asynchronous work at once; "random" at moments drawn from `seed`, with a
             random order of warps; "late" only when no warp can go on.
         seed: repeats a run exactly.
-        checks: which watchers look on; they never change a run.
+        checks: which watchers look on; they never change a run. Names will do, see `checks_of`.
         poison: fill shared memory, Tensor Memory and registers with NaN patterns before the start.
         exact_mma: the bit-level accumulation model instead of one rounding per instruction.
         trace_cluster: index of the cluster whose timeline is recorded, or None.
         raise_on_fault: raise `SimulationFault` when a run stops; otherwise only report.
-        max_findings: further findings are dropped.
+        max_findings: further findings are dropped; the first fault never is.
         max_idle_instructions: warp instructions without progress before it is a livelock.
+        max_instructions: warp instructions before the run is stopped with a fault; None for any
+            number. A loop that stores or meets a barrier in each round makes progress for ever.
+
+    Raises:
+        ValueError: a value is out of range, or a name is unknown; the message names the nearest.
+        TypeError: a value is of another kind.
     """
 
     mode: Literal["fast", "random", "late"] = "fast"
@@ -69,10 +131,36 @@ class RunOptions:
     raise_on_fault: bool = True
     max_findings: int = 64
     max_idle_instructions: int = 20_000_000
+    max_instructions: int | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
-            raise ValueError(f"mode: {self.mode!r} is not one of {', '.join(MODES)}")
+            near = get_close_matches(str(self.mode), MODES, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"mode: {self.mode!r} is not one of {', '.join(MODES)}{hint}")
+        # Frozen: what was given in other words is kept in one form.
+        object.__setattr__(self, "checks", checks_of(self.checks))
+        for name in ("poison", "exact_mma", "raise_on_fault"):
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name}: {getattr(self, name)!r} is neither True nor False")
+        for name, (least, most) in _LIMITS.items():
+            value = getattr(self, name)
+            if value is None and name in ("trace_cluster", "max_instructions"):
+                continue
+            number = _integer(name, value)
+            if not least <= number <= most:
+                raise ValueError(f"{name}: {number} is not in {least} ... {most}")
+            object.__setattr__(self, name, number)
+
+
+_LIMITS = {
+    "seed": (-(2**63), 2**64 - 1),
+    "trace_cluster": (0, 2**32 - 2),
+    "max_findings": (0, MAX_FINDINGS),
+    "max_idle_instructions": (1, 2**64 - 1),
+    "max_instructions": (1, 2**64 - 1),
+}
+"""Least and greatest value of the options that are numbers."""
 
 
 _current: ContextVar[RunOptions] = ContextVar("sm100sim_options", default=RunOptions())  # noqa: B039
@@ -89,7 +177,15 @@ def run_options(**changes: Any) -> Iterator[RunOptions]:
     """Use other options for the launches inside the block, e.g. `run_options(mode="late")`.
 
     The block rules the launches of its own thread; a thread that it starts has the defaults.
+
+    Raises:
+        TypeError: an option does not exist, or its value is of another kind.
+        ValueError: its value is out of range, or a name is unknown.
     """
+    known = [f.name for f in fields(RunOptions)]
+    for name in changes:
+        if name not in known:
+            raise TypeError(f"{name}: no such option; {_nearest(name, known)}")
     options = replace(_current.get(), **changes)
     token = _current.set(options)
     try:

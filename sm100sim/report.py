@@ -2,16 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import html
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from .events import Event, EventKind, Finding
+from .ptx.errors import Unsupported
+from .ptx.places import Places, SourcePlace
 
-__all__ = ["Event", "EventKind", "Finding", "Report", "SimulationFault"]
+__all__ = [
+    "Event",
+    "EventKind",
+    "Finding",
+    "HotSpot",
+    "Report",
+    "SimulationFault",
+    "UnsupportedExecuted",
+    "keep",
+    "record",
+]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class HotSpot:
+    """A line of the program and the warp instructions that it cost.
+
+    Attributes:
+        place: the source line, or None where the PTX has no line information for it.
+        lines: the PTX lines that belong to it, ascending.
+        instructions: executed warp instructions of all of them.
+    """
+
+    place: SourcePlace | None
+    lines: tuple[int, ...]
+    instructions: int
+
+    def __str__(self) -> str:
+        ptx = f"PTX line {', '.join(str(line) for line in self.lines)}"
+        where = ptx if self.place is None else f"{self.place} ({ptx})"
+        return f"{self.instructions:,} {where}"
+
+
+@dataclass(frozen=True, repr=False)
 class Report:
     """The result of one launch.
 
@@ -29,6 +65,7 @@ class Report:
         line_counts: PTX line -> executed warp instructions.
         events: timeline of the traced cluster.
         memory_check: what global accesses were checked against.
+        places: source lines by PTX line, where the PTX has line information.
     """
 
     kernel: str
@@ -52,11 +89,31 @@ class Report:
     line_counts: Mapping[int, int]
     events: Sequence[Event] = field(default=())
     memory_check: str = "registered allocations"
+    places: Places = field(default_factory=Places, compare=False)
 
     @property
     def instructions_per_second(self) -> float:
         """Executed warp instructions per second of wall time."""
         return self.instructions / self.seconds if self.seconds > 0 else 0.0
+
+    def hot_spots(self, most: int = 10) -> list[HotSpot]:
+        """The source lines that executed the most warp instructions, the largest number first.
+
+        Args:
+            most: how many lines; PTX lines without line information count each for itself.
+        """
+        counts: Counter[tuple[str, int]] = Counter()
+        lines: dict[tuple[str, int], list[int]] = {}
+        for line, count in sorted(self.line_counts.items()):
+            place = self.places.at(line) if count else None
+            key = (place.file, place.line) if place else ("", line)
+            counts[key] += count
+            lines.setdefault(key, []).append(line)
+        return [
+            HotSpot(self.places.at(lines[key][0]) if key[0] else None, tuple(lines[key]), count)
+            for key, count in counts.most_common(most)
+            if count
+        ]
 
     def draw(self, path: str | Path, finding: int | None = None) -> Path:
         """Write the timeline as a picture, with the accesses of a finding marked.
@@ -75,6 +132,22 @@ class Report:
             finding = pairs[0] if pairs else None
         return draw(self, path, finding=finding)
 
+    def __repr__(self) -> str:
+        """One line; :meth:`summary` and the fields hold the rest."""
+        return (
+            f"<Report of {self.kernel}: {self.verdict}, {len(self.findings)} findings, "
+            f"grid {self.grid}, {self.instructions:,} warp instructions in {self.seconds:.3f} s>"
+        )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the launch in a line, the findings in a table."""
+        head = f"<b>{html.escape(self.kernel)}</b>: {html.escape(self.verdict)}"
+        line = html.escape(self.summary().splitlines()[1].strip())
+        rows = "".join(_html_row(f) for f in self.findings)
+        titles = "".join(f"<th>{t}</th>" for t in ("finding", "message", "where", "who", "times"))
+        table = f"<table><tr>{titles}</tr>{rows}</table>" if rows else ""
+        return f"<div>{head}, grid {self.grid}, block {self.block}<br>{line}{table}</div>"
+
     def summary(self) -> str:
         """A few lines for people."""
         lines = [
@@ -88,6 +161,23 @@ class Report:
         return "\n".join(lines)
 
 
+def _html_row(finding: Finding) -> str:
+    places = [
+        (finding.place, finding.line, finding.source),
+        (finding.place2, finding.line2, finding.source2),
+    ]
+    ptx = "<br>".join(
+        (f"{html.escape(str(place))}<br>" if place else "")
+        + f"PTX line {line}: <code>{html.escape(source.strip())}</code>"
+        for place, line, source in places
+        if line
+    )
+    who = "" if finding.warp is None else f"CTA {finding.ctaid}, warp {finding.warp}"
+    name = html.escape(finding.code)
+    cells = (f"<b>{name}</b>" if finding.fatal else name, html.escape(finding.message), ptx, who)
+    return f"<tr>{''.join(f'<td>{cell}</td>' for cell in (*cells, finding.count))}</tr>"
+
+
 class SimulationFault(RuntimeError):
     """A launch broke a rule and stopped; `.report` holds everything known about it."""
 
@@ -95,3 +185,35 @@ class SimulationFault(RuntimeError):
         self.report = report
         shown = "\n".join(str(f) for f in report.findings if f.fatal)
         super().__init__(f"{report.kernel} stopped on the virtual SM100\n{shown}")
+
+
+class UnsupportedExecuted(SimulationFault, Unsupported):
+    """A launch came to an instruction that can be read and has no meaning here."""
+
+    def __init__(self, report: Report, why: Unsupported) -> None:
+        SimulationFault.__init__(self, report)
+        self.line, self.text, self.what, self.column = why.line, why.text, why.what, why.column
+
+
+_recording: ContextVar[tuple[list[Report], ...]] = ContextVar("sm100sim_recording", default=())
+
+
+def keep(report: Report) -> None:
+    """Add a report to the lists of all the `record` blocks around its launch."""
+    for reports in _recording.get():
+        reports.append(report)
+
+
+@contextmanager
+def record() -> Iterator[list[Report]]:
+    """Collect the reports of all launches inside the block, faulted ones too, in their order.
+
+    Example: ``with sm100sim.record() as reports: ...``. The block hears the launches of its own
+    thread or asynchronous task, as `run_options` does; blocks may be nested.
+    """
+    reports: list[Report] = []
+    token = _recording.set((*_recording.get(), reports))
+    try:
+        yield reports
+    finally:
+        _recording.reset(token)

@@ -190,9 +190,20 @@ def picture(
     label: Callable[[Event], str] | None = None,
     window: tuple[int, int] | None = None,
 ) -> Figure:
-    """The matplotlib figure that `draw` writes; a mark on a row that is not shown is left out."""
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Patch
+    """The matplotlib figure that `draw` writes; a mark on a row that is not shown is left out.
+
+    Raises:
+        ModuleNotFoundError: matplotlib is not installed; names the extra that installs it.
+    """
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.patches import Patch
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"pictures need matplotlib, which the extra 'viz' installs: "
+            f"pip install 'sm100sim[viz]' ({error})",
+            name=error.name,
+        ) from error
 
     colours: dict[str, str] = dict(COLOURS)
     figure = Figure(figsize=(13, 0.42 * len(rows) + 1.6), layout="constrained")

@@ -49,11 +49,11 @@ TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
     "math.arith.exp2_hardware": lambda a, b, f, g, p: _keep(arith.exp2_hardware(f)),
     "math.arith.log2_hardware": lambda a, b, f, g, p: _keep(arith.log2_hardware(f)),
     "math.arith.reciprocal": lambda a, b, f, g, p: _keep(arith.reciprocal(f)),
-    "math.score_math.absolute": lambda a, b, f, g, p: _keep(score_math.absolute(f)),
+    "math.arith.absolute": lambda a, b, f, g, p: _keep(arith.absolute(f)),
     "math.score_math.fma": lambda a, b, f, g, p: _keep(score_math.fma(f, g, f)),
     "math.score_math.copy_sign": lambda a, b, f, g, p: _keep(score_math.copy_sign(f, g)),
     "math.softmax.rescale_decision": lambda a, b, f, g, p: _keep(
-        *softmax.rescale_decision(f, g, f, ProbabilityPlan(DType.BF16, -8.0, 0.0))
+        *softmax.rescale_decision(f, g, f, ProbabilityPlan.of(DType.BF16))
     ),
     "memory.clean.publish_to_tensor_cores": lambda a, b, f, g, p: clean.publish_to_tensor_cores(),
     "memory.gmem.load_i32": lambda a, b, f, g, p: _keep(gmem.load_i32(p)),

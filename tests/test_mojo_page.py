@@ -48,9 +48,14 @@ NOT_USED = "Not used: "
 
 @lru_cache
 def names_in_use() -> frozenset[str]:
-    """Every name that the package reads, of whatever class: two members of one name count alike."""
-    found: set[str] = set()
-    for path in (ROOT / "fa4_cute").rglob("*.py"):
+    """Every name that the package reads, of whatever class: two members of one name count alike.
+
+    ``integrations`` has the names of other libraries.
+    """
+    package, found = ROOT / "fa4_cute", set[str]()
+    for path in package.rglob("*.py"):
+        if path.is_relative_to(package / "integrations"):
+            continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Attribute):
                 found.add(node.attr)
@@ -82,9 +87,9 @@ def test_there_are_rows_and_each_was_read() -> None:
     assert len(ROWS) == len(re.findall(r"^\| `", PAGE, re.MULTILINE))
 
 
-@pytest.mark.parametrize("here", sorted({here for _, _, here, _ in ROWS}))
-def test_what_the_table_names_exists(here: str) -> None:
-    resolve(here)
+def test_what_the_table_names_exists() -> None:
+    for here in sorted({here for _, _, here, _ in ROWS}):
+        resolve(here)
 
 
 def test_a_name_that_does_not_exist_is_found() -> None:
@@ -92,8 +97,8 @@ def test_a_name_that_does_not_exist_is_found() -> None:
         resolve("pipelines.Depth512MBars.producer_s_even")
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]}.{row[1]}")
-def test_a_member_is_used_or_the_table_says_why_not(row: tuple[str, str, str, str]) -> None:
-    _, _, here, reason = row
-    is_used = here.rpartition(".")[2] in names_in_use()
-    assert is_used != reason.startswith(NOT_USED)
+def test_a_member_is_used_or_the_table_says_why_not() -> None:
+    used = {here for _, _, here, _ in ROWS if here.rpartition(".")[2] in names_in_use()}
+    wrong = [row for row in ROWS if (row[2] in used) == row[3].startswith(NOT_USED)]
+    assert used
+    assert not wrong

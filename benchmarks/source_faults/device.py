@@ -11,6 +11,7 @@ _HOLES = "tests/audit/test_holes.py::test_"
 _RESIDUES = f"{_HOLES}every_remainder_of_the_distance_between_first_query_and_first_key"
 _CAUSAL, _WINDOW = f"{_RESIDUES}[two-Q-tiles-causal]", f"{_RESIDUES}[two-Q-tiles-window]"
 _LOW = f"{_HOLES}rows_whose_every_score_is_very_low_keep_their_mean[two-Q-tiles]"
+_EXTREME = "tests/kernel/numerics/test_extreme_scores.py::test_"
 _MATH: Final = (
     fault("mask.mask_columns", "{first_column + count}", "{first_column + count - 1}", _CAUSAL),
     fault("mask.mask_columns", "first_column + i", "first_column + i - 1", "2q"),
@@ -28,11 +29,15 @@ _MATH: Final = (
           "1q-cluster-dense"),
     fault("epilogue.store_row_units", "row // (_LINE_BYTES // swizzle.bytes)", "row",
           "1q-cluster-dense"),
+    fault("epilogue.store_row_units", "unit_0 ^ unit * UNIT_BYTES", "unit_0 + unit * UNIT_BYTES",
+          "2q"),
+    fault("epilogue.store_row_units", "(unit_0 ^ unit * UNIT_BYTES) + byte_offset",
+          "unit_0 ^ unit * UNIT_BYTES", "d256"),
     fault("exp2.exp2_pair_polynomial", "POLYNOMIAL[-2::-1]", "POLYNOMIAL[-2:0:-1]", "2q"),
     fault("exp2.exp2_pair_polynomial", 'rnd="rm"', 'rnd="rn"', "2q"),
     fault("exp2.exp2_pair_polynomial", "(max2(x[0], lowest), max2(x[1], lowest))", "x",
           "2q-ragged 2q-window"),
-    fault("softmax.<module>", "SCALED_FLOOR = -(2.0**100)", "SCALED_FLOOR = -(2.0**8)", _LOW),
+    fault("softmax.<module>", "SCALED_FLOOR = -(2.0**127)", "SCALED_FLOOR = -(2.0**8)", _LOW),
     fault("softmax.<module>", "LOWEST_MAX = -(2.0**126)", "LOWEST_MAX = -(2.0**8)", _LOW),
     fault("softmax.tile_max", "max3(chains[0], chains[1], chains[2])", "max2(chains[0], chains[1])",
           "2q"),
@@ -42,9 +47,12 @@ _MATH: Final = (
           reason="Every thread then decides for its own row; rows that keep their maximum are "
                  "rescaled by 1, because the correction votes by warp itself."),
     fault("softmax.rescale_decision", "(row_max - new_max) * scale", "row_max - new_max", "2q"),
-    fault("softmax.exponent_offset", "-row_max * scale", "-row_max", "2q"),
-    fault("softmax.exponent_offset", "offset + Float32(probability.lift)", "offset", "2q-fp8",
-          nth=1),
+    fault("softmax.<module>", "LOWEST_MODIFIED_MAX = -MAX_FLOAT32",
+          "LOWEST_MODIFIED_MAX = -(2.0**100)", f"{_EXTREME}finite_biases_hide_nothing[{{}}]"),
+    fault("softmax.exact_scale", "power_below(scale)", "scale",
+          f"{_EXTREME}large_scales[torch.bfloat16-64]"),
+    fault("softmax.Exponent.of", "-row_max * scale", "-row_max", "2q"),
+    fault("softmax.Exponent.of", "offset + Float32(probability.lift)", "offset", "2q-fp8"),
     fault("softmax.total", "low + high", "low", "2q"),
     fault("mma.signed_instruction", "Int32(bits | _NEGATE_A)", "Int32(bits)", "2q"),
     fault("mma.descriptor_address", "address & ((1 << SMEM_ADDRESS_BITS) - 1)", "address",

@@ -8,6 +8,7 @@ from typing import Final
 from benchmarks.source_anchors import Fault
 from benchmarks.source_faults.fault import REMOVED, fault
 
+_EXTREME = "tests/kernel/numerics/test_extreme_scores.py::test_"
 _HOLE = "tests/audit/test_holes.py::test_a_box_never_reaches_the_rows_after_its_sequence"
 _BOXES, _PAIR_BOXES = f"{_HOLE}[two-Q-tiles]", f"{_HOLE}[CTA-pair]"
 _TWO_Q: Final = (
@@ -115,6 +116,8 @@ _ROWS: Final = (
     fault("row_result.RowResult.of", "ctx.work.split == 0", "ctx.work.split >= 0", "2q-split"),
     fault("row_result.RowResult.of", "fma(row_sum, keep, exp2_hardware(weight - highest))",
           "row_sum + exp2_hardware(weight - highest)", "2q-ragged 1q-ragged d256-ragged"),
+    fault("row_result.RowResult.of", "row_sum == Float32(0.0)", "row_sum < Float32(0.0)",
+          f"{_EXTREME}a_row_without_keys_has_its_sink[0.0--7016.0]"),
     fault("row_result.write_log_sum_exp", "row.position < ctx.work.sequence.seqlen_q",
           "row.position <= ctx.work.sequence.seqlen_q", _BOXES),
     fault("row_store.query_row", "work.sequence.first_query + row.position", "row.position",

@@ -104,9 +104,8 @@ _SOFTMAX: Final = (
     fault("softmax.hand_over", "tmem.fence_before_thread_sync()", REMOVED, "2q"),
     fault("softmax.hand_over", "release(sub=pv_stage)", "release(sub=0)", "2q"),
     fault("softmax.wait_for_factor_read", "tile > 0", "tile > 100", "2q"),
-    fault("softmax.exponentiate_and_store",
-          "softmax_math.exponent_offset(row_max, row.scale, probability)",
-          "softmax_math.exponent_offset(row_max, Float32(1.0), probability)", "2q"),
+    fault("softmax.softmax_tile", "Exponent.of(used_max, scale, ctx.spec.probability)",
+          "Exponent.of(used_max, Float32(1.0), ctx.spec.probability)", "2q"),
     fault("softmax.exponentiate_and_store", "span.start // 2", "0", "2q",
           reason="The first pair's number only says which pairs run as a polynomial and which in "
                  "hardware; both give 2**x to float32's last bits, so another choice changes time, "

@@ -79,7 +79,7 @@ WORK: Final[tuple[Fault, ...]] = (
     fault("tile.num_visited", "position < sequence.seqlen_q", "position <= sequence.seqlen_q",
           "2q-ragged", reason="A query tile that starts where its sequence ends then loads keys "
           "and computes rows that nobody stores: it changes time, not values."),
-    fault("visibility.RowView.of_row_alone", "position + sequence.offset", "position", "2q-ragged"),
+    fault("visibility.RowView.of", "position + sequence.offset", "position", "2q-ragged"),
     fault("visibility._moved", "i.start - by", "i.start", "2q-window"),
     fault("visibility._moved", "i.stop - by", "i.stop", "2q"),
 )

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import cutlass._mlir.dialects.cute as _cute_ir
 import cutlass._mlir.dialects.cute_nvgpu as _nvgpu_ir
@@ -16,8 +17,8 @@ _MLIR_TYPE = {Int32: T.i32, Float32: T.f32, Int64: T.i64}
 
 
 def inline_asm(
-    text: str, constraints: str, results: Sequence[type], operands: list, *, effects: bool
-) -> list:
+    text: str, constraints: str, results: Sequence[type], operands: Sequence[Any], *, effects: bool
+) -> list[Any]:
     """Emit ``text`` as inline assembly of LLVM and return its results.
 
     The public ``cute.arch.inline_ptx`` copies every float operand by a ``mov.f32`` and cannot name
@@ -48,7 +49,7 @@ def inline_asm(
 
 @dsl_user_op
 def tensor_map_address(
-    atom: cute.CopyAtom, alignment: int, *, loc=None, ip=None
+    atom: cute.CopyAtom, alignment: int, *, loc: Any = None, ip: Any = None
 ) -> Int64:
     """Return the generic address of the tensor map that a TMA atom parameter carries."""
     executable = _nvgpu_ir.atom_make_exec_tma(atom._trait.value, loc=loc, ip=ip)

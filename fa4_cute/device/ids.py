@@ -8,6 +8,11 @@ from cutlass import Int32, cute
 
 from .ptx import emit
 
+COUNT_BITS = 2**31 - 1
+"""All bits of an index or count: the compiler learns that it is not negative, and so divides by
+shifts. Only what is divided says so: the thread's index makes the first product with P wait longer.
+"""
+
 
 def thread_index() -> Int32:
     """Return the thread's index in its CTA.
@@ -37,7 +42,8 @@ def block_index() -> tuple[Int32, Int32, Int32]:
 
     DSL: ``cute.arch.block_idx``, as for :func:`thread_index`.
     """
-    return tuple(emit(f"mov.u32 $0, %ctaid.{axis};", (Int32,))[0] for axis in "xyz")
+    x, y, z = (emit(f"mov.u32 $0, %ctaid.{axis};", (Int32,))[0] for axis in "xyz")
+    return x & COUNT_BITS, y, z
 
 
 def grid_size_x() -> Int32:
@@ -45,4 +51,4 @@ def grid_size_x() -> Int32:
 
     DSL: ``cute.arch.grid_dim``, as for :func:`thread_index`.
     """
-    return emit("mov.u32 $0, %nctaid.x;", (Int32,))[0]
+    return emit("mov.u32 $0, %nctaid.x;", (Int32,))[0] & COUNT_BITS

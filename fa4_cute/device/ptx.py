@@ -7,6 +7,7 @@ numbered as in LLVM's inline assembly: results first, then operands. A 32-bit va
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from cutlass import Float32, Int32, Int64
 
@@ -22,7 +23,7 @@ def emit(
     *,
     effects: bool = True,
     tied: int = 0,
-) -> list:
+) -> list[Any]:
     """Emit ``text`` and return its results.
 
     Args:

@@ -1,7 +1,7 @@
 """Interval arithmetic on registers."""
 
 import cutlass
-from cutlass import Int32
+from cutlass import Int32, Uint32
 
 from ..plan.masks.masks import Arithmetic
 
@@ -13,3 +13,11 @@ DEVICE = Arithmetic(
     ),
 )
 """The interval arithmetic of ``plan.masks.masks`` on registers."""
+
+
+def at_most(value: Int32, limit: Int32) -> Int32:
+    """Return the lower of two numbers that are 0 or more; the compiler learns that it is, too.
+
+    An index that may not be negative needs three instructions fewer for its 64-bit address.
+    """
+    return Int32(cutlass.min(Uint32(value), Uint32(limit)))

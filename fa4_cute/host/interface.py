@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-from .ask.arguments import Batch, Inputs, Options
-from .run.compute import compute
+from .ask.arguments import Inputs, options_and_batch
+from .ask.keywords import OF_DENSE, OF_VARLEN, Names, check_keywords, described
+from .ask.names import check_surplus
 
 if TYPE_CHECKING:
     import torch
 
-    from ..masks import AttentionMask
+    from .ask.keywords import AttentionOptions, VarlenOptions
 
 
+@overload
 def flash_attn(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    *,
-    causal: bool = False,
-    softmax_scale: float | None = None,
-    return_lse: bool = False,
-    mask: AttentionMask | None = None,
-    window_size: tuple[int | None, int | None] | None = None,
-    score_mod: Any = None,
-    softcap: float | None = None,
-    aux_tensors: Sequence[torch.Tensor] = (),
-    sink: torch.Tensor | None = None,
-    seqused_k: torch.Tensor | None = None,
-    page_table: torch.Tensor | None = None,
-    num_splits: int | None = None,
-    split: str | None = None,
-    scheduler: str | None = None,
-    num_qo: int | None = None,
-    pair_cta: bool = False,
-    unchecked: bool = False,
-    q_scale: float | torch.Tensor | None = None,
-    k_scale: float | torch.Tensor | None = None,
-    v_scale: float | torch.Tensor | None = None,
-    q_rope: torch.Tensor | None = None,
-    k_rope: torch.Tensor | None = None,
-) -> Any:
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+    *, return_lse: Literal[False] = False, **options: Unpack[AttentionOptions],
+) -> torch.Tensor: ...  # fmt: skip
+@overload
+def flash_attn(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+    *, return_lse: Literal[True], **options: Unpack[AttentionOptions],
+) -> tuple[torch.Tensor, torch.Tensor]: ...  # fmt: skip
+@overload
+def flash_attn(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+    *, return_lse: bool, **options: Unpack[AttentionOptions],
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]: ...  # fmt: skip
+@described(OF_DENSE)
+def flash_attn(q: Any, k: Any, v: Any, *surplus: Any, **options: Any) -> Any:
     """Compute ``softmax(softmax_scale * q k') v`` per head.
 
     CPU tensors run on ``sm100sim``, the virtual SM100; CUDA tensors run on devices of compute
@@ -95,6 +84,9 @@ def flash_attn(
             dimension of ``v``. ``k_rope`` may have one head for all of ``k``, and then also the
             type of the others. Else columns of that type are part of ``q`` and ``k``, whose head
             dimension may exceed that of ``v``, such as 192 and 128.
+        out, lse: contiguous tensors of the caller's that are written and returned instead of new
+            ones, of the shapes and types named under "Returns", 16-byte aligned, apart from the
+            inputs. ``lse`` needs ``return_lse=True``.
 
     Returns:
         O, contiguous, with shape and dtype of ``q`` (bfloat16 for float8) and the head dimension of
@@ -105,48 +97,26 @@ def flash_attn(
         TypeError, ValueError, NotImplementedError: the arguments are wrong, or nothing here can
             run them; the message names the argument, its value and the nearest supported choice.
     """
-    options = Options(
-        causal=causal, softmax_scale=softmax_scale, return_lse=return_lse, mask=mask,
-        window_size=window_size, score_mod=score_mod, softcap=softcap, aux_tensors=aux_tensors,
-        sink=sink, num_splits=num_splits, split=split, scheduler=scheduler, num_qo=num_qo,
-        pair_cta=pair_cta, unchecked=unchecked, q_scale=q_scale, k_scale=k_scale, v_scale=v_scale,
-        q_rope=q_rope, k_rope=k_rope,
-    )  # fmt: skip
-    return _attention((q, k, v), options, Batch(seqused_k=seqused_k, page_table=page_table))
+    return _attention(OF_DENSE, (q, k, v), surplus, options)
 
 
+@overload
 def flash_attn_varlen(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    *,
-    cu_seqlens_q: torch.Tensor,
-    cu_seqlens_k: torch.Tensor | None = None,
-    seqused_k: torch.Tensor | None = None,
-    page_table: torch.Tensor | None = None,
-    max_seqlen_q: int | None = None,
-    max_seqlen_k: int | None = None,
-    causal: bool = False,
-    softmax_scale: float | None = None,
-    return_lse: bool = False,
-    mask: AttentionMask | None = None,
-    window_size: tuple[int | None, int | None] | None = None,
-    score_mod: Any = None,
-    softcap: float | None = None,
-    aux_tensors: Sequence[torch.Tensor] = (),
-    sink: torch.Tensor | None = None,
-    num_splits: int | None = None,
-    split: str | None = None,
-    scheduler: str | None = None,
-    num_qo: int | None = None,
-    pair_cta: bool = False,
-    unchecked: bool = False,
-    q_scale: float | torch.Tensor | None = None,
-    k_scale: float | torch.Tensor | None = None,
-    v_scale: float | torch.Tensor | None = None,
-    q_rope: torch.Tensor | None = None,
-    k_rope: torch.Tensor | None = None,
-) -> Any:
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor,
+    return_lse: Literal[False] = False, **options: Unpack[VarlenOptions],
+) -> torch.Tensor: ...  # fmt: skip
+@overload
+def flash_attn_varlen(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor,
+    return_lse: Literal[True], **options: Unpack[VarlenOptions],
+) -> tuple[torch.Tensor, torch.Tensor]: ...  # fmt: skip
+@overload
+def flash_attn_varlen(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cu_seqlens_q: torch.Tensor,
+    return_lse: bool, **options: Unpack[VarlenOptions],
+) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]: ...  # fmt: skip
+@described(OF_VARLEN)
+def flash_attn_varlen(q: Any, k: Any, v: Any, *surplus: Any, **options: Any) -> Any:
     """Compute attention of sequences whose queries are packed one after the other.
 
     Args:
@@ -173,34 +143,35 @@ def flash_attn_varlen(
         TypeError, ValueError, NotImplementedError: as :func:`flash_attn`; also for offsets that
             decrease or do not end with ``q``, lengths beyond their keys, and pages out of range.
     """
-    options = Options(
-        causal=causal, softmax_scale=softmax_scale, return_lse=return_lse, mask=mask,
-        window_size=window_size, score_mod=score_mod, softcap=softcap, aux_tensors=aux_tensors,
-        sink=sink, num_splits=num_splits, split=split, scheduler=scheduler, num_qo=num_qo,
-        pair_cta=pair_cta, unchecked=unchecked, q_scale=q_scale, k_scale=k_scale, v_scale=v_scale,
-        q_rope=q_rope, k_rope=k_rope,
-    )  # fmt: skip
-    if cu_seqlens_q is None:
-        raise TypeError(
-            "cu_seqlens_q=None: expected a tensor; nearest supported choice: "
-            "fa4_cute.flash_attn for a dense batch of queries"
-        )
-    batch = Batch(cu_seqlens_q, cu_seqlens_k, seqused_k, page_table, max_seqlen_q, max_seqlen_k)
-    return _attention((q, k, v), options, batch)
+    return _attention(OF_VARLEN, (q, k, v), surplus, options)
 
 
-def _attention(inputs: Inputs, options: Options, batch: Batch) -> Any:
-    """Return what the public functions return; ``torch.compile`` must not follow a launch."""
-    import torch
+def _attention(
+    names: Names, inputs: Inputs, surplus: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """Return what the public functions return; what torch watches goes through its operator."""
+    if surplus:
+        check_surplus(surplus)
+    if _calls is None:
+        _load()
+    if _watch.is_observed(inputs[0]):
+        check_keywords(options, names)
+        from .operator.call import call
 
-    if not torch.compiler.is_compiling():
-        out, lse = compute(inputs, options, batch)
+        out, lse = call(inputs, *options_and_batch(options))
     else:
-        from .run import torch_op
+        out, lse = _calls.attention(inputs, options, names)
+    return out if lse is None else (out, lse)
 
-        if options.is_plain and batch.is_plain:
-            carried = (options.causal, options.softmax_scale, options.return_lse)
-            out, lse = torch_op.attention(*inputs, *carried)
-        else:
-            out, lse = torch_op.compute_apart(inputs, options, batch)
-    return (out, lse) if options.return_lse else out
+
+_watch: Any = None
+_calls: Any = None
+
+
+def _load() -> None:
+    """Import what needs torch; a statement in the function would cost every call."""
+    global _watch, _calls
+    from .operator import observed
+    from .run import calls
+
+    _watch, _calls = observed, calls

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,7 +10,9 @@ from ..plan.launch.launch import plan_launch
 from ..plan.launch.selection import LONG_PROMPT
 from ..plan.masks.masks import NULL
 from .ask.arguments import Inputs, Options, options_and_batch
+from .ask.checks import check_count, check_flag, check_name, kind_of
 from .ask.features import Features
+from .ask.names import check_names
 from .ask.problem import Problem, dtype_name
 from .ask.request import request, scheduler_of, split_of
 from .ask.score_changes import full_mask, modifier_of
@@ -61,6 +64,8 @@ def can_implement(
         if head_dim is not None:
             raise TypeError("head_dim: give either tensors or sizes, not both")
         return _can_run((q, k, v), options)
+    check_names(options, _DESCRIPTION)
+    _check_device(device_type, compute_capability)
     try:
         problem = _described(head_dim=head_dim, **options)
     except ValueError as error:
@@ -69,6 +74,20 @@ def can_implement(
     if isinstance(result, Choice) and device_type is not None:
         result = device_refusal(device_type, compute_capability) or result
     return answer(result)
+
+
+def _check_device(device_type: Any, compute_capability: Any) -> None:
+    if device_type is not None:
+        check_name("device_type", device_type)
+    if compute_capability is None:
+        return
+    if not isinstance(compute_capability, tuple) or len(compute_capability) != 2:
+        raise TypeError(
+            f"compute_capability={compute_capability!r}: expected (major, minor); nearest "
+            f"supported choice: (10, 0)"
+        )
+    for number in compute_capability:
+        check_count("compute_capability", number, 0)
 
 
 def _can_run(inputs: Inputs, options: Mapping[str, Any]) -> Support:
@@ -148,11 +167,20 @@ def _features(
         softcap=softcap,
         aux_tensors=aux_tensors,
     )
+    flags = {
+        "sink": sink, "ragged_q": ragged_q, "ragged_k": ragged_k, "used_k": used_k,
+        "token_scales": token_scales,
+    }  # fmt: skip
+    for name, flag in flags.items():
+        check_flag(name, flag)
+    check_count("page_size", page_size, 0)
+    if num_splits is not None:
+        check_count("num_splits", num_splits, 1)
     modifier = modifier_of(given)
     return Features(
         mask=full_mask(given).plan,
         score_mod=None if modifier is None else modifier.plan,
-        sink=bool(sink),
+        sink=sink,
         ragged_q=ragged_q,
         ragged_k=ragged_k,
         used_k=used_k or bool(page_size),
@@ -162,6 +190,15 @@ def _features(
         scheduler=scheduler_of(scheduler),
         token_scales=token_scales,
     )
+
+
+_DESCRIPTION = frozenset(
+    name
+    for function in (_described, _features)
+    for name, parameter in inspect.signature(function).parameters.items()
+    if parameter.kind is parameter.KEYWORD_ONLY
+)
+"""Names of the options of a problem without tensors."""
 
 
 def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
@@ -255,6 +292,11 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def _all_lengths(problem: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """Return ``problem`` with each number of queries that may change its kernel."""
+    if not isinstance(problem, Mapping):
+        raise TypeError(
+            f"problems: expected mappings such as {{'head_dim': 128}}, got {kind_of(problem)}"
+        )
+    check_names(problem, {"head_dim", *_DESCRIPTION})
     if "seqlen_q" in problem:
         return (problem,)
     return problem, {**problem, "seqlen_q": LONG_PROMPT}

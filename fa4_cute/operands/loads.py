@@ -5,25 +5,25 @@ from cutlass import Int32
 from ..pipelines import LoadPlace
 from ..plan.memory.chunks import depth_chunks, value_chunks
 from ..tma import CtaSlice, load_key_chunks
-from ..work.context import KernelContext
+from ..work.context import AttentionContext
 from .paging import load_boxes
 
 
-def place_of_query(ctx: KernelContext, tile: int = 0) -> tuple[Int32, Int32, Int32]:
+def place_of_query(ctx: AttentionContext, tile: int = 0) -> tuple[Int32, Int32, Int32]:
     """Return where Q tile ``tile`` lies in the map of Q: first position, head, batch entry."""
     work = ctx.work
     position = work.sequence.first_query + work.position + tile * ctx.spec.tile_positions
     return position, work.head, work.sequence.query_batch
 
 
-def key_slice(ctx: KernelContext, qk_stage: int) -> CtaSlice:
+def key_slice(ctx: AttentionContext, qk_stage: int) -> CtaSlice:
     """Return what this CTA loads of qk stage ``qk_stage`` of K: its rows."""
     config = ctx.spec.config
     rows = config.k_rows_per_cta()
     return CtaSlice(ctx.maps.k, depth_chunks(config, qk_stage), rows, ctx.slice_start(rows))
 
 
-def value_slice(ctx: KernelContext, key_block: int = 0, first_column: int = 0) -> CtaSlice:
+def value_slice(ctx: AttentionContext, key_block: int = 0, first_column: int = 0) -> CtaSlice:
     """Return what this CTA loads of V: its columns, counted from ``first_column``.
 
     ``key_block`` is which of a tile's blocks of BK1 keys the slot holds.
@@ -35,7 +35,7 @@ def value_slice(ctx: KernelContext, key_block: int = 0, first_column: int = 0) -
     )
 
 
-def load_slice(ctx: KernelContext, piece: CtaSlice, tile: Int32, place: LoadPlace) -> None:
+def load_slice(ctx: AttentionContext, piece: CtaSlice, tile: Int32, place: LoadPlace) -> None:
     """Issue ``piece`` of the ``tile``-th visited key tile of K or V; its bytes are expected."""
     mbar = ctx.barriers.in_leader(place.mbar)
 

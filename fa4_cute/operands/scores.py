@@ -12,7 +12,7 @@ from operator import or_
 from cutlass import Float32, Int32, Int64
 
 from ..device.math import softmax as softmax_math
-from ..device.math.arith import max2, opaque
+from ..device.math.arith import max2, opaque, saturating_mul
 from ..device.math.mask import (
     mask_columns,
     mask_spans,
@@ -20,7 +20,7 @@ from ..device.math.mask import (
     where_visible,
 )
 from ..device.memory import gmem, tmem
-from ..device.registers import DEVICE
+from ..device.registers import DEVICE, at_most
 from ..device.sync.barriers import warp_barrier
 from ..plan.compute.column_plan import ColumnPlan
 from ..plan.facts.numbers import LN_2, LOG2_E
@@ -61,7 +61,9 @@ class TileView:
         """Return the tile whose first column, for this thread, is key ``first_key``."""
         view = row.view
         if ctx.spec.score_loads.fresh_view:
-            view = RowView.of_row_alone(ctx.spec, ctx.work.sequence, opaque(row.position))
+            sequence = ctx.work.sequence
+            own = opaque(row.position + sequence.offset)
+            view = RowView.of_row_alone(ctx.spec, sequence, own)
         return cls(ctx, row, first_key, scales, view.relative_to(first_key))
 
 
@@ -135,14 +137,14 @@ class ColumnModifier:
         ``first_column`` is the first of the columns that are loaded together with this one.
         """
         tile, variant = self.tile, self.tile.ctx.spec.variant
-        key = DEVICE.minimum(tile.first_key + column, self.last_key)
+        key = at_most(tile.first_key + column, self.last_key)
         score = value * self.natural
         if variant.score_mod is not None:
             where = (tile.ctx.work.batch, tile.row.head, tile.row.query)
             score = Float32(variant.score_mod.traced(score, *where, key, self.aux))
         if variant.bias_slots:
             score = self.bias.added_to(score, column, first_column)
-        return score * Float32(LOG2_E)
+        return saturating_mul(score, Float32(LOG2_E))
 
 
 def aux_tensors(ctx: AttentionContext) -> tuple[gmem.AuxTensor, ...]:

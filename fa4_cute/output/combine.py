@@ -15,10 +15,10 @@ from ..device import ids
 from ..device.math.arith import exp2_hardware, log2_hardware, max2, pack16, reciprocal
 from ..device.memory import gmem
 from ..plan.facts.hardware import WARP_THREADS
-from ..plan.facts.numbers import LN_2, LOG2_E
+from ..plan.facts.numbers import LN_2, LOG2_E, MAX_FLOAT32
 from ..plan.spec.combine_spec import COLUMNS_PER_LANE, CombineSpec
 
-LOWEST = -(2.0**126)
+LOWEST = -MAX_FLOAT32
 """Stands for the maximum of no splits: finite, so that differences are never NaN."""
 
 

@@ -8,7 +8,7 @@ from cutlass import Float32, cute
 
 from ..device.math.arith import exp2_hardware, fma, log2_hardware, max2, mul
 from ..device.memory import gmem
-from ..plan.facts.numbers import LN_2, LOG2_E
+from ..plan.facts.numbers import LN_2, LOG2_E, MAX_FLOAT32
 from ..work.context import AttentionContext
 from ..work.row import ThreadRow
 from .row_store import log_sum_exp_address
@@ -49,6 +49,10 @@ class RowResult:
             # One split of the row carries the sink.
             first = ctx.work.split == 0
             weight = Float32(cutlass.select_(first, weight, Float32(-math.inf)))
+        if not row.is_modified:
+            # The maximum of a row without keys is as low as the scale lets it, and sinks are lower.
+            lowest = Float32(-MAX_FLOAT32)
+            top = Float32(cutlass.select_(row_sum == Float32(0.0), lowest, top))
         highest = max2(top, weight)
         keep = exp2_hardware(top - highest)
         return cls(highest, fma(row_sum, keep, exp2_hardware(weight - highest)), keep)

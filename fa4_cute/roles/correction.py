@@ -27,7 +27,7 @@ def rescale_output(ctx: KernelContext, chain: int, factor: Float32) -> None:
 
 
 @cute.jit
-def release_first_tiles(ctx: KernelContext):
+def release_first_tiles(ctx: KernelContext) -> None:
     """Say that the outputs may be overwritten: what they held has been stored."""
     order = ctx.spec.issue_order
     for chain in cutlass.range_constexpr(NUM_CHAINS):
@@ -40,7 +40,7 @@ def release_first_tiles(ctx: KernelContext):
 
 
 @cute.jit
-def correct_chain(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: Int32):
+def correct_chain(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: Int32) -> None:
     """Bring O of ``chain`` to the maxima of its ``tile``-th key tile, which is not the first."""
     ctx.mbars.consumer_c(chain).wait(ctx.factor_step(chain, tile))
     factor = shared.load_f32(factor_address(ctx, chain))
@@ -58,7 +58,7 @@ def correct_chain(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: Int32
 
 
 @cute.jit
-def correct_work(ctx: KernelContext):
+def correct_work(ctx: KernelContext) -> None:
     """Correct the outputs of one query tile: per chain, one step fewer than it has key tiles."""
     num_tiles, order = ctx.work.num_key_tiles, ctx.spec.issue_order
     if num_tiles > 0:

@@ -33,7 +33,7 @@ def rescale_block(
     factor: Float32,
     must_rescale: Boolean,
     step: Int32,
-):
+) -> None:
     """Bring an O block to the maxima of the next tile once P V of ``step`` is done."""
     columns = ctx.spec.config.o_columns
     ctx.mbars.consumer_o(o_block).wait(step)
@@ -46,7 +46,7 @@ def rescale_block(
 
 
 @cute.jit
-def correct_tile(ctx: Depth512Context, tile: Int32):
+def correct_tile(ctx: Depth512Context, tile: Int32) -> None:
     """Bring O to the maxima of key tile ``tile``, which is not the first."""
     ctx.mbars.consumer_c().wait(ctx.factor_step(ONLY_CHAIN, tile))
     row = row_of_lane(ctx.spec.config, row_in_group())
@@ -60,7 +60,7 @@ def correct_tile(ctx: Depth512Context, tile: Int32):
 
 
 @cute.jit
-def correct_work(ctx: Depth512Context):
+def correct_work(ctx: Depth512Context) -> None:
     """Correct the output of one query tile: one step fewer than there are key tiles."""
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:

@@ -105,7 +105,7 @@ class Depth512Loader:
 
 
 @cute.jit
-def load_work(ctx: Depth512Context):
+def load_work(ctx: Depth512Context) -> None:
     """Load the operands of one query tile."""
     loader = Depth512Loader.of(ctx)
     state = ctx.ring_start(producer=True)

@@ -52,7 +52,7 @@ class PairIssuer:
         for stage in range(config.num_qk_stages):
             plan = qk_stage_plan(config, stage)
             self.ring.consumer_wait(state)
-            a = umma.lower_word(plan.a, ctx.smem.q_smem(stage))
+            a = umma.lower_word(plan.smem_a, ctx.smem.q_smem(stage))
             b = umma.lower_word(plan.b, ctx.smem.kv_smem(state.index))
             block = umma.block_of(plan)
             umma.issue(block, accumulator, a, b, self.qk_instruction, int(stage > 0))
@@ -82,7 +82,7 @@ class PairIssuer:
             self.ring.consumer_wait(state)
             slot = ctx.smem.kv_smem(state.index)
             clean_values(ctx, tile, key_block * config.BK1, slot_chunks(ctx, slot))
-            a = umma.lower_word(plan.a, ctx.smem.p_smem(key_block))
+            a = umma.lower_word(plan.smem_a, ctx.smem.p_smem(key_block))
             b = umma.lower_word(plan.b, ctx.smem.kv_smem(state.index))
             accumulate = Int32(tile > 0) if key_block == 0 else 1
             umma.issue(umma.block_of(plan), accumulator, a, b, Int32(plan.idesc), accumulate)
@@ -93,7 +93,7 @@ class PairIssuer:
 
 
 @cute.jit
-def issue_work(ctx: Depth512Context):
+def issue_work(ctx: Depth512Context) -> None:
     """Issue the MMAs of one query tile; the peer's warp has nothing to do."""
     issuer = PairIssuer.of(ctx)
     state = ctx.ring_start(producer=False)

@@ -17,6 +17,7 @@ from ..device.ids import warp_index
 from ..device.math import epilogue
 from ..device.math import softmax as softmax_math
 from ..device.math.arith import fma, max2
+from ..device.math.softmax import Exponent
 from ..device.memory import shared, tmem
 from ..device.sync import barriers
 from ..operands.scores import TileView, scores_and_max
@@ -36,7 +37,9 @@ from ..work.persistent import for_each_work, say_stored
 
 
 @cute.jit
-def exchange(ctx: Depth512Context, row: Depth512Row, value: Float32, combine: cutlass.Constexpr):
+def exchange(
+    ctx: Depth512Context, row: Depth512Row, value: Float32, combine: cutlass.Constexpr
+) -> Float32:
     """Return ``combine`` of both threads' values of a row; the row's slot is free before.
 
     Two barriers, because one slot carries both directions.
@@ -56,14 +59,14 @@ def exchange(ctx: Depth512Context, row: Depth512Row, value: Float32, combine: cu
 
 
 @cute.jit
-def wait_for_factor_read(ctx: Depth512Context, tile: Int32):
+def wait_for_factor_read(ctx: Depth512Context, tile: Int32) -> None:
     """Wait until the correction role has read the factor of ``tile``; tile 0 has none."""
     if tile > 0:
         ctx.mbars.producer_c().acquire_next(ctx.factor_step(ONLY_CHAIN, tile))
 
 
 @cute.jit
-def wait_for_p(ctx: Depth512Context, tile: Int32):
+def wait_for_p(ctx: Depth512Context, tile: Int32) -> None:
     """Wait until the MMAs have read P of the tile before.
 
     Without look-ahead the arrival of S says so already: its commit follows that P V. Before the
@@ -77,7 +80,7 @@ def wait_for_p(ctx: Depth512Context, tile: Int32):
 
 
 @cute.jit
-def publish_factor(ctx: Depth512Context, row: Depth512Row, factor: Float32, tile: Int32):
+def publish_factor(ctx: Depth512Context, row: Depth512Row, factor: Float32, tile: Int32) -> None:
     """Hand the factor to the correction role; the first tile overwrites O and has none."""
     if tile > 0:
         if row.lane_half == 0:
@@ -86,7 +89,7 @@ def publish_factor(ctx: Depth512Context, row: Depth512Row, factor: Float32, tile
 
 
 def store_probabilities(
-    ctx: Depth512Context, row: Depth512Row, columns: range, words: list
+    ctx: Depth512Context, row: Depth512Row, columns: range, words: list[Int32]
 ) -> None:
     """Store packed ``words`` of the thread's ``columns`` of P where P V reads its A operand.
 
@@ -94,15 +97,19 @@ def store_probabilities(
     """
     config = ctx.spec.config
     width, size = config.swizzle_elems, config.qkv_dtype_size
-    chunk = columns.start // width + first_key(config, row.lane_half) // width
-    address = ctx.smem.p_chunk_smem(chunk)
+    first = ctx.smem.p_chunk_smem(first_key(config, row.lane_half) // width)
+    offset = columns.start // width * ctx.smem.layout.chunk_bytes
     unit = columns.start % width * size // UNIT_BYTES
-    epilogue.store_row_units(address, row.index, unit, words, config.swizzle_mode)
+    epilogue.store_row_units(first, row.index, unit, words, config.swizzle_mode, offset)
 
 
 def exponentiate_and_store(
-    ctx: Depth512Context, row: Depth512Row, scores: list, row_max: Float32, tile: Int32
-) -> list:
+    ctx: Depth512Context,
+    row: Depth512Row,
+    scores: list[Float32],
+    exponent: Exponent,
+    tile: Int32,
+) -> list[Float32]:
     """Turn S into P, hand P over, and return the row's partial sums.
 
     All of P is ready in registers before the wait for its memory: what follows that wait lies
@@ -110,17 +117,17 @@ def exponentiate_and_store(
     """
     plan, batches = ctx.spec.exp2_plan, ctx.spec.column_plan.batches
     probability = ctx.spec.probability
-    offset = softmax_math.exponent_offset(row_max, row.scale, probability)
     sums = softmax_math.no_sums()
     words = []
     for span in batches:
         values = scores[span.start : span.stop]
-        pairs = softmax_math.exponentials(values, plan, span.start // 2, row.scale, offset)
+        pairs = softmax_math.exponentials(values, plan, span.start // 2, exponent)
         words.append(softmax_math.pack_probabilities(pairs, probability))
         sums = softmax_math.add_pairs(sums, pairs)
+    stored = row.with_fresh_index() if ctx.spec.score_loads.fresh_stores else row
     wait_for_p(ctx, tile)
     for span, packed in zip(batches, words, strict=True):
-        store_probabilities(ctx, row, span, packed)
+        store_probabilities(ctx, stored, span, packed)
     # P is read by the MMAs of the leader, so it is released to both CTAs, and to the async proxy.
     barriers.fence_proxy_async_shared()
     ctx.mbars.po_lo_mbar().arrive_at_leader(release=True)
@@ -130,7 +137,7 @@ def exponentiate_and_store(
 @cute.jit
 def softmax_tile(
     ctx: Depth512Context, row: Depth512Row, tile: Int32, row_max: Float32, row_sum: Float32
-):
+) -> tuple[Float32, Float32]:
     """Process one key tile; returns the row's new maximum and the thread's new partial sum."""
     config, step, hand_over = ctx.spec.config, ctx.loaded_before(tile), ctx.mbars.consumer_s()
     hand_over.wait(step)
@@ -147,26 +154,29 @@ def softmax_tile(
     if cutlass.const_expr(config.split_o):
         new_max = exchange(ctx, row, new_max, max2)
     probability = ctx.spec.probability
+    modified = row.is_modified
+    scale = softmax_math.exact_scale(new_max, row.scale, probability, is_modified=modified)
     used_max, factor = softmax_math.rescale_decision(row_max, new_max, row.scale, probability)
     publish_factor(ctx, row, factor, tile)
-    sums = exponentiate_and_store(ctx, row, scores, used_max, tile)
+    exponent = Exponent.of(used_max, scale, probability)
+    sums = exponentiate_and_store(ctx, row, scores, exponent, tile)
     return used_max, fma(row_sum, factor, softmax_math.total(sums))
 
 
 @cute.jit
-def write_log_sum_exp_once(ctx: Depth512Context, row: Depth512Row, result: RowResult):
+def write_log_sum_exp_once(ctx: Depth512Context, row: Depth512Row, result: RowResult) -> None:
     """Write the log-sum-exp, once per row."""
     if row.lane_half == 0:
         write_log_sum_exp(ctx, row, result)
 
 
 @cute.jit
-def softmax_work(ctx: Depth512Context):
+def softmax_work(ctx: Depth512Context) -> None:
     """Process one query tile and write the CTA's rows of the output."""
     row = Depth512Row(ctx)
     num_tiles = ctx.work.num_key_tiles
     keep_query_scale(ctx, row)
-    row_max = softmax_math.initial_max(row.scale)
+    row_max = softmax_math.initial_max(row.scale, is_modified=row.is_modified)
     row_sum = Float32(0.0)
     for tile in cutlass.range(0, num_tiles, unroll=1):
         row_max, row_sum = softmax_tile(ctx, row, tile, row_max, row_sum)

@@ -172,7 +172,7 @@ def drain(ctx: KernelContext, progress: Progress) -> None:
 
 
 @cute.jit
-def load_for_two_queries(ctx: KernelContext):
+def load_for_two_queries(ctx: KernelContext) -> None:
     """Load for two Q tiles per CTA."""
     k_ring, v_ring = producer_rings(ctx)
     k, v = first_slots(ctx.spec.config, ctx.ring_start(producer=True))
@@ -191,7 +191,7 @@ def load_for_two_queries(ctx: KernelContext):
 
 
 @cute.jit
-def load_for_one_query(ctx: KernelContext):
+def load_for_one_query(ctx: KernelContext) -> None:
     """Load for a single Q tile: V follows K one key tile later."""
     config = ctx.spec.config
     k_ring, v_ring = producer_rings(ctx)

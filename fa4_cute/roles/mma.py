@@ -34,6 +34,7 @@ from ..plan.compute.mma_plans import pv_plan, qk_plan, rope_plan
 from ..plan.facts.umma import MmaPlan
 from ..plan.memory.rings import TMAConsumerPlan
 from ..work.context import KernelContext
+from ..work.pair import PairCtaContext
 from ..work.persistent import for_each_work
 
 
@@ -86,17 +87,17 @@ class MmaIssuer:
         accumulator = self.ctx.tmem + self.ctx.columns.s(chain).start
         umma.issue(block, accumulator, a, b, self.qk_instruction, int(qk_stage > 0))
         if self.rope is not None:
-            self.rope_scores(chain, k, tile)
+            self.rope_scores(self.rope, chain, k, tile)
 
-    def rope_scores(self, chain: int, k: RingState, tile: Int32) -> None:
+    def rope_scores(self, rope: MmaPlan, chain: int, k: RingState, tile: Int32) -> None:
         """Add the product of the rope columns to S of ``chain``."""
         ctx, smem = self.ctx, self.ctx.operand_smem
         query = smem.q_rope_tile_smem(ctx.spec.issue_order.query_tile(chain))
-        a = umma.lower_word(self.rope.a, query)
+        a = umma.lower_word(rope.smem_a, query)
         key = smem.k_rope_smem(k.index, ctx.loaded_before(tile))
-        b = umma.lower_word(self.rope.b, key)
+        b = umma.lower_word(rope.b, key)
         accumulator = ctx.tmem + ctx.columns.s(chain).start
-        umma.issue(umma.block_of(self.rope), accumulator, a, b, self.rope_instruction, 1)
+        umma.issue(umma.block_of(rope), accumulator, a, b, self.rope_instruction, 1)
 
     def outputs(self, chain: int, v: RingState, accumulate: Int32 | int, n: Int32) -> None:
         """Issue O (+)= P V of ``chain``, each pv stage once its P is there.
@@ -167,11 +168,11 @@ class MmaIssuer:
 def descriptor_q(ctx: KernelContext, query_tile: int) -> Int32:
     """Return the lower descriptor word of a Q tile; its qk stages follow one another."""
     start = ctx.operand_smem.q_tile_smem(query_tile)
-    return umma.lower_word(qk_plan(ctx.spec.config).a, start)
+    return umma.lower_word(qk_plan(ctx.spec.config).smem_a, start)
 
 
 @cute.jit
-def issue_for_two_queries(ctx: KernelContext):
+def issue_for_two_queries(ctx: KernelContext) -> None:
     """Issue for two Q tiles, each with ``num_key_tiles`` key tiles."""
     issuer = MmaIssuer.of(ctx)
     k, v = first_slots(ctx.spec.config, ctx.ring_start(producer=False))
@@ -195,14 +196,14 @@ def issue_for_two_queries(ctx: KernelContext):
 
 
 @cute.jit
-def issue_for_pair(ctx: KernelContext):
+def issue_for_pair(ctx: PairCtaContext) -> None:
     """Issue for both CTAs of a pair, from the leader; the peer's warp has nothing to do."""
     if ctx.rank == pair.LEADER:
         issue_for_two_queries(ctx)
 
 
 @cute.jit
-def issue_for_one_query(ctx: KernelContext):
+def issue_for_one_query(ctx: KernelContext) -> None:
     """Issue for a single Q tile, whose key tiles alternate between the chains.
 
     The loop takes two key tiles at a time, so that the chain of every MMA is static. The last V is
@@ -238,7 +239,7 @@ def issue_work(ctx: KernelContext) -> None:
     """Issue the MMAs of one query tile."""
     if ctx.spec.config.num_qo == 1:
         issue_for_one_query(ctx)
-    elif ctx.spec.config.pair_cta:
+    elif isinstance(ctx, PairCtaContext):
         issue_for_pair(ctx)
     else:
         issue_for_two_queries(ctx)

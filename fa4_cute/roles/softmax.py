@@ -14,6 +14,7 @@ from cutlass import Float32, Int32, cute
 from ..device.lanes import lane_address
 from ..device.math import softmax as softmax_math
 from ..device.math.arith import fma
+from ..device.math.softmax import Exponent
 from ..device.memory import shared, tmem
 from ..operands.scores import TileView, load_columns, masked, scores_and_max
 from ..operands.token_scales import keep_query_scale, release_scales, wait_for_scales
@@ -31,15 +32,17 @@ class ScoreReader:
     What is read again is read one batch ahead, so that its latency lies under the exponentials.
     """
 
-    def __init__(self, row: SoftmaxRow, columns: ColumnPlan, scores: list, tile: TileView) -> None:
+    def __init__(
+        self, row: SoftmaxRow, columns: ColumnPlan, scores: list[Float32], tile: TileView
+    ) -> None:
         """Take the resident ``scores`` of the row's ``columns``."""
         self.row = row
         self.columns = columns
         self.scores = scores
         self.tile = tile
-        self.ahead: list = []
+        self.ahead: list[Float32] = []
 
-    def take(self, batch: int) -> list:
+    def take(self, batch: int) -> list[Float32]:
         """Return the masked scores of ``batch``."""
         span = self.columns.batches[batch]
         if self.columns.is_resident(batch):
@@ -58,14 +61,14 @@ class LaggingSums:
     def __init__(self) -> None:
         """Start independent sums at 0."""
         self.sums = softmax_math.no_sums()
-        self.pending: list = []
+        self.pending: list[Float32] = []
 
-    def add(self, summands: list) -> None:
+    def add(self, summands: list[Float32]) -> None:
         """Add what came before, and keep ``summands`` for later."""
         self.sums = softmax_math.add_pairs(self.sums, self.pending)
         self.pending = summands
 
-    def all(self) -> list:
+    def all(self) -> list[Float32]:
         """Return the sums of everything."""
         return softmax_math.add_pairs(self.sums, self.pending)
 
@@ -78,7 +81,7 @@ def hand_over(ctx: KernelContext, row: SoftmaxRow, pv_stage: int) -> None:
 
 
 @cute.jit
-def wait_for_factor_read(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: Int32):
+def wait_for_factor_read(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: Int32) -> None:
     """Wait until the correction role has read this tile's factor; its slot is written next tile.
 
     The place is chosen for its effect on the schedule: P V needs the correction's arrival anyway,
@@ -92,14 +95,13 @@ def wait_for_factor_read(ctx: KernelContext, chain: cutlass.Constexpr[int], tile
 def exponentiate_and_store(
     ctx: KernelContext,
     row: SoftmaxRow,
-    scores: list,
-    row_max: Float32,
+    scores: list[Float32],
+    exponent: Exponent,
     key_tile: TileView,
     tile: Int32,
-) -> list:
+) -> list[Float32]:
     """Turn S into P batch by batch, hand it over, and return the row's partial sums."""
     plan, columns, probability = ctx.spec.exp2_plan, ctx.spec.column_plan, ctx.spec.probability
-    offset = softmax_math.exponent_offset(row_max, row.scale, probability)
     p_address = lane_address(ctx.tmem, ctx.columns.borrow_s_as_p(row.chain).start)
     reader, sums = ScoreReader(row, columns, scores, key_tile), LaggingSums()
     for batch, span in enumerate(columns.batches):
@@ -109,9 +111,7 @@ def exponentiate_and_store(
             hand_over(ctx, row, 0)
             wait_for_factor_read(ctx, row.chain, tile)
         reader.read_ahead(batch + 1)
-        exponentials = softmax_math.exponentials(
-            values, plan, span.start // 2, row.scale, offset
-        )
+        exponentials = softmax_math.exponentials(values, plan, span.start // 2, exponent)
         words = softmax_math.pack_probabilities(exponentials, probability)
         tmem.store(p_address + probability.column(span.start), words)
         sums.add(exponentials)
@@ -122,7 +122,7 @@ def exponentiate_and_store(
 @cute.jit
 def publish_factor(
     ctx: KernelContext, chain: cutlass.Constexpr[int], factor: Float32, tile: Int32
-):
+) -> None:
     """Hand the factor to the correction role.
 
     The first tile overwrites O, so there is nothing to correct and nobody to tell.
@@ -135,7 +135,7 @@ def publish_factor(
 @cute.jit
 def softmax_tile(
     ctx: KernelContext, row: SoftmaxRow, tile: Int32, row_max: Float32, row_sum: Float32
-):
+) -> tuple[Float32, Float32]:
     """Process the chain's ``tile``-th key tile; returns the row's new maximum and sum."""
     ctx.mbars.consumer_s(row.chain).wait(ctx.step(row.chain, tile))
     tmem.fence_after_thread_sync()
@@ -143,22 +143,25 @@ def softmax_tile(
     scales = wait_for_scales(ctx, row, visited)
     key_tile = TileView.of(ctx, row, ctx.work.key_tile(visited) * ctx.spec.config.BN, scales)
     scores, new_max = scores_and_max(row, ctx.spec.column_plan, row_max, key_tile)
+    probability, modified = ctx.spec.probability, row.is_modified
+    scale = softmax_math.exact_scale(new_max, row.scale, probability, is_modified=modified)
     used_max, factor = softmax_math.rescale_decision(
         row_max, new_max, row.scale, ctx.spec.probability
     )
     publish_factor(ctx, row.chain, factor, tile)
-    sums = exponentiate_and_store(ctx, row, scores, used_max, key_tile, tile)
+    exponent = Exponent.of(used_max, scale, ctx.spec.probability)
+    sums = exponentiate_and_store(ctx, row, scores, exponent, key_tile, tile)
     release_scales(ctx, visited)
     return used_max, fma(row_sum, factor, softmax_math.total(sums))
 
 
 @cute.jit
-def softmax_work(ctx: KernelContext, chain: cutlass.Constexpr[int]):
+def softmax_work(ctx: KernelContext, chain: cutlass.Constexpr[int]) -> None:
     """Process one query tile of warp group ``chain`` and write its half of the output."""
     row = SoftmaxRow(ctx, chain)
     num_tiles = ctx.spec.issue_order.num_tiles(chain, ctx.work.num_key_tiles)
     keep_query_scale(ctx, row)
-    row_max = softmax_math.initial_max(row.scale)
+    row_max = softmax_math.initial_max(row.scale, is_modified=row.is_modified)
     row_sum = Float32(0.0)
     for tile in cutlass.range(0, num_tiles, unroll=1):
         row_max, row_sum = softmax_tile(ctx, row, tile, row_max, row_sum)

@@ -62,7 +62,7 @@ class AttentionContext(ABC):
 
     def at(self, index: Int32, progress: Progress) -> Self:
         """Return the context of work ``index`` of a persistent CTA."""
-        return replace(self, index=index, progress=progress).decoded()
+        return replace(self, index=index, progress=progress.alone()).decoded()
 
     def step(self, chain: int, tile: Int32) -> Int32:
         """Return the number of ``chain``'s ``tile``-th key tile among all that the CTA gives it."""

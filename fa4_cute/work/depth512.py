@@ -4,6 +4,7 @@ Both CTAs decode the same tile and count its key tiles with the rows of the pair
 their rank, which names their rows of Q, K and O and their columns of V.
 """
 
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -101,6 +102,12 @@ class Depth512Row(ThreadRow):
         )
         self.lane_half = lane_half(config, first_lane)
         super().__init__(ctx, index, ends, ctx.work.position, ctx.columns.s(0).start)
+
+    def with_fresh_index(self) -> Self:
+        """Return the same row; what follows from its index is not held from tile to tile."""
+        fresh = copy(self)
+        fresh.index = opaque(self.index)
+        return fresh
 
     @property
     def scale_slot(self) -> Int32:

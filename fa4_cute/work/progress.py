@@ -5,11 +5,12 @@ in its code.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import cutlass
 from cutlass import Int32
 
+from ..device.math.arith import opaque
 from ..plan.barriers.mbars import NUM_CHAINS
 from ..plan.masks.masks import is_zero
 from ..plan.spec.issue_order import ChainOrder
@@ -49,6 +50,10 @@ class Progress:
     def after(self, num_tiles: Int32) -> "Progress":
         """Return the counts after a query tile with ``num_tiles`` key tiles."""
         return Progress(self.loaded + _one_if_any(num_tiles), self.tiles + num_tiles)
+
+    def alone(self) -> Self:
+        """Return the same counts; sums and differences of them are not held beside them."""
+        return type(self)(*(opaque(count) for count in vars(self).values()))
 
     def __extract_mlir_values__(self) -> list[Any]:
         """Return the registers, for the loop over query tiles."""

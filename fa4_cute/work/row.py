@@ -26,7 +26,8 @@ class ThreadRow(ABC):
         head: query head of the row.
         view: the keys the row sees.
         magnitude: magnitude of the softmax scale times log2(e).
-        scale: what of it the exponential applies.
+        is_modified: whether scores are changed first, and then binary logarithms.
+        scale: what the exponential multiplies scores by.
         scores: TMEM address of the thread's first S in the warp's lanes.
         lane_half: which half of the columns its lanes hold; 0 where they hold all.
     """
@@ -60,6 +61,7 @@ class ThreadRow(ABC):
         self.query = DEVICE.minimum(position, ctx.work.sequence.seqlen_q - 1)
         self.head = query_head(ctx, index)
         self.view = RowView.of(ctx.spec, ctx.work.sequence, position, warp)
+        self.is_modified = ctx.spec.variant.modifies_scores
         self.scale = softmax_scale(ctx.spec, self.magnitude)
         self.scores = lane_address(ctx.tmem, scores)
 

@@ -30,13 +30,13 @@ class RowView:
         """Return the view of the query at ``position``; ``warp`` is first and last of its warp."""
         first, last = (at + sequence.offset for at in warp)
         rows = Rows(first, last, sequence.seqlen_k, sequence.lengths)
-        own = cls.of_row_alone(spec, sequence, position).own
+        own = cls.of_row_alone(spec, sequence, position + sequence.offset).own
         return cls(own, tuple(visible_to_all(term, rows, DEVICE) for term in spec.variant.terms))
 
     @classmethod
-    def of_row_alone(cls, spec: AttentionSpec, sequence: Sequence, position: Int32) -> "RowView":
-        """Return what the query at ``position`` sees, without the view of its warp."""
-        num_keys, lengths, own = sequence.seqlen_k, sequence.lengths, position + sequence.offset
+    def of_row_alone(cls, spec: AttentionSpec, sequence: Sequence, own: Int32) -> "RowView":
+        """Return what row ``own``, counted from the first key, sees; without its warp's view."""
+        num_keys, lengths = sequence.seqlen_k, sequence.lengths
         terms = spec.variant.terms
         return cls(tuple(term.interval(own, num_keys, lengths, DEVICE) for term in terms), ())
 

@@ -254,6 +254,26 @@ CP_SHAPES = (
 """Shapes of tcgen05.cp with their multicast."""
 
 
+# ---- wgmma --------------------------------------------------------------------------------------
+WGMMA_ELEMENTS = ("f16", "bf16", "tf32", "e4m3", "e5m2", "u8", "s8")
+"""Types of A and B of wgmma.mma_async."""
+
+WGMMA_RESULTS = ("f16", "f32", "s32")
+"""Types of D."""
+
+
+class WgmmaFlag(IntFlag):
+    """Optional parts of wgmma.mma_async."""
+
+    A_REGISTERS = 1
+    NOT_SCALE_D = 2
+    NEGATE_A = 4
+    NEGATE_B = 8
+    TRANSPOSE_A = 16
+    TRANSPOSE_B = 32
+    SATURATE = 64
+
+
 # ---- arithmetic ---------------------------------------------------------------------------------
 class Numeric(IntFlag):
     """Modifiers of arithmetic and conversions.  INTEGRAL: rounds to an integer."""

@@ -290,3 +290,11 @@ class Mma(Form):
         ("kind", U8), ("flags", U8), ("scale_d", U8), ("block", U8), ("a_offset", I32),
         ("sfa_offset", I32), ("sfb_offset", I32),
     ]  # fmt: skip
+
+
+# ---- wgmma --------------------------------------------------------------------------------------
+@form
+class Wgmma(Form):
+    """wgmma.mma_async: WGMMA_ELEMENTS of A and B, WGMMA_RESULTS, WgmmaFlag, N."""
+
+    _fields_ = [("a", U8), ("b", U8), ("d", U8), ("flags", U8), ("n", U16)]

@@ -37,13 +37,16 @@ ENUMERATIONS: tuple[tuple[type[Enum], str], ...] = (
     (codes.FenceKind, "FENCE"), (codes.FenceSpace, "FENCE_SPACE"), (codes.RedOp, "RED"),
     (codes.Element, "EL"), (codes.CopyFlag, "COPY"), (codes.CpSource, "CP_SOURCE"),
     (codes.BarrierKind, "BAR"), (codes.ArriveFlag, "ARRIVE"), (codes.WaitFlag, "WAIT"),
-    (codes.Transaction, "TX"), (codes.MmaFlag, "MMA"), (codes.Numeric, "FLAG"),
+    (codes.Transaction, "TX"), (codes.MmaFlag, "MMA"), (codes.WgmmaFlag, "WGMMA"),
+    (codes.Numeric, "FLAG"),
 )  # fmt: skip
 
 WORDS: tuple[tuple[str, Sequence[str], str], ...] = (
     ("Mode", MODES, "MODE"), ("SpecialKind", codes.SPECIALS, "SP"),
     ("MatrixShape", codes.MATRIX_SHAPES, "SHAPE"), ("MapField", codes.MAP_FIELDS, "FIELD"),
     ("MmaKind", codes.MMA_KINDS, "KIND"), ("LdShape", codes.LD_SHAPES, "LD"),
+    ("WgmmaElement", codes.WGMMA_ELEMENTS, "WG_ELEMENT"),
+    ("WgmmaResult", codes.WGMMA_RESULTS, "WG_RESULT"),
     ("CpShape", codes.CP_SHAPES, "CP"), ("Rounding", codes.ROUNDINGS, "ROUND"),
     ("Format", codes.FORMATS, "FMT"), ("CvtType", codes.CVT_TYPES, "TYPE"),
     ("HalfOp", codes.HALF_OPERATIONS, "HALF"), ("PrmtMode", codes.PRMT_MODES, "PRMT"),

@@ -54,13 +54,17 @@ class RawProgram(ct.Structure):
 
 
 class Options(ct.Structure):
-    """How a launch is executed.  `check`: a set of Check; `trace_cluster`: its index or NONE32."""
+    """How a launch is executed.
+
+    `check`: a set of Check; `trace_cluster`: its index or NONE32; `max_instructions`: 0 for
+    any number.
+    """
 
     _fields_ = [
         ("grid", U32 * 3), ("block", U32 * 3), ("cluster", U32 * 3), ("dynamic_smem", U32),
         ("n_params_bytes", U32), ("mode", U32), ("poison", U32), ("check", U32), ("exact_mma", U32),
         ("trace_cluster", U32), ("max_findings", U32), ("seed", U64),
-        ("max_idle_instructions", U64),
+        ("max_idle_instructions", U64), ("max_instructions", U64),
     ]  # fmt: skip
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import ctypes as ct
 from functools import cache
-from pathlib import Path
 
 from ..contract.header import digest
 from ..contract.records import FUNCTIONS
-
-HERE = Path(__file__).parent
-FLAGS = ("-O3", "-march=native", "-std=gnu11", "-ffp-contract=off", "-fno-math-errno")
+from ..libraries import engine
 
 
 class ContractError(RuntimeError):
@@ -26,17 +23,15 @@ def _declare(lib: ct.CDLL) -> None:
 
 @cache
 def load_engine() -> ct.CDLL:
-    """The engine library, compiled with the system's C compiler when this machine has no copy yet.
+    """The engine library: the wheel's, or compiled when this machine has no copy yet.
 
     Raises:
         CompilerError: no C compiler, or the compilation failed; the message holds the command.
         ContractError: `engine/contract/*.h` are not what `sm100sim.contract.header` writes.
     """
-    from .build import build_library
+    from .shipped import find_library
 
-    sources = sorted(HERE.rglob("*.c"))
-    library = build_library("sm100sim_engine", sources, FLAGS, include=HERE)
-    lib = ct.CDLL(str(library))
+    lib = ct.CDLL(str(find_library(engine(), "its engine")))
     _declare(lib)
     built = lib.sm100_contract().decode()
     if built != digest():

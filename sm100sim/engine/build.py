@@ -1,42 +1,38 @@
 """Compile C sources with the machine's C compiler into a cached shared library.
 
-The cache key is a hash of the sources, the flags and the compiler's own version line, so an edited
-source, another compiler or another flag gives another file; a finished file is never changed.
-Several processes may build at once: each writes a private file and publishes it by ``os.replace``.
+The cache key is a hash of the sources, the flags, the C library and, for ``-march=native``, the
+processor. The compiler is no part of it: a library is found again where there is none. What may be
+executed from the cache is the affair of :mod:`.cache`.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import hashlib
 import os
 import platform
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from . import cache
+
 DEFAULT_FLAGS = ("-O2", "-std=c11", "-shared", "-fPIC")
 REQUIRED_FLAGS = ("-shared", "-fPIC")
-CACHE_VARIABLE = "SM100SIM_CACHE_DIR"
 CANDIDATES = ("cc", "gcc", "clang")
 HEADER_SUFFIXES = (".h", ".inc")
 
 
 class CompilerError(RuntimeError):
     """No C compiler, or the compiler refused a source; the message holds the command line."""
-
-
-def cache_dir() -> Path:
-    """The per-user folder of compiled libraries (``SM100SIM_CACHE_DIR`` overrides it)."""
-    override = os.environ.get(CACHE_VARIABLE)
-    if override:
-        return Path(override)
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "sm100sim"
 
 
 def find_compiler() -> list[str]:
@@ -80,10 +76,15 @@ def _headers(folders: Iterable[Path]) -> list[Path]:
     return sorted({file for file in files if file.suffix in HEADER_SUFFIXES})
 
 
-def _key(files: Sequence[Path], flags: Sequence[str], command: Sequence[str]) -> str:
+def _c_library() -> str:
+    with contextlib.suppress(ValueError, OSError, AttributeError):
+        return os.confstr("CS_GNU_LIBC_VERSION") or ""
+    return ""
+
+
+def _key(files: Sequence[Path], flags: Sequence[str]) -> str:
     digest = hashlib.sha256()
-    digest.update(repr((platform.machine(), list(flags), list(command))).encode())
-    digest.update(_compiler_version(tuple(command)).encode())
+    digest.update(repr((sys.platform, platform.machine(), _c_library(), list(flags))).encode())
     if any(flag.endswith("=native") for flag in flags):
         digest.update(_processor().encode())
     for path in files:
@@ -91,11 +92,36 @@ def _key(files: Sequence[Path], flags: Sequence[str], command: Sequence[str]) ->
     return digest.hexdigest()[:32]
 
 
+@dataclass(frozen=True)
+class Recipe:
+    """What a library is compiled from.
+
+    Attributes:
+        name: stem of the library's file name.
+        files: C files.
+        headers: headers that take part in the cache key.
+        flags: compiler flags.
+        include: folder from which the sources name their headers.
+    """
+
+    name: str
+    files: tuple[Path, ...]
+    headers: tuple[Path, ...]
+    flags: tuple[str, ...]
+    include: Path | None
+
+    @property
+    def stem(self) -> str:
+        """The library's file name, without the digest of its content."""
+        return f"{self.name}-{_key([*self.files, *self.headers], self.flags)}"
+
+
 def build_library(
     name: str,
     sources: Iterable[Path],
     flags: Sequence[str] = DEFAULT_FLAGS,
     include: Path | None = None,
+    announce: str = "",
 ) -> Path:
     """Compile ``sources`` into one shared library, or find the one compiled before.
 
@@ -105,61 +131,94 @@ def build_library(
             cache key.
         flags: compiler flags; ``-shared`` and ``-fPIC`` are added when missing.
         include: folder from which the sources name their headers.
+        announce: what to call the library in a line on standard error before it is compiled.
 
     Returns:
-        The library's path inside :func:`cache_dir`.
+        The library's path, inside the first of :func:`.cache.folders` that can hold it.
 
     Raises:
-        CompilerError: no compiler, or it failed; the message holds the command and its output.
+        CompilerError: no compiler, or it failed; the message holds the command and its output. Or
+            no folder can hold the library.
     """
     files = [Path(source) for source in sources]
     missing = [str(file) for file in files if not file.is_file()]
     if missing or not files:
         raise CompilerError(f"{name}: no such C source: {', '.join(missing) or '(none given)'}")
-    command = find_compiler()
     all_flags = [*flags, *(flag for flag in REQUIRED_FLAGS if flag not in flags)]
     headers = _headers({f.parent for f in files} if include is None else {include})
-    folder = cache_dir()
-    target = folder / f"{name}-{_key([*files, *headers], all_flags, command)}.so"
-    if target.is_file():
-        return target
-    (folder / "objects").mkdir(parents=True, exist_ok=True)
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        objects = list(
-            pool.map(lambda file: _object(command, all_flags, file, headers, include), files)
-        )
-    _run_compiler(command, [*all_flags, *map(str, objects), "-lm"], target)
-    return target
+    recipe = Recipe(name, tuple(files), tuple(headers), tuple(all_flags), include)
+    for folder in cache.folders():
+        try:
+            found = cache.stored(folder, recipe.stem, ".so") or _build(recipe, folder, announce)
+            ctypes.CDLL(str(found))
+        except OSError as error:
+            cache.warn_of(folder, f"cannot be used ({error})")
+            continue
+        return found
+    raise CompilerError(
+        f"{name}: no folder can hold the library, not even a temporary one; set "
+        f"{cache.CACHE_VARIABLE} to one that can be written and is not mounted noexec"
+    )
 
 
-def _object(
-    command: list[str], flags: list[str], file: Path, headers: list[Path], include: Path | None
-) -> Path:
-    """The object file of one source, kept while it and the headers are unchanged."""
-    key = _key([file, *headers], flags, command)
-    target = cache_dir() / "objects" / f"{file.stem}-{key}.o"
-    if not target.is_file():
-        compile_flags = [flag for flag in flags if flag != "-shared" and not flag.startswith("-l")]
-        if include is not None:
-            compile_flags.append(f"-I{include}")
-        _run_compiler(command, [*compile_flags, "-c", str(file)], target)
-    return target
+def _build(recipe: Recipe, folder: Path, announce: str) -> Path:
+    """Compile the library into a folder.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    command = find_compiler()
+    with cache.one_at_a_time(folder, recipe.stem):
+        # Another process may have made it while this one waited.
+        found = cache.stored(folder, recipe.stem, ".so")
+        if found is not None:
+            return found
+        if announce:
+            _say(f"sm100sim: compiling {announce} with {command[0]}, once, into {folder}")
+        (folder / "objects").mkdir(mode=0o700, exist_ok=True)
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+            objects = list(
+                pool.map(lambda file: _object(recipe, command, folder / "objects", file),
+                         recipe.files)
+            )  # fmt: skip
+        line = [*command, *recipe.flags, *map(str, objects), "-lm"]
+        return _compile(line, folder, recipe.stem, ".so")
 
 
-def _run_compiler(command: list[str], arguments: list[str], target: Path) -> None:
-    """Run the compiler into a private file and publish that as `target` when it succeeded."""
-    handle, partial = tempfile.mkstemp(dir=target.parent, prefix=target.stem, suffix=".partial")
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def _object(recipe: Recipe, command: list[str], folder: Path, file: Path) -> Path:
+    """The object file of one source, kept while it, the headers and the compiler are unchanged."""
+    flags = [*recipe.flags, *command, _compiler_version(tuple(command))]
+    stem = f"{file.stem}-{_key([file, *recipe.headers], flags)}"
+    found = cache.stored(folder, stem, ".o")
+    if found is not None:
+        return found
+    line = [*command, *(f for f in recipe.flags if f != "-shared" and not f.startswith("-l"))]
+    if recipe.include is not None:
+        line.append(f"-I{recipe.include}")
+    return _compile([*line, "-c", str(file)], folder, stem, ".o")
+
+
+def _compile(line: list[str], folder: Path, stem: str, suffix: str) -> Path:
+    """Run the compiler into a private file, and publish that when it succeeded."""
+    handle, name = tempfile.mkstemp(dir=folder, prefix=stem, suffix=".partial")
     os.close(handle)
-    line = [*command, *arguments, "-o", partial]
+    partial = Path(name)
+    full = [*line, "-o", name]
     try:
-        done = subprocess.run(line, capture_output=True, text=True, check=False)
+        try:
+            done = subprocess.run(full, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise CompilerError(f"{full[0]} cannot be executed: {error}") from error
         if done.returncode:
             raise CompilerError(
-                f"compiling {target.name} failed with status {done.returncode}\n"
-                f"$ {shlex.join(line)}\n{(done.stderr or done.stdout).strip()}"
+                f"compiling {stem}{suffix} failed with status {done.returncode}\n"
+                f"$ {shlex.join(full)}\n{(done.stderr or done.stdout).strip()}"
             )
-        os.chmod(partial, 0o755)
-        os.replace(partial, target)
+        return cache.publish(partial, stem, suffix)
     finally:
-        if os.path.exists(partial):
-            os.unlink(partial)
+        partial.unlink(missing_ok=True)

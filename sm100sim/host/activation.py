@@ -18,7 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..engine.build import build_library
+from ..engine.shipped import find_library
+from ..libraries import shim
 from .callbacks import CallbackTable, build_table
 from .device_model import DEFAULT_SM_COUNT, DeviceModel
 from .dsl_hooks import DslError, adjust_dsl
@@ -26,8 +27,6 @@ from .images import PtxCatalogue
 from .runtime import Runtime
 
 ARCHITECTURE = "sm_100a"
-SHIM_SOURCE = Path(__file__).with_name("shim.c")
-SHIM_FLAGS = ("-O2", "-std=c11", "-shared", "-fPIC", "-fvisibility=hidden")
 
 
 class ActivationError(RuntimeError):
@@ -95,7 +94,7 @@ def activate(*, sm_count: int = DEFAULT_SM_COUNT) -> None:
         return
     if _shim_path is None:
         _refuse_imported_dsl()
-        _shim_path = build_library("sm100sim_shim", [SHIM_SOURCE], SHIM_FLAGS)
+        _shim_path = find_library(shim())
         _set_environment(_shim_path)
     # One runtime for the process: functions compiled earlier keep handles of their libraries.
     _runtime = _runtime or Runtime(PtxCatalogue(), device, _run)

@@ -26,6 +26,7 @@ from ..contract.codes import (
 from ..contract.forms import FORM_BYTES
 from ..contract.records import RawIns, RawProgram, Special
 from ..ptx.cfg import build_cfg
+from ..ptx.errors import PtxError, Unsupported
 from ..ptx.program import GlobalVar, Kernel, Module
 from . import families  # noqa: F401  (registers every instruction family)
 from .lowering import END, Emitted, Lowering
@@ -51,6 +52,7 @@ class Assembled:
         param_sizes: bytes of every kernel parameter, in order; `param_offsets` beside it.
         sources: PTX instruction index of every engine instruction.
         globals: host buffers of the module's global variables, kept alive here.
+        refused: why instructions stop the run when they are executed, by number.
     """
 
     kernel: Kernel
@@ -65,6 +67,7 @@ class Assembled:
     param_offsets: tuple[int, ...]
     sources: npt.NDArray[np.int32]
     globals: tuple[tuple[str, npt.NDArray[np.uint8]], ...]
+    refused: tuple[Unsupported, ...]
 
 
 def _align(value: int, to: int) -> int:
@@ -100,12 +103,16 @@ def _place_local(variables: Sequence[GlobalVar]) -> tuple[dict[str, tuple[str, i
 
 
 def _place_globals(
-    variables: Sequence[GlobalVar],
+    variables: Sequence[GlobalVar], lines: Sequence[str]
 ) -> tuple[dict[str, tuple[str, int]], list[tuple[str, npt.NDArray[np.uint8]]]]:
     symbols: dict[str, tuple[str, int]] = {}
     buffers = []
     for var in variables:
-        raw = np.zeros(var.size_bytes + 256, np.uint8)
+        try:
+            raw = np.zeros(var.size_bytes + 256, np.uint8)
+        except (MemoryError, ValueError) as error:
+            what = f"{var.name}: {var.size_bytes} bytes of global memory, which this machine lacks"
+            raise PtxError(var.line, lines[var.line - 1], what) from error
         start = -raw.ctypes.data % 256
         buffer = raw[start : start + var.size_bytes]
         if var.init:
@@ -179,12 +186,15 @@ def _template(lo: Lowering) -> npt.NDArray[np.uint8]:
 def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Assembled:
     """Lower `kernel` for an engine whose handler numbers are `opcodes`.
 
+    An instruction, modifier or operand that is not understood stops the run only when executed.
+
     Raises:
-        PtxError: an instruction, modifier or operand is not understood; names the PTX line.
+        PtxError: a global variable finds no memory; names the PTX line.
     """
     shared = [v for v in module.globals if v.space == "shared"] + list(kernel.shared)
     symbols, static_smem = _place_shared(shared)
-    more, buffers = _place_globals([v for v in module.globals if v.space != "shared"])
+    others = [v for v in module.globals if v.space != "shared"]
+    more, buffers = _place_globals(others, module.source)
     local, local_bytes = _place_local(kernel.local)
     lo = Lowering(kernel, symbols | more | local)
     start: list[int] = []
@@ -209,6 +219,7 @@ def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Asse
         param_offsets=tuple(p.offset for p in kernel.params),
         sources=np.array([item.source for item in lo.out], np.int32),
         globals=tuple(buffers),
+        refused=tuple(lo.refused),
     )
 
 

@@ -31,6 +31,7 @@ from ..ptx.program import (
     Symbol,
 )
 from .modifiers import Mods
+from .refusals import explained, no_family
 
 __all__ = ["Emitted", "Family", "Lowering", "Mods", "Unit", "instruction", "registered"]
 
@@ -104,11 +105,13 @@ class Lowering:
         symbols: address of every shared or global variable: ("shared", window offset without the
             CTA rank) or ("global", host address).
         params: parameter name -> byte offset in the parameter buffer.
+        refused: why instructions stop the run when they are executed, by number.
     """
 
     kernel: Kernel
     symbols: dict[str, tuple[str, int]]
     out: list[Emitted] = field(default_factory=list)
+    refused: list[Unsupported] = field(default_factory=list)
     _slots: dict[int, int] = field(default_factory=dict)
     _constants: dict[tuple[int, int], _Constant] = field(default_factory=dict)
     _specials: dict[str, int] = field(default_factory=dict)
@@ -256,6 +259,8 @@ class Lowering:
         """(slot, byte offset, bits of the slot) of `[base + offset]`."""
         if not isinstance(operand, Address):
             raise self.fail(f"operand {operand!r} is not an address")
+        if not -(2**31) <= operand.offset < 2**31:
+            raise self.fail(f"the offset {operand.offset} has more than 32 bits")
         base = operand.base
         if isinstance(base, Reg):
             if base.type.bits not in (32, 64):
@@ -290,6 +295,8 @@ class Lowering:
             unguarded: the instruction runs for all active lanes.
         """
         ins = self.ins()
+        if not -(2**63) <= imm < 2**63:
+            raise self.fail(f"{imm} has more than 64 bits")
         guard, negated = (NONE32, False) if unguarded else self._guard
         modifiers = (b"" if form is None else bytes(form)).ljust(FORM_BYTES, b"\0")
         item = Emitted(
@@ -300,12 +307,28 @@ class Lowering:
         return item
 
     def lower(self, ins: Instr) -> None:
-        """Lower one PTX instruction through its family."""
+        """Lower one PTX instruction through its family; one without a meaning here stops the run.
+
+        It stops where it is executed: a program is full of paths that nobody takes.
+        """
         self._current = ins
-        family = _FAMILIES.get(ins.opcode)
-        if family is None:
-            raise Unsupported(ins, f"opcode {ins.opcode!r} is not in the instruction set here")
         self._guard = (NONE32, False)
         if ins.guard is not None:
             self._guard = (self._reg_slot(ins.guard.reg), ins.guard.negated)
-        family(self, ins)
+        emitted = len(self.out)
+        try:
+            self._through_family(ins)
+        except Unsupported as error:
+            del self.out[emitted:]
+            self.emit("UNSUPPORTED", imm=len(self.refused))
+            self.refused.append(explained(self.kernel.body, ins, error))
+
+    def _through_family(self, ins: Instr) -> None:
+        family = _FAMILIES.get(ins.opcode)
+        if family is None:
+            raise no_family(ins)
+        try:
+            family(self, ins)
+        except IndexError as error:
+            count = len(ins.operands)
+            raise Unsupported(ins, f"{ins.opcode} with {count} operands has too few") from error

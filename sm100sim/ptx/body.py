@@ -7,7 +7,7 @@ from collections.abc import Collection
 from functools import lru_cache
 
 from .declarations import variable
-from .errors import PtxError, Unsupported
+from .errors import PtxError
 from .lexer import Source
 from .operands import OperandError, operand, split_top
 from .program import GlobalVar, Guard, Instr, Operand, Reg, Symbol, Vector
@@ -26,11 +26,9 @@ _PRAGMA = re.compile(r'\.pragma\s+"[^"]*"\s*(?:,\s*"[^"]*"\s*)*;\Z')
 _CALL_PARAM = re.compile(
     r"\.param\s+(?:\.align\s+\d+\s+)?\.\w+\s+([$_a-zA-Z][\w$]*)[^;]*;\Z", re.ASCII
 )  # fmt: skip
+_TARGETS = re.compile(r"\.branchtargets\s+([^;]*);\Z", re.ASCII)
+_SIGNATURE = re.compile(r"\.(?:calltargets|callprototype)\s[^;]*;\Z", re.ASCII)
 _VARIABLE_START = re.compile(r"\.(?:extern\s+\.)?(?:shared|local)\b")
-_CALLEES = {
-    "vprintf": "printing from a kernel; compile it without cute.printf",
-    "__assertfail": "device assertions; compile the kernel without them",
-}
 
 
 @lru_cache(maxsize=4096)
@@ -60,6 +58,7 @@ class Body:
         self._variables = set(visible)
         self._scope = Scope(self._module)
         self._branches: list[tuple[Instr, str, Scope]] = []
+        self._tables: list[tuple[int, str, Scope]] = []
 
     def read(self, brace: int) -> int:
         """Read from the opening brace; returns the position after the closing one.
@@ -121,12 +120,15 @@ class Body:
             (self.local if var.space == "local" else self.shared).append(var)
             self._symbol(position, var.name, unique=True)
         elif statement.startswith(".param"):
-            # Only call sequences declare these; the call itself is refused where it stands.
+            # Only call sequences declare these; the call itself stops when it is executed.
             found = _CALL_PARAM.match(statement)
             if not found:
                 raise self.source.error(position, "parameter declaration is not understood")
             self._symbol(position, found.group(1), unique=False)
-        elif not _PRAGMA.match(statement):
+        elif targets := _TARGETS.match(statement):
+            names = targets.group(1).split(",")
+            self._tables += [(position, name.strip(), self._scope) for name in names]
+        elif not (_PRAGMA.match(statement) or _SIGNATURE.match(statement)):
             what = statement.split(None, 1)[0]
             raise self.source.unsupported(position, f"{what} has no meaning in a kernel here", what)
 
@@ -185,7 +187,8 @@ class Body:
         if opcode == "bra":
             self._branches.append((ins, rest, self._scope))
         elif opcode in ("call", "brx"):
-            raise _refusal(ins)
+            if not rest:
+                raise self.source.error(position, f"{opcode} names no target", opcode)
         elif rest:
             ins.operands = self._operands(position, rest)
         self.out.append(ins)
@@ -202,13 +205,6 @@ class Body:
             ins.target = scope.find_label(label)
             if ins.target is None:
                 raise PtxError(ins.line, ins.text, f"label {label!r} is not declared")
-
-
-def _refusal(ins: Instr) -> Unsupported:
-    """Why a call or an indirect branch stops the reading."""
-    if ins.opcode == "brx":
-        return Unsupported(ins, "indirect branches are not supported", "brx")
-    for callee, reason in _CALLEES.items():
-        if re.search(rf"(?<![\w$]){callee}(?![\w$])", ins.text):
-            return Unsupported(ins, f"{callee}: no {reason}", callee)
-    return Unsupported(ins, "calls are not supported: every function must be inlined", "call")
+        for position, label, scope in self._tables:
+            if scope.find_label(label) is None:
+                raise self.source.error(position, f"label {label!r} is not declared", label)

@@ -30,6 +30,8 @@ _EXTENTS = ("reqntid", "maxntid", "reqnctapercluster")
 _NUMBERS = ("minnctapersm", "maxnctapersm", "maxnreg", "maxclusterrank")
 _FLAGS = ("explicitcluster", "blocksareclusters", "noreturn")
 _MAX_NUMBER_DIGITS = 18
+_MAX_VALUE = 65_536
+"""Of directives that count threads, registers or CTAs: the registers of an SM."""
 
 
 def _number(source: Source, position: int, digits: str) -> int:
@@ -145,6 +147,13 @@ def params(source: Source, start: int, inner: str) -> list[Param]:
     return out
 
 
+def _in_range(source: Source, position: int, key: str, values: list[int], least: int) -> None:
+    for value in values:
+        if not least <= value <= _MAX_VALUE:
+            what = f"kernel directive .{key}: {value} is not in {least} ... {_MAX_VALUE}"
+            raise source.error(position, what, str(value))
+
+
 def directives(source: Source, start: int, end: int) -> dict[str, DirectiveValue]:
     """The directives between an entry's parameter list and its body.
 
@@ -166,8 +175,10 @@ def directives(source: Source, start: int, end: int) -> dict[str, DirectiveValue
         if '"' in written or key in out:
             raise source.error(position, f"kernel directive .{key} is not understood")
         if key in _EXTENTS and 1 <= len(values) <= 3:
+            _in_range(source, position, key, values, 1)
             out[key] = (x, y, z)
         elif key in _NUMBERS and len(values) == 1:
+            _in_range(source, position, key, values, 0)
             out[key] = x
         elif key in _FLAGS and not values:
             out[key] = True

@@ -78,8 +78,14 @@ class Source:
         return found.end()
 
     def debug_line(self, position: int) -> int:
-        """Position after a `.loc` or `.file`, which end with their line, or -1."""
+        """Position after a `.loc` or `.file`, which end with their line, or -1.
+
+        Raises:
+            PtxError: a string is not closed.
+        """
         found = _DEBUG_LINE.match(self.text, position)
+        if found and found.group().count('"') % 2:
+            raise self.error(position, "string is not closed", '"')
         return found.end() if found else -1
 
     def statement(self, position: int) -> str:

@@ -14,6 +14,7 @@ from .program import Kernel, Module, Param
 
 _VERSION = re.compile(r"\.version\s+(\d+\.\d+)(?![\w.])", re.ASCII)
 _TARGET = re.compile(r"\.target\s+(\w+(?:[ \t]*,[ \t]*\w+)*)", re.ASCII)
+_ARCHITECTURE = re.compile(r"sm_\d{2,3}[af]?(?![\w.])", re.ASCII)
 _ADDRESS_SIZE = re.compile(r"\.address_size\s+(\d+)", re.ASCII)
 _LINKAGE = r"(?:\.(?:visible|weak|extern)\s+)*"
 _ENTRY = re.compile(rf"{_LINKAGE}\.entry\s+([$_a-zA-Z][\w$]*)\s*", re.ASCII)
@@ -33,7 +34,7 @@ def parse(source: str) -> Module:
 
     Raises:
         PtxError: anything that is not understood, with its line.
-        Unsupported: a construct with no meaning here, such as a call.
+        Unsupported: a construct with no meaning here, such as addresses of 32 bits.
     """
     return _Reader(Source(source)).read()
 
@@ -44,6 +45,7 @@ class _Reader:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.module = Module("", "", 0, [], {}, source.lines)
+        self.functions: set[str] = set()
 
     def read(self) -> Module:
         text = self.source.text
@@ -66,6 +68,8 @@ class _Reader:
             if not found:
                 raise self.source.error(position, f"not a PTX module: {name} is expected here")
             values.append(found.group(1))
+            if name == ".target" and not _ARCHITECTURE.match(values[-1]):
+                raise self.source.error(position, f"{values[-1]} is no architecture", values[-1])
             if name == ".address_size" and values[-1] != "64":
                 raise self.source.unsupported(position, f"addresses of {values[-1]} bits")
             position = found.end()
@@ -86,11 +90,8 @@ class _Reader:
         function = _FUNCTION.match(text, position)
         if function:
             name, semicolon = function.groups()
-            if not semicolon:
-                raise source.unsupported(
-                    position, f"device function {name}: every function must be inlined", name
-                )
-            return function.end()
+            self.functions.add(name)
+            return function.end() if semicolon else self._function(position, name, function.end())
         statement = source.statement(position)
         var = variable(source, position, statement)
         if any(var.name == other.name for other in self.module.globals):
@@ -99,6 +100,13 @@ class _Reader:
             raise source.error(position, ".local outside of a function", var.name)
         self.module.globals.append(var)
         return position + len(statement)
+
+    def _function(self, position: int, name: str, at: int) -> int:
+        """Pass over a device function: a call of it stops when it is executed."""
+        brace = self.source.text.find("{", at)
+        if brace < 0:
+            raise self.source.error(position, f"function {name} has no body", name)
+        return self.source.closing(brace)
 
     def _kernel(self, position: int, name: str, at: int) -> int:
         source = self.source
@@ -115,7 +123,7 @@ class _Reader:
         hidden = next((n for n in names if names.count(n) > 1), None)
         if hidden:
             raise source.unsupported(position, f"{hidden} hides another variable")
-        body = Body(source, names)
+        body = Body(source, [*names, *self.functions])
         end = body.read(brace)
         self.module.kernels[name] = Kernel(
             name, declared, settings, body.shared, body.registers.by_id, body.out,

@@ -42,6 +42,7 @@ class Case:
         body: PTX; buffers are %p0..., tensor maps %m0..., numbers %n0... .
         inputs, outputs: buffers in this order; outputs carry their contents before the launch.
         group: what the case is about, within the family (for the page).
+        extra: `RunOptions` fields for the simulator.
     """
 
     name: str

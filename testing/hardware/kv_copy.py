@@ -52,6 +52,16 @@ class KvCopySpec:
         return f"kv_copy_{self.arch}_d{config.qk_depth}_q{config.num_qo}"
 
     @property
+    def smem_bytes(self) -> int:
+        """Dynamic shared memory of a CTA."""
+        return self.attention.config.smem_used
+
+    @property
+    def cluster_size(self) -> int:
+        """CTAs per cluster."""
+        return 1
+
+    @property
     def config(self) -> FA4Config:
         """The rings' configuration, for messages of the cache."""
         return self.attention.config

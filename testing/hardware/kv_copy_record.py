@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import lzma
+import shutil
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import Final
@@ -51,7 +53,11 @@ def read_kernel(spec: KvCopySpec) -> CompiledArtifact:
     path = kernel_path(spec)
     with zipfile.ZipFile(path) as archive:
         key = json.loads(archive.read("meta.json"))["key"]
-    stored = cache_files.read_entry(path, key)
+    with tempfile.TemporaryDirectory() as folder:
+        # A checkout may let a group write, which a cache refuses.
+        private = Path(shutil.copyfile(path, Path(folder) / path.name))
+        private.chmod(0o600)
+        stored = cache_files.read_entry(private, key)
     return CompiledArtifact(
         ptx=stored.ptx,
         cubin=stored.cubin,

@@ -20,7 +20,9 @@ def _map(args: MapArgs, address: int) -> bytes:
 
 
 def simulate(case: Case, **options: Any) -> list[np.ndarray]:
-    """Outputs of the case on the simulator; keyword arguments are `RunOptions` fields."""
+    """Outputs of the case on the simulator; keyword arguments are `RunOptions` fields, beside those
+    that the case asks for."""
+    options = {**case.extra, **options}
     buffers = [aligned_copy(a) for a in (*case.inputs, *case.outputs)]
     maps = [_map(m, buffers[m.buffer].ctypes.data) for m in case.maps]
     run_ptx(

@@ -56,6 +56,7 @@ def judged(operands: Tensors, out: torch.Tensor, lse: torch.Tensor) -> Any:
     return judge(out, lse, operands)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", LIMITS)
 def test_rounding_passes_and_moves_the_slope_by_less_than_half_its_limit(
     dtype: torch.dtype,
@@ -70,6 +71,7 @@ def test_rounding_passes_and_moves_the_slope_by_less_than_half_its_limit(
     assert abs(found["O"].value - 1) < LIMITS[dtype] / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", LIMITS)
 def test_a_factor_on_everything_is_refused(dtype: torch.dtype) -> None:
     operands = inputs(dtype)
@@ -87,6 +89,7 @@ def test_a_factor_on_one_head_is_named() -> None:
     assert not any("head 0" in one for one in failures)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", LIMITS)
 def test_a_lost_row_of_v_is_refused_among_a_thousand_keys(dtype: torch.dtype) -> None:
     operands = inputs(dtype, 128, 1000)

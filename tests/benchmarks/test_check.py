@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import pytest
+
 from benchmarks import feature_cases
 from benchmarks.check import CASES, HEAD_DIMS, SEEDS, check, compared, family, uncovered_families
 from sm100sim.options import RunOptions
@@ -32,6 +34,7 @@ def test_all_element_types_masks_and_grouped_heads_are_there() -> None:
     assert SEEDS >= 16
 
 
+@pytest.mark.slow
 def test_a_case_gives_a_time_for_each_mode_and_a_verdict() -> None:
     row = check(dense(10, 20, 64))
     assert (row.verdict, row.equal, row.findings, row.wrong) == ("clean", True, [], [])
@@ -40,6 +43,7 @@ def test_a_case_gives_a_time_for_each_mode_and_a_verdict() -> None:
     assert min(row.plain, row.fast, row.late, row.random) > 0
 
 
+@pytest.mark.slow
 def test_results_are_compared_with_float64() -> None:
     launch = Launch(dense(10, 20, 64))
     launch.execute(RunOptions())
@@ -69,6 +73,7 @@ def test_every_feature_is_checked_in_every_kernel_that_has_it() -> None:
     assert {case.head_dim for case in feature_cases.CASES} >= {64, 128, 192, 256, 512}
 
 
+@pytest.mark.slow
 def test_every_form_of_the_operands_is_checked() -> None:
     pairs = [case for case in feature_cases.CASES if case.pair_cta]
     assert {"page16", "split", "fp8", "tokens"} <= frozenset().union(*(c.features for c in pairs))
@@ -86,6 +91,7 @@ def test_every_form_of_the_operands_is_checked() -> None:
         assert (config.rope_depth() > 0) == (case.head_dim_v > 0)
 
 
+@pytest.mark.slow
 def test_a_persistent_cta_takes_several_query_tiles() -> None:
     persistent = [case for case in feature_cases.CASES if "persistent" in case.features]
     for case in persistent:
@@ -94,6 +100,7 @@ def test_a_persistent_cta_takes_several_query_tiles() -> None:
         assert math.prod(Described(one_each).packed.plan.grid) >= 2 * SMS, case.name
 
 
+@pytest.mark.slow
 def test_split_keys_bring_the_combine_kernel_along() -> None:
     case = next(c for c in feature_cases.CASES if "split" in c.features and c.num_qo == 1)
     launch = Launch(case)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -24,6 +25,8 @@ from benchmarks.planting import (
 )
 from sm100sim.mutate import Mutant
 from sm100sim.options import RunOptions
+from sm100sim.ptx.errors import PtxError
+from testing.harness import run_ptx
 from testing.launches import Described, Launch
 
 pytestmark = pytest.mark.slow
@@ -119,7 +122,7 @@ EXPECTED = {
 }  # fmt: skip
 
 
-EVERY_RUN = ("2q", "1q", "pair512", "2q-pages")
+EVERY_RUN = ("2q", "pair512", "2q-pages")
 """``make mutants`` compiles all of them."""
 
 
@@ -197,3 +200,13 @@ def test_one_fault_of_each_way_of_dying() -> None:
         "drop-fence-proxy": "finding: race-shared",
         "b-k-step+": "values",
     }
+
+
+def test_a_mutant_without_a_meaning_is_no_killed_one() -> None:
+    class Odd:
+        @staticmethod
+        def execute(_options: RunOptions, _ptx: str) -> Any:
+            return run_ptx("frobnicate %r1;")
+
+    with pytest.raises(PtxError, match="frobnicate"):
+        trial(cast(Any, [(Odd(), b"")]), mutant("wait;"))

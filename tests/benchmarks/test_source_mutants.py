@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -81,6 +83,7 @@ def test_the_module_decides_between_functions_of_one_name(tmp_path: Path) -> Non
         both.edit(Fault("three.scaled", "log(x)", "pass", ()))
 
 
+@pytest.mark.slow
 def test_every_fault_has_its_place_and_changes_python() -> None:
     found, problems = resolved(FAULTS)
     assert problems == []
@@ -90,6 +93,7 @@ def test_every_fault_has_its_place_and_changes_python() -> None:
         compile(edit.applied((ROOT / edit.path).read_bytes()), edit.path, "exec")
 
 
+@pytest.mark.slow
 def test_faults_cover_the_storeys() -> None:
     found, _ = resolved(FAULTS)
     storeys = Counter(edit.path.split("/")[1] for _, edit in found)
@@ -106,6 +110,22 @@ def test_what_has_to_kill_exists() -> None:
             path = name.partition("::")[0]
             assert name in PROBES or (ROOT / path).exists(), fault
             assert name in PROBES or path.split("/")[0] in COPIED, fault
+
+
+@pytest.mark.slow
+def test_what_has_to_kill_is_part_of_make_test() -> None:
+    """A test that finds a fault may not become one that only widens the search."""
+    killers = {name for fault in FAULTS for name in fault.killers if name not in PROBES}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider",
+         "-m", "not exhaustive", *sorted(killers)],
+        cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:]
+    collected = [line for line in done.stdout.splitlines() if "::" in line]
+    lost = {name for name in killers if not any(line.startswith(name) for line in collected)}
+    assert killers
+    assert not lost
 
 
 def test_an_argued_survivor_has_an_argument() -> None:

@@ -1,7 +1,8 @@
 """Matrix descriptors against the addresses that an H200's wgmma read (benchmarks/hopper/wgmma.py).
 
 sm_90 and sm_100 descriptors have the same start, LBO, SBO and swizzle fields. What is not a
-descriptor of sm_100 in the simulator, a base offset other than 0, is stated here for sm_90 only.
+descriptor of tcgen05 in the simulator, a base offset other than 0, is one of wgmma: the recorded
+programs run on the simulator, too, with every base offset.
 """
 
 from __future__ import annotations
@@ -14,8 +15,23 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from benchmarks.hopper.wgmma import ROWS, STARTS, K, Question, unpack
+from benchmarks.hopper.wgmma import IDENTITY as OTHER_OPERAND
+from benchmarks.hopper.wgmma import (
+    IMAGE_BYTES,
+    ROWS,
+    SHOWN,
+    STARTS,
+    K,
+    Question,
+    cells_read,
+    hopper,
+    image,
+    text,
+    unpack,
+)
 from sm100sim.engine.binding import load_engine
+from sm100sim.launch_request import LaunchRequest
+from sm100sim.run import run
 from testing.layouts.smem_desc import SmemDescriptor, Swizzle
 
 Addresses = npt.NDArray[np.int64]
@@ -91,3 +107,31 @@ def test_record_tells_absolute_addresses_from_offsets_in_the_tile() -> None:
             at_zero = SmemDescriptor(0, descriptor.lbo, descriptor.sbo, descriptor.swizzle)
             different += bool((simulated(row, at_zero) + descriptor.start != seen).any())
     assert different > len(STARTS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", PROGRAMS, ids=name)
+def test_recorded_program_reads_the_same_cells_on_the_simulator(row: dict[str, Any]) -> None:
+    asked = [Question(*x) for x in row["questions"]]
+    place = 0 if row["operand"] == "A" else 1
+    table = np.zeros((len(asked), 4), np.uint64)
+    table[:, 1 - place] = hopper(OTHER_OPERAND)
+    table[:, place] = [q.word(Swizzle[row["swizzle"]]) for q in asked]
+    given = np.frombuffer(image(), np.uint8).copy()
+    out = np.zeros(SHOWN * len(asked), np.uint8)
+    params = tuple(int(a.ctypes.data).to_bytes(8, "little") for a in (given, table, out))
+    ptx = text(row["operand"], row["mn_major"])
+    grid, block, smem = (len(asked), 1, 1), (128, 1, 1), IMAGE_BYTES + 1024
+    request = LaunchRequest(
+        ptx=ptx,
+        kernel="k",
+        grid=grid,
+        block=block,
+        cluster=(1, 1, 1),
+        smem_bytes=smem,
+        params=params,
+    )
+    run(request, buffers=[given, table, out])
+    seen = unpack(row)
+    chip = np.where(seen < 0, -1, (seen - row["base"]) // 2)
+    np.testing.assert_array_equal(cells_read(row["operand"], out), chip)

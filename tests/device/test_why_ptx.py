@@ -16,6 +16,7 @@ SOURCES = sorted((ROOT / "fa4_cute").rglob("*.py"))
 PRIVATE = re.compile(r"cutlass\._|from cutlass\.cutlass_dsl|\._trait\b|\._mlir\b")
 
 
+@pytest.mark.slow
 def test_the_page_is_that_of_the_code() -> None:
     assert (ROOT / "docs" / "why_ptx.md").read_text() == page(), "run python -m testing.why_ptx"
 

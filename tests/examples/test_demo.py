@@ -19,6 +19,7 @@ from sm100sim.timeline import spans_of
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_timeline_names_every_role_and_accumulator(tmp_path: Path) -> None:
     q = torch.randn(1, 200, 1, 64).bfloat16()
     choice = choose(Problem.from_tensors(q, q, q))

@@ -73,6 +73,7 @@ def test_the_recorded_ptx_copies_what_the_chip_did(case: KvCopyCase) -> None:
     assert np.array_equal(simulated(case, artifact), read_images()[case.name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", [HOPPER, ARCH])
 @by_case
 def test_the_kernel_of_today_copies_what_the_chip_did(case: KvCopyCase, arch: str) -> None:

@@ -36,6 +36,7 @@ def _same(case: Case, outputs: list[np.ndarray]) -> bool:
     return all(np.array_equal(a.view(np.uint8), b.view(np.uint8)) for a, b in pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RECORDED)
 def test_family_agrees_with_the_chip(name: str) -> None:
     """Bit for bit, but for approximate functions, which have tests of their own."""
@@ -53,6 +54,7 @@ def test_family_agrees_with_the_chip(name: str) -> None:
     assert sorted(wrong) == sorted(_known(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "case_name"), APPROXIMATE)
 def test_approximate_function_stays_inside_its_bounds(name: str, case_name: str) -> None:
     case = next(c for c in family(name) if c.name == case_name)
@@ -88,6 +90,7 @@ def test_approximate_function_stays_inside_its_bounds(name: str, case_name: str)
     assert seen == np.isfinite(got).sum()
 
 
+@pytest.mark.slow
 def test_bounds_are_the_smallest_that_hold() -> None:
     """A bound between simulator and chip that is twice too wide would hide a change."""
     largest: dict[tuple[str, int], tuple[float, bounds.Bound]] = {}

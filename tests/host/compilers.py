@@ -21,9 +21,9 @@ def artifact_of(spec: KernelSpec) -> CompiledArtifact:
         cubin=bytes(range(256)) * 20,
         kernel_name=f"{spec.name}_0",
         params=spec.params,
-        smem_bytes=spec.config.smem_used,
-        threads=spec.schedule.num_threads,
-        cluster=(2, 1, 1),
+        smem_bytes=spec.smem_bytes,
+        threads=spec.num_threads,
+        cluster=(spec.cluster_size, 1, 1),
     )
 
 

@@ -6,6 +6,7 @@ streams are the same on 9.0, so a small PTX kernel checks them there.
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import struct
 
@@ -15,10 +16,9 @@ import torch
 from fa4_cute.host.compile.compiler import CompiledArtifact
 from fa4_cute.host.run.device import CudaLauncher
 from fa4_cute.host.run.launch import PackedLaunch
-from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.tensor_map_bits import TensorMapFields, encode_tensor_map
 from fa4_cute.plan.launch.launch import LaunchPlan
-from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.params import lay_out
 
 SMEM_BYTES = 200 * 1024
 COLUMNS = 64
@@ -77,7 +77,7 @@ pytestmark = pytest.mark.skipif(not has_device(), reason="needs a CUDA device, 9
 
 
 def artifact() -> CompiledArtifact:
-    params = KernelSpec.for_attention(DType.BF16, 128).params
+    params = lay_out(("map", "tensor_map"), ("out", "u64"), ("scalar", "u32"))
     return CompiledArtifact(PTX, b"", "probe", params, SMEM_BYTES, 1)
 
 
@@ -141,6 +141,29 @@ def test_the_driver_and_this_package_encode_the_same_map() -> None:
     assert launcher.encode(fields)[:64] == encode_tensor_map(fields)[:64]
     other = dataclasses.replace(fields, swizzle=2, box=(32, 128, 1, 1))
     assert launcher.encode(other)[:64] == encode_tensor_map(other)[:64]
+
+
+def test_an_address_is_the_first_word_of_a_map() -> None:
+    """What a repeated call writes into a map is what the driver would write."""
+    from cuda.bindings import driver
+
+    first, second = (torch.zeros(2, 300, 4, 128, dtype=torch.bfloat16, device="cuda") for _ in "ab")
+    launcher = CudaLauncher(driver)
+    for dims, strides, box in (
+        ((128, 300, 4, 2), (1024, 256, 300 * 1024), (64, 128, 1, 1)),
+        ((128, 4, 300, 1, 2), (256, 1024, 1024, 300 * 1024), (64, 4, 32, 1, 1)),
+    ):
+        fields = TensorMapFields(
+            "BFLOAT16", first.data_ptr(), dims, strides, box, swizzle=3, l2_promotion=2
+        )
+        other = launcher.encode(dataclasses.replace(fields, address=second.data_ptr()))
+        encoded = launcher.encode(fields)
+        assert struct.pack("<Q", second.data_ptr()) + encoded[8:] == other
+        replaced = driver.CUtensorMap()
+        ctypes.memmove(int(replaced.getPtr()), encoded, len(encoded))
+        (status,) = driver.cuTensorMapReplaceAddress(replaced, second.data_ptr())
+        assert int(status) == 0
+        assert ctypes.string_at(int(replaced.getPtr()), len(encoded)) == other
 
 
 def test_the_driver_and_torch_count_the_same_multiprocessors() -> None:

@@ -101,3 +101,41 @@ def test_explain_names_the_mask() -> None:
     assert (
         "mask chunked_64_or_causal: 2 intervals a row; the longest query tiles start first" in text
     )
+
+
+@pytest.mark.parametrize(
+    ("shape", "whole"),
+    [((4, 8), (1, 1, 4, 8)), ((3, 4, 8), (1, 3, 4, 8)), ((2, 1, 4, 8), (2, 1, 4, 8))],
+)
+def test_booleans_are_masks(shape: tuple[int, ...], whole: tuple[int, ...]) -> None:
+    visible = torch.rand(shape, generator=torch.Generator().manual_seed(1)) < 0.5
+    for mask in (masks.dense(visible), masks.as_mask(visible)):
+        assert mask.plan == DenseBiasMask(0)
+        (bias,) = mask.biases
+        assert bias.shape == whole
+        assert torch.equal(bias.isneginf(), ~visible.reshape(whole))
+        assert not bias[~bias.isneginf()].any()
+
+
+def test_booleans_of_another_kind_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"mask: shape \(8,\); nearest supported choice: \(seqlen"):
+        masks.as_mask(torch.ones(8, dtype=torch.bool))
+    with pytest.raises(TypeError, match=r"mask\.dtype=torch\.float32.*masks\.bias"):
+        masks.dense(torch.ones(4, 8))
+    with pytest.raises(TypeError, match=r"mask: expected a torch\.Tensor, got list"):
+        masks.dense([[True]])
+
+
+@pytest.mark.slow
+def test_booleans_hide_what_sdpa_hides() -> None:
+    generator = torch.Generator().manual_seed(2)
+    q, k, v = (torch.randn(2, 20, 2, 64, generator=generator).bfloat16() for _ in range(3))
+    visible = torch.rand(20, 20, generator=generator) < 0.5
+    visible[:, 0] = True
+    lengths = torch.tensor([20, 20], dtype=torch.int32)
+    found = fa4_cute.flash_attn(q, k, v, mask=visible)
+    again = fa4_cute.flash_attn(q, k, v, mask=visible, seqused_k=lengths)
+    assert torch.equal(again, found)
+    heads_first = (x.transpose(1, 2).float() for x in (q, k, v))
+    want = torch.nn.functional.scaled_dot_product_attention(*heads_first, attn_mask=visible)
+    torch.testing.assert_close(found.float(), want.transpose(1, 2), atol=0.02, rtol=0.02)

@@ -24,7 +24,9 @@ def test_dense_192_beside_128() -> None:
     compare(out, lse, (q, k, v), causal=True).check()
 
 
-@pytest.mark.parametrize(("pair_cta", "depth"), [(False, 128), (True, 64)])
+@pytest.mark.parametrize(
+    ("pair_cta", "depth"), [(True, 64), pytest.param(False, 128, marks=pytest.mark.exhaustive)]
+)
 def test_own_type_packed_and_paged(pair_cta: bool, depth: int) -> None:
     """Of a pair each CTA loads 96 keys of the 192 of a tile: one page and a half."""
     keys, size = (130, 40), 64
@@ -67,11 +69,11 @@ def test_strided_rope_columns_are_copied_when_need_be() -> None:
 @pytest.mark.parametrize(
     ("dtype", "kernel"),
     [
-        (torch.bfloat16, {"num_qo": 1}),
-        (torch.bfloat16, {"num_qo": 2}),
+        pytest.param(torch.bfloat16, {"num_qo": 1}, marks=pytest.mark.exhaustive),
         (torch.float16, {"num_qo": 2}),
+        pytest.param(torch.bfloat16, {"num_qo": 2}, marks=pytest.mark.exhaustive),
         (torch.bfloat16, {"pair_cta": True}),
-        (torch.float16, {"pair_cta": True}),
+        pytest.param(torch.float16, {"pair_cta": True}, marks=pytest.mark.exhaustive),
     ],
 )
 def test_one_head_of_rope_columns_serves_all_heads(
@@ -93,7 +95,7 @@ def test_one_head_of_rope_columns_serves_all_heads(
         assert torch.equal(out, copied)
 
 
-@pytest.mark.parametrize("pair_cta", [False, True])
+@pytest.mark.parametrize("pair_cta", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 def test_shared_rope_columns_in_pages(pair_cta: bool) -> None:
     keys, size = (130, 40), 64
     q = normal(90, 4, 128, seed=1).bfloat16()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
+import pickle
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +13,9 @@ import numpy as np
 import pytest
 import torch
 
+import fa4_cute
 from fa4_cute import score_mods
+from fa4_cute.device.math import score_math
 from fa4_cute.plan.facts.function_digest import digest_of
 from fa4_cute.score_mods import Derived
 
@@ -184,3 +189,95 @@ def test_refusals(make: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error) as caught:
         make()
     assert words in str(caught.value)
+
+
+def nothing(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any) -> Any:
+    """As FlexAttention calls it, and without a return."""
+
+
+def branches(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any, aux: Any) -> Any:
+    return score if q_idx > kv_idx else -score
+
+
+def by_math(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any, aux: Any) -> Any:
+    return math.tanh(score)
+
+
+def of_flex(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return score * 0.5 + (q_idx - kv_idx) * 0.01
+
+
+def chosen(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any) -> Any:
+    return score_math.where(q_idx > kv_idx, score, -score) + score_math.exp(score)
+
+
+def drawn() -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(3)
+    return [torch.randn(1, 20, 1, 64, generator=generator).bfloat16() for _ in range(3)]
+
+
+def reference(modified: Callable[..., torch.Tensor]) -> torch.Tensor:
+    q, k, v = (x[0, :, 0].double() for x in drawn())
+    rows, keys = torch.arange(20)[:, None], torch.arange(20)[None]
+    return modified(q @ k.T / 8, rows, keys).softmax(-1) @ v
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("function", "modified"),
+    [
+        (of_flex, lambda s, i, j: s * 0.5 + (i - j) * 0.01),
+        (chosen, lambda s, i, j: torch.where(i > j, s, -s) + s.exp()),
+    ],
+)
+def test_modifiers_as_flexattention_takes_them(
+    function: Callable[..., Any], modified: Callable[..., torch.Tensor]
+) -> None:
+    found = fa4_cute.flash_attn(*drawn(), score_mod=function)[0, :, 0]
+    torch.testing.assert_close(found.double(), reference(modified), atol=0.02, rtol=0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (nothing, ("score_mod nothing returns nothing", "return score")),
+        (branches, ("score_mod branches cannot be traced", "test_score_mods.py, line", "where")),
+        (by_math, ("score_mod by_math cannot be traced", "exp, tanh", "score_math")),
+    ],
+)
+def test_modifiers_that_cannot_be_traced(
+    function: Callable[..., Any], words: tuple[str, ...]
+) -> None:
+    with pytest.raises(score_mods.ScoreModError) as caught:
+        fa4_cute.flash_attn(*drawn(), score_mod=function)
+    assert isinstance(caught.value, TypeError)
+    for word in words:
+        assert word in str(caught.value)
+    assert "\x1b" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_modifiers_with_other_arguments_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"score_mod <lambda>\(s\): expected the arguments"):
+        score_mods.function(lambda s: s)
+    with pytest.raises(ValueError, match="aux_tensors: score_mod of_flex has no argument for them"):
+        score_mods.function(of_flex, (SLOPES,))
+
+
+def test_modifiers_can_be_pickled() -> None:
+    """As worker processes that are spawned need it; another interpreter reads them."""
+    modifiers = [
+        score_mods.softcap(30.0), score_mods.alibi(SLOPES), score_mods.function(plain),
+        score_mods.chain(score_mods.softcap(2.0), score_mods.function(of_flex)),
+    ]  # fmt: skip
+    for modifier in modifiers:
+        again = pickle.loads(pickle.dumps(modifier))
+        assert again.plan == modifier.plan
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        digests = pool.map(digest_elsewhere, modifiers[:2])
+    assert digests == [modifier.plan.digest for modifier in modifiers[:2]]
+
+
+def digest_elsewhere(modifier: score_mods.ScoreModifier) -> str:
+    return modifier.plan.digest

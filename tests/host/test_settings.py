@@ -11,12 +11,19 @@ from fa4_cute.settings import DEFAULT_LOCK_TIMEOUT, read_settings
 
 def test_cache_dir_in_order_of_preference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     assert read_settings({}).cache_dir == tmp_path / ".cache" / "fa4_cute"
-    assert read_settings({"XDG_CACHE_HOME": "/xdg"}).cache_dir == Path("/xdg/fa4_cute")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    assert read_settings({}).cache_dir == Path("/xdg/fa4_cute")
+    assert read_settings({"FA4_CUTE_CACHE_DIR": "~/mine"}).cache_dir == tmp_path / "mine"
     # The XDG specification says that relative paths are to be ignored.
-    assert read_settings({"XDG_CACHE_HOME": "xdg"}).cache_dir == tmp_path / ".cache" / "fa4_cute"
-    both = {"XDG_CACHE_HOME": "/xdg", "FA4_CUTE_CACHE_DIR": "~/mine"}
-    assert read_settings(both).cache_dir == tmp_path / "mine"
+    monkeypatch.setenv("XDG_CACHE_HOME", "xdg")
+    assert read_settings({}).cache_dir == tmp_path / ".cache" / "fa4_cute"
+
+
+def test_without_a_home_directory_kernels_stay_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda *_, **__: Path("~/.cache/fa4_cute"))
+    assert read_settings({}).cache_dir is None
 
 
 @pytest.mark.parametrize(

@@ -6,22 +6,30 @@ import re
 
 import pytest
 
-from fa4_cute.host.compile.compiler import compile_kernel
 from fa4_cute.plan.barriers.named import EXCHANGE, NAMED_BARRIERS
-from testing.kernels import KERNELS
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.variant import Partition, Variant
+from testing.sass import compiled
 
+BF16 = DType.BF16
 KINDS = {
-    "2q": "2q d64 causal lse",
-    "1q": "1q d128 ragged sink",
-    "cluster": "cluster d128",
-    "pair_cta": "pair_cta d128",
-    "depth512": "depth512 d512",
+    "2q": KernelSpec.for_attention(BF16, 128, causal=True, return_lse=True),
+    "1q": KernelSpec.for_attention(BF16, 64, group=4, causal=True, num_qo=1),
+    "cluster": KernelSpec.for_attention(
+        BF16, 128, variant=Variant(partition=Partition.CLUSTER, num_partitions=2)
+    ),
+    "pair_cta": KernelSpec.for_attention(BF16, 128, causal=True, return_lse=True, pair_cta=True),
+    "depth512": Depth512Spec.for_attention(BF16, 512, return_lse=True),
 }
+"""Kernels that other tests compile as well."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_named_barriers_are_those_of_the_plan(kind: str) -> None:
-    ptx = compile_kernel(KERNELS[KINDS[kind]]).ptx
+    ptx = compiled(KINDS[kind]).ptx
     used = set(re.findall(r"bar\.sync\s+(%?\w+), (\d+);", ptx))
     planned = {
         (str(number), str(barrier.threads))

@@ -145,6 +145,11 @@ STATEMENTS: dict[str, dict[str, str]] = {
         "drop-barrier-aligned": "",
         "relaxed-cluster-arrive": "barrier.cluster.arrive.relaxed.aligned;",
     },
+    "barrier.cluster.arrive.aligned;": {
+        "drop-barrier-aligned": "",
+        "relaxed-cluster-arrive": "barrier.cluster.arrive.relaxed.aligned;",
+    },
+    "barrier.cluster.arrive.relaxed.aligned;": {"drop-barrier-aligned": ""},
     "barrier.cluster.wait.acquire.aligned;": {"drop-barrier-aligned": ""},
     "setmaxnreg.inc.sync.aligned.u32 184;": {
         "greedy-setmaxnreg": "setmaxnreg.inc.sync.aligned.u32 192;"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import tomllib
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,8 @@ from sm100sim.timeline import Row, all_rows, draw, picture, to_perfetto, warp_sp
 from sm100sim.timeline_marks import access_marks
 from tests.sim.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, only, wait
+
+ROOT = Path(__file__).resolve().parents[2]
 
 WRITER, READER = 2, 1
 DELAY = "mov.u32 %r7, 0;\nD: add.u32 %r7, %r7, 1; setp.lt.u32 %q3, %r7, 50; @%q3 bra D;\n"
@@ -114,6 +118,7 @@ def test_a_copy_is_marked_on_the_row_of_the_copies() -> None:
     assert marks[1].time == access(report, 1)
 
 
+@pytest.mark.slow
 def test_the_picture_shows_the_marks_where_they_are(race: Report) -> None:
     rows = all_rows(race)
     marks = access_marks(race)
@@ -136,6 +141,7 @@ def test_a_row_that_is_not_shown_takes_its_mark_along(race: Report) -> None:
     assert len(axes.texts) == 1
 
 
+@pytest.mark.slow
 def test_one_call_draws_the_report(race: Report, tmp_path: Path) -> None:
     text = race.draw(tmp_path / "race.svg").read_text()
     assert text.startswith("<?xml")
@@ -146,6 +152,16 @@ def test_one_call_draws_the_report(race: Report, tmp_path: Path) -> None:
     assert "1st: " not in plain
     clean = run("mov.u32 %r1, 3;")
     assert clean.draw(tmp_path / "clean.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_matplotlib_the_extra_is_named(
+    race: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'sm100sim\[viz\]'"):
+        race.draw(tmp_path / "race.svg")
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert any("matplotlib" in name for name in extras["optional-dependencies"]["viz"])
 
 
 def test_what_cannot_be_marked_says_why(race: Report, tmp_path: Path) -> None:

@@ -8,13 +8,11 @@ from testing import ptx_hashes
 from testing.kernels import KERNELS
 
 SAMPLE = (
-    "2q d128",
     "2q d64 everything",
     "2q d192/128 rope persistent",
     "1q d128 fp8 tokens persistent",
     "cluster d64 page64 sink",
     "pair_cta d128 persistent split",
-    "depth512 d256 causal lse",
     "depth512 d512 fp8 tokens persistent",
     "combine bf16 d128 lse",
 )

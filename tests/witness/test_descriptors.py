@@ -17,8 +17,16 @@ def blocks(plan: MmaPlan) -> list[int]:
     return [k for stage in range(plan.num_stages) for k in plan.k_blocks(stage)]
 
 
+@pytest.mark.slow
 @plans
-def test_instructions_are_those_of_cute(plan: MmaPlan) -> None:
+def test_instructions_and_descriptors_are_those_of_cute(plan: MmaPlan) -> None:
+    """In one test: what CuTe makes of a plan is compiled once."""
+    are_instructions_of_cute(plan)
+    are_descriptors_of_a(plan)
+    are_descriptors_of_b(plan)
+
+
+def are_instructions_of_cute(plan: MmaPlan) -> None:
     """Number, kind, CTA group, descriptor, and that only the first overwrites D."""
     seen = witness(plan).instructions
     assert [(i.cta_group, i.kind, i.idesc, i.d, i.accumulate) for i in seen] == [
@@ -27,8 +35,7 @@ def test_instructions_are_those_of_cute(plan: MmaPlan) -> None:
     ]
 
 
-@plans
-def test_descriptors_of_b_are_those_of_cute(plan: MmaPlan) -> None:
+def are_descriptors_of_b(plan: MmaPlan) -> None:
     """An MN-major tile of one column chunk has no next one: CuTe leaves that distance 0."""
     start = plan.b.descriptor(B_ADDRESS)
     if plan.b.mn_major and plan.b.mn == plan.b.span:
@@ -37,8 +44,7 @@ def test_descriptors_of_b_are_those_of_cute(plan: MmaPlan) -> None:
     assert [f"{i.b:#x}" for i in witness(plan).instructions] == [f"{word:#x}" for word in ours]
 
 
-@plans
-def test_descriptors_of_a_are_those_of_cute(plan: MmaPlan) -> None:
+def are_descriptors_of_a(plan: MmaPlan) -> None:
     if plan.a is None:
         ours = [A_COLUMN + plan.a_offset(k) for k in blocks(plan)]
     else:

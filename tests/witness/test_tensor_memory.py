@@ -61,6 +61,7 @@ TWO_Q = {name: spec for name, spec in KERNELS.items() if isinstance(spec, Kernel
 DEPTH512 = {name: spec for name, spec in KERNELS.items() if isinstance(spec, Depth512Spec)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TWO_Q)
 def test_a_row_of_s_and_o_fills_a_lane(name: str) -> None:
     """2Q and 1Q kernels: thread ``l`` reads row ``l`` of S and O as consecutive columns."""
@@ -74,6 +75,7 @@ def test_a_row_of_s_and_o_fills_a_lane(name: str) -> None:
         assert accumulator_cells(plan) == ours
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TWO_Q)
 def test_p_is_packed_from_the_first_column_of_its_scores(name: str) -> None:
     """Two keys a column with 16-bit types, four with fp8; one row per lane."""
@@ -93,6 +95,7 @@ def test_p_is_packed_from_the_first_column_of_its_scores(name: str) -> None:
     assert last + 1 == AttentionTmem.of(config).p_columns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DEPTH512)
 def test_lanes_of_the_depth512_kernel_are_those_of_cute(name: str) -> None:
     """64 rows per CTA fill 128 lanes: the upper lanes continue the rows (layouts A and B)."""

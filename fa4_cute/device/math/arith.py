@@ -72,6 +72,24 @@ def reciprocal(x: Float32) -> Float32:
     return cute.arch.rcp_approx(x)
 
 
+def saturating_mul(a: Float32, b: Float32) -> Float32:
+    """Return ``a * b`` rounded towards zero: beyond float32 the largest number, not infinity.
+
+    DSL: ``cute.math.mul`` rounds to nearest.
+    """
+    return emit("mul.rz.ftz.f32 $0, $1, $2;", (Float32,), (a, b), effects=False)[0]
+
+
+def absolute(x: Float32) -> Float32:
+    """Return ``|x|``."""
+    return cute.math.absf(x)
+
+
+def power_below(x: Float32) -> Float32:
+    """Return the largest power of two that is at most ``x``, positive; 0 for a subnormal ``x``."""
+    return (x.bitcast(Int32) & 0x7F800000).bitcast(Float32)
+
+
 def pack16(low: Float32, high: Float32, ptx_type: str) -> Int32:
     """Round two floats to ``ptx_type`` (``bf16`` or ``f16``); ``low`` in the low half.
 

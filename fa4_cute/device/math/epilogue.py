@@ -38,6 +38,7 @@ def store_row_units(
     first_unit: int,
     words: list[Int32],
     swizzle: SwizzleMode = OUTPUT_SWIZZLE,
+    byte_offset: int = 0,
 ) -> None:
     """Store ``words`` of a row as consecutive 16-byte units of a swizzled chunk.
 
@@ -47,10 +48,15 @@ def store_row_units(
         first_unit: unit of the first word within the row's bytes of the chunk.
         words: four words per unit.
         swizzle: swizzle of the chunk, whose rows are one span wide.
+        byte_offset: what lies between ``chunk`` and the chunk that is meant, a multiple of the
+            pattern too: part of the instruction, so that chunks share the registers of one.
     """
     start = chunk + row * swizzle.bytes
     line = row // (_LINE_BYTES // swizzle.bytes) if swizzle.bytes < _LINE_BYTES else row
     units = swizzle.bytes // UNIT_BYTES
+    # The row's bytes start at a multiple of their number, so that the unit flips address bits.
+    unit_0 = start + (line & (units - 1)) * UNIT_BYTES
     for i in range(0, len(words), _WORDS_PER_UNIT):
-        unit = (line ^ (first_unit + i // _WORDS_PER_UNIT)) & (units - 1)
-        shared.store_v4(start + unit * UNIT_BYTES, words[i : i + _WORDS_PER_UNIT])
+        unit = first_unit + i // _WORDS_PER_UNIT
+        address = (unit_0 ^ unit * UNIT_BYTES) + byte_offset
+        shared.store_v4(address, words[i : i + _WORDS_PER_UNIT])

@@ -5,7 +5,7 @@ columns relative to the tile and may lie outside of it. A branch skips the selec
 warp sees all columns; its limits are the same in all threads, so it never diverges.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cutlass import Float32, Int32
 
@@ -70,7 +70,7 @@ def _mask_word(
     DSL: as for :func:`mask_columns`.
     """
     count = len(values)
-    operands: list = []
+    operands: list[Int32] = []
 
     def operand(value: Int32) -> str:
         operands.append(value)
@@ -95,7 +95,7 @@ def _mask_word(
     return emit(text, (Float32,) * count, (*values, *operands), tied=count)
 
 
-def _word_of_span(span: Span, first: int, operand) -> list[str]:
+def _word_of_span(span: Span, first: int, operand: Callable[[Int32], str]) -> list[str]:
     """Return the lines that set ``bits`` to the visibility of the 32 columns from ``first`` on."""
     start, stop = span
     lines = _leading_bits("bits", operand(stop), first)
@@ -121,7 +121,7 @@ def visibility_word(span: Span, first_column: int) -> Int32:
     DSL: ``<<`` on ``Int32`` emits ``shl.b32``, but the compiler may assume that nobody shifts by
     32 or more; here such a shift has to give 0, as it does in PTX.
     """
-    operands: list = []
+    operands: list[Int32] = []
 
     def operand(value: Int32) -> str:
         operands.append(value)

@@ -8,7 +8,7 @@ import cutlass
 from cutlass import Float32, Int32, cute
 
 from ...plan.facts.numbers import LOG2_E
-from .arith import exp2_hardware, reciprocal
+from .arith import absolute, exp2_hardware, reciprocal
 
 _SMALL = 0.6
 """Up to here a polynomial is used: the quotient below loses digits where tanh is near 0."""
@@ -41,14 +41,19 @@ def tanh(x: Float32) -> Float32:
     return copy_sign(x, select_below(magnitude, _SMALL, small, large))
 
 
+def exp(x: Float32) -> Float32:
+    """Return ``e**x``; the rounding of ``x * log2(e)`` is multiplied by ``x``."""
+    return exp2_hardware(x * Float32(LOG2_E))
+
+
+def where(condition: cutlass.Boolean, then: Float32, otherwise: Float32) -> Float32:
+    """Return ``then`` where ``condition`` holds, else ``otherwise``; both are computed."""
+    return Float32(cutlass.select_(condition, Float32(then), Float32(otherwise)))
+
+
 def distance(q_idx: Int32, kv_idx: Int32, offset: Float32) -> Float32:
     """Return ``|q_idx + offset - kv_idx|``, the keys between a row and a key."""
     return absolute(Float32(q_idx - kv_idx) + offset)
-
-
-def absolute(x: Float32) -> Float32:
-    """Return ``|x|``."""
-    return cute.math.absf(x)
 
 
 def fma(a: Float32, b: Float32, c: Float32) -> Float32:
@@ -63,4 +68,4 @@ def copy_sign(sign: Float32, magnitude: Float32) -> Float32:
 
 def select_below(x: Float32, limit: float, then: Float32, otherwise: Float32) -> Float32:
     """Return ``then`` where ``x < limit``, else ``otherwise``; NaN takes ``otherwise``."""
-    return Float32(cutlass.select_(x < Float32(limit), then, otherwise))
+    return where(x < Float32(limit), then, otherwise)

@@ -1,30 +1,48 @@
 """Softmax of one row per thread: row maximum, rescale decision, exponentials, row sum.
 
 Scores stay in raw units; ``scale`` (the softmax scale times log2 e, positive) enters in the fused
-multiply-add that feeds the exponential. Every list holds one register per key column.
+multiply-add that feeds the exponential. Scores that were changed first are binary logarithms as
+large as a float32, and their scale is 1. Every list holds one register per key column.
 """
+
+from dataclasses import dataclass
 
 import cutlass
 from cutlass import Boolean, Float32, Int32, cute
 
 from ...plan.compute.exp2_plan import Exp2Plan
 from ...plan.compute.probability import ProbabilityPlan
-from .arith import F32x2, add2, exp2_hardware, fma2, max2, max3, reciprocal
+from ...plan.facts.numbers import MAX_FLOAT32
+from .arith import (
+    F32x2,
+    absolute,
+    add2,
+    exp2_hardware,
+    fma2,
+    max2,
+    max3,
+    power_below,
+    reciprocal,
+)
 from .exp2 import exp2_pair_hardware, exp2_pair_polynomial
 from .pack import pack_pairs
 
-SCALED_FLOOR = -(2.0**100)
+SCALED_FLOOR = -(2.0**127)
 LOWEST_MAX = -(2.0**126)
+LOWEST_MODIFIED_MAX = -MAX_FLOAT32
 _MAX_CHAINS = 4
 _NUM_SUMS = 4
 
 
-def initial_max(scale: Float32) -> Float32:
+def initial_max(scale: Float32, *, is_modified: bool) -> Float32:
     """Return the running maximum of a row that has seen no key.
 
     It is finite, so that differences of maxima are never NaN, and times ``scale`` it is lower than
-    any meaningful score, so that the first visible key replaces it.
+    any meaningful score, so that the first visible key replaces it. Scores that were changed first
+    may be any finite number, because a bias may be.
     """
+    if is_modified:
+        return Float32(LOWEST_MODIFIED_MAX)
     return max2(Float32(SCALED_FLOOR) * reciprocal(scale), Float32(LOWEST_MAX))
 
 
@@ -58,32 +76,62 @@ def rescale_decision(
     return kept, Float32(cutlass.select_(moved, factor, Float32(1.0)))
 
 
+def exact_scale(
+    new_max: Float32, scale: Float32, probability: ProbabilityPlan, *, is_modified: bool
+) -> Float32:
+    """Return the factor of scores whose maximum has become ``new_max``.
+
+    The fused multiply-add keeps the rounding of the scaled maximum, a factor that all columns
+    share. It is near 1 unless scores are so large that neighbouring float32 numbers, scaled, are
+    far apart. From there on the power of two below ``scale`` stands in for it: with it the product
+    is exact, and what lies below the maximum still vanishes.
+    """
+    if is_modified:
+        return scale
+    is_large = absolute(new_max * scale) >= Float32(probability.largest_product)
+    return Float32(cutlass.select_(is_large, power_below(scale), scale))
+
+
+@dataclass(frozen=True)
+class Exponent:
+    """What makes a score the exponent of its probability: ``score * scale + offset``.
+
+    Attributes:
+        scale: factor of the scores.
+        offset: minus the scaled maximum, plus the lift of P.
+    """
+
+    scale: Float32
+    offset: Float32
+
+    @classmethod
+    def of(cls, row_max: Float32, scale: Float32, probability: ProbabilityPlan) -> "Exponent":
+        """Return what goes with the maximum that a row uses, and its :func:`exact_scale`."""
+        offset = -row_max * scale
+        return cls(scale, offset + Float32(probability.lift) if probability.lift else offset)
+
+    def of_pair(self, low: Float32, high: Float32) -> F32x2:
+        """Return the exponents of two neighbouring columns."""
+        return fma2((low, high), (self.scale, self.scale), (self.offset, self.offset))
+
+
 def exponentials(
-    scores: list[Float32], plan: Exp2Plan, first_pair: int, scale: Float32, offset: Float32
+    scores: list[Float32], plan: Exp2Plan, first_pair: int, exponent: Exponent
 ) -> list[F32x2]:
-    """Return ``2**(score * scale + offset)`` of neighbouring columns as pairs.
+    """Return the powers of two of neighbouring columns as pairs.
 
     Args:
         scores: columns of one batch.
         plan: says which pairs of the row run as a polynomial.
         first_pair: index of the batch's first pair within the row.
-        scale: factor of the scores.
-        offset: what :func:`exponent_offset` returns.
+        exponent: what makes scores exponents.
     """
     pairs = []
     for i in range(0, len(scores), 2):
-        exponent = fma2((scores[i], scores[i + 1]), (scale, scale), (offset, offset))
+        both = exponent.of_pair(scores[i], scores[i + 1])
         emulated = plan.is_emulated(first_pair + i // 2)
-        pairs.append(exp2_pair_polynomial(exponent) if emulated else exp2_pair_hardware(exponent))
+        pairs.append(exp2_pair_polynomial(both) if emulated else exp2_pair_hardware(both))
     return pairs
-
-
-def exponent_offset(
-    row_max: Float32, scale: Float32, probability: ProbabilityPlan
-) -> Float32:
-    """Return what is added to every scaled score: minus the scaled maximum, plus the lift of P."""
-    offset = -row_max * scale
-    return offset + Float32(probability.lift) if probability.lift else offset
 
 
 def pack_probabilities(pairs: list[F32x2], probability: ProbabilityPlan) -> list[Int32]:

@@ -14,7 +14,7 @@ def zero_rows(
     first: Int32,
     num_rows: cutlass.Constexpr[int],
     row_bytes: cutlass.Constexpr[int],
-):
+) -> None:
     """Zero rows ``first .. num_rows`` of a chunk of rows of ``row_bytes``. One whole warp.
 
     ``chunk`` is a shared address of any CTA of the cluster.

@@ -3,6 +3,8 @@
 Addresses are 64-bit; offsets are computed in 64 bits, since tensors may exceed 2**31 bytes.
 """
 
+from collections.abc import Sequence
+
 from cutlass import Float32, Int32, Int64, cute
 
 from ..pointers import in_global
@@ -64,7 +66,7 @@ def load_f32x4(address: Int64, valid: Int32) -> list[Float32]:
     )
 
 
-def store_pair(address: Int64, words: list, valid: Int32) -> None:
+def store_pair(address: Int64, words: Sequence[Int32 | Float32], valid: Int32) -> None:
     """Store two 32-bit words at an 8-byte aligned ``address`` unless ``valid`` is 0.
 
     DSL: ``cute.arch.store`` has no predicate; the thread would leave its warp by a branch.
@@ -77,7 +79,7 @@ def store_pair(address: Int64, words: list, valid: Int32) -> None:
     )
 
 
-def store_words(address: Int64, words: list, valid: Int32) -> None:
+def store_words(address: Int64, words: Sequence[Int32 | Float32], valid: Int32) -> None:
     """Store 32-bit ``words``, a multiple of four, from a 16-byte aligned ``address`` on.
 
     ``valid`` of 0 stores nothing; the thread still takes part in what its warp does together.
@@ -102,7 +104,7 @@ class AuxTensor:
         self.address = address
         self.strides = strides
 
-    def __getitem__(self, index) -> Float32:
+    def __getitem__(self, index: Int32 | int | tuple[Int32 | int, ...]) -> Float32:
         """Load one element.
 
         Raises:
@@ -110,7 +112,7 @@ class AuxTensor:
         """
         return load_f32(self.address_of(index if isinstance(index, tuple) else (index,)))
 
-    def address_of(self, indices: tuple) -> Int64:
+    def address_of(self, indices: tuple[Int32 | int, ...]) -> Int64:
         """Return the address of one element; errors as for an element."""
         if len(indices) != len(self.strides):
             raise IndexError(f"aux[{indices}]: the tensor has {len(self.strides)} dimensions")

@@ -3,6 +3,8 @@
 Addresses are 32-bit shared-memory window addresses (PTX ISA, "ld" and "st").
 """
 
+from collections.abc import Sequence
+
 from cutlass import Float32, Int32, cute
 
 from ..pointers import shared
@@ -33,7 +35,7 @@ def store_f32(address: Int32, value: Float32) -> None:
     cute.arch.store(shared(address, Float32), value)
 
 
-def store_v4(address: Int32, words: list) -> None:
+def store_v4(address: Int32, words: Sequence[Int32]) -> None:
     """Store four 32-bit words at 16-byte aligned shared-memory ``address``."""
     registers = cute.make_rmem_tensor(_VECTOR, type(words[0]))
     for i, word in enumerate(words):

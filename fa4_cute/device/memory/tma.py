@@ -10,6 +10,9 @@ from .. import dsl
 from ..pointers import generic
 from ..ptx import emit
 
+Coordinates = tuple[Int32 | int, ...]
+"""Of a box in its tensor, fastest dimension first, in elements."""
+
 TENSOR_MAP_ALIGN = 64
 
 
@@ -25,7 +28,7 @@ def prefetch_map(tensor_map: Int64) -> None:
 
 def load_box(
     tensor_map: Int64,
-    coordinates: tuple,
+    coordinates: Coordinates,
     destination: Int32,
     mbarrier: Int32,
     cta_group: int = 1,
@@ -57,7 +60,7 @@ def load_box(
     )
 
 
-def store_box(tensor_map: Int64, coordinates: tuple, source: Int32) -> None:
+def store_box(tensor_map: Int64, coordinates: Coordinates, source: Int32) -> None:
     """Store one box from shared memory; elements outside the tensor are dropped. One lane.
 
     DSL: as for :func:`load_box`, and without an election.

@@ -6,6 +6,8 @@ the shape ``32x32b``: thread ``t`` owns lane ``t`` and one register holds one co
 PTX ISA: "Tensor Memory and Tensor Core instructions".
 """
 
+from collections.abc import Sequence
+
 from cutlass import Float32, Int32, cute
 
 from ..pointers import in_tensor_memory, shared
@@ -69,7 +71,7 @@ def wait_loads(values: list[Float32]) -> list[Float32]:
     )
 
 
-def store(address: Int32, words: list) -> None:
+def store(address: Int32, words: Sequence[Int32]) -> None:
     """Start storing one 32-bit word per column; done only after :func:`wait_stores`.
 
     DSL: ``tcgen05.St32x32bOp`` emits the same instruction after it packed the words by twos into

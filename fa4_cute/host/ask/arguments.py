@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
+from .names import check_names
+
 Inputs = tuple[Any, Any, Any]
-OPERATOR_ARGUMENTS: Final = ("causal", "softmax_scale", "return_lse")
-"""Options that the operator of ``torch.compile`` carries."""
+PLAIN_ARGUMENTS: Final = ("causal", "softmax_scale", "return_lse")
+"""Options that a plain call may give."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +41,12 @@ class Options:
     v_scale: Any = None
     q_rope: Any = None
     k_rope: Any = None
+    out: Any = None
+    lse: Any = None
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is given that the operator of ``torch.compile`` does not carry.
+        """Whether nothing is given that needs more than q, k and v.
 
         ``unchecked`` is about lengths and sinks, and a plain call has none.
         """
@@ -58,7 +62,7 @@ class Options:
 _APART: Final = tuple(
     (field.name, field.default)
     for field in fields(Options)
-    if field.name not in (*OPERATOR_ARGUMENTS, "unchecked")
+    if field.name not in (*PLAIN_ARGUMENTS, "unchecked")
 )
 
 
@@ -81,6 +85,7 @@ class Batch:
 
 
 _OF_BATCH: Final = frozenset(field.name for field in fields(Batch))
+_ALL: Final = _OF_BATCH | {field.name for field in fields(Options)}
 
 
 def options_and_batch(given: Mapping[str, Any]) -> tuple[Options, Batch]:
@@ -89,6 +94,7 @@ def options_and_batch(given: Mapping[str, Any]) -> tuple[Options, Batch]:
     Raises:
         TypeError: there is no such argument.
     """
+    check_names(given, _ALL)
     of_batch = {name: value for name, value in given.items() if name in _OF_BATCH}
     rest = {name: value for name, value in given.items() if name not in _OF_BATCH}
     return Options(**rest), Batch(**of_batch)

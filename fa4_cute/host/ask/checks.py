@@ -12,10 +12,12 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ...plan.facts.numbers import LOG2_E, MAX_FLOAT32
+from ...plan.facts.numbers import LOG2_E, MAX_FLOAT32, as_float
 from .arguments import Inputs, Options
 
 Layout = tuple[str, ...]
+_MOST_DIVISORS: Final = 1 << 16
+"""All divisors of numbers below 2**32 are at most this, or what such a one divides them by."""
 DENSE: Final[Layout] = ("batch", "seqlen", "heads", "head_dim")
 PACKED: Final[Layout] = ("total", "heads", "head_dim")
 PAGED: Final[Layout] = ("num_pages", "page_size", "heads", "head_dim")
@@ -147,7 +149,8 @@ def is_shared(k_rope: Any, k: Any) -> bool:
 
 def divisibility(heads_q: int, heads_k: int) -> str:
     """Return the sentence that refuses ``heads_q`` query heads over ``heads_k`` key/value heads."""
-    fitting = [n for n in range(1, heads_q + 1) if heads_q % n == 0]
+    small = [n for n in range(1, min(math.isqrt(heads_q), _MOST_DIVISORS) + 1) if heads_q % n == 0]
+    fitting = (*small, *(heads_q // n for n in small))
     nearest = min(fitting, key=lambda n: (abs(n - heads_k), n))
     return (
         f"q has {heads_q} heads, which is not a multiple of the {heads_k} heads of k and v (axis 2 "
@@ -167,10 +170,34 @@ def check_no_grad(tensors: Mapping[str, Any]) -> None:
             )
 
 
+def check_readable(name: str, tensor: Any, instead: str = "unchecked=True") -> None:
+    """Refuse to read values back while a CUDA graph is captured, where waiting is not allowed.
+
+    Args:
+        name: argument.
+        tensor: what would be read.
+        instead: what to do.
+
+    Raises:
+        NotImplementedError: torch's current stream is being captured.
+    """
+    if tensor.is_cuda and sys.modules["torch"].cuda.is_current_stream_capturing():
+        raise NotImplementedError(
+            f"{name}: its values would be read back, which the capture of a CUDA graph does not "
+            f"allow; nearest supported choice: {instead}"
+        )
+
+
 def check_flag(name: str, value: Any) -> None:
     """Refuse ``value`` unless it is True or False."""
     if not isinstance(value, bool):
         raise TypeError(f"{name}={value!r}: expected True or False, got {kind_of(value)}")
+
+
+def check_name(name: str, value: Any) -> None:
+    """Refuse ``value`` unless it is a string."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name}={value!r}: expected a name, got {kind_of(value)}")
 
 
 def check_count(name: str, value: Any, least: int) -> None:
@@ -193,7 +220,7 @@ def check_scale(value: Any) -> None:
             f"softmax_scale={value!r}: expected a real number or None, got {kind_of(value)}; "
             f"nearest supported choice: float(softmax_scale)"
         )
-    scale = float(value)
+    scale = as_float(value)
     if not math.isfinite(scale):
         raise ValueError(
             f"softmax_scale={scale}: must be finite; nearest supported choice: None, which means "

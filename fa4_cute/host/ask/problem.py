@@ -16,7 +16,7 @@ from ...plan.launch.launch import AttentionSizes
 from ...plan.spec.variant import Partition, Variant
 from . import checks
 from .arguments import Options
-from .checks import DENSE, check_flag, check_scale, kind_of
+from .checks import DENSE, check_count, check_flag, check_scale, kind_of
 from .features import PLAIN, Features
 from .scales import UNSCALED, Scales, check_range
 from .sequences import Sequences
@@ -74,6 +74,8 @@ class Problem:
                 raise ValueError(f"{name}={value}: must be 0 or more")
         for name in ("causal", "return_lse", "shared_rope", "pair_cta"):
             check_flag(name, getattr(self, name))
+        if self.num_qo is not None:
+            check_count("num_qo", self.num_qo, 1)
         if self.num_qo not in (None, 1, 2):
             raise ValueError(f"num_qo={self.num_qo}: choose 1 or 2 Q tiles per CTA, or None")
         check_scale(self.softmax_scale)

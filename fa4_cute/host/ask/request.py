@@ -9,6 +9,7 @@ from ...plan.spec.variant import Partition, Scheduler
 from .arguments import Batch, Inputs, Options
 from .checks import DENSE, PACKED, PAGED, Layout, check_count, check_inputs
 from .features import NO_TENSORS, PLAIN, Features, FeatureTensors
+from .outputs import NEW, Outputs, given_outputs
 from .problem import Problem
 from .scales import scales_of, token_scales_of
 from .score_changes import ScoreChanges, score_changes
@@ -23,11 +24,13 @@ class Request:
         problem: its facts.
         inputs: q, k and v as they were given.
         tensors: what the features add.
+        given: tensors for the results.
     """
 
     problem: Problem
     inputs: Inputs
     tensors: FeatureTensors = NO_TENSORS
+    given: Outputs = NEW
 
 
 def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Request:
@@ -56,7 +59,8 @@ def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Req
         return_lse=options.return_lse,
         rope=options.rope,
     )
-    return Request(problem, inputs, tensors)
+    read = (*tensors.all(), tensors.q_rope, tensors.k_rope)
+    return Request(problem, inputs, tensors, given_outputs(options, inputs, read))
 
 
 def _layouts(batch: Batch) -> tuple[Layout, Layout]:

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ...plan.config.token_rows import packed_start, row_floats
-from ...plan.facts.dtypes import DType
-from ...plan.facts.numbers import LOG2_E, MAX_FLOAT32
+from ...plan.facts.numbers import LOG2_E, MAX_FLOAT32, as_float
 from ...plan.facts.tensor_map_bits import ALIGN
 from .arguments import Options
-from .checks import check_device, kind_of
+from .checks import check_device, check_readable, kind_of
 from .sequences import Sequences
 
-SCALED_DTYPE: Final = DType.FP8_E4M3
-_TORCH_NAME: Final = "torch.float8_e4m3fn"
+TORCH_NAME: Final = "torch.float8_e4m3fn"
+"""Element type whose operands have scales."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +64,10 @@ def scales_of(options: Options, q: Any) -> Scales:
     numbers_of = {
         name: 1.0 if name in tokens else _number(name, value, q) for name, value in values.items()
     }
-    if str(q.dtype) != _TORCH_NAME:
+    if str(q.dtype) != TORCH_NAME:
         first = next(name for name, value in values.items() if value is not None)
         raise ValueError(
-            f"{first}: only operands of {_TORCH_NAME} have scales, not {q.dtype}; nearest "
+            f"{first}: only operands of {TORCH_NAME} have scales, not {q.dtype}; nearest "
             f"supported choice: softmax_scale for the scores, or {first}=None"
         )
     return Scales(*numbers_of.values())
@@ -191,11 +190,13 @@ def _number(name: str, value: Any, q: Any) -> float:
                 f"{name}: shape {tuple(value.shape)}; nearest supported choice: a tensor of one "
                 f"element, or a number"
             )
+        check_readable(name, value, f"{name} as a number")
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(
             f"{name}={value!r}: expected a number or a tensor of one element, got {kind_of(value)}"
         )
-    if not math.isfinite(value):
-        raise ValueError(f"{name}={value}: must be finite; nearest supported choice: 1.0")
-    return float(value)
+    number = as_float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{name}={number}: must be finite; nearest supported choice: 1.0")
+    return number

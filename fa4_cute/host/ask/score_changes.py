@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import math
+import numbers
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ... import masks, score_mods
+from ...plan.facts.numbers import LOG2_E, MAX_FLOAT32
 from ...plan.masks.masks import NULL, Mask, SlidingWindowMask
 from ...plan.spec.variant import ScoreMod
 from .arguments import Inputs, Options
-from .checks import check_count, check_device, check_no_grad, check_tensor, kind_of
+from .checks import (
+    check_count,
+    check_device,
+    check_no_grad,
+    check_readable,
+    check_tensor,
+    kind_of,
+)
 from .sequences import Sequences, check_counts, integers
 
 _OPEN: Final = -1
@@ -47,8 +55,10 @@ def score_changes(options: Options, inputs: Inputs, where: Sequences) -> ScoreCh
     mask, modifier = full_mask(options), modifier_of(options)
     if modifier is not None:
         check_slopes(modifier, q, where.batch)
-    padding = [integers("padding lengths", t, ("batch",), q, unchecked=unchecked)
-               for t in mask.lengths]  # fmt: skip
+    padding = [
+        integers("padding lengths", t, ("batch",), q, unchecked=unchecked, rows=where.batch)
+        for t in mask.lengths
+    ]
     for lengths in padding:
         check_counts(lengths, where.batch, None, "")
     sizes = (where.batch, q.shape[-2], where.seqlen_q, where.most_keys)
@@ -93,9 +103,13 @@ def modifier_of(options: Options) -> score_mods.ScoreModifier | None:
         steps.append(score_mods.function(score_mod, aux_tensors))
     elif aux_tensors:
         raise ValueError(f"aux_tensors: {len(aux_tensors)} tensors, but no score_mod reads them")
-    if options.softcap is not None and options.softcap != 0:
+    if options.softcap is not None and not _is_zero(options.softcap):
         steps.append(score_mods.softcap(options.softcap))
     return score_mods.chain(*steps) if steps else None
+
+
+def _is_zero(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, numbers.Real) and value == 0
 
 
 def window_of(value: Any) -> Mask | None:
@@ -107,9 +121,11 @@ def window_of(value: Any) -> Mask | None:
     """
     if value is None:
         return None
-    if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != 2:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes) or len(value) != 2:
+        is_side = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        nearest = f"({value}, {value}) or ({value}, 0)" if is_side else "(None, None)"
         raise TypeError(
-            f"window_size={value!r}: expected (left, right); nearest supported choice: (None, None)"
+            f"window_size={value!r}: expected (left, right); nearest supported choice: {nearest}"
         )
     sides: list[int | None] = []
     for name, side in zip(("left", "right"), value, strict=True):
@@ -133,10 +149,7 @@ def float_tensor(name: str, value: Any, layout: tuple[str, ...], q: Any) -> Any:
     if value.is_complex() or str(value.dtype) == "torch.bool":
         hint = ""
         if not value.is_complex():
-            hint = (
-                f"; nearest supported choice: torch.zeros({name}.shape).masked_fill(~{name}, "
-                f"float('-inf'))"
-            )
+            hint = "; nearest supported choice: fa4_cute.masks.dense for where keys are visible"
         raise TypeError(f"{name}.dtype={value.dtype}: expected float32{hint}")
     return value.resolve_neg().float()
 
@@ -148,10 +161,12 @@ def sink_tensor(value: Any, q: Any, *, unchecked: bool) -> Any:
     if found.shape[0] != heads:
         raise ValueError(f"sink: {found.shape[0]} weights for the {heads} heads of q")
     if not unchecked and value.device.type != "meta":
+        check_readable("sink", value)
         for head, weight in enumerate(found.tolist()):
-            if math.isnan(weight) or weight == math.inf:
+            if not weight * LOG2_E <= MAX_FLOAT32:
                 raise ValueError(
-                    f"sink[{head}]={weight}: must be a number; minus infinity means no sink"
+                    f"sink[{head}]={weight}: must be a number of at most "
+                    f"{MAX_FLOAT32 / LOG2_E:.4g}; minus infinity means no sink"
                 )
     return found.contiguous()
 

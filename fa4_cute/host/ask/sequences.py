@@ -1,21 +1,22 @@
 """Where sequences lie: lengths, row offsets and page tables, and what follows from them.
 
 A wrong value here makes the kernel read or write outside of the tensors, so values are checked
-before a launch. On a CUDA tensor that means waiting for the device once per tensor; with
-``unchecked=True`` nothing is read back, and the caller answers for the values.
+before a launch, for which a CUDA call waits for the device; with ``unchecked=True`` they are not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from ...plan.facts.numbers import MAX_SEQLEN
 from .arguments import Batch, Inputs
-from .checks import check_device, check_tensor
+from .checks import check_device, check_readable, check_tensor
 
 _INTEGERS: Final = ("torch.int32", "torch.int64")
+_MOST_VALUES: Final = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,16 +53,24 @@ class Sequences:
 
     def offsets(self, inputs: Inputs) -> Any:
         """Return keys minus queries of every sequence, float32, computed where the lengths are."""
-        import torch
+        return row_offsets(inputs, vars(self), self.batch)
 
-        q, k, _ = inputs
-        plain = torch.zeros(self.batch, dtype=torch.int32, device=q.device)
-        if self.seqused_k is not None:
-            keys = self.seqused_k
-        else:
-            keys = plain + k.shape[1] if self.cu_seqlens_k is None else self.cu_seqlens_k.diff()
-        queries = plain + q.shape[1] if self.cu_seqlens_q is None else self.cu_seqlens_q.diff()
-        return (keys - queries).float()
+
+def row_offsets(inputs: Inputs, given: Mapping[str, Any], batch: int) -> Any:
+    """Return keys minus queries of ``batch`` sequences, float32, computed where the lengths are.
+
+    ``given`` holds ``cu_seqlens_q``, ``cu_seqlens_k`` and ``seqused_k``, where there are any.
+    """
+    q, k, _ = inputs
+    starts_q, starts_k, keys = map(given.get, ("cu_seqlens_q", "cu_seqlens_k", "seqused_k"))
+    if keys is None:
+        keys = k.shape[1] if starts_k is None else starts_k.diff()
+    found = keys - (q.shape[1] if starts_q is None else starts_q.diff())
+    if not isinstance(found, int):
+        return found.float()
+    import torch
+
+    return torch.full((batch,), float(found), device=q.device)
 
 
 def sequences(inputs: Inputs, batch: Batch, *, unchecked: bool) -> Sequences:
@@ -81,14 +90,20 @@ def sequences(inputs: Inputs, batch: Batch, *, unchecked: bool) -> Sequences:
     if batch.page_table is not None and batch.seqused_k is None:
         raise ValueError("page_table: a paged cache needs seqused_k, the keys of each sequence")
 
-    def read(name: str, value: Any, *layout: str) -> Integers | None:
-        return None if value is None else integers(name, value, layout, q, unchecked=unchecked)
+    def read(name: str, value: Any, rows: int | None, *layout: str) -> Integers | None:
+        if value is None:
+            return None
+        return integers(name, value, layout, q, unchecked=unchecked, rows=rows)
 
+    of_q = read("cu_seqlens_q", batch.cu_seqlens_q, None, "batch + 1")
+    rows = q.shape[0] if of_q is None else of_q.count - 1
+    if rows < 0:
+        raise ValueError("cu_seqlens_q: empty; expected batch + 1 offsets, the first of them 0")
     given = _Given(
-        read("cu_seqlens_q", batch.cu_seqlens_q, "batch + 1"),
-        read("cu_seqlens_k", batch.cu_seqlens_k, "batch + 1"),
-        read("seqused_k", batch.seqused_k, "batch"),
-        read("page_table", batch.page_table, "batch", "pages_per_row"),
+        of_q,
+        read("cu_seqlens_k", batch.cu_seqlens_k, rows + 1, "batch + 1"),
+        read("seqused_k", batch.seqused_k, rows, "batch"),
+        read("page_table", batch.page_table, rows, "batch", "pages_per_row"),
     )
     count, seqlen_q = _queries(q, given, batch.max_seqlen_q)
     seqlen_k, used_k = _keys(k, given, count, batch.max_seqlen_k)
@@ -127,13 +142,22 @@ class _Given(NamedTuple):
 
 
 def integers(
-    name: str, value: Any, layout: tuple[str, ...], q: Any, *, unchecked: bool
+    name: str,
+    value: Any,
+    layout: tuple[str, ...],
+    q: Any,
+    *,
+    unchecked: bool,
+    rows: int | None = None,
 ) -> Integers:
     """Return ``value`` as int32 on the device of ``q``; a copy when it is int64 or strided.
 
+    Its first dimension must be ``rows``, where they are given: before anything is read back.
+
     Raises:
         TypeError: no tensor, or elements of another type.
-        ValueError: wrong rank or device, or values beyond 31 bits.
+        ValueError: wrong rank, rows or device, more values than are looked at one by one, or values
+            beyond 31 bits.
     """
     import torch
 
@@ -144,8 +168,16 @@ def integers(
             f"{name}.dtype={value.dtype}: expected int32; nearest supported choice: "
             f"{name}.to(torch.int32)"
         )
+    if rows is not None and value.shape[0] != rows:
+        raise ValueError(f"{name}: {_wrong_rows(layout, value.shape[0], rows)}")
     values = None
     if not unchecked and value.device.type != "meta":
+        if value.numel() > _MOST_VALUES:
+            raise ValueError(
+                f"{name}: shape {tuple(value.shape)} has more than the {_MOST_VALUES} values that "
+                f"are checked one by one; nearest supported choice: unchecked=True"
+            )
+        check_readable(name, value)
         values = value.flatten().tolist()
         for i, number in enumerate(values):
             if abs(number) > MAX_SEQLEN:
@@ -154,6 +186,16 @@ def integers(
                     f"supported choice: {MAX_SEQLEN}"
                 )
     return Integers(name, value.to(torch.int32).contiguous(), values)
+
+
+def _wrong_rows(layout: tuple[str, ...], have: int, rows: int) -> str:
+    """Return in words that a tensor of this layout has ``have`` rows instead of ``rows``."""
+    if layout == ("batch",):
+        return f"{have} lengths for {rows} sequences; expected ({rows},)"
+    offsets = int(layout[0] == "batch + 1")
+    if have < offsets:
+        return "empty; expected batch + 1 offsets, the first of them 0"
+    return f"{have - offsets} sequences, but the queries have {rows - offsets}"
 
 
 def check_counts(found: Integers, batch: int, limits: list[int] | None, of: str) -> None:

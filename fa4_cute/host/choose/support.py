@@ -234,6 +234,10 @@ def _head_dim_rule(problem: Problem) -> Refusal | None:
     if any(row.serves(dtype, problem.head_dim) for row in rows):
         unit = TMA_ALIGN // dtype.size
         below = problem.head_dim % unit
+        if not problem.head_dim_v:
+            return Refusal(
+                ValueError, "v: head_dim=0, so there is nothing to compute", f"head_dim={unit}"
+            )
         if not below:
             return None
         nearest = problem.head_dim - below + unit

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ...plan.config.config import FA4Config
 from ...plan.masks.masks import CAUSAL, NULL
@@ -225,9 +225,7 @@ def _circumstances(spec: KernelSpecification) -> str:
 def _stored(spec: KernelSpecification, artifact: CompiledArtifact, *, locked: bool) -> StoredKernel:
     meta = {
         "kernel_name": artifact.kernel_name,
-        "smem_bytes": artifact.smem_bytes,
-        "threads": artifact.threads,
-        "cluster": list(artifact.cluster),
+        **_launch_of(artifact),
         "spec": canonical(spec),
         "toolchain": toolchain(),
         "locked": locked,
@@ -236,22 +234,35 @@ def _stored(spec: KernelSpecification, artifact: CompiledArtifact, *, locked: bo
 
 
 def _artifact(spec: KernelSpecification, stored: StoredKernel) -> CompiledArtifact:
-    meta = stored.meta
-    try:
-        x, y, z = (int(n) for n in meta["cluster"])
-        return CompiledArtifact(
-            ptx=stored.ptx,
-            cubin=stored.cubin,
-            kernel_name=str(meta["kernel_name"]),
-            params=spec.params,
-            smem_bytes=int(meta["smem_bytes"]),
-            threads=int(meta["threads"]),
-            cluster=(x, y, z),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise CorruptEntry(f"{spec.name}: {error}") from error
+    """Return the kernel as it was compiled; its launch is that of ``spec``, or it is not used."""
+    meta, name = stored.meta, str(stored.meta.get("kernel_name"))
+    found = CompiledArtifact(
+        ptx=stored.ptx,
+        cubin=stored.cubin,
+        kernel_name=name,
+        params=spec.params,
+        smem_bytes=spec.smem_bytes,
+        threads=spec.num_threads,
+        cluster=(spec.cluster_size, 1, 1),
+    )
+    launch = {field: meta.get(field) for field in _LAUNCH_FIELDS}
+    if not name.startswith(spec.name) or launch != _launch_of(found):
+        raise CorruptEntry(f"{spec.name}: stored as {name} with {launch}")
+    return found
 
 
+_LAUNCH_FIELDS: Final = ("smem_bytes", "threads", "cluster")
+
+
+def _launch_of(artifact: CompiledArtifact) -> dict[str, Any]:
+    return {
+        "smem_bytes": artifact.smem_bytes,
+        "threads": artifact.threads,
+        "cluster": list(artifact.cluster),
+    }
+
+
+_forgets: list[Callable[[], None]] = []
 _process_cache: KernelCache | None = None
 _process_settings: Settings | None = None
 
@@ -281,4 +292,11 @@ def clear_cache() -> int:
     Returns:
         The number of files removed.
     """
+    for forget in _forgets:
+        forget()
     return process_cache().clear()
+
+
+def when_cleared(forget: Callable[[], None]) -> None:
+    """Have ``forget`` called whenever the kernels are forgotten."""
+    _forgets.append(forget)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
@@ -15,6 +19,9 @@ from ...plan.spec.params import KernelParams
 from ...settings import set_default
 
 ARCH = "sm_100a"
+_Result = TypeVar("_Result")
+_LISTEN_SECONDS = 0.1
+"""A signal may arrive in any thread; the main thread hears of it when it wakes."""
 _one_at_a_time = threading.Lock()
 """The DSL traces into process-wide state, the kernel's entry name included."""
 
@@ -70,6 +77,9 @@ def compile_kernel(spec: AttentionSpec | CombineSpec) -> CompiledArtifact:
 def compile_traced(trace: Callable[[str], Any], arch: str = ARCH) -> tuple[str, bytes, str]:
     """Return PTX, cubin and entry name of a kernel compiled for ``arch``.
 
+    The DSL works in a thread where no interrupt arrives: one in the middle of a callback of MLIR
+    ends the process. The caller's interrupt is raised when the kernel is compiled.
+
     Args:
         trace: compiles with the DSL's options that it is given, and returns the DSL's result.
         arch: target as the DSL names it; sm_90a serves kernels without Tensor Memory.
@@ -78,11 +88,55 @@ def compile_traced(trace: Callable[[str], Any], arch: str = ARCH) -> tuple[str, 
         RuntimeError: when the PTX does not hold exactly one kernel.
     """
     set_default("CUTE_DSL_ARCH", ARCH)
-    # The DSL hands PTX and cubin over as files; the directory keeps them out of the caller's.
-    with _one_at_a_time, tempfile.TemporaryDirectory(prefix="fa4_cute_") as directory:
-        compiled = trace(f"--gpu-arch={arch} --keep-ptx --keep-cubin --dump-dir={directory}")
-        ptx, cubin = str(compiled.__ptx__), bytes(compiled.__cubin__)
+
+    def work() -> tuple[str, bytes]:
+        # The DSL hands PTX and cubin over as files; the directory keeps them out of the caller's.
+        with _one_at_a_time, tempfile.TemporaryDirectory(prefix="fa4_cute_") as directory:
+            compiled = trace(f"--gpu-arch={arch} --keep-ptx --keep-cubin --dump-dir={directory}")
+            return str(compiled.__ptx__), bytes(compiled.__cubin__)
+
+    ptx, cubin = _away_from_interrupts(work)
     return ptx, cubin, entry_name(ptx)
+
+
+def _away_from_interrupts(work: Callable[[], _Result]) -> _Result:
+    """Do ``work`` where no signal handler of Python runs, which is outside of the main thread.
+
+    An interrupt waits until the work has ended, and is then handed to whoever handled it before.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    done: Future[_Result] = Future()
+    context = copy_context()
+
+    def act() -> None:
+        try:
+            done.set_result(context.run(work))
+        except BaseException as error:
+            done.set_exception(error)
+
+    with _interrupts_later():
+        threading.Thread(target=act, name="fa4_cute compiling").start()
+        while not done.done():
+            wait([done], _LISTEN_SECONDS)
+    return done.result()
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Note interrupts inside the block, and handle the first when it has ended."""
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler):
+        yield
+        return
+    came: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *interrupt: came.append(interrupt))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if came:
+        handler(*came[0])
 
 
 def entry_name(ptx: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from ...plan.spec.attention_spec import AttentionSpec
 from ..ask.arguments import Batch, Inputs, Options
@@ -11,17 +13,39 @@ from ..ask.request import Request, request
 from ..choose.support import Choice, choose, require
 from ..compile import cache
 from . import device, simulator
-from .launch import pack_combine, pack_launch
-from .operands import Call, describe_call, new_outputs
+from .launch import Launched, PackedLaunch, pack_combine, pack_launch
+from .operands import Call, describe_call, outputs_of
+
+
+class Done(NamedTuple):
+    """A call that was carried out.
+
+    Attributes:
+        out, lse: its results; LSE may be None.
+        asked: the call.
+        call: its memory; None where nothing was launched.
+        launches: what was launched.
+    """
+
+    out: Any
+    lse: Any
+    asked: Request
+    call: Call | None = None
+    launches: tuple[Launched, ...] = ()
 
 
 def compute(inputs: Inputs, options: Options, batch: Batch | None = None) -> tuple[Any, Any]:
     """Return O, and LSE or None, of ``inputs`` (q, k, v); errors as ``fa4_cute.flash_attn``."""
+    done = carry_out(inputs, options, batch)
+    return done.out, done.lse
+
+
+def carry_out(inputs: Inputs, options: Options, batch: Batch | None = None) -> Done:
+    """Compute, and return with the results how it was done; errors as ``fa4_cute.flash_attn``."""
     asked, spec = _resolved(inputs, options, batch)
     if asked.problem.has_no_output or asked.problem.has_no_keys:
-        return _filled(asked)
-    call = _launched(asked, spec)
-    return call.out, call.lse
+        return Done(*_filled(asked), asked)
+    return _launched(asked, spec)
 
 
 def _resolved(
@@ -37,7 +61,7 @@ def _resolved(
 
 def _filled(asked: Request) -> tuple[Any, Any]:
     """Return the results of a call whose queries see no key, which no kernel computes."""
-    out, lse = new_outputs(asked.problem, asked.inputs[0])
+    out, lse = outputs_of(asked.problem, asked.inputs[0], asked.given)
     out.zero_()
     if lse is not None:
         lse.fill_(float("-inf"))
@@ -46,35 +70,48 @@ def _filled(asked: Request) -> tuple[Any, Any]:
     return out, lse
 
 
-def _launched(asked: Request, spec: AttentionSpec) -> Call:
+def _launched(asked: Request, spec: AttentionSpec) -> Done:
     """Launch the kernel of ``spec``, and after it the one that combines split keys."""
     artifact = cache.compiled(spec)
     if asked.inputs[0].device.type != "cpu":
         return _launched_on_cuda(asked, spec, artifact)
-    call = describe_call(asked.problem, asked.inputs, asked.tensors)
-    packed = pack_launch(spec, call.described)
-    simulator.launch(artifact.ptx, artifact.kernel_name, packed, call.host_buffers())
-    splits = call.splits(asked.problem)
-    if splits is not None:
-        combine = cache.compiled(splits.spec)
-        packed = pack_combine(splits)
-        simulator.launch(combine.ptx, combine.kernel_name, packed, call.host_buffers())
-    return call
+
+    def launch(call: Call, artifact: Any, packed: PackedLaunch) -> None:
+        simulator.launch(artifact.ptx, artifact.kernel_name, packed, call.host_buffers())
+
+    return _steps(asked, spec, artifact, pack_launch, launch)
 
 
-def _launched_on_cuda(asked: Request, spec: AttentionSpec, artifact: Any) -> Call:
+def _launched_on_cuda(asked: Request, spec: AttentionSpec, artifact: Any) -> Done:
     import torch
 
     launcher = device.launcher()
     index = asked.inputs[0].device.index
+
+    def launch(_: Call, artifact: Any, packed: PackedLaunch) -> None:
+        stream = torch.cuda.current_stream(index).cuda_stream
+        launcher.launch(artifact, packed, index, stream)
+
     # Copies of unsuitable inputs are made on the same stream, so they are ready before the kernel
     # runs, and their memory is not handed out again before it ends; so are partial results.
     with torch.cuda.device(index):
-        call = describe_call(asked.problem, asked.inputs, asked.tensors)
-        packed = launcher.pack(spec, call.described, index)
-        stream = torch.cuda.current_stream(index).cuda_stream
-        launcher.launch(artifact, packed, index, stream)
-        splits = call.splits(asked.problem)
-        if splits is not None:
-            launcher.launch(cache.compiled(splits.spec), pack_combine(splits), index, stream)
-    return call
+        pack = partial(pack_launch, encode=launcher.encode, num_sms=launcher.num_sms(index))
+        return _steps(asked, spec, artifact, pack, launch)
+
+
+def _steps(
+    asked: Request,
+    spec: AttentionSpec,
+    artifact: Any,
+    pack: Callable[..., PackedLaunch],
+    launch: Callable[[Call, Any, PackedLaunch], None],
+) -> Done:
+    call = describe_call(asked.problem, asked.inputs, asked.tensors, asked.given)
+    launches = [Launched(artifact, spec.params, pack(spec, call.described))]
+    launch(call, artifact, launches[0].packed)
+    splits = call.splits(asked.problem)
+    if splits is not None:
+        combine = cache.compiled(splits.spec)
+        launches.append(Launched(combine, splits.spec.params, pack_combine(splits)))
+        launch(call, combine, launches[1].packed)
+    return Done(call.out, call.lse, asked, call, tuple(launches))

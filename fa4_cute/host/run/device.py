@@ -10,13 +10,15 @@ import ctypes
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from ...plan.facts.tensor_map_bits import TENSOR_MAP_BYTES, TensorMapFields
-from ...plan.spec.attention_spec import AttentionSpec
+from ...plan.launch.launch import LaunchPlan
 from ..choose.refusals import Refusal, device_refusal
 from ..compile.compiler import ARCH, CompiledArtifact
-from .launch import AttentionCall, PackedLaunch, pack_launch
+from .blocks import Block, Blocks
+from .launch import Launched, PackedLaunch
 
 CUBIN_CAPABILITY: Final = (10, 0)
 """Compute capability the cubin is made for; ``a`` targets run on no other."""
@@ -24,8 +26,6 @@ FAMILY_ARCH: Final = "sm_100f"
 """Target that all of compute capability 10.x shares (PTX ISA, ".target", family-specific)."""
 
 
-KEPT_LAUNCHES: Final = 256
-"""Packed launches that a launcher remembers; each takes about a kilobyte."""
 Image = Callable[[CompiledArtifact, tuple[int, int]], bytes]
 
 
@@ -60,32 +60,8 @@ class CudaLauncher:
         self._image = image or image_for
         self._kernels: dict[tuple[str, bytes], Any] = {}
         self._ready: dict[tuple[str, bytes, int], Any] = {}
-        self._packed: dict[tuple[int, AttentionCall, int], tuple[Any, PackedLaunch]] = {}
         self._num_sms: dict[int, int] = {}
         self._lock = threading.Lock()
-
-    def pack(self, spec: AttentionSpec, call: AttentionCall, device: int) -> PackedLaunch:
-        """Return the packed launch of ``call`` on ``device``, with tensor maps made by the driver.
-
-        The latest results are kept: a loop meets the same addresses again and again, and encoding
-        is most of the host's work.
-
-        Raises:
-            CudaError: the driver refused a tensor map, or to name the number of SMs.
-            ValueError: as ``host.run.launch.pack_launch``.
-        """
-        num_sms = self.num_sms(device)
-        key = (id(spec), call, num_sms)
-        found = self._packed.get(key)
-        # The entry keeps its specification alive, so that the identity is not used again.
-        if found is not None and found[0] is spec:
-            return found[1]
-        packed = pack_launch(spec, call, self.encode, num_sms)
-        with self._lock:
-            if len(self._packed) >= KEPT_LAUNCHES:
-                self._packed.pop(next(iter(self._packed)))
-            self._packed[key] = (spec, packed)
-        return packed
 
     def launch(
         self, artifact: CompiledArtifact, packed: PackedLaunch, device: int, stream: int
@@ -101,23 +77,66 @@ class CudaLauncher:
         Raises:
             CudaError: the driver refused a call.
         """
-        driver = self._driver
-        kernel = self._kernel(artifact, device)
-        config = driver.CUlaunchConfig()
-        plan = packed.plan
+        configure, enqueue = self._ready_for(artifact, packed.plan, device)
+        block = Blocks(artifact.params, packed.params, configure).take()
+        enqueue(block, stream)
+
+    def repeat(
+        self, device: int
+    ) -> Callable[[Launched, Any], tuple[Callable[[], Any], Callable[[Block, Any], None]]]:
+        """Return what makes of a launch on ``device`` how its blocks are configured and enqueued.
+
+        They go to torch's current stream of the device.
+        """
+        import torch
+
+        stream_of = getattr(torch._C, "_cuda_getCurrentRawStream", _public_stream)
+        current = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
+
+        def ready(
+            launched: Launched, _: Any
+        ) -> tuple[Callable[[], Any], Callable[[Block, Any], None]]:
+            artifact, _, packed = launched
+            configure, enqueue = self._ready_for(artifact, packed.plan, device)
+
+            def launch(block: Block, _: Any) -> None:
+                if current() == device:
+                    enqueue(block, stream_of(device))
+                else:
+                    with torch.cuda.device(device):
+                        enqueue(block, stream_of(device))
+
+            return configure, launch
+
+        return ready
+
+    def _ready_for(
+        self, artifact: CompiledArtifact, plan: LaunchPlan, device: int
+    ) -> tuple[Callable[[], Any], Callable[[Block, int], None]]:
+        """Load a kernel; return what makes its configurations, and what enqueues a block."""
+        launch_kernel = self._driver.cuLaunchKernelEx
+        function = self._driver.CUfunction(int(self._kernel(artifact, device)))
+
+        def enqueue(block: Block, stream: int) -> None:
+            if block.stream != stream:
+                block.config.hStream = block.stream = stream
+            # The driver copies the parameters during the call, so the block can be used again.
+            result = launch_kernel(block.config, function, block.pointers, 0)
+            if result[0] != 0:
+                self._check("cuLaunchKernelEx", result)
+
+        return partial(self._configure, plan), enqueue
+
+    def _configure(self, plan: LaunchPlan) -> Any:
+        """Return the launch configuration of ``plan``, without a stream."""
+        config = self._driver.CUlaunchConfig()
         config.gridDimX, config.gridDimY, config.gridDimZ = plan.grid
         config.blockDimX, config.blockDimY, config.blockDimZ = plan.block
         config.sharedMemBytes = plan.smem_bytes
-        config.hStream = stream
         attributes = [] if plan.cluster == (1, 1, 1) else [self._cluster(plan.cluster)]
         config.attrs = attributes
         config.numAttrs = len(attributes)
-        # The driver copies the parameters during the call, so they need not outlive it.
-        values = [ctypes.create_string_buffer(value, len(value)) for value in packed.params]
-        pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
-        function = driver.CUfunction(int(kernel))
-        result = driver.cuLaunchKernelEx(config, function, ctypes.addressof(pointers), 0)
-        self._check("cuLaunchKernelEx", result)
+        return config
 
     def encode(self, fields: TensorMapFields) -> bytes:
         """Return the 128 bytes of a tensor map as the driver makes them.
@@ -218,6 +237,11 @@ class CudaLauncher:
         _, text = self._driver.cuGetErrorString(status)
         reason = text.decode() if isinstance(text, bytes) else str(text)
         raise CudaError(f"{call} failed: {getattr(status, 'name', status)} ({reason})")
+
+
+def _public_stream(device: int) -> int:
+    """Return the handle of torch's current stream, for builds that have no quicker way."""
+    return int(sys.modules["torch"].cuda.current_stream(device).cuda_stream)
 
 
 def image_for(artifact: CompiledArtifact, capability: tuple[int, int]) -> bytes:

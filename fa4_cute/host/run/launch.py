@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from ...plan.facts.hardware import SM_COUNT
 from ...plan.facts.tensor_map_bits import TensorMapFields, encode_tensor_map
 from ...plan.launch.launch import AttentionSizes, LaunchPlan, plan_combine, plan_launch
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
+from ...plan.spec.params import KernelParams
 from ...plan.spec.tensor_maps import ROPE_OPERANDS, OperandLayout, tensor_maps
 
 Encoder = Callable[[TensorMapFields], bytes]
@@ -86,6 +88,14 @@ class PackedLaunch:
 
     plan: LaunchPlan
     params: tuple[bytes, ...]
+
+
+class Launched(NamedTuple):
+    """One launch of a call: the compiled kernel, its parameters, and what was packed."""
+
+    artifact: Any
+    params: KernelParams
+    packed: PackedLaunch
 
 
 def pack_launch(

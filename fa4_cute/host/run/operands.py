@@ -18,8 +18,8 @@ from ...plan.spec.extras import ABSENT, BIAS_AXES, Aux, Bias, Extras, PaddingLen
 from ...plan.spec.tensor_maps import OperandLayout
 from ..ask.checks import DENSE
 from ..ask.features import NO_TENSORS, PLAIN, FeatureTensors
+from ..ask.outputs import NEW, Outputs, Wanted, span, wanted_lse, wanted_out
 from ..ask.problem import Problem
-from ..ask.scales import SCALED_DTYPE
 from .launch import AttentionCall, Operand, Splits
 from .simulator import HostBuffer
 
@@ -93,32 +93,44 @@ def readable(tensor: Any) -> Any:
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
-def new_outputs(problem: Problem, q: Any) -> tuple[Any, Any]:
-    """Return uninitialised O and LSE, which may be None.
+def outputs_of(problem: Problem, q: Any, given: Outputs = NEW) -> tuple[Any, Any]:
+    """Return O and LSE, as given or uninitialised; LSE may be None."""
+    out = _written(given.out, wanted_out(q, problem.head_dim_v), q)
+    lse = _written(given.lse, wanted_lse(q), q) if problem.return_lse else None
+    return out, lse
 
-    O has the shape of ``q`` with ``head_dim_v`` elements a row, bfloat16 for fp8 operands; LSE is
-    float32, (batch, heads, seqlen_q), or (heads, total_q) for packed queries.
-    """
+
+def _written(given: Any, wanted: Wanted, q: Any) -> Any:
+    """Return the tensor that is written: the one that was given, or a new one."""
     import torch
 
-    shape = (*q.shape[:-1], problem.head_dim_v)
-    dtype = torch.bfloat16 if problem.dtype == SCALED_DTYPE.value else q.dtype
-    out = torch.empty(shape, dtype=dtype, device=q.device)
-    if not problem.return_lse:
-        return out, None
-    rows = (*q.shape[:-3], q.shape[-2], q.shape[-3])
-    return out, torch.empty(rows, dtype=torch.float32, device=q.device)
+    if given is None:
+        dtype = getattr(torch, wanted.dtype)
+        return torch.empty(wanted.shape, dtype=dtype, device=q.device)
+    return changed(given)
+
+
+def changed(given: Any) -> Any:
+    """Return a tensor of the caller's that is written; autograd counts it as changed."""
+    import torch
+
+    if not given.is_inference():
+        torch.autograd.graph.increment_version(given)
+    return given
 
 
 def describe_call(
-    problem: Problem, inputs: Sequence[Any], tensors: FeatureTensors = NO_TENSORS
+    problem: Problem,
+    inputs: Sequence[Any],
+    tensors: FeatureTensors = NO_TENSORS,
+    given: Outputs = NEW,
 ) -> Call:
-    """Return the call on ``inputs`` (q, k, v) with new outputs."""
+    """Return the call on ``inputs`` (q, k, v), with new outputs where none are given."""
     q, k, v = (readable(_as_rank_4(tensor)) for tensor in inputs)
-    out, lse = new_outputs(problem, inputs[0])
+    out, lse = outputs_of(problem, inputs[0], given)
     partial = new_partial(problem, out) if problem.variant.is_split else ()
-    given = (tensors.q_rope, tensors.k_rope)
-    rope = tuple(readable(_as_rank_4(tensor)) for tensor in given if tensor is not None)
+    rope_inputs = (tensors.q_rope, tensors.k_rope)
+    rope = tuple(readable(_as_rank_4(tensor)) for tensor in rope_inputs if tensor is not None)
     described = AttentionCall(
         q=_operand(q),
         k=_operand(k),
@@ -210,9 +222,8 @@ def _byte_strides(tensor: Any) -> tuple[int, ...]:
 
 def extent(tensor: Any, *, writable: bool) -> HostBuffer:
     """Return the bytes from the first to the last element of a CPU tensor."""
-    span = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride(), strict=True)) + 1
-    size = span * tensor.element_size() if tensor.numel() else 0
-    return HostBuffer(tensor.data_ptr(), size, writable)
+    first, end = span(tensor)
+    return HostBuffer(first, end - first, writable)
 
 
 def _operand(tensor: Any) -> Operand:

@@ -31,6 +31,14 @@ def before(phase: int) -> int:
     return phase ^ 1
 
 
+class Cursor(Protocol):
+    """What names a slot of a ring: a plan's :class:`PipelineState`, or registers of a kernel."""
+
+    @property
+    def index(self) -> Any:
+        """The slot."""
+
+
 @dataclass(frozen=True)
 class PipelineState:
     """Ring cursor: stage ``index`` of ``num_stages`` and the ``phase`` parity of this round."""

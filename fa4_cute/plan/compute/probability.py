@@ -35,18 +35,21 @@ class ProbabilityPlan:
         dtype: element type, that of V.
         threshold: log2 of (old maximum / new maximum) below which O is rescaled; negative.
         lift: power of two that every probability is multiplied by.
+        largest_product: scaled maximum from which on its rounding, up to 2**-24 of it, would
+            carry P out of its type.
     """
 
     dtype: DType
     threshold: float
     lift: float
+    largest_product: float
 
     @classmethod
     def of(cls, dtype: DType) -> ProbabilityPlan:
         """Return the format that goes with operands of ``dtype``."""
         if dtype is DType.FP8_E4M3:
-            return cls(dtype, threshold=-2.0, lift=6.0)
-        return cls(dtype, threshold=-8.0, lift=0.0)
+            return cls(dtype, threshold=-2.0, lift=6.0, largest_product=2.0**25)
+        return cls(dtype, threshold=-8.0, lift=0.0, largest_product=2.0**28)
 
     @property
     def largest(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 LOG2_E: Final = math.log2(math.e)
 """Times this, a natural logarithm is a binary one."""
@@ -13,3 +13,11 @@ MAX_FLOAT32: Final = (2 - 2**-23) * 2.0**127
 SMALLEST_NORMAL_FLOAT32: Final = 2.0**-126
 LN_2: Final = math.log(2.0)
 """Times this, a binary logarithm is a natural one."""
+
+
+def as_float(value: Any) -> float:
+    """Return a real number as a float; one beyond all floats as the infinity of its sign."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf

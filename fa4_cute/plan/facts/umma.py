@@ -146,6 +146,17 @@ class MmaPlan:
     cta_group: int = 1
 
     @property
+    def smem_a(self) -> SmemOperand:
+        """A in shared memory.
+
+        Raises:
+            ValueError: A comes from Tensor Memory.
+        """
+        if self.a is None:
+            raise ValueError("a=None: this operand comes from Tensor Memory")
+        return self.a
+
+    @property
     def a_in_tmem(self) -> bool:
         """Whether A comes from Tensor Memory."""
         return self.a is None

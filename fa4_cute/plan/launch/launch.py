@@ -69,7 +69,7 @@ def plan_launch(
         "seqlen_q": sizes.seqlen_q,
         "seqlen_k": sizes.seqlen_k,
         "num_q_heads": sizes.num_q_heads,
-        "scale_log2": _kernel_scale(softmax_scale),
+        "scale_log2": kernel_scale(softmax_scale),
     }
     if spec.variant.is_persistent:
         num_work = _num_work(spec, blocks)
@@ -142,7 +142,7 @@ def plan_combine(spec: CombineSpec, num_rows: int) -> LaunchPlan:
     )
 
 
-def _kernel_scale(softmax_scale: float) -> float:
+def kernel_scale(softmax_scale: float) -> float:
     """Return the scale in powers of two, kept away from 0; its sign survives."""
     scale = softmax_scale * LOG2_E
     return math.copysign(max(abs(scale), SMALLEST_SCALE), scale)

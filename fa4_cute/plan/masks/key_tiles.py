@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
 from typing import Any, Final
 
 from .masks import HOST, Arithmetic, Interval, Lengths, Mask, Term, is_zero, terms
@@ -64,13 +65,11 @@ class KeyTileMap:
         return total
 
     def tile(self, n: Any) -> Any:
-        """Return the key tile that is visited as the ``n``-th."""
-        first = self.ranges[0]
-        index = _shifted(n, first.start)
-        before = _size(first)
-        for tiles in self.ranges[1:]:
-            index = self.ops.select(n >= before, n - before + tiles.start, index)
-            before = before + _size(tiles)
+        """Return the key tile that is visited as the ``n``-th: past a range, its gap is added."""
+        index = _shifted(n, self.ranges[0].start)
+        for before, tiles in pairwise(self.ranges):
+            gap = tiles.start - before.stop
+            index = self.ops.select(index >= before.stop, index + gap, index)
         return index
 
 

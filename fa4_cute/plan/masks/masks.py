@@ -24,6 +24,10 @@ _HEADROOM: Final = 1024
 """What may be added to a row: lengths stay this much below 2**31."""
 MAX_TERMS: Final = 8
 """Most intervals of one row: the kernel holds two registers for each."""
+_MOST_COMBINATIONS: Final = 256
+"""Most intervals that are compared to find those that others cover."""
+MAX_LEAVES: Final = 64
+"""Most masks that are joined to one."""
 
 
 @dataclass(frozen=True)
@@ -286,19 +290,29 @@ def terms(mask: Mask) -> tuple[Term, ...]:
 
 def leaves(mask: Mask) -> tuple[Mask, ...]:
     """Return the leaves of ``mask`` from left to right, repetitions included."""
-    if isinstance(mask, AndMask | OrMask):
-        return (*leaves(mask.first), *leaves(mask.second))
-    return (mask,)
+    found: list[Mask] = []
+    waiting = [mask]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, AndMask | OrMask):
+            waiting += (node.second, node.first)
+        else:
+            found.append(node)
+    return tuple(found)
 
 
 def _terms(mask: Mask) -> list[Term]:
     if isinstance(mask, OrMask):
         return [*_terms(mask.first), *_terms(mask.second)]
     if isinstance(mask, AndMask):
+        first, second = _terms(mask.first), _terms(mask.second)
+        if len(first) * len(second) > _MOST_COMBINATIONS:
+            raise NotImplementedError(
+                f"mask: a union of more than {_MOST_COMBINATIONS} intervals; nearest supported "
+                f"choice: at most {MAX_TERMS}"
+            )
         return [
-            Term(tuple(_without_repetitions(a.leaves + b.leaves)))
-            for a in _terms(mask.first)
-            for b in _terms(mask.second)
+            Term(tuple(_without_repetitions(a.leaves + b.leaves))) for a in first for b in second
         ]
     return [Term(() if isinstance(mask, NullMask) else (mask,))]
 

@@ -15,8 +15,9 @@ Source: Modular's ``TMAConsumerPipeline`` (``docs/mojo.md``).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from ..barriers.pipeline_plan import PipelineState, StagedPipelinePlan
+from ..barriers.pipeline_plan import Cursor, StagedPipelinePlan
 from ..config.config import FA4Config
 from ..config.depth512_config import Depth512Config
 from .depth512_smem import Depth512SMemLayout
@@ -79,7 +80,7 @@ class Ring:
         """Stages of a slot."""
         return self.pipeline.num_qk_stages
 
-    def get_smem(self, state: PipelineState, qk_stage: int = 0) -> int:
+    def get_smem(self, state: Cursor, qk_stage: int = 0) -> Any:
         """Return the byte offset of stage ``qk_stage`` of the current slot."""
         return self.byte_offset + self.slot_bytes * state.index + qk_stage * self.stage_bytes
 
@@ -139,7 +140,7 @@ class TMAConsumerPlan:
         """Bytes of one qk stage of K."""
         return self.config.k_rows_per_cta() * self.config.BK0 * self.config.qkv_dtype_size
 
-    def get(self, state: PipelineState) -> int:
+    def get(self, state: Cursor) -> Any:
         """Return the byte offset of the current slot."""
         return self.ring.get_smem(state)
 

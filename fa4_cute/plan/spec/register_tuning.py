@@ -1,6 +1,6 @@
 """Register tuning: choices that a kernel makes only so that nothing spills, in one place.
 
-Each costs something and buys registers: ``tests/kernel/test_feature_sass.py`` holds that no kernel
+Each costs something and buys registers: ``tests/kernel/code/test_spills.py`` holds that no kernel
 spills with them. What is decided here:
 
 * how many keys a tile has where scores change (:func:`most_keys`);
@@ -49,15 +49,15 @@ def attention_schedule(variant: Variant) -> WarpSchedule:
 class ScoreLoads:
     """When a softmax thread loads what changes the scores of its columns.
 
-    ====================================  =========  ============  ==========
-    what is loaded per column             under_way  scales_along  fresh_view
-    ====================================  =========  ============  ==========
-    one array or none                     0          no            no
-    several arrays                        16         no            no
-    several arrays, scales per token      8          yes           no
-    biases that differ between terms      16         no            yes
-    in a persistent CTA                   a quarter  as above      as above
-    ====================================  =========  ============  ==========
+    ====================================  =========  ============  ==========  ============
+    what is loaded per column             under_way  scales_along  fresh_view  fresh_stores
+    ====================================  =========  ============  ==========  ============
+    one array or none                     0          no            no          no
+    several arrays                        16         no            no          no
+    several arrays, scales per token      8          yes           no          no
+    biases that differ between terms      16         no            yes         no
+    in a persistent CTA                   a quarter  as above      as above    as fresh_view
+    ====================================  =========  ============  ==========  ============
 
     The assembler starts the loads of all columns at once unless barriers keep them apart, and lacks
     registers for the addresses of several arrays. Scales per token are loaded along with the arrays
@@ -67,11 +67,13 @@ class ScoreLoads:
         under_way: columns whose loads are started together; 0: those of all columns.
         scales_along: scales per token are loaded with them, not before them.
         fresh_view: what the row sees is derived anew in every tile, not held across tiles.
+        fresh_stores: so are the addresses of P in shared memory.
     """
 
     under_way: int = 0
     scales_along: bool = False
     fresh_view: bool = False
+    fresh_stores: bool = False
 
     @classmethod
     def of(cls, variant: Variant) -> ScoreLoads:
@@ -83,7 +85,8 @@ class ScoreLoads:
         along = variant.token_scales and not of_terms
         divisor = PERSISTENT_DIVISOR if variant.is_persistent else 1
         divisor *= SCALES_DIVISOR if along else 1
-        return cls(COLUMNS_UNDER_WAY // divisor, along, of_terms)
+        fresh_stores = of_terms and variant.is_persistent
+        return cls(COLUMNS_UNDER_WAY // divisor, along, of_terms, fresh_stores)
 
     @property
     def is_limited(self) -> bool:

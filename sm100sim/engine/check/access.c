@@ -14,7 +14,10 @@ static Agent agent_of(Check *check, const Ctx *c, const AsyncOp *op, Proxy p) {
   Agent a = {issue->at, OP_DIM, issue->id + check->landing, w, op->line, (u8)p, op->fifo == FIFO_MMA, issue->met};
   if (op->fifo == FIFO_NONE)
     return a;
-  a.dim = (op->fifo == FIFO_MMA ? check->mma0 : op->fifo == FIFO_TMEM_ST ? check->st0 : check->cp0) + w;
+  a.dim = (op->fifo == FIFO_MMA || op->fifo == FIFO_WGMMA ? check->mma0
+           : op->fifo == FIFO_TMEM_ST                     ? check->st0
+                                                          : check->cp0) +
+          w;
   a.epoch = issue->epoch;
   return a;
 }

@@ -3,6 +3,7 @@
  * A clock has one dimension per source of events whose completion others can learn of:
  *   warp        its own instructions (the epoch grows at every release)
  *   MMA         tcgen05.mma, cp, shift of one warp, in issue order; learnt through commit -> mbarrier
+ *               wgmma of a warpgroup, by its first warp; learnt through wgmma.wait_group
  *   st          tcgen05.st of one warp; learnt through tcgen05.wait::st
  *   ld          tcgen05.ld of one warp; learnt through tcgen05.wait::ld or a use of the loaded registers
  *   cp          cp.async of one warp; learnt through its wait or an mbarrier
@@ -96,6 +97,17 @@ typedef struct {
   u32 n, cap, seq;
 } LoadLog; /* of[slot_index(slot)]: pending load that writes the register */
 
+/* Of a register: fences before its last access, plus 1; the wgmma that uses it last, its PTX line, and as what. */
+typedef struct {
+  u32 touched, number, line, shape;
+  bool result;
+} WgmmaUse;
+
+typedef struct {
+  WgmmaUse *of; /* of[slot_index(slot)] */
+  u32 fences;
+} WgmmaLog;
+
 typedef struct {
   u32 cluster;
   Clock at;
@@ -117,6 +129,7 @@ struct Check {
   u32 sets[MAX_LANE_SETS], n_sets; /* lane of a warp -> its dimension + 1; lanes of each set */
   BulkLog *bulk;
   LoadLog *loads;
+  WgmmaLog *wgmma;
   SyncObject **objects;
   u32 n_objects, cap_objects;
   OpDone *ops;
@@ -195,6 +208,7 @@ static inline u32 cta_of(const Check *check, u32 warp) {
 Clock clock_new(const Check *check);
 void clock_join(const Check *check, Clock into, const u32 *from);
 void clock_copy(const Check *check, Clock into, const u32 *from);
+void clock_meet(const Check *check, Clock into, const u32 *from);
 void raise_to(u32 *into, const u32 *from, u32 n);
 
 static inline u32 *proxy_clock(const Check *check, Clock c, bool global) {

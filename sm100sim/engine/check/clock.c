@@ -14,6 +14,11 @@ static void set_to(u32 *into, const u32 *from, u32 n) {
   memcpy(into, from, n * sizeof(u32));
 }
 
+static void lower_to(u32 *into, const u32 *from, u32 n) {
+  for (u32 d = 0; d < n; d++)
+    into[d] = into[d] < from[d] ? into[d] : from[d];
+}
+
 static inline void each_part(const Check *check, Clock into, const u32 *from,
                              void (*apply)(u32 *into, const u32 *from, u32 n)) {
   apply(into, from, check->mbar0 + check->n_mbar);
@@ -33,4 +38,9 @@ void clock_join(const Check *check, Clock into, const u32 *from) {
 
 void clock_copy(const Check *check, Clock into, const u32 *from) {
   each_part(check, into, from, set_to);
+}
+
+/* What both know. */
+void clock_meet(const Check *check, Clock into, const u32 *from) {
+  each_part(check, into, from, lower_to);
 }

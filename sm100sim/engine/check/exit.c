@@ -107,6 +107,9 @@ static void exit_leaves_nothing(Ctx *c, const Check *check, const u32 *seen) {
 
 /* Copies from shared memory must have been read before their thread leaves (PTX ISA, "cp.async.bulk.wait_group"). */
 static void exit_has_waited(Ctx *c, const Check *check, u32 w) {
+  if (c->w->wgmma_waited < c->w->wgmma_issued)
+    finding(c, 0, "wgmma-not-waited", "warp %u of CTA %u exits without wgmma.wait_group for its last wgmma",
+            c->w->index, c->cta->rank);
   for (u32 i = 0; i < check->bulk[w].n; i++)
     if (!check->bulk[w].open[i].read) {
       finding(c, 0, "bulk-group-not-waited",

@@ -49,6 +49,7 @@ static void new_warps(Check *check) {
   check->touched = mem_new(check->machine, check->mbar0, sizeof *check->touched);
   check->bulk = mem_new(check->machine, n, sizeof(BulkLog));
   check->loads = mem_new(check->machine, n, sizeof(LoadLog));
+  check->wgmma = mem_new(check->machine, n, sizeof(WgmmaLog));
   lanes_start(check);
   for (u32 w = 0; w < n; w++) {
     check->warps[w] = clock_new(check);
@@ -110,6 +111,7 @@ void check_cluster_end(Machine *m, Cluster *cl) {
     mem_free(check->bulk[w].open);
     mem_free(check->loads[w].of);
     mem_free(check->loads[w].open);
+    mem_free(check->wgmma[w].of);
     for (u32 s = 0; s < 3; s++) {
       mem_free(check->rel[w][s]);
       mem_free(check->pend[w][s]);
@@ -136,6 +138,7 @@ void check_cluster_end(Machine *m, Cluster *cl) {
   mem_free(check->touched);
   mem_free(check->bulk);
   mem_free(check->loads);
+  mem_free(check->wgmma);
   mem_free(check->smem);
   mem_free(check->tmem);
 }
@@ -155,19 +158,39 @@ static u32 number_copy(Check *check, u32 w) {
   return id;
 }
 
+/* What the issuing lanes know. */
+static Clock clock_of_issue(const Ctx *c, Check *check, u32 w) {
+  Clock at = clock_new(check);
+  const u32 *own = lanes_view(check, w, c->mask);
+  clock_copy(check, at, own);
+  lanes_mark(c, check, w, own[w], at + check->all0, at + check->lane0);
+  if (check->strict_fence)
+    memcpy(at + check->after0, own + check->after0, check->bulk_read0 * sizeof(u32));
+  return at;
+}
+
+/* An operation of several warps comes after what each of them knows. */
+void check_async_join(Ctx *c, AsyncOp *op) {
+  Check *check = c->m->check;
+  if (!check)
+    return;
+  u32 w = warp_dim(check, c->cta, c->w->index);
+  Issue *issue = issue_of(op);
+  Clock at = clock_of_issue(c, check, w);
+  clock_meet(check, issue->at, at);
+  mem_free(at);
+  issue->at[check->mma0 + warp_dim(check, op->cta, op->warp->index)] = issue->epoch;
+  check->warps[w][w]++;
+}
+
 void check_async_issue(Ctx *c, AsyncOp *op) {
   Check *check = c->m->check;
   if (!check)
     return;
   u32 w = warp_dim(check, c->cta, c->w->index);
   Issue *issue = mem_new(check->machine, 1, sizeof(Issue));
-  issue->at = clock_new(check);
-  const u32 *own = lanes_view(check, w, c->mask);
-  clock_copy(check, issue->at, own);
-  lanes_mark(c, check, w, own[w], issue->at + check->all0, issue->at + check->lane0);
+  issue->at = clock_of_issue(c, check, w);
   issue->met = check->met[w];
-  if (check->strict_fence)
-    memcpy(issue->at + check->after0, own + check->after0, check->bulk_read0 * sizeof(u32));
   op->clock_id = (u64)(uintptr_t)issue;
   switch (op->fifo) {
     /* The warp's epoch serves as the number of the operation: it says both when it was issued and, in the MMA
@@ -180,6 +203,9 @@ void check_async_issue(Ctx *c, AsyncOp *op) {
       break;
     case FIFO_CP_ASYNC:
       issue->epoch = ++check->cp_seq[w];
+      break;
+    case FIFO_WGMMA: /* its number comes from its warpgroup */
+      issue->epoch = c->w->wgmma_issued;
       break;
     default:
       issue->id = number_copy(check, w);

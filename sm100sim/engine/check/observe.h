@@ -34,6 +34,11 @@ void see_bulk_wait(Ctx *c, u32 pending, bool read_only); /* cp.async.bulk.wait_g
 void see_cp_wait(Ctx *c, u32 landed);                    /* cp.async: copies known to have landed */
 void see_load(Ctx *c, const u32 *slots, u32 n);          /* tcgen05.ld into registers */
 void see_registers(Ctx *c, const Ins *i);                /* operands of an instruction while loads are open */
+/* wgmma of the executing warp: number `number` of its warpgroup; a fence; all up to `number` are complete. */
+void see_wgmma(Ctx *c, const Ins *i, u32 number);
+void see_wgmma_fence(Ctx *c);
+void see_wgmma_wait(Ctx *c, u32 number);
+void see_wgmma_registers(Ctx *c, const Ins *i); /* operands of any instruction after the first fence */
 void see_tmem_ld(Ctx *c, u32 lane, u32 n_lanes, u32 col, u32 n_cols);
 void see_tmem_alloc(Ctx *c, Cta *owner, u32 col, u32 n_cols, bool pair);
 
@@ -41,5 +46,6 @@ void see_tmem_alloc(Ctx *c, Cta *owner, u32 col, u32 n_cols, bool pair);
 void check_cluster_start(Machine *m, Cluster *cl);
 void check_cluster_end(Machine *m, Cluster *cl);
 void check_async_issue(Ctx *c, AsyncOp *op);
+void check_async_join(Ctx *c, AsyncOp *op); /* another warp issues the operation, too */
 void check_async_end(AsyncOp *op);
 #endif

@@ -98,6 +98,10 @@ typedef enum { TX_EXPECT = 0, TX_COMPLETE = 1 } Transaction;
 /* Optional parts of tcgen05.mma.  MASKED: with disable-output-lane; PAIR: cta_group::2. */
 enum { MMA_A_TMEM = 1, MMA_NOT_ENABLE = 2, MMA_MASKED = 4, MMA_PAIR = 8 };
 
+/* Optional parts of wgmma.mma_async. */
+enum { WGMMA_A_REGISTERS = 1, WGMMA_NOT_SCALE_D = 2, WGMMA_NEGATE_A = 4, WGMMA_NEGATE_B = 8, WGMMA_TRANSPOSE_A = 16,
+    WGMMA_TRANSPOSE_B = 32, WGMMA_SATURATE = 64 };
+
 /* Modifiers of arithmetic and conversions.  INTEGRAL: rounds to an integer. */
 enum { FLAG_FTZ = 1, FLAG_SAT = 2, FLAG_RELU = 4, FLAG_NAN = 8, FLAG_XORSIGN = 16, FLAG_ABS = 32, FLAG_INTEGRAL = 64,
     FLAG_SATFINITE = 128 };
@@ -121,6 +125,11 @@ typedef enum { FIELD_GLOBAL_ADDRESS, FIELD_RANK, FIELD_BOX_DIM, FIELD_GLOBAL_DIM
 typedef enum { KIND_F16, KIND_TF32, KIND_F8F6F4, KIND_I8, KIND_MXF8F6F4, KIND_MXF4, KIND_MXF4NVF4, KIND_COUNT } MmaKind;
 
 typedef enum { LD_32X32B, LD_16X64B, LD_16X128B, LD_16X256B, LD_16X32BX2, LD_COUNT } LdShape;
+
+typedef enum { WG_ELEMENT_F16, WG_ELEMENT_BF16, WG_ELEMENT_TF32, WG_ELEMENT_E4M3, WG_ELEMENT_E5M2, WG_ELEMENT_U8,
+    WG_ELEMENT_S8, WG_ELEMENT_COUNT } WgmmaElement;
+
+typedef enum { WG_RESULT_F16, WG_RESULT_F32, WG_RESULT_S32, WG_RESULT_COUNT } WgmmaResult;
 
 typedef enum { CP_128X256B, CP_128X128B, CP_4X256B, CP_64X128B_WARPX2_02_13, CP_64X128B_WARPX2_01_23, CP_32X128B_WARPX4,
     CP_COUNT } CpShape;

@@ -248,6 +248,14 @@ _Static_assert(sizeof(MmaForm) == 16 && offsetof(MmaForm, kind) == 0 && offsetof
     offsetof(MmaForm, scale_d) == 2 && offsetof(MmaForm, block) == 3 && offsetof(MmaForm, a_offset) == 4 &&
     offsetof(MmaForm, sfa_offset) == 8 && offsetof(MmaForm, sfb_offset) == 12, "MmaForm");
 
+/* wgmma.mma_async: WGMMA_ELEMENTS of A and B, WGMMA_RESULTS, WgmmaFlag, N. */
+typedef struct {
+  u8 a, b, d, flags;
+  u16 n;
+} WgmmaForm;
+_Static_assert(sizeof(WgmmaForm) == 6 && offsetof(WgmmaForm, a) == 0 && offsetof(WgmmaForm, b) == 1 &&
+    offsetof(WgmmaForm, d) == 2 && offsetof(WgmmaForm, flags) == 3 && offsetof(WgmmaForm, n) == 4, "WgmmaForm");
+
 /* The modifiers of an instruction, as the form of its family. */
 typedef union {
   u8 bytes[16];
@@ -278,6 +286,7 @@ typedef union {
   TmemForm tmem;
   TmemAccessForm tmem_access;
   MmaForm mma;
+  WgmmaForm wgmma;
 } Form;
 _Static_assert(sizeof(Form) == 16, "Form");
 

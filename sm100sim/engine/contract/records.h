@@ -4,7 +4,7 @@
 #define SM100SIM_CONTRACT_RECORDS_H
 #include "machine/types.h"
 
-#define CONTRACT_DIGEST "bebf0189875ebec5"
+#define CONTRACT_DIGEST "e31780c6c008ba99"
 /* One instruction as Python hands it over.
  *
  * Slots are byte offsets into the warp's register block; `guard` is a predicate's slot or NONE32;
@@ -47,18 +47,21 @@ _Static_assert(sizeof(RawProgram) == 64 && offsetof(RawProgram, code) == 0 && of
     offsetof(RawProgram, static_smem) == 48 && offsetof(RawProgram, entry_registers) == 52 &&
     offsetof(RawProgram, local_bytes) == 56, "RawProgram");
 
-/* How a launch is executed.  `check`: a set of Check; `trace_cluster`: its index or NONE32. */
+/* How a launch is executed.
+ *
+ * `check`: a set of Check; `trace_cluster`: its index or NONE32; `max_instructions`: 0 for
+ * any number. */
 typedef struct {
   u32 grid[3], block[3], cluster[3], dynamic_smem, n_params_bytes, mode, poison, check, exact_mma, trace_cluster,
     max_findings;
-  u64 seed, max_idle_instructions;
+  u64 seed, max_idle_instructions, max_instructions;
 } Options;
-_Static_assert(sizeof(Options) == 88 && offsetof(Options, grid) == 0 && offsetof(Options, block) == 12 &&
+_Static_assert(sizeof(Options) == 96 && offsetof(Options, grid) == 0 && offsetof(Options, block) == 12 &&
     offsetof(Options, cluster) == 24 && offsetof(Options, dynamic_smem) == 36 &&
     offsetof(Options, n_params_bytes) == 40 && offsetof(Options, mode) == 44 && offsetof(Options, poison) == 48 &&
     offsetof(Options, check) == 52 && offsetof(Options, exact_mma) == 56 && offsetof(Options, trace_cluster) == 60 &&
     offsetof(Options, max_findings) == 64 && offsetof(Options, seed) == 72 &&
-    offsetof(Options, max_idle_instructions) == 80, "Options");
+    offsetof(Options, max_idle_instructions) == 80 && offsetof(Options, max_instructions) == 88, "Options");
 
 /* A known global allocation. */
 typedef struct {

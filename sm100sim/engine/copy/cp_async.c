@@ -29,7 +29,8 @@ static void cp_land(Machine *m, AsyncOp *op) {
         see_gmem(NULL, op, m, (u64)(uintptr_t)q->src[l], q->read[l], ACC_READ, PROXY_GENERIC);
       see_smem(NULL, op, cta, smem_offset(cta, q->dst[l]), q->size, ACC_WRITE, PROXY_GENERIC);
     }
-    memcpy(q->dst[l], q->src[l], q->read[l]);
+    if (q->read[l])
+      memcpy(q->dst[l], q->src[l], q->read[l]);
     memset(q->dst[l] + q->read[l], 0, q->size - q->read[l]);
   }
 }

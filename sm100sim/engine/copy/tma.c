@@ -56,6 +56,7 @@ static Step check_rows(Ctx *c, const Tensor *q, bool write) {
   Walk w;
   Row r;
   u64 first, span;
+  char where[NEAREST_BYTES];
   if (!box_span(&q->map, q->c, write, &first, &span) || gmem_ok(c->m, first, span, write))
     return STEP_NEXT;
   for (walk_start(&w, &q->map, q->c, write); walk_row(&w, &r);) {
@@ -64,9 +65,9 @@ static Step check_rows(Ctx *c, const Tensor *q, bool write) {
     u64 at = r.addr + r.lo * q->map.bytes, len = (r.hi - r.lo) * q->map.bytes;
     if (!gmem_ok(c->m, at, len, write))
       return fault(c, "global-address",
-                   "the box at (%d, %d, %d, %d, %d) %s %llu bytes at 0x%llx, outside of every known %sallocation",
+                   "the box at (%d, %d, %d, %d, %d) %s %llu bytes at 0x%llx, outside of every known %sallocation%s",
                    q->c[0], q->c[1], q->c[2], q->c[3], q->c[4], write ? "writes" : "reads", (unsigned long long)len,
-                   (unsigned long long)at, write ? "writable " : "");
+                   (unsigned long long)at, write ? "writable " : "", gmem_nearest(c->m, at, len, where));
   }
   return STEP_NEXT;
 }

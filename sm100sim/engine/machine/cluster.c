@@ -78,6 +78,8 @@ void cluster_free(Cluster *cl) {
       mem_free(cta->warps[w].valid);
       mem_free(cta->warps[w].local);
     }
+    for (u32 g = 0; g < MAX_WARPGROUPS; g++)
+      mem_free(cta->wgmma[g].ahead); /* an operation that never started lives as long as the machine */
     mem_free(cta->warps);
     mem_free(cta->smem);
     mem_free(cta->smem_valid);

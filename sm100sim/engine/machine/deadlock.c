@@ -3,8 +3,8 @@
 #include "sync/mbarrier.h"
 
 static const char *const WAITS[] = {
-    "nothing",       "mbarrier",   "named barrier", "cluster barrier", "lanes of its own warp",
-    "tcgen05.alloc", "setmaxnreg", "bulk group",    "cp.async group",  "another event"};
+    "nothing",    "mbarrier",   "named barrier",  "cluster barrier",        "lanes of its own warp", "tcgen05.alloc",
+    "setmaxnreg", "bulk group", "cp.async group", "wgmma of its warpgroup", "another event"};
 
 static void describe_mbarrier(char *out, size_t n, Cluster *cl, const Why *y) {
   Mbar *b = y->rank < cl->n_ctas ? mbar_at(&cl->ctas[y->rank], y->addr) : NULL;
@@ -40,6 +40,10 @@ static void describe(char *out, size_t n, Cluster *cl, const Cta *cta, const Spl
                "setmaxnreg to %u registers per thread: %llu registers more than the %u of the CTA's pool, %u per "
                "thread at launch",
                y->addr, (unsigned long long)y->want, register_pool(cta), cl->m->prog.entry_regs);
+      return;
+    case WAIT_WGMMA:
+      snprintf(out, n, "number %llu of the wgmma of its warpgroup, of which all four warps have issued %u",
+               (unsigned long long)y->want, y->addr);
       return;
     default:
       snprintf(out, n, "%s (0x%x, %llu)", WAITS[y->kind], y->addr, (unsigned long long)y->want);

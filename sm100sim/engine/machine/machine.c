@@ -29,7 +29,8 @@ Machine *sm100_machine_new(const Options *options) {
   m->clusters_total = 1;
   for (int k = 0; k < 3; k++)
     m->clusters_total *= options->grid[k] / options->cluster[k];
-  m->findings = calloc(options->max_findings + 1, sizeof(RawFinding)); /* by itself: "out-of-memory" goes there */
+  m->findings = calloc((size_t)options->max_findings + 1,
+                       sizeof(RawFinding)); /* by itself: "out-of-memory" goes there */
   if (m->findings && mem_guard(m, make_results, NULL))
     return m;
   sm100_machine_free(m);

@@ -20,7 +20,7 @@ void add_finding(Machine *m, Place at, Severity severity, const char *code, cons
     same->count++;
     return;
   }
-  u32 room = m->opt.max_findings + (severity == SEVERITY_FAULT && !m->faulted); /* the first fault has a place */
+  u64 room = (u64)m->opt.max_findings + (severity == SEVERITY_FAULT && !m->faulted); /* the first fault has a place */
   m->faulted |= severity == SEVERITY_FAULT;
   if (m->n_findings >= room) {
     m->lost = true;

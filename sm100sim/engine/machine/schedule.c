@@ -46,6 +46,8 @@ static Step execute(Ctx *c, const Ins *i) {
   }
   if (c->w->loads_open)
     see_registers(c, i);
+  if (c->w->wgmma_watched)
+    see_wgmma_registers(c, i);
   u64 before = sp->t;
   Step step = i->fn(c, i);
   if (step == STEP_BLOCK)
@@ -102,7 +104,7 @@ static bool run_split(Machine *m, Cluster *cl, Warp *w, Split *sp, u32 quantum) 
 
 static bool run_warp(Machine *m, Cluster *cl, Warp *w, u32 quantum) {
   bool ran = false;
-  for (u32 k = 0; k < LANES && w->n_live && !m->faulted; k++) {
+  for (u32 k = 0; k < LANES && w->n_live && !m->faulted && !m->stop; k++) {
     Split *sp = &w->splits[k];
     if (!sp->live || (sp->blocked && !sp->timed_out && sp->seen_progress == cl->progress))
       continue;
@@ -165,14 +167,40 @@ static bool all_blocked(const Cluster *cl) {
   return true;
 }
 
+/* A warp that may run, and the instruction it is at: one of those that run without an end. */
+static Ctx running(Machine *m, Cluster *cl, u32 *line) {
+  Ctx c = {.m = m, .cl = cl, .cta = &cl->ctas[0]};
+  *line = 0;
+  for (u32 k = 0; k < cl->n_ctas; k++)
+    for (u32 w = 0; w < cl->ctas[k].n_warps; w++)
+      for (u32 s = 0; s < LANES; s++) {
+        Split *sp = &cl->ctas[k].warps[w].splits[s];
+        if (!sp->live || sp->blocked || sp->pc >= m->prog.n_code)
+          continue;
+        *line = m->prog.code[sp->pc].line;
+        return (Ctx){.m = m, .cl = cl, .cta = &cl->ctas[k], .w = &cl->ctas[k].warps[w], .sp = sp, .mask = sp->mask};
+      }
+  return c;
+}
+
 static void report_livelock(Machine *m, Cluster *cl, u64 idle) {
-  char text[200];
+  char text[240];
   snprintf(text, sizeof text,
-           "%llu warp instructions ran without any store, arrival or landing; a loop is polling for "
+           "%llu warp instructions ran and changed nothing: no store, arrival or landing; a loop is polling for "
            "something that never comes",
            (unsigned long long)idle);
-  Ctx c = {.m = m, .cl = cl, .cta = &cl->ctas[0]};
-  add_finding(m, (Place){&c, 0, 0}, SEVERITY_FAULT, "livelock", text);
+  u32 line;
+  Ctx c = running(m, cl, &line);
+  add_finding(m, (Place){&c, line, 0}, SEVERITY_FAULT, "livelock", text);
+}
+
+static void report_limit(Machine *m, Cluster *cl) {
+  char text[160];
+  snprintf(text, sizeof text, "%llu warp instructions ran, and max_instructions allows %llu",
+           (unsigned long long)m->instructions, (unsigned long long)m->opt.max_instructions);
+  u32 line;
+  Ctx c = running(m, cl, &line);
+  add_finding(m, (Place){&c, line, 0}, SEVERITY_FAULT, "too-many-instructions", text);
 }
 
 void cluster_run(Machine *m, Cluster *cl) {
@@ -184,6 +212,10 @@ void cluster_run(Machine *m, Cluster *cl) {
     bool ran = turn(m, cl, n_warps);
     if (m->instructions - published > PROGRESS_STEP)
       m->progress->instructions = published = m->instructions;
+    if (m->opt.max_instructions && m->instructions > m->opt.max_instructions && !m->faulted) {
+      report_limit(m, cl);
+      return;
+    }
     if (cl->progress != seen) {
       seen = cl->progress;
       at = m->instructions;

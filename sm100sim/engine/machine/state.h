@@ -12,7 +12,9 @@
 #define TMEM_LANES 128
 #define TMEM_COLS 512
 #define MAX_NAMED 16
-#define CP_RING 32u /* cp.async groups of a warp whose ends are remembered */
+#define CP_RING 32u    /* cp.async groups of a warp whose ends are remembered */
+#define WGMMA_RING 64u /* the same of wgmma */
+#define MAX_WARPGROUPS (MAX_WARPS / WARPGROUP_WARPS)
 
 /* ---- program ------------------------------------------------------------------------------ */
 struct Ins {
@@ -51,6 +53,7 @@ typedef enum {
   WAIT_SETMAXNREG,
   WAIT_BULK_GROUP,
   WAIT_CP_ASYNC,
+  WAIT_WGMMA,
   WAIT_OTHER
 } WaitKind;
 
@@ -90,7 +93,11 @@ struct Warp {
   u32 bulk_groups[LANES];       /* bulk async-groups that each thread has committed */
   u64 bulk_t_read, bulk_t_done; /* modelled ends of its last bulk store: sources read, all done */
   u32 cp_issued, cp_groups,
-      cp_group_end[CP_RING];   /* cp.async: copies issued, groups committed, copies before each commit */
+      cp_group_end[CP_RING]; /* cp.async: copies issued, groups committed, copies before each commit */
+  u32 wgmma_issued, wgmma_groups, wgmma_waited,
+      wgmma_group_end
+          [WGMMA_RING];        /* wgmma: issued, groups committed, known to be complete; issued before each commit */
+  bool wgmma_watched;          /* see_wgmma_registers hears of every instruction */
   u32 st_pending;              /* tcgen05.st not landed */
   u32 loads_open;              /* tcgen05.ld whose registers nobody has waited for, when observed */
   u32 cluster_in, cluster_out; /* lanes that arrived at the open cluster barrier; released and not yet waited */
@@ -128,8 +135,8 @@ struct Cta {
   u32 smem_bytes; /* window size: reserved + static + dynamic */
   u8 *smem_valid; /* byte validity (or NULL) */
   Mbar *mbars;
-  u32 n_mbars, cap_mbars;
-  u16 *mbar_at; /* mbar_at[offset / 8] = index + 1, 0 = none */
+  u32 n_mbars, cap_mbars, dead_mbars; /* dead: invalidated, to be used again */
+  u16 *mbar_at;                       /* mbar_at[offset / 8] = index + 1, 0 = none */
   NamedBar named[MAX_NAMED];
   u32 *tmem;
   u8 *tmem_valid;                 /* [lane][column]; validity (or NULL) */
@@ -143,6 +150,12 @@ struct Cta {
     u32 cols, dst, warp, base;
     bool waiting, granted;
   } pair_alloc; /* tcgen05.alloc.cta_group::2 under way */
+
+  struct {
+    AsyncOp **ahead; /* wgmma that some of the four warps have issued */
+    u32 n, cap, started, landed;
+    u64 t_done;
+  } wgmma[MAX_WARPGROUPS];
 
   u32 mma_lanes[MAX_WARPS], mma_open[MAX_WARPS]; /* lanes that ever issued an MMA, cp or shift; not committed yet */
   Warp *warps;
@@ -180,7 +193,7 @@ struct Ctx {
 };
 
 /* ---- asynchronous work --------------------------------------------------------------------- */
-typedef enum { FIFO_NONE, FIFO_MMA, FIFO_TMEM_ST, FIFO_CP_ASYNC } Fifo; /* in-order families */
+typedef enum { FIFO_NONE, FIFO_MMA, FIFO_TMEM_ST, FIFO_CP_ASYNC, FIFO_WGMMA } Fifo; /* in-order families */
 
 struct AsyncOp {
   struct AsyncOp *prev, *next;

@@ -43,7 +43,33 @@ bool gmem_ok(Machine *m, u64 addr, u64 len, bool write) {
   return r && (r->writable || !write);
 }
 
-static const u8 *param_at(Machine *m, u32 offset, u32 len) {
+#define NEAR (1ull << 24)
+
+const char *gmem_nearest(const Machine *m, u64 addr, u64 len, char out[NEAREST_BYTES]) {
+  const Region *nearest = NULL;
+  u64 best = NEAR;
+  for (u32 k = 0; k < m->n_regions; k++) {
+    const Region *r = &m->regions[k];
+    u64 away = addr >= r->hi ? addr - r->hi : addr < r->lo ? r->lo - addr : 0;
+    if (away < best || (away == best && !nearest)) {
+      best = away;
+      nearest = r;
+    }
+  }
+  out[0] = 0;
+  if (!nearest)
+    return out;
+  u64 lo = nearest->lo, hi = nearest->hi;
+  int n = addr >= hi ? snprintf(out, NEAREST_BYTES, "; it starts %llu bytes behind", (unsigned long long)(addr - hi))
+          : addr + len > lo
+              ? snprintf(out, NEAREST_BYTES, "; it crosses an end of")
+              : snprintf(out, NEAREST_BYTES, "; it starts %llu bytes before", (unsigned long long)(lo - addr));
+  snprintf(out + n, NEAREST_BYTES - (size_t)n, " the %llu bytes at 0x%llx", (unsigned long long)(hi - lo),
+           (unsigned long long)lo);
+  return out;
+}
+
+static const u8 *param_at(Machine *m, u64 offset, u32 len) {
   u32 n = m->opt.n_params_bytes;
   return len <= n && offset <= n - len ? m->params + offset : NULL;
 }
@@ -83,9 +109,10 @@ static Step shared_lane(Ctx *c, const Access *a, u64 addr, bool own_only, u8 **p
 
 static Step global_lane(Ctx *c, const Access *a, u64 addr, u8 **p) {
   const Region *r = region_of(c->m, addr, a->len);
+  char where[NEAREST_BYTES];
   if (!r)
-    return fault(c, "global-address", "%s of %u bytes at 0x%llx is outside of every known allocation", VERB[a->acc],
-                 a->len, (unsigned long long)addr);
+    return fault(c, "global-address", "%s of %u bytes at 0x%llx is outside of every known allocation%s", VERB[a->acc],
+                 a->len, (unsigned long long)addr, gmem_nearest(c->m, addr, a->len, where));
   if (a->acc != ACC_READ && !r->writable)
     return fault(c, "global-address", "%s of %u bytes at 0x%llx: the allocation is read-only", VERB[a->acc], a->len,
                  (unsigned long long)addr);
@@ -93,20 +120,20 @@ static Step global_lane(Ctx *c, const Access *a, u64 addr, u8 **p) {
   return STEP_NEXT;
 }
 
-static Step private_lane(Ctx *c, const Access *a, Space space, u32 off, u32 lane, u8 **p) {
+static Step private_lane(Ctx *c, const Access *a, Space space, u64 off, u32 lane, u8 **p) {
   if (space == SPACE_PARAM) {
     if (a->acc != ACC_READ)
       return fault(c, "param-address", "kernel parameters cannot be written");
     *p = (u8 *)(uintptr_t)param_at(c->m, off, a->len);
     if (!*p)
-      return fault(c, "param-address", "read of %u bytes at parameter offset %u is outside of the %u parameter bytes",
-                   a->len, off, c->m->opt.n_params_bytes);
+      return fault(c, "param-address", "read of %u bytes at parameter offset %llu is outside of the %u parameter bytes",
+                   a->len, (unsigned long long)off, c->m->opt.n_params_bytes);
     return STEP_NEXT;
   }
   u32 n = c->m->prog.local_bytes;
   if (a->len > n || off > n - a->len)
-    return fault(c, "local-address", "%s of %u bytes at local offset %u is outside of the thread's %u bytes",
-                 VERB[a->acc], a->len, off, n);
+    return fault(c, "local-address", "%s of %u bytes at local offset %llu is outside of the thread's %u bytes",
+                 VERB[a->acc], a->len, (unsigned long long)off, n);
   *p = c->w->local + (size_t)lane * n + off;
   return STEP_NEXT;
 }
@@ -127,7 +154,7 @@ Step resolve_lane(Ctx *c, const Access *a, u32 lane, u8 **p, Cta **owner) {
     case SPACE_GLOBAL:
       return global_lane(c, a, addr, p);
     default:
-      return private_lane(c, a, space, (u32)addr, lane, p);
+      return private_lane(c, a, space, addr, lane, p);
   }
 }
 

@@ -16,8 +16,9 @@ static void set_register(Ctx *c, u32 slot, u32 bits, u32 lane, u64 v) {
     R32(c, slot)[lane] = (u32)v;
 }
 
-/* One register's worth of memory at p: one element, or two packed 16-bit ones (each atomic by itself). */
-static u64 update(u8 *p, RedOp op, Element e, u32 packed, u64 operand, u64 compare) {
+/* One register's worth of memory at p: one element, or two packed 16-bit ones (each atomic by itself). *changed says
+ * that the memory is another one now: an atomic that only reads is how a loop polls, and no progress. */
+static u64 update(u8 *p, RedOp op, Element e, u32 packed, u64 operand, u64 compare, bool *changed) {
   u32 size = element_bytes(e);
   u64 before = 0;
   memcpy(&before, p, size * packed);
@@ -28,6 +29,7 @@ static u64 update(u8 *p, RedOp op, Element e, u32 packed, u64 operand, u64 compa
     u64 r = reduce_element(op, e, old, operand >> 8 * size * k & mask, compare);
     memcpy(p + k * size, &r, size);
   }
+  *changed |= memcmp(&before, p, size * packed) != 0;
   return before;
 }
 
@@ -41,6 +43,7 @@ static Step op_atomic(Ctx *c, const Ins *i) {
   Step s = resolve(c, &a, &at);
   if (s != STEP_NEXT)
     return s;
+  bool changed = false;
   FOR_LANES (c->mask, l) {
     bool shared = at.own || at.owner[l];
     /* Only global f32 adds flush (PTX ISA, "atom"); f64 adds differ in their NaNs. */
@@ -49,12 +52,13 @@ static Step op_atomic(Ctx *c, const Ins *i) {
     for (u32 v = 0; v < n; v++)
       operand[v] = register_value(c, i->s[1 + v], bits, l);
     for (u32 v = 0; v < n; v++) /* cas: s[1] is the new value, s[2] the comparand */
-      old[v] = update(at.p[l] + v * bytes, op, use, packed, operand[v], compare);
+      old[v] = update(at.p[l] + v * bytes, op, use, packed, operand[v], compare, &changed);
     for (u32 v = 0; v < i->nd; v++)
       set_register(c, i->d[v], bits, l, old[v]);
   }
   observe(c, &at, ACC_ATOMIC, f->order);
-  note_progress(c->cl);
+  if (changed)
+    note_progress(c->cl);
   return STEP_NEXT;
 }
 
@@ -66,20 +70,22 @@ static Step op_atomic_b128(Ctx *c, const Ins *i) {
   Step s = resolve(c, &a, &at);
   if (s != STEP_NEXT)
     return s;
-  bool cas = f->op == RED_CAS;
+  bool cas = f->op == RED_CAS, changed = false;
   FOR_LANES (c->mask, l) {
     u64 old[2], now[2] = {R128LO(c, i->s[1])[l], R128HI(c, i->s[1])[l]};
     memcpy(old, at.p[l], 16);
     bool write = !cas || (old[0] == R128LO(c, i->s[2])[l] && old[1] == R128HI(c, i->s[2])[l]);
     if (write)
       memcpy(at.p[l], now, 16);
+    changed |= memcmp(at.p[l], old, 16) != 0;
     if (i->nd) {
       R128LO(c, i->d[0])[l] = old[0];
       R128HI(c, i->d[0])[l] = old[1];
     }
   }
   observe(c, &at, ACC_ATOMIC, f->order);
-  note_progress(c->cl);
+  if (changed)
+    note_progress(c->cl);
   return STEP_NEXT;
 }
 

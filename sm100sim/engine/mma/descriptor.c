@@ -13,7 +13,7 @@ static inline u32 bits_of(u64 x, u32 low, u32 n) {
 }
 
 const Rule *smem_desc_decode(u64 x, SmemDesc *d) {
-  *d = (SmemDesc){bits_of(x, 0, 14) << 4, bits_of(x, 16, 14) << 4, bits_of(x, 32, 14) << 4, bits_of(x, 61, 3)};
+  *d = (SmemDesc){bits_of(x, 0, 14) << 4, bits_of(x, 16, 14) << 4, bits_of(x, 32, 14) << 4, bits_of(x, 61, 3), 0};
   if (bits_of(x, 14, 2) || bits_of(x, 30, 2) || bits_of(x, 53, 8))
     RULE("smem-desc-reserved",
          "reserved bits (14-15, 30-31, 53-60) must be 0; an address step may have carried into them");
@@ -28,11 +28,23 @@ const Rule *smem_desc_decode(u64 x, SmemDesc *d) {
   return NULL;
 }
 
+/* PTX ISA, "Asynchronous Warpgroup Level Matrix ...: Matrix Descriptor Format": the swizzle has two bits, whose codes
+ * are half of sm_100's. */
+const Rule *smem_desc_decode_sm90(u64 x, SmemDesc *d) {
+  *d = (SmemDesc){bits_of(x, 0, 14) << 4, bits_of(x, 16, 14) << 4, bits_of(x, 32, 14) << 4, bits_of(x, 62, 2) << 1,
+                  bits_of(x, 49, 3)};
+  if (bits_of(x, 14, 2) || bits_of(x, 30, 2) || bits_of(x, 46, 3) || bits_of(x, 52, 10))
+    RULE("smem-desc-reserved",
+         "bits 14-15, 30-31, 46-48 and 52-61 have no meaning on sm_90a and must be 0; an address step may have carried "
+         "into them");
+  return NULL;
+}
+
 u32 smem_unit_address(u64 descriptor, bool mn_major, u32 mn, u32 k) {
   SmemDesc d;
   if (smem_desc_decode(descriptor, &d))
     return NONE32;
-  return swizzle_address(d.swizzle, d.start + (mn_major ? mn_major_unit(&d, mn, k) : k_major_unit(&d, mn, k)));
+  return operand_address(&d, mn_major ? mn_major_unit(&d, mn, k) : k_major_unit(&d, mn, k));
 }
 
 const Rule *operand_layout_rule(ElemType t, bool mn_major, u32 swizzle) {

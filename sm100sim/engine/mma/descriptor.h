@@ -7,7 +7,7 @@
 enum { SWZ_NONE = 0, SWZ_128B_ATOM32 = 1, SWZ_128B = 2, SWZ_64B = 4, SWZ_32B = 6 };
 
 typedef struct {
-  u32 start, lbo, sbo, swizzle;
+  u32 start, lbo, sbo, swizzle, base; /* base: subtracted from the XOR source, address bits 7 and up (sm_90) */
 } SmemDesc;
 
 typedef enum { T_F16, T_BF16, T_TF32, T_E4M3, T_E5M2, T_E2M3, T_E3M2, T_E2M1, T_U8, T_S8, T_E2M1_PAIR } ElemType;
@@ -28,6 +28,7 @@ static inline bool elem_narrow(ElemType t) {
 
 /* Each, and instr_desc_decode of contract/records.h, answers NULL, or the first rule that the bits break. */
 const Rule *smem_desc_decode(u64 bits, SmemDesc *out);
+const Rule *smem_desc_decode_sm90(u64 bits, SmemDesc *out);
 const Rule *operand_layout_rule(ElemType t, bool mn_major, u32 swizzle);
 
 /* Address bits after the XOR of the swizzle mode; `addr` is an offset in the shared window. */
@@ -44,6 +45,12 @@ static inline u32 swizzle_address(u32 mode, u32 addr) {
     default:
       return addr;
   }
+}
+
+/* Physical address of a linear offset from the start. */
+static inline u32 operand_address(const SmemDesc *d, u32 linear) {
+  u32 address = d->start + linear, source = address - (d->base << 7);
+  return address ^ source ^ swizzle_address(d->swizzle, source);
 }
 
 static inline u32 swizzle_span(u32 mode) {

@@ -24,9 +24,9 @@ static Term split(double x, int least) {
   return (Term){s, e};
 }
 
-static double toward_zero_f32(double x) {
+static double toward_zero_f32(double x, int kept) {
   Term t = split(x, -126);
-  double y = ldexp(trunc(ldexp(t.sig, 23)), (int)t.exp - 23);
+  double y = ldexp(trunc(ldexp(t.sig, kept)), (int)t.exp - kept);
   return fabs(y) >= 0x1p128 ? copysign((double)INFINITY, y) : y;
 }
 
@@ -63,7 +63,9 @@ static inline double power_of_two(i64 s) {
 }
 
 /* acc of one row: n columns side by side.  Cutting a term that is 2^1000 too small gives 0, so the shift is clamped. */
-static void plain_row(const InstrDesc *q, u32 row, const double *sfa, const Scales *sf, u32 n0, u32 n, double *acc) {
+static void plain_row(const InstrDesc *q, const ExactRow *x, const double *sfa, double *acc) {
+  const Scales *sf = x->sf;
+  u32 row = x->row, n0 = x->n0, n = x->n, fraction = x->fraction;
   i64 top[256], c_exp[256];
   double sum[256], finite[256], c_sig[256];
   i64 scale[256];
@@ -86,19 +88,19 @@ static void plain_row(const InstrDesc *q, u32 row, const double *sfa, const Scal
     }
   }
   for (u32 j = 0; j < n; j++) {
-    i64 s = 25 + c_exp[j] - top[j];
+    i64 s = fraction + c_exp[j] - top[j];
     sum[j] = trunc(c_sig[j] * power_of_two(s < -1000 ? -1000 : s));
   }
   for (u32 k = 0; k < q->k; k++) {
     const i64 ea = a_exp[row * q->k + k], *eb = b_exp + k * PANEL_N + n0;
     const double xa = a_sig[row * q->k + k], *xb = b_sig + k * PANEL_N + n0;
     for (u32 j = 0; j < n; j++) {
-      i64 s = 25 + ea + eb[j] + scale[j] - top[j];
+      i64 s = fraction + ea + eb[j] + scale[j] - top[j];
       sum[j] += trunc(xa * xb[j] * power_of_two(s < -1000 ? -1000 : s)); /* integers below 2^34: exact */
     }
   }
   for (u32 j = 0; j < n; j++)
-    acc[j] = isfinite(finite[j]) ? ldexp(sum[j], (int)top[j] - 25) : finite[j];
+    acc[j] = isfinite(finite[j]) ? ldexp(sum[j], (int)top[j] - (int)fraction) : finite[j];
 }
 
 static double dot_four_bit(const InstrDesc *q, const double *a, const double *b, u32 col, const double *sfa,
@@ -133,9 +135,9 @@ void mma_exact_row(const InstrDesc *q, const ExactRow *x, double *acc) {
     for (u32 j = 0; j < x->n; j++)
       acc[j] = dot_four_bit(q, x->a + x->row * q->k, x->b, x->n0 + j, sfa, x->sf, acc[j]);
   else
-    plain_row(q, x->row, sfa, x->sf, x->n0, x->n, acc);
+    plain_row(q, x, sfa, acc);
   if (q->d == D_F32)
     for (u32 j = 0; j < x->n; j++)
       if (isfinite(acc[j]))
-        acc[j] = toward_zero_f32(acc[j]);
+        acc[j] = toward_zero_f32(acc[j], (int)x->kept);
 }

@@ -61,7 +61,11 @@ typedef struct {
   const double *a, *b;
   const Scales *sf;
   u32 row, n0, n;
+  u32 fraction; /* bits that every aligned term keeps */
+  u32 kept;     /* bits that an f32 result keeps */
 } ExactRow;
+
+enum { SM100_FRACTION = 25, F32_FRACTION = 23 };
 
 void mma_exact_prepare(const InstrDesc *q, const double *a, u32 rows, const double *b);
 void mma_exact_row(const InstrDesc *q, const ExactRow *x, double *acc);

@@ -180,7 +180,7 @@ u32 operand_extent(const SmemOperand *o) {
 }
 
 static inline const u8 *unit_at(const SmemOperand *o, u32 linear, UnitSet *touched) {
-  u32 a = swizzle_address(o->d.swizzle, o->d.start + linear);
+  u32 a = operand_address(&o->d, linear);
   if (a < SMEM_RESERVED || a + 16 > o->cta->smem_bytes)
     return NULL;
   if (touched)

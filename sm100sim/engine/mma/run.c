@@ -116,7 +116,7 @@ static void compute_part(Machine *m, const Mma *q, const Part *p, const double *
       if (lane_off(q, p, lane))
         continue;
       if (exact)
-        mma_exact_row(&q->q, &(ExactRow){a, b, sf, r0 + r, p->n0, n}, acc + r * PANEL_N);
+        mma_exact_row(&q->q, &(ExactRow){a, b, sf, r0 + r, p->n0, n, SM100_FRACTION, F32_FRACTION}, acc + r * PANEL_N);
       d_row_store(tmem_row(p->cta, lane) + p->col, q->q.d, q->q.saturate, m->opt.poison, n, acc + r * PANEL_N);
     }
   }

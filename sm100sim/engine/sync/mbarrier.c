@@ -10,7 +10,7 @@ static Access operand(const Ins *i) {
 
 /* ---- life --------------------------------------------------------------------------------- */
 static Mbar *mbar_new(Cta *cta, u32 offset) {
-  u32 k = 0;
+  u32 k = cta->dead_mbars ? 0 : cta->n_mbars;
   while (k < cta->n_mbars && cta->mbars[k].live)
     k++;
   if (k == cta->n_mbars) {
@@ -20,7 +20,8 @@ static Mbar *mbar_new(Cta *cta, u32 offset) {
       cta->cap_mbars = more;
     }
     cta->n_mbars++;
-  }
+  } else
+    cta->dead_mbars--;
   cta->mbars[k] = (Mbar){.offset = offset, .live = true};
   cta->mbar_at[offset >> 3] = (u16)(k + 1);
   return &cta->mbars[k];
@@ -83,6 +84,7 @@ static Step op_inval(Ctx *c, const Ins *i) {
       return s;
     see_mbar_inval(c, &b->check);
     b->live = false;
+    owner->dead_mbars++;
     owner->mbar_at[b->offset >> 3] = 0;
   }
   return STEP_NEXT;

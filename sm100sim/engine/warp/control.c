@@ -278,4 +278,9 @@ void warp_start(Warp *w) {
   w->n_live = 1;
 }
 
-OP_TABLE(control) = {{"BRA", op_bra}, {"EXIT", op_exit}, {NULL, NULL}};
+/* An instruction without a meaning here; the number says why, in words that Python has. */
+static Step op_unsupported(Ctx *c, const Ins *i) {
+  return fault(c, "unsupported", "%lld", (long long)i->imm);
+}
+
+OP_TABLE(control) = {{"BRA", op_bra}, {"EXIT", op_exit}, {"UNSUPPORTED", op_unsupported}, {NULL, NULL}};

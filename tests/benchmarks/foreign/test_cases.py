@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 import torch
 
 from benchmarks.foreign.cases import Outcome, attention_reference, normal, poisoned
@@ -27,6 +28,7 @@ def test_errors_are_measured_against_the_reference() -> None:
     assert outcome.relative_error() == 0.1
 
 
+@pytest.mark.slow
 def test_the_attention_reference_is_torchs() -> None:
     q = normal(1, 5, 4, 8, dtype=torch.float32, seed=1)
     k, v = (normal(1, 7, 2, 8, dtype=torch.float32, seed=s) for s in (2, 3))

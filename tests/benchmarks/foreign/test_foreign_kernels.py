@@ -27,13 +27,13 @@ def missing(*modules: str) -> bool:
     [
         pytest.param(
             "flash_attn.cute",
-            "^fa4_(fwd_(d64|d128_causal_ragged|d128_2cta)|api_d128_ragged)$",
+            "^fa4_(fwd_d128_2cta|api_d128_ragged)$",
             marks=pytest.mark.skipif(missing("flash_attn.cute", "quack"), reason="no flash-attn-4"),
             id="flash-attn-4",
         ),
         pytest.param(
             "quack",
-            "^quack_(rmsnorm_bf16|softmax_cluster|topk|gemm)$",
+            "^quack_(softmax_cluster|gemm)$",
             marks=pytest.mark.skipif(
                 missing("quack", "triton"), reason="quack-kernels or triton is not installed"
             ),
@@ -55,5 +55,5 @@ def test_kernels_of_a_package_run(module: str, only: str, tmp_path: Path) -> Non
     )
     assert results.is_file(), done.stderr[-3000:]
     rows = json.loads(results.read_text())
-    assert len(rows) == 4, f"{module}: {[row['name'] for row in rows]}"
+    assert len(rows) == 2, f"{module}: {[row['name'] for row in rows]}"
     assert {row["name"]: row["status"] for row in rows if row["status"] != "ok"} == {}

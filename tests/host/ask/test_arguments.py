@@ -1,22 +1,22 @@
-"""The records of a call's arguments: none is lost on the way, least of all by torch.compile."""
+"""The records of a call's arguments: none is lost on the way."""
 
 from __future__ import annotations
 
 import inspect
 from dataclasses import fields
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 import fa4_cute
-from fa4_cute.host import interface
-from fa4_cute.host.ask.arguments import OPERATOR_ARGUMENTS, Batch, Options, options_and_batch
-from fa4_cute.host.run import torch_op
+from fa4_cute.host.ask.arguments import PLAIN_ARGUMENTS, Batch, Options, options_and_batch
+from fa4_cute.host.operator import call, observed
+from fa4_cute.host.run import calls
 
 OPTIONS = {field.name: field.default for field in fields(Options)}
 BATCH = {field.name: field.default for field in fields(Batch)}
-APART = [name for name in OPTIONS if name not in (*OPERATOR_ARGUMENTS, "unchecked")]
 LENGTHS = ("seqused_k", "page_table")
 
 
@@ -41,11 +41,11 @@ def test_every_argument_arrives_under_its_name(
 ) -> None:
     arrived: list[Any] = []
 
-    def compute(*arguments: Any) -> tuple[str, str]:
+    def carry_out(*arguments: Any) -> Any:
         arrived.extend(arguments)
-        return "out", "lse"
+        return SimpleNamespace(out="out", lse="lse", call=None)
 
-    monkeypatch.setattr(interface, "compute", compute)
+    monkeypatch.setattr(calls, "carry_out", carry_out)
     given = {name: object() for name in names}
     assert function("q", "k", "v", **given) == ("out", "lse")
     inputs, options, batch = arrived
@@ -69,33 +69,32 @@ def test_an_unknown_argument_is_an_error_of_the_question() -> None:
             ask(q, q, q, casual=True)
 
 
-def test_plain_options_are_those_that_the_operator_carries() -> None:
-    assert tuple(inspect.signature(torch_op._shapes).parameters) == (*"qkv", *OPERATOR_ARGUMENTS)
+def test_plain_options_ask_for_nothing_more() -> None:
     assert Options(causal=True, softmax_scale=2.0, return_lse=True, unchecked=True).is_plain
     assert not Options(unchecked=1).is_plain  # type: ignore[arg-type]
-    assert not Batch(cu_seqlens_q=object()).is_plain
 
 
-@pytest.mark.parametrize("name", APART)
-def test_no_option_is_lost_under_torch_compile(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the operator has no argument for is computed apart, also where it looks like nothing."""
-    asked: list[Any] = []
-
-    def apart(*arguments: Any) -> tuple[str, None]:
-        asked.append(arguments)
-        return "apart", None
-
-    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    monkeypatch.setattr(torch_op, "compute_apart", apart)
-    monkeypatch.setattr(torch_op, "attention", lambda *_: ("operator", None))
+@pytest.mark.parametrize("name", sorted(set(OPTIONS) - {*PLAIN_ARGUMENTS, "unchecked"}))
+def test_every_other_option_is_not_plain(name: str) -> None:
+    """Also what looks like nothing, such as zero."""
     default = OPTIONS[name]
-    given = object() if default is None else not default
-    assert fa4_cute.flash_attn("q", "k", "v") == "operator"  # type: ignore[arg-type]
-    assert fa4_cute.flash_attn("q", "k", "v", **{name: given}) == "apart"  # type: ignore[arg-type]
-    ((_, options, _),) = asked
-    assert getattr(options, name) is given
+    assert not Options(**{name: object() if default is None else not default}).is_plain
 
 
 @pytest.mark.parametrize("name", [n for n in BATCH if not n.startswith("max_")])
-def test_no_length_is_lost_under_torch_compile(name: str) -> None:
+def test_lengths_are_not_plain(name: str) -> None:
     assert not Batch(**{name: object()}).is_plain
+
+
+def test_what_is_watched_goes_through_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrived: list[Any] = []
+
+    def through_the_operator(*arguments: Any) -> tuple[str, None]:
+        arrived.extend(arguments)
+        return "out", None
+
+    monkeypatch.setattr(observed, "is_observed", lambda _: True)
+    monkeypatch.setattr(call, "call", through_the_operator)
+    assert fa4_cute.flash_attn("q", "k", "v", sink="sink", seqused_k="n") == "out"  # type: ignore[arg-type]
+    inputs, options, batch = arrived
+    assert (inputs, options.sink, batch.seqused_k) == (("q", "k", "v"), "sink", "n")

@@ -135,7 +135,7 @@ def test_wrong_biases(shape: tuple[int, ...], words: tuple[str, ...]) -> None:
 
 def test_boolean_masks_are_shown_how() -> None:
     mask = masks.bias(torch.ones(1, 1, QUERIES, KEYS, dtype=torch.bool))
-    refused(dense(), TypeError, "bias.dtype=torch.bool", "masked_fill", mask=mask)
+    refused(dense(), TypeError, "bias.dtype=torch.bool", "masks.dense", mask=mask)
 
 
 def test_wrong_padding() -> None:

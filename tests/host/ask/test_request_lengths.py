@@ -75,7 +75,7 @@ def test_wrong_pages() -> None:
             seqused_k=ints(33, 16))  # fmt: skip
     refused(paged(), ValueError, "page_table[1, 1]=99", seqused_k=ints(32, 17))
     refused(paged(), ValueError, "page_table: 3 sequences, but the queries have 2",
-            page_table=ints([0], [1], [2]), seqused_k=ints(1, 1, 1))  # fmt: skip
+            page_table=ints([0], [1], [2]), seqused_k=ints(1, 1))  # fmt: skip
     refused(paged(), ValueError, "needs seqused_k", seqused_k=None)
     refused(paged(), ValueError, "(batch, pages_per_row)", page_table=ints(1, 2))
     refused(paged(), ValueError, "no row offsets", cu_seqlens_k=ints(0, 1, 2))

@@ -63,6 +63,7 @@ def test_the_kernel_does_not_depend_on_them() -> None:
     assert plain.spec is scaled.spec
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head_dim", [64, 256])
 def test_the_result_is_that_of_scaled_operands(head_dim: int) -> None:
     q, k, v = operands(head_dim=head_dim)
@@ -75,6 +76,7 @@ def test_the_result_is_that_of_scaled_operands(head_dim: int) -> None:
     torch.testing.assert_close(lse.double(), exact.lse, atol=2e-4, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head_dim", [64, 256])
 def test_a_sink_is_lifted_like_everything_else(head_dim: int) -> None:
     q, k, v = operands(head_dim=head_dim)
@@ -209,6 +211,7 @@ def test_scales_of_pages_have_the_shape_of_pages(shape: tuple[int, ...], want: s
         )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_packed_queries_have_packed_scales() -> None:
     q, k, v = operands()
     q_scale, k_scale = torch.linspace(0.5, 2.0, 280).view(70, 4), torch.ones(2, 90, 2)

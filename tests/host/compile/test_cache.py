@@ -17,6 +17,7 @@ from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose.support import Choice, choose
 from fa4_cute.host.compile import cache as cache_module
 from fa4_cute.host.compile.cache import KernelCache
+from fa4_cute.host.compile.cache_files import LOCK_SUFFIX, publishing_lock
 from fa4_cute.host.compile.compiler import CompiledArtifact
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.settings import Settings
@@ -164,7 +165,11 @@ def test_full_disk_degrades_to_memory(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.warns(RuntimeWarning, match="No space left"):
         assert cache.get(SPEC) == artifact_of(SPEC)
     assert compiler.compiled == [SPEC.name]
-    assert not list(tmp_path.iterdir()), "the lock is released"
+    path = cache.path_of(SPEC)
+    assert path is not None
+    assert {file.name for file in tmp_path.iterdir()} <= {path.name + LOCK_SUFFIX}
+    with publishing_lock(path, 0.0) as held:
+        assert held, "the lock is released"
 
 
 def test_errors_of_the_compiler_are_passed_on(tmp_path: Path) -> None:
@@ -175,7 +180,11 @@ def test_errors_of_the_compiler_are_passed_on(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(OSError, match="libnvvm"):
             cache.get(SPEC)
-    assert not list(tmp_path.iterdir()), "the lock is released"
+    path = cache.path_of(SPEC)
+    assert path is not None
+    assert {file.name for file in tmp_path.iterdir()} <= {path.name + LOCK_SUFFIX}
+    with publishing_lock(path, 0.0) as held:
+        assert held, "the lock is released"
     assert cache.info().directory is not None
 
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from fa4_cute.host.compile import cache_files
 from fa4_cute.host.compile.cache import KernelCache
@@ -33,6 +34,15 @@ assert cache.get(SPEC) == artifact_of(SPEC)
 print(len(compiler.compiled))
 """
 
+HOLDER = """
+import sys
+from pathlib import Path
+from fa4_cute.host.compile.cache_files import publishing_lock
+with publishing_lock(Path(sys.argv[1]), 1.0) as held:
+    print("held" if held else "not held", flush=True)
+    sys.stdin.readline()
+"""
+
 
 def lock_of(cache: KernelCache) -> Path:
     path = cache.path_of(SPEC)
@@ -43,13 +53,6 @@ def lock_of(cache: KernelCache) -> Path:
 def cache_in(directory: Path, timeout: float = 20.0) -> tuple[KernelCache, CountingCompiler]:
     compiler = CountingCompiler()
     return KernelCache(Settings(directory, timeout), compiler), compiler
-
-
-def dead_process() -> int:
-    """Identifier of a process that has ended."""
-    done = subprocess.Popen([sys.executable, "-c", ""])
-    done.wait()
-    return done.pid
 
 
 def test_processes_compile_once_between_them(tmp_path: Path) -> None:
@@ -72,29 +75,44 @@ def test_processes_compile_once_between_them(tmp_path: Path) -> None:
         outputs.append(worker.communicate(timeout=60)[0].strip())
         assert worker.returncode == 0
     assert sorted(outputs) == ["0", "0", "0", "1"]
-    assert [p.suffix for p in tmp_path.iterdir()] == [cache_files.SUFFIX]
+    assert {p.suffix for p in tmp_path.iterdir()} <= {cache_files.SUFFIX, LOCK_SUFFIX}
 
 
-def test_lock_of_a_dead_process_is_broken(tmp_path: Path) -> None:
+def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
     cache, compiler = cache_in(tmp_path)
-    lock = lock_of(cache)
-    lock.write_text(f"{cache_files.socket.gethostname()} {dead_process()} 1")
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(cache.path_of(SPEC))],
+        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    with publishing_lock(tmp_path / lock_of(cache).stem, 0.1) as held:
+        assert not held
+    holder.kill()
+    holder.communicate()
     start = time.monotonic()
     cache.get(SPEC)
     assert time.monotonic() - start < 5
     assert compiler.compiled == [SPEC.name]
-    assert not lock.exists()
 
 
-@pytest.mark.parametrize("content", [b"another-host 1 1", b"", b"nonsense", b"\x00\xff"])
-def test_lock_that_nobody_releases_delays_but_does_not_block(
-    tmp_path: Path, content: bytes
-) -> None:
-    cache, compiler = cache_in(tmp_path, timeout=0.2)
+@pytest.mark.parametrize("content", [b"another-host 1 1", b"", b"\x00\xff"])
+def test_a_lock_file_that_nobody_holds_delays_nothing(tmp_path: Path, content: bytes) -> None:
+    """Those of earlier versions, too, whatever their age."""
+    cache, compiler = cache_in(tmp_path, timeout=30)
     lock_of(cache).write_bytes(content)
     start = time.monotonic()
     assert cache.get(SPEC) == artifact_of(SPEC)
-    assert 0.1 < time.monotonic() - start < 5
+    assert time.monotonic() - start < 5
+    assert compiler.compiled == [SPEC.name]
+
+
+def test_a_lock_that_is_not_released_delays_but_does_not_block(tmp_path: Path) -> None:
+    cache, compiler = cache_in(tmp_path, timeout=0.2)
+    with FileLock(lock_of(cache)):
+        start = time.monotonic()
+        assert cache.get(SPEC) == artifact_of(SPEC)
+        assert 0.1 < time.monotonic() - start < 5
     assert compiler.compiled == [SPEC.name]
     # The private compile was published all the same.
     again, unused = cache_in(tmp_path)
@@ -102,53 +120,31 @@ def test_lock_that_nobody_releases_delays_but_does_not_block(
     assert unused.compiled == []
 
 
-def test_old_lock_is_broken_at_once(tmp_path: Path) -> None:
-    cache, _ = cache_in(tmp_path, timeout=30)
-    lock = lock_of(cache)
-    lock.write_text("another-host 1 1")
-    long_ago = time.time() - 3600
-    os.utime(lock, (long_ago, long_ago))
-    start = time.monotonic()
-    cache.get(SPEC)
-    assert time.monotonic() - start < 5
-    assert not lock.exists()
-
-
 def test_waiting_ends_when_the_entry_appears(tmp_path: Path) -> None:
     cache, compiler = cache_in(tmp_path, timeout=30)
     path = cache.path_of(SPEC)
     assert path is not None
-    lock_of(cache).write_text(f"{cache_files.socket.gethostname()} {os.getpid()} 1")
     made = artifact_of(SPEC)
     meta = {
         "kernel_name": made.kernel_name, "smem_bytes": made.smem_bytes, "threads": made.threads,
         "cluster": list(made.cluster),
     }  # fmt: skip
     stored = cache_files.StoredKernel(made.ptx, made.cubin, meta)
-    later = threading.Timer(0.2, write_entry, (path, kernel_key(SPEC), stored))
-    later.start()
-    assert cache.get(SPEC) == made
-    later.join()
+    with FileLock(lock_of(cache)):
+        later = threading.Timer(0.2, write_entry, (path, kernel_key(SPEC), stored))
+        later.start()
+        assert cache.get(SPEC) == made
+        later.join()
     assert compiler.compiled == []
-    assert lock_of(cache).exists(), "somebody else's lock is left alone"
 
 
 def test_lock_is_exclusive_and_released(tmp_path: Path) -> None:
     path = tmp_path / "entry"
-    with publishing_lock(path, 1.0) as first:
-        assert first
-        with publishing_lock(path, 0.1) as second:
-            assert not second
-        assert path.with_name("entry.lock").exists()
-    assert not path.with_name("entry.lock").exists()
-
-
-def test_a_lock_that_was_taken_over_is_not_released(tmp_path: Path) -> None:
-    path = tmp_path / "entry"
-    lock = path.with_name("entry.lock")
-    with publishing_lock(path, 1.0):
-        lock.write_text("somebody else")
-    assert lock.read_text() == "somebody else"
+    for _ in range(2):
+        with publishing_lock(path, 1.0) as first:
+            assert first
+            with publishing_lock(path, 0.1) as second:
+                assert not second
 
 
 def test_readers_never_see_half_a_file(tmp_path: Path) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
+from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 import torch
@@ -11,14 +15,9 @@ from fa4_cute.host.ask.features import Features
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose.support import Choice, choose
 from fa4_cute.host.compile.compiler import CompiledArtifact
-from fa4_cute.host.run.device import (
-    KEPT_LAUNCHES,
-    CudaError,
-    CudaLauncher,
-    family_ptx,
-    refusal_of,
-)
-from fa4_cute.host.run.launch import AttentionCall, Operand, PackedLaunch, pack_launch
+from fa4_cute.host.run.blocks import Blocks
+from fa4_cute.host.run.device import CudaError, CudaLauncher, family_ptx, refusal_of
+from fa4_cute.host.run.launch import AttentionCall, Launched, Operand, PackedLaunch, pack_launch
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.params import KERNEL_PARAMS
@@ -105,28 +104,6 @@ def test_tensor_map_arguments() -> None:
     assert fill == driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE
 
 
-def test_packed_launches_are_kept_per_kernel_and_operands() -> None:
-    driver = FakeDriver()
-    launcher = CudaLauncher(driver)
-    choices = [
-        choose(Problem("bf16", 2, 300, 300, 4, 4, 128, 128, causal, None, True))
-        for causal in (False, True)
-    ]
-    specs = [choice.spec for choice in choices if isinstance(choice, Choice)]
-    first = launcher.pack(specs[0], CALL, 0)
-    assert launcher.pack(specs[0], dataclasses.replace(CALL), 0) is first
-    assert len(driver.maps) == 4
-    launcher.pack(specs[1], CALL, 0)
-    moved = dataclasses.replace(CALL, o=Operand(1 << 21, CALL.o.layout))
-    other = launcher.pack(specs[0], moved, 0)
-    assert other.params[4:] == first.params[4:]
-    assert [m[2] for m in driver.maps[8:]] == [
-        op.address for op in (CALL.q, CALL.k, CALL.v, moved.o)
-    ]
-    scaled = launcher.pack(specs[0], dataclasses.replace(CALL, softmax_scale=0.2), 0)
-    assert scaled.params[-1] != first.params[-1]
-
-
 @pytest.mark.parametrize(
     ("head_dim", "num_sms", "grid_x"),
     [(128, 5, 5), (256, 5, 4), (256, 1, 2), (128, 500, 16), (256, 500, 32)],
@@ -142,7 +119,8 @@ def test_persistent_grids_fill_the_device(head_dim: int, num_sms: int, grid_x: i
     call = AttentionCall(*operands, softmax_scale=0.1, extras=(("o", 1 << 20),))
     driver = FakeDriver(num_sms=(num_sms, 7))
     launcher = CudaLauncher(driver)
-    assert launcher.pack(choice.spec, call, 0).plan.grid == (grid_x, 1, 1)
+    packed = pack_launch(choice.spec, call, launcher.encode, launcher.num_sms(0))
+    assert packed.plan.grid == (grid_x, 1, 1)
 
 
 def test_each_device_is_asked_once_for_its_multiprocessors() -> None:
@@ -151,23 +129,12 @@ def test_each_device_is_asked_once_for_its_multiprocessors() -> None:
     assert [launcher.num_sms(device) for device in (0, 1, 1, 0)] == [5, 7, 7, 5]
     kind = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
     assert driver.questions == [(kind, 0), (kind, 1)]
-    # The same call on another device has another grid.
-    assert launcher.pack(SPEC, CALL, 0) is not launcher.pack(SPEC, CALL, 1)
 
 
 def test_a_device_that_does_not_answer_is_an_error() -> None:
     launcher = CudaLauncher(FakeDriver(failing="cuDeviceGetAttribute"))
     with pytest.raises(CudaError, match="cuDeviceGetAttribute failed"):
         launcher.num_sms(0)
-
-
-def test_kept_launches_are_bounded() -> None:
-    launcher = CudaLauncher(FakeDriver())
-    choice = choose(Problem("bf16", 2, 300, 300, 4, 4, 128, 128, False, None, True))
-    assert isinstance(choice, Choice)
-    for i in range(KEPT_LAUNCHES + 5):
-        launcher.pack(choice.spec, dataclasses.replace(CALL, softmax_scale=float(i + 1)), 0)
-    assert len(launcher._packed) == KEPT_LAUNCHES
 
 
 def test_other_members_of_the_family_get_ptx() -> None:
@@ -238,3 +205,59 @@ def test_devices_that_torch_calls_cuda(
         assert re.search(words, found.message)
     else:
         assert found is None
+
+
+def test_a_repeated_launch_goes_to_the_current_stream_with_what_was_patched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The configuration is made once per block; on another device, that one is made current."""
+    driver = FakeDriver(sizes=SIZES)
+    launcher = CudaLauncher(driver)
+    packed = pack_launch(SPEC, CALL, launcher.encode)
+    streams, current, entered = [0x10, 0x10, 0x20], [3, 3, 0], []
+
+    @contextlib.contextmanager
+    def on_device(index: int) -> Iterator[None]:
+        entered.append(index)
+        yield
+
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: current[0])
+    monkeypatch.setattr(torch.cuda, "device", on_device)
+    monkeypatch.setattr(
+        torch.cuda, "current_stream", lambda _: SimpleNamespace(cuda_stream=streams[0])
+    )
+    made = mock.patch.object(CudaLauncher, "_configure", autospec=True, side_effect=real_configure)
+    with made as configured:
+        repeat = launcher.repeat(3)
+        configure, launch = repeat(Launched(ARTIFACT, SPEC.params, packed), None)
+        blocks = Blocks(SPEC.params, packed.params, configure)
+        for number in range(3):
+            block = blocks.take()
+            block.words[blocks.word("lse")] = number
+            launch(block, [])
+            blocks.give_back(block)
+            streams.pop(0)
+            current.pop(0)
+    assert configured.call_count == 1
+    assert [seen["stream"] for seen in driver.launches] == [0x10, 0x10, 0x20]
+    assert [seen["params"][4] for seen in driver.launches] == [
+        bytes([i, *[0] * 7]) for i in range(3)
+    ]
+    assert all(seen["params"][5:] == list(packed.params[5:]) for seen in driver.launches)
+    assert {seen["grid"] for seen in driver.launches} == {packed.plan.grid}
+    assert entered == [3]
+
+
+real_configure = CudaLauncher._configure
+
+
+def test_a_repeated_launch_that_fails_names_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = FakeDriver(sizes=SIZES, failing="cuLaunchKernelEx")
+    launcher = CudaLauncher(driver)
+    packed = pack_launch(SPEC, CALL, launcher.encode)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda _: SimpleNamespace(cuda_stream=1))
+    configure, launch = launcher.repeat(0)(Launched(ARTIFACT, SPEC.params, packed), None)
+    block = Blocks(SPEC.params, packed.params, configure).take()
+    with pytest.raises(CudaError, match="cuLaunchKernelEx failed"):
+        launch(block, [])

@@ -131,6 +131,7 @@ def test_plain_kernels_are_the_same_without_the_code_of_features(spec: Attention
         assert compile_kernel(spec).ptx == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FEATURES)
 def test_kernels_with_a_feature_trace_its_code(name: str) -> None:
     """Otherwise the test above would say nothing."""
@@ -143,6 +144,7 @@ def test_kernels_with_a_feature_trace_its_code(name: str) -> None:
             compile_kernel(spec)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", PLAIN, ids=lambda s: s.name)
 def test_plain_kernels_have_no_parameter_and_no_access_of_a_feature(spec: AttentionSpec) -> None:
     ptx = compiled(spec).ptx

@@ -54,6 +54,9 @@ SPECS = [
 ]
 
 
+SOME = (SPECS[0], SPECS[3])
+
+
 class Narrow:
     """The 32-bit definitions of a PTX text."""
 
@@ -111,7 +114,11 @@ def factor_of(line: str) -> int | None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spec", SPECS, ids=lambda s: s.name)
+@pytest.mark.parametrize(
+    "spec",
+    [pytest.param(s, marks=() if s in SOME else pytest.mark.exhaustive) for s in SPECS],
+    ids=lambda s: s.name,
+)
 def test_narrow_products_on_the_way_to_addresses_count_positions(spec: Any) -> None:
     narrow, config = Narrow(compiled(spec).ptx), spec.config
     counted = {config.PairBM_eff(), config.BM_eff(), config.BN, spec.tile_positions, config.group}
@@ -135,6 +142,8 @@ def test_a_row_of_pages_counted_in_32_bits_is_noticed(monkeypatch: pytest.Monkey
     assert any(factor_of(line) is None and not narrow.is_bounded(line) for line in products)
 
 
+BOTH_FAMILIES = (128, pytest.param(256, marks=pytest.mark.exhaustive))
+"""One code forms these addresses in both; that of pages is different."""
 FAR = 2**31
 """Bytes after which everything lies; what is in front is never touched and takes no memory."""
 
@@ -166,7 +175,7 @@ def test_pages_beyond_2_31_bytes(head_dim: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("head_dim", [128, 256])
+@pytest.mark.parametrize("head_dim", BOTH_FAMILIES)
 def test_queries_and_outputs_beyond_2_31_bytes(head_dim: int) -> None:
     """The last sequence of a packed batch; those before it are so long that it lies far after them.
 
@@ -190,7 +199,7 @@ def test_queries_and_outputs_beyond_2_31_bytes(head_dim: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("head_dim", [128, 256])
+@pytest.mark.parametrize("head_dim", BOTH_FAMILIES)
 def test_splits_beyond_2_31_bytes(head_dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Partial results of the second and third split, written by one kernel and read by another."""
     generator = torch.Generator().manual_seed(4)
@@ -215,7 +224,7 @@ def test_splits_beyond_2_31_bytes(head_dim: int, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("head_dim", [64, 256])
+@pytest.mark.parametrize("head_dim", BOTH_FAMILIES)
 def test_biases_and_tables_beyond_2_31_bytes(head_dim: int) -> None:
     """Strides of a bias and of an auxiliary tensor that leave 32 bits, counted in elements."""
     generator = torch.Generator().manual_seed(3)

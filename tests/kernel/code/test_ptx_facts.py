@@ -12,6 +12,8 @@ from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.params import KERNEL_PARAMS
 from testing.sass import compiled
 
+pytestmark = pytest.mark.slow
+
 BF16, FP16, FP8 = DType.BF16, DType.FP16, DType.FP8_E4M3
 SPECS = [
     KernelSpec.for_attention(BF16, 128, return_lse=True),
@@ -109,7 +111,6 @@ def test_entry_name_refuses_anything_but_one_entry() -> None:
         entry_name("")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("spec", FP8_SPECS, ids=lambda s: s.name)
 def test_all_mmas_of_fp8_kernels_are_of_the_fp8_kind(spec: KernelSpec | Depth512Spec) -> None:
     ptx = compiled(spec).ptx
@@ -117,7 +118,6 @@ def test_all_mmas_of_fp8_kernels_are_of_the_fp8_kind(spec: KernelSpec | Depth512
     assert "cvt.rn.bf16x2.f32" in ptx
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("spec", FP8_SPECS[:2], ids=lambda s: s.name)
 def test_every_probability_is_rounded_to_fp8_once(spec: KernelSpec) -> None:
     """Two softmax groups, BN keys a row, two keys an instruction."""
@@ -125,7 +125,6 @@ def test_every_probability_is_rounded_to_fp8_once(spec: KernelSpec) -> None:
     assert conversions == 2 * spec.config.BN // 2
 
 
-@pytest.mark.slow
 def test_the_scale_of_v_is_the_last_parameter() -> None:
     header = compiled(FP8_SPECS[1]).ptx.split(".visible .entry")[1].split(")")[0]
     assert header.rstrip().splitlines()[-1].split()[1] == ".f32"

@@ -14,6 +14,8 @@ from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from testing.sass import instructions, pair_t1, softmax_loops
 
+pytestmark = pytest.mark.slow
+
 TWO_Q = [
     KernelSpec.for_attention(DType.BF16, 64, return_lse=True),
     KernelSpec.for_attention(DType.BF16, 128, causal=True, return_lse=True),

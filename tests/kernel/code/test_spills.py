@@ -18,6 +18,7 @@ from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.variant import Partition, ScoreMod, Variant
 from testing.kernels import BIAS, EVERYTHING, MOD, PERSISTENT, TOKENS, UNION, WINDOW
+from testing.kernels import KERNELS as LISTED
 from testing.sass import spilled
 
 BF16, FP8 = DType.BF16, DType.FP8_E4M3
@@ -89,18 +90,20 @@ KERNELS: dict[str, tuple[int, DType, dict[str, Any]]] = {
 SLOW = (
     # Where registers are scarcest.
     ("2Q d128", "all"),
+    ("1Q d128", "cluster8 function"),
+    ("pair_cta d192v128", "persistent all"),
+    ("d512 fp8", "tokens all"),
+)
+ALSO_SCARCE = (
+    ("1Q d192v128 fp8", "tokens persistent"),
     ("2Q d128 fp8", "tokens all"),
     ("1Q d128", "all"),
     ("2Q d64", "function"),
-    ("1Q d128", "cluster8 function"),
-    ("pair_cta d192v128", "persistent all"),
     ("pair_cta d128 fp8", "persistent tokens function"),
     ("1Q d128 fp8", "tokens persistent"),
-    ("1Q d192v128 fp8", "tokens persistent"),
     ("d256", "all"),
     ("d512", "union of biases"),
     ("d512", "persistent all"),
-    ("d512 fp8", "tokens all"),
 )
 SCARCE = ("paged", "function", "union of biases")
 """Variants that leave few registers, besides "all"."""
@@ -111,6 +114,7 @@ SCALED = ("2Q d64 fp8", "2Q d128 fp8", "1Q d128 fp8", "2Q d192 fp8", "d256 fp8",
 PAIRS = ("pair_cta d128", "pair_cta d128v64", "pair_cta d192v128")
 PAIRS_FP8 = ("pair_cta d128 fp8", "pair_cta d192v128 fp8")
 EXHAUSTIVE = (
+    *ALSO_SCARCE,
     *product(IN_FULL, (name for name in VARIANTS if " " not in name and name != "persistent")),
     *product(IN_FULL, ("union of biases", "large pages", "persistent all")),
     *product(OTHERS, (*SCARCE, "plain", "all", "persistent all")),
@@ -132,6 +136,14 @@ EXHAUSTIVE = (
 )
 
 
+LISTED_SLOW = (
+    "2q d64 everything",
+    "depth512 d256 function bias",
+    "depth512 d256 persistent everything",
+)
+"""Kernels of the fixed list where registers are scarcest."""
+
+
 def spec_of(kernel: str, variant: str) -> AttentionSpec:
     head_dim, dtype, options = KERNELS[kernel]
     kind = KernelSpec if head_dim < SMALLEST_DEPTH else Depth512Spec
@@ -151,3 +163,18 @@ def spec_of(kernel: str, variant: str) -> AttentionSpec:
 )
 def test_no_role_spills(kernel: str, variant: str) -> None:
     assert spilled(spec_of(kernel, variant)) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(pytest.param(name, marks=pytest.mark.slow) for name in LISTED_SLOW),
+        *(
+            pytest.param(name, marks=pytest.mark.exhaustive)
+            for name in LISTED
+            if name not in LISTED_SLOW
+        ),
+    ],
+)
+def test_no_listed_kernel_spills(name: str) -> None:
+    assert spilled(LISTED[name]) == []

@@ -45,7 +45,14 @@ def cases(draw: st.DrawFn) -> Case:
 
 
 @pytest.mark.slow
-@searched(8)
+@searched(4)
 @given(cases())
 def test_any_features_together(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.exhaustive
+@searched(16)
+@given(cases())
+def test_more_features_together(case: Case) -> None:
     check(case)

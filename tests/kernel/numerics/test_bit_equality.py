@@ -14,6 +14,12 @@ from testing.arguments import ints
 from testing.cases import KERNELS
 
 kernels = pytest.mark.parametrize("kernel", KERNELS)
+FEW = ("two Q tiles", "CTA pair")
+some_kernels = pytest.mark.parametrize(
+    "kernel",
+    [pytest.param(k, marks=() if k in FEW else pytest.mark.exhaustive) for k in KERNELS],
+)
+"""Both families in every run; the others compute with the same code."""
 
 
 def tiles(kernel: str) -> dict[str, Any]:
@@ -28,6 +34,7 @@ def operands(batch: int, queries: int, keys: int, head_dim: int) -> tuple[torch.
     return tuple(torch.randn(shape, generator=generator).bfloat16() for shape in shapes)
 
 
+@pytest.mark.slow
 @kernels
 def test_decode_is_the_last_row_of_a_prefill(kernel: str) -> None:
     """Both the newest query alone, and a few of them as in speculative decoding."""
@@ -44,7 +51,7 @@ SLOPES = torch.tensor([0.02, 0.01, 0.005, 0.0])
 
 
 @pytest.mark.slow
-@kernels
+@some_kernels
 def test_decode_knows_where_the_query_stands(kernel: str) -> None:
     """The scores' maximum stays within 2**8 here.
 
@@ -62,7 +69,7 @@ def test_decode_knows_where_the_query_stands(kernel: str) -> None:
 
 
 @pytest.mark.slow
-@kernels
+@some_kernels
 @pytest.mark.parametrize("splits", [1, 3])
 def test_batch_and_neighbours_do_not_matter(kernel: str, splits: int) -> None:
     """A sequence alone, and at another place of a batch with shorter and longer ones."""
@@ -78,7 +85,7 @@ def test_batch_and_neighbours_do_not_matter(kernel: str, splits: int) -> None:
 
 
 @pytest.mark.slow
-@kernels
+@some_kernels
 def test_the_place_of_sequences_and_pages_does_not_matter(kernel: str) -> None:
     """Dense, in a packed batch, in a cache, and in pages in two orders."""
     head_dim = KERNELS[kernel].head_dim

@@ -41,40 +41,43 @@ FEW = [
     dense(60, 300, 512),
 ]
 MORE = [
-    dense(256, 256, 128),
-    dense(1, 1, 128),
     dense(133, 77, 128, 4, 4, batch=2, causal=True),
-    dense(300, 700, 128),
-    dense(400, 600, 64),
     dense(400, 600, 64, causal=True),
-    dense(133, 77, 64, 8, 2, batch=2, causal=True),
-    dense(100, 300, 192, dtype=FP16),
-    # padded head dimensions
+    # padded head dimension
     dense(100, 200, 8),
-    dense(200, 300, 88, causal=True),
     # decode and short prompts; more than one tile of queries
     one_q(1, 1100, 128, causal=True),
     one_q(300, 700, 128, causal=True),
-    one_q(1, 1000, 64, 16, 2, batch=2, causal=True),
-    one_q(11, 500, 64, 8, 1, causal=True),
     # narrow key tiles in a shared ring of K and V; two depth parts
     *(one_q(64, keys, 192) for keys in (64, 100, 192, 256, 1100)),
+    # padded depth, packed heads
+    pair_cta(133, 277, 128, 8, 2, batch=2, causal=True),
+    # depth parts with padding
+    dense(100, 300, 200, causal=True),
+]
+WIDE = [
+    pair_cta(300, 400, 72, causal=True),
+    # depth parts that are nothing else
+    dense(200, 600, 384, causal=True),
+    dense(77, 300, 512, 8, 1, batch=2, causal=True, dtype=FP16),
+    dense(256, 256, 128),
+    dense(1, 1, 128),
+    dense(300, 700, 128),
+    dense(400, 600, 64),
+    dense(133, 77, 64, 8, 2, batch=2, causal=True),
+    dense(100, 300, 192, dtype=FP16),
+    dense(200, 300, 88, causal=True),
+    one_q(1, 1000, 64, 16, 2, batch=2, causal=True),
+    one_q(11, 500, 64, 8, 1, causal=True),
     one_q(77, 450, 72, 6, 2, causal=True, dtype=FP16),
     one_q(128, 333, 192, 4, 1, causal=True, dtype=FP16),
-    # padded depth, packed heads
     pair_cta(512, 128, 128),
     pair_cta(1, 1, 128),
-    pair_cta(133, 277, 128, 8, 2, batch=2, causal=True),
     pair_cta(100, 300, 96, 3, 1, causal=True, dtype=FP16),
-    pair_cta(300, 400, 72, causal=True),
-    # depth parts with padding, depth parts that are nothing else
-    dense(100, 300, 200, causal=True),
-    dense(200, 600, 384, causal=True),
     dense(100, 300, 264, dtype=FP16),
     dense(256, 128, 256),
     dense(133, 300, 256, 6, 2, batch=2, causal=True, dtype=FP16),
     dense(77, 133, 256, 8, 2, batch=2, causal=True),
-    dense(77, 300, 512, 8, 1, batch=2, causal=True, dtype=FP16),
 ]
 KINDS = ({"heads": 1}, {"heads": 2, "causal": True, "dtype": FP16}, {"heads": 3, "causal": True})
 """By turns full, causal with packed heads, and causal with heads apart."""
@@ -85,13 +88,24 @@ EVERY_HEAD_DIM = [
 ]
 
 
-@pytest.mark.parametrize("case", FEW, ids=str)
+QUICK = {case.name for case in (dense(300, 700, 128, causal=True), one_q(128, 300, 128),
+         pair_cta(200, 700, 128, causal=True), dense(1, 1100, 256, causal=True))}  # fmt: skip
+"""One call for each of the four kernels."""
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(c, marks=() if c.name in QUICK else pytest.mark.slow) for c in FEW],
+    ids=str,
+)
 def test_output_and_lse(case: Case) -> None:
     check(case)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", MORE, ids=str)
+@pytest.mark.parametrize(
+    "case", [*MORE, *(pytest.param(c, marks=pytest.mark.exhaustive) for c in WIDE)], ids=str
+)
 def test_output_and_lse_of_other_shapes(case: Case) -> None:
     check(case)
 
@@ -113,21 +127,24 @@ KERNELS: dict[str, dict[str, Any]] = {
 kernels = pytest.mark.parametrize("kernel", KERNELS)
 
 
+@pytest.mark.slow
 @kernels
 @pytest.mark.parametrize("scale", [-0.3, 0.0, 1e-30, 5.0])
 def test_any_finite_scale(kernel: str, scale: float) -> None:
     check(dense(200, 600, causal=True, softmax_scale=scale, **KERNELS[kernel]))
 
 
+@pytest.mark.slow
 @kernels
 def test_maxima_that_grow_from_tile_to_tile(kernel: str) -> None:
     """Keys grow along the sequence, so that O is rescaled again and again."""
-    given = arguments(dense(200, 1100, **KERNELS[kernel]))
+    given = arguments(dense(200, 1100, causal=True, **KERNELS[kernel]))
     growing = torch.linspace(0.1, 20, given.k.shape[1])[None, :, None, None]
     given.k = (given.k * growing).to(given.k.dtype)
     checked(call(given))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loud", [0, 1, 2])
 def test_chains_with_maxima_far_apart(loud: int) -> None:
     """Scores of one key tile dwarf all others: its chain decides, and the other vanishes."""
@@ -136,16 +153,20 @@ def test_chains_with_maxima_far_apart(loud: int) -> None:
     checked(call(given))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["2q d64", "d256"])
 def test_strided_operands(kernel: str) -> None:
     """q, k and v may be slices of one projection, with any batch, row and head strides."""
-    given = arguments(dense(150, 150, heads=3, kv_heads=3, batch=2, **KERNELS[kernel]))
+    given = arguments(
+        dense(150, 150, heads=3, kv_heads=3, batch=2, causal=True, **KERNELS[kernel])
+    )
     packed = torch.stack(given.inputs, 2)
     given.q, k, given.v = (packed[:, :, i] for i in range(3))
     given.k = k.transpose(1, 2).contiguous().transpose(1, 2)
     checked(call(given))
 
 
+@pytest.mark.slow
 @kernels
 @pytest.mark.parametrize("where", [450, 560])
 def test_not_a_number_spreads_as_in_exact_attention(kernel: str, where: int) -> None:
@@ -161,6 +182,7 @@ def test_not_a_number_spreads_as_in_exact_attention(kernel: str, where: int) -> 
     torch.testing.assert_close(clear.double(), exact[0, ~seen], atol=2e-2, rtol=2e-2)
 
 
+@pytest.mark.slow
 def test_the_pair_computes_what_one_cta_does() -> None:
     """Same tiles, same order of additions: the results are the same bit by bit."""
     given = arguments(dense(600, 700, 128, causal=True))

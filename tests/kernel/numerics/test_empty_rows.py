@@ -16,6 +16,7 @@ from testing.cases import BF16, FP8, KERNELS, Case
 from testing.runner import check
 
 kernels = pytest.mark.parametrize("kernel", KERNELS)
+SOME = ("one Q tile", "CTA pair")
 
 
 def attend(kernel: str, *inputs: torch.Tensor, **options: Any) -> tuple[torch.Tensor, torch.Tensor]:
@@ -46,11 +47,21 @@ EMPTY = {
 BIAS = masks.bias(torch.zeros(1, 1, 1, 320))
 CASES = [*zip(EMPTY, (False, True, True, False), strict=True)]
 """Why rows see no key, and whether there are sinks."""
+FEW = {(kernel, CASES[i][0]) for kernel, some in zip(
+    KERNELS, ((0,), (1,), (3,), (2,)), strict=True
+) for i in some}  # fmt: skip
+"""Each reason in one kernel; whether there are keys is asked in the same place."""
 
 
 @pytest.mark.slow
-@kernels
-@pytest.mark.parametrize(("why", "sink"), CASES)
+@pytest.mark.parametrize(
+    ("kernel", "why", "sink"),
+    [
+        pytest.param(k, *case, marks=() if (k, case[0]) in FEW else pytest.mark.exhaustive)
+        for k in KERNELS
+        for case in CASES
+    ],
+)
 def test_rows_without_keys_are_zero(
     kernel: str, why: str, sink: bool
 ) -> None:
@@ -65,8 +76,9 @@ def test_rows_without_keys_are_zero(
     torch.testing.assert_close(lse, expected, atol=2e-6, rtol=1e-6)
 
 
+@pytest.mark.slow
 @kernels
-@pytest.mark.parametrize("dtype", [BF16, pytest.param(FP8, marks=pytest.mark.slow)], ids=str)
+@pytest.mark.parametrize("dtype", [BF16, pytest.param(FP8, marks=pytest.mark.exhaustive)], ids=str)
 def test_rows_before_the_first_key_are_zero(
     kernel: str, dtype: torch.dtype
 ) -> None:
@@ -81,7 +93,10 @@ def test_rows_before_the_first_key_are_zero(
 
 
 @pytest.mark.slow
-@kernels
+@pytest.mark.parametrize(
+    "kernel",
+    [pytest.param(k, marks=() if k in SOME else pytest.mark.exhaustive) for k in KERNELS],
+)
 @pytest.mark.parametrize(
     "page_size", [16, pytest.param(256, marks=pytest.mark.exhaustive)]
 )
@@ -100,7 +115,9 @@ def test_lengths_of_0_and_1_in_pages(kernel: str, page_size: int) -> None:
     [
         (BF16, {}),
         pytest.param(FP8, {}, marks=pytest.mark.exhaustive),
-        (BF16, {"mask": masks.causal() & BIAS | masks.chunked(64)}),
+        pytest.param(
+            BF16, {"mask": masks.causal() & BIAS | masks.chunked(64)}, marks=pytest.mark.exhaustive
+        ),
     ],
     ids=["bf16", "fp8", "union of biases"],
 )

@@ -30,6 +30,8 @@ from testing.cases import BF16, FP8
 from testing.fp8 import cosine, emulated
 from testing.reference.attention import attention_float64
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass(frozen=True)
 class Row:
@@ -56,7 +58,6 @@ class Row:
     dtype: torch.dtype = BF16
     sink: tuple[float, float] | None = None
     page_size: int = 0
-    slow: bool = True
 
     def __str__(self) -> str:
         return self.name
@@ -64,7 +65,7 @@ class Row:
 
 CAUSAL = {"causal": True}
 GENERAL = [
-    Row(f"causal_mask-{q}x{k}", (q, k), (2, 2), options=CAUSAL, atol=1e-5, slow=(q, k) != (32, 77))
+    Row(f"causal_mask-{q}x{k}", (q, k), (2, 2), options=CAUSAL, atol=1e-5,)
     for q, k in ((128, 128), (384, 384), (64, 64), (102, 102), (14, 14), (128, 256), (32, 77),
                  (201, 400), (201, 600), (1, 11), (1, 500))
 ]  # fmt: skip
@@ -88,7 +89,7 @@ SPLIT = [
 DEPTH512 = [
     Row(
         f"depth512_sink-d256-{q}", (q, q + 70), (4, 2), 256, {"window_size": (127, 0)},
-        sink=(-2, 2), slow=q != 8,
+        sink=(-2, 2),
     )
     for q in (1, 5, 8, 64, 127, 257)
 ] + [
@@ -111,7 +112,7 @@ SMALL_PROMPT = [
         ("e_v_alignment", 504, 256, 128, CAUSAL, None),
     )
 ] + [
-    Row("nonws_partial_v_pages", (150, 457), (2, 1), 128, CAUSAL, 0.02, page_size=64, slow=False)
+    Row("nonws_partial_v_pages", (150, 457), (2, 1), 128, CAUSAL, 0.02, page_size=64)
 ]  # fmt: skip
 FP8_ROWS = [
     Row(f"fp8-d{d}-{q}x{k}", (q, k), (2, 1), d, options, cosine=0.9997, dtype=FP8)
@@ -149,15 +150,17 @@ def paged(row: Row, k: torch.Tensor, v: torch.Tensor) -> tuple[Any, Any, dict[st
     return *pages, {"page_table": table, "seqused_k": used}  # type: ignore[return-value]
 
 
-FEW = {row.name for table in (SPLIT, SMALL_PROMPT, FP8_ROWS) for row in table[1:3]}
+FEW = {row.name for table in (SPLIT, SMALL_PROMPT, FP8_ROWS) for row in table[1:2]}
 """Of these tables, each of whose rows is a kernel of its own, what every run takes."""
-WIDE = {row.name for row in (*SPLIT, *SMALL_PROMPT, *FP8_ROWS) if row.slow} - FEW
+WIDE = {row.name for row in (*SPLIT, *SMALL_PROMPT, *FP8_ROWS)} - FEW - {"nonws_partial_v_pages"}
+WIDE |= {"depth512_sink-P4", "depth512_sink-d512", "d256_pack_gqa", "causal_mask-window100",
+         "sink_weights-128", "1q_sink-96x608", "chunked_causal-256", "2q_sink-320x832",
+         "depth512_sink-fp8", "window_noncausal", "nonws_partial_v_pages"}  # fmt: skip
+"""Other features and kernels with the same masks and sinks."""
 
 
 def marks(row: Row) -> tuple[pytest.MarkDecorator, ...]:
-    if row.name in WIDE:
-        return (pytest.mark.exhaustive,)
-    return (pytest.mark.slow,) if row.slow else ()
+    return (pytest.mark.exhaustive,) if row.name in WIDE else ()
 
 
 @pytest.mark.parametrize("row", [pytest.param(r, marks=marks(r), id=r.name) for r in ROWS])
@@ -213,8 +216,7 @@ def test_scale_0_gives_the_share_of_the_keys(head_dim: int) -> None:
     torch.testing.assert_close(out.float(), expected, atol=2e-2, rtol=2e-2)
 
 
-@pytest.mark.parametrize("rank", [3, pytest.param(4, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("dtype", [torch.float16, BF16], ids=str)
+@pytest.mark.parametrize(("rank", "dtype"), [(3, torch.float16), (4, BF16)], ids=str)
 def test_dense_materialised_mask(rank: int, dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(rank)
     q, k, v = (torch.randn(2, 90, 2, 64, generator=generator).to(dtype) for _ in "qkv")

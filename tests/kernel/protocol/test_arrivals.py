@@ -84,6 +84,7 @@ def expected(spec: Depth512Spec, barrier: BarrierSpec, tiles: int, cta: int) -> 
     return by_group
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("look_ahead", [True, False])
 @pytest.mark.parametrize("head_dim", [256, 512])
 @pytest.mark.parametrize("tiles", [1, 4])

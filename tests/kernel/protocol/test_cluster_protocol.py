@@ -21,6 +21,8 @@ from testing.runner import call
 from testing.sass import compiled
 from testing.watchers import check_schedules, objections
 
+pytestmark = pytest.mark.slow
+
 Rewrite = Callable[[str], str]
 MUTATED = Case(
     frozenset({"cluster", "causal"}), 128, heads=1, kv_heads=1, lengths=((100, 900),), num_qo=1,
@@ -49,7 +51,7 @@ ARRIVE = r"@chosen mbarrier\.arrive\.release\.cluster[^;]*;"
 
 @pytest.mark.parametrize(
     "case",
-    [CASES[0], *(pytest.param(c, marks=pytest.mark.slow) for c in CASES[1:])],
+    [*CASES[:2], *(pytest.param(c, marks=pytest.mark.exhaustive) for c in CASES[2:])],
     ids=str,
 )
 def test_clean_and_the_same_in_every_schedule(case: Case) -> None:
@@ -119,7 +121,9 @@ FAULTS: dict[str, tuple[Rewrite, str]] = {
 }
 
 
-@pytest.mark.parametrize("options", SCHEDULES[1:3], ids=str)
+@pytest.mark.parametrize(
+    "options", [SCHEDULES[1], pytest.param(SCHEDULES[2], marks=pytest.mark.exhaustive)], ids=str
+)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_are_noticed(fault: str, options: dict[str, object]) -> None:
     rewrite, expected = FAULTS[fault]

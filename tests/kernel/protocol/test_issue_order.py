@@ -13,6 +13,7 @@ from testing.cases import dense
 from testing.runner import call, spec_of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [1, 128, 129, 384, 500, 640])
 @pytest.mark.parametrize("num_qo", [1, 2])
 def test_products_are_issued_in_the_planned_order(num_qo: int, keys: int) -> None:

@@ -19,23 +19,16 @@ from testing.watchers import ONE_RANDOM, check_schedules, objections
 
 one_q, pair_cta = partial(dense, num_qo=1), partial(dense, pair_cta=True)
 LATE = {"mode": "late"}
-FEW = [
+QUICK = one_q(128, 100, 128)
+MORE = [
     dense(300, 520, 128, growth=0.02),
     one_q(133, 777, 128, causal=True),
-    one_q(128, 100, 128),
     dense(150, 1000, 512, causal=True, growth=0.02),
     pair_cta(600, 500, 128, causal=True),
-]
-MORE = [
-    dense(133, 77, 128, 4, 2, causal=True),
     dense(300, 400, 192, causal=True),
     one_q(128, 384, 128),
-    one_q(9, 1000, 64, 8, 1, causal=True),
     dense(300, 500, 256, 4, 1, causal=True),
-    dense(300, 100, 512, causal=True),
-    pair_cta(133, 277, 128, 8, 2, batch=2, causal=True),
     # fp8
-    dense(300, 700, 64, 4, 2, causal=True, dtype=FP8),
     dense(300, 600, 512, causal=True, dtype=FP8),
     # rope columns
     dense(300, 600, 192, head_dim_v=128, dtype=FP8, rope=BF16, causal=True),
@@ -44,13 +37,16 @@ MORE = [
 WIDE = ((100, 200), (600, 300), (1, 64), (0, 10), (257, 5))
 PAIR = Case(frozenset({"causal", "ragged"}), 128, heads=2, kv_heads=2, pair_cta=True, lengths=WIDE)
 SEQUENCES = [
-    PAIR,
-    replace(PAIR, features=PAIR.features | {"page64"}, heads=4, kv_heads=1),
     # Two pairs of CTAs, which take several query tiles each.
     replace(PAIR, features=PAIR.features | {"persistent", "page16"}),
 ]
 WIDEST = [
     dense(300, 700, 64, 2, 1, causal=True),
+    dense(133, 77, 128, 4, 2, causal=True),
+    one_q(9, 1000, 64, 8, 1, causal=True),
+    dense(300, 100, 512, causal=True),
+    pair_cta(133, 277, 128, 8, 2, batch=2, causal=True),
+    dense(300, 700, 64, 4, 2, causal=True, dtype=FP8),
     *(one_q(128, keys, 128) for keys in (256, 1100)),
     one_q(100, 1000, 192),
     dense(100, 600, 384, growth=0.02),
@@ -61,7 +57,9 @@ WIDEST = [
     one_q(100, 700, 192, head_dim_v=128),
     pair_cta(300, 1500, 192, head_dim_v=128, dtype=FP8),
     pair_cta(600, 500, 128, head_dim_v=64, causal=True, dtype=FP8, rope=FP16),
+    PAIR,
     replace(PAIR, features=PAIR.features | {"page16"}),
+    replace(PAIR, features=PAIR.features | {"page64"}, heads=4, kv_heads=1),
     replace(PAIR, features=PAIR.features | {"page256"}, lengths=((520, 600), (40, 300))),
     replace(PAIR, features=PAIR.features | {"persistent"}),
 ]
@@ -70,7 +68,7 @@ WIDEST = [
 @pytest.mark.parametrize(
     "case",
     [
-        *FEW,
+        QUICK,
         *(pytest.param(case, marks=pytest.mark.slow) for case in (*MORE, *SEQUENCES)),
         *(pytest.param(case, marks=pytest.mark.exhaustive) for case in WIDEST),
     ],
@@ -81,7 +79,7 @@ def test_clean_right_and_the_same_in_every_schedule(case: Case) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("head_dim", [256, 512])
+@pytest.mark.parametrize("head_dim", [256, pytest.param(512, marks=pytest.mark.exhaustive)])
 def test_the_issue_order_changes_no_bit(head_dim: int) -> None:
     given = arguments(dense(150, 1000, head_dim, causal=True, growth=0.02))
     spec = spec_of(dense(150, 1000, head_dim, causal=True))
@@ -121,6 +119,7 @@ STATEMENTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kernel", "statement"),
     [(kernel, found) for kernel, own in STATEMENTS.items() for found in (*COMMON, *own)],

@@ -24,6 +24,7 @@ def owners(config: Depth512Config, columns: int) -> dict[tuple[int, int, int], t
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [256, 512])
 def test_scores_are_where_the_mma_writes_them(depth: int) -> None:
     config = Depth512Config.for_attention(DType.BF16, depth)
@@ -33,6 +34,7 @@ def test_scores_are_where_the_mma_writes_them(depth: int) -> None:
         assert tuple(cells[row, key]) == (cta, lane, column)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [256, 512])
 def test_outputs_are_where_the_mma_writes_them(depth: int) -> None:
     config = Depth512Config.for_attention(DType.BF16, depth)

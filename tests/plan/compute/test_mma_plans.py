@@ -23,6 +23,7 @@ from fa4_cute.plan.spec.limits import supported
 from tests.plan.strategies import configs
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(configs())
 def test_qk_multiplies_every_column_once(config: FA4Config) -> None:
@@ -144,6 +145,7 @@ def test_a_free_slot_of_k_comes_with_a_free_rope_buffer(
             assert freed.index(("K", user)) <= freed.index(slots[last])
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(configs())
 def test_p_reads_the_columns_that_p_occupies(config: FA4Config) -> None:

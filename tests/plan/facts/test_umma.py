@@ -111,6 +111,7 @@ def operand_id(operand: SmemOperand) -> str:
     return f"{operand.dtype.value}-{operand.swizzle.name}-{major}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operand", OPERANDS, ids=operand_id)
 def test_the_hardware_reads_the_elements_that_tma_wrote(operand: SmemOperand) -> None:
     k_block = operand.dtype.mma_k

@@ -45,6 +45,7 @@ def test_slots_lie_where_the_layout_puts_them(config: FA4Config) -> None:
     assert (keys.num_qk_stages, values.num_qk_stages) == (config.num_qk_stages, 1)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(configs())
 def test_both_ends_agree_on_every_slot(config: FA4Config) -> None:
@@ -80,6 +81,7 @@ def test_the_stages_of_k_follow_one_another_in_each_slot() -> None:
     assert starts(ring) == [ring.byte_offset + i * 128 * 64 * 2 for i in range(6)]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(configs())
 def test_boxes_bring_the_bytes_that_are_expected(config: FA4Config) -> None:

@@ -133,6 +133,7 @@ def test_tiles_fill_their_regions(config: FA4Config) -> None:
     assert layout.correction_bytes == 256 * 4
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(configs().filter(lambda c: c.swizzle_mode is c.qkv_dtype.default_swizzle))
 def test_o_is_staged_over_memory_that_is_free_by_then(config: FA4Config) -> None:

@@ -40,6 +40,7 @@ def test_what_a_kernel_lacks_is_no_attribute() -> None:
     assert Extras[int, int, float](sink=ABSENT).items() == ()
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(variants())
 def test_filled_keeps_names_and_takes_values_in_order(variant: Variant) -> None:

@@ -39,7 +39,10 @@ PERSISTENT = Scheduler.PERSISTENT
         ),
         (Variant(OF_TERMS), ScoreLoads(16, fresh_view=True)),
         (Variant(OF_TERMS, token_scales=True), ScoreLoads(16, fresh_view=True)),
-        (Variant(OF_TERMS, score_mod=TWO, scheduler=PERSISTENT), ScoreLoads(4, fresh_view=True)),
+        (
+            Variant(OF_TERMS, score_mod=TWO, scheduler=PERSISTENT),
+            ScoreLoads(4, fresh_view=True, fresh_stores=True),
+        ),
     ],
 )
 def test_rows_of_the_table(variant: Variant, loads: ScoreLoads) -> None:
@@ -48,6 +51,7 @@ def test_rows_of_the_table(variant: Variant, loads: ScoreLoads) -> None:
     assert replace(spec, variant=variant).score_loads == loads
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(variants(), st.sampled_from([16, 32, 48, 64]))
 def test_every_column_is_loaded_and_scaled_once(variant: Variant, num_columns: int) -> None:

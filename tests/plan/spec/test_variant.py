@@ -66,6 +66,7 @@ def test_nothing_costs_nothing() -> None:
     assert Variant(CAUSAL).longest_first
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(variants())
 def test_parameters_follow_those_of_every_kernel(variant: Variant) -> None:
@@ -82,6 +83,7 @@ def test_parameters_follow_those_of_every_kernel(variant: Variant) -> None:
     assert params.size <= 4352
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(variants())
 def test_parameters_are_those_of_the_features(variant: Variant) -> None:
@@ -104,6 +106,7 @@ def test_parameters_are_those_of_the_features(variant: Variant) -> None:
     assert ("num_splits" in names) == (variant.partition is Partition.WORKSPACE)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(variants())
 def test_every_parameter_can_be_packed(variant: Variant) -> None:
@@ -116,6 +119,7 @@ def test_every_parameter_can_be_packed(variant: Variant) -> None:
         assert packed[variant.params.names.index("sink")] == struct.pack("<Q", 7)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(variants(), variants())
 def test_equal_variants_have_equal_names(one: Variant, other: Variant) -> None:

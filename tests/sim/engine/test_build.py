@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from sm100sim.engine import build
+from sm100sim.engine import cache
 from sm100sim.engine.build import CompilerError, build_library
 
 
 @pytest.fixture(autouse=True)
 def private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(build.CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(cache.CACHE_VARIABLE, str(tmp_path / "cache"))
     return tmp_path / "cache"
 
 
@@ -88,6 +88,6 @@ def test_parallel_builds_agree_on_one_complete_file(source: Path) -> None:
 
 
 def test_the_cache_is_per_user_when_nothing_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(build.CACHE_VARIABLE)
+    monkeypatch.delenv(cache.CACHE_VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", os.path.join(os.sep, "somewhere"))
-    assert build.cache_dir() == Path(os.sep, "somewhere", "sm100sim")
+    assert cache.cache_dir() == Path(os.sep, "somewhere", "sm100sim")

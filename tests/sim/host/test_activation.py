@@ -41,6 +41,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, An
 Recorded = dict[str, dict[str, Any]]
 
 
+@pytest.mark.slow
 def test_a_launch_arrives_with_its_own_ptx_and_arguments(recorded: Recorded) -> None:
     assert recorded["arguments_of_a_launch"] == {
         "shape": [[2, 1, 1], [32, 1, 1], [2, 1, 1], 0],
@@ -84,6 +85,7 @@ def test_deactivating_restores_the_dsl_and_stops_launches(recorded: Recorded) ->
     assert recorded["deactivation"] == expected
 
 
+@pytest.mark.slow
 def test_activating_after_the_dsl_was_imported_is_refused() -> None:
     program = (
         "import cutlass, sm100sim\n"
@@ -100,6 +102,7 @@ def test_importing_the_simulator_imports_neither_torch_nor_the_dsl() -> None:
     assert run_process("-c", program).strip() == "set()"
 
 
+@pytest.mark.slow
 def test_a_program_runs_on_the_virtual_machine() -> None:
     program = """
 import sm100sim

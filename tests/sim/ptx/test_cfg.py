@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,6 +52,7 @@ def graphs(draw: st.DrawFn) -> list[list[int]]:
     return graph
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(graphs())
 def test_post_dominators_match_the_definition(graph: list[list[int]]) -> None:
@@ -58,6 +60,7 @@ def test_post_dominators_match_the_definition(graph: list[list[int]]) -> None:
     assert immediate_post_dominators(graph) == expected
 
 
+@pytest.mark.slow
 @given(st.data(), st.integers(1, 9))
 def test_endless_loops_still_have_an_answer(data: st.DataObject, size: int) -> None:
     """Without a way out every block still gets a block or the exit, and chains lead to the exit."""

@@ -150,7 +150,8 @@ def test_directives() -> None:
     "directive",
     [".reqntid", ".reqntid 1, 2, 3, 4", ".maxnreg 1, 2", ".explicitcluster 3", ".unknown 3", "junk",
      ".maxnreg 64 .maxnreg 64", ".maxnreg 64;", ".maxnreg 99999999999999999999",
-     '.maxnreg "64";'],
+     '.maxnreg "64";', ".maxnreg 99999999999", ".reqnctapercluster 0", ".reqntid 32, 0, 1",
+     ".maxntid 65537", ".minnctapersm 70000"],
 )  # fmt: skip
 def test_refused_directives(directive: str) -> None:
     assert refused(text("", directives=directive)).line == 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -65,12 +66,14 @@ def test_the_samples_themselves_are_read() -> None:
     assert parse(SAMPLE).kernels
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None, derandomize=True)
 @given(damaged(SMALL))
 def test_damaged_small_module(source: str) -> None:
     read(source)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(damaged(SAMPLE))
 def test_damaged_compiled_module(source: str) -> None:
@@ -83,6 +86,7 @@ def test_truncated_module(length: int) -> None:
     read(SMALL[:length])
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(PIECES, max_size=30).map("".join))
 @example(".entry k(")

@@ -76,3 +76,9 @@ def test_comment_inside_an_instruction() -> None:
 def test_crlf_line_ends() -> None:
     crlf = text("add.s32 %r1, %r2, 3;\nadd.s32 %r1, %rx, 3;").replace("\n", "\r\n")
     assert refused(crlf).line == 10
+
+
+def test_a_string_of_a_debug_line_is_closed() -> None:
+    assert Source('.file 1 "name.cu"\n').debug_line(0) == 17
+    with pytest.raises(PtxError, match="PTX line 1: string is not closed"):
+        Source('.file 1 "name.cu\n').debug_line(0)

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sm100sim.ptx import Guard, Unsupported, parse
+from sm100sim.ptx import Guard, parse
 from tests.sim.ptx.snippets import HEAD, instruction, kernel, refused, text
 
 PRINTF = (
@@ -41,6 +41,8 @@ def test_target_with_options() -> None:
         ("", 1), ("\n\nhello", 3), (".version 8.8\n.address_size 64", 2),
         (".version 8\n.target sm_100a", 1),
         (".version 8.8\n.target sm_100a\n.entry k() {}", 3),
+        (HEAD.replace("sm_100a", "sm_999zz"), 2), (HEAD.replace("sm_100a", "sm_1000"), 2),
+        (HEAD.replace("sm_100a", "ptx"), 2),
         (HEAD.replace("64", "32"), 3), (HEAD + HEAD, 4), (HEAD + "\0", 4),
     ],
 )  # fmt: skip
@@ -106,7 +108,7 @@ def test_debug_sections_are_skipped() -> None:
         ("ADD.s32 %r1, %r2, %r3;", "instruction is not understood"),
         ("add..s32 %r1, %r2, %r3;", "instruction is not understood"),
         (".tex .u64 t;", ".tex has no meaning in a kernel here"),
-        (".branchtargets a, b;", ".branchtargets has no meaning in a kernel here"),
+        (".branchtargets a, b;", "label 'a' is not declared"),
         (".param garbage;", "parameter declaration is not understood"),
         ("nop; } junk", "statement does not end with ';'"),
     ],
@@ -127,26 +129,28 @@ def test_extra_closing_brace() -> None:
     assert refused(text("}")).what == "statement does not end with ';'"
 
 
-def test_calls_are_unsupported_and_say_why() -> None:
-    assert [
-        i.opcode for i in parse(PRINTF.join([HEAD, ".entry k() { ret; }"])).kernels["k"].body
-    ] == ["ret"]
-    error = refused(text(CALL, module=PRINTF))
-    assert isinstance(error, Unsupported)
-    assert "printing from a kernel" in error.what
-    assert error.text.startswith("call.uni")
-    failed = refused(text(CALL.replace("vprintf", "__assertfail")))
-    assert "device assertions" in failed.what
-    other = refused(text("call.uni (%r1), helper, (%r2);"))
-    assert "inlined" in other.what
-    assert isinstance(refused(text("brx.idx %r1, table;")), Unsupported)
+def test_calls_and_indirect_branches_are_read() -> None:
+    body = parse(text(CALL, module=PRINTF)).kernels["k"].body
+    assert [i.opcode for i in body] == ["st", "call"]
+    assert body[1].text.startswith("call.uni (retval0), vprintf")
+    indirect = "T: .branchtargets A, B;\n@%p1 brx.idx %r1, T;\nA: B: ret;"
+    assert [i.opcode for i in parse(text(indirect)).kernels["k"].body] == ["brx", "ret"]
+    signature = "P: .callprototype (.param .b32 _) _ (.param .b64 _);\ncall (r), %d1, (a), P;"
+    assert [i.opcode for i in parse(text(signature)).kernels["k"].body] == ["call"]
 
 
-def test_device_functions_are_unsupported() -> None:
+def test_calls_and_branch_tables_have_a_syntax() -> None:
+    assert "label 'C'" in refused(text("A: T: .branchtargets A, C;")).what
+    assert refused(text("call;")).what == "call names no target"
+    assert refused(text("brx.idx;")).what == "brx names no target"
+
+
+def test_device_functions_are_passed_over() -> None:
     for function in (".func f() { ret; }", ".weak .func (.param .b32 r) f(.param .b32 a) { ret; }"):
-        error = refused(HEAD + function)
-        assert isinstance(error, Unsupported)
-        assert "device function f" in error.what
+        module = parse(text("mov.b64 %d1, f;", module=function))
+        assert [i.opcode for i in module.kernels["k"].body] == ["mov"]
+    assert refused(HEAD + ".func f() { ret;").what == "brace is not closed"
+    assert refused(HEAD + ".func f()").what == "function f has no body"
 
 
 def test_kernels_need_a_body_and_a_name_of_their_own() -> None:

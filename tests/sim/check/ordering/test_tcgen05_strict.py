@@ -88,6 +88,7 @@ FENCED = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "seed"), MODES)
 @pytest.mark.parametrize(("name", "body"), FENCED, ids=[name for name, _ in FENCED])
 def test_strict_fence_asks_for_both_fences(name: str, body: str, mode: str, seed: int) -> None:

@@ -44,37 +44,39 @@ class Float:
         field, fraction = divmod(magnitude, 1 << self.mantissa)
         significand = fraction if field == 0 else fraction + (1 << self.mantissa)
         power = max(field, 1) - self.bias - self.mantissa
-        return sign * significand * Fraction(2) ** power
+        return Fraction(sign * significand << max(power, 0), 1 << max(-power, 0))
 
     def encode(self, value: Fraction, mode: str = "rn", *, negative_zero: bool = False) -> int:
         """Code of the format's value chosen by the rounding mode; overflow as IEEE 754 says."""
         if value == 0:
             return self.sign_bit if negative_zero else 0
-        sign = self.sign_bit if value < 0 else 0
-        low, rest = self._floor(abs(value))
+        negative = value.numerator < 0
+        sign = self.sign_bit if negative else 0
+        low, rest, step = self._floor(abs(value.numerator), value.denominator)
         up = {
-            "rn": rest > Fraction(1, 2) or (rest == Fraction(1, 2) and low % 2 == 1),
-            "rna": rest >= Fraction(1, 2),
+            "rn": 2 * rest > step or (2 * rest == step and low % 2 == 1),
+            "rna": 2 * rest >= step,
             "rz": False,
-            "rm": value < 0 and rest > 0,
-            "rp": value > 0 and rest > 0,
+            "rm": negative and rest > 0,
+            "rp": not negative and rest > 0,
         }[mode]
         code = low + up
         if code <= self.largest_code:
             return sign | code
-        inward = mode == "rz" or (mode == "rm" and value > 0) or (mode == "rp" and value < 0)
+        inward = mode == "rz" or (mode == "rm" and not negative) or (mode == "rp" and negative)
         return sign | (self.largest_code if inward else self.largest_code + 1)
 
-    def _floor(self, size: Fraction) -> tuple[int, Fraction]:
-        """The code just below, in a format without an upper end, and the part of a step above
-        it."""
-        power = size.numerator.bit_length() - size.denominator.bit_length()
-        if Fraction(2) ** power > size:
+    def _floor(self, numerator: int, denominator: int) -> tuple[int, int, int]:
+        """The code just below a positive number, in a format without an upper end; then what is
+        left, and what a whole step to the next code would be."""
+        power = numerator.bit_length() - denominator.bit_length()
+        if (denominator << max(power, 0)) > (numerator << max(-power, 0)):
             power -= 1
         power = max(power, 1 - self.bias)
-        steps = size / Fraction(2) ** (power - self.mantissa)
-        whole = steps.numerator // steps.denominator
-        return whole + ((power - 1 + self.bias) << self.mantissa), steps - whole
+        shift = self.mantissa - power
+        step = denominator << max(-shift, 0)
+        whole, rest = divmod(numerator << max(shift, 0), step)
+        return whole + ((power - 1 + self.bias) << self.mantissa), rest, step
 
 
 F16 = Float(5, 10, 15)

@@ -101,6 +101,7 @@ def test_decoding_every_code(name: str) -> None:
                 assert half >> 15 == bool(code & form.sign_bit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["f16", "bf16"])
 @pytest.mark.parametrize("rounding", ["rn", "rz"])
 @pytest.mark.parametrize("flags", ["", ".relu", ".satfinite", ".relu.satfinite"])
@@ -171,6 +172,7 @@ def test_scale_factors_decode_to_bf16() -> None:
             assert BF16.decode(half) == ("nan" if code == 255 else Fraction(2) ** (code - 127))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NARROW)
 @pytest.mark.parametrize("source", ["f16", "bf16"])
 def test_repacking_halves(name: str, source: str) -> None:

@@ -34,6 +34,7 @@ def codes(form: Float, count: int, seed: int) -> np.ndarray:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", FORMATS)
 def test_quotients_and_reciprocals(kind: str, mode: str) -> None:
@@ -83,6 +84,7 @@ OPERATIONS: dict[str, Callable[[Fraction, Fraction, Fraction], Fraction]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("op", OPERATIONS)
 def test_double_precision(op: str, mode: str) -> None:

@@ -155,6 +155,7 @@ def test_saturation_relu_and_flush() -> None:
     assert (results["mul.ftz"] != results["mul"]).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("op", ["add", "sub", "fma"])

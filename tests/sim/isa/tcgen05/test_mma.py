@@ -39,18 +39,21 @@ def test_kind_tf32(case):
     check(case)
 
 
+@pytest.mark.slow
 @given(case=cases(("f8f6f4",)))
 @FEW
 def test_kind_f8f6f4(case):
     check(case)
 
 
+@pytest.mark.slow
 @given(case=cases(("i8",)))
 @FEW
 def test_kind_i8(case):
     check(case)
 
 
+@pytest.mark.slow
 @given(case=cases(("mxf8f6f4", "mxf4", "mxf4nvf4")))
 @FEW
 def test_block_scaled_kinds(case):
@@ -60,6 +63,7 @@ def test_block_scaled_kinds(case):
 EXACT_KINDS = ("f16", "tf32", "f8f6f4", "mxf8f6f4", "mxf4", "mxf4nvf4")
 
 
+@pytest.mark.slow
 @given(case=cases(EXACT_KINDS), seed=st.integers(0, 100))
 @FEW
 def test_bit_level_model(case, seed):

@@ -1,0 +1,143 @@
+"""Calls, looked up before they are derived: what is alike but for addresses is done once.
+
+The way in here never refuses anything: whatever it does not know, or finds wrong, takes the long
+way through ``compute``, which says what is the matter.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from ..ask.arguments import Inputs, options_and_batch
+from ..ask.keywords import Names, check_keywords
+from ..compile import cache
+from . import device, simulator
+from .blocks import Block
+from .compute import carry_out
+from .known import arguments, guard_of, key_of, roles
+from .launch import Launched, PackedLaunch
+from .prepared import Memory, Prepared, prepare
+
+KEPT_CALLS: Final = 1024
+"""Calls that are remembered; each takes a few kilobytes."""
+_NO_WAY: Final = (IndexError, RuntimeError, TypeError, ValueError, AttributeError)
+"""What tensors without strides or memory raise, values that are wrong, and what has no hash."""
+
+
+class Kept:
+    """The calls that were carried out, at most ``limit``; those used last stay."""
+
+    def __init__(self, limit: int = KEPT_CALLS) -> None:
+        """Start with none."""
+        self._limit = limit
+        self._calls: dict[tuple[Any, ...], Prepared] = {}
+        self._latest: dict[tuple[Any, ...], Prepared] = {}
+        self._changing = threading.Lock()
+        self.latest = self._latest.get
+
+    def find(self, key: tuple[Any, ...], constants: tuple[Any, ...]) -> Prepared | None:
+        """Return the call of ``key``, from now on the latest with these ``constants``."""
+        found = self._calls.get(key)
+        if found is not None:
+            self._latest[constants] = found
+        return found
+
+    def put(self, key: tuple[Any, ...], constants: tuple[Any, ...], call: Prepared) -> None:
+        """Keep a call; where there are too many, a quarter of them goes, the longest unused."""
+        with self._changing:
+            if len(self._calls) >= self._limit:
+                old = sorted(self._calls, key=lambda k: self._calls[k].used)
+                for unused in old[: self._limit // 4 + 1]:
+                    del self._calls[unused]
+                self._latest.clear()
+            if self._limit:
+                self._calls[key] = self._latest[constants] = call
+
+    def clear(self) -> None:
+        """Forget all."""
+        with self._changing:
+            self._calls.clear()
+            self._latest.clear()
+
+    def __len__(self) -> int:
+        """Return how many are kept."""
+        return len(self._calls)
+
+
+kept = Kept()
+
+
+def attention(inputs: Inputs, options: Mapping[str, Any], names: Names) -> tuple[Any, Any]:
+    """Return O, and LSE or None; errors as the public functions.
+
+    Args:
+        inputs: q, k and v.
+        options: keyword arguments.
+        names: those that exist: ``OF_DENSE`` or ``OF_VARLEN``.
+    """
+    given = key = call = factors = None
+    addresses: Any = None
+    try:
+        given = arguments(inputs, options, names)
+        if given is not None:
+            call = kept.latest(given.constants)
+            if call is not None:
+                addresses = call.addresses_like(given)
+            if addresses is None:
+                call = None
+                key = key_of(given, inputs, options)
+                if key is not None:
+                    call = kept.find(key, given.constants)
+                    addresses = [tensor.data_ptr() for tensor in given.tensors]
+            if call is not None:
+                if given.numbers:
+                    factors = call.factors(given.numbers, inputs, options)
+                if given.written and not call.may_write(addresses, options):
+                    call = None
+    except _NO_WAY:
+        call = key = None
+    if call is not None:
+        return call(inputs, options, addresses, factors)
+    check_keywords(options, names)
+    return _the_long_way(inputs, options, given, key)
+
+
+def _the_long_way(
+    inputs: Inputs, options: Mapping[str, Any], given: Any, key: tuple[Any, ...] | None
+) -> tuple[Any, Any]:
+    """Compute, and keep how, under ``key``."""
+    done = carry_out(inputs, *options_and_batch(options))
+    if key is not None and done.call is not None:
+        repeat = _repeat_on(inputs[0])
+        call = prepare(done.asked, done.call, done.launches, roles(inputs, options), repeat)
+        if call is not None:
+            call.watch(guard_of(given), given)
+            kept.put(key, given.constants, call)
+    return done.out, done.lse
+
+
+def _repeat_on(q: Any) -> Any:
+    """Return what repeats launches on the device of ``q``."""
+    return _simulated if q.device.type == "cpu" else device.launcher().repeat(q.device.index)
+
+
+def _simulated(
+    launched: Launched, memory: Memory
+) -> tuple[Callable[[], None], Callable[[Block, list[int]], None]]:
+    """Return how a launch is repeated on the virtual SM100."""
+    artifact, params, packed = launched
+
+    def launch(block: Block, addresses: list[int]) -> None:
+        buffers = [
+            simulator.HostBuffer(at, size, i >= memory.num_read)
+            for i, (at, size) in enumerate(zip(addresses, memory.sizes, strict=True))
+        ]
+        again = PackedLaunch(packed.plan, block.values(params))
+        simulator.launch(artifact.ptx, artifact.kernel_name, again, buffers)
+
+    return lambda: None, launch
+
+
+cache.when_cleared(kept.clear)

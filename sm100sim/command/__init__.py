@@ -1,0 +1,1 @@
+"""`python -m sm100sim`: run, check, coverage and info from a command line."""

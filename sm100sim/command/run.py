@@ -1,0 +1,99 @@
+"""`sm100sim run kernel.ptx --grid 4 --block 256 --arg 'f32[1000]'`: one launch of a PTX file."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..calls.launch import launch
+from ..options import RunOptions
+from .shown import FAULT, add_options, run_settings, show
+
+_ARRAY = re.compile(r"(f16|f32|f64|[us](?:8|16|32|64))\[(\d+)\](?:=(.+))?\Z")
+_KINDS = {"f": "f", "u": "u", "s": "i"}
+_SMALL = 100
+"""Random whole numbers are below it."""
+
+
+def extents(text: str) -> tuple[int, ...]:
+    """`4`, `4,2` or `4,2,1`."""
+    return tuple(int(n) for n in text.split(","))
+
+
+def argument(text: str) -> Any:
+    """A number; or `f32[1000]`, random values, or `f32[1000]=0`, all the same.
+
+    Raises:
+        argparse.ArgumentTypeError: neither.
+    """
+    found = _ARRAY.match(text)
+    try:
+        if found:
+            return found.groups()
+        return float(text) if re.search(r"[.]|inf|nan|\de", text) else int(text, 0)
+    except ValueError:
+        what = f"{text!r} is neither a number nor an array such as f32[1000], s32[64]=0"
+        raise argparse.ArgumentTypeError(what) from None
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's options."""
+    add_options(parser)
+    parser.add_argument("ptx", type=Path, help="a PTX file")
+    parser.add_argument("--kernel", help="its entry, where there are several")
+    parser.add_argument("--grid", type=extents, default=(1,), help="CTAs: 4 or 4,2,1 (1)")
+    parser.add_argument("--block", type=extents, help="threads per CTA (.reqntid)")
+    parser.add_argument("--cluster", type=extents, default=(1,), help="CTAs of a cluster (1)")
+    parser.add_argument("--smem", type=int, default=0, help="bytes of dynamic shared memory")
+    parser.add_argument(
+        "--arg", type=argument, action="append", default=[], dest="args", metavar="VALUE",
+        help="one per parameter: 1000, 0.5, f32[1000] (seeded random numbers), u32[64]=0",
+    )  # fmt: skip
+    parser.set_defaults(command=run)
+
+
+def run(given: argparse.Namespace) -> int:
+    """Launch the kernel and print what the arrays hold; returns the exit code."""
+    rng = np.random.default_rng(given.seed)
+    try:
+        args = [_array(a, rng) if isinstance(a, tuple) else a for a in given.args]
+        before = [a.tobytes() if isinstance(a, np.ndarray) else b"" for a in args]
+        report = launch(
+            given.ptx.read_text(), RunOptions(raise_on_fault=False, **run_settings(given)),
+            kernel=given.kernel, grid=given.grid, block=given.block, cluster=given.cluster,
+            smem_bytes=given.smem, args=args,
+        )  # fmt: skip
+    except (OSError, TypeError, ValueError) as error:
+        print(f"sm100sim: {error}", file=sys.stderr)
+        return FAULT
+    for k, (array, old) in enumerate(zip(args, before, strict=True)):
+        if isinstance(array, np.ndarray):
+            print(f"arg {k}: {_described(array, old)}")
+    return show([report], given)
+
+
+def _array(spec: tuple[str, str, str | None], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    name, count, value = spec
+    kind = np.dtype(f"{_KINDS[name[0]]}{int(name[1:]) // 8}")
+    if value is not None:
+        return np.full(int(count), float(value) if kind.kind == "f" else int(value, 0), kind)
+    if kind.kind == "f":
+        return rng.standard_normal(int(count)).astype(kind)
+    return rng.integers(0, _SMALL, int(count)).astype(kind)
+
+
+def _described(array: np.ndarray[Any, Any], old: bytes) -> str:
+    """Type, first values, sum and checksum of an array, and whether the kernel changed it."""
+    raw = array.tobytes()
+    first = " ".join(f"{value:g}" for value in array[:4])
+    wide = np.float64 if array.dtype.kind == "f" else object
+    return (
+        f"{array.dtype}[{array.size}] {'unchanged' if raw == old else 'changed'}, "
+        f"sum {array.astype(wide).sum():g}, crc32 {zlib.crc32(raw):08x}, first {first}"
+    )

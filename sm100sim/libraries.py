@@ -1,0 +1,48 @@
+"""The two C libraries of this package: from which files, and with which flags, they are made.
+
+``engine.shipped`` finds them in a wheel, ``engine.build`` compiles them. Flags that name a
+processor are not among those here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+HERE: Final = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Library:
+    """A shared library.
+
+    Attributes:
+        name: stem of its file name.
+        files: C files.
+        flags: compiler flags.
+        include: folder from which the files name their headers, or None.
+    """
+
+    name: str
+    files: tuple[Path, ...]
+    flags: tuple[str, ...]
+    include: Path | None = None
+
+    @property
+    def headers(self) -> tuple[Path, ...]:
+        """The headers it may include."""
+        return () if self.include is None else tuple(sorted(self.include.rglob("*.h")))
+
+
+def engine() -> Library:
+    """Return the library that executes programs."""
+    folder = HERE / "engine"
+    flags = ("-O3", "-std=gnu11", "-ffp-contract=off", "-fno-math-errno", "-shared", "-fPIC")
+    return Library("sm100sim_engine", tuple(sorted(folder.rglob("*.c"))), flags, folder)
+
+
+def shim() -> Library:
+    """Return the library that takes the driver calls of CuTe DSL's runtime."""
+    flags = ("-O2", "-std=c11", "-shared", "-fPIC", "-fvisibility=hidden")
+    return Library("sm100sim_shim", (HERE / "host" / "shim.c",), flags)

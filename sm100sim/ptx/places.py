@@ -1,0 +1,123 @@
+"""Lines of PTX -> lines of the program that it was compiled from: `.loc` and `.file`.
+
+PTX ISA, "Debugging Directives": an instruction belongs to the nearest `.loc` before it in its
+function.  Nothing is read before somebody asks, so that runs without findings pay nothing.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from .lexer import Source
+
+_DIRECTIVE = re.compile(r'(?<![\w.$])\.(loc|file|entry|func)\b([^\n]*)|"[^"\n]*"', re.ASCII)
+_FILE = re.compile(r'\s+(\d+)\s+"([^"\n]*)"', re.ASCII)
+_LOC = re.compile(r"\s+(\d+)\s+(\d+)(?:\s+(\d+))?", re.ASCII)
+_INLINED = re.compile(r"\binlined_at\s+(\d+)\s+(\d+)(?:\s+(\d+))?", re.ASCII)
+_MAX_CHAIN = 32
+"""Calls that `inlined_at` is followed through."""
+
+
+class _Point(NamedTuple):
+    file: int
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlace:
+    """A line of the program that the PTX was compiled from.
+
+    Attributes:
+        file: path as the compiler wrote it; "file 3" when the PTX does not name it.
+        line, column: 1-based; column 0 when the compiler gave none.
+        text: the line without its indentation, or "" when the file cannot be read here.
+        inlined_at: where the function that holds the line was called, if it was inlined.
+    """
+
+    file: str
+    line: int
+    column: int = 0
+    text: str = ""
+    inlined_at: SourcePlace | None = None
+
+    def __str__(self) -> str:
+        """`file:line: text`, and the calls around it."""
+        shown = f"{self.file}:{self.line}"
+        if self.text:
+            shown += f": {self.text}"
+        return shown if self.inlined_at is None else f"{shown} (inlined at {self.inlined_at})"
+
+
+class Places:
+    """Finds the source line of a PTX line."""
+
+    def __init__(self, ptx: str = "") -> None:
+        """`ptx`: the module's text."""
+        self._ptx = ptx
+
+    def at(self, line: int) -> SourcePlace | None:
+        """The place of the instruction at a 1-based PTX line, or None where no `.loc` names it."""
+        lines, points = self._table
+        # A directive ends its line, so it speaks of what follows on later lines only.
+        before = bisect_left(lines, line) - 1
+        point = points[before] if before >= 0 else None
+        return None if point is None else self._place(point, _MAX_CHAIN)
+
+    def __bool__(self) -> bool:
+        return any(point is not None for point in self._table[1])
+
+    def _place(self, point: _Point, depth: int) -> SourcePlace:
+        file = self._files.get(point.file, f"file {point.file}")
+        caller = self._callers.get(point) if depth else None
+        return SourcePlace(
+            file,
+            point.line,
+            point.column,
+            linecache.getline(file, point.line).strip(),
+            None if caller is None else self._place(caller, depth - 1),
+        )
+
+    @cached_property
+    def _table(self) -> tuple[list[int], list[_Point | None]]:
+        """PTX lines that begin something, ascending, and what holds after each."""
+        lines: list[int] = []
+        points: list[_Point | None] = []
+        self._files: dict[int, str] = {}
+        self._callers: dict[_Point, _Point] = {}
+        if ".loc" not in self._ptx:
+            return lines, points
+        source = Source(self._ptx)
+        for found in _DIRECTIVE.finditer(source.text):
+            kind, rest = found.groups()
+            if kind == "file":
+                self._file(rest)
+            elif kind:
+                lines.append(source.line(found.start()))
+                points.append(self._point(rest) if kind == "loc" else None)
+        return lines, points
+
+    def _file(self, rest: str) -> None:
+        found = _FILE.match(rest)
+        if found:
+            self._files[int(found.group(1))] = found.group(2)
+
+    def _point(self, rest: str) -> _Point | None:
+        found = _LOC.match(rest)
+        if not found or found.group(2) == "0":  # line 0: code that the compiler made itself
+            return None
+        point = _read(found)
+        call = _INLINED.search(rest)
+        if call:
+            self._callers[point] = _read(call)
+        return point
+
+
+def _read(found: re.Match[str]) -> _Point:
+    file, line, column = (int(digits or 0) for digits in found.groups())
+    return _Point(file, line, column)

@@ -1,0 +1,1 @@
+"""Tests of flash-attn's names and of SDPA's layout."""

@@ -1,0 +1,1 @@
+"""Tests of ``fa4_cute.distributed``."""

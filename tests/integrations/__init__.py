@@ -1,0 +1,1 @@
+"""Tests of what registers with other programs."""

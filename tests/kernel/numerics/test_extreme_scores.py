@@ -1,0 +1,128 @@
+"""Scores, biases and sinks as large as a float32 give the rows of float64, never NaN."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+
+import fa4_cute
+from fa4_cute import masks
+
+BF16, FP16, FP8 = torch.bfloat16, torch.float16, torch.float8_e4m3fn
+LOWEST = torch.finfo(torch.float32).min
+SPLITS = ({}, {"num_splits": 2, "split": "workspace"}, {"num_splits": 2, "split": "cluster"})
+
+
+def drawn(seqlens: tuple[int, int], heads: int, depth: int, dtype: torch.dtype) -> list[Any]:
+    generator = torch.Generator().manual_seed(7)
+    queries, keys = seqlens
+    shapes = ((1, n, heads, depth) for n in (queries, keys, keys))
+    return [torch.randn(shape, generator=generator).to(dtype) for shape in shapes]
+
+
+def exact(
+    operands: list[Any], scale: float, bias: Any = None, sink: Any = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """O and LSE in float64; a row that sees neither key nor sink is 0 and minus infinity."""
+    q, k, v = (x[0].double().transpose(0, 1) for x in operands)
+    scores = q @ k.transpose(1, 2) * scale
+    scores = scores if bias is None else scores + bias[0].double()
+    if sink is not None:
+        column = sink.double()[:, None, None].expand(-1, q.shape[1], 1)
+        scores = torch.cat((scores, column), -1)
+    weights = scores.softmax(-1).nan_to_num(0.0)[..., : k.shape[1]]
+    return (weights @ v).transpose(0, 1)[None], torch.logsumexp(scores, -1)[None]
+
+
+def check(found: tuple[Any, Any], want: tuple[Any, Any], tolerance: float = 0.02) -> None:
+    (out, lse), (exact_out, exact_lse) = found, want
+    torch.testing.assert_close(out.double(), exact_out, atol=tolerance, rtol=tolerance)
+    torch.testing.assert_close(lse.double(), exact_lse, atol=1e-3, rtol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("dtype", "depth"), [(BF16, 64), (FP16, 64), (FP8, 64), (BF16, 256)], ids=str
+)
+def test_large_scales(dtype: torch.dtype, depth: int) -> None:
+    """The row of the largest score alone, once scores are far enough apart."""
+    operands = drawn((4, 300), 1, depth, dtype)
+    for scale in (3e8, 1e9, 1.1e10, 1e20, 1e30, -1e10, -1e30):
+        found = fa4_cute.flash_attn(*operands, softmax_scale=scale, return_lse=True)
+        rounded = float(torch.tensor(scale).float())
+        check(found, exact(operands, rounded))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("score", [1e6, 3e7, 2e8, 1e9, 1e12, 1e30, -1e9])
+def test_equal_large_scores_weigh_the_same(score: float) -> None:
+    """The rounding of the scaled maximum is a factor of all columns and must cancel."""
+    _, _, v = drawn((4, 300), 1, 64, BF16)
+    q, k = torch.zeros(1, 4, 1, 64, dtype=BF16), torch.zeros(1, 300, 1, 64, dtype=BF16)
+    q[..., 0], k[..., 0] = 1.5, 1.25
+    scale = score / 1.875
+    found = fa4_cute.flash_attn(q, k, v, softmax_scale=scale, return_lse=True)
+    check(found, exact([q, k, v], scale))
+
+
+@pytest.mark.slow
+def test_large_inputs() -> None:
+    q, k, v = drawn((4, 300), 1, 64, BF16)
+    for factor in (1e5, 1e9, 1e15):
+        operands = [(q * factor).to(BF16), (k * factor).to(BF16), v]
+        check(fa4_cute.flash_attn(*operands, return_lse=True), exact(operands, 0.125))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("split", SPLITS, ids=str)
+def test_finite_biases_hide_nothing(split: dict[str, Any]) -> None:
+    """Head 0 has no sink, head 1 one above every score, head 2 one below most.
+
+    Splits that meet in a workspace are weighed by log-sum-exps in float32, in which the number of
+    keys is lost beside such scores: there one split has all keys. Log-sum-exps are kept as binary
+    logarithms, and so end at the lowest of these.
+    """
+    keys = 100 if split.get("split") == "workspace" else 150
+    operands = drawn((4, keys), 3, 64, BF16)
+    sink = torch.tensor([-math.inf, 0.0, -1e30])
+    for value in (-50.0, -1e30, torch.finfo(BF16).min, LOWEST, -math.inf):
+        bias = torch.full((1, 1, 4, keys), value)
+        bias[0, 0, 1, ::2] = -math.inf
+        found = fa4_cute.flash_attn(
+            *operands, mask=masks.bias(bias), sink=sink, return_lse=True, **split
+        )
+        out, lse = exact(operands, 0.125, bias, sink)
+        check(found, (out, torch.where(lse.isneginf(), lse, lse.clamp(min=LOWEST * math.log(2)))))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("scale", "weight"), [(0.0, -7016.0), (1e-42, -7016.0), (1.0, -1e30), (0.125, -2.3e38)]
+)
+def test_a_row_without_keys_has_its_sink(scale: float, weight: float) -> None:
+    operands = drawn((4, 150), 1, 64, BF16)
+    out, lse = fa4_cute.flash_attn(
+        *operands, softmax_scale=scale, sink=torch.tensor([weight]), return_lse=True,
+        mask=masks.padding(torch.tensor([0])),
+    )  # fmt: skip
+    assert not out.any()
+    torch.testing.assert_close(lse, torch.full_like(lse, weight))
+
+
+@pytest.mark.slow
+def test_infinite_operands_beside_a_hiding_bias_are_nan_as_in_torch() -> None:
+    """A bias is added, so that minus infinity does not hide an infinite score."""
+    q, k, v = drawn((4, 150), 3, 64, BF16)
+    k[0, 5, 0, 0], q[0, 2, 0, 0] = math.inf, 1.0
+    bias = torch.full((1, 1, 4, 150), -math.inf)
+    bias[..., 7] = 0.0
+    sink = torch.full((3,), -math.inf)
+    out = fa4_cute.flash_attn(q, k, v, mask=masks.bias(bias), sink=sink, return_lse=True)[0]
+    arguments = (x.float().transpose(1, 2) for x in (q, k, v))
+    torchs = torch.nn.functional.scaled_dot_product_attention(*arguments, attn_mask=bias)
+    assert torch.equal(out.isnan(), torchs.transpose(1, 2).isnan())
+    assert out.isnan().any()
+    assert not out[:, :, 1:].isnan().any()

@@ -1,0 +1,74 @@
+"""What a launch may ask for: the limits of the hardware, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sm100sim.launch_request import LaunchRequest
+from sm100sim.run import run
+from tests.sim.harness import kernel_text
+
+EMPTY = kernel_text("", [])
+POINTER = kernel_text("", [np.zeros(1)])
+
+
+def launch(ptx: str = EMPTY, **changes: Any) -> str:
+    shape = {"grid": (1, 1, 1), "block": (32, 1, 1), **changes}
+    return run(LaunchRequest(ptx=ptx, kernel="k", **shape), buffers=[np.zeros(1)]).verdict
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"grid": (2**31, 1, 1)}, r"grid: \(2147483648, 1, 1\) is larger than \(2147483647, "),
+        ({"grid": (2**32, 1, 1)}, "grid: "),
+        ({"grid": (2**32 + 1, 1, 1)}, "grid: "),
+        ({"grid": (2**40, 1, 1)}, "grid: "),
+        ({"grid": (1, 70_000, 1)}, "65535"),
+        ({"grid": (1, 1, 65_536)}, "65535"),
+        ({"block": (1, 1, 128)}, r"block: \(1, 1, 128\) is larger than \(1024, 1024, 64\)"),
+        ({"block": (2**32 + 1, 1, 1)}, "block: "),
+        ({"block": (1024, 2, 1)}, "2048 threads; 1 to 1024"),
+        ({"grid": (2**31 - 2, 1, 1), "cluster": (2**30 - 1, 1, 1)}, "CTAs; 1 to 16"),
+        ({"smem_bytes": 1.5}, "smem_bytes=1.5: expected a whole number"),
+        ({"smem_bytes": 2**40}, "smem_bytes: "),
+        ({"ptx": POINTER}, "params: 0 given, the kernel declares 1"),
+        ({"params": (b"12345678",)}, "params: 1 given, the kernel declares 0"),
+        ({"ptx": POINTER, "params": (b"1",)}, r"params\[0\]: 1 bytes given, the PTX declares 8"),
+    ],
+)
+def test_what_the_hardware_refuses_is_refused_in_words(
+    changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        launch(**changes)
+
+
+def test_parameters_are_bytes() -> None:
+    with pytest.raises(TypeError, match=r"params\[0\]: int is no byte string"):
+        launch(POINTER, params=(5,))
+
+
+def test_the_largest_extents_are_possible() -> None:
+    assert launch(block=(1, 16, 64)) == "clean"
+
+
+def test_buffers_of_a_generator_live_until_the_end() -> None:
+    """Nobody else holds them: a launch that kept their addresses only would write anywhere."""
+    died: list[int] = []
+
+    class Watched(np.ndarray[Any, Any]):
+        def __del__(self) -> None:
+            died.append(self.size)
+
+    def buffers() -> Any:
+        for size in (1, 2, 3):
+            yield np.zeros(size, np.uint8).view(Watched)
+        assert died == []
+
+    request = LaunchRequest(ptx=EMPTY, kernel="k", grid=(1, 1, 1), block=(32, 1, 1))
+    run(request, buffers=buffers())
+    assert sorted(died) == [1, 2, 3]
