@@ -16,14 +16,14 @@ from testing.sass import compiled
 BF16 = DType.BF16
 KINDS = {
     "2q": KernelSpec.for_attention(BF16, 128, causal=True, return_lse=True),
-    "1q": KernelSpec.for_attention(BF16, 64, group=4, causal=True, num_qo=1),
+    # With head dim 64 the second warp group has no columns of O to store.
+    "1q": KernelSpec.for_attention(BF16, 128, num_qo=1),
     "cluster": KernelSpec.for_attention(
         BF16, 128, variant=Variant(partition=Partition.CLUSTER, num_partitions=2)
     ),
     "pair_cta": KernelSpec.for_attention(BF16, 128, causal=True, return_lse=True, pair_cta=True),
     "depth512": Depth512Spec.for_attention(BF16, 512, return_lse=True),
 }
-"""Kernels that other tests compile as well."""
 
 
 @pytest.mark.slow
