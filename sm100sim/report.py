@@ -35,16 +35,24 @@ class HotSpot:
         place: the source line, or None where the PTX has no line information for it.
         lines: the PTX lines that belong to it, ascending.
         instructions: executed warp instructions of all of them.
+        source: text of the PTX line among them that cost most.
     """
 
     place: SourcePlace | None
     lines: tuple[int, ...]
     instructions: int
+    source: str = ""
 
     def __str__(self) -> str:
-        ptx = f"PTX line {', '.join(str(line) for line in self.lines)}"
-        where = ptx if self.place is None else f"{self.place} ({ptx})"
+        more = f" and {len(self.lines) - MOST_LINES} more" if len(self.lines) > MOST_LINES else ""
+        shown = ", ".join(str(line) for line in self.lines[:MOST_LINES])
+        ptx = f"PTX line {shown}{more}: {self.source.strip()}"
+        where = ptx if self.place is None else f"{self.place}\n        {ptx}"
         return f"{self.instructions:,} {where}"
+
+
+MOST_LINES = 8
+"""PTX lines of a hot spot that its text names."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,10 +118,13 @@ class Report:
             counts[key] += count
             lines.setdefault(key, []).append(line)
         return [
-            HotSpot(self.places.at(lines[key][0]) if key[0] else None, tuple(lines[key]), count)
+            HotSpot(
+                self.places.at(lines[key][0]) if key[0] else None, tuple(lines[key]), count,
+                self.places.ptx_line(max(lines[key], key=lambda line: self.line_counts[line])),
+            )
             for key, count in counts.most_common(most)
             if count
-        ]
+        ]  # fmt: skip
 
     def draw(self, path: str | Path, finding: int | None = None) -> Path:
         """Write the timeline as a picture, with the accesses of a finding marked.

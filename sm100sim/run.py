@@ -7,6 +7,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +18,7 @@ from .engine.binding import opcode_numbers
 from .isa.assemble import Assembled, assemble
 from .launch_request import LaunchRequest
 from .machine import Machine
-from .memory import Allocation, allocations
+from .memory import Allocation, allocations, with_names
 from .options import RunOptions, current_options
 from .ptx.errors import Unsupported
 from .ptx.parser import parse
@@ -99,7 +100,7 @@ def _with_places(message: str, places: Places) -> str:
 
     def named(found: re.Match[str]) -> str:
         place = places.at(int(found.group(1)))
-        return found.group() if place is None else f"{found.group()} ({place.file}:{place.line})"
+        return found.group() if place is None else f"{found.group()} ({place})"
 
     return re.sub(r"PTX line (\d+)", named, message)
 
@@ -109,36 +110,46 @@ def _tells(finding: Finding, why: Unsupported) -> bool:
     return finding.code == UNSUPPORTED and (finding.line, finding.message) == (why.line, why.what)
 
 
-def _message(raw: RawFinding, refused: Sequence[Unsupported], places: Places) -> str:
-    text = raw.text.decode(errors="replace")
-    if raw.code.decode() == UNSUPPORTED:
-        return refused[int(text)].what
-    return _with_places(text, places)
+@dataclass(frozen=True)
+class _Words:
+    """What findings are put into words with.
 
+    Attributes:
+        places: PTX lines and source lines.
+        refused: instructions without a meaning, which a fault names by number.
+        memory: allocations of the launch.
+    """
 
-def _finding(
-    raw: RawFinding, source: Sequence[str], places: Places, refused: Sequence[Unsupported]
-) -> Finding:
-    def text(line: int) -> str:
-        return source[line - 1] if 0 < line <= len(source) else ""
+    places: Places
+    refused: Sequence[Unsupported]
+    memory: Sequence[Allocation]
 
-    known = raw.rank != NONE32
-    return Finding(
-        code=raw.code.decode(),
-        message=_message(raw, refused, places),
-        line=raw.line,
-        source=text(raw.line),
-        line2=raw.line2,
-        source2=text(raw.line2),
-        ctaid=(raw.ctaid[0], raw.ctaid[1], raw.ctaid[2]) if known else None,
-        rank=raw.rank if known else None,
-        warp=raw.warp if raw.warp != NONE32 else None,
-        lane=raw.lane if raw.warp != NONE32 else None,
-        fatal=raw.severity == Severity.FAULT,
-        count=raw.count,
-        place=places.at(raw.line) if raw.line else None,
-        place2=places.at(raw.line2) if raw.line2 else None,
-    )
+    def message(self, raw: RawFinding) -> str:
+        """The sentence of a finding with names of source lines and buffers."""
+        text = raw.text.decode(errors="replace")
+        if raw.code.decode() == UNSUPPORTED:
+            return self.refused[int(text)].what
+        return _with_places(with_names(text, self.memory), self.places)
+
+    def finding(self, raw: RawFinding) -> Finding:
+        """The engine's record for people."""
+        known, places = raw.rank != NONE32, self.places
+        return Finding(
+            code=raw.code.decode(),
+            message=self.message(raw),
+            line=raw.line,
+            source=places.ptx_line(raw.line),
+            line2=raw.line2,
+            source2=places.ptx_line(raw.line2),
+            ctaid=(raw.ctaid[0], raw.ctaid[1], raw.ctaid[2]) if known else None,
+            rank=raw.rank if known else None,
+            warp=raw.warp if raw.warp != NONE32 else None,
+            lane=raw.lane if raw.warp != NONE32 else None,
+            fatal=raw.severity == Severity.FAULT,
+            count=raw.count,
+            place=places.at(raw.line) if raw.line else None,
+            place2=places.at(raw.line2) if raw.line2 else None,
+        )
 
 
 def _report(
@@ -146,14 +157,13 @@ def _report(
     machine: Machine,
     options: RunOptions,
     times: tuple[float, float],
-    memory: str,
+    memory: tuple[list[Allocation], str],
 ) -> Report:
     totals = machine.totals()
     per_opcode, per_instruction = machine.counts()
-    source, places = request.ptx.splitlines(), _places(request.ptx)
-    raw_findings = machine.findings(options.max_findings)
-    refused = machine.assembled.refused
-    findings = tuple(_finding(raw, source, places, refused) for raw in raw_findings)
+    places = _places(request.ptx)
+    words = _Words(places, machine.assembled.refused, memory[0])
+    findings = tuple(words.finding(raw) for raw in machine.findings(options.max_findings))
     names = {number: name for name, number in opcode_numbers().items()}
     lines: Counter[int] = Counter()
     for line, count in zip(machine.assembled.code["line"], per_instruction, strict=True):
@@ -181,7 +191,7 @@ def _report(
         opcode_counts={names[k]: n for k, n in enumerate(per_opcode) if n},
         line_counts=dict(lines),
         events=tuple(machine.events()),
-        memory_check=memory,
+        memory_check=memory[1],
         places=places,
     )
 
@@ -208,12 +218,12 @@ def run(
     _check_request(request, assembled)
     held = tuple(buffers)  # alive until the launch has ended
     known, words = allocations(held)
-    known += [Allocation(array.ctypes.data, array.nbytes) for _, array in assembled.globals]
+    known += [Allocation(a.ctypes.data, a.nbytes, name=name) for name, a in assembled.globals]
     prepared = time.perf_counter()
     with Machine(request, assembled, options, known) as machine:
         machine.run(request.kernel)
         spent = time.perf_counter() - prepared
-        report = _report(request, machine, options, (prepared - start, spent), words)
+        report = _report(request, machine, options, (prepared - start, spent), (known, words))
     keep(report)
     if options.raise_on_fault and any(f.fatal for f in report.findings):
         stopped = [why for f in report.findings for why in assembled.refused if _tells(f, why)]
