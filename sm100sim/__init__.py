@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .calls.launch import launch
+    from .findings.suppress import Suppression
     from .host.activation import activate, deactivate, is_active, last_report
     from .launch_request import LaunchRequest
     from .memory import register
     from .options import Check, RunOptions, run_options
-    from .report import Report, SimulationFault, record
+    from .report import FindingsError, Report, SimulationFault, record
 
     __version__: str
 
@@ -35,14 +36,18 @@ _EXPORTS = {
     "record": (".report", "record"),
     "Report": (".report", "Report"),
     "SimulationFault": (".report", "SimulationFault"),
+    "FindingsError": (".report", "FindingsError"),
+    "Suppression": (".findings.suppress", "Suppression"),
 }
 
 __all__ = [
     "Check",
+    "FindingsError",
     "LaunchRequest",
     "Report",
     "RunOptions",
     "SimulationFault",
+    "Suppression",
     "__version__",
     "activate",
     "deactivate",
