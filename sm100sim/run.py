@@ -6,7 +6,9 @@ import math
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -15,6 +17,7 @@ from .contract.codes import LANES as WARP_THREADS
 from .contract.codes import MAX_CLUSTER, MAX_WARPS, NONE32, SMEM_MAX, SMEM_RESERVED, Severity
 from .contract.records import RawFinding
 from .engine.binding import opcode_numbers
+from .findings.suppress import divided
 from .isa.assemble import Assembled, assemble
 from .launch_request import LaunchRequest
 from .machine import Machine
@@ -24,7 +27,7 @@ from .ptx.errors import Unsupported
 from .ptx.parser import parse
 from .ptx.places import Places
 from .ptx.program import Module
-from .report import Finding, Report, SimulationFault, UnsupportedExecuted, keep
+from .report import Finding, FindingsError, Report, SimulationFault, UnsupportedExecuted, keep
 
 MAX_SHARED = SMEM_MAX - SMEM_RESERVED
 MAX_THREADS = MAX_WARPS * WARP_THREADS
@@ -163,7 +166,8 @@ def _report(
     per_opcode, per_instruction = machine.counts()
     places = _places(request.ptx)
     words = _Words(places, machine.assembled.refused, memory[0])
-    findings = tuple(words.finding(raw) for raw in machine.findings(options.max_findings))
+    found = [words.finding(raw) for raw in machine.findings(options.max_findings)]
+    findings, suppressed = divided(options.suppressions, request.kernel, found)
     names = {number: name for name, number in opcode_numbers().items()}
     lines: Counter[int] = Counter()
     for line, count in zip(machine.assembled.code["line"], per_instruction, strict=True):
@@ -193,7 +197,27 @@ def _report(
         events=tuple(machine.events()),
         memory_check=memory[1],
         places=places,
+        suppressed=suppressed,
+        options=options,
     )
+
+
+Change = Callable[[LaunchRequest, RunOptions], tuple[LaunchRequest, RunOptions]]
+_changes: ContextVar[tuple[Change, ...]] = ContextVar("sm100sim_changes", default=())
+
+
+@contextmanager
+def before_launch(change: Change) -> Iterator[None]:
+    """Let `change` see, and replace, request and options of every launch inside the block.
+
+    It hears the launches of its own thread or asynchronous task. Blocks may be nested; the
+    outermost comes first.
+    """
+    token = _changes.set((*_changes.get(), change))
+    try:
+        yield
+    finally:
+        _changes.reset(token)
 
 
 def run(
@@ -209,10 +233,13 @@ def run(
     Raises:
         SimulationFault: a rule was broken, or a dead- or livelock (unless options say otherwise);
             `UnsupportedExecuted`, a PtxError too, at an instruction without a meaning here.
+        FindingsError: anything was found, if options say so.
         PtxError: the PTX cannot be read.
         ValueError: a launch that the hardware would refuse.
     """
     options = options or current_options()
+    for change in _changes.get():
+        request, options = change(request, options)
     start = time.perf_counter()
     assembled = prepare(request.ptx, request.kernel)
     _check_request(request, assembled)
@@ -228,4 +255,6 @@ def run(
     if options.raise_on_fault and any(f.fatal for f in report.findings):
         stopped = [why for f in report.findings for why in assembled.refused if _tells(f, why)]
         raise UnsupportedExecuted(report, stopped[0]) if stopped else SimulationFault(report)
+    if options.raise_on_findings and report.findings:
+        raise FindingsError(report)
     return report
