@@ -120,6 +120,8 @@ class RunOptions:
             number. A loop that stores or meets a barrier in each round makes progress for ever.
         raise_on_findings: raise `FindingsError` after a launch with findings.
         suppressions: findings that are accepted: a TOML file, or `Suppression`s.
+        threads: cores that the clusters of a launch may use; None for all that the process may.
+            They change nothing in what a launch leaves behind and reports.
 
     Raises:
         ValueError: a value is out of range, or a name is unknown; the message names the nearest.
@@ -138,6 +140,7 @@ class RunOptions:
     max_instructions: int | None = None
     raise_on_findings: bool = False
     suppressions: tuple[Suppression, ...] = ()
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -152,7 +155,7 @@ class RunOptions:
                 raise TypeError(f"{name}: {getattr(self, name)!r} is neither True nor False")
         for name, (least, most) in _LIMITS.items():
             value = getattr(self, name)
-            if value is None and name in ("trace_cluster", "max_instructions"):
+            if value is None and name in ("trace_cluster", "max_instructions", "threads"):
                 continue
             number = _integer(name, value)
             if not least <= number <= most:
@@ -166,6 +169,7 @@ _LIMITS = {
     "max_findings": (0, MAX_FINDINGS),
     "max_idle_instructions": (1, 2**64 - 1),
     "max_instructions": (1, 2**64 - 1),
+    "threads": (1, 1024),
 }
 """Least and greatest value of the options that are numbers."""
 

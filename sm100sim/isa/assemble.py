@@ -29,6 +29,7 @@ from ..ptx.cfg import build_cfg
 from ..ptx.errors import PtxError, Unsupported
 from ..ptx.program import GlobalVar, Kernel, Module
 from . import families  # noqa: F401  (registers every instruction family)
+from .cross_talk import Talk, talk_of
 from .lowering import END, Emitted, Lowering
 
 WARPGROUP_THREADS = WARPGROUP_WARPS * LANES
@@ -53,6 +54,7 @@ class Assembled:
         sources: PTX instruction index of every engine instruction.
         globals: host buffers of the module's global variables, kept alive here.
         refused: why instructions stop the run when they are executed, by number.
+        talk: whether clusters may talk to one another.
     """
 
     kernel: Kernel
@@ -68,6 +70,7 @@ class Assembled:
     sources: npt.NDArray[np.int32]
     globals: tuple[tuple[str, npt.NDArray[np.uint8]], ...]
     refused: tuple[Unsupported, ...]
+    talk: Talk
 
 
 def _align(value: int, to: int) -> int:
@@ -220,6 +223,7 @@ def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Asse
         sources=np.array([item.source for item in lo.out], np.int32),
         globals=tuple(buffers),
         refused=tuple(lo.refused),
+        talk=talk_of(kernel.body),
     )
 
 

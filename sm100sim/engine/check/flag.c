@@ -49,7 +49,8 @@ static Flag *flag_at(Machine *m, Flags *in, u64 key, bool create) {
 }
 
 static Clock kept_clock(Check *check) {
-  check->past->kept = mem_grow(check->machine, check->past->kept, check->past->n_kept, &check->past->cap_kept, sizeof *check->past->kept);
+  check->past->kept = mem_grow(check->machine, check->past->kept, check->past->n_kept, &check->past->cap_kept,
+                               sizeof *check->past->kept);
   return check->past->kept[check->past->n_kept++] = clock_new(check);
 }
 

@@ -42,7 +42,8 @@ static bool lanes_ordered(const Check *check, const Agent *me, const Rec *r, con
 }
 
 static bool lanes_fenced(const Check *check, const Rec *r, u32 *proxy) {
-  return lanes_known(check, r->dim, check->past->sets[r->lanes], r->epoch, proxy_all(check, proxy), proxy_lane(check, proxy));
+  return lanes_known(check, r->dim, check->past->sets[r->lanes], r->epoch, proxy_all(check, proxy),
+                     proxy_lane(check, proxy));
 }
 
 static Order order(Ctx *c, const Check *check, const Agent *me, const Rec *r, const Rec *now, const Where *at) {

@@ -7,7 +7,7 @@
 
 #define PATIENCE 20000u /* warp instructions without progress before another cluster has its turn */
 #define SM_THREADS 2048u
-#define MAX_SM_CTAS 8u  /* 32 exist; each costs host memory */
+#define MAX_SM_CTAS 8u /* 32 exist; each costs host memory */
 #define MAX_PAUSE 64u
 
 bool claim_cluster(Machine *m, u64 *index) {
@@ -58,7 +58,7 @@ static u32 resident(const Machine *m) {
 typedef struct {
   Cluster **of;
   u32 n, room, at;
-  u64 idle; /* warp instructions of all since one of them made progress */
+  u64 idle;         /* warp instructions of all since one of them made progress */
   u32 pause, ended; /* clusters that end between two looks at those that wait, and have ended since the last */
 } Live;
 

@@ -177,7 +177,7 @@ struct Cluster {
   u64 mma_free_at[MAX_CLUSTER]; /* modelled time at which the tensor pipe of a CTA (pair leader) is free */
   u64 mma_done_at[MAX_CLUSTER]; /* modelled time at which its last operation has written its result */
   u64 tma_free_at[MAX_CLUSTER];
-  u64 progress; /* bumped by note_progress(): stores, arrivals, landings, exits */
+  u64 progress;         /* bumped by note_progress(): stores, arrivals, landings, exits */
   u64 index, rng, idle; /* idle: warp instructions since the last progress of its last turn */
   Check *check;
 };
