@@ -4,7 +4,7 @@
 ``sm100sim.launch(ptx, grid=..., block=..., args=...)`` runs one PTX kernel directly.
 ``sm100sim.explore(fn)`` runs a program under many orders of events;
 ``sm100sim.run_options(checks="all")`` changes how the launches of a block run, and
-``sm100sim.record()`` collects their reports.
+``sm100sim.record()`` collects their reports, which ``sm100sim.save(reports, path)`` writes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .calls.explore import Exploration, ExplorationError, explore
     from .calls.launch import launch
     from .findings.suppress import Suppression
+    from .formats.save import save
     from .host.activation import activate, deactivate, is_active, last_report
     from .launch_request import LaunchRequest
     from .memory import register
@@ -43,6 +44,7 @@ _EXPORTS = {
     "SimulationFault": (".report", "SimulationFault"),
     "FindingsError": (".report", "FindingsError"),
     "Suppression": (".findings.suppress", "Suppression"),
+    "save": (".formats.save", "save"),
 }
 
 __all__ = [
@@ -65,6 +67,7 @@ __all__ = [
     "record",
     "register",
     "run_options",
+    "save",
 ]
 
 

@@ -1,1 +1,1 @@
-"""Findings after the run: which are known and accepted, and in which formats they are written."""
+"""Findings after the run: which of them are known and accepted."""

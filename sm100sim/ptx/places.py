@@ -75,7 +75,7 @@ class Places:
 
     @cached_property
     def _lines(self) -> list[str]:
-        return self._ptx.splitlines()
+        return self._ptx.split("\n")
 
     def __bool__(self) -> bool:
         return any(point is not None for point in self._table[1])
