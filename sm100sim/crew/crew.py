@@ -180,8 +180,8 @@ class Crew:
 
     def _together(self, count: int) -> Results | None:
         """The launch in several threads; None where that would show, with memory as before."""
-        share = Share(raw_options(self._request, self._options, self._assembled))
         machines = [self._machine() for _ in range(count)]
+        share = Share(raw_options(self._request, self._options, self._assembled))
         for machine in machines:
             machine.share(share)
         with _Threads(machines) as threads:
