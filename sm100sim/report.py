@@ -65,6 +65,7 @@ class Report:
         line_counts: PTX line -> executed warp instructions.
         events: timeline of the traced cluster.
         memory_check: what global accesses were checked against.
+        output: what the kernel printed, of all lanes in the order of their calls.
         places: source lines by PTX line, where the PTX has line information.
     """
 
@@ -89,6 +90,7 @@ class Report:
     line_counts: Mapping[int, int]
     events: Sequence[Event] = field(default=())
     memory_check: str = "registered allocations"
+    output: str = ""
     places: Places = field(default_factory=Places, compare=False)
 
     @property

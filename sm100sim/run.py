@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -182,6 +183,7 @@ def _report(
         line_counts=dict(lines),
         events=tuple(machine.events()),
         memory_check=memory,
+        output=machine.output(),
         places=places,
     )
 
@@ -215,6 +217,8 @@ def run(
         spent = time.perf_counter() - prepared
         report = _report(request, machine, options, (prepared - start, spent), words)
     keep(report)
+    if report.output:
+        (options.print_to or sys.stdout.write)(report.output)
     if options.raise_on_fault and any(f.fatal for f in report.findings):
         stopped = [why for f in report.findings for why in assembled.refused if _tells(f, why)]
         raise UnsupportedExecuted(report, stopped[0]) if stopped else SimulationFault(report)
