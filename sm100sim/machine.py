@@ -162,6 +162,13 @@ class Machine:
         self.lib.sm100_machine_counts(self.handle, per_opcode, per_instruction)
         return list(per_opcode), list(per_instruction)
 
+    def output(self) -> str:
+        """What the kernel printed; bytes that are no UTF-8 become replacement characters."""
+        count = self.lib.sm100_machine_output(self.handle, None, 0)
+        out = (ct.c_uint8 * max(count, 1))()
+        self.lib.sm100_machine_output(self.handle, out, count)
+        return bytes(out[:count]).decode(errors="replace")
+
     def findings(self, cap: int) -> list[RawFinding]:
         """At most `cap` findings, and the fault."""
         out = (RawFinding * (cap + 1))()
@@ -177,5 +184,3 @@ class Machine:
             Event(EventKind(e.kind), e.rank, e.warp, e.line, e.t0, e.t1, e.a, e.b)
             for e in out[:count]
         ]
-
-

@@ -11,7 +11,7 @@ void async_free(Cluster *cl);
 const OpDef *opcode_def(u32 op);                   /* opcodes.c */
 u64 rng_next(Machine *m);                          /* splitmix64: the same seed repeats a run exactly */
 bool machine_claim_cluster(Machine *m, u32 id[3]); /* next cluster of the grid that has not started */
-void split_arrive(Ctx *c);                         /* warp/control.c: deposit at a join when the pc reached it */
+void split_arrive(Ctx *c);                         /* warp/splits.c: deposit at a join when the pc reached it */
 void warp_start(Warp *w);
 void warp_exit_lanes(Ctx *c, u32 mask);
 const char *tmem_exit_check(Cta *cta);             /* tmem/alloc.c */
