@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -196,6 +197,7 @@ def _report(
         opcode_counts={names[k]: n for k, n in enumerate(results.per_opcode) if n},
         line_counts=dict(lines),
         events=tuple(results.events),
+        output=results.output,
         memory_check=memory[1],
         places=places,
         suppressed=suppressed,
@@ -252,6 +254,8 @@ def run(
     times = prepared - start, time.perf_counter() - prepared
     report = _report(request, assembled, results, options, times, (known, words))
     keep(report)
+    if report.output:
+        (options.print_to or sys.stdout.write)(report.output)
     if options.raise_on_fault and any(f.fatal for f in report.findings):
         stopped = [why for f in report.findings for why in assembled.refused if _tells(f, why)]
         raise UnsupportedExecuted(report, stopped[0]) if stopped else SimulationFault(report)

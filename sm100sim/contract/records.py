@@ -36,20 +36,43 @@ class Special(ct.Structure):
     _fields_ = [("slot", U32), ("kind", U32)]
 
 
+class SlotWidth(ct.Structure):
+    """A register slot and its bits per lane; 1 for a predicate."""
+
+    _fields_ = [("slot", U32), ("bits", U32)]
+
+
+class RawFunction(ct.Structure):
+    """A device function of a program.
+
+    `entry`: index of its first instruction, or NONE32 where the program lacks it; its registers are
+    `n_slots` of RawProgram.slots from `first_slot` on; `frame_bytes`: local memory that it takes;
+    `recursive`: a call of it may come while it runs.
+    """
+
+    _fields_ = [
+        ("entry", U32), ("first_slot", U32), ("n_slots", U32), ("frame_bytes", U32),
+        ("recursive", U32),
+    ]  # fmt: skip
+
+
 class RawProgram(ct.Structure):
     """A kernel ready to run.
 
     `registers`: the template of a warp's register block, with the constants in place;
     `static_smem`: bytes of static shared variables, which lie before the dynamic ones;
     `entry_registers`: registers per thread at entry, 0 when unknown; `local_bytes`: local memory of
-    each thread.
+    each thread; `tables`: the targets of indirect branches; `functions`: by number; `slots`: their
+    registers; `frame`: the slot that holds where each lane's frame begins, or NONE32.
     """
 
     _fields_ = [
         ("code", ct.POINTER(RawIns)), ("operands", ct.POINTER(U32)), ("registers", ct.POINTER(U8)),
         ("specials", ct.POINTER(Special)), ("n_code", U32), ("n_operands", U32),
         ("register_bytes", U32), ("n_specials", U32), ("static_smem", U32),
-        ("entry_registers", U32), ("local_bytes", U32),
+        ("entry_registers", U32), ("local_bytes", U32), ("frame", U32),
+        ("functions", ct.POINTER(RawFunction)), ("slots", ct.POINTER(SlotWidth)),
+        ("tables", ct.POINTER(U32)), ("n_functions", U32), ("n_slots", U32), ("n_tables", U32),
     ]  # fmt: skip
 
 
@@ -139,8 +162,8 @@ class Shared(ct.c_void_p):
 
 
 STRUCTURES: tuple[type[ct.Structure], ...] = (
-    RawIns, Special, RawProgram, Options, Region, RawFinding, RawEvent, Totals, Progress,
-    Rule, InstrDesc,
+    RawIns, Special, SlotWidth, RawFunction, RawProgram, Options, Region, RawFinding, RawEvent,
+    Totals, Progress, Rule, InstrDesc,
 )  # fmt: skip
 
 Signature = tuple[type | None, tuple[tuple[str, type], ...]]
@@ -163,6 +186,7 @@ FUNCTIONS: dict[str, Signature] = {
         U32, (("m", Handle), ("out", ct.POINTER(RawFinding)), ("room", U32)),
     ),
     "sm100_machine_events": (U64, (("m", Handle), ("out", ct.POINTER(RawEvent)), ("room", U64))),
+    "sm100_machine_output": (U64, (("m", Handle), ("out", ct.POINTER(U8)), ("room", U64))),
     "sm100_machine_totals": (None, (("m", Handle), ("out", ct.POINTER(Totals)))),
     "sm100_machine_counts": (
         None,

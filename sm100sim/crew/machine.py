@@ -159,8 +159,9 @@ class Machine:
     def results(self) -> Results:
         """What it has to tell, at its end."""
         return Results(
-            self._totals(), *self._counts(), self._findings(self.max_findings), self._events()
-        )
+            self._totals(), *self._counts(), self._findings(self.max_findings), self._events(),
+            self._output(),
+        )  # fmt: skip
 
     def _totals(self) -> Totals:
         """Counts of the run."""
@@ -174,6 +175,13 @@ class Machine:
         per_instruction = (ct.c_uint64 * len(self.assembled.code))()
         self.lib.sm100_machine_counts(self.handle, per_opcode, per_instruction)
         return list(per_opcode), list(per_instruction)
+
+    def _output(self) -> str:
+        """What the kernel printed; bytes that are no UTF-8 become replacement characters."""
+        count = self.lib.sm100_machine_output(self.handle, None, 0)
+        out = (ct.c_uint8 * max(count, 1))()
+        self.lib.sm100_machine_output(self.handle, out, count)
+        return bytes(out[:count]).decode(errors="replace")
 
     def _findings(self, cap: int) -> list[RawFinding]:
         """At most `cap` findings, and the fault."""

@@ -23,6 +23,7 @@ class Results:
         per_opcode, per_instruction: executed warp instructions, by engine opcode and by position.
         findings: in the order they were met, the fault among them.
         events: timeline of the traced cluster.
+        output: what the kernel printed.
     """
 
     totals: Totals
@@ -30,6 +31,7 @@ class Results:
     per_instruction: Sequence[int]
     findings: Sequence[RawFinding]
     events: Sequence[Event]
+    output: str
 
 
 def _key(finding: RawFinding) -> tuple[bytes, int, int]:
@@ -74,7 +76,7 @@ def merged(parts: Sequence[Results], max_findings: int) -> Results:
     """What one machine would have told that had run the clusters of all, none of which faulted.
 
     Args:
-        parts: one per machine; their findings are complete.
+        parts: one per machine; their findings are complete, and they printed nothing.
         max_findings: further findings are dropped.
     """
     found = _findings(parts)
@@ -91,4 +93,5 @@ def merged(parts: Sequence[Results], max_findings: int) -> Results:
         [sum(counts) for counts in zip(*(p.per_instruction for p in parts), strict=True)],
         findings,
         _events(parts, order, {id(finding) for finding in findings}),
+        "",
     )

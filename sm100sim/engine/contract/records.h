@@ -4,7 +4,7 @@
 #define SM100SIM_CONTRACT_RECORDS_H
 #include "machine/types.h"
 
-#define CONTRACT_DIGEST "153fc009b8d871e4"
+#define CONTRACT_DIGEST "efa1c67de2ce8598"
 /* One instruction as Python hands it over.
  *
  * Slots are byte offsets into the warp's register block; `guard` is a predicate's slot or NONE32;
@@ -27,25 +27,51 @@ typedef struct {
 } Special;
 _Static_assert(sizeof(Special) == 8 && offsetof(Special, slot) == 0 && offsetof(Special, kind) == 4, "Special");
 
+/* A register slot and its bits per lane; 1 for a predicate. */
+typedef struct {
+  u32 slot, bits;
+} SlotWidth;
+_Static_assert(sizeof(SlotWidth) == 8 && offsetof(SlotWidth, slot) == 0 && offsetof(SlotWidth, bits) == 4, "SlotWidth");
+
+/* A device function of a program.
+ *
+ * `entry`: index of its first instruction, or NONE32 where the program lacks it; its registers are
+ * `n_slots` of RawProgram.slots from `first_slot` on; `frame_bytes`: local memory that it takes;
+ * `recursive`: a call of it may come while it runs. */
+typedef struct {
+  u32 entry, first_slot, n_slots, frame_bytes, recursive;
+} RawFunction;
+_Static_assert(sizeof(RawFunction) == 20 && offsetof(RawFunction, entry) == 0 &&
+    offsetof(RawFunction, first_slot) == 4 && offsetof(RawFunction, n_slots) == 8 &&
+    offsetof(RawFunction, frame_bytes) == 12 && offsetof(RawFunction, recursive) == 16, "RawFunction");
+
 /* A kernel ready to run.
  *
  * `registers`: the template of a warp's register block, with the constants in place;
  * `static_smem`: bytes of static shared variables, which lie before the dynamic ones;
  * `entry_registers`: registers per thread at entry, 0 when unknown; `local_bytes`: local memory of
- * each thread. */
+ * each thread; `tables`: the targets of indirect branches; `functions`: by number; `slots`: their
+ * registers; `frame`: the slot that holds where each lane's frame begins, or NONE32. */
 typedef struct {
   const RawIns *code;
   const u32 *operands;
   const u8 *registers;
   const Special *specials;
-  u32 n_code, n_operands, register_bytes, n_specials, static_smem, entry_registers, local_bytes;
+  u32 n_code, n_operands, register_bytes, n_specials, static_smem, entry_registers, local_bytes, frame;
+  const RawFunction *functions;
+  const SlotWidth *slots;
+  const u32 *tables;
+  u32 n_functions, n_slots, n_tables;
 } RawProgram;
-_Static_assert(sizeof(RawProgram) == 64 && offsetof(RawProgram, code) == 0 && offsetof(RawProgram, operands) == 8 &&
+_Static_assert(sizeof(RawProgram) == 104 && offsetof(RawProgram, code) == 0 && offsetof(RawProgram, operands) == 8 &&
     offsetof(RawProgram, registers) == 16 && offsetof(RawProgram, specials) == 24 &&
     offsetof(RawProgram, n_code) == 32 && offsetof(RawProgram, n_operands) == 36 &&
     offsetof(RawProgram, register_bytes) == 40 && offsetof(RawProgram, n_specials) == 44 &&
     offsetof(RawProgram, static_smem) == 48 && offsetof(RawProgram, entry_registers) == 52 &&
-    offsetof(RawProgram, local_bytes) == 56, "RawProgram");
+    offsetof(RawProgram, local_bytes) == 56 && offsetof(RawProgram, frame) == 60 &&
+    offsetof(RawProgram, functions) == 64 && offsetof(RawProgram, slots) == 72 && offsetof(RawProgram, tables) == 80 &&
+    offsetof(RawProgram, n_functions) == 88 && offsetof(RawProgram, n_slots) == 92 &&
+    offsetof(RawProgram, n_tables) == 96, "RawProgram");
 
 /* How a launch is executed.
  *
@@ -144,6 +170,7 @@ i32 sm100_machine_memory(Machine *m, const Region *regions, u32 count, const u8 
 void sm100_machine_run(Machine *m, Progress *out_progress);
 u32 sm100_machine_findings(Machine *m, RawFinding *out, u32 room);
 u64 sm100_machine_events(Machine *m, RawEvent *out, u64 room);
+u64 sm100_machine_output(Machine *m, u8 *out, u64 room);
 void sm100_machine_totals(Machine *m, Totals *out);
 void sm100_machine_counts(Machine *m, u64 *out_per_opcode, u64 *out_per_instruction);
 void sm100_machine_stop(Machine *m);

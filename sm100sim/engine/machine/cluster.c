@@ -80,6 +80,7 @@ void cluster_free(Cluster *cl) {
       mem_free(cta->warps[w].regs_memory);
       mem_free(cta->warps[w].valid);
       mem_free(cta->warps[w].local);
+      mem_free(cta->warps[w].joins); /* registers that a call saved live as long as the machine */
     }
     for (u32 g = 0; g < MAX_WARPGROUPS; g++)
       mem_free(cta->wgmma[g].ahead); /* an operation that never started lives as long as the machine */

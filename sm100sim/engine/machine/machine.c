@@ -79,6 +79,11 @@ static void load(Machine *m, void *argument) {
   p->static_smem = raw->static_smem;
   p->entry_regs = raw->entry_registers;
   p->local_bytes = raw->local_bytes;
+  p->frame = raw->frame;
+  p->functions = copied(m, raw->functions, raw->n_functions, sizeof(RawFunction));
+  p->n_functions = raw->n_functions;
+  p->slots = copied(m, raw->slots, raw->n_slots, sizeof(SlotWidth));
+  p->tables = copied(m, raw->tables, raw->n_tables, sizeof(u32));
   p->code = mem_new(m, raw->n_code + 1, sizeof(Ins));
   p->n_code = raw->n_code;
   m->line_count = mem_new(m, raw->n_code + 1, sizeof(u64));
@@ -140,6 +145,13 @@ u64 sm100_machine_events(Machine *m, RawEvent *out, u64 room) {
   if (out && m->n_events)
     memcpy(out, m->events, sizeof(RawEvent) * (m->n_events < room ? m->n_events : room));
   return m->n_events;
+}
+
+/* Bytes that the kernel printed; copies at most `room` of them. */
+u64 sm100_machine_output(Machine *m, u8 *out, u64 room) {
+  if (out && m->n_output)
+    memcpy(out, m->output, m->n_output < room ? m->n_output : room);
+  return m->n_output;
 }
 
 void sm100_machine_totals(Machine *m, Totals *out) {

@@ -27,7 +27,7 @@ static bool registers_valid(Ctx *c, const Ins *i) {
 
 static inline void arrive_if_joined(Ctx *c) {
   Split *sp = c->sp;
-  if (sp->live && sp->join >= 0 && sp->pc == c->w->joins[sp->join].pc)
+  if (sp->live && sp->join >= 0 && sp->pc == c->w->joins[sp->join].at)
     split_arrive(c);
 }
 

@@ -161,7 +161,7 @@ void share_end_cluster(Machine *m) {
     add(s, t);
   s->instructions += m->instructions - m->told;
   m->told = m->instructions;
-  if (m->faulted || m->lost || (s->most && s->instructions > s->most))
+  if (m->faulted || m->lost || m->n_output || (s->most && s->instructions > s->most))
     give_up(s);
   pthread_mutex_unlock(&s->lock);
   m->touched->used = NULL;

@@ -162,8 +162,7 @@ static Step private_lane(Ctx *c, const Access *a, Space space, u64 off, u32 lane
   return STEP_NEXT;
 }
 
-Step resolve_lane(Ctx *c, const Access *a, u32 lane, u8 **p, Cta **owner) {
-  u64 addr = lane_address(c, a->slot, a->bits, a->off, lane);
+static Step resolve_address(Ctx *c, const Access *a, u64 addr, u32 lane, u8 **p, Cta **owner) {
   Space space = a->space == SPACE_GENERIC ? window_of(addr) : a->space;
   if (a->space == SPACE_GENERIC && space != SPACE_GLOBAL)
     addr &= 0xFFFFFFFFu;
@@ -180,6 +179,17 @@ Step resolve_lane(Ctx *c, const Access *a, u32 lane, u8 **p, Cta **owner) {
     default:
       return private_lane(c, a, space, addr, lane, p);
   }
+}
+
+Step resolve_lane(Ctx *c, const Access *a, u32 lane, u8 **p, Cta **owner) {
+  return resolve_address(c, a, lane_address(c, a->slot, a->bits, a->off, lane), lane, p, owner);
+}
+
+const u8 *generic_bytes(Ctx *c, u64 addr, u32 len, u32 lane) {
+  Access a = {.space = SPACE_GENERIC, .len = len, .align = 1, .acc = ACC_READ};
+  Cta *owner;
+  u8 *p;
+  return resolve_address(c, &a, addr, lane, &p, &owner) == STEP_NEXT ? p : NULL;
 }
 
 Step window_address(Ctx *c, const Access *a, u32 lane, u32 *addr) {
