@@ -89,7 +89,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 def _recording(item: pytest.Item, watch: Watch, when: str) -> Generator[None, None, None]:
     try:
-        with run_options(**watch.options), record(watch.reports):
+        ruled = run_options(everywhere=True, **watch.options)
+        with ruled, record(watch.reports, everywhere=True):
             yield
     except BaseException:
         if watch.unexpected:
