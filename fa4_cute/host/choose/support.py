@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from ...plan.config.depth512_config import DEPTHS
 from ...plan.config.reduce_scatter import MAX_CLUSTER
+from ...plan.config.sm90_config import MAX_DEPTH as MAX_SM90_DEPTH
+from ...plan.facts.architectures import ARCHITECTURES
 from ...plan.facts.dtypes import DType
 from ...plan.facts.hardware import TMA_ALIGN, align_up
 from ...plan.facts.numbers import MAX_SEQLEN
@@ -25,6 +27,7 @@ from ...plan.spec.common_spec import refuse
 from ...plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
 from ...plan.spec.kernel_spec import KernelSpec
 from ...plan.spec.limits import unsupported_reason
+from ...plan.spec.sm90_spec import SM90_DTYPES, SM90Spec
 from ...plan.spec.variant import Partition, Variant
 from ..ask.checks import divisibility
 from ..ask.problem import Form, Problem
@@ -40,7 +43,8 @@ class KernelRow:
         dtypes: element types.
         head_dims: smallest and largest head dimension.
         features: names of the features it has besides full and causal masks (``FEATURES``).
-        specify: class whose ``for_attention`` makes the specification for the compiler.
+        specify: class whose ``for_attention`` makes the specification for the compiler, and names
+            the architecture.
     """
 
     name: str
@@ -48,6 +52,11 @@ class KernelRow:
     head_dims: tuple[int, int]
     features: frozenset[str]
     specify: type[AttentionSpec]
+
+    @property
+    def arch(self) -> str:
+        """Architecture of the kernel."""
+        return self.specify.arch
 
     def serves(self, dtype: DType, head_dim: int) -> bool:
         """Whether the row is the one for ``dtype`` and ``head_dim``."""
@@ -73,6 +82,9 @@ FEATURES: Final = {
 _NEAREST: Final = {"split": "split='workspace'"}
 """What to choose instead, where another head dimension is not the nearest choice."""
 
+SM90_FEATURES: Final = ("mask", "score_mod", "sink")
+"""What the Hopper kernel has."""
+
 KERNELS: Final = (
     KernelRow(
         name="SM100MHA2Q",
@@ -88,7 +100,20 @@ KERNELS: Final = (
         features=frozenset(FEATURES) - {"split"},
         specify=Depth512Spec,
     ),
+    KernelRow(
+        name="SM90MHA",
+        dtypes=SM90_DTYPES,
+        head_dims=(8, MAX_SM90_DEPTH),
+        features=frozenset(SM90_FEATURES),
+        specify=SM90Spec,
+    ),
 )
+
+
+def rows_of(arch: str) -> tuple[KernelRow, ...]:
+    """Return the kernels of an architecture."""
+    return tuple(row for row in KERNELS if row.arch == arch)
+
 
 @dataclass(frozen=True)
 class Support:
@@ -135,7 +160,8 @@ def choose(problem: Problem) -> Choice | Refusal:
         refusal = rule(problem)
         if refusal is not None:
             return refusal
-    row = next(r for r in KERNELS if r.serves(DType(problem.dtype), problem.head_dim))
+    rows = rows_of(problem.arch)
+    row = next(r for r in rows if r.serves(DType(problem.dtype), problem.head_dim))
     for row_rule in (_feature_rule, _form_rule, _split_rule, _variant_rule):
         refusal = row_rule(problem, row)
         if refusal is not None:
@@ -197,13 +223,13 @@ def _with_query_tiles(spec: KernelSpec, num_qo: int) -> KernelSpec:
     return replace(spec, config=config)
 
 
-def supported_dtypes() -> tuple[DType, ...]:
-    """Return the element types that some kernel serves."""
-    return tuple(dict.fromkeys(dtype for row in KERNELS for dtype in row.dtypes))
+def supported_dtypes(arch: str) -> tuple[DType, ...]:
+    """Return the element types that some kernel of ``arch`` serves."""
+    return tuple(dict.fromkeys(dtype for row in rows_of(arch) for dtype in row.dtypes))
 
 
 def _dtype_rule(problem: Problem) -> Refusal | None:
-    names = [dtype.value for dtype in supported_dtypes()]
+    names = [dtype.value for dtype in supported_dtypes(problem.arch)]
     if problem.dtype in names:
         return None
     kind = NotImplementedError if "float" in problem.dtype or "fp" in problem.dtype else TypeError
@@ -230,7 +256,7 @@ def _shape_rule(problem: Problem) -> Refusal | None:
 
 def _head_dim_rule(problem: Problem) -> Refusal | None:
     dtype = DType(problem.dtype)
-    rows = [row for row in KERNELS if dtype in row.dtypes]
+    rows = [row for row in rows_of(problem.arch) if dtype in row.dtypes]
     if any(row.serves(dtype, problem.head_dim) for row in rows):
         unit = TMA_ALIGN // dtype.size
         below = problem.head_dim % unit
@@ -262,7 +288,7 @@ def _feature_rule(problem: Problem, row: KernelRow) -> Refusal | None:
     name = next((name for name in problem.features.names if name not in row.features), None)
     if name is None:
         return None
-    others = [other.name for other in KERNELS if name in other.features]
+    others = [other.name for other in rows_of(row.arch) if name in other.features]
     elsewhere = f"a head dimension of {' or '.join(others)}" if others else f"without {name}"
     return Refusal(
         NotImplementedError,
@@ -317,6 +343,7 @@ def support_table() -> Iterator[dict[str, str]]:
     for row in KERNELS:
         yield {
             "kernel": row.name,
+            "device": ARCHITECTURES[row.arch].text,
             "dtypes": ", ".join(dtype.value for dtype in row.dtypes),
             "head dims": f"{align_up(row.head_dims[0], 8)} to {row.head_dims[1]}, multiples of 8 "
             "(fp8: of 16)",

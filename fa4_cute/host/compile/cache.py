@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...plan.config.config import FA4Config
+from ...plan.facts.hardware import SM100A
 from ...plan.masks.masks import CAUSAL, NULL
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
@@ -23,7 +24,7 @@ from ...plan.spec.variant import Variant
 from ...settings import Settings, read_settings
 from . import cache_files
 from .cache_files import CorruptEntry, StoredKernel
-from .compiler import ARCH, CompiledArtifact, compile_kernel
+from .compiler import CompiledArtifact, compile_kernel
 from .kernel_key import canonical, kernel_key, toolchain
 
 _KEY_CHARACTERS: Final = 24
@@ -200,7 +201,7 @@ class KernelCache:
 def _circumstances(spec: KernelSpecification) -> str:
     """Return what was compiled, with what, and how to do it again."""
     versions = ", ".join(f"{name} {text}" for name, text in toolchain().items() if "-" in name)
-    compiling = f"while compiling {spec.name} for {ARCH} with {versions}"
+    compiling = f"while compiling {spec.name} for {spec.arch} with {versions}"
     if isinstance(spec, CombineSpec):
         return compiling
     config = spec.config
@@ -213,6 +214,8 @@ def _circumstances(spec: KernelSpecification) -> str:
         "causal": spec.causal,
         "return_lse": spec.return_lse,
     }
+    if spec.arch != SM100A:
+        problem["arch"] = spec.arch
     plain = Variant(CAUSAL if spec.causal else NULL, spec.return_lse)
     if spec.variant != plain:
         return f"{compiling}; {problem} with {spec.variant}"
@@ -227,7 +230,7 @@ def _stored(spec: KernelSpecification, artifact: CompiledArtifact, *, locked: bo
         "kernel_name": artifact.kernel_name,
         **_launch_of(artifact),
         "spec": canonical(spec),
-        "toolchain": toolchain(),
+        "toolchain": {**toolchain(), "arch": spec.arch},
         "locked": locked,
     }
     return StoredKernel(artifact.ptx, artifact.cubin, meta)
@@ -244,6 +247,7 @@ def _artifact(spec: KernelSpecification, stored: StoredKernel) -> CompiledArtifa
         smem_bytes=spec.smem_bytes,
         threads=spec.num_threads,
         cluster=(spec.cluster_size, 1, 1),
+        arch=spec.arch,
     )
     launch = {field: meta.get(field) for field in _LAUNCH_FIELDS}
     if not name.startswith(spec.name) or launch != _launch_of(found):

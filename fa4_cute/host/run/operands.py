@@ -56,7 +56,9 @@ class Call:
         if not self.partial:
             return None
         partial_o, partial_lse = self.partial
-        spec = CombineSpec(DType(problem.dtype).output, problem.head_dim_v, problem.return_lse)
+        spec = CombineSpec(
+            DType(problem.dtype).output, problem.head_dim_v, problem.return_lse, problem.arch
+        )
         values = {
             "partial_o": partial_o.data_ptr(),
             "partial_lse": partial_lse.data_ptr(),
