@@ -48,6 +48,11 @@ def is_first_of_row() -> Int32:
     return lane_index() % LANES_PER_ROW
 
 
+def neighbour(value: Float32, distance: int) -> Float32:
+    """Return ``value`` of the lane whose number differs by the bit ``distance``. Whole warps."""
+    return cute.arch.shuffle_sync_bfly(value, distance)
+
+
 def row_max(values: Sequence[Float32], start: Float32) -> Float32:
     """Return the maximum of ``start`` and of ``values`` in all threads that share the row."""
     chains = [start, *values[: _CHAINS - 1]]
@@ -55,14 +60,14 @@ def row_max(values: Sequence[Float32], start: Float32) -> Float32:
         chains[i % _CHAINS] = max2(chains[i % _CHAINS], value)
     found = max2(max2(chains[0], chains[1]), max2(chains[2], chains[3]))
     for distance in (1, 2):
-        found = max2(found, cute.arch.shuffle_sync_bfly(found, distance))
+        found = max2(found, neighbour(found, distance))
     return found
 
 
 def row_sum(part: Float32) -> Float32:
     """Return the sum of ``part`` over all threads that share the row."""
     for distance in (1, 2):
-        part = part + cute.arch.shuffle_sync_bfly(part, distance)
+        part = part + neighbour(part, distance)
     return part
 
 

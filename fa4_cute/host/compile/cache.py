@@ -3,10 +3,14 @@
 The key of a kernel is a hash of all that shapes it: its specification, the sources of this package
 that take part in compiling, the versions of the DSL and of its libraries, the architecture and the
 compile options. A stale file is therefore never used; it is only left behind.
+
+Where CuTe DSL is not installed nobody knows those versions, and nothing can be compiled: there a
+kernel serves that was compiled elsewhere from the same sources to the same specification.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 import warnings
 from collections.abc import Callable
@@ -24,8 +28,8 @@ from ...plan.spec.variant import Variant
 from ...settings import Settings, read_settings
 from . import cache_files
 from .cache_files import CorruptEntry, StoredKernel
-from .compiler import CompiledArtifact, compile_kernel
-from .kernel_key import canonical, kernel_key, toolchain
+from .compiler import CompiledArtifact, compile_kernel, has_compiler
+from .kernel_key import canonical, kernel_key, source_hash, toolchain
 
 _KEY_CHARACTERS: Final = 24
 
@@ -168,7 +172,8 @@ class KernelCache:
 
     def _load(self, spec: KernelSpecification, path: Path, key: str) -> CompiledArtifact | None:
         try:
-            artifact = _artifact(spec, cache_files.read_entry(path, key))
+            stored = _stored_kernel(spec, path, key)
+            artifact = _artifact(spec, stored)
         except FileNotFoundError:
             return None
         except CorruptEntry:
@@ -234,6 +239,26 @@ def _stored(spec: KernelSpecification, artifact: CompiledArtifact, *, locked: bo
         "locked": locked,
     }
     return StoredKernel(artifact.ptx, artifact.cubin, meta)
+
+
+def _stored_kernel(spec: KernelSpecification, path: Path, key: str) -> StoredKernel:
+    """Return the kernel at ``path``; without a compiler, also one that was compiled elsewhere.
+
+    Raises:
+        FileNotFoundError: there is none.
+        OSError, CorruptEntry: as of ``cache_files.read_entry``.
+    """
+    try:
+        return cache_files.read_entry(path, key)
+    except FileNotFoundError:
+        if has_compiler():
+            raise
+        for other in path.parent.glob(f"{spec.name}-*{cache_files.SUFFIX}"):
+            stored = cache_files.read_entry(other, None)
+            same = stored.meta["spec"] == json.loads(json.dumps(canonical(spec)))
+            if same and stored.meta["toolchain"]["sources"] == source_hash():
+                return stored
+        raise
 
 
 def _artifact(spec: KernelSpecification, stored: StoredKernel) -> CompiledArtifact:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from ...plan.facts.hardware import SM100A
@@ -49,6 +50,11 @@ class CompiledArtifact:
     threads: int
     cluster: tuple[int, int, int] = (1, 1, 1)
     arch: str = SM100A
+
+
+def has_compiler() -> bool:
+    """Return whether CuTe DSL is installed."""
+    return find_spec("cutlass") is not None
 
 
 def compile_kernel(spec: AttentionSpec | CombineSpec) -> CompiledArtifact:

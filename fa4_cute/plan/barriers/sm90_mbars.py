@@ -79,6 +79,6 @@ class SM90MBarsLayout(BarrierTable):
             Arrival("consumer (a lane of each warp)", self.num_consumers * WARPS_PER_GROUP),
         )
         return [
-            *((f"{name}_full[{i}]", f"{name} slot {i} arrived", TMA_BYTES, "consumer") for i in slots),
-            *((f"{name}_empty[{i}]", f"{name} slot {i} read", read, "load") for i in slots),
+            *((f"{name}_full[{i}]", f"{name} {i} arrived", TMA_BYTES, "consumer") for i in slots),
+            *((f"{name}_empty[{i}]", f"{name} {i} read", read, "load") for i in slots),
         ]

@@ -8,7 +8,7 @@ from typing import ClassVar
 from ..config.sm90_config import SM90Config
 from ..facts.dtypes import DType
 from ..facts.hardware import SM90A, TMA_ALIGN, align_up
-from ..facts.wgmma import LaneColumns, padded_columns
+from ..facts.wgmma import LaneColumns
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import OneChain
 from .register_tuning import most_consumers, most_sm90_keys
@@ -82,11 +82,6 @@ class SM90Spec(CommonSpec):
     def output_depth(self) -> int:
         """Columns of O."""
         return self.config.depth
-
-    @property
-    def output_columns(self) -> LaneColumns:
-        """The columns of O that a thread accumulates of each of its rows."""
-        return LaneColumns(0, padded_columns(self.config.depth))
 
     @property
     def score_columns(self) -> LaneColumns:
