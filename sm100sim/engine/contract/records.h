@@ -4,7 +4,7 @@
 #define SM100SIM_CONTRACT_RECORDS_H
 #include "machine/types.h"
 
-#define CONTRACT_DIGEST "8843f9489f23f1a3"
+#define CONTRACT_DIGEST "4943d42b7431a7f9"
 /* One instruction as Python hands it over.
  *
  * Slots are byte offsets into the warp's register block; `guard` is a predicate's slot or NONE32;
