@@ -61,6 +61,7 @@ SCALARS: dict[type | None, str] = {
     None: "void", ct.c_bool: "bool", ct.c_char: "char", ct.c_char_p: "const char *",
     records.U8: "u8", ct.c_uint16: "u16", records.U32: "u32", records.I32: "i32",
     records.U64: "u64", records.I64: "i64", records.Handle: "Machine *",
+    records.Shared: "Share *",
 }  # fmt: skip
 
 

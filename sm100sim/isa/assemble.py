@@ -28,6 +28,7 @@ from ..ptx.errors import Unsupported
 from ..ptx.program import DeviceFunction, Kernel, Module
 from . import families  # noqa: F401  (registers every instruction family)
 from .arguments import enter
+from .cross_talk import Talk, talk_of
 from .frames import FRAME, align, frame_of
 from .linking import Linked, link
 from .lowering import END, Emitted, Lowering
@@ -56,6 +57,7 @@ class Assembled:
         param_sizes: bytes of every kernel parameter, in order; `param_offsets` beside it.
         globals: host buffers of the module's global variables, kept alive here.
         refused: why instructions stop the run when they are executed, by number.
+        talk: whether clusters may talk to one another.
         functions: RAW_FUNCTION records of the module's device functions, by number.
         tables: instruction indices, the targets of indirect branches.
         frame: slot of the lanes' frames, or NONE32.
@@ -74,6 +76,7 @@ class Assembled:
     param_offsets: tuple[int, ...]
     globals: tuple[tuple[str, npt.NDArray[np.uint8]], ...]
     refused: tuple[Unsupported, ...]
+    talk: Talk
     functions: npt.NDArray[np.void]
     tables: npt.NDArray[np.uint32]
     frame: int
@@ -228,6 +231,7 @@ def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Asse
         tables=np.array(emitted.tables or [0], np.uint32),
         frame=slots.specials.get(FRAME, NONE32),
         slots=np.array(slots.given if linked.bodies else [(0, 0)], np.uint32),
+        talk=talk_of(ins for body in (kernel, *linked.bodies.values()) for ins in body.body),
     )
 
 
