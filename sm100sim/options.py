@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
@@ -118,8 +118,12 @@ class RunOptions:
         max_idle_instructions: warp instructions without progress before it is a livelock.
         max_instructions: warp instructions before the run is stopped with a fault; None for any
             number. A loop that stores or meets a barrier in each round makes progress for ever.
+        print_to: gets what the kernel printed, once, when the launch has ended; None: standard
+            output.
         raise_on_findings: raise `FindingsError` after a launch with findings.
         suppressions: findings that are accepted: a TOML file, or `Suppression`s.
+        threads: cores that the clusters of a launch may use; None for all that the process may.
+            They change nothing in what a launch leaves behind and reports.
 
     Raises:
         ValueError: a value is out of range, or a name is unknown; the message names the nearest.
@@ -136,8 +140,10 @@ class RunOptions:
     max_findings: int = 64
     max_idle_instructions: int = 20_000_000
     max_instructions: int | None = None
+    print_to: Callable[[str], object] | None = None
     raise_on_findings: bool = False
     suppressions: tuple[Suppression, ...] = ()
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -150,9 +156,11 @@ class RunOptions:
         for name in ("poison", "exact_mma", "raise_on_fault", "raise_on_findings"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name}: {getattr(self, name)!r} is neither True nor False")
+        if self.print_to is not None and not callable(self.print_to):
+            raise TypeError(f"print_to: {self.print_to!r} cannot be called")
         for name, (least, most) in _LIMITS.items():
             value = getattr(self, name)
-            if value is None and name in ("trace_cluster", "max_instructions"):
+            if value is None and name in ("trace_cluster", "max_instructions", "threads"):
                 continue
             number = _integer(name, value)
             if not least <= number <= most:
@@ -166,6 +174,7 @@ _LIMITS = {
     "max_findings": (0, MAX_FINDINGS),
     "max_idle_instructions": (1, 2**64 - 1),
     "max_instructions": (1, 2**64 - 1),
+    "threads": (1, 1024),
 }
 """Least and greatest value of the options that are numbers."""
 

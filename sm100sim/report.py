@@ -76,6 +76,7 @@ class Report:
         line_counts: PTX line -> executed warp instructions.
         events: timeline of the traced cluster.
         memory_check: what global accesses were checked against.
+        output: what the kernel printed, of all lanes in the order of their calls.
         places: source lines by PTX line, where the PTX has line information.
         suppressed: what was found and is accepted (`RunOptions.suppressions`), with the reason.
         options: how it ran; the same options repeat the run.
@@ -102,6 +103,7 @@ class Report:
     line_counts: Mapping[int, int]
     events: Sequence[Event] = field(default=())
     memory_check: str = "registered allocations"
+    output: str = ""
     places: Places = field(default_factory=Places, compare=False)
     suppressed: tuple[Suppressed, ...] = ()
     options: RunOptions = field(default_factory=RunOptions)
@@ -237,13 +239,16 @@ def keep(report: Report) -> None:
 
 
 @contextmanager
-def record() -> Iterator[list[Report]]:
+def record(reports: list[Report] | None = None) -> Iterator[list[Report]]:
     """Collect the reports of all launches inside the block, faulted ones too, in their order.
 
     Example: ``with sm100sim.record() as reports: ...``. The block hears the launches of its own
     thread or asynchronous task, as `run_options` does; blocks may be nested.
+
+    Args:
+        reports: the list that they are added to; a new one when not given.
     """
-    reports: list[Report] = []
+    reports = [] if reports is None else reports
     token = _recording.set((*_recording.get(), reports))
     try:
         yield reports
