@@ -80,17 +80,16 @@ def choose(problem: Problem) -> Choice | Refusal:
         refusal = rule(problem)
         if refusal is not None:
             return refusal
-    rows = rows_of(problem.arch)
-    row = next(r for r in rows if r.serves(DType(problem.dtype), problem.head_dim))
+    row = _row_of(problem)
     for row_rule in (_feature_rule, _form_rule, _split_rule, _variant_rule):
         refusal = row_rule(problem, row)
         if refusal is not None:
             return refusal
     try:
-        spec, tiles = _specified(problem, row)
+        spec, tiles = specified(problem)
         split = _split_choice(problem, spec)
         if split is not None and split.partition is not spec.variant.partition:
-            spec, _ = _specified(problem.with_partition(split.partition), row)
+            spec, _ = specified(problem.with_partition(split.partition))
         if not (problem.has_no_output or problem.has_no_keys):
             plan_launch(spec, problem.sizes, problem.scale, problem.features.num_splits)
     except ValueError as error:
@@ -98,8 +97,14 @@ def choose(problem: Problem) -> Choice | Refusal:
     return Choice(row, spec, tiles, split)
 
 
-def _specified(problem: Problem, row: KernelRow) -> tuple[AttentionSpec, QueryTiles | None]:
-    """Return the specification, and how it came by its number of Q tiles."""
+def _row_of(problem: Problem) -> KernelRow:
+    rows = rows_of(problem.arch)
+    return next(r for r in rows if r.serves(DType(problem.dtype), problem.head_dim))
+
+
+def specified(problem: Problem) -> tuple[AttentionSpec, QueryTiles | None]:
+    """Return the kernel, split as the problem says, and how it came by its number of Q tiles."""
+    row = _row_of(problem)
     group, dtype = max(1, problem.group), DType(problem.dtype)
     spec = _specification(row, dtype, problem.head_dim, group, problem.variant, problem.form)
     if not isinstance(spec, KernelSpec):
