@@ -122,6 +122,8 @@ class RunOptions:
             output.
         raise_on_findings: raise `FindingsError` after a launch with findings.
         suppressions: findings that are accepted: a TOML file, or `Suppression`s.
+        threads: cores that the clusters of a launch may use; None for all that the process may.
+            They change nothing in what a launch leaves behind and reports.
 
     Raises:
         ValueError: a value is out of range, or a name is unknown; the message names the nearest.
@@ -141,6 +143,7 @@ class RunOptions:
     print_to: Callable[[str], object] | None = None
     raise_on_findings: bool = False
     suppressions: tuple[Suppression, ...] = ()
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -157,7 +160,7 @@ class RunOptions:
             raise TypeError(f"print_to: {self.print_to!r} cannot be called")
         for name, (least, most) in _LIMITS.items():
             value = getattr(self, name)
-            if value is None and name in ("trace_cluster", "max_instructions"):
+            if value is None and name in ("trace_cluster", "max_instructions", "threads"):
                 continue
             number = _integer(name, value)
             if not least <= number <= most:
@@ -171,6 +174,7 @@ _LIMITS = {
     "max_findings": (0, MAX_FINDINGS),
     "max_idle_instructions": (1, 2**64 - 1),
     "max_instructions": (1, 2**64 - 1),
+    "threads": (1, 1024),
 }
 """Least and greatest value of the options that are numbers."""
 

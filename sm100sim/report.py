@@ -239,13 +239,16 @@ def keep(report: Report) -> None:
 
 
 @contextmanager
-def record() -> Iterator[list[Report]]:
+def record(reports: list[Report] | None = None) -> Iterator[list[Report]]:
     """Collect the reports of all launches inside the block, faulted ones too, in their order.
 
     Example: ``with sm100sim.record() as reports: ...``. The block hears the launches of its own
     thread or asynchronous task, as `run_options` does; blocks may be nested.
+
+    Args:
+        reports: the list that they are added to; a new one when not given.
     """
-    reports: list[Report] = []
+    reports = [] if reports is None else reports
     token = _recording.set((*_recording.get(), reports))
     try:
         yield reports

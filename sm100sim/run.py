@@ -17,11 +17,12 @@ from typing import Any
 from .contract.codes import LANES as WARP_THREADS
 from .contract.codes import MAX_CLUSTER, MAX_WARPS, NONE32, SMEM_MAX, SMEM_RESERVED, Severity
 from .contract.records import RawFinding
+from .crew.crew import Crew
+from .crew.results import Results
 from .engine.binding import opcode_numbers
 from .findings.suppress import divided
 from .isa.assemble import Assembled, assemble
 from .launch_request import LaunchRequest
-from .machine import Machine
 from .memory import Allocation, allocations, with_names
 from .options import RunOptions, current_options
 from .ptx.errors import Unsupported
@@ -158,20 +159,20 @@ class _Words:
 
 def _report(
     request: LaunchRequest,
-    machine: Machine,
+    assembled: Assembled,
+    results: Results,
     options: RunOptions,
     times: tuple[float, float],
     memory: tuple[list[Allocation], str],
 ) -> Report:
-    totals = machine.totals()
-    per_opcode, per_instruction = machine.counts()
+    totals = results.totals
     places = _places(request.ptx)
-    words = _Words(places, machine.assembled.refused, memory[0])
-    found = [words.finding(raw) for raw in machine.findings(options.max_findings)]
+    words = _Words(places, assembled.refused, memory[0])
+    found = [words.finding(raw) for raw in results.findings]
     findings, suppressed = divided(options.suppressions, request.kernel, found)
     names = {number: name for name, number in opcode_numbers().items()}
     lines: Counter[int] = Counter()
-    for line, count in zip(machine.assembled.code["line"], per_instruction, strict=True):
+    for line, count in zip(assembled.code["line"], results.per_instruction, strict=True):
         lines[int(line)] += count
     ended = totals.clusters_done == totals.clusters_total and not totals.faulted
     complete = ended and not totals.lost
@@ -193,10 +194,10 @@ def _report(
         tma_bytes_stored=totals.tma_bytes_stored,
         mma_instructions=totals.mma_instructions,
         mma_flops=totals.mma_flops,
-        opcode_counts={names[k]: n for k, n in enumerate(per_opcode) if n},
+        opcode_counts={names[k]: n for k, n in enumerate(results.per_opcode) if n},
         line_counts=dict(lines),
-        events=tuple(machine.events()),
-        output=machine.output(),
+        events=tuple(results.events),
+        output=results.output,
         memory_check=memory[1],
         places=places,
         suppressed=suppressed,
@@ -249,10 +250,9 @@ def run(
     known, words = allocations(held)
     known += [Allocation(a.ctypes.data, a.nbytes, name=name) for name, a in assembled.globals]
     prepared = time.perf_counter()
-    with Machine(request, assembled, options, known) as machine:
-        machine.run(request.kernel)
-        spent = time.perf_counter() - prepared
-        report = _report(request, machine, options, (prepared - start, spent), (known, words))
+    results = Crew(request, assembled, options, known).run()
+    times = prepared - start, time.perf_counter() - prepared
+    report = _report(request, assembled, results, options, times, (known, words))
     keep(report)
     if report.output:
         (options.print_to or sys.stdout.write)(report.output)

@@ -80,13 +80,13 @@ class Options(ct.Structure):
     """How a launch is executed.
 
     `check`: a set of Check; `trace_cluster`: its index or NONE32; `max_instructions`: 0 for
-    any number.
+    any number; `talks`: clusters may wait for one another.
     """
 
     _fields_ = [
         ("grid", U32 * 3), ("block", U32 * 3), ("cluster", U32 * 3), ("dynamic_smem", U32),
         ("n_params_bytes", U32), ("mode", U32), ("poison", U32), ("check", U32), ("exact_mma", U32),
-        ("trace_cluster", U32), ("max_findings", U32), ("seed", U64),
+        ("trace_cluster", U32), ("max_findings", U32), ("talks", U32), ("seed", U64),
         ("max_idle_instructions", U64), ("max_instructions", U64),
     ]  # fmt: skip
 
@@ -98,12 +98,15 @@ class Region(ct.Structure):
 
 
 class RawFinding(ct.Structure):
-    """Something wrong at a PTX line, and how often it was seen; `rank` and `warp` may be NONE32."""
+    """Something wrong at a PTX line, and how often it was seen; `rank` and `warp` may be NONE32.
+
+    `cluster`: the index of the one in which it was seen first.
+    """
 
     _fields_ = [
         ("code", ct.c_char * CODE_BYTES), ("text", ct.c_char * TEXT_BYTES), ("severity", U32),
         ("count", U32), ("line", U32), ("line2", U32), ("rank", U32), ("warp", U32), ("lane", U32),
-        ("ctaid", U32 * 3),
+        ("ctaid", U32 * 3), ("cluster", U64),
     ]  # fmt: skip
 
 
@@ -154,6 +157,10 @@ class Handle(ct.c_void_p):
     """The engine's `Machine`, which only the engine looks into."""
 
 
+class Shared(ct.c_void_p):
+    """The engine's `Share`, which only the engine looks into."""
+
+
 STRUCTURES: tuple[type[ct.Structure], ...] = (
     RawIns, Special, SlotWidth, RawFunction, RawProgram, Options, Region, RawFinding, RawEvent,
     Totals, Progress, Rule, InstrDesc,
@@ -190,6 +197,11 @@ FUNCTIONS: dict[str, Signature] = {
     ),
     "sm100_machine_stop": (None, (("m", Handle),)),
     "sm100_machine_free": (None, (("m", Handle),)),
+    "sm100_share_new": (Shared, (("options", ct.POINTER(Options)),)),
+    "sm100_machine_share": (ct.c_bool, (("m", Handle), ("share", Shared))),
+    "sm100_share_holds": (ct.c_bool, (("share", Shared),)),
+    "sm100_share_undo": (None, (("share", Shared),)),
+    "sm100_share_free": (None, (("share", Shared),)),
     # For tests that compare the engine with other statements of the same layouts.
     "smem_unit_address": (
         U32, (("descriptor", U64), ("mn_major", ct.c_bool), ("mn", U32), ("k", U32)),

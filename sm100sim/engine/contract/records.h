@@ -4,7 +4,7 @@
 #define SM100SIM_CONTRACT_RECORDS_H
 #include "machine/types.h"
 
-#define CONTRACT_DIGEST "8843f9489f23f1a3"
+#define CONTRACT_DIGEST "dc6ea762bf439fca"
 /* One instruction as Python hands it over.
  *
  * Slots are byte offsets into the warp's register block; `guard` is a predicate's slot or NONE32;
@@ -76,17 +76,17 @@ _Static_assert(sizeof(RawProgram) == 104 && offsetof(RawProgram, code) == 0 && o
 /* How a launch is executed.
  *
  * `check`: a set of Check; `trace_cluster`: its index or NONE32; `max_instructions`: 0 for
- * any number. */
+ * any number; `talks`: clusters may wait for one another. */
 typedef struct {
   u32 grid[3], block[3], cluster[3], dynamic_smem, n_params_bytes, mode, poison, check, exact_mma, trace_cluster,
-    max_findings;
+    max_findings, talks;
   u64 seed, max_idle_instructions, max_instructions;
 } Options;
 _Static_assert(sizeof(Options) == 96 && offsetof(Options, grid) == 0 && offsetof(Options, block) == 12 &&
     offsetof(Options, cluster) == 24 && offsetof(Options, dynamic_smem) == 36 &&
     offsetof(Options, n_params_bytes) == 40 && offsetof(Options, mode) == 44 && offsetof(Options, poison) == 48 &&
     offsetof(Options, check) == 52 && offsetof(Options, exact_mma) == 56 && offsetof(Options, trace_cluster) == 60 &&
-    offsetof(Options, max_findings) == 64 && offsetof(Options, seed) == 72 &&
+    offsetof(Options, max_findings) == 64 && offsetof(Options, talks) == 68 && offsetof(Options, seed) == 72 &&
     offsetof(Options, max_idle_instructions) == 80 && offsetof(Options, max_instructions) == 88, "Options");
 
 /* A known global allocation. */
@@ -97,15 +97,19 @@ typedef struct {
 _Static_assert(sizeof(Region) == 24 && offsetof(Region, lo) == 0 && offsetof(Region, hi) == 8 &&
     offsetof(Region, writable) == 16, "Region");
 
-/* Something wrong at a PTX line, and how often it was seen; `rank` and `warp` may be NONE32. */
+/* Something wrong at a PTX line, and how often it was seen; `rank` and `warp` may be NONE32.
+ *
+ * `cluster`: the index of the one in which it was seen first. */
 typedef struct {
   char code[48], text[464];
   u32 severity, count, line, line2, rank, warp, lane, ctaid[3];
+  u64 cluster;
 } RawFinding;
-_Static_assert(sizeof(RawFinding) == 552 && offsetof(RawFinding, code) == 0 && offsetof(RawFinding, text) == 48 &&
+_Static_assert(sizeof(RawFinding) == 560 && offsetof(RawFinding, code) == 0 && offsetof(RawFinding, text) == 48 &&
     offsetof(RawFinding, severity) == 512 && offsetof(RawFinding, count) == 516 && offsetof(RawFinding, line) == 520 &&
     offsetof(RawFinding, line2) == 524 && offsetof(RawFinding, rank) == 528 && offsetof(RawFinding, warp) == 532 &&
-    offsetof(RawFinding, lane) == 536 && offsetof(RawFinding, ctaid) == 540, "RawFinding");
+    offsetof(RawFinding, lane) == 536 && offsetof(RawFinding, ctaid) == 540 && offsetof(RawFinding, cluster) == 552,
+    "RawFinding");
 
 /* An entry of the timeline; `a` and `b` are the kind's own numbers (report.Event). */
 typedef struct {
@@ -171,6 +175,11 @@ void sm100_machine_totals(Machine *m, Totals *out);
 void sm100_machine_counts(Machine *m, u64 *out_per_opcode, u64 *out_per_instruction);
 void sm100_machine_stop(Machine *m);
 void sm100_machine_free(Machine *m);
+Share *sm100_share_new(const Options *options);
+bool sm100_machine_share(Machine *m, Share *share);
+bool sm100_share_holds(Share *share);
+void sm100_share_undo(Share *share);
+void sm100_share_free(Share *share);
 u32 smem_unit_address(u64 descriptor, bool mn_major, u32 mn, u32 k);
 const Rule *instr_desc_decode(u32 bits, u32 kind, u32 group, InstrDesc *out);
 

@@ -187,7 +187,9 @@ struct Cluster {
   u64 mma_free_at[MAX_CLUSTER]; /* modelled time at which the tensor pipe of a CTA (pair leader) is free */
   u64 mma_done_at[MAX_CLUSTER]; /* modelled time at which its last operation has written its result */
   u64 tma_free_at[MAX_CLUSTER];
-  u64 progress; /* bumped by note_progress(): stores, arrivals, landings, exits */
+  u64 progress;         /* bumped by note_progress(): stores, arrivals, landings, exits */
+  u64 index, rng, idle; /* idle: warp instructions since the last progress of its last turn */
+  Check *check;
 };
 
 /* each: to the observers, bytes that every lane of `mask` touches, one lane after the other; 0: all touch all. */
@@ -234,7 +236,6 @@ struct Machine {
   const u8 *params;
   Region *regions;
   u32 n_regions;
-  u64 rng;
   u64 instructions, thread_instructions, clusters_done, clusters_total;
   u64 *op_count;   /* executed warp instructions per opcode */
   u64 *line_count; /* executed warp instructions per instruction index */
@@ -251,7 +252,12 @@ struct Machine {
   u64 bytes_tma_load, bytes_tma_store, mma_count, mma_flops, t_end;
   volatile Progress *progress; /* read by the host while we run */
   volatile int stop;
-  Check *check;          /* checker state, or NULL */
+  Check *check;          /* the observers of the executing cluster, or NULL */
+  Past *past;            /* what they know of all clusters */
+  Share *share;          /* with the machines of other threads, or NULL (share.h) */
+  Touched *touched;      /* what the executing cluster has touched, when shared */
+  Machine *peer;         /* the next of these machines */
+  u64 told;              /* instructions that `share` knows of */
   Block blocks;          /* everything that mem_new gave out, in a ring */
   jmp_buf out_of_memory; /* where mem_guard waits */
 };

@@ -1,40 +1,40 @@
-"""The engine's machine for one launch: made, run while interrupts are heard, read, and freed."""
+"""The engine's machine: made, run, read, and freed."""
 
 from __future__ import annotations
 
 import ctypes as ct
-import threading
-from collections.abc import Sequence
 
-from .contract.codes import NONE32
-from .contract.records import (
+from ..contract.codes import NONE32
+from ..contract.records import (
     LOADED,
     OUT_OF_MEMORY,
+    Handle,
     Options,
     Progress,
     RawEvent,
     RawFinding,
     Region,
+    Shared,
     Totals,
 )
-from .engine.binding import load_engine
-from .engine.progress import wait_and_show
-from .isa.assemble import Assembled, parameter_buffer, raw_program
-from .launch_request import LaunchRequest
-from .memory import Allocation
-from .options import MODES, RunOptions
-from .report import Event, EventKind
-
-START_SECONDS = 10.0
-"""How long a thread may take that was interrupted between its creation and its start."""
+from ..engine.binding import load_engine
+from ..isa.assemble import Assembled, parameter_buffer, raw_program
+from ..isa.cross_talk import Talk
+from ..launch_request import LaunchRequest
+from ..memory import Allocation
+from ..options import MODES, RunOptions
+from ..report import Event, EventKind
+from .results import Results
 
 
-def _options(request: LaunchRequest, options: RunOptions, offsets: Sequence[int]) -> Options:
+def raw_options(request: LaunchRequest, options: RunOptions, assembled: Assembled) -> Options:
+    """The options of a launch as the engine takes them."""
     raw = Options()
     raw.grid[:] = request.grid
     raw.block[:] = request.block
     raw.cluster[:] = request.cluster
     raw.dynamic_smem = request.smem_bytes
+    offsets = assembled.param_offsets
     raw.n_params_bytes = max(
         [o + len(p) for o, p in zip(offsets, request.params, strict=True)], default=0
     )
@@ -44,19 +44,46 @@ def _options(request: LaunchRequest, options: RunOptions, offsets: Sequence[int]
     raw.exact_mma = int(options.exact_mma)
     raw.trace_cluster = NONE32 if options.trace_cluster is None else options.trace_cluster
     raw.max_findings = options.max_findings
+    raw.talks = int(assembled.talk is Talk.WAITS)
     raw.seed = options.seed & (2**64 - 1)
     raw.max_idle_instructions = options.max_idle_instructions
     raw.max_instructions = options.max_instructions or 0
     return raw
 
 
-class Machine:
-    """The engine's machine for one launch; a context manager that stops and frees it.
+class Share:
+    """What the machines of one launch have in common."""
 
-    The engine runs in a thread of its own, so that the caller's thread hears interrupts. It writes
-    to the machine and to the launch's buffers until it has ended; before that nothing is freed, and
-    no interrupt, a second one neither, leaves the block. `Thread.join` would not do: in Python up
-    to 3.12 an interrupted join takes the thread for ended, and the next join returns at once.
+    def __init__(self, raw: Options) -> None:
+        """`raw`: the launch's options.
+
+        Raises:
+            MemoryError: there is no host memory for it.
+        """
+        self.handle: Shared | None = None
+        self.lib = load_engine()
+        self.handle = self.lib.sm100_share_new(ct.byref(raw))
+        if not self.handle:
+            raise MemoryError("the simulator got no host memory for a launch")
+
+    def __del__(self) -> None:
+        handle, self.handle = self.handle, None
+        if handle:
+            self.lib.sm100_share_free(handle)
+
+    def holds(self) -> bool:
+        """Whether what ran in several threads is what one thread would have made."""
+        return bool(self.lib.sm100_share_holds(self.handle))
+
+    def undo(self) -> None:
+        """Give the launch's memory its former bytes; all machines have ended."""
+        self.lib.sm100_share_undo(self.handle)
+
+
+class Machine:
+    """The engine's machine for a launch, or for the clusters of one that fall to one thread.
+
+    While it runs it writes to itself and to the launch's buffers; nothing may be freed meanwhile.
     """
 
     def __init__(
@@ -66,16 +93,19 @@ class Machine:
         options: RunOptions,
         memory: list[Allocation],
     ):
-        self.handle: int | None = None
+        """Make it, with program and memory.
+
+        Raises:
+            MemoryError: there is no host memory for it.
+        """
+        self.handle: Handle | None = None
+        self._share: Share | None = None  # lives as long as the machine
         self.lib = load_engine()
         self.assembled = assembled
+        self.max_findings = options.max_findings
         self.params = parameter_buffer(assembled, request.params)
         self.progress = Progress()
-        self._ended = threading.Event()
-        self._worker: threading.Thread | None = None
-        self.handle = self.lib.sm100_machine_new(
-            ct.byref(_options(request, options, assembled.param_offsets))
-        )
+        self.handle = self.lib.sm100_machine_new(ct.byref(raw_options(request, options, assembled)))
         if not self.handle:
             raise MemoryError("the simulator got no host memory for a machine")
         self._load(memory)
@@ -98,84 +128,68 @@ class Machine:
                 f"instruction {answers[0]} has an opcode that the engine does not have"
             )
 
-    def __enter__(self) -> Machine:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        held: BaseException | None = None
-        while True:
-            try:
-                while self._worker is not None and not self._ended.is_set():
-                    self.lib.sm100_machine_stop(self.handle)
-                    if not self._ended.wait(START_SECONDS) and self._worker.ident is None:
-                        return  # interrupted before it was a thread; __del__ frees the machine
-                break
-            except BaseException as interrupt:
-                held = interrupt
-        self._free()
-        if held is not None:
-            raise held
-
     def __del__(self) -> None:
         # A thread that still runs holds a reference.
-        self._free()
+        self.free()
 
-    def _free(self) -> None:
+    def free(self) -> None:
+        """Give its memory back."""
         handle, self.handle = self.handle, None
         if handle:
             self.lib.sm100_machine_free(handle)
 
-    def run(self, name: str) -> None:
-        """Run to the end.
-
-        Args:
-            name: what to call the launch when it takes long.
+    def share(self, share: Share) -> None:
+        """Take the launch's clusters in turns with other machines.
 
         Raises:
-            KeyboardInterrupt: it came meanwhile; leaving the block stops the engine.
+            MemoryError: there is no host memory for it.
         """
-        total = self.totals().clusters_total
-        self._worker = threading.Thread(target=self._run, name=f"sm100sim {name}")
-        try:
-            self._worker.start()
-        except RuntimeError:  # the process may have no more threads
-            self._worker = None
-            raise
-        wait_and_show(self._ended, name, self.progress, total)
+        self._share = share
+        if not self.lib.sm100_machine_share(self.handle, share.handle):
+            raise MemoryError("the simulator got no host memory for a machine")
 
-    def _run(self) -> None:
-        try:
-            self.lib.sm100_machine_run(self.handle, ct.byref(self.progress))
-        finally:
-            self._ended.set()
+    def run(self) -> None:
+        """Run to the end."""
+        self.lib.sm100_machine_run(self.handle, ct.byref(self.progress))
 
-    def totals(self) -> Totals:
+    def stop(self) -> None:
+        """End the run soon."""
+        self.lib.sm100_machine_stop(self.handle)
+
+    def results(self) -> Results:
+        """What it has to tell, at its end."""
+        return Results(
+            self._totals(), *self._counts(), self._findings(self.max_findings), self._events(),
+            self._output(),
+        )  # fmt: skip
+
+    def _totals(self) -> Totals:
         """Counts of the run."""
         out = Totals()
         self.lib.sm100_machine_totals(self.handle, ct.byref(out))
         return out
 
-    def counts(self) -> tuple[list[int], list[int]]:
+    def _counts(self) -> tuple[list[int], list[int]]:
         """Executed warp instructions per opcode and per engine instruction."""
         per_opcode = (ct.c_uint64 * self.lib.sm100_opcode_count())()
         per_instruction = (ct.c_uint64 * len(self.assembled.code))()
         self.lib.sm100_machine_counts(self.handle, per_opcode, per_instruction)
         return list(per_opcode), list(per_instruction)
 
-    def output(self) -> str:
+    def _output(self) -> str:
         """What the kernel printed; bytes that are no UTF-8 become replacement characters."""
         count = self.lib.sm100_machine_output(self.handle, None, 0)
         out = (ct.c_uint8 * max(count, 1))()
         self.lib.sm100_machine_output(self.handle, out, count)
         return bytes(out[:count]).decode(errors="replace")
 
-    def findings(self, cap: int) -> list[RawFinding]:
+    def _findings(self, cap: int) -> list[RawFinding]:
         """At most `cap` findings, and the fault."""
         out = (RawFinding * (cap + 1))()
         count = self.lib.sm100_machine_findings(self.handle, out, cap + 1)
         return list(out[:count])
 
-    def events(self) -> list[Event]:
+    def _events(self) -> list[Event]:
         """The timeline of the traced cluster."""
         count = self.lib.sm100_machine_events(self.handle, None, 0)
         out = (RawEvent * max(count, 1))()
