@@ -15,6 +15,7 @@ from ..ask.request import scheduler_of, split_of
 from ..ask.score_changes import window_of
 from .carry import packed
 from .define import ATTENTION, ATTENTION_INTO
+from .fitting import check_fits
 from .observed import is_traced
 
 
@@ -26,7 +27,10 @@ def call(inputs: Inputs, options: Options, batch: Batch) -> tuple[Any, Any]:
         apart: tuple[Any, Any] = compute_apart(inputs, options, batch)
         return apart
     _check_kinds(options)
-    args = packed(inputs, options, batch)
+    values = packed(inputs, options, batch)
+    if not is_traced():
+        check_fits(values | {"out": options.out, "lse": options.lse})
+    args = values.values()
     if options.out is None and options.lse is None:
         out, lse = ATTENTION(*args)
         return out, lse if options.return_lse else None

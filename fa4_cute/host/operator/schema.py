@@ -78,10 +78,20 @@ def _declared(name: str, kind: str, default: Any) -> str:
     return f"{kind} {name}" if kind in ("Tensor", TENSORS) else f"{kind} {name}={default}"
 
 
+def with_lists(args: Sequence[Any], num_written: int = 0) -> list[Any]:
+    """Return the arguments of an overload with an empty list wherever a list is None.
+
+    So a package of AOTInductor hands over lists without tensors; the dispatcher takes no None.
+    """
+    kinds = [*[""] * num_written, *(kind for kind, _ in ARGUMENTS.values())]
+    pairs = zip(args, kinds, strict=False)
+    return [[] if value is None and kind == TENSORS else value for value, kind in pairs]
+
+
 def bound(args: Sequence[Any]) -> dict[str, Any]:
     """Return arguments of the operator by name; the dispatcher leaves out defaults at the end."""
     values = {name: default for name, (_, default) in ARGUMENTS.items()}
-    values.update(zip(ARGUMENTS, args, strict=False))
+    values.update(zip(ARGUMENTS, with_lists(args), strict=False))
     return values
 
 
