@@ -55,6 +55,7 @@ class Assembled:
         local_bytes: bytes of local memory of each thread.
         entry_registers: registers per thread at entry, or 0 when the PTX does not fix them.
         param_sizes: bytes of every kernel parameter, in order; `param_offsets` beside it.
+        shared: name, window offset and bytes of the shared variables; 0 bytes: what is left.
         globals: host buffers of the module's global variables, kept alive here.
         refused: why instructions stop the run when they are executed, by number.
         talk: whether clusters may talk to one another.
@@ -74,6 +75,7 @@ class Assembled:
     entry_registers: int
     param_sizes: tuple[int, ...]
     param_offsets: tuple[int, ...]
+    shared: tuple[tuple[str, int, int], ...]
     globals: tuple[tuple[str, npt.NDArray[np.uint8]], ...]
     refused: tuple[Unsupported, ...]
     talk: Talk
@@ -236,6 +238,7 @@ def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Asse
         entry_registers=_entry_registers(kernel),
         param_sizes=tuple(p.size for p in kernel.params),
         param_offsets=tuple(p.offset for p in kernel.params),
+        shared=tuple((v.name, symbols[v.name][1], v.size_bytes) for v in shared),
         globals=tuple(buffers),
         refused=tuple(linked.refused),
         functions=functions,

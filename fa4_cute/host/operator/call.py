@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ... import score_mods
+from ..ask.architecture import check_arch
 from ..ask.arguments import Batch, Inputs, Options
 from ..ask.checks import check_flag, check_scale
 from ..ask.outputs import wanted_lse, wanted_out
@@ -62,3 +63,4 @@ def _check_kinds(options: Options) -> None:
     window_of(options.window_size)
     split_of(options.split, options.num_splits)
     scheduler_of(options.scheduler)
+    check_arch(options.arch)

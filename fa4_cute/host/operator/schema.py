@@ -33,6 +33,7 @@ ARGUMENTS: Final[dict[str, tuple[str, Any]]] = {
     "scheduler": ("str?", None),
     "num_qo": ("SymInt?", None),
     "pair_cta": ("bool", False),
+    "arch": ("str?", None),
     "unchecked": ("bool", False),
     "q_scale": ("Tensor?", None),
     "k_scale": ("Tensor?", None),
@@ -58,7 +59,7 @@ SCALES: Final = ("q_scale", "k_scale", "v_scale")
 FLOATS: Final = ("softmax_scale", "softcap")
 OF_OPTIONS: Final = (
     "causal", "return_lse", "sink", "num_splits", "split", "scheduler", "num_qo", "pair_cta",
-    "unchecked", "q_rope", "k_rope",
+    "arch", "unchecked", "q_rope", "k_rope",
 )  # fmt: skip
 """Fields of ``Options`` that are arguments as they are."""
 OF_BATCH: Final = (

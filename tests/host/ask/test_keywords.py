@@ -59,7 +59,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_one(name: str, nearest: str
 
 def test_a_name_like_no_other_is_refused_with_all_that_exist() -> None:
     with pytest.raises(
-        TypeError, match=r"'zzz'; there are aux_tensors, .*cu_seqlens_q.*window_size"
+        TypeError, match=r"'zzz'; there are arch, aux_tensors, .*cu_seqlens_q.*window_size"
     ):
         fa4_cute.flash_attn_varlen(Q, Q, Q, zzz=1)  # type: ignore[call-overload]
 
