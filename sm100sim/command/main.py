@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from . import check, facts, run
 
 COMMANDS = {
-    "run": (run.add, "launch a kernel of a PTX file"),
+    "run": (run.add, "run a program on the virtual device, or launch a kernel of a PTX file"),
     "check": (check.add, "run a Python program with every launch checked"),
     "coverage": (facts.add_coverage, "instructions of a PTX file that would stop a run"),
     "info": (facts.add_info, "versions, engine, folders"),

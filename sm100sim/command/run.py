@@ -1,4 +1,7 @@
-"""`sm100sim run kernel.ptx --grid 4 --block 256 --arg 'f32[1000]'`: one launch of a PTX file."""
+"""`sm100sim run`: one launch of a PTX file, or a whole program.
+
+`sm100sim run kernel.ptx --grid 4 --block 256 --arg 'f32[1000]'` or `sm100sim run ./a.out words`.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ import numpy as np
 
 from ..calls.launch import launch
 from ..options import RunOptions
+from .program import run_program
 from .shown import FAULT, add_options, run_settings, show
 
 _ARRAY = re.compile(r"(f16|f32|f64|[us](?:8|16|32|64))\[(\d+)\](?:=(.+))?\Z")
@@ -45,27 +49,49 @@ def argument(text: str) -> Any:
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     add_options(parser)
-    parser.add_argument("ptx", type=Path, help="a PTX file")
-    parser.add_argument("--kernel", help="its entry, where there are several")
-    parser.add_argument("--grid", type=extents, default=(1,), help="CTAs: 4 or 4,2,1 (1)")
-    parser.add_argument("--block", type=extents, help="threads per CTA (.reqntid)")
-    parser.add_argument("--cluster", type=extents, default=(1,), help="CTAs of a cluster (1)")
-    parser.add_argument("--smem", type=int, default=0, help="bytes of dynamic shared memory")
+    _add_launch(parser)
     parser.add_argument(
-        "--arg", type=argument, action="append", default=[], dest="args", metavar="VALUE",
-        help="one per parameter: 1000, 0.5, f32[1000] (seeded random numbers), u32[64]=0",
+        "program", help="a PTX file, an executable or a Python script", metavar="PROGRAM"
+    )
+    parser.add_argument(
+        "words", nargs=argparse.REMAINDER, metavar="...",
+        help="arguments of the program; behind a PTX file, further options",
     )  # fmt: skip
     parser.set_defaults(command=run)
 
 
+def _add_launch(parser: argparse.ArgumentParser) -> None:
+    """Declare what says how the kernel of a PTX file is launched."""
+    group = parser.add_argument_group("launch of a PTX file")
+    group.add_argument("--kernel", help="its entry, where there are several")
+    group.add_argument("--grid", type=extents, default=(1,), help="CTAs: 4 or 4,2,1 (1)")
+    group.add_argument("--block", type=extents, help="threads per CTA (.reqntid)")
+    group.add_argument("--cluster", type=extents, default=(1,), help="CTAs of a cluster (1)")
+    group.add_argument("--smem", type=int, default=0, help="bytes of dynamic shared memory")
+    group.add_argument(
+        "--arg", type=argument, action="append", default=[], dest="args", metavar="VALUE",
+        help="one per parameter: 1000, 0.5, f32[1000] (seeded random numbers), u32[64]=0",
+    )  # fmt: skip
+
+
 def run(given: argparse.Namespace) -> int:
+    """Run the program, or launch the kernel of the PTX file; returns the exit code."""
+    if Path(given.program).suffix != ".ptx":
+        return run_program([given.program, *given.words], given)
+    behind = argparse.ArgumentParser("sm100sim run")
+    add_options(behind)
+    _add_launch(behind)
+    return _launch(behind.parse_args(given.words, given))
+
+
+def _launch(given: argparse.Namespace) -> int:
     """Launch the kernel and print what the arrays hold; returns the exit code."""
     rng = np.random.default_rng(given.seed)
     try:
         args = [_array(a, rng) if isinstance(a, tuple) else a for a in given.args]
         before = [a.tobytes() if isinstance(a, np.ndarray) else b"" for a in args]
         report = launch(
-            given.ptx.read_text(), RunOptions(raise_on_fault=False, **run_settings(given)),
+            Path(given.program).read_text(), RunOptions(raise_on_fault=False, **run_settings(given)),
             kernel=given.kernel, grid=given.grid, block=given.block, cluster=given.cluster,
             smem_bytes=given.smem, args=args,
         )  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -183,8 +184,15 @@ def _template(lo: Lowering) -> npt.NDArray[np.uint8]:
     return block
 
 
-def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Assembled:
+def assemble(
+    module: Module,
+    kernel: Kernel,
+    opcodes: Mapping[str, int],
+    placed: Mapping[str, int] = MappingProxyType({}),
+) -> Assembled:
     """Lower `kernel` for an engine whose handler numbers are `opcodes`.
+
+    Global variables lie where `placed` says, and in new host memory otherwise.
 
     An instruction, modifier or operand that is not understood stops the run only when executed.
 
@@ -193,8 +201,9 @@ def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Asse
     """
     shared = [v for v in module.globals if v.space == "shared"] + list(kernel.shared)
     symbols, static_smem = _place_shared(shared)
-    others = [v for v in module.globals if v.space != "shared"]
+    others = [v for v in module.globals if v.space != "shared" and v.name not in placed]
     more, buffers = _place_globals(others, module.source)
+    more |= {name: ("global", address) for name, address in placed.items()}
     local, local_bytes = _place_local(kernel.local)
     lo = Lowering(kernel, symbols | more | local)
     start: list[int] = []

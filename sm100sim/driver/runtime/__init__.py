@@ -1,0 +1,1 @@
+"""Handlers of the CUDA runtime API, on those of the driver API."""

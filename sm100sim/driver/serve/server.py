@@ -1,0 +1,86 @@
+"""The simulator's end of the connections: one thread and one session for each program."""
+
+from __future__ import annotations
+
+import array
+import socket
+import struct
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...host.device_model import DeviceModel
+from ...launch_request import LaunchRequest
+from ...memory import Allocation
+from ...options import RunOptions
+from ...report import Report
+from ...run import run
+from .. import api, runtime  # noqa: F401  (they register the handlers)
+from ..base.arena import Arena
+from ..base.session import Session
+from ..base.wire import Program
+
+_REGIONS = struct.Struct("<4Q")
+
+
+class Server:
+    """Runs the launches of the programs that connect.
+
+    Attributes:
+        reports: of every launch, in order.
+        connections: how many programs have connected.
+    """
+
+    def __init__(self, path: Path, options: RunOptions, device: DeviceModel | None = None) -> None:
+        self.reports: list[Report] = []
+        self.connections = 0
+        self._options = options
+        self._device = device or DeviceModel()
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.bind(str(path))
+        self._socket.listen()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
+
+    def close(self, seconds: float = 5.0) -> None:
+        """Take no more programs; wait a while for those that have ended to be taken leave of."""
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._accepting.join(seconds)
+        self._socket.close()
+        for thread in self._threads:
+            thread.join(seconds)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            number, self.connections = self.connections, self.connections + 1
+            thread = threading.Thread(target=self._serve, args=(connection, number), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, connection: socket.socket, number: int) -> None:
+        arena = Arena(number)
+        try:
+            with connection:
+                regions = (
+                    arena.device.start, arena.device.size, arena.pinned.start, arena.pinned.size
+                )  # fmt: skip
+                handle = array.array("i", [arena.file])
+                rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, handle)]
+                connection.sendmsg([_REGIONS.pack(*regions)], rights)
+                program = Program(connection)
+                session = Session(program, arena, self._device, self._launch)
+                program.serve(session.dispatch)
+        finally:
+            arena.close()
+
+    def _launch(self, request: LaunchRequest, memory: Sequence[Allocation]) -> Report:
+        with self._lock:
+            report = run(request, self._options, memory)
+            self.reports.append(report)
+            return report
