@@ -118,7 +118,7 @@ def context_device(s: Session, out: int) -> None:
     s.program.put(out, "i", 0)
 
 
-@entry("cuCtxGetDevice_v2", "cuStreamGetDevice")
+@entry("cuCtxGetDevice_v2")
 def device_of(s: Session, out: int) -> None:
     """Give the device."""
     s.program.put(out, "i", 0)

@@ -122,7 +122,7 @@ def kernel_attribute(s: Session, out: int, number: I32, kernel: int, device: I32
     function_attribute(s, out, number, kernel)
 
 
-@entry("cuFuncSetAttribute", "cudaKernelSetAttributeForDevice")
+@entry("cuFuncSetAttribute")
 def set_function_attribute(s: Session, function: int, number: I32, value: I32) -> None:
     """Set an attribute of a function."""
     set_attribute(s, s.get(function, Function), number, value)

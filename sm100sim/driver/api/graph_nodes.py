@@ -22,7 +22,7 @@ _KERNEL = "Q7I4xQQQ"
 _SET = "QQIIQQ"
 
 
-def _add(s: Session, words: tuple[int, ...], kind: int, work: Work) -> None:
+def add_step(s: Session, words: tuple[int, ...], kind: int, work: Work) -> None:
     """Add a step: `words` are where its handle goes, the graph, the steps before it, their number."""
     out, graph, before, count = words[:4]
     after = [s.get(h, Node) for h in s.program.read_words(before, f"{count}Q")]
@@ -50,32 +50,32 @@ def set_work(s: Session, parameters: int) -> Work:
 @entry("cuGraphAddKernelNode_v2")
 def add_kernel(s: Session, *words: int) -> None:
     """Add a launch."""
-    _add(s, words, KERNEL_NODE, kernel_work(s, words[4]))
+    add_step(s, words, KERNEL_NODE, kernel_work(s, words[4]))
 
 
 @entry("cuGraphAddMemcpyNode")
 def add_copy(s: Session, *words: int) -> None:
     """Add a copy."""
-    _add(s, words, COPY_NODE, copying_3d(s, words[4]))
+    add_step(s, words, COPY_NODE, copying_3d(s, words[4]))
 
 
 @entry("cuGraphAddMemsetNode")
 def add_set(s: Session, *words: int) -> None:
     """Add a fill."""
-    _add(s, words, SET_NODE, set_work(s, words[4]))
+    add_step(s, words, SET_NODE, set_work(s, words[4]))
 
 
 @entry("cuGraphAddHostNode")
 def add_host(s: Session, *words: int) -> None:
     """Add a call of the program."""
     function, data = s.program.read_words(words[4], "QQ")
-    _add(s, words, HOST_NODE, calling(s, function, data))
+    add_step(s, words, HOST_NODE, calling(s, function, data))
 
 
 @entry("cuGraphAddEmptyNode", "cudaGraphAddEmptyNode")
 def add_empty(s: Session, *words: int) -> None:
     """Add a step without work."""
-    _add(s, words, EMPTY_NODE, _nothing)
+    add_step(s, words, EMPTY_NODE, _nothing)
 
 
 @entry("cuGraphAddChildGraphNode", "cudaGraphAddChildGraphNode")
@@ -87,7 +87,7 @@ def add_child(s: Session, *words: int) -> None:
         for node in nodes:
             node.work()
 
-    _add(s, words, GRAPH_NODE, work)
+    add_step(s, words, GRAPH_NODE, work)
 
 
 @entry("cuGraphKernelNodeSetParams_v2")

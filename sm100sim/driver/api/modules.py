@@ -6,7 +6,10 @@ and the function of a module have one kind of handle.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Final
 
 from ...run import read_module
 from ..base.codes import CudaError, Status
@@ -15,12 +18,18 @@ from ..base.objects import Function, Module
 from ..base.session import Session
 from ..base.table import U32, entry
 
+NOWHERE: Final[Mapping[str, tuple[int, int]]] = MappingProxyType({})
 LAZY = 2
 """`CU_MODULE_LAZY_LOADING`."""
 
 
-def load_text(s: Session, ptx: str) -> int:
+def load_text(s: Session, ptx: str, given: Mapping[str, tuple[int, int]] = NOWHERE) -> int:
     """A handle of the module with this PTX.
+
+    Args:
+        s: the session.
+        ptx: the module's text.
+        given: address and bytes of variables that lie somewhere already.
 
     Raises:
         CudaError: there is no memory for its variables.
@@ -32,7 +41,7 @@ def load_text(s: Session, ptx: str) -> int:
     for variable in program.globals:
         if variable.space == "shared" or variable.extern:
             continue
-        address = s.arena.allocate(variable.size_bytes)
+        address, _ = given.get(variable.name) or (s.arena.allocate(variable.size_bytes), 0)
         placed[variable.name] = (address, variable.size_bytes)
         if variable.init:
             s.program.write(address, variable.init)

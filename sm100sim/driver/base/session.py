@@ -181,6 +181,9 @@ class Session:
             found = TABLE.find(name)
             if found is None:
                 raise CudaError(Status.NOT_SUPPORTED, "not modelled by sm100sim's driver")
+            if name.startswith("cuda") and not self.contexts:
+                self.contexts.append(self.primary_handle)  # the runtime uses the primary context
+                self.primary.users += 1
             code = found.call(self, words)
         except CudaError as error:
             if error.why:
