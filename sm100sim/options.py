@@ -12,6 +12,8 @@ from difflib import get_close_matches
 from enum import IntFlag
 from typing import Any, Literal
 
+from .findings.suppress import Suppression, suppressions_of
+
 MODES = ("fast", "random", "late")
 MAX_FINDINGS = 65_536
 """`RunOptions.max_findings` at most; each takes half a kilobyte."""
@@ -116,6 +118,8 @@ class RunOptions:
         max_idle_instructions: warp instructions without progress before it is a livelock.
         max_instructions: warp instructions before the run is stopped with a fault; None for any
             number. A loop that stores or meets a barrier in each round makes progress for ever.
+        raise_on_findings: raise `FindingsError` after a launch with findings.
+        suppressions: findings that are accepted: a TOML file, or `Suppression`s.
 
     Raises:
         ValueError: a value is out of range, or a name is unknown; the message names the nearest.
@@ -132,6 +136,8 @@ class RunOptions:
     max_findings: int = 64
     max_idle_instructions: int = 20_000_000
     max_instructions: int | None = None
+    raise_on_findings: bool = False
+    suppressions: tuple[Suppression, ...] = ()
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -140,7 +146,8 @@ class RunOptions:
             raise ValueError(f"mode: {self.mode!r} is not one of {', '.join(MODES)}{hint}")
         # Frozen: what was given in other words is kept in one form.
         object.__setattr__(self, "checks", checks_of(self.checks))
-        for name in ("poison", "exact_mma", "raise_on_fault"):
+        object.__setattr__(self, "suppressions", suppressions_of(self.suppressions))
+        for name in ("poison", "exact_mma", "raise_on_fault", "raise_on_findings"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name}: {getattr(self, name)!r} is neither True nor False")
         for name, (least, most) in _LIMITS.items():

@@ -16,9 +16,10 @@ from ..compile import cache
 from . import device, simulator
 from .blocks import Block
 from .compute import carry_out
-from .known import arguments, guard_of, key_of, roles
+from .known import guard_of, key_of, roles
 from .launch import Launched, PackedLaunch
 from .prepared import Memory, Prepared, prepare
+from .sorting import Sorter, arguments
 
 KEPT_CALLS: Final = 1024
 """Calls that are remembered; each takes a few kilobytes."""
@@ -34,14 +35,29 @@ class Kept:
         self._limit = limit
         self._calls: dict[tuple[Any, ...], Prepared] = {}
         self._latest: dict[tuple[Any, ...], Prepared] = {}
+        self._last: dict[Sorter, tuple[tuple[Any, ...], Prepared]] = {}
         self._changing = threading.Lock()
-        self.latest = self._latest.get
+
+    def latest(self, constants: tuple[Any, ...]) -> Prepared | None:
+        """Return the latest call with these ``constants``."""
+        last = self._last.get(constants[0])
+        # Comparing finds most values identical; their hashes would have to be made.
+        if last is not None and last[0] == constants:
+            return last[1]
+        found = self._latest.get(constants)
+        if found is not None:
+            self._last[constants[0]] = constants, found
+        return found
+
+    def _is_latest(self, constants: tuple[Any, ...], call: Prepared) -> None:
+        self._latest[constants] = call
+        self._last[constants[0]] = constants, call
 
     def find(self, key: tuple[Any, ...], constants: tuple[Any, ...]) -> Prepared | None:
         """Return the call of ``key``, from now on the latest with these ``constants``."""
         found = self._calls.get(key)
         if found is not None:
-            self._latest[constants] = found
+            self._is_latest(constants, found)
         return found
 
     def put(self, key: tuple[Any, ...], constants: tuple[Any, ...], call: Prepared) -> None:
@@ -52,14 +68,17 @@ class Kept:
                 for unused in old[: self._limit // 4 + 1]:
                     del self._calls[unused]
                 self._latest.clear()
+                self._last.clear()
             if self._limit:
-                self._calls[key] = self._latest[constants] = call
+                self._calls[key] = call
+                self._is_latest(constants, call)
 
     def clear(self) -> None:
         """Forget all."""
         with self._changing:
             self._calls.clear()
             self._latest.clear()
+            self._last.clear()
 
     def __len__(self) -> int:
         """Return how many are kept."""

@@ -24,9 +24,10 @@ from ..ask.request import Request
 from ..ask.scales import scales_of, token_scales_of
 from ..ask.sequences import Sequences, row_offsets
 from .blocks import Block, Blocks
-from .known import NUMBERS, TMA_ALIGN, Arguments, Numbers
+from .known import TMA_ALIGN
 from .launch import Launched
 from .operands import Call, changed
+from .sorting import NUMBERS, Arguments, Numbers
 
 Factors = tuple[float, float]
 Given = Mapping[str, Any]
@@ -40,6 +41,7 @@ _SINGLE: Final = (
 _FACTORS: Final = ("scale_log2", "value_scale")
 # Bound once: looking these up takes time in every call.
 _empty, _empty_like, _FLOAT = torch.empty, torch.empty_like, torch.float32
+_address = torch.Tensor.data_ptr
 _turns = count()
 
 
@@ -105,12 +107,14 @@ class Prepared:
         """Keep what a call needs."""
         self._problem, self._steps, self._derived = problem, steps, derived
         self._memory = memory
-        self._out = None if like_q else (tuple(written["o"].shape), written["o"].dtype)
+        self._like_q = like_q
+        self._out = tuple(written["o"].shape), written["o"].dtype
         self._lse = tuple(written["lse"].shape) if "lse" in written else None
         partial = [tensor.numel() for role, tensor in written.items() if role.startswith("partial")]
         self._workspace = sum(partial)
         self._guard: Any = None
         self._places: list[int] = []
+        self._is_odd = True
         self.used = 0
         self._factors: tuple[Numbers, Factors] = ([], (0.0, 0.0))
 
@@ -118,6 +122,7 @@ class Prepared:
         """Recognise calls by ``guard``, and by the alignment of the tensors ``given``."""
         self._guard = guard
         self._places = [t.data_ptr() % TMA_ALIGN for t in (*given.tensors, *given.written)]
+        self._is_odd = any(self._places)
 
     def addresses_like(self, given: Arguments) -> list[int] | None:
         """Return the addresses of what is read if this is the same call but for them."""
@@ -128,8 +133,12 @@ class Prepared:
             tensors = [*tensors, *given.written]
         if not self._guard(*tensors):
             return None
-        addresses = [tensor.data_ptr() for tensor in tensors]
-        if [address % TMA_ALIGN for address in addresses] != self._places:
+        addresses = [*map(_address, tensors)]
+        bits = 0
+        for address in addresses:
+            bits |= address
+        is_odd = self._is_odd or bits % TMA_ALIGN
+        if is_odd and [address % TMA_ALIGN for address in addresses] != self._places:
             return None
         return addresses[: len(given.tensors)]
 
@@ -180,7 +189,7 @@ class Prepared:
             addresses += [tensor.data_ptr() for tensor in alive]
         if "out" in options and options["out"] is not None:
             out = changed(options["out"])
-        elif self._out is None:
+        elif self._like_q:
             out = _empty_like(q)
         else:
             shape, dtype = self._out

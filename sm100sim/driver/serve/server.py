@@ -7,12 +7,14 @@ import socket
 import struct
 import threading
 from collections.abc import Sequence
+from contextvars import copy_context
+from dataclasses import replace
 from pathlib import Path
 
 from ...host.device_model import DeviceModel
 from ...launch_request import LaunchRequest
 from ...memory import Allocation
-from ...options import RunOptions
+from ...options import current_options
 from ...report import Report
 from ...run import run
 from .. import api, runtime  # noqa: F401  (they register the handlers)
@@ -24,17 +26,15 @@ _REGIONS = struct.Struct("<4Q")
 
 
 class Server:
-    """Runs the launches of the programs that connect.
+    """Runs the launches of the programs that connect, in the context that made it.
 
-    Attributes:
-        reports: of every launch, in order.
-        connections: how many programs have connected.
+    So options, lists of reports and what looks at launches are those of the `run_options`, `record`
+    and `before_launch` blocks around it.
     """
 
-    def __init__(self, path: Path, options: RunOptions, device: DeviceModel | None = None) -> None:
-        self.reports: list[Report] = []
+    def __init__(self, path: Path, device: DeviceModel | None = None) -> None:
         self.connections = 0
-        self._options = options
+        self._context = copy_context()
         self._device = device or DeviceModel()
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
@@ -81,6 +81,9 @@ class Server:
 
     def _launch(self, request: LaunchRequest, memory: Sequence[Allocation]) -> Report:
         with self._lock:
-            report = run(request, self._options, memory)
-            self.reports.append(report)
-            return report
+            return self._context.run(_run, request, memory)
+
+
+def _run(request: LaunchRequest, memory: Sequence[Allocation]) -> Report:
+    options = replace(current_options(), raise_on_fault=False, raise_on_findings=False)
+    return run(request, options, memory)

@@ -2,6 +2,20 @@
  * Every access is checked before a byte is touched: known allocation, window, alignment, live mbarriers. */
 #include "memory/address.h"
 
+/* In words, how far [off, off + len) reaches past a CTA's shared memory; good until the thread asks again. */
+static const char *past_the_end(u32 off, u32 len, u32 end) {
+  static _Thread_local char text[96];
+  const char *what = "the end of the CTA's shared memory";
+  u32 size = end - SMEM_RESERVED;
+  if (off == end)
+    snprintf(text, sizeof text, "it starts at %s (%u bytes)", what, size);
+  else if (off > end)
+    snprintf(text, sizeof text, "it starts %u bytes past %s (%u bytes)", off - end, what, size);
+  else
+    snprintf(text, sizeof text, "its last %u bytes are past %s (%u bytes)", off + len - end, what, size);
+  return text;
+}
+
 u8 *smem_at(Cluster *cl, Cta *own, u32 addr, u32 len, bool own_only, Cta **owner, const char **err) {
   u32 rank = window_rank(addr), off = window_offset(addr);
   if (rank >= cl->n_ctas) {
@@ -23,7 +37,7 @@ u8 *smem_at(Cluster *cl, Cta *own, u32 addr, u32 len, bool own_only, Cta **owner
     return NULL;
   }
   if (len > cta->smem_bytes || off > cta->smem_bytes - len) {
-    *err = "past the end of the CTA's shared memory";
+    *err = past_the_end(off, len, cta->smem_bytes);
     return NULL;
   }
   return cta->smem + off;
@@ -60,10 +74,18 @@ const char *gmem_nearest(const Machine *m, u64 addr, u64 len, char out[NEAREST_B
   if (!nearest)
     return out;
   u64 lo = nearest->lo, hi = nearest->hi;
-  int n = addr >= hi ? snprintf(out, NEAREST_BYTES, "; it starts %llu bytes behind", (unsigned long long)(addr - hi))
-          : addr + len > lo
-              ? snprintf(out, NEAREST_BYTES, "; it crosses an end of")
-              : snprintf(out, NEAREST_BYTES, "; it starts %llu bytes before", (unsigned long long)(lo - addr));
+  int n = 0;
+  if (addr == hi)
+    n = snprintf(out, NEAREST_BYTES, "; it starts at the end of");
+  else if (addr > hi)
+    n = snprintf(out, NEAREST_BYTES, "; it starts %llu bytes past the end of", (unsigned long long)(addr - hi));
+  else if (addr < lo && addr + len <= lo)
+    n = snprintf(out, NEAREST_BYTES, "; it starts %llu bytes before", (unsigned long long)(lo - addr));
+  else if (addr < lo)
+    n = snprintf(out, NEAREST_BYTES, "; its first %llu bytes lie before", (unsigned long long)(lo - addr));
+  else
+    n = snprintf(out, NEAREST_BYTES, "; its last %llu bytes are past the end of",
+                 (unsigned long long)(addr + len - hi));
   snprintf(out + n, NEAREST_BYTES - (size_t)n, " the %llu bytes at 0x%llx", (unsigned long long)(hi - lo),
            (unsigned long long)lo);
   return out;
