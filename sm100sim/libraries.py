@@ -53,7 +53,7 @@ STAND_INS: Final = {
     "libcudart.so.13": "libcudart.c",
     "libnvidia-ml.so.1": "libnvml.c",
 }
-"""Libraries that stand where those of a CUDA installation stand: name for the linker, and source."""
+"""Libraries in place of those of a CUDA installation: name for the linker, and source."""
 
 
 def stand_in(name: str) -> Library:

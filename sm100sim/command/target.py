@@ -40,7 +40,9 @@ def add(parser: argparse.ArgumentParser, tool: str = "all", own: Declare | None 
 
     declare(parser)
     parser.set_defaults(declare=declare)
-    parser.add_argument("target", metavar="PROGRAM", help="a PTX file, a Python program, or any other")
+    parser.add_argument(
+        "target", metavar="PROGRAM", help="a PTX file, a Python program, or any other"
+    )
     parser.add_argument(
         "args", nargs=argparse.REMAINDER, metavar="...",
         help="its arguments; of a PTX file: further options of this command",

@@ -143,8 +143,9 @@ def api_version(s: Session, _context: int, out: int) -> None:
 
 
 @entry(
-    "cuCtxSetCacheConfig", "cuCtxSetSharedMemConfig", "cuCtxSetFlags", "cuCtxResetPersistingL2Cache",
-    "cudaCtxResetPersistingL2Cache", "cudaDeviceSetCacheConfig", "cudaDeviceSetSharedMemConfig",
+    "cuCtxSetCacheConfig", "cuCtxSetSharedMemConfig", "cuCtxSetFlags",
+    "cuCtxResetPersistingL2Cache", "cudaCtxResetPersistingL2Cache", "cudaDeviceSetCacheConfig",
+    "cudaDeviceSetSharedMemConfig",
     "cudaSetDeviceFlags", "cudaProfilerStart", "cudaProfilerStop", "cuProfilerStart",
     "cuProfilerStop", "cudaSetValidDevices", "cuFuncSetCacheConfig", "cuFuncSetSharedMemConfig",
     "cudaFuncSetCacheConfig", "cudaFuncSetSharedMemConfig", "cuKernelSetCacheConfig",

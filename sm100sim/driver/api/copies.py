@@ -128,7 +128,10 @@ def _plane(x: int, y: int, kind: int, memory: tuple[int, ...], pitch: int) -> Pl
 def copying_2d(s: Session, descriptor: int) -> Work:
     """Work of a `CUDA_MEMCPY2D`."""
     words = s.program.read_words(descriptor, _SIDE_2D * 2 + "QQ")
-    sides = [_plane(*w[:3], w[3:6], w[6]) for w in (words[0:7], words[7:14])]
+    sides = [
+        _plane(x, y, kind, (host, device, array), pitch)
+        for x, y, kind, host, device, array, pitch in (words[0:7], words[7:14])
+    ]
     return copying_rows(s, sides[1], sides[0], (words[14], words[15], 1))
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from ..base.codes import CudaError, Status, description, driver_name
 from ..base.session import Session, say
-from ..base.table import TABLE, I32, entry
+from ..base.table import I32, TABLE, entry
 
 FOUND, NOT_FOUND = 0, 1
 PER_THREAD: Final = 2

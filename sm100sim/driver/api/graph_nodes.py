@@ -23,7 +23,14 @@ _SET = "QQIIQQ"
 
 
 def add_step(s: Session, words: tuple[int, ...], kind: int, work: Work) -> None:
-    """Add a step: `words` are where its handle goes, the graph, the steps before it, their number."""
+    """Add a step.
+
+    Args:
+        s: the session.
+        words: of the call: where the step's handle goes, the graph, the steps before, how many.
+        kind: of the step.
+        work: what it does.
+    """
     out, graph, before, count = words[:4]
     after = [s.get(h, Node) for h in s.program.read_words(before, f"{count}Q")]
     s.program.put(out, "Q", s.add_node(s.get(graph, Graph), kind, work, after).handle)

@@ -61,7 +61,8 @@ def allocate_pitch(s: Session, out: int, pitch: int, width: int, height: int) ->
     s.program.put(pitch, "Q", step)
 
 
-@entry("cuMemFree_v2", "cuMemFreeHost", "cudaFree", "cudaFreeHost", "cuMemFreeAsync", "cudaFreeAsync")
+@entry("cuMemFree_v2", "cuMemFreeHost", "cuMemFreeAsync", "cudaFree", "cudaFreeHost",
+       "cudaFreeAsync")  # fmt: skip
 def free(s: Session, address: int) -> None:
     """Free an allocation; null is accepted."""
     s.check()
@@ -233,5 +234,6 @@ def set_pool_attribute(s: Session, pool: int, number: U32, value: int) -> None:
 def pool_attribute(s: Session, pool: int, number: U32, out: int) -> None:
     """Give an attribute; of the bytes in use, those of all device memory."""
     found = s.get(pool, Pool).attributes
-    value = found.get(number, s.arena.used() if number in (5, 6, 7, 8) else int(number in (1, 2, 3)))
+    beginning = s.arena.used() if number in (5, 6, 7, 8) else int(number in (1, 2, 3))
+    value = found.get(number, beginning)
     s.program.put(out, "Q" if number in _WIDE else "i", value)

@@ -23,7 +23,8 @@ FIRST_ADDRESS: Final = 0x2000_0000_0000
 PROGRAM_BYTES: Final = 1 << 40
 REGION_BYTES: Final = 1 << 38
 ALIGNMENT: Final = 512
-"""Of every allocation, bytes (at least 256: CUDA C++ Programming Guide, "Device Memory Accesses")."""
+"""Of every allocation, bytes; at least 256 (CUDA C++ Programming Guide, "Device Memory
+Accesses")."""
 GAP: Final = 512
 """Bytes between allocations, so that an access past the end of one does not hit the next."""
 _FIXED: Final = 0x100000
@@ -74,10 +75,8 @@ class Region:
         if start is None:
             ends = [self.start, *(self._blocks[at].end + GAP for at in self._starts)]
             limits = [*self._starts, self.start + self.size]
-            found = (
-                self._fit(*pair, limit)
-                for pair, limit in zip(((end, size, alignment) for end in ends), limits, strict=True)
-            )
+            gaps = zip(ends, limits, strict=True)
+            found = (self._fit(end, size, alignment, limit) for end, limit in gaps)
             start = next((at for at in found if at is not None), None)
         if start is None:
             raise CudaError(Status.OUT_OF_MEMORY)

@@ -91,7 +91,8 @@ class Session:
         found = self._objects.get(handle)
         if not isinstance(found, kind):
             what = "is no handle" if found is None else f"stands for a {type(found).__name__}"
-            raise CudaError(Status.INVALID_HANDLE, f"{handle:#x} {what}; a {kind.__name__} is needed")
+            why = f"{handle:#x} {what}; a {kind.__name__} is needed"
+            raise CudaError(Status.INVALID_HANDLE, why)
         return found
 
     def drop(self, handle: int, kind: type[T]) -> T:
@@ -158,6 +159,7 @@ class Session:
         """
         for copy, (address, size) in self.shadows.items():
             self.program.move(copy, address, size)
+        self.program.settle()  # the kernel reads what copies of the same call write
         try:
             report = self._launcher(request, self.arena.allocations())
         except ValueError as error:
@@ -167,7 +169,8 @@ class Session:
         fatal = [finding.code for finding in report.findings if finding.fatal]
         if fatal or not report.complete:
             self.fault = _FAULTS.get(fatal[0] if fatal else "", Status.LAUNCH_FAILED)
-            raise CudaError(self.fault, report.summary())
+            what = f"{request.kernel} was stopped ({fatal[0] if fatal else report.verdict})"
+            raise CudaError(self.fault, f"{what}; the report comes when the program has ended")
 
     def clock(self) -> float:
         """Seconds, from a point in the past."""

@@ -80,6 +80,11 @@ class Program:
         self._send(CALL, function, *words)
         return self._wait()
 
+    def settle(self) -> None:
+        """Wait until the program has done what it was asked to do."""
+        self._send(READ, 0, 0)
+        self._wait()
+
     def resolve(self, name: str) -> int:
         """Address of an entry point of libcuda in the program; 0 when it has none."""
         self._send(RESOLVE, len(name))

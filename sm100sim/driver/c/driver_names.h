@@ -180,4 +180,5 @@ ENTRY(cuTexRefSetMipmapFilterMode) ENTRY(cuTexRefSetMipmapLevelBias) ENTRY(cuTex
 ENTRY(cuTexRefSetMipmappedArray) ENTRY(cuThreadExchangeStreamCaptureMode) ENTRY(cuUserObjectCreate)
 ENTRY(cuUserObjectRelease) ENTRY(cuUserObjectRetain) ENTRY(cuWaitExternalSemaphoresAsync)
 ENTRY(cuWaitExternalSemaphoresAsync_ptsz)
-    /* clang-format on */
+    ENTRY(cuProfilerInitialize) ENTRY(cuProfilerStart) ENTRY(cuProfilerStop)
+/* clang-format on */

@@ -16,7 +16,14 @@ from ..api.functions import (
     get_attribute,
     set_attribute,
 )
-from ..api.launches import Shape, active_clusters, dims, launching, potential_cluster, read_attributes
+from ..api.launches import (
+    Shape,
+    active_clusters,
+    dims,
+    launching,
+    potential_cluster,
+    read_attributes,
+)
 from ..api.modules import parameter
 from ..base.session import KERNEL_NODE, Session
 from ..base.table import I32, entry

@@ -166,7 +166,13 @@ def pop_launch(s: Session, grid: int, block: int, smem: int, stream: int) -> Non
     s.program.put(stream, "Q", where)
 
 
-@entry("__cudaGetKernel", "cudaGetKernel", "cudaGetFuncBySymbol")
+@entry("__cudaGetKernel")
+def stub_of(s: Session, out: int, stub: int) -> None:
+    """Give the stub back as a kernel's handle: only the launch is asked whether it went well."""
+    s.program.put(out, "Q", stub)
+
+
+@entry("cudaGetKernel", "cudaGetFuncBySymbol")
 def get_kernel(s: Session, out: int, stub: int) -> None:
     """Give the handle of a kernel."""
     s.program.put(out, "Q", function_at(s, stub))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import select
 import socket
 import struct
 import threading
@@ -41,23 +42,25 @@ class Server:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.bind(str(path))
         self._socket.listen()
+        self._stop, self._stopped = socket.socketpair()
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._accepting.start()
 
     def close(self, seconds: float = 5.0) -> None:
         """Take no more programs; wait a while for those that have ended to be taken leave of."""
-        self._socket.shutdown(socket.SHUT_RDWR)
+        self._stop.close()
         self._accepting.join(seconds)
         self._socket.close()
+        self._stopped.close()
         for thread in self._threads:
             thread.join(seconds)
 
     def _accept(self) -> None:
         while True:
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:
+            ready, _, _ = select.select([self._socket, self._stopped], [], [])
+            if self._stopped in ready:
                 return
+            connection, _ = self._socket.accept()
             number, self.connections = self.connections, self.connections + 1
             thread = threading.Thread(target=self._serve, args=(connection, number), daemon=True)
             self._threads.append(thread)
