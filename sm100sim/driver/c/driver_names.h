@@ -181,4 +181,4 @@ ENTRY(cuTexRefSetMipmappedArray) ENTRY(cuThreadExchangeStreamCaptureMode) ENTRY(
 ENTRY(cuUserObjectRelease) ENTRY(cuUserObjectRetain) ENTRY(cuWaitExternalSemaphoresAsync)
 ENTRY(cuWaitExternalSemaphoresAsync_ptsz)
     ENTRY(cuProfilerInitialize) ENTRY(cuProfilerStart) ENTRY(cuProfilerStop)
-/* clang-format on */
+    /* clang-format on */

@@ -12,15 +12,20 @@ PTX = b""".version 8.7
   ld.param.u64 %d0, [a]; ld.param.u64 %d1, [b]; ld.param.u64 %d2, [c]; ld.param.u32 %r0, [n];
   mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.u32 %r4, %r1, %r2, %r3;
   setp.ge.u32 %p, %r4, %r0; @%p ret;
-  mul.wide.u32 %d3, %r4, 4; add.u64 %d0, %d0, %d3; add.u64 %d1, %d1, %d3; add.u64 %d2, %d2, %d3;
-  ld.global.f32 %f0, [%d0]; ld.global.f32 %f1, [%d1]; add.f32 %f2, %f0, %f1; st.global.f32 [%d2], %f2; ret; }
+  mul.wide.u32 %d3, %r4, 4; add.u64 %d0, %d0, %d3;
+  add.u64 %d1, %d1, %d3; add.u64 %d2, %d2, %d3;
+  ld.global.f32 %f0, [%d0]; ld.global.f32 %f1, [%d1]; add.f32 %f2, %f0, %f1;
+  st.global.f32 [%d2], %f2; ret; }
 """
 
+
 def check(result):
+    """The values of a call that went well."""
     error, *values = result
     if error != cu.CUresult.CUDA_SUCCESS:
         raise RuntimeError(cu.cuGetErrorString(error)[1].decode())
     return values[0] if len(values) == 1 else values
+
 
 check(cu.cuInit(0))
 device = check(cu.cuDeviceGet(0))
