@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -16,13 +16,14 @@ from typing import Any
 from .contract.codes import LANES as WARP_THREADS
 from .contract.codes import MAX_CLUSTER, MAX_WARPS, NONE32, SMEM_MAX, SMEM_RESERVED, Severity
 from .contract.records import RawFinding
+from .crew.crew import Crew
+from .crew.results import Results
 from .engine.binding import opcode_numbers
 from .findings.suppress import divided
 from .isa.assemble import Assembled, assemble
 from .launch_request import LaunchRequest
-from .machine import Machine
-from .memory import Allocation, allocations, with_names
-from .options import RunOptions, current_options
+from .memory import Allocation, allocations, with_names, with_shared_names
+from .options import Ambient, RunOptions, current_options
 from .ptx.errors import Unsupported
 from .ptx.parser import parse
 from .ptx.places import Places
@@ -126,18 +127,21 @@ class _Words:
         places: PTX lines and source lines.
         refused: instructions without a meaning, which a fault names by number.
         memory: allocations of the launch.
+        shared: shared variables by window offset.
     """
 
     places: Places
     refused: Sequence[Unsupported]
     memory: Sequence[Allocation]
+    shared: Sequence[Allocation]
 
     def message(self, raw: RawFinding) -> str:
         """The sentence of a finding with names of source lines and buffers."""
         text = raw.text.decode(errors="replace")
         if raw.code.decode() == UNSUPPORTED:
             return self.refused[int(text)].what
-        return _with_places(with_names(text, self.memory), self.places)
+        named = with_shared_names(with_names(text, self.memory), self.shared)
+        return _with_places(named, self.places)
 
     def finding(self, raw: RawFinding) -> Finding:
         """The engine's record for people."""
@@ -162,20 +166,21 @@ class _Words:
 
 def _report(
     request: LaunchRequest,
-    machine: Machine,
+    assembled: Assembled,
+    results: Results,
     options: RunOptions,
     times: tuple[float, float],
     memory: tuple[list[Allocation], str],
 ) -> Report:
-    totals = machine.totals()
-    per_opcode, per_instruction = machine.counts()
+    totals = results.totals
     places = _places(request.ptx)
-    words = _Words(places, machine.assembled.refused, memory[0])
-    found = [words.finding(raw) for raw in machine.findings(options.max_findings)]
+    shared = [Allocation(start, size, name=name) for name, start, size in assembled.shared]
+    words = _Words(places, assembled.refused, memory[0], shared)
+    found = [words.finding(raw) for raw in results.findings]
     findings, suppressed = divided(options.suppressions, request.kernel, found)
     names = {number: name for name, number in opcode_numbers().items()}
     lines: Counter[int] = Counter()
-    for line, count in zip(machine.assembled.code["line"], per_instruction, strict=True):
+    for line, count in zip(assembled.code["line"], results.per_instruction, strict=True):
         lines[int(line)] += count
     ended = totals.clusters_done == totals.clusters_total and not totals.faulted
     complete = ended and not totals.lost
@@ -197,9 +202,10 @@ def _report(
         tma_bytes_stored=totals.tma_bytes_stored,
         mma_instructions=totals.mma_instructions,
         mma_flops=totals.mma_flops,
-        opcode_counts={names[k]: n for k, n in enumerate(per_opcode) if n},
+        opcode_counts={names[k]: n for k, n in enumerate(results.per_opcode) if n},
         line_counts=dict(lines),
-        events=tuple(machine.events()),
+        events=tuple(results.events),
+        output=results.output,
         memory_check=memory[1],
         places=places,
         suppressed=suppressed,
@@ -208,21 +214,18 @@ def _report(
 
 
 Change = Callable[[LaunchRequest, RunOptions], tuple[LaunchRequest, RunOptions]]
-_changes: ContextVar[tuple[Change, ...]] = ContextVar("sm100sim_changes", default=())
+_changes: Ambient[tuple[Change, ...]] = Ambient("sm100sim_changes", ())
 
 
 @contextmanager
-def before_launch(change: Change) -> Iterator[None]:
+def before_launch(change: Change, *, everywhere: bool = False) -> Iterator[None]:
     """Let `change` see, and replace, request and options of every launch inside the block.
 
-    It hears the launches of its own thread or asynchronous task. Blocks may be nested; the
-    outermost comes first.
+    It hears the launches of its own thread or asynchronous task; `everywhere`: those of threads
+    too that have set none. Blocks may be nested; the outermost comes first.
     """
-    token = _changes.set((*_changes.get(), change))
-    try:
+    with _changes.put((*_changes.get(), change), everywhere):
         yield
-    finally:
-        _changes.reset(token)
 
 
 def run(
@@ -252,11 +255,12 @@ def run(
     known, words = allocations(held)
     known += [Allocation(a.ctypes.data, a.nbytes, name=name) for name, a in assembled.globals]
     prepared = time.perf_counter()
-    with Machine(request, assembled, options, known) as machine:
-        machine.run(request.kernel)
-        spent = time.perf_counter() - prepared
-        report = _report(request, machine, options, (prepared - start, spent), (known, words))
+    results = Crew(request, assembled, options, known).run()
+    times = prepared - start, time.perf_counter() - prepared
+    report = _report(request, assembled, results, options, times, (known, words))
     keep(report)
+    if report.output:
+        (options.print_to or sys.stdout.write)(report.output)
     if options.raise_on_fault and any(f.fatal for f in report.findings):
         stopped = [why for f in report.findings for why in assembled.refused if _tells(f, why)]
         raise UnsupportedExecuted(report, stopped[0]) if stopped else SimulationFault(report)

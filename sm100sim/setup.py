@@ -16,8 +16,8 @@ from setuptools.command.sdist import sdist
 
 HERE = Path(__file__).parent.resolve()
 OF_REPOSITORY = (
-    "tests/sim", "docs/simulator.md", "docs/programs.md", "docs/checking.md",
-    "docs/instructions.md",
+    "tests/sim", "docs/quick_start.md", "docs/simulator.md", "docs/programs.md",
+    "docs/checking.md", "docs/instructions.md",
 )  # fmt: skip
 """What an sdist takes from the repository around this folder."""
 

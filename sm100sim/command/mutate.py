@@ -19,12 +19,12 @@ from pathlib import Path
 
 from ..launch_request import LaunchRequest
 from ..mutate import Mutant, mutants, thinned
-from ..options import RunOptions, run_options
+from ..options import RunOptions
 from ..ptx.places import Places
-from ..report import Report, record
+from ..report import Report
 from ..run import before_launch
 from . import target
-from .options import USAGE, Selection, natural, run_settings
+from .options import USAGE, Selection, hearing, natural, run_settings
 from .shown import CLEAN, FINDINGS, UNPROVEN
 
 SLOWER, ALLOWANCE = 10, 100_000
@@ -103,7 +103,7 @@ def mutate(given: argparse.Namespace) -> int:
         seen[request.ptx, request.kernel] = None
         return request, options
 
-    with before_launch(look):
+    with before_launch(look, everywhere=True):
         base = _run(given, quiet=False)
     stopped = [r for r in base.reports if any(f.fatal for f in r.findings)]
     if base.code != CLEAN or stopped or not seen:
@@ -138,7 +138,7 @@ def _run(given: argparse.Namespace, quiet: bool, most: int | None = None) -> _Ra
     settings = run_settings(given) | {"max_instructions": most}
     printed, errors = io.StringIO(), sys.stderr
     with (
-        run_options(**settings), before_launch(Selection.of(given).change), record() as reports,
+        hearing(Selection.of(given), **settings) as reports,
         contextlib.redirect_stdout(printed),
         contextlib.redirect_stderr(io.StringIO() if quiet else errors),
     ):  # fmt: skip
@@ -162,7 +162,7 @@ def _trial(
         limit = most if options.max_instructions is None else options.max_instructions
         return replace(request, ptx=mutant.ptx), replace(options, max_instructions=limit)
 
-    with before_launch(plant):
+    with before_launch(plant, everywhere=True):
         ran = _run(given, quiet=True, most=most)
     new = ran.found - base.found
     noticed = "result" if ran.result != base.result else MISSED

@@ -11,11 +11,8 @@ from pathlib import Path
 from ..formats.document import Results
 from ..formats.profile import CYCLES, Profile, profile_text, profiles
 from ..formats.save import format_of
-from ..options import run_options
-from ..report import record
-from ..run import before_launch
 from . import target
-from .options import USAGE, Selection, natural, run_settings
+from .options import USAGE, Selection, hearing, natural, run_settings
 from .shown import VERDICTS, verdict
 
 FORMATS = ("text", "json")
@@ -38,7 +35,7 @@ def profile(given: argparse.Namespace) -> int:
         return USAGE
     chosen = Selection.of(given)
     settings = run_settings(given) | {"trace_cluster": 0}
-    with run_options(**settings), before_launch(chosen.change), record() as reports:
+    with hearing(chosen, **settings) as reports:
         ended = target.ran(given)
     kept = tuple(report for report in reports if chosen.checked(report))
     for report in kept:

@@ -36,6 +36,8 @@ TensorGuards: Any = _tensor_guards()
 def key_of(given: Arguments, inputs: Inputs, options: Mapping[str, Any]) -> tuple[Any, ...] | None:
     """Return the whole key of a call; None for what always takes the long way.
 
+    Where values are looked at, it ends with the longest sequences.
+
     Raises:
         TypeError, ValueError, RuntimeError: a tensor has no strides, or values are wrong.
     """
@@ -47,7 +49,7 @@ def key_of(given: Arguments, inputs: Inputs, options: Mapping[str, Any]) -> tupl
         place = tensor.data_ptr() % TMA_ALIGN
         key += type(tensor), tensor.shape, tensor.stride(), tensor.dtype, tensor.device, place
     if given.looks:
-        key += _lengths(inputs, options)
+        key.append(_lengths(inputs, options))
     return tuple(key)
 
 

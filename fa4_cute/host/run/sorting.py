@@ -18,6 +18,8 @@ from ..ask.checks import check_readable
 
 NUMBERS: Final = ("softmax_scale", "q_scale", "k_scale", "v_scale")
 """Arguments that are factors: numbers, or tensors of one. No kernel and no plan depends on them."""
+LENGTHS: Final = ("max_seqlen_q", "max_seqlen_k")
+"""Arguments that are longest sequences."""
 TENSORS: Final = frozenset((torch.Tensor, torch.nn.Parameter))
 """Types whose memory is what it seems."""
 WRITTEN: Final = frozenset(("out", "lse"))
@@ -58,11 +60,18 @@ class Sorter:
     Args:
         names: of the arguments.
         sorts: what becomes of each, as of :func:`sort_of`.
+
+    Attributes:
+        read, written: names of the first of ``Arguments.tensors``, and of all that are written.
+        lengths: which of ``Arguments.constants`` are longest sequences.
+        scales: places of tensors that may be factors.
+        looks: whether there are values to be checked.
     """
 
     __slots__ = (
         "_absent", "_constants", "_factors", "_has_more", "_masks", "_modifiers", "_scalars",
-        "_tensors", "_windows", "_written", "looks", "scales",
+        "_tensors", "_windows", "_written", "lengths", "looks",
+        "read", "scales", "written",
     )  # fmt: skip
 
     def __init__(self, names: tuple[str, ...], sorts: tuple[str, ...]) -> None:
@@ -74,10 +83,14 @@ class Sorter:
         def named(wanted: str) -> tuple[tuple[str, int], ...]:
             return tuple((names[place], place) for place in places(wanted))
 
+        of_tokens = tuple(i for i, sort in enumerate(sorts) if sort in ("tensor", "scale"))
+        self.read = (*"qkv", *(names[place] for place in of_tokens))
+        self.written = tuple(names[place] for place in places("written"))
+        constants = [names[place] for place in places("constant")]
+        self.lengths = frozenset(1 + constants.index(n) for n in LENGTHS if n in constants)
         self.scales = places("scale")
         self._constants, self._written = _taker(places("constant")), _taker(places("written"))
-        of_tokens = "tensor", "scale"
-        self._tensors = _taker(tuple(i for i, sort in enumerate(sorts) if sort in of_tokens))
+        self._tensors = _taker(of_tokens)
         self._factors, self._scalars = named("factor"), named("scalar")
         self._masks, self._modifiers = places("mask"), places("modifier")
         self._windows, self._absent = places("window"), places("absent")

@@ -6,11 +6,12 @@ and the function of a module have one kind of handle.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from ...ptx.program import GlobalVar
 from ...run import read_module
 from ..base.codes import CudaError, Status
 from ..base.images import ptx_at, ptx_of
@@ -38,14 +39,28 @@ def load_text(s: Session, ptx: str, given: Mapping[str, tuple[int, int]] = NOWHE
     s.check()
     program = read_module(ptx)
     placed = {}
-    for variable in program.globals:
-        if variable.space == "shared" or variable.extern:
-            continue
+    variables = _placeable(program.globals)
+    for variable in variables:
         address, _ = given.get(variable.name) or (s.arena.allocate(variable.size_bytes), 0)
         placed[variable.name] = (address, variable.size_bytes)
         if variable.init:
             s.program.write(address, variable.init)
+    for variable in variables:
+        for offset, name, added in variable.links:
+            s.program.put(placed[variable.name][0] + offset, "Q", placed[name][0] + added)
     return s.new(Module(ptx, program, placed))
+
+
+def _placeable(variables: Sequence[GlobalVar]) -> list[GlobalVar]:
+    """The variables whose initial values name no functions: those have an address per kernel."""
+    found = {v.name: v for v in variables if v.space != "shared" and not v.extern}
+    while True:
+        kept = {
+            name: v for name, v in found.items() if all(link in found for _, link, _ in v.links)
+        }
+        if len(kept) == len(found):
+            return list(kept.values())
+        found = kept
 
 
 def load_image(s: Session, image: int) -> int:

@@ -19,7 +19,8 @@ from .objects import Context, Graph, Node, Stream, Work
 from .table import TABLE
 from .wire import Ended, Program
 
-Launcher = Callable[[LaunchRequest, Sequence[Allocation]], Report]
+Launcher = Callable[[LaunchRequest, Sequence[Allocation], Callable[[str], object]], Report]
+"""Runs a launch with the memory that it may touch; the last one gets what the kernel prints."""
 T = TypeVar("T")
 
 HANDLE_STEP: Final = 16
@@ -161,7 +162,7 @@ class Session:
             self.program.move(copy, address, size)
         self.program.settle()  # the kernel reads what copies of the same call write
         try:
-            report = self._launcher(request, self.arena.allocations())
+            report = self._launcher(request, self.arena.allocations(), self.program.print)
         except ValueError as error:
             raise CudaError(Status.INVALID_VALUE, str(error)) from None
         for copy, (address, size) in self.shadows.items():

@@ -13,7 +13,7 @@ from typing import Final
 
 MESSAGE: Final = struct.Struct("<5Q")
 WORDS: Final = struct.Struct("<16Q")
-RETURN, READ, WRITE, MOVE, FILL, STRING, CALL, RESOLVE = range(8)
+RETURN, READ, WRITE, MOVE, FILL, STRING, CALL, RESOLVE, PRINT = range(9)
 BEGIN, ANSWER = 1, 2
 """The same numbers in libcuda.c."""
 
@@ -79,6 +79,11 @@ class Program:
         """Call a function of the program with up to three words; what it returned."""
         self._send(CALL, function, *words)
         return self._wait()
+
+    def print(self, text: str) -> None:
+        """Put a text on the program's standard output, behind what it has printed there."""
+        raw = text.encode(errors="surrogateescape")
+        self._connection.sendall(MESSAGE.pack(PRINT, len(raw), 0, 0, 0) + raw)
 
     def settle(self) -> None:
         """Wait until the program has done what it was asked to do."""

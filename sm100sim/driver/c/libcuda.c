@@ -21,7 +21,7 @@
 enum { NOT_INITIALIZED = 3, NO_DEVICE = 100, UNKNOWN = 999 };
 
 /* What the simulator asks for; the same numbers in wire.py. */
-enum Request { RETURN, READ, WRITE, MOVE, FILL, STRING, CALL, RESOLVE };
+enum Request { RETURN, READ, WRITE, MOVE, FILL, STRING, CALL, RESOLVE, PRINT };
 
 typedef struct {
   u64 kind, a, b, c, d;
@@ -167,6 +167,18 @@ static int resolve(u64 length) {
   return answer((u64)dlsym(self, name), NULL, 0);
 }
 
+static int print(u64 length) {
+  char part[4096];
+  while (length) {
+    u64 count = length < sizeof part ? length : sizeof part;
+    if (!get(part, count))
+      return 0;
+    fwrite(part, 1, count, stdout);
+    length -= count;
+  }
+  return !fflush(stdout);
+}
+
 static int obey(const Message *m) {
   switch (m->kind) {
     case READ:
@@ -186,6 +198,8 @@ static int obey(const Message *m) {
       return answer(((u64 (*)(u64, u64, u64))m->a)(m->b, m->c, m->d), NULL, 0);
     case RESOLVE:
       return resolve(m->a);
+    case PRINT:
+      return print(m->a);
     default:
       return 0;
   }

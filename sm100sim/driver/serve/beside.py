@@ -14,9 +14,10 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from ...report import keep, record
+from ...report import Report, keep, record
 from .place import DRIVER, RUNTIME, environment
 from .server import Server
 
@@ -62,6 +63,11 @@ def stand_ins_beside(folder: Path) -> Iterator[None]:
             keep(report)
 
 
+def _plain(report: Report) -> Report:
+    """The report without the function that got what the kernel printed."""
+    return replace(report, options=replace(report.options, print_to=None))
+
+
 def _serve(path: Path, stop: int, answer: int, ready: int) -> None:
     """Be the simulator's process until the other closes its pipe."""
     code = FAILED
@@ -73,7 +79,7 @@ def _serve(path: Path, stop: int, answer: int, ready: int) -> None:
             os.read(stop, 1)
             server.close()
         with open(answer, "wb") as pipe:
-            pickle.dump(reports, pipe)
+            pickle.dump([_plain(report) for report in reports], pipe)
         sys.stdout.flush()
         code = 0
     finally:

@@ -7,7 +7,7 @@ import select
 import socket
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from ..base.arena import Arena
 from ..base.session import Session
 from ..base.wire import Program
 
+Print = Callable[[str], object]
 _REGIONS = struct.Struct("<4Q")
 
 
@@ -82,11 +83,17 @@ class Server:
         finally:
             arena.close()
 
-    def _launch(self, request: LaunchRequest, memory: Sequence[Allocation]) -> Report:
+    def _launch(
+        self, request: LaunchRequest, memory: Sequence[Allocation], print_to: Print
+    ) -> Report:
         with self._lock:
-            return self._context.run(_run, request, memory)
+            return self._context.run(_run, request, memory, print_to)
 
 
-def _run(request: LaunchRequest, memory: Sequence[Allocation]) -> Report:
-    options = replace(current_options(), raise_on_fault=False, raise_on_findings=False)
+def _run(request: LaunchRequest, memory: Sequence[Allocation], print_to: Print) -> Report:
+    options = current_options()
+    options = replace(
+        options, raise_on_fault=False, raise_on_findings=False,
+        print_to=options.print_to or print_to,
+    )  # fmt: skip
     return run(request, options, memory)

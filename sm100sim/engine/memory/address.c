@@ -1,6 +1,7 @@
 /* State spaces and addresses (PTX ISA, "State Spaces" and "Generic Addressing").
  * Every access is checked before a byte is touched: known allocation, window, alignment, live mbarriers. */
 #include "memory/address.h"
+#include "machine/share.h"
 
 /* In words, how far [off, off + len) reaches past a CTA's shared memory; good until the thread asks again. */
 static const char *past_the_end(u32 off, u32 len, u32 end) {
@@ -139,6 +140,7 @@ static Step global_lane(Ctx *c, const Access *a, u64 addr, u8 **p) {
     return fault(c, "global-address", "%s of %u bytes at 0x%llx: the allocation is read-only", VERB[a->acc], a->len,
                  (unsigned long long)addr);
   *p = (u8 *)(uintptr_t)addr;
+  share_touch(c->m, *p, a->len, a->acc != ACC_READ);
   return STEP_NEXT;
 }
 
@@ -160,8 +162,7 @@ static Step private_lane(Ctx *c, const Access *a, Space space, u64 off, u32 lane
   return STEP_NEXT;
 }
 
-Step resolve_lane(Ctx *c, const Access *a, u32 lane, u8 **p, Cta **owner) {
-  u64 addr = lane_address(c, a->slot, a->bits, a->off, lane);
+static Step resolve_address(Ctx *c, const Access *a, u64 addr, u32 lane, u8 **p, Cta **owner) {
   Space space = a->space == SPACE_GENERIC ? window_of(addr) : a->space;
   if (a->space == SPACE_GENERIC && space != SPACE_GLOBAL)
     addr &= 0xFFFFFFFFu;
@@ -178,6 +179,17 @@ Step resolve_lane(Ctx *c, const Access *a, u32 lane, u8 **p, Cta **owner) {
     default:
       return private_lane(c, a, space, addr, lane, p);
   }
+}
+
+Step resolve_lane(Ctx *c, const Access *a, u32 lane, u8 **p, Cta **owner) {
+  return resolve_address(c, a, lane_address(c, a->slot, a->bits, a->off, lane), lane, p, owner);
+}
+
+const u8 *generic_bytes(Ctx *c, u64 addr, u32 len, u32 lane) {
+  Access a = {.space = SPACE_GENERIC, .len = len, .align = 1, .acc = ACC_READ};
+  Cta *owner;
+  u8 *p;
+  return resolve_address(c, &a, addr, lane, &p, &owner) == STEP_NEXT ? p : NULL;
 }
 
 Step window_address(Ctx *c, const Access *a, u32 lane, u32 *addr) {
@@ -227,6 +239,20 @@ static bool resolve_own(Ctx *c, const Access *a, Places *out) {
   return true;
 }
 
+/* Lanes whose bytes follow one another are told of together. */
+static void share_lanes(const Ctx *c, const Access *a, const Places *at) {
+  u64 start = 0, end = 0;
+  FOR_LANES (c->mask, l) {
+    u64 x = (u64)(uintptr_t)at->p[l];
+    if (x != end && end)
+      share_note(c->m, start, end - start, a->acc != ACC_READ);
+    if (x != end)
+      start = x;
+    end = x + a->len;
+  }
+  share_note(c->m, start, end - start, a->acc != ACC_READ);
+}
+
 static bool resolve_global(Ctx *c, const Access *a, Places *out) {
   const u64 *v = R64(c, a->slot);
   const Region *r = region_of(c->m, v[first_lane(c->mask)] + (u64)a->off, a->len);
@@ -241,6 +267,8 @@ static bool resolve_global(Ctx *c, const Access *a, Places *out) {
   }
   out->own = false;
   out->len = a->len;
+  if (c->m->share && !bad)
+    share_lanes(c, a, out);
   return !bad;
 }
 

@@ -192,6 +192,18 @@ def test_launches_are_selected(folder: Path, words: list[str], kernels: str, cod
     assert {launch["options"]["mode"] for launch in launches} <= {"late"}
 
 
+def test_launches_of_other_threads_are_heard(folder: Path) -> None:
+    threaded = "import threading\nt = threading.Thread(target=work); t.start(); t.join()"
+    body = SCRIPT.partition("assert sys.argv")[2].partition("\n")[2]
+    body = body.replace('open("race.ptx").read()', 'Path("race.ptx").read_text()')
+    work = "".join(f"    {line}\n" for line in body.splitlines())
+    head = "from pathlib import Path\nimport numpy as np, sm100sim\ndef work():\n"
+    (folder / "threads.py").write_text(f"{head}{work}{threaded}\n")
+    assert main(["check", "--output", "out.json", "threads.py"]) == 1
+    document = json.loads((folder / "out.json").read_text())
+    assert [x["verdict"] for x in document["launches"]] == ["findings", "clean"]
+
+
 def test_several_schedules(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = sys.argv, sys.path.copy()
     (folder / "script.py").write_text(SCRIPT.replace("assert sys", "print('once')\n#"))

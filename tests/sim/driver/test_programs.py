@@ -126,6 +126,12 @@ def test_programs_of_nvcc(name: str, tmp_path: Path) -> None:
 
 
 @needs_nvcc
+def test_what_kernels_print_is_in_its_place(tmp_path: Path) -> None:
+    done = ran("run", by_nvcc("printing", tmp_path, *PTX))
+    assert done.stdout == "before\ndevice 0 42\ndevice 1 42\nafter\n", done.stderr
+
+
+@needs_nvcc
 @pytest.mark.parametrize(
     "flags",
     [
