@@ -278,6 +278,10 @@ class WgmmaFlag(IntFlag):
     SATURATE = 64
 
 
+SYNC_ELEMENTS = (*WGMMA_ELEMENTS, "u4", "s4", "f64")
+"""Types of A and B of mma.sync."""
+
+
 # ---- arithmetic ---------------------------------------------------------------------------------
 class Numeric(IntFlag):
     """Modifiers of arithmetic and conversions.  INTEGRAL: rounds to an integer."""

@@ -312,3 +312,11 @@ class Wgmma(Form):
     """wgmma.mma_async: WGMMA_ELEMENTS of A and B, WGMMA_RESULTS, WgmmaFlag, N."""
 
     _fields_ = [("a", U8), ("b", U8), ("d", U8), ("flags", U8), ("n", U16)]
+
+
+# ---- mma.sync -----------------------------------------------------------------------------------
+@form
+class MmaSync(Form):
+    """mma.sync: SYNC_ELEMENTS of A and B, WGMMA_RESULTS of C and D, M and K."""
+
+    _fields_ = [("a", U8), ("b", U8), ("d", U8), ("m", U8), ("k", U8), ("saturate", BOOL)]

@@ -46,6 +46,7 @@ WORDS: tuple[tuple[str, Sequence[str], str], ...] = (
     ("MatrixShape", codes.MATRIX_SHAPES, "SHAPE"), ("MapField", codes.MAP_FIELDS, "FIELD"),
     ("MmaKind", codes.MMA_KINDS, "KIND"), ("LdShape", codes.LD_SHAPES, "LD"),
     ("WgmmaElement", codes.WGMMA_ELEMENTS, "WG_ELEMENT"),
+    ("SyncElement", codes.SYNC_ELEMENTS, "SYNC"),
     ("WgmmaResult", codes.WGMMA_RESULTS, "WG_RESULT"),
     ("CpShape", codes.CP_SHAPES, "CP"), ("Rounding", codes.ROUNDINGS, "ROUND"),
     ("Format", codes.FORMATS, "FMT"), ("CvtType", codes.CVT_TYPES, "TYPE"),

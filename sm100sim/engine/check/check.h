@@ -156,6 +156,7 @@ struct Check {
   BulkLog *bulk;
   LoadLog *loads;
   WgmmaLog *wgmma;
+  bool has_wgmma; /* the program is one for Hopper: the second queue of a warp is that of its warpgroup's wgmma */
   SyncObject **objects;
   u32 n_objects, cap_objects;
   Cell **smem, **tmem;

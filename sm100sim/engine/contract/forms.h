@@ -272,6 +272,15 @@ typedef struct {
 _Static_assert(sizeof(WgmmaForm) == 6 && offsetof(WgmmaForm, a) == 0 && offsetof(WgmmaForm, b) == 1 &&
     offsetof(WgmmaForm, d) == 2 && offsetof(WgmmaForm, flags) == 3 && offsetof(WgmmaForm, n) == 4, "WgmmaForm");
 
+/* mma.sync: SYNC_ELEMENTS of A and B, WGMMA_RESULTS of C and D, M and K. */
+typedef struct {
+  u8 a, b, d, m, k;
+  bool saturate;
+} MmaSyncForm;
+_Static_assert(sizeof(MmaSyncForm) == 6 && offsetof(MmaSyncForm, a) == 0 && offsetof(MmaSyncForm, b) == 1 &&
+    offsetof(MmaSyncForm, d) == 2 && offsetof(MmaSyncForm, m) == 3 && offsetof(MmaSyncForm, k) == 4 &&
+    offsetof(MmaSyncForm, saturate) == 5, "MmaSyncForm");
+
 /* The modifiers of an instruction, as the form of its family. */
 typedef union {
   u8 bytes[16];
@@ -305,6 +314,7 @@ typedef union {
   TmemAccessForm tmem_access;
   MmaForm mma;
   WgmmaForm wgmma;
+  MmaSyncForm mma_sync;
 } Form;
 _Static_assert(sizeof(Form) == 16, "Form");
 
