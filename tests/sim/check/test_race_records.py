@@ -61,7 +61,8 @@ def test_clusters_that_read_the_same_elements_are_each_others_past() -> None:
     The first two share their records, the third has its own: four elements of each are met.
     """
     words = np.zeros(64, np.uint32)
-    body = """mov.u32 %r1, %ctaid.x; mov.u32 %r3, 0; mov.u64 %rd1, %p0; setp.eq.u32 %q1, %r1, 3; @%q1 bra W;
+    body = """mov.u32 %r1, %ctaid.x; mov.u32 %r3, 0; mov.u64 %rd1, %p0;
+    setp.eq.u32 %q1, %r1, 3; @%q1 bra W;
     L: ld.global.b16 %h1, [%rd1]; add.u64 %rd1, %rd1, 2; add.u32 %r3, %r3, 1;
     setp.lt.u32 %q2, %r3, 8; @%q2 bra L; exit;
     W: st.global.b64 [%p0], %rd1;"""
