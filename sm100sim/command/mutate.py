@@ -10,12 +10,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import json
 import sys
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 from ..launch_request import LaunchRequest
 from ..mutate import Mutant, mutants, thinned
@@ -25,7 +23,7 @@ from ..report import Report
 from ..run import before_launch
 from . import target
 from .options import USAGE, Selection, hearing, natural, run_settings
-from .shown import CLEAN, FINDINGS, UNPROVEN
+from .shown import CLEAN, FINDINGS, UNPROVEN, write_own
 
 SLOWER, ALLOWANCE = 10, 100_000
 """A changed launch may take so many times the instructions of the slowest one, and these more."""
@@ -135,7 +133,8 @@ def _chosen(found: list[Mutant], given: argparse.Namespace) -> list[Mutant]:
 
 def _run(given: argparse.Namespace, quiet: bool, most: int | None = None) -> _Ran:
     """Run the program; `most`: instructions of a launch, after which it counts as stopped."""
-    settings = run_settings(given) | {"max_instructions": most}
+    settings = run_settings(given)
+    settings["max_instructions"] = settings["max_instructions"] or most
     printed, errors = io.StringIO(), sys.stderr
     with (
         hearing(Selection.of(given), **settings) as reports,
@@ -181,21 +180,12 @@ def _trial(
 
 
 def _told(trials: list[Trial], given: argparse.Namespace) -> int:
-    """Say how many were noticed, by kernel and class, and which not; returns the exit code."""
+    """Say how many were noticed, and which were not; returns the exit code."""
     counts = Counter(trial.noticed for trial in trials)
     shown = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    print(f"sm100sim: {len(trials)} planted faults: {shown or 'none'}")
-    for trial in trials:
-        if trial.noticed in (MISSED, NOT_RUN):
-            print(f"  {trial.kernel}: {trial}")
-    code = UNPROVEN if not trials else FINDINGS if counts[MISSED] else CLEAN
-    if code == CLEAN and counts[NOT_RUN]:
-        code = UNPROVEN
-    try:
-        if given.output is not None:
-            document = {"exit_code": code, "faults": [asdict(trial) for trial in trials]}
-            Path(given.output).write_text(json.dumps(document, indent=1) + "\n")
-    except OSError as error:
-        print(f"sm100sim: {error}", file=sys.stderr)
-        return USAGE
-    return code
+    lines = [f"sm100sim: {len(trials)} planted faults: {shown or 'none'}"]
+    lines += [f"  {t.kernel}: {t}" for t in trials if t.noticed in (MISSED, NOT_RUN)]
+    proven = trials and not counts[NOT_RUN]
+    code = FINDINGS if counts[MISSED] else CLEAN if proven else UNPROVEN
+    document = {"exit_code": code, "faults": [asdict(trial) for trial in trials]}
+    return code if write_own("\n".join([*lines, ""]), document, given) else USAGE

@@ -101,6 +101,10 @@ def add_checks(parser: argparse.ArgumentParser, tool: str) -> None:
         "--launch-count", type=natural, metavar="N", help="check no more launches than N"
     )
     parser.add_argument(
+        "--max-instructions", type=natural, metavar="N",
+        help="stop a launch after so many warp instructions, for loops that never end",
+    )  # fmt: skip
+    parser.add_argument(
         "--suppressions", type=accepted, default=(), metavar="FILE",
         help="TOML file of findings that are accepted, with reasons",
     )  # fmt: skip
@@ -130,6 +134,7 @@ def run_settings(given: argparse.Namespace) -> dict[str, Any]:
         "seed": given.seed,
         "checks": given.tool,
         "max_findings": given.print_limit,
+        "max_instructions": given.max_instructions or None,
         "suppressions": given.suppressions,
     }
 

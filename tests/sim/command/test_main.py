@@ -204,6 +204,16 @@ def test_launches_of_other_threads_are_heard(folder: Path) -> None:
     assert [x["verdict"] for x in document["launches"]] == ["findings", "clean"]
 
 
+def test_a_loop_that_never_ends_is_stopped(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = "L: st.global.u32 [%rd1], %r1; add.u32 %r1, %r1, 1; bra L;"
+    (folder / "loop.ptx").write_text(HEAD + RACE.replace("BARRIER", body))
+    words = ["run", "loop.ptx", "--arg", "u32[64]", "--max-instructions", "1000"]
+    assert main(words) == 2
+    assert "too-many-instructions" in capsys.readouterr().err
+
+
 def test_several_schedules(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = sys.argv, sys.path.copy()
     (folder / "script.py").write_text(SCRIPT.replace("assert sys", "print('once')\n#"))
