@@ -19,7 +19,7 @@ OPERANDS: Final[tuple[Fault, ...]] = (
     fault("paging.place_in_map", "key + sequence.first_key", "key", "2q-ragged"),
     fault("paging.place_in_map", "sequence.key_batch", "Int32(0)", "2q"),
     fault("paging.for_each_box", "first + row", "first", "2q-page"),
-    fault("stale_values.slot_chunks", "i * ctx.spec.key_rows * span", "0", "2q-ragged 1q-ragged"),
+    fault("stale_values.slot_chunks", "i * ctx.spec.key_rows * span", "0", "2q-rope-persistent"),
     fault("stale_values.slot_chunks",
           "[*chunks, *(pair.peer_address(chunk) for chunk in chunks)]", "chunks", "pair-page"),
     fault("stale_values.clean_values", "ctx.work.key_tile(tile) * config.BN + first_row",
@@ -27,7 +27,7 @@ OPERANDS: Final[tuple[Fault, ...]] = (
     fault("stale_values.clean_values", "valid < num_rows", "valid < num_rows - 1", "2q-ragged"),
     fault("stale_values.clean_values", "DEVICE.maximum(valid, 0)", "valid + 1", "2q-ragged"),
     fault("stale_values.clean_values", "clean.publish_to_tensor_cores()", REMOVED, "2q-ragged"),
-    fault("scores.masked", "own[0].stop, warp[0].stop", "own[0].stop, own[0].stop", "2q-ragged",
+    fault("scores.visible", "own[0].stop, warp[0].stop", "own[0].stop, own[0].stop", "2q-ragged",
           reason="Every thread then skips by its own row instead of the warp's first: the branch "
                  "may diverge, which costs time, and the scores are the same."),
     fault("scores.ColumnModifier.of", "tile.row.magnitude * Float32(LN_2)", "tile.row.magnitude",

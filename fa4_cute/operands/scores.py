@@ -24,15 +24,16 @@ from ..device.registers import DEVICE, at_most
 from ..device.sync.barriers import warp_barrier
 from ..plan.compute.column_plan import ColumnPlan
 from ..plan.facts.numbers import LN_2, LOG2_E
+from ..plan.facts.wgmma import Columns
 from ..plan.masks.key_tiles import WORD_COLUMNS
-from ..plan.masks.masks import Term
+from ..plan.masks.masks import Term, is_zero
 from ..work.context import AttentionContext
-from ..work.row import ThreadRow
+from ..work.row import LaneRow, ThreadRow
 from ..work.visibility import RowView
 from .token_scales import TileScales, scaled
 
 
-def load_columns(row: ThreadRow, columns: range) -> list[Float32]:
+def load_columns(row: LaneRow, columns: range) -> list[Float32]:
     """Start loading ``columns`` of S; ``row.scores`` is its address in the warp's lanes."""
     return tmem.load(row.scores + columns.start, len(columns))
 
@@ -56,21 +57,34 @@ class TileView:
 
     @classmethod
     def of(
-        cls, ctx: AttentionContext, row: ThreadRow, first_key: Int32, scales: TileScales | None
+        cls,
+        ctx: AttentionContext,
+        row: ThreadRow,
+        first_key: Int32,
+        scales: TileScales | None,
+        first_column: Int32 | int = 0,
     ) -> "TileView":
-        """Return the tile whose first column, for this thread, is key ``first_key``."""
+        """Return the tile whose first key is ``first_key``.
+
+        ``first_column`` is the first column that the thread holds; it counts columns from there.
+        """
         view = row.view
         if ctx.spec.score_loads.fresh_view:
             sequence = ctx.work.sequence
             own = opaque(row.position + sequence.offset)
             view = RowView.of_row_alone(ctx.spec, sequence, own)
-        return cls(ctx, row, first_key, scales, view.relative_to(first_key))
+        own_key = first_key if is_zero(first_column) else first_key + first_column
+        return cls(ctx, row, own_key, scales, view.relative_to(own_key, first_key))
 
 
 def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float32]:
-    """Wait for ``values``; return those of ``columns``, modified, -inf where the row is blind."""
+    """Wait for ``values``; return those of ``columns`` as :func:`visible`."""
+    return visible(tmem.wait_loads(values), columns, tile)
+
+
+def visible(values: list[Float32], columns: Columns, tile: TileView) -> list[Float32]:
+    """Return the scores of ``columns``, modified, -inf where the row is blind."""
     variant = tile.ctx.spec.variant
-    values = tmem.wait_loads(values)
     if tile.scales is not None and not tile.ctx.spec.score_loads.scales_along:
         values = scaled(values, columns, tile.scales)
     if variant.modifies_scores:
@@ -80,12 +94,12 @@ def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float3
         return values
     own, warp = tile.view.own, tile.view.warp
     if len(own) == 1 and own[0].start is None:
-        return mask_columns(values, columns.start, own[0].stop, warp[0].stop)
+        return mask_columns(values, columns, own[0].stop, warp[0].stop)
     spans = [[(i.start, i.stop) for i in intervals] for intervals in (own, warp)]
-    return mask_spans(values, columns.start, *spans)
+    return mask_spans(values, columns, *spans)
 
 
-def modified(values: list[Float32], columns: range, tile: TileView) -> list[Float32]:
+def modified(values: list[Float32], columns: Columns, tile: TileView) -> list[Float32]:
     """Return ``values`` scaled, through the score modifier, with biases, times log2(e).
 
     Column by column, so that little is alive besides the scores; ``ScoreLoads`` says how many
@@ -202,7 +216,7 @@ class RowBias:
 
 
 def scores_and_max(
-    row: ThreadRow, columns: ColumnPlan, row_max: Float32, tile: TileView
+    row: LaneRow, columns: ColumnPlan, row_max: Float32, tile: TileView
 ) -> tuple[list[Float32], Float32]:
     """Return the resident scores and the maximum of the row and ``row_max``."""
     loads = columns.loads

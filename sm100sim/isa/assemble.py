@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from ..contract.forms import FORM_BYTES
 from ..contract.records import RawFunction, RawIns, RawProgram, SlotWidth, Special
 from ..ptx.cfg import build_cfg
 from ..ptx.errors import Unsupported
-from ..ptx.program import DeviceFunction, Kernel, Module
+from ..ptx.program import DeviceFunction, Imm, Kernel, Module
 from . import families  # noqa: F401  (registers every instruction family)
 from .arguments import enter
 from .cross_talk import Talk, talk_of
@@ -55,6 +56,7 @@ class Assembled:
         local_bytes: bytes of local memory of each thread.
         entry_registers: registers per thread at entry, or 0 when the PTX does not fix them.
         param_sizes: bytes of every kernel parameter, in order; `param_offsets` beside it.
+        shared: name, window offset and bytes of the shared variables; 0 bytes: what is left.
         globals: host buffers of the module's global variables, kept alive here.
         refused: why instructions stop the run when they are executed, by number.
         talk: whether clusters may talk to one another.
@@ -74,6 +76,7 @@ class Assembled:
     entry_registers: int
     param_sizes: tuple[int, ...]
     param_offsets: tuple[int, ...]
+    shared: tuple[tuple[str, int, int], ...]
     globals: tuple[tuple[str, npt.NDArray[np.uint8]], ...]
     refused: tuple[Unsupported, ...]
     talk: Talk
@@ -83,14 +86,25 @@ class Assembled:
     slots: npt.NDArray[np.uint32]
 
 
-def _entry_registers(directives: Mapping[str, object]) -> int:
-    """Registers per thread at launch: `.maxnreg`, else the share of `.minnctapersm` CTAs.
+def _entry_registers(kernel: Kernel) -> int:
+    """Registers per thread at launch: `.maxnreg`, else the share of `.minnctapersm` CTAs, but never
+    more than the largest operand of a setmaxnreg.inc.
 
     ptxas gives a kernel with setmaxnreg exactly these, whatever its code needs: with
     `.minnctapersm`, the register file over the threads of all its CTAs rounded up to whole
     warpgroups, in steps of 8 and at most 255 (read from the REGCOUNT of its cubins, 12.9 and 13.0).
     Without either the count is unknown: 0, and ptxas ignores setmaxnreg (C7508).
     """
+    bound = _register_bound(kernel.directives)
+    raised = [
+        ins.operands[0].value for ins in kernel.body
+        if ins.opcode == "setmaxnreg" and "inc" in ins.mods and isinstance(ins.operands[0], Imm)
+    ]  # fmt: skip
+    return min(bound, max(raised, default=bound))
+
+
+def _register_bound(directives: Mapping[str, object]) -> int:
+    """`.maxnreg`, or the share of `.minnctapersm` CTAs; 0 without either."""
     fixed = directives.get("maxnreg")
     if isinstance(fixed, int):
         return fixed
@@ -190,8 +204,15 @@ def _template(slots: Slots) -> npt.NDArray[np.uint8]:
     return block
 
 
-def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Assembled:
+def assemble(
+    module: Module,
+    kernel: Kernel,
+    opcodes: Mapping[str, int],
+    placed: Mapping[str, int] = MappingProxyType({}),
+) -> Assembled:
     """Lower `kernel`, and the functions that it may call, for an engine with handlers `opcodes`.
+
+    Global variables lie where `placed` says, and in new host memory otherwise.
 
     An instruction, modifier or operand that is not understood stops the run only when executed.
 
@@ -204,9 +225,11 @@ def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Asse
     shared = [v for v in module.globals if v.space == "shared"] + list(kernel.shared)
     shared += [v for body in linked.bodies.values() for v in body.shared]
     symbols, static_smem = place_shared(shared)
-    others = [v for v in module.globals if v.space != "shared"]
-    more, buffers = place_globals(others, module.source, linked.address)
-    symbols |= more
+    others = [v for v in module.globals if v.space != "shared" and v.name not in placed]
+    more, buffers = place_globals(
+        others, module.source, lambda name: placed.get(name) or linked.address(name)
+    )
+    symbols |= more | {name: ("global", address) for name, address in placed.items()}
     emitted = _Code()
     emitted.add(Lowering(kernel, linked, symbols, frame_of(kernel)))
     functions = _functions(emitted, linked, symbols)
@@ -222,9 +245,10 @@ def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Asse
         specials=np.array(specials or [(0, 0)], np.uint32)[: len(specials)],
         static_smem=static_smem,
         local_bytes=linked.local_bytes(kernel),
-        entry_registers=_entry_registers(kernel.directives),
+        entry_registers=_entry_registers(kernel),
         param_sizes=tuple(p.size for p in kernel.params),
         param_offsets=tuple(p.offset for p in kernel.params),
+        shared=tuple((v.name, symbols[v.name][1], v.size_bytes) for v in shared),
         globals=tuple(buffers),
         refused=tuple(linked.refused),
         functions=functions,

@@ -100,7 +100,9 @@ def test_the_wheel_of_the_simulator_has_a_library_per_level(dist: Path) -> None:
     libraries = [n for n in zipfile.ZipFile(wheel).namelist() if n.startswith("sm100sim/lib/")]
     found = {re.sub(r"-[0-9a-f]{16}\.so$", "", Path(name).name) for name in libraries}
     assert found == {
-        f"sm100sim_{what}-x86-64-{level}" for what in ("engine", "shim") for level in ("v2", "v3")
+        f"sm100sim_{what}-x86-64-{level}"
+        for what in ("engine", "shim", "libcuda", "libcudart", "libnvml")
+        for level in ("v2", "v3")
     }
 
 

@@ -56,7 +56,7 @@ def _resolved(
     """Return the call, checked, and the kernel that was chosen for it. No address is looked at."""
     asked = request(inputs, options, batch)
     choice: Choice = require(choose(asked.problem))
-    require(device.refusal_of(inputs[0]))
+    require(device.refusal_of(inputs[0], asked.problem.arch))
     problem = asked.problem.with_partition(choice.spec.variant.partition)
     return replace(asked, problem=problem), choice.spec
 

@@ -72,7 +72,8 @@ class Call:
 
 def combine_spec(problem: Problem) -> CombineSpec:
     """Return the kernel that combines the splits of ``problem``."""
-    return CombineSpec(DType(problem.dtype).output, problem.head_dim_v, problem.return_lse)
+    dtype = DType(problem.dtype).output
+    return CombineSpec(dtype, problem.head_dim_v, problem.return_lse, problem.arch)
 
 
 def fits_tma(address: int, shape: Sequence[int], strides: Sequence[int], item_bytes: int) -> bool:

@@ -12,9 +12,10 @@ static void who(const Check *check, char *out, size_t n, u32 dim, u32 epoch) {
   static const char *const QUEUE[] = {"", "cp.async of ", "tcgen05 MMA or copy issued by ", "tcgen05.st of ",
                                       "tcgen05.ld of "};
   u32 warp = dim & OP_DIM ? check->past->ops[epoch].warp : dim % check->n_warps;
-  snprintf(out, n, "%swarp %u of CTA %u",
-           dim & OP_DIM ? "the asynchronous copy issued by " : QUEUE[dim / check->n_warps], warp % check->warps_per_cta,
-           cta_of(check, warp));
+  const char *queue = dim & OP_DIM ? "the asynchronous copy issued by " : QUEUE[dim / check->n_warps];
+  if (!(dim & OP_DIM) && dim / check->n_warps == 2 && check->has_wgmma)
+    queue = "wgmma of the warpgroup of ";
+  snprintf(out, n, "%swarp %u of CTA %u", queue, warp % check->warps_per_cta, cta_of(check, warp));
 }
 
 static void missing_copy(const Check *check, char *out, size_t n, const Rec *r) {
@@ -92,7 +93,12 @@ static void missing_edge(const Check *check, char *out, size_t n, const Agent *m
                "a cp.async.wait_group by its thread, or cp.async.mbarrier.arrive, before the signal to the other side");
       return;
     case 2:
-      snprintf(out, n, "a tcgen05.commit after it and a wait on that mbarrier");
+      if (!check->has_wgmma)
+        snprintf(out, n, "a tcgen05.commit after it and a wait on that mbarrier");
+      else if (me->dim == r->dim)
+        snprintf(out, n, "a barrier of its four warps, behind the write and before the wgmma");
+      else
+        snprintf(out, n, "a wgmma.wait_group by its warps before the signal to the other side");
       return;
     case 3:
       snprintf(out, n, "a tcgen05.wait::st before the signal to the other side");

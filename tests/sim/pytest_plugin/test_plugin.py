@@ -87,7 +87,7 @@ def test_a_failing_test_shows_the_finding_with_its_source_line(
 def test_an_unknown_mode_is_refused(folder: pytest.Pytester) -> None:
     result = run(folder, "", "--sm100sim=later")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--sm100sim: invalid choice: 'later'*"])
+    result.stderr.fnmatch_lines(["*--sm100sim: mode: 'later' is not one of fast, random, late*"])
 
 
 MARKED = """
@@ -233,3 +233,15 @@ def test_the_repository_s_own_tests_run_as_they_do_without_it() -> None:
     counts = [re.findall(r"^(\d+ passed)", one.stdout, re.MULTILINE) for one in done]
     assert counts[0] == counts[1] != []
     assert "sm100sim:" not in done[1].stdout
+
+
+def test_a_run_that_asks_for_nothing_imports_next_to_nothing() -> None:
+    code = "import sys, sm100sim.pytest_plugin; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    loaded = done.stdout.split()
+    assert "numpy" not in loaded
+    own = [name for name in loaded if name.startswith("sm100sim")]
+    assert [name for name in own if "pytest_plugin" not in name] == ["sm100sim"]
