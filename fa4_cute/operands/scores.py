@@ -12,7 +12,7 @@ from operator import or_
 from cutlass import Float32, Int32, Int64
 
 from ..device.math import softmax as softmax_math
-from ..device.math.arith import max2, opaque, saturating_mul
+from ..device.math.arith import max2, opaque, saturating_mul2
 from ..device.math.mask import (
     mask_columns,
     mask_spans,
@@ -88,9 +88,10 @@ def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float3
 def modified(values: list[Float32], columns: range, tile: TileView) -> list[Float32]:
     """Return ``values`` scaled, through the score modifier, with biases, times log2(e).
 
-    Column by column, so that little is alive besides the scores; ``ScoreLoads`` says how many
+    Two columns at a time, so that little is alive besides the scores; ``ScoreLoads`` says how many
     columns' loads are under way together.
     """
+    to_binary = (Float32(LOG2_E), Float32(LOG2_E))
     loads, modifier = tile.ctx.spec.score_loads, ColumnModifier.of(tile)
     values, changed = list(values), []
     for group in loads.groups(len(columns)):
@@ -100,8 +101,9 @@ def modified(values: list[Float32], columns: range, tile: TileView) -> list[Floa
         if tile.scales is not None and few:
             part = slice(few.start, few.stop)
             values[part] = scaled(values[part], columns[part], tile.scales)
-        for i in group:
-            changed.append(modifier.changed(values[i], columns[i], columns.start))
+        for i in group[::2]:
+            low, high = (modifier.changed(values[j], columns[j], columns.start) for j in (i, i + 1))
+            changed += saturating_mul2((low, high), to_binary)
     return changed
 
 
@@ -132,7 +134,7 @@ class ColumnModifier:
         return cls(tile, natural, last_key, aux_tensors(tile.ctx), RowBias.of(tile))
 
     def changed(self, value: Float32, column: int, first_column: int) -> Float32:
-        """Return the raw score ``value`` of ``column`` changed, times log2(e).
+        """Return the raw score ``value`` of ``column`` changed, in natural units.
 
         ``first_column`` is the first of the columns that are loaded together with this one.
         """
@@ -144,7 +146,7 @@ class ColumnModifier:
             score = Float32(variant.score_mod.traced(score, *where, key, self.aux))
         if variant.bias_slots:
             score = self.bias.added_to(score, column, first_column)
-        return saturating_mul(score, Float32(LOG2_E))
+        return score
 
 
 def aux_tensors(ctx: AttentionContext) -> tuple[gmem.AuxTensor, ...]:
