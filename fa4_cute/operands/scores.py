@@ -93,7 +93,7 @@ def modified(values: list[Float32], columns: range, tile: TileView) -> list[Floa
     """
     to_binary = (Float32(LOG2_E), Float32(LOG2_E))
     loads, modifier = tile.ctx.spec.score_loads, ColumnModifier.of(tile)
-    values, changed = list(values), []
+    values, changed = list(values), list[Float32]()
     for group in loads.groups(len(columns)):
         if loads.is_limited:
             warp_barrier()
