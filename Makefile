@@ -64,6 +64,7 @@ source-mutants: $(STAMP)  ## planted faults in the Python source only
 
 foreign: $(FOREIGN)  ## run every kernel of others that is installed, and rewrite docs/foreign_kernels.md
 	$(BIN)/python -m benchmarks.foreign.run_all
+	CUTE_DSL_ARCH=sm_90a $(BIN)/python -m benchmarks.foreign.run_all
 
 wheels: $(STAMP)  ## wheels and source distributions of both packages, in dist
 	$(BIN)/python -m build --outdir dist sm100sim

@@ -24,11 +24,13 @@ from testing.launches import Launch
 
 MOVED_ADDRESSES = frozenset({
     "a-k-step+", "a-row-group+", "a-row-group-", "b-k-step+", "b-row-group+", "b-row-group-",
+    "a-wrong-stage", "b-wrong-stage", "flip-scale-d",
     "accumulator-column", "operand-column", "tmem-column+8", "tmem-column-8", "wrong-stage-buffer",
 })  # fmt: skip
 """Classes that give wrong values; they run without checks first, which is faster."""
 REPEATED = frozenset({
     "drop-copy", "copy-signals-neighbour", "drop-wait-ld", "drop-fence-before", "drop-fence-after",
+    "drop-wgmma",
 })  # fmt: skip
 """Classes with many statements that differ by an offset only."""
 LIMIT: Final = 6

@@ -17,7 +17,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any, Final
 
-from fa4_cute.host.choose.support import KERNELS
+from fa4_cute.host.choose.kernels import KERNELS
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 PAGE: Final = ROOT / "docs" / "results.md"

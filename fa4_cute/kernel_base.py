@@ -1,4 +1,4 @@
-"""``AttentionKernel``: what the assembly of both kernels has in common.
+"""``AttentionKernel``: what the assembly of all kernels has in common.
 
 Entry, prologue, register budgets, the dispatch of warps to roles, and how CTAs leave. A kernel adds
 its layout, its context and its roles.
@@ -20,17 +20,18 @@ from .device.memory import shared, tma, tmem
 from .device.sync import barriers, pair
 from .plan.config.config import FA4Config
 from .plan.config.depth512_config import Depth512Config
+from .plan.config.sm90_config import SM90Config
 from .plan.facts.hardware import SwizzleMode
 from .plan.memory.tmem import TmemMap
 from .plan.spec.attention_spec import AttentionSpec
 from .plan.spec.schedule import WarpRole
-from .smem import Depth512AttentionSMem, SM100AttentionSMem
+from .smem import Depth512AttentionSMem, SM90AttentionSMem, SM100AttentionSMem
 from .tma import TensorMaps
-from .work.context import AttentionContext
+from .work.context import AttentionContext, TmemContext
 from .work.sequence import Arguments
 
 Context = TypeVar("Context", bound=AttentionContext)
-Memory = TypeVar("Memory", SM100AttentionSMem, Depth512AttentionSMem)
+Memory = TypeVar("Memory", SM100AttentionSMem, Depth512AttentionSMem, SM90AttentionSMem)
 Role = Callable[[Context], None]
 
 
@@ -41,8 +42,8 @@ class AttentionKernel(ABC, Generic[Context, Memory]):
     """
 
     spec: AttentionSpec
-    columns: TmemMap
-    """Columns of Tensor Memory."""
+    columns: TmemMap | None = None
+    """Columns of Tensor Memory; None on architectures that have none."""
 
     @property
     @abstractmethod
@@ -54,14 +55,16 @@ class AttentionKernel(ABC, Generic[Context, Memory]):
         """Return the map of shared memory from its first byte ``base`` on."""
 
     @abstractmethod
-    def context(self, args: Arguments, maps: TensorMaps, smem: Memory, tmem: Int32) -> Context:
-        """Return what the roles share; ``tmem`` is the address in Tensor Memory."""
+    def context(
+        self, args: Arguments, maps: TensorMaps, smem: Memory, tmem: Int32 | None
+    ) -> Context:
+        """Return what the roles share; ``tmem`` is the address in Tensor Memory, if any."""
 
     def after_roles(self, ctx: Context, warp: Int32, names: tuple[str, ...]) -> None:
         """Do what the warps of the roles ``names`` do together at their end: here nothing."""
 
     @property
-    def config(self) -> FA4Config | Depth512Config:
+    def config(self) -> FA4Config | Depth512Config | SM90Config:
         """Tiles, staging and memory."""
         return self.spec.config
 
@@ -102,7 +105,7 @@ class AttentionKernel(ABC, Generic[Context, Memory]):
         self.prologue(operands, smem, warp)
         self.publish()
         # Read once, here: the word is not guarded against a reuse of shared memory later on.
-        base = shared.load_b32(smem.tmem_addr_ptr())
+        base = None if self.columns is None else shared.load_b32(smem.tmem_addr_ptr())
         ctx = self.context(args, operands, smem, base)
         self.dispatch(ctx, warp, self.spec.schedule.groups)
         if cutlass.const_expr(self.is_cluster):
@@ -114,11 +117,16 @@ class AttentionKernel(ABC, Generic[Context, Memory]):
         if warp == 0:
             smem.misc_mbars().init(lane_idx=ids.lane_index())
         elif warp == 1:
-            columns = self.columns.alloc_columns
-            tmem.alloc(smem.tmem_addr_ptr(), columns, self.config.cta_group())
+            self.allocate(smem)
         elif warp == 2:
             for tensor_map in maps.all:
                 tma.prefetch_map(tensor_map)
+
+    def allocate(self, smem: Memory) -> None:
+        """Allocate Tensor Memory where there is some. One warp."""
+        if self.columns is not None:
+            columns = self.columns.alloc_columns
+            tmem.alloc(smem.tmem_addr_ptr(), columns, self.config.cta_group())
 
     def publish(self) -> None:
         """Make what the prologue did known to all threads that will use it."""
@@ -178,4 +186,9 @@ class AttentionKernel(ABC, Generic[Context, Memory]):
         pair.cluster_barrier()
         if cutlass.const_expr(self.is_pair):
             if warp == 1:
-                tmem.dealloc(ctx.tmem, self.columns.alloc_columns, self.config.cta_group())
+                self.deallocate(ctx)
+
+    def deallocate(self, ctx: Context) -> None:
+        """Free Tensor Memory where there is some. One warp."""
+        if self.columns is not None and isinstance(ctx, TmemContext):
+            tmem.dealloc(ctx.tmem, self.columns.alloc_columns, self.config.cta_group())

@@ -1,4 +1,4 @@
-"""Pipelines that act: the barriers of both kernels in the words of their events.
+"""Pipelines that act: the barriers of the kernels in the words of their events.
 
 A class here holds a barrier block (``address``, in a pair also that of the leader) and its plan,
 which says which barrier and which parity. A role says what it waits for and what it has done::
@@ -19,6 +19,7 @@ from .device.math import mma as umma
 from .plan.barriers.depth512_mbars import Depth512MBarsLayout
 from .plan.barriers.mbars import FA4MiscMBarsLayout
 from .plan.barriers.pipeline_plan import StagedPipelinePlan
+from .plan.barriers.sm90_mbars import SM90MBarsLayout
 from .plan.facts.umma import SmemOperand
 from .plan.memory.rings import Ring, TMAConsumerPlan
 from .sync.blocks import Barrier, BarrierBlock, PairBarriers
@@ -36,6 +37,7 @@ __all__ = [
     "RingPlace",
     "RingState",
     "RolePipeline",
+    "SM90MBars",
     "StagedPipeline",
     "TMAConsumerPipeline",
     "TMAProducerPipeline",
@@ -184,7 +186,7 @@ class TMAConsumerPipeline:
 
 @dataclass(frozen=True)
 class MBars:
-    """What the barriers of both kernels have in common.
+    """What the barriers of all kernels have in common.
 
     Attributes:
         block: the barriers of the CTA, and of the leader in a pair.
@@ -192,7 +194,7 @@ class MBars:
     """
 
     block: BarrierBlock
-    layout: FA4MiscMBarsLayout | Depth512MBarsLayout
+    layout: FA4MiscMBarsLayout | Depth512MBarsLayout | SM90MBarsLayout
 
     def init(self, *, lane_idx: Int32) -> None:
         """Initialise all barriers; every lane of one warp comes here."""
@@ -309,3 +311,22 @@ class Depth512MBars(MBars):
     def get_kv_mbars(self) -> StagedPipeline:
         """The ring of K/V slots."""
         return self._ring(self.layout.kv_ring)
+
+
+@dataclass(frozen=True)
+class SM90MBars(MBars):
+    """The barriers of the Hopper kernel; table: ``plan.barriers.sm90_mbars``."""
+
+    layout: SM90MBarsLayout
+
+    def query(self, consumer: Int32 | int) -> Barrier:
+        """The Q tile of ``consumer`` has arrived."""
+        return Barrier(self.block, self.layout.query(consumer))
+
+    def k_ring(self) -> StagedPipeline:
+        """The slots of K."""
+        return self._ring(self.layout.k_ring)
+
+    def v_ring(self) -> StagedPipeline:
+        """The slots of V."""
+        return self._ring(self.layout.v_ring)

@@ -111,10 +111,15 @@ class ScoreModifier:
 
     steps: tuple[Step, ...]
 
-    @property
+    @cached_property
     def tensors(self) -> tuple[Any, ...]:
         """Auxiliary tensors of all steps in order."""
         return tuple(tensor for step in self.steps for tensor in step.tensors)
+
+    @cached_property
+    def given(self) -> tuple[Any, ...]:
+        """Those of them that are given, and not made by the call."""
+        return tuple(tensor for tensor in self.tensors if not isinstance(tensor, Derived))
 
     @cached_property
     def plan(self) -> ScoreMod:

@@ -12,14 +12,15 @@ from typing import Self
 
 from cutlass import Int32
 
-from .pipelines import BarrierBlock, Depth512MBars, FA4MiscMBars
+from .pipelines import BarrierBlock, Depth512MBars, FA4MiscMBars, SM90MBars
 from .plan.memory.depth512_smem import Depth512SMemLayout
+from .plan.memory.sm90_smem import SM90SMemLayout
 from .plan.memory.smem_layout import AttentionSMemLayout
 
 
 @dataclass(frozen=True)
 class SharedMemory:
-    """What both kernels have: staged O, correction floats, scales, barriers, the TMEM address.
+    """What kernels have: staged O, correction floats, scales, barriers, the TMEM address.
 
     Attributes:
         base: shared address of the first byte, aligned to 1024.
@@ -27,7 +28,7 @@ class SharedMemory:
     """
 
     base: Int32
-    layout: AttentionSMemLayout | Depth512SMemLayout
+    layout: AttentionSMemLayout | Depth512SMemLayout | SM90SMemLayout
 
     def with_base(self, base: Int32) -> Self:
         """Return the same map from another base: another name of this memory."""
@@ -189,3 +190,30 @@ class Depth512AttentionSMem(SharedMemory):
         """One ring slot in qkv_dtype: K, BN/2 rows x 128 columns, K-major; or V, BK1 rows x
         v_cols_per_cta columns, MN-major."""
         return self.base + self.layout.kv_slot_byte_offset(slot)
+
+
+@dataclass(frozen=True)
+class SM90AttentionSMem(SharedMemory):
+    """Shared memory of the Hopper kernel; every accessor returns an address.
+
+    The map, low to high; every region starts where the one before ends::
+
+        q_tile_smem          Q             one tile of 64 x padded depth per consumer; O over it
+                             K slots       num_kv x (BN x padded depth), K-major
+                             V slots       num_kv x (BN x padded depth), MN-major
+        mbar_base            mbarriers     8 bytes each (SM90MBars)
+    """
+
+    layout: SM90SMemLayout
+
+    def misc_mbars(self) -> SM90MBars:
+        """The barriers of this CTA, in the words of their events."""
+        return SM90MBars(BarrierBlock(self.mbar_base()), self.layout.config.misc_mbars)
+
+    def q_tile_smem(self, consumer: Int32 | int) -> Int32:
+        """Q tile of ``consumer``: 64 rows x padded depth columns of qkv_dtype, K-major."""
+        return self.base + self.layout.q_tile_byte_offset(consumer)
+
+    def o_chunk_smem(self, consumer: Int32 | int, chunk: int = 0) -> Int32:
+        """Chunk ``chunk`` of the staged O of ``consumer``: 64 rows x 128 bytes of output dtype."""
+        return self.base + self.layout.o_chunk_byte_offset(consumer, chunk)

@@ -2,8 +2,9 @@
 
 ``sm100sim.activate()`` before the CuTe DSL is imported makes every launch of the process run here;
 ``sm100sim.launch(ptx, grid=..., block=..., args=...)`` runs one PTX kernel directly.
+``sm100sim.explore(fn)`` runs a program under many orders of events;
 ``sm100sim.run_options(checks="all")`` changes how the launches of a block run, and
-``sm100sim.record()`` collects their reports.
+``sm100sim.record()`` collects their reports, which ``sm100sim.save(reports, path)`` writes.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .calls.explore import Exploration, ExplorationError, explore
     from .calls.launch import launch
+    from .findings.suppress import Suppression
+    from .formats.save import save
     from .host.activation import activate, deactivate, is_active, last_report
     from .launch_request import LaunchRequest
     from .memory import register
     from .options import Check, RunOptions, run_options
-    from .report import Report, SimulationFault, record
+    from .report import FindingsError, Report, SimulationFault, record
 
     __version__: str
 
@@ -30,28 +34,40 @@ _EXPORTS = {
     "RunOptions": (".options", "RunOptions"),
     "run_options": (".options", "run_options"),
     "LaunchRequest": (".launch_request", "LaunchRequest"),
+    "Exploration": (".calls.explore", "Exploration"),
+    "ExplorationError": (".calls.explore", "ExplorationError"),
+    "explore": (".calls.explore", "explore"),
     "launch": (".calls.launch", "launch"),
     "register": (".memory", "register"),
     "record": (".report", "record"),
     "Report": (".report", "Report"),
     "SimulationFault": (".report", "SimulationFault"),
+    "FindingsError": (".report", "FindingsError"),
+    "Suppression": (".findings.suppress", "Suppression"),
+    "save": (".formats.save", "save"),
 }
 
 __all__ = [
     "Check",
+    "Exploration",
+    "ExplorationError",
+    "FindingsError",
     "LaunchRequest",
     "Report",
     "RunOptions",
     "SimulationFault",
+    "Suppression",
     "__version__",
     "activate",
     "deactivate",
+    "explore",
     "is_active",
     "last_report",
     "launch",
     "record",
     "register",
     "run_options",
+    "save",
 ]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,20 +12,22 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Bytes [start, start + size) of host memory that kernels may touch."""
+    """Bytes [start, start + size) of host memory that kernels may touch; findings say `name`."""
 
     start: int
     size: int
     writable: bool = True
+    name: str = ""
 
 
 _registered: dict[int, Allocation] = {}
 
 
-def allocation_of(buffer: Any, writable: bool = True) -> Allocation:
+def allocation_of(buffer: Any, writable: bool = True, name: str = "") -> Allocation:
     """The storage behind a torch tensor, a numpy array or an `Allocation`.
 
-    A torch view is widened to its whole storage, a numpy view to its base array.
+    A torch view is widened to its whole storage, a numpy view to its base array. Without a name it
+    is called after type and shape, such as "float32[64, 128]".
 
     Raises:
         TypeError: the object has no host memory.
@@ -33,20 +36,30 @@ def allocation_of(buffer: Any, writable: bool = True) -> Allocation:
         return buffer
     if hasattr(buffer, "untyped_storage"):
         storage = buffer.untyped_storage()
-        return Allocation(storage.data_ptr(), storage.nbytes(), writable)
+        return Allocation(storage.data_ptr(), storage.nbytes(), writable, name or _shape(buffer))
     if hasattr(buffer, "__array_interface__"):
         base = buffer
         while getattr(base, "base", None) is not None and hasattr(base.base, "__array_interface__"):
             base = base.base
-        return Allocation(base.ctypes.data, base.nbytes, writable)
+        return Allocation(base.ctypes.data, base.nbytes, writable, name or _shape(base))
     raise TypeError(
         f"buffer: {type(buffer).__name__} has no host memory; give a CPU tensor or an array"
     )
 
 
-def register(buffer: Any, writable: bool = True) -> Any:
-    """Make `buffer` (CPU tensor or array) known to launches for as long as it lives; returns it."""
-    found = allocation_of(buffer, writable)
+def _shape(buffer: Any) -> str:
+    return f"{buffer.dtype}{list(buffer.shape)}".removeprefix("torch.")
+
+
+def register(buffer: Any, writable: bool = True, name: str = "") -> Any:
+    """Make `buffer` (CPU tensor or array) known to launches for as long as it lives; returns it.
+
+    Args:
+        buffer: what kernels may touch.
+        writable: whether they may write there.
+        name: what findings call it; its type and shape when not given.
+    """
+    found = allocation_of(buffer, writable, name)
     _registered[id(buffer)] = found
     weakref.finalize(buffer, _registered.pop, id(buffer), None)
     return buffer
@@ -69,3 +82,50 @@ def allocations(extra: Iterable[Any]) -> tuple[list[Allocation], str]:
     if known or _registered:
         return known + list(_registered.values()), "registered allocations"
     return process_mappings(), "the process's memory mappings (nothing was registered)"
+
+
+_WHOLE = re.compile(r"the (\d+) bytes at (0x[0-9a-f]+)")
+_INSIDE = re.compile(r"0x[0-9a-f]{9,16}\b(?!\))")
+"""An address of more than 32 bits: shared and local ones have fewer."""
+
+
+_SHARED = re.compile(r"(?<!tmem )(?<!global )CTA \d+ \+ 0x([0-9a-f]+)\b")
+"""An offset in the shared window of a CTA."""
+
+
+def with_shared_names(message: str, variables: Sequence[Allocation]) -> str:
+    """A finding's message with the names of the shared variables whose offsets it holds.
+
+    Args:
+        message: names them as "CTA 0 + 0x480".
+        variables: by window offset; one without a size holds what no other one does.
+    """
+
+    def named(found: re.Match[str]) -> str:
+        offset = int(found[1], 16)
+        owners = [v for v in variables if v.start <= offset < v.start + v.size]
+        owners += [v for v in variables if not v.size and v.start <= offset]
+        if not owners:
+            return found.group()
+        return f"{found.group()} (`{owners[0].name}` + {offset - owners[0].start})"
+
+    return _SHARED.sub(named, message)
+
+
+def with_names(message: str, known: Sequence[Allocation]) -> str:
+    """A finding's message with the names of the allocations whose addresses it holds."""
+    named = [a for a in known if a.name and a.size]
+
+    def whole(found: re.Match[str]) -> str:
+        size, start = int(found[1]), int(found[2], 16)
+        names = [a.name for a in named if (a.start, a.size) == (start, size)]
+        return f"`{names[0]}` ({size} bytes at {found[2]})" if names else found.group()
+
+    def inside(found: re.Match[str]) -> str:
+        address = int(found.group(), 16)
+        owners = [a for a in named if a.start <= address < a.start + a.size]
+        if not owners:
+            return found.group()
+        return f"{found.group()} (`{owners[0].name}` + {address - owners[0].start})"
+
+    return _INSIDE.sub(inside, _WHOLE.sub(whole, message))

@@ -62,7 +62,9 @@ def mutants(ptx: str, kernel: str, stage_bytes: int = STAGE_BYTES) -> list[Mutan
                 changed = _replaced(lines, ins, edit.text)
                 if changed is not None:
                     found.append(Mutant(edit.kind, ins.line, ins.text, edit.text, changed))
-    moved = [*_early_commits(typed, lines), *_early_releases(typed, lines)]
+    moved = [
+        *_early_commits(typed, lines), *_late_waits(typed, lines), *_early_releases(typed, lines)
+    ]  # fmt: skip
     return found + [m for m in moved if _parses(m.ptx)]
 
 
@@ -123,22 +125,61 @@ COMMIT_REACH = 24
 """Instructions between an MMA and the commit that is moved in front of it."""
 
 
+COMMITTED = {
+    ("tcgen05", "commit"): ("tcgen05", "mma", "early-commit"),
+    ("wgmma", "commit_group"): ("wgmma", "mma_async", "early-wgmma-commit"),
+}
+"""(opcode, first modifier) of a commit -> those of what it covers, and the class of fault."""
+
+
 def _early_commits(kernel: Kernel, lines: list[str]) -> Iterator[Mutant]:
     """A commit moved in front of the last MMA that it should cover."""
     for ins in kernel.body:
-        if ins.opcode != "tcgen05" or ins.mods[:1] != ("commit",):
+        covered = COMMITTED.get((ins.opcode, ins.mods[0] if ins.mods else ""))
+        if covered is None:
             continue
+        *name, kind = covered
         near = kernel.body[max(0, ins.index - COMMIT_REACH) : ins.index]
-        issued = [x for x in near if x.opcode == "tcgen05" and x.mods[0] == "mma"]
+        issued = [x for x in near if [x.opcode, *x.mods[:1]] == name]
         slices = _slice(kernel, issued[-1].index, ins) if issued else None
         if slices is None:
             continue
         changed = _moved(lines, ins, issued[-1], slices)
         if changed is not None:
-            yield Mutant("early-commit", ins.line, ins.text, f"at line {issued[-1].line}", changed)
+            yield Mutant(kind, ins.line, ins.text, f"at line {issued[-1].line}", changed)
 
 
-USES = {("tcgen05", "ld"), ("tcgen05", "st"), ("ld", "shared"), ("st", "shared")}
+def _late_waits(kernel: Kernel, lines: list[str]) -> Iterator[Mutant]:
+    """A wgmma.wait_group moved behind the first instruction that uses a register of D."""
+    results: set[int] = set()
+    for ins in kernel.body:
+        name = (ins.opcode, *ins.mods[:1])
+        if name == ("wgmma", "mma_async"):
+            results = {r.id for r in _registers(ins.operands[0])}
+        elif name == ("wgmma", "wait_group"):
+            used = _first_use(kernel.body[ins.index + 1 :], results)
+            after = None if used is None else kernel.body[used.index + 1]
+            changed = None if after is None else _moved(lines, ins, after, f"{ins.text};")
+            if after is not None and changed is not None:
+                yield Mutant(
+                    "late-wgmma-wait", ins.line, ins.text, f"at line {after.line}", changed
+                )
+
+
+def _first_use(body: Sequence[Instr], registers: set[int]) -> Instr | None:
+    """The first instruction with one of the registers, if a statement of its block follows it."""
+    for ins in body[:-1]:
+        if ins.target is not None or ins.opcode in ("wgmma", "ret", "exit"):
+            return None
+        if any(r.id in registers for operand in ins.operands for r in _registers(operand)):
+            return ins
+    return None
+
+
+USES = {
+    *(("tcgen05", "ld"), ("tcgen05", "st"), ("ld", "shared"), ("st", "shared")),
+    *(("wgmma", "mma_async"), ("wgmma", "wait_group")),
+}
 """What an arrival must not overtake."""
 
 

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from .ptx.operands import split_top
-from .ptx.program import Imm, Instr, Reg
+from .ptx.program import Imm, Instr, Reg, Vector
 
 BARRIER_BYTES = 8
 """Size of an mbarrier object: the neighbour is another stage, or another event."""
 K_STEP, ROW_GROUP = 2, 64
 """Descriptor address units of 16 bytes: 16 two-byte elements, and 8 rows of 128 bytes."""
+DESCRIPTOR_BYTES = 16
+"""Unit of a matrix descriptor's address."""
 COLUMNS = 8
 """Tensor Memory columns by which an address is moved."""
 TX_BYTES = 16
@@ -159,6 +161,8 @@ FENCES = {
     ("tcgen05", "fence::after_thread_sync"): "drop-fence-after",
     ("tcgen05", "dealloc"): "drop-dealloc",
     ("tcgen05", "relinquish_alloc_permit"): "drop-relinquish",
+    ("wgmma", "fence"): "drop-wgmma-fence",
+    ("wgmma", "commit_group"): "drop-wgmma-commit",
     ("fence", "proxy"): "drop-fence-proxy",
     ("fence", "mbarrier_init"): "drop-fence-mbarrier_init",
 }
@@ -251,4 +255,32 @@ def _descriptor(statement: Statement, position: int, name: str) -> Iterator[Edit
         yield Edit(f"{name}-{what}{sign}", statement.computed(position, "b64", add))
 
 
-RULES: tuple[Rule, ...] = (waits, arrivals, commits, fences, copies, semantics, barriers, tensor)
+def wgmma(ins: Instr, stage: int) -> Iterator[Edit]:
+    """wgmma.wait_group: none, one group fewer; mma_async: none, other descriptor offsets, another
+    stage's buffer, D kept where it is to be replaced and the other way round.
+
+    Operands are {d}, descriptor of A or {a}, descriptor of B, scale-d (PTX ISA,
+    "wgmma.mma_async").
+    """
+    if _starts(ins, "wgmma", "wait_group"):
+        yield Edit("drop-wgmma-wait", "")
+        yield from _number(ins, 0, weaker_wgmma_wait=1)
+    if not _starts(ins, "wgmma", "mma_async"):
+        return
+    statement, scale = Statement.of(ins), ins.operands[3]
+    yield Edit("drop-wgmma", "")
+    for position, name in ((1, "a"), (2, "b")):
+        if not isinstance(ins.operands[position], Vector):
+            yield from _descriptor(statement, position, name)
+            add = f"add.s64 {{new}}, {{old}}, {stage // DESCRIPTOR_BYTES}"
+            yield Edit(f"{name}-wrong-stage", statement.computed(position, "b64", add))
+    old = statement.operands[3]
+    negated = old.removeprefix("!") if old.startswith("!") else f"!{old}"
+    other = str(scale.value ^ 1) if isinstance(scale, Imm) else negated
+    yield Edit("flip-scale-d", statement.put(3, other).text())
+
+
+RULES: tuple[Rule, ...] = (
+    *(waits, arrivals, commits, fences, copies, semantics, barriers, tensor),
+    wgmma,
+)

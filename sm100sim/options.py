@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from enum import IntFlag
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
+
+from .findings.suppress import Suppression, suppressions_of
 
 MODES = ("fast", "random", "late")
 MAX_FINDINGS = 65_536
@@ -116,6 +118,12 @@ class RunOptions:
         max_idle_instructions: warp instructions without progress before it is a livelock.
         max_instructions: warp instructions before the run is stopped with a fault; None for any
             number. A loop that stores or meets a barrier in each round makes progress for ever.
+        print_to: gets what the kernel printed, once, when the launch has ended; None: standard
+            output.
+        raise_on_findings: raise `FindingsError` after a launch with findings.
+        suppressions: findings that are accepted: a TOML file, or `Suppression`s.
+        threads: cores that the clusters of a launch may use; None for all that the process may.
+            They change nothing in what a launch leaves behind and reports.
 
     Raises:
         ValueError: a value is out of range, or a name is unknown; the message names the nearest.
@@ -132,6 +140,10 @@ class RunOptions:
     max_findings: int = 64
     max_idle_instructions: int = 20_000_000
     max_instructions: int | None = None
+    print_to: Callable[[str], object] | None = None
+    raise_on_findings: bool = False
+    suppressions: tuple[Suppression, ...] = ()
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -140,12 +152,15 @@ class RunOptions:
             raise ValueError(f"mode: {self.mode!r} is not one of {', '.join(MODES)}{hint}")
         # Frozen: what was given in other words is kept in one form.
         object.__setattr__(self, "checks", checks_of(self.checks))
-        for name in ("poison", "exact_mma", "raise_on_fault"):
+        object.__setattr__(self, "suppressions", suppressions_of(self.suppressions))
+        for name in ("poison", "exact_mma", "raise_on_fault", "raise_on_findings"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"{name}: {getattr(self, name)!r} is neither True nor False")
+        if self.print_to is not None and not callable(self.print_to):
+            raise TypeError(f"print_to: {self.print_to!r} cannot be called")
         for name, (least, most) in _LIMITS.items():
             value = getattr(self, name)
-            if value is None and name in ("trace_cluster", "max_instructions"):
+            if value is None and name in ("trace_cluster", "max_instructions", "threads"):
                 continue
             number = _integer(name, value)
             if not least <= number <= most:
@@ -159,12 +174,45 @@ _LIMITS = {
     "max_findings": (0, MAX_FINDINGS),
     "max_idle_instructions": (1, 2**64 - 1),
     "max_instructions": (1, 2**64 - 1),
+    "threads": (1, 1024),
 }
 """Least and greatest value of the options that are numbers."""
 
 
-_current: ContextVar[RunOptions] = ContextVar("sm100sim_options", default=RunOptions())  # noqa: B039
-"""Each thread, and each asynchronous task, has its own."""
+T = TypeVar("T")
+
+
+class Ambient(Generic[T]):
+    """A value that each thread, and each asynchronous task, has for itself; others see a default.
+
+    Args:
+        name: for debuggers.
+        default: what threads see that have set nothing.
+    """
+
+    def __init__(self, name: str, default: T) -> None:
+        self._own: ContextVar[T] = ContextVar(name)
+        self._default = default
+
+    def get(self) -> T:
+        """The value here."""
+        return self._own.get(self._default)
+
+    @contextmanager
+    def put(self, value: T, everywhere: bool) -> Iterator[None]:
+        """Have another value inside the block; `everywhere`: in threads that set none, too."""
+        token, before = self._own.set(value), self._default
+        if everywhere:
+            self._default = value
+        try:
+            yield
+        finally:
+            self._own.reset(token)
+            if everywhere:
+                self._default = before
+
+
+_current = Ambient("sm100sim_options", RunOptions())
 
 
 def current_options() -> RunOptions:
@@ -173,10 +221,15 @@ def current_options() -> RunOptions:
 
 
 @contextmanager
-def run_options(**changes: Any) -> Iterator[RunOptions]:
+def run_options(*, everywhere: bool = False, **changes: Any) -> Iterator[RunOptions]:
     """Use other options for the launches inside the block, e.g. `run_options(mode="late")`.
 
     The block rules the launches of its own thread; a thread that it starts has the defaults.
+
+    Args:
+        everywhere: rule the threads too that have options of their own nowhere; for one block of
+            the process at a time.
+        changes: fields of `RunOptions`.
 
     Raises:
         TypeError: an option does not exist, or its value is of another kind.
@@ -187,8 +240,5 @@ def run_options(**changes: Any) -> Iterator[RunOptions]:
         if name not in known:
             raise TypeError(f"{name}: no such option; {_nearest(name, known)}")
     options = replace(_current.get(), **changes)
-    token = _current.set(options)
-    try:
+    with _current.put(options, everywhere):
         yield options
-    finally:
-        _current.reset(token)

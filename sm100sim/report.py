@@ -6,11 +6,12 @@ import html
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from .events import Event, EventKind, Finding
+from .findings.suppress import Suppressed
+from .options import Ambient, RunOptions
 from .ptx.errors import Unsupported
 from .ptx.places import Places, SourcePlace
 
@@ -18,6 +19,7 @@ __all__ = [
     "Event",
     "EventKind",
     "Finding",
+    "FindingsError",
     "HotSpot",
     "Report",
     "SimulationFault",
@@ -35,16 +37,24 @@ class HotSpot:
         place: the source line, or None where the PTX has no line information for it.
         lines: the PTX lines that belong to it, ascending.
         instructions: executed warp instructions of all of them.
+        source: text of the PTX line among them that cost most.
     """
 
     place: SourcePlace | None
     lines: tuple[int, ...]
     instructions: int
+    source: str = ""
 
     def __str__(self) -> str:
-        ptx = f"PTX line {', '.join(str(line) for line in self.lines)}"
-        where = ptx if self.place is None else f"{self.place} ({ptx})"
+        more = f" and {len(self.lines) - MOST_LINES} more" if len(self.lines) > MOST_LINES else ""
+        shown = ", ".join(str(line) for line in self.lines[:MOST_LINES])
+        ptx = f"PTX line {shown}{more}: {self.source.strip()}"
+        where = ptx if self.place is None else f"{self.place}\n        {ptx}"
         return f"{self.instructions:,} {where}"
+
+
+MOST_LINES = 8
+"""PTX lines of a hot spot that its text names."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,7 +75,10 @@ class Report:
         line_counts: PTX line -> executed warp instructions.
         events: timeline of the traced cluster.
         memory_check: what global accesses were checked against.
+        output: what the kernel printed, of all lanes in the order of their calls.
         places: source lines by PTX line, where the PTX has line information.
+        suppressed: what was found and is accepted (`RunOptions.suppressions`), with the reason.
+        options: how it ran; the same options repeat the run.
     """
 
     kernel: str
@@ -89,7 +102,10 @@ class Report:
     line_counts: Mapping[int, int]
     events: Sequence[Event] = field(default=())
     memory_check: str = "registered allocations"
+    output: str = ""
     places: Places = field(default_factory=Places, compare=False)
+    suppressed: tuple[Suppressed, ...] = ()
+    options: RunOptions = field(default_factory=RunOptions)
 
     @property
     def instructions_per_second(self) -> float:
@@ -110,10 +126,13 @@ class Report:
             counts[key] += count
             lines.setdefault(key, []).append(line)
         return [
-            HotSpot(self.places.at(lines[key][0]) if key[0] else None, tuple(lines[key]), count)
+            HotSpot(
+                self.places.at(lines[key][0]) if key[0] else None, tuple(lines[key]), count,
+                self.places.ptx_line(max(lines[key], key=lambda line: self.line_counts[line])),
+            )
             for key, count in counts.most_common(most)
             if count
-        ]
+        ]  # fmt: skip
 
     def draw(self, path: str | Path, finding: int | None = None) -> Path:
         """Write the timeline as a picture, with the accesses of a finding marked.
@@ -146,6 +165,7 @@ class Report:
         rows = "".join(_html_row(f) for f in self.findings)
         titles = "".join(f"<th>{t}</th>" for t in ("finding", "message", "where", "who", "times"))
         table = f"<table><tr>{titles}</tr>{rows}</table>" if rows else ""
+        table += f"<br>{len(self.suppressed)} suppressed" if self.suppressed else ""
         return f"<div>{head}, grid {self.grid}, block {self.block}<br>{line}{table}</div>"
 
     def summary(self) -> str:
@@ -158,6 +178,10 @@ class Report:
             f"{self.tma_bytes_loaded:,} bytes loaded and {self.tma_bytes_stored:,} stored by TMA",
         ]
         lines += [f"  {finding}" for finding in self.findings]
+        lines += [
+            f"  suppressed {finding.code} at PTX line {finding.line}: {rule.reason}"
+            for finding, rule in self.suppressed
+        ]
         return "\n".join(lines)
 
 
@@ -178,13 +202,22 @@ def _html_row(finding: Finding) -> str:
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in (*cells, finding.count))}</tr>"
 
 
-class SimulationFault(RuntimeError):
+class FindingsError(RuntimeError):
+    """A launch broke rules (`RunOptions.raise_on_findings`); `.report` holds all that is known."""
+
+    def __init__(self, report: Report, what: str = "") -> None:
+        self.report = report
+        shown = what or "\n".join(str(f) for f in report.findings)
+        count = len(report.findings)
+        head = "stopped" if what else f"has {count} finding{'s' if count > 1 else ''}"
+        super().__init__(f"{report.kernel} {head} on the virtual SM100\n{shown}")
+
+
+class SimulationFault(FindingsError):
     """A launch broke a rule and stopped; `.report` holds everything known about it."""
 
     def __init__(self, report: Report) -> None:
-        self.report = report
-        shown = "\n".join(str(f) for f in report.findings if f.fatal)
-        super().__init__(f"{report.kernel} stopped on the virtual SM100\n{shown}")
+        super().__init__(report, "\n".join(str(f) for f in report.findings if f.fatal))
 
 
 class UnsupportedExecuted(SimulationFault, Unsupported):
@@ -195,7 +228,7 @@ class UnsupportedExecuted(SimulationFault, Unsupported):
         self.line, self.text, self.what, self.column = why.line, why.text, why.what, why.column
 
 
-_recording: ContextVar[tuple[list[Report], ...]] = ContextVar("sm100sim_recording", default=())
+_recording: Ambient[tuple[list[Report], ...]] = Ambient("sm100sim_recording", ())
 
 
 def keep(report: Report) -> None:
@@ -205,15 +238,18 @@ def keep(report: Report) -> None:
 
 
 @contextmanager
-def record() -> Iterator[list[Report]]:
+def record(
+    reports: list[Report] | None = None, *, everywhere: bool = False
+) -> Iterator[list[Report]]:
     """Collect the reports of all launches inside the block, faulted ones too, in their order.
 
     Example: ``with sm100sim.record() as reports: ...``. The block hears the launches of its own
     thread or asynchronous task, as `run_options` does; blocks may be nested.
+
+    Args:
+        reports: the list that they are added to; a new one when not given.
+        everywhere: hear the threads too that record nowhere themselves.
     """
-    reports: list[Report] = []
-    token = _recording.set((*_recording.get(), reports))
-    try:
+    reports = [] if reports is None else reports
+    with _recording.put((*_recording.get(), reports), everywhere):
         yield reports
-    finally:
-        _recording.reset(token)

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from .contract.codes import LANES as WARP_THREADS
 from .contract.codes import MAX_CLUSTER, MAX_WARPS, NONE32, SMEM_MAX, SMEM_RESERVED, Severity
 from .contract.records import RawFinding
+from .crew.crew import Crew
+from .crew.results import Results
 from .engine.binding import opcode_numbers
+from .findings.suppress import divided
 from .isa.assemble import Assembled, assemble
 from .launch_request import LaunchRequest
-from .machine import Machine
-from .memory import Allocation, allocations
-from .options import RunOptions, current_options
+from .memory import Allocation, allocations, with_names, with_shared_names
+from .options import Ambient, RunOptions, current_options
 from .ptx.errors import Unsupported
 from .ptx.parser import parse
 from .ptx.places import Places
 from .ptx.program import Module
-from .report import Finding, Report, SimulationFault, UnsupportedExecuted, keep
+from .report import Finding, FindingsError, Report, SimulationFault, UnsupportedExecuted, keep
 
 MAX_SHARED = SMEM_MAX - SMEM_RESERVED
 MAX_THREADS = MAX_WARPS * WARP_THREADS
@@ -99,7 +104,7 @@ def _with_places(message: str, places: Places) -> str:
 
     def named(found: re.Match[str]) -> str:
         place = places.at(int(found.group(1)))
-        return found.group() if place is None else f"{found.group()} ({place.file}:{place.line})"
+        return found.group() if place is None else f"{found.group()} ({place})"
 
     return re.sub(r"PTX line (\d+)", named, message)
 
@@ -109,54 +114,68 @@ def _tells(finding: Finding, why: Unsupported) -> bool:
     return finding.code == UNSUPPORTED and (finding.line, finding.message) == (why.line, why.what)
 
 
-def _message(raw: RawFinding, refused: Sequence[Unsupported], places: Places) -> str:
-    text = raw.text.decode(errors="replace")
-    if raw.code.decode() == UNSUPPORTED:
-        return refused[int(text)].what
-    return _with_places(text, places)
+@dataclass(frozen=True)
+class _Words:
+    """What findings are put into words with.
 
+    Attributes:
+        places: PTX lines and source lines.
+        refused: instructions without a meaning, which a fault names by number.
+        memory: allocations of the launch.
+        shared: shared variables by window offset.
+    """
 
-def _finding(
-    raw: RawFinding, source: Sequence[str], places: Places, refused: Sequence[Unsupported]
-) -> Finding:
-    def text(line: int) -> str:
-        return source[line - 1] if 0 < line <= len(source) else ""
+    places: Places
+    refused: Sequence[Unsupported]
+    memory: Sequence[Allocation]
+    shared: Sequence[Allocation]
 
-    known = raw.rank != NONE32
-    return Finding(
-        code=raw.code.decode(),
-        message=_message(raw, refused, places),
-        line=raw.line,
-        source=text(raw.line),
-        line2=raw.line2,
-        source2=text(raw.line2),
-        ctaid=(raw.ctaid[0], raw.ctaid[1], raw.ctaid[2]) if known else None,
-        rank=raw.rank if known else None,
-        warp=raw.warp if raw.warp != NONE32 else None,
-        lane=raw.lane if raw.warp != NONE32 else None,
-        fatal=raw.severity == Severity.FAULT,
-        count=raw.count,
-        place=places.at(raw.line) if raw.line else None,
-        place2=places.at(raw.line2) if raw.line2 else None,
-    )
+    def message(self, raw: RawFinding) -> str:
+        """The sentence of a finding with names of source lines and buffers."""
+        text = raw.text.decode(errors="replace")
+        if raw.code.decode() == UNSUPPORTED:
+            return self.refused[int(text)].what
+        named = with_shared_names(with_names(text, self.memory), self.shared)
+        return _with_places(named, self.places)
+
+    def finding(self, raw: RawFinding) -> Finding:
+        """The engine's record for people."""
+        known, places = raw.rank != NONE32, self.places
+        return Finding(
+            code=raw.code.decode(),
+            message=self.message(raw),
+            line=raw.line,
+            source=places.ptx_line(raw.line),
+            line2=raw.line2,
+            source2=places.ptx_line(raw.line2),
+            ctaid=(raw.ctaid[0], raw.ctaid[1], raw.ctaid[2]) if known else None,
+            rank=raw.rank if known else None,
+            warp=raw.warp if raw.warp != NONE32 else None,
+            lane=raw.lane if raw.warp != NONE32 else None,
+            fatal=raw.severity == Severity.FAULT,
+            count=raw.count,
+            place=places.at(raw.line) if raw.line else None,
+            place2=places.at(raw.line2) if raw.line2 else None,
+        )
 
 
 def _report(
     request: LaunchRequest,
-    machine: Machine,
+    assembled: Assembled,
+    results: Results,
     options: RunOptions,
     times: tuple[float, float],
-    memory: str,
+    memory: tuple[list[Allocation], str],
 ) -> Report:
-    totals = machine.totals()
-    per_opcode, per_instruction = machine.counts()
-    source, places = request.ptx.splitlines(), _places(request.ptx)
-    raw_findings = machine.findings(options.max_findings)
-    refused = machine.assembled.refused
-    findings = tuple(_finding(raw, source, places, refused) for raw in raw_findings)
+    totals = results.totals
+    places = _places(request.ptx)
+    shared = [Allocation(start, size, name=name) for name, start, size in assembled.shared]
+    words = _Words(places, assembled.refused, memory[0], shared)
+    found = [words.finding(raw) for raw in results.findings]
+    findings, suppressed = divided(options.suppressions, request.kernel, found)
     names = {number: name for name, number in opcode_numbers().items()}
     lines: Counter[int] = Counter()
-    for line, count in zip(machine.assembled.code["line"], per_instruction, strict=True):
+    for line, count in zip(assembled.code["line"], results.per_instruction, strict=True):
         lines[int(line)] += count
     ended = totals.clusters_done == totals.clusters_total and not totals.faulted
     complete = ended and not totals.lost
@@ -178,12 +197,30 @@ def _report(
         tma_bytes_stored=totals.tma_bytes_stored,
         mma_instructions=totals.mma_instructions,
         mma_flops=totals.mma_flops,
-        opcode_counts={names[k]: n for k, n in enumerate(per_opcode) if n},
+        opcode_counts={names[k]: n for k, n in enumerate(results.per_opcode) if n},
         line_counts=dict(lines),
-        events=tuple(machine.events()),
-        memory_check=memory,
+        events=tuple(results.events),
+        output=results.output,
+        memory_check=memory[1],
         places=places,
+        suppressed=suppressed,
+        options=options,
     )
+
+
+Change = Callable[[LaunchRequest, RunOptions], tuple[LaunchRequest, RunOptions]]
+_changes: Ambient[tuple[Change, ...]] = Ambient("sm100sim_changes", ())
+
+
+@contextmanager
+def before_launch(change: Change, *, everywhere: bool = False) -> Iterator[None]:
+    """Let `change` see, and replace, request and options of every launch inside the block.
+
+    It hears the launches of its own thread or asynchronous task; `everywhere`: those of threads
+    too that have set none. Blocks may be nested; the outermost comes first.
+    """
+    with _changes.put((*_changes.get(), change), everywhere):
+        yield
 
 
 def run(
@@ -199,23 +236,29 @@ def run(
     Raises:
         SimulationFault: a rule was broken, or a dead- or livelock (unless options say otherwise);
             `UnsupportedExecuted`, a PtxError too, at an instruction without a meaning here.
+        FindingsError: anything was found, if options say so.
         PtxError: the PTX cannot be read.
         ValueError: a launch that the hardware would refuse.
     """
     options = options or current_options()
+    for change in _changes.get():
+        request, options = change(request, options)
     start = time.perf_counter()
     assembled = prepare(request.ptx, request.kernel)
     _check_request(request, assembled)
     held = tuple(buffers)  # alive until the launch has ended
     known, words = allocations(held)
-    known += [Allocation(array.ctypes.data, array.nbytes) for _, array in assembled.globals]
+    known += [Allocation(a.ctypes.data, a.nbytes, name=name) for name, a in assembled.globals]
     prepared = time.perf_counter()
-    with Machine(request, assembled, options, known) as machine:
-        machine.run(request.kernel)
-        spent = time.perf_counter() - prepared
-        report = _report(request, machine, options, (prepared - start, spent), words)
+    results = Crew(request, assembled, options, known).run()
+    times = prepared - start, time.perf_counter() - prepared
+    report = _report(request, assembled, results, options, times, (known, words))
     keep(report)
+    if report.output:
+        (options.print_to or sys.stdout.write)(report.output)
     if options.raise_on_fault and any(f.fatal for f in report.findings):
         stopped = [why for f in report.findings for why in assembled.refused if _tells(f, why)]
         raise UnsupportedExecuted(report, stopped[0]) if stopped else SimulationFault(report)
+    if options.raise_on_findings and report.findings:
+        raise FindingsError(report)
     return report

@@ -15,7 +15,10 @@ from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
 HERE = Path(__file__).parent.resolve()
-OF_REPOSITORY = ("tests/sim", "docs/simulator.md", "docs/checking.md", "docs/instructions.md")
+OF_REPOSITORY = (
+    "tests/sim", "docs/quick_start.md", "docs/simulator.md", "docs/checking.md",
+    "docs/instructions.md",
+)  # fmt: skip
 """What an sdist takes from the repository around this folder."""
 
 

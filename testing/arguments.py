@@ -56,7 +56,7 @@ class Builder:
         for name, add in FEATURES.items():
             if name in case.features:
                 add(self)
-        for name in ("num_qo", "num_splits", "softmax_scale"):
+        for name in ("num_qo", "num_splits", "softmax_scale", "arch"):
             if getattr(case, name) is not None:
                 self.options[name] = getattr(case, name)
         if self.mask.plan != masks.full().plan:

@@ -50,6 +50,7 @@ class Case:
         rope: element type of these columns where they are tensors of their own.
         growth: scores rise by it from key to key, so that the maximum moves in every tile.
         sharpness: factor of the queries, which also moves the maxima.
+        arch: architecture of the kernel; None for that of the device.
     """
 
     features: frozenset[str] = frozenset()
@@ -66,6 +67,7 @@ class Case:
     softmax_scale: float | None = None
     growth: float = 0.0
     sharpness: float = 1.0
+    arch: str | None = None
 
     @classmethod
     def of(cls, features: Iterable[str], kernel: str) -> Case:
@@ -80,6 +82,7 @@ class Case:
         parts = [dtype_name(self.dtype), depth, "+".join(sorted(self.features)) or "plain"]
         parts += [f"{self.num_qo}q"] if self.num_qo else []
         parts += ["pair"] * self.pair_cta
+        parts += [self.arch] if self.arch else []
         parts += [f"{dtype_name(self.rope)}_rope"] if self.rope else []
         parts += [f"splits{self.num_splits}"] if (self.num_splits or 1) > 1 else []
         parts += [f"scale{self.softmax_scale}"] if self.softmax_scale is not None else []

@@ -10,7 +10,7 @@ from typing import Any, Final
 from cutlass import Float32, Int32, Int64, cute
 
 from fa4_cute.device import ids
-from fa4_cute.device.math import arith, score_math, softmax
+from fa4_cute.device.math import arith, fragment, score_math, softmax
 from fa4_cute.device.memory import clean, gmem, shared, tma, tmem
 from fa4_cute.device.sync import barriers, pair
 from fa4_cute.host.compile.compiler import compile_traced
@@ -53,6 +53,7 @@ TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
     "math.arith.log2_hardware": lambda a, b, f, g, p: _keep(arith.log2_hardware(f)),
     "math.arith.reciprocal": lambda a, b, f, g, p: _keep(arith.reciprocal(f)),
     "math.arith.absolute": lambda a, b, f, g, p: _keep(arith.absolute(f)),
+    "math.fragment.neighbour": lambda a, b, f, g, p: _keep(fragment.neighbour(f, 2)),
     "math.score_math.fma": lambda a, b, f, g, p: _keep(score_math.fma(f, g, f)),
     "math.score_math.copy_sign": lambda a, b, f, g, p: _keep(score_math.copy_sign(f, g)),
     "math.softmax.rescale_decision": lambda a, b, f, g, p: _keep(
@@ -64,6 +65,7 @@ TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
     "memory.gmem.store_f32": lambda a, b, f, g, p: gmem.store_f32(p, f),
     "memory.shared.load_f32": lambda a, b, f, g, p: _keep(shared.load_f32(a)),
     "memory.shared.load_b32": lambda a, b, f, g, p: _keep(shared.load_b32(a)),
+    "memory.shared.store_b32": lambda a, b, f, g, p: shared.store_b32(a, b),
     "memory.shared.store_f32": lambda a, b, f, g, p: shared.store_f32(a, f),
     "memory.shared.load_f32x4": lambda a, b, f, g, p: _keep(*shared.load_f32x4(a)),
     "memory.shared.store_v4": lambda a, b, f, g, p: shared.store_v4(a, [f, g, g, f]),

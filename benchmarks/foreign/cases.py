@@ -51,6 +51,7 @@ class Case:
         tolerance: accepted :meth:`Outcome.relative_error`.
         run: makes inputs, calls the kernel, returns both results.
         note: what is known about a result that is not "ok".
+        arch: what the kernel is compiled for; a process runs the cases of one architecture.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Case:
     tolerance: float
     run: Callable[[], Outcome]
     note: str = ""
+    arch: str = "sm_100a"
 
 
 def poisoned(*shape: int, dtype: torch.dtype) -> torch.Tensor:

@@ -16,7 +16,13 @@ from benchmarks.foreign.example_script import run_script
 
 CHECKOUT_VARIABLE = "SM100SIM_CUTLASS"
 EXAMPLES = Path("examples/python/CuTeDSL")
-FOLDERS = {"cute": Path("cute"), "primitives": Path("experimental/primitives")}
+FOLDERS = {
+    "cute": Path("cute"),
+    "primitives": Path("experimental/primitives"),
+    "hopper": Path("cute/hopper/kernel"),
+}
+ARCHES = {"hopper": "sm_90a"}
+"""Section of cutlass_programs.toml -> what its programs are compiled for, if not for sm_100a."""
 PROGRAMS = Path(__file__).with_name("cutlass_programs.toml")
 SOURCE = "NVIDIA/cutlass examples/python/CuTeDSL"
 SM_COUNT = 4
@@ -44,8 +50,9 @@ def _cases() -> list[Case]:
         for name, command in listed[section].items():
             script, *arguments = command.split()
             run = partial(_run, examples / folder / script, arguments)
-            note = listed["notes"].get(name, "")
-            found.append(Case(f"cutlass_{name}", SOURCE, ("cutlass",), TOLERANCE, run, note))
+            note, arch = listed["notes"].get(name, ""), ARCHES.get(section, "sm_100a")
+            tolerance = listed["tolerances"].get(name, TOLERANCE)
+            found.append(Case(f"cutlass_{name}", SOURCE, ("cutlass",), tolerance, run, note, arch))
     return found
 
 

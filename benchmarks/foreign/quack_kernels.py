@@ -103,8 +103,8 @@ def topk(count: int, n: int, k: int) -> Outcome:
     return Outcome(values, expected, (Outcome(indices, columns),))
 
 
-def gemm(mnk, tile, cluster, *, bias: bool = False, persistent: bool = True) -> Outcome:
-    """``quack.gemm.gemm``: D = A @ B^T (+ C) for bf16 A (m, k), B (n, k)."""
+def gemm(mnk, tile, cluster, *, bias: bool = False, pingpong: bool = False) -> Outcome:
+    """``quack.gemm.gemm``: D = A @ B^T (+ C) for bf16 A (m, k), B (n, k); persistent."""
     from quack.gemm import gemm as quack_gemm
 
     m, n, k = mnk
@@ -113,7 +113,7 @@ def gemm(mnk, tile, cluster, *, bias: bool = False, persistent: bool = True) -> 
     c = normal(m, n, dtype=torch.bfloat16, seed=11) if bias else None
     out = poisoned(m, n, dtype=torch.bfloat16)
     with cuda_tensors_on_host(SM_COUNT, claim_cuda=True):
-        quack_gemm(a, b, out, c, None, *tile, *cluster, persistent=persistent)
+        quack_gemm(a, b, out, c, None, *tile, *cluster, pingpong=pingpong)
     expected = a.double() @ b.double().T
     return Outcome(out, expected if c is None else expected + c.double())
 

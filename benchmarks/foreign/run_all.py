@@ -1,10 +1,11 @@
-"""Run foreign kernels on the virtual SM100 and record what came out.
+"""Run foreign kernels on the simulator and record what came out.
 
     python -m benchmarks.foreign.run_all [--only REGEX] [--control] [--json FILE]
+    CUTE_DSL_ARCH=sm_90a python -m benchmarks.foreign.run_all
 
-Cases whose package is not installed keep their latest record.  Each module runs in this process,
-one case after the other, under all checks that are not strict, but for the two longest; a fault
-ends the case, not the run.
+A process runs the cases of the one architecture that the DSL compiles for.  Cases whose package is
+not installed keep their latest record.  Each module runs in this process, one case after the other,
+under all checks that are not strict, but for the two longest; a fault ends the case, not the run.
 """
 
 from __future__ import annotations
@@ -26,18 +27,20 @@ from typing import Any
 import sm100sim
 from benchmarks.foreign.cases import Case
 from benchmarks.foreign.table import render
+from benchmarks.foreign.torch_on_host import target
 from sm100sim.host.activation import runtime
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.options import Check, run_options
 from sm100sim.report import SimulationFault
 
-MODULES = ("flash_attention_4", "flash_attention_4_api", "quack_kernels", "cutlass_examples")
 NEEDS = {
-    "flash_attention_4_api": ("flash_attn.cute", "quack"),
     "flash_attention_4": ("flash_attn.cute", "quack"),
+    "flash_attention_4_api": ("flash_attn.cute", "quack"),
     "quack_kernels": ("quack",),
+    "hopper": ("flash_attn.cute", "quack"),
     "cutlass_examples": (),
 }
+"""Module of cases, in the order in which they run -> what has to be installed."""
 RESULTS = Path(__file__).with_name("results.json")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "foreign_kernels.md"
 SM_COUNT = 4
@@ -97,12 +100,14 @@ def available(module: str) -> bool:
 
 
 def cases(pattern: str) -> Iterator[Case]:
-    """The cases whose name matches; modules that lack their package are left out."""
-    for module in filter(available, MODULES):
+    """The cases of the DSL's target whose name matches; modules that lack their package are left
+    out."""
+    arch = target()
+    for module in filter(available, NEEDS):
         yield from (
             case
             for case in importlib.import_module(f".{module}", __package__).CASES
-            if re.search(pattern, case.name)
+            if case.arch == arch and re.search(pattern, case.name)
         )
 
 

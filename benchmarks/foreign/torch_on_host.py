@@ -8,6 +8,7 @@ running published examples unmodified; it changes what this process's torch says
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +24,20 @@ NULL_STREAM = SimpleNamespace(
 COPIES = (torch.Tensor.cuda, torch.Tensor.cpu)
 CLAIMS = {torch.Tensor.is_cuda: True, torch.Tensor.device: torch.device("cuda", 0)}
 ALIGNMENT = 256  # of cudaMalloc; torch's host allocator gives 64
+CAPABILITIES = {"sm_100a": (10, 0), "sm_90a": (9, 0)}
+"""Target of the DSL -> compute capability of the device that `cuda_tensors_on_host` pretends."""
+
+
+def target() -> str:
+    """The architecture that the DSL compiles for: ``CUTE_DSL_ARCH``, or sm_100a.
+
+    Raises:
+        ValueError: the simulator runs no such code.
+    """
+    name = os.environ.get("CUTE_DSL_ARCH", "sm_100a")
+    if name not in CAPABILITIES:
+        raise ValueError(f"CUTE_DSL_ARCH={name!r}: expected one of {', '.join(CAPABILITIES)}")
+    return name
 
 
 class _Event:
@@ -97,10 +112,12 @@ class _HostDevice(TorchFunctionMode):
 
 @contextlib.contextmanager
 def cuda_tensors_on_host(sm_count: int, *, claim_cuda: bool = False) -> Iterator[None]:
-    """Run the body with CUDA tensors on the host and a B200-like ``torch.cuda``."""
+    """Run the body with CUDA tensors on the host and the ``torch.cuda`` of a GPU of `target`."""
+    capability = CAPABILITIES[target()]
     properties = SimpleNamespace(
-        major=10, minor=0, multi_processor_count=sm_count, name="virtual SM100", L2_cache_size=2**27
-    )
+        major=capability[0], minor=capability[1], multi_processor_count=sm_count,
+        name=f"virtual {target()}", L2_cache_size=2**27,
+    )  # fmt: skip
     answers = {
         "is_available": lambda: True,
         "synchronize": lambda *_: None,
@@ -111,7 +128,7 @@ def cuda_tensors_on_host(sm_count: int, *, claim_cuda: bool = False) -> Iterator
         "set_device": lambda *_: None,
         "empty_cache": lambda: None,
         "manual_seed": lambda *_: None,
-        "get_device_capability": lambda *_: (10, 0),
+        "get_device_capability": lambda *_: capability,
         "get_device_properties": lambda *_: properties,
         "get_device_name": lambda *_: properties.name,
     }
@@ -119,6 +136,7 @@ def cuda_tensors_on_host(sm_count: int, *, claim_cuda: bool = False) -> Iterator
         for name, answer in answers.items():
             stack.enter_context(mock.patch.object(torch.cuda, name, answer))
         stack.enter_context(mock.patch.object(torch.cuda, "Event", _Event))
+        stack.enter_context(mock.patch.object(torch.cuda, "Stream", return_value=NULL_STREAM))
         no_error = driver.CUresult.CUDA_SUCCESS
         for name, result in {"cuInit": (no_error,), "cuDeviceGetCount": (no_error, 1)}.items():
             stack.enter_context(mock.patch.object(driver, name, return_value=result))

@@ -34,9 +34,9 @@ def flash_attn(q: Any, k: Any, v: Any, *surplus: Any, **options: Any) -> Any:
     """Compute ``softmax(softmax_scale * q k') v`` per head.
 
     CPU tensors run on ``sm100sim``, the virtual SM100; CUDA tensors run on devices of compute
-    capability 10.x, on torch's current stream of their device. The inputs are never changed.
-    Strided tensors are read in place where TMA can (last dimension contiguous, other strides
-    multiples of 16 bytes, 16-byte aligned); others are copied. There is no backward pass.
+    capability 10.x or 9.0, on torch's current stream of their device. The inputs are never
+    changed. Strided tensors are read in place where TMA can (last dimension contiguous, other
+    strides multiples of 16 bytes, 16-byte aligned); others are copied. There is no backward pass.
 
     Args:
         q: (batch, seqlen_q, num_q_heads, head_dim), bfloat16, float16 or float8_e4m3fn.
@@ -71,6 +71,8 @@ def flash_attn(q: Any, k: Any, v: Any, *surplus: Any, **options: Any) -> Any:
             ``split``, and where these are given, on nothing else that stands in the batch.
         pair_cta: whether two CTAs share each MMA, for head dimensions from 65 to 128, or of up to
             128 for ``v`` with rope columns, with two Q tiles per CTA; above 192 they always do.
+        arch: architecture of the kernel, ``"sm_100a"`` (Blackwell) or ``"sm_90a"`` (Hopper); None
+            is that of the device, and the first for CPU tensors, whose kernel runs on ``sm100sim``.
         unchecked: do not look at the values in ``seqused_k``, ``page_table``, ``sink`` and padding
             lengths. Otherwise they are read back, for which a CUDA call waits for the device; a
             wrong value that is not caught reads memory outside of the tensors.

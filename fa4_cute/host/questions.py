@@ -9,6 +9,7 @@ from typing import Any
 from ..plan.launch.launch import plan_launch
 from ..plan.launch.selection import LONG_PROMPT
 from ..plan.masks.masks import NULL
+from .ask.architecture import arch_for, check_arch
 from .ask.arguments import Inputs, Options, options_and_batch
 from .ask.checks import check_count, check_flag, check_name, kind_of
 from .ask.features import Features
@@ -50,7 +51,8 @@ def can_implement(
             ``score_mod``, ``softcap``, ``aux_tensors``, ``num_splits``, ``split``,
             ``scheduler`` and ``num_qo`` as for the call; ``rope_dtype``, the type of the columns
             beyond ``head_dim_v`` where it is not that of the others, and ``shared_rope``, one head
-            of k with them for all; ``pair_cta``, two CTAs to an MMA; and ``sink``, ``ragged_q``,
+            of k with them for all; ``pair_cta``, two CTAs to an MMA; ``arch``, by default that of
+            ``compute_capability``; and ``sink``, ``ragged_q``,
             ``ragged_k``, ``used_k``, ``token_scales`` (True or False) and ``page_size``.
 
     Returns:
@@ -67,12 +69,14 @@ def can_implement(
     check_names(options, _DESCRIPTION)
     _check_device(device_type, compute_capability)
     try:
-        problem = _described(head_dim=head_dim, **options)
+        problem = _described(
+            head_dim=head_dim, compute_capability=compute_capability, **options
+        )
     except ValueError as error:
         return Support(False, str(error))
     result: Choice | Refusal = choose(problem)
     if isinstance(result, Choice) and device_type is not None:
-        result = device_refusal(device_type, compute_capability) or result
+        result = device_refusal(device_type, compute_capability, arch=problem.arch) or result
     return answer(result)
 
 
@@ -98,7 +102,7 @@ def _can_run(inputs: Inputs, options: Mapping[str, Any]) -> Support:
         return Support(False, str(error))
     result = choose(problem)
     if isinstance(result, Choice):
-        result = device.refusal_of(inputs[0]) or result
+        result = device.refusal_of(inputs[0], problem.arch) or result
     return answer(result)
 
 
@@ -119,10 +123,13 @@ def _described(
     rope_dtype: Any = None,
     shared_rope: bool = False,
     pair_cta: bool = False,
+    arch: str | None = None,
+    compute_capability: tuple[int, int] | None = None,
     **features: Any,
 ) -> Problem:
     if head_dim is None:
         raise TypeError("head_dim: give tensors q, k and v, or at least head_dim")
+    check_arch(arch)
     return Problem(
         dtype=dtype_name(dtype),
         batch=batch,
@@ -140,6 +147,7 @@ def _described(
         rope_dtype=None if rope_dtype is None else dtype_name(rope_dtype),
         shared_rope=shared_rope,
         pair_cta=pair_cta,
+        arch=arch_for(arch, compute_capability),
     )
 
 
@@ -215,10 +223,11 @@ def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
     if not support:
         nearest = f"\nnearest supported choice: {support.nearest}" if support.nearest else ""
         return f"not supported: {support.reason}{nearest}"
-    rest = {name: value for name, value in options.items() if name not in _DEVICE_ARGUMENTS}
     if q is None:
+        rest = {name: value for name, value in options.items() if name != "device_type"}
         problem = _described(**rest)
     else:
+        rest = {name: value for name, value in options.items() if name not in _DEVICE_ARGUMENTS}
         problem = request((q, k, v), *options_and_batch(rest)).problem
     choice: Choice = require(choose(problem))
     lines = [f"kernel {choice.row.name} ({choice.spec.name})"]

@@ -12,7 +12,7 @@ from operator import or_
 from cutlass import Float32, Int32, Int64
 
 from ..device.math import softmax as softmax_math
-from ..device.math.arith import max2, opaque, saturating_mul2
+from ..device.math.arith import F32x2, max2, opaque, saturating_mul, saturating_mul2
 from ..device.math.mask import (
     mask_columns,
     mask_spans,
@@ -23,16 +23,18 @@ from ..device.memory import gmem, tmem
 from ..device.registers import DEVICE, at_most
 from ..device.sync.barriers import warp_barrier
 from ..plan.compute.column_plan import ColumnPlan
+from ..plan.facts.architectures import SM90A
 from ..plan.facts.numbers import LN_2, LOG2_E
+from ..plan.facts.wgmma import Columns
 from ..plan.masks.key_tiles import WORD_COLUMNS
-from ..plan.masks.masks import Term
+from ..plan.masks.masks import Term, is_zero
 from ..work.context import AttentionContext
-from ..work.row import ThreadRow
+from ..work.row import LaneRow, ThreadRow
 from ..work.visibility import RowView
 from .token_scales import TileScales, scaled
 
 
-def load_columns(row: ThreadRow, columns: range) -> list[Float32]:
+def load_columns(row: LaneRow, columns: range) -> list[Float32]:
     """Start loading ``columns`` of S; ``row.scores`` is its address in the warp's lanes."""
     return tmem.load(row.scores + columns.start, len(columns))
 
@@ -56,21 +58,34 @@ class TileView:
 
     @classmethod
     def of(
-        cls, ctx: AttentionContext, row: ThreadRow, first_key: Int32, scales: TileScales | None
+        cls,
+        ctx: AttentionContext,
+        row: ThreadRow,
+        first_key: Int32,
+        scales: TileScales | None,
+        first_column: Int32 | int = 0,
     ) -> "TileView":
-        """Return the tile whose first column, for this thread, is key ``first_key``."""
+        """Return the tile whose first key is ``first_key``.
+
+        ``first_column`` is the first column that the thread holds; it counts columns from there.
+        """
         view = row.view
         if ctx.spec.score_loads.fresh_view:
             sequence = ctx.work.sequence
             own = opaque(row.position + sequence.offset)
             view = RowView.of_row_alone(ctx.spec, sequence, own)
-        return cls(ctx, row, first_key, scales, view.relative_to(first_key))
+        own_key = first_key if is_zero(first_column) else first_key + first_column
+        return cls(ctx, row, own_key, scales, view.relative_to(own_key, first_key))
 
 
 def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float32]:
-    """Wait for ``values``; return those of ``columns``, modified, -inf where the row is blind."""
+    """Wait for ``values``; return those of ``columns`` as :func:`visible`."""
+    return visible(tmem.wait_loads(values), columns, tile)
+
+
+def visible(values: list[Float32], columns: Columns, tile: TileView) -> list[Float32]:
+    """Return the scores of ``columns``, modified, -inf where the row is blind."""
     variant = tile.ctx.spec.variant
-    values = tmem.wait_loads(values)
     if tile.scales is not None and not tile.ctx.spec.score_loads.scales_along:
         values = scaled(values, columns, tile.scales)
     if variant.modifies_scores:
@@ -80,18 +95,17 @@ def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float3
         return values
     own, warp = tile.view.own, tile.view.warp
     if len(own) == 1 and own[0].start is None:
-        return mask_columns(values, columns.start, own[0].stop, warp[0].stop)
+        return mask_columns(values, columns, own[0].stop, warp[0].stop)
     spans = [[(i.start, i.stop) for i in intervals] for intervals in (own, warp)]
-    return mask_spans(values, columns.start, *spans)
+    return mask_spans(values, columns, *spans)
 
 
-def modified(values: list[Float32], columns: range, tile: TileView) -> list[Float32]:
+def modified(values: list[Float32], columns: Columns, tile: TileView) -> list[Float32]:
     """Return ``values`` scaled, through the score modifier, with biases, times log2(e).
 
     Two columns at a time, so that little is alive besides the scores; ``ScoreLoads`` says how many
     columns' loads are under way together.
     """
-    to_binary = (Float32(LOG2_E), Float32(LOG2_E))
     loads, modifier = tile.ctx.spec.score_loads, ColumnModifier.of(tile)
     values, changed = list(values), list[Float32]()
     for group in loads.groups(len(columns)):
@@ -103,7 +117,7 @@ def modified(values: list[Float32], columns: range, tile: TileView) -> list[Floa
             values[part] = scaled(values[part], columns[part], tile.scales)
         for i in group[::2]:
             low, high = (modifier.changed(values[j], columns[j], columns.start) for j in (i, i + 1))
-            changed += saturating_mul2((low, high), to_binary)
+            changed += modifier.binary(low, high)
     return changed
 
 
@@ -132,6 +146,13 @@ class ColumnModifier:
         natural = tile.row.magnitude * Float32(LN_2)
         last_key = DEVICE.maximum(tile.ctx.work.sequence.seqlen_k - 1, 0)
         return cls(tile, natural, last_key, aux_tensors(tile.ctx), RowBias.of(tile))
+
+    def binary(self, low: Float32, high: Float32) -> F32x2:
+        """Return the scores of two columns times log2(e); Hopper has no packed multiplication."""
+        log2_e = Float32(LOG2_E)
+        if self.tile.ctx.spec.arch == SM90A:
+            return saturating_mul(low, log2_e), saturating_mul(high, log2_e)
+        return saturating_mul2((low, high), (log2_e, log2_e))
 
     def changed(self, value: Float32, column: int, first_column: int) -> Float32:
         """Return the raw score ``value`` of ``column`` changed, in natural units.
@@ -204,7 +225,7 @@ class RowBias:
 
 
 def scores_and_max(
-    row: ThreadRow, columns: ColumnPlan, row_max: Float32, tile: TileView
+    row: LaneRow, columns: ColumnPlan, row_max: Float32, tile: TileView
 ) -> tuple[list[Float32], Float32]:
     """Return the resident scores and the maximum of the row and ``row_max``."""
     loads = columns.loads

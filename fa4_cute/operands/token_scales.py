@@ -28,6 +28,7 @@ from ..pipelines import RingPlace
 from ..plan.config.token_rows import packed_start
 from ..plan.facts.dtypes import DType
 from ..plan.facts.hardware import VECTOR_COLUMNS
+from ..plan.facts.wgmma import Columns
 from ..plan.spec.tensor_maps import key_box
 from ..work.context import AttentionContext
 from ..work.row import ThreadRow
@@ -152,7 +153,9 @@ def release_scales(ctx: AttentionContext, tile: Int32) -> None:
         ctx.mbars.scale_ring().consumer_arrive(buffer_of(ctx, tile, producer=False), 0)
 
 
-def scaled(values: list[Float32], columns: range, scales: TileScales) -> list[Float32]:
+def scaled(
+    values: list[Float32], columns: Columns | tuple[int, ...], scales: TileScales
+) -> list[Float32]:
     """Return the scores of ``columns`` times the scales of their keys and of the row.
 
     All loads are under way before the first product, which waits for them.

@@ -20,8 +20,8 @@ from ..device.memory import tmem
 from ..plan.barriers.pipeline_plan import RolePipelinePlan
 from ..plan.config.reduce_scatter import PIECE_COLUMNS
 from ..plan.facts.hardware import UNIT_BYTES
-from ..work.context import AttentionContext
-from ..work.row import ThreadRow
+from ..work.context import TmemContext
+from ..work.row import LaneRow
 
 Part = tuple[list[Float32], Float32]
 """Columns of one accumulator, and what they are multiplied by."""
@@ -41,7 +41,7 @@ class Accumulator:
     chain: int
     done: RolePipelinePlan
 
-    def load(self, ctx: AttentionContext, piece: int) -> list[Float32]:
+    def load(self, ctx: TmemContext, piece: int) -> list[Float32]:
         """Return the calling row's ``PIECE_COLUMNS`` columns from ``piece`` on."""
         start = lane_address(ctx.tmem, self.start)
         return tmem.wait_loads(tmem.load(start + piece, PIECE_COLUMNS))
@@ -76,7 +76,7 @@ class OutputColumns:
         return tuple(factor * weight for weight in self.weights) or (factor,)
 
     def load_parts(
-        self, ctx: AttentionContext, factors: tuple[Float32, ...], piece: int
+        self, ctx: TmemContext, factors: tuple[Float32, ...], piece: int
     ) -> list[Part]:
         """Return (columns, factor) of ``piece`` of every accumulator."""
         return [
@@ -84,7 +84,7 @@ class OutputColumns:
             for accumulator, factor in zip(self.accumulators, factors, strict=True)
         ]
 
-    def staged_at(self, ctx: AttentionContext, row: ThreadRow, piece: int) -> tuple[Int32, int]:
+    def staged_at(self, ctx: TmemContext, row: LaneRow, piece: int) -> tuple[Int32, int]:
         """Return the shared address of the chunk that takes ``piece``, and the unit within."""
         width = ctx.spec.output_elems
         column = self.starts[0] + piece

@@ -21,8 +21,8 @@ from ..pipelines import RolePipeline
 from ..plan.config.reduce_scatter import PIECE_COLUMNS
 from ..plan.facts.hardware import WARP_GROUP_THREADS, WARPS_PER_GROUP
 from ..tma import store_query_chunk
-from ..work.context import AttentionContext
-from ..work.row import ThreadRow
+from ..work.context import AttentionContext, TmemContext
+from ..work.row import LaneRow
 from . import row_store
 from .columns import OutputColumns
 from .row_result import RowResult
@@ -38,7 +38,7 @@ def output_factor(ctx: AttentionContext, result: RowResult) -> Float32:
     return factor * result.keep if ctx.spec.variant.sink else factor
 
 
-def wait_for_output(ctx: AttentionContext, columns: OutputColumns) -> None:
+def wait_for_output(ctx: TmemContext, columns: OutputColumns) -> None:
     """Wait for the last P V of the accumulators that are pending."""
     for accumulator in columns.pending:
         num_tiles = ctx.order.num_tiles(accumulator.chain, ctx.work.num_key_tiles)
@@ -48,7 +48,7 @@ def wait_for_output(ctx: AttentionContext, columns: OutputColumns) -> None:
 
 
 def accumulated_words(
-    ctx: AttentionContext, columns: OutputColumns, result: RowResult
+    ctx: TmemContext, columns: OutputColumns, result: RowResult
 ) -> Callable[[int], list[Int32]]:
     """Return the function that gives the packed words of a piece."""
     factors = columns.factors(output_factor(ctx, result))
@@ -69,8 +69,8 @@ def zero_words(_piece: int) -> list[Int32]:
 
 
 def stage(
-    ctx: AttentionContext,
-    row: ThreadRow,
+    ctx: TmemContext,
+    row: LaneRow,
     columns: OutputColumns,
     words_of: Callable[[int], list[Int32]],
 ) -> None:
@@ -81,7 +81,7 @@ def stage(
         epilogue.store_row_units(chunk, row.index, unit, words)
 
 
-def store_chunks(ctx: AttentionContext, columns: OutputColumns) -> None:
+def store_chunks(ctx: TmemContext, columns: OutputColumns) -> None:
     """Store the staged chunks with TMA; it drops rows past the sequence and padding columns."""
     sequence = ctx.work.sequence
     first = sequence.first_query + first_position(ctx, columns.tile)
@@ -93,7 +93,7 @@ def store_chunks(ctx: AttentionContext, columns: OutputColumns) -> None:
 
 @cute.jit
 def write_through_memory(
-    ctx: AttentionContext, row: ThreadRow, blocks: cutlass.Constexpr, result: RowResult
+    ctx: TmemContext, row: LaneRow, blocks: cutlass.Constexpr, result: RowResult
 ) -> None:
     """Stage O and store it with TMA, block by block; a row without keys is zeros."""
     for i in cutlass.range_constexpr(len(blocks)):
@@ -115,7 +115,7 @@ def write_through_memory(
 
 @cute.jit
 def for_each_piece(
-    row: ThreadRow, columns: cutlass.Constexpr[OutputColumns], put: cutlass.Constexpr
+    row: LaneRow, columns: cutlass.Constexpr[OutputColumns], put: cutlass.Constexpr
 ) -> None:
     """Call ``put(column of O, piece)`` for the pieces that the thread holds.
 
@@ -137,8 +137,8 @@ def put_pieces(columns: OutputColumns, start: int, put: Callable[[int, int], Non
 
 
 def put_rows(
-    ctx: AttentionContext,
-    row: ThreadRow,
+    ctx: TmemContext,
+    row: LaneRow,
     columns: OutputColumns,
     words_of: Callable[[int], list[Int32]],
 ) -> None:
@@ -151,7 +151,7 @@ def put_rows(
 
 
 def put_partial(
-    ctx: AttentionContext, row: ThreadRow, columns: OutputColumns, result: RowResult
+    ctx: TmemContext, row: LaneRow, columns: OutputColumns, result: RowResult
 ) -> None:
     """Write the calling row's columns, float32, to the CTA's partial O."""
     factors = columns.factors(output_factor(ctx, result))
@@ -165,7 +165,7 @@ def put_partial(
 
 @cute.jit
 def write_rows(
-    ctx: AttentionContext, row: ThreadRow, blocks: cutlass.Constexpr, result: RowResult
+    ctx: TmemContext, row: LaneRow, blocks: cutlass.Constexpr, result: RowResult
 ) -> None:
     """Write O row by row, only the rows of the sequence."""
     if ctx.work.num_key_tiles > 0:
@@ -179,7 +179,7 @@ def write_rows(
 
 @cute.jit
 def write_partial(
-    ctx: AttentionContext, row: ThreadRow, blocks: cutlass.Constexpr, result: RowResult
+    ctx: TmemContext, row: LaneRow, blocks: cutlass.Constexpr, result: RowResult
 ) -> None:
     """Write the split's partial O; without key tiles a log-sum-exp of -inf marks it as empty."""
     if ctx.work.num_key_tiles > 0:
@@ -213,7 +213,7 @@ def may_store_boxes(ctx: AttentionContext, tile: int) -> Boolean:
 
 @cute.jit
 def write_columns(
-    ctx: AttentionContext, row: ThreadRow, blocks: cutlass.Constexpr, result: RowResult
+    ctx: TmemContext, row: LaneRow, blocks: cutlass.Constexpr, result: RowResult
 ) -> None:
     """Write the columns of ``blocks``, which are of one Q tile, where the kernel wants them."""
     variant = ctx.spec.variant

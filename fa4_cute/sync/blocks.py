@@ -49,6 +49,10 @@ class BarrierBlock:
         """Arrive on this CTA's barrier ``mbar``, each calling thread once."""
         barriers.mbarrier_arrive(self.address_of(mbar))
 
+    def arrive_as_warp(self, mbar: Int32 | int) -> None:
+        """Arrive on this CTA's barrier ``mbar``, each calling warp once."""
+        barriers.mbarrier_arrive_once(self.address_of(mbar))
+
     def arrive_at_leader(self, mbar: Int32 | int, *, release: bool = False) -> None:
         """Arrive on a barrier that the MMA role waits on, each calling thread once.
 

@@ -97,6 +97,10 @@ class StagedPipeline:
         """Free stage ``qk_stage`` (default: the last) once the MMAs issued so far have read it."""
         self.block.commit_mma(self.plan.consumer_mbar(state.index, qk_stage))
 
+    def consumer_arrive_as_warp(self, state: SlotCursor) -> None:
+        """The calling warps have read the slot; they free it together."""
+        self.block.arrive_as_warp(self.plan.consumer_mbar(state.index))
+
     def consumer_arrive(self, state: SlotCursor, qk_stage: int | None = None) -> None:
         """The calling threads have read the stage; they free it together."""
         self.block.arrive(self.plan.consumer_mbar(state.index, qk_stage))

@@ -36,7 +36,6 @@ class AttentionContext(ABC):
         maps: the tensor maps.
         smem: the CTA's shared memory.
         barriers: its mbarriers.
-        tmem: its Tensor Memory.
         work: the work tile of the CTA.
         progress: what a persistent CTA has done before this work.
         index: number of the work in the order of the schedule; None where the grid says which work
@@ -48,7 +47,6 @@ class AttentionContext(ABC):
     maps: TensorMaps
     smem: SharedMemory
     barriers: BarrierBlock
-    tmem: Int32
     work: WorkTile = field(default=UNDECODED, kw_only=True)
     progress: Progress = field(default=START, kw_only=True)
     index: Int32 | None = field(default=None, kw_only=True)
@@ -109,18 +107,29 @@ class AttentionContext(ABC):
     def order(self) -> ChainOrder:
         """How the key tiles go to the chains."""
 
-    @property
-    @abstractmethod
-    def columns(self) -> TmemMap:
-        """Named columns of Tensor Memory."""
-
     @abstractmethod
     def output_chunk(self, tile: int, chunk: Int32 | int) -> Int32:
         """Return the shared address of chunk ``chunk`` of the staged O of Q tile ``tile``."""
 
 
 @dataclass(frozen=True)
-class KernelContext(AttentionContext):
+class TmemContext(AttentionContext):
+    """What the contexts of kernels with Tensor Memory have in common.
+
+    Attributes:
+        tmem: the CTA's Tensor Memory.
+    """
+
+    tmem: Int32
+
+    @property
+    @abstractmethod
+    def columns(self) -> TmemMap:
+        """Named columns of Tensor Memory."""
+
+
+@dataclass(frozen=True)
+class KernelContext(TmemContext):
     """The context of one CTA of the kernel with two Q tiles, or one."""
 
     spec: KernelSpec

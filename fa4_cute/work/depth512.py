@@ -23,7 +23,7 @@ from ..plan.spec.issue_order import OneChain
 from ..smem import Depth512AttentionSMem
 from .pair import InPair
 from .progress import Progress
-from .row import ThreadRow
+from .row import LaneRow
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ ONLY_CHAIN = 0
 """The softmax group of a CTA has one output; where chains are numbered it is this one."""
 
 
-class Depth512Row(ThreadRow):
+class Depth512Row(LaneRow):
     """The thread's row.
 
     The accumulators of 64 rows (head dim 512) lie in 128 lanes: lanes 64 and up hold the second

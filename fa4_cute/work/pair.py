@@ -13,13 +13,13 @@ from cutlass import Int32
 from ..device import ids
 from ..pipelines import PairBarriers
 from ..plan.spec.attention_spec import AttentionSpec
-from .context import AttentionContext, KernelContext
+from .context import KernelContext, TmemContext
 from .sequence import Arguments
 from .tile import WorkTile, place_of_work, query_tile, work_at
 
 
 @dataclass(frozen=True)
-class InPair(AttentionContext):
+class InPair(TmemContext):
     """What the contexts of the CTAs of a pair have in common: their rank."""
 
     barriers: PairBarriers

@@ -1,4 +1,4 @@
-"""``ThreadRow`` and ``SoftmaxRow``: what a softmax thread knows about the row it works on."""
+"""What a softmax thread knows about the row it works on, and where its scores are in lanes."""
 
 from abc import ABC, abstractmethod
 from copy import copy
@@ -12,7 +12,7 @@ from ..device.lanes import lane_address, row_in_group
 from ..device.registers import DEVICE
 from ..plan.facts.hardware import WARP_GROUP_THREADS, WARP_THREADS, WARPS_PER_GROUP
 from ..plan.spec.attention_spec import AttentionSpec
-from .context import AttentionContext, KernelContext, query_head
+from .context import AttentionContext, KernelContext, TmemContext, query_head
 from .visibility import RowView
 
 
@@ -28,11 +28,7 @@ class ThreadRow(ABC):
         magnitude: magnitude of the softmax scale times log2(e).
         is_modified: whether scores are changed first, and then binary logarithms.
         scale: what the exponential multiplies scores by.
-        scores: TMEM address of the thread's first S in the warp's lanes.
-        lane_half: which half of the columns its lanes hold; 0 where they hold all.
     """
-
-    lane_half: Int32 | int = 0
 
     def __init__(
         self,
@@ -40,7 +36,6 @@ class ThreadRow(ABC):
         index: Int32,
         ends: tuple[Int32, Int32],
         first: Int32,
-        scores: int,
     ) -> None:
         """Derive what the thread needs.
 
@@ -49,7 +44,6 @@ class ThreadRow(ABC):
             index: row of the Q tile.
             ends: first and last row of the warp.
             first: sequence position of the tile's first row.
-            scores: first TMEM column of S.
         """
         per_position = ctx.spec.rows_per_position
         position = first + index // per_position
@@ -63,12 +57,34 @@ class ThreadRow(ABC):
         self.view = RowView.of(ctx.spec, ctx.work.sequence, position, warp)
         self.is_modified = ctx.spec.variant.modifies_scores
         self.scale = softmax_scale(ctx.spec, self.magnitude)
-        self.scores = lane_address(ctx.tmem, scores)
 
     @property
     @abstractmethod
     def scale_slot(self) -> Int32:
         """Number of the thread among the softmax threads: its place for the query scale."""
+
+
+class LaneRow(ThreadRow):
+    """A row whose scores and output lie in the thread's lane of Tensor Memory.
+
+    Attributes:
+        scores: TMEM address of the thread's first S in the warp's lanes.
+        lane_half: which half of the columns its lanes hold; 0 where they hold all.
+    """
+
+    lane_half: Int32 | int = 0
+
+    def __init__(
+        self,
+        ctx: TmemContext,
+        index: Int32,
+        ends: tuple[Int32, Int32],
+        first: Int32,
+        scores: int,
+    ) -> None:
+        """Derive what the thread needs; ``scores`` is the first TMEM column of S."""
+        super().__init__(ctx, index, ends, first)
+        self.scores = lane_address(ctx.tmem, scores)
 
     def with_scores_at(self, scores: Int32) -> Self:
         """Return the same row with its S at TMEM address ``scores``."""
@@ -82,7 +98,7 @@ def softmax_scale(spec: AttentionSpec, magnitude: Float32) -> Float32:
     return Float32(1.0) if spec.variant.modifies_scores else magnitude
 
 
-class SoftmaxRow(ThreadRow):
+class SoftmaxRow(LaneRow):
     """The thread's row, which equals its TMEM lane.
 
     Attributes:

@@ -40,9 +40,12 @@ class RowView:
         terms = spec.variant.terms
         return cls(tuple(term.interval(own, num_keys, lengths, DEVICE) for term in terms), ())
 
-    def relative_to(self, first_key: Int32) -> "RowView":
-        """Return the view in columns of a tile that starts at ``first_key``."""
-        return RowView(_moved(self.own, first_key), _moved(self.warp, first_key))
+    def relative_to(self, own_key: Int32, first_key: Int32) -> "RowView":
+        """Return the view in columns of a tile that starts at ``first_key``.
+
+        ``own_key`` is the key from which the thread counts its columns.
+        """
+        return RowView(_moved(self.own, own_key), _moved(self.warp, first_key))
 
 
 def _moved(intervals: tuple[Interval, ...], by: Int32) -> tuple[Interval, ...]:

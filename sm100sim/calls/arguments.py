@@ -56,7 +56,7 @@ def _one(name: str, param: Param, value: Any, memory: list[Allocation]) -> bytes
         if param.size != _POINTER_BYTES or param.type.is_float:
             what = "None" if value is None else f"an array ({type(value).__name__})"
             raise TypeError(f"{place}: {what} gives an address, which has {_POINTER_BYTES} bytes")
-        return _address(place, value, memory).to_bytes(_POINTER_BYTES, "little")
+        return _address(place, param.name, value, memory).to_bytes(_POINTER_BYTES, "little")
     if param.size != param.type.size:
         kind = type(value).__name__
         raise TypeError(f"{place}: {kind} given; give its {param.size} bytes as a byte string")
@@ -67,15 +67,15 @@ def _is_buffer(value: Any) -> bool:
     return isinstance(value, np.ndarray) or hasattr(value, "untyped_storage")
 
 
-def _address(place: str, value: Any, memory: list[Allocation]) -> int:
+def _address(place: str, name: str, value: Any, memory: list[Allocation]) -> int:
     if value is None:
         return 0
     if isinstance(value, np.ndarray):
-        memory.append(allocation_of(value, value.flags.writeable))
+        memory.append(allocation_of(value, value.flags.writeable, name))
         return int(value.ctypes.data)
     if value.device.type != "cpu":
         raise ValueError(f"{place}: a tensor on {value.device}; give a CPU tensor")
-    memory.append(allocation_of(value))
+    memory.append(allocation_of(value, name=name))
     return int(value.data_ptr())
 
 

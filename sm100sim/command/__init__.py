@@ -1,1 +1,1 @@
-"""`python -m sm100sim`: run, check, coverage and info from a command line."""
+"""`python -m sm100sim`: run, check, profile, mutate, coverage and info from a command line."""

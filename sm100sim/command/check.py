@@ -1,59 +1,72 @@
-"""`sm100sim check script.py ...`: run a Python program with every launch on the virtual SM100."""
+"""`sm100sim run` and `sm100sim check`: a program with every launch on the virtual SM100."""
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import os
-import runpy
-import sys
-import traceback
-from pathlib import Path
 
-from ..host.activation import activate
-from ..options import run_options
-from ..report import SimulationFault, record
-from .shown import CLEAN, UNPROVEN, add_options, run_settings, show
+from ..calls.explore import explore
+from ..formats.document import Results
+from ..run import before_launch
+from . import target
+from .options import USAGE, Selection, hearing, natural, run_settings
+from .shown import show
+
+RUN = "memcheck"
+"""What `run` checks: addresses, shapes, counts and deadlocks, as always."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
-    add_options(parser)
-    parser.add_argument("script", type=Path, help="a Python program")
-    parser.add_argument("args", nargs=argparse.REMAINDER, help="its arguments")
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `run`."""
+    target.add(parser, RUN)
+    parser.set_defaults(command=once)
+
+
+def add_check(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `check`."""
+    target.add(parser, own=_add_schedules)
     parser.set_defaults(command=check)
 
 
+def _add_schedules(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--schedules", type=natural, default=1, metavar="N",
+        help="run it N times: at once, late, and in random orders (1)",
+    )  # fmt: skip
+
+
 def check(given: argparse.Namespace) -> int:
+    """Run the program, once or under several schedules; returns the exit code."""
+    given = target.options_behind(given)  # --schedules may be among them
+    return once(given) if given.schedules <= 1 else _schedules(given)
+
+
+def once(given: argparse.Namespace) -> int:
     """Run the program and say what was found; returns the exit code."""
-    if not given.script.is_file():
-        print(f"sm100sim: {given.script} is no file", file=sys.stderr)
-        return UNPROVEN
-    if importlib.util.find_spec("cutlass") is not None:
-        os.environ.setdefault("CUTE_DSL_LINEINFO", "1")
-        activate()
-    with run_options(**run_settings(given)), record() as reports:
-        ended = _run(given.script, given.args)
-    code = show(reports, given)
-    # What was found says more than how the program ended.
-    return code if any(report.findings for report in reports) or ended == CLEAN else ended
+    given = target.options_behind(given)
+    if target.missing(given):
+        return USAGE
+    chosen = Selection.of(given)
+    with hearing(chosen, **run_settings(given)) as reports:
+        ended = target.ran(given)
+    kept = tuple(report for report in reports if chosen.checked(report))
+    return show(Results(kept, program=str(given.target)), given, ended)
 
 
-def _run(script: Path, args: list[str]) -> int:
-    """Execute the program as `python script args` does; returns its own exit code."""
-    sys.argv = [str(script), *args]
-    sys.path[0] = str(script.resolve().parent)
+def _schedules(given: argparse.Namespace) -> int:
+    if target.missing(given):
+        return USAGE
+    made = 0
+
+    def program() -> None:
+        nonlocal made
+        made += 1
+        with before_launch(Selection.of(given).change, everywhere=True):
+            target.succeeds(given, quiet=made > 1)
+
+    settings = run_settings(given)
+    del settings["mode"], settings["seed"]
     try:
-        runpy.run_path(str(script), run_name="__main__")
-    except SimulationFault:
-        print(f"sm100sim: {script} ended with the fault below", file=sys.stderr)
-        return UNPROVEN
-    except SystemExit as end:
-        if end.code is None or isinstance(end.code, int):
-            return end.code or CLEAN
-        print(end.code, file=sys.stderr)
-        return UNPROVEN
-    except Exception:
-        traceback.print_exc()
-        return UNPROVEN
-    return CLEAN
+        found = explore(program, given.schedules, everywhere=True, **settings)
+    except target.Ended as end:  # before its first launch
+        return show(Results((), program=str(given.target)), given, end.code)
+    return show(Results(found.reports, found, str(given.target)), given)

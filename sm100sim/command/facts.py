@@ -14,6 +14,7 @@ from ..engine.binding import load_engine, opcode_numbers
 from ..engine.cache import cache_dir
 from ..ptx.errors import PtxError, Unsupported
 from ..run import prepare, read_module
+from .options import USAGE
 from .shown import CLEAN, FAULT, FINDINGS
 
 FRIENDS = ("numpy", "nvidia-cutlass-dsl", "triton", "nvidia-cuda-nvrtc", "torch", "matplotlib")
@@ -39,7 +40,7 @@ def coverage(given: argparse.Namespace) -> int:
                 print(f"  {line}")
     except (OSError, PtxError) as error:
         print(f"sm100sim: {error}", file=sys.stderr)
-        return FAULT
+        return USAGE if isinstance(error, OSError) else FAULT
     return FINDINGS if stopping else CLEAN
 
 

@@ -34,6 +34,9 @@ WINDOW_PARAM = 2 << 24
 """The same for the parameter buffer; the low half is an offset."""
 WINDOW_LOCAL = 3 << 24
 """The same for the thread's local memory."""
+WINDOW_CODE = 4 << 24
+"""The same for the address of a device function: its number + 1, times CODE_GRAIN."""
+CODE_GRAIN = 16
 
 
 class Unit(IntEnum):
@@ -65,10 +68,11 @@ SPECIALS = tuple(
     ]
     + ["cluster_ctarank", "cluster_nctarank", "is_explicit_cluster"]
     + [f"lanemask_{relation}" for relation in ("eq", "le", "lt", "ge", "gt")]
-    + ["gridid", "dynamic_smem_size", "total_smem_size", "smem_base", "constant"]
+    + ["gridid", "dynamic_smem_size", "total_smem_size", "smem_base", "frame", "constant"]
 )
 """Special registers.  smem_base: where the CTA's shared window starts, added to a shared symbol's
-offset; constant: a slot whose value is in the register template already."""
+offset; frame: where the frame of the lane's function begins in its local memory; constant: a slot
+whose value is in the register template already."""
 
 
 # ---- addresses and memory order -----------------------------------------------------------------
@@ -272,6 +276,10 @@ class WgmmaFlag(IntFlag):
     TRANSPOSE_A = 16
     TRANSPOSE_B = 32
     SATURATE = 64
+
+
+SYNC_ELEMENTS = (*WGMMA_ELEMENTS, "u4", "s4", "f64")
+"""Types of A and B of mma.sync."""
 
 
 # ---- arithmetic ---------------------------------------------------------------------------------

@@ -124,6 +124,13 @@ class Collective(Form):
     ]  # fmt: skip
 
 
+@form
+class Call(Form):
+    """call: where the callee's frame begins, from the caller's; brx: entries of its table."""
+
+    _fields_ = [("room", U32), ("indirect", BOOL), ("entries", U32)]
+
+
 # ---- memory -------------------------------------------------------------------------------------
 @form
 class Memory(Form):
@@ -133,6 +140,13 @@ class Memory(Form):
         ("space", U8), ("bytes", U8), ("register_bits", U8), ("is_signed", BOOL),
         ("address_bits", U8), ("order", U8),
     ]  # fmt: skip
+
+
+@form
+class FrameCopy(Form):
+    """Arguments and results between frames: offsets from the lane's frame, bytes."""
+
+    _fields_ = [("to", U32), ("source", U32), ("bytes", U32)]
 
 
 @form
@@ -298,3 +312,11 @@ class Wgmma(Form):
     """wgmma.mma_async: WGMMA_ELEMENTS of A and B, WGMMA_RESULTS, WgmmaFlag, N."""
 
     _fields_ = [("a", U8), ("b", U8), ("d", U8), ("flags", U8), ("n", U16)]
+
+
+# ---- mma.sync -----------------------------------------------------------------------------------
+@form
+class MmaSync(Form):
+    """mma.sync: SYNC_ELEMENTS of A and B, WGMMA_RESULTS of C and D, M and K."""
+
+    _fields_ = [("a", U8), ("b", U8), ("d", U8), ("m", U8), ("k", U8), ("saturate", BOOL)]

@@ -28,7 +28,7 @@ COLUMNS = 120
 CONSTANTS = (
     "NONE32", "LANES", "MAX_CLUSTER", "MAX_WARPS", "SM_COUNT", "REGISTER_FILE", "REGISTER_UNIT",
     "WARPGROUP_WARPS", "SMEM_RESERVED", "SMEM_MAX", "SLOT_GRAIN", "WINDOW_RANK_SHIFT",
-    "WINDOW_SHARED", "WINDOW_PARAM", "WINDOW_LOCAL",
+    "WINDOW_SHARED", "WINDOW_PARAM", "WINDOW_LOCAL", "WINDOW_CODE", "CODE_GRAIN",
 )  # fmt: skip
 
 ENUMERATIONS: tuple[tuple[type[Enum], str], ...] = (
@@ -46,6 +46,7 @@ WORDS: tuple[tuple[str, Sequence[str], str], ...] = (
     ("MatrixShape", codes.MATRIX_SHAPES, "SHAPE"), ("MapField", codes.MAP_FIELDS, "FIELD"),
     ("MmaKind", codes.MMA_KINDS, "KIND"), ("LdShape", codes.LD_SHAPES, "LD"),
     ("WgmmaElement", codes.WGMMA_ELEMENTS, "WG_ELEMENT"),
+    ("SyncElement", codes.SYNC_ELEMENTS, "SYNC"),
     ("WgmmaResult", codes.WGMMA_RESULTS, "WG_RESULT"),
     ("CpShape", codes.CP_SHAPES, "CP"), ("Rounding", codes.ROUNDINGS, "ROUND"),
     ("Format", codes.FORMATS, "FMT"), ("CvtType", codes.CVT_TYPES, "TYPE"),
@@ -60,6 +61,7 @@ SCALARS: dict[type | None, str] = {
     None: "void", ct.c_bool: "bool", ct.c_char: "char", ct.c_char_p: "const char *",
     records.U8: "u8", ct.c_uint16: "u16", records.U32: "u32", records.I32: "i32",
     records.U64: "u64", records.I64: "i64", records.Handle: "Machine *",
+    records.Shared: "Share *",
 }  # fmt: skip
 
 

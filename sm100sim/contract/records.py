@@ -36,20 +36,43 @@ class Special(ct.Structure):
     _fields_ = [("slot", U32), ("kind", U32)]
 
 
+class SlotWidth(ct.Structure):
+    """A register slot and its bits per lane; 1 for a predicate."""
+
+    _fields_ = [("slot", U32), ("bits", U32)]
+
+
+class RawFunction(ct.Structure):
+    """A device function of a program.
+
+    `entry`: index of its first instruction, or NONE32 where the program lacks it; its registers are
+    `n_slots` of RawProgram.slots from `first_slot` on; `frame_bytes`: local memory that it takes;
+    `recursive`: a call of it may come while it runs.
+    """
+
+    _fields_ = [
+        ("entry", U32), ("first_slot", U32), ("n_slots", U32), ("frame_bytes", U32),
+        ("recursive", U32),
+    ]  # fmt: skip
+
+
 class RawProgram(ct.Structure):
     """A kernel ready to run.
 
     `registers`: the template of a warp's register block, with the constants in place;
     `static_smem`: bytes of static shared variables, which lie before the dynamic ones;
     `entry_registers`: registers per thread at entry, 0 when unknown; `local_bytes`: local memory of
-    each thread.
+    each thread; `tables`: the targets of indirect branches; `functions`: by number; `slots`: their
+    registers; `frame`: the slot that holds where each lane's frame begins, or NONE32.
     """
 
     _fields_ = [
         ("code", ct.POINTER(RawIns)), ("operands", ct.POINTER(U32)), ("registers", ct.POINTER(U8)),
         ("specials", ct.POINTER(Special)), ("n_code", U32), ("n_operands", U32),
         ("register_bytes", U32), ("n_specials", U32), ("static_smem", U32),
-        ("entry_registers", U32), ("local_bytes", U32),
+        ("entry_registers", U32), ("local_bytes", U32), ("frame", U32),
+        ("functions", ct.POINTER(RawFunction)), ("slots", ct.POINTER(SlotWidth)),
+        ("tables", ct.POINTER(U32)), ("n_functions", U32), ("n_slots", U32), ("n_tables", U32),
     ]  # fmt: skip
 
 
@@ -57,13 +80,13 @@ class Options(ct.Structure):
     """How a launch is executed.
 
     `check`: a set of Check; `trace_cluster`: its index or NONE32; `max_instructions`: 0 for
-    any number.
+    any number; `talks`: clusters may wait for one another.
     """
 
     _fields_ = [
         ("grid", U32 * 3), ("block", U32 * 3), ("cluster", U32 * 3), ("dynamic_smem", U32),
         ("n_params_bytes", U32), ("mode", U32), ("poison", U32), ("check", U32), ("exact_mma", U32),
-        ("trace_cluster", U32), ("max_findings", U32), ("seed", U64),
+        ("trace_cluster", U32), ("max_findings", U32), ("talks", U32), ("seed", U64),
         ("max_idle_instructions", U64), ("max_instructions", U64),
     ]  # fmt: skip
 
@@ -75,12 +98,15 @@ class Region(ct.Structure):
 
 
 class RawFinding(ct.Structure):
-    """Something wrong at a PTX line, and how often it was seen; `rank` and `warp` may be NONE32."""
+    """Something wrong at a PTX line, and how often it was seen; `rank` and `warp` may be NONE32.
+
+    `cluster`: the index of the one in which it was seen first.
+    """
 
     _fields_ = [
         ("code", ct.c_char * CODE_BYTES), ("text", ct.c_char * TEXT_BYTES), ("severity", U32),
         ("count", U32), ("line", U32), ("line2", U32), ("rank", U32), ("warp", U32), ("lane", U32),
-        ("ctaid", U32 * 3),
+        ("ctaid", U32 * 3), ("cluster", U64),
     ]  # fmt: skip
 
 
@@ -131,9 +157,13 @@ class Handle(ct.c_void_p):
     """The engine's `Machine`, which only the engine looks into."""
 
 
+class Shared(ct.c_void_p):
+    """The engine's `Share`, which only the engine looks into."""
+
+
 STRUCTURES: tuple[type[ct.Structure], ...] = (
-    RawIns, Special, RawProgram, Options, Region, RawFinding, RawEvent, Totals, Progress,
-    Rule, InstrDesc,
+    RawIns, Special, SlotWidth, RawFunction, RawProgram, Options, Region, RawFinding, RawEvent,
+    Totals, Progress, Rule, InstrDesc,
 )  # fmt: skip
 
 Signature = tuple[type | None, tuple[tuple[str, type], ...]]
@@ -156,6 +186,7 @@ FUNCTIONS: dict[str, Signature] = {
         U32, (("m", Handle), ("out", ct.POINTER(RawFinding)), ("room", U32)),
     ),
     "sm100_machine_events": (U64, (("m", Handle), ("out", ct.POINTER(RawEvent)), ("room", U64))),
+    "sm100_machine_output": (U64, (("m", Handle), ("out", ct.POINTER(U8)), ("room", U64))),
     "sm100_machine_totals": (None, (("m", Handle), ("out", ct.POINTER(Totals)))),
     "sm100_machine_counts": (
         None,
@@ -166,6 +197,11 @@ FUNCTIONS: dict[str, Signature] = {
     ),
     "sm100_machine_stop": (None, (("m", Handle),)),
     "sm100_machine_free": (None, (("m", Handle),)),
+    "sm100_share_new": (Shared, (("options", ct.POINTER(Options)),)),
+    "sm100_machine_share": (ct.c_bool, (("m", Handle), ("share", Shared))),
+    "sm100_share_holds": (ct.c_bool, (("share", Shared),)),
+    "sm100_share_undo": (None, (("share", Shared),)),
+    "sm100_share_free": (None, (("share", Shared),)),
     # For tests that compare the engine with other statements of the same layouts.
     "smem_unit_address": (
         U32, (("descriptor", U64), ("mn_major", ct.c_bool), ("mn", U32), ("k", U32)),

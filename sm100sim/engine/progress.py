@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
 import time
 from typing import Any, Protocol
-
-from ..contract.records import Progress
 
 AFTER_SECONDS = 2.0
 """Shorter launches say nothing."""
@@ -17,6 +14,28 @@ LISTEN_SECONDS = 0.1
 LINE_SECONDS = 0.5
 LOG_SECONDS = 10.0
 NAME_CHARACTERS = 40
+
+
+class Progress(Protocol):
+    """How far a launch is, while other threads work on it."""
+
+    @property
+    def clusters(self) -> int:
+        """Clusters that have ended."""
+
+    @property
+    def instructions(self) -> int:
+        """Warp instructions that have been executed."""
+
+
+class Ended(Protocol):
+    """The end of a launch, as a `threading.Event` or like one."""
+
+    def wait(self, timeout: float) -> bool:
+        """Wait for it so many seconds at most; whether it has come."""
+
+    def is_set(self) -> bool:
+        """Whether it has come."""
 
 
 class Display(Protocol):
@@ -109,7 +128,7 @@ def _words(name: str, progress: Progress, total: int, seconds: float) -> str:
     )
 
 
-def wait_and_show(ended: threading.Event, name: str, progress: Progress, total: int) -> None:
+def wait_and_show(ended: Ended, name: str, progress: Progress, total: int) -> None:
     """Wait for the end of a launch, and show how far it is when that takes long.
 
     Args:
@@ -131,7 +150,7 @@ def wait_and_show(ended: threading.Event, name: str, progress: Progress, total: 
         shown.close()
 
 
-def _ends(ended: threading.Event, seconds: float) -> bool:
+def _ends(ended: Ended, seconds: float) -> bool:
     """Whether the event is set within that time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..contract.codes import LANES, Order, Scope, Space
-from ..ptx.program import Imm, Operand, Reg, Sink, SpecialReg
+from ..ptx.program import Address, Imm, Operand, Reg, Sink, SpecialReg, Symbol
 from .lowering import Lowering, Mods
 
 SMEM_BYTES_PER_CYCLE = 128
@@ -18,6 +18,7 @@ _SPACES = {
     "const": Space.GLOBAL,
     "param": Space.PARAM,
     "param::entry": Space.PARAM,
+    "param::func": Space.LOCAL,
     "local": Space.LOCAL,
 }
 """Constant variables live in host memory like global ones."""
@@ -93,6 +94,18 @@ def take_policy(lo: Lowering, mods: Mods, operands: tuple[Operand, ...], count: 
         raise lo.fail(f"{count + hint} operands expected, {len(operands)} given")
     if hint:
         lo.src(operands[count], 64)
+
+
+def storage(lo: Lowering, operand: Operand, space: Space) -> Space:
+    """Where a `.param` access goes: variables of calls, and all of a device function, are local.
+
+    PTX ISA, "Device Function Parameters"; `.param::entry` names the parameters of the kernel.
+    """
+    if space != Space.PARAM or "param::entry" in lo.ins().mods:
+        return space
+    base = operand.base if isinstance(operand, Address) else None
+    of_call = isinstance(base, Symbol) and base.name in lo.frame.offsets
+    return Space.LOCAL if of_call or not lo.kernel else space
 
 
 def place(lo: Lowering, operand: Operand, space: Space) -> tuple[int, int, int]:

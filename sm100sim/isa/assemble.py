@@ -1,14 +1,13 @@
 """One typed kernel -> the arrays that the engine loads: instructions, operands, register template.
 
-Also places the kernel's variables: static shared variables after the 1 KiB that the system keeps
-at the bottom of the window, the dynamic ones after them, global variables in host memory.
+The functions that the kernel may call follow its own instructions (linking.py).
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,22 +18,28 @@ from ..contract.codes import (
     NONE32,
     REGISTER_FILE,
     REGISTER_UNIT,
-    SMEM_RESERVED,
     SPECIALS,
     WARPGROUP_WARPS,
 )
 from ..contract.forms import FORM_BYTES
-from ..contract.records import RawIns, RawProgram, Special
+from ..contract.records import RawFunction, RawIns, RawProgram, SlotWidth, Special
 from ..ptx.cfg import build_cfg
-from ..ptx.errors import PtxError, Unsupported
-from ..ptx.program import GlobalVar, Kernel, Module
+from ..ptx.errors import Unsupported
+from ..ptx.program import DeviceFunction, Imm, Kernel, Module
 from . import families  # noqa: F401  (registers every instruction family)
+from .arguments import enter
+from .cross_talk import Talk, talk_of
+from .frames import FRAME, align, frame_of
+from .linking import Linked, link
 from .lowering import END, Emitted, Lowering
+from .slots import Slots
+from .variables import place_globals, place_shared
 
 WARPGROUP_THREADS = WARPGROUP_WARPS * LANES
 
 RAW_INS = np.dtype(RawIns)
-"""`RawIns` as a record of arrays."""
+RAW_FUNCTION = np.dtype(RawFunction)
+"""`RawIns` and `RawFunction` as records of arrays."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +55,14 @@ class Assembled:
         local_bytes: bytes of local memory of each thread.
         entry_registers: registers per thread at entry, or 0 when the PTX does not fix them.
         param_sizes: bytes of every kernel parameter, in order; `param_offsets` beside it.
-        sources: PTX instruction index of every engine instruction.
+        shared: name, window offset and bytes of the shared variables; 0 bytes: what is left.
         globals: host buffers of the module's global variables, kept alive here.
         refused: why instructions stop the run when they are executed, by number.
+        talk: whether clusters may talk to one another.
+        functions: RAW_FUNCTION records of the module's device functions, by number.
+        tables: instruction indices, the targets of indirect branches.
+        frame: slot of the lanes' frames, or NONE32.
+        slots: (slot, bits) of every register, where there are functions.
     """
 
     kernel: Kernel
@@ -65,71 +75,35 @@ class Assembled:
     entry_registers: int
     param_sizes: tuple[int, ...]
     param_offsets: tuple[int, ...]
-    sources: npt.NDArray[np.int32]
+    shared: tuple[tuple[str, int, int], ...]
     globals: tuple[tuple[str, npt.NDArray[np.uint8]], ...]
     refused: tuple[Unsupported, ...]
+    talk: Talk
+    functions: npt.NDArray[np.void]
+    tables: npt.NDArray[np.uint32]
+    frame: int
+    slots: npt.NDArray[np.uint32]
 
 
-def _align(value: int, to: int) -> int:
-    return (value + to - 1) // to * to
-
-
-def _place_shared(variables: Sequence[GlobalVar]) -> tuple[dict[str, tuple[str, int]], int]:
-    """Window offsets of the shared variables, and the bytes the static ones take."""
-    symbols: dict[str, tuple[str, int]] = {}
-    offset = SMEM_RESERVED
-    for var in variables:
-        if not var.extern:
-            offset = _align(offset, max(var.align, 1))
-            symbols[var.name] = ("shared", offset)
-            offset += var.size_bytes
-    if offset > SMEM_RESERVED:
-        offset = _align(offset, max([var.align for var in variables if var.extern] + [16]))
-    for var in variables:
-        if var.extern:
-            symbols[var.name] = ("shared", offset)
-    return symbols, offset - SMEM_RESERVED
-
-
-def _place_local(variables: Sequence[GlobalVar]) -> tuple[dict[str, tuple[str, int]], int]:
-    """Offsets of a thread's local variables in its local memory, and the bytes they take."""
-    symbols: dict[str, tuple[str, int]] = {}
-    offset = 0
-    for var in variables:
-        offset = _align(offset, max(var.align, 1))
-        symbols[var.name] = ("local", offset)
-        offset += var.size_bytes
-    return symbols, _align(offset, 16)
-
-
-def _place_globals(
-    variables: Sequence[GlobalVar], lines: Sequence[str]
-) -> tuple[dict[str, tuple[str, int]], list[tuple[str, npt.NDArray[np.uint8]]]]:
-    symbols: dict[str, tuple[str, int]] = {}
-    buffers = []
-    for var in variables:
-        try:
-            raw = np.zeros(var.size_bytes + 256, np.uint8)
-        except (MemoryError, ValueError) as error:
-            what = f"{var.name}: {var.size_bytes} bytes of global memory, which this machine lacks"
-            raise PtxError(var.line, lines[var.line - 1], what) from error
-        start = -raw.ctypes.data % 256
-        buffer = raw[start : start + var.size_bytes]
-        if var.init:
-            buffer[: len(var.init)] = np.frombuffer(var.init, np.uint8)
-        symbols[var.name] = ("global", buffer.ctypes.data)
-        buffers.append((var.name, buffer))
-    return symbols, buffers
-
-
-def _entry_registers(directives: Mapping[str, object]) -> int:
-    """Registers per thread at launch: `.maxnreg`, else the share of `.minnctapersm` CTAs.
+def _entry_registers(kernel: Kernel) -> int:
+    """Registers per thread at launch: `.maxnreg`, else the share of `.minnctapersm` CTAs, but never
+    more than the largest operand of a setmaxnreg.inc.
 
     ptxas gives a kernel with setmaxnreg exactly these, whatever its code needs: with
     `.minnctapersm`, the register file over the threads of all its CTAs rounded up to whole
     warpgroups, in steps of 8 and at most 255 (read from the REGCOUNT of its cubins, 12.9 and 13.0).
     Without either the count is unknown: 0, and ptxas ignores setmaxnreg (C7508).
     """
+    bound = _register_bound(kernel.directives)
+    raised = [
+        ins.operands[0].value for ins in kernel.body
+        if ins.opcode == "setmaxnreg" and "inc" in ins.mods and isinstance(ins.operands[0], Imm)
+    ]  # fmt: skip
+    return min(bound, max(raised, default=bound))
+
+
+def _register_bound(directives: Mapping[str, object]) -> int:
+    """`.maxnreg`, or the share of `.minnctapersm` CTAs; 0 without either."""
     fixed = directives.get("maxnreg")
     if isinstance(fixed, int):
         return fixed
@@ -141,27 +115,72 @@ def _entry_registers(directives: Mapping[str, object]) -> int:
     return min(255, REGISTER_FILE // (groups * WARPGROUP_THREADS) // REGISTER_UNIT * REGISTER_UNIT)
 
 
+@dataclass
+class _Code:
+    """The instructions of all functions of a program in a row, and the tables of their branches."""
+
+    out: list[Emitted] = field(default_factory=list)
+    tables: list[int] = field(default_factory=list)
+
+    def add(self, lo: Lowering) -> int:
+        """Lower a function and place it behind the others; answers where it starts."""
+        base = len(self.out)
+        start: list[int] = []
+        if isinstance(lo.function, DeviceFunction):
+            lo.stand_at(lo.function.line)
+            enter(lo, lo.function)
+        for ins in lo.function.body:
+            start.append(base + len(lo.out))
+            lo.lower(ins)
+        start.append(base + len(lo.out))
+        if lo.program.bodies:  # another function may follow
+            lo.stand_at(lo.function.body[-1].line if lo.function.body else lo.function.line)
+            lo.emit("OFF_END")
+        reconverge = build_cfg(lo.function).reconverge
+        for item in lo.out:
+            if item.target == END and not item.table:
+                continue
+            at = reconverge.get(item.source, END)
+            item.reconv = start[at] if 0 <= at < len(start) - 1 else END
+            if item.table:
+                item.imm = len(self.tables)
+                self.tables += [start[target] for target in item.table]
+            else:
+                item.target = start[item.target]
+        self.out += lo.out
+        return base
+
+
+def _functions(
+    code: _Code, linked: Linked, symbols: Mapping[str, tuple[str, int]]
+) -> npt.NDArray[np.void]:
+    """Lower the functions that the kernel reaches; a record for every function of the module."""
+    table = np.zeros(max(len(linked.functions), 1), RAW_FUNCTION)
+    table["entry"] = NONE32
+    for name, body in linked.bodies.items():
+        frame = frame_of(body)
+        row = table[linked.functions[name].number]
+        row["first_slot"] = len(linked.slots.given)
+        row["entry"] = code.add(Lowering(body, linked, symbols, frame))
+        row["n_slots"] = len(linked.slots.given) - row["first_slot"]
+        row["frame_bytes"], row["recursive"] = frame.room, linked.recursive(name)
+    return table
+
+
 def _pack(
-    emitted: Sequence[Emitted],
-    start: Sequence[int],
-    reconverge: Mapping[int, int],
-    opcodes: Mapping[str, int],
+    emitted: Sequence[Emitted], opcodes: Mapping[str, int]
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint32]]:
-    """The two flat arrays of a program; `start` maps PTX indices to engine indices."""
+    """Instructions and operands as flat arrays."""
     code = np.zeros(len(emitted), RAW_INS)
     operands: list[int] = []
     for row, item in zip(code, emitted, strict=True):
-        target = reconv = NONE32
-        if item.target != END:
-            target = start[item.target]
-            at = reconverge.get(item.source, END)
-            reconv = start[at] if 0 <= at < len(start) - 1 else NONE32
         row["op"], row["line"] = opcodes[item.op], item.line
         row["guard"], row["guard_negated"] = item.guard, item.guard_neg
         row["n_destinations"], row["n_sources"] = len(item.d), len(item.s)
         row["first_operand"] = len(operands)
         row["cost"], row["unit"], row["imm"] = item.cost, item.unit, item.imm
-        row["target"], row["reconv"] = target, reconv
+        row["target"] = NONE32 if item.target == END else item.target
+        row["reconv"] = NONE32 if item.reconv == END else item.reconv
         operands.extend(item.d)
         operands.extend(item.s)
     forms = np.frombuffer(b"".join(item.form for item in emitted), np.uint8)
@@ -169,57 +188,64 @@ def _pack(
     return code, np.array(operands or [0], np.uint32)
 
 
-def _template(lo: Lowering) -> npt.NDArray[np.uint8]:
-    block = np.zeros(lo.register_bytes + 64, np.uint8)
-    for slot, bits, value in lo.constants():
-        if bits == 1:
+def _template(slots: Slots) -> npt.NDArray[np.uint8]:
+    block = np.zeros(slots.align() + 64, np.uint8)
+    for constant in slots.constants.values():
+        slot, value = constant.slot, constant.value
+        if constant.bits == 1:
             block[slot : slot + LANES // 8] = 255 if value else 0
-        elif bits == 128:
+        elif constant.bits == 128:
             halves = [value & (2**64 - 1)] * LANES + [value >> 64] * LANES
             block[slot : slot + 16 * LANES].view(np.uint64)[:] = halves
         else:
-            kind = np.dtype(np.uint64 if bits == 64 else np.uint32)
+            kind = np.dtype(np.uint64 if constant.bits == 64 else np.uint32)
             block[slot : slot + kind.itemsize * LANES].view(kind)[:] = value
     return block
 
 
 def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Assembled:
-    """Lower `kernel` for an engine whose handler numbers are `opcodes`.
+    """Lower `kernel`, and the functions that it may call, for an engine with handlers `opcodes`.
 
     An instruction, modifier or operand that is not understood stops the run only when executed.
 
     Raises:
         PtxError: a global variable finds no memory; names the PTX line.
     """
+    linked = link(module.functions, kernel)
+    if linked.bodies:
+        linked.slots.special(FRAME)  # outside of what recursion saves
     shared = [v for v in module.globals if v.space == "shared"] + list(kernel.shared)
-    symbols, static_smem = _place_shared(shared)
+    shared += [v for body in linked.bodies.values() for v in body.shared]
+    symbols, static_smem = place_shared(shared)
     others = [v for v in module.globals if v.space != "shared"]
-    more, buffers = _place_globals(others, module.source)
-    local, local_bytes = _place_local(kernel.local)
-    lo = Lowering(kernel, symbols | more | local)
-    start: list[int] = []
-    for ins in kernel.body:
-        start.append(len(lo.out))
-        lo.lower(ins)
-    start.append(len(lo.out))
-    reconverge = build_cfg(kernel).reconverge
-    code, operands = _pack(lo.out, start, reconverge, opcodes)
-    specials = [(slot, SPECIALS.index(name.lstrip("%"))) for name, slot in lo.specials().items()]
-    specials += [(slot, SPECIALS.index("constant")) for slot, _, _ in lo.constants()]
+    more, buffers = place_globals(others, module.source, linked.address)
+    symbols |= more
+    emitted = _Code()
+    emitted.add(Lowering(kernel, linked, symbols, frame_of(kernel)))
+    functions = _functions(emitted, linked, symbols)
+    code, operands = _pack(emitted.out, opcodes)
+    slots = linked.slots
+    specials = [(slot, SPECIALS.index(name.lstrip("%"))) for name, slot in slots.specials.items()]
+    specials += [(c.slot, SPECIALS.index("constant")) for c in slots.constants.values()]
     return Assembled(
         kernel=kernel,
         code=code,
         operands=operands,
-        register_template=_template(lo),
+        register_template=_template(slots),
         specials=np.array(specials or [(0, 0)], np.uint32)[: len(specials)],
         static_smem=static_smem,
-        local_bytes=local_bytes,
-        entry_registers=_entry_registers(kernel.directives),
+        local_bytes=linked.local_bytes(kernel),
+        entry_registers=_entry_registers(kernel),
         param_sizes=tuple(p.size for p in kernel.params),
         param_offsets=tuple(p.offset for p in kernel.params),
-        sources=np.array([item.source for item in lo.out], np.int32),
+        shared=tuple((v.name, symbols[v.name][1], v.size_bytes) for v in shared),
         globals=tuple(buffers),
-        refused=tuple(lo.refused),
+        refused=tuple(linked.refused),
+        functions=functions,
+        tables=np.array(emitted.tables or [0], np.uint32),
+        frame=slots.specials.get(FRAME, NONE32),
+        slots=np.array(slots.given if linked.bodies else [(0, 0)], np.uint32),
+        talk=talk_of(ins for body in (kernel, *linked.bodies.values()) for ins in body.body),
     )
 
 
@@ -241,6 +267,13 @@ def raw_program(assembled: Assembled) -> RawProgram:
         static_smem=assembled.static_smem,
         entry_registers=assembled.entry_registers,
         local_bytes=assembled.local_bytes,
+        frame=assembled.frame,
+        functions=pointer(assembled.functions, RawFunction),
+        tables=pointer(assembled.tables, ctypes.c_uint32),
+        slots=pointer(assembled.slots, SlotWidth),
+        n_functions=len(assembled.functions),
+        n_slots=len(assembled.slots),
+        n_tables=len(assembled.tables),
     )
 
 
@@ -257,7 +290,7 @@ def parameter_buffer(assembled: Assembled, params: Sequence[bytes]) -> ctypes.Ar
     total = max(
         [o + s for o, s in zip(assembled.param_offsets, assembled.param_sizes, strict=True)] + [1]
     )
-    buffer = ctypes.create_string_buffer(_align(total, 64) + 64)
+    buffer = ctypes.create_string_buffer(align(total, 64) + 64)
     for k, (raw, offset, size) in enumerate(
         zip(params, assembled.param_offsets, assembled.param_sizes, strict=True)
     ):

@@ -12,14 +12,15 @@ typed accessors stop with the PTX line when something is left over or has the wr
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..contract.codes import LANES, NONE32, SLOT_GRAIN, Unit
+from ..contract.codes import NONE32, Unit
 from ..contract.forms import FORM_BYTES, Form, Move
 from ..ptx.errors import Unsupported
 from ..ptx.program import (
     Address,
+    Function,
     Imm,
     Instr,
     Kernel,
@@ -30,8 +31,9 @@ from ..ptx.program import (
     SpecialReg,
     Symbol,
 )
+from .frames import FRAME, Frame
+from .linking import Linked
 from .modifiers import Mods
-from .refusals import explained, no_family
 
 __all__ = ["Emitted", "Family", "Lowering", "Mods", "Unit", "instruction", "registered"]
 
@@ -56,6 +58,7 @@ class Emitted:
     target: int = END
     reconv: int = END
     source: int = -1
+    table: tuple[int, ...] = ()
 
 
 Family = Callable[["Lowering", Instr], None]
@@ -84,83 +87,44 @@ def registered() -> dict[str, Family]:
     return dict(_FAMILIES)
 
 
-def _words(bits: int) -> int:
-    """Bytes of a register slot: a word of lanes for a predicate, else 4, 8 or 16 bytes a lane."""
-    return SLOT_GRAIN if bits == 1 else LANES * max(bits, 32) // 8
-
-
-@dataclass(slots=True)
-class _Constant:
-    slot: int
-    bits: int
-    value: int
-
-
 @dataclass
 class Lowering:
-    """Slots, constants and emitted instructions of one kernel.
+    """Slots and emitted instructions of one kernel or device function.
 
     Attributes:
-        kernel: the typed PTX.
+        function: the typed PTX.
+        program: what the functions of the program share: slots, refusals, the functions reached.
         symbols: address of every shared or global variable: ("shared", window offset without the
             CTA rank) or ("global", host address).
-        params: parameter name -> byte offset in the parameter buffer.
-        refused: why instructions stop the run when they are executed, by number.
+        frame: what the function keeps in local memory.
     """
 
-    kernel: Kernel
-    symbols: dict[str, tuple[str, int]]
+    function: Function
+    program: Linked
+    symbols: Mapping[str, tuple[str, int]]
+    frame: Frame
     out: list[Emitted] = field(default_factory=list)
-    refused: list[Unsupported] = field(default_factory=list)
     _slots: dict[int, int] = field(default_factory=dict)
-    _constants: dict[tuple[int, int], _Constant] = field(default_factory=dict)
-    _specials: dict[str, int] = field(default_factory=dict)
-    _size: int = 0
-    _scratch: dict[int, int] = field(default_factory=dict)
     _current: Instr | None = None
     _guard: tuple[int, bool] = (NONE32, False)
 
-    # ---- slots -------------------------------------------------------------------------------
-    def _allocate(self, bits: int) -> int:
-        size = _words(bits)
-        if size >= 128:
-            self._size = (self._size + 63) & ~63
-        slot = self._size
-        self._size += size
-        return slot
-
     @property
-    def register_bytes(self) -> int:
-        """Size of a warp's register block."""
-        return (self._size + 63) & ~63
+    def kernel(self) -> Kernel | None:
+        """The function, where it is an entry."""
+        return self.function if isinstance(self.function, Kernel) else None
 
+    # ---- slots -------------------------------------------------------------------------------
     def temp(self, bits: int) -> int:
         """A fresh slot for an intermediate value."""
-        return self._allocate(bits)
+        return self.program.slots.new(bits)
 
     def constant(self, value: int, bits: int) -> int:
         """Slot that holds the same `bits`-wide value in every lane (bits == 1: a predicate)."""
-        value &= (1 << bits) - 1
-        key = (value, max(bits, 32) if bits != 1 else 1)
-        found = self._constants.get(key)
-        if found is None:
-            found = _Constant(self._allocate(key[1]), key[1], value)
-            self._constants[key] = found
-        return found.slot
+        return self.program.slots.constant(value, bits)
 
     def special(self, name: str) -> int:
         """32-bit slot that the engine fills at warp start with the named special register."""
-        if name not in self._specials:
-            self._specials[name] = self._allocate(32)
-        return self._specials[name]
-
-    def constants(self) -> Iterable[tuple[int, int, int]]:
-        """(slot, bits, value) of every constant, for the register template."""
-        return [(c.slot, c.bits, c.value) for c in self._constants.values()]
-
-    def specials(self) -> dict[str, int]:
-        """Special register name -> slot."""
-        return dict(self._specials)
+        return self.program.slots.special(name)
 
     # ---- operands ----------------------------------------------------------------------------
     def ins(self) -> Instr:
@@ -175,7 +139,7 @@ class Lowering:
     def _reg_slot(self, reg: Reg) -> int:
         slot = self._slots.get(reg.id)
         if slot is None:
-            slot = self._slots[reg.id] = self._allocate(reg.type.bits)
+            slot = self._slots[reg.id] = self.temp(reg.type.bits)
         return slot
 
     def src(self, operand: Operand, bits: int) -> int:
@@ -198,9 +162,7 @@ class Lowering:
     def dst(self, operand: Operand, bits: int) -> int:
         """Slot of a destination register; `_` gives a scratch slot."""
         if isinstance(operand, Sink):
-            if bits not in self._scratch:
-                self._scratch[bits] = self._allocate(bits)
-            return self._scratch[bits]
+            return self.program.slots.scratch(bits)
         if not isinstance(operand, Reg):
             raise self.fail(f"operand {operand!r} cannot be written")
         have = operand.type.bits
@@ -238,21 +200,36 @@ class Lowering:
             raise self.fail(f"operand {operand!r} must be an integer immediate")
         return operand.value
 
+    def param_offset(self, name: str) -> int | None:
+        """Offset of a kernel parameter in the parameter buffer, or None."""
+        params = self.kernel.params if self.kernel else ()
+        return next((p.offset for p in params if p.name == name), None)
+
     def symbol_address(self, operand: Symbol, bits: int) -> int:
         """Slot with a variable's address (shared: rank included), or a param or local offset."""
-        for param in self.kernel.params:
-            if param.name == operand.name:
-                return self.constant(param.offset, bits)
-        if operand.name not in self.symbols:
-            raise self.fail(f"symbol {operand.name} is not declared")
-        space, address = self.symbols[operand.name]
-        if space != "shared":
+        name = operand.name
+        offset = self.param_offset(name)
+        if offset is not None:
+            return self.constant(offset, bits)
+        if name in self.frame.offsets:
+            if self.kernel:
+                return self.constant(self.frame.offsets[name], bits)
+            return self._based("SYMBOL_LOCAL", FRAME, self.frame.offsets[name], bits)
+        if name in self.symbols:
+            space, address = self.symbols[name]
+            if space == "shared":
+                return self._based("SYMBOL_SHARED", "smem_base", address, bits)
             return self.constant(address, bits)
+        code = self.program.address(name)
+        if code is not None:
+            return self.constant(code, bits)
+        raise self.fail(f"symbol {name} is not declared")
+
+    def _based(self, op: str, base: str, offset: int, bits: int) -> int:
+        """Slot with `offset` behind what the special register `base` holds."""
         slot = self.temp(bits)
-        base = self.special("smem_base")
-        self.emit(
-            "SYMBOL_SHARED", d=(slot,), s=(base,), imm=address, form=Move(bits=bits), unguarded=True
-        )
+        form = Move(bits=bits)
+        self.emit(op, d=(slot,), s=(self.special(base),), imm=offset, form=form, unguarded=True)
         return slot
 
     def address(self, operand: Operand) -> tuple[int, int, int]:
@@ -320,13 +297,18 @@ class Lowering:
             self._through_family(ins)
         except Unsupported as error:
             del self.out[emitted:]
-            self.emit("UNSUPPORTED", imm=len(self.refused))
-            self.refused.append(explained(self.kernel.body, ins, error))
+            self.emit("UNSUPPORTED", imm=len(self.program.refused))
+            self.program.refused.append(error)
+
+    def stand_at(self, line: int) -> None:
+        """What is emitted next belongs to no instruction but to a line of the PTX."""
+        self._current = Instr(-1, line, "", "", (), None, ())
+        self._guard = (NONE32, False)
 
     def _through_family(self, ins: Instr) -> None:
         family = _FAMILIES.get(ins.opcode)
         if family is None:
-            raise no_family(ins)
+            raise Unsupported(ins, f"opcode {ins.opcode!r} is not in the instruction set here")
         try:
             family(self, ins)
         except IndexError as error:

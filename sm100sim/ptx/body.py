@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
 from functools import lru_cache
 
+from .calls import Table, call_site, is_table, table
 from .declarations import variable
 from .errors import PtxError
 from .lexer import Source
 from .operands import OperandError, operand, split_top
-from .program import GlobalVar, Guard, Instr, Operand, Reg, Symbol, Vector
+from .program import GlobalVar, Guard, Instr, Operand, Param, Reg, Signature, Symbol, Vector
 from .scopes import Registers, Scope
 from .types import TYPES
 
@@ -24,10 +26,9 @@ _REGISTERS = re.compile(r"\.reg\s+(?:\.v([24])\s+)?\.(\w+)\s+([^;{}]*);\Z", re.A
 _REGISTER = re.compile(rf"\s*({_NAME})(?:<\s*([1-9]\d{{0,7}})\s*>)?\s*\Z", re.ASCII)
 _PRAGMA = re.compile(r'\.pragma\s+"[^"]*"\s*(?:,\s*"[^"]*"\s*)*;\Z')
 _CALL_PARAM = re.compile(
-    r"\.param\s+(?:\.align\s+\d+\s+)?\.\w+\s+([$_a-zA-Z][\w$]*)[^;]*;\Z", re.ASCII
+    r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([$_a-zA-Z][\w$]*)\s*(?:\[\s*(\d+)\s*\]\s*)?;\Z",
+    re.ASCII,
 )  # fmt: skip
-_TARGETS = re.compile(r"\.branchtargets\s+([^;]*);\Z", re.ASCII)
-_SIGNATURE = re.compile(r"\.(?:calltargets|callprototype)\s[^;]*;\Z", re.ASCII)
 _VARIABLE_START = re.compile(r"\.(?:extern\s+\.)?(?:shared|local)\b")
 
 
@@ -44,6 +45,7 @@ class Body:
     Attributes:
         registers: every register that an instruction names.
         shared, local: variables declared inside the function.
+        call_params: see `Function`.
     """
 
     def __init__(self, source: Source, visible: Collection[str]) -> None:
@@ -57,8 +59,24 @@ class Body:
         self._module.symbols = {name: Symbol(name) for name in visible}
         self._variables = set(visible)
         self._scope = Scope(self._module)
+        self.call_params: dict[str, tuple[int, int]] = {}
         self._branches: list[tuple[Instr, str, Scope]] = []
-        self._tables: list[tuple[int, str, Scope]] = []
+        self._jumps: list[tuple[Instr, str, Scope]] = []
+        self._tables: list[tuple[int, Scope, Table]] = []
+        self._table_name = ""
+        self._call_bytes = 0
+
+    def with_registers(self, kind: Signature) -> Signature:
+        """Declare the registers of a function's `.reg` parameters."""
+
+        def declared(one: Param) -> Param:
+            if one.reg is None:
+                return one
+            self.registers.declare(self._scope, one.name, one.type)
+            reg = self.registers.find(self._scope, one.name)
+            return replace(one, reg=reg) if isinstance(reg, Reg) else one
+
+        return Signature(tuple(map(declared, kind.results)), tuple(map(declared, kind.params)))
 
     def read(self, brace: int) -> int:
         """Read from the opening brace; returns the position after the closing one.
@@ -69,17 +87,20 @@ class Body:
         source = self.source
         text, skip = source.text, source.skip_space
         position, opened = brace + 1, [brace]
+        bytes_before = []
         while opened:
             position = skip(position)
             char = text[position : position + 1]
             if char == "{":
                 self._scope = Scope(self._scope)
                 opened.append(position)
+                bytes_before.append(self._call_bytes)
                 position += 1
             elif char == "}":
                 opened.pop()
                 assert self._scope.parent is not None  # the module's scope is outermost
                 self._scope = self._scope.parent
+                self._call_bytes = bytes_before.pop() if bytes_before else 0
                 position += 1
             elif char == ";":
                 position += 1
@@ -107,6 +128,8 @@ class Body:
             if name in self._scope.labels:
                 raise source.error(position, f"label {name} is declared twice")
             self._scope.labels[name] = len(self.out)
+            if is_table(text, source.skip_space(label.end())):
+                self._table_name = name
             return label.end()
         statement = source.statement(position)
         self._instruction(position, statement[:-1].rstrip())
@@ -120,17 +143,29 @@ class Body:
             (self.local if var.space == "local" else self.shared).append(var)
             self._symbol(position, var.name, unique=True)
         elif statement.startswith(".param"):
-            # Only call sequences declare these; the call itself stops when it is executed.
-            found = _CALL_PARAM.match(statement)
-            if not found:
-                raise self.source.error(position, "parameter declaration is not understood")
-            self._symbol(position, found.group(1), unique=False)
-        elif targets := _TARGETS.match(statement):
-            names = targets.group(1).split(",")
-            self._tables += [(position, name.strip(), self._scope) for name in names]
-        elif not (_PRAGMA.match(statement) or _SIGNATURE.match(statement)):
+            self._call_param(position, statement)
+        elif is_table(statement, 0):
+            known = table(self.source, position, statement)
+            self._scope.tables[self._table_name] = known
+            self._tables.append((position, self._scope, known))
+        elif not _PRAGMA.match(statement):
             what = statement.split(None, 1)[0]
             raise self.source.unsupported(position, f"{what} has no meaning in a kernel here", what)
+
+    def _call_param(self, position: int, statement: str) -> None:
+        """A parameter or result of the next call; its name repeats in other call sequences."""
+        found = _CALL_PARAM.match(statement)
+        kind = TYPES.get(found.group(2)) if found else None
+        if not found or kind is None or not kind.size:
+            raise self.source.error(position, "parameter declaration is not understood")
+        written, _, name, count = found.groups()
+        align, size = int(written or kind.size), kind.size * int(count or 1)
+        self._symbol(position, name, unique=False)
+        symbol = f"{name}.{len(self.call_params)}"
+        self._scope.symbols[name] = Symbol(symbol)
+        start = (self._call_bytes + align - 1) // align * align
+        self.call_params[symbol] = start, size
+        self._call_bytes = start + size
 
     def _symbol(self, position: int, name: str, *, unique: bool) -> None:
         """Declare a variable; storage is per function, so its name must not be used twice."""
@@ -189,9 +224,21 @@ class Body:
         elif opcode in ("call", "brx"):
             if not rest:
                 raise self.source.error(position, f"{opcode} names no target", opcode)
+            self._indirect(position, ins, rest)
         elif rest:
             ins.operands = self._operands(position, rest)
         self.out.append(ins)
+
+    def _indirect(self, position: int, ins: Instr, rest: str) -> None:
+        if ins.opcode == "call":
+            try:
+                ins.call = call_site(rest, self._lookup, self._scope.find_table)
+            except OperandError as error:
+                raise self.source.error(position, str(error), error.token) from None
+            return
+        index, _, name = rest.partition(",")
+        ins.operands = self._operands(position, index.strip())
+        self._jumps.append((ins, name.strip(), self._scope))
 
     def _operands(self, position: int, rest: str) -> tuple[Operand, ...]:
         lookup = self._lookup
@@ -205,6 +252,13 @@ class Body:
             ins.target = scope.find_label(label)
             if ins.target is None:
                 raise PtxError(ins.line, ins.text, f"label {label!r} is not declared")
-        for position, label, scope in self._tables:
-            if scope.find_label(label) is None:
-                raise self.source.error(position, f"label {label!r} is not declared", label)
+        for position, scope, known in self._tables:
+            for label in () if known.signature else known.names:
+                if label not in self._variables and scope.find_label(label) is None:
+                    raise self.source.error(position, f"label {label!r} is not declared", label)
+        for ins, name, scope in self._jumps:
+            labels = scope.find_table(name)
+            found = [scope.find_label(label) for label in labels.names] if labels else []
+            ins.table = tuple([at for at in found if at is not None])
+            if not found or len(ins.table) < len(found):
+                raise PtxError(ins.line, ins.text, f"{name!r} is not a list of branch targets")

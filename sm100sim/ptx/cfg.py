@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .program import Instr, Kernel
+from .program import Function, Instr
 
 _LEAVING = ("ret", "exit", "trap")
-_JUMPS = ("bra", *_LEAVING)
+_JUMPS = ("bra", "brx", *_LEAVING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,8 +19,8 @@ class Cfg:
         leaders: first instruction of every block, ascending.
         successors: per block, the blocks that may follow; `len(leaders)` stands for the exit.
         post_dominators: per block, its immediate post-dominator; `len(leaders)` is the exit.
-        reconverge: index of a guarded branch -> first instruction of the immediate post-dominator
-            of its block, or `end` when the ways only meet at the kernel's exit.
+        reconverge: index of a guarded or indirect branch -> first instruction of the immediate
+            post-dominator of its block, or `end` when the ways only meet at the kernel's exit.
         end: number of instructions, which stands for the kernel's exit.
     """
 
@@ -38,6 +38,7 @@ def _leaders(body: Sequence[Instr]) -> list[int]:
             found.add(ins.index + 1)
             if ins.target is not None:
                 found.add(ins.target)
+            found.update(ins.table)
     return sorted(x for x in found if x < len(body))
 
 
@@ -54,6 +55,7 @@ def _successors(body: Sequence[Instr], leaders: Sequence[int]) -> list[tuple[int
             edges.append(number.get(last.target, leave))
         elif last.opcode in _LEAVING:
             edges.append(leave)
+        edges += [number.get(target, leave) for target in last.table]
         if last.guard is not None or last.opcode not in _JUMPS:
             edges.append(k + 1)
         out.append(tuple(dict.fromkeys(edges)))
@@ -146,11 +148,12 @@ def immediate_post_dominators(successors: Sequence[Sequence[int]]) -> list[int]:
     return [above[block] for block in range(leave)]
 
 
-def build_cfg(kernel: Kernel) -> Cfg:
-    """Blocks and reconvergence points of `kernel`.
+def build_cfg(kernel: Function) -> Cfg:
+    """Blocks and reconvergence points of a kernel or device function.
 
     Every guarded `bra` counts as possibly divergent, with or without `.uni`.  Lanes that a guarded
-    `ret` or `exit` removes meet nobody again, so these have no reconvergence point.
+    `ret` or `exit` removes meet nobody again, so these have no reconvergence point.  A call is an
+    instruction like others: its lanes go on behind it together.
     """
     body = kernel.body
     leaders = _leaders(body)
@@ -160,6 +163,6 @@ def build_cfg(kernel: Kernel) -> Cfg:
     reconverge = {}
     for block, end in enumerate(firsts[1:]):
         last = body[end - 1]
-        if last.opcode == "bra" and last.guard is not None:
+        if last.opcode == "brx" or (last.opcode == "bra" and last.guard is not None):
             reconverge[last.index] = firsts[meeting[block]]
     return Cfg(tuple(leaders), tuple(successors), tuple(meeting), reconverge, len(body))

@@ -7,11 +7,12 @@ Dimension Directives".
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Literal, cast
 
 from .lexer import Source
 from .operands import OperandError, literal
-from .program import DirectiveValue, GlobalVar, Param
+from .program import DirectiveValue, GlobalVar, Param, Reg, Signature
 from .types import TYPES, PtxType
 
 _VARIABLE = re.compile(
@@ -19,9 +20,13 @@ _VARIABLE = re.compile(
     r"(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([$_a-zA-Z][\w$]*)\s*((?:\[\s*\d*\s*\]\s*)*)"
     r"(?:=\s*(.*?)\s*)?;\Z", re.S | re.ASCII,
 )  # fmt: skip
+_LINK = re.compile(
+    r"\s*(?:generic\(\s*([$_a-zA-Z][\w$]*)\s*\)|([$_a-zA-Z][\w$]*))\s*([+-]\s*\d{1,18})?\s*\Z",
+    re.ASCII,
+)
 _DIMENSION = re.compile(r"\[\s*(\d*)\s*\]", re.ASCII)
 _PARAM = re.compile(
-    r"\s*\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+"
+    r"\s*\.(param|reg)\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+"
     r"(?:\.ptr\s+(?:\.(?:global|shared|const|local|param)\s+)?(?:\.align\s+\d+\s+)?)?"
     r"([$_a-zA-Z][\w$]*)\s*(?:\[\s*(\d+)\s*\]\s*)?\Z", re.ASCII,
 )  # fmt: skip
@@ -77,11 +82,12 @@ def variable(source: Source, position: int, statement: str) -> GlobalVar:
         count *= size
     if count == 0 and len(sizes) != 1:
         raise source.error(position, f"{name} has an empty dimension", name)
-    data = None
+    data: bytes | None = None
+    links: tuple[tuple[int, str, int], ...] = ()
     if init is not None:
         if space in ("shared", "local"):
             raise source.error(position, f"{name}: .{space} memory has no initial value", name)
-        data = _initial_values(source, position, init, kind)
+        data, links = _initial_values(source, position, init, kind)
         count = count or len(data) // kind.size
         if len(data) > count * kind.size:
             raise source.error(position, f"{name} has {count} elements, more are given", name)
@@ -96,14 +102,26 @@ def variable(source: Source, position: int, statement: str) -> GlobalVar:
         external,
         data,
         source.line(position),
+        links,
     )
 
 
-def _initial_values(source: Source, position: int, init: str, kind: PtxType) -> bytes:
+def _initial_values(
+    source: Source, position: int, init: str, kind: PtxType
+) -> tuple[bytes, tuple[tuple[int, str, int], ...]]:
+    """The bytes, and which of them are addresses of variables or functions."""
     inner = init[1:-1] if init[:1] == "{" and init[-1:] == "}" else init
-    return b"".join(
-        _initial_value(source, position, value.strip(), kind) for value in inner.split(",")
-    )
+    data = bytearray()
+    links = []
+    for value in inner.split(","):
+        found = _LINK.match(value) if kind.bits == 64 else None
+        if found:
+            generic, plain, added = found.groups()
+            links.append((len(data), generic or plain, int((added or "0").replace(" ", ""))))
+            data += bytes(kind.size)
+        else:
+            data += _initial_value(source, position, value.strip(), kind)
+    return bytes(data), tuple(links)
 
 
 def _initial_value(source: Source, position: int, value: str, kind: PtxType) -> bytes:
@@ -122,29 +140,68 @@ def _initial_value(source: Source, position: int, value: str, kind: PtxType) -> 
 
 
 def params(source: Source, start: int, inner: str) -> list[Param]:
-    """The parameter list between its parentheses, laid out like a C struct.
+    """The parameter list of a kernel between its parentheses, laid out like a C struct.
 
     Raises:
         PtxError: a parameter is not understood or named twice.
     """
+    out, spaces = _params(source, start, inner, 0)
+    for one, space in zip(out, spaces, strict=True):
+        if space == "reg":
+            raise source.error(start, f"parameter {one.name} is not understood", one.name)
+        if sum(p.name == one.name for p in out) > 1:
+            raise source.error(start, f"parameter {one.name} is empty or declared twice", one.name)
+    return out
+
+
+def _params(source: Source, start: int, inner: str, offset: int) -> tuple[list[Param], list[str]]:
+    """Parameters from byte `offset` on, and the space of each."""
     out: list[Param] = []
-    offset, position = 0, start
+    spaces = []
+    position = start
     for declaration in inner.split(",") if inner.strip() else []:
         at = source.skip_space(position)
         found = _PARAM.match(declaration)
         if not found:
             raise source.error(at, f"parameter {declaration.strip()!r} is not understood")
-        written, type_name, name, count = found.groups()
+        space, written, type_name, name, count = found.groups()
         kind = _type(source, at, type_name)
         align = _alignment(source, at, written, kind)
         size = kind.size * (_number(source, at, count) if count else 1)
-        if size == 0 or any(p.name == name for p in out):
+        if size == 0:
             raise source.error(at, f"parameter {name} is empty or declared twice", name)
         offset = (offset + align - 1) // align * align
         out.append(Param(name, kind, size, align, offset))
+        spaces.append(space)
         offset += size
         position += len(declaration) + 1
-    return out
+    return out, spaces
+
+
+IN_REGISTER = Reg(-1, "", PtxType("b32", 32))
+"""Stands for the register of a `.reg` parameter until the function's body is read."""
+
+
+def signature(
+    source: Source, results: tuple[int, str | None], given: tuple[int, str | None]
+) -> Signature:
+    """Results and parameters of a function, each as (position, text between the parentheses).
+
+    Raises:
+        PtxError: a parameter is not understood.
+    """
+    out: list[tuple[Param, ...]] = []
+    offset = 0
+    for start, inner in (results, given):
+        found, spaces = _params(source, start, inner or "", offset)
+        out.append(
+            tuple(
+                replace(one, reg=IN_REGISTER) if space == "reg" else one
+                for one, space in zip(found, spaces, strict=True)
+            )
+        )
+        offset = max((p.offset + p.size for p in found), default=offset)
+    return Signature(*out)
 
 
 def _in_range(source: Source, position: int, key: str, values: list[int], least: int) -> None:

@@ -6,11 +6,12 @@ Debug directives are skipped; everything else that is not understood stops with 
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from .body import Body
-from .declarations import directives, params, variable
+from .declarations import directives, params, signature, variable
 from .lexer import Source
-from .program import Kernel, Module, Param
+from .program import DeviceFunction, FunctionHead, Kernel, Module, Param, Signature
 
 _VERSION = re.compile(r"\.version\s+(\d+\.\d+)(?![\w.])", re.ASCII)
 _TARGET = re.compile(r"\.target\s+(\w+(?:[ \t]*,[ \t]*\w+)*)", re.ASCII)
@@ -19,9 +20,10 @@ _ADDRESS_SIZE = re.compile(r"\.address_size\s+(\d+)", re.ASCII)
 _LINKAGE = r"(?:\.(?:visible|weak|extern)\s+)*"
 _ENTRY = re.compile(rf"{_LINKAGE}\.entry\s+([$_a-zA-Z][\w$]*)\s*", re.ASCII)
 _FUNCTION = re.compile(
-    rf"{_LINKAGE}\.func\s*(?:\.noreturn\s*)?(?:\([^()]*\)\s*)?([$_a-zA-Z][\w$]*)\s*"
-    r"(?:\([^()]*\)\s*)?(?:\.noreturn\s*)?(;?)", re.ASCII,
+    rf"{_LINKAGE}\.func\s*(?:\.noreturn\s*)?(?:\(([^()]*)\)\s*)?([$_a-zA-Z][\w$]*)\s*"
+    r"(?:\(([^()]*)\)\s*)?(?:\.noreturn\s*)?(;?)", re.ASCII,
 )  # fmt: skip
+_ALIAS = re.compile(r"\.alias\s+([$_a-zA-Z][\w$]*)\s*,\s*([$_a-zA-Z][\w$]*)\s*;", re.ASCII)
 _SECTION = re.compile(r"\.section\s+[.\w]+\s*\{", re.ASCII)
 _PARAMETERS = re.compile(r"\(([^()]*)\)")
 
@@ -45,7 +47,7 @@ class _Reader:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.module = Module("", "", 0, [], {}, source.lines)
-        self.functions: set[str] = set()
+        self.functions = self.module.functions
 
     def read(self) -> Module:
         text = self.source.text
@@ -89,9 +91,11 @@ class _Reader:
             return self._kernel(position, entry.group(1), entry.end())
         function = _FUNCTION.match(text, position)
         if function:
-            name, semicolon = function.groups()
-            self.functions.add(name)
-            return function.end() if semicolon else self._function(position, name, function.end())
+            return self._function(position, function)
+        alias = _ALIAS.match(text, position)
+        if alias:
+            self._alias(position, alias.group(1), alias.group(2))
+            return alias.end()
         statement = source.statement(position)
         var = variable(source, position, statement)
         if any(var.name == other.name for other in self.module.globals):
@@ -101,12 +105,44 @@ class _Reader:
         self.module.globals.append(var)
         return position + len(statement)
 
-    def _function(self, position: int, name: str, at: int) -> int:
-        """Pass over a device function: a call of it stops when it is executed."""
-        brace = self.source.text.find("{", at)
-        if brace < 0:
-            raise self.source.error(position, f"function {name} has no body", name)
-        return self.source.closing(brace)
+    def _function(self, position: int, found: re.Match[str]) -> int:
+        """Note a device function and pass over its body, which is read when something calls it."""
+        source, name = self.source, found.group(2)
+
+        results, given = ((found.start(k), found.group(k)) for k in (1, 3))
+
+        def read_signature() -> Signature:
+            return signature(source, results, given)
+
+        number = len(self.functions)
+        head = self.functions.setdefault(name, FunctionHead(name, number, read_signature))
+        if found.group(4):
+            return found.end()
+        brace = source.text.find("{", found.end())
+        if brace < 0 or head.body is not None:
+            raise source.error(position, f"function {name} has no body or is defined twice", name)
+        head.signature = read_signature
+        head.body = cache(lambda: self._body(position, name, read_signature(), brace))
+        return source.closing(brace)
+
+    def _body(self, position: int, name: str, kind: Signature, brace: int) -> DeviceFunction:
+        every = (*kind.results, *kind.params)
+        names = [*(v.name for v in self.module.globals), *(p.name for p in every if p.reg is None)]
+        body = Body(self.source, [*names, *self.functions])
+        kind = body.with_registers(kind)
+        body.read(brace)
+        return DeviceFunction(
+            name, body.shared, body.registers.by_id, body.out, self.source.line(position),
+            body.local, body.call_params, kind,
+        )  # fmt: skip
+
+    def _alias(self, position: int, name: str, aliasee: str) -> None:
+        """`.alias f, g;`: f is declared before, and is g (PTX ISA, ".alias")."""
+        if aliasee not in self.functions:
+            raise self.source.error(position, f"function {aliasee} is not declared", aliasee)
+        known = self.functions[aliasee]
+        number = self.functions[name].number if name in self.functions else len(self.functions)
+        self.functions[name] = FunctionHead(name, number, known.signature, known.body)
 
     def _kernel(self, position: int, name: str, at: int) -> int:
         source = self.source
@@ -126,7 +162,7 @@ class _Reader:
         body = Body(source, [*names, *self.functions])
         end = body.read(brace)
         self.module.kernels[name] = Kernel(
-            name, declared, settings, body.shared, body.registers.by_id, body.out,
-            source.line(position), body.local,
+            name, body.shared, body.registers.by_id, body.out, source.line(position), body.local,
+            body.call_params, declared, settings,
         )  # fmt: skip
         return end

@@ -55,7 +55,7 @@ class SourcePlace:
 
 
 class Places:
-    """Finds the source line of a PTX line."""
+    """Finds the source line of a PTX line, and its own text."""
 
     def __init__(self, ptx: str = "") -> None:
         """`ptx`: the module's text."""
@@ -68,6 +68,14 @@ class Places:
         before = bisect_left(lines, line) - 1
         point = points[before] if before >= 0 else None
         return None if point is None else self._place(point, _MAX_CHAIN)
+
+    def ptx_line(self, line: int) -> str:
+        """The text of a 1-based PTX line; "" where there is none."""
+        return self._lines[line - 1] if 0 < line <= len(self._lines) else ""
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self._ptx.split("\n")
 
     def __bool__(self) -> bool:
         return any(point is not None for point in self._table[1])

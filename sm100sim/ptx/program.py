@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -100,15 +101,65 @@ class Guard:
     negated: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A parameter or result; sizes in bytes.
+
+    Attributes:
+        offset: in the parameter buffer of a kernel or the frame of a function, as in a C struct.
+        reg: the register of a `.reg` parameter of a function.
+    """
+
+    name: str
+    type: PtxType
+    size: int
+    align: int
+    offset: int
+    reg: Reg | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Results and parameters of a device function, placed one after the other."""
+
+    results: tuple[Param, ...] = ()
+    params: tuple[Param, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes that they take at the start of the callee's frame."""
+        every = (*self.results, *self.params)
+        return max((p.offset + p.size for p in every), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """What a `call` names.
+
+    Attributes:
+        callee: a function, or the register with its address.
+        signature: of an indirect call with `.callprototype`.
+        targets: functions that an indirect call may reach, where `.calltargets` lists them.
+    """
+
+    callee: Symbol | Reg
+    results: tuple[Operand, ...] = ()
+    arguments: tuple[Operand, ...] = ()
+    signature: Signature | None = None
+    targets: tuple[str, ...] | None = None
+
+
 @dataclass(slots=True)
 class Instr:
     """One instruction.
 
     Attributes:
-        index: position in the kernel's body.
+        index: position in the function's body.
         line, text: 1-based PTX line and the statement as written.
         opcode, mods: first dot component, and the others in order.
         target: for branches the index of the instruction after the label.
+        table: the same of every entry of an indirect branch.
+        call: for calls who is called with what.
     """
 
     index: int
@@ -119,22 +170,16 @@ class Instr:
     guard: Guard | None
     operands: tuple[Operand, ...]
     target: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Param:
-    """A kernel parameter; sizes in bytes; `offset` in the parameter buffer as in a C struct."""
-
-    name: str
-    type: PtxType
-    size: int
-    align: int
-    offset: int
+    table: tuple[int, ...] = ()
+    call: CallSite | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GlobalVar:
-    """A variable; `size_bytes` is 0 for `.extern ... x[]`.  "local" ones belong to one thread."""
+    """A variable; `size_bytes` is 0 for `.extern ... x[]`.  "local" ones belong to one thread.
+
+    `links`: places of the initial value that hold addresses: (byte offset, name, added offset).
+    """
 
     name: str
     space: Literal["shared", "global", "const", "local"]
@@ -143,28 +188,65 @@ class GlobalVar:
     extern: bool
     init: bytes | None
     line: int
+    links: tuple[tuple[int, str, int], ...] = ()
 
 
 @dataclass(slots=True)
-class Kernel:
-    """A `.entry`.
+class Function:
+    """What an `.entry` and a `.func` have in common.
 
     Attributes:
-        directives: name without the dot -> value; reqntid, maxntid and reqnctapercluster have three
-            extents, other numbers are integers, flags are True.
         shared, local: variables declared inside the function; their names are unique in it.
         regs: the registers that instructions name, by `Reg.id`, numbered in order of first use.
-        line: 1-based line of the `.entry`.
+        line: 1-based line of the declaration.
+        call_params: `.param` variables of its call sequences: symbol -> (offset, bytes) behind the
+            local variables; those of different sequences share their bytes.
     """
 
     name: str
-    params: list[Param]
-    directives: dict[str, DirectiveValue]
     shared: list[GlobalVar]
     regs: dict[int, Reg]
     body: list[Instr]
     line: int
     local: list[GlobalVar] = field(default_factory=list)
+    call_params: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Kernel(Function):
+    """A `.entry`.
+
+    Attributes:
+        params: its parameters, placed in the parameter buffer.
+        directives: name without the dot -> value; reqntid, maxntid and reqnctapercluster have three
+            extents, other numbers are integers, flags are True.
+    """
+
+    params: list[Param] = field(default_factory=list)
+    directives: dict[str, DirectiveValue] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class DeviceFunction(Function):
+    """A `.func` with a body."""
+
+    signature: Signature = Signature()
+
+
+@dataclass(slots=True)
+class FunctionHead:
+    """A `.func` that is declared; signature and body are read when something calls it.
+
+    Attributes:
+        number: in the order of first declaration.
+        signature: reads results and parameters.
+        body: reads the whole function; None when it is defined elsewhere.
+    """
+
+    name: str
+    number: int
+    signature: Callable[[], Signature]
+    body: Callable[[], DeviceFunction] | None = None
 
 
 @dataclass(slots=True)
@@ -176,6 +258,7 @@ class Module:
         address_size: bits of a generic address.
         globals: module-level variables, in order.
         kernels: `.entry` functions by name, in order.
+        functions: `.func` functions by name, in order; they are read when they are called.
         source: the text's lines, so that line `n` is `source[n - 1]`.
     """
 
@@ -185,3 +268,4 @@ class Module:
     globals: list[GlobalVar]
     kernels: dict[str, Kernel]
     source: list[str] = field(default_factory=list)
+    functions: dict[str, FunctionHead] = field(default_factory=dict)

@@ -6,6 +6,7 @@ many times in a kernel (PTX ISA, "Scoping").  A name means the innermost declara
 
 from __future__ import annotations
 
+from .calls import Table
 from .program import Reg, Symbol, Vector
 from .types import PtxType
 
@@ -17,9 +18,10 @@ class Scope:
         regs: registers by name; `ranges`: count and type by prefix.
         symbols: variables, and vector registers as the `Vector` of their components.
         labels: index of the instruction after each label.
+        tables: branch targets, call targets and prototypes.
     """
 
-    __slots__ = ("labels", "parent", "ranges", "regs", "symbols")
+    __slots__ = ("labels", "parent", "ranges", "regs", "symbols", "tables")
 
     def __init__(self, parent: Scope | None) -> None:
         """An empty scope inside `parent`."""
@@ -28,6 +30,16 @@ class Scope:
         self.ranges: dict[str, tuple[int, PtxType]] = {}
         self.symbols: dict[str, Symbol | Vector] = {}
         self.labels: dict[str, int] = {}
+        self.tables: dict[str, Table] = {}
+
+    def find_table(self, name: str) -> Table | None:
+        """The table of that name, looking outwards."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.tables:
+                return scope.tables[name]
+            scope = scope.parent
+        return None
 
     def find_label(self, name: str) -> int | None:
         """Index of the instruction after the label, looking outwards."""

@@ -72,6 +72,7 @@ class Call:
     scheduler: str | None = None
     num_qo: int | None = None
     pair_cta: bool = False
+    arch: str | None = None
     unchecked: bool = False
     q_rope: torch.Tensor | None = None
     k_rope: torch.Tensor | None = None

@@ -230,8 +230,9 @@ def moved(body: str, kind: str) -> list[tuple[str, str]]:
     out = []
     for mutant in mutants(text, "k"):
         if mutant.kind == kind:
-            new, old = changed_lines(text, mutant)
-            assert old == mutant.line
+            places = changed_lines(text, mutant)
+            old, (new,) = mutant.line, {*places} - {mutant.line}
+            assert old in places
             parse(mutant.ptx)
             lines = mutant.ptx.split("\n")
             out.append((lines[old - 1].strip(), lines[new - 1].strip()))

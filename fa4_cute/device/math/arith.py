@@ -72,8 +72,16 @@ def reciprocal(x: Float32) -> Float32:
     return cute.arch.rcp_approx(x)
 
 
+def saturating_mul(a: Float32, b: Float32) -> Float32:
+    """Return ``a * b`` rounded towards zero: beyond float32 the largest number, not infinity.
+
+    DSL: ``cute.math.mul`` rounds to nearest.
+    """
+    return emit("mul.rz.ftz.f32 $0, $1, $2;", (Float32,), (a, b), effects=False)[0]
+
+
 def saturating_mul2(a: F32x2, b: F32x2) -> F32x2:
-    """Return ``a * b`` rounded towards zero: beyond float32 the largest number, not infinity."""
+    """Return ``a * b`` on both halves, as :func:`saturating_mul`."""
     return cute.arch.mul_packed_f32x2(a, b, rnd="rz", ftz=True)
 
 

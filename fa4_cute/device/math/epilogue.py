@@ -9,6 +9,7 @@ from .arith import fma2, mul2, pack16
 _LINE_BYTES = 128
 """A swizzle permutes the units of a row by the number of the row's line of this size."""
 _WORDS_PER_UNIT = 4
+_WORD_BYTES = 4
 
 
 def normalise_sum(parts: list[tuple[list[Float32], Float32]], ptx_type: str) -> list[Int32]:
@@ -30,6 +31,22 @@ def weighted_sum(parts: list[tuple[list[Float32], Float32]]) -> list[Float32]:
     for values, factor in rest:
         total = [value * factor + before for value, before in zip(values, total, strict=True)]
     return total
+
+
+def store_row_word(chunk: Int32, row: Int32, place: tuple[int, Int32], word: Int32) -> None:
+    """Store one 32-bit word of a row of a staged chunk of 128-byte rows.
+
+    Args:
+        chunk: shared address of the chunk, a multiple of the swizzle's pattern.
+        row: row of the tile.
+        place: the 16-byte unit of the row, and the word in it.
+        word: what is stored.
+    """
+    unit, within = place
+    start = chunk + row * OUTPUT_SWIZZLE.bytes
+    units = OUTPUT_SWIZZLE.bytes // UNIT_BYTES
+    swizzled = (start + (row & (units - 1)) * UNIT_BYTES) ^ unit * UNIT_BYTES
+    shared.store_b32(swizzled + within * _WORD_BYTES, word)
 
 
 def store_row_units(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from cutlass import Float32, Int32
 
+from ...plan.facts.wgmma import Columns
 from ...plan.masks.key_tiles import WORD_COLUMNS
 from ..ptx import emit
 
@@ -19,13 +20,13 @@ Span = tuple[Int32 | None, Int32]
 
 
 def mask_columns(
-    values: list[Float32], first_column: int, limit: Int32, warp_limit: Int32
+    values: list[Float32], columns: Columns, limit: Int32, warp_limit: Int32
 ) -> list[Float32]:
-    """Return the scores of columns ``first_column ..`` with those >= ``limit`` set to -inf.
+    """Return the scores of ``columns`` with those >= ``limit`` set to -inf.
 
     Args:
         values: one score per column, in place.
-        first_column: column of the first score within its key tile.
+        columns: columns of the scores within their key tile.
         limit: number of visible columns of the tile for this thread's row; may be <= 0.
         warp_limit: the smallest ``limit`` of the warp, the same in all its threads.
 
@@ -34,42 +35,43 @@ def mask_columns(
     """
     count = len(values)
     lines = [
-        f"setp.ge.s32 skip, ${2 * count + 1}, {first_column + count};",
+        f"setp.ge.s32 skip, ${2 * count + 1}, {columns.stop};",
         "@skip bra UNMASKED;",
     ]
     for i in range(count):
-        lines.append(f"setp.gt.s32 visible, ${2 * count}, {first_column + i};")
+        lines.append(f"setp.gt.s32 visible, ${2 * count}, {columns[i]};")
         lines.append(f"selp.f32 ${i}, ${count + i}, {_MINUS_INF}, visible;")
     text = "{\n\t.reg .pred skip, visible;\n\t" + "\n\t".join(lines) + "\nUNMASKED:\n\t}"
     return emit(text, (Float32,) * count, (*values, limit, warp_limit), tied=count)
 
 
 def mask_spans(
-    values: list[Float32], first_column: int, spans: Sequence[Span], warp_spans: Sequence[Span]
+    values: list[Float32], columns: Columns, spans: Sequence[Span], warp_spans: Sequence[Span]
 ) -> list[Float32]:
-    """Return the scores of columns ``first_column ..``, -inf where no span holds the column.
+    """Return the scores of ``columns``, -inf where no span holds the column.
 
     Args:
         values: one score per column, in place.
-        first_column: column of the first score within its key tile.
+        columns: columns of the scores within their key tile.
         spans: what the thread's row sees.
         warp_spans: what all rows of the warp see through each term of the mask.
     """
     masked: list[Float32] = []
-    for start in range(0, len(values), WORD_COLUMNS):
-        part = values[start : start + WORD_COLUMNS]
-        masked += _mask_word(part, first_column + start, spans, warp_spans)
+    for start in range(columns.start, columns.stop, WORD_COLUMNS):
+        word = range(start, min(start + WORD_COLUMNS, columns.stop))
+        part = {columns[i]: v for i, v in enumerate(values) if columns[i] in word}
+        masked += _mask_word(part, word, spans, warp_spans)
     return masked
 
 
 def _mask_word(
-    values: list[Float32], first: int, spans: Sequence[Span], warp_spans: Sequence[Span]
+    values: dict[int, Float32], word: range, spans: Sequence[Span], warp_spans: Sequence[Span]
 ) -> list[Float32]:
-    """Mask up to 32 columns through one visibility word: a bit per column.
+    """Mask scores, by column, of up to 32 columns through one visibility word: a bit per column.
 
     DSL: as for :func:`mask_columns`.
     """
-    count = len(values)
+    count, first = len(values), word.start
     operands: list[Int32] = []
 
     def operand(value: Int32) -> str:
@@ -78,7 +80,7 @@ def _mask_word(
 
     lines = []
     for start, stop in warp_spans:
-        lines.append(f"setp.ge.s32 skip, {operand(stop)}, {first + count};")
+        lines.append(f"setp.ge.s32 skip, {operand(stop)}, {word.stop};")
         if start is not None:
             lines.append(f"setp.le.and.s32 skip, {operand(start)}, {first}, skip;")
         lines.append("@skip bra UNMASKED;")
@@ -86,13 +88,13 @@ def _mask_word(
     for span in spans:
         lines += _word_of_span(span, first, operand)
         lines.append("or.b32 word, word, bits;")
-    for i in range(count):
-        lines.append(f"and.b32 bits, word, {1 << i};")
+    for i, column in enumerate(values):
+        lines.append(f"and.b32 bits, word, {1 << column - first};")
         lines.append("setp.ne.b32 visible, bits, 0;")
         lines.append(f"selp.f32 ${i}, ${count + i}, {_MINUS_INF}, visible;")
     text = "{\n\t.reg .pred skip, visible;\n\t.reg .b32 word, bits, low;\n\t"
     text += "\n\t".join(lines) + "\nUNMASKED:\n\t}"
-    return emit(text, (Float32,) * count, (*values, *operands), tied=count)
+    return emit(text, (Float32,) * count, (*values.values(), *operands), tied=count)
 
 
 def _word_of_span(span: Span, first: int, operand: Callable[[Int32], str]) -> list[str]:

@@ -35,6 +35,11 @@ def store_f32(address: Int32, value: Float32) -> None:
     cute.arch.store(shared(address, Float32), value)
 
 
+def store_b32(address: Int32, value: Int32) -> None:
+    """Store one 32-bit word at shared-memory ``address``."""
+    cute.arch.store(shared(address, Int32), value)
+
+
 def store_v4(address: Int32, words: Sequence[Int32]) -> None:
     """Store four 32-bit words at 16-byte aligned shared-memory ``address``."""
     registers = cute.make_rmem_tensor(_VECTOR, type(words[0]))

@@ -50,6 +50,19 @@ def mbarrier_arrive(address: Int32) -> None:
     emit("mbarrier.arrive.shared::cta.b64 _, [$0];", (), (address,))
 
 
+def mbarrier_arrive_once(address: Int32) -> None:
+    """Arrive once (release) for the calling warp.
+
+    DSL: ``cute.arch.mbarrier_arrive`` as for :func:`mbarrier_arrive`, under a branch.
+    """
+    emit(
+        "{\n\t.reg .pred leader;\n\telect.sync _|leader, -1;\n\t"
+        "@leader mbarrier.arrive.shared::cta.b64 _, [$0];\n\t}",
+        (),
+        (address,),
+    )
+
+
 def mbarrier_expect_tx(address: Int32, num_bytes: Int32 | int) -> None:
     """Arrive once and announce ``num_bytes`` of TMA data; one elected lane of the warp."""
     with cute.arch.elect_one():

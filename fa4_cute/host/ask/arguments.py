@@ -35,6 +35,7 @@ class Options:
     scheduler: str | None = None
     num_qo: int | None = None
     pair_cta: bool = False
+    arch: str | None = None
     unchecked: bool = False
     q_scale: Any = None
     k_scale: Any = None

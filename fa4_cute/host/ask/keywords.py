@@ -36,6 +36,7 @@ class AttentionOptions(TypedDict, total=False):
     scheduler: str | None
     num_qo: int | None
     pair_cta: bool
+    arch: str | None
     unchecked: bool
     q_scale: float | torch.Tensor | None
     k_scale: float | torch.Tensor | None

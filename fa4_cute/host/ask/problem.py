@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from ...plan.facts.dtypes import DType
+from ...plan.facts.hardware import SM100A
 from ...plan.launch.launch import AttentionSizes
 from ...plan.spec.variant import Partition, Variant
 from . import checks
@@ -44,6 +45,7 @@ class Problem:
             they are tensors of their own.
         shared_rope: whether those of k have one head for all.
         pair_cta: whether two CTAs are to share each MMA, where a kernel has the choice.
+        arch: architecture of the kernel.
     """
 
     dtype: str
@@ -63,6 +65,7 @@ class Problem:
     rope_dtype: str | None = None
     shared_rope: bool = False
     pair_cta: bool = False
+    arch: str = SM100A
 
     def __post_init__(self) -> None:
         """Refuse values outside the domain of the record."""
@@ -172,6 +175,7 @@ class Problem:
         return_lse: bool = False,
         num_qo: int | None = None,
         pair_cta: bool = False,
+        arch: str = SM100A,
         rope: tuple[Any, Any] | None = None,
     ) -> Problem:
         """Return the problem of tensors that fit together.
@@ -196,6 +200,7 @@ class Problem:
             features=features,
             num_qo=num_qo,
             pair_cta=pair_cta,
+            arch=arch,
             scales=scales,
             rope_dtype=None if rope is None else dtype_name(rope[0].dtype),
             shared_rope=rope is not None and checks.is_shared(rope[1], k),

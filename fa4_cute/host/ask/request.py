@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...plan.spec.variant import Partition, Scheduler
+from .architecture import arch_for, capability_of, check_arch
 from .arguments import Batch, Inputs, Options
 from .checks import DENSE, PACKED, PAGED, Layout, check_count, check_inputs
 from .features import NO_TENSORS, PLAIN, Features, FeatureTensors
@@ -42,6 +43,7 @@ def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Req
     """
     batch = Batch() if batch is None else batch
     check_inputs(inputs, options, _layouts(batch))
+    check_arch(options.arch)
     where = sequences(inputs, batch, unchecked=options.unchecked)
     if options.is_plain and batch.is_plain:
         features, tensors = PLAIN, NO_TENSORS
@@ -54,6 +56,7 @@ def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Req
         scales=scales_of(options, inputs[0]),
         num_qo=options.num_qo,
         pair_cta=options.pair_cta,
+        arch=arch_for(options.arch, capability_of(inputs[0])),
         causal=options.causal,
         softmax_scale=options.softmax_scale,
         return_lse=options.return_lse,

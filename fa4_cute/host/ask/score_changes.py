@@ -86,11 +86,7 @@ def modifier_of(options: Options) -> score_mods.ScoreModifier | None:
         TypeError, ValueError: auxiliary tensors are no tuple, or nothing reads them.
     """
     score_mod, aux_tensors = options.score_mod, options.aux_tensors
-    if not isinstance(aux_tensors, list | tuple):
-        raise TypeError(
-            f"aux_tensors={kind_of(aux_tensors)}: expected a tuple of tensors; nearest supported "
-            f"choice: (aux_tensors,)"
-        )
+    check_tuple(aux_tensors)
     steps = []
     if isinstance(score_mod, score_mods.ScoreModifier):
         if aux_tensors:
@@ -106,6 +102,15 @@ def modifier_of(options: Options) -> score_mods.ScoreModifier | None:
     if options.softcap is not None and not _is_zero(options.softcap):
         steps.append(score_mods.softcap(options.softcap))
     return score_mods.chain(*steps) if steps else None
+
+
+def check_tuple(aux_tensors: Any) -> None:
+    """Refuse auxiliary tensors that are no list or tuple."""
+    if not isinstance(aux_tensors, list | tuple):
+        raise TypeError(
+            f"aux_tensors={kind_of(aux_tensors)}: expected a tuple of tensors; nearest supported "
+            f"choice: (aux_tensors,)"
+        )
 
 
 def _is_zero(value: Any) -> bool:

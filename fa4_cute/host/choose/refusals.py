@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-COMPUTE_CAPABILITY_MAJOR: Final = 10
+from ...plan.facts.architectures import ARCHITECTURES, architecture_of
+
 DEVICES: Final = {
-    "cpu": "the kernel's PTX runs on sm100sim, the virtual SM100",
-    "cuda": f"compute capability {COMPUTE_CAPABILITY_MAJOR}.x (Blackwell: B200, GB200, B300)",
+    "cpu": "the kernel's PTX runs on sm100sim, the virtual SM100 or SM90",
+    "cuda": " or ".join(arch.text for arch in ARCHITECTURES.values()),
 }
 """Device types and what they stand for."""
 
@@ -40,7 +41,10 @@ def refusal_of_error(kind: type[Exception], error: Exception) -> Refusal:
 
 
 def device_refusal(
-    kind: str, capability: tuple[int, int] | None = None, name: str | None = None
+    kind: str,
+    capability: tuple[int, int] | None = None,
+    name: str | None = None,
+    arch: str | None = None,
 ) -> Refusal | None:
     """Return why tensors on a device of type ``kind`` cannot be computed, or None.
 
@@ -48,6 +52,7 @@ def device_refusal(
         kind: torch's device type, such as ``cpu`` or ``cuda``.
         capability: compute capability of a ``cuda`` device; None when it is not an NVIDIA one.
         name: the device's name for the message.
+        arch: architecture of the kernel; None for that of the device.
     """
     if kind == "cpu":
         return None
@@ -63,12 +68,18 @@ def device_refusal(
             f"device {shown} is no NVIDIA device (supported are {known})",
             "tensors on the cpu, which run on sm100sim",
         )
-    if capability[0] != COMPUTE_CAPABILITY_MAJOR:
+    found, version = architecture_of(capability), f"{capability[0]}.{capability[1]}"
+    if found is None:
         return Refusal(
             NotImplementedError,
-            f"device {shown} has compute capability {capability[0]}.{capability[1]}, and the "
-            f"kernels use tcgen05, which only {COMPUTE_CAPABILITY_MAJOR}.x has (supported are "
-            f"{known})",
+            f"device {shown} has compute capability {version}, and the kernels use tcgen05, which "
+            f"only 10.x has, or wgmma, which only 9.0 has (supported are {known})",
             "tensors on the cpu, which run on sm100sim",
+        )
+    if arch not in (None, found):
+        return Refusal(
+            NotImplementedError,
+            f"arch={arch!r}: device {shown} has compute capability {version}",
+            f"arch={found!r}, or None",
         )
     return None

@@ -1,6 +1,6 @@
-"""What runs where: one table of kernels and devices, used by the call, the documentation and tests.
+"""What runs where, by the table of kernels: for the call, the documentation and tests.
 
-Adding a kernel is one row of :data:`KERNELS`; the rows are tried in order.
+The rows of ``kernels.KERNELS`` are tried in order.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
-from ...plan.config.depth512_config import DEPTHS
 from ...plan.config.reduce_scatter import MAX_CLUSTER
+from ...plan.facts.architectures import ARCHITECTURES
 from ...plan.facts.dtypes import DType
 from ...plan.facts.hardware import TMA_ALIGN, align_up
 from ...plan.facts.numbers import MAX_SEQLEN
@@ -22,73 +22,18 @@ from ...plan.masks.masks import terms
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import MAX_SPLITS
 from ...plan.spec.common_spec import refuse
-from ...plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
+from ...plan.spec.depth512_spec import Depth512Spec
 from ...plan.spec.kernel_spec import KernelSpec
 from ...plan.spec.limits import unsupported_reason
 from ...plan.spec.variant import Partition, Variant
 from ..ask.checks import divisibility
 from ..ask.problem import Form, Problem
+from .kernels import FEATURES, KERNELS, KernelRow, rows_of
 from .refusals import Refusal, refusal_of_error
-
-
-@dataclass(frozen=True)
-class KernelRow:
-    """A kernel, the problems it serves, and how it is specified.
-
-    Attributes:
-        name: class of the kernel.
-        dtypes: element types.
-        head_dims: smallest and largest head dimension.
-        features: names of the features it has besides full and causal masks (``FEATURES``).
-        specify: class whose ``for_attention`` makes the specification for the compiler.
-    """
-
-    name: str
-    dtypes: tuple[DType, ...]
-    head_dims: tuple[int, int]
-    features: frozenset[str]
-    specify: type[AttentionSpec]
-
-    def serves(self, dtype: DType, head_dim: int) -> bool:
-        """Whether the row is the one for ``dtype`` and ``head_dim``."""
-        low, high = self.head_dims
-        return dtype in self.dtypes and low <= head_dim <= high
-
-
-FEATURES: Final = {
-    "mask": "windows, chunks, padding, bias, and combinations",
-    "score_mod": "score modifiers, softcap, ALiBi",
-    "sink": "attention sinks",
-    "cu_seqlens_q": "ragged queries",
-    "cu_seqlens_k": "ragged keys",
-    "seqused_k": "cache lengths",
-    "page_table": "paged cache",
-    "num_splits": "split keys",
-    "split": "split keys within a cluster",
-    "scheduler": "persistent CTAs",
-    "q_scale": "scales per token of fp8 operands",
-}
-"""Arguments that take a kernel of their own, and what they stand for."""
 
 _NEAREST: Final = {"split": "split='workspace'"}
 """What to choose instead, where another head dimension is not the nearest choice."""
 
-KERNELS: Final = (
-    KernelRow(
-        name="SM100MHA2Q",
-        dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
-        head_dims=(8, 192),
-        features=frozenset(FEATURES),
-        specify=KernelSpec,
-    ),
-    KernelRow(
-        name="SM100MHADepth512",
-        dtypes=(DType.BF16, DType.FP16, DType.FP8_E4M3),
-        head_dims=(SMALLEST_DEPTH, DEPTHS[-1]),
-        features=frozenset(FEATURES) - {"split"},
-        specify=Depth512Spec,
-    ),
-)
 
 @dataclass(frozen=True)
 class Support:
@@ -135,16 +80,16 @@ def choose(problem: Problem) -> Choice | Refusal:
         refusal = rule(problem)
         if refusal is not None:
             return refusal
-    row = next(r for r in KERNELS if r.serves(DType(problem.dtype), problem.head_dim))
+    row = _row_of(problem)
     for row_rule in (_feature_rule, _form_rule, _split_rule, _variant_rule):
         refusal = row_rule(problem, row)
         if refusal is not None:
             return refusal
     try:
-        spec, tiles = _specified(problem, row)
+        spec, tiles = specified(problem)
         split = _split_choice(problem, spec)
         if split is not None and split.partition is not spec.variant.partition:
-            spec, _ = _specified(problem.with_partition(split.partition), row)
+            spec, _ = specified(problem.with_partition(split.partition))
         if not (problem.has_no_output or problem.has_no_keys):
             plan_launch(spec, problem.sizes, problem.scale, problem.features.num_splits)
     except ValueError as error:
@@ -152,8 +97,14 @@ def choose(problem: Problem) -> Choice | Refusal:
     return Choice(row, spec, tiles, split)
 
 
-def _specified(problem: Problem, row: KernelRow) -> tuple[AttentionSpec, QueryTiles | None]:
-    """Return the specification, and how it came by its number of Q tiles."""
+def _row_of(problem: Problem) -> KernelRow:
+    rows = rows_of(problem.arch)
+    return next(r for r in rows if r.serves(DType(problem.dtype), problem.head_dim))
+
+
+def specified(problem: Problem) -> tuple[AttentionSpec, QueryTiles | None]:
+    """Return the kernel, split as the problem says, and how it came by its number of Q tiles."""
+    row = _row_of(problem)
     group, dtype = max(1, problem.group), DType(problem.dtype)
     spec = _specification(row, dtype, problem.head_dim, group, problem.variant, problem.form)
     if not isinstance(spec, KernelSpec):
@@ -197,13 +148,13 @@ def _with_query_tiles(spec: KernelSpec, num_qo: int) -> KernelSpec:
     return replace(spec, config=config)
 
 
-def supported_dtypes() -> tuple[DType, ...]:
-    """Return the element types that some kernel serves."""
-    return tuple(dict.fromkeys(dtype for row in KERNELS for dtype in row.dtypes))
+def supported_dtypes(arch: str) -> tuple[DType, ...]:
+    """Return the element types that some kernel of ``arch`` serves."""
+    return tuple(dict.fromkeys(dtype for row in rows_of(arch) for dtype in row.dtypes))
 
 
 def _dtype_rule(problem: Problem) -> Refusal | None:
-    names = [dtype.value for dtype in supported_dtypes()]
+    names = [dtype.value for dtype in supported_dtypes(problem.arch)]
     if problem.dtype in names:
         return None
     kind = NotImplementedError if "float" in problem.dtype or "fp" in problem.dtype else TypeError
@@ -230,7 +181,7 @@ def _shape_rule(problem: Problem) -> Refusal | None:
 
 def _head_dim_rule(problem: Problem) -> Refusal | None:
     dtype = DType(problem.dtype)
-    rows = [row for row in KERNELS if dtype in row.dtypes]
+    rows = [row for row in rows_of(problem.arch) if dtype in row.dtypes]
     if any(row.serves(dtype, problem.head_dim) for row in rows):
         unit = TMA_ALIGN // dtype.size
         below = problem.head_dim % unit
@@ -252,7 +203,8 @@ def _head_dim_rule(problem: Problem) -> Refusal | None:
     nearest = min(max(problem.head_dim, low), high)
     return Refusal(
         NotImplementedError,
-        f"head_dim={problem.head_dim}: kernels exist for head dimensions from {low} to {high}",
+        f"head_dim={problem.head_dim}: {problem.arch} kernels exist for head dimensions from {low} "
+        f"to {high}",
         f"head_dim={nearest}",
     )
 
@@ -262,7 +214,7 @@ def _feature_rule(problem: Problem, row: KernelRow) -> Refusal | None:
     name = next((name for name in problem.features.names if name not in row.features), None)
     if name is None:
         return None
-    others = [other.name for other in KERNELS if name in other.features]
+    others = [other.name for other in rows_of(row.arch) if name in other.features]
     elsewhere = f"a head dimension of {' or '.join(others)}" if others else f"without {name}"
     return Refusal(
         NotImplementedError,
@@ -277,11 +229,14 @@ def _form_rule(problem: Problem, row: KernelRow) -> Refusal | None:
     if not problem.form or row.specify is KernelSpec:
         return None
     name, value = problem.form[0]
-    padded = f"q, k, v with head_dim={problem.head_dim}, padded with zeros"
+    nearest = f"q, k, v with head_dim={problem.head_dim}, padded with zeros"
+    if name == "pair_cta":
+        always = row.specify is Depth512Spec
+        nearest = "pair_cta=False" + ("; its MMAs always take two CTAs" if always else "")
     return Refusal(
         NotImplementedError,
         f"{name}={value}: not in {row.name}, the kernel for head_dim={problem.head_dim}",
-        "pair_cta=False; its MMAs always take two CTAs" if name == "pair_cta" else padded,
+        nearest,
     )
 
 
@@ -317,9 +272,10 @@ def support_table() -> Iterator[dict[str, str]]:
     for row in KERNELS:
         yield {
             "kernel": row.name,
+            "device": ARCHITECTURES[row.arch].text,
             "dtypes": ", ".join(dtype.value for dtype in row.dtypes),
-            "head dims": f"{align_up(row.head_dims[0], 8)} to {row.head_dims[1]}, multiples of 8 "
-            "(fp8: of 16)",
+            "head dims": f"{align_up(row.head_dims[0], 8)} to {row.head_dims[1]}, multiples of 8"
+            + (" (fp8: of 16)" if DType.FP8_E4M3 in row.dtypes else ""),
             "masks": "full, causal" + (f", {FEATURES['mask']}" if "mask" in row.features else ""),
             "heads": "MHA, GQA, MQA",
             "features": ", ".join(

@@ -3,10 +3,14 @@
 The key of a kernel is a hash of all that shapes it: its specification, the sources of this package
 that take part in compiling, the versions of the DSL and of its libraries, the architecture and the
 compile options. A stale file is therefore never used; it is only left behind.
+
+Where CuTe DSL is not installed nobody knows those versions, and nothing can be compiled: there a
+kernel serves that was compiled elsewhere from the same sources to the same specification.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 import warnings
 from collections.abc import Callable
@@ -16,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...plan.config.config import FA4Config
+from ...plan.facts.hardware import SM100A
 from ...plan.masks.masks import CAUSAL, NULL
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
@@ -23,8 +28,8 @@ from ...plan.spec.variant import Variant
 from ...settings import Settings, read_settings
 from . import cache_files
 from .cache_files import CorruptEntry, StoredKernel
-from .compiler import ARCH, CompiledArtifact, compile_kernel
-from .kernel_key import canonical, kernel_key, toolchain
+from .compiler import CompiledArtifact, compile_kernel, has_compiler
+from .kernel_key import canonical, kernel_key, source_hash, toolchain
 
 _KEY_CHARACTERS: Final = 24
 
@@ -167,7 +172,8 @@ class KernelCache:
 
     def _load(self, spec: KernelSpecification, path: Path, key: str) -> CompiledArtifact | None:
         try:
-            artifact = _artifact(spec, cache_files.read_entry(path, key))
+            stored = _stored_kernel(spec, path, key)
+            artifact = _artifact(spec, stored)
         except FileNotFoundError:
             return None
         except CorruptEntry:
@@ -200,7 +206,7 @@ class KernelCache:
 def _circumstances(spec: KernelSpecification) -> str:
     """Return what was compiled, with what, and how to do it again."""
     versions = ", ".join(f"{name} {text}" for name, text in toolchain().items() if "-" in name)
-    compiling = f"while compiling {spec.name} for {ARCH} with {versions}"
+    compiling = f"while compiling {spec.name} for {spec.arch} with {versions}"
     if isinstance(spec, CombineSpec):
         return compiling
     config = spec.config
@@ -213,6 +219,8 @@ def _circumstances(spec: KernelSpecification) -> str:
         "causal": spec.causal,
         "return_lse": spec.return_lse,
     }
+    if spec.arch != SM100A:
+        problem["arch"] = spec.arch
     plain = Variant(CAUSAL if spec.causal else NULL, spec.return_lse)
     if spec.variant != plain:
         return f"{compiling}; {problem} with {spec.variant}"
@@ -227,10 +235,30 @@ def _stored(spec: KernelSpecification, artifact: CompiledArtifact, *, locked: bo
         "kernel_name": artifact.kernel_name,
         **_launch_of(artifact),
         "spec": canonical(spec),
-        "toolchain": toolchain(),
+        "toolchain": {**toolchain(), "arch": spec.arch},
         "locked": locked,
     }
     return StoredKernel(artifact.ptx, artifact.cubin, meta)
+
+
+def _stored_kernel(spec: KernelSpecification, path: Path, key: str) -> StoredKernel:
+    """Return the kernel at ``path``; without a compiler, also one that was compiled elsewhere.
+
+    Raises:
+        FileNotFoundError: there is none.
+        OSError, CorruptEntry: as of ``cache_files.read_entry``.
+    """
+    try:
+        return cache_files.read_entry(path, key)
+    except FileNotFoundError:
+        if has_compiler():
+            raise
+        for other in path.parent.glob(f"{spec.name}-*{cache_files.SUFFIX}"):
+            stored = cache_files.read_entry(other, None)
+            same = stored.meta["spec"] == json.loads(json.dumps(canonical(spec)))
+            if same and stored.meta["toolchain"]["sources"] == source_hash():
+                return stored
+        raise
 
 
 def _artifact(spec: KernelSpecification, stored: StoredKernel) -> CompiledArtifact:
@@ -244,6 +272,7 @@ def _artifact(spec: KernelSpecification, stored: StoredKernel) -> CompiledArtifa
         smem_bytes=spec.smem_bytes,
         threads=spec.num_threads,
         cluster=(spec.cluster_size, 1, 1),
+        arch=spec.arch,
     )
     launch = {field: meta.get(field) for field in _LAUNCH_FIELDS}
     if not name.startswith(spec.name) or launch != _launch_of(found):

@@ -51,8 +51,8 @@ class StoredKernel:
     meta: dict[str, Any]
 
 
-def read_entry(path: Path, key: str) -> StoredKernel:
-    """Return the kernel stored at ``path``.
+def read_entry(path: Path, key: str | None) -> StoredKernel:
+    """Return the kernel stored at ``path``; a ``key`` of None takes any that is whole.
 
     Raises:
         FileNotFoundError: there is none.
@@ -63,7 +63,7 @@ def read_entry(path: Path, key: str) -> StoredKernel:
         with _opened(path) as file, zipfile.ZipFile(file) as archive:
             ptx, cubin, text = (_member(archive, name) for name in (_PTX, _CUBIN, _META))
         meta = json.loads(text)
-        found = (meta["format"], meta["key"], meta.pop("sha256"))
+        found = (meta["format"], key and meta["key"], meta.pop("sha256"))
         stored = StoredKernel(ptx.decode(), cubin, meta)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         raise

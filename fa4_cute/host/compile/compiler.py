@@ -11,14 +11,15 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
+from ...plan.facts.hardware import SM100A
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
 from ...plan.spec.params import KernelParams
 from ...settings import set_default
 
-ARCH = "sm_100a"
 _Result = TypeVar("_Result")
 _LISTEN_SECONDS = 0.1
 """A signal may arrive in any thread; the main thread hears of it when it wakes."""
@@ -31,13 +32,14 @@ class CompiledArtifact:
     """One compiled kernel, launchable without the DSL.
 
     Attributes:
-        ptx: PTX text for ``sm_100a``.
-        cubin: device binary for ``sm_100a``.
+        ptx: PTX text for ``arch``.
+        cubin: device binary for it.
         kernel_name: entry name in both.
         params: parameters in declaration order.
         smem_bytes: dynamic shared memory of the launch.
         threads: threads per CTA.
         cluster: CTAs per cluster in x, y, z.
+        arch: architecture, as the compiler names it.
     """
 
     ptx: str
@@ -47,6 +49,12 @@ class CompiledArtifact:
     smem_bytes: int
     threads: int
     cluster: tuple[int, int, int] = (1, 1, 1)
+    arch: str = SM100A
+
+
+def has_compiler() -> bool:
+    """Return whether CuTe DSL is installed."""
+    return find_spec("cutlass") is not None
 
 
 def compile_kernel(spec: AttentionSpec | CombineSpec) -> CompiledArtifact:
@@ -60,7 +68,7 @@ def compile_kernel(spec: AttentionSpec | CombineSpec) -> CompiledArtifact:
         # By name: type checkers do not follow into traced code, whose types exist only in a trace.
         return import_module("fa4_cute.host.compile.tracing").trace_kernel(spec, options)
 
-    ptx, cubin, name = compile_traced(trace)
+    ptx, cubin, name = compile_traced(trace, spec.arch)
     if not name.startswith(spec.name):
         raise RuntimeError(f"compiled entry {name!r} is not the kernel {spec.name!r}")
     return CompiledArtifact(
@@ -71,10 +79,11 @@ def compile_kernel(spec: AttentionSpec | CombineSpec) -> CompiledArtifact:
         smem_bytes=spec.smem_bytes,
         threads=spec.num_threads,
         cluster=(spec.cluster_size, 1, 1),
+        arch=spec.arch,
     )
 
 
-def compile_traced(trace: Callable[[str], Any], arch: str = ARCH) -> tuple[str, bytes, str]:
+def compile_traced(trace: Callable[[str], Any], arch: str = SM100A) -> tuple[str, bytes, str]:
     """Return PTX, cubin and entry name of a kernel compiled for ``arch``.
 
     The DSL works in a thread where no interrupt arrives: one in the middle of a callback of MLIR
@@ -87,7 +96,7 @@ def compile_traced(trace: Callable[[str], Any], arch: str = ARCH) -> tuple[str, 
     Raises:
         RuntimeError: when the PTX does not hold exactly one kernel.
     """
-    set_default("CUTE_DSL_ARCH", ARCH)
+    set_default("CUTE_DSL_ARCH", SM100A)
 
     def work() -> tuple[str, bytes]:
         # The DSL hands PTX and cubin over as files; the directory keeps them out of the caller's.

@@ -15,7 +15,6 @@ from typing import Any, Final
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
 from . import cache_files
-from .compiler import ARCH
 
 PACKAGE: Final = Path(__file__).resolve().parents[2]
 COMPILED_FOLDERS: Final = (
@@ -24,8 +23,8 @@ COMPILED_FOLDERS: Final = (
 )
 """Folders whose files shape kernels; ``plan/launch`` shapes only how they are launched."""
 COMPILED_FILES: Final = (
-    *("kernel_base.py", "kernel_sm100.py", "depth512.py", "smem.py", "pipelines.py", "tma.py"),
-    *("score_mods.py", "host/compile/compiler.py", "host/compile/tracing.py"),
+    *("kernel_base.py", "kernel_sm90.py", "kernel_sm100.py", "depth512.py", "smem.py", "tma.py"),
+    *("pipelines.py", "score_mods.py", "host/compile/compiler.py", "host/compile/tracing.py"),
 )
 """The kernels' own files, modifiers that are traced, and what hands both to the DSL."""
 _DSL_PACKAGES: Final = (
@@ -39,14 +38,14 @@ _DSL_PACKAGES: Final = (
 
 def kernel_key(spec: AttentionSpec | CombineSpec) -> str:
     """Return the key of the kernel of ``spec`` as 64 hexadecimal characters."""
-    text = json.dumps({**toolchain(), "spec": canonical(spec)}, sort_keys=True)
+    text = json.dumps({**toolchain(), "arch": spec.arch, "spec": canonical(spec)}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @lru_cache(maxsize=1)
 def toolchain() -> dict[str, str]:
     """Return what a compiled kernel depends on besides its specification: names to versions."""
-    found = {"arch": ARCH, "sources": source_hash(), "format": str(cache_files.FORMAT)}
+    found = {"sources": source_hash(), "format": str(cache_files.FORMAT)}
     found["python"] = ".".join(map(str, sys.version_info[:2]))
     for name in _DSL_PACKAGES:
         try:

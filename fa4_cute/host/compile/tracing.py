@@ -11,18 +11,22 @@ from cutlass.cute.runtime import make_ptr
 from cutlass.cute.typing import AddressSpace
 
 from ...depth512 import SM100MHADepth512
+from ...kernel_sm90 import SM90MHA
 from ...kernel_sm100 import SM100MHA2Q
 from ...output.combine import SplitCombine
 from ...plan.facts.dtypes import DType
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
 from ...plan.spec.depth512_spec import Depth512Spec
+from ...plan.spec.kernel_spec import KernelSpec
+from ...plan.spec.sm90_spec import SM90Spec
 
 _ELEMENT_TYPES = {
     DType.BF16: cutlass.BFloat16,
     DType.FP16: cutlass.Float16,
     DType.FP8_E4M3: cutlass.Float8E4M3FN,
 }
+_KERNELS = {KernelSpec: SM100MHA2Q, Depth512Spec: SM100MHADepth512, SM90Spec: SM90MHA}
 _PARAM_TYPES = {"u64": Int64, "u32": Int32, "f32": Float32}
 _STAND_IN_SHAPE = (8, 64)
 _POINTER_ALIGN = 16
@@ -80,7 +84,7 @@ def _launch_shape(spec: AttentionSpec) -> dict:
 
 def trace_attention(spec: AttentionSpec, options: str):
     """Compile an attention kernel."""
-    kernel_class = SM100MHADepth512 if isinstance(spec, Depth512Spec) else SM100MHA2Q
+    kernel_class = _KERNELS[type(spec)]
     attention = kernel_class(spec)
     shape = _launch_shape(spec)
     _name(kernel_class, spec)

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from ... import score_mods
+from ..ask.architecture import check_arch
 from ..ask.arguments import Batch, Inputs, Options
 from ..ask.checks import check_flag, check_scale
 from ..ask.outputs import wanted_lse, wanted_out
@@ -14,6 +15,7 @@ from ..ask.request import scheduler_of, split_of
 from ..ask.score_changes import window_of
 from .carry import packed
 from .define import ATTENTION, ATTENTION_INTO
+from .fitting import check_fits
 from .observed import is_traced
 
 
@@ -25,7 +27,10 @@ def call(inputs: Inputs, options: Options, batch: Batch) -> tuple[Any, Any]:
         apart: tuple[Any, Any] = compute_apart(inputs, options, batch)
         return apart
     _check_kinds(options)
-    args = packed(inputs, options, batch)
+    values = packed(inputs, options, batch)
+    if not is_traced():
+        check_fits(values | {"out": options.out, "lse": options.lse})
+    args = values.values()
     if options.out is None and options.lse is None:
         out, lse = ATTENTION(*args)
         return out, lse if options.return_lse else None
@@ -58,3 +63,4 @@ def _check_kinds(options: Options) -> None:
     window_of(options.window_size)
     split_of(options.split, options.num_splits)
     scheduler_of(options.scheduler)
+    check_arch(options.arch)

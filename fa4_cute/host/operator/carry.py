@@ -10,14 +10,15 @@ from ... import masks, score_mods
 from ...plan.facts.numbers import as_float
 from ..ask.arguments import Batch, Inputs, Options
 from ..ask.checks import kind_of
+from ..ask.score_changes import check_tuple
 from . import texts
 from .schema import ARGUMENTS, FLOATS, OF_BATCH, OF_OPTIONS, SCALES
 
 _OPEN = -1
 
 
-def packed(inputs: Inputs, options: Options, batch: Batch) -> list[Any]:
-    """Return the operator's arguments of a call, in order, but for ``out`` and ``lse``.
+def packed(inputs: Inputs, options: Options, batch: Batch) -> dict[str, Any]:
+    """Return the operator's arguments of a call by name, in order, but for ``out`` and ``lse``.
 
     Raises:
         TypeError, ValueError: a number, mask or modifier is none.
@@ -43,11 +44,12 @@ def packed(inputs: Inputs, options: Options, batch: Batch) -> list[Any]:
         values["mask_lengths"] = list(mask.lengths)
         values["mask_biases"] = list(mask.biases)
     values["score_mod"], values["aux_tensors"] = _modifier(options)
-    return [values.get(name, default) for name, (_, default) in ARGUMENTS.items()]
+    return {name: values.get(name, default) for name, (_, default) in ARGUMENTS.items()}
 
 
 def _modifier(options: Options) -> tuple[str | None, list[Any]]:
     """Return the modifier of the scores as text, and the tensors that it reads."""
+    check_tuple(options.aux_tensors)
     modifier, tensors = options.score_mod, list(options.aux_tensors)
     if modifier is None:
         return None, tensors

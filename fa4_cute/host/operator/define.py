@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import torch
 
-from .schema import ARGUMENTS, NAMESPACE, WRITTEN, bound, schema_text, tensors_of
+from .schema import ARGUMENTS, NAMESPACE, WRITTEN, bound, schema_text, tensors_of, with_lists
 
 _LIBRARY: Final = torch.library.Library(NAMESPACE, "FRAGMENT")
 _AUTOCAST_DEVICES: Final = ("cpu", "cuda")
@@ -68,7 +68,8 @@ def _without_derivative(operator: Any, num_written: int) -> Kernel:
                     f"supported choice: torch.autograd.forward_ad.unpack_dual({name}).primal"
                 )
         with torch._C._AutoDispatchBelowAutograd():
-            return operator.redispatch(keyset & torch._C._after_autograd_keyset, *args)
+            below = keyset & torch._C._after_autograd_keyset
+            return operator.redispatch(below, *with_lists(args, num_written))
 
     return kernel
 
@@ -89,7 +90,7 @@ def _autocast(operator: Any, num_written: int, device: str) -> Kernel:
 
     def kernel(_: Any, *args: Any) -> Any:
         dtype = torch.get_autocast_dtype(device)
-        cast = list(args)
+        cast = with_lists(args, num_written)
         for place in places:
             tensor = cast[place] if place < len(cast) else None
             if tensor is not None and tensor.device.type == device and tensor.dtype in _CAST_FROM:

@@ -33,6 +33,7 @@ ARGUMENTS: Final[dict[str, tuple[str, Any]]] = {
     "scheduler": ("str?", None),
     "num_qo": ("SymInt?", None),
     "pair_cta": ("bool", False),
+    "arch": ("str?", None),
     "unchecked": ("bool", False),
     "q_scale": ("Tensor?", None),
     "k_scale": ("Tensor?", None),
@@ -58,7 +59,7 @@ SCALES: Final = ("q_scale", "k_scale", "v_scale")
 FLOATS: Final = ("softmax_scale", "softcap")
 OF_OPTIONS: Final = (
     "causal", "return_lse", "sink", "num_splits", "split", "scheduler", "num_qo", "pair_cta",
-    "unchecked", "q_rope", "k_rope",
+    "arch", "unchecked", "q_rope", "k_rope",
 )  # fmt: skip
 """Fields of ``Options`` that are arguments as they are."""
 OF_BATCH: Final = (
@@ -77,10 +78,20 @@ def _declared(name: str, kind: str, default: Any) -> str:
     return f"{kind} {name}" if kind in ("Tensor", TENSORS) else f"{kind} {name}={default}"
 
 
+def with_lists(args: Sequence[Any], num_written: int = 0) -> list[Any]:
+    """Return the arguments of an overload with an empty list wherever a list is None.
+
+    So a package of AOTInductor hands over lists without tensors; the dispatcher takes no None.
+    """
+    kinds = [*[""] * num_written, *(kind for kind, _ in ARGUMENTS.values())]
+    pairs = zip(args, kinds, strict=False)
+    return [[] if value is None and kind == TENSORS else value for value, kind in pairs]
+
+
 def bound(args: Sequence[Any]) -> dict[str, Any]:
     """Return arguments of the operator by name; the dispatcher leaves out defaults at the end."""
     values = {name: default for name, (_, default) in ARGUMENTS.items()}
-    values.update(zip(ARGUMENTS, args, strict=False))
+    values.update(zip(ARGUMENTS, with_lists(args), strict=False))
     return values
 
 

@@ -10,15 +10,20 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from ...plan.facts.hardware import SM_COUNT
+from ...plan.facts.tensor_map_bits import encode_tensor_map
 from ..ask.arguments import Inputs, options_and_batch
 from ..ask.keywords import Names, check_keywords
 from ..compile import cache
 from . import device, simulator
 from .blocks import Block
 from .compute import carry_out
-from .known import arguments, guard_of, key_of, roles
+from .known import guard_of, key_of, roles
 from .launch import Launched, PackedLaunch
-from .prepared import Memory, Prepared, prepare
+from .pattern import Pattern, pattern_of
+from .prepared import Memory, Prepared, prepared
+from .resized import Machine, kind_of, resized
+from .sorting import Arguments, Sorter, arguments
 
 KEPT_CALLS: Final = 1024
 """Calls that are remembered; each takes a few kilobytes."""
@@ -34,14 +39,30 @@ class Kept:
         self._limit = limit
         self._calls: dict[tuple[Any, ...], Prepared] = {}
         self._latest: dict[tuple[Any, ...], Prepared] = {}
+        self._last: dict[Sorter, tuple[tuple[Any, ...], Prepared]] = {}
+        self._kinds: dict[tuple[Any, ...], list[Pattern]] = {}
         self._changing = threading.Lock()
-        self.latest = self._latest.get
+
+    def latest(self, constants: tuple[Any, ...]) -> Prepared | None:
+        """Return the latest call with these ``constants``."""
+        last = self._last.get(constants[0])
+        # Comparing finds most values identical; their hashes would have to be made.
+        if last is not None and last[0] == constants:
+            return last[1]
+        found = self._latest.get(constants)
+        if found is not None:
+            self._last[constants[0]] = constants, found
+        return found
+
+    def _is_latest(self, constants: tuple[Any, ...], call: Prepared) -> None:
+        self._latest[constants] = call
+        self._last[constants[0]] = constants, call
 
     def find(self, key: tuple[Any, ...], constants: tuple[Any, ...]) -> Prepared | None:
         """Return the call of ``key``, from now on the latest with these ``constants``."""
         found = self._calls.get(key)
         if found is not None:
-            self._latest[constants] = found
+            self._is_latest(constants, found)
         return found
 
     def put(self, key: tuple[Any, ...], constants: tuple[Any, ...], call: Prepared) -> None:
@@ -52,14 +73,31 @@ class Kept:
                 for unused in old[: self._limit // 4 + 1]:
                     del self._calls[unused]
                 self._latest.clear()
+                self._last.clear()
             if self._limit:
-                self._calls[key] = self._latest[constants] = call
+                self._calls[key] = call
+                self._is_latest(constants, call)
+
+    def patterns(self, kind: tuple[Any, ...]) -> list[Pattern]:
+        """Return calls of a kind, one for every kernel."""
+        return self._kinds.get(kind, [])
+
+    def add(self, kind: tuple[Any, ...], pattern: Pattern) -> None:
+        """Keep a call for those of its kind; where there are too many kinds, all are forgotten."""
+        with self._changing:
+            if len(self._kinds) >= self._limit:
+                self._kinds.clear()
+            if self._limit:
+                others = [p for p in self._kinds.get(kind, []) if p.spec is not pattern.spec]
+                self._kinds[kind] = [*others, pattern]
 
     def clear(self) -> None:
         """Forget all."""
         with self._changing:
             self._calls.clear()
             self._latest.clear()
+            self._last.clear()
+            self._kinds.clear()
 
     def __len__(self) -> int:
         """Return how many are kept."""
@@ -89,7 +127,7 @@ def attention(inputs: Inputs, options: Mapping[str, Any], names: Names) -> tuple
                 call = None
                 key = key_of(given, inputs, options)
                 if key is not None:
-                    call = kept.find(key, given.constants)
+                    call = kept.find(key, given.constants) or _alike(given, inputs[0], options, key)
                     addresses = [tensor.data_ptr() for tensor in given.tensors]
             if call is not None:
                 if given.numbers:
@@ -109,13 +147,44 @@ def _the_long_way(
 ) -> tuple[Any, Any]:
     """Compute, and keep how, under ``key``."""
     done = carry_out(inputs, *options_and_batch(options))
-    if key is not None and done.call is not None:
-        repeat = _repeat_on(inputs[0])
-        call = prepare(done.asked, done.call, done.launches, roles(inputs, options), repeat)
-        if call is not None:
-            call.watch(guard_of(given), given)
-            kept.put(key, given.constants, call)
+    if key is not None and done.call is not None and done.spec is not None:
+        pattern = pattern_of(
+            done.asked, done.spec, done.call, done.launches, roles(inputs, options)
+        )
+        if pattern is not None:
+            kind = kind_of(given, options, key[-1] if given.looks else None)
+            if kind is not None:
+                kept.add(kind[0], pattern)
+            _keep(pattern, given, inputs[0], key)
     return done.out, done.lse
+
+
+def _alike(
+    given: Arguments, q: Any, options: Mapping[str, Any], key: tuple[Any, ...]
+) -> Prepared | None:
+    """Return a call made of one that differs in sizes alone, kept under ``key``; None for none."""
+    kind = kind_of(given, options, key[-1] if given.looks else None)
+    patterns = () if kind is None else kept.patterns(kind[0])
+    if kind is None or not patterns:
+        return None
+    pattern = resized(patterns, kind[1], given.tensors, _machine_of(q))
+    return None if pattern is None else _keep(pattern, given, q, key)
+
+
+def _keep(pattern: Pattern, given: Arguments, q: Any, key: tuple[Any, ...]) -> Prepared:
+    """Return the call of a pattern, kept under ``key``."""
+    call = prepared(pattern, _repeat_on(q))
+    call.watch(guard_of(given), given)
+    kept.put(key, given.constants, call)
+    return call
+
+
+def _machine_of(q: Any) -> Machine:
+    """Return what launches on the device of ``q`` are packed for."""
+    if q.device.type == "cpu":
+        return Machine(encode_tensor_map, SM_COUNT)
+    launcher = device.launcher()
+    return Machine(launcher.encode, launcher.num_sms(q.device.index))
 
 
 def _repeat_on(q: Any) -> Any:

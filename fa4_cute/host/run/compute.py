@@ -25,6 +25,7 @@ class Done(NamedTuple):
         asked: the call.
         call: its memory; None where nothing was launched.
         launches: what was launched.
+        spec: the kernel; None where nothing was launched.
     """
 
     out: Any
@@ -32,6 +33,7 @@ class Done(NamedTuple):
     asked: Request
     call: Call | None = None
     launches: tuple[Launched, ...] = ()
+    spec: AttentionSpec | None = None
 
 
 def compute(inputs: Inputs, options: Options, batch: Batch | None = None) -> tuple[Any, Any]:
@@ -54,7 +56,7 @@ def _resolved(
     """Return the call, checked, and the kernel that was chosen for it. No address is looked at."""
     asked = request(inputs, options, batch)
     choice: Choice = require(choose(asked.problem))
-    require(device.refusal_of(inputs[0]))
+    require(device.refusal_of(inputs[0], asked.problem.arch))
     problem = asked.problem.with_partition(choice.spec.variant.partition)
     return replace(asked, problem=problem), choice.spec
 
@@ -114,4 +116,4 @@ def _steps(
         combine = cache.compiled(splits.spec)
         launches.append(Launched(combine, splits.spec.params, pack_combine(splits)))
         launch(call, combine, launches[1].packed)
-    return Done(call.out, call.lse, asked, call, tuple(launches))
+    return Done(call.out, call.lse, asked, call, tuple(launches), spec)

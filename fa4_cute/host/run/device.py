@@ -13,15 +13,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from ...plan.facts.architectures import ARCHITECTURES
+from ...plan.facts.hardware import SM100A
 from ...plan.facts.tensor_map_bits import TENSOR_MAP_BYTES, TensorMapFields
 from ...plan.launch.launch import LaunchPlan
+from ..ask.architecture import capability_of
 from ..choose.refusals import Refusal, device_refusal
-from ..compile.compiler import ARCH, CompiledArtifact
+from ..compile.compiler import CompiledArtifact
 from .blocks import Block, Blocks
 from .launch import Launched, PackedLaunch
 
-CUBIN_CAPABILITY: Final = (10, 0)
-"""Compute capability the cubin is made for; ``a`` targets run on no other."""
 FAMILY_ARCH: Final = "sm_100f"
 """Target that all of compute capability 10.x shares (PTX ISA, ".target", family-specific)."""
 
@@ -33,17 +34,14 @@ class CudaError(RuntimeError):
     """A call of the CUDA driver failed; the message names the call and the driver's reason."""
 
 
-def refusal_of(tensor: Any) -> Refusal | None:
-    """Return why the device of ``tensor`` cannot be used, or None."""
+def refusal_of(tensor: Any, arch: str | None = None) -> Refusal | None:
+    """Return why the device of ``tensor`` cannot run kernels for ``arch``, or None."""
     kind = tensor.device.type
     if kind != "cuda":
         return device_refusal(kind)
     torch = sys.modules["torch"]
     index = tensor.device.index
-    if torch.version.cuda is None:
-        return device_refusal(kind, None, torch.cuda.get_device_name(index))
-    capability = torch.cuda.get_device_capability(index)
-    return device_refusal(kind, capability, torch.cuda.get_device_name(index))
+    return device_refusal(kind, capability_of(tensor), torch.cuda.get_device_name(index), arch)
 
 
 class CudaLauncher:
@@ -247,19 +245,20 @@ def _public_stream(device: int) -> int:
 def image_for(artifact: CompiledArtifact, capability: tuple[int, int]) -> bytes:
     """Return the cubin where it runs, and PTX for the family on its other members.
 
-    The driver compiles that PTX when it is loaded. ptxas 13.0 accepts it for sm_103a; it has not
-    run on hardware.
+    Only Blackwell has such a family. The driver compiles that PTX when it is loaded. ptxas 13.0
+    accepts it for sm_103a; it has not run on hardware.
     """
-    return artifact.cubin if capability == CUBIN_CAPABILITY else family_ptx(artifact.ptx)
+    runs = capability == ARCHITECTURES[artifact.arch].cubin
+    return artifact.cubin if runs else family_ptx(artifact.ptx)
 
 
 def family_ptx(ptx: str) -> bytes:
     """Return the PTX for the whole 10.x family, as the driver wants it: ending in a zero byte.
 
     Raises:
-        ValueError: when the PTX is not for the architecture of this package.
+        ValueError: when the PTX is not for Blackwell.
     """
-    directive = f".target {ARCH}"
+    directive = f".target {SM100A}"
     if directive not in ptx:
         raise ValueError(f"ptx: expected the directive {directive!r}")
     return ptx.replace(directive, f".target {FAMILY_ARCH}", 1).encode() + b"\0"

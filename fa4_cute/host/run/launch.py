@@ -6,7 +6,7 @@ host memory, the driver's on a GPU.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -125,6 +125,16 @@ def pack_launch(
         address = operand.address if 0 not in operand.layout.shape else call.q.address
         values[f"{tensor_map.address_of}_map"] = encode(tensor_map.fields(address))
     return PackedLaunch(plan, tuple(spec.params.pack(values)))
+
+
+def repacked(
+    launched: Launched, plan: LaunchPlan, changes: Mapping[str, bytes | int | float]
+) -> Launched:
+    """Return a launch with another plan and, where it has them, the parameters of ``changes``."""
+    values = {**plan.scalars, **changes}
+    pairs = zip(launched.params.params, launched.packed.params, strict=True)
+    params = (p.pack(values[p.name]) if p.name in values else old for p, old in pairs)
+    return launched._replace(packed=PackedLaunch(plan, tuple(params)))
 
 
 def pack_combine(splits: Splits) -> PackedLaunch:

@@ -56,7 +56,7 @@ class Call:
         if not self.partial:
             return None
         partial_o, partial_lse = self.partial
-        spec = CombineSpec(DType(problem.dtype).output, problem.head_dim_v, problem.return_lse)
+        spec = combine_spec(problem)
         values = {
             "partial_o": partial_o.data_ptr(),
             "partial_lse": partial_lse.data_ptr(),
@@ -68,6 +68,12 @@ class Call:
             "num_queries": self.out.shape[-3],
         }
         return Splits(spec, partial_lse.shape[1], tuple(values.items()))
+
+
+def combine_spec(problem: Problem) -> CombineSpec:
+    """Return the kernel that combines the splits of ``problem``."""
+    dtype = DType(problem.dtype).output
+    return CombineSpec(dtype, problem.head_dim_v, problem.return_lse, problem.arch)
 
 
 def fits_tma(address: int, shape: Sequence[int], strides: Sequence[int], item_bytes: int) -> bool:

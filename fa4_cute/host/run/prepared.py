@@ -7,9 +7,8 @@ and launches. No tensor is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import count
 from typing import Any, Final, NamedTuple
 
@@ -18,28 +17,19 @@ import torch
 from ...plan.launch.launch import kernel_scale
 from ...plan.spec.params import KernelParams
 from ..ask.arguments import Inputs, Options
-from ..ask.outputs import span
-from ..ask.problem import Problem
-from ..ask.request import Request
-from ..ask.scales import scales_of, token_scales_of
-from ..ask.sequences import Sequences, row_offsets
+from ..ask.scales import scales_of
 from .blocks import Block, Blocks
-from .known import NUMBERS, TMA_ALIGN, Arguments, Numbers
+from .known import TMA_ALIGN
 from .launch import Launched
-from .operands import Call, changed
+from .operands import changed
+from .pattern import Given, Pattern
+from .sorting import NUMBERS, Arguments, Numbers
 
 Factors = tuple[float, float]
-Given = Mapping[str, Any]
-Derive = Callable[[Inputs, Given], tuple[Any, ...]]
-SLOTS: Final = ("padding", "bias", "aux")
-"""Parameters of which a kernel may have several, numbered from 0."""
-_OPERANDS: Final = ("q", "k", "v", "q_rope", "k_rope")
-_SINGLE: Final = (
-    "sink", "cu_seqlens_q", "cu_seqlens_k", "seqused_k", "page_table", "q_scale", "k_scale",
-)  # fmt: skip
 _FACTORS: Final = ("scale_log2", "value_scale")
 # Bound once: looking these up takes time in every call.
 _empty, _empty_like, _FLOAT = torch.empty, torch.empty_like, torch.float32
+_address = torch.Tensor.data_ptr
 _turns = count()
 
 
@@ -84,33 +74,24 @@ class Prepared:
     """One call, repeated for whatever has the same layout and options.
 
     Args:
-        problem: what the call asks for.
+        pattern: what the call is like.
         steps: its launches.
         memory: what the addresses mean.
-        written: results and workspaces of the first call, by role; only their layouts are kept.
-        derived: what makes tensors that only the kernel reads.
-        like_q: whether O has shape, strides and type of q.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        steps: tuple[Step, ...],
-        memory: Memory,
-        written: Mapping[str, Any],
-        derived: tuple[Derive, ...],
-        *,
-        like_q: bool,
-    ) -> None:
+    def __init__(self, pattern: Pattern, steps: tuple[Step, ...], memory: Memory) -> None:
         """Keep what a call needs."""
-        self._problem, self._steps, self._derived = problem, steps, derived
-        self._memory = memory
-        self._out = None if like_q else (tuple(written["o"].shape), written["o"].dtype)
-        self._lse = tuple(written["lse"].shape) if "lse" in written else None
-        partial = [tensor.numel() for role, tensor in written.items() if role.startswith("partial")]
+        written = pattern.written
+        self._problem, self._steps, self._memory = pattern.problem, steps, memory
+        self._derived = tuple(derive for _, derive in pattern.derived)
+        self._like_q = pattern.like_q
+        self._out = written["o"].shape, written["o"].dtype
+        self._lse = written["lse"].shape if "lse" in written else None
+        partial = [made.numel for role, made in written.items() if role.startswith("partial")]
         self._workspace = sum(partial)
         self._guard: Any = None
         self._places: list[int] = []
+        self._is_odd = True
         self.used = 0
         self._factors: tuple[Numbers, Factors] = ([], (0.0, 0.0))
 
@@ -118,6 +99,7 @@ class Prepared:
         """Recognise calls by ``guard``, and by the alignment of the tensors ``given``."""
         self._guard = guard
         self._places = [t.data_ptr() % TMA_ALIGN for t in (*given.tensors, *given.written)]
+        self._is_odd = any(self._places)
 
     def addresses_like(self, given: Arguments) -> list[int] | None:
         """Return the addresses of what is read if this is the same call but for them."""
@@ -128,8 +110,12 @@ class Prepared:
             tensors = [*tensors, *given.written]
         if not self._guard(*tensors):
             return None
-        addresses = [tensor.data_ptr() for tensor in tensors]
-        if [address % TMA_ALIGN for address in addresses] != self._places:
+        addresses = [*map(_address, tensors)]
+        bits = 0
+        for address in addresses:
+            bits |= address
+        is_odd = self._is_odd or bits % TMA_ALIGN
+        if is_odd and [address % TMA_ALIGN for address in addresses] != self._places:
             return None
         return addresses[: len(given.tensors)]
 
@@ -180,7 +166,7 @@ class Prepared:
             addresses += [tensor.data_ptr() for tensor in alive]
         if "out" in options and options["out"] is not None:
             out = changed(options["out"])
-        elif self._out is None:
+        elif self._like_q:
             out = _empty_like(q)
         else:
             shape, dtype = self._out
@@ -211,104 +197,21 @@ class Prepared:
 Repeat = Callable[[Launched, Memory], tuple[Callable[[], Any], Callable[[Block, Any], None]]]
 
 
-def prepare(
-    asked: Request,
-    call: Call,
-    launches: Sequence[Launched],
-    given: Mapping[str, Any],
-    repeat: Repeat,
-) -> Prepared | None:
-    """Return how to repeat a call, or None where that takes more than other addresses.
+def prepared(pattern: Pattern, repeat: Repeat) -> Prepared:
+    """Return what repeats a call.
 
     Args:
-        asked: the call.
-        call: its memory.
-        launches: what was launched for it.
-        given: the tensors that were given, by role, in the order of a repeated call's addresses.
+        pattern: what it is like.
         repeat: makes the launches of a device.
     """
-    read = _by_role(asked, call)
-    derived = _derived(asked, given, read)
-    if derived is None or any(read[name].numel() == 0 for name in _OPERANDS if name in read):
-        return None
-    roles = [*given]
-    tensors = [*given.values()]
-    for names, _ in derived:
-        roles += names
-        tensors += [read[name] for name in names]
-    written = _written(call)
-    spans = [span(tensor) for tensor in (*tensors, *written.values())]
-    memory = Memory((*roles, *written), tuple(end - start for start, end in spans), len(roles))
+    written = pattern.written
+    sizes = (*pattern.sizes, *(made.size for made in written.values()))
+    memory = Memory((*pattern.roles, *written), sizes, len(pattern.roles))
     steps = []
-    for launched in launches:
+    for launched in pattern.launches:
         configure, launch = repeat(launched, memory)
         blocks = Blocks(launched.params, launched.packed.params, configure)
         names = launched.params.names
         factors = tuple((blocks.float(n), i) for i, n in enumerate(_FACTORS) if n in names)
         steps.append(Step(blocks, memory.patches(blocks, launched.params), factors, launch))
-    derive = tuple(derive for _, derive in derived)
-    q, out = asked.inputs[0], call.out
-    like_q = (q.shape, q.stride(), q.dtype) == (out.shape, out.stride(), out.dtype)
-    return Prepared(asked.problem, tuple(steps), memory, written, derive, like_q=like_q)
-
-
-def _by_role(asked: Request, call: Call) -> dict[str, Any]:
-    """Return every tensor that the kernel reads, under the name of its parameter."""
-    tensors = asked.tensors
-    found = dict(zip(_OPERANDS, call.inputs, strict=False))
-    if tensors.q_rope is not None:
-        found["q_rope"], found["k_rope"] = call.read[-2:]
-    found |= {name: getattr(tensors, name) for name in _SINGLE}
-    for kind, several in zip(SLOTS, (tensors.padding, tensors.biases, tensors.aux), strict=True):
-        found |= {f"{kind}{i}": tensor for i, tensor in enumerate(several)}
-    return {name: tensor for name, tensor in found.items() if tensor is not None}
-
-
-def _written(call: Call) -> dict[str, Any]:
-    """Return every tensor that a call writes, under the name of its parameter."""
-    found = {"o": call.out, "lse": call.lse}
-    found |= zip(("partial_o", "partial_lse"), call.partial, strict=False)
-    return {name: tensor for name, tensor in found.items() if tensor is not None}
-
-
-def _derived(
-    asked: Request, given: Mapping[str, Any], read: Mapping[str, Any]
-) -> list[tuple[tuple[str, ...], Derive]] | None:
-    """Return what makes the tensors that were not given; None where something was copied."""
-    moved = {
-        role for role, tensor in read.items()
-        if role not in given or tensor.data_ptr() != given[role].data_ptr()
-    }  # fmt: skip
-    derived: list[tuple[tuple[str, ...], Derive]] = []
-    for role in [role for role in moved if role.startswith("aux") and role not in given]:
-        derived.append(((role,), partial(_offsets, asked.problem.batch)))
-        moved -= {role}
-    if "k_scale" in moved or "q_scale" in moved:
-        derived.append((("q_scale", "k_scale"), partial(_token_scales, _where(asked))))
-        moved -= {"q_scale", "k_scale"}
-    return None if moved else derived
-
-
-def _offsets(batch: int, inputs: Inputs, options: Given) -> tuple[Any, ...]:
-    return (row_offsets(inputs, options, batch),)
-
-
-def _token_scales(
-    where: Callable[[Given], Sequences], inputs: Inputs, options: Given
-) -> tuple[Any, ...]:
-    """Return the scales of every token as the kernel reads them, those of q and those of k."""
-    given = Options(q_scale=options.get("q_scale"), k_scale=options.get("k_scale"))
-    return token_scales_of(given, *inputs[:2], where=where(options))
-
-
-def _where(asked: Request) -> Callable[[Given], Sequences]:
-    """Return what makes the sequences of a repeated call."""
-    problem = asked.problem
-    sizes = problem.batch, problem.seqlen_q, problem.seqlen_k
-    names = ("cu_seqlens_q", "cu_seqlens_k", "seqused_k", "page_table")
-
-    def where(options: Given) -> Sequences:
-        tensors: dict[str, Any] = {name: options.get(name) for name in names}
-        return Sequences(*sizes, page_size=problem.features.page_size, **tensors)
-
-    return where
+    return Prepared(pattern, tuple(steps), memory)

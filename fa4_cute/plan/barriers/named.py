@@ -14,6 +14,8 @@ from ..facts.hardware import WARP_GROUP_THREADS, WARP_THREADS
 from .chain_rows import NUM_CHAINS
 
 NUM_NAMED_BARRIERS: Final = 16
+MAX_CONSUMERS: Final = 3
+"""Most warp groups that multiply, in the Hopper kernel."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,10 @@ OUTPUT: Final = NamedBarrier(
     3, "output", "an O block of the CTA is staged for TMA", WARP_GROUP_THREADS
 )
 
+CONSUMER: Final = NamedBarrier(
+    1, "consumer", "the warps of a consumer have met", WARP_GROUP_THREADS, MAX_CONSUMERS
+)
+
 NAMED_BARRIERS: Final = MappingProxyType(
     {
         "2q": (STORE, DEALLOC),
@@ -71,6 +77,7 @@ NAMED_BARRIERS: Final = MappingProxyType(
         "cluster": (PACK, DEALLOC, JOIN),
         "pair_cta": (STORE,),
         "depth512": (EXCHANGE, OUTPUT),
+        "sm90": (CONSUMER,),
     }
 )
 """Which named barriers each kind of kernel may use. A pair frees Tensor Memory together, by a

@@ -10,6 +10,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
+SM100A: Final = "sm_100a"
+SM90A: Final = "sm_90a"
+"""Architectures that kernels are compiled for, as the compiler names them."""
+
 SM_COUNT: Final = 148
 """Multiprocessors of a B200; a launch on the simulator plans for as many. A GPU is asked."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from math import prod
 from typing import Final
 
@@ -36,10 +36,10 @@ class Workload:
     sizes: AttentionSizes
     asked: int | None = None
 
-    @cached_property
+    @property
     def one(self) -> FA4Config:
         """The configuration with one Q tile."""
-        return self.config.with_num_qo(1)
+        return _with_one(self.config)
 
     @property
     def positions(self) -> int:
@@ -59,6 +59,17 @@ class Workload:
                 batch=sizes.batch,
             )
         )
+
+
+@lru_cache(maxsize=1024)
+def _with_one(config: FA4Config) -> FA4Config:
+    return config.with_num_qo(1)
+
+
+@lru_cache(maxsize=1024)
+def _refusal(config: FA4Config) -> str | None:
+    """Return why a configuration is impossible, or None; asked anew in every problem."""
+    return None if supported(config) else unsupported_reason(config)
 
 
 @dataclass(frozen=True)
@@ -84,8 +95,8 @@ QUERY_TILE_RULES: Final = (
     QueryTileRule(
         "plan",
         2,
-        lambda work: not supported(work.one),
-        lambda work: f"one Q tile per CTA is not possible: {unsupported_reason(work.one)}",
+        lambda work: _refusal(work.one) is not None,
+        lambda work: f"one Q tile per CTA is not possible: {_refusal(work.one)}",
     ),
     QueryTileRule(
         "short prompt",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ..config.config import FA4Config
 from ..config.depth512_config import Depth512Config
+from ..config.sm90_config import SM90Config
 from ..facts.hardware import ceil_div
 
 
@@ -28,7 +29,7 @@ class TileShape:
     cluster_size: int = 1
 
     @classmethod
-    def of(cls, config: FA4Config | Depth512Config) -> TileShape:
+    def of(cls, config: FA4Config | Depth512Config | SM90Config) -> TileShape:
         """Return the shape of a configuration's work tile."""
         return cls(
             positions=config.PairBM_eff(),

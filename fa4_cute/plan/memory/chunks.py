@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ..config.config import FA4Config
 from ..config.depth512_config import Depth512Config
+from ..config.sm90_config import SM90Config
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,9 @@ class ColumnChunks:
         return range(self.first, self.first + self.columns, self.width)
 
 
-def depth_chunks(config: FA4Config | Depth512Config, qk_stage: int) -> ColumnChunks:
+def depth_chunks(
+    config: FA4Config | Depth512Config | SM90Config, qk_stage: int
+) -> ColumnChunks:
     """Return the columns of qk stage ``qk_stage`` of Q and K, without rope."""
     columns = config.nope_depth() // config.num_qk_stages
     first = qk_stage * columns
@@ -49,7 +52,7 @@ def rope_chunks(config: FA4Config) -> ColumnChunks:
     return ColumnChunks(first, config.rope_depth(), span // config.rope_dtype_size, span)
 
 
-def value_chunks(config: FA4Config | Depth512Config) -> ColumnChunks:
+def value_chunks(config: FA4Config | Depth512Config | SM90Config) -> ColumnChunks:
     """Return the columns of V that one CTA holds in a slot, counted from its first."""
     columns, span = config.v_cols_per_cta(), config.value_swizzle.bytes
     return ColumnChunks(0, columns, span // config.qkv_dtype_size, span)

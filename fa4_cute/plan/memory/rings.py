@@ -20,7 +20,9 @@ from typing import Any
 from ..barriers.pipeline_plan import Cursor, StagedPipelinePlan
 from ..config.config import FA4Config
 from ..config.depth512_config import Depth512Config
+from ..config.sm90_config import SM90Config
 from .depth512_smem import Depth512SMemLayout
+from .sm90_smem import SM90SMemLayout
 from .smem_layout import AttentionSMemLayout
 
 
@@ -69,6 +71,18 @@ class Ring:
         size = config.kv_stage_bytes
         offset = Depth512SMemLayout(config).kv_byte_offset
         return cls(config.misc_mbars.kv_ring, offset, size, size, size)
+
+    @classmethod
+    def of_sm90_keys(cls, config: SM90Config) -> Ring:
+        """Return the K ring of the Hopper kernel."""
+        size, layout = config.kv_stage_bytes, SM90SMemLayout(config)
+        return cls(config.misc_mbars.k_ring, layout.k_byte_offset, size, size, size)
+
+    @classmethod
+    def of_sm90_values(cls, config: SM90Config) -> Ring:
+        """Return the V ring of the Hopper kernel."""
+        size, layout = config.kv_stage_bytes, SM90SMemLayout(config)
+        return cls(config.misc_mbars.v_ring, layout.v_byte_offset, size, size, size)
 
     @property
     def num_slots(self) -> int:

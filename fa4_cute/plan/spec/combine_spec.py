@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..facts.dtypes import DType
-from ..facts.hardware import WARP_THREADS, ceil_div
+from ..facts.hardware import SM100A, WARP_THREADS, ceil_div
 from .params import KernelParams, lay_out
 
 COLUMNS_PER_LANE: Final = 4
@@ -39,6 +39,7 @@ class CombineSpec:
         dtype: element type of O.
         depth: columns of O, a multiple of 8.
         return_lse: write the log-sum-exp of every row, (sequences, heads, num_queries).
+        arch: architecture that the kernel is compiled for.
 
     Raises:
         ValueError: when the columns of a row are no whole 16 bytes.
@@ -47,6 +48,7 @@ class CombineSpec:
     dtype: DType
     depth: int
     return_lse: bool = False
+    arch: str = SM100A
 
     def __post_init__(self) -> None:
         """Refuse rows that 16-byte accesses do not cover."""

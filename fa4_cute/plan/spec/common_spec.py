@@ -1,15 +1,16 @@
-"""``CommonSpec``: what both kernels' specifications derive alike from configuration and variant."""
+"""``CommonSpec``: what all kernels' specifications derive alike from configuration and variant."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from ..compute.probability import ProbabilityPlan
 from ..config.config import FA4Config
 from ..config.depth512_config import Depth512Config
+from ..config.sm90_config import SM90Config
 from ..facts.dtypes import DType
-from ..facts.hardware import OUTPUT_SWIZZLE, SwizzleMode
+from ..facts.hardware import OUTPUT_SWIZZLE, SM100A, SwizzleMode
 from ..masks.masks import CAUSAL, NULL
 from .extras import Extras
 from .params import KERNEL_PARAMS, KernelParams, extended
@@ -17,7 +18,7 @@ from .register_tuning import ScoreLoads
 from .schedule import WarpSchedule
 from .variant import Variant
 
-Config = TypeVar("Config", FA4Config, Depth512Config)
+Config = TypeVar("Config", FA4Config, Depth512Config, SM90Config)
 
 
 def variant_of(variant: Variant | None, *, causal: bool, return_lse: bool) -> Variant:
@@ -28,7 +29,7 @@ def variant_of(variant: Variant | None, *, causal: bool, return_lse: bool) -> Va
 
 
 def with_features(config: Config, variant: Variant) -> Config:
-    """Return ``config`` with the memory and barriers of the features that both kernels have."""
+    """Return ``config`` with the memory and barriers of the features that the kernels have."""
     scale_dtype = DType.FP32 if variant.token_scales else DType.INVALID
     return replace(config, persistent=variant.is_persistent, scale_dtype=scale_dtype)
 
@@ -40,15 +41,18 @@ def refuse(reason: str | None) -> None:
 
 
 class CommonSpec:
-    """Base of ``KernelSpec`` and ``Depth512Spec``.
+    """Base of ``KernelSpec``, ``Depth512Spec`` and ``SM90Spec``.
 
     Attributes:
+        arch: architecture that the kernel is compiled for.
         config: tiles, staging and memory.
         variant: mask, score modifier and the other features.
         schedule: warps and registers of the roles.
     """
 
-    config: FA4Config | Depth512Config
+    arch: ClassVar[str] = SM100A
+
+    config: FA4Config | Depth512Config | SM90Config
     variant: Variant
     schedule: WarpSchedule
 

@@ -20,6 +20,8 @@ from .variant import Variant
 
 FEW_COLUMNS: Final = 64
 """Scores of a tile that leave registers for everything at once."""
+WIDE_DEPTH: Final = 128
+"""Head dims above it leave a thread of the Hopper kernel few registers besides O."""
 COLUMNS_UNDER_WAY: Final = 16
 """Columns whose biases and auxiliary elements are loaded together, when there are several each."""
 PERSISTENT_DIVISOR: Final = 4
@@ -38,6 +40,22 @@ def most_keys(variant: Variant) -> int:
         return 0
     both = variant.score_mod is not None and bool(variant.bias_slots)
     return FEW_COLUMNS if both and variant.is_persistent and variant.is_split else RESIDENT_COLUMNS
+
+
+def most_consumers(variant: Variant) -> int:
+    """Return the most consumers of the Hopper kernel: two where a row needs many registers."""
+    return 2 if variant.modifies_scores or len(variant.terms) > 1 else 3
+
+
+def most_sm90_keys(variant: Variant, depth: int) -> int:
+    """Return the most keys of a tile of the Hopper kernel, 0 for as many as fit.
+
+    O is in registers, so a wide head dim, or a bias besides, leaves a modifier half as many.
+    """
+    if not variant.modifies_scores:
+        return 0
+    scarce = depth > WIDE_DEPTH or bool(variant.bias_slots)
+    return FEW_COLUMNS // 2 if variant.score_mod is not None and scarce else FEW_COLUMNS
 
 
 def attention_schedule(variant: Variant) -> WarpSchedule:

@@ -182,6 +182,22 @@ PAGED_SCHEDULE = WarpSchedule(
 )
 """The same threads; page lookups need a few registers more in the load role."""
 
+def _sm90_schedule(consumers: int, registers: int, load_registers: int) -> WarpSchedule:
+    """Return ``consumers`` warp groups that multiply, and one of which a warp loads."""
+    first = consumers * WARPS_PER_GROUP
+    return WarpSchedule(
+        (
+            WarpRole("consumer", 0, first, registers),
+            WarpRole("load", first, 1, load_registers),
+            WarpRole(IDLE, first + 1, WARPS_PER_GROUP - 1, load_registers),
+        )
+    )
+
+
+SM90_SCHEDULES = {2: _sm90_schedule(2, 240, 24), 3: _sm90_schedule(3, 160, 32)}
+"""Hopper kernel, by its number of consumers: (2 x 240 + 24) * 128 = 64512 registers, and
+(3 x 160 + 32) * 128 = 65536."""
+
 DEPTH512_SCHEDULE = WarpSchedule(
     (
         WarpRole("softmax", 0, 4, 256),

@@ -2,7 +2,6 @@
 #include "check/check.h"
 
 #define GMEM_GRAIN 16u
-#define PAGE_CELLS 256u
 
 /* ---- agents ---------------------------------------------------------------------------------- */
 static Agent agent_of(Check *check, const Ctx *c, const AsyncOp *op, Proxy p) {
@@ -174,28 +173,28 @@ void see_tmem_alloc(Ctx *c, Cta *owner, u32 col, u32 n_cols, bool pair) {
 }
 
 static Cell *page_of(Check *check, u64 page) {
-  if (check->n_pages * 2 >= check->cap_pages) {
-    u64 old = check->cap_pages;
-    Page *was = check->pages;
-    check->cap_pages = old ? old * 2 : 1024;
-    check->pages = mem_new(check->machine, check->cap_pages, sizeof(Page));
+  if (check->past->n_pages * 2 >= check->past->cap_pages) {
+    u64 old = check->past->cap_pages;
+    Page *was = check->past->pages;
+    check->past->cap_pages = old ? old * 2 : 1024;
+    check->past->pages = mem_new(check->machine, check->past->cap_pages, sizeof(Page));
     for (u64 i = 0; i < old; i++)
       if (was[i].cells) {
-        u64 h = was[i].page * 0x9E3779B97F4A7C15ull % check->cap_pages;
-        while (check->pages[h].cells)
-          h = (h + 1) % check->cap_pages;
-        check->pages[h] = was[i];
+        u64 h = was[i].page * 0x9E3779B97F4A7C15ull % check->past->cap_pages;
+        while (check->past->pages[h].cells)
+          h = (h + 1) % check->past->cap_pages;
+        check->past->pages[h] = was[i];
       }
     mem_free(was);
   }
-  u64 h = page * 0x9E3779B97F4A7C15ull % check->cap_pages;
-  while (check->pages[h].cells && check->pages[h].page != page)
-    h = (h + 1) % check->cap_pages;
-  if (!check->pages[h].cells) {
-    check->pages[h] = (Page){page, mem_new(check->machine, PAGE_CELLS, sizeof(Cell))};
-    check->n_pages++;
+  u64 h = page * 0x9E3779B97F4A7C15ull % check->past->cap_pages;
+  while (check->past->pages[h].cells && check->past->pages[h].page != page)
+    h = (h + 1) % check->past->cap_pages;
+  if (!check->past->pages[h].cells) {
+    check->past->pages[h] = (Page){page, mem_new(check->machine, PAGE_CELLS, sizeof(Cell))};
+    check->past->n_pages++;
   }
-  return check->pages[h].cells;
+  return check->past->pages[h].cells;
 }
 
 void see_gmem(Ctx *c, AsyncOp *op, Machine *m, u64 addr, u64 len, Acc a, Proxy p) {

@@ -9,7 +9,7 @@
  *   cp          cp.async of one warp; learnt through its wait or an mbarrier
  *   bulk        copies of one warp in bulk async-groups; learnt through wait_group (two: sources read, all done)
  *   init        mbarrier.init of one warp made visible by fence.mbarrier_init; 1 = the warp has started
- *   foreign     what a finished cluster had done when it released a flag in global memory
+ *   foreign     what another cluster had done when it released a flag in global memory
  *   tcgen05     the first five again, as far as tcgen05.fence::before_thread_sync and a relaxed signal carry them:
  *               they order accesses to Tensor Memory and nothing else (PTX ISA, "Memory Consistency Model for tcgen05")
  *   execution   a warp's epochs as any signal carries them: what was executed before, whatever its effects
@@ -31,6 +31,7 @@
 #define OP_DIM 0x8000u /* Rec.dim of a copy whose completion is looked up by its id */
 #define INLINE_RECS 3u
 #define MAX_RECS 256u /* unordered accesses to one cell that are remembered: all warps of a pair, each word of it */
+#define PAGE_CELLS 256u
 #define SMEM_GRAIN 4u /* bytes of shared memory in a cell */
 #define PUBLISHED 4u  /* generations of a named or cluster barrier that are remembered */
 
@@ -108,42 +109,58 @@ typedef struct {
   u32 fences;
 } WgmmaLog;
 
+/* What one flag tells of another cluster: the dimension holds how many of these states are known, each of which holds
+ * all before it. */
 typedef struct {
-  u32 cluster;
-  Clock at;
+  u32 cluster, n, cap;
+  Clock *at;
 } Foreign;
 typedef struct Flag Flag;
 
+/* Flags by address, open addressing. */
+typedef struct {
+  Flag *flags;
+  u32 n, cap;
+} Flags;
+
+/* What outlives a cluster: who touched global memory, what was released there, and the numbers in those records. */
+struct Past {
+  u16 *lane_dim; /* lane of a warp -> its dimension + 1 */
+  u32 n_lane, clusters;
+  u32 sets[MAX_LANE_SETS], n_sets; /* lanes of each set */
+  OpDone *ops;
+  u64 n_ops, cap_ops;
+  Page *pages;
+  u64 n_pages, cap_pages; /* open addressing over global memory */
+  Flags global;
+  Clock *kept;
+  u32 n_kept, cap_kept; /* clocks of released flags */
+};
+
+/* The observers of one cluster. */
 struct Check {
   Machine *machine;
+  Past *past;
   u32 n_warps, warps_per_cta, n_ctas;
   u32 cp0, mma0, st0, ld0, bulk_read0, bulk_all0, init0, foreign0, tensor0, exec0, all0, mbar0, lane0, dims, n_mbar,
-      n_lane, n_proxy, after0, words;
+      n_proxy, after0, words;
   Clock *warps, (*rel)[3], (*pend)[3], *before; /* rel: state at the last release fence by scope; pend: read but not
                                              fenced; before: tcgen05 part at the last fence::before_thread_sync */
   u32 *mma_epoch, *st_seq, *cp_seq, *inits, *met, (*touched)[MAX_CLUSTER];
   Clock (*solo)[LANES], view;
   u32 *apart;                            /* clocks of lanes that know more than their warp, which these are */
   u32 (*fenced)[3][LANES], (*pended)[3]; /* per lane: epoch of its last release fence; lanes with a part in `pend` */
-  u16 *lane_dim;
-  u32 sets[MAX_LANE_SETS], n_sets; /* lane of a warp -> its dimension + 1; lanes of each set */
   BulkLog *bulk;
   LoadLog *loads;
   WgmmaLog *wgmma;
+  bool has_wgmma; /* the program is one for Hopper: the second queue of a warp is that of its warpgroup's wgmma */
   SyncObject **objects;
   u32 n_objects, cap_objects;
-  OpDone *ops;
-  u64 n_ops, cap_ops;
   Cell **smem, **tmem;
-  Page *pages;
-  u64 n_pages, cap_pages; /* open addressing over global memory, kept for the whole launch */
-  Flag *flags;
-  u32 n_flags, cap_flags;
+  Flags shared;
   Foreign foreign[MAX_FOREIGN];
   u32 n_foreign;
-  Clock *kept;
-  u32 n_kept, cap_kept; /* clocks of released flags, for the whole launch */
-  u32 cluster;
+  u32 cluster; /* its number in the records */
   bool races, protocol, strict_ld, strict_fence, strict_lanes, strict_scope;
   u32 landing; /* CTA in which an asynchronous operation accesses memory right now */
 };
@@ -282,4 +299,5 @@ void loads_waited(Check *check, Warp *warp, u32 w);
 void see_remote(Ctx *c, const AsyncOp *op, const Cta *owner, const Agent *me);
 /* flag.c */
 void flags_end_cluster(Check *check);
+void flags_free(Flags *in);
 #endif

@@ -26,8 +26,8 @@ static inline void each_part(const Check *check, Clock into, const u32 *from,
     apply(into + check->dims, from + check->dims, 2 * check->n_proxy);
     return;
   }
-  u32 proxy = 3 * check->n_warps + check->n_lane;
-  apply(into + check->lane0, from + check->lane0, check->n_lane);
+  u32 proxy = 3 * check->n_warps + check->past->n_lane;
+  apply(into + check->lane0, from + check->lane0, check->past->n_lane);
   for (u32 at = check->dims; at <= check->dims + check->n_proxy; at += check->n_proxy)
     apply(into + at, from + at, proxy);
 }

@@ -33,7 +33,7 @@ static void proxy_fence(const Ctx *c, Check *check, u32 w, u32 spaces) {
       if (!check->strict_lanes)
         continue;
       raise_to(proxy_all(check, proxy), own + check->all0, check->n_warps);
-      raise_to(proxy_lane(check, proxy), own + check->lane0, check->n_lane);
+      raise_to(proxy_lane(check, proxy), own + check->lane0, check->past->n_lane);
       lanes_mark(c, check, w, own[w], proxy_all(check, proxy), proxy_lane(check, proxy));
     }
   check->warps[w][w]++;

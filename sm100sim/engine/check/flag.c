@@ -2,13 +2,14 @@
  * touch (PTX ISA, "Release and Acquire Patterns", "Morally strong operations").
  *
  * A word keeps what its writers released, per CTA and per scope: [0] to the own CTA, [1] to the cluster, [2] to the
- * device.  A plain store forgets it, an atomic update adds to it (a release sequence).  Clusters run one after the
- * other; what a finished cluster released is kept as a whole clock, which an acquire makes known by one bit. */
+ * device.  A plain store forgets it, an atomic update adds to it (a release sequence).  What a
+ * cluster released to the device is kept as a whole clock, which an acquire by another makes known by one number. */
 #include "check/check.h"
 
 typedef struct {
   u32 cluster, rank;
   Clock at[3];
+  bool lent; /* another cluster refers to at[2] */
 } Released;
 
 struct Flag {
@@ -17,40 +18,40 @@ struct Flag {
   u32 n, cap;
 };
 
-#define SHARED_KEY (1ull << 63)
+static u64 place_of(const Flags *in, u64 key) {
+  u64 h = key * 0x9E3779B97F4A7C15ull % in->cap;
+  while (in->flags[h].key && in->flags[h].key != key)
+    h = (h + 1) % in->cap;
+  return h;
+}
 
-static Flag *flag_at(Check *check, u64 key, bool create) {
-  if (create && check->n_flags * 2 >= check->cap_flags) {
-    u32 old = check->cap_flags;
-    Flag *was = check->flags;
-    check->cap_flags = old ? 2 * old : 256;
-    check->flags = mem_new(check->machine, check->cap_flags, sizeof(Flag));
-    for (u32 i = 0; i < old; i++)
-      if (was[i].key) {
-        u64 h = was[i].key * 0x9E3779B97F4A7C15ull % check->cap_flags;
-        while (check->flags[h].key)
-          h = (h + 1) % check->cap_flags;
-        check->flags[h] = was[i];
-      }
-    mem_free(was);
+/* `key` is not 0, which marks a free place. */
+static Flag *flag_at(Machine *m, Flags *in, u64 key, bool create) {
+  if (create && in->n * 2 >= in->cap) {
+    Flags more = {NULL, in->n, in->cap ? 2 * in->cap : 256};
+    more.flags = mem_new(m, more.cap, sizeof(Flag));
+    for (u32 i = 0; i < in->cap; i++)
+      if (in->flags[i].key)
+        more.flags[place_of(&more, in->flags[i].key)] = in->flags[i];
+    mem_free(in->flags);
+    *in = more;
   }
-  if (!check->cap_flags)
+  if (!in->cap)
     return NULL;
-  u64 h = key * 0x9E3779B97F4A7C15ull % check->cap_flags;
-  while (check->flags[h].key && check->flags[h].key != key)
-    h = (h + 1) % check->cap_flags;
-  if (check->flags[h].key)
-    return &check->flags[h];
+  Flag *at = &in->flags[place_of(in, key)];
+  if (at->key)
+    return at;
   if (!create)
     return NULL;
-  check->flags[h].key = key;
-  check->n_flags++;
-  return &check->flags[h];
+  at->key = key;
+  in->n++;
+  return at;
 }
 
 static Clock kept_clock(Check *check) {
-  check->kept = mem_grow(check->machine, check->kept, check->n_kept, &check->cap_kept, sizeof *check->kept);
-  return check->kept[check->n_kept++] = clock_new(check);
+  check->past->kept = mem_grow(check->machine, check->past->kept, check->past->n_kept, &check->past->cap_kept,
+                               sizeof *check->past->kept);
+  return check->past->kept[check->past->n_kept++] = clock_new(check);
 }
 
 static Released *released_by(Check *check, Flag *f, u32 cluster, u32 rank) {
@@ -58,24 +59,38 @@ static Released *released_by(Check *check, Flag *f, u32 cluster, u32 rank) {
     if (f->by[i].cluster == cluster && f->by[i].rank == rank)
       return &f->by[i];
   f->by = mem_grow(check->machine, f->by, f->n, &f->cap, sizeof *f->by);
-  f->by[f->n] = (Released){cluster, rank, {NULL}};
+  f->by[f->n] = (Released){cluster, rank, {NULL}, false};
   return &f->by[f->n++];
 }
 
-/* What this warp learnt of finished clusters goes on with its release. */
+/* What this warp learnt of other clusters goes on with its release. */
 static void pass_on(const Check *check, Flag *f, const u32 *from) {
   for (u32 i = 0; i < check->n_foreign; i++) {
-    const Foreign *known = &check->foreign[i];
+    const Foreign *other = &check->foreign[i];
+    u32 known = from[check->foreign0 + i];
     bool have = false;
-    if (!from[check->foreign0 + i])
+    if (!known)
       continue;
     for (u32 j = 0; j < f->n; j++)
-      have |= f->by[j].cluster == known->cluster && f->by[j].at[2] == known->at;
+      have |= f->by[j].cluster == other->cluster && f->by[j].at[2] == other->at[known - 1];
     if (have)
       continue;
     f->by = mem_grow(check->machine, f->by, f->n, &f->cap, sizeof *f->by);
-    f->by[f->n++] = (Released){known->cluster, NONE32, {NULL, NULL, known->at}};
+    f->by[f->n++] = (Released){other->cluster, NONE32, {NULL, NULL, other->at[known - 1]}, true};
   }
+}
+
+/* The clock of a flag for one scope, to which a release adds.  Once another cluster has it, it is changed no more. */
+static Clock open_clock(Check *check, Released *r, u32 scope) {
+  if (r->at[scope] && !(scope == 2 && r->lent))
+    return r->at[scope];
+  const u32 *before = r->at[scope];
+  Clock now = kept_clock(check);
+  if (before)
+    memcpy(now, before, check->words * sizeof(u32));
+  if (scope == 2)
+    r->lent = false;
+  return r->at[scope] = now;
 }
 
 static void release(const Ctx *c, Check *check, Flag *f, u32 w, u32 order) {
@@ -86,9 +101,7 @@ static void release(const Ctx *c, Check *check, Flag *f, u32 w, u32 order) {
     if (!from)
       continue;
     r = &f->by[slot];
-    if (!r->at[s])
-      r->at[s] = kept_clock(check);
-    clock_join(check, r->at[s], from);
+    clock_join(check, open_clock(check, r, s), from);
     if (order & ORDER_RELEASE)
       lanes_mark(c, check, w, from[w], r->at[s] + check->all0, r->at[s] + check->lane0);
     else
@@ -100,39 +113,67 @@ static void release(const Ctx *c, Check *check, Flag *f, u32 w, u32 order) {
     check->warps[w][w]++;
 }
 
-/* The dimension that tells of it, or 0. */
-static u32 finished_dim(const Ctx *c, Check *check, const Released *r) {
-  for (u32 i = 0; i < check->n_foreign; i++)
-    if (check->foreign[i].at == r->at[2])
-      return check->foreign0 + i;
-  if (check->n_foreign == MAX_FOREIGN) {
-    c->m->lost = true;
-    return 0;
-  }
-  check->foreign[check->n_foreign] = (Foreign){r->cluster, r->at[2]};
-  return check->foreign0 + check->n_foreign++;
+static bool holds(const Check *check, const u32 *later, const u32 *earlier) {
+  for (u32 d = 0; d < check->words; d++)
+    if (later[d] < earlier[d])
+      return false;
+  return true;
 }
 
-static void acquire(Ctx *c, Check *check, const Flag *f, u32 w, u32 order) {
+/* What is learnt of another cluster: a dimension and its value; false when there are no more dimensions. */
+static bool learn(const Ctx *c, Check *check, Released *r, u32 *dim, u32 *value) {
+  r->lent = true;
+  for (u32 i = 0; i < check->n_foreign; i++) {
+    Foreign *f = &check->foreign[i];
+    if (f->cluster != r->cluster)
+      continue;
+    for (u32 k = f->n; k-- > 0;)
+      if (f->at[k] == r->at[2]) {
+        *dim = check->foreign0 + i;
+        *value = k + 1;
+        return true;
+      }
+    if (!holds(check, r->at[2], f->at[f->n - 1]))
+      continue;
+    f->at = mem_grow(check->machine, f->at, f->n, &f->cap, sizeof *f->at);
+    f->at[f->n++] = r->at[2];
+    *dim = check->foreign0 + i;
+    *value = f->n;
+    return true;
+  }
+  if (check->n_foreign == MAX_FOREIGN) {
+    c->m->lost = true;
+    return false;
+  }
+  Foreign *f = &check->foreign[check->n_foreign];
+  *f = (Foreign){.cluster = r->cluster};
+  f->at = mem_grow(check->machine, NULL, 0, &f->cap, sizeof *f->at);
+  f->at[f->n++] = r->at[2];
+  *dim = check->foreign0 + check->n_foreign++;
+  *value = 1;
+  return true;
+}
+
+static void acquire(Ctx *c, Check *check, Flag *f, u32 w, u32 order) {
   for (u32 i = 0; i < f->n; i++) {
-    const Released *r = &f->by[i];
+    Released *r = &f->by[i];
     u32 distance = r->cluster != check->cluster ? 2 : r->rank != cta_of(check, w) ? 1 : 0;
     if (distance >= (order & ORDER_SCOPE) || !r->at[distance])
       continue;
-    u32 finished = distance == 2 ? finished_dim(c, check, r) : 0;
-    if (distance == 2 && !finished)
+    u32 other = 0, known = 0;
+    if (distance == 2 && !learn(c, check, r, &other, &known))
       continue;
     if (!(order & ORDER_ACQUIRE)) {
       Clock into = pending(c, check, w, distance);
-      if (finished)
-        into[finished] = 1;
+      if (other)
+        into[other] = most(into[other], known);
       else
         clock_join(check, into, r->at[distance]);
-    } else if (!finished)
+    } else if (!other)
       lanes_acquire(c, check, w, r->at[distance]);
     else {
       FOR_CLOCKS (c, check, w, own)
-        own[finished] = 1;
+        own[other] = most(own[other], known);
     }
   }
 }
@@ -140,11 +181,14 @@ static void acquire(Ctx *c, Check *check, const Flag *f, u32 w, u32 order) {
 /* An access of `len` bytes at `address` (an offset in `owner`'s window, or global memory) with ORDER_* bits. */
 void see_flag(Ctx *c, const Cta *owner, u64 address, u32 len, u32 order) {
   Check *check = c->m->check;
-  if (!check || !check->races || (!(order & ORDER_SCOPE) && (!check->n_flags || order & ORDER_READ)))
+  if (!check || !check->races)
+    return;
+  Flags *in = owner ? &check->shared : &check->past->global;
+  if (!(order & ORDER_SCOPE) && (!in->n || order & ORDER_READ))
     return;
   u32 w = warp_dim(check, c->cta, c->w->index);
   for (u64 word = address & ~3ull; word < address + len; word += 4) {
-    Flag *f = flag_at(check, owner ? SHARED_KEY | (u64)(owner->rank + 1) << 32 | word : word,
+    Flag *f = flag_at(c->m, in, owner ? (u64)(owner->rank + 1) << 32 | word : word,
                       (order & ORDER_SCOPE) && !(order & ORDER_READ));
     if (!f)
       continue;
@@ -160,8 +204,15 @@ void see_flag(Ctx *c, const Cta *owner, u64 address, u32 len, u32 order) {
   }
 }
 
+void flags_free(Flags *in) {
+  for (u32 i = 0; i < in->cap; i++)
+    mem_free(in->flags[i].by);
+  mem_free(in->flags);
+  *in = (Flags){0};
+}
+
 void flags_end_cluster(Check *check) {
-  for (u32 i = 0; i < check->cap_flags; i++)
-    if (check->flags[i].key & SHARED_KEY)
-      check->flags[i].n = 0;
+  flags_free(&check->shared);
+  for (u32 f = 0; f < check->n_foreign; f++)
+    mem_free(check->foreign[f].at);
 }

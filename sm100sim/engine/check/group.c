@@ -28,7 +28,8 @@ void see_bulk_join(Ctx *c, AsyncOp *op) {
   log->open = mem_grow(c->m, log->open, log->n, &log->cap, sizeof *log->open);
   log->open[log->n++] = (BulkRec){.seq = ++log->seq, .lane = op->lane, .group = op->group};
   for (u32 r = 0; r < check->n_ctas; r++)
-    check->ops[issue_of(op)->id + r] = (OpDone){check->bulk_all0 + w, log->seq, check->bulk_read0 + w, log->seq, w};
+    check->past->ops[issue_of(op)->id + r] = (OpDone){check->bulk_all0 + w, log->seq, check->bulk_read0 + w, log->seq,
+                                                      w};
 }
 
 /* The lanes of c->mask know that all but their `pending` newest groups are complete, or have been read. */

@@ -13,13 +13,13 @@ void lanes_start(Check *check) {
   check->view = clock_new(check);
   check->fenced = mem_new(check->machine, n, sizeof *check->fenced);
   check->pended = mem_new(check->machine, n, sizeof *check->pended);
-  if (check->lane_dim)
+  if (check->past->lane_dim)
     return; /* dimensions and sets hold for the whole launch */
-  check->lane_dim = mem_new(check->machine, n * LANES, sizeof(u16));
-  check->sets[0] = NONE32;
-  check->n_sets = 1 + LANES;
+  check->past->lane_dim = mem_new(check->machine, n * LANES, sizeof(u16));
+  check->past->sets[0] = NONE32;
+  check->past->n_sets = 1 + LANES;
   for (u32 l = 0; l < LANES; l++)
-    check->sets[1 + l] = 1u << l;
+    check->past->sets[1 + l] = 1u << l;
 }
 
 static void rejoin(Check *check, u32 w, u32 lane) {
@@ -123,9 +123,9 @@ void lanes_meet(Check *check, u32 w) {
 
 /* ---- what lanes publish ---------------------------------------------------------------------- */
 static u32 *dimension(const Ctx *c, Check *check, u32 w, u32 lane, u32 *all, u32 *lanes) {
-  u16 *d = &check->lane_dim[w * LANES + lane];
-  if (!*d && check->n_lane < MAX_LANE_DIMS)
-    *d = (u16)++check->n_lane;
+  u16 *d = &check->past->lane_dim[w * LANES + lane];
+  if (!*d && check->past->n_lane < MAX_LANE_DIMS)
+    *d = (u16)++check->past->n_lane;
   if (*d)
     return &lanes[*d - 1];
   c->m->lost = true; /* no more dimensions: taken as a signal of all lanes */
@@ -177,15 +177,15 @@ u32 lane_set(const Ctx *c, Check *check, u32 mask) {
     return mask ? 1 + first_lane(mask) : 0;
   if (mask == NONE32 || !check->strict_lanes)
     return 0;
-  for (u32 s = check->n_sets - 1; s > LANES; s--)
-    if (check->sets[s] == mask)
+  for (u32 s = check->past->n_sets - 1; s > LANES; s--)
+    if (check->past->sets[s] == mask)
       return s;
-  if (check->n_sets == MAX_LANE_SETS) {
+  if (check->past->n_sets == MAX_LANE_SETS) {
     c->m->lost = true;
     return 1 + first_lane(mask);
   }
-  check->sets[check->n_sets] = mask;
-  return check->n_sets++;
+  check->past->sets[check->past->n_sets] = mask;
+  return check->past->n_sets++;
 }
 
 /* Whether accesses of `lanes` up to `epoch` are known to a clock with these dimensions. */
@@ -193,7 +193,7 @@ bool lanes_known(const Check *check, u32 w, u32 lanes, u32 epoch, const u32 *all
   if (all[w] >= epoch)
     return true;
   FOR_LANES (lanes, l) {
-    u32 d = check->lane_dim[w * LANES + l];
+    u32 d = check->past->lane_dim[w * LANES + l];
     if (!d || lane[d - 1] < epoch)
       return false;
   }

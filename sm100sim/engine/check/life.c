@@ -71,13 +71,13 @@ void check_cluster_start(Machine *m, Cluster *cl) {
   if (!(m->opt.check & (CHECK_RACES | CHECK_PROTOCOL | CHECK_STRICT_LD | CHECK_STRICT_FENCE | CHECK_STRICT_LANES |
                         CHECK_STRICT_SCOPE)))
     return;
-  if (!m->check)
-    m->check = mem_new(m, 1, sizeof(Check));
-  Check *check = m->check;
+  if (!m->past)
+    m->past = mem_new(m, 1, sizeof(Past));
+  Check *check = cl->check = m->check = mem_new(m, 1, sizeof(Check));
   check->machine = m;
+  check->past = m->past;
   choose(check, m->opt.check);
-  check->cluster++;
-  check->n_foreign = 0;
+  check->cluster = ++check->past->clusters;
   lay_out(check, cl);
   new_warps(check);
   new_cells(check, cl);
@@ -102,7 +102,7 @@ static void object_free(SyncObject *o) {
 }
 
 void check_cluster_end(Machine *m, Cluster *cl) {
-  Check *check = m->check;
+  Check *check = cl->check;
   if (!check)
     return;
   for (u32 w = 0; w < check->n_warps; w++) {
@@ -123,7 +123,7 @@ void check_cluster_end(Machine *m, Cluster *cl) {
   }
   for (u32 o = 0; o < check->n_objects; o++)
     object_free(check->objects[o]);
-  check->n_objects = 0;
+  mem_free(check->objects);
   flags_end_cluster(check);
   lanes_end(check);
   mem_free(check->warps);
@@ -141,19 +141,38 @@ void check_cluster_end(Machine *m, Cluster *cl) {
   mem_free(check->wgmma);
   mem_free(check->smem);
   mem_free(check->tmem);
+  mem_free(check);
+  m->check = NULL;
+}
+
+/* Nothing is known of the clusters that have ended. */
+void check_forget(Machine *m) {
+  Past *past = m->past;
+  m->flags_used = false;
+  if (!past)
+    return;
+  for (u64 p = 0; p < past->cap_pages; p++)
+    cells_free(past->pages[p].cells, PAGE_CELLS);
+  mem_free(past->pages);
+  past->pages = NULL;
+  past->n_pages = past->cap_pages = past->n_ops = 0;
+  flags_free(&past->global);
+  for (u32 k = 0; k < past->n_kept; k++)
+    mem_free(past->kept[k]);
+  past->n_kept = 0;
 }
 
 /* ---- asynchronous operations ----------------------------------------------------------------- */
 /* A copy of warp `w` gets a number, and one for each CTA in which its end can be learnt. */
 static u32 number_copy(Check *check, u32 w) {
-  u32 id = (u32)check->n_ops;
-  while (check->n_ops + check->n_ctas > check->cap_ops) {
-    check->cap_ops = check->cap_ops ? 2 * check->cap_ops : 256;
-    check->ops = mem_resize(check->machine, check->ops, check->cap_ops, sizeof(OpDone));
+  u32 id = (u32)check->past->n_ops;
+  while (check->past->n_ops + check->n_ctas > check->past->cap_ops) {
+    check->past->cap_ops = check->past->cap_ops ? 2 * check->past->cap_ops : 256;
+    check->past->ops = mem_resize(check->machine, check->past->ops, check->past->cap_ops, sizeof(OpDone));
   }
   for (u32 r = 0; r < check->n_ctas; r++)
-    check->ops[check->n_ops++] = (OpDone){.warp = w};
-  if (check->n_ops >= NONE32)
+    check->past->ops[check->past->n_ops++] = (OpDone){.warp = w};
+  if (check->past->n_ops >= NONE32)
     check->machine->lost = true; /* the numbers of copies start again */
   return id;
 }

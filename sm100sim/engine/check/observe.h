@@ -45,6 +45,7 @@ void see_tmem_alloc(Ctx *c, Cta *owner, u32 col, u32 n_cols, bool pair);
 /* ---- life cycle, called by the scheduler ------------------------------------------------------ */
 void check_cluster_start(Machine *m, Cluster *cl);
 void check_cluster_end(Machine *m, Cluster *cl);
+void check_forget(Machine *m);
 void check_async_issue(Ctx *c, AsyncOp *op);
 void check_async_join(Ctx *c, AsyncOp *op); /* another warp issues the operation, too */
 void check_async_end(AsyncOp *op);

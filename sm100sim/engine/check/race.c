@@ -2,22 +2,24 @@
  * happen before the later; a generic write before an asynchronous access must also be fenced. */
 #include "check/check.h"
 
-/* A finished cluster's access is ordered before those who learnt of it through a flag in global memory. */
-static Order order_of_finished(Ctx *c, const Check *check, const Agent *me, const Rec *r) {
+/* Another cluster's access is ordered before those who learnt of it through a flag in global memory. */
+static Order order_of_other(Ctx *c, const Check *check, const Agent *me, const Rec *r) {
   for (u32 f = 0; f < check->n_foreign; f++) {
     const Foreign *from = &check->foreign[f];
-    if (from->cluster != r->cluster || !me->clock[check->foreign0 + f])
+    u32 known = me->clock[check->foreign0 + f];
+    if (from->cluster != r->cluster || !known)
       continue;
+    const u32 *at = from->at[known - 1];
     u32 dim = r->dim, epoch = r->epoch;
     if (dim & OP_DIM) {
-      const OpDone *done = &check->ops[epoch];
-      bool read = !(r->kind & KIND_WRITE) && done->epoch2 && from->at[done->dim2] >= done->epoch2;
-      if (!read && (!done->epoch || from->at[done->dim] < done->epoch))
+      const OpDone *done = &check->past->ops[epoch];
+      bool read = !(r->kind & KIND_WRITE) && done->epoch2 && at[done->dim2] >= done->epoch2;
+      if (!read && (!done->epoch || at[done->dim] < done->epoch))
         continue;
-    } else if (from->at[dim] < epoch)
+    } else if (at[dim] < epoch)
       continue;
     else if (check->strict_lanes && dim < check->n_warps &&
-             !lanes_known(check, dim, check->sets[r->lanes], epoch, from->at + check->all0, from->at + check->lane0))
+             !lanes_known(check, dim, check->past->sets[r->lanes], epoch, at + check->all0, at + check->lane0))
       continue;
     if (r->kind & KIND_FOLDED)
       c->m->lost = true; /* other clusters' accesses may not be ordered */
@@ -28,9 +30,9 @@ static Order order_of_finished(Ctx *c, const Check *check, const Agent *me, cons
 
 /* Whether every lane's part in an access of a warp is known: to a lane of it, its own is. */
 static bool lanes_ordered(const Check *check, const Agent *me, const Rec *r, const Rec *now, const Where *at) {
-  u32 lanes = check->sets[r->lanes];
+  u32 lanes = check->past->sets[r->lanes];
   if (me->dim == r->dim) { /* within a warp, global memory is not watched */
-    u32 mine = check->sets[now->lanes];
+    u32 mine = check->past->sets[now->lanes];
     if (at->global)
       return true;
     if (!(mine & (mine - 1)))
@@ -40,15 +42,16 @@ static bool lanes_ordered(const Check *check, const Agent *me, const Rec *r, con
 }
 
 static bool lanes_fenced(const Check *check, const Rec *r, u32 *proxy) {
-  return lanes_known(check, r->dim, check->sets[r->lanes], r->epoch, proxy_all(check, proxy), proxy_lane(check, proxy));
+  return lanes_known(check, r->dim, check->past->sets[r->lanes], r->epoch, proxy_all(check, proxy),
+                     proxy_lane(check, proxy));
 }
 
 static Order order(Ctx *c, const Check *check, const Agent *me, const Rec *r, const Rec *now, const Where *at) {
   if (r->cluster != check->cluster)
-    return order_of_finished(c, check, me, r);
+    return order_of_other(c, check, me, r);
   u32 dim = r->dim, epoch = r->epoch;
   if (dim & OP_DIM) {
-    const OpDone *done = &check->ops[epoch];
+    const OpDone *done = &check->past->ops[epoch];
     if (!(r->kind & KIND_WRITE) && done->epoch2 && me->clock[done->dim2] >= done->epoch2)
       return ORDERED;
     return done->epoch && me->clock[done->dim] >= done->epoch ? ORDERED : UNORDERED;
@@ -83,7 +86,7 @@ static bool morally_strong(const Check *check, const Agent *me, const Rec *r, u3
     return false;
   if (r->cluster != check->cluster)
     return a == SCOPE_DEVICE && b == SCOPE_DEVICE;
-  u32 warp = r->dim & OP_DIM ? check->ops[r->epoch].warp : r->dim % check->n_warps;
+  u32 warp = r->dim & OP_DIM ? check->past->ops[r->epoch].warp : r->dim % check->n_warps;
   return cta_of(check, warp) == cta_of(check, me->warp) || (a >= SCOPE_CLUSTER && b >= SCOPE_CLUSTER);
 }
 
@@ -101,7 +104,7 @@ static void drop(Cell *cell, u32 i) {
   r[i] = r[--cell->n];
 }
 
-/* One record stands for those that finished clusters left with the same bytes and kind. */
+/* One record stands for those that other clusters left with the same bytes and kind. */
 static void fold(const Check *check, Cell *cell) {
   Rec *r = records(cell);
   for (u32 i = 0; i + 1 < cell->n; i++)
@@ -146,7 +149,7 @@ static bool same_queue(const Check *check, const Rec *r, const Rec *now) {
     return r->dim == now->dim && (!check->strict_lanes || r->lanes == now->lanes || now->dim >= check->n_warps);
   if (!(r->dim & OP_DIM))
     return false;
-  const OpDone *a = &check->ops[r->epoch], *b = &check->ops[now->epoch];
+  const OpDone *a = &check->past->ops[r->epoch], *b = &check->past->ops[now->epoch];
   return b->epoch && a->dim == b->dim && a->epoch && a->epoch <= b->epoch && a->dim2 == b->dim2 &&
          a->epoch2 <= b->epoch2;
 }

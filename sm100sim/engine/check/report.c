@@ -11,14 +11,15 @@ static const SyncObject *object_of_dim(const Check *check, u32 dim) {
 static void who(const Check *check, char *out, size_t n, u32 dim, u32 epoch) {
   static const char *const QUEUE[] = {"", "cp.async of ", "tcgen05 MMA or copy issued by ", "tcgen05.st of ",
                                       "tcgen05.ld of "};
-  u32 warp = dim & OP_DIM ? check->ops[epoch].warp : dim % check->n_warps;
-  snprintf(out, n, "%swarp %u of CTA %u",
-           dim & OP_DIM ? "the asynchronous copy issued by " : QUEUE[dim / check->n_warps], warp % check->warps_per_cta,
-           cta_of(check, warp));
+  u32 warp = dim & OP_DIM ? check->past->ops[epoch].warp : dim % check->n_warps;
+  const char *queue = dim & OP_DIM ? "the asynchronous copy issued by " : QUEUE[dim / check->n_warps];
+  if (!(dim & OP_DIM) && dim / check->n_warps == 2 && check->has_wgmma)
+    queue = "wgmma of the warpgroup of ";
+  snprintf(out, n, "%swarp %u of CTA %u", queue, warp % check->warps_per_cta, cta_of(check, warp));
 }
 
 static void missing_copy(const Check *check, char *out, size_t n, const Rec *r) {
-  const OpDone *done = &check->ops[r->epoch];
+  const OpDone *done = &check->past->ops[r->epoch];
   const SyncObject *b = done->epoch && done->dim >= check->mbar0 ? object_of_dim(check, done->dim) : NULL;
   bool read = done->epoch2 && !(r->kind & KIND_WRITE);
   if (b)
@@ -49,7 +50,7 @@ static void missing_meeting(const Check *check, char *out, size_t n, const Agent
 static bool other_lane_knows(const Check *check, const Agent *me, const Rec *r) {
   if (r->cluster != check->cluster)
     return false;
-  const OpDone *done = r->dim & OP_DIM ? &check->ops[r->epoch] : NULL;
+  const OpDone *done = r->dim & OP_DIM ? &check->past->ops[r->epoch] : NULL;
   FOR_LANES (check->apart[me->warp], l) {
     const u32 *solo = check->solo[me->warp][l];
     if (done ? (done->epoch && solo[done->dim] >= done->epoch) ||
@@ -92,7 +93,12 @@ static void missing_edge(const Check *check, char *out, size_t n, const Agent *m
                "a cp.async.wait_group by its thread, or cp.async.mbarrier.arrive, before the signal to the other side");
       return;
     case 2:
-      snprintf(out, n, "a tcgen05.commit after it and a wait on that mbarrier");
+      if (!check->has_wgmma)
+        snprintf(out, n, "a tcgen05.commit after it and a wait on that mbarrier");
+      else if (me->dim == r->dim)
+        snprintf(out, n, "a barrier of its four warps, behind the write and before the wgmma");
+      else
+        snprintf(out, n, "a wgmma.wait_group by its warps before the signal to the other side");
       return;
     case 3:
       snprintf(out, n, "a tcgen05.wait::st before the signal to the other side");
@@ -134,7 +140,7 @@ void race_report(Ctx *c, const Check *check, const Agent *me, const Rec *r, u32 
   snprintf(code, sizeof code, "race-%s", at->space);
   if (o == NO_TENSOR_FENCE)
     snprintf(code, sizeof code, "tcgen05-not-fenced");
-  bool copies = !foreign && r->dim & OP_DIM && me->dim == OP_DIM && check->ops[r->epoch].warp == me->warp;
+  bool copies = !foreign && r->dim & OP_DIM && me->dim == OP_DIM && check->past->ops[r->epoch].warp == me->warp;
   if (copies && r->kind & KIND_WRITE && kind & KIND_WRITE && r->line == me->line) {
     /* Threads of one warp that all issue the same bulk copy: the same bytes, several times. */
     snprintf(text, sizeof text,

@@ -171,7 +171,7 @@ void see_complete_tx(Ctx *c, AsyncOp *op, void **object) {
     return;
   release_async(check, op, o);
   o->tx_phase = o->flips + 1;
-  OpDone *done = &check->ops[issue_of(op)->id];
+  OpDone *done = &check->past->ops[issue_of(op)->id];
   for (u32 r = 0; r < check->n_ctas; r++)
     if (r == check->landing || !done[r].epoch) {
       done[r].dim = o->dim;

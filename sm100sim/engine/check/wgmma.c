@@ -67,6 +67,8 @@ static void used(Ctx *c, const WgmmaLog *log, u32 slot, const WgmmaUse *now) {
 
 void see_wgmma(Ctx *c, const Ins *i, u32 number) {
   u32 w;
+  if (c->m->check)
+    c->m->check->has_wgmma = true;
   WgmmaLog *log = log_of(c, &w);
   if (!log)
     return;

@@ -81,6 +81,15 @@ _Static_assert(sizeof(CollectiveForm) == 6 && offsetof(CollectiveForm, mode) == 
     offsetof(CollectiveForm, wide) == 3 && offsetof(CollectiveForm, absolute) == 4 &&
     offsetof(CollectiveForm, nan) == 5, "CollectiveForm");
 
+/* call: where the callee's frame begins, from the caller's; brx: entries of its table. */
+typedef struct {
+  u32 room;
+  bool indirect;
+  u32 entries;
+} CallForm;
+_Static_assert(sizeof(CallForm) == 12 && offsetof(CallForm, room) == 0 && offsetof(CallForm, indirect) == 4 &&
+    offsetof(CallForm, entries) == 8, "CallForm");
+
 /* ld and st: Space, bytes of an element, bits of its registers and of the address, Order. */
 typedef struct {
   u8 space, bytes, register_bits;
@@ -90,6 +99,13 @@ typedef struct {
 _Static_assert(sizeof(MemoryForm) == 6 && offsetof(MemoryForm, space) == 0 && offsetof(MemoryForm, bytes) == 1 &&
     offsetof(MemoryForm, register_bits) == 2 && offsetof(MemoryForm, is_signed) == 3 &&
     offsetof(MemoryForm, address_bits) == 4 && offsetof(MemoryForm, order) == 5, "MemoryForm");
+
+/* Arguments and results between frames: offsets from the lane's frame, bytes. */
+typedef struct {
+  u32 to, source, bytes;
+} FrameCopyForm;
+_Static_assert(sizeof(FrameCopyForm) == 12 && offsetof(FrameCopyForm, to) == 0 &&
+    offsetof(FrameCopyForm, source) == 4 && offsetof(FrameCopyForm, bytes) == 8, "FrameCopyForm");
 
 /* st.async and red.async. */
 typedef struct {
@@ -256,6 +272,15 @@ typedef struct {
 _Static_assert(sizeof(WgmmaForm) == 6 && offsetof(WgmmaForm, a) == 0 && offsetof(WgmmaForm, b) == 1 &&
     offsetof(WgmmaForm, d) == 2 && offsetof(WgmmaForm, flags) == 3 && offsetof(WgmmaForm, n) == 4, "WgmmaForm");
 
+/* mma.sync: SYNC_ELEMENTS of A and B, WGMMA_RESULTS of C and D, M and K. */
+typedef struct {
+  u8 a, b, d, m, k;
+  bool saturate;
+} MmaSyncForm;
+_Static_assert(sizeof(MmaSyncForm) == 6 && offsetof(MmaSyncForm, a) == 0 && offsetof(MmaSyncForm, b) == 1 &&
+    offsetof(MmaSyncForm, d) == 2 && offsetof(MmaSyncForm, m) == 3 && offsetof(MmaSyncForm, k) == 4 &&
+    offsetof(MmaSyncForm, saturate) == 5, "MmaSyncForm");
+
 /* The modifiers of an instruction, as the form of its family. */
 typedef union {
   u8 bytes[16];
@@ -267,7 +292,9 @@ typedef union {
   PackForm pack;
   CompareForm compare;
   CollectiveForm collective;
+  CallForm call;
   MemoryForm memory;
+  FrameCopyForm frame_copy;
   RemoteForm remote;
   WindowForm window;
   AtomicForm atomic;
@@ -287,6 +314,7 @@ typedef union {
   TmemAccessForm tmem_access;
   MmaForm mma;
   WgmmaForm wgmma;
+  MmaSyncForm mma_sync;
 } Form;
 _Static_assert(sizeof(Form) == 16, "Form");
 

@@ -4,7 +4,7 @@
 #define SM100SIM_CONTRACT_RECORDS_H
 #include "machine/types.h"
 
-#define CONTRACT_DIGEST "e31780c6c008ba99"
+#define CONTRACT_DIGEST "dc6ea762bf439fca"
 /* One instruction as Python hands it over.
  *
  * Slots are byte offsets into the warp's register block; `guard` is a predicate's slot or NONE32;
@@ -27,40 +27,66 @@ typedef struct {
 } Special;
 _Static_assert(sizeof(Special) == 8 && offsetof(Special, slot) == 0 && offsetof(Special, kind) == 4, "Special");
 
+/* A register slot and its bits per lane; 1 for a predicate. */
+typedef struct {
+  u32 slot, bits;
+} SlotWidth;
+_Static_assert(sizeof(SlotWidth) == 8 && offsetof(SlotWidth, slot) == 0 && offsetof(SlotWidth, bits) == 4, "SlotWidth");
+
+/* A device function of a program.
+ *
+ * `entry`: index of its first instruction, or NONE32 where the program lacks it; its registers are
+ * `n_slots` of RawProgram.slots from `first_slot` on; `frame_bytes`: local memory that it takes;
+ * `recursive`: a call of it may come while it runs. */
+typedef struct {
+  u32 entry, first_slot, n_slots, frame_bytes, recursive;
+} RawFunction;
+_Static_assert(sizeof(RawFunction) == 20 && offsetof(RawFunction, entry) == 0 &&
+    offsetof(RawFunction, first_slot) == 4 && offsetof(RawFunction, n_slots) == 8 &&
+    offsetof(RawFunction, frame_bytes) == 12 && offsetof(RawFunction, recursive) == 16, "RawFunction");
+
 /* A kernel ready to run.
  *
  * `registers`: the template of a warp's register block, with the constants in place;
  * `static_smem`: bytes of static shared variables, which lie before the dynamic ones;
  * `entry_registers`: registers per thread at entry, 0 when unknown; `local_bytes`: local memory of
- * each thread. */
+ * each thread; `tables`: the targets of indirect branches; `functions`: by number; `slots`: their
+ * registers; `frame`: the slot that holds where each lane's frame begins, or NONE32. */
 typedef struct {
   const RawIns *code;
   const u32 *operands;
   const u8 *registers;
   const Special *specials;
-  u32 n_code, n_operands, register_bytes, n_specials, static_smem, entry_registers, local_bytes;
+  u32 n_code, n_operands, register_bytes, n_specials, static_smem, entry_registers, local_bytes, frame;
+  const RawFunction *functions;
+  const SlotWidth *slots;
+  const u32 *tables;
+  u32 n_functions, n_slots, n_tables;
 } RawProgram;
-_Static_assert(sizeof(RawProgram) == 64 && offsetof(RawProgram, code) == 0 && offsetof(RawProgram, operands) == 8 &&
+_Static_assert(sizeof(RawProgram) == 104 && offsetof(RawProgram, code) == 0 && offsetof(RawProgram, operands) == 8 &&
     offsetof(RawProgram, registers) == 16 && offsetof(RawProgram, specials) == 24 &&
     offsetof(RawProgram, n_code) == 32 && offsetof(RawProgram, n_operands) == 36 &&
     offsetof(RawProgram, register_bytes) == 40 && offsetof(RawProgram, n_specials) == 44 &&
     offsetof(RawProgram, static_smem) == 48 && offsetof(RawProgram, entry_registers) == 52 &&
-    offsetof(RawProgram, local_bytes) == 56, "RawProgram");
+    offsetof(RawProgram, local_bytes) == 56 && offsetof(RawProgram, frame) == 60 &&
+    offsetof(RawProgram, functions) == 64 && offsetof(RawProgram, slots) == 72 && offsetof(RawProgram, tables) == 80 &&
+    offsetof(RawProgram, n_functions) == 88 && offsetof(RawProgram, n_slots) == 92 &&
+    offsetof(RawProgram, n_tables) == 96, "RawProgram");
 
 /* How a launch is executed.
  *
  * `check`: a set of Check; `trace_cluster`: its index or NONE32; `max_instructions`: 0 for
- * any number. */
+ * any number; `talks`: clusters may wait for one another. */
 typedef struct {
   u32 grid[3], block[3], cluster[3], dynamic_smem, n_params_bytes, mode, poison, check, exact_mma, trace_cluster,
-    max_findings;
+    max_findings, talks;
   u64 seed, max_idle_instructions, max_instructions;
 } Options;
 _Static_assert(sizeof(Options) == 96 && offsetof(Options, grid) == 0 && offsetof(Options, block) == 12 &&
     offsetof(Options, cluster) == 24 && offsetof(Options, dynamic_smem) == 36 &&
     offsetof(Options, n_params_bytes) == 40 && offsetof(Options, mode) == 44 && offsetof(Options, poison) == 48 &&
     offsetof(Options, check) == 52 && offsetof(Options, exact_mma) == 56 && offsetof(Options, trace_cluster) == 60 &&
-    offsetof(Options, max_findings) == 64 && offsetof(Options, seed) == 72 &&
+    offsetof(Options, max_findings) == 64 && offsetof(Options, talks) == 68 && offsetof(Options, seed) == 72 &&
     offsetof(Options, max_idle_instructions) == 80 && offsetof(Options, max_instructions) == 88, "Options");
 
 /* A known global allocation. */
@@ -71,15 +97,19 @@ typedef struct {
 _Static_assert(sizeof(Region) == 24 && offsetof(Region, lo) == 0 && offsetof(Region, hi) == 8 &&
     offsetof(Region, writable) == 16, "Region");
 
-/* Something wrong at a PTX line, and how often it was seen; `rank` and `warp` may be NONE32. */
+/* Something wrong at a PTX line, and how often it was seen; `rank` and `warp` may be NONE32.
+ *
+ * `cluster`: the index of the one in which it was seen first. */
 typedef struct {
   char code[48], text[464];
   u32 severity, count, line, line2, rank, warp, lane, ctaid[3];
+  u64 cluster;
 } RawFinding;
-_Static_assert(sizeof(RawFinding) == 552 && offsetof(RawFinding, code) == 0 && offsetof(RawFinding, text) == 48 &&
+_Static_assert(sizeof(RawFinding) == 560 && offsetof(RawFinding, code) == 0 && offsetof(RawFinding, text) == 48 &&
     offsetof(RawFinding, severity) == 512 && offsetof(RawFinding, count) == 516 && offsetof(RawFinding, line) == 520 &&
     offsetof(RawFinding, line2) == 524 && offsetof(RawFinding, rank) == 528 && offsetof(RawFinding, warp) == 532 &&
-    offsetof(RawFinding, lane) == 536 && offsetof(RawFinding, ctaid) == 540, "RawFinding");
+    offsetof(RawFinding, lane) == 536 && offsetof(RawFinding, ctaid) == 540 && offsetof(RawFinding, cluster) == 552,
+    "RawFinding");
 
 /* An entry of the timeline; `a` and `b` are the kind's own numbers (report.Event). */
 typedef struct {
@@ -140,10 +170,16 @@ i32 sm100_machine_memory(Machine *m, const Region *regions, u32 count, const u8 
 void sm100_machine_run(Machine *m, Progress *out_progress);
 u32 sm100_machine_findings(Machine *m, RawFinding *out, u32 room);
 u64 sm100_machine_events(Machine *m, RawEvent *out, u64 room);
+u64 sm100_machine_output(Machine *m, u8 *out, u64 room);
 void sm100_machine_totals(Machine *m, Totals *out);
 void sm100_machine_counts(Machine *m, u64 *out_per_opcode, u64 *out_per_instruction);
 void sm100_machine_stop(Machine *m);
 void sm100_machine_free(Machine *m);
+Share *sm100_share_new(const Options *options);
+bool sm100_machine_share(Machine *m, Share *share);
+bool sm100_share_holds(Share *share);
+void sm100_share_undo(Share *share);
+void sm100_share_free(Share *share);
 u32 smem_unit_address(u64 descriptor, bool mn_major, u32 mn, u32 k);
 const Rule *instr_desc_decode(u32 bits, u32 kind, u32 group, InstrDesc *out);
 

@@ -4,6 +4,7 @@
  * The tensor map and the coordinates are taken when the instruction is issued; bytes move when it lands.
  * A load completes the bytes of the whole box, those outside of the tensor included. */
 #include "copy/tensormap.h"
+#include "machine/share.h"
 
 typedef struct {
   TensorMap map;
@@ -136,6 +137,7 @@ static void load_box(Machine *m, AsyncOp *op, const Tensor *q, Cta *cta) {
   for (walk_start(&w, t, q->c, false); walk_row(&w, &r); at += pitch) {
     const u8 *from = (const u8 *)(uintptr_t)r.addr;
     u32 valid = (r.hi - r.lo) * t->bytes;
+    share_touch(m, from + r.lo * t->bytes, valid, false);
     if (observed(m) && valid)
       see_gmem(NULL, op, m, r.addr + r.lo * t->bytes, valid, ACC_READ, PROXY_ASYNC);
     if (valid != row_bytes || t->tf32) {
@@ -224,6 +226,7 @@ static void write_box(Machine *m, AsyncOp *op, const Tensor *q) {
     if (!valid)
       continue;
     u8 *to = (u8 *)(uintptr_t)(r.addr + r.lo * t->bytes);
+    share_touch(m, to, valid, true);
     if (observed(m))
       see_gmem(NULL, op, m, (u64)(uintptr_t)to, valid, q->flags & COPY_REDUCE ? ACC_ATOMIC : ACC_WRITE, PROXY_ASYNC);
     if (q->flags & COPY_REDUCE)

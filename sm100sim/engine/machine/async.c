@@ -83,7 +83,7 @@ bool async_land_one(Cluster *cl) {
   u32 n = 0;
   for (AsyncOp *o = cl->async_head; o; o = o->next)
     n += eligible(cl, o);
-  u32 pick = (u32)(rng_next(cl->m) % n);
+  u32 pick = (u32)(rng_next(cl) % n);
   for (AsyncOp *o = cl->async_head; o; o = o->next)
     if (eligible(cl, o) && pick-- == 0) {
       unlink_op(cl, o);

@@ -2,6 +2,7 @@
 #include "machine/core.h"
 
 #define REGISTER_ALIGNMENT 64u
+#define SEED_STEP 0xD1342543DE82EF95ull
 
 static void fill(const Options *o, void *p, size_t bytes) {
   if (o->poison)
@@ -55,10 +56,12 @@ static void cta_init(Machine *m, Cluster *cl, Cta *cta, u32 rank) {
     warp_init(m, cta, &cta->warps[k], k, threads - k * LANES);
 }
 
-Cluster *cluster_new(Machine *m, const u32 id[3]) {
+Cluster *cluster_new(Machine *m, u64 index) {
   Cluster *cl = mem_new(m, 1, sizeof(Cluster));
   cl->m = m;
-  memcpy(cl->id, id, sizeof cl->id);
+  cl->index = index;
+  cl->rng = m->opt.seed ^ index * SEED_STEP; /* each cluster has a schedule of its own */
+  cluster_id(&m->opt, index, cl->id);
   cl->n_ctas = m->opt.cluster[0] * m->opt.cluster[1] * m->opt.cluster[2];
   for (u32 k = 0; k < cl->n_ctas; k++) {
     cta_init(m, cl, &cl->ctas[k], k);
@@ -77,6 +80,7 @@ void cluster_free(Cluster *cl) {
       mem_free(cta->warps[w].regs_memory);
       mem_free(cta->warps[w].valid);
       mem_free(cta->warps[w].local);
+      mem_free(cta->warps[w].joins); /* registers that a call saved live as long as the machine */
     }
     for (u32 g = 0; g < MAX_WARPGROUPS; g++)
       mem_free(cta->wgmma[g].ahead); /* an operation that never started lives as long as the machine */

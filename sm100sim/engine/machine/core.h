@@ -3,15 +3,21 @@
 #define SM100SIM_CORE_H
 #include "machine/handler.h"
 
-Cluster *cluster_new(Machine *m, const u32 id[3]);
+typedef enum { CLUSTER_ENDED, CLUSTER_IDLE } Turn; /* idle: its patience ended, without progress */
+
+Cluster *cluster_new(Machine *m, u64 index);
 void cluster_free(Cluster *cl);
-void cluster_run(Machine *m, Cluster *cl);     /* schedule.c */
-void report_deadlock(Machine *m, Cluster *cl); /* deadlock.c */
+Turn cluster_run(Machine *m, Cluster *cl, u64 patience); /* schedule.c */
+void run_clusters(Machine *m, void *none);               /* launch.c */
+void report_deadlock(Machine *m, Cluster *cl);           /* deadlock.c */
 void async_free(Cluster *cl);
-const OpDef *opcode_def(u32 op);                   /* opcodes.c */
-u64 rng_next(Machine *m);                          /* splitmix64: the same seed repeats a run exactly */
-bool machine_claim_cluster(Machine *m, u32 id[3]); /* next cluster of the grid that has not started */
-void split_arrive(Ctx *c);                         /* warp/control.c: deposit at a join when the pc reached it */
+const OpDef *opcode_def(u32 op);            /* opcodes.c */
+u64 rng_next(Cluster *cl);                  /* splitmix64: the same seed repeats a run exactly */
+bool claim_cluster(Machine *m, u64 *index); /* next cluster of the grid that has not started */
+u64 clusters_of(const Options *o);
+void cluster_id(const Options *o, u64 index, u32 id[3]);
+void report_livelock(Machine *m, Cluster *cl, u64 idle);
+void split_arrive(Ctx *c); /* warp/splits.c: deposit at a join when the pc reached it */
 void warp_start(Warp *w);
 void warp_exit_lanes(Ctx *c, u32 mask);
 const char *tmem_exit_check(Cta *cta);             /* tmem/alloc.c */

@@ -1,15 +1,9 @@
 /* The functions that Python calls (contract/records.h): a machine's life, its program, its results. */
 #include "machine/core.h"
+#include "machine/share.h"
 
 const char *sm100_contract(void) {
   return CONTRACT_DIGEST;
-}
-
-u64 rng_next(Machine *m) {
-  u64 z = (m->rng += 0x9E3779B97F4A7C15ull);
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-  return z ^ (z >> 31);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -25,10 +19,7 @@ Machine *sm100_machine_new(const Options *options) {
     return NULL;
   m->blocks = (Block){&m->blocks, &m->blocks};
   m->opt = *options;
-  m->rng = options->seed;
-  m->clusters_total = 1;
-  for (int k = 0; k < 3; k++)
-    m->clusters_total *= options->grid[k] / options->cluster[k];
+  m->clusters_total = clusters_of(options);
   m->findings = calloc((size_t)options->max_findings + 1,
                        sizeof(RawFinding)); /* by itself: "out-of-memory" goes there */
   if (m->findings && mem_guard(m, make_results, NULL))
@@ -38,6 +29,7 @@ Machine *sm100_machine_new(const Options *options) {
 }
 
 void sm100_machine_free(Machine *m) {
+  share_leave(m);
   mem_free_all(m);
   free(m->findings);
   free(m);
@@ -87,6 +79,11 @@ static void load(Machine *m, void *argument) {
   p->static_smem = raw->static_smem;
   p->entry_regs = raw->entry_registers;
   p->local_bytes = raw->local_bytes;
+  p->frame = raw->frame;
+  p->functions = copied(m, raw->functions, raw->n_functions, sizeof(RawFunction));
+  p->n_functions = raw->n_functions;
+  p->slots = copied(m, raw->slots, raw->n_slots, sizeof(SlotWidth));
+  p->tables = copied(m, raw->tables, raw->n_tables, sizeof(u32));
   p->code = mem_new(m, raw->n_code + 1, sizeof(Ins));
   p->n_code = raw->n_code;
   m->line_count = mem_new(m, raw->n_code + 1, sizeof(u64));
@@ -126,35 +123,11 @@ i32 sm100_machine_memory(Machine *m, const Region *regions, u32 count, const u8 
 }
 
 /* ---- run ----------------------------------------------------------------------------------- */
-bool machine_claim_cluster(Machine *m, u32 id[3]) {
-  if (m->clusters_done >= m->clusters_total)
-    return false;
-  u64 k = m->clusters_done++;
-  for (int d = 0; d < 3; d++) {
-    u32 n = m->opt.grid[d] / m->opt.cluster[d];
-    id[d] = (u32)(k % n);
-    k /= n;
-  }
-  return true;
-}
-
-static void run_clusters(Machine *m, void *none) {
-  u32 id[3];
-  (void)none;
-  while (!m->faulted && !m->stop && machine_claim_cluster(m, id)) {
-    m->tracing = m->opt.trace_cluster == m->clusters_done - 1;
-    Cluster *cl = cluster_new(m, id);
-    cluster_run(m, cl);
-    check_cluster_end(m, cl);
-    cluster_free(cl);
-    m->progress->clusters = m->clusters_done;
-    m->progress->instructions = m->instructions;
-  }
-}
-
 void sm100_machine_run(Machine *m, Progress *out_progress) {
   m->progress = out_progress;
   mem_guard(m, run_clusters, NULL);
+  if (m->share)
+    share_end(m);
 }
 
 void sm100_machine_stop(Machine *m) {
@@ -172,6 +145,13 @@ u64 sm100_machine_events(Machine *m, RawEvent *out, u64 room) {
   if (out && m->n_events)
     memcpy(out, m->events, sizeof(RawEvent) * (m->n_events < room ? m->n_events : room));
   return m->n_events;
+}
+
+/* Bytes that the kernel printed; copies at most `room` of them. */
+u64 sm100_machine_output(Machine *m, u8 *out, u64 room) {
+  if (out && m->n_output)
+    memcpy(out, m->output, m->n_output < room ? m->n_output : room);
+  return m->n_output;
 }
 
 void sm100_machine_totals(Machine *m, Totals *out) {

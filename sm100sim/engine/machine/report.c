@@ -28,8 +28,13 @@ void add_finding(Machine *m, Place at, Severity severity, const char *code, cons
   }
   const Ctx *c = at.c;
   RawFinding *f = &m->findings[m->n_findings++];
-  *f = (RawFinding){
-      .severity = severity, .count = 1, .line = at.line, .line2 = at.line2, .rank = NONE32, .warp = NONE32};
+  *f = (RawFinding){.severity = severity,
+                    .count = 1,
+                    .line = at.line,
+                    .line2 = at.line2,
+                    .rank = NONE32,
+                    .warp = NONE32,
+                    .cluster = c && c->cta ? c->cta->cl->index : 0};
   snprintf(f->code, sizeof f->code, "%s", code);
   snprintf(f->text, sizeof f->text, "%s", text);
   if (!c || !c->cta)

@@ -27,7 +27,7 @@ static bool registers_valid(Ctx *c, const Ins *i) {
 
 static inline void arrive_if_joined(Ctx *c) {
   Split *sp = c->sp;
-  if (sp->live && sp->join >= 0 && sp->pc == c->w->joins[sp->join].pc)
+  if (sp->live && sp->join >= 0 && sp->pc == c->w->joins[sp->join].at)
     split_arrive(c);
 }
 
@@ -94,7 +94,7 @@ static bool run_split(Machine *m, Cluster *cl, Warp *w, Split *sp, u32 quantum) 
     sp->blocked = false;
     sp->timed_out = false;
     sp->why.kind = WAIT_NOTHING;
-    if (m->opt.mode == MODE_RANDOM && cl->n_async && (rng_next(m) & 15) == 0)
+    if (m->opt.mode == MODE_RANDOM && cl->n_async && (rng_next(cl) & 15) == 0)
       async_land_one(cl);
   }
   if (sp->t > m->t_end)
@@ -132,11 +132,11 @@ static Warp *nth_warp(Cluster *cl, u32 n) {
 /* One turn for every warp.  Other modes than fast start anywhere, leave warps out and cut turns short. */
 static bool turn(Machine *m, Cluster *cl, u32 n_warps) {
   bool ran = false, random = m->opt.mode == MODE_RANDOM;
-  u32 start = m->opt.mode == MODE_FAST ? 0 : (u32)(rng_next(m) % n_warps);
+  u32 start = m->opt.mode == MODE_FAST ? 0 : (u32)(rng_next(cl) % n_warps);
   for (u32 k = 0; k < n_warps && !m->faulted; k++) {
-    if (random && (rng_next(m) & 3) == 0)
+    if (random && (rng_next(cl) & 3) == 0)
       continue;
-    u32 quantum = random ? 1 + (u32)(rng_next(m) % QUANTUM_RANDOM) : QUANTUM_FAST;
+    u32 quantum = random ? 1 + (u32)(rng_next(cl) % QUANTUM_RANDOM) : QUANTUM_FAST;
     ran |= run_warp(m, cl, nth_warp(cl, (start + k) % n_warps), quantum);
   }
   return ran;
@@ -183,7 +183,7 @@ static Ctx running(Machine *m, Cluster *cl, u32 *line) {
   return c;
 }
 
-static void report_livelock(Machine *m, Cluster *cl, u64 idle) {
+void report_livelock(Machine *m, Cluster *cl, u64 idle) {
   char text[240];
   snprintf(text, sizeof text,
            "%llu warp instructions ran and changed nothing: no store, arrival or landing; a loop is polling for "
@@ -203,7 +203,8 @@ static void report_limit(Machine *m, Cluster *cl) {
   add_finding(m, (Place){&c, line, 0}, SEVERITY_FAULT, "too-many-instructions", text);
 }
 
-void cluster_run(Machine *m, Cluster *cl) {
+/* Run until the end, or until `patience` warp instructions have changed nothing. */
+Turn cluster_run(Machine *m, Cluster *cl, u64 patience) {
   u32 n_warps = 0, rounds = 0;
   for (u32 k = 0; k < cl->n_ctas; k++)
     n_warps += cl->ctas[k].n_warps;
@@ -214,17 +215,15 @@ void cluster_run(Machine *m, Cluster *cl) {
       m->progress->instructions = published = m->instructions;
     if (m->opt.max_instructions && m->instructions > m->opt.max_instructions && !m->faulted) {
       report_limit(m, cl);
-      return;
+      return CLUSTER_ENDED;
     }
     if (cl->progress != seen) {
       seen = cl->progress;
       at = m->instructions;
       rounds = 0;
     }
-    if (m->instructions - at > m->opt.max_idle_instructions) {
-      report_livelock(m, cl, m->instructions - at);
-      return;
-    }
+    if ((cl->idle = m->instructions - at) > patience && !m->faulted)
+      return CLUSTER_IDLE;
     if (ran || m->faulted || !all_blocked(cl))
       continue;
     if (async_land_one(cl))
@@ -232,8 +231,9 @@ void cluster_run(Machine *m, Cluster *cl) {
     if (rounds++ < TIMEOUT_ROUNDS && time_out_waits(cl))
       continue;
     report_deadlock(m, cl);
-    return;
+    return CLUSTER_ENDED;
   }
   while (!m->faulted && async_land_one(cl)) {
   }
+  return CLUSTER_ENDED;
 }

@@ -40,6 +40,11 @@ typedef struct {
   u32 static_smem; /* bytes of static shared variables (placed before dynamic smem) */
   u32 entry_regs;  /* registers per thread at entry, for setmaxnreg accounting; 0 = unknown */
   u32 local_bytes; /* per-thread local memory */
+  u32 frame;       /* slot with the start of each lane's frame in it, or NONE32 */
+  RawFunction *functions;
+  u32 n_functions;
+  SlotWidth *slots; /* their registers */
+  u32 *tables;      /* targets of indirect branches */
 } Program;
 
 /* ---- warps -------------------------------------------------------------------------------- */
@@ -63,11 +68,14 @@ typedef struct {
   u64 want;
 } Why; /* for deadlock reports */
 
+/* Where lanes meet: at an instruction, or when they return from a function that they called together. */
 typedef struct {
-  u32 pc, expect, arrived;
-  i32 parent;
+  u32 pc, at, expect, arrived; /* where they go on; the pc that arrives, NONE32 when a return does */
+  i32 parent, next_free;       /* index into Warp.joins or -1 */
+  u32 room;                    /* of a call: where its frame lies behind the caller's */
+  u32 function;                /* and its number */
+  u8 *saved;                   /* and the registers of a function that calls itself, or NULL */
   u64 t;
-  bool used;
 } Join;
 
 typedef struct {
@@ -87,7 +95,9 @@ struct Warp {
   u32 *valid;             /* lane masks of what was written, per SLOT_GRAIN bytes of the block (or NULL) */
   u8 *local;              /* LANES x local_bytes */
   Split splits[LANES];
-  Join joins[2 * LANES];
+  Join *joins;
+  u32 n_joins, cap_joins;
+  i32 free_join;                /* first of those to be used again, or -1 */
   u32 n_live;                   /* live splits */
   u32 maxnreg;                  /* current per-thread register budget */
   u32 bulk_groups[LANES];       /* bulk async-groups that each thread has committed */
@@ -177,7 +187,9 @@ struct Cluster {
   u64 mma_free_at[MAX_CLUSTER]; /* modelled time at which the tensor pipe of a CTA (pair leader) is free */
   u64 mma_done_at[MAX_CLUSTER]; /* modelled time at which its last operation has written its result */
   u64 tma_free_at[MAX_CLUSTER];
-  u64 progress; /* bumped by note_progress(): stores, arrivals, landings, exits */
+  u64 progress;         /* bumped by note_progress(): stores, arrivals, landings, exits */
+  u64 index, rng, idle; /* idle: warp instructions since the last progress of its last turn */
+  Check *check;
 };
 
 /* each: to the observers, bytes that every lane of `mask` touches, one lane after the other; 0: all touch all. */
@@ -224,7 +236,6 @@ struct Machine {
   const u8 *params;
   Region *regions;
   u32 n_regions;
-  u64 rng;
   u64 instructions, thread_instructions, clusters_done, clusters_total;
   u64 *op_count;   /* executed warp instructions per opcode */
   u64 *line_count; /* executed warp instructions per instruction index */
@@ -235,11 +246,18 @@ struct Machine {
   bool flags_used; /* see_flag must hear of plain stores, too */
   RawEvent *events;
   u64 n_events, cap_events;
+  u8 *output; /* what the kernel printed */
+  u64 n_output, cap_output;
   bool tracing;
   u64 bytes_tma_load, bytes_tma_store, mma_count, mma_flops, t_end;
   volatile Progress *progress; /* read by the host while we run */
   volatile int stop;
-  Check *check;          /* checker state, or NULL */
+  Check *check;          /* the observers of the executing cluster, or NULL */
+  Past *past;            /* what they know of all clusters */
+  Share *share;          /* with the machines of other threads, or NULL (share.h) */
+  Touched *touched;      /* what the executing cluster has touched, when shared */
+  Machine *peer;         /* the next of these machines */
+  u64 told;              /* instructions that `share` knows of */
   Block blocks;          /* everything that mem_new gave out, in a ring */
   jmp_buf out_of_memory; /* where mem_guard waits */
 };

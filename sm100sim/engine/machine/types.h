@@ -24,6 +24,9 @@ typedef struct Cta Cta;
 typedef struct Ctx Ctx;
 typedef struct Ins Ins;
 typedef struct Machine Machine;
+typedef struct Past Past;
+typedef struct Share Share;
+typedef struct Touched Touched;
 typedef struct Warp Warp;
 
 typedef enum { STEP_NEXT, STEP_JUMP, STEP_BLOCK, STEP_EXIT, STEP_FAULT } Step;

@@ -1,6 +1,21 @@
 /* State spaces and addresses (PTX ISA, "State Spaces" and "Generic Addressing").
  * Every access is checked before a byte is touched: known allocation, window, alignment, live mbarriers. */
 #include "memory/address.h"
+#include "machine/share.h"
+
+/* In words, how far [off, off + len) reaches past a CTA's shared memory; good until the thread asks again. */
+static const char *past_the_end(u32 off, u32 len, u32 end) {
+  static _Thread_local char text[96];
+  const char *what = "the end of the CTA's shared memory";
+  u32 size = end - SMEM_RESERVED;
+  if (off == end)
+    snprintf(text, sizeof text, "it starts at %s (%u bytes)", what, size);
+  else if (off > end)
+    snprintf(text, sizeof text, "it starts %u bytes past %s (%u bytes)", off - end, what, size);
+  else
+    snprintf(text, sizeof text, "its last %u bytes are past %s (%u bytes)", off + len - end, what, size);
+  return text;
+}
 
 u8 *smem_at(Cluster *cl, Cta *own, u32 addr, u32 len, bool own_only, Cta **owner, const char **err) {
   u32 rank = window_rank(addr), off = window_offset(addr);
@@ -23,7 +38,7 @@ u8 *smem_at(Cluster *cl, Cta *own, u32 addr, u32 len, bool own_only, Cta **owner
     return NULL;
   }
   if (len > cta->smem_bytes || off > cta->smem_bytes - len) {
-    *err = "past the end of the CTA's shared memory";
+    *err = past_the_end(off, len, cta->smem_bytes);
     return NULL;
   }
   return cta->smem + off;
@@ -60,10 +75,18 @@ const char *gmem_nearest(const Machine *m, u64 addr, u64 len, char out[NEAREST_B
   if (!nearest)
     return out;
   u64 lo = nearest->lo, hi = nearest->hi;
-  int n = addr >= hi ? snprintf(out, NEAREST_BYTES, "; it starts %llu bytes behind", (unsigned long long)(addr - hi))
-          : addr + len > lo
-              ? snprintf(out, NEAREST_BYTES, "; it crosses an end of")
-              : snprintf(out, NEAREST_BYTES, "; it starts %llu bytes before", (unsigned long long)(lo - addr));
+  int n = 0;
+  if (addr == hi)
+    n = snprintf(out, NEAREST_BYTES, "; it starts at the end of");
+  else if (addr > hi)
+    n = snprintf(out, NEAREST_BYTES, "; it starts %llu bytes past the end of", (unsigned long long)(addr - hi));
+  else if (addr < lo && addr + len <= lo)
+    n = snprintf(out, NEAREST_BYTES, "; it starts %llu bytes before", (unsigned long long)(lo - addr));
+  else if (addr < lo)
+    n = snprintf(out, NEAREST_BYTES, "; its first %llu bytes lie before", (unsigned long long)(lo - addr));
+  else
+    n = snprintf(out, NEAREST_BYTES, "; its last %llu bytes are past the end of",
+                 (unsigned long long)(addr + len - hi));
   snprintf(out + n, NEAREST_BYTES - (size_t)n, " the %llu bytes at 0x%llx", (unsigned long long)(hi - lo),
            (unsigned long long)lo);
   return out;
@@ -117,6 +140,7 @@ static Step global_lane(Ctx *c, const Access *a, u64 addr, u8 **p) {
     return fault(c, "global-address", "%s of %u bytes at 0x%llx: the allocation is read-only", VERB[a->acc], a->len,
                  (unsigned long long)addr);
   *p = (u8 *)(uintptr_t)addr;
+  share_touch(c->m, *p, a->len, a->acc != ACC_READ);
   return STEP_NEXT;
 }
 
@@ -138,8 +162,7 @@ static Step private_lane(Ctx *c, const Access *a, Space space, u64 off, u32 lane
   return STEP_NEXT;
 }
 
-Step resolve_lane(Ctx *c, const Access *a, u32 lane, u8 **p, Cta **owner) {
-  u64 addr = lane_address(c, a->slot, a->bits, a->off, lane);
+static Step resolve_address(Ctx *c, const Access *a, u64 addr, u32 lane, u8 **p, Cta **owner) {
   Space space = a->space == SPACE_GENERIC ? window_of(addr) : a->space;
   if (a->space == SPACE_GENERIC && space != SPACE_GLOBAL)
     addr &= 0xFFFFFFFFu;
@@ -156,6 +179,17 @@ Step resolve_lane(Ctx *c, const Access *a, u32 lane, u8 **p, Cta **owner) {
     default:
       return private_lane(c, a, space, addr, lane, p);
   }
+}
+
+Step resolve_lane(Ctx *c, const Access *a, u32 lane, u8 **p, Cta **owner) {
+  return resolve_address(c, a, lane_address(c, a->slot, a->bits, a->off, lane), lane, p, owner);
+}
+
+const u8 *generic_bytes(Ctx *c, u64 addr, u32 len, u32 lane) {
+  Access a = {.space = SPACE_GENERIC, .len = len, .align = 1, .acc = ACC_READ};
+  Cta *owner;
+  u8 *p;
+  return resolve_address(c, &a, addr, lane, &p, &owner) == STEP_NEXT ? p : NULL;
 }
 
 Step window_address(Ctx *c, const Access *a, u32 lane, u32 *addr) {
@@ -205,6 +239,20 @@ static bool resolve_own(Ctx *c, const Access *a, Places *out) {
   return true;
 }
 
+/* Lanes whose bytes follow one another are told of together. */
+static void share_lanes(const Ctx *c, const Access *a, const Places *at) {
+  u64 start = 0, end = 0;
+  FOR_LANES (c->mask, l) {
+    u64 x = (u64)(uintptr_t)at->p[l];
+    if (x != end && end)
+      share_note(c->m, start, end - start, a->acc != ACC_READ);
+    if (x != end)
+      start = x;
+    end = x + a->len;
+  }
+  share_note(c->m, start, end - start, a->acc != ACC_READ);
+}
+
 static bool resolve_global(Ctx *c, const Access *a, Places *out) {
   const u64 *v = R64(c, a->slot);
   const Region *r = region_of(c->m, v[first_lane(c->mask)] + (u64)a->off, a->len);
@@ -219,6 +267,8 @@ static bool resolve_global(Ctx *c, const Access *a, Places *out) {
   }
   out->own = false;
   out->len = a->len;
+  if (c->m->share && !bad)
+    share_lanes(c, a, out);
   return !bad;
 }
 

@@ -31,6 +31,8 @@ const char *gmem_nearest(const Machine *m, u64 addr, u64 len, char out[NEAREST_B
 Step resolve(Ctx *c, const Access *a, Places *out);
 /* One lane of the same; `owner` is NULL outside shared memory. */
 Step resolve_lane(Ctx *c, const Access *a, u32 lane, u8 **p, Cta **owner);
+/* Bytes at a generic address that a system call reads for a lane; NULL after a fault. */
+const u8 *generic_bytes(Ctx *c, u64 addr, u32 len, u32 lane);
 /* The 64-bit address value of a lane, offset added. */
 u64 lane_address(const Ctx *c, u32 slot, u32 bits, i64 off, u32 lane);
 /* Address in the shared window of a shared or generic operand; faults outside the shared window. */

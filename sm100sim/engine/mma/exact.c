@@ -47,11 +47,12 @@ void mma_exact_prepare(const InstrDesc *q, const double *a, u32 rows, const doub
     a_sig[k] = t.sig;
     a_exp[k] = t.exp;
   }
-  for (u32 k = 0; k < q->k * PANEL_N; k++) {
-    Term t = split(b[k], least_b);
-    b_sig[k] = t.sig;
-    b_exp[k] = t.exp;
-  }
+  for (u32 k = 0; k < q->k; k++)
+    for (u32 at = k * PANEL_N; at < k * PANEL_N + q->n; at++) {
+      Term t = split(b[at], least_b);
+      b_sig[at] = t.sig;
+      b_exp[at] = t.exp;
+    }
 }
 
 /* 2^s for -1022 <= s <= 1023. */

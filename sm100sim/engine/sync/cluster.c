@@ -140,11 +140,13 @@ static Step op_try_cancel(Ctx *c, const Ins *i) {
       return fault(c, "shared-address", "response and mbarrier must lie in the executing CTA");
     AsyncOp *op = async_new(c, FIFO_NONE, 0, cancel_land, sizeof(Cancel));
     Cancel *q = (Cancel *)op->payload;
-    u32 id[3];
+    u64 index;
     q->dst = smem_offset(owner, p);
     q->mbar = window_offset(bar);
     q->ranks = f->everywhere ? (1u << c->cl->n_ctas) - 1 : 1u << c->cta->rank;
-    if (machine_claim_cluster(c->m, id)) {
+    if (claim_cluster(c->m, &index)) {
+      u32 id[3];
+      cluster_id(&c->m->opt, index, id);
       const u32 *shape = c->m->opt.cluster;
       q->response[0] = id[0] * shape[0] | (u64)(id[1] * shape[1]) << 32;
       q->response[1] = id[2] * shape[2] | CANCELLED;

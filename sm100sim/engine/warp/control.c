@@ -1,80 +1,5 @@
-/* Branches, divergence and reconvergence, exit.
- *
- * Lanes that take different ways become separate splits; they meet again at the branch's immediate
- * post-dominator, where a Join collects them.  Every split that is not blocked may run, so lanes of
- * one warp can wait for one another (PTX ISA, "Independent thread scheduling"). */
-#include "machine/core.h"
-
-static i32 join_new(Warp *w, u32 pc, u32 expect, i32 parent) {
-  for (i32 k = 0; k < (i32)(2 * LANES); k++)
-    if (!w->joins[k].used) {
-      w->joins[k] = (Join){pc, expect, 0, parent, 0, true};
-      return k;
-    }
-  return -1;
-}
-
-static Split *split_new(Warp *w) {
-  for (u32 k = 0; k < LANES; k++)
-    if (!w->splits[k].live) {
-      w->n_live++;
-      return &w->splits[k];
-    }
-  return NULL;
-}
-
-static void split_end(Warp *w, Split *sp) {
-  sp->live = false;
-  sp->blocked = false;
-  w->n_live--;
-}
-
-static bool join_complete(const Warp *w, i32 index) {
-  const Join *j = &w->joins[index];
-  return ((j->arrived | w->exited) & j->expect) == j->expect;
-}
-
-/* All lanes of a join have arrived or left: they go on as one split, in `sp` when that is free. */
-static void join_finish(Warp *w, i32 index, Split *sp) {
-  for (;;) {
-    Join *j = &w->joins[index];
-    u32 mask = j->arrived & ~w->exited, pc = j->pc;
-    i32 parent = j->parent;
-    u64 t = j->t;
-    j->used = false;
-    bool pass_on = parent >= 0 && (!mask || w->joins[parent].pc == pc);
-    if (!pass_on) {
-      if (!mask)
-        return;
-      if (sp->live)
-        sp = split_new(w);
-      else
-        w->n_live++;
-      *sp = (Split){.mask = mask, .pc = pc, .join = parent, .t = t, .live = true};
-      return;
-    }
-    Join *p = &w->joins[parent];
-    p->arrived |= mask;
-    if (t > p->t)
-      p->t = t;
-    if (!join_complete(w, parent))
-      return;
-    index = parent;
-  }
-}
-
-void split_arrive(Ctx *c) {
-  Warp *w = c->w;
-  Split *sp = c->sp;
-  i32 index = sp->join;
-  Join *j = &w->joins[index];
-  j->arrived |= sp->mask;
-  if (sp->t > j->t)
-    j->t = sp->t;
-  split_end(w, sp);
-  if (join_complete(w, index))
-    join_finish(w, index, sp);
-}
+/* Branches, exit, special registers at the start of a warp. */
+#include "warp/splits.h"
 
 void warp_exit_lanes(Ctx *c, u32 mask) {
   Warp *w = c->w;
@@ -119,7 +44,6 @@ static Step op_exit(Ctx *c, const Ins *i) {
 }
 
 static Step op_bra(Ctx *c, const Ins *i) {
-  Warp *w = c->w;
   Split *sp = c->sp;
   u32 taken = c->mask, rest = sp->mask & ~taken;
   sp->t += i->cost;
@@ -127,23 +51,43 @@ static Step op_bra(Ctx *c, const Ins *i) {
     sp->pc = i->target;
     return STEP_JUMP;
   }
-  i32 join = sp->join;
-  if (i->reconv != NONE32 && !(join >= 0 && w->joins[join].pc == i->reconv)) {
-    join = join_new(w, i->reconv, sp->mask, sp->join);
-    if (join < 0)
-      return fault(c, "divergence", "more than %d nested divergent branches", 2 * LANES);
-  }
-  Split *other = split_new(w);
-  if (!other)
-    return fault(c, "divergence", "no free split");
-  *other = (Split){.mask = taken, .pc = i->target, .join = join, .t = sp->t, .live = true};
+  i32 join = i->reconv == NONE32 ? sp->join : join_at(c, i->reconv);
   sp->mask = rest;
   sp->join = join;
   sp->pc++;
-  Ctx d = *c;
-  d.sp = other;
-  if (join >= 0 && other->pc == w->joins[join].pc)
-    split_arrive(&d);
+  split_off(c, taken, i->target);
+  return STEP_JUMP;
+}
+
+/* brx.idx: lanes with equal indices go on together.  imm: where the table begins in Program.tables. */
+static Step op_brx(Ctx *c, const Ins *i) {
+  Split *sp = c->sp;
+  const u32 *index = R32(c, i->s[0]), *table = c->m->prog.tables + i->imm;
+  u32 all = c->mask, left = all, rest = sp->mask & ~all;
+  FOR_LANES (all, l)
+    if (index[l] >= i->form.call.entries)
+      return fault(c, "branch-index", "index %u (lane %u) is beyond the %u entries of the table", index[l], l,
+                   i->form.call.entries);
+  sp->t += i->cost;
+  u32 first = same_word(index, all);
+  if (first == sp->mask) {
+    sp->pc = table[index[first_lane(first)]];
+    return STEP_JUMP;
+  }
+  if (i->reconv != NONE32)
+    sp->join = join_at(c, i->reconv);
+  while (left) {
+    u32 group = same_word(index, left), target = table[index[first_lane(group)]];
+    left &= ~group;
+    if (!left && !rest) { /* the last group stays */
+      sp->mask = group;
+      sp->pc = target;
+      return STEP_JUMP;
+    }
+    split_off(c, group, target);
+  }
+  sp->mask = rest;
+  sp->pc++;
   return STEP_JUMP;
 }
 
@@ -274,6 +218,7 @@ void warp_start(Warp *w) {
     if (w->valid)
       w->valid[slot_index(s->slot)] = NONE32;
   }
+  w->free_join = -1;
   w->splits[0] = (Split){.mask = w->lanes, .join = -1, .live = true};
   w->n_live = 1;
 }
@@ -283,4 +228,5 @@ static Step op_unsupported(Ctx *c, const Ins *i) {
   return fault(c, "unsupported", "%lld", (long long)i->imm);
 }
 
-OP_TABLE(control) = {{"BRA", op_bra}, {"EXIT", op_exit}, {"UNSUPPORTED", op_unsupported}, {NULL, NULL}};
+OP_TABLE(control) = {
+    {"BRA", op_bra}, {"BRX", op_brx}, {"EXIT", op_exit}, {"UNSUPPORTED", op_unsupported}, {NULL, NULL}};

@@ -1,8 +1,8 @@
 /* Symbol addresses, clocks, traps and instructions without effect here. */
 #include "arith/numeric.h"
 
-/* Address of a shared variable in the shared window. */
-static Step op_SYMBOL_SHARED(Ctx *c, const Ins *i) {
+/* Address of a variable: of a shared one in the shared window, of a function's one in local memory. */
+static Step op_SYMBOL(Ctx *c, const Ins *i) {
   FOR_LANES (c->sp->mask, l) {
     u32 a = R32(c, i->s[0])[l] + (u32)i->imm;
     if (i->form.move.bits == 64)
@@ -35,5 +35,9 @@ static Step op_NOP(Ctx *c, const Ins *i) {
   return STEP_NEXT;
 }
 
-OP_TABLE(special) = {
-    {"SYMBOL_SHARED", op_SYMBOL_SHARED}, {"CLOCK", op_CLOCK}, {"TRAP", op_TRAP}, {"NOP", op_NOP}, {NULL, NULL}};
+OP_TABLE(special) = {{"SYMBOL_SHARED", op_SYMBOL},
+                     {"SYMBOL_LOCAL", op_SYMBOL},
+                     {"CLOCK", op_CLOCK},
+                     {"TRAP", op_TRAP},
+                     {"NOP", op_NOP},
+                     {NULL, NULL}};

@@ -1,8 +1,8 @@
 """Loads, stores, address conversion, cache hints (PTX ISA 9.7.9, "Data Movement and Conversion
 Instructions").
 
-State spaces: .global, .const, .shared{::cta,::cluster}, .param of the kernel, .local and generic
-addresses.
+State spaces: .global, .const, .shared{::cta,::cluster}, .param of the kernel and of calls, .local
+and generic addresses.
 Memory semantics and scopes matter to the checker only: the engine executes accesses in one order.
 Cache operators are accepted.
 """
@@ -19,6 +19,7 @@ from ..addressing import (
     place,
     register_bits,
     source,
+    storage,
     take_hints,
     take_policy,
     take_space,
@@ -28,7 +29,7 @@ from ..lowering import Lowering, Mods, Unit, instruction
 WINDOWS = {
     "global": 0, "const": 0, "shared": WINDOW_SHARED, "shared::cta": WINDOW_SHARED,
     "shared::cluster": WINDOW_SHARED, "param": WINDOW_PARAM, "param::entry": WINDOW_PARAM,
-    "local": WINDOW_LOCAL,
+    "param::func": WINDOW_LOCAL, "local": WINDOW_LOCAL,
 }  # fmt: skip
 """High half of a generic address in each space; global addresses are those of the host."""
 
@@ -64,7 +65,7 @@ def load(lo: Lowering, ins: Instr) -> None:
     """
     mods = Mods(ins)
     items, kind = _elements(lo, mods, ins.operands[0])
-    space = take_space(mods)
+    space = storage(lo, ins.operands[1], take_space(mods))
     order = take_hints(mods)
     take_policy(lo, mods, ins.operands, 2)
     mods.done()
@@ -94,14 +95,12 @@ def store(lo: Lowering, ins: Instr) -> None:
         store_async(lo, ins, mods)
         return
     items, kind = _elements(lo, mods, ins.operands[1])
-    space = take_space(mods)
+    space = storage(lo, ins.operands[0], take_space(mods))
     order = take_hints(mods)
     take_policy(lo, mods, ins.operands, 2)
     mods.done()
     if space == Space.PARAM:
-        raise lo.fail(
-            "kernel parameters cannot be stored to, and calls are not in the instruction set here"
-        )
+        raise lo.fail("kernel parameters cannot be stored to")
     bits = TYPES[kind].bits
     width = register_bits(lo, items, bits)
     slot, offset, address_bits = place(lo, ins.operands[0], space)
@@ -157,7 +156,8 @@ def convert_address(lo: Lowering, ins: Instr) -> None:
     mods = Mods(ins)
     back = mods.take("to")
     mods.one_of("u64")
-    window = WINDOWS[mods.one_of(*WINDOWS)]
+    space = mods.one_of(*WINDOWS)
+    window = WINDOWS["local" if space == "param" and not lo.kernel else space]
     mods.done()
     d, a = ins.operands
     name = "CVTA_TO" if back else "CVTA"

@@ -37,7 +37,7 @@ def _tensor(lo: Lowering, operand: Operand, rank: int) -> tuple[int, int, int, S
     space = Space.GENERIC
     base = operand.base.base
     if isinstance(base, Symbol):
-        space = Space.PARAM if any(p.name == base.name for p in lo.kernel.params) else Space.GLOBAL
+        space = Space.PARAM if lo.param_offset(base.name) is not None else Space.GLOBAL
     slot, offset, bits = place(lo, operand.base, space)
     return slot, offset, bits, space, [lo.src(x, 32) for x in operand.coords.items]
 

@@ -1,7 +1,8 @@
-"""Control flow: bra, exit, ret (PTX ISA, "Control Flow Instructions")."""
+"""Control flow: bra, brx, exit (PTX ISA, "Control Flow Instructions")."""
 
 from __future__ import annotations
 
+from ...contract.forms import Call
 from ...ptx.program import Instr
 from ..lowering import Lowering, Mods, instruction
 
@@ -21,9 +22,23 @@ def branch(lo: Lowering, ins: Instr) -> None:
     item.target = ins.target
 
 
-@instruction("exit", "ret")
+@instruction("brx")
+def indirect_branch(lo: Lowering, ins: Instr) -> None:
+    """brx.idx{.uni} index, table: go to the entry of a `.branchtargets` list (PTX ISA, "brx.idx").
+
+    An index beyond the list, which the ISA leaves undefined, is a fault.
+    """
+    mods = Mods(ins)
+    mods.one_of("idx")
+    mods.take("uni")
+    mods.done()
+    form = Call(entries=len(ins.table))
+    lo.emit("BRX", s=[lo.src(ins.operands[0], 32)], form=form, cost=8).table = ins.table
+
+
+@instruction("exit")
 def leave(lo: Lowering, ins: Instr) -> None:
-    """exit; ret in a kernel entry: the active lanes leave the kernel."""
+    """exit: the active lanes leave the kernel."""
     mods = Mods(ins)
     mods.take("uni")
     mods.done()

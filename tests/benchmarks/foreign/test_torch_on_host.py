@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import pytest
 import torch
 
-from benchmarks.foreign.torch_on_host import ALIGNMENT, cuda_tensors_on_host
+from benchmarks.foreign.torch_on_host import ALIGNMENT, cuda_tensors_on_host, target
 
 
 def test_cuda_tensors_are_aligned_host_tensors() -> None:
@@ -15,6 +16,17 @@ def test_cuda_tensors_are_aligned_host_tensors() -> None:
     assert all(t.device.type == "cpu" for t in made)
     assert all(t.data_ptr() % ALIGNMENT == 0 for t in made)
     assert made[3].tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_the_device_is_the_one_that_the_dsl_compiles_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUTE_DSL_ARCH", "sm_90a")
+    with cuda_tensors_on_host(4):
+        assert torch.cuda.get_device_capability() == (9, 0)
+        assert torch.cuda.get_device_properties(0).major == 9
+        assert torch.cuda.Stream().cuda_stream == 0
+    monkeypatch.setenv("CUTE_DSL_ARCH", "sm_80")
+    with pytest.raises(ValueError, match="'sm_80': expected one of sm_100a, sm_90a"):
+        target()
 
 
 def test_a_copy_to_the_device_is_a_copy_and_a_view_stays_a_view() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pydoc
-from typing import Any
+from typing import Any, assert_type
 
 import pytest
 import torch
@@ -59,7 +59,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_one(name: str, nearest: str
 
 def test_a_name_like_no_other_is_refused_with_all_that_exist() -> None:
     with pytest.raises(
-        TypeError, match=r"'zzz'; there are aux_tensors, .*cu_seqlens_q.*window_size"
+        TypeError, match=r"'zzz'; there are arch, aux_tensors, .*cu_seqlens_q.*window_size"
     ):
         fa4_cute.flash_attn_varlen(Q, Q, Q, zzz=1)  # type: ignore[call-overload]
 
@@ -90,3 +90,16 @@ def test_names_are_sorted_into_the_records() -> None:
     options, batch = options_and_batch(given)
     for name, value in given.items():
         assert getattr(batch if hasattr(batch, name) else options, name) is value
+
+
+def test_the_type_of_the_result_follows_return_lse() -> None:
+    """As mypy sees it where tests are checked, and as it is."""
+    q, starts = Q.to("meta"), torch.zeros(2, dtype=torch.int32, device="meta")
+    out = assert_type(fa4_cute.flash_attn(q, q, q), torch.Tensor)
+    pair = assert_type(
+        fa4_cute.flash_attn(q, q, q, return_lse=True), tuple[torch.Tensor, torch.Tensor]
+    )
+    assert out.shape == pair[0].shape == q.shape
+    more: dict[str, Any] = {"cu_seqlens_k": starts, "max_seqlen_q": 8, "max_seqlen_k": 8}
+    rows = fa4_cute.flash_attn_varlen(q[0], q[0], q[0], cu_seqlens_q=starts, **more)
+    assert rows.shape == q[0].shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 import torch
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 import fa4_cute
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose import support
+from fa4_cute.host.choose.kernels import KERNELS
 from fa4_cute.host.choose.refusals import Refusal, device_refusal
-from fa4_cute.host.choose.support import KERNELS, Choice, choose
+from fa4_cute.host.choose.support import Choice, choose
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.numbers import MAX_SEQLEN
@@ -165,7 +167,7 @@ def test_the_nearest_head_dim_is_supported() -> None:
     [
         ("mps", None, None, ("device mps",)),
         ("meta", None, None, ("device meta",)),
-        ("cuda", (9, 0), "NVIDIA H200", ("NVIDIA H200", "9.0", "tcgen05", "10.x")),
+        ("cuda", (8, 0), "NVIDIA A100", ("NVIDIA A100", "8.0", "tcgen05", "10.x", "wgmma", "9.0")),
         ("cuda", (12, 0), "GeForce RTX 5090", ("5090", "12.0", "10.x")),
         ("cuda", (11, 0), None, ("11.0",)),
         ("cuda", None, "AMD Instinct MI300X", ("MI300X", "no NVIDIA device")),
@@ -182,7 +184,7 @@ def test_devices_that_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("kind", "capability"), [("cpu", None), ("cuda", (10, 0)), ("cuda", (10, 3))]
+    ("kind", "capability"), [("cpu", None), ("cuda", (10, 0)), ("cuda", (10, 3)), ("cuda", (9, 0))]
 )
 def test_devices_that_are_taken(kind: str, capability: tuple[int, int] | None) -> None:
     assert device_refusal(kind, capability) is None
@@ -209,7 +211,44 @@ def test_can_implement_with_a_device() -> None:
     ask = fa4_cute.can_implement
     assert ask(head_dim=64, device_type="cpu")
     assert ask(head_dim=64, device_type="cuda", compute_capability=(10, 0))
-    assert "9.0" in ask(head_dim=64, device_type="cuda", compute_capability=(9, 0)).reason
+    hopper = {"device_type": "cuda", "compute_capability": (9, 0)}
+    assert ask(head_dim=64, **hopper).kernel == "SM90MHA"
+    assert "9.0" in ask(head_dim=64, arch="sm_100a", **hopper).reason
+    assert "arch='sm_90a'" in (ask(head_dim=64, arch="sm_100a", **hopper).nearest or "")
+    assert "8.0" in ask(head_dim=64, device_type="cuda", compute_capability=(8, 0)).reason
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        ({"head_dim": 264}, ("sm_90a", "8 to 256", "head_dim=256")),
+        ({"head_dim": 128, "dtype": "fp8_e4m3"}, ("fp8_e4m3", "bf16, fp16")),
+        ({"head_dim": 128, "pair_cta": True}, ("pair_cta=True", "SM90MHA", "pair_cta=False")),
+        ({"head_dim": 192, "head_dim_v": 128}, ("head_dim_v=128", "SM90MHA")),
+        ({"head_dim": 64, "num_splits": 2}, ("num_splits", "SM90MHA", "without num_splits")),
+        ({"head_dim": 64, "num_splits": 2, "split": "cluster"}, ("num_splits", "SM90MHA")),
+        ({"head_dim": 64, "scheduler": "persistent"}, ("scheduler", "SM90MHA")),
+        ({"head_dim": 64, "page_size": 64}, ("SM90MHA",)),
+    ],
+)
+def test_what_hopper_cannot_do_is_said(sizes: dict[str, Any], words: tuple[str, ...]) -> None:
+    found = fa4_cute.can_implement(arch="sm_90a", **sizes)
+    assert not found
+    for word in words:
+        assert word in f"{found.reason}; {found.nearest}"
+
+
+def test_hopper_serves_every_head_dim_up_to_256() -> None:
+    for head_dim in range(1, 257):
+        result = choose(problem(head_dim=head_dim, head_dim_v=head_dim, arch="sm_90a"))
+        assert isinstance(result, Choice) is (head_dim % 8 == 0)
+        assert head_dim % 8 or result.row.name == "SM90MHA"
+
+
+def test_an_architecture_that_does_not_exist() -> None:
+    with pytest.raises(TypeError, match="arch=90"):
+        fa4_cute.can_implement(head_dim=64, arch=90)
+    assert "sm_100a or sm_90a" in fa4_cute.can_implement(head_dim=64, arch="sm_80").reason
 
 
 def test_can_implement_by_tensors() -> None:

@@ -233,3 +233,21 @@ def test_settings_of_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("FA4_CUTE_CACHE", "0")
     assert fa4_cute.cache_info().directory is None
     assert fa4_cute.clear_cache() == 0
+
+
+def test_without_a_compiler_a_kernel_from_elsewhere_serves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = CountingCompiler()
+    new_cache(tmp_path, compiler).get(SPEC)
+    # Another version of Python has another key.
+    monkeypatch.setattr(cache_module, "kernel_key", lambda spec: "0" * 64)
+    monkeypatch.setattr(cache_module, "has_compiler", lambda: False)
+    here = new_cache(tmp_path, compiler)
+    assert here.get(SPEC) == artifact_of(SPEC)
+    assert here.info().disk_hits == 1
+    here.get(OTHER)
+    assert compiler.compiled == [SPEC.name, OTHER.name]
+    monkeypatch.setattr(cache_module, "source_hash", lambda: "other sources")
+    new_cache(tmp_path, compiler).get(SPEC)
+    assert compiler.compiled == [SPEC.name, OTHER.name, SPEC.name]

@@ -11,6 +11,10 @@ import pytest
 
 from fa4_cute.host.compile import kernel_key as key_module
 from fa4_cute.host.compile.kernel_key import canonical, kernel_key, kernel_sources, source_hash
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.hardware import SM90A
+from fa4_cute.plan.spec.combine_spec import CombineSpec
+from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.variant import Variant
 from tests.host.compilers import OTHER, SPEC
 
@@ -20,8 +24,11 @@ def test_key_depends_on_what_shapes_a_kernel(monkeypatch: pytest.MonkeyPatch) ->
     assert base == kernel_key(dataclasses.replace(SPEC))
     assert base != kernel_key(OTHER)
     assert base != kernel_key(dataclasses.replace(SPEC, variant=Variant(return_lse=True)))
+    assert base != kernel_key(SM90Spec.for_attention(DType.BF16, 64))
+    combine = CombineSpec(DType.BF16, 64)
+    assert kernel_key(combine) != kernel_key(dataclasses.replace(combine, arch=SM90A))
     facts = key_module.toolchain()
-    assert {"arch", "sources", "nvidia-cutlass-dsl", "nvidia-cutlass-dsl-libs-base"} <= set(facts)
+    assert {"sources", "nvidia-cutlass-dsl", "nvidia-cutlass-dsl-libs-base"} <= set(facts)
     for name in facts:
         monkeypatch.setattr(key_module, "toolchain", lambda n=name: {**facts, n: "changed"})
         assert kernel_key(SPEC) != base

@@ -107,6 +107,7 @@ CASES = {
     ),
     "rope": Case(lambda q, k, v, a, b: attn(q, k, v, q_rope=a, k_rope=b), (*INPUTS, *ROPE)),
     "splits": Case(_split, INPUTS),
+    "hopper": Case(lambda q, k, v: attn(q, k, v, arch="sm_90a"), INPUTS),
     "pairs": Case(
         lambda q, k, v: attn(q, k, v, pair_cta=True),
         tuple(normal(1, 4, 2, 128) for _ in range(3)),

@@ -183,7 +183,8 @@ def test_devices_of_tensors() -> None:
 @pytest.mark.parametrize(
     ("capability", "version", "words"),
     [
-        ((9, 0), "13.0", "NVIDIA H200.*9.0"),
+        ((8, 9), "13.0", "NVIDIA H200.*8.9"),
+        ((9, 0), "13.0", ""),
         ((10, 0), None, "no NVIDIA device"),
         ((10, 0), "13.0", ""),
     ],

@@ -3,6 +3,8 @@ sides."""
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from sm100sim.options import Check
@@ -251,3 +253,20 @@ def test_bytes_of_a_phase_are_balanced(expected: int, words: str, mode: str, see
     report = case.run("", mode, seed)
     assert report.verdict == ("clean" if expected == 16 else "findings")
     assert words in "; ".join(finding.message for finding in report.findings)
+
+
+def test_thousands_of_barriers_cost_time_in_proportion() -> None:
+    """Shared memory has room for 28,000; all checkers watch. Time in their square would be 64."""
+
+    def seconds(count: int) -> float:
+        body = f"""mov.u32 %r1, 1024; L: mbarrier.init.shared.b64 [%r1], 1;
+            add.u32 %r1, %r1, 8; setp.lt.u32 %q1, %r1, {1024 + 8 * count}; @%q1 bra L;"""
+        best = float("inf")
+        for _ in range(3):
+            start = time.perf_counter()
+            run_ptx(body, block=1, smem=8 * count, checks=Check.ALL)
+            best = min(best, time.perf_counter() - start)
+        return best
+
+    least = seconds(1)
+    assert seconds(28_000) - least < 30 * (seconds(3_500) - least) + 0.5

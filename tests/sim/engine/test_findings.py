@@ -112,9 +112,12 @@ def test_the_number_of_instructions_may_be_limited() -> None:
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("add.s64 %rd1, %p0, 4100;", "; it starts 6 bytes behind the 4094 bytes at 0x"),
-        ("add.s64 %rd1, %p0, 4092;", "; it crosses an end of the 4094 bytes at 0x"),
-        ("add.s64 %rd1, %p0, -12;", "; it starts 12 bytes before the 4094 bytes at 0x"),
+        ("add.s64 %rd1, %p0, 4100;", r"; it starts 6 bytes past the end of `uint8\[4094\]` \(4094"),
+        (
+            "add.s64 %rd1, %p0, 4092;",
+            r"; its last 2 bytes are past the end of `uint8\[4094\]` \(4094",
+        ),
+        ("add.s64 %rd1, %p0, -12;", r"; it starts 12 bytes before `uint8\[4094\]` \(4094 b"),
         ("mov.b64 %rd1, 16;", r"outside of every known allocation \[CTA"),
     ],
 )

@@ -135,8 +135,6 @@ def test_calls_and_indirect_branches_are_read() -> None:
     assert body[1].text.startswith("call.uni (retval0), vprintf")
     indirect = "T: .branchtargets A, B;\n@%p1 brx.idx %r1, T;\nA: B: ret;"
     assert [i.opcode for i in parse(text(indirect)).kernels["k"].body] == ["brx", "ret"]
-    signature = "P: .callprototype (.param .b32 _) _ (.param .b64 _);\ncall (r), %d1, (a), P;"
-    assert [i.opcode for i in parse(text(signature)).kernels["k"].body] == ["call"]
 
 
 def test_calls_and_branch_tables_have_a_syntax() -> None:
@@ -145,12 +143,12 @@ def test_calls_and_branch_tables_have_a_syntax() -> None:
     assert refused(text("brx.idx;")).what == "brx names no target"
 
 
-def test_device_functions_are_passed_over() -> None:
+def test_device_functions_are_read_when_they_are_called() -> None:
     for function in (".func f() { ret; }", ".weak .func (.param .b32 r) f(.param .b32 a) { ret; }"):
         module = parse(text("mov.b64 %d1, f;", module=function))
         assert [i.opcode for i in module.kernels["k"].body] == ["mov"]
     assert refused(HEAD + ".func f() { ret;").what == "brace is not closed"
-    assert refused(HEAD + ".func f()").what == "function f has no body"
+    assert refused(HEAD + ".func f()").what == "function f has no body or is defined twice"
 
 
 def test_kernels_need_a_body_and_a_name_of_their_own() -> None:

@@ -117,6 +117,22 @@ def test_edge(rule: Rule, mode: str, seed: int) -> None:
     assert rule.code in {f.code for f in broken.findings}
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("every warp knows of the write", ("read by wgmma of the warpgroup", "four warps")),
+        ("wait before a store", ("after the read by wgmma of", "a wgmma.wait_group by its warps")),
+    ],
+)
+def test_a_race_with_wgmma_names_it(name: str, words: tuple[str, ...]) -> None:
+    """Not tcgen05, which shares the checker's queues."""
+    (rule,) = (r for r in RULES if r.name == name)
+    found = run_rule(rule.body.replace("EDGE", rule.broken)).findings
+    texts = [f.message for f in found if f.code == "race-shared"]
+    assert any(all(word in text for word in words) for text in texts), texts
+    assert not any("tcgen05" in text for text in texts)
+
+
 def test_one_warp_may_release_what_the_warpgroup_read() -> None:
     """The wgmma of four warps are one operation: whoever waited for it knows that all of it is
     over."""

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from sm100sim.ptx.errors import PtxError
-from tests.sim.harness import run_ptx
+from sm100sim.run import prepare
+from tests.sim.harness import kernel_text, run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, fault_of
 
 OPTIONS = {"shared": SMEM, "smem": 1024}
@@ -215,12 +216,29 @@ def test_the_report_of_a_starved_increase_says_what_is_missing() -> None:
     ("bodies", "reason"),
     [
         ((dec(200), "", ""), "dec to 200 registers from 168"),
-        ((inc(96), "", ""), "inc to 96 registers from 168"),
+        ((inc(160), inc(96), ""), "inc to 96 registers from 160"),
         ((dec(96) + dec(64), "", ""), "before warp"),
     ],
 )
 def test_setmaxnreg_rules(bodies: tuple[str, ...], reason: str) -> None:
     assert reason in fault_of(by_group(*bodies), block=384, directives=GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("directives", "largest", "entry"),
+    [
+        (".reqntid 256, 1, 1 .minnctapersm 1", 232, 232),  # CUTLASS's grouped GEMM for Hopper
+        (".reqntid 256, 1, 1 .minnctapersm 1", 256, 255),
+        (".reqntid 256, 1, 1 .maxnreg 200", 160, 160),
+        (".reqntid 256, 1, 1 .maxnreg 128", 200, 128),
+    ],
+)
+def test_no_kernel_starts_with_more_registers_than_it_asks_for(
+    directives: str, largest: int, entry: int
+) -> None:
+    """Entry counts are those of ptxas 12.9's cubins."""
+    text = kernel_text(by_group(inc(largest), dec(24)), (), directives=directives)
+    assert prepare(text, "k").entry_registers == entry
 
 
 def test_every_warp_of_a_warpgroup_must_take_part() -> None:

@@ -1,4 +1,4 @@
-"""`sm100sim run kernel.ptx --grid 4 --block 256 --arg 'f32[1000]'`: one launch of a PTX file."""
+"""One launch of a PTX file: `kernel.ptx --grid 4 --block 256 --arg 'f32[1000]'`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import argparse
 import re
 import sys
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..calls.launch import launch
-from ..options import RunOptions
-from .shown import FAULT, add_options, run_settings, show
+from ..options import current_options
+from ..ptx.errors import PtxError
+from .options import USAGE
+from .shown import CLEAN, FAULT
 
 _ARRAY = re.compile(r"(f16|f32|f64|[us](?:8|16|32|64))\[(\d+)\](?:=(.+))?\Z")
 _KINDS = {"f": "f", "u": "u", "s": "i"}
@@ -42,40 +45,37 @@ def argument(text: str) -> Any:
         raise argparse.ArgumentTypeError(what) from None
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
-    add_options(parser)
-    parser.add_argument("ptx", type=Path, help="a PTX file")
+def add(parser: argparse._ArgumentGroup) -> None:
+    """Declare the launch options."""
     parser.add_argument("--kernel", help="its entry, where there are several")
     parser.add_argument("--grid", type=extents, default=(1,), help="CTAs: 4 or 4,2,1 (1)")
     parser.add_argument("--block", type=extents, help="threads per CTA (.reqntid)")
     parser.add_argument("--cluster", type=extents, default=(1,), help="CTAs of a cluster (1)")
     parser.add_argument("--smem", type=int, default=0, help="bytes of dynamic shared memory")
     parser.add_argument(
-        "--arg", type=argument, action="append", default=[], dest="args", metavar="VALUE",
+        "--arg", type=argument, action="append", default=[], dest="ptx_args", metavar="VALUE",
         help="one per parameter: 1000, 0.5, f32[1000] (seeded random numbers), u32[64]=0",
     )  # fmt: skip
-    parser.set_defaults(command=run)
 
 
-def run(given: argparse.Namespace) -> int:
-    """Launch the kernel and print what the arrays hold; returns the exit code."""
+def launched(given: argparse.Namespace) -> int:
+    """Launch the kernel and print what the arrays hold; returns an exit code, 0 when it ran."""
     rng = np.random.default_rng(given.seed)
     try:
-        args = [_array(a, rng) if isinstance(a, tuple) else a for a in given.args]
+        args = [_array(a, rng) if isinstance(a, tuple) else a for a in given.ptx_args]
         before = [a.tobytes() if isinstance(a, np.ndarray) else b"" for a in args]
-        report = launch(
-            given.ptx.read_text(), RunOptions(raise_on_fault=False, **run_settings(given)),
+        launch(
+            Path(given.target).read_text(), replace(current_options(), raise_on_fault=False),
             kernel=given.kernel, grid=given.grid, block=given.block, cluster=given.cluster,
             smem_bytes=given.smem, args=args,
         )  # fmt: skip
     except (OSError, TypeError, ValueError) as error:
         print(f"sm100sim: {error}", file=sys.stderr)
-        return FAULT
+        return FAULT if isinstance(error, PtxError | UnicodeDecodeError) else USAGE
     for k, (array, old) in enumerate(zip(args, before, strict=True)):
         if isinstance(array, np.ndarray):
             print(f"arg {k}: {_described(array, old)}")
-    return show([report], given)
+    return CLEAN
 
 
 def _array(spec: tuple[str, str, str | None], rng: np.random.Generator) -> np.ndarray[Any, Any]:

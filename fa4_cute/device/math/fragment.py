@@ -1,0 +1,96 @@
+"""Rows of a wgmma accumulator in registers: maxima, exponentials and sums of a thread's two rows.
+
+Four neighbouring lanes share a row (``plan.facts.wgmma``). Hopper has no packed float arithmetic,
+so every column is an instruction of its own.
+"""
+
+from collections.abc import Sequence
+
+from cutlass import Float32, Int32, cute
+
+from ...plan.facts.dtypes import DType
+from ...plan.facts.wgmma import LANES_PER_ROW, NUM_ROWS, row_registers
+from ..ids import lane_index
+from .arith import exp2_hardware, fma, max2, pack16
+from .softmax import Exponent
+
+_CHAINS = 4
+
+
+def rows_of(registers: Sequence[Float32]) -> list[list[Float32]]:
+    """Return the registers of each of the thread's rows."""
+    return [
+        [registers[i] for i in row_registers(len(registers), half)] for half in range(NUM_ROWS)
+    ]
+
+
+def registers_of(rows: Sequence[Sequence[Float32]]) -> list[Float32]:
+    """Return the accumulator whose rows these are: the inverse of :func:`rows_of`."""
+    count = sum(len(row) for row in rows)
+    found = dict[int, Float32]()
+    for half, row in enumerate(rows):
+        found |= zip(row_registers(count, half), row, strict=True)
+    return [found[i] for i in range(count)]
+
+
+def first_column() -> Int32:
+    """Return the first column of a row that the calling thread holds."""
+    return lane_index() % LANES_PER_ROW * 2
+
+
+def row_in_warp() -> Int32:
+    """Return the first row of the calling thread, among those of its warp."""
+    return lane_index() // LANES_PER_ROW
+
+
+def is_first_of_row() -> Int32:
+    """Return 0 in one of the threads that share a row: what is done once per row, it does."""
+    return lane_index() % LANES_PER_ROW
+
+
+def neighbour(value: Float32, distance: int) -> Float32:
+    """Return ``value`` of the lane whose number differs by the bit ``distance``. Whole warps."""
+    return cute.arch.shuffle_sync_bfly(value, distance)
+
+
+def row_max(values: Sequence[Float32], start: Float32) -> Float32:
+    """Return the maximum of ``start`` and of ``values`` in all threads that share the row."""
+    chains = [start, *values[: _CHAINS - 1]]
+    for i, value in enumerate(values[_CHAINS - 1 :]):
+        chains[i % _CHAINS] = max2(chains[i % _CHAINS], value)
+    found = max2(max2(chains[0], chains[1]), max2(chains[2], chains[3]))
+    for distance in (1, 2):
+        found = max2(found, neighbour(found, distance))
+    return found
+
+
+def row_sum(part: Float32) -> Float32:
+    """Return the sum of ``part`` over all threads that share the row."""
+    for distance in (1, 2):
+        part = part + neighbour(part, distance)
+    return part
+
+
+def exponentials(values: Sequence[Float32], exponent: Exponent) -> list[Float32]:
+    """Return the powers of two of a row's scores."""
+    return [exp2_hardware(fma(value, exponent.scale, exponent.offset)) for value in values]
+
+
+def total(values: Sequence[Float32]) -> Float32:
+    """Return the sum of ``values``, in independent chains."""
+    chains = list(values[:_CHAINS])
+    for i, value in enumerate(values[_CHAINS:]):
+        chains[i % _CHAINS] = chains[i % _CHAINS] + value
+    return (chains[0] + chains[1]) + (chains[2] + chains[3])
+
+
+def scaled_rows(registers: Sequence[Float32], factors: Sequence[Float32]) -> list[Float32]:
+    """Return the accumulator with each row multiplied by its factor."""
+    rows = rows_of(registers)
+    return registers_of([[v * f for v in row] for row, f in zip(rows, factors, strict=True)])
+
+
+def packed(registers: Sequence[Float32], dtype: DType) -> list[Int32]:
+    """Return neighbouring columns rounded to ``dtype`` and packed: A of the next product."""
+    pairs = zip(registers[::2], registers[1::2], strict=True)
+    return [pack16(low, high, dtype.ptx_name) for low, high in pairs]

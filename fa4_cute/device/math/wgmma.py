@@ -1,0 +1,90 @@
+"""``wgmma.mma_async``: one product of a warp group as one straight block, and its completion.
+
+D is in registers, which the tensor cores write until the product's group has completed: nobody may
+touch them before :func:`wait` has returned them (PTX ISA, "wgmma.wait_group").
+"""
+
+from collections.abc import Sequence
+
+from cutlass import Float32, Int32
+
+from ...plan.facts.umma import GRANULE_SHIFT, SmemOperand
+from ...plan.facts.wgmma import WgmmaPlan, descriptor_words
+from ..ptx import emit
+
+_A_REGISTERS = 4
+
+
+def lower_word(operand: SmemOperand, address: Int32) -> Int32:
+    """Return the lower word of ``operand``'s descriptor at shared ``address``."""
+    return (address >> GRANULE_SHIFT) + descriptor_words(operand)[0]
+
+
+def start_shared(plan: WgmmaPlan, a: Int32, b: Int32) -> list[Float32]:
+    """Start D = A B of ``plan``; return D, to be waited for.
+
+    Args:
+        plan: the product.
+        a: lower descriptor word of A.
+        b: lower descriptor word of B.
+
+    DSL: ``cute.gemm`` takes register tensors and tensors over shared memory; scores are masked,
+    modified and exponentiated here as lists of registers, which it would copy to and fro. It also
+    ties no register of D to the wait.
+    """
+    assert plan.a is not None
+    count = plan.num_registers
+    d = ", ".join(f"${i}" for i in range(count))
+    transposes = f"{int(plan.a.mn_major)}, {int(plan.b.mn_major)}"
+    lines = [".reg .b64 a, b;", ".reg .b32 low;", "wgmma.fence.sync.aligned;"]
+    for step, (a_step, b_step) in enumerate(zip(plan.a_steps, plan.b_steps, strict=True)):
+        lines += _descriptor("a", f"${count}", a_step, plan.a)
+        lines += _descriptor("b", f"${count + 1}", b_step, plan.b)
+        more = int(step > 0)
+        lines.append(f"{plan.instruction} {{{d}}}, a, b, {more}, 1, 1, {transposes};")
+    lines.append("wgmma.commit_group.sync.aligned;")
+    return emit("{\n\t" + "\n\t".join(lines) + "\n\t}", (Float32,) * count, (a, b))
+
+
+def start_registers(
+    plan: WgmmaPlan, d: Sequence[Float32], a: Sequence[Int32], b: Int32
+) -> list[Float32]:
+    """Start D += A B of ``plan``; return D, to be waited for.
+
+    Args:
+        plan: the product.
+        d: D so far.
+        a: A in registers: four for each k-step.
+        b: lower descriptor word of B.
+
+    DSL: as for :func:`start_shared`.
+    """
+    count = plan.num_registers
+    registers = ", ".join(f"${i}" for i in range(count))
+    first, word = 2 * count, 2 * count + len(a)
+    lines = [".reg .b64 b;", ".reg .b32 low;", "wgmma.fence.sync.aligned;"]
+    for step, b_step in enumerate(plan.b_steps):
+        start = first + step * _A_REGISTERS
+        a_text = ", ".join(f"${i}" for i in range(start, start + _A_REGISTERS))
+        lines += _descriptor("b", f"${word}", b_step, plan.b)
+        lines.append(
+            f"{plan.instruction} {{{registers}}}, {{{a_text}}}, b, 1, 1, 1, {int(plan.b.mn_major)};"
+        )
+    lines.append("wgmma.commit_group.sync.aligned;")
+    text = "{\n\t" + "\n\t".join(lines) + "\n\t}"
+    return emit(text, (Float32,) * count, (*d, *a, b), tied=count)
+
+
+def wait(d: Sequence[Float32], pending: int) -> list[Float32]:
+    """Wait until at most ``pending`` products are under way; return ``d``, now defined.
+
+    DSL: ``cute.nvgpu.warpgroup.wait_group`` emits the same instruction, tied to no value: the
+    compiler may move a use in front of it.
+    """
+    text = f"wgmma.wait_group.sync.aligned {pending};"
+    return emit(text, (Float32,) * len(d), tuple(d), tied=len(d))
+
+
+def _descriptor(name: str, low: str, step: int, operand: SmemOperand) -> Sequence[str]:
+    upper = descriptor_words(operand)[1]
+    return (f"add.s32 low, {low}, {step};", f"mov.b64 {name}, {{low, {upper:#x}}};")

@@ -1,0 +1,240 @@
+"""``SM90Config``: numbers of the Hopper kernel, for head dims up to 256.
+
+Each of two or three consumer warp groups holds 64 query rows. It multiplies S = Q K' from shared
+memory into its registers, turns S into P there, and multiplies O += P V with P from registers. One
+more warp group loads. What bounds a tile is a consumer's registers, O and two of S and P at a
+time, and shared memory for two slots of K and V::
+
+    head dim   consumers   keys   registers of S, O, P    as in
+    .. 64      3           128    64, 32, 32 of 160
+    .. 128     2           128    64, 64, 32 of 240       FlashAttention-3's causal tile
+    .. 192     2           112    56, 96, 28 of 240       FlashAttention-3
+    .. 256     2           80     40, 128, 20 of 240      FlashAttention-3
+
+A head dim is padded to whole chunks of 64 columns in shared memory; nothing but its own columns is
+multiplied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from ..barriers.sm90_mbars import SM90MBarsLayout
+from ..facts.dtypes import DType
+from ..facts.hardware import (
+    MBARRIER_BYTES,
+    SMEM_CAPACITY,
+    SwizzleMode,
+    align_up,
+    prev_pow2,
+)
+from ..facts.wgmma import WGMMA_ROWS
+from .operand_config import OperandConfig
+
+MAX_KV_STAGES: Final = 4
+"""More slots than this hide no more latency."""
+
+
+class SM90Tile(NamedTuple):
+    """Tile of head dims up to ``depth``: consumers of 64 rows each, and keys."""
+
+    depth: int
+    consumers: int
+    keys: int
+
+
+TILES: Final = (SM90Tile(64, 3, 128), SM90Tile(128, 2, 128), SM90Tile(192, 2, 112),
+                SM90Tile(256, 2, 80))  # fmt: skip
+"""Ascending; the first that is wide enough is taken."""
+MAX_DEPTH: Final = TILES[-1].depth
+
+
+@dataclass(frozen=True)
+class SM90Config(OperandConfig):
+    """Tile sizes, rings and shared-memory use of ``SM90MHA``.
+
+    Args:
+        num_q_heads: query heads.
+        group: query heads per key/value head.
+        depth: head dim of Q, K, V and O, before padding.
+        swizzle_mode: swizzle of all operand tiles.
+        page_size: keys per page of a paged cache, 0 when K and V are dense.
+        bn_cap: most keys per tile, 0 for as many as fit.
+        most_consumers: most warp groups that multiply: two have more registers each than three.
+        qkv_dtype: element type of Q, K and V.
+        persistent: a CTA takes one query tile after the other.
+        scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
+
+    Raises:
+        ValueError: for values that describe no problem at all, or a head dim above 256.
+    """
+
+    num_q_heads: int
+    group: int
+    depth: int
+    swizzle_mode: SwizzleMode = SwizzleMode.B128
+    page_size: int = 0
+    bn_cap: int = 0
+    most_consumers: int = 3
+    qkv_dtype: DType = DType.BF16
+    persistent: bool = False
+    scale_dtype: DType = DType.INVALID
+
+    def __post_init__(self) -> None:
+        """Refuse inputs outside their domain."""
+        self.refuse_values(depth=self.depth)
+        if self.depth > MAX_DEPTH:
+            raise ValueError(
+                f"depth={self.depth}: the registers of a warp group hold no wider O; nearest "
+                f"supported choice: depth={MAX_DEPTH}"
+            )
+
+    # Tile sizes ------------------------------------------------------------------------------
+
+    @property
+    def tile(self) -> SM90Tile:
+        """The row of the table."""
+        return next(tile for tile in TILES if self.depth <= tile.depth)
+
+    @property
+    def num_consumers(self) -> int:
+        """Warp groups that multiply, each with a Q tile of its own."""
+        return min(self.tile.consumers, self.most_consumers)
+
+    @property
+    def BM(self) -> int:
+        """Q rows per CTA."""
+        return WGMMA_ROWS * self.num_consumers
+
+    @property
+    def BN(self) -> int:
+        """Keys per tile."""
+        keys = min(self.tile.keys, self.bn_cap or self.tile.keys)
+        if self.page_size and self.page_size % keys and keys % self.page_size:
+            return prev_pow2(keys)
+        return keys
+
+    @property
+    def BK1(self) -> int:
+        """Keys of one slot of V: all of a tile."""
+        return self.BN
+
+    @property
+    def padded_depth(self) -> int:
+        """``depth`` rounded up to whole column chunks."""
+        return align_up(self.depth, self.swizzle_elems)
+
+    @property
+    def value_swizzle(self) -> SwizzleMode:
+        """Swizzle of V tiles: that of all operands."""
+        return self.swizzle_mode
+
+    @property
+    def fuse_gqa(self) -> bool:
+        """Whether the heads of a group are packed into the rows of one Q tile."""
+        return self.group > 1 and WGMMA_ROWS % self.group == 0
+
+    @property
+    def num_qk_stages(self) -> int:
+        """Depth parts in which K arrives: one."""
+        return 1
+
+    def nope_depth(self) -> int:
+        """Columns of Q and K that are loaded; no rope columns are apart from them."""
+        return self.padded_depth
+
+    def BM_eff(self) -> int:
+        """Sequence positions per CTA."""
+        return self.BM // self.group if self.fuse_gqa else self.BM
+
+    def PairBM_eff(self) -> int:
+        """Sequence positions per work tile: what masks and the tile map count in."""
+        return self.BM_eff()
+
+    def cta_group(self) -> int:
+        """CTAs per MMA."""
+        return 1
+
+    def k_rows_per_cta(self) -> int:
+        """K rows in this CTA's shared memory."""
+        return self.BN
+
+    def v_cols_per_cta(self) -> int:
+        """V columns in this CTA's shared memory."""
+        return self.padded_depth
+
+    @property
+    def num_own_scale_bufs(self) -> int:
+        """Buffers of key scales with barriers of their own: none."""
+        return 0
+
+    # Shared memory ---------------------------------------------------------------------------
+
+    @property
+    def q_tile_bytes(self) -> int:
+        """Bytes of the Q tile of one consumer, which O reuses."""
+        return WGMMA_ROWS * self.padded_depth * self.qkv_dtype_size
+
+    @property
+    def kv_stage_bytes(self) -> int:
+        """Bytes of one slot of K, or of V."""
+        return self.BN * self.padded_depth * self.qkv_dtype_size
+
+    @property
+    def num_kv_stages(self) -> int:
+        """Slots of either ring: what fits."""
+        without = SM90MBarsLayout(0, self.num_consumers, self.persistent)
+        used = self.num_consumers * self.q_tile_bytes + without.size * MBARRIER_BYTES
+        slot = 2 * (self.kv_stage_bytes + 2 * MBARRIER_BYTES)
+        return min((SMEM_CAPACITY - used) // slot, MAX_KV_STAGES)
+
+    @cached_property
+    def misc_mbars(self) -> SM90MBarsLayout:
+        """The barrier block of this configuration."""
+        return SM90MBarsLayout(self.num_kv_stages, self.num_consumers, self.persistent)
+
+    @property
+    def smem_used(self) -> int:
+        """Dynamic shared memory of the launch."""
+        rings = 2 * self.num_kv_stages * self.kv_stage_bytes
+        barriers = self.misc_mbars.size * MBARRIER_BYTES
+        return self.num_consumers * self.q_tile_bytes + rings + barriers
+
+    def describe(self) -> str:
+        """Return a few lines with the numbers that decide performance."""
+        return "\n".join(
+            (
+                f"{self.qkv_dtype.value} head dim {self.depth} (padded {self.padded_depth}) "
+                f"Hopper, group {self.group}{' (fused into rows)' if self.fuse_gqa else ''}",
+                f"tile {self.num_consumers} x {WGMMA_ROWS} x {self.BN}, "
+                f"{self.num_consumers} consumer warp groups",
+                f"K and V rings of {self.num_kv_stages} slots x {self.kv_stage_bytes} bytes, "
+                f"{self.misc_mbars.size} mbarriers",
+                f"shared memory {self.smem_used} of {SMEM_CAPACITY} bytes",
+            )
+        )
+
+    @classmethod
+    def for_attention(
+        cls,
+        qkv_dtype: DType,
+        depth: int,
+        *,
+        group: int = 1,
+        page_size: int = 0,
+        bn_cap: int = 0,
+        most_consumers: int = 3,
+    ) -> SM90Config:
+        """Return the configuration of one K/V head, with the dtype's own swizzle."""
+        return cls(
+            num_q_heads=group,
+            group=group,
+            depth=depth,
+            swizzle_mode=qkv_dtype.default_swizzle,
+            page_size=page_size,
+            bn_cap=bn_cap,
+            most_consumers=most_consumers,
+            qkv_dtype=qkv_dtype,
+        )

@@ -1,0 +1,60 @@
+"""``SM90SMemLayout``: byte offsets in the shared memory of the Hopper kernel.
+
+``fa4_cute.smem.SM90AttentionSMem`` adds the base address and draws the map. A consumer stages its O
+over its own Q tile: its last product with Q is over by then, and nobody else reads that tile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..config.sm90_config import SM90Config
+from ..facts.hardware import MBARRIER_BYTES, OUTPUT_SWIZZLE
+from ..facts.regions import RegionTable
+from ..facts.wgmma import WGMMA_ROWS
+from .smem_layout import SMemLayout
+
+
+@dataclass(frozen=True)
+class SM90SMemLayout(SMemLayout):
+    """Starts and sizes of all regions for one configuration."""
+
+    config: SM90Config
+
+    @cached_property
+    def table(self) -> RegionTable:
+        """All regions, low to high."""
+        config = self.config
+        ring = config.num_kv_stages * config.kv_stage_bytes
+        return RegionTable.stacked(
+            {
+                "Q": config.num_consumers * config.q_tile_bytes,
+                "K": ring,
+                "V": ring,
+                "mbars": config.misc_mbars.size * MBARRIER_BYTES,
+            }
+        )
+
+    def q_tile_byte_offset(self, consumer: int) -> int:
+        """Return the start of the Q tile of ``consumer``."""
+        return self.q_byte_offset + consumer * self.config.q_tile_bytes
+
+    def o_chunk_byte_offset(self, consumer: int, chunk: int = 0) -> int:
+        """Return the start of column chunk ``chunk`` (64 columns of 16 bits) of a staged O."""
+        return self.q_tile_byte_offset(consumer) + chunk * WGMMA_ROWS * OUTPUT_SWIZZLE.bytes
+
+    @property
+    def k_byte_offset(self) -> int:
+        """Start of the K ring."""
+        return self.table["K"].start
+
+    @property
+    def v_byte_offset(self) -> int:
+        """Start of the V ring."""
+        return self.table["V"].start
+
+    @property
+    def k_scale_stride_bytes(self) -> int:
+        """Bytes of key scales that arrive with a slot of K: none."""
+        return 0

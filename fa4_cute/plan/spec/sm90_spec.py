@@ -1,0 +1,120 @@
+"""``SM90Spec``: everything one compiled Hopper kernel is specialised on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from ..config.sm90_config import SM90Config
+from ..facts.dtypes import DType
+from ..facts.hardware import SM90A, TMA_ALIGN, align_up
+from ..facts.wgmma import LaneColumns
+from .common_spec import CommonSpec, refuse, variant_of, with_features
+from .issue_order import OneChain
+from .register_tuning import most_consumers, most_sm90_keys
+from .schedule import SM90_SCHEDULES, WarpSchedule
+from .variant import Variant
+
+SM90_DTYPES = (DType.BF16, DType.FP16)
+"""Element types of the operands."""
+
+
+@dataclass(frozen=True)
+class SM90Spec(CommonSpec):
+    """Static choices of one compile; lengths, batch, heads and scale stay run-time values.
+
+    Args:
+        config: tiles, rings and memory.
+        variant: mask and the other features.
+        schedule: warps and registers of the roles.
+    """
+
+    arch: ClassVar[str] = SM90A
+
+    config: SM90Config
+    variant: Variant = field(default=Variant())
+    schedule: WarpSchedule = field(default=SM90_SCHEDULES[2])
+
+    @classmethod
+    def for_attention(
+        cls,
+        dtype: DType,
+        head_dim: int,
+        *,
+        group: int = 1,
+        causal: bool = False,
+        return_lse: bool = False,
+        variant: Variant | None = None,
+    ) -> SM90Spec:
+        """Return the Hopper kernel for one element type, head dimension and group size.
+
+        ``causal`` and ``return_lse`` are short forms for a ``variant`` that has only these.
+
+        Raises:
+            ValueError: naming the limit, when no such kernel exists.
+        """
+        variant = variant_of(variant, causal=causal, return_lse=return_lse)
+        refuse(_unsupported_reason(dtype, head_dim))
+        config = SM90Config.for_attention(
+            dtype,
+            head_dim,
+            group=group,
+            page_size=variant.page_size,
+            bn_cap=most_sm90_keys(variant, head_dim),
+            most_consumers=most_consumers(variant),
+        )
+        config = with_features(config, variant)
+        return cls(config, variant, SM90_SCHEDULES[config.num_consumers])
+
+    @property
+    def name(self) -> str:
+        """Entry name of the kernel, legal in PTX, that says what it is specialised on."""
+        config = self.config
+        parts = ["fa4_sm90", config.qkv_dtype.value, f"d{config.depth}", f"g{config.group}"]
+        return "_".join([*parts, *self.variant.name_parts])
+
+    @property
+    def cluster_size(self) -> int:
+        """CTAs per cluster."""
+        return 1
+
+    @property
+    def output_depth(self) -> int:
+        """Columns of O."""
+        return self.config.depth
+
+    @property
+    def score_columns(self) -> LaneColumns:
+        """The columns of S that a thread has of each of its rows."""
+        return LaneColumns(0, self.config.BN)
+
+    @property
+    def tile_positions(self) -> int:
+        """Sequence positions of the Q tile of one consumer."""
+        return self.config.BM_eff() // self.config.num_consumers
+
+    @property
+    def key_rows(self) -> int:
+        """Keys of one slot of V."""
+        return self.config.BN
+
+    @property
+    def issue_order(self) -> OneChain:
+        """Every consumer takes every key tile."""
+        return OneChain()
+
+
+def _unsupported_reason(dtype: DType, head_dim: int) -> str | None:
+    """Return why there is no Hopper kernel, with the nearest choice, or None."""
+    if dtype not in SM90_DTYPES:
+        known = " or ".join(known.value for known in SM90_DTYPES)
+        return (
+            f"dtype={dtype.value}: the Hopper kernel takes {known}; nearest supported choice: bf16"
+        )
+    unit = TMA_ALIGN // dtype.size
+    if head_dim % unit:
+        return (
+            f"depth={head_dim} makes rows of {head_dim * dtype.size} bytes, but TMA needs "
+            f"multiples of 16 bytes; nearest supported choice: depth={align_up(head_dim, unit)}"
+        )
+    return None

@@ -1,0 +1,150 @@
+"""Consumer role of the Hopper kernel: a warp group with 64 query rows multiplies and exponentiates.
+
+Per key tile: S = Q K', the softmax in registers, O += P V. The products of two tiles overlap the
+softmax: S of a tile is started before P V of the tile before, and both run while the scores of this
+one are turned into P::
+
+    start S(n)   start O(n-1)   wait S(n)   softmax(n)   wait O(n-1)   rescale O   pack P(n)
+
+Edges: waits on ``Q_full``, ``K_full``, ``V_full``; arrives on ``K_empty`` and ``V_empty`` when the
+product that read a slot is over.
+"""
+
+import cutlass
+from cutlass import Float32, Int32, cute
+
+from ..device.ids import warp_index
+from ..device.math import fragment, wgmma
+from ..device.math import softmax as softmax_math
+from ..device.math.arith import exp2_hardware, fma
+from ..device.math.softmax import Exponent
+from ..device.memory.signs import flip_signs
+from ..device.sync import barriers
+from ..operands.scores import TileView, visible
+from ..output.sm90_write import write_output
+from ..pipelines import RingState
+from ..plan.barriers.named import CONSUMER
+from ..plan.compute.sm90_mma import pv_plan, qk_plan
+from ..plan.facts.hardware import WARP_GROUP_THREADS, WARPS_PER_GROUP
+from ..plan.facts.wgmma import NUM_ROWS
+from ..plan.memory.rings import Ring
+from ..work.persistent import for_each_work
+from ..work.sm90 import RunningRows, SM90Context, SM90Row
+
+Rows = list[SM90Row]
+
+
+def start_scores(ctx: SM90Context, query: Int32, state: RingState) -> list[Float32]:
+    """Wait for K in the slot of ``state`` and start S = Q K'; Q is at shared address ``query``."""
+    config = ctx.spec.config
+    plan, ring = qk_plan(config), Ring.of_sm90_keys(config)
+    ctx.mbars.k_ring().consumer_wait(state)
+    assert plan.a is not None
+    a = wgmma.lower_word(plan.a, query)
+    return wgmma.start_shared(plan, a, wgmma.lower_word(plan.b, ctx.smem.at(ring.get_smem(state))))
+
+
+def start_output(ctx: SM90Context, running: RunningRows, state: RingState) -> list[Float32]:
+    """Wait for V in the slot of ``state`` and start O += P V."""
+    config = ctx.spec.config
+    plan, ring = pv_plan(config), Ring.of_sm90_values(config)
+    ctx.mbars.v_ring().consumer_wait(state)
+    b = wgmma.lower_word(plan.b, ctx.smem.at(ring.get_smem(state)))
+    return wgmma.start_registers(plan, running.o, running.p, b)
+
+
+def softmax_row(
+    ctx: SM90Context, row: SM90Row, scores: list[Float32], row_max: Float32, row_sum: Float32
+) -> tuple[list[Float32], Float32, Float32, Float32]:
+    """Return the exponentials of a row's ``scores``, the factor of O, and maximum and sum."""
+    probability, modified = ctx.spec.probability, row.is_modified
+    new_max = fragment.row_max(scores, row_max)
+    scale = softmax_math.exact_scale(new_max, row.scale, probability, is_modified=modified)
+    factor = exp2_hardware((row_max - new_max) * row.scale)
+    exponentials = fragment.exponentials(scores, Exponent.of(new_max, scale, probability))
+    return exponentials, factor, new_max, fma(row_sum, factor, fragment.total(exponentials))
+
+
+def softmax_tile(
+    ctx: SM90Context, rows: Rows, running: RunningRows, scores: list[Float32], tile: Int32
+) -> tuple[list[Float32], list[Float32], RunningRows]:
+    """Turn S of the ``tile``-th visited key tile into P.
+
+    Returns:
+        P as float32, the factor that each row of O is due, and maxima and sums.
+    """
+    first_key, first_column = ctx.work.key_tile(tile) * ctx.spec.config.BN, fragment.first_column()
+    found = []
+    for half, values in enumerate(fragment.rows_of(scores)):
+        view = TileView.of(ctx, rows[half], first_key, None, first_column)
+        seen = visible(values, ctx.spec.score_columns, view)
+        before = running.row_max[half], running.row_sum[half]
+        found.append(softmax_row(ctx, rows[half], seen, *before))
+    exponentials, factors, maxima, sums = (list(of_rows) for of_rows in zip(*found, strict=True))
+    p = fragment.registers_of(exponentials)
+    return p, factors, RunningRows(running.o, running.p, maxima, sums)
+
+
+@cute.jit
+def consume_tiles(
+    ctx: SM90Context, rows: cutlass.Constexpr, consumer: Int32, running: RunningRows
+) -> RunningRows:
+    """Process all key tiles of a query tile that has some."""
+    dtype, query = ctx.spec.config.qkv_dtype, ctx.smem.q_tile_smem(consumer)
+    keys, values = ctx.mbars.k_ring(), ctx.mbars.v_ring()
+    k = v = ctx.ring_start(producer=False)
+    ctx.mbars.query(consumer).wait(ctx.query_step)
+    negate_query(ctx, query, consumer)
+    scores = wgmma.wait(start_scores(ctx, query, k), 0)
+    keys.consumer_arrive_as_warp(k)
+    p, _, running = softmax_tile(ctx, rows, running, scores, Int32(0))
+    running.p = fragment.packed(p, dtype)
+    for tile in cutlass.range(1, ctx.work.num_key_tiles, unroll=1):
+        k = k.step()
+        scores = start_scores(ctx, query, k)
+        o = start_output(ctx, running, v)
+        scores = wgmma.wait(scores, 1)
+        keys.consumer_arrive_as_warp(k)
+        p, factors, running = softmax_tile(ctx, rows, running, scores, tile)
+        o = wgmma.wait(o, 0)
+        values.consumer_arrive_as_warp(v)
+        v = v.step()
+        running.o = fragment.scaled_rows(o, factors)
+        running.p = fragment.packed(p, dtype)
+    running.o = wgmma.wait(start_output(ctx, running, v), 0)
+    values.consumer_arrive_as_warp(v)
+    return running
+
+
+@cute.jit
+def negate_query(ctx: SM90Context, query: Int32, consumer: Int32) -> None:
+    """Negate the Q tile in place when the softmax scale is negative.
+
+    The softmax works on scale magnitudes: with -S instead of S the maximum stays the maximum.
+    """
+    if ctx.args.scale_log2 < Float32(0.0):
+        flip_signs(query, ctx.spec.config.q_tile_bytes)
+        barriers.fence_proxy_async_shared()
+        barriers.named_barrier(CONSUMER.number + consumer, WARP_GROUP_THREADS)
+
+
+@cute.jit
+def consume_work(ctx: SM90Context) -> None:
+    """Process one query tile of the calling warp group and write its output."""
+    consumer = warp_index() // WARPS_PER_GROUP
+    rows = [SM90Row(ctx, consumer, half) for half in range(NUM_ROWS)]
+    config = ctx.spec.config
+    running = RunningRows(
+        [Float32(0.0)] * pv_plan(config).num_registers,
+        [Int32(0)] * (qk_plan(config).num_registers // 2),
+        [softmax_math.initial_max(r.scale, is_modified=r.is_modified) for r in rows],
+        [Float32(0.0)] * NUM_ROWS,
+    )
+    if ctx.work.num_key_tiles > 0:
+        running = consume_tiles(ctx, rows, consumer, running)
+    write_output(ctx, rows, running)
+
+
+def consume(ctx: SM90Context) -> None:
+    """Run the consumer role of a warp group."""
+    for_each_work(ctx, consume_work)

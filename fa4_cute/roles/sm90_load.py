@@ -1,0 +1,63 @@
+"""Load role of the Hopper kernel: the Q tile of every consumer, then K and V through TMA.
+
+Edges: expects and fills ``Q_full``, ``K_full`` and ``V_full``; waits on ``K_empty`` and
+``V_empty``. A tile's K is filled before the V of the tile before: so the consumers multiply.
+"""
+
+import cutlass
+from cutlass import Int32, cute
+
+from ..operands.loads import key_slice, load_slice, place_of_query, value_slice
+from ..pipelines import RingState, TMAProducerPipeline
+from ..plan.memory.chunks import depth_chunks
+from ..plan.memory.rings import Ring
+from ..tma import load_query_chunks
+from ..work.persistent import for_each_work
+from ..work.sm90 import SM90Context
+
+
+def load_queries(ctx: SM90Context) -> None:
+    """Load the Q tile of every consumer."""
+    config, chunks = ctx.spec.config, depth_chunks(ctx.spec.config, 0)
+    for consumer in range(config.num_consumers):
+        mbar = config.misc_mbars.query(consumer)
+        ctx.barriers.expect(mbar, config.q_tile_bytes)
+        where, smem = place_of_query(ctx, consumer), ctx.smem.q_tile_smem(consumer)
+        load_query_chunks(
+            ctx.spec, ctx.maps.q, where, chunks, smem, ctx.barriers.address_of(mbar)
+        )
+
+
+def load_keys(ctx: SM90Context, state: RingState, tile: Int32) -> None:
+    """Fill a slot with the ``tile``-th visited K; waits for it to be free."""
+    ring = TMAProducerPipeline(ctx.barriers, Ring.of_sm90_keys(ctx.spec.config))
+    ring.acquire(state)
+    load_slice(ctx, key_slice(ctx, 0), tile, ring.expect(state))
+
+
+def load_values(ctx: SM90Context, state: RingState, tile: Int32) -> None:
+    """Fill a slot with the ``tile``-th visited V; waits for it to be free."""
+    ring = TMAProducerPipeline(ctx.barriers, Ring.of_sm90_values(ctx.spec.config))
+    ring.acquire(state)
+    load_slice(ctx, value_slice(ctx), tile, ring.expect(state))
+
+
+@cute.jit
+def load_work(ctx: SM90Context) -> None:
+    """Load the operands of one query tile."""
+    k = v = ctx.ring_start(producer=True)
+    num_tiles = ctx.work.num_key_tiles
+    if num_tiles > 0:
+        load_queries(ctx)
+        load_keys(ctx, k, Int32(0))
+        for tile in cutlass.range(1, num_tiles, unroll=1):
+            k = k.step()
+            load_keys(ctx, k, tile)
+            load_values(ctx, v, tile - 1)
+            v = v.step()
+        load_values(ctx, v, num_tiles - 1)
+
+
+def load(ctx: SM90Context) -> None:
+    """Run the load role: one warp, one elected lane issues."""
+    for_each_work(ctx, load_work)

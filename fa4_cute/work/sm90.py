@@ -1,0 +1,102 @@
+"""What every role of the Hopper kernel is given, and the two rows of a consumer's thread."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from cutlass import Float32, Int32
+
+from ..device import ids
+from ..device.math.fragment import row_in_warp
+from ..pipelines import RingState, SM90MBars
+from ..plan.facts.hardware import WARPS_PER_GROUP
+from ..plan.facts.wgmma import NUM_ROWS, ROW_DISTANCE
+from ..plan.spec.issue_order import OneChain
+from ..plan.spec.sm90_spec import SM90Spec
+from ..smem import SM90AttentionSMem
+from .context import AttentionContext
+from .row import ThreadRow
+
+ROWS_PER_WARP = NUM_ROWS * ROW_DISTANCE
+
+
+@dataclass(frozen=True)
+class SM90Context(AttentionContext):
+    """The context of one CTA of the Hopper kernel."""
+
+    spec: SM90Spec
+    smem: SM90AttentionSMem
+
+    @property
+    def mbars(self) -> SM90MBars:
+        """The barriers, in the words of their events."""
+        return SM90MBars(self.barriers, self.spec.config.misc_mbars)
+
+    @property
+    def order(self) -> OneChain:
+        """Every consumer takes every key tile."""
+        return self.spec.issue_order
+
+    def ring_start(self, *, producer: bool) -> RingState:
+        """Return the cursor of the slot that the work's first K, or V, uses."""
+        stages = self.spec.config.num_kv_stages
+        return RingState.after(stages, self.progress.tiles, producer=producer)
+
+    def output_chunk(self, tile: Int32 | int, chunk: Int32 | int) -> Int32:
+        """Return the shared address of chunk ``chunk`` of the staged O of Q tile ``tile``."""
+        return self.smem.o_chunk_smem(tile, chunk)
+
+
+class SM90Row(ThreadRow):
+    """One of the two rows of which a thread holds a part.
+
+    Attributes:
+        consumer: number of the warp group, which is that of its Q tile.
+    """
+
+    def __init__(self, ctx: SM90Context, consumer: Int32, half: int) -> None:
+        """Take row ``half`` of the calling thread."""
+        first_row = ids.warp_index() % WARPS_PER_GROUP * ROWS_PER_WARP
+        ends = (first_row, first_row + (ROWS_PER_WARP - 1))
+        first = ctx.work.position + consumer * ctx.spec.tile_positions
+        index = first_row + row_in_warp() + half * ROW_DISTANCE
+        super().__init__(ctx, index, ends, first)
+        self.consumer = consumer
+
+    @property
+    def scale_slot(self) -> Int32:
+        """Number of the row among those of the CTA: its place for the query scale."""
+        return self.consumer * (WARPS_PER_GROUP * ROWS_PER_WARP) + self.index
+
+
+class RunningRows:
+    """What a consumer's thread carries from key tile to key tile.
+
+    Attributes:
+        o: its registers of the accumulator.
+        p: its registers of P of the tile before, packed.
+        row_max: the maximum of each row.
+        row_sum: of each row, the thread's part of the sum of exponentials.
+    """
+
+    def __init__(
+        self, o: list[Float32], p: list[Int32], row_max: list[Float32], row_sum: list[Float32]
+    ) -> None:
+        """Take the registers."""
+        self.o = o
+        self.p = p
+        self.row_max = row_max
+        self.row_sum = row_sum
+
+    def __extract_mlir_values__(self) -> list[Any]:
+        """Return the registers, for loops that carry them."""
+        return [v.ir_value() for v in (*self.o, *self.p, *self.row_max, *self.row_sum)]
+
+    def __new_from_mlir_values__(self, values: list[Any]) -> "RunningRows":
+        """Return the rows whose registers are ``values``."""
+        taken = iter(values)
+        return RunningRows(
+            [Float32(next(taken)) for _ in self.o],
+            [Int32(next(taken)) for _ in self.p],
+            [Float32(next(taken)) for _ in self.row_max],
+            [Float32(next(taken)) for _ in self.row_sum],
+        )

@@ -1,0 +1,126 @@
+"""What a command runs: a PTX file, by launch options, or a Python program with its arguments."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ..host.activation import activate
+from ..report import SimulationFault
+from . import ptx_file
+from .options import Parser, add_checks, add_output
+from .shown import CLEAN, UNPROVEN
+
+Declare = Callable[[argparse.ArgumentParser], None]
+
+
+def add(parser: argparse.ArgumentParser, tool: str = "all", own: Declare | None = None) -> None:
+    """Declare the options of a command that runs something.
+
+    Args:
+        parser: of the command.
+        tool: what it checks by default.
+        own: declares options of this command only.
+    """
+
+    def declare(parser: argparse.ArgumentParser) -> None:
+        add_checks(parser, tool)
+        add_output(parser)
+        ptx_file.add(parser.add_argument_group("launch of a PTX file"))
+        if own is not None:
+            own(parser)
+
+    declare(parser)
+    parser.set_defaults(declare=declare)
+    parser.add_argument("target", metavar="PROGRAM", help="a PTX file, or a Python program")
+    parser.add_argument(
+        "args", nargs=argparse.REMAINDER, metavar="...",
+        help="its arguments; of a PTX file: further options of this command",
+    )  # fmt: skip
+
+
+def options_behind(given: argparse.Namespace) -> argparse.Namespace:
+    """The same command line with the options that stand behind a PTX file."""
+    if not is_ptx(given) or not given.args:
+        return given
+    parser = Parser("sm100sim", usage="sm100sim COMMAND PROGRAM.ptx [options]")
+    given.declare(parser)
+    words, given.args = given.args, []
+    return parser.parse_args(words, given)
+
+
+def is_ptx(given: argparse.Namespace) -> bool:
+    """Whether the program is a PTX file."""
+    return str(given.target).endswith(".ptx")
+
+
+def missing(given: argparse.Namespace) -> bool:
+    """Say so when there is no such file."""
+    if Path(given.target).is_file():
+        return False
+    print(f"sm100sim: {given.target} is no file", file=sys.stderr)
+    return True
+
+
+def ran(given: argparse.Namespace) -> int:
+    """Run the program once; returns its own exit code. Launches are heard by the caller."""
+    if is_ptx(given):
+        return ptx_file.launched(given)
+    if importlib.util.find_spec("cutlass") is not None:
+        os.environ.setdefault("CUTE_DSL_LINEINFO", "1")
+        activate()
+    return _script(given.target, given.args)
+
+
+def quietly(given: argparse.Namespace) -> int:
+    """The same without what the program prints, for repetitions."""
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
+        return ran(given)
+
+
+class Ended(Exception):
+    """The program ended by itself with an exit code that is not 0."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+        super().__init__(f"exit code {code}")
+
+
+def succeeds(given: argparse.Namespace, quiet: bool = False) -> None:
+    """Run the program for `explore`.
+
+    Raises:
+        Ended: with another exit code than 0.
+    """
+    code = quietly(given) if quiet else ran(given)
+    if code != CLEAN:
+        raise Ended(code)
+
+
+def _script(script: str, args: Sequence[str]) -> int:
+    """Execute a program as `python script args` does; returns its own exit code."""
+    before = sys.argv, sys.path[0]
+    sys.argv, sys.path[0] = [script, *args], str(Path(script).resolve().parent)
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SimulationFault:
+        print(f"sm100sim: {script} ended with the fault below", file=sys.stderr)
+        return UNPROVEN
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or CLEAN
+        print(end.code, file=sys.stderr)
+        return UNPROVEN
+    except Exception:
+        traceback.print_exc()
+        return UNPROVEN
+    finally:
+        sys.argv, sys.path[0] = before
+    return CLEAN

@@ -1,0 +1,192 @@
+"""One launch from start to end: its machines, one per thread, while interrupts are heard."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+
+from ..engine.progress import wait_and_show
+from ..isa.assemble import Assembled
+from ..isa.cross_talk import Talk
+from ..launch_request import LaunchRequest
+from ..memory import Allocation
+from ..options import RunOptions
+from .machine import Machine, Share, raw_options
+from .results import Results, merged
+
+START_SECONDS = 10.0
+"""How long a thread may take that was interrupted between its creation and its start."""
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+class _Progress:
+    """How far several machines are."""
+
+    def __init__(self, machines: list[Machine]) -> None:
+        self._machines = machines
+
+    @property
+    def clusters(self) -> int:
+        """Clusters that have ended."""
+        return sum(machine.progress.clusters for machine in self._machines)
+
+    @property
+    def instructions(self) -> int:
+        """Warp instructions that have been executed."""
+        return sum(machine.progress.instructions for machine in self._machines)
+
+
+class _Worker:
+    """A machine and the thread that it runs in."""
+
+    def __init__(self, machine: Machine, name: str) -> None:
+        self.machine = machine
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self._run, name=name)
+
+    def _run(self) -> None:
+        try:
+            self.machine.run()
+        finally:
+            self.ended.set()
+
+    def stop(self) -> None:
+        """Stop the machine and wait for its end; interrupts may leave here."""
+        while not self.ended.is_set():
+            self.machine.stop()
+            if not self.ended.wait(START_SECONDS) and self.thread.ident is None:
+                return  # interrupted before it was a thread
+
+
+class _All:
+    """The end of all workers."""
+
+    def __init__(self, workers: list[_Worker]) -> None:
+        self._workers = workers
+
+    def wait(self, timeout: float) -> bool:
+        """Wait for one that has not ended; whether all have."""
+        for worker in self._workers:
+            if not worker.ended.is_set():
+                worker.ended.wait(timeout)
+                break
+        return self.is_set()
+
+    def is_set(self) -> bool:
+        """Whether all have ended."""
+        return all(worker.ended.is_set() for worker in self._workers)
+
+
+class _Threads:
+    """Runs machines in threads of their own; a context manager that stops and frees them.
+
+    So the caller's thread hears interrupts. Nothing is freed before all machines have ended; no
+    interrupt, a second one neither, leaves the block before. `Thread.join` would not do: in Python
+    up to 3.12 an interrupted join takes the thread for ended, and the next join returns at once.
+    """
+
+    def __init__(self, machines: list[Machine]) -> None:
+        self._machines = machines
+        self._workers: list[_Worker] = []
+
+    def __enter__(self) -> _Threads:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        held: BaseException | None = None
+        while True:
+            try:
+                for worker in self._workers:
+                    worker.stop()
+                break
+            except BaseException as interrupt:
+                held = interrupt
+        if all(worker.ended.is_set() for worker in self._workers):
+            for machine in self._machines:
+                machine.free()  # else a thread may still come; __del__ frees them
+        if held is not None:
+            raise held
+
+    def run(self, name: str, clusters: int) -> None:
+        """Run to the end.
+
+        Args:
+            name: what to call the launch when it takes long.
+            clusters: how many it has.
+
+        Raises:
+            KeyboardInterrupt: it came meanwhile; leaving the block stops the engine.
+        """
+        for machine in self._machines:
+            worker = _Worker(machine, f"sm100sim {name}")
+            self._workers.append(worker)
+            try:
+                worker.thread.start()
+            except RuntimeError:  # the process may have no more threads
+                self._workers.remove(worker)
+                raise
+        wait_and_show(_All(self._workers), name, _Progress(self._machines), clusters)
+
+
+class Crew:
+    """A launch, ready to be executed."""
+
+    def __init__(
+        self,
+        request: LaunchRequest,
+        assembled: Assembled,
+        options: RunOptions,
+        memory: list[Allocation],
+    ) -> None:
+        self._request = request
+        self._assembled = assembled
+        self._options = options
+        self._memory = memory
+        self._clusters = math.prod(request.grid) // math.prod(request.cluster)
+
+    def run(self) -> Results:
+        """Execute the launch; several threads change nothing in what it leaves behind.
+
+        Raises:
+            MemoryError: there is no host memory for a machine.
+            KeyboardInterrupt: it came meanwhile; the engine has stopped.
+        """
+        threads = self._threads()
+        results = self._together(threads) if threads > 1 else None
+        return results or self._alone()
+
+    def _threads(self) -> int:
+        """Threads for this launch: clusters that talk to one another stay in one."""
+        if self._assembled.talk is not Talk.NEVER:
+            return 1
+        return min(self._options.threads or usable_cores(), self._clusters)
+
+    def _machine(self) -> Machine:
+        return Machine(self._request, self._assembled, self._options, self._memory)
+
+    def _alone(self) -> Results:
+        machine = self._machine()
+        with _Threads([machine]) as threads:
+            threads.run(self._request.kernel, self._clusters)
+            return machine.results()
+
+    def _together(self, count: int) -> Results | None:
+        """The launch in several threads; None where that would show, with memory as before."""
+        machines = [self._machine() for _ in range(count)]
+        share = Share(raw_options(self._request, self._options, self._assembled))
+        for machine in machines:
+            machine.share(share)
+        with _Threads(machines) as threads:
+            threads.run(self._request.kernel, self._clusters)
+            if share.holds():
+                return merged([m.results() for m in machines], self._options.max_findings)
+        share.undo()
+        return None

@@ -1,0 +1,1 @@
+"""Findings after the run: which of them are known and accepted."""

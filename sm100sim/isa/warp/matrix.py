@@ -1,0 +1,112 @@
+"""Matrix operations of a warp in registers (PTX ISA, "Warp Level Matrix Multiply-Accumulate
+Instructions" and "Warp-level Matrix Transpose Instruction").
+
+Refused: the layout of m8n8k4 with f16, single-bit and sparse operands; and `.kind`s and
+`.block_scale`, which sm_100 does not have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ...contract.codes import LANES, SYNC_ELEMENTS, WGMMA_RESULTS
+from ...contract.forms import MmaSync
+from ...ptx.program import Instr, Operand, Vector
+from ..lowering import Lowering, Mods, instruction
+
+_SHAPE = re.compile(r"m(8|16)n8k(\d+)")
+_HALVES = ("m16n8k8", "m16n8k16")
+_BYTES = ("m8n8k16", "m16n8k16", "m16n8k32")
+_NIBBLES = ("m8n8k32", "m16n8k32", "m16n8k64")
+SHAPES = {
+    "f16": _HALVES, "bf16": _HALVES, "tf32": ("m16n8k4", "m16n8k8"), "e4m3": _BYTES[1:],
+    "e5m2": _BYTES[1:], "u8": _BYTES, "s8": _BYTES, "u4": _NIBBLES, "s4": _NIBBLES,
+    "f64": ("m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"),
+}  # fmt: skip
+"""Type of A -> shapes."""
+
+FAMILIES = ({"e4m3", "e5m2"}, {"u8", "s8"}, {"u4", "s4"})
+"""Types of A and B that may differ."""
+
+RESULTS = {"f16": ("f16", "f32"), "e4m3": ("f16", "f32"), "e5m2": ("f16", "f32"), "f64": ("f64",)}
+"""Types of C and D; f32 for the other floats, s32 for integers."""
+
+BITS = {
+    "f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "u8": 8, "s8": 8, "u4": 4, "s4": 4,
+    "f64": 64,
+}  # fmt: skip
+ISSUE_CYCLES = 16
+"""Modelled: a warp's quarter of the tensor pipe takes m16n8k16 of 16 bits in this time."""
+
+
+def _types(lo: Lowering, mods: Mods) -> tuple[str, str, str]:
+    """Types of A, B and D."""
+    c, b, a, d = mods.last(), mods.last(), mods.last(), mods.last()
+    if not {a, b} <= set(SYNC_ELEMENTS):
+        raise lo.fail(f"types of A and B are of .{', .'.join(SYNC_ELEMENTS)}")
+    if a != b and not any({a, b} <= family for family in FAMILIES):
+        raise lo.fail(f"A of type .{a} does not go with B of type .{b}")
+    integer = any({a, b} <= family for family in FAMILIES[1:])
+    allowed = RESULTS.get(a, ("s32",) if integer else ("f32",))
+    if d not in allowed or c != d:
+        raise lo.fail(f"type .{a} accumulates in .{' or .'.join(allowed)}, C and D alike")
+    return a, b, d
+
+
+def _registers(lo: Lowering, operand: Operand, count: int, name: str) -> Sequence[Operand]:
+    items = operand.items if isinstance(operand, Vector) else (operand,)
+    if len(items) != count:
+        raise lo.fail(f"{name} has {count} registers, {len(items)} are given")
+    return items
+
+
+@instruction("mma")
+def multiply(lo: Lowering, ins: Instr) -> None:
+    """mma.sync.aligned.mMn8kK.row.col{.satfinite}.dtype.atype.btype.ctype {d}, {a}, {b}, {c}:
+    f16, bf16, tf32, e4m3, e5m2, u8, s8, u4, s4, f64 in the shapes of each."""
+    mods = Mods(ins)
+    mods.one_of("sync")
+    mods.one_of("aligned")
+    found = next((m for m in map(_SHAPE.fullmatch, ins.mods) if m), None)
+    if found is None:
+        raise lo.fail("mma needs a shape m16n8kK or m8n8kK")
+    shape, m, k = found.group(0), int(found.group(1)), int(found.group(2))
+    mods.one_of(shape)
+    mods.one_of("row")
+    mods.one_of("col")
+    saturate = mods.take("satfinite")
+    a, b, d = _types(lo, mods)
+    if d == "f64":
+        mods.take("rn")
+    mods.done()
+    if shape not in SHAPES[a]:
+        raise lo.fail(f"type .{a} has the shapes {', '.join(SHAPES[a])}, not {shape}")
+    if saturate and d != "s32":
+        raise lo.fail(".satfinite belongs to integer types only")
+    if len(ins.operands) != 4:
+        raise lo.fail(f"4 operands expected, {len(ins.operands)} given")
+    width = 64 if d == "f64" else 32
+    words = BITS[a] * k * LANES // (4 * LANES * width)
+    counts = (m * 8 // LANES // (2 if d == "f16" else 1), words * m // 8, words)
+    names = zip(("D", "A", "B", "C"), ins.operands, (*counts, counts[0]), strict=True)
+    out, *sources = [_registers(lo, operand, count, name) for name, operand, count in names]
+    form = MmaSync(
+        a=SYNC_ELEMENTS.index(a), b=SYNC_ELEMENTS.index(b),
+        d=0 if d == "f64" else WGMMA_RESULTS.index(d), m=m, k=k, saturate=saturate,
+    )  # fmt: skip
+    slots = [lo.src(item, width) for items in sources for item in items]
+    lo.emit("MMA_SYNC", [lo.dst(item, width) for item in out], slots, form, 0, ISSUE_CYCLES)
+
+
+@instruction("movmatrix")
+def transpose(lo: Lowering, ins: Instr) -> None:
+    """movmatrix.sync.aligned.m8n8.trans.b16 d, a: transposes an 8x8 matrix of 16-bit elements."""
+    mods = Mods(ins)
+    for name in ("sync", "aligned", "m8n8", "trans", "b16"):
+        mods.one_of(name)
+    mods.done()
+    if len(ins.operands) != 2:
+        raise lo.fail(f"2 operands expected, {len(ins.operands)} given")
+    d, a = ins.operands
+    lo.emit("MOVMATRIX", (lo.dst(d, 32),), (lo.src(a, 32),), cost=8)

@@ -1,0 +1,109 @@
+"""Calls of the Hopper kernel that a GPU of compute capability 9.0 answers, against float64.
+
+    python -m testing.hardware.sm90_sweep compile    on a machine with CuTe DSL: fills the cache
+    python -m testing.hardware.sm90_sweep run        on the GPU, which needs no DSL
+
+Both use the directory of ``FA4_CUTE_CACHE_DIR``.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import Any, Final
+
+import torch
+
+import fa4_cute
+from fa4_cute.host.ask.arguments import options_and_batch
+from fa4_cute.host.ask.request import request
+from fa4_cute.host.choose.support import choose, require
+from fa4_cute.host.compile import cache
+from fa4_cute.plan.facts.hardware import SM90A
+from testing.arguments import Arguments, arguments
+from testing.cases import FP16, Case, dense
+from testing.reference.attention import Comparison, compare
+
+
+def hopper(*sizes: int, **more: Any) -> Case:
+    """Return a dense case of the Hopper kernel; arguments as of ``testing.cases.dense``."""
+    return dense(*sizes, num_qo=None, **more)
+
+
+def featured(features: str, head_dim: int, **more: Any) -> Case:
+    """Return a case with ``features``, separated by spaces."""
+    made = Case(frozenset(features.split()), head_dim, lengths=((300, 700),) * 2)
+    return replace(made, **more)
+
+
+CASES: Final = (
+    *(hopper(300, 700, d, 2, 1, causal=bool(d % 16)) for d in range(8, 257, 24)),
+    *(hopper(513, 1000, d, 3, 3, batch=2) for d in (64, 96, 128, 192, 256)),
+    *(hopper(700, 900, d, 8, 2, batch=2, causal=True, dtype=FP16) for d in (64, 128, 192, 256)),
+    hopper(1, 1000, 128, 16, 2, batch=3, causal=True),
+    hopper(1000, 1, 128, causal=True),
+    hopper(500, 77, 128, causal=True),
+    hopper(100, 600, 128, softmax_scale=-0.3),
+    hopper(100, 600, 64, softmax_scale=0.0, causal=True),
+    hopper(200, 900, 128, growth=0.01, causal=True),
+    hopper(2048, 4096, 128, 4, 4, causal=True),
+    *(
+        featured(features, d)
+        for features in ("window", "window sink", "chunked", "union", "bias causal", "softcap",
+                         "padding causal", "sink softcap causal")
+        for d in (64, 128, 256)
+    ),
+)  # fmt: skip
+"""Every feature of the kernel, and shapes with ragged ends; what a call names depends on these."""
+
+
+def compile_all() -> int:
+    """Compile the kernels of all cases; return how many there are."""
+    found = set()
+    for case in CASES:
+        given = arguments(case, arch=SM90A)
+        asked = request(given.inputs, *options_and_batch({**given.options, "return_lse": True}))
+        found.add(require(choose(asked.problem)).spec)
+    return len({cache.compiled(spec).kernel_name for spec in found})
+
+
+def on_gpu(value: Any) -> Any:
+    """Return an argument on the GPU, tensors inside of masks included."""
+    if isinstance(value, torch.Tensor):
+        return value.cuda()
+    if isinstance(value, fa4_cute.masks.AttentionMask):
+        lengths, biases = (tuple(x.cuda() for x in of) for of in (value.lengths, value.biases))
+        return replace(value, lengths=lengths, biases=biases)
+    return value
+
+
+def computed(given: Arguments) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return O and LSE of a call on the GPU, on the cpu."""
+    inputs = [x.cuda() for x in given.inputs]
+    options = {name: on_gpu(value) for name, value in given.options.items()}
+    out, lse = fa4_cute.flash_attn(*inputs, return_lse=True, **options)
+    return out.cpu(), lse.cpu()
+
+
+def judged(case: Case) -> Comparison:
+    """Run a case on the GPU; return how far it is from float64."""
+    given = arguments(case)
+    return compare(*computed(given), given.inputs, **given.options)
+
+
+def main(command: str) -> int:
+    """Compile, or run all cases and print them; the exit status is 1 when one is wrong."""
+    if command == "compile":
+        print(f"{compile_all()} kernels are in {cache.cache_info().directory}")
+        return 0
+    wrong = 0
+    for case in CASES:
+        found = judged(case)
+        wrong += not found.ok
+        print("ok   " if found.ok else "WRONG", case.name, found, flush=True)
+    print(f"{len(CASES) - wrong} of {len(CASES)} right on {torch.cuda.get_device_name()}")
+    return min(wrong, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

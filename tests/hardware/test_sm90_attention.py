@@ -1,0 +1,53 @@
+"""The Hopper kernel on a GPU of compute capability 9.0, every feature against float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from fa4_cute.host.choose.kernels import SM90_FEATURES
+from testing.arguments import arguments
+from testing.cases import Case
+from testing.hardware.sm90_sweep import CASES, computed, hopper, judged
+
+on_hopper = pytest.mark.skipif(
+    not torch.cuda.is_available() or torch.cuda.get_device_capability() != (9, 0),
+    reason="needs a CUDA device of compute capability 9.0",
+)
+
+
+def test_the_sweep_has_every_feature_and_head_dims_of_every_tile() -> None:
+    options = [arguments(case).options for case in CASES]
+    for name in {*SM90_FEATURES, "causal", "window_size", "softcap"} - {"score_mod"}:
+        assert any(name in given for given in options)
+    for low, high in ((8, 64), (65, 128), (129, 192), (193, 256)):
+        assert any(low <= case.head_dim <= high for case in CASES)
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+@on_hopper
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_output_and_lse(case: Case) -> None:
+    judged(case).check()
+
+
+@on_hopper
+def test_the_same_bits_every_time() -> None:
+    given = arguments(hopper(700, 900, 128, 8, 2, batch=2, causal=True))
+    first = computed(given)
+    for _ in range(20):
+        assert all(torch.equal(a, b) for a, b in zip(first, computed(given), strict=True))
+
+
+@on_hopper
+def test_a_graph_of_calls() -> None:
+    import fa4_cute
+
+    q = torch.randn(1, 512, 4, 128, device="cuda").bfloat16()
+    expected, out = fa4_cute.flash_attn(q, q, q, causal=True), torch.empty_like(q)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        fa4_cute.flash_attn(q, q, q, causal=True, out=out)
+    graph.replay()
+    torch.cuda.synchronize()
+    assert torch.equal(out, expected)

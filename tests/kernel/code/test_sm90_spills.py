@@ -1,0 +1,46 @@
+"""No warp of the Hopper kernel spills, with any mask or modifier; products stay asynchronous."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from fa4_cute.host.compile.compiler import compile_kernel
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.masks.masks import CAUSAL, PaddingMask
+from fa4_cute.plan.spec.sm90_spec import SM90Spec
+from fa4_cute.plan.spec.variant import Variant
+from testing.kernels import BIAS, EVERYTHING, MOD, UNION, WINDOW
+from testing.sass import SPILL, disassemble
+
+VARIANTS = {
+    "plain": Variant(),
+    "causal": Variant(CAUSAL, return_lse=True),
+    "window sink": Variant(WINDOW, return_lse=True, sink=True),
+    "padding": Variant(PaddingMask(0), return_lse=True),
+    "union": Variant(UNION),
+    "bias": Variant(BIAS & CAUSAL),
+    "function": Variant(CAUSAL, return_lse=True, score_mod=MOD),
+    "everything": Variant(EVERYTHING, return_lse=True, score_mod=MOD, sink=True),
+}
+QUICK = (("causal", 128), ("everything", 256))
+
+
+@pytest.mark.parametrize(
+    ("variant", "head_dim"),
+    [
+        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in QUICK),
+        *(
+            pytest.param(*pair, marks=pytest.mark.exhaustive)
+            for pair in product(VARIANTS, (64, 96, 128, 192, 256))
+            if pair not in QUICK
+        ),
+    ],
+)
+def test_no_role_spills(variant: str, head_dim: int) -> None:
+    spec = SM90Spec.for_attention(DType.BF16, head_dim, group=2, variant=VARIANTS[variant])
+    code = [instruction.text for instruction in disassemble(compile_kernel(spec).cubin)]
+    assert [text for text in code if SPILL.search(text)] == []
+    # An assembler that cannot keep products apart waits after each of them.
+    assert sum("WARPGROUP.DEPBAR" in text for text in code) == 4

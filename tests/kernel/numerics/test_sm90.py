@@ -1,0 +1,165 @@
+"""The Hopper kernel on the virtual SM90 against float64: shapes, masks, features, and faults in it.
+
+``wgmma`` writes registers while the thread goes on, and reads shared memory that TMA may fill anew:
+the checkers hold the kernel to both rules, and name a kernel that breaks one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+import fa4_cute
+from fa4_cute.plan.facts.hardware import SM90A
+from sm100sim.report import SimulationFault
+from testing.arguments import arguments
+from testing.cases import FP16, Case, dense
+from testing.runner import CHECKS, call, check, run
+
+
+@pytest.fixture(autouse=True)
+def all_checks() -> Iterator[None]:
+    """Run under every checker, with work that lands late."""
+    with fa4_cute.simulator_options(checks=CHECKS, mode="late"):
+        yield
+
+
+def hopper(*sizes: int, **more: Any) -> Case:
+    return dense(*sizes, num_qo=None, arch=SM90A, **more)
+
+
+QUICK = [hopper(300, 700, 128, causal=True), hopper(200, 300, 64, 4, 2, batch=2, causal=True)]
+SHAPES = [
+    *(hopper(128, keys, 128) for keys in (1, 128, 256, 300)),
+    hopper(1, 1000, 128, 16, 2, causal=True),
+    hopper(1000, 1, 128, causal=True),
+    # rows without a key, and tiles that see none
+    hopper(300, 77, 128, causal=True),
+    hopper(500, 60, 64, causal=True),
+    # a group that cannot be packed, and the largest that can
+    hopper(77, 133, 64, 6, 2, batch=2, causal=True),
+    hopper(5, 133, 128, 64, 1),
+    # every tile, padded head dims, both types
+    hopper(100, 300, 8, causal=True),
+    hopper(130, 300, 72, dtype=FP16, causal=True),
+    hopper(130, 300, 192, causal=True),
+    hopper(130, 300, 200, dtype=FP16, causal=True),
+    hopper(130, 300, 256),
+    # any scale, and maxima that move in every tile
+    hopper(100, 500, 128, softmax_scale=-0.3),
+    hopper(100, 500, 64, softmax_scale=0.0, causal=True),
+    hopper(100, 500, 128, softmax_scale=1e-30),
+    hopper(100, 500, 128, growth=0.02, causal=True),
+    hopper(100, 500, 128, growth=-0.002),
+]
+FEATURES = (
+    "window", "window sink", "chunked", "union", "bias", "bias causal", "softcap", "padding",
+    "function sink causal", "union bias function sink",
+)  # fmt: skip
+by_case = pytest.mark.parametrize("case", SHAPES, ids=str)
+
+
+@pytest.mark.parametrize("case", QUICK, ids=str)
+def test_output_and_lse(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.slow
+@by_case
+def test_output_and_lse_of_other_shapes(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize("head_dim", [64, pytest.param(256, marks=pytest.mark.exhaustive)])
+def test_features(features: str, head_dim: int) -> None:
+    lengths = ((130, 300), (130, 300))
+    check(Case(frozenset(features.split()), head_dim, lengths=lengths, arch=SM90A))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("head_dim", range(8, 257, 8))
+def test_every_head_dim(head_dim: int) -> None:
+    causal = head_dim % 16 == 0
+    check(hopper(200, 400, head_dim, 2, 1, causal=causal, dtype=FP16))
+
+
+def test_the_architecture_of_a_call_is_a_choice() -> None:
+    q = torch.randn(1, 64, 1, 64).bfloat16()
+    text = fa4_cute.explain(q, q, q, arch=SM90A)
+    assert "kernel SM90MHA (fa4_sm90_bf16_d64_g1)" in text
+    assert "3 consumer warp groups" in text
+    assert "SM100MHA2Q" in fa4_cute.explain(q, q, q)
+
+
+@pytest.mark.slow
+def test_a_repeated_call_is_known_by_its_architecture() -> None:
+    q = torch.randn(1, 64, 1, 64).bfloat16()
+    both = [fa4_cute.flash_attn(q, q, q, arch=arch) for arch in (SM90A, None, SM90A, None)]
+    assert torch.equal(both[0], both[2])
+    assert torch.equal(both[1], both[3])
+    fa4_cute.flash_attn(q, q, q, arch=SM90A)
+    assert fa4_cute.last_report() is not None
+
+
+def without(pattern: str, count: int = 1) -> Callable[[str], str]:
+    """What takes ``count`` matches of ``pattern`` out of a text."""
+
+    def rewrite(text: str) -> str:
+        found, number = re.subn(pattern, "", text, count=count)
+        assert number == count
+        return found
+
+    return rewrite
+
+
+ARRIVE = r"@leader mbarrier\.arrive\.shared::cta\.b64 _, \[[^]]*\];"
+BREAKS: dict[str, tuple[Callable[[str], str], str]] = {
+    "a product is not waited for": (
+        without(r"wgmma\.wait_group\.sync\.aligned 1;"), "wgmma-register-in-flight"
+    ),
+    "registers are not fenced": (
+        without(r"wgmma\.fence\.sync\.aligned;", 3), "wgmma-not-fenced"
+    ),
+    "products are never a group": (
+        without(r"wgmma\.commit_group\.sync\.aligned;", 3), "wgmma-register-in-flight"
+    ),
+    "nobody waits for a tile": (
+        lambda text: re.sub(
+            r"mbarrier\.try_wait[^;]*;\s*@P1 bra\.uni DONE;", "bra.uni DONE;", text, count=5
+        ),
+        "race-shared",
+    ),
+    "a slot is never freed": (without(ARRIVE, 4), "deadlock"),
+    "staged O is not published to TMA": (
+        without(r"fence\.proxy\.async\.shared::cta;", 2), "race-shared"
+    ),
+}
+"""What is broken, and what the simulator says of it."""
+FATAL = {"a slot is never freed"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BREAKS)
+def test_a_broken_kernel_is_found(name: str) -> None:
+    given, (rewrite, what) = arguments(hopper(128, 1000, 128)), BREAKS[name]
+    if name in FATAL:
+        with pytest.raises(SimulationFault, match=what):
+            call(given, rewrite=rewrite)
+    else:
+        findings = call(given, rewrite=rewrite).findings
+        assert any(what in str(finding) for finding in findings)
+
+
+@pytest.mark.slow
+def test_rows_do_not_depend_on_their_neighbours() -> None:
+    """A row's bits are those of a call that holds nothing else of its tile."""
+    whole = run(hopper(200, 300, 128))
+    given = arguments(hopper(200, 300, 128))
+    given.q = given.q[:, 50:51].contiguous()
+    assert torch.equal(call(given).out[0, 0], whole.out[0, 50])

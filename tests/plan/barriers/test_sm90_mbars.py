@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from fa4_cute.plan.barriers.sm90_mbars import SM90MBarsLayout
+from fa4_cute.plan.spec.schedule import SM90_SCHEDULES
+
+LAYOUTS = [SM90MBarsLayout(2, 2), SM90MBarsLayout(4, 3), SM90MBarsLayout(3, 2, persistent=True)]
+
+
+@pytest.mark.parametrize("mbars", LAYOUTS)
+def test_every_barrier_gets_exactly_its_count(mbars: SM90MBarsLayout) -> None:
+    warps = SM90_SCHEDULES[mbars.num_consumers]["consumer"].num_warps
+    counted: Counter[int] = Counter()
+    for consumer in range(mbars.num_consumers):
+        counted[mbars.query(consumer)] += 1
+        if mbars.persistent:
+            counted[mbars.stored(consumer)] += warps // mbars.num_consumers
+    for ring in (mbars.k_ring, mbars.v_ring):
+        for slot in range(mbars.num_kv_stages):
+            counted[ring.producer_mbar(slot)] += 1
+            counted[ring.consumer_mbar(slot)] += warps
+    assert tuple(counted[i] for i in range(mbars.size)) == mbars.counts()
+
+
+def test_names_are_in_the_order_of_the_table() -> None:
+    names = [spec.name for spec in SM90MBarsLayout(1, 2, persistent=True).specs]
+    assert names == [
+        "Q_full[0]", "Q_full[1]", "K_full[0]", "K_empty[0]", "V_full[0]", "V_empty[0]",
+        "stored[0]", "stored[1]",
+    ]  # fmt: skip
+
+
+def test_no_buffers_of_scales() -> None:
+    assert SM90MBarsLayout(2, 2).scale_ring.num_mbars == 0

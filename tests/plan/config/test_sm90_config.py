@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+
+from fa4_cute.plan.compute.sm90_mma import pv_plan, qk_plan
+from fa4_cute.plan.config.sm90_config import MAX_DEPTH, SM90Config
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.hardware import SMEM_CAPACITY
+from fa4_cute.plan.memory.rings import Ring
+from fa4_cute.plan.memory.sm90_smem import SM90SMemLayout
+from fa4_cute.plan.spec.schedule import SM90_SCHEDULES
+from fa4_cute.plan.spec.variant import PAGE_SIZES
+
+FOR_ADDRESSES = 24
+"""Registers that a consumer needs besides its tiles, at the least."""
+
+
+def config(depth: int, **more: int) -> SM90Config:
+    return SM90Config.for_attention(DType.BF16, depth, **more)
+
+
+@pytest.mark.parametrize("depth", range(8, MAX_DEPTH + 1, 8))
+def test_tiles_fit_registers_and_memory(depth: int) -> None:
+    found = config(depth)
+    scores, output = qk_plan(found), pv_plan(found)
+    held = scores.num_registers + scores.num_registers // 2 + output.num_registers
+    budget = SM90_SCHEDULES[found.num_consumers]["consumer"].registers
+    assert held + FOR_ADDRESSES <= budget
+    assert 2 <= found.num_kv_stages <= 4
+    assert found.smem_used <= SMEM_CAPACITY
+    assert output.n == depth
+    assert scores.k - depth in range(16)
+
+
+@pytest.mark.parametrize(
+    ("depth", "consumers", "keys", "stages"),
+    [(64, 3, 128, 4), (72, 2, 128, 3), (128, 2, 128, 3), (192, 2, 112, 2), (256, 2, 80, 2)],
+)
+def test_tiles_are_those_of_the_table(depth: int, consumers: int, keys: int, stages: int) -> None:
+    found = config(depth)
+    assert (found.num_consumers, found.BN, found.num_kv_stages) == (consumers, keys, stages)
+    assert found.tile.consumers == found.BM / 64 == consumers
+    assert f"tile {consumers} x 64 x {keys}" in found.describe()
+
+
+@pytest.mark.parametrize("page_size", PAGE_SIZES)
+@pytest.mark.parametrize("depth", [64, 192, 256])
+def test_pages_divide_tiles_or_tiles_divide_pages(depth: int, page_size: int) -> None:
+    keys = config(depth, page_size=page_size).BN
+    assert keys % page_size == 0 or page_size % keys == 0
+    assert keys % 16 == 0
+
+
+@pytest.mark.parametrize(("group", "fused"), [(1, False), (2, True), (3, False), (64, True),
+                                              (128, False)])  # fmt: skip
+def test_groups_that_divide_a_consumer_are_packed(group: int, fused: bool) -> None:
+    found = config(128, group=group)
+    assert found.fuse_gqa is fused
+    assert found.BM_eff() == (128 // group if fused else 128)
+
+
+def test_caps_narrow_a_tile() -> None:
+    found = config(64, bn_cap=32, most_consumers=2)
+    assert (found.BN, found.num_consumers) == (32, 2)
+
+
+@pytest.mark.parametrize("depth", [0, 264])
+def test_depths_that_do_not_exist(depth: int) -> None:
+    with pytest.raises(ValueError, match=f"depth={depth}"):
+        config(depth)
+
+
+@pytest.mark.parametrize("depth", [8, 72, 128, 200, 256])
+def test_swizzled_tiles_start_on_their_pattern(depth: int) -> None:
+    found = config(depth)
+    layout, pattern = SM90SMemLayout(found), found.swizzle_mode.pattern_bytes
+    starts = [layout.q_tile_byte_offset(c) for c in range(found.num_consumers)]
+    chunks = range(0, found.padded_depth, 64)
+    starts += [layout.o_chunk_byte_offset(c, i) for c in (0, 1) for i in range(len(chunks))]
+    for ring in (Ring.of_sm90_keys(found), Ring.of_sm90_values(found)):
+        starts += [ring.byte_offset + i * ring.slot_bytes for i in range(ring.num_slots)]
+    assert not [start for start in starts if start % pattern]
+    assert layout.table.end == found.smem_used
+    assert layout.o_chunk_byte_offset(1, 0) == layout.q_tile_byte_offset(1)

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pytest
+
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.masks.masks import CAUSAL, ChunkedMask, DenseBiasMask, SlidingWindowMask
+from fa4_cute.plan.spec.schedule import SM90_SCHEDULES
+from fa4_cute.plan.spec.sm90_spec import SM90Spec
+from fa4_cute.plan.spec.tensor_maps import OperandLayout, tensor_maps
+from fa4_cute.plan.spec.variant import ScoreMod, Variant
+
+MOD = ScoreMod("mod", "digest")
+
+
+def spec(head_dim: int, **variant: object) -> SM90Spec:
+    return SM90Spec.for_attention(DType.BF16, head_dim, variant=Variant(**variant))  # type: ignore[arg-type]
+
+
+def test_name_says_what_the_kernel_is() -> None:
+    made = SM90Spec.for_attention(DType.FP16, 64, group=4, causal=True, return_lse=True)
+    assert made.name == "fa4_sm90_fp16_d64_g4_causal_lse"
+    assert made.arch == "sm_90a"
+    assert made.num_threads == 512
+
+
+def test_warps_follow_the_consumers() -> None:
+    assert spec(64).schedule is SM90_SCHEDULES[3]
+    assert spec(128).schedule is SM90_SCHEDULES[2]
+
+
+@pytest.mark.parametrize(
+    ("head_dim", "variant", "consumers", "keys"),
+    [
+        (64, {}, 3, 128),
+        (64, {"mask": CAUSAL}, 3, 128),
+        (64, {"mask": ChunkedMask(64) | SlidingWindowMask(20, 0)}, 2, 128),
+        (128, {"score_mod": MOD}, 2, 64),
+        (256, {"score_mod": MOD}, 2, 32),
+        (256, {"mask": DenseBiasMask(0)}, 2, 64),
+        (64, {"mask": DenseBiasMask(0), "score_mod": MOD}, 2, 32),
+    ],
+)
+def test_tiles_shrink_where_scores_change(
+    head_dim: int, variant: dict[str, object], consumers: int, keys: int
+) -> None:
+    config = spec(head_dim, **variant).config
+    assert (config.num_consumers, config.BN) == (consumers, keys)
+
+
+def test_boxes_are_one_chunk_of_a_consumer_or_of_a_slot() -> None:
+    made = SM90Spec.for_attention(DType.BF16, 192, group=4)
+    q, k = (OperandLayout.contiguous((2, 500, heads, 192)) for heads in (8, 2))
+    boxes = [(m.address_of, m.box) for m in tensor_maps(made, q, k, k, q)]
+    assert boxes == [
+        ("q", (64, 4, 16, 1, 1)), ("k", (64, 112, 1, 1)), ("v", (64, 112, 1, 1)),
+        ("o", (64, 4, 16, 1, 1)),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("dtype", "head_dim", "words"),
+    [(DType.FP8_E4M3, 64, "dtype=fp8_e4m3"), (DType.BF16, 60, "depth=60.*depth=64"),
+     (DType.BF16, 264, "depth=264.*depth=256")],
+)  # fmt: skip
+def test_what_does_not_exist(dtype: DType, head_dim: int, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        SM90Spec.for_attention(dtype, head_dim)
