@@ -23,7 +23,7 @@ from ..device.memory import gmem, tmem
 from ..device.registers import DEVICE, at_most
 from ..device.sync.barriers import warp_barrier
 from ..plan.compute.column_plan import ColumnPlan
-from ..plan.facts.architectures import SM90A
+from ..plan.facts.hardware import SM90A
 from ..plan.facts.numbers import LN_2, LOG2_E
 from ..plan.facts.wgmma import Columns
 from ..plan.masks.key_tiles import WORD_COLUMNS
