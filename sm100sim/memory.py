@@ -89,6 +89,29 @@ _INSIDE = re.compile(r"0x[0-9a-f]{9,16}\b(?!\))")
 """An address of more than 32 bits: shared and local ones have fewer."""
 
 
+_SHARED = re.compile(r"(?<!tmem )(?<!global )CTA \d+ \+ 0x([0-9a-f]+)\b")
+"""An offset in the shared window of a CTA."""
+
+
+def with_shared_names(message: str, variables: Sequence[Allocation]) -> str:
+    """A finding's message with the names of the shared variables whose offsets it holds.
+
+    Args:
+        message: names them as "CTA 0 + 0x480".
+        variables: by window offset; one without a size holds what no other one does.
+    """
+
+    def named(found: re.Match[str]) -> str:
+        offset = int(found[1], 16)
+        owners = [v for v in variables if v.start <= offset < v.start + v.size]
+        owners += [v for v in variables if not v.size and v.start <= offset]
+        if not owners:
+            return found.group()
+        return f"{found.group()} (`{owners[0].name}` + {offset - owners[0].start})"
+
+    return _SHARED.sub(named, message)
+
+
 def with_names(message: str, known: Sequence[Allocation]) -> str:
     """A finding's message with the names of the allocations whose addresses it holds."""
     named = [a for a in known if a.name and a.size]

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from enum import IntFlag
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from .findings.suppress import Suppression, suppressions_of
 
@@ -179,8 +179,40 @@ _LIMITS = {
 """Least and greatest value of the options that are numbers."""
 
 
-_current: ContextVar[RunOptions] = ContextVar("sm100sim_options", default=RunOptions())  # noqa: B039
-"""Each thread, and each asynchronous task, has its own."""
+T = TypeVar("T")
+
+
+class Ambient(Generic[T]):
+    """A value that each thread, and each asynchronous task, has for itself; others see a default.
+
+    Args:
+        name: for debuggers.
+        default: what threads see that have set nothing.
+    """
+
+    def __init__(self, name: str, default: T) -> None:
+        self._own: ContextVar[T] = ContextVar(name)
+        self._default = default
+
+    def get(self) -> T:
+        """The value here."""
+        return self._own.get(self._default)
+
+    @contextmanager
+    def put(self, value: T, everywhere: bool) -> Iterator[None]:
+        """Have another value inside the block; `everywhere`: in threads that set none, too."""
+        token, before = self._own.set(value), self._default
+        if everywhere:
+            self._default = value
+        try:
+            yield
+        finally:
+            self._own.reset(token)
+            if everywhere:
+                self._default = before
+
+
+_current = Ambient("sm100sim_options", RunOptions())
 
 
 def current_options() -> RunOptions:
@@ -189,10 +221,15 @@ def current_options() -> RunOptions:
 
 
 @contextmanager
-def run_options(**changes: Any) -> Iterator[RunOptions]:
+def run_options(*, everywhere: bool = False, **changes: Any) -> Iterator[RunOptions]:
     """Use other options for the launches inside the block, e.g. `run_options(mode="late")`.
 
     The block rules the launches of its own thread; a thread that it starts has the defaults.
+
+    Args:
+        everywhere: rule the threads too that have options of their own nowhere; for one block of
+            the process at a time.
+        changes: fields of `RunOptions`.
 
     Raises:
         TypeError: an option does not exist, or its value is of another kind.
@@ -203,8 +240,5 @@ def run_options(**changes: Any) -> Iterator[RunOptions]:
         if name not in known:
             raise TypeError(f"{name}: no such option; {_nearest(name, known)}")
     options = replace(_current.get(), **changes)
-    token = _current.set(options)
-    try:
+    with _current.put(options, everywhere):
         yield options
-    finally:
-        _current.reset(token)

@@ -6,13 +6,12 @@ import html
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from .events import Event, EventKind, Finding
 from .findings.suppress import Suppressed
-from .options import RunOptions
+from .options import Ambient, RunOptions
 from .ptx.errors import Unsupported
 from .ptx.places import Places, SourcePlace
 
@@ -229,7 +228,7 @@ class UnsupportedExecuted(SimulationFault, Unsupported):
         self.line, self.text, self.what, self.column = why.line, why.text, why.what, why.column
 
 
-_recording: ContextVar[tuple[list[Report], ...]] = ContextVar("sm100sim_recording", default=())
+_recording: Ambient[tuple[list[Report], ...]] = Ambient("sm100sim_recording", ())
 
 
 def keep(report: Report) -> None:
@@ -239,7 +238,9 @@ def keep(report: Report) -> None:
 
 
 @contextmanager
-def record(reports: list[Report] | None = None) -> Iterator[list[Report]]:
+def record(
+    reports: list[Report] | None = None, *, everywhere: bool = False
+) -> Iterator[list[Report]]:
     """Collect the reports of all launches inside the block, faulted ones too, in their order.
 
     Example: ``with sm100sim.record() as reports: ...``. The block hears the launches of its own
@@ -247,10 +248,8 @@ def record(reports: list[Report] | None = None) -> Iterator[list[Report]]:
 
     Args:
         reports: the list that they are added to; a new one when not given.
+        everywhere: hear the threads too that record nowhere themselves.
     """
     reports = [] if reports is None else reports
-    token = _recording.set((*_recording.get(), reports))
-    try:
+    with _recording.put((*_recording.get(), reports), everywhere):
         yield reports
-    finally:
-        _recording.reset(token)

@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -23,8 +22,8 @@ from .engine.binding import opcode_numbers
 from .findings.suppress import divided
 from .isa.assemble import Assembled, assemble
 from .launch_request import LaunchRequest
-from .memory import Allocation, allocations, with_names
-from .options import RunOptions, current_options
+from .memory import Allocation, allocations, with_names, with_shared_names
+from .options import Ambient, RunOptions, current_options
 from .ptx.errors import Unsupported
 from .ptx.parser import parse
 from .ptx.places import Places
@@ -56,8 +55,13 @@ _places = lru_cache(maxsize=16)(Places)
 
 
 @lru_cache(maxsize=64)
-def prepare(ptx: str, kernel: str) -> Assembled:
+def prepare(ptx: str, kernel: str, placed: tuple[tuple[str, int], ...] = ()) -> Assembled:
     """Parse and lower one kernel of a PTX module; kept for further launches.
+
+    Args:
+        ptx: the module's text.
+        kernel: name of the entry.
+        placed: (name, address) of global variables that lie somewhere already.
 
     Raises:
         PtxError: the PTX cannot be read; names the line.
@@ -68,7 +72,7 @@ def prepare(ptx: str, kernel: str) -> Assembled:
         raise ValueError(
             f"kernel: {kernel!r} is not in the PTX; it has {', '.join(module.kernels)}"
         )
-    return assemble(module, module.kernels[kernel], opcode_numbers())
+    return assemble(module, module.kernels[kernel], opcode_numbers(), dict(placed))
 
 
 def _check_request(request: LaunchRequest, assembled: Assembled) -> None:
@@ -123,18 +127,21 @@ class _Words:
         places: PTX lines and source lines.
         refused: instructions without a meaning, which a fault names by number.
         memory: allocations of the launch.
+        shared: shared variables by window offset.
     """
 
     places: Places
     refused: Sequence[Unsupported]
     memory: Sequence[Allocation]
+    shared: Sequence[Allocation]
 
     def message(self, raw: RawFinding) -> str:
         """The sentence of a finding with names of source lines and buffers."""
         text = raw.text.decode(errors="replace")
         if raw.code.decode() == UNSUPPORTED:
             return self.refused[int(text)].what
-        return _with_places(with_names(text, self.memory), self.places)
+        named = with_shared_names(with_names(text, self.memory), self.shared)
+        return _with_places(named, self.places)
 
     def finding(self, raw: RawFinding) -> Finding:
         """The engine's record for people."""
@@ -167,7 +174,8 @@ def _report(
 ) -> Report:
     totals = results.totals
     places = _places(request.ptx)
-    words = _Words(places, assembled.refused, memory[0])
+    shared = [Allocation(start, size, name=name) for name, start, size in assembled.shared]
+    words = _Words(places, assembled.refused, memory[0], shared)
     found = [words.finding(raw) for raw in results.findings]
     findings, suppressed = divided(options.suppressions, request.kernel, found)
     names = {number: name for name, number in opcode_numbers().items()}
@@ -206,21 +214,18 @@ def _report(
 
 
 Change = Callable[[LaunchRequest, RunOptions], tuple[LaunchRequest, RunOptions]]
-_changes: ContextVar[tuple[Change, ...]] = ContextVar("sm100sim_changes", default=())
+_changes: Ambient[tuple[Change, ...]] = Ambient("sm100sim_changes", ())
 
 
 @contextmanager
-def before_launch(change: Change) -> Iterator[None]:
+def before_launch(change: Change, *, everywhere: bool = False) -> Iterator[None]:
     """Let `change` see, and replace, request and options of every launch inside the block.
 
-    It hears the launches of its own thread or asynchronous task. Blocks may be nested; the
-    outermost comes first.
+    It hears the launches of its own thread or asynchronous task; `everywhere`: those of threads
+    too that have set none. Blocks may be nested; the outermost comes first.
     """
-    token = _changes.set((*_changes.get(), change))
-    try:
+    with _changes.put((*_changes.get(), change), everywhere):
         yield
-    finally:
-        _changes.reset(token)
 
 
 def run(
@@ -244,7 +249,7 @@ def run(
     for change in _changes.get():
         request, options = change(request, options)
     start = time.perf_counter()
-    assembled = prepare(request.ptx, request.kernel)
+    assembled = prepare(request.ptx, request.kernel, request.placed)
     _check_request(request, assembled)
     held = tuple(buffers)  # alive until the launch has ended
     known, words = allocations(held)

@@ -156,6 +156,7 @@ def explore(
     *,
     stop_at_first: bool = False,
     raise_on_findings: bool = False,
+    everywhere: bool = False,
     **options: Any,
 ) -> Exploration:
     """Run a program under several orders of events: at once, late, and random ones.
@@ -168,6 +169,7 @@ def explore(
         schedules: how many orders.
         stop_at_first: end with the first schedule that is not clean.
         raise_on_findings: raise `ExplorationError` if a schedule was not clean.
+        everywhere: rule and hear the launches of other threads, too (`run_options`).
         options: fields of `RunOptions`; checks are "all" unless others are given or current.
 
     Raises:
@@ -177,9 +179,9 @@ def explore(
     """
     given = {"checks": current_options().checks or Check.ALL, **options}
     ran: list[Schedule] = []
-    with run_options(**given) as used:
+    with run_options(everywhere=everywhere, **given) as used:
         for mode, seed in orders(schedules):
-            ran.append(_one(fn, mode, seed, ran))
+            ran.append(_one(fn, mode, seed, everywhere, ran))
             if stop_at_first and ran[-1].verdict != "clean":
                 break
     reports = [report for schedule in ran for report in schedule.reports]
@@ -190,8 +192,11 @@ def explore(
     return found
 
 
-def _one(fn: Callable[[], Any], mode: str, seed: int, before: Sequence[Schedule]) -> Schedule:
-    with run_options(mode=mode, seed=seed, raise_on_findings=False), record() as reports:
+def _one(
+    fn: Callable[[], Any], mode: str, seed: int, everywhere: bool, before: Sequence[Schedule]
+) -> Schedule:
+    ordered = run_options(everywhere=everywhere, mode=mode, seed=seed, raise_on_findings=False)
+    with ordered, record(everywhere=everywhere) as reports:
         error: Exception | None = None
         value = None
         try:

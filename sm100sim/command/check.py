@@ -6,11 +6,9 @@ import argparse
 
 from ..calls.explore import explore
 from ..formats.document import Results
-from ..options import run_options
-from ..report import record
 from ..run import before_launch
 from . import target
-from .options import USAGE, Selection, natural, run_settings
+from .options import USAGE, Selection, hearing, natural, run_settings
 from .shown import show
 
 RUN = "memcheck"
@@ -48,7 +46,7 @@ def once(given: argparse.Namespace) -> int:
     if target.missing(given):
         return USAGE
     chosen = Selection.of(given)
-    with run_options(**run_settings(given)), before_launch(chosen.change), record() as reports:
+    with hearing(chosen, **run_settings(given)) as reports:
         ended = target.ran(given)
     kept = tuple(report for report in reports if chosen.checked(report))
     return show(Results(kept, program=str(given.target)), given, ended)
@@ -62,13 +60,13 @@ def _schedules(given: argparse.Namespace) -> int:
     def program() -> None:
         nonlocal made
         made += 1
-        with before_launch(Selection.of(given).change):
+        with before_launch(Selection.of(given).change, everywhere=True):
             target.succeeds(given, quiet=made > 1)
 
     settings = run_settings(given)
     del settings["mode"], settings["seed"]
     try:
-        found = explore(program, given.schedules, **settings)
+        found = explore(program, given.schedules, everywhere=True, **settings)
     except target.Ended as end:  # before its first launch
         return show(Results((), program=str(given.target)), given, end.code)
     return show(Results(found.reports, found, str(given.target)), given)

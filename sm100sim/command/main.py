@@ -29,7 +29,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = Parser(
         "sm100sim", description="A virtual SM100 (NVIDIA Blackwell) on the CPU.", epilog=EXITS
     )
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="action")
     for name, (add, text) in COMMANDS.items():
         add(commands.add_parser(name, help=text, description=text, epilog=EXITS))
     given = parser.parse_args(words)

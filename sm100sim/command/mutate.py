@@ -10,22 +10,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import json
 import sys
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 from ..launch_request import LaunchRequest
 from ..mutate import Mutant, mutants, thinned
-from ..options import RunOptions, run_options
+from ..options import RunOptions
 from ..ptx.places import Places
-from ..report import Report, record
+from ..report import Report
 from ..run import before_launch
 from . import target
-from .options import USAGE, Selection, natural, run_settings
-from .shown import CLEAN, FINDINGS, UNPROVEN
+from .options import USAGE, Selection, hearing, natural, run_settings
+from .shown import CLEAN, FINDINGS, UNPROVEN, write_own
 
 SLOWER, ALLOWANCE = 10, 100_000
 """A changed launch may take so many times the instructions of the slowest one, and these more."""
@@ -103,7 +101,7 @@ def mutate(given: argparse.Namespace) -> int:
         seen[request.ptx, request.kernel] = None
         return request, options
 
-    with before_launch(look):
+    with before_launch(look, everywhere=True):
         base = _run(given, quiet=False)
     stopped = [r for r in base.reports if any(f.fatal for f in r.findings)]
     if base.code != CLEAN or stopped or not seen:
@@ -135,10 +133,11 @@ def _chosen(found: list[Mutant], given: argparse.Namespace) -> list[Mutant]:
 
 def _run(given: argparse.Namespace, quiet: bool, most: int | None = None) -> _Ran:
     """Run the program; `most`: instructions of a launch, after which it counts as stopped."""
-    settings = run_settings(given) | {"max_instructions": most}
+    settings = run_settings(given)
+    settings["max_instructions"] = settings["max_instructions"] or most
     printed, errors = io.StringIO(), sys.stderr
     with (
-        run_options(**settings), before_launch(Selection.of(given).change), record() as reports,
+        hearing(Selection.of(given), **settings) as reports,
         contextlib.redirect_stdout(printed),
         contextlib.redirect_stderr(io.StringIO() if quiet else errors),
     ):  # fmt: skip
@@ -162,7 +161,7 @@ def _trial(
         limit = most if options.max_instructions is None else options.max_instructions
         return replace(request, ptx=mutant.ptx), replace(options, max_instructions=limit)
 
-    with before_launch(plant):
+    with before_launch(plant, everywhere=True):
         ran = _run(given, quiet=True, most=most)
     new = ran.found - base.found
     noticed = "result" if ran.result != base.result else MISSED
@@ -181,21 +180,12 @@ def _trial(
 
 
 def _told(trials: list[Trial], given: argparse.Namespace) -> int:
-    """Say how many were noticed, by kernel and class, and which not; returns the exit code."""
+    """Say how many were noticed, and which were not; returns the exit code."""
     counts = Counter(trial.noticed for trial in trials)
     shown = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    print(f"sm100sim: {len(trials)} planted faults: {shown or 'none'}")
-    for trial in trials:
-        if trial.noticed in (MISSED, NOT_RUN):
-            print(f"  {trial.kernel}: {trial}")
-    code = UNPROVEN if not trials else FINDINGS if counts[MISSED] else CLEAN
-    if code == CLEAN and counts[NOT_RUN]:
-        code = UNPROVEN
-    try:
-        if given.output is not None:
-            document = {"exit_code": code, "faults": [asdict(trial) for trial in trials]}
-            Path(given.output).write_text(json.dumps(document, indent=1) + "\n")
-    except OSError as error:
-        print(f"sm100sim: {error}", file=sys.stderr)
-        return USAGE
-    return code
+    lines = [f"sm100sim: {len(trials)} planted faults: {shown or 'none'}"]
+    lines += [f"  {t.kernel}: {t}" for t in trials if t.noticed in (MISSED, NOT_RUN)]
+    proven = trials and not counts[NOT_RUN]
+    code = FINDINGS if counts[MISSED] else CLEAN if proven else UNPROVEN
+    document = {"exit_code": code, "faults": [asdict(trial) for trial in trials]}
+    return code if write_own("\n".join([*lines, ""]), document, given) else USAGE

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, NoReturn
@@ -11,8 +13,9 @@ from typing import Any, NoReturn
 from ..findings.suppress import Suppression, suppressions_of
 from ..formats.save import FORMATS
 from ..launch_request import LaunchRequest
-from ..options import MODES, Check, RunOptions, checks_of
-from ..report import Report
+from ..options import MODES, Check, RunOptions, checks_of, run_options
+from ..report import Report, record
+from ..run import before_launch
 
 USAGE = 64
 """Exit code of a wrong command line (`EX_USAGE` of sysexits.h): 2 says that a launch stopped."""
@@ -98,6 +101,10 @@ def add_checks(parser: argparse.ArgumentParser, tool: str) -> None:
         "--launch-count", type=natural, metavar="N", help="check no more launches than N"
     )
     parser.add_argument(
+        "--max-instructions", type=natural, metavar="N",
+        help="stop a launch after so many warp instructions, for loops that never end",
+    )  # fmt: skip
+    parser.add_argument(
         "--suppressions", type=accepted, default=(), metavar="FILE",
         help="TOML file of findings that are accepted, with reasons",
     )  # fmt: skip
@@ -127,6 +134,7 @@ def run_settings(given: argparse.Namespace) -> dict[str, Any]:
         "seed": given.seed,
         "checks": given.tool,
         "max_findings": given.print_limit,
+        "max_instructions": given.max_instructions or None,
         "suppressions": given.suppressions,
     }
 
@@ -185,3 +193,14 @@ class Selection:
         """Whether a report is of a launch that was selected, or says something all the same."""
         unchecked = any(report.options is options for options in self._unchecked)
         return not unchecked or report.verdict == "findings"
+
+
+@contextmanager
+def hearing(chosen: Selection, **settings: Any) -> Iterator[list[Report]]:
+    """Rule the launches of all threads by a selection and fields of `RunOptions`; gives reports."""
+    with (
+        run_options(everywhere=True, **settings),
+        before_launch(chosen.change, everywhere=True),
+        record(everywhere=True) as reports,
+    ):
+        yield reports

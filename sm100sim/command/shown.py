@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ..findings.suppress import unused
 from ..formats.document import Results
@@ -89,3 +91,25 @@ def write(results: Results, given: argparse.Namespace) -> bool:
         print(f"sm100sim: {error}", file=sys.stderr)
         return False
     return True
+
+
+def write_own(text: str, document: dict[str, Any], given: argparse.Namespace) -> bool:
+    """Write what is no list of reports, as text or JSON; whether that went well."""
+    try:
+        kind = given.format or (format_of(given.output) if given.output else "text")
+        if kind not in OWN_FORMATS:
+            known = " or ".join(OWN_FORMATS)
+            raise ValueError(f"format: {given.action} writes {known}, not {kind}")
+        text = text if kind == "text" else json.dumps(document, indent=1) + "\n"
+        if given.output is None:
+            print(text, end="")
+        else:
+            Path(given.output).write_text(text)
+    except (OSError, ValueError) as error:
+        print(f"sm100sim: {error}", file=sys.stderr)
+        return False
+    return True
+
+
+OWN_FORMATS = ("text", "json")
+"""Of `profile` and `mutate`."""

@@ -17,7 +17,7 @@ VERSION = 1
 _FIELDS = (
     "kernel", "grid", "block", "cluster", "verdict", "complete", "instructions",
     "thread_instructions", "cycles", "seconds", "prepare_seconds", "mma_instructions", "mma_flops",
-    "tma_bytes_loaded", "tma_bytes_stored", "memory_check",
+    "tma_bytes_loaded", "tma_bytes_stored", "memory_check", "output",
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,7 @@ class Assembled:
         local_bytes: bytes of local memory of each thread.
         entry_registers: registers per thread at entry, or 0 when the PTX does not fix them.
         param_sizes: bytes of every kernel parameter, in order; `param_offsets` beside it.
+        shared: name, window offset and bytes of the shared variables; 0 bytes: what is left.
         globals: host buffers of the module's global variables, kept alive here.
         refused: why instructions stop the run when they are executed, by number.
         talk: whether clusters may talk to one another.
@@ -74,6 +76,7 @@ class Assembled:
     entry_registers: int
     param_sizes: tuple[int, ...]
     param_offsets: tuple[int, ...]
+    shared: tuple[tuple[str, int, int], ...]
     globals: tuple[tuple[str, npt.NDArray[np.uint8]], ...]
     refused: tuple[Unsupported, ...]
     talk: Talk
@@ -201,8 +204,15 @@ def _template(slots: Slots) -> npt.NDArray[np.uint8]:
     return block
 
 
-def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Assembled:
+def assemble(
+    module: Module,
+    kernel: Kernel,
+    opcodes: Mapping[str, int],
+    placed: Mapping[str, int] = MappingProxyType({}),
+) -> Assembled:
     """Lower `kernel`, and the functions that it may call, for an engine with handlers `opcodes`.
+
+    Global variables lie where `placed` says, and in new host memory otherwise.
 
     An instruction, modifier or operand that is not understood stops the run only when executed.
 
@@ -215,9 +225,11 @@ def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Asse
     shared = [v for v in module.globals if v.space == "shared"] + list(kernel.shared)
     shared += [v for body in linked.bodies.values() for v in body.shared]
     symbols, static_smem = place_shared(shared)
-    others = [v for v in module.globals if v.space != "shared"]
-    more, buffers = place_globals(others, module.source, linked.address)
-    symbols |= more
+    others = [v for v in module.globals if v.space != "shared" and v.name not in placed]
+    more, buffers = place_globals(
+        others, module.source, lambda name: placed.get(name) or linked.address(name)
+    )
+    symbols |= more | {name: ("global", address) for name, address in placed.items()}
     emitted = _Code()
     emitted.add(Lowering(kernel, linked, symbols, frame_of(kernel)))
     functions = _functions(emitted, linked, symbols)
@@ -236,6 +248,7 @@ def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Asse
         entry_registers=_entry_registers(kernel),
         param_sizes=tuple(p.size for p in kernel.params),
         param_offsets=tuple(p.offset for p in kernel.params),
+        shared=tuple((v.name, symbols[v.name][1], v.size_bytes) for v in shared),
         globals=tuple(buffers),
         refused=tuple(linked.refused),
         functions=functions,

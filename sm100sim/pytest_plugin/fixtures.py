@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
-from ..report import Report
 from .watched import watch_of
+
+if TYPE_CHECKING:
+    from ..report import Report
 
 
 @pytest.fixture

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..findings.suppress import Suppression
 from .watched import NAME
+
+if TYPE_CHECKING:
+    from ..findings.suppress import Suppression
 
 
 class Totals:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..findings.suppress import Suppression
-from ..options import Check
-from ..report import Finding, Report
+if TYPE_CHECKING:
+    from ..findings.suppress import Suppression
+    from ..report import Finding, Report
 
 NAME = "sm100sim"
 FIXTURE = "sm100sim_reports"
 EXPECT = "expect"
 """Argument of the marker: codes of findings that the test is about."""
+SCHEDULES = "schedules"
+"""Argument of the marker: how many orders of events."""
+ORDER = "sm100sim_order"
+"""Parameter of such a test: mode and seed."""
 
-RULES = pytest.StashKey[Sequence[Suppression]]()
+RULES = pytest.StashKey[Sequence["Suppression"]]()
 WATCH = pytest.StashKey["Watch"]()
 
 
@@ -81,13 +85,17 @@ def watch_of(item: pytest.Item) -> Watch | None:
     marker = item.get_closest_marker(NAME)
     if mode is None and marker is None and FIXTURE not in getattr(item, "fixturenames", ()):
         return None
-    options: dict[str, Any] = {"checks": Check.ALL, "suppressions": item.config.stash[RULES]}
+    options: dict[str, Any] = {"checks": "all", "suppressions": item.config.stash[RULES]}
     if mode is not None:
         options["mode"] = mode
     if marker is not None:
         if marker.args:
             raise pytest.UsageError(f"{item.nodeid}: arguments of the marker {NAME} have names")
         options |= marker.kwargs
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    if ORDER in parameters:
+        options["mode"], options["seed"] = parameters[ORDER]
+    options.pop(SCHEDULES, None)
     expected = options.pop(EXPECT, ())
     expected = (expected,) if isinstance(expected, str) else tuple(expected)
     item.stash[WATCH] = Watch(options, expected)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import sm100sim
-from sm100sim.memory import Allocation, allocation_of, with_names
+from sm100sim.memory import Allocation, allocation_of, with_names, with_shared_names
 from tests.sim.harness import run_ptx
 
 HEAD = ".version 8.8\n.target sm_100a\n.address_size 64\n"
@@ -95,3 +95,25 @@ def test_shared_addresses_name_the_distance(size: int, address: int, words: str)
     with pytest.raises(sm100sim.SimulationFault) as caught:
         run_ptx(body, shared=".extern .shared .align 8 .b8 dyn[];", smem=size)
     assert words in str(caught.value)
+
+
+def test_shared_offsets_name_their_variable() -> None:
+    shared = ".shared .align 8 .b64 bar;\n.shared .align 4 .b8 s[64];\n"
+    shared += ".extern .shared .align 16 .b8 dyn[];"
+    body = "mov.u32 %r1, {}; mov.u32 %r2, %tid.x; shr.u32 %r2, %r2, 5; st.shared.u32 [%r1+{}], %r2;"
+    for name, offset, shown in (("s", 16, "`s` + 16"), ("dyn", 32, "`dyn` + 32")):
+        report = run_ptx(
+            body.format(name, offset), shared=shared, smem=64, block=64, checks="races"
+        )
+        assert [f.code for f in report.findings] == ["race-shared"]
+        assert f" ({shown}) is not ordered" in report.findings[0].message
+    arrive = "mov.u32 %r1, bar; mbarrier.arrive.shared.b64 %rd1, [%r1];"
+    with pytest.raises(sm100sim.SimulationFault, match=r"CTA 0 \+ 0x400 \(`bar` \+ 0\)"):
+        run_ptx(arrive, shared=shared)
+
+
+def test_other_offsets_are_left_as_they_are() -> None:
+    variables = [Allocation(0x400, 16, name="s")]
+    for message in ("tmem CTA 0 + 0x404", "global CTA 0 + 0x404", "CTA 0 + 0x410", "CTA 0 + 0x3ff"):
+        assert with_shared_names(message, variables) == message
+    assert with_shared_names("CTA 1 + 0x404 of", variables) == "CTA 1 + 0x404 (`s` + 4) of"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import sm100sim
-from sm100sim.options import Check
+from sm100sim.options import Check, current_options
+from sm100sim.run import before_launch
 from tests.sim.harness import run_ptx
 
 
@@ -32,6 +35,32 @@ def test_a_block_hears_its_own_thread_only() -> None:
         other.join()
     assert out[0] == 1
     assert reports == []
+
+
+def test_a_block_hears_other_threads_where_it_is_asked_to() -> None:
+    seen: list[str] = []
+
+    def launch() -> None:
+        run_ptx("st.global.b32 [%p0], 1;", np.zeros(1, np.uint32))
+        seen.append(current_options().mode)
+        with sm100sim.record() as own, sm100sim.run_options(mode="random"):
+            run_ptx("")
+        seen.extend([current_options().mode, str(len(own))])
+
+    with (
+        sm100sim.run_options(mode="late", everywhere=True),
+        sm100sim.record(everywhere=True) as reports,
+        before_launch(
+            lambda request, options: (request, replace(options, seed=9)), everywhere=True
+        ),
+    ):
+        other = threading.Thread(target=launch)
+        other.start()
+        other.join()
+    assert seen == ["late", "late", "1"]
+    assert [report.options.seed for report in reports] == [9, 9]
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(current_options).result().mode == current_options().mode == "fast"
 
 
 def test_the_text_of_a_report_is_one_short_line() -> None:

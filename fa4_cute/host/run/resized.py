@@ -1,8 +1,9 @@
 """Calls that differ from one that was carried out in rows and longest sequences alone.
 
-Serving changes ``max_seqlen_q``, ``max_seqlen_k`` and the rows of packed tensors in every step.
-What follows from these numbers is patched: grid, counts, the rows in tensor maps, sizes of what is
-written. Where the rules take another kernel for them, a call takes the long way once.
+Serving changes ``max_seqlen_q``, ``max_seqlen_k``, the rows of packed tensors and the width of page
+tables from step to step. What follows from these numbers is patched: grid, counts, the rows in
+tensor maps, sizes of what is written. Where the rules take another kernel for them, a call takes
+the long way once.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ...plan.facts.tensor_map_bits import TensorMapFields
 from ...plan.launch.launch import plan_combine, plan_launch
 from ...plan.spec.tensor_maps import OperandLayout, key_map, query_map
 from ..ask.outputs import span
+from ..ask.problem import Problem
 from ..choose.support import specified
 from .known import TMA_ALIGN
 from .launch import repacked
@@ -33,12 +35,14 @@ class Sizes(NamedTuple):
 
     Attributes:
         rows_q, rows_k: rows of packed queries, and of packed keys; 0 where these are not packed.
-        seqlen_q, seqlen_k: longest sequences; None for the room for keys, which is the same.
+        pages: width of the page table, 0 without one.
+        seqlen_q, seqlen_k: longest sequences; None for dense queries, and for the room for keys.
     """
 
     rows_q: int
     rows_k: int
-    seqlen_q: int
+    pages: int
+    seqlen_q: int | None
     seqlen_k: int | None
 
 
@@ -54,8 +58,8 @@ def kind_of(
 ) -> tuple[tuple[Any, ...], Sizes] | None:
     """Return what calls are alike in that differ in ``Sizes`` alone, and the sizes of this one.
 
-    None for dense queries, for calls whose biases are as long as the sequences, and for what the
-    long way refuses. Tensors must be such as ``known.key_of`` knows.
+    None for dense queries without pages, for calls whose biases are as long as the sequences, and
+    for what the long way refuses. Tensors must be such as ``known.key_of`` knows.
 
     Args:
         given: the arguments.
@@ -63,31 +67,43 @@ def kind_of(
         longest: the longest sequences of queries and keys, where values were looked at.
     """
     sorter = given.constants[0]
-    mask = options.get("mask")
-    if "cu_seqlens_q" not in sorter.read or (type(mask) is AttentionMask and mask.biases):
-        return None
     q, k = given.tensors[:2]
-    rows = dict.fromkeys(_ROWS_OF_Q, q.shape[0])
+    rows_q = q.shape[0] if "cu_seqlens_q" in sorter.read else 0
     rows_k = k.shape[0] if "cu_seqlens_k" in sorter.read else 0
-    if rows_k:
-        rows |= dict.fromkeys(_ROWS_OF_K, rows_k)
+    pages = options["page_table"].shape[1] if "page_table" in sorter.read else 0
+    mask = options.get("mask")
+    if not (rows_q or pages) or (type(mask) is AttentionMask and mask.biases):
+        return None
+    rows = dict.fromkeys(_ROWS_OF_Q, rows_q) if rows_q else {}
+    rows |= dict.fromkeys(_ROWS_OF_K, rows_k) if rows_k else {}
     named = [*sorter.read, *[""] * (len(given.tensors) - len(sorter.read)), *sorter.written]
     kind = [None if i in sorter.lengths else c for i, c in enumerate(given.constants)]
     for name, tensor in zip(named, (*given.tensors, *given.written), strict=True):
-        shape: tuple[Any, ...] = tuple(tensor.shape)
-        if name in rows:
-            if shape[0] != rows[name] or not shape[0]:
-                return None
-            # A stride between rows counts where there are several.
-            shape = shape[0] > 1, *shape[1:]
-        place = tensor.data_ptr() % TMA_ALIGN
-        kind += type(tensor), shape, tensor.stride(), tensor.dtype, tensor.device, place
+        layout = _layout_of(name, tensor, rows)
+        if layout is None:
+            return None
+        kind += type(tensor), layout, tensor.dtype, tensor.device, tensor.data_ptr() % TMA_ALIGN
     if longest is None:
         longest = [options.get(name) for name in LENGTHS]
     seqlen_q, seqlen_k, *_ = longest
-    if any(type(n) is not int or n <= 0 for n in (seqlen_q, 1 if seqlen_k is None else seqlen_k)):
+    if any(n is not None and (type(n) is not int or n <= 0) for n in (seqlen_q, seqlen_k)):
         return None
-    return tuple(kind), Sizes(q.shape[0], rows_k, seqlen_q, seqlen_k)
+    if (rows_q and seqlen_q is None) or ("page_table" in sorter.read and not pages):
+        return None
+    return tuple(kind), Sizes(rows_q, rows_k, pages, seqlen_q, seqlen_k)
+
+
+def _layout_of(name: str, tensor: Any, rows: Mapping[str, int]) -> tuple[Any, ...] | None:
+    """Return shape and strides but for what sizes change; None where rows are not those of q, k."""
+    shape: tuple[Any, ...] = tuple(tensor.shape)
+    if name == "page_table":
+        return shape[0], tensor.is_contiguous()
+    if name in rows:
+        if shape[0] != rows[name]:
+            return None
+        # A stride between rows counts where there are several.
+        shape = shape[0] > 1, *shape[1:]
+    return shape, tensor.stride()
 
 
 def resized(
@@ -104,19 +120,20 @@ def resized(
     Raises:
         ValueError: the sizes are more than a kernel counts.
     """
-    pattern = patterns[0]
-    seqlen_k = pattern.problem.seqlen_k if sizes.seqlen_k is None else sizes.seqlen_k
-    problem = replace(pattern.problem, seqlen_q=sizes.seqlen_q, seqlen_k=seqlen_k)
+    problem = _sized(patterns[0].problem, sizes)
     spec, _ = specified(problem)
     found = next((pattern for pattern in patterns if pattern.spec is spec), None)
     if found is None or any("q_scale" in names for names, _ in found.derived):
         return None
     layouts = {name: _laid_out(name, layout, sizes) for name, layout in found.layouts.items()}
-    rows = sizes.rows_q, sizes.rows_q * problem.num_q_heads
-    written = {role: _made(role, made, *rows) for role, made in found.written.items()}
     of_given = [end - start for start, end in map(span, tensors)]
-    changes: dict[str, Any] = {"total_q": sizes.rows_q, "num_queries": sizes.rows_q}
-    changes |= dict.fromkeys(("partial_rows", "num_rows"), rows[1])
+    changes: dict[str, Any] = {"pages_per_row": sizes.pages}
+    written = found.written
+    if sizes.rows_q:
+        rows = sizes.rows_q, sizes.rows_q * problem.num_q_heads
+        written = {role: _made(role, made, *rows) for role, made in written.items()}
+        changes |= dict.fromkeys(("total_q", "num_queries"), rows[0])
+        changes |= dict.fromkeys(("partial_rows", "num_rows"), rows[1])
     for name, layout in layouts.items():
         if layout != found.layouts[name]:
             make = query_map if name in _QUERY_MAPS else key_map
@@ -125,7 +142,8 @@ def resized(
     num_splits = problem.features.num_splits
     plans = [plan_launch(spec, problem.sizes, problem.scale, num_splits, machine.num_sms)]
     if len(found.launches) > 1:
-        plans.append(plan_combine(combine_spec(problem), changes["num_rows"]))
+        _, num_rows = written["partial_lse"].shape
+        plans.append(plan_combine(combine_spec(problem), num_rows))
     pairs = zip(found.launches, plans, strict=True)
     return replace(
         found,
@@ -135,6 +153,15 @@ def resized(
         sizes=(*of_given, *found.sizes[len(of_given) :]),
         written=written,
     )
+
+
+def _sized(problem: Problem, sizes: Sizes) -> Problem:
+    """Return a problem of these sizes, as ``ask.sequences`` counts them."""
+    seqlen_q, seqlen_k = sizes.seqlen_q, sizes.seqlen_k
+    if seqlen_k is None:
+        seqlen_k = sizes.pages * problem.features.page_size or problem.seqlen_k
+    seqlen_q = problem.seqlen_q if seqlen_q is None else seqlen_q
+    return replace(problem, seqlen_q=seqlen_q, seqlen_k=seqlen_k)
 
 
 def _laid_out(name: str, layout: OperandLayout, sizes: Sizes) -> OperandLayout:

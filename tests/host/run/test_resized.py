@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -12,8 +13,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fa4_cute
-from fa4_cute.host.run import calls, compute
-from tests.host.run.call_worlds import Recipe, ints, machine, neighbourhoods, outcome, recipes
+from fa4_cute.host.run import calls, compute, device
+from tests.host.run.call_worlds import (
+    Drawn,
+    Recipe,
+    ints,
+    machine,
+    neighbourhoods,
+    outcome,
+    recipes,
+)
 
 PACKED = Recipe(
     "packed", torch.bfloat16, (5, 20), ("plain",) * 3, (("unchecked", True),), (), "right"
@@ -37,10 +46,14 @@ SIZES = [(5, 20), (7, 33), (6, 20), (5, 17), (7, 33), (260, 40)]
 
 def compare(sequence: list[Recipe]) -> int:
     """Make calls one after the other; return how many took the long way."""
+    return long_ways_of([recipe.make(0.5) for recipe in sequence])
+
+
+def long_ways_of(sequence: list[Drawn]) -> int:
+    """Make calls one after the other; return how many took the long way."""
     kept, long_ways = calls.Kept(), 0
     with machine() as made:
-        for recipe in sequence:
-            drawn = recipe.make(0.5)
+        for drawn in sequence:
             with mock.patch.object(calls, "kept", calls.Kept(0)):
                 slow = outcome(made, drawn, drawn.addresses)
             long_way = mock.patch.object(calls, "carry_out", wraps=compute.carry_out)
@@ -97,6 +110,34 @@ def test_one_row_has_no_stride() -> None:
         call(1)
         call(5)
         assert taken.call_count == 2
+
+
+def with_table(recipe: Recipe, width: int, *, transposed: bool = False) -> Drawn:
+    """Return a call over pages whose table is of this width."""
+    drawn = recipe.make(0.5)
+    first, second = [0, 1, *[2] * width][:width], [3, 2, *[1] * width][:width]
+    table = ints(first, second)
+    drawn.options["page_table"] = table.t().contiguous().t() if transposed else table
+    drawn.options["seqused_k"] = ints(min(3, 16 * width), min(17, 16 * width))
+    return drawn
+
+
+@pytest.mark.parametrize("place", ["paged", "packed pages"])
+@pytest.mark.parametrize("constants", [(("unchecked", True),), (("return_lse", True),)])
+def test_page_tables_may_be_of_any_width(place: str, constants: Any) -> None:
+    recipe = replace(PACKED, place=place, constants=constants)
+    assert long_ways_of([with_table(recipe, width) for width in (2, 3, 1, 7, 2)]) == 1
+    empty = [with_table(recipe, width) for width in (2, 0, 3)]
+    assert long_ways_of(empty) == 2
+    strided = [with_table(recipe, width, transposed=True) for width in (3, 2)]
+    assert long_ways_of([with_table(recipe, 2), *strided]) == 3
+
+
+def test_what_launches_on_a_gpu_are_packed_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    launcher = SimpleNamespace(encode=lambda fields: b"map", num_sms=lambda index: 100 + index)
+    monkeypatch.setattr(device, "launcher", lambda: launcher)
+    q = SimpleNamespace(device=torch.device("cuda", 3))
+    assert calls._machine_of(q) == (launcher.encode, 103)
 
 
 @pytest.mark.parametrize("name", ["max_seqlen_q", "max_seqlen_k"])

@@ -192,6 +192,28 @@ def test_launches_are_selected(folder: Path, words: list[str], kernels: str, cod
     assert {launch["options"]["mode"] for launch in launches} <= {"late"}
 
 
+def test_launches_of_other_threads_are_heard(folder: Path) -> None:
+    threaded = "import threading\nt = threading.Thread(target=work); t.start(); t.join()"
+    body = SCRIPT.partition("assert sys.argv")[2].partition("\n")[2]
+    body = body.replace('open("race.ptx").read()', 'Path("race.ptx").read_text()')
+    work = "".join(f"    {line}\n" for line in body.splitlines())
+    head = "from pathlib import Path\nimport numpy as np, sm100sim\ndef work():\n"
+    (folder / "threads.py").write_text(f"{head}{work}{threaded}\n")
+    assert main(["check", "--output", "out.json", "threads.py"]) == 1
+    document = json.loads((folder / "out.json").read_text())
+    assert [x["verdict"] for x in document["launches"]] == ["findings", "clean"]
+
+
+def test_a_loop_that_never_ends_is_stopped(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = "L: st.global.u32 [%rd1], %r1; add.u32 %r1, %r1, 1; bra L;"
+    (folder / "loop.ptx").write_text(HEAD + RACE.replace("BARRIER", body))
+    words = ["run", "loop.ptx", "--arg", "u32[64]", "--max-instructions", "1000"]
+    assert main(words) == 2
+    assert "too-many-instructions" in capsys.readouterr().err
+
+
 def test_several_schedules(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = sys.argv, sys.path.copy()
     (folder / "script.py").write_text(SCRIPT.replace("assert sys", "print('once')\n#"))

@@ -33,6 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def faults(*words: str) -> tuple[int, list[tuple[str, str]]]:
     """The exit code, and kind and observer of each fault."""
+    Path("out.json").unlink(missing_ok=True)
     code = main(["mutate", "--output", "out.json", *words])
     document = json.loads(Path("out.json").read_text())
     assert document["exit_code"] == code
@@ -42,9 +43,13 @@ def faults(*words: str) -> tuple[int, list[tuple[str, str]]]:
 def test_a_check_notices(capsys: pytest.CaptureFixture[str]) -> None:
     assert faults("careless.py") == (0, [("drop-bar-sync", "check")])
     shown = capsys.readouterr()
-    assert shown.out == "launched\nsm100sim: 1 planted faults: 1 check\n"
+    assert shown.out == "launched\n"
     assert "check (race-shared, uninitialised-shared): drop-bar-sync: PTX line " in shown.err
     assert "bar.sync 0 -> nothing" in shown.err
+    assert main(["mutate", "--output", "out.txt", "careless.py"]) == 0
+    assert Path("out.txt").read_text() == "sm100sim: 1 planted faults: 1 check\n"
+    assert main(["mutate", "--format", "junit", "careless.py"]) == 64
+    assert "format: mutate writes text or json, not junit" in capsys.readouterr().err
 
 
 def test_the_program_notices_or_nobody(capsys: pytest.CaptureFixture[str]) -> None:
@@ -56,6 +61,7 @@ def test_the_program_notices_or_nobody(capsys: pytest.CaptureFixture[str]) -> No
     Path("a.ptx").write_text(body)
     assert faults("--tool", "memcheck", "careful.py") == (0, [("drop-bar-sync", "program")])
     assert faults("--tool", "memcheck", "careless.py") == (1, [("drop-bar-sync", "missed")])
+    assert main(["mutate", "--tool", "memcheck", "careless.py"]) == 1
     assert "  reverse: missed: drop-bar-sync: PTX line " in capsys.readouterr().out
 
     Path("b.ptx").write_text(body)

@@ -58,7 +58,7 @@ def test_the_command(
     assert document["kernels"][0]["waits"][0]["source"].strip() == "bar.sync 0;"
     assert "not measured" in document["cycles"]
     assert main([*words, "--format", "sarif"]) == 64
-    assert "a profile is written as text or json, not sarif" in capsys.readouterr().err
+    assert "format: profile writes text or json, not sarif" in capsys.readouterr().err
     assert main(["profile", "missing.ptx"]) == 64
     Path("a.ptx").write_text(PTX.replace("bar.sync 0;", "trap;"))
     assert main(words) == 2

@@ -87,7 +87,7 @@ def test_a_failing_test_shows_the_finding_with_its_source_line(
 def test_an_unknown_mode_is_refused(folder: pytest.Pytester) -> None:
     result = run(folder, "", "--sm100sim=later")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--sm100sim: invalid choice: 'later'*"])
+    result.stderr.fnmatch_lines(["*--sm100sim: mode: 'later' is not one of fast, random, late*"])
 
 
 MARKED = """
@@ -115,6 +115,29 @@ def test_the_marker_watches_and_sets_options(folder: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*_ test_marked _*", "reverse: race-shared: *"])
     result.stdout.fnmatch_lines(["no launch had the expected finding deadlock"])
     result.stdout.fnmatch_lines(["*_ test_incomplete _*", "not everything was seen of reverse"])
+
+
+SCHEDULES = """
+@pytest.mark.sm100sim(schedules=4, checks="none")
+@pytest.mark.parametrize("number", [1, 2])
+def test_orders(number, sm100sim_reports):
+    launch("bar.sync 0;")
+    used = sm100sim_reports[0].options
+    print("ran", number, used.mode, used.seed)
+"""
+
+
+def test_a_marker_makes_a_test_for_each_order_of_events(folder: pytest.Pytester) -> None:
+    result = run(folder, SCHEDULES, "-s", "-v")
+    result.assert_outcomes(passed=10)
+    orders = {"fast": "fast 0", "late": "late 0", "random-1": "random 1", "random-2": "random 2"}
+    for name, order in orders.items():
+        for number in (1, 2):
+            shown = [line for line in result.outlines if f"ran {number} {order}" in line]
+            assert len(shown) == 1
+            assert f"test_orders[{number}-{name}]" in shown[0] or f"[{name}-{number}]" in shown[0]
+    result = run(folder, SCHEDULES.replace("schedules=4", "schedules=0"))
+    result.stdout.fnmatch_lines(["*ValueError: schedules: 0 is less than 1*"])
 
 
 FIXTURES = """
@@ -233,3 +256,15 @@ def test_the_repository_s_own_tests_run_as_they_do_without_it() -> None:
     counts = [re.findall(r"^(\d+ passed)", one.stdout, re.MULTILINE) for one in done]
     assert counts[0] == counts[1] != []
     assert "sm100sim:" not in done[1].stdout
+
+
+def test_a_run_that_asks_for_nothing_imports_next_to_nothing() -> None:
+    code = "import sys, sm100sim.pytest_plugin; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    loaded = done.stdout.split()
+    assert "numpy" not in loaded
+    own = [name for name in loaded if name.startswith("sm100sim")]
+    assert [name for name in own if "pytest_plugin" not in name] == ["sm100sim"]

@@ -212,7 +212,7 @@ def test_a_wait_without_arrival_is_a_deadlock_that_names_the_barrier() -> None:
             "neither of the current",
         ),
         ("mov.u32 %r1, 64; mbarrier.init.shared.b64 [%r1], 1;", "belong to the system"),
-        ("mbarrier.init.shared.b64 [%r1+256], 1;", "past the end"),
+        ("mbarrier.init.shared.b64 [%r1+256], 1;", "the end of the CTA's shared memory"),
     ],
 )
 def test_broken_rules_fault(body: str, reason: str) -> None:
