@@ -19,7 +19,7 @@ OPERANDS: Final[tuple[Fault, ...]] = (
     fault("paging.place_in_map", "key + sequence.first_key", "key", "2q-ragged"),
     fault("paging.place_in_map", "sequence.key_batch", "Int32(0)", "2q"),
     fault("paging.for_each_box", "first + row", "first", "2q-page"),
-    fault("stale_values.slot_chunks", "i * ctx.spec.key_rows * span", "0", "2q-ragged 1q-ragged"),
+    fault("stale_values.slot_chunks", "i * ctx.spec.key_rows * span", "0", "2q-rope-persistent"),
     fault("stale_values.slot_chunks",
           "[*chunks, *(pair.peer_address(chunk) for chunk in chunks)]", "chunks", "pair-page"),
     fault("stale_values.clean_values", "ctx.work.key_tile(tile) * config.BN + first_row",
