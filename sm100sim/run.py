@@ -57,8 +57,13 @@ _places = lru_cache(maxsize=16)(Places)
 
 
 @lru_cache(maxsize=64)
-def prepare(ptx: str, kernel: str) -> Assembled:
+def prepare(ptx: str, kernel: str, placed: tuple[tuple[str, int], ...] = ()) -> Assembled:
     """Parse and lower one kernel of a PTX module; kept for further launches.
+
+    Args:
+        ptx: the module's text.
+        kernel: name of the entry.
+        placed: (name, address) of global variables that lie somewhere already.
 
     Raises:
         PtxError: the PTX cannot be read; names the line.
@@ -70,7 +75,7 @@ def prepare(ptx: str, kernel: str) -> Assembled:
             f"kernel: {kernel!r} is not in the PTX; it has {', '.join(module.kernels)}"
         )
     with paused():
-        return assemble(module, module.kernels[kernel].whole(), opcode_numbers())
+        return assemble(module, module.kernels[kernel].whole(), opcode_numbers(), dict(placed))
 
 
 def _check_request(request: LaunchRequest, assembled: Assembled) -> None:
@@ -247,7 +252,7 @@ def run(
     for change in _changes.get():
         request, options = change(request, options)
     start = time.perf_counter()
-    assembled = prepare(request.ptx, request.kernel)
+    assembled = prepare(request.ptx, request.kernel, request.placed)
     _check_request(request, assembled)
     held = tuple(buffers)  # alive until the launch has ended
     known, words = allocations(held)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -208,8 +209,15 @@ def _template(slots: Slots) -> npt.NDArray[np.uint8]:
     return block
 
 
-def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Assembled:
+def assemble(
+    module: Module,
+    kernel: Kernel,
+    opcodes: Mapping[str, int],
+    placed: Mapping[str, int] = MappingProxyType({}),
+) -> Assembled:
     """Lower `kernel`, and the functions that it may call, for an engine with handlers `opcodes`.
+
+    Global variables lie where `placed` says, and in new host memory otherwise.
 
     An instruction, modifier or operand that is not understood stops the run only when executed.
 
@@ -222,9 +230,11 @@ def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Asse
     shared = [v for v in module.globals if v.space == "shared"] + list(kernel.shared)
     shared += [v for body in linked.bodies.values() for v in body.shared]
     symbols, static_smem = place_shared(shared)
-    others = [v for v in module.globals if v.space != "shared"]
-    more, buffers = place_globals(others, module.source, linked.address)
-    symbols |= more
+    others = [v for v in module.globals if v.space != "shared" and v.name not in placed]
+    more, buffers = place_globals(
+        others, module.source, lambda name: placed.get(name) or linked.address(name)
+    )
+    symbols |= more | {name: ("global", address) for name, address in placed.items()}
     emitted = _Code()
     emitted.add(Lowering(kernel, linked, symbols, frame_of(kernel)))
     functions = _functions(emitted, linked, symbols)
