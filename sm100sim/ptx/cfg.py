@@ -63,7 +63,7 @@ def _successors(body: Sequence[Instr], leaders: Sequence[int]) -> list[tuple[int
 
 
 def _without_traps(successors: Sequence[Sequence[int]], trapped: set[int]) -> list[list[int]]:
-    """The graph without the ways that can only end in a trap: a trap ends the launch, not the lanes.
+    """The graph without the ways that can only end in a trap, which ends the launch.
 
     So what is behind an assertion in one arm of a branch does not keep the arms from meeting.
     """

@@ -6,6 +6,7 @@
 #include "memory/reduce.h"
 
 #define MAX_RANK 5u
+#define NAMED_ROWS 4u /* of gather4 and scatter4 */
 #define SWIZZLE_ATOM32 4u
 #define MAX_ROW_BYTES 2048u /* 256 elements of 8 bytes */
 
@@ -32,6 +33,7 @@ typedef struct {
   bool nan_fill, tf32, packed4;              /* packed4: two 4-bit elements per byte; sizes here are bytes */
   u32 box[MAX_RANK], step[MAX_RANK];         /* box sizes and element strides */
   u32 count[MAX_RANK];                       /* elements of the box that are copied: ceil(box / step) */
+  bool rows;                                 /* four rows, each named by a coordinate (gather4, scatter4) */
 } TensorMap;
 
 /* NULL, or why the 128 bytes are not a tensor map that is understood. */

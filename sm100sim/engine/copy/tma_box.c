@@ -27,7 +27,7 @@ bool walk_row(Walk *w, Row *row) {
   bool inside = lo < hi;
   row->addr = t->base + (u64)(first * (i64)t->bytes);
   for (u32 d = 1; d < t->rank; d++) {
-    i64 x = (i64)w->c[d] + (i64)w->at[d] * t->step[d];
+    i64 x = t->rows ? w->c[1 + w->at[1]] : (i64)w->c[d] + (i64)w->at[d] * t->step[d];
     if (x < 0 || x >= (i64)t->dim[d])
       inside = false;
     row->addr += (u64)x * t->stride[d];
