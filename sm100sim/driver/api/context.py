@@ -167,7 +167,7 @@ def priorities(s: Session, least: int, greatest: int) -> None:
     s.program.put(greatest, "i", HIGHEST)
 
 
-@entry("cuCtxSynchronize", "cudaDeviceSynchronize", "cuCtxSynchronize_v2")
+@entry("cuCtxSynchronize", "cudaDeviceSynchronize", "cuCtxSynchronize_v2", "cudaThreadSynchronize")
 def synchronise(s: Session) -> None:
     """Wait for nothing: all work is done."""
     s.check()

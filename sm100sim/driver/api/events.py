@@ -45,7 +45,8 @@ def event_done(s: Session, event: int) -> None:
     s.check()
 
 
-@entry("cuEventElapsedTime", "cuEventElapsedTime_v2", "cudaEventElapsedTime")
+@entry("cuEventElapsedTime", "cuEventElapsedTime_v2", "cudaEventElapsedTime",
+       "cudaEventElapsedTime_v2")  # fmt: skip
 def elapsed(s: Session, out: int, first: int, second: int) -> None:
     """Give the milliseconds between two events, as this machine spent them."""
     events = s.get(first, Event), s.get(second, Event)

@@ -9,6 +9,7 @@ from ..base.table import entry
 
 NOT_CAPTURING, CAPTURING = 0, 1
 """`CUstreamCaptureStatus`."""
+LEAST_POINTER = 1 << 32
 
 
 @entry("cuGraphCreate", "cudaGraphCreate")
@@ -112,10 +113,17 @@ def add_dependencies(s: Session, _graph: int, first: int, second: int, count: in
     add_edges(s, first, second, count)
 
 
-@entry("cuGraphAddDependencies_v2", "cudaGraphAddDependencies")
+@entry("cuGraphAddDependencies_v2", "cudaGraphAddDependencies_v2")
 def add_edge_data(s: Session, *words: int) -> None:
     """Let steps wait for others; what kind of edge it is has no effect."""
     add_edges(s, words[1], words[2], words[4])
+
+
+@entry("cudaGraphAddDependencies")
+def add_edges_of_runtime(s: Session, *words: int) -> None:
+    """Let steps wait for others: in CUDA 12 their number is where 13 has a pointer or null."""
+    count = words[3] if 0 < words[3] < LEAST_POINTER else words[4]
+    add_edges(s, words[1], words[2], count)
 
 
 # -- capture ------------------------------------------------------------------------------------
@@ -151,7 +159,7 @@ def is_capturing(s: Session, stream: int, out: int) -> None:
 
 @entry(
     "cuStreamGetCaptureInfo", "cuStreamGetCaptureInfo_v2", "cuStreamGetCaptureInfo_v3",
-    "cudaStreamGetCaptureInfo",
+    "cudaStreamGetCaptureInfo", "cudaStreamGetCaptureInfo_v2", "cudaStreamGetCaptureInfo_v3",
 )  # fmt: skip
 def capture_info(s: Session, stream: int, status: int, identifier: int, graph: int) -> None:
     """Give the state of a capture and its number; who asks for the graph gets none."""

@@ -321,6 +321,17 @@ static int linked(void) {
   return 0;
 }
 
+/* A part of a pool, which `beyond` leaves although it stays in the pool. */
+static int pooled(void) {
+  u64 pool;
+  OK(CU(cuMemAlloc_v2)(&pool, (size_t)1 << 20));
+  memory = pool + 4096;
+  OK(CU(sm100sim_register)(memory, (size_t)128, "weights"));
+  ANSWERS(1, CU(sm100sim_register)(pool, (size_t)(1 << 20) + 1, "too much"));
+  ANSWERS(1, CU(sm100sim_unregister)(pool));
+  return 0;
+}
+
 static int fault(void) {
   void *beyond;
   void *arguments[] = {&memory};
@@ -332,13 +343,14 @@ static int fault(void) {
 }
 
 int main(int count, char **words) {
-  (void)words;
   library = dlopen("libcuda.so.1", RTLD_NOW);
   if (!library) {
     printf("%s\n", dlerror());
     return 1;
   }
   if (begin() || entry_points() || run_once() || clusters() || memories() || streams() || linked())
+    return 1;
+  if (count > 1 && !strcmp(words[1], "pool") && pooled())
     return 1;
   if (count > 1 && fault())
     return 1;
