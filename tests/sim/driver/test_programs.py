@@ -186,7 +186,7 @@ def test_a_stripped_program_of_nvcc_is_told_what_to_do(tmp_path: Path) -> None:
     subprocess.run(["strip", program], check=True)
     done = ran("run", program)
     assert done.returncode == 1
-    assert "Link the program with `nvcc -cudart shared`" in done.stderr
+    assert "Link with `nvcc -cudart shared`" in done.stderr
 
 
 @pytest.mark.skipif(MOJO is None, reason="mojo is not on the path")
