@@ -22,7 +22,7 @@ def create_plain_event(s: Session, out: int) -> None:
     create_event(s, out, 0)
 
 
-@entry("cuEventDestroy_v2", "cudaEventDestroy")
+@entry("cuEventDestroy_v2", "cuEventDestroy", "cudaEventDestroy")
 def destroy_event(s: Session, event: int) -> None:
     """Forget an event."""
     s.drop(event, Event)

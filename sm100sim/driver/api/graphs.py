@@ -129,7 +129,7 @@ def add_edges_of_runtime(s: Session, *words: int) -> None:
 # -- capture ------------------------------------------------------------------------------------
 
 
-@entry("cuStreamBeginCapture_v2", "cudaStreamBeginCapture")
+@entry("cuStreamBeginCapture_v2", "cuStreamBeginCapture", "cudaStreamBeginCapture")
 def begin_capture(s: Session, stream: int) -> None:
     """Let a stream's work go into a new graph."""
     found = s.stream(stream)

@@ -70,7 +70,7 @@ def free(s: Session, address: int) -> None:
         s.arena.free(address)
 
 
-@entry("cuMemHostRegister_v2", "cudaHostRegister")
+@entry("cuMemHostRegister_v2", "cuMemHostRegister", "cudaHostRegister")
 def register_host(s: Session, address: int, size: int) -> None:
     """Let the device touch host memory: in a copy, brought up to date around every launch."""
     if not size or any(at == address for at, _ in s.shadows.values()):

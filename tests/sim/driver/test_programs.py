@@ -15,7 +15,7 @@ from sm100sim.driver.serve.place import furnish
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = Path(__file__).parent / "programs"
-NVCC = shutil.which("nvcc")
+NVCC, MOJO = shutil.which("nvcc"), shutil.which("mojo")
 needs_nvcc = pytest.mark.skipif(NVCC is None, reason="nvcc is not on the path")
 
 
@@ -186,4 +186,13 @@ def test_a_stripped_program_of_nvcc_is_told_what_to_do(tmp_path: Path) -> None:
     subprocess.run(["strip", program], check=True)
     done = ran("run", program)
     assert done.returncode == 1
-    assert "Link the program with `nvcc -cudart shared`" in done.stderr
+    assert "Link with `nvcc -cudart shared`" in done.stderr
+
+
+@pytest.mark.skipif(MOJO is None, reason="mojo is not on the path")
+def test_mojo(tmp_path: Path) -> None:
+    program = tmp_path / "scale"
+    line = [str(MOJO), "build", "--target-accelerator", "sm_100a", "-o", str(program)]
+    subprocess.run([*line, str(PROGRAMS / "scale.mojo")], check=True)
+    done = ran("check", program)
+    assert (done.returncode, done.stdout) == (0, "right\n"), done.stdout + done.stderr
