@@ -4,9 +4,9 @@
     python -m benchmarks.kernel_facts --against FILE [NAME ..]  print them beside those of FILE
 
 Run the first before a change of machine code and the second after it. Spills are local loads and
-stores; registers, the highest that is named; stalls, the sum over all instructions; T1, as in
-``benchmarks.static_t1``, the shorter of a kernel's softmax loops, where it is recognised. They are
-properties of the compiled code, not measurements.
+stores; registers, the highest that is named; budgets, what each role asks for; stalls, the sum over
+all instructions; T1, as in ``benchmarks.static_t1``, and turn, the stalls of one turn, of the
+shorter of a kernel's softmax loops. They are properties of the compiled code, not measurements.
 """
 
 from __future__ import annotations
@@ -18,40 +18,45 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fa4_cute.host.compile.compiler import compile_kernel
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from testing.kernels import KERNELS
-from testing.sass import disassemble, softmax_loops, spills
+from testing.sass import disassemble, pair_loop, softmax_loops, spills
 
 REGISTER = re.compile(r"\bR(\d+)\b")
+BUDGET = re.compile(r"USETMAXREG\.\S+ (?:UP\d, )?(0x[0-9a-f]+)")
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of one kernel; ``t1`` is 0 where no softmax loop is recognised."""
+    """Facts of one kernel; ``t1`` and ``turn`` are 0 where there is no softmax loop."""
 
     instructions: int
     spills: int
     registers: int
+    budgets: str
     stalls: int
     t1: int
+    turn: int
 
 
 def facts_of(name: str) -> Facts:
     """Compile kernel ``name`` and return its facts."""
-    code = disassemble(compile_kernel(KERNELS[name]).cubin)
-    try:
-        loops = [loop.three_quarters for loop in softmax_loops(code)]
-    except KeyError:  # a hand-over that the wait for S does not reach
-        loops = []
+    spec = KERNELS[name]
+    code = disassemble(compile_kernel(spec).cubin)
+    loops = [pair_loop(code)] if isinstance(spec, Depth512Spec) else list(softmax_loops(code))
+    budgets = [int(n, 16) for i in code for n in BUDGET.findall(i.text)]
     return Facts(
         instructions=len(code),
         spills=spills(code),
         registers=max(int(n) for i in code for n in REGISTER.findall(i.text)) + 1,
+        budgets=" ".join(map(str, budgets)),
         stalls=sum(i.stall for i in code),
-        t1=min(loops, default=0),
+        t1=min((loop.three_quarters for loop in loops), default=0),
+        turn=min((loop.turn for loop in loops), default=0),
     )
 
 
-def change(before: int, now: int) -> str:
+def change(before: int | str, now: int | str) -> str:
     """Return a figure, and the one before where it differs."""
     return str(now) if before == now else f"{before} → {now}"
 

@@ -24,7 +24,7 @@ from fa4_cute.host.compile import cache
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from testing.reference.attention import attention_float64, attention_plain
-from testing.sass import disassemble, pair_t1, spills
+from testing.sass import disassemble, pair_loop, spills
 
 HEAD_DIMS = (200, 256, 384, 512)
 GROUPS = (1, 4, 8)
@@ -83,7 +83,7 @@ def machine_code() -> Iterator[tuple[str, ...]]:
         budgets = [re.search(r"USETMAXREG.*0x([0-9a-f]+)", text) for text in texts]
         registers = "/".join(str(int(found[1], 16)) for found in budgets if found)
         yield (
-            str(head_dim), registers, str(spills(code)), str(pair_t1(code)),
+            str(head_dim), registers, str(spills(code)), str(pair_loop(code).all_of_p),
             str(sum("UTCHMMA" in text for text in texts)), str(len(code)),
         )  # fmt: skip
 

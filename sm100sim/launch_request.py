@@ -30,6 +30,8 @@ class LaunchRequest:
         smem_bytes: dynamic shared memory per CTA, bytes.
         params: the kernel's arguments, one byte string per PTX ``.param`` in order.
         attributes: the launch attributes as given: id -> the 64 bytes of its value.
+        placed: (name, address) of global variables that the caller has placed and initialised, as
+            a loader of modules does; the simulator places the others for each kernel.
     """
 
     ptx: str
@@ -40,6 +42,7 @@ class LaunchRequest:
     smem_bytes: int = 0
     params: tuple[bytes, ...] = ()
     attributes: Mapping[int, bytes] = field(default_factory=dict)
+    placed: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("grid", "block", "cluster"):

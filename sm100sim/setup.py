@@ -16,8 +16,8 @@ from setuptools.command.sdist import sdist
 
 HERE = Path(__file__).parent.resolve()
 OF_REPOSITORY = (
-    "tests/sim", "docs/quick_start.md", "docs/simulator.md", "docs/checking.md",
-    "docs/instructions.md",
+    "tests/sim", "docs/quick_start.md", "docs/patterns.md", "docs/simulator.md", "docs/programs.md",
+    "docs/checking.md", "docs/instructions.md",
 )  # fmt: skip
 """What an sdist takes from the repository around this folder."""
 
@@ -33,7 +33,7 @@ def load_package() -> None:
 
 
 class BuildWithLibraries(build_py):
-    """Copies the package and compiles the engine and the shim into the copy."""
+    """Copies the package and compiles its libraries into the copy."""
 
     def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
         """Return the modules of a package, of which this file is none."""
@@ -50,7 +50,8 @@ class BuildWithLibraries(build_py):
             from sm100sim.engine.shipped import FOLDER, compile_levels
 
             target = Path(self.build_lib, "sm100sim", FOLDER.name)
-            for library in (libraries.engine(), libraries.shim()):
+            stand_ins = [libraries.stand_in(name) for name in libraries.STAND_INS]
+            for library in (libraries.engine(), libraries.shim(), *stand_ins):
                 for path in compile_levels(library, target, find_compiler()):
                     self.announce(f"compiled {path}", level=2)
 

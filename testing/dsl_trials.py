@@ -43,6 +43,9 @@ TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
     "math.arith.mul2": lambda a, b, f, g, p: _two(arith.mul2((f, g), (g, f))),
     "math.arith.add2": lambda a, b, f, g, p: _two(arith.add2((f, g), (g, f), rnd="rm")),
     "math.arith.sub2": lambda a, b, f, g, p: _two(arith.sub2((f, g), (g, f))),
+    "math.arith.saturating_mul2": lambda a, b, f, g, p: _two(
+        arith.saturating_mul2((f, g), (g, f))
+    ),
     "math.arith.fma": lambda a, b, f, g, p: _keep(arith.fma(f, g, f)),
     "math.arith.mul": lambda a, b, f, g, p: _keep(arith.mul(f, g)),
     "math.arith.max2": lambda a, b, f, g, p: _keep(arith.max2(f, g)),

@@ -13,9 +13,11 @@ import re
 import shutil
 import subprocess
 import tempfile
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -129,30 +131,54 @@ def spills(code: list[Instruction]) -> int:
 
 @dataclass(frozen=True)
 class SoftmaxLoop:
-    """Stall cycles from the wait for S to the two hand-overs of P."""
+    """Stall cycles from the wait for S to the two hand-overs of P, and to the next wait for S.
+
+    A kernel that hands P over at once has both figures alike.
+    """
 
     three_quarters: int
     all_of_p: int
+    turn: int
 
 
 def softmax_loops(code: list[Instruction]) -> Iterator[SoftmaxLoop]:
-    """Yield the softmax tiles of a kernel, in code order.
+    """Yield the softmax tiles of a kernel of the 2Q family, in code order.
 
-    A tile starts at a wait that is followed by a load from Tensor Memory; a hand-over is an arrival
-    right behind the completion of stores to Tensor Memory.
+    A tile starts at the last wait before a load from Tensor Memory; a hand-over is an arrival right
+    behind the completion of stores to Tensor Memory. Two hand-overs belong to a tile when enough
+    exponentials lie between its start and the first. Other roles' waits may lie anywhere.
     """
-    starts = [i for i in _matching(code, r"TRYWAIT") if _next_of(code, i, r"LDTM", 6)]
-    for i, start in enumerate(starts):
-        end = starts[i + 1] if i + 1 < len(starts) else len(code)
-        fences = _matching(code, r"FENCE\.VIEW\.ASYNC\.T", start, end)
-        arrivals = [_next_of(code, fence, r"SYNCS\.ARRIVE", 40) for fence in fences]
-        handed = [arrival for arrival in arrivals if arrival]
-        if len(handed) < 2:
+    waits = _matching(code, r"TRYWAIT")
+    starts = [last for load in _matching(code, r"LDTM") if (last := _last_before(waits, load))]
+    handed = _hand_overs(code)
+    taken = -1
+    for first, second in pairwise(handed):
+        start = _last_before(starts, first)
+        if first == taken or start is None:
             continue
-        if len(_matching(code, r"MUFU\.EX2", start, handed[0])) < FEWEST_EXPONENTIALS:
+        if len(_matching(code, r"MUFU\.EX2", start, first)) < FEWEST_EXPONENTIALS:
             continue
         cost = fewest_stalls(code, start)
-        yield SoftmaxLoop(cost[handed[0]], cost[handed[1]])
+        if first in cost and second in cost:
+            yield SoftmaxLoop(cost[first], cost[second], _turn(code, start, cost))
+            taken = second
+
+
+def _hand_overs(code: list[Instruction]) -> list[int]:
+    fences = _matching(code, r"FENCE\.VIEW\.ASYNC\.T")
+    arrivals = [_next_of(code, fence, r"SYNCS\.ARRIVE", 40) for fence in fences]
+    return [arrival for arrival in arrivals if arrival]
+
+
+def _last_before(found: list[int], index: int) -> int | None:
+    count = bisect_left(found, index)
+    return found[count - 1] if count else None
+
+
+def _turn(code: list[Instruction], start: int, cost: dict[int, int]) -> int:
+    """Return the fewest stalls from ``start`` back to it; 0 when it lies in no loop."""
+    back = [cost[i] + code[i].stall for i in cost if start in code[i].successors]
+    return min(back, default=0)
 
 
 def _matching(
@@ -167,14 +193,14 @@ def _next_of(code: list[Instruction], index: int, pattern: str, reach: int) -> i
     return found[0] if found else None
 
 
-def pair_t1(code: list[Instruction]) -> int:
-    """Return the depth-512 kernel's fewest stalls from the wait for S to the hand-over of P."""
-    texts = [instruction.text for instruction in code]
-    first_load = next(i for i, text in enumerate(texts) if "LDTM" in text)
-    start = max(i for i in range(first_load) if "TRYWAIT" in texts[i])
-    stored = next(i for i in range(start, len(texts)) if "FENCE.VIEW.ASYNC.S" in texts[i])
-    handed = next(i for i in range(stored, len(texts)) if "SYNCS.ARRIVE" in texts[i])
-    return fewest_stalls(code, start)[handed]
+def pair_loop(code: list[Instruction]) -> SoftmaxLoop:
+    """Return the softmax tile of a depth-512 kernel: it hands P over once, in shared memory."""
+    first_load = _matching(code, r"LDTM")[0]
+    start = _matching(code, r"TRYWAIT", 0, first_load)[-1]
+    stored = _matching(code, r"FENCE\.VIEW\.ASYNC\.S", start)[0]
+    cost = fewest_stalls(code, start)
+    handed = cost[_matching(code, r"SYNCS\.ARRIVE", stored)[0]]
+    return SoftmaxLoop(handed, handed, _turn(code, start, cost))
 
 
 @lru_cache(maxsize=64)

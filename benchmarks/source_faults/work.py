@@ -37,7 +37,7 @@ WORK: Final[tuple[Fault, ...]] = (
     fault("persistent.wait_until_stored", "outputs > 0", "outputs > 100", "2q-persistent"),
     fault("persistent.wait_until_stored", "outputs - 1", "outputs", "2q-persistent"),
     fault("persistent.say_stored", "tmem.fence_before_thread_sync()", REMOVED,
-          "2q-persistent pair-persistent d256-persistent d512-persistent"),
+          "1q-persistent"),
     fault("persistent.say_stored", "num_tiles > 0", "num_tiles >= 0", "2q-persistent"),
     fault("progress.Progress.after", "self.loaded + _one_if_any(num_tiles)", "self.loaded + 1",
           "2q-persistent"),

@@ -12,7 +12,7 @@ from operator import or_
 from cutlass import Float32, Int32, Int64
 
 from ..device.math import softmax as softmax_math
-from ..device.math.arith import max2, opaque, saturating_mul
+from ..device.math.arith import F32x2, max2, opaque, saturating_mul, saturating_mul2
 from ..device.math.mask import (
     mask_columns,
     mask_spans,
@@ -23,6 +23,7 @@ from ..device.memory import gmem, tmem
 from ..device.registers import DEVICE, at_most
 from ..device.sync.barriers import warp_barrier
 from ..plan.compute.column_plan import ColumnPlan
+from ..plan.facts.hardware import SM90A
 from ..plan.facts.numbers import LN_2, LOG2_E
 from ..plan.facts.wgmma import Columns
 from ..plan.masks.key_tiles import WORD_COLUMNS
@@ -102,11 +103,11 @@ def visible(values: list[Float32], columns: Columns, tile: TileView) -> list[Flo
 def modified(values: list[Float32], columns: Columns, tile: TileView) -> list[Float32]:
     """Return ``values`` scaled, through the score modifier, with biases, times log2(e).
 
-    Column by column, so that little is alive besides the scores; ``ScoreLoads`` says how many
+    Two columns at a time, so that little is alive besides the scores; ``ScoreLoads`` says how many
     columns' loads are under way together.
     """
     loads, modifier = tile.ctx.spec.score_loads, ColumnModifier.of(tile)
-    values, changed = list(values), []
+    values, changed = list(values), list[Float32]()
     for group in loads.groups(len(columns)):
         if loads.is_limited:
             warp_barrier()
@@ -114,8 +115,9 @@ def modified(values: list[Float32], columns: Columns, tile: TileView) -> list[Fl
         if tile.scales is not None and few:
             part = slice(few.start, few.stop)
             values[part] = scaled(values[part], columns[part], tile.scales)
-        for i in group:
-            changed.append(modifier.changed(values[i], columns[i], columns.start))
+        for i in group[::2]:
+            low, high = (modifier.changed(values[j], columns[j], columns.start) for j in (i, i + 1))
+            changed += modifier.binary(low, high)
     return changed
 
 
@@ -145,8 +147,15 @@ class ColumnModifier:
         last_key = DEVICE.maximum(tile.ctx.work.sequence.seqlen_k - 1, 0)
         return cls(tile, natural, last_key, aux_tensors(tile.ctx), RowBias.of(tile))
 
+    def binary(self, low: Float32, high: Float32) -> F32x2:
+        """Return the scores of two columns times log2(e); Hopper has no packed multiplication."""
+        log2_e = Float32(LOG2_E)
+        if self.tile.ctx.spec.arch == SM90A:
+            return saturating_mul(low, log2_e), saturating_mul(high, log2_e)
+        return saturating_mul2((low, high), (log2_e, log2_e))
+
     def changed(self, value: Float32, column: int, first_column: int) -> Float32:
-        """Return the raw score ``value`` of ``column`` changed, times log2(e).
+        """Return the raw score ``value`` of ``column`` changed, in natural units.
 
         ``first_column`` is the first of the columns that are loaded together with this one.
         """
@@ -158,7 +167,7 @@ class ColumnModifier:
             score = Float32(variant.score_mod.traced(score, *where, key, self.aux))
         if variant.bias_slots:
             score = self.bias.added_to(score, column, first_column)
-        return saturating_mul(score, Float32(LOG2_E))
+        return score
 
 
 def aux_tensors(ctx: AttentionContext) -> tuple[gmem.AuxTensor, ...]:

@@ -106,17 +106,18 @@ class SplitCombine:
         self, splits: Splits, highest: Float32, total: Float32, o: Int64
     ) -> None:
         """Write the row of O, 128 columns at a time."""
-        no_key = total == Float32(0.0)
-        factor = Float32(cutlass.select_(no_key, Float32(0.0), reciprocal(total)))
+        factor = reciprocal(total)
         for first in cutlass.range_constexpr(0, self.spec.depth, self.spec.columns_per_step):
             column = first + ids.lane_index() * COLUMNS_PER_LANE
             is_inside = column < self.spec.depth
             inside = Int32(cutlass.select_(is_inside, Int32(1), Int32(0)))
             a, b, c, d = (Float32(0.0) for _ in range(COLUMNS_PER_LANE))
             for split in cutlass.range(0, splits.num_splits, unroll=1):
-                weight = splits.weight(split, highest) * factor
-                # The same in all lanes, and a split without weight was never written.
+                weight = splits.weight(split, highest)
+                # The same in all lanes, and a split without weight was never written. Without any
+                # weight the factor is infinite, and not used.
                 if weight != Float32(0.0):
+                    weight = weight * factor
                     w, x, y, z = splits.columns(split, self.spec.depth, column, inside)
                     a, b, c, d = a + weight * w, b + weight * x, c + weight * y, d + weight * z
             words = [pack16(a, b, self.spec.ptx_type), pack16(c, d, self.spec.ptx_type)]
@@ -134,8 +135,9 @@ class SplitCombine:
         if cutlass.const_expr(self.spec.return_lse):
             num_q_heads, num_queries = sizes
             highest, total = result
-            query, head = row // num_q_heads, row % num_q_heads
+            number = Int32(row)
+            query, head = number // num_q_heads, number % num_q_heads
             batch, position = query // num_queries, query % num_queries
             place = (batch * num_q_heads + head) * num_queries + position
             value = highest + log2_hardware(total) * Float32(LN_2)
-            gmem.store_f32(lse + place * gmem.WORD_BYTES, value)
+            gmem.store_f32(lse + Int64(place) * gmem.WORD_BYTES, value)

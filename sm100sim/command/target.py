@@ -1,4 +1,4 @@
-"""What a command runs: a PTX file, by launch options, or a Python program with its arguments."""
+"""What a command runs: a PTX file, by launch options, or a program with its arguments."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ..engine.build import CompilerError
 from ..host.activation import activate
 from ..report import SimulationFault
-from . import ptx_file
+from . import program, ptx_file
 from .options import Parser, add_checks, add_output
 from .shown import CLEAN, UNPROVEN
 
@@ -39,7 +40,9 @@ def add(parser: argparse.ArgumentParser, tool: str = "all", own: Declare | None 
 
     declare(parser)
     parser.set_defaults(declare=declare)
-    parser.add_argument("target", metavar="PROGRAM", help="a PTX file, or a Python program")
+    parser.add_argument(
+        "target", metavar="PROGRAM", help="a PTX file, a Python program, or any other"
+    )
     parser.add_argument(
         "args", nargs=argparse.REMAINDER, metavar="...",
         help="its arguments; of a PTX file: further options of this command",
@@ -63,9 +66,9 @@ def is_ptx(given: argparse.Namespace) -> bool:
 
 def missing(given: argparse.Namespace) -> bool:
     """Say so when there is no such file."""
-    if Path(given.target).is_file():
+    if Path(given.target).is_file() or program.found(given.target):
         return False
-    print(f"sm100sim: {given.target} is no file", file=sys.stderr)
+    print(f"sm100sim: {given.target} is no file and no program", file=sys.stderr)
     return True
 
 
@@ -73,10 +76,22 @@ def ran(given: argparse.Namespace) -> int:
     """Run the program once; returns its own exit code. Launches are heard by the caller."""
     if is_ptx(given):
         return ptx_file.launched(given)
-    if importlib.util.find_spec("cutlass") is not None:
-        os.environ.setdefault("CUTE_DSL_LINEINFO", "1")
-        activate()
-    return _script(given.target, given.args)
+    try:
+        if _is_executable(given.target):
+            return program.run_program([str(program.found(given.target)), *given.args])
+        with program.driver_for_scripts():
+            if importlib.util.find_spec("cutlass") is not None:
+                os.environ.setdefault("CUTE_DSL_LINEINFO", "1")
+                activate()
+            return _script(given.target, given.args)
+    except CompilerError as error:
+        print(f"sm100sim: {error}", file=sys.stderr)
+        return UNPROVEN
+
+
+def _is_executable(target: str) -> bool:
+    """Whether a program is not a Python script."""
+    return not target.endswith(".py") and program.found(target) is not None
 
 
 def quietly(given: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from ..contract.forms import FORM_BYTES
 from ..contract.records import RawFunction, RawIns, RawProgram, SlotWidth, Special
 from ..ptx.cfg import build_cfg
 from ..ptx.errors import Unsupported
-from ..ptx.program import DeviceFunction, Imm, Kernel, Module
+from ..ptx.program import DeviceFunction, DirectiveValue, Imm, Kernel, Module
 from . import families  # noqa: F401  (registers every instruction family)
 from .arguments import enter
 from .cross_talk import Talk, talk_of
@@ -47,6 +48,7 @@ class Assembled:
     """A kernel ready for the engine.
 
     Attributes:
+        directives: those of the kernel.
         code: RAW_INS records.
         operands: register slots; an instruction's destinations, then its sources.
         register_template: the register block with constants in place, `register_bytes` long.
@@ -65,7 +67,7 @@ class Assembled:
         slots: (slot, bits) of every register, where there are functions.
     """
 
-    kernel: Kernel
+    directives: Mapping[str, DirectiveValue]
     code: npt.NDArray[np.void]
     operands: npt.NDArray[np.uint32]
     register_template: npt.NDArray[np.uint8]
@@ -172,17 +174,21 @@ def _pack(
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint32]]:
     """Instructions and operands as flat arrays."""
     code = np.zeros(len(emitted), RAW_INS)
-    operands: list[int] = []
-    for row, item in zip(code, emitted, strict=True):
-        row["op"], row["line"] = opcodes[item.op], item.line
-        row["guard"], row["guard_negated"] = item.guard, item.guard_neg
-        row["n_destinations"], row["n_sources"] = len(item.d), len(item.s)
-        row["first_operand"] = len(operands)
-        row["cost"], row["unit"], row["imm"] = item.cost, item.unit, item.imm
-        row["target"] = NONE32 if item.target == END else item.target
-        row["reconv"] = NONE32 if item.reconv == END else item.reconv
-        operands.extend(item.d)
-        operands.extend(item.s)
+    columns = {
+        "op": [opcodes[item.op] for item in emitted],
+        "n_destinations": [len(item.d) for item in emitted],
+        "n_sources": [len(item.s) for item in emitted],
+        "guard_negated": [item.guard_neg for item in emitted],
+        "target": [NONE32 if item.target == END else item.target for item in emitted],
+        "reconv": [NONE32 if item.reconv == END else item.reconv for item in emitted],
+    }
+    for name in ("line", "guard", "cost", "unit", "imm"):
+        columns[name] = [getattr(item, name) for item in emitted]
+    for name, values in columns.items():
+        code[name] = values
+    counts = code["n_destinations"] + code["n_sources"]
+    code["first_operand"] = np.cumsum(counts) - counts
+    operands = [slot for item in emitted for slots in (item.d, item.s) for slot in slots]
     forms = np.frombuffer(b"".join(item.form for item in emitted), np.uint8)
     code["form"] = forms.reshape(-1, FORM_BYTES)
     return code, np.array(operands or [0], np.uint32)
@@ -203,8 +209,15 @@ def _template(slots: Slots) -> npt.NDArray[np.uint8]:
     return block
 
 
-def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Assembled:
+def assemble(
+    module: Module,
+    kernel: Kernel,
+    opcodes: Mapping[str, int],
+    placed: Mapping[str, int] = MappingProxyType({}),
+) -> Assembled:
     """Lower `kernel`, and the functions that it may call, for an engine with handlers `opcodes`.
+
+    Global variables lie where `placed` says, and in new host memory otherwise.
 
     An instruction, modifier or operand that is not understood stops the run only when executed.
 
@@ -217,9 +230,11 @@ def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Asse
     shared = [v for v in module.globals if v.space == "shared"] + list(kernel.shared)
     shared += [v for body in linked.bodies.values() for v in body.shared]
     symbols, static_smem = place_shared(shared)
-    others = [v for v in module.globals if v.space != "shared"]
-    more, buffers = place_globals(others, module.source, linked.address)
-    symbols |= more
+    others = [v for v in module.globals if v.space != "shared" and v.name not in placed]
+    more, buffers = place_globals(
+        others, module.source, lambda name: placed.get(name) or linked.address(name)
+    )
+    symbols |= more | {name: ("global", address) for name, address in placed.items()}
     emitted = _Code()
     emitted.add(Lowering(kernel, linked, symbols, frame_of(kernel)))
     functions = _functions(emitted, linked, symbols)
@@ -228,7 +243,7 @@ def assemble(module: Module, kernel: Kernel, opcodes: Mapping[str, int]) -> Asse
     specials = [(slot, SPECIALS.index(name.lstrip("%"))) for name, slot in slots.specials.items()]
     specials += [(c.slot, SPECIALS.index("constant")) for c in slots.constants.values()]
     return Assembled(
-        kernel=kernel,
+        directives=kernel.directives,
         code=code,
         operands=operands,
         register_template=_template(slots),

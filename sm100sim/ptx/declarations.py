@@ -17,6 +17,7 @@ from .types import TYPES, PtxType
 
 _VARIABLE = re.compile(
     r"((?:\.(?:visible|extern|weak|common)\s+)*)\.(shared|global|const|local)\s+"
+    r"(?:\.attribute\s*\(\s*\.managed\s*\)\s*)?"  # where it lies is the loader's affair
     r"(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([$_a-zA-Z][\w$]*)\s*((?:\[\s*\d*\s*\]\s*)*)"
     r"(?:=\s*(.*?)\s*)?;\Z", re.S | re.ASCII,
 )  # fmt: skip

@@ -7,6 +7,7 @@ from .fixtures import sm100sim_reports
 from .hooks import (
     pytest_addoption,
     pytest_configure,
+    pytest_generate_tests,
     pytest_runtest_call,
     pytest_runtest_setup,
 )
@@ -14,6 +15,7 @@ from .hooks import (
 __all__ = [
     "pytest_addoption",
     "pytest_configure",
+    "pytest_generate_tests",
     "pytest_runtest_call",
     "pytest_runtest_setup",
     "sm100sim_reports",

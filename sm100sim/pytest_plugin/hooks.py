@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from .totals import Totals
-from .watched import NAME, RULES, Watch, watch_of
+from .watched import NAME, ORDER, RULES, SCHEDULES, Watch, watch_of
 
 if TYPE_CHECKING:
     from ..findings.suppress import Suppression
 
 MARKER = (
-    f"{NAME}(expect=(), **options): run the test's launches under all checks, or with other fields "
-    "of RunOptions; `expect` names findings that they must have"
+    f"{NAME}(expect=(), schedules=None, **options): run the test's launches under all checks, or "
+    "with other fields of RunOptions; `expect` names findings that they must have; `schedules` "
+    "makes a test for each of so many orders of events"
 )
 SUPPRESSIONS, ACTIVATE = "sm100sim_suppressions", "sm100sim_activate"
 
@@ -69,6 +70,19 @@ def _suppressions(config: pytest.Config) -> Sequence[Suppression]:
         return suppressions_of(Path(config.rootpath, name))
     except (OSError, TypeError, ValueError) as error:
         raise pytest.UsageError(f"{SUPPRESSIONS}: {error}") from error
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make a test for each order of events that a marker asks for."""
+    marker = metafunc.definition.get_closest_marker(NAME)
+    count = marker.kwargs.get(SCHEDULES) if marker is not None else None
+    if count is not None:
+        from ..calls.explore import orders
+
+        made = orders(count)
+        names = [f"{mode}-{seed}" if mode == "random" else mode for mode, seed in made]
+        metafunc.fixturenames.append(ORDER)
+        metafunc.parametrize(ORDER, made, ids=names)
 
 
 @pytest.hookimpl(wrapper=True)

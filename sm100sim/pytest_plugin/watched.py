@@ -16,6 +16,10 @@ NAME = "sm100sim"
 FIXTURE = "sm100sim_reports"
 EXPECT = "expect"
 """Argument of the marker: codes of findings that the test is about."""
+SCHEDULES = "schedules"
+"""Argument of the marker: how many orders of events."""
+ORDER = "sm100sim_order"
+"""Parameter of such a test: mode and seed."""
 
 RULES = pytest.StashKey[Sequence["Suppression"]]()
 WATCH = pytest.StashKey["Watch"]()
@@ -88,6 +92,10 @@ def watch_of(item: pytest.Item) -> Watch | None:
         if marker.args:
             raise pytest.UsageError(f"{item.nodeid}: arguments of the marker {NAME} have names")
         options |= marker.kwargs
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    if ORDER in parameters:
+        options["mode"], options["seed"] = parameters[ORDER]
+    options.pop(SCHEDULES, None)
     expected = options.pop(EXPECT, ())
     expected = (expected,) if isinstance(expected, str) else tuple(expected)
     item.stash[WATCH] = Watch(options, expected)

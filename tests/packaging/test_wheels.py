@@ -85,6 +85,32 @@ def test_attention_runs_from_the_wheels_alone(python: Path, tmp_path: Path) -> N
     assert (out.double() - want).abs().max() < 8e-3
 
 
+PYTEST = """
+import sys, pytest
+from importlib.metadata import entry_points
+(command,) = entry_points(group="console_scripts", name="sm100sim")
+assert command.load()(["info"]) == 0
+words = ["-q", "-p", "no:cacheprovider", "-o", "sm100sim_activate=false", "--sm100sim"]
+sys.exit(pytest.main([*words[:-1], "test_launch.py", words[-1]]))
+"""
+TEST = """
+import numpy as np, sm100sim
+def test_launch(sm100sim_reports):
+    sm100sim.launch(HEAD + ".visible .entry k() { ret; }", grid=1, block=32)
+    assert [report.verdict for report in sm100sim_reports] == ["clean"]
+"""
+
+
+def test_the_wheel_brings_the_command_and_the_plugin_for_pytest(
+    python: Path, tmp_path: Path
+) -> None:
+    head = ".version 8.8\n.target sm_100a\n.address_size 64\n"
+    (tmp_path / "test_launch.py").write_text(TEST.replace("HEAD", repr(head)))
+    printed = run(python, PYTEST, tmp_path)
+    assert "sm100sim: 1 launches, 1 clean, 0 findings" in printed
+    assert "1 passed" in printed
+
+
 def test_wheels_hold_the_package_and_its_types_and_nothing_else(dist: Path) -> None:
     for package in ("sm100sim", "fa4_cute"):
         (wheel,) = dist.glob(f"{package}-*.whl")
@@ -100,7 +126,9 @@ def test_the_wheel_of_the_simulator_has_a_library_per_level(dist: Path) -> None:
     libraries = [n for n in zipfile.ZipFile(wheel).namelist() if n.startswith("sm100sim/lib/")]
     found = {re.sub(r"-[0-9a-f]{16}\.so$", "", Path(name).name) for name in libraries}
     assert found == {
-        f"sm100sim_{what}-x86-64-{level}" for what in ("engine", "shim") for level in ("v2", "v3")
+        f"sm100sim_{what}-x86-64-{level}"
+        for what in ("engine", "shim", "libcuda", "libcudart", "libnvml")
+        for level in ("v2", "v3")
     }
 
 

@@ -72,3 +72,17 @@ def test_buffers_of_a_generator_live_until_the_end() -> None:
     request = LaunchRequest(ptx=EMPTY, kernel="k", grid=(1, 1, 1), block=(32, 1, 1))
     run(request, buffers=buffers())
     assert sorted(died) == [1, 2, 3]
+
+
+def test_kernels_of_a_module_share_variables_that_are_placed() -> None:
+    """The simulator places those that are not, for each kernel anew."""
+    body = "ld.global.u32 %r1, [n]; add.u32 %r1, %r1, 1; st.global.u32 [n], %r1; ret; }"
+    entry = ".visible .entry {} () {{ .reg .b32 %r<2>; {}\n"
+    head = EMPTY[: EMPTY.index(".visible")]
+    ptx = head + ".global .u32 n = 5;\n" + entry.format("a", body) + entry.format("b", body)
+    n = np.zeros(1, np.uint32)
+    for kernel, placed in (("a", True), ("b", True), ("b", False)):
+        where = (("n", n.ctypes.data),) if placed else ()
+        shape: dict[str, Any] = {"grid": (1, 1, 1), "block": (1, 1, 1), "placed": where}
+        assert run(LaunchRequest(ptx=ptx, kernel=kernel, **shape), buffers=[n]).verdict == "clean"
+    assert n[0] == 2

@@ -80,6 +80,11 @@ def saturating_mul(a: Float32, b: Float32) -> Float32:
     return emit("mul.rz.ftz.f32 $0, $1, $2;", (Float32,), (a, b), effects=False)[0]
 
 
+def saturating_mul2(a: F32x2, b: F32x2) -> F32x2:
+    """Return ``a * b`` on both halves, as :func:`saturating_mul`."""
+    return cute.arch.mul_packed_f32x2(a, b, rnd="rz", ftz=True)
+
+
 def absolute(x: Float32) -> Float32:
     """Return ``|x|``."""
     return cute.math.absf(x)
@@ -88,6 +93,21 @@ def absolute(x: Float32) -> Float32:
 def power_below(x: Float32) -> Float32:
     """Return the largest power of two that is at most ``x``, positive; 0 for a subnormal ``x``."""
     return (x.bitcast(Int32) & 0x7F800000).bitcast(Float32)
+
+
+def where_at_least(x: Float32, bound: float, then: Float32, otherwise: Float32) -> Float32:
+    """Return ``then`` where ``x >= bound``, else ``otherwise``, as for NaN.
+
+    DSL: ``cutlass.select_`` emits the same two instructions, but the compiler moves them behind the
+    next branch, where all exponentials of a row wait for them.
+    """
+    return emit(
+        "{\n\t.reg .pred reached;\n\tsetp.ge.f32 reached, $1, $2;\n\t"
+        "selp.f32 $0, $3, $4, reached;\n\t}",
+        (Float32,),
+        (x, Float32(bound), then, otherwise),
+        effects=False,
+    )[0]
 
 
 def pack16(low: Float32, high: Float32, ptx_type: str) -> Int32:

@@ -23,6 +23,7 @@ from .arith import (
     max3,
     power_below,
     reciprocal,
+    where_at_least,
 )
 from .exp2 import exp2_pair_hardware, exp2_pair_polynomial
 from .pack import pack_pairs
@@ -88,8 +89,8 @@ def exact_scale(
     """
     if is_modified:
         return scale
-    is_large = absolute(new_max * scale) >= Float32(probability.largest_product)
-    return Float32(cutlass.select_(is_large, power_below(scale), scale))
+    product = absolute(new_max * scale)
+    return where_at_least(product, probability.largest_product, power_below(scale), scale)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from itertools import pairwise
 from typing import Any, Final
 
 from .masks import HOST, Arithmetic, Interval, Lengths, Mask, Term, is_zero, terms
@@ -65,12 +64,16 @@ class KeyTileMap:
         return total
 
     def tile(self, n: Any) -> Any:
-        """Return the key tile that is visited as the ``n``-th: past a range, its gap is added."""
-        index = _shifted(n, self.ranges[0].start)
-        for before, tiles in pairwise(self.ranges):
-            gap = tiles.start - before.stop
-            index = self.ops.select(index >= before.stop, index + gap, index)
-        return index
+        """Return the key tile that is visited as the ``n``-th.
+
+        Every range has a shift of its own, and only one is added to ``n``: a sum of gaps would be
+        taken from each limit of the mask on its own.
+        """
+        shift, before = self.ranges[0].start, _size(self.ranges[0])
+        for tiles in self.ranges[1:]:
+            shift = self.ops.select(n >= before, tiles.start - before, shift)
+            before = before + _size(tiles)
+        return _shifted(n, shift)
 
 
 class TileStatus(Enum):

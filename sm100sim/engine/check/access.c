@@ -128,11 +128,19 @@ void see_smem(Ctx *c, AsyncOp *op, Cta *owner, u32 offset, u32 len, Acc a, Proxy
   }
 }
 
+/* Many kernels use no Tensor Memory: its cells come with the first access. */
+static Cell *tmem_cells(Check *check, const Cta *owner) {
+  if (!check->tmem[owner->rank])
+    check->tmem[owner->rank] = mem_new(check->machine, TMEM_LANES * TMEM_COLS, sizeof(Cell));
+  return check->tmem[owner->rank];
+}
+
 static void tmem_block(Ctx *d, Check *check, const Agent *me, const Cta *owner, const u32 block[4], u32 kind) {
   Rec now = record_of(check, me, 1, kind);
+  Cell *cells = tmem_cells(check, owner);
   for (u32 l = block[0]; l < block[0] + block[1]; l++)
     for (u32 q = block[2]; q < block[2] + block[3]; q++) {
-      Cell *cell = &check->tmem[owner->rank][l % TMEM_LANES * TMEM_COLS + q % TMEM_COLS];
+      Cell *cell = &cells[l % TMEM_LANES * TMEM_COLS + q % TMEM_COLS];
       if (race_repeat(check, cell, me, &now))
         continue;
       Where at = {"tmem", owner->rank, (u64)l << 16 | q, false, true};
@@ -165,36 +173,45 @@ void see_tmem_alloc(Ctx *c, Cta *owner, u32 col, u32 n_cols, bool pair) {
   Check *check = c->m->check;
   if (!(check && check->races))
     return;
+  Cell *cells = tmem_cells(check, owner);
   for (u32 l = 0; l < TMEM_LANES; l++)
     for (u32 q = col; q < col + n_cols; q++)
-      cell_clear(&check->tmem[owner->rank][l * TMEM_COLS + q]);
+      cell_clear(&cells[l * TMEM_COLS + q]);
   if (!pair)
     see_tmem(c, NULL, owner, 0, TMEM_LANES, col, n_cols, ACC_WRITE);
 }
 
+static u64 place_of(const Past *past, u64 page) {
+  u64 h = page * 0x9E3779B97F4A7C15ull >> 32 & (past->cap_pages - 1);
+  while (past->pages[h].cells && past->pages[h].page != page)
+    h = (h + 1) & (past->cap_pages - 1);
+  return h;
+}
+
+static void more_pages(Machine *m, Past *past) {
+  u64 old = past->cap_pages;
+  Page *was = past->pages;
+  past->cap_pages = old ? old * 2 : 1024; /* a power of two */
+  past->pages = mem_new(m, past->cap_pages, sizeof(Page));
+  for (u64 i = 0; i < old; i++)
+    if (was[i].cells)
+      past->pages[place_of(past, was[i].page)] = was[i];
+  mem_free(was);
+}
+
 static Cell *page_of(Check *check, u64 page) {
-  if (check->past->n_pages * 2 >= check->past->cap_pages) {
-    u64 old = check->past->cap_pages;
-    Page *was = check->past->pages;
-    check->past->cap_pages = old ? old * 2 : 1024;
-    check->past->pages = mem_new(check->machine, check->past->cap_pages, sizeof(Page));
-    for (u64 i = 0; i < old; i++)
-      if (was[i].cells) {
-        u64 h = was[i].page * 0x9E3779B97F4A7C15ull % check->past->cap_pages;
-        while (check->past->pages[h].cells)
-          h = (h + 1) % check->past->cap_pages;
-        check->past->pages[h] = was[i];
-      }
-    mem_free(was);
+  Past *past = check->past;
+  if (past->last.cells && past->last.page == page)
+    return past->last.cells;
+  if (past->n_pages * 2 >= past->cap_pages)
+    more_pages(check->machine, past);
+  Page *at = &past->pages[place_of(past, page)];
+  if (!at->cells) {
+    *at = (Page){page, mem_new(check->machine, PAGE_CELLS, sizeof(Cell))};
+    past->n_pages++;
   }
-  u64 h = page * 0x9E3779B97F4A7C15ull % check->past->cap_pages;
-  while (check->past->pages[h].cells && check->past->pages[h].page != page)
-    h = (h + 1) % check->past->cap_pages;
-  if (!check->past->pages[h].cells) {
-    check->past->pages[h] = (Page){page, mem_new(check->machine, PAGE_CELLS, sizeof(Cell))};
-    check->past->n_pages++;
-  }
-  return check->past->pages[h].cells;
+  past->last = *at;
+  return at->cells;
 }
 
 void see_gmem(Ctx *c, AsyncOp *op, Machine *m, u64 addr, u64 len, Acc a, Proxy p) {

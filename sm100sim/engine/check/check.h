@@ -52,14 +52,16 @@ enum { KIND_WRITE = 1, KIND_SCOPE = 6, KIND_SCOPE_SHIFT = 1, KIND_FOLDED = 8 };
 typedef struct {
   u32 epoch;
   u16 dim, mask;
-  u32 line : 22, lanes : 10, cluster : 27, kind : 4, proxy : 1;
-} Rec; /* lanes: number of their set */
+  u32 line : 22, lanes : 10, cluster : 24, kind : 4, proxy : 1, piece : 3;
+} Rec; /* lanes: number of their set; piece: the mask holds several accesses of 1 << (piece - 1) bytes each */
 
+/* A cache line; all records are in `more` once it exists.  folded: to this cluster, no two records of others are alike. */
 typedef struct {
   u16 n, cap;
+  u32 folded;
   Rec *more;
   Rec in[INLINE_RECS];
-} Cell; /* a cache line; all records are in `more` once it exists */
+} Cell;
 
 /* Where the end of a copy can be learnt: all of it, its sources; 0 = nowhere yet. */
 typedef struct {
@@ -132,6 +134,7 @@ struct Past {
   u64 n_ops, cap_ops;
   Page *pages;
   u64 n_pages, cap_pages; /* open addressing over global memory */
+  Page last;              /* of the last access */
   Flags global;
   Clock *kept;
   u32 n_kept, cap_kept; /* clocks of released flags */

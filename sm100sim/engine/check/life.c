@@ -63,7 +63,6 @@ static void new_cells(Check *check, const Cluster *cl) {
   check->tmem = mem_new(check->machine, cl->n_ctas, sizeof(Cell *));
   for (u32 r = 0; r < cl->n_ctas && check->races; r++) {
     check->smem[r] = mem_new(check->machine, cl->ctas[r].smem_bytes / SMEM_GRAIN + 1, sizeof(Cell));
-    check->tmem[r] = mem_new(check->machine, TMEM_LANES * TMEM_COLS, sizeof(Cell));
   }
 }
 
@@ -155,6 +154,7 @@ void check_forget(Machine *m) {
     cells_free(past->pages[p].cells, PAGE_CELLS);
   mem_free(past->pages);
   past->pages = NULL;
+  past->last = (Page){0};
   past->n_pages = past->cap_pages = past->n_ops = 0;
   flags_free(&past->global);
   for (u32 k = 0; k < past->n_kept; k++)

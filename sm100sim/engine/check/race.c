@@ -104,22 +104,75 @@ static void drop(Cell *cell, u32 i) {
   r[i] = r[--cell->n];
 }
 
+/* Rec.piece of an aligned access of 1, 2, 4, 8 bytes; 0 for others. */
+static u32 piece_of(u32 mask) {
+  u32 bytes = (u32)__builtin_popcount(mask), at = (u32)__builtin_ctz(mask);
+  bool block = mask >> at == (1u << bytes) - 1 && !(bytes & (bytes - 1)) && !(at & (bytes - 1)) && bytes < 16;
+  return block ? 1 + (u32)__builtin_ctz(bytes) : 0;
+}
+
+/* One bit for each piece of a mask, its lowest. */
+static u32 pieces(u32 mask, u32 piece) {
+  static const u16 lowest[] = {0, 0xFFFF, 0x5555, 0x1111, 0x0101};
+  for (u32 k = 1; k < piece; k++)
+    mask |= mask >> (1u << (k - 1));
+  return mask & lowest[piece];
+}
+
+static u32 bytes_of(u32 lowest, u32 piece) {
+  return lowest * ((1u << (1u << (piece - 1))) - 1);
+}
+
+/* Bytes of the accesses that two records have in common: those with the same bytes each. */
+static u32 common(const Rec *a, const Rec *b) {
+  u32 piece = a->piece ? a->piece : piece_of(a->mask);
+  if (!piece || piece != (b->piece ? b->piece : piece_of(b->mask)))
+    return a->mask == b->mask ? a->mask : 0;
+  return bytes_of(pieces(a->mask & b->mask, piece), piece);
+}
+
 /* One record stands for those that other clusters left with the same bytes and kind. */
 static void fold(const Check *check, Cell *cell) {
   Rec *r = records(cell);
+  if (cell->folded == check->cluster)
+    return;
+  cell->folded = check->cluster;
   for (u32 i = 0; i + 1 < cell->n; i++)
-    for (u32 j = i + 1; j < cell->n; j++)
-      if (r[i].cluster != check->cluster && r[j].cluster != check->cluster &&
-          !((r[i].kind ^ r[j].kind) & ~KIND_FOLDED) && r[i].mask == r[j].mask) {
-        r[j].kind |= KIND_FOLDED;
+    for (u32 j = i + 1; j < cell->n; j++) {
+      if (r[i].cluster == check->cluster || r[j].cluster == check->cluster || (r[i].kind ^ r[j].kind) & ~KIND_FOLDED)
+        continue;
+      u32 same = common(&r[i], &r[j]);
+      if (!same)
+        continue;
+      r[j].kind |= KIND_FOLDED;
+      r[i].mask &= (u16)~same;
+      if (!r[i].mask) {
         drop(cell, i--);
         break;
       }
+    }
+}
+
+/* Weak reads that differ in their bytes only, as a loop over the elements of a row makes, are one record. */
+static bool joined(Cell *cell, const Rec *now) {
+  u32 piece = now->kind ? 0 : piece_of(now->mask);
+  Rec *r = records(cell);
+  for (u32 i = 0; piece && i < cell->n; i++, r++)
+    if (r->epoch == now->epoch && r->dim == now->dim && r->line == now->line && r->lanes == now->lanes &&
+        r->cluster == now->cluster && r->kind == now->kind && r->proxy == now->proxy &&
+        piece == (r->piece ? r->piece : piece_of(r->mask))) {
+      r->mask |= now->mask;
+      r->piece = piece & 7;
+      return true;
+    }
+  return false;
 }
 
 static void add(Ctx *c, const Check *check, Cell *cell, const Rec *now, bool global) {
   if (global && check->cluster > 1)
     fold(check, cell);
+  if (global && joined(cell, now))
+    return;
   if (cell->n == MAX_RECS) {
     c->m->lost = true;
     drop(cell, 0);
@@ -169,12 +222,14 @@ void race_access(Ctx *c, Check *check, Cell *cell, const Agent *me, const Rec *n
       settled = same_queue(check, r, now) || order(c, check, me, r, now, at) == ORDERED;
     } else {
       Order o = one_instruction(check, r, now) ? ORDERED : order(c, check, me, r, now, at);
-      if (o != ORDERED)
+      for (u32 n = o == ORDERED ? 0 : r->piece ? (u32)__builtin_popcount(pieces(r->mask & mask, r->piece)) : 1; n; n--)
         race_report(c, check, me, r, kind, o, at);
       settled = write;
     }
     if (!settled)
       continue;
+    if (r->cluster != check->cluster)
+      cell->folded = 0; /* with other bytes it may be like another one */
     r->mask &= (u16)~mask;
     if (!r->mask)
       drop(cell, i--);

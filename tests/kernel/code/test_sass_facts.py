@@ -12,7 +12,7 @@ from fa4_cute.plan.facts.hardware import REGISTERS_PER_SM, WARP_GROUP_THREADS
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
-from testing.sass import instructions, pair_t1, softmax_loops
+from testing.sass import instructions, pair_loop, softmax_loops
 
 pytestmark = pytest.mark.slow
 
@@ -87,4 +87,4 @@ def test_t1_stays_short(head_dim: int) -> None:
 @pytest.mark.parametrize("spec", PAIRS, ids=lambda s: s.name)
 def test_t1_of_a_pair_stays_short(spec: Depth512Spec) -> None:
     """Stall cycles from "S ready" to "P handed over", a lower bound of the softmax of one tile."""
-    assert pair_t1(list(instructions(spec))) < LONGEST_T1_OF_A_PAIR
+    assert pair_loop(list(instructions(spec))).all_of_p < LONGEST_T1_OF_A_PAIR

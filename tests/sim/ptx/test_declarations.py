@@ -36,6 +36,12 @@ def test_sized_variables_take_their_alignment_from_the_type() -> None:
     ]  # fmt: skip
 
 
+def test_managed_variables_are_global() -> None:
+    """PTX ISA, "Variable and Function Attribute Directive: .attribute"."""
+    (found,) = variables(".global .attribute(.managed) .align 4 .u32 launches;")
+    assert (found.name, found.space, found.size_bytes) == ("launches", "global", 4)
+
+
 def test_initial_values_are_little_endian_and_padded_with_zeros() -> None:
     found = variables(
         ".global .align 4 .b8 x[6] = {72, 0x65, 255};\n.const .u32 y[] = {1, -1};\n"

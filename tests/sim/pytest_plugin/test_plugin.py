@@ -117,6 +117,29 @@ def test_the_marker_watches_and_sets_options(folder: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*_ test_incomplete _*", "not everything was seen of reverse"])
 
 
+SCHEDULES = """
+@pytest.mark.sm100sim(schedules=4, checks="none")
+@pytest.mark.parametrize("number", [1, 2])
+def test_orders(number, sm100sim_reports):
+    launch("bar.sync 0;")
+    used = sm100sim_reports[0].options
+    print("ran", number, used.mode, used.seed)
+"""
+
+
+def test_a_marker_makes_a_test_for_each_order_of_events(folder: pytest.Pytester) -> None:
+    result = run(folder, SCHEDULES, "-s", "-v")
+    result.assert_outcomes(passed=10)
+    orders = {"fast": "fast 0", "late": "late 0", "random-1": "random 1", "random-2": "random 2"}
+    for name, order in orders.items():
+        for number in (1, 2):
+            shown = [line for line in result.outlines if f"ran {number} {order}" in line]
+            assert len(shown) == 1
+            assert f"test_orders[{number}-{name}]" in shown[0] or f"[{name}-{number}]" in shown[0]
+    result = run(folder, SCHEDULES.replace("schedules=4", "schedules=0"))
+    result.stdout.fnmatch_lines(["*ValueError: schedules: 0 is less than 1*"])
+
+
 FIXTURES = """
 def test_reports(sm100sim_reports):
     assert sm100sim_reports == []

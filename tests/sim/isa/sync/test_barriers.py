@@ -224,6 +224,12 @@ def test_setmaxnreg_rules(bodies: tuple[str, ...], reason: str) -> None:
     assert reason in fault_of(by_group(*bodies), block=384, directives=GROUPS)
 
 
+def test_one_that_changes_nothing_may_come_before_the_others_have_executed_the_last() -> None:
+    """As the worker warps of Triton do between two of their regions."""
+    bodies = (dec(96) + dec(96), "", "")
+    assert run_ptx(by_group(*bodies), block=384, directives=GROUPS).verdict == "clean"
+
+
 @pytest.mark.parametrize(
     ("directives", "largest", "entry"),
     [

@@ -1,0 +1,144 @@
+"""The problems that are timed, and how much work each one is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+from typing import Any, Final
+
+TOKENS: Final = 16384
+HIDDEN: Final = 2048
+"""Tokens of a batch and columns of all its heads, as in the tables of FlashAttention's authors."""
+SHARED_HIDDEN: Final = 4096
+"""Columns of all query heads where eight heads of k and v serve them."""
+BYTES: Final = {"bf16": 2, "fp8": 1}
+
+
+@cache
+def _pairs(seqlen_q: int, seqlen_k: int, causal: bool, window: int | None) -> int:
+    total = 0
+    for row in range(seqlen_q):
+        place = seqlen_k - seqlen_q + row
+        last = min(place, seqlen_k - 1) if causal else seqlen_k - 1
+        first = 0 if window is None else max(0, place - window)
+        total += max(0, last - first + 1)
+    return total
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One call of attention: q (batch, seqlen_q, heads, head_dim), k, v with seqlen_k, heads_kv.
+
+    Attributes:
+        group: the table that it stands in.
+        head_dim_v: columns of v, head_dim unless given.
+        causal: bottom-right aligned.
+        dtype: "bf16", or "fp8" (e4m3 with bf16 output).
+        window: keys to the left of a query that it sees besides its own, or None for all.
+        page: tokens of a page of k and v, or 0 where they are one tensor.
+        packed: sequences lie one after the other, without a batch dimension.
+    """
+
+    group: str
+    batch: int
+    seqlen_q: int
+    seqlen_k: int
+    heads: int
+    heads_kv: int
+    head_dim: int
+    head_dim_v: int
+    causal: bool = False
+    dtype: str = "bf16"
+    window: int | None = None
+    page: int = 0
+    packed: bool = False
+
+    @property
+    def name(self) -> str:
+        """Unique in the table; a file name and a regular expression's prey."""
+        dims = f"d{self.head_dim}"
+        dims += f"_{self.head_dim_v}" if self.head_dim_v != self.head_dim else ""
+        queries = f"q{self.seqlen_q}_" if self.seqlen_q != self.seqlen_k else ""
+        parts = [
+            self.group, dims, f"{queries}k{self.seqlen_k}", f"b{self.batch}",
+            f"h{self.heads}_{self.heads_kv}",
+        ]  # fmt: skip
+        parts += ["causal"] * self.causal
+        if self.page:
+            parts.append(f"page{self.page}")
+        return "-".join(parts)
+
+    def pairs(self) -> int:
+        """(query, key) pairs that a head of one sequence looks at."""
+        return _pairs(self.seqlen_q, self.seqlen_k, self.causal, self.window)
+
+    def flops(self) -> int:
+        """Two operations for each pair and column of q k' and of p v; masked pairs do not count."""
+        return 2 * self.batch * self.heads * self.pairs() * (self.head_dim + self.head_dim_v)
+
+    def bytes(self) -> int:
+        """What must be read and written at least: q, k, v and O once each."""
+        element, both = BYTES[self.dtype], self.head_dim + self.head_dim_v
+        keys = self.batch * self.seqlen_k * self.heads_kv * both * element
+        rows = self.batch * self.seqlen_q * self.heads
+        return keys + rows * (self.head_dim * element + self.head_dim_v * BYTES["bf16"])
+
+    @property
+    def by_bandwidth(self) -> bool:
+        """Whether memory bounds it, so that GB/s say more than TFLOPS."""
+        return self.group in ("decode", "paged")
+
+    def our_options(self) -> dict[str, Any]:
+        """What ``fa4_cute.warmup`` has to know to compile the kernel for it."""
+        options: dict[str, Any] = {
+            "head_dim": self.head_dim, "head_dim_v": self.head_dim_v, "causal": self.causal,
+            "dtype": {"bf16": "bf16", "fp8": "fp8_e4m3"}[self.dtype], "batch": self.batch,
+            "seqlen_q": self.seqlen_q, "seqlen_k": self.seqlen_k, "heads_q": self.heads,
+            "heads_k": self.heads_kv, "arch": "sm_90a",
+        }  # fmt: skip
+        if self.window is not None:
+            options["window_size"] = (self.window, 0)
+        if self.page:
+            options["page_size"] = self.page
+        if self.packed:
+            options["ragged_q"] = options["ragged_k"] = True
+        return options
+
+
+DIMS: Final = ((64, 64), (96, 96), (128, 128), (192, 128), (256, 256))
+LENGTHS: Final = (512, 1024, 2048, 4096, 8192, 16384, 32768)
+
+
+def _square(group: str, dims: tuple[int, int], length: int, **options: Any) -> Problem:
+    heads = max(1, HIDDEN // dims[0])
+    batch = max(1, TOKENS // length)
+    return Problem(group, batch, length, length, heads, heads, *dims, **options)
+
+
+def _problems() -> Iterator[Problem]:
+    for dims, causal, length in product(DIMS, (False, True), LENGTHS):
+        yield _square("full", dims, length, causal=causal)
+    some = tuple(product((False, True), (1024, 4096, 16384)))
+    for causal, length in some:
+        many = _square("gqa", (128, 128), length, causal=causal)
+        yield replace(many, heads=SHARED_HIDDEN // 128, heads_kv=8)
+    for causal, length in some:
+        yield _square("fp8", (128, 128), length, causal=causal, dtype="fp8")
+    for dims, length in product(((64, 64), (128, 128)), (4096, 16384)):
+        yield _square("window", dims, length, causal=True, window=1023)
+    for length in (1024, 4096):
+        yield _square("packed", (128, 128), length, causal=True, packed=True)
+    steps = [
+        Problem("decode", batch, 1, length, 32, 8, 128, 128)
+        for length, batch in ((4096, 64), (16384, 16), (65536, 4), (65536, 1))
+    ]
+    yield from steps
+    for step in steps:
+        yield replace(step, group="paged", page=64)
+    yield replace(steps[1], group="paged", page=16)
+
+
+TABLE: Final = tuple(_problems())
+"""All problems, in the order in which they are timed."""

@@ -1,0 +1,133 @@
+"""Who computes a problem: this package, torch's backends, FlashAttention-4's recorded kernel.
+
+A runner takes a problem and its tensors and gives a function that writes ``tensors["out"]``, or
+raises with the reason why it cannot.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from benchmarks.hopper.times.launcher import Launcher
+from benchmarks.hopper.times.problems import Problem
+from benchmarks.hopper.times.recorded import load
+
+Tensors = dict[str, torch.Tensor]
+Call = Callable[[], Any]
+Runner = Callable[[Problem, Tensors], Call]
+OURS = "fa4_cute"
+RECORDED = "FA4"
+"""Its launches come from a record, so that its own Python does not run."""
+
+
+class NotOffered(Exception):
+    """The runner has nothing for the problem; the message says what is missing."""
+
+
+def ours(problem: Problem, tensors: Tensors) -> Call:
+    """``fa4_cute.flash_attn``, or ``flash_attn_varlen`` for packed sequences."""
+    fa4_cute = importlib.import_module("fa4_cute")
+    p, t = problem, tensors
+    options: dict[str, Any] = {"causal": p.causal, "out": t["out"], "unchecked": True}
+    if p.window is not None:
+        options["window_size"] = (p.window, 0)
+    if p.page:
+        options |= {"page_table": t["table"], "seqused_k": t["lengths"]}
+    if p.packed:
+        options |= {"cu_seqlens_q": t["starts"], "cu_seqlens_k": t["starts"]}
+        options |= {"max_seqlen_q": p.seqlen_q, "max_seqlen_k": p.seqlen_k}
+        return partial(fa4_cute.flash_attn_varlen, t["q"], t["k"], t["v"], **options)
+    return partial(fa4_cute.flash_attn, t["q"], t["k"], t["v"], **options)
+
+
+def _sdpa(backend: SDPBackend, problem: Problem, tensors: Tensors) -> Call:
+    """``scaled_dot_product_attention`` by one backend, on the same memory."""
+    if problem.dtype != "bf16" or problem.window is not None or problem.page or problem.packed:
+        raise NotOffered("scaled_dot_product_attention has no fp8, window, pages or packed rows")
+    if problem.causal and problem.seqlen_q != problem.seqlen_k:
+        raise NotOffered("its causal mask is aligned to the top left")
+    q, k, v = (tensors[name].transpose(1, 2) for name in ("q", "k", "v"))
+    grouped = problem.heads != problem.heads_kv
+
+    def call() -> torch.Tensor:
+        with sdpa_kernel(backend):
+            return torch.nn.functional.scaled_dot_product_attention(
+                q, k, v, is_causal=problem.causal, enable_gqa=grouped
+            )
+
+    tensors["out"] = call().transpose(1, 2)
+    return call
+
+
+def torch_varlen(problem: Problem, tensors: Tensors) -> Call:
+    """FlashAttention-2 as torch offers it for packed sequences, which may have a window."""
+    p, t = problem, tensors
+    if not p.packed and p.window is None:
+        raise NotOffered("only for packed sequences and windows")
+    try:
+        varlen = importlib.import_module("torch.nn.attention.varlen").varlen_attn
+    except (ImportError, AttributeError) as reason:
+        raise NotOffered(f"torch {torch.__version__} has no varlen_attn") from reason
+    left = -1 if p.window is None else p.window
+    options: dict[str, Any] = {"window_size": (left, 0 if p.causal else -1)}
+    if "window_size" not in inspect.signature(varlen).parameters:
+        if p.window is not None:
+            raise NotOffered(f"varlen_attn of torch {torch.__version__} has no window")
+        options = {"is_causal": p.causal}
+    q, k, v = (t[name].reshape(-1, *t[name].shape[-2:]) for name in ("q", "k", "v"))
+    starts = (torch.arange(p.batch + 1, device=q.device) * p.seqlen_q).int()
+
+    def call() -> torch.Tensor:
+        found: torch.Tensor = varlen(q, k, v, starts, starts, p.seqlen_q, p.seqlen_k, **options)
+        return found
+
+    tensors["out"] = call().reshape(t["out"].shape)
+    return call
+
+
+class RecordedRunner:
+    """Kernels that were compiled and whose launches were recorded elsewhere (`record_fa4.py`)."""
+
+    def __init__(self, folder: Path) -> None:
+        """Read the folder's launches."""
+        self._launches = load(folder)
+        self._folder = folder
+        self._launcher: Launcher | None = None
+
+    def __call__(self, problem: Problem, tensors: Tensors) -> Call:
+        """The launch of the problem's name."""
+        launch = self._launches.get(problem.name)
+        if launch is None:
+            raise NotOffered("no launch was recorded")
+        self._launcher = self._launcher or Launcher(self._folder)
+        addresses = {name: tensor.data_ptr() for name, tensor in tensors.items()}
+        run = self._launcher.prepared(launch, addresses)
+
+        def call() -> torch.Tensor:
+            """The launch names its tensors by address only: this keeps them."""
+            run(torch.cuda.current_stream().cuda_stream)
+            return tensors["out"]
+
+        return call
+
+
+def runners(folder: Path | None) -> Mapping[str, Runner]:
+    """All runners by name; `folder` holds recorded launches."""
+    found: dict[str, Runner] = {
+        OURS: ours,
+        "cuDNN": partial(_sdpa, SDPBackend.CUDNN_ATTENTION),
+        "FA2": partial(_sdpa, SDPBackend.FLASH_ATTENTION),
+        "efficient": partial(_sdpa, SDPBackend.EFFICIENT_ATTENTION),
+        "FA2 varlen": torch_varlen,
+    }
+    if folder is not None:
+        found[RECORDED] = RecordedRunner(folder)
+    return found

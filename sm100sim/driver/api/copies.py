@@ -1,0 +1,249 @@
+"""Copies and fills (CUDA Driver API, "Memory Management")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from ..base.codes import CudaError, Status
+from ..base.objects import Work
+from ..base.session import COPY_NODE, SET_NODE, Session
+from ..base.table import U8, U16, U32, entry
+
+ARRAY: Final = 3
+HOST: Final = 1
+"""`CUmemorytype`."""
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Rows in memory: the address of the first, and bytes to the next row and the next plane."""
+
+    start: int
+    pitch: int
+    slice: int = 0
+
+    def row(self, y: int, z: int) -> int:
+        """Address of a row."""
+        return self.start + y * self.pitch + z * self.slice
+
+    def end(self, width: int, height: int, depth: int) -> int:
+        """The address behind the last row."""
+        return self.row(height - 1, depth - 1) + width
+
+
+def copying(s: Session, target: int, source: int, size: int) -> Work:
+    """Work that copies bytes.
+
+    Raises:
+        CudaError: one side is not all inside one allocation.
+    """
+    for address in (target, source):
+        s.arena.check(address, size)
+        if size and not address:
+            raise CudaError(Status.INVALID_VALUE, "a copy from or to the null pointer")
+
+    def work() -> None:
+        s.program.move(target, source, size)
+
+    return work
+
+
+def copying_rows(s: Session, target: Plane, source: Plane, shape: tuple[int, int, int]) -> Work:
+    """Work that copies width bytes of height rows of depth planes.
+
+    Raises:
+        CudaError: one side is not all inside one allocation.
+    """
+    width, height, depth = shape
+    if all(shape):
+        for side in (target, source):
+            s.arena.check(side.start, side.end(*shape) - side.start)
+
+    def work() -> None:
+        for z in range(depth):
+            for y in range(height):
+                s.program.move(target.row(y, z), source.row(y, z), width)
+
+    return work
+
+
+def filling(s: Session, target: Plane, value: int, width: int, extent: tuple[int, int]) -> Work:
+    """Work that sets `extent` elements of `width` bytes: in a row, and rows.
+
+    Raises:
+        CudaError: they are not all inside one allocation.
+    """
+    columns, rows = extent
+    if columns and rows:
+        s.arena.check(target.start, target.end(columns * width, rows, 1) - target.start)
+        if s.arena.region_of(target.start) is None:
+            raise CudaError(Status.INVALID_VALUE, f"{target.start:#x} is no device memory")
+
+    def work() -> None:
+        for y in range(rows):
+            s.program.fill(target.row(y, 0), value, width, columns)
+
+    return work
+
+
+@entry("cuMemcpy", "cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2", "cuMemcpyDtoD_v2")
+def copy(s: Session, target: int, source: int, size: int) -> None:
+    """Copy."""
+    copy_async(s, target, source, size, 0)
+
+
+@entry("cuMemcpyAsync", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2")
+def copy_async(s: Session, target: int, source: int, size: int, stream: int) -> None:
+    """Copy in a stream."""
+    s.submit(stream, copying(s, target, source, size), COPY_NODE)
+
+
+@entry("cuMemcpyPeer")
+def copy_peer(s: Session, target: int, _to: int, source: int, _from: int, size: int) -> None:
+    """Copy between contexts."""
+    copy(s, target, source, size)
+
+
+@entry("cuMemcpyPeerAsync")
+def copy_peer_async(s: Session, *words: int) -> None:
+    """Copy between contexts in a stream."""
+    target, _, source, _, size, stream = words[:6]
+    copy_async(s, target, source, size, stream)
+
+
+_SIDE_2D: Final = "QQI4xQQQQ"
+_SIDE_3D: Final = "QQQQI4xQQQQQQ"
+
+
+def _plane(x: int, y: int, kind: int, memory: tuple[int, ...], pitch: int) -> Plane:
+    """A side of a copy: `memory` holds its host, device and array address."""
+    if kind == ARRAY:
+        raise CudaError(Status.NOT_SUPPORTED, "CUDA arrays are not modelled")
+    # A unified address may stand in the device's field.
+    address = memory[0] if kind == HOST else memory[1]
+    return Plane(address + x + y * pitch, pitch)
+
+
+def copying_2d(s: Session, descriptor: int) -> Work:
+    """Work of a `CUDA_MEMCPY2D`."""
+    words = s.program.read_words(descriptor, _SIDE_2D * 2 + "QQ")
+    sides = [
+        _plane(x, y, kind, (host, device, array), pitch)
+        for x, y, kind, host, device, array, pitch in (words[0:7], words[7:14])
+    ]
+    return copying_rows(s, sides[1], sides[0], (words[14], words[15], 1))
+
+
+def copying_3d(s: Session, descriptor: int) -> Work:
+    """Work of a `CUDA_MEMCPY3D`."""
+    words = s.program.read_words(descriptor, _SIDE_3D * 2 + "QQQ")
+    sides = []
+    for x, y, z, _lod, kind, *rest in (words[0:11], words[11:22]):
+        host, device, array, _reserved, pitch, height = rest
+        flat = _plane(x, y, kind, (host, device, array), pitch)
+        step = pitch * height
+        sides.append(Plane(flat.start + z * step, pitch, step))
+    return copying_rows(s, sides[1], sides[0], (words[22], words[23], words[24]))
+
+
+@entry("cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2")
+def copy_2d(s: Session, descriptor: int) -> None:
+    """Copy rows."""
+    s.submit(0, copying_2d(s, descriptor), COPY_NODE)
+
+
+@entry("cuMemcpy2DAsync_v2")
+def copy_2d_async(s: Session, descriptor: int, stream: int) -> None:
+    """Copy rows in a stream."""
+    s.submit(stream, copying_2d(s, descriptor), COPY_NODE)
+
+
+@entry("cuMemcpy3D_v2")
+def copy_3d(s: Session, descriptor: int) -> None:
+    """Copy planes."""
+    s.submit(0, copying_3d(s, descriptor), COPY_NODE)
+
+
+@entry("cuMemcpy3DAsync_v2")
+def copy_3d_async(s: Session, descriptor: int, stream: int) -> None:
+    """Copy planes in a stream."""
+    s.submit(stream, copying_3d(s, descriptor), COPY_NODE)
+
+
+@entry("cuMemsetD8_v2")
+def set_8(s: Session, target: int, value: U8, count: int) -> None:
+    """Set bytes."""
+    set_8_async(s, target, value, count, 0)
+
+
+@entry("cuMemsetD16_v2")
+def set_16(s: Session, target: int, value: U16, count: int) -> None:
+    """Set elements of two bytes."""
+    set_16_async(s, target, value, count, 0)
+
+
+@entry("cuMemsetD32_v2")
+def set_32(s: Session, target: int, value: U32, count: int) -> None:
+    """Set elements of four bytes."""
+    set_32_async(s, target, value, count, 0)
+
+
+@entry("cuMemsetD8Async")
+def set_8_async(s: Session, target: int, value: U8, count: int, stream: int) -> None:
+    """Set bytes in a stream."""
+    s.submit(stream, filling(s, Plane(target, 0), value, 1, (count, 1)), SET_NODE)
+
+
+@entry("cuMemsetD16Async")
+def set_16_async(s: Session, target: int, value: U16, count: int, stream: int) -> None:
+    """Set elements of two bytes in a stream."""
+    s.submit(stream, filling(s, Plane(target, 0), value, 2, (count, 1)), SET_NODE)
+
+
+@entry("cuMemsetD32Async")
+def set_32_async(s: Session, target: int, value: U32, count: int, stream: int) -> None:
+    """Set elements of four bytes in a stream."""
+    s.submit(stream, filling(s, Plane(target, 0), value, 4, (count, 1)), SET_NODE)
+
+
+def _set_2d(s: Session, words: tuple[int, ...], width: int, stream: int) -> None:
+    target, pitch, value, columns, rows = words[:5]
+    work = filling(s, Plane(target, pitch), value & (1 << 8 * width) - 1, width, (columns, rows))
+    s.submit(stream, work, SET_NODE)
+
+
+@entry("cuMemsetD2D8_v2")
+def set_2d_8(s: Session, *words: int) -> None:
+    """Set bytes of rows."""
+    _set_2d(s, words, 1, 0)
+
+
+@entry("cuMemsetD2D16_v2")
+def set_2d_16(s: Session, *words: int) -> None:
+    """Set elements of two bytes of rows."""
+    _set_2d(s, words, 2, 0)
+
+
+@entry("cuMemsetD2D32_v2")
+def set_2d_32(s: Session, *words: int) -> None:
+    """Set elements of four bytes of rows."""
+    _set_2d(s, words, 4, 0)
+
+
+@entry("cuMemsetD2D8Async")
+def set_2d_8_async(s: Session, *words: int) -> None:
+    """Set bytes of rows in a stream."""
+    _set_2d(s, words, 1, words[5])
+
+
+@entry("cuMemsetD2D16Async")
+def set_2d_16_async(s: Session, *words: int) -> None:
+    """Set elements of two bytes of rows in a stream."""
+    _set_2d(s, words, 2, words[5])
+
+
+@entry("cuMemsetD2D32Async")
+def set_2d_32_async(s: Session, *words: int) -> None:
+    """Set elements of four bytes of rows in a stream."""
+    _set_2d(s, words, 4, words[5])

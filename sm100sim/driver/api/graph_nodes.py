@@ -1,0 +1,106 @@
+"""Graphs that are built step by step (CUDA Driver API, "Graph Management")."""
+
+from __future__ import annotations
+
+from ..base.codes import CudaError, Status
+from ..base.objects import Graph, Node, Work
+from ..base.session import (
+    COPY_NODE,
+    EMPTY_NODE,
+    GRAPH_NODE,
+    HOST_NODE,
+    KERNEL_NODE,
+    SET_NODE,
+    Session,
+)
+from ..base.table import entry
+from .context import calling
+from .copies import Plane, copying_3d, filling
+from .launches import Shape, dims, launching
+
+_KERNEL = "Q7I4xQQQ"
+_SET = "QQIIQQ"
+
+
+def add_step(s: Session, words: tuple[int, ...], kind: int, work: Work) -> None:
+    """Add a step.
+
+    Args:
+        s: the session.
+        words: of the call: where the step's handle goes, the graph, the steps before, how many.
+        kind: of the step.
+        work: what it does.
+    """
+    out, graph, before, count = words[:4]
+    after = [s.get(h, Node) for h in s.program.read_words(before, f"{count}Q")]
+    s.program.put(out, "Q", s.add_node(s.get(graph, Graph), kind, work, after).handle)
+
+
+def _nothing() -> None:
+    """The work of a step that only others wait for."""
+
+
+def kernel_work(s: Session, parameters: int) -> Work:
+    """Work of `CUDA_KERNEL_NODE_PARAMS`."""
+    words = s.program.read_words(parameters, _KERNEL)
+    function, *extents, smem, pointers, extra, kernel = words
+    shape = Shape(dims(extents[:3]), dims(extents[3:]), smem)
+    return launching(s, function or kernel, shape, pointers, extra)
+
+
+def set_work(s: Session, parameters: int) -> Work:
+    """Work of `CUDA_MEMSET_NODE_PARAMS`."""
+    target, pitch, value, size, width, height = s.program.read_words(parameters, _SET)
+    return filling(s, Plane(target, pitch), value, size, (width, height))
+
+
+@entry("cuGraphAddKernelNode_v2")
+def add_kernel(s: Session, *words: int) -> None:
+    """Add a launch."""
+    add_step(s, words, KERNEL_NODE, kernel_work(s, words[4]))
+
+
+@entry("cuGraphAddMemcpyNode")
+def add_copy(s: Session, *words: int) -> None:
+    """Add a copy."""
+    add_step(s, words, COPY_NODE, copying_3d(s, words[4]))
+
+
+@entry("cuGraphAddMemsetNode")
+def add_set(s: Session, *words: int) -> None:
+    """Add a fill."""
+    add_step(s, words, SET_NODE, set_work(s, words[4]))
+
+
+@entry("cuGraphAddHostNode")
+def add_host(s: Session, *words: int) -> None:
+    """Add a call of the program."""
+    function, data = s.program.read_words(words[4], "QQ")
+    add_step(s, words, HOST_NODE, calling(s, function, data))
+
+
+@entry("cuGraphAddEmptyNode", "cudaGraphAddEmptyNode")
+def add_empty(s: Session, *words: int) -> None:
+    """Add a step without work."""
+    add_step(s, words, EMPTY_NODE, _nothing)
+
+
+@entry("cuGraphAddChildGraphNode", "cudaGraphAddChildGraphNode")
+def add_child(s: Session, *words: int) -> None:
+    """Add the steps of another graph as they are now."""
+    nodes = s.get(words[4], Graph).ordered()
+
+    def work() -> None:
+        for node in nodes:
+            node.work()
+
+    add_step(s, words, GRAPH_NODE, work)
+
+
+@entry("cuGraphKernelNodeSetParams_v2")
+def set_kernel(s: Session, node: int, parameters: int) -> None:
+    """Change a launch of a graph."""
+    found = s.get(node, Node)
+    if found.kind != KERNEL_NODE:
+        raise CudaError(Status.INVALID_VALUE)
+    found.work = kernel_work(s, parameters)

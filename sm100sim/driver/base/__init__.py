@@ -1,0 +1,1 @@
+"""What all handlers stand on: the wire, memory, images, handles, the session."""

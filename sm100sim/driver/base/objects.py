@@ -1,0 +1,140 @@
+"""What a program holds handles of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ...ptx.program import Kernel
+from ...ptx.program import Module as Program
+
+Work = Callable[[], None]
+"""Work on a stream: done at once, or kept in a graph and done when that is launched."""
+
+
+@dataclass(eq=False)
+class Module:
+    """A loaded module or library.
+
+    Attributes:
+        ptx: its text, and `program` what was read of it.
+        placed: address and bytes of its global variables.
+        functions: handles of its kernels, as far as they were asked for.
+    """
+
+    ptx: str
+    program: Program
+    placed: dict[str, tuple[int, int]]
+    functions: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Function:
+    """A kernel of a module, and the attributes that the program has set on it."""
+
+    module: Module
+    kernel: Kernel
+    attributes: dict[int, int] = field(default_factory=dict)
+    cluster: tuple[int, int, int] | None = None
+
+
+@dataclass(eq=False)
+class Context:
+    """A context; all of a program's contexts share its memory and modules."""
+
+    flags: int = 0
+    primary: bool = False
+    users: int = 0
+
+
+@dataclass(eq=False)
+class Node:
+    """A step of a graph."""
+
+    kind: int
+    work: Work
+    after: list[Node] = field(default_factory=list)
+    handle: int = 0
+
+
+@dataclass(eq=False)
+class Graph:
+    """Steps in the order in which they were added."""
+
+    nodes: list[Node] = field(default_factory=list)
+
+    def ordered(self) -> list[Node]:
+        """The steps, each behind those that it waits for, otherwise in the order of addition."""
+        done: dict[int, None] = {}
+        found: list[Node] = []
+
+        def visit(node: Node) -> None:
+            if id(node) not in done:
+                done[id(node)] = None
+                for other in node.after:
+                    visit(other)
+                found.append(node)
+
+        for node in self.nodes:
+            visit(node)
+        return found
+
+    def run(self) -> None:
+        """Do every step."""
+        for node in self.ordered():
+            node.work()
+
+
+@dataclass(eq=False)
+class GraphProgram:
+    """An instantiated graph: the steps that it had then."""
+
+    nodes: list[Node]
+
+
+@dataclass(eq=False)
+class Stream:
+    """A stream; work on it is done before the call returns.
+
+    Attributes:
+        capture: the graph that takes the work instead, or None.
+        last: the newest step of that graph.
+    """
+
+    flags: int = 0
+    priority: int = 0
+    capture: Graph | None = None
+    last: Node | None = None
+
+
+@dataclass(eq=False)
+class Event:
+    """An event: the second at which it was recorded, or None."""
+
+    flags: int = 0
+    time: float | None = None
+    capture: Graph | None = None
+    node: Node | None = None
+
+
+@dataclass(eq=False)
+class Pool:
+    """A memory pool and its attributes."""
+
+    attributes: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Physical:
+    """Memory without an address of its own (`cuMemCreate`)."""
+
+    size: int
+    mapped_at: int = 0
+
+
+@dataclass(eq=False)
+class LinkState:
+    """A linker: PTX texts so far, and the image that it gave."""
+
+    texts: list[str] = field(default_factory=list)
+    image: int = 0

@@ -1,0 +1,22 @@
+/* Functions of NVML that programs ask for (NVML API Reference). */
+/* clang-format off */
+ENTRY(nvmlDeviceGetArchitecture) ENTRY(nvmlDeviceGetBrand) ENTRY(nvmlDeviceGetClockInfo)
+ENTRY(nvmlDeviceGetComputeMode) ENTRY(nvmlDeviceGetComputeRunningProcesses)
+ENTRY(nvmlDeviceGetComputeRunningProcesses_v3) ENTRY(nvmlDeviceGetCount) ENTRY(nvmlDeviceGetCount_v2)
+ENTRY(nvmlDeviceGetCpuAffinity) ENTRY(nvmlDeviceGetCudaComputeCapability)
+ENTRY(nvmlDeviceGetCurrentClocksEventReasons) ENTRY(nvmlDeviceGetCurrentClocksThrottleReasons)
+ENTRY(nvmlDeviceGetEccMode) ENTRY(nvmlDeviceGetEnforcedPowerLimit) ENTRY(nvmlDeviceGetGraphicsRunningProcesses_v3)
+ENTRY(nvmlDeviceGetHandleByIndex) ENTRY(nvmlDeviceGetHandleByIndex_v2) ENTRY(nvmlDeviceGetHandleByPciBusId)
+ENTRY(nvmlDeviceGetHandleByPciBusId_v2) ENTRY(nvmlDeviceGetHandleByUUID) ENTRY(nvmlDeviceGetIndex)
+ENTRY(nvmlDeviceGetMaxClockInfo) ENTRY(nvmlDeviceGetMemoryInfo) ENTRY(nvmlDeviceGetMemoryInfo_v2)
+ENTRY(nvmlDeviceGetMigMode) ENTRY(nvmlDeviceGetMinorNumber) ENTRY(nvmlDeviceGetName) ENTRY(nvmlDeviceGetNumGpuCores)
+ENTRY(nvmlDeviceGetNvLinkState) ENTRY(nvmlDeviceGetP2PStatus) ENTRY(nvmlDeviceGetPciInfo)
+ENTRY(nvmlDeviceGetPciInfo_v3) ENTRY(nvmlDeviceGetPerformanceState) ENTRY(nvmlDeviceGetPersistenceMode)
+ENTRY(nvmlDeviceGetPowerManagementLimit) ENTRY(nvmlDeviceGetPowerUsage) ENTRY(nvmlDeviceGetSerial)
+ENTRY(nvmlDeviceGetTemperature) ENTRY(nvmlDeviceGetTopologyCommonAncestor) ENTRY(nvmlDeviceGetTotalEccErrors)
+ENTRY(nvmlDeviceGetTotalEnergyConsumption) ENTRY(nvmlDeviceGetUUID) ENTRY(nvmlDeviceGetUtilizationRates)
+ENTRY(nvmlDeviceResetGpuLockedClocks) ENTRY(nvmlDeviceSetGpuLockedClocks) ENTRY(nvmlDeviceSetPersistenceMode)
+ENTRY(nvmlErrorString) ENTRY(nvmlEventSetCreate) ENTRY(nvmlInit) ENTRY(nvmlInitWithFlags) ENTRY(nvmlInit_v2)
+ENTRY(nvmlShutdown) ENTRY(nvmlSystemGetCudaDriverVersion) ENTRY(nvmlSystemGetCudaDriverVersion_v2)
+ENTRY(nvmlSystemGetDriverVersion) ENTRY(nvmlSystemGetNVMLVersion) ENTRY(nvmlUnitGetCount)
+    /* clang-format on */

@@ -1,0 +1,184 @@
+"""Memory (CUDA Runtime API, "Memory Management").
+
+A structure of more than 16 bytes that is given by value lies on the stack: its words come behind
+the six of the registers (System V ABI, x86-64, 3.2.3).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..api.copies import Plane, copying, copying_rows, filling
+from ..api.memory import HOST, PITCH, allocate
+from ..base.codes import CudaError, Status
+from ..base.objects import Work
+from ..base.session import COPY_NODE, SET_NODE, Session
+from ..base.table import U8, U32, entry
+
+ON_STACK: Final = 6
+MANAGED_POINTER: Final = 3
+_COPY_3D: Final = "Q3Q4QQ3Q4Q3QI"
+_KINDS: Final = {"device": 2, "reserved": 2, "pinned": HOST, "managed": MANAGED_POINTER}
+"""`cudaMemoryType` by the kind of an allocation; 0 is memory that CUDA does not know."""
+
+
+def _allocate(s: Session, out: int, size: int, kind: str) -> None:
+    if size:
+        allocate(s, out, size, kind)
+    else:
+        s.program.put(out, "Q", 0)
+
+
+@entry("cudaMalloc", "cudaMallocAsync")
+def allocate_device(s: Session, out: int, size: int) -> None:
+    """Allocate device memory."""
+    _allocate(s, out, size, "device")
+
+
+@entry("cudaMallocManaged")
+def allocate_managed(s: Session, out: int, size: int) -> None:
+    """Allocate memory that host and device may touch."""
+    _allocate(s, out, size, "managed")
+
+
+@entry("cudaMallocHost", "cudaHostAlloc")
+def allocate_pinned(s: Session, out: int, size: int) -> None:
+    """Allocate host memory that the device may touch."""
+    _allocate(s, out, size, "pinned")
+
+
+@entry("cudaMalloc3D")
+def allocate_3d(s: Session, *words: int) -> None:
+    """Allocate planes of rows that begin at multiples of 512 bytes."""
+    out, (width, height, depth) = words[0], words[ON_STACK : ON_STACK + 3]
+    pitch = -(-width // PITCH) * PITCH
+    _allocate(s, out, pitch * height * depth, "device")
+    s.program.put(out + 8, "QQQ", pitch, width, height)
+
+
+@entry("cudaMemcpy")
+def copy(s: Session, target: int, source: int, size: int) -> None:
+    """Copy."""
+    s.submit(0, copying(s, target, source, size), COPY_NODE)
+
+
+@entry("cudaMemcpyAsync")
+def copy_async(s: Session, target: int, source: int, size: int, _kind: U32, stream: int) -> None:
+    """Copy in a stream."""
+    s.submit(stream, copying(s, target, source, size), COPY_NODE)
+
+
+@entry("cudaMemcpyPeer")
+def copy_peer(s: Session, target: int, _to: U32, source: int, _from: U32, size: int) -> None:
+    """Copy between devices, of which there is one."""
+    copy(s, target, source, size)
+
+
+@entry("cudaMemcpyPeerAsync")
+def copy_peer_async(s: Session, *words: int) -> None:
+    """Copy between devices in a stream."""
+    s.submit(words[5], copying(s, words[0], words[2], words[4]), COPY_NODE)
+
+
+def _rows(s: Session, words: tuple[int, ...]) -> Work:
+    target, target_pitch, source, source_pitch, width, height = words[:6]
+    if width > min(target_pitch, source_pitch):
+        raise CudaError(Status.INVALID_VALUE, f"rows of {width} bytes are longer than a pitch")
+    sides = Plane(target, target_pitch), Plane(source, source_pitch)
+    return copying_rows(s, *sides, (width, height, 1))
+
+
+@entry("cudaMemcpy2D")
+def copy_2d(s: Session, *words: int) -> None:
+    """Copy rows."""
+    s.submit(0, _rows(s, words), COPY_NODE)
+
+
+@entry("cudaMemcpy2DAsync")
+def copy_2d_async(s: Session, *words: int) -> None:
+    """Copy rows in a stream."""
+    s.submit(words[7], _rows(s, words), COPY_NODE)
+
+
+def copying_parameters(s: Session, parameters: int) -> Work:
+    """Work of `cudaMemcpy3DParms`.
+
+    Raises:
+        CudaError: it names a CUDA array.
+    """
+    words = s.program.read_words(parameters, _COPY_3D)
+    sides = []
+    for array, x, y, z, pointer, pitch, _width, height in (words[0:8], words[8:16]):
+        if array:
+            raise CudaError(Status.NOT_SUPPORTED, "CUDA arrays are not modelled")
+        step = pitch * height
+        sides.append(Plane(pointer + x + y * pitch + z * step, pitch, step))
+    return copying_rows(s, sides[1], sides[0], (words[16], words[17], words[18]))
+
+
+@entry("cudaMemcpy3D")
+def copy_3d(s: Session, parameters: int) -> None:
+    """Copy planes."""
+    s.submit(0, copying_parameters(s, parameters), COPY_NODE)
+
+
+@entry("cudaMemcpy3DAsync")
+def copy_3d_async(s: Session, parameters: int, stream: int) -> None:
+    """Copy planes in a stream."""
+    s.submit(stream, copying_parameters(s, parameters), COPY_NODE)
+
+
+@entry("cudaMemset")
+def fill(s: Session, target: int, value: U8, count: int) -> None:
+    """Set bytes."""
+    fill_async(s, target, value, count, 0)
+
+
+@entry("cudaMemsetAsync")
+def fill_async(s: Session, target: int, value: U8, count: int, stream: int) -> None:
+    """Set bytes in a stream."""
+    s.submit(stream, filling(s, Plane(target, 0), value, 1, (count, 1)), SET_NODE)
+
+
+@entry("cudaMemset2D")
+def fill_2d(s: Session, target: int, pitch: int, value: U8, width: int, height: int) -> None:
+    """Set bytes of rows."""
+    s.submit(0, filling(s, Plane(target, pitch), value, 1, (width, height)), SET_NODE)
+
+
+@entry("cudaMemset2DAsync")
+def fill_2d_async(s: Session, *words: int) -> None:
+    """Set bytes of rows in a stream."""
+    target, pitch, value, width, height, stream = words[:6]
+    s.submit(stream, filling(s, Plane(target, pitch), value & 255, 1, (width, height)), SET_NODE)
+
+
+def _fill_3d(s: Session, words: tuple[int, ...], stream: int) -> None:
+    pointer, pitch, _width, height, *extent = words[ON_STACK : ON_STACK + 7]
+    for z in range(extent[2]):
+        plane = Plane(pointer + z * pitch * height, pitch)
+        work = filling(s, plane, words[0] & 255, 1, (extent[0], extent[1]))
+        s.submit(stream, work, SET_NODE)
+
+
+@entry("cudaMemset3D")
+def fill_3d(s: Session, *words: int) -> None:
+    """Set bytes of planes."""
+    _fill_3d(s, words, 0)
+
+
+@entry("cudaMemset3DAsync")
+def fill_3d_async(s: Session, *words: int) -> None:
+    """Set bytes of planes in a stream."""
+    _fill_3d(s, words, words[1])
+
+
+@entry("cudaPointerGetAttributes")
+def pointer_attributes(s: Session, out: int, address: int) -> None:
+    """Say what memory an address is in, and by which addresses host and device reach it."""
+    block = s.arena.at(address)
+    if block is None:
+        s.program.put(out, "iiQQ", 0, -2, 0, address)
+        return
+    host = address if block.kind in ("pinned", "managed") else 0
+    s.program.put(out, "iiQQ", _KINDS[block.kind], 0, address, host)

@@ -1,0 +1,1 @@
+"""The simulator's end of the connections, and the folder of libraries that programs find."""

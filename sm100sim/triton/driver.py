@@ -1,0 +1,165 @@
+"""What Triton asks of a driver (`triton.backends.driver.DriverBase`)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..host.callbacks import ELEMENT_NAMES
+from ..host.device_model import DeviceModel
+from ..layouts.swizzle import TmaSwizzle
+from ..layouts.tensor_map import TensorMap
+from .clock import Clock, Interface
+from .launcher import Launcher
+
+L2_PROMOTION_128B = 2
+REGISTERS, THREADS = 255, 1024
+"""Most of a thread and of a CTA."""
+
+
+class Utils:
+    """Functions over binaries, device properties and tensor maps."""
+
+    def __init__(self, device: DeviceModel) -> None:
+        self._device = device
+
+    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[Any, ...]:
+        """(module, function, registers, spills, threads): the PTX is run, not the binary."""
+        return object(), name, REGISTERS, 0, THREADS
+
+    def unload_module(self, module: object) -> None:
+        """Nothing is held."""
+
+    def get_device_properties(self, device: int) -> dict[str, int]:
+        """Properties that Triton's compiler and benchmarks read; clocks in kHz."""
+        return {
+            "max_shared_mem": self._device.shared_memory_per_block,
+            "max_num_regs": 65536,
+            "multiprocessor_count": self._device.sm_count,
+            "warpSize": 32,
+            "sm_clock_rate": 1_900_000,
+            "mem_clock_rate": 3_996_000,
+            "mem_bus_width": 8192,
+        }
+
+    def set_printf_fifo_size(self, size: int) -> None:
+        """No text is dropped here, whatever the size."""
+
+    def cuOccupancyMaxActiveClusters(self, function: object, shared: int, size: int) -> int:
+        """Clusters of `size` CTAs that run at once."""
+        return self._device.max_active_clusters(size)
+
+    def fill_tma_descriptor_tiled(
+        self,
+        address: int,
+        swizzle: int,
+        element_bytes: int,
+        element: int,
+        block: Sequence[int],
+        shape: Sequence[int],
+        strides: Sequence[int],
+        padding: int,
+    ) -> bytes:
+        """A tensor map; dimensions outermost first, strides in elements, `padding` 1: NaN.
+
+        Raises:
+            TensorMapRefused: cuTensorMapEncodeTiled refuses it.
+            NotImplementedError: a type or swizzle whose code in the descriptor is unknown.
+        """
+        if not 0 <= element < len(ELEMENT_NAMES) or swizzle not in set(TmaSwizzle):
+            raise NotImplementedError(f"tensor map of type {element} with swizzle {swizzle}")
+        return TensorMap(
+            element=ELEMENT_NAMES[element],
+            address=address,
+            sizes=tuple(reversed(shape)),
+            strides=tuple(element_bytes * stride for stride in reversed(strides[:-1])),
+            box=tuple(reversed(block)),
+            swizzle=TmaSwizzle(swizzle),
+            l2=L2_PROMOTION_128B,
+            nan_fill=padding == 1,
+        ).encode()
+
+    def fill_tma_descriptor_im2col(self, *_: object) -> bytes:
+        """
+        Raises:
+            NotImplementedError: always; im2col copies are not modelled.
+        """
+        raise NotImplementedError("im2col tensor maps: im2col copies are not modelled")
+
+
+class Driver:
+    """The virtual device, as Triton's `driver.set_active` takes it.
+
+    Attributes:
+        clock: modelled time, and the report of the latest launch.
+    """
+
+    def __init__(self, capability: int, device: DeviceModel) -> None:
+        self.clock = Clock(device.sm_count)
+        self.utils = Utils(device)
+        self.launcher_cls = functools.partial(Launcher, self.clock)
+        self._capability = capability
+
+    @classmethod
+    def is_active(cls) -> bool:
+        """Always: no GPU is needed."""
+        return True
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        """The launcher here packs by Triton's own type names."""
+        return ty
+
+    def get_current_target(self) -> Any:
+        """What Triton compiles for."""
+        from triton.backends.compiler import GPUTarget
+
+        return GPUTarget("cuda", self._capability, 32)
+
+    def get_active_torch_device(self) -> Any:
+        """Where tensors live: the CPU."""
+        import torch
+
+        return torch.device("cpu")
+
+    def get_device_capability(self, device: object = None) -> tuple[int, int]:
+        """(major, minor)."""
+        return divmod(self._capability, 10)
+
+    def get_current_device(self) -> int:
+        """The only device."""
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """There is only one device."""
+
+    def get_current_stream(self, device: object = None) -> int:
+        """The default stream; launches end before they return."""
+        return 0
+
+    def get_device_interface(self) -> Interface:
+        """Events and synchronisation for benchmarks, in modelled time."""
+        return Interface(self.clock)
+
+    def get_benchmarker(self) -> Callable[..., float | list[float]]:
+        """What the autotuner times with: modelled cycles, which rank structure, not speed."""
+        return self.clock.bench
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        """Benchmarks clear caches with it; there are none."""
+        import torch
+
+        return torch.zeros(1)
+
+    def clear_cache(self, cache: object) -> None:
+        """No caches are modelled."""
+
+    def assemble_tensormap_to_arg(self, tensormaps_info: object, args: Any) -> Any:
+        """Arguments as they are."""
+        return args
+
+    def allocate_default_profile_scratch(self, size: int, alignment: int, stream: object) -> Any:
+        """Zeroed memory of the host, bytes."""
+        import torch
+
+        return torch.zeros(size, dtype=torch.int8)

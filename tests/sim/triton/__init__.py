@@ -1,0 +1,1 @@
+"""Triton and Gluon on the simulator."""

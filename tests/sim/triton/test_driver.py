@@ -1,0 +1,98 @@
+"""The driver that Triton is given: arguments, properties, tensor maps, modelled time."""
+
+from __future__ import annotations
+
+import struct
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from sm100sim import triton as virtual
+from sm100sim.host.device_model import DeviceModel
+from sm100sim.layouts.swizzle import TmaSwizzle
+from sm100sim.layouts.tensor_map import TensorMap, TensorMapRefused
+from sm100sim.triton.clock import CYCLES_PER_MS, Clock
+from sm100sim.triton.driver import Driver, Utils
+from sm100sim.triton.launcher import buffers, packed
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "raw"),
+    [
+        ("i32", -3, struct.pack("<i", -3)), ("u8", 200, b"\xc8"), ("i1", True, b"\x01"),
+        ("fp32", 1, struct.pack("<f", 1.0)), ("fp64", 0.1, struct.pack("<d", 0.1)),
+        ("fp16", 1.5, b"\x00\x3e"), ("bf16", 1.5, b"\xc0\x3f"), ("*fp32", None, bytes(8)),
+        ("*i8", 4096, struct.pack("<Q", 4096)), ("nvTmaDesc", bytes(128), bytes(128)),
+    ],
+)  # fmt: skip
+def test_arguments_are_packed_as_by_the_cuda_launcher(kind: str, value: object, raw: bytes) -> None:
+    assert packed(kind, value) == raw
+
+
+def test_tensors_are_addresses_in_host_memory() -> None:
+    tensor = torch.zeros(4)
+    assert packed("*fp32", tensor) == struct.pack("<Q", tensor.data_ptr())
+    with pytest.raises(ValueError, match="'meta'"):
+        packed("*fp32", torch.zeros(4, device="meta"))
+    with pytest.raises(NotImplementedError, match="'fp8'"):
+        packed("fp8", 1)
+
+
+def test_memory_behind_arguments_is_known_by_name() -> None:
+    tensor, array = torch.zeros(4), np.zeros(3)
+    given = {"a": tensor[1:], "n": 7, "t": (array, 1), "d": SimpleNamespace(base=tensor)}
+    found = list(buffers(given, given.values()))
+    assert [(b.name, b.size) for b in found] == [("a", 16), ("t[0]", 24), ("d", 16)]
+
+
+def test_tensor_maps_have_the_innermost_dimension_first() -> None:
+    utils = Utils(DeviceModel())
+    raw = utils.fill_tma_descriptor_tiled(4096, 3, 2, 6, [64, 32], [100, 200], [256, 1], 1)
+    made = TensorMap.decode(raw)
+    assert (made.element, made.address, made.swizzle) == ("FLOAT16", 4096, TmaSwizzle.B128)
+    assert (made.sizes, made.strides, made.box) == ((200, 100), (512,), (32, 64))
+    assert made.nan_fill
+    with pytest.raises(TensorMapRefused):
+        utils.fill_tma_descriptor_tiled(4097, 3, 2, 6, [64, 32], [100, 200], [256, 1], 0)
+    with pytest.raises(NotImplementedError, match="type 99"):
+        utils.fill_tma_descriptor_tiled(4096, 3, 2, 99, [64, 32], [100, 200], [256, 1], 0)
+    with pytest.raises(NotImplementedError, match="im2col"):
+        utils.fill_tma_descriptor_im2col()
+
+
+def test_modelled_time_counts_waves() -> None:
+    clock = Clock(sm_count=100)
+    launch = SimpleNamespace(grid=(250, 1, 1), cycles=1000)
+    assert clock.bench(lambda: clock.add(launch)) == pytest.approx(3000 / CYCLES_PER_MS)
+    both = clock.bench(lambda: clock.add(launch), quantiles=(0.5, 0.8))
+    assert both == pytest.approx([3000 / CYCLES_PER_MS] * 2)
+
+
+def test_what_the_device_answers() -> None:
+    device = Driver(100, DeviceModel(sm_count=7))
+    assert device.get_device_capability() == (10, 0)
+    assert device.utils.get_device_properties(0)["multiprocessor_count"] == 7
+    assert device.utils.cuOccupancyMaxActiveClusters(None, 0, 2) == 3
+    start, end = (device.get_device_interface().Event() for _ in range(2))
+    start.record()
+    end.record()
+    assert start.elapsed_time(end) > 0
+
+
+def test_only_known_capabilities() -> None:
+    with pytest.raises(ValueError, match="capability: 120 is not one of"):
+        virtual.activate(capability=120)
+
+
+def test_activation_is_undone() -> None:
+    config = pytest.importorskip("triton.runtime").driver
+    before = config._active
+    virtual.activate(sm_count=3)
+    virtual.activate()
+    assert isinstance(config.active, Driver)
+    assert virtual.last_report() is None
+    virtual.deactivate()
+    virtual.deactivate()
+    assert config._active is before

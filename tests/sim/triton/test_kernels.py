@@ -1,0 +1,152 @@
+"""Triton and Gluon kernels give right results on the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+pytest.importorskip("triton")
+from sm100sim import run_options
+from sm100sim import triton as virtual
+from sm100sim.report import SimulationFault
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning:triton.*")]
+
+
+@pytest.fixture(autouse=True)
+def device(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "triton"))
+    virtual.activate()
+    yield
+    virtual.deactivate()
+
+
+def random(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def test_vector_addition_is_clean_under_all_checks() -> None:
+    from tests.sim.triton.kernels import add
+
+    x, y, out = random(1000), random(1000, seed=1), torch.zeros(1000)
+    with run_options(checks="all"):
+        add[(8,)](x, y, out, 1000, 2.5, BLOCK=128)
+    assert torch.allclose(out, x + 2.5 * y)
+    report = virtual.last_report()
+    assert report is not None
+    assert (report.verdict, report.grid, report.block) == ("clean", (8, 1, 1), (128, 1, 1))
+
+
+def test_a_store_without_a_mask_names_the_tensor() -> None:
+    from tests.sim.triton.kernels import overrun
+
+    x, out = random(100), torch.zeros(100)
+    with pytest.raises(SimulationFault, match=r"global-address(.|\n)*`out`"):
+        overrun[(1,)](x, out, 100, BLOCK=128)
+
+
+def test_softmax() -> None:
+    from tests.sim.triton.kernels import softmax
+
+    x = random(3, 200)
+    out = torch.empty_like(x)
+    softmax[(3,)](x, out, 200, BLOCK=256)
+    assert torch.allclose(out, x.softmax(1), atol=1e-6)
+
+
+@pytest.mark.parametrize(("kind", "rows"), [(torch.float16, 128), (torch.bfloat16, 16)])
+def test_dot(kind: torch.dtype, rows: int) -> None:
+    """128 rows are a tcgen05.mma, 16 rows are mma.sync."""
+    from tests.sim.triton.kernels import product
+
+    a, b, out = random(rows, 64).to(kind), random(64, 64, seed=1).to(kind), torch.zeros(rows, 64)
+    product[(1,)](a, b, out, M=rows, N=64, K=64)
+    assert (out - a.double() @ b.double()).abs().max() < 1e-4
+    report = virtual.last_report()
+    assert report is not None
+    assert ("MMA_SYNC" in report.opcode_counts) == (rows == 16)
+    assert report.mma_instructions
+
+
+@pytest.mark.parametrize("special", [False, True])
+def test_host_descriptors_and_specialised_warps(special: bool) -> None:
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    from tests.sim.triton.kernels import tiled_product
+
+    a, b = random(256, 256).half(), random(128, 256, seed=1).half()
+    out = torch.zeros(256, 128, dtype=torch.float16)
+    blocks = ((a, [128, 64]), (b, [128, 64]), (out, [128, 128]))
+    maps = [TensorDescriptor.from_tensor(tensor, block) for tensor, block in blocks]
+    with run_options(mode="late"):
+        tiled_product[(2, 1)](
+            *maps, 256, M=128, N=128, STEP=64, SPECIAL=special, num_warps=4, num_stages=3
+        )
+    expected = a.double() @ b.double().T
+    assert ((out - expected).abs() <= expected.abs() * 2**-10 + 1e-3).all()
+    report = virtual.last_report()
+    assert report is not None
+    assert ("BRX" in report.opcode_counts) == special
+
+
+def test_gather_and_scatter_of_rows() -> None:
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    from tests.sim.triton.kernels import permuted
+
+    x, out = random(64, 64).half(), torch.zeros(32, 64, dtype=torch.float16)
+    order = torch.randperm(64, generator=torch.Generator().manual_seed(3))[:32].int()
+    before = x.clone()
+    source = TensorDescriptor.from_tensor(x, [1, 64])
+    target = TensorDescriptor.from_tensor(out, [32, 64])
+    permuted[(1,)](source, target, order, WIDTH=64)
+    assert (out == before[order]).all()
+    before[order] += 1
+    assert (x == before).all()
+
+
+def test_printing_and_assertions() -> None:
+    from tests.sim.triton.kernels import talkative
+
+    x, heard = torch.arange(32.0), []
+    with run_options(print_to=heard.append):
+        talkative[(1,)](x, 100, num_warps=1, debug=True)
+        with pytest.raises(SimulationFault, match=r"assertion(.|\n)*too large"):
+            talkative[(1,)](x, 31, num_warps=1, debug=True)
+    lines = heard[0].splitlines()
+    assert len(lines) == 32
+    assert lines[7] == "pid (0, 0, 0) idx ( 7) value: 7.000000"
+
+
+def test_functions_that_are_not_inlined() -> None:
+    from tests.sim.triton.kernels import outlined
+
+    x, out = random(128), torch.zeros(128)
+    outlined[(1,)](x, out, 3.0)
+    assert torch.allclose(out, 3 * x + 1)
+    report = virtual.last_report()
+    assert report is not None
+    assert report.opcode_counts["CALL"] == 4
+
+
+def test_gluon() -> None:
+    from triton.experimental.gluon import language as gl
+    from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
+
+    from tests.sim.triton.kernels import doubled, gluon_product
+
+    x, out = random(300), torch.zeros(300)
+    doubled[(3,)](x, out, 300, BLOCK=128)
+    assert (out == 2 * x).all()
+    a, b, d = random(128, 64).half(), random(64, 128, seed=1).half(), torch.zeros(128, 128)
+    maps = []
+    for tensor in (a, b, d):
+        kind = gl.float32 if tensor.dtype is torch.float32 else gl.float16
+        layout = gl.NVMMASharedLayout.get_default_for(list(tensor.shape), kind)
+        maps.append(TensorDescriptor.from_tensor(tensor, list(tensor.shape), layout))
+    gluon_product[(1,)](*maps)
+    assert (d - a.double() @ b.double()).abs().max() < 1e-4
