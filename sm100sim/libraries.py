@@ -50,6 +50,7 @@ def shim() -> Library:
 
 STAND_INS: Final = {
     "libcuda.so.1": "libcuda.c",
+    "libcudart.so.12": "libcudart.c",
     "libcudart.so.13": "libcudart.c",
     "libnvidia-ml.so.1": "libnvml.c",
 }

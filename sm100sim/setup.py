@@ -16,7 +16,7 @@ from setuptools.command.sdist import sdist
 
 HERE = Path(__file__).parent.resolve()
 OF_REPOSITORY = (
-    "tests/sim", "docs/quick_start.md", "docs/simulator.md", "docs/programs.md",
+    "tests/sim", "docs/quick_start.md", "docs/patterns.md", "docs/simulator.md", "docs/programs.md",
     "docs/checking.md", "docs/instructions.md",
 )  # fmt: skip
 """What an sdist takes from the repository around this folder."""

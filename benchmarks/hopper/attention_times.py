@@ -26,13 +26,16 @@ import torch
 from benchmarks.hopper.times.clocks import ClockLog, card
 from benchmarks.hopper.times.problems import TABLE, Problem
 from benchmarks.hopper.times.report import render
-from benchmarks.hopper.times.runners import Call, Runner, runners
+from benchmarks.hopper.times.runners import RECORDED, Call, Runner, runners
 from benchmarks.hopper.times.tensors import error, make
-from benchmarks.hopper.times.timing import Flush, copy_rate, measured
+from benchmarks.hopper.times.timing import Flush, copy_rate, host_cost, measured
 
 TOLERANCE: Final = {"bf16": 1e-2, "fp8": 6e-2}
 """Relative errors that are accepted: twice what rounding of P and O gives."""
-ROUNDS, SECONDS = 30, 420
+ROUNDS: Final = 30
+SECONDS: Final = 420
+HOST_FLOPS: Final = 10**12
+"""Problems below it also tell what a call costs on the host; of others the queue takes too long."""
 
 
 def prepared(
@@ -68,17 +71,20 @@ def row_of(
     calls, errors, refused = prepared(problem, offered)
     start = time.monotonic()
     times, notes = measured(calls, rounds, flush) if calls else ({}, {})
+    clocks = log.since(start)
+    small = problem.flops() < HOST_FLOPS
+    costs = {name: host_cost(calls[name]) for name in calls if small and name != RECORDED}
     results = {
         name: {
             "ms": found.median, "spread": found.spread, "runs": found.runs, "error": errors[name],
-            "note": notes.get(name, ""),
+            "note": notes.get(name, ""), "host_us": costs.get(name),
         }
         for name, found in times.items()
     }  # fmt: skip
     return {
         "problem": asdict(problem), "name": problem.name, "flops": problem.flops(),
         "bytes": problem.bytes(), "results": results, "refused": refused,
-        "clocks": log.since(start),
+        "clocks": clocks,
     }  # fmt: skip
 
 

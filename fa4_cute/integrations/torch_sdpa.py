@@ -62,6 +62,8 @@ def activate() -> _Active:
         # Taking over is the purpose; torch warns of it.
         warnings.filterwarnings("ignore", message=".*overrid.*", category=UserWarning)
         for name, (function, keys) in ours.items():
+            if not hasattr(torch.ops.aten, name):
+                continue  # torch 2.12 and before: no form with the output given
             for key in keys:
                 served = partial(_served, name, function, _kernel_of_torch(name, key))
                 library.impl(name, served, key, with_keyset=True)

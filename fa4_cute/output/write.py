@@ -191,12 +191,12 @@ def write_partial(
 # Which way ---------------------------------------------------------------------------------------
 
 
-def first_position(ctx: AttentionContext, tile: int) -> Int32:
+def first_position(ctx: AttentionContext, tile: Int32 | int) -> Int32:
     """Return the sequence position of the first row of Q tile ``tile``."""
     return ctx.work.position + tile * ctx.spec.tile_positions
 
 
-def may_store_boxes(ctx: AttentionContext, tile: int) -> Boolean:
+def may_store_boxes(ctx: AttentionContext, tile: Int32 | int) -> Boolean:
     """Return whether the rows of Q tile ``tile`` may leave through shared memory.
 
     A box that ends past a packed sequence would overwrite the next one. A persistent CTA stages no

@@ -163,13 +163,14 @@ MATRIX_SHAPES = ("b16", "b16_trans", "b8_16x16", "b8_16x8")
 
 # ---- copies -------------------------------------------------------------------------------------
 class CopyFlag(IntFlag):
-    """Forms of bulk and tensor copies.  PAIR: .cta_group::2."""
+    """Forms of bulk and tensor copies.  PAIR: .cta_group::2; ROWS: gather4 and scatter4."""
 
     FROM_GLOBAL = 1
     MULTICAST = 2
     REDUCE = 4
     BYTE_MASK = 8
     PAIR = 16
+    ROWS = 32
 
 
 class CpSource(IntEnum):

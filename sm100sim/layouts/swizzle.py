@@ -1,7 +1,7 @@
 """Swizzles of tensor copies as functions on byte addresses (PTX ISA, "Swizzling Modes").
 
-States what `tma_box.c` computes, independently of it: a swizzle exchanges 16-byte chunks by XOR of
-address bits, and the bits are those of the absolute shared address.
+States what `tma_box.c` computes, independently of it: a swizzle exchanges chunks of 16 bytes, or of
+32, by XOR of address bits, and the bits are those of the absolute shared address.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 CHUNK_BYTES = 16
-"""What moves as a whole."""
+"""What most swizzles move as a whole."""
 
 LINE_BYTES = 128
 """The XOR source starts at this address bit: the index of the 128-byte line."""
@@ -25,16 +25,23 @@ class TmaSwizzle(IntEnum):
     B32 = 1
     B64 = 2
     B128 = 3
+    B128_ATOM32 = 4
+    """128-byte lines whose 32-byte chunks change places (sm_100)."""
+
+    @property
+    def chunk(self) -> int:
+        """Bytes that move as a whole."""
+        return 32 if self == TmaSwizzle.B128_ATOM32 else CHUNK_BYTES
 
     @property
     def span(self) -> int:
         """Widest row of a box in bytes; 0 when there is no limit."""
-        return 0 if self == TmaSwizzle.NONE else CHUNK_BYTES << self
+        return 0 if self == TmaSwizzle.NONE else min(CHUNK_BYTES << self, LINE_BYTES)
 
     @property
     def period(self) -> int:
         """Bytes after which the pattern repeats; a buffer aligned to it starts at phase 0."""
-        return CHUNK_BYTES if self == TmaSwizzle.NONE else LINE_BYTES << self
+        return CHUNK_BYTES if self == TmaSwizzle.NONE else LINE_BYTES * self.span // self.chunk
 
     def apply(self, address: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Physical byte addresses of linear ones.
@@ -42,5 +49,6 @@ class TmaSwizzle(IntEnum):
         Args:
             address: absolute shared addresses (any shape).
         """
-        chunk, line = address // CHUNK_BYTES, address // LINE_BYTES
-        return (chunk ^ line % (1 << self)) * CHUNK_BYTES + address % CHUNK_BYTES
+        chunk, line = address // self.chunk, address // LINE_BYTES
+        places = max(self.span // self.chunk, 1)
+        return (chunk ^ line % places) * self.chunk + address % self.chunk

@@ -38,6 +38,8 @@ FLAG_LARGE = 1 << 21
 """Set by the same encoder when the tensor spans 128 KiB or more; clear in a driver's
 descriptors."""
 FLAG_NAN_FILL, FLAG_TF32 = 1 << 15, 1 << 16
+FLAG_ATOM32 = 1 << 19
+"""128-byte swizzle with 32-byte atoms: set by the same encoder for MN_SW128_32B layouts."""
 MAX_RANK, MAX_BOX, MAX_ELEMENT_STRIDE, MAX_SIZE, MAX_STRIDE = 5, 256, 8, 2**32, 2**40
 MAX_BOX_BYTES = 232448
 """Shared memory of a CTA; the driver counts box // element stride elements per dimension."""
@@ -147,7 +149,9 @@ class TensorMap:
             TensorMapRefused: see `check`.
         """
         self.check()
-        flags = self.rank - 1 << 4 | ELEMENT_TYPES[self.element][0] << 7 | self.swizzle << 13
+        atom32 = self.swizzle == TmaSwizzle.B128_ATOM32
+        mode = TmaSwizzle.B128 | FLAG_ATOM32 >> 13 if atom32 else self.swizzle
+        flags = self.rank - 1 << 4 | ELEMENT_TYPES[self.element][0] << 7 | mode << 13
         flags |= (
             FLAG_NAN_FILL * self.nan_fill | FLAG_TF32 * (self.element in TF32_TYPES) | self.l2 << 17
         )
@@ -170,9 +174,11 @@ class TensorMap:
         address, flags, *rest = struct.unpack_from("<QI4IH2x5IHx5s", raw)
         low, high, sizes, steps, box = rest[:4], rest[4], rest[5:10], rest[10], rest[11]
         rank = (flags >> 4 & 7) + 1
-        known = (
-            FLAG_DSL | FLAG_LARGE | 7 << 4 | 15 << 7 | 3 << 13 | FLAG_NAN_FILL | FLAG_TF32 | 3 << 17
-        )
+        known = FLAG_DSL | FLAG_LARGE | 7 << 4 | 15 << 7 | 3 << 13 | FLAG_NAN_FILL | FLAG_TF32
+        known |= 3 << 17
+        swizzle = TmaSwizzle(flags >> 13 & 3)
+        if swizzle == TmaSwizzle.B128 and flags & FLAG_ATOM32:
+            flags, swizzle = flags & ~FLAG_ATOM32, TmaSwizzle.B128_ATOM32
         names = [
             name for name, (code, _) in ELEMENT_TYPES.items()
             if code == flags >> 7 & 15 and (name in TF32_TYPES) == bool(flags & FLAG_TF32)
@@ -187,7 +193,7 @@ class TensorMap:
             strides=tuple(strides[: rank - 1]),
             box=tuple(b + 1 for b in box[:rank]),
             element_strides=tuple((steps >> 3 * k & 7) + 1 for k in range(rank)),
-            swizzle=TmaSwizzle(flags >> 13 & 3),
+            swizzle=swizzle,
             l2=flags >> 17 & 3,
             nan_fill=bool(flags & FLAG_NAN_FILL),
         )

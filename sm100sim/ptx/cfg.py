@@ -62,6 +62,26 @@ def _successors(body: Sequence[Instr], leaders: Sequence[int]) -> list[tuple[int
     return out
 
 
+def _without_traps(successors: Sequence[Sequence[int]], trapped: set[int]) -> list[list[int]]:
+    """The graph without the ways that can only end in a trap, which ends the launch.
+
+    So what is behind an assertion in one arm of a branch does not keep the arms from meeting.
+    """
+    leave = len(successors)
+    doomed = set(trapped)
+    before = _reversed(successors)
+    left = list(doomed)
+    while left:
+        for block in before[left.pop()]:
+            if block not in doomed and all(other in doomed for other in successors[block]):
+                doomed.add(block)
+                left.append(block)
+    return [
+        [leave] if block in doomed else [other for other in followers if other not in doomed]
+        for block, followers in enumerate(successors)
+    ]
+
+
 def _walk(edges: Sequence[Sequence[int]], start: int) -> list[int]:
     """Nodes reached from `start`, each after the nodes that were reached through it."""
     order: list[int] = []
@@ -158,8 +178,10 @@ def build_cfg(kernel: Function) -> Cfg:
     body = kernel.body
     leaders = _leaders(body)
     successors = _successors(body, leaders)
-    meeting = immediate_post_dominators(successors)
     firsts = [*leaders, len(body)]
+    lasts = [body[end - 1] for end in firsts[1:]]
+    trapped = {k for k, last in enumerate(lasts) if last.opcode == "trap" and last.guard is None}
+    meeting = immediate_post_dominators(_without_traps(successors, trapped))
     reconverge = {}
     for block, end in enumerate(firsts[1:]):
         last = body[end - 1]

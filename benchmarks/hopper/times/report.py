@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from statistics import geometric_mean
+from statistics import geometric_mean, median
 from typing import Any, Final
 
 from benchmarks.hopper.times.problems import Problem
@@ -80,6 +80,16 @@ def _table(group: str, rows: Sequence[Row], copy: float) -> list[str]:
     return [*lines, ""]
 
 
+def host_costs(rows: Iterable[Row]) -> list[str]:
+    """What a call costs on the host, the median over problems, one line for each runner."""
+    costs: dict[str, list[float]] = {}
+    for row in rows:
+        for runner, found in row["results"].items():
+            if found.get("host_us") is not None:
+                costs.setdefault(runner, []).append(found["host_us"])
+    return [f"* {runner}: {median(found):.1f} µs" for runner, found in sorted(costs.items())]
+
+
 def refusals(rows: Iterable[Row]) -> list[str]:
     """Why a runner has no figure, each reason once with the number of problems."""
     count: dict[tuple[str, str], int] = {}
@@ -111,6 +121,8 @@ def render(found: Mapping[str, Any]) -> str:
     ]
     for group, rows in groupby(found["rows"], key=lambda row: row["problem"]["group"]):
         lines += _table(group, list(rows), copy)
+    if costs := host_costs(found["rows"]):
+        lines += ["## A call on the host, without the GPU's time", "", *costs, ""]
     reasons = refusals(found["rows"])
     if reasons:
         lines += ["## Without a figure", "", *reasons, ""]

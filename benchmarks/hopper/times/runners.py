@@ -24,6 +24,8 @@ Tensors = dict[str, torch.Tensor]
 Call = Callable[[], Any]
 Runner = Callable[[Problem, Tensors], Call]
 OURS = "fa4_cute"
+RECORDED = "FA4"
+"""Its launches come from a record, so that its own Python does not run."""
 
 
 class NotOffered(Exception):
@@ -127,5 +129,5 @@ def runners(folder: Path | None) -> Mapping[str, Runner]:
         "FA2 varlen": torch_varlen,
     }
     if folder is not None:
-        found["FA4"] = RecordedRunner(folder)
+        found[RECORDED] = RecordedRunner(folder)
     return found

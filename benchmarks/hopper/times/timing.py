@@ -5,6 +5,7 @@ Runners of one problem take turns, so that clocks and temperature are alike for 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median, quantiles
@@ -13,6 +14,9 @@ from typing import Any, Final
 import torch
 
 WARMUP: Final = 3
+HOST_ROUNDS: Final = 5
+HOST_CALLS: Final = 20
+"""Few enough that the queue of launches is never full."""
 FLUSH_BYTES: Final = 256 * 2**20
 """What is overwritten between two runs: five times the L2 of an H100."""
 
@@ -98,9 +102,22 @@ def measured(
     return times, notes
 
 
+def host_cost(call: Callable[[], Any]) -> float:
+    """Microseconds of Python and driver for a call, the GPU's time left out: it only enqueues."""
+    costs = []
+    for _ in range(HOST_ROUNDS):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(HOST_CALLS):
+            call()
+        costs.append((time.perf_counter() - start) / HOST_CALLS * 1e6)
+    torch.cuda.synchronize()
+    return median(costs)
+
+
 def copy_rate(flush: Flush, rounds: int) -> float:
     """GB/s of a copy from device memory to device memory, bytes read and bytes written."""
     source = torch.ones(2**30, dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
     times, _ = measured({"copy": lambda: target.copy_(source)}, rounds, flush)
-    return 2 * source.numel() / times["copy"].median / 1e6
+    return 2 * int(source.numel()) / times["copy"].median / 1e6

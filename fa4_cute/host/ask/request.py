@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from ...plan.spec.variant import Partition, Scheduler
 from .architecture import arch_for, capability_of, check_arch
@@ -15,6 +15,9 @@ from .problem import Problem
 from .scales import scales_of, token_scales_of
 from .score_changes import ScoreChanges, score_changes
 from .sequences import Sequences, sequences
+
+PARTITIONS: Final = {kind.name.lower(): kind for kind in Partition if kind is not Partition.NONE}
+SCHEDULERS: Final = {kind.name.lower(): kind for kind in Scheduler}
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +130,7 @@ def split_of(value: Any, num_splits: int | None) -> Partition | None:
     """
     if value is None:
         return None
-    names = {kind.name.lower(): kind for kind in Partition if kind is not Partition.NONE}
+    names = PARTITIONS
     if not isinstance(value, str):
         raise TypeError(f"split={value!r}: expected one of {', '.join(names)} or None")
     if value not in names:
@@ -146,7 +149,7 @@ def scheduler_of(value: Any) -> Scheduler:
     Raises:
         TypeError, ValueError: there is none.
     """
-    names = {kind.name.lower(): kind for kind in Scheduler}
+    names = SCHEDULERS
     if value is None:
         return Scheduler.TILE
     if not isinstance(value, str):

@@ -9,6 +9,7 @@ from ..base.table import entry
 
 NOT_CAPTURING, CAPTURING = 0, 1
 """`CUstreamCaptureStatus`."""
+LEAST_POINTER = 1 << 32
 
 
 @entry("cuGraphCreate", "cudaGraphCreate")
@@ -42,8 +43,29 @@ def clone_graph(s: Session, out: int, graph: int) -> None:
 )  # fmt: skip
 def instantiate(s: Session, out: int, graph: int) -> None:
     """Keep the steps as they are now."""
-    nodes = [Node(node.kind, node.work) for node in s.get(graph, Graph).ordered()]
-    s.program.put(out, "Q", s.new(GraphProgram(nodes)))
+    s.program.put(out, "Q", s.new(GraphProgram(_steps(s.get(graph, Graph)))))
+
+
+def _steps(graph: Graph) -> list[Node]:
+    """The steps in order, with the handles that they have in the graph."""
+    return [Node(node.kind, node.work, handle=node.handle) for node in graph.ordered()]
+
+
+@entry("cuGraphExecUpdate", "cuGraphExecUpdate_v2", "cudaGraphExecUpdate")
+def update(s: Session, program: int, graph: int, result: int) -> None:
+    """Take the steps of another graph."""
+    s.get(program, GraphProgram).nodes = _steps(s.get(graph, Graph))
+    s.program.put(result, "I", 0)
+
+
+@entry("cuGraphDestroyNode", "cudaGraphDestroyNode")
+def destroy_node(s: Session, handle: int) -> None:
+    """Take a step out of its graph."""
+    gone = s.drop(handle, Node)
+    for graph in s.all_of(Graph).values():
+        graph.nodes = [node for node in graph.nodes if node is not gone]
+        for node in graph.nodes:
+            node.after = [other for other in node.after if other is not gone]
 
 
 @entry("cuGraphExecDestroy", "cudaGraphExecDestroy")
@@ -112,16 +134,23 @@ def add_dependencies(s: Session, _graph: int, first: int, second: int, count: in
     add_edges(s, first, second, count)
 
 
-@entry("cuGraphAddDependencies_v2", "cudaGraphAddDependencies")
+@entry("cuGraphAddDependencies_v2", "cudaGraphAddDependencies_v2")
 def add_edge_data(s: Session, *words: int) -> None:
     """Let steps wait for others; what kind of edge it is has no effect."""
     add_edges(s, words[1], words[2], words[4])
 
 
+@entry("cudaGraphAddDependencies")
+def add_edges_of_runtime(s: Session, *words: int) -> None:
+    """Let steps wait for others: in CUDA 12 their number is where 13 has a pointer or null."""
+    count = words[3] if 0 < words[3] < LEAST_POINTER else words[4]
+    add_edges(s, words[1], words[2], count)
+
+
 # -- capture ------------------------------------------------------------------------------------
 
 
-@entry("cuStreamBeginCapture_v2", "cudaStreamBeginCapture")
+@entry("cuStreamBeginCapture_v2", "cuStreamBeginCapture", "cudaStreamBeginCapture")
 def begin_capture(s: Session, stream: int) -> None:
     """Let a stream's work go into a new graph."""
     found = s.stream(stream)
@@ -151,7 +180,7 @@ def is_capturing(s: Session, stream: int, out: int) -> None:
 
 @entry(
     "cuStreamGetCaptureInfo", "cuStreamGetCaptureInfo_v2", "cuStreamGetCaptureInfo_v3",
-    "cudaStreamGetCaptureInfo",
+    "cudaStreamGetCaptureInfo", "cudaStreamGetCaptureInfo_v2", "cudaStreamGetCaptureInfo_v3",
 )  # fmt: skip
 def capture_info(s: Session, stream: int, status: int, identifier: int, graph: int) -> None:
     """Give the state of a capture and its number; who asks for the graph gets none."""

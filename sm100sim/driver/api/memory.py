@@ -25,7 +25,7 @@ def allocate(s: Session, out: int, size: int, kind: str = "device") -> None:
     s.check()
     if not size:
         raise CudaError(Status.INVALID_VALUE)
-    s.program.put(out, "Q", s.arena.allocate(size, kind))
+    s.program.put(out, "Q", s.arena.allocate(size, kind, name=s.numbered()))
 
 
 @entry("cuMemAlloc_v2", "cuMemAllocAsync")
@@ -70,7 +70,7 @@ def free(s: Session, address: int) -> None:
         s.arena.free(address)
 
 
-@entry("cuMemHostRegister_v2", "cudaHostRegister")
+@entry("cuMemHostRegister_v2", "cuMemHostRegister", "cudaHostRegister")
 def register_host(s: Session, address: int, size: int) -> None:
     """Let the device touch host memory: in a copy, brought up to date around every launch."""
     if not size or any(at == address for at, _ in s.shadows.values()):
@@ -123,6 +123,22 @@ def address_range(s: Session, base: int, size: int, address: int) -> None:
 def advise(s: Session, address: int, size: int) -> None:
     """Take where managed memory should be, which has no effect."""
     s.arena.check(address, size)
+
+
+@entry("sm100sim_register")
+def register_part(s: Session, address: int, size: int, name: int) -> None:
+    """Learn of a part of an allocation: of it, kernels may touch registered parts only."""
+    s.arena.check(address, size)
+    if not size or s.arena.at(address) is None:
+        raise CudaError(Status.INVALID_VALUE, f"{size} bytes at {address:#x} are no device memory")
+    s.arena.parts[address] = (size, s.program.string(name) if name else "")
+
+
+@entry("sm100sim_unregister")
+def unregister_part(s: Session, address: int) -> None:
+    """Forget a part."""
+    if s.arena.parts.pop(address, None) is None:
+        raise CudaError(Status.INVALID_VALUE, f"no part at {address:#x} was registered")
 
 
 # -- pointers -----------------------------------------------------------------------------------
@@ -217,6 +233,13 @@ def destroy_pool(s: Session, pool: int) -> None:
 def pool_wish(s: Session, pool: int) -> None:
     """Take a wish without effect: memory that is freed is given back at once."""
     s.get(pool, Pool)
+
+
+@entry("cuMemPoolGetAccess", "cudaMemPoolGetAccess")
+def pool_access(s: Session, out: int, pool: int) -> None:
+    """Say that the device may read and write."""
+    s.get(pool, Pool)
+    s.program.put(out, "I", 3)
 
 
 _WIDE = frozenset({4, 5, 6, 7, 8})

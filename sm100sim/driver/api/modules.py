@@ -39,9 +39,13 @@ def load_text(s: Session, ptx: str, given: Mapping[str, tuple[int, int]] = NOWHE
     s.check()
     program = read_module(ptx)
     placed = {}
+
+    def new(variable: GlobalVar) -> int:
+        return s.arena.allocate(variable.size_bytes, name=variable.name)
+
     variables = _placeable(program.globals)
     for variable in variables:
-        address, _ = given.get(variable.name) or (s.arena.allocate(variable.size_bytes), 0)
+        address, _ = given.get(variable.name) or (new(variable), 0)
         placed[variable.name] = (address, variable.size_bytes)
         if variable.init:
             s.program.write(address, variable.init)

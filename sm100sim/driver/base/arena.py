@@ -40,11 +40,13 @@ class Block:
     Attributes:
         start, size: its bytes; `size` is what was asked for.
         kind: "device", "managed", "pinned", or "reserved": an address range without memory.
+        name: what findings call it.
     """
 
     start: int
     size: int
     kind: str
+    name: str = ""
 
     @property
     def end(self) -> int:
@@ -116,6 +118,7 @@ class Arena:
         file: descriptor of the file that holds it, device memory first.
         device, pinned: the regions.
         mapped: bytes of memory by address, inside of reserved ranges.
+        parts: bytes and name by address: what kernels may touch of an allocation that has some.
     """
 
     def __init__(self, number: int = 0) -> None:
@@ -123,6 +126,7 @@ class Arena:
         self.device = Region(base, REGION_BYTES)
         self.pinned = Region(base + PROGRAM_BYTES // 2, REGION_BYTES)
         self.mapped: dict[int, int] = {}
+        self.parts: dict[int, tuple[int, str]] = {}
         self.file = os.memfd_create("sm100sim")
         os.ftruncate(self.file, 2 * REGION_BYTES)
         self._libc = _c_library()
@@ -148,14 +152,18 @@ class Arena:
                 return region
         return None
 
-    def allocate(self, size: int, kind: str = "device", alignment: int = ALIGNMENT) -> int:
+    def allocate(
+        self, size: int, kind: str = "device", alignment: int = ALIGNMENT, name: str = ""
+    ) -> int:
         """Address of `size` new bytes.
 
         Raises:
             CudaError: there is no room.
         """
         region = self.device if kind in ("device", "reserved") else self.pinned
-        return region.add(size, kind, alignment).start
+        block = region.add(size, kind, alignment)
+        block.name = name
+        return block.start
 
     def free(self, address: int) -> None:
         """Give an allocation back.
@@ -167,6 +175,8 @@ class Arena:
         block = None if region is None else region.remove(address)
         if region is None or block is None:
             raise CudaError(Status.INVALID_VALUE, f"free of {address:#x}, which is not allocated")
+        for at in [at for at in self.parts if block.start <= at < block.end]:
+            del self.parts[at]
         self.discard(block.start, block.size)
 
     def discard(self, start: int, size: int) -> None:
@@ -212,7 +222,15 @@ class Arena:
         """What kernels may touch."""
         blocks = [block for region in (self.device, self.pinned) for block in region]
         blocks = [block for block in blocks if block.kind != "reserved" and block.size]
-        return [Allocation(block.start, block.size) for block in blocks + self._mapped_blocks()]
+        return [part for block in blocks + self._mapped_blocks() for part in self._parts(block)]
+
+    def _parts(self, block: Block) -> list[Allocation]:
+        """The registered parts of an allocation, or all of it."""
+        inside = [(at, *part) for at, part in self.parts.items() if block.start <= at < block.end]
+        return [
+            Allocation(at, size, name=name)
+            for at, size, name in inside or [(block.start, block.size, block.name)]
+        ]
 
     def used(self) -> int:
         """Bytes of device memory that are allocated."""

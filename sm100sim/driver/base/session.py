@@ -71,6 +71,8 @@ class Session:
         self._launcher = launcher
         self._objects: dict[int, Any] = {}
         self._streams = Stream()
+        self._call = ""
+        self._numbers: dict[str, int] = {}
         self._strings: dict[str, int] = {}
         self._next_handle = 0x5A100000
         self.primary_handle = self.new(self.primary)
@@ -173,6 +175,11 @@ class Session:
             what = f"{request.kernel} was stopped ({fatal[0] if fatal else report.verdict})"
             raise CudaError(self.fault, f"{what}; the report comes when the program has ended")
 
+    def numbered(self) -> str:
+        """The name of the call that is answered, and how many of them were numbered before."""
+        self._numbers[self._call] = self._numbers.get(self._call, 0) + 1
+        return f"{self._call} #{self._numbers[self._call]}"
+
     def clock(self) -> float:
         """Seconds, from a point in the past."""
         return time.perf_counter()
@@ -181,6 +188,7 @@ class Session:
 
     def dispatch(self, name: str, words: tuple[int, ...]) -> int:
         """Answer a call; the value that it returns."""
+        self._call = name
         try:
             found = TABLE.find(name)
             if found is None:

@@ -181,4 +181,5 @@ ENTRY(cuTexRefSetMipmappedArray) ENTRY(cuThreadExchangeStreamCaptureMode) ENTRY(
 ENTRY(cuUserObjectRelease) ENTRY(cuUserObjectRetain) ENTRY(cuWaitExternalSemaphoresAsync)
 ENTRY(cuWaitExternalSemaphoresAsync_ptsz)
     ENTRY(cuProfilerInitialize) ENTRY(cuProfilerStart) ENTRY(cuProfilerStop)
+ENTRY(sm100sim_register) ENTRY(sm100sim_unregister)
     /* clang-format on */

@@ -1,4 +1,4 @@
-/* The functions of the CUDA runtime API, 13.0, and what nvcc calls (CUDA Runtime API, "Modules"). */
+/* The functions of the CUDA runtime API, 12.9 and 13.0, and what nvcc calls (CUDA Runtime API, "Modules"). */
 /* clang-format off */
 ENTRY(__cudaGetKernel) ENTRY(__cudaGetProcAddress) ENTRY(__cudaInitModule) ENTRY(__cudaLaunchKernel)
 ENTRY(__cudaLaunchKernel_ptsz) ENTRY(__cudaPopCallConfiguration) ENTRY(__cudaPushCallConfiguration)
@@ -137,4 +137,11 @@ ENTRY(cudaStreamUpdateCaptureDependencies_ptsz) ENTRY(cudaStreamWaitEvent) ENTRY
 ENTRY(cudaThreadExchangeStreamCaptureMode) ENTRY(cudaUserObjectCreate) ENTRY(cudaUserObjectRelease)
 ENTRY(cudaUserObjectRetain) ENTRY(cudaVDPAUGetDevice) ENTRY(cudaVDPAUSetVDPAUDevice)
 ENTRY(cudaWaitExternalSemaphoresAsync) ENTRY(cudaWaitExternalSemaphoresAsync_ptsz)
+    ENTRY(cudaEventElapsedTime_v2) ENTRY(cudaGraphAddDependencies_v2) ENTRY(cudaGraphAddNode_v2)
+ENTRY(cudaGraphGetEdges_v2) ENTRY(cudaGraphNodeGetDependencies_v2) ENTRY(cudaGraphNodeGetDependentNodes_v2)
+ENTRY(cudaGraphRemoveDependencies_v2) ENTRY(cudaLaunchCooperativeKernelMultiDevice)
+ENTRY(cudaMemPrefetchAsync_v2_ptsz) ENTRY(cudaSetDoubleForDevice) ENTRY(cudaSetDoubleForHost)
+ENTRY(cudaStreamGetCaptureInfo_v2) ENTRY(cudaStreamGetCaptureInfo_v2_ptsz) ENTRY(cudaStreamGetCaptureInfo_v3)
+ENTRY(cudaStreamGetCaptureInfo_v3_ptsz) ENTRY(cudaStreamUpdateCaptureDependencies_v2) ENTRY(cudaThreadExit)
+ENTRY(cudaThreadGetLimit) ENTRY(cudaThreadSetLimit) ENTRY(cudaThreadSynchronize)
     /* clang-format on */

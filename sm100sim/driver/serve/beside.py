@@ -24,6 +24,7 @@ from .server import Server
 NVML = "libnvidia-ml.so.1"
 FAILED = 1
 _loaded: list[ctypes.CDLL] = []
+"""The stand-ins, driver first; what is loaded stays so."""
 
 
 @contextmanager
@@ -49,12 +50,14 @@ def stand_ins_beside(folder: Path) -> Iterator[None]:
     before = dict(os.environ)
     os.environ.update(environment(folder, folder / "socket", os.environ))
     # Whoever asks for a library by these names gets the one that is loaded already.
-    _loaded.extend(ctypes.CDLL(str(folder / name)) for name in (DRIVER, RUNTIME, NVML))
+    _loaded[:] = [ctypes.CDLL(str(folder / name)) for name in (DRIVER, RUNTIME, NVML)]
+    _loaded[0].sm100sim_begin()
     try:
         yield
     finally:
         os.environ.clear()
         os.environ.update(before)
+        _loaded[0].sm100sim_leave()
         os.close(stop)
         with open(reports, "rb") as pipe:
             raw = pipe.read()

@@ -8,6 +8,7 @@
 #define FLAG_LARGE (1u << 21) /* set by CuTe DSL 4.8.1 when the tensor spans 128 KiB or more; 220 maps agree */
 #define FLAG_NAN (1u << 15)
 #define FLAG_TF32 (1u << 16)
+#define FLAG_ATOM32 (1u << 19) /* 128-byte swizzle with 32-byte atoms: set by CuTe DSL 4.8.1 for MN_SW128_32B */
 #define KNOWN_FLAGS (FLAG_DSL | FLAG_LARGE | 7u << 4 | 15u << 7 | 3u << 13 | FLAG_NAN | FLAG_TF32 | 3u << 17)
 #define STRIDES_AT 12
 #define STRIDE_HIGH_AT 28
@@ -59,13 +60,15 @@ static const char *decode_packed4(TensorMap *t) {
 const char *tensormap_decode(const u8 raw[128], TensorMap *t) {
   static const u8 bytes[MAP_TYPES] = {1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 1};
   u32 flags = get32(raw + FLAGS_AT);
+  bool atom32 = flags & FLAG_ATOM32 && (flags >> 13 & 3) == 3;
+  flags &= atom32 ? ~FLAG_ATOM32 : ~0u;
   if (flags & ~KNOWN_FLAGS)
     return "its flag word has bits of unknown meaning (interleaved or im2col maps are not covered)";
   memset(t, 0, sizeof *t);
   memcpy(&t->base, raw, 8);
   t->rank = (flags >> 4 & 7) + 1;
   t->type = flags >> 7 & 15;
-  t->swizzle = flags >> 13 & 3;
+  t->swizzle = atom32 ? SWIZZLE_ATOM32 : flags >> 13 & 3;
   t->nan_fill = flags & FLAG_NAN;
   t->tf32 = flags & FLAG_TF32;
   if (t->rank > MAX_RANK)
@@ -99,7 +102,7 @@ u32 tensormap_box_bytes(const TensorMap *t) {
 
 /* Rows narrower than the swizzle span start one span apart (seen on H200; sm100 is taken to do the same). */
 u32 tensormap_row_pitch(const TensorMap *t) {
-  u32 inner = t->box[0] * t->bytes, span = 16u << t->swizzle;
+  u32 inner = t->box[0] * t->bytes, span = swizzle_line(t->swizzle);
   return t->swizzle && inner < span ? span : inner;
 }
 
@@ -111,7 +114,7 @@ const char *tensormap_box_rule(const TensorMap *t) {
   u32 inner = t->box[0] * t->bytes;
   if (inner % 16)
     return "the inner box is not a multiple of 16 bytes";
-  if (t->swizzle && inner > 16u << t->swizzle)
+  if (t->swizzle && inner > swizzle_line(t->swizzle))
     return "its inner box is wider than the swizzle span";
   if (tensormap_box_bytes(t) == NONE32 || tensormap_smem_bytes(t) > SMEM_MAX)
     return "the box is larger than shared memory";

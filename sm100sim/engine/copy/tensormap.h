@@ -6,6 +6,8 @@
 #include "memory/reduce.h"
 
 #define MAX_RANK 5u
+#define NAMED_ROWS 4u /* of gather4 and scatter4 */
+#define SWIZZLE_ATOM32 4u
 #define MAX_ROW_BYTES 2048u /* 256 elements of 8 bytes */
 
 enum {
@@ -27,10 +29,11 @@ enum {
 typedef struct {
   u64 base, dim[MAX_RANK], stride[MAX_RANK]; /* sizes in elements; strides in bytes, [0] the element size */
   u32 rank, type, bytes;                     /* element type and size */
-  u32 swizzle;                               /* 0 none, 1 32B, 2 64B, 3 128B */
+  u32 swizzle;                               /* 0 none, 1 32B, 2 64B, 3 128B, 4 128B with 32-byte atoms */
   bool nan_fill, tf32, packed4;              /* packed4: two 4-bit elements per byte; sizes here are bytes */
   u32 box[MAX_RANK], step[MAX_RANK];         /* box sizes and element strides */
   u32 count[MAX_RANK];                       /* elements of the box that are copied: ceil(box / step) */
+  bool rows;                                 /* four rows, each named by a coordinate (gather4, scatter4) */
 } TensorMap;
 
 /* NULL, or why the 128 bytes are not a tensor map that is understood. */
@@ -69,6 +72,11 @@ void walk_start(Walk *w, const TensorMap *t, const i32 coord[MAX_RANK], bool wri
 bool walk_row(Walk *w, Row *row);
 /* Global bytes from the first to the last element that is copied; false when there are none. */
 bool box_span(const TensorMap *t, const i32 coord[MAX_RANK], bool write, u64 *addr, u64 *len);
+
+/* Widest row of a box, bytes; 16 without a swizzle. */
+static inline u32 swizzle_line(u32 swizzle) {
+  return swizzle == SWIZZLE_ATOM32 ? 128 : 16u << swizzle;
+}
 
 /* Copy one row of `bytes` bytes between a buffer and the shared window; `offset`: absolute window offset. */
 u32 swizzle_place(u32 address, u32 swizzle); /* of a 16-byte chunk */

@@ -1,5 +1,5 @@
 /* Tensor copies: cp.async.bulk.tensor, cp.reduce.async.bulk.tensor, cp.async.bulk.prefetch.tensor (PTX ISA,
- * sections of these names), tile mode.
+ * sections of these names), tile mode, and four rows that coordinates name (.tile::gather4, .tile::scatter4).
  *
  * The tensor map and the coordinates are taken when the instruction is issued; bytes move when it lands.
  * A load completes the bytes of the whole box, those outside of the tensor included. */
@@ -26,7 +26,14 @@ static Step tensor_operands(Ctx *c, const Ins *i, u32 lane, Tensor *q, u32 map_s
   const char *rule = tensormap_box_rule(&q->map);
   if (rule)
     return fault(c, "tensormap", "the tensor map cannot be copied: %s", rule);
-  for (u32 d = 0; d < f->rank; d++)
+  if (f->flags & COPY_ROWS) {
+    if (q->map.box[1] != 1)
+      return fault(c, "tensormap", "the box of a copy of four rows has one row, the tensor map's has %u",
+                   q->map.box[1]);
+    q->map.rows = true;
+    q->map.count[1] = NAMED_ROWS;
+  }
+  for (u32 d = 0; d < (f->flags & COPY_ROWS ? 1 + NAMED_ROWS : f->rank); d++)
     q->c[d] = RI32(c, i->s[first_coord + d])[lane];
   if (q->map.packed4 && q->c[0] & 1)
     return fault(c, "tma-coordinate", "coordinate 0 of a 4-bit tensor is odd: %d", q->c[0]);
@@ -58,7 +65,7 @@ static Step check_rows(Ctx *c, const Tensor *q, bool write) {
   Row r;
   u64 first, span;
   char where[NEAREST_BYTES];
-  if (!box_span(&q->map, q->c, write, &first, &span) || gmem_ok(c->m, first, span, write))
+  if (!q->map.rows && (!box_span(&q->map, q->c, write, &first, &span) || gmem_ok(c->m, first, span, write)))
     return STEP_NEXT;
   for (walk_start(&w, &q->map, q->c, write); walk_row(&w, &r);) {
     if (r.lo == r.hi)
@@ -255,7 +262,7 @@ static Step store_lane(Ctx *c, const Ins *i, u32 lane) {
   Step s = tensor_operands(c, i, lane, &q, i->s[1], 2);
   if (s != STEP_NEXT || (s = smem_operand(c, i, lane, ACC_READ, &q)) != STEP_NEXT)
     return s;
-  for (u32 d = 0; d < q.map.rank; d++)
+  for (u32 d = 0; d < (q.map.rows ? 1 + NAMED_ROWS : q.map.rank); d++)
     if (q.c[d] < 0)
       return fault(c, "tma-coordinate", "coordinate %u of a store is negative: %d", d, q.c[d]);
   if (q.flags & COPY_REDUCE) {

@@ -2,7 +2,8 @@
  * "Swizzling Modes").
  *
  * A box lies in shared memory row after row, dimension 0 fastest.  The swizzle exchanges 16-byte chunks by
- * the absolute shared address: bits 4... are XORed with as many bits from bit 7 on. */
+ * the absolute shared address: bits 4... are XORed with as many bits from bit 7 on; with 32-byte atoms, bits 5 and 6
+ * with bits 7 and 8. */
 #include "copy/tensormap.h"
 
 /* Elements of dimension 0 that exist for a copy. */
@@ -26,7 +27,7 @@ bool walk_row(Walk *w, Row *row) {
   bool inside = lo < hi;
   row->addr = t->base + (u64)(first * (i64)t->bytes);
   for (u32 d = 1; d < t->rank; d++) {
-    i64 x = (i64)w->c[d] + (i64)w->at[d] * t->step[d];
+    i64 x = t->rows ? w->c[1 + w->at[1]] : (i64)w->c[d] + (i64)w->at[d] * t->step[d];
     if (x < 0 || x >= (i64)t->dim[d])
       inside = false;
     row->addr += (u64)x * t->stride[d];
@@ -59,30 +60,39 @@ bool box_span(const TensorMap *t, const i32 coord[MAX_RANK], bool write, u64 *ad
   return true;
 }
 
-static inline u32 place(u32 address, u32 mask) {
-  return address ^ ((address >> 7 & mask) << 4);
+/* Bits of the 128-byte line's number that the address takes up, moved to where they are XORed. */
+static inline u32 line_mask(u32 swizzle) {
+  return swizzle == SWIZZLE_ATOM32 ? 3 : (1u << swizzle) - 1;
+}
+
+static inline u32 place(u32 address, u32 mask, u32 shift) {
+  return address ^ ((address >> 7 & mask) << shift);
+}
+
+static inline u32 shift_of(u32 swizzle) {
+  return swizzle == SWIZZLE_ATOM32 ? 5 : 4;
 }
 
 u32 swizzle_place(u32 address, u32 swizzle) {
-  return place(address, (1u << swizzle) - 1);
+  return place(address, line_mask(swizzle), shift_of(swizzle));
 }
 
 void swizzle_put(u8 *smem, u32 offset, const u8 *from, u32 bytes, u32 swizzle) {
-  u32 mask = (1u << swizzle) - 1;
+  u32 mask = line_mask(swizzle), shift = shift_of(swizzle);
   if (!mask) {
     memcpy(smem + offset, from, bytes);
     return;
   }
   for (u32 k = 0; k < bytes; k += 16)
-    memcpy(smem + place(offset + k, mask), from + k, 16);
+    memcpy(smem + place(offset + k, mask, shift), from + k, 16);
 }
 
 void swizzle_get(const u8 *smem, u32 offset, u8 *to, u32 bytes, u32 swizzle) {
-  u32 mask = (1u << swizzle) - 1;
+  u32 mask = line_mask(swizzle), shift = shift_of(swizzle);
   if (!mask) {
     memcpy(to, smem + offset, bytes);
     return;
   }
   for (u32 k = 0; k < bytes; k += 16)
-    memcpy(to + k, smem + place(offset + k, mask), 16);
+    memcpy(to + k, smem + place(offset + k, mask, shift), 16);
 }

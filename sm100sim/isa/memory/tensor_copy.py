@@ -1,5 +1,6 @@
-"""Tensor copies in tile mode (PTX ISA, "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor",
-"cp.async.bulk.prefetch.tensor"); im2col, gather and scatter modes stop with the PTX line.
+"""Tensor copies in tile mode and of four rows (PTX ISA, "cp.async.bulk.tensor",
+"cp.reduce.async.bulk.tensor", "cp.async.bulk.prefetch.tensor", "Tiled Mode"); im2col modes stop
+with the PTX line.
 """
 
 from __future__ import annotations
@@ -19,17 +20,28 @@ def _dimensions(mods: Mods) -> int:
     return int(mods.one_of("1d", "2d", "3d", "4d", "5d")[0])
 
 
-def _tile_mode(lo: Lowering, mods: Mods) -> None:
-    other = mods.maybe(
-        "im2col", "im2col::w", "im2col::w::128", "tile::gather4", "tile::scatter4", "im2col_no_offs"
-    )
+ROWS = 4
+"""Rows that .tile::gather4 and .tile::scatter4 name after the column."""
+
+
+def _mode(lo: Lowering, mods: Mods, rank: int, rows: str = "") -> CopyFlag:
+    """Consume the load mode; `rows`: the one that names four rows in this direction."""
+    other = mods.maybe("im2col", "im2col::w", "im2col::w::128", "im2col_no_offs")
     if other is not None:
         raise lo.fail(f"mode .{other} is not in the instruction set here; .tile is")
-    mods.take("tile")
+    if not rows or not mods.take(rows):
+        mods.take("tile")
+        return CopyFlag(0)
+    if rank != 2:
+        raise lo.fail(f".{rows} exists with .2d only")
+    return CopyFlag.ROWS
 
 
-def _tensor(lo: Lowering, operand: Operand, rank: int) -> tuple[int, int, int, Space, list[int]]:
+def _tensor(
+    lo: Lowering, operand: Operand, rank: int, mode: CopyFlag
+) -> tuple[int, int, int, Space, list[int]]:
     """(slot, offset, bits, space) of the tensor map and the slots of its coordinates."""
+    rank = 1 + ROWS if mode else rank
     if not isinstance(operand, TensorAddress) or not isinstance(operand.base, Address):
         raise lo.fail("[tensor map, {coordinates}] expected")
     if len(operand.coords.items) != rank:
@@ -56,7 +68,7 @@ def lower_tensor(lo: Lowering, ins: Instr, mods: Mods, *, reduce: bool) -> None:
 
 
 def _load(lo: Lowering, ins: Instr, mods: Mods, rank: int) -> None:
-    """.{dim}d.{shared::cta,shared::cluster}.global{.tile}.mbarrier::complete_tx::bytes{.multicast::cluster}
+    """.{dim}d.{shared::cta,shared::cluster}.global{.tile,.tile::gather4}.mbarrier::complete_tx::bytes{.multicast::cluster}
     {.cta_group::1,2}{.L2::cache_hint} [dst], [map, {c}], [mbar]{, mask}{, policy}."""
     mods.one_of("mbarrier::complete_tx::bytes")
     space = (
@@ -65,16 +77,16 @@ def _load(lo: Lowering, ins: Instr, mods: Mods, rank: int) -> None:
         else Space.SHARED_CTA
     )
     mods.one_of("global")
-    _tile_mode(lo, mods)
+    mode = _mode(lo, mods, rank, "tile::gather4")
     multicast = mods.take("multicast::cluster")
     pair = mods.maybe("cta_group::1", "cta_group::2") == "cta_group::2"
     take_policy(lo, mods, ins.operands, 3 + multicast)
     mods.done()
-    tensor, map_offset, map_bits, map_space, coords = _tensor(lo, ins.operands[1], rank)
+    tensor, map_offset, map_bits, map_space, coords = _tensor(lo, ins.operands[1], rank, mode)
     dst, offset, bits = place(lo, ins.operands[0], space)
     bar, bar_offset, bar_bits = place(lo, ins.operands[2], space)
     mask = lo.src(ins.operands[3], 16) if multicast else lo.constant(0, 32)
-    flags = CopyFlag.MULTICAST * multicast | CopyFlag.PAIR * pair
+    flags = CopyFlag.MULTICAST * multicast | CopyFlag.PAIR * pair | mode
     lo.emit(
         "TMA_LOAD",
         (),
@@ -90,25 +102,25 @@ def _load(lo: Lowering, ins: Instr, mods: Mods, rank: int) -> None:
 
 
 def _store(lo: Lowering, ins: Instr, mods: Mods, rank: int, *, reduce: bool) -> None:
-    """.{dim}d.global.shared::cta{.redOp}{.tile}.bulk_group{.L2::cache_hint} [map, {c}], [src]{,
-    policy}."""
+    """.{dim}d.global.shared::cta{.redOp}{.tile,.tile::scatter4}.bulk_group{.L2::cache_hint}
+    [map, {c}], [src]{, policy}."""
     mods.one_of("global")
     mods.one_of("shared::cta")
-    _tile_mode(lo, mods)
+    mode = _mode(lo, mods, rank, "" if reduce else "tile::scatter4")
     op = take_operation(mods) if reduce else RedOp.add
     if op in (RedOp.exch, RedOp.cas):
         raise lo.fail(f".{op.name} is not a tensor reduction")
     take_policy(lo, mods, ins.operands, 2)
     mods.done()
-    tensor, map_offset, map_bits, map_space, coords = _tensor(lo, ins.operands[0], rank)
+    tensor, map_offset, map_bits, map_space, coords = _tensor(lo, ins.operands[0], rank, mode)
     src, offset, bits = place(lo, ins.operands[1], Space.SHARED_CTA)
     lo.emit(
         "TMA_STORE",
         (),
         (src, tensor, *coords),
         Tensor(
-            flags=CopyFlag.REDUCE * reduce, rank=rank, space=Space.SHARED_CTA, map_space=map_space,
-            address_bits=bits, map_bits=map_bits, op=op, map_offset=map_offset,
+            flags=CopyFlag.REDUCE * reduce | mode, rank=rank, space=Space.SHARED_CTA,
+            map_space=map_space, address_bits=bits, map_bits=map_bits, op=op, map_offset=map_offset,
         ),
         offset,
         TMA_ISSUE_CYCLES,
@@ -120,15 +132,17 @@ def _prefetch(lo: Lowering, ins: Instr, mods: Mods, rank: int) -> None:
     """.prefetch.tensor.{dim}d.L2.global{.tile}{.L2::cache_hint} [map, {c}]{, policy}."""
     mods.one_of("L2")
     mods.one_of("global")
-    _tile_mode(lo, mods)
+    mode = _mode(lo, mods, rank, "tile::gather4")
     take_policy(lo, mods, ins.operands, 1)
     mods.done()
-    tensor, map_offset, map_bits, map_space, coords = _tensor(lo, ins.operands[0], rank)
+    tensor, map_offset, map_bits, map_space, coords = _tensor(lo, ins.operands[0], rank, mode)
     lo.emit(
         "TMA_PREFETCH",
         (),
         (tensor, *coords),
-        Tensor(rank=rank, map_space=map_space, map_bits=map_bits, map_offset=map_offset),
+        Tensor(
+            flags=mode, rank=rank, map_space=map_space, map_bits=map_bits, map_offset=map_offset
+        ),
         0,
         TMA_ISSUE_CYCLES,
         Unit.TMA,

@@ -7,14 +7,20 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from benchmarks.hopper import attention_times
+from benchmarks.hopper.times.clocks import ClockLog, Nvml
 from benchmarks.hopper.times.problems import Problem
 from benchmarks.hopper.times.runners import Call, NotOffered, Tensors
+from benchmarks.hopper.times.tensors import make
+from benchmarks.hopper.times.timing import Times
+from tests.benchmarks.hopper.test_clocks import library
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = Problem("full", 1, 40, 40, 2, 2, 32, 32)
@@ -57,7 +63,6 @@ def test_only_right_results_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
         raise NotOffered("nothing here")
 
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    make = attention_times.make
     monkeypatch.setattr(attention_times, "make", lambda problem, _device: make(problem, "cpu"))
     offered = {"right": right, "wrong": wrong, "absent": absent}
     calls, errors, refused = attention_times.prepared(SMALL, offered)
@@ -65,6 +70,61 @@ def test_only_right_results_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert errors["right"] < 1e-2
     assert refused["absent"] == "NotOffered: nothing here"
     assert refused["wrong"].startswith("wrong: relative error")
+
+
+@pytest.fixture
+def pretended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Hopper GPU on which every run takes two milliseconds."""
+
+    def timed(calls: Mapping[str, Call], rounds: int, _flush: object) -> tuple[Any, Any]:
+        return {name: Times((2.0,) * rounds) for name in calls}, {}
+
+    def zeros(problem: Problem, tensors: Tensors) -> Call:
+        tensors["out"].zero_()
+        return lambda: None
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (9, 0))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    small = {"make": lambda _problem, _device: make(SMALL, "cpu"), "error": lambda *_: 1e-3}
+    stands = {
+        **small, "measured": timed, "host_cost": lambda _call: 9.0, "copy_rate": lambda *_: 4000.0,
+        "Flush": lambda cold: None, "ClockLog": lambda: ClockLog(Nvml(0, library())),
+        "runners": lambda _folder: {"fa4_cute": zeros, "FA4": zeros}, "card": dict,
+    }  # fmt: skip
+    for name, stand in stands.items():
+        monkeypatch.setattr(attention_times, name, stand)
+
+
+@pytest.mark.usefixtures("pretended")
+def test_the_program_writes_what_it_measured(tmp_path: Path) -> None:
+    out = tmp_path / "new" / "times"
+    asked = ["--out", str(out), "--only", "full-d64-k(1024|16384)-.*causal", "--rounds", "4"]
+    assert attention_times.main(asked) == 0
+    found = json.loads(out.with_suffix(".json").read_text())
+    assert [row["problem"]["seqlen_k"] for row in found["rows"]] == [1024, 16384]
+    first, last = (row["results"] for row in found["rows"])
+    assert (first["fa4_cute"]["ms"], len(first["fa4_cute"]["runs"])) == (2.0, 4)
+    assert (first["fa4_cute"]["host_us"], first["FA4"]["host_us"]) == (9.0, None)
+    assert last["fa4_cute"]["host_us"] is None
+    assert "| 64 | causal | 16,384 | 1 |" in out.with_suffix(".md").read_text()
+
+
+@pytest.mark.usefixtures("pretended")
+def test_the_program_stops_in_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert attention_times.main(["--out", str(tmp_path / "times"), "--seconds", "0"]) == 0
+    assert "out of time before full-d64-k512" in capsys.readouterr().out
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("pretended")
+def test_a_wrong_result_fails_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attention_times, "error", lambda *_: 0.5)
+    assert attention_times.main(["--out", str(tmp_path / "t"), "--only", "full-d64-k512-"]) == 1
 
 
 @pytest.mark.slow

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.hopper.times.clocks import Sample, parse, summary
 from benchmarks.hopper.times.problems import Problem
-from benchmarks.hopper.times.report import rate, ratio, refusals, render
+from benchmarks.hopper.times.report import host_costs, rate, ratio, refusals, render
 from benchmarks.hopper.times.timing import Times
 
 FULL = Problem("full", 4, 4096, 4096, 16, 16, 128, 128)
@@ -67,20 +66,17 @@ def test_equal_reasons_are_counted_once() -> None:
     assert refusals(rows) == ["* FA2, 1 problems: none", "* FA4, 2 problems: none"]
 
 
+def test_the_cost_of_a_call_is_the_median_over_problems() -> None:
+    rows = [row(FULL, fa4_cute=1.0, FA2=1.0) for _ in range(3)]
+    for one, cost in zip(rows, (20.0, 11.0, 12.0), strict=True):
+        one["results"]["fa4_cute"]["host_us"] = cost
+    assert host_costs(rows) == ["* fa4_cute: 12.0 µs"]
+    assert "* fa4_cute: 12.0 µs" in render(found(*rows))
+    assert "on the host" not in render(found(row(FULL, FA2=1.0)))
+
+
 def test_the_median_and_its_spread() -> None:
     times = Times((1.0, 2.0, 3.0, 4.0, 100.0))
     assert times.median == 3.0
     assert times.spread == pytest.approx((52.0 - 1.5) / 2 / 3)
     assert Times((1.0,)).spread == 0.0
-
-
-def test_lines_of_nvidia_smi() -> None:
-    assert parse("1980, 3201, 512.5, 61", 2.0) == Sample(2.0, 1980, 3201, 512.5, 61)
-    assert parse("[N/A], 3201, 512.5, 61", 2.0) is None
-    assert parse("1980, 3201", 2.0) is None
-    samples = [Sample(0, sm, 3201, sm / 4, 50 + k) for k, sm in enumerate((1980, 1700, 1800))]
-    assert summary(samples) == {
-        "sm_mhz": 1800, "sm_mhz_lowest": 1700, "memory_mhz": 3201, "power_w": 450,
-        "temperature_c": 52,
-    }  # fmt: skip
-    assert summary([]) == {}

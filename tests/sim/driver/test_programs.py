@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from sm100sim.driver.serve.place import furnish
+
 ROOT = Path(__file__).parents[3]
 PROGRAMS = Path(__file__).parent / "programs"
-NVCC = shutil.which("nvcc")
+NVCC, MOJO = shutil.which("nvcc"), shutil.which("mojo")
 needs_nvcc = pytest.mark.skipif(NVCC is None, reason="nvcc is not on the path")
 
 
@@ -49,7 +51,7 @@ def test_the_driver_api(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stdout + done.stderr
     assert "cuArrayCreate_v2: not modelled by sm100sim's driver" in done.stderr
     assert "an image that holds a cubin; machine code cannot be run here" in done.stderr
-    assert "8 launches, 8 clean" in done.stderr
+    assert "11 launches, 11 clean" in done.stderr
 
 
 def test_a_launch_that_is_stopped_is_an_error_of_all_later_calls(tmp_path: Path) -> None:
@@ -58,8 +60,34 @@ def test_a_launch_that_is_stopped_is_an_error_of_all_later_calls(tmp_path: Path)
     done = ran("run", "--output", output, program, "fault")
     assert (done.returncode, done.stdout) == (2, "right\n"), done.stdout + done.stderr
     assert "cuLaunchKernel: beyond was stopped (global-address)" in done.stderr
+    assert "the end of `cuMemAlloc_v2 #1` (128 bytes at" in done.stderr
     launches = json.loads(output.read_text())["launches"]
-    assert [launch["verdict"] for launch in launches] == ["clean"] * 8 + ["findings"]
+    assert [launch["verdict"] for launch in launches] == ["clean"] * 11 + ["findings"]
+
+
+def test_parts_of_a_pool_have_bounds_of_their_own(tmp_path: Path) -> None:
+    done = ran("run", compiled("driver_api", tmp_path), "pool")
+    assert (done.returncode, done.stdout) == (2, "right\n"), done.stdout + done.stderr
+    assert "the end of `weights` (128 bytes at" in done.stderr
+
+
+def test_a_program_of_cuda_12_finds_its_runtime(tmp_path: Path) -> None:
+    folder = tmp_path / "libraries"
+    folder.mkdir()
+    furnish(folder)
+    source = (
+        "#include <stdio.h>\nint cudaMemGetInfo(size_t *, size_t *);\n"
+        "int cudaGetDeviceProperties_v2(void *, int);\n"
+        "int main(void) { size_t f, t; char p[1032]; if (cudaMemGetInfo(&f, &t)) return 1;\n"
+        "if (cudaGetDeviceProperties_v2(p, 0)) return 2;\n"
+        "int *numbers = (int *)p;\n"
+        'printf("%zu %d.%d %d\\n", t >> 30, numbers[90], numbers[91], numbers[97]); return !f; }'
+    )
+    line = ["cc", "-w", "-x", "c", "-", "-o", tmp_path / "old", "-xnone"]
+    subprocess.run([*line, folder / "libcudart.so.12"], input=source, text=True, check=True)
+    done = ran("run", tmp_path / "old")
+    # 3: nothing was launched, so nothing is proven.
+    assert (done.returncode, done.stdout) == (3, "180 10.0 148\n"), done.stderr
 
 
 def test_a_runtime_inside_the_program_is_replaced(tmp_path: Path) -> None:
@@ -93,8 +121,6 @@ def test_device_memory_is_not_for_the_host(tmp_path: Path) -> None:
 
 
 def test_without_the_command_there_is_no_device(tmp_path: Path) -> None:
-    from sm100sim.driver.serve.place import furnish
-
     program = compiled("driver_api", tmp_path)
     folder = tmp_path / "libraries"
     folder.mkdir()
@@ -160,4 +186,13 @@ def test_a_stripped_program_of_nvcc_is_told_what_to_do(tmp_path: Path) -> None:
     subprocess.run(["strip", program], check=True)
     done = ran("run", program)
     assert done.returncode == 1
-    assert "Link the program with `nvcc -cudart shared`" in done.stderr
+    assert "Link with `nvcc -cudart shared`" in done.stderr
+
+
+@pytest.mark.skipif(MOJO is None, reason="mojo is not on the path")
+def test_mojo(tmp_path: Path) -> None:
+    program = tmp_path / "scale"
+    line = [str(MOJO), "build", "--target-accelerator", "sm_100a", "-o", str(program)]
+    subprocess.run([*line, str(PROGRAMS / "scale.mojo")], check=True)
+    done = ran("check", program)
+    assert (done.returncode, done.stdout) == (0, "right\n"), done.stdout + done.stderr

@@ -55,7 +55,7 @@ def test_tensor_maps_are_those_of_the_real_driver(table: CallbackTable) -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"swizzle": 4}, "swizzle 4"),
+        ({"swizzle": 5}, "swizzle 5"),
         ({"interleave": 1}, "interleave 1"),
         ({"addr": 8}, "address 0x8"),
         ({"rank": 6}, "rank 6"),

@@ -17,6 +17,12 @@ def test_bits_from_4_are_xored_with_bits_from_7(mode: int, bits: int) -> None:
     assert TmaSwizzle(mode).apply(ADDRESSES).tolist() == expected
 
 
+def test_atoms_of_32_bytes_change_places_within_128() -> None:
+    """PTX ISA, "Swizzling Modes": bits 5 and 6 are XORed with bits 7 and 8."""
+    expected = [a ^ ((a >> 7 & 3) << 5) for a in ADDRESSES.tolist()]
+    assert TmaSwizzle.B128_ATOM32.apply(ADDRESSES).tolist() == expected
+
+
 @pytest.mark.parametrize("mode", list(TmaSwizzle))
 def test_swizzle_is_a_permutation_of_each_line(mode: TmaSwizzle) -> None:
     moved = mode.apply(ADDRESSES)
@@ -39,4 +45,4 @@ def test_worked_example() -> None:
 
 
 def test_spans() -> None:
-    assert [mode.span for mode in TmaSwizzle] == [0, 32, 64, 128]
+    assert [mode.span for mode in TmaSwizzle] == [0, 32, 64, 128, 128]

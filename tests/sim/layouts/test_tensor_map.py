@@ -125,3 +125,16 @@ def test_rows_narrower_than_the_span_start_a_span_apart() -> None:
     offsets = narrow.element_offsets(1024)
     assert offsets[:, 0].tolist() == [1024 + 128 * row + 16 * row for row in range(8)]
     assert (offsets[1, 8], narrow.box_bytes) == (1024 + 128, 256)
+
+
+def test_a_map_with_32_byte_atoms_as_cute_dsl_encodes_it() -> None:
+    """CuTe DSL 4.8.1: f32, 64 x 64, layout MN_SW128_32B, box 32 x 8; the kernel reads it right."""
+    raw = bytes.fromhex(
+        "8087403c8b55000092630c00" + "10" + "00" * 19 + "3f0000003f" + "00" * 18 + "1f07"
+    )
+    made = TensorMap.decode(raw.ljust(128, b"\0"))
+    assert (made.swizzle, made.sizes, made.box) == (TmaSwizzle.B128_ATOM32, (64, 64), (32, 8))
+    again = TensorMap.decode(made.encode())
+    assert again == made
+    offsets = made.element_offsets(1024)
+    assert (offsets[1, 0], offsets[1, 8], offsets[3, 0]) == (1024 + 160, 1024 + 128, 1024 + 480)

@@ -104,7 +104,7 @@ def test_nested_shapes() -> None:
 
 def test_early_exit_moves_the_meeting_point_to_the_end() -> None:
     assert reconvergence("@%p1 bra OUT; nop; ret; OUT: nop; exit;") == {0: 5}
-    assert reconvergence("@%p1 bra OUT; nop; trap; OUT: nop; exit;") == {0: 5}
+    assert reconvergence("@%p1 bra OUT; nop; exit; OUT: nop; exit;") == {0: 5}
     assert build_cfg(kernel("@%p1 bra OUT; trap; OUT: exit;")).successors == ((2, 1), (3,), (3,))
 
 
@@ -140,3 +140,14 @@ def test_branch_inside_an_endless_loop_meets_at_the_end_of_an_iteration() -> Non
 def test_inner_loop_of_an_endless_loop_meets_behind_it() -> None:
     body = "OUTER: nop; INNER: @%p1 bra DONE; nop; bra INNER; DONE: nop; bra OUTER;"
     assert reconvergence(body) == {1: 4}
+
+
+def test_ways_that_end_in_a_trap_keep_nobody_from_meeting() -> None:
+    inside = "@%p1 bra OUT; @%p2 bra BAD; nop; OUT: nop; exit; BAD: nop; bra WORSE; WORSE: trap;"
+    assert reconvergence(inside) == {0: 3, 1: 2}
+    assert reconvergence("@%p1 bra BAD; nop; @%p2 trap; ret; BAD: @%p1 bra X; trap; X: trap;") == {
+        0: 1,
+        4: 7,
+    }
+    looped = "L: @%p1 bra BAD; @%p2 bra L; ret; BAD: trap;"
+    assert reconvergence(looped) == {0: 1, 1: 2}

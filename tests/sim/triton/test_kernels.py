@@ -93,6 +93,22 @@ def test_host_descriptors_and_specialised_warps(special: bool) -> None:
     assert ("BRX" in report.opcode_counts) == special
 
 
+def test_gather_and_scatter_of_rows() -> None:
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    from tests.sim.triton.kernels import permuted
+
+    x, out = random(64, 64).half(), torch.zeros(32, 64, dtype=torch.float16)
+    order = torch.randperm(64, generator=torch.Generator().manual_seed(3))[:32].int()
+    before = x.clone()
+    source = TensorDescriptor.from_tensor(x, [1, 64])
+    target = TensorDescriptor.from_tensor(out, [32, 64])
+    permuted[(1,)](source, target, order, WIDTH=64)
+    assert (out == before[order]).all()
+    before[order] += 1
+    assert (x == before).all()
+
+
 def test_printing_and_assertions() -> None:
     from tests.sim.triton.kernels import talkative
 

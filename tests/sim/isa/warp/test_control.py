@@ -72,6 +72,17 @@ def test_endless_polling_is_a_livelock() -> None:
         run_ptx(body, flag, max_idle_instructions=20_000)
 
 
+def test_lanes_meet_behind_an_assertion_in_one_arm_of_a_branch() -> None:
+    body = """
+    setp.lt.u32 %q1, in0, 9; @!%q1 bra OUT; setp.gt.u32 %q2, in0, 40; @%q2 bra BAD;
+    activemask.b32 %r40; bra OUT;
+    BAD: trap;
+    OUT: activemask.b32 out0;
+    """
+    (mask,) = lanewise(body, LANES, out=np.uint32)
+    assert set(mask.tolist()) == {0xFFFFFFFF}
+
+
 def test_trap_names_its_line() -> None:
     with pytest.raises(SimulationFault, match="trap") as caught:
         run_ptx("mov.u32 %r1, 1;\ntrap;")
