@@ -235,6 +235,13 @@ def pool_wish(s: Session, pool: int) -> None:
     s.get(pool, Pool)
 
 
+@entry("cuMemPoolGetAccess", "cudaMemPoolGetAccess")
+def pool_access(s: Session, out: int, pool: int) -> None:
+    """Say that the device may read and write."""
+    s.get(pool, Pool)
+    s.program.put(out, "I", 3)
+
+
 _WIDE = frozenset({4, 5, 6, 7, 8})
 """Attributes of pools with 64 bits; the others have 32."""
 
