@@ -22,8 +22,9 @@ from .engine.binding import opcode_numbers
 from .findings.suppress import divided
 from .isa.assemble import Assembled, assemble
 from .launch_request import LaunchRequest
-from .memory import Allocation, allocations, with_names, with_shared_names
+from .memory import Allocation, allocations, readable, with_names, with_shared_names
 from .options import Ambient, RunOptions, current_options
+from .ptx.collection import paused
 from .ptx.errors import Unsupported
 from .ptx.parser import parse
 from .ptx.places import Places
@@ -40,12 +41,13 @@ per Compute Capability")."""
 
 @lru_cache(maxsize=16)
 def read_module(ptx: str) -> Module:
-    """Parse a PTX module; kept for further launches.
+    """Parse a PTX module; kept for further launches. Kernels are read when they are launched.
 
     Raises:
         PtxError: the PTX cannot be read; names the line.
     """
-    return parse(ptx)
+    with paused():
+        return parse(ptx, bodies=False)
 
 
 UNSUPPORTED = "unsupported"
@@ -72,7 +74,8 @@ def prepare(ptx: str, kernel: str, placed: tuple[tuple[str, int], ...] = ()) -> 
         raise ValueError(
             f"kernel: {kernel!r} is not in the PTX; it has {', '.join(module.kernels)}"
         )
-    return assemble(module, module.kernels[kernel], opcode_numbers(), dict(placed))
+    with paused():
+        return assemble(module, module.kernels[kernel].whole(), opcode_numbers(), dict(placed))
 
 
 def _check_request(request: LaunchRequest, assembled: Assembled) -> None:
@@ -99,7 +102,7 @@ def _check_request(request: LaunchRequest, assembled: Assembled) -> None:
     need = request.smem_bytes + assembled.static_smem
     if need > MAX_SHARED:
         raise ValueError(f"smem_bytes: {need} bytes of shared memory, {MAX_SHARED} exist per CTA")
-    required = assembled.kernel.directives.get("reqntid")
+    required = assembled.directives.get("reqntid")
     if isinstance(required, tuple) and tuple(request.block) != tuple(required):
         raise ValueError(f"block: {request.block} differs from the kernel's .reqntid {required}")
 
@@ -174,7 +177,7 @@ def _report(
 ) -> Report:
     totals = results.totals
     places = _places(request.ptx)
-    shared = [Allocation(start, size, name=name) for name, start, size in assembled.shared]
+    shared = [Allocation(at, size, name=readable(name)) for name, at, size in assembled.shared]
     words = _Words(places, assembled.refused, memory[0], shared)
     found = [words.finding(raw) for raw in results.findings]
     findings, suppressed = divided(options.suppressions, request.kernel, found)

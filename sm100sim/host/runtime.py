@@ -105,7 +105,7 @@ class Runtime:
         ptx = self.catalogue.lookup(image)
         kernels = {
             name: Kernel(name, ptx, tuple(entry.params))
-            for name, entry in parse(ptx).kernels.items()
+            for name, entry in parse(ptx, bodies=False).kernels.items()
         }
         handle = self._handle()
         self._libraries[handle] = kernels

@@ -26,7 +26,7 @@ from ..contract.forms import FORM_BYTES
 from ..contract.records import RawFunction, RawIns, RawProgram, SlotWidth, Special
 from ..ptx.cfg import build_cfg
 from ..ptx.errors import Unsupported
-from ..ptx.program import DeviceFunction, Imm, Kernel, Module
+from ..ptx.program import DeviceFunction, DirectiveValue, Imm, Kernel, Module
 from . import families  # noqa: F401  (registers every instruction family)
 from .arguments import enter
 from .cross_talk import Talk, talk_of
@@ -48,6 +48,7 @@ class Assembled:
     """A kernel ready for the engine.
 
     Attributes:
+        directives: those of the kernel.
         code: RAW_INS records.
         operands: register slots; an instruction's destinations, then its sources.
         register_template: the register block with constants in place, `register_bytes` long.
@@ -66,7 +67,7 @@ class Assembled:
         slots: (slot, bits) of every register, where there are functions.
     """
 
-    kernel: Kernel
+    directives: Mapping[str, DirectiveValue]
     code: npt.NDArray[np.void]
     operands: npt.NDArray[np.uint32]
     register_template: npt.NDArray[np.uint8]
@@ -173,17 +174,21 @@ def _pack(
 ) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint32]]:
     """Instructions and operands as flat arrays."""
     code = np.zeros(len(emitted), RAW_INS)
-    operands: list[int] = []
-    for row, item in zip(code, emitted, strict=True):
-        row["op"], row["line"] = opcodes[item.op], item.line
-        row["guard"], row["guard_negated"] = item.guard, item.guard_neg
-        row["n_destinations"], row["n_sources"] = len(item.d), len(item.s)
-        row["first_operand"] = len(operands)
-        row["cost"], row["unit"], row["imm"] = item.cost, item.unit, item.imm
-        row["target"] = NONE32 if item.target == END else item.target
-        row["reconv"] = NONE32 if item.reconv == END else item.reconv
-        operands.extend(item.d)
-        operands.extend(item.s)
+    columns = {
+        "op": [opcodes[item.op] for item in emitted],
+        "n_destinations": [len(item.d) for item in emitted],
+        "n_sources": [len(item.s) for item in emitted],
+        "guard_negated": [item.guard_neg for item in emitted],
+        "target": [NONE32 if item.target == END else item.target for item in emitted],
+        "reconv": [NONE32 if item.reconv == END else item.reconv for item in emitted],
+    }
+    for name in ("line", "guard", "cost", "unit", "imm"):
+        columns[name] = [getattr(item, name) for item in emitted]
+    for name, values in columns.items():
+        code[name] = values
+    counts = code["n_destinations"] + code["n_sources"]
+    code["first_operand"] = np.cumsum(counts) - counts
+    operands = [slot for item in emitted for slots in (item.d, item.s) for slot in slots]
     forms = np.frombuffer(b"".join(item.form for item in emitted), np.uint8)
     code["form"] = forms.reshape(-1, FORM_BYTES)
     return code, np.array(operands or [0], np.uint32)
@@ -238,7 +243,7 @@ def assemble(
     specials = [(slot, SPECIALS.index(name.lstrip("%"))) for name, slot in slots.specials.items()]
     specials += [(c.slot, SPECIALS.index("constant")) for c in slots.constants.values()]
     return Assembled(
-        kernel=kernel,
+        directives=kernel.directives,
         code=code,
         operands=operands,
         register_template=_template(slots),

@@ -11,6 +11,7 @@ from enum import Enum
 
 from ..ptx.program import Instr
 
+_OPCODES = frozenset({"ld", "st", "atom", "red", "cp", "clusterlaunchcontrol", "multimem"})
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _NEAR = frozenset({"cta", "cluster"})
 _OWN_SPACES = ("shared", "local", "param", "const")
@@ -33,6 +34,8 @@ def _is_global(mods: Iterable[str]) -> bool:
 
 
 def _talk(ins: Instr) -> Talk:
+    if ins.opcode not in _OPCODES:
+        return Talk.NEVER
     mods = frozenset(ins.mods)
     if ins.opcode in ("ld", "st") and mods & _STRONG and not mods & _NEAR and _is_global(mods):
         return Talk.WAITS
@@ -42,9 +45,7 @@ def _talk(ins: Instr) -> Talk:
         return Talk.ORDER
     if ins.opcode == "cp" and "reduce" in mods and "global" in mods:
         return Talk.ORDER
-    if ins.opcode in ("clusterlaunchcontrol", "multimem"):
-        return Talk.ORDER
-    return Talk.NEVER
+    return Talk.ORDER if ins.opcode in ("clusterlaunchcontrol", "multimem") else Talk.NEVER
 
 
 def talk_of(body: Iterable[Instr]) -> Talk:

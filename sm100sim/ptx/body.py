@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -22,6 +22,12 @@ _INSTRUCTION = re.compile(
     rf"(?:@\s*(!?)\s*({_NAME})\s+)?([a-z][a-z0-9_]*(?:\.[\w:]+)*)(?:\s+|(?=[\[{{])|\Z)(.*)\Z",
     re.S | re.ASCII,
 )  # fmt: skip
+_PLAIN = re.compile(
+    rf"\s*((?:@\s*(!?)\s*({_NAME})\s+)?([a-z][a-z0-9_]*(?:\.[\w:]+)*)"
+    r"(?:\s+(?![:\s])([^;{}\"]*(?:\{[^{};\"]*\}[^;{}\"]*)*))?)\s*;",
+    re.ASCII,
+)
+"""An instruction and the space before it: what most of a body is, in one match."""
 _REGISTERS = re.compile(r"\.reg\s+(?:\.v([24])\s+)?\.(\w+)\s+([^;{}]*);\Z", re.ASCII)
 _REGISTER = re.compile(rf"\s*({_NAME})(?:<\s*([1-9]\d{{0,7}})\s*>)?\s*\Z", re.ASCII)
 _PRAGMA = re.compile(r'\.pragma\s+"[^"]*"\s*(?:,\s*"[^"]*"\s*)*;\Z')
@@ -89,6 +95,11 @@ class Body:
         position, opened = brace + 1, [brace]
         bytes_before = []
         while opened:
+            plain = _PLAIN.match(text, position)
+            if plain:
+                self._one(plain.start(1), plain.group(1).rstrip(), plain.groups("")[1:])
+                position = plain.end()
+                continue
             position = skip(position)
             char = text[position : position + 1]
             if char == "{":
@@ -136,6 +147,7 @@ class Body:
         return position + len(statement)
 
     def _declaration(self, position: int, statement: str) -> None:
+        self._scope.read.clear()
         if statement.startswith(".reg"):
             self._registers(position, statement)
         elif _VARIABLE_START.match(statement):
@@ -215,7 +227,12 @@ class Body:
         found = _INSTRUCTION.match(statement)
         if not found:
             raise self.source.error(position, "instruction is not understood")
-        negated, guard_name, full, rest = found.groups()
+        self._one(position, statement, found.groups(""))
+
+    def _one(self, position: int, statement: str, parts: Sequence[str]) -> None:
+        """An instruction of these parts: "!", guard, dotted name, operands."""
+        negated, guard_name, full, rest = parts
+        rest = rest.rstrip()
         guard = self._guard(position, negated, guard_name) if guard_name else None
         opcode, mods = _components(full)
         ins = Instr(len(self.out), self.source.line(position), statement, opcode, mods, guard, ())
@@ -241,9 +258,15 @@ class Body:
         self._jumps.append((ins, name.strip(), self._scope))
 
     def _operands(self, position: int, rest: str) -> tuple[Operand, ...]:
-        lookup = self._lookup
+        lookup, known = self._lookup, self._scope.read
+        found = []
         try:
-            return tuple([operand(part, lookup) for part in split_top(rest)])
+            for part in split_top(rest):
+                value = known.get(part)
+                if value is None:
+                    value = known[part] = operand(part, lookup)
+                found.append(value)
+            return tuple(found)
         except OperandError as error:
             raise self.source.error(position, str(error), error.token) from None
 

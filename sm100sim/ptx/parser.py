@@ -6,7 +6,8 @@ Debug directives are skipped; everything else that is not understood stops with 
 from __future__ import annotations
 
 import re
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 
 from .body import Body
 from .declarations import directives, params, signature, variable
@@ -28,24 +29,26 @@ _SECTION = re.compile(r"\.section\s+[.\w]+\s*\{", re.ASCII)
 _PARAMETERS = re.compile(r"\(([^()]*)\)")
 
 
-def parse(source: str) -> Module:
+def parse(source: str, *, bodies: bool = True) -> Module:
     """Read a PTX module.
 
     Args:
         source: the text of a `.ptx` file.
+        bodies: read those of the kernels now; else each is read when somebody asks for it.
 
     Raises:
         PtxError: anything that is not understood, with its line.
         Unsupported: a construct with no meaning here, such as addresses of 32 bits.
     """
-    return _Reader(Source(source)).read()
+    return _Reader(Source(source), bodies).read()
 
 
 class _Reader:
     """Reads top-level items one after the other."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, bodies: bool) -> None:
         self.source = source
+        self.bodies = bodies
         self.module = Module("", "", 0, [], {}, source.lines)
         self.functions = self.module.functions
 
@@ -159,10 +162,22 @@ class _Reader:
         hidden = next((n for n in names if names.count(n) > 1), None)
         if hidden:
             raise source.unsupported(position, f"{hidden} hides another variable")
-        body = Body(source, [*names, *self.functions])
-        end = body.read(brace)
-        self.module.kernels[name] = Kernel(
-            name, body.shared, body.registers.by_id, body.out, source.line(position), body.local,
-            body.call_params, declared, settings,
-        )  # fmt: skip
+        head = Kernel(name, [], {}, [], source.line(position), params=declared, directives=settings)
+        visible = [*names, *self.functions]
+        if not self.bodies:
+            read = partial(_whole, source, head, visible, brace)
+            self.module.kernels[name] = Kernel.unread(head, lambda: read()[0])
+            return source.closing(brace)
+        self.module.kernels[name], end = _whole(source, head, visible, brace)
         return end
+
+
+def _whole(source: Source, head: Kernel, visible: list[str], brace: int) -> tuple[Kernel, int]:
+    """The kernel with its body, and the position behind it."""
+    body = Body(source, visible)
+    end = body.read(brace)
+    kernel = replace(
+        head, shared=body.shared, regs=body.registers.by_id, body=body.out, local=body.local,
+        call_params=body.call_params,
+    )  # fmt: skip
+    return kernel, end

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from .types import PtxType
 
@@ -212,6 +212,9 @@ class Function:
     call_params: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
+_BODY = ("shared", "regs", "body", "local", "call_params")
+
+
 @dataclass(slots=True)
 class Kernel(Function):
     """A `.entry`.
@@ -224,6 +227,38 @@ class Kernel(Function):
 
     params: list[Param] = field(default_factory=list)
     directives: dict[str, DirectiveValue] = field(default_factory=dict)
+    _read: Callable[[], Kernel] | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def unread(cls, head: Kernel, read: Callable[[], Kernel]) -> Kernel:
+        """A kernel whose body is read when somebody asks for it.
+
+        Args:
+            head: all but the body.
+            read: reads the body; may raise PtxError.
+        """
+        kernel = cls.__new__(cls)
+        kernel.name, kernel.line, kernel._read = head.name, head.line, read
+        kernel.params, kernel.directives = head.params, head.directives
+        return kernel
+
+    def whole(self) -> Kernel:
+        """The kernel with its body; when that has not been read, it is not kept here either.
+
+        Raises:
+            PtxError: the body is not understood.
+        """
+        return self if self._read is None else self._read()
+
+    def __getattr__(self, name: str) -> Any:
+        """A part of the body that has not been read yet: its slot is empty."""
+        if name not in _BODY or self._read is None:
+            raise AttributeError(name)
+        whole = self._read()
+        for part in _BODY:
+            setattr(self, part, getattr(whole, part))
+        self._read = None
+        return getattr(whole, name)
 
 
 @dataclass(slots=True)

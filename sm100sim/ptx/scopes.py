@@ -7,7 +7,7 @@ many times in a kernel (PTX ISA, "Scoping").  A name means the innermost declara
 from __future__ import annotations
 
 from .calls import Table
-from .program import Reg, Symbol, Vector
+from .program import Operand, Reg, Symbol, Vector
 from .types import PtxType
 
 
@@ -18,10 +18,11 @@ class Scope:
         regs: registers by name; `ranges`: count and type by prefix.
         symbols: variables, and vector registers as the `Vector` of their components.
         labels: index of the instruction after each label.
+        read: operands that have been read, by their text; forgotten with every declaration.
         tables: branch targets, call targets and prototypes.
     """
 
-    __slots__ = ("labels", "parent", "ranges", "regs", "symbols", "tables")
+    __slots__ = ("labels", "parent", "ranges", "read", "regs", "symbols", "tables")
 
     def __init__(self, parent: Scope | None) -> None:
         """An empty scope inside `parent`."""
@@ -31,6 +32,7 @@ class Scope:
         self.symbols: dict[str, Symbol | Vector] = {}
         self.labels: dict[str, int] = {}
         self.tables: dict[str, Table] = {}
+        self.read: dict[str, Operand] = {}
 
     def find_table(self, name: str) -> Table | None:
         """The table of that name, looking outwards."""
@@ -61,7 +63,11 @@ class Scope:
         """
         if not self.ranges:
             return None
-        for cut in range(len(name.rstrip("0123456789")), len(name)):
+        prefix = name.rstrip("0123456789")
+        span = self.ranges.get(prefix)
+        if span is not None and _counts(name[len(prefix) :], span[0]):
+            return span[1]
+        for cut in range(len(prefix) + 1, len(name)):
             span = self.ranges.get(name[:cut])
             if span is not None and _counts(name[cut:], span[0]):
                 return span[1]
