@@ -11,6 +11,7 @@ PERSISTENT = frozenset({"persistent", "ragged", "causal"})
 CLUSTER, TOKENS = frozenset({"cluster", "causal"}), frozenset({"tokens", "causal"})
 ROPE16: dict[str, Any] = {"head_dim_v": 128, "rope": FP16}
 ROPE8: dict[str, Any] = {"head_dim_v": 128, "rope": BF16, "dtype": FP8}
+HOPPER = "sm_90a"
 KERNELS: dict[str, tuple[Case, ...]] = {
     "2q": (dense(300, 760, 128, causal=True, growth=0.016), dense(600, 70, 128, causal=True)),
     "pair512": (dense(200, 950, 512, causal=True, growth=0.016), dense(400, 70, 512, causal=True)),
@@ -71,6 +72,11 @@ KERNELS: dict[str, tuple[Case, ...]] = {
     "pair256-persistent": (
         featured(PERSISTENT, 256, ((300, 420), (0, 20), (200, 500)), 2, sharpness=4.0),
         featured(PERSISTENT, 256, ((600, 70),), 2),
+    ),
+    "hopper": (
+        dense(200, 1270, 128, causal=True, growth=0.016, arch=HOPPER),
+        dense(300, 510, 128, causal=True, softmax_scale=-0.1, arch=HOPPER),
+        dense(400, 70, 128, causal=True, arch=HOPPER),
     ),
 }
 """Per kernel: a long problem whose row maxima grow, so that O is rescaled and the rings wrap

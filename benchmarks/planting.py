@@ -17,7 +17,11 @@ from typing import Final
 
 from benchmarks.equivalent_mutants import barrier_of
 from benchmarks.mutant_cases import BASES, KERNELS
+from fa4_cute.plan.config.config import FA4Config
+from fa4_cute.plan.config.depth512_config import Depth512Config
+from fa4_cute.plan.config.sm90_config import SM90Config
 from fa4_cute.plan.memory.depth512_smem import Depth512SMemLayout
+from fa4_cute.plan.memory.sm90_smem import SM90SMemLayout
 from fa4_cute.plan.memory.smem_layout import AttentionSMemLayout
 from sm100sim.mutate import Mutant, faulty, mutants, thinned
 from testing.launches import Launch
@@ -38,6 +42,11 @@ LIMIT: Final = 6
 SHARED: Final = 3
 """Mutants of each class in statements that a kernel shares with its base."""
 
+LAYOUTS: Final = {
+    FA4Config: AttentionSMemLayout, Depth512Config: Depth512SMemLayout, SM90Config: SM90SMemLayout,
+}  # fmt: skip
+"""Configuration of a kernel -> where its barriers lie in shared memory."""
+
 Statement = tuple[str, str]
 """An instruction without registers and numbers, and its barrier: what two kernels can share."""
 
@@ -45,9 +54,7 @@ Statement = tuple[str, str]
 def barrier_names(launch: Launch) -> dict[int, str]:
     """Offset in dynamic shared memory -> name of the mbarrier there."""
     config = launch.spec.config
-    layout = (
-        AttentionSMemLayout(config) if hasattr(config, "num_qo") else Depth512SMemLayout(config)
-    )
+    layout = LAYOUTS[type(config)](config)
     return {layout.mbar_byte_offset_of(s.index): s.name for s in config.misc_mbars.specs}
 
 

@@ -200,7 +200,7 @@ class MBars:
         """Initialise all barriers; every lane of one warp comes here."""
         self.block.init(self.layout.counts(), lane_idx)
 
-    def stored(self, chain: int) -> Barrier:
+    def stored(self, chain: Int32 | int) -> Barrier:
         """O of ``chain`` has been read and stored: its memories are free (persistent CTAs)."""
         return Barrier(self.block, self.layout.stored(chain))
 

@@ -89,6 +89,19 @@ _INSIDE = re.compile(r"0x[0-9a-f]{9,16}\b(?!\))")
 """An address of more than 32 bits: shared and local ones have fewer."""
 
 
+def readable(name: str) -> str:
+    """A variable's name; of one that C++ mangled as local to a function, the part it was given.
+
+    Itanium C++ ABI, "Scope Encoding": `_ZZ`, the function, `E`, the name behind its length, and
+    perhaps a number.
+    """
+    for found in re.finditer(r"E(\d+)", name) if name.startswith("_ZZ") else ():
+        end = found.end() + int(found[1])
+        if found.end() < end <= len(name) and re.fullmatch(r"(_\d+)?", name[end:]):
+            return name[found.end() : end]
+    return name
+
+
 _SHARED = re.compile(r"(?<!tmem )(?<!global )CTA \d+ \+ 0x([0-9a-f]+)\b")
 """An offset in the shared window of a CTA."""
 

@@ -22,7 +22,7 @@ from .engine.binding import opcode_numbers
 from .findings.suppress import divided
 from .isa.assemble import Assembled, assemble
 from .launch_request import LaunchRequest
-from .memory import Allocation, allocations, with_names, with_shared_names
+from .memory import Allocation, allocations, readable, with_names, with_shared_names
 from .options import Ambient, RunOptions, current_options
 from .ptx.collection import paused
 from .ptx.errors import Unsupported
@@ -141,7 +141,7 @@ class _Words:
     def message(self, raw: RawFinding) -> str:
         """The sentence of a finding with names of source lines and buffers."""
         text = raw.text.decode(errors="replace")
-        if raw.code.decode() == UNSUPPORTED:
+        if raw.code.decode() == UNSUPPORTED and text.isdecimal():
             return self.refused[int(text)].what
         named = with_shared_names(with_names(text, self.memory), self.shared)
         return _with_places(named, self.places)
@@ -177,7 +177,7 @@ def _report(
 ) -> Report:
     totals = results.totals
     places = _places(request.ptx)
-    shared = [Allocation(start, size, name=name) for name, start, size in assembled.shared]
+    shared = [Allocation(at, size, name=readable(name)) for name, at, size in assembled.shared]
     words = _Words(places, assembled.refused, memory[0], shared)
     found = [words.finding(raw) for raw in results.findings]
     findings, suppressed = divided(options.suppressions, request.kernel, found)

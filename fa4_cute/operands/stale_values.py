@@ -1,14 +1,15 @@
 """Rows of V past a sequence's last key: zeroed before they meet probabilities of zero.
 
 Memory after the last key of a packed, paged or partly used operand belongs to somebody else and may
-hold NaN or infinity, and 0 times NaN is NaN. Keys need no care: their scores are replaced. The MMA
-warp cleans the only tile that can hold such rows itself, after the tile has arrived
-(``docs/sources.md`` section 8 describes the hazard).
+hold NaN or infinity, and 0 times NaN is NaN. Keys need no care: their scores are replaced. Who
+multiplies cleans the only tile that can hold such rows, after the tile has arrived: the MMA warp,
+or the consumers of the Hopper kernel together (``docs/sources.md`` section 8 describes the hazard).
 """
 
 import cutlass
 from cutlass import Int32, cute
 
+from ..device.ids import warp_index
 from ..device.memory import clean
 from ..device.registers import DEVICE
 from ..device.sync import pair
@@ -28,6 +29,12 @@ def slot_chunks(ctx: AttentionContext, slot: Int32) -> list[Int32]:
     return [*chunks, *(pair.peer_address(chunk) for chunk in chunks)]
 
 
+def rows_with_keys(ctx: AttentionContext, tile: Int32, first_row: int = 0) -> Int32:
+    """Return how many keys the sequence has from row ``first_row`` of a visited key tile on."""
+    first_key = ctx.work.key_tile(tile) * ctx.spec.config.BN + first_row
+    return ctx.work.sequence.seqlen_k - first_key
+
+
 @cute.jit
 def clean_values(
     ctx: AttentionContext, tile: Int32, first_row: cutlass.Constexpr[int], chunks: cutlass.Constexpr
@@ -42,10 +49,28 @@ def clean_values(
     """
     if cutlass.const_expr(ctx.spec.variant.partial_values):
         config, num_rows = ctx.spec.config, ctx.spec.key_rows
-        first_key = ctx.work.key_tile(tile) * config.BN + first_row
-        valid = ctx.work.sequence.seqlen_k - first_key
+        valid = rows_with_keys(ctx, tile, first_row)
         if valid < num_rows:
             first = DEVICE.maximum(valid, 0)
             for chunk in chunks:
                 clean.zero_rows(chunk, first, num_rows, config.value_swizzle.bytes)
             clean.publish_to_tensor_cores()
+
+
+@cute.jit
+def clean_values_together(
+    ctx: AttentionContext, tile: Int32, slot: Int32, meet: cutlass.Constexpr
+) -> None:
+    """Zero the rows that hold no key in the V slot at ``slot``; all warps that multiply call it.
+
+    The first of them clean a column chunk each. ``meet()`` is their barrier.
+    """
+    if cutlass.const_expr(ctx.spec.variant.partial_values):
+        span, num_rows = ctx.spec.config.value_swizzle.bytes, ctx.spec.key_rows
+        valid = rows_with_keys(ctx, tile)
+        if valid < num_rows:
+            if warp_index() < len(slot_chunks(ctx, slot)):
+                chunk = slot + warp_index() * (num_rows * span)
+                clean.zero_rows(chunk, DEVICE.maximum(valid, 0), num_rows, span)
+                clean.publish_to_tensor_cores()
+            meet()

@@ -1,4 +1,4 @@
-"""Rows of the result written straight to global memory, one thread a row.
+"""Rows of the result written straight to global memory, one thread a row, or four on Hopper.
 
 Serves what a tensor map cannot: the last tile of a packed sequence, whose box would reach into the
 next sequence, and the float32 partial results of a split.
@@ -58,6 +58,22 @@ def store_unit(ctx: AttentionContext, row: ThreadRow, column: Int32, words: list
     size, depth = ctx.spec.output_dtype.size, ctx.spec.output_depth
     start = ctx.args.extras.o + query_row(ctx, row) * (depth * size)
     gmem.store_words(start + Int64(column) * size, words, is_query(ctx, row))
+
+
+def store_word(ctx: AttentionContext, row: ThreadRow, column: Int32, word: Int32) -> None:
+    """Store two packed columns of the thread's row of O, from ``column`` on, a column of O."""
+    size, depth = ctx.spec.output_dtype.size, ctx.spec.output_depth
+    start = ctx.args.extras.o + query_row(ctx, row) * (depth * size)
+    gmem.store_word(start + Int64(column) * size, word, is_query(ctx, row))
+
+
+def store_partial_pair(
+    ctx: AttentionContext, row: ThreadRow, column: Int32, pair: list[Float32]
+) -> None:
+    """Store a ``pair`` of columns of the thread's row of the CTA's partial O from ``column`` on."""
+    first = partial_row(ctx, row) * (ctx.spec.output_depth * gmem.WORD_BYTES)
+    start = ctx.args.extras.partial_o + first + Int64(column) * gmem.WORD_BYTES
+    gmem.store_pair(start, pair, is_query(ctx, row))
 
 
 def store_partial(

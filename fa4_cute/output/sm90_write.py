@@ -1,7 +1,7 @@
-"""Output of the Hopper kernel: O from a consumer's registers, staged over its Q for TMA."""
+"""Output of the Hopper kernel: O from a consumer's registers, by TMA over its Q, or row by row."""
 
 import cutlass
-from cutlass import Int32, cute
+from cutlass import Float32, Int32, cute
 
 from ..device.ids import warp_index
 from ..device.math import epilogue, fragment
@@ -9,11 +9,12 @@ from ..device.memory.tma import finish_stores
 from ..device.sync import barriers
 from ..plan.barriers.named import CONSUMER
 from ..plan.facts.hardware import OUTPUT_SWIZZLE, UNIT_BYTES, WARP_GROUP_THREADS, WARPS_PER_GROUP
-from ..plan.facts.wgmma import NUM_ROWS
+from ..plan.facts.wgmma import BLOCK_COLUMNS, NUM_ROWS, PAIR
 from ..tma import store_query_chunk
 from ..work.sm90 import RunningRows, SM90Context, SM90Row
+from . import row_store
 from .row_result import RowResult, write_log_sum_exp
-from .write import output_factor
+from .write import may_store_boxes, output_factor
 
 _UNITS = OUTPUT_SWIZZLE.bytes // UNIT_BYTES
 """Units of a row of a chunk: each is one block of columns of the accumulator."""
@@ -40,11 +41,70 @@ def store_chunks(ctx: SM90Context, consumer: Int32) -> None:
 
 
 @cute.jit
-def write_output(
-    ctx: SM90Context, rows: cutlass.Constexpr, running: RunningRows
+def write_through_memory(
+    ctx: SM90Context, rows: cutlass.Constexpr, words: cutlass.Constexpr
 ) -> None:
+    """Stage O and store it with TMA."""
+    barrier = CONSUMER.number + rows[0].consumer
+    # Every warp's last product with Q is over.
+    barriers.named_barrier(barrier, WARP_GROUP_THREADS)
+    stage(ctx, rows, words)
+    barriers.fence_proxy_async_shared()
+    barriers.named_barrier(barrier, WARP_GROUP_THREADS)
+    if warp_index() % WARPS_PER_GROUP == 0:
+        store_chunks(ctx, rows[0].consumer)
+        finish_stores()
+
+
+def write_rows(ctx: SM90Context, rows: list[SM90Row], words: list[Int32]) -> None:
+    """Write O row by row, only the rows of the sequence."""
+    for i, word in enumerate(words):
+        block, half = divmod(i, NUM_ROWS)
+        column = fragment.first_column() + block * BLOCK_COLUMNS
+        row_store.store_word(ctx, rows[half], column, word)
+
+
+def put_partial(ctx: SM90Context, rows: list[SM90Row], o: list[Float32]) -> None:
+    """Write the rows' columns, float32, to the CTA's partial O."""
+    for i in range(0, len(o), PAIR):
+        block, half = divmod(i // PAIR, NUM_ROWS)
+        column = fragment.first_column() + block * BLOCK_COLUMNS
+        row_store.store_partial_pair(ctx, rows[half], column, o[i : i + PAIR])
+
+
+@cute.jit
+def write_partial(ctx: SM90Context, rows: cutlass.Constexpr, o: cutlass.Constexpr) -> None:
+    """Write the split's partial O; without key tiles a log-sum-exp of -inf marks it as empty.
+
+    With a sink it need not be empty then: the split that carries the sink counts, with an O of 0.
+    """
+    if cutlass.const_expr(ctx.spec.variant.sink):
+        put_partial(ctx, rows, o)
+    else:
+        if ctx.work.num_key_tiles > 0:
+            put_partial(ctx, rows, o)
+
+
+@cute.jit
+def write_columns(ctx: SM90Context, rows: cutlass.Constexpr, o: cutlass.Constexpr) -> None:
+    """Write O, the accumulator divided by the sums, where the kernel wants it."""
+    variant = ctx.spec.variant
+    if cutlass.const_expr(variant.is_split):
+        write_partial(ctx, rows, o)
+    else:
+        words = fragment.packed(o, ctx.spec.output_dtype)
+        if cutlass.const_expr(variant.ragged_q or variant.is_persistent):
+            if may_store_boxes(ctx, rows[0].consumer):
+                write_through_memory(ctx, rows, words)
+            else:
+                write_rows(ctx, rows, words)
+        else:
+            write_through_memory(ctx, rows, words)
+
+
+@cute.jit
+def write_output(ctx: SM90Context, rows: cutlass.Constexpr, running: RunningRows) -> None:
     """Write the log-sum-exp and O of the calling warp group's rows."""
-    consumer = rows[0].consumer
     results = [
         RowResult.of(ctx, row, top, fragment.row_sum(part))
         for row, top, part in zip(rows, running.row_max, running.row_sum, strict=True)
@@ -53,12 +113,4 @@ def write_output(
         for half in cutlass.range_constexpr(NUM_ROWS):
             write_log_sum_exp(ctx, rows[half], results[half])
     factors = [output_factor(ctx, result) for result in results]
-    words = fragment.packed(fragment.scaled_rows(running.o, factors), ctx.spec.output_dtype)
-    # Every warp's last product with Q is over.
-    barriers.named_barrier(CONSUMER.number + consumer, WARP_GROUP_THREADS)
-    stage(ctx, rows, words)
-    barriers.fence_proxy_async_shared()
-    barriers.named_barrier(CONSUMER.number + consumer, WARP_GROUP_THREADS)
-    if warp_index() % WARPS_PER_GROUP == 0:
-        store_chunks(ctx, consumer)
-        finish_stores()
+    write_columns(ctx, rows, fragment.scaled_rows(running.o, factors))

@@ -21,9 +21,10 @@ from ..device.math.softmax import Exponent
 from ..device.memory.signs import flip_signs
 from ..device.sync import barriers
 from ..operands.scores import TileView, visible
+from ..operands.stale_values import clean_values_together
 from ..output.sm90_write import write_output
 from ..pipelines import RingState
-from ..plan.barriers.named import CONSUMER
+from ..plan.barriers.named import CLEAN, CONSUMER
 from ..plan.compute.sm90_mma import pv_plan, qk_plan
 from ..plan.facts.hardware import WARP_GROUP_THREADS, WARPS_PER_GROUP
 from ..plan.facts.wgmma import NUM_ROWS
@@ -85,6 +86,22 @@ def softmax_tile(
     return p, factors, RunningRows(running.o, running.p, maxima, sums)
 
 
+def clean_last_values(ctx: SM90Context, state: RingState) -> None:
+    """Zero the rows of the last V, in the slot of ``state``, that hold no key, if there are any.
+
+    Key tiles ascend: no other one reaches beyond the sequence.
+    """
+    if ctx.spec.variant.partial_values:
+        config = ctx.spec.config
+        ctx.mbars.v_ring().consumer_wait(state)
+        slot = ctx.smem.at(Ring.of_sm90_values(config).get_smem(state))
+        threads = config.num_consumers * WARP_GROUP_THREADS
+        clean_values_together(
+            ctx, ctx.work.num_key_tiles - 1, slot,
+            lambda: barriers.named_barrier(CLEAN.number, threads),
+        )  # fmt: skip
+
+
 @cute.jit
 def consume_tiles(
     ctx: SM90Context, rows: cutlass.Constexpr, consumer: Int32, running: RunningRows
@@ -111,6 +128,7 @@ def consume_tiles(
         v = v.step()
         running.o = fragment.scaled_rows(o, factors)
         running.p = fragment.packed(p, dtype)
+    clean_last_values(ctx, v)
     running.o = wgmma.wait(start_output(ctx, running, v), 0)
     values.consumer_arrive_as_warp(v)
     return running
@@ -143,6 +161,15 @@ def consume_work(ctx: SM90Context) -> None:
     if ctx.work.num_key_tiles > 0:
         running = consume_tiles(ctx, rows, consumer, running)
     write_output(ctx, rows, running)
+    say_stored(ctx, consumer)
+
+
+@cute.jit
+def say_stored(ctx: SM90Context, consumer: Int32) -> None:
+    """Say that the staged O, which lies over Q, has been read (persistent CTAs)."""
+    if cutlass.const_expr(ctx.spec.variant.is_persistent):
+        if ctx.work.num_key_tiles > 0:
+            ctx.mbars.stored(consumer).arrive_as_warp()
 
 
 def consume(ctx: SM90Context) -> None:

@@ -12,14 +12,15 @@ from ..pipelines import RingState, TMAProducerPipeline
 from ..plan.memory.chunks import depth_chunks
 from ..plan.memory.rings import Ring
 from ..tma import load_query_chunks
-from ..work.persistent import for_each_work
+from ..work.persistent import for_each_work, wait_until_stored
 from ..work.sm90 import SM90Context
 
 
 def load_queries(ctx: SM90Context) -> None:
-    """Load the Q tile of every consumer."""
+    """Load the Q tile of every consumer; a persistent CTA once the O before has left its memory."""
     config, chunks = ctx.spec.config, depth_chunks(ctx.spec.config, 0)
     for consumer in range(config.num_consumers):
+        wait_until_stored(ctx, (consumer,))
         mbar = config.misc_mbars.query(consumer)
         ctx.barriers.expect(mbar, config.q_tile_bytes)
         where, smem = place_of_query(ctx, consumer), ctx.smem.q_tile_smem(consumer)
@@ -48,8 +49,8 @@ def load_work(ctx: SM90Context) -> None:
     k = v = ctx.ring_start(producer=True)
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
-        load_queries(ctx)
         load_keys(ctx, k, Int32(0))
+        load_queries(ctx)
         for tile in cutlass.range(1, num_tiles, unroll=1):
             k = k.step()
             load_keys(ctx, k, tile)

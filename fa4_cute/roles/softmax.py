@@ -13,7 +13,6 @@ from cutlass import Float32, Int32, cute
 
 from ..device.lanes import lane_address
 from ..device.math import softmax as softmax_math
-from ..device.math.arith import fma
 from ..device.math.softmax import Exponent
 from ..device.memory import shared, tmem
 from ..operands.scores import TileView, load_columns, masked, scores_and_max
@@ -21,6 +20,7 @@ from ..operands.token_scales import keep_query_scale, release_scales, wait_for_s
 from ..output.cluster import write_output as write_output_of_cluster
 from ..output.two_q import write_output
 from ..plan.compute.column_plan import ColumnPlan
+from ..plan.spec.register_tuning import joins_sum_early
 from ..work.context import KernelContext, factor_address
 from ..work.persistent import for_each_work, say_stored
 from ..work.row import SoftmaxRow
@@ -149,10 +149,12 @@ def softmax_tile(
         row_max, new_max, row.scale, ctx.spec.probability
     )
     publish_factor(ctx, row.chain, factor, tile)
+    early = joins_sum_early(ctx.spec.variant)
+    with_tile = softmax_math.sum_after(row_sum, factor, early=early)
     exponent = Exponent.of(used_max, scale, ctx.spec.probability)
     sums = exponentiate_and_store(ctx, row, scores, exponent, key_tile, tile)
     release_scales(ctx, visited)
-    return used_max, fma(row_sum, factor, softmax_math.total(sums))
+    return used_max, with_tile(softmax_math.total(sums))
 
 
 @cute.jit

@@ -128,6 +128,10 @@ class Barrier:
         """Say that the event has happened, to this CTA."""
         self.block.arrive(self.mbar)
 
+    def arrive_as_warp(self) -> None:
+        """Say so to this CTA, each calling warp once."""
+        self.block.arrive_as_warp(self.mbar)
+
     def arrive_at_leader(self, *, release: bool = False) -> None:
         """Say so to the CTA whose MMA role waits; ``release`` hands over shared memory as well."""
         self.block.arrive_at_leader(self.mbar, release=release)

@@ -18,7 +18,7 @@ from cutlass import Int32, cute
 
 from ..device import ids
 from ..device.memory import tmem
-from .context import AttentionContext
+from .context import AttentionContext, TmemContext
 from .progress import Progress
 
 
@@ -54,7 +54,8 @@ def wait_until_stored(ctx: AttentionContext, chains: cutlass.Constexpr) -> None:
             outputs = ctx.progress.outputs_of(chains[i])
             if outputs > 0:
                 ctx.mbars.stored(chains[i]).wait(outputs - 1)
-        tmem.fence_after_thread_sync()
+        if cutlass.const_expr(isinstance(ctx, TmemContext)):
+            tmem.fence_after_thread_sync()
 
 
 @cute.jit

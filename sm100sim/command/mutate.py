@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import io
 import sys
+import tempfile
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
@@ -135,16 +136,19 @@ def _run(given: argparse.Namespace, quiet: bool, most: int | None = None) -> _Ra
     """Run the program; `most`: instructions of a launch, after which it counts as stopped."""
     settings = run_settings(given)
     settings["max_instructions"] = settings["max_instructions"] or most
-    printed, errors = io.StringIO(), sys.stderr
+    errors = io.StringIO() if quiet else sys.stderr
+    # A file: programs of other processes print into it, too.
     with (
+        tempfile.TemporaryFile("w+") as file,
         hearing(Selection.of(given), **settings) as reports,
-        contextlib.redirect_stdout(printed),
-        contextlib.redirect_stderr(io.StringIO() if quiet else errors),
+        contextlib.redirect_stdout(file), contextlib.redirect_stderr(errors),
     ):  # fmt: skip
         code = target.ran(given)
+        file.seek(0)
+        printed = file.read()
     if not quiet:
-        print(printed.getvalue(), end="")
-    return _Ran(code, tuple(reports), printed.getvalue() if target.is_ptx(given) else "")
+        print(printed, end="")
+    return _Ran(code, tuple(reports), printed if target.is_ptx(given) else "")
 
 
 def _trial(

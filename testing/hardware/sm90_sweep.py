@@ -36,6 +36,8 @@ def featured(features: str, head_dim: int, **more: Any) -> Case:
     return replace(made, **more)
 
 
+SEQUENCES: Final = ((300, 700), (3, 133), (0, 20), (500, 17), (1000, 2000))
+"""More than one CTA, fewer keys than queries, and no query at all."""
 CASES: Final = (
     *(hopper(300, 700, d, 2, 1, causal=bool(d % 16)) for d in range(8, 257, 24)),
     *(hopper(513, 1000, d, 3, 3, batch=2) for d in (64, 96, 128, 192, 256)),
@@ -52,6 +54,14 @@ CASES: Final = (
         for features in ("window", "window sink", "chunked", "union", "bias causal", "softcap",
                          "padding causal", "sink softcap causal")
         for d in (64, 128, 256)
+    ),
+    *(
+        featured(features, d, lengths=SEQUENCES)
+        for features in ("ragged causal sink", "ragged cache", "page16 ragged causal",
+                         "page64 window", "page256 ragged split", "split causal sink",
+                         "persistent causal", "persistent ragged page32 causal",
+                         "persistent split bias")
+        for d in (64, 128, 192, 256)
     ),
 )  # fmt: skip
 """Every feature of the kernel, and shapes with ragged ends; what a call names depends on these."""
@@ -82,7 +92,9 @@ def computed(given: Arguments) -> tuple[torch.Tensor, torch.Tensor]:
     """Return O and LSE of a call on the GPU, on the cpu."""
     inputs = [x.cuda() for x in given.inputs]
     options = {name: on_gpu(value) for name, value in given.options.items()}
-    out, lse = fa4_cute.flash_attn(*inputs, return_lse=True, **options)
+    ragged = "cu_seqlens_q" in options
+    call = fa4_cute.flash_attn_varlen if ragged else fa4_cute.flash_attn
+    out, lse = call(*inputs, return_lse=True, **options)
     return out.cpu(), lse.cpu()
 
 

@@ -6,10 +6,11 @@ import re
 
 import pytest
 
-from fa4_cute.plan.barriers.named import EXCHANGE, NAMED_BARRIERS
+from fa4_cute.plan.barriers.named import CONSUMER, EXCHANGE, NAMED_BARRIERS
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.variant import Partition, Variant
 from testing.sass import compiled
 
@@ -23,7 +24,11 @@ KINDS = {
     ),
     "pair_cta": KernelSpec.for_attention(BF16, 128, causal=True, return_lse=True, pair_cta=True),
     "depth512": Depth512Spec.for_attention(BF16, 512, return_lse=True),
+    "sm90": SM90Spec.for_attention(BF16, 64, variant=Variant(used_k=True)),
 }
+
+
+BY_REGISTER = {"depth512": EXCHANGE, "sm90": CONSUMER}
 
 
 @pytest.mark.slow
@@ -35,9 +40,9 @@ def test_named_barriers_are_those_of_the_plan(kind: str) -> None:
         (str(number), str(barrier.threads))
         for barrier in NAMED_BARRIERS[kind]
         for number in barrier.numbers
-        if barrier is not EXCHANGE
+        if barrier is not BY_REGISTER.get(kind)
     }
-    # The exchange is by register: its number differs between warps.
+    # Its number differs between warps.
     by_register = {threads for number, threads in used if number.startswith("%")}
-    assert by_register == ({str(EXCHANGE.threads)} if kind == "depth512" else set())
+    assert by_register == ({str(BY_REGISTER[kind].threads)} if kind in BY_REGISTER else set())
     assert {pair for pair in used if not pair[0].startswith("%")} == planned

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import sm100sim
-from sm100sim.memory import Allocation, allocation_of, with_names, with_shared_names
+from sm100sim.memory import Allocation, allocation_of, readable, with_names, with_shared_names
 from tests.sim.harness import run_ptx
 
 HEAD = ".version 8.8\n.target sm_100a\n.address_size 64\n"
@@ -117,3 +117,15 @@ def test_other_offsets_are_left_as_they_are() -> None:
     for message in ("tmem CTA 0 + 0x404", "global CTA 0 + 0x404", "CTA 0 + 0x410", "CTA 0 + 0x3ff"):
         assert with_shared_names(message, variables) == message
     assert with_shared_names("CTA 1 + 0x404 of", variables) == "CTA 1 + 0x404 (`s` + 4) of"
+
+
+def test_names_that_cxx_mangled_are_readable() -> None:
+    names = {
+        "_ZZ7reversePKfPfE1s": "s", "_ZZ4tilevE5tiles_0": "tiles", "_ZZ1fvE3s_1": "s_1",
+        "_ZZ1fvE9s": "_ZZ1fvE9s", "s": "s", "__dynamic_shmem__0": "__dynamic_shmem__0",
+    }  # fmt: skip
+    assert {name: readable(name) for name in names} == names
+    shared = ".shared .align 4 .b8 _ZZ1kvE1s[64];"
+    body = "mov.u32 %r1, _ZZ1kvE1s; mov.u32 %r2, %tid.x; st.shared.u32 [%r1+16], %r2;"
+    report = run_ptx(body, shared=shared, block=64, checks="races")
+    assert "(`s` + 16)" in report.findings[0].message

@@ -5,6 +5,7 @@ multiply-add that feeds the exponential. Scores that were changed first are bina
 large as a float32, and their scale is 1. Every list holds one register per key column.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import cutlass
@@ -18,9 +19,11 @@ from .arith import (
     absolute,
     add2,
     exp2_hardware,
+    fma,
     fma2,
     max2,
     max3,
+    mul,
     power_below,
     reciprocal,
     where_at_least,
@@ -152,6 +155,19 @@ def add_pairs(sums: list[F32x2], pairs: list[F32x2]) -> list[F32x2]:
         lane = i % len(sums)
         sums[lane] = add2(sums[lane], pair)
     return sums
+
+
+def sum_after(
+    row_sum: Float32, factor: Float32, *, early: bool
+) -> Callable[[Float32], Float32]:
+    """Return what adds the sum of a tile to ``row_sum`` times ``factor``.
+
+    ``early`` multiplies now, rounding the product: one register is held until then in place of two.
+    """
+    if not early:
+        return lambda of_tile: fma(row_sum, factor, of_tile)
+    product = mul(row_sum, factor)
+    return lambda of_tile: product + of_tile
 
 
 def total(sums: list[F32x2]) -> Float32:

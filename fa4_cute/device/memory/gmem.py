@@ -66,6 +66,19 @@ def load_f32x4(address: Int64, valid: Int32) -> list[Float32]:
     )
 
 
+def store_word(address: Int64, word: Int32, valid: Int32) -> None:
+    """Store one 32-bit word unless ``valid`` is 0.
+
+    DSL: as for :func:`store_pair`.
+    """
+    emit(
+        "{\n\t.reg .pred valid;\n\tsetp.ne.b32 valid, $1, 0;\n\t"
+        "@valid st.global.b32 [$0], $2;\n\t}",
+        (),
+        (address, valid, word),
+    )
+
+
 def store_pair(address: Int64, words: Sequence[Int32 | Float32], valid: Int32) -> None:
     """Store two 32-bit words at an 8-byte aligned ``address`` unless ``valid`` is 0.
 

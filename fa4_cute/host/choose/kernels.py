@@ -59,7 +59,10 @@ FEATURES: Final = {
 }
 """Arguments that take a kernel of their own, and what they stand for."""
 
-SM90_FEATURES: Final = ("mask", "score_mod", "sink")
+SM90_FEATURES: Final = (
+    "mask", "score_mod", "sink", "cu_seqlens_q", "cu_seqlens_k", "seqused_k", "page_table",
+    "num_splits", "scheduler",
+)  # fmt: skip
 """What the Hopper kernel has."""
 
 KERNELS: Final = (

@@ -70,6 +70,10 @@ CONSUMER: Final = NamedBarrier(
     1, "consumer", "the warps of a consumer have met", WARP_GROUP_THREADS, MAX_CONSUMERS
 )
 
+CLEAN: Final = NamedBarrier(
+    4, "clean", "rows of V without a key are zeros", MAX_CONSUMERS * WARP_GROUP_THREADS
+)
+
 NAMED_BARRIERS: Final = MappingProxyType(
     {
         "2q": (STORE, DEALLOC),
@@ -77,7 +81,7 @@ NAMED_BARRIERS: Final = MappingProxyType(
         "cluster": (PACK, DEALLOC, JOIN),
         "pair_cta": (STORE,),
         "depth512": (EXCHANGE, OUTPUT),
-        "sm90": (CONSUMER,),
+        "sm90": (CONSUMER, CLEAN),
     }
 )
 """Which named barriers each kind of kernel may use. A pair frees Tensor Memory together, by a

@@ -1,10 +1,11 @@
-"""Register tuning: choices that a kernel makes only so that nothing spills, in one place.
+"""Register tuning: choices that a kernel makes only for its registers, in one place.
 
 Each costs something and buys registers: ``tests/kernel/code/test_spills.py`` holds that no kernel
 spills with them. What is decided here:
 
 * how many keys a tile has where scores change (:func:`most_keys`);
 * how the loads of what changes scores are spread (:class:`ScoreLoads`);
+* when the row sum and its factor become one number (:func:`joins_sum_early`);
 * how many registers the load role gets (:func:`attention_schedule`).
 """
 
@@ -58,6 +59,14 @@ def most_sm90_keys(variant: Variant, depth: int) -> int:
     return FEW_COLUMNS // 2 if variant.score_mod is not None and scarce else FEW_COLUMNS
 
 
+def joins_sum_early(variant: Variant) -> bool:
+    """Return whether sum and factor are multiplied before the exponentials, at a rounding more.
+
+    A mask of several terms holds the limits of each meanwhile, and one register less shortens T1.
+    """
+    return len(variant.terms) > 1 and not variant.modifies_scores
+
+
 def attention_schedule(variant: Variant) -> WarpSchedule:
     """Return warps and registers: page lookups need a few registers more in the load role."""
     return PAGED_SCHEDULE if variant.page_size else ATTENTION_SCHEDULE
@@ -67,15 +76,15 @@ def attention_schedule(variant: Variant) -> WarpSchedule:
 class ScoreLoads:
     """When a softmax thread loads what changes the scores of its columns.
 
-    ====================================  =========  ============  ==========  ============
-    what is loaded per column             under_way  scales_along  fresh_view  fresh_stores
-    ====================================  =========  ============  ==========  ============
-    one array or none                     0          no            no          no
-    several arrays                        16         no            no          no
-    several arrays, scales per token      8          yes           no          no
-    biases that differ between terms      16         no            yes         no
-    in a persistent CTA                   a quarter  as above      as above    as fresh_view
-    ====================================  =========  ============  ==========  ============
+    ====================================  =========  ============  ==========
+    what is loaded per column             under_way  scales_along  fresh_view
+    ====================================  =========  ============  ==========
+    one array or none                     0          no            no
+    several arrays                        16         no            no
+    several arrays, scales per token      8          yes           no
+    biases that differ between terms      16         no            yes
+    in a persistent CTA                   a quarter  as above      as above
+    ====================================  =========  ============  ==========
 
     The assembler starts the loads of all columns at once unless barriers keep them apart, and lacks
     registers for the addresses of several arrays. Scales per token are loaded along with the arrays
@@ -84,14 +93,13 @@ class ScoreLoads:
     Args:
         under_way: columns whose loads are started together; 0: those of all columns.
         scales_along: scales per token are loaded with them, not before them.
-        fresh_view: what the row sees is derived anew in every tile, not held across tiles.
-        fresh_stores: so are the addresses of P in shared memory.
+        fresh_view: what the row sees is derived anew in every tile, not held across tiles; so are
+            the addresses of P in shared memory.
     """
 
     under_way: int = 0
     scales_along: bool = False
     fresh_view: bool = False
-    fresh_stores: bool = False
 
     @classmethod
     def of(cls, variant: Variant) -> ScoreLoads:
@@ -103,8 +111,7 @@ class ScoreLoads:
         along = variant.token_scales and not of_terms
         divisor = PERSISTENT_DIVISOR if variant.is_persistent else 1
         divisor *= SCALES_DIVISOR if along else 1
-        fresh_stores = of_terms and variant.is_persistent
-        return cls(COLUMNS_UNDER_WAY // divisor, along, of_terms, fresh_stores)
+        return cls(COLUMNS_UNDER_WAY // divisor, along, of_terms)
 
     @property
     def is_limited(self) -> bool:

@@ -52,7 +52,7 @@ def primary_state(s: Session, device: I32, flags: int, active: int) -> None:
     s.program.put(active, "i", int(s.primary.users > 0))
 
 
-@entry("cuCtxCreate_v2")
+@entry("cuCtxCreate_v2", "cuCtxCreate")
 def create_context(s: Session, out: int, flags: U32, device: I32) -> None:
     """Make a context and make it current."""
     known_device(device)
@@ -73,21 +73,21 @@ def create_context_parameters(s: Session, out: int, _p: int, flags: U32, device:
     create_context(s, out, flags, device)
 
 
-@entry("cuCtxDestroy_v2")
+@entry("cuCtxDestroy_v2", "cuCtxDestroy")
 def destroy_context(s: Session, context: int) -> None:
     """Forget a context."""
     s.drop(context, Context)
     s.contexts = [handle for handle in s.contexts if handle != context]
 
 
-@entry("cuCtxPushCurrent_v2")
+@entry("cuCtxPushCurrent_v2", "cuCtxPushCurrent")
 def push_context(s: Session, context: int) -> None:
     """Make a context current."""
     s.get(context, Context)
     s.contexts.append(context)
 
 
-@entry("cuCtxPopCurrent_v2")
+@entry("cuCtxPopCurrent_v2", "cuCtxPopCurrent")
 def pop_context(s: Session, out: int) -> None:
     """Make the one before current again."""
     if not s.contexts:
@@ -192,7 +192,7 @@ def create_stream_priority(s: Session, out: int, flags: U32, priority: I32) -> N
     s.program.put(out, "Q", s.new(Stream(flags, within)))
 
 
-@entry("cuStreamDestroy_v2", "cudaStreamDestroy")
+@entry("cuStreamDestroy_v2", "cuStreamDestroy", "cudaStreamDestroy")
 def destroy_stream(s: Session, stream: int) -> None:
     """Forget a stream."""
     s.drop(stream, Stream)

@@ -112,6 +112,15 @@ def copy_peer_async(s: Session, *words: int) -> None:
     copy_async(s, target, source, size, stream)
 
 
+@entry("cuMemcpyBatchAsync_v2", "cudaMemcpyBatchAsync")
+def copy_batch(s: Session, *words: int) -> None:
+    """Copy several ranges in a stream; hints about them have no effect."""
+    count = words[3]
+    columns = [s.program.read_words(at, f"{count}Q") for at in words[:3]]
+    for target, source, size in zip(*columns, strict=True):
+        s.submit(words[7], copying(s, target, source, size), COPY_NODE)
+
+
 _SIDE_2D: Final = "QQI4xQQQQ"
 _SIDE_3D: Final = "QQQQI4xQQQQQQ"
 

@@ -87,15 +87,21 @@ def error_text(s: Session, code: I32, out: int) -> None:
 
 
 PRIVATE: Final = (
-    "the CUDA runtime inside this program asks for a private table of NVIDIA's driver, which "
-    "sm100sim does not have. Link the program with `nvcc -cudart shared`, or do not strip it"
+    "NVIDIA's runtime inside the program, or inside a library of it, asks for a private table of "
+    "NVIDIA's driver, which sm100sim does not have; its calls will fail. Link with "
+    "`nvcc -cudart shared`; a program that is not stripped needs nothing"
 )
 
 
+RUNTIME_TABLE: Final = bytes.fromhex("6bd5fb6c5bf4e74a8987d93912fd9df9")
+"""Identifier that NVIDIA's runtime, 12.9 and 13.0, gives up without (seen)."""
+
+
 @entry("cuGetExportTable")
-def export_table(s: Session, out: int, _identifier: int) -> int:
-    """Have no private tables."""
-    if not s.runtime.setdefault("said private", False):
+def export_table(s: Session, out: int, identifier: int) -> int:
+    """Have no private tables; say so when the runtime asks for one that it needs."""
+    needed = s.program.read(identifier, len(RUNTIME_TABLE)) == RUNTIME_TABLE
+    if needed and not s.runtime.setdefault("said private", False):
         s.runtime["said private"] = True
         say(PRIVATE)
     s.program.put(out, "Q", 0)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
 from ..base.codes import CudaError, Status
-from ..base.objects import Event
-from ..base.session import Session
+from ..base.objects import Event, Work
+from ..base.session import SET_NODE, Session
 from ..base.table import U32, entry
 
 DISABLE_TIMING = 2
@@ -22,7 +25,7 @@ def create_plain_event(s: Session, out: int) -> None:
     create_event(s, out, 0)
 
 
-@entry("cuEventDestroy_v2", "cudaEventDestroy")
+@entry("cuEventDestroy_v2", "cuEventDestroy", "cudaEventDestroy")
 def destroy_event(s: Session, event: int) -> None:
     """Forget an event."""
     s.drop(event, Event)
@@ -62,3 +65,58 @@ def wait_event(s: Session, stream: int, event: int) -> None:
     found, where = s.get(event, Event), s.stream(stream)
     if found.capture is not None and where.capture is None:
         where.capture, where.last = found.capture, found.node
+
+
+_CONDITIONS: Final[tuple[Callable[[int, int, int], bool], ...]] = (
+    lambda found, value, sign: not (found - value) & sign,
+    lambda found, value, _sign: found == value,
+    lambda found, value, _sign: bool(found & value),
+    lambda found, value, sign: (found | value) != 2 * sign - 1,
+)
+"""`CUstreamWaitValue_flags`: at least (cyclically), equal, and, nor."""
+
+
+def _waiting(s: Session, address: int, value: int, flags: int, form: str) -> Work:
+    s.arena.check(address, 8 if form == "Q" else 4)
+    condition, sign = _CONDITIONS[flags & 3], 1 << (63 if form == "Q" else 31)
+
+    def work() -> None:
+        (found,) = s.program.read_words(address, form)
+        if not condition(found, value, sign):
+            what = f"the stream waits for {value} at {address:#x}, where {found} stays for ever"
+            raise CudaError(Status.LAUNCH_TIMEOUT, what)
+
+    return work
+
+
+def _writing(s: Session, address: int, value: int, form: str) -> Work:
+    s.arena.check(address, 8 if form == "Q" else 4)
+
+    def work() -> None:
+        s.program.put(address, form, value)
+
+    return work
+
+
+@entry("cuStreamWaitValue32", "cuStreamWaitValue32_v2")
+def wait_value_32(s: Session, stream: int, address: int, value: U32, flags: U32) -> None:
+    """Wait for a value, which has to be there: all work before is done."""
+    s.submit(stream, _waiting(s, address, value, flags, "I"), SET_NODE)
+
+
+@entry("cuStreamWaitValue64", "cuStreamWaitValue64_v2")
+def wait_value_64(s: Session, stream: int, address: int, value: int, flags: U32) -> None:
+    """Wait for a value of 64 bits."""
+    s.submit(stream, _waiting(s, address, value, flags, "Q"), SET_NODE)
+
+
+@entry("cuStreamWriteValue32", "cuStreamWriteValue32_v2")
+def write_value_32(s: Session, stream: int, address: int, value: U32) -> None:
+    """Write a value."""
+    s.submit(stream, _writing(s, address, value, "I"), SET_NODE)
+
+
+@entry("cuStreamWriteValue64", "cuStreamWriteValue64_v2")
+def write_value_64(s: Session, stream: int, address: int, value: int) -> None:
+    """Write a value of 64 bits."""
+    s.submit(stream, _writing(s, address, value, "Q"), SET_NODE)

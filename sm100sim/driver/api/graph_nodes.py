@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..base.codes import CudaError, Status
-from ..base.objects import Graph, Node, Work
+from ..base.objects import Graph, GraphProgram, Node, Work
 from ..base.session import (
     COPY_NODE,
     EMPTY_NODE,
@@ -97,10 +99,32 @@ def add_child(s: Session, *words: int) -> None:
     add_step(s, words, GRAPH_NODE, work)
 
 
+def change(nodes: Iterable[Node], handle: int, kind: int, work: Work) -> None:
+    """Give a step of a graph, or of an instantiated one, other work of its kind.
+
+    Raises:
+        CudaError: there is no such step.
+    """
+    found = [node for node in nodes if node.handle == handle and node.kind == kind]
+    if not found:
+        raise CudaError(Status.INVALID_VALUE, f"{handle:#x} is no step of this kind there")
+    found[0].work = work
+
+
 @entry("cuGraphKernelNodeSetParams_v2")
 def set_kernel(s: Session, node: int, parameters: int) -> None:
     """Change a launch of a graph."""
-    found = s.get(node, Node)
-    if found.kind != KERNEL_NODE:
-        raise CudaError(Status.INVALID_VALUE)
-    found.work = kernel_work(s, parameters)
+    change([s.get(node, Node)], node, KERNEL_NODE, kernel_work(s, parameters))
+
+
+@entry("cuGraphExecKernelNodeSetParams_v2")
+def set_program_kernel(s: Session, program: int, node: int, parameters: int) -> None:
+    """Change a launch of an instantiated graph."""
+    work = kernel_work(s, parameters)
+    change(s.get(program, GraphProgram).nodes, node, KERNEL_NODE, work)
+
+
+@entry("cuGraphExecMemsetNodeSetParams", "cudaGraphExecMemsetNodeSetParams")
+def set_program_fill(s: Session, program: int, node: int, parameters: int) -> None:
+    """Change a fill of an instantiated graph."""
+    change(s.get(program, GraphProgram).nodes, node, SET_NODE, set_work(s, parameters))

@@ -43,8 +43,29 @@ def clone_graph(s: Session, out: int, graph: int) -> None:
 )  # fmt: skip
 def instantiate(s: Session, out: int, graph: int) -> None:
     """Keep the steps as they are now."""
-    nodes = [Node(node.kind, node.work) for node in s.get(graph, Graph).ordered()]
-    s.program.put(out, "Q", s.new(GraphProgram(nodes)))
+    s.program.put(out, "Q", s.new(GraphProgram(_steps(s.get(graph, Graph)))))
+
+
+def _steps(graph: Graph) -> list[Node]:
+    """The steps in order, with the handles that they have in the graph."""
+    return [Node(node.kind, node.work, handle=node.handle) for node in graph.ordered()]
+
+
+@entry("cuGraphExecUpdate", "cuGraphExecUpdate_v2", "cudaGraphExecUpdate")
+def update(s: Session, program: int, graph: int, result: int) -> None:
+    """Take the steps of another graph."""
+    s.get(program, GraphProgram).nodes = _steps(s.get(graph, Graph))
+    s.program.put(result, "I", 0)
+
+
+@entry("cuGraphDestroyNode", "cudaGraphDestroyNode")
+def destroy_node(s: Session, handle: int) -> None:
+    """Take a step out of its graph."""
+    gone = s.drop(handle, Node)
+    for graph in s.all_of(Graph).values():
+        graph.nodes = [node for node in graph.nodes if node is not gone]
+        for node in graph.nodes:
+            node.after = [other for other in node.after if other is not gone]
 
 
 @entry("cuGraphExecDestroy", "cudaGraphExecDestroy")
@@ -129,7 +150,7 @@ def add_edges_of_runtime(s: Session, *words: int) -> None:
 # -- capture ------------------------------------------------------------------------------------
 
 
-@entry("cuStreamBeginCapture_v2", "cudaStreamBeginCapture")
+@entry("cuStreamBeginCapture_v2", "cuStreamBeginCapture", "cudaStreamBeginCapture")
 def begin_capture(s: Session, stream: int) -> None:
     """Let a stream's work go into a new graph."""
     found = s.stream(stream)

@@ -14,7 +14,7 @@ CUBIN, PTX, FATBIN = 0, 1, 2
 """`CUjitInputType`."""
 
 
-@entry("cuLinkCreate_v2")
+@entry("cuLinkCreate_v2", "cuLinkCreate")
 def create_link(s: Session, _count: U32, _options: int, _values: int, out: int) -> None:
     """Begin."""
     s.program.put(out, "Q", s.new(LinkState()))
@@ -25,7 +25,7 @@ def _kind(kind: int) -> None:
         raise CudaError(Status.NO_BINARY, machine_code([f"input of type {kind}"]))
 
 
-@entry("cuLinkAddData_v2")
+@entry("cuLinkAddData_v2", "cuLinkAddData")
 def add_data(s: Session, state: int, kind: U32, data: int, _size: int) -> None:
     """Add PTX from memory."""
     _kind(kind)
@@ -33,7 +33,7 @@ def add_data(s: Session, state: int, kind: U32, data: int, _size: int) -> None:
     s.get(state, LinkState).texts.append(text)
 
 
-@entry("cuLinkAddFile_v2")
+@entry("cuLinkAddFile_v2", "cuLinkAddFile")
 def add_file(s: Session, state: int, kind: U32, path: int) -> None:
     """Add PTX from a file."""
     _kind(kind)

@@ -70,7 +70,7 @@ def free(s: Session, address: int) -> None:
         s.arena.free(address)
 
 
-@entry("cuMemHostRegister_v2", "cudaHostRegister")
+@entry("cuMemHostRegister_v2", "cuMemHostRegister", "cudaHostRegister")
 def register_host(s: Session, address: int, size: int) -> None:
     """Let the device touch host memory: in a copy, brought up to date around every launch."""
     if not size or any(at == address for at, _ in s.shadows.values()):
@@ -233,6 +233,13 @@ def destroy_pool(s: Session, pool: int) -> None:
 def pool_wish(s: Session, pool: int) -> None:
     """Take a wish without effect: memory that is freed is given back at once."""
     s.get(pool, Pool)
+
+
+@entry("cuMemPoolGetAccess", "cudaMemPoolGetAccess")
+def pool_access(s: Session, out: int, pool: int) -> None:
+    """Say that the device may read and write."""
+    s.get(pool, Pool)
+    s.program.put(out, "I", 3)
 
 
 _WIDE = frozenset({4, 5, 6, 7, 8})

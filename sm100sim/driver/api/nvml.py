@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 from ..base.codes import CudaError, Status
 from ..base.session import Session
 from ..base.table import U32, entry
@@ -114,3 +116,36 @@ def mode(s: Session, _device: int, out: int) -> None:
 def architecture(s: Session, _device: int, out: int) -> None:
     """Say Blackwell."""
     s.program.put(out, "I", BLACKWELL)
+
+
+@entry("nvmlDeviceGetPciInfo", "nvmlDeviceGetPciInfo_v3")
+def pci_info(s: Session, _device: int, out: int) -> None:
+    """Give the place on the PCI bus: two names, and its parts."""
+    place = (attribute(s, 50), attribute(s, 33), attribute(s, 34), attribute(s, 139) << 16, 0)
+    short, long = PCI.encode().ljust(16, b"\0"), f"0000{PCI}".encode().ljust(32, b"\0")
+    s.program.write(out, short + struct.pack("<5I", *place) + long)
+
+
+@entry("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetComputeRunningProcesses_v3",
+       "nvmlDeviceGetGraphicsRunningProcesses_v3")  # fmt: skip
+def processes(s: Session, _device: int, number: int) -> None:
+    """Say that nobody else is there."""
+    s.program.put(number, "I", 0)
+
+
+@entry("nvmlDeviceGetCurrentClocksThrottleReasons", "nvmlDeviceGetCurrentClocksEventReasons")
+def throttling(s: Session, _device: int, out: int) -> None:
+    """Say that nothing slows the device down."""
+    s.program.put(out, "Q", 0)
+
+
+@entry("nvmlDeviceGetTotalEccErrors")
+def memory_errors(s: Session, _device: int, _kind: U32, _counter: U32, out: int) -> None:
+    """Say that there was none."""
+    s.program.put(out, "Q", 0)
+
+
+@entry("nvmlDeviceGetUtilizationRates")
+def utilization(s: Session, _device: int, out: int) -> None:
+    """Say that the device is idle between calls."""
+    s.program.put(out, "II", 0, 0)

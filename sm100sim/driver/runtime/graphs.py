@@ -6,8 +6,9 @@ from typing import Final
 
 from ..api.context import calling
 from ..api.copies import copying
-from ..api.graph_nodes import add_step, set_work
+from ..api.graph_nodes import add_step, change, set_work
 from ..api.launches import Shape, dims, launching
+from ..base.objects import GraphProgram, Node, Work
 from ..base.session import COPY_NODE, HOST_NODE, KERNEL_NODE, SET_NODE, Session
 from ..base.table import entry
 from .memory import copying_parameters
@@ -16,13 +17,37 @@ from .registration import function_at
 _KERNEL: Final = "Q7I4xQQ"
 
 
+def _kernel_work(s: Session, parameters: int) -> Work:
+    """Work of `cudaKernelNodeParams`."""
+    stub, *extents, smem, pointers, extra = s.program.read_words(parameters, _KERNEL)
+    shape = Shape(dims(extents[:3]), dims(extents[3:]), smem)
+    return launching(s, function_at(s, stub), shape, pointers, extra)
+
+
 @entry("cudaGraphAddKernelNode")
 def add_kernel(s: Session, *words: int) -> None:
     """Add a launch."""
-    stub, *extents, smem, pointers, extra = s.program.read_words(words[4], _KERNEL)
-    shape = Shape(dims(extents[:3]), dims(extents[3:]), smem)
-    work = launching(s, function_at(s, stub), shape, pointers, extra)
-    add_step(s, words, KERNEL_NODE, work)
+    add_step(s, words, KERNEL_NODE, _kernel_work(s, words[4]))
+
+
+@entry("cudaGraphKernelNodeSetParams")
+def set_kernel(s: Session, node: int, parameters: int) -> None:
+    """Change a launch of a graph."""
+    change([s.get(node, Node)], node, KERNEL_NODE, _kernel_work(s, parameters))
+
+
+@entry("cudaGraphExecKernelNodeSetParams")
+def set_program_kernel(s: Session, program: int, node: int, parameters: int) -> None:
+    """Change a launch of an instantiated graph."""
+    work = _kernel_work(s, parameters)
+    change(s.get(program, GraphProgram).nodes, node, KERNEL_NODE, work)
+
+
+@entry("cudaGraphExecMemcpyNodeSetParams1D")
+def set_program_copy(s: Session, *words: int) -> None:
+    """Change a copy of an instantiated graph."""
+    work = copying(s, words[2], words[3], words[4])
+    change(s.get(words[0], GraphProgram).nodes, words[1], COPY_NODE, work)
 
 
 @entry("cudaGraphAddMemcpyNode")

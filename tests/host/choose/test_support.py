@@ -225,10 +225,10 @@ def test_can_implement_with_a_device() -> None:
         ({"head_dim": 128, "dtype": "fp8_e4m3"}, ("fp8_e4m3", "bf16, fp16")),
         ({"head_dim": 128, "pair_cta": True}, ("pair_cta=True", "SM90MHA", "pair_cta=False")),
         ({"head_dim": 192, "head_dim_v": 128}, ("head_dim_v=128", "SM90MHA")),
-        ({"head_dim": 64, "num_splits": 2}, ("num_splits", "SM90MHA", "without num_splits")),
-        ({"head_dim": 64, "num_splits": 2, "split": "cluster"}, ("num_splits", "SM90MHA")),
-        ({"head_dim": 64, "scheduler": "persistent"}, ("scheduler", "SM90MHA")),
-        ({"head_dim": 64, "page_size": 64}, ("SM90MHA",)),
+        (
+            {"head_dim": 64, "num_splits": 2, "split": "cluster"},
+            ("split", "SM90MHA", "split='workspace'"),
+        ),
     ],
 )
 def test_what_hopper_cannot_do_is_said(sizes: dict[str, Any], words: tuple[str, ...]) -> None:

@@ -11,7 +11,16 @@ from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import CAUSAL, PaddingMask
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.variant import Variant
-from testing.kernels import BIAS, EVERYTHING, MOD, UNION, WINDOW
+from testing.kernels import (
+    BIAS,
+    EVERYTHING,
+    MOD,
+    PAGED,
+    PERSISTENT,
+    UNION,
+    WINDOW,
+    WORKSPACE,
+)
 from testing.sass import SPILL, disassemble
 
 VARIANTS = {
@@ -23,8 +32,14 @@ VARIANTS = {
     "bias": Variant(BIAS & CAUSAL),
     "function": Variant(CAUSAL, return_lse=True, score_mod=MOD),
     "everything": Variant(EVERYTHING, return_lse=True, score_mod=MOD, sink=True),
-}
-QUICK = (("causal", 128), ("everything", 256))
+    "paged": Variant(CAUSAL, page_size=16, **PAGED),
+    "persistent": Variant(CAUSAL, return_lse=True, **PERSISTENT),
+    "everything paged persistent split": Variant(
+        EVERYTHING, return_lse=True, score_mod=MOD, sink=True, page_size=16,
+        **PAGED, **WORKSPACE, **PERSISTENT,
+    ),
+}  # fmt: skip
+QUICK = (("causal", 128), ("everything paged persistent split", 256))
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,30 @@ def test_features(features: str, head_dim: int) -> None:
     check(Case(frozenset(features.split()), head_dim, lengths=lengths, arch=SM90A))
 
 
+SEQUENCES = ((40, 200), (3, 133), (0, 20), (150, 17), (230, 390))
+"""More than one CTA, fewer keys than queries, and no query at all."""
+PLACES = (
+    ("ragged causal sink", 64), ("ragged page16 window", 128), ("cache padding", 256),
+    ("page64 ragged causal", 192), ("page256 bias", 64), ("page32 ragged union function", 64),
+    ("split ragged causal sink", 128), ("split page64 window", 256), ("persistent causal", 128),
+    ("persistent ragged page16 window", 64), ("persistent split sink", 256),
+    ("persistent ragged cache union bias", 128),
+)  # fmt: skip
+"""Where sequences, keys and results lie, at every tile."""
+QUICK_PLACES = (("ragged cache causal", 64), ("persistent page16 split", 128))
+
+
+@pytest.mark.parametrize(("features", "head_dim"), QUICK_PLACES)
+def test_sequences_in_other_places(features: str, head_dim: int) -> None:
+    check(Case(frozenset(features.split()), head_dim, lengths=SEQUENCES[:4], arch=SM90A))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("features", "head_dim"), PLACES)
+def test_more_places_at_every_tile(features: str, head_dim: int) -> None:
+    check(Case(frozenset(features.split()), head_dim, lengths=SEQUENCES, arch=SM90A))
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("head_dim", range(8, 257, 8))
 def test_every_head_dim(head_dim: int) -> None:
@@ -141,13 +165,28 @@ BREAKS: dict[str, tuple[Callable[[str], str], str]] = {
     ),
 }
 """What is broken, and what the simulator says of it."""
-FATAL = {"a slot is never freed"}
+PLACED: dict[str, tuple[str, Callable[[str], str], str]] = {
+    "rows of V are zeroed for nobody": ("cache", without(r"bar\.sync\s+4, \d+;"), "race-shared"),
+    "zeroed rows are not published": (
+        "cache", without(r"fence\.proxy\.async\.shared::cluster;"), "race-shared"
+    ),
+    "nobody waits for the store of O": (
+        "persistent", without(r"cp\.async\.bulk\.wait_group\s+0;"), "shared-address"
+    ),
+}  # fmt: skip
+"""Features, what is broken in their kernel, and what the simulator says of it."""
+FATAL = {"a slot is never freed", "nobody waits for the store of O"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BREAKS)
 def test_a_broken_kernel_is_found(name: str) -> None:
-    given, (rewrite, what) = arguments(hopper(128, 1000, 128)), BREAKS[name]
+    require_found(name, hopper(128, 1000, 128), *BREAKS[name])
+
+
+def require_found(name: str, case: Case, rewrite: Callable[[str], str], what: str) -> None:
+    """Run ``case`` with a broken kernel, which the simulator must name or stop."""
+    given = arguments(case)
     if name in FATAL:
         with pytest.raises(SimulationFault, match=what):
             call(given, rewrite=rewrite)
@@ -163,3 +202,19 @@ def test_rows_do_not_depend_on_their_neighbours() -> None:
     given = arguments(hopper(200, 300, 128))
     given.q = given.q[:, 50:51].contiguous()
     assert torch.equal(call(given).out[0, 0], whole.out[0, 50])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PLACED)
+def test_a_kernel_whose_memory_is_broken_is_found(name: str) -> None:
+    feature, rewrite, what = PLACED[name]
+    case = Case(frozenset({feature}), 128, lengths=((300, 200),) * 3, arch=SM90A)
+    require_found(name, case, rewrite, what)
+
+
+@pytest.mark.slow
+def test_rows_of_v_that_are_not_cleaned_are_nan() -> None:
+    case = Case(frozenset({"cache"}), 128, lengths=((30, 100), (30, 300)), arch=SM90A)
+    kept = call(arguments(case), rewrite=without(r"@inside st\.shared::cluster\.v4\.b32[^;]*;"))
+    assert kept.out.isnan().any()
+    assert not run(case).out.isnan().any()

@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import CAUSAL, DenseBiasMask, SlidingWindowMask
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
-from fa4_cute.plan.spec.register_tuning import ScoreLoads, attention_schedule, most_keys
+from fa4_cute.plan.spec.register_tuning import (
+    ScoreLoads,
+    attention_schedule,
+    joins_sum_early,
+    most_keys,
+)
 from fa4_cute.plan.spec.schedule import ATTENTION_SCHEDULE, PAGED_SCHEDULE
 from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
 from tests.plan.spec.test_variant import variants
@@ -41,7 +46,7 @@ PERSISTENT = Scheduler.PERSISTENT
         (Variant(OF_TERMS, token_scales=True), ScoreLoads(16, fresh_view=True)),
         (
             Variant(OF_TERMS, score_mod=TWO, scheduler=PERSISTENT),
-            ScoreLoads(4, fresh_view=True, fresh_stores=True),
+            ScoreLoads(4, fresh_view=True),
         ),
     ],
 )
@@ -49,6 +54,20 @@ def test_rows_of_the_table(variant: Variant, loads: ScoreLoads) -> None:
     assert ScoreLoads.of(variant) == loads
     spec = KernelSpec.for_attention(DType.BF16, 64)
     assert replace(spec, variant=variant).score_loads == loads
+
+
+@pytest.mark.parametrize(
+    ("variant", "early"),
+    [
+        (Variant(CAUSAL), False),
+        (Variant(CAUSAL & SlidingWindowMask(20, 40)), False),
+        (Variant(CAUSAL | SlidingWindowMask(20, 40)), True),
+        (Variant(CAUSAL | SlidingWindowMask(20, 40), score_mod=ONE), False),
+        (Variant(OF_TERMS), False),
+    ],
+)
+def test_masks_of_several_terms_join_their_sum_early(variant: Variant, early: bool) -> None:
+    assert joins_sum_early(variant) == early
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from sm100sim.driver.serve.place import furnish
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = Path(__file__).parent / "programs"
-NVCC = shutil.which("nvcc")
+NVCC, MOJO = shutil.which("nvcc"), shutil.which("mojo")
 needs_nvcc = pytest.mark.skipif(NVCC is None, reason="nvcc is not on the path")
 
 
@@ -51,7 +51,7 @@ def test_the_driver_api(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stdout + done.stderr
     assert "cuArrayCreate_v2: not modelled by sm100sim's driver" in done.stderr
     assert "an image that holds a cubin; machine code cannot be run here" in done.stderr
-    assert "8 launches, 8 clean" in done.stderr
+    assert "11 launches, 11 clean" in done.stderr
 
 
 def test_a_launch_that_is_stopped_is_an_error_of_all_later_calls(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_launch_that_is_stopped_is_an_error_of_all_later_calls(tmp_path: Path)
     assert "cuLaunchKernel: beyond was stopped (global-address)" in done.stderr
     assert "the end of `cuMemAlloc_v2 #1` (128 bytes at" in done.stderr
     launches = json.loads(output.read_text())["launches"]
-    assert [launch["verdict"] for launch in launches] == ["clean"] * 8 + ["findings"]
+    assert [launch["verdict"] for launch in launches] == ["clean"] * 11 + ["findings"]
 
 
 def test_parts_of_a_pool_have_bounds_of_their_own(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_cuda_python() -> None:
 
 
 @needs_nvcc
-@pytest.mark.parametrize("name", ["vector_add", "runtime", "tensor_map"])
+@pytest.mark.parametrize("name", ["vector_add", "runtime", "tensor_map", "grid"])
 def test_programs_of_nvcc(name: str, tmp_path: Path) -> None:
     done = ran("check", by_nvcc(name, tmp_path, *PTX))
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stdout + done.stderr
@@ -186,4 +186,13 @@ def test_a_stripped_program_of_nvcc_is_told_what_to_do(tmp_path: Path) -> None:
     subprocess.run(["strip", program], check=True)
     done = ran("run", program)
     assert done.returncode == 1
-    assert "Link the program with `nvcc -cudart shared`" in done.stderr
+    assert "Link with `nvcc -cudart shared`" in done.stderr
+
+
+@pytest.mark.skipif(MOJO is None, reason="mojo is not on the path")
+def test_mojo(tmp_path: Path) -> None:
+    program = tmp_path / "scale"
+    line = [str(MOJO), "build", "--target-accelerator", "sm_100a", "-o", str(program)]
+    subprocess.run([*line, str(PROGRAMS / "scale.mojo")], check=True)
+    done = ran("check", program)
+    assert (done.returncode, done.stdout) == (0, "right\n"), done.stdout + done.stderr

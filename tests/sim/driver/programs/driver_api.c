@@ -18,43 +18,42 @@ static Function find(const char *name) {
 }
 
 #define CU(name) (find(#name))
-#define ANSWERS(code, call)                                      \
-  do {                                                           \
-    int answer = (call);                                         \
-    if (answer != (code)) {                                      \
-      printf("line %d: %s: %d\n", __LINE__, #call, answer);      \
-      return 1;                                                  \
-    }                                                            \
+#define ANSWERS(code, call)                                 \
+  do {                                                      \
+    int answer = (call);                                    \
+    if (answer != (code)) {                                 \
+      printf("line %d: %s: %d\n", __LINE__, #call, answer); \
+      return 1;                                             \
+    }                                                       \
   } while (0)
 #define OK(call) ANSWERS(0, call)
-#define EXPECT(condition)                                \
-  do {                                                   \
-    if (!(condition)) {                                  \
-      printf("line %d: %s\n", __LINE__, #condition);     \
-      return 1;                                          \
-    }                                                    \
+#define EXPECT(condition)                            \
+  do {                                               \
+    if (!(condition)) {                              \
+      printf("line %d: %s\n", __LINE__, #condition); \
+      return 1;                                      \
+    }                                                \
   } while (0)
 
 /* out[i] = in[i] * 2 + start, and the threads are counted; `rank` writes its rank in the cluster;
  * `beyond` writes past its buffer. */
-static const char text[] =
-    ".version 8.7\n.target sm_100a\n.address_size 64\n"
-    ".global .u32 seen;\n.global .u32 start = 7;\n"
-    ".visible .entry twice(.param .u64 p, .param .u32 n) {\n"
-    " .reg .u32 %r<8>; .reg .u64 %d<4>; .reg .pred %p;\n"
-    " ld.param.u64 %d0, [p]; ld.param.u32 %r0, [n]; mov.u32 %r1, %tid.x;\n"
-    " setp.ge.u32 %p, %r1, %r0; @%p ret;\n"
-    " mul.wide.u32 %d1, %r1, 4; add.u64 %d0, %d0, %d1;\n"
-    " ld.global.u32 %r2, [%d0]; ld.global.u32 %r3, [start];\n"
-    " mad.lo.u32 %r2, %r2, 2, %r3; st.global.u32 [%d0], %r2;\n"
-    " atom.global.add.u32 %r4, [seen], 1; ret; }\n"
-    ".visible .entry rank(.param .u64 p) {\n"
-    " .reg .u32 %r<4>; .reg .u64 %d<4>;\n"
-    " ld.param.u64 %d0, [p]; mov.u32 %r0, %cluster_ctarank; mov.u32 %r1, %ctaid.x;\n"
-    " mul.wide.u32 %d1, %r1, 4; add.u64 %d0, %d0, %d1; st.global.u32 [%d0], %r0; ret; }\n"
-    ".visible .entry beyond(.param .u64 p) {\n"
-    " .reg .u32 %r<4>; .reg .u64 %d<4>;\n"
-    " ld.param.u64 %d0, [p]; mov.u32 %r0, 1; st.global.u32 [%d0+128], %r0; ret; }\n";
+static const char text[] = ".version 8.7\n.target sm_100a\n.address_size 64\n"
+                           ".global .u32 seen;\n.global .u32 start = 7;\n"
+                           ".visible .entry twice(.param .u64 p, .param .u32 n) {\n"
+                           " .reg .u32 %r<8>; .reg .u64 %d<4>; .reg .pred %p;\n"
+                           " ld.param.u64 %d0, [p]; ld.param.u32 %r0, [n]; mov.u32 %r1, %tid.x;\n"
+                           " setp.ge.u32 %p, %r1, %r0; @%p ret;\n"
+                           " mul.wide.u32 %d1, %r1, 4; add.u64 %d0, %d0, %d1;\n"
+                           " ld.global.u32 %r2, [%d0]; ld.global.u32 %r3, [start];\n"
+                           " mad.lo.u32 %r2, %r2, 2, %r3; st.global.u32 [%d0], %r2;\n"
+                           " atom.global.add.u32 %r4, [seen], 1; ret; }\n"
+                           ".visible .entry rank(.param .u64 p) {\n"
+                           " .reg .u32 %r<4>; .reg .u64 %d<4>;\n"
+                           " ld.param.u64 %d0, [p]; mov.u32 %r0, %cluster_ctarank; mov.u32 %r1, %ctaid.x;\n"
+                           " mul.wide.u32 %d1, %r1, 4; add.u64 %d0, %d0, %d1; st.global.u32 [%d0], %r0; ret; }\n"
+                           ".visible .entry beyond(.param .u64 p) {\n"
+                           " .reg .u32 %r<4>; .reg .u64 %d<4>;\n"
+                           " ld.param.u64 %d0, [p]; mov.u32 %r0, 1; st.global.u32 [%d0+128], %r0; ret; }\n";
 
 static u64 memory;
 static void *module, *twice;
@@ -132,6 +131,7 @@ static int run_once(void) {
     u64 p;
     uint32_t n;
   } buffer = {memory, 32};
+
   size_t bytes = sizeof buffer;
   void *extra[] = {(void *)1, &buffer, (void *)2, &bytes, NULL};
   void *library_, *kernel;
@@ -152,15 +152,18 @@ static int run_once(void) {
 
 static int clusters(void) {
   void *rank;
+
   struct {
     uint32_t id, padding;
     uint32_t value[16];
   } attribute = {4, 0, {4, 1, 1}};
+
   struct {
     uint32_t grid[3], block[3], smem, padding;
     void *stream, *attributes;
     uint32_t count;
   } config = {{8, 1, 1}, {32, 1, 1}, 0, 0, NULL, &attribute, 1};
+
   void *arguments[] = {&memory};
   int number;
   OK(CU(cuModuleGetFunction)(&rank, module, "rank"));
@@ -230,6 +233,7 @@ static int memories(void) {
   /* Rows. */
   OK(CU(cuMemAllocPitch_v2)(&rows, &pitch, (size_t)8, (size_t)2, 4));
   OK(CU(cuMemsetD2D32_v2)(rows, pitch, 7, (size_t)2, (size_t)2));
+
   struct {
     size_t x, y;
     uint32_t kind;
@@ -238,10 +242,12 @@ static int memories(void) {
     void *array;
     size_t pitch;
   } sides[2] = {{0, 1, 2, NULL, rows, NULL, pitch}, {4, 0, 1, back, 0, NULL, 8}};
+
   struct {
     char sides[sizeof sides];
     size_t width, height;
   } copy = {.width = 4, .height = 1};
+
   memcpy(copy.sides, sides, sizeof sides);
   memset(back, 0, sizeof back);
   OK(CU(cuMemcpy2D_v2)(&copy));
@@ -289,11 +295,13 @@ static int streams(void) {
     uint32_t extents[7], padding;
     void *arguments, *extra, *kernel, *context;
   } launch = {twice, {1, 1, 1, 32, 1, 1, 0}, 0, arguments, NULL, NULL, NULL};
+
   struct {
     u64 target, pitch;
     uint32_t value, size;
     size_t width, height;
   } fill = {memory, 0, 3, 4, 32, 1};
+
   OK(CU(cuGraphCreate)(&graph, 0));
   OK(CU(cuGraphAddKernelNode_v2)(&node, graph, NULL, (size_t)0, &launch));
   OK(CU(cuGraphAddMemsetNode)(&second, graph, NULL, (size_t)0, &fill, NULL));
@@ -302,6 +310,34 @@ static int streams(void) {
   OK(CU(cuGraphLaunch)(program, stream));
   OK(CU(cuMemcpyDtoH_v2)(host, memory, sizeof host));
   EXPECT(host[0] == 13);
+
+  /* Other work for an instantiated graph. */
+  void *launch_graph = graph;
+  fill.value = 4;
+  OK(CU(cuGraphExecMemsetNodeSetParams)(program, second, &fill, NULL));
+  OK(CU(cuGraphLaunch)(program, stream));
+  OK(CU(cuMemcpyDtoH_v2)(host, memory, sizeof host));
+  EXPECT(host[0] == 15);
+  count = 0;
+  OK(CU(cuGraphExecKernelNodeSetParams_v2)(program, node, &launch));
+  OK(CU(cuGraphLaunch)(program, stream));
+  OK(CU(cuMemcpyDtoH_v2)(host, memory, sizeof host));
+  EXPECT(host[0] == 4);
+  OK(CU(cuGraphDestroyNode)(second));
+  OK(CU(cuGraphExecUpdate_v2)(program, launch_graph, &status));
+  OK(CU(cuMemsetD32_v2)(memory, 6, (size_t)32));
+  OK(CU(cuGraphLaunch)(program, stream));
+  OK(CU(cuMemcpyDtoH_v2)(host, memory, sizeof host));
+  EXPECT(host[0] == 19);
+
+  /* Values in memory. */
+  OK(CU(cuStreamWriteValue32_v2)(stream, memory, 8, 0));
+  OK(CU(cuStreamWaitValue32_v2)(stream, memory, 7, 0)); /* at least */
+  OK(CU(cuStreamWaitValue32_v2)(stream, memory, 8, 1));
+  OK(CU(cuStreamWaitValue32_v2)(stream, memory, 12, 2)); /* a common bit */
+  OK(CU(cuStreamWaitValue32_v2)(stream, memory, 8, 3));  /* a bit that neither has */
+  ANSWERS(702, CU(cuStreamWaitValue32_v2)(stream, memory, 9, 0));
+  ANSWERS(702, CU(cuStreamWaitValue32_v2)(stream, memory, ~8, 3));
   OK(CU(cuStreamDestroy_v2)(stream));
   ANSWERS(400, CU(cuStreamSynchronize)(stream));
   return 0;
