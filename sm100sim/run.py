@@ -141,7 +141,7 @@ class _Words:
     def message(self, raw: RawFinding) -> str:
         """The sentence of a finding with names of source lines and buffers."""
         text = raw.text.decode(errors="replace")
-        if raw.code.decode() == UNSUPPORTED:
+        if raw.code.decode() == UNSUPPORTED and text.isdecimal():
             return self.refused[int(text)].what
         named = with_shared_names(with_names(text, self.memory), self.shared)
         return _with_places(named, self.places)

@@ -163,6 +163,16 @@ def put_partial(
     for_each_piece(row, columns, put)
 
 
+def put_partial_zeros(ctx: TmemContext, row: LaneRow, columns: OutputColumns) -> None:
+    """Write zeros to the calling row's columns of the CTA's partial O."""
+    zeros = [Float32(0.0)] * PIECE_COLUMNS
+
+    def put(column: int, piece: int) -> None:
+        row_store.store_partial(ctx, row, column, zeros)
+
+    for_each_piece(row, columns, put)
+
+
 @cute.jit
 def write_rows(
     ctx: TmemContext, row: LaneRow, blocks: cutlass.Constexpr, result: RowResult
@@ -181,11 +191,17 @@ def write_rows(
 def write_partial(
     ctx: TmemContext, row: LaneRow, blocks: cutlass.Constexpr, result: RowResult
 ) -> None:
-    """Write the split's partial O; without key tiles a log-sum-exp of -inf marks it as empty."""
+    """Write the split's partial O; without key tiles a log-sum-exp of -inf marks it as empty.
+
+    With a sink it need not be empty then: the split that carries the sink counts, with an O of 0.
+    """
     if ctx.work.num_key_tiles > 0:
         for i in cutlass.range_constexpr(len(blocks)):
             wait_for_output(ctx, blocks[i])
             put_partial(ctx, row, blocks[i], result)
+    elif cutlass.const_expr(ctx.spec.variant.sink):
+        for i in cutlass.range_constexpr(len(blocks)):
+            put_partial_zeros(ctx, row, blocks[i])
 
 
 # Which way ---------------------------------------------------------------------------------------

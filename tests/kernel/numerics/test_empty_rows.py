@@ -11,6 +11,7 @@ import torch
 
 import fa4_cute
 from fa4_cute import masks
+from fa4_cute.plan.facts.hardware import SM90A
 from testing.arguments import ints
 from testing.cases import BF16, FP8, KERNELS, Case
 from testing.runner import check
@@ -134,3 +135,19 @@ def test_stale_rows_never_reach_the_result(
     found = attend(kernel, q, k, v, seqused_k=used, **extra)
     for x, y in zip(clean, found, strict=True):
         assert torch.equal(x, y)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(num_qo=1, heads=2, kv_heads=1),
+        Case(head_dim=256, heads=2, kv_heads=1),
+        Case(arch=SM90A, heads=2, kv_heads=1),
+    ],
+    ids=str,
+)
+def test_a_sink_without_any_key_is_combined(case: Case) -> None:
+    """The split that carries the sink counts though it has no key, and its O is 0."""
+    features, lengths = frozenset({"ragged", "split", "sink"}), ((5, 0), (5, 20))
+    check(replace(case, features=features, lengths=lengths))
