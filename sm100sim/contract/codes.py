@@ -241,12 +241,15 @@ MMA_KINDS = ("f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4")
 
 
 class MmaFlag(IntFlag):
-    """Optional parts of tcgen05.mma.  MASKED: with disable-output-lane; PAIR: cta_group::2."""
+    """Optional parts of tcgen05.mma.  MASKED: with disable-output-lane; PAIR: cta_group::2; ZEROS:
+    .ws with a zero-column mask."""
 
     A_TMEM = 1
     NOT_ENABLE = 2
     MASKED = 4
     PAIR = 8
+    STATIONARY = 16
+    ZEROS = 32
 
 
 LD_SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")

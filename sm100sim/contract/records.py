@@ -143,13 +143,16 @@ class Rule(ct.Structure):
 
 
 class InstrDesc(ct.Structure):
-    """The instruction descriptor of tcgen05.mma, decoded; M counts the rows of a pair's CTAs."""
+    """The instruction descriptor of tcgen05.mma, decoded; M counts the rows of a pair's CTAs.
+
+    `stationary`: of tcgen05.mma.ws.
+    """
 
     _fields_ = [
         ("kind", U32), ("group", U32), ("a", U32), ("b", U32), ("d", U32), ("m", U32), ("n", U32),
         ("k", U32), ("neg_a", ct.c_bool), ("neg_b", ct.c_bool), ("mn_a", ct.c_bool),
         ("mn_b", ct.c_bool), ("saturate", ct.c_bool), ("ue8m0", ct.c_bool), ("sfa_id", U32),
-        ("sfb_id", U32),
+        ("sfb_id", U32), ("stationary", ct.c_bool),
     ]  # fmt: skip
 
 
@@ -208,7 +211,10 @@ FUNCTIONS: dict[str, Signature] = {
     ),
     "instr_desc_decode": (
         ct.POINTER(Rule),
-        (("bits", U32), ("kind", U32), ("group", U32), ("out", ct.POINTER(InstrDesc))),
+        (
+            ("bits", U32), ("kind", U32), ("group", U32), ("stationary", ct.c_bool),
+            ("out", ct.POINTER(InstrDesc)),
+        ),
     ),
 }  # fmt: skip
 """Functions that the engine exports: name -> (result, arguments); `out...` are written."""

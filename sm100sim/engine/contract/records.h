@@ -4,7 +4,7 @@
 #define SM100SIM_CONTRACT_RECORDS_H
 #include "machine/types.h"
 
-#define CONTRACT_DIGEST "05b36921dd20e771"
+#define CONTRACT_DIGEST "0d3d4fb341a97b3d"
 /* One instruction as Python hands it over.
  *
  * Slots are byte offsets into the warp's register block; `guard` is a predicate's slot or NONE32;
@@ -148,18 +148,22 @@ typedef struct {
 } Rule;
 _Static_assert(sizeof(Rule) == 16 && offsetof(Rule, code) == 0 && offsetof(Rule, text) == 8, "Rule");
 
-/* The instruction descriptor of tcgen05.mma, decoded; M counts the rows of a pair's CTAs. */
+/* The instruction descriptor of tcgen05.mma, decoded; M counts the rows of a pair's CTAs.
+ *
+ * `stationary`: of tcgen05.mma.ws. */
 typedef struct {
   u32 kind, group, a, b, d, m, n, k;
   bool neg_a, neg_b, mn_a, mn_b, saturate, ue8m0;
   u32 sfa_id, sfb_id;
+  bool stationary;
 } InstrDesc;
-_Static_assert(sizeof(InstrDesc) == 48 && offsetof(InstrDesc, kind) == 0 && offsetof(InstrDesc, group) == 4 &&
+_Static_assert(sizeof(InstrDesc) == 52 && offsetof(InstrDesc, kind) == 0 && offsetof(InstrDesc, group) == 4 &&
     offsetof(InstrDesc, a) == 8 && offsetof(InstrDesc, b) == 12 && offsetof(InstrDesc, d) == 16 &&
     offsetof(InstrDesc, m) == 20 && offsetof(InstrDesc, n) == 24 && offsetof(InstrDesc, k) == 28 &&
     offsetof(InstrDesc, neg_a) == 32 && offsetof(InstrDesc, neg_b) == 33 && offsetof(InstrDesc, mn_a) == 34 &&
     offsetof(InstrDesc, mn_b) == 35 && offsetof(InstrDesc, saturate) == 36 && offsetof(InstrDesc, ue8m0) == 37 &&
-    offsetof(InstrDesc, sfa_id) == 40 && offsetof(InstrDesc, sfb_id) == 44, "InstrDesc");
+    offsetof(InstrDesc, sfa_id) == 40 && offsetof(InstrDesc, sfb_id) == 44 && offsetof(InstrDesc, stationary) == 48,
+    "InstrDesc");
 
 const char *sm100_contract(void);
 u32 sm100_opcode_count(void);
@@ -181,6 +185,6 @@ bool sm100_share_holds(Share *share);
 void sm100_share_undo(Share *share);
 void sm100_share_free(Share *share);
 u32 smem_unit_address(u64 descriptor, bool mn_major, u32 mn, u32 k);
-const Rule *instr_desc_decode(u32 bits, u32 kind, u32 group, InstrDesc *out);
+const Rule *instr_desc_decode(u32 bits, u32 kind, u32 group, bool stationary, InstrDesc *out);
 
 #endif

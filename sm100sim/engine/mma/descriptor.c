@@ -123,6 +123,13 @@ static const Rule *shape_rule(const InstrDesc *q) {
       RULE("instr-desc-shape", "block-scaled kinds need M = 128 or 256 with cta_group::2");
     return n_rule(q->n, 8 * q->group, 8 * q->group);
   }
+  if (q->stationary) {
+    if (q->m != 32 && q->m != 64 && q->m != 128)
+      RULE("instr-desc-shape", ".ws needs M = 32, 64 or 128");
+    if (q->n != 64 && q->n != 128 && q->n != 256)
+      RULE("instr-desc-shape", ".ws needs N = 64, 128 or 256");
+    return NULL;
+  }
   if (q->group == 1 && q->m != 64 && q->m != 128)
     RULE("instr-desc-shape", "cta_group::1 needs M = 64 or 128");
   if (q->group == 2 && q->m != 128 && q->m != 256)
@@ -145,7 +152,7 @@ static const Rule *decode_plain(u32 x, InstrDesc *q) {
   if (bits_of(x, 0, 2))
     RULE("sparse-mismatch", "the sparsity selector is set in a dense MMA");
   if (bits_of(x, 30, 2))
-    RULE("instr-desc-max-shift", "a maximum shift belongs to .ws only");
+    RULE("instr-desc-max-shift", "a maximum shift belongs to the zero-column mask of .ws, which is not modelled");
   if (bits_of(x, 3, 1) && q->kind != KIND_I8)
     RULE("instr-desc-saturate", "saturation belongs to kind::i8 only");
   if (q->kind == KIND_I8 && (q->neg_a || q->neg_b))
@@ -179,9 +186,10 @@ static const Rule *decode_scaled(u32 x, InstrDesc *q) {
   return NULL;
 }
 
-const Rule *instr_desc_decode(u32 x, u32 kind, u32 group, InstrDesc *q) {
+const Rule *instr_desc_decode(u32 x, u32 kind, u32 group, bool stationary, InstrDesc *q) {
   *q = (InstrDesc){.kind = kind,
                    .group = group,
+                   .stationary = stationary,
                    .neg_a = bits_of(x, 13, 1),
                    .neg_b = bits_of(x, 14, 1),
                    .mn_a = bits_of(x, 15, 1),

@@ -28,10 +28,11 @@ static Step smem_operand_check(Ctx *c, const SmemOperand *o, const char *name, u
 }
 
 static Step lane_alignment(Ctx *c, const Mma *q, u32 lane, const char *name) {
-  if (lane == 0 || (lane == 16 && q->q.group == 1 && q->q.m == 64))
+  bool half = q->q.group == 1 && q->q.m == 64 && !q->q.stationary;
+  if (lane == 0 || (lane == 16 && half))
     return STEP_NEXT;
   return fault(c, "invalid-datapath-alignment", "%s starts at lane %u; M = %u of cta_group::%u allows lane 0%s", name,
-               lane, q->q.m, q->q.group, q->q.group == 1 && q->q.m == 64 ? " or 16" : "");
+               lane, q->q.m, q->q.group, half ? " or 16" : "");
 }
 
 static Step tmem_a_check(Ctx *c, const Mma *q, Cta *cta) {
@@ -40,6 +41,8 @@ static Step tmem_a_check(Ctx *c, const Mma *q, Cta *cta) {
     return s;
   if (q->q.mn_a)
     return fault(c, "operand-major", "A in Tensor Memory cannot be transposed");
+  if (q->q.stationary && q->q.m < TMEM_LANES)
+    return fault(c, "unsupported", "A in Tensor Memory of .ws with M = %u: which lanes hold it", q->q.m);
   if (elem_narrow(q->q.a))
     return fault(c, "unsupported", "4 and 6-bit A in Tensor Memory: position in the 8-bit container");
   if (taddr_lane(q->a_taddr) != taddr_lane(q->d_taddr))
@@ -51,7 +54,7 @@ static Step tmem_a_check(Ctx *c, const Mma *q, Cta *cta) {
 /* Everything about one CTA's share of the operands. */
 static Step cta_check(Ctx *c, const Mma *q, Cta *cta, u64 a_bits, u64 b_bits) {
   Step s;
-  Part parts[2];
+  Part parts[MMA_PARTS];
   mma_parts(q, cta, 0, parts);
   if ((s = tmem_columns(c, cta, parts[0].col, parts[0].n1 - parts[0].n0, "D")) != STEP_NEXT)
     return s;
@@ -75,7 +78,7 @@ static Step mma_decode(Ctx *c, const Ins *i, Mma *q, u64 *a_bits, u64 *b_bits) {
   const MmaForm *f = &i->form.mma;
   u32 lane = first_lane(c->mask), idesc = R32(c, i->s[S_IDESC])[lane];
   const Rule *r;
-  if ((r = instr_desc_decode(idesc, f->kind, form_group(f), &q->q)))
+  if ((r = instr_desc_decode(idesc, f->kind, form_group(f), f->flags & MMA_STATIONARY, &q->q)))
     return broken(c, r, "instruction descriptor", idesc);
   q->a_tmem = f->flags & MMA_A_TMEM;
   *a_bits = q->a_tmem ? R32(c, i->s[S_A])[lane] : R64(c, i->s[S_A])[lane];
@@ -96,6 +99,9 @@ static Step mma_decode(Ctx *c, const Ins *i, Mma *q, u64 *a_bits, u64 *b_bits) {
     q->sfb_taddr = R32(c, i->s[more + 1])[lane] + (u32)f->sfb_offset;
     more += 2;
   }
+  if (f->flags & MMA_ZEROS && R64(c, i->s[more])[lane])
+    return fault(c, "unsupported", "the zero-column mask 0x%llx: only 0, which is none, is modelled",
+                 (unsigned long long)R64(c, i->s[more])[lane]);
   q->masked = mask_words(f);
   for (u32 k = 0; k < mask_words(f); k++)
     q->off_lanes[k] = R32(c, i->s[more + k])[lane];
@@ -113,7 +119,7 @@ static u64 fixed_latency(const Mma *q) {
 }
 
 /* s: D address, A descriptor or address, B descriptor, instruction descriptor, enable-input-d, then the
- * scale factor addresses and the disable-output-lane words.  imm: address offset of D. */
+ * scale factor addresses and the disable-output-lane words, or the zero-column mask of .ws.  imm: address offset of D. */
 static Step op_mma(Ctx *c, const Ins *i) {
   Step s;
   Mma q = {0};

@@ -32,6 +32,8 @@ typedef struct {
   u32 sfa_taddr, sfb_taddr, sf_block; /* block-scaled kinds: addresses, elements of K per scale factor */
 } Mma;
 
+#define MMA_PARTS 4u
+
 /* A block of D: rows of this CTA, columns [n0, n1), where it lies in Tensor Memory. */
 typedef struct {
   Cta *cta;
@@ -75,7 +77,7 @@ void scales_apply(const Scales *sf, u32 rows, u32 n, u32 k, double *a, double *b
 Step scales_check(Ctx *c, const Mma *q);
 /* Perform the MMA (run.c). */
 void mma_land(Machine *m, AsyncOp *op);
-u32 mma_parts(const Mma *q, Cta *cta, u32 index, Part out[2]);
+u32 mma_parts(const Mma *q, Cta *cta, u32 index, Part out[MMA_PARTS]);
 Step op_copy(Ctx *c, const Ins *i); /* tcgen05.cp (tmem/copy.c), for the table in commit.c */
 /* Occupy the tensor pipe of the issuing CTA or pair and set op->t_done (tmem/commit.c). */
 void pipe_occupy(Ctx *c, AsyncOp *op, u32 key, u64 cycles, u64 fixed, u64 *start);

@@ -2,14 +2,21 @@
 #include "mma/mma.h"
 
 /* Where D lies in one CTA: layouts A and D (a lane per row), F (M = 64: lanes 0-15 or 16-31 of every
- * partition), B (pair, M = 128: the upper half of N in lanes 64-127)  (PTX ISA, "Data Path Layout
- * Organization").  Answers the number of parts. */
-u32 mma_parts(const Mma *q, Cta *cta, u32 index, Part out[2]) {
+ * partition), B (pair, M = 128: the upper half of N in lanes 64-127), and of .ws D (M = 128), E (M = 64: as B) and
+ * G (M = 32: a quarter of N in each partition)  (PTX ISA, "Data Path Layout Organization"; CUTLASS lays its
+ * accumulators out so).  Answers the number of parts. */
+u32 mma_parts(const Mma *q, Cta *cta, u32 index, Part out[MMA_PARTS]) {
   u32 col = taddr_col(q->d_taddr), rows = q->q.m / q->q.group, n = q->q.n;
   if (q->q.group == 2 && q->q.m == 128) {
     for (u32 h = 0; h < 2; h++)
       out[h] = (Part){cta, index, rows, h * n / 2, (h + 1) * n / 2, col, 64 * h, false};
     return 2;
+  }
+  if (q->q.stationary) {
+    u32 parts = TMEM_LANES / rows;
+    for (u32 h = 0; h < parts; h++)
+      out[h] = (Part){cta, index, rows, h * n / parts, (h + 1) * n / parts, col, rows * h, false};
+    return parts;
   }
   out[0] = (Part){cta, index, rows, 0, n, col, q->q.m == 64 ? taddr_lane(q->d_taddr) : 0, q->q.m == 64};
   return 1;
@@ -125,7 +132,7 @@ static void compute_part(Machine *m, const Mma *q, const Part *p, const double *
 static bool run_cta(Machine *m, AsyncOp *op, const Mma *q, Cta *cta, u32 index, double *b) {
   static _Thread_local double a[128 * PANEL_K], b_scaled[PANEL_K * PANEL_N];
   static _Thread_local Scales scales;
-  Part parts[2];
+  Part parts[MMA_PARTS];
   Ctx c = landing_ctx(m, op);
   u32 n_parts = mma_parts(q, cta, index, parts);
   bool scaled = kind_block_scaled(q->q.kind), exact = m->opt.exact_mma;

@@ -1,8 +1,9 @@
 """Matrix multiply-accumulate (PTX ISA, "tcgen05.mma").
 
 Covered: dense kinds f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4 and mxf4nvf4 with A in shared or Tensor
-Memory, cta_group 1 and 2, disable-output-lane vectors, scale-input-d, collector hints.
-Refused: `.sp`, `.ws`, `.ashift`.
+Memory, cta_group 1 and 2, disable-output-lane vectors, scale-input-d, collector hints; `.ws` of the
+kinds without scale factors.
+Refused: `.sp`, `.ashift`, zero-column masks.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ BLOCK_OF = {
 }  # fmt: skip
 """(kind, scale vector size modifier) -> elements along K per scale factor."""
 
-COLLECTOR = tuple(f"collector::a::{use}" for use in ("fill", "use", "lastuse", "discard"))
-"""Hints about the A collector buffer: without effect on a correct program's results."""
+_USES = ("fill", "use", "lastuse", "discard")
+COLLECTOR = tuple(f"collector::a::{use}" for use in _USES)
+STATIONARY_COLLECTOR = tuple(f"collector::b{k}::{use}" for k in range(4) for use in _USES)
+"""Hints about collector buffers, of .ws for B: without effect on a correct program's results."""
 
 MMA_ISSUE_CYCLES = 2
 """Issue slots of one MMA; the tensor pipe's time is modelled in the engine's mma.h."""
@@ -37,12 +40,14 @@ class _Shape:
     kind: str
     group: int
     block: int
+    stationary: bool
 
 
 def _modifiers(lo: Lowering, ins: Instr) -> _Shape:
     mods = Mods(ins)
     mods.take("mma")
-    for refused in ("sp", "ws", "ashift"):
+    stationary = mods.take("ws")
+    for refused in ("sp", "ashift"):
         if mods.take(refused):
             raise lo.fail(f"tcgen05.mma.{refused} is not modelled")
     group = cta_group(mods)
@@ -54,9 +59,11 @@ def _modifiers(lo: Lowering, ins: Instr) -> _Shape:
         if (kind, size) not in BLOCK_OF:
             raise lo.fail(f"kind::{kind} does not go with scale vector size {size}")
         block = BLOCK_OF[kind, size]
-    mods.maybe(*COLLECTOR)
+    if stationary and (group == 2 or block):
+        raise lo.fail("tcgen05.mma.ws exists with cta_group::1 and without block scaling")
+    mods.maybe(*(STATIONARY_COLLECTOR if stationary else COLLECTOR))
     mods.done()
-    return _Shape(kind, group, block)
+    return _Shape(kind, group, block, stationary)
 
 
 def _scale_factors(lo: Lowering, shape: _Shape, rest: list[Operand]) -> tuple[list[int], list[int]]:
@@ -71,7 +78,7 @@ def _scale_factors(lo: Lowering, shape: _Shape, rest: list[Operand]) -> tuple[li
 
 def _disable_lanes(lo: Lowering, shape: _Shape, rest: list[Operand]) -> list[int]:
     """Consume the disable-output-lane vector: 4 words for one CTA, 8 for a pair."""
-    if not rest or not isinstance(rest[0], Vector):
+    if shape.stationary or not rest or not isinstance(rest[0], Vector):
         return []
     words = rest.pop(0)
     assert isinstance(words, Vector)
@@ -82,10 +89,12 @@ def _disable_lanes(lo: Lowering, shape: _Shape, rest: list[Operand]) -> list[int
 
 @form("mma")
 def mma(lo: Lowering, ins: Instr) -> None:
-    """tcgen05.mma.cta_group.kind{.block_scale{.size}}{.collector} [d], a | [a], b, idesc, enable.
+    """tcgen05.mma{.ws}.cta_group.kind{.block_scale{.size}}{.collector} [d], a | [a], b, idesc,
+    enable.
 
     Optional operands: [scale-A], [scale-B] before enable (block-scaled kinds);
-    {disable-output-lane} before enable; scale-input-d after it (0..15, kinds f16 and tf32).
+    {disable-output-lane} before enable; scale-input-d after it (0..15, kinds f16 and tf32); of .ws
+    a zero-column mask after it, which must be 0.
     """
     shape = _modifiers(lo, ins)
     if len(ins.operands) < 5:
@@ -105,8 +114,11 @@ def mma(lo: Lowering, ins: Instr) -> None:
         raise lo.fail("enable-input-d is missing")
     enable, negated = lo.pred_src(rest.pop(0))
     flags |= MmaFlag.NOT_ENABLE * negated | MmaFlag.MASKED * bool(masks)
-    scale_d = 0
-    if rest:
+    scale_d, zeros = 0, []
+    if shape.stationary:
+        zeros = [lo.src(rest.pop(0), 64)] if rest else []
+        flags |= MmaFlag.STATIONARY | MmaFlag.ZEROS * bool(zeros)
+    elif rest:
         scale_d = lo.imm_value(rest.pop(0))
         if shape.kind not in ("f16", "tf32") or not 0 <= scale_d <= 15:
             raise lo.fail("scale-input-d is 0..15, for kinds f16 and tf32")
@@ -117,7 +129,8 @@ def mma(lo: Lowering, ins: Instr) -> None:
         kind=MMA_KINDS.index(shape.kind), flags=flags, scale_d=scale_d, block=shape.block,
         a_offset=a_offset, sfa_offset=sfa_offset, sfb_offset=sfb_offset,
     )  # fmt: skip
+    more = (*factors, *masks, *zeros)
     lo.emit(
-        "MMA", s=(d_slot, a_slot, lo.src(b, 64), lo.src(idesc, 32), enable, *factors, *masks),
-        form=form, imm=d_offset, cost=MMA_ISSUE_CYCLES, unit=Unit.MMA,
+        "MMA", s=(d_slot, a_slot, lo.src(b, 64), lo.src(idesc, 32), enable, *more), form=form,
+        imm=d_offset, cost=MMA_ISSUE_CYCLES, unit=Unit.MMA,
     )  # fmt: skip

@@ -69,7 +69,8 @@ ENGINE_D = ("f16", "f32", "s32")
 
 def engine_decode(word: int, kind: str, group: int) -> InstrDesc | None:
     out = InstrDesc()
-    broken = load_engine().instr_desc_decode(word, MMA_KINDS.index(kind), group, ct.byref(out))
+    number = MMA_KINDS.index(kind)
+    broken = load_engine().instr_desc_decode(word, number, group, False, ct.byref(out))
     return None if broken else out
 
 

@@ -147,10 +147,17 @@ def test_the_program_that_the_rules_break_is_legal():
     np.testing.assert_array_equal(after[0, :, :64], case.expected()[0, :, :64])
 
 
-@pytest.mark.parametrize("form", ["mma.sp", "mma.ws"])
+@pytest.mark.parametrize("form", ["mma.sp", "mma.ashift"])
 def test_unknown_forms_stop_with_their_line(form):
     with pytest.raises(Unsupported, match=r"tcgen05\.mma"):
         run_case(simple(), body=patched(simple(), "tcgen05.mma", f"tcgen05.{form}"))
+
+
+def test_what_only_the_descriptor_shows_stops_in_words():
+    """Not at an instruction that was refused before the run: the engine finds the sentence."""
+    case = simple("e2m1", kind="f8f6f4")
+    with pytest.raises(SimulationFault, match="unsupported: 4 and 6-bit A in Tensor Memory"):
+        run_case(case, body=patched(case, "%rd5, %rd6", "[%r40 + 8], %rd6"))
 
 
 def test_mn_major_32_bit_needs_its_own_swizzle():

@@ -1,0 +1,112 @@
+"""tcgen05.mma.ws: M = 32, 64 and 128, whose accumulators fill all lanes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sm100sim.options import Check
+from sm100sim.report import SimulationFault, UnsupportedExecuted
+from testing.layouts.instr_desc import InstrDescriptor
+from testing.layouts.smem_desc import SmemDescriptor, Swizzle
+from tests.sim.isa.tcgen05.mma_cases import accumulators, program, run_case, safe_codes
+from tests.sim.isa.tcgen05.mma_reference import Case, from_cells, smem_operand, to_cells
+from tests.sim.isa.tcgen05.programs import IMAGE_START
+
+TYPES = {"f16": ("bf16", "f32"), "tf32": ("tf32", "f32"), "f8f6f4": ("e4m3", "f16"),
+         "i8": ("s8", "s32")}  # fmt: skip
+
+
+def made(kind: str, n: int, accumulate: bool = False) -> Case:
+    """M = 128, both operands K-major with the 128B swizzle."""
+    rng = np.random.default_rng(n)
+    element, d = TYPES[kind]
+    desc = InstrDescriptor(kind=kind, m=128, n=n, a=element, b=element, d=d)
+    window = np.zeros(IMAGE_START + 65536, np.uint8)
+    window[IMAGE_START:] = safe_codes(rng, desc, (65536,))
+    tmem = accumulators(rng, desc, (1, 128, 512))
+    a = SmemDescriptor(IMAGE_START, 16, 1024, Swizzle.B128)
+    b = SmemDescriptor(IMAGE_START + 16384, 16, 1024, Swizzle.B128)
+    return replace(Case(desc, a, b, [window], tmem), d_column=32, accumulate=accumulate)
+
+
+def text(case: Case, m: int, tail: str = "", collector: str = "") -> str:
+    """The program with .ws and M rows."""
+    word = case.desc.encode()
+    rows = word ^ (128 >> 4 ^ m >> 4) << 24
+    body = program(case).replace(f"mov.b32 %r42, {word};", f"mov.b32 %r42, {rows};")
+    kind = f".kind::{case.desc.kind}"
+    assert "%r42, %q6;" in body
+    return (
+        body.replace("tcgen05.mma.cta_group", "tcgen05.mma.ws.cta_group")
+        .replace(kind, kind + collector)
+        .replace("%r42, %q6;", f"%r42, %q6{tail};")
+    )
+
+
+def expected(case: Case, m: int) -> np.ndarray:
+    """Columns are cut in 128 / M pieces, which lie below one another (layouts D, E and G)."""
+    q, out = case.desc, case.tmem.copy()
+    a = smem_operand(case.windows[0], case.a, q, "a")[:m]
+    total = a @ smem_operand(case.windows[0], case.b, q, "b").T
+    width = q.n * m // 128
+    for row in range(m):
+        for column in range(q.n):
+            place = (0, m * (column // width) + row, case.d_column + column % width)
+            before = from_cells(case.tmem[place].reshape(1), q.d)[0] if case.accumulate else 0.0
+            out[place] = to_cells(np.array([total[row, column] + before]), q.d, q.saturate)[0]
+    return out
+
+
+@pytest.mark.parametrize("m", [32, 64, 128])
+@pytest.mark.parametrize(("kind", "n"), [("f16", 64), ("f16", 256), ("tf32", 128), ("f8f6f4", 64),
+                                         ("i8", 128)])  # fmt: skip
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_rows_and_columns_of_d(m: int, kind: str, n: int, accumulate: bool) -> None:
+    case = made(kind, n, accumulate)
+    checks = Check.RACES | Check.PROTOCOL
+    report, after = run_case(case, body=text(case, m), poison=False, checks=checks)
+    assert report.verdict == "clean"
+    np.testing.assert_array_equal(after, expected(case, m))
+
+
+def test_a_mask_of_zero_and_collector_hints_change_nothing() -> None:
+    case = made("f16", 64)
+    for tail, collector in ((", 0", ".collector::b2::fill"), (", %rd7", "")):
+        body = "mov.b64 %rd7, 0;" + text(case, 64, tail, collector)
+        _, after = run_case(case, body=body, poison=False, mode="late")
+        np.testing.assert_array_equal(after, expected(case, 64))
+
+
+def test_rules() -> None:
+    case = made("f16", 64)
+    for body, words in (
+        (text(case, 64, ", 5"), "the zero-column mask 0x5"),
+        (text(made("f16", 72), 128), "N = 64, 128 or 256"),
+        (text(case, 16), "M = 32, 64 or 128"),
+        (text(case, 64).replace("%rd5, %rd6", "[%r40 + 8], %rd6"), "which lanes hold it"),
+        (text(case, 64).replace("[%r40 + 32]", "[%r40 + 1048608]"), "allows lane 0"),
+        (text(case, 64).replace("mma.ws", "mma"), ""),
+    ):
+        if words:
+            with pytest.raises(SimulationFault, match=words):
+                run_case(case, body=body)
+        else:
+            run_case(case, body=body)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("cta_group::1.kind", "cta_group::2.kind", "exists with cta_group::1"),
+        ("mma.ws", "mma.ws.sp", "tcgen05.mma.sp is not modelled"),
+        (".kind::f16", ".kind::f16.collector::a::fill", "modifier .collector::a::fill"),
+        ("%q6;", "%q6, 0, 0;", "unexpected operands"),
+    ],
+)
+def test_forms_that_do_not_exist(old: str, new: str, words: str) -> None:
+    case = made("f16", 64)
+    with pytest.raises(UnsupportedExecuted, match=words):
+        run_case(case, body=text(case, 64).replace(old, new, 1))
