@@ -31,7 +31,8 @@ class LaunchRequest:
         params: the kernel's arguments, one byte string per PTX ``.param`` in order.
         attributes: the launch attributes as given: id -> the 64 bytes of its value.
         placed: (name, address) of global variables that the caller has placed and initialised, as
-            a loader of modules does; the simulator places the others for each kernel.
+            a loader of modules does; the simulator places the others for each kernel. For a
+            register that the driver defines, `%envreg1`, its value.
     """
 
     ptx: str

@@ -154,6 +154,10 @@ class Lowering:
         if isinstance(operand, SpecialReg):
             if bits not in (16, 32):
                 raise self.fail(f"special register {operand.name} read as {bits} bits")
+            if operand.name in self.symbols:
+                return self.constant(self.symbols[operand.name][1], bits)
+            if operand.name.startswith("%envreg"):
+                raise self.fail(f"{operand.name} holds what a driver puts there, and none did")
             return self.special(operand.name)
         if isinstance(operand, Symbol):
             return self.symbol_address(operand, bits)

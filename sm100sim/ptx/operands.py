@@ -48,6 +48,7 @@ SPECIAL_REGISTERS = frozenset(
         "%aggr_smem_size", "%reserved_smem_offset_begin", "%reserved_smem_offset_end",
         "%reserved_smem_offset_cap", "%current_graph_exec",
     ]
+    + [f"%envreg{number}" for number in range(32)]
 )  # fmt: skip
 """Special registers that are read as such (PTX ISA, "Special Registers")."""
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sm100sim.launch_request import LaunchRequest
+from sm100sim.report import SimulationFault
 from sm100sim.run import run
 from tests.sim.harness import kernel_text
 
@@ -86,3 +87,17 @@ def test_kernels_of_a_module_share_variables_that_are_placed() -> None:
         shape: dict[str, Any] = {"grid": (1, 1, 1), "block": (1, 1, 1), "placed": where}
         assert run(LaunchRequest(ptx=ptx, kernel=kernel, **shape), buffers=[n]).verdict == "clean"
     assert n[0] == 2
+
+
+def test_registers_of_the_driver_hold_what_the_caller_says() -> None:
+    """PTX ISA, "Special Registers: %envreg<32>"; without a driver they hold nothing."""
+    n = np.zeros(1, np.uint32)
+    body = "mov.u32 %r1, %envreg2; st.global.u32 [n], %r1; ret; }"
+    ptx = EMPTY[: EMPTY.index(".visible")] + ".global .u32 n;\n"
+    ptx += f".visible .entry k () {{ .reg .b32 %r<2>; {body}\n"
+    where = (("n", n.ctypes.data), ("%envreg2", 77))
+    shape: dict[str, Any] = {"ptx": ptx, "kernel": "k", "grid": (1, 1, 1), "block": (1, 1, 1)}
+    assert run(LaunchRequest(**shape, placed=where), buffers=[n]).verdict == "clean"
+    assert n[0] == 77
+    with pytest.raises(SimulationFault, match="%envreg2 holds what a driver puts there"):
+        run(LaunchRequest(**shape), buffers=[n])

@@ -25,8 +25,9 @@ MOST_REGISTERS: Final = 255
 
 
 def placed_of(function: Function) -> tuple[tuple[str, int], ...]:
-    """Name and address of the variables of a kernel's module."""
-    return tuple((name, address) for name, (address, _) in function.module.placed.items())
+    """Name and address of the variables of a kernel's module, and values of its registers."""
+    places = {name: address for name, (address, _) in function.module.placed.items()}
+    return tuple((places | function.module.registers).items())
 
 
 def prepared(function: Function) -> Assembled:

@@ -20,6 +20,7 @@ from ..base.session import Session
 from ..base.table import U32, entry
 
 NOWHERE: Final[Mapping[str, tuple[int, int]]] = MappingProxyType({})
+GRID_WORKSPACE_BYTES = 64
 LAZY = 2
 """`CU_MODULE_LAZY_LOADING`."""
 
@@ -52,7 +53,18 @@ def load_text(s: Session, ptx: str, given: Mapping[str, tuple[int, int]] = NOWHE
     for variable in variables:
         for offset, name, added in variable.links:
             s.program.put(placed[variable.name][0] + offset, "Q", placed[name][0] + added)
-    return s.new(Module(ptx, program, placed))
+    return s.new(Module(ptx, program, placed, _registers(s, ptx)))
+
+
+def _registers(s: Session, ptx: str) -> dict[str, int]:
+    """Where the grid's barrier lies, if the module asks: the address in two registers.
+
+    `cooperative_groups/details/driver_abi.h` of the toolkit reads them.
+    """
+    if "%envreg" not in ptx:
+        return {}
+    workspace = s.arena.allocate(GRID_WORKSPACE_BYTES, name="grid workspace")
+    return {"%envreg1": workspace >> 32, "%envreg2": workspace & 0xFFFFFFFF}
 
 
 def _placeable(variables: Sequence[GlobalVar]) -> list[GlobalVar]:

@@ -19,12 +19,14 @@ class Module:
     Attributes:
         ptx: its text, and `program` what was read of it.
         placed: address and bytes of its global variables.
+        registers: values of the registers that the driver defines.
         functions: handles of its kernels, as far as they were asked for.
     """
 
     ptx: str
     program: Program
     placed: dict[str, tuple[int, int]]
+    registers: dict[str, int] = field(default_factory=dict)
     functions: dict[str, int] = field(default_factory=dict)
 
 

@@ -172,6 +172,17 @@ BFE(BFE_64, u64, 64);
 BFI(BFI_32, u32, 32);
 BFI(BFI_64, u64, 64);
 
+/* Bits `pos` to `pos + len - 1`; `wrap`: the low five bits of both count (PTX ISA, bmsk). */
+static inline u32 bit_mask(u32 pos, u32 len, bool wrap) {
+  if (wrap)
+    pos &= 31, len &= 31;
+  u64 ones = len > 31 ? 0xFFFFFFFFu : (1ull << len) - 1;
+  return pos > 31 ? 0 : (u32)(ones << pos);
+}
+
+BINARY(BMSK_CLAMP, u32, u32, bit_mask(a, b, false));
+BINARY(BMSK_WRAP, u32, u32, bit_mask(a, b, true));
+
 /* dp4a; `sa`, `sb`: the bytes of a, of b are signed. */
 static inline u32 dot4(u32 a, u32 b, u32 e, bool sa, bool sb) {
   for (u32 k = 0; k < 4; k++) {
@@ -198,4 +209,5 @@ OP_TABLE(integer) = {
     E(BFE_32),       E(BFI_32),       E(BFE_64),       E(BFI_64),       E(DP4A),         E(MAD_HI_U16),
     E(MAD_HI_S16),   E(MAD_HI_U64),   E(MAD_HI_S64),   E(ADD_SAT_S32),  E(SUB_SAT_S32),  E(MAD_HI_SAT_S32),
     E(SAD_U16),      E(SAD_S16),      E(SAD_U32),      E(SAD_S32),      E(SAD_U64),      E(SAD_S64),
-    E(ADD_U16X2),    E(MIN_U16X2),    E(MAX_U16X2),    E(MIN_S16X2),    E(MAX_S16X2),    {NULL, NULL}};
+    E(ADD_U16X2),    E(MIN_U16X2),    E(MAX_U16X2),    E(MIN_S16X2),    E(MAX_S16X2),    E(BMSK_CLAMP),
+    E(BMSK_WRAP),    {NULL, NULL}};

@@ -205,6 +205,18 @@ def insert(lo: Lowering, ins: Instr) -> None:
     lo.emit(f"BFI_{bits}", d=[lo.dst(d, bits)], s=sources, cost=2)
 
 
+@instruction("bmsk")
+def bit_mask(lo: Lowering, ins: Instr) -> None:
+    """bmsk.clamp .b32, bmsk.wrap .b32: a run of ones by position and length."""
+    mods = Mods(ins)
+    mode = mods.one_of("clamp", "wrap")
+    mods.one_of("b32")
+    mods.done()
+    operands(lo, ins, 3)
+    d, *sources = ins.operands
+    lo.emit(f"BMSK_{mode.upper()}", d=[lo.dst(d, 32)], s=[lo.src(x, 32) for x in sources], cost=2)
+
+
 @instruction("sad")
 def absolute_difference(lo: Lowering, ins: Instr) -> None:
     """sad .u16 .s16 .u32 .s32 .u64 .s64: |a - b| + c."""

@@ -7,7 +7,7 @@ import torch
 from torch.nn.attention import SDPBackend
 
 from benchmarks.hopper.times.problems import Problem
-from benchmarks.hopper.times.runners import NotOffered, _sdpa, torch_varlen
+from benchmarks.hopper.times.runners import NotOffered, _sdpa, ours, torch_varlen
 from benchmarks.hopper.times.tensors import error, last_sequence, make, shapes
 
 SMALL = Problem("full", 2, 80, 96, 4, 2, 64, 32)
@@ -38,6 +38,16 @@ def test_a_right_result_has_no_error_and_a_wrong_one_has(problem: Problem) -> No
     assert error(problem, tensors) < 4e-3, "the rounding of bf16"
     out[-1] += 1.0
     assert error(problem, tensors) > 1e-2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("problem", [PAGED, PACKED, WINDOW])
+def test_our_call_is_what_the_problem_asks_for(problem: Problem) -> None:
+    """On the simulator: tensors of a CPU."""
+    problem = replace(problem, head_dim=64, head_dim_v=64)
+    tensors = make(problem, "cpu")
+    ours(problem, tensors)()
+    assert error(problem, tensors) < 1e-2
 
 
 def test_sdpa_reads_the_same_memory() -> None:

@@ -105,6 +105,19 @@ def test_bit_counts(op: str, bits: int) -> None:
     assert [int(x) for x in got] == want
 
 
+@pytest.mark.parametrize("mode", ["clamp", "wrap"])
+def test_bit_masks(mode: str) -> None:
+    """PTX ISA, "Integer Arithmetic Instructions: bmsk"."""
+    edges = [0, 1, 5, 30, 31, 32, 33, 40, 2**31, 2**32 - 1]
+    pairs = np.array([(p, n) for p in edges for n in edges], np.uint32)
+    pos, size = pairs.T.copy()
+    (got,) = lanewise(f"bmsk.{mode}.b32 out0, in0, in1;", pos, size, out=np.uint32)
+    for p, n, mask in zip(pos.tolist(), size.tolist(), got.tolist(), strict=True):
+        first, count = (p % 32, n % 32) if mode == "wrap" else (p, min(n, 32))
+        ones = [k for k in range(32) if first <= k < first + count]
+        assert mask == sum(1 << k for k in ones), (p, n)
+
+
 def test_bit_fields() -> None:
     rng = np.random.default_rng(5)
     a, b = rng.integers(0, 2**32, (2, 200), dtype=np.uint64).astype(np.uint32)
