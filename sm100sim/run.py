@@ -183,8 +183,8 @@ def _report(
     findings, suppressed = divided(options.suppressions, request.kernel, found)
     names = {number: name for name, number in opcode_numbers().items()}
     lines: Counter[int] = Counter()
-    for line, count in zip(assembled.code["line"], results.per_instruction, strict=True):
-        lines[int(line)] += count
+    for line, count in zip(assembled.code["line"].tolist(), results.per_instruction, strict=True):
+        lines[line] += count
     ended = totals.clusters_done == totals.clusters_total and not totals.faulted
     complete = ended and not totals.lost
     return Report(

@@ -124,7 +124,7 @@ def exponentiate_and_store(
         pairs = softmax_math.exponentials(values, plan, span.start // 2, exponent)
         words.append(softmax_math.pack_probabilities(pairs, probability))
         sums = softmax_math.add_pairs(sums, pairs)
-    stored = row.with_fresh_index() if ctx.spec.score_loads.fresh_view else row
+    stored = row.with_fresh_index() if ctx.spec.score_loads.fresh_stores else row
     wait_for_p(ctx, tile)
     for span, packed in zip(batches, words, strict=True):
         store_probabilities(ctx, stored, span, packed)

@@ -161,13 +161,22 @@ class Crew:
         """
         threads = self._threads()
         results = self._together(threads) if threads > 1 else None
-        return results or self._alone()
+        if results is not None:
+            return results
+        results = self._alone()
+        if threads > 1 and not results.totals.faulted:
+            self._assembled.taken_back.add(self._request.grid)
+        return results
 
     def _threads(self) -> int:
-        """Threads for this launch: clusters that talk to one another stay in one."""
-        if self._assembled.talk is not Talk.NEVER:
+        """Threads for this launch: one where clusters talk to one another, or were seen to."""
+        if self._assembled.talk is not Talk.NEVER or self._taken_back():
             return 1
         return min(self._options.threads or usable_cores(), self._clusters)
+
+    def _taken_back(self) -> bool:
+        """Whether several threads were in vain for such a launch before."""
+        return self._request.grid in self._assembled.taken_back
 
     def _machine(self) -> Machine:
         return Machine(self._request, self._assembled, self._options, self._memory)

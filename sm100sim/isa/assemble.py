@@ -65,6 +65,7 @@ class Assembled:
         tables: instruction indices, the targets of indirect branches.
         frame: slot of the lanes' frames, or NONE32.
         slots: (slot, bits) of every register, where there are functions.
+        taken_back: grids that several threads did not suit; launches add to it.
     """
 
     directives: Mapping[str, DirectiveValue]
@@ -85,6 +86,7 @@ class Assembled:
     tables: npt.NDArray[np.uint32]
     frame: int
     slots: npt.NDArray[np.uint32]
+    taken_back: set[tuple[int, ...]] = field(default_factory=set, compare=False)
 
 
 def _entry_registers(kernel: Kernel) -> int:

@@ -264,7 +264,8 @@ class Body:
             for part in split_top(rest):
                 value = known.get(part)
                 if value is None:
-                    value = known[part] = operand(part, lookup)
+                    value = lookup(part) if part[:1] == "%" else None
+                    value = known[part] = operand(part, lookup) if value is None else value
                 found.append(value)
             return tuple(found)
         except OperandError as error:

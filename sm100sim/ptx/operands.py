@@ -151,7 +151,7 @@ def _address(text: str, lookup: Lookup) -> Address:
         if number is None or number.kind != "int":
             raise OperandError(f"address offset {offset!r} is not an integer", offset)
         amount = -number.value if sign == "-" else number.value
-    constant = literal(name)
+    constant = None if name[0] == "%" else literal(name)
     if constant is not None and constant.kind == "int":
         return Address(constant, amount)
     base = _named(name, lookup) if _NAME.match(name) else None

@@ -76,15 +76,16 @@ def attention_schedule(variant: Variant) -> WarpSchedule:
 class ScoreLoads:
     """When a softmax thread loads what changes the scores of its columns.
 
-    ====================================  =========  ============  ==========
-    what is loaded per column             under_way  scales_along  fresh_view
-    ====================================  =========  ============  ==========
-    one array or none                     0          no            no
-    several arrays                        16         no            no
-    several arrays, scales per token      8          yes           no
-    biases that differ between terms      16         no            yes
-    in a persistent CTA                   a quarter  as above      as above
-    ====================================  =========  ============  ==========
+    ====================================  =========  ============  ==========  ============
+    what is loaded per column             under_way  scales_along  fresh_view  fresh_stores
+    ====================================  =========  ============  ==========  ============
+    one array or none                     0          no            no          no
+    several arrays                        16         no            no          no
+    several arrays, scales per token      8          yes           no          no
+    biases that differ between terms      16         no            yes         yes
+    these biases, scales per token        16         no            yes         no
+    in a persistent CTA                   a quarter  as above      as above    as fresh_view
+    ====================================  =========  ============  ==========  ============
 
     The assembler starts the loads of all columns at once unless barriers keep them apart, and lacks
     registers for the addresses of several arrays. Scales per token are loaded along with the arrays
@@ -93,13 +94,14 @@ class ScoreLoads:
     Args:
         under_way: columns whose loads are started together; 0: those of all columns.
         scales_along: scales per token are loaded with them, not before them.
-        fresh_view: what the row sees is derived anew in every tile, not held across tiles; so are
-            the addresses of P in shared memory.
+        fresh_view: what the row sees is derived anew in every tile, not held across tiles.
+        fresh_stores: so are the addresses of P in shared memory.
     """
 
     under_way: int = 0
     scales_along: bool = False
     fresh_view: bool = False
+    fresh_stores: bool = False
 
     @classmethod
     def of(cls, variant: Variant) -> ScoreLoads:
@@ -111,7 +113,8 @@ class ScoreLoads:
         along = variant.token_scales and not of_terms
         divisor = PERSISTENT_DIVISOR if variant.is_persistent else 1
         divisor *= SCALES_DIVISOR if along else 1
-        return cls(COLUMNS_UNDER_WAY // divisor, along, of_terms)
+        fresh_stores = of_terms and (variant.is_persistent or not variant.token_scales)
+        return cls(COLUMNS_UNDER_WAY // divisor, along, of_terms, fresh_stores)
 
     @property
     def is_limited(self) -> bool:

@@ -5,8 +5,10 @@
  * lands; when there is none, suspended try_waits time out (PTX ISA, mbarrier.try_wait: the wait is
  * "potentially blocking" with a system-dependent limit); when even that changes nothing, it is a deadlock. */
 #include "machine/core.h"
+#include "machine/share.h"
 
 #define PROGRESS_STEP 100000u /* instructions between two words to whoever reads our progress */
+#define LOOK 8u               /* of these between two looks at what other threads have touched */
 #define QUANTUM_FAST 2048u
 #define QUANTUM_RANDOM 48u
 #define TIMEOUT_ROUNDS 64u /* time-outs without progress before the run is called a deadlock */
@@ -205,14 +207,17 @@ static void report_limit(Machine *m, Cluster *cl) {
 
 /* Run until the end, or until `patience` warp instructions have changed nothing. */
 Turn cluster_run(Machine *m, Cluster *cl, u64 patience) {
-  u32 n_warps = 0, rounds = 0;
+  u32 n_warps = 0, rounds = 0, looks = 0;
   for (u32 k = 0; k < cl->n_ctas; k++)
     n_warps += cl->ctas[k].n_warps;
   u64 seen = cl->progress, at = m->instructions, published = m->instructions;
   while (!m->faulted && !m->stop && live_warps(cl)) {
     bool ran = turn(m, cl, n_warps);
-    if (m->instructions - published > PROGRESS_STEP)
+    if (m->instructions - published > PROGRESS_STEP) {
       m->progress->instructions = published = m->instructions;
+      if (m->share && !(++looks % LOOK))
+        share_look(m);
+    }
     if (m->opt.max_instructions && m->instructions > m->opt.max_instructions && !m->faulted) {
       report_limit(m, cl);
       return CLUSTER_ENDED;

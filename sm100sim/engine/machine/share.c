@@ -154,6 +154,17 @@ static void add(Share *s, Touch *t) {
   t->used = false;
 }
 
+void share_look(Machine *m) {
+  Share *s = m->share;
+  pthread_mutex_lock(&s->lock);
+  for (const Touch *t = m->touched->used; t && s->all.cap; t = t->next) {
+    const Touch *all = s->all.of[slot_of(&s->all, t->page)];
+    if (all && meets(all, t))
+      give_up(s);
+  }
+  pthread_mutex_unlock(&s->lock);
+}
+
 void share_end_cluster(Machine *m) {
   Share *s = m->share;
   pthread_mutex_lock(&s->lock);

@@ -18,6 +18,7 @@ static inline void share_touch(Machine *m, const void *p, u64 len, bool write) {
 }
 
 bool share_claim(Machine *m, u64 *index);
+void share_look(Machine *m); /* now and then: what a cluster should not have read may keep it in a loop for ever */
 void share_end_cluster(Machine *m); /* compare, and add to what all have touched */
 void share_end(Machine *m);         /* the machine's last cluster has ended */
 void share_leave(Machine *m);       /* free what the machine holds */

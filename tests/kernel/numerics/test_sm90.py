@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,10 +16,11 @@ import torch
 
 import fa4_cute
 from fa4_cute.plan.facts.hardware import SM90A
+from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from sm100sim.report import SimulationFault
 from testing.arguments import arguments
 from testing.cases import FP16, Case, dense
-from testing.runner import CHECKS, call, check, run
+from testing.runner import CHECKS, call, check, checked, run, spec_of
 
 
 @pytest.fixture(autouse=True)
@@ -218,3 +220,15 @@ def test_rows_of_v_that_are_not_cleaned_are_nan() -> None:
     kept = call(arguments(case), rewrite=without(r"@inside st\.shared::cluster\.v4\.b32[^;]*;"))
     assert kept.out.isnan().any()
     assert not run(case).out.isnan().any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("changes", [{"in_turn": True}, {"keys": 176, "in_turn": True}], ids=str)
+@pytest.mark.parametrize("features", ["causal", "persistent ragged cache causal"])
+def test_other_choices_of_the_plan(features: str, changes: dict[str, Any]) -> None:
+    """Products in turn, and more keys to a tile."""
+    case = Case(frozenset(features.split()), 128, lengths=SEQUENCES, arch=SM90A)
+    spec = spec_of(case)
+    assert isinstance(spec, SM90Spec)
+    changed = replace(spec, config=replace(spec.config, **changes))
+    checked(call(arguments(case), spec=changed))

@@ -42,11 +42,11 @@ PERSISTENT = Scheduler.PERSISTENT
             Variant(score_mod=TWO, token_scales=True, scheduler=PERSISTENT),
             ScoreLoads(2, scales_along=True),
         ),
-        (Variant(OF_TERMS), ScoreLoads(16, fresh_view=True)),
+        (Variant(OF_TERMS), ScoreLoads(16, fresh_view=True, fresh_stores=True)),
         (Variant(OF_TERMS, token_scales=True), ScoreLoads(16, fresh_view=True)),
         (
             Variant(OF_TERMS, score_mod=TWO, scheduler=PERSISTENT),
-            ScoreLoads(4, fresh_view=True),
+            ScoreLoads(4, fresh_view=True, fresh_stores=True),
         ),
     ],
 )

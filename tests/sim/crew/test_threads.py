@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from sm100sim.crew import crew
 from sm100sim.options import Check
 from sm100sim.report import Report
 from tests.sim.harness import run_ptx
@@ -50,7 +51,14 @@ barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
 mapa.shared::cluster.u32 %r9, %r7, %r6; st.shared::cluster.b32 [%r9], %r3;
 barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
 ld.shared.b32 %r10, [%r7]; st.global.b32 [%rd2], %r10;"""
-CANCEL = HERE + "red.global.add.u32 [%p0], %r1;"
+DECLARED = """.extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);
+.global .align 1 .b8 form[4] = {37, 100, 32, 0};
+"""
+PRINTS = HERE + """.local .align 8 .b8 depot[8]; setp.ne.u32 %q1, %r2, 0; @%q1 exit;
+st.local.b32 [depot], %r1; mov.b64 %rd4, depot; cvta.local.u64 %rd4, %rd4; mov.b64 %rd3, form;
+{ .param .b64 a; .param .b64 b; .param .b32 r; st.param.b64 [a], %rd3; st.param.b64 [b], %rd4;
+call.uni (r), vprintf, (a, b); ld.param.b32 %r9, [r]; }"""
+SUM = HERE + "red.global.add.u32 [%p0], %r1;"
 ORDERED = HERE + "atom.global.exch.b32 %r5, [%p0+3072], %r1; st.global.b32 [%rd2], %r5;"
 
 
@@ -94,7 +102,8 @@ PROGRAMS = {
     "three findings": Program(UNSET, "findings"),
     "two findings kept": Program(UNSET, "findings", options=_with(max_findings=2)),
     "no finding kept": Program(UNSET, "incomplete", options=_with(max_findings=0)),
-    "sum": Program(CANCEL),
+    "prints": Program(PRINTS, launch=(("shared", DECLARED),), options=_with(print_to=len)),
+    "sum": Program(SUM),
     "exchange": Program(ORDERED),
 }  # fmt: skip
 IGNORED = {"seconds", "prepare_seconds", "options", "places"}
@@ -128,16 +137,48 @@ def test_threads_change_nothing(name: str) -> None:
                 assert getattr(other, field.name) == getattr(report, field.name), field.name
 
 
+def test_clusters_print_in_their_order() -> None:
+    _, report = launched(PROGRAMS["prints"], 2)
+    assert report.output.split() == [str(k) for k in range(CLUSTERS)]
+
+
 def test_the_traced_cluster_marks_only_what_was_first_seen_there() -> None:
     _, report = launched(PROGRAMS["traced"], 2)
     marks = [event for event in report.events if event.kind.name == "FINDING"]
     assert [report.findings[mark.a].ctaid for mark in marks] == [(6, 0, 0)]
 
 
+def test_a_cluster_with_a_value_that_it_should_not_have_seen_does_not_run_for_ever() -> None:
+    """In one thread the second cluster reads what the first one wrote, and stops."""
+    body = HERE + """setp.eq.u32 %q1, %r1, 0; @!%q1 bra W;
+    mov.u32 %r4, 0; D: add.u32 %r4, %r4, 1; setp.lt.u32 %q2, %r4, 200000; @%q2 bra D;
+    st.global.b32 [%p0+3072], 7777; bra OUT;
+    W: ld.global.b32 %r5, [%p0+3072]; setp.ne.u32 %q3, %r5, 7777;
+    L: st.global.b32 [%rd2], %r4; @%q3 bra L;
+    OUT:"""
+    words, report = launched(Program(body, grid=2, options=()), 2)
+    assert (report.verdict, report.clusters, words[768]) == ("clean", 2, 7777)
+
+
+def test_a_launch_that_was_taken_back_stays_in_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clusters that met will meet again; one that trapped may not trap again."""
+    tried = []
+    together = crew.Crew._together
+
+    def spy(self: crew.Crew, count: int) -> Any:
+        tried.append(count)
+        return together(self, count)
+
+    monkeypatch.setattr(crew.Crew, "_together", spy)
+    for body, expected in ((NEIGHBOUR, [2]), (FAULT, [2, 2])):
+        tried.clear()
+        for _ in range(2):
+            launched(Program(body + "mov.u32 %r50, 1;"), 2)
+        assert tried == expected
+
+
 def test_clusters_run_in_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every machine gets a part of a long launch."""
-    from sm100sim.crew import crew
-
     seen: list[list[int]] = []
     merged: Callable[..., Any] = crew.merged
 
