@@ -1,4 +1,4 @@
-"""printf and assert of CUDA C++ ("Formatted Output", "Assertion" in its programming guide)."""
+"""printf, assert, malloc and free of CUDA C++, as its programming guide documents them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sm100sim import launch
-from sm100sim.options import RunOptions
+from sm100sim.options import Check, RunOptions
 from sm100sim.report import SimulationFault
 from tests.sim.harness import run_ptx
 
@@ -117,6 +117,35 @@ def test_an_assertion_that_fails_ends_the_launch_in_words() -> None:
         "calls.cu:76: void check(int): block: [0,0,0], thread: [14,0,0] "
         'Assertion `threadIdx.x < n && "too many"` failed. (lanes c000c000)'
     )
+
+
+def heap(mode: int, grid: int = 3) -> np.ndarray:
+    out = np.zeros(32 * grid, np.int32)
+    options = RunOptions(checks=Check.ALL)
+    report = launch(COMPILED, options, kernel="heap", grid=grid, block=32, args=[out, mode])
+    assert report.verdict == "clean"
+    return out
+
+
+def test_every_thread_may_have_memory_of_its_own() -> None:
+    assert (heap(0) == np.tile(np.arange(32) * 120, 3)).all()
+
+
+def test_the_heap_has_8_mebibytes() -> None:
+    assert (heap(4, grid=1) == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        (1, "global-address: write of 4 bytes"),
+        (2, "global-address: read of 4 bytes"),
+        (3, "heap-address: free of 0x"),
+    ],
+)
+def test_what_is_not_allocated_cannot_be_used(mode: int, words: str) -> None:
+    with pytest.raises(SimulationFault, match=words):
+        heap(mode)
 
 
 def test_a_module_may_have_a_function_of_that_name() -> None:
