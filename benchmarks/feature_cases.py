@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from fa4_cute.plan.facts.hardware import SM90A
 from testing.cases import BF16, FP8, FP16, Case, Lengths, featured
 
 LONG = ((150, 300), (0, 20), (140, 17))
@@ -27,6 +28,7 @@ MLA: dict[str, Any] = {"head_dim_v": 128}
 """Queries and keys of 192, values of 128: prefill of multi-head latent attention."""
 PAIR: dict[str, Any] = {"num_qo": 2, "pair_cta": True}
 """Two Q tiles per CTA of a pair."""
+HOPPER: dict[str, Any] = {"arch": SM90A}
 WIDE = ((400, 300),)
 """Queries for both CTAs of a pair, also where no heads are packed into rows."""
 CASES = (
@@ -66,6 +68,10 @@ CASES = (
     *_cases(256, ("tokens ragged page16 causal",), SHORT, dtype=FP8),
     *_cases(256, ("tokens persistent page16",), LONG, dtype=FP8),
     *_cases(512, ("tokens ragged window",), SHORT, dtype=FP8),
+    *_cases(64, ("causal", "union sink", "persistent ragged cache causal"), LONG, **HOPPER),
+    *_cases(128, ("causal", "persistent split sink", "page64 window split"), LONG, **HOPPER),
+    *_cases(192, ("ragged page16 causal sink",), LONG, **HOPPER),
+    *_cases(256, ("bias causal", "persistent ragged page16 window"), LONG, **HOPPER),
 )  # fmt: skip
 """Ragged, paged and cached sequences; masks; split keys with the combine kernel; one Q tile with
 an even and an odd number of key tiles; persistent CTAs; two CTAs to an MMA; rope columns; float8

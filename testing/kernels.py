@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.masks.masks import (
     CAUSAL,
     ChunkedMask,
@@ -16,6 +17,7 @@ from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.combine_spec import CombineSpec
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
 
 BF16, FP16, FP8 = DType.BF16, DType.FP16, DType.FP8_E4M3
@@ -54,6 +56,14 @@ def pair(
     """Return a kernel of the depth-512 family."""
     given = {"group": 2, **(options or {})}
     return Depth512Spec.for_attention(dtype, head_dim, variant=Variant(**variant), **given)
+
+
+def hopper(
+    dtype: DType, head_dim: int, options: dict[str, Any] | None = None, **variant: Any
+) -> SM90Spec:
+    """Return a kernel of the Hopper family."""
+    given = {"group": 2, **(options or {})}
+    return SM90Spec.for_attention(dtype, head_dim, variant=Variant(**variant), **given)
 
 
 ONE_Q: Final = {"num_qo": 1}
@@ -134,7 +144,23 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     "depth512 d512 fp8": pair(FP8, 512, mask=CAUSAL),
     "depth512 d256 fp8 tokens": pair(FP8, 256, mask=CAUSAL, return_lse=True, **TOKENS),
     "depth512 d512 fp8 tokens persistent": pair(FP8, 512, **TOKENS, **PERSISTENT),
+    "sm90 d128": hopper(BF16, 128, {"group": 1}, **PERSISTENT),
+    "sm90 d64 causal lse": hopper(FP16, 64, mask=CAUSAL, return_lse=True, **PERSISTENT),
+    "sm90 d256 causal tile": hopper(BF16, 256, mask=CAUSAL),
+    "sm90 d96 window sink": hopper(BF16, 96, mask=WINDOW, sink=True, **PERSISTENT),
+    "sm90 d64 union": hopper(BF16, 64, mask=UNION, **PERSISTENT),
+    "sm90 d192 ragged": hopper(
+        BF16, 192, mask=CAUSAL, ragged_q=True, ragged_k=True, sink=True, **PERSISTENT
+    ),
+    "sm90 d128 page64 split": hopper(
+        BF16, 128, {"group": 8}, page_size=64, used_k=True, **WORKSPACE, **PERSISTENT
+    ),
+    "sm90 d256 everything": hopper(
+        BF16, 256, mask=EVERYTHING, score_mod=MOD, sink=True, page_size=16, return_lse=True,
+        **PAGED, **WORKSPACE, **PERSISTENT,
+    ),
     "combine bf16 d128 lse": CombineSpec(BF16, 128, return_lse=True),
     "combine fp16 d64": CombineSpec(FP16, 64),
+    "combine sm90 d64": CombineSpec(BF16, 64, arch=SM90A),
 }  # fmt: skip
 """Name of each kernel, and its specification."""

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks import feature_cases
 from benchmarks.check import CASES, HEAD_DIMS, SEEDS, check, compared, family, uncovered_families
+from fa4_cute.plan.facts.hardware import SM90A
 from sm100sim.options import RunOptions
 from testing.arguments import FEATURES
 from testing.cases import BF16, FP8, FP16, dense, is_possible
@@ -95,6 +96,10 @@ def test_every_form_of_the_operands_is_checked() -> None:
 def test_a_persistent_cta_takes_several_query_tiles() -> None:
     persistent = [case for case in feature_cases.CASES if "persistent" in case.features]
     for case in persistent:
+        if case.arch == SM90A:  # its CTAs are persistent anyway
+            work = Described(case).packed.plan.scalars["num_work"]
+            assert work >= 2 * SMS, case.name
+            continue
         one_each = replace(case, features=case.features - {"persistent"})
         assert Described(case).packed.plan.grid == (SMS, 1, 1)
         assert math.prod(Described(one_each).packed.plan.grid) >= 2 * SMS, case.name

@@ -14,6 +14,7 @@ SAMPLE = (
     "cluster d64 page64 sink",
     "pair_cta d128 persistent split",
     "depth512 d512 fp8 tokens persistent",
+    "sm90 d256 everything",
     "combine bf16 d128 lse",
 )
 

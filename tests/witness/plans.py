@@ -1,4 +1,4 @@
-"""Every MMA of the kernels of ``testing.kernels``, each once."""
+"""Every tcgen05.mma of the kernels of ``testing.kernels``, each once."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from fa4_cute.plan.compute.mma_plans import pv_plan, qk_plan, rope_plan
 from fa4_cute.plan.facts.umma import MmaPlan, SmemOperand
 from fa4_cute.plan.spec.combine_spec import CombineSpec
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
+from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from testing.kernels import KERNELS
 
 
 def _plans() -> dict[MmaPlan, str]:
     found: dict[MmaPlan, str] = {}
     for name, spec in KERNELS.items():
-        if isinstance(spec, CombineSpec):
+        if isinstance(spec, CombineSpec | SM90Spec):
             continue
         if isinstance(spec, Depth512Spec):
             config = spec.config
