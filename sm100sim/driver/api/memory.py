@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ..base.codes import CudaError, Status
 from ..base.objects import Pool
-from ..base.session import Session
+from ..base.session import FREE_NODE, Session
 from ..base.table import I32, U32, entry
 from .device import known_device
 
@@ -61,13 +61,25 @@ def allocate_pitch(s: Session, out: int, pitch: int, width: int, height: int) ->
     s.program.put(pitch, "Q", step)
 
 
-@entry("cuMemFree_v2", "cuMemFreeHost", "cuMemFreeAsync", "cudaFree", "cudaFreeHost",
-       "cudaFreeAsync")  # fmt: skip
+@entry("cuMemFree_v2", "cuMemFreeHost", "cudaFree", "cudaFreeHost")
 def free(s: Session, address: int) -> None:
     """Free an allocation; null is accepted."""
     s.check()
     if address:
         s.arena.free(address)
+
+
+@entry("cuMemFreeAsync", "cudaFreeAsync")
+def free_async(s: Session, address: int, stream: int) -> None:
+    """Free an allocation; what a captured stream frees stays, for the launches of its graph."""
+    if s.stream(stream).capture is None:
+        free(s, address)
+    else:
+        s.submit(stream, keep_memory, FREE_NODE)
+
+
+def keep_memory() -> None:
+    """The work of a step that would free memory: the next launch of the graph needs it again."""
 
 
 @entry("cuMemHostRegister_v2", "cuMemHostRegister", "cudaHostRegister")

@@ -27,6 +27,7 @@ HANDLE_STEP: Final = 16
 STREAM_LEGACY, STREAM_PER_THREAD = 1, 2
 """Handles of default streams (CUDA Driver API, "CU_STREAM_LEGACY")."""
 KERNEL_NODE, COPY_NODE, SET_NODE, HOST_NODE, GRAPH_NODE, EMPTY_NODE = range(6)
+ALLOCATE_NODE, FREE_NODE = 10, 11
 """`CUgraphNodeType`."""
 
 _FAULTS: Final = {
