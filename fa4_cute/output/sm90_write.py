@@ -5,7 +5,7 @@ from cutlass import Float32, Int32, cute
 
 from ..device.ids import warp_index
 from ..device.math import epilogue, fragment
-from ..device.memory.tma import finish_stores
+from ..device.memory.tma import close_stores, finish_stores, wait_for_sources
 from ..device.sync import barriers
 from ..plan.barriers.named import CONSUMER
 from ..plan.facts.hardware import OUTPUT_SWIZZLE, UNIT_BYTES, WARP_GROUP_THREADS, WARPS_PER_GROUP
@@ -21,8 +21,14 @@ _UNITS = OUTPUT_SWIZZLE.bytes // UNIT_BYTES
 
 
 def stage(ctx: SM90Context, rows: list[SM90Row], words: list[Int32]) -> None:
-    """Stage O, ``words`` of two columns each in the accumulator's order, over the Q tile."""
+    """Stage O, ``words`` of two columns each in the accumulator's order.
+
+    Padding columns of the last chunk are zeros, as those of Q are: TMA reads them all the same.
+    """
     lane = fragment.first_column() // 2
+    if ctx.spec.config.o_apart:
+        padding = ctx.spec.config.padded_depth - ctx.spec.output_depth
+        words = [*words, *[Int32(0)] * (padding // BLOCK_COLUMNS * NUM_ROWS)]
     for block in range(len(words) // NUM_ROWS):
         chunk = ctx.output_chunk(rows[0].consumer, block // _UNITS)
         for half, row in enumerate(rows):
@@ -41,19 +47,31 @@ def store_chunks(ctx: SM90Context, consumer: Int32) -> None:
 
 
 @cute.jit
+def wait_for_stores(ctx: SM90Context) -> None:
+    """Wait until the O staged last has been read, where that was put off until now."""
+    if cutlass.const_expr(ctx.spec.config.o_apart):
+        if warp_index() % WARPS_PER_GROUP == 0:
+            wait_for_sources()
+
+
+@cute.jit
 def write_through_memory(
     ctx: SM90Context, rows: cutlass.Constexpr, words: cutlass.Constexpr
 ) -> None:
     """Stage O and store it with TMA."""
     barrier = CONSUMER.number + rows[0].consumer
-    # Every warp's last product with Q is over.
+    wait_for_stores(ctx)
+    # Every warp's last product with Q is over, or what was staged last has been read.
     barriers.named_barrier(barrier, WARP_GROUP_THREADS)
     stage(ctx, rows, words)
     barriers.fence_proxy_async_shared()
     barriers.named_barrier(barrier, WARP_GROUP_THREADS)
     if warp_index() % WARPS_PER_GROUP == 0:
         store_chunks(ctx, rows[0].consumer)
-        finish_stores()
+        if cutlass.const_expr(ctx.spec.config.o_apart):
+            close_stores()
+        else:
+            finish_stores()
 
 
 def write_rows(ctx: SM90Context, rows: list[SM90Row], words: list[Int32]) -> None:

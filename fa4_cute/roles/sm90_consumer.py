@@ -22,9 +22,9 @@ from ..device.memory.signs import flip_signs
 from ..device.sync import barriers
 from ..operands.scores import TileView, visible
 from ..operands.stale_values import clean_values_together
-from ..output.sm90_write import write_output
+from ..output.sm90_write import wait_for_stores, write_output
 from ..pipelines import RingState
-from ..plan.barriers.named import CLEAN, CONSUMER
+from ..plan.barriers.named import CLEAN, CONSUMER, TURN
 from ..plan.compute.sm90_mma import pv_plan, qk_plan
 from ..plan.facts.hardware import WARP_GROUP_THREADS, WARPS_PER_GROUP
 from ..plan.facts.wgmma import NUM_ROWS
@@ -118,8 +118,10 @@ def consume_tiles(
     running.p = fragment.packed(p, dtype)
     for tile in cutlass.range(1, ctx.work.num_key_tiles, unroll=1):
         k = k.step()
+        wait_for_turn(ctx, consumer)
         scores = start_scores(ctx, query, k)
         o = start_output(ctx, running, v)
+        give_turn(ctx, consumer)
         scores = wgmma.wait(scores, 1)
         keys.consumer_arrive_as_warp(k)
         p, factors, running = softmax_tile(ctx, rows, running, scores, tile)
@@ -128,6 +130,8 @@ def consume_tiles(
         v = v.step()
         running.o = fragment.scaled_rows(o, factors)
         running.p = fragment.packed(p, dtype)
+    if cutlass.const_expr(ctx.spec.config.o_apart):
+        say_stored(ctx, consumer)
     clean_last_values(ctx, v)
     running.o = wgmma.wait(start_output(ctx, running, v), 0)
     values.consumer_arrive_as_warp(v)
@@ -161,17 +165,56 @@ def consume_work(ctx: SM90Context) -> None:
     if ctx.work.num_key_tiles > 0:
         running = consume_tiles(ctx, rows, consumer, running)
     write_output(ctx, rows, running)
-    say_stored(ctx, consumer)
+    if cutlass.const_expr(not config.o_apart):
+        if ctx.work.num_key_tiles > 0:
+            say_stored(ctx, consumer)
+
+
+def say_stored(ctx: SM90Context, consumer: Int32) -> None:
+    """Say that Q, or O staged over it, has been read (persistent CTAs)."""
+    if ctx.spec.variant.is_persistent:
+        ctx.mbars.stored(consumer).arrive_as_warp()
+
+
+# In turn -----------------------------------------------------------------------------------------
 
 
 @cute.jit
-def say_stored(ctx: SM90Context, consumer: Int32) -> None:
-    """Say that the staged O, which lies over Q, has been read (persistent CTAs)."""
-    if cutlass.const_expr(ctx.spec.variant.is_persistent):
-        if ctx.work.num_key_tiles > 0:
-            ctx.mbars.stored(consumer).arrive_as_warp()
+def wait_for_turn(ctx: SM90Context, consumer: Int32) -> None:
+    """Wait until the consumer before has started its products of this key tile."""
+    if cutlass.const_expr(ctx.spec.config.in_turn):
+        barriers.named_barrier(TURN.number + consumer, TURN.threads)
+
+
+@cute.jit
+def give_turn(ctx: SM90Context, consumer: Int32) -> None:
+    """Let the next consumer start its products."""
+    if cutlass.const_expr(ctx.spec.config.in_turn):
+        after = consumer + 1
+        first = after == ctx.spec.config.num_consumers
+        number = Int32(cutlass.select_(first, Int32(0), after)) + TURN.number
+        barriers.named_barrier_arrive(number, TURN.threads)
+
+
+@cute.jit
+def open_turns(ctx: SM90Context) -> None:
+    """Give the first turn to the first consumer: the last one says so."""
+    if cutlass.const_expr(ctx.spec.config.in_turn):
+        if warp_index() // WARPS_PER_GROUP == ctx.spec.config.num_consumers - 1:
+            barriers.named_barrier_arrive(TURN.number, TURN.threads)
+
+
+@cute.jit
+def close_turns(ctx: SM90Context) -> None:
+    """Take the last turn, given to the first consumer: no barrier stays half open."""
+    if cutlass.const_expr(ctx.spec.config.in_turn):
+        if warp_index() < WARPS_PER_GROUP:
+            barriers.named_barrier(TURN.number, TURN.threads)
 
 
 def consume(ctx: SM90Context) -> None:
     """Run the consumer role of a warp group."""
+    open_turns(ctx)
     for_each_work(ctx, consume_work)
+    wait_for_stores(ctx)
+    close_turns(ctx)

@@ -30,7 +30,14 @@ TOOLS = {
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors have an exit code of their own."""
+    """A parser whose errors have an exit code of their own.
+
+    Options are not shortened: `--m=256` belongs to the program that is run.
+    """
+
+    def __init__(self, *args: Any, **fields: Any) -> None:
+        """As of `argparse`."""
+        super().__init__(*args, **{"allow_abbrev": False, **fields})
 
     def error(self, message: str) -> NoReturn:
         """End the process with a sentence."""

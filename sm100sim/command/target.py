@@ -15,6 +15,7 @@ from pathlib import Path
 from ..engine.build import CompilerError
 from ..host.activation import activate
 from ..report import SimulationFault
+from ..triton.on_import import active_when_imported
 from . import program, ptx_file
 from .options import Parser, add_checks, add_output
 from .shown import CLEAN, UNPROVEN
@@ -79,7 +80,7 @@ def ran(given: argparse.Namespace) -> int:
     try:
         if _is_executable(given.target):
             return program.run_program([str(program.found(given.target)), *given.args])
-        with program.driver_for_scripts():
+        with program.driver_for_scripts(), active_when_imported():
             if importlib.util.find_spec("cutlass") is not None:
                 os.environ.setdefault("CUTE_DSL_LINEINFO", "1")
                 activate()

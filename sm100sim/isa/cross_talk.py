@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
-from ..ptx.program import Instr
+from ..ptx.program import Instr, Symbol
 
-_OPCODES = frozenset({"ld", "st", "atom", "red", "cp", "clusterlaunchcontrol", "multimem"})
+_OPCODES = frozenset({"call", "ld", "st", "atom", "red", "cp", "clusterlaunchcontrol", "multimem"})
 _STRONG = frozenset({"volatile", "relaxed", "acquire", "release", "mmio"})
 _NEAR = frozenset({"cta", "cluster"})
 _OWN_SPACES = ("shared", "local", "param", "const")
@@ -45,7 +45,15 @@ def _talk(ins: Instr) -> Talk:
         return Talk.ORDER
     if ins.opcode == "cp" and "reduce" in mods and "global" in mods:
         return Talk.ORDER
+    if ins.opcode == "call":
+        return Talk.ORDER if _asks_the_heap(ins) else Talk.NEVER
     return Talk.ORDER if ins.opcode in ("clusterlaunchcontrol", "multimem") else Talk.NEVER
+
+
+def _asks_the_heap(ins: Instr) -> bool:
+    """Whether it is one that gets another address when others have asked before."""
+    callee = ins.call.callee if ins.call else None
+    return isinstance(callee, Symbol) and callee.name in ("malloc", "free")
 
 
 def talk_of(body: Iterable[Instr]) -> Talk:

@@ -11,7 +11,9 @@ from .driver import Driver
 CAPABILITIES = (90, 100)
 """Compute capabilities that may be asked for, times ten."""
 
-_before: list[Any] = []
+_replaced: list[tuple[Any, Any]] = []
+"""Triton's holder of drivers, and the driver that it had."""
+
 _driver: Driver | None = None
 
 
@@ -26,27 +28,30 @@ def activate(*, capability: int = 100, sm_count: int = DEFAULT_SM_COUNT) -> None
         ImportError: Triton is not installed; `pip install 'sm100sim[triton]'`.
         ValueError: another capability, or no multiprocessor.
     """
-    global _driver
     if capability not in CAPABILITIES:
         raise ValueError(f"capability: {capability} is not one of {CAPABILITIES}; nearest: 100")
-    from triton.runtime import driver as config
+    device = DeviceModel(sm_count=sm_count)
+    from triton.runtime import driver
 
-    device = Driver(capability, DeviceModel(sm_count=sm_count))
-    if not _before:
-        _before.append(config._active)
-    _driver = device
-    config.set_active(device)
+    put_into(driver, capability, device)
+
+
+def put_into(holder: Any, capability: int = 100, device: DeviceModel | None = None) -> None:
+    """Make the virtual device the active driver of `triton.runtime.driver`, which `holder` is."""
+    global _driver
+    if not _replaced:
+        _replaced.append((holder, holder._active))
+    _driver = Driver(capability, device or DeviceModel())
+    holder.set_active(_driver)
 
 
 def deactivate() -> None:
     """Give Triton the driver back that it had."""
     global _driver
-    if not _before:
-        return
-    from triton.runtime import driver as config
-
-    config._active = _before.pop()
     _driver = None
+    if _replaced:
+        holder, before = _replaced.pop()
+        holder._active = before
 
 
 def last_report() -> Report | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
-from fa4_cute.plan.barriers.named import CONSUMER, EXCHANGE, NAMED_BARRIERS
+from fa4_cute.plan.barriers.named import CONSUMER, EXCHANGE, NAMED_BARRIERS, TURN
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
@@ -15,6 +16,7 @@ from fa4_cute.plan.spec.variant import Partition, Variant
 from testing.sass import compiled
 
 BF16 = DType.BF16
+HOPPER = SM90Spec.for_attention(BF16, 64, variant=Variant(used_k=True))
 KINDS = {
     "2q": KernelSpec.for_attention(BF16, 128, causal=True, return_lse=True),
     # With head dim 64 the second warp group has no columns of O to store.
@@ -24,11 +26,12 @@ KINDS = {
     ),
     "pair_cta": KernelSpec.for_attention(BF16, 128, causal=True, return_lse=True, pair_cta=True),
     "depth512": Depth512Spec.for_attention(BF16, 512, return_lse=True),
-    "sm90": SM90Spec.for_attention(BF16, 64, variant=Variant(used_k=True)),
+    "sm90": replace(HOPPER, config=replace(HOPPER.config, in_turn=True)),
 }
 
 
-BY_REGISTER = {"depth512": EXCHANGE, "sm90": CONSUMER}
+BY_REGISTER = {"depth512": (EXCHANGE,), "sm90": (CONSUMER, TURN)}
+"""Barriers whose number differs between warps."""
 
 
 @pytest.mark.slow
@@ -36,13 +39,16 @@ BY_REGISTER = {"depth512": EXCHANGE, "sm90": CONSUMER}
 def test_named_barriers_are_those_of_the_plan(kind: str) -> None:
     ptx = compiled(KINDS[kind]).ptx
     used = set(re.findall(r"bar\.sync\s+(%?\w+), (\d+);", ptx))
+    by_register = BY_REGISTER.get(kind, ())
+    elsewhere = {
+        (str(number), str(barrier.threads)) for barrier in by_register for number in barrier.numbers
+    }
     planned = {
         (str(number), str(barrier.threads))
         for barrier in NAMED_BARRIERS[kind]
         for number in barrier.numbers
-        if barrier is not BY_REGISTER.get(kind)
     }
-    # Its number differs between warps.
-    by_register = {threads for number, threads in used if number.startswith("%")}
-    assert by_register == ({str(BY_REGISTER[kind].threads)} if kind in BY_REGISTER else set())
-    assert {pair for pair in used if not pair[0].startswith("%")} == planned
+    threads = {count for number, count in used if number.startswith("%")}
+    assert threads == {str(barrier.threads) for barrier in by_register}
+    fixed = {pair for pair in used if not pair[0].startswith("%")}
+    assert fixed - elsewhere == planned - elsewhere

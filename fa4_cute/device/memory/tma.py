@@ -78,5 +78,15 @@ def store_box(tensor_map: Int64, coordinates: Coordinates, source: Int32) -> Non
 
 def finish_stores() -> None:
     """Close the calling lanes' bulk group and wait until it has been written."""
-    cute.arch.cp_async_bulk_commit_group()
+    close_stores()
     cute.arch.cp_async_bulk_wait_group(0)
+
+
+def close_stores() -> None:
+    """Close the calling lanes' bulk group."""
+    cute.arch.cp_async_bulk_commit_group()
+
+
+def wait_for_sources() -> None:
+    """Wait until the closed bulk groups of the calling lanes have read their shared memory."""
+    cute.arch.cp_async_bulk_wait_group(0, read=True)

@@ -89,6 +89,11 @@ def named_barrier(barrier: Int32 | int, num_threads: int) -> None:
     cute.arch.barrier(barrier_id=barrier, number_of_threads=num_threads)
 
 
+def named_barrier_arrive(barrier: Int32 | int, num_threads: int) -> None:
+    """Arrive at named barrier ``barrier`` of ``num_threads`` threads, without waiting."""
+    cute.arch.barrier_arrive(barrier_id=barrier, number_of_threads=num_threads)
+
+
 def set_max_registers(count: int, *, increase: bool) -> None:
     """Change the calling warp group's registers per thread to ``count``."""
     if increase:

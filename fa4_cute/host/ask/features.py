@@ -28,7 +28,8 @@ class Features:
         num_splits: CTAs that the keys of a query tile are split over.
         split: where their results are to meet; None leaves it to the rules, and counts as
             ``WORKSPACE`` where the rules are not consulted.
-        scheduler: how query tiles are assigned to CTAs.
+        scheduler: how query tiles are assigned to CTAs; None leaves it to the kernel, and counts as
+            ``TILE`` where no kernel is known.
         token_scales: q and k have a scale per token.
     """
 
@@ -41,7 +42,7 @@ class Features:
     page_size: int = 0
     num_splits: int = 1
     split: Partition | None = None
-    scheduler: Scheduler = Scheduler.TILE
+    scheduler: Scheduler | None = None
     token_scales: bool = False
 
     def variant(self, *, causal: bool, return_lse: bool) -> Variant:
@@ -60,7 +61,7 @@ class Features:
             used_k=self.used_k,
             page_size=self.page_size,
             partition=self.partition,
-            scheduler=self.scheduler,
+            scheduler=self.scheduler or Scheduler.TILE,
             token_scales=self.token_scales,
             num_partitions=self.num_splits if self.partition is Partition.CLUSTER else 1,
         )
@@ -88,7 +89,7 @@ class Features:
             "page_table": bool(self.page_size),
             "num_splits": self.num_splits > 1,
             "split": self.partition is Partition.CLUSTER,
-            "scheduler": self.scheduler is not Scheduler.TILE,
+            "scheduler": self.scheduler is Scheduler.PERSISTENT,
             "q_scale": self.token_scales,
         }
         return (name for name, present in used.items() if present)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ...plan.facts.dtypes import DType
 from ...plan.facts.hardware import SM100A
 from ...plan.launch.launch import AttentionSizes
-from ...plan.spec.variant import Partition, Variant
+from ...plan.spec.variant import Partition, Scheduler, Variant
 from . import checks
 from .arguments import Options
 from .checks import DENSE, check_count, check_flag, check_scale, kind_of
@@ -142,6 +142,16 @@ class Problem:
         if partition is self.features.partition:
             return self
         return replace(self, features=replace(self.features, split=partition))
+
+    def with_scheduler(self, scheduler: Scheduler) -> Problem:
+        """Return the problem with ``scheduler`` where it leaves open who takes its query tiles."""
+        if self.features.scheduler is not None:
+            return self
+        return replace(self, features=replace(self.features, scheduler=scheduler))
+
+    def settled(self, variant: Variant) -> Problem:
+        """Return the problem with nothing left open: as the kernel of ``variant`` takes it."""
+        return self.with_partition(variant.partition).with_scheduler(variant.scheduler)
 
     @classmethod
     def from_tensors(cls, q: Any, k: Any, v: Any, **options: Any) -> Problem:

@@ -143,15 +143,15 @@ def split_of(value: Any, num_splits: int | None) -> Partition | None:
     return None if num_splits == 1 else names[value]
 
 
-def scheduler_of(value: Any) -> Scheduler:
-    """Return the scheduler of that name; None is the default, ``tile``.
+def scheduler_of(value: Any) -> Scheduler | None:
+    """Return the scheduler of that name; None leaves it to the kernel.
 
     Raises:
         TypeError, ValueError: there is none.
     """
     names = SCHEDULERS
     if value is None:
-        return Scheduler.TILE
+        return None
     if not isinstance(value, str):
         raise TypeError(f"scheduler={value!r}: expected one of {', '.join(names)} or None")
     if value not in names:

@@ -12,6 +12,7 @@ from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
 from ...plan.spec.kernel_spec import KernelSpec
 from ...plan.spec.sm90_spec import SM90_DTYPES, SM90Spec
+from ...plan.spec.variant import Scheduler
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class KernelRow:
         features: names of the features it has besides full and causal masks (``FEATURES``).
         specify: class whose ``for_attention`` makes the specification for the compiler, and names
             the architecture.
+        scheduler: how query tiles are assigned to CTAs where the call leaves it open.
     """
 
     name: str
@@ -32,6 +34,7 @@ class KernelRow:
     head_dims: tuple[int, int]
     features: frozenset[str]
     specify: type[AttentionSpec]
+    scheduler: Scheduler = Scheduler.TILE
 
     @property
     def arch(self) -> str:
@@ -86,6 +89,7 @@ KERNELS: Final = (
         head_dims=(8, MAX_SM90_DEPTH),
         features=frozenset(SM90_FEATURES),
         specify=SM90Spec,
+        scheduler=Scheduler.PERSISTENT,
     ),
 )
 

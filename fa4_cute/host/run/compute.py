@@ -57,7 +57,7 @@ def _resolved(
     asked = request(inputs, options, batch)
     choice: Choice = require(choose(asked.problem))
     require(device.refusal_of(inputs[0], asked.problem.arch))
-    problem = asked.problem.with_partition(choice.spec.variant.partition)
+    problem = asked.problem.settled(choice.spec.variant)
     return replace(asked, problem=problem), choice.spec
 
 

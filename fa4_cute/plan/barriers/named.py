@@ -73,6 +73,9 @@ CONSUMER: Final = NamedBarrier(
 CLEAN: Final = NamedBarrier(
     4, "clean", "rows of V without a key are zeros", MAX_CONSUMERS * WARP_GROUP_THREADS
 )
+TURN: Final = NamedBarrier(
+    5, "turn", "the consumer before has started its products", 2 * WARP_GROUP_THREADS, MAX_CONSUMERS
+)
 
 NAMED_BARRIERS: Final = MappingProxyType(
     {
@@ -81,7 +84,7 @@ NAMED_BARRIERS: Final = MappingProxyType(
         "cluster": (PACK, DEALLOC, JOIN),
         "pair_cta": (STORE,),
         "depth512": (EXCHANGE, OUTPUT),
-        "sm90": (CONSUMER, CLEAN),
+        "sm90": (CONSUMER, CLEAN, TURN),
     }
 )
 """Which named barriers each kind of kernel may use. A pair frees Tensor Memory together, by a

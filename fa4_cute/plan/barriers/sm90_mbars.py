@@ -8,7 +8,7 @@ consumer warp groups, ``s`` the slots of a ring::
     c + s    K_empty[s]    slot read                                          4 c
     c + 2 s  V_full[s]     slot arrived                                       1
     c + 3 s  V_empty[s]    slot read                                          4 c
-    then     stored[c]     O of consumer c stored (persistent CTAs only)      4
+    then     stored[c]     Q of consumer c may be loaded anew (persistent)    4
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class SM90MBarsLayout(BarrierTable):
             ],
             "K": self._ring("K"),
             "V": self._ring("V"),
-            "stored": [(f"stored[{i}]", f"O {i} stored", warps, "load") for i in consumers],
+            "stored": [(f"stored[{i}]", f"Q tile {i} is free", warps, "load") for i in consumers],
         }
 
     def query(self, consumer: int) -> int:
@@ -55,7 +55,10 @@ class SM90MBarsLayout(BarrierTable):
         return self.offset("Q") + consumer
 
     def stored(self, chain: int) -> int:
-        """Barrier that says that O of consumer ``chain`` has been stored."""
+        """Barrier that says that the Q tile of consumer ``chain`` may be loaded anew.
+
+        Its products are over, and O has left its memory where it is staged there.
+        """
         return self.offset("stored") + chain
 
     @property

@@ -35,6 +35,8 @@ from .operand_config import OperandConfig
 
 MAX_KV_STAGES: Final = 4
 """More slots than this hide no more latency."""
+MIN_KV_STAGES: Final = 2
+"""With fewer, nothing is loaded while the tensor cores read."""
 
 
 class SM90Tile(NamedTuple):
@@ -62,9 +64,12 @@ class SM90Config(OperandConfig):
         swizzle_mode: swizzle of all operand tiles.
         page_size: keys per page of a paged cache, 0 when K and V are dense.
         bn_cap: most keys per tile, 0 for as many as fit.
+        keys: keys per tile where they are not to be those of the table, 0 for these.
         most_consumers: most warp groups that multiply: two have more registers each than three.
         qkv_dtype: element type of Q, K and V.
         persistent: a CTA takes one query tile after the other.
+        in_turn: consumers start their products in turn, so that one multiplies while the others
+            exponentiate.
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
 
     Raises:
@@ -77,9 +82,11 @@ class SM90Config(OperandConfig):
     swizzle_mode: SwizzleMode = SwizzleMode.B128
     page_size: int = 0
     bn_cap: int = 0
+    keys: int = 0
     most_consumers: int = 3
     qkv_dtype: DType = DType.BF16
     persistent: bool = False
+    in_turn: bool = False
     scale_dtype: DType = DType.INVALID
 
     def __post_init__(self) -> None:
@@ -111,7 +118,8 @@ class SM90Config(OperandConfig):
     @property
     def BN(self) -> int:
         """Keys per tile."""
-        keys = min(self.tile.keys, self.bn_cap or self.tile.keys)
+        keys = self.keys or self.tile.keys
+        keys = min(keys, self.bn_cap or keys)
         if self.page_size and self.page_size % keys and keys % self.page_size:
             return prev_pow2(keys)
         return keys
@@ -174,7 +182,7 @@ class SM90Config(OperandConfig):
 
     @property
     def q_tile_bytes(self) -> int:
-        """Bytes of the Q tile of one consumer, which O reuses."""
+        """Bytes of the Q tile of one consumer, and of its staged O."""
         return WGMMA_ROWS * self.padded_depth * self.qkv_dtype_size
 
     @property
@@ -185,10 +193,30 @@ class SM90Config(OperandConfig):
     @property
     def num_kv_stages(self) -> int:
         """Slots of either ring: what fits."""
+        return min(self._slots_beside(self._q_bytes + self.o_bytes), MAX_KV_STAGES)
+
+    @property
+    def o_apart(self) -> bool:
+        """Whether staged O has memory of its own, where a persistent CTA has it to spare.
+
+        Then Q of the next query tile is loaded while the last one is still multiplied and written.
+        """
+        return self.persistent and self._slots_beside(2 * self._q_bytes) >= MIN_KV_STAGES
+
+    @property
+    def o_bytes(self) -> int:
+        """Bytes of the staged O besides those of Q."""
+        return self._q_bytes if self.o_apart else 0
+
+    @property
+    def _q_bytes(self) -> int:
+        return self.num_consumers * self.q_tile_bytes
+
+    def _slots_beside(self, num_bytes: int) -> int:
+        """Return how many slots of either ring fit beside ``num_bytes`` of Q and O."""
         without = SM90MBarsLayout(0, self.num_consumers, self.persistent)
-        used = self.num_consumers * self.q_tile_bytes + without.size * MBARRIER_BYTES
-        slot = 2 * (self.kv_stage_bytes + 2 * MBARRIER_BYTES)
-        return min((SMEM_CAPACITY - used) // slot, MAX_KV_STAGES)
+        used = num_bytes + without.size * MBARRIER_BYTES
+        return (SMEM_CAPACITY - used) // (2 * (self.kv_stage_bytes + 2 * MBARRIER_BYTES))
 
     @cached_property
     def misc_mbars(self) -> SM90MBarsLayout:
@@ -200,7 +228,7 @@ class SM90Config(OperandConfig):
         """Dynamic shared memory of the launch."""
         rings = 2 * self.num_kv_stages * self.kv_stage_bytes
         barriers = self.misc_mbars.size * MBARRIER_BYTES
-        return self.num_consumers * self.q_tile_bytes + rings + barriers
+        return self._q_bytes + self.o_bytes + rings + barriers
 
     def describe(self) -> str:
         """Return a few lines with the numbers that decide performance."""

@@ -1,7 +1,8 @@
 """``SM90SMemLayout``: byte offsets in the shared memory of the Hopper kernel.
 
 ``fa4_cute.smem.SM90AttentionSMem`` adds the base address and draws the map. A consumer stages its O
-over its own Q tile: its last product with Q is over by then, and nobody else reads that tile.
+over its own Q tile: its last product with Q is over by then, and nobody else reads that tile. In a
+persistent CTA O has memory of its own where two slots of K and V fit beside it.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class SM90SMemLayout(SMemLayout):
                 "Q": config.num_consumers * config.q_tile_bytes,
                 "K": ring,
                 "V": ring,
+                "O": config.o_bytes,
                 "mbars": config.misc_mbars.size * MBARRIER_BYTES,
             }
         )
@@ -42,7 +44,9 @@ class SM90SMemLayout(SMemLayout):
 
     def o_chunk_byte_offset(self, consumer: int, chunk: int = 0) -> int:
         """Return the start of column chunk ``chunk`` (64 columns of 16 bits) of a staged O."""
-        return self.q_tile_byte_offset(consumer) + chunk * WGMMA_ROWS * OUTPUT_SWIZZLE.bytes
+        start = self.table["O"].start if self.config.o_apart else self.q_byte_offset
+        first = start + consumer * self.config.q_tile_bytes
+        return first + chunk * WGMMA_ROWS * OUTPUT_SWIZZLE.bytes
 
     @property
     def k_byte_offset(self) -> int:

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from ..base.codes import CudaError, Status
 from ..base.objects import Graph, GraphProgram, Node, Work
 from ..base.session import (
+    ALLOCATE_NODE,
     COPY_NODE,
     EMPTY_NODE,
+    FREE_NODE,
     GRAPH_NODE,
     HOST_NODE,
     KERNEL_NODE,
@@ -19,9 +21,12 @@ from ..base.table import entry
 from .context import calling
 from .copies import Plane, copying_3d, filling
 from .launches import Shape, dims, launching
+from .memory import allocate, allocated_again, keep_memory
 
 _KERNEL = "Q7I4xQQQ"
 _SET = "QQIIQQ"
+_BYTES_OFFSET = 104
+"""Of the size in `CUDA_MEM_ALLOC_NODE_PARAMS`; the address that is given comes behind it."""
 
 
 def add_step(s: Session, words: tuple[int, ...], kind: int, work: Work) -> None:
@@ -97,6 +102,24 @@ def add_child(s: Session, *words: int) -> None:
             node.work()
 
     add_step(s, words, GRAPH_NODE, work)
+
+
+@entry("cuGraphAddMemAllocNode", "cudaGraphAddMemAllocNode")
+def add_allocation(s: Session, *words: int) -> None:
+    """Allocate for a graph, now and for all its launches."""
+    parameters = words[4]
+    size = s.program.read_words(parameters + _BYTES_OFFSET, "Q")[0]
+    allocate(s, parameters + _BYTES_OFFSET + 8, size)
+    address = s.program.read_words(parameters + _BYTES_OFFSET + 8, "Q")[0]
+    add_step(s, words, ALLOCATE_NODE, allocated_again(s, address))
+
+
+@entry("cuGraphAddMemFreeNode", "cudaGraphAddMemFreeNode")
+def add_free(s: Session, *words: int) -> None:
+    """Add a step that would free memory of the graph."""
+    if s.arena.region_of(words[4]) is None:
+        raise CudaError(Status.INVALID_VALUE)
+    add_step(s, words, FREE_NODE, keep_memory)
 
 
 def change(nodes: Iterable[Node], handle: int, kind: int, work: Work) -> None:

@@ -27,6 +27,7 @@ HANDLE_STEP: Final = 16
 STREAM_LEGACY, STREAM_PER_THREAD = 1, 2
 """Handles of default streams (CUDA Driver API, "CU_STREAM_LEGACY")."""
 KERNEL_NODE, COPY_NODE, SET_NODE, HOST_NODE, GRAPH_NODE, EMPTY_NODE = range(6)
+ALLOCATE_NODE, FREE_NODE = 10, 11
 """`CUgraphNodeType`."""
 
 _FAULTS: Final = {
@@ -35,7 +36,7 @@ _FAULTS: Final = {
     "shared-address": Status.ILLEGAL_ADDRESS,
     "local-address": Status.ILLEGAL_ADDRESS,
     "misaligned": Status.MISALIGNED,
-    "assert": Status.ASSERT,
+    "assertion": Status.ASSERT,
     "deadlock": Status.LAUNCH_TIMEOUT,
     "livelock": Status.LAUNCH_TIMEOUT,
 }
@@ -172,6 +173,9 @@ class Session:
         fatal = [finding.code for finding in report.findings if finding.fatal]
         if fatal or not report.complete:
             self.fault = _FAULTS.get(fatal[0] if fatal else "", Status.LAUNCH_FAILED)
+            told = [finding.message for finding in report.findings if finding.code == "assertion"]
+            for message in told:  # a device's driver says it, too
+                say(message)
             what = f"{request.kernel} was stopped ({fatal[0] if fatal else report.verdict})"
             raise CudaError(self.fault, f"{what}; the report comes when the program has ended")
 

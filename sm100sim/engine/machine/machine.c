@@ -113,7 +113,7 @@ typedef struct {
 static void load_regions(Machine *m, void *argument) {
   const Regions *given = argument;
   m->regions = copied(m, given->regions, given->count, sizeof(Region));
-  m->n_regions = given->count;
+  m->n_regions = m->cap_regions = m->n_given = given->count;
 }
 
 /* LOADED or OUT_OF_MEMORY; `params` stays with the caller. */

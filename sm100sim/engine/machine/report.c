@@ -14,6 +14,25 @@ static RawFinding *same_finding(Machine *m, Place at, const char *code) {
   return NULL;
 }
 
+/* The calls that led to the executing function, the innermost first; a return goes on behind its call. */
+static void add_callers(RawFinding *f, const Ctx *c) {
+  const char *word = "; called at";
+  size_t used = strlen(f->text);
+  for (i32 k = c->sp->join; k >= 0; k = c->w->joins[k].parent) {
+    const Join *j = &c->w->joins[k];
+    if (j->at != NONE32)
+      continue;
+    u32 line = c->m->prog.code[j->pc - 1].line;
+    int n = snprintf(f->text + used, sizeof f->text - used, "%s PTX line %u", word, line);
+    if (n < 0 || used + (size_t)n >= sizeof f->text - 8) {
+      snprintf(f->text + used, sizeof f->text - used, " ...");
+      return;
+    }
+    used += (size_t)n;
+    word = ",";
+  }
+}
+
 void add_finding(Machine *m, Place at, Severity severity, const char *code, const char *text) {
   RawFinding *same = severity == SEVERITY_FINDING ? same_finding(m, at, code) : NULL;
   if (same) {
@@ -46,6 +65,8 @@ void add_finding(Machine *m, Place at, Severity severity, const char *code, cons
   f->warp = c->w->index;
   f->lane = c->mask ? first_lane(c->mask) : 0;
   u64 t = c->sp ? c->sp->t : 0;
+  if (c->sp && strcmp(code, "unsupported"))
+    add_callers(f, c);
   trace_event(m, EV_FINDING, c->cta, c->w->index, at.line, t, t, m->n_findings - 1, 0);
 }
 

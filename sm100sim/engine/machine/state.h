@@ -235,7 +235,8 @@ struct Machine {
   Options opt;
   const u8 *params;
   Region *regions;
-  u32 n_regions;
+  u32 n_regions, cap_regions, n_given; /* those that the launch was given come first, the kernel's own heap behind */
+  u64 heap_used;
   u64 instructions, thread_instructions, clusters_done, clusters_total;
   u64 *op_count;   /* executed warp instructions per opcode */
   u64 *line_count; /* executed warp instructions per instruction index */

@@ -128,15 +128,35 @@ static Step op_named(Ctx *c, const Ins *i) {
   return block(c, WAIT_NAMED, c->cta->rank, id, b->generation);
 }
 
+/* Groups of lanes that each meet by a mask of their own, as tiles of a warp do: all of each are here. */
+static Step meet_in_groups(Ctx *c, const u32 *masks) {
+  FOR_LANES (c->mask, l)
+    if (masks[l] & live_lanes(c->w) & ~c->mask)
+      return fault(c, "warp-barrier", "the member mask differs between the threads, and 0x%x are not all here",
+                   masks[l]);
+  FOR_LANES (c->mask, l)
+    FOR_LANES (masks[l] & c->mask, other)
+      if (masks[other] != masks[l])
+        return fault(c, "warp-barrier", "lanes %u and %u name the member masks 0x%x and 0x%x", l, other, masks[l],
+                     masks[other]);
+  FOR_LANES (c->mask, l)
+    if (l == first_lane(masks[l] & c->mask))
+      see_warp_sync(c, masks[l]);
+  return STEP_NEXT;
+}
+
 /* bar.warp.sync membermask. */
 static Step op_warp_bar(Ctx *c, const Ins *i) {
-  u32 members = R32(c, i->s[0])[first_lane(c->mask)];
+  const u32 *masks = R32(c, i->s[0]);
+  u32 members = masks[first_lane(c->mask)];
+  bool groups = false;
   FOR_LANES (c->mask, l) {
-    if (R32(c, i->s[0])[l] != members)
-      return fault(c, "warp-barrier", "the member mask differs between the threads");
-    if (!(members >> l & 1))
-      return fault(c, "warp-barrier", "lane %u is not in its own member mask 0x%x", l, members);
+    if (!(masks[l] >> l & 1))
+      return fault(c, "warp-barrier", "lane %u is not in its own member mask 0x%x", l, masks[l]);
+    groups |= masks[l] != members;
   }
+  if (groups)
+    return meet_in_groups(c, masks);
   Step s = warp_converge(c, members);
   if (s == STEP_NEXT)
     see_warp_sync(c, members);

@@ -1,6 +1,7 @@
-"""Functions that CUDA's device runtime provides: vprintf and __assertfail.
+"""Functions that CUDA's device runtime provides: vprintf, __assertfail, malloc, free.
 
-CUDA C++ Programming Guide, "Formatted Output" and "Assertion"; their PTX interface is documented in
+CUDA C++ Programming Guide, "Formatted Output", "Assertion" and "Dynamic Global Memory Allocation
+and Operations"; their PTX interface is documented in
 "PTX Writer's Guide to Interoperability", "System Calls".  A module that holds a function of that
 name calls its own.
 """
@@ -47,14 +48,30 @@ def vprintf(lo: Lowering, site: CallSite) -> None:
     """vprintf(format, values): text for the end of the launch; answers how many values it took."""
     _counted(lo, site, 2, 1)
     form, values = (_argument(lo, operand, 64) for operand in site.arguments)
-    (result,) = site.results
-    if isinstance(result, Symbol):
-        _whole(lo, result, 32)
-        slot = lo.temp(32)
-        lo.emit("VPRINTF", (slot,), (form, values))
-        lo.emit("ST", (), (lo.symbol_address(result, 64), slot), _local(32))
-    else:
-        lo.emit("VPRINTF", (lo.dst(result, 32),), (form, values))
+    _answered(lo, "VPRINTF", (form, values), site.results[0], 32)
+
+
+def _answered(lo: Lowering, op: str, sources: tuple[int, ...], result: Operand, bits: int) -> None:
+    """Emit what has a result, and store that."""
+    if not isinstance(result, Symbol):
+        lo.emit(op, (lo.dst(result, bits),), sources)
+        return
+    _whole(lo, result, bits)
+    slot = lo.temp(bits)
+    lo.emit(op, (slot,), sources)
+    lo.emit("ST", (), (lo.symbol_address(result, 64), slot), _local(bits))
+
+
+def allocate(lo: Lowering, site: CallSite) -> None:
+    """malloc(size): memory of this launch, or 0 when the heap of 8 MiB has no room."""
+    _counted(lo, site, 1, 1)
+    _answered(lo, "MALLOC", (_argument(lo, site.arguments[0], 64),), site.results[0], 64)
+
+
+def release(lo: Lowering, site: CallSite) -> None:
+    """free(address): of memory that malloc gave; 0 is accepted."""
+    _counted(lo, site, 1, 0)
+    lo.emit("FREE", (), (_argument(lo, site.arguments[0], 64),))
 
 
 def assert_fail(lo: Lowering, site: CallSite) -> None:
@@ -68,4 +85,6 @@ def assert_fail(lo: Lowering, site: CallSite) -> None:
 SYSTEM_CALLS: dict[str, Callable[[Lowering, CallSite], None]] = {
     "vprintf": vprintf,
     "__assertfail": assert_fail,
+    "malloc": allocate,
+    "free": release,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -10,13 +11,12 @@ from fa4_cute.host.compile.compiler import compile_kernel
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import CAUSAL, PaddingMask
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
-from fa4_cute.plan.spec.variant import Variant
+from fa4_cute.plan.spec.variant import Scheduler, Variant
 from testing.kernels import (
     BIAS,
     EVERYTHING,
     MOD,
     PAGED,
-    PERSISTENT,
     UNION,
     WINDOW,
     WORKSPACE,
@@ -33,28 +33,28 @@ VARIANTS = {
     "function": Variant(CAUSAL, return_lse=True, score_mod=MOD),
     "everything": Variant(EVERYTHING, return_lse=True, score_mod=MOD, sink=True),
     "paged": Variant(CAUSAL, page_size=16, **PAGED),
-    "persistent": Variant(CAUSAL, return_lse=True, **PERSISTENT),
-    "everything paged persistent split": Variant(
+    "everything paged split": Variant(
         EVERYTHING, return_lse=True, score_mod=MOD, sink=True, page_size=16,
-        **PAGED, **WORKSPACE, **PERSISTENT,
+        **PAGED, **WORKSPACE,
     ),
 }  # fmt: skip
-QUICK = (("causal", 128), ("everything paged persistent split", 256))
+QUICK = (("causal", 128), ("everything paged split", 256))
 
 
 @pytest.mark.parametrize(
-    ("variant", "head_dim"),
+    ("variant", "head_dim", "scheduler"),
     [
-        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in QUICK),
+        *(pytest.param(*pair, Scheduler.PERSISTENT, marks=pytest.mark.slow) for pair in QUICK),
         *(
-            pytest.param(*pair, marks=pytest.mark.exhaustive)
-            for pair in product(VARIANTS, (64, 96, 128, 192, 256))
-            if pair not in QUICK
+            pytest.param(*of, marks=pytest.mark.exhaustive)
+            for of in product(VARIANTS, (64, 96, 128, 192, 256), Scheduler)
+            if of[:2] not in QUICK or of[2] is Scheduler.TILE
         ),
     ],
 )
-def test_no_role_spills(variant: str, head_dim: int) -> None:
-    spec = SM90Spec.for_attention(DType.BF16, head_dim, group=2, variant=VARIANTS[variant])
+def test_no_role_spills(variant: str, head_dim: int, scheduler: Scheduler) -> None:
+    features = replace(VARIANTS[variant], scheduler=scheduler)
+    spec = SM90Spec.for_attention(DType.BF16, head_dim, group=2, variant=features)
     code = [instruction.text for instruction in disassemble(compile_kernel(spec).cubin)]
     assert [text for text in code if SPILL.search(text)] == []
     # An assembler that cannot keep products apart waits after each of them.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,10 +16,11 @@ import torch
 
 import fa4_cute
 from fa4_cute.plan.facts.hardware import SM90A
+from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from sm100sim.report import SimulationFault
 from testing.arguments import arguments
 from testing.cases import FP16, Case, dense
-from testing.runner import CHECKS, call, check, run
+from testing.runner import CHECKS, call, check, checked, run, spec_of
 
 
 @pytest.fixture(autouse=True)
@@ -66,6 +68,11 @@ by_case = pytest.mark.parametrize("case", SHAPES, ids=str)
 @pytest.mark.parametrize("case", QUICK, ids=str)
 def test_output_and_lse(case: Case) -> None:
     check(case)
+
+
+def test_the_bits_do_not_depend_on_who_takes_the_query_tiles() -> None:
+    by_turns, at_once = (check(QUICK[1], scheduler=name) for name in ("persistent", "tile"))
+    assert all(map(torch.equal, by_turns.results, at_once.results))
 
 
 @pytest.mark.slow
@@ -116,7 +123,7 @@ def test_every_head_dim(head_dim: int) -> None:
 def test_the_architecture_of_a_call_is_a_choice() -> None:
     q = torch.randn(1, 64, 1, 64).bfloat16()
     text = fa4_cute.explain(q, q, q, arch=SM90A)
-    assert "kernel SM90MHA (fa4_sm90_bf16_d64_g1)" in text
+    assert "kernel SM90MHA (fa4_sm90_bf16_d64_g1_persistent)" in text
     assert "3 consumer warp groups" in text
     assert "SM100MHA2Q" in fa4_cute.explain(q, q, q)
 
@@ -171,7 +178,7 @@ PLACED: dict[str, tuple[str, Callable[[str], str], str]] = {
         "cache", without(r"fence\.proxy\.async\.shared::cluster;"), "race-shared"
     ),
     "nobody waits for the store of O": (
-        "persistent", without(r"cp\.async\.bulk\.wait_group\s+0;"), "shared-address"
+        "persistent", without(r"cp\.async\.bulk\.wait_group\.read\s+0;", 2), "shared-address"
     ),
 }  # fmt: skip
 """Features, what is broken in their kernel, and what the simulator says of it."""
@@ -218,3 +225,15 @@ def test_rows_of_v_that_are_not_cleaned_are_nan() -> None:
     kept = call(arguments(case), rewrite=without(r"@inside st\.shared::cluster\.v4\.b32[^;]*;"))
     assert kept.out.isnan().any()
     assert not run(case).out.isnan().any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("changes", [{"in_turn": True}, {"keys": 176, "in_turn": True}], ids=str)
+@pytest.mark.parametrize("features", ["causal", "persistent ragged cache causal"])
+def test_other_choices_of_the_plan(features: str, changes: dict[str, Any]) -> None:
+    """Products in turn, and more keys to a tile."""
+    case = Case(frozenset(features.split()), 128, lengths=SEQUENCES, arch=SM90A)
+    spec = spec_of(case)
+    assert isinstance(spec, SM90Spec)
+    changed = replace(spec, config=replace(spec.config, **changes))
+    checked(call(arguments(case), spec=changed))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fa4_cute.plan.compute.sm90_mma import pv_plan, qk_plan
@@ -82,3 +84,26 @@ def test_swizzled_tiles_start_on_their_pattern(depth: int) -> None:
     assert not [start for start in starts if start % pattern]
     assert layout.table.end == found.smem_used
     assert layout.o_chunk_byte_offset(1, 0) == layout.q_tile_byte_offset(1)
+
+
+@pytest.mark.parametrize(
+    ("depth", "apart", "stages"),
+    [(64, True, 4), (128, True, 2), (192, False, 2), (256, False, 2)],
+)
+def test_a_persistent_cta_has_memory_for_o_where_it_fits(
+    depth: int, apart: bool, stages: int
+) -> None:
+    found = replace(config(depth), persistent=True)
+    assert (found.o_apart, found.num_kv_stages) == (apart, stages)
+    assert found.smem_used <= SMEM_CAPACITY
+    layout = SM90SMemLayout(found)
+    first = layout.q_tile_byte_offset(1)
+    assert (layout.o_chunk_byte_offset(1) == first) is not apart
+    assert layout.o_chunk_byte_offset(0) % 1024 == 0
+
+
+def test_other_tiles_can_be_asked_for() -> None:
+    wide = replace(config(128), keys=176)
+    assert (wide.BN, wide.num_kv_stages) == (176, 2)
+    assert not replace(wide, persistent=True).o_apart
+    assert replace(wide, bn_cap=64).BN == 64

@@ -29,7 +29,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 import numpy as np, sm100sim
-assert sys.argv[1:] == ["--json", "mine"], sys.argv
+assert sys.argv[1:] == ["--json", "mine", "--m=256"], sys.argv
 out = np.zeros(64, np.uint32)
 for barrier in ("", "bar.sync 0;"):
     sm100sim.launch(Path("race.ptx").read_text().replace("BARRIER", barrier), grid=1, args=[out])
@@ -152,7 +152,7 @@ def test_suppressions_and_those_without_use(
 
 def test_check_takes_every_launch_of_a_script(folder: Path) -> None:
     (folder / "script.py").write_text(SCRIPT)
-    done = check(folder, "check", "--output", "out.json", "script.py", "--json", "mine")
+    done = check(folder, "check", "--output", "out.json", "script.py", "--json", "mine", "--m=256")
     assert done.returncode == 1, done.stderr
     assert "race-shared" in done.stderr
     assert "sm100sim: 2 launches, 1 clean, " in done.stderr

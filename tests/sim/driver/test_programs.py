@@ -152,6 +152,13 @@ def test_programs_of_nvcc(name: str, tmp_path: Path) -> None:
 
 
 @needs_nvcc
+def test_an_assertion_of_a_kernel(tmp_path: Path) -> None:
+    done = ran("run", by_nvcc("assertion", tmp_path, *PTX))
+    assert (done.returncode, done.stdout) == (2, "right\n"), done.stderr
+    assert "thread: [30,0,0] Assertion `threadIdx.x < limit` failed" in done.stderr
+
+
+@needs_nvcc
 def test_what_kernels_print_is_in_its_place(tmp_path: Path) -> None:
     done = ran("run", by_nvcc("printing", tmp_path, *PTX))
     assert done.stdout == "before\ndevice 0 42\ndevice 1 42\nafter\n", done.stderr

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,6 +20,9 @@ from sm100sim.layouts.tensor_map import TensorMap, TensorMapRefused
 from sm100sim.triton.clock import CYCLES_PER_MS, Clock
 from sm100sim.triton.driver import Driver, Utils
 from sm100sim.triton.launcher import buffers, packed
+from sm100sim.triton.on_import import active_when_imported
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(
@@ -84,6 +91,32 @@ def test_what_the_device_answers() -> None:
 def test_only_known_capabilities() -> None:
     with pytest.raises(ValueError, match="capability: 120 is not one of"):
         virtual.activate(capability=120)
+
+
+SCRIPT = """
+import sys
+assert "triton" not in sys.modules
+{}import triton
+print(triton.runtime.driver.active.get_current_target().arch)
+"""
+
+
+@pytest.mark.parametrize("first", ["", "import triton.runtime.driver\n"])
+def test_a_program_of_the_command_line_needs_no_line_for_it(first: str, tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    (tmp_path / "script.py").write_text(SCRIPT.format(first))
+    words = [sys.executable, "-m", "sm100sim", "run", str(tmp_path / "script.py")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+    assert done.stdout.splitlines()[0] == "100", done.stderr
+
+
+def test_a_program_that_has_imported_triton_gets_it_and_gives_it_back() -> None:
+    config = pytest.importorskip("triton.runtime").driver
+    before = config._active
+    with active_when_imported():
+        assert isinstance(config.active, Driver)
+    assert config._active is before
 
 
 def test_activation_is_undone() -> None:

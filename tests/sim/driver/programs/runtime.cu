@@ -121,6 +121,25 @@ int main() {
   CHECK(cudaStreamSynchronize(stream));
   EXPECT(called == 20 && pinned[0] == expected);
 
+  // Memory that is allocated and freed inside of a graph.
+  float *inside;
+  CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  CHECK(cudaMallocAsync(&inside, sizeof(float), stream));
+  CHECK(cudaMemsetAsync(inside, 0, sizeof(float), stream));
+  reduce<<<4, 256, 0, stream>>>(in, inside, n);
+  CHECK(cudaMemcpyAsync(pinned + 1, inside, sizeof got, cudaMemcpyDeviceToHost, stream));
+  CHECK(cudaFreeAsync(inside, stream));
+  CHECK(cudaStreamEndCapture(stream, &graph));
+  CHECK(cudaGraphInstantiate(&program, graph, 0));
+  for (int round = 0; round < 2; round++) {
+    pinned[1] = 0;
+    CHECK(cudaGraphLaunch(program, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    EXPECT(pinned[1] == expected);
+    if (round == 0) // the next launch has it again
+      CHECK(cudaFree(inside));
+  }
+
   int blocks, least, best;
   CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, reduce, 256, 0));
   EXPECT(blocks == 8);

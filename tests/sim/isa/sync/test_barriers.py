@@ -134,6 +134,22 @@ def test_divergent_lanes_meet_at_a_warp_barrier() -> None:
     assert out.tolist() == list(range(16, 32)) + list(range(100, 116))
 
 
+def test_tiles_of_a_warp_meet_each_by_its_own_mask() -> None:
+    """PTX ISA, "bar.warp.sync": a thread waits for those of its mask, with the same mask."""
+    halves = (
+        "mov.u32 %r0, %laneid; setp.lt.u32 %q1, %r0, 16; selp.b32 %r1, 0xffff, 0xffff0000, %q1;"
+        "bar.warp.sync %r1;"
+    )
+    run_ptx(halves)
+    # Lane 16 waits for lanes 0 to 15, too, which do not wait for it.
+    wrong = halves.replace("0xffff0000", "0xffffffff")
+    assert "lanes 16 and 0 name the member masks 0xffffffff and 0xffff" in fault_of(wrong)
+    # The lower lanes went another way: their tiles are not all here.
+    split = "mov.u32 %r3, %laneid; and.b32 %r2, %r3, 15; setp.lt.u32 %q2, %r2, 8; @%q2 bra END; "
+    away = split + halves + " END: bar.warp.sync -1;"
+    assert "are not all here" in fault_of(away)
+
+
 def test_warp_barrier_mask_must_hold_its_callers() -> None:
     assert "member mask" in fault_of("bar.warp.sync 0xff;")
     run_ptx("bar.warp.sync 0xffffffff;")

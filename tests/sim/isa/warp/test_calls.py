@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -200,6 +201,17 @@ def test_targets_of_an_indirect_call_may_be_listed() -> None:
     assert "call-target" in stops(other, TWICE + FACTORIAL)
     wild = body.replace("mov.b64 %rd2, twice", "mov.b64 %rd2, 64")
     assert "0x40 is not the address of a function" in stops(wild, TWICE)
+
+
+def test_a_fault_in_a_function_says_where_it_was_called() -> None:
+    functions = ".func inner() { trap; ret; }\n.func outer() {\ncall inner;\nret; }\n"
+    message = stops("\ncall outer;", functions)
+    lines = re.search(r"executed trap; called at PTX line (\d+), PTX line (\d+) ", message)
+    assert lines is not None, message
+    inner, outer = (int(number) for number in lines.groups())
+    assert inner == 6
+    assert outer > inner
+    assert "stack-overflow" in stops("call f;", ".func f() { call f; ret; }")
 
 
 def test_recursion_without_an_end_is_a_stack_overflow() -> None:

@@ -1,4 +1,4 @@
-"""printf and assert of CUDA C++ ("Formatted Output", "Assertion" in its programming guide)."""
+"""printf, assert, malloc and free of CUDA C++, as its programming guide documents them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sm100sim import launch
-from sm100sim.options import RunOptions
+from sm100sim.options import Check, RunOptions
 from sm100sim.report import SimulationFault
 from tests.sim.harness import run_ptx
 
@@ -76,6 +76,20 @@ def test_conversions(form: str, values: tuple[float | str, ...], expected: str) 
     assert printed(form, *values) == expected
 
 
+@pytest.mark.parametrize(("form", "answer", "text"), [("0", -1, ""), ("form", 1, "[(null)]")])
+def test_null_pointers(form: str, answer: int, text: str) -> None:
+    """Without a format nothing is printed and the answer is -1; a null string is shown as such."""
+    declared, out = DECLARED + text_variable("form", "[%s]"), np.zeros(1, np.int32)
+    body = f"""
+    .local .align 8 .b8 depot[8]; st.local.b64 [depot], 0; mov.b64 %rd2, depot;
+    cvta.local.u64 %rd2, %rd2; mov.b64 %rd3, {form}; {{ .param .b64 a; .param .b64 b;
+    .param .b32 r; st.param.b64 [a], %rd3; st.param.b64 [b], %rd2; call (r), vprintf, (a, b);
+    ld.param.b32 %r9, [r]; }} st.global.u32 [%p0], %r9;
+    """
+    report = run_ptx(body, out, shared=declared, block=1, print_to=len)
+    assert (out[0], report.output) == (answer, text)
+
+
 def test_every_thread_prints_a_whole_line() -> None:
     heard: list[str] = []
     options = RunOptions(print_to=heard.append)
@@ -117,6 +131,35 @@ def test_an_assertion_that_fails_ends_the_launch_in_words() -> None:
         "calls.cu:76: void check(int): block: [0,0,0], thread: [14,0,0] "
         'Assertion `threadIdx.x < n && "too many"` failed. (lanes c000c000)'
     )
+
+
+def heap(mode: int, grid: int = 3) -> np.ndarray:
+    out = np.zeros(32 * grid, np.int32)
+    options = RunOptions(checks=Check.ALL)
+    report = launch(COMPILED, options, kernel="heap", grid=grid, block=32, args=[out, mode])
+    assert report.verdict == "clean"
+    return out
+
+
+def test_every_thread_may_have_memory_of_its_own() -> None:
+    assert (heap(0) == np.tile(np.arange(32) * 120, 3)).all()
+
+
+def test_the_heap_has_8_mebibytes() -> None:
+    assert (heap(4, grid=1) == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        (1, "global-address: write of 4 bytes"),
+        (2, "global-address: read of 4 bytes"),
+        (3, "heap-address: free of 0x"),
+    ],
+)
+def test_what_is_not_allocated_cannot_be_used(mode: int, words: str) -> None:
+    with pytest.raises(SimulationFault, match=words):
+        heap(mode)
 
 
 def test_a_module_may_have_a_function_of_that_name() -> None:

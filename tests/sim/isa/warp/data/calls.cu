@@ -74,3 +74,23 @@ extern "C" __global__ void say(int n) {
 }
 
 extern "C" __global__ void check(int n) { assert(threadIdx.x < n && "too many"); }
+
+extern "C" __global__ void heap(int *o, int mode) {
+  int i = threadIdx.x;
+  int *p = (int *)malloc(64);
+  for (int k = 0; k < 16; k++)
+    p[k] = i * k;
+  if (mode == 1)
+    p[16] = 1;
+  int s = 0;
+  for (int k = 0; k < 16; k++)
+    s += p[k];
+  o[blockIdx.x * blockDim.x + i] = s;
+  free(p);
+  if (mode == 2)
+    o[0] = p[i & 7];
+  if (mode == 3)
+    free(p);
+  if (mode == 4)
+    o[i] = malloc(9 << 20) == nullptr;
+}
