@@ -21,7 +21,7 @@ from ..base.table import entry
 from .context import calling
 from .copies import Plane, copying_3d, filling
 from .launches import Shape, dims, launching
-from .memory import allocate, keep_memory
+from .memory import allocate, allocated_again, keep_memory
 
 _KERNEL = "Q7I4xQQQ"
 _SET = "QQIIQQ"
@@ -110,13 +110,14 @@ def add_allocation(s: Session, *words: int) -> None:
     parameters = words[4]
     size = s.program.read_words(parameters + _BYTES_OFFSET, "Q")[0]
     allocate(s, parameters + _BYTES_OFFSET + 8, size)
-    add_step(s, words, ALLOCATE_NODE, _nothing)
+    address = s.program.read_words(parameters + _BYTES_OFFSET + 8, "Q")[0]
+    add_step(s, words, ALLOCATE_NODE, allocated_again(s, address))
 
 
 @entry("cuGraphAddMemFreeNode", "cudaGraphAddMemFreeNode")
 def add_free(s: Session, *words: int) -> None:
     """Add a step that would free memory of the graph."""
-    if s.arena.at(words[4]) is None:
+    if s.arena.region_of(words[4]) is None:
         raise CudaError(Status.INVALID_VALUE)
     add_step(s, words, FREE_NODE, keep_memory)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ..base.codes import CudaError, Status
-from ..base.objects import Pool
-from ..base.session import FREE_NODE, Session
+from ..base.objects import Pool, Work
+from ..base.session import ALLOCATE_NODE, FREE_NODE, Session
 from ..base.table import I32, U32, entry
 from .device import known_device
 
@@ -28,17 +28,41 @@ def allocate(s: Session, out: int, size: int, kind: str = "device") -> None:
     s.program.put(out, "Q", s.arena.allocate(size, kind, name=s.numbered()))
 
 
-@entry("cuMemAlloc_v2", "cuMemAllocAsync")
+def allocate_in_stream(s: Session, out: int, size: int, stream: int) -> None:
+    """Allocate device memory; for a captured stream, also for the launches of its graph."""
+    allocate(s, out, size)
+    if s.stream(stream).capture is not None:
+        s.submit(stream, allocated_again(s, s.program.read_words(out, "Q")[0]), ALLOCATE_NODE)
+
+
+def allocated_again(s: Session, address: int) -> Work:
+    """Work that allocates as before what was freed since."""
+    block = s.arena.at(address)
+
+    def work() -> None:
+        if block is not None:
+            s.arena.restore(block)
+
+    return work
+
+
+@entry("cuMemAllocAsync")
+def allocate_async(s: Session, out: int, size: int, stream: int) -> None:
+    """Allocate device memory in a stream."""
+    allocate_in_stream(s, out, size, stream)
+
+
+@entry("cuMemAlloc_v2")
 def allocate_device(s: Session, out: int, size: int) -> None:
     """Allocate device memory."""
     allocate(s, out, size)
 
 
 @entry("cuMemAllocFromPoolAsync", "cudaMallocFromPoolAsync")
-def allocate_pooled(s: Session, out: int, size: int, pool: int) -> None:
+def allocate_pooled(s: Session, out: int, size: int, pool: int, stream: int) -> None:
     """Allocate device memory from a pool."""
     s.get(pool, Pool)
-    allocate(s, out, size)
+    allocate_in_stream(s, out, size, stream)
 
 
 @entry("cuMemAllocManaged")

@@ -82,9 +82,12 @@ class Region:
             start = next((at for at in found if at is not None), None)
         if start is None:
             raise CudaError(Status.OUT_OF_MEMORY)
-        block = Block(start, size, kind)
-        bisect.insort(self._starts, start)
-        self._blocks[start] = block
+        return self.put(Block(start, size, kind))
+
+    def put(self, block: Block) -> Block:
+        """Have an allocation at its place."""
+        bisect.insort(self._starts, block.start)
+        self._blocks[block.start] = block
         self._next = max(self._next, block.end + GAP)
         return block
 
@@ -178,6 +181,19 @@ class Arena:
         for at in [at for at in self.parts if block.start <= at < block.end]:
             del self.parts[at]
         self.discard(block.start, block.size)
+
+    def restore(self, block: Block) -> None:
+        """Have an allocation that was freed once more, at its place.
+
+        Raises:
+            CudaError: something else is there.
+        """
+        region = self.region_of(block.start)
+        if region is None or region.at(block.start) is block:
+            return
+        if any(other.start < block.end and block.start < other.end for other in region):
+            raise CudaError(Status.OUT_OF_MEMORY, f"{block.start:#x} is taken meanwhile")
+        region.put(block)
 
     def discard(self, start: int, size: int) -> None:
         """Give the pages that lie wholly in a range back to the machine."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..api.copies import Plane, copying, copying_rows, filling
-from ..api.memory import HOST, PITCH, allocate
+from ..api.memory import HOST, PITCH, allocate, allocate_in_stream
 from ..base.codes import CudaError, Status
 from ..base.objects import Work
 from ..base.session import COPY_NODE, SET_NODE, Session
@@ -29,7 +29,16 @@ def _allocate(s: Session, out: int, size: int, kind: str) -> None:
         s.program.put(out, "Q", 0)
 
 
-@entry("cudaMalloc", "cudaMallocAsync")
+@entry("cudaMallocAsync")
+def allocate_async(s: Session, out: int, size: int, stream: int) -> None:
+    """Allocate device memory in a stream."""
+    if size:
+        allocate_in_stream(s, out, size, stream)
+    else:
+        s.program.put(out, "Q", 0)
+
+
+@entry("cudaMalloc")
 def allocate_device(s: Session, out: int, size: int) -> None:
     """Allocate device memory."""
     _allocate(s, out, size, "device")

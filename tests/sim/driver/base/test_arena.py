@@ -78,3 +78,17 @@ def test_pinned_memory_is_elsewhere(arena: Arena) -> None:
     assert arena.used() == 0
     ctypes.memset(start, 5, 8)
     assert ctypes.string_at(start, 8) == b"\5" * 8
+
+
+def test_memory_of_a_graph_comes_back_to_its_place(arena: Arena) -> None:
+    start = arena.allocate(64)
+    block = arena.at(start)
+    assert block is not None
+    arena.restore(block)  # nothing to do
+    arena.free(start)
+    arena.restore(block)
+    arena.check(start, 64)
+    arena.free(start)
+    assert arena.allocate(64) == start
+    with pytest.raises(CudaError, match="is taken meanwhile"):
+        arena.restore(block)

@@ -76,6 +76,20 @@ def test_conversions(form: str, values: tuple[float | str, ...], expected: str) 
     assert printed(form, *values) == expected
 
 
+@pytest.mark.parametrize(("form", "answer", "text"), [("0", -1, ""), ("form", 1, "[(null)]")])
+def test_null_pointers(form: str, answer: int, text: str) -> None:
+    """Without a format nothing is printed and the answer is -1; a null string is shown as such."""
+    declared, out = DECLARED + text_variable("form", "[%s]"), np.zeros(1, np.int32)
+    body = f"""
+    .local .align 8 .b8 depot[8]; st.local.b64 [depot], 0; mov.b64 %rd2, depot;
+    cvta.local.u64 %rd2, %rd2; mov.b64 %rd3, {form}; {{ .param .b64 a; .param .b64 b;
+    .param .b32 r; st.param.b64 [a], %rd3; st.param.b64 [b], %rd2; call (r), vprintf, (a, b);
+    ld.param.b32 %r9, [r]; }} st.global.u32 [%p0], %r9;
+    """
+    report = run_ptx(body, out, shared=declared, block=1, print_to=len)
+    assert (out[0], report.output) == (answer, text)
+
+
 def test_every_thread_prints_a_whole_line() -> None:
     heard: list[str] = []
     options = RunOptions(print_to=heard.append)
