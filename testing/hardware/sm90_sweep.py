@@ -19,7 +19,11 @@ from fa4_cute.host.ask.arguments import options_and_batch
 from fa4_cute.host.ask.request import request
 from fa4_cute.host.choose.support import choose, require
 from fa4_cute.host.compile import cache
+from fa4_cute.host.run.operands import combine_spec
 from fa4_cute.plan.facts.hardware import SM90A
+from fa4_cute.plan.spec.attention_spec import AttentionSpec
+from fa4_cute.plan.spec.combine_spec import CombineSpec
+from fa4_cute.plan.spec.variant import Partition
 from testing.arguments import Arguments, arguments
 from testing.cases import FP16, Case, dense
 from testing.reference.attention import Comparison, compare
@@ -67,13 +71,20 @@ CASES: Final = (
 """Every feature of the kernel, and shapes with ragged ends; what a call names depends on these."""
 
 
+AGAIN: Final = hopper(700, 900, 128, 8, 2, batch=2, causal=True)
+"""A call whose bits have to be the same every time."""
+
+
 def compile_all() -> int:
     """Compile the kernels of all cases, and plain causal ones; return how many cases there are."""
-    found = set()
-    for case in CASES:
+    found: set[AttentionSpec | CombineSpec] = set()
+    for case in (*CASES, AGAIN):
         given = arguments(case, arch=SM90A)
         asked = request(given.inputs, *options_and_batch({**given.options, "return_lse": True}))
-        found.add(require(choose(asked.problem)).spec)
+        spec = require(choose(asked.problem)).spec
+        found.add(spec)
+        if spec.variant.partition is Partition.WORKSPACE:
+            found.add(combine_spec(asked.problem))
     fa4_cute.warmup([{"head_dim": d, "causal": True, "arch": SM90A} for d in (64, 128, 256)])
     return len({cache.compiled(spec).kernel_name for spec in found})
 
@@ -88,13 +99,19 @@ def on_gpu(value: Any) -> Any:
     return value
 
 
+def called(given: Arguments, **more: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return O and LSE of a call where its tensors are; ``more`` are options of the call."""
+    ragged = "cu_seqlens_q" in given.options
+    call = fa4_cute.flash_attn_varlen if ragged else fa4_cute.flash_attn
+    out, lse = call(*given.inputs, **{**given.options, "return_lse": True, **more})
+    return out, lse
+
+
 def computed(given: Arguments) -> tuple[torch.Tensor, torch.Tensor]:
     """Return O and LSE of a call on the GPU, on the cpu."""
-    inputs = [x.cuda() for x in given.inputs]
     options = {name: on_gpu(value) for name, value in given.options.items()}
-    ragged = "cu_seqlens_q" in options
-    call = fa4_cute.flash_attn_varlen if ragged else fa4_cute.flash_attn
-    out, lse = call(*inputs, return_lse=True, **options)
+    inputs = tuple(x.cuda() for x in given.inputs)
+    out, lse = called(Arguments(*inputs, options))
     return out.cpu(), lse.cpu()
 
 
