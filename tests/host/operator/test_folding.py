@@ -16,7 +16,7 @@ from tests.host.operator.stand_in import StandIn
 
 N = 2
 ONE_LAUNCH = ("plain", "scale", "masks", "padding, bias", "window", "softcap", "cache", "pages",
-              "fp8", "fp8 tokens", "rope", "splits")  # fmt: skip
+              "fp8", "fp8 tokens", "rope", "splits", "hopper")  # fmt: skip
 
 
 def stacked(tensor: torch.Tensor, dim: int | None) -> torch.Tensor:
