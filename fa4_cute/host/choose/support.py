@@ -81,7 +81,7 @@ def choose(problem: Problem) -> Choice | Refusal:
         if refusal is not None:
             return refusal
     row = _row_of(problem)
-    problem = problem.with_scheduler(row.scheduler)
+    problem = problem.with_scheduler(row.scheduler(problem.head_dim))
     for row_rule in (_feature_rule, _form_rule, _split_rule, _variant_rule):
         refusal = row_rule(problem, row)
         if refusal is not None:

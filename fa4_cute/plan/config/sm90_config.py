@@ -86,7 +86,7 @@ class SM90Config(OperandConfig):
     most_consumers: int = 3
     qkv_dtype: DType = DType.BF16
     persistent: bool = False
-    in_turn: bool = False
+    in_turn: bool = True
     scale_dtype: DType = DType.INVALID
 
     def __post_init__(self) -> None:
