@@ -70,6 +70,8 @@ TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
     "memory.shared.load_f32x4": lambda a, b, f, g, p: _keep(*shared.load_f32x4(a)),
     "memory.shared.store_v4": lambda a, b, f, g, p: shared.store_v4(a, [f, g, g, f]),
     "memory.tma.prefetch_map": lambda a, b, f, g, p: tma.prefetch_map(p),
+    "memory.tma.close_stores": lambda a, b, f, g, p: tma.close_stores(),
+    "memory.tma.wait_for_sources": lambda a, b, f, g, p: tma.wait_for_sources(),
     "memory.tma.finish_stores": lambda a, b, f, g, p: tma.finish_stores(),
     "memory.tmem.alloc": lambda a, b, f, g, p: tmem.alloc(a, 512),
     "memory.tmem.dealloc": lambda a, b, f, g, p: tmem.dealloc(a, 512, 2),
@@ -83,6 +85,9 @@ TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
     ),
     "sync.barriers.cta_barrier": lambda a, b, f, g, p: barriers.cta_barrier(),
     "sync.barriers.named_barrier": lambda a, b, f, g, p: barriers.named_barrier(3, 128),
+    "sync.barriers.named_barrier_arrive": lambda a, b, f, g, p: (
+        barriers.named_barrier_arrive(3, 128)
+    ),
     "sync.barriers.set_max_registers": lambda a, b, f, g, p: (
         barriers.set_max_registers(232, increase=True),
         barriers.set_max_registers(40, increase=False),

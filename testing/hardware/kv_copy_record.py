@@ -65,6 +65,7 @@ def read_kernel(spec: KvCopySpec) -> CompiledArtifact:
         params=spec.params,
         smem_bytes=spec.attention.config.smem_used,
         threads=spec.num_threads,
+        arch=spec.arch,
     )
 
 

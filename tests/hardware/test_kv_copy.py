@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 import torch
 
-from fa4_cute.host.compile.compiler import ARCH, CompiledArtifact
+from fa4_cute.host.compile.compiler import CompiledArtifact
 from fa4_cute.host.run import simulator
+from fa4_cute.plan.facts.hardware import SM100A
 from fa4_cute.plan.facts.tensor_map_bits import encode_tensor_map
 from fa4_cute.plan.memory.rings import Ring
 from sm100sim.options import Check
@@ -74,7 +75,7 @@ def test_the_recorded_ptx_copies_what_the_chip_did(case: KvCopyCase) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", [HOPPER, ARCH])
+@pytest.mark.parametrize("arch", [HOPPER, SM100A])
 @by_case
 def test_the_kernel_of_today_copies_what_the_chip_did(case: KvCopyCase, arch: str) -> None:
     pytest.importorskip("cutlass", reason="needs CuTe DSL")

@@ -51,6 +51,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "sum.ptx").write_text(HEAD + SUM)
     (tmp_path / "race.ptx").write_text(HEAD + RACE)
     monkeypatch.chdir(tmp_path)
+    # Scripts that run in this process need no DSL, which another test may have imported.
+    monkeypatch.setattr("sm100sim.command.target.activate", lambda: None)
     return tmp_path
 
 

@@ -26,6 +26,8 @@ CAREFUL = "assert (out == np.arange(64)).all()\n"
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    # Programs that run in this process need no DSL, which another test may have imported.
+    monkeypatch.setattr("sm100sim.command.target.activate", lambda: None)
     Path("a.ptx").write_text(PTX)
     Path("careless.py").write_text(PROGRAM)
     Path("careful.py").write_text(PROGRAM + CAREFUL)
