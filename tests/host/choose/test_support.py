@@ -248,13 +248,18 @@ def test_hopper_serves_every_head_dim_up_to_256() -> None:
 
 
 def test_who_takes_the_query_tiles_is_left_to_the_kernel() -> None:
-    for arch, default in (("sm_90a", Scheduler.PERSISTENT), ("sm_100a", Scheduler.TILE)):
+    left_open = (
+        ("sm_90a", 64, Scheduler.PERSISTENT),
+        ("sm_90a", 72, Scheduler.TILE),
+        ("sm_100a", 64, Scheduler.TILE),
+    )
+    for arch, head_dim, default in left_open:
         for asked in (None, *Scheduler):
-            features = Features(scheduler=asked)
-            found = choose(problem(arch=arch, features=features))
+            posed = problem(head_dim=head_dim, head_dim_v=head_dim, arch=arch, features=Features(scheduler=asked))
+            found = choose(posed)
             assert isinstance(found, Choice)
             assert found.spec.variant.scheduler is (asked or default)
-            settled = problem(arch=arch, features=features).settled(found.spec.variant)
+            settled = posed.settled(found.spec.variant)
             assert settled.variant == found.spec.variant
             assert settled.settled(found.spec.variant) is settled
 
