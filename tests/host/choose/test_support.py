@@ -248,20 +248,16 @@ def test_hopper_serves_every_head_dim_up_to_256() -> None:
 
 
 def test_who_takes_the_query_tiles_is_left_to_the_kernel() -> None:
-    left_open = (
-        ("sm_90a", 64, Scheduler.PERSISTENT),
-        ("sm_90a", 72, Scheduler.TILE),
-        ("sm_100a", 64, Scheduler.TILE),
-    )
-    for arch, head_dim, default in left_open:
+    for arch, d in (("sm_90a", 64), ("sm_90a", 72), ("sm_100a", 64)):
+        default = Scheduler.PERSISTENT if (arch, d) == ("sm_90a", 64) else Scheduler.TILE
         for asked in (None, *Scheduler):
-            posed = problem(head_dim=head_dim, head_dim_v=head_dim, arch=arch, features=Features(scheduler=asked))
-            found = choose(posed)
-            assert isinstance(found, Choice)
-            assert found.spec.variant.scheduler is (asked or default)
-            settled = posed.settled(found.spec.variant)
-            assert settled.variant == found.spec.variant
-            assert settled.settled(found.spec.variant) is settled
+            asking = Features(scheduler=asked)
+            posed = problem(arch=arch, features=asking, head_dim=d, head_dim_v=d)
+            variant = support.require(choose(posed)).spec.variant
+            assert variant.scheduler is (asked or default)
+            settled = posed.settled(variant)
+            assert settled.variant == variant
+            assert settled.settled(variant) is settled
 
 
 def test_an_architecture_that_does_not_exist() -> None:
