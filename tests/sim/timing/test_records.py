@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from sm100sim.timing.records import (
+    Action,
     ClusterTrace,
     DynamicEvent,
-    Action,
     Pipe,
     Place,
     SassInstruction,
