@@ -1,4 +1,7 @@
-"""Copies and fills (CUDA Driver API, "Memory Management")."""
+"""Copies and fills (CUDA Driver API, "Memory Management").
+
+Functions of the runtime that take the same words are answered here, too.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Final
 from ..base.codes import CudaError, Status
 from ..base.objects import Work
 from ..base.session import COPY_NODE, SET_NODE, Session
-from ..base.table import U8, U16, U32, entry
+from ..base.table import entry
 
 ARRAY: Final = 3
 HOST: Final = 1
@@ -87,7 +90,7 @@ def filling(s: Session, target: Plane, value: int, width: int, extent: tuple[int
     return work
 
 
-@entry("cuMemcpy", "cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2", "cuMemcpyDtoD_v2")
+@entry("cuMemcpy", "cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2", "cuMemcpyDtoD_v2", "cudaMemcpy")
 def copy(s: Session, target: int, source: int, size: int) -> None:
     """Copy."""
     copy_async(s, target, source, size, 0)
@@ -99,13 +102,13 @@ def copy_async(s: Session, target: int, source: int, size: int, stream: int) -> 
     s.submit(stream, copying(s, target, source, size), COPY_NODE)
 
 
-@entry("cuMemcpyPeer")
+@entry("cuMemcpyPeer", "cudaMemcpyPeer")
 def copy_peer(s: Session, target: int, _to: int, source: int, _from: int, size: int) -> None:
     """Copy between contexts."""
     copy(s, target, source, size)
 
 
-@entry("cuMemcpyPeerAsync")
+@entry("cuMemcpyPeerAsync", "cudaMemcpyPeerAsync")
 def copy_peer_async(s: Session, *words: int) -> None:
     """Copy between contexts in a stream."""
     target, _, source, _, size, stream = words[:6]
@@ -180,79 +183,85 @@ def copy_3d_async(s: Session, descriptor: int, stream: int) -> None:
     s.submit(stream, copying_3d(s, descriptor), COPY_NODE)
 
 
-@entry("cuMemsetD8_v2")
-def set_8(s: Session, target: int, value: U8, count: int) -> None:
-    """Set bytes."""
-    set_8_async(s, target, value, count, 0)
+def _set(s: Session, words: tuple[int, ...], width: int, stream: int) -> None:
+    """Set elements of `width` bytes: `words` are the target, the value and how many."""
+    _set_rows(s, (words[0], 0, words[1], words[2], 1), width, stream)
 
 
-@entry("cuMemsetD16_v2")
-def set_16(s: Session, target: int, value: U16, count: int) -> None:
-    """Set elements of two bytes."""
-    set_16_async(s, target, value, count, 0)
-
-
-@entry("cuMemsetD32_v2")
-def set_32(s: Session, target: int, value: U32, count: int) -> None:
-    """Set elements of four bytes."""
-    set_32_async(s, target, value, count, 0)
-
-
-@entry("cuMemsetD8Async")
-def set_8_async(s: Session, target: int, value: U8, count: int, stream: int) -> None:
-    """Set bytes in a stream."""
-    s.submit(stream, filling(s, Plane(target, 0), value, 1, (count, 1)), SET_NODE)
-
-
-@entry("cuMemsetD16Async")
-def set_16_async(s: Session, target: int, value: U16, count: int, stream: int) -> None:
-    """Set elements of two bytes in a stream."""
-    s.submit(stream, filling(s, Plane(target, 0), value, 2, (count, 1)), SET_NODE)
-
-
-@entry("cuMemsetD32Async")
-def set_32_async(s: Session, target: int, value: U32, count: int, stream: int) -> None:
-    """Set elements of four bytes in a stream."""
-    s.submit(stream, filling(s, Plane(target, 0), value, 4, (count, 1)), SET_NODE)
-
-
-def _set_2d(s: Session, words: tuple[int, ...], width: int, stream: int) -> None:
+def _set_rows(s: Session, words: tuple[int, ...], width: int, stream: int) -> None:
+    """Set elements of rows: `words` are the target, the pitch, the value, columns and rows."""
     target, pitch, value, columns, rows = words[:5]
     work = filling(s, Plane(target, pitch), value & (1 << 8 * width) - 1, width, (columns, rows))
     s.submit(stream, work, SET_NODE)
 
 
-@entry("cuMemsetD2D8_v2")
+@entry("cuMemsetD8_v2", "cudaMemset")
+def set_8(s: Session, *words: int) -> None:
+    """Set bytes."""
+    _set(s, words, 1, 0)
+
+
+@entry("cuMemsetD16_v2")
+def set_16(s: Session, *words: int) -> None:
+    """Set elements of two bytes."""
+    _set(s, words, 2, 0)
+
+
+@entry("cuMemsetD32_v2")
+def set_32(s: Session, *words: int) -> None:
+    """Set elements of four bytes."""
+    _set(s, words, 4, 0)
+
+
+@entry("cuMemsetD8Async", "cudaMemsetAsync")
+def set_8_async(s: Session, *words: int) -> None:
+    """Set bytes in a stream."""
+    _set(s, words, 1, words[3])
+
+
+@entry("cuMemsetD16Async")
+def set_16_async(s: Session, *words: int) -> None:
+    """Set elements of two bytes in a stream."""
+    _set(s, words, 2, words[3])
+
+
+@entry("cuMemsetD32Async")
+def set_32_async(s: Session, *words: int) -> None:
+    """Set elements of four bytes in a stream."""
+    _set(s, words, 4, words[3])
+
+
+@entry("cuMemsetD2D8_v2", "cudaMemset2D")
 def set_2d_8(s: Session, *words: int) -> None:
     """Set bytes of rows."""
-    _set_2d(s, words, 1, 0)
+    _set_rows(s, words, 1, 0)
 
 
 @entry("cuMemsetD2D16_v2")
 def set_2d_16(s: Session, *words: int) -> None:
     """Set elements of two bytes of rows."""
-    _set_2d(s, words, 2, 0)
+    _set_rows(s, words, 2, 0)
 
 
 @entry("cuMemsetD2D32_v2")
 def set_2d_32(s: Session, *words: int) -> None:
     """Set elements of four bytes of rows."""
-    _set_2d(s, words, 4, 0)
+    _set_rows(s, words, 4, 0)
 
 
-@entry("cuMemsetD2D8Async")
+@entry("cuMemsetD2D8Async", "cudaMemset2DAsync")
 def set_2d_8_async(s: Session, *words: int) -> None:
     """Set bytes of rows in a stream."""
-    _set_2d(s, words, 1, words[5])
+    _set_rows(s, words, 1, words[5])
 
 
 @entry("cuMemsetD2D16Async")
 def set_2d_16_async(s: Session, *words: int) -> None:
     """Set elements of two bytes of rows in a stream."""
-    _set_2d(s, words, 2, words[5])
+    _set_rows(s, words, 2, words[5])
 
 
 @entry("cuMemsetD2D32Async")
 def set_2d_32_async(s: Session, *words: int) -> None:
     """Set elements of four bytes of rows in a stream."""
-    _set_2d(s, words, 4, words[5])
+    _set_rows(s, words, 4, words[5])
