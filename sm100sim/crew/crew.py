@@ -13,6 +13,7 @@ from ..launch_request import LaunchRequest
 from ..memory import Allocation
 from ..options import RunOptions
 from .machine import Machine, Share, raw_options
+from .recording import Recorder, Recording, recorder
 from .results import Results, merged
 
 START_SECONDS = 10.0
@@ -159,6 +160,9 @@ class Crew:
             MemoryError: there is no host memory for a machine.
             KeyboardInterrupt: it came meanwhile; the engine has stopped.
         """
+        wanted = recorder.get()
+        if wanted is not None:
+            return self._recorded(wanted)
         threads = self._threads()
         results = self._together(threads) if threads > 1 else None
         if results is not None:
@@ -185,6 +189,14 @@ class Crew:
         machine = self._machine()
         with _Threads([machine]) as threads:
             threads.run(self._request.kernel, self._clusters)
+            return machine.results()
+
+    def _recorded(self, wanted: Recorder) -> Results:
+        machine = self._machine()
+        machine.record(wanted.plan(self._clusters))
+        with _Threads([machine]) as threads:
+            threads.run(self._request.kernel, self._clusters)
+            wanted.launches.append(Recording(self._request, self._assembled, *machine.steps()))
             return machine.results()
 
     def _together(self, count: int) -> Results | None:
