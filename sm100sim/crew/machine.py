@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as ct
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -32,28 +33,45 @@ from .recording import RAW_STEP, Arrays
 from .results import Results
 
 
-def raw_options(request: LaunchRequest, options: RunOptions, assembled: Assembled) -> Options:
-    """The options of a launch as the engine takes them."""
-    raw = Options()
-    raw.grid[:] = request.grid
-    raw.block[:] = request.block
-    raw.cluster[:] = request.cluster
-    raw.dynamic_smem = request.smem_bytes
-    offsets = assembled.param_offsets
-    raw.n_params_bytes = max(
-        [o + len(p) for o, p in zip(offsets, request.params, strict=True)], default=0
-    )
-    raw.mode = MODES.index(options.mode)
-    raw.poison = int(options.poison)
-    raw.check = int(options.checks)
-    raw.exact_mma = int(options.exact_mma)
-    raw.trace_cluster = NONE32 if options.trace_cluster is None else options.trace_cluster
-    raw.max_findings = options.max_findings
-    raw.talks = int(assembled.talk is Talk.WAITS)
-    raw.seed = options.seed & (2**64 - 1)
-    raw.max_idle_instructions = options.max_idle_instructions
-    raw.max_instructions = options.max_instructions or 0
-    return raw
+@dataclass(frozen=True)
+class Prepared:
+    """A launch, ready to be executed.
+
+    Attributes:
+        request: what to launch.
+        assembled: its program.
+        options: how to run it.
+        memory: what the kernel may touch.
+    """
+
+    request: LaunchRequest
+    assembled: Assembled
+    options: RunOptions
+    memory: list[Allocation]
+
+    def raw_options(self) -> Options:
+        """The options as the engine takes them."""
+        request, options, assembled = self.request, self.options, self.assembled
+        raw = Options()
+        raw.grid[:] = request.grid
+        raw.block[:] = request.block
+        raw.cluster[:] = request.cluster
+        raw.dynamic_smem = request.smem_bytes
+        offsets = assembled.param_offsets
+        raw.n_params_bytes = max(
+            [o + len(p) for o, p in zip(offsets, request.params, strict=True)], default=0
+        )
+        raw.mode = MODES.index(options.mode)
+        raw.poison = int(options.poison)
+        raw.check = int(options.checks)
+        raw.exact_mma = int(options.exact_mma)
+        raw.trace_cluster = NONE32 if options.trace_cluster is None else options.trace_cluster
+        raw.max_findings = options.max_findings
+        raw.talks = int(assembled.talk is Talk.WAITS)
+        raw.seed = options.seed & (2**64 - 1)
+        raw.max_idle_instructions = options.max_idle_instructions
+        raw.max_instructions = options.max_instructions or 0
+        return raw
 
 
 class Share:
@@ -91,13 +109,7 @@ class Machine:
     While it runs it writes to itself and to the launch's buffers; nothing may be freed meanwhile.
     """
 
-    def __init__(
-        self,
-        request: LaunchRequest,
-        assembled: Assembled,
-        options: RunOptions,
-        memory: list[Allocation],
-    ):
+    def __init__(self, launch: Prepared) -> None:
         """Make it, with program and memory.
 
         Raises:
@@ -107,14 +119,14 @@ class Machine:
         self._share: Share | None = None  # lives as long as the machine
         self._recording: Arrays | None = None  # the same
         self.lib = load_engine()
-        self.assembled = assembled
-        self.max_findings = options.max_findings
-        self.params = parameter_buffer(assembled, request.params)
+        self.assembled = launch.assembled
+        self.max_findings = launch.options.max_findings
+        self.params = parameter_buffer(launch.assembled, launch.request.params)
         self.progress = Progress()
-        self.handle = self.lib.sm100_machine_new(ct.byref(raw_options(request, options, assembled)))
+        self.handle = self.lib.sm100_machine_new(ct.byref(launch.raw_options()))
         if not self.handle:
             raise MemoryError("the simulator got no host memory for a machine")
-        self._load(memory)
+        self._load(launch.memory)
 
     def _load(self, memory: list[Allocation]) -> None:
         """Give the machine its program and its memory."""

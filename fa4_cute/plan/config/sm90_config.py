@@ -28,7 +28,6 @@ from ..facts.hardware import (
     SMEM_CAPACITY,
     SwizzleMode,
     align_up,
-    prev_pow2,
 )
 from ..facts.wgmma import WGMMA_ROWS
 from .operand_config import OperandConfig
@@ -119,10 +118,7 @@ class SM90Config(OperandConfig):
     def BN(self) -> int:
         """Keys per tile."""
         keys = self.keys or self.tile.keys
-        keys = min(keys, self.bn_cap or keys)
-        if self.page_size and self.page_size % keys and keys % self.page_size:
-            return prev_pow2(keys)
-        return keys
+        return self.whole_pages(min(keys, self.bn_cap or keys))
 
     @property
     def BK1(self) -> int:
@@ -133,11 +129,6 @@ class SM90Config(OperandConfig):
     def padded_depth(self) -> int:
         """``depth`` rounded up to whole column chunks."""
         return align_up(self.depth, self.swizzle_elems)
-
-    @property
-    def value_swizzle(self) -> SwizzleMode:
-        """Swizzle of V tiles: that of all operands."""
-        return self.swizzle_mode
 
     @property
     def fuse_gqa(self) -> bool:
@@ -153,21 +144,9 @@ class SM90Config(OperandConfig):
         """Columns of Q and K that are loaded; no rope columns are apart from them."""
         return self.padded_depth
 
-    def BM_eff(self) -> int:
-        """Sequence positions per CTA."""
-        return self.BM // self.group if self.fuse_gqa else self.BM
-
-    def PairBM_eff(self) -> int:
-        """Sequence positions per work tile: what masks and the tile map count in."""
-        return self.BM_eff()
-
     def cta_group(self) -> int:
         """CTAs per MMA."""
         return 1
-
-    def k_rows_per_cta(self) -> int:
-        """K rows in this CTA's shared memory."""
-        return self.BN
 
     def v_cols_per_cta(self) -> int:
         """V columns in this CTA's shared memory."""

@@ -74,11 +74,6 @@ class SM90Spec(CommonSpec):
         return "_".join([*parts, *self.variant.name_parts])
 
     @property
-    def cluster_size(self) -> int:
-        """CTAs per cluster."""
-        return 1
-
-    @property
     def output_depth(self) -> int:
         """Columns of O."""
         return self.config.depth
