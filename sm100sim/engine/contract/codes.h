@@ -38,7 +38,7 @@ typedef enum { SEVERITY_FINDING = 0, SEVERITY_FAULT = 1 } Severity;
 
 /* Kinds of timeline events. */
 typedef enum { EV_BUSY = 0, EV_WAIT = 1, EV_MMA = 2, EV_TMA_LOAD = 3, EV_TMA_STORE = 4, EV_ARRIVE = 5, EV_MARK = 6,
-    EV_ACCESS = 7, EV_FINDING = 8 } EventKind;
+    EV_ACCESS = 7, EV_FINDING = 8, EV_BARRIER = 9 } EventKind;
 
 /* Optional watchers.
  *

@@ -194,8 +194,11 @@ static Step check_barrier_rank(Ctx *c, const Tensor *q) {
     return STEP_NEXT;
   if (q->flags & COPY_PAIR && (bar ^ dst) == 1)
     return STEP_NEXT;
-  return fault(c, "mbarrier-address", "the mbarrier is in CTA %u, the destination in CTA %u%s", bar, dst,
-               q->flags & COPY_PAIR ? "; they are not a CTA pair" : "; without .cta_group::2 they must agree");
+  if (q->flags & COPY_PAIR)
+    return fault(c, "mbarrier-address", "the mbarrier is in CTA %u, the destination in CTA %u; they are not a CTA pair",
+                 bar, dst);
+  barrier_rank_ignored(c, bar, dst);
+  return STEP_NEXT;
 }
 
 static Step load_lane(Ctx *c, const Ins *i, u32 lane) {
@@ -214,7 +217,7 @@ static Step load_lane(Ctx *c, const Ins *i, u32 lane) {
   AsyncOp *op = async_new(c, FIFO_NONE, 0, load_land, sizeof q);
   op->lane = lane;
   *(Tensor *)op->payload = q;
-  bulk_schedule(c, op, EV_TMA_LOAD, q.bytes);
+  bulk_schedule(c, op, EV_TMA_LOAD, q.bytes, window_offset(q.smem));
   async_submit(c->cl, op);
   return c->m->faulted ? STEP_FAULT : STEP_NEXT;
 }
@@ -281,7 +284,7 @@ static Step store_lane(Ctx *c, const Ins *i, u32 lane) {
   op->lane = lane;
   *(Tensor *)op->payload = q;
   bulk_join_group(c, op, lane);
-  bulk_schedule(c, op, EV_TMA_STORE, q.bytes);
+  bulk_schedule(c, op, EV_TMA_STORE, q.bytes, window_offset(q.smem));
   async_submit(c->cl, op);
   return c->m->faulted ? STEP_FAULT : STEP_NEXT;
 }

@@ -155,6 +155,7 @@ struct Cta {
   bool tmem_relinquished;
   u32 tmem_last_cols;
   u32 cta_group; /* 0 until the first tcgen05 */
+  u32 told;      /* set of Told: findings about habits of a whole kernel, one for each CTA */
 
   struct {
     u32 cols, dst, warp, base;

@@ -68,6 +68,7 @@ static Step op_init(Ctx *c, const Ins *i) {
     b->init_line = i->line;
     b->init_warp = c->w->index;
     see_mbar_init(c, &b->check);
+    trace_event(c->m, EV_BARRIER, owner, c->w->index, i->line, c->sp->t, c->sp->t, b->offset, count);
     made = b;
   }
   note_progress(c->cl);
