@@ -35,7 +35,7 @@ def bank_cycles(instruction: SassInstruction, before: SassInstruction | None) ->
     """Return cycles in which the sources are read: one a cycle and bank of odd or even registers.
 
     What the instruction before kept in the reuse cache, for the same operand, is not read again.
-    Source: cicuvc/nvidia-sass-document, notes/sm90/arch/register_bandwidth.md.
+    Source: cicuvc/nvidia-sass-document, notes/sm90/arch/register_bandwidth.
     """
     kept = sources(before) if before is not None else []
     reads: list[set[int]] = [set(), set()]

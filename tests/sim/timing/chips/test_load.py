@@ -13,7 +13,8 @@ def test_every_value_has_a_unit_a_status_and_a_source(name: str) -> None:
     chip = load_chip(name)
     assert chip.name == name
     for parameter in chip.parameters.values():
-        assert parameter.unit and len(parameter.source) > 10
+        assert parameter.unit
+        assert len(parameter.source) > 10
         assert (parameter.low < parameter.high) or parameter.status != "range"
 
 

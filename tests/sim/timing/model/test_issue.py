@@ -17,25 +17,25 @@ B200 = chip("b200", yield_cycles=0)
 
 
 def test_dependent_ffmas_issue_every_four_cycles() -> None:
-    """The stall count is the distance; ptxas gives 4 (usched_latency.md, "FFMA to FFMA")."""
+    """The stall count is the distance; ptxas gives 4 (usched_latency, "FFMA to FFMA")."""
     assert single(H100, *[op("FFMA R0, R1, R2, R0", 4, reuse=3)] * 101) == 400
 
 
 @pytest.mark.parametrize(
     ("draw", "text", "cycles"),
     [
-        (H100, "FADD R0, R2, R3", 1),  # h100_fixed_pipeline.md, "Solo pipe rates"
+        (H100, "FADD R0, R2, R3", 1),  # h100_fixed_pipeline, "Solo pipe rates"
         (H100, "IADD3 R0, R2, R3, R4", 2),
         (H100, "IMAD R0, R2, R3, R4", 2),
         (H100, "IMAD.WIDE R0, R2, R3, R4", 4),
         (H100, "MUFU.EX2 R0, R2", 8),
-        (B200, "FFMA R0, R2, R4, R6", 1),  # b200_fixed_admission_depth.md
+        (B200, "FFMA R0, R2, R4, R6", 1),  # b200_fixed_admission_depth
         (B200, "FFMA2 R0, R2, R4, R6", 2),
         (B200, "MUFU.EX2 R0, R2", 8),
-        (chip("b300"), "MUFU.EX2 R0, R2", 4),  # b300_mufu_ex2_throughput.md
+        (chip("b300"), "MUFU.EX2 R0, R2", 4),  # b300_mufu_ex2_throughput
     ],
 )
-def test_a_unit_takes_its_instructions_one_after_the_other(draw: Draw, text: str, cycles: int) -> None:
+def test_a_unit_takes_one_instruction_after_the_other(draw: Draw, text: str, cycles: int) -> None:
     long, short = (single(draw, *[op(text)] * n) for n in (300, 200))
     assert long - short == 100 * cycles
 
@@ -56,12 +56,12 @@ def test_pairs_of_units(texts: tuple[str, str], h100: int, b200: int) -> None:
 
 
 def test_the_third_mufu_waits() -> None:
-    """Two entries: "first two fast, then +8" (h800_mio_queue_topology.md, "XU")."""
+    """Two entries: "first two fast, then +8" (h800_mio_queue_topology, "XU")."""
     assert [single(H100, *[op("MUFU.EX2 R0, R1", 2)] * n) for n in (2, 3, 4)] == [2, 8, 16]
 
 
 def test_sources_of_one_bank_are_read_one_after_the_other() -> None:
-    """Two of one parity take two cycles; a reused one is not read (register_bandwidth.md)."""
+    """Two of one parity take two cycles; a reused one is not read (register_bandwidth)."""
 
     def rate(text: str, reuse: int = 0) -> float:
         return (single(H100, *[op(text, reuse=reuse)] * 201) - 1) / 200
@@ -72,7 +72,7 @@ def test_sources_of_one_bank_are_read_one_after_the_other() -> None:
 
 
 def test_two_warps_of_a_sub_partition_share_its_slot() -> None:
-    """Equal pairs share evenly and reach one instruction a cycle (yield_dispatch_cost.md)."""
+    """Equal pairs share evenly and reach one instruction a cycle (yield_dispatch_cost)."""
     body = [op("FADD R0, R2, R3")] * 200
     times = run(Program().warp(0, *body).warp(4, *body), H100)
     assert times.cycles == pytest.approx(400, abs=2)
@@ -115,7 +115,7 @@ def test_a_taken_branch_costs_its_cycles() -> None:
 
 
 def test_code_larger_than_the_cache_is_fetched_again_and_again() -> None:
-    """48 KB of NOPs of two cycles take 1.5 times as long as 31 KB (b200_icache_topology.md)."""
+    """48 KB of NOPs of two cycles take 1.5 times as long as 31 KB (b200_icache_topology)."""
     cost = load_chip("b200").draw()["icache_next"]
     draw = chip("b200", icache_next=cost, icache_jump=cost, branch_cycles=1)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from sm100sim.timing.model import ClusterTime
@@ -27,19 +29,19 @@ def wgmmas(count: int, columns: int, a: str = "gdesc[UR4]", groups: int = 1) -> 
     ("columns", "published"), [(8, 21.0), (16, 22.8), (32, 27.0), (64, 35.3), (128, 67.4)]
 )
 def test_a_chain_of_wgmmas(columns: int, published: float) -> None:
-    """wgmma.md, "Round 5": 32 of them, divided by 32; operands, then arithmetic limit."""
+    """wgmma, "Round 5": 32 of them, divided by 32; operands, then arithmetic limit."""
     cycles = run(wgmmas(32, columns), H100).cycles - 1
     assert cycles / 32 == pytest.approx(published, rel=0.01)
 
 
 @pytest.mark.parametrize(("columns", "published"), [(16, 57), (64, 81), (256, 177)])
 def test_one_wgmma(columns: int, published: float) -> None:
-    """wgmma.md, "Round 3", 2: 49 cycles and one per register of the accumulator."""
+    """wgmma, "Round 3", 2: 49 cycles and one per register of the accumulator."""
     assert run(wgmmas(1, columns), H100).cycles - 1 == pytest.approx(published, abs=1)
 
 
 def test_operands_in_registers_save_the_passes_of_a() -> None:
-    """wgmma.md: 12.0 cycles at n8 and n16 but for the gap, 18 less latency."""
+    """wgmma: 12.0 cycles at n8 and n16 but for the gap, 18 less latency."""
     long, short = (run(wgmmas(n, 16, "R152"), H100).cycles for n in (64, 32))
     assert (long - short) / 32 == pytest.approx(12 + H100["wgmma_gap"], abs=0.1)
     apart = run(wgmmas(1, 64), H100).cycles - run(wgmmas(1, 64, "R152"), H100).cycles
@@ -47,16 +49,17 @@ def test_operands_in_registers_save_the_passes_of_a() -> None:
 
 
 def test_seven_wgmmas_are_admitted_at_once() -> None:
-    """wgmma.md, "HGMMA admission queue": the first seven at the pace of issue, the eighth later."""
+    """wgmma, "HGMMA admission queue": the first seven at the pace of issue, the eighth later."""
     issued = []
     for count in (6, 7, 8, 9):
         program = Program()
         for warp in range(4):
             program.warp(warp, *[op("HGMMA.64x64x16.F32 R24, gdesc[UR4], R24", 4)] * count)
         issued.append(run(program, H100).cycles - 1)
-    steps = [b - a for a, b in zip(issued, issued[1:], strict=False)]
+    steps = [b - a for a, b in pairwise(issued)]
     assert steps[0] == 4
-    assert steps[1] > 4 and steps[2] > 30
+    assert steps[1] > 4
+    assert steps[2] > 30
 
 
 def test_a_wait_leaves_the_latest_groups() -> None:
@@ -68,7 +71,7 @@ def test_a_wait_leaves_the_latest_groups() -> None:
             wait = op(f"WARPGROUP.DEPBAR.LE gsb0, {keep:#x}")
             program.warp(warp, *[op(name, 4)] * 3, wait, op("NOP"))
         ends.append(run(program, H100).cycles)
-    assert [a - b for a, b in zip(ends, ends[1:], strict=False)] == pytest.approx([66, 66], abs=1)
+    assert [a - b for a, b in pairwise(ends)] == pytest.approx([66, 66], abs=1)
 
 
 def test_a_wgmma_starts_when_all_warps_of_its_group_issued() -> None:
@@ -80,7 +83,7 @@ def test_a_wgmma_starts_when_all_warps_of_its_group_issued() -> None:
 
 
 def test_operands_of_mmas_come_before_other_accesses() -> None:
-    """wgmma.md: n64 takes 32 of its 34 cycles at the port, so an LDS finds one in 16 free."""
+    """wgmma: n64 takes 32 of its 34 cycles at the port, so an LDS finds one in 16 free."""
     draw = chip("h100", wgmma_gap=2)
     event = DynamicEvent(Action.SHARED, 0xFFFFFFFF, wavefronts=1)
     loads = [(op("LDS R0, [RZ]"), event)] * 100
@@ -111,7 +114,7 @@ def tcgen05(count: int, shape: tuple[int, ...], chip_name: str = "b200", **value
 
 @pytest.mark.parametrize("count", [4, 32, 128])
 def test_mmas_from_issue_to_seen(count: int) -> None:
-    """utchmma.md: 64 n + 129 for n of 128 x 128 x 16; what issues them costs one cycle here."""
+    """utchmma: 64 n + 129 for n of 128 x 128 x 16; what issues them costs one cycle here."""
     assert tcgen05(count, (128, 128, 16)) == pytest.approx(64 * count + 129, abs=3)
 
 
@@ -148,7 +151,7 @@ def test_the_rate_of_pairs(columns: int, published: int) -> None:
 
 
 def test_six_mmas_are_admitted() -> None:
-    """b200_mio_admission_depth.md: about six per sub-partition; the next one waits for the first."""
+    """b200_mio_admission_depth: about six per sub-partition; the next waits for the first."""
     mma = DynamicEvent(Action.MMA, 1, shape=(128, 128, 16))
     body = [(op("UTCHMMA gdesc[UR4], gdesc[UR6], tmem[UR8]", 7), mma)] * 7
     draw = chip("b200", mma_front=60)
@@ -168,7 +171,7 @@ def loads(texts: tuple[str, ...], count: int, columns: int) -> ClusterTime:
 
 @pytest.mark.parametrize(("columns", "cycles"), [(8, 4), (16, 8), (32, 16)])
 def test_tensor_memory_moves_two_columns_a_cycle(columns: int, cycles: int) -> None:
-    """ldtm.md: 1536 loads of x16 take 22 + 8 each; a load and its wait 24 to 25."""
+    """ldtm: 1536 loads of x16 take 22 + 8 each; a load and its wait 24 to 25."""
     text = (f"LDTM.x{columns} R0, tmem[UR4]",)
     many, few = (loads(text, n, columns).cycles for n in (200, 100))
     assert (many - few) / 100 == cycles
@@ -177,14 +180,14 @@ def test_tensor_memory_moves_two_columns_a_cycle(columns: int, cycles: int) -> N
 
 
 def test_loads_and_stores_share_the_path() -> None:
-    """sttm.md: both together 255.3 of 256 bytes a cycle, so 16 cycles for a pair of x16."""
+    """sttm: both together 255.3 of 256 bytes a cycle, so 16 cycles for a pair of x16."""
     texts = ("LDTM.x16 R0, tmem[UR4]", "STTM.x16 tmem[UR4], R0")
     many, few = (loads(texts, n, 16).cycles for n in (100, 50))
     assert (many - few) / 50 == 16
 
 
 def test_a_fence_waits_for_the_stores_of_its_warp() -> None:
-    """sttm.md: a store of eight columns and the fence take about 8 cycles, at most 12."""
+    """sttm: a store of eight columns and the fence take about 8 cycles, at most 12."""
     event = DynamicEvent(Action.TMEM_STORE, 0xFFFFFFFF, shape=(32, 8))
     store = (op("STTM.x8 tmem[UR4], R0"), event)
     assert 8 <= single(chip("b200"), store, op("FENCE.VIEW.ASYNC.T"), op("NOP")) <= 12

@@ -21,7 +21,7 @@ def shared(passes: int) -> DynamicEvent:
 
 
 def test_one_warp_presents_half_a_request_a_cycle_and_an_sm_takes_one() -> None:
-    """h800_mio_queue_topology.md, LDS with an address register: 0.497 of one, 0.99 of four."""
+    """h800_mio_queue_topology, LDS with an address register: 0.497 of one, 0.99 of four."""
     for warps, rate in ((1, 0.497), (4, 0.993)):
         ends = []
         for count in (400, 200):
@@ -136,7 +136,7 @@ def test_the_l2_bounds_what_a_copy_brings() -> None:
 
 
 def test_a_store_is_waited_for_by_groups() -> None:
-    """utchmma.md: 31.8 bytes a cycle from shared to global memory."""
+    """utchmma: 31.8 bytes a cycle from shared to global memory."""
     draw = chip("b200")
     store = DynamicEvent(Action.COPY_STORE, 1, size=8192, shape=(64, 128))
     commit = DynamicEvent(Action.BULK_COMMIT, 1)
