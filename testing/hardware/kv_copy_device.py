@@ -16,9 +16,9 @@ import numpy as np
 
 from fa4_cute.host.compile.cache import KernelCache
 from fa4_cute.host.compile.compiler import CompiledArtifact
+from fa4_cute.host.compile.settings import Settings
 from fa4_cute.host.run.device import CudaLauncher
 from fa4_cute.host.run.launch import Encoder
-from fa4_cute.settings import Settings
 from testing.hardware.kv_copy import CASES, HOPPER, KvCopyCase, KvCopySpec
 from testing.hardware.kv_copy_record import read_kernel
 

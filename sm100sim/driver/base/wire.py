@@ -136,11 +136,3 @@ class Program:
                 raise Ended
             view = view[got:]
         return bytes(data)
-
-
-def signed(word: int, bits: int = 32) -> int:
-    """The two's complement number in the low bits of a word."""
-    word &= (1 << bits) - 1
-    return word - (1 << bits) if word >> bits - 1 else word
-
-
