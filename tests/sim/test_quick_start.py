@@ -23,7 +23,7 @@ def test_the_quick_start_does_what_it_says(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
-    assert follow(DOCS / "tutorial.md", tmp_path) == 10
+    assert follow(DOCS / "tutorial.md", tmp_path) == 11
     assert (tmp_path / "race.png").stat().st_size
 
 
