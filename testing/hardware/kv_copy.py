@@ -27,7 +27,7 @@ from fa4_cute.plan.spec.variant import Variant
 
 CONSUMER_THREADS: Final = WARP_GROUP_THREADS
 PRODUCER_WARP: Final = WARPS_PER_GROUP
-"""The warp behind the consumers."""
+"""The warp after the consumers."""
 COPY_BARRIER: Final = 1
 COPY_BYTES: Final = 16
 """Bytes that a thread copies at a time."""

@@ -99,7 +99,7 @@ class KvCopy:
 
     @cute.jit
     def produce(self, ctx: Share, k_map: Int64, v_map: Int64):
-        """Load every K and V tile through the rings, each part behind the wait for its slot."""
+        """Load every K and V tile through the rings, each part after the wait for its slot."""
         k_ring = TMAProducerPipeline(ctx.barriers, Ring.of_keys(self.config))
         v_ring = TMAProducerPipeline(ctx.barriers, Ring.of_values(self.config))
         k, v = first_slots(self.config, RingState.producer(self.config.num_kv_stages))
