@@ -27,7 +27,7 @@ from fa4_cute.plan.spec.variant import Variant
 
 CONSUMER_THREADS: Final = WARP_GROUP_THREADS
 PRODUCER_WARP: Final = WARPS_PER_GROUP
-"""The warp behind the consumers."""
+"""The warp after the consumers."""
 COPY_BARRIER: Final = 1
 COPY_BYTES: Final = 16
 """Bytes that a thread copies at a time."""
@@ -142,7 +142,7 @@ class KvCopyCase:
             f"{name}_map": encode(key_map(attention, name, layout).fields(address))
             for name, address in zip("kv", addresses, strict=False)
         }
-        values = {**maps, "image": addresses[2], "seqlen_k": self.seqlen}
+        values: dict[str, bytes | int | float] = {**maps, "image": addresses[2], "seqlen_k": self.seqlen}
         plan = LaunchPlan(
             grid=(1, self.heads, self.batch),
             block=(self.spec(HOPPER).num_threads, 1, 1),
@@ -171,12 +171,4 @@ def compile_copy(spec: KvCopySpec) -> CompiledArtifact:
         # By name: the module holds traced code and imports the DSL.
         return import_module("testing.hardware.kv_copy_kernel").trace(spec, options)
 
-    ptx, cubin, name = compile_traced(trace, spec.arch)
-    return CompiledArtifact(
-        ptx=ptx,
-        cubin=cubin,
-        kernel_name=name,
-        params=spec.params,
-        smem_bytes=spec.attention.config.smem_used,
-        threads=spec.num_threads,
-    )
+    return CompiledArtifact.of(spec, *compile_traced(trace, spec.arch))

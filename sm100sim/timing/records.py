@@ -1,0 +1,222 @@
+"""What the parts of the timing model hand one another: machine code, and what warps did with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+import numpy as np
+import numpy.typing as npt
+
+Indices = npt.NDArray[np.int32]
+
+
+class Pipe(Enum):
+    """The unit that an instruction occupies; what a unit is on a chip is that chip's data."""
+
+    ALU = auto()
+    FMA_LITE = auto()
+    FMA_HEAVY = auto()
+    FMA_PACKED = auto()
+    FP64 = auto()
+    MUFU = auto()
+    UNIFORM = auto()
+    LSU = auto()
+    TENSOR = auto()
+    TMEM = auto()
+    TMA = auto()
+    BARRIER = auto()
+    CONTROL = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class SassInstruction:
+    """One instruction of 128 bits.
+
+    Attributes:
+        index: place in `SassKernel.instructions`; address: bytes from the kernel's start.
+        opcode, modifiers, operands: "MUFU", ("EX2",), "R4, R5".
+        guard: "" or its predicate, e.g. "!P0", "UP1".
+        stall: cycles until its warp may issue again. yields: prefers another warp.
+        write_barrier, read_barrier: scoreboard (0-5) that results, or reads of operands, release.
+        wait_mask: scoreboards that must be free, a bit each.
+        reuse: operands kept in the reuse cache, a bit each.
+        pipe: the unit.
+        target: index of the instruction that a direct branch or call goes to.
+        ptx_line: line of the PTX text that it comes from; None where the compiler says none.
+    """
+
+    index: int
+    address: int
+    opcode: str
+    modifiers: tuple[str, ...]
+    operands: str
+    guard: str
+    stall: int
+    yields: bool
+    write_barrier: int | None
+    read_barrier: int | None
+    wait_mask: int
+    reuse: int
+    pipe: Pipe
+    target: int | None = None
+    ptx_line: int | None = None
+
+    @property
+    def mnemonic(self) -> str:
+        """Opcode with its modifiers, e.g. "MUFU.EX2"."""
+        return ".".join((self.opcode, *self.modifiers))
+
+    def __str__(self) -> str:
+        guard = f"@{self.guard} " if self.guard else ""
+        return f"{guard}{self.mnemonic} {self.operands}".rstrip()
+
+
+@dataclass(frozen=True)
+class SassKernel:
+    """The machine code of a kernel.
+
+    Attributes:
+        arch: e.g. "sm_90a". registers: of a thread, at entry. compiler: ptxas' version.
+        text: the section's bytes.
+    """
+
+    name: str
+    arch: str
+    registers: int
+    compiler: str
+    instructions: tuple[SassInstruction, ...]
+    text: bytes
+
+
+class Action(Enum):
+    """What an execution of an instruction did that time depends on.
+
+    MBARRIER_INIT, ARRIVE, WAIT: `count` arrivals that a phase takes, or that were made; an arrival
+    may expect `size` bytes as well. WGMMA_COMMIT, WGMMA_WAIT: a group ends; all but the last
+    `count` groups are waited for. MMA_COMMIT: the objects hear when the MMAs so far are done.
+    BULK_COMMIT, BULK_WAIT: groups of copies. NAMED_BARRIER, NAMED_ARRIVE: object and `count`
+    threads. CLUSTER_ARRIVE, CLUSTER_WAIT: the hardware barrier of a cluster.
+    REGISTERS: setmaxnreg to `count`.
+    """
+
+    MBARRIER_INIT = auto()
+    MBARRIER_ARRIVE = auto()
+    MBARRIER_WAIT = auto()
+    MMA = auto()
+    MMA_COMMIT = auto()
+    WGMMA = auto()
+    WGMMA_COMMIT = auto()
+    WGMMA_WAIT = auto()
+    COPY_LOAD = auto()
+    COPY_STORE = auto()
+    BULK_COMMIT = auto()
+    BULK_WAIT = auto()
+    TMEM_LOAD = auto()
+    TMEM_STORE = auto()
+    TMEM_COPY = auto()
+    SHARED = auto()
+    GLOBAL = auto()
+    LOCAL = auto()
+    NAMED_BARRIER = auto()
+    NAMED_ARRIVE = auto()
+    CLUSTER_ARRIVE = auto()
+    CLUSTER_WAIT = auto()
+    REGISTERS = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Something in the shared memory of a CTA of the cluster: a barrier's offset, or its number."""
+
+    rank: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicEvent:
+    """What one execution of an instruction did.
+
+    Attributes:
+        lanes: that took part, a bit each.
+        objects: barriers that it waits for, arrives at or, of copies and commits, completes on.
+        phase: of a wait: how many phases of the barrier must have ended, from its start on.
+        count: see `Action`.
+        size: bytes; of a copy: those that each target gets.
+        wavefronts: passes of the shared memory's 128 bytes.
+        sectors: 32-byte pieces of global memory.
+        shape: MMA: (M, N, K) and the bits of an element of A; copies: rows of a box and bytes of a
+            row; Tensor Memory: lanes and columns of 32 bits.
+        address: of the first byte in global memory.
+        detail: what else distinguishes it, e.g. ("a_registers",), ("pair",), ("multicast",).
+    """
+
+    kind: Action
+    lanes: int
+    objects: tuple[Place, ...] = ()
+    phase: int = 0
+    count: int = 0
+    size: int = 0
+    wavefronts: int = 0
+    sectors: int = 0
+    shape: tuple[int, ...] = ()
+    address: int = 0
+    detail: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class WarpStream:
+    """What a warp executed.
+
+    Attributes:
+        rank, warp: of the CTA in its cluster, of the warp in its CTA.
+        order: indices of instructions, one after the other.
+        event: of equal length: index in `ClusterTrace.events`, or -1.
+    """
+
+    rank: int
+    warp: int
+    order: Indices
+    event: Indices
+
+    def __post_init__(self) -> None:
+        if self.order.shape != self.event.shape or self.order.ndim != 1:
+            raise ValueError(
+                f"event: {self.event.shape} entries for an order of {self.order.shape}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterTrace:
+    """What the warps of one cluster executed.
+
+    Attributes:
+        clusters: indices of those that did the same.
+        events: distinct ones, to which the streams point.
+    """
+
+    kernel: SassKernel
+    clusters: tuple[int, ...]
+    streams: tuple[WarpStream, ...]
+    events: tuple[DynamicEvent, ...]
+
+    @property
+    def instructions(self) -> int:
+        """Executed warp instructions."""
+        return sum(len(stream.order) for stream in self.streams)
+
+
+@dataclass(frozen=True, eq=False)
+class LaunchTrace:
+    """A launch: distinct clusters, each with those that it stands for.
+
+    Attributes:
+        grid, block, cluster: CTAs, threads of a CTA, CTAs of a cluster.
+        shared_bytes: of a CTA, static and dynamic.
+    """
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    shared_bytes: int
+    traces: tuple[ClusterTrace, ...]
