@@ -76,9 +76,10 @@ foreign: $(FOREIGN)  ## run every kernel of others that is installed, and rewrit
 	$(BIN)/python -m benchmarks.foreign.run_all
 	CUTE_DSL_ARCH=sm_90a $(BIN)/python -m benchmarks.foreign.run_all
 
-wheels: $(STAMP)  ## wheels and source distributions of both packages, in dist
+wheels: $(STAMP)  ## wheels and source distributions of both packages, in dist, and their sizes
 	$(BIN)/python -m build --outdir dist sm100sim
 	$(BIN)/python -m build --outdir dist .
+	cd dist && du -h --apparent-size *.whl *.tar.gz
 
 clean:  ## remove the environment and caches of this checkout
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build dist *.egg-info sm100sim/build sm100sim/*.egg-info

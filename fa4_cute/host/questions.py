@@ -293,6 +293,8 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
         TypeError, ValueError, NotImplementedError: as :func:`flash_attn`, for the first problem
             that cannot be run; nothing is compiled in that case.
     """
+    if not isinstance(problems, Iterable):
+        raise _no_mapping(problems)
     described = [sizes for problem in problems for sizes in _all_lengths(problem)]
     choices: list[Choice] = [require(choose(_described(**sizes))) for sizes in described]
     specs = dict.fromkeys(choice.spec for choice in choices)
@@ -302,10 +304,13 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
 def _all_lengths(problem: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """Return ``problem`` with each number of queries that may change its kernel."""
     if not isinstance(problem, Mapping):
-        raise TypeError(
-            f"problems: expected mappings such as {{'head_dim': 128}}, got {kind_of(problem)}"
-        )
+        raise _no_mapping(problem)
     check_names(problem, {"head_dim", *_DESCRIPTION})
     if "seqlen_q" in problem:
         return (problem,)
     return problem, {**problem, "seqlen_q": LONG_PROMPT}
+
+
+def _no_mapping(value: Any) -> TypeError:
+    got = kind_of(value)
+    return TypeError(f"problems: expected mappings such as {{'head_dim': 128}}, got {got}")

@@ -116,8 +116,8 @@ def called(given: Arguments, **more: Any) -> tuple[torch.Tensor, torch.Tensor]:
 def computed(given: Arguments) -> tuple[torch.Tensor, torch.Tensor]:
     """Return O and LSE of a call on the GPU, on the cpu."""
     options = {name: on_gpu(value) for name, value in given.options.items()}
-    inputs = tuple(x.cuda() for x in given.inputs)
-    out, lse = called(Arguments(*inputs, options))
+    q, k, v = (x.cuda() for x in given.inputs)
+    out, lse = called(Arguments(q, k, v, options))
     return out.cpu(), lse.cpu()
 
 

@@ -229,7 +229,7 @@ class SM90Config(OperandConfig):
         return self.num_consumers * self.q_tile_bytes
 
     def _slots_beside(self, num_bytes: int) -> int:
-        """Return how many slots of either ring fit beside ``num_bytes`` of Q and O."""
+        """Return how many slots of either ring fit besides ``num_bytes`` of Q and O."""
         without = SM90MBarsLayout(0, self.num_consumers, self.persistent)
         used = num_bytes + without.size * MBARRIER_BYTES
         slots = self.k_stage_bytes + self.v_stage_bytes + 4 * MBARRIER_BYTES
