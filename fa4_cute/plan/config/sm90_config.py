@@ -13,11 +13,15 @@ time, and shared memory for two slots of K and V::
 
 A head dim is padded to whole chunks of 64 columns in shared memory; nothing but its own columns is
 multiplied.
+
+Where the queries of a head fit 64 rows, as those of a decoding step do, memory is what bounds a
+call. Then one consumer suffices, its tiles are small, and up to head dim 192 two CTAs share an SM:
+one loads while the other starts or ends.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -25,7 +29,8 @@ from ..barriers.sm90_mbars import SM90MBarsLayout
 from ..facts.dtypes import DType
 from ..facts.hardware import (
     MBARRIER_BYTES,
-    SMEM_CAPACITY,
+    SMEM_PER_SM,
+    SMEM_RESERVED_PER_CTA,
     SwizzleMode,
     align_up,
 )
@@ -39,17 +44,22 @@ MIN_KV_STAGES: Final = 2
 
 
 class SM90Tile(NamedTuple):
-    """Tile of head dims up to ``depth``: consumers of 64 rows each, and keys."""
+    """Tile of head dims up to ``depth``: consumers of 64 rows each, keys, and CTAs per SM."""
 
     depth: int
     consumers: int
     keys: int
+    ctas: int = 1
 
 
 TILES: Final = (SM90Tile(64, 3, 128), SM90Tile(128, 2, 128), SM90Tile(192, 2, 112),
                 SM90Tile(256, 2, 80))  # fmt: skip
 """Ascending; the first that is wide enough is taken."""
 MAX_DEPTH: Final = TILES[-1].depth
+FEW_ROWS_TILES: Final = (SM90Tile(64, 1, 128, 2), SM90Tile(128, 1, 64, 2), SM90Tile(192, 1, 32, 2),
+                         SM90Tile(256, 1, 64))  # fmt: skip
+"""The same for queries that fit 64 rows. The last one's O alone takes the registers that a thread
+of two CTAs starts with, and ptxas wants an instruction's operands among these."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,7 @@ class SM90Config(OperandConfig):
         in_turn: consumers start their products in turn, so that one multiplies while the others
             exponentiate.
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
+        few_rows: a CTA has one Q tile.
 
     Raises:
         ValueError: for values that describe no problem at all, or a head dim above 256.
@@ -87,6 +98,7 @@ class SM90Config(OperandConfig):
     persistent: bool = False
     in_turn: bool = True
     scale_dtype: DType = DType.INVALID
+    few_rows: bool = False
 
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
@@ -102,7 +114,13 @@ class SM90Config(OperandConfig):
     @property
     def tile(self) -> SM90Tile:
         """The row of the table."""
-        return next(tile for tile in TILES if self.depth <= tile.depth)
+        tiles = FEW_ROWS_TILES if self.few_rows else TILES
+        return next(tile for tile in tiles if self.depth <= tile.depth)
+
+    @property
+    def ctas_per_sm(self) -> int:
+        """CTAs that share the registers and the memory of an SM."""
+        return self.tile.ctas
 
     @property
     def num_consumers(self) -> int:
@@ -195,7 +213,12 @@ class SM90Config(OperandConfig):
         """Return how many slots of either ring fit beside ``num_bytes`` of Q and O."""
         without = SM90MBarsLayout(0, self.num_consumers, self.persistent)
         used = num_bytes + without.size * MBARRIER_BYTES
-        return (SMEM_CAPACITY - used) // (2 * (self.kv_stage_bytes + 2 * MBARRIER_BYTES))
+        return (self.smem_share - used) // (2 * (self.kv_stage_bytes + 2 * MBARRIER_BYTES))
+
+    @property
+    def smem_share(self) -> int:
+        """Dynamic shared memory that a CTA may take."""
+        return SMEM_PER_SM // self.ctas_per_sm - SMEM_RESERVED_PER_CTA
 
     @cached_property
     def misc_mbars(self) -> SM90MBarsLayout:
@@ -216,12 +239,16 @@ class SM90Config(OperandConfig):
                 f"{self.qkv_dtype.value} head dim {self.depth} (padded {self.padded_depth}) "
                 f"Hopper, group {self.group}{' (fused into rows)' if self.fuse_gqa else ''}",
                 f"tile {self.num_consumers} x {WGMMA_ROWS} x {self.BN}, "
-                f"{self.num_consumers} consumer warp groups",
+                f"{self.num_consumers} consumer warp groups, {self.ctas_per_sm} CTAs per SM",
                 f"K and V rings of {self.num_kv_stages} slots x {self.kv_stage_bytes} bytes, "
                 f"{self.misc_mbars.size} mbarriers",
-                f"shared memory {self.smem_used} of {SMEM_CAPACITY} bytes",
+                f"shared memory {self.smem_used} of {self.smem_share} bytes",
             )
         )
+
+    def with_few_rows(self) -> SM90Config:
+        """Return the configuration with one Q tile; a consumer alone takes no turns."""
+        return replace(self, few_rows=True, in_turn=False)
 
     @classmethod
     def for_attention(
