@@ -40,8 +40,9 @@ def test_warps_follow_the_consumers() -> None:
 )
 def test_few_rows(head_dim: int, variant: dict[str, object], keys: int) -> None:
     made = spec(head_dim, **variant).with_few_rows()
-    assert made.schedule is SM90_FEW_ROWS_SCHEDULES[made.config.ctas_per_sm]
-    assert made.config.BN == keys
+    config = made.config
+    assert made.schedule is SM90_FEW_ROWS_SCHEDULES[config.ctas_per_sm]
+    assert keys == config.BN
     assert made.num_threads == 256
     assert f"d{head_dim}_g1_few" in made.name
 
