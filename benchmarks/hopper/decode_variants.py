@@ -22,9 +22,12 @@ from benchmarks.hopper.times.problems import TABLE, Problem
 from benchmarks.hopper.times.timing import Flush, copy_rate, measured
 from fa4_cute.host.ask.arguments import options_and_batch
 from fa4_cute.host.ask.request import request
+from fa4_cute.host.choose.support import Choice
 from fa4_cute.host.compile import cache
 from fa4_cute.host.run.operands import combine_spec
 from fa4_cute.plan.facts.hardware import SM90A
+from fa4_cute.plan.spec.attention_spec import AttentionSpec
+from fa4_cute.plan.spec.combine_spec import CombineSpec
 
 ROUNDS: Final = 15
 ALLOWED: Final = 1e-2
@@ -48,22 +51,23 @@ def calls_of(problem: Problem, given: dict[str, Any]) -> Iterator[tuple[str, Tri
         yield name, trial, partial(ours.func, *ours.args, **ours.keywords, **trial.options)
 
 
+def chosen(problem: Problem) -> Iterator[tuple[str, Choice, CombineSpec]]:
+    """Yield each variant's name, its kernel, and what combines its splits, if there are any."""
+    given = {
+        name: torch.empty(shape, dtype=tensors.dtype_of(problem, name), device="meta")
+        for name, shape in tensors.shapes(problem).items()
+    }
+    for name, trial, call in calls_of(problem, given):
+        asked = request(call.args, *options_and_batch({**call.keywords, "arch": SM90A}))
+        yield name, trial.chosen(asked.problem), combine_spec(asked.problem)
+
+
 def compile_all() -> int:
     """Compile the kernels of all variants; return how many there are."""
-    found = set()
+    found: set[AttentionSpec | CombineSpec] = set()
     for problem in PROBLEMS:
-        shapes = tensors.shapes(problem).items()
-        given = {
-            name: torch.empty(shape, dtype=tensors.dtype_of(problem, name), device="meta")
-            for name, shape in shapes
-        }
-        for _, trial, call in calls_of(problem, given):
-            options = {**call.keywords, "arch": SM90A}
-            asked = request(call.args, *options_and_batch(options))
-            choice = trial.chosen(asked.problem)
-            found.add(choice.spec)
-            if choice.spec.variant.is_split:
-                found.add(combine_spec(asked.problem))
+        for _, choice, combine in chosen(problem):
+            found |= {choice.spec, combine} if choice.spec.variant.is_split else {choice.spec}
     return len({cache.compiled(spec).kernel_name for spec in found})
 
 

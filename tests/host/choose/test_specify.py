@@ -51,3 +51,17 @@ def test_few_rows_have_a_kernel_of_their_own_on_hopper() -> None:
     narrow = {"head_dim": 64, "head_dim_v": 64}
     assert decoding(**narrow).spec.variant.scheduler is Scheduler.TILE
     assert decoding(**narrow, seqlen_q=17).spec.variant.scheduler is Scheduler.PERSISTENT
+
+
+def test_who_takes_the_query_tiles_is_left_to_the_kernel() -> None:
+    for arch, d in (("sm_90a", 64), ("sm_90a", 72), ("sm_100a", 64)):
+        default = Scheduler.PERSISTENT if (arch, d) == ("sm_90a", 64) else Scheduler.TILE
+        for asked in (None, *Scheduler):
+            asking = Features(scheduler=asked)
+            posed = Problem("bf16", 1, 128, 128, 4, 2, d, d, arch=arch, features=asking)
+            found = require(choose(posed))
+            variant = found.spec.variant
+            assert variant.scheduler is (asked or default)
+            settled = posed.settled(variant, found.num_splits)
+            assert settled.variant == variant
+            assert settled.settled(variant, 5) is settled

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fa4_cute
-from fa4_cute.host.ask.features import Features
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose import support
 from fa4_cute.host.choose.kernels import KERNELS
@@ -21,7 +20,6 @@ from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.numbers import MAX_SEQLEN
 from fa4_cute.plan.spec import depth512_limits, limits
-from fa4_cute.plan.spec.variant import Scheduler
 
 BASE = Problem("bf16", 1, 128, 128, 4, 2, 128, 128)
 
@@ -245,20 +243,6 @@ def test_hopper_serves_every_head_dim_up_to_256() -> None:
         result = choose(problem(head_dim=head_dim, head_dim_v=head_dim, arch="sm_90a"))
         assert isinstance(result, Choice) is (head_dim % 8 == 0)
         assert head_dim % 8 or result.row.name == "SM90MHA"
-
-
-def test_who_takes_the_query_tiles_is_left_to_the_kernel() -> None:
-    for arch, d in (("sm_90a", 64), ("sm_90a", 72), ("sm_100a", 64)):
-        default = Scheduler.PERSISTENT if (arch, d) == ("sm_90a", 64) else Scheduler.TILE
-        for asked in (None, *Scheduler):
-            asking = Features(scheduler=asked)
-            posed = problem(arch=arch, features=asking, head_dim=d, head_dim_v=d)
-            found = support.require(choose(posed))
-            variant = found.spec.variant
-            assert variant.scheduler is (asked or default)
-            settled = posed.settled(variant, found.num_splits)
-            assert settled.variant == variant
-            assert settled.settled(variant, 5) is settled
 
 
 def test_an_architecture_that_does_not_exist() -> None:
