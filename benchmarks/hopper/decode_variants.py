@@ -47,7 +47,7 @@ PROBLEMS: Final = tuple(problem for problem in TABLE if problem.by_bandwidth)
 def calls_of(problem: Problem, given: dict[str, Any]) -> Iterator[tuple[str, Trial, Any]]:
     """Yield each variant's name, itself, and the call of it with its options."""
     for name, trial in TRIALS.items():
-        ours = runners.ours(problem, given)
+        ours: Any = runners.ours(problem, given)
         yield name, trial, partial(ours.func, *ours.args, **ours.keywords, **trial.options)
 
 

@@ -13,13 +13,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from statistics import median
+from functools import partial
 from typing import Any, Final
 from unittest import mock
 
 import torch
 
 import fa4_cute
+from benchmarks.hopper.times import timing
 from fa4_cute.host.ask.arguments import options_and_batch
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.ask.request import request
@@ -69,6 +70,12 @@ class Trial:
         ):
             yield
 
+    def attention(self, *qkv: torch.Tensor, **options: Any) -> torch.Tensor:
+        """Compute attention by this variant."""
+        call: Callable[..., torch.Tensor] = fa4_cute.flash_attn
+        with self.in_force():
+            return call(*qkv, **options, **self.options)
+
 
 PERSISTENT: Final = {"scheduler": "persistent"}
 TRIALS: Final = {
@@ -107,10 +114,10 @@ def trials_of(depth: int) -> dict[str, Trial]:
 def all_specs() -> Iterator[AttentionSpec]:
     """Yield the kernel of every problem and variant."""
     for depth, causal, seqlen in PROBLEMS:
-        inputs = tensors(depth, seqlen, "meta")
+        q, k, v = tensors(depth, seqlen, "meta")
         for trial in trials_of(depth).values():
             options = {"causal": causal, "arch": SM90A, **trial.options}
-            asked = request(inputs, *options_and_batch(options))
+            asked = request((q, k, v), *options_and_batch(options))
             yield trial.chosen(asked.problem).spec
 
 
@@ -122,49 +129,28 @@ def compile_all() -> int:
     return len(specs)
 
 
-def graph_of(call: Callable[[], Any]) -> Callable[[], float]:
-    """Return what replays ``call`` and gives its milliseconds."""
-    call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        call()
-    start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-
-    def timed() -> float:
-        start.record()
-        graph.replay()
-        stop.record()
-        stop.synchronize()
-        return float(start.elapsed_time(stop))
-
-    return timed
-
-
 def measured(depth: int, causal: bool, seqlen: int) -> dict[str, str]:
     """Return TFLOPS of each variant, or what is wrong with it."""
     q, k, v = tensors(depth, seqlen, "cuda")
     expected = fa4_cute.flash_attn(q, k, v, causal=causal).float()
-    found, timers, times = {}, {}, {}
+    found: dict[str, str] = {}
+    ready = {}
     for name, trial in trials_of(depth).items():
         out = torch.empty_like(q)
-        options = {"causal": causal, "out": out, **trial.options}
+        call = partial(trial.attention, q, k, v, causal=causal, out=out)
         try:
-            with trial.in_force():
-                timers[name] = graph_of(lambda o=options: fa4_cute.flash_attn(q, k, v, **o))
+            call()
         except Exception as error:  # a table shows what fails and goes on
             found[name] = f"{type(error).__name__}: {error}"[:60]
             continue
-        error = float((out.float() - expected).abs().max())
-        times[name] = []
-        if error > ALLOWED:
-            found[name] = f"differs by {error:.2g}"
-    for _ in range(ROUNDS):
-        for name, timed in timers.items():
-            times[name].append(timed())
+        ready[name] = call
+        gap = float((out.float() - expected).abs().max())
+        if gap > ALLOWED:
+            found[name] = f"differs by {gap:.2g}"
+    times, notes = timing.measured(ready, ROUNDS, timing.Flush(cold=False))
     operations = 4 * TOKENS * seqlen * MODEL_DIM / (2 if causal else 1)
-    for name, milliseconds in times.items():
-        found.setdefault(name, f"{operations / median(milliseconds) / 1e9:.0f}")
+    for name, runs in times.items():
+        found.setdefault(name, notes.get(name, f"{operations / runs.median / 1e9:.0f}"))
     return found
 
 

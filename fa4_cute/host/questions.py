@@ -300,6 +300,8 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
         TypeError, ValueError, NotImplementedError: as :func:`flash_attn`, for the first problem
             that cannot be run; nothing is compiled in that case.
     """
+    if not isinstance(problems, Iterable):
+        raise _no_mapping(problems)
     described = [sizes for problem in problems for sizes in _all_lengths(problem)]
     choices: list[Choice] = [require(choose(_described(**sizes))) for sizes in described]
     specs: dict[AttentionSpec | CombineSpec, None] = {}
@@ -313,9 +315,7 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
 def _all_lengths(problem: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """Return ``problem`` with each number of queries that may change its kernel."""
     if not isinstance(problem, Mapping):
-        raise TypeError(
-            f"problems: expected mappings such as {{'head_dim': 128}}, got {kind_of(problem)}"
-        )
+        raise _no_mapping(problem)
     check_names(problem, {"head_dim", *_DESCRIPTION})
     lengths = [problem]
     if "seqlen_q" not in problem:
@@ -328,3 +328,8 @@ def _all_lengths(problem: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
 def _splits_by_itself(problem: Mapping[str, Any]) -> bool:
     """Return whether the kernels of the problem's architecture split keys where it is left open."""
     return arch_for(problem.get("arch"), problem.get("compute_capability")) == SM90A
+
+
+def _no_mapping(value: Any) -> TypeError:
+    got = kind_of(value)
+    return TypeError(f"problems: expected mappings such as {{'head_dim': 128}}, got {got}")

@@ -26,7 +26,7 @@ from .memory import allocate, allocated_again, keep_memory
 _KERNEL = "Q7I4xQQQ"
 _SET = "QQIIQQ"
 _BYTES_OFFSET = 104
-"""Of the size in `CUDA_MEM_ALLOC_NODE_PARAMS`; the address that is given comes behind it."""
+"""Of the size in `CUDA_MEM_ALLOC_NODE_PARAMS`; the address that is given comes after it."""
 
 
 def add_step(s: Session, words: tuple[int, ...], kind: int, work: Work) -> None:
@@ -73,13 +73,13 @@ def add_copy(s: Session, *words: int) -> None:
     add_step(s, words, COPY_NODE, copying_3d(s, words[4]))
 
 
-@entry("cuGraphAddMemsetNode")
+@entry("cuGraphAddMemsetNode", "cudaGraphAddMemsetNode")
 def add_set(s: Session, *words: int) -> None:
     """Add a fill."""
     add_step(s, words, SET_NODE, set_work(s, words[4]))
 
 
-@entry("cuGraphAddHostNode")
+@entry("cuGraphAddHostNode", "cudaGraphAddHostNode")
 def add_host(s: Session, *words: int) -> None:
     """Add a call of the program."""
     function, data = s.program.read_words(words[4], "QQ")

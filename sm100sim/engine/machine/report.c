@@ -14,7 +14,7 @@ static RawFinding *same_finding(Machine *m, Place at, const char *code) {
   return NULL;
 }
 
-/* The calls that led to the executing function, the innermost first; a return goes on behind its call. */
+/* The calls that led to the executing function, the innermost first; a return goes on after its call. */
 static void add_callers(RawFinding *f, const Ctx *c) {
   const char *word = "; called at";
   size_t used = strlen(f->text);
@@ -68,6 +68,12 @@ void add_finding(Machine *m, Place at, Severity severity, const char *code, cons
   if (c->sp && strcmp(code, "unsupported"))
     add_callers(f, c);
   trace_event(m, EV_FINDING, c->cta, c->w->index, at.line, t, t, m->n_findings - 1, 0);
+}
+
+bool first_told(Cta *cta, Told habit) {
+  bool first = !(cta->told & habit);
+  cta->told |= habit;
+  return first;
 }
 
 static u32 line_of(const Ctx *c) {
