@@ -8,8 +8,7 @@ import pytest
 
 from sm100sim.timing.model import ClusterTime
 from sm100sim.timing.records import Action, DynamicEvent, Place
-
-from .streams import Program, chip, op, run, single
+from testing.clocked import Program, chip, op, run, single
 
 H100 = chip("h100")
 BARRIER = Place(0, 64)

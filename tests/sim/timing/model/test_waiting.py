@@ -7,8 +7,7 @@ import pytest
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.model import StuckError
 from sm100sim.timing.records import Action, DynamicEvent, Place, SassInstruction
-
-from .streams import Program, chip, op, run, single
+from testing.clocked import Program, chip, op, run, single
 
 ALL = 0xFFFFFFFF
 H100 = chip("h100")
