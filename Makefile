@@ -80,8 +80,10 @@ originals: $(STAMP)  ## Modular's own kernels beside ours: 1.4 GB of their packa
 	$(BIN)/python -m benchmarks.originals --install
 
 wheels: $(STAMP)  ## wheels and source distributions of both packages, in dist
+wheels: $(STAMP)  ## wheels and source distributions of both packages, in dist, and their sizes
 	$(BIN)/python -m build --outdir dist sm100sim
 	$(BIN)/python -m build --outdir dist .
+	cd dist && du -h --apparent-size *.whl *.tar.gz
 
 clean:  ## remove the environment and caches of this checkout
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build dist *.egg-info sm100sim/build sm100sim/*.egg-info

@@ -9,6 +9,7 @@ import threading
 from ..engine.progress import wait_and_show
 from ..isa.cross_talk import Talk
 from .machine import Machine, Prepared, Share
+from .recording import Recorder, Recording, recorder
 from .results import Results, merged
 
 START_SECONDS = 10.0
@@ -146,6 +147,9 @@ class Crew(Prepared):
             MemoryError: there is no host memory for a machine.
             KeyboardInterrupt: it came meanwhile; the engine has stopped.
         """
+        wanted = recorder.get()
+        if wanted is not None:
+            return self._recorded(wanted)
         threads = self._threads()
         results = self._together(threads) if threads > 1 else None
         if results is not None:
@@ -169,6 +173,14 @@ class Crew(Prepared):
         machine = Machine(self)
         with _Threads([machine]) as threads:
             threads.run(self.request.kernel, self._clusters)
+            return machine.results()
+
+    def _recorded(self, wanted: Recorder) -> Results:
+        machine = Machine(self)
+        machine.record(wanted.plan(self._clusters))
+        with _Threads([machine]) as threads:
+            threads.run(self.request.kernel, self._clusters)
+            wanted.launches.append(Recording(self.request, self.assembled, *machine.steps()))
             return machine.results()
 
     def _together(self, count: int) -> Results | None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import ctypes as ct
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from ..contract.codes import NONE32
 from ..contract.records import (
     LOADED,
@@ -14,6 +17,7 @@ from ..contract.records import (
     Progress,
     RawEvent,
     RawFinding,
+    RawStep,
     Region,
     Shared,
     Totals,
@@ -25,6 +29,7 @@ from ..launch_request import LaunchRequest
 from ..memory import Allocation
 from ..options import MODES, RunOptions
 from ..report import Event, EventKind
+from .recording import RAW_STEP, Arrays
 from .results import Results
 
 
@@ -112,6 +117,7 @@ class Machine:
         """
         self.handle: Handle | None = None
         self._share: Share | None = None  # lives as long as the machine
+        self._recording: Arrays | None = None  # the same
         self.lib = load_engine()
         self.assembled = launch.assembled
         self.max_findings = launch.options.max_findings
@@ -160,6 +166,11 @@ class Machine:
         if not self.lib.sm100_machine_share(self.handle, share.handle):
             raise MemoryError("the simulator got no host memory for a machine")
 
+    def record(self, plan: npt.NDArray[np.uint8]) -> None:
+        """Record what the warps of clusters execute: a `ClusterPlan` for each of the launch."""
+        self._recording = Arrays(self.assembled, plan)
+        self.lib.sm100_machine_record(self.handle, ct.byref(self._recording.raw))
+
     def run(self) -> None:
         """Run to the end."""
         self.lib.sm100_machine_run(self.handle, ct.byref(self.progress))
@@ -174,6 +185,16 @@ class Machine:
             self._totals(), *self._counts(), self._findings(self.max_findings), self._events(),
             self._output(),
         )  # fmt: skip
+
+    def steps(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint64]]:
+        """Recorded steps (RAW_STEP) and the values of registers that were kept."""
+        steps = np.empty(self.lib.sm100_machine_steps(self.handle, None, 0), RAW_STEP)
+        values = np.empty(self.lib.sm100_machine_values(self.handle, None, 0), np.uint64)
+        to_steps = steps.ctypes.data_as(ct.POINTER(RawStep))
+        self.lib.sm100_machine_steps(self.handle, to_steps, len(steps))
+        to_values = values.ctypes.data_as(ct.POINTER(ct.c_uint64))
+        self.lib.sm100_machine_values(self.handle, to_values, len(values))
+        return steps, values
 
     def _totals(self) -> Totals:
         """Counts of the run."""

@@ -30,6 +30,9 @@
 typedef enum { UNIT_ALU = 0, UNIT_MUFU = 1, UNIT_LSU = 2, UNIT_SYNC = 3, UNIT_TMEM = 4, UNIT_MMA = 5, UNIT_TMA = 6 }
     Unit;
 
+/* What a machine that records does with a cluster. */
+typedef enum { CLUSTER_LEFT_OUT = 0, CLUSTER_RUN = 1, CLUSTER_RECORDED = 2 } ClusterPlan;
+
 /* A finding is reported and the run goes on; a fault stops it. */
 typedef enum { SEVERITY_FINDING = 0, SEVERITY_FAULT = 1 } Severity;
 

@@ -72,7 +72,7 @@ typedef struct {
 typedef struct {
   u32 pc, at, expect, arrived; /* where they go on; the pc that arrives, NONE32 when a return does */
   i32 parent, next_free;       /* index into Warp.joins or -1 */
-  u32 room;                    /* of a call: where its frame lies behind the caller's */
+  u32 room;                    /* of a call: where its frame lies after the caller's */
   u32 function;                /* and its number */
   u8 *saved;                   /* and the registers of a function that calls itself, or NULL */
   u64 t;
@@ -193,7 +193,8 @@ struct Cluster {
   Check *check;
 };
 
-/* each: to the observers, bytes that every lane of `mask` touches, one lane after the other; 0: all touch all. */
+/* each: to the observers, bytes that every lane of `mask` touches, one lane after the other; 0: all touch all.
+ * notes: to whoever records: the phase that a wait found, bytes and place in global memory of a tensor copy. */
 struct Ctx {
   Machine *m;
   Cluster *cl;
@@ -203,6 +204,7 @@ struct Ctx {
   const Ins *ins;
   u8 *r;
   u32 mask, each;
+  u64 notes[2];
 };
 
 /* ---- asynchronous work --------------------------------------------------------------------- */
@@ -236,7 +238,7 @@ struct Machine {
   Options opt;
   const u8 *params;
   Region *regions;
-  u32 n_regions, cap_regions, n_given; /* those that the launch was given come first, the kernel's own heap behind */
+  u32 n_regions, cap_regions, n_given; /* those that the launch was given come first, then the kernel's own heap */
   u64 heap_used;
   u64 instructions, thread_instructions, clusters_done, clusters_total;
   u64 *op_count;   /* executed warp instructions per opcode */
@@ -248,7 +250,12 @@ struct Machine {
   bool flags_used; /* see_flag must hear of plain stores, too */
   RawEvent *events;
   u64 n_events, cap_events;
-  u8 *output; /* what the kernel printed */
+  const RawRecording *recording; /* or NULL */
+  RawStep *steps;
+  u64 *values;
+  u64 n_steps, cap_steps, n_values, cap_values;
+  bool records; /* the executing cluster */
+  u8 *output;   /* what the kernel printed */
   u64 n_output, cap_output;
   bool tracing;
   u64 bytes_tma_load, bytes_tma_store, mma_count, mma_flops, t_end;

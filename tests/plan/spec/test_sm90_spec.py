@@ -4,7 +4,7 @@ import pytest
 
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import CAUSAL, ChunkedMask, DenseBiasMask, SlidingWindowMask
-from fa4_cute.plan.spec.schedule import SM90_SCHEDULES
+from fa4_cute.plan.spec.schedule import SM90_FEW_ROWS_SCHEDULES, SM90_SCHEDULES
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.tensor_maps import OperandLayout, tensor_maps
 from fa4_cute.plan.spec.variant import ScoreMod, Variant
@@ -26,6 +26,25 @@ def test_name_says_what_the_kernel_is() -> None:
 def test_warps_follow_the_consumers() -> None:
     assert spec(64).schedule is SM90_SCHEDULES[3]
     assert spec(128).schedule is SM90_SCHEDULES[2]
+
+
+@pytest.mark.parametrize(
+    ("head_dim", "variant", "keys"),
+    [
+        (64, {}, 128),
+        (128, {"mask": CAUSAL}, 64),
+        (128, {"mask": DenseBiasMask(0)}, 64),
+        (128, {"score_mod": MOD}, 32),
+        (256, {"score_mod": MOD}, 16),
+    ],
+)
+def test_few_rows(head_dim: int, variant: dict[str, object], keys: int) -> None:
+    made = spec(head_dim, **variant).with_few_rows()
+    config = made.config
+    assert made.schedule is SM90_FEW_ROWS_SCHEDULES[config.ctas_per_sm]
+    assert keys == config.BN
+    assert made.num_threads == 256
+    assert f"d{head_dim}_g1_few" in made.name
 
 
 @pytest.mark.parametrize(
@@ -55,6 +74,15 @@ def test_boxes_are_one_chunk_of_a_consumer_or_of_a_slot() -> None:
         ("q", (64, 4, 16, 1, 1)), ("k", (64, 112, 1, 1)), ("v", (64, 112, 1, 1)),
         ("o", (64, 4, 16, 1, 1)),
     ]  # fmt: skip
+
+
+def test_v_may_be_narrower_than_k() -> None:
+    made = SM90Spec.for_attention(DType.BF16, 192, head_dim_v=128, variant=Variant(score_mod=MOD))
+    assert made.name.startswith("fa4_sm90_bf16_d192v128_g1")
+    assert made.output_depth == 128
+    assert made.config.BN == 64  # as with a head dim of 128
+    with pytest.raises(ValueError, match=r"ov_depth=100 makes rows of 200 bytes.*ov_depth=104"):
+        SM90Spec.for_attention(DType.BF16, 192, head_dim_v=100)
 
 
 @pytest.mark.parametrize(
