@@ -12,7 +12,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = ROOT / ".venv-originals"
 SOURCES: Final = Path(__file__).with_name("mojo")
-SHARED: Final = "files"
+SHARED: Final = "raw_files"
 """What all programs import."""
 RELEASES: Final = {"26.6": "26.6.0", "26.7": "26.7.0"}
 """Releases whose kernels are compared -> version of PyPI ``max-core``."""

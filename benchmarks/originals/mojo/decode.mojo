@@ -12,7 +12,7 @@ from nn.attention.gpu.mla import flare_mla_decoding
 from nn.attention.gpu.nvidia.sm100.mla_decode_dispatch import MLADispatchScalarArgs
 from nn.attention.mha_mask import CausalMask
 from nn.attention.mha_utils import MHAConfig
-from files import read_into, write_from
+from raw_files import read_into, write_from
 
 comptime heads = get_defined_int["heads", 128]()
 

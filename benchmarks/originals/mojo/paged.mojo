@@ -14,7 +14,7 @@ from layout import Coord, Idx, TileTensor, row_major
 from max.gpu.host import DeviceContext
 from nn.attention.gpu.mha import flash_attention
 from nn.attention.mha_mask import CausalMask
-from files import read_into, write_from
+from raw_files import read_into, write_from
 
 comptime depth = get_defined_int["depth", 128]()
 comptime heads = get_defined_int["heads", 2]()

@@ -10,7 +10,7 @@ from layout import Coord, Idx, TileTensor, row_major
 from max.gpu.host import DeviceContext
 from nn.attention.gpu.mla import flare_mla_prefill
 from nn.attention.mha_mask import CausalMask
-from files import read_into, write_from
+from raw_files import read_into, write_from
 
 comptime heads = get_defined_int["heads", 2]()
 

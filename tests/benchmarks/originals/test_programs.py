@@ -22,7 +22,7 @@ def test_a_program_is_known_by_its_source_and_definitions(
     sources = tmp_path / "mojo"
     sources.mkdir()
     monkeypatch.setattr(programs, "SOURCES", sources)
-    for name in ("files", "dense"):
+    for name in ("raw_files", "dense"):
         (sources / f"{name}.mojo").write_text(name)
 
     def place(**defines: int) -> Path:
@@ -32,7 +32,7 @@ def test_a_program_is_known_by_its_source_and_definitions(
     assert first == place(heads=2, depth=64)
     assert first != place(heads=2, depth=128)
     assert first != programs.place("26.6", "dense", {"depth": 64, "heads": 2})
-    (sources / "files.mojo").write_text("changed")
+    (sources / "raw_files.mojo").write_text("changed")
     assert first != place(depth=64, heads=2)
 
 
