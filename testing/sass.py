@@ -94,7 +94,7 @@ def softmax_loops(code: list[Instruction]) -> Iterator[SoftmaxLoop]:
     """Yield the softmax tiles of a kernel of the 2Q family, in code order.
 
     A tile starts at the last wait before a load from Tensor Memory; a hand-over is an arrival right
-    behind the completion of stores to Tensor Memory. Two hand-overs belong to a tile when enough
+    after the completion of stores to Tensor Memory. Two hand-overs belong to a tile when enough
     exponentials lie between its start and the first. Other roles' waits may lie anywhere.
     """
     waits = _matching(code, r"TRYWAIT")

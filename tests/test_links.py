@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from testing.site.markdown import LINK, ROOT, is_external, prose
+from testing.site.markdown import LINK, ROOT, anchor_of, is_external, prose
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md",
                 *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])  # fmt: skip
-FRAGMENTS = {"findings.md": ROOT / "docs"}
+FRAGMENTS = dict.fromkeys(("findings.md", "header.md"), ROOT / "docs")
 """Files that become part of a page in another folder."""
 PATH = re.compile(r"`((?:fa4_cute|sm100sim|tests|benchmarks|testing|examples|docs)/[\w./-]*)`")
 
@@ -23,9 +23,7 @@ def name(page: Path) -> str:
 
 def anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
-    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings)
-    return {re.sub(r"[^\w\- ]", "", h.strip().lower()).replace(" ", "-") for h in plain}
+    return {anchor_of(heading) for heading in re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)}
 
 
 def broken_links(page: Path) -> list[str]:

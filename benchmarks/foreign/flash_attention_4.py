@@ -7,6 +7,7 @@ function of ours, which takes global pointers and builds the tensors that the cl
 import math
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import cuda.bindings.driver as cuda_driver
 import cutlass
@@ -42,7 +43,7 @@ class Problem:
 class AttentionCall:
     """The host function: global pointers in, one launch of the package's kernel."""
 
-    def __init__(self, kernel):
+    def __init__(self, kernel: Any) -> None:
         """Keeps the package's kernel object."""
         self.kernel = kernel
 
@@ -54,7 +55,7 @@ class AttentionCall:
         sizes: tuple[cutlass.Int32, cutlass.Int32, cutlass.Int32, cutlass.Int32, cutlass.Int32],
         dims: cutlass.Constexpr,
         stream: cuda_driver.CUstream,
-    ):
+    ) -> None:
         """Build (batch, seqlen, heads, head_dim) tensors and launch."""
         q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr = pointers
         batch, seqlen_q, seqlen_k, heads, heads_kv = sizes
@@ -77,7 +78,7 @@ class AttentionCall:
         )
 
 
-def gmem_pointer(tensor: torch.Tensor, element_type, align: int = 16):
+def gmem_pointer(tensor: torch.Tensor, element_type: Any, align: int = 16) -> Any:
     """A global-memory pointer to a host tensor's first element."""
     return make_ptr(element_type, tensor.data_ptr(), cute.AddressSpace.gmem, assumed_align=align)
 

@@ -31,3 +31,9 @@ def outside_code(text: str, change: Callable[[str], str]) -> str:
         parts += [change(text[end : block.start()]), block[0]]
         end = block.end()
     return "".join([*parts, change(text[end:])])
+
+
+def anchor_of(heading: str) -> str:
+    """The anchor of a heading, as GitHub makes it."""
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+    return re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-")

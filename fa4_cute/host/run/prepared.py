@@ -111,6 +111,8 @@ class Prepared:
         if not self._guard(*tensors):
             return None
         addresses = [*map(_address, tensors)]
+        if 0 in addresses:
+            return None
         bits = 0
         for address in addresses:
             bits |= address

@@ -107,6 +107,25 @@ def test_cluster_rules(forms: str, bar: str, tail: str, reason: str) -> None:
     )
 
 
+def test_a_pair_s_signal_needs_a_second_cta() -> None:
+    """Rank 2 of three CTAs has no partner: its signal would go to rank 3 (.cta_group::2)."""
+    issue = ISSUE.format(
+        forms=".multicast::cluster.cta_group::2", dst="%r1+1024", bar="%r21", tail=", 4"
+    )
+    sync = "barrier.cluster.arrive; barrier.cluster.wait;"
+    body = (
+        "mov.u32 %r1, dyn; mov.u32 %r20, %cluster_ctarank; or.b32 %r21, %r1, 0x01000000;"
+        + INIT.replace("EXPECT", "").replace("SYNC", sync)
+        + "setp.ne.u32 %q6, %r20, 1; @%q6 bra OTHER;"
+        + only(0, issue, "T")
+        + "OTHER:"
+        + sync
+    )
+    assert "cta-pair: CTA 2 has no pair partner" in fault_of(
+        body, SOURCE, GOOD.encode(), grid=(3, 1, 1), cluster=(3, 1, 1), shared=SMEM, smem=4096
+    )
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_the_barrier_is_in_the_cta_of_the_destination_whatever_the_address_names(mode: str) -> None:
     """Address bit 24 cleared, without .cta_group::2: CTA 1 names the barrier of CTA 0."""
