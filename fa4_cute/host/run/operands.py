@@ -147,7 +147,7 @@ def describe_call(
         if problem.features is PLAIN
         else _extras(problem, tensors, out, partial).items(),
         longest=problem.sizes if problem.features.has_lengths else None,
-        num_splits=problem.features.num_splits,
+        num_splits=problem.features.count,
         value_scale=problem.scales.v,
         rope=tuple(map(_operand, rope)),
     )
@@ -159,7 +159,7 @@ def new_partial(problem: Problem, out: Any) -> tuple[Any, Any]:
 
     Row ``r`` is head ``r % heads`` of query ``r // heads``.
     """
-    rows = (problem.features.num_splits, out[..., 0].numel())
+    rows = (problem.features.count, out[..., 0].numel())
     depth = (*rows, problem.head_dim_v)
     return tuple(torch.empty(s, dtype=torch.float32, device=out.device) for s in (depth, rows))
 
