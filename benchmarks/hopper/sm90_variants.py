@@ -56,8 +56,9 @@ class Trial:
         """Return the kernel of ``problem`` with the changes."""
         choice: support.Choice = support.require(support.choose(problem))
         spec: Any = choice.spec
-        config = replace(spec.config, **self.changes)
-        schedule = SM90_SCHEDULES[config.num_consumers]
+        config, schedule = replace(spec.config, **self.changes), spec.schedule
+        if config.num_consumers != spec.config.num_consumers:
+            schedule = SM90_SCHEDULES[config.num_consumers]
         return replace(choice, spec=replace(spec, config=config, schedule=schedule))
 
     @contextmanager

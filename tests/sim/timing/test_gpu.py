@@ -9,8 +9,7 @@ import pytest
 from sm100sim.timing.gpu import finish, resident_ctas, time_launch
 from sm100sim.timing.predict import Band, predict_launch
 from sm100sim.timing.records import LaunchTrace
-
-from .model.streams import Program, chip, op
+from testing.clocked import Program, chip, op
 
 H100 = chip("h100", cta_cycles=100, launch_cycles=4000)
 

@@ -9,8 +9,7 @@ import pytest
 
 from sm100sim.timing.chips import Draw, load_chip
 from sm100sim.timing.model import run_cluster
-
-from .streams import Program, chip, op, run, single
+from testing.clocked import Program, chip, op, run, single
 
 H100 = chip("h100", yield_cycles=0)
 B200 = chip("b200", yield_cycles=0)

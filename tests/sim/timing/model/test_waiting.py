@@ -7,8 +7,7 @@ import pytest
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.model import StuckError
 from sm100sim.timing.records import Action, DynamicEvent, Place, SassInstruction
-
-from .streams import Program, chip, op, run, single
+from testing.clocked import Program, chip, op, run, single
 
 ALL = 0xFFFFFFFF
 H100 = chip("h100")
@@ -202,3 +201,31 @@ def test_the_timeline_has_what_fits() -> None:
     assert [(span.what, span.warp) for span in times.spans] == [("mbarrier", 0)]
     assert times.spans[0].end == pytest.approx(times.warps[0].end - 1, abs=1)
     assert run(program, H100, room=0).spans_lost == 1
+
+
+def test_a_barrier_without_a_count_is_of_all_warps() -> None:
+    event = DynamicEvent(Action.NAMED_BARRIER, ALL, objects=(Place(0, 0),))
+    program = Program()
+    for warp in range(3):
+        late = [op("NOP", 15)] * (10 * warp)
+        program.warp(warp, *late, (op("BAR.SYNC.DEFER_BLOCKING 0x0"), event), op("NOP"))
+    times = run(program, H100)
+    assert min(warp.end for warp in times.warps) > 300
+
+
+def test_bytes_of_a_store_to_another_cta_are_heard_of() -> None:
+    """st.async: a barrier of the other CTA counts the bytes once they are there."""
+    draw = chip("h100", remote_latency=180)
+    there = Place(1, 64)
+    store = DynamicEvent(Action.SHARED, 1, (there,), size=8, wavefronts=1, detail=("remote",))
+    program = Program().warp(0, init(1, there), arrive(8, there), wait(1, there), READY, rank=1)
+    program.warp(0, op("NOP", 15), (op("LDS R0, [R4]"), store))
+    times = run(program, draw)
+    assert times.warps[0].end > 15 + draw["shared_latency"] + 180
+
+
+def test_bytes_in_a_row_have_no_limit_of_rows() -> None:
+    """utchmma: bulk copies move 120 bytes a cycle."""
+    draw = chip("b200", l2_bytes=1e6)
+    many, few = (copies(n, 1, 24_000, draw) for n in (12, 4))
+    assert (many - few) / 8 == pytest.approx(24_000 / 120, rel=0.01)

@@ -49,6 +49,10 @@ def op(
     )  # fmt: skip
 
 
+Entry = SassInstruction | tuple[SassInstruction, DynamicEvent]
+"""An execution, with its event if it has one."""
+
+
 @dataclass
 class Program:
     """Warps under construction: each is a list of instructions with their events."""
@@ -57,10 +61,7 @@ class Program:
         default_factory=dict
     )
 
-    def warp(
-        self, number: int, *given: SassInstruction | tuple[SassInstruction, DynamicEvent],
-        rank: int = 0,
-    ) -> Program:  # fmt: skip
+    def warp(self, number: int, *given: Entry, rank: int = 0) -> Program:
         """Add a warp; what it executes lies one after the other in the code."""
         pairs = [entry if isinstance(entry, tuple) else (entry, None) for entry in given]
         self.warps[rank, number] = pairs
@@ -95,6 +96,6 @@ def run(program: Program, draw: Draw, **options: float) -> ClusterTime:
     return run_cluster(program.trace(), draw, **options)
 
 
-def single(draw: Draw, *given: SassInstruction | tuple[SassInstruction, DynamicEvent]) -> float:
+def single(draw: Draw, *given: Entry) -> float:
     """Cycles from the first to the last instruction of one warp."""
     return run(Program().warp(0, *given), draw).cycles - 1
