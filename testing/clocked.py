@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from typing import Any
 
 import numpy as np
 
@@ -76,7 +77,8 @@ class Program:
         events: list[DynamicEvent] = []
         streams = []
         for (rank, number), pairs in self.warps.items():
-            order, event = [], []
+            order: list[int] = []
+            event: list[int] = []
             for instruction, happened in pairs:
                 order.append(len(code))
                 code.append(replace(instruction, index=len(code), address=16 * len(code)))

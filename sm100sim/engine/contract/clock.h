@@ -92,8 +92,8 @@ _Static_assert(sizeof(ClockChip) == 224 && offsetof(ClockChip, queue) == 0 &&
 
 /* A cluster whose CTAs lie on one SM each, `copies` of it at once, `stagger` cycles apart.
  *
- * `objects`: numbers of mbarriers (`mbarrier_ranks` says where each lies, `mbarrier_counts` how many
- * arrivals end a phase) or, of named barriers, rank times 16 plus number. */
+ * `objects`: numbers of mbarriers (`mbarrier_ranks` says where each lies, `mbarrier_counts` how
+ * many arrivals end a phase) or, of named barriers, rank times 16 plus number. */
 typedef struct {
   u32 n_ops, n_events, n_objects, n_warps, n_mbarriers, n_groups, ranks, copies;
   double stagger;
