@@ -24,7 +24,9 @@ from benchmarks.originals.compare import theirs
 from benchmarks.originals.launches import Heard
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.options import Check, RunOptions
+from sm100sim.report import Event, EventKind
 from sm100sim.run import before_launch
+from sm100sim.timeline import Row, draw
 
 S_READY: Final = 230464
 """Offset of the barrier of S0; that of S1 follows."""
@@ -36,6 +38,15 @@ P_STORED: Final = {"P0, first part": 230400, "P1, first part": 230416, "P1, seco
 """What the MMA warp waits for before it multiplies P by V."""
 ROUNDS: Final = (200, 1000, 5000, 20000)
 HOLE: Final = ("race-tmem", "mbarrier-phase-overrun")
+PRODUCTS: Final = {0: "S0 = Q0 K", 128: "S1 = Q1 K", 256: "P0 V", 384: "P1 V"}
+"""First column of Tensor Memory that an MMA writes -> its name."""
+ROWS: Final = (
+    Row("softmax group 0", 0), Row("softmax group 1", 4), Row("MMA warp", 12),
+    Row("tensor pipe", "tensor"),
+)  # fmt: skip
+TITLE: Final = "Last tiles of a CTA: P1 V reads columns 0 ... 63, then group 1 writes the last P1"
+LAST_TILES: Final = 9700
+"""Modelled cycles."""
 Change = Callable[[str], str]
 
 
@@ -108,11 +119,18 @@ def run_changed(release: str, change: Change, **options: Any) -> tuple[torch.Ten
         return theirs(original, release, original.arguments(), **options)
 
 
-def draw(heard: Heard, path: Path) -> None:
-    """A picture of the first CTA, the two accesses of the first race marked."""
+def product(event: Event) -> str:
+    """What an MMA computes, by the columns that it writes."""
+    return PRODUCTS.get(event.a, "MMA") if event.kind is EventKind.MMA else "copy"
+
+
+def picture(heard: Heard, path: Path) -> None:
+    """Draw the last tiles of the first CTA, the two accesses of the first race marked."""
     ((_, report),) = heard
     number = next(k for k, f in enumerate(report.findings) if f.code == HOLE[0])
-    report.draw(path, number)
+    last = max(event.end for event in report.events)
+    window = (last - LAST_TILES, last)
+    draw(report, path, ROWS, title=TITLE, label=product, window=window, finding=number)
 
 
 def outcome(release: str, change: Change, right: torch.Tensor) -> str:
@@ -143,7 +161,7 @@ def main() -> None:
     right, heard = run_changed(given.release, str)
     print(f"{given.release} as it is: {told(heard)}")
     if given.picture:
-        draw(heard, given.picture)
+        picture(heard, given.picture)
     out, mended_heard = run_changed(given.release, mended)
     same = "same bits" if torch.equal(out, right) else "other bits"
     cycles = [report.cycles for _, report in (*heard, *mended_heard)]
