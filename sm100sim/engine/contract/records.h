@@ -4,7 +4,7 @@
 #define SM100SIM_CONTRACT_RECORDS_H
 #include "machine/types.h"
 
-#define CONTRACT_DIGEST "219d1d74bc383d84"
+#define CONTRACT_DIGEST "f7cdd2c9775bce9d"
 /* One instruction as Python hands it over.
  *
  * Slots are byte offsets into the warp's register block; `guard` is a predicate's slot or NONE32;
