@@ -76,7 +76,8 @@ class Program:
         events: list[DynamicEvent] = []
         streams = []
         for (rank, number), pairs in self.warps.items():
-            order, event = [], []
+            order: list[int] = []
+            event: list[int] = []
             for instruction, happened in pairs:
                 order.append(len(code))
                 code.append(replace(instruction, index=len(code), address=16 * len(code)))
