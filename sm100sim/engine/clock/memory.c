@@ -1,6 +1,13 @@
 /* Shared, global and Tensor Memory, and copies. */
 #include "clock/state.h"
 
+/* The barriers of an event hear that its bytes are there. */
+static void deliver_bytes(Clock *c, const Execution *x, double at) {
+  const ClockEvent *e = x->event;
+  for (u32 k = 0; k < e->objects; k++)
+    send_message(c, at, x->w->copy * c->in->n_mbarriers + c->in->objects[e->first_object + k], 0, -(i64)e->size);
+}
+
 /* Operands are gathered (that was `x->at`), a request a cycle enters, and takes 128 bytes a cycle. */
 void access_shared(Clock *c, const Execution *x) {
   Sm *sm = &c->sms[x->w->sm];
@@ -9,6 +16,8 @@ void access_shared(Clock *c, const Execution *x) {
   queue_enter(&sm->sub[x->w->sub].requests, c->now, passed - passes_of(x));
   set_result(x, passed + latency_of(x));
   set_read(x, entered + x->op->read_latency);
+  if (x->event)
+    deliver_bytes(c, x, passed + x->event->latency);
 }
 
 void access_global(Clock *c, const Execution *x) {
@@ -18,6 +27,14 @@ void access_global(Clock *c, const Execution *x) {
   queue_enter(&sm->sub[x->w->sub].requests, c->now, entered);
   set_result(x, moved + latency_of(x));
   set_read(x, entered + x->op->read_latency);
+}
+
+/* Copies of lanes from global to shared memory, which the warp may wait for in groups. */
+void copy_lanes(Clock *c, const Execution *x) {
+  Sm *sm = &c->sms[x->w->sm];
+  access_global(c, x);
+  double moved = fmax(sm->shared[CLOCK_SHARED_MEMORY].free_at, x->at);
+  x->w->store_done = fmax(x->w->store_done, pass_shared(c, sm, moved + x->event->latency, x->event->passes));
 }
 
 /* Loads and stores share one path per sub-partition. */
@@ -37,8 +54,7 @@ void copy_load(Clock *c, const Execution *x) {
   double end = serve(&sm->shared[CLOCK_SHARED_COPY], x->at, e->service);
   double moved = serve(&sm->shared[CLOCK_SHARED_MEMORY], end - e->service, e->memory);
   double done = fmax(end, moved) + e->latency;
-  for (u32 k = 0; k < e->objects; k++)
-    send_message(c, done, x->w->copy * c->in->n_mbarriers + c->in->objects[e->first_object + k], 0, -(i64)e->size);
+  deliver_bytes(c, x, done);
   set_read(x, x->at + x->op->read_latency);
   record_span(c, x, CLOCK_WHY_COUNT + CLOCK_SHARED_COPY, end - e->service, done);
 }

@@ -74,16 +74,18 @@ def _mma(event: DynamicEvent, draw: Draw) -> Happening:
 
 
 def _copy_load(event: DynamicEvent, draw: Draw) -> Happening:
+    """Rows of a box one after the other; bytes that lie in one row have no such limit."""
     service = max(draw["copy_issue_cycles"], event.size / draw["copy_bytes"])
-    if event.shape:
-        rows, row_bytes = event.shape[:2]
+    rows, row_bytes = event.shape[:2] if event.shape else (1, event.size)
+    if rows > 1:
         service = max(service, rows * -(-row_bytes // ROW_BYTES) * draw["copy_row_cycles"])
+    near = "shared" in event.detail
     return Happening(
         "copy load",
         size=event.size,
         service=service,
-        latency=draw["copy_latency"],
-        memory=_memory_cycles(event.size, draw),
+        latency=draw["remote_latency" if near else "copy_latency"],
+        memory=0 if near else _memory_cycles(event.size, draw),
     )
 
 
@@ -98,21 +100,43 @@ def _bulk_wait(event: DynamicEvent, draw: Draw) -> Happening:
 
 
 def _tmem(action: str, latency: str) -> Callable[[DynamicEvent, Draw], Happening]:
+    """Pairs of columns that begin at an even one; packing, and 16x256b with its banks, double it.
+
+    Source: cicuvc/nvidia-sass-document, notes/sm100/instr/ldtm @031228cf.
+    """
+
     def rule(event: DynamicEvent, draw: Draw) -> Happening:
-        service = event.shape[1] * draw["tmem_column_cycles"]
+        columns = event.shape[1] + event.address % 2
+        double = 2 if {"packed", "16x256b"} & set(event.detail) else 1
+        service = (columns + columns % 2) * draw["tmem_column_cycles"] * double
         return Happening(action, service=service, latency=draw[latency])
 
     return rule
 
 
+def _tmem_copy(event: DynamicEvent, draw: Draw) -> Happening:
+    """Of the tensor core's queue: 64 bytes a cycle and sub-partition, read from shared memory."""
+    rows, columns = event.shape
+    passes = rows * columns * 4 / ROW_BYTES
+    return Happening("mma", service=passes, latency=draw["mma_front"], passes=passes)
+
+
 def _shared(event: DynamicEvent, draw: Draw) -> Happening:
     latency = draw["shared_latency"]
-    return Happening("shared", latency=latency, passes=max(event.wavefronts, 1))
+    latency += draw["remote_latency"] if "remote" in event.detail else 0
+    size = event.size if event.objects else 0  # bytes that a barrier hears of
+    return Happening("shared", size=size, latency=latency, passes=max(event.wavefronts, 1))
 
 
 def _global(event: DynamicEvent, draw: Draw) -> Happening:
     memory = _memory_cycles(event.sectors * SECTOR_BYTES, draw)
     return Happening("global", latency=draw["global_latency"], memory=memory)
+
+
+def _lane_copy(event: DynamicEvent, draw: Draw) -> Happening:
+    memory = _memory_cycles(event.sectors * SECTOR_BYTES, draw)
+    latency, passes = draw["global_latency"], max(event.wavefronts, 1)
+    return Happening("lane copy", latency=latency, passes=passes, memory=memory)
 
 
 def _local(event: DynamicEvent, draw: Draw) -> Happening:
@@ -136,11 +160,14 @@ RULES: Final[dict[Action, Callable[[DynamicEvent, Draw], Happening | None]]] = {
     Action.WGMMA_WAIT: _static,
     Action.COPY_LOAD: _copy_load,
     Action.COPY_STORE: _copy_store,
+    Action.CP_ASYNC: _lane_copy,
+    Action.CP_COMMIT: _plain("bulk commit"),
+    Action.CP_WAIT: _plain("bulk wait"),
     Action.BULK_COMMIT: _plain("bulk commit"),
     Action.BULK_WAIT: _bulk_wait,
     Action.TMEM_LOAD: _tmem("tmem load", "tmem_load_latency"),
     Action.TMEM_STORE: _tmem("tmem store", "tmem_store_latency"),
-    Action.TMEM_COPY: _static,
+    Action.TMEM_COPY: _tmem_copy,
     Action.SHARED: _shared,
     Action.GLOBAL: _global,
     Action.LOCAL: _local,
@@ -150,4 +177,4 @@ RULES: Final[dict[Action, Callable[[DynamicEvent, Draw], Happening | None]]] = {
     Action.CLUSTER_WAIT: _plain("cluster wait"),
     Action.REGISTERS: _registers,
 }
-"""What an event of each kind takes. A TMEM_COPY is one of the tensor core's own queue."""
+"""What an event of each kind takes."""

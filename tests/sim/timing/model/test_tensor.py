@@ -98,7 +98,7 @@ def tcgen05(count: int, shape: tuple[int, ...], chip_name: str = "b200", **value
     detail = ("a_tmem",) if values.pop("tmem", 0) else ()
     mma = DynamicEvent(Action.MMA, 1, shape=shape, detail=detail)
     commit = DynamicEvent(Action.MMA_COMMIT, 1, objects=(BARRIER,))
-    init = DynamicEvent(Action.MBARRIER_INIT, 1, objects=(BARRIER,), count=1)
+    init = DynamicEvent(Action.MBARRIER_INIT, 1, objects=(BARRIER,), shape=(1,))
     wait = DynamicEvent(Action.MBARRIER_WAIT, 1, objects=(BARRIER,), phase=1)
     program = Program().warp(
         0,
@@ -190,3 +190,31 @@ def test_a_fence_waits_for_the_stores_of_its_warp() -> None:
     event = DynamicEvent(Action.TMEM_STORE, 0xFFFFFFFF, shape=(32, 8))
     store = (op("STTM.x8 tmem[UR4], R0"), event)
     assert 8 <= single(chip("b200"), store, op("FENCE.VIEW.ASYNC.T"), op("NOP")) <= 12
+
+
+@pytest.mark.parametrize(
+    ("shape", "detail", "address", "cycles"),
+    [
+        ((32, 16), (), 1, 9),  # an odd first column: one more
+        ((16, 32), ("16x64b",), 0, 16),  # 16x64b.x16: about N
+        ((16, 64), ("16x128b",), 0, 32),  # 2 N
+        ((16, 128), ("16x256b",), 0, 128),  # 8 N, by the banks
+        ((32, 16), ("packed",), 0, 16),
+    ],
+)
+def test_shapes_of_loads(
+    shape: tuple[int, int], detail: tuple[str, ...], address: int, cycles: int
+) -> None:
+    """ldtm: odd starts, other shapes, packing."""
+    event = DynamicEvent(Action.TMEM_LOAD, 1, shape=shape, detail=detail, address=address)
+    load = (op("LDTM R0, tmem[UR4]", write=0), event)
+    many, few = (single(chip("b200"), *[load] * n, op("NOP", wait=(0,))) for n in (40, 20))
+    assert (many - few) / 20 == cycles
+
+
+def test_a_copy_to_tensor_memory_takes_the_tensor_core() -> None:
+    """utchmma: 64 bytes a cycle and sub-partition; the port gives 128 to all four."""
+    copy = DynamicEvent(Action.TMEM_COPY, 1, shape=(128, 8))
+    body = [(op("UTCBAR tmem[UR4], gdesc[UR6]"), copy)] * 20
+    times = run(Program().warp(0, *body, op("NOP")), chip("b200"))
+    assert times.busy["tensor"] == times.busy["port"] == 20 * 32

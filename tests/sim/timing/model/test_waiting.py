@@ -55,7 +55,7 @@ def test_a_global_load_takes_the_latency_of_the_l2() -> None:
 
 
 def init(count: int, place: Place = BARRIER) -> Step:
-    event = DynamicEvent(Action.MBARRIER_INIT, 1, objects=(place,), count=count)
+    event = DynamicEvent(Action.MBARRIER_INIT, 1, objects=(place,), shape=(count,))
     return op("SYNCS.EXCH.64 URZ, [UR4], UR5"), event
 
 
@@ -201,3 +201,40 @@ def test_the_timeline_has_what_fits() -> None:
     assert [(span.what, span.warp) for span in times.spans] == [("mbarrier", 0)]
     assert times.spans[0].end == pytest.approx(times.warps[0].end - 1, abs=1)
     assert run(program, H100, room=0).spans_lost == 1
+
+
+def test_a_barrier_without_a_count_is_of_all_warps() -> None:
+    event = DynamicEvent(Action.NAMED_BARRIER, ALL, objects=(Place(0, 0),))
+    program = Program()
+    for warp in range(3):
+        late = [op("NOP", 15)] * (10 * warp)
+        program.warp(warp, *late, (op("BAR.SYNC.DEFER_BLOCKING 0x0"), event), op("NOP"))
+    times = run(program, H100)
+    assert min(warp.end for warp in times.warps) > 300
+
+
+def test_bytes_of_a_store_to_another_cta_are_heard_of() -> None:
+    """st.async: a barrier of the other CTA counts the bytes once they are there."""
+    draw = chip("h100", remote_latency=180)
+    there = Place(1, 64)
+    store = DynamicEvent(Action.SHARED, 1, (there,), size=8, wavefronts=1, detail=("remote",))
+    program = Program().warp(0, init(1, there), arrive(8, there), wait(1, there), READY, rank=1)
+    program.warp(0, op("NOP", 15), (op("LDS R0, [R4]"), store))
+    times = run(program, draw)
+    assert times.warps[0].end > 15 + draw["shared_latency"] + 180
+
+
+def test_bytes_in_a_row_have_no_limit_of_rows() -> None:
+    """utchmma: bulk copies move 120 bytes a cycle."""
+    draw = chip("b200", l2_bytes=1e6)
+    many, few = (copies(n, 1, 24_000, draw) for n in (12, 4))
+    assert (many - few) / 8 == pytest.approx(24_000 / 120, rel=0.01)
+
+
+def test_copies_of_lanes_are_waited_for_in_groups() -> None:
+    """cp.async: the latency of a load from the L2, then a pass of shared memory."""
+    lanes = DynamicEvent(Action.CP_ASYNC, ALL, size=512, sectors=16, wavefronts=4)
+    commit, rest = DynamicEvent(Action.CP_COMMIT, ALL), DynamicEvent(Action.CP_WAIT, ALL)
+    copy = (op("LDG.E R0, [R2.64]"), lanes)
+    done = single(H100, copy, (op("NOP"), commit), (op("DEPBAR.LE SB0, 0x0"), rest), op("NOP"))
+    assert done == pytest.approx(H100["global_latency"] + 16 * 32 / (4100 / 132) + 4, abs=6)
