@@ -16,8 +16,8 @@ UNITS = (
     "alu", "fma heavy", "fma lite", "fp64", "mufu", "uniform", "collector", "tmem", "write",
     "none",
 )  # fmt: skip
-"""Servers of a sub-partition; `collector` gathers operands of shared and global accesses, `write` is
-the port that registers are written through, beside those of a wgmma."""
+"""Servers of a sub-partition; `collector` gathers operands of shared and global accesses, `write`
+is the port that registers are written through, beside those of a wgmma."""
 
 SHARED_UNITS = ("request", "port", "tensor", "copy", "store", "memory", "barrier")
 """Servers of an SM: requests and 128-byte passes of the shared memory, tensor core, copy engine in
@@ -52,8 +52,8 @@ class ClockOp(ct.Structure):
     `unit`, `also`: its servers (`also` may be `none`), taken for `service` cycles; `latency`: from
     there to its result; `passes` of the shared memory. `action`: what it does, with or without an
     event; `group_end`: it ends a group of wgmmas; `keep`: of a wait, groups that may be left;
-    `reason`: what a wait for its result counts as; `line`: of 128 bytes of code; `writes`: registers
-    that it writes.
+    `reason`: what a wait for its result counts as; `line`: of 128 bytes of code; `writes`:
+    registers that it writes.
     """
 
     _fields_ = [
@@ -97,7 +97,8 @@ class ClockChip(ct.Structure):
         ("request_cycles", F64), ("arrive_latency", F64), ("remote_latency", F64),
         ("wait_latency", F64), ("wake_latency", F64), ("named_warp", F64), ("named_latency", F64),
         ("cluster_latency", F64), ("icache_lines", F64), ("icache_ways", F64),
-        ("icache_next", F64), ("icache_jump", F64), ("commit_latency", F64), ("product_writes", F64),
+        ("icache_next", F64), ("icache_jump", F64), ("commit_latency", F64),
+        ("product_writes", F64),
     ]  # fmt: skip
 
 

@@ -35,8 +35,8 @@ typedef enum { CLOCK_WHY_ISSUED, CLOCK_WHY_STALL, CLOCK_WHY_BRANCH, CLOCK_WHY_FE
  * `unit`, `also`: its servers (`also` may be `none`), taken for `service` cycles; `latency`: from
  * there to its result; `passes` of the shared memory. `action`: what it does, with or without an
  * event; `group_end`: it ends a group of wgmmas; `keep`: of a wait, groups that may be left;
- * `reason`: what a wait for its result counts as; `line`: of 128 bytes of code; `writes`: registers
- * that it writes. */
+ * `reason`: what a wait for its result counts as; `line`: of 128 bytes of code; `writes`:
+ * registers that it writes. */
 typedef struct {
   u32 unit, also, action, reason, stall, yields, write_barrier, read_barrier, wait_mask, group_end, keep, line, writes;
   double service, latency, passes, read_latency;
@@ -161,6 +161,7 @@ _Static_assert(sizeof(ClockRecord) == 32 && offsetof(ClockRecord, start) == 0 &&
     offsetof(ClockRecord, warp) == 16 && offsetof(ClockRecord, op) == 20 && offsetof(ClockRecord, what) == 24 &&
     offsetof(ClockRecord, sm) == 28, "ClockRecord");
 
-u32 sm100_clock_run(const ClockInput *input, ClockTotals *out_totals, ClockWarpTimes *out_warps, ClockOpTimes *out_ops, ClockRecord *out_records);
+u32 sm100_clock_run(const ClockInput *input, ClockTotals *out_totals, ClockWarpTimes *out_warps, ClockOpTimes *out_ops,
+    ClockRecord *out_records);
 
 #endif
