@@ -9,7 +9,7 @@ from .flow import Flow
 from .kinds import anchor_kind, conditional, successors
 from .script import Program
 
-RETRY_REACH = 24
+RETRY_REACH = 64
 """Instructions between a wait and the branch behind it, or a label and the wait there, at most."""
 
 
@@ -58,7 +58,9 @@ class Related:
             line = instruction.ptx_line
             if line is not None and (self.forks[index] or instruction.opcode == "BRX"):
                 line = self.program.setters.get(line, line)
-                if line in self.program.branches:
+                at = self.program.branches.get(line)
+                # ptxas also makes tables of chains of branches
+                if at is not None and (instruction.opcode, self.program.names[at]) != ("BRX", "BRA"):
                     found[index] = line
         return found
 
