@@ -16,7 +16,8 @@ from cutlass import cute
 from cutlass.cute.runtime import make_ptr
 from flash_attn.cute.flash_fwd_sm100 import FlashAttentionForwardSm100
 
-from benchmarks.foreign.cases import Case, Outcome, attention_reference, normal, poisoned
+from benchmarks.foreign.cases import Case, Outcome, normal, poisoned
+from testing.reference.exact import attention_float64
 
 SOURCE = "PyPI flash-attn-4"
 
@@ -113,8 +114,8 @@ def run(problem: Problem) -> Outcome:
     arguments = [tuple(pointers), cutlass.Float32(scale), sizes]
     compiled = cute.compile(AttentionCall(kernel), *arguments, dims, stream)
     compiled(*arguments, stream)
-    expected, expected_lse = attention_reference(q, k, v, causal=p.causal, scale=scale)
-    return Outcome(out, expected, (Outcome(lse, expected_lse),))
+    exact = attention_float64(q, k, v, causal=p.causal, softmax_scale=scale)
+    return Outcome(out, exact.out, (Outcome(lse, exact.lse),))
 
 
 PROBLEMS = {

@@ -55,7 +55,8 @@ typedef struct {
   u32 line : 22, lanes : 10, cluster : 24, kind : 4, proxy : 1, piece : 3;
 } Rec; /* lanes: number of their set; piece: the mask holds several accesses of 1 << (piece - 1) bytes each */
 
-/* A cache line; all records are in `more` once it exists.  folded: to this cluster, no two records of others are alike. */
+/* A cache line; all records are in `more` once it exists.  folded: to this cluster, of which no two records of others
+ * are alike. */
 typedef struct {
   u16 n, cap;
   u32 folded;

@@ -46,27 +46,28 @@ def tables_of(
     order = np.concatenate([s.order for s in trace.streams]).astype(np.int32)
     event = np.concatenate([_kept(happenings, s.event) for s in trace.streams])
     warps, groups = _warps(trace)
-    ranks = (ct.c_uint32 * max(len(places), 1))(*(place.rank for place in places))
+    room_for = ct.c_uint32 * max(len(places), 1)
+    ranks, counts = room_for(*(p.rank for p in places)), room_for(*_arrivals(trace, places))
     given = clock.ClockInput(
         n_ops=len(ops), n_events=len(trace.events), n_objects=len(objects), n_warps=len(warps),
         n_mbarriers=len(places), n_groups=groups, ranks=1 + max(s.rank for s in trace.streams),
         copies=copies, stagger=stagger, ops=ops, events=events, objects=objects,
-        mbarrier_ranks=ranks, warps=warps,
+        mbarrier_ranks=ranks, mbarrier_counts=counts, warps=warps,
         order=order.ctypes.data_as(ct.POINTER(ct.c_int32)),
         event=event.ctypes.data_as(ct.POINTER(ct.c_int32)),
         chip=_chip(draw), room=room,
     )  # fmt: skip
-    return Tables(given, (ops, events, objects, ranks, warps, order, event))
+    return Tables(given, (ops, events, objects, ranks, counts, warps, order, event))
 
 
 def _chip(draw: Draw) -> clock.ClockChip:
     chip = clock.ClockChip()
     queues = {
         "alu": "alu_queue", "fma heavy": "fma_heavy_queue", "fma lite": "fma_lite_queue",
-        "mufu": "mufu_queue",
+        "mufu": "mufu_queue", "write": "write_queue",
     }  # fmt: skip
     for k, unit in enumerate(clock.UNITS):
-        chip.queue[k] = round(draw[queues[unit]]) if unit in queues else 0
+        chip.queue[k] = round(draw.values.get(queues.get(unit, ""), 0))
     for name, *_ in clock.ClockChip._fields_:
         if name in draw.values:
             setattr(chip, name, draw[name])
@@ -90,7 +91,7 @@ def _ops(kernel: SassKernel, draw: Draw) -> ct.Array[clock.ClockOp]:
         op.read_barrier = NONE32 if i.read_barrier is None else i.read_barrier
         op.group_end, op.keep, op.line = cost.group_end, cost.keep, i.address // LINE_BYTES
         op.service, op.latency, op.passes = cost.service, cost.latency, cost.passes
-        op.read_latency = cost.read_latency
+        op.read_latency, op.writes = cost.read_latency, cost.writes
         before = i
     return ops
 
@@ -120,6 +121,17 @@ def _events(
                 objects.append(numbers.setdefault(place, len(numbers)))
     table = (ct.c_uint32 * max(len(objects), 1))(*objects)
     return events, table, tuple(numbers)
+
+
+def _arrivals(trace: ClusterTrace, places: Sequence[Place]) -> list[int]:
+    """How many arrivals end a phase of each mbarrier; 0 where none is set."""
+    counts = {
+        place: count
+        for event in trace.events
+        if event.kind is Action.MBARRIER_INIT
+        for place, count in zip(event.objects, event.shape, strict=True)
+    }
+    return [counts.get(place, 0) for place in places]
 
 
 def _kept(happenings: Sequence[Happening | None], event: Indices) -> Indices:
