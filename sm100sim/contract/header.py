@@ -174,7 +174,7 @@ def _functions(functions: Mapping[str, records.Signature]) -> Iterator[str]:
             f"{_type(kind, const=not argument.startswith('out'))}{argument}"
             for argument, kind in arguments
         ]
-        yield f"{_type(result, const=True)}{name}({', '.join(given) or 'void'});"
+        yield _listed(f"{_type(result, const=True)}{name}(", given or ["void"], ");")
     yield ""
 
 

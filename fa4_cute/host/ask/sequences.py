@@ -317,9 +317,7 @@ def _queries(q: Any, given: _Given, max_seqlen_q: int | None) -> tuple[int, int]
     return given.cu_q.count - 1, longest("max_seqlen_q", max_seqlen_q, lengths)
 
 
-def _keys(
-    k: Any, given: _Given, count: int, max_seqlen_k: int | None
-) -> tuple[int, int | None]:
+def _keys(k: Any, given: _Given, count: int, max_seqlen_k: int | None) -> tuple[int, int | None]:
     """Check where keys lie; return the room for keys and, if known, the most of them."""
     lengths, capacity = _rooms(k, given, count)
     if given.used is not None:

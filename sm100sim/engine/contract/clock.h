@@ -157,6 +157,7 @@ _Static_assert(sizeof(ClockRecord) == 32 && offsetof(ClockRecord, start) == 0 &&
     offsetof(ClockRecord, warp) == 16 && offsetof(ClockRecord, op) == 20 && offsetof(ClockRecord, what) == 24 &&
     offsetof(ClockRecord, sm) == 28, "ClockRecord");
 
-u32 sm100_clock_run(const ClockInput *input, ClockTotals *out_totals, ClockWarpTimes *out_warps, ClockOpTimes *out_ops, ClockRecord *out_records);
+u32 sm100_clock_run(const ClockInput *input, ClockTotals *out_totals, ClockWarpTimes *out_warps, ClockOpTimes *out_ops,
+    ClockRecord *out_records);
 
 #endif
