@@ -70,6 +70,9 @@ FEW_ROWS_TILES: Final = (SM90Tile(64, 1, 128, ctas=2), SM90Tile(128, 1, 64, ctas
 """The same for queries that fit 64 rows. The last one's O alone takes the registers that a thread
 of two CTAs starts with, and ptxas wants an instruction's operands among these."""
 
+LONG_KEYS_TILE: Final = SM90Tile(128, 2, 176)
+"""For this head dim alone, and many keys that all rows see; two slots (``docs/hopper.md``)."""
+
 
 @dataclass(frozen=True)
 class SM90Config(OperandConfig):
@@ -287,6 +290,16 @@ class SM90Config(OperandConfig):
     @property
     def _depth_text(self) -> str:
         return str(self.depth) + (f"/{self.ov_depth}" if self.ov_depth != self.depth else "")
+
+    @property
+    def may_take_long_keys(self) -> bool:
+        """Whether a tile of more keys than the table's fits: the head dim, and pages, if any."""
+        same = self.depth == self.ov_depth == LONG_KEYS_TILE.depth
+        return same and not (self.bn_cap or self.page_size or self.persistent)
+
+    def with_long_keys(self) -> SM90Config:
+        """Return the configuration with the tile for many keys."""
+        return replace(self, keys=LONG_KEYS_TILE.keys)
 
     def with_few_rows(self) -> SM90Config:
         """Return the configuration with one Q tile; a consumer alone takes no turns."""
