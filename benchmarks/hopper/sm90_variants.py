@@ -29,7 +29,7 @@ from fa4_cute.host.compile import cache
 from fa4_cute.host.run import calls, compute
 from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
-from fa4_cute.plan.spec.schedule import SM90_SCHEDULES
+from fa4_cute.plan.spec.schedule import sm90_schedule
 
 TOKENS: Final = 16384
 MODEL_DIM: Final = 2048
@@ -57,7 +57,7 @@ class Trial:
         choice: support.Choice = support.require(support.choose(problem))
         spec: Any = choice.spec
         config = replace(spec.config, **self.changes)
-        schedule = SM90_SCHEDULES[config.num_consumers]
+        schedule = sm90_schedule(config.num_consumers, transposes=config.transposes_values)
         return replace(choice, spec=replace(spec, config=config, schedule=schedule))
 
     @contextmanager

@@ -14,6 +14,17 @@ time, and shared memory for two slots of K and V::
 
 V and O may have fewer columns than Q and K (192/128). A head dim is padded to whole chunks of 64
 columns in shared memory; nothing but its own columns is multiplied.
+
+fp8 operands: wgmma takes fp8 with K along rows only (PTX ISA, "Strides" of wgmma), so that V is
+transposed in shared memory, from the slots that TMA fills to those that are multiplied. It adds
+products of fp8 with 13 fraction bits (``docs/hardware.md``): where registers allow, P V of a tile
+is a sum of its own, added to O in float32::
+
+    head dim   consumers   keys   registers of S, O, P, P V
+    .. 64      2           128    64, 32, 16, 32 of 240
+    .. 128     2           128    64, 64, 16, 64 of 240
+    .. 192     2           128    64, 96, 16, - of 240
+    .. 256     2           128    64, 128, 16, - of 240
 """
 
 from __future__ import annotations
@@ -26,6 +37,7 @@ from ..barriers.sm90_mbars import SM90MBarsLayout
 from ..facts.dtypes import DType
 from ..facts.hardware import (
     MBARRIER_BYTES,
+    OUTPUT_SWIZZLE,
     SMEM_CAPACITY,
     SwizzleMode,
     align_up,
@@ -58,7 +70,13 @@ class SM90Tile(NamedTuple):
 TILES: Final = (SM90Tile(64, 3, 128), SM90Tile(128, 2, 128), SM90Tile(192, 2, 128, ov_depth=128),
                 SM90Tile(192, 2, 112), SM90Tile(256, 2, 80))  # fmt: skip
 """Ascending; the first that is wide enough is taken."""
+FP8_TILES: Final = tuple(SM90Tile(depth, 2, 128) for depth in (64, 128, 192, 256))
+"""Those of fp8 operands."""
 MAX_DEPTH: Final = TILES[-1].depth
+WIDEST_APART: Final = 128
+"""Head dim of V up to which P V of a tile has registers beside those of O."""
+FP8_KEY_UNIT: Final = 32
+"""Keys of an fp8 tile come in multiples of what one wgmma multiplies."""
 
 
 @dataclass(frozen=True)
@@ -113,13 +131,19 @@ class SM90Config(OperandConfig):
                 f"ov_depth={self.ov_depth} exceeds depth={self.depth}, that of Q and K; nearest "
                 f"supported choice: ov_depth={self.depth}"
             )
+        if self.transposes_values and self.BN % FP8_KEY_UNIT:
+            raise ValueError(
+                f"BN={self.BN}: tiles of fp8 operands have multiples of {FP8_KEY_UNIT} keys; "
+                f"nearest supported choice: keys={align_up(self.BN, FP8_KEY_UNIT)}"
+            )
 
     # Tile sizes ------------------------------------------------------------------------------
 
     @property
     def tile(self) -> SM90Tile:
         """The row of the table."""
-        return next(tile for tile in TILES if tile.holds(self.depth, self.ov_depth))
+        tiles = FP8_TILES if self.transposes_values else TILES
+        return next(tile for tile in tiles if tile.holds(self.depth, self.ov_depth))
 
     @property
     def num_consumers(self) -> int:
@@ -153,6 +177,21 @@ class SM90Config(OperandConfig):
         return align_up(self.ov_depth, self.swizzle_elems)
 
     @property
+    def transposes_values(self) -> bool:
+        """Whether V is transposed in shared memory before it is multiplied: fp8 operands."""
+        return self.qkv_dtype is DType.FP8_E4M3
+
+    @property
+    def transposed_swizzle(self) -> SwizzleMode:
+        """Swizzle of transposed V, whose rows are the keys of a tile: the widest of whole spans."""
+        return next(m for m in reversed(SwizzleMode) if self.BN % m.bytes == 0)
+
+    @property
+    def adds_apart(self) -> bool:
+        """Whether P V of a tile is a sum of its own, which is added to O in float32."""
+        return self.transposes_values and self.ov_depth <= WIDEST_APART
+
+    @property
     def fuse_gqa(self) -> bool:
         """Whether the heads of a group are packed into the rows of one Q tile."""
         return self.group > 1 and WGMMA_ROWS % self.group == 0
@@ -183,13 +222,27 @@ class SM90Config(OperandConfig):
 
     @property
     def q_tile_bytes(self) -> int:
-        """Bytes of the Q tile of one consumer; its staged O is no larger."""
+        """Bytes of the Q tile of one consumer."""
         return WGMMA_ROWS * self.padded_depth * self.qkv_dtype_size
+
+    @property
+    def o_columns(self) -> int:
+        """Columns of a staged O: whole chunks of its own swizzle."""
+        return align_up(self.ov_depth, OUTPUT_SWIZZLE.bytes // self.qkv_dtype.output.size)
 
     @property
     def o_tile_bytes(self) -> int:
         """Bytes of the staged O of one consumer."""
-        return WGMMA_ROWS * self.padded_ov_depth * self.qkv_dtype_size
+        return WGMMA_ROWS * self.o_columns * self.qkv_dtype.output.size
+
+    @property
+    def q_slot_bytes(self) -> int:
+        """Bytes of the memory of a consumer's Q tile, over which O is staged unless it is apart."""
+        return self.q_tile_bytes if self.o_apart else self._shared_slot_bytes
+
+    @property
+    def _shared_slot_bytes(self) -> int:
+        return max(self.q_tile_bytes, self.o_tile_bytes)
 
     @property
     def k_stage_bytes(self) -> int:
@@ -207,43 +260,48 @@ class SM90Config(OperandConfig):
         return min(self._slots_beside(self._q_bytes + self.o_bytes), MAX_KV_STAGES)
 
     @property
+    def num_raw_stages(self) -> int:
+        """Slots of V as it is loaded, where it is transposed: one fewer than of transposed V."""
+        return self.num_kv_stages - 1 if self.transposes_values else 0
+
+    @property
     def o_apart(self) -> bool:
         """Whether staged O has memory of its own, where a persistent CTA has it to spare.
 
         Then Q of the next query tile is loaded while the last one is still multiplied and written.
         """
-        both = self._q_bytes + self._o_apart_bytes
+        both = self.num_consumers * (self.q_tile_bytes + self.o_tile_bytes)
         return self.persistent and self._slots_beside(both) >= MIN_KV_STAGES
 
     @property
     def o_bytes(self) -> int:
         """Bytes of the staged O besides those of Q."""
-        return self._o_apart_bytes if self.o_apart else 0
-
-    @property
-    def _o_apart_bytes(self) -> int:
-        return self.num_consumers * self.o_tile_bytes
+        return self.num_consumers * self.o_tile_bytes if self.o_apart else 0
 
     @property
     def _q_bytes(self) -> int:
-        return self.num_consumers * self.q_tile_bytes
+        return self.num_consumers * self.q_slot_bytes
 
     def _slots_beside(self, num_bytes: int) -> int:
         """Return how many slots of either ring fit beside ``num_bytes`` of Q and O."""
         without = SM90MBarsLayout(0, self.num_consumers, self.persistent)
         used = num_bytes + without.size * MBARRIER_BYTES
         slots = self.k_stage_bytes + self.v_stage_bytes + 4 * MBARRIER_BYTES
-        return (SMEM_CAPACITY - used) // slots
+        raw = self.v_stage_bytes + 2 * MBARRIER_BYTES if self.transposes_values else 0
+        return (SMEM_CAPACITY - used + raw) // (slots + raw)
 
     @cached_property
     def misc_mbars(self) -> SM90MBarsLayout:
         """The barrier block of this configuration."""
-        return SM90MBarsLayout(self.num_kv_stages, self.num_consumers, self.persistent)
+        return SM90MBarsLayout(
+            self.num_kv_stages, self.num_consumers, self.persistent, self.num_raw_stages
+        )
 
     @property
     def smem_used(self) -> int:
         """Dynamic shared memory of the launch."""
         rings = self.num_kv_stages * (self.k_stage_bytes + self.v_stage_bytes)
+        rings += self.num_raw_stages * self.v_stage_bytes
         barriers = self.misc_mbars.size * MBARRIER_BYTES
         return self._q_bytes + self.o_bytes + rings + barriers
 
@@ -256,10 +314,15 @@ class SM90Config(OperandConfig):
                 f"tile {self.num_consumers} x {WGMMA_ROWS} x {self.BN}, "
                 f"{self.num_consumers} consumer warp groups",
                 f"K and V rings of {self.num_kv_stages} slots x {self.k_stage_bytes} and "
-                f"{self.v_stage_bytes} bytes, {self.misc_mbars.size} mbarriers",
+                f"{self.v_stage_bytes} bytes, {self._raw_text}{self.misc_mbars.size} mbarriers",
                 f"shared memory {self.smem_used} of {SMEM_CAPACITY} bytes",
             )
         )
+
+    @property
+    def _raw_text(self) -> str:
+        raw = self.num_raw_stages
+        return f"{raw} slots of V before it is transposed, " if raw else ""
 
     @property
     def _depth_text(self) -> str:
@@ -286,9 +349,16 @@ class SM90Config(OperandConfig):
             group=group,
             depth=depth,
             ov_depth=ov_depth or depth,
-            swizzle_mode=qkv_dtype.default_swizzle,
+            swizzle_mode=_swizzle(qkv_dtype, depth),
             page_size=page_size,
             bn_cap=bn_cap,
             most_consumers=most_consumers,
             qkv_dtype=qkv_dtype,
         )
+
+
+def _swizzle(dtype: DType, depth: int) -> SwizzleMode:
+    """Return the dtype's own swizzle, or the widest if that pads a head dim no more."""
+    own, widest = dtype.default_swizzle, SwizzleMode.B128
+    row = depth * dtype.size
+    return widest if align_up(row, widest.bytes) == align_up(row, own.bytes) else own

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from ..facts.hardware import (
     REGISTERS_PER_SM,
@@ -182,14 +183,19 @@ PAGED_SCHEDULE = WarpSchedule(
 )
 """The same threads; page lookups need a few registers more in the load role."""
 
-def _sm90_schedule(consumers: int, registers: int, load_registers: int) -> WarpSchedule:
-    """Return ``consumers`` warp groups that multiply, and one of which a warp loads."""
+def _sm90_schedule(
+    consumers: int, registers: int, load_registers: int, others: str = IDLE
+) -> WarpSchedule:
+    """Return ``consumers`` warp groups that multiply, and one of which a warp loads.
+
+    ``others`` is the role of its other warps.
+    """
     first = consumers * WARPS_PER_GROUP
     return WarpSchedule(
         (
             WarpRole("consumer", 0, first, registers),
             WarpRole("load", first, 1, load_registers),
-            WarpRole(IDLE, first + 1, WARPS_PER_GROUP - 1, load_registers),
+            WarpRole(others, first + 1, WARPS_PER_GROUP - 1, load_registers),
         )
     )
 
@@ -197,6 +203,18 @@ def _sm90_schedule(consumers: int, registers: int, load_registers: int) -> WarpS
 SM90_SCHEDULES = {2: _sm90_schedule(2, 240, 24), 3: _sm90_schedule(3, 160, 32)}
 """Hopper kernel, by its number of consumers: (2 x 240 + 24) * 128 = 64512 registers, and
 (3 x 160 + 32) * 128 = 65536."""
+
+TRANSPOSE: Final = "transpose"
+"""Role of the warps that transpose V of fp8 operands."""
+SM90_TRANSPOSING_SCHEDULES = {
+    2: _sm90_schedule(2, 240, 24, TRANSPOSE), 3: _sm90_schedule(3, 160, 32, TRANSPOSE)
+}  # fmt: skip
+"""The same for fp8 operands: the same budgets."""
+
+
+def sm90_schedule(consumers: int, *, transposes: bool) -> WarpSchedule:
+    """Return the schedule of the Hopper kernel for its number of consumers."""
+    return (SM90_TRANSPOSING_SCHEDULES if transposes else SM90_SCHEDULES)[consumers]
 
 DEPTH512_SCHEDULE = WarpSchedule(
     (

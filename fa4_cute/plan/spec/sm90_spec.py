@@ -12,10 +12,10 @@ from ..facts.wgmma import LaneColumns
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import OneChain
 from .register_tuning import most_consumers, most_sm90_keys
-from .schedule import SM90_SCHEDULES, WarpSchedule
+from .schedule import SM90_SCHEDULES, WarpSchedule, sm90_schedule
 from .variant import Variant
 
-SM90_DTYPES = (DType.BF16, DType.FP16)
+SM90_DTYPES = (DType.BF16, DType.FP16, DType.FP8_E4M3)
 """Element types of the operands."""
 
 
@@ -69,7 +69,8 @@ class SM90Spec(CommonSpec):
             most_consumers=most_consumers(variant),
         )
         config = with_features(config, variant)
-        return cls(config, variant, SM90_SCHEDULES[config.num_consumers])
+        schedule = sm90_schedule(config.num_consumers, transposes=config.transposes_values)
+        return cls(config, variant, schedule)
 
     @property
     def name(self) -> str:
