@@ -1,10 +1,10 @@
 """Rows of V past a sequence's last key: zeroed before they meet probabilities of zero.
 
 Memory after the last key of a packed, paged or partly used operand belongs to somebody else and may
-hold NaN or infinity, and 0 times NaN is NaN. Keys need no care: their scores are replaced. The only tile
-that can hold such rows is cleaned after it has arrived: by the MMA warp, or in the Hopper kernel by
-its consumers together, or by the warps that transpose V (``docs/sources.md`` section 8 describes
-the hazard).
+hold NaN or infinity, and 0 times NaN is NaN. Keys need no care: their scores are replaced. The
+only tile that can hold such rows is cleaned after it has arrived: by the MMA warp, or in the Hopper
+kernel by its consumers together, or by the warps that transpose V (``docs/sources.md`` section 8
+describes the hazard).
 """
 
 import cutlass

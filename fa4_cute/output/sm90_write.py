@@ -23,10 +23,11 @@ _UNITS = OUTPUT_SWIZZLE.bytes // UNIT_BYTES
 def stage(ctx: SM90Context, rows: list[SM90Row], words: list[Int32]) -> None:
     """Stage O, ``words`` of two columns each in the accumulator's order.
 
-    Padding columns of the last chunk are zeros, as those of Q are: TMA reads them all the same.
+    Padding columns of the last chunk are zeros, as those of a Q tile below O are: TMA reads them
+    all the same.
     """
     lane = fragment.first_column() // 2
-    if ctx.spec.config.o_apart:
+    if ctx.spec.config.o_apart or ctx.spec.layout_o_exceeds_q:
         padding = ctx.spec.config.o_columns - ctx.spec.output_depth
         words = [*words, *[Int32(0)] * (padding // BLOCK_COLUMNS * NUM_ROWS)]
     for block in range(len(words) // NUM_ROWS):

@@ -49,7 +49,7 @@ def start_scores(ctx: SM90Context, query: Int32, state: RingState) -> list[Float
 def start_output(ctx: SM90Context, running: RunningRows, state: RingState) -> list[Float32]:
     """Wait for V in the slot of ``state`` and start O += P V, or P V as a sum of its own."""
     config = ctx.spec.config
-    before = None if config.adds_apart else running.o
+    before = None if config.transposes_values else running.o
     plan, ring = pv_plan(config), Ring.of_sm90_values(config)
     ctx.mbars.v_ring().consumer_wait(state)
     b = wgmma.lower_word(plan.b, ctx.smem.at(ring.get_smem(state)))
@@ -58,7 +58,7 @@ def start_output(ctx: SM90Context, running: RunningRows, state: RingState) -> li
 
 def with_product(ctx: SM90Context, running: RunningRows, product: list[Float32]) -> list[Float32]:
     """Return O with the product that was waited for: it is O, or is added to it here."""
-    if ctx.spec.config.adds_apart:
+    if ctx.spec.config.transposes_values:
         return fragment.added_rows(running.o, running.factors, product)
     return product
 
@@ -68,7 +68,7 @@ def rescale(ctx: SM90Context, running: RunningRows, factors: list[Float32]) -> N
 
     Where products are added apart that is done with the next one, which has these maxima.
     """
-    if ctx.spec.config.adds_apart:
+    if ctx.spec.config.transposes_values:
         running.factors = factors
     else:
         running.o = fragment.scaled_rows(running.o, factors)
@@ -182,7 +182,7 @@ def consume_work(ctx: SM90Context) -> None:
         [Int32(0)] * (qk_plan(config).num_registers * config.qkv_dtype_size // DType.FP32.size),
         [softmax_math.initial_max(r.scale, is_modified=r.is_modified) for r in rows],
         [Float32(0.0)] * NUM_ROWS,
-        [Float32(1.0)] * (NUM_ROWS if config.adds_apart else 0),
+        [Float32(1.0)] * (NUM_ROWS if config.transposes_values else 0),
     )
     if ctx.work.num_key_tiles > 0:
         running = consume_tiles(ctx, rows, consumer, running)

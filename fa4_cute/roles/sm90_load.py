@@ -1,7 +1,8 @@
 """Load role of the Hopper kernel: the Q tile of every consumer, then K and V through TMA.
 
 Edges: expects and fills ``Q_full``, ``K_full`` and ``V_full``; waits on ``K_empty`` and
-``V_empty``. Where V is transposed it fills ``raw_full`` and waits on ``raw_empty``. A tile's K is filled before the V of the tile before: so the consumers multiply.
+``V_empty``. Where V is transposed these of V are ``raw_full`` and ``raw_empty``. A tile's K is
+filled before the V of the tile before: so the consumers multiply.
 """
 
 import cutlass

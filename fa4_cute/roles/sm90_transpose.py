@@ -5,7 +5,7 @@ Three warps move blocks of a tile in turn (``plan.compute.value_transpose``). Ed
 """
 
 import cutlass
-from cutlass import Int32, cute
+from cutlass import Int32, Uint32, cute
 
 from ..device.ids import lane_index, warp_index
 from ..device.memory import matrices
@@ -21,7 +21,7 @@ from ..work.sm90 import SM90Context
 
 def selectors() -> tuple[Int32, Int32]:
     """Return which bytes of two words go to the first matrix of a pair, and to the second."""
-    is_odd = ValueTranspose.is_odd(lane_index() // LANES_PER_ROW, 0) == 1
+    is_odd = ValueTranspose.is_odd(Uint32(lane_index()) // LANES_PER_ROW, 0) == 1
     first = Int32(cutlass.select_(is_odd, Int32(ODD_BYTES), Int32(EVEN_BYTES)))
     return first, first ^ (EVEN_BYTES ^ ODD_BYTES)
 
@@ -30,14 +30,20 @@ def transpose_block(
     plan: ValueTranspose, block: Int32, source: Int32, target: Int32, pair: tuple[Int32, Int32]
 ) -> None:
     """Move one block of a tile; both loads are under way before the first store."""
-    lane = lane_index()
+    # Unsigned numbers are divided by shifts.
+    lane, place = Uint32(lane_index()), Uint32(block)
     loaded = [
-        matrices.load_transposed(source + plan.source(lane, block, half)) for half in range(HALVES)
+        matrices.load_transposed(source + Int32(plan.source(lane, place, half)))
+        for half in range(HALVES)
     ]
     for half, words in enumerate(loaded):
         columns = (words[:2], words[2:])
-        found = [matrices.chosen_bytes(*of, selector) for of in columns for selector in pair]
-        matrices.store(target + plan.target(lane, block, half), found)
+        found = [
+            matrices.chosen_bytes(low, high, selector)
+            for low, high in columns
+            for selector in pair
+        ]
+        matrices.store(target + Int32(plan.target(lane, place, half)), found)
 
 
 @cute.jit

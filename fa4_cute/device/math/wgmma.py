@@ -35,12 +35,13 @@ def start_shared(plan: WgmmaPlan, a: Int32, b: Int32) -> list[Float32]:
     assert plan.a is not None
     count = plan.num_registers
     d = ", ".join(f"${i}" for i in range(count))
+    majors = _majors(plan, plan.a, plan.b)
     lines = [".reg .b64 a, b;", ".reg .b32 low;", "wgmma.fence.sync.aligned;"]
     for step, (a_step, b_step) in enumerate(zip(plan.a_steps, plan.b_steps, strict=True)):
         lines += _descriptor("a", f"${count}", a_step, plan.a)
         lines += _descriptor("b", f"${count + 1}", b_step, plan.b)
         more = int(step > 0)
-        lines.append(f"{plan.instruction} {{{d}}}, a, b, {more}, 1, 1{_majors(plan, plan.a, plan.b)};")
+        lines.append(f"{plan.instruction} {{{d}}}, a, b, {more}, 1, 1{majors};")
     lines.append("wgmma.commit_group.sync.aligned;")
     return emit("{\n\t" + "\n\t".join(lines) + "\n\t}", (Float32,) * count, (a, b))
 

@@ -64,28 +64,27 @@ class ValueTranspose:
         """Blocks of a tile."""
         return self.keys // BLOCK * (self.columns // BLOCK)
 
-    def place(self, block: Any) -> tuple[Any, Any]:
-        """Return which 32 keys and which 32 columns ``block`` is."""
-        of_keys = self.keys // BLOCK
-        return block % of_keys, block // of_keys
-
     def source(self, lane: Any, block: Any, half: int) -> Any:
         """Return the byte of the loaded slot that ``lane`` names for one half of ``block``."""
-        key_block, column_block = self.place(block)
-        row = lane % KEY_STEP
-        key = key_block * BLOCK + half * KEY_STEP + row
-        unit = column_block * HALVES + lane // KEY_STEP
-        return _swizzled(self.loaded, self.keys, key, unit, row)
+        key_block, column_block = self._place(block)
+        rows = Rows(self.loaded, self.keys)
+        of_lane = rows.of_lane(lane % KEY_STEP, lane // KEY_STEP)
+        first_key = key_block * BLOCK + half * KEY_STEP
+        return rows.byte(of_lane, first_key, column_block * HALVES)
 
     def target(self, lane: Any, block: Any, half: int) -> Any:
         """Return the byte of the transposed slot that ``lane`` names for that half."""
-        key_block, column_block = self.place(block)
+        key_block, column_block = self._place(block)
+        rows = Rows(self.stored, self.columns)
         row, matrix = lane % _MATRIX_ROWS, lane // _MATRIX_ROWS
         within = matrix // HALVES * KEY_STEP + row * 2 + self.is_odd(row, matrix)
-        column = column_block * BLOCK + within
-        return _swizzled(
-            self.stored, self.columns, column, key_block * HALVES + half, within
+        return rows.byte(
+            rows.of_lane(within, 0), column_block * BLOCK, key_block * HALVES + half
         )
+
+    def _place(self, block: Any) -> tuple[Any, Any]:
+        of_keys = self.keys // BLOCK
+        return block % of_keys, block // of_keys
 
     @staticmethod
     def is_odd(row: Any, matrix: Any) -> Any:
@@ -93,12 +92,36 @@ class ValueTranspose:
         return (matrix + row // _LOWER_ROWS) % 2
 
 
-def _swizzled(mode: SwizzleMode, rows: int, row: Any, unit: Any, row_in_line: Any) -> Any:
-    """Return the byte at which 16-byte ``unit`` of ``row`` begins.
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a swizzled slot, chunk after chunk, and where their units of 16 bytes begin.
 
-    ``row_in_line`` is the row, less a multiple of 16.
+    A swizzle changes the unit by bits of the row (``exclusive or``), so that what a lane adds and
+    what a block adds are found apart: that of the lane once.
+
+    Args:
+        swizzle: its span is the width of a chunk.
+        num_rows: rows of the slot.
     """
-    units = mode.bytes // UNIT_BYTES
-    line = row_in_line * mode.bytes // _LINE_BYTES % units
-    chunk = unit // units * (rows * mode.bytes)
-    return chunk + row * mode.bytes + (unit % units ^ line) * UNIT_BYTES
+
+    swizzle: SwizzleMode
+    num_rows: int
+
+    @property
+    def units(self) -> int:
+        """Units of a row of a chunk."""
+        return self.swizzle.bytes // UNIT_BYTES
+
+    def of_lane(self, row: Any, unit: Any) -> Any:
+        """Return the place of ``unit``, 0 or 1, of ``row``, below 32, from that of a block on."""
+        line = row * self.swizzle.bytes // _LINE_BYTES % self.units
+        return row * self.swizzle.bytes + (unit ^ line) * UNIT_BYTES
+
+    def byte(self, of_lane: Any, first_row: Any, first_unit: Any) -> Any:
+        """Return the byte of a lane's place in the block whose first row and unit these are.
+
+        The row is a multiple of 16, and units of the lane and of the block have no bit in common.
+        """
+        chunk = first_unit // self.units * (self.num_rows * self.swizzle.bytes)
+        within = of_lane ^ first_unit % self.units * UNIT_BYTES
+        return chunk + first_row * self.swizzle.bytes + within

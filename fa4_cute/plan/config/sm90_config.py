@@ -17,14 +17,13 @@ columns in shared memory; nothing but its own columns is multiplied.
 
 fp8 operands: wgmma takes fp8 with K along rows only (PTX ISA, "Strides" of wgmma), so that V is
 transposed in shared memory, from the slots that TMA fills to those that are multiplied. It adds
-products of fp8 with 13 fraction bits (``docs/hardware.md``): where registers allow, P V of a tile
-is a sum of its own, added to O in float32::
+products of fp8 with 13 fraction bits (``docs/hardware.md``), which over thousands of keys is an
+error of a tenth: P V of a tile is a sum of its own, added to O in float32. So V has at most 128
+columns, as the assembler keeps sums of more beside O and S::
 
     head dim   consumers   keys   registers of S, O, P, P V
     .. 64      2           128    64, 32, 16, 32 of 240
     .. 128     2           128    64, 64, 16, 64 of 240
-    .. 192     2           128    64, 96, 16, - of 240
-    .. 256     2           128    64, 128, 16, - of 240
 """
 
 from __future__ import annotations
@@ -70,11 +69,11 @@ class SM90Tile(NamedTuple):
 TILES: Final = (SM90Tile(64, 3, 128), SM90Tile(128, 2, 128), SM90Tile(192, 2, 128, ov_depth=128),
                 SM90Tile(192, 2, 112), SM90Tile(256, 2, 80))  # fmt: skip
 """Ascending; the first that is wide enough is taken."""
-FP8_TILES: Final = tuple(SM90Tile(depth, 2, 128) for depth in (64, 128, 192, 256))
+WIDEST_FP8: Final = 128
+"""Most columns of an fp8 V: P V of a tile has registers beside those of O and of the next S."""
+FP8_TILES: Final = (SM90Tile(64, 2, 128), SM90Tile(256, 2, 128, ov_depth=WIDEST_FP8))
 """Those of fp8 operands."""
 MAX_DEPTH: Final = TILES[-1].depth
-WIDEST_APART: Final = 128
-"""Head dim of V up to which P V of a tile has registers beside those of O."""
 FP8_KEY_UNIT: Final = 32
 """Keys of an fp8 tile come in multiples of what one wgmma multiplies."""
 
@@ -131,6 +130,11 @@ class SM90Config(OperandConfig):
                 f"ov_depth={self.ov_depth} exceeds depth={self.depth}, that of Q and K; nearest "
                 f"supported choice: ov_depth={self.depth}"
             )
+        if self.transposes_values and self.ov_depth > WIDEST_FP8:
+            raise ValueError(
+                f"ov_depth={self.ov_depth}: the registers of a warp group hold no wider product of "
+                f"fp8 operands beside O; nearest supported choice: ov_depth={WIDEST_FP8}, or bf16"
+            )
         if self.transposes_values and self.BN % FP8_KEY_UNIT:
             raise ValueError(
                 f"BN={self.BN}: tiles of fp8 operands have multiples of {FP8_KEY_UNIT} keys; "
@@ -178,18 +182,16 @@ class SM90Config(OperandConfig):
 
     @property
     def transposes_values(self) -> bool:
-        """Whether V is transposed in shared memory before it is multiplied: fp8 operands."""
+        """Whether V is transposed in shared memory before it is multiplied: fp8 operands.
+
+        Then P V of a tile is a sum of its own, too.
+        """
         return self.qkv_dtype is DType.FP8_E4M3
 
     @property
     def transposed_swizzle(self) -> SwizzleMode:
         """Swizzle of transposed V, whose rows are the keys of a tile: the widest of whole spans."""
         return next(m for m in reversed(SwizzleMode) if self.BN % m.bytes == 0)
-
-    @property
-    def adds_apart(self) -> bool:
-        """Whether P V of a tile is a sum of its own, which is added to O in float32."""
-        return self.transposes_values and self.ov_depth <= WIDEST_APART
 
     @property
     def fuse_gqa(self) -> bool:

@@ -55,7 +55,8 @@ class WarpSchedule:
 
     Raises:
         ValueError: when warps overlap or leave a gap, a budget is not a legal ``setmaxnreg``
-            value, or the budgets exceed the register file.
+            value, or the budgets exceed what the CTA has at launch (``setmaxnreg`` takes from no
+            other pool).
     """
 
     roles: tuple[WarpRole, ...]
@@ -77,8 +78,9 @@ class WarpSchedule:
                 )
         if expected % WARPS_PER_GROUP:
             raise ValueError(f"{expected} warps are not whole warp groups of {WARPS_PER_GROUP}")
-        if self.register_sum > REGISTERS_PER_SM:
-            raise ValueError(f"budgets need {self.register_sum} registers of {REGISTERS_PER_SM}")
+        pool = self.launch_registers * self.num_threads
+        if self.register_sum > pool:
+            raise ValueError(f"budgets need {self.register_sum} registers of {pool}")
 
     @property
     def num_warps(self) -> int:
@@ -209,7 +211,7 @@ TRANSPOSE: Final = "transpose"
 SM90_TRANSPOSING_SCHEDULES = {
     2: _sm90_schedule(2, 240, 24, TRANSPOSE), 3: _sm90_schedule(3, 160, 32, TRANSPOSE)
 }  # fmt: skip
-"""The same for fp8 operands: the same budgets."""
+"""The same for fp8 operands, whose V is transposed by the other warps of that group."""
 
 
 def sm90_schedule(consumers: int, *, transposes: bool) -> WarpSchedule:

@@ -65,7 +65,7 @@ class SM90Spec(CommonSpec):
             group=group,
             ov_depth=ov_depth,
             page_size=variant.page_size,
-            bn_cap=most_sm90_keys(variant, ov_depth),
+            bn_cap=most_sm90_keys(variant, ov_depth, is_fp8=dtype is DType.FP8_E4M3),
             most_consumers=most_consumers(variant),
         )
         config = with_features(config, variant)
