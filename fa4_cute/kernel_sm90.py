@@ -1,8 +1,8 @@
-"""``SM90MHA``: attention on Hopper, two or three consumer warp groups with 64 query rows each.
+"""``SM90MHA``: attention on Hopper, one to three consumer warp groups with 64 query rows each.
 
 Assembles only: the plan gives every offset and count, each role lives in ``fa4_cute.roles``, and
 here they get their memories. Which warps play which role: ``sm90_schedule`` of
-``fa4_cute.plan.spec.schedule``. There is no Tensor Memory: accumulators are registers, so nothing
+``fa4_cute.plan.spec.sm90_spec``. There is no Tensor Memory: accumulators are registers, so nothing
 is allocated, and a warp leaves when its work is done.
 """
 

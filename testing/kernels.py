@@ -155,6 +155,9 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     "sm90 d128 page64 split": hopper(
         BF16, 128, {"group": 8}, page_size=64, used_k=True, **WORKSPACE, **PERSISTENT
     ),
+    "sm90 d128 few page64 split": hopper(
+        BF16, 128, {"group": 8}, page_size=64, used_k=True, **WORKSPACE
+    ).with_few_rows(),
     "sm90 d192/128": hopper(BF16, 192, MLA, mask=CAUSAL, return_lse=True),
     "sm90 d128 fp8": hopper(FP8, 128, {"group": 1}, mask=CAUSAL),
     "sm90 d64 fp8 persistent ragged": hopper(

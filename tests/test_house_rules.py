@@ -214,10 +214,8 @@ ONLY_TESTS_USE = {
     "support_table": "makes the table of docs/features.md, which a test compares",
     "files": "field of the public CacheInfo",
     "in_memory": "field of the public CacheInfo",
-    "SMALLEST_E4M3": "bounds the rounding of P, on which the error bounds of fp8 tests rest",
     "render_named_barriers": "draws them for people, as render_barriers does the mbarriers",
     "remove": "torch's registry calls it to deactivate an implementation",
-    "largest": "the largest P, which must fit the element type",
 }
 """Names that no module needs, and why they stay."""
 

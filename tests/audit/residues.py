@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
 import torch
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from testing.cases import KERNELS, Case
@@ -54,15 +51,3 @@ def calls(draw: st.DrawFn, kernel: str, head_dim: int, asked: frozenset[str]) ->
         asked, head_dim, draw(st.sampled_from([torch.bfloat16, torch.float16])), heads, kv_heads,
         draw(sequences()), num_qo, pair_cta,
     )  # fmt: skip
-
-
-def drawn(few: int) -> settings:
-    """Return the settings of a search, of ``few`` calls unless the environment says otherwise."""
-    return settings(
-        max_examples=int(os.environ.get(EXAMPLES, few)),
-        deadline=None,
-        derandomize=EXAMPLES not in os.environ,
-        database=None,
-        phases=[Phase.explicit, Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )

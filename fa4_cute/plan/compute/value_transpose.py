@@ -10,7 +10,7 @@ moves a block of 32 keys and 32 columns at a time, in two halves of 16 keys::
     stmatrix.x4         four matrices of 8 columns with 16 keys each
 
 Four bytes of a lane are keys 2 q, 2 q + 1, 8 + 2 q, 8 + 2 q + 1: the order in which P has them
-(``plan.facts.wgmma.key_at``). Matrix 0 has the even columns in its upper four rows and the odd ones
+(``plan.facts.wgmma``). Matrix 0 has the even columns in its upper four rows and the odd ones
 in the lower four, matrix 1 the others: then eight rows lie in different banks for every swizzle.
 
 Methods take and return integers, or registers of a kernel. Sources: PTX ISA, "ldmatrix",

@@ -1,48 +1,32 @@
 """``SM90Config``: numbers of the Hopper kernel, for head dims up to 256.
 
-Each of two or three consumer warp groups holds 64 query rows. It multiplies S = Q K' from shared
-memory into its registers, turns S into P there, and multiplies O += P V with P from registers. One
-more warp group loads. What bounds a tile is a consumer's registers, O and two of S and P at a
-time, and shared memory for two slots of K and V::
-
-    head dim   consumers   keys   registers of S, O, P    as in
-    .. 64      3           128    64, 32, 32 of 160
-    .. 128     2           128    64, 64, 32 of 240       FlashAttention-3's causal tile
-    192/128    2           128    64, 64, 32 of 240       FlashAttention-3
-    .. 192     2           112    56, 96, 28 of 240       FlashAttention-3
-    .. 256     2           80     40, 128, 20 of 240      FlashAttention-3
+Each of its consumer warp groups holds 64 query rows. It multiplies S = Q K' from shared memory into
+its registers, turns S into P there, and multiplies O += P V with P from registers. One more warp
+group loads, and transposes V where that is needed. Tiles: ``sm90_tiles``.
 
 V and O may have fewer columns than Q and K (192/128). A head dim is padded to whole chunks of 64
 columns in shared memory; nothing but its own columns is multiplied.
-
-fp8 operands: wgmma takes fp8 with K along rows only (PTX ISA, "Strides" of wgmma), so that V is
-transposed in shared memory, from the slots that TMA fills to those that are multiplied. It adds
-products of fp8 with 13 fraction bits (``docs/hardware.md``), which over thousands of keys is an
-error of a tenth: P V of a tile is a sum of its own, added to O in float32. So V has at most 128
-columns, as the assembler keeps sums of more beside O and S::
-
-    head dim   consumers   keys   registers of S, O, P, P V
-    .. 64      2           128    64, 32, 16, 32 of 240
-    .. 128     2           128    64, 64, 16, 64 of 240
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..barriers.sm90_mbars import SM90MBarsLayout
 from ..facts.dtypes import DType
 from ..facts.hardware import (
     MBARRIER_BYTES,
     OUTPUT_SWIZZLE,
-    SMEM_CAPACITY,
+    SMEM_PER_SM,
+    SMEM_RESERVED_PER_CTA,
     SwizzleMode,
     align_up,
 )
 from ..facts.wgmma import WGMMA_ROWS
 from .operand_config import OperandConfig
+from .sm90_tiles import FEW_ROWS_TILES, FP8_TILES, MAX_DEPTH, TILES, WIDEST_FP8, SM90Tile
 
 MAX_KV_STAGES: Final = 4
 """More slots than this hide no more latency."""
@@ -50,30 +34,6 @@ MIN_KV_STAGES: Final = 2
 """With fewer, nothing is loaded while the tensor cores read."""
 
 
-class SM90Tile(NamedTuple):
-    """Tile of head dims up to ``depth``, of V up to ``ov_depth``: consumers of 64 rows, and keys.
-
-    ``ov_depth`` is 0 where any will do.
-    """
-
-    depth: int
-    consumers: int
-    keys: int
-    ov_depth: int = 0
-
-    def holds(self, depth: int, ov_depth: int) -> bool:
-        """Whether the tile is wide enough."""
-        return depth <= self.depth and ov_depth <= (self.ov_depth or self.depth)
-
-
-TILES: Final = (SM90Tile(64, 3, 128), SM90Tile(128, 2, 128), SM90Tile(192, 2, 128, ov_depth=128),
-                SM90Tile(192, 2, 112), SM90Tile(256, 2, 80))  # fmt: skip
-"""Ascending; the first that is wide enough is taken."""
-WIDEST_FP8: Final = 128
-"""Most columns of an fp8 V: P V of a tile has registers beside those of O and of the next S."""
-FP8_TILES: Final = (SM90Tile(64, 2, 128), SM90Tile(256, 2, 128, ov_depth=WIDEST_FP8))
-"""Those of fp8 operands."""
-MAX_DEPTH: Final = TILES[-1].depth
 FP8_KEY_UNIT: Final = 32
 """Keys of an fp8 tile come in multiples of what one wgmma multiplies."""
 
@@ -97,6 +57,7 @@ class SM90Config(OperandConfig):
         in_turn: consumers start their products in turn, so that one multiplies while the others
             exponentiate.
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
+        few_rows: a CTA has one Q tile.
 
     Raises:
         ValueError: for values that describe no problem at all, a head dim above 256, or a V that
@@ -116,6 +77,7 @@ class SM90Config(OperandConfig):
     persistent: bool = False
     in_turn: bool = True
     scale_dtype: DType = DType.INVALID
+    few_rows: bool = False
 
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
@@ -146,8 +108,14 @@ class SM90Config(OperandConfig):
     @property
     def tile(self) -> SM90Tile:
         """The row of the table."""
-        tiles = FP8_TILES if self.transposes_values else TILES
+        wide = FP8_TILES if self.transposes_values else TILES
+        tiles = FEW_ROWS_TILES if self.few_rows else wide
         return next(tile for tile in tiles if tile.holds(self.depth, self.ov_depth))
+
+    @property
+    def ctas_per_sm(self) -> int:
+        """CTAs that share the registers and the memory of an SM."""
+        return self.tile.ctas
 
     @property
     def num_consumers(self) -> int:
@@ -285,12 +253,17 @@ class SM90Config(OperandConfig):
         return self.num_consumers * self.q_slot_bytes
 
     def _slots_beside(self, num_bytes: int) -> int:
-        """Return how many slots of either ring fit beside ``num_bytes`` of Q and O."""
+        """Return how many slots of either ring fit besides ``num_bytes`` of Q and O."""
         without = SM90MBarsLayout(0, self.num_consumers, self.persistent)
         used = num_bytes + without.size * MBARRIER_BYTES
         slots = self.k_stage_bytes + self.v_stage_bytes + 4 * MBARRIER_BYTES
         raw = self.v_stage_bytes + 2 * MBARRIER_BYTES if self.transposes_values else 0
-        return (SMEM_CAPACITY - used + raw) // (slots + raw)
+        return (self.smem_share - used + raw) // (slots + raw)
+
+    @property
+    def smem_share(self) -> int:
+        """Dynamic shared memory that a CTA may take."""
+        return SMEM_PER_SM // self.ctas_per_sm - SMEM_RESERVED_PER_CTA
 
     @cached_property
     def misc_mbars(self) -> SM90MBarsLayout:
@@ -314,10 +287,10 @@ class SM90Config(OperandConfig):
                 f"{self.qkv_dtype.value} head dim {self._depth_text} (padded {self.padded_depth}) "
                 f"Hopper, group {self.group}{' (fused into rows)' if self.fuse_gqa else ''}",
                 f"tile {self.num_consumers} x {WGMMA_ROWS} x {self.BN}, "
-                f"{self.num_consumers} consumer warp groups",
+                f"{self.num_consumers} consumer warp groups, {self.ctas_per_sm} CTAs per SM",
                 f"K and V rings of {self.num_kv_stages} slots x {self.k_stage_bytes} and "
                 f"{self.v_stage_bytes} bytes, {self._raw_text}{self.misc_mbars.size} mbarriers",
-                f"shared memory {self.smem_used} of {SMEM_CAPACITY} bytes",
+                f"shared memory {self.smem_used} of {self.smem_share} bytes",
             )
         )
 
@@ -329,6 +302,10 @@ class SM90Config(OperandConfig):
     @property
     def _depth_text(self) -> str:
         return str(self.depth) + (f"/{self.ov_depth}" if self.ov_depth != self.depth else "")
+
+    def with_few_rows(self) -> SM90Config:
+        """Return the configuration with one Q tile; a consumer alone takes no turns."""
+        return replace(self, few_rows=True, in_turn=False)
 
     @classmethod
     def for_attention(

@@ -16,8 +16,8 @@ k-step ``s``.
 
 With fp8 operands a thread holds of A four neighbouring columns, ``4 (t % 4) + i``, where the
 accumulator has two pairs, ``2 (t % 4) + e`` of two blocks (ISA, "Register Fragments for
-wgmma.mma_async.m64nNk32"). No register moves for that: column ``p`` of A is taken to be another key
-(:func:`key_at`), and V has its keys in the same order.
+wgmma.mma_async.m64nNk32"). No register moves for that: of every sixteen columns of A, column
+``4 q + 2 b + e`` is taken to be key ``8 b + 2 q + e``, and V has its keys in the same order.
 """
 
 from __future__ import annotations
@@ -129,14 +129,6 @@ def operand_order(num_registers: int, dtype: DType) -> tuple[int, ...]:
         for block in range(2)
         for i in range(PAIR)
     )
-
-
-def key_at(position: int) -> int:
-    """Return the key that column ``position`` of an fp8 P stands for, in the order of V too."""
-    step, within = divmod(position, KEY_STEP)
-    lane, part = divmod(within, LANES_PER_ROW)
-    block, i = divmod(part, PAIR)
-    return step * KEY_STEP + block * BLOCK_COLUMNS + lane * PAIR + i
 
 
 @dataclass(frozen=True)

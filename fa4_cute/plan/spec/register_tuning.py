@@ -24,7 +24,7 @@ FEW_COLUMNS: Final = 64
 WIDE_DEPTH: Final = 128
 """Head dims above it leave a thread of the Hopper kernel few registers besides O."""
 SEVERAL_TERMS_COLUMNS: Final = 96
-"""Scores of an fp8 tile of the Hopper kernel that leave registers for the limits of several terms."""
+"""Scores of an fp8 tile on Hopper that leave registers for the limits of several terms."""
 COLUMNS_UNDER_WAY: Final = 16
 """Columns whose biases and auxiliary elements are loaded together, when there are several each."""
 PERSISTENT_DIVISOR: Final = 4
@@ -60,6 +60,15 @@ def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> 
         return SEVERAL_TERMS_COLUMNS if is_fp8 and len(variant.terms) > 1 else 0
     scarce = ov_depth > WIDE_DEPTH or bool(variant.bias_slots)
     return FEW_COLUMNS // 2 if variant.score_mod is not None and scarce else FEW_COLUMNS
+
+
+def most_few_rows_keys(variant: Variant, depth: int) -> int:
+    """Return the same for the tile of few rows: a modifier costs it half of the keys more.
+
+    Its warp groups are two, of which each starts with fewer registers than the consumer ends with.
+    """
+    most = most_sm90_keys(variant, depth)
+    return most if variant.score_mod is None else most // 2
 
 
 def joins_sum_early(variant: Variant) -> bool:

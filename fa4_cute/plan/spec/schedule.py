@@ -7,7 +7,7 @@ so that four warps of single-warp roles share one group.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -22,6 +22,8 @@ from ..facts.hardware import (
 
 IDLE = "idle"
 """Name of the role of warps that have none."""
+TRANSPOSE: Final = "transpose"
+"""Role of the warps that transpose V of fp8 operands: those that are idle otherwise."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,10 @@ class WarpRole:
 class WarpSchedule:
     """All roles of a kernel, in warp order.
 
+    Args:
+        roles: the roles.
+        ctas_per_sm: CTAs that share the register file.
+
     Raises:
         ValueError: when warps overlap or leave a gap, a budget is not a legal ``setmaxnreg``
             value, or the budgets exceed what the CTA has at launch (``setmaxnreg`` takes from no
@@ -60,6 +66,7 @@ class WarpSchedule:
     """
 
     roles: tuple[WarpRole, ...]
+    ctas_per_sm: int = 1
 
     def __post_init__(self) -> None:
         """Refuse a schedule that the hardware could not run."""
@@ -105,7 +112,12 @@ class WarpSchedule:
     @property
     def launch_registers(self) -> int:
         """Registers per thread at launch: an equal share, in legal steps."""
-        return REGISTERS_PER_SM // self.num_threads // SETMAXNREG_STEP * SETMAXNREG_STEP
+        return self._register_share // self.num_threads // SETMAXNREG_STEP * SETMAXNREG_STEP
+
+    @property
+    def _register_share(self) -> int:
+        """Registers that a CTA may take."""
+        return REGISTERS_PER_SM // self.ctas_per_sm
 
     @cached_property
     def groups(self) -> tuple[tuple[WarpRole, ...], ...]:
@@ -143,6 +155,11 @@ class WarpSchedule:
             if warp in role.warps:
                 return role
         raise ValueError(f"warp={warp}: the CTA has {self.num_warps} warps")
+
+    def transposing(self) -> WarpSchedule:
+        """Return the schedule whose idle warps transpose V."""
+        roles = (replace(r, name=TRANSPOSE) if r.is_idle else r for r in self.roles)
+        return replace(self, roles=tuple(roles))
 
     def increases(self, name: str) -> bool:
         """Whether the role's ``setmaxnreg`` grows its budget over the launch value."""
@@ -186,19 +203,17 @@ PAGED_SCHEDULE = WarpSchedule(
 """The same threads; page lookups need a few registers more in the load role."""
 
 def _sm90_schedule(
-    consumers: int, registers: int, load_registers: int, others: str = IDLE
+    consumers: int, registers: int, load_registers: int, ctas_per_sm: int = 1
 ) -> WarpSchedule:
-    """Return ``consumers`` warp groups that multiply, and one of which a warp loads.
-
-    ``others`` is the role of its other warps.
-    """
+    """Return ``consumers`` warp groups that multiply, and one of which a warp loads."""
     first = consumers * WARPS_PER_GROUP
     return WarpSchedule(
         (
             WarpRole("consumer", 0, first, registers),
             WarpRole("load", first, 1, load_registers),
-            WarpRole(others, first + 1, WARPS_PER_GROUP - 1, load_registers),
-        )
+            WarpRole(IDLE, first + 1, WARPS_PER_GROUP - 1, load_registers),
+        ),
+        ctas_per_sm,
     )
 
 
@@ -206,17 +221,11 @@ SM90_SCHEDULES = {2: _sm90_schedule(2, 240, 24), 3: _sm90_schedule(3, 160, 32)}
 """Hopper kernel, by its number of consumers: (2 x 240 + 24) * 128 = 64512 registers, and
 (3 x 160 + 32) * 128 = 65536."""
 
-TRANSPOSE: Final = "transpose"
-"""Role of the warps that transpose V of fp8 operands."""
-SM90_TRANSPOSING_SCHEDULES = {
-    2: _sm90_schedule(2, 240, 24, TRANSPOSE), 3: _sm90_schedule(3, 160, 32, TRANSPOSE)
-}  # fmt: skip
-"""The same for fp8 operands, whose V is transposed by the other warps of that group."""
-
-
-def sm90_schedule(consumers: int, *, transposes: bool) -> WarpSchedule:
-    """Return the schedule of the Hopper kernel for its number of consumers."""
-    return (SM90_TRANSPOSING_SCHEDULES if transposes else SM90_SCHEDULES)[consumers]
+SM90_FEW_ROWS_SCHEDULES = {
+    1: _sm90_schedule(1, 240, 40),
+    2: _sm90_schedule(1, 216, 40, ctas_per_sm=2),
+}
+"""The same with one consumer, by the CTAs that share an SM: 2 x (216 + 40) * 128 = 65536."""
 
 DEPTH512_SCHEDULE = WarpSchedule(
     (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from ..config.sm90_config import SM90Config
@@ -11,8 +11,8 @@ from ..facts.hardware import SM90A, TMA_ALIGN, align_up
 from ..facts.wgmma import LaneColumns
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import OneChain
-from .register_tuning import most_consumers, most_sm90_keys
-from .schedule import SM90_SCHEDULES, WarpSchedule, sm90_schedule
+from .register_tuning import most_consumers, most_few_rows_keys, most_sm90_keys
+from .schedule import SM90_FEW_ROWS_SCHEDULES, SM90_SCHEDULES, WarpSchedule
 from .variant import Variant
 
 SM90_DTYPES = (DType.BF16, DType.FP16, DType.FP8_E4M3)
@@ -69,8 +69,15 @@ class SM90Spec(CommonSpec):
             most_consumers=most_consumers(variant),
         )
         config = with_features(config, variant)
-        schedule = sm90_schedule(config.num_consumers, transposes=config.transposes_values)
-        return cls(config, variant, schedule)
+        return cls(config, variant, sm90_schedule(config))
+
+    def with_few_rows(self) -> SM90Spec:
+        """Return the kernel for queries that fit one Q tile."""
+        most = most_few_rows_keys(self.variant, self.config.depth)
+        if most and self.config.transposes_values:
+            most = max(most, self.config.qkv_dtype.mma_k)
+        config = replace(self.config.with_few_rows(), bn_cap=most)
+        return replace(self, config=config, schedule=sm90_schedule(config))
 
     @property
     def name(self) -> str:
@@ -79,6 +86,7 @@ class SM90Spec(CommonSpec):
         depth = f"d{config.depth}"
         depth += f"v{config.ov_depth}" if config.ov_depth != config.depth else ""
         parts = ["fa4_sm90", config.qkv_dtype.value, depth, f"g{config.group}"]
+        parts += ["few"] * config.few_rows
         return "_".join([*parts, *self.variant.name_parts])
 
     @property
@@ -105,6 +113,15 @@ class SM90Spec(CommonSpec):
     def issue_order(self) -> OneChain:
         """Every consumer takes every key tile."""
         return OneChain()
+
+
+def sm90_schedule(config: SM90Config) -> WarpSchedule:
+    """Return warps and registers of the Hopper kernel's roles."""
+    if config.few_rows:
+        schedule = SM90_FEW_ROWS_SCHEDULES[config.ctas_per_sm]
+    else:
+        schedule = SM90_SCHEDULES[config.num_consumers]
+    return schedule.transposing() if config.transposes_values else schedule
 
 
 def _unsupported_reason(dtype: DType, name: str, depth: int) -> str | None:

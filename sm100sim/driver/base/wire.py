@@ -81,7 +81,7 @@ class Program:
         return self._wait()
 
     def print(self, text: str) -> None:
-        """Put a text on the program's standard output, behind what it has printed there."""
+        """Put a text on the program's standard output, after what it has printed there."""
         raw = text.encode(errors="surrogateescape")
         self._connection.sendall(MESSAGE.pack(PRINT, len(raw), 0, 0, 0) + raw)
 

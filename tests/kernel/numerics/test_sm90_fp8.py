@@ -1,4 +1,4 @@
-"""fp8 operands in the Hopper kernel: V that is transposed, sums apart, features, and faults in it."""
+"""fp8 operands in the Hopper kernel: transposed V, sums apart, features, and faults in it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
-import torch
 
 import fa4_cute
 from fa4_cute.plan.facts.hardware import SM90A
@@ -19,9 +18,10 @@ from tests.kernel.numerics.test_sm90 import SEQUENCES, require_found, without
 
 QUICK = dense(300, 700, 128, 2, 1, causal=True, dtype=FP8, num_qo=None, arch=SM90A)
 PLACES = (
-    ("persistent ragged page16 split sink", 128), ("ragged cache causal", 64), ("page64 window", 80),
-    ("page32 ragged union function", 64), ("split bias causal", 128), ("persistent causal", 64),
-    ("ragged causal", (192, 128)), ("persistent cache softcap", (256, 48)),
+    ("persistent ragged page16 split sink", 128), ("ragged cache causal", 64),
+    ("page64 window", 80), ("page32 ragged union function", 64), ("split bias causal", 128),
+    ("persistent causal", 64), ("ragged causal", (192, 128)),
+    ("persistent cache softcap", (256, 48)),
 )  # fmt: skip
 """Features, and head dims: a pair has that of V second."""
 

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from fa4_cute.plan.barriers.sm90_mbars import SM90MBarsLayout
-from fa4_cute.plan.spec.schedule import TRANSPOSE, sm90_schedule
+from fa4_cute.plan.spec.schedule import SM90_SCHEDULES, TRANSPOSE
 
 LAYOUTS = [
     SM90MBarsLayout(2, 2), SM90MBarsLayout(4, 3), SM90MBarsLayout(3, 2, persistent=True),
@@ -16,7 +16,8 @@ LAYOUTS = [
 @pytest.mark.parametrize("mbars", LAYOUTS)
 def test_every_barrier_gets_exactly_its_count(mbars: SM90MBarsLayout) -> None:
     transposes = mbars.num_raw_stages > 0
-    schedule = sm90_schedule(mbars.num_consumers, transposes=transposes)
+    plain = SM90_SCHEDULES[mbars.num_consumers]
+    schedule = plain.transposing() if transposes else plain
     warps = schedule["consumer"].num_warps
     # V of fp8 operands arrives when all warps that transpose it have stored their part.
     writers = schedule[TRANSPOSE].num_warps if transposes else 1

@@ -11,7 +11,7 @@ from fa4_cute.plan.compute.value_transpose import (
 from fa4_cute.plan.config.sm90_config import SM90Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import SwizzleMode
-from fa4_cute.plan.facts.wgmma import key_at
+from tests.plan.operand_elements import key_at
 
 B32, B64, B128 = SwizzleMode.B32, SwizzleMode.B64, SwizzleMode.B128
 PLANS = [
@@ -29,7 +29,7 @@ def place(swizzle: SwizzleMode, rows: int, row: int, column: int) -> int:
 
 
 def words(memory: dict[int, tuple[int, int]], rows: list[int], lane: int) -> list[list[object]]:
-    """What ``ldmatrix.x4.trans`` gives a lane: of matrix i the pairs (rows 2 q, 2 q + 1, column)."""
+    """What ``ldmatrix.x4.trans`` gives a lane: of matrix i rows 2 q and 2 q + 1 of a column."""
     found = []
     for matrix in range(4):
         starts = [rows[8 * matrix + 2 * (lane % 4) + i] + 2 * (lane // 4) for i in range(2)]

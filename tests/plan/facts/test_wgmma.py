@@ -12,11 +12,11 @@ from fa4_cute.plan.facts.wgmma import (
     LaneColumns,
     WgmmaPlan,
     descriptor_words,
-    key_at,
     operand_order,
     padded_columns,
     row_registers,
 )
+from tests.plan.operand_elements import key_at
 
 K = SmemOperand(DType.BF16, 80, 128, SwizzleMode.B128)
 Q = SmemOperand(DType.BF16, 64, 128, SwizzleMode.B128)

@@ -4,7 +4,7 @@ import pytest
 
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import CAUSAL, ChunkedMask, DenseBiasMask, SlidingWindowMask
-from fa4_cute.plan.spec.schedule import SM90_SCHEDULES, SM90_TRANSPOSING_SCHEDULES, TRANSPOSE
+from fa4_cute.plan.spec.schedule import SM90_FEW_ROWS_SCHEDULES, SM90_SCHEDULES, TRANSPOSE
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.tensor_maps import OperandLayout, tensor_maps
 from fa4_cute.plan.spec.variant import ScoreMod, Variant
@@ -26,6 +26,25 @@ def test_name_says_what_the_kernel_is() -> None:
 def test_warps_follow_the_consumers() -> None:
     assert spec(64).schedule is SM90_SCHEDULES[3]
     assert spec(128).schedule is SM90_SCHEDULES[2]
+
+
+@pytest.mark.parametrize(
+    ("head_dim", "variant", "keys"),
+    [
+        (64, {}, 128),
+        (128, {"mask": CAUSAL}, 64),
+        (128, {"mask": DenseBiasMask(0)}, 64),
+        (128, {"score_mod": MOD}, 32),
+        (256, {"score_mod": MOD}, 16),
+    ],
+)
+def test_few_rows(head_dim: int, variant: dict[str, object], keys: int) -> None:
+    made = spec(head_dim, **variant).with_few_rows()
+    config = made.config
+    assert made.schedule is SM90_FEW_ROWS_SCHEDULES[config.ctas_per_sm]
+    assert keys == config.BN
+    assert made.num_threads == 256
+    assert f"d{head_dim}_g1_few" in made.name
 
 
 @pytest.mark.parametrize(
@@ -59,7 +78,7 @@ def test_boxes_are_one_chunk_of_a_consumer_or_of_a_slot() -> None:
 
 def test_fp8_has_warps_that_transpose() -> None:
     made = SM90Spec.for_attention(DType.FP8_E4M3, 64, variant=Variant())
-    assert made.schedule is SM90_TRANSPOSING_SCHEDULES[2]
+    assert made.schedule == SM90_SCHEDULES[2].transposing()
     assert made.schedule[TRANSPOSE].num_warps == 3
     assert made.output_dtype is DType.BF16
     union = Variant(ChunkedMask(64) | SlidingWindowMask(20, 0))
@@ -80,7 +99,8 @@ def test_v_may_be_narrower_than_k() -> None:
 @pytest.mark.parametrize(
     ("dtype", "head_dim", "words"),
     [(DType.FP32, 64, "dtype=fp32"), (DType.FP8_E4M3, 144, "ov_depth=144.*ov_depth=128"),
-     (DType.FP8_E4M3, 72, "depth=72 makes rows of 72 bytes.*depth=80"), (DType.BF16, 60, "depth=60.*depth=64"),
+     (DType.FP8_E4M3, 72, "depth=72 makes rows of 72 bytes.*depth=80"),
+     (DType.BF16, 60, "depth=60.*depth=64"),
      (DType.BF16, 264, "depth=264.*depth=256")],
 )  # fmt: skip
 def test_what_does_not_exist(dtype: DType, head_dim: int, words: str) -> None:
