@@ -51,6 +51,12 @@ def test_features(features: str, head_dim: int | tuple[int, int]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("features", ["page16 causal split", "ragged cache window"])
+def test_few_rows(features: str) -> None:
+    check(replace(featured(features), lengths=((1, 1000), (2, 70))))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [-0.3, 0.0])
 def test_any_scale(scale: float) -> None:
     check(replace(QUICK, softmax_scale=scale))
@@ -129,5 +135,6 @@ BREAKS: dict[str, tuple[str, Callable[[str], str], str]] = {
 def test_a_broken_kernel_is_found(name: str) -> None:
     features, rewrite, what = BREAKS[name]
     # Few keys fill no slot twice, and so stop nothing.
-    case = replace(featured(features), lengths=((64, 1000 if what == "deadlock" else 300),))
+    keys = 1000 if what == "deadlock" else 300
+    case = replace(featured(features), lengths=((64, keys),), num_splits=1)
     require_found(case, rewrite, what)

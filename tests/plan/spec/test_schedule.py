@@ -61,7 +61,7 @@ def test_ctas_share_the_registers_of_an_sm() -> None:
         assert schedule.ctas_per_sm == ctas
         assert schedule.launch_registers == REGISTERS_PER_SM // (256 * ctas)
         assert schedule.increases("consumer") is (ctas > 1)
-    with pytest.raises(ValueError, match="budgets need 32768 registers of 21845"):
+    with pytest.raises(ValueError, match="budgets need 32768 registers of 20480"):
         replace(SM90_FEW_ROWS_SCHEDULES[2], ctas_per_sm=3)
 
 
