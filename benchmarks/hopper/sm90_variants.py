@@ -83,6 +83,7 @@ TRIALS: Final = {
     "persistent": Trial(PERSISTENT),
     "any time": Trial({"scheduler": "tile"}, {"in_turn": False}),
     "persistent any time": Trial(PERSISTENT, {"in_turn": False}),
+    "128 keys": Trial({"scheduler": "tile"}, {"keys": 128}, (128,)),
     "176 keys": Trial({"scheduler": "tile"}, {"keys": 176}, (128,)),
     "176 keys any time": Trial({"scheduler": "tile"}, {"keys": 176, "in_turn": False}, (128,)),
     "176 keys persistent": Trial(PERSISTENT, {"keys": 176}, (128,)),

@@ -44,7 +44,7 @@ def store_chunks(ctx: SM90Context, consumer: Int32) -> None:
     where = (first, ctx.work.head, sequence.query_batch)
     for column in range(0, ctx.spec.output_depth, ctx.spec.output_elems):
         smem = ctx.output_chunk(consumer, column // ctx.spec.output_elems)
-        store_query_chunk(ctx.spec, ctx.maps.o, where, column, smem)
+        store_query_chunk(ctx.maps.o, where, column, smem)
 
 
 @cute.jit

@@ -45,7 +45,7 @@ def features(draw: st.DrawFn) -> frozenset[str]:
 @st.composite
 def calls(draw: st.DrawFn, kernel: str, head_dim: int, asked: frozenset[str]) -> Case:
     """Calls of one of ``KERNELS`` with given features."""
-    _, num_qo, pair_cta = KERNELS[kernel]
+    _, num_qo, pair_cta, _ = KERNELS[kernel]
     heads, kv_heads = draw(st.sampled_from([(1, 1), (2, 1), (3, 1)]))
     return Case(
         asked, head_dim, draw(st.sampled_from([torch.bfloat16, torch.float16])), heads, kv_heads,

@@ -17,7 +17,7 @@ from ...plan.facts.hardware import TMA_ALIGN, align_up
 from ...plan.facts.numbers import MAX_SEQLEN
 from ...plan.launch.launch import plan_launch
 from ...plan.launch.selection import QueryTiles
-from ...plan.launch.sm90_selection import KeySplits, RowTiles
+from ...plan.launch.sm90_selection import KeySplits, TileChoice
 from ...plan.launch.split_selection import SplitChoice, SplitWork, choose_split
 from ...plan.masks.masks import terms
 from ...plan.spec.attention_spec import AttentionSpec
@@ -71,7 +71,7 @@ class Choice:
 
     row: KernelRow
     spec: AttentionSpec
-    query_tiles: QueryTiles | RowTiles | None = None
+    query_tiles: QueryTiles | TileChoice | None = None
     split: SplitChoice | None = None
     key_splits: KeySplits | None = None
     num_splits: int = 1

@@ -37,6 +37,9 @@ MIN_KV_STAGES: Final = 2
 FP8_KEY_UNIT: Final = 32
 """Keys of an fp8 tile come in multiples of what one wgmma multiplies."""
 
+LONG_KEYS_TILE: Final = SM90Tile(128, 2, 176)
+"""For this head dim alone, and many keys that all rows see; two slots (``docs/hopper.md``)."""
+
 
 @dataclass(frozen=True)
 class SM90Config(OperandConfig):
@@ -302,6 +305,16 @@ class SM90Config(OperandConfig):
     @property
     def _depth_text(self) -> str:
         return str(self.depth) + (f"/{self.ov_depth}" if self.ov_depth != self.depth else "")
+
+    @property
+    def may_take_long_keys(self) -> bool:
+        """Whether a tile of more keys than the table's fits: the head dim, and pages, if any."""
+        same = self.depth == self.ov_depth == LONG_KEYS_TILE.depth
+        return same and not (self.bn_cap or self.page_size or self.persistent)
+
+    def with_long_keys(self) -> SM90Config:
+        """Return the configuration with the tile for many keys."""
+        return replace(self, keys=LONG_KEYS_TILE.keys)
 
     def with_few_rows(self) -> SM90Config:
         """Return the configuration with one Q tile; a consumer alone takes no turns."""

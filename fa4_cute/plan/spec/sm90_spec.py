@@ -79,6 +79,10 @@ class SM90Spec(CommonSpec):
         config = replace(self.config.with_few_rows(), bn_cap=most)
         return replace(self, config=config, schedule=sm90_schedule(config))
 
+    def with_long_keys(self) -> SM90Spec:
+        """Return the kernel for many keys without a mask."""
+        return replace(self, config=self.config.with_long_keys())
+
     @property
     def name(self) -> str:
         """Entry name of the kernel, legal in PTX, that says what it is specialised on."""
@@ -87,6 +91,7 @@ class SM90Spec(CommonSpec):
         depth += f"v{config.ov_depth}" if config.ov_depth != config.depth else ""
         parts = ["fa4_sm90", config.qkv_dtype.value, depth, f"g{config.group}"]
         parts += ["few"] * config.few_rows
+        parts += [f"k{config.keys}"] if config.keys else []
         return "_".join([*parts, *self.variant.name_parts])
 
     @property

@@ -1,5 +1,5 @@
 /* Tensor copies: cp.async.bulk.tensor, cp.reduce.async.bulk.tensor, cp.async.bulk.prefetch.tensor (PTX ISA,
- * sections of these names): tile mode, four rows that coordinates name (.tile::gather4, .tile::scatter4), im2col loads.
+ * sections of these names): tile mode, four rows that coordinates name (.tile::gather4, .tile::scatter4), im2col mode.
  *
  * The tensor map and the coordinates are taken when the instruction is issued; bytes move when it lands.
  * A load completes the bytes of the whole box, those outside of the tensor included. */
@@ -294,6 +294,10 @@ static Step store_lane(Ctx *c, const Ins *i, u32 lane) {
   Step s = tensor_operands(c, i, lane, &q, i->s[1], 2);
   if (s != STEP_NEXT || (s = smem_operand(c, i, lane, ACC_READ, &q)) != STEP_NEXT)
     return s;
+  for (u32 d = 0; d + 2 < q.map.rank && q.map.pixels; d++)
+    if (q.map.lower[d] < 0)
+      return fault(c, "unsupported", "an im2col store whose bounding box begins outside of the tensor, at %d",
+                   q.map.lower[d]);
   for (u32 d = 0; d < (q.map.rows ? 1 + NAMED_ROWS : q.map.rank); d++)
     if (q.c[d] < 0)
       return fault(c, "tma-coordinate", "coordinate %u of a store is negative: %d", d, q.c[d]);

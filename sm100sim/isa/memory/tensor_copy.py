@@ -1,6 +1,6 @@
-"""Tensor copies in tile mode, of four rows, and im2col loads (PTX ISA, "cp.async.bulk.tensor",
-"cp.reduce.async.bulk.tensor", "cp.async.bulk.prefetch.tensor", "Tiled Mode", "Im2col Mode");
-im2col stores and the modes `.im2col::w` stop with the PTX line.
+"""Tensor copies in tile mode, of four rows, and in im2col mode (PTX ISA, "cp.async.bulk.tensor",
+"cp.reduce.async.bulk.tensor", "cp.async.bulk.prefetch.tensor", "Tiled Mode", "Im2col Mode"); the
+modes `.im2col::w` stop with the PTX line.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ ROWS = 4
 """Rows that .tile::gather4 and .tile::scatter4 name after the column."""
 
 
-def _mode(lo: Lowering, mods: Mods, rank: int, rows: str = "", im2col: bool = False) -> CopyFlag:
-    """Consume the load mode; `rows`: the one that names four rows in this direction."""
-    if im2col and mods.take("im2col"):
+def _mode(lo: Lowering, mods: Mods, rank: int, rows: str, im2col: str = "im2col") -> CopyFlag:
+    """Consume the load mode; `rows`: the one that names four rows in this direction; `im2col`: the
+    one of pixels."""
+    if mods.take(im2col):
         if rank < IM2COL_RANK:
-            raise lo.fail(".im2col exists with .3d, .4d and .5d only")
+            raise lo.fail(f".{im2col} exists with .3d, .4d and .5d only")
         return CopyFlag.IM2COL
     other = mods.maybe("im2col", "im2col::w", "im2col::w::128", "im2col_no_offs")
     if other is not None:
@@ -94,7 +95,7 @@ def _load(lo: Lowering, ins: Instr, mods: Mods, rank: int) -> None:
         else Space.SHARED_CTA
     )
     mods.one_of("global")
-    mode = _mode(lo, mods, rank, "tile::gather4", im2col=True)
+    mode = _mode(lo, mods, rank, "tile::gather4")
     multicast = mods.take("multicast::cluster")
     pair = mods.maybe("cta_group::1", "cta_group::2") == "cta_group::2"
     mask_at = 3 + (mode == CopyFlag.IM2COL)
@@ -121,17 +122,19 @@ def _load(lo: Lowering, ins: Instr, mods: Mods, rank: int) -> None:
 
 
 def _store(lo: Lowering, ins: Instr, mods: Mods, rank: int, *, reduce: bool) -> None:
-    """.{dim}d.global.shared::cta{.redOp}{.tile,.tile::scatter4}.bulk_group{.L2::cache_hint}
-    [map, {c}], [src]{, policy}."""
+    """.{dim}d.global.shared::cta{.redOp}{.tile,.tile::scatter4,.im2col_no_offs}.bulk_group
+    {.L2::cache_hint} [map, {c}], [src]{, policy}."""
     mods.one_of("global")
     mods.one_of("shared::cta")
-    mode = _mode(lo, mods, rank, "" if reduce else "tile::scatter4")
+    mode = _mode(lo, mods, rank, "" if reduce else "tile::scatter4", "im2col_no_offs")
     op = take_operation(mods) if reduce else RedOp.add
     if op in (RedOp.exch, RedOp.cas):
         raise lo.fail(f".{op.name} is not a tensor reduction")
     take_policy(lo, mods, ins.operands, 2)
     mods.done()
     tensor, map_offset, map_bits, map_space, coords = _tensor(lo, ins.operands[0], rank, mode)
+    if mode == CopyFlag.IM2COL:
+        coords += [lo.constant(0, 32)] * (rank - 2)
     src, offset, bits = place(lo, ins.operands[1], Space.SHARED_CTA)
     lo.emit(
         "TMA_STORE",
@@ -152,7 +155,7 @@ def _prefetch(lo: Lowering, ins: Instr, mods: Mods, rank: int) -> None:
     [map, {c}]{, {im2col offsets}}{, policy}."""
     mods.one_of("L2")
     mods.one_of("global")
-    mode = _mode(lo, mods, rank, "tile::gather4", im2col=True)
+    mode = _mode(lo, mods, rank, "tile::gather4")
     take_policy(lo, mods, ins.operands, 1 + (mode == CopyFlag.IM2COL))
     mods.done()
     tensor, map_offset, map_bits, map_space, coords = _tensor(lo, ins.operands[0], rank, mode)

@@ -121,6 +121,15 @@ def test_more_places_at_every_tile(features: str, head_dim: int | tuple[int, int
     check(replace(made, lengths=SEQUENCES))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("features", ["sink", "ragged cache split"])
+def test_many_keys_that_all_rows_see(features: str) -> None:
+    lengths = ((150, 4200), (70, 300))
+    case = Case(frozenset(features.split()), 128, lengths=lengths, arch=SM90A)
+    assert spec_of(case).config.BN == 176
+    check(case)
+
+
 STEPS = ((1, 1500), (3, 133), (0, 20), (9, 17))
 """Decoding: a few queries over caches of different lengths."""
 FEW_ROWS = (

@@ -177,6 +177,73 @@ def test_rules_of_the_instruction() -> None:
     assert "global-address" in tail
 
 
+STORE = "cp.async.bulk.tensor.4d.global.shared::cta.im2col_no_offs.bulk_group"
+SUM = "cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.im2col_no_offs.bulk_group"
+
+
+def store(form: str, start: tuple[int, ...], count: int) -> str:
+    """`count` bytes from %p0 to dyn + 1024, and from there to the pixels from `start` on."""
+    coords = ", ".join(str(x) for x in start)
+    return (
+        "mov.u32 %r1, dyn; mov.u32 %r0, %tid.x; shl.b32 %r2, %r0, 4;"
+        f"D: setp.ge.u32 %q1, %r2, {count}; @%q1 bra E; cvt.u64.u32 %rd1, %r2;"
+        "add.s64 %rd1, %rd1, %p0; add.u32 %r5, %r1, %r2;"
+        "ld.global.v4.b32 {%r10, %r11, %r12, %r13}, [%rd1];"
+        "st.shared.v4.b32 [%r5+1024], {%r10, %r11, %r12, %r13}; add.u32 %r2, %r2, 512; bra D; E:"
+        "fence.proxy.async.shared::cta; bar.sync 0;"
+        + only(
+            0,
+            f"{form} [%m0, {{{coords}}}], [%r1+1024];"
+            "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;",
+        )
+    )
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("form", [STORE, SUM])
+def test_a_store_goes_the_same_way(form: str, mode: str) -> None:
+    """What is beyond the images is not written."""
+    target, pixels = images(2, 5, 6, 8), 40
+    before = target.copy()
+    source = aligned_copy(np.arange(5000, 5000 + pixels * 8, dtype=np.uint16).reshape(pixels, 8))
+    start, steps = (0, 2, 3, 0), (1, 2, 1, 1)
+    element = "UINT16" if form == STORE else "FLOAT16"
+    tiled = tensor(target, pixel_box(8, 4), element, element_strides=steps)
+    if form == SUM:
+        source[:], before[:], target[:] = 0x3C00, 0x4000, 0x4000  # 1 to each 2 gives 3
+    tm = Im2colMap(tiled, (0, 1), (-1, 0), pixels)
+    where = expected(aligned_copy(np.arange(1, 481, dtype=np.uint16).reshape(2, 5, 6, 8)), tm,
+                     start, (0, 0))  # fmt: skip
+    report = run_ptx(
+        store(form, start, source.nbytes), source, target, tm.encode(), shared=SMEM,
+        smem=1024 + source.nbytes, mode=mode, checks=Check.ALL,
+    )  # fmt: skip
+    assert report.verdict == "clean"
+    flat = before.reshape(-1)
+    written = where > 0
+    assert not written.all()
+    flat[where[written] - 1] = source[written] if form == STORE else 0x4200
+    np.testing.assert_array_equal(target, before)
+
+
+def test_a_store_s_bounding_box_begins_in_the_tensor() -> None:
+    source, target = aligned(16 * 8, np.uint16), images(2, 5, 6, 8)
+    tm = columns(target, 8, 16, (0, -1), (0, 0)).encode()
+    text = fault_of(store(STORE, (0, 0, 0, 0), 256), source, target, tm, shared=SMEM, smem=2048)
+    assert "unsupported: an im2col store whose bounding box begins outside" in text
+
+
+def test_the_mode_may_stand_before_the_spaces() -> None:
+    """As CUTLASS writes it for pairs of CTAs."""
+    source = images(2, 7, 9, 64)
+    tm = columns(source, 8, 16, (0, 0), (0, 0))
+    form = "cp.async.bulk.tensor.{}d.im2col.shared::cta.global.mbarrier::complete_tx::bytes"
+    out = aligned(128, np.uint16)
+    text = load(tm, (0, 0, 0, 0), (0, 0), form)
+    run_ptx(text, source, out, tm.encode(), shared=SMEM, smem=2048)
+    assert (out.reshape(16, 8) == expected(source, tm, (0, 0, 0, 0), (0, 0))).all()
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
