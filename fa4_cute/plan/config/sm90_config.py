@@ -26,19 +26,21 @@ from ..facts.hardware import (
 )
 from ..facts.wgmma import WGMMA_ROWS
 from .operand_config import OperandConfig
-from .sm90_tiles import FEW_ROWS_TILES, FP8_TILES, MAX_DEPTH, TILES, WIDEST_FP8, SM90Tile
+from .sm90_tiles import (
+    FEW_ROWS_TILES,
+    FP8_TILES,
+    LONG_KEYS_TILE,
+    MAX_DEPTH,
+    TILES,
+    SM90Tile,
+    operand_swizzle,
+    refuse_fp8_tile,
+)
 
 MAX_KV_STAGES: Final = 4
 """More slots than this hide no more latency."""
 MIN_KV_STAGES: Final = 2
 """With fewer, nothing is loaded while the tensor cores read."""
-
-
-FP8_KEY_UNIT: Final = 32
-"""Keys of an fp8 tile come in multiples of what one wgmma multiplies."""
-
-LONG_KEYS_TILE: Final = SM90Tile(128, 2, 176)
-"""For this head dim alone, and many keys that all rows see; two slots (``docs/hopper.md``)."""
 
 
 @dataclass(frozen=True)
@@ -95,16 +97,8 @@ class SM90Config(OperandConfig):
                 f"ov_depth={self.ov_depth} exceeds depth={self.depth}, that of Q and K; nearest "
                 f"supported choice: ov_depth={self.depth}"
             )
-        if self.transposes_values and self.ov_depth > WIDEST_FP8:
-            raise ValueError(
-                f"ov_depth={self.ov_depth}: the registers of a warp group hold no wider product of "
-                f"fp8 operands beside O; nearest supported choice: ov_depth={WIDEST_FP8}, or bf16"
-            )
-        if self.transposes_values and self.BN % FP8_KEY_UNIT:
-            raise ValueError(
-                f"BN={self.BN}: tiles of fp8 operands have multiples of {FP8_KEY_UNIT} keys; "
-                f"nearest supported choice: keys={align_up(self.BN, FP8_KEY_UNIT)}"
-            )
+        if self.transposes_values:
+            refuse_fp8_tile(self.ov_depth, self.BN)
 
     # Tile sizes ------------------------------------------------------------------------------
 
@@ -308,8 +302,8 @@ class SM90Config(OperandConfig):
 
     @property
     def may_take_long_keys(self) -> bool:
-        """Whether a tile of more keys than the table's fits: the head dim, and pages, if any."""
-        same = self.depth == self.ov_depth == LONG_KEYS_TILE.depth
+        """Whether a tile of more keys than the table's fits: head dim, type, and pages, if any."""
+        same = self.depth == self.ov_depth == LONG_KEYS_TILE.depth and not self.transposes_values
         return same and not (self.bn_cap or self.page_size or self.persistent)
 
     def with_long_keys(self) -> SM90Config:
@@ -341,16 +335,9 @@ class SM90Config(OperandConfig):
             group=group,
             depth=depth,
             ov_depth=ov_depth or depth,
-            swizzle_mode=_swizzle(qkv_dtype, depth),
+            swizzle_mode=operand_swizzle(qkv_dtype, depth),
             page_size=page_size,
             bn_cap=bn_cap,
             most_consumers=most_consumers,
             qkv_dtype=qkv_dtype,
         )
-
-
-def _swizzle(dtype: DType, depth: int) -> SwizzleMode:
-    """Return the dtype's own swizzle, or the widest if that pads a head dim no more."""
-    own, widest = dtype.default_swizzle, SwizzleMode.B128
-    row = depth * dtype.size
-    return widest if align_up(row, widest.bytes) == align_up(row, own.bytes) else own
