@@ -229,12 +229,18 @@ class SM90Config(OperandConfig):
 
     @property
     def o_apart(self) -> bool:
-        """Whether staged O has memory of its own, where a persistent CTA has it to spare.
+        """Whether staged O has memory of its own: that of a persistent CTA, if it costs no slot.
 
-        Then Q of the next query tile is loaded while the last one is still multiplied and written.
+        A persistent CTA loads Q of the next query tile while the last one is still multiplied and
+        written, so that O is never staged over Q.
         """
-        both = self._q_bytes + self._o_apart_bytes
-        return self.persistent and self._slots_beside(both) >= MIN_KV_STAGES
+        both, alone = self._q_bytes + self._o_apart_bytes, self._slots_beside(self._q_bytes)
+        return self.persistent and self._slots_beside(both) >= min(alone, MAX_KV_STAGES)
+
+    @property
+    def o_by_rows(self) -> bool:
+        """Whether O leaves from the registers: a persistent CTA has no memory to stage it."""
+        return self.persistent and not self.o_apart
 
     @property
     def o_bytes(self) -> int:
