@@ -27,7 +27,7 @@ def stage(ctx: SM90Context, rows: list[SM90Row], words: list[Int32]) -> None:
     seen they are not those of Q either.
     """
     lane = fragment.first_column() // 2
-    padding = ctx.spec.config.padded_ov_depth - ctx.spec.output_depth
+    padding = ctx.spec.config.o_columns - ctx.spec.output_depth
     words = [*words, *[Int32(0)] * (padding // BLOCK_COLUMNS * NUM_ROWS)]
     for block in range(len(words) // NUM_ROWS):
         chunk = ctx.output_chunk(rows[0].consumer, block // _UNITS)
@@ -43,7 +43,7 @@ def store_chunks(ctx: SM90Context, consumer: Int32) -> None:
     where = (first, ctx.work.head, sequence.query_batch)
     for column in range(0, ctx.spec.output_depth, ctx.spec.output_elems):
         smem = ctx.output_chunk(consumer, column // ctx.spec.output_elems)
-        store_query_chunk(ctx.spec, ctx.maps.o, where, column, smem)
+        store_query_chunk(ctx.maps.o, where, column, smem)
 
 
 @cute.jit

@@ -1,7 +1,8 @@
 /* wgmma: products of warp groups, one after the other, and the registers that they write.
  *
  * An accumulator's registers go through the same write ports as those of other instructions: a pair of them, one in
- * either bank, in two cycles, and between two pairs one other write. So a product takes its own time, or the writes'. */
+ * either bank, in two cycles, and between two pairs one other write. So a product takes its own time, or that of the
+ * writes. */
 #include "clock/state.h"
 
 static WarpGroup *group_of(const Clock *c, const WarpState *w) {
