@@ -204,12 +204,8 @@ class SM90Config(OperandConfig):
 
     @property
     def q_slot_bytes(self) -> int:
-        """Bytes of the memory of a consumer's Q tile, over which O is staged unless it is apart."""
-        return self.q_tile_bytes if self.o_apart else self._shared_slot_bytes
-
-    @property
-    def _shared_slot_bytes(self) -> int:
-        return max(self.q_tile_bytes, self.o_tile_bytes)
+        """Bytes of the memory of a consumer's Q tile, over which O is staged unless persistent."""
+        return self.q_tile_bytes if self.persistent else max(self.q_tile_bytes, self.o_tile_bytes)
 
     @property
     def k_stage_bytes(self) -> int:
@@ -233,12 +229,20 @@ class SM90Config(OperandConfig):
 
     @property
     def o_apart(self) -> bool:
-        """Whether staged O has memory of its own, where a persistent CTA has it to spare.
+        """Whether staged O has memory of its own: that of a persistent CTA, if it costs no slot.
 
-        Then Q of the next query tile is loaded while the last one is still multiplied and written.
+        A persistent CTA loads Q of the next query tile while the last one is still multiplied and
+        written, so that O is never staged over Q.
         """
-        both = self.num_consumers * (self.q_tile_bytes + self.o_tile_bytes)
-        return self.persistent and self._slots_beside(both) >= MIN_KV_STAGES
+        alone = self.num_consumers * self.q_tile_bytes
+        both = alone + self.num_consumers * self.o_tile_bytes
+        most = min(self._slots_beside(alone), MAX_KV_STAGES)
+        return self.persistent and self._slots_beside(both) >= most
+
+    @property
+    def o_by_rows(self) -> bool:
+        """Whether O leaves from the registers: a persistent CTA has no memory to stage it."""
+        return self.persistent and not self.o_apart
 
     @property
     def o_bytes(self) -> int:
