@@ -26,6 +26,7 @@ from ..output.sm90_write import wait_for_stores, write_output
 from ..pipelines import RingState
 from ..plan.barriers.named import CLEAN, CONSUMER, TURN
 from ..plan.compute.sm90_mma import pv_plan, qk_plan
+from ..plan.facts.dtypes import DType
 from ..plan.facts.hardware import WARP_GROUP_THREADS, WARPS_PER_GROUP
 from ..plan.facts.wgmma import NUM_ROWS
 from ..plan.memory.rings import Ring
@@ -46,12 +47,31 @@ def start_scores(ctx: SM90Context, query: Int32, state: RingState) -> list[Float
 
 
 def start_output(ctx: SM90Context, running: RunningRows, state: RingState) -> list[Float32]:
-    """Wait for V in the slot of ``state`` and start O += P V."""
+    """Wait for V in the slot of ``state`` and start O += P V, or P V as a sum of its own."""
     config = ctx.spec.config
+    before = None if config.transposes_values else running.o
     plan, ring = pv_plan(config), Ring.of_sm90_values(config)
     ctx.mbars.v_ring().consumer_wait(state)
     b = wgmma.lower_word(plan.b, ctx.smem.at(ring.get_smem(state)))
-    return wgmma.start_registers(plan, running.o, running.p, b)
+    return wgmma.start_registers(plan, before, running.p, b)
+
+
+def with_product(ctx: SM90Context, running: RunningRows, product: list[Float32]) -> list[Float32]:
+    """Return O with the product that was waited for: it is O, or is added to it here."""
+    if ctx.spec.config.transposes_values:
+        return fragment.added_rows(running.o, running.factors, product)
+    return product
+
+
+def rescale(ctx: SM90Context, running: RunningRows, factors: list[Float32]) -> None:
+    """Bring O to the maxima of a tile, of which it is due ``factors``.
+
+    Where products are added apart that is done with the next one, which has these maxima.
+    """
+    if ctx.spec.config.transposes_values:
+        running.factors = factors
+    else:
+        running.o = fragment.scaled_rows(running.o, factors)
 
 
 def softmax_row(
@@ -83,7 +103,7 @@ def softmax_tile(
         found.append(softmax_row(ctx, rows[half], seen, *before))
     exponentials, factors, maxima, sums = (list(of_rows) for of_rows in zip(*found, strict=True))
     p = fragment.registers_of(exponentials)
-    return p, factors, RunningRows(running.o, running.p, maxima, sums)
+    return p, factors, RunningRows(running.o, running.p, maxima, sums, running.factors)
 
 
 def clean_last_values(ctx: SM90Context, state: RingState) -> None:
@@ -91,13 +111,13 @@ def clean_last_values(ctx: SM90Context, state: RingState) -> None:
 
     Key tiles ascend: no other one reaches beyond the sequence.
     """
-    if ctx.spec.variant.partial_values:
-        config = ctx.spec.config
+    config = ctx.spec.config
+    if ctx.spec.variant.partial_values and not config.transposes_values:
         ctx.mbars.v_ring().consumer_wait(state)
         slot = ctx.smem.at(Ring.of_sm90_values(config).get_smem(state))
         threads = config.num_consumers * WARP_GROUP_THREADS
         clean_values_together(
-            ctx, ctx.work.num_key_tiles - 1, slot,
+            ctx, ctx.work.num_key_tiles - 1, slot, 0,
             lambda: barriers.named_barrier(CLEAN.number, threads),
         )  # fmt: skip
 
@@ -128,12 +148,12 @@ def consume_tiles(
         o = wgmma.wait(o, 0)
         values.consumer_arrive_as_warp(v)
         v = v.step()
-        running.o = fragment.scaled_rows(o, factors)
+        running.o = with_product(ctx, running, o)
+        rescale(ctx, running, factors)
         running.p = fragment.packed(p, dtype)
-    if cutlass.const_expr(ctx.spec.config.o_apart):
-        say_stored(ctx, consumer)
+    say_read(ctx, consumer)
     clean_last_values(ctx, v)
-    running.o = wgmma.wait(start_output(ctx, running, v), 0)
+    running.o = with_product(ctx, running, wgmma.wait(start_output(ctx, running, v), 0))
     values.consumer_arrive_as_warp(v)
     return running
 
@@ -145,7 +165,7 @@ def negate_query(ctx: SM90Context, query: Int32, consumer: Int32) -> None:
     The softmax works on scale magnitudes: with -S instead of S the maximum stays the maximum.
     """
     if ctx.args.scale_log2 < Float32(0.0):
-        flip_signs(query, ctx.spec.config.q_tile_bytes)
+        flip_signs(query, ctx.spec.config.q_tile_bytes, ctx.spec.config.qkv_dtype)
         barriers.fence_proxy_async_shared()
         barriers.named_barrier(CONSUMER.number + consumer, WARP_GROUP_THREADS)
 
@@ -158,20 +178,18 @@ def consume_work(ctx: SM90Context) -> None:
     config = ctx.spec.config
     running = RunningRows(
         [Float32(0.0)] * pv_plan(config).num_registers,
-        [Int32(0)] * (qk_plan(config).num_registers // 2),
+        [Int32(0)] * (qk_plan(config).num_registers * config.qkv_dtype_size // DType.FP32.size),
         [softmax_math.initial_max(r.scale, is_modified=r.is_modified) for r in rows],
         [Float32(0.0)] * NUM_ROWS,
+        [Float32(1.0)] * (NUM_ROWS if config.transposes_values else 0),
     )
     if ctx.work.num_key_tiles > 0:
         running = consume_tiles(ctx, rows, consumer, running)
     write_output(ctx, rows, running)
-    if cutlass.const_expr(not config.o_apart):
-        if ctx.work.num_key_tiles > 0:
-            say_stored(ctx, consumer)
 
 
-def say_stored(ctx: SM90Context, consumer: Int32) -> None:
-    """Say that Q, or O staged over it, has been read (persistent CTAs)."""
+def say_read(ctx: SM90Context, consumer: Int32) -> None:
+    """Say that Q has been read for the last time: the next one may be loaded (persistent CTAs)."""
     if ctx.spec.variant.is_persistent:
         ctx.mbars.stored(consumer).arrive_as_warp()
 

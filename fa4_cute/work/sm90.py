@@ -1,5 +1,6 @@
 """What every role of the Hopper kernel is given, and the two rows of a consumer's thread."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,9 +37,12 @@ class SM90Context(AttentionContext):
         """Every consumer takes every key tile."""
         return self.spec.issue_order
 
-    def ring_start(self, *, producer: bool) -> RingState:
-        """Return the cursor of the slot that the work's first K, or V, uses."""
-        stages = self.spec.config.num_kv_stages
+    def ring_start(self, *, producer: bool, slots: int = 0) -> RingState:
+        """Return the cursor of the slot that the work's first K, or V, uses.
+
+        ``slots`` are those of the ring, 0 for those of K and of V as it is multiplied.
+        """
+        stages = slots or self.spec.config.num_kv_stages
         return RingState.after(stages, self.progress.tiles, producer=producer)
 
     def output_chunk(self, tile: Int32 | int, chunk: Int32 | int) -> Int32:
@@ -76,12 +80,20 @@ class RunningRows:
         p: its registers of P of the tile before, packed.
         row_max: the maximum of each row.
         row_sum: of each row, the thread's part of the sum of exponentials.
+        factors: of each row, what O is due before P V of the tile before is added; none where
+            wgmma adds it.
     """
 
     def __init__(
-        self, o: list[Float32], p: list[Int32], row_max: list[Float32], row_sum: list[Float32]
+        self,
+        o: list[Float32],
+        p: list[Int32],
+        row_max: list[Float32],
+        row_sum: list[Float32],
+        factors: Sequence[Float32] = (),
     ) -> None:
         """Take the registers."""
+        self.factors = list(factors)
         self.o = o
         self.p = p
         self.row_max = row_max
@@ -89,7 +101,8 @@ class RunningRows:
 
     def __extract_mlir_values__(self) -> list[Any]:
         """Return the registers, for loops that carry them."""
-        return [v.ir_value() for v in (*self.o, *self.p, *self.row_max, *self.row_sum)]
+        values = (*self.o, *self.p, *self.row_max, *self.row_sum, *self.factors)
+        return [v.ir_value() for v in values]
 
     def __new_from_mlir_values__(self, values: list[Any]) -> "RunningRows":
         """Return the rows whose registers are ``values``."""
@@ -99,4 +112,5 @@ class RunningRows:
             [Int32(next(taken)) for _ in self.p],
             [Float32(next(taken)) for _ in self.row_max],
             [Float32(next(taken)) for _ in self.row_sum],
+            [Float32(next(taken)) for _ in self.factors],
         )

@@ -15,7 +15,7 @@ from enum import Enum
 from math import prod
 from typing import Final
 
-from ..config.sm90_config import LONG_KEYS_TILE
+from ..config.sm90_tiles import LONG_KEYS_TILE
 from ..facts.hardware import ceil_div
 from ..facts.wgmma import WGMMA_ROWS
 from ..masks.key_tiles import KeyTileMap, Rows
