@@ -92,7 +92,7 @@ class Tracer:
             recording(chosen(problem, None), others=False) as launches,
             fa4_cute.simulator_options(checks="none"),
         ):
-            options = {"causal": problem.causal, "arch": self._arch}
+            options: dict[str, Any] = {"causal": problem.causal, "arch": self._arch}
             fa4_cute.flash_attn(q, k, v, out=tensors["out"], **options)
         (found,) = launches
         return found
