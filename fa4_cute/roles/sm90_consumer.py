@@ -11,16 +11,15 @@ product that read a slot is over.
 """
 
 import cutlass
-from cutlass import Float32, Int32, cute
+from cutlass import Boolean, Float32, Int32, cute
 
 from ..device.ids import warp_index
 from ..device.math import fragment, wgmma
 from ..device.math import softmax as softmax_math
-from ..device.math.arith import exp2_hardware, fma
 from ..device.math.softmax import Exponent
 from ..device.memory.signs import flip_signs
 from ..device.sync import barriers
-from ..operands.scores import TileView, visible
+from ..operands.scores import TileView, visible_rows
 from ..operands.stale_values import clean_values_together
 from ..output.sm90_write import wait_for_stores, write_output
 from ..pipelines import RingState
@@ -36,10 +35,9 @@ Rows = list[SM90Row]
 
 
 def start_scores(ctx: SM90Context, query: Int32, state: RingState) -> list[Float32]:
-    """Wait for K in the slot of ``state`` and start S = Q K'; Q is at shared address ``query``."""
+    """Start S = Q K' with K in the slot of ``state``; Q is at shared address ``query``."""
     config = ctx.spec.config
     plan, ring = qk_plan(config), Ring.of_sm90_keys(config)
-    ctx.mbars.k_ring().consumer_wait(state)
     assert plan.a is not None
     a = wgmma.lower_word(plan.a, query)
     return wgmma.start_shared(plan, a, wgmma.lower_word(plan.b, ctx.smem.at(ring.get_smem(state))))
@@ -55,35 +53,51 @@ def start_output(ctx: SM90Context, running: RunningRows, state: RingState) -> li
 
 
 def softmax_row(
-    ctx: SM90Context, row: SM90Row, scores: list[Float32], row_max: Float32, row_sum: Float32
-) -> tuple[list[Float32], Float32, Float32, Float32]:
-    """Return the exponentials of a row's ``scores``, the factor of O, and maximum and sum."""
+    ctx: SM90Context, row: SM90Row, scores: list[Float32], used_max: Float32, row_sum: Float32
+) -> tuple[list[Float32], Float32]:
+    """Return the exponentials of a row's ``scores``, and its sum, rescaled, with them."""
     probability, modified = ctx.spec.probability, row.is_modified
-    new_max = fragment.row_max(scores, row_max)
-    scale = softmax_math.exact_scale(new_max, row.scale, probability, is_modified=modified)
-    factor = exp2_hardware((row_max - new_max) * row.scale)
-    exponentials = fragment.exponentials(scores, Exponent.of(new_max, scale, probability))
-    return exponentials, factor, new_max, fma(row_sum, factor, fragment.total(exponentials))
+    scale = softmax_math.exact_scale(used_max, row.scale, probability, is_modified=modified)
+    exponentials = fragment.exponentials(scores, Exponent.of(used_max, scale, probability))
+    return exponentials, row_sum + fragment.total(exponentials)
 
 
 def softmax_tile(
     ctx: SM90Context, rows: Rows, running: RunningRows, scores: list[Float32], tile: Int32
-) -> tuple[list[Float32], list[Float32], RunningRows]:
-    """Turn S of the ``tile``-th visited key tile into P.
+) -> tuple[list[Float32], list[Float32], Boolean]:
+    """Turn S of the ``tile``-th visited key tile into P; ``running`` has the new maxima and sums.
+
+    The rows take every step together, so that the shuffles and exponentials of one lie under the
+    arithmetic of the other.
 
     Returns:
-        P as float32, the factor that each row of O is due, and maxima and sums.
+        P as float32, the factor that each row of O is due, and whether one is not 1.
     """
     first_key, first_column = ctx.work.key_tile(tile) * ctx.spec.config.BN, fragment.first_column()
-    found = []
-    for half, values in enumerate(fragment.rows_of(scores)):
-        view = TileView.of(ctx, rows[half], first_key, None, first_column)
-        seen = visible(values, ctx.spec.score_columns, view)
-        before = running.row_max[half], running.row_sum[half]
-        found.append(softmax_row(ctx, rows[half], seen, *before))
-    exponentials, factors, maxima, sums = (list(of_rows) for of_rows in zip(*found, strict=True))
-    p = fragment.registers_of(exponentials)
-    return p, factors, RunningRows(running.o, running.p, maxima, sums)
+    views = [TileView.of(ctx, row, first_key, None, first_column) for row in rows]
+    seen = visible_rows(fragment.rows_of(scores), ctx.spec.score_columns, views)
+    new_maxima = fragment.row_maxima(seen, running.row_max)
+    scales = [row.scale for row in rows]
+    running.row_max, factors, moved = softmax_math.rescale_decisions(
+        running.row_max, new_maxima, scales, ctx.spec.probability
+    )
+    sums = [row_sum * factor for row_sum, factor in zip(running.row_sum, factors, strict=True)]
+    of_rows = zip(rows, seen, running.row_max, sums, strict=True)
+    exponentials, running.row_sum = map(list, zip(*(softmax_row(ctx, *r) for r in of_rows), strict=True))
+    return fragment.registers_of(exponentials), factors, moved
+
+
+@cute.jit
+def rescale(running: RunningRows, factors: list[Float32], moved: Boolean) -> RunningRows:
+    """Multiply the rows of O, whose product is under way, by their ``factors`` if they moved.
+
+    The wait stands in the branch, and again behind it: the assembler would move a wait in front of
+    the exponentials, as far as the last branch, and nothing would lie over the product.
+    """
+    if moved:
+        running.o = fragment.scaled_rows(wgmma.wait(running.o, 0), factors)
+    running.o = wgmma.wait(running.o, 0)
+    return running
 
 
 def clean_last_values(ctx: SM90Context, state: RingState) -> None:
@@ -112,23 +126,25 @@ def consume_tiles(
     k = v = ctx.ring_start(producer=False)
     ctx.mbars.query(consumer).wait(ctx.query_step)
     negate_query(ctx, query, consumer)
+    keys.consumer_wait(k)
     scores = wgmma.wait(start_scores(ctx, query, k), 0)
     keys.consumer_arrive_as_warp(k)
-    p, _, running = softmax_tile(ctx, rows, running, scores, Int32(0))
+    p, _, _ = softmax_tile(ctx, rows, running, scores, Int32(0))
     running.p = fragment.packed(p, dtype)
     for tile in cutlass.range(1, ctx.work.num_key_tiles, unroll=1):
         k = k.step()
+        # Before the turn, so that nobody else's products wait for this tile's K.
+        keys.consumer_wait(k)
         wait_for_turn(ctx, consumer)
         scores = start_scores(ctx, query, k)
-        o = start_output(ctx, running, v)
+        running.o = start_output(ctx, running, v)
         give_turn(ctx, consumer)
         scores = wgmma.wait(scores, 1)
         keys.consumer_arrive_as_warp(k)
-        p, factors, running = softmax_tile(ctx, rows, running, scores, tile)
-        o = wgmma.wait(o, 0)
+        p, factors, moved = softmax_tile(ctx, rows, running, scores, tile)
+        running = rescale(running, factors, moved)
         values.consumer_arrive_as_warp(v)
         v = v.step()
-        running.o = fragment.scaled_rows(o, factors)
         running.p = fragment.packed(p, dtype)
     if cutlass.const_expr(ctx.spec.config.o_apart):
         say_stored(ctx, consumer)
