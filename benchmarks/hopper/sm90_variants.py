@@ -10,16 +10,17 @@ turns. A call's result is compared with that of the kernel as it is chosen.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from statistics import median
+from functools import partial
 from typing import Any, Final
 from unittest import mock
 
 import torch
 
 import fa4_cute
+from benchmarks.hopper.times import timing
 from fa4_cute.host.ask.arguments import options_and_batch
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.ask.request import request
@@ -67,6 +68,12 @@ class Trial:
             mock.patch.object(calls, "kept", calls.Kept(0)),
         ):
             yield
+
+    def attention(self, *qkv: torch.Tensor, **options: Any) -> torch.Tensor:
+        """Compute attention by this variant."""
+        with self.in_force():
+            out: torch.Tensor = fa4_cute.flash_attn(*qkv, **options, **self.options)
+        return out
 
 
 PERSISTENT: Final = {"scheduler": "persistent"}
@@ -121,49 +128,27 @@ def compile_all() -> int:
     return len(specs)
 
 
-def graph_of(call: Callable[[], Any]) -> Callable[[], float]:
-    """Return what replays ``call`` and gives its milliseconds."""
-    call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        call()
-    start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-
-    def timed() -> float:
-        start.record()
-        graph.replay()
-        stop.record()
-        stop.synchronize()
-        return float(start.elapsed_time(stop))
-
-    return timed
-
-
 def measured(depth: int, causal: bool, seqlen: int) -> dict[str, str]:
     """Return TFLOPS of each variant, or what is wrong with it."""
     q, k, v = tensors(depth, seqlen, "cuda")
     expected = fa4_cute.flash_attn(q, k, v, causal=causal).float()
-    found, timers, times = {}, {}, {}
+    found, calls = {}, {}
     for name, trial in trials_of(depth).items():
         out = torch.empty_like(q)
-        options = {"causal": causal, "out": out, **trial.options}
+        call = partial(trial.attention, q, k, v, causal=causal, out=out)
         try:
-            with trial.in_force():
-                timers[name] = graph_of(lambda o=options: fa4_cute.flash_attn(q, k, v, **o))
+            call()
         except Exception as error:  # a table shows what fails and goes on
             found[name] = f"{type(error).__name__}: {error}"[:60]
             continue
+        calls[name] = call
         error = float((out.float() - expected).abs().max())
-        times[name] = []
         if error > ALLOWED:
             found[name] = f"differs by {error:.2g}"
-    for _ in range(ROUNDS):
-        for name, timed in timers.items():
-            times[name].append(timed())
+    times, notes = timing.measured(calls, ROUNDS, timing.Flush(cold=False))
     operations = 4 * TOKENS * seqlen * MODEL_DIM / (2 if causal else 1)
-    for name, milliseconds in times.items():
-        found.setdefault(name, f"{operations / median(milliseconds) / 1e9:.0f}")
+    for name, runs in times.items():
+        found.setdefault(name, notes.get(name, f"{operations / runs.median / 1e9:.0f}"))
     return found
 
 

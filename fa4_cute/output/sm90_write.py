@@ -27,7 +27,7 @@ def stage(ctx: SM90Context, rows: list[SM90Row], words: list[Int32]) -> None:
     """
     lane = fragment.first_column() // 2
     if ctx.spec.config.o_apart:
-        padding = ctx.spec.config.padded_depth - ctx.spec.output_depth
+        padding = ctx.spec.config.padded_ov_depth - ctx.spec.output_depth
         words = [*words, *[Int32(0)] * (padding // BLOCK_COLUMNS * NUM_ROWS)]
     for block in range(len(words) // NUM_ROWS):
         chunk = ctx.output_chunk(rows[0].consumer, block // _UNITS)

@@ -8,7 +8,7 @@ from ..calls.explore import explore
 from ..formats.document import Results
 from ..run import before_launch
 from . import target
-from .options import USAGE, Selection, hearing, natural, run_settings
+from .options import Selection, hearing, natural, run_settings
 from .shown import show
 
 RUN = "memcheck"
@@ -17,14 +17,12 @@ RUN = "memcheck"
 
 def add_run(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `run`."""
-    target.add(parser, RUN)
-    parser.set_defaults(command=once)
+    target.add(parser, once, RUN)
 
 
 def add_check(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `check`."""
-    target.add(parser, own=_add_schedules)
-    parser.set_defaults(command=check)
+    target.add(parser, check, own=_add_schedules)
 
 
 def _add_schedules(parser: argparse.ArgumentParser) -> None:
@@ -36,15 +34,11 @@ def _add_schedules(parser: argparse.ArgumentParser) -> None:
 
 def check(given: argparse.Namespace) -> int:
     """Run the program, once or under several schedules; returns the exit code."""
-    given = target.options_behind(given)  # --schedules may be among them
     return once(given) if given.schedules <= 1 else _schedules(given)
 
 
 def once(given: argparse.Namespace) -> int:
     """Run the program and say what was found; returns the exit code."""
-    given = target.options_behind(given)
-    if target.missing(given):
-        return USAGE
     chosen = Selection.of(given)
     with hearing(chosen, **run_settings(given)) as reports:
         ended = target.ran(given)
@@ -53,8 +47,6 @@ def once(given: argparse.Namespace) -> int:
 
 
 def _schedules(given: argparse.Namespace) -> int:
-    if target.missing(given):
-        return USAGE
     made = 0
 
     def program() -> None:

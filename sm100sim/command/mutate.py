@@ -76,8 +76,7 @@ class _Ran:
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    target.add(parser, own=_add_choice)
-    parser.set_defaults(command=mutate)
+    target.add(parser, mutate, own=_add_choice)
 
 
 def _add_choice(parser: argparse.ArgumentParser) -> None:
@@ -93,9 +92,6 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
 
 def mutate(given: argparse.Namespace) -> int:
     """Plant the faults one by one; returns the exit code: 0 when each is noticed, 1 when not."""
-    given = target.options_behind(given)
-    if target.missing(given):
-        return USAGE
     seen: dict[tuple[str, str], None] = {}
 
     def look(request: LaunchRequest, options: RunOptions) -> tuple[LaunchRequest, RunOptions]:

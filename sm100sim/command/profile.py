@@ -15,8 +15,7 @@ from .shown import VERDICTS, verdict, write_own
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    target.add(parser, "memcheck", _add_top)
-    parser.set_defaults(command=profile)
+    target.add(parser, profile, "memcheck", _add_top)
 
 
 def _add_top(parser: argparse.ArgumentParser) -> None:
@@ -25,9 +24,6 @@ def _add_top(parser: argparse.ArgumentParser) -> None:
 
 def profile(given: argparse.Namespace) -> int:
     """Run the program and say where its time goes; returns the exit code."""
-    given = target.options_behind(given)
-    if target.missing(given):
-        return USAGE
     chosen = Selection.of(given)
     settings = run_settings(given) | {"trace_cluster": 0}
     with hearing(chosen, **settings) as reports:

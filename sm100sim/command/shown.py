@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -81,26 +81,26 @@ def write(results: Results, given: argparse.Namespace) -> bool:
     """Write what `--format` and `--output` ask for; whether that went well."""
     if given.output is None and given.format in (None, "text"):
         return True
-    try:
-        text = rendered(results, given.format or format_of(given.output))
-        if given.output is None:
-            print(text, end="")
-        else:
-            Path(given.output).write_text(text)
-    except (OSError, ValueError) as error:
-        print(f"sm100sim: {error}", file=sys.stderr)
-        return False
-    return True
+    return _put(lambda: rendered(results, given.format or format_of(given.output)), given)
 
 
 def write_own(text: str, document: dict[str, Any], given: argparse.Namespace) -> bool:
     """Write what is no list of reports, as text or JSON; whether that went well."""
-    try:
+
+    def made() -> str:
         kind = given.format or (format_of(given.output) if given.output else "text")
         if kind not in OWN_FORMATS:
             known = " or ".join(OWN_FORMATS)
             raise ValueError(f"format: {given.action} writes {known}, not {kind}")
-        text = text if kind == "text" else json.dumps(document, indent=1) + "\n"
+        return text if kind == "text" else json.dumps(document, indent=1) + "\n"
+
+    return _put(made, given)
+
+
+def _put(made: Callable[[], str], given: argparse.Namespace) -> bool:
+    """Print a text, or write it to `--output`; says so when it cannot be made or written."""
+    try:
+        text = made()
         if given.output is None:
             print(text, end="")
         else:

@@ -17,17 +17,24 @@ from ..host.activation import activate
 from ..report import SimulationFault
 from ..triton.on_import import active_when_imported
 from . import program, ptx_file
-from .options import Parser, add_checks, add_output
+from .options import USAGE, Parser, add_checks, add_output
 from .shown import CLEAN, UNPROVEN
 
+Command = Callable[[argparse.Namespace], int]
 Declare = Callable[[argparse.ArgumentParser], None]
 
 
-def add(parser: argparse.ArgumentParser, tool: str = "all", own: Declare | None = None) -> None:
-    """Declare the options of a command that runs something.
+def add(
+    parser: argparse.ArgumentParser,
+    command: Command,
+    tool: str = "all",
+    own: Declare | None = None,
+) -> None:
+    """Declare a command that runs something.
 
     Args:
         parser: of the command.
+        command: given the whole command line of a program that exists; returns the exit code.
         tool: what it checks by default.
         own: declares options of this command only.
     """
@@ -40,7 +47,7 @@ def add(parser: argparse.ArgumentParser, tool: str = "all", own: Declare | None 
             own(parser)
 
     declare(parser)
-    parser.set_defaults(declare=declare)
+    parser.set_defaults(declare=declare, command=lambda given: _started(command, given))
     parser.add_argument(
         "target", metavar="PROGRAM", help="a PTX file, a Python program, or any other"
     )
@@ -50,7 +57,13 @@ def add(parser: argparse.ArgumentParser, tool: str = "all", own: Declare | None 
     )  # fmt: skip
 
 
-def options_behind(given: argparse.Namespace) -> argparse.Namespace:
+def _started(command: Command, given: argparse.Namespace) -> int:
+    """Run a command, where there is what it is to run; returns the exit code."""
+    given = _options_behind(given)
+    return USAGE if _missing(given) else command(given)
+
+
+def _options_behind(given: argparse.Namespace) -> argparse.Namespace:
     """The same command line with the options that stand behind a PTX file."""
     if not is_ptx(given) or not given.args:
         return given
@@ -65,7 +78,7 @@ def is_ptx(given: argparse.Namespace) -> bool:
     return str(given.target).endswith(".ptx")
 
 
-def missing(given: argparse.Namespace) -> bool:
+def _missing(given: argparse.Namespace) -> bool:
     """Say so when there is no such file."""
     if Path(given.target).is_file() or program.found(given.target):
         return False

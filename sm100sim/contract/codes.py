@@ -51,6 +51,14 @@ class Unit(IntEnum):
     TMA = 6
 
 
+class ClusterPlan(IntEnum):
+    """What a machine that records does with a cluster."""
+
+    LEFT_OUT = 0
+    RUN = 1
+    RECORDED = 2
+
+
 class Severity(IntEnum):
     """A finding is reported and the run goes on; a fault stops it."""
 

@@ -32,7 +32,8 @@ CONSTANTS = (
 )  # fmt: skip
 
 ENUMERATIONS: tuple[tuple[type[Enum], str], ...] = (
-    (codes.Unit, "UNIT"), (codes.Severity, "SEVERITY"), (EventKind, "EV"), (Check, "CHECK"),
+    (codes.Unit, "UNIT"), (codes.ClusterPlan, "CLUSTER"), (codes.Severity, "SEVERITY"),
+    (EventKind, "EV"), (Check, "CHECK"),
     (codes.Space, "SPACE"), (codes.Scope, "SCOPE"), (codes.Order, "ORDER"),
     (codes.FenceKind, "FENCE"), (codes.FenceSpace, "FENCE_SPACE"), (codes.RedOp, "RED"),
     (codes.Element, "EL"), (codes.CopyFlag, "COPY"), (codes.CpSource, "CP_SOURCE"),
@@ -59,7 +60,7 @@ WORDS: tuple[tuple[str, Sequence[str], str], ...] = (
 
 SCALARS: dict[type | None, str] = {
     None: "void", ct.c_bool: "bool", ct.c_char: "char", ct.c_char_p: "const char *",
-    records.U8: "u8", ct.c_uint16: "u16", records.U32: "u32", records.I32: "i32",
+    records.U8: "u8", records.U16: "u16", records.U32: "u32", records.I32: "i32",
     records.U64: "u64", records.I64: "i64", records.Handle: "Machine *",
     records.Shared: "Share *",
 }  # fmt: skip

@@ -6,7 +6,8 @@ import ctypes as ct
 
 from .forms import FORM_BYTES
 
-U8, U32, I32, U64, I64 = ct.c_uint8, ct.c_uint32, ct.c_int32, ct.c_uint64, ct.c_int64
+U8, U16, U32, I32 = ct.c_uint8, ct.c_uint16, ct.c_uint32, ct.c_int32
+U64, I64 = ct.c_uint64, ct.c_int64
 
 CODE_BYTES, TEXT_BYTES = 48, 464
 """Room of a finding's code and of its text, with their final zeros."""
@@ -119,6 +120,34 @@ class RawEvent(ct.Structure):
     ]  # fmt: skip
 
 
+class RawRecording(ct.Structure):
+    """Of which clusters, and of which instructions, a machine records the executions.
+
+    `clusters`: a ClusterPlan per cluster of the launch; `kept`: not 0 for instructions that are
+    recorded; `first`: per instruction, and at the end, where its registers begin in `slots`, whose
+    values are recorded before it is executed. All of it stays with the caller.
+    """
+
+    _fields_ = [
+        ("clusters", ct.POINTER(U8)), ("kept", ct.POINTER(U8)), ("first", ct.POINTER(U32)),
+        ("slots", ct.POINTER(SlotWidth)),
+    ]  # fmt: skip
+
+
+class RawStep(ct.Structure):
+    """An execution of an instruction by lanes of a warp that share a program counter.
+
+    `mask`: lanes whose guard holds, of those in `active`; `value`: where the values of its
+    registers begin: of one register after the other, those of the lanes in `mask`; `notes`: what
+    its handler tells (state.h, Ctx).
+    """
+
+    _fields_ = [
+        ("cluster", U32), ("rank", U16), ("warp", U16), ("instruction", U32), ("mask", U32),
+        ("active", U32), ("pad", U32), ("value", U64), ("notes", U64 * 2),
+    ]  # fmt: skip
+
+
 class Totals(ct.Structure):
     """Counts of a run.  `lost`: findings or access history had to be dropped."""
 
@@ -166,7 +195,7 @@ class Shared(ct.c_void_p):
 
 STRUCTURES: tuple[type[ct.Structure], ...] = (
     RawIns, Special, SlotWidth, RawFunction, RawProgram, Options, Region, RawFinding, RawEvent,
-    Totals, Progress, Rule, InstrDesc,
+    RawRecording, RawStep, Totals, Progress, Rule, InstrDesc,
 )  # fmt: skip
 
 Signature = tuple[type | None, tuple[tuple[str, type], ...]]
@@ -189,6 +218,9 @@ FUNCTIONS: dict[str, Signature] = {
         U32, (("m", Handle), ("out", ct.POINTER(RawFinding)), ("room", U32)),
     ),
     "sm100_machine_events": (U64, (("m", Handle), ("out", ct.POINTER(RawEvent)), ("room", U64))),
+    "sm100_machine_record": (None, (("m", Handle), ("recording", ct.POINTER(RawRecording)))),
+    "sm100_machine_steps": (U64, (("m", Handle), ("out", ct.POINTER(RawStep)), ("room", U64))),
+    "sm100_machine_values": (U64, (("m", Handle), ("out", ct.POINTER(U64)), ("room", U64))),
     "sm100_machine_output": (U64, (("m", Handle), ("out", ct.POINTER(U8)), ("room", U64))),
     "sm100_machine_totals": (None, (("m", Handle), ("out", ct.POINTER(Totals)))),
     "sm100_machine_counts": (

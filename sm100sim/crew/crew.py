@@ -7,12 +7,9 @@ import os
 import threading
 
 from ..engine.progress import wait_and_show
-from ..isa.assemble import Assembled
 from ..isa.cross_talk import Talk
-from ..launch_request import LaunchRequest
-from ..memory import Allocation
-from ..options import RunOptions
-from .machine import Machine, Share, raw_options
+from .machine import Machine, Prepared, Share
+from .recording import Recorder, Recording, recorder
 from .results import Results, merged
 
 START_SECONDS = 10.0
@@ -136,21 +133,12 @@ class _Threads:
         wait_and_show(_All(self._workers), name, _Progress(self._machines), clusters)
 
 
-class Crew:
-    """A launch, ready to be executed."""
+class Crew(Prepared):
+    """Executes a launch."""
 
-    def __init__(
-        self,
-        request: LaunchRequest,
-        assembled: Assembled,
-        options: RunOptions,
-        memory: list[Allocation],
-    ) -> None:
-        self._request = request
-        self._assembled = assembled
-        self._options = options
-        self._memory = memory
-        self._clusters = math.prod(request.grid) // math.prod(request.cluster)
+    @property
+    def _clusters(self) -> int:
+        return math.prod(self.request.grid) // math.prod(self.request.cluster)
 
     def run(self) -> Results:
         """Execute the launch; several threads change nothing in what it leaves behind.
@@ -159,43 +147,51 @@ class Crew:
             MemoryError: there is no host memory for a machine.
             KeyboardInterrupt: it came meanwhile; the engine has stopped.
         """
+        wanted = recorder.get()
+        if wanted is not None:
+            return self._recorded(wanted)
         threads = self._threads()
         results = self._together(threads) if threads > 1 else None
         if results is not None:
             return results
         results = self._alone()
         if threads > 1 and not results.totals.faulted:
-            self._assembled.taken_back.add(self._request.grid)
+            self.assembled.taken_back.add(self.request.grid)
         return results
 
     def _threads(self) -> int:
         """Threads for this launch: one where clusters talk to one another, or were seen to."""
-        if self._assembled.talk is not Talk.NEVER or self._taken_back():
+        if self.assembled.talk is not Talk.NEVER or self._taken_back():
             return 1
-        return min(self._options.threads or usable_cores(), self._clusters)
+        return min(self.options.threads or usable_cores(), self._clusters)
 
     def _taken_back(self) -> bool:
         """Whether several threads were in vain for such a launch before."""
-        return self._request.grid in self._assembled.taken_back
-
-    def _machine(self) -> Machine:
-        return Machine(self._request, self._assembled, self._options, self._memory)
+        return self.request.grid in self.assembled.taken_back
 
     def _alone(self) -> Results:
-        machine = self._machine()
+        machine = Machine(self)
         with _Threads([machine]) as threads:
-            threads.run(self._request.kernel, self._clusters)
+            threads.run(self.request.kernel, self._clusters)
+            return machine.results()
+
+    def _recorded(self, wanted: Recorder) -> Results:
+        machine = Machine(self)
+        machine.record(wanted.plan(self._clusters))
+        with _Threads([machine]) as threads:
+            threads.run(self.request.kernel, self._clusters)
+            wanted.launches.append(Recording(self.request, self.assembled, *machine.steps()))
             return machine.results()
 
     def _together(self, count: int) -> Results | None:
         """The launch in several threads; None where that would show, with memory as before."""
-        machines = [self._machine() for _ in range(count)]
-        share = Share(raw_options(self._request, self._options, self._assembled))
+        machines = [Machine(self) for _ in range(count)]
+        share = Share(self.raw_options())
         for machine in machines:
             machine.share(share)
         with _Threads(machines) as threads:
-            threads.run(self._request.kernel, self._clusters)
+            threads.run(self.request.kernel, self._clusters)
             if share.holds():
-                return merged([m.results() for m in machines], self._options.max_findings)
+                return merged([m.results() for m in machines], self.options.max_findings)
         share.undo()
         return None

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ctypes as ct
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from ..contract.codes import NONE32
 from ..contract.records import (
@@ -13,6 +17,7 @@ from ..contract.records import (
     Progress,
     RawEvent,
     RawFinding,
+    RawStep,
     Region,
     Shared,
     Totals,
@@ -24,31 +29,49 @@ from ..launch_request import LaunchRequest
 from ..memory import Allocation
 from ..options import MODES, RunOptions
 from ..report import Event, EventKind
+from .recording import RAW_STEP, Arrays
 from .results import Results
 
 
-def raw_options(request: LaunchRequest, options: RunOptions, assembled: Assembled) -> Options:
-    """The options of a launch as the engine takes them."""
-    raw = Options()
-    raw.grid[:] = request.grid
-    raw.block[:] = request.block
-    raw.cluster[:] = request.cluster
-    raw.dynamic_smem = request.smem_bytes
-    offsets = assembled.param_offsets
-    raw.n_params_bytes = max(
-        [o + len(p) for o, p in zip(offsets, request.params, strict=True)], default=0
-    )
-    raw.mode = MODES.index(options.mode)
-    raw.poison = int(options.poison)
-    raw.check = int(options.checks)
-    raw.exact_mma = int(options.exact_mma)
-    raw.trace_cluster = NONE32 if options.trace_cluster is None else options.trace_cluster
-    raw.max_findings = options.max_findings
-    raw.talks = int(assembled.talk is Talk.WAITS)
-    raw.seed = options.seed & (2**64 - 1)
-    raw.max_idle_instructions = options.max_idle_instructions
-    raw.max_instructions = options.max_instructions or 0
-    return raw
+@dataclass(frozen=True)
+class Prepared:
+    """A launch, ready to be executed.
+
+    Attributes:
+        request: what to launch.
+        assembled: its program.
+        options: how to run it.
+        memory: what the kernel may touch.
+    """
+
+    request: LaunchRequest
+    assembled: Assembled
+    options: RunOptions
+    memory: list[Allocation]
+
+    def raw_options(self) -> Options:
+        """The options as the engine takes them."""
+        request, options, assembled = self.request, self.options, self.assembled
+        raw = Options()
+        raw.grid[:] = request.grid
+        raw.block[:] = request.block
+        raw.cluster[:] = request.cluster
+        raw.dynamic_smem = request.smem_bytes
+        offsets = assembled.param_offsets
+        raw.n_params_bytes = max(
+            [o + len(p) for o, p in zip(offsets, request.params, strict=True)], default=0
+        )
+        raw.mode = MODES.index(options.mode)
+        raw.poison = int(options.poison)
+        raw.check = int(options.checks)
+        raw.exact_mma = int(options.exact_mma)
+        raw.trace_cluster = NONE32 if options.trace_cluster is None else options.trace_cluster
+        raw.max_findings = options.max_findings
+        raw.talks = int(assembled.talk is Talk.WAITS)
+        raw.seed = options.seed & (2**64 - 1)
+        raw.max_idle_instructions = options.max_idle_instructions
+        raw.max_instructions = options.max_instructions or 0
+        return raw
 
 
 class Share:
@@ -86,13 +109,7 @@ class Machine:
     While it runs it writes to itself and to the launch's buffers; nothing may be freed meanwhile.
     """
 
-    def __init__(
-        self,
-        request: LaunchRequest,
-        assembled: Assembled,
-        options: RunOptions,
-        memory: list[Allocation],
-    ):
+    def __init__(self, launch: Prepared) -> None:
         """Make it, with program and memory.
 
         Raises:
@@ -100,15 +117,16 @@ class Machine:
         """
         self.handle: Handle | None = None
         self._share: Share | None = None  # lives as long as the machine
+        self._recording: Arrays | None = None  # the same
         self.lib = load_engine()
-        self.assembled = assembled
-        self.max_findings = options.max_findings
-        self.params = parameter_buffer(assembled, request.params)
+        self.assembled = launch.assembled
+        self.max_findings = launch.options.max_findings
+        self.params = parameter_buffer(launch.assembled, launch.request.params)
         self.progress = Progress()
-        self.handle = self.lib.sm100_machine_new(ct.byref(raw_options(request, options, assembled)))
+        self.handle = self.lib.sm100_machine_new(ct.byref(launch.raw_options()))
         if not self.handle:
             raise MemoryError("the simulator got no host memory for a machine")
-        self._load(memory)
+        self._load(launch.memory)
 
     def _load(self, memory: list[Allocation]) -> None:
         """Give the machine its program and its memory."""
@@ -148,6 +166,11 @@ class Machine:
         if not self.lib.sm100_machine_share(self.handle, share.handle):
             raise MemoryError("the simulator got no host memory for a machine")
 
+    def record(self, plan: npt.NDArray[np.uint8]) -> None:
+        """Record what the warps of clusters execute: a `ClusterPlan` for each of the launch."""
+        self._recording = Arrays(self.assembled, plan)
+        self.lib.sm100_machine_record(self.handle, ct.byref(self._recording.raw))
+
     def run(self) -> None:
         """Run to the end."""
         self.lib.sm100_machine_run(self.handle, ct.byref(self.progress))
@@ -162,6 +185,16 @@ class Machine:
             self._totals(), *self._counts(), self._findings(self.max_findings), self._events(),
             self._output(),
         )  # fmt: skip
+
+    def steps(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.uint64]]:
+        """Recorded steps (RAW_STEP) and the values of registers that were kept."""
+        steps = np.empty(self.lib.sm100_machine_steps(self.handle, None, 0), RAW_STEP)
+        values = np.empty(self.lib.sm100_machine_values(self.handle, None, 0), np.uint64)
+        to_steps = steps.ctypes.data_as(ct.POINTER(RawStep))
+        self.lib.sm100_machine_steps(self.handle, to_steps, len(steps))
+        to_values = values.ctypes.data_as(ct.POINTER(ct.c_uint64))
+        self.lib.sm100_machine_values(self.handle, to_values, len(values))
+        return steps, values
 
     def _totals(self) -> Totals:
         """Counts of the run."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..contract.codes import LANES, Order, Scope, Space
-from ..ptx.program import Address, Imm, Operand, Reg, Sink, SpecialReg, Symbol
+from ..ptx.program import Address, Imm, Operand, Reg, Sink, SpecialReg, Symbol, Vector
 from .lowering import Lowering, Mods
 
 SMEM_BYTES_PER_CYCLE = 128
@@ -114,6 +114,19 @@ def place(lo: Lowering, operand: Operand, space: Space) -> tuple[int, int, int]:
     if bits == 32 and space in (Space.GENERIC, Space.GLOBAL):
         raise lo.fail("a generic or global address needs 64 bits")
     return slot, offset, bits
+
+
+def elements(operand: Operand) -> tuple[Operand, ...]:
+    """What a vector consists of; of a scalar, itself."""
+    return operand.items if isinstance(operand, Vector) else (operand,)
+
+
+def registers(lo: Lowering, operand: Operand, count: int, name: str) -> tuple[Operand, ...]:
+    """The `count` registers of an operand that errors call `name`."""
+    items = elements(operand)
+    if len(items) != count:
+        raise lo.fail(f"{name} has {count} registers, {len(items)} are given")
+    return items
 
 
 def register_bits(lo: Lowering, items: tuple[Operand, ...], bits: int) -> int:

@@ -171,12 +171,4 @@ def compile_copy(spec: KvCopySpec) -> CompiledArtifact:
         # By name: the module holds traced code and imports the DSL.
         return import_module("testing.hardware.kv_copy_kernel").trace(spec, options)
 
-    ptx, cubin, name = compile_traced(trace, spec.arch)
-    return CompiledArtifact(
-        ptx=ptx,
-        cubin=cubin,
-        kernel_name=name,
-        params=spec.params,
-        smem_bytes=spec.attention.config.smem_used,
-        threads=spec.num_threads,
-    )
+    return CompiledArtifact.of(spec, *compile_traced(trace, spec.arch))

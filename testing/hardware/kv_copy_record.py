@@ -58,15 +58,7 @@ def read_kernel(spec: KvCopySpec) -> CompiledArtifact:
         private = Path(shutil.copyfile(path, Path(folder) / path.name))
         private.chmod(0o600)
         stored = cache_files.read_entry(private, key)
-    return CompiledArtifact(
-        ptx=stored.ptx,
-        cubin=stored.cubin,
-        kernel_name=str(stored.meta["kernel_name"]),
-        params=spec.params,
-        smem_bytes=spec.attention.config.smem_used,
-        threads=spec.num_threads,
-        arch=spec.arch,
-    )
+    return CompiledArtifact.of(spec, stored.ptx, stored.cubin, str(stored.meta["kernel_name"]))
 
 
 def write_images(images: dict[str, np.ndarray], directory: Path = DIRECTORY) -> Path:

@@ -46,6 +46,8 @@ CASES: Final = (
     *(hopper(300, 700, d, 2, 1, causal=bool(d % 16)) for d in range(8, 257, 24)),
     *(hopper(513, 1000, d, 3, 3, batch=2) for d in (64, 96, 128, 192, 256)),
     *(hopper(700, 900, d, 8, 2, batch=2, causal=True, dtype=FP16) for d in (64, 128, 192, 256)),
+    *(hopper(513, 1000, d, 4, 2, batch=2, causal=True, head_dim_v=v)
+      for d, v in ((192, 128), (128, 64), (256, 128), (72, 40))),
     hopper(1, 1000, 128, 16, 2, batch=3, causal=True),
     hopper(1000, 1, 128, causal=True),
     hopper(500, 77, 128, causal=True),
@@ -66,6 +68,10 @@ CASES: Final = (
                          "persistent causal", "persistent ragged page32 causal",
                          "persistent split bias")
         for d in (64, 128, 192, 256)
+    ),
+    *(
+        featured(features, 192, head_dim_v=128, lengths=SEQUENCES)
+        for features in ("ragged causal sink", "page64 window", "persistent split bias")
     ),
 )  # fmt: skip
 """Every feature of the kernel, and shapes with ragged ends; what a call names depends on these."""

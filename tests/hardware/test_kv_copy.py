@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from fa4_cute.host.compile.compiler import CompiledArtifact
 from fa4_cute.host.run import simulator
@@ -26,14 +25,11 @@ from sm100sim.options import Check
 from testing.hardware import kv_copy_device
 from testing.hardware.kv_copy import CASES, HOPPER, KvCopyCase, compile_copy
 from testing.hardware.kv_copy_record import read_images, read_kernel, specs
+from tests.hardware.hopper import on_hopper
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = [case.name for case in CASES]
 by_case = pytest.mark.parametrize("case", CASES, ids=NAMES)
-on_hopper = pytest.mark.skipif(
-    not torch.cuda.is_available() or torch.cuda.get_device_capability() != (9, 0),
-    reason="needs a CUDA device of compute capability 9.0",
-)
 
 
 def simulated(case: KvCopyCase, artifact: CompiledArtifact) -> np.ndarray:

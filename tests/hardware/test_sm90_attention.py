@@ -9,11 +9,7 @@ from fa4_cute.host.choose.kernels import SM90_FEATURES
 from testing.arguments import arguments
 from testing.cases import Case
 from testing.hardware.sm90_sweep import AGAIN, CASES, computed, judged
-
-on_hopper = pytest.mark.skipif(
-    not torch.cuda.is_available() or torch.cuda.get_device_capability() != (9, 0),
-    reason="needs a CUDA device of compute capability 9.0",
-)
+from tests.hardware.hopper import on_hopper
 
 
 def test_the_sweep_has_every_feature_and_head_dims_of_every_tile() -> None:
@@ -37,17 +33,3 @@ def test_the_same_bits_every_time() -> None:
     first = computed(given)
     for _ in range(20):
         assert all(torch.equal(a, b) for a, b in zip(first, computed(given), strict=True))
-
-
-@on_hopper
-def test_a_graph_of_calls() -> None:
-    import fa4_cute
-
-    q = torch.randn(1, 512, 4, 128, device="cuda").bfloat16()
-    expected, out = fa4_cute.flash_attn(q, q, q, causal=True), torch.empty_like(q)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        fa4_cute.flash_attn(q, q, q, causal=True, out=out)
-    graph.replay()
-    torch.cuda.synchronize()
-    assert torch.equal(out, expected)

@@ -22,14 +22,9 @@ import fa4_cute.integrations.torch_sdpa
 from testing.arguments import arguments
 from testing.cases import Case
 from testing.hardware.sm90_sweep import CASES, called, computed
+from tests.hardware.hopper import on_hopper
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(
-        not torch.cuda.is_available() or torch.cuda.get_device_capability() != (9, 0),
-        reason="needs a CUDA device of compute capability 9.0",
-    ),
-]
+pytestmark = [pytest.mark.gpu, on_hopper]
 THREADS = 4
 LAUNCHES = 10_000
 SHAPES = ((1, 77, 4, 128), (1, 129, 4, 128), (2, 300, 4, 64), (1, 512, 4, 256))

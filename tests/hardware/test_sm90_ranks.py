@@ -21,6 +21,7 @@ import torch.distributed as dist
 import fa4_cute
 from fa4_cute import distributed
 from fa4_cute.host.ask import request
+from tests.hardware.hopper import needs_hopper
 
 RANKS = 2
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,10 +77,7 @@ def together(device: str, length: int, folder: Path) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(
-    torch.cuda.device_count() < RANKS or torch.cuda.get_device_capability() != (9, 0),
-    reason="needs two CUDA devices of compute capability 9.0",
-)
+@needs_hopper(RANKS)
 def test_ranks_on_nccl(tmp_path: Path) -> None:
     together("cuda", 4096, tmp_path)
 

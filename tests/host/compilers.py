@@ -16,15 +16,8 @@ OTHER = KernelSpec.for_attention(DType.FP16, 64, causal=True)
 
 def artifact_of(spec: KernelSpec) -> CompiledArtifact:
     """What the stand-in compiles ``spec`` to."""
-    return CompiledArtifact(
-        ptx=f"// {spec.name} ä\n" * 50,
-        cubin=bytes(range(256)) * 20,
-        kernel_name=f"{spec.name}_0",
-        params=spec.params,
-        smem_bytes=spec.smem_bytes,
-        threads=spec.num_threads,
-        cluster=(spec.cluster_size, 1, 1),
-    )
+    ptx, cubin = f"// {spec.name} ä\n" * 50, bytes(range(256)) * 20
+    return CompiledArtifact.of(spec, ptx, cubin, f"{spec.name}_0")
 
 
 @dataclass

@@ -28,6 +28,7 @@ class KernelRow:
             the architecture.
         persistent_up_to: largest head dimension for which CTAs are persistent where the call
             leaves it open, 0 for none.
+        forms: names of the special forms of operands that it takes (``Problem.form``).
     """
 
     name: str
@@ -36,6 +37,7 @@ class KernelRow:
     features: frozenset[str]
     specify: type[AttentionSpec]
     persistent_up_to: int = 0
+    forms: frozenset[str] = frozenset()
 
     @property
     def arch(self) -> str:
@@ -80,6 +82,7 @@ KERNELS: Final = (
         head_dims=(8, 192),
         features=frozenset(FEATURES),
         specify=KernelSpec,
+        forms=frozenset({"head_dim_v", "rope_dtype", "shared_rope", "pair_cta"}),
     ),
     KernelRow(
         name="SM100MHADepth512",
@@ -96,6 +99,7 @@ KERNELS: Final = (
         specify=SM90Spec,
         # On an H200 that is faster where O has memory beside Q without costing a slot of K and V.
         persistent_up_to=64,
+        forms=frozenset({"head_dim_v"}),
     ),
 )
 

@@ -226,11 +226,15 @@ def _feature_rule(problem: Problem, row: KernelRow) -> Refusal | None:
 
 
 def _form_rule(problem: Problem, row: KernelRow) -> Refusal | None:
-    """Refuse operands of a form that only the 2Q/1Q kernel takes."""
-    if not problem.form or row.specify is KernelSpec:
+    """Refuse operands of a form that the kernel of ``row`` does not take."""
+    refused = ((name, value) for name, value in problem.form if name not in row.forms)
+    name, value = next(refused, ("", None))
+    if not name:
         return None
-    name, value = problem.form[0]
     nearest = f"q, k, v with head_dim={problem.head_dim}, padded with zeros"
+    if isinstance(value, DType):
+        value = value.value
+        nearest = "rope columns as the last columns of q and k"
     if name == "pair_cta":
         always = row.specify is Depth512Spec
         nearest = "pair_cta=False" + ("; its MMAs always take two CTAs" if always else "")

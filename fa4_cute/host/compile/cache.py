@@ -264,16 +264,7 @@ def _stored_kernel(spec: KernelSpecification, path: Path, key: str) -> StoredKer
 def _artifact(spec: KernelSpecification, stored: StoredKernel) -> CompiledArtifact:
     """Return the kernel as it was compiled; its launch is that of ``spec``, or it is not used."""
     meta, name = stored.meta, str(stored.meta.get("kernel_name"))
-    found = CompiledArtifact(
-        ptx=stored.ptx,
-        cubin=stored.cubin,
-        kernel_name=name,
-        params=spec.params,
-        smem_bytes=spec.smem_bytes,
-        threads=spec.num_threads,
-        cluster=(spec.cluster_size, 1, 1),
-        arch=spec.arch,
-    )
+    found = CompiledArtifact.of(spec, stored.ptx, stored.cubin, name)
     launch = {field: meta.get(field) for field in _LAUNCH_FIELDS}
     if not name.startswith(spec.name) or launch != _launch_of(found):
         raise CorruptEntry(f"{spec.name}: stored as {name} with {launch}")

@@ -12,7 +12,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ...plan.facts.hardware import SM100A
 from ...plan.spec.attention_spec import AttentionSpec
@@ -25,6 +25,25 @@ _LISTEN_SECONDS = 0.1
 """A signal may arrive in any thread; the main thread hears of it when it wakes."""
 _one_at_a_time = threading.Lock()
 """The DSL traces into process-wide state, the kernel's entry name included."""
+
+
+class _Specification(Protocol):
+    """What a specification says of the launch of its kernel."""
+
+    @property
+    def params(self) -> KernelParams: ...
+
+    @property
+    def smem_bytes(self) -> int: ...
+
+    @property
+    def num_threads(self) -> int: ...
+
+    @property
+    def cluster_size(self) -> int: ...
+
+    @property
+    def arch(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -51,6 +70,20 @@ class CompiledArtifact:
     cluster: tuple[int, int, int] = (1, 1, 1)
     arch: str = SM100A
 
+    @classmethod
+    def of(cls, spec: _Specification, ptx: str, cubin: bytes, kernel_name: str) -> CompiledArtifact:
+        """Return what ``spec`` was compiled to, with the launch that ``spec`` describes."""
+        return cls(
+            ptx=ptx,
+            cubin=cubin,
+            kernel_name=kernel_name,
+            params=spec.params,
+            smem_bytes=spec.smem_bytes,
+            threads=spec.num_threads,
+            cluster=(spec.cluster_size, 1, 1),
+            arch=spec.arch,
+        )
+
 
 def has_compiler() -> bool:
     """Return whether CuTe DSL is installed."""
@@ -71,16 +104,7 @@ def compile_kernel(spec: AttentionSpec | CombineSpec) -> CompiledArtifact:
     ptx, cubin, name = compile_traced(trace, spec.arch)
     if not name.startswith(spec.name):
         raise RuntimeError(f"compiled entry {name!r} is not the kernel {spec.name!r}")
-    return CompiledArtifact(
-        ptx=ptx,
-        cubin=cubin,
-        kernel_name=name,
-        params=spec.params,
-        smem_bytes=spec.smem_bytes,
-        threads=spec.num_threads,
-        cluster=(spec.cluster_size, 1, 1),
-        arch=spec.arch,
-    )
+    return CompiledArtifact.of(spec, ptx, cubin, name)
 
 
 def compile_traced(trace: Callable[[str], Any], arch: str = SM100A) -> tuple[str, bytes, str]:

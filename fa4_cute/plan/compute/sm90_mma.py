@@ -19,5 +19,5 @@ def qk_plan(config: SM90Config) -> WgmmaPlan:
 def pv_plan(config: SM90Config) -> WgmmaPlan:
     """O += P V: P in registers, V MN-major in shared memory."""
     swizzle = config.value_swizzle
-    v = SmemOperand(config.qkv_dtype, config.padded_depth, config.BN, swizzle, mn_major=True)
-    return WgmmaPlan(config.qkv_dtype, padded_columns(config.depth), config.BN, v)
+    v = SmemOperand(config.qkv_dtype, config.padded_ov_depth, config.BN, swizzle, mn_major=True)
+    return WgmmaPlan(config.qkv_dtype, padded_columns(config.ov_depth), config.BN, v)

@@ -96,14 +96,6 @@ class FA4Config(FA4TileConfig):
 
     # What the roles ask ----------------------------------------------------------------------
 
-    def BM_eff(self) -> int:
-        """Sequence positions per CTA tile."""
-        return self.BM // self.group if self.fuse_gqa else self.BM
-
-    def PairBM_eff(self) -> int:
-        """Sequence positions per work tile: what masks and the tile map count in."""
-        return self.BM_eff() * self.cta_group()
-
     def q_nope_bytes(self) -> int:
         """Bytes of Q without its rope columns."""
         return self.BM * self.padded_ov_depth * self.qkv_dtype_size

@@ -37,7 +37,6 @@ from ..facts.hardware import (
     SwizzleMode,
     align_down,
     ceil_div,
-    prev_pow2,
 )
 from .operand_config import OperandConfig
 from .token_rows import NUM_SCALE_BUFS
@@ -81,11 +80,6 @@ class Depth512Config(OperandConfig):
     # Tile sizes ------------------------------------------------------------------------------
 
     @property
-    def value_swizzle(self) -> SwizzleMode:
-        """Swizzle of V tiles: that of all operands."""
-        return self.swizzle_mode
-
-    @property
     def padded_depth(self) -> int:
         """256 or 512."""
         return DEPTHS[0] if self.depth <= DEPTHS[0] else DEPTHS[1]
@@ -109,10 +103,7 @@ class Depth512Config(OperandConfig):
     def BN(self) -> int:
         """Keys per tile: two S and the O accumulator fill 512 columns."""
         keys = TMEM_COLUMNS * 256 // self.MMA_M - self.padded_depth
-        keys = min(UMMA_MAX_N, align_down(keys // 2, self.MMA_K))
-        if self.page_size and self.page_size % keys and keys % self.page_size:
-            return prev_pow2(keys)
-        return keys
+        return self.whole_pages(min(UMMA_MAX_N, align_down(keys // 2, self.MMA_K)))
 
     @property
     def num_qk_stages(self) -> int:
@@ -143,21 +134,9 @@ class Depth512Config(OperandConfig):
         """Whether the heads of a group are packed into the rows of one Q tile."""
         return self.group > 1 and self.BM % self.group == 0
 
-    def BM_eff(self) -> int:
-        """Sequence positions per CTA."""
-        return self.BM // self.group if self.fuse_gqa else self.BM
-
-    def PairBM_eff(self) -> int:
-        """Sequence positions per pair: what masks and the tile map count in."""
-        return CTA_GROUP * self.BM_eff()
-
     def cta_group(self) -> int:
         """CTAs per MMA."""
         return CTA_GROUP
-
-    def k_rows_per_cta(self) -> int:
-        """K rows in this CTA's shared memory."""
-        return self.BN // CTA_GROUP
 
     def v_cols_per_cta(self) -> int:
         """V columns of one slot in this CTA's shared memory."""

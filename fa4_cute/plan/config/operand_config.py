@@ -1,17 +1,18 @@
-"""``OperandConfig``: what both configurations say of their operands, whatever their tiles are."""
+"""``OperandConfig``: what all configurations say of operands and tiles, whatever their sizes."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Final
 
 from ..facts.dtypes import DType
-from ..facts.hardware import SwizzleMode
+from ..facts.hardware import SwizzleMode, prev_pow2
 
 QKV_DTYPES: Final = (DType.BF16, DType.FP16, DType.FP8_E4M3)
 
 
-class OperandConfig:
-    """Base of ``FA4TileConfig`` and ``Depth512Config``, whose fields it reads."""
+class OperandConfig(ABC):
+    """Base of ``FA4TileConfig``, ``Depth512Config`` and ``SM90Config``, whose fields it reads."""
 
     num_q_heads: int
     group: int
@@ -60,3 +61,48 @@ class OperandConfig:
     def MMA_K(self) -> int:
         """Elements of K per MMA: 16, or 32 for fp8."""
         return self.qkv_dtype.mma_k
+
+    @property
+    def value_swizzle(self) -> SwizzleMode:
+        """Swizzle of V tiles: that of all operands."""
+        return self.swizzle_mode
+
+    @property
+    @abstractmethod
+    def BM(self) -> int:
+        """Q rows per CTA."""
+
+    @property
+    @abstractmethod
+    def BN(self) -> int:
+        """Keys per tile."""
+
+    @property
+    @abstractmethod
+    def fuse_gqa(self) -> bool:
+        """Whether the heads of a group are packed into the rows of one Q tile."""
+
+    @abstractmethod
+    def cta_group(self) -> int:
+        """CTAs per MMA."""
+
+    def whole_pages(self, keys: int) -> int:
+        """Return the most keys, ``keys`` at most, whose tiles begin and end where pages do.
+
+        A tile is whole pages, or a page whole tiles.
+        """
+        if keys and self.page_size and self.page_size % keys and keys % self.page_size:
+            return prev_pow2(keys)
+        return keys
+
+    def BM_eff(self) -> int:
+        """Sequence positions per CTA."""
+        return self.BM // self.group if self.fuse_gqa else self.BM
+
+    def PairBM_eff(self) -> int:
+        """Sequence positions per work tile: what masks and the tile map count in."""
+        return self.BM_eff() * self.cta_group()
+
+    def k_rows_per_cta(self) -> int:
+        """K rows in this CTA's shared memory."""
+        return self.BN // self.cta_group()

@@ -8,11 +8,12 @@ time, and shared memory for two slots of K and V::
     head dim   consumers   keys   registers of S, O, P    as in
     .. 64      3           128    64, 32, 32 of 160
     .. 128     2           128    64, 64, 32 of 240       FlashAttention-3's causal tile
+    192/128    2           128    64, 64, 32 of 240       FlashAttention-3
     .. 192     2           112    56, 96, 28 of 240       FlashAttention-3
     .. 256     2           80     40, 128, 20 of 240      FlashAttention-3
 
-A head dim is padded to whole chunks of 64 columns in shared memory; nothing but its own columns is
-multiplied.
+V and O may have fewer columns than Q and K (192/128). A head dim is padded to whole chunks of 64
+columns in shared memory; nothing but its own columns is multiplied.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from ..facts.hardware import (
     SMEM_CAPACITY,
     SwizzleMode,
     align_up,
-    prev_pow2,
 )
 from ..facts.wgmma import WGMMA_ROWS
 from .operand_config import OperandConfig
@@ -40,15 +40,23 @@ MIN_KV_STAGES: Final = 2
 
 
 class SM90Tile(NamedTuple):
-    """Tile of head dims up to ``depth``: consumers of 64 rows each, and keys."""
+    """Tile of head dims up to ``depth``, of V up to ``ov_depth``: consumers of 64 rows, and keys.
+
+    ``ov_depth`` is 0 where any will do.
+    """
 
     depth: int
     consumers: int
     keys: int
+    ov_depth: int = 0
+
+    def holds(self, depth: int, ov_depth: int) -> bool:
+        """Whether the tile is wide enough."""
+        return depth <= self.depth and ov_depth <= (self.ov_depth or self.depth)
 
 
-TILES: Final = (SM90Tile(64, 3, 128), SM90Tile(128, 2, 128), SM90Tile(192, 2, 112),
-                SM90Tile(256, 2, 80))  # fmt: skip
+TILES: Final = (SM90Tile(64, 3, 128), SM90Tile(128, 2, 128), SM90Tile(192, 2, 128, ov_depth=128),
+                SM90Tile(192, 2, 112), SM90Tile(256, 2, 80))  # fmt: skip
 """Ascending; the first that is wide enough is taken."""
 MAX_DEPTH: Final = TILES[-1].depth
 
@@ -60,7 +68,8 @@ class SM90Config(OperandConfig):
     Args:
         num_q_heads: query heads.
         group: query heads per key/value head.
-        depth: head dim of Q, K, V and O, before padding.
+        depth: head dim of Q and K, before padding.
+        ov_depth: head dim of V and O, before padding.
         swizzle_mode: swizzle of all operand tiles.
         page_size: keys per page of a paged cache, 0 when K and V are dense.
         bn_cap: most keys per tile, 0 for as many as fit.
@@ -73,12 +82,14 @@ class SM90Config(OperandConfig):
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
 
     Raises:
-        ValueError: for values that describe no problem at all, or a head dim above 256.
+        ValueError: for values that describe no problem at all, a head dim above 256, or a V that
+            is wider than K.
     """
 
     num_q_heads: int
     group: int
     depth: int
+    ov_depth: int
     swizzle_mode: SwizzleMode = SwizzleMode.B128
     page_size: int = 0
     bn_cap: int = 0
@@ -91,11 +102,16 @@ class SM90Config(OperandConfig):
 
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
-        self.refuse_values(depth=self.depth)
+        self.refuse_values(depth=self.depth, ov_depth=self.ov_depth)
         if self.depth > MAX_DEPTH:
             raise ValueError(
                 f"depth={self.depth}: the registers of a warp group hold no wider O; nearest "
                 f"supported choice: depth={MAX_DEPTH}"
+            )
+        if self.ov_depth > self.depth:
+            raise ValueError(
+                f"ov_depth={self.ov_depth} exceeds depth={self.depth}, that of Q and K; nearest "
+                f"supported choice: ov_depth={self.depth}"
             )
 
     # Tile sizes ------------------------------------------------------------------------------
@@ -103,7 +119,7 @@ class SM90Config(OperandConfig):
     @property
     def tile(self) -> SM90Tile:
         """The row of the table."""
-        return next(tile for tile in TILES if self.depth <= tile.depth)
+        return next(tile for tile in TILES if tile.holds(self.depth, self.ov_depth))
 
     @property
     def num_consumers(self) -> int:
@@ -119,10 +135,7 @@ class SM90Config(OperandConfig):
     def BN(self) -> int:
         """Keys per tile."""
         keys = self.keys or self.tile.keys
-        keys = min(keys, self.bn_cap or keys)
-        if self.page_size and self.page_size % keys and keys % self.page_size:
-            return prev_pow2(keys)
-        return keys
+        return self.whole_pages(min(keys, self.bn_cap or keys))
 
     @property
     def BK1(self) -> int:
@@ -135,9 +148,9 @@ class SM90Config(OperandConfig):
         return align_up(self.depth, self.swizzle_elems)
 
     @property
-    def value_swizzle(self) -> SwizzleMode:
-        """Swizzle of V tiles: that of all operands."""
-        return self.swizzle_mode
+    def padded_ov_depth(self) -> int:
+        """``ov_depth`` rounded up to whole column chunks."""
+        return align_up(self.ov_depth, self.swizzle_elems)
 
     @property
     def fuse_gqa(self) -> bool:
@@ -153,25 +166,13 @@ class SM90Config(OperandConfig):
         """Columns of Q and K that are loaded; no rope columns are apart from them."""
         return self.padded_depth
 
-    def BM_eff(self) -> int:
-        """Sequence positions per CTA."""
-        return self.BM // self.group if self.fuse_gqa else self.BM
-
-    def PairBM_eff(self) -> int:
-        """Sequence positions per work tile: what masks and the tile map count in."""
-        return self.BM_eff()
-
     def cta_group(self) -> int:
         """CTAs per MMA."""
         return 1
 
-    def k_rows_per_cta(self) -> int:
-        """K rows in this CTA's shared memory."""
-        return self.BN
-
     def v_cols_per_cta(self) -> int:
         """V columns in this CTA's shared memory."""
-        return self.padded_depth
+        return self.padded_ov_depth
 
     @property
     def num_own_scale_bufs(self) -> int:
@@ -182,13 +183,23 @@ class SM90Config(OperandConfig):
 
     @property
     def q_tile_bytes(self) -> int:
-        """Bytes of the Q tile of one consumer, and of its staged O."""
+        """Bytes of the Q tile of one consumer; its staged O is no larger."""
         return WGMMA_ROWS * self.padded_depth * self.qkv_dtype_size
 
     @property
-    def kv_stage_bytes(self) -> int:
-        """Bytes of one slot of K, or of V."""
+    def o_tile_bytes(self) -> int:
+        """Bytes of the staged O of one consumer."""
+        return WGMMA_ROWS * self.padded_ov_depth * self.qkv_dtype_size
+
+    @property
+    def k_stage_bytes(self) -> int:
+        """Bytes of one slot of K."""
         return self.BN * self.padded_depth * self.qkv_dtype_size
+
+    @property
+    def v_stage_bytes(self) -> int:
+        """Bytes of one slot of V."""
+        return self.BN * self.padded_ov_depth * self.qkv_dtype_size
 
     @property
     def num_kv_stages(self) -> int:
@@ -201,12 +212,17 @@ class SM90Config(OperandConfig):
 
         Then Q of the next query tile is loaded while the last one is still multiplied and written.
         """
-        return self.persistent and self._slots_beside(2 * self._q_bytes) >= MIN_KV_STAGES
+        both = self._q_bytes + self._o_apart_bytes
+        return self.persistent and self._slots_beside(both) >= MIN_KV_STAGES
 
     @property
     def o_bytes(self) -> int:
         """Bytes of the staged O besides those of Q."""
-        return self._q_bytes if self.o_apart else 0
+        return self._o_apart_bytes if self.o_apart else 0
+
+    @property
+    def _o_apart_bytes(self) -> int:
+        return self.num_consumers * self.o_tile_bytes
 
     @property
     def _q_bytes(self) -> int:
@@ -216,7 +232,8 @@ class SM90Config(OperandConfig):
         """Return how many slots of either ring fit beside ``num_bytes`` of Q and O."""
         without = SM90MBarsLayout(0, self.num_consumers, self.persistent)
         used = num_bytes + without.size * MBARRIER_BYTES
-        return (SMEM_CAPACITY - used) // (2 * (self.kv_stage_bytes + 2 * MBARRIER_BYTES))
+        slots = self.k_stage_bytes + self.v_stage_bytes + 4 * MBARRIER_BYTES
+        return (SMEM_CAPACITY - used) // slots
 
     @cached_property
     def misc_mbars(self) -> SM90MBarsLayout:
@@ -226,7 +243,7 @@ class SM90Config(OperandConfig):
     @property
     def smem_used(self) -> int:
         """Dynamic shared memory of the launch."""
-        rings = 2 * self.num_kv_stages * self.kv_stage_bytes
+        rings = self.num_kv_stages * (self.k_stage_bytes + self.v_stage_bytes)
         barriers = self.misc_mbars.size * MBARRIER_BYTES
         return self._q_bytes + self.o_bytes + rings + barriers
 
@@ -234,15 +251,19 @@ class SM90Config(OperandConfig):
         """Return a few lines with the numbers that decide performance."""
         return "\n".join(
             (
-                f"{self.qkv_dtype.value} head dim {self.depth} (padded {self.padded_depth}) "
+                f"{self.qkv_dtype.value} head dim {self._depth_text} (padded {self.padded_depth}) "
                 f"Hopper, group {self.group}{' (fused into rows)' if self.fuse_gqa else ''}",
                 f"tile {self.num_consumers} x {WGMMA_ROWS} x {self.BN}, "
                 f"{self.num_consumers} consumer warp groups",
-                f"K and V rings of {self.num_kv_stages} slots x {self.kv_stage_bytes} bytes, "
-                f"{self.misc_mbars.size} mbarriers",
+                f"K and V rings of {self.num_kv_stages} slots x {self.k_stage_bytes} and "
+                f"{self.v_stage_bytes} bytes, {self.misc_mbars.size} mbarriers",
                 f"shared memory {self.smem_used} of {SMEM_CAPACITY} bytes",
             )
         )
+
+    @property
+    def _depth_text(self) -> str:
+        return str(self.depth) + (f"/{self.ov_depth}" if self.ov_depth != self.depth else "")
 
     @classmethod
     def for_attention(
@@ -251,15 +272,20 @@ class SM90Config(OperandConfig):
         depth: int,
         *,
         group: int = 1,
+        ov_depth: int = 0,
         page_size: int = 0,
         bn_cap: int = 0,
         most_consumers: int = 3,
     ) -> SM90Config:
-        """Return the configuration of one K/V head, with the dtype's own swizzle."""
+        """Return the configuration of one K/V head, with the dtype's own swizzle.
+
+        ``ov_depth`` is 0 where V is as wide as K.
+        """
         return cls(
             num_q_heads=group,
             group=group,
             depth=depth,
+            ov_depth=ov_depth or depth,
             swizzle_mode=qkv_dtype.default_swizzle,
             page_size=page_size,
             bn_cap=bn_cap,

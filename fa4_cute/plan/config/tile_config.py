@@ -21,7 +21,6 @@ from ..facts.hardware import (
     SwizzleMode,
     align_down,
     align_up,
-    prev_pow2,
 )
 from .operand_config import OperandConfig
 from .token_rows import NUM_SCALE_BUFS
@@ -164,10 +163,8 @@ class FA4TileConfig(OperandConfig):
         """Keys per tile: two S and two O accumulators fill 512 columns. 0 when none fit."""
         half = TMEM_COLUMNS // 2
         most = min(UMMA_MAX_N, self.bn_cap or UMMA_MAX_N)
-        keys = max(0, min(most, align_down(half - self.padded_ov_depth, self.MMA_K)))
-        if keys and self.page_size and self.page_size % keys and keys % self.page_size:
-            return prev_pow2(keys)
-        return keys
+        keys = min(most, align_down(half - self.padded_ov_depth, self.MMA_K))
+        return self.whole_pages(max(0, keys))
 
     # Tensor Memory columns -------------------------------------------------------------------
 
@@ -207,10 +204,6 @@ class FA4TileConfig(OperandConfig):
     def v_cols_per_cta(self) -> int:
         """V columns in this CTA's shared memory."""
         return self.padded_ov_depth // self.cta_group()
-
-    def k_rows_per_cta(self) -> int:
-        """K rows in this CTA's shared memory."""
-        return self.BN // self.cta_group()
 
     def rope_depth(self) -> int:
         """Columns K has beyond V."""

@@ -75,13 +75,13 @@ class Ring:
     @classmethod
     def of_sm90_keys(cls, config: SM90Config) -> Ring:
         """Return the K ring of the Hopper kernel."""
-        size, layout = config.kv_stage_bytes, SM90SMemLayout(config)
+        size, layout = config.k_stage_bytes, SM90SMemLayout(config)
         return cls(config.misc_mbars.k_ring, layout.k_byte_offset, size, size, size)
 
     @classmethod
     def of_sm90_values(cls, config: SM90Config) -> Ring:
         """Return the V ring of the Hopper kernel."""
-        size, layout = config.kv_stage_bytes, SM90SMemLayout(config)
+        size, layout = config.v_stage_bytes, SM90SMemLayout(config)
         return cls(config.misc_mbars.v_ring, layout.v_byte_offset, size, size, size)
 
     @property

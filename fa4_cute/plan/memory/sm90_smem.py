@@ -27,12 +27,12 @@ class SM90SMemLayout(SMemLayout):
     def table(self) -> RegionTable:
         """All regions, low to high."""
         config = self.config
-        ring = config.num_kv_stages * config.kv_stage_bytes
+        slots = config.num_kv_stages
         return RegionTable.stacked(
             {
                 "Q": config.num_consumers * config.q_tile_bytes,
-                "K": ring,
-                "V": ring,
+                "K": slots * config.k_stage_bytes,
+                "V": slots * config.v_stage_bytes,
                 "O": config.o_bytes,
                 "mbars": config.misc_mbars.size * MBARRIER_BYTES,
             }
@@ -44,8 +44,10 @@ class SM90SMemLayout(SMemLayout):
 
     def o_chunk_byte_offset(self, consumer: int, chunk: int = 0) -> int:
         """Return the start of column chunk ``chunk`` (64 columns of 16 bits) of a staged O."""
-        start = self.table["O"].start if self.config.o_apart else self.q_byte_offset
-        first = start + consumer * self.config.q_tile_bytes
+        if self.config.o_apart:
+            first = self.table["O"].start + consumer * self.config.o_tile_bytes
+        else:
+            first = self.q_tile_byte_offset(consumer)
         return first + chunk * WGMMA_ROWS * OUTPUT_SWIZZLE.bytes
 
     @property

@@ -127,6 +127,11 @@ class CommonSpec:
         return self.schedule.num_threads
 
     @property
+    def cluster_size(self) -> int:
+        """CTAs per cluster."""
+        return self.config.cta_group()
+
+    @property
     def smem_bytes(self) -> int:
         """Dynamic shared memory per CTA."""
         return self.config.smem_used

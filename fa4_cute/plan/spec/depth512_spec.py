@@ -93,11 +93,6 @@ class Depth512Spec(CommonSpec):
         return "_".join(parts)
 
     @property
-    def cluster_size(self) -> int:
-        """CTAs per cluster."""
-        return self.config.cta_group()
-
-    @property
     def output_depth(self) -> int:
         """Columns of O."""
         return self.config.depth

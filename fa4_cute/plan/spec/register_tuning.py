@@ -48,14 +48,14 @@ def most_consumers(variant: Variant) -> int:
     return 2 if variant.modifies_scores or len(variant.terms) > 1 else 3
 
 
-def most_sm90_keys(variant: Variant, depth: int) -> int:
+def most_sm90_keys(variant: Variant, ov_depth: int) -> int:
     """Return the most keys of a tile of the Hopper kernel, 0 for as many as fit.
 
-    O is in registers, so a wide head dim, or a bias besides, leaves a modifier half as many.
+    O is in registers, so a wide one, or a bias besides, leaves a modifier half as many.
     """
     if not variant.modifies_scores:
         return 0
-    scarce = depth > WIDE_DEPTH or bool(variant.bias_slots)
+    scarce = ov_depth > WIDE_DEPTH or bool(variant.bias_slots)
     return FEW_COLUMNS // 2 if variant.score_mod is not None and scarce else FEW_COLUMNS
 
 

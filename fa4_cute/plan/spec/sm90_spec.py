@@ -45,22 +45,27 @@ class SM90Spec(CommonSpec):
         causal: bool = False,
         return_lse: bool = False,
         variant: Variant | None = None,
+        head_dim_v: int = 0,
     ) -> SM90Spec:
         """Return the Hopper kernel for one element type, head dimension and group size.
 
-        ``causal`` and ``return_lse`` are short forms for a ``variant`` that has only these.
+        ``causal`` and ``return_lse`` are short forms for a ``variant`` that has only these;
+        ``head_dim_v`` is that of V and O where it is smaller.
 
         Raises:
             ValueError: naming the limit, when no such kernel exists.
         """
         variant = variant_of(variant, causal=causal, return_lse=return_lse)
-        refuse(_unsupported_reason(dtype, head_dim))
+        ov_depth = head_dim_v or head_dim
+        for name, depth in (("depth", head_dim), ("ov_depth", ov_depth)):
+            refuse(_unsupported_reason(dtype, name, depth))
         config = SM90Config.for_attention(
             dtype,
             head_dim,
             group=group,
+            ov_depth=ov_depth,
             page_size=variant.page_size,
-            bn_cap=most_sm90_keys(variant, head_dim),
+            bn_cap=most_sm90_keys(variant, ov_depth),
             most_consumers=most_consumers(variant),
         )
         config = with_features(config, variant)
@@ -70,18 +75,15 @@ class SM90Spec(CommonSpec):
     def name(self) -> str:
         """Entry name of the kernel, legal in PTX, that says what it is specialised on."""
         config = self.config
-        parts = ["fa4_sm90", config.qkv_dtype.value, f"d{config.depth}", f"g{config.group}"]
+        depth = f"d{config.depth}"
+        depth += f"v{config.ov_depth}" if config.ov_depth != config.depth else ""
+        parts = ["fa4_sm90", config.qkv_dtype.value, depth, f"g{config.group}"]
         return "_".join([*parts, *self.variant.name_parts])
-
-    @property
-    def cluster_size(self) -> int:
-        """CTAs per cluster."""
-        return 1
 
     @property
     def output_depth(self) -> int:
         """Columns of O."""
-        return self.config.depth
+        return self.config.ov_depth
 
     @property
     def score_columns(self) -> LaneColumns:
@@ -104,17 +106,17 @@ class SM90Spec(CommonSpec):
         return OneChain()
 
 
-def _unsupported_reason(dtype: DType, head_dim: int) -> str | None:
-    """Return why there is no Hopper kernel, with the nearest choice, or None."""
+def _unsupported_reason(dtype: DType, name: str, depth: int) -> str | None:
+    """Return why there is no Hopper kernel for head dim ``depth``, with the nearest choice."""
     if dtype not in SM90_DTYPES:
         known = " or ".join(known.value for known in SM90_DTYPES)
         return (
             f"dtype={dtype.value}: the Hopper kernel takes {known}; nearest supported choice: bf16"
         )
     unit = TMA_ALIGN // dtype.size
-    if head_dim % unit:
+    if depth % unit:
         return (
-            f"depth={head_dim} makes rows of {head_dim * dtype.size} bytes, but TMA needs "
-            f"multiples of 16 bytes; nearest supported choice: depth={align_up(head_dim, unit)}"
+            f"{name}={depth} makes rows of {depth * dtype.size} bytes, but TMA needs multiples of "
+            f"16 bytes; nearest supported choice: {name}={align_up(depth, unit)}"
         )
     return None

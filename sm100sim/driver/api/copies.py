@@ -1,14 +1,18 @@
-"""Copies and fills (CUDA Driver API, "Memory Management")."""
+"""Copies and fills (CUDA Driver API, "Memory Management").
+
+Functions of the runtime that take the same words are answered here, too.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ..base.codes import CudaError, Status
 from ..base.objects import Work
 from ..base.session import COPY_NODE, SET_NODE, Session
-from ..base.table import U8, U16, U32, entry
+from ..base.table import entry
 
 ARRAY: Final = 3
 HOST: Final = 1
@@ -87,7 +91,7 @@ def filling(s: Session, target: Plane, value: int, width: int, extent: tuple[int
     return work
 
 
-@entry("cuMemcpy", "cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2", "cuMemcpyDtoD_v2")
+@entry("cuMemcpy", "cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2", "cuMemcpyDtoD_v2", "cudaMemcpy")
 def copy(s: Session, target: int, source: int, size: int) -> None:
     """Copy."""
     copy_async(s, target, source, size, 0)
@@ -99,13 +103,13 @@ def copy_async(s: Session, target: int, source: int, size: int, stream: int) -> 
     s.submit(stream, copying(s, target, source, size), COPY_NODE)
 
 
-@entry("cuMemcpyPeer")
+@entry("cuMemcpyPeer", "cudaMemcpyPeer")
 def copy_peer(s: Session, target: int, _to: int, source: int, _from: int, size: int) -> None:
     """Copy between contexts."""
     copy(s, target, source, size)
 
 
-@entry("cuMemcpyPeerAsync")
+@entry("cuMemcpyPeerAsync", "cudaMemcpyPeerAsync")
 def copy_peer_async(s: Session, *words: int) -> None:
     """Copy between contexts in a stream."""
     target, _, source, _, size, stream = words[:6]
@@ -180,79 +184,42 @@ def copy_3d_async(s: Session, descriptor: int, stream: int) -> None:
     s.submit(stream, copying_3d(s, descriptor), COPY_NODE)
 
 
-@entry("cuMemsetD8_v2")
-def set_8(s: Session, target: int, value: U8, count: int) -> None:
-    """Set bytes."""
-    set_8_async(s, target, value, count, 0)
+def _set(s: Session, words: Sequence[int], width: int, stream: int) -> None:
+    """Set elements of `width` bytes: `words` are the target, the value and how many."""
+    _set_rows(s, (words[0], 0, words[1], words[2], 1), width, stream)
 
 
-@entry("cuMemsetD16_v2")
-def set_16(s: Session, target: int, value: U16, count: int) -> None:
-    """Set elements of two bytes."""
-    set_16_async(s, target, value, count, 0)
-
-
-@entry("cuMemsetD32_v2")
-def set_32(s: Session, target: int, value: U32, count: int) -> None:
-    """Set elements of four bytes."""
-    set_32_async(s, target, value, count, 0)
-
-
-@entry("cuMemsetD8Async")
-def set_8_async(s: Session, target: int, value: U8, count: int, stream: int) -> None:
-    """Set bytes in a stream."""
-    s.submit(stream, filling(s, Plane(target, 0), value, 1, (count, 1)), SET_NODE)
-
-
-@entry("cuMemsetD16Async")
-def set_16_async(s: Session, target: int, value: U16, count: int, stream: int) -> None:
-    """Set elements of two bytes in a stream."""
-    s.submit(stream, filling(s, Plane(target, 0), value, 2, (count, 1)), SET_NODE)
-
-
-@entry("cuMemsetD32Async")
-def set_32_async(s: Session, target: int, value: U32, count: int, stream: int) -> None:
-    """Set elements of four bytes in a stream."""
-    s.submit(stream, filling(s, Plane(target, 0), value, 4, (count, 1)), SET_NODE)
-
-
-def _set_2d(s: Session, words: tuple[int, ...], width: int, stream: int) -> None:
+def _set_rows(s: Session, words: Sequence[int], width: int, stream: int) -> None:
+    """Set elements of rows: `words` are the target, the pitch, the value, columns and rows."""
     target, pitch, value, columns, rows = words[:5]
     work = filling(s, Plane(target, pitch), value & (1 << 8 * width) - 1, width, (columns, rows))
     s.submit(stream, work, SET_NODE)
 
 
-@entry("cuMemsetD2D8_v2")
-def set_2d_8(s: Session, *words: int) -> None:
-    """Set bytes of rows."""
-    _set_2d(s, words, 1, 0)
+_FILLS: Final = (
+    ("cuMemsetD{}_v2", "cudaMemset", _set, None),
+    ("cuMemsetD{}Async", "cudaMemsetAsync", _set, 3),
+    ("cuMemsetD2D{}_v2", "cudaMemset2D", _set_rows, None),
+    ("cuMemsetD2D{}Async", "cudaMemset2DAsync", _set_rows, 5),
+)
+"""The driver's functions, for elements of 8, 16 and 32 bits; the runtime's, for bytes; what they
+do; which word is the stream."""
 
 
-@entry("cuMemsetD2D16_v2")
-def set_2d_16(s: Session, *words: int) -> None:
-    """Set elements of two bytes of rows."""
-    _set_2d(s, words, 2, 0)
+def _answer_fill(
+    names: Sequence[str],
+    fill: Callable[[Session, Sequence[int], int, int], None],
+    width: int,
+    stream: int | None,
+) -> None:
+    """Answer fills with elements of `width` bytes; word `stream` of them is the stream."""
+
+    @entry(*names)
+    def handler(s: Session, *words: int) -> None:
+        fill(s, words, width, 0 if stream is None else words[stream])
 
 
-@entry("cuMemsetD2D32_v2")
-def set_2d_32(s: Session, *words: int) -> None:
-    """Set elements of four bytes of rows."""
-    _set_2d(s, words, 4, 0)
-
-
-@entry("cuMemsetD2D8Async")
-def set_2d_8_async(s: Session, *words: int) -> None:
-    """Set bytes of rows in a stream."""
-    _set_2d(s, words, 1, words[5])
-
-
-@entry("cuMemsetD2D16Async")
-def set_2d_16_async(s: Session, *words: int) -> None:
-    """Set elements of two bytes of rows in a stream."""
-    _set_2d(s, words, 2, words[5])
-
-
-@entry("cuMemsetD2D32Async")
-def set_2d_32_async(s: Session, *words: int) -> None:
-    """Set elements of four bytes of rows in a stream."""
-    _set_2d(s, words, 4, words[5])
+for _driver, _runtime, _fill, _stream in _FILLS:
+    _answer_fill((_driver.format(8), _runtime), _fill, 1, _stream)
+    _answer_fill((_driver.format(16),), _fill, 2, _stream)
+    _answer_fill((_driver.format(32),), _fill, 4, _stream)

@@ -73,13 +73,13 @@ def add_copy(s: Session, *words: int) -> None:
     add_step(s, words, COPY_NODE, copying_3d(s, words[4]))
 
 
-@entry("cuGraphAddMemsetNode")
+@entry("cuGraphAddMemsetNode", "cudaGraphAddMemsetNode")
 def add_set(s: Session, *words: int) -> None:
     """Add a fill."""
     add_step(s, words, SET_NODE, set_work(s, words[4]))
 
 
-@entry("cuGraphAddHostNode")
+@entry("cuGraphAddHostNode", "cudaGraphAddHostNode")
 def add_host(s: Session, *words: int) -> None:
     """Add a call of the program."""
     function, data = s.program.read_words(words[4], "QQ")

@@ -1,15 +1,14 @@
-"""Graphs that are built step by step (CUDA Runtime API, "Graph Management")."""
+"""Graphs built step by step (CUDA Runtime API, "Graph Management"), where the words differ."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from ..api.context import calling
 from ..api.copies import copying
-from ..api.graph_nodes import add_step, change, set_work
+from ..api.graph_nodes import add_step, change
 from ..api.launches import Shape, dims, launching
 from ..base.objects import GraphProgram, Node, Work
-from ..base.session import COPY_NODE, HOST_NODE, KERNEL_NODE, SET_NODE, Session
+from ..base.session import COPY_NODE, KERNEL_NODE, Session
 from ..base.table import entry
 from .memory import copying_parameters
 from .registration import function_at
@@ -60,16 +59,3 @@ def add_copy(s: Session, *words: int) -> None:
 def add_copy_1d(s: Session, *words: int) -> None:
     """Add a copy."""
     add_step(s, words, COPY_NODE, copying(s, words[4], words[5], words[6]))
-
-
-@entry("cudaGraphAddMemsetNode")
-def add_set(s: Session, *words: int) -> None:
-    """Add a fill."""
-    add_step(s, words, SET_NODE, set_work(s, words[4]))
-
-
-@entry("cudaGraphAddHostNode")
-def add_host(s: Session, *words: int) -> None:
-    """Add a call of the program."""
-    function, data = s.program.read_words(words[4], "QQ")
-    add_step(s, words, HOST_NODE, calling(s, function, data))

@@ -1,4 +1,4 @@
-"""Memory (CUDA Runtime API, "Memory Management").
+"""Memory (CUDA Runtime API, "Memory Management"), where the driver's functions differ.
 
 A structure of more than 16 bytes that is given by value lies on the stack: its words come behind
 the six of the registers (System V ABI, x86-64, 3.2.3).
@@ -13,7 +13,7 @@ from ..api.memory import HOST, PITCH, allocate, allocate_in_stream
 from ..base.codes import CudaError, Status
 from ..base.objects import Work
 from ..base.session import COPY_NODE, SET_NODE, Session
-from ..base.table import U8, U32, entry
+from ..base.table import U32, entry
 
 ON_STACK: Final = 6
 MANAGED_POINTER: Final = 3
@@ -65,28 +65,10 @@ def allocate_3d(s: Session, *words: int) -> None:
     s.program.put(out + 8, "QQQ", pitch, width, height)
 
 
-@entry("cudaMemcpy")
-def copy(s: Session, target: int, source: int, size: int) -> None:
-    """Copy."""
-    s.submit(0, copying(s, target, source, size), COPY_NODE)
-
-
 @entry("cudaMemcpyAsync")
 def copy_async(s: Session, target: int, source: int, size: int, _kind: U32, stream: int) -> None:
     """Copy in a stream."""
     s.submit(stream, copying(s, target, source, size), COPY_NODE)
-
-
-@entry("cudaMemcpyPeer")
-def copy_peer(s: Session, target: int, _to: U32, source: int, _from: U32, size: int) -> None:
-    """Copy between devices, of which there is one."""
-    copy(s, target, source, size)
-
-
-@entry("cudaMemcpyPeerAsync")
-def copy_peer_async(s: Session, *words: int) -> None:
-    """Copy between devices in a stream."""
-    s.submit(words[5], copying(s, words[0], words[2], words[4]), COPY_NODE)
 
 
 def _rows(s: Session, words: tuple[int, ...]) -> Work:
@@ -135,31 +117,6 @@ def copy_3d(s: Session, parameters: int) -> None:
 def copy_3d_async(s: Session, parameters: int, stream: int) -> None:
     """Copy planes in a stream."""
     s.submit(stream, copying_parameters(s, parameters), COPY_NODE)
-
-
-@entry("cudaMemset")
-def fill(s: Session, target: int, value: U8, count: int) -> None:
-    """Set bytes."""
-    fill_async(s, target, value, count, 0)
-
-
-@entry("cudaMemsetAsync")
-def fill_async(s: Session, target: int, value: U8, count: int, stream: int) -> None:
-    """Set bytes in a stream."""
-    s.submit(stream, filling(s, Plane(target, 0), value, 1, (count, 1)), SET_NODE)
-
-
-@entry("cudaMemset2D")
-def fill_2d(s: Session, target: int, pitch: int, value: U8, width: int, height: int) -> None:
-    """Set bytes of rows."""
-    s.submit(0, filling(s, Plane(target, pitch), value, 1, (width, height)), SET_NODE)
-
-
-@entry("cudaMemset2DAsync")
-def fill_2d_async(s: Session, *words: int) -> None:
-    """Set bytes of rows in a stream."""
-    target, pitch, value, width, height, stream = words[:6]
-    s.submit(stream, filling(s, Plane(target, pitch), value & 255, 1, (width, height)), SET_NODE)
 
 
 def _fill_3d(s: Session, words: tuple[int, ...], stream: int) -> None:

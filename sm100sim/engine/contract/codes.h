@@ -30,12 +30,15 @@
 typedef enum { UNIT_ALU = 0, UNIT_MUFU = 1, UNIT_LSU = 2, UNIT_SYNC = 3, UNIT_TMEM = 4, UNIT_MMA = 5, UNIT_TMA = 6 }
     Unit;
 
+/* What a machine that records does with a cluster. */
+typedef enum { CLUSTER_LEFT_OUT = 0, CLUSTER_RUN = 1, CLUSTER_RECORDED = 2 } ClusterPlan;
+
 /* A finding is reported and the run goes on; a fault stops it. */
 typedef enum { SEVERITY_FINDING = 0, SEVERITY_FAULT = 1 } Severity;
 
 /* Kinds of timeline events. */
 typedef enum { EV_BUSY = 0, EV_WAIT = 1, EV_MMA = 2, EV_TMA_LOAD = 3, EV_TMA_STORE = 4, EV_ARRIVE = 5, EV_MARK = 6,
-    EV_ACCESS = 7, EV_FINDING = 8 } EventKind;
+    EV_ACCESS = 7, EV_FINDING = 8, EV_BARRIER = 9 } EventKind;
 
 /* Optional watchers.
  *

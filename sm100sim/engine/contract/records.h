@@ -4,7 +4,7 @@
 #define SM100SIM_CONTRACT_RECORDS_H
 #include "machine/types.h"
 
-#define CONTRACT_DIGEST "0d3d4fb341a97b3d"
+#define CONTRACT_DIGEST "06d2851dab0c67f2"
 /* One instruction as Python hands it over.
  *
  * Slots are byte offsets into the warp's register block; `guard` is a predicate's slot or NONE32;
@@ -121,6 +121,37 @@ _Static_assert(sizeof(RawEvent) == 56 && offsetof(RawEvent, kind) == 0 && offset
     offsetof(RawEvent, t0) == 24 && offsetof(RawEvent, t1) == 32 && offsetof(RawEvent, a) == 40 &&
     offsetof(RawEvent, b) == 48, "RawEvent");
 
+/* Of which clusters, and of which instructions, a machine records the executions.
+ *
+ * `clusters`: a ClusterPlan per cluster of the launch; `kept`: not 0 for instructions that are
+ * recorded; `first`: per instruction, and at the end, where its registers begin in `slots`, whose
+ * values are recorded before it is executed. All of it stays with the caller. */
+typedef struct {
+  const u8 *clusters;
+  const u8 *kept;
+  const u32 *first;
+  const SlotWidth *slots;
+} RawRecording;
+_Static_assert(sizeof(RawRecording) == 32 && offsetof(RawRecording, clusters) == 0 &&
+    offsetof(RawRecording, kept) == 8 && offsetof(RawRecording, first) == 16 && offsetof(RawRecording, slots) == 24,
+    "RawRecording");
+
+/* An execution of an instruction by lanes of a warp that share a program counter.
+ *
+ * `mask`: lanes whose guard holds, of those in `active`; `value`: where the values of its
+ * registers begin: of one register after the other, those of the lanes in `mask`; `notes`: what
+ * its handler tells (state.h, Ctx). */
+typedef struct {
+  u32 cluster;
+  u16 rank, warp;
+  u32 instruction, mask, active, pad;
+  u64 value, notes[2];
+} RawStep;
+_Static_assert(sizeof(RawStep) == 48 && offsetof(RawStep, cluster) == 0 && offsetof(RawStep, rank) == 4 &&
+    offsetof(RawStep, warp) == 6 && offsetof(RawStep, instruction) == 8 && offsetof(RawStep, mask) == 12 &&
+    offsetof(RawStep, active) == 16 && offsetof(RawStep, pad) == 20 && offsetof(RawStep, value) == 24 &&
+    offsetof(RawStep, notes) == 32, "RawStep");
+
 /* Counts of a run.  `lost`: findings or access history had to be dropped. */
 typedef struct {
   u64 instructions, thread_instructions, clusters_done, clusters_total, tma_bytes_loaded, tma_bytes_stored,
@@ -174,6 +205,9 @@ i32 sm100_machine_memory(Machine *m, const Region *regions, u32 count, const u8 
 void sm100_machine_run(Machine *m, Progress *out_progress);
 u32 sm100_machine_findings(Machine *m, RawFinding *out, u32 room);
 u64 sm100_machine_events(Machine *m, RawEvent *out, u64 room);
+void sm100_machine_record(Machine *m, const RawRecording *recording);
+u64 sm100_machine_steps(Machine *m, RawStep *out, u64 room);
+u64 sm100_machine_values(Machine *m, u64 *out, u64 room);
 u64 sm100_machine_output(Machine *m, u8 *out, u64 room);
 void sm100_machine_totals(Machine *m, Totals *out);
 void sm100_machine_counts(Machine *m, u64 *out_per_opcode, u64 *out_per_instruction);

@@ -5,7 +5,7 @@
 #include "copy/bulk.h"
 #include "memory/timing.h"
 
-void bulk_schedule(Ctx *c, AsyncOp *op, EventKind kind, u32 bytes) {
+void bulk_schedule(Ctx *c, AsyncOp *op, EventKind kind, u32 bytes, u32 at) {
   u64 *pipe = &c->cl->tma_free_at[c->cta->rank];
   u64 start = op->t_issue > *pipe ? op->t_issue : *pipe;
   *pipe = start + bytes / T_TMA_BYTES_PER_CYCLE;
@@ -19,7 +19,18 @@ void bulk_schedule(Ctx *c, AsyncOp *op, EventKind kind, u32 bytes) {
     if (op->t_done > c->w->bulk_t_done)
       c->w->bulk_t_done = op->t_done;
   }
-  trace_event(c->m, kind, c->cta, c->w->index, c->ins->line, start, op->t_done, bytes, 0);
+  trace_event(c->m, kind, c->cta, c->w->index, c->ins->line, start, op->t_done, bytes, at);
+}
+
+/* The ISA wants both in one CTA.  An H100 takes the offset from the operand and the CTA from the destination
+ * (docs/checking.md), and shipped kernels rely on it. */
+void barrier_rank_ignored(Ctx *c, u32 barrier, u32 destination) {
+  if (barrier != destination && first_told(c->cta, TOLD_BARRIER_RANK))
+    finding(
+        c, 0, "mbarrier-address",
+        "the mbarrier is in CTA %u, the destination in CTA %u; without .cta_group::2 they must agree. The one at that "
+        "offset of CTA %u is taken",
+        barrier, destination, destination);
 }
 
 void bulk_join_group(Ctx *c, AsyncOp *op, u32 lane) {

@@ -3,8 +3,11 @@
 #define SM100SIM_BULK_H
 #include "sync/mbarrier.h"
 
-/* Modelled occupancy of the CTA's copy engine by `bytes`; sets op->t_done and writes the timeline event. */
-void bulk_schedule(Ctx *c, AsyncOp *op, EventKind kind, u32 bytes);
+/* Modelled occupancy of the CTA's copy engine by `bytes`; sets op->t_done and writes the timeline event.
+ * at: offset in shared memory. */
+void bulk_schedule(Ctx *c, AsyncOp *op, EventKind kind, u32 bytes, u32 at);
+/* A copy whose mbarrier operand names another CTA than the destination. */
+void barrier_rank_ignored(Ctx *c, u32 barrier, u32 destination);
 /* Makes `op` part of the open bulk async-group of its lane. */
 void bulk_join_group(Ctx *c, AsyncOp *op, u32 lane);
 /* CTAs that a load writes: the mask operand with .multicast::cluster, else the CTA of `dst`; 0 after a fault. */

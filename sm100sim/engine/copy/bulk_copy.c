@@ -73,9 +73,7 @@ static Step copy_lane(Ctx *c, const Ins *i, u32 l) {
     return s;
   if ((s = resolve_lane(c, &in, l, &src, &from)) != STEP_NEXT || (s = mbar_issue(c, &mbar, l, &bar)) != STEP_NEXT)
     return s;
-  if (window_rank(bar) != owner->rank)
-    return fault(c, "mbarrier-address", "the mbarrier is in CTA %u, the destination in CTA %u", window_rank(bar),
-                 owner->rank);
+  barrier_rank_ignored(c, window_rank(bar), owner->rank);
   u32 addr = window_at(owner->rank, smem_offset(owner, p));
   if (!(ranks = bulk_ranks(c, addr, flags & COPY_MULTICAST, R32(c, i->s[4])[l])))
     return STEP_FAULT;
@@ -92,7 +90,7 @@ static Step copy_lane(Ctx *c, const Ins *i, u32 l) {
               .element = (Element)f->element};
   if (!(flags & COPY_FROM_GLOBAL))
     q->src = smem_offset(c->cta, src);
-  bulk_schedule(c, op, EV_TMA_LOAD, size);
+  bulk_schedule(c, op, EV_TMA_LOAD, size, window_offset(addr));
   async_submit(c->cl, op);
   return c->m->faulted ? STEP_FAULT : STEP_NEXT;
 }
@@ -156,7 +154,7 @@ static Step store_lane(Ctx *c, const Ins *i, u32 l) {
                                 .op = (RedOp)f->op,
                                 .element = (Element)f->element};
   bulk_join_group(c, op, l);
-  bulk_schedule(c, op, EV_TMA_STORE, size);
+  bulk_schedule(c, op, EV_TMA_STORE, size, smem_offset(owner, src));
   async_submit(c->cl, op);
   return c->m->faulted ? STEP_FAULT : STEP_NEXT;
 }

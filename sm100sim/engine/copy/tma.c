@@ -63,9 +63,12 @@ static Step smem_operand(Ctx *c, const Ins *i, u32 lane, Acc acc, Tensor *q) {
 static Step check_rows(Ctx *c, const Tensor *q, bool write) {
   Walk w;
   Row r;
-  u64 first, span;
+  u64 first = q->map.base, span;
   char where[NEAREST_BYTES];
-  if (!q->map.rows && (!box_span(&q->map, q->c, write, &first, &span) || gmem_ok(c->m, first, span, write)))
+  bool inside = !q->map.rows && (!box_span(&q->map, q->c, write, &first, &span) || gmem_ok(c->m, first, span, write));
+  c->notes[0] = q->bytes | (u64)(q->map.count[0] * q->map.bytes) << 32;
+  c->notes[1] = first;
+  if (inside)
     return STEP_NEXT;
   for (walk_start(&w, &q->map, q->c, write); walk_row(&w, &r);) {
     if (r.lo == r.hi)
@@ -191,8 +194,11 @@ static Step check_barrier_rank(Ctx *c, const Tensor *q) {
     return STEP_NEXT;
   if (q->flags & COPY_PAIR && (bar ^ dst) == 1)
     return STEP_NEXT;
-  return fault(c, "mbarrier-address", "the mbarrier is in CTA %u, the destination in CTA %u%s", bar, dst,
-               q->flags & COPY_PAIR ? "; they are not a CTA pair" : "; without .cta_group::2 they must agree");
+  if (q->flags & COPY_PAIR)
+    return fault(c, "mbarrier-address", "the mbarrier is in CTA %u, the destination in CTA %u; they are not a CTA pair",
+                 bar, dst);
+  barrier_rank_ignored(c, bar, dst);
+  return STEP_NEXT;
 }
 
 static Step load_lane(Ctx *c, const Ins *i, u32 lane) {
@@ -211,7 +217,7 @@ static Step load_lane(Ctx *c, const Ins *i, u32 lane) {
   AsyncOp *op = async_new(c, FIFO_NONE, 0, load_land, sizeof q);
   op->lane = lane;
   *(Tensor *)op->payload = q;
-  bulk_schedule(c, op, EV_TMA_LOAD, q.bytes);
+  bulk_schedule(c, op, EV_TMA_LOAD, q.bytes, window_offset(q.smem));
   async_submit(c->cl, op);
   return c->m->faulted ? STEP_FAULT : STEP_NEXT;
 }
@@ -278,7 +284,7 @@ static Step store_lane(Ctx *c, const Ins *i, u32 lane) {
   op->lane = lane;
   *(Tensor *)op->payload = q;
   bulk_join_group(c, op, lane);
-  bulk_schedule(c, op, EV_TMA_STORE, q.bytes);
+  bulk_schedule(c, op, EV_TMA_STORE, q.bytes, window_offset(q.smem));
   async_submit(c->cl, op);
   return c->m->faulted ? STEP_FAULT : STEP_NEXT;
 }

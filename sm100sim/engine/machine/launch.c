@@ -13,6 +13,9 @@
 bool claim_cluster(Machine *m, u64 *index) {
   if (m->share)
     return share_claim(m, index);
+  const u8 *plan = m->recording ? m->recording->clusters : NULL;
+  while (plan && m->clusters_done < m->clusters_total && plan[m->clusters_done] == CLUSTER_LEFT_OUT)
+    m->clusters_done++;
   if (m->clusters_done >= m->clusters_total)
     return false;
   *index = m->clusters_done++;
@@ -85,6 +88,7 @@ static void end(Machine *m, Live *live) {
 static void enter(Machine *m, Cluster *cl) {
   m->check = cl->check;
   m->tracing = m->opt.trace_cluster == cl->index;
+  m->records = m->recording && m->recording->clusters[cl->index] == CLUSTER_RECORDED;
 }
 
 /* Those that wait are looked at again when a cluster has ended, less and less often while that is in vain. */

@@ -70,6 +70,12 @@ void add_finding(Machine *m, Place at, Severity severity, const char *code, cons
   trace_event(m, EV_FINDING, c->cta, c->w->index, at.line, t, t, m->n_findings - 1, 0);
 }
 
+bool first_told(Cta *cta, Told habit) {
+  bool first = !(cta->told & habit);
+  cta->told |= habit;
+  return first;
+}
+
 static u32 line_of(const Ctx *c) {
   return c->ins ? c->ins->line : 0;
 }

@@ -5,6 +5,7 @@
  * lands; when there is none, suspended try_waits time out (PTX ISA, mbarrier.try_wait: the wait is
  * "potentially blocking" with a system-dependent limit); when even that changes nothing, it is a deadlock. */
 #include "machine/core.h"
+#include "machine/record.h"
 #include "machine/share.h"
 
 #define PROGRESS_STEP 100000u /* instructions between two words to whoever reads our progress */
@@ -41,6 +42,8 @@ static Step execute(Ctx *c, const Ins *i) {
   if (c->w->valid)
     registers_valid(c, i);
   if (!c->mask) {
+    if (m->records)
+      record_step(c, i, sp->mask, m->n_values);
     sp->pc++;
     sp->t += 1;
     arrive_if_joined(c);
@@ -50,8 +53,13 @@ static Step execute(Ctx *c, const Ins *i) {
     see_registers(c, i);
   if (c->w->wgmma_watched)
     see_wgmma_registers(c, i);
-  u64 before = sp->t;
+  u64 before = sp->t, values = m->n_values;
+  u32 active = sp->mask;
+  if (m->records)
+    record_values(c, i);
   Step step = i->fn(c, i);
+  if (m->records && step != STEP_FAULT)
+    record_end(c, i, step, active, values);
   if (step == STEP_BLOCK)
     return step;
   m->op_count[i->op]++;

@@ -155,6 +155,7 @@ struct Cta {
   bool tmem_relinquished;
   u32 tmem_last_cols;
   u32 cta_group; /* 0 until the first tcgen05 */
+  u32 told;      /* set of Told: findings about habits of a whole kernel, one for each CTA */
 
   struct {
     u32 cols, dst, warp, base;
@@ -192,7 +193,8 @@ struct Cluster {
   Check *check;
 };
 
-/* each: to the observers, bytes that every lane of `mask` touches, one lane after the other; 0: all touch all. */
+/* each: to the observers, bytes that every lane of `mask` touches, one lane after the other; 0: all touch all.
+ * notes: to whoever records: the phase that a wait found, bytes and place in global memory of a tensor copy. */
 struct Ctx {
   Machine *m;
   Cluster *cl;
@@ -202,6 +204,7 @@ struct Ctx {
   const Ins *ins;
   u8 *r;
   u32 mask, each;
+  u64 notes[2];
 };
 
 /* ---- asynchronous work --------------------------------------------------------------------- */
@@ -247,7 +250,12 @@ struct Machine {
   bool flags_used; /* see_flag must hear of plain stores, too */
   RawEvent *events;
   u64 n_events, cap_events;
-  u8 *output; /* what the kernel printed */
+  const RawRecording *recording; /* or NULL */
+  RawStep *steps;
+  u64 *values;
+  u64 n_steps, cap_steps, n_values, cap_values;
+  bool records; /* the executing cluster */
+  u8 *output;   /* what the kernel printed */
   u64 n_output, cap_output;
   bool tracing;
   u64 bytes_tma_load, bytes_tma_store, mma_count, mma_flops, t_end;

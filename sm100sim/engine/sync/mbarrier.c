@@ -68,6 +68,7 @@ static Step op_init(Ctx *c, const Ins *i) {
     b->init_line = i->line;
     b->init_warp = c->w->index;
     see_mbar_init(c, &b->check);
+    trace_event(c->m, EV_BARRIER, owner, c->w->index, i->line, c->sp->t, c->sp->t, b->offset, count);
     made = b;
   }
   note_progress(c->cl);
@@ -215,6 +216,7 @@ static bool lanes_agree(const Ctx *c, const Ins *i) {
 }
 
 static void passed(Ctx *c, Mbar *b, u32 flags) {
+  c->notes[0] = b->phase;
   see_wait(c, &b->check, (flags & WAIT_WIDE ? SCOPE_CLUSTER : SCOPE_CTA) | (flags & WAIT_RELAXED ? 0 : ORDER_ACQUIRE));
   if (b->t_phase + T_MBAR_WAIT > c->sp->t)
     c->sp->t = b->t_phase + T_MBAR_WAIT;

@@ -186,6 +186,8 @@ Step op_tmem_relinquish(Ctx *c, const Ins *i) {
 const char *tmem_exit_check(Cta *cta) {
   static _Thread_local char text[128];
   u32 cols = 0, first = 0;
+  if (!cta->tmem_allocs)
+    return NULL; /* what it never asked for is not for it to free */
   for (u32 k = TMEM_COLS / TMEM_SLICE; k-- > 0;)
     if (cta->tmem_owner[k]) {
       cols += TMEM_SLICE;

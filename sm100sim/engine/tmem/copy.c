@@ -74,7 +74,7 @@ static void copy_land(Machine *m, AsyncOp *op) {
       return;
 }
 
-static Step copy_check(Ctx *c, const Copy *q, const Cta *cta) {
+static Step copy_check(Ctx *c, const Copy *q, Cta *cta) {
   const CopySize *z = &SIZE[q->shape];
   u32 far = 0;
   for (u32 r = 0; r < z->rows; r++)

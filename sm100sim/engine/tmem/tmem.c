@@ -10,8 +10,26 @@ const char *tmem_columns_rule(const Cta *cta, u32 col, u32 n) {
   return NULL;
 }
 
-Step tmem_columns(Ctx *c, const Cta *owner, u32 col, u32 n, const char *operand) {
+static bool allocates(const Program *p) {
+  for (u32 k = 0; k < p->n_code; k++)
+    if (p->code[k].fn == op_tmem_alloc)
+      return true;
+  return false;
+}
+
+/* Shipped kernels use all of Tensor Memory without tcgen05.alloc (docs/checking.md): it is theirs from the first use on. */
+static void take_unasked(Ctx *c, Cta *cta) {
+  if (allocates(&c->m->prog) || !first_told(cta, TOLD_UNALLOCATED))
+    return;
+  finding(c, 0, "tmem-not-allocated", "the kernel has no tcgen05.alloc; CTA %u is given all columns", cta->rank);
+  memset(cta->tmem_owner, 0xFF, sizeof cta->tmem_owner);
+}
+
+Step tmem_columns(Ctx *c, Cta *owner, u32 col, u32 n, const char *operand) {
   const char *rule = tmem_columns_rule(owner, col, n);
+  if (rule)
+    take_unasked(c, owner);
+  rule = tmem_columns_rule(owner, col, n);
   return rule ? fault(c, rule, "%s: Tensor Memory columns %u..%u of CTA %u", operand, col, col + n - 1, owner->rank)
               : STEP_NEXT;
 }

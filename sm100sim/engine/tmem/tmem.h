@@ -35,8 +35,8 @@ static inline u32 mma_fifo_key(const Cta *cta, u32 group) {
 
 /* Fault code of the first rule that columns [col, col + n) break in `cta`, or NULL. */
 const char *tmem_columns_rule(const Cta *cta, u32 col, u32 n);
-/* STEP_NEXT, or a fault that names the operand. */
-Step tmem_columns(Ctx *c, const Cta *owner, u32 col, u32 n, const char *operand);
+/* STEP_NEXT, or a fault that names the operand.  A kernel that never allocates is given all columns. */
+Step tmem_columns(Ctx *c, Cta *owner, u32 col, u32 n, const char *operand);
 /* The same at the landing of an asynchronous operation; false after a fault. */
 bool tmem_columns_landing(Machine *m, const AsyncOp *op, const Cta *owner, u32 col, u32 n, const char *operand);
 /* One cta_group per CTA, and a peer in the cluster for cta_group::2. */

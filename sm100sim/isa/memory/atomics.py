@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ...contract.codes import Element, RedOp, Scope, Space
 from ...contract.forms import Atomic, Remote
-from ...ptx.program import Instr, Operand, Vector
+from ...ptx.program import Instr, Operand
 from ..addressing import (
     destination,
+    elements,
     place,
     register_bits,
     source,
@@ -60,44 +61,43 @@ def _lower(
     space = take_space(mods, "global", "shared", "shared::cta", "shared::cluster")
     order = take_hints(mods) or int(Scope.DEVICE)  # without semantics: .relaxed.gpu
     mods.take("noftz")
-    count = 3 if op == RedOp.cas else 2
-    take_policy(lo, mods, rest, count)
+    take_policy(lo, mods, rest, 3 if op == RedOp.cas else 2)
     mods.done()
     slot, offset, bits = place(lo, rest[0], space)
     if kind == "b128":
         _lower_b128(lo, op, (space, order), result, rest)
         return
     element, packed = element_of(lo, op, kind)
-    items = rest[1].items if isinstance(rest[1], Vector) else (rest[1],)
-    if len(items) != (int(vector[1]) if vector else 1) or (
-        vector and (space != Space.GLOBAL or op > RedOp.max)
-    ):
+    items = elements(rest[1])
+    misplaced = vector and (space != Space.GLOBAL or op > RedOp.max)
+    if misplaced or len(items) != (int(vector[1]) if vector else 1):
         raise lo.fail("vector atomics are .global add, min, max with one register per element")
-    width = 64 if element in (Element.U64, Element.S64, Element.F64) else 32
-    operand_bits = (
-        width
-        if width == 64
-        else 16
-        if element in (Element.U16, Element.F16, Element.BF16) and packed == 1
-        else 32
-    )
-    register_bits(lo, items, operand_bits)
-    sources = [source(lo, x, operand_bits, width) for x in items]
-    if op == RedOp.cas:  # PTX order is comparand, new value
-        sources = [source(lo, rest[2], operand_bits, width), *sources]
-    results = result.items if isinstance(result, Vector) else () if result is None else (result,)
+    operand, register = _widths(element, packed)
+    register_bits(lo, items, operand)
+    # In PTX the comparand comes first, then the new value.
+    values = (rest[2], *items) if op == RedOp.cas else items
+    results = () if result is None else elements(result)
     lo.emit(
         "ATOMIC",
-        [destination(lo, x, width) for x in results],
-        (slot, *sources),
+        [destination(lo, x, register) for x in results],
+        (slot, *(source(lo, x, operand, register) for x in values)),
         Atomic(
             space=space, op=op, element=element, packed=packed, address_bits=bits, order=order,
-            register_bits=width, elements=len(items),
+            register_bits=register, elements=len(items),
         ),
         offset,
         ATOMIC_CYCLES,
         Unit.LSU,
     )
+
+
+def _widths(element: Element, packed: int) -> tuple[int, int]:
+    """Bits of an operand, and of the engine's register that holds it."""
+    if element in (Element.U64, Element.S64, Element.F64):
+        return 64, 64
+    if element in (Element.U16, Element.F16, Element.BF16) and packed == 1:
+        return 16, 32
+    return 32, 32
 
 
 def _lower_b128(

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from ...contract.codes import MATRIX_SHAPES, Space
 from ...contract.forms import Matrix
-from ...ptx.program import Instr, Operand, Vector
-from ..addressing import place, take_space
+from ...ptx.program import Instr
+from ..addressing import place, registers, take_space
 from ..lowering import Lowering, Mods, Unit, instruction
 
 ROWS = {"b16": 8, "b16_trans": 8, "b8_16x16": 16, "b8_16x8": 8}
@@ -36,13 +36,6 @@ def _words(space: Space, shape: str, bits: int, count: int) -> Matrix:
     )
 
 
-def _registers(lo: Lowering, operand: Operand, count: int) -> tuple[Operand, ...]:
-    items = operand.items if isinstance(operand, Vector) else (operand,)
-    if len(items) != count:
-        raise lo.fail(f"{count} registers expected, {len(items)} given")
-    return items
-
-
 @instruction("ldmatrix")
 def load_matrix(lo: Lowering, ins: Instr) -> None:
     """ldmatrix.sync.aligned.m8n8.{x1,x2,x4}{.trans}{.shared}.b16 and
@@ -50,7 +43,7 @@ def load_matrix(lo: Lowering, ins: Instr) -> None:
     shape, count, space = _form(lo, mods := Mods(ins), store=False)
     mods.done()
     per_matrix = 2 if shape == "b8_16x16" else 1
-    items = _registers(lo, ins.operands[0], count * per_matrix)
+    items = registers(lo, ins.operands[0], count * per_matrix, "r")
     slot, offset, bits = place(lo, ins.operands[1], space)
     lo.emit(
         "LDMATRIX",
@@ -69,7 +62,7 @@ def store_matrix(lo: Lowering, ins: Instr) -> None:
     .m16n8.{x1,x2,x4}.trans{.shared}.b8 [p], r."""
     shape, count, space = _form(lo, mods := Mods(ins), store=True)
     mods.done()
-    items = _registers(lo, ins.operands[1], count)
+    items = registers(lo, ins.operands[1], count, "r")
     slot, offset, bits = place(lo, ins.operands[0], space)
     lo.emit(
         "STMATRIX",

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from ...contract.codes import WINDOW_LOCAL, WINDOW_PARAM, WINDOW_SHARED, Space
 from ...contract.forms import MapAccess, Memory, Remote, Window
-from ...ptx.program import Instr, Operand, Vector
+from ...ptx.program import Instr, Operand
 from ...ptx.types import TYPES
 from ..addressing import (
     destination,
+    elements,
     lsu_cycles,
     place,
     register_bits,
@@ -48,7 +49,7 @@ def _elements(lo: Lowering, mods: Mods, operand: Operand) -> tuple[tuple[Operand
     if kind not in TYPES or kind == "pred":
         raise lo.fail(f"type .{kind} cannot be loaded or stored")
     vector = mods.maybe("v2", "v4", "v8")
-    items = operand.items if isinstance(operand, Vector) else (operand,)
+    items = elements(operand)
     if len(items) != (int(vector[1]) if vector else 1):
         raise lo.fail(f"{len(items)} registers for .{vector or 'scalar'}")
     if TYPES[kind].bits * len(items) > 256:

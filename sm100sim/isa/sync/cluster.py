@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...contract.codes import Space
 from ...contract.forms import Cancel, Window
 from ...ptx.program import Instr, Vector
-from ..addressing import place, take_space
+from ..addressing import elements, place, take_space
 from ..lowering import Lowering, Mods, Unit, instruction
 
 TRY_CANCEL_CYCLES = 16
@@ -93,7 +93,7 @@ def _query(lo: Lowering, ins: Instr, mods: Mods) -> None:
     mods.done()
     if vector != (name == "get_first_ctaid") or vector != isinstance(d, Vector):
         raise lo.fail("get_first_ctaid takes .v4 and four registers; with an axis, one register")
-    items = d.items if isinstance(d, Vector) else (d,)
+    items = elements(d)
     form = Cancel()
     form.axes[: len(items)] = range(4) if vector else (CTAID_AXES[name[-1]],)
     lo.emit("FIRST_CTAID", [lo.dst(x, 32) for x in items], (lo.src(response, 128),), form)

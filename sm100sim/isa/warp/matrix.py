@@ -8,11 +8,12 @@ Refused: the layout of m8n8k4 with f16, single-bit and sparse operands; and `.ki
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from ...contract.codes import LANES, SYNC_ELEMENTS, WGMMA_RESULTS
 from ...contract.forms import MmaSync
-from ...ptx.program import Instr, Operand, Vector
+from ...ptx.program import Instr
+from ..addressing import registers
+from ..arith.integer import operands
 from ..lowering import Lowering, Mods, instruction
 
 _SHAPE = re.compile(r"m(8|16)n8k(\d+)")
@@ -54,13 +55,6 @@ def _types(lo: Lowering, mods: Mods) -> tuple[str, str, str]:
     return a, b, d
 
 
-def _registers(lo: Lowering, operand: Operand, count: int, name: str) -> Sequence[Operand]:
-    items = operand.items if isinstance(operand, Vector) else (operand,)
-    if len(items) != count:
-        raise lo.fail(f"{name} has {count} registers, {len(items)} are given")
-    return items
-
-
 @instruction("mma")
 def multiply(lo: Lowering, ins: Instr) -> None:
     """mma.sync.aligned.mMn8kK.row.col{.satfinite}.dtype.atype.btype.ctype {d}, {a}, {b}, {c}:
@@ -84,13 +78,12 @@ def multiply(lo: Lowering, ins: Instr) -> None:
         raise lo.fail(f"type .{a} has the shapes {', '.join(SHAPES[a])}, not {shape}")
     if saturate and d != "s32":
         raise lo.fail(".satfinite belongs to integer types only")
-    if len(ins.operands) != 4:
-        raise lo.fail(f"4 operands expected, {len(ins.operands)} given")
+    operands(lo, ins, 4)
     width = 64 if d == "f64" else 32
     words = BITS[a] * k * LANES // (4 * LANES * width)
     counts = (m * 8 // LANES // (2 if d == "f16" else 1), words * m // 8, words)
     names = zip(("D", "A", "B", "C"), ins.operands, (*counts, counts[0]), strict=True)
-    out, *sources = [_registers(lo, operand, count, name) for name, operand, count in names]
+    out, *sources = [registers(lo, operand, count, name) for name, operand, count in names]
     form = MmaSync(
         a=SYNC_ELEMENTS.index(a), b=SYNC_ELEMENTS.index(b),
         d=0 if d == "f64" else WGMMA_RESULTS.index(d), m=m, k=k, saturate=saturate,
@@ -106,7 +99,6 @@ def transpose(lo: Lowering, ins: Instr) -> None:
     for name in ("sync", "aligned", "m8n8", "trans", "b16"):
         mods.one_of(name)
     mods.done()
-    if len(ins.operands) != 2:
-        raise lo.fail(f"2 operands expected, {len(ins.operands)} given")
+    operands(lo, ins, 2)
     d, a = ins.operands
     lo.emit("MOVMATRIX", (lo.dst(d, 32),), (lo.src(a, 32),), cost=8)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import pytest
 import torch
@@ -218,33 +217,6 @@ def test_can_implement_with_a_device() -> None:
     assert "9.0" in ask(head_dim=64, arch="sm_100a", **hopper).reason
     assert "arch='sm_90a'" in (ask(head_dim=64, arch="sm_100a", **hopper).nearest or "")
     assert "8.0" in ask(head_dim=64, device_type="cuda", compute_capability=(8, 0)).reason
-
-
-@pytest.mark.parametrize(
-    ("sizes", "words"),
-    [
-        ({"head_dim": 264}, ("sm_90a", "8 to 256", "head_dim=256")),
-        ({"head_dim": 128, "dtype": "fp8_e4m3"}, ("fp8_e4m3", "bf16, fp16")),
-        ({"head_dim": 128, "pair_cta": True}, ("pair_cta=True", "SM90MHA", "pair_cta=False")),
-        ({"head_dim": 192, "head_dim_v": 128}, ("head_dim_v=128", "SM90MHA")),
-        (
-            {"head_dim": 64, "num_splits": 2, "split": "cluster"},
-            ("split", "SM90MHA", "split='workspace'"),
-        ),
-    ],
-)
-def test_what_hopper_cannot_do_is_said(sizes: dict[str, Any], words: tuple[str, ...]) -> None:
-    found = fa4_cute.can_implement(arch="sm_90a", **sizes)
-    assert not found
-    for word in words:
-        assert word in f"{found.reason}; {found.nearest}"
-
-
-def test_hopper_serves_every_head_dim_up_to_256() -> None:
-    for head_dim in range(1, 257):
-        result = choose(problem(head_dim=head_dim, head_dim_v=head_dim, arch="sm_90a"))
-        assert isinstance(result, Choice) is (head_dim % 8 == 0)
-        assert head_dim % 8 or result.row.name == "SM90MHA"
 
 
 def test_who_takes_the_query_tiles_is_left_to_the_kernel() -> None:

@@ -38,23 +38,30 @@ VARIANTS = {
         **PAGED, **WORKSPACE,
     ),
 }  # fmt: skip
-QUICK = (("causal", 128), ("everything paged split", 256))
+DEPTHS = ((64, 0), (96, 0), (128, 0), (192, 0), (192, 128), (256, 0))
+"""Head dims of every tile, and that of V where it is smaller."""
+QUICK = (("causal", (128, 0)), ("everything paged split", (256, 0)))
 
 
 @pytest.mark.parametrize(
-    ("variant", "head_dim", "scheduler"),
+    ("variant", "depths", "scheduler"),
     [
         *(pytest.param(*pair, Scheduler.PERSISTENT, marks=pytest.mark.slow) for pair in QUICK),
         *(
             pytest.param(*of, marks=pytest.mark.exhaustive)
-            for of in product(VARIANTS, (64, 96, 128, 192, 256), Scheduler)
+            for of in product(VARIANTS, DEPTHS, Scheduler)
             if of[:2] not in QUICK or of[2] is Scheduler.TILE
         ),
     ],
 )
-def test_no_role_spills(variant: str, head_dim: int, scheduler: Scheduler) -> None:
+def test_no_role_spills(
+    variant: str, depths: tuple[int, int], scheduler: Scheduler
+) -> None:
+    head_dim, head_dim_v = depths
     features = replace(VARIANTS[variant], scheduler=scheduler)
-    spec = SM90Spec.for_attention(DType.BF16, head_dim, group=2, variant=features)
+    spec = SM90Spec.for_attention(
+        DType.BF16, head_dim, group=2, variant=features, head_dim_v=head_dim_v
+    )
     code = [instruction.text for instruction in disassemble(compile_kernel(spec).cubin)]
     assert [text for text in code if SPILL.search(text)] == []
     # An assembler that cannot keep products apart waits after each of them.

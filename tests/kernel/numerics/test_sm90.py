@@ -51,6 +51,10 @@ SHAPES = [
     hopper(130, 300, 192, causal=True),
     hopper(130, 300, 200, dtype=FP16, causal=True),
     hopper(130, 300, 256),
+    # V narrower than K, in chunks of its own number, and padded alike
+    hopper(130, 300, 192, 4, 2, head_dim_v=128, causal=True),
+    hopper(130, 300, 256, head_dim_v=40, dtype=FP16),
+    hopper(130, 300, 64, head_dim_v=8),
     # any scale, and maxima that move in every tile
     hopper(100, 500, 128, softmax_scale=-0.3),
     hopper(100, 500, 64, softmax_scale=0.0, causal=True),
@@ -97,8 +101,10 @@ PLACES = (
     ("split ragged causal sink", 128), ("split page64 window", 256), ("persistent causal", 128),
     ("persistent ragged page16 window", 64), ("persistent split sink", 256),
     ("persistent ragged cache union bias", 128),
+    ("persistent ragged page16 split sink", (192, 128)), ("cache function causal", (192, 128)),
+    ("persistent cache window", (128, 64)),
 )  # fmt: skip
-"""Where sequences, keys and results lie, at every tile."""
+"""Where sequences, keys and results lie, at every tile; a pair has the head dim of V second."""
 QUICK_PLACES = (("ragged cache causal", 64), ("persistent page16 split", 128))
 
 
@@ -109,8 +115,10 @@ def test_sequences_in_other_places(features: str, head_dim: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("features", "head_dim"), PLACES)
-def test_more_places_at_every_tile(features: str, head_dim: int) -> None:
-    check(Case(frozenset(features.split()), head_dim, lengths=SEQUENCES, arch=SM90A))
+def test_more_places_at_every_tile(features: str, head_dim: int | tuple[int, int]) -> None:
+    depth, depth_v = head_dim if isinstance(head_dim, tuple) else (head_dim, 0)
+    made = Case(frozenset(features.split()), depth, head_dim_v=depth_v, arch=SM90A)
+    check(replace(made, lengths=SEQUENCES))
 
 
 @pytest.mark.exhaustive

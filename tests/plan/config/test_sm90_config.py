@@ -102,6 +102,33 @@ def test_a_persistent_cta_has_memory_for_o_where_it_fits(
     assert layout.o_chunk_byte_offset(0) % 1024 == 0
 
 
+@pytest.mark.parametrize(
+    ("depth", "ov_depth", "tile", "stages"),
+    [(192, 128, (2, 128), 2), (192, 136, (2, 112), 2), (256, 64, (2, 80), 3), (64, 8, (3, 128), 4)],
+)
+def test_a_narrower_v_has_slots_and_o_of_its_own(
+    depth: int, ov_depth: int, tile: tuple[int, int], stages: int
+) -> None:
+    found = config(depth, ov_depth=ov_depth)
+    assert (found.num_consumers, found.BN) == tile
+    assert found.num_kv_stages == stages
+    assert found.smem_used <= SMEM_CAPACITY
+    assert pv_plan(found).n == ov_depth
+    assert qk_plan(found).k == depth
+    keys, values = Ring.of_sm90_keys(found), Ring.of_sm90_values(found)
+    assert keys.byte_offset + stages * keys.slot_bytes == values.byte_offset
+    assert keys.slot_bytes == found.BN * depth * 2
+    assert values.slot_bytes == found.BN * found.padded_ov_depth * 2
+    assert f"head dim {depth}/{ov_depth} " in found.describe()
+    apart = replace(found, persistent=True)
+    assert not apart.o_apart or apart.o_bytes == found.num_consumers * found.o_tile_bytes
+
+
+def test_a_wider_v_does_not_exist() -> None:
+    with pytest.raises(ValueError, match=r"ov_depth=128 exceeds depth=64.*ov_depth=64"):
+        config(64, ov_depth=128)
+
+
 def test_other_tiles_can_be_asked_for() -> None:
     wide = replace(config(128), keys=176)
     assert (wide.BN, wide.num_kv_stages) == (176, 2)

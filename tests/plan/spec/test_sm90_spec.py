@@ -57,6 +57,15 @@ def test_boxes_are_one_chunk_of_a_consumer_or_of_a_slot() -> None:
     ]  # fmt: skip
 
 
+def test_v_may_be_narrower_than_k() -> None:
+    made = SM90Spec.for_attention(DType.BF16, 192, head_dim_v=128, variant=Variant(score_mod=MOD))
+    assert made.name.startswith("fa4_sm90_bf16_d192v128_g1")
+    assert made.output_depth == 128
+    assert made.config.BN == 64  # as with a head dim of 128
+    with pytest.raises(ValueError, match=r"ov_depth=100 makes rows of 200 bytes.*ov_depth=104"):
+        SM90Spec.for_attention(DType.BF16, 192, head_dim_v=100)
+
+
 @pytest.mark.parametrize(
     ("dtype", "head_dim", "words"),
     [(DType.FP8_E4M3, 64, "dtype=fp8_e4m3"), (DType.BF16, 60, "depth=60.*depth=64"),

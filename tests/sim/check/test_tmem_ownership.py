@@ -98,3 +98,14 @@ def test_other_warps_are_ordered_after_alloc_and_before_dealloc(
             start + text.replace(WAIT_ST, "").replace("DONE:", "DONE:" + WAIT_ST), **options
         ).findings
     assert {f.code for f in findings} & {"race-tmem", "unallocated-columns-access"}
+
+
+@pytest.mark.parametrize(("mode", "seed"), MODES)
+def test_a_kernel_that_never_allocates_has_all_of_tensor_memory(mode: str, seed: int) -> None:
+    """Shipped kernels do so; one that allocates has no more than it asked for."""
+    lanes = "mov.u32 %r3, %tid.x; shl.b32 %r5, %r3, 16; and.b32 %r5, %r5, 6291456;"
+    columns = lanes + "or.b32 %r4, %r5, 448;" + ST + WAIT_ST + LD + WAIT_LD
+    (found,) = run_ptx(columns, mode=mode, seed=seed, **SMALL).findings
+    assert (found.code, found.fatal) == ("tmem-not-allocated", False)
+    asked = run_ptx(columns + TMEM_ALLOC + FREE, mode=mode, seed=seed, **SMALL).findings
+    assert (asked[0].code, asked[0].fatal) == ("unallocated-columns-access", True)

@@ -106,7 +106,11 @@ def test_reductions_to_global_and_to_a_peer(mode: str) -> None:
     ("form", "combine"),
     [("cp.async.bulk", lambda a, b: b), ("cp.reduce.async.bulk", lambda a, b: a + b)],
 )
-def test_copy_to_the_other_cta(form: str, combine: Any, mode: str) -> None:
+@pytest.mark.parametrize(("barrier", "codes"), [("%r2", []), ("%r1", ["mbarrier-address"])])
+def test_copy_to_the_other_cta(
+    form: str, combine: Any, mode: str, barrier: str, codes: list[str]
+) -> None:
+    """The barrier is the other CTA's, even if the operand names one's own."""
     out = aligned(64, np.uint32)
     suffix = ".add.u32" if "reduce" in form else ""
     sync = "barrier.cluster.arrive; barrier.cluster.wait;"
@@ -121,7 +125,7 @@ def test_copy_to_the_other_cta(form: str, combine: Any, mode: str) -> None:
             0,
             "mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r1], 128;"
             f"{form}.shared::cluster.shared::cta.mbarrier::complete_tx::bytes{suffix} "
-            f"[%r2+2048], [%r1+1024], 128, [%r2];",
+            f"[%r2+2048], [%r1+1024], 128, [{barrier}];",
             "T",
         )
         + wait("%r1", 0, "W")
@@ -131,7 +135,7 @@ def test_copy_to_the_other_cta(form: str, combine: Any, mode: str) -> None:
         )
         + sync
     )
-    run_ptx(
+    report = run_ptx(
         text.replace("mad.lo.u32", "mad.lo.s32"),
         out,
         grid=(2, 1, 1),
@@ -142,6 +146,7 @@ def test_copy_to_the_other_cta(form: str, combine: Any, mode: str) -> None:
     lane = np.arange(32)
     own, other = [lane + 7, 1007 + lane], [1000 + lane, lane]
     assert (out.reshape(2, 32) == [combine(a, b) for a, b in zip(own, other, strict=True)]).all()
+    assert [finding.code for finding in report.findings] == codes
 
 
 def test_multicast_copies_to_every_named_cta() -> None:

@@ -88,7 +88,7 @@ def test_each_field(instruction: str, change: dict[str, Any]) -> None:
     ("instruction", "reason"),
     [
         ("mov.b64 %rd5, 8; " + field("global_address", "%rd5", 64), "multiple of 16"),
-        (field("rank", "5"), "rank above 5"),
+        (field("rank", "5"), "tensormap: tensormap.replace with a rank above 5"),
         (field("box_dim", "0, 257"), "box size"),
         ("mov.b64 %rd5, 24; " + field("global_stride", "0, %rd5", 64), "stride"),
         (field("element_stride", "0, 9"), "element stride"),

@@ -88,7 +88,6 @@ def test_a_pair_signals_the_barrier_of_its_leader(mode: str) -> None:
 @pytest.mark.parametrize(
     ("forms", "bar", "tail", "reason"),
     [
-        ("", "%r22", "", "without .cta_group::2 they must agree"),
         (".multicast::cluster", "%r1", ", 4", "CTA mask 0x4"),
         (".multicast::cluster", "%r1", ", 0", "CTA mask 0x0"),
     ],
@@ -106,6 +105,50 @@ def test_cluster_rules(forms: str, bar: str, tail: str, reason: str) -> None:
     assert reason in fault_of(
         body, SOURCE, GOOD.encode(), grid=(2, 1, 1), cluster=(2, 1, 1), shared=SMEM, smem=4096
     )
+
+
+def test_a_pair_s_signal_needs_a_second_cta() -> None:
+    """Rank 2 of three CTAs has no partner: its signal would go to rank 3 (.cta_group::2)."""
+    issue = ISSUE.format(
+        forms=".multicast::cluster.cta_group::2", dst="%r1+1024", bar="%r21", tail=", 4"
+    )
+    sync = "barrier.cluster.arrive; barrier.cluster.wait;"
+    body = (
+        "mov.u32 %r1, dyn; mov.u32 %r20, %cluster_ctarank; or.b32 %r21, %r1, 0x01000000;"
+        + INIT.replace("EXPECT", "").replace("SYNC", sync)
+        + "setp.ne.u32 %q6, %r20, 1; @%q6 bra OTHER;"
+        + only(0, issue, "T")
+        + "OTHER:"
+        + sync
+    )
+    assert "cta-pair: CTA 2 has no pair partner" in fault_of(
+        body, SOURCE, GOOD.encode(), grid=(3, 1, 1), cluster=(3, 1, 1), shared=SMEM, smem=4096
+    )
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_barrier_is_in_the_cta_of_the_destination_whatever_the_address_names(mode: str) -> None:
+    """Address bit 24 cleared, without .cta_group::2: CTA 1 names the barrier of CTA 0."""
+    out = aligned(2048, np.uint8)
+    own = "mov.u32 %r20, %cluster_ctarank; mad.wide.u32 %p1, %r20, 1024, %p1;"
+    expect = "mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r1], 1024;"
+    issue = ISSUE.format(forms="", dst="%r1+1024", bar="%r21", tail="")
+    sync = "barrier.cluster.arrive; barrier.cluster.wait;"
+    report = run_ptx(
+        "mov.u32 %r1, dyn; and.b32 %r21, %r1, 0xFEFFFFFF; mov.u32 %r20, %cluster_ctarank;"
+        + INIT.replace("EXPECT", expect).replace("SYNC", sync)
+        + only(0, issue, "T")
+        + wait("%r1", 0, "W")
+        + own
+        + dump(1024)
+        + sync,
+        SOURCE, out, GOOD.encode(), grid=(2, 1, 1), cluster=(2, 1, 1), shared=SMEM, smem=4096,
+        mode=mode,
+    )  # fmt: skip
+    for rank, got in enumerate(out.reshape(2, 1024)):
+        assert (got == loaded(GOOD, SOURCE, (0, rank))).all()
+    (found,) = report.findings
+    assert (found.code, found.fatal, found.rank) == ("mbarrier-address", False, 1)
 
 
 def test_a_load_may_not_land_in_a_cta_that_has_exited() -> None:
@@ -126,7 +169,9 @@ def test_loads_show_in_the_timeline_and_the_byte_count() -> None:
     )
     assert report.tma_bytes_loaded == 1024
     event = next(e for e in report.events if e.kind.name == "TMA_LOAD")
-    assert event.a == 1024
+    barrier = next(e for e in report.events if e.kind.name == "BARRIER")
+    assert (event.a, event.b - barrier.a) == (1024, 1024)
+    assert barrier.b == 1
     assert event.end - event.start >= 700
     assert report.cycles > event.end
 

@@ -122,11 +122,6 @@ LD = "tcgen05.ld.sync.aligned.32x32b.x4.b32 {%r40, %r41, %r42, %r43}, "
     [
         (f"{LD}[%r12 + 508];", f"{LD}[%r12 + 509];", "access-out-of-physical-bounds"),
         (
-            f"{LD}[%r12];",
-            f"xor.b32 %r12, %r12, 0x200000; {LD}[%r12];",
-            "current-warp-owner-invalid",
-        ),
-        (
             "add.u32 %r12, %r12, 0x100000; tcgen05.ld.sync.aligned.16x64b.x1.b32 {%r40}, [%r12];",
             "add.u32 %r12, %r12, 0x80000; tcgen05.ld.sync.aligned.16x64b.x1.b32 {%r40}, [%r12];",
             "invalid-datapath-alignment",
@@ -148,6 +143,22 @@ def test_rules_of_access(legal, illegal, code):
     assert not one(legal)[0].findings
     with pytest.raises(SimulationFault, match=code):
         one(illegal)
+
+
+@pytest.mark.parametrize(
+    "wrong", ["and.b32 %r12, %r12, 0x1FFFFF;", "add.u32 %r12, %r12, 0x800000;"]
+)
+def test_a_warp_reaches_its_own_quarter_whatever_the_address_names(wrong):
+    """The quarter left out, as shipped kernels do, or 128 lanes more: one finding, own lanes."""
+    words = np.zeros(128, np.uint32)
+    report, _ = one(
+        f"{wrong} tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%r40}}, [%r12];"
+        "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r41}, [%r12];"
+        "mul.wide.u32 %rd4, %r0, 4; add.s64 %rd4, %rd4, %p3; st.global.b32 [%rd4], %r40;",
+        words=words,
+    )
+    np.testing.assert_array_equal(words, tmem_image(1)[0, :, 0])
+    assert [f.code for f in report.findings] == ["current-warp-owner-invalid"]
 
 
 def test_a_store_is_visible_after_its_wait_only():

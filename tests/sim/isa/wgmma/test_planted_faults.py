@@ -8,10 +8,8 @@ from __future__ import annotations
 import pytest
 
 from sm100sim.mutate import mutants
-from sm100sim.ptx.parser import parse
-from sm100sim.run import prepare
 from tests.sim.harness import kernel_text
-from tests.sim.test_mutate import ARRIVE, MMA, WAIT, moved, offsets, scope
+from tests.sim.test_mutate import ARRIVE, MMA, WAIT, has_faults, moved, offsets, scope
 
 WGMMA = (
     "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%r1, %r2, %r3, %r4}, %rd1, %rd2, %q0, 1,"
@@ -50,14 +48,7 @@ STATEMENTS: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_a_statement_has_its_faults(statement: str) -> None:
-    text = kernel_text(statement, ())
-    found = mutants(text, "k")
-    assert {m.kind: m.ptx for m in found} == {
-        kind: text.replace(statement, after) for kind, after in STATEMENTS[statement].items()
-    }
-    for mutant in found:
-        parse(mutant.ptx)
-        prepare(mutant.ptx, "k")
+    has_faults(statement, STATEMENTS[statement])
 
 
 def test_a_negated_scale_d_is_flipped_back() -> None:

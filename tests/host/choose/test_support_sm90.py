@@ -1,0 +1,49 @@
+"""What the table of kernels says of Hopper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import fa4_cute
+from fa4_cute.host.ask.problem import Problem
+from fa4_cute.host.choose.support import Choice, choose
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        ({"head_dim": 264}, ("sm_90a", "8 to 256", "head_dim=256")),
+        ({"head_dim": 128, "dtype": "fp8_e4m3"}, ("fp8_e4m3", "bf16, fp16")),
+        ({"head_dim": 128, "pair_cta": True}, ("pair_cta=True", "SM90MHA", "pair_cta=False")),
+        ({"head_dim": 64, "head_dim_v": 128}, ("ov_depth=128", "ov_depth=64")),
+        (
+            {"head_dim": 192, "head_dim_v": 128, "rope_dtype": "bf16"},
+            ("rope_dtype=bf16", "SM90MHA", "columns of q and k"),
+        ),
+        (
+            {"head_dim": 64, "num_splits": 2, "split": "cluster"},
+            ("split", "SM90MHA", "split='workspace'"),
+        ),
+    ],
+)
+def test_what_hopper_cannot_do_is_said(sizes: dict[str, Any], words: tuple[str, ...]) -> None:
+    found = fa4_cute.can_implement(arch="sm_90a", **sizes)
+    assert not found
+    for word in words:
+        assert word in f"{found.reason}; {found.nearest}"
+
+
+def test_hopper_serves_every_head_dim_up_to_256() -> None:
+    for head_dim in range(1, 257):
+        posed = Problem("bf16", 1, 128, 128, 4, 2, head_dim, head_dim, arch="sm_90a")
+        result = choose(posed)
+        assert isinstance(result, Choice) is (head_dim % 8 == 0)
+        assert head_dim % 8 or result.row.name == "SM90MHA"
+
+
+def test_hopper_takes_a_narrower_v() -> None:
+    text = fa4_cute.explain(head_dim=192, head_dim_v=128, arch="sm_90a")
+    assert "kernel SM90MHA (fa4_sm90_bf16_d192v128_g1)" in text
+    assert "head dim 192/128" in text

@@ -1,0 +1,84 @@
+"""What is recorded of a run: steps with their lanes, values of operands, and of which clusters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sm100sim.crew.recording import Recording, recording
+from sm100sim.engine.binding import opcode_numbers
+from testing.harness import SMEM
+from tests.sim.harness import run_ptx
+
+HERE = """mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; mad.lo.u32 %r3, %r1, 32, %r2;
+mul.wide.u32 %rd1, %r3, 4; add.u64 %rd2, %p0, %rd1;"""
+LOOP = (
+    HERE
+    + """
+mov.u32 %r4, 0;
+L: add.u32 %r4, %r4, 1; setp.lt.u32 %q1, %r4, 3; @%q1 bra L;
+setp.lt.u32 %q2, %r2, 4; @%q2 bra FEW; st.global.b32 [%rd2], %r4;
+FEW:"""
+)
+WAITS = """
+mov.u32 %r1, dyn; mov.u32 %r2, %tid.x;
+setp.ne.u32 %q1, %r2, 0; @%q1 bra READY; mbarrier.init.shared.b64 [%r1], 32;
+READY: bar.sync 0;
+setp.lt.u32 %q2, %r2, 32; @%q2 bra WAITER;
+mbarrier.arrive.shared.b64 _, [%r1]; bra DONE;
+WAITER: mbarrier.try_wait.parity.shared.b64 %q3, [%r1], 0; @!%q3 bra WAITER;
+DONE:"""
+
+
+def steps_of(recorded: Recording, name: str) -> np.ndarray:
+    ops = recorded.assembled.code["op"][recorded.steps["instruction"]]
+    return recorded.steps[ops == opcode_numbers()[name]]
+
+
+def test_branches_and_stores_are_recorded_with_their_lanes() -> None:
+    out = np.zeros(64, np.uint32)
+    with recording() as launches:
+        run_ptx(LOOP, out, grid=(2, 1, 1))
+    assert out[4:32].tolist() == [3] * 28
+    (recorded,) = launches
+    first = recorded.steps["cluster"] == 0
+    assert 0 < first.sum() < len(first)
+    branches = steps_of(recorded, "BRA")
+    loop, few = (branches[(branches["cluster"] == 0)][k] for k in (slice(3), 3))
+    assert loop["mask"].tolist() == [0xFFFFFFFF, 0xFFFFFFFF, 0]
+    assert (few["mask"], few["active"]) == (0xF, 0xFFFFFFFF)
+    (store, _) = steps_of(recorded, "ST")
+    assert store["mask"] == 0xFFFFFFF0
+    addresses = recorded.values[store["value"] : store["value"] + 28]
+    assert (addresses - out.ctypes.data).tolist() == list(range(16, 128, 4))
+
+
+def test_only_chosen_clusters_are_recorded_and_run() -> None:
+    out = np.zeros(128, np.uint32)
+    with recording([2, 9], others=False) as launches:
+        report = run_ptx(LOOP, out, grid=(4, 1, 1), threads=4)
+    assert set(launches[0].steps["cluster"]) == {2}
+    assert out.any()
+    assert not out[:64].any()
+    assert not out[96:].any()
+    assert report.complete
+
+
+def test_a_wait_is_recorded_once_with_the_phase_it_found() -> None:
+    with recording([0]) as launches:
+        run_ptx(WAITS, block=64, smem=16, shared=SMEM)
+    waits = steps_of(launches[0], "MBAR_WAIT")
+    assert waits["warp"].tolist() == [0]
+    assert waits["notes"][:, 0].tolist() == [1]
+    (made,) = steps_of(launches[0], "MBAR_INIT")
+    assert launches[0].values[made["value"] : made["value"] + 2].tolist() == [0x400, 32]
+
+
+def test_nothing_is_recorded_outside_of_the_block() -> None:
+    out = np.zeros(32, np.uint32)
+    with recording() as launches:
+        pass
+    run_ptx(LOOP, out)
+    assert not launches
+    with pytest.raises(ValueError, match="clusters"), recording([-1]):
+        pass
