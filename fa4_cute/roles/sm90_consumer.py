@@ -10,12 +10,16 @@ Edges: waits on ``Q_full``, ``K_full``, ``V_full``; arrives on ``K_empty`` and `
 product that read a slot is over.
 """
 
+from functools import reduce
+from operator import or_
+
 import cutlass
 from cutlass import Boolean, Float32, Int32, cute
 
 from ..device.ids import warp_index
 from ..device.math import fragment, wgmma
 from ..device.math import softmax as softmax_math
+from ..device.math.arith import exp2_hardware
 from ..device.math.softmax import Exponent
 from ..device.memory.signs import flip_signs
 from ..device.sync import barriers
@@ -52,52 +56,61 @@ def start_output(ctx: SM90Context, running: RunningRows, state: RingState) -> li
     return wgmma.start_registers(plan, running.o, running.p, b)
 
 
-def softmax_row(
-    ctx: SM90Context, row: SM90Row, scores: list[Float32], used_max: Float32, row_sum: Float32
-) -> tuple[list[Float32], Float32]:
-    """Return the exponentials of a row's ``scores``, and its sum, rescaled, with them."""
-    probability, modified = ctx.spec.probability, row.is_modified
-    scale = softmax_math.exact_scale(used_max, row.scale, probability, is_modified=modified)
-    exponentials = fragment.exponentials(scores, Exponent.of(used_max, scale, probability))
-    return exponentials, row_sum + fragment.total(exponentials)
-
-
-def softmax_tile(
-    ctx: SM90Context, rows: Rows, running: RunningRows, scores: list[Float32], tile: Int32
-) -> tuple[list[Float32], list[Float32], Boolean]:
-    """Turn S of the ``tile``-th visited key tile into P; ``running`` has the new maxima and sums.
-
-    The rows take every step together, so that the shuffles and exponentials of one lie under the
-    arithmetic of the other.
-
-    Returns:
-        P as float32, the factor that each row of O is due, and whether one is not 1.
-    """
+def visible_scores(
+    ctx: SM90Context, rows: Rows, scores: list[Float32], tile: Int32
+) -> list[list[Float32]]:
+    """Return S of the ``tile``-th visited key tile by rows, modified, -inf where a row is blind."""
     first_key, first_column = ctx.work.key_tile(tile) * ctx.spec.config.BN, fragment.first_column()
     views = [TileView.of(ctx, row, first_key, None, first_column) for row in rows]
-    seen = visible_rows(fragment.rows_of(scores), ctx.spec.score_columns, views)
-    new_maxima = fragment.row_maxima(seen, running.row_max)
-    scales = [row.scale for row in rows]
-    running.row_max, factors, moved = softmax_math.rescale_decisions(
-        running.row_max, new_maxima, scales, ctx.spec.probability
-    )
-    sums = [row_sum * factor for row_sum, factor in zip(running.row_sum, factors, strict=True)]
-    of_rows = zip(rows, seen, running.row_max, sums, strict=True)
-    exponentials, running.row_sum = map(list, zip(*(softmax_row(ctx, *r) for r in of_rows), strict=True))
-    return fragment.registers_of(exponentials), factors, moved
+    return visible_rows(fragment.rows_of(scores), ctx.spec.score_columns, views)
+
+
+def use_maxima(ctx: SM90Context, rows: Rows, running: RunningRows, maxima: list[Float32]) -> None:
+    """Have the rows use ``maxima`` from here on."""
+    running.row_max, running.most_kept, running.exponents = maxima, [], []
+    probability = ctx.spec.probability
+    for row, used in zip(rows, maxima, strict=True):
+        scale = softmax_math.exact_scale(used, row.scale, probability, is_modified=row.is_modified)
+        exponent = Exponent.of(used, scale, probability)
+        running.most_kept.append(softmax_math.most_kept(used, row.scale, probability))
+        running.exponents += [exponent.scale, exponent.offset]
 
 
 @cute.jit
-def rescale(running: RunningRows, factors: list[Float32], moved: Boolean) -> RunningRows:
-    """Multiply the rows of O, whose product is under way, by their ``factors`` if they moved.
+def rescale(
+    ctx: SM90Context, rows: cutlass.Constexpr, running: RunningRows, maxima: list[Float32]
+) -> RunningRows:
+    """Take the new ``maxima`` over where a row needs it, and wait for O, which is under way.
 
-    The wait stands in the branch, and again behind it: the assembler would move a wait in front of
-    the exponentials, as far as the last branch, and nothing would lie over the product.
+    A warp's rows keep their old maxima unless one grew by more than the format of P tolerates, or
+    is NaN; then all move. Whatever depends on the maximum alone changes in that branch only, so
+    that nothing but a comparison stands between a tile's maxima and its exponentials.
+
+    The wait stands in the branch, and again behind it: the assembler would move it in front of the
+    maxima, and nothing would lie over the product.
     """
-    if moved:
+    pairs = zip(maxima, running.most_kept, strict=True)
+    # Not "above": the comparison is false for NaN, which then counts.
+    grew = [Boolean(new <= most) == Boolean(False) for new, most in pairs]
+    if cute.arch.vote_any_sync(reduce(or_, grew)):
+        of_rows = zip(rows, running.row_max, maxima, strict=True)
+        factors = [exp2_hardware((old - new) * row.scale) for row, old, new in of_rows]
+        sums = zip(running.row_sum, factors, strict=True)
+        running.row_sum = [row_sum * factor for row_sum, factor in sums]
+        use_maxima(ctx, rows, running, maxima)
         running.o = fragment.scaled_rows(wgmma.wait(running.o, 0), factors)
     running.o = wgmma.wait(running.o, 0)
     return running
+
+
+def exponentiate(ctx: SM90Context, running: RunningRows, seen: list[list[Float32]]) -> None:
+    """Turn the visible scores of each row into P, and add them up."""
+    found = []
+    for half, scores in enumerate(seen):
+        exponent = Exponent(*running.exponents[2 * half : 2 * half + 2])
+        found.append(fragment.exponentials(scores, exponent))
+        running.row_sum[half] += fragment.total(found[half])
+    running.p = fragment.packed(fragment.registers_of(found), ctx.spec.config.qkv_dtype)
 
 
 def clean_last_values(ctx: SM90Context, state: RingState) -> None:
@@ -121,7 +134,7 @@ def consume_tiles(
     ctx: SM90Context, rows: cutlass.Constexpr, consumer: Int32, running: RunningRows
 ) -> RunningRows:
     """Process all key tiles of a query tile that has some."""
-    dtype, query = ctx.spec.config.qkv_dtype, ctx.smem.q_tile_smem(consumer)
+    query = ctx.smem.q_tile_smem(consumer)
     keys, values = ctx.mbars.k_ring(), ctx.mbars.v_ring()
     k = v = ctx.ring_start(producer=False)
     ctx.mbars.query(consumer).wait(ctx.query_step)
@@ -129,8 +142,9 @@ def consume_tiles(
     keys.consumer_wait(k)
     scores = wgmma.wait(start_scores(ctx, query, k), 0)
     keys.consumer_arrive_as_warp(k)
-    p, _, _ = softmax_tile(ctx, rows, running, scores, Int32(0))
-    running.p = fragment.packed(p, dtype)
+    seen = visible_scores(ctx, rows, scores, Int32(0))
+    use_maxima(ctx, rows, running, fragment.row_maxima(seen, running.row_max))
+    exponentiate(ctx, running, seen)
     for tile in cutlass.range(1, ctx.work.num_key_tiles, unroll=1):
         k = k.step()
         # Before the turn, so that nobody else's products wait for this tile's K.
@@ -141,11 +155,11 @@ def consume_tiles(
         give_turn(ctx, consumer)
         scores = wgmma.wait(scores, 1)
         keys.consumer_arrive_as_warp(k)
-        p, factors, moved = softmax_tile(ctx, rows, running, scores, tile)
-        running = rescale(running, factors, moved)
+        seen = visible_scores(ctx, rows, scores, tile)
+        running = rescale(ctx, rows, running, fragment.row_maxima(seen, running.row_max))
         values.consumer_arrive_as_warp(v)
+        exponentiate(ctx, running, seen)
         v = v.step()
-        running.p = fragment.packed(p, dtype)
     if cutlass.const_expr(ctx.spec.config.o_apart):
         say_stored(ctx, consumer)
     clean_last_values(ctx, v)
@@ -177,6 +191,8 @@ def consume_work(ctx: SM90Context) -> None:
         [Int32(0)] * (qk_plan(config).num_registers // 2),
         [softmax_math.initial_max(r.scale, is_modified=r.is_modified) for r in rows],
         [Float32(0.0)] * NUM_ROWS,
+        [Float32(0.0)] * NUM_ROWS,
+        [Float32(0.0)] * (2 * NUM_ROWS),
     )
     if ctx.work.num_key_tiles > 0:
         running = consume_tiles(ctx, rows, consumer, running)

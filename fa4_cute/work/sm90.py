@@ -74,29 +74,40 @@ class RunningRows:
     Attributes:
         o: its registers of the accumulator.
         p: its registers of P of the tile before, packed.
-        row_max: the maximum of each row.
+        row_max: the maximum that each row uses.
         row_sum: of each row, the thread's part of the sum of exponentials.
+        most_kept: of each row, the largest maximum with which it keeps the one that it uses.
+        exponents: of each row, scale and offset of its scores with that maximum.
     """
 
     def __init__(
-        self, o: list[Float32], p: list[Int32], row_max: list[Float32], row_sum: list[Float32]
+        self,
+        o: list[Float32],
+        p: list[Int32],
+        row_max: list[Float32],
+        row_sum: list[Float32],
+        most_kept: list[Float32],
+        exponents: list[Float32],
     ) -> None:
         """Take the registers."""
         self.o = o
         self.p = p
         self.row_max = row_max
         self.row_sum = row_sum
+        self.most_kept = most_kept
+        self.exponents = exponents
+
+    @property
+    def _registers(self) -> tuple[list[Any], ...]:
+        return self.o, self.p, self.row_max, self.row_sum, self.most_kept, self.exponents
 
     def __extract_mlir_values__(self) -> list[Any]:
         """Return the registers, for loops that carry them."""
-        return [v.ir_value() for v in (*self.o, *self.p, *self.row_max, *self.row_sum)]
+        return [v.ir_value() for registers in self._registers for v in registers]
 
     def __new_from_mlir_values__(self, values: list[Any]) -> "RunningRows":
         """Return the rows whose registers are ``values``."""
         taken = iter(values)
         return RunningRows(
-            [Float32(next(taken)) for _ in self.o],
-            [Int32(next(taken)) for _ in self.p],
-            [Float32(next(taken)) for _ in self.row_max],
-            [Float32(next(taken)) for _ in self.row_sum],
+            *([type(old)(next(taken)) for old in registers] for registers in self._registers)
         )

@@ -5,10 +5,8 @@ multiply-add that feeds the exponential. Scores that were changed first are bina
 large as a float32, and their scale is 1. Every list holds one register per key column.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 
 import cutlass
 from cutlass import Boolean, Float32, Int32, cute
@@ -20,6 +18,7 @@ from .arith import (
     F32x2,
     absolute,
     add2,
+    add_down,
     exp2_hardware,
     fma,
     fma2,
@@ -73,27 +72,22 @@ def rescale_decision(
     the format of P tolerates: then all rows of the warp move, so that the correction warps never
     diverge. A NaN score counts as growth, which makes its whole row NaN, as in exact attention.
     """
-    kept, factors, _ = rescale_decisions([row_max], [new_max], [scale], probability)
-    return kept[0], factors[0]
-
-
-def rescale_decisions(
-    maxima: Sequence[Float32],
-    new_maxima: Sequence[Float32],
-    scales: Sequence[Float32],
-    probability: ProbabilityPlan,
-) -> tuple[list[Float32], list[Float32], Boolean]:
-    """Return :func:`rescale_decision` of all rows of a thread, and whether the warp's rows move."""
-    rows = zip(maxima, new_maxima, scales, strict=True)
-    exponents = [(old - new) * scale for old, new, scale in rows]
-    factors = [exp2_hardware(exponent) for exponent in exponents]
+    exponent = (row_max - new_max) * scale
+    factor = exp2_hardware(exponent)
     # Not "below": the comparison is false for NaN, which then counts.
-    threshold = Float32(probability.threshold)
-    grew = [Boolean(exponent >= threshold) == Boolean(False) for exponent in exponents]
-    moved = cute.arch.vote_any_sync(reduce(or_, grew))
-    both = zip(maxima, new_maxima, strict=True)
-    kept = [Float32(cutlass.select_(moved, new, old)) for old, new in both]
-    return kept, [Float32(cutlass.select_(moved, f, Float32(1.0))) for f in factors], moved
+    grew = Boolean(exponent >= Float32(probability.threshold)) == Boolean(False)
+    moved = cute.arch.vote_any_sync(grew)
+    kept = Float32(cutlass.select_(moved, new_max, row_max))
+    return kept, Float32(cutlass.select_(moved, factor, Float32(1.0)))
+
+
+def most_kept(row_max: Float32, scale: Float32, probability: ProbabilityPlan) -> Float32:
+    """Return the largest maximum with which a row may keep ``row_max``.
+
+    It is what :func:`rescale_decision` compares with, worked out once per maximum that is used.
+    """
+    room = Float32(-probability.threshold) * reciprocal(scale)
+    return add_down(row_max, room)
 
 
 def exact_scale(
