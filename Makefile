@@ -8,7 +8,7 @@ MODEL  := $(VENV)/.model-installed
 SITE   := $(VENV)/.site-installed
 
 .PHONY: help setup demo model test test-all quick lint site bench check mutants source-mutants \
-	foreign wheels clean
+	foreign originals wheels clean
 .DEFAULT_GOAL := help
 
 help:  ## show the targets
@@ -76,9 +76,14 @@ foreign: $(FOREIGN)  ## run every kernel of others that is installed, and rewrit
 	$(BIN)/python -m benchmarks.foreign.run_all
 	CUTE_DSL_ARCH=sm_90a $(BIN)/python -m benchmarks.foreign.run_all
 
+originals: $(STAMP)  ## Modular's own kernels beside ours: 1.4 GB of their packages, and compilation for half an hour
+	$(BIN)/python -m benchmarks.originals --install
+
 wheels: $(STAMP)  ## wheels and source distributions of both packages, in dist
+wheels: $(STAMP)  ## wheels and source distributions of both packages, in dist, and their sizes
 	$(BIN)/python -m build --outdir dist sm100sim
 	$(BIN)/python -m build --outdir dist .
+	cd dist && du -h --apparent-size *.whl *.tar.gz
 
 clean:  ## remove the environment and caches of this checkout
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build dist *.egg-info sm100sim/build sm100sim/*.egg-info

@@ -132,10 +132,20 @@ def check(case: Case) -> Row:
         bits.add(tuple(outputs))
         findings.update(dict.fromkeys(str(f) for f in report.findings))
     verdict = "clean" if verdicts == {"clean"} else sorted(verdicts - {"clean"})[0]
-    seconds["random"] /= SEEDS
     kernel, found = type(launch.spec).__name__, compared(launch)
-    values = (len(bits) == 1, list(found.failures), found.max_error)
-    return Row(case.name, kernel, verdict, *values, **seconds, findings=list(findings))
+    return Row(
+        case=case.name,
+        kernel=kernel,
+        verdict=verdict,
+        equal=len(bits) == 1,
+        wrong=list(found.failures),
+        error=found.max_error,
+        plain=seconds["plain"],
+        fast=seconds["fast"],
+        late=seconds["late"],
+        random=seconds["random"] / SEEDS,
+        findings=list(findings),
+    )
 
 
 def main() -> int:

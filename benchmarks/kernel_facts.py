@@ -20,7 +20,14 @@ from pathlib import Path
 from fa4_cute.host.compile.compiler import compile_kernel
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from testing.kernels import KERNELS
-from testing.sass import disassemble, pair_loop, softmax_loops, spills
+from testing.sass import (
+    Instruction,
+    SoftmaxLoop,
+    disassemble,
+    pair_loop,
+    softmax_loops,
+    spills,
+)
 
 REGISTER = re.compile(r"\bR(\d+)\b")
 BUDGET = re.compile(r"USETMAXREG\.\S+ (?:UP\d, )?(0x[0-9a-f]+)")
@@ -44,6 +51,11 @@ def facts_of(name: str) -> Facts:
     spec = KERNELS[name]
     code = disassemble(compile_kernel(spec).cubin)
     loops = [pair_loop(code)] if isinstance(spec, Depth512Spec) else list(softmax_loops(code))
+    return facts_of_code(code, loops)
+
+
+def facts_of_code(code: list[Instruction], loops: list[SoftmaxLoop]) -> Facts:
+    """Return the facts of machine code whose softmax loops are ``loops``."""
     budgets = [int(n, 16) for i in code for n in BUDGET.findall(i.text)]
     return Facts(
         instructions=len(code),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from difflib import SequenceMatcher
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from benchmarks.equivalent_mutants import barrier_of
 from benchmarks.mutant_cases import BASES, KERNELS
@@ -42,7 +42,7 @@ LIMIT: Final = 6
 SHARED: Final = 3
 """Mutants of each class in statements that a kernel shares with its base."""
 
-LAYOUTS: Final = {
+LAYOUTS: Final[dict[type, Any]] = {
     FA4Config: AttentionSMemLayout, Depth512Config: Depth512SMemLayout, SM90Config: SM90SMemLayout,
 }  # fmt: skip
 """Configuration of a kernel -> where its barriers lie in shared memory."""

@@ -19,7 +19,7 @@ from sm100sim.options import Check
 
 TARGET_SECONDS = 1.5
 REPEATS = 5
-CASES = (
+CASES: tuple[tuple[str, int, bool, dict[str, object]], ...] = (
     ("d128 full", 128, False, {}),
     ("d128 causal", 128, True, {}),
     ("d64 full", 64, False, {}),

@@ -77,10 +77,7 @@ class _Scope:
         offsets = _line_offsets(self.source)
         wanted = _parsed(fault.old)
         if wanted is not None:
-            found = [
-                (offsets[n.lineno - 1] + n.col_offset, offsets[n.end_lineno - 1] + n.end_col_offset)
-                for n in self._pieces.get(ast.dump(wanted), ())
-            ]
+            found = [_span(n, offsets) for n in self._pieces.get(ast.dump(wanted), ())]
             if found:
                 return sorted(set(found))
         text = fault.old.encode()
@@ -112,7 +109,16 @@ class _Scope:
         if isinstance(self.node, ast.Module):
             return 0, len(self.source)
         assert isinstance(self.node, ast.FunctionDef)
+        assert self.node.end_lineno is not None
         return offsets[self.node.lineno - 1], offsets[self.node.end_lineno]
+
+
+def _span(node: ast.expr | ast.stmt, offsets: list[int]) -> tuple[int, int]:
+    """Return where a parsed node stands, as offsets into the source."""
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    start = offsets[node.lineno - 1] + node.col_offset
+    return start, offsets[node.end_lineno - 1] + node.end_col_offset
 
 
 class Sources:

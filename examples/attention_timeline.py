@@ -8,6 +8,7 @@ from pathlib import Path
 from fa4_cute.plan.memory.tmem import AttentionTmem, Depth512Tmem
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from sm100sim.report import Event, EventKind, Report
 from sm100sim.timeline import Row, draw
 
@@ -30,6 +31,8 @@ def meaning_of_columns(spec: AttentionSpec) -> dict[int, str]:
             region.start: f"{region.name} " + ("+= P V" if "O" in region.name[0] else "= Q K'")
             for region in tmem.regions
         }
+    if not isinstance(spec, KernelSpec):
+        return {}
     columns, order = AttentionTmem.of(spec.config), spec.issue_order
     return {
         columns.s(0).start: f"S0 = Q{order.query_tile(0)} K'",

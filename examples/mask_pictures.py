@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -136,7 +136,7 @@ def draw_all(pictures: Mapping[str, Picture], columns: int = 3) -> Figure:
     """Return one figure with all pictures and the meaning of the colours."""
     lines = ceil_div(len(pictures), columns)
     figure = Figure(figsize=(4.4 * columns, 3.4 * lines + 0.5), layout="constrained")
-    panels: Sequence[Axes] = figure.subplots(lines, columns, squeeze=False).ravel()
+    panels: list[Axes] = figure.subplots(lines, columns, squeeze=False).ravel().tolist()
     for axes in panels[len(pictures) :]:
         axes.axis("off")
     for axes, (title, picture) in zip(panels, pictures.items(), strict=False):

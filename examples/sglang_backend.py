@@ -107,7 +107,7 @@ class Fa4CuteBackend(AttentionBackend):
         pool = forward_batch.token_to_kv_pool
         if save_kv_cache and k is not None:
             pool.set_kv_buffer(layer, forward_batch.out_cache_loc, k, v)
-        caches = (
+        keys, values = (
             cache.view(-1, self.page_size, layer.tp_k_head_num, cache.shape[-1])
             for cache in pool.get_kv_buffer(layer.layer_id)
         )
@@ -115,7 +115,8 @@ class Fa4CuteBackend(AttentionBackend):
         given = self.metadata
         out = flash_attn_with_kvcache(
             q.view(-1, layer.tp_q_head_num, layer.head_dim),
-            *caches,
+            keys,
+            values,
             cache_seqlens=given.cache_seqlens,
             page_table=given.page_table,
             cu_seqlens_q=given.cu_seqlens_q,

@@ -138,9 +138,11 @@ class Fa4CuteImpl(AttentionImpl[Fa4CuteMetadata]):
             for cache, new in zip(kv_cache.unbind(0), (key, value), strict=True):
                 cache.flatten(0, 1)[slots] = new[:count]
         slopes = None if self.slopes is None else self.slopes.to(query.device)
+        keys, values = kv_cache.unbind(0)
         flash_attn_varlen_func(
             query[:count],
-            *kv_cache.unbind(0),
+            keys,
+            values,
             of_batch.query_start_loc,
             None,
             of_batch.max_query_len,

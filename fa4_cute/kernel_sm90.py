@@ -1,9 +1,9 @@
-"""``SM90MHA``: attention on Hopper, two or three consumer warp groups with 64 query rows each.
+"""``SM90MHA``: attention on Hopper, one to three consumer warp groups with 64 query rows each.
 
 Assembles only: the plan gives every offset and count, each role lives in ``fa4_cute.roles``, and
-here they get their memories. Which warps play which role: ``SM90_SCHEDULES`` of
-``fa4_cute.plan.spec.schedule``. There is no Tensor Memory: accumulators are registers, so nothing
-is allocated, and a warp leaves when its work is done.
+here they get their memories. Which warps play which role: ``SM90_SCHEDULES`` and
+``SM90_FEW_ROWS_SCHEDULES`` of ``fa4_cute.plan.spec.schedule``. There is no Tensor Memory:
+accumulators are registers, so nothing is allocated, and a warp leaves when its work is done.
 """
 
 from collections.abc import Mapping

@@ -13,9 +13,6 @@ CLUSTER_DIMENSION = 4
 COOPERATIVE = 2
 """Launch attribute id of a cooperative launch (``cudaLaunchAttributeCooperative``)."""
 
-PROGRAMMATIC_STREAM_SERIALIZATION = 6
-"""Launch attribute id of programmatic dependent launch; the simulator runs launches in order."""
-
 
 @dataclass(frozen=True)
 class LaunchRequest:

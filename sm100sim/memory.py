@@ -92,7 +92,7 @@ _INSIDE = re.compile(r"0x[0-9a-f]{9,16}\b(?!\))")
 def readable(name: str) -> str:
     """A variable's name; of one that C++ mangled as local to a function, the part it was given.
 
-    Itanium C++ ABI, "Scope Encoding": `_ZZ`, the function, `E`, the name behind its length, and
+    Itanium C++ ABI, "Scope Encoding": `_ZZ`, the function, `E`, the name after its length, and
     perhaps a number.
     """
     for found in re.finditer(r"E(\d+)", name) if name.startswith("_ZZ") else ():

@@ -150,7 +150,7 @@ def _early_commits(kernel: Kernel, lines: list[str]) -> Iterator[Mutant]:
 
 
 def _late_waits(kernel: Kernel, lines: list[str]) -> Iterator[Mutant]:
-    """A wgmma.wait_group moved behind the first instruction that uses a register of D."""
+    """A wgmma.wait_group moved after the first instruction that uses a register of D."""
     results: set[int] = set()
     for ins in kernel.body:
         name = (ins.opcode, *ins.mods[:1])

@@ -108,7 +108,7 @@ def _check_request(request: LaunchRequest, assembled: Assembled) -> None:
 
 
 def _with_places(message: str, places: Places) -> str:
-    """A message with the source line behind every PTX line that it names."""
+    """A message with the source line after every PTX line that it names."""
 
     def named(found: re.Match[str]) -> str:
         place = places.at(int(found.group(1)))

@@ -94,7 +94,7 @@ FOLDERS = find_namespace_packages(str(HERE), exclude=NO_PACKAGES)  # those with 
 setup(
     packages=["sm100sim", *(f"sm100sim.{name}" for name in FOLDERS)],
     package_dir={"sm100sim": "."},
-    package_data={"": ["py.typed", "*.c", "*.h"]},
+    package_data={"": ["py.typed", "*.c", "*.h", "*.toml"]},
     distclass=Binary,
     cmdclass={"build_py": BuildWithLibraries, "bdist_wheel": AnyPython, "sdist": WithTests},
 )  # fmt: skip

@@ -36,7 +36,7 @@ class Row:
     """One line of a timeline: a warp of a CTA, or one of its asynchronous units.
 
     Attributes:
-        name: what is written beside it.
+        name: what is written next to it.
         source: a warp index, "tensor" (the MMA pipe) or "tma".
         rank: rank of the CTA in its cluster.
     """

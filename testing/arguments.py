@@ -89,7 +89,7 @@ class Builder:
             self.options["k_rope"] = self.rope(k[..., :1, :])
         if "tokens" in case.features:
             self.options["q_scale"], self.options["k_scale"] = map(self.scales, (q, k))
-        return tuple(x.to(FP8) for x in (q, k, v)) if case.is_fp8 else (q, k, v)  # type: ignore[return-value]
+        return tuple(x.to(FP8) for x in (q, k, v)) if case.is_fp8 else (q, k, v)
 
     def rope(self, operand: torch.Tensor) -> torch.Tensor:
         """Rope columns for the heads of ``operand``, in the other type; NaN where it is."""
@@ -116,12 +116,12 @@ class Builder:
         if "cache" in case.features:
             self.options["seqused_k"] = ints(lengths)
             room = max(lengths) + 9
-            return tuple(torch.stack([extended(x, room) for x in part]) for part in made)  # type: ignore[return-value]
+            return tuple(torch.stack([extended(x, room) for x in part]) for part in made)
         if "ragged" in case.features:
             self.options["cu_seqlens_k"] = offsets(lengths)
             total = sum(lengths) + 5
-            return tuple(extended(torch.cat(part), total) for part in made)  # type: ignore[return-value]
-        return tuple(torch.stack(part) for part in made)  # type: ignore[return-value]
+            return tuple(extended(torch.cat(part), total) for part in made)
+        return tuple(torch.stack(part) for part in made)
 
     def paged(
         self, made: list[list[torch.Tensor]], lengths: Sequence[int]

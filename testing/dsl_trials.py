@@ -37,6 +37,11 @@ def _two(pair_of: tuple[Float32, Float32]) -> Callable[[Int64], None]:
     return _keep(*pair_of)
 
 
+def _both_register_budgets() -> None:
+    barriers.set_max_registers(232, increase=True)
+    barriers.set_max_registers(40, increase=False)
+
+
 TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
     "ids.warp_index": lambda a, b, f, g, p: _keep(ids.warp_index()),
     "math.arith.fma2": lambda a, b, f, g, p: _two(arith.fma2((f, g), (g, f), (f, f))),
@@ -88,10 +93,7 @@ TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
     "sync.barriers.named_barrier_arrive": lambda a, b, f, g, p: (
         barriers.named_barrier_arrive(3, 128)
     ),
-    "sync.barriers.set_max_registers": lambda a, b, f, g, p: (
-        barriers.set_max_registers(232, increase=True),
-        barriers.set_max_registers(40, increase=False),
-    )[0],
+    "sync.barriers.set_max_registers": lambda a, b, f, g, p: _both_register_budgets(),
     "sync.barriers.any_in_warp": lambda a, b, f, g, p: _keep(barriers.any_in_warp(f < g)),
     "sync.barriers.warp_barrier": lambda a, b, f, g, p: barriers.warp_barrier(),
     "sync.pair.cluster_rank": lambda a, b, f, g, p: _keep(pair.cluster_rank()),

@@ -155,6 +155,9 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     "sm90 d128 page64 split": hopper(
         BF16, 128, {"group": 8}, page_size=64, used_k=True, **WORKSPACE, **PERSISTENT
     ),
+    "sm90 d128 few page64 split": hopper(
+        BF16, 128, {"group": 8}, page_size=64, used_k=True, **WORKSPACE
+    ).with_few_rows(),
     "sm90 d192/128": hopper(BF16, 192, MLA, mask=CAUSAL, return_lse=True),
     "sm90 d256 everything": hopper(
         BF16, 256, mask=EVERYTHING, score_mod=MOD, sink=True, page_size=16, return_lse=True,

@@ -50,7 +50,7 @@ class Described:
         self._asked, _ = asked_by(case, SMS)
         choice: Any = require(choose(self._asked.problem))
         self.spec = choice.spec
-        self.problem = self._asked.problem.settled(self.spec.variant)
+        self.problem = self._asked.problem.settled(self.spec.variant, choice.num_splits)
         self.call = describe_call(self.problem, self._asked.inputs, self._asked.tensors)
         self.packed = pack_launch(self.spec, self.call.described, num_sms=num_sms)
 

@@ -1,6 +1,6 @@
 """SM100 machine code from ``nvdisasm -hex``: its instructions, and stall counts along paths.
 
-An instruction is 128 bits; bits 105-108 hold the cycles before its warp may issue the next one. The
+A stall count is the cycles before its warp may issue the next instruction. The
 sum along a path is a lower bound of the time a warp needs for it: waits for loads, busy pipes and
 other warps come on top (``docs/sources.md`` section 14).
 """
@@ -8,35 +8,26 @@ other warps come on top (``docs/sources.md`` section 14).
 from __future__ import annotations
 
 import heapq
-import importlib.util
 import re
-import shutil
-import subprocess
-import tempfile
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from fa4_cute.host.compile import cache
 from fa4_cute.host.compile.compiler import CompiledArtifact
+from sm100sim.timing.sass.disassemble import Listing
+from sm100sim.timing.sass.kinds import successors
+from sm100sim.timing.sass.tools import listing
 
 FEWEST_EXPONENTIALS = 16
 """A softmax tile has at least this many; correction and epilogue have none."""
 
 
-_STALL_SHIFT = 105 - 64
-_STALL_MASK = 0xF
 SPILL = re.compile(r"\b(LDL|STL)\b")
 """A load or store of local memory."""
-_LINE = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;?\s*/\* 0x([0-9a-f]{16}) \*/")
-_UPPER = re.compile(r"^\s*/\* 0x([0-9a-f]{16}) \*/")
-_LABEL = re.compile(r"^(\.L_\S+):")
-_TARGET = re.compile(r"`\((\.L_\S+)\)")
-
 
 @dataclass(frozen=True)
 class Instruction:
@@ -47,65 +38,23 @@ class Instruction:
     successors: tuple[int, ...]
 
 
-def nvdisasm() -> str:
-    """Return the path of nvdisasm (on PATH, or package ``nvidia-cuda-nvdisasm``).
-
-    Raises:
-        FileNotFoundError: when there is none.
-    """
-    found = shutil.which("nvdisasm")
-    package = importlib.util.find_spec("nvidia")
-    for root in package.submodule_search_locations or () if package else ():
-        for candidate in Path(root).glob("*/bin/nvdisasm"):
-            found = found or str(candidate)
-    if found is None:
-        raise FileNotFoundError("nvdisasm: install the package nvidia-cuda-nvdisasm")
-    return found
-
-
 def disassemble(cubin: bytes) -> list[Instruction]:
     """Return the instructions of the only kernel in ``cubin``.
 
     Raises:
         FileNotFoundError: when nvdisasm is not installed.
-        subprocess.CalledProcessError: when ``nvdisasm`` refuses the file.
+        ValueError: when ``nvdisasm`` refuses the file.
     """
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        command = [nvdisasm(), "-hex", "-c", file.name]
-        text = subprocess.run(command, capture_output=True, check=True, text=True).stdout
-    return parse(text)
+    return parse(listing(cubin))
 
 
 def parse(text: str) -> list[Instruction]:
     """Return the instructions of a listing of ``nvdisasm -hex -c``."""
-    texts: list[str] = []
-    stalls: list[int] = []
-    labels: dict[str, int] = {}
-    for line in text.splitlines():
-        if label := _LABEL.match(line):
-            labels[label[1]] = len(texts)
-        elif found := _LINE.search(line):
-            texts.append(found[2].strip())
-        elif (upper := _UPPER.match(line)) and len(stalls) < len(texts):
-            stalls.append(int(upper[1], 16) >> _STALL_SHIFT & _STALL_MASK)
+    code = tuple(Listing.of(text).instructions())
     return [
-        Instruction(body, stall, _successors(i, body, labels, len(texts)))
-        for i, (body, stall) in enumerate(zip(texts, stalls, strict=True))
+        Instruction(str(i), i.stall, tuple(to for to in successors(code, k) if to < len(code)))
+        for k, i in enumerate(code)
     ]
-
-
-def _successors(index: int, text: str, labels: dict[str, int], count: int) -> tuple[int, ...]:
-    after = (index + 1,) if index + 1 < count else ()
-    if re.match(r"(EXIT|RET)\b", text):
-        return ()
-    target = _TARGET.search(text)
-    if target is None or "BRA" not in text or target[1] not in labels:
-        return after
-    goal = labels[target[1]]
-    unconditional = text.startswith(("BRA `", "BRA.UNI `"))
-    return (goal,) if unconditional else (*after, goal)
 
 
 def fewest_stalls(code: list[Instruction], start: int) -> dict[int, int]:
@@ -145,7 +94,7 @@ def softmax_loops(code: list[Instruction]) -> Iterator[SoftmaxLoop]:
     """Yield the softmax tiles of a kernel of the 2Q family, in code order.
 
     A tile starts at the last wait before a load from Tensor Memory; a hand-over is an arrival right
-    behind the completion of stores to Tensor Memory. Two hand-overs belong to a tile when enough
+    after the completion of stores to Tensor Memory. Two hand-overs belong to a tile when enough
     exponentials lie between its start and the first. Other roles' waits may lie anywhere.
     """
     waits = _matching(code, r"TRYWAIT")

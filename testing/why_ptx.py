@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -104,20 +104,19 @@ def _primitive(module: str, node: ast.FunctionDef, constants: str) -> Primitive:
 def _module_constants(tree: ast.Module) -> str:
     """Return the text constants of a module, which functions put into their text by name."""
     found = [n.value for n in tree.body if isinstance(n, ast.Assign)]
-    return "\n".join(n.value for n in found if isinstance(n, ast.Constant) and _is_text(n.value))
+    return "\n".join(_texts(found))
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+def _texts(nodes: Iterable[ast.AST]) -> list[str]:
+    """Return the text constants among ``nodes``."""
+    found = [n.value for n in nodes if isinstance(n, ast.Constant)]
+    return [value for value in found if isinstance(value, str)]
 
 
 def _opcodes(code: list[ast.AST], constants: str) -> Iterator[str]:
     pieces = [_text_of(n) for n in code if isinstance(n, ast.JoinedStr)]
     inner = {id(v) for n in code if isinstance(n, ast.JoinedStr) for v in n.values}
-    pieces += [
-        n.value for n in code if isinstance(n, ast.Constant) and _is_text(n.value)
-        and id(n) not in inner
-    ]  # fmt: skip
+    pieces += _texts(n for n in code if id(n) not in inner)
     if any(isinstance(n, ast.Name) and n.id == "_ELECT" for n in code):
         pieces.append(constants)
     for piece in pieces:

@@ -11,7 +11,7 @@ from testing.site.markdown import LINK, ROOT, anchor_of, is_external, prose
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md",
                 *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])  # fmt: skip
-FRAGMENTS = {"findings.md": ROOT / "docs"}
+FRAGMENTS = dict.fromkeys(("findings.md", "header.md"), ROOT / "docs")
 """Files that become part of a page in another folder."""
 PATH = re.compile(r"`((?:fa4_cute|sm100sim|tests|benchmarks|testing|examples|docs)/[\w./-]*)`")
 

@@ -48,7 +48,11 @@ def varlen(where: str = "cpu") -> Callable[[], Any]:
 
 
 def worst(where: str = "cpu") -> Callable[[], Any]:
-    """Every feature that goes with the others: the most arguments, tensors and launches."""
+    """Every feature that goes with the others: the most arguments, tensors and launches.
+
+    The results go to memory of the caller's: to see that it lies apart from each of the tensors
+    takes longer than to allocate it.
+    """
     fp8 = torch.float8_e4m3fn
     q = half(8, 8, 64, where=where).to(fp8)
     k, v = (half(16, 64, 2, 64, where=where).to(fp8) for _ in "kv")
@@ -60,13 +64,14 @@ def worst(where: str = "cpu") -> Callable[[], Any]:
     sink = torch.zeros(8, device=where)
     bias = torch.zeros(1, 8, 1, 128, device=where)
     mask = masks.padding(ints([90, 90, 90], where)) & masks.bias(bias) & masks.chunked(64)
+    out, lse = half(8, 8, 64, where=where), torch.zeros(8, 8, device=where)
     slopes = score_mods.alibi(torch.ones(8, device=where))
     return lambda: fa4_cute.flash_attn_varlen(
         q, k, v, cu_seqlens_q=starts, page_table=table, seqused_k=used, max_seqlen_q=8,
         max_seqlen_k=128, causal=True, softmax_scale=0.1, return_lse=True, mask=mask,
         window_size=(64, 0), score_mod=slopes, softcap=20.0, sink=sink, num_splits=2,
         split="workspace", q_scale=q_scale, k_scale=k_scale, v_scale=0.5, q_rope=rope_q,
-        k_rope=rope_k, unchecked=True,
+        k_rope=rope_k, unchecked=True, out=out, lse=lse,
     )  # fmt: skip
 
 

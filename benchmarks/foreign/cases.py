@@ -71,26 +71,3 @@ def poisoned(*shape: int, dtype: torch.dtype) -> torch.Tensor:
 def normal(*shape: int, dtype: torch.dtype, seed: int) -> torch.Tensor:
     """Reproducible standard normal values."""
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
-
-
-def attention_reference(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool, scale: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Attention in float64 for (batch, seqlen, heads, head_dim); heads of k and v may be fewer.
-
-    Returns:
-        The output, shaped like q with v's head_dim, and the natural log-sum-exp
-        (batch, heads, seqlen_q).  Causal masks are bottom-right aligned.
-    """
-    group = q.shape[2] // k.shape[2]
-    qd = q.double().transpose(1, 2)
-    kd = k.double().transpose(1, 2).repeat_interleave(group, 1)
-    vd = v.double().transpose(1, 2).repeat_interleave(group, 1)
-    scores = qd @ kd.transpose(-1, -2) * scale
-    if causal:
-        rows, columns = scores.shape[-2:]
-        keep = torch.ones(rows, columns, dtype=torch.bool).tril(columns - rows)
-        scores = scores.masked_fill(~keep, -math.inf)
-    lse = scores.logsumexp(-1)
-    weights = (scores - lse.unsqueeze(-1).clamp_min(-1e300)).exp()
-    return (weights @ vd).transpose(1, 2), lse

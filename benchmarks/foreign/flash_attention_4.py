@@ -7,6 +7,7 @@ function of ours, which takes global pointers and builds the tensors that the cl
 import math
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import cuda.bindings.driver as cuda_driver
 import cutlass
@@ -15,7 +16,8 @@ from cutlass import cute
 from cutlass.cute.runtime import make_ptr
 from flash_attn.cute.flash_fwd_sm100 import FlashAttentionForwardSm100
 
-from benchmarks.foreign.cases import Case, Outcome, attention_reference, normal, poisoned
+from benchmarks.foreign.cases import Case, Outcome, normal, poisoned
+from testing.reference.exact import attention_float64
 
 SOURCE = "PyPI flash-attn-4"
 
@@ -42,7 +44,7 @@ class Problem:
 class AttentionCall:
     """The host function: global pointers in, one launch of the package's kernel."""
 
-    def __init__(self, kernel):
+    def __init__(self, kernel: Any) -> None:
         """Keeps the package's kernel object."""
         self.kernel = kernel
 
@@ -54,7 +56,7 @@ class AttentionCall:
         sizes: tuple[cutlass.Int32, cutlass.Int32, cutlass.Int32, cutlass.Int32, cutlass.Int32],
         dims: cutlass.Constexpr,
         stream: cuda_driver.CUstream,
-    ):
+    ) -> None:
         """Build (batch, seqlen, heads, head_dim) tensors and launch."""
         q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr = pointers
         batch, seqlen_q, seqlen_k, heads, heads_kv = sizes
@@ -77,7 +79,7 @@ class AttentionCall:
         )
 
 
-def gmem_pointer(tensor: torch.Tensor, element_type, align: int = 16):
+def gmem_pointer(tensor: torch.Tensor, element_type: Any, align: int = 16) -> Any:
     """A global-memory pointer to a host tensor's first element."""
     return make_ptr(element_type, tensor.data_ptr(), cute.AddressSpace.gmem, assumed_align=align)
 
@@ -112,8 +114,8 @@ def run(problem: Problem) -> Outcome:
     arguments = [tuple(pointers), cutlass.Float32(scale), sizes]
     compiled = cute.compile(AttentionCall(kernel), *arguments, dims, stream)
     compiled(*arguments, stream)
-    expected, expected_lse = attention_reference(q, k, v, causal=p.causal, scale=scale)
-    return Outcome(out, expected, (Outcome(lse, expected_lse),))
+    exact = attention_float64(q, k, v, causal=p.causal, softmax_scale=scale)
+    return Outcome(out, exact.out, (Outcome(lse, exact.lse),))
 
 
 PROBLEMS = {

@@ -6,14 +6,15 @@ CUDA tensors (torch_on_host.py).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 
 import torch
+from torch.nn.functional import scaled_dot_product_attention
 
-from benchmarks.foreign.cases import Case, Outcome, attention_reference, normal
+from benchmarks.foreign.cases import Case, Outcome, normal
 from benchmarks.foreign.torch_on_host import cuda_tensors_on_host
+from testing.reference.exact import attention_float64
 
 SOURCE = "PyPI flash-attn-4"
 SM_COUNT = 4
@@ -37,26 +38,21 @@ def _on_gpu(function: Callable[[], torch.Tensor]) -> torch.Tensor:
 def _function() -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
     from flash_attn.cute import flash_attn_func
 
-    return flash_attn_func  # type: ignore[no-any-return]
+    return flash_attn_func
 
 
 def forward(shape: tuple[int, int, int, int, int], *, causal: bool = False) -> Outcome:
     """``flash_attn_func`` for (seqlen_q, seqlen_k, heads, heads_kv, head_dim)."""
     q, k, v = _inputs(shape, batch=2)
     out = _on_gpu(lambda: _function()(q, k, v, causal=causal)[0])
-    scale = 1 / math.sqrt(q.shape[-1])
-    return Outcome(out, attention_reference(q, k, v, causal=causal, scale=scale)[0])
+    return Outcome(out, attention_float64(q, k, v, causal=causal).out)
 
 
 def sliding_window(left: int, right: int) -> Outcome:
     """``flash_attn_func`` with a window of keys around each query."""
     q, k, v = _inputs((384, 384, 1, 1, 128))
     out = _on_gpu(lambda: _function()(q, k, v, window_size=(left, right))[0])
-    scores = q.double().transpose(1, 2) @ k.double().permute(0, 2, 3, 1) / math.sqrt(128)
-    distance = torch.arange(384)[None, :] - torch.arange(384)[:, None]
-    outside = (distance < -left) | (distance > right)
-    weights = scores.masked_fill(outside, -math.inf).softmax(-1)
-    return Outcome(out, (weights @ v.double().transpose(1, 2)).transpose(1, 2))
+    return Outcome(out, attention_float64(q, k, v, window_size=(left, right)).out)
 
 
 def varlen(lengths: tuple[int, ...], *, causal: bool) -> Outcome:
@@ -73,12 +69,8 @@ def varlen(lengths: tuple[int, ...], *, causal: bool) -> Outcome:
             max_seqlen_k=longest, causal=causal,
         )[0]
     )  # fmt: skip
-    scale = 1 / math.sqrt(128)
-    expected = [
-        attention_reference(*(t[a:b][None] for t in (q, k, v)), causal=causal, scale=scale)[0][0]
-        for a, b in zip(ends.tolist(), ends.tolist()[1:], strict=False)
-    ]
-    return Outcome(out, torch.cat(expected))
+    exact = attention_float64(q, k, v, cu_seqlens_q=ends, cu_seqlens_k=ends, causal=causal)
+    return Outcome(out, exact.out)
 
 
 def backward(head_dim: int, *, causal: bool) -> Outcome:
@@ -97,9 +89,9 @@ def backward(head_dim: int, *, causal: bool) -> Outcome:
 
     actual = _on_gpu(run)
     exact = [t.double().requires_grad_() for t in tensors]
-    scale = 1 / math.sqrt(head_dim)
-    out, _ = attention_reference(*exact, causal=causal, scale=scale)
-    out.backward(gradient.double())
+    q, k, v = (t.transpose(1, 2) for t in exact)
+    out = scaled_dot_product_attention(q, k, v, is_causal=causal)
+    out.transpose(1, 2).backward(gradient.double())
     return Outcome(actual, torch.stack([t.grad for t in exact if t.grad is not None]))
 
 

@@ -3,7 +3,9 @@
 The package's torch functions want CUDA tensors, so its kernel classes are called directly.
 """
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import cuda.bindings.driver as cuda_driver
 import cutlass
@@ -28,20 +30,20 @@ EPSILON = 1e-6
 SM_COUNT = 4
 
 
-def device_tensor(tensor: torch.Tensor, *, dynamic: bool = True):
+def device_tensor(tensor: torch.Tensor, *, dynamic: bool = True) -> Any:
     """A DSL tensor over host memory; the last dimension is contiguous and may be assumed so."""
     view = from_dlpack(tensor, assumed_align=16)
     return view.mark_layout_dynamic(leading_dim=tensor.ndim - 1) if dynamic else view
 
 
-def rows(tensor: torch.Tensor):
+def rows(tensor: torch.Tensor) -> Any:
     """A (rows, N) tensor with a run-time number of rows and a compile-time N, as quack wants it."""
     return from_dlpack(tensor, assumed_align=16).mark_compact_shape_dynamic(
         mode=0, stride_order=(0, 1)
     )
 
 
-def call(kernel, *arguments) -> None:
+def call(kernel: Any, *arguments: Any) -> None:
     """Compile and launch a kernel object on the null stream."""
     stream = cuda_driver.CUstream(0)
     cute.compile(kernel, *arguments, stream)(*arguments, stream)
@@ -103,7 +105,14 @@ def topk(count: int, n: int, k: int) -> Outcome:
     return Outcome(values, expected, (Outcome(indices, columns),))
 
 
-def gemm(mnk, tile, cluster, *, bias: bool = False, pingpong: bool = False) -> Outcome:
+def gemm(
+    mnk: tuple[int, int, int],
+    tile: tuple[int, int],
+    cluster: tuple[int, ...],
+    *,
+    bias: bool = False,
+    pingpong: bool = False,
+) -> Outcome:
     """``quack.gemm.gemm``: D = A @ B^T (+ C) for bf16 A (m, k), B (n, k); persistent."""
     from quack.gemm import gemm as quack_gemm
 
@@ -118,7 +127,9 @@ def gemm(mnk, tile, cluster, *, bias: bool = False, pingpong: bool = False) -> O
     return Outcome(out, expected if c is None else expected + c.double())
 
 
-def _case(name, function, *arguments, tolerance=5e-3) -> Case:
+def _case(
+    name: str, function: Callable[..., Outcome], *arguments: Any, tolerance: float = 5e-3
+) -> Case:
     return Case(f"quack_{name}", SOURCE, ("quack",), tolerance, partial(function, *arguments))
 
 

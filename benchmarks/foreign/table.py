@@ -40,7 +40,10 @@ class Row(Protocol):
     tolerance: float
     instructions: int
     note: str
-    findings: Sequence[str]
+
+    @property
+    def findings(self) -> Sequence[str]:
+        """Codes of what the checkers reported."""
 
 
 def _line(row: Row) -> str:

@@ -72,7 +72,7 @@ def _storages(values: Any) -> set[int]:
 
 def _is_cuda(value: Any) -> bool:
     if isinstance(value, torch.device):
-        return value.type == "cuda"
+        return str(value.type) == "cuda"
     return isinstance(value, str) and (value == "cuda" or value.startswith("cuda:"))
 
 
@@ -90,8 +90,9 @@ class _HostDevice(TorchFunctionMode):
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         kwargs = dict(kwargs or {})
-        if self.claim_cuda and getattr(func, "__self__", None) in CLAIMS:
-            return CLAIMS[func.__self__]
+        of = getattr(func, "__self__", None)
+        if self.claim_cuda and of in CLAIMS:
+            return CLAIMS[of]
         if func is torch.device:  # naming a device is not using it
             return func(*args, **kwargs)
         if func in COPIES:

@@ -10,6 +10,7 @@ import base64
 import json
 import sys
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -81,4 +82,5 @@ def pack(cases_path: str, results_path: str, data_path: str) -> None:
 
 
 if __name__ == "__main__":
-    {"show": show, "pack": pack}[sys.argv[1]](*sys.argv[2:])
+    commands: dict[str, Callable[..., None]] = {"show": show, "pack": pack}
+    commands[sys.argv[1]](*sys.argv[2:])

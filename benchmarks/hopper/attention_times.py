@@ -1,4 +1,4 @@
-"""Times of attention on a Hopper GPU: this package beside torch's backends and FlashAttention-4.
+"""Times of attention on a Hopper GPU: this package, torch's backends and FlashAttention-4.
 
     python -m benchmarks.hopper.attention_times [--launches FOLDER] [--out STEM] [--only REGEX]
         [--rounds N] [--warm] [--seconds N]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -136,4 +137,5 @@ def compare(cases_path: str, results_path: str) -> None:
 
 
 if __name__ == "__main__":
-    {"record": record, "compare": compare}[sys.argv[1]](*sys.argv[2:])
+    commands: dict[str, Callable[..., None]] = {"record": record, "compare": compare}
+    commands[sys.argv[1]](*sys.argv[2:])

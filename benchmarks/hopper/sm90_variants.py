@@ -10,7 +10,7 @@ turns. A call's result is compared with that of the kernel as it is chosen.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -56,8 +56,9 @@ class Trial:
         """Return the kernel of ``problem`` with the changes."""
         choice: support.Choice = support.require(support.choose(problem))
         spec: Any = choice.spec
-        config = replace(spec.config, **self.changes)
-        schedule = SM90_SCHEDULES[config.num_consumers]
+        config, schedule = replace(spec.config, **self.changes), spec.schedule
+        if config.num_consumers != spec.config.num_consumers:
+            schedule = SM90_SCHEDULES[config.num_consumers]
         return replace(choice, spec=replace(spec, config=config, schedule=schedule))
 
     @contextmanager
@@ -71,9 +72,9 @@ class Trial:
 
     def attention(self, *qkv: torch.Tensor, **options: Any) -> torch.Tensor:
         """Compute attention by this variant."""
+        call: Callable[..., torch.Tensor] = fa4_cute.flash_attn
         with self.in_force():
-            out: torch.Tensor = fa4_cute.flash_attn(*qkv, **options, **self.options)
-        return out
+            return call(*qkv, **options, **self.options)
 
 
 PERSISTENT: Final = {"scheduler": "persistent"}
@@ -113,10 +114,10 @@ def trials_of(depth: int) -> dict[str, Trial]:
 def all_specs() -> Iterator[AttentionSpec]:
     """Yield the kernel of every problem and variant."""
     for depth, causal, seqlen in PROBLEMS:
-        inputs = tensors(depth, seqlen, "meta")
+        q, k, v = tensors(depth, seqlen, "meta")
         for trial in trials_of(depth).values():
             options = {"causal": causal, "arch": SM90A, **trial.options}
-            asked = request(inputs, *options_and_batch(options))
+            asked = request((q, k, v), *options_and_batch(options))
             yield trial.chosen(asked.problem).spec
 
 
@@ -132,7 +133,8 @@ def measured(depth: int, causal: bool, seqlen: int) -> dict[str, str]:
     """Return TFLOPS of each variant, or what is wrong with it."""
     q, k, v = tensors(depth, seqlen, "cuda")
     expected = fa4_cute.flash_attn(q, k, v, causal=causal).float()
-    found, calls = {}, {}
+    found: dict[str, str] = {}
+    ready = {}
     for name, trial in trials_of(depth).items():
         out = torch.empty_like(q)
         call = partial(trial.attention, q, k, v, causal=causal, out=out)
@@ -141,11 +143,11 @@ def measured(depth: int, causal: bool, seqlen: int) -> dict[str, str]:
         except Exception as error:  # a table shows what fails and goes on
             found[name] = f"{type(error).__name__}: {error}"[:60]
             continue
-        calls[name] = call
-        error = float((out.float() - expected).abs().max())
-        if error > ALLOWED:
-            found[name] = f"differs by {error:.2g}"
-    times, notes = timing.measured(calls, ROUNDS, timing.Flush(cold=False))
+        ready[name] = call
+        gap = float((out.float() - expected).abs().max())
+        if gap > ALLOWED:
+            found[name] = f"differs by {gap:.2g}"
+    times, notes = timing.measured(ready, ROUNDS, timing.Flush(cold=False))
     operations = 4 * TOKENS * seqlen * MODEL_DIM / (2 if causal else 1)
     for name, runs in times.items():
         found.setdefault(name, notes.get(name, f"{operations / runs.median / 1e9:.0f}"))

@@ -18,7 +18,7 @@ import json
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -142,7 +142,7 @@ ret;
 
 def record(path: str) -> None:
     """Write the programs."""
-    cases = []
+    cases, descriptors = [], 0
     for operand, mn_major, swizzle in programs():
         asked = list(questions(mn_major, swizzle))
         table = np.zeros((len(asked), 4), np.uint64)
@@ -156,8 +156,9 @@ def record(path: str) -> None:
             "params": [["buffer", k] for k in range(3)],
             "buffers": [base64.b64encode(b).decode() for b in buffers],
         })  # fmt: skip
+        descriptors += len(asked)
     Path(path).write_text(json.dumps(cases))
-    print(f"{len(cases)} programs, {sum(c['grid'][0] for c in cases)} descriptors")
+    print(f"{len(cases)} programs, {descriptors} descriptors")
 
 
 def cells_read(operand: str, out: np.ndarray) -> np.ndarray:
@@ -225,4 +226,5 @@ def show(data_path: str) -> None:
 
 
 if __name__ == "__main__":
-    {"record": record, "pack": pack, "show": show}[sys.argv[1]](*sys.argv[2:])
+    commands: dict[str, Callable[..., None]] = {"record": record, "pack": pack, "show": show}
+    commands[sys.argv[1]](*sys.argv[2:])

@@ -94,7 +94,7 @@ _SPLITS: Final = (
           "2q-split"),
     fault("combine.Splits.columns", "Int64(split) * stride", "Int64(0)", "2q-split"),
     fault("combine.SplitCombine.highest", "max2(highest, splits.log_sum_exp(split))",
-          "splits.log_sum_exp(split)", "2q-split-dense"),
+          "splits.log_sum_exp(split)", "2q-split-dense", nth=1),
     fault("combine.SplitCombine.write_columns", "weight != Float32(0.0)", "weight != Float32(2.0)",
           "2q-split"),
     fault("combine.SplitCombine.write_columns", "weight = weight * factor", REMOVED,

@@ -59,16 +59,18 @@ def flash_attn(q: Any, k: Any, v: Any, *surplus: Any, **options: Any) -> Any:
             query. What comes after them in ``k`` and ``v`` never matters.
         page_table: (batch, pages_per_row), int32: pages of each sequence, in order. Entries after
             ``seqused_k`` are not read.
-        num_splits: CTAs that the keys of a query tile are split over; None leaves it to the kernel.
+        num_splits: CTAs that the keys of a query tile are split over; None leaves it to the kernel:
+            on Hopper to rules that :func:`fa4_cute.explain` names, on Blackwell it is 1.
         split: where the results of the splits meet: ``"workspace"``, float32 in global memory that
             a second kernel adds up; ``"cluster"``, the shared memory of up to 8 CTAs of a cluster,
             for head dimensions up to 192 and one Q tile per CTA; or None, which leaves it to the
             rules that :func:`fa4_cute.explain` names.
         scheduler: ``"tile"``, a CTA for every query tile; ``"persistent"``, a CTA for every SM, or
             a pair of CTAs for every two; or None, which leaves it to the kernel.
-        num_qo: Q tiles per CTA, 1 or 2, of the kernel for head dimensions up to 192; None chooses
-            by the sizes of the call. A row's bits depend on it, on ``num_splits`` and on
-            ``split``, and where these are given, on nothing else that stands in the batch.
+        num_qo: Q tiles per CTA, 1 or 2, of the kernel for head dimensions up to 192, on Hopper of
+            all: 2 stands there for as many as a CTA holds. None chooses by the sizes of the call. A
+            row's bits depend on it, on ``num_splits`` and on ``split``, and where these are given,
+            on nothing else that stands in the batch.
         pair_cta: whether two CTAs share each MMA, for head dimensions from 65 to 128, or of up to
             128 for ``v`` with rope columns, with two Q tiles per CTA; above 192 they always do.
         arch: architecture of the kernel, ``"sm_100a"`` (Blackwell) or ``"sm_90a"`` (Hopper); None

@@ -6,9 +6,12 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..plan.facts.hardware import SM90A
 from ..plan.launch.launch import plan_launch
 from ..plan.launch.selection import LONG_PROMPT
 from ..plan.masks.masks import NULL
+from ..plan.spec.attention_spec import AttentionSpec
+from ..plan.spec.combine_spec import CombineSpec
 from .ask.architecture import arch_for, check_arch
 from .ask.arguments import Inputs, Options, options_and_batch
 from .ask.checks import check_count, check_flag, check_name, kind_of
@@ -21,6 +24,7 @@ from .choose.refusals import Refusal, device_refusal
 from .choose.support import Choice, Support, answer, choose, require
 from .compile import cache
 from .run import device
+from .run.operands import combine_spec
 
 
 def can_implement(
@@ -193,7 +197,7 @@ def _features(
         ragged_k=ragged_k,
         used_k=used_k or bool(page_size),
         page_size=page_size,
-        num_splits=num_splits or 1,
+        num_splits=num_splits,
         split=split_of(split, num_splits),
         scheduler=scheduler_of(scheduler),
         token_scales=token_scales,
@@ -231,14 +235,15 @@ def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
         problem = request((q, k, v), *options_and_batch(rest)).problem
     choice: Choice = require(choose(problem))
     lines = [f"kernel {choice.row.name} ({choice.spec.name})"]
-    lines += [decision.text for decision in (choice.query_tiles, choice.split) if decision]
+    decisions = (choice.query_tiles, choice.key_splits, choice.split)
+    lines += [decision.text for decision in decisions if decision]
     lines.append(choice.spec.config.describe())
     lines += _feature_lines(choice)
     if problem.has_no_output or problem.has_no_keys:
         lines.append("nothing to launch: the output is filled on the host")
     else:
         plan = plan_launch(
-            choice.spec, problem.sizes, problem.scale, num_splits=problem.features.num_splits
+            choice.spec, problem.sizes, problem.scale, choice.num_splits, problem.sms
         )
         lines.append(f"grid {plan.grid} x block {plan.block}, cluster {plan.cluster}")
     lines.append(choice.spec.schedule.describe())
@@ -284,28 +289,47 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
         problems: one mapping per kernel with keyword arguments of :func:`can_implement`, such as
             ``{"head_dim": 128, "dtype": "bf16", "causal": True}``. Key lengths, heads with the
             same ratio, and the scale share a kernel. The number of queries decides how many Q tiles
-            a CTA takes; without ``seqlen_q`` the kernels for few and for many are compiled.
+            a CTA takes; without ``seqlen_q`` the kernels for few and for many are compiled. On
+            Hopper many keys are split; without ``seqlen_k`` and ``num_splits`` the kernels for
+            split keys are compiled as well.
 
     Returns:
-        The kernels' names, in order, each once.
+        The kernels' names, in order, each once; with split keys also of what combines them.
 
     Raises:
         TypeError, ValueError, NotImplementedError: as :func:`flash_attn`, for the first problem
             that cannot be run; nothing is compiled in that case.
     """
+    if not isinstance(problems, Iterable):
+        raise _no_mapping(problems)
     described = [sizes for problem in problems for sizes in _all_lengths(problem)]
     choices: list[Choice] = [require(choose(_described(**sizes))) for sizes in described]
-    specs = dict.fromkeys(choice.spec for choice in choices)
+    specs: dict[AttentionSpec | CombineSpec, None] = {}
+    for choice, sizes in zip(choices, described, strict=True):
+        specs[choice.spec] = None
+        if choice.spec.variant.is_split:
+            specs[combine_spec(_described(**sizes))] = None
     return [cache.compiled(spec).kernel_name for spec in specs]
 
 
 def _all_lengths(problem: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """Return ``problem`` with each number of queries that may change its kernel."""
     if not isinstance(problem, Mapping):
-        raise TypeError(
-            f"problems: expected mappings such as {{'head_dim': 128}}, got {kind_of(problem)}"
-        )
+        raise _no_mapping(problem)
     check_names(problem, {"head_dim", *_DESCRIPTION})
-    if "seqlen_q" in problem:
-        return (problem,)
-    return problem, {**problem, "seqlen_q": LONG_PROMPT}
+    lengths = [problem]
+    if "seqlen_q" not in problem:
+        lengths.append({**problem, "seqlen_q": LONG_PROMPT})
+    if not problem.keys() & {"seqlen_k", "num_splits"} and _splits_by_itself(problem):
+        lengths += [{**sizes, "num_splits": 2} for sizes in lengths]
+    return tuple(lengths)
+
+
+def _splits_by_itself(problem: Mapping[str, Any]) -> bool:
+    """Return whether the kernels of the problem's architecture split keys where it is left open."""
+    return arch_for(problem.get("arch"), problem.get("compute_capability")) == SM90A
+
+
+def _no_mapping(value: Any) -> TypeError:
+    got = kind_of(value)
+    return TypeError(f"problems: expected mappings such as {{'head_dim': 128}}, got {got}")

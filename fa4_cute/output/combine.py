@@ -13,13 +13,17 @@ from cutlass import Float32, Int32, Int64, cute
 
 from ..device import ids
 from ..device.math.arith import exp2_hardware, log2_hardware, max2, pack16, reciprocal
+from ..device.math.fragment import neighbour
 from ..device.memory import gmem
+from ..device.registers import DEVICE
 from ..plan.facts.hardware import WARP_THREADS
 from ..plan.facts.numbers import LN_2, LOG2_E, MAX_FLOAT32
 from ..plan.spec.combine_spec import COLUMNS_PER_LANE, CombineSpec
 
 LOWEST = -MAX_FLOAT32
 """Stands for the maximum of no splits: finite, so that differences are never NaN."""
+LANE_DISTANCES = (1, 2, 4, 8, 16)
+"""Which lanes meet, step by step, until all have what all hold together."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,11 @@ class Splits:
     def weight(self, split: Int32, highest: Float32) -> Float32:
         """Return the weight of ``split``; 0 when it saw no key."""
         return exp2_hardware((self.log_sum_exp(split) - highest) * Float32(LOG2_E))
+
+    def weight_below(self, split: Int32, highest: Float32) -> Float32:
+        """Return the weight of ``split``; 0 when there is none, or it saw no key."""
+        weight = self.weight(DEVICE.minimum(split, self.num_splits - 1), highest)
+        return Float32(cutlass.select_(split < self.num_splits, weight, Float32(0.0)))
 
     def columns(self, split: Int32, depth: int, column: Int32, inside: Int32) -> list[Float32]:
         """Return four columns of O of ``split``, 0 where the row has ended."""
@@ -89,16 +98,29 @@ class SplitCombine:
     def highest(self, splits: Splits) -> Float32:
         """Return the largest log-sum-exp of the row."""
         highest = Float32(LOWEST)
-        for split in cutlass.range(0, splits.num_splits, unroll=1):
-            highest = max2(highest, splits.log_sum_exp(split))
+        if cutlass.const_expr(self.spec.abreast > 1):
+            for first in cutlass.range(0, splits.num_splits, WARP_THREADS, unroll=1):
+                split = DEVICE.minimum(first + ids.lane_index(), splits.num_splits - 1)
+                highest = max2(highest, splits.log_sum_exp(split))
+            for distance in LANE_DISTANCES:
+                highest = max2(highest, neighbour(highest, distance))
+        else:
+            for split in cutlass.range(0, splits.num_splits, unroll=1):
+                highest = max2(highest, splits.log_sum_exp(split))
         return highest
 
     @cute.jit
     def total(self, splits: Splits, highest: Float32) -> Float32:
         """Return the sum of the weights; always in the same order."""
         total = Float32(0.0)
-        for split in cutlass.range(0, splits.num_splits, unroll=1):
-            total = total + splits.weight(split, highest)
+        if cutlass.const_expr(self.spec.abreast > 1):
+            for first in cutlass.range(0, splits.num_splits, WARP_THREADS, unroll=1):
+                total = total + splits.weight_below(first + ids.lane_index(), highest)
+            for distance in LANE_DISTANCES:
+                total = total + neighbour(total, distance)
+        else:
+            for split in cutlass.range(0, splits.num_splits, unroll=1):
+                total = total + splits.weight(split, highest)
         return total
 
     @cute.jit
@@ -112,16 +134,50 @@ class SplitCombine:
             is_inside = column < self.spec.depth
             inside = Int32(cutlass.select_(is_inside, Int32(1), Int32(0)))
             a, b, c, d = (Float32(0.0) for _ in range(COLUMNS_PER_LANE))
-            for split in cutlass.range(0, splits.num_splits, unroll=1):
-                weight = splits.weight(split, highest)
-                # The same in all lanes, and a split without weight was never written. Without any
-                # weight the factor is infinite, and not used.
-                if weight != Float32(0.0):
-                    weight = weight * factor
-                    w, x, y, z = splits.columns(split, self.spec.depth, column, inside)
-                    a, b, c, d = a + weight * w, b + weight * x, c + weight * y, d + weight * z
+            if cutlass.const_expr(self.spec.abreast > 1):
+                a, b, c, d = self.columns_abreast(splits, (highest, factor), (column, inside))
+            else:
+                for split in cutlass.range(0, splits.num_splits, unroll=1):
+                    weight = splits.weight(split, highest)
+                    # The same in all lanes, and a split without weight was never written. Without
+                    # any weight the factor is infinite, and not used.
+                    if weight != Float32(0.0):
+                        weight = weight * factor
+                        w, x, y, z = splits.columns(split, self.spec.depth, column, inside)
+                        a, b, c, d = a + weight * w, b + weight * x, c + weight * y, d + weight * z
             words = [pack16(a, b, self.spec.ptx_type), pack16(c, d, self.spec.ptx_type)]
             gmem.store_pair(o + column * self.output_bytes, words, inside)
+
+    @cute.jit
+    def columns_abreast(
+        self,
+        splits: Splits,
+        scales: tuple[Float32, Float32],
+        where: tuple[Int32, Int32],
+    ) -> tuple[Float32, Float32, Float32, Float32]:
+        """Return four columns of the row; the loads of several splits are under way together.
+
+        Args:
+            splits: the row's.
+            scales: the largest log-sum-exp, and the reciprocal of the sum of weights.
+            where: the first of the columns, and 1 where it is one of O, else 0.
+        """
+        highest, factor = scales
+        column, inside = where
+        a, b, c, d = (Float32(0.0) for _ in range(COLUMNS_PER_LANE))
+        for first in cutlass.range(0, splits.num_splits, self.spec.abreast, unroll=1):
+            weights = [splits.weight_below(first + i, highest) for i in range(self.spec.abreast)]
+            parts = []
+            for i, weight in enumerate(weights):
+                # What has no weight was never written; without any weight the factor is infinite.
+                counts = weight != Float32(0.0)
+                loaded = Int32(cutlass.select_(counts, inside, Int32(0)))
+                weights[i] = Float32(cutlass.select_(counts, weight * factor, Float32(0.0)))
+                split = DEVICE.minimum(first + i, splits.num_splits - 1)
+                parts.append(splits.columns(split, self.spec.depth, column, loaded))
+            for weight, (w, x, y, z) in zip(weights, parts, strict=True):
+                a, b, c, d = a + weight * w, b + weight * x, c + weight * y, d + weight * z
+        return a, b, c, d
 
     @cute.jit
     def write_log_sum_exp(

@@ -138,7 +138,7 @@ class MmaIssuer:
 
         The ``first`` S of a query tile overwrites row values that the softmax groups of the query
         tile before exchanged there (``join_groups``). They had read them when they said "stored",
-        and Q came after that: so the wait for Q, which arrives with K, is the one to fence.
+        and Q came after that. So the fence follows the wait for Q, which arrives with K.
         """
         for stage in range(self.qk.num_stages):
             self.k_ring.wait_k(k, stage)

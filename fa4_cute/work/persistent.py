@@ -9,7 +9,7 @@ Two memories of a query tile are used by the next one, the Q tile, over which O 
 accumulators. The softmax warps arrive on ``stored`` when they have read the accumulators and the
 stores have read the staged O; the load role waits for it before it loads the next Q, and the
 correction role before it lets the next P V overwrite O. A query tile without key tiles uses neither
-memory, and takes no part in this: so nobody can be two phases ahead, because a query tile with key
+memory, and takes no part in this. No role can be two phases ahead, because a query tile with key
 tiles needs all roles.
 """
 

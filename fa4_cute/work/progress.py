@@ -52,7 +52,7 @@ class Progress:
         return Progress(self.loaded + _one_if_any(num_tiles), self.tiles + num_tiles)
 
     def alone(self) -> Self:
-        """Return the same counts; sums and differences of them are not held beside them."""
+        """Return the same counts; sums and differences of them are not held besides."""
         return type(self)(*(opaque(count) for count in vars(self).values()))
 
     def __extract_mlir_values__(self) -> list[Any]:

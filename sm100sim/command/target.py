@@ -64,7 +64,7 @@ def _started(command: Command, given: argparse.Namespace) -> int:
 
 
 def _options_behind(given: argparse.Namespace) -> argparse.Namespace:
-    """The same command line with the options that stand behind a PTX file."""
+    """The same command line with the options that stand after a PTX file."""
     if not is_ptx(given) or not given.args:
         return given
     parser = Parser("sm100sim", usage="sm100sim COMMAND PROGRAM.ptx [options]")

@@ -11,7 +11,7 @@ import hashlib
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum, IntFlag
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 
 from ..options import MODES, Check
 from ..report import EventKind
-from . import codes, records
+from . import clock, codes, records
 from .forms import FORM_BYTES, FORMS
 
 FOLDER = Path(__file__).resolve().parents[1] / "engine" / "contract"
@@ -58,11 +58,20 @@ WORDS: tuple[tuple[str, Sequence[str], str], ...] = (
     ("Vote", codes.VOTES, "VOTE"), ("Reduction", codes.REDUCTIONS, "REDUX"),
 )  # fmt: skip
 
+CLOCK_CONSTANTS = (
+    "WGMMA_RING", "QUEUE_RING", "BULK_GROUPS", "FINISHED", "NO_MEMORY", "STUCK",
+)  # fmt: skip
+
+CLOCK_WORDS: tuple[tuple[str, Sequence[str], str], ...] = (
+    ("ClockUnit", clock.UNITS, "CLOCK_UNIT"), ("ClockShared", clock.SHARED_UNITS, "CLOCK_SHARED"),
+    ("ClockAction", clock.ACTIONS, "CLOCK_ACT"), ("ClockReason", clock.REASONS, "CLOCK_WHY"),
+)
+
 SCALARS: dict[type | None, str] = {
     None: "void", ct.c_bool: "bool", ct.c_char: "char", ct.c_char_p: "const char *",
     records.U8: "u8", records.U16: "u16", records.U32: "u32", records.I32: "i32",
-    records.U64: "u64", records.I64: "i64", records.Handle: "Machine *",
-    records.Shared: "Share *",
+    records.U64: "u64", records.I64: "i64", clock.F64: "double",
+    records.Handle: "Machine *", records.Shared: "Share *",
 }  # fmt: skip
 
 
@@ -80,6 +89,8 @@ def _type(kind: type | None, *, const: bool) -> str:
     """C type, with a space at its end unless it ends in a star."""
     if kind in SCALARS:
         text = SCALARS[kind]
+    elif kind is not None and issubclass(kind, ct.Structure):
+        text = kind.__name__
     else:
         target = kind._type_  # type: ignore[union-attr]
         text = f"{'const ' if const else ''}{SCALARS.get(target, target.__name__)} *"
@@ -157,8 +168,8 @@ def _forms() -> Iterator[str]:
     yield f'_Static_assert(sizeof(Form) == {FORM_BYTES}, "Form");\n'
 
 
-def _functions() -> Iterator[str]:
-    for name, (result, arguments) in records.FUNCTIONS.items():
+def _functions(functions: Mapping[str, records.Signature]) -> Iterator[str]:
+    for name, (result, arguments) in functions.items():
         given = [
             f"{_type(kind, const=not argument.startswith('out'))}{argument}"
             for argument, kind in arguments
@@ -187,13 +198,25 @@ def _codes() -> Iterator[str]:
 def _records() -> Iterator[str]:
     for structure in records.STRUCTURES:
         yield from _structure(structure, structure.__name__)
-    yield from _functions()
+    yield from _functions(records.FUNCTIONS)
+
+
+def _clock() -> Iterator[str]:
+    for name in CLOCK_CONSTANTS:
+        yield f"#define CLOCK_{name} {getattr(clock, name)}u"
+    yield ""
+    for title, words, prefix in CLOCK_WORDS:
+        yield from _words(title, words, prefix)
+    for structure in clock.STRUCTURES:
+        yield from _structure(structure, structure.__name__)
+    yield from _functions(clock.FUNCTIONS)
 
 
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "codes": _codes,
     "forms": _forms,
     "records": _records,
+    "clock": _clock,
 }
 
 

@@ -155,19 +155,22 @@ def _leaders(assembled: Assembled) -> set[int]:
     return {0, *(k + 1 for k in ends), *(t for t in targets if t != NONE32)}
 
 
-def _slots(assembled: Assembled, index: int, name: str) -> list[tuple[int, int]]:
-    """Slots and bits of the sources of an instruction that are kept."""
+def kept_sources(assembled: Assembled, index: int, name: str) -> list[tuple[int, int]]:
+    """The sources of an instruction whose values are kept, and their bits, in the order of values.
+
+    Args:
+        assembled: the program. index: of the instruction. name: its operation, of `KEPT`.
+    """
     of, widths = KEPT[name]
     row = assembled.code[index]
     modifiers = of.from_buffer_copy(row["form"].tobytes()) if of else None
-    first = int(row["first_operand"]) + int(row["n_destinations"])
     found = []
     for which, width in widths:
         bits = width if isinstance(width, int) else int(getattr(modifiers, width))
         if isinstance(width, str) and not width.endswith("_bits"):
             bits *= 32  # a flag: the operand is there
         if bits and which < row["n_sources"]:
-            found.append((int(assembled.operands[first + which]), bits))
+            found.append((which, bits))
     return found
 
 
@@ -197,7 +200,12 @@ class Arrays:
                 self._kept[index] = 1
             elif name in KEPT and not _is_parameter(assembled, index, name):
                 self._kept[index] = 1
-                slots += _slots(assembled, index, name)
+                row = assembled.code[index]
+                first = int(row["first_operand"]) + int(row["n_destinations"])
+                slots += [
+                    (int(assembled.operands[first + which]), bits)
+                    for which, bits in kept_sources(assembled, index, name)
+                ]
             self._first[index + 1] = len(slots)
         self._slots = (SlotWidth * max(len(slots), 1))(*(SlotWidth(*pair) for pair in slots))
         self.raw = RawRecording(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes as ct
 from functools import cache
 
+from ..contract import clock
 from ..contract.header import digest
 from ..contract.records import FUNCTIONS
 from ..libraries import engine
@@ -15,7 +16,7 @@ class ContractError(RuntimeError):
 
 
 def _declare(lib: ct.CDLL) -> None:
-    for name, (result, arguments) in FUNCTIONS.items():
+    for name, (result, arguments) in (FUNCTIONS | clock.FUNCTIONS).items():
         function = getattr(lib, name)
         function.argtypes = [kind for _, kind in arguments]
         function.restype = result

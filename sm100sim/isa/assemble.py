@@ -56,7 +56,7 @@ class Assembled:
         static_smem: bytes of static shared variables, padded so that dynamic memory is aligned.
         local_bytes: bytes of local memory of each thread.
         entry_registers: registers per thread at entry, or 0 when the PTX does not fix them.
-        param_sizes: bytes of every kernel parameter, in order; `param_offsets` beside it.
+        param_sizes: bytes of every kernel parameter, in order; `param_offsets` likewise.
         shared: name, window offset and bytes of the shared variables; 0 bytes: what is left.
         globals: host buffers of the module's global variables, kept alive here.
         refused: why instructions stop the run when they are executed, by number.
@@ -127,7 +127,7 @@ class _Code:
     tables: list[int] = field(default_factory=list)
 
     def add(self, lo: Lowering) -> int:
-        """Lower a function and place it behind the others; answers where it starts."""
+        """Lower a function and place it after the others; answers where it starts."""
         base = len(self.out)
         start: list[int] = []
         if isinstance(lo.function, DeviceFunction):

@@ -230,7 +230,7 @@ class Lowering:
         raise self.fail(f"symbol {name} is not declared")
 
     def _based(self, op: str, base: str, offset: int, bits: int) -> int:
-        """Slot with `offset` behind what the special register `base` holds."""
+        """Slot with `offset` added to what the special register `base` holds."""
         slot = self.temp(bits)
         form = Move(bits=bits)
         self.emit(op, d=(slot,), s=(self.special(base),), imm=offset, form=form, unguarded=True)

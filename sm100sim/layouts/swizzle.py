@@ -38,11 +38,6 @@ class TmaSwizzle(IntEnum):
         """Widest row of a box in bytes; 0 when there is no limit."""
         return 0 if self == TmaSwizzle.NONE else min(CHUNK_BYTES << self, LINE_BYTES)
 
-    @property
-    def period(self) -> int:
-        """Bytes after which the pattern repeats; a buffer aligned to it starts at phase 0."""
-        return CHUNK_BYTES if self == TmaSwizzle.NONE else LINE_BYTES * self.span // self.chunk
-
     def apply(self, address: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Physical byte addresses of linear ones.
 

@@ -16,9 +16,6 @@ import struct
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
-import numpy.typing as npt
-
 from .swizzle import TmaSwizzle
 
 ELEMENT_TYPES: dict[str, tuple[int, int]] = {
@@ -197,35 +194,3 @@ class TensorMap:
             l2=flags >> 17 & 3,
             nan_fill=bool(flags & FLAG_NAN_FILL),
         )
-
-    def element_offsets(self, destination: int) -> npt.NDArray[np.int64]:
-        """Shared address of every element of a box, shape `counts` reversed (dimension 0 last).
-
-        Args:
-            destination: absolute shared address of the box.
-
-        Rows narrower than the swizzle span start one span apart (seen on H200).
-        """
-        inner = self.box[0] * self.element_bytes
-        pitch = max(inner, self.swizzle.span)
-        rows = np.arange(prod(self.counts[1:]), dtype=np.int64) * pitch + destination
-        columns = np.arange(self.box[0], dtype=np.int64) * self.element_bytes
-        return self.swizzle.apply(rows[:, None] + columns).reshape(self.counts[::-1])
-
-    def element_addresses(self, start: tuple[int, ...]) -> npt.NDArray[np.int64]:
-        """Global address of every element of the box at coordinates `start`; -1 outside of the
-        tensor.
-
-        Shape as `element_offsets`.
-        """
-        strides = (self.element_bytes, *self.strides)
-        steps = (1, *self.steps[1:])
-        address = np.full((1,) * self.rank, self.address, np.int64)
-        inside = np.ones((1,) * self.rank, np.bool_)
-        for d in range(self.rank):
-            index = start[d] + np.arange(self.counts[d], dtype=np.int64) * steps[d]
-            shape = [1] * self.rank
-            shape[self.rank - 1 - d] = self.counts[d]
-            address = address + (index * strides[d]).reshape(shape)
-            inside = inside & ((index >= 0) & (index < self.sizes[d])).reshape(shape)
-        return np.where(inside, address, -1)

@@ -65,7 +65,7 @@ def _successors(body: Sequence[Instr], leaders: Sequence[int]) -> list[tuple[int
 def _without_traps(successors: Sequence[Sequence[int]], trapped: set[int]) -> list[list[int]]:
     """The graph without the ways that can only end in a trap, which ends the launch.
 
-    So what is behind an assertion in one arm of a branch does not keep the arms from meeting.
+    So what comes after an assertion in one arm of a branch does not keep the arms from meeting.
     """
     leave = len(successors)
     doomed = set(trapped)
@@ -173,7 +173,7 @@ def build_cfg(kernel: Function) -> Cfg:
 
     Every guarded `bra` counts as possibly divergent, with or without `.uni`.  Lanes that a guarded
     `ret` or `exit` removes meet nobody again, so these have no reconvergence point.  A call is an
-    instruction like others: its lanes go on behind it together.
+    instruction like others: its lanes go on after it together.
     """
     body = kernel.body
     leaders = _leaders(body)

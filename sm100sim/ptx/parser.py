@@ -173,7 +173,7 @@ class _Reader:
 
 
 def _whole(source: Source, head: Kernel, visible: list[str], brace: int) -> tuple[Kernel, int]:
-    """The kernel with its body, and the position behind it."""
+    """The kernel with its body, and the position after it."""
     body = Body(source, visible)
     end = body.read(brace)
     kernel = replace(

@@ -199,7 +199,7 @@ class Function:
         shared, local: variables declared inside the function; their names are unique in it.
         regs: the registers that instructions name, by `Reg.id`, numbered in order of first use.
         line: 1-based line of the declaration.
-        call_params: `.param` variables of its call sequences: symbol -> (offset, bytes) behind the
+        call_params: `.param` variables of its call sequences: symbol -> (offset, bytes) after the
             local variables; those of different sequences share their bytes.
     """
 

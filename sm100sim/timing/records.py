@@ -42,7 +42,7 @@ class SassInstruction:
         wait_mask: scoreboards that must be free, a bit each.
         reuse: operands kept in the reuse cache, a bit each.
         pipe: the unit.
-        target: index of the instruction that a direct branch or call goes to.
+        targets: indices of the instructions that a branch or call goes to, several by a table.
         ptx_line: line of the PTX text that it comes from; None where the compiler says none.
     """
 
@@ -59,7 +59,7 @@ class SassInstruction:
     wait_mask: int
     reuse: int
     pipe: Pipe
-    target: int | None = None
+    targets: tuple[int, ...] = ()
     ptx_line: int | None = None
 
     @property
@@ -97,7 +97,8 @@ class Action(Enum):
     `count` groups are waited for. MMA_COMMIT: the objects hear when the MMAs so far are done.
     BULK_COMMIT, BULK_WAIT: groups of copies. NAMED_BARRIER, NAMED_ARRIVE: object and `count`
     threads. CLUSTER_ARRIVE, CLUSTER_WAIT: the hardware barrier of a cluster.
-    REGISTERS: setmaxnreg to `count`.
+    CP_ASYNC, CP_COMMIT, CP_WAIT: copies of lanes, their groups, and the wait for all but the last
+    `count`. REGISTERS: setmaxnreg to `count`.
     """
 
     MBARRIER_INIT = auto()
@@ -110,6 +111,9 @@ class Action(Enum):
     WGMMA_WAIT = auto()
     COPY_LOAD = auto()
     COPY_STORE = auto()
+    CP_ASYNC = auto()
+    CP_COMMIT = auto()
+    CP_WAIT = auto()
     BULK_COMMIT = auto()
     BULK_WAIT = auto()
     TMEM_LOAD = auto()
@@ -147,7 +151,7 @@ class DynamicEvent:
         sectors: 32-byte pieces of global memory.
         shape: MMA: (M, N, K) and the bits of an element of A; copies: rows of a box and bytes of a
             row; Tensor Memory: lanes and columns of 32 bits.
-        address: of the first byte in global memory.
+        address: of the first byte in global memory; in Tensor Memory lane << 16 | column.
         detail: what else distinguishes it, e.g. ("a_registers",), ("pair",), ("multicast",).
     """
 

@@ -23,7 +23,7 @@ _NUMBERS = {
 
 DESCRIPTOR = "nvTmaDesc"
 SCRATCH = ("global_scratch", "profile_scratch")
-"""Global memory that Triton passes behind a kernel's own arguments."""
+"""Global memory that Triton passes after a kernel's own arguments."""
 
 
 def packed(kind: str, value: Any) -> bytes:
@@ -104,7 +104,7 @@ class Launcher:
         return Path(path).read_text()
 
     def _scratch(self, what: str, ctas: int) -> npt.NDArray[np.uint8] | None:
-        """Zeroed memory that the kernel asks for beside its arguments, or None."""
+        """Zeroed memory that the kernel asks for besides its arguments, or None."""
         size = getattr(self._metadata, f"{what}_size", 0) or 0
         if not size:
             return None

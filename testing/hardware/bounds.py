@@ -99,14 +99,17 @@ def values(array: np.ndarray, kind: str) -> np.ndarray:
 
 def errors(got: np.ndarray, want: np.ndarray, measure: str, kind: str) -> np.ndarray:
     """Distance of finite doubles from the expected ones in a measure of `Bound`."""
-    distance = np.abs(got - want)
+    distance: np.ndarray = np.abs(got - want)
     if measure == "absolute":
         return distance
     if measure == "relative":
-        return distance / np.where(distance == 0, 1.0, np.abs(want))
-    _, bits, lowest = FORMATS[kind]
-    exponent = np.maximum(np.frexp(want)[1] - 1, lowest)
-    return distance / np.exp2(exponent.astype(np.float64) - bits)
+        unit = np.where(distance == 0, 1.0, np.abs(want))
+    else:
+        _, bits, lowest = FORMATS[kind]
+        exponent = np.maximum(np.frexp(want)[1] - 1, lowest)
+        unit = np.exp2(exponent.astype(np.float64) - bits)
+    found: np.ndarray = distance / unit
+    return found
 
 
 def worst(

@@ -27,7 +27,7 @@ from fa4_cute.plan.spec.variant import Variant
 
 CONSUMER_THREADS: Final = WARP_GROUP_THREADS
 PRODUCER_WARP: Final = WARPS_PER_GROUP
-"""The warp behind the consumers."""
+"""The warp after the consumers."""
 COPY_BARRIER: Final = 1
 COPY_BYTES: Final = 16
 """Bytes that a thread copies at a time."""
@@ -142,7 +142,7 @@ class KvCopyCase:
             f"{name}_map": encode(key_map(attention, name, layout).fields(address))
             for name, address in zip("kv", addresses, strict=False)
         }
-        values = {**maps, "image": addresses[2], "seqlen_k": self.seqlen}
+        values: dict[str, bytes | int | float] = {**maps, "image": addresses[2], "seqlen_k": self.seqlen}
         plan = LaunchPlan(
             grid=(1, self.heads, self.batch),
             block=(self.spec(HOPPER).num_threads, 1, 1),

@@ -16,9 +16,9 @@ import numpy as np
 
 from fa4_cute.host.compile.cache import KernelCache
 from fa4_cute.host.compile.compiler import CompiledArtifact
+from fa4_cute.host.compile.settings import Settings
 from fa4_cute.host.run.device import CudaLauncher
 from fa4_cute.host.run.launch import Encoder
-from fa4_cute.settings import Settings
 from testing.hardware.kv_copy import CASES, HOPPER, KvCopyCase, KvCopySpec
 from testing.hardware.kv_copy_record import read_kernel
 
@@ -55,7 +55,8 @@ def run(
         stream = torch.cuda.current_stream()
         launcher.launch(artifact, packed, torch.cuda.current_device(), stream.cuda_stream)
         stream.synchronize()
-        return image.cpu().numpy()
+        found: np.ndarray = image.cpu().numpy()
+        return found
 
 
 def refuse(spec: KvCopySpec) -> CompiledArtifact:
@@ -65,7 +66,8 @@ def refuse(spec: KvCopySpec) -> CompiledArtifact:
 
 def cached(directory: Path, compiler: Any = refuse) -> CompiledArtifact:
     """Return the first case's kernel from the package's cache in ``directory``."""
-    return KernelCache(Settings(directory, 10.0), compiler).get(CASES[0].spec(HOPPER))
+    stand_in: Any = CASES[0].spec(HOPPER)
+    return KernelCache(Settings(directory, 10.0), compiler).get(stand_in)
 
 
 def publish(directory: Path) -> CompiledArtifact:
@@ -78,7 +80,7 @@ def main() -> None:
     image = run(CASES[0], cached(Path(sys.argv[1])), launcher_of())
     if "cutlass" in sys.modules:
         raise RuntimeError("the DSL was imported")
-    print(hashlib.sha256(image).hexdigest())
+    print(hashlib.sha256(image.tobytes()).hexdigest())
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ needs Tensor Memory, so a Hopper GPU executes the same rings as the attention ke
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import cutlass
 from cutlass import Int32, Int64, cute
@@ -60,7 +61,7 @@ class KvCopy:
         self.layout = AttentionSMemLayout(self.config)
 
     @cute.kernel
-    def kernel(self, maps: tuple[cute.CopyAtom, cute.CopyAtom], image: Int64, seqlen_k: Int32):
+    def kernel(self, maps: tuple[cute.CopyAtom, cute.CopyAtom], image: Int64, seqlen_k: Int32) -> None:
         """Entry: parameters in the order of ``KvCopySpec.params``."""
         k_map, v_map = [tma.tensor_map_address(tensor_map) for tensor_map in maps]
         smem = cute.arch.get_dyn_smem(
@@ -88,7 +89,7 @@ class KvCopy:
         return emit("mov.u32 $0, %nctaid.y;", (Int32,))[0]
 
     @cute.jit
-    def initialise_barriers(self, block: BarrierBlock):
+    def initialise_barriers(self, block: BarrierBlock) -> None:
         """Lane i initialises barrier i of the plan with the plan's count."""
         counts = self.config.misc_mbars.counts()
         lane = ids.lane_index()
@@ -98,8 +99,8 @@ class KvCopy:
         barriers.fence_mbarrier_init()
 
     @cute.jit
-    def produce(self, ctx: Share, k_map: Int64, v_map: Int64):
-        """Load every K and V tile through the rings, each part behind the wait for its slot."""
+    def produce(self, ctx: Share, k_map: Int64, v_map: Int64) -> None:
+        """Load every K and V tile through the rings, each part after the wait for its slot."""
         k_ring = TMAProducerPipeline(ctx.barriers, Ring.of_keys(self.config))
         v_ring = TMAProducerPipeline(ctx.barriers, Ring.of_values(self.config))
         k, v = first_slots(self.config, RingState.producer(self.config.num_kv_stages))
@@ -111,7 +112,10 @@ class KvCopy:
             self.fill(ctx, v_ring, v, 0, values, tile)
             k, v = next_slots(self.config, k, v)
 
-    def fill(self, ctx, ring, state, part, piece: CtaSlice, tile) -> None:
+    def fill(
+        self, ctx: Share, ring: TMAProducerPipeline, state: RingState, part: int, piece: CtaSlice,
+        tile: Int32,
+    ) -> None:  # fmt: skip
         """Wait for part ``part`` of the slot, announce the plan's bytes and issue its boxes."""
         ring.acquire(state, part)
         place = ring.expect(state, part)
@@ -121,7 +125,7 @@ class KvCopy:
         load_key_chunks(self.spec.attention, piece, where, smem, address)
 
     @cute.jit
-    def consume(self, ctx: Share, image: Int64):
+    def consume(self, ctx: Share, image: Int64) -> None:
         """Copy every slot to ``image``: for each tile its K slot, then its V slot."""
         k_ring, v_ring = Ring.of_keys(self.config), Ring.of_values(self.config)
         k, v = first_slots(self.config, RingState.consumer(self.config.num_kv_stages))
@@ -138,7 +142,7 @@ class KvCopy:
         ring: Ring,
         state: RingState,
         image: Int64,
-    ):
+    ) -> None:
         """Wait for every part of the slot, copy it, and free it for the producer."""
         for part in cutlass.range_constexpr(ring.num_qk_stages):
             ctx.barriers.wait(ring.pipeline.consumer_wait(state, part))
@@ -159,7 +163,7 @@ class KvCopy:
                 ctx.barriers.arrive(ring.pipeline.consumer_mbar(state.index, part))
 
 
-def stand_in_map(pointer: cute.Pointer):
+def stand_in_map(pointer: cute.Pointer) -> cute.CopyAtom:
     """Return a TMA atom that stands for a 128-byte tensor-map parameter."""
     rows, columns = STAND_IN_SHAPE
     layout = cute.make_layout((rows, columns), stride=(columns, 1))
@@ -168,13 +172,13 @@ def stand_in_map(pointer: cute.Pointer):
     return cpasync.make_tiled_tma_atom(operation, tensor, layout, STAND_IN_SHAPE)[0]
 
 
-def trace(spec: KvCopySpec, options: str):
+def trace(spec: KvCopySpec, options: str) -> Any:
     """Compile ``spec`` with the DSL's ``options`` and return its compiled function."""
     copy = KvCopy(spec)
     KvCopy.kernel.set_name_prefix(spec.name, remove_cutlass_symbol=True, keep_mangled_name=False)
 
     @cute.jit
-    def host(operand: cute.Pointer, image: Int64, seqlen_k: Int32):
+    def host(operand: cute.Pointer, image: Int64, seqlen_k: Int32) -> None:
         maps = (stand_in_map(operand), stand_in_map(operand))
         copy.kernel(maps, image, seqlen_k).launch(
             grid=[1, 1, 1],

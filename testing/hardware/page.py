@@ -19,7 +19,8 @@ from typing import Any
 
 from sm100sim.coverage import lowerings, source
 from testing.hardware import bounds, records
-from testing.hardware.micro import MODULES, Case, family
+from testing.hardware.case import Case
+from testing.hardware.micro import MODULES, family
 
 KNOWN = Path(__file__).parent / "known_differences.json"
 KV_COPY = records.DIRECTORY / "kv_copy" / "images.xz"

@@ -53,7 +53,7 @@ def _send(value: Any) -> None:
 
 
 def child(name: str, first: int) -> None:
-    """Run the cases of a family from index `first` on; stops behind the first fault."""
+    """Run the cases of a family from index `first` on; stops after the first fault."""
     device = Device()
     for index in range(first, len(family(name))):
         case = family(name)[index]

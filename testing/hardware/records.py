@@ -1,6 +1,6 @@
 """Record files: outputs of micro-kernels on the chip, one LZMA-compressed file per family.
 
-Layout behind LZMA: a line of JSON, then the outputs' bytes one after the other.  The JSON maps a case
+Layout inside the LZMA: a line of JSON, then the outputs' bytes one after the other.  The JSON maps a case
 to {"digest", "outputs": [byte count, ...]} or {"digest", "error"}.  Words are stored byte plane by
 byte plane and as differences, which compresses better.
 """

@@ -20,7 +20,7 @@ def _map(args: MapArgs, address: int) -> bytes:
 
 
 def simulate(case: Case, **options: Any) -> list[np.ndarray]:
-    """Outputs of the case on the simulator; keyword arguments are `RunOptions` fields, beside those
+    """Outputs of the case on the simulator; keyword arguments are `RunOptions` fields, besides those
     that the case asks for."""
     options = {**case.extra, **options}
     buffers = [aligned_copy(a) for a in (*case.inputs, *case.outputs)]

@@ -31,7 +31,7 @@ from testing.reference.attention import Comparison, compare
 
 def hopper(*sizes: int, **more: Any) -> Case:
     """Return a dense case of the Hopper kernel; arguments as of ``testing.cases.dense``."""
-    return dense(*sizes, num_qo=None, **more)
+    return dense(*sizes, **{"num_qo": None, **more})
 
 
 def featured(features: str, head_dim: int, **more: Any) -> Case:
@@ -42,6 +42,8 @@ def featured(features: str, head_dim: int, **more: Any) -> Case:
 
 SEQUENCES: Final = ((300, 700), (3, 133), (0, 20), (500, 17), (1000, 2000))
 """More than one CTA, fewer keys than queries, and no query at all."""
+STEPS: Final = ((1, 20000), (1, 9001), (3, 133), (0, 20), (9, 4000))
+"""Steps of decoding, whose keys are split where the call leaves it open."""
 CASES: Final = (
     *(hopper(300, 700, d, 2, 1, causal=bool(d % 16)) for d in range(8, 257, 24)),
     *(hopper(513, 1000, d, 3, 3, batch=2) for d in (64, 96, 128, 192, 256)),
@@ -61,6 +63,16 @@ CASES: Final = (
                          "padding causal", "sink softcap causal")
         for d in (64, 128, 256)
     ),
+    *(
+        featured(features, d, lengths=STEPS, heads=8)
+        for features in ("page16 causal sink", "page64 ragged", "ragged cache window sink",
+                         "cache bias", "split page128 causal", "persistent page32 causal")
+        for d in (64, 128, 192, 256)
+    ),
+    *(hopper(1, 65536, d, 8, 2, num_splits=None) for d in (64, 128, 256)),
+    hopper(1, 4096, 128, 28, 4, batch=4, num_splits=None),
+    hopper(200, 20000, 128, 8, 2, causal=True, num_splits=None),
+    hopper(700, 3000, 96, 2, 2, num_qo=1, causal=True),
     *(
         featured(features, d, lengths=SEQUENCES)
         for features in ("ragged causal sink", "ragged cache", "page16 ragged causal",
@@ -116,8 +128,8 @@ def called(given: Arguments, **more: Any) -> tuple[torch.Tensor, torch.Tensor]:
 def computed(given: Arguments) -> tuple[torch.Tensor, torch.Tensor]:
     """Return O and LSE of a call on the GPU, on the cpu."""
     options = {name: on_gpu(value) for name, value in given.options.items()}
-    inputs = tuple(x.cuda() for x in given.inputs)
-    out, lse = called(Arguments(*inputs, options))
+    q, k, v = (x.cuda() for x in given.inputs)
+    out, lse = called(Arguments(q, k, v, options))
     return out.cpu(), lse.cpu()
 
 

@@ -6,7 +6,7 @@ A result passes when
   plus a rounding floor;
 * every element is inside its own error bound, ``2.5 u (P |V|)`` with ``u`` the unit roundoff of the
   type: rounding P and O costs at most ``2 u``, so one wrong row of small numbers cannot hide
-  behind a row of large ones;
+  after a row of large ones;
 * O as a whole and every head of it have the right size, and every row of V counts once
   (``testing.reference.slopes``): errors that are small everywhere but never average out;
 * every log-sum-exp is within :data:`LSE_ABSOLUTE` plus :data:`LSE_RELATIVE` of its magnitude, and

@@ -51,7 +51,7 @@ class Reference:
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """Arguments of a call beside q, k and v, under their own names."""
+    """Arguments of a call besides q, k and v, under their own names."""
 
     causal: bool = False
     softmax_scale: float | None = None

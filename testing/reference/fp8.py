@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from fa4_cute.plan.compute.probability import SMALLEST_E4M3, ProbabilityPlan
+from fa4_cute.plan.compute.probability import ProbabilityPlan
 from fa4_cute.plan.facts.dtypes import DType
 from testing.reference.attention import Comparison
 from testing.reference.exact import attention_float64
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 ROUNDING: Final = E4M3_ROUNDOFF
 """Half a unit of the last of e4m3's three fraction bits."""
 ROUNDING_OF_O: Final = 2.0**-8
+SMALLEST_E4M3: Final = 2.0**-9
+"""Subnormal; half of it rounds to zero."""
 LIFT: Final = ProbabilityPlan.of(DType.FP8_E4M3).lift
 LSE_LIMIT: Final = 3e-4
 

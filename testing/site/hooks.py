@@ -1,16 +1,19 @@
 """What mkdocs needs to build the site from pages that are written for the repository.
 
 A page's links are paths of the repository. Pages outside of ``docs`` become pages of the site, and
-so does every other file that a page links to. A block of code that is a file gets its name for a
-title. mkdocs calls the functions ``on_...``; mkdocs.yml names this file.
+so does every other file that a page links to; all pictures together are one page more. A block of
+code that is a file gets its name for a title. mkdocs calls the functions ``on_...``; mkdocs.yml
+names this file.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from testing.site import notebooks
 from testing.site.markdown import LINK, ROOT, is_external, outside_code, prose
 
 if TYPE_CHECKING:
@@ -28,7 +31,9 @@ NAMED: Final = {
 }
 """Pages outside of ``docs``: path in the repository -> path on the site."""
 PATHS: Final = {place: path for path, place in NAMED.items()}
-LANGUAGES: Final = {".py": "python", ".c": "c", ".ipynb": "json"}
+LANGUAGES: Final = {".py": "python", ".c": "c"}
+NOTEBOOK: Final = ".ipynb"
+GALLERY: Final = "gallery.md"
 FENCE: Final = re.compile(r"^```(\w+) ([^\s{=]+)$", re.MULTILINE)
 
 
@@ -65,10 +70,15 @@ def for_site(page: str, text: str) -> str:
     return outside_code(text, lambda part: LINK.sub(link_on_site, part))
 
 
+def written_pages() -> list[str]:
+    """Pages that are written by hand, by their paths."""
+    return [*NAMED, *sorted(str(p.relative_to(ROOT)) for p in (ROOT / DOCS).rglob("*.md"))]
+
+
 def linked_files() -> list[str]:
     """Files outside of ``docs`` that a page of the site links to and that are no pages there."""
     found = set()
-    for page in [*NAMED, *(str(p.relative_to(ROOT)) for p in (ROOT / DOCS).rglob("*.md"))]:
+    for page in written_pages():
         for link in LINK.findall(prose(ROOT / page)):
             path, _ = target(page, link)
             if not is_external(link) and not link.startswith("#") and not path.startswith(DOCS):
@@ -83,21 +93,38 @@ def source_page(path: str) -> str:
     return f"# {path}\n\n{fence}{LANGUAGES.get(file.suffix, 'text')}\n{file.read_text()}{fence}\n"
 
 
+def shown_files() -> dict[str, str | bytes]:
+    """What the site has beyond the pages that are written for it: place -> content."""
+    shown: dict[str, str | bytes] = {}
+    books = {}
+    for path in linked_files():
+        if not path.endswith(NOTEBOOK):
+            shown[place(path)] = source_page(path)
+            continue
+        book = books[place(path)] = notebooks.read(ROOT / path, partial(for_site, path))
+        shown[place(path)] = book.text
+        folder = posixpath.dirname(place(path))
+        shown |= {f"{folder}/{name}": png for name, (_, png) in book.pictures.items()}
+    pages = {place(path): ROOT / path for path in written_pages()}
+    return shown | {GALLERY: notebooks.gallery(pages, books)}
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages outside of ``docs``, and the files that pages link to."""
+    """Add the pages outside of ``docs``, the files that pages link to, and the pictures."""
     from mkdocs.structure.files import File, InclusionLevel
 
     for path, page in NAMED.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / path)))
-    for path in linked_files():
-        shown = File.generated(config, place(path), content=source_page(path))
-        shown.inclusion = InclusionLevel.NOT_IN_NAV
-        files.append(shown)
+    for page, content in shown_files().items():
+        file = File.generated(config, page, content=content)
+        file.inclusion = InclusionLevel.INCLUDED if page == GALLERY else InclusionLevel.NOT_IN_NAV
+        files.append(file)
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Give a page the links of the site, and blocks that are files their names."""
-    if page.file.src_uri.startswith("source/"):
+    where = page.file.src_uri
+    if where == GALLERY or where.startswith("source/"):
         return markdown
-    return FENCE.sub(r'```\1 title="\2"', for_site(path_of(page.file.src_uri), markdown))
+    return FENCE.sub(r'```\1 title="\2"', for_site(path_of(where), markdown))

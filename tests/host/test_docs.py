@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import fa4_cute
-from fa4_cute import settings
 from fa4_cute.host.choose import support
+from fa4_cute.host.compile import settings
 
 FUNCTIONS = [n for n in fa4_cute.__all__ if n[0].islower() and callable(getattr(fa4_cute, n))]
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "calling.md").read_text()

@@ -58,7 +58,7 @@ def test_the_rules_do_not_look_at_the_batch() -> None:
 def test_a_single_split_is_none() -> None:
     q = torch.empty(1, 5, 8, 128, dtype=torch.bfloat16)
     options = Options(num_splits=1, split="cluster")
-    assert request((q, q, q), options).problem.features == Features()
+    assert request((q, q, q), options).problem.features == Features(num_splits=1)
     assert chosen(num_splits=1, split="cluster").split is None
     assert "keys split" not in fa4_cute.explain(**SIZES, num_splits=1, split="cluster")
 

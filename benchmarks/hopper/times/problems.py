@@ -135,9 +135,14 @@ def _problems() -> Iterator[Problem]:
         for length, batch in ((4096, 64), (16384, 16), (65536, 4), (65536, 1))
     ]
     yield from steps
+    for heads, dim in ((8, 128), (28, 128), (64, 128), (32, 64), (16, 256)):
+        heads_kv = 4 if heads == 28 else 8
+        yield Problem("decode", 8, 1, 16384, heads, heads_kv, dim, dim)
+    yield replace(steps[3], seqlen_q=128)
     for step in steps:
         yield replace(step, group="paged", page=64)
     yield replace(steps[1], group="paged", page=16)
+    yield replace(steps[3], group="paged", page=16)
 
 
 TABLE: Final = tuple(_problems())

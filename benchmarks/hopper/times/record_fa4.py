@@ -36,7 +36,7 @@ ALIGNMENT: Final = 1024
 APART: Final = (0, 4096)
 """Bytes between two tensors, of the two recordings of a problem."""
 MAP_BYTES, MAP_NEEDED = 128, 64
-"""Of a tensor map; what lies behind is private to the driver and may be anything."""
+"""Of a tensor map; what follows is private to the driver and may be anything."""
 Tensors = dict[str, torch.Tensor]
 
 

@@ -26,7 +26,7 @@ Dim3 = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Place:
-    """A word that moves with a tensor: in parameter `param` at byte `offset`, `delta` bytes behind
+    """A word that moves with a tensor: in parameter `param` at byte `offset`, `delta` bytes after
     the start of `tensor`, modulo 2^64. Maps of ragged tensors begin far in front of them."""
 
     param: int
@@ -89,7 +89,7 @@ Side = tuple[tuple[bytes, ...], Mapping[str, int]]
 def places_of(first: Side, second: Side) -> list[Place]:
     """The words that differ between two recordings of a launch, each of a tensor that moved as far.
 
-    A number of 32 bits may have anything behind it.
+    A number of 32 bits may have anything after it.
 
     Raises:
         ValueError: two tensors moved alike, or a word changed and moved with no tensor.

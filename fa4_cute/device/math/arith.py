@@ -103,7 +103,7 @@ def power_below(x: Float32) -> Float32:
 def where_at_least(x: Float32, bound: float, then: Float32, otherwise: Float32) -> Float32:
     """Return ``then`` where ``x >= bound``, else ``otherwise``, as for NaN.
 
-    DSL: ``cutlass.select_`` emits the same two instructions, but the compiler moves them behind the
+    DSL: ``cutlass.select_`` emits the same two instructions, but the compiler moves them after the
     next branch, where all exponentials of a row wait for them.
     """
     return emit(

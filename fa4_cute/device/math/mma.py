@@ -60,7 +60,7 @@ def descriptor_address(address: Int32) -> Int32:
     """Return shared ``address`` without what a descriptor has no place for: the CTA's rank.
 
     In a cluster the addresses of all CTAs but the first carry the rank in their upper bits, which
-    would run into the field behind. Where only rank 0 issues MMAs there is nothing to remove.
+    would run into the next field. Where only rank 0 issues MMAs there is nothing to remove.
     """
     return address & ((1 << SMEM_ADDRESS_BITS) - 1)
 

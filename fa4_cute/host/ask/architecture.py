@@ -34,6 +34,14 @@ def capability_of(tensor: Any) -> tuple[int, int] | None:
     return major, minor
 
 
+def num_sms_of(tensor: Any) -> int | None:
+    """Return the multiprocessors of the tensor's device; None where there are none."""
+    if capability_of(tensor) is None:
+        return None
+    torch = sys.modules["torch"]
+    return int(torch.cuda.get_device_properties(tensor.device.index).multi_processor_count)
+
+
 def arch_for(asked: str | None, capability: tuple[int, int] | None) -> str:
     """Return the architecture to compile for: ``asked``, else that of ``capability``.
 

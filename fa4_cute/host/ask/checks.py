@@ -44,12 +44,11 @@ def check_tensor(name: str, value: Any, layout: Layout = DENSE) -> None:
 
     Raises:
         TypeError: not a tensor.
-        ValueError: wrong rank.
-        NotImplementedError: a subclass, or a layout other than strided.
+        ValueError: wrong rank, or its memory was freed.
+        NotImplementedError: nested, a subclass, or a layout other than strided.
     """
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(value, torch.Tensor):
-        raise TypeError(f"{name}: expected a torch.Tensor, got {kind_of(value)}")
+    check_kind(name, value)
+    torch = sys.modules["torch"]
     if type(value) not in (torch.Tensor, torch.nn.Parameter):
         raise NotImplementedError(
             f"{name}: {kind_of(value)} is a tensor subclass, whose memory may not be what it "
@@ -64,6 +63,29 @@ def check_tensor(name: str, value: Any, layout: Layout = DENSE) -> None:
         raise ValueError(
             f"{name}: shape {tuple(value.shape)} has {value.dim()} dimensions; expected "
             f"({', '.join(layout)})"
+        )
+    if not value.is_meta and value.numel() and not value.data_ptr():
+        raise ValueError(
+            f"{name}: shape {tuple(value.shape)}, but its memory was freed, as by "
+            f"untyped_storage().resize_(0); nearest supported choice: a tensor with memory"
+        )
+
+
+def check_kind(name: str, value: Any) -> None:
+    """Refuse ``value`` unless it is a torch tensor, of whatever class, with sizes.
+
+    Raises:
+        TypeError: not a tensor.
+        NotImplementedError: a nested one.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(value, torch.Tensor):
+        raise TypeError(f"{name}: expected a torch.Tensor, got {kind_of(value)}")
+    if value.is_nested:
+        raise NotImplementedError(
+            f"{name}: a nested tensor, which has no sizes; nearest supported choice: "
+            f"fa4_cute.flash_attn_varlen with the values of a jagged one, and its offsets as "
+            f"cu_seqlens"
         )
 
 

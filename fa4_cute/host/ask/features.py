@@ -25,7 +25,8 @@ class Features:
         ragged_q, ragged_k: queries, keys are packed.
         used_k: each sequence says how many keys count.
         page_size: keys per page, 0 without pages.
-        num_splits: CTAs that the keys of a query tile are split over.
+        num_splits: CTAs that the keys of a query tile are split over; None leaves it to the rules,
+            and counts as 1 where these are not consulted.
         split: where their results are to meet; None leaves it to the rules, and counts as
             ``WORKSPACE`` where the rules are not consulted.
         scheduler: how query tiles are assigned to CTAs; None leaves it to the kernel, and counts as
@@ -40,7 +41,7 @@ class Features:
     ragged_k: bool = False
     used_k: bool = False
     page_size: int = 0
-    num_splits: int = 1
+    num_splits: int | None = None
     split: Partition | None = None
     scheduler: Scheduler | None = None
     token_scales: bool = False
@@ -63,13 +64,18 @@ class Features:
             partition=self.partition,
             scheduler=self.scheduler or Scheduler.TILE,
             token_scales=self.token_scales,
-            num_partitions=self.num_splits if self.partition is Partition.CLUSTER else 1,
+            num_partitions=self.count if self.partition is Partition.CLUSTER else 1,
         )
 
     @property
     def partition(self) -> Partition:
         """How the keys are split."""
-        return Partition.NONE if self.num_splits == 1 else self.split or Partition.WORKSPACE
+        return Partition.NONE if self.count == 1 else self.split or Partition.WORKSPACE
+
+    @property
+    def count(self) -> int:
+        """Splits of the keys."""
+        return 1 if self.num_splits is None else self.num_splits
 
     @property
     def has_lengths(self) -> bool:
@@ -87,7 +93,7 @@ class Features:
             "cu_seqlens_k": self.ragged_k,
             "seqused_k": self.used_k,
             "page_table": bool(self.page_size),
-            "num_splits": self.num_splits > 1,
+            "num_splits": self.count > 1,
             "split": self.partition is Partition.CLUSTER,
             "scheduler": self.scheduler is Scheduler.PERSISTENT,
             "q_scale": self.token_scales,

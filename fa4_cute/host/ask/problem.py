@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
+from ...plan.facts.architectures import ARCHITECTURES
 from ...plan.facts.dtypes import DType
 from ...plan.facts.hardware import SM100A
 from ...plan.launch.launch import AttentionSizes
@@ -46,6 +47,7 @@ class Problem:
         shared_rope: whether those of k have one head for all.
         pair_cta: whether two CTAs are to share each MMA, where a kernel has the choice.
         arch: architecture of the kernel.
+        num_sms: SMs of the device; None for those of the architecture's usual one.
     """
 
     dtype: str
@@ -66,6 +68,7 @@ class Problem:
     shared_rope: bool = False
     pair_cta: bool = False
     arch: str = SM100A
+    num_sms: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse values outside the domain of the record."""
@@ -128,6 +131,11 @@ class Problem:
         )
 
     @property
+    def sms(self) -> int:
+        """SMs that the rules count with."""
+        return self.num_sms or ARCHITECTURES[self.arch].num_sms
+
+    @property
     def has_no_output(self) -> bool:
         """Whether the output has no element."""
         return 0 in (self.batch, self.seqlen_q, self.num_q_heads)
@@ -149,9 +157,16 @@ class Problem:
             return self
         return replace(self, features=replace(self.features, scheduler=scheduler))
 
-    def settled(self, variant: Variant) -> Problem:
+    def with_splits(self, num_splits: int) -> Problem:
+        """Return the problem with ``num_splits`` where it leaves open how often keys are split."""
+        if self.features.num_splits is not None:
+            return self
+        return replace(self, features=replace(self.features, num_splits=num_splits))
+
+    def settled(self, variant: Variant, num_splits: int) -> Problem:
         """Return the problem with nothing left open: as the kernel of ``variant`` takes it."""
-        return self.with_partition(variant.partition).with_scheduler(variant.scheduler)
+        split = self.with_splits(num_splits).with_partition(variant.partition)
+        return split.with_scheduler(variant.scheduler)
 
     @classmethod
     def from_tensors(cls, q: Any, k: Any, v: Any, **options: Any) -> Problem:
@@ -186,6 +201,7 @@ class Problem:
         num_qo: int | None = None,
         pair_cta: bool = False,
         arch: str = SM100A,
+        num_sms: int | None = None,
         rope: tuple[Any, Any] | None = None,
     ) -> Problem:
         """Return the problem of tensors that fit together.
@@ -211,6 +227,7 @@ class Problem:
             num_qo=num_qo,
             pair_cta=pair_cta,
             arch=arch,
+            num_sms=num_sms,
             scales=scales,
             rope_dtype=None if rope is None else dtype_name(rope[0].dtype),
             shared_rope=rope is not None and checks.is_shared(rope[1], k),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ...plan.spec.variant import Partition, Scheduler
-from .architecture import arch_for, capability_of, check_arch
+from .architecture import arch_for, capability_of, check_arch, num_sms_of
 from .arguments import Batch, Inputs, Options
 from .checks import DENSE, PACKED, PAGED, Layout, check_count, check_inputs
 from .features import NO_TENSORS, PLAIN, Features, FeatureTensors
@@ -26,6 +26,7 @@ class Request:
 
     Attributes:
         problem: its facts.
+        posed: the same with all that the call left open, where ``problem`` leaves nothing open.
         inputs: q, k and v as they were given.
         tensors: what the features add.
         given: tensors for the results.
@@ -35,6 +36,7 @@ class Request:
     inputs: Inputs
     tensors: FeatureTensors = NO_TENSORS
     given: Outputs = NEW
+    posed: Problem | None = None
 
 
 def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Request:
@@ -60,6 +62,7 @@ def request(inputs: Inputs, options: Options, batch: Batch | None = None) -> Req
         num_qo=options.num_qo,
         pair_cta=options.pair_cta,
         arch=arch_for(options.arch, capability_of(inputs[0])),
+        num_sms=num_sms_of(inputs[0]),
         causal=options.causal,
         softmax_scale=options.softmax_scale,
         return_lse=options.return_lse,
@@ -82,8 +85,8 @@ def _featured(
 ) -> tuple[Features, FeatureTensors]:
     """Return what a kernel is specialised on, and the tensors that go with it."""
     split, scheduler = split_of(options.split, options.num_splits), scheduler_of(options.scheduler)
-    num_splits = 1 if options.num_splits is None else options.num_splits
-    check_count("num_splits", num_splits, 1)
+    if options.num_splits is not None:
+        check_count("num_splits", options.num_splits, 1)
     changes = score_changes(options, inputs, where)
     q_scale, k_scale = token_scales_of(options, *inputs[:2], where=where)
     features = Features(
@@ -94,7 +97,7 @@ def _featured(
         ragged_k=where.cu_seqlens_k is not None,
         used_k=where.seqused_k is not None,
         page_size=where.page_size,
-        num_splits=num_splits,
+        num_splits=options.num_splits,
         split=split,
         scheduler=scheduler,
         token_scales=q_scale is not None,

@@ -62,8 +62,9 @@ def row_offsets(inputs: Inputs, given: Mapping[str, Any], batch: int) -> Any:
     ``given`` holds ``cu_seqlens_q``, ``cu_seqlens_k`` and ``seqused_k``, where there are any.
     """
     q, k, _ = inputs
-    starts_q, starts_k, keys = map(given.get, ("cu_seqlens_q", "cu_seqlens_k", "seqused_k"))
+    starts_q, keys = given.get("cu_seqlens_q"), given.get("seqused_k")
     if keys is None:
+        starts_k = given.get("cu_seqlens_k")
         keys = k.shape[1] if starts_k is None else starts_k.diff()
     found = keys - (q.shape[1] if starts_q is None else starts_q.diff())
     if not isinstance(found, int):

@@ -6,7 +6,7 @@ The rows of ``kernels.KERNELS`` are tried in order.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -16,20 +16,20 @@ from ...plan.facts.dtypes import DType
 from ...plan.facts.hardware import TMA_ALIGN, align_up
 from ...plan.facts.numbers import MAX_SEQLEN
 from ...plan.launch.launch import plan_launch
-from ...plan.launch.selection import QueryTiles, choose_query_tiles
+from ...plan.launch.selection import QueryTiles
+from ...plan.launch.sm90_selection import KeySplits, RowTiles
 from ...plan.launch.split_selection import SplitChoice, SplitWork, choose_split
 from ...plan.masks.masks import terms
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import MAX_SPLITS
-from ...plan.spec.common_spec import refuse
 from ...plan.spec.depth512_spec import Depth512Spec
 from ...plan.spec.kernel_spec import KernelSpec
-from ...plan.spec.limits import unsupported_reason
-from ...plan.spec.variant import Partition, Variant
+from ...plan.spec.variant import Partition
 from ..ask.checks import divisibility
-from ..ask.problem import Form, Problem
+from ..ask.problem import Problem
 from .kernels import FEATURES, KERNELS, KernelRow, rows_of
 from .refusals import Refusal, refusal_of_error
+from .specify import row_of, specified
 
 _NEAREST: Final = {"split": "split='workspace'"}
 """What to choose instead, where another head dimension is not the nearest choice."""
@@ -65,12 +65,16 @@ class Choice:
         spec: its specification, which may be for a cluster where the problem leaves that open.
         query_tiles: why it takes so many Q tiles.
         split: where the results of split keys meet, and why.
+        key_splits: why they are split so often, where the problem leaves that open.
+        num_splits: how often.
     """
 
     row: KernelRow
     spec: AttentionSpec
-    query_tiles: QueryTiles | None = None
+    query_tiles: QueryTiles | RowTiles | None = None
     split: SplitChoice | None = None
+    key_splits: KeySplits | None = None
+    num_splits: int = 1
 
 
 @lru_cache(maxsize=1024)
@@ -80,73 +84,39 @@ def choose(problem: Problem) -> Choice | Refusal:
         refusal = rule(problem)
         if refusal is not None:
             return refusal
-    row = _row_of(problem)
-    problem = problem.with_scheduler(row.scheduler(problem.head_dim))
+    row = row_of(problem)
     for row_rule in (_feature_rule, _form_rule, _split_rule, _variant_rule):
         refusal = row_rule(problem, row)
         if refusal is not None:
             return refusal
     try:
-        spec, tiles = specified(problem)
+        problem, spec, tiles, key_splits = specified(problem)
         split = _split_choice(problem, spec)
         if split is not None and split.partition is not spec.variant.partition:
-            spec, _ = specified(problem.with_partition(split.partition))
+            spec = specified(problem.with_partition(split.partition)).spec
+        num_splits = problem.features.count
         if not (problem.has_no_output or problem.has_no_keys):
-            plan_launch(spec, problem.sizes, problem.scale, problem.features.num_splits)
+            plan_launch(spec, problem.sizes, problem.scale, num_splits)
     except ValueError as error:
         return refusal_of_error(NotImplementedError, error)
-    return Choice(row, spec, tiles, split)
-
-
-def _row_of(problem: Problem) -> KernelRow:
-    rows = rows_of(problem.arch)
-    return next(r for r in rows if r.serves(DType(problem.dtype), problem.head_dim))
-
-
-def specified(problem: Problem) -> tuple[AttentionSpec, QueryTiles | None]:
-    """Return the kernel, split as the problem says, and how it came by its number of Q tiles."""
-    row = _row_of(problem)
-    group, dtype = max(1, problem.group), DType(problem.dtype)
-    spec = _specification(row, dtype, problem.head_dim, group, problem.variant, problem.form)
-    if not isinstance(spec, KernelSpec):
-        return spec, None
-    tiles = choose_query_tiles(spec.config, problem.sizes, problem.num_qo)
-    return _with_query_tiles(spec, tiles.num_qo), tiles
+    return Choice(row, spec, tiles, split, key_splits, num_splits)
 
 
 def _split_choice(problem: Problem, spec: AttentionSpec) -> SplitChoice | None:
     """Return where the results of split keys meet; None when keys are not split."""
     features = problem.features
-    if features.num_splits == 1:
+    if features.count == 1:
         return None
     num_qo = spec.config.num_qo if isinstance(spec, KernelSpec) else None
     return choose_split(
         SplitWork(
-            features.num_splits,
+            features.count,
             depth=problem.head_dim_v,
             num_qo=num_qo,
             persistent=spec.variant.is_persistent,
             asked=features.split,
         )
     )
-
-
-@lru_cache(maxsize=1024)
-def _specification(
-    row: KernelRow, dtype: DType, head_dim: int, group: int, variant: Variant, form: Form
-) -> AttentionSpec:
-    """Return one object per kernel, so that it can be found again by its identity."""
-    return row.specify.for_attention(dtype, head_dim, group=group, variant=variant, **dict(form))
-
-
-@lru_cache(maxsize=1024)
-def _with_query_tiles(spec: KernelSpec, num_qo: int) -> KernelSpec:
-    """Return one object per kernel, as :func:`_specification` does, or raise as it does."""
-    if num_qo == spec.config.num_qo:
-        return spec
-    config = spec.config.with_num_qo(num_qo)
-    refuse(unsupported_reason(config))
-    return replace(spec, config=config)
 
 
 def supported_dtypes(arch: str) -> tuple[DType, ...]:
@@ -247,7 +217,7 @@ def _form_rule(problem: Problem, row: KernelRow) -> Refusal | None:
 
 def _split_rule(problem: Problem, _: KernelRow) -> Refusal | None:
     """Refuse more splits than a cluster has CTAs, or than are combined."""
-    num_splits = problem.features.num_splits
+    num_splits = problem.features.count
     if problem.features.split is Partition.CLUSTER and num_splits > MAX_CLUSTER:
         return Refusal(
             ValueError,

@@ -25,11 +25,11 @@ from ...plan.masks.masks import CAUSAL, NULL
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
 from ...plan.spec.variant import Variant
-from ...settings import Settings, read_settings
 from . import cache_files
 from .cache_files import CorruptEntry, StoredKernel
 from .compiler import CompiledArtifact, compile_kernel, has_compiler
 from .kernel_key import canonical, kernel_key, source_hash, toolchain
+from .settings import Settings, read_settings
 
 _KEY_CHARACTERS: Final = 24
 

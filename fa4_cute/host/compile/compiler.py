@@ -18,7 +18,7 @@ from ...plan.facts.hardware import SM100A
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
 from ...plan.spec.params import KernelParams
-from ...settings import set_default
+from .settings import set_default
 
 _Result = TypeVar("_Result")
 _LISTEN_SECONDS = 0.1

@@ -79,7 +79,11 @@ def _launch_shape(spec: AttentionSpec) -> dict:
     """Return a launch of one cluster."""
     ctas = [spec.cluster_size, 1, 1]
     shape = {"grid": ctas, "block": [spec.num_threads, 1, 1], "smem": spec.smem_bytes}
-    return shape | {"min_blocks_per_mp": 1} | ({"cluster": ctas} if spec.cluster_size > 1 else {})
+    shape["min_blocks_per_mp"] = spec.schedule.ctas_per_sm
+    if spec.schedule.ctas_per_sm > 1:
+        # In percent. Unless it is given, the DSL asks a GPU for its shared memory.
+        shape["preferred_smem_carveout"] = 100
+    return shape | ({"cluster": ctas} if spec.cluster_size > 1 else {})
 
 
 def trace_attention(spec: AttentionSpec, options: str):

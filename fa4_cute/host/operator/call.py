@@ -40,7 +40,7 @@ def call(inputs: Inputs, options: Options, batch: Batch) -> tuple[Any, Any]:
 
 
 def _written(inputs: Inputs, options: Options) -> tuple[Any, Any]:
-    """Return the tensors that are written: those that are given, and new ones beside them."""
+    """Return the tensors that are written: those that are given, and new ones."""
     (q, _, v), out, lse = inputs, options.out, options.lse
     if out is None:
         wanted = wanted_out(q, v.shape[-1])

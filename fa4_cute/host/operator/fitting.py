@@ -9,7 +9,7 @@ import torch
 
 from ...plan.facts.numbers import MAX_SEQLEN
 from ...plan.spec.combine_spec import MAX_SPLITS
-from ..ask.checks import check_count, kind_of
+from ..ask.checks import check_count, check_kind
 from .schema import ARGUMENTS, TENSORS
 
 _MOST: Final = {
@@ -30,15 +30,16 @@ def check_fits(values: Mapping[str, Any]) -> None:
 
     Raises:
         TypeError: one of them has another type.
+        NotImplementedError: a tensor is nested.
         ValueError: an integer is less than the least, or more than any kernel takes.
     """
     for name, value in values.items():
         kind = ARGUMENTS[name][0] if name in ARGUMENTS else "Tensor?"
         if kind == TENSORS:
             for i, tensor in enumerate(value):
-                _check_tensor(_NAMES.get(name, f"{name}[{i}]"), tensor)
+                check_kind(_NAMES.get(name, f"{name}[{i}]"), tensor)
         elif kind == "Tensor" or (kind == "Tensor?" and value is not None):
-            _check_tensor(name, value)
+            check_kind(name, value)
         elif name in _MOST and value is not None and not isinstance(value, torch.SymInt):
             check_count(name, value, _LEAST[name])
             if value >= _TOO_LARGE:
@@ -46,8 +47,3 @@ def check_fits(values: Mapping[str, Any]) -> None:
                     f"{name}={value}: more than any kernel takes; nearest supported choice: "
                     f"{_MOST[name]}"
                 )
-
-
-def _check_tensor(name: str, value: Any) -> None:
-    if not isinstance(value, torch.Tensor):
-        raise TypeError(f"{name}: expected a torch.Tensor, got {kind_of(value)}")

@@ -57,8 +57,8 @@ def _resolved(
     asked = request(inputs, options, batch)
     choice: Choice = require(choose(asked.problem))
     require(device.refusal_of(inputs[0], asked.problem.arch))
-    problem = asked.problem.settled(choice.spec.variant)
-    return replace(asked, problem=problem), choice.spec
+    problem = asked.problem.settled(choice.spec.variant, choice.num_splits)
+    return replace(asked, problem=problem, posed=asked.problem), choice.spec
 
 
 def _filled(asked: Request) -> tuple[Any, Any]:

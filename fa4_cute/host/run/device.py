@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from ...plan.facts.architectures import ARCHITECTURES
-from ...plan.facts.hardware import SM100A
+from ...plan.facts.hardware import SM100A, SMEM_PER_SM
 from ...plan.facts.tensor_map_bits import TENSOR_MAP_BYTES, TensorMapFields
 from ...plan.launch.launch import LaunchPlan
 from ..ask.architecture import capability_of
@@ -25,6 +25,9 @@ from .launch import Launched, PackedLaunch
 
 FAMILY_ARCH: Final = "sm_100f"
 """Target that all of compute capability 10.x shares (PTX ISA, ".target", family-specific)."""
+
+MOST_SHARED: Final = 100
+"""Percent of an SM's memory (CUDA driver API, ``CU_SHAREDMEM_CARVEOUT_MAX_SHARED``)."""
 
 
 Image = Callable[[CompiledArtifact, tuple[int, int]], bytes]
@@ -187,9 +190,14 @@ class CudaLauncher:
 
     def _allow_shared_memory(self, kernel: Any, size: int, device: int) -> None:
         driver = self._driver
-        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        result = driver.cuKernelSetAttribute(attribute, size, kernel, self._device(device))
-        self._check("cuKernelSetAttribute", result)
+        kinds = driver.CUfunction_attribute
+        wanted = {kinds.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: size}
+        if 0 < size <= SMEM_PER_SM // 2:
+            # Several CTAs share an SM where its memory is shared memory rather than L1.
+            wanted[kinds.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT] = MOST_SHARED
+        for attribute, value in wanted.items():
+            result = driver.cuKernelSetAttribute(attribute, value, kernel, self._device(device))
+            self._check("cuKernelSetAttribute", result)
 
     def num_sms(self, device: int) -> int:
         """Return the multiprocessors of ``device``; the driver is asked once per device.

@@ -46,7 +46,10 @@ def key_of(given: Arguments, inputs: Inputs, options: Mapping[str, Any]) -> tupl
     for tensor in (*given.tensors, *given.written):
         if type(tensor) not in TENSORS or tensor.is_neg() or (grad and tensor.requires_grad):
             return None
-        place = tensor.data_ptr() % TMA_ALIGN
+        address = tensor.data_ptr()
+        if not address:  # freed, or nothing there
+            return None
+        place = address % TMA_ALIGN
         key += type(tensor), tensor.shape, tensor.stride(), tensor.dtype, tensor.device, place
     if given.looks:
         key.append(_lengths(inputs, options))

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
 from ...plan.facts.dtypes import DType
 from ...plan.facts.tensor_map_bits import ALIGN, MAX_STRIDE
 from ...plan.spec.combine_spec import CombineSpec
@@ -22,6 +24,9 @@ from ..ask.outputs import NEW, Outputs, Wanted, span, wanted_lse, wanted_out
 from ..ask.problem import Problem
 from .launch import AttentionCall, Operand, Splits
 from .simulator import HostBuffer
+
+# Bound once: looking it up takes time in every call.
+_increment_version = torch.autograd.graph.increment_version
 
 
 @dataclass(frozen=True)
@@ -93,8 +98,6 @@ def readable(tensor: Any) -> Any:
         tensor = tensor.resolve_neg()
     if fits_tma(tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.element_size()):
         return tensor
-    import torch
-
     # Unlike contiguous(), a clone is new memory, and so aligned, also when only alignment is wrong.
     return tensor.clone(memory_format=torch.contiguous_format)
 
@@ -108,8 +111,6 @@ def outputs_of(problem: Problem, q: Any, given: Outputs = NEW) -> tuple[Any, Any
 
 def _written(given: Any, wanted: Wanted, q: Any) -> Any:
     """Return the tensor that is written: the one that was given, or a new one."""
-    import torch
-
     if given is None:
         dtype = getattr(torch, wanted.dtype)
         return torch.empty(wanted.shape, dtype=dtype, device=q.device)
@@ -118,10 +119,8 @@ def _written(given: Any, wanted: Wanted, q: Any) -> Any:
 
 def changed(given: Any) -> Any:
     """Return a tensor of the caller's that is written; autograd counts it as changed."""
-    import torch
-
     if not given.is_inference():
-        torch.autograd.graph.increment_version(given)
+        _increment_version(given)
     return given
 
 
@@ -148,7 +147,7 @@ def describe_call(
         if problem.features is PLAIN
         else _extras(problem, tensors, out, partial).items(),
         longest=problem.sizes if problem.features.has_lengths else None,
-        num_splits=problem.features.num_splits,
+        num_splits=problem.features.count,
         value_scale=problem.scales.v,
         rope=tuple(map(_operand, rope)),
     )
@@ -160,9 +159,7 @@ def new_partial(problem: Problem, out: Any) -> tuple[Any, Any]:
 
     Row ``r`` is head ``r % heads`` of query ``r // heads``.
     """
-    import torch
-
-    rows = (problem.features.num_splits, out[..., 0].numel())
+    rows = (problem.features.count, out[..., 0].numel())
     depth = (*rows, problem.head_dim_v)
     return tuple(torch.empty(s, dtype=torch.float32, device=out.device) for s in (depth, rows))
 

@@ -54,7 +54,7 @@ class Pattern:
     """What a call is like.
 
     Attributes:
-        problem: what it asks for.
+        problem: what it asks for, with all that it leaves open.
         spec: its kernel.
         launches: what is launched, with addresses and factors of some call.
         layouts: of the operands of tensor maps, by their names there.
@@ -101,7 +101,7 @@ def pattern_of(
     operands |= zip(("q_rope", "k_rope"), described.rope, strict=False)
     q, out = asked.inputs[0], call.out
     return Pattern(
-        asked.problem,
+        asked.posed or asked.problem,
         spec,
         tuple(launches),
         {name: operand.layout for name, operand in operands.items()},

@@ -87,6 +87,9 @@ class Prepared:
         self._like_q = pattern.like_q
         self._out = written["o"].shape, written["o"].dtype
         self._lse = written["lse"].shape if "lse" in written else None
+        self._out_bytes, self._lse_bytes = (
+            written[role].size if role in written else 0 for role in ("o", "lse")
+        )
         partial = [made.numel for role, made in written.items() if role.startswith("partial")]
         self._workspace = sum(partial)
         self._guard: Any = None
@@ -111,6 +114,8 @@ class Prepared:
         if not self._guard(*tensors):
             return None
         addresses = [*map(_address, tensors)]
+        if 0 in addresses:
+            return None
         bits = 0
         for address in addresses:
             bits |= address
@@ -138,14 +143,21 @@ class Prepared:
 
     def may_write(self, addresses: Sequence[int], options: Given) -> bool:
         """Return whether ``out`` and ``lse`` of ``options`` lie apart from the given tensors."""
-        known = list(zip(addresses, self._memory.sizes, strict=False))
-        for name, role in (("out", "o"), ("lse", "lse")):
-            if options.get(name) is not None:
-                start = options[name].data_ptr()
-                size = self._memory.sizes[self._memory.roles.index(role)]
-                if any(at < start + size and start < at + n for at, n in known):
-                    return False
-                known.append((start, size))
+        out, lse = options.get("out"), options.get("lse")
+        # What is not given ends before everything else.
+        start_o = end_o = start_l = end_l = 0
+        if out is not None:
+            start_o = out.data_ptr()
+            end_o = start_o + self._out_bytes
+        if lse is not None:
+            start_l = lse.data_ptr()
+            end_l = start_l + self._lse_bytes
+        if start_o < end_l and start_l < end_o:
+            return False
+        for start, size in zip(addresses, self._memory.sizes, strict=False):
+            end = start + size
+            if (start < end_o and start_o < end) or (start < end_l and start_l < end):
+                return False
         return True
 
     def __call__(

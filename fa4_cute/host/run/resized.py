@@ -18,7 +18,8 @@ from ...plan.launch.launch import plan_combine, plan_launch
 from ...plan.spec.tensor_maps import OperandLayout, key_map, query_map
 from ..ask.outputs import span
 from ..ask.problem import Problem
-from ..choose.support import specified
+from ..choose.refusals import Refusal
+from ..choose.support import choose
 from .known import TMA_ALIGN
 from .launch import repacked
 from .operands import combine_spec
@@ -121,14 +122,17 @@ def resized(
         ValueError: the sizes are more than a kernel counts.
     """
     problem = _sized(patterns[0].problem, sizes)
-    spec, _ = specified(problem)
+    choice = choose(problem)
+    if isinstance(choice, Refusal):
+        return None
+    spec, num_splits = choice.spec, choice.num_splits
     found = next((pattern for pattern in patterns if pattern.spec is spec), None)
     if found is None or any("q_scale" in names for names, _ in found.derived):
         return None
     layouts = {name: _laid_out(name, layout, sizes) for name, layout in found.layouts.items()}
     of_given = [end - start for start, end in map(span, tensors)]
-    changes: dict[str, Any] = {"pages_per_row": sizes.pages}
-    written = found.written
+    changes: dict[str, Any] = {"pages_per_row": sizes.pages, "num_splits": num_splits}
+    written = {role: _split(role, made, num_splits) for role, made in found.written.items()}
     if sizes.rows_q:
         rows = sizes.rows_q, sizes.rows_q * problem.num_q_heads
         written = {role: _made(role, made, *rows) for role, made in written.items()}
@@ -139,7 +143,6 @@ def resized(
             make = query_map if name in _QUERY_MAPS else key_map
             fields = make(spec, name, layout).fields(tensors[0].data_ptr())
             changes[f"{name}_map"] = machine.encode(fields)
-    num_splits = problem.features.num_splits
     plans = [plan_launch(spec, problem.sizes, problem.scale, num_splits, machine.num_sms)]
     if len(found.launches) > 1:
         _, num_rows = written["partial_lse"].shape
@@ -169,6 +172,13 @@ def _laid_out(name: str, layout: OperandLayout, sizes: Sizes) -> OperandLayout:
     rows = sizes.rows_q if name in _QUERY_MAPS else sizes.rows_k
     batch, seqlen, heads, depth = layout.shape
     return replace(layout, shape=(batch, rows or seqlen, heads, depth))
+
+
+def _split(role: str, made: Made, num_splits: int) -> Made:
+    """Return what a call with so many splits writes."""
+    if not role.startswith("partial"):
+        return made
+    return Made((num_splits, *made.shape[1:]), made.dtype)
 
 
 def _made(role: str, made: Made, total_q: int, num_rows: int) -> Made:

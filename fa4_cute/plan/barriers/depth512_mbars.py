@@ -159,7 +159,7 @@ class Depth512MBarsLayout(BarrierTable):
 
     @property
     def stored_offset(self) -> int:
-        """Output stored, its memories free. Only where a pair takes tile after tile."""
+        """The output is stored and its memory free. Only where a pair takes tile after tile."""
         return self.offset("stored")
 
     @property

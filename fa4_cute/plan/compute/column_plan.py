@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final
 
 RESIDENT_COLUMNS: Final = 128
-"""Most scores of a row that fit a softmax thread's registers beside everything else."""
+"""Most scores of a row that fit a softmax thread's registers besides everything else."""
 LOAD_COLUMNS: Final = 32
 """Columns per load for the maximum: the width of one visibility test."""
 

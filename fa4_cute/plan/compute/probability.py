@@ -18,13 +18,9 @@ Source: ``docs/sources.md`` section 7.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from ..facts.dtypes import DType
 from ..facts.hardware import TMEM_COLUMN_BYTES
-
-SMALLEST_E4M3: Final = 2.0**-9
-"""Subnormal; half of it rounds to zero."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +46,6 @@ class ProbabilityPlan:
         if dtype is DType.FP8_E4M3:
             return cls(dtype, threshold=-2.0, lift=6.0, largest_product=2.0**25)
         return cls(dtype, threshold=-8.0, lift=0.0, largest_product=2.0**28)
-
-    @property
-    def largest(self) -> float:
-        """Largest probability that is ever stored."""
-        return float(2.0 ** (self.lift - self.threshold))
 
     def column(self, key: int) -> int:
         """Return the 32-bit column of P, within its tile, that ``key`` lies in."""

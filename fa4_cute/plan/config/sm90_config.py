@@ -14,11 +14,15 @@ time, and shared memory for two slots of K and V::
 
 V and O may have fewer columns than Q and K (192/128). A head dim is padded to whole chunks of 64
 columns in shared memory; nothing but its own columns is multiplied.
+
+Where the queries of a head fit 64 rows, as those of a decoding step do, memory is what bounds a
+call. Then one consumer suffices, its tiles are small, and up to head dim 192 two CTAs share an SM:
+one loads while the other starts or ends.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -26,7 +30,8 @@ from ..barriers.sm90_mbars import SM90MBarsLayout
 from ..facts.dtypes import DType
 from ..facts.hardware import (
     MBARRIER_BYTES,
-    SMEM_CAPACITY,
+    SMEM_PER_SM,
+    SMEM_RESERVED_PER_CTA,
     SwizzleMode,
     align_up,
 )
@@ -42,13 +47,14 @@ MIN_KV_STAGES: Final = 2
 class SM90Tile(NamedTuple):
     """Tile of head dims up to ``depth``, of V up to ``ov_depth``: consumers of 64 rows, and keys.
 
-    ``ov_depth`` is 0 where any will do.
+    ``ov_depth`` is 0 where any will do; ``ctas`` share an SM.
     """
 
     depth: int
     consumers: int
     keys: int
     ov_depth: int = 0
+    ctas: int = 1
 
     def holds(self, depth: int, ov_depth: int) -> bool:
         """Whether the tile is wide enough."""
@@ -59,6 +65,10 @@ TILES: Final = (SM90Tile(64, 3, 128), SM90Tile(128, 2, 128), SM90Tile(192, 2, 12
                 SM90Tile(192, 2, 112), SM90Tile(256, 2, 80))  # fmt: skip
 """Ascending; the first that is wide enough is taken."""
 MAX_DEPTH: Final = TILES[-1].depth
+FEW_ROWS_TILES: Final = (SM90Tile(64, 1, 128, ctas=2), SM90Tile(128, 1, 64, ctas=2),
+                         SM90Tile(192, 1, 32, ctas=2), SM90Tile(256, 1, 64))  # fmt: skip
+"""The same for queries that fit 64 rows. The last one's O alone takes the registers that a thread
+of two CTAs starts with, and ptxas wants an instruction's operands among these."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +90,7 @@ class SM90Config(OperandConfig):
         in_turn: consumers start their products in turn, so that one multiplies while the others
             exponentiate.
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
+        few_rows: a CTA has one Q tile.
 
     Raises:
         ValueError: for values that describe no problem at all, a head dim above 256, or a V that
@@ -99,6 +110,7 @@ class SM90Config(OperandConfig):
     persistent: bool = False
     in_turn: bool = True
     scale_dtype: DType = DType.INVALID
+    few_rows: bool = False
 
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
@@ -119,7 +131,13 @@ class SM90Config(OperandConfig):
     @property
     def tile(self) -> SM90Tile:
         """The row of the table."""
-        return next(tile for tile in TILES if tile.holds(self.depth, self.ov_depth))
+        tiles = FEW_ROWS_TILES if self.few_rows else TILES
+        return next(tile for tile in tiles if tile.holds(self.depth, self.ov_depth))
+
+    @property
+    def ctas_per_sm(self) -> int:
+        """CTAs that share the registers and the memory of an SM."""
+        return self.tile.ctas
 
     @property
     def num_consumers(self) -> int:
@@ -229,11 +247,16 @@ class SM90Config(OperandConfig):
         return self.num_consumers * self.q_tile_bytes
 
     def _slots_beside(self, num_bytes: int) -> int:
-        """Return how many slots of either ring fit beside ``num_bytes`` of Q and O."""
+        """Return how many slots of either ring fit besides ``num_bytes`` of Q and O."""
         without = SM90MBarsLayout(0, self.num_consumers, self.persistent)
         used = num_bytes + without.size * MBARRIER_BYTES
         slots = self.k_stage_bytes + self.v_stage_bytes + 4 * MBARRIER_BYTES
-        return (SMEM_CAPACITY - used) // slots
+        return (self.smem_share - used) // slots
+
+    @property
+    def smem_share(self) -> int:
+        """Dynamic shared memory that a CTA may take."""
+        return SMEM_PER_SM // self.ctas_per_sm - SMEM_RESERVED_PER_CTA
 
     @cached_property
     def misc_mbars(self) -> SM90MBarsLayout:
@@ -254,16 +277,20 @@ class SM90Config(OperandConfig):
                 f"{self.qkv_dtype.value} head dim {self._depth_text} (padded {self.padded_depth}) "
                 f"Hopper, group {self.group}{' (fused into rows)' if self.fuse_gqa else ''}",
                 f"tile {self.num_consumers} x {WGMMA_ROWS} x {self.BN}, "
-                f"{self.num_consumers} consumer warp groups",
+                f"{self.num_consumers} consumer warp groups, {self.ctas_per_sm} CTAs per SM",
                 f"K and V rings of {self.num_kv_stages} slots x {self.k_stage_bytes} and "
                 f"{self.v_stage_bytes} bytes, {self.misc_mbars.size} mbarriers",
-                f"shared memory {self.smem_used} of {SMEM_CAPACITY} bytes",
+                f"shared memory {self.smem_used} of {self.smem_share} bytes",
             )
         )
 
     @property
     def _depth_text(self) -> str:
         return str(self.depth) + (f"/{self.ov_depth}" if self.ov_depth != self.depth else "")
+
+    def with_few_rows(self) -> SM90Config:
+        """Return the configuration with one Q tile; a consumer alone takes no turns."""
+        return replace(self, few_rows=True, in_turn=False)
 
     @classmethod
     def for_attention(

@@ -74,7 +74,8 @@ def plan_launch(
     if spec.variant.is_persistent:
         num_work = _num_work(spec, blocks)
         scalars |= zip(WORK_COUNTS, (num_work, *blocks[1:]), strict=True)
-        pairs_or_ctas = max(1, num_sms // spec.config.cta_group())
+        num_ctas = num_sms * spec.schedule.ctas_per_sm
+        pairs_or_ctas = max(1, num_ctas // spec.config.cta_group())
         blocks = (min(num_work, pairs_or_ctas) * spec.config.cta_group(), 1, 1)
     return LaunchPlan(
         grid=blocks,

@@ -2,7 +2,7 @@
 
 ``fa4_cute.smem.SM90AttentionSMem`` adds the base address and draws the map. A consumer stages its O
 over its own Q tile: its last product with Q is over by then, and nobody else reads that tile. In a
-persistent CTA O has memory of its own where two slots of K and V fit beside it.
+persistent CTA O has memory of its own where two slots of K and V fit besides it.
 """
 
 from __future__ import annotations

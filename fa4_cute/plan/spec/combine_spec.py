@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..facts.dtypes import DType
-from ..facts.hardware import SM100A, WARP_THREADS, ceil_div
+from ..facts.hardware import SM90A, SM100A, WARP_THREADS, ceil_div
 from .params import KernelParams, lay_out
 
 COLUMNS_PER_LANE: Final = 4
 """Columns a lane takes at a time: 16 bytes of a split's O."""
 MAX_SPLITS: Final = 256
 """Most splits of one row."""
+ABREAST: Final = {SM100A: 1, SM90A: 16}
+"""Splits whose partial results are loaded at the same time, by architecture: many where the rules
+split by themselves, since a step of decoding waits for each of these loads otherwise."""
 
 _PARAMS: Final = lay_out(
     ("partial_o", "u64"),
@@ -90,6 +93,11 @@ class CombineSpec:
     def columns_per_step(self) -> int:
         """Columns that a warp takes at a time."""
         return WARP_THREADS * COLUMNS_PER_LANE
+
+    @property
+    def abreast(self) -> int:
+        """Splits that a warp loads at the same time; 1: one after the other."""
+        return ABREAST[self.arch]
 
     def num_blocks(self, num_rows: int) -> int:
         """Return the CTAs for ``num_rows`` rows."""

@@ -59,6 +59,15 @@ def most_sm90_keys(variant: Variant, ov_depth: int) -> int:
     return FEW_COLUMNS // 2 if variant.score_mod is not None and scarce else FEW_COLUMNS
 
 
+def most_few_rows_keys(variant: Variant, depth: int) -> int:
+    """Return the same for the tile of few rows: a modifier costs it half of the keys more.
+
+    Its warp groups are two, of which each starts with fewer registers than the consumer ends with.
+    """
+    most = most_sm90_keys(variant, depth)
+    return most if variant.score_mod is None else most // 2
+
+
 def joins_sum_early(variant: Variant) -> bool:
     """Return whether sum and factor are multiplied before the exponentials, at a rounding more.
 

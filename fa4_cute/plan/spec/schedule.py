@@ -52,12 +52,17 @@ class WarpRole:
 class WarpSchedule:
     """All roles of a kernel, in warp order.
 
+    Args:
+        roles: the roles.
+        ctas_per_sm: CTAs that share the register file.
+
     Raises:
         ValueError: when warps overlap or leave a gap, a budget is not a legal ``setmaxnreg``
             value, or the budgets exceed the register file.
     """
 
     roles: tuple[WarpRole, ...]
+    ctas_per_sm: int = 1
 
     def __post_init__(self) -> None:
         """Refuse a schedule that the hardware could not run."""
@@ -76,8 +81,9 @@ class WarpSchedule:
                 )
         if expected % WARPS_PER_GROUP:
             raise ValueError(f"{expected} warps are not whole warp groups of {WARPS_PER_GROUP}")
-        if self.register_sum > REGISTERS_PER_SM:
-            raise ValueError(f"budgets need {self.register_sum} registers of {REGISTERS_PER_SM}")
+        share = self._register_share
+        if self.register_sum > share:
+            raise ValueError(f"budgets need {self.register_sum} registers of {share}")
 
     @property
     def num_warps(self) -> int:
@@ -102,7 +108,12 @@ class WarpSchedule:
     @property
     def launch_registers(self) -> int:
         """Registers per thread at launch: an equal share, in legal steps."""
-        return REGISTERS_PER_SM // self.num_threads // SETMAXNREG_STEP * SETMAXNREG_STEP
+        return self._register_share // self.num_threads // SETMAXNREG_STEP * SETMAXNREG_STEP
+
+    @property
+    def _register_share(self) -> int:
+        """Registers that a CTA may take."""
+        return REGISTERS_PER_SM // self.ctas_per_sm
 
     @cached_property
     def groups(self) -> tuple[tuple[WarpRole, ...], ...]:
@@ -182,7 +193,9 @@ PAGED_SCHEDULE = WarpSchedule(
 )
 """The same threads; page lookups need a few registers more in the load role."""
 
-def _sm90_schedule(consumers: int, registers: int, load_registers: int) -> WarpSchedule:
+def _sm90_schedule(
+    consumers: int, registers: int, load_registers: int, ctas_per_sm: int = 1
+) -> WarpSchedule:
     """Return ``consumers`` warp groups that multiply, and one of which a warp loads."""
     first = consumers * WARPS_PER_GROUP
     return WarpSchedule(
@@ -190,13 +203,20 @@ def _sm90_schedule(consumers: int, registers: int, load_registers: int) -> WarpS
             WarpRole("consumer", 0, first, registers),
             WarpRole("load", first, 1, load_registers),
             WarpRole(IDLE, first + 1, WARPS_PER_GROUP - 1, load_registers),
-        )
+        ),
+        ctas_per_sm,
     )
 
 
 SM90_SCHEDULES = {2: _sm90_schedule(2, 240, 24), 3: _sm90_schedule(3, 160, 32)}
 """Hopper kernel, by its number of consumers: (2 x 240 + 24) * 128 = 64512 registers, and
 (3 x 160 + 32) * 128 = 65536."""
+
+SM90_FEW_ROWS_SCHEDULES = {
+    1: _sm90_schedule(1, 240, 40),
+    2: _sm90_schedule(1, 216, 40, ctas_per_sm=2),
+}
+"""The same with one consumer, by the CTAs that share an SM: 2 x (216 + 40) * 128 = 65536."""
 
 DEPTH512_SCHEDULE = WarpSchedule(
     (

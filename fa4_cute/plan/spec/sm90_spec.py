@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from ..config.sm90_config import SM90Config
@@ -11,8 +11,8 @@ from ..facts.hardware import SM90A, TMA_ALIGN, align_up
 from ..facts.wgmma import LaneColumns
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import OneChain
-from .register_tuning import most_consumers, most_sm90_keys
-from .schedule import SM90_SCHEDULES, WarpSchedule
+from .register_tuning import most_consumers, most_few_rows_keys, most_sm90_keys
+from .schedule import SM90_FEW_ROWS_SCHEDULES, SM90_SCHEDULES, WarpSchedule
 from .variant import Variant
 
 SM90_DTYPES = (DType.BF16, DType.FP16)
@@ -71,6 +71,13 @@ class SM90Spec(CommonSpec):
         config = with_features(config, variant)
         return cls(config, variant, SM90_SCHEDULES[config.num_consumers])
 
+    def with_few_rows(self) -> SM90Spec:
+        """Return the kernel for queries that fit one Q tile."""
+        most = most_few_rows_keys(self.variant, self.config.depth)
+        config = replace(self.config.with_few_rows(), bn_cap=most)
+        schedule = SM90_FEW_ROWS_SCHEDULES[config.ctas_per_sm]
+        return replace(self, config=config, schedule=schedule)
+
     @property
     def name(self) -> str:
         """Entry name of the kernel, legal in PTX, that says what it is specialised on."""
@@ -78,6 +85,7 @@ class SM90Spec(CommonSpec):
         depth = f"d{config.depth}"
         depth += f"v{config.ov_depth}" if config.ov_depth != config.depth else ""
         parts = ["fa4_sm90", config.qkv_dtype.value, depth, f"g{config.group}"]
+        parts += ["few"] * config.few_rows
         return "_".join([*parts, *self.variant.name_parts])
 
     @property

@@ -32,7 +32,7 @@ class Plane:
         return self.start + y * self.pitch + z * self.slice
 
     def end(self, width: int, height: int, depth: int) -> int:
-        """The address behind the last row."""
+        """The address after the last row."""
         return self.row(height - 1, depth - 1) + width
 
 

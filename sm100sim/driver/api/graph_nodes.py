@@ -26,7 +26,7 @@ from .memory import allocate, allocated_again, keep_memory
 _KERNEL = "Q7I4xQQQ"
 _SET = "QQIIQQ"
 _BYTES_OFFSET = 104
-"""Of the size in `CUDA_MEM_ALLOC_NODE_PARAMS`; the address that is given comes behind it."""
+"""Of the size in `CUDA_MEM_ALLOC_NODE_PARAMS`; the address that is given comes after it."""
 
 
 def add_step(s: Session, words: tuple[int, ...], kind: int, work: Work) -> None:

@@ -50,7 +50,7 @@ class Block:
 
     @property
     def end(self) -> int:
-        """The address behind its last byte."""
+        """The address after its last byte."""
         return self.start + self.size
 
 
@@ -68,7 +68,7 @@ class Region:
         return (self._blocks[start] for start in self._starts)
 
     def add(self, size: int, kind: str, alignment: int) -> Block:
-        """Allocate behind the last allocation, or else in the first gap.
+        """Allocate after the last allocation, or else in the first gap.
 
         Raises:
             CudaError: there is no room.

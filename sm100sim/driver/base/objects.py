@@ -66,7 +66,7 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
 
     def ordered(self) -> list[Node]:
-        """The steps, each behind those that it waits for, otherwise in the order of addition."""
+        """The steps, each after those that it waits for, otherwise in the order of addition."""
         done: dict[int, None] = {}
         found: list[Node] = []
 

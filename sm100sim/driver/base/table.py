@@ -2,7 +2,7 @@
 
 A handler takes the session and then the function's arguments in order. Each is a word; where the C
 type is narrower, the annotation says which part of the word counts. A handler may have fewer
-parameters than the function: what it need not know stays behind.
+parameters than the function: what it need not know is left out.
 """
 
 from __future__ import annotations

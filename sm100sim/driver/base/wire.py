@@ -81,7 +81,7 @@ class Program:
         return self._wait()
 
     def print(self, text: str) -> None:
-        """Put a text on the program's standard output, behind what it has printed there."""
+        """Put a text on the program's standard output, after what it has printed there."""
         raw = text.encode(errors="surrogateescape")
         self._connection.sendall(MESSAGE.pack(PRINT, len(raw), 0, 0, 0) + raw)
 
@@ -136,11 +136,3 @@ class Program:
                 raise Ended
             view = view[got:]
         return bytes(data)
-
-
-def signed(word: int, bits: int = 32) -> int:
-    """The two's complement number in the low bits of a word."""
-    word &= (1 << bits) - 1
-    return word - (1 << bits) if word >> bits - 1 else word
-
-

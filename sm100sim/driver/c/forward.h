@@ -1,4 +1,4 @@
-/* Entry points of a library beside libcuda.so.1, which has the connection. */
+/* Entry points of a library other than libcuda.so.1, which has the connection. */
 #ifndef SM100SIM_FORWARD_H
 #define SM100SIM_FORWARD_H
 #include "transport.h"

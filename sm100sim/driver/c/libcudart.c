@@ -19,7 +19,7 @@
 
 #include "runtime_names.h"
 
-/* jmp *0(%rip), and the target behind it */
+/* jmp *0(%rip), and the target after it */
 static const unsigned char JUMP[6] = {0xff, 0x25, 0, 0, 0, 0};
 
 enum { JUMP_BYTES = sizeof JUMP + sizeof(u64) };

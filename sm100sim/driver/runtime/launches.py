@@ -31,7 +31,7 @@ from .registration import function_at, kernel_at
 
 _CONFIG: Final = "6IQQQI"
 _NUMBERS: Final = (MAX_THREADS, REGISTERS, 5, 6, 7, DYNAMIC_SMEM, 9, 10, 11, 12, 13, 15, 14)
-"""Function attributes in the order of `cudaFuncAttributes`, behind its three sizes."""
+"""Function attributes in the order of `cudaFuncAttributes`, after its three sizes."""
 
 
 def extents(xy: int, z: int) -> tuple[int, int, int]:

@@ -1,6 +1,6 @@
 """Memory (CUDA Runtime API, "Memory Management"), where the driver's functions differ.
 
-A structure of more than 16 bytes that is given by value lies on the stack: its words come behind
+A structure of more than 16 bytes that is given by value lies on the stack: its words come after
 the six of the registers (System V ABI, x86-64, 3.2.3).
 """
 

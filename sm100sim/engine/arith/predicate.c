@@ -5,37 +5,8 @@
 #define BITS_WHERE(test)          \
   for (u32 l = 0; l < LANES; l++) \
   out |= (u32)(test) << l
-#define COMPARE_INT(name, T)                        \
-  static u32 name(const T *a, const T *b, u32 op) { \
-    u32 out = 0;                                    \
-    switch (op) {                                   \
-      case CMP_EQ:                                  \
-        BITS_WHERE(a[l] == b[l]);                   \
-        break;                                      \
-      case CMP_NE:                                  \
-        BITS_WHERE(a[l] != b[l]);                   \
-        break;                                      \
-      case CMP_LT:                                  \
-        BITS_WHERE(a[l] < b[l]);                    \
-        break;                                      \
-      case CMP_LE:                                  \
-        BITS_WHERE(a[l] <= b[l]);                   \
-        break;                                      \
-      case CMP_GT:                                  \
-        BITS_WHERE(a[l] > b[l]);                    \
-        break;                                      \
-      default:                                      \
-        BITS_WHERE(a[l] >= b[l]);                   \
-        break;                                      \
-    }                                               \
-    return out;                                     \
-  }
-COMPARE_INT(compare_u32, u32);
-COMPARE_INT(compare_s32, i32);
-COMPARE_INT(compare_u64, u64);
-COMPARE_INT(compare_s64, i64);
-/* Floats: the ordered forms are false and the others true when an operand is NaN. */
-#define COMPARE_FLOAT(name, T)                        \
+/* Of floats the ordered forms are false and the others true when an operand is NaN. */
+#define COMPARE(name, T)                              \
   static u32 name(const T *a, const T *b, u32 op) {   \
     u32 out = 0;                                      \
     switch (op) {                                     \
@@ -84,8 +55,12 @@ COMPARE_INT(compare_s64, i64);
     }                                                 \
     return out;                                       \
   }
-COMPARE_FLOAT(compare_f32, float);
-COMPARE_FLOAT(compare_f64, double);
+COMPARE(compare_u32, u32);
+COMPARE(compare_s32, i32);
+COMPARE(compare_u64, u64);
+COMPARE(compare_s64, i64);
+COMPARE(compare_f32, float);
+COMPARE(compare_f64, double);
 
 /* A 16- or 32-bit source as the 32-bit type that its comparison runs in. */
 static void widen_s16(const u32 *s, i32 *out) {

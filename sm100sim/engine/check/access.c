@@ -13,9 +13,9 @@ static Agent agent_of(Check *check, const Ctx *c, const AsyncOp *op, Proxy p) {
   Agent a = {issue->at, OP_DIM, issue->id + check->landing, w, op->line, (u8)p, op->fifo == FIFO_MMA, issue->met};
   if (op->fifo == FIFO_NONE)
     return a;
-  a.dim = (op->fifo == FIFO_MMA || op->fifo == FIFO_WGMMA ? check->mma0
-           : op->fifo == FIFO_TMEM_ST                     ? check->st0
-                                                          : check->cp0) +
+  a.dim = (op->fifo == FIFO_MMA || op->fifo == FIFO_WGMMA ? check->first.mma
+           : op->fifo == FIFO_TMEM_ST                     ? check->first.st
+                                                          : check->first.cp) +
           w;
   a.epoch = issue->epoch;
   return a;
@@ -163,7 +163,7 @@ void see_tmem_ld(Ctx *c, u32 lane, u32 n_lanes, u32 col, u32 n_cols) {
   if (!(check && check->races))
     return;
   Agent me = agent_of(check, c, NULL, PROXY_GENERIC);
-  me.dim = check->ld0 + me.warp;
+  me.dim = check->first.ld + me.warp;
   me.epoch = check->loads[me.warp].seq;
   tmem_block(c, check, &me, c->cta, (u32[]){lane, n_lanes, col, n_cols}, 0);
 }

@@ -55,7 +55,8 @@ typedef struct {
   u32 line : 22, lanes : 10, cluster : 24, kind : 4, proxy : 1, piece : 3;
 } Rec; /* lanes: number of their set; piece: the mask holds several accesses of 1 << (piece - 1) bytes each */
 
-/* A cache line; all records are in `more` once it exists.  folded: to this cluster, no two records of others are alike. */
+/* A cache line; all records are in `more` once it exists.  folded: to this cluster, of which no two records of others
+ * are alike. */
 typedef struct {
   u16 n, cap;
   u32 folded;
@@ -140,19 +141,26 @@ struct Past {
   u32 n_kept, cap_kept; /* clocks of released flags */
 };
 
+/* Where each kind of dimension begins in a clock; see above. */
+typedef struct {
+  u32 cp, mma, st, ld, bulk_read, bulk_all, init, foreign, tensor, executed, all_lanes, mbar, lane, after_fence;
+} Dims;
+
 /* The observers of one cluster. */
 struct Check {
   Machine *machine;
   Past *past;
   u32 n_warps, warps_per_cta, n_ctas;
-  u32 cp0, mma0, st0, ld0, bulk_read0, bulk_all0, init0, foreign0, tensor0, exec0, all0, mbar0, lane0, dims, n_mbar,
-      n_proxy, after0, words;
-  Clock *warps, (*rel)[3], (*pend)[3], *before; /* rel: state at the last release fence by scope; pend: read but not
-                                             fenced; before: tcgen05 part at the last fence::before_thread_sync */
+  Dims first;
+  u32 n_dims, n_mbar_dims, n_proxy_dims, clock_words;
+  Clock *warps;
+  Clock (*released)[3]; /* state at the last release fence, by scope */
+  Clock (*pending)[3];  /* read but not fenced */
+  Clock *before_fence;  /* tcgen05 part at the last fence::before_thread_sync */
   u32 *mma_epoch, *st_seq, *cp_seq, *inits, *met, (*touched)[MAX_CLUSTER];
   Clock (*solo)[LANES], view;
   u32 *apart;                            /* clocks of lanes that know more than their warp, which these are */
-  u32 (*fenced)[3][LANES], (*pended)[3]; /* per lane: epoch of its last release fence; lanes with a part in `pend` */
+  u32 (*fenced)[3][LANES], (*pended)[3]; /* per lane: epoch of its last release fence; lanes with a part in `pending` */
   BulkLog *bulk;
   LoadLog *loads;
   WgmmaLog *wgmma;
@@ -198,11 +206,11 @@ static inline u32 most(u32 a, u32 b) {
 }
 
 static inline u32 tensor_known(const Check *check, const u32 *at, u32 dim) {
-  return most(at[dim], at[check->tensor0 + dim]);
+  return most(at[dim], at[check->first.tensor + dim]);
 }
 
 static inline u32 executed(const Check *check, const u32 *at, u32 warp) {
-  return most(tensor_known(check, at, warp), at[check->exec0 + warp]);
+  return most(tensor_known(check, at, warp), at[check->first.executed + warp]);
 }
 
 /* What a tcgen05 operation comes after.  To the letter (`strict_fence`), tcgen05.fence::before_thread_sync orders
@@ -211,12 +219,12 @@ static inline u32 executed(const Check *check, const u32 *at, u32 warp) {
 static inline u32 tensor_ordered(const Check *check, const Agent *me, u32 dim) {
   if (!check->strict_fence || dim < check->n_warps || dim % check->n_warps == me->warp)
     return tensor_known(check, me->clock, dim);
-  return me->clock[(me->dim < check->n_warps ? check->tensor0 : check->after0) + dim];
+  return me->clock[(me->dim < check->n_warps ? check->first.tensor : check->first.after_fence) + dim];
 }
 
 /* What an MMA is issued after, in the same sense. */
 static inline u32 issued_before(const Check *check, const Agent *me, u32 warp) {
-  return check->strict_fence && warp != me->warp ? me->clock[check->after0 + warp]
+  return check->strict_fence && warp != me->warp ? me->clock[check->first.after_fence + warp]
                                                  : tensor_known(check, me->clock, warp);
 }
 
@@ -232,7 +240,7 @@ void clock_meet(const Check *check, Clock into, const u32 *from);
 void raise_to(u32 *into, const u32 *from, u32 n);
 
 static inline u32 *proxy_clock(const Check *check, Clock c, bool global) {
-  return c + check->dims + (global ? check->n_proxy : 0);
+  return c + check->n_dims + (global ? check->n_proxy_dims : 0);
 }
 
 /* Where a proxy clock has its dimensions "all lanes" and "lane". */

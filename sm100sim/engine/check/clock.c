@@ -2,7 +2,7 @@
 #include "check/check.h"
 
 Clock clock_new(const Check *check) {
-  return mem_new(check->machine, check->words, sizeof(u32));
+  return mem_new(check->machine, check->clock_words, sizeof(u32));
 }
 
 void raise_to(u32 *into, const u32 *from, u32 n) {
@@ -21,14 +21,14 @@ static void lower_to(u32 *into, const u32 *from, u32 n) {
 
 static inline void each_part(const Check *check, Clock into, const u32 *from,
                              void (*apply)(u32 *into, const u32 *from, u32 n)) {
-  apply(into, from, check->mbar0 + check->n_mbar);
+  apply(into, from, check->first.mbar + check->n_mbar_dims);
   if (!check->strict_lanes) {
-    apply(into + check->dims, from + check->dims, 2 * check->n_proxy);
+    apply(into + check->n_dims, from + check->n_dims, 2 * check->n_proxy_dims);
     return;
   }
   u32 proxy = 3 * check->n_warps + check->past->n_lane;
-  apply(into + check->lane0, from + check->lane0, check->past->n_lane);
-  for (u32 at = check->dims; at <= check->dims + check->n_proxy; at += check->n_proxy)
+  apply(into + check->first.lane, from + check->first.lane, check->past->n_lane);
+  for (u32 at = check->n_dims; at <= check->n_dims + check->n_proxy_dims; at += check->n_proxy_dims)
     apply(into + at, from + at, proxy);
 }
 

@@ -13,7 +13,7 @@ void see_remote(Ctx *c, const AsyncOp *op, const Cta *owner, const Agent *me) {
     return;
   u32 first = owner->rank * check->warps_per_cta;
   for (u32 w = first; w < first + check->warps_per_cta; w++)
-    if (at[w] || at[check->init0 + w])
+    if (at[w] || at[check->first.init + w])
       return;
   finding(c, 0, "cta-not-started",
           "%s of warp %u touches shared memory of CTA %u; missing: a cluster barrier or another signal that shows that "
@@ -39,9 +39,9 @@ static void exit_knows_signals(Ctx *c, const Check *check, const u32 *seen) {
     const SyncObject *b = check->objects[i];
     if (!b->is_mbar || b->rank != c->cta->rank)
       continue;
-    for (u32 d = 0; d < check->st0; d++) {
+    for (u32 d = 0; d < check->first.st; d++) {
       if (known(check, b->acc, d) <= known(check, seen, d) ||
-          (d < check->mma0 && cta_of(check, d % check->n_warps) == c->cta->rank))
+          (d < check->first.mma && cta_of(check, d % check->n_warps) == c->cta->rank))
         continue;
       signal_of(check, who, sizeof who, d);
       finding(c, b->last_line, "cta-exits-early",
@@ -69,7 +69,7 @@ static void exit_knows_signals(Ctx *c, const Check *check, const u32 *seen) {
 
 static void exit_knows_remote(Ctx *c, const Check *check, const u32 *seen) {
   char who[64];
-  for (u32 d = 0; d < check->mbar0; d++) {
+  for (u32 d = 0; d < check->first.mbar; d++) {
     if (check->touched[d][c->cta->rank] <= seen[d])
       continue;
     signal_of(check, who, sizeof who, d);
@@ -85,7 +85,7 @@ static void exit_leaves_nothing(Ctx *c, const Check *check, const u32 *seen) {
   Cta *cta = c->cta;
   u32 first = warp_dim(check, cta, 0);
   for (u32 w = first; w < first + cta->n_warps; w++)
-    if (check->cp_seq[w] > seen[check->cp0 + w])
+    if (check->cp_seq[w] > seen[check->first.cp + w])
       finding(c, 0, "cp-async-not-waited", "CTA %u exits and no thread has waited for the cp.async of warp %u",
               cta->rank, w - first);
   for (u32 i = 0; i < cta->n_mbars; i++) {

@@ -8,14 +8,14 @@ static void memory_fence(const Ctx *c, Check *check, u32 w, u32 scope, u32 order
   for (u32 s = 0; s < scope && order & ORDER_ACQUIRE; s++) {
     some.mask = c->mask & check->pended[w][s];
     if (some.mask)
-      lanes_acquire(&some, check, w, check->pend[w][s]);
+      lanes_acquire(&some, check, w, check->pending[w][s]);
   }
   if (!(order & ORDER_RELEASE))
     return;
   for (u32 s = 0; s < scope; s++) {
-    if (!check->rel[w][s])
-      check->rel[w][s] = clock_new(check);
-    clock_join(check, check->rel[w][s], lanes_view(check, w, c->mask));
+    if (!check->released[w][s])
+      check->released[w][s] = clock_new(check);
+    clock_join(check, check->released[w][s], lanes_view(check, w, c->mask));
     FOR_LANES (c->mask, l)
       check->fenced[w][s][l] = check->warps[w][w];
   }
@@ -29,11 +29,11 @@ static void proxy_fence(const Ctx *c, Check *check, u32 w, u32 spaces) {
       u32 *proxy = proxy_clock(check, own, space);
       if (!(spaces & (space ? FENCE_SPACE_GLOBAL : FENCE_SPACE_SHARED)))
         continue;
-      raise_to(proxy, own, check->mma0);
+      raise_to(proxy, own, check->first.mma);
       if (!check->strict_lanes)
         continue;
-      raise_to(proxy_all(check, proxy), own + check->all0, check->n_warps);
-      raise_to(proxy_lane(check, proxy), own + check->lane0, check->past->n_lane);
+      raise_to(proxy_all(check, proxy), own + check->first.all_lanes, check->n_warps);
+      raise_to(proxy_lane(check, proxy), own + check->first.lane, check->past->n_lane);
       lanes_mark(c, check, w, own[w], proxy_all(check, proxy), proxy_lane(check, proxy));
     }
   check->warps[w][w]++;
@@ -43,7 +43,7 @@ static void tensor_after(const Ctx *c, Check *check, u32 w) {
   if (!check->strict_fence)
     return;
   FOR_CLOCKS (c, check, w, own)
-    memcpy(own + check->after0, own + check->tensor0, check->bulk_read0 * sizeof(u32));
+    memcpy(own + check->first.after_fence, own + check->first.tensor, check->first.bulk_read * sizeof(u32));
 }
 
 static void tensor_before(const Ctx *c, Check *check, u32 w) {
@@ -52,10 +52,10 @@ static void tensor_before(const Ctx *c, Check *check, u32 w) {
       publish(check, own, own, w);
   } else {
     const u32 *own = lanes_view(check, w, c->mask);
-    if (!check->before[w])
-      check->before[w] = clock_new(check);
-    for (u32 d = 0; d < check->bulk_read0; d++)
-      check->before[w][d] = tensor_known(check, own, d);
+    if (!check->before_fence[w])
+      check->before_fence[w] = clock_new(check);
+    for (u32 d = 0; d < check->first.bulk_read; d++)
+      check->before_fence[w][d] = tensor_known(check, own, d);
   }
   check->warps[w][w]++;
 }
@@ -71,11 +71,11 @@ void see_fence(Ctx *c, u32 kind, u32 arg) {
       break;
     case FENCE_MBARRIER_INIT: {
       FOR_CLOCKS (c, check, w, own)
-        own[check->init0 + w] = 1 + check->inits[w];
+        own[check->first.init + w] = 1 + check->inits[w];
       break;
     }
     case FENCE_WAIT_ST:
-      lanes_set(check, w, check->st0 + w, check->st_seq[w]);
+      lanes_set(check, w, check->first.st + w, check->st_seq[w]);
       break;
     case FENCE_AFTER:
       tensor_after(c, check, w);
@@ -100,5 +100,5 @@ void see_cp_wait(Ctx *c, u32 landed) {
     return;
   u32 w = warp_dim(check, c->cta, c->w->index);
   FOR_CLOCKS (c, check, w, own)
-    own[check->cp0 + w] = most(own[check->cp0 + w], landed);
+    own[check->first.cp + w] = most(own[check->first.cp + w], landed);
 }

@@ -67,7 +67,7 @@ static Released *released_by(Check *check, Flag *f, u32 cluster, u32 rank) {
 static void pass_on(const Check *check, Flag *f, const u32 *from) {
   for (u32 i = 0; i < check->n_foreign; i++) {
     const Foreign *other = &check->foreign[i];
-    u32 known = from[check->foreign0 + i];
+    u32 known = from[check->first.foreign + i];
     bool have = false;
     if (!known)
       continue;
@@ -87,7 +87,7 @@ static Clock open_clock(Check *check, Released *r, u32 scope) {
   const u32 *before = r->at[scope];
   Clock now = kept_clock(check);
   if (before)
-    memcpy(now, before, check->words * sizeof(u32));
+    memcpy(now, before, check->clock_words * sizeof(u32));
   if (scope == 2)
     r->lent = false;
   return r->at[scope] = now;
@@ -97,13 +97,13 @@ static void release(const Ctx *c, Check *check, Flag *f, u32 w, u32 order) {
   Released *r = released_by(check, f, check->cluster, cta_of(check, w));
   u32 slot = (u32)(r - f->by);
   for (u32 s = 0; s < (order & ORDER_SCOPE); s++) {
-    const u32 *from = order & ORDER_RELEASE ? lanes_view(check, w, c->mask) : check->rel[w][s];
+    const u32 *from = order & ORDER_RELEASE ? lanes_view(check, w, c->mask) : check->released[w][s];
     if (!from)
       continue;
     r = &f->by[slot];
     clock_join(check, open_clock(check, r, s), from);
     if (order & ORDER_RELEASE)
-      lanes_mark(c, check, w, from[w], r->at[s] + check->all0, r->at[s] + check->lane0);
+      lanes_mark(c, check, w, from[w], r->at[s] + check->first.all_lanes, r->at[s] + check->first.lane);
     else
       lanes_mark_fenced(c, check, w, s, r->at[s]);
     if (s == 2)
@@ -114,7 +114,7 @@ static void release(const Ctx *c, Check *check, Flag *f, u32 w, u32 order) {
 }
 
 static bool holds(const Check *check, const u32 *later, const u32 *earlier) {
-  for (u32 d = 0; d < check->words; d++)
+  for (u32 d = 0; d < check->clock_words; d++)
     if (later[d] < earlier[d])
       return false;
   return true;
@@ -129,7 +129,7 @@ static bool learn(const Ctx *c, Check *check, Released *r, u32 *dim, u32 *value)
       continue;
     for (u32 k = f->n; k-- > 0;)
       if (f->at[k] == r->at[2]) {
-        *dim = check->foreign0 + i;
+        *dim = check->first.foreign + i;
         *value = k + 1;
         return true;
       }
@@ -137,7 +137,7 @@ static bool learn(const Ctx *c, Check *check, Released *r, u32 *dim, u32 *value)
       continue;
     f->at = mem_grow(check->machine, f->at, f->n, &f->cap, sizeof *f->at);
     f->at[f->n++] = r->at[2];
-    *dim = check->foreign0 + i;
+    *dim = check->first.foreign + i;
     *value = f->n;
     return true;
   }
@@ -149,7 +149,7 @@ static bool learn(const Ctx *c, Check *check, Released *r, u32 *dim, u32 *value)
   *f = (Foreign){.cluster = r->cluster};
   f->at = mem_grow(check->machine, NULL, 0, &f->cap, sizeof *f->at);
   f->at[f->n++] = r->at[2];
-  *dim = check->foreign0 + check->n_foreign++;
+  *dim = check->first.foreign + check->n_foreign++;
   *value = 1;
   return true;
 }

@@ -14,8 +14,8 @@ static void bulk_advance(const Ctx *c, Check *check, u32 w) {
   }
   log->n = kept;
   FOR_CLOCKS (c, check, w, own) {
-    own[check->bulk_read0 + w] = unread ? unread - 1 : log->seq;
-    own[check->bulk_all0 + w] = kept ? log->open[0].seq - 1 : log->seq;
+    own[check->first.bulk_read + w] = unread ? unread - 1 : log->seq;
+    own[check->first.bulk_all + w] = kept ? log->open[0].seq - 1 : log->seq;
   }
 }
 
@@ -28,8 +28,8 @@ void see_bulk_join(Ctx *c, AsyncOp *op) {
   log->open = mem_grow(c->m, log->open, log->n, &log->cap, sizeof *log->open);
   log->open[log->n++] = (BulkRec){.seq = ++log->seq, .lane = op->lane, .group = op->group};
   for (u32 r = 0; r < check->n_ctas; r++)
-    check->past->ops[issue_of(op)->id + r] = (OpDone){check->bulk_all0 + w, log->seq, check->bulk_read0 + w, log->seq,
-                                                      w};
+    check->past->ops[issue_of(op)->id + r] = (OpDone){check->first.bulk_all + w, log->seq, check->first.bulk_read + w,
+                                                      log->seq, w};
 }
 
 /* The lanes of c->mask know that all but their `pending` newest groups are complete, or have been read. */
@@ -58,7 +58,7 @@ void see_bulk_wait(Ctx *c, u32 pending, bool read_only) {
 static void loads_advance(Check *check, Warp *warp, u32 w) {
   const LoadLog *log = &check->loads[w];
   warp->loads_open = log->n;
-  lanes_set(check, w, check->ld0 + w, log->n ? log->open[0].seq - 1 : log->seq);
+  lanes_set(check, w, check->first.ld + w, log->n ? log->open[0].seq - 1 : log->seq);
 }
 
 void loads_waited(Check *check, Warp *warp, u32 w) {

@@ -55,9 +55,9 @@ Clock lanes_view(Check *check, u32 w, u32 mask) {
     own[w] = check->warps[w][w];
     return own;
   }
-  memcpy(check->view, check->warps[w], check->words * sizeof(u32));
+  memcpy(check->view, check->warps[w], check->clock_words * sizeof(u32));
   FOR_LANES (apart, l)
-    raise_to(check->view, check->solo[w][l], check->words);
+    raise_to(check->view, check->solo[w][l], check->clock_words);
   check->view[w] = check->warps[w][w];
   return check->view;
 }
@@ -68,7 +68,7 @@ Clocks lanes_clocks(const Ctx *c, Check *check, u32 w) {
     return (Clocks){check, w, check->apart[w], true};
   FOR_LANES (c->mask & ~check->apart[w], l) {
     check->solo[w][l] = clock_new(check);
-    memcpy(check->solo[w][l], check->warps[w], check->words * sizeof(u32));
+    memcpy(check->solo[w][l], check->warps[w], check->clock_words * sizeof(u32));
   }
   check->apart[w] |= c->mask;
   return (Clocks){check, w, c->mask, false};
@@ -94,7 +94,7 @@ void lanes_set(Check *check, u32 w, u32 dim, u32 value) {
 
 static bool knows_no_more(const Check *check, u32 w, const u32 *solo) {
   const u32 *all = check->warps[w];
-  for (u32 d = 0; d < check->words; d++)
+  for (u32 d = 0; d < check->clock_words; d++)
     if (solo[d] > all[d])
       return false;
   return true;
@@ -113,11 +113,11 @@ void lanes_acquire(const Ctx *c, Check *check, u32 w, const u32 *from) {
 void lanes_meet(Check *check, u32 w) {
   u32 now = check->warps[w][w];
   FOR_LANES (check->apart[w], l) {
-    raise_to(check->warps[w], check->solo[w][l], check->words);
+    raise_to(check->warps[w], check->solo[w][l], check->clock_words);
     rejoin(check, w, l);
   }
   if (check->strict_lanes)
-    check->warps[w][check->all0 + w] = now;
+    check->warps[w][check->first.all_lanes + w] = now;
   check->met[w] = now;
 }
 
@@ -156,11 +156,11 @@ void lanes_mark_fenced(const Ctx *c, Check *check, u32 w, u32 level, Clock into)
   FOR_LANES (c->mask, l)
     least = at[l] < least ? at[l] : least;
   if (!lanes_partial(c, check))
-    into[check->all0 + w] = most(into[check->all0 + w], least);
+    into[check->first.all_lanes + w] = most(into[check->first.all_lanes + w], least);
   FOR_LANES (c->mask, l)
-    if (at[l] > into[check->all0 + w]) {
+    if (at[l] > into[check->first.all_lanes + w]) {
       one.mask = 1u << l;
-      lanes_mark(&one, check, w, at[l], into + check->all0, into + check->lane0);
+      lanes_mark(&one, check, w, at[l], into + check->first.all_lanes, into + check->first.lane);
     }
 }
 
@@ -168,7 +168,7 @@ void lanes_release(const Ctx *c, Check *check, u32 w, Clock into) {
   clock_join(check, into, check->warps[w]);
   FOR_LANES (check->apart[w] & c->mask, l)
     clock_join(check, into, check->solo[w][l]);
-  lanes_mark(c, check, w, check->warps[w][w], into + check->all0, into + check->lane0);
+  lanes_mark(c, check, w, check->warps[w][w], into + check->first.all_lanes, into + check->first.lane);
 }
 
 /* ---- lanes of a record ----------------------------------------------------------------------- */

@@ -6,24 +6,24 @@ static void lay_out(Check *check, const Cluster *cl) {
   check->n_warps = n;
   check->warps_per_cta = cl->ctas[0].n_warps;
   check->n_ctas = cl->n_ctas;
-  check->cp0 = n;
-  check->mma0 = 2 * n;
-  check->st0 = 3 * n;
-  check->ld0 = 4 * n;
-  check->bulk_read0 = 5 * n;
-  check->bulk_all0 = 6 * n;
-  check->init0 = 7 * n;
-  check->foreign0 = 8 * n;
-  check->tensor0 = check->foreign0 + MAX_FOREIGN;
-  check->exec0 = check->tensor0 + check->bulk_read0;
-  check->all0 = check->exec0 + n;
-  check->mbar0 = check->all0 + (check->strict_lanes ? n : 0);
-  check->lane0 = check->mbar0 + MAX_MBAR_DIMS;
-  check->dims = check->lane0 + (check->strict_lanes ? MAX_LANE_DIMS : 0);
-  check->n_proxy = check->strict_lanes ? 3 * n + MAX_LANE_DIMS : 2 * n;
-  check->after0 = check->dims + 2 * check->n_proxy;
-  check->words = check->after0 + (check->strict_fence ? check->bulk_read0 : 0);
-  check->n_mbar = 0;
+  check->first.cp = n;
+  check->first.mma = 2 * n;
+  check->first.st = 3 * n;
+  check->first.ld = 4 * n;
+  check->first.bulk_read = 5 * n;
+  check->first.bulk_all = 6 * n;
+  check->first.init = 7 * n;
+  check->first.foreign = 8 * n;
+  check->first.tensor = check->first.foreign + MAX_FOREIGN;
+  check->first.executed = check->first.tensor + check->first.bulk_read;
+  check->first.all_lanes = check->first.executed + n;
+  check->first.mbar = check->first.all_lanes + (check->strict_lanes ? n : 0);
+  check->first.lane = check->first.mbar + MAX_MBAR_DIMS;
+  check->n_dims = check->first.lane + (check->strict_lanes ? MAX_LANE_DIMS : 0);
+  check->n_proxy_dims = check->strict_lanes ? 3 * n + MAX_LANE_DIMS : 2 * n;
+  check->first.after_fence = check->n_dims + 2 * check->n_proxy_dims;
+  check->clock_words = check->first.after_fence + (check->strict_fence ? check->first.bulk_read : 0);
+  check->n_mbar_dims = 0;
 }
 
 static void choose(Check *check, u32 set) {
@@ -38,15 +38,15 @@ static void choose(Check *check, u32 set) {
 static void new_warps(Check *check) {
   u32 n = check->n_warps;
   check->warps = mem_new(check->machine, n, sizeof(Clock));
-  check->rel = mem_new(check->machine, n, sizeof *check->rel);
-  check->pend = mem_new(check->machine, n, sizeof *check->pend);
-  check->before = mem_new(check->machine, n, sizeof(Clock));
+  check->released = mem_new(check->machine, n, sizeof *check->released);
+  check->pending = mem_new(check->machine, n, sizeof *check->pending);
+  check->before_fence = mem_new(check->machine, n, sizeof(Clock));
   check->mma_epoch = mem_new(check->machine, n, sizeof(u32));
   check->st_seq = mem_new(check->machine, n, sizeof(u32));
   check->cp_seq = mem_new(check->machine, n, sizeof(u32));
   check->inits = mem_new(check->machine, n, sizeof(u32));
   check->met = mem_new(check->machine, n, sizeof(u32));
-  check->touched = mem_new(check->machine, check->mbar0, sizeof *check->touched);
+  check->touched = mem_new(check->machine, check->first.mbar, sizeof *check->touched);
   check->bulk = mem_new(check->machine, n, sizeof(BulkLog));
   check->loads = mem_new(check->machine, n, sizeof(LoadLog));
   check->wgmma = mem_new(check->machine, n, sizeof(WgmmaLog));
@@ -54,7 +54,7 @@ static void new_warps(Check *check) {
   for (u32 w = 0; w < n; w++) {
     check->warps[w] = clock_new(check);
     check->warps[w][w] = 1;
-    check->warps[w][check->init0 + w] = 1;
+    check->warps[w][check->first.init + w] = 1;
   }
 }
 
@@ -106,14 +106,14 @@ void check_cluster_end(Machine *m, Cluster *cl) {
     return;
   for (u32 w = 0; w < check->n_warps; w++) {
     mem_free(check->warps[w]);
-    mem_free(check->before[w]);
+    mem_free(check->before_fence[w]);
     mem_free(check->bulk[w].open);
     mem_free(check->loads[w].of);
     mem_free(check->loads[w].open);
     mem_free(check->wgmma[w].of);
     for (u32 s = 0; s < 3; s++) {
-      mem_free(check->rel[w][s]);
-      mem_free(check->pend[w][s]);
+      mem_free(check->released[w][s]);
+      mem_free(check->pending[w][s]);
     }
   }
   for (u32 r = 0; r < cl->n_ctas; r++) {
@@ -126,9 +126,9 @@ void check_cluster_end(Machine *m, Cluster *cl) {
   flags_end_cluster(check);
   lanes_end(check);
   mem_free(check->warps);
-  mem_free(check->rel);
-  mem_free(check->pend);
-  mem_free(check->before);
+  mem_free(check->released);
+  mem_free(check->pending);
+  mem_free(check->before_fence);
   mem_free(check->mma_epoch);
   mem_free(check->st_seq);
   mem_free(check->cp_seq);
@@ -182,9 +182,9 @@ static Clock clock_of_issue(const Ctx *c, Check *check, u32 w) {
   Clock at = clock_new(check);
   const u32 *own = lanes_view(check, w, c->mask);
   clock_copy(check, at, own);
-  lanes_mark(c, check, w, own[w], at + check->all0, at + check->lane0);
+  lanes_mark(c, check, w, own[w], at + check->first.all_lanes, at + check->first.lane);
   if (check->strict_fence)
-    memcpy(at + check->after0, own + check->after0, check->bulk_read0 * sizeof(u32));
+    memcpy(at + check->first.after_fence, own + check->first.after_fence, check->first.bulk_read * sizeof(u32));
   return at;
 }
 
@@ -198,7 +198,7 @@ void check_async_join(Ctx *c, AsyncOp *op) {
   Clock at = clock_of_issue(c, check, w);
   clock_meet(check, issue->at, at);
   mem_free(at);
-  issue->at[check->mma0 + warp_dim(check, op->cta, op->warp->index)] = issue->epoch;
+  issue->at[check->first.mma + warp_dim(check, op->cta, op->warp->index)] = issue->epoch;
   check->warps[w][w]++;
 }
 
@@ -215,10 +215,10 @@ void check_async_issue(Ctx *c, AsyncOp *op) {
     /* The warp's epoch serves as the number of the operation: it says both when it was issued and, in the MMA
      * dimension, that it and all before it are complete. */
     case FIFO_MMA:
-      issue->at[check->mma0 + w] = issue->epoch = check->mma_epoch[w] = check->warps[w][w];
+      issue->at[check->first.mma + w] = issue->epoch = check->mma_epoch[w] = check->warps[w][w];
       break;
     case FIFO_TMEM_ST:
-      issue->at[check->st0 + w] = issue->epoch = ++check->st_seq[w];
+      issue->at[check->first.st + w] = issue->epoch = ++check->st_seq[w];
       break;
     case FIFO_CP_ASYNC:
       issue->epoch = ++check->cp_seq[w];

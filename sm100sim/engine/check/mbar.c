@@ -6,7 +6,8 @@
 void mbar_use(const Ctx *c, const AsyncOp *op, const Check *check, SyncObject *o, const u32 *at) {
   if (!check->protocol || !o->is_mbar || o->told_init)
     return;
-  bool fenced = at[check->init0 + o->init_warp] > o->init_count, ordered = fenced || at[o->init_warp] >= o->init_epoch;
+  bool fenced = at[check->first.init + o->init_warp] > o->init_count,
+       ordered = fenced || at[o->init_warp] >= o->init_epoch;
   if (fenced || (ordered && !op && c->cta->rank == o->rank))
     return;
   o->told_init = true;
@@ -49,7 +50,7 @@ void see_mbar_inval(Ctx *c, void **object) {
     return;
   const SyncObject *o = object_of(check, c->cl, object);
   const u32 *own = lanes_view(check, warp_dim(check, c->cta, c->w->index), c->mask);
-  for (u32 d = 0; d < check->init0; d++) {
+  for (u32 d = 0; d < check->first.init; d++) {
     if (o->acc[d] <= own[d])
       continue;
     finding(c, o->last_line, "mbarrier-inval-unordered",

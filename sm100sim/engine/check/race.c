@@ -6,7 +6,7 @@
 static Order order_of_other(Ctx *c, const Check *check, const Agent *me, const Rec *r) {
   for (u32 f = 0; f < check->n_foreign; f++) {
     const Foreign *from = &check->foreign[f];
-    u32 known = me->clock[check->foreign0 + f];
+    u32 known = me->clock[check->first.foreign + f];
     if (from->cluster != r->cluster || !known)
       continue;
     const u32 *at = from->at[known - 1];
@@ -19,7 +19,8 @@ static Order order_of_other(Ctx *c, const Check *check, const Agent *me, const R
     } else if (at[dim] < epoch)
       continue;
     else if (check->strict_lanes && dim < check->n_warps &&
-             !lanes_known(check, dim, check->past->sets[r->lanes], epoch, at + check->all0, at + check->lane0))
+             !lanes_known(check, dim, check->past->sets[r->lanes], epoch, at + check->first.all_lanes,
+                          at + check->first.lane))
       continue;
     if (r->kind & KIND_FOLDED)
       c->m->lost = true; /* other clusters' accesses may not be ordered */
@@ -38,7 +39,7 @@ static bool lanes_ordered(const Check *check, const Agent *me, const Rec *r, con
     if (!(mine & (mine - 1)))
       lanes &= ~mine;
   }
-  return lanes_known(check, r->dim, lanes, r->epoch, me->clock + check->all0, me->clock + check->lane0);
+  return lanes_known(check, r->dim, lanes, r->epoch, me->clock + check->first.all_lanes, me->clock + check->first.lane);
 }
 
 static bool lanes_fenced(const Check *check, const Rec *r, u32 *proxy) {
@@ -58,16 +59,16 @@ static Order order(Ctx *c, const Check *check, const Agent *me, const Rec *r, co
   }
   if ((at->tensor ? tensor_ordered(check, me, dim) : me->clock[dim]) < epoch) {
     /* MMAs pipeline: one issued after another, in the same thread or after synchronisation, is executed after it. */
-    bool pipe = me->mma && dim >= check->mma0 && dim < check->st0;
-    if (pipe && issued_before(check, me, dim - check->mma0) >= epoch)
+    bool pipe = me->mma && dim >= check->first.mma && dim < check->first.st;
+    if (pipe && issued_before(check, me, dim - check->first.mma) >= epoch)
       return ORDERED;
     bool signalled = at->tensor && (tensor_known(check, me->clock, dim) >= epoch ||
-                                    (pipe && tensor_known(check, me->clock, dim - check->mma0) >= epoch));
+                                    (pipe && tensor_known(check, me->clock, dim - check->first.mma) >= epoch));
     return signalled ? NO_TENSOR_FENCE : UNORDERED;
   }
   bool crosses = r->kind & KIND_WRITE && r->proxy == PROXY_GENERIC && me->proxy == PROXY_ASYNC;
   u32 *proxy = proxy_clock(check, me->clock, at->global);
-  if (crosses && dim < check->mma0 && proxy[dim] < epoch)
+  if (crosses && dim < check->first.mma && proxy[dim] < epoch)
     return UNFENCED;
   if (check->strict_lanes) {
     if (dim >= check->n_warps || at->tensor)

@@ -20,7 +20,7 @@ static void who(const Check *check, char *out, size_t n, u32 dim, u32 epoch) {
 
 static void missing_copy(const Check *check, char *out, size_t n, const Rec *r) {
   const OpDone *done = &check->past->ops[r->epoch];
-  const SyncObject *b = done->epoch && done->dim >= check->mbar0 ? object_of_dim(check, done->dim) : NULL;
+  const SyncObject *b = done->epoch && done->dim >= check->first.mbar ? object_of_dim(check, done->dim) : NULL;
   bool read = done->epoch2 && !(r->kind & KIND_WRITE);
   if (b)
     snprintf(out, n, "a wait for phase %u of the mbarrier at CTA %u + 0x%x, which counts its bytes", done->epoch - 1,

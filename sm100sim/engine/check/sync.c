@@ -20,11 +20,11 @@ SyncObject *object_of(Check *check, const Cluster *cl, void **object) {
   if (b) {
     o->is_mbar = true;
     o->offset = b->offset;
-    if (check->n_mbar < MAX_MBAR_DIMS)
-      check->n_mbar++;
+    if (check->n_mbar_dims < MAX_MBAR_DIMS)
+      check->n_mbar_dims++;
     else
       cl->m->lost = true; /* two objects share a dimension from here on */
-    o->dim = check->mbar0 + check->n_mbar - 1;
+    o->dim = check->first.mbar + check->n_mbar_dims - 1;
     if (check->strict_scope) {
       o->near = clock_new(check);
       o->near_pub = clock_new(check);
@@ -57,8 +57,8 @@ static Ctx async_ctx(const AsyncOp *op) {
 void publish(const Check *check, u32 *into, const u32 *from, u32 w) {
   if (!check->strict_fence)
     return;
-  for (u32 d = w; d < check->bulk_read0; d += check->n_warps)
-    into[check->tensor0 + d] = most(into[check->tensor0 + d], from[d]);
+  for (u32 d = w; d < check->first.bulk_read; d += check->n_warps)
+    into[check->first.tensor + d] = most(into[check->first.tensor + d], from[d]);
 }
 
 static void release_async(Check *check, AsyncOp *op, SyncObject *o) {
@@ -70,7 +70,7 @@ static void release_async(Check *check, AsyncOp *op, SyncObject *o) {
     Clock into = near ? o->near : o->acc;
     clock_join(check, into, issue->at);
     if (op->fifo == FIFO_CP_ASYNC)
-      into[check->cp0 + w] = most(into[check->cp0 + w], issue->epoch);
+      into[check->first.cp + w] = most(into[check->first.cp + w], issue->epoch);
     else if (issue->epoch)
       publish(check, into, issue->at, w);
   }
@@ -80,7 +80,7 @@ static void release_async(Check *check, AsyncOp *op, SyncObject *o) {
 /* A relaxed signal: what a release fence of its scope covers; Tensor Memory before a tcgen05.fence, initialisations
  * before a fence.mbarrier_init; and that the warp has come this far. */
 static void fenced_signal(const Ctx *c, Check *check, Clock into, u32 w, u32 scope) {
-  Clock from = check->rel[w][scope - 1];
+  Clock from = check->released[w][scope - 1];
   if (!from)
     return;
   clock_join(check, into, from);
@@ -89,23 +89,23 @@ static void fenced_signal(const Ctx *c, Check *check, Clock into, u32 w, u32 sco
 
 static void relaxed_signal(const Ctx *c, Check *check, Clock into, u32 w) {
   const u32 *own = lanes_view(check, w, c->mask);
-  if (check->before[w])
-    raise_to(into + check->tensor0, check->before[w], check->bulk_read0);
+  if (check->before_fence[w])
+    raise_to(into + check->first.tensor, check->before_fence[w], check->first.bulk_read);
   if (check->strict_fence)
-    raise_to(into + check->tensor0, own + check->tensor0, check->bulk_read0);
-  into[check->init0 + w] = most(into[check->init0 + w], own[check->init0 + w]);
+    raise_to(into + check->first.tensor, own + check->first.tensor, check->first.bulk_read);
+  into[check->first.init + w] = most(into[check->first.init + w], own[check->first.init + w]);
   for (u32 d = 0; d < check->n_warps; d++)
-    into[check->exec0 + d] = most(into[check->exec0 + d], executed(check, own, d));
+    into[check->first.executed + d] = most(into[check->first.executed + d], executed(check, own, d));
 }
 
 /* A relaxed wait: memory only after an acquire fence; Tensor Memory and execution at once, for tcgen05.fence::
  * after_thread_sync is not asked for (shipped kernels have none, and it is no instruction of the chip). */
 static void relaxed_wait(const Check *check, Clock own, const u32 *from) {
   if (!check->strict_fence)
-    raise_to(own + check->tensor0, from, check->bulk_read0);
-  raise_to(own + check->tensor0, from + check->tensor0, check->bulk_read0);
-  raise_to(own + check->init0, from + check->init0, check->n_warps);
-  raise_to(own + check->exec0, from + check->exec0, check->n_warps);
+    raise_to(own + check->first.tensor, from, check->first.bulk_read);
+  raise_to(own + check->first.tensor, from + check->first.tensor, check->first.bulk_read);
+  raise_to(own + check->first.init, from + check->first.init, check->n_warps);
+  raise_to(own + check->first.executed, from + check->first.executed, check->n_warps);
 }
 
 /* To the letter (CHECK_STRICT_SCOPE), a release of CTA scope carries no memory to a barrier of another CTA, on which
@@ -197,14 +197,14 @@ void see_flip(Cluster *cl, void **object) {
     return;
   }
   clock_copy(check, o->pub[o->flips++ % PUBLISHED], o->acc);
-  memset(o->acc, 0, check->words * sizeof(u32));
+  memset(o->acc, 0, check->clock_words * sizeof(u32));
 }
 
 Clock pending(const Ctx *c, Check *check, u32 w, u32 level) {
-  if (!check->pend[w][level])
-    check->pend[w][level] = clock_new(check);
+  if (!check->pending[w][level])
+    check->pending[w][level] = clock_new(check);
   check->pended[w][level] |= lanes_partial(c, check) ? c->mask : NONE32;
-  return check->pend[w][level];
+  return check->pending[w][level];
 }
 
 void see_wait(Ctx *c, void **object, u32 order) {

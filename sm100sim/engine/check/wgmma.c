@@ -92,5 +92,5 @@ void see_wgmma_wait(Ctx *c, u32 number) {
     return;
   u32 w = warp_dim(check, c->cta, c->w->index), first = w - c->w->index % WARPGROUP_WARPS;
   FOR_CLOCKS (c, check, w, own)
-    own[check->mma0 + first] = most(own[check->mma0 + first], number);
+    own[check->first.mma + first] = most(own[check->first.mma + first], number);
 }

@@ -14,7 +14,7 @@ static RawFinding *same_finding(Machine *m, Place at, const char *code) {
   return NULL;
 }
 
-/* The calls that led to the executing function, the innermost first; a return goes on behind its call. */
+/* The calls that led to the executing function, the innermost first; a return goes on after its call. */
 static void add_callers(RawFinding *f, const Ctx *c) {
   const char *word = "; called at";
   size_t used = strlen(f->text);

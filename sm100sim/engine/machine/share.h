@@ -3,8 +3,8 @@
  * Every machine writes down which bytes of global memory its cluster touches.  At the cluster's end they are compared
  * with those of all clusters that have ended.  While none reads or writes what another one writes, the order of the
  * clusters has no effect, and neither has what the race checker would know of other clusters.  Otherwise, and when
- * anything else happens whose place in the order counts (a fault, a limit, something dropped or printed), the run is void:
- * memory gets its former bytes back and the launch runs again in one thread. */
+ * anything else happens whose place in the order counts (a fault, a limit, something dropped or printed), the run is
+ * void: memory gets its former bytes back and the launch runs again in one thread. */
 #ifndef SM100SIM_SHARE_H
 #define SM100SIM_SHARE_H
 #include "machine/state.h"

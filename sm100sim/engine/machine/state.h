@@ -72,7 +72,7 @@ typedef struct {
 typedef struct {
   u32 pc, at, expect, arrived; /* where they go on; the pc that arrives, NONE32 when a return does */
   i32 parent, next_free;       /* index into Warp.joins or -1 */
-  u32 room;                    /* of a call: where its frame lies behind the caller's */
+  u32 room;                    /* of a call: where its frame lies after the caller's */
   u32 function;                /* and its number */
   u8 *saved;                   /* and the registers of a function that calls itself, or NULL */
   u64 t;
@@ -238,7 +238,7 @@ struct Machine {
   Options opt;
   const u8 *params;
   Region *regions;
-  u32 n_regions, cap_regions, n_given; /* those that the launch was given come first, the kernel's own heap behind */
+  u32 n_regions, cap_regions, n_given; /* those that the launch was given come first, then the kernel's own heap */
   u64 heap_used;
   u64 instructions, thread_instructions, clusters_done, clusters_total;
   u64 *op_count;   /* executed warp instructions per opcode */

@@ -24,7 +24,7 @@ typedef struct {
  * `own_only`: the access is .shared::cta, so the address must lie in the executing CTA. */
 u8 *smem_at(Cluster *cl, Cta *own, u32 addr, u32 len, bool own_only, Cta **owner, const char **err);
 bool gmem_ok(Machine *m, u64 addr, u64 len, bool write); /* inside a known allocation */
-/* Where an address outside of every allocation lies, beside the nearest one; "" when none is near. */
+/* Where an address outside of every allocation lies, relative to the nearest one; "" when none is near. */
 #define NEAREST_BYTES 120
 const char *gmem_nearest(const Machine *m, u64 addr, u64 len, char out[NEAREST_BYTES]);
 

@@ -10,6 +10,5 @@
 #define T_CLUSTER_BARRIER 200u    /* taken as one DSMEM round; not published */
 #define T_TMA_LATENCY 700u        /* first byte of an L2-resident tile */
 #define T_TMA_BYTES_PER_CYCLE 64u /* per SM, chip loaded */
-#define T_TMA_ISSUE 48u           /* cycles per tensor copy that one thread issues */
 #define T_CP_ASYNC 500u           /* L2 hit plus the write to shared memory */
 #endif

@@ -1,10 +1,10 @@
 /* Matrix operations of one warp in registers: mma.sync and movmatrix (PTX ISA, "Warp Level Matrix Multiply-Accumulate
  * Instructions").
  *
- * All fragments follow one pattern.  A register holds 32 bits of a row of A (of a column of B): those of lane l belong
- * to row l / 4 and are word l % 4 of the row's next 16 bytes; with 16 rows of A, odd registers hold rows 8 to 15.  D has
- * two neighbours in a row: row l / 4 (+ 8 from element 2 on), columns 2 (l % 4) and one more.  f64 is one value per lane
- * and register in the same places. */
+ * All fragments follow one pattern.  A register holds 32 bits of a row of A (of a column of B): those of lane l
+ * belong to row l / 4 and are word l % 4 of the row's next 16 bytes; with 16 rows of A, odd registers hold rows 8 to
+ * 15.  D has two neighbours in a row: row l / 4 (+ 8 from element 2 on), columns 2 (l % 4) and one more.  f64 is one
+ * value per lane and register in the same places. */
 #include "mma/mma.h"
 #include <math.h>
 

@@ -26,15 +26,18 @@ static void try_complete(Cluster *cl) {
   note_progress(cl);
 }
 
+/* .aligned: all threads of the warp execute the instruction together. */
+static Step meet(Ctx *c, const Ins *i) {
+  return i->form.cluster_barrier.aligned ? warp_converge(c, live_lanes(c->w)) : STEP_NEXT;
+}
+
 /* A relaxed arrival orders nothing. */
 static Step op_arrive(Ctx *c, const Ins *i) {
   Warp *w = c->w;
   Cluster *cl = c->cl;
-  if (i->form.cluster_barrier.aligned) {
-    Step s = warp_converge(c, live_lanes(w));
-    if (s != STEP_NEXT)
-      return s;
-  }
+  Step s = meet(c, i);
+  if (s != STEP_NEXT)
+    return s;
   u32 again = c->mask & (w->cluster_in | w->cluster_out);
   if (again)
     return fault(c, "cluster-barrier", "lanes %08x arrive again without barrier.cluster.wait", again);
@@ -51,11 +54,9 @@ static Step op_arrive(Ctx *c, const Ins *i) {
 static Step op_wait(Ctx *c, const Ins *i) {
   Warp *w = c->w;
   Cluster *cl = c->cl;
-  if (i->form.cluster_barrier.aligned) {
-    Step s = warp_converge(c, live_lanes(w));
-    if (s != STEP_NEXT)
-      return s;
-  }
+  Step s = meet(c, i);
+  if (s != STEP_NEXT)
+    return s;
   u32 lost = c->mask & ~(w->cluster_in | w->cluster_out);
   if (lost)
     return fault(c, "cluster-barrier", "lanes %08x wait without barrier.cluster.arrive", lost);

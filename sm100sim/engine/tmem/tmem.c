@@ -17,7 +17,7 @@ static bool allocates(const Program *p) {
   return false;
 }
 
-/* Shipped kernels use all of Tensor Memory without tcgen05.alloc (docs/checking.md): it is theirs from the first use on. */
+/* Shipped kernels use all of Tensor Memory without tcgen05.alloc (docs/checking.md): theirs from the first use on. */
 static void take_unasked(Ctx *c, Cta *cta) {
   if (allocates(&c->m->prog) || !first_told(cta, TOLD_UNALLOCATED))
     return;

@@ -30,7 +30,7 @@ static u32 slot_bytes(const SlotWidth *s) {
   return s->bits == 1 ? SLOT_GRAIN : LANES * (s->bits < 32 ? 32 : s->bits) / 8;
 }
 
-/* Every register of the function, and behind it its validity. */
+/* Every register of the function, and after it its validity. */
 static u8 *saved_registers(Ctx *c, const RawFunction *f) {
   const SlotWidth *slots = c->m->prog.slots + f->first_slot;
   size_t bytes = 0;

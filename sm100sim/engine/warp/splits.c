@@ -1,7 +1,7 @@
 /* Divergence and reconvergence.
  *
  * Lanes that take different ways become separate splits; they meet again at the branch's immediate
- * post-dominator, or behind the call that they made together, where a Join collects them.  Every split
+ * post-dominator, or after the call that they made together, where a Join collects them.  Every split
  * that is not blocked may run, so lanes of one warp can wait for one another (PTX ISA, "Independent
  * thread scheduling"). */
 #include "warp/splits.h"

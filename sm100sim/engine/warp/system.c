@@ -70,7 +70,7 @@ static bool next_char(Printing *p, char *out) {
   return true;
 }
 
-/* Digits or `*`; `at` holds the first character and gets the one behind. */
+/* Digits or `*`; `at` holds the first character and gets the one after it. */
 static bool number(Printing *p, Field *f, char *at, i32 *out) {
   u64 given = 0;
   if (*at == '*') {

@@ -15,16 +15,21 @@ TRY_CANCEL_CYCLES = 16
 CTAID_AXES = {"x": 0, "y": 1, "z": 2}
 
 
-@instruction("mapa")
-def map_address(lo: Lowering, ins: Instr) -> None:
-    """mapa{.shared::cluster}.{u32,u64} d, a, rank: the same variable in another CTA; without a
-    space: generic."""
-    mods = Mods(ins)
+def _address_bits(lo: Lowering, mods: Mods) -> int:
+    """Bits of an address `{.shared::cluster}.{u32,u64}`."""
     space = take_space(mods, "shared::cluster")
     bits = 64 if mods.one_of("u32", "u64") == "u64" else 32
     mods.done()
     if space == Space.GENERIC and bits == 32:
         raise lo.fail("a generic address needs .u64")
+    return bits
+
+
+@instruction("mapa")
+def map_address(lo: Lowering, ins: Instr) -> None:
+    """mapa{.shared::cluster}.{u32,u64} d, a, rank: the same variable in another CTA; without a
+    space: generic."""
+    bits = _address_bits(lo, Mods(ins))
     d, a, rank = ins.operands
     sources = (lo.src(a, bits), lo.src(rank, 32))
     lo.emit("MAPA", (lo.dst(d, bits),), sources, Window(wide=bits == 64))
@@ -33,12 +38,7 @@ def map_address(lo: Lowering, ins: Instr) -> None:
 @instruction("getctarank")
 def cta_rank(lo: Lowering, ins: Instr) -> None:
     """getctarank{.shared::cluster}.{u32,u64} d, a: the rank of the CTA that owns an address."""
-    mods = Mods(ins)
-    space = take_space(mods, "shared::cluster")
-    bits = 64 if mods.one_of("u32", "u64") == "u64" else 32
-    mods.done()
-    if space == Space.GENERIC and bits == 32:
-        raise lo.fail("a generic address needs .u64")
+    bits = _address_bits(lo, Mods(ins))
     lo.emit(
         "GETCTARANK",
         (lo.dst(ins.operands[0], 32),),

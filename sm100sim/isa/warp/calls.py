@@ -1,7 +1,7 @@
 """call and ret (PTX ISA, "call", "ret", "Function Declarations and Definitions").
 
 Arguments and results are bytes in the callee's frame (frames.py): the caller copies its `.param`
-variables there, and the results back.  Lanes that call together go on together behind the call.
+variables there, and the results back.  Lanes that call together go on together after the call.
 A few functions that CUDA's device runtime provides are executed by the engine (system_calls.py).
 """
 

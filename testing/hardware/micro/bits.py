@@ -145,10 +145,10 @@ def fields() -> list[Case]:
             text = f"bfi.b{bits} $d, $a, $b, $c, {length};"
             inputs = [values, np.roll(values, 3), amounts]
             out.append(_case(f"bfi.b{bits} length {length}", text, inputs, dtype, "bit fields"))
-    for bits, dtype in ((16, np.uint16), (32, np.uint32), (64, np.uint64)):
-        values = _values(dtype, 2500, 47)
+    for bits, unsigned in ((16, np.uint16), (32, np.uint32), (64, np.uint64)):
+        values = _values(unsigned, 2500, 47)
         for name in (f"shl.b{bits}", f"shr.u{bits}", f"shr.s{bits}"):
-            out.append(_case(name, f"{name} $d, $a, $b;", [values, amounts], dtype, "shifts"))
+            out.append(_case(name, f"{name} $d, $a, $b;", [values, amounts], unsigned, "shifts"))
     words = _values(np.uint32, 2500, 48)
     for side in "lr":
         for mode in ("clamp", "wrap"):

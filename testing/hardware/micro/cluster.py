@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from testing.hardware.case import Case, filled
@@ -21,7 +23,7 @@ SYNC = "barrier.cluster.arrive; barrier.cluster.wait;\n"
 def _case(
     name: str, body: str, count: int, outputs: tuple[np.ndarray, ...], **more: object
 ) -> Case:
-    options: dict = {
+    options: dict[str, Any] = {
         "grid": count,
         "cluster": count,
         "shared": SMEM,

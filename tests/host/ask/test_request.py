@@ -195,10 +195,11 @@ def test_wrong_choices(option: dict[str, Any], error: type[Exception], words: st
 
 
 def test_choices() -> None:
-    assert asked(**dense(), num_splits=1, scheduler="tile").problem.features == Features(
+    assert asked(**dense(), scheduler="tile").problem.features == Features(
         scheduler=Scheduler.TILE
     )
-    assert asked(**dense(), num_splits=1).problem.features == Features()
+    assert asked(**dense()).problem.features.num_splits is None
+    assert asked(**dense(), num_splits=1).problem.features == Features(num_splits=1)
     features = asked(**dense(), num_splits=3, scheduler="persistent").problem.features
     assert features == Features(num_splits=3, scheduler=Scheduler.PERSISTENT)
 

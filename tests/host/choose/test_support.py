@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fa4_cute
-from fa4_cute.host.ask.features import Features
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose import support
 from fa4_cute.host.choose.kernels import KERNELS
@@ -20,7 +19,6 @@ from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.numbers import MAX_SEQLEN
 from fa4_cute.plan.spec import depth512_limits, limits
-from fa4_cute.plan.spec.variant import Scheduler
 
 BASE = Problem("bf16", 1, 128, 128, 4, 2, 128, 128)
 
@@ -217,19 +215,6 @@ def test_can_implement_with_a_device() -> None:
     assert "9.0" in ask(head_dim=64, arch="sm_100a", **hopper).reason
     assert "arch='sm_90a'" in (ask(head_dim=64, arch="sm_100a", **hopper).nearest or "")
     assert "8.0" in ask(head_dim=64, device_type="cuda", compute_capability=(8, 0)).reason
-
-
-def test_who_takes_the_query_tiles_is_left_to_the_kernel() -> None:
-    for arch, d in (("sm_90a", 64), ("sm_90a", 72), ("sm_100a", 64)):
-        default = Scheduler.PERSISTENT if (arch, d) == ("sm_90a", 64) else Scheduler.TILE
-        for asked in (None, *Scheduler):
-            asking = Features(scheduler=asked)
-            posed = problem(arch=arch, features=asking, head_dim=d, head_dim_v=d)
-            variant = support.require(choose(posed)).spec.variant
-            assert variant.scheduler is (asked or default)
-            settled = posed.settled(variant)
-            assert settled.variant == variant
-            assert settled.settled(variant) is settled
 
 
 def test_an_architecture_that_does_not_exist() -> None:

@@ -44,6 +44,6 @@ def test_hopper_serves_every_head_dim_up_to_256() -> None:
 
 
 def test_hopper_takes_a_narrower_v() -> None:
-    text = fa4_cute.explain(head_dim=192, head_dim_v=128, arch="sm_90a")
+    text = fa4_cute.explain(head_dim=192, head_dim_v=128, seqlen_q=65, arch="sm_90a")
     assert "kernel SM90MHA (fa4_sm90_bf16_d192v128_g1)" in text
     assert "head dim 192/128" in text

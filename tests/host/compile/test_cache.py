@@ -19,8 +19,8 @@ from fa4_cute.host.compile import cache as cache_module
 from fa4_cute.host.compile.cache import KernelCache
 from fa4_cute.host.compile.cache_files import LOCK_SUFFIX, publishing_lock
 from fa4_cute.host.compile.compiler import CompiledArtifact
+from fa4_cute.host.compile.settings import Settings
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
-from fa4_cute.settings import Settings
 from tests.host.compilers import OTHER, SPEC, CountingCompiler, artifact_of
 
 

@@ -15,7 +15,7 @@ from fa4_cute.host.compile import cache_files
 from fa4_cute.host.compile.cache import KernelCache
 from fa4_cute.host.compile.cache_files import CorruptEntry, read_entry
 from fa4_cute.host.compile.kernel_key import kernel_key
-from fa4_cute.settings import Settings
+from fa4_cute.host.compile.settings import Settings
 from tests.host.compilers import SPEC, CountingCompiler, artifact_of
 
 KEY = kernel_key(SPEC)

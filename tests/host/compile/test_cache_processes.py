@@ -16,7 +16,7 @@ from fa4_cute.host.compile import cache_files
 from fa4_cute.host.compile.cache import KernelCache
 from fa4_cute.host.compile.cache_files import LOCK_SUFFIX, publishing_lock, read_entry, write_entry
 from fa4_cute.host.compile.kernel_key import kernel_key
-from fa4_cute.settings import Settings
+from fa4_cute.host.compile.settings import Settings
 from tests.host.compilers import SPEC, CountingCompiler, artifact_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -24,7 +24,7 @@ WORKER = """
 import sys
 from pathlib import Path
 from fa4_cute.host.compile.cache import KernelCache
-from fa4_cute.settings import Settings
+from fa4_cute.host.compile.settings import Settings
 from tests.host.compilers import SPEC, CountingCompiler, artifact_of
 compiler = CountingCompiler(seconds=0.5)
 cache = KernelCache(Settings(Path(sys.argv[1]), 30.0), compiler)

@@ -153,10 +153,19 @@ def test_unknown_names_are_said() -> None:
         fa4_cute.can_implement(headdim=3)
     with pytest.raises(TypeError, match="'bogus'"):
         fa4_cute.can_implement(Q, Q, Q, bogus=1)
-    with pytest.raises(TypeError, match="problems: expected mappings"):
-        fa4_cute.warmup("abc")  # type: ignore[arg-type]
+    for problems in ("abc", None, [3]):
+        with pytest.raises(TypeError, match="problems: expected mappings"):
+            fa4_cute.warmup(problems)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="'headdim'"):
         fa4_cute.warmup([{"headdim": 64}])
+
+
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+def test_nested_tensors(layout: torch.layout) -> None:
+    nested = torch.nested.nested_tensor([torch.zeros(n, 1, 64) for n in (3, 5)], layout=layout)
+    for inputs, name in (((nested, nested, nested), "q"), ((Q, nested, Q), "k")):
+        with pytest.raises(NotImplementedError, match=f"^{name}: a nested tensor.*varlen"):
+            fa4_cute.flash_attn(*inputs)
 
 
 def test_sinks_beyond_the_kernels_numbers() -> None:

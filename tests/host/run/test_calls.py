@@ -189,6 +189,23 @@ def test_what_cannot_be_read_takes_the_long_way() -> None:
         fa4_cute.flash_attn(q, k, v, v_scale=torch.ones(1, device="meta"))
 
 
+@pytest.mark.parametrize("guarded", [True, False], ids=["one check", "whole key"])
+def test_memory_that_was_freed_is_not_read(
+    guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the first call and when repeated; as sharded parameters have it between two uses."""
+    if not guarded:
+        monkeypatch.setattr(known, "TensorGuards", None)
+    q, k, v = inputs(0)
+    with machine():
+        for _ in range(2):
+            freed = k.clone()
+            freed.untyped_storage().resize_(0)
+            with pytest.raises(ValueError, match=r"k: shape .* its memory was freed"):
+                fa4_cute.flash_attn(q, freed, v)
+            fa4_cute.flash_attn(q, k, v)
+
+
 def test_a_launch_that_fails_leaves_nothing_behind() -> None:
     with machine():
         fa4_cute.flash_attn(*inputs(0))

@@ -19,6 +19,7 @@ from fa4_cute.host.run.blocks import Blocks
 from fa4_cute.host.run.device import CudaError, CudaLauncher, family_ptx, refusal_of
 from fa4_cute.host.run.launch import AttentionCall, Launched, Operand, PackedLaunch, pack_launch
 from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.hardware import SMEM_PER_SM
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.params import KERNEL_PARAMS
 from fa4_cute.plan.spec.tensor_maps import OperandLayout
@@ -87,6 +88,19 @@ def test_shared_memory_is_allowed_once_per_device() -> None:
     assert driver.attributes == [(kind, SPEC.config.smem_used, device) for device in (0, 1)]
     assert driver.images == [ARTIFACT.cubin]
     assert len(driver.launches) == 4
+
+
+def test_what_fits_an_sm_twice_gets_its_memory_as_shared_memory() -> None:
+    driver = FakeDriver(sizes=SIZES)
+    launcher = CudaLauncher(driver)
+    packed = pack_launch(SPEC, CALL, launcher.encode)
+    small = dataclasses.replace(ARTIFACT, smem_bytes=SMEM_PER_SM // 2)
+    launcher.launch(small, packed, device=0, stream=0)
+    kinds = driver.CUfunction_attribute
+    assert driver.attributes == [
+        (kinds.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, SMEM_PER_SM // 2, 0),
+        (kinds.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100, 0),
+    ]
 
 
 def test_tensor_map_arguments() -> None:

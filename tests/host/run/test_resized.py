@@ -78,6 +78,13 @@ def test_sizes_that_take_another_kernel_take_the_long_way_once_each() -> None:
     assert compare([replace(PACKED, seqlens=size) for size in sizes]) == 2
 
 
+def test_keys_that_are_split_anew_by_their_number_are_no_other_call() -> None:
+    """On Hopper: one long way for a kernel that splits, and one for a kernel that does not."""
+    recipe = replace(PACKED, constants=(("arch", "sm_90a"), ("unchecked", True)))
+    sizes = [(1, 300), (1, 3000), (2, 4000), (2, 301), (3, 9000)]
+    assert compare([replace(recipe, seqlens=size) for size in sizes]) == 2
+
+
 @pytest.mark.parametrize(
     "other",
     [

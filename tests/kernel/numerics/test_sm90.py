@@ -31,7 +31,7 @@ def all_checks() -> Iterator[None]:
 
 
 def hopper(*sizes: int, **more: Any) -> Case:
-    return dense(*sizes, num_qo=None, arch=SM90A, **more)
+    return dense(*sizes, arch=SM90A, **{"num_qo": None, **more})
 
 
 QUICK = [hopper(300, 700, 128, causal=True), hopper(200, 300, 64, 4, 2, batch=2, causal=True)]
@@ -121,6 +121,49 @@ def test_more_places_at_every_tile(features: str, head_dim: int | tuple[int, int
     check(replace(made, lengths=SEQUENCES))
 
 
+STEPS = ((1, 1500), (3, 133), (0, 20), (9, 17))
+"""Decoding: a few queries over caches of different lengths."""
+FEW_ROWS = (
+    ("ragged page16 causal sink", 128), ("cache window", 192), ("page64 bias", 256),
+    ("ragged cache union function", 64), ("page256 split causal", 128), ("split sink", 256),
+)  # fmt: skip
+
+
+def test_a_step_of_decoding() -> None:
+    """Keys are split because there are many, in a kernel for few rows, over pages."""
+    case = Case(frozenset({"page16", "causal"}), 128, lengths=STEPS, arch=SM90A, heads=8)
+    spec = spec_of(case)
+    assert spec.variant.is_split
+    assert spec.schedule.ctas_per_sm == 2
+    check(case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("features", "head_dim"), FEW_ROWS)
+def test_few_rows_at_every_tile(features: str, head_dim: int) -> None:
+    case = Case(frozenset(features.split()), head_dim, lengths=STEPS, arch=SM90A)
+    assert spec_of(case).config.BM == 64
+    check(case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_splits", [1, 16, 17, 33, 65])
+def test_any_number_of_splits_is_combined(num_splits: int) -> None:
+    """More than lanes of a warp, and more than there are key tiles: these saw no key."""
+    check(hopper(2, 1100, 72, 4, 2, num_splits=num_splits))
+
+
+@pytest.mark.slow
+def test_a_row_without_any_key_stays_zero_when_split() -> None:
+    check(hopper(5, 3, 64, num_splits=3, causal=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{"num_qo": 1}, {"num_qo": 2, "num_splits": None}], ids=str)
+def test_tiles_and_splits_that_are_asked_for(options: dict[str, Any]) -> None:
+    check(hopper(100, 1500, 128, 4, 2, **options))
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("head_dim", range(8, 257, 8))
 def test_every_head_dim(head_dim: int) -> None:
@@ -129,7 +172,7 @@ def test_every_head_dim(head_dim: int) -> None:
 
 
 def test_the_architecture_of_a_call_is_a_choice() -> None:
-    q = torch.randn(1, 64, 1, 64).bfloat16()
+    q = torch.randn(1, 65, 1, 64).bfloat16()
     text = fa4_cute.explain(q, q, q, arch=SM90A)
     assert "kernel SM90MHA (fa4_sm90_bf16_d64_g1_persistent)" in text
     assert "3 consumer warp groups" in text
@@ -213,8 +256,8 @@ def require_found(name: str, case: Case, rewrite: Callable[[str], str], what: st
 @pytest.mark.slow
 def test_rows_do_not_depend_on_their_neighbours() -> None:
     """A row's bits are those of a call that holds nothing else of its tile."""
-    whole = run(hopper(200, 300, 128))
-    given = arguments(hopper(200, 300, 128))
+    case = replace(hopper(200, 300, 128), num_qo=2)
+    whole, given = run(case), arguments(case)
     given.q = given.q[:, 50:51].contiguous()
     assert torch.equal(call(given).out[0, 0], whole.out[0, 50])
 

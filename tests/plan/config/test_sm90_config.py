@@ -7,10 +7,10 @@ import pytest
 from fa4_cute.plan.compute.sm90_mma import pv_plan, qk_plan
 from fa4_cute.plan.config.sm90_config import MAX_DEPTH, SM90Config
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.facts.hardware import SMEM_CAPACITY
+from fa4_cute.plan.facts.hardware import SMEM_CAPACITY, SMEM_PER_SM, SMEM_RESERVED_PER_CTA
 from fa4_cute.plan.memory.rings import Ring
 from fa4_cute.plan.memory.sm90_smem import SM90SMemLayout
-from fa4_cute.plan.spec.schedule import SM90_SCHEDULES
+from fa4_cute.plan.spec.schedule import SM90_FEW_ROWS_SCHEDULES, SM90_SCHEDULES
 from fa4_cute.plan.spec.variant import PAGE_SIZES
 
 FOR_ADDRESSES = 24
@@ -100,6 +100,27 @@ def test_a_persistent_cta_has_memory_for_o_where_it_fits(
     first = layout.q_tile_byte_offset(1)
     assert (layout.o_chunk_byte_offset(1) == first) is not apart
     assert layout.o_chunk_byte_offset(0) % 1024 == 0
+
+
+@pytest.mark.parametrize("depth", range(8, MAX_DEPTH + 1, 8))
+def test_few_rows_leave_room_for_other_ctas(depth: int) -> None:
+    found = config(depth).with_few_rows()
+    assert (found.num_consumers, found.BM, found.in_turn) == (1, 64, False)
+    assert found.ctas_per_sm == (2 if depth <= 192 else 1)
+    assert found.ctas_per_sm * (found.smem_used + SMEM_RESERVED_PER_CTA) <= SMEM_PER_SM
+    assert 3 <= found.num_kv_stages <= 4
+    schedule = SM90_FEW_ROWS_SCHEDULES[found.ctas_per_sm]
+    scores, output = qk_plan(found), pv_plan(found)
+    held = scores.num_registers + scores.num_registers // 2 + output.num_registers
+    assert held + FOR_ADDRESSES <= schedule["consumer"].registers
+    # ptxas wants the registers of a product among those that a thread starts with.
+    assert output.num_registers + FOR_ADDRESSES <= schedule.launch_registers
+    assert f"{found.ctas_per_sm} CTAs per SM" in found.describe()
+
+
+def test_few_rows_of_a_group_are_positions() -> None:
+    assert config(128, group=8).with_few_rows().BM_eff() == 8
+    assert config(128, group=3).with_few_rows().BM_eff() == 64
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from fa4_cute.plan.facts.hardware import REGISTERS_PER_SM
 from fa4_cute.plan.spec.schedule import (
     ATTENTION_SCHEDULE,
     DEPTH512_SCHEDULE,
     PAGED_SCHEDULE,
+    SM90_FEW_ROWS_SCHEDULES,
     WarpRole,
     WarpSchedule,
 )
@@ -50,6 +54,15 @@ def test_direction_of_setmaxnreg() -> None:
     assert not ATTENTION_SCHEDULE.increases("correction")
     assert DEPTH512_SCHEDULE.launch_registers == 168
     assert DEPTH512_SCHEDULE.increases("correction")
+
+
+def test_ctas_share_the_registers_of_an_sm() -> None:
+    for ctas, schedule in SM90_FEW_ROWS_SCHEDULES.items():
+        assert schedule.ctas_per_sm == ctas
+        assert schedule.launch_registers == REGISTERS_PER_SM // (256 * ctas)
+        assert schedule.increases("consumer") is (ctas > 1)
+    with pytest.raises(ValueError, match="budgets need 32768 registers of 21845"):
+        replace(SM90_FEW_ROWS_SCHEDULES[2], ctas_per_sm=3)
 
 
 def test_sub_partitions_see_whole_lanes() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import CAUSAL, ChunkedMask, DenseBiasMask, SlidingWindowMask
-from fa4_cute.plan.spec.schedule import SM90_SCHEDULES
+from fa4_cute.plan.spec.schedule import SM90_FEW_ROWS_SCHEDULES, SM90_SCHEDULES
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.tensor_maps import OperandLayout, tensor_maps
 from fa4_cute.plan.spec.variant import ScoreMod, Variant
@@ -26,6 +26,25 @@ def test_name_says_what_the_kernel_is() -> None:
 def test_warps_follow_the_consumers() -> None:
     assert spec(64).schedule is SM90_SCHEDULES[3]
     assert spec(128).schedule is SM90_SCHEDULES[2]
+
+
+@pytest.mark.parametrize(
+    ("head_dim", "variant", "keys"),
+    [
+        (64, {}, 128),
+        (128, {"mask": CAUSAL}, 64),
+        (128, {"mask": DenseBiasMask(0)}, 64),
+        (128, {"score_mod": MOD}, 32),
+        (256, {"score_mod": MOD}, 16),
+    ],
+)
+def test_few_rows(head_dim: int, variant: dict[str, object], keys: int) -> None:
+    made = spec(head_dim, **variant).with_few_rows()
+    config = made.config
+    assert made.schedule is SM90_FEW_ROWS_SCHEDULES[config.ctas_per_sm]
+    assert keys == config.BN
+    assert made.num_threads == 256
+    assert f"d{head_dim}_g1_few" in made.name
 
 
 @pytest.mark.parametrize(

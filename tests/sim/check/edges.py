@@ -46,11 +46,6 @@ STORE = (
 )
 
 
-def first_of(rank: int, body: str, label: str) -> str:
-    """`body` for all threads of one CTA of the cluster."""
-    return f"setp.ne.u32 %q13, %r20, {rank}; @%q13 bra {label}; {body} {label}:"
-
-
 @dataclass(frozen=True)
 class Edge:
     """A program and one edge of it.

@@ -64,7 +64,7 @@ class Form:
         return (16 * span, 8 * span) if mn_major else (16, 8 * span)
 
     def descriptor(self, *, start: int, mn_major: bool) -> int:
-        """The descriptor of a matrix `start` bytes behind the aligned base."""
+        """The descriptor of a matrix `start` bytes after the aligned base."""
         lbo, sbo = self.strides(mn_major=mn_major)
         return start >> 4 | lbo >> 4 << 16 | sbo >> 4 << 32 | CODES[self.swizzle] << 62
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fa4_cute.settings import DEFAULT_LOCK_TIMEOUT, read_settings
+from fa4_cute.host.compile.settings import DEFAULT_LOCK_TIMEOUT, read_settings
 
 
 def test_cache_dir_in_order_of_preference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

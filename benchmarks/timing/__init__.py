@@ -1,0 +1,1 @@
+"""What the clocked machine is held to: programs that ask a chip for latencies and rates."""

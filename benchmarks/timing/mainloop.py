@@ -1,0 +1,169 @@
+"""The clocked machine beside SemiAnalysis' sweep of a GEMM's main loop on a B200.
+
+    git clone https://github.com/SemiAnalysisAI/microbench-blackwell
+    cd microbench-blackwell/cutlass_gemm_mainloop
+    python -m benchmarks.timing.mainloop results.csv docs/timing_mainloop.md
+
+One CTA loads tiles of A and B through a ring of stages and multiplies them, K = 131,072. The loops
+are not CUTLASS's machine code: they are its instructions with the distances of such loops.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from sm100sim.timing.chips import Draw, load_chip
+from sm100sim.timing.model import run_cluster
+from sm100sim.timing.records import Action, DynamicEvent, Place
+from testing.clocked import Entry, Program, op
+
+K: Final = 131_072
+MMA_BYTES: Final = 32
+ROW_BYTES: Final = 128
+CLOCK_GHZ: Final = 1.965
+"""The chip's highest clock; the sweep does not say at which one it ran."""
+HALF_L2: Final = 63 * 2**20
+"""Bytes of one of the L2's halves; what is larger comes from memory each time."""
+TURN: Final = 40
+"""Cycles of a producer's turn between its wait and its first copy."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A configuration of the sweep; `cycles`: of one turn of the loop, measured."""
+
+    m: int
+    n: int
+    k: int
+    stages: int
+    dtype: str
+    cycles: float
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return 2 if self.dtype == "BF16" else 1
+
+    @property
+    def footprint(self) -> int:
+        """Bytes of A and B."""
+        return (self.m + self.n) * K * self.size
+
+
+def read_rows(lines: Iterable[str]) -> Iterator[Row]:
+    """The rows that were measured with a known number of stages."""
+    for entry in csv.DictReader(lines):
+        if not (entry["time_ms"] or "")[:1].isdigit():
+            continue
+        m, n, k, stages = (int(entry[f]) for f in ("TILE_M", "TILE_N", "TILE_K", "STAGES"))
+        if stages:
+            cycles = float(entry["time_ms"]) * 1e6 * CLOCK_GHZ / (K / k)
+            yield Row(m, n, k, stages, entry["dtype"], cycles)
+
+
+def loops(row: Row, turns: int) -> Program:
+    """The producer's and the MMA warp's loops."""
+    full = [Place(0, 16 * s) for s in range(row.stages)]
+    empty = [Place(0, 16 * s + 8) for s in range(row.stages)]
+    row_bytes = row.k * row.size
+    pieces = -(-row_bytes // ROW_BYTES)
+    producer: list[Entry] = [
+        (op("SYNCS.EXCH.64 URZ, [UR4], UR5"), _event(Action.MBARRIER_INIT, b, count=1))
+        for b in (*full, *empty)
+    ]
+    consumer: list[Entry] = [op("NOP")]
+    mma = DynamicEvent(Action.MMA, 1, shape=(row.m, row.n, MMA_BYTES // row.size))
+    for turn in range(turns):
+        filled, freed = full[turn % row.stages], empty[turn % row.stages]
+        phase = turn // row.stages
+        producer += [_wait(freed, phase), op("NOP", TURN % 16 or 15, wait=(0,))]
+        producer += [op("NOP", 8)] * (TURN // 16)
+        tile = (row.m + row.n) * row_bytes
+        arrival = _event(Action.MBARRIER_ARRIVE, filled, count=1, size=tile)
+        producer.append((op("SYNCS.ARRIVE.TRANS64.A1TR RZ, [UR4], UR7"), arrival))
+        for rows in (row.m, row.n) * pieces:
+            shape = (rows, min(row_bytes, ROW_BYTES))
+            copy = _event(Action.COPY_LOAD, filled, size=rows * shape[1], shape=shape)
+            producer.append((op("UTMALDG.2D [UR8], [UR4]", 12), copy))
+        consumer += [_wait(filled, phase + 1), op("NOP", 13, wait=(0,))]
+        multiply = op("UTCHMMA gdesc[UR4], gdesc[UR6], tmem[UR8]", 7)
+        consumer += [(multiply, mma)] * (row_bytes // MMA_BYTES)
+        consumer.append((op("UTCBAR [UR4], URZ", 2), _event(Action.MMA_COMMIT, freed)))
+    return Program().warp(0, *producer).warp(1, *consumer)
+
+
+def _event(kind: Action, barrier: Place, **more: object) -> DynamicEvent:
+    return DynamicEvent(kind, 1, objects=(barrier,), **more)  # type: ignore[arg-type]
+
+
+def _wait(barrier: Place, phase: int) -> Entry:
+    wait = _event(Action.MBARRIER_WAIT, barrier, phase=phase)
+    return op("SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R0", write=0), wait
+
+
+@cache
+def draw_for(*, cold: bool) -> Draw:
+    """The B200's values; one CTA has the L2 for itself, and what exceeds a half of it is cold."""
+    draw = load_chip("b200").draw()
+    latency = draw["copy_latency"] + (draw["hbm_latency"] if cold else 0)
+    return replace(draw, values={**draw.values, "l2_bytes": 1e9, "copy_latency": latency})
+
+
+def predicted(row: Row) -> float:
+    """Cycles of one turn in the steady state."""
+    draw = draw_for(cold=row.footprint > HALF_L2)
+    few, many = 4 * row.stages, 8 * row.stages
+    long, short = (run_cluster(loops(row, n).trace(), draw).cycles for n in (many, few))
+    return (long - short) / (many - few)
+
+
+def page(rows: Iterable[Row]) -> str:
+    """The table: errors by tile, and over all rows."""
+    errors: dict[tuple[str, int, int], list[tuple[float, Row]]] = defaultdict(list)
+    for row in rows:
+        error = predicted(row) / row.cycles - 1
+        errors[row.dtype, row.m, row.n].append((error, row))
+    lines = [
+        "# The main loop of a GEMM: predicted beside published", "",
+        "Written by `python -m benchmarks.timing.mainloop`. Published: SemiAnalysis,",
+        "`microbench-blackwell`, one CTA on a B200, taken to run at 1.965 GHz. Predicted: the",
+        "clocked machine with the B200's values and no draw; nothing is fitted to these rows.", "",
+        "| type | tile | rows | mean error | mean size of error | worst (k, stages) |",
+        "|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for (dtype, m, n), found in sorted(errors.items()):
+        worst, row = max(found, key=lambda pair: abs(pair[0]))
+        lines.append(
+            f"| {dtype} | {m} × {n} | {len(found)} | {_mean(e for e, _ in found):+.1%} | "
+            f"{_mean(abs(e) for e, _ in found):.1%} | {worst:+.1%} ({row.k}, {row.stages}) |"
+        )
+    every = [e for found in errors.values() for e, _ in found]
+    total = f"{_mean(every):+.1%} | {_mean(map(abs, every)):.1%} | {max(every, key=abs):+.1%} |"
+    return "\n".join([*lines, f"| all | | {len(every)} | {total}", ""])
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return sum(found) / len(found)
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page; returns the exit status."""
+    if len(arguments) != 2:
+        print(__doc__, file=sys.stderr)
+        return 64
+    source, target = map(Path, arguments)
+    with source.open() as lines:
+        target.write_text(page(read_rows(lines)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

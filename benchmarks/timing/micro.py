@@ -1,0 +1,86 @@
+"""Asks a Hopper GPU for latencies and rates, and puts the clocked machine's parameters beside them.
+
+    python -m benchmarks.timing.micro run RESULTS.json     on a machine with a GPU
+    python -m benchmarks.timing.micro show RESULTS.json    a table
+
+Cycles of the slowest thread, in the fastest of the last rounds; the time of one is the difference
+of two lengths' times over the difference of the lengths.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.timing.questions import QUESTIONS, ROUNDS, Question
+from testing.hardware.case import Case
+
+Runner = Callable[[Case], list[np.ndarray]]
+
+
+def answer(question: Question, run: Runner) -> dict[str, Any]:
+    """Ask one question: cycles of both lengths, of one step, and what is left."""
+    short, long = (_cycles(question, count, run) for count in question.counts)
+    one = (long - short) / (question.counts[1] - question.counts[0])
+    return {
+        "name": question.name,
+        "tells": question.tells,
+        "counts": question.counts,
+        "cycles": [short, long],
+        "one": one,
+        "rest": short - one * question.counts[0],
+    }
+
+
+def _cycles(question: Question, count: int, run: Runner) -> float:
+    (raw,) = run(question.case(count))
+    rounds = raw.reshape(ROUNDS, -1)[1:]  # the first one fetches code
+    return float(rounds.max(axis=1).min())
+
+
+def ask() -> dict[str, Any]:
+    """Ask a GPU everything; a question that fails says how."""
+    from testing.hardware.device import Device
+
+    device = Device()
+    answers = []
+    for question in QUESTIONS:
+        try:
+            answers.append(answer(question, device.run))
+        except Exception as error:  # a table shows what fails and goes on
+            answers.append({"name": question.name, "failed": f"{type(error).__name__}: {error}"})
+    return {**device.describe(), "answers": answers}
+
+
+def table(results: dict[str, Any]) -> str:
+    """The answers as a table."""
+    lines = ["| what | cycles | fixed part | tells |", "|---|---|---|---|"]
+    for entry in results["answers"]:
+        if "failed" in entry:
+            lines.append(f"| {entry['name']} | {entry['failed']} | | |")
+        else:
+            numbers = f"{entry['one']:.1f} | {entry['rest']:.0f}"
+            lines.append(f"| {entry['name']} | {numbers} | {entry['tells']} |")
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    """Run or show; returns the exit status."""
+    match arguments:
+        case ["run", path]:
+            Path(path).write_text(json.dumps(ask(), indent=1) + "\n")
+        case ["show", path]:
+            print(table(json.loads(Path(path).read_text())))
+        case _:
+            print(__doc__, file=sys.stderr)
+            return 64
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,117 @@
+"""The specification of a problem's kernel, with whatever follows from sizes that it leaves open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from ...plan.facts.dtypes import DType
+from ...plan.launch.selection import QueryTiles, choose_query_tiles
+from ...plan.launch.sm90_selection import (
+    KeySplits,
+    RowTiles,
+    choose_key_splits,
+    choose_row_tiles,
+)
+from ...plan.spec.attention_spec import AttentionSpec
+from ...plan.spec.common_spec import refuse
+from ...plan.spec.kernel_spec import KernelSpec
+from ...plan.spec.limits import unsupported_reason
+from ...plan.spec.sm90_spec import SM90Spec
+from ...plan.spec.variant import Scheduler, Variant
+from ..ask.problem import Form, Problem
+from .kernels import KernelRow, rows_of
+
+
+class Specified(NamedTuple):
+    """A kernel, before the rules of clusters are asked.
+
+    Attributes:
+        problem: with its scheduler and its number of splits.
+        spec: the kernel, split as the problem says.
+        query_tiles, key_splits: as of ``support.Choice``.
+    """
+
+    problem: Problem
+    spec: AttentionSpec
+    query_tiles: QueryTiles | RowTiles | None = None
+    key_splits: KeySplits | None = None
+
+
+def row_of(problem: Problem) -> KernelRow:
+    """Return the kernel for the element type and head dim of ``problem``; there is one."""
+    rows = rows_of(problem.arch)
+    return next(r for r in rows if r.serves(DType(problem.dtype), problem.head_dim))
+
+
+def specified(problem: Problem) -> Specified:
+    """Return the kernel of a problem and what was left open of it, but for clusters of splits."""
+    row = row_of(problem)
+    posed, problem = problem, problem.with_scheduler(row.scheduler(problem.head_dim))
+    spec = _specification_of(problem, row)
+    if isinstance(spec, SM90Spec):
+        return _specified_sm90(posed, row, spec)
+    problem = problem.with_splits(1)
+    if not isinstance(spec, KernelSpec):
+        return Specified(problem, spec)
+    tiles = choose_query_tiles(spec.config, problem.sizes, problem.num_qo)
+    return Specified(problem, _with_query_tiles(spec, tiles.num_qo), tiles)
+
+
+def _specified_sm90(problem: Problem, row: KernelRow, spec: SM90Spec) -> Specified:
+    """Return the Hopper kernel, whose tile and number of splits follow from the sizes.
+
+    Args:
+        problem: what is asked for.
+        row: the kernel.
+        spec: it, with the row's scheduler where the problem leaves that open.
+    """
+    asked = problem.features.scheduler is Scheduler.PERSISTENT
+    tiles = choose_row_tiles(
+        spec.config, problem.sizes, asked=problem.num_qo, is_persistent=asked
+    )
+    scheduler = Scheduler.TILE if tiles.few else row.scheduler(problem.head_dim)
+    problem, splits = problem.with_scheduler(scheduler), None
+    if problem.features.num_splits is None:
+        posed = _sm90_specification_of(problem, row, few=tiles.few)
+        splits = choose_key_splits(posed, problem.sizes, problem.sms)
+        problem = problem.with_splits(splits.num_splits)
+    return Specified(
+        problem, _sm90_specification_of(problem, row, few=tiles.few), tiles, splits
+    )
+
+
+def _sm90_specification_of(problem: Problem, row: KernelRow, *, few: bool) -> SM90Spec:
+    spec = _specification_of(problem, row)
+    assert isinstance(spec, SM90Spec)
+    return _with_few_rows(spec) if few else spec
+
+
+def _specification_of(problem: Problem, row: KernelRow) -> AttentionSpec:
+    group, dtype = max(1, problem.group), DType(problem.dtype)
+    return _specification(row, dtype, problem.head_dim, group, problem.variant, problem.form)
+
+
+@lru_cache(maxsize=1024)
+def _specification(
+    row: KernelRow, dtype: DType, head_dim: int, group: int, variant: Variant, form: Form
+) -> AttentionSpec:
+    """Return one object per kernel, so that it can be found again by its identity."""
+    return row.specify.for_attention(dtype, head_dim, group=group, variant=variant, **dict(form))
+
+
+@lru_cache(maxsize=1024)
+def _with_query_tiles(spec: KernelSpec, num_qo: int) -> KernelSpec:
+    """Return one object per kernel, as :func:`_specification` does, or raise as it does."""
+    if num_qo == spec.config.num_qo:
+        return spec
+    config = spec.config.with_num_qo(num_qo)
+    refuse(unsupported_reason(config))
+    return replace(spec, config=config)
+
+
+@lru_cache(maxsize=1024)
+def _with_few_rows(spec: SM90Spec) -> SM90Spec:
+    """Return one object per kernel, as :func:`_specification` does."""
+    return spec.with_few_rows()

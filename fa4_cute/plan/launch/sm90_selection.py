@@ -1,0 +1,176 @@
+"""The Hopper kernel's choices by sizes: which tile a CTA has, and into how many splits keys fall.
+
+One or the other decides whether all SMs load. A decoding step has one CTA per key/value head, far
+fewer than SMs, and its time is that of reading the cache: keys are split until the CTAs fill the
+device, as long as the launch that combines the partial results costs less than it saves.
+
+The lengths of keys are those that the host knows: of a cache, the room in it.
+Source: the rates are those of an H200, ``docs/hopper_times.md``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+from ..config.sm90_config import SM90Config
+from ..facts.hardware import ceil_div
+from ..facts.wgmma import WGMMA_ROWS
+from ..masks.key_tiles import KeyTileMap, Rows
+from ..spec.combine_spec import MAX_SPLITS
+from ..spec.sm90_spec import SM90Spec
+from .launch import AttentionSizes
+from .tiles import TileShape, grid
+
+MEMORY_BYTES_PER_NS: Final = 4200
+"""What all SMs together read."""
+SM_FLOPS_PER_NS: Final = 5000
+"""What the consumers of one SM compute."""
+START_NS: Final = 2000
+"""From the start of a CTA to its first product, and from its last one to its end."""
+COMBINE_NS: Final = 5000
+"""A second launch, and the latency of what it reads."""
+LEAST_KEYS: Final = 512
+"""Fewer keys than this are not worth a CTA of their own."""
+MOST_ROUNDS: Final = 4
+"""Beyond as many CTAs as fit the device so many times, nothing becomes more even."""
+
+
+@dataclass(frozen=True)
+class RowTiles:
+    """The decision for a tile: whether it is that for few rows, and why."""
+
+    few: bool
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """The decision in words."""
+        count = f"one Q tile of {WGMMA_ROWS} rows" if self.few else "all Q tiles of the table"
+        return f"{count} per CTA: {self.reason}"
+
+
+@dataclass(frozen=True)
+class KeySplits:
+    """The decision for splits: how many, and why."""
+
+    num_splits: int
+    reason: str
+
+    @property
+    def text(self) -> str:
+        """The decision in words."""
+        count = "1 split" if self.num_splits == 1 else f"{self.num_splits} splits"
+        return f"{count} of the keys: {self.reason}"
+
+
+def choose_row_tiles(
+    config: SM90Config, sizes: AttentionSizes, *, asked: int | None, is_persistent: bool
+) -> RowTiles:
+    """Return which tile a CTA has.
+
+    Args:
+        config: the configuration with the wide tile.
+        sizes: of the call; of packed sequences, the longest.
+        asked: Q tiles per CTA that the caller insists on, 1 or 2, or None.
+        is_persistent: whether the caller insists on CTAs that take one query tile after the other.
+    """
+    if asked is not None:
+        return RowTiles(asked == 1, "as asked for")
+    rows = sizes.seqlen_q * (config.group if config.fuse_gqa else 1)
+    if is_persistent:
+        return RowTiles(False, "persistent CTAs have an SM for themselves")
+    if rows > WGMMA_ROWS:
+        return RowTiles(False, f"{rows} rows of a key/value head need several")
+    return RowTiles(True, f"{rows} rows fit it")
+
+
+@dataclass(frozen=True)
+class GridLoad:
+    """How long a grid takes, by a model of two limits.
+
+    Args:
+        units: CTAs when keys are not split.
+        slots: CTAs that the device runs at the same time.
+        key_tiles: key tiles that the longest query tile visits.
+        tile_ns: time of one of them in a CTA.
+        memory_ns: time in which the device reads all keys and values.
+        partial_ns: time in which it writes and reads the partial results of one split.
+    """
+
+    units: int
+    slots: int
+    key_tiles: int
+    tile_ns: int
+    memory_ns: int
+    partial_ns: int
+
+    @classmethod
+    def of(cls, spec: SM90Spec, sizes: AttentionSizes, num_sms: int) -> GridLoad:
+        """Return the load of a kernel's grid on ``num_sms`` SMs."""
+        config = spec.config
+        columns = config.depth + spec.output_depth
+        key_tiles = visited_key_tiles(spec, sizes)
+        tile_bytes = config.BN * columns * config.qkv_dtype_size
+        all_bytes = sizes.batch * sizes.num_kv_heads * key_tiles * tile_bytes
+        rows = sizes.batch * sizes.seqlen_q * sizes.num_q_heads
+        partial_bytes = 2 * rows * (spec.output_depth + 1) * 4
+        blocks = grid(
+            TileShape.of(config),
+            max_seqlen_q=sizes.seqlen_q, num_q_heads=sizes.num_q_heads, batch=sizes.batch,
+        )  # fmt: skip
+        return cls(
+            units=prod(blocks),
+            slots=num_sms * config.ctas_per_sm,
+            key_tiles=key_tiles,
+            tile_ns=2 * config.BM * config.BN * columns // SM_FLOPS_PER_NS,
+            memory_ns=all_bytes // MEMORY_BYTES_PER_NS,
+            partial_ns=partial_bytes // MEMORY_BYTES_PER_NS,
+        )
+
+    def duration(self, num_splits: int) -> int:
+        """Return how long the grid takes, in nanoseconds."""
+        rounds = ceil_div(self.units * num_splits, self.slots)
+        busiest = rounds * (START_NS + ceil_div(self.key_tiles, num_splits) * self.tile_ns)
+        joined = COMBINE_NS + num_splits * self.partial_ns if num_splits > 1 else 0
+        return max(busiest, self.memory_ns) + joined
+
+    def candidates(self, most: int) -> tuple[int, ...]:
+        """Return numbers of splits up to ``most`` that fill the device, and 1."""
+        full = (rounds * self.slots // self.units for rounds in range(1, MOST_ROUNDS + 1))
+        return (1, *dict.fromkeys(min(count, most) for count in full if min(count, most) > 1))
+
+
+def visited_key_tiles(spec: SM90Spec, sizes: AttentionSizes) -> int:
+    """Return how many key tiles the last query tile of a sequence visits: no other visits more."""
+    keys = sizes.seqlen_k
+    first = max(keys - sizes.seqlen_q, keys - spec.config.PairBM_eff())
+    lengths = dict.fromkeys(spec.variant.padding_slots, keys)
+    rows = Rows(first, keys - 1, keys, lengths)
+    return int(KeyTileMap.of(spec.variant.terms, rows, spec.config.BN).count)
+
+
+def choose_key_splits(spec: SM90Spec, sizes: AttentionSizes, num_sms: int) -> KeySplits:
+    """Return into how many splits the keys of a call fall that leaves it open.
+
+    Args:
+        spec: the kernel, whether its keys are split or not.
+        sizes: of the call; of packed sequences, the longest.
+        num_sms: SMs of the device.
+    """
+    if 0 in (sizes.batch, sizes.seqlen_q, sizes.num_q_heads, sizes.seqlen_k):
+        return KeySplits(1, "there is nothing to compute")
+    load = GridLoad.of(spec, sizes, num_sms)
+    most = min(load.key_tiles * spec.config.BN // LEAST_KEYS, MAX_SPLITS)
+    if most < 2:
+        return KeySplits(1, f"they are fewer than {2 * LEAST_KEYS}")
+    best = min(load.candidates(most), key=load.duration)
+    ctas = f"{load.units} CTAs of {load.key_tiles} key tiles on {num_sms} SMs"
+    if best == 1:
+        return KeySplits(1, f"{ctas}, more would end no sooner")
+    return KeySplits(
+        best,
+        f"{ctas} would take {load.duration(1) // 1000} us, {best} times as many take "
+        f"{load.duration(best) // 1000} us",
+    )

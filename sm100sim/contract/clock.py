@@ -1,0 +1,164 @@
+"""What crosses the border to the clocked machine (`engine/clock`): machine code, warps, times.
+
+Times are in cycles of the SM. The rules, that is which instruction takes which unit for how long,
+are those of `sm100sim.timing.model`; the C code replays them.
+"""
+
+from __future__ import annotations
+
+import ctypes as ct
+
+from .records import I32, U32, U64, Signature
+
+F64 = ct.c_double
+
+UNITS = (
+    "alu", "fma heavy", "fma lite", "fp64", "mufu", "uniform", "collector", "tmem", "none",
+)  # fmt: skip
+"""Servers of a sub-partition; `collector` gathers operands of shared and global accesses."""
+
+SHARED_UNITS = ("request", "port", "tensor", "copy", "store", "memory", "barrier")
+"""Servers of an SM: requests and 128-byte passes of the shared memory, tensor core, copy engine in
+both directions, its share of the L2, and the barrier unit."""
+
+ACTIONS = (
+    "none", "mbarrier init", "mbarrier arrive", "mbarrier wait", "wgmma", "wgmma wait", "mma",
+    "mma commit", "copy load", "copy store", "bulk commit", "bulk wait", "tmem load",
+    "tmem store", "tmem fence", "shared", "global", "named sync", "named arrive",
+    "cluster arrive", "cluster wait", "block",
+)  # fmt: skip
+"""What an execution does besides taking its unit."""
+
+REASONS = (
+    "issued", "stall", "branch", "fetch", "mbarrier", "named barrier", "cluster barrier", "tensor",
+    "tmem", "shared", "global", "mufu", "copy", "other result", "blocked", "pipe", "queue",
+    "not selected",
+)  # fmt: skip
+"""What a warp's cycles went to. `stall`: the count in the control code; `pipe`: its unit was busy;
+`queue`: a queue was full; `not selected`: another warp issued, or the slot was dead."""
+
+WGMMA_RING, QUEUE_RING, BULK_GROUPS = 1024, 64, 64
+"""Groups that are kept track of: MMAs of a warp group, entries of a queue, groups of copies."""
+
+FINISHED, NO_MEMORY, STUCK = 0, 1, 2
+"""What a run answers."""
+
+
+class ClockOp(ct.Structure):
+    """One instruction: its control code and what it takes.
+
+    `unit`, `also`: its servers (`also` may be `none`), taken for `service` cycles; `latency`: from
+    there to its result; `passes` of the shared memory. `action`: what it does, with or without an
+    event; `group_end`: it ends a group of wgmmas; `keep`: of a wait, groups that may be left;
+    `reason`: what a wait for its result counts as; `line`: of 128 bytes of code.
+    """
+
+    _fields_ = [
+        ("unit", U32), ("also", U32), ("action", U32), ("reason", U32), ("stall", U32),
+        ("yields", U32), ("write_barrier", U32), ("read_barrier", U32), ("wait_mask", U32),
+        ("group_end", U32), ("keep", U32), ("line", U32), ("service", F64), ("latency", F64),
+        ("passes", F64), ("read_latency", F64),
+    ]  # fmt: skip
+
+
+class ClockEvent(ct.Structure):
+    """What one execution did; it replaces what the instruction says of `action` and times.
+
+    `first_object`, `objects`: in the table of objects. `phase`: phases that must have ended;
+    `count`: arrivals, threads of a barrier, or groups that may be left; `size`: bytes that are
+    expected or delivered; `memory`: cycles of the SM's share of the L2; `pair`: both SMs work.
+    """
+
+    _fields_ = [
+        ("action", U32), ("first_object", U32), ("objects", U32), ("phase", U32), ("count", U32),
+        ("pair", U32), ("size", U64), ("service", F64), ("latency", F64), ("passes", F64),
+        ("memory", F64),
+    ]  # fmt: skip
+
+
+class ClockWarp(ct.Structure):
+    """A warp: its place, and its part of the streams; `group`: of four warps, for wgmma."""
+
+    _fields_ = [("rank", U32), ("warp", U32), ("group", U32), ("length", U32), ("first", U64)]
+
+
+class ClockChip(ct.Structure):
+    """Parameters of the machine; `queue`: entries of the units' queues, 0 for any number."""
+
+    _fields_ = [
+        ("queue", F64 * len(UNITS)), ("request_queue", F64), ("wgmma_queue", F64),
+        ("mma_queue", F64), ("greedy", F64), ("yield_cycles", F64), ("branch_cycles", F64),
+        ("request_cycles", F64), ("arrive_latency", F64), ("remote_latency", F64),
+        ("wait_latency", F64), ("wake_latency", F64), ("named_warp", F64), ("named_latency", F64),
+        ("cluster_latency", F64), ("icache_lines", F64), ("icache_ways", F64),
+        ("icache_next", F64), ("icache_jump", F64), ("commit_latency", F64),
+    ]  # fmt: skip
+
+
+class ClockInput(ct.Structure):
+    """A cluster whose CTAs lie on one SM each, `copies` of it at once, `stagger` cycles apart.
+
+    `objects`: numbers of mbarriers (`mbarrier_ranks` says where each lies) or, of named barriers,
+    rank times 16 plus number.
+    """
+
+    _fields_ = [
+        ("n_ops", U32), ("n_events", U32), ("n_objects", U32), ("n_warps", U32),
+        ("n_mbarriers", U32), ("n_groups", U32), ("ranks", U32), ("copies", U32),
+        ("stagger", F64), ("ops", ct.POINTER(ClockOp)), ("events", ct.POINTER(ClockEvent)),
+        ("objects", ct.POINTER(U32)), ("mbarrier_ranks", ct.POINTER(U32)),
+        ("warps", ct.POINTER(ClockWarp)), ("order", ct.POINTER(I32)), ("event", ct.POINTER(I32)),
+        ("chip", ClockChip), ("room", U64),
+    ]  # fmt: skip
+
+
+class ClockTotals(ct.Structure):
+    """What a run took; `busy` and `shared_busy` are sums over sub-partitions and SMs.
+
+    `stuck_warp`, `stuck_op`: where the first warp stands when nothing moves any more.
+    """
+
+    _fields_ = [
+        ("cycles", F64), ("issued", U64), ("records", U64), ("stuck_warp", U32), ("stuck_op", U32),
+        ("busy", F64 * len(UNITS)), ("shared_busy", F64 * len(SHARED_UNITS)),
+    ]  # fmt: skip
+
+
+class ClockWarpTimes(ct.Structure):
+    """Cycles of a warp by reason, and when it ended."""
+
+    _fields_ = [("end", F64), ("reason", F64 * len(REASONS))]
+
+
+class ClockOpTimes(ct.Structure):
+    """Executions of an instruction, and cycles that warps stood before it."""
+
+    _fields_ = [("executed", U64), ("stood", F64)]
+
+
+class ClockRecord(ct.Structure):
+    """A span of the timeline: of a warp that waited, or of a server of the SM that worked.
+
+    `what`: the reason, or, from len(REASONS) on, the server.
+    """
+
+    _fields_ = [("start", F64), ("end", F64), ("warp", U32), ("op", U32), ("what", U32),
+                ("sm", U32)]  # fmt: skip
+
+
+STRUCTURES: tuple[type[ct.Structure], ...] = (
+    ClockOp, ClockEvent, ClockWarp, ClockChip, ClockInput, ClockTotals, ClockWarpTimes,
+    ClockOpTimes, ClockRecord,
+)  # fmt: skip
+
+FUNCTIONS: dict[str, Signature] = {
+    "sm100_clock_run": (
+        U32,
+        (
+            ("input", ct.POINTER(ClockInput)), ("out_totals", ct.POINTER(ClockTotals)),
+            ("out_warps", ct.POINTER(ClockWarpTimes)), ("out_ops", ct.POINTER(ClockOpTimes)),
+            ("out_records", ct.POINTER(ClockRecord)),
+        ),
+    ),
+}  # fmt: skip
+"""Functions of the clocked machine; `out...` are written. `out_warps`: copy after copy."""

@@ -1,0 +1,194 @@
+/* mbarriers, named barriers, and the barrier of a cluster. */
+#include "clock/state.h"
+
+static bool earlier(const Message *a, const Message *b) {
+  return a->time < b->time || (a->time == b->time && a->order < b->order);
+}
+
+static void swap(Message *a, Message *b) {
+  Message m = *a;
+  *a = *b;
+  *b = m;
+}
+
+void send_message(Clock *c, double at, u32 mbarrier, u32 arrivals, i64 bytes) {
+  if (c->n_heap == c->heap_room) {
+    u32 room = c->heap_room ? 2 * c->heap_room : 256;
+    Message *heap = realloc(c->heap, room * sizeof *heap);
+    if (!heap) {
+      c->no_memory = true;
+      return;
+    }
+    c->heap = heap;
+    c->heap_room = room;
+  }
+  u32 k = c->n_heap++;
+  c->heap[k] = (Message){at, c->messages++, mbarrier, arrivals, bytes};
+  for (; k && earlier(&c->heap[k], &c->heap[(k - 1) / 2]); k = (k - 1) / 2)
+    swap(&c->heap[k], &c->heap[(k - 1) / 2]);
+}
+
+static Message take_message(Clock *c) {
+  Message first = c->heap[0];
+  c->heap[0] = c->heap[--c->n_heap];
+  for (u32 k = 0;;) {
+    u32 least = k;
+    for (u32 child = 2 * k + 1; child <= 2 * k + 2 && child < c->n_heap; child++)
+      if (earlier(&c->heap[child], &c->heap[least]))
+        least = child;
+    if (least == k)
+      return first;
+    swap(&c->heap[k], &c->heap[least]);
+    k = least;
+  }
+}
+
+static void wake_waiters(Clock *c, Mbarrier *b, double at) {
+  u32 kept = 0;
+  for (u32 k = 0; k < b->n_waiters; k++) {
+    Waiter wait = b->waiters[k];
+    if (wait.phase > b->phases) {
+      b->waiters[kept++] = wait;
+      continue;
+    }
+    WarpState *w = &c->warps[wait.warp];
+    double seen = fmax(at + c->chip->wake_latency, wait.earliest);
+    if (wait.scoreboard == NONE32)
+      w->blocked_until = seen;
+    else
+      w->result[wait.scoreboard] = seen;
+    wake(c, w, seen);
+  }
+  b->n_waiters = kept;
+}
+
+static void hear(Clock *c, const Message *m) {
+  Mbarrier *b = &c->mbarriers[m->mbarrier];
+  b->bytes += m->bytes;
+  b->pending -= m->arrivals;
+  if (b->count && b->pending == 0 && b->bytes == 0) {
+    b->phases++;
+    b->pending = b->count;
+    wake_waiters(c, b, m->time);
+  }
+}
+
+void deliver_messages(Clock *c) {
+  while (c->n_heap && c->heap[0].time <= c->now) {
+    Message m = take_message(c);
+    hear(c, &m);
+  }
+}
+
+static u32 object(const Clock *c, const Execution *x, u32 k) {
+  return c->in->objects[x->event->first_object + k];
+}
+
+static u32 mbarrier_of(const Clock *c, const Execution *x, u32 k) {
+  return x->w->copy * c->in->n_mbarriers + object(c, x, k);
+}
+
+void init_mbarriers(Clock *c, const Execution *x) {
+  for (u32 k = 0; k < x->event->objects; k++) {
+    Mbarrier *b = &c->mbarriers[mbarrier_of(c, x, k)];
+    b->count = b->pending = x->event->count;
+    b->phases = 0;
+    b->bytes = 0;
+  }
+}
+
+/* Arrivals and expected bytes become visible together, later where the barrier is another CTA's. */
+void arrive_mbarriers(Clock *c, const Execution *x) {
+  for (u32 k = 0; k < x->event->objects; k++) {
+    u32 id = mbarrier_of(c, x, k);
+    bool remote = c->mbarriers[id].rank != x->w->info->rank;
+    double at = x->at + c->chip->arrive_latency + (remote ? c->chip->remote_latency : 0);
+    send_message(c, at, id, x->event->count, (i64)x->event->size);
+  }
+  set_result(x, x->at + c->chip->arrive_latency);
+  set_read(x, x->at + x->op->read_latency);
+}
+
+/* A try_wait suspends its warp; what the functional run saw succeed is taken to succeed here, when the phase ends. */
+void wait_mbarrier(Clock *c, const Execution *x) {
+  u32 scoreboard = x->op->write_barrier;
+  double earliest = x->at + c->chip->wait_latency;
+  set_result(x, earliest);
+  set_read(x, x->at + x->op->read_latency);
+  if (scoreboard == NONE32)
+    block(x, earliest, CLOCK_WHY_MBARRIER);
+  if (!x->event->objects)
+    return;
+  Mbarrier *b = &c->mbarriers[mbarrier_of(c, x, 0)];
+  if (b->phases >= x->event->phase)
+    return;
+  if (b->n_waiters == b->room) {
+    u32 room = b->room ? 2 * b->room : 16;
+    Waiter *waiters = realloc(b->waiters, room * sizeof *waiters);
+    if (!waiters) {
+      c->no_memory = true;
+      return;
+    }
+    b->waiters = waiters;
+    b->room = room;
+  }
+  b->waiters[b->n_waiters++] = (Waiter){x->w->id, x->event->phase, scoreboard, earliest};
+  if (scoreboard == NONE32)
+    x->w->blocked_until = CLOCK_NEVER;
+  else
+    x->w->result[scoreboard] = CLOCK_NEVER;
+}
+
+static void release_named(Clock *c, NamedBarrier *b, double at) {
+  for (u32 k = b->waiting; k; k = c->next_waiting[k - 1]) {
+    c->warps[k - 1].blocked_until = at;
+    wake(c, &c->warps[k - 1], at);
+  }
+  *b = (NamedBarrier){0};
+}
+
+/* The barrier unit takes one arrival after the other; the last one releases all who wait. */
+void named_barrier(Clock *c, const Execution *x, bool waits) {
+  Sm *sm = &c->sms[x->w->sm];
+  NamedBarrier *b = &c->named[x->w->copy * c->in->ranks * 16 + object(c, x, 0)];
+  double taken = serve(&sm->shared[CLOCK_SHARED_BARRIER], x->at, c->chip->named_warp);
+  set_result(x, taken);
+  if (waits) {
+    block(x, CLOCK_NEVER, CLOCK_WHY_NAMED_BARRIER);
+    c->next_waiting[x->w->id] = b->waiting;
+    b->waiting = x->w->id + 1;
+  }
+  if (++b->arrived * LANES >= x->event->count)
+    release_named(c, b, taken + c->chip->named_latency);
+}
+
+static void end_cluster_phase(Clock *c, ClusterBarrier *b, u32 copy) {
+  b->arrived = 0;
+  b->phases++;
+  b->released = c->now + c->chip->cluster_latency;
+  for (u32 k = 0; k < c->in->n_warps; k++) {
+    WarpState *w = &c->warps[copy * c->in->n_warps + k];
+    if (w->blocked_by == CLOCK_WHY_CLUSTER_BARRIER && w->blocked_until == CLOCK_NEVER) {
+      w->blocked_until = b->released;
+      wake(c, w, b->released);
+    }
+  }
+}
+
+void cluster_arrive(Clock *c, const Execution *x) {
+  ClusterBarrier *b = &c->clusters[x->w->copy];
+  x->w->cluster_phases++;
+  if (++b->arrived >= b->warps)
+    end_cluster_phase(c, b, x->w->copy);
+}
+
+void cluster_wait(Clock *c, const Execution *x) {
+  const ClusterBarrier *b = &c->clusters[x->w->copy];
+  block(x, b->phases >= x->w->cluster_phases ? b->released : CLOCK_NEVER, CLOCK_WHY_CLUSTER_BARRIER);
+}
+
+void cluster_leave(Clock *c, const WarpState *w) {
+  ClusterBarrier *b = &c->clusters[w->copy];
+  if (--b->warps && b->arrived >= b->warps)
+    end_cluster_phase(c, b, w->copy);
+}

@@ -1,0 +1,73 @@
+/* Shared, global and Tensor Memory, and copies. */
+#include "clock/state.h"
+
+/* The barriers of an event hear that its bytes are there. */
+static void deliver_bytes(Clock *c, const Execution *x, double at) {
+  const ClockEvent *e = x->event;
+  for (u32 k = 0; k < e->objects; k++)
+    send_message(c, at, x->w->copy * c->in->n_mbarriers + c->in->objects[e->first_object + k], 0, -(i64)e->size);
+}
+
+/* Operands are gathered (that was `x->at`), a request a cycle enters, and takes 128 bytes a cycle. */
+void access_shared(Clock *c, const Execution *x) {
+  Sm *sm = &c->sms[x->w->sm];
+  double entered = serve(&sm->shared[CLOCK_SHARED_REQUEST], x->at, c->chip->request_cycles);
+  double passed = pass_shared(c, sm, entered, passes_of(x));
+  queue_enter(&sm->sub[x->w->sub].requests, c->now, passed - passes_of(x));
+  set_result(x, passed + latency_of(x));
+  set_read(x, entered + x->op->read_latency);
+  if (x->event)
+    deliver_bytes(c, x, passed + x->event->latency);
+}
+
+void access_global(Clock *c, const Execution *x) {
+  Sm *sm = &c->sms[x->w->sm];
+  double entered = serve(&sm->shared[CLOCK_SHARED_REQUEST], x->at, c->chip->request_cycles);
+  double moved = serve(&sm->shared[CLOCK_SHARED_MEMORY], entered, x->event->memory);
+  queue_enter(&sm->sub[x->w->sub].requests, c->now, entered);
+  set_result(x, moved + latency_of(x));
+  set_read(x, entered + x->op->read_latency);
+}
+
+/* Loads and stores share one path per sub-partition. */
+void access_tmem(Clock *c, const Execution *x, bool store) {
+  Server *path = &c->sms[x->w->sm].sub[x->w->sub].unit[CLOCK_UNIT_TMEM];
+  double end = serve(path, x->at, service_of(x)), done = end + latency_of(x);
+  if (store)
+    x->w->tmem_stored = fmax(x->w->tmem_stored, done);
+  set_result(x, done);
+  set_read(x, end + x->op->read_latency);
+}
+
+/* The engine works off rows of boxes one instruction after the other; bytes come through the SM's share of the L2. */
+void copy_load(Clock *c, const Execution *x) {
+  Sm *sm = &c->sms[x->w->sm];
+  const ClockEvent *e = x->event;
+  double end = serve(&sm->shared[CLOCK_SHARED_COPY], x->at, e->service);
+  double moved = serve(&sm->shared[CLOCK_SHARED_MEMORY], end - e->service, e->memory);
+  double done = fmax(end, moved) + e->latency;
+  deliver_bytes(c, x, done);
+  set_read(x, x->at + x->op->read_latency);
+  record_span(c, x, CLOCK_WHY_COUNT + CLOCK_SHARED_COPY, end - e->service, done);
+}
+
+void copy_store(Clock *c, const Execution *x) {
+  Sm *sm = &c->sms[x->w->sm];
+  double end = serve(&sm->shared[CLOCK_SHARED_STORE], x->at, x->event->service);
+  serve(&sm->shared[CLOCK_SHARED_MEMORY], x->at, x->event->memory);
+  x->w->store_done = fmax(x->w->store_done, end);
+  set_read(x, x->at + x->op->read_latency);
+  record_span(c, x, CLOCK_WHY_COUNT + CLOCK_SHARED_STORE, end - x->event->service, end);
+}
+
+void bulk_commit(Clock *c, const Execution *x) {
+  (void)c;
+  x->w->bulk_done[x->w->bulk_groups++ % CLOCK_BULK_GROUPS] = x->w->store_done;
+}
+
+void bulk_wait(Clock *c, const Execution *x) {
+  u64 groups = x->w->bulk_groups;
+  (void)c;
+  if (groups > x->event->count)
+    block(x, x->w->bulk_done[(groups - x->event->count - 1) % CLOCK_BULK_GROUPS] + x->event->latency, CLOCK_WHY_COPY);
+}

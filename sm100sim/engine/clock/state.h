@@ -1,0 +1,206 @@
+/* The clocked machine: SMs that replay what warps executed, cycle by cycle.
+ *
+ * It knows no values. What an instruction takes is in `ClockOp` and `ClockEvent`; here is who waits for whom.
+ * Times are cycles, in doubles: servers may take fractions of a cycle, issue happens at whole ones. */
+#ifndef SM100SIM_CLOCK_STATE_H
+#define SM100SIM_CLOCK_STATE_H
+#include "contract/clock.h"
+#include "contract/codes.h"
+#include <math.h>
+
+#define CLOCK_SUBS 4u
+#define CLOCK_SCOREBOARDS 6u
+#define CLOCK_RECENT_GROUPS 8u
+#define CLOCK_NEVER HUGE_VAL
+
+/* One thing at a time: free from `free_at` on, `busy` cycles in all. */
+typedef struct {
+  double free_at, busy;
+} Server;
+
+/* When the entries of a queue leave it, in order of entry; CLOCK_NEVER: not known yet. */
+typedef struct {
+  double leaves[CLOCK_QUEUE_RING];
+  u32 first, used;
+} Queue;
+
+/* The MMAs of a warp group: how many of its warps issued each, and when its result is there. */
+typedef struct {
+  double done[CLOCK_WGMMA_RING];
+  u32 entry[CLOCK_WGMMA_RING]; /* of the SM's queue */
+  u8 joined[CLOCK_WGMMA_RING];
+  u64 created, executed;
+  u32 members;
+} WarpGroup;
+
+typedef struct {
+  const ClockWarp *info;
+  u32 id, sm, sub, copy, at; /* at: place in the stream */
+  bool over;
+  double issued_at, fixed_at, branch_at, blocked_until, fetched_at, unit_at;
+  ClockReason blocked_by, unit_by;
+  double result[CLOCK_SCOREBOARDS]; /* when the scoreboard is free */
+  ClockReason result_of[CLOCK_SCOREBOARDS];
+  u64 wgmmas, groups, group_ends[CLOCK_RECENT_GROUPS]; /* ends: how many MMAs there were */
+  u64 awaited;                                         /* MMAs of its group that it waits for; 0: does not wait */
+  double tmem_stored;
+  double store_done, bulk_done[CLOCK_BULK_GROUPS];
+  u64 bulk_groups, cluster_phases;
+} WarpState;
+
+typedef struct {
+  Server unit[CLOCK_UNIT_COUNT];
+  Queue requests, mmas;
+  double slot_free, next; /* next: no warp can issue before */
+  WarpState **warps;
+  WarpState *last;
+  u32 n_warps;
+} Sub;
+
+/* A line of the instruction cache. */
+typedef struct {
+  u32 line;
+  double used, ready;
+} CacheLine;
+
+typedef struct {
+  Sub sub[CLOCK_SUBS];
+  Server shared[CLOCK_SHARED_COUNT];
+  Queue wgmmas;
+  double operands_until, operand_share; /* until then MMAs take this share of the port */
+  CacheLine *cache;
+} Sm;
+
+/* A warp that waits for a phase of an mbarrier. */
+typedef struct {
+  u32 warp, phase, scoreboard; /* scoreboard: NONE32 where the warp itself stands */
+  double earliest;
+} Waiter;
+
+typedef struct {
+  u32 count, pending, phases, rank, n_waiters, room;
+  i64 bytes;
+  Waiter *waiters;
+} Mbarrier;
+
+typedef struct {
+  u32 arrived, waiting; /* warps; waiting: one more than the first of a list in `next_waiting` */
+} NamedBarrier;
+
+typedef struct {
+  u32 arrived, warps; /* of the running phase; warps that have not ended */
+  u64 phases;
+  double released;
+} ClusterBarrier;
+
+/* An mbarrier hears of arrivals or bytes. */
+typedef struct {
+  double time;
+  u64 order;
+  u32 mbarrier, arrivals;
+  i64 bytes;
+} Message;
+
+typedef struct {
+  const ClockInput *in;
+  const ClockChip *chip;
+  ClockTotals *totals;
+  ClockWarpTimes *warp_times;
+  ClockOpTimes *op_times;
+  ClockRecord *records;
+  Sm *sms;
+  WarpState *warps;
+  WarpState **lists;
+  WarpGroup *groups;
+  Mbarrier *mbarriers;
+  NamedBarrier *named;
+  ClusterBarrier *clusters;
+  u32 *next_waiting;
+  double *mma_done; /* per CTA: when the MMAs that it issued are done */
+  CacheLine *lines;
+  Message *heap;
+  u32 n_heap, heap_room, n_warps, live;
+  u64 messages;
+  bool no_memory;
+  double now;
+} Clock;
+
+/* What an instruction takes: of its event, if the execution had one. */
+typedef struct {
+  WarpState *w;
+  const ClockOp *op;
+  const ClockEvent *event; /* NULL: none */
+  u32 index;               /* of the instruction */
+  double at;               /* when the unit of the instruction has taken it */
+} Execution;
+
+/* servers.c */
+double serve(Server *s, double at, double cycles);
+bool queue_full(const Queue *q, double depth, double now, double *until);
+void queue_enter(Queue *q, double now, double leaves);
+double pass_shared(Clock *c, Sm *sm, double at, double passes);
+
+/* barriers.c */
+void send_message(Clock *c, double at, u32 mbarrier, u32 arrivals, i64 bytes);
+void deliver_messages(Clock *c);
+void init_mbarriers(Clock *c, const Execution *x);
+void arrive_mbarriers(Clock *c, const Execution *x);
+void wait_mbarrier(Clock *c, const Execution *x);
+void named_barrier(Clock *c, const Execution *x, bool waits);
+void cluster_arrive(Clock *c, const Execution *x);
+void cluster_wait(Clock *c, const Execution *x);
+void cluster_leave(Clock *c, const WarpState *w);
+
+/* tensor.c */
+bool wgmma_refused(Clock *c, WarpState *w, double *until);
+void issue_wgmma(Clock *c, const Execution *x);
+void wait_wgmma(Clock *c, const Execution *x);
+void issue_mma(Clock *c, const Execution *x);
+void commit_mma(Clock *c, const Execution *x);
+
+/* memory.c */
+void access_shared(Clock *c, const Execution *x);
+void access_global(Clock *c, const Execution *x);
+void access_tmem(Clock *c, const Execution *x, bool store);
+void copy_load(Clock *c, const Execution *x);
+void copy_store(Clock *c, const Execution *x);
+void bulk_commit(Clock *c, const Execution *x);
+void bulk_wait(Clock *c, const Execution *x);
+
+/* execute.c */
+void execute(Clock *c, const Execution *x);
+void set_result(const Execution *x, double at);
+void set_read(const Execution *x, double at);
+void block(const Execution *x, double until, ClockReason why);
+void wake(Clock *c, WarpState *w, double at);
+void record_span(Clock *c, const Execution *x, u32 what, double start, double end);
+
+/* issue.c */
+void issue_cycle(Clock *c, Sub *sub);
+void fetch(Clock *c, WarpState *w, u32 from);
+Execution next_execution(const Clock *c, WarpState *w);
+
+/* build.c */
+bool build_clock(Clock *c);
+void free_clock(Clock *c);
+
+static inline u32 cta_of(const Clock *c, const WarpState *w) {
+  return w->copy * c->in->ranks + w->info->rank;
+}
+
+static inline double service_of(const Execution *x) {
+  return x->event ? x->event->service : x->op->service;
+}
+
+static inline double latency_of(const Execution *x) {
+  return x->event ? x->event->latency : x->op->latency;
+}
+
+static inline double passes_of(const Execution *x) {
+  return x->event ? x->event->passes : x->op->passes;
+}
+
+static inline u32 action_of(const Execution *x) {
+  return x->event ? x->event->action : x->op->action;
+}
+#endif

@@ -1,0 +1,160 @@
+/* Written by `python -m sm100sim.contract.header`; do not edit. */
+/* clang-format off */
+#ifndef SM100SIM_CONTRACT_CLOCK_H
+#define SM100SIM_CONTRACT_CLOCK_H
+#include "machine/types.h"
+
+#define CLOCK_WGMMA_RING 1024u
+#define CLOCK_QUEUE_RING 64u
+#define CLOCK_BULK_GROUPS 64u
+#define CLOCK_FINISHED 0u
+#define CLOCK_NO_MEMORY 1u
+#define CLOCK_STUCK 2u
+
+typedef enum { CLOCK_UNIT_ALU, CLOCK_UNIT_FMA_HEAVY, CLOCK_UNIT_FMA_LITE, CLOCK_UNIT_FP64, CLOCK_UNIT_MUFU,
+    CLOCK_UNIT_UNIFORM, CLOCK_UNIT_COLLECTOR, CLOCK_UNIT_TMEM, CLOCK_UNIT_NONE, CLOCK_UNIT_COUNT } ClockUnit;
+
+typedef enum { CLOCK_SHARED_REQUEST, CLOCK_SHARED_PORT, CLOCK_SHARED_TENSOR, CLOCK_SHARED_COPY, CLOCK_SHARED_STORE,
+    CLOCK_SHARED_MEMORY, CLOCK_SHARED_BARRIER, CLOCK_SHARED_COUNT } ClockShared;
+
+typedef enum { CLOCK_ACT_NONE, CLOCK_ACT_MBARRIER_INIT, CLOCK_ACT_MBARRIER_ARRIVE, CLOCK_ACT_MBARRIER_WAIT,
+    CLOCK_ACT_WGMMA, CLOCK_ACT_WGMMA_WAIT, CLOCK_ACT_MMA, CLOCK_ACT_MMA_COMMIT, CLOCK_ACT_COPY_LOAD,
+    CLOCK_ACT_COPY_STORE, CLOCK_ACT_BULK_COMMIT, CLOCK_ACT_BULK_WAIT, CLOCK_ACT_TMEM_LOAD, CLOCK_ACT_TMEM_STORE,
+    CLOCK_ACT_TMEM_FENCE, CLOCK_ACT_SHARED, CLOCK_ACT_GLOBAL, CLOCK_ACT_NAMED_SYNC, CLOCK_ACT_NAMED_ARRIVE,
+    CLOCK_ACT_CLUSTER_ARRIVE, CLOCK_ACT_CLUSTER_WAIT, CLOCK_ACT_BLOCK, CLOCK_ACT_COUNT } ClockAction;
+
+typedef enum { CLOCK_WHY_ISSUED, CLOCK_WHY_STALL, CLOCK_WHY_BRANCH, CLOCK_WHY_FETCH, CLOCK_WHY_MBARRIER,
+    CLOCK_WHY_NAMED_BARRIER, CLOCK_WHY_CLUSTER_BARRIER, CLOCK_WHY_TENSOR, CLOCK_WHY_TMEM, CLOCK_WHY_SHARED,
+    CLOCK_WHY_GLOBAL, CLOCK_WHY_MUFU, CLOCK_WHY_COPY, CLOCK_WHY_OTHER_RESULT, CLOCK_WHY_BLOCKED, CLOCK_WHY_PIPE,
+    CLOCK_WHY_QUEUE, CLOCK_WHY_NOT_SELECTED, CLOCK_WHY_COUNT } ClockReason;
+
+/* One instruction: its control code and what it takes.
+ *
+ * `unit`, `also`: its servers (`also` may be `none`), taken for `service` cycles; `latency`: from
+ * there to its result; `passes` of the shared memory. `action`: what it does, with or without an
+ * event; `group_end`: it ends a group of wgmmas; `keep`: of a wait, groups that may be left;
+ * `reason`: what a wait for its result counts as; `line`: of 128 bytes of code. */
+typedef struct {
+  u32 unit, also, action, reason, stall, yields, write_barrier, read_barrier, wait_mask, group_end, keep, line;
+  double service, latency, passes, read_latency;
+} ClockOp;
+_Static_assert(sizeof(ClockOp) == 80 && offsetof(ClockOp, unit) == 0 && offsetof(ClockOp, also) == 4 &&
+    offsetof(ClockOp, action) == 8 && offsetof(ClockOp, reason) == 12 && offsetof(ClockOp, stall) == 16 &&
+    offsetof(ClockOp, yields) == 20 && offsetof(ClockOp, write_barrier) == 24 &&
+    offsetof(ClockOp, read_barrier) == 28 && offsetof(ClockOp, wait_mask) == 32 && offsetof(ClockOp, group_end) == 36 &&
+    offsetof(ClockOp, keep) == 40 && offsetof(ClockOp, line) == 44 && offsetof(ClockOp, service) == 48 &&
+    offsetof(ClockOp, latency) == 56 && offsetof(ClockOp, passes) == 64 && offsetof(ClockOp, read_latency) == 72,
+    "ClockOp");
+
+/* What one execution did; it replaces what the instruction says of `action` and times.
+ *
+ * `first_object`, `objects`: in the table of objects. `phase`: phases that must have ended;
+ * `count`: arrivals, threads of a barrier, or groups that may be left; `size`: bytes that are
+ * expected or delivered; `memory`: cycles of the SM's share of the L2; `pair`: both SMs work. */
+typedef struct {
+  u32 action, first_object, objects, phase, count, pair;
+  u64 size;
+  double service, latency, passes, memory;
+} ClockEvent;
+_Static_assert(sizeof(ClockEvent) == 64 && offsetof(ClockEvent, action) == 0 &&
+    offsetof(ClockEvent, first_object) == 4 && offsetof(ClockEvent, objects) == 8 &&
+    offsetof(ClockEvent, phase) == 12 && offsetof(ClockEvent, count) == 16 && offsetof(ClockEvent, pair) == 20 &&
+    offsetof(ClockEvent, size) == 24 && offsetof(ClockEvent, service) == 32 && offsetof(ClockEvent, latency) == 40 &&
+    offsetof(ClockEvent, passes) == 48 && offsetof(ClockEvent, memory) == 56, "ClockEvent");
+
+/* A warp: its place, and its part of the streams; `group`: of four warps, for wgmma. */
+typedef struct {
+  u32 rank, warp, group, length;
+  u64 first;
+} ClockWarp;
+_Static_assert(sizeof(ClockWarp) == 24 && offsetof(ClockWarp, rank) == 0 && offsetof(ClockWarp, warp) == 4 &&
+    offsetof(ClockWarp, group) == 8 && offsetof(ClockWarp, length) == 12 && offsetof(ClockWarp, first) == 16,
+    "ClockWarp");
+
+/* Parameters of the machine; `queue`: entries of the units' queues, 0 for any number. */
+typedef struct {
+  double queue[9], request_queue, wgmma_queue, mma_queue, greedy, yield_cycles, branch_cycles, request_cycles,
+    arrive_latency, remote_latency, wait_latency, wake_latency, named_warp, named_latency, cluster_latency,
+    icache_lines, icache_ways, icache_next, icache_jump, commit_latency;
+} ClockChip;
+_Static_assert(sizeof(ClockChip) == 224 && offsetof(ClockChip, queue) == 0 &&
+    offsetof(ClockChip, request_queue) == 72 && offsetof(ClockChip, wgmma_queue) == 80 &&
+    offsetof(ClockChip, mma_queue) == 88 && offsetof(ClockChip, greedy) == 96 &&
+    offsetof(ClockChip, yield_cycles) == 104 && offsetof(ClockChip, branch_cycles) == 112 &&
+    offsetof(ClockChip, request_cycles) == 120 && offsetof(ClockChip, arrive_latency) == 128 &&
+    offsetof(ClockChip, remote_latency) == 136 && offsetof(ClockChip, wait_latency) == 144 &&
+    offsetof(ClockChip, wake_latency) == 152 && offsetof(ClockChip, named_warp) == 160 &&
+    offsetof(ClockChip, named_latency) == 168 && offsetof(ClockChip, cluster_latency) == 176 &&
+    offsetof(ClockChip, icache_lines) == 184 && offsetof(ClockChip, icache_ways) == 192 &&
+    offsetof(ClockChip, icache_next) == 200 && offsetof(ClockChip, icache_jump) == 208 &&
+    offsetof(ClockChip, commit_latency) == 216, "ClockChip");
+
+/* A cluster whose CTAs lie on one SM each, `copies` of it at once, `stagger` cycles apart.
+ *
+ * `objects`: numbers of mbarriers (`mbarrier_ranks` says where each lies) or, of named barriers,
+ * rank times 16 plus number. */
+typedef struct {
+  u32 n_ops, n_events, n_objects, n_warps, n_mbarriers, n_groups, ranks, copies;
+  double stagger;
+  const ClockOp *ops;
+  const ClockEvent *events;
+  const u32 *objects;
+  const u32 *mbarrier_ranks;
+  const ClockWarp *warps;
+  const i32 *order;
+  const i32 *event;
+  ClockChip chip;
+  u64 room;
+} ClockInput;
+_Static_assert(sizeof(ClockInput) == 328 && offsetof(ClockInput, n_ops) == 0 && offsetof(ClockInput, n_events) == 4 &&
+    offsetof(ClockInput, n_objects) == 8 && offsetof(ClockInput, n_warps) == 12 &&
+    offsetof(ClockInput, n_mbarriers) == 16 && offsetof(ClockInput, n_groups) == 20 &&
+    offsetof(ClockInput, ranks) == 24 && offsetof(ClockInput, copies) == 28 && offsetof(ClockInput, stagger) == 32 &&
+    offsetof(ClockInput, ops) == 40 && offsetof(ClockInput, events) == 48 && offsetof(ClockInput, objects) == 56 &&
+    offsetof(ClockInput, mbarrier_ranks) == 64 && offsetof(ClockInput, warps) == 72 &&
+    offsetof(ClockInput, order) == 80 && offsetof(ClockInput, event) == 88 && offsetof(ClockInput, chip) == 96 &&
+    offsetof(ClockInput, room) == 320, "ClockInput");
+
+/* What a run took; `busy` and `shared_busy` are sums over sub-partitions and SMs.
+ *
+ * `stuck_warp`, `stuck_op`: where the first warp stands when nothing moves any more. */
+typedef struct {
+  double cycles;
+  u64 issued, records;
+  u32 stuck_warp, stuck_op;
+  double busy[9], shared_busy[7];
+} ClockTotals;
+_Static_assert(sizeof(ClockTotals) == 160 && offsetof(ClockTotals, cycles) == 0 && offsetof(ClockTotals, issued) == 8 &&
+    offsetof(ClockTotals, records) == 16 && offsetof(ClockTotals, stuck_warp) == 24 &&
+    offsetof(ClockTotals, stuck_op) == 28 && offsetof(ClockTotals, busy) == 32 &&
+    offsetof(ClockTotals, shared_busy) == 104, "ClockTotals");
+
+/* Cycles of a warp by reason, and when it ended. */
+typedef struct {
+  double end, reason[18];
+} ClockWarpTimes;
+_Static_assert(sizeof(ClockWarpTimes) == 152 && offsetof(ClockWarpTimes, end) == 0 &&
+    offsetof(ClockWarpTimes, reason) == 8, "ClockWarpTimes");
+
+/* Executions of an instruction, and cycles that warps stood before it. */
+typedef struct {
+  u64 executed;
+  double stood;
+} ClockOpTimes;
+_Static_assert(sizeof(ClockOpTimes) == 16 && offsetof(ClockOpTimes, executed) == 0 &&
+    offsetof(ClockOpTimes, stood) == 8, "ClockOpTimes");
+
+/* A span of the timeline: of a warp that waited, or of a server of the SM that worked.
+ *
+ * `what`: the reason, or, from len(REASONS) on, the server. */
+typedef struct {
+  double start, end;
+  u32 warp, op, what, sm;
+} ClockRecord;
+_Static_assert(sizeof(ClockRecord) == 32 && offsetof(ClockRecord, start) == 0 && offsetof(ClockRecord, end) == 8 &&
+    offsetof(ClockRecord, warp) == 16 && offsetof(ClockRecord, op) == 20 && offsetof(ClockRecord, what) == 24 &&
+    offsetof(ClockRecord, sm) == 28, "ClockRecord");
+
+u32 sm100_clock_run(const ClockInput *input, ClockTotals *out_totals, ClockWarpTimes *out_warps, ClockOpTimes *out_ops, ClockRecord *out_records);
+
+#endif

@@ -1,0 +1,104 @@
+"""From clusters to a launch: how many fit an SM, in which order they run, and what bounds them all.
+
+Clusters start in the order of their numbers, each where a place is free first. Not modelled: that
+clusters need SMs of one GPC, that an SM runs faster while it is half empty at the end, and that L2
+and HBM are shared by other work; an SM has an equal share of the L2 (`model.happenings`).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+from .chips import Draw
+from .model import ClusterTime, run_cluster
+from .records import LaunchTrace
+
+THREADS_PER_WARP: Final = 32
+REGISTER_UNIT: Final = 8
+"""Registers of a thread are given in eights."""
+RESERVED_SHARED_BYTES: Final = 1024
+"""Shared memory that the runtime takes for each CTA. Source: CUDA programming guide."""
+MAX_CTAS: Final = 32
+
+
+@dataclass(frozen=True, eq=False)
+class LaunchTime:
+    """What a launch takes.
+
+    Attributes:
+        cycles: from launch to end. parts: cycles by distinct trace, in the order of the launch's.
+        resident: CTAs of one SM. places: clusters that run at once.
+        bound_by: "SMs", or "HBM" where the bytes take longer.
+    """
+
+    cycles: float
+    parts: tuple[ClusterTime, ...]
+    resident: int
+    places: int
+    bound_by: str
+
+    @property
+    def longest(self) -> ClusterTime:
+        """The cluster that takes longest."""
+        return max(self.parts, key=lambda part: part.cycles)
+
+
+def resident_ctas(launch: LaunchTrace, draw: Draw) -> int:
+    """Return how many CTAs of a launch an SM holds.
+
+    Raises:
+        ValueError: not even one fits.
+    """
+    warps = -(-prod(launch.block) // THREADS_PER_WARP)
+    registers = max(trace.kernel.registers for trace in launch.traces)
+    registers = -(-registers // REGISTER_UNIT) * REGISTER_UNIT * THREADS_PER_WARP * warps
+    found = min(
+        int(draw["registers"]) // registers,
+        int(draw["shared_bytes"]) // (launch.shared_bytes + RESERVED_SHARED_BYTES),
+        int(draw["max_warps"]) // warps,
+        MAX_CTAS,
+    )
+    if found < 1:
+        raise ValueError(
+            f"launch: {warps} warps, {registers} registers and {launch.shared_bytes} bytes of "
+            f"shared memory do not fit an SM of {draw.chip}"
+        )
+    return found
+
+
+def finish(durations: Sequence[float], places: int, gap: float) -> float:
+    """Return when the last of some jobs ends that take the first free place, in their order."""
+    free = [0.0] * places
+    for duration in durations:
+        heapq.heapreplace(free, free[0] + gap + duration)
+    return max(free)
+
+
+def time_launch(launch: LaunchTrace, draw: Draw, *, hbm_bytes: int = 0) -> LaunchTime:
+    """Return what a launch takes with one draw of a chip's values.
+
+    Args:
+        launch: distinct clusters, each with those that it stands for.
+        draw: of the chip.
+        hbm_bytes: bytes that have to come from, or go to, memory; 0 where everything is in the L2.
+    """
+    size = prod(launch.cluster)
+    clusters = {number: k for k, t in enumerate(launch.traces) for number in t.clusters}
+    resident = resident_ctas(launch, draw)
+    groups = int(draw["sms"]) // size
+    copies = min(resident, -(-len(clusters) // groups))
+    parts = tuple(run_cluster(trace, draw, copies=copies) for trace in launch.traces)
+    durations = [parts[clusters[number]].cycles for number in sorted(clusters)]
+    work = finish(durations, groups * copies, draw["cta_cycles"])
+    moved = hbm_bytes / (draw["hbm_gbytes"] * 1e3 / draw["clock_mhz"])
+    return LaunchTime(
+        draw["launch_cycles"] + max(work, moved),
+        parts,
+        resident,
+        groups * copies,
+        "HBM" if moved > work else "SMs",
+    )

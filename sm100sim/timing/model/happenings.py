@@ -1,0 +1,171 @@
+"""What each event of a trace takes on a chip."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from ..chips import Draw
+from ..records import Action, DynamicEvent
+
+ROW_BYTES: Final = 128
+SECTOR_BYTES: Final = 32
+MMA_BYTES: Final = 32
+"""Bytes of a row of A or B that one tcgen05.mma reads, whatever the type."""
+
+
+@dataclass(frozen=True)
+class Happening:
+    """What an execution does, in the words of the machine.
+
+    Attributes:
+        action: of `sm100sim.contract.clock.ACTIONS`. count, size: arrivals or groups, and bytes.
+        service, latency, passes, memory: cycles of its unit, then to its end; passes of shared
+            memory; cycles of the SM's share of the L2.
+        pair: two SMs work.
+    """
+
+    action: str
+    count: int = 0
+    size: int = 0
+    service: float = 0
+    latency: float = 0
+    passes: float = 0
+    memory: float = 0
+    pair: bool = False
+
+
+def happening_of(event: DynamicEvent, draw: Draw) -> Happening | None:
+    """Return what an event takes; None where the instruction says it all."""
+    return RULES[event.kind](event, draw)
+
+
+def _memory_cycles(size: int, draw: Draw) -> float:
+    return size / (draw["l2_bytes"] / draw["sms"])
+
+
+def _plain(action: str) -> Callable[[DynamicEvent, Draw], Happening]:
+    return lambda event, draw: Happening(action, event.count, event.size)
+
+
+def _static(event: DynamicEvent, draw: Draw) -> None:
+    return None
+
+
+def mma_passes(rows: int, columns: int, *, tmem: bool, pair: bool) -> float:
+    """Return 128-byte passes of the operands of an MMA in one SM: rows of A, rows of B.
+
+    In a pair each SM reads its rows of A and half of B.
+    """
+    share = 2 if pair else 1
+    return ((0 if tmem else rows / share) + columns / share) * MMA_BYTES / ROW_BYTES
+
+
+def _mma(event: DynamicEvent, draw: Draw) -> Happening:
+    rows, columns = event.shape[:2]
+    pair, tmem = "pair" in event.detail, "a_tmem" in event.detail
+    passes = mma_passes(rows, columns, tmem=tmem, pair=pair)
+    extra = draw["mma_pair_passes"] if pair else 0
+    front = draw["mma_front"] - (draw["mma_tmem_front_saved"] if tmem else 0)
+    front += draw["mma_pair_extra"] if pair else 0
+    service = max(columns / 2, passes + extra)
+    return Happening("mma", 0, 0, service, max(front, 0), passes, pair=pair)
+
+
+def _copy_load(event: DynamicEvent, draw: Draw) -> Happening:
+    """Rows of a box one after the other; bytes that lie in one row have no such limit."""
+    service = max(draw["copy_issue_cycles"], event.size / draw["copy_bytes"])
+    rows, row_bytes = event.shape[:2] if event.shape else (1, event.size)
+    if rows > 1:
+        service = max(service, rows * -(-row_bytes // ROW_BYTES) * draw["copy_row_cycles"])
+    near = "shared" in event.detail
+    return Happening(
+        "copy load",
+        size=event.size,
+        service=service,
+        latency=draw["remote_latency" if near else "copy_latency"],
+        memory=0 if near else _memory_cycles(event.size, draw),
+    )
+
+
+def _copy_store(event: DynamicEvent, draw: Draw) -> Happening:
+    service = max(draw["copy_issue_cycles"], event.size / draw["store_bytes"])
+    return Happening("copy store", service=service, memory=_memory_cycles(event.size, draw))
+
+
+def _bulk_wait(event: DynamicEvent, draw: Draw) -> Happening:
+    latency = 0 if "read" in event.detail else draw["store_latency"]
+    return Happening("bulk wait", event.count, latency=latency)
+
+
+def _tmem(action: str, latency: str) -> Callable[[DynamicEvent, Draw], Happening]:
+    """Pairs of columns that begin at an even one; packing, and 16x256b with its banks, double it.
+
+    Source: cicuvc/nvidia-sass-document, notes/sm100/instr/ldtm @031228cf.
+    """
+
+    def rule(event: DynamicEvent, draw: Draw) -> Happening:
+        columns = event.shape[1] + event.address % 2
+        double = 2 if {"packed", "16x256b"} & set(event.detail) else 1
+        service = (columns + columns % 2) * draw["tmem_column_cycles"] * double
+        return Happening(action, service=service, latency=draw[latency])
+
+    return rule
+
+
+def _tmem_copy(event: DynamicEvent, draw: Draw) -> Happening:
+    """Of the tensor core's queue: 64 bytes a cycle and sub-partition, read from shared memory."""
+    rows, columns = event.shape
+    passes = rows * columns * 4 / ROW_BYTES
+    return Happening("mma", service=passes, latency=draw["mma_front"], passes=passes)
+
+
+def _shared(event: DynamicEvent, draw: Draw) -> Happening:
+    latency = draw["shared_latency"]
+    latency += draw["remote_latency"] if "remote" in event.detail else 0
+    size = event.size if event.objects else 0  # bytes that a barrier hears of
+    return Happening("shared", size=size, latency=latency, passes=max(event.wavefronts, 1))
+
+
+def _global(event: DynamicEvent, draw: Draw) -> Happening:
+    memory = _memory_cycles(event.sectors * SECTOR_BYTES, draw)
+    return Happening("global", latency=draw["global_latency"], memory=memory)
+
+
+def _local(event: DynamicEvent, draw: Draw) -> Happening:
+    """Spilled registers: lines of the L1, which is the shared memory's array."""
+    passes = max(event.sectors * SECTOR_BYTES / ROW_BYTES, 1)
+    return Happening("shared", latency=draw["local_latency"], passes=passes)
+
+
+def _registers(event: DynamicEvent, draw: Draw) -> Happening:
+    return Happening("block", latency=draw["setmaxnreg_cycles"])
+
+
+RULES: Final[dict[Action, Callable[[DynamicEvent, Draw], Happening | None]]] = {
+    Action.MBARRIER_INIT: _plain("mbarrier init"),
+    Action.MBARRIER_ARRIVE: _plain("mbarrier arrive"),
+    Action.MBARRIER_WAIT: _plain("mbarrier wait"),
+    Action.MMA: _mma,
+    Action.MMA_COMMIT: _plain("mma commit"),
+    Action.WGMMA: _static,
+    Action.WGMMA_COMMIT: _static,
+    Action.WGMMA_WAIT: _static,
+    Action.COPY_LOAD: _copy_load,
+    Action.COPY_STORE: _copy_store,
+    Action.BULK_COMMIT: _plain("bulk commit"),
+    Action.BULK_WAIT: _bulk_wait,
+    Action.TMEM_LOAD: _tmem("tmem load", "tmem_load_latency"),
+    Action.TMEM_STORE: _tmem("tmem store", "tmem_store_latency"),
+    Action.TMEM_COPY: _tmem_copy,
+    Action.SHARED: _shared,
+    Action.GLOBAL: _global,
+    Action.LOCAL: _local,
+    Action.NAMED_BARRIER: _plain("named sync"),
+    Action.NAMED_ARRIVE: _plain("named arrive"),
+    Action.CLUSTER_ARRIVE: _plain("cluster arrive"),
+    Action.CLUSTER_WAIT: _plain("cluster wait"),
+    Action.REGISTERS: _registers,
+}
+"""What an event of each kind takes."""

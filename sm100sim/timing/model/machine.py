@@ -1,0 +1,141 @@
+"""Runs a trace on the clocked machine, and says where the cycles went."""
+
+from __future__ import annotations
+
+import ctypes as ct
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...contract import clock
+from ...engine.binding import load_engine
+from ..chips import Draw
+from ..records import ClusterTrace
+from .tables import tables_of
+
+SUB_PARTITIONS = 4
+
+
+class StuckError(RuntimeError):
+    """No warp can go on: the trace waits for something that none of its warps brings about."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A span of the timeline, in cycles.
+
+    Attributes:
+        copy, rank, warp: who waited, or issued what worked. instruction: index in the kernel.
+        what: a reason for waiting, or a unit of the SM.
+    """
+
+    start: float
+    end: float
+    copy: int
+    rank: int
+    warp: int
+    instruction: int
+    what: str
+
+
+@dataclass(frozen=True, eq=False)
+class WarpTime:
+    """Cycles of a warp, by reason; they add up to `end` less its start."""
+
+    copy: int
+    rank: int
+    warp: int
+    end: float
+    reasons: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterTime:
+    """What a cluster takes on its SMs.
+
+    Attributes:
+        cycles: until the last warp ended. issued: warp instructions.
+        busy: cycles by unit, per sub-partition or per SM, on average.
+        executed, stood: by instruction: executions, and cycles that warps stood before it.
+        spans: the timeline, as far as there was room; spans_lost: those that did not fit.
+    """
+
+    cycles: float
+    issued: int
+    busy: Mapping[str, float]
+    warps: tuple[WarpTime, ...]
+    executed: npt.NDArray[np.uint64]
+    stood: npt.NDArray[np.float64]
+    spans: tuple[Span, ...]
+    spans_lost: int
+
+    def use(self, unit: str) -> float:
+        """Return the share of the time that a unit was taken."""
+        return self.busy[unit] / self.cycles
+
+
+def run_cluster(
+    trace: ClusterTrace, draw: Draw, *, copies: int = 1, stagger: float = 0, room: int = 0
+) -> ClusterTime:
+    """Replay a cluster whose CTAs lie on one SM each.
+
+    Args:
+        trace: what its warps executed.
+        draw: the values of a chip.
+        copies: how many such clusters share the SMs. stagger: cycles between their starts.
+        room: how many spans of the timeline to keep.
+
+    Raises:
+        StuckError: its warps wait for what never comes.
+        MemoryError: the machine's state found no room.
+        NotImplementedError: the chip has no value for something that the trace does.
+    """
+    tables = tables_of(trace, draw, copies=copies, stagger=stagger, room=room)
+    count = len(trace.streams) * copies
+    totals = clock.ClockTotals()
+    warps = (clock.ClockWarpTimes * max(count, 1))()
+    ops = (clock.ClockOpTimes * max(len(trace.kernel.instructions), 1))()
+    records = (clock.ClockRecord * max(room, 1))()
+    answer = load_engine().sm100_clock_run(ct.byref(tables.given), totals, warps, ops, records)
+    if answer == clock.NO_MEMORY:
+        raise MemoryError("the clocked machine found no memory for its state")
+    if answer == clock.STUCK:
+        stream = trace.streams[totals.stuck_warp % len(trace.streams)]
+        raise StuckError(
+            f"{trace.kernel.name}: warp {stream.warp} of rank {stream.rank} waits for ever before "
+            f"{trace.kernel.instructions[totals.stuck_op]}"
+        )
+    return ClusterTime(
+        cycles=totals.cycles,
+        issued=totals.issued,
+        busy=_busy(totals, tables.given.ranks),
+        warps=tuple(_warp_time(trace, k, raw) for k, raw in enumerate(warps[:count])),
+        executed=np.array([op.executed for op in ops], np.uint64),
+        stood=np.array([op.stood for op in ops]),
+        spans=tuple(_span(trace, raw) for raw in records[: min(totals.records, room)]),
+        spans_lost=max(totals.records - room, 0),
+    )
+
+
+def _busy(totals: clock.ClockTotals, ranks: int) -> dict[str, float]:
+    subs = ranks * SUB_PARTITIONS
+    found = {"issue": totals.issued / subs}
+    found |= {unit: totals.busy[k] / subs for k, unit in enumerate(clock.UNITS[:-1])}
+    found |= {unit: totals.shared_busy[k] / ranks for k, unit in enumerate(clock.SHARED_UNITS)}
+    return found
+
+
+def _warp_time(trace: ClusterTrace, number: int, raw: clock.ClockWarpTimes) -> WarpTime:
+    copy, k = divmod(number, len(trace.streams))
+    reasons = {reason: raw.reason[r] for r, reason in enumerate(clock.REASONS) if raw.reason[r]}
+    return WarpTime(copy, trace.streams[k].rank, trace.streams[k].warp, raw.end, reasons)
+
+
+def _span(trace: ClusterTrace, raw: clock.ClockRecord) -> Span:
+    copy, k = divmod(raw.warp, len(trace.streams))
+    stream = trace.streams[k]
+    known = len(clock.REASONS)
+    what = clock.REASONS[raw.what] if raw.what < known else clock.SHARED_UNITS[raw.what - known]
+    return Span(raw.start, raw.end, copy, stream.rank, stream.warp, raw.op, what)

@@ -1,0 +1,60 @@
+"""What the operands of SASS say about time: registers that are read, and from which banks."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ..records import SassInstruction
+
+REGISTER: Final = re.compile(r"\bR(\d+)(\.64)?")
+WORDS: Final = {"64": 2, "128": 4}
+"""Registers of a datum by the width in a modifier."""
+
+
+def split_operands(text: str) -> list[str]:
+    """Return the operands of an instruction; brackets stay together."""
+    return [part.strip() for part in text.split(",")] if text else []
+
+
+def gathered(instruction: SassInstruction) -> int:
+    """Return how many registers an access of memory, or a shuffle, reads."""
+    operands = split_operands(instruction.operands)
+    addresses = [operand for operand in operands if "[" in operand]
+    count = sum(2 if wide else 1 for a in addresses for _, wide in REGISTER.findall(a))
+    if instruction.opcode == "SHFL":
+        return sum(bool(REGISTER.match(operand)) for operand in operands[2:])
+    if instruction.opcode in ("STS", "STG", "STL", "ST", "STSM", "RED", "ATOMS", "ATOMG", "REDG"):
+        data = [operand for operand in operands if REGISTER.match(operand)]
+        width = max((WORDS.get(m, 1) for m in instruction.modifiers), default=1)
+        count += width * len(data)
+    return count
+
+
+def bank_cycles(instruction: SassInstruction, before: SassInstruction | None) -> int:
+    """Return cycles in which the sources are read: one a cycle and bank of odd or even registers.
+
+    What the instruction before kept in the reuse cache, for the same operand, is not read again.
+    Source: cicuvc/nvidia-sass-document, notes/sm90/arch/register_bandwidth.
+    """
+    kept = sources(before) if before is not None else []
+    reads: list[set[int]] = [set(), set()]
+    for place, register in enumerate(sources(instruction)):
+        cached = (
+            before is not None
+            and before.reuse >> place & 1
+            and place < len(kept)
+            and kept[place] == register
+        )
+        if register is not None and not cached:
+            reads[register % 2].add(register)
+    return max(len(bank) for bank in reads)
+
+
+def sources(instruction: SassInstruction) -> list[int | None]:
+    """Return the registers of the source operands, None where one is something else."""
+    found: list[int | None] = []
+    for operand in split_operands(instruction.operands)[1:]:
+        match = REGISTER.search(operand)
+        found.append(int(match[1]) if match else None)
+    return found

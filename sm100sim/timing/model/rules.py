@@ -1,0 +1,148 @@
+"""What each instruction takes on a chip: its unit, cycles, latency, and what it does."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from ..chips import Draw
+from ..records import Pipe, SassInstruction
+from .operands import bank_cycles, gathered, sources, split_operands
+
+SHAPE: Final = re.compile(r"(\d+)x(\d+)x(\d+)")
+SHARED_OPCODES: Final = ("LDS", "STS", "LDSM", "STSM", "ATOMS")
+UNIFORM_LOADS: Final = ("LDC", "ULDC", "LDCU", "S2R", "S2UR", "CS2R", "I2F", "F2I")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an instruction takes.
+
+    Attributes:
+        unit, also: servers of the sub-partition. service: cycles that they are taken.
+        latency: cycles from there to the result. passes: of 128 bytes of shared memory.
+        read_latency: cycles until operands have been read.
+        action, reason: what else it does, and what a wait for its result counts as.
+        group_end, keep: of wgmmas: a group ends; groups that a wait may leave.
+    """
+
+    unit: str = "none"
+    also: str = "none"
+    service: float = 0
+    latency: float = 0
+    passes: float = 0
+    read_latency: float = 0
+    action: str = "none"
+    reason: str = "other result"
+    group_end: bool = False
+    keep: int = 0
+
+
+def cost_of(instruction: SassInstruction, before: SassInstruction | None, draw: Draw) -> Cost:
+    """Return what an instruction takes; ``before`` is the one in front of it in the code."""
+    named = _by_name(instruction, draw)
+    return named if named is not None else _by_pipe(instruction, before, draw)
+
+
+def _by_name(i: SassInstruction, draw: Draw) -> Cost | None:
+    """Instructions that are not told by their unit."""
+    if i.opcode in ("HGMMA", "QGMMA", "IGMMA", "BGMMA"):
+        return _wgmma(i, draw)
+    if i.opcode == "WARPGROUP":
+        if "DEPBAR" not in i.modifiers:
+            return Cost()
+        return Cost(action="wgmma wait", keep=int(split_operands(i.operands)[-1], 0))
+    if i.opcode == "FENCE":
+        if "T" in i.modifiers:
+            return Cost(action="tmem fence")
+        return Cost(action="block", latency=draw["fence_cycles"])
+    if i.opcode == "MEMBAR":
+        return Cost(action="block", latency=draw["membar_cycles"])
+    return None
+
+
+def wgmma_cycles(columns: int, passes: float, draw: Draw, *, registers: bool) -> float:
+    """Return cycles between two wgmmas of a chain: arithmetic or operands, and a gap."""
+    floor = draw["wgmma_register_floor"] if registers else 0
+    return max(columns / 2, passes, floor) + draw["wgmma_gap"]
+
+
+def wgmma_passes(columns: int, *, registers: bool) -> float:
+    """Return 128-byte passes of operands: 16 for A in shared memory, 2 for 8 columns of B."""
+    return (0 if registers else 16) + columns / 4
+
+
+def _wgmma(i: SassInstruction, draw: Draw) -> Cost:
+    shape = SHAPE.search(i.mnemonic)
+    if shape is None:
+        raise NotImplementedError(f"no shape in {i}")
+    columns = int(shape[2])
+    operands = split_operands(i.operands)
+    registers = len(operands) > 1 and not operands[1].startswith("gdesc")
+    passes = wgmma_passes(columns, registers=registers)
+    service = wgmma_cycles(columns, passes, draw, registers=registers)
+    fixed = draw["wgmma_register_latency"] if registers else draw["wgmma_latency"]
+    return Cost(
+        service=service,
+        passes=passes,
+        latency=fixed + columns / 2 - service,
+        action="wgmma",
+        reason="tensor",
+        group_end="gsb0" in operands,
+    )
+
+
+def _by_pipe(i: SassInstruction, before: SassInstruction | None, draw: Draw) -> Cost:
+    read = draw["read_latency"]
+    other = Cost(latency=draw["decoupled_latency"], read_latency=read)
+    if i.pipe in (Pipe.ALU, Pipe.FMA_LITE, Pipe.FMA_HEAVY, Pipe.FMA_PACKED, Pipe.FP64):
+        return _arithmetic(i, before, draw)
+    if i.pipe is Pipe.MUFU:
+        cycles = draw["mufu_ex2_cycles" if "EX2" in i.modifiers else "mufu_cycles"]
+        latency = draw["mufu_latency"]
+        return Cost("mufu", "none", cycles, latency, read_latency=read, reason="mufu")
+    if i.pipe is Pipe.UNIFORM:
+        latency = draw["constant_latency" if i.opcode in UNIFORM_LOADS else "decoupled_latency"]
+        return Cost("uniform", "none", draw["uniform_cycles"], latency, read_latency=read)
+    if i.pipe is Pipe.LSU:
+        return _access(i, draw)
+    if i.pipe is Pipe.BARRIER:
+        service = draw["operand_cycles"] * sum(r is not None for r in sources(i))
+        return Cost("collector", "none", service, 0, read_latency=read, reason="mbarrier")
+    if i.pipe is Pipe.TMEM:
+        return Cost(reason="tmem", read_latency=read)
+    if i.pipe is Pipe.TENSOR:
+        return Cost(reason="tensor", read_latency=read)
+    return other
+
+
+def _arithmetic(i: SassInstruction, before: SassInstruction | None, draw: Draw) -> Cost:
+    integer = "alu" if draw["shared_integer"] else "fma heavy"
+    unit, also, service = {
+        Pipe.ALU: ("alu", "none", draw["alu_cycles"]),
+        Pipe.FMA_LITE: ("fma lite", "none", draw["fma_lite_cycles"]),
+        Pipe.FMA_HEAVY: (integer, "none", draw["fma_heavy_cycles"]),
+        Pipe.FMA_PACKED: (integer, "fma lite", draw["fma_packed_cycles"]),
+        Pipe.FP64: ("fp64", "none", draw["fp64_cycles"]),
+    }[i.pipe]
+    if draw["shared_integer"] and i.pipe is Pipe.FMA_PACKED:
+        also = "none"
+    if i.pipe is Pipe.FMA_HEAVY and {"WIDE", "HI"} & set(i.modifiers):
+        service = draw["wide_multiply_cycles"]
+    if draw["register_banks"]:
+        service = max(service, bank_cycles(i, before))
+    return Cost(unit, also, service, draw["decoupled_latency"], read_latency=draw["read_latency"])
+
+
+def _access(i: SassInstruction, draw: Draw) -> Cost:
+    service = gathered(i) * draw["operand_cycles"]
+    read = draw["read_latency"]
+    if i.opcode == "SHFL":
+        latency = draw["shuffle_latency"]
+        return Cost("collector", "none", service, latency, 1, read, "shared", "shared")
+    if i.opcode in UNIFORM_LOADS:
+        return Cost("collector", "none", service, draw["constant_latency"], 0, read)
+    reason = "shared" if i.opcode in SHARED_OPCODES else "global"
+    latency = draw["shared_latency" if reason == "shared" else "decoupled_latency"]
+    return Cost("collector", "none", service, latency, 0, read, "none", reason)

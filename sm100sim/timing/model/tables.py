@@ -1,0 +1,142 @@
+"""A trace as the tables that the clocked machine replays."""
+
+from __future__ import annotations
+
+import ctypes as ct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from ...contract import clock
+from ...contract.codes import LANES, NONE32, WARPGROUP_WARPS
+from ..chips import Draw
+from ..records import Action, ClusterTrace, Indices, Place, SassKernel
+from .happenings import Happening, happening_of
+from .rules import cost_of
+
+LINE_BYTES: Final = 128
+NAMED_PER_CTA: Final = 16
+NAMED: Final = (Action.NAMED_BARRIER, Action.NAMED_ARRIVE)
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Tables of a trace on a chip; `keep` holds the arrays that `given` points to."""
+
+    given: clock.ClockInput
+    keep: tuple[Any, ...]
+
+
+def tables_of(
+    trace: ClusterTrace, draw: Draw, *, copies: int = 1, stagger: float = 0, room: int = 0
+) -> Tables:
+    """Return the tables of a trace.
+
+    Args:
+        trace: what the warps of a cluster executed.
+        draw: the values of the chip.
+        copies: clusters that share the SMs. stagger: cycles between their starts.
+        room: spans of the timeline to keep.
+    """
+    ops = _ops(trace.kernel, draw)
+    happenings = [happening_of(event, draw) for event in trace.events]
+    events, objects, places = _events(trace, happenings)
+    order = np.concatenate([s.order for s in trace.streams]).astype(np.int32)
+    event = np.concatenate([_kept(happenings, s.event) for s in trace.streams])
+    warps, groups = _warps(trace)
+    ranks = (ct.c_uint32 * max(len(places), 1))(*(place.rank for place in places))
+    given = clock.ClockInput(
+        n_ops=len(ops), n_events=len(trace.events), n_objects=len(objects), n_warps=len(warps),
+        n_mbarriers=len(places), n_groups=groups, ranks=1 + max(s.rank for s in trace.streams),
+        copies=copies, stagger=stagger, ops=ops, events=events, objects=objects,
+        mbarrier_ranks=ranks, warps=warps,
+        order=order.ctypes.data_as(ct.POINTER(ct.c_int32)),
+        event=event.ctypes.data_as(ct.POINTER(ct.c_int32)),
+        chip=_chip(draw), room=room,
+    )  # fmt: skip
+    return Tables(given, (ops, events, objects, ranks, warps, order, event))
+
+
+def _chip(draw: Draw) -> clock.ClockChip:
+    chip = clock.ClockChip()
+    queues = {
+        "alu": "alu_queue", "fma heavy": "fma_heavy_queue", "fma lite": "fma_lite_queue",
+        "mufu": "mufu_queue",
+    }  # fmt: skip
+    for k, unit in enumerate(clock.UNITS):
+        chip.queue[k] = round(draw[queues[unit]]) if unit in queues else 0
+    for name, *_ in clock.ClockChip._fields_:
+        if name in draw.values:
+            setattr(chip, name, draw[name])
+    if "mma_fixed" in draw.values:  # the rest of it is the way to whom waits for the commit
+        seen = draw["mma_front"] + draw["wake_latency"]
+        chip.commit_latency = max(draw["mma_fixed"] - seen, 0)
+    chip.yield_cycles = round(draw["yield_cycles"])
+    return chip
+
+
+def _ops(kernel: SassKernel, draw: Draw) -> ct.Array[clock.ClockOp]:
+    ops = (clock.ClockOp * len(kernel.instructions))()
+    before = None
+    for op, i in zip(ops, kernel.instructions, strict=True):
+        cost = cost_of(i, before, draw)
+        op.unit, op.also = clock.UNITS.index(cost.unit), clock.UNITS.index(cost.also)
+        op.action = clock.ACTIONS.index(cost.action)
+        op.reason = clock.REASONS.index(cost.reason)
+        op.stall, op.yields, op.wait_mask = i.stall, i.yields, i.wait_mask
+        op.write_barrier = NONE32 if i.write_barrier is None else i.write_barrier
+        op.read_barrier = NONE32 if i.read_barrier is None else i.read_barrier
+        op.group_end, op.keep, op.line = cost.group_end, cost.keep, i.address // LINE_BYTES
+        op.service, op.latency, op.passes = cost.service, cost.latency, cost.passes
+        op.read_latency = cost.read_latency
+        before = i
+    return ops
+
+
+def _events(
+    trace: ClusterTrace, happenings: Sequence[Happening | None]
+) -> tuple[ct.Array[clock.ClockEvent], ct.Array[ct.c_uint32], Sequence[Place]]:
+    """Events, the objects that they name, and the place of each mbarrier."""
+    events = (clock.ClockEvent * max(len(trace.events), 1))()
+    numbers: dict[Place, int] = {}
+    objects: list[int] = []
+    # The table has one entry more than there are events where there are none.
+    for raw, event, happening in zip(events, trace.events, happenings, strict=False):
+        if happening is None:
+            continue
+        raw.action = clock.ACTIONS.index(happening.action)
+        raw.first_object, raw.objects = len(objects), len(event.objects)
+        raw.phase, raw.count, raw.size = event.phase, happening.count, happening.size
+        if event.kind in NAMED and not event.count:  # of all threads of the CTA
+            raw.count = LANES * sum(s.rank == event.objects[0].rank for s in trace.streams)
+        raw.service, raw.latency = happening.service, happening.latency
+        raw.passes, raw.memory, raw.pair = happening.passes, happening.memory, happening.pair
+        for place in event.objects:
+            if event.kind in NAMED:
+                objects.append(place.rank * NAMED_PER_CTA + place.offset)
+            else:
+                objects.append(numbers.setdefault(place, len(numbers)))
+    table = (ct.c_uint32 * max(len(objects), 1))(*objects)
+    return events, table, tuple(numbers)
+
+
+def _kept(happenings: Sequence[Happening | None], event: Indices) -> Indices:
+    """A stream's events without those whose instruction says it all."""
+    dropped = np.array([*(h is None for h in happenings), True])  # the last one is for -1
+    return np.where(dropped[event], -1, event).astype(np.int32)
+
+
+def _warps(trace: ClusterTrace) -> tuple[ct.Array[clock.ClockWarp], int]:
+    """The warps, and how many groups of four they form."""
+    warps = (clock.ClockWarp * len(trace.streams))()
+    groups: dict[tuple[int, int], int] = {}
+    first = 0
+    for raw, stream in zip(warps, trace.streams, strict=True):
+        group = (stream.rank, stream.warp // WARPGROUP_WARPS)
+        raw.rank, raw.warp = stream.rank, stream.warp
+        raw.length, raw.first = len(stream.order), first
+        raw.group = groups.setdefault(group, len(groups))
+        first += len(stream.order)
+    return warps, len(groups)

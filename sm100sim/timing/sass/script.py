@@ -1,0 +1,155 @@
+"""The script of a warp: what its run of the PTX did, in order, as far as machine code must agree.
+
+A letter is an anchor, with its kind, or a conditional branch, with its outcome. Branches that only
+repeat a wait until it succeeds are no letters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ...contract import forms
+from ...contract.codes import NONE32
+from ...crew.recording import Recording
+from ...engine.binding import opcode_numbers
+from .flow import Flow
+from .kinds import ANCHORS
+
+NEITHER, ALL, SOME = 0, 1, 2
+"""Outcomes of a branch: taken by none, all or some of the lanes."""
+BRANCH = "branch"
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """One thing that a warp did.
+
+    Attributes:
+        kind: `BRANCH` or a kind of `kinds.ANCHORS`.
+        line: of the PTX. step: index in the recording's steps.
+        outcome: of a branch: `NEITHER`, `ALL`, `SOME`; of one with a table: the line it went to.
+        lanes: active after the guard.
+    """
+
+    kind: str
+    line: int
+    step: int
+    outcome: int = 0
+    lanes: int = 0
+
+
+class Program:
+    """The PTX of a recording: its control flow, and the scripts of warps."""
+
+    def __init__(self, recording: Recording) -> None:
+        """`recording`: of one launch."""
+        self.recording = recording
+        self.code = recording.assembled.code
+        names = {number: name for name, number in opcode_numbers().items()}
+        self.names = [names[number] for number in self.code["op"].tolist()]
+        self.lines: list[int] = self.code["line"].tolist()
+        self._guarded = (self.code["guard"] != NONE32).tolist()
+
+    def _after(self, index: int) -> tuple[int, ...]:
+        name, end = self.names[index], len(self.names)
+        following = (index + 1,) if self._guarded[index] else ()
+        if name in ("EXIT", "RET", "OFF_END"):
+            return (*following, end)
+        if name == "BRA":
+            return (*following, int(self.code["target"][index]))
+        if name == "BRX":
+            words = forms.Call.from_buffer_copy(self.code["form"][index].tobytes())
+            first = int(self.code["imm"][index])
+            table = self.recording.assembled.tables[first : first + words.entries]
+            return (*following, *dict.fromkeys(table.tolist()))
+        return (index + 1,)
+
+    @cached_property
+    def exit_lines(self) -> set[int]:
+        """Lines of instructions that end a thread."""
+        return {line for line, name in zip(self.lines, self.names, strict=True) if name == "EXIT"}
+
+    @cached_property
+    def flow(self) -> Flow:
+        """Control flow; successors of a branch: what follows first, then its target."""
+        return Flow([self._after(k) for k in range(len(self.names))], self.lines, self.exit_lines)
+
+    @cached_property
+    def branches(self) -> dict[int, int]:
+        """Line -> instruction of the branches that are letters."""
+        return {self.lines[k]: k for k in range(len(self.names)) if self._is_branch(k)}
+
+    def _is_branch(self, index: int) -> bool:
+        name = self.names[index]
+        if name == "BRX":
+            return True
+        return name in ("BRA", "EXIT") and self._guarded[index] and index not in self.retries
+
+    @cached_property
+    def setters(self) -> dict[int, int]:
+        """Line that computes what a branch at the end of its block asks -> line of that branch."""
+        found = {}
+        for line, branch in self.branches.items():
+            guard = int(self.code["guard"][branch])
+            block = self.flow.block_of[branch]
+            for k in range(branch - 1, -1, -1):
+                if self.flow.block_of[k] != block:
+                    break
+                if guard in self._destinations(k):
+                    found[self.lines[k]] = line
+                    break
+        return {setter: line for setter, line in found.items() if setter not in self.branches}
+
+    def _destinations(self, index: int) -> list[int]:
+        row = self.code[index]
+        first = int(row["first_operand"])
+        slots: list[int] = self.recording.assembled.operands[
+            first : first + row["n_destinations"]
+        ].tolist()
+        return slots
+
+    @cached_property
+    def anchor_lines(self) -> dict[str, set[int]]:
+        """Kind of anchor -> lines that have one."""
+        found: dict[str, set[int]] = {}
+        for line, name in zip(self.lines, self.names, strict=True):
+            if name in ANCHORS:
+                found.setdefault(ANCHORS[name], set()).add(line)
+        return found
+
+    @cached_property
+    def retries(self) -> set[int]:
+        """Branches whose guard is what the wait before them answered, by instruction."""
+        found = set()
+        for k, name in enumerate(self.names[:-1]):
+            follows = name == "MBAR_WAIT" and self.names[k + 1] == "BRA"
+            if follows and int(self.code["guard"][k + 1]) in self._destinations(k):
+                found.add(k + 1)
+        return found
+
+    def script(self, steps: np.ndarray) -> list[Letter]:
+        """The letters of a warp.
+
+        Args:
+            steps: indices of its steps in the recording.
+        """
+        table = self.recording.steps[steps]
+        ran: list[int] = table["instruction"].tolist()
+        masks: list[int] = table["mask"].tolist()
+        active: list[int] = table["active"].tolist()
+        letters = []
+        for at, (k, mask, lanes) in enumerate(zip(ran, masks, active, strict=True)):
+            name = self.names[k]
+            outcome = NEITHER if not mask else ALL if mask == lanes else SOME
+            if name in ANCHORS:
+                if mask:
+                    letters.append(Letter(ANCHORS[name], self.lines[k], int(steps[at]), lanes=mask))
+            elif name == "BRX":
+                outcome = self.lines[ran[at + 1]] if at + 1 < len(ran) else 0
+                letters.append(Letter(BRANCH, self.lines[k], int(steps[at]), outcome, mask))
+            elif self._is_branch(k):
+                letters.append(Letter(BRANCH, self.lines[k], int(steps[at]), outcome, mask))
+        return letters

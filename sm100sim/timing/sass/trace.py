@@ -1,0 +1,184 @@
+"""From a recording and machine code to what the clocked machine executes: `LaunchTrace`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...contract.codes import SMEM_RESERVED
+from ...crew.recording import Recording
+from ..records import (
+    ClusterTrace,
+    DynamicEvent,
+    Indices,
+    LaunchTrace,
+    SassKernel,
+    WarpStream,
+)
+from .events import Events
+from .kinds import ACCESSES
+from .relation import Related
+from .script import BRANCH, Letter, Program
+from .walk import Walker, Way
+
+Steps = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """Something at a place in a warp's order: its index, and the anchors before it."""
+
+    index: int
+    anchors: int
+
+
+class Matcher:
+    """Machine code of a kernel and one recording of its PTX, whose clusters become traces.
+
+    Attributes:
+        guesses: decisions about the ways of warps that neither script nor anchors confirmed.
+        lost: accesses of the PTX's run for which no instruction was found, by PTX line.
+    """
+
+    def __init__(self, kernel: SassKernel, recording: Recording) -> None:
+        """Relate both."""
+        self._kernel, self._recording = kernel, recording
+        self._program = Program(recording)
+        self._walker = Walker(Related(kernel, self._program))
+        self._events = Events(recording, self._program.names)
+        self._accesses = self._instructions_of_accesses()
+        self.guesses = 0
+        self.lost: dict[int, int] = defaultdict(int)
+
+    def _instructions_of_accesses(self) -> dict[int, list[int]]:
+        """PTX line of an access that may move -> instructions that it became."""
+        opcodes: dict[int, set[str]] = defaultdict(set)
+        for line, name in zip(self._program.lines, self._program.names, strict=True):
+            opcodes[line] |= set(ACCESSES.get(name, ()))
+        found: dict[int, list[int]] = defaultdict(list)
+        for instruction in self._kernel.instructions:
+            of = instruction.ptx_line
+            if of is not None and instruction.opcode in opcodes.get(of, ()):
+                found[of].append(instruction.index)
+        return found
+
+    def cluster(self, index: int) -> ClusterTrace:
+        """The trace of one recorded cluster.
+
+        Raises:
+            Unmatched: no way through the machine code agrees with what a warp did.
+            ValueError: the cluster was not recorded.
+        """
+        steps = self._recording.steps
+        mine = np.flatnonzero(steps["cluster"] == index)
+        if not len(mine):
+            raise ValueError(f"cluster {index} was not recorded")
+        key = steps["rank"][mine].astype(np.int64) << 16 | steps["warp"][mine]
+        table: dict[DynamicEvent, int] = {}
+        streams = []
+        for warp in np.unique(key):
+            of = mine[key == warp]
+            script = self._program.script(of)
+            way = self._walker.way(script)
+            self.guesses += way.guesses
+            events = np.full(len(way.order), -1, np.int32)
+            anchors = np.flatnonzero(way.letters >= 0)
+            for at, letter in zip(anchors.tolist(), way.letters[anchors].tolist(), strict=True):
+                event = self._events.event(script[letter].step)
+                events[at] = table.setdefault(event, len(table))
+            for at, moved in self._moved(of, script, way).items():
+                events[at] = table.setdefault(moved, len(table))
+            streams.append(WarpStream(int(warp) >> 16, int(warp) & 0xFFFF, way.order, events))
+        return ClusterTrace(self._kernel, (index,), tuple(streams), tuple(table))
+
+    def _moved(
+        self, steps: Steps, script: Sequence[Letter], way: Way
+    ) -> Mapping[int, DynamicEvent]:
+        """Events of accesses that may move, by place in the order."""
+        ran = self._recording.steps[steps]
+        before = _anchors_before(steps, [x.step for x in script if x.kind != BRANCH])
+        wanted: dict[int, list[_Placed]] = defaultdict(list)
+        for step, k, mask, anchors in zip(
+            steps.tolist(), ran["instruction"].tolist(), ran["mask"].tolist(), before.tolist(),
+            strict=True,
+        ):  # fmt: skip
+            if mask and self._program.names[k] in ACCESSES:
+                wanted[self._program.lines[k]].append(_Placed(step, anchors))
+        passed = np.cumsum(way.letters >= 0)
+        found: dict[int, DynamicEvent] = {}
+        for line, accesses in wanted.items():
+            for instruction in self._accesses.get(line, ()):
+                places = np.flatnonzero(way.order == instruction)
+                executed = [_Placed(int(p), int(passed[p])) for p in places]
+                for at, step in _pairs(executed, accesses):
+                    found[at] = self._events.event(step)
+            if line not in self._accesses:
+                self.lost[line] += len(accesses)
+        return found
+
+    def launch(self, clusters: Sequence[int] | None = None) -> LaunchTrace:
+        """The trace of a launch; clusters whose warps took the same ways share one.
+
+        Args:
+            clusters: indices; all that were recorded when not given.
+
+        Raises:
+            Unmatched, ValueError: as `cluster`.
+        """
+        recorded = np.unique(self._recording.steps["cluster"]).tolist()
+        same: dict[tuple[bytes, ...], list[ClusterTrace]] = defaultdict(list)
+        for index in recorded if clusters is None else clusters:
+            trace = self.cluster(index)
+            same[tuple(stream.order.tobytes() for stream in trace.streams)].append(trace)
+        request = self._recording.request
+        static = self._recording.assembled.static_smem
+        return LaunchTrace(
+            grid=request.grid,
+            block=request.block,
+            cluster=request.cluster,
+            shared_bytes=SMEM_RESERVED + static + request.smem_bytes,
+            traces=tuple(
+                ClusterTrace(
+                    group[0].kernel, tuple(trace.clusters[0] for trace in group),
+                    group[0].streams, group[0].events,
+                )
+                for group in same.values()
+            ),
+        )  # fmt: skip
+
+
+def _anchors_before(steps: Steps, anchors: Sequence[int]) -> Indices:
+    """For each step the anchors of its warp up to it."""
+    return np.searchsorted(np.array(anchors, np.int64), steps, "right").astype(np.int32)
+
+
+def _pairs(executed: Sequence[_Placed], accesses: Sequence[_Placed]) -> list[tuple[int, int]]:
+    """Executions of one instruction and the accesses that they made, in order.
+
+    With as many of both they belong together. An instruction under a guard runs more often than its
+    access is made, and one that was duplicated less often: then those with the same anchors before
+    them belong together.
+    """
+    if len(executed) == len(accesses):
+        return [(a.index, b.index) for a, b in zip(executed, accesses, strict=True)]
+    by_anchors: dict[int, list[int]] = defaultdict(list)
+    for access in reversed(accesses):
+        by_anchors[access.anchors].append(access.index)
+    return [
+        (place.index, by_anchors[place.anchors].pop())
+        for place in executed
+        if by_anchors.get(place.anchors)
+    ]
+
+
+def traced(kernel: SassKernel, recording: Recording) -> LaunchTrace:
+    """Return the trace of a recorded launch on machine code (`lines.compiled`).
+
+    Raises:
+        Unmatched: no way through the machine code agrees with what a warp did.
+    """
+    return Matcher(kernel, recording).launch()

@@ -1,0 +1,130 @@
+"""Events of copies and of accesses to memory."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...contract import forms
+from ...contract.codes import WINDOW_LOCAL, WINDOW_RANK_SHIFT, WINDOW_SHARED, CopyFlag, Space
+from ..records import Action, DynamicEvent, Place
+from .passes import sectors, wavefronts
+from .steps import LOW, Step
+
+
+# ---- copies -------------------------------------------------------------------------------------
+def _targets(step: Step, barrier: int, offset: int, mask: int, flags: int) -> tuple[Place, ...]:
+    """Barriers that hear of a copy: in each CTA that it goes to, or in the leader of its pair."""
+    (own,) = step.place(barrier, offset)
+    if not flags & CopyFlag.MULTICAST:
+        return (own,)
+    ranks = [rank for rank in range(mask.bit_length()) if mask >> rank & 1]
+    if flags & CopyFlag.PAIR:
+        ranks = [rank & ~1 | own.rank & 1 for rank in ranks]
+    return tuple(Place(rank, own.offset) for rank in ranks)
+
+
+def _copy_details(flags: int) -> tuple[str, ...]:
+    names = {"multicast": CopyFlag.MULTICAST, "pair": CopyFlag.PAIR, "reduce": CopyFlag.REDUCE}
+    return tuple(name for name, flag in names.items() if flags & flag)
+
+
+def tensor(step: Step) -> DynamicEvent:
+    """A copy of a box of a tensor."""
+    form = step.form
+    assert isinstance(form, forms.Tensor)
+    size, row = step.notes[0] & LOW, step.notes[0] >> 32
+    loads = step.name == "TMA_LOAD"
+    objects = _targets(step, 2, form.bar_offset, step.first(3), form.flags) if loads else ()
+    return DynamicEvent(
+        Action.COPY_LOAD if loads else Action.COPY_STORE, step.lanes, objects, size=size,
+        shape=(size // row, row), address=step.notes[1], detail=_copy_details(form.flags),
+    )  # fmt: skip
+
+
+def bulk(step: Step) -> DynamicEvent:
+    """A copy of bytes in a row."""
+    form = step.form
+    assert isinstance(form, forms.Bulk)
+    loads = step.name == "BULK_COPY"
+    size = step.first(3 if loads else 2)
+    objects = _targets(step, 2, form.bar_offset, step.first(4), form.flags) if loads else ()
+    detail = _copy_details(form.flags)
+    if loads and not form.flags & CopyFlag.FROM_GLOBAL:
+        address, detail = 0, (*detail, "shared")
+    else:
+        address = step.first(1) + form.source_offset if loads else step.first(0) + step.imm
+    action = Action.COPY_LOAD if loads else Action.COPY_STORE
+    return DynamicEvent(
+        action, step.lanes, objects, size=size, shape=(1, size), address=address, detail=detail
+    )
+
+
+def lane_copies(step: Step) -> DynamicEvent:
+    """Copies of single lanes (cp.async)."""
+    form = step.form
+    assert isinstance(form, forms.Copy)
+    from_ = step.sources[1] + np.uint64(form.source_offset % 2**64)
+    to = (step.sources[0] + np.uint64(step.imm % 2**64)) & np.uint64(LOW)
+    return DynamicEvent(
+        Action.CP_ASYNC, step.lanes, size=form.size * step.lanes.bit_count(),
+        wavefronts=wavefronts(to, step.lanes, form.size), sectors=sectors(from_, form.size),
+        address=int(from_.min()),
+    )  # fmt: skip
+
+
+def cancel(step: Step) -> DynamicEvent:
+    """The answer to clusterlaunchcontrol.try_cancel."""
+    assert isinstance(step.form, forms.Cancel)
+    places = step.place(1, step.form.bar_offset)
+    return DynamicEvent(Action.COPY_LOAD, step.lanes, places, size=16, detail=("cancel",))
+
+
+# ---- memory -------------------------------------------------------------------------------------
+def _space(form: forms.Form, address: int) -> Action:
+    """Where a lane's address lies."""
+    named = Space(getattr(form, "space", Space.SHARED_CLUSTER))
+    if named in (Space.SHARED_CTA, Space.SHARED_CLUSTER):
+        return Action.SHARED
+    if named in (Space.GLOBAL, Space.LOCAL):
+        return Action.GLOBAL if named == Space.GLOBAL else Action.LOCAL
+    window = address >> 32
+    if window & WINDOW_LOCAL == WINDOW_LOCAL and window >> 26 == 0:
+        return Action.LOCAL
+    return Action.SHARED if window == WINDOW_SHARED else Action.GLOBAL
+
+
+def _width(step: Step) -> int:
+    """Bytes that a lane moves."""
+    form, (out, in_) = step.form, step.counts
+    if isinstance(form, forms.Memory):
+        return int(form.bytes) * (out if step.name == "LD" else in_ - 1)
+    if isinstance(form, forms.Atomic):
+        return 16 if step.name == "ATOMIC_B128" else max(1, form.elements) * form.register_bits // 8
+    if isinstance(form, forms.Remote):
+        return int(form.bytes) * max(1, in_ - 2)
+    return 16  # a row of a matrix
+
+
+def access(step: Step) -> DynamicEvent:
+    """A load, store or atomic of lanes."""
+    assert step.form is not None
+    width, lanes = _width(step), step.lanes
+    addresses = step.sources[0] + np.uint64(step.imm % 2**64)
+    if isinstance(step.form, forms.Matrix):
+        lanes &= (1 << step.form.rows) - 1
+        addresses = addresses[: lanes.bit_count()]
+    action = _space(step.form, int(addresses[0]))
+    size = width * lanes.bit_count()
+    name = step.name.lower()
+    if action is not Action.SHARED:
+        address = int(addresses.min())
+        count = sectors(addresses, width)
+        return DynamicEvent(
+            action, step.lanes, size=size, sectors=count, address=address, detail=(name,)
+        )
+    addresses = addresses & np.uint64(LOW)
+    rank = int(addresses[0]) >> WINDOW_RANK_SHIFT
+    detail = (name,) if rank == step.rank else (name, "remote")
+    objects = step.place(1, step.form.bar_offset) if isinstance(step.form, forms.Remote) else ()
+    count = wavefronts(addresses, lanes, width)
+    return DynamicEvent(action, step.lanes, objects, size=size, wavefronts=count, detail=detail)

@@ -1,0 +1,101 @@
+"""Tiny machine code and traces for tests of the clocked machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from sm100sim.timing.chips import Draw, load_chip
+from sm100sim.timing.model import ClusterTime, run_cluster
+from sm100sim.timing.records import (
+    ClusterTrace,
+    DynamicEvent,
+    Pipe,
+    SassInstruction,
+    SassKernel,
+    WarpStream,
+)
+
+PIPES = {
+    "FFMA": Pipe.FMA_LITE, "FADD": Pipe.FMA_LITE, "IADD3": Pipe.ALU, "FMNMX": Pipe.ALU,
+    "IMAD": Pipe.FMA_HEAVY, "FFMA2": Pipe.FMA_PACKED, "MUFU": Pipe.MUFU, "LDS": Pipe.LSU,
+    "LDG": Pipe.LSU, "SHFL": Pipe.LSU, "HGMMA": Pipe.TENSOR, "UTCHMMA": Pipe.TENSOR,
+    "UTCBAR": Pipe.TENSOR, "WARPGROUP": Pipe.BARRIER, "SYNCS": Pipe.BARRIER, "BAR": Pipe.BARRIER,
+    "UCGABAR": Pipe.BARRIER, "LDTM": Pipe.TMEM, "STTM": Pipe.TMEM, "UTMALDG": Pipe.TMA,
+    "UTMASTG": Pipe.TMA, "UTMACMDFLUSH": Pipe.TMA, "DEPBAR": Pipe.CONTROL, "FENCE": Pipe.BARRIER,
+    "BRA": Pipe.CONTROL, "EXIT": Pipe.CONTROL, "NOP": Pipe.CONTROL,
+}  # fmt: skip
+
+
+def op(
+    text: str,
+    stall: int = 1,
+    *,
+    write: int | None = None,
+    read: int | None = None,
+    wait: Sequence[int] = (),
+    yields: bool = False,
+    reuse: int = 0,
+) -> SassInstruction:
+    """An instruction; `code` gives it its place."""
+    mnemonic, _, operands = text.partition(" ")
+    opcode, *modifiers = mnemonic.split(".")
+    mask = sum(1 << k for k in wait)
+    return SassInstruction(
+        0, 0, opcode, tuple(modifiers), operands, "", stall, yields, write, read, mask, reuse,
+        PIPES[opcode],
+    )  # fmt: skip
+
+
+Entry = SassInstruction | tuple[SassInstruction, DynamicEvent]
+"""An execution, with its event if it has one."""
+
+
+@dataclass
+class Program:
+    """Warps under construction: each is a list of instructions with their events."""
+
+    warps: dict[tuple[int, int], list[tuple[SassInstruction, DynamicEvent | None]]] = field(
+        default_factory=dict
+    )
+
+    def warp(self, number: int, *given: Entry, rank: int = 0) -> Program:
+        """Add a warp; what it executes lies one after the other in the code."""
+        pairs = [entry if isinstance(entry, tuple) else (entry, None) for entry in given]
+        self.warps[rank, number] = pairs
+        return self
+
+    def trace(self) -> ClusterTrace:
+        """The trace of the warps, each with code of its own."""
+        code: list[SassInstruction] = []
+        events: list[DynamicEvent] = []
+        streams = []
+        for (rank, number), pairs in self.warps.items():
+            order, event = [], []
+            for instruction, happened in pairs:
+                order.append(len(code))
+                code.append(replace(instruction, index=len(code), address=16 * len(code)))
+                event.append(-1 if happened is None else len(events))
+                events += [] if happened is None else [happened]
+            arrays = (np.array(order, np.int32), np.array(event, np.int32))
+            streams.append(WarpStream(rank, number, *arrays))
+        kernel = SassKernel("test", "sm_90a", 128, "none", tuple(code), b"")
+        return ClusterTrace(kernel, (0,), tuple(streams), tuple(events))
+
+
+def chip(name: str, **values: float) -> Draw:
+    """The values of a chip, some of them others; the instruction cache never misses."""
+    draw = load_chip(name).draw()
+    return replace(draw, values={**draw.values, "icache_next": 0, "icache_jump": 0, **values})
+
+
+def run(program: Program, draw: Draw, **options: float) -> ClusterTime:
+    """Run it."""
+    return run_cluster(program.trace(), draw, **options)
+
+
+def single(draw: Draw, *given: Entry) -> float:
+    """Cycles from the first to the last instruction of one warp."""
+    return run(Program().warp(0, *given), draw).cycles - 1

@@ -1,0 +1,54 @@
+"""The questions run to their end, and the arithmetic on their answers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.timing import micro
+from benchmarks.timing.questions import QUESTIONS, ROUNDS, Question
+from testing.hardware.case import Case
+from testing.hardware.simulate import simulate
+
+SIMULATED = [q for q in QUESTIONS if "wgmma" not in q.name and q.grid == 1]
+
+
+@pytest.mark.parametrize("question", SIMULATED, ids=lambda q: q.name)
+def test_a_question_ends_and_writes_all_its_cycles(question: Question) -> None:
+    """The simulator's clock counts otherwise; it shows that waits end and everything is written."""
+    case = question.case(question.counts[0])
+    (cycles,) = simulate(case)
+    assert cycles.shape == (ROUNDS * question.block,)
+    assert not (cycles == case.outputs[0]).any()
+    assert (cycles < 1 << 24).all()
+
+
+def test_names_are_unique() -> None:
+    assert len({q.name for q in QUESTIONS}) == len(QUESTIONS)
+
+
+def fake(case: Case) -> list[np.ndarray]:
+    """Seven cycles a step and 30 more for the slowest thread; the first round is cold."""
+    count = int(case.name.rsplit(" ", 1)[1])
+    cycles = np.full((ROUNDS, case.grid * case.block), 7 * count, np.uint32)
+    cycles[0] += 1000
+    cycles[:, -1] += 30
+    cycles[1] += 5
+    return [cycles.ravel()]
+
+
+def test_one_and_the_rest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    got = micro.answer(QUESTIONS[0], fake)
+    assert (got["one"], got["rest"]) == (7, 30)
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps({"answers": [got, {"name": "x", "failed": "DeviceError: y"}]}))
+    assert micro.main(["show", str(path)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[2:] == [
+        f"| {QUESTIONS[0].name} | 7.0 | 30 | {QUESTIONS[0].tells} |",
+        "| x | DeviceError: y | | |",
+    ]
+    assert micro.main([]) == 64

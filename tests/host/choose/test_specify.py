@@ -1,0 +1,67 @@
+"""What follows from sizes: the Hopper kernel for few rows, and splits of its keys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import fa4_cute
+from fa4_cute.host.ask.features import Features
+from fa4_cute.host.ask.problem import Problem
+from fa4_cute.host.choose.support import Choice, choose, require
+from fa4_cute.plan.spec.variant import Scheduler
+
+STEP = Problem("bf16", 1, 1, 65536, 8, 2, 128, 128, arch="sm_90a")
+
+
+def decoding(**changes: object) -> Choice:
+    """Return the Hopper kernel of one query over a long cache."""
+    return require(choose(replace(STEP, **changes)))  # type: ignore[no-any-return, arg-type]
+
+
+def test_hopper_splits_keys_where_that_is_left_open() -> None:
+    found = decoding()
+    assert found.num_splits == 128
+    assert found.spec.variant.is_split
+    assert found.key_splits is not None
+    assert "2 CTAs of 1024 key tiles on 132 SMs" in found.key_splits.text
+    assert decoding(num_sms=78).num_splits == 78
+    fixed = decoding(features=Features(num_splits=1))
+    assert (fixed.num_splits, fixed.key_splits) == (1, None)
+    assert not fixed.spec.variant.splits_keys
+    assert decoding(features=Features(num_splits=3)).num_splits == 3
+    blackwell = decoding(arch="sm_100a")
+    assert (blackwell.num_splits, blackwell.key_splits) == (1, None)
+    text = fa4_cute.explain(
+        head_dim=128, heads_q=8, heads_k=2, seqlen_k=65536, seqlen_q=1, arch="sm_90a"
+    )
+    assert "one Q tile of 64 rows per CTA: 4 rows fit it" in text
+    assert "128 splits of the keys: 2 CTAs of 1024 key tiles on 132 SMs would take" in text
+    assert "grid (128, 2, 1)" in text
+
+
+def test_few_rows_have_a_kernel_of_their_own_on_hopper() -> None:
+    few, many = decoding(seqlen_q=16), decoding(seqlen_q=17)
+    assert (few.spec.config.BM, many.spec.config.BM) == (64, 128)
+    assert decoding(seqlen_q=16) == few
+    assert decoding(seqlen_q=16).spec is few.spec
+    assert decoding(num_qo=2).spec.config.BM == 128
+    assert decoding(seqlen_q=500, num_qo=1).spec.config.BM == 64
+    persistent = Features(scheduler=Scheduler.PERSISTENT)
+    assert decoding(features=persistent).spec.config.BM == 128
+    narrow = {"head_dim": 64, "head_dim_v": 64}
+    assert decoding(**narrow).spec.variant.scheduler is Scheduler.TILE
+    assert decoding(**narrow, seqlen_q=17).spec.variant.scheduler is Scheduler.PERSISTENT
+
+
+def test_who_takes_the_query_tiles_is_left_to_the_kernel() -> None:
+    for arch, d in (("sm_90a", 64), ("sm_90a", 72), ("sm_100a", 64)):
+        default = Scheduler.PERSISTENT if (arch, d) == ("sm_90a", 64) else Scheduler.TILE
+        for asked in (None, *Scheduler):
+            asking = Features(scheduler=asked)
+            posed = Problem("bf16", 1, 128, 128, 4, 2, d, d, arch=arch, features=asking)
+            found = require(choose(posed))
+            variant = found.spec.variant
+            assert variant.scheduler is (asked or default)
+            settled = posed.settled(variant, found.num_splits)
+            assert settled.variant == variant
+            assert settled.settled(variant, 5) is settled

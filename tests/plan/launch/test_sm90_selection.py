@@ -1,0 +1,123 @@
+"""Tiles and splits of the Hopper kernel, by sizes: the rules, and the model that they ask."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.launch.launch import AttentionSizes
+from fa4_cute.plan.launch.sm90_selection import (
+    COMBINE_NS,
+    START_NS,
+    GridLoad,
+    choose_key_splits,
+    choose_row_tiles,
+    visited_key_tiles,
+)
+from fa4_cute.plan.masks.masks import CAUSAL, Mask, PaddingMask, SlidingWindowMask
+from fa4_cute.plan.spec.combine_spec import MAX_SPLITS
+from fa4_cute.plan.spec.sm90_spec import SM90Spec
+from fa4_cute.plan.spec.variant import Variant
+
+SMS = 132
+
+
+def few(head_dim: int = 128, group: int = 4, mask: Mask | None = None) -> SM90Spec:
+    """Return the kernel for few rows."""
+    return wide(head_dim, group, mask).with_few_rows()
+
+
+def wide(head_dim: int = 128, group: int = 4, mask: Mask | None = None) -> SM90Spec:
+    variant = Variant() if mask is None else Variant(mask=mask)
+    return SM90Spec.for_attention(DType.BF16, head_dim, group=group, variant=variant)
+
+
+def step(batch: int, keys: int, queries: int = 1) -> AttentionSizes:
+    """Return the sizes of 32 query heads on 8 key/value heads."""
+    return AttentionSizes(batch, queries, keys, 32, 8)
+
+
+@pytest.mark.parametrize(
+    ("queries", "group", "few_rows"),
+    [(1, 4, True), (16, 4, True), (17, 4, False), (64, 1, True), (65, 1, False), (8, 8, True),
+     (64, 3, True), (1, 128, True)],
+)  # fmt: skip
+def test_rows_that_fit_one_tile(queries: int, group: int, few_rows: bool) -> None:
+    sizes = AttentionSizes(1, queries, 500, group, 1)
+    config = wide(group=group).config
+    found = choose_row_tiles(config, sizes, asked=None, is_persistent=False)
+    assert found.few is few_rows
+    assert str(queries * (group if config.fuse_gqa else 1)) in found.text
+    assert not choose_row_tiles(config, sizes, asked=None, is_persistent=True).few
+    for asked in (1, 2):
+        said = choose_row_tiles(config, sizes, asked=asked, is_persistent=False)
+        assert (said.few, said.reason) == (asked == 1, "as asked for")
+
+
+@pytest.mark.parametrize(
+    ("batch", "keys", "splits"),
+    [(1, 65536, 33), (4, 65536, 8), (16, 16384, 1), (64, 4096, 1), (1, 1023, 1), (1, 4096, 8)],
+)
+def test_decoding_fills_the_device(batch: int, keys: int, splits: int) -> None:
+    found = choose_key_splits(few(), step(batch, keys), SMS)
+    assert found.num_splits == splits
+    load = GridLoad.of(few(), step(batch, keys), SMS)
+    assert load.slots == 2 * SMS
+    if splits > 1:
+        # No SM is left idle, or a CTA would have too few keys; nothing runs in a second round.
+        assert SMS < load.units * splits <= load.slots or keys // splits == 512
+        assert load.duration(splits) < load.duration(1)
+        assert f"{load.units} CTAs" in found.text
+
+
+def test_a_prompt_splits_where_its_tiles_leave_sms_idle() -> None:
+    assert choose_key_splits(wide(), step(1, 65536, 32), SMS).num_splits == 16
+    assert choose_key_splits(wide(), step(1, 65536, 512), SMS).num_splits == 1
+    assert choose_key_splits(wide(mask=CAUSAL), step(4, 4096, 4096), SMS).num_splits == 1
+
+
+def test_a_device_of_fewer_sms_needs_fewer_splits() -> None:
+    counts = [choose_key_splits(few(), step(1, 65536), sms).num_splits for sms in (16, 78, 132)]
+    assert counts == sorted(counts)
+    assert counts[0] < counts[-1]
+
+
+def test_splits_are_as_many_as_can_be_combined() -> None:
+    one_head = AttentionSizes(1, 1, 2**22, 1, 1)
+    assert choose_key_splits(few(group=1), one_head, 1000).num_splits == MAX_SPLITS
+
+
+@pytest.mark.parametrize("sizes", [step(0, 9000), step(1, 0), step(1, 9000, 0)])
+def test_nothing_to_compute_is_not_split(sizes: AttentionSizes) -> None:
+    assert choose_key_splits(few(), sizes, SMS).num_splits == 1
+
+
+@pytest.mark.parametrize(
+    ("mask", "queries", "tiles"),
+    [
+        (None, 1, 1024), (CAUSAL, 1, 1024), (SlidingWindowMask(1023, 0), 1, 16),
+        (SlidingWindowMask(1023, 0), 16, 17), (PaddingMask(0), 1, 1024),
+    ],
+)  # fmt: skip
+def test_key_tiles_that_are_visited(mask: Mask | None, queries: int, tiles: int) -> None:
+    assert visited_key_tiles(few(mask=mask), step(1, 65536, queries)) == tiles
+
+
+def test_a_window_is_not_split() -> None:
+    spec = few(mask=SlidingWindowMask(1023, 0))
+    assert choose_key_splits(spec, step(1, 65536), SMS).num_splits == 1
+
+
+def test_the_model_has_two_limits() -> None:
+    load = GridLoad(units=8, slots=16, key_tiles=100, tile_ns=1000, memory_ns=0, partial_ns=10)
+    assert load.duration(1) == START_NS + 100 * 1000
+    assert load.duration(2) == START_NS + 50 * 1000 + COMBINE_NS + 20
+    assert load.duration(3) == 2 * (START_NS + 34 * 1000) + COMBINE_NS + 30
+    bound = replace(load, memory_ns=10**6)
+    assert bound.duration(1) == 10**6
+    assert bound.duration(2) == 10**6 + COMBINE_NS + 20
+    assert load.candidates(100) == (1, 2, 4, 6, 8)
+    assert load.candidates(5) == (1, 2, 4, 5)
+    assert replace(load, units=100).candidates(9) == (1,)

@@ -1,0 +1,231 @@
+"""Memories, copies and barriers."""
+
+from __future__ import annotations
+
+import pytest
+
+from sm100sim.timing.chips import Draw
+from sm100sim.timing.model import StuckError
+from sm100sim.timing.records import Action, DynamicEvent, Place, SassInstruction
+from testing.clocked import Program, chip, op, run, single
+
+ALL = 0xFFFFFFFF
+H100 = chip("h100")
+BARRIER = Place(0, 64)
+Step = tuple[SassInstruction, DynamicEvent]
+
+
+def shared(passes: int) -> DynamicEvent:
+    return DynamicEvent(Action.SHARED, ALL, wavefronts=passes)
+
+
+def test_one_warp_presents_half_a_request_a_cycle_and_an_sm_takes_one() -> None:
+    """h800_mio_queue_topology, LDS with an address register: 0.497 of one, 0.99 of four."""
+    for warps, rate in ((1, 0.497), (4, 0.993)):
+        ends = []
+        for count in (400, 200):
+            program = Program()
+            for warp in range(warps):
+                program.warp(warp, *[(op("LDS R0, [R4]"), shared(1))] * count)
+            ends.append(run(program, H100).cycles)
+        assert 200 * warps / (ends[0] - ends[1]) == pytest.approx(rate, rel=0.04)
+
+
+def test_shuffles_pay_for_each_register_that_they_read() -> None:
+    """The same note, "Late GPR operand collection": 2.04, 3.90, 5.82 cycles."""
+    for operands, cycles in (("R1, 0x1, 0x1f", 2.04), ("R1, R2, 0x1f", 3.9), ("R1, R2, R3", 5.82)):
+        many, few = (single(H100, *[op(f"SHFL.BFLY PT, R0, {operands}")] * n) for n in (300, 100))
+        assert (many - few) / 200 == pytest.approx(cycles, rel=0.05)
+
+
+def test_conflicts_take_their_passes() -> None:
+    """The same note: 32-way conflicts drain one pass of 128 bytes a cycle over the SM."""
+    program = Program()
+    for warp in range(4):
+        program.warp(warp, *[(op("LDS R0, [R4]"), shared(32))] * 50)
+    assert run(program, H100).busy["port"] == 4 * 50 * 32
+    assert run(program, H100).cycles == pytest.approx(4 * 50 * 32 - 8 * 4 * 32, rel=0.05)
+
+
+def test_a_global_load_takes_the_latency_of_the_l2() -> None:
+    event = DynamicEvent(Action.GLOBAL, ALL, sectors=4)
+    load = (op("LDG.E R0, [R2.64]", write=0), event)
+    cycles = single(H100, load, op("NOP", wait=(0,)))
+    assert cycles == pytest.approx(H100["global_latency"], abs=12)
+
+
+def init(count: int, place: Place = BARRIER) -> Step:
+    event = DynamicEvent(Action.MBARRIER_INIT, 1, objects=(place,), count=count)
+    return op("SYNCS.EXCH.64 URZ, [UR4], UR5"), event
+
+
+def arrive(size: int = 0, place: Place = BARRIER) -> Step:
+    event = DynamicEvent(Action.MBARRIER_ARRIVE, 1, objects=(place,), count=1, size=size)
+    return op("SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR4], RZ"), event
+
+
+def wait(phase: int, place: Place = BARRIER) -> Step:
+    event = DynamicEvent(Action.MBARRIER_WAIT, 1, objects=(place,), phase=phase)
+    return op("SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R0", write=0), event
+
+
+READY = op("NOP", wait=(0,))
+
+
+def test_a_phase_ends_with_its_last_arrival() -> None:
+    """An arrival is seen after `arrive_latency`, a suspended wait `wake_latency` later."""
+    draw = chip("h100", arrive_latency=10, wake_latency=20, wait_latency=36)
+    late = [op("NOP", 10)] * 100
+    program = Program().warp(0, init(2), arrive(), wait(1), READY).warp(1, *late, arrive())
+    times = run(program, draw)
+    seen = 1000 + 10 + 20
+    assert times.warps[0].end - 1 == pytest.approx(seen, abs=1)
+    assert times.warps[0].reasons["mbarrier"] > 900
+
+
+def test_a_wait_for_a_phase_that_ended_costs_its_own_latency() -> None:
+    draw = chip("h100", wait_latency=36)
+    spent = [op("NOP", 15)] * 10
+    times = run(Program().warp(0, init(1), arrive(), *spent, wait(1), READY), draw)
+    before = 2 + 150
+    assert times.cycles - 1 - before == pytest.approx(36 + draw["operand_cycles"], abs=1)
+
+
+def test_an_arrival_at_another_cta_takes_longer() -> None:
+    draw = chip("h100", remote_latency=180)
+    ends = []
+    for rank in (0, 1):
+        program = Program().warp(0, init(1), wait(1), READY)
+        program.warp(4 * (1 - rank), op("NOP", 15), arrive(), rank=rank)
+        ends.append(run(program, draw).warps[0].end)
+    assert ends[1] - ends[0] == pytest.approx(180, abs=2)
+
+
+def test_who_waits_for_what_never_comes_is_named() -> None:
+    with pytest.raises(StuckError, match=r"warp 3 of rank 0.*NOP"):
+        run(Program().warp(3, init(2), arrive(), wait(1), READY), H100)
+
+
+def copy(size: int, rows: int, row_bytes: int) -> Step:
+    shape = (rows, row_bytes)
+    event = DynamicEvent(Action.COPY_LOAD, 1, objects=(BARRIER,), size=size, shape=shape)
+    return op("UTMALDG.2D [UR8], [UR4]"), event
+
+
+def copies(count: int, rows: int, row_bytes: int, draw: Draw) -> float:
+    """Cycles until all of some copies have arrived."""
+    size = rows * row_bytes
+    expect = arrive(size * count)
+    loads = [copy(size, rows, row_bytes)] * count
+    return run(Program().warp(0, init(1), expect, *loads, wait(1), READY), draw).cycles
+
+
+@pytest.mark.parametrize("row_bytes", [32, 64, 128])
+def test_the_engine_moves_a_row_in_a_cycle_and_a_half(row_bytes: int) -> None:
+    """SemiAnalysis' sweep: 0.77 to 0.81 ns a row of a box, whatever its bytes."""
+    draw = chip("b200", l2_bytes=1e6)  # one CTA has the L2 for itself
+    many, few = (copies(n, 192, row_bytes, draw) for n in (12, 4))
+    assert (many - few) / 8 / 192 == pytest.approx(1.5, rel=0.01)
+
+
+def test_the_l2_bounds_what_a_copy_brings() -> None:
+    draw = chip("h100", l2_bytes=16 * 132)
+    many, few = (copies(n, 64, 128, draw) for n in (12, 4))
+    assert (many - few) / 8 == pytest.approx(64 * 128 / 16, rel=0.01)
+
+
+def test_a_store_is_waited_for_by_groups() -> None:
+    """utchmma: 31.8 bytes a cycle from shared to global memory."""
+    draw = chip("b200")
+    store = DynamicEvent(Action.COPY_STORE, 1, size=8192, shape=(64, 128))
+    commit = DynamicEvent(Action.BULK_COMMIT, 1)
+    body = [(op("UTMASTG.2D [UR8], [UR4]"), store), (op("UTMACMDFLUSH"), commit)] * 2
+    ends = []
+    for keep, detail in ((1, ("read",)), (0, ("read",)), (0, ())):
+        event = DynamicEvent(Action.BULK_WAIT, 1, count=keep, detail=detail)
+        ends.append(single(draw, *body, (op("DEPBAR.LE SB0, 0x0"), event), op("NOP")))
+    moved = 8192 / 31.8
+    assert ends[0] == pytest.approx(moved, abs=2)
+    assert ends[1] - ends[0] == pytest.approx(moved, abs=4)
+    assert ends[2] - ends[1] == pytest.approx(draw["store_latency"], abs=1)
+
+
+@pytest.mark.parametrize("warps", [4, 8, 16])
+def test_a_named_barrier_takes_22_cycles_and_2_for_each_warp(warps: int) -> None:
+    """QuickRunCUDA: 22 + 2 W."""
+    event = DynamicEvent(Action.NAMED_BARRIER, ALL, objects=(Place(0, 1),), count=32 * warps)
+    program = Program()
+    for warp in range(warps):
+        program.warp(warp, (op("BAR.SYNC.DEFER_BLOCKING 0x1, 0x80"), event), op("NOP"))
+    times = run(program, chip("b300"))
+    assert times.cycles - 1 == pytest.approx(22 + 2 * warps, abs=3)
+
+
+def test_who_only_arrives_does_not_wait() -> None:
+    objects = (Place(0, 1),)
+    sync = DynamicEvent(Action.NAMED_BARRIER, ALL, objects=objects, count=64)
+    arrival = DynamicEvent(Action.NAMED_ARRIVE, ALL, objects=objects, count=64)
+    program = Program().warp(0, (op("BAR.SYNC 0x1, 0x40"), sync), op("NOP"))
+    program.warp(1, *[op("NOP", 15)] * 20, (op("BAR.ARV 0x1, 0x40"), arrival), op("NOP"))
+    times = run(program, H100)
+    assert times.warps[0].end > 320
+    assert times.warps[1].end < 305
+
+
+def test_a_cluster_meets() -> None:
+    """All warps that have not ended take part; a wait ends `cluster_latency` after the last."""
+    draw = chip("h100", cluster_latency=200)
+    meet = (
+        (op("UCGABAR.ARV"), DynamicEvent(Action.CLUSTER_ARRIVE, ALL)),
+        (op("UCGABAR.WAIT"), DynamicEvent(Action.CLUSTER_WAIT, ALL)),
+        op("NOP"),
+    )
+    program = Program().warp(0, *meet).warp(0, *[op("NOP", 15)] * 20, *meet, rank=1)
+    program.warp(1, op("NOP"))
+    times = run(program, draw)
+    assert [round(w.end) - 1 for w in times.warps[:2]] == pytest.approx([500, 500], abs=6)
+
+
+def test_clusters_on_the_same_sms_have_barriers_of_their_own() -> None:
+    body = [init(1), arrive(), wait(1), READY]
+    program = Program().warp(0, *body)
+    alone = run(program, H100)
+    both = run(program, H100, copies=2, stagger=50)
+    assert both.warps[1].end == pytest.approx(alone.cycles + 50, abs=1)
+    assert [w.copy for w in both.warps] == [0, 1]
+
+
+def test_the_timeline_has_what_fits() -> None:
+    program = Program().warp(0, init(1), wait(1), READY).warp(1, op("NOP", 15), op("NOP"), arrive())
+    times = run(program, H100, room=4)
+    assert [(span.what, span.warp) for span in times.spans] == [("mbarrier", 0)]
+    assert times.spans[0].end == pytest.approx(times.warps[0].end - 1, abs=1)
+    assert run(program, H100, room=0).spans_lost == 1
+
+
+def test_a_barrier_without_a_count_is_of_all_warps() -> None:
+    event = DynamicEvent(Action.NAMED_BARRIER, ALL, objects=(Place(0, 0),))
+    program = Program()
+    for warp in range(3):
+        late = [op("NOP", 15)] * (10 * warp)
+        program.warp(warp, *late, (op("BAR.SYNC.DEFER_BLOCKING 0x0"), event), op("NOP"))
+    times = run(program, H100)
+    assert min(warp.end for warp in times.warps) > 300
+
+
+def test_bytes_of_a_store_to_another_cta_are_heard_of() -> None:
+    """st.async: a barrier of the other CTA counts the bytes once they are there."""
+    draw = chip("h100", remote_latency=180)
+    there = Place(1, 64)
+    store = DynamicEvent(Action.SHARED, 1, (there,), size=8, wavefronts=1, detail=("remote",))
+    program = Program().warp(0, init(1, there), arrive(8, there), wait(1, there), READY, rank=1)
+    program.warp(0, op("NOP", 15), (op("LDS R0, [R4]"), store))
+    times = run(program, draw)
+    assert times.warps[0].end > 15 + draw["shared_latency"] + 180
+
+
+def test_bytes_in_a_row_have_no_limit_of_rows() -> None:
+    """utchmma: bulk copies move 120 bytes a cycle."""
+    draw = chip("b200", l2_bytes=1e6)
+    many, few = (copies(n, 1, 24_000, draw) for n in (12, 4))
+    assert (many - few) / 8 == pytest.approx(24_000 / 120, rel=0.01)

@@ -1,0 +1,181 @@
+"""Machine code follows the run of its PTX: every warp, every anchor, as often as in the run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sm100sim.crew.recording import Recording, recording
+from sm100sim.report import Report
+from sm100sim.timing.records import Action, LaunchTrace, SassKernel, WarpStream
+from sm100sim.timing.sass.lines import compiled
+from sm100sim.timing.sass.trace import Matcher, traced
+from sm100sim.timing.sass.walk import Unmatched
+from testing.harness import SMEM
+from tests.sim.harness import run_ptx
+
+HERE = """mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; mad.lo.u32 %r3, %r1, 128, %r2;
+mul.wide.u32 %rd1, %r3, 4; add.u64 %rd2, %p0, %rd1;
+"""
+LOOP = (
+    HERE
+    + """
+ld.global.f32 %f1, [%rd2];
+mov.u32 %r4, 0;
+L: .pragma "nounroll";
+add.u32 %r4, %r4, 1;
+ex2.approx.f32 %f1, %f1;
+setp.lt.u32 %q1, %r4, %r1;
+@%q1 bra L;
+st.global.f32 [%rd2], %f1;
+"""
+)
+"""CTA k computes max(k, 1) exponentials."""
+SIDES = (
+    HERE
+    + """
+ld.global.f32 %f1, [%rd2];
+mov.u32 %r6, dyn;
+setp.ne.u32 %q2, %r2, 0;
+@%q2 bra READY;
+mbarrier.init.shared.b64 [%r6], 99;
+mbarrier.init.shared.b64 [%r6+8], 99;
+READY: bar.sync 0;
+and.b32 %r5, %r2, {bit};
+setp.eq.u32 %q1, %r5, 0;
+@%q1 bra A;
+{sines}
+mbarrier.arrive.shared.b64 _, [%r6];
+bra B;
+A: {cosines}
+mbarrier.arrive.shared.b64 _, [%r6+8];
+B:
+st.global.f32 [%rd2], %f1;
+"""
+)
+RING = """
+mov.u32 %r1, dyn;
+mov.u32 %r2, %tid.x;
+setp.ne.u32 %q1, %r2, 0;
+@%q1 bra READY;
+mbarrier.init.shared.b64 [%r1], 32;
+mbarrier.init.shared.b64 [%r1+8], 1;
+READY: bar.sync 0;
+mov.u32 %r4, 0;
+setp.lt.u32 %q2, %r2, 32;
+@%q2 bra CONSUMER;
+P: and.b32 %r5, %r4, 1;
+xor.b32 %r6, %r5, 1;
+PW: mbarrier.try_wait.parity.shared.b64 %q3, [%r1], %r6;
+@%q3 bra PD;
+bra PW;
+PD: setp.ne.u32 %q5, %r2, 32;
+@%q5 bra NEXT;
+mbarrier.arrive.shared.b64 _, [%r1+8];
+NEXT: add.u32 %r4, %r4, 1;
+setp.lt.u32 %q4, %r4, 5;
+@%q4 bra P;
+bra DONE;
+CONSUMER: and.b32 %r5, %r4, 1;
+CW: mbarrier.try_wait.parity.shared.b64 %q3, [%r1+8], %r5;
+@%q3 bra CD;
+bra CW;
+CD: mbarrier.arrive.shared.b64 _, [%r1];
+add.u32 %r4, %r4, 1;
+setp.lt.u32 %q4, %r4, 5;
+@%q4 bra CONSUMER;
+DONE:
+"""
+"""Warp 1 hands five turns to warp 0 through two barriers."""
+
+
+def followed(body: str, *arguments: Any, **launch: Any) -> tuple[Recording, SassKernel, Report]:
+    with recording() as launches:
+        report = run_ptx(body, *arguments, **launch)
+    kernel = compiled(launches[0].request.ptx, "sm_100a")
+    return launches[0], kernel, report
+
+
+def executed(kernel: SassKernel, stream: WarpStream) -> Counter[str]:
+    return Counter(kernel.instructions[k].mnemonic for k in stream.order.tolist())
+
+
+def streams(launch: LaunchTrace) -> dict[tuple[int, int], tuple[WarpStream, ...]]:
+    return {(c, 0): trace.streams for trace in launch.traces for c in trace.clusters}
+
+
+def actions(launch: LaunchTrace, stream: WarpStream) -> list[Action]:
+    table = launch.traces[0].events
+    return [table[k].kind for k in stream.event.tolist() if k >= 0]
+
+
+def test_loops_turn_as_often_as_they_did() -> None:
+    x = np.zeros(4 * 128, np.float32)
+    launched, kernel, report = followed(LOOP, x, grid=(4, 1, 1), block=64)
+    launch = traced(kernel, launched)
+    for (cluster, _), warps in streams(launch).items():
+        for stream in warps:
+            counts = executed(kernel, stream)
+            assert counts["MUFU.EX2"] == max(cluster, 1)
+            assert (counts["LDG.E"], counts["STG.E"], counts["EXIT"]) == (1, 1, 1)
+    line = launched.request.ptx.split("\n").index("ex2.approx.f32 %f1, %f1;") + 1
+    assert report.line_counts[line] == 2 * (1 + 1 + 2 + 3)
+
+
+def test_clusters_that_went_the_same_way_are_one() -> None:
+    launched, kernel, _ = followed(LOOP, np.zeros(512, np.float32), grid=(4, 1, 1), block=32)
+    launch = traced(kernel, launched)
+    assert sorted(trace.clusters for trace in launch.traces) == [(0, 1), (2,), (3,)]
+    assert (launch.grid, launch.block) == ((4, 1, 1), (32, 1, 1))
+
+
+@pytest.mark.parametrize(("bit", "sin", "cos"), [(32, (0, 30), (20, 0)), (1, (30, 30), (20, 20))])
+def test_sides_of_a_branch(bit: int, sin: tuple[int, int], cos: tuple[int, int]) -> None:
+    """By warp the one or the other; by lane both, one after the other."""
+    body = SIDES.format(
+        bit=bit, sines="\nsin.approx.f32 %f1, %f1;" * 30, cosines="\ncos.approx.f32 %f1, %f1;" * 20
+    )
+    launched, kernel, _ = followed(body, np.zeros(128, np.float32), block=64, smem=16, shared=SMEM)
+    matcher = Matcher(kernel, launched)
+    launch = matcher.launch()
+    assert not matcher.guesses
+    for stream, sines, cosines in zip(launch.traces[0].streams, sin, cos, strict=True):
+        counts = executed(kernel, stream)
+        assert (counts["MUFU.SIN"], counts["MUFU.COS"]) == (sines, cosines)
+        arrivals = actions(launch, stream).count(Action.MBARRIER_ARRIVE)
+        assert arrivals == bool(sines) + bool(cosines)
+
+
+def test_barriers_come_in_the_order_of_the_run_with_their_phases() -> None:
+    launched, kernel, _ = followed(RING, block=64, smem=16, shared=SMEM)
+    matcher = Matcher(kernel, launched)
+    launch = matcher.launch()
+    assert not matcher.guesses
+    assert not matcher.lost
+    (trace,) = launch.traces
+    for stream, barrier in zip(trace.streams, (8, 0), strict=True):
+        found = [trace.events[k] for k in stream.event.tolist() if k >= 0]
+        waits = [e for e in found if e.kind is Action.MBARRIER_WAIT]
+        first = 0 if barrier == 0 else 1
+        assert [e.phase for e in waits] == list(range(first, first + 5))
+        assert {e.objects[0].offset - 0x400 for e in waits} == {barrier}
+        arrivals = [e for e in found if e.kind is Action.MBARRIER_ARRIVE]
+        assert [e.count for e in arrivals] == [32 if barrier else 1] * 5
+    inits = [e for e in trace.events if e.kind is Action.MBARRIER_INIT]
+    assert sorted(e.count for e in inits) == [1, 32]
+
+
+def test_code_of_another_program_matches_nothing() -> None:
+    launched, _, _ = followed(RING, block=64, smem=16, shared=SMEM)
+    other = launched.request.ptx.replace("READY: bar.sync 0;", "READY: bar.sync 0; bar.sync 0;")
+    with pytest.raises(Unmatched, match=r"after 1 of .* the next is"):
+        traced(compiled(other, "sm_100a"), launched)
+
+
+def test_a_cluster_that_was_not_recorded_is_refused() -> None:
+    launched, kernel, _ = followed(LOOP, np.zeros(128, np.float32), block=32)
+    with pytest.raises(ValueError, match="cluster 7"):
+        Matcher(kernel, launched).cluster(7)

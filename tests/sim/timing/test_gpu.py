@@ -1,0 +1,96 @@
+"""A launch over all SMs: what fits, in which order, what bounds it; and its band."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sm100sim.timing.gpu import finish, resident_ctas, time_launch
+from sm100sim.timing.predict import Band, predict_launch
+from sm100sim.timing.records import LaunchTrace
+from testing.clocked import Program, chip, op
+
+H100 = chip("h100", cta_cycles=100, launch_cycles=4000)
+
+
+def launch(*lengths: int, each: int = 1, warps: int = 4, shared: int = 100_000) -> LaunchTrace:
+    """CTAs of one warp that takes so many cycles, `each` as many of every length, in turn."""
+    traces = []
+    for k, length in enumerate(lengths):
+        trace = Program().warp(0, *[op("NOP")] * length).trace()
+        traces.append(replace(trace, clusters=tuple(range(k, len(lengths) * each, len(lengths)))))
+    grid = (len(lengths) * each, 1, 1)
+    return LaunchTrace(grid, (32 * warps, 1, 1), (1, 1, 1), shared, tuple(traces))
+
+
+@pytest.mark.parametrize(
+    ("warps", "shared", "expected"),
+    [(4, 232448, 1), (4, 100_000, 2), (4, 0, 4), (16, 0, 1), (8, 0, 2)],
+)
+def test_what_fits_an_sm(warps: int, shared: int, expected: int) -> None:
+    """128 registers a thread: 16 warps fill the file."""
+    assert resident_ctas(launch(10, warps=warps, shared=shared), H100) == expected
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"32 warps, 131072 registers and 0 bytes"):
+        resident_ctas(launch(10, warps=32, shared=0), H100)
+
+
+def test_jobs_take_the_first_free_place() -> None:
+    assert finish([10, 20, 30], places=3, gap=1) == 31
+    assert finish([30, 20, 10, 10], places=2, gap=0) == 40
+    assert finish([10, 10, 20, 30], places=2, gap=0) == 40
+    assert finish([30, 20, 10, 10], places=1, gap=5) == 90
+
+
+def test_a_second_wave_takes_as_long_again() -> None:
+    one, two = (time_launch(launch(1000, each=n, shared=200_000), H100) for n in (132, 133))
+    assert (one.resident, one.places) == (1, 132)
+    assert one.cycles == 4000 + 100 + 1000
+    assert two.cycles == 4000 + 2 * (100 + 1000)
+
+
+def test_ctas_of_one_sm_share_it() -> None:
+    """Two CTAs an SM: the warps lie on one sub-partition and share its slot."""
+    times = time_launch(launch(1000, each=264), H100)
+    assert (times.resident, times.places) == (2, 264)
+    assert times.longest.cycles == pytest.approx(2000, abs=2)
+    few = time_launch(launch(1000, each=132), H100)
+    assert few.longest.cycles == 1000
+
+
+def test_memory_may_take_longer() -> None:
+    given = launch(1000, each=132, shared=200_000)
+    draw = chip("h100", hbm_gbytes=3300, clock_mhz=1650, launch_cycles=0, cta_cycles=0)
+    bound = time_launch(given, draw, hbm_bytes=2000 * 5000)
+    assert (bound.bound_by, bound.cycles) == ("HBM", 5000)
+    assert time_launch(given, draw, hbm_bytes=2000).bound_by == "SMs"
+
+
+def test_a_prediction_has_a_band_that_the_seed_repeats() -> None:
+    given = launch(3000, each=132)
+    first = predict_launch(given, "h100", draws=8)
+    assert first.band.low < first.band.median < first.band.high
+    assert first.cycles == predict_launch(given, "h100", draws=8).cycles
+    assert first.cycles != predict_launch(given, "h100", draws=8, seed=1).cycles
+    assert first.microseconds == pytest.approx(first.band.median / 1980)
+
+
+def test_kernels_are_compared_draw_by_draw() -> None:
+    """Twice the work: the ratio's band is narrow where the cycles' bands overlap."""
+    one, two = (predict_launch(launch(n, each=132), "h100", draws=8) for n in (30_000, 33_000))
+    ratio = two.ratio(one)
+    assert ratio.low > 1.07
+    assert ratio.high < 1.1
+    assert one.ratio(one) == Band(1, 1, 1)
+    with pytest.raises(ValueError, match=r"other: 4 draws of h100"):
+        one.ratio(predict_launch(launch(10), "h100", draws=4))
+
+
+def test_code_of_another_architecture_is_refused() -> None:
+    with pytest.raises(ValueError, match="b200 is sm_100a, and the code is of sm_90a"):
+        predict_launch(launch(10), "b200")
+    with pytest.raises(ValueError, match="draws: 0"):
+        predict_launch(launch(10), "h100", draws=0)
