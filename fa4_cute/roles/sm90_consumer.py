@@ -1,10 +1,10 @@
 """Consumer role of the Hopper kernel: a warp group with 64 query rows multiplies and exponentiates.
 
 Per key tile: S = Q K', the softmax in registers, O += P V. The products of two tiles overlap the
-softmax: S of a tile is started before P V of the tile before, and both run while the scores of this
-one are turned into P::
+softmax: S of a tile is started before P V of the tile before, which runs under the maxima of this
+one; the exponentials lie under the products of the other consumers::
 
-    start S(n)   start O(n-1)   wait S(n)   softmax(n)   wait O(n-1)   rescale O   pack P(n)
+    start S(n)   start O(n-1)   wait S(n)   maxima(n)   wait O(n-1)   exponentials(n)   pack P(n)
 
 Edges: waits on ``Q_full``, ``K_full``, ``V_full``; arrives on ``K_empty`` and ``V_empty`` when the
 product that read a slot is over.
@@ -86,8 +86,8 @@ def rescale(
     is NaN; then all move. Whatever depends on the maximum alone changes in that branch only, so
     that nothing but a comparison stands between a tile's maxima and its exponentials.
 
-    The wait stands in the branch, and again behind it: the assembler would move it in front of the
-    maxima, and nothing would lie over the product.
+    The wait stands in the branch, and again behind it: with one in front of the branch the
+    assembler would move it before the maxima, and nothing would lie over the product.
     """
     pairs = zip(maxima, running.most_kept, strict=True)
     # Not "above": the comparison is false for NaN, which then counts.

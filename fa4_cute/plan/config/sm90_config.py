@@ -7,6 +7,7 @@ time, and shared memory for two slots of K and V::
 
     head dim   consumers   keys   registers of S, O, P    as in
     .. 64      3           128    64, 32, 32 of 160
+    .. 96      3           112    56, 48, 28 of 160
     .. 128     2           128    64, 64, 32 of 240       FlashAttention-3's causal tile
     192/128    2           128    64, 64, 32 of 240       FlashAttention-3
     .. 192     2           112    56, 96, 28 of 240       FlashAttention-3
@@ -61,8 +62,9 @@ class SM90Tile(NamedTuple):
         return depth <= self.depth and ov_depth <= (self.ov_depth or self.depth)
 
 
-TILES: Final = (SM90Tile(64, 3, 128), SM90Tile(128, 2, 128), SM90Tile(192, 2, 128, ov_depth=128),
-                SM90Tile(192, 2, 112), SM90Tile(256, 2, 80))  # fmt: skip
+TILES: Final = (SM90Tile(64, 3, 128), SM90Tile(96, 3, 112), SM90Tile(128, 2, 128),
+                SM90Tile(192, 2, 128, ov_depth=128), SM90Tile(192, 2, 112),
+                SM90Tile(256, 2, 80))  # fmt: skip
 """Ascending; the first that is wide enough is taken."""
 MAX_DEPTH: Final = TILES[-1].depth
 FEW_ROWS_TILES: Final = (SM90Tile(64, 1, 128, ctas=2), SM90Tile(128, 1, 64, ctas=2),

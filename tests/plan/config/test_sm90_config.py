@@ -36,7 +36,8 @@ def test_tiles_fit_registers_and_memory(depth: int) -> None:
 
 @pytest.mark.parametrize(
     ("depth", "consumers", "keys", "stages"),
-    [(64, 3, 128, 4), (72, 2, 128, 3), (128, 2, 128, 3), (192, 2, 112, 2), (256, 2, 80, 2)],
+    [(64, 3, 128, 4), (72, 3, 112, 3), (96, 3, 112, 3), (104, 2, 128, 3), (128, 2, 128, 3),
+     (192, 2, 112, 2), (256, 2, 80, 2)],
 )
 def test_tiles_are_those_of_the_table(depth: int, consumers: int, keys: int, stages: int) -> None:
     found = config(depth)
