@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,9 @@ class Program:
 
     def warp(self, number: int, *given: Entry, rank: int = 0) -> Program:
         """Add a warp; what it executes lies one after the other in the code."""
-        pairs = [entry if isinstance(entry, tuple) else (entry, None) for entry in given]
+        pairs: list[tuple[SassInstruction, DynamicEvent | None]] = [
+            entry if isinstance(entry, tuple) else (entry, None) for entry in given
+        ]
         self.warps[rank, number] = pairs
         return self
 
@@ -73,7 +76,8 @@ class Program:
         events: list[DynamicEvent] = []
         streams = []
         for (rank, number), pairs in self.warps.items():
-            order, event = [], []
+            order: list[int] = []
+            event: list[int] = []
             for instruction, happened in pairs:
                 order.append(len(code))
                 code.append(replace(instruction, index=len(code), address=16 * len(code)))
@@ -91,7 +95,7 @@ def chip(name: str, **values: float) -> Draw:
     return replace(draw, values={**draw.values, "icache_next": 0, "icache_jump": 0, **values})
 
 
-def run(program: Program, draw: Draw, **options: float) -> ClusterTime:
+def run(program: Program, draw: Draw, **options: Any) -> ClusterTime:
     """Run it."""
     return run_cluster(program.trace(), draw, **options)
 

@@ -75,7 +75,7 @@ def loops(row: Row, turns: int) -> Program:
     row_bytes = row.k * row.size
     pieces = -(-row_bytes // ROW_BYTES)
     producer: list[Entry] = [
-        (op("SYNCS.EXCH.64 URZ, [UR4], UR5"), _event(Action.MBARRIER_INIT, b, count=1))
+        (op("SYNCS.EXCH.64 URZ, [UR4], UR5"), _event(Action.MBARRIER_INIT, b, shape=(1,)))
         for b in (*full, *empty)
     ]
     consumer: list[Entry] = [op("NOP")]

@@ -25,7 +25,7 @@ ACTIONS = (
     "none", "mbarrier init", "mbarrier arrive", "mbarrier wait", "wgmma", "wgmma wait", "mma",
     "mma commit", "copy load", "copy store", "bulk commit", "bulk wait", "tmem load",
     "tmem store", "tmem fence", "shared", "global", "named sync", "named arrive",
-    "cluster arrive", "cluster wait", "block",
+    "cluster arrive", "cluster wait", "block", "lane copy",
 )  # fmt: skip
 """What an execution does besides taking its unit."""
 
@@ -98,8 +98,8 @@ class ClockChip(ct.Structure):
 class ClockInput(ct.Structure):
     """A cluster whose CTAs lie on one SM each, `copies` of it at once, `stagger` cycles apart.
 
-    `objects`: numbers of mbarriers (`mbarrier_ranks` says where each lies) or, of named barriers,
-    rank times 16 plus number.
+    `objects`: numbers of mbarriers (`mbarrier_ranks` says where each lies, `mbarrier_counts` how
+    many arrivals end a phase) or, of named barriers, rank times 16 plus number.
     """
 
     _fields_ = [
@@ -107,7 +107,8 @@ class ClockInput(ct.Structure):
         ("n_mbarriers", U32), ("n_groups", U32), ("ranks", U32), ("copies", U32),
         ("stagger", F64), ("ops", ct.POINTER(ClockOp)), ("events", ct.POINTER(ClockEvent)),
         ("objects", ct.POINTER(U32)), ("mbarrier_ranks", ct.POINTER(U32)),
-        ("warps", ct.POINTER(ClockWarp)), ("order", ct.POINTER(I32)), ("event", ct.POINTER(I32)),
+        ("mbarrier_counts", ct.POINTER(U32)), ("warps", ct.POINTER(ClockWarp)),
+        ("order", ct.POINTER(I32)), ("event", ct.POINTER(I32)),
         ("chip", ClockChip), ("room", U64),
     ]  # fmt: skip
 

@@ -20,8 +20,6 @@ from .records import LaunchTrace
 THREADS_PER_WARP: Final = 32
 REGISTER_UNIT: Final = 8
 """Registers of a thread are given in eights."""
-RESERVED_SHARED_BYTES: Final = 1024
-"""Shared memory that the runtime takes for each CTA. Source: CUDA programming guide."""
 MAX_CTAS: Final = 32
 
 
@@ -58,7 +56,7 @@ def resident_ctas(launch: LaunchTrace, draw: Draw) -> int:
     registers = -(-registers // REGISTER_UNIT) * REGISTER_UNIT * THREADS_PER_WARP * warps
     found = min(
         int(draw["registers"]) // registers,
-        int(draw["shared_bytes"]) // (launch.shared_bytes + RESERVED_SHARED_BYTES),
+        int(draw["shared_bytes"]) // max(launch.shared_bytes, 1),
         int(draw["max_warps"]) // warps,
         MAX_CTAS,
     )

@@ -92,9 +92,9 @@ class SassKernel:
 class Action(Enum):
     """What an execution of an instruction did that time depends on.
 
-    MBARRIER_INIT, ARRIVE, WAIT: `count` arrivals that a phase takes, or that were made; an arrival
-    may expect `size` bytes as well. WGMMA_COMMIT, WGMMA_WAIT: a group ends; all but the last
-    `count` groups are waited for. MMA_COMMIT: the objects hear when the MMAs so far are done.
+    MBARRIER_ARRIVE: `count` arrivals at each object; they may expect `size` bytes as well.
+    WGMMA_COMMIT, WGMMA_WAIT: a group ends; all but the last `count` groups are waited for.
+    MMA_COMMIT: the objects hear when the MMAs so far are done.
     BULK_COMMIT, BULK_WAIT: groups of copies. NAMED_BARRIER, NAMED_ARRIVE: object and `count`
     threads. CLUSTER_ARRIVE, CLUSTER_WAIT: the hardware barrier of a cluster.
     CP_ASYNC, CP_COMMIT, CP_WAIT: copies of lanes, their groups, and the wait for all but the last
@@ -149,8 +149,9 @@ class DynamicEvent:
         size: bytes; of a copy: those that each target gets.
         wavefronts: passes of the shared memory's 128 bytes.
         sectors: 32-byte pieces of global memory.
-        shape: MMA: (M, N, K) and the bits of an element of A; copies: rows of a box and bytes of a
-            row; Tensor Memory: lanes and columns of 32 bits.
+        shape: MBARRIER_INIT: arrivals that end a phase, of each object; MMA: (M, N, K) and the bits
+            of an element of A; copies: rows of a box and bytes of a row; Tensor Memory: lanes and
+            columns of 32 bits.
         address: of the first byte in global memory; in Tensor Memory lane << 16 | column.
         detail: what else distinguishes it, e.g. ("a_registers",), ("pair",), ("multicast",).
     """
@@ -216,7 +217,7 @@ class LaunchTrace:
 
     Attributes:
         grid, block, cluster: CTAs, threads of a CTA, CTAs of a cluster.
-        shared_bytes: of a CTA, static and dynamic.
+        shared_bytes: of a CTA, static, dynamic, and what the runtime keeps.
     """
 
     grid: tuple[int, int, int]

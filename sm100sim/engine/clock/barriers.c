@@ -91,7 +91,7 @@ static u32 mbarrier_of(const Clock *c, const Execution *x, u32 k) {
 void init_mbarriers(Clock *c, const Execution *x) {
   for (u32 k = 0; k < x->event->objects; k++) {
     Mbarrier *b = &c->mbarriers[mbarrier_of(c, x, k)];
-    b->count = b->pending = x->event->count;
+    b->count = b->pending = c->in->mbarrier_counts[object(c, x, k)];
     b->phases = 0;
     b->bytes = 0;
   }

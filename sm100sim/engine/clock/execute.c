@@ -98,6 +98,9 @@ void execute(Clock *c, const Execution *given) {
     case CLOCK_ACT_GLOBAL:
       access_global(c, x);
       break;
+    case CLOCK_ACT_LANE_COPY:
+      copy_lanes(c, x);
+      break;
     case CLOCK_ACT_NAMED_SYNC:
     case CLOCK_ACT_NAMED_ARRIVE:
       named_barrier(c, x, action_of(x) == CLOCK_ACT_NAMED_SYNC);

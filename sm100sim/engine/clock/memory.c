@@ -29,6 +29,14 @@ void access_global(Clock *c, const Execution *x) {
   set_read(x, entered + x->op->read_latency);
 }
 
+/* Copies of lanes from global to shared memory, which the warp may wait for in groups. */
+void copy_lanes(Clock *c, const Execution *x) {
+  Sm *sm = &c->sms[x->w->sm];
+  access_global(c, x);
+  double moved = fmax(sm->shared[CLOCK_SHARED_MEMORY].free_at, x->at);
+  x->w->store_done = fmax(x->w->store_done, pass_shared(c, sm, moved + x->event->latency, x->event->passes));
+}
+
 /* Loads and stores share one path per sub-partition. */
 void access_tmem(Clock *c, const Execution *x, bool store) {
   Server *path = &c->sms[x->w->sm].sub[x->w->sub].unit[CLOCK_UNIT_TMEM];

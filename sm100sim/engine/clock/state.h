@@ -161,6 +161,7 @@ void commit_mma(Clock *c, const Execution *x);
 /* memory.c */
 void access_shared(Clock *c, const Execution *x);
 void access_global(Clock *c, const Execution *x);
+void copy_lanes(Clock *c, const Execution *x);
 void access_tmem(Clock *c, const Execution *x, bool store);
 void copy_load(Clock *c, const Execution *x);
 void copy_store(Clock *c, const Execution *x);

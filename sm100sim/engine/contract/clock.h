@@ -21,7 +21,8 @@ typedef enum { CLOCK_ACT_NONE, CLOCK_ACT_MBARRIER_INIT, CLOCK_ACT_MBARRIER_ARRIV
     CLOCK_ACT_WGMMA, CLOCK_ACT_WGMMA_WAIT, CLOCK_ACT_MMA, CLOCK_ACT_MMA_COMMIT, CLOCK_ACT_COPY_LOAD,
     CLOCK_ACT_COPY_STORE, CLOCK_ACT_BULK_COMMIT, CLOCK_ACT_BULK_WAIT, CLOCK_ACT_TMEM_LOAD, CLOCK_ACT_TMEM_STORE,
     CLOCK_ACT_TMEM_FENCE, CLOCK_ACT_SHARED, CLOCK_ACT_GLOBAL, CLOCK_ACT_NAMED_SYNC, CLOCK_ACT_NAMED_ARRIVE,
-    CLOCK_ACT_CLUSTER_ARRIVE, CLOCK_ACT_CLUSTER_WAIT, CLOCK_ACT_BLOCK, CLOCK_ACT_COUNT } ClockAction;
+    CLOCK_ACT_CLUSTER_ARRIVE, CLOCK_ACT_CLUSTER_WAIT, CLOCK_ACT_BLOCK, CLOCK_ACT_LANE_COPY, CLOCK_ACT_COUNT }
+    ClockAction;
 
 typedef enum { CLOCK_WHY_ISSUED, CLOCK_WHY_STALL, CLOCK_WHY_BRANCH, CLOCK_WHY_FETCH, CLOCK_WHY_MBARRIER,
     CLOCK_WHY_NAMED_BARRIER, CLOCK_WHY_CLUSTER_BARRIER, CLOCK_WHY_TENSOR, CLOCK_WHY_TMEM, CLOCK_WHY_SHARED,
@@ -91,8 +92,8 @@ _Static_assert(sizeof(ClockChip) == 224 && offsetof(ClockChip, queue) == 0 &&
 
 /* A cluster whose CTAs lie on one SM each, `copies` of it at once, `stagger` cycles apart.
  *
- * `objects`: numbers of mbarriers (`mbarrier_ranks` says where each lies) or, of named barriers,
- * rank times 16 plus number. */
+ * `objects`: numbers of mbarriers (`mbarrier_ranks` says where each lies, `mbarrier_counts` how
+ * many arrivals end a phase) or, of named barriers, rank times 16 plus number. */
 typedef struct {
   u32 n_ops, n_events, n_objects, n_warps, n_mbarriers, n_groups, ranks, copies;
   double stagger;
@@ -100,20 +101,21 @@ typedef struct {
   const ClockEvent *events;
   const u32 *objects;
   const u32 *mbarrier_ranks;
+  const u32 *mbarrier_counts;
   const ClockWarp *warps;
   const i32 *order;
   const i32 *event;
   ClockChip chip;
   u64 room;
 } ClockInput;
-_Static_assert(sizeof(ClockInput) == 328 && offsetof(ClockInput, n_ops) == 0 && offsetof(ClockInput, n_events) == 4 &&
+_Static_assert(sizeof(ClockInput) == 336 && offsetof(ClockInput, n_ops) == 0 && offsetof(ClockInput, n_events) == 4 &&
     offsetof(ClockInput, n_objects) == 8 && offsetof(ClockInput, n_warps) == 12 &&
     offsetof(ClockInput, n_mbarriers) == 16 && offsetof(ClockInput, n_groups) == 20 &&
     offsetof(ClockInput, ranks) == 24 && offsetof(ClockInput, copies) == 28 && offsetof(ClockInput, stagger) == 32 &&
     offsetof(ClockInput, ops) == 40 && offsetof(ClockInput, events) == 48 && offsetof(ClockInput, objects) == 56 &&
-    offsetof(ClockInput, mbarrier_ranks) == 64 && offsetof(ClockInput, warps) == 72 &&
-    offsetof(ClockInput, order) == 80 && offsetof(ClockInput, event) == 88 && offsetof(ClockInput, chip) == 96 &&
-    offsetof(ClockInput, room) == 320, "ClockInput");
+    offsetof(ClockInput, mbarrier_ranks) == 64 && offsetof(ClockInput, mbarrier_counts) == 72 &&
+    offsetof(ClockInput, warps) == 80 && offsetof(ClockInput, order) == 88 && offsetof(ClockInput, event) == 96 &&
+    offsetof(ClockInput, chip) == 104 && offsetof(ClockInput, room) == 328, "ClockInput");
 
 /* What a run took; `busy` and `shared_busy` are sums over sub-partitions and SMs.
  *

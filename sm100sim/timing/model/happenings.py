@@ -133,6 +133,12 @@ def _global(event: DynamicEvent, draw: Draw) -> Happening:
     return Happening("global", latency=draw["global_latency"], memory=memory)
 
 
+def _lane_copy(event: DynamicEvent, draw: Draw) -> Happening:
+    memory = _memory_cycles(event.sectors * SECTOR_BYTES, draw)
+    latency, passes = draw["global_latency"], max(event.wavefronts, 1)
+    return Happening("lane copy", latency=latency, passes=passes, memory=memory)
+
+
 def _local(event: DynamicEvent, draw: Draw) -> Happening:
     """Spilled registers: lines of the L1, which is the shared memory's array."""
     passes = max(event.sectors * SECTOR_BYTES / ROW_BYTES, 1)
@@ -154,6 +160,9 @@ RULES: Final[dict[Action, Callable[[DynamicEvent, Draw], Happening | None]]] = {
     Action.WGMMA_WAIT: _static,
     Action.COPY_LOAD: _copy_load,
     Action.COPY_STORE: _copy_store,
+    Action.CP_ASYNC: _lane_copy,
+    Action.CP_COMMIT: _plain("bulk commit"),
+    Action.CP_WAIT: _plain("bulk wait"),
     Action.BULK_COMMIT: _plain("bulk commit"),
     Action.BULK_WAIT: _bulk_wait,
     Action.TMEM_LOAD: _tmem("tmem load", "tmem_load_latency"),

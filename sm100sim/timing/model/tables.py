@@ -46,17 +46,18 @@ def tables_of(
     order = np.concatenate([s.order for s in trace.streams]).astype(np.int32)
     event = np.concatenate([_kept(happenings, s.event) for s in trace.streams])
     warps, groups = _warps(trace)
-    ranks = (ct.c_uint32 * max(len(places), 1))(*(place.rank for place in places))
+    room_for = ct.c_uint32 * max(len(places), 1)
+    ranks, counts = room_for(*(p.rank for p in places)), room_for(*_arrivals(trace, places))
     given = clock.ClockInput(
         n_ops=len(ops), n_events=len(trace.events), n_objects=len(objects), n_warps=len(warps),
         n_mbarriers=len(places), n_groups=groups, ranks=1 + max(s.rank for s in trace.streams),
         copies=copies, stagger=stagger, ops=ops, events=events, objects=objects,
-        mbarrier_ranks=ranks, warps=warps,
+        mbarrier_ranks=ranks, mbarrier_counts=counts, warps=warps,
         order=order.ctypes.data_as(ct.POINTER(ct.c_int32)),
         event=event.ctypes.data_as(ct.POINTER(ct.c_int32)),
         chip=_chip(draw), room=room,
     )  # fmt: skip
-    return Tables(given, (ops, events, objects, ranks, warps, order, event))
+    return Tables(given, (ops, events, objects, ranks, counts, warps, order, event))
 
 
 def _chip(draw: Draw) -> clock.ClockChip:
@@ -120,6 +121,17 @@ def _events(
                 objects.append(numbers.setdefault(place, len(numbers)))
     table = (ct.c_uint32 * max(len(objects), 1))(*objects)
     return events, table, tuple(numbers)
+
+
+def _arrivals(trace: ClusterTrace, places: Sequence[Place]) -> list[int]:
+    """How many arrivals end a phase of each mbarrier; 0 where none is set."""
+    counts = {
+        place: count
+        for event in trace.events
+        if event.kind is Action.MBARRIER_INIT
+        for place, count in zip(event.objects, event.shape, strict=True)
+    }
+    return [counts.get(place, 0) for place in places]
 
 
 def _kept(happenings: Sequence[Happening | None], event: Indices) -> Indices:

@@ -72,7 +72,9 @@ _BARE: dict[str, type[forms.Form]] = {
 
 # ---- barriers -----------------------------------------------------------------------------------
 def _init(step: Step) -> DynamicEvent:
-    return DynamicEvent(Action.MBARRIER_INIT, step.lanes, step.place(0), count=step.first(1))
+    counts = tuple(step.sources[1].tolist())
+    places = step.place(0)
+    return DynamicEvent(Action.MBARRIER_INIT, step.lanes, places, shape=counts[: len(places)])
 
 
 def _arrive(step: Step) -> DynamicEvent:

@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import math
 
-import pytest
 import torch
 
-from benchmarks.foreign.cases import Outcome, attention_reference, normal, poisoned
+from benchmarks.foreign.cases import Outcome, poisoned
 
 
 def test_an_element_that_was_never_written_is_an_infinite_error() -> None:
@@ -26,18 +25,3 @@ def test_errors_are_measured_against_the_reference() -> None:
     outcome = Outcome(torch.tensor([3.0, 4.5]), torch.tensor([3.0, 4.0]))
     assert outcome.max_error() == 0.5
     assert outcome.relative_error() == 0.1
-
-
-@pytest.mark.slow
-def test_the_attention_reference_is_torchs() -> None:
-    q = normal(1, 5, 4, 8, dtype=torch.float32, seed=1)
-    k, v = (normal(1, 7, 2, 8, dtype=torch.float32, seed=s) for s in (2, 3))
-    out, lse = attention_reference(q, k, v, causal=True, scale=0.3)
-    keep = torch.ones(5, 7, dtype=torch.bool).tril(2)
-    expected = torch.nn.functional.scaled_dot_product_attention(
-        *(t.double().transpose(1, 2) for t in (q, k, v)), attn_mask=keep, scale=0.3, enable_gqa=True
-    )
-    torch.testing.assert_close(out, expected.transpose(1, 2))
-    assert lse.shape == (1, 4, 5)
-    first = (q[0, 0, 0] @ k[0, :3, 0].T * 0.3).double().logsumexp(-1)
-    torch.testing.assert_close(lse[0, 0, 0], first)

@@ -98,7 +98,7 @@ def tcgen05(count: int, shape: tuple[int, ...], chip_name: str = "b200", **value
     detail = ("a_tmem",) if values.pop("tmem", 0) else ()
     mma = DynamicEvent(Action.MMA, 1, shape=shape, detail=detail)
     commit = DynamicEvent(Action.MMA_COMMIT, 1, objects=(BARRIER,))
-    init = DynamicEvent(Action.MBARRIER_INIT, 1, objects=(BARRIER,), count=1)
+    init = DynamicEvent(Action.MBARRIER_INIT, 1, objects=(BARRIER,), shape=(1,))
     wait = DynamicEvent(Action.MBARRIER_WAIT, 1, objects=(BARRIER,), phase=1)
     program = Program().warp(
         0,

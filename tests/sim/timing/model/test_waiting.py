@@ -55,7 +55,7 @@ def test_a_global_load_takes_the_latency_of_the_l2() -> None:
 
 
 def init(count: int, place: Place = BARRIER) -> Step:
-    event = DynamicEvent(Action.MBARRIER_INIT, 1, objects=(place,), count=count)
+    event = DynamicEvent(Action.MBARRIER_INIT, 1, objects=(place,), shape=(count,))
     return op("SYNCS.EXCH.64 URZ, [UR4], UR5"), event
 
 
@@ -229,3 +229,12 @@ def test_bytes_in_a_row_have_no_limit_of_rows() -> None:
     draw = chip("b200", l2_bytes=1e6)
     many, few = (copies(n, 1, 24_000, draw) for n in (12, 4))
     assert (many - few) / 8 == pytest.approx(24_000 / 120, rel=0.01)
+
+
+def test_copies_of_lanes_are_waited_for_in_groups() -> None:
+    """cp.async: the latency of a load from the L2, then a pass of shared memory."""
+    lanes = DynamicEvent(Action.CP_ASYNC, ALL, size=512, sectors=16, wavefronts=4)
+    commit, rest = DynamicEvent(Action.CP_COMMIT, ALL), DynamicEvent(Action.CP_WAIT, ALL)
+    copy = (op("LDG.E R0, [R2.64]"), lanes)
+    done = single(H100, copy, (op("NOP"), commit), (op("DEPBAR.LE SB0, 0x0"), rest), op("NOP"))
+    assert done == pytest.approx(H100["global_latency"] + 16 * 32 / (4100 / 132) + 4, abs=6)
