@@ -66,7 +66,7 @@ class SM90Spec(CommonSpec):
             ov_depth=ov_depth,
             page_size=variant.page_size,
             bn_cap=most_sm90_keys(variant, ov_depth),
-            most_consumers=most_consumers(variant),
+            most_consumers=most_consumers(variant, ov_depth),
         )
         config = with_features(config, variant)
         return cls(config, variant, SM90_SCHEDULES[config.num_consumers])
