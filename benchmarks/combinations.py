@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testing.arguments import FEATURES
-from testing.cases import KERNELS, Case, is_possible
+from testing.cases import HOPPER_KERNELS, KERNELS, Case, is_possible
 from testing.runner import run
 
 LEFT_OUT = ("alibi", "page64", "page256")
@@ -27,7 +27,10 @@ TITLES = {
     "one Q tile": "SM100MHA2Q, one Q tile per CTA, head_dim 64",
     "two Q tiles per CTA of a pair": "SM100MHA2Q, `pair_cta=True`, head_dim 128",
     "CTA pair": "SM100MHADepth512, head_dim 256",
+    "Hopper": "SM90MHA, head_dim 128",
+    "Hopper, few rows": "SM90MHA, one Q tile per CTA, head_dim 128",
 }
+ALL_KERNELS = KERNELS | HOPPER_KERNELS
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def cells(kernel: str) -> dict[frozenset[str], Cell]:
     for i, row in enumerate(NAMES):
         for column in NAMES[: i + 1]:
             pair = frozenset({row, column})
-            if is_possible(pair, *KERNELS[kernel]):
+            if is_possible(pair, *ALL_KERNELS[kernel]):
                 start = time.perf_counter()
                 found[pair] = measure(pair, kernel)
                 took = time.perf_counter() - start
@@ -123,4 +126,4 @@ def replace_section(path: Path, section: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), sys.argv[2:] or tuple(KERNELS)))
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:] or tuple(ALL_KERNELS)))

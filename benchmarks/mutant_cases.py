@@ -11,7 +11,9 @@ PERSISTENT = frozenset({"persistent", "ragged", "causal"})
 CLUSTER, TOKENS = frozenset({"cluster", "causal"}), frozenset({"tokens", "causal"})
 ROPE16: dict[str, Any] = {"head_dim_v": 128, "rope": FP16}
 ROPE8: dict[str, Any] = {"head_dim_v": 128, "rope": BF16, "dtype": FP8}
+STEP = frozenset({"ragged", "page16", "split", "causal"})
 HOPPER = "sm_90a"
+WHOLE: dict[str, Any] = {"arch": HOPPER, "num_splits": 1}
 KERNELS: dict[str, tuple[Case, ...]] = {
     "2q": (dense(300, 760, 128, causal=True, growth=0.016), dense(600, 70, 128, causal=True)),
     "pair512": (dense(200, 950, 512, causal=True, growth=0.016), dense(400, 70, 512, causal=True)),
@@ -77,6 +79,14 @@ KERNELS: dict[str, tuple[Case, ...]] = {
         dense(200, 1270, 128, causal=True, growth=0.016, arch=HOPPER),
         dense(300, 510, 128, causal=True, softmax_scale=-0.1, arch=HOPPER),
         dense(400, 70, 128, causal=True, arch=HOPPER),
+    ),
+    "hopper-persistent": (
+        featured(PERSISTENT, 64, ((600, 920), (0, 20), (300, 1300)), 2, sharpness=4.0, **WHOLE),
+        featured(PERSISTENT, 64, ((700, 70), (400, 30)), 2, softmax_scale=-0.1, **WHOLE),
+    ),
+    "hopper-few": (
+        featured(STEP, 128, ((9, 1100), (3, 400), (0, 20)), 2, sharpness=4.0, arch=HOPPER),
+        featured(STEP, 128, ((9, 17), (20, 60)), 2, softmax_scale=-0.1, arch=HOPPER),
     ),
 }
 """Per kernel: a long problem whose row maxima grow, so that O is rescaled and the rings wrap

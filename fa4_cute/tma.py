@@ -100,7 +100,7 @@ def load_key_chunks(
 
 
 def store_query_chunk(
-    spec: AttentionSpec, tensor_map: Int64, where: tma.Coordinates, column: int, smem: Int32
+    tensor_map: Int64, where: tma.Coordinates, column: int, smem: Int32
 ) -> None:
     """Store the chunk of one 128-row O tile that starts at ``column``; TMA drops padding."""
     position, head, batch = where

@@ -144,10 +144,10 @@ def commits(ins: Instr, stage: int) -> Iterator[Edit]:
     yield Edit("drop-commit", "")
     yield Edit("commit-at-neighbour", statement.moved(0, BARRIER_BYTES))
     if "multicast::cluster" in ins.mods:
-        yield from _masks(ins, statement)
+        yield from _masks(statement)
 
 
-def _masks(ins: Instr, statement: Statement) -> Iterator[Edit]:
+def _masks(statement: Statement) -> Iterator[Edit]:
     """A CTA mask of 16 bits with the bit of rank 0, or of rank 1, the other way."""
     for rank in range(2):
         flip = f"xor.b16 {{new}}, {{old}}, {1 << rank}"
@@ -198,7 +198,7 @@ def copies(ins: Instr, stage: int) -> Iterator[Edit]:
     if loads:
         yield Edit("copy-signals-neighbour", statement.moved(3 if plain else 2, BARRIER_BYTES))
     if "multicast::cluster" in ins.mods:
-        yield from _masks(ins, statement)
+        yield from _masks(statement)
 
 
 def semantics(ins: Instr, stage: int) -> Iterator[Edit]:

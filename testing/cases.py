@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from fa4_cute.host.ask.problem import dtype_name
+from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH
 
 Lengths = tuple[tuple[int, int], ...]
@@ -25,6 +26,7 @@ class Kernel(NamedTuple):
     head_dim: int
     num_qo: int | None
     pair_cta: bool = False
+    arch: str | None = None
 
 
 KERNELS = {
@@ -33,6 +35,11 @@ KERNELS = {
     "two Q tiles per CTA of a pair": Kernel(128, None, True),
     "CTA pair": Kernel(256, None),
 }
+HOPPER_KERNELS = {
+    "Hopper": Kernel(128, 2, arch=SM90A),
+    "Hopper, few rows": Kernel(128, 1, arch=SM90A),
+}
+NOT_ON_HOPPER = frozenset({"cluster", "fp8", "tokens", "rope"})
 
 
 @dataclass(frozen=True)
@@ -71,9 +78,9 @@ class Case:
 
     @classmethod
     def of(cls, features: Iterable[str], kernel: str) -> Case:
-        """Return the usual case for one of :data:`KERNELS`."""
-        head_dim, num_qo, pair_cta = KERNELS[kernel]
-        return cls(frozenset(features), head_dim, num_qo=num_qo, pair_cta=pair_cta)
+        """Return the usual case for one of :data:`KERNELS` or :data:`HOPPER_KERNELS`."""
+        found = (KERNELS | HOPPER_KERNELS)[kernel]
+        return cls(frozenset(features), **found._asdict())
 
     @property
     def name(self) -> str:
@@ -150,7 +157,11 @@ BESIDE_ROPE = (64, 128)
 
 
 def is_possible(
-    features: Iterable[str], head_dim: int = 64, num_qo: int | None = None, pair_cta: bool = False
+    features: Iterable[str],
+    head_dim: int = 64,
+    num_qo: int | None = None,
+    pair_cta: bool = False,
+    arch: str | None = None,
 ) -> bool:
     """Whether the features can be asked for together.
 
@@ -158,6 +169,8 @@ def is_possible(
     Rope columns are not for the kernel above head dim 192.
     """
     chosen = {*features}
+    if arch == SM90A and chosen & NOT_ON_HOPPER:
+        return False
     if "cluster" in chosen:
         serves = num_qo != 2 and not pair_cta and head_dim <= LARGEST_IN_CLUSTER
         if not serves or chosen & {"split", "persistent"}:

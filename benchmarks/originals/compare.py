@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -87,8 +88,16 @@ def side(
     return Side(float(error.max()), rms, equal, launches, len(heard) - len(main))
 
 
-def theirs(original: Original, release: str, given: Arguments) -> tuple[torch.Tensor, Heard]:
+def theirs(
+    original: Original, release: str, given: Arguments, **options: Any
+) -> tuple[torch.Tensor, Heard]:
     """Run Modular's kernel of a release; returns its result and launches.
+
+    Args:
+        original: what is compared.
+        release: of Modular.
+        given: its inputs.
+        options: fields of `RunOptions` other than the usual.
 
     Raises:
         RuntimeError: the program failed.
@@ -98,7 +107,7 @@ def theirs(original: Original, release: str, given: Arguments) -> tuple[torch.Te
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         words = written(folder, original, given)
-        with hearing() as heard:
+        with hearing(**options) as heard:
             ended = run_program([str(program), *words])
         if ended:
             stopped = [f for _, report in heard for f in report.findings if f.fatal]

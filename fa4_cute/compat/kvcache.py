@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
+from ..host.ask.checks import check_kind, check_no_grad
 from ..host.interface import flash_attn, flash_attn_varlen
 from .meaning import OPEN, Asked, Further, refuse_given
 from .widths import Widths
@@ -50,6 +51,7 @@ def flash_attn_with_kvcache(
         v_cache: shape of ``k_cache``; the head dimension may be smaller.
         k, v: (batch, seqlen_new, num_kv_heads, head_dim): written into the caches, in place, after
             the ``cache_seqlens`` keys that are there; None adds none. Not with ``cu_seqlens_q``.
+            Of the caches' element type.
         rotary_cos, rotary_sin: refused; rotate before the call.
         cache_seqlens: keys of every sequence before the call: (batch,), int32, or one number for
             all; None means the whole cache.
@@ -65,10 +67,12 @@ def flash_attn_with_kvcache(
 
     Raises:
         TypeError, ValueError, NotImplementedError: as ``flash_attn_func``; nothing is written into
-            the cache where lengths or pages are wrong.
+            the cache where lengths, pages or new keys are wrong.
     """
     refuse_given({"rotary_cos": rotary_cos, "rotary_sin": rotary_sin,
                   "cache_leftpad": cache_leftpad})  # fmt: skip
+    for name, tensor in (("q", q), ("k_cache", k_cache), ("v_cache", v_cache)):
+        check_kind(name, tensor)
     asked = Asked(softmax_scale, causal, window_size, softcap, alibi_slopes, further)
     options, wanted = asked.options(num_splits), further.get("out")
     table = _one_table(block_table, page_table)
@@ -83,9 +87,12 @@ def flash_attn_with_kvcache(
                 "k, v: new keys need both tensors, cache_seqlens, and queries of one length; "
                 "nearest supported choice: cache_seqlens=0 for an empty cache"
             )
+        for name, new, cache in zip("kv", (k, v), caches, strict=True):
+            check_kind(name, new)
+            _check_new(name, new, cache, (batch, *k.shape[1:2]))
         place = _places(used, k.shape[1], caches[0], table, unchecked=options["unchecked"])
         for cache, new in zip(caches, (k, v), strict=True):
-            cache[place] = new.to(cache.dtype)
+            cache[place] = new
         used = used + k.shape[1]
     widths = Widths.as_given(v_cache)
     options |= {"seqused_k": used, "page_table": table, "out": widths.writable(wanted)}
@@ -155,6 +162,34 @@ def _rows_as_pages(caches: tuple[Any, Any], rows: Any, table: Any) -> tuple[tupl
     return (pages[0], pages[1]), rows.int()[:, None] * per_row + within
 
 
+def _check_new(name: str, new: Any, cache: Any, rows: tuple[int, ...]) -> None:
+    """Refuse new keys or values that are not ``rows`` (batch, count) of the cache's.
+
+    Raises:
+        TypeError: of another element type.
+        ValueError: of another shape, or rows of the cache share memory.
+        NotImplementedError: gradients are asked for.
+    """
+    check_no_grad({name: new, f"{name}_cache": cache})
+    if new.dtype != cache.dtype:
+        raise TypeError(
+            f"{name}.dtype={new.dtype}: differs from {name}_cache.dtype={cache.dtype}; nearest "
+            f"supported choice: {name}.to({cache.dtype})"
+        )
+    wanted = (*rows, *cache.shape[2:])
+    if tuple(new.shape) != wanted:
+        raise ValueError(
+            f"{name}: shape {tuple(new.shape)} for {name}_cache of {tuple(cache.shape)}; nearest "
+            f"supported choice: {wanted}"
+        )
+    steps = zip(cache.shape, cache.stride(), strict=True)
+    if any(count > 1 and step == 0 for count, step in steps):
+        raise ValueError(
+            f"{name}_cache: strides {cache.stride()}, so that its elements share memory, and new "
+            f"ones are to be written; nearest supported choice: {name}_cache.contiguous()"
+        )
+
+
 def _places(
     used: Any, count: int, cache: Any, table: Any, *, unchecked: bool
 ) -> tuple[Any, Any]:
@@ -169,8 +204,9 @@ def _places(
     size = cache.shape[1]
     room = size if table is None else size * table.shape[1]
     if not unchecked and count and not bool(((at >= 0) & (at < room)).all()):
+        worst = int(used.min()) if bool((used < 0).any()) else int(used.max())
         raise ValueError(
-            f"cache_seqlens: {int(used.max())} keys and {count} new ones do not fit into {room}"
+            f"cache_seqlens: {worst} keys and {count} new ones do not fit into {room}"
         )
     if table is None:
         return torch.arange(used.shape[0], device=used.device)[:, None].expand_as(at), at

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import masks
+from ..host.ask.checks import check_flag, check_kind
 from ..host.interface import flash_attn
 from .meaning import refuse_dropout
 
@@ -49,6 +50,8 @@ def sdpa(
             names the argument.
     """
     refuse_dropout(dropout_p)
+    check_flag("is_causal", is_causal)
+    check_flag("enable_gqa", enable_gqa)
     _check_shapes(query, key, value, enable_gqa=enable_gqa)
     if is_causal and attn_mask is not None:
         raise ValueError(
@@ -75,8 +78,7 @@ def sdpa(
 def _check_shapes(query: Any, key: Any, value: Any, *, enable_gqa: bool) -> None:
     """Refuse what does not fit, in the words of SDPA's layout."""
     for name, tensor in (("query", query), ("key", key), ("value", value)):
-        if not hasattr(tensor, "dim"):
-            raise TypeError(f"{name}: expected a torch.Tensor, got {type(tensor).__name__}")
+        check_kind(name, tensor)
         if tensor.dim() < 3:
             raise ValueError(
                 f"{name}: shape {tuple(tensor.shape)} has {tensor.dim()} dimensions; expected "
@@ -121,8 +123,7 @@ def _additive(attn_mask: Any, shape: tuple[int, ...]) -> Any:
     """
     import torch
 
-    if not isinstance(attn_mask, torch.Tensor):
-        raise TypeError(f"attn_mask: expected a torch.Tensor, got {type(attn_mask).__name__}")
+    check_kind("attn_mask", attn_mask)
     if attn_mask.dtype == torch.bool:
         shown = torch.zeros(attn_mask.shape, dtype=torch.float32, device=attn_mask.device)
         attn_mask = shown.masked_fill_(~attn_mask, float("-inf"))

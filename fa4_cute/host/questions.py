@@ -290,8 +290,8 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
             ``{"head_dim": 128, "dtype": "bf16", "causal": True}``. Key lengths, heads with the
             same ratio, and the scale share a kernel. The number of queries decides how many Q tiles
             a CTA takes; without ``seqlen_q`` the kernels for few and for many are compiled. On
-            Hopper many keys are split; without ``seqlen_k`` and ``num_splits`` the kernels for
-            split keys are compiled as well.
+            Hopper many keys are split, or have a tile of their own: without ``seqlen_k`` the
+            kernels for few and for many are compiled as well, split and not.
 
     Returns:
         The kernels' names, in order, each once; with split keys also of what combines them.
@@ -320,14 +320,14 @@ def _all_lengths(problem: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     lengths = [problem]
     if "seqlen_q" not in problem:
         lengths.append({**problem, "seqlen_q": LONG_PROMPT})
-    if not problem.keys() & {"seqlen_k", "num_splits"} and _splits_by_itself(problem):
-        lengths += [{**sizes, "num_splits": 2} for sizes in lengths]
-    return tuple(lengths)
-
-
-def _splits_by_itself(problem: Mapping[str, Any]) -> bool:
-    """Return whether the kernels of the problem's architecture split keys where it is left open."""
-    return arch_for(problem.get("arch"), problem.get("compute_capability")) == SM90A
+    arch = arch_for(problem.get("arch"), problem.get("compute_capability"))
+    if arch != SM90A or "seqlen_k" in problem:
+        return tuple(lengths)
+    splits = (1, 2) if problem.get("num_splits") is None else (problem["num_splits"],)
+    return tuple(
+        {**sizes, "seqlen_k": keys, "num_splits": count}
+        for sizes in lengths for keys in (1, LONG_PROMPT) for count in splits
+    )  # fmt: skip
 
 
 def _no_mapping(value: Any) -> TypeError:

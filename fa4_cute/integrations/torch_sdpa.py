@@ -25,6 +25,7 @@ from typing import Any, Final
 import torch
 
 from .. import score_mods
+from ..compat.meaning import refuse_dropout
 from ..compat.sdpa_layout import sdpa
 from ..host.interface import flash_attn, flash_attn_varlen
 
@@ -198,8 +199,7 @@ def _options_of(
         NotImplementedError: dropout, or its mask.
     """
     _refuse_debug_mask(return_debug_mask)
-    if dropout_p != 0:
-        raise NotImplementedError(f"dropout_p={dropout_p}: there is no dropout; only 0.0 is served")
+    refuse_dropout(dropout_p)
     window = (window_size_left, window_size_right)
     return {
         "causal": is_causal,

@@ -246,7 +246,7 @@ def store_blocks(ctx: KernelContext, row: SoftmaxRow) -> None:
                 column = plan.band_start(ctx.work.split) + plan.blocks[i]
                 if column < plan.depth:
                     block = stage.block_address(plan.blocks[i])
-                    store_query_chunk(ctx.spec, ctx.maps.o, where, column, block)
+                    store_query_chunk(ctx.maps.o, where, column, block)
             finish_stores()
 
 

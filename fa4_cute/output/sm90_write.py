@@ -23,11 +23,12 @@ _UNITS = OUTPUT_SWIZZLE.bytes // UNIT_BYTES
 def stage(ctx: SM90Context, rows: list[SM90Row], words: list[Int32]) -> None:
     """Stage O, ``words`` of two columns each in the accumulator's order.
 
-    Padding columns of the last chunk are zeros, as those of Q are: TMA reads them all the same.
+    Padding columns of the last chunk are zeros, as those of a Q tile below O are: TMA reads them
+    all the same.
     """
     lane = fragment.first_column() // 2
-    if ctx.spec.config.o_apart:
-        padding = ctx.spec.config.padded_ov_depth - ctx.spec.output_depth
+    if ctx.spec.config.o_apart or ctx.spec.layout_o_exceeds_q:
+        padding = ctx.spec.config.o_columns - ctx.spec.output_depth
         words = [*words, *[Int32(0)] * (padding // BLOCK_COLUMNS * NUM_ROWS)]
     for block in range(len(words) // NUM_ROWS):
         chunk = ctx.output_chunk(rows[0].consumer, block // _UNITS)
@@ -43,7 +44,7 @@ def store_chunks(ctx: SM90Context, consumer: Int32) -> None:
     where = (first, ctx.work.head, sequence.query_batch)
     for column in range(0, ctx.spec.output_depth, ctx.spec.output_elems):
         smem = ctx.output_chunk(consumer, column // ctx.spec.output_elems)
-        store_query_chunk(ctx.spec, ctx.maps.o, where, column, smem)
+        store_query_chunk(ctx.maps.o, where, column, smem)
 
 
 @cute.jit

@@ -88,7 +88,7 @@ def store_chunks(ctx: TmemContext, columns: OutputColumns) -> None:
     where = (first, ctx.work.head, sequence.query_batch)
     for column in columns.chunks:
         smem = ctx.output_chunk(columns.tile, column // ctx.spec.output_elems)
-        store_query_chunk(ctx.spec, ctx.maps.o, where, column, smem)
+        store_query_chunk(ctx.maps.o, where, column, smem)
 
 
 @cute.jit

@@ -29,6 +29,7 @@ from ..output.sm90_write import wait_for_stores, write_output
 from ..pipelines import RingState
 from ..plan.barriers.named import CLEAN, CONSUMER, TURN
 from ..plan.compute.sm90_mma import pv_plan, qk_plan
+from ..plan.facts.dtypes import DType
 from ..plan.facts.hardware import WARP_GROUP_THREADS, WARPS_PER_GROUP
 from ..plan.facts.wgmma import NUM_ROWS
 from ..plan.memory.rings import Ring
@@ -48,12 +49,20 @@ def start_scores(ctx: SM90Context, query: Int32, state: RingState) -> list[Float
 
 
 def start_output(ctx: SM90Context, running: RunningRows, state: RingState) -> list[Float32]:
-    """Wait for V in the slot of ``state`` and start O += P V."""
+    """Wait for V in the slot of ``state`` and start O += P V, or P V as a sum of its own."""
     config = ctx.spec.config
+    before = None if config.transposes_values else running.o
     plan, ring = pv_plan(config), Ring.of_sm90_values(config)
     ctx.mbars.v_ring().consumer_wait(state)
     b = wgmma.lower_word(plan.b, ctx.smem.at(ring.get_smem(state)))
-    return wgmma.start_registers(plan, running.o, running.p, b)
+    return wgmma.start_registers(plan, before, running.p, b)
+
+
+def with_product(ctx: SM90Context, running: RunningRows, product: list[Float32]) -> list[Float32]:
+    """Return O with the product that was waited for: it is O, or is added to it here."""
+    if ctx.spec.config.transposes_values:
+        return fragment.added_rows(running.o, running.factors, product)
+    return product
 
 
 def visible_scores(
@@ -78,17 +87,23 @@ def use_maxima(ctx: SM90Context, rows: Rows, running: RunningRows, maxima: list[
 
 @cute.jit
 def rescale(
-    ctx: SM90Context, rows: cutlass.Constexpr, running: RunningRows, maxima: list[Float32]
+    ctx: SM90Context,
+    rows: cutlass.Constexpr,
+    running: RunningRows,
+    product: list[Float32],
+    maxima: list[Float32],
 ) -> RunningRows:
-    """Take the new ``maxima`` over where a row needs it, and wait for O, which is under way.
+    """Take the new ``maxima`` over where a row needs it; wait for O, or its ``product``, under way.
 
     A warp's rows keep their old maxima unless one grew by more than the format of P tolerates, or
     is NaN; then all move. Whatever depends on the maximum alone changes in that branch only, so
     that nothing but a comparison stands between a tile's maxima and its exponentials.
 
     The wait stands in the branch, and again behind it: with one in front of the branch the
-    assembler would move it before the maxima, and nothing would lie over the product.
+    assembler would move it before the maxima, and nothing would lie over the product. Where
+    products are added apart, O is rescaled with the next one, which has the new maxima.
     """
+    apart, due = ctx.spec.config.transposes_values, [Float32(1.0)] * len(running.factors)
     pairs = zip(maxima, running.most_kept, strict=True)
     # Not "above": the comparison is false for NaN, which then counts.
     grew = [Boolean(new <= most) == Boolean(False) for new, most in pairs]
@@ -98,8 +113,12 @@ def rescale(
         sums = zip(running.row_sum, factors, strict=True)
         running.row_sum = [row_sum * factor for row_sum, factor in sums]
         use_maxima(ctx, rows, running, maxima)
-        running.o = fragment.scaled_rows(wgmma.wait(running.o, 0), factors)
-    running.o = wgmma.wait(running.o, 0)
+        if cutlass.const_expr(apart):
+            due = factors
+        else:
+            product = fragment.scaled_rows(wgmma.wait(product, 0), factors)
+    running.o = with_product(ctx, running, wgmma.wait(product, 0))
+    running.factors = due
     return running
 
 
@@ -118,13 +137,13 @@ def clean_last_values(ctx: SM90Context, state: RingState) -> None:
 
     Key tiles ascend: no other one reaches beyond the sequence.
     """
-    if ctx.spec.variant.partial_values:
-        config = ctx.spec.config
+    config = ctx.spec.config
+    if ctx.spec.variant.partial_values and not config.transposes_values:
         ctx.mbars.v_ring().consumer_wait(state)
         slot = ctx.smem.at(Ring.of_sm90_values(config).get_smem(state))
         threads = config.num_consumers * WARP_GROUP_THREADS
         clean_values_together(
-            ctx, ctx.work.num_key_tiles - 1, slot,
+            ctx, ctx.work.num_key_tiles - 1, slot, 0,
             lambda: barriers.named_barrier(CLEAN.number, threads),
         )  # fmt: skip
 
@@ -151,19 +170,20 @@ def consume_tiles(
         keys.consumer_wait(k)
         wait_for_turn(ctx, consumer)
         scores = start_scores(ctx, query, k)
-        running.o = start_output(ctx, running, v)
+        product = start_output(ctx, running, v)
         give_turn(ctx, consumer)
         scores = wgmma.wait(scores, 1)
         keys.consumer_arrive_as_warp(k)
         seen = visible_scores(ctx, rows, scores, tile)
-        running = rescale(ctx, rows, running, fragment.row_maxima(seen, running.row_max))
+        maxima = fragment.row_maxima(seen, running.row_max)
+        running = rescale(ctx, rows, running, product, maxima)
         values.consumer_arrive_as_warp(v)
         exponentiate(ctx, running, seen)
         v = v.step()
     if cutlass.const_expr(ctx.spec.config.o_apart):
         say_stored(ctx, consumer)
     clean_last_values(ctx, v)
-    running.o = wgmma.wait(start_output(ctx, running, v), 0)
+    running.o = with_product(ctx, running, wgmma.wait(start_output(ctx, running, v), 0))
     values.consumer_arrive_as_warp(v)
     return running
 
@@ -175,7 +195,7 @@ def negate_query(ctx: SM90Context, query: Int32, consumer: Int32) -> None:
     The softmax works on scale magnitudes: with -S instead of S the maximum stays the maximum.
     """
     if ctx.args.scale_log2 < Float32(0.0):
-        flip_signs(query, ctx.spec.config.q_tile_bytes)
+        flip_signs(query, ctx.spec.config.q_tile_bytes, ctx.spec.config.qkv_dtype)
         barriers.fence_proxy_async_shared()
         barriers.named_barrier(CONSUMER.number + consumer, WARP_GROUP_THREADS)
 
@@ -188,11 +208,10 @@ def consume_work(ctx: SM90Context) -> None:
     config = ctx.spec.config
     running = RunningRows(
         [Float32(0.0)] * pv_plan(config).num_registers,
-        [Int32(0)] * (qk_plan(config).num_registers // 2),
+        [Int32(0)] * (qk_plan(config).num_registers * config.qkv_dtype_size // DType.FP32.size),
         [softmax_math.initial_max(r.scale, is_modified=r.is_modified) for r in rows],
         [Float32(0.0)] * NUM_ROWS,
-        [Float32(0.0)] * NUM_ROWS,
-        [Float32(0.0)] * (2 * NUM_ROWS),
+        [Float32(1.0)] * (NUM_ROWS if config.transposes_values else 0),
     )
     if ctx.work.num_key_tiles > 0:
         running = consume_tiles(ctx, rows, consumer, running)

@@ -1,5 +1,6 @@
 """What every role of the Hopper kernel is given, and the two rows of a consumer's thread."""
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,9 +37,12 @@ class SM90Context(AttentionContext):
         """Every consumer takes every key tile."""
         return self.spec.issue_order
 
-    def ring_start(self, *, producer: bool) -> RingState:
-        """Return the cursor of the slot that the work's first K, or V, uses."""
-        stages = self.spec.config.num_kv_stages
+    def ring_start(self, *, producer: bool, slots: int = 0) -> RingState:
+        """Return the cursor of the slot that the work's first K, or V, uses.
+
+        ``slots`` are those of the ring, 0 for those of K and of V as it is multiplied.
+        """
+        stages = slots or self.spec.config.num_kv_stages
         return RingState.after(stages, self.progress.tiles, producer=producer)
 
     def output_chunk(self, tile: Int32 | int, chunk: Int32 | int) -> Int32:
@@ -76,6 +80,8 @@ class RunningRows:
         p: its registers of P of the tile before, packed.
         row_max: the maximum that each row uses.
         row_sum: of each row, the thread's part of the sum of exponentials.
+        factors: of each row, what O is due before P V of the tile before is added; none where
+            wgmma adds it.
         most_kept: of each row, the largest maximum with which it keeps the one that it uses.
         exponents: of each row, scale and offset of its scores with that maximum.
     """
@@ -86,28 +92,24 @@ class RunningRows:
         p: list[Int32],
         row_max: list[Float32],
         row_sum: list[Float32],
-        most_kept: list[Float32],
-        exponents: list[Float32],
+        factors: list[Float32],
     ) -> None:
-        """Take the registers."""
+        """Take the registers; what follows from a maximum in use is not known yet."""
         self.o = o
         self.p = p
         self.row_max = row_max
         self.row_sum = row_sum
-        self.most_kept = most_kept
-        self.exponents = exponents
-
-    @property
-    def _registers(self) -> tuple[list[Any], ...]:
-        return self.o, self.p, self.row_max, self.row_sum, self.most_kept, self.exponents
+        self.factors = factors
+        self.most_kept = [Float32(0.0)] * NUM_ROWS
+        self.exponents = [Float32(0.0)] * (2 * NUM_ROWS)
 
     def __extract_mlir_values__(self) -> list[Any]:
         """Return the registers, for loops that carry them."""
-        return [v.ir_value() for registers in self._registers for v in registers]
+        return [v.ir_value() for registers in vars(self).values() for v in registers]
 
     def __new_from_mlir_values__(self, values: list[Any]) -> "RunningRows":
         """Return the rows whose registers are ``values``."""
-        taken = iter(values)
-        return RunningRows(
-            *([type(old)(next(taken)) for old in registers] for registers in self._registers)
-        )
+        taken, found = iter(values), copy(self)
+        for name, registers in vars(self).items():
+            setattr(found, name, [type(old)(next(taken)) for old in registers])
+        return found

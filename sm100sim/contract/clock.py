@@ -13,9 +13,11 @@ from .records import I32, U32, U64, Signature
 F64 = ct.c_double
 
 UNITS = (
-    "alu", "fma heavy", "fma lite", "fp64", "mufu", "uniform", "collector", "tmem", "none",
+    "alu", "fma heavy", "fma lite", "fp64", "mufu", "uniform", "collector", "tmem", "write",
+    "none",
 )  # fmt: skip
-"""Servers of a sub-partition; `collector` gathers operands of shared and global accesses."""
+"""Servers of a sub-partition; `collector` gathers operands of shared and global accesses, `write`
+is the port that registers are written through, beside those of a wgmma."""
 
 SHARED_UNITS = ("request", "port", "tensor", "copy", "store", "memory", "barrier")
 """Servers of an SM: requests and 128-byte passes of the shared memory, tensor core, copy engine in
@@ -50,14 +52,15 @@ class ClockOp(ct.Structure):
     `unit`, `also`: its servers (`also` may be `none`), taken for `service` cycles; `latency`: from
     there to its result; `passes` of the shared memory. `action`: what it does, with or without an
     event; `group_end`: it ends a group of wgmmas; `keep`: of a wait, groups that may be left;
-    `reason`: what a wait for its result counts as; `line`: of 128 bytes of code.
+    `reason`: what a wait for its result counts as; `line`: of 128 bytes of code; `writes`:
+    registers that it writes.
     """
 
     _fields_ = [
         ("unit", U32), ("also", U32), ("action", U32), ("reason", U32), ("stall", U32),
         ("yields", U32), ("write_barrier", U32), ("read_barrier", U32), ("wait_mask", U32),
-        ("group_end", U32), ("keep", U32), ("line", U32), ("service", F64), ("latency", F64),
-        ("passes", F64), ("read_latency", F64),
+        ("group_end", U32), ("keep", U32), ("line", U32), ("writes", U32), ("service", F64),
+        ("latency", F64), ("passes", F64), ("read_latency", F64),
     ]  # fmt: skip
 
 
@@ -83,7 +86,10 @@ class ClockWarp(ct.Structure):
 
 
 class ClockChip(ct.Structure):
-    """Parameters of the machine; `queue`: entries of the units' queues, 0 for any number."""
+    """Parameters of the machine; `queue`: entries of the units' queues, 0 for any number.
+
+    `product_writes`: cycles that a register's write takes while a wgmma writes its own; 0: none.
+    """
 
     _fields_ = [
         ("queue", F64 * len(UNITS)), ("request_queue", F64), ("wgmma_queue", F64),
@@ -92,6 +98,7 @@ class ClockChip(ct.Structure):
         ("wait_latency", F64), ("wake_latency", F64), ("named_warp", F64), ("named_latency", F64),
         ("cluster_latency", F64), ("icache_lines", F64), ("icache_ways", F64),
         ("icache_next", F64), ("icache_jump", F64), ("commit_latency", F64),
+        ("product_writes", F64),
     ]  # fmt: skip
 
 

@@ -179,6 +179,7 @@ class CopyFlag(IntFlag):
     BYTE_MASK = 8
     PAIR = 16
     ROWS = 32
+    IM2COL = 64
 
 
 class CpSource(IntEnum):

@@ -174,8 +174,8 @@ def kept_sources(assembled: Assembled, index: int, name: str) -> list[tuple[int,
     return found
 
 
-def _is_parameter(assembled: Assembled, index: int, name: str) -> bool:
-    """Whether a load reads a parameter, which is a constant in machine code."""
+def reads_parameter(assembled: Assembled, index: int, name: str) -> bool:
+    """Whether an instruction loads a parameter, which is a constant in machine code."""
     if name != "LD":
         return False
     words = forms.Memory.from_buffer_copy(assembled.code["form"][index].tobytes())
@@ -198,7 +198,7 @@ class Arrays:
             name = names[number]
             if name in CONTROL:
                 self._kept[index] = 1
-            elif name in KEPT and not _is_parameter(assembled, index, name):
+            elif name in KEPT and not reads_parameter(assembled, index, name):
                 self._kept[index] = 1
                 row = assembled.code[index]
                 first = int(row["first_operand"]) + int(row["n_destinations"])

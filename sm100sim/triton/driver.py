@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..host.callbacks import ELEMENT_NAMES
 from ..host.device_model import DeviceModel
+from ..layouts.im2col import Im2colMap, pixel_box
 from ..layouts.swizzle import TmaSwizzle
 from ..layouts.tensor_map import TensorMap
 from .clock import Clock, Interface
@@ -16,6 +18,45 @@ from .launcher import Launcher
 L2_PROMOTION_128B = 2
 REGISTERS, THREADS = 255, 1024
 """Most of a thread and of a CTA."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What tiled and im2col tensor maps have in common, by Triton's and the driver's codes."""
+
+    address: int
+    swizzle: int
+    element_bytes: int
+    element: int
+    nan_fill: bool
+
+    def tensor_map(
+        self,
+        shape: Sequence[int],
+        strides: Sequence[int],
+        box: tuple[int, ...],
+        steps: tuple[int, ...] = (),
+    ) -> TensorMap:
+        """The map of a tensor whose shape and strides, in elements, are outermost first.
+
+        Raises:
+            NotImplementedError: a type or swizzle whose code in the descriptor is unknown.
+        """
+        if not 0 <= self.element < len(ELEMENT_NAMES) or self.swizzle not in set(TmaSwizzle):
+            raise NotImplementedError(
+                f"tensor map of type {self.element} with swizzle {self.swizzle}"
+            )
+        return TensorMap(
+            element=ELEMENT_NAMES[self.element],
+            address=self.address,
+            sizes=tuple(reversed(shape)),
+            strides=tuple(self.element_bytes * stride for stride in reversed(strides[:-1])),
+            box=box,
+            element_strides=steps,
+            swizzle=TmaSwizzle(self.swizzle),
+            l2=L2_PROMOTION_128B,
+            nan_fill=self.nan_fill,
+        )
 
 
 class Utils:
@@ -67,25 +108,35 @@ class Utils:
             TensorMapRefused: cuTensorMapEncodeTiled refuses it.
             NotImplementedError: a type or swizzle whose code in the descriptor is unknown.
         """
-        if not 0 <= element < len(ELEMENT_NAMES) or swizzle not in set(TmaSwizzle):
-            raise NotImplementedError(f"tensor map of type {element} with swizzle {swizzle}")
-        return TensorMap(
-            element=ELEMENT_NAMES[element],
-            address=address,
-            sizes=tuple(reversed(shape)),
-            strides=tuple(element_bytes * stride for stride in reversed(strides[:-1])),
-            box=tuple(reversed(block)),
-            swizzle=TmaSwizzle(swizzle),
-            l2=L2_PROMOTION_128B,
-            nan_fill=padding == 1,
-        ).encode()
+        place = _Place(address, swizzle, element_bytes, element, padding == 1)
+        return place.tensor_map(shape, strides, tuple(reversed(block))).encode()
 
-    def fill_tma_descriptor_im2col(self, *_: object) -> bytes:
-        """
+    def fill_tma_descriptor_im2col(
+        self,
+        address: int,
+        swizzle: int,
+        element_bytes: int,
+        element: int,
+        block: Sequence[int],
+        shape: Sequence[int],
+        strides: Sequence[int],
+        padding: int,
+        *spatial: Sequence[int],
+    ) -> bytes:
+        """An im2col tensor map.
+
+        Args:
+            block: pixels per column, channels per pixel.
+            spatial: lower corner, upper corner, traversal strides; the others as for a tiled map.
+
         Raises:
-            NotImplementedError: always; im2col copies are not modelled.
+            TensorMapRefused: cuTensorMapEncodeIm2col refuses it.
+            NotImplementedError: a type or swizzle whose code in the descriptor is unknown.
         """
-        raise NotImplementedError("im2col tensor maps: im2col copies are not modelled")
+        lower, upper, steps = (tuple(reversed(numbers)) for numbers in spatial)
+        place = _Place(address, swizzle, element_bytes, element, padding == 1)
+        tensor = place.tensor_map(shape, strides, pixel_box(block[1], len(shape)), steps)
+        return Im2colMap(tensor, lower, upper, block[0]).encode()
 
 
 class Driver:

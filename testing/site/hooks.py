@@ -87,8 +87,10 @@ def linked_files() -> list[str]:
 
 
 def source_page(path: str) -> str:
-    """A page that shows a file."""
+    """A page that shows a file, or lists a folder."""
     file = ROOT / path
+    if file.is_dir():
+        return f"# {path}\n\n" + "".join(f"* `{inner.name}`\n" for inner in sorted(file.iterdir()))
     fence = "`" * 4
     return f"# {path}\n\n{fence}{LANGUAGES.get(file.suffix, 'text')}\n{file.read_text()}{fence}\n"
 

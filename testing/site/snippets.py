@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Collection
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -60,11 +61,11 @@ def differs(expected: list[str], found: list[str]) -> str:
     return "" if skip or not rest else f"nothing more, but: {rest[0]}"
 
 
-def follow(page: Path, folder: Path, without: str = "no program") -> int:
+def follow(page: Path, folder: Path, without: Collection[str] = ()) -> int:
     """Write the files of a page and run its commands, in order; returns how many.
 
     Args:
-        without: a program that is not here: blocks that name it are left out.
+        without: programs that are not here: blocks that name one are left out.
 
     Raises:
         AssertionError: a command prints something else; has the command, the first line that is
@@ -74,7 +75,7 @@ def follow(page: Path, folder: Path, without: str = "no program") -> int:
     for kind, name, text in BLOCK.findall(page.read_text()):
         if name:
             (folder / name).write_text(text)
-        elif kind == "console" and without not in text:
+        elif kind == "console" and not any(program in text for program in without):
             for command, expected in commands(text):
                 found = printed(command, folder)
                 line = differs(expected, found)

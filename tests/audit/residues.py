@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
 import torch
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
 from testing.cases import KERNELS, Case
@@ -48,21 +45,9 @@ def features(draw: st.DrawFn) -> frozenset[str]:
 @st.composite
 def calls(draw: st.DrawFn, kernel: str, head_dim: int, asked: frozenset[str]) -> Case:
     """Calls of one of ``KERNELS`` with given features."""
-    _, num_qo, pair_cta = KERNELS[kernel]
+    _, num_qo, pair_cta, _ = KERNELS[kernel]
     heads, kv_heads = draw(st.sampled_from([(1, 1), (2, 1), (3, 1)]))
     return Case(
         asked, head_dim, draw(st.sampled_from([torch.bfloat16, torch.float16])), heads, kv_heads,
         draw(sequences()), num_qo, pair_cta,
     )  # fmt: skip
-
-
-def drawn(few: int) -> settings:
-    """Return the settings of a search, of ``few`` calls unless the environment says otherwise."""
-    return settings(
-        max_examples=int(os.environ.get(EXAMPLES, few)),
-        deadline=None,
-        derandomize=EXAMPLES not in os.environ,
-        database=None,
-        phases=[Phase.explicit, Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )

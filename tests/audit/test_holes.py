@@ -24,7 +24,7 @@ PACKED = {**dict.fromkeys(KERNELS, ()), "one Q tile in a cluster": ("cluster",)}
 
 def case_of(name: str, *features: str, **fields: Any) -> Case:
     """A case of one of the kernels, with one head of keys for two of queries."""
-    head_dim, num_qo, pair_cta = KERNELS[name.removesuffix(" in a cluster")]
+    head_dim, num_qo, pair_cta, _ = KERNELS[name.removesuffix(" in a cluster")]
     fields = {"heads": 2, "kv_heads": 1, "num_qo": num_qo, "pair_cta": pair_cta, **fields}
     return Case(frozenset(features), head_dim, **fields)
 

@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 from testing.cases import KERNELS, is_possible
 from testing.probes import check, tight
 from tests.audit.residues import (
+    EXAMPLES,
     HEAD_DIMS,
     UNITS,
     around_units,
     calls,
-    drawn,
     features,
     sequences,
 )
+from tests.kernel.random_cases import searched
 
 CALLS = 2
 """Per kernel and set of features; a set is a kernel to compile."""
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.slow
     "kernel",
     [pytest.param(k, marks=() if k in FEW else pytest.mark.exhaustive) for k in KERNELS],
 )
-@drawn(SETS)
+@searched(SETS, EXAMPLES)
 @given(st.data())
 def test_drawn_lengths(kernel: str, data: st.DataObject) -> None:
     head_dim, *rest = KERNELS[kernel]
@@ -48,7 +49,7 @@ def test_what_is_drawn() -> None:
     lengths: set[int] = set()
     places: set[tuple[str, str]] = set()
 
-    @drawn(300)
+    @searched(600, EXAMPLES)
     @given(around_units(1), sequences())
     def collect(length: int, found: tuple[tuple[int, int], ...]) -> None:
         lengths.add(length)

@@ -123,6 +123,8 @@ REFUSED: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
                         lambda: compat.flash_attn_varlen_func(*PACKED, 4, 4, 0.1)),
     "unknown": (TypeError, r"softmax_sclae: no argument of flash-attn",
                 lambda: compat.flash_attn_func(Q, Q, Q, softmax_sclae=1.0)),  # type: ignore[call-arg]
+    "window": (TypeError, r"window_size=5.*choice: \(5, 5\) or \(5, 0\)",
+               lambda: compat.flash_attn_func(Q, Q, Q, window_size=5)),  # type: ignore[arg-type]
     "qv": (NotImplementedError, r"qv: .*q_rope", lambda: compat.flash_attn_func(Q, Q, Q, qv=Q)),
     "seqused_q": (NotImplementedError, r"seqused_q: .*cu_seqlens_q",
                   lambda: compat.flash_attn_varlen_func(*PACKED, seqused_q=STARTS)),

@@ -92,6 +92,12 @@ def test_queries_of_several_lengths_over_pages() -> None:
 ONE = normal(2, 1, 2, 64)
 FULL = normal(2, ROOM, 2, 64)
 Call = Callable[[torch.Tensor], Any]
+
+
+def append(cache: torch.Tensor, k: Any, v: Any) -> Any:
+    return compat.flash_attn_with_kvcache(ONE, cache, cache, k, v, cache_seqlens=3)
+
+
 REFUSED: dict[str, tuple[type[Exception], str, Call]] = {
     "rotary": (NotImplementedError, r"rotary_cos: .*rotate q and k before",
                lambda c: compat.flash_attn_with_kvcache(ONE, c, c, rotary_cos=ONE)),
@@ -103,6 +109,25 @@ REFUSED: dict[str, tuple[type[Exception], str, Call]] = {
                      lambda c: compat.flash_attn_with_kvcache(
                          ONE, c.view(6, PAGE, 2, 64), c.view(6, PAGE, 2, 64), ONE, ONE,
                          cache_seqlens=USED, block_table=TABLE + 6)),
+    "new keys of one head": (ValueError, r"k: shape \(2, 1, 1, 64\) .* choice: \(2, 1, 2, 64\)",
+                             lambda c: append(c, ONE[:, :, :1], ONE)),
+    "new keys of one sequence": (ValueError, r"v: shape \(1, 1, 2, 64\)",
+                                 lambda c: append(c, ONE, ONE[:1])),
+    "new keys of another type": (TypeError, r"k.dtype=torch.float16.*k.to\(torch.bfloat16\)",
+                                 lambda c: append(c, ONE.half(), ONE)),
+    "new keys as a list": (TypeError, r"k: expected a torch.Tensor, got list",
+                           lambda c: append(c, [1.0], ONE)),
+    "new keys with gradients": (NotImplementedError, r"v_cache.requires_grad=True",
+                                lambda c: compat.flash_attn_with_kvcache(
+                                    ONE, c, c.clone().requires_grad_(), ONE, ONE,
+                                    cache_seqlens=3)),
+    "rows in one place": (ValueError, r"k_cache: strides \(0, .*share memory",
+                          lambda c: append(c[:1].expand(2, -1, -1, -1), ONE, ONE)),
+    "negative lengths": (ValueError, r"cache_seqlens: -1 keys and 1 new",
+                         lambda c: compat.flash_attn_with_kvcache(
+                             ONE, c, c, ONE, ONE, cache_seqlens=torch.tensor([-1, 3]))),
+    "no cache": (TypeError, r"k_cache: expected a torch.Tensor, got NoneType",
+                 lambda c: compat.flash_attn_with_kvcache(ONE, None, c)),  # type: ignore[arg-type]
     "k alone": (ValueError, r"k, v: new keys need both",
                 lambda c: compat.flash_attn_with_kvcache(ONE, c, c, ONE, cache_seqlens=3)),
     "no lengths": (ValueError, r"k, v: .*cache_seqlens=0",

@@ -39,27 +39,8 @@ def test_every_function_is_shown(name: str) -> None:
     assert f"fa4_cute.{name}(" in PAGE
 
 
-def test_examples_are_valid_python() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(blocks) == 5
-    for block in blocks:
-        compile(block, "docs/calling.md", "exec")
-
-
-def test_questions_of_the_page_can_be_asked() -> None:
-    block = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[2]
-    lines = [line for line in block.splitlines() if "(q, k, v)" not in line]
-    scope: dict[str, object] = {"fa4_cute": fa4_cute}
-    exec("\n".join(lines), scope)
-    assert scope["support"]
-
-
-def test_features_page_is_valid_python_and_names_every_constructor() -> None:
+def test_features_page_names_every_constructor() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "features.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    assert len(blocks) == 3
-    for block in blocks:
-        compile(block, "docs/features.md", "exec")
     constructors = (
         "full",
         "causal",

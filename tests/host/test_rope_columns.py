@@ -10,10 +10,23 @@ import fa4_cute
 from testing.reference.attention import compare
 
 pytestmark = pytest.mark.slow
+PAGE = 64
 
 
 def normal(*shape: int, seed: int) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def two_sequences_in_pages(*caches: torch.Tensor) -> dict[str, Any]:
+    """Options of two sequences of 130 and 40 keys; the rows after their last key are nobody's."""
+    for cache in caches:
+        cache[1, 130 % PAGE :] = math.nan
+        cache[4, 40:] = math.nan
+    return {
+        "cu_seqlens_q": torch.tensor([0, 50, 90], dtype=torch.int32),
+        "seqused_k": torch.tensor([130, 40], dtype=torch.int32),
+        "page_table": torch.tensor([[3, 0, 1], [4, -1, -1]], dtype=torch.int32),
+    }
 
 
 def test_dense_192_beside_128() -> None:
@@ -29,18 +42,11 @@ def test_dense_192_beside_128() -> None:
 )
 def test_own_type_packed_and_paged(pair_cta: bool, depth: int) -> None:
     """Of a pair each CTA loads 96 keys of the 192 of a tile: one page and a half."""
-    keys, size = (130, 40), 64
     q = normal(90, 2, depth, seed=1).bfloat16()
-    k, v = (normal(5, size, 1, depth, seed=seed).bfloat16() for seed in (2, 3))
-    q_rope, k_rope = normal(90, 2, 64, seed=4).half(), normal(5, size, 1, 64, seed=5).half()
-    # The rows behind the last key of a sequence belong to nobody.
-    for cache in (k, v, k_rope):
-        cache[1, keys[0] % size :] = math.nan
-        cache[4, keys[1] :] = math.nan
+    k, v = (normal(5, PAGE, 1, depth, seed=seed).bfloat16() for seed in (2, 3))
+    q_rope, k_rope = normal(90, 2, 64, seed=4).half(), normal(5, PAGE, 1, 64, seed=5).half()
     options = {
-        "cu_seqlens_q": torch.tensor([0, 50, 90], dtype=torch.int32),
-        "seqused_k": torch.tensor(keys, dtype=torch.int32),
-        "page_table": torch.tensor([[3, 0, 1], [4, -1, -1]], dtype=torch.int32),
+        **two_sequences_in_pages(k, v, k_rope),
         "causal": True,
         "q_rope": q_rope,
         "k_rope": k_rope,
@@ -97,17 +103,11 @@ def test_one_head_of_rope_columns_serves_all_heads(
 
 @pytest.mark.parametrize("pair_cta", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 def test_shared_rope_columns_in_pages(pair_cta: bool) -> None:
-    keys, size = (130, 40), 64
     q = normal(90, 4, 128, seed=1).bfloat16()
-    k, v = (normal(5, size, 2, 128, seed=seed).bfloat16() for seed in (2, 3))
-    q_rope, k_rope = (normal(*s, 64, seed=4).bfloat16() for s in ((90, 4), (5, size, 1)))
-    for cache in (k, v, k_rope):
-        cache[1, keys[0] % size :] = math.nan
-        cache[4, keys[1] :] = math.nan
+    k, v = (normal(5, PAGE, 2, 128, seed=seed).bfloat16() for seed in (2, 3))
+    q_rope, k_rope = (normal(*s, 64, seed=4).bfloat16() for s in ((90, 4), (5, PAGE, 1)))
     options = {
-        "cu_seqlens_q": torch.tensor([0, 50, 90], dtype=torch.int32),
-        "seqused_k": torch.tensor(keys, dtype=torch.int32),
-        "page_table": torch.tensor([[3, 0, 1], [4, -1, -1]], dtype=torch.int32),
+        **two_sequences_in_pages(k, v, k_rope),
         "q_rope": q_rope,
         "k_rope": k_rope,
         "scheduler": "persistent",

@@ -8,12 +8,12 @@ EXAMPLES = "FA4_CUTE_COMBINATIONS"
 """Environment variable with the number of cases; with it, other cases every time."""
 
 
-def searched(few: int) -> settings:
+def searched(few: int, variable: str = EXAMPLES) -> settings:
     """Return the settings of a search, of ``few`` cases unless the environment says otherwise."""
     return settings(
-        max_examples=int(os.environ.get(EXAMPLES, few)),
+        max_examples=int(os.environ.get(variable, few)),
         deadline=None,
-        derandomize=EXAMPLES not in os.environ,
+        derandomize=variable not in os.environ,
         database=None,
         # Shrinking would compile a hundred kernels; the first failing case says enough.
         phases=[Phase.explicit, Phase.generate],

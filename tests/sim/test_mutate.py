@@ -306,7 +306,7 @@ PROGRAM = (
 )
 HARMLESS = {
     "drop-fence-mbarrier_init": "no other CTA and no asynchronous work uses the barrier",
-    "count-minus-one": "all lanes of the writer arrive in one instruction, behind the write",
+    "count-minus-one": "all lanes of the writer arrive in one instruction, after the write",
 }
 MODES = (("fast", 0), ("late", 0), *(("random", seed) for seed in range(6)))
 

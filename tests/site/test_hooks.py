@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from testing.site import hooks
@@ -42,13 +44,23 @@ def test_what_pages_link_to_is_on_the_site() -> None:
     linked = hooks.linked_files()
     assert "examples/masks.ipynb" in linked
     assert not [path for path in linked if path.startswith("docs/") or path in hooks.NAMED]
-    assert all((ROOT / path).is_file() for path in linked)
+    assert all((ROOT / path).exists() for path in linked)
 
 
 def test_a_file_is_shown_as_it_is() -> None:
     shown = hooks.source_page("sm100sim/driver/c/libcuda.c")
     assert shown.startswith("# sm100sim/driver/c/libcuda.c\n\n````c\n")
     assert (ROOT / "sm100sim/driver/c/libcuda.c").read_text() in shown
+
+
+def test_a_folder_is_a_list() -> None:
+    assert "\n* `driver.py`\n" in hooks.source_page("sm100sim/triton")
+
+
+def test_every_page_has_its_place_in_the_navigation() -> None:
+    """A page that is written has a line in mkdocs.yml, under "nav"."""
+    named = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert sorted(named) == sorted([hooks.GALLERY, *map(hooks.place, hooks.written_pages())])
 
 
 def test_a_block_that_is_a_file_has_its_name() -> None:

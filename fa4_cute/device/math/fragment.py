@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from cutlass import Float32, Int32, cute
 
 from ...plan.facts.dtypes import DType
-from ...plan.facts.wgmma import LANES_PER_ROW, NUM_ROWS, row_registers
+from ...plan.facts.wgmma import LANES_PER_ROW, NUM_ROWS, operand_order, row_registers
 from ..ids import lane_index
-from .arith import exp2_hardware, fma, max2, pack16
+from .arith import exp2_hardware, fma, max2
+from .pack import pack_pairs
 from .softmax import Exponent
 
 _CHAINS = 4
@@ -95,7 +96,17 @@ def scaled_rows(registers: Sequence[Float32], factors: Sequence[Float32]) -> lis
     return registers_of([[v * f for v in row] for row, f in zip(rows, factors, strict=True)])
 
 
+def added_rows(
+    registers: Sequence[Float32], factors: Sequence[Float32], more: Sequence[Float32]
+) -> list[Float32]:
+    """Return the accumulator with each row multiplied by its factor, plus ``more``."""
+    rows = zip(rows_of(registers), factors, rows_of(more), strict=True)
+    return registers_of(
+        [[fma(v, f, m) for v, m in zip(row, of, strict=True)] for row, f, of in rows]
+    )
+
+
 def packed(registers: Sequence[Float32], dtype: DType) -> list[Int32]:
-    """Return neighbouring columns rounded to ``dtype`` and packed: A of the next product."""
-    pairs = zip(registers[::2], registers[1::2], strict=True)
-    return [pack16(low, high, dtype.ptx_name) for low, high in pairs]
+    """Return columns rounded to ``dtype`` and packed: A of the next product."""
+    ordered = [registers[i] for i in operand_order(len(registers), dtype)]
+    return pack_pairs(list(zip(ordered[::2], ordered[1::2], strict=True)), dtype)

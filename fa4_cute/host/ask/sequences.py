@@ -64,8 +64,7 @@ def row_offsets(inputs: Inputs, given: Mapping[str, Any], batch: int) -> Any:
     q, k, _ = inputs
     starts_q, keys = given.get("cu_seqlens_q"), given.get("seqused_k")
     if keys is None:
-        starts_k = given.get("cu_seqlens_k")
-        keys = k.shape[1] if starts_k is None else starts_k.diff()
+        keys = k.shape[1] if (starts := given.get("cu_seqlens_k")) is None else starts.diff()
     found = keys - (q.shape[1] if starts_q is None else starts_q.diff())
     if not isinstance(found, int):
         return found.float()
@@ -318,9 +317,7 @@ def _queries(q: Any, given: _Given, max_seqlen_q: int | None) -> tuple[int, int]
     return given.cu_q.count - 1, longest("max_seqlen_q", max_seqlen_q, lengths)
 
 
-def _keys(
-    k: Any, given: _Given, count: int, max_seqlen_k: int | None
-) -> tuple[int, int | None]:
+def _keys(k: Any, given: _Given, count: int, max_seqlen_k: int | None) -> tuple[int, int | None]:
     """Check where keys lie; return the room for keys and, if known, the most of them."""
     lengths, capacity = _rooms(k, given, count)
     if given.used is not None:

@@ -10,9 +10,10 @@ from ...plan.facts.dtypes import DType
 from ...plan.launch.selection import QueryTiles, choose_query_tiles
 from ...plan.launch.sm90_selection import (
     KeySplits,
-    RowTiles,
+    TileChoice,
+    TileKind,
     choose_key_splits,
-    choose_row_tiles,
+    choose_tile,
 )
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.common_spec import refuse
@@ -35,7 +36,7 @@ class Specified(NamedTuple):
 
     problem: Problem
     spec: AttentionSpec
-    query_tiles: QueryTiles | RowTiles | None = None
+    query_tiles: QueryTiles | TileChoice | None = None
     key_splits: KeySplits | None = None
 
 
@@ -68,24 +69,21 @@ def _specified_sm90(problem: Problem, row: KernelRow, spec: SM90Spec) -> Specifi
         spec: it, with the row's scheduler where the problem leaves that open.
     """
     asked = problem.features.scheduler is Scheduler.PERSISTENT
-    tiles = choose_row_tiles(
-        spec.config, problem.sizes, asked=problem.num_qo, is_persistent=asked
-    )
-    scheduler = Scheduler.TILE if tiles.few else row.scheduler(problem.head_dim)
+    tile = choose_tile(spec, problem.sizes, asked=problem.num_qo, is_persistent=asked)
+    few = tile.kind is TileKind.FEW_ROWS
+    scheduler = Scheduler.TILE if few else row.scheduler(problem.head_dim)
     problem, splits = problem.with_scheduler(scheduler), None
     if problem.features.num_splits is None:
-        posed = _sm90_specification_of(problem, row, few=tiles.few)
+        posed = _sm90_specification_of(problem, row, tile)
         splits = choose_key_splits(posed, problem.sizes, problem.sms)
         problem = problem.with_splits(splits.num_splits)
-    return Specified(
-        problem, _sm90_specification_of(problem, row, few=tiles.few), tiles, splits
-    )
+    return Specified(problem, _sm90_specification_of(problem, row, tile), tile, splits)
 
 
-def _sm90_specification_of(problem: Problem, row: KernelRow, *, few: bool) -> SM90Spec:
+def _sm90_specification_of(problem: Problem, row: KernelRow, tile: TileChoice) -> SM90Spec:
     spec = _specification_of(problem, row)
     assert isinstance(spec, SM90Spec)
-    return _with_few_rows(spec) if few else spec
+    return _with_tile(spec, tile.kind)
 
 
 def _specification_of(problem: Problem, row: KernelRow) -> AttentionSpec:
@@ -112,6 +110,6 @@ def _with_query_tiles(spec: KernelSpec, num_qo: int) -> KernelSpec:
 
 
 @lru_cache(maxsize=1024)
-def _with_few_rows(spec: SM90Spec) -> SM90Spec:
+def _with_tile(spec: SM90Spec, kind: TileKind) -> SM90Spec:
     """Return one object per kernel, as :func:`_specification` does."""
-    return spec.with_few_rows()
+    return kind.applied(spec)

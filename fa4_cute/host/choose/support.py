@@ -17,7 +17,7 @@ from ...plan.facts.hardware import TMA_ALIGN, align_up
 from ...plan.facts.numbers import MAX_SEQLEN
 from ...plan.launch.launch import plan_launch
 from ...plan.launch.selection import QueryTiles
-from ...plan.launch.sm90_selection import KeySplits, RowTiles
+from ...plan.launch.sm90_selection import KeySplits, TileChoice
 from ...plan.launch.split_selection import SplitChoice, SplitWork, choose_split
 from ...plan.masks.masks import terms
 from ...plan.spec.attention_spec import AttentionSpec
@@ -71,7 +71,7 @@ class Choice:
 
     row: KernelRow
     spec: AttentionSpec
-    query_tiles: QueryTiles | RowTiles | None = None
+    query_tiles: QueryTiles | TileChoice | None = None
     split: SplitChoice | None = None
     key_splits: KeySplits | None = None
     num_splits: int = 1
@@ -250,7 +250,7 @@ def support_table() -> Iterator[dict[str, str]]:
             "device": ARCHITECTURES[row.arch].text,
             "dtypes": ", ".join(dtype.value for dtype in row.dtypes),
             "head dims": f"{align_up(row.head_dims[0], 8)} to {row.head_dims[1]}, multiples of 8"
-            + (" (fp8: of 16)" if DType.FP8_E4M3 in row.dtypes else ""),
+            + (f" ({_fp8_text(row)})" if DType.FP8_E4M3 in row.dtypes else ""),
             "masks": "full, causal" + (f", {FEATURES['mask']}" if "mask" in row.features else ""),
             "heads": "MHA, GQA, MQA",
             "features": ", ".join(
@@ -259,6 +259,11 @@ def support_table() -> Iterator[dict[str, str]]:
                 if name in row.features and name != "mask"
             ),
         }
+
+
+def _fp8_text(row: KernelRow) -> str:
+    widest = f", v up to {row.widest_fp8_v}" if row.widest_fp8_v else ""
+    return f"fp8: of 16{widest}"
 
 
 def answer(result: Choice | Refusal) -> Support:

@@ -11,13 +11,15 @@ Source: the rates are those of an H200, ``docs/hopper_times.md``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from math import prod
 from typing import Final
 
-from ..config.sm90_config import SM90Config
+from ..config.sm90_config import LONG_KEYS_TILE
 from ..facts.hardware import ceil_div
 from ..facts.wgmma import WGMMA_ROWS
 from ..masks.key_tiles import KeyTileMap, Rows
+from ..masks.masks import NULL
 from ..spec.combine_spec import MAX_SPLITS
 from ..spec.sm90_spec import SM90Spec
 from .launch import AttentionSizes
@@ -31,24 +33,39 @@ START_NS: Final = 2000
 """From the start of a CTA to its first product, and from its last one to its end."""
 COMBINE_NS: Final = 5000
 """A second launch, and the latency of what it reads."""
+MANY_KEYS: Final = 4096
+"""From here on a longer tile of keys pays; at 1024 it does not (``docs/hopper.md``)."""
 LEAST_KEYS: Final = 512
 """Fewer keys than this are not worth a CTA of their own."""
 MOST_ROUNDS: Final = 4
 """Beyond as many CTAs as fit the device so many times, nothing becomes more even."""
 
 
-@dataclass(frozen=True)
-class RowTiles:
-    """The decision for a tile: whether it is that for few rows, and why."""
+class TileKind(Enum):
+    """The tiles that a CTA may have."""
 
-    few: bool
+    TABLE = "all Q tiles of the table"
+    FEW_ROWS = f"one Q tile of {WGMMA_ROWS} rows"
+    LONG_KEYS = f"all Q tiles of the table, {LONG_KEYS_TILE.keys} keys at a time"
+
+    def applied(self, spec: SM90Spec) -> SM90Spec:
+        """Return ``spec``, which has the tile of the table, with this one."""
+        if self is TileKind.FEW_ROWS:
+            return spec.with_few_rows()
+        return spec.with_long_keys() if self is TileKind.LONG_KEYS else spec
+
+
+@dataclass(frozen=True)
+class TileChoice:
+    """The decision for a tile, and why."""
+
+    kind: TileKind
     reason: str
 
     @property
     def text(self) -> str:
         """The decision in words."""
-        count = f"one Q tile of {WGMMA_ROWS} rows" if self.few else "all Q tiles of the table"
-        return f"{count} per CTA: {self.reason}"
+        return f"{self.kind.value} per CTA: {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -65,25 +82,30 @@ class KeySplits:
         return f"{count} of the keys: {self.reason}"
 
 
-def choose_row_tiles(
-    config: SM90Config, sizes: AttentionSizes, *, asked: int | None, is_persistent: bool
-) -> RowTiles:
+def choose_tile(
+    spec: SM90Spec, sizes: AttentionSizes, *, asked: int | None, is_persistent: bool
+) -> TileChoice:
     """Return which tile a CTA has.
 
     Args:
-        config: the configuration with the wide tile.
+        spec: the kernel with the tile of the table.
         sizes: of the call; of packed sequences, the longest.
-        asked: Q tiles per CTA that the caller insists on, 1 or 2, or None.
+        asked: Q tiles per CTA that the caller insists on, 1 or 2, or None. A row's bits do not
+            depend on other sequences then.
         is_persistent: whether the caller insists on CTAs that take one query tile after the other.
     """
+    config, keys = spec.config, sizes.seqlen_k
     if asked is not None:
-        return RowTiles(asked == 1, "as asked for")
+        kind = TileKind.FEW_ROWS if asked == 1 else TileKind.TABLE
+        return TileChoice(kind, "as asked for")
     rows = sizes.seqlen_q * (config.group if config.fuse_gqa else 1)
     if is_persistent:
-        return RowTiles(False, "persistent CTAs have an SM for themselves")
-    if rows > WGMMA_ROWS:
-        return RowTiles(False, f"{rows} rows of a key/value head need several")
-    return RowTiles(True, f"{rows} rows fit it")
+        return TileChoice(TileKind.TABLE, "persistent CTAs have an SM for themselves")
+    if rows <= WGMMA_ROWS:
+        return TileChoice(TileKind.FEW_ROWS, f"{rows} rows fit it")
+    if config.may_take_long_keys and spec.variant.mask == NULL and keys >= MANY_KEYS:
+        return TileChoice(TileKind.LONG_KEYS, f"all rows see all of {keys} keys")
+    return TileChoice(TileKind.TABLE, f"{rows} rows of a key/value head need several")
 
 
 @dataclass(frozen=True)

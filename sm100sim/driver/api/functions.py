@@ -63,7 +63,7 @@ def registers(function: Function) -> int:
     )
 
 
-def dynamic_limit(s: Session, function: Function) -> int:
+def dynamic_limit(function: Function) -> int:
     """Bytes of dynamic shared memory that the kernel may be launched with."""
     return function.attributes.get(DYNAMIC_SMEM, DEFAULT_SMEM - prepared(function).static_smem)
 
@@ -76,7 +76,7 @@ def get_attribute(s: Session, function: Function, number: int) -> int:
     """
     cluster = required_cluster(function)
     if number == DYNAMIC_SMEM:
-        return dynamic_limit(s, function)
+        return dynamic_limit(function)
     if number in function.attributes:
         return function.attributes[number]
     if number == MAX_THREADS:

@@ -120,7 +120,7 @@ def launching(s: Session, handle: int, shape: Shape, pointers: int, extra: int =
     """
     function = s.get(handle, Function)
     arguments = read_arguments(s, function, pointers, extra)
-    limit = dynamic_limit(s, function)
+    limit = dynamic_limit(function)
     if shape.smem > limit:
         what = f"{shape.smem} bytes of dynamic shared memory; the program allowed itself {limit}"
         raise CudaError(Status.INVALID_VALUE, what)

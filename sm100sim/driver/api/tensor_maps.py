@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
 from ...host.callbacks import ELEMENT_NAMES, KNOWN_SWIZZLES
+from ...layouts.im2col import CORNER_BITS, Im2colMap, pixel_box
 from ...layouts.swizzle import TmaSwizzle
 from ...layouts.tensor_map import MAX_RANK, TensorMap, TensorMapRefused
 from ..base.codes import CudaError, Status
@@ -16,6 +21,40 @@ _ADDRESS_BYTES = 8
 def encode_tiled(s: Session, *words: int) -> None:
     """Write the descriptor of a tiled tensor map."""
     target, kind, rank, address, sizes, strides, box, steps, *codes = words[:12]
+    with _refusals():
+        made = _tensor(s, (kind, rank, address, sizes, strides, steps), codes)
+        s.program.write(target, made(s.program.read_words(box, f"{rank & 255}I")).encode())
+
+
+@entry("cuTensorMapEncodeIm2col")
+def encode_im2col(s: Session, *words: int) -> None:
+    """Write the descriptor of an im2col tensor map."""
+    target, kind, rank, address, sizes, strides, lower, upper, *rest = words[:15]
+    channels, pixels, steps, *codes = rest
+    corner = f"{(rank & 255) - 2}i"
+    with _refusals():
+        made = _tensor(s, (kind, rank, address, sizes, strides, steps), codes)
+        if rank & 255 not in CORNER_BITS:
+            raise TensorMapRefused(f"rank {rank & 255} of an im2col map is not 3, 4 or 5")
+        tensor = made(pixel_box(channels & 0xFFFFFFFF, rank & 255))
+        low, high = (s.program.read_words(at, corner) for at in (lower, upper))
+        s.program.write(target, Im2colMap(tensor, low, high, pixels & 0xFFFFFFFF).encode())
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Refusals of a tensor map as the driver's error."""
+    try:
+        yield
+    except TensorMapRefused as error:
+        raise CudaError(Status.INVALID_VALUE, str(error)) from None
+
+
+def _tensor(
+    s: Session, words: tuple[int, ...], codes: list[int]
+) -> Callable[[tuple[int, ...]], TensorMap]:
+    """What all encoders take, read from the program: a function from the box to the map."""
+    kind, rank, address, sizes, strides, steps = words
     kind, rank, (interleave, swizzle, promotion, fill) = kind & 255, rank & 255, _low(codes)
     if not 1 <= rank <= MAX_RANK:
         raise CudaError(Status.INVALID_VALUE, f"rank {rank} of a tensor map is not 1 to {MAX_RANK}")
@@ -25,21 +64,17 @@ def encode_tiled(s: Session, *words: int) -> None:
             f"type {kind}, interleave {interleave}, swizzle {swizzle}: the code is not known",
         )
     read = s.program.read_words
-    try:
-        raw = TensorMap(
-            element=ELEMENT_NAMES[kind],
-            address=address,
-            sizes=read(sizes, f"{rank}Q"),
-            strides=read(strides, f"{rank - 1}Q"),
-            box=read(box, f"{rank}I"),
-            element_strides=read(steps, f"{rank}I"),
-            swizzle=TmaSwizzle(swizzle),
-            l2=promotion,
-            nan_fill=bool(fill),
-        ).encode()
-    except TensorMapRefused as error:
-        raise CudaError(Status.INVALID_VALUE, str(error)) from None
-    s.program.write(target, raw)
+    return partial(
+        TensorMap,
+        ELEMENT_NAMES[kind],
+        address,
+        read(sizes, f"{rank}Q"),
+        read(strides, f"{rank - 1}Q"),
+        element_strides=read(steps, f"{rank}I"),
+        swizzle=TmaSwizzle(swizzle),
+        l2=promotion,
+        nan_fill=bool(fill),
+    )
 
 
 @entry("cuTensorMapReplaceAddress")

@@ -87,7 +87,12 @@ static void *map(u64 at, u64 bytes, int access, int flags, int file, u64 offset)
   return mmap((void *)at, bytes, access, flags | MAP_NORESERVE, file, (off_t)offset);
 }
 
-/* Maps both regions; device memory twice, once where a program's pointers lie, without access. */
+static void unmap(void *at, u64 bytes) {
+  if (at != MAP_FAILED)
+    munmap(at, bytes);
+}
+
+/* Maps both regions, or neither; device memory twice, once where a program's pointers lie, without access. */
 static int map_regions(int file) {
   void *fence = map(regions.device, regions.device_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   void *own = map(0, regions.device_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
@@ -95,7 +100,12 @@ static int map_regions(int file) {
                      regions.device_bytes);
   close(file);
   view = own;
-  return (u64)fence == regions.device && own != MAP_FAILED && (u64)pinned == regions.pinned;
+  if ((u64)fence == regions.device && own != MAP_FAILED && (u64)pinned == regions.pinned)
+    return 1;
+  unmap(fence, regions.device_bytes);
+  unmap(own, regions.device_bytes);
+  unmap(pinned, regions.pinned_bytes);
+  return 0;
 }
 
 static void give_up(int code, const char *why) {
@@ -142,6 +152,8 @@ static int frees(const char *name) {
   return 0;
 }
 
+enum { PLACES = 8 }; /* where memory is tried */
+
 static void try_to_connect(void) {
   static int watched;
   if (!watched)
@@ -155,14 +167,20 @@ static void try_to_connect(void) {
     return;
   }
   strcpy(address.sun_path, path);
-  connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (connection < 0 || connect(connection, (struct sockaddr *)&address, sizeof address)) {
-    give_up(NO_DEVICE, "the simulator's process does not answer");
-    return;
+  /* The program may have memory where the device's would be: another connection is given other addresses. */
+  for (int k = 0; k < PLACES; k++) {
+    connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connection < 0 || connect(connection, (struct sockaddr *)&address, sizeof address)) {
+      give_up(NO_DEVICE, "the simulator's process does not answer");
+      return;
+    }
+    int file = receive_regions();
+    if (file >= 0 && map_regions(file))
+      return;
+    close(connection);
+    connection = -1;
   }
-  int file = receive_regions();
-  if (file < 0 || !map_regions(file))
-    give_up(NO_DEVICE, "its memory cannot be mapped here");
+  give_up(NO_DEVICE, "its memory cannot be mapped here");
 }
 
 /* ---- what the simulator asks for ----------------------------------------------------------- */

@@ -96,7 +96,7 @@ static void missing_edge(const Check *check, char *out, size_t n, const Agent *m
       if (!check->has_wgmma)
         snprintf(out, n, "a tcgen05.commit after it and a wait on that mbarrier");
       else if (me->dim == r->dim)
-        snprintf(out, n, "a barrier of its four warps, behind the write and before the wgmma");
+        snprintf(out, n, "a barrier of its four warps, after the write and before the wgmma");
       else
         snprintf(out, n, "a wgmma.wait_group by its warps before the signal to the other side");
       return;

@@ -51,6 +51,8 @@ static void take_units(Clock *c, Execution *x) {
 void execute(Clock *c, const Execution *given) {
   Execution taken = *given, *x = &taken;
   take_units(c, x);
+  if (x->op->writes)
+    note_writes(c, x);
   switch ((ClockAction)action_of(x)) {
     case CLOCK_ACT_MBARRIER_INIT:
       init_mbarriers(c, x);

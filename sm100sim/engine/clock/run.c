@@ -4,14 +4,19 @@
 /* The next cycle with something to do; CLOCK_NEVER: nothing will ever happen. */
 static double next_cycle(const Clock *c) {
   double next = c->n_heap ? ceil(c->heap[0].time) : CLOCK_NEVER;
-  for (u32 k = 0; k < c->in->ranks; k++)
+  for (u32 k = 0; k < c->in->ranks; k++) {
     for (u32 s = 0; s < CLOCK_SUBS; s++)
       next = fmin(next, ceil(c->sms[k].sub[s].next));
+    if (c->sms[k].n_products)
+      next = fmin(next, ceil(c->sms[k].product_end));
+  }
   return next;
 }
 
 static void one_cycle(Clock *c) {
   deliver_messages(c);
+  for (u32 k = 0; k < c->in->ranks; k++)
+    end_products(c, &c->sms[k]);
   for (u32 k = 0; k < c->in->ranks; k++)
     for (u32 s = 0; s < CLOCK_SUBS; s++) {
       Sub *sub = &c->sms[k].sub[s];

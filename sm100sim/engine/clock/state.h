@@ -63,11 +63,31 @@ typedef struct {
   double used, ready;
 } CacheLine;
 
+/* What an instruction takes: of its event, if the execution had one. */
+typedef struct {
+  WarpState *w;
+  const ClockOp *op;
+  const ClockEvent *event; /* NULL: none */
+  u32 index;               /* of the instruction */
+  double at;               /* when the unit of the instruction has taken it */
+} Execution;
+
+/* A wgmma that all warps of its group issued; `rest`: from its end to its result. */
+typedef struct {
+  WarpGroup *group;
+  Execution issued;
+  u32 slot; /* in the rings of its group */
+  double service, passes, rest, registers;
+} Product;
+
 typedef struct {
   Sub sub[CLOCK_SUBS];
   Server shared[CLOCK_SHARED_COUNT];
   Queue wgmmas;
   double operands_until, operand_share; /* until then MMAs take this share of the port */
+  Product products[CLOCK_QUEUE_RING];   /* the first one runs */
+  u32 first_product, n_products;
+  double product_start, product_end, writes[CLOCK_SUBS]; /* writes: of other instructions meanwhile */
   CacheLine *cache;
 } Sm;
 
@@ -125,15 +145,6 @@ typedef struct {
   double now;
 } Clock;
 
-/* What an instruction takes: of its event, if the execution had one. */
-typedef struct {
-  WarpState *w;
-  const ClockOp *op;
-  const ClockEvent *event; /* NULL: none */
-  u32 index;               /* of the instruction */
-  double at;               /* when the unit of the instruction has taken it */
-} Execution;
-
 /* servers.c */
 double serve(Server *s, double at, double cycles);
 bool queue_full(const Queue *q, double depth, double now, double *until);
@@ -151,10 +162,15 @@ void cluster_arrive(Clock *c, const Execution *x);
 void cluster_wait(Clock *c, const Execution *x);
 void cluster_leave(Clock *c, const WarpState *w);
 
-/* tensor.c */
+/* wgmma.c */
 bool wgmma_refused(Clock *c, WarpState *w, double *until);
+void end_products(Clock *c, Sm *sm);
+void note_writes(Clock *c, const Execution *x);
 void issue_wgmma(Clock *c, const Execution *x);
 void wait_wgmma(Clock *c, const Execution *x);
+
+/* tensor.c */
+void read_operands(Sm *sm, double end, double service, double passes);
 void issue_mma(Clock *c, const Execution *x);
 void commit_mma(Clock *c, const Execution *x);
 

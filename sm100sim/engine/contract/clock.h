@@ -12,7 +12,8 @@
 #define CLOCK_STUCK 2u
 
 typedef enum { CLOCK_UNIT_ALU, CLOCK_UNIT_FMA_HEAVY, CLOCK_UNIT_FMA_LITE, CLOCK_UNIT_FP64, CLOCK_UNIT_MUFU,
-    CLOCK_UNIT_UNIFORM, CLOCK_UNIT_COLLECTOR, CLOCK_UNIT_TMEM, CLOCK_UNIT_NONE, CLOCK_UNIT_COUNT } ClockUnit;
+    CLOCK_UNIT_UNIFORM, CLOCK_UNIT_COLLECTOR, CLOCK_UNIT_TMEM, CLOCK_UNIT_WRITE, CLOCK_UNIT_NONE, CLOCK_UNIT_COUNT }
+    ClockUnit;
 
 typedef enum { CLOCK_SHARED_REQUEST, CLOCK_SHARED_PORT, CLOCK_SHARED_TENSOR, CLOCK_SHARED_COPY, CLOCK_SHARED_STORE,
     CLOCK_SHARED_MEMORY, CLOCK_SHARED_BARRIER, CLOCK_SHARED_COUNT } ClockShared;
@@ -34,18 +35,19 @@ typedef enum { CLOCK_WHY_ISSUED, CLOCK_WHY_STALL, CLOCK_WHY_BRANCH, CLOCK_WHY_FE
  * `unit`, `also`: its servers (`also` may be `none`), taken for `service` cycles; `latency`: from
  * there to its result; `passes` of the shared memory. `action`: what it does, with or without an
  * event; `group_end`: it ends a group of wgmmas; `keep`: of a wait, groups that may be left;
- * `reason`: what a wait for its result counts as; `line`: of 128 bytes of code. */
+ * `reason`: what a wait for its result counts as; `line`: of 128 bytes of code; `writes`:
+ * registers that it writes. */
 typedef struct {
-  u32 unit, also, action, reason, stall, yields, write_barrier, read_barrier, wait_mask, group_end, keep, line;
+  u32 unit, also, action, reason, stall, yields, write_barrier, read_barrier, wait_mask, group_end, keep, line, writes;
   double service, latency, passes, read_latency;
 } ClockOp;
-_Static_assert(sizeof(ClockOp) == 80 && offsetof(ClockOp, unit) == 0 && offsetof(ClockOp, also) == 4 &&
+_Static_assert(sizeof(ClockOp) == 88 && offsetof(ClockOp, unit) == 0 && offsetof(ClockOp, also) == 4 &&
     offsetof(ClockOp, action) == 8 && offsetof(ClockOp, reason) == 12 && offsetof(ClockOp, stall) == 16 &&
     offsetof(ClockOp, yields) == 20 && offsetof(ClockOp, write_barrier) == 24 &&
     offsetof(ClockOp, read_barrier) == 28 && offsetof(ClockOp, wait_mask) == 32 && offsetof(ClockOp, group_end) == 36 &&
-    offsetof(ClockOp, keep) == 40 && offsetof(ClockOp, line) == 44 && offsetof(ClockOp, service) == 48 &&
-    offsetof(ClockOp, latency) == 56 && offsetof(ClockOp, passes) == 64 && offsetof(ClockOp, read_latency) == 72,
-    "ClockOp");
+    offsetof(ClockOp, keep) == 40 && offsetof(ClockOp, line) == 44 && offsetof(ClockOp, writes) == 48 &&
+    offsetof(ClockOp, service) == 56 && offsetof(ClockOp, latency) == 64 && offsetof(ClockOp, passes) == 72 &&
+    offsetof(ClockOp, read_latency) == 80, "ClockOp");
 
 /* What one execution did; it replaces what the instruction says of `action` and times.
  *
@@ -72,23 +74,25 @@ _Static_assert(sizeof(ClockWarp) == 24 && offsetof(ClockWarp, rank) == 0 && offs
     offsetof(ClockWarp, group) == 8 && offsetof(ClockWarp, length) == 12 && offsetof(ClockWarp, first) == 16,
     "ClockWarp");
 
-/* Parameters of the machine; `queue`: entries of the units' queues, 0 for any number. */
+/* Parameters of the machine; `queue`: entries of the units' queues, 0 for any number.
+ *
+ * `product_writes`: cycles that a register's write takes while a wgmma writes its own; 0: none. */
 typedef struct {
-  double queue[9], request_queue, wgmma_queue, mma_queue, greedy, yield_cycles, branch_cycles, request_cycles,
+  double queue[10], request_queue, wgmma_queue, mma_queue, greedy, yield_cycles, branch_cycles, request_cycles,
     arrive_latency, remote_latency, wait_latency, wake_latency, named_warp, named_latency, cluster_latency,
-    icache_lines, icache_ways, icache_next, icache_jump, commit_latency;
+    icache_lines, icache_ways, icache_next, icache_jump, commit_latency, product_writes;
 } ClockChip;
-_Static_assert(sizeof(ClockChip) == 224 && offsetof(ClockChip, queue) == 0 &&
-    offsetof(ClockChip, request_queue) == 72 && offsetof(ClockChip, wgmma_queue) == 80 &&
-    offsetof(ClockChip, mma_queue) == 88 && offsetof(ClockChip, greedy) == 96 &&
-    offsetof(ClockChip, yield_cycles) == 104 && offsetof(ClockChip, branch_cycles) == 112 &&
-    offsetof(ClockChip, request_cycles) == 120 && offsetof(ClockChip, arrive_latency) == 128 &&
-    offsetof(ClockChip, remote_latency) == 136 && offsetof(ClockChip, wait_latency) == 144 &&
-    offsetof(ClockChip, wake_latency) == 152 && offsetof(ClockChip, named_warp) == 160 &&
-    offsetof(ClockChip, named_latency) == 168 && offsetof(ClockChip, cluster_latency) == 176 &&
-    offsetof(ClockChip, icache_lines) == 184 && offsetof(ClockChip, icache_ways) == 192 &&
-    offsetof(ClockChip, icache_next) == 200 && offsetof(ClockChip, icache_jump) == 208 &&
-    offsetof(ClockChip, commit_latency) == 216, "ClockChip");
+_Static_assert(sizeof(ClockChip) == 240 && offsetof(ClockChip, queue) == 0 &&
+    offsetof(ClockChip, request_queue) == 80 && offsetof(ClockChip, wgmma_queue) == 88 &&
+    offsetof(ClockChip, mma_queue) == 96 && offsetof(ClockChip, greedy) == 104 &&
+    offsetof(ClockChip, yield_cycles) == 112 && offsetof(ClockChip, branch_cycles) == 120 &&
+    offsetof(ClockChip, request_cycles) == 128 && offsetof(ClockChip, arrive_latency) == 136 &&
+    offsetof(ClockChip, remote_latency) == 144 && offsetof(ClockChip, wait_latency) == 152 &&
+    offsetof(ClockChip, wake_latency) == 160 && offsetof(ClockChip, named_warp) == 168 &&
+    offsetof(ClockChip, named_latency) == 176 && offsetof(ClockChip, cluster_latency) == 184 &&
+    offsetof(ClockChip, icache_lines) == 192 && offsetof(ClockChip, icache_ways) == 200 &&
+    offsetof(ClockChip, icache_next) == 208 && offsetof(ClockChip, icache_jump) == 216 &&
+    offsetof(ClockChip, commit_latency) == 224 && offsetof(ClockChip, product_writes) == 232, "ClockChip");
 
 /* A cluster whose CTAs lie on one SM each, `copies` of it at once, `stagger` cycles apart.
  *
@@ -108,14 +112,14 @@ typedef struct {
   ClockChip chip;
   u64 room;
 } ClockInput;
-_Static_assert(sizeof(ClockInput) == 336 && offsetof(ClockInput, n_ops) == 0 && offsetof(ClockInput, n_events) == 4 &&
+_Static_assert(sizeof(ClockInput) == 352 && offsetof(ClockInput, n_ops) == 0 && offsetof(ClockInput, n_events) == 4 &&
     offsetof(ClockInput, n_objects) == 8 && offsetof(ClockInput, n_warps) == 12 &&
     offsetof(ClockInput, n_mbarriers) == 16 && offsetof(ClockInput, n_groups) == 20 &&
     offsetof(ClockInput, ranks) == 24 && offsetof(ClockInput, copies) == 28 && offsetof(ClockInput, stagger) == 32 &&
     offsetof(ClockInput, ops) == 40 && offsetof(ClockInput, events) == 48 && offsetof(ClockInput, objects) == 56 &&
     offsetof(ClockInput, mbarrier_ranks) == 64 && offsetof(ClockInput, mbarrier_counts) == 72 &&
     offsetof(ClockInput, warps) == 80 && offsetof(ClockInput, order) == 88 && offsetof(ClockInput, event) == 96 &&
-    offsetof(ClockInput, chip) == 104 && offsetof(ClockInput, room) == 328, "ClockInput");
+    offsetof(ClockInput, chip) == 104 && offsetof(ClockInput, room) == 344, "ClockInput");
 
 /* What a run took; `busy` and `shared_busy` are sums over sub-partitions and SMs.
  *
@@ -124,12 +128,12 @@ typedef struct {
   double cycles;
   u64 issued, records;
   u32 stuck_warp, stuck_op;
-  double busy[9], shared_busy[7];
+  double busy[10], shared_busy[7];
 } ClockTotals;
-_Static_assert(sizeof(ClockTotals) == 160 && offsetof(ClockTotals, cycles) == 0 && offsetof(ClockTotals, issued) == 8 &&
+_Static_assert(sizeof(ClockTotals) == 168 && offsetof(ClockTotals, cycles) == 0 && offsetof(ClockTotals, issued) == 8 &&
     offsetof(ClockTotals, records) == 16 && offsetof(ClockTotals, stuck_warp) == 24 &&
     offsetof(ClockTotals, stuck_op) == 28 && offsetof(ClockTotals, busy) == 32 &&
-    offsetof(ClockTotals, shared_busy) == 104, "ClockTotals");
+    offsetof(ClockTotals, shared_busy) == 112, "ClockTotals");
 
 /* Cycles of a warp by reason, and when it ended. */
 typedef struct {
@@ -157,6 +161,7 @@ _Static_assert(sizeof(ClockRecord) == 32 && offsetof(ClockRecord, start) == 0 &&
     offsetof(ClockRecord, warp) == 16 && offsetof(ClockRecord, op) == 20 && offsetof(ClockRecord, what) == 24 &&
     offsetof(ClockRecord, sm) == 28, "ClockRecord");
 
-u32 sm100_clock_run(const ClockInput *input, ClockTotals *out_totals, ClockWarpTimes *out_warps, ClockOpTimes *out_ops, ClockRecord *out_records);
+u32 sm100_clock_run(const ClockInput *input, ClockTotals *out_totals, ClockWarpTimes *out_warps, ClockOpTimes *out_ops,
+    ClockRecord *out_records);
 
 #endif

@@ -82,7 +82,8 @@ typedef enum { EL_U8 = 0, EL_U16 = 1, EL_U32 = 2, EL_S32 = 3, EL_U64 = 4, EL_S64
     EL_F32 = 8, EL_F32_FTZ = 9, EL_F64 = 10, EL_F64_SHARED = 11 } Element;
 
 /* Forms of bulk and tensor copies.  PAIR: .cta_group::2; ROWS: gather4 and scatter4. */
-enum { COPY_FROM_GLOBAL = 1, COPY_MULTICAST = 2, COPY_REDUCE = 4, COPY_BYTE_MASK = 8, COPY_PAIR = 16, COPY_ROWS = 32 };
+enum { COPY_FROM_GLOBAL = 1, COPY_MULTICAST = 2, COPY_REDUCE = 4, COPY_BYTE_MASK = 8, COPY_PAIR = 16, COPY_ROWS = 32,
+    COPY_IM2COL = 64 };
 
 /* Third operand of cp.async: none, bytes to read, or a predicate that ignores the source. */
 typedef enum { CP_SOURCE_WHOLE = 0, CP_SOURCE_SIZE = 1, CP_SOURCE_IGNORE = 2 } CpSource;

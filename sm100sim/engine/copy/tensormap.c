@@ -15,6 +15,8 @@
 #define SIZES_AT 32
 #define STEPS_AT 52
 #define BOX_AT 55
+#define IM2COL_AT 64 /* layouts/im2col.py: its own, as a driver's is not known */
+#define IM2COL_MARK "im2col\0\1"
 
 static u32 get32(const u8 *p) {
   u32 v;
@@ -57,13 +59,26 @@ static const char *decode_packed4(TensorMap *t) {
   return NULL;
 }
 
+/* Pixels and corners of an im2col map.  The last filter base counts from the last pixel of the tensor. */
+static void decode_im2col(const u8 *raw, TensorMap *t) {
+  const u8 *p = raw + IM2COL_AT + 8;
+  if (memcmp(raw + IM2COL_AT, IM2COL_MARK, 8))
+    return;
+  t->pixels = get32(p);
+  for (u32 d = 0; d + 2 < t->rank; d++) {
+    t->lower[d] = (i32)get32(p + 4 + 4 * d);
+    t->last[d] = (i32)get32(p + 16 + 4 * d) + (i32)t->dim[1 + d] - 1;
+  }
+  t->count[1] = t->pixels;
+}
+
 const char *tensormap_decode(const u8 raw[128], TensorMap *t) {
   static const u8 bytes[MAP_TYPES] = {1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 1};
   u32 flags = get32(raw + FLAGS_AT);
   bool atom32 = flags & FLAG_ATOM32 && (flags >> 13 & 3) == 3;
   flags &= atom32 ? ~FLAG_ATOM32 : ~0u;
   if (flags & ~KNOWN_FLAGS)
-    return "its flag word has bits of unknown meaning (interleaved or im2col maps are not covered)";
+    return "its flag word has bits of unknown meaning (interleaved maps are not covered, nor a driver's im2col maps)";
   memset(t, 0, sizeof *t);
   memcpy(&t->base, raw, 8);
   t->rank = (flags >> 4 & 7) + 1;
@@ -90,6 +105,7 @@ const char *tensormap_decode(const u8 raw[128], TensorMap *t) {
     t->count[d] = d ? (t->box[d] + t->step[d] - 1) / t->step[d]
                     : t->box[d]; /* no stride along dimension 0 without interleave */
   }
+  decode_im2col(raw, t);
   return decode_packed4(t);
 }
 

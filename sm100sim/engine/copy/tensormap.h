@@ -6,6 +6,7 @@
 #include "memory/reduce.h"
 
 #define MAX_RANK 5u
+#define MAX_SPATIAL 3u
 #define NAMED_ROWS 4u /* of gather4 and scatter4 */
 #define SWIZZLE_ATOM32 4u
 #define MAX_ROW_BYTES 2048u /* 256 elements of 8 bytes */
@@ -34,6 +35,9 @@ typedef struct {
   u32 box[MAX_RANK], step[MAX_RANK];         /* box sizes and element strides */
   u32 count[MAX_RANK];                       /* elements of the box that are copied: ceil(box / step) */
   bool rows;                                 /* four rows, each named by a coordinate (gather4, scatter4) */
+  u32 pixels;                                /* of a column of an im2col map, 0 in tile mode */
+  i32 lower[MAX_SPATIAL], last[MAX_SPATIAL]; /* first and last filter base along W, H, D */
+  u32 offset[MAX_SPATIAL];                   /* im2col offsets, of the instruction */
 } TensorMap;
 
 /* NULL, or why the 128 bytes are not a tensor map that is understood. */

@@ -1,5 +1,5 @@
 /* Tensor copies: cp.async.bulk.tensor, cp.reduce.async.bulk.tensor, cp.async.bulk.prefetch.tensor (PTX ISA,
- * sections of these names), tile mode, and four rows that coordinates name (.tile::gather4, .tile::scatter4).
+ * sections of these names): tile mode, four rows that coordinates name (.tile::gather4, .tile::scatter4), im2col mode.
  *
  * The tensor map and the coordinates are taken when the instruction is issued; bytes move when it lands.
  * A load completes the bytes of the whole box, those outside of the tensor included. */
@@ -15,6 +15,28 @@ typedef struct {
   u8 data[];
 } Tensor;
 
+/* Offsets and filter base of an im2col copy (PTX ISA, "Im2col Mode"): the base lies in the bounding box. */
+static Step im2col_operands(Ctx *c, const Ins *i, u32 lane, Tensor *q, u32 first_offset) {
+  TensorMap *t = &q->map;
+  u32 limit = t->rank == 3 ? 0xFFFF : t->rank == 4 ? 0xFF : 0x1F;
+  for (u32 d = 0; d + 2 < t->rank; d++) {
+    i32 base = q->c[1 + d];
+    t->offset[d] = R32(c, i->s[first_offset + d])[lane] & 0xFFFF;
+    if (t->offset[d] > limit)
+      return fault(c, "tma-coordinate", "im2col offset %u is above %u, the largest with %u dimensions", t->offset[d],
+                   limit, t->rank);
+    if (base < t->lower[d] || base > t->last[d])
+      return fault(c, "tma-coordinate", "filter base %d of dimension %u is outside of the bounding box, %d ... %d",
+                   base, 1 + d, t->lower[d], t->last[d]);
+    if ((u32)(base - t->lower[d]) % t->step[1 + d])
+      return fault(c, "unsupported",
+                   "an im2col copy from %d on, which the stride %u does not meet from the corner %d: where the next "
+                   "line starts",
+                   base, t->step[1 + d], t->lower[d]);
+  }
+  return STEP_NEXT;
+}
+
 static Step tensor_operands(Ctx *c, const Ins *i, u32 lane, Tensor *q, u32 map_slot, u32 first_coord) {
   const TensorForm *f = &i->form.tensor;
   Access a = {.slot = map_slot, .bits = f->map_bits, .off = f->map_offset, .space = (Space)f->map_space};
@@ -23,6 +45,9 @@ static Step tensor_operands(Ctx *c, const Ins *i, u32 lane, Tensor *q, u32 map_s
     return s;
   if (q->map.rank != f->rank)
     return fault(c, "tensormap", "the instruction is %ud, the tensor map has rank %u", f->rank, q->map.rank);
+  if (!q->map.pixels != !(f->flags & COPY_IM2COL))
+    return fault(c, "tensormap", "the instruction is in %s mode, the tensor map in %s mode",
+                 q->map.pixels ? "tile" : "im2col", q->map.pixels ? "im2col" : "tile");
   const char *rule = tensormap_box_rule(&q->map);
   if (rule)
     return fault(c, "tensormap", "the tensor map cannot be copied: %s", rule);
@@ -45,7 +70,7 @@ static Step tensor_operands(Ctx *c, const Ins *i, u32 lane, Tensor *q, u32 map_s
     return fault(c, "tma-coordinate",
                  "coordinate %d of dimension 0 starts %lld bytes into a row; a multiple of 16 is required", q->c[0],
                  (long long)q->c[0] * q->map.bytes);
-  return STEP_NEXT;
+  return q->map.pixels ? im2col_operands(c, i, lane, q, first_coord + f->rank) : STEP_NEXT;
 }
 
 static Step smem_operand(Ctx *c, const Ins *i, u32 lane, Acc acc, Tensor *q) {
@@ -65,7 +90,8 @@ static Step check_rows(Ctx *c, const Tensor *q, bool write) {
   Row r;
   u64 first = q->map.base, span;
   char where[NEAREST_BYTES];
-  bool inside = !q->map.rows && (!box_span(&q->map, q->c, write, &first, &span) || gmem_ok(c->m, first, span, write));
+  bool is_box = !q->map.rows && !q->map.pixels;
+  bool inside = is_box && (!box_span(&q->map, q->c, write, &first, &span) || gmem_ok(c->m, first, span, write));
   c->notes[0] = q->bytes | (u64)(q->map.count[0] * q->map.bytes) << 32;
   c->notes[1] = first;
   if (inside)
@@ -268,6 +294,10 @@ static Step store_lane(Ctx *c, const Ins *i, u32 lane) {
   Step s = tensor_operands(c, i, lane, &q, i->s[1], 2);
   if (s != STEP_NEXT || (s = smem_operand(c, i, lane, ACC_READ, &q)) != STEP_NEXT)
     return s;
+  for (u32 d = 0; d + 2 < q.map.rank && q.map.pixels; d++)
+    if (q.map.lower[d] < 0)
+      return fault(c, "unsupported", "an im2col store whose bounding box begins outside of the tensor, at %d",
+                   q.map.lower[d]);
   for (u32 d = 0; d < (q.map.rows ? 1 + NAMED_ROWS : q.map.rank); d++)
     if (q.c[d] < 0)
       return fault(c, "tma-coordinate", "coordinate %u of a store is negative: %d", d, q.c[d]);

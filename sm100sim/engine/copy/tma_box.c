@@ -1,5 +1,5 @@
 /* The rows of a box in global memory, and their place in swizzled shared memory (PTX ISA, "Tiled Mode",
- * "Swizzling Modes").
+ * "Im2col Mode", "Swizzling Modes").  A row of an im2col copy is a pixel's channels.
  *
  * A box lies in shared memory row after row, dimension 0 fastest.  The swizzle exchanges 16-byte chunks by
  * the absolute shared address: bits 4... are XORed with as many bits from bit 7 on; with 32-byte atoms, bits 5 and 6
@@ -17,6 +17,31 @@ void walk_start(Walk *w, const TensorMap *t, const i32 coord[MAX_RANK], bool wri
   memcpy(w->c, coord, sizeof w->c);
 }
 
+/* The filter base after this one: W first, each dimension in its stride from corner to corner; then the next image. */
+static void next_base(Walk *w) {
+  const TensorMap *t = w->map;
+  u32 d = 1, last = t->rank - 1;
+  for (; d < last; d++) {
+    w->c[d] += (i32)t->step[d];
+    if (w->c[d] <= t->last[d - 1])
+      break;
+    w->c[d] = t->lower[d - 1];
+  }
+  if (d == last)
+    w->c[d]++;
+  w->more = ++w->at[1] < t->pixels;
+}
+
+/* Where dimension d of the row lies: what the walk has come to, or the coordinate of a named row, or of a pixel. */
+static i64 row_position(const Walk *w, u32 d) {
+  const TensorMap *t = w->map;
+  if (t->rows)
+    return w->c[1 + w->at[1]];
+  if (t->pixels)
+    return (i64)w->c[d] + (d + 1 < t->rank ? (i64)t->offset[d - 1] : 0);
+  return (i64)w->c[d] + (i64)w->at[d] * t->step[d];
+}
+
 bool walk_row(Walk *w, Row *row) {
   const TensorMap *t = w->map;
   if (!w->more)
@@ -27,13 +52,17 @@ bool walk_row(Walk *w, Row *row) {
   bool inside = lo < hi;
   row->addr = t->base + (u64)(first * (i64)t->bytes);
   for (u32 d = 1; d < t->rank; d++) {
-    i64 x = t->rows ? w->c[1 + w->at[1]] : (i64)w->c[d] + (i64)w->at[d] * t->step[d];
+    i64 x = row_position(w, d);
     if (x < 0 || x >= (i64)t->dim[d])
       inside = false;
     row->addr += (u64)x * t->stride[d];
   }
   row->lo = inside ? (u32)lo : 0;
   row->hi = inside ? (u32)hi : 0;
+  if (t->pixels) {
+    next_base(w);
+    return true;
+  }
   u32 d = 1;
   while (d < t->rank && ++w->at[d] == t->count[d])
     w->at[d++] = 0;

@@ -52,9 +52,7 @@ def element_of(lo: Lowering, op: RedOp, kind: str) -> tuple[Element, int]:
     raise lo.fail(f".{op.name.rstrip('_')}.{kind} is not an atomic operation")
 
 
-def _lower(
-    lo: Lowering, ins: Instr, mods: Mods, result: Operand | None, rest: tuple[Operand, ...]
-) -> None:
+def _lower(lo: Lowering, mods: Mods, result: Operand | None, rest: tuple[Operand, ...]) -> None:
     op = take_operation(mods)
     kind = mods.last()
     vector = mods.maybe("v2", "v4", "v8")
@@ -123,7 +121,7 @@ def atomic(lo: Lowering, ins: Instr) -> None:
     op: add min max and or xor inc dec exch cas; types b16 (cas), b/u/s 32 and 64, f16{x2} bf16{x2}
     f32 f64, b128.
     """
-    _lower(lo, ins, Mods(ins), ins.operands[0], ins.operands[1:])
+    _lower(lo, Mods(ins), ins.operands[0], ins.operands[1:])
 
 
 @instruction("red")
@@ -133,7 +131,7 @@ def reduction(lo: Lowering, ins: Instr) -> None:
     if mods.take("async"):
         reduction_async(lo, ins, mods)
         return
-    _lower(lo, ins, mods, None, ins.operands)
+    _lower(lo, mods, None, ins.operands)
 
 
 def reduction_async(lo: Lowering, ins: Instr, mods: Mods) -> None:

@@ -1,13 +1,13 @@
-"""Tensor copies in tile mode and of four rows (PTX ISA, "cp.async.bulk.tensor",
-"cp.reduce.async.bulk.tensor", "cp.async.bulk.prefetch.tensor", "Tiled Mode"); im2col modes stop
-with the PTX line.
+"""Tensor copies in tile mode, of four rows, and in im2col mode (PTX ISA, "cp.async.bulk.tensor",
+"cp.reduce.async.bulk.tensor", "cp.async.bulk.prefetch.tensor", "Tiled Mode", "Im2col Mode"); the
+modes `.im2col::w` stop with the PTX line.
 """
 
 from __future__ import annotations
 
 from ...contract.codes import CopyFlag, RedOp, Space
 from ...contract.forms import Tensor
-from ...ptx.program import Address, Instr, Operand, Symbol, TensorAddress
+from ...ptx.program import Address, Instr, Operand, Symbol, TensorAddress, Vector
 from ..addressing import place, take_policy
 from ..lowering import Lowering, Mods, Unit
 from .atomics import take_operation
@@ -20,12 +20,19 @@ def _dimensions(mods: Mods) -> int:
     return int(mods.one_of("1d", "2d", "3d", "4d", "5d")[0])
 
 
+IM2COL_RANK = 3
+"""Fewest dimensions of an im2col tensor: N, W, C."""
 ROWS = 4
 """Rows that .tile::gather4 and .tile::scatter4 name after the column."""
 
 
-def _mode(lo: Lowering, mods: Mods, rank: int, rows: str = "") -> CopyFlag:
-    """Consume the load mode; `rows`: the one that names four rows in this direction."""
+def _mode(lo: Lowering, mods: Mods, rank: int, rows: str, im2col: str = "im2col") -> CopyFlag:
+    """Consume the load mode; `rows`: the one that names four rows in this direction; `im2col`: the
+    one of pixels."""
+    if mods.take(im2col):
+        if rank < IM2COL_RANK:
+            raise lo.fail(f".{im2col} exists with .3d, .4d and .5d only")
+        return CopyFlag.IM2COL
     other = mods.maybe("im2col", "im2col::w", "im2col::w::128", "im2col_no_offs")
     if other is not None:
         raise lo.fail(f"mode .{other} is not in the instruction set here; .tile is")
@@ -41,7 +48,7 @@ def _tensor(
     lo: Lowering, operand: Operand, rank: int, mode: CopyFlag
 ) -> tuple[int, int, int, Space, list[int]]:
     """(slot, offset, bits, space) of the tensor map and the slots of its coordinates."""
-    rank = 1 + ROWS if mode else rank
+    rank = 1 + ROWS if mode == CopyFlag.ROWS else rank
     if not isinstance(operand, TensorAddress) or not isinstance(operand.base, Address):
         raise lo.fail("[tensor map, {coordinates}] expected")
     if len(operand.coords.items) != rank:
@@ -52,6 +59,16 @@ def _tensor(
         space = Space.PARAM if lo.param_offset(base.name) is not None else Space.GLOBAL
     slot, offset, bits = place(lo, operand.base, space)
     return slot, offset, bits, space, [lo.src(x, 32) for x in operand.coords.items]
+
+
+def _offsets(lo: Lowering, ins: Instr, at: int, rank: int, mode: CopyFlag) -> list[int]:
+    """The slots of the im2col offsets along W, H, D; none in the other modes."""
+    if mode != CopyFlag.IM2COL:
+        return []
+    given = ins.operands[at]
+    if not isinstance(given, Vector) or len(given.items) != rank - 2:
+        raise lo.fail(f"{{im2col offsets}} expected, {rank - 2} of them")
+    return [lo.src(x, 16) for x in given.items]
 
 
 def lower_tensor(lo: Lowering, ins: Instr, mods: Mods, *, reduce: bool) -> None:
@@ -68,8 +85,9 @@ def lower_tensor(lo: Lowering, ins: Instr, mods: Mods, *, reduce: bool) -> None:
 
 
 def _load(lo: Lowering, ins: Instr, mods: Mods, rank: int) -> None:
-    """.{dim}d.{shared::cta,shared::cluster}.global{.tile,.tile::gather4}.mbarrier::complete_tx::bytes{.multicast::cluster}
-    {.cta_group::1,2}{.L2::cache_hint} [dst], [map, {c}], [mbar]{, mask}{, policy}."""
+    """.{dim}d.{shared::cta,shared::cluster}.global{.tile,.tile::gather4,.im2col}.mbarrier::complete_tx::bytes
+    {.multicast::cluster}{.cta_group::1,2}{.L2::cache_hint}
+    [dst], [map, {c}], [mbar]{, {im2col offsets}}{, mask}{, policy}."""
     mods.one_of("mbarrier::complete_tx::bytes")
     space = (
         Space.SHARED_CLUSTER
@@ -80,12 +98,14 @@ def _load(lo: Lowering, ins: Instr, mods: Mods, rank: int) -> None:
     mode = _mode(lo, mods, rank, "tile::gather4")
     multicast = mods.take("multicast::cluster")
     pair = mods.maybe("cta_group::1", "cta_group::2") == "cta_group::2"
-    take_policy(lo, mods, ins.operands, 3 + multicast)
+    mask_at = 3 + (mode == CopyFlag.IM2COL)
+    take_policy(lo, mods, ins.operands, mask_at + multicast)
     mods.done()
     tensor, map_offset, map_bits, map_space, coords = _tensor(lo, ins.operands[1], rank, mode)
     dst, offset, bits = place(lo, ins.operands[0], space)
     bar, bar_offset, bar_bits = place(lo, ins.operands[2], space)
-    mask = lo.src(ins.operands[3], 16) if multicast else lo.constant(0, 32)
+    mask = lo.src(ins.operands[mask_at], 16) if multicast else lo.constant(0, 32)
+    coords += _offsets(lo, ins, 3, rank, mode)
     flags = CopyFlag.MULTICAST * multicast | CopyFlag.PAIR * pair | mode
     lo.emit(
         "TMA_LOAD",
@@ -102,17 +122,19 @@ def _load(lo: Lowering, ins: Instr, mods: Mods, rank: int) -> None:
 
 
 def _store(lo: Lowering, ins: Instr, mods: Mods, rank: int, *, reduce: bool) -> None:
-    """.{dim}d.global.shared::cta{.redOp}{.tile,.tile::scatter4}.bulk_group{.L2::cache_hint}
-    [map, {c}], [src]{, policy}."""
+    """.{dim}d.global.shared::cta{.redOp}{.tile,.tile::scatter4,.im2col_no_offs}.bulk_group
+    {.L2::cache_hint} [map, {c}], [src]{, policy}."""
     mods.one_of("global")
     mods.one_of("shared::cta")
-    mode = _mode(lo, mods, rank, "" if reduce else "tile::scatter4")
+    mode = _mode(lo, mods, rank, "" if reduce else "tile::scatter4", "im2col_no_offs")
     op = take_operation(mods) if reduce else RedOp.add
     if op in (RedOp.exch, RedOp.cas):
         raise lo.fail(f".{op.name} is not a tensor reduction")
     take_policy(lo, mods, ins.operands, 2)
     mods.done()
     tensor, map_offset, map_bits, map_space, coords = _tensor(lo, ins.operands[0], rank, mode)
+    if mode == CopyFlag.IM2COL:
+        coords += [lo.constant(0, 32)] * (rank - 2)
     src, offset, bits = place(lo, ins.operands[1], Space.SHARED_CTA)
     lo.emit(
         "TMA_STORE",
@@ -129,13 +151,15 @@ def _store(lo: Lowering, ins: Instr, mods: Mods, rank: int, *, reduce: bool) -> 
 
 
 def _prefetch(lo: Lowering, ins: Instr, mods: Mods, rank: int) -> None:
-    """.prefetch.tensor.{dim}d.L2.global{.tile}{.L2::cache_hint} [map, {c}]{, policy}."""
+    """.prefetch.tensor.{dim}d.L2.global{.tile,.im2col}{.L2::cache_hint}
+    [map, {c}]{, {im2col offsets}}{, policy}."""
     mods.one_of("L2")
     mods.one_of("global")
     mode = _mode(lo, mods, rank, "tile::gather4")
-    take_policy(lo, mods, ins.operands, 1)
+    take_policy(lo, mods, ins.operands, 1 + (mode == CopyFlag.IM2COL))
     mods.done()
     tensor, map_offset, map_bits, map_space, coords = _tensor(lo, ins.operands[0], rank, mode)
+    coords += _offsets(lo, ins, 1, rank, mode)
     lo.emit(
         "TMA_PREFETCH",
         (),

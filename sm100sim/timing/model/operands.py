@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ..records import SassInstruction
+from ..records import Pipe, SassInstruction
 
 REGISTER: Final = re.compile(r"\bR(\d+)(\.64)?")
 WORDS: Final = {"64": 2, "128": 4}
@@ -15,6 +15,15 @@ WORDS: Final = {"64": 2, "128": 4}
 def split_operands(text: str) -> list[str]:
     """Return the operands of an instruction; brackets stay together."""
     return [part.strip() for part in text.split(",")] if text else []
+
+
+def written(instruction: SassInstruction) -> int:
+    """Return how many registers an instruction writes, of each of its threads."""
+    operands = split_operands(instruction.operands)
+    if not operands or not REGISTER.match(operands[0]):
+        return 0
+    wide = 2 if {"WIDE"} & set(instruction.modifiers) or instruction.pipe is Pipe.FP64 else 1
+    return max(wide, *(WORDS.get(m, 1) for m in ("", *instruction.modifiers)))
 
 
 def gathered(instruction: SassInstruction) -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ..chips import Draw
 from ..records import Pipe, SassInstruction
-from .operands import bank_cycles, gathered, sources, split_operands
+from .operands import bank_cycles, gathered, sources, split_operands, written
 
 SHAPE: Final = re.compile(r"(\d+)x(\d+)x(\d+)")
 SHARED_OPCODES: Final = ("LDS", "STS", "LDSM", "STSM", "ATOMS")
@@ -25,6 +25,7 @@ class Cost:
         read_latency: cycles until operands have been read.
         action, reason: what else it does, and what a wait for its result counts as.
         group_end, keep: of wgmmas: a group ends; groups that a wait may leave.
+        writes: registers of a thread that it writes.
     """
 
     unit: str = "none"
@@ -37,12 +38,15 @@ class Cost:
     reason: str = "other result"
     group_end: bool = False
     keep: int = 0
+    writes: int = 0
 
 
 def cost_of(instruction: SassInstruction, before: SassInstruction | None, draw: Draw) -> Cost:
     """Return what an instruction takes; ``before`` is the one in front of it in the code."""
     named = _by_name(instruction, draw)
-    return named if named is not None else _by_pipe(instruction, before, draw)
+    if named is not None:
+        return named
+    return replace(_by_pipe(instruction, before, draw), writes=written(instruction))
 
 
 def _by_name(i: SassInstruction, draw: Draw) -> Cost | None:
@@ -90,6 +94,7 @@ def _wgmma(i: SassInstruction, draw: Draw) -> Cost:
         action="wgmma",
         reason="tensor",
         group_end="gsb0" in operands,
+        writes=columns // (4 if "F32" not in i.modifiers and i.opcode == "HGMMA" else 2),
     )
 
 

@@ -64,10 +64,10 @@ def _chip(draw: Draw) -> clock.ClockChip:
     chip = clock.ClockChip()
     queues = {
         "alu": "alu_queue", "fma heavy": "fma_heavy_queue", "fma lite": "fma_lite_queue",
-        "mufu": "mufu_queue",
+        "mufu": "mufu_queue", "write": "write_queue",
     }  # fmt: skip
     for k, unit in enumerate(clock.UNITS):
-        chip.queue[k] = round(draw[queues[unit]]) if unit in queues else 0
+        chip.queue[k] = round(draw.values.get(queues.get(unit, ""), 0))
     for name, *_ in clock.ClockChip._fields_:
         if name in draw.values:
             setattr(chip, name, draw[name])
@@ -91,7 +91,7 @@ def _ops(kernel: SassKernel, draw: Draw) -> ct.Array[clock.ClockOp]:
         op.read_barrier = NONE32 if i.read_barrier is None else i.read_barrier
         op.group_end, op.keep, op.line = cost.group_end, cost.keep, i.address // LINE_BYTES
         op.service, op.latency, op.passes = cost.service, cost.latency, cost.passes
-        op.read_latency = cost.read_latency
+        op.read_latency, op.writes = cost.read_latency, cost.writes
         before = i
     return ops
 

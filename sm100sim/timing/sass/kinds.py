@@ -23,7 +23,7 @@ ANCHORS = {
     "BULK_STORE": "bulk copy",
     "BULK_COMMIT": "bulk commit",
     "WGMMA": "wgmma",
-    "WGMMA_WAIT": "wgmma wait",
+    "WGMMA_WAIT": "wait for wgmma",
     "MMA": "mma",
     "MMA_COMMIT": "mma commit",
     "TMEM_CP": "tmem copy",
@@ -54,6 +54,9 @@ _OPCODES = {
     "UGETNEXTWORKID": "cancel",
     "ARRIVES": "arrive",
 }
+
+LINES_LOST = ("wgmma",)
+"""Beginnings of kinds whose instructions have lines of neighbours; their size is in the kind."""
 
 ACCESSES = {
     "MBAR_INIT": ("SYNCS", "STS"),
@@ -87,8 +90,13 @@ def anchor_kind(instruction: SassInstruction, before: SassInstruction | None) ->
             return None if again and instruction.guard else "wait"
         return "arrive" if "ARRIVE" in modifiers else None
     if instruction.opcode == "WARPGROUP":
-        return "wgmma wait" if "DEPBAR" in modifiers else None
-    return _OPCODES.get(instruction.opcode)
+        return "wait for wgmma" if "DEPBAR" in modifiers else None
+    kind = _OPCODES.get(instruction.opcode)
+    if kind == "wgmma":
+        return f"wgmma n{modifiers[0].split('x')[1]}"
+    if kind == "registers":
+        return f"registers {int(instruction.operands.split()[-1], 16)}"
+    return kind
 
 
 def conditional(instruction: SassInstruction) -> bool:

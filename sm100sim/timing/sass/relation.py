@@ -9,7 +9,7 @@ from .flow import Flow
 from .kinds import anchor_kind, conditional, successors
 from .script import Program
 
-RETRY_REACH = 24
+RETRY_REACH = 64
 """Instructions between a wait and the branch behind it, or a label and the wait there, at most."""
 
 
@@ -51,16 +51,33 @@ class Related:
     def branch(self) -> dict[int, int]:
         """Branch in machine code -> line of the PTX's branch that it comes from.
 
-        ptxas gives a branch the line of the PTX's, or of what computes its condition.
+        ptxas gives a branch the line of the PTX's, or of what computes its condition; one that
+        tries a wait again may have any line.
         """
         found = {}
         for index, instruction in enumerate(self.code):
             line = instruction.ptx_line
-            if line is not None and (self.forks[index] or instruction.opcode == "BRX"):
+            if line is None or self._tries_again(index):
+                continue
+            if self.forks[index] or instruction.opcode == "BRX":
                 line = self.program.setters.get(line, line)
-                if line in self.program.branches:
+                at = self.program.branches.get(line)
+                # ptxas also makes tables of chains of branches
+                table = instruction.opcode == "BRX" and at and self.program.names[at] == "BRA"
+                if at is not None and not table:
                     found[index] = line
         return found
+
+    def _tries_again(self, branch: int) -> bool:
+        """Whether a branch asks what a wait before it answered."""
+        asked = self.code[branch].guard.removeprefix("!")
+        if not asked or not self.forks[branch]:
+            return False
+        for k in range(branch - 1, max(branch - RETRY_REACH, -1), -1):
+            written = [name.strip() for name in self.code[k].operands.split(",")[:2]]
+            if asked in written:
+                return self.kinds[k] == "wait" and written[0] == asked
+        return False
 
     @cached_property
     def branch_lines(self) -> set[int]:

@@ -112,12 +112,27 @@ class Program:
         return slots
 
     @cached_property
+    def kinds(self) -> list[str | None]:
+        """Kind of anchor of each instruction; those of wgmma and setmaxnreg have a size."""
+        return [self._kind(k, name) for k, name in enumerate(self.names)]
+
+    def _kind(self, index: int, name: str) -> str | None:
+        kind = ANCHORS.get(name)
+        if name == "SETMAXNREG":
+            return f"{kind} {int(self.code['imm'][index])}"
+        return f"{kind} n{self._columns(index)}" if name == "WGMMA" else kind
+
+    def _columns(self, index: int) -> int:
+        words = forms.Wgmma.from_buffer_copy(self.code["form"][index].tobytes())
+        return int(words.n)
+
+    @cached_property
     def anchor_lines(self) -> dict[str, set[int]]:
         """Kind of anchor -> lines that have one."""
         found: dict[str, set[int]] = {}
-        for line, name in zip(self.lines, self.names, strict=True):
-            if name in ANCHORS:
-                found.setdefault(ANCHORS[name], set()).add(line)
+        for line, kind in zip(self.lines, self.kinds, strict=True):
+            if kind is not None:
+                found.setdefault(kind, set()).add(line)
         return found
 
     @cached_property
@@ -142,11 +157,11 @@ class Program:
         active: list[int] = table["active"].tolist()
         letters = []
         for at, (k, mask, lanes) in enumerate(zip(ran, masks, active, strict=True)):
-            name = self.names[k]
+            name, kind = self.names[k], self.kinds[k]
             outcome = NEITHER if not mask else ALL if mask == lanes else SOME
-            if name in ANCHORS:
+            if kind is not None:
                 if mask:
-                    letters.append(Letter(ANCHORS[name], self.lines[k], int(steps[at]), lanes=mask))
+                    letters.append(Letter(kind, self.lines[k], int(steps[at]), lanes=mask))
             elif name == "BRX":
                 outcome = self.lines[ran[at + 1]] if at + 1 < len(ran) else 0
                 letters.append(Letter(BRANCH, self.lines[k], int(steps[at]), outcome, mask))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...contract.codes import SMEM_RESERVED
-from ...crew.recording import Recording
+from ...crew.recording import Recording, reads_parameter
 from ..records import (
     ClusterTrace,
     DynamicEvent,
@@ -50,6 +50,10 @@ class Matcher:
         self._program = Program(recording)
         self._walker = Walker(Related(kernel, self._program))
         self._events = Events(recording, self._program.names)
+        self._moves = [
+            name in ACCESSES and not reads_parameter(recording.assembled, k, name)
+            for k, name in enumerate(self._program.names)
+        ]
         self._accesses = self._instructions_of_accesses()
         self.guesses = 0
         self.lost: dict[int, int] = defaultdict(int)
@@ -106,7 +110,7 @@ class Matcher:
             steps.tolist(), ran["instruction"].tolist(), ran["mask"].tolist(), before.tolist(),
             strict=True,
         ):  # fmt: skip
-            if mask and self._program.names[k] in ACCESSES:
+            if mask and self._moves[k]:
                 wanted[self._program.lines[k]].append(_Placed(step, anchors))
         passed = np.cumsum(way.letters >= 0)
         found: dict[int, DynamicEvent] = {}

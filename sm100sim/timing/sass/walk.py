@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..records import Indices
+from .kinds import LINES_LOST
 from .relation import Related
 from .script import ALL, BRANCH, NEITHER, Letter
 
@@ -162,7 +163,9 @@ class Walker:
             if may_skip:
                 yield skip
             return
-        if line in self._related.program.anchor_lines.get(kind, ()):
+        if kind.startswith(LINES_LOST):
+            fits = True
+        elif line in self._related.program.anchor_lines.get(kind, ()):
             fits = line == script[q].line
         else:  # ptxas gave it the line of a neighbour
             fits = script[q].line not in self._related.kind_lines[kind]
@@ -239,12 +242,16 @@ class Walker:
         ]
         key = tuple((x.kind, x.line, x.outcome) for x in letters)
         if key not in self._ways:
-            self._ways[key] = self._search(letters)
+            try:
+                self._ways[key] = self._search(letters, guess=False)
+            except Unmatched:
+                self._ways[key] = self._search(letters, guess=True)
         found = self._ways[key]
         back = np.array([*places, -1], np.int32)  # index -1: no letter
         return Way(found.order, back[found.letters], found.guesses)
 
-    def _search(self, script: Sequence[Letter]) -> Way:
+    def _search(self, script: Sequence[Letter], *, guess: bool) -> Way:
+        """The first way that agrees with the script, without guesses or with them."""
         end, last = (
             len(self._code),
             max((k + 1 for k, x in enumerate(script) if x.kind != BRANCH), default=0),
@@ -270,7 +277,7 @@ class Walker:
             if at == meeting:
                 options = [self._to(at, state, state.letter)]
             else:
-                options = list(self._options(at, state, script))
+                options = [x for x in self._options(at, state, script) if guess or not x.guess]
             for choice in reversed(options):
                 nodes.append(_Node(parent, ranges, choice.letter, choice.guess))
                 open_.append((len(nodes) - 1, choice))

@@ -27,4 +27,5 @@ def test_a_trial_changes_what_it_says() -> None:
     trial = TRIALS["176 keys any time"]
     config = trial.chosen(asked).spec.config
     assert (config.BN, config.in_turn) == (176, False)
-    assert Trial().chosen(asked).spec.config.BN == 128
+    assert Trial().chosen(asked).spec.config.BN == 176
+    assert TRIALS["128 keys"].chosen(asked).spec.config.BN == 128

@@ -24,7 +24,7 @@ some_kernels = pytest.mark.parametrize(
 
 def tiles(kernel: str) -> dict[str, Any]:
     """Options that fix the kernel."""
-    _, num_qo, pair_cta = KERNELS[kernel]
+    _, num_qo, pair_cta, _ = KERNELS[kernel]
     return {"num_qo": num_qo, "pair_cta": pair_cta, "return_lse": True}
 
 

@@ -21,7 +21,7 @@ SOME = ("one Q tile", "CTA pair")
 
 
 def attend(kernel: str, *inputs: torch.Tensor, **options: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    _, num_qo, pair_cta = KERNELS[kernel]
+    _, num_qo, pair_cta, _ = KERNELS[kernel]
     made: tuple[torch.Tensor, torch.Tensor] = fa4_cute.flash_attn(
         *inputs, return_lse=True, num_qo=num_qo, pair_cta=pair_cta, **options
     )

@@ -121,6 +121,15 @@ def test_more_places_at_every_tile(features: str, head_dim: int | tuple[int, int
     check(replace(made, lengths=SEQUENCES))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("features", ["sink", "ragged cache split"])
+def test_many_keys_that_all_rows_see(features: str) -> None:
+    lengths = ((150, 4200), (70, 300))
+    case = Case(frozenset(features.split()), 128, lengths=lengths, arch=SM90A)
+    assert spec_of(case).config.BN == 176
+    check(case)
+
+
 STEPS = ((1, 1500), (3, 133), (0, 20), (9, 17))
 """Decoding: a few queries over caches of different lengths."""
 FEW_ROWS = (
@@ -233,19 +242,20 @@ PLACED: dict[str, tuple[str, Callable[[str], str], str]] = {
     ),
 }  # fmt: skip
 """Features, what is broken in their kernel, and what the simulator says of it."""
-FATAL = {"a slot is never freed", "nobody waits for the store of O"}
+FATAL = {"deadlock", "shared-address"}
+"""What stops the simulator."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BREAKS)
 def test_a_broken_kernel_is_found(name: str) -> None:
-    require_found(name, hopper(128, 1000, 128), *BREAKS[name])
+    require_found(hopper(128, 1000, 128), *BREAKS[name])
 
 
-def require_found(name: str, case: Case, rewrite: Callable[[str], str], what: str) -> None:
+def require_found(case: Case, rewrite: Callable[[str], str], what: str) -> None:
     """Run ``case`` with a broken kernel, which the simulator must name or stop."""
     given = arguments(case)
-    if name in FATAL:
+    if what in FATAL:
         with pytest.raises(SimulationFault, match=what):
             call(given, rewrite=rewrite)
     else:
@@ -267,7 +277,7 @@ def test_rows_do_not_depend_on_their_neighbours() -> None:
 def test_a_kernel_whose_memory_is_broken_is_found(name: str) -> None:
     feature, rewrite, what = PLACED[name]
     case = Case(frozenset({feature}), 128, lengths=((300, 200),) * 3, arch=SM90A)
-    require_found(name, case, rewrite, what)
+    require_found(case, rewrite, what)
 
 
 @pytest.mark.slow

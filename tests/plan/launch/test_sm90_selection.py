@@ -12,8 +12,9 @@ from fa4_cute.plan.launch.sm90_selection import (
     COMBINE_NS,
     START_NS,
     GridLoad,
+    TileKind,
     choose_key_splits,
-    choose_row_tiles,
+    choose_tile,
     visited_key_tiles,
 )
 from fa4_cute.plan.masks.masks import CAUSAL, Mask, PaddingMask, SlidingWindowMask
@@ -22,6 +23,7 @@ from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.variant import Variant
 
 SMS = 132
+PAGED = Variant(page_size=16, used_k=True)
 
 
 def few(head_dim: int = 128, group: int = 4, mask: Mask | None = None) -> SM90Spec:
@@ -45,15 +47,36 @@ def step(batch: int, keys: int, queries: int = 1) -> AttentionSizes:
      (64, 3, True), (1, 128, True)],
 )  # fmt: skip
 def test_rows_that_fit_one_tile(queries: int, group: int, few_rows: bool) -> None:
-    sizes = AttentionSizes(1, queries, 500, group, 1)
-    config = wide(group=group).config
-    found = choose_row_tiles(config, sizes, asked=None, is_persistent=False)
-    assert found.few is few_rows
-    assert str(queries * (group if config.fuse_gqa else 1)) in found.text
-    assert not choose_row_tiles(config, sizes, asked=None, is_persistent=True).few
-    for asked in (1, 2):
-        said = choose_row_tiles(config, sizes, asked=asked, is_persistent=False)
-        assert (said.few, said.reason) == (asked == 1, "as asked for")
+    sizes, spec = AttentionSizes(1, queries, 500, group, 1), wide(group=group)
+    found = choose_tile(spec, sizes, asked=None, is_persistent=False)
+    assert found.kind is (TileKind.FEW_ROWS if few_rows else TileKind.TABLE)
+    assert str(queries * (group if spec.config.fuse_gqa else 1)) in found.text
+    assert found.kind.applied(spec).config.few_rows is few_rows
+    persistent = choose_tile(spec, sizes, asked=None, is_persistent=True)
+    assert persistent.kind is TileKind.TABLE
+    for asked, kind in ((1, TileKind.FEW_ROWS), (2, TileKind.TABLE)):
+        said = choose_tile(spec, sizes, asked=asked, is_persistent=False)
+        assert (said.kind, said.reason) == (kind, "as asked for")
+
+
+@pytest.mark.parametrize(
+    ("spec", "keys", "kind"),
+    [
+        (wide(), 4096, TileKind.LONG_KEYS),
+        (wide(), 4095, TileKind.TABLE),
+        (wide(mask=CAUSAL), 4096, TileKind.TABLE),
+        (wide(96), 4096, TileKind.TABLE),
+        (wide(192), 4096, TileKind.TABLE),
+        (SM90Spec.for_attention(DType.BF16, 128, variant=PAGED), 4096, TileKind.TABLE),
+    ],
+)
+def test_many_keys_that_all_rows_see(spec: SM90Spec, keys: int, kind: TileKind) -> None:
+    sizes = step(1, keys, 500)
+    found = choose_tile(spec, sizes, asked=None, is_persistent=False)
+    assert found.kind is kind
+    tile_keys = found.kind.applied(spec).config.BN
+    assert tile_keys == (176 if kind is TileKind.LONG_KEYS else spec.config.BN)
+    assert choose_tile(spec, sizes, asked=2, is_persistent=False).kind is TileKind.TABLE
 
 
 @pytest.mark.parametrize(

@@ -24,5 +24,5 @@ def test_a_program_is_clean_with_its_fix_and_found_without(name: str, mode: str,
 
 def test_every_section_has_a_program() -> None:
     assert list(PATTERNS) == re.findall(r"^## (.+)$", PATTERNS_PAGE.read_text(), re.MULTILINE)
-    assert len(PATTERNS) == 9
+    assert len(PATTERNS) == 10
     assert all("// fix" in program for program in PATTERNS.values())

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from sm100sim.driver.base.arena import FIRST_ADDRESS, PROGRAM_BYTES
 from sm100sim.driver.serve.place import furnish
 
 ROOT = Path(__file__).parents[3]
@@ -120,6 +121,23 @@ def test_device_memory_is_not_for_the_host(tmp_path: Path) -> None:
     assert done.returncode == 128 + 11
 
 
+def test_a_program_with_memory_where_the_devices_would_be(tmp_path: Path) -> None:
+    """Allocators place theirs at random; the device's then lies elsewhere."""
+    source = tmp_path / "placed.c"
+    source.write_text(
+        "#include <stdint.h>\n#include <stdio.h>\n#include <sys/mman.h>\n#include <dlfcn.h>\n"
+        "int main(void) { uint64_t p = 0; void *lib = dlopen(\"libcuda.so.1\", RTLD_NOW);\n"
+        f"mmap((void *){FIRST_ADDRESS + 4096:#x}, 4096, 0, 0x100022, -1, 0);\n"
+        "int (*init)(unsigned) = dlsym(lib, \"cuInit\");\n"
+        "int (*alloc)(uint64_t *, uint64_t) = dlsym(lib, \"cuMemAlloc_v2\");\n"
+        "int (*made)(void **, unsigned, int) = dlsym(lib, \"cuCtxCreate_v2\"); void *context;\n"
+        "init(0); made(&context, 0, 0); alloc(&p, 64);\n"
+        f"printf(\"%d\\n\", p >= {FIRST_ADDRESS + PROGRAM_BYTES:#x}); return 0; }}\n"
+    )
+    subprocess.run(["cc", "-w", source, "-o", tmp_path / "placed", "-ldl"], check=True)
+    assert ran("run", tmp_path / "placed").stdout == "1\n"
+
+
 def test_without_the_command_there_is_no_device(tmp_path: Path) -> None:
     program = compiled("driver_api", tmp_path)
     folder = tmp_path / "libraries"
@@ -145,7 +163,7 @@ def test_cuda_python() -> None:
 
 
 @needs_nvcc
-@pytest.mark.parametrize("name", ["vector_add", "runtime", "tensor_map", "grid"])
+@pytest.mark.parametrize("name", ["vector_add", "runtime", "tensor_map", "im2col", "grid"])
 def test_programs_of_nvcc(name: str, tmp_path: Path) -> None:
     done = ran("check", by_nvcc(name, tmp_path, *PTX))
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stdout + done.stderr

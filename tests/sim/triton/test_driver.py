@@ -15,6 +15,7 @@ import torch
 
 from sm100sim import triton as virtual
 from sm100sim.host.device_model import DeviceModel
+from sm100sim.layouts.im2col import Im2colMap
 from sm100sim.layouts.swizzle import TmaSwizzle
 from sm100sim.layouts.tensor_map import TensorMap, TensorMapRefused
 from sm100sim.triton.clock import CYCLES_PER_MS, Clock
@@ -65,8 +66,18 @@ def test_tensor_maps_have_the_innermost_dimension_first() -> None:
         utils.fill_tma_descriptor_tiled(4097, 3, 2, 6, [64, 32], [100, 200], [256, 1], 0)
     with pytest.raises(NotImplementedError, match="type 99"):
         utils.fill_tma_descriptor_tiled(4096, 3, 2, 99, [64, 32], [100, 200], [256, 1], 0)
-    with pytest.raises(NotImplementedError, match="im2col"):
-        utils.fill_tma_descriptor_im2col()
+
+
+def test_im2col_maps_have_the_innermost_dimension_first() -> None:
+    utils = Utils(DeviceModel())
+    corners = ([-1, -2], [-3, 0], [1, 2, 4, 1])
+    shape, strides = [3, 20, 30, 64], [38400, 1920, 64, 1]
+    raw = utils.fill_tma_descriptor_im2col(4096, 3, 2, 6, [48, 32], shape, strides, 0, *corners)
+    tiled = TensorMap("FLOAT16", 4096, (64, 30, 20, 3), (128, 3840, 76800), (32, 1, 1, 1),
+                      (1, 4, 2, 1), TmaSwizzle.B128, l2=2)  # fmt: skip
+    assert raw == Im2colMap(tiled, (-2, -1), (0, -3), 48).encode()
+    with pytest.raises(TensorMapRefused):
+        utils.fill_tma_descriptor_im2col(4096, 3, 2, 6, [2000, 32], shape, strides, 0, *corners)
 
 
 def test_modelled_time_counts_waves() -> None:

@@ -150,3 +150,28 @@ def test_gluon() -> None:
         maps.append(TensorDescriptor.from_tensor(tensor, list(tensor.shape), layout))
     gluon_product[(1,)](*maps)
     assert (d - a.double() @ b.double()).abs().max() < 1e-4
+
+
+@pytest.mark.parametrize("tap", [0, 1, 2])
+def test_im2col_copies_see_the_padding(tap: int) -> None:
+    from triton.experimental.gluon import language as gl
+    from triton.experimental.gluon.nvidia.hopper import TensorDescriptor, TensorDescriptorIm2Col
+
+    from tests.sim.triton.kernels import pixels
+
+    images, out = random(1, 4, 5, 32), torch.zeros(20, 32)
+    layout = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=32, rank=2)
+    strides = {"shape": list(images.shape), "strides": list(images.stride())}
+    corners = {"pixel_box_lower_corner": [-1, -1], "pixel_box_upper_corner": [-1, -1]}
+    given = TensorDescriptorIm2Col(
+        images, **strides, block_shape=[16, 32], layout=layout, padding="zero",
+        element_strides=[1, 1, 1, 1], **corners,
+    )  # fmt: skip
+    taken = TensorDescriptor.from_tensor(out, [16, 32], layout)
+    with run_options(checks="races"):
+        pixels[(1,)](given, taken, 0, tap, num_warps=4)
+    padded = torch.nn.functional.pad(images, (0, 0, 1, 1, 1, 1))[0]
+    assert torch.equal(out[:16], padded[tap : tap + 4, tap : tap + 5].reshape(20, 32)[:16])
+    report = virtual.last_report()
+    assert report is not None
+    assert report.verdict == "clean", report.summary()

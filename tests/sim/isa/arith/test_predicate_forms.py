@@ -8,15 +8,8 @@ import pytest
 from sm100sim.ptx.errors import PtxError
 from tests.sim.harness import lanewise, run_ptx
 from tests.sim.isa.arith.exact import BF16, F16, F64, Float
+from tests.sim.isa.arith.test_predicate import ORDERED
 
-ORDERED = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-}
 COMPARISONS = [*ORDERED, "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"]
 FORMATS = {"f16": (F16, np.uint16), "bf16": (BF16, np.uint16), "f64": (F64, np.uint64)}
 

@@ -13,6 +13,7 @@ from sm100sim.layouts.tensor_map import TensorMap
 from sm100sim.options import Check
 from sm100sim.ptx.errors import PtxError
 from tests.sim.harness import run_ptx
+from tests.sim.isa.memory.boxes import element_addresses, element_offsets
 from tests.sim.isa.memory.programs import SMEM, aligned, aligned_copy, fault_of, only, tensor, wait
 
 DATA = 0x800
@@ -61,9 +62,9 @@ def dump(count: int) -> str:
 def loaded(tm: TensorMap, source: np.ndarray, start: tuple[int, ...], fill: int = 0) -> np.ndarray:
     """The box in shared memory by the Python statement of the layout, as bytes from DATA on."""
     flat = source.view(np.uint8).ravel()
-    offsets = tm.element_offsets(DATA).ravel() - DATA
+    offsets = element_offsets(tm, DATA).ravel() - DATA
     out = np.full(footprint(tm), 0xFF, np.uint8)  # poison
-    addresses = tm.element_addresses(start).ravel()
+    addresses = element_addresses(tm, start).ravel()
     pattern = np.frombuffer(fill.to_bytes(tm.element_bytes, "little"), np.uint8)
     for byte in range(tm.element_bytes):
         picked = flat[np.where(addresses < 0, 0, addresses - source.ctypes.data) + byte]
@@ -261,7 +262,7 @@ def test_descriptors_are_checked(raw: bytes, reason: str) -> None:
 
 
 def test_forms_that_are_not_covered_stop_with_their_line() -> None:
-    for mode in ("im2col", "tile::gather4"):
+    for mode in ("im2col_no_offs", "tile::gather4"):
         with pytest.raises(PtxError, match=mode):
             run_ptx(
                 load(GOOD, (0, 0)).replace(".tile", "." + mode),

@@ -121,7 +121,7 @@ def test_rules() -> None:
         (GATHER, (0, 1), "5 coordinates expected, 2 given"),
         (GATHER.replace("2d", "3d"), (0, 1, 2, 3, 4), ".tile::gather4 exists with .2d only"),
         (GATHER.replace("gather4", "scatter4"), (0, 1, 2, 3, 4), "modifier .tile::scatter4"),
-        (GATHER.replace("tile::gather4", "im2col"), (0, 1), "mode .im2col is not in"),
+        (GATHER.replace("tile::gather4", "im2col"), (0, 1), ".im2col exists with .3d, .4d and .5d"),
     ],
 )
 def test_forms_that_do_not_exist(form: str, coords: tuple[int, ...], words: str) -> None:

@@ -12,6 +12,7 @@ from sm100sim.layouts.tensor_map import TensorMap
 from sm100sim.options import Check
 from sm100sim.ptx.errors import PtxError
 from tests.sim.harness import run_ptx
+from tests.sim.isa.memory.boxes import element_addresses, element_offsets
 from tests.sim.isa.memory.programs import SMEM, aligned, aligned_copy, fault_of, only, tensor
 
 MODES = ["fast", "random", "late"]
@@ -58,8 +59,8 @@ def written(
     statement."""
     out = target.copy()
     flat, elements = out.reshape(-1), source.view(target.dtype)
-    offsets = (tm.element_offsets(0x800) - 0x800).ravel() // tm.element_bytes
-    addresses = tm.element_addresses(start).ravel()
+    offsets = (element_offsets(tm, 0x800) - 0x800).ravel() // tm.element_bytes
+    addresses = element_addresses(tm, start).ravel()
     inside = addresses >= 0
     index = (addresses[inside] - target.ctypes.data) // tm.element_bytes
     values = elements[offsets[inside]]

@@ -85,12 +85,48 @@ def test_operands_of_mmas_come_before_other_accesses() -> None:
     """wgmma: n64 takes 32 of its 34 cycles at the port, so an LDS finds one in 16 free."""
     draw = chip("h100", wgmma_gap=2)
     event = DynamicEvent(Action.SHARED, 0xFFFFFFFF, wavefronts=1)
-    loads = [(op("LDS R0, [RZ]"), event)] * 100
+    loads = [(op("LDS RZ, [RZ]"), event)] * 100
     alone = run(Program().warp(4, *loads), draw).cycles
     program = wgmmas(32, 64).warp(4, *loads)
     beside = run(program, draw)
     assert beside.warps[4].end > 5 * alone
     assert beside.warps[0].end == pytest.approx(run(wgmmas(32, 64), draw).cycles, rel=0.01)
+
+
+@pytest.mark.parametrize(("columns", "apart", "beside"), [(64, 33.8, 48), (128, 65.8, 96)])
+def test_accumulators_and_other_results_share_the_write_ports(
+    columns: int, apart: float, beside: float
+) -> None:
+    """register_bandwidth, "Round 3": beside a write in two cycles an n64 takes 15.7 cycles more."""
+    writes = [op("IADD3 R0, RZ, RZ, 0x1", 2)] * 4000
+    none = [op("IADD3 RZ, RZ, RZ, 0x1", 2)] * 4000
+    for body, expected in ((writes, beside), (none, apart)):
+        ends = []
+        for count in (64, 32):
+            program = wgmmas(count, columns)
+            for warp in range(4, 8):
+                program.warp(warp, *body)
+            ends.append(run(program, H100).warps[0].end)
+        assert (ends[0] - ends[1]) / 32 == pytest.approx(expected, rel=0.03)
+
+
+def test_a_narrow_wgmma_has_time_for_other_writes() -> None:
+    """The same note: IMAD beside an n16 chain, 21.5 and 21.8 cycles: its operands limit it."""
+    ends = []
+    for count in (64, 32):
+        program = wgmmas(count, 16)
+        for warp in range(4, 8):
+            program.warp(warp, *[op("IMAD R0, R2, R3, R5", 2)] * 2000)
+        ends.append(run(program, H100).warps[0].end)
+    assert (ends[0] - ends[1]) / 32 == pytest.approx(21.8, rel=0.02)
+
+
+def test_writes_beside_a_wgmma_get_a_third_of_the_cycles() -> None:
+    """The same note: in the products' time one write between two pairs."""
+    program = wgmmas(64, 128)
+    for warp in range(4, 8):
+        program.warp(warp, *[op("IADD3 R0, RZ, RZ, 0x1", 2)] * 1000)
+    assert run(program, H100).warps[4].end == pytest.approx(3000, rel=0.03)
 
 
 def tcgen05(count: int, shape: tuple[int, ...], chip_name: str = "b200", **values: float) -> float:

@@ -1,0 +1,63 @@
+"""Tiles of the Hopper kernel, by head dim: consumers, keys, and why.
+
+What bounds a tile is a consumer's registers, O and two of S and P at a time, and shared memory for
+two slots of K and V::
+
+    head dim   consumers   keys   registers of S, O, P    as in
+    .. 64      3           128    64, 32, 32 of 160
+    .. 96      3           112    56, 48, 28 of 160
+    .. 128     2           128    64, 64, 32 of 240       FlashAttention-3's causal tile
+    192/128    2           128    64, 64, 32 of 240       FlashAttention-3
+    .. 192     2           112    56, 96, 28 of 240       FlashAttention-3
+    .. 256     2           80     40, 128, 20 of 240      FlashAttention-3
+
+Where the queries of a head fit 64 rows, as those of a decoding step do, memory is what bounds a
+call. Then one consumer suffices, its tiles are small, and up to head dim 192 two CTAs share an SM:
+one loads while the other starts or ends.
+
+fp8 operands: wgmma takes fp8 with K along rows only (PTX ISA, "Strides" of wgmma), so that V is
+transposed in shared memory, from the slots that TMA fills to those that are multiplied. It adds
+products of fp8 with 13 fraction bits (``docs/hardware.md``), which over thousands of keys is an
+error of a tenth: P V of a tile is a sum of its own, added to O in float32. So V has at most 128
+columns: the assembler finds no registers for a wider sum beside O and S::
+
+    head dim   consumers   keys   registers of S, O, P, P V
+    .. 64      2           128    64, 32, 16, 32 of 240
+    .. 128     2           128    64, 64, 16, 64 of 240
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class SM90Tile(NamedTuple):
+    """Tile of head dims up to ``depth``, of V up to ``ov_depth``: consumers of 64 rows, and keys.
+
+    ``ov_depth`` is 0 where any will do; ``ctas`` share an SM.
+    """
+
+    depth: int
+    consumers: int
+    keys: int
+    ov_depth: int = 0
+    ctas: int = 1
+
+    def holds(self, depth: int, ov_depth: int) -> bool:
+        """Whether the tile is wide enough."""
+        return depth <= self.depth and ov_depth <= (self.ov_depth or self.depth)
+
+
+TILES: Final = (SM90Tile(64, 3, 128), SM90Tile(96, 3, 112), SM90Tile(128, 2, 128),
+                SM90Tile(192, 2, 128, ov_depth=128), SM90Tile(192, 2, 112),
+                SM90Tile(256, 2, 80))  # fmt: skip
+"""Ascending; the first that is wide enough is taken."""
+WIDEST_FP8: Final = 128
+"""Most columns of an fp8 V: P V of a tile has registers beside those of O and of the next S."""
+FP8_TILES: Final = (SM90Tile(64, 2, 128), SM90Tile(256, 2, 128, ov_depth=WIDEST_FP8))
+"""Those of fp8 operands."""
+MAX_DEPTH: Final = TILES[-1].depth
+FEW_ROWS_TILES: Final = (SM90Tile(64, 1, 128, ctas=2), SM90Tile(128, 1, 64, ctas=2),
+                         SM90Tile(192, 1, 32, ctas=2), SM90Tile(256, 1, 64))  # fmt: skip
+"""The same for queries that fit 64 rows. The last one's O alone takes the registers that a thread
+of two CTAs starts with, and ptxas wants an instruction's operands among these."""
