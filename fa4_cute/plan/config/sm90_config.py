@@ -26,19 +26,14 @@ from ..facts.hardware import (
 )
 from ..facts.wgmma import WGMMA_ROWS
 from .operand_config import OperandConfig
-from .sm90_tiles import FEW_ROWS_TILES, FP8_TILES, MAX_DEPTH, TILES, WIDEST_FP8, SM90Tile
+from .sm90_tiles import LONG_KEYS_TILE, SM90Tile, refuse_depths, tiles_of
 
 MAX_KV_STAGES: Final = 4
 """More slots than this hide no more latency."""
 MIN_KV_STAGES: Final = 2
 """With fewer, nothing is loaded while the tensor cores read."""
-
-
 FP8_KEY_UNIT: Final = 32
 """Keys of an fp8 tile come in multiples of what one wgmma multiplies."""
-
-LONG_KEYS_TILE: Final = SM90Tile(128, 2, 176)
-"""For this head dim alone, and many keys that all rows see; two slots (``docs/hopper.md``)."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +56,7 @@ class SM90Config(OperandConfig):
             exponentiate.
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
         few_rows: a CTA has one Q tile.
+        long_keys: all rows see many keys.
 
     Raises:
         ValueError: for values that describe no problem at all, a head dim above 256, or a V that
@@ -81,25 +77,12 @@ class SM90Config(OperandConfig):
     in_turn: bool = True
     scale_dtype: DType = DType.INVALID
     few_rows: bool = False
+    long_keys: bool = False
 
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
         self.refuse_values(depth=self.depth, ov_depth=self.ov_depth)
-        if self.depth > MAX_DEPTH:
-            raise ValueError(
-                f"depth={self.depth}: the registers of a warp group hold no wider O; nearest "
-                f"supported choice: depth={MAX_DEPTH}"
-            )
-        if self.ov_depth > self.depth:
-            raise ValueError(
-                f"ov_depth={self.ov_depth} exceeds depth={self.depth}, that of Q and K; nearest "
-                f"supported choice: ov_depth={self.depth}"
-            )
-        if self.transposes_values and self.ov_depth > WIDEST_FP8:
-            raise ValueError(
-                f"ov_depth={self.ov_depth}: the registers of a warp group hold no wider product of "
-                f"fp8 operands beside O; nearest supported choice: ov_depth={WIDEST_FP8}, or bf16"
-            )
+        refuse_depths(self.depth, self.ov_depth, is_fp8=self.transposes_values)
         if self.transposes_values and self.BN % FP8_KEY_UNIT:
             raise ValueError(
                 f"BN={self.BN}: tiles of fp8 operands have multiples of {FP8_KEY_UNIT} keys; "
@@ -111,8 +94,9 @@ class SM90Config(OperandConfig):
     @property
     def tile(self) -> SM90Tile:
         """The row of the table."""
-        wide = FP8_TILES if self.transposes_values else TILES
-        tiles = FEW_ROWS_TILES if self.few_rows else wide
+        if self.long_keys:
+            return LONG_KEYS_TILE
+        tiles = tiles_of(is_fp8=self.transposes_values, few_rows=self.few_rows)
         return next(tile for tile in tiles if tile.holds(self.depth, self.ov_depth))
 
     @property
@@ -308,13 +292,14 @@ class SM90Config(OperandConfig):
 
     @property
     def may_take_long_keys(self) -> bool:
-        """Whether a tile of more keys than the table's fits: the head dim, and pages, if any."""
+        """Whether there is a tile for many keys: of this head dim, without pages."""
         same = self.depth == self.ov_depth == LONG_KEYS_TILE.depth
-        return same and not (self.bn_cap or self.page_size or self.persistent)
+        other = self.bn_cap or self.page_size or self.persistent or self.transposes_values
+        return same and not other
 
     def with_long_keys(self) -> SM90Config:
         """Return the configuration with the tile for many keys."""
-        return replace(self, keys=LONG_KEYS_TILE.keys)
+        return replace(self, long_keys=True)
 
     def with_few_rows(self) -> SM90Config:
         """Return the configuration with one Q tile; a consumer alone takes no turns."""

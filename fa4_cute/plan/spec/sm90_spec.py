@@ -81,7 +81,8 @@ class SM90Spec(CommonSpec):
 
     def with_long_keys(self) -> SM90Spec:
         """Return the kernel for many keys without a mask."""
-        return replace(self, config=self.config.with_long_keys())
+        config = self.config.with_long_keys()
+        return replace(self, config=config, schedule=sm90_schedule(config))
 
     @property
     def name(self) -> str:
@@ -90,7 +91,7 @@ class SM90Spec(CommonSpec):
         depth = f"d{config.depth}"
         depth += f"v{config.ov_depth}" if config.ov_depth != config.depth else ""
         parts = ["fa4_sm90", config.qkv_dtype.value, depth, f"g{config.group}"]
-        parts += ["few"] * config.few_rows
+        parts += ["few"] * config.few_rows + ["long"] * config.long_keys
         parts += [f"k{config.keys}"] if config.keys else []
         return "_".join([*parts, *self.variant.name_parts])
 

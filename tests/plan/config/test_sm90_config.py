@@ -224,6 +224,6 @@ def test_fp8_tiles_that_do_not_exist(changes: dict[str, int], words: str) -> Non
 
 def test_other_tiles_can_be_asked_for() -> None:
     wide = config(128).with_long_keys()
-    assert (wide.BN, wide.num_kv_stages) == (176, 2)
-    assert not replace(wide, persistent=True).o_apart
+    assert (wide.num_consumers, wide.BN, wide.num_kv_stages) == (3, 80, 4)
+    assert not replace(config(128), keys=176, persistent=True).o_apart
     assert replace(wide, bn_cap=64).BN == 64
