@@ -47,6 +47,11 @@ def allocation_of(buffer: Any, writable: bool = True, name: str = "") -> Allocat
     )
 
 
+def device_of(tensor: Any) -> str:
+    """The kind of device that holds a torch tensor, whatever the tensor says (sm100sim.torch)."""
+    return str(tensor.untyped_storage().device.type)
+
+
 def _shape(buffer: Any) -> str:
     return f"{buffer.dtype}{list(buffer.shape)}".removeprefix("torch.")
 

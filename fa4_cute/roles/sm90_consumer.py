@@ -180,8 +180,7 @@ def consume_tiles(
         values.consumer_arrive_as_warp(v)
         exponentiate(ctx, running, seen)
         v = v.step()
-    if cutlass.const_expr(ctx.spec.config.o_apart):
-        say_stored(ctx, consumer)
+    say_read(ctx, consumer)
     clean_last_values(ctx, v)
     running.o = with_product(ctx, running, wgmma.wait(start_output(ctx, running, v), 0))
     values.consumer_arrive_as_warp(v)
@@ -216,13 +215,10 @@ def consume_work(ctx: SM90Context) -> None:
     if ctx.work.num_key_tiles > 0:
         running = consume_tiles(ctx, rows, consumer, running)
     write_output(ctx, rows, running)
-    if cutlass.const_expr(not config.o_apart):
-        if ctx.work.num_key_tiles > 0:
-            say_stored(ctx, consumer)
 
 
-def say_stored(ctx: SM90Context, consumer: Int32) -> None:
-    """Say that Q, or O staged over it, has been read (persistent CTAs)."""
+def say_read(ctx: SM90Context, consumer: Int32) -> None:
+    """Say that Q has been read for the last time: the next one may be loaded (persistent CTAs)."""
     if ctx.spec.variant.is_persistent:
         ctx.mbars.stored(consumer).arrive_as_warp()
 

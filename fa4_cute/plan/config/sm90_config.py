@@ -26,14 +26,21 @@ from ..facts.hardware import (
 )
 from ..facts.wgmma import WGMMA_ROWS
 from .operand_config import OperandConfig
-from .sm90_tiles import LONG_KEYS_TILE, SM90Tile, refuse_depths, tiles_of
+from .sm90_tiles import (
+    FEW_ROWS_TILES,
+    FP8_TILES,
+    LONG_KEYS_TILE,
+    MAX_DEPTH,
+    TILES,
+    SM90Tile,
+    operand_swizzle,
+    refuse_fp8_tile,
+)
 
 MAX_KV_STAGES: Final = 4
 """More slots than this hide no more latency."""
 MIN_KV_STAGES: Final = 2
 """With fewer, nothing is loaded while the tensor cores read."""
-FP8_KEY_UNIT: Final = 32
-"""Keys of an fp8 tile come in multiples of what one wgmma multiplies."""
 
 
 @dataclass(frozen=True)
@@ -82,12 +89,18 @@ class SM90Config(OperandConfig):
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
         self.refuse_values(depth=self.depth, ov_depth=self.ov_depth)
-        refuse_depths(self.depth, self.ov_depth, is_fp8=self.transposes_values)
-        if self.transposes_values and self.BN % FP8_KEY_UNIT:
+        if self.depth > MAX_DEPTH:
             raise ValueError(
-                f"BN={self.BN}: tiles of fp8 operands have multiples of {FP8_KEY_UNIT} keys; "
-                f"nearest supported choice: keys={align_up(self.BN, FP8_KEY_UNIT)}"
+                f"depth={self.depth}: the registers of a warp group hold no wider O; nearest "
+                f"supported choice: depth={MAX_DEPTH}"
             )
+        if self.ov_depth > self.depth:
+            raise ValueError(
+                f"ov_depth={self.ov_depth} exceeds depth={self.depth}, that of Q and K; nearest "
+                f"supported choice: ov_depth={self.depth}"
+            )
+        if self.transposes_values:
+            refuse_fp8_tile(self.ov_depth, self.BN)
 
     # Tile sizes ------------------------------------------------------------------------------
 
@@ -96,7 +109,8 @@ class SM90Config(OperandConfig):
         """The row of the table."""
         if self.long_keys:
             return LONG_KEYS_TILE
-        tiles = tiles_of(is_fp8=self.transposes_values, few_rows=self.few_rows)
+        of_type = FP8_TILES if self.transposes_values else TILES
+        tiles = FEW_ROWS_TILES if self.few_rows else of_type
         return next(tile for tile in tiles if tile.holds(self.depth, self.ov_depth))
 
     @property
@@ -194,12 +208,8 @@ class SM90Config(OperandConfig):
 
     @property
     def q_slot_bytes(self) -> int:
-        """Bytes of the memory of a consumer's Q tile, over which O is staged unless it is apart."""
-        return self.q_tile_bytes if self.o_apart else self._shared_slot_bytes
-
-    @property
-    def _shared_slot_bytes(self) -> int:
-        return max(self.q_tile_bytes, self.o_tile_bytes)
+        """Bytes of the memory of a consumer's Q tile, over which O is staged unless persistent."""
+        return self.q_tile_bytes if self.persistent else max(self.q_tile_bytes, self.o_tile_bytes)
 
     @property
     def k_stage_bytes(self) -> int:
@@ -223,12 +233,20 @@ class SM90Config(OperandConfig):
 
     @property
     def o_apart(self) -> bool:
-        """Whether staged O has memory of its own, where a persistent CTA has it to spare.
+        """Whether staged O has memory of its own: that of a persistent CTA, if it costs no slot.
 
-        Then Q of the next query tile is loaded while the last one is still multiplied and written.
+        A persistent CTA loads Q of the next query tile while the last one is still multiplied and
+        written, so that O is never staged over Q.
         """
-        both = self.num_consumers * (self.q_tile_bytes + self.o_tile_bytes)
-        return self.persistent and self._slots_beside(both) >= MIN_KV_STAGES
+        alone = self.num_consumers * self.q_tile_bytes
+        both = alone + self.num_consumers * self.o_tile_bytes
+        most = min(self._slots_beside(alone), MAX_KV_STAGES)
+        return self.persistent and self._slots_beside(both) >= most
+
+    @property
+    def o_by_rows(self) -> bool:
+        """Whether O leaves from the registers: a persistent CTA has no memory to stage it."""
+        return self.persistent and not self.o_apart
 
     @property
     def o_bytes(self) -> int:
@@ -292,10 +310,9 @@ class SM90Config(OperandConfig):
 
     @property
     def may_take_long_keys(self) -> bool:
-        """Whether there is a tile for many keys: of this head dim, without pages."""
-        same = self.depth == self.ov_depth == LONG_KEYS_TILE.depth
-        other = self.bn_cap or self.page_size or self.persistent or self.transposes_values
-        return same and not other
+        """Whether there is a tile for many keys: of this head dim and type, without pages."""
+        same = self.depth == self.ov_depth == LONG_KEYS_TILE.depth and not self.transposes_values
+        return same and not (self.bn_cap or self.page_size or self.persistent)
 
     def with_long_keys(self) -> SM90Config:
         """Return the configuration with the tile for many keys."""
@@ -317,25 +334,15 @@ class SM90Config(OperandConfig):
         bn_cap: int = 0,
         most_consumers: int = 3,
     ) -> SM90Config:
-        """Return the configuration of one K/V head, with the dtype's own swizzle.
-
-        ``ov_depth`` is 0 where V is as wide as K.
-        """
+        """Return the configuration of one K/V head; ``ov_depth`` is 0 where V is as wide as K."""
         return cls(
             num_q_heads=group,
             group=group,
             depth=depth,
             ov_depth=ov_depth or depth,
-            swizzle_mode=_swizzle(qkv_dtype, depth),
+            swizzle_mode=operand_swizzle(qkv_dtype, depth),
             page_size=page_size,
             bn_cap=bn_cap,
             most_consumers=most_consumers,
             qkv_dtype=qkv_dtype,
         )
-
-
-def _swizzle(dtype: DType, depth: int) -> SwizzleMode:
-    """Return the dtype's own swizzle, or the widest if that pads a head dim no more."""
-    own, widest = dtype.default_swizzle, SwizzleMode.B128
-    row = depth * dtype.size
-    return widest if align_up(row, widest.bytes) == align_up(row, own.bytes) else own

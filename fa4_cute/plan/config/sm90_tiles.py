@@ -30,6 +30,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from ..facts.dtypes import DType
+from ..facts.hardware import SwizzleMode, align_up
+
 
 class SM90Tile(NamedTuple):
     """Tile of head dims up to ``depth``, of V up to ``ov_depth``: consumers of 64 rows, and keys.
@@ -52,44 +55,42 @@ TILES: Final = (SM90Tile(64, 3, 128), SM90Tile(96, 3, 112), SM90Tile(128, 2, 128
                 SM90Tile(192, 2, 128, ov_depth=128), SM90Tile(192, 2, 112),
                 SM90Tile(256, 2, 80))  # fmt: skip
 """Ascending; the first that is wide enough is taken."""
-LONG_KEYS_TILE: Final = SM90Tile(128, 3, 80)
-"""For this head dim alone, and many keys that all rows see: three consumers hide more of each
-other's softmax, and what they lose at the ends of a query tile no longer counts."""
 WIDEST_FP8: Final = 128
 """Most columns of an fp8 V: P V of a tile has registers beside those of O and of the next S."""
-FP8_TILES: Final = (SM90Tile(64, 2, 128), SM90Tile(256, 2, 128, ov_depth=WIDEST_FP8))
-"""Those of fp8 operands."""
+FP8_TILES: Final = (SM90Tile(64, 2, 128), SM90Tile(256, 2, 128))
+"""Those of fp8 operands, for a V that is no wider."""
 MAX_DEPTH: Final = TILES[-1].depth
 FEW_ROWS_TILES: Final = (SM90Tile(64, 1, 128, ctas=2), SM90Tile(128, 1, 64, ctas=2),
                          SM90Tile(192, 1, 32, ctas=2), SM90Tile(256, 1, 64))  # fmt: skip
 """The same for queries that fit 64 rows. The last one's O alone takes the registers that a thread
 of two CTAs starts with, and ptxas wants an instruction's operands among these."""
+FP8_KEY_UNIT: Final = 32
+"""Keys of an fp8 tile come in multiples of what one wgmma multiplies."""
+LONG_KEYS_TILE: Final = SM90Tile(128, 3, 80)
+"""For this head dim alone, and many keys that all rows see: three consumers hide more of each
+other's softmax, and what they lose at the ends of a query tile no longer counts."""
 
 
-def tiles_of(*, is_fp8: bool, few_rows: bool) -> tuple[SM90Tile, ...]:
-    """Return the tiles of a kernel, ascending."""
-    of_type = FP8_TILES if is_fp8 else TILES
-    return FEW_ROWS_TILES if few_rows else of_type
+def operand_swizzle(dtype: DType, depth: int) -> SwizzleMode:
+    """Return the dtype's own swizzle, or the widest if that pads a head dim no more."""
+    own, widest = dtype.default_swizzle, SwizzleMode.B128
+    row = depth * dtype.size
+    return widest if align_up(row, widest.bytes) == align_up(row, own.bytes) else own
 
 
-def refuse_depths(depth: int, ov_depth: int, *, is_fp8: bool) -> None:
-    """Refuse head dims that no tile holds.
+def refuse_fp8_tile(ov_depth: int, keys: int) -> None:
+    """Refuse what no tile of fp8 operands has.
 
     Raises:
-        ValueError: naming the limit and the nearest choice.
+        ValueError: naming V's head dim, or the keys.
     """
-    if depth > MAX_DEPTH:
-        raise ValueError(
-            f"depth={depth}: the registers of a warp group hold no wider O; nearest supported "
-            f"choice: depth={MAX_DEPTH}"
-        )
-    if ov_depth > depth:
-        raise ValueError(
-            f"ov_depth={ov_depth} exceeds depth={depth}, that of Q and K; nearest supported "
-            f"choice: ov_depth={depth}"
-        )
-    if is_fp8 and ov_depth > WIDEST_FP8:
+    if ov_depth > WIDEST_FP8:
         raise ValueError(
             f"ov_depth={ov_depth}: the registers of a warp group hold no wider product of fp8 "
             f"operands beside O; nearest supported choice: ov_depth={WIDEST_FP8}, or bf16"
+        )
+    if keys % FP8_KEY_UNIT:
+        raise ValueError(
+            f"BN={keys}: tiles of fp8 operands have multiples of {FP8_KEY_UNIT} keys; nearest "
+            f"supported choice: keys={align_up(keys, FP8_KEY_UNIT)}"
         )

@@ -53,6 +53,8 @@ def test_hopper_takes_fp8() -> None:
     assert "kernel SM90MHA (fa4_sm90_fp8_e4m3_d128_g1)" in text
     assert "3 slots of V before it is transposed" in text
     assert "transpose" in text
+    many = {"seqlen_q": 4096, "seqlen_k": 16384}
+    assert fa4_cute.can_implement(head_dim=128, dtype="fp8_e4m3", arch="sm_90a", **many)
     assert fa4_cute.can_implement(head_dim=256, head_dim_v=128, dtype="fp8_e4m3", arch="sm_90a")
 
 

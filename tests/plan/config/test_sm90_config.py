@@ -98,13 +98,16 @@ def test_swizzled_tiles_start_on_their_pattern(depth: int) -> None:
 
 @pytest.mark.parametrize(
     ("depth", "apart", "stages"),
-    [(64, True, 4), (128, True, 2), (192, False, 2), (256, False, 2)],
+    [(64, True, 4), (128, False, 3), (192, False, 2), (256, False, 2)],
 )
 def test_a_persistent_cta_has_memory_for_o_where_it_fits(
     depth: int, apart: bool, stages: int
 ) -> None:
     found = replace(config(depth), persistent=True)
     assert (found.o_apart, found.num_kv_stages) == (apart, stages)
+    assert stages == config(depth).num_kv_stages
+    assert found.o_by_rows is not apart
+    assert not config(depth).o_by_rows
     assert found.smem_used <= SMEM_CAPACITY
     layout = SM90SMemLayout(found)
     first = layout.q_tile_byte_offset(1)
