@@ -21,6 +21,7 @@ from ..device.math import fragment, wgmma
 from ..device.math import softmax as softmax_math
 from ..device.math.arith import exp2_hardware
 from ..device.math.softmax import Exponent
+from ..device.memory.clean import publish_to_tensor_cores, zero_rows
 from ..device.memory.signs import flip_signs
 from ..device.sync import barriers
 from ..operands.scores import TileView, visible_rows
@@ -188,6 +189,23 @@ def consume_tiles(
 
 
 @cute.jit
+def clean_spare_rows(ctx: SM90Context) -> None:
+    """Zero the rows of the consumer's Q tile that hold no query, if there are any.
+
+    A warp cleans a column chunk. Nothing else writes these rows before the last product with Q.
+    """
+    config, num_rows = ctx.spec.config, ctx.spec.query_rows
+    if cutlass.const_expr(config.q_rows < num_rows):
+        consumer, warp = warp_index() // WARPS_PER_GROUP, warp_index() % WARPS_PER_GROUP
+        chunk_bytes = num_rows * config.swizzle_mode.bytes
+        if warp < config.q_tile_bytes // chunk_bytes:
+            chunk = ctx.smem.q_tile_smem(consumer) + warp * chunk_bytes
+            zero_rows(chunk, Int32(config.q_rows), num_rows, config.swizzle_mode.bytes)
+            publish_to_tensor_cores()
+        barriers.named_barrier(CONSUMER.number + consumer, WARP_GROUP_THREADS)
+
+
+@cute.jit
 def negate_query(ctx: SM90Context, query: Int32, consumer: Int32) -> None:
     """Negate the Q tile in place when the softmax scale is negative.
 
@@ -262,6 +280,7 @@ def close_turns(ctx: SM90Context) -> None:
 def consume(ctx: SM90Context) -> None:
     """Run the consumer role of a warp group."""
     open_turns(ctx)
+    clean_spare_rows(ctx)
     for_each_work(ctx, consume_work)
     wait_for_stores(ctx)
     close_turns(ctx)

@@ -8,8 +8,10 @@ from cutlass import Float32, Int32
 
 from ..device import ids
 from ..device.math.fragment import row_in_warp
+from ..device.registers import DEVICE
 from ..pipelines import RingState, SM90MBars
 from ..plan.facts.hardware import WARPS_PER_GROUP
+from ..plan.facts.numbers import MAX_SEQLEN
 from ..plan.facts.wgmma import NUM_ROWS, ROW_DISTANCE
 from ..plan.spec.issue_order import OneChain
 from ..plan.spec.sm90_spec import SM90Spec
@@ -65,6 +67,10 @@ class SM90Row(ThreadRow):
         index = first_row + row_in_warp() + half * ROW_DISTANCE
         super().__init__(ctx, index, ends, first)
         self.consumer = consumer
+        if ctx.spec.config.q_rows < ctx.spec.query_rows:
+            # What is left over of the tile is no row of any sequence.
+            is_query = index < ctx.spec.config.q_rows
+            self.position = DEVICE.select(is_query, self.position, MAX_SEQLEN)
 
     @property
     def scale_slot(self) -> Int32:

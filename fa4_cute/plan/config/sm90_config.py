@@ -29,7 +29,6 @@ from .operand_config import OperandConfig
 from .sm90_tiles import (
     FEW_ROWS_TILES,
     FP8_TILES,
-    LONG_KEYS_TILE,
     MAX_DEPTH,
     TILES,
     SM90Tile,
@@ -164,8 +163,17 @@ class SM90Config(OperandConfig):
 
     @property
     def fuse_gqa(self) -> bool:
-        """Whether the heads of a group are packed into the rows of one Q tile."""
-        return self.group > 1 and WGMMA_ROWS % self.group == 0
+        """Whether the heads of a group are packed into the rows of one Q tile.
+
+        Rows may be left over where it is the only one: memory bounds it, and is read once.
+        """
+        fits = self.group <= WGMMA_ROWS if self.few_rows else WGMMA_ROWS % self.group == 0
+        return self.group > 1 and fits
+
+    @property
+    def q_rows(self) -> int:
+        """Rows of a consumer's Q tile that hold queries: whole positions."""
+        return WGMMA_ROWS // self.group * self.group if self.fuse_gqa else WGMMA_ROWS
 
     @property
     def num_qk_stages(self) -> int:
@@ -195,6 +203,11 @@ class SM90Config(OperandConfig):
     def q_tile_bytes(self) -> int:
         """Bytes of the Q tile of one consumer."""
         return WGMMA_ROWS * self.padded_depth * self.qkv_dtype_size
+
+    @property
+    def q_load_bytes(self) -> int:
+        """Bytes of it that are loaded."""
+        return self.q_rows * self.padded_depth * self.qkv_dtype_size
 
     @property
     def o_columns(self) -> int:
@@ -307,16 +320,6 @@ class SM90Config(OperandConfig):
     @property
     def _depth_text(self) -> str:
         return str(self.depth) + (f"/{self.ov_depth}" if self.ov_depth != self.depth else "")
-
-    @property
-    def may_take_long_keys(self) -> bool:
-        """Whether there is a tile for many keys: of this head dim and type, without pages."""
-        same = self.depth == self.ov_depth == LONG_KEYS_TILE.depth and not self.transposes_values
-        return same and not (self.bn_cap or self.page_size or self.persistent)
-
-    def with_long_keys(self) -> SM90Config:
-        """Return the configuration with the tile for many keys."""
-        return replace(self, long_keys=True)
 
     def with_few_rows(self) -> SM90Config:
         """Return the configuration with one Q tile; a consumer alone takes no turns."""

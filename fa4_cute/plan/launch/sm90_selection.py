@@ -98,12 +98,13 @@ def choose_tile(
     if asked is not None:
         kind = TileKind.FEW_ROWS if asked == 1 else TileKind.TABLE
         return TileChoice(kind, "as asked for")
-    rows = sizes.seqlen_q * (config.group if config.fuse_gqa else 1)
+    alone = config.with_few_rows()
+    rows = sizes.seqlen_q * (config.group if alone.fuse_gqa else 1)
     if is_persistent:
         return TileChoice(TileKind.TABLE, "persistent CTAs have an SM for themselves")
     if rows <= WGMMA_ROWS:
         return TileChoice(TileKind.FEW_ROWS, f"{rows} rows fit it")
-    if config.may_take_long_keys and spec.variant.mask == NULL and keys >= MANY_KEYS:
+    if spec.may_take_long_keys and spec.variant.mask == NULL and keys >= MANY_KEYS:
         return TileChoice(TileKind.LONG_KEYS, f"all rows see all of {keys} keys")
     return TileChoice(TileKind.TABLE, f"{rows} rows of a key/value head need several")
 
