@@ -27,13 +27,12 @@ from ..facts.hardware import (
 from ..facts.wgmma import WGMMA_ROWS
 from .operand_config import OperandConfig
 from .sm90_tiles import (
-    FEW_ROWS_TILES,
-    FP8_TILES,
+    LONG_KEYS_TILE,
     MAX_DEPTH,
-    TILES,
     SM90Tile,
     operand_swizzle,
     refuse_fp8_tile,
+    tiles_of,
 )
 
 MAX_KV_STAGES: Final = 4
@@ -108,8 +107,7 @@ class SM90Config(OperandConfig):
         """The row of the table."""
         if self.long_keys:
             return LONG_KEYS_TILE
-        of_type = FP8_TILES if self.transposes_values else TILES
-        tiles = FEW_ROWS_TILES if self.few_rows else of_type
+        tiles = tiles_of(is_fp8=self.transposes_values, few_rows=self.few_rows)
         return next(tile for tile in tiles if tile.holds(self.depth, self.ov_depth))
 
     @property

@@ -71,6 +71,12 @@ LONG_KEYS_TILE: Final = SM90Tile(128, 3, 80)
 other's softmax, and what they lose at the ends of a query tile no longer counts."""
 
 
+def tiles_of(*, is_fp8: bool, few_rows: bool) -> tuple[SM90Tile, ...]:
+    """Return the tiles of a kernel, ascending."""
+    of_type = FP8_TILES if is_fp8 else TILES
+    return FEW_ROWS_TILES if few_rows else of_type
+
+
 def operand_swizzle(dtype: DType, depth: int) -> SwizzleMode:
     """Return the dtype's own swizzle, or the widest if that pads a head dim no more."""
     own, widest = dtype.default_swizzle, SwizzleMode.B128
