@@ -104,7 +104,8 @@ def choose_tile(
         return TileChoice(TileKind.TABLE, "persistent CTAs have an SM for themselves")
     if rows <= WGMMA_ROWS:
         return TileChoice(TileKind.FEW_ROWS, f"{rows} rows fit it")
-    if spec.may_take_long_keys and spec.variant.mask == NULL and keys >= MANY_KEYS:
+    is_long = rows > LONG_KEYS_TILE.consumers * WGMMA_ROWS and keys >= MANY_KEYS
+    if is_long and spec.may_take_long_keys and spec.variant.mask == NULL:
         return TileChoice(TileKind.LONG_KEYS, f"all rows see all of {keys} keys")
     return TileChoice(TileKind.TABLE, f"{rows} rows of a key/value head need several")
 
