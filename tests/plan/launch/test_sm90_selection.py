@@ -128,6 +128,12 @@ def test_key_tiles_that_are_visited(mask: Mask | None, queries: int, tiles: int)
     assert visited_key_tiles(few(mask=mask), step(1, 65536, queries)) == tiles
 
 
+def test_only_the_last_query_tile_counts() -> None:
+    """Its 32 queries see 1055 keys, which lie in nine tiles of 128; all 512 see twelve."""
+    window = wide(mask=SlidingWindowMask(1023, 0))
+    assert visited_key_tiles(window, step(1, 65536, 512)) == 9
+
+
 def test_a_window_is_not_split() -> None:
     spec = few(mask=SlidingWindowMask(1023, 0))
     assert choose_key_splits(spec, step(1, 65536), SMS).num_splits == 1
