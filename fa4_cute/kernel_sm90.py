@@ -1,9 +1,9 @@
 """``SM90MHA``: attention on Hopper, one to three consumer warp groups with 64 query rows each.
 
 Assembles only: the plan gives every offset and count, each role lives in ``fa4_cute.roles``, and
-here they get their memories. Which warps play which role: ``SM90_SCHEDULES`` and
-``SM90_FEW_ROWS_SCHEDULES`` of ``fa4_cute.plan.spec.schedule``. There is no Tensor Memory:
-accumulators are registers, so nothing is allocated, and a warp leaves when its work is done.
+here they get their memories. Which warps play which role: ``sm90_schedule`` of
+``fa4_cute.plan.spec.sm90_spec``. There is no Tensor Memory: accumulators are registers, so nothing
+is allocated, and a warp leaves when its work is done.
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,9 @@ from cutlass import Int32
 
 from .kernel_base import AttentionKernel, Role
 from .plan.memory.sm90_smem import SM90SMemLayout
+from .plan.spec.schedule import TRANSPOSE
 from .plan.spec.sm90_spec import SM90Spec
-from .roles import sm90_consumer, sm90_load
+from .roles import sm90_consumer, sm90_load, sm90_transpose
 from .smem import SM90AttentionSMem
 from .tma import TensorMaps
 from .work.sequence import Arguments
@@ -32,7 +33,11 @@ class SM90MHA(AttentionKernel[SM90Context, SM90AttentionSMem]):
     @property
     def roles(self) -> Mapping[str, Role[SM90Context]]:
         """What the warps of each role run."""
-        return {"consumer": sm90_consumer.consume, "load": sm90_load.load}
+        return {
+            "consumer": sm90_consumer.consume,
+            "load": sm90_load.load,
+            TRANSPOSE: sm90_transpose.transpose,
+        }
 
     def shared_memory(self, base: Int32) -> SM90AttentionSMem:
         """Return the map of shared memory from its first byte ``base`` on."""

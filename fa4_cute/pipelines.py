@@ -328,5 +328,9 @@ class SM90MBars(MBars):
         return self._ring(self.layout.k_ring)
 
     def v_ring(self) -> StagedPipeline:
-        """The slots of V."""
+        """The slots of V as it is multiplied."""
         return self._ring(self.layout.v_ring)
+
+    def raw_ring(self) -> StagedPipeline:
+        """The slots of V as it is loaded, where it is transposed."""
+        return self._ring(self.layout.raw_ring)

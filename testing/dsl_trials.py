@@ -11,7 +11,7 @@ from cutlass import Float32, Int32, Int64, cute
 
 from fa4_cute.device import ids
 from fa4_cute.device.math import arith, fragment, score_math, softmax
-from fa4_cute.device.memory import clean, gmem, shared, tma, tmem
+from fa4_cute.device.memory import clean, gmem, matrices, shared, tma, tmem
 from fa4_cute.device.sync import barriers, pair
 from fa4_cute.host.compile.compiler import compile_traced
 from fa4_cute.plan.compute.probability import ProbabilityPlan
@@ -65,6 +65,7 @@ TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
         *softmax.rescale_decision(f, g, f, ProbabilityPlan.of(DType.BF16))
     ),
     "memory.clean.publish_to_tensor_cores": lambda a, b, f, g, p: clean.publish_to_tensor_cores(),
+    "memory.matrices.chosen_bytes": lambda a, b, f, g, p: _keep(matrices.chosen_bytes(a, b, a)),
     "memory.gmem.load_i32": lambda a, b, f, g, p: _keep(gmem.load_i32(p)),
     "memory.gmem.load_f32": lambda a, b, f, g, p: _keep(gmem.load_f32(p)),
     "memory.gmem.store_f32": lambda a, b, f, g, p: gmem.store_f32(p, f),

@@ -159,6 +159,10 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
         BF16, 128, {"group": 8}, page_size=64, used_k=True, **WORKSPACE
     ).with_few_rows(),
     "sm90 d192/128": hopper(BF16, 192, MLA, mask=CAUSAL, return_lse=True),
+    "sm90 d128 fp8": hopper(FP8, 128, {"group": 1}, mask=CAUSAL),
+    "sm90 d64 fp8 persistent ragged": hopper(
+        FP8, 64, mask=CAUSAL, return_lse=True, page_size=64, **PAGED, **PERSISTENT
+    ),
     "sm90 d256 everything": hopper(
         BF16, 256, mask=EVERYTHING, score_mod=MOD, sink=True, page_size=16, return_lse=True,
         **PAGED, **WORKSPACE, **PERSISTENT,

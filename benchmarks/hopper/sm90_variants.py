@@ -29,7 +29,7 @@ from fa4_cute.host.compile import cache
 from fa4_cute.host.run import calls, compute
 from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
-from fa4_cute.plan.spec.schedule import SM90_SCHEDULES
+from fa4_cute.plan.spec.sm90_spec import sm90_schedule
 
 TOKENS: Final = 16384
 MODEL_DIM: Final = 2048
@@ -56,10 +56,9 @@ class Trial:
         """Return the kernel of ``problem`` with the changes."""
         choice: support.Choice = support.require(support.choose(problem))
         spec: Any = choice.spec
-        config, schedule = replace(spec.config, **self.changes), spec.schedule
-        if config.num_consumers != spec.config.num_consumers:
-            schedule = SM90_SCHEDULES[config.num_consumers]
-        return replace(choice, spec=replace(spec, config=config, schedule=schedule))
+        config = replace(spec.config, **self.changes)
+        changed = replace(spec, config=config, schedule=sm90_schedule(config))
+        return replace(choice, spec=changed)
 
     @contextmanager
     def in_force(self) -> Iterator[None]:

@@ -99,6 +99,9 @@ def mended(ptx: str) -> str:
     return ptx[:at] + wait + ptx[at:]
 
 
+KERNELS: Final[dict[str, Change]] = {"as it is": str, "mended": mended}
+
+
 def changed_late(ptx: str, change: Change, offset: int, rounds: int) -> str:
     """Both: a change and a delay."""
     return delayed(change(ptx), offset, rounds)
@@ -133,10 +136,10 @@ def picture(heard: Heard, path: Path) -> None:
     draw(report, path, ROWS, title=TITLE, label=product, window=window, finding=number)
 
 
-def outcome(release: str, change: Change, right: torch.Tensor) -> str:
-    """What a change does to the result."""
+def outcome(release: str, change: Change, right: torch.Tensor, **options: Any) -> str:
+    """What a change, or another order of events, does to the result."""
     try:
-        out, _ = run_changed(release, change, checks=Check.NONE, trace_cluster=None)
+        out, _ = run_changed(release, change, checks=Check.NONE, trace_cluster=None, **options)
     except RuntimeError as error:
         return str(error).partition("code='")[2].partition("'")[0] or str(error)
     rows = (out != right).any(-1)
@@ -166,9 +169,11 @@ def main() -> None:
     same = "same bits" if torch.equal(out, right) else "other bits"
     cycles = [report.cycles for _, report in (*heard, *mended_heard)]
     print(f"mended: {told(mended_heard)}; {same}; modelled cycles {cycles[0]:,} -> {cycles[1]:,}")
+    for word, change in KERNELS.items():
+        print(f"mode late, {word}: {outcome(given.release, change, right, mode='late')}")
     for name, offset in P_STORED.items():
         for rounds in ROUNDS:
-            for word, change in (("as it is", str), ("mended", mended)):
+            for word, change in KERNELS.items():
                 late = partial(changed_late, change=change, offset=offset, rounds=rounds)
                 seen = outcome(given.release, late, right)
                 print(f"{name}, {rounds} rounds late, {word}: {seen}", flush=True)

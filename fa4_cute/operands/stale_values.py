@@ -1,9 +1,10 @@
 """Rows of V past a sequence's last key: zeroed before they meet probabilities of zero.
 
 Memory after the last key of a packed, paged or partly used operand belongs to somebody else and may
-hold NaN or infinity, and 0 times NaN is NaN. Keys need no care: their scores are replaced. Who
-multiplies cleans the only tile that can hold such rows, after the tile has arrived: the MMA warp,
-or the consumers of the Hopper kernel together (``docs/sources.md`` section 8 describes the hazard).
+hold NaN or infinity, and 0 times NaN is NaN. Keys need no care: their scores are replaced. The
+only tile that can hold such rows is cleaned after it has arrived: by the MMA warp, or in the Hopper
+kernel by its consumers together, or by the warps that transpose V (``docs/sources.md`` section 8
+describes the hazard).
 """
 
 import cutlass
@@ -59,18 +60,23 @@ def clean_values(
 
 @cute.jit
 def clean_values_together(
-    ctx: AttentionContext, tile: Int32, slot: Int32, meet: cutlass.Constexpr
+    ctx: AttentionContext,
+    tile: Int32,
+    slot: Int32,
+    first_warp: cutlass.Constexpr[int],
+    meet: cutlass.Constexpr,
 ) -> None:
-    """Zero the rows that hold no key in the V slot at ``slot``; all warps that multiply call it.
+    """Zero the rows that hold no key in the V slot at ``slot``; several warps call it together.
 
-    The first of them clean a column chunk each. ``meet()`` is their barrier.
+    The first of them, from ``first_warp`` on, clean a column chunk each. ``meet()`` is their
+    barrier.
     """
     if cutlass.const_expr(ctx.spec.variant.partial_values):
         span, num_rows = ctx.spec.config.value_swizzle.bytes, ctx.spec.key_rows
         valid = rows_with_keys(ctx, tile)
         if valid < num_rows:
-            if warp_index() < len(slot_chunks(ctx, slot)):
-                chunk = slot + warp_index() * (num_rows * span)
+            if warp_index() - first_warp < len(slot_chunks(ctx, slot)):
+                chunk = slot + (warp_index() - first_warp) * (num_rows * span)
                 clean.zero_rows(chunk, DEVICE.maximum(valid, 0), num_rows, span)
                 clean.publish_to_tensor_cores()
             meet()

@@ -1,7 +1,8 @@
 """Load role of the Hopper kernel: the Q tile of every consumer, then K and V through TMA.
 
 Edges: expects and fills ``Q_full``, ``K_full`` and ``V_full``; waits on ``K_empty`` and
-``V_empty``. A tile's K is filled before the V of the tile before: so the consumers multiply.
+``V_empty``. Where V is transposed these of V are ``raw_full`` and ``raw_empty``. A tile's K is
+filled before the V of the tile before: so the consumers multiply.
 """
 
 import cutlass
@@ -22,7 +23,7 @@ def load_queries(ctx: SM90Context) -> None:
     for consumer in range(config.num_consumers):
         wait_until_stored(ctx, (consumer,))
         mbar = config.misc_mbars.query(consumer)
-        ctx.barriers.expect(mbar, config.q_tile_bytes)
+        ctx.barriers.expect(mbar, config.q_load_bytes)
         where, smem = place_of_query(ctx, consumer), ctx.smem.q_tile_smem(consumer)
         load_query_chunks(
             ctx.spec, ctx.maps.q, where, chunks, smem, ctx.barriers.address_of(mbar)
@@ -38,7 +39,7 @@ def load_keys(ctx: SM90Context, state: RingState, tile: Int32) -> None:
 
 def load_values(ctx: SM90Context, state: RingState, tile: Int32) -> None:
     """Fill a slot with the ``tile``-th visited V; waits for it to be free."""
-    ring = TMAProducerPipeline(ctx.barriers, Ring.of_sm90_values(ctx.spec.config))
+    ring = TMAProducerPipeline(ctx.barriers, Ring.of_sm90_loads(ctx.spec.config))
     ring.acquire(state)
     load_slice(ctx, value_slice(ctx), tile, ring.expect(state))
 
@@ -47,6 +48,8 @@ def load_values(ctx: SM90Context, state: RingState, tile: Int32) -> None:
 def load_work(ctx: SM90Context) -> None:
     """Load the operands of one query tile."""
     k = v = ctx.ring_start(producer=True)
+    if cutlass.const_expr(ctx.spec.config.transposes_values):
+        v = ctx.ring_start(producer=True, slots=ctx.spec.config.num_raw_stages)
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
         load_keys(ctx, k, Int32(0))

@@ -89,6 +89,10 @@ class StagedPipeline:
         """Return the index of the barrier that counts the bytes of stage ``qk_stage``."""
         return self.plan.producer_mbar(state.index, qk_stage)
 
+    def producer_arrive_as_warp(self, state: SlotCursor) -> None:
+        """The calling warps have filled the slot; they say so together."""
+        self.block.arrive_as_warp(self.plan.producer_mbar(state.index))
+
     def consumer_wait(self, state: SlotCursor, qk_stage: int | None = None) -> None:
         """Wait until the bytes of stage ``qk_stage`` (default: the last) have landed."""
         self.block.wait(self.plan.consumer_wait(state, qk_stage))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 
 from . import check, facts, mutate, profile
 from .options import Parser
+from .shown import UNPROVEN
 
 COMMANDS = {
     "run": (check.add_run, "run a PTX file or a Python program on the virtual SM100"),
@@ -33,4 +36,11 @@ def main(words: Sequence[str] | None = None) -> int:
     for name, (add, text) in COMMANDS.items():
         add(commands.add_parser(name, help=text, description=text, epilog=EXITS))
     given = parser.parse_args(words)
-    return int(given.command(given))
+    try:
+        code = int(given.command(given))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read the output, such as `head`, has gone; Python would complain at its end, too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UNPROVEN
+    return code

@@ -25,8 +25,9 @@ from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.combine_spec import CombineSpec
 from fa4_cute.plan.spec.variant import Partition
 from testing.arguments import Arguments, arguments
-from testing.cases import FP16, Case, dense
+from testing.cases import FP8, FP16, Case, dense
 from testing.reference.attention import Comparison, compare
+from testing.reference.fp8 import compare_fp8
 
 
 def hopper(*sizes: int, **more: Any) -> Case:
@@ -85,6 +86,15 @@ CASES: Final = (
         featured(features, 192, head_dim_v=128, lengths=SEQUENCES)
         for features in ("ragged causal sink", "page64 window", "persistent split bias")
     ),
+    *(hopper(513, 1000, d, 4, 2, batch=2, causal=True, dtype=FP8) for d in (16, 64, 80, 128)),
+    hopper(300, 9000, 128, dtype=FP8),
+    hopper(513, 1000, 192, 4, 2, causal=True, dtype=FP8, head_dim_v=128),
+    *(
+        featured(f"fp8 {features}", d, lengths=SEQUENCES, dtype=FP8)
+        for features in ("ragged causal sink", "ragged cache window", "page64 union softcap",
+                         "persistent page16 split")
+        for d in (64, 128)
+    ),
 )  # fmt: skip
 """Every feature of the kernel, and shapes with ragged ends; what a call names depends on these."""
 
@@ -136,7 +146,8 @@ def computed(given: Arguments) -> tuple[torch.Tensor, torch.Tensor]:
 def judged(case: Case) -> Comparison:
     """Run a case on the GPU; return how far it is from float64."""
     given = arguments(case)
-    return compare(*computed(given), given.inputs, **given.options)
+    judge = compare_fp8 if case.is_fp8 else compare
+    return judge(*computed(given), given.inputs, **given.options)
 
 
 def main(command: str) -> int:

@@ -27,10 +27,11 @@ KINDS = {
     "pair_cta": KernelSpec.for_attention(BF16, 128, causal=True, return_lse=True, pair_cta=True),
     "depth512": Depth512Spec.for_attention(BF16, 512, return_lse=True),
     "sm90": replace(HOPPER, config=replace(HOPPER.config, in_turn=True)),
+    "sm90 fp8": SM90Spec.for_attention(DType.FP8_E4M3, 64, variant=Variant(used_k=True)),
 }
 
 
-BY_REGISTER = {"depth512": (EXCHANGE,), "sm90": (CONSUMER, TURN)}
+BY_REGISTER = {"depth512": (EXCHANGE,), "sm90": (CONSUMER, TURN), "sm90 fp8": (CONSUMER, TURN)}
 """Barriers whose number differs between warps."""
 
 

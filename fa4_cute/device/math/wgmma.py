@@ -35,44 +35,50 @@ def start_shared(plan: WgmmaPlan, a: Int32, b: Int32) -> list[Float32]:
     assert plan.a is not None
     count = plan.num_registers
     d = ", ".join(f"${i}" for i in range(count))
-    transposes = f"{int(plan.a.mn_major)}, {int(plan.b.mn_major)}"
-    lines = [".reg .b64 a, b;", ".reg .b32 low;", "wgmma.fence.sync.aligned;"]
+    majors = _majors(plan, plan.a, plan.b)
+    lines = [".reg .b64 a, b, b_first;", ".reg .b32 low;", "wgmma.fence.sync.aligned;"]
+    lines.append(_descriptor("b_first", f"${count + 1}", plan.b))
     for step, (a_step, b_step) in enumerate(zip(plan.a_steps, plan.b_steps, strict=True)):
-        lines += _descriptor("a", f"${count}", a_step, plan.a)
-        lines += _descriptor("b", f"${count + 1}", b_step, plan.b)
+        # A stays where it is: its lower words are constants to the loop.
+        lines += [f"add.s32 low, ${count}, {a_step};", _descriptor("a", "low", plan.a)]
+        lines.append(_advanced(b_step))
         more = int(step > 0)
-        lines.append(f"{plan.instruction} {{{d}}}, a, b, {more}, 1, 1, {transposes};")
+        lines.append(f"{plan.instruction} {{{d}}}, a, b, {more}, 1, 1{majors};")
     lines.append("wgmma.commit_group.sync.aligned;")
     return emit("{\n\t" + "\n\t".join(lines) + "\n\t}", (Float32,) * count, (a, b))
 
 
 def start_registers(
-    plan: WgmmaPlan, d: Sequence[Float32], a: Sequence[Int32], b: Int32
+    plan: WgmmaPlan, d: Sequence[Float32] | None, a: Sequence[Int32], b: Int32
 ) -> list[Float32]:
     """Start D += A B of ``plan``; return D, to be waited for.
 
     Args:
         plan: the product.
-        d: D so far.
+        d: D so far; None starts from zeros.
         a: A in registers: four for each k-step.
         b: lower descriptor word of B.
 
     DSL: as for :func:`start_shared`.
     """
-    count = plan.num_registers
+    count, before = plan.num_registers, list(d or ())
     registers = ", ".join(f"${i}" for i in range(count))
-    first, word = 2 * count, 2 * count + len(a)
-    lines = [".reg .b64 b;", ".reg .b32 low;", "wgmma.fence.sync.aligned;"]
+    first = count + len(before)
+    word = first + len(a)
+    lines = [".reg .b64 b, b_first;", "wgmma.fence.sync.aligned;"]
+    lines.append(_descriptor("b_first", f"${word}", plan.b))
     for step, b_step in enumerate(plan.b_steps):
+        more = int(d is not None or step > 0)
         start = first + step * _A_REGISTERS
         a_text = ", ".join(f"${i}" for i in range(start, start + _A_REGISTERS))
-        lines += _descriptor("b", f"${word}", b_step, plan.b)
+        lines.append(_advanced(b_step))
         lines.append(
-            f"{plan.instruction} {{{registers}}}, {{{a_text}}}, b, 1, 1, 1, {int(plan.b.mn_major)};"
+            f"{plan.instruction} {{{registers}}}, {{{a_text}}}, b, {more}, 1, 1"
+            f"{_majors(plan, plan.b)};"
         )
     lines.append("wgmma.commit_group.sync.aligned;")
     text = "{\n\t" + "\n\t".join(lines) + "\n\t}"
-    return emit(text, (Float32,) * count, (*d, *a, b), tied=count)
+    return emit(text, (Float32,) * count, (*before, *a, b), tied=len(before))
 
 
 def wait(d: Sequence[Float32], pending: int) -> list[Float32]:
@@ -85,6 +91,17 @@ def wait(d: Sequence[Float32], pending: int) -> list[Float32]:
     return emit(text, (Float32,) * len(d), tuple(d), tied=len(d))
 
 
-def _descriptor(name: str, low: str, step: int, operand: SmemOperand) -> Sequence[str]:
-    upper = descriptor_words(operand)[1]
-    return (f"add.s32 low, {low}, {step};", f"mov.b64 {name}, {{low, {upper:#x}}};")
+def _majors(plan: WgmmaPlan, *operands: SmemOperand) -> str:
+    """Return the operands that say which tiles are MN-major; only 16-bit types have a choice."""
+    if plan.dtype.size == 1:
+        return ""
+    return "".join(f", {int(operand.mn_major)}" for operand in operands)
+
+
+def _descriptor(name: str, low: str, operand: SmemOperand) -> str:
+    return f"mov.b64 {name}, {{{low}, {descriptor_words(operand)[1]:#x}}};"
+
+
+def _advanced(step: int) -> str:
+    # One uniform addition of 64 bits; with the words added apart there are two instructions.
+    return f"add.s64 b, b_first, {step};"

@@ -64,8 +64,7 @@ def row_offsets(inputs: Inputs, given: Mapping[str, Any], batch: int) -> Any:
     q, k, _ = inputs
     starts_q, keys = given.get("cu_seqlens_q"), given.get("seqused_k")
     if keys is None:
-        starts_k = given.get("cu_seqlens_k")
-        keys = k.shape[1] if starts_k is None else starts_k.diff()
+        keys = k.shape[1] if (starts := given.get("cu_seqlens_k")) is None else starts.diff()
     found = keys - (q.shape[1] if starts_q is None else starts_q.diff())
     if not isinstance(found, int):
         return found.float()

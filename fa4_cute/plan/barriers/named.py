@@ -12,6 +12,7 @@ from typing import Final
 
 from ..facts.hardware import WARP_GROUP_THREADS, WARP_THREADS
 from .chain_rows import NUM_CHAINS
+from .sm90_mbars import TRANSPOSING_WARPS
 
 NUM_NAMED_BARRIERS: Final = 16
 MAX_CONSUMERS: Final = 3
@@ -73,6 +74,9 @@ CONSUMER: Final = NamedBarrier(
 CLEAN: Final = NamedBarrier(
     4, "clean", "rows of V without a key are zeros", MAX_CONSUMERS * WARP_GROUP_THREADS
 )
+CLEAN_RAW: Final = NamedBarrier(
+    4, "clean raw", "rows of V without a key are zeros", TRANSPOSING_WARPS * WARP_THREADS
+)
 TURN: Final = NamedBarrier(
     5, "turn", "the consumer before has started its products", 2 * WARP_GROUP_THREADS, MAX_CONSUMERS
 )
@@ -85,6 +89,7 @@ NAMED_BARRIERS: Final = MappingProxyType(
         "pair_cta": (STORE,),
         "depth512": (EXCHANGE, OUTPUT),
         "sm90": (CONSUMER, CLEAN, TURN),
+        "sm90 fp8": (CONSUMER, CLEAN_RAW, TURN),
     }
 )
 """Which named barriers each kind of kernel may use. A pair frees Tensor Memory together, by a

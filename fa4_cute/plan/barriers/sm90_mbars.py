@@ -9,15 +9,24 @@ consumer warp groups, ``s`` the slots of a ring::
     c + 2 s  V_full[s]     slot arrived                                       1
     c + 3 s  V_empty[s]    slot read                                          4 c
     then     stored[c]     Q of consumer c may be loaded anew (persistent)    4
+    then     raw_full[r]   slot of V as it is loaded arrived (fp8)            1
+    .. + r   raw_empty[r]  slot read                                          3
+
+With fp8 operands the V that is multiplied is written by the three warps that transpose it, each of
+which arrives on ``V_full``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from ..facts.hardware import WARPS_PER_GROUP
 from .barrier_spec import TMA_BYTES, Arrival, BarrierRow, BarrierTable
 from .pipeline_plan import StagedPipelinePlan
+
+TRANSPOSING_WARPS: Final = WARPS_PER_GROUP - 1
+"""Warps that transpose V: those of its warp group beside the one that loads."""
 
 
 @dataclass(frozen=True)
@@ -30,24 +39,28 @@ class SM90MBarsLayout(BarrierTable):
         num_kv_stages: slots of either ring.
         num_consumers: warp groups that multiply, each with a Q tile of its own.
         persistent: a CTA takes one query tile after the other.
+        num_raw_stages: slots of V as it is loaded, where it is transposed before it is multiplied.
     """
 
     num_kv_stages: int
     num_consumers: int
     persistent: bool = False
+    num_raw_stages: int = 0
 
     def groups(self) -> dict[str, list[BarrierRow]]:
         """Return the rows of every group, in index order: the one place that says where each is."""
         consumers = range(self.num_consumers if self.persistent else 0)
         warps = (Arrival("consumer (a lane of each warp)", WARPS_PER_GROUP),)
+        transposed = (_TRANSPOSED,) if self.num_raw_stages else ()
         return {
             "Q": [
                 (f"Q_full[{i}]", f"Q tile {i} arrived", TMA_BYTES, "consumer")
                 for i in range(self.num_consumers)
             ],
-            "K": self._ring("K"),
-            "V": self._ring("V"),
+            "K": self._ring("K", self.num_kv_stages, TMA_BYTES, self._multiplied),
+            "V": self._ring("V", self.num_kv_stages, transposed or TMA_BYTES, self._multiplied),
             "stored": [(f"stored[{i}]", f"Q tile {i} is free", warps, "load") for i in consumers],
+            "raw": self._ring("raw", self.num_raw_stages, TMA_BYTES, transposed),
         }
 
     def query(self, consumer: int) -> int:
@@ -57,7 +70,7 @@ class SM90MBarsLayout(BarrierTable):
     def stored(self, chain: int) -> int:
         """Barrier that says that the Q tile of consumer ``chain`` may be loaded anew.
 
-        Its products are over, and O has left its memory where it is staged there.
+        Its last product of the query tile is over; O is not staged there.
         """
         return self.offset("stored") + chain
 
@@ -72,16 +85,30 @@ class SM90MBarsLayout(BarrierTable):
         return StagedPipelinePlan(self.num_kv_stages, 1, self.offset("V"))
 
     @property
+    def raw_ring(self) -> StagedPipelinePlan:
+        """Barriers of the ring of V as it is loaded, before it is transposed."""
+        return StagedPipelinePlan(self.num_raw_stages, 1, self.offset("raw"))
+
+    @property
     def scale_ring(self) -> StagedPipelinePlan:
         """Buffers of key scales with barriers of their own: there are none."""
         return StagedPipelinePlan(0, 1, self.size)
 
-    def _ring(self, name: str) -> list[BarrierRow]:
-        slots = range(self.num_kv_stages)
-        read = (
-            Arrival("consumer (a lane of each warp)", self.num_consumers * WARPS_PER_GROUP),
-        )
+    @property
+    def _multiplied(self) -> tuple[Arrival, ...]:
+        count = self.num_consumers * WARPS_PER_GROUP
+        return (Arrival("consumer (a lane of each warp)", count),)
+
+    def _ring(
+        self, name: str, num_slots: int, full: tuple[Arrival, ...], empty: tuple[Arrival, ...]
+    ) -> list[BarrierRow]:
+        slots, transposes = range(num_slots), _TRANSPOSED in full
+        fills = "transpose" if transposes else "load"
+        reads = "transpose" if _TRANSPOSED in empty else "consumer"
         return [
-            *((f"{name}_full[{i}]", f"{name} {i} arrived", TMA_BYTES, "consumer") for i in slots),
-            *((f"{name}_empty[{i}]", f"{name} {i} read", read, "load") for i in slots),
+            *((f"{name}_full[{i}]", f"{name} {i} arrived", full, reads) for i in slots),
+            *((f"{name}_empty[{i}]", f"{name} {i} read", empty, fills) for i in slots),
         ]
+
+
+_TRANSPOSED = Arrival("transpose (a lane of each warp)", TRANSPOSING_WARPS)

@@ -17,7 +17,9 @@ def qk_plan(config: SM90Config) -> WgmmaPlan:
 
 
 def pv_plan(config: SM90Config) -> WgmmaPlan:
-    """O += P V: P in registers, V MN-major in shared memory."""
-    swizzle = config.value_swizzle
-    v = SmemOperand(config.qkv_dtype, config.padded_ov_depth, config.BN, swizzle, mn_major=True)
+    """O += P V: P in registers, V in shared memory, MN-major unless it was transposed."""
+    in_rows = config.transposes_values
+    swizzle = config.transposed_swizzle if in_rows else config.value_swizzle
+    columns = config.padded_ov_depth
+    v = SmemOperand(config.qkv_dtype, columns, config.BN, swizzle, mn_major=not in_rows)
     return WgmmaPlan(config.qkv_dtype, padded_columns(config.ov_depth), config.BN, v)

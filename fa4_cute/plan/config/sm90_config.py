@@ -1,35 +1,24 @@
 """``SM90Config``: numbers of the Hopper kernel, for head dims up to 256.
 
-Each of two or three consumer warp groups holds 64 query rows. It multiplies S = Q K' from shared
-memory into its registers, turns S into P there, and multiplies O += P V with P from registers. One
-more warp group loads. What bounds a tile is a consumer's registers, O and two of S and P at a
-time, and shared memory for two slots of K and V::
-
-    head dim   consumers   keys   registers of S, O, P    as in
-    .. 64      3           128    64, 32, 32 of 160
-    .. 128     2           128    64, 64, 32 of 240       FlashAttention-3's causal tile
-    192/128    2           128    64, 64, 32 of 240       FlashAttention-3
-    .. 192     2           112    56, 96, 28 of 240       FlashAttention-3
-    .. 256     2           80     40, 128, 20 of 240      FlashAttention-3
+Each of its consumer warp groups holds 64 query rows. It multiplies S = Q K' from shared memory into
+its registers, turns S into P there, and multiplies O += P V with P from registers. One more warp
+group loads, and transposes V where that is needed. Tiles: ``sm90_tiles``.
 
 V and O may have fewer columns than Q and K (192/128). A head dim is padded to whole chunks of 64
 columns in shared memory; nothing but its own columns is multiplied.
-
-Where the queries of a head fit 64 rows, as those of a decoding step do, memory is what bounds a
-call. Then one consumer suffices, its tiles are small, and up to head dim 192 two CTAs share an SM:
-one loads while the other starts or ends.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..barriers.sm90_mbars import SM90MBarsLayout
 from ..facts.dtypes import DType
 from ..facts.hardware import (
     MBARRIER_BYTES,
+    OUTPUT_SWIZZLE,
     SMEM_PER_SM,
     SMEM_RESERVED_PER_CTA,
     SwizzleMode,
@@ -37,41 +26,19 @@ from ..facts.hardware import (
 )
 from ..facts.wgmma import WGMMA_ROWS
 from .operand_config import OperandConfig
+from .sm90_tiles import (
+    LONG_KEYS_TILE,
+    MAX_DEPTH,
+    SM90Tile,
+    operand_swizzle,
+    refuse_fp8_tile,
+    tiles_of,
+)
 
 MAX_KV_STAGES: Final = 4
 """More slots than this hide no more latency."""
 MIN_KV_STAGES: Final = 2
 """With fewer, nothing is loaded while the tensor cores read."""
-
-
-class SM90Tile(NamedTuple):
-    """Tile of head dims up to ``depth``, of V up to ``ov_depth``: consumers of 64 rows, and keys.
-
-    ``ov_depth`` is 0 where any will do; ``ctas`` share an SM.
-    """
-
-    depth: int
-    consumers: int
-    keys: int
-    ov_depth: int = 0
-    ctas: int = 1
-
-    def holds(self, depth: int, ov_depth: int) -> bool:
-        """Whether the tile is wide enough."""
-        return depth <= self.depth and ov_depth <= (self.ov_depth or self.depth)
-
-
-TILES: Final = (SM90Tile(64, 3, 128), SM90Tile(128, 2, 128), SM90Tile(192, 2, 128, ov_depth=128),
-                SM90Tile(192, 2, 112), SM90Tile(256, 2, 80))  # fmt: skip
-"""Ascending; the first that is wide enough is taken."""
-MAX_DEPTH: Final = TILES[-1].depth
-FEW_ROWS_TILES: Final = (SM90Tile(64, 1, 128, ctas=2), SM90Tile(128, 1, 64, ctas=2),
-                         SM90Tile(192, 1, 32, ctas=2), SM90Tile(256, 1, 64))  # fmt: skip
-"""The same for queries that fit 64 rows. The last one's O alone takes the registers that a thread
-of two CTAs starts with, and ptxas wants an instruction's operands among these."""
-
-LONG_KEYS_TILE: Final = SM90Tile(128, 2, 176)
-"""For this head dim alone, and many keys that all rows see; two slots (``docs/hopper.md``)."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +61,7 @@ class SM90Config(OperandConfig):
             exponentiate.
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
         few_rows: a CTA has one Q tile.
+        long_keys: all rows see many keys.
 
     Raises:
         ValueError: for values that describe no problem at all, a head dim above 256, or a V that
@@ -114,6 +82,7 @@ class SM90Config(OperandConfig):
     in_turn: bool = True
     scale_dtype: DType = DType.INVALID
     few_rows: bool = False
+    long_keys: bool = False
 
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
@@ -128,13 +97,17 @@ class SM90Config(OperandConfig):
                 f"ov_depth={self.ov_depth} exceeds depth={self.depth}, that of Q and K; nearest "
                 f"supported choice: ov_depth={self.depth}"
             )
+        if self.transposes_values:
+            refuse_fp8_tile(self.ov_depth, self.BN)
 
     # Tile sizes ------------------------------------------------------------------------------
 
     @property
     def tile(self) -> SM90Tile:
         """The row of the table."""
-        tiles = FEW_ROWS_TILES if self.few_rows else TILES
+        if self.long_keys:
+            return LONG_KEYS_TILE
+        tiles = tiles_of(is_fp8=self.transposes_values, few_rows=self.few_rows)
         return next(tile for tile in tiles if tile.holds(self.depth, self.ov_depth))
 
     @property
@@ -174,9 +147,31 @@ class SM90Config(OperandConfig):
         return align_up(self.ov_depth, self.swizzle_elems)
 
     @property
+    def transposes_values(self) -> bool:
+        """Whether V is transposed in shared memory before it is multiplied: fp8 operands.
+
+        Then P V of a tile is a sum of its own, too.
+        """
+        return self.qkv_dtype is DType.FP8_E4M3
+
+    @property
+    def transposed_swizzle(self) -> SwizzleMode:
+        """Swizzle of transposed V, whose rows are the keys of a tile: the widest of whole spans."""
+        return next(m for m in reversed(SwizzleMode) if self.BN % m.bytes == 0)
+
+    @property
     def fuse_gqa(self) -> bool:
-        """Whether the heads of a group are packed into the rows of one Q tile."""
-        return self.group > 1 and WGMMA_ROWS % self.group == 0
+        """Whether the heads of a group are packed into the rows of one Q tile.
+
+        Rows may be left over where it is the only one: memory bounds it, and is read once.
+        """
+        fits = self.group <= WGMMA_ROWS if self.few_rows else WGMMA_ROWS % self.group == 0
+        return self.group > 1 and fits
+
+    @property
+    def q_rows(self) -> int:
+        """Rows of a consumer's Q tile that hold queries: whole positions."""
+        return WGMMA_ROWS // self.group * self.group if self.fuse_gqa else WGMMA_ROWS
 
     @property
     def num_qk_stages(self) -> int:
@@ -204,13 +199,28 @@ class SM90Config(OperandConfig):
 
     @property
     def q_tile_bytes(self) -> int:
-        """Bytes of the Q tile of one consumer; its staged O is no larger."""
+        """Bytes of the Q tile of one consumer."""
         return WGMMA_ROWS * self.padded_depth * self.qkv_dtype_size
+
+    @property
+    def q_load_bytes(self) -> int:
+        """Bytes of it that are loaded."""
+        return self.q_rows * self.padded_depth * self.qkv_dtype_size
+
+    @property
+    def o_columns(self) -> int:
+        """Columns of a staged O: whole chunks of its own swizzle."""
+        return align_up(self.ov_depth, OUTPUT_SWIZZLE.bytes // self.qkv_dtype.output.size)
 
     @property
     def o_tile_bytes(self) -> int:
         """Bytes of the staged O of one consumer."""
-        return WGMMA_ROWS * self.padded_ov_depth * self.qkv_dtype_size
+        return WGMMA_ROWS * self.o_columns * self.qkv_dtype.output.size
+
+    @property
+    def q_slot_bytes(self) -> int:
+        """Bytes of the memory of a consumer's Q tile, over which O is staged unless persistent."""
+        return self.q_tile_bytes if self.persistent else max(self.q_tile_bytes, self.o_tile_bytes)
 
     @property
     def k_stage_bytes(self) -> int:
@@ -228,33 +238,43 @@ class SM90Config(OperandConfig):
         return min(self._slots_beside(self._q_bytes + self.o_bytes), MAX_KV_STAGES)
 
     @property
-    def o_apart(self) -> bool:
-        """Whether staged O has memory of its own, where a persistent CTA has it to spare.
+    def num_raw_stages(self) -> int:
+        """Slots of V as it is loaded, where it is transposed: one fewer than of transposed V."""
+        return self.num_kv_stages - 1 if self.transposes_values else 0
 
-        Then Q of the next query tile is loaded while the last one is still multiplied and written.
+    @property
+    def o_apart(self) -> bool:
+        """Whether staged O has memory of its own: that of a persistent CTA, if it costs no slot.
+
+        A persistent CTA loads Q of the next query tile while the last one is still multiplied and
+        written, so that O is never staged over Q.
         """
-        both = self._q_bytes + self._o_apart_bytes
-        return self.persistent and self._slots_beside(both) >= MIN_KV_STAGES
+        alone = self.num_consumers * self.q_tile_bytes
+        both = alone + self.num_consumers * self.o_tile_bytes
+        most = min(self._slots_beside(alone), MAX_KV_STAGES)
+        return self.persistent and self._slots_beside(both) >= most
+
+    @property
+    def o_by_rows(self) -> bool:
+        """Whether O leaves from the registers: a persistent CTA has no memory to stage it."""
+        return self.persistent and not self.o_apart
 
     @property
     def o_bytes(self) -> int:
         """Bytes of the staged O besides those of Q."""
-        return self._o_apart_bytes if self.o_apart else 0
-
-    @property
-    def _o_apart_bytes(self) -> int:
-        return self.num_consumers * self.o_tile_bytes
+        return self.num_consumers * self.o_tile_bytes if self.o_apart else 0
 
     @property
     def _q_bytes(self) -> int:
-        return self.num_consumers * self.q_tile_bytes
+        return self.num_consumers * self.q_slot_bytes
 
     def _slots_beside(self, num_bytes: int) -> int:
         """Return how many slots of either ring fit besides ``num_bytes`` of Q and O."""
         without = SM90MBarsLayout(0, self.num_consumers, self.persistent)
         used = num_bytes + without.size * MBARRIER_BYTES
         slots = self.k_stage_bytes + self.v_stage_bytes + 4 * MBARRIER_BYTES
-        return (self.smem_share - used) // slots
+        raw = self.v_stage_bytes + 2 * MBARRIER_BYTES if self.transposes_values else 0
+        return (self.smem_share - used + raw) // (slots + raw)
 
     @property
     def smem_share(self) -> int:
@@ -264,12 +284,15 @@ class SM90Config(OperandConfig):
     @cached_property
     def misc_mbars(self) -> SM90MBarsLayout:
         """The barrier block of this configuration."""
-        return SM90MBarsLayout(self.num_kv_stages, self.num_consumers, self.persistent)
+        return SM90MBarsLayout(
+            self.num_kv_stages, self.num_consumers, self.persistent, self.num_raw_stages
+        )
 
     @property
     def smem_used(self) -> int:
         """Dynamic shared memory of the launch."""
         rings = self.num_kv_stages * (self.k_stage_bytes + self.v_stage_bytes)
+        rings += self.num_raw_stages * self.v_stage_bytes
         barriers = self.misc_mbars.size * MBARRIER_BYTES
         return self._q_bytes + self.o_bytes + rings + barriers
 
@@ -282,24 +305,19 @@ class SM90Config(OperandConfig):
                 f"tile {self.num_consumers} x {WGMMA_ROWS} x {self.BN}, "
                 f"{self.num_consumers} consumer warp groups, {self.ctas_per_sm} CTAs per SM",
                 f"K and V rings of {self.num_kv_stages} slots x {self.k_stage_bytes} and "
-                f"{self.v_stage_bytes} bytes, {self.misc_mbars.size} mbarriers",
+                f"{self.v_stage_bytes} bytes, {self._raw_text}{self.misc_mbars.size} mbarriers",
                 f"shared memory {self.smem_used} of {self.smem_share} bytes",
             )
         )
 
     @property
-    def _depth_text(self) -> str:
-        return str(self.depth) + (f"/{self.ov_depth}" if self.ov_depth != self.depth else "")
+    def _raw_text(self) -> str:
+        raw = self.num_raw_stages
+        return f"{raw} slots of V before it is transposed, " if raw else ""
 
     @property
-    def may_take_long_keys(self) -> bool:
-        """Whether a tile of more keys than the table's fits: the head dim, and pages, if any."""
-        same = self.depth == self.ov_depth == LONG_KEYS_TILE.depth
-        return same and not (self.bn_cap or self.page_size or self.persistent)
-
-    def with_long_keys(self) -> SM90Config:
-        """Return the configuration with the tile for many keys."""
-        return replace(self, keys=LONG_KEYS_TILE.keys)
+    def _depth_text(self) -> str:
+        return str(self.depth) + (f"/{self.ov_depth}" if self.ov_depth != self.depth else "")
 
     def with_few_rows(self) -> SM90Config:
         """Return the configuration with one Q tile; a consumer alone takes no turns."""
@@ -317,16 +335,13 @@ class SM90Config(OperandConfig):
         bn_cap: int = 0,
         most_consumers: int = 3,
     ) -> SM90Config:
-        """Return the configuration of one K/V head, with the dtype's own swizzle.
-
-        ``ov_depth`` is 0 where V is as wide as K.
-        """
+        """Return the configuration of one K/V head; ``ov_depth`` is 0 where V is as wide as K."""
         return cls(
             num_q_heads=group,
             group=group,
             depth=depth,
             ov_depth=ov_depth or depth,
-            swizzle_mode=qkv_dtype.default_swizzle,
+            swizzle_mode=operand_swizzle(qkv_dtype, depth),
             page_size=page_size,
             bn_cap=bn_cap,
             most_consumers=most_consumers,

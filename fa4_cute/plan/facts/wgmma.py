@@ -13,6 +13,11 @@ so a thread has two rows, and of each a pair of neighbouring columns in every ei
 of 16 columns in registers has the same pairs, packed, in the order (j even, h 0), (j even, h 1),
 (j odd, h 0), (j odd, h 1): registers ``8 s .. 8 s + 7`` of an accumulator, two by two, are A of
 k-step ``s``.
+
+With fp8 operands a thread holds of A four neighbouring columns, ``4 (t % 4) + i``, where the
+accumulator has two pairs, ``2 (t % 4) + e`` of two blocks (ISA, "Register Fragments for
+wgmma.mma_async.m64nNk32"). No register moves for that: of every sixteen columns of A, column
+``4 q + 2 b + e`` is taken to be key ``8 b + 2 q + e``, and V has its keys in the same order.
 """
 
 from __future__ import annotations
@@ -35,6 +40,8 @@ LANES_PER_ROW: Final = 4
 BLOCK_COLUMNS: Final = 8
 """Columns of which each of these threads holds a pair."""
 PAIR: Final = 2
+KEY_STEP: Final = 2 * BLOCK_COLUMNS
+"""Keys within which those of an fp8 V change places."""
 _SM100_CONSTANT: Final = 1 << 46
 
 
@@ -62,6 +69,8 @@ class WgmmaPlan:
             raise ValueError(f"n={self.n}: a wgmma has 8 to 256 columns in steps of 8")
         if self.k % self.dtype.mma_k or self.k < 1:
             raise ValueError(f"k={self.k}: {self.dtype.mma_k} elements are multiplied at a time")
+        if self.dtype.size == 1 and self.b.mn_major:
+            raise ValueError(f"dtype={self.dtype.value}: a wgmma takes it K-major only")
 
     @property
     def num_registers(self) -> int:
@@ -105,6 +114,20 @@ def row_registers(num_registers: int, half: int) -> tuple[int, ...]:
     step = NUM_ROWS * PAIR
     return tuple(
         first + half * PAIR + i for first in range(0, num_registers, step) for i in range(PAIR)
+    )
+
+
+def operand_order(num_registers: int, dtype: DType) -> tuple[int, ...]:
+    """Return the registers of an accumulator in the order in which they are packed as A."""
+    if dtype.size > 1:
+        return tuple(range(num_registers))
+    two_blocks = 2 * NUM_ROWS * PAIR
+    return tuple(
+        first + half * PAIR + block * NUM_ROWS * PAIR + i
+        for first in range(0, num_registers, two_blocks)
+        for half in range(NUM_ROWS)
+        for block in range(2)
+        for i in range(PAIR)
     )
 
 

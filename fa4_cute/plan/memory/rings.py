@@ -80,9 +80,17 @@ class Ring:
 
     @classmethod
     def of_sm90_values(cls, config: SM90Config) -> Ring:
-        """Return the V ring of the Hopper kernel."""
+        """Return the ring of V as the Hopper kernel multiplies it."""
         size, layout = config.v_stage_bytes, SM90SMemLayout(config)
         return cls(config.misc_mbars.v_ring, layout.v_byte_offset, size, size, size)
+
+    @classmethod
+    def of_sm90_loads(cls, config: SM90Config) -> Ring:
+        """Return the ring to which the Hopper kernel loads V: raw slots where it is transposed."""
+        if not config.transposes_values:
+            return cls.of_sm90_values(config)
+        size, layout = config.v_stage_bytes, SM90SMemLayout(config)
+        return cls(config.misc_mbars.raw_ring, layout.raw_byte_offset, size, size, size)
 
     @property
     def num_slots(self) -> int:

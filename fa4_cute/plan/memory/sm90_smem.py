@@ -2,7 +2,8 @@
 
 ``fa4_cute.smem.SM90AttentionSMem`` adds the base address and draws the map. A consumer stages its O
 over its own Q tile: its last product with Q is over by then, and nobody else reads that tile. In a
-persistent CTA O has memory of its own where two slots of K and V fit besides it.
+persistent CTA O has memory of its own where that costs no slot of K and V, and no memory elsewhere.
+V of fp8 operands is loaded to slots of its own, "raw", and transposed from there.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ class SM90SMemLayout(SMemLayout):
         slots = config.num_kv_stages
         return RegionTable.stacked(
             {
-                "Q": config.num_consumers * config.q_tile_bytes,
+                "Q": config.num_consumers * config.q_slot_bytes,
                 "K": slots * config.k_stage_bytes,
                 "V": slots * config.v_stage_bytes,
+                "raw": config.num_raw_stages * config.v_stage_bytes,
                 "O": config.o_bytes,
                 "mbars": config.misc_mbars.size * MBARRIER_BYTES,
             }
@@ -40,7 +42,7 @@ class SM90SMemLayout(SMemLayout):
 
     def q_tile_byte_offset(self, consumer: int) -> int:
         """Return the start of the Q tile of ``consumer``."""
-        return self.q_byte_offset + consumer * self.config.q_tile_bytes
+        return self.q_byte_offset + consumer * self.config.q_slot_bytes
 
     def o_chunk_byte_offset(self, consumer: int, chunk: int = 0) -> int:
         """Return the start of column chunk ``chunk`` (64 columns of 16 bits) of a staged O."""
@@ -59,6 +61,11 @@ class SM90SMemLayout(SMemLayout):
     def v_byte_offset(self) -> int:
         """Start of the V ring."""
         return self.table["V"].start
+
+    @property
+    def raw_byte_offset(self) -> int:
+        """Start of the ring of V as it is loaded, where it is transposed."""
+        return self.table["raw"].start
 
     @property
     def k_scale_stride_bytes(self) -> int:

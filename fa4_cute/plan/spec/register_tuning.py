@@ -21,8 +21,11 @@ from .variant import Variant
 
 FEW_COLUMNS: Final = 64
 """Scores of a tile that leave registers for everything at once."""
+NARROW_DEPTH: Final = 64
 WIDE_DEPTH: Final = 128
 """Head dims above it leave a thread of the Hopper kernel few registers besides O."""
+SEVERAL_TERMS_COLUMNS: Final = 96
+"""Scores of an fp8 tile on Hopper that leave registers for the limits of several terms."""
 COLUMNS_UNDER_WAY: Final = 16
 """Columns whose biases and auxiliary elements are loaded together, when there are several each."""
 PERSISTENT_DIVISOR: Final = 4
@@ -43,18 +46,23 @@ def most_keys(variant: Variant) -> int:
     return FEW_COLUMNS if both and variant.is_persistent and variant.is_split else RESIDENT_COLUMNS
 
 
-def most_consumers(variant: Variant) -> int:
-    """Return the most consumers of the Hopper kernel: two where a row needs many registers."""
-    return 2 if variant.modifies_scores or len(variant.terms) > 1 else 3
+def most_consumers(variant: Variant, ov_depth: int) -> int:
+    """Return the most consumers of the Hopper kernel: two where a row needs many registers.
+
+    The cursors of a persistent CTA do not fit beside an O of more than 64 columns.
+    """
+    needs_many = variant.modifies_scores or len(variant.terms) > 1
+    return 2 if needs_many or (variant.is_persistent and ov_depth > NARROW_DEPTH) else 3
 
 
-def most_sm90_keys(variant: Variant, ov_depth: int) -> int:
+def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> int:
     """Return the most keys of a tile of the Hopper kernel, 0 for as many as fit.
 
-    O is in registers, so a wide one, or a bias besides, leaves a modifier half as many.
+    O is in registers, so a wide one, or a bias besides, leaves a modifier half as many. Tiles of
+    fp8 operands are so large that a mask of several terms does not fit beside.
     """
     if not variant.modifies_scores:
-        return 0
+        return SEVERAL_TERMS_COLUMNS if is_fp8 and len(variant.terms) > 1 else 0
     scarce = ov_depth > WIDE_DEPTH or bool(variant.bias_slots)
     return FEW_COLUMNS // 2 if variant.score_mod is not None and scarce else FEW_COLUMNS
 

@@ -7,8 +7,9 @@ so that four warps of single-warp roles share one group.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 from ..facts.hardware import (
     REGISTERS_PER_SM,
@@ -21,6 +22,8 @@ from ..facts.hardware import (
 
 IDLE = "idle"
 """Name of the role of warps that have none."""
+TRANSPOSE: Final = "transpose"
+"""Role of the warps that transpose V of fp8 operands: those that are idle otherwise."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,8 @@ class WarpSchedule:
 
     Raises:
         ValueError: when warps overlap or leave a gap, a budget is not a legal ``setmaxnreg``
-            value, or the budgets exceed the register file.
+            value, or the budgets exceed what the CTA has at launch (``setmaxnreg`` takes from no
+            other pool).
     """
 
     roles: tuple[WarpRole, ...]
@@ -81,9 +85,9 @@ class WarpSchedule:
                 )
         if expected % WARPS_PER_GROUP:
             raise ValueError(f"{expected} warps are not whole warp groups of {WARPS_PER_GROUP}")
-        share = self._register_share
-        if self.register_sum > share:
-            raise ValueError(f"budgets need {self.register_sum} registers of {share}")
+        pool = self.launch_registers * self.num_threads
+        if self.register_sum > pool:
+            raise ValueError(f"budgets need {self.register_sum} registers of {pool}")
 
     @property
     def num_warps(self) -> int:
@@ -151,6 +155,11 @@ class WarpSchedule:
             if warp in role.warps:
                 return role
         raise ValueError(f"warp={warp}: the CTA has {self.num_warps} warps")
+
+    def transposing(self) -> WarpSchedule:
+        """Return the schedule whose idle warps transpose V."""
+        roles = (replace(r, name=TRANSPOSE) if r.is_idle else r for r in self.roles)
+        return replace(self, roles=tuple(roles))
 
     def increases(self, name: str) -> bool:
         """Whether the role's ``setmaxnreg`` grows its budget over the launch value."""

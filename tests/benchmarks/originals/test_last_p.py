@@ -66,6 +66,8 @@ def test_the_hole_is_there_and_closes() -> None:
     out, closed = run_changed("26.7", mended)
     assert torch.equal(out, right)
     assert told(closed) == "none of them"
+    assert "rows differ" in outcome("26.7", str, right, mode="late")
+    assert outcome("26.7", mended, right, mode="late") == "same bits"
     offset = P_STORED["P1, second part"]
     assert "rows differ" in outcome("26.7", lambda ptx: delayed(ptx, offset, 5000), right)
     late = outcome("26.7", lambda ptx: delayed(mended(ptx), offset, 5000), right)

@@ -38,31 +38,38 @@ VARIANTS = {
         **PAGED, **WORKSPACE,
     ),
 }  # fmt: skip
+BF16, FP8 = DType.BF16, DType.FP8_E4M3
 DEPTHS = ((64, 0), (96, 0), (128, 0), (192, 0), (192, 128), (256, 0))
 """Head dims of every tile, and that of V where it is smaller."""
-QUICK = (("causal", (128, 0)), ("everything paged split", (256, 0)))
+FP8_DEPTHS = ((64, 0), (128, 0), (192, 128))
+QUICK = (
+    ("causal", BF16, (128, 0)), ("everything paged split", BF16, (256, 0)),
+    ("union", FP8, (128, 0)),
+)  # fmt: skip
+KERNELS = (*product((BF16,), DEPTHS), *product((FP8,), FP8_DEPTHS))
 
 
 @pytest.mark.parametrize(
-    ("variant", "depths", "scheduler"),
+    ("variant", "dtype", "depths", "scheduler"),
     [
-        *(pytest.param(*pair, Scheduler.PERSISTENT, marks=pytest.mark.slow) for pair in QUICK),
+        *(pytest.param(*of, Scheduler.PERSISTENT, marks=pytest.mark.slow) for of in QUICK),
         *(
-            pytest.param(*of, marks=pytest.mark.exhaustive)
-            for of in product(VARIANTS, DEPTHS, Scheduler)
-            if of[:2] not in QUICK or of[2] is Scheduler.TILE
+            pytest.param(name, *kernel, scheduler, marks=pytest.mark.exhaustive)
+            for name, kernel, scheduler in product(VARIANTS, KERNELS, Scheduler)
+            if (name, *kernel) not in QUICK or scheduler is Scheduler.TILE
         ),
     ],
 )
 def test_no_role_spills(
-    variant: str, depths: tuple[int, int], scheduler: Scheduler
+    variant: str, dtype: DType, depths: tuple[int, int], scheduler: Scheduler
 ) -> None:
     head_dim, head_dim_v = depths
     features = replace(VARIANTS[variant], scheduler=scheduler)
     spec = SM90Spec.for_attention(
-        DType.BF16, head_dim, group=2, variant=features, head_dim_v=head_dim_v
+        dtype, head_dim, group=2, variant=features, head_dim_v=head_dim_v
     )
     code = [instruction.text for instruction in disassemble(compile_kernel(spec).cubin)]
     assert [text for text in code if SPILL.search(text)] == []
-    # An assembler that cannot keep products apart waits after each of them.
-    assert sum("WARPGROUP.DEPBAR" in text for text in code) == 4
+    # The first S, S and O of the loop, O of rows that move, the last O: an assembler that cannot
+    # keep products apart waits after each of them.
+    assert sum("WARPGROUP.DEPBAR" in text for text in code) == 5

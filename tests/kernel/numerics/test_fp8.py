@@ -1,9 +1,10 @@
-"""fp8 operands on the virtual SM100: both kernels against float64, bf16 and plain fp8 attention."""
+"""fp8 operands on the simulator: all kernels against float64, bf16 and plain fp8 attention."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ import torch
 from fa4_cute.host.compile.compiler import compile_kernel
 from fa4_cute.plan.compute.probability import ProbabilityPlan
 from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.hardware import SM90A
 from testing.arguments import Arguments, arguments
 from testing.cases import BF16, FP8, Case, dense
 from testing.fp8 import cosine, emulated
@@ -19,6 +21,11 @@ from testing.reference.fp8 import compare_fp8
 from testing.runner import Outcome, call, check, checked, run, spec_of
 
 pytestmark = pytest.mark.slow
+
+
+def hopper(*sizes: int, **more: Any) -> Case:
+    return dense(*sizes, num_qo=None, arch=SM90A, dtype=FP8, **more)
+
 
 FEW = [
     # one tile, several tiles, ragged ends, more queries than keys, decode, one key
@@ -31,18 +38,24 @@ FEW = [
     # CTA pairs
     dense(300, 700, 256, 2, 1, causal=True, dtype=FP8),
     dense(300, 1100, 512, causal=True, dtype=FP8),
+    # Hopper
+    hopper(300, 700, 64, 4, 2, causal=True),
+    hopper(133, 77, 128, 4, 2, batch=2, causal=True),
 ]
 MORE = [
     dense(300, 520, 128, dtype=FP8),
     # padding of the head dimension, and groups that do not divide a tile
     dense(100, 300, 16, 3, 1, dtype=FP8),
     dense(133, 77, 384, causal=True, dtype=FP8),
+    hopper(1, 1, 128),
+    hopper(100, 300, 16, 3, 1),
 ]
 WIDE = [
     dense(70, 200, 80, 8, 1, dtype=FP8),
     dense(9, 1000, 64, 8, 1, causal=True, dtype=FP8, num_qo=1),
     dense(60, 300, 512, 8, 1, batch=2, dtype=FP8),
     dense(1, 1, 272, dtype=FP8),
+    hopper(9, 1000, 80, 8, 1, causal=True),
 ]
 EVERY_HEAD_DIM = [
     dense(70, 300, d, 2, 1, causal=True, dtype=FP8, num_qo=n)

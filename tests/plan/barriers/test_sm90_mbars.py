@@ -5,14 +5,22 @@ from collections import Counter
 import pytest
 
 from fa4_cute.plan.barriers.sm90_mbars import SM90MBarsLayout
-from fa4_cute.plan.spec.schedule import SM90_SCHEDULES
+from fa4_cute.plan.spec.schedule import SM90_SCHEDULES, TRANSPOSE
 
-LAYOUTS = [SM90MBarsLayout(2, 2), SM90MBarsLayout(4, 3), SM90MBarsLayout(3, 2, persistent=True)]
+LAYOUTS = [
+    SM90MBarsLayout(2, 2), SM90MBarsLayout(4, 3), SM90MBarsLayout(3, 2, persistent=True),
+    SM90MBarsLayout(4, 2, persistent=True, num_raw_stages=3),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("mbars", LAYOUTS)
 def test_every_barrier_gets_exactly_its_count(mbars: SM90MBarsLayout) -> None:
-    warps = SM90_SCHEDULES[mbars.num_consumers]["consumer"].num_warps
+    transposes = mbars.num_raw_stages > 0
+    plain = SM90_SCHEDULES[mbars.num_consumers]
+    schedule = plain.transposing() if transposes else plain
+    warps = schedule["consumer"].num_warps
+    # V of fp8 operands arrives when all warps that transpose it have stored their part.
+    writers = schedule[TRANSPOSE].num_warps if transposes else 1
     counted: Counter[int] = Counter()
     for consumer in range(mbars.num_consumers):
         counted[mbars.query(consumer)] += 1
@@ -20,8 +28,11 @@ def test_every_barrier_gets_exactly_its_count(mbars: SM90MBarsLayout) -> None:
             counted[mbars.stored(consumer)] += warps // mbars.num_consumers
     for ring in (mbars.k_ring, mbars.v_ring):
         for slot in range(mbars.num_kv_stages):
-            counted[ring.producer_mbar(slot)] += 1
+            counted[ring.producer_mbar(slot)] += 1 if ring == mbars.k_ring else writers
             counted[ring.consumer_mbar(slot)] += warps
+    for slot in range(mbars.num_raw_stages):
+        counted[mbars.raw_ring.producer_mbar(slot)] += 1
+        counted[mbars.raw_ring.consumer_mbar(slot)] += writers
     assert tuple(counted[i] for i in range(mbars.size)) == mbars.counts()
 
 
@@ -31,6 +42,15 @@ def test_names_are_in_the_order_of_the_table() -> None:
         "Q_full[0]", "Q_full[1]", "K_full[0]", "K_empty[0]", "V_full[0]", "V_empty[0]",
         "stored[0]", "stored[1]",
     ]  # fmt: skip
+
+
+def test_names_of_a_v_that_is_transposed() -> None:
+    specs = SM90MBarsLayout(1, 2, num_raw_stages=1).specs
+    names = {spec.name: spec.waits for spec in specs[4:]}
+    assert names == {
+        "V_full[0]": "consumer", "V_empty[0]": "transpose", "raw_full[0]": "transpose",
+        "raw_empty[0]": "load",
+    }  # fmt: skip
 
 
 def test_no_buffers_of_scales() -> None:

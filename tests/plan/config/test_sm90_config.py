@@ -4,13 +4,22 @@ from dataclasses import replace
 
 import pytest
 
+from fa4_cute.plan.barriers.sm90_mbars import TRANSPOSING_WARPS
 from fa4_cute.plan.compute.sm90_mma import pv_plan, qk_plan
-from fa4_cute.plan.config.sm90_config import MAX_DEPTH, SM90Config
+from fa4_cute.plan.config.sm90_config import SM90Config
+from fa4_cute.plan.config.sm90_tiles import MAX_DEPTH
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.facts.hardware import SMEM_CAPACITY, SMEM_PER_SM, SMEM_RESERVED_PER_CTA
+from fa4_cute.plan.facts.hardware import (
+    SMEM_CAPACITY,
+    SMEM_PER_SM,
+    SMEM_RESERVED_PER_CTA,
+    SwizzleMode,
+)
+from fa4_cute.plan.memory.chunks import value_chunks
 from fa4_cute.plan.memory.rings import Ring
 from fa4_cute.plan.memory.sm90_smem import SM90SMemLayout
 from fa4_cute.plan.spec.schedule import SM90_FEW_ROWS_SCHEDULES, SM90_SCHEDULES
+from fa4_cute.plan.spec.sm90_spec import sm90_schedule
 from fa4_cute.plan.spec.variant import PAGE_SIZES
 
 FOR_ADDRESSES = 24
@@ -36,7 +45,8 @@ def test_tiles_fit_registers_and_memory(depth: int) -> None:
 
 @pytest.mark.parametrize(
     ("depth", "consumers", "keys", "stages"),
-    [(64, 3, 128, 4), (72, 2, 128, 3), (128, 2, 128, 3), (192, 2, 112, 2), (256, 2, 80, 2)],
+    [(64, 3, 128, 4), (72, 3, 112, 3), (96, 3, 112, 3), (104, 2, 128, 3), (128, 2, 128, 3),
+     (192, 2, 112, 2), (256, 2, 80, 2)],
 )
 def test_tiles_are_those_of_the_table(depth: int, consumers: int, keys: int, stages: int) -> None:
     found = config(depth)
@@ -88,13 +98,16 @@ def test_swizzled_tiles_start_on_their_pattern(depth: int) -> None:
 
 @pytest.mark.parametrize(
     ("depth", "apart", "stages"),
-    [(64, True, 4), (128, True, 2), (192, False, 2), (256, False, 2)],
+    [(64, True, 4), (128, False, 3), (192, False, 2), (256, False, 2)],
 )
 def test_a_persistent_cta_has_memory_for_o_where_it_fits(
     depth: int, apart: bool, stages: int
 ) -> None:
     found = replace(config(depth), persistent=True)
     assert (found.o_apart, found.num_kv_stages) == (apart, stages)
+    assert stages == config(depth).num_kv_stages
+    assert found.o_by_rows is not apart
+    assert not config(depth).o_by_rows
     assert found.smem_used <= SMEM_CAPACITY
     layout = SM90SMemLayout(found)
     first = layout.q_tile_byte_offset(1)
@@ -118,9 +131,17 @@ def test_few_rows_leave_room_for_other_ctas(depth: int) -> None:
     assert f"{found.ctas_per_sm} CTAs per SM" in found.describe()
 
 
-def test_few_rows_of_a_group_are_positions() -> None:
-    assert config(128, group=8).with_few_rows().BM_eff() == 8
-    assert config(128, group=3).with_few_rows().BM_eff() == 64
+@pytest.mark.parametrize(
+    ("group", "positions", "rows"),
+    [(1, 64, 64), (8, 8, 64), (3, 21, 63), (7, 9, 63), (12, 5, 60), (64, 1, 64), (128, 64, 64)],
+)
+def test_few_rows_of_a_group_are_positions(group: int, positions: int, rows: int) -> None:
+    found = config(128, group=group).with_few_rows()
+    assert (found.BM_eff(), found.q_rows) == (positions, rows)
+    assert found.fuse_gqa is (1 < group <= 64)
+    assert found.q_load_bytes == rows * 256 <= found.q_tile_bytes
+    table = config(128, group=group)
+    assert table.q_load_bytes == table.q_tile_bytes
 
 
 @pytest.mark.parametrize(
@@ -150,8 +171,72 @@ def test_a_wider_v_does_not_exist() -> None:
         config(64, ov_depth=128)
 
 
+def fp8(depth: int, **more: int) -> SM90Config:
+    return SM90Config.for_attention(DType.FP8_E4M3, depth, **more)
+
+
+FP8_DEPTHS = [*((d, d) for d in range(16, 129, 16)), (192, 128), (256, 128), (160, 16)]
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize(("depth", "ov_depth"), FP8_DEPTHS)
+def test_fp8_tiles_fit_registers_and_memory(depth: int, ov_depth: int, persistent: bool) -> None:
+    found = replace(fp8(depth, ov_depth=ov_depth), persistent=persistent)
+    scores, output = qk_plan(found), pv_plan(found)
+    # P V of a tile is beside O.
+    held = scores.num_registers * 5 // 4 + 2 * output.num_registers
+    budget = sm90_schedule(found)["consumer"].registers
+    assert held + FOR_ADDRESSES <= budget
+    assert found.num_raw_stages == found.num_kv_stages - 1 >= 1
+    assert found.smem_used <= SMEM_CAPACITY
+    layout = SM90SMemLayout(found)
+    assert layout.table.end == found.smem_used
+    pattern = found.swizzle_mode.pattern_bytes
+    starts = [layout.q_tile_byte_offset(1), layout.raw_byte_offset, layout.v_byte_offset]
+    for ring in (Ring.of_sm90_loads(found), Ring.of_sm90_values(found)):
+        starts += [ring.byte_offset + i * ring.slot_bytes for i in range(ring.num_slots)]
+    assert not [start for start in starts if start % pattern]
+    assert layout.o_chunk_byte_offset(0) % 1024 == 0
+    # Each warp that transposes cleans a chunk.
+    assert len(value_chunks(found).starts) <= TRANSPOSING_WARPS
+
+
+@pytest.mark.parametrize(
+    ("depth", "swizzle", "padded"),
+    [(16, SwizzleMode.B64, 64), (80, SwizzleMode.B128, 128), (192, SwizzleMode.B64, 192),
+     (256, SwizzleMode.B128, 256)],
+)  # fmt: skip
+def test_fp8_chunks_are_as_wide_as_padding_allows(
+    depth: int, swizzle: SwizzleMode, padded: int
+) -> None:
+    found = fp8(depth, ov_depth=16)
+    assert (found.swizzle_mode, found.padded_depth) == (swizzle, padded)
+
+
+@pytest.mark.parametrize(
+    ("keys", "swizzle"),
+    [(128, SwizzleMode.B128), (192, SwizzleMode.B64), (96, SwizzleMode.B32)],
+)
+def test_rows_of_transposed_values_are_whole_spans(keys: int, swizzle: SwizzleMode) -> None:
+    found = replace(fp8(64), keys=keys)
+    assert found.transposed_swizzle is swizzle
+    assert not pv_plan(found).b.mn_major
+    assert pv_plan(found).b_steps[:2] == (0, 2 if keys != 96 else 64 * 32 // 16)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [({"keys": 80}, "BN=80.*keys=96"), ({"ov_depth": 144, "depth": 144}, "ov_depth=144.*bf16")],
+)
+def test_fp8_tiles_that_do_not_exist(changes: dict[str, int], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        replace(fp8(64), **changes)  # type: ignore[arg-type]
+
+
 def test_other_tiles_can_be_asked_for() -> None:
-    wide = config(128).with_long_keys()
+    wide = replace(config(128), keys=176)
     assert (wide.BN, wide.num_kv_stages) == (176, 2)
+    long = replace(config(128), long_keys=True)
+    assert (long.num_consumers, long.BN, long.num_kv_stages) == (3, 80, 4)
     assert not replace(wide, persistent=True).o_apart
     assert replace(wide, bn_cap=64).BN == 64

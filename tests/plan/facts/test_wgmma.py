@@ -12,9 +12,11 @@ from fa4_cute.plan.facts.wgmma import (
     LaneColumns,
     WgmmaPlan,
     descriptor_words,
+    operand_order,
     padded_columns,
     row_registers,
 )
+from tests.plan.operand_elements import key_at
 
 K = SmemOperand(DType.BF16, 80, 128, SwizzleMode.B128)
 Q = SmemOperand(DType.BF16, 64, 128, SwizzleMode.B128)
@@ -49,6 +51,28 @@ def test_registers_of_an_accumulator_are_those_of_a() -> None:
             pair = isa_place(lane, 2 * i), isa_place(lane, 2 * i + 1)
             row, column = lane // 4 + 8 * (i & 1), lane % 4 * 2 + 8 * (i >> 1)
             assert pair == ((row, column), (row, column + 1))
+
+
+def test_an_fp8_operand_takes_keys_in_another_order() -> None:
+    """A of m64k32 (PTX ISA): byte i of register r has row + 8 (r & 1), column 4 (lane % 4) + i,
+    + 16 from register 2 on."""
+    assert operand_order(8, DType.BF16) == tuple(range(8))
+    order = operand_order(32, DType.FP8_E4M3)
+    assert sorted(order) == list(range(32))
+    for lane in (0, 5, 30):
+        for place, register in enumerate(order):
+            step, within = divmod(place, 16)
+            word, byte = divmod(within, 4)
+            position = 32 * step + lane % 4 * 4 + byte + (16 if word >= 2 else 0)
+            row = lane // 4 + 8 * (word & 1)
+            assert isa_place(lane, register) == (row, key_at(position))
+    assert sorted(map(key_at, range(64))) == list(range(64))
+
+
+def test_fp8_is_multiplied_along_rows_only() -> None:
+    v = SmemOperand(DType.FP8_E4M3, 64, 128, SwizzleMode.B128, mn_major=True)
+    with pytest.raises(ValueError, match="dtype=fp8_e4m3"):
+        WgmmaPlan(DType.FP8_E4M3, 64, 128, v)
 
 
 def test_steps_advance_inside_and_between_chunks() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import CAUSAL, ChunkedMask, DenseBiasMask, SlidingWindowMask
-from fa4_cute.plan.spec.schedule import SM90_FEW_ROWS_SCHEDULES, SM90_SCHEDULES
+from fa4_cute.plan.spec.schedule import SM90_FEW_ROWS_SCHEDULES, SM90_SCHEDULES, TRANSPOSE
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.tensor_maps import OperandLayout, tensor_maps
 from fa4_cute.plan.spec.variant import ScoreMod, Variant
@@ -76,6 +76,17 @@ def test_boxes_are_one_chunk_of_a_consumer_or_of_a_slot() -> None:
     ]  # fmt: skip
 
 
+def test_fp8_has_warps_that_transpose() -> None:
+    made = SM90Spec.for_attention(DType.FP8_E4M3, 64, variant=Variant())
+    assert made.schedule == SM90_SCHEDULES[2].transposing()
+    assert made.schedule[TRANSPOSE].num_warps == 3
+    assert made.output_dtype is DType.BF16
+    union = Variant(ChunkedMask(64) | SlidingWindowMask(20, 0))
+    assert SM90Spec.for_attention(DType.FP8_E4M3, 128, variant=union).config.BN == 96
+    boxes = [m.box for m in tensor_maps(made, *(OperandLayout.contiguous((2, 9, 1, 64)),) * 4)]
+    assert boxes == [(64, 1, 64, 1, 1), (64, 128, 1, 1), (64, 128, 1, 1), (64, 1, 64, 1, 1)]
+
+
 def test_v_may_be_narrower_than_k() -> None:
     made = SM90Spec.for_attention(DType.BF16, 192, head_dim_v=128, variant=Variant(score_mod=MOD))
     assert made.name.startswith("fa4_sm90_bf16_d192v128_g1")
@@ -87,7 +98,9 @@ def test_v_may_be_narrower_than_k() -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "head_dim", "words"),
-    [(DType.FP8_E4M3, 64, "dtype=fp8_e4m3"), (DType.BF16, 60, "depth=60.*depth=64"),
+    [(DType.FP32, 64, "dtype=fp32"), (DType.FP8_E4M3, 144, "ov_depth=144.*ov_depth=128"),
+     (DType.FP8_E4M3, 72, "depth=72 makes rows of 72 bytes.*depth=80"),
+     (DType.BF16, 60, "depth=60.*depth=64"),
      (DType.BF16, 264, "depth=264.*depth=256")],
 )  # fmt: skip
 def test_what_does_not_exist(dtype: DType, head_dim: int, words: str) -> None:

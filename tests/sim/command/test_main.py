@@ -269,3 +269,12 @@ def test_info_names_engine_and_versions(capsys: pytest.CaptureFixture[str]) -> N
     shown = capsys.readouterr().out
     for name in ("sm100sim", "engine", "cache folder", "numpy", "triton"):
         assert f"\n{name} " in f"\n{shown}"
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    line = [sys.executable, "-m", "sm100sim", "info"]
+    done = subprocess.run(line, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (3, "")

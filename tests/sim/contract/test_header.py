@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import ctypes as ct
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,13 @@ def test_another_definition_gives_another_digest(monkeypatch: pytest.MonkeyPatch
     before = header.digest()
     monkeypatch.setattr(codes, "SMEM_RESERVED", 2048)
     assert header.digest.__wrapped__() != before
+
+
+def test_a_python_without_docstrings_has_the_same_digest() -> None:
+    code = "from sm100sim.contract import header; print(header.digest())"
+    line = [sys.executable, "-OO", "-c", code]
+    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == header.digest()
 
 
 def test_every_structure_asserts_its_size_and_offsets() -> None:

@@ -47,6 +47,14 @@ def test_a_commit_with_nothing_outstanding_arrives():
     assert not run(thread0(COMMIT)).findings
 
 
+def test_a_commit_that_nobody_waits_for_is_lost_with_its_cta():
+    """Shipped kernels end so; it is worth a finding, not a stop."""
+    tmem = np.zeros((1, 128, 512), np.uint32)
+    body = SETUP + thread0(COMMIT)
+    report, _ = run_frame(body, [IMAGE], tmem, wait=False, mode="late")
+    assert [(f.code, f.fatal) for f in report.findings] == [("exited-cta", False)]
+
+
 @pytest.mark.parametrize("mode", ["fast", "late"])
 def test_multicast_arrives_in_the_named_ctas(mode):
     body = f"mov.b16 %h1, 3; @!%q5 bra ISSUED; {PAIR}.multicast::cluster.b64 [%r31], %h1; ISSUED:"

@@ -1,0 +1,140 @@
+"""fp8 operands in the Hopper kernel: transposed V, sums apart, features, and faults in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+import fa4_cute
+from fa4_cute.plan.facts.hardware import SM90A
+from testing.arguments import arguments
+from testing.cases import FP8, Case, dense
+from testing.reference.attention import attention_float64
+from testing.runner import CHECKS, call, check
+from tests.kernel.numerics.test_sm90 import SEQUENCES, require_found, without
+
+QUICK = dense(300, 700, 128, 2, 1, causal=True, dtype=FP8, num_qo=None, arch=SM90A)
+PLACES = (
+    ("persistent ragged page16 split sink", 128), ("ragged cache causal", 64),
+    ("page64 window", 80), ("page32 ragged union function", 64), ("split bias causal", 128),
+    ("persistent causal", 64), ("ragged causal", (192, 128)),
+    ("persistent cache softcap", (256, 48)),
+)  # fmt: skip
+"""Features, and head dims: a pair has that of V second."""
+
+
+@pytest.fixture(autouse=True)
+def all_checks() -> Iterator[None]:
+    """Run under every checker, with work that lands late."""
+    with fa4_cute.simulator_options(checks=CHECKS, mode="late"):
+        yield
+
+
+def featured(features: str, head_dim: int | tuple[int, int] = 128) -> Case:
+    """Return a case with scales of whole tensors."""
+    depth, depth_v = head_dim if isinstance(head_dim, tuple) else (head_dim, 0)
+    names = frozenset({*features.split(), "fp8"})
+    return Case(names, depth, FP8, head_dim_v=depth_v, lengths=SEQUENCES, arch=SM90A)
+
+
+def test_output_and_lse() -> None:
+    check(QUICK)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("features", "head_dim"), PLACES)
+def test_features(features: str, head_dim: int | tuple[int, int]) -> None:
+    check(featured(features, head_dim))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("features", ["page16 causal split", "ragged cache window"])
+def test_few_rows(features: str) -> None:
+    check(replace(featured(features), lengths=((1, 1000), (2, 70))))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", [-0.3, 0.0])
+def test_any_scale(scale: float) -> None:
+    check(replace(QUICK, softmax_scale=scale))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("head_dim", range(16, 129, 16))
+def test_every_head_dim(head_dim: int) -> None:
+    check(replace(QUICK, head_dim=head_dim))
+
+
+@pytest.mark.slow
+def test_many_keys_are_added_as_exactly_as_few() -> None:
+    """wgmma cuts sums of fp8 products to 13 bits (docs/hardware.md): 128 of them at a time only."""
+    given = arguments(dense(64, 4096, 64, dtype=FP8, num_qo=None, arch=SM90A))
+    given.v = given.v.float().abs().add(1.0).to(FP8)
+    exact = attention_float64(*(x.float() for x in given.inputs)).out
+    with fa4_cute.simulator_options(exact_mma=True):
+        found = call(given).out.double()
+    assert ((found - exact) / exact).abs().max() < 0.01
+
+
+@pytest.mark.slow
+def test_rows_of_v_that_are_not_cleaned_are_nan() -> None:
+    case = replace(featured("cache"), lengths=((30, 100), (30, 300)))
+    kept = call(arguments(case), rewrite=without(r"@inside st\.shared::cluster\.v4\.b32[^;]*;"))
+    assert kept.out.isnan().any()
+    assert not call(arguments(case)).out.isnan().any()
+
+
+ARRIVE = r"@leader mbarrier\.arrive\.shared::cta\.b64 _, \[[^]]*\];"
+
+
+def after_stores(pattern: str, count: int = 1) -> Callable[[str], str]:
+    """What takes ``count`` matches of ``pattern`` out of what follows the last ``stmatrix``."""
+
+    def rewrite(text: str) -> str:
+        head, mark, tail = text.rpartition("stmatrix")
+        assert mark
+        return head + mark + without(pattern, count)(tail)
+
+    return rewrite
+
+
+WAIT = r"mbarrier\.try_wait[^;]*;\s*@P1 bra\.uni DONE;"
+
+
+def without_wait(before_loads: int) -> Callable[[str], str]:
+    """What takes out a wait of the role that transposes, counted back from its first load."""
+
+    def rewrite(text: str) -> str:
+        head, mark, tail = text.partition("ldmatrix")
+        found = list(re.finditer(WAIT, head))[-before_loads]
+        return head[: found.start()] + "bra.uni DONE;" + head[found.end() :] + mark + tail
+
+    return rewrite
+
+
+BREAKS: dict[str, tuple[str, Callable[[str], str], str]] = {
+    "transposed values are not published": (
+        "causal", after_stores(r"fence\.proxy\.async\.shared::cta;"), "race-shared"
+    ),
+    "warps do not meet before they say so": (
+        "causal", after_stores(r"bar\.warp\.sync\s+-1;"), "race-shared"
+    ),
+    "nobody waits for the values": ("causal", without_wait(2), "race-shared"),
+    "nobody waits for the slot": ("causal", without_wait(1), "deadlock"),
+    "raw values are never freed": ("causal", after_stores(ARRIVE), "deadlock"),
+    "rows are zeroed for nobody": ("cache", without(r"bar\.sync\s+4, 96;"), "race-shared"),
+}  # fmt: skip
+"""Features, what is broken in their kernel, and what the simulator says of it."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BREAKS)
+def test_a_broken_kernel_is_found(name: str) -> None:
+    features, rewrite, what = BREAKS[name]
+    # Few keys fill no slot twice, and so stop nothing.
+    keys = 1000 if what == "deadlock" else 300
+    case = replace(featured(features), lengths=((64, keys),), num_splits=1)
+    require_found(case, rewrite, what)
