@@ -137,7 +137,7 @@ def main() -> int:
     sm100sim.activate(sm_count=SMS)  # before the DSL is imported
     from benchmarks.timing.attention_traces import Tracer
 
-    tracer, cases, failed = Tracer(), [], []
+    tracer, cases, failed = Tracer("sm_90a", SMS), [], []
     for entry in measured(MEASURED.read_text()):
         if not asked(entry, arguments.only):
             continue

@@ -27,13 +27,12 @@ from ..facts.hardware import (
 from ..facts.wgmma import WGMMA_ROWS
 from .operand_config import OperandConfig
 from .sm90_tiles import (
-    FEW_ROWS_TILES,
-    FP8_TILES,
+    LONG_KEYS_TILE,
     MAX_DEPTH,
-    TILES,
     SM90Tile,
     operand_swizzle,
     refuse_fp8_tile,
+    tiles_of,
 )
 
 MAX_KV_STAGES: Final = 4
@@ -62,6 +61,7 @@ class SM90Config(OperandConfig):
             exponentiate.
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
         few_rows: a CTA has one Q tile.
+        long_keys: all rows see many keys.
 
     Raises:
         ValueError: for values that describe no problem at all, a head dim above 256, or a V that
@@ -82,6 +82,7 @@ class SM90Config(OperandConfig):
     in_turn: bool = True
     scale_dtype: DType = DType.INVALID
     few_rows: bool = False
+    long_keys: bool = False
 
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
@@ -104,8 +105,9 @@ class SM90Config(OperandConfig):
     @property
     def tile(self) -> SM90Tile:
         """The row of the table."""
-        wide = FP8_TILES if self.transposes_values else TILES
-        tiles = FEW_ROWS_TILES if self.few_rows else wide
+        if self.long_keys:
+            return LONG_KEYS_TILE
+        tiles = tiles_of(is_fp8=self.transposes_values, few_rows=self.few_rows)
         return next(tile for tile in tiles if tile.holds(self.depth, self.ov_depth))
 
     @property
@@ -333,10 +335,7 @@ class SM90Config(OperandConfig):
         bn_cap: int = 0,
         most_consumers: int = 3,
     ) -> SM90Config:
-        """Return the configuration of one K/V head, with the dtype's own swizzle.
-
-        ``ov_depth`` is 0 where V is as wide as K.
-        """
+        """Return the configuration of one K/V head; ``ov_depth`` is 0 where V is as wide as K."""
         return cls(
             num_q_heads=group,
             group=group,

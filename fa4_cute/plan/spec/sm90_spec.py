@@ -67,7 +67,7 @@ class SM90Spec(CommonSpec):
             ov_depth=ov_depth,
             page_size=variant.page_size,
             bn_cap=most_sm90_keys(variant, ov_depth, is_fp8=dtype is DType.FP8_E4M3),
-            most_consumers=most_consumers(variant),
+            most_consumers=most_consumers(variant, ov_depth),
         )
         config = with_features(config, variant)
         return cls(config, variant, sm90_schedule(config))
@@ -82,14 +82,15 @@ class SM90Spec(CommonSpec):
 
     @property
     def may_take_long_keys(self) -> bool:
-        """Whether a tile of more keys than the table's fits: head dim, type, and pages, if any."""
+        """Whether there is a tile for many keys: of this head dim and type, without pages."""
         config, depth = self.config, LONG_KEYS_TILE.depth
         same = config.depth == config.ov_depth == depth and not config.transposes_values
         return same and not (config.bn_cap or config.page_size or config.persistent)
 
     def with_long_keys(self) -> SM90Spec:
         """Return the kernel for many keys without a mask."""
-        return replace(self, config=replace(self.config, keys=LONG_KEYS_TILE.keys))
+        config = replace(self.config, long_keys=True)
+        return replace(self, config=config, schedule=sm90_schedule(config))
 
     @property
     def name(self) -> str:
@@ -98,7 +99,7 @@ class SM90Spec(CommonSpec):
         depth = f"d{config.depth}"
         depth += f"v{config.ov_depth}" if config.ov_depth != config.depth else ""
         parts = ["fa4_sm90", config.qkv_dtype.value, depth, f"g{config.group}"]
-        parts += ["few"] * config.few_rows
+        parts += ["few"] * config.few_rows + ["long"] * config.long_keys
         parts += [f"k{config.keys}"] if config.keys else []
         return "_".join([*parts, *self.variant.name_parts])
 

@@ -45,7 +45,8 @@ def test_tiles_fit_registers_and_memory(depth: int) -> None:
 
 @pytest.mark.parametrize(
     ("depth", "consumers", "keys", "stages"),
-    [(64, 3, 128, 4), (72, 2, 128, 3), (128, 2, 128, 3), (192, 2, 112, 2), (256, 2, 80, 2)],
+    [(64, 3, 128, 4), (72, 3, 112, 3), (96, 3, 112, 3), (104, 2, 128, 3), (128, 2, 128, 3),
+     (192, 2, 112, 2), (256, 2, 80, 2)],
 )
 def test_tiles_are_those_of_the_table(depth: int, consumers: int, keys: int, stages: int) -> None:
     found = config(depth)
@@ -235,5 +236,7 @@ def test_fp8_tiles_that_do_not_exist(changes: dict[str, int], words: str) -> Non
 def test_other_tiles_can_be_asked_for() -> None:
     wide = replace(config(128), keys=176)
     assert (wide.BN, wide.num_kv_stages) == (176, 2)
+    long = replace(config(128), long_keys=True)
+    assert (long.num_consumers, long.BN, long.num_kv_stages) == (3, 80, 4)
     assert not replace(wide, persistent=True).o_apart
     assert replace(wide, bn_cap=64).BN == 64

@@ -75,7 +75,7 @@ def test_many_keys_that_all_rows_see(spec: SM90Spec, keys: int, kind: TileKind) 
     found = choose_tile(spec, sizes, asked=None, is_persistent=False)
     assert found.kind is kind
     tile_keys = found.kind.applied(spec).config.BN
-    assert tile_keys == (176 if kind is TileKind.LONG_KEYS else spec.config.BN)
+    assert tile_keys == (80 if kind is TileKind.LONG_KEYS else spec.config.BN)
     assert choose_tile(spec, sizes, asked=2, is_persistent=False).kind is TileKind.TABLE
 
 

@@ -58,6 +58,10 @@ def test_what_is_made_of_a_tensor_is_where_it_is() -> None:
         assert not host.is_cuda
         linear = torch.nn.Linear(2, 3).to("cuda")
         assert linear.weight.is_cuda
+        assert torch.nn.Parameter(torch.ones(2, device="cuda")).is_cuda
+        assert (device.get_device(), host.get_device()) == (0, -1)
+        generator = torch.Generator(device="cuda").manual_seed(3)
+        assert torch.randn(2, device="cuda", generator=generator).is_cuda
         assert linear(device).is_cuda
         torch.set_default_device("cuda")
         assert torch.randn(3).is_cuda
