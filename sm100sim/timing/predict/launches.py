@@ -9,12 +9,12 @@ from typing import Final
 
 import numpy as np
 
-from ..crew.recording import Recording
-from .chips import load_chip
+from ...crew.recording import Recording
+from ..chips import load_chip
+from ..records import LaunchTrace
+from ..sass.lines import compiled, of_cubin
+from ..sass.trace import traced
 from .gpu import LaunchTime, time_launch
-from .records import LaunchTrace
-from .sass.lines import compiled, of_cubin
-from .sass.trace import traced
 
 DRAWS: Final = 24
 BAND: Final = (5, 50, 95)

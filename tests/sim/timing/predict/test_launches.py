@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sm100sim.crew.recording import recording
-from sm100sim.timing.gpu import finish, resident_ctas, time_launch
 from sm100sim.timing.predict import Band, Prediction, predict_launch, predict_recording
+from sm100sim.timing.predict.gpu import finish, resident_ctas, time_launch
 from sm100sim.timing.records import LaunchTrace
 from testing.clocked import Program, chip, op
 from testing.harness import run_ptx
