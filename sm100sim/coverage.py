@@ -25,7 +25,6 @@ an unknown modifier of a known opcode, stops with the PTX line when it is execut
 
 MISSING = {
     "tex tld4 txq istypep suld sust sured suq": "textures and surfaces",
-    "wmma": "fragments in a layout that is the hardware's own; `mma` runs",
     "multimem": "memory of several GPUs at once",
     "stacksave stackrestore alloca": "stacks of a size that is known at run time only",
     "vadd vsub vabsdiff vmin vmax vshl vshr vmad vset": "video, of single values",

@@ -30,10 +30,13 @@ def allocation_of(buffer: Any, writable: bool = True, name: str = "") -> Allocat
     is called after type and shape, such as "float32[64, 128]".
 
     Raises:
-        TypeError: the object has no host memory.
+        TypeError: the object has no host memory, or holds Python objects, which a kernel that
+            writes there would break.
     """
     if isinstance(buffer, Allocation):
         return buffer
+    if getattr(getattr(buffer, "dtype", None), "hasobject", False):
+        raise TypeError(f"buffer: {_shape(buffer)} holds Python objects; give an array of numbers")
     if hasattr(buffer, "untyped_storage"):
         storage = buffer.untyped_storage()
         return Allocation(storage.data_ptr(), storage.nbytes(), writable, name or _shape(buffer))

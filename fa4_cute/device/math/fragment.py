@@ -79,15 +79,20 @@ def joined_with_neighbour(words: Sequence[Int32]) -> tuple[Int32, list[Int32]]:
     return column, [first, second]
 
 
-def row_max(values: Sequence[Float32], start: Float32) -> Float32:
-    """Return the maximum of ``start`` and of ``values`` in all threads that share the row."""
+def row_maxima(rows: Sequence[Sequence[Float32]], starts: Sequence[Float32]) -> list[Float32]:
+    """Return the maximum of each of ``rows`` and its start, in all threads that share the row."""
+    found = [_own_max(row, start) for row, start in zip(rows, starts, strict=True)]
+    for distance in (1, 2):
+        others = [neighbour(value, distance) for value in found]
+        found = [max2(*both) for both in zip(found, others, strict=True)]
+    return found
+
+
+def _own_max(values: Sequence[Float32], start: Float32) -> Float32:
     chains = [start, *values[: _CHAINS - 1]]
     for i, value in enumerate(values[_CHAINS - 1 :]):
         chains[i % _CHAINS] = max2(chains[i % _CHAINS], value)
-    found = max2(max2(chains[0], chains[1]), max2(chains[2], chains[3]))
-    for distance in (1, 2):
-        found = max2(found, neighbour(found, distance))
-    return found
+    return max2(max2(chains[0], chains[1]), max2(chains[2], chains[3]))
 
 
 def row_sum(part: Float32) -> Float32:

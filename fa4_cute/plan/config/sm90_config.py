@@ -27,14 +27,12 @@ from ..facts.hardware import (
 from ..facts.wgmma import WGMMA_ROWS
 from .operand_config import OperandConfig
 from .sm90_tiles import (
-    FEW_ROWS_TILES,
-    FP8_TILES,
     LONG_KEYS_TILE,
     MAX_DEPTH,
-    TILES,
     SM90Tile,
     operand_swizzle,
     refuse_fp8_tile,
+    tiles_of,
 )
 
 MAX_KV_STAGES: Final = 4
@@ -63,6 +61,7 @@ class SM90Config(OperandConfig):
             exponentiate.
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
         few_rows: a CTA has one Q tile.
+        long_keys: all rows see many keys.
 
     Raises:
         ValueError: for values that describe no problem at all, a head dim above 256, or a V that
@@ -83,6 +82,7 @@ class SM90Config(OperandConfig):
     in_turn: bool = True
     scale_dtype: DType = DType.INVALID
     few_rows: bool = False
+    long_keys: bool = False
 
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
@@ -105,8 +105,9 @@ class SM90Config(OperandConfig):
     @property
     def tile(self) -> SM90Tile:
         """The row of the table."""
-        wide = FP8_TILES if self.transposes_values else TILES
-        tiles = FEW_ROWS_TILES if self.few_rows else wide
+        if self.long_keys:
+            return LONG_KEYS_TILE
+        tiles = tiles_of(is_fp8=self.transposes_values, few_rows=self.few_rows)
         return next(tile for tile in tiles if tile.holds(self.depth, self.ov_depth))
 
     @property
@@ -160,8 +161,17 @@ class SM90Config(OperandConfig):
 
     @property
     def fuse_gqa(self) -> bool:
-        """Whether the heads of a group are packed into the rows of one Q tile."""
-        return self.group > 1 and WGMMA_ROWS % self.group == 0
+        """Whether the heads of a group are packed into the rows of one Q tile.
+
+        Rows may be left over where it is the only one: memory bounds it, and is read once.
+        """
+        fits = self.group <= WGMMA_ROWS if self.few_rows else WGMMA_ROWS % self.group == 0
+        return self.group > 1 and fits
+
+    @property
+    def q_rows(self) -> int:
+        """Rows of a consumer's Q tile that hold queries: whole positions."""
+        return WGMMA_ROWS // self.group * self.group if self.fuse_gqa else WGMMA_ROWS
 
     @property
     def num_qk_stages(self) -> int:
@@ -191,6 +201,11 @@ class SM90Config(OperandConfig):
     def q_tile_bytes(self) -> int:
         """Bytes of the Q tile of one consumer."""
         return WGMMA_ROWS * self.padded_depth * self.qkv_dtype_size
+
+    @property
+    def q_load_bytes(self) -> int:
+        """Bytes of it that are loaded."""
+        return self.q_rows * self.padded_depth * self.qkv_dtype_size
 
     @property
     def o_columns(self) -> int:
@@ -304,16 +319,6 @@ class SM90Config(OperandConfig):
     def _depth_text(self) -> str:
         return str(self.depth) + (f"/{self.ov_depth}" if self.ov_depth != self.depth else "")
 
-    @property
-    def may_take_long_keys(self) -> bool:
-        """Whether a tile of more keys than the table's fits: head dim, type, and pages, if any."""
-        same = self.depth == self.ov_depth == LONG_KEYS_TILE.depth and not self.transposes_values
-        return same and not (self.bn_cap or self.page_size or self.persistent)
-
-    def with_long_keys(self) -> SM90Config:
-        """Return the configuration with the tile for many keys."""
-        return replace(self, keys=LONG_KEYS_TILE.keys)
-
     def with_few_rows(self) -> SM90Config:
         """Return the configuration with one Q tile; a consumer alone takes no turns."""
         return replace(self, few_rows=True, in_turn=False)
@@ -330,10 +335,7 @@ class SM90Config(OperandConfig):
         bn_cap: int = 0,
         most_consumers: int = 3,
     ) -> SM90Config:
-        """Return the configuration of one K/V head, with the dtype's own swizzle.
-
-        ``ov_depth`` is 0 where V is as wide as K.
-        """
+        """Return the configuration of one K/V head; ``ov_depth`` is 0 where V is as wide as K."""
         return cls(
             num_q_heads=group,
             group=group,

@@ -157,6 +157,25 @@ def test_few_rows_at_every_tile(features: str, head_dim: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("features", "head_dim", "heads"),
+    [("page16 causal ragged sink", 128, 14), ("split bias function", 72, 10),
+     ("persistent ragged window", 64, 6)],
+)  # fmt: skip
+def test_a_group_that_leaves_rows_over(features: str, head_dim: int, heads: int) -> None:
+    """Several query tiles, so that rows left over stand where the next tile's queries are."""
+    lengths = ((1, 700), (13, 133), (0, 20), (39, 17))
+    case = Case(
+        frozenset(features.split()), head_dim, lengths=lengths, heads=heads, arch=SM90A, num_qo=1,
+        softmax_scale=-0.1,
+    )  # fmt: skip
+    spec = spec_of(case)
+    assert isinstance(spec, SM90Spec)
+    assert spec.config.q_rows < 64
+    check(case)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("num_splits", [1, 16, 17, 33, 65])
 def test_any_number_of_splits_is_combined(num_splits: int) -> None:
     """More than lanes of a warp, and more than there are key tiles: these saw no key."""
