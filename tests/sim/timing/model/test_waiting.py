@@ -183,8 +183,8 @@ def test_a_cluster_meets() -> None:
     """All warps that have not ended take part; a wait ends `cluster_latency` after the last."""
     draw = chip("h100", cluster_latency=200)
     meet = (
-        (op("UCGABAR.ARV"), DynamicEvent(Action.CLUSTER_ARRIVE, ALL)),
-        (op("UCGABAR.WAIT"), DynamicEvent(Action.CLUSTER_WAIT, ALL)),
+        (op("UCGABAR_ARV"), DynamicEvent(Action.CLUSTER_ARRIVE, ALL)),
+        (op("UCGABAR_WAIT"), DynamicEvent(Action.CLUSTER_WAIT, ALL)),
         op("NOP"),
     )
     program = Program().warp(0, *meet).warp(0, *[op("NOP", 15)] * 20, *meet, rank=1)
