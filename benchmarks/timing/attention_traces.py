@@ -1,6 +1,6 @@
-"""Traces of attention on a Hopper GPU: what warps of our kernels and FlashAttention-4's execute.
+"""Traces of attention: what the warps of this package's kernels and FlashAttention-4's execute.
 
-Needs the CuTe DSL, for FlashAttention-4 also `CUTE_DSL_ARCH=sm_90a`; no GPU. Of a launch only CTAs
+Needs the CuTe DSL, for FlashAttention-4 also `CUTE_DSL_ARCH`; no GPU. Of a launch only CTAs
 that differ are executed: without a mask they are alike, with one those of a head differ, and heads
 and sequences repeat them.
 """
@@ -19,7 +19,7 @@ from unittest import mock
 
 import fa4_cute
 from benchmarks.hopper.times.problems import Problem
-from benchmarks.hopper.times.record_fa4 import SMS, ask, overheard
+from benchmarks.hopper.times.record_fa4 import ask, overheard
 from benchmarks.hopper.times.tensors import make
 from fa4_cute.host.compile import cache
 from fa4_cute.host.run import compute
@@ -29,43 +29,55 @@ from sm100sim.launch_request import LaunchRequest
 from sm100sim.options import RunOptions
 from sm100sim.run import run
 from sm100sim.timing.records import LaunchTrace, SassKernel
-from sm100sim.timing.sass.lines import of_cubin
+from sm100sim.timing.sass.lines import compiled, of_cubin
 from sm100sim.timing.sass.tools import tool
 from sm100sim.timing.sass.trace import traced
 
-ARCH: Final = "sm_90a"
 SMALLEST_TILE: Final = 64
 L2_BYTES: Final = 50 << 20
 Grid = tuple[int, int, int]
 
 
 class Tracer:
-    """Makes traces; keeps the machine code that it has seen."""
+    """Makes traces for an architecture on GPUs of `sms` SMs; keeps the machine code it has seen."""
 
-    def __init__(self) -> None:
+    def __init__(self, arch: str, sms: int) -> None:
         """Nothing seen."""
+        self._arch, self._sms = arch, sms
         self._cubins: dict[str, bytes] = {}
         self._kernels: dict[str, SassKernel] = {}
+        self._assembler = ""
 
-    def of(self, runner: str, problem: Problem) -> LaunchTrace:
+    def of(
+        self, runner: str, problem: Problem, rewrite: Callable[[str], str] | None = None
+    ) -> LaunchTrace:
         """Return the trace of a problem's launch by "fa4_cute" or "FA4".
+
+        Args:
+            runner: who launches. problem: what.
+            rewrite: changes FlashAttention-4's PTX; the assembler that made the last cubin makes
+                machine code of it.
 
         Raises:
             Exception: what the runner raises for a problem that it does not have.
             ValueError: no assembler here makes the machine code that the runner launches.
         """
-        steps = {"fa4_cute": self._ours, "FA4": self._theirs}[runner](problem)
+        steps = self._ours(problem) if runner == "fa4_cute" else self._theirs(problem, rewrite)
         request = steps.request
         if request.ptx not in self._kernels:
             self._kernels[request.ptx] = self._code(request)
-        return repeated(traced(self._kernels[request.ptx], steps), problem)
+        return repeated(traced(self._kernels[request.ptx], steps), problem, self._sms)
 
     def _code(self, request: LaunchRequest) -> SassKernel:
+        if request.ptx not in self._cubins:
+            return compiled(request.ptx, self._arch, request.kernel, ptxas=self._assembler or None)
         refused = []
         for ptxas in assemblers():
             try:
                 cubin = self._cubins[request.ptx]
-                return of_cubin(cubin, request.ptx, ARCH, request.kernel, ptxas=ptxas)
+                found = of_cubin(cubin, request.ptx, self._arch, request.kernel, ptxas=ptxas)
+                self._assembler = ptxas
+                return found
             except ValueError as error:
                 refused.append(str(error))
         raise ValueError("; ".join(refused))
@@ -73,38 +85,41 @@ class Tracer:
     def _ours(self, problem: Problem) -> Recording:
         tensors = make(problem, "cpu")
         q, k, v = (tensors[name] for name in "qkv")
-        few = partial(pack_launch, num_sms=SMS)
+        few = partial(pack_launch, num_sms=self._sms)
         with (
             self._noted(),
             mock.patch.object(compute, "pack_launch", few),
             recording(chosen(problem, None), others=False) as launches,
             fa4_cute.simulator_options(checks="none"),
         ):
-            fa4_cute.flash_attn(q, k, v, causal=problem.causal, arch=ARCH, out=tensors["out"])
+            options: dict[str, Any] = {"causal": problem.causal, "arch": self._arch}
+            fa4_cute.flash_attn(q, k, v, out=tensors["out"], **options)
         (found,) = launches
         return found
 
     @contextmanager
     def _noted(self) -> Iterator[None]:
         """Keep the cubins of kernels that are asked for."""
-        compiled: Callable[[Any], Any] = cache.compiled
+        compile_: Callable[[Any], Any] = cache.compiled
 
         def noted(spec: Any) -> Any:
-            artifact = compiled(spec)
+            artifact = compile_(spec)
             self._cubins[artifact.ptx] = artifact.cubin
             return artifact
 
         with mock.patch.object(cache, "compiled", noted):
             yield
 
-    def _theirs(self, problem: Problem) -> Recording:
+    def _theirs(self, problem: Problem, rewrite: Callable[[str], str] | None) -> Recording:
         from benchmarks.foreign.torch_on_host import cuda_tensors_on_host
 
         tensors = make(problem, "cpu")
-        with cuda_tensors_on_host(SMS, claim_cuda=True), overheard() as (requests, cubins):
+        with cuda_tensors_on_host(self._sms, claim_cuda=True), overheard() as (requests, cubins):
             ask(problem, tensors)
         self._cubins |= cubins
         (request,) = requests
+        if rewrite is not None:
+            request = replace(request, ptx=rewrite(request.ptx))
         with recording(chosen(problem, request.grid), others=False) as launches:
             run(request, RunOptions())
         (found,) = launches
@@ -147,9 +162,9 @@ def section(problem: Problem) -> int:
     return 1 << int(log2(max(L2_BYTES // head, 1)))
 
 
-def place(problem: Problem, grid: Grid, number: int) -> int:
+def place(problem: Problem, grid: Grid, number: int, sms: int) -> int:
     """The executed cluster that one is like."""
-    if not problem.causal or prod(grid) <= SMS:
+    if not problem.causal or prod(grid) <= sms:
         return 0  # persistent CTAs are taken to be alike
     if len(_beyond_one(grid)) > 1:
         return number % grid[0]
@@ -157,11 +172,11 @@ def place(problem: Problem, grid: Grid, number: int) -> int:
     return number // heads % tiles(problem, grid) * heads
 
 
-def repeated(launch: LaunchTrace, problem: Problem) -> LaunchTrace:
+def repeated(launch: LaunchTrace, problem: Problem, sms: int) -> LaunchTrace:
     """Return a launch whose traces stand for all clusters."""
     like: dict[int, list[int]] = {}
     for number in range(prod(launch.grid) // prod(launch.cluster)):
-        like.setdefault(place(problem, launch.grid, number), []).append(number)
+        like.setdefault(place(problem, launch.grid, number, sms), []).append(number)
     traces = [
         replace(trace, clusters=tuple(n for first in trace.clusters for n in like.get(first, ())))
         for trace in launch.traces

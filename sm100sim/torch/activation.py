@@ -90,7 +90,7 @@ def on_host(
         raise ValueError(f"capability: {capability} is not one of {CAPABILITIES}; nearest: 100")
     import torch
 
-    from .mode import HostDevice
+    from .mode import HostDevice, HostGenerator
 
     with ExitStack() as stack:
         for name, answer in _answers(divmod(capability, 10), sm_count).items():
@@ -98,6 +98,7 @@ def on_host(
         mode = stack.enter_context(HostDevice(all_tensors))
         default = mock.patch.object(torch, "set_default_device", mode.set_default_device)
         stack.enter_context(default)
+        stack.enter_context(mock.patch.object(torch, "Generator", HostGenerator))
         yield
 
 

@@ -1,42 +1,39 @@
 """Every torch function that is asked for device "cuda" takes host memory instead.
 
-A tensor that was asked for there says so: ``is_cuda``, ``device``, and so does what is made from it
-until it is copied to the CPU.
+Storage that was asked for there is remembered: its tensors say that they are on "cuda", and so do
+those that are made from them until they are copied to the CPU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
+from weakref import WeakSet
 
+import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import _device_constructors
 
 ALIGNMENT = 256
 """Bytes, of what cudaMalloc gives; torch's host allocator gives 64."""
-_MARK = "_sm100sim_cuda"
+_on_cuda: WeakSet[Any] = WeakSet()
+"""Storages that were asked for on "cuda"."""
 _CLAIMS = {torch.Tensor.is_cuda: True, torch.Tensor.device: torch.device("cuda", 0)}
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _NAMING = (torch.device, torch._C._nn._parse_to)
 """To name a device is not to use it; the second is how modules read the arguments of `to`."""
 _COPIES = (torch.Tensor.cuda, torch.Tensor.cpu)
 
 
-def is_marked(tensor: Any) -> bool:
-    """Whether a tensor was asked for on "cuda"."""
-    return isinstance(tensor, torch.Tensor) and _MARK in tensor.__dict__
-
-
-def _mark(tensor: torch.Tensor, on_cuda: bool) -> None:
-    if on_cuda:
-        tensor.__dict__[_MARK] = True
-    else:
-        tensor.__dict__.pop(_MARK, None)
+def says_cuda(tensor: Any) -> bool:
+    """Whether a tensor's storage was asked for on "cuda"."""
+    return type(tensor) in _PLAIN and tensor.untyped_storage() in _on_cuda
 
 
 def _tensors(values: Any) -> Iterator[torch.Tensor]:
     """Tensors among arguments or results, and in their lists and tuples."""
-    if isinstance(values, torch.Tensor):
+    if type(values) in _PLAIN:
         yield values
     elif isinstance(values, tuple | list):
         for value in values:
@@ -54,20 +51,29 @@ def _names_cpu(value: Any) -> bool:
 
 
 def _aligned(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor, moved to storage that is aligned as a device's is."""
+    """The tensor, moved to storage of the same size that is aligned as a device's is."""
     storage = tensor.untyped_storage()
     if storage.data_ptr() % ALIGNMENT == 0 or not storage.nbytes():
         return tensor
-    raw = torch.empty(storage.nbytes() + ALIGNMENT, dtype=torch.uint8)
-    start = -raw.data_ptr() % ALIGNMENT
     usable = storage.nbytes() // tensor.element_size() * tensor.element_size()
-    flat = raw[start : start + usable].view(tensor.dtype)
-    offset = flat.storage_offset() + tensor.storage_offset()
+    raw = np.empty(usable + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    flat = torch.from_numpy(raw[start : start + usable]).view(tensor.dtype)
+    offset = tensor.storage_offset()
     return flat.as_strided(tensor.shape, tensor.stride(), offset).copy_(tensor)
 
 
-def _storages(values: Iterable[Any]) -> set[int]:
-    return {v.untyped_storage().data_ptr() for v in values if type(v) is torch.Tensor}
+def _storages(values: Any) -> set[int]:
+    """The identities of storages: a storage is one Python object for as long as it lives."""
+    return {id(tensor.untyped_storage()) for tensor in _tensors(values)}
+
+
+class HostGenerator(torch.Generator):  # type: ignore[misc]  # torch is not typed here
+    """A generator of random numbers on any device: the CPU's."""
+
+    def __new__(cls, device: Any = "cpu") -> HostGenerator:
+        """Make one, of the CPU."""
+        return super().__new__(cls, "cpu")  # type: ignore[no-any-return]
 
 
 class HostDevice(TorchFunctionMode):  # type: ignore[misc]  # torch is not typed here
@@ -94,28 +100,40 @@ class HostDevice(TorchFunctionMode):  # type: ignore[misc]  # torch is not typed
         """What torch calls in the place of each of its functions."""
         kwargs = dict(kwargs or {})
         of = getattr(func, "__self__", None)
-        if of in _CLAIMS and (self._all or is_marked(args[0])):
+        if of in _CLAIMS and (self._all or says_cuda(args[0])):
             return _CLAIMS[of]
+        if func is torch.Tensor.get_device and (self._all or says_cuda(args[0])):
+            return 0
         if func in _NAMING:
             return func(*args, **kwargs)
         if func in _COPIES:
-            copy = _aligned(args[0].clone())
-            _mark(copy, func is torch.Tensor.cuda)
-            return copy
+            copy = args[0].clone()
+            return self._moved(copy) if func is torch.Tensor.cuda or self._all else copy
         given = [*args, *kwargs.values()]
-        on_cuda = any(map(_names_cuda, given)) or (
-            any(map(is_marked, _tensors(given))) and not any(map(_names_cpu, given))
+        on_cuda = (
+            self._all
+            or any(map(_names_cuda, given))
+            or (any(map(says_cuda, _tensors(given))) and not any(map(_names_cpu, given)))
         )
         if self._default_is_cuda and kwargs.get("device") is None:
             on_cuda = on_cuda or func in _device_constructors()
+        before = _storages(given)  # a view stays where it is, and what is changed in place
         result = self._on_host(func, args, kwargs)
-        stay = {id(tensor) for tensor in _tensors(given)}  # what is changed in place
+        if not on_cuda or _storages(result) <= before:
+            return result
+        if type(result) is torch.Tensor and not result.requires_grad:
+            return self._moved(result)
         for tensor in _tensors(result):
-            if id(tensor) not in stay:
-                _mark(tensor, on_cuda)
-        if func == torch.Tensor.data.__set__:  # a module's parameters move like this
-            _mark(args[0], is_marked(args[1]))
+            if id(tensor.untyped_storage()) not in before:
+                _on_cuda.add(tensor.untyped_storage())
         return result
+
+    @staticmethod
+    def _moved(tensor: torch.Tensor) -> torch.Tensor:
+        """A new tensor, on "cuda"."""
+        tensor = _aligned(tensor)
+        _on_cuda.add(tensor.untyped_storage())
+        return tensor
 
     def _on_host(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -126,11 +144,7 @@ class HostDevice(TorchFunctionMode):  # type: ignore[misc]  # torch is not typed
         if to_cuda:
             args = tuple("cpu" if _names_cuda(value) else value for value in args)
             kwargs = {name: "cpu" if _names_cuda(v) else v for name, v in kwargs.items()}
-        to_cpu = is_marked(given[0] if given else None) and any(map(_names_cpu, given))
+        to_cpu = says_cuda(given[0] if given else None) and any(map(_names_cpu, given))
         if func is torch.Tensor.to and (to_cuda or to_cpu):
             kwargs["copy"] = True
-        result = func(*args, **kwargs)
-        if type(result) is not torch.Tensor or result.requires_grad:
-            return result
-        is_view = result.untyped_storage().data_ptr() in _storages([*args, *kwargs.values()])
-        return result if is_view else _aligned(result)
+        return func(*args, **kwargs)

@@ -36,12 +36,12 @@ def test_times_of_the_first_table_in_cycles_of_its_clock() -> None:
 def test_without_a_mask_one_cluster_stands_for_all() -> None:
     plain = replace(CAUSAL, causal=False)
     assert chosen(plain, (8, 16, 16)) == [0]
-    assert {place(plain, (8, 16, 16), n) for n in range(2048)} == {0}
+    assert {place(plain, (8, 16, 16), n, 132) for n in range(2048)} == {0}
 
 
 def test_with_a_mask_each_tile_of_a_head_has_one() -> None:
     grid = (8, 16, 16)
-    assert [place(CAUSAL, grid, n) for n in (0, 7, 8, 15, 2047)] == [0, 7, 0, 7, 7]
+    assert [place(CAUSAL, grid, n, 132) for n in (0, 7, 8, 15, 2047)] == [0, 7, 0, 7, 7]
     assert set(chosen(CAUSAL, grid)) >= set(range(8))
 
 
@@ -50,11 +50,12 @@ def test_longest_tiles_first_over_the_heads_that_the_l2_holds() -> None:
     assert section(CAUSAL) == 64
     grid = (2048, 1, 1)
     assert chosen(CAUSAL, grid) == [0, 64, 128, 192, 256, 320, 384, 448]
-    assert [place(CAUSAL, grid, n) for n in (0, 63, 64, 511, 512, 2047)] == [0, 0, 64, 448, 0, 448]
+    found = [place(CAUSAL, grid, n, 132) for n in (0, 63, 64, 511, 512, 2047)]
+    assert found == [0, 0, 64, 448, 0, 448]
 
 
 def test_persistent_ctas_are_taken_to_be_alike() -> None:
-    assert {place(CAUSAL, (132, 1, 1), n) for n in range(132)} == {0}
+    assert {place(CAUSAL, (132, 1, 1), n, 132) for n in range(132)} == {0}
 
 
 def case(runner: str, cycles: float, typical: float, problem: Any = CAUSAL) -> Case:

@@ -27,6 +27,7 @@ def test_cuda_tensors_are_aligned_host_tensors() -> None:
         assert all(t.is_cuda and t.device == torch.device("cuda", 0) for t in made)
     assert all(t.device.type == "cpu" for t in made)
     assert all(t.data_ptr() % ALIGNMENT == 0 for t in made)
+    assert [t.untyped_storage().nbytes() for t in made] == [4, 28, 4000, 24, 60]
     assert made[3].tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
@@ -58,6 +59,10 @@ def test_what_is_made_of_a_tensor_is_where_it_is() -> None:
         assert not host.is_cuda
         linear = torch.nn.Linear(2, 3).to("cuda")
         assert linear.weight.is_cuda
+        assert torch.nn.Parameter(torch.ones(2, device="cuda")).is_cuda
+        assert (device.get_device(), host.get_device()) == (0, -1)
+        generator = torch.Generator(device="cuda").manual_seed(3)
+        assert torch.randn(2, device="cuda", generator=generator).is_cuda
         assert linear(device).is_cuda
         torch.set_default_device("cuda")
         assert torch.randn(3).is_cuda
