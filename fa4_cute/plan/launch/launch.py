@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from ..facts.hardware import SM_COUNT, ceil_div
+from ..facts.hardware import SM_COUNT
 from ..facts.numbers import LOG2_E, MAX_SEQLEN, SMALLEST_NORMAL_FLOAT32
 from ..spec.attention_spec import AttentionSpec
 from ..spec.combine_spec import CombineSpec
+from ..spec.sm90_spec import SM90Spec
 from ..spec.variant import WORK_COUNTS
 from .tiles import TileShape, grid, heads_of_section
 
@@ -118,7 +119,7 @@ def _query_tile_blocks(
         num_q_heads=sizes.num_q_heads,
         batch=sizes.batch,
     )
-    if spec.heads_first:
+    if isinstance(spec, SM90Spec) and spec.heads_first:
         return _sections(spec, sizes, (x, y, z))
     for name, count in (("heads", y), ("batch", z)):
         if count > MAX_GRID_YZ:
@@ -127,13 +128,13 @@ def _query_tile_blocks(
 
 
 def _sections(
-    spec: AttentionSpec, sizes: AttentionSizes, blocks: tuple[int, int, int]
+    spec: SM90Spec, sizes: AttentionSizes, blocks: tuple[int, int, int]
 ) -> tuple[int, int, int]:
     """Return the grid of ``blocks`` with the heads of a section along x, query tiles along y."""
     tiles, heads, batch = blocks
     config = spec.config
     row = (config.depth + spec.output_depth) * config.qkv_dtype_size
-    keys = ceil_div(sizes.seqlen_k * sizes.num_kv_heads, max(heads, 1))
+    keys = sizes.seqlen_k * sizes.num_kv_heads // max(heads, 1)
     together = heads_of_section(heads, keys * row)
     sections = heads // together * batch
     for name, count in (("query tiles", tiles), ("heads and sequences", sections)):

@@ -16,6 +16,7 @@ import torch
 
 import fa4_cute
 from fa4_cute.plan.facts.hardware import SM90A
+from fa4_cute.plan.launch import tiles
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from sm100sim.report import SimulationFault
 from testing.arguments import arguments
@@ -72,6 +73,19 @@ by_case = pytest.mark.parametrize("case", SHAPES, ids=str)
 @pytest.mark.parametrize("case", QUICK, ids=str)
 def test_output_and_lse(case: Case) -> None:
     check(case)
+
+
+@pytest.mark.parametrize("case", [
+    hopper(300, 300, 128, 6, 2, batch=2, causal=True),
+    hopper(300, 300, 96, 3, 3, batch=2, causal=True),
+], ids=str)  # fmt: skip
+def test_the_bits_do_not_depend_on_sections(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One section of all heads, or one for each."""
+    whole = run(case).out
+    monkeypatch.setattr(tiles, "SECTION_BYTES", 1)
+    assert torch.equal(run(case).out, whole)
 
 
 def test_the_bits_do_not_depend_on_who_takes_the_query_tiles() -> None:
