@@ -22,6 +22,12 @@ from ..device.memory.signs import flip_signs
 from ..device.sync import barriers
 from ..operands.scores import TileView, visible
 from ..operands.stale_values import clean_values_together
+from ..operands.token_scales import (
+    TileScales,
+    keep_query_scale,
+    query_scale_address,
+    scale_buffer,
+)
 from ..output.sm90_write import wait_for_stores, write_output
 from ..pipelines import RingState
 from ..plan.barriers.named import CLEAN, CONSUMER, TURN
@@ -86,10 +92,23 @@ def softmax_row(
     return exponentials, factor, new_max, fma(row_sum, factor, fragment.total(exponentials))
 
 
+def free_keys(ctx: SM90Context, state: RingState, *, scores_are_scaled: bool) -> None:
+    """Free the slot of ``state`` when S is there, or if scales lie with K when they were read."""
+    if ctx.spec.variant.token_scales == scores_are_scaled:
+        if scores_are_scaled:
+            barriers.warp_barrier()
+        ctx.mbars.k_ring().consumer_arrive_as_warp(state)
+
+
 def softmax_tile(
-    ctx: SM90Context, rows: Rows, running: RunningRows, scores: list[Float32], tile: Int32
+    ctx: SM90Context,
+    rows: Rows,
+    running: RunningRows,
+    scores: list[Float32],
+    tile: Int32,
+    state: RingState,
 ) -> tuple[list[Float32], list[Float32], RunningRows]:
-    """Turn S of the ``tile``-th visited key tile into P.
+    """Turn S of the ``tile``-th visited key tile, K of which is in the slot of ``state``, into P.
 
     Returns:
         P as float32, the factor that each row of O is due, and maxima and sums.
@@ -97,7 +116,11 @@ def softmax_tile(
     first_key, first_column = ctx.work.key_tile(tile) * ctx.spec.config.BN, fragment.first_column()
     found = []
     for half, values in enumerate(fragment.rows_of(scores)):
-        view = TileView.of(ctx, rows[half], first_key, None, first_column)
+        scales = None
+        if ctx.spec.variant.token_scales:
+            keys = scale_buffer(ctx, state.index) + first_column * DType.FP32.size
+            scales = TileScales(keys, query_scale_address(ctx, rows[half]))
+        view = TileView.of(ctx, rows[half], first_key, scales, first_column)
         seen = visible(values, ctx.spec.score_columns, view)
         before = running.row_max[half], running.row_sum[half]
         found.append(softmax_row(ctx, rows[half], seen, *before))
@@ -128,13 +151,14 @@ def consume_tiles(
 ) -> RunningRows:
     """Process all key tiles of a query tile that has some."""
     dtype, query = ctx.spec.config.qkv_dtype, ctx.smem.q_tile_smem(consumer)
-    keys, values = ctx.mbars.k_ring(), ctx.mbars.v_ring()
+    values = ctx.mbars.v_ring()
     k = v = ctx.ring_start(producer=False)
     ctx.mbars.query(consumer).wait(ctx.query_step)
     negate_query(ctx, query, consumer)
     scores = wgmma.wait(start_scores(ctx, query, k), 0)
-    keys.consumer_arrive_as_warp(k)
-    p, _, running = softmax_tile(ctx, rows, running, scores, Int32(0))
+    free_keys(ctx, k, scores_are_scaled=False)
+    p, _, running = softmax_tile(ctx, rows, running, scores, Int32(0), k)
+    free_keys(ctx, k, scores_are_scaled=True)
     running.p = fragment.packed(p, dtype)
     for tile in cutlass.range(1, ctx.work.num_key_tiles, unroll=1):
         k = k.step()
@@ -143,8 +167,9 @@ def consume_tiles(
         o = start_output(ctx, running, v)
         give_turn(ctx, consumer)
         scores = wgmma.wait(scores, 1)
-        keys.consumer_arrive_as_warp(k)
-        p, factors, running = softmax_tile(ctx, rows, running, scores, tile)
+        free_keys(ctx, k, scores_are_scaled=False)
+        p, factors, running = softmax_tile(ctx, rows, running, scores, tile, k)
+        free_keys(ctx, k, scores_are_scaled=True)
         o = wgmma.wait(o, 0)
         values.consumer_arrive_as_warp(v)
         v = v.step()
@@ -171,11 +196,18 @@ def negate_query(ctx: SM90Context, query: Int32, consumer: Int32) -> None:
         barriers.named_barrier(CONSUMER.number + consumer, WARP_GROUP_THREADS)
 
 
+def thread_rows(ctx: SM90Context, consumer: Int32) -> Rows:
+    """Return the rows of the calling thread."""
+    return [SM90Row(ctx, consumer, half) for half in range(NUM_ROWS)]
+
+
 @cute.jit
 def consume_work(ctx: SM90Context) -> None:
     """Process one query tile of the calling warp group and write its output."""
     consumer = warp_index() // WARPS_PER_GROUP
-    rows = [SM90Row(ctx, consumer, half) for half in range(NUM_ROWS)]
+    rows = thread_rows(ctx, consumer)
+    for half in cutlass.range_constexpr(NUM_ROWS):
+        keep_query_scale(ctx, rows[half])
     config = ctx.spec.config
     running = RunningRows(
         [Float32(0.0)] * pv_plan(config).num_registers,
@@ -186,7 +218,12 @@ def consume_work(ctx: SM90Context) -> None:
     )
     if ctx.work.num_key_tiles > 0:
         running = consume_tiles(ctx, rows, consumer, running)
-    write_output(ctx, rows, running)
+    if cutlass.const_expr(ctx.spec.variant.token_scales):
+        # Registers are scarce in the loop: what only the output needs is found again.
+        again = ctx.decode_again()
+        write_output(again, thread_rows(again, consumer), running)
+    else:
+        write_output(ctx, rows, running)
     if cutlass.const_expr(not config.o_apart):
         if ctx.work.num_key_tiles > 0:
             say_stored(ctx, consumer)

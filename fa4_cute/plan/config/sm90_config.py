@@ -21,10 +21,11 @@ from ..facts.hardware import (
     OUTPUT_SWIZZLE,
     SMEM_PER_SM,
     SMEM_RESERVED_PER_CTA,
+    WARP_GROUP_THREADS,
     SwizzleMode,
     align_up,
 )
-from ..facts.wgmma import WGMMA_ROWS
+from ..facts.wgmma import NUM_ROWS, WGMMA_ROWS
 from .operand_config import OperandConfig
 from .sm90_tiles import (
     FEW_ROWS_TILES,
@@ -222,6 +223,17 @@ class SM90Config(OperandConfig):
         return self.BN * self.padded_ov_depth * self.qkv_dtype_size
 
     @property
+    def k_scale_stride_bytes(self) -> int:
+        """Bytes of the key scales that arrive with a slot of K."""
+        return self.BN * self.scale_dtype.size
+
+    @property
+    def q_scale_bytes(self) -> int:
+        """Bytes of the query scales: every thread that multiplies keeps those of its rows."""
+        threads = self.num_consumers * WARP_GROUP_THREADS
+        return threads * NUM_ROWS * self.scale_dtype.size
+
+    @property
     def num_kv_stages(self) -> int:
         """Slots of either ring: what fits."""
         return min(self._slots_beside(self._q_bytes + self.o_bytes), MAX_KV_STAGES)
@@ -252,8 +264,9 @@ class SM90Config(OperandConfig):
     def _slots_beside(self, num_bytes: int) -> int:
         """Return how many slots of either ring fit besides ``num_bytes`` of Q and O."""
         without = SM90MBarsLayout(0, self.num_consumers, self.persistent)
-        used = num_bytes + without.size * MBARRIER_BYTES
+        used = num_bytes + self.q_scale_bytes + without.size * MBARRIER_BYTES
         slots = self.k_stage_bytes + self.v_stage_bytes + 4 * MBARRIER_BYTES
+        slots += self.k_scale_stride_bytes
         raw = self.v_stage_bytes + 2 * MBARRIER_BYTES if self.transposes_values else 0
         return (self.smem_share - used + raw) // (slots + raw)
 
@@ -272,10 +285,11 @@ class SM90Config(OperandConfig):
     @property
     def smem_used(self) -> int:
         """Dynamic shared memory of the launch."""
-        rings = self.num_kv_stages * (self.k_stage_bytes + self.v_stage_bytes)
+        slot = self.k_stage_bytes + self.v_stage_bytes + self.k_scale_stride_bytes
+        rings = self.num_kv_stages * slot
         rings += self.num_raw_stages * self.v_stage_bytes
         barriers = self.misc_mbars.size * MBARRIER_BYTES
-        return self._q_bytes + self.o_bytes + rings + barriers
+        return self._q_bytes + self.o_bytes + rings + self.q_scale_bytes + barriers
 
     def describe(self) -> str:
         """Return a few lines with the numbers that decide performance."""
