@@ -206,11 +206,7 @@ class SM90Config(OperandConfig):
     @property
     def q_slot_bytes(self) -> int:
         """Bytes of the memory of a consumer's Q tile, over which O is staged unless it is apart."""
-        return self.q_tile_bytes if self.o_apart else self._shared_slot_bytes
-
-    @property
-    def _shared_slot_bytes(self) -> int:
-        return max(self.q_tile_bytes, self.o_tile_bytes)
+        return max(self.q_tile_bytes, 0 if self.o_apart else self.o_tile_bytes)
 
     @property
     def k_stage_bytes(self) -> int:
@@ -293,6 +289,7 @@ class SM90Config(OperandConfig):
 
     def describe(self) -> str:
         """Return a few lines with the numbers that decide performance."""
+        raw = f"{self.num_raw_stages} slots of V before it is transposed, "
         return "\n".join(
             (
                 f"{self.qkv_dtype.value} head dim {self._depth_text} (padded {self.padded_depth}) "
@@ -300,15 +297,11 @@ class SM90Config(OperandConfig):
                 f"tile {self.num_consumers} x {WGMMA_ROWS} x {self.BN}, "
                 f"{self.num_consumers} consumer warp groups, {self.ctas_per_sm} CTAs per SM",
                 f"K and V rings of {self.num_kv_stages} slots x {self.k_stage_bytes} and "
-                f"{self.v_stage_bytes} bytes, {self._raw_text}{self.misc_mbars.size} mbarriers",
+                f"{self.v_stage_bytes} bytes, {raw * self.transposes_values}"
+                f"{self.misc_mbars.size} mbarriers",
                 f"shared memory {self.smem_used} of {self.smem_share} bytes",
             )
         )
-
-    @property
-    def _raw_text(self) -> str:
-        raw = self.num_raw_stages
-        return f"{raw} slots of V before it is transposed, " if raw else ""
 
     @property
     def _depth_text(self) -> str:
