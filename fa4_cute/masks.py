@@ -153,7 +153,7 @@ def dense(visible: Any) -> AttentionMask:
         )
     whole = visible.reshape((1,) * (4 - visible.dim()) + tuple(visible.shape))
     zeros = torch.zeros(whole.shape, dtype=torch.float32, device=whole.device)
-    return bias(zeros.masked_fill(~whole, float("-inf")))
+    return bias(zeros.masked_fill_(~whole, float("-inf")))
 
 
 def as_mask(value: Any) -> AttentionMask:

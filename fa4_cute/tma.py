@@ -58,7 +58,7 @@ def load_query_chunks(
     ``where`` is (first position, head of the map, batch).
     """
     position, head, batch = where
-    size = spec.tile_positions * spec.rows_per_position * chunks.row_bytes
+    size = spec.query_rows * chunks.row_bytes
     group = spec.config.cta_group()
     for i, column in enumerate(chunks.starts):
         coordinates = (column, 0, position, head, batch)

@@ -23,6 +23,24 @@ an unknown modifier of a known opcode, stops with the PTX line when it is execut
 |---|---|---|
 """
 
+MISSING = {
+    "tex tld4 txq istypep suld sust sured suq": "textures and surfaces",
+    "multimem": "memory of several GPUs at once",
+    "stacksave stackrestore alloca": "stacks of a size that is known at run time only",
+    "vadd vsub vabsdiff vmin vmax vshl vshr vmad vset": "video, of single values",
+    "vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vset2": "video, of pairs",
+    "vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4 vset4": "video, of four bytes",
+}
+"""Opcodes of the PTX ISA that no family has, and what they are."""
+NOT_EXECUTED = """
+## Not executed
+
+Opcodes of the PTX ISA without a row above; each stops with its PTX line when it is executed.
+
+| opcodes | what they are |
+|---|---|
+"""
+
 
 def _first_paragraph(text: str | None) -> str:
     paragraph = inspect.cleandoc(text or "").split("\n\n")[0]
@@ -46,7 +64,10 @@ def table() -> str:
     rows = []
     for opcode, function in sorted(lowerings().items()):
         rows.append(f"| `{opcode}` | {_first_paragraph(function.__doc__)} | `{source(function)}` |")
-    return HEADER + "\n".join(rows) + "\n"
+    missing = []
+    for opcodes, what in MISSING.items():
+        missing.append(f"| {', '.join(f'`{opcode}`' for opcode in opcodes.split())} | {what} |")
+    return HEADER + "\n".join(rows) + "\n" + NOT_EXECUTED + "\n".join(missing) + "\n"
 
 
 def main() -> None:

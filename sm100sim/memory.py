@@ -30,10 +30,13 @@ def allocation_of(buffer: Any, writable: bool = True, name: str = "") -> Allocat
     is called after type and shape, such as "float32[64, 128]".
 
     Raises:
-        TypeError: the object has no host memory.
+        TypeError: the object has no host memory, or holds Python objects, which a kernel that
+            writes there would break.
     """
     if isinstance(buffer, Allocation):
         return buffer
+    if getattr(getattr(buffer, "dtype", None), "hasobject", False):
+        raise TypeError(f"buffer: {_shape(buffer)} holds Python objects; give an array of numbers")
     if hasattr(buffer, "untyped_storage"):
         storage = buffer.untyped_storage()
         return Allocation(storage.data_ptr(), storage.nbytes(), writable, name or _shape(buffer))
@@ -45,6 +48,11 @@ def allocation_of(buffer: Any, writable: bool = True, name: str = "") -> Allocat
     raise TypeError(
         f"buffer: {type(buffer).__name__} has no host memory; give a CPU tensor or an array"
     )
+
+
+def device_of(tensor: Any) -> str:
+    """The kind of device that holds a torch tensor, whatever the tensor says (sm100sim.torch)."""
+    return str(tensor.untyped_storage().device.type)
 
 
 def _shape(buffer: Any) -> str:

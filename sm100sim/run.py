@@ -247,7 +247,12 @@ def run(
         FindingsError: anything was found, if options say so.
         PtxError: the PTX cannot be read.
         ValueError: a launch that the hardware would refuse.
+        TypeError: `options` are none.
     """
+    if not isinstance(options, RunOptions | None):
+        raise TypeError(
+            f"options={options!r}: expected sm100sim.RunOptions(...), got {type(options).__name__}"
+        )
     options = options or current_options()
     for change in _changes.get():
         request, options = change(request, options)

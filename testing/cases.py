@@ -39,7 +39,7 @@ HOPPER_KERNELS = {
     "Hopper": Kernel(128, 2, arch=SM90A),
     "Hopper, few rows": Kernel(128, 1, arch=SM90A),
 }
-NOT_ON_HOPPER = frozenset({"cluster", "fp8", "tokens", "rope"})
+NOT_ON_HOPPER = frozenset({"cluster", "tokens", "rope"})
 
 
 @dataclass(frozen=True)

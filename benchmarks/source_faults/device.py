@@ -14,7 +14,7 @@ _LOW = f"{_HOLES}rows_whose_every_score_is_very_low_keep_their_mean[two-Q-tiles]
 _EXTREME = "tests/kernel/numerics/test_extreme_scores.py::test_"
 _MATH: Final = (
     fault("mask.mask_columns", "{columns.stop}", "{columns.stop - 1}", _CAUSAL),
-    fault("mask.mask_columns", "{columns[i]}", "{columns[i] - 1}", "2q"),
+    fault("mask.mask_columns", "{columns[column]}", "{columns[column] - 1}", "2q"),
     fault("mask._mask_word", "{word.stop};", "{word.stop - 1};", _WINDOW),
     fault("mask._mask_word",
           "{operand(start)}, {first}, skip", "{operand(start)}, {first + 1}, skip",

@@ -28,7 +28,8 @@ OPERANDS: Final[tuple[Fault, ...]] = (
     fault("stale_values.clean_values", "valid < num_rows", "valid < num_rows - 1", "2q-ragged"),
     fault("stale_values.clean_values", "DEVICE.maximum(valid, 0)", "valid + 1", "2q-ragged"),
     fault("stale_values.clean_values", "clean.publish_to_tensor_cores()", REMOVED, "2q-ragged"),
-    fault("scores.visible", "own[0].stop, warp[0].stop", "own[0].stop, own[0].stop", "2q-ragged",
+    fault("scores.visible_rows", "for row in own], warp[0].stop", "for row in own], own[0][0].stop",
+          "2q-ragged",
           reason="Every thread then skips by its own row instead of the warp's first: the branch "
                  "may diverge, which costs time, and the scores are the same."),
     fault("scores.ColumnModifier.of", "tile.row.magnitude * Float32(LN_2)", "tile.row.magnitude",

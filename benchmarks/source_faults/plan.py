@@ -112,4 +112,13 @@ PLAN: Final[tuple[Fault, ...]] = (
           "work.sizes.seqlen_q < work.positions", _LAUNCH),
     fault("split_selection.<module>", "work.num_qo != 1 or work.persistent", "work.num_qo != 1",
           _LAUNCH),
+    fault("sm90_selection.choose_tile", "rows <= WGMMA_ROWS", "rows < WGMMA_ROWS", _LAUNCH),
+    fault("sm90_selection.choose_tile", "keys >= MANY_KEYS", "keys > MANY_KEYS", _LAUNCH),
+    fault("sm90_selection.choose_tile", "alone.fuse_gqa", "config.fuse_gqa", _LAUNCH),
+    fault("sm90_selection.GridLoad.duration", "max(busiest, self.memory_ns)", "busiest", _LAUNCH),
+    fault("sm90_selection.GridLoad.duration", "num_splits > 1", "num_splits > 0", _LAUNCH),
+    fault("sm90_selection.visited_key_tiles", "keys - spec.config.PairBM_eff()",
+          "keys - sizes.seqlen_q", _LAUNCH),
+    fault("sm90_selection.choose_key_splits", "// LEAST_KEYS, MAX_SPLITS", "// LEAST_KEYS, 2**20",
+          _LAUNCH),
 )

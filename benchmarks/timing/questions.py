@@ -90,17 +90,17 @@ def _chain(text: str) -> Callable[[int], str]:
     return lambda n: (LATE if n == 0 else "") + text
 
 
-def _wait(barrier: str, parity: int, label: str) -> str:
+def _wait(barrier: str, parity: int, label: str, limit: str = "") -> str:
     """Waits without an end: what is waited for comes."""
     return (
-        f"{label}$n: mbarrier.try_wait.parity.shared.b64 %q0, [{barrier}], {parity};"
+        f"{label}$n: mbarrier.try_wait.parity.shared.b64 %q0, [{barrier}], {parity}{limit};"
         f"@!%q0 bra {label}$n; "
     )
 
 
-def _hand_over(n: int) -> str:
+def _hand_over(n: int, limit: str = "") -> str:
     """Warp 0 arrives at one barrier and waits for the other; warp 1 answers."""
-    there, back = _wait("%r1", n % 2, "U"), _wait("%r1+8", n % 2, "V")
+    there, back = _wait("%r1", n % 2, "U", limit), _wait("%r1+8", n % 2, "V", limit)
     return (
         "setp.gt.u32 %q1, %r0, 31; and.b32 %r2, %r0, 31; setp.ne.u32 %q2, %r2, 0;"
         "@%q2 bra NEXT$n; @%q1 bra SECOND$n;"
@@ -212,6 +212,8 @@ QUESTIONS = (
              lambda n: _wait("%r1", 1, "W"), (8, 40), _barriers(1), block=1),
     Question("hand-over between two warps and back", "2 (arrive_latency + wake_latency)",
              _hand_over, (8, 40), _barriers(1), block=64),
+    Question("the same, and the waits name a limit of 10 ms", "what NANOSLEEP.SYNCS costs",
+             lambda n: _hand_over(n, ", 10000000"), (8, 40), _barriers(1), block=64),
     *(_copy_question(f"copy of {c} x {r} rows", "copy_latency, copy_row_cycles", c, r)
       for c, r in ((1, 8), (1, 64), (1, 128), (1, 256), (2, 64), (2, 128), (4, 64), (4, 128))),
     *(_copy_question(f"copy of {c} x 128 rows in each of {SMS} CTAs", "l2_bytes", c, 128, SMS)

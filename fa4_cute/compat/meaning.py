@@ -99,7 +99,7 @@ class Asked:
         options: dict[str, Any] = {
             "causal": self.causal,
             "softmax_scale": self.softmax_scale,
-            "window_size": None if self.window_size in (OPEN, [*OPEN]) else self.window_size,
+            "window_size": self.window_size,
             "sink": further.get("s_aux"),
             "unchecked": further.get("unchecked", False),
             "num_splits": num_splits or None,

@@ -69,7 +69,7 @@ def sdpa(
         options["causal"] = True
     elif attn_mask is not None:
         shape = (*query.shape[:-1], seqlen_k)
-        options["mask"] = masks.bias(_additive(attn_mask, shape))
+        options["mask"] = _mask_of(attn_mask, shape)
     out, lse = flash_attn(q, k, v, softmax_scale=scale, return_lse=True, **options)
     out = out.transpose(1, 2).reshape(*query.shape[:-1], value.shape[-1])
     return (out, lse.reshape(query.shape[:-1])) if return_lse else out
@@ -110,8 +110,8 @@ def _rows_first(x: Any) -> Any:
     return x.reshape(-1, *x.shape[-3:]).transpose(1, 2)
 
 
-def _additive(attn_mask: Any, shape: tuple[int, ...]) -> Any:
-    """Return a mask as what is added to the scores of (batch, heads, seqlen_q, seqlen_k).
+def _mask_of(attn_mask: Any, shape: tuple[int, ...]) -> masks.AttentionMask:
+    """Return SDPA's mask as one of (batch, heads, seqlen_q, seqlen_k).
 
     Args:
         attn_mask: boolean or float, of any shape that broadcasts to ``shape``.
@@ -124,10 +124,7 @@ def _additive(attn_mask: Any, shape: tuple[int, ...]) -> Any:
     import torch
 
     check_kind("attn_mask", attn_mask)
-    if attn_mask.dtype == torch.bool:
-        shown = torch.zeros(attn_mask.shape, dtype=torch.float32, device=attn_mask.device)
-        attn_mask = shown.masked_fill_(~attn_mask, float("-inf"))
-    elif not attn_mask.is_floating_point():
+    if attn_mask.dtype != torch.bool and not attn_mask.is_floating_point():
         raise TypeError(
             f"attn_mask.dtype={attn_mask.dtype}: expected torch.bool or a float type; nearest "
             f"supported choice: attn_mask.bool()"
@@ -139,8 +136,9 @@ def _additive(attn_mask: Any, shape: tuple[int, ...]) -> Any:
             f"attn_mask: shape {tuple(attn_mask.shape)} does not broadcast to {shape}, (..., "
             f"heads, seqlen_q, seqlen_k)"
         )
-    bias = attn_mask.reshape(have)
+    found = attn_mask.reshape(have)
     if len(have) > 4 and any(n > 1 for n in have[:-3]):
-        bias = bias.expand(*shape[:-3], *have[-3:])
-    bias = bias.reshape(-1, *have[-3:]) if len(have) != 3 else bias[None]
-    return bias if have[-1] == shape[-1] else bias.expand(*bias.shape[:-1], shape[-1])
+        found = found.expand(*shape[:-3], *have[-3:])
+    found = found.reshape(-1, *have[-3:]) if len(have) != 3 else found[None]
+    found = found if have[-1] == shape[-1] else found.expand(*found.shape[:-1], shape[-1])
+    return masks.dense(found) if found.dtype == torch.bool else masks.bias(found)

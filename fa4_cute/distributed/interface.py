@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
+from ..host.ask.outputs import wanted_out
 from ..host.interface import flash_attn, flash_attn_varlen
 from .agree import agreed
 from .asked import Asked
@@ -128,7 +129,7 @@ def _finished(asked: Asked, total: Partial) -> Any:
     """Return what the public functions return, of the joined results."""
     import torch
 
-    q, sink = asked.inputs[0], asked.options.sink
-    dtype = torch.bfloat16 if q.dtype == torch.float8_e4m3fn else q.dtype
+    (q, _, v), sink = asked.inputs, asked.options.sink
+    dtype = getattr(torch, wanted_out(q, v.shape[-1]).dtype)
     out, lse = total.finished(None if sink is None else sink.float(), dtype)
     return (out, lse) if asked.options.return_lse else out

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..host.ask.checks import check_count, kind_of
+from ..host.ask.checks import check_count, check_kind
 from ..plan.ranks.shards import Layout, Shards
 from .agree import check_rows
 from .asked import one_of, whole_lengths
@@ -113,10 +113,7 @@ class _Cut:
     @classmethod
     def of(cls, tensor: Any, dim: Any, layout: Any, cu_seqlens: Any) -> _Cut:
         """Return the checked arguments."""
-        import torch
-
-        if not isinstance(tensor, torch.Tensor):
-            raise TypeError(f"tensor: expected a torch.Tensor, got {kind_of(tensor)}")
+        check_kind("tensor", tensor)
         if dim is None:
             dim = 1 if cu_seqlens is None else 0
         check_count("dim", dim, -tensor.dim())

@@ -200,12 +200,11 @@ def _options_of(
     """
     _refuse_debug_mask(return_debug_mask)
     refuse_dropout(dropout_p)
-    window = (window_size_left, window_size_right)
     return {
         "causal": is_causal,
         "softmax_scale": scale,
         "return_lse": True,
-        "window_size": None if window in ((None, None), (-1, -1)) else window,
+        "window_size": (window_size_left, window_size_right),
         "score_mod": None if alibi_slopes is None else score_mods.alibi(alibi_slopes),
         "seqused_k": seqused_k,
         "page_table": block_table,

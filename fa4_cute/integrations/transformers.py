@@ -31,7 +31,6 @@ from ..compat.meaning import refuse_dropout
 from ..host.interface import flash_attn
 
 NAME: Final = "fa4_cute"
-_MINUS_INFINITY: Final = float("-inf")
 
 
 def attention_mask(
@@ -173,10 +172,7 @@ def _mask_of(shown: torch.Tensor | None, position_bias: torch.Tensor | None) -> 
 
 def _bias(tensor: torch.Tensor) -> masks.AttentionMask:
     """Return a mask of four dimensions, boolean or float, as what is added to the scores."""
-    if tensor.dtype == torch.bool:
-        zeros = torch.zeros(tensor.shape, dtype=torch.float32, device=tensor.device)
-        return masks.bias(zeros.masked_fill_(~tensor, _MINUS_INFINITY))
-    return masks.bias(tensor.detach())
+    return masks.dense(tensor) if tensor.dtype == torch.bool else masks.bias(tensor.detach())
 
 
 def _narrow(x: torch.Tensor, module: Any, value: torch.Tensor) -> torch.Tensor:

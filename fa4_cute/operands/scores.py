@@ -5,6 +5,7 @@ them: a score modifier or a bias. Then they are scaled first, in natural units, 
 brought to powers of two, and ``row.scale`` is 1.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -14,6 +15,7 @@ from cutlass import Float32, Int32, Int64
 from ..device.math import softmax as softmax_math
 from ..device.math.arith import F32x2, max2, opaque, saturating_mul, saturating_mul2
 from ..device.math.mask import (
+    Span,
     mask_columns,
     mask_spans,
     visibility_word,
@@ -27,7 +29,7 @@ from ..plan.facts.hardware import SM90A
 from ..plan.facts.numbers import LN_2, LOG2_E
 from ..plan.facts.wgmma import Columns
 from ..plan.masks.key_tiles import WORD_COLUMNS
-from ..plan.masks.masks import Term, is_zero
+from ..plan.masks.masks import Interval, Term, is_zero
 from ..work.context import AttentionContext
 from ..work.row import LaneRow, ThreadRow
 from ..work.visibility import RowView
@@ -85,19 +87,36 @@ def masked(values: list[Float32], columns: range, tile: TileView) -> list[Float3
 
 def visible(values: list[Float32], columns: Columns, tile: TileView) -> list[Float32]:
     """Return the scores of ``columns``, modified, -inf where the row is blind."""
-    variant = tile.ctx.spec.variant
-    if tile.scales is not None and not tile.ctx.spec.score_loads.scales_along:
-        values = scaled(values, columns, tile.scales)
-    if variant.modifies_scores:
-        values = modified(values, columns, tile)
+    return visible_rows([values], columns, [tile])[0]
+
+
+def visible_rows(
+    rows: Sequence[list[Float32]], columns: Columns, tiles: Sequence[TileView]
+) -> list[list[Float32]]:
+    """Return :func:`visible` of each of the thread's rows; one branch skips the mask of all."""
+    variant = tiles[0].ctx.spec.variant
+    changed = [_changed(row, columns, tile) for row, tile in zip(rows, tiles, strict=True)]
     if variant.has_biases_of_terms:
         # The biases of the terms differ, so what is visible has been decided with them.
-        return values
-    own, warp = tile.view.own, tile.view.warp
-    if len(own) == 1 and own[0].start is None:
-        return mask_columns(values, columns, own[0].stop, warp[0].stop)
-    spans = [[(i.start, i.stop) for i in intervals] for intervals in (own, warp)]
-    return mask_spans(values, columns, *spans)
+        return changed
+    own, warp = [tile.view.own for tile in tiles], tiles[0].view.warp
+    if len(warp) == 1 and own[0][0].start is None:
+        return mask_columns(changed, columns, [row[0].stop for row in own], warp[0].stop)
+    spans, of_warp = [_spans(row) for row in own], _spans(warp)
+    return mask_spans(changed, columns, spans, of_warp)
+
+
+def _spans(intervals: Iterable[Interval]) -> list[Span]:
+    return [(i.start, i.stop) for i in intervals]
+
+
+def _changed(values: list[Float32], columns: Columns, tile: TileView) -> list[Float32]:
+    """Return the scores with everything but the mask: scales per token, modifier, biases."""
+    if tile.scales is not None and not tile.ctx.spec.score_loads.scales_along:
+        values = scaled(values, columns, tile.scales)
+    if tile.ctx.spec.variant.modifies_scores:
+        values = modified(values, columns, tile)
+    return values
 
 
 def modified(values: list[Float32], columns: Columns, tile: TileView) -> list[Float32]:
@@ -207,8 +226,7 @@ class RowBias:
             return score + self.sum_of(terms[0], column)
         bit = (column - first_column) % WORD_COLUMNS
         if bit == 0:
-            spans = [(i.start, i.stop) for i in self.tile.view.own]
-            self.words = [visibility_word(span, column) for span in spans]
+            self.words = [visibility_word(span, column) for span in _spans(self.tile.view.own)]
         best = None
         for word, term in zip(self.words, terms, strict=True):
             added = where_visible(word, bit, self.sum_of(term, column))

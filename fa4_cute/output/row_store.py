@@ -67,6 +67,15 @@ def store_word(ctx: AttentionContext, row: ThreadRow, column: Int32, word: Int32
     gmem.store_word(start + Int64(column) * size, word, is_query(ctx, row))
 
 
+def store_words_pair(
+    ctx: AttentionContext, row: ThreadRow, column: Int32, words: list[Int32]
+) -> None:
+    """Store two words of the thread's row of O, four packed columns from ``column`` on."""
+    size, depth = ctx.spec.output_dtype.size, ctx.spec.output_depth
+    start = ctx.args.extras.o + query_row(ctx, row) * (depth * size)
+    gmem.store_pair(start + Int64(column) * size, words, is_query(ctx, row))
+
+
 def store_partial_pair(
     ctx: AttentionContext, row: ThreadRow, column: Int32, pair: list[Float32]
 ) -> None:

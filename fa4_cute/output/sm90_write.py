@@ -23,13 +23,12 @@ _UNITS = OUTPUT_SWIZZLE.bytes // UNIT_BYTES
 def stage(ctx: SM90Context, rows: list[SM90Row], words: list[Int32]) -> None:
     """Stage O, ``words`` of two columns each in the accumulator's order.
 
-    Padding columns of the last chunk are zeros, as those of a Q tile below O are: TMA reads them
-    all the same.
+    Padding columns of the last chunk are zeros: TMA reads them all the same, and where no key is
+    seen they are not those of Q either.
     """
     lane = fragment.first_column() // 2
-    if ctx.spec.config.o_apart or ctx.spec.layout_o_exceeds_q:
-        padding = ctx.spec.config.o_columns - ctx.spec.output_depth
-        words = [*words, *[Int32(0)] * (padding // BLOCK_COLUMNS * NUM_ROWS)]
+    padding = ctx.spec.config.o_columns - ctx.spec.output_depth
+    words = [*words, *[Int32(0)] * (padding // BLOCK_COLUMNS * NUM_ROWS)]
     for block in range(len(words) // NUM_ROWS):
         chunk = ctx.output_chunk(rows[0].consumer, block // _UNITS)
         for half, row in enumerate(rows):
@@ -76,11 +75,22 @@ def write_through_memory(
 
 
 def write_rows(ctx: SM90Context, rows: list[SM90Row], words: list[Int32]) -> None:
-    """Write O row by row, only the rows of the sequence."""
-    for i, word in enumerate(words):
-        block, half = divmod(i, NUM_ROWS)
-        column = fragment.first_column() + block * BLOCK_COLUMNS
-        row_store.store_word(ctx, rows[half], column, word)
+    """Write O row by row, only the rows of the sequence. Whole warps.
+
+    Two neighbouring lanes change a word of two blocks, so that the four of a row write 32 bytes
+    together: memory is read and written by as many (CUDA programming guide, "Device Memory
+    Accesses"). The last of an odd number of blocks is left as it is.
+    """
+    num_blocks = len(words) // NUM_ROWS
+    for block in range(0, num_blocks - 1, 2):
+        for half, row in enumerate(rows):
+            pair = [words[(block + i) * NUM_ROWS + half] for i in range(2)]
+            column, both = fragment.joined_with_neighbour(pair)
+            row_store.store_words_pair(ctx, row, column + block * BLOCK_COLUMNS, both)
+    if num_blocks % 2:
+        column = fragment.first_column() + (num_blocks - 1) * BLOCK_COLUMNS
+        for half, row in enumerate(rows):
+            row_store.store_word(ctx, row, column, words[half - NUM_ROWS])
 
 
 def put_partial(ctx: SM90Context, rows: list[SM90Row], o: list[Float32]) -> None:
@@ -112,7 +122,9 @@ def write_columns(ctx: SM90Context, rows: cutlass.Constexpr, o: cutlass.Constexp
         write_partial(ctx, rows, o)
     else:
         words = fragment.packed(o, ctx.spec.output_dtype)
-        if cutlass.const_expr(variant.ragged_q or variant.is_persistent):
+        if cutlass.const_expr(ctx.spec.config.o_by_rows):
+            write_rows(ctx, rows, words)
+        elif cutlass.const_expr(variant.ragged_q or variant.is_persistent):
             if may_store_boxes(ctx, rows[0].consumer):
                 write_through_memory(ctx, rows, words)
             else:

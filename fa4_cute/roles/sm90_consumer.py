@@ -1,26 +1,30 @@
 """Consumer role of the Hopper kernel: a warp group with 64 query rows multiplies and exponentiates.
 
 Per key tile: S = Q K', the softmax in registers, O += P V. The products of two tiles overlap the
-softmax: S of a tile is started before P V of the tile before, and both run while the scores of this
-one are turned into P::
+softmax: S of a tile is started before P V of the tile before, which runs under the maxima of this
+one; the exponentials lie under the products of the other consumers::
 
-    start S(n)   start O(n-1)   wait S(n)   softmax(n)   wait O(n-1)   rescale O   pack P(n)
+    start S(n)   start O(n-1)   wait S(n)   maxima(n)   wait O(n-1)   exponentials(n)   pack P(n)
 
 Edges: waits on ``Q_full``, ``K_full``, ``V_full``; arrives on ``K_empty`` and ``V_empty`` when the
 product that read a slot is over.
 """
 
+from functools import reduce
+from operator import or_
+
 import cutlass
-from cutlass import Float32, Int32, cute
+from cutlass import Boolean, Float32, Int32, cute
 
 from ..device.ids import warp_index
 from ..device.math import fragment, wgmma
 from ..device.math import softmax as softmax_math
-from ..device.math.arith import exp2_hardware, fma
+from ..device.math.arith import exp2_hardware
 from ..device.math.softmax import Exponent
+from ..device.memory.clean import publish_to_tensor_cores, zero_rows
 from ..device.memory.signs import flip_signs
 from ..device.sync import barriers
-from ..operands.scores import TileView, visible
+from ..operands.scores import TileView, visible_rows
 from ..operands.stale_values import clean_values_together
 from ..operands.token_scales import (
     TileScales,
@@ -43,10 +47,9 @@ Rows = list[SM90Row]
 
 
 def start_scores(ctx: SM90Context, query: Int32, state: RingState) -> list[Float32]:
-    """Wait for K in the slot of ``state`` and start S = Q K'; Q is at shared address ``query``."""
+    """Start S = Q K' with K in the slot of ``state``; Q is at shared address ``query``."""
     config = ctx.spec.config
     plan, ring = qk_plan(config), Ring.of_sm90_keys(config)
-    ctx.mbars.k_ring().consumer_wait(state)
     assert plan.a is not None
     a = wgmma.lower_word(plan.a, query)
     return wgmma.start_shared(plan, a, wgmma.lower_word(plan.b, ctx.smem.at(ring.get_smem(state))))
@@ -69,29 +72,6 @@ def with_product(ctx: SM90Context, running: RunningRows, product: list[Float32])
     return product
 
 
-def rescale(ctx: SM90Context, running: RunningRows, factors: list[Float32]) -> None:
-    """Bring O to the maxima of a tile, of which it is due ``factors``.
-
-    Where products are added apart that is done with the next one, which has these maxima.
-    """
-    if ctx.spec.config.transposes_values:
-        running.factors = factors
-    else:
-        running.o = fragment.scaled_rows(running.o, factors)
-
-
-def softmax_row(
-    ctx: SM90Context, row: SM90Row, scores: list[Float32], row_max: Float32, row_sum: Float32
-) -> tuple[list[Float32], Float32, Float32, Float32]:
-    """Return the exponentials of a row's ``scores``, the factor of O, and maximum and sum."""
-    probability, modified = ctx.spec.probability, row.is_modified
-    new_max = fragment.row_max(scores, row_max)
-    scale = softmax_math.exact_scale(new_max, row.scale, probability, is_modified=modified)
-    factor = exp2_hardware((row_max - new_max) * row.scale)
-    exponentials = fragment.exponentials(scores, Exponent.of(new_max, scale, probability))
-    return exponentials, factor, new_max, fma(row_sum, factor, fragment.total(exponentials))
-
-
 def free_keys(ctx: SM90Context, state: RingState, *, scores_are_scaled: bool) -> None:
     """Free the slot of ``state`` when S is there, or if scales lie with K when they were read."""
     if ctx.spec.variant.token_scales == scores_are_scaled:
@@ -100,33 +80,85 @@ def free_keys(ctx: SM90Context, state: RingState, *, scores_are_scaled: bool) ->
         ctx.mbars.k_ring().consumer_arrive_as_warp(state)
 
 
-def softmax_tile(
-    ctx: SM90Context,
-    rows: Rows,
-    running: RunningRows,
-    scores: list[Float32],
-    tile: Int32,
-    state: RingState,
-) -> tuple[list[Float32], list[Float32], RunningRows]:
-    """Turn S of the ``tile``-th visited key tile, K of which is in the slot of ``state``, into P.
+def tile_scales(ctx: SM90Context, row: SM90Row, state: RingState) -> TileScales | None:
+    """Return the scales of a row and of the keys in the slot of ``state``; None without any."""
+    if not ctx.spec.variant.token_scales:
+        return None
+    keys = scale_buffer(ctx, state.index) + fragment.first_column() * DType.FP32.size
+    return TileScales(keys, query_scale_address(ctx, row))
 
-    Returns:
-        P as float32, the factor that each row of O is due, and maxima and sums.
+
+def visible_scores(
+    ctx: SM90Context, rows: Rows, scores: list[Float32], tile: Int32, state: RingState
+) -> list[list[Float32]]:
+    """Return S of the ``tile``-th visited key tile by rows, modified, -inf where a row is blind.
+
+    K of the tile was in the slot of ``state``.
     """
     first_key, first_column = ctx.work.key_tile(tile) * ctx.spec.config.BN, fragment.first_column()
+    views = [
+        TileView.of(ctx, row, first_key, tile_scales(ctx, row, state), first_column)
+        for row in rows
+    ]
+    return visible_rows(fragment.rows_of(scores), ctx.spec.score_columns, views)
+
+
+def use_maxima(ctx: SM90Context, rows: Rows, running: RunningRows, maxima: list[Float32]) -> None:
+    """Have the rows use ``maxima`` from here on."""
+    running.row_max, running.most_kept, running.exponents = maxima, [], []
+    probability = ctx.spec.probability
+    for row, used in zip(rows, maxima, strict=True):
+        scale = softmax_math.exact_scale(used, row.scale, probability, is_modified=row.is_modified)
+        exponent = Exponent.of(used, scale, probability)
+        running.most_kept.append(softmax_math.most_kept(used, row.scale, probability))
+        running.exponents += [exponent.scale, exponent.offset]
+
+
+@cute.jit
+def rescale(
+    ctx: SM90Context,
+    rows: cutlass.Constexpr,
+    running: RunningRows,
+    product: list[Float32],
+    maxima: list[Float32],
+) -> RunningRows:
+    """Take the new ``maxima`` over where a row needs it; wait for O, or its ``product``, under way.
+
+    A warp's rows keep their old maxima unless one grew by more than the format of P tolerates, or
+    is NaN; then all move. Whatever depends on the maximum alone changes in that branch only, so
+    that nothing but a comparison stands between a tile's maxima and its exponentials.
+
+    The wait stands in the branch, and again behind it: with one in front of the branch the
+    assembler would move it before the maxima, and nothing would lie over the product. Where
+    products are added apart, O is rescaled with the next one, which has the new maxima.
+    """
+    apart, due = ctx.spec.config.transposes_values, [Float32(1.0)] * len(running.factors)
+    pairs = zip(maxima, running.most_kept, strict=True)
+    # Not "above": the comparison is false for NaN, which then counts.
+    grew = [Boolean(new <= most) == Boolean(False) for new, most in pairs]
+    if cute.arch.vote_any_sync(reduce(or_, grew)):
+        of_rows = zip(rows, running.row_max, maxima, strict=True)
+        factors = [exp2_hardware((old - new) * row.scale) for row, old, new in of_rows]
+        sums = zip(running.row_sum, factors, strict=True)
+        running.row_sum = [row_sum * factor for row_sum, factor in sums]
+        use_maxima(ctx, rows, running, maxima)
+        if cutlass.const_expr(apart):
+            due = factors
+        else:
+            product = fragment.scaled_rows(wgmma.wait(product, 0), factors)
+    running.o = with_product(ctx, running, wgmma.wait(product, 0))
+    running.factors = due
+    return running
+
+
+def exponentiate(ctx: SM90Context, running: RunningRows, seen: list[list[Float32]]) -> None:
+    """Turn the visible scores of each row into P, and add them up."""
     found = []
-    for half, values in enumerate(fragment.rows_of(scores)):
-        scales = None
-        if ctx.spec.variant.token_scales:
-            keys = scale_buffer(ctx, state.index) + first_column * DType.FP32.size
-            scales = TileScales(keys, query_scale_address(ctx, rows[half]))
-        view = TileView.of(ctx, rows[half], first_key, scales, first_column)
-        seen = visible(values, ctx.spec.score_columns, view)
-        before = running.row_max[half], running.row_sum[half]
-        found.append(softmax_row(ctx, rows[half], seen, *before))
-    exponentials, factors, maxima, sums = (list(of_rows) for of_rows in zip(*found, strict=True))
-    p = fragment.registers_of(exponentials)
-    return p, factors, RunningRows(running.o, running.p, maxima, sums, running.factors)
+    for half, scores in enumerate(seen):
+        exponent = Exponent(*running.exponents[2 * half : 2 * half + 2])
+        found.append(fragment.exponentials(scores, exponent))
+        running.row_sum[half] += fragment.total(found[half])
+    running.p = fragment.packed(fragment.registers_of(found), ctx.spec.config.qkv_dtype)
 
 
 def clean_last_values(ctx: SM90Context, state: RingState) -> None:
@@ -150,38 +182,57 @@ def consume_tiles(
     ctx: SM90Context, rows: cutlass.Constexpr, consumer: Int32, running: RunningRows
 ) -> RunningRows:
     """Process all key tiles of a query tile that has some."""
-    dtype, query = ctx.spec.config.qkv_dtype, ctx.smem.q_tile_smem(consumer)
-    values = ctx.mbars.v_ring()
+    query = ctx.smem.q_tile_smem(consumer)
+    keys, values = ctx.mbars.k_ring(), ctx.mbars.v_ring()
     k = v = ctx.ring_start(producer=False)
     ctx.mbars.query(consumer).wait(ctx.query_step)
     negate_query(ctx, query, consumer)
+    keys.consumer_wait(k)
     scores = wgmma.wait(start_scores(ctx, query, k), 0)
     free_keys(ctx, k, scores_are_scaled=False)
-    p, _, running = softmax_tile(ctx, rows, running, scores, Int32(0), k)
+    seen = visible_scores(ctx, rows, scores, Int32(0), k)
     free_keys(ctx, k, scores_are_scaled=True)
-    running.p = fragment.packed(p, dtype)
+    use_maxima(ctx, rows, running, fragment.row_maxima(seen, running.row_max))
+    exponentiate(ctx, running, seen)
     for tile in cutlass.range(1, ctx.work.num_key_tiles, unroll=1):
         k = k.step()
+        # Before the turn, so that nobody else's products wait for this tile's K.
+        keys.consumer_wait(k)
         wait_for_turn(ctx, consumer)
         scores = start_scores(ctx, query, k)
-        o = start_output(ctx, running, v)
+        product = start_output(ctx, running, v)
         give_turn(ctx, consumer)
         scores = wgmma.wait(scores, 1)
         free_keys(ctx, k, scores_are_scaled=False)
-        p, factors, running = softmax_tile(ctx, rows, running, scores, tile, k)
+        seen = visible_scores(ctx, rows, scores, tile, k)
         free_keys(ctx, k, scores_are_scaled=True)
-        o = wgmma.wait(o, 0)
+        maxima = fragment.row_maxima(seen, running.row_max)
+        running = rescale(ctx, rows, running, product, maxima)
         values.consumer_arrive_as_warp(v)
+        exponentiate(ctx, running, seen)
         v = v.step()
-        running.o = with_product(ctx, running, o)
-        rescale(ctx, running, factors)
-        running.p = fragment.packed(p, dtype)
-    if cutlass.const_expr(ctx.spec.config.o_apart):
-        say_stored(ctx, consumer)
+    say_read(ctx, consumer)
     clean_last_values(ctx, v)
     running.o = with_product(ctx, running, wgmma.wait(start_output(ctx, running, v), 0))
     values.consumer_arrive_as_warp(v)
     return running
+
+
+@cute.jit
+def clean_spare_rows(ctx: SM90Context) -> None:
+    """Zero the rows of the consumer's Q tile that hold no query, if there are any.
+
+    A warp cleans a column chunk. Nothing else writes these rows before the last product with Q.
+    """
+    config, num_rows = ctx.spec.config, ctx.spec.query_rows
+    if cutlass.const_expr(config.q_rows < num_rows):
+        consumer, warp = warp_index() // WARPS_PER_GROUP, warp_index() % WARPS_PER_GROUP
+        chunk_bytes = num_rows * config.swizzle_mode.bytes
+        if warp < config.q_tile_bytes // chunk_bytes:
+            chunk = ctx.smem.q_tile_smem(consumer) + warp * chunk_bytes
+            zero_rows(chunk, Int32(config.q_rows), num_rows, config.swizzle_mode.bytes)
+            publish_to_tensor_cores()
+        barriers.named_barrier(CONSUMER.number + consumer, WARP_GROUP_THREADS)
 
 
 @cute.jit
@@ -224,13 +275,10 @@ def consume_work(ctx: SM90Context) -> None:
         write_output(again, thread_rows(again, consumer), running)
     else:
         write_output(ctx, rows, running)
-    if cutlass.const_expr(not config.o_apart):
-        if ctx.work.num_key_tiles > 0:
-            say_stored(ctx, consumer)
 
 
-def say_stored(ctx: SM90Context, consumer: Int32) -> None:
-    """Say that Q, or O staged over it, has been read (persistent CTAs)."""
+def say_read(ctx: SM90Context, consumer: Int32) -> None:
+    """Say that Q has been read for the last time: the next one may be loaded (persistent CTAs)."""
     if ctx.spec.variant.is_persistent:
         ctx.mbars.stored(consumer).arrive_as_warp()
 
@@ -274,6 +322,7 @@ def close_turns(ctx: SM90Context) -> None:
 def consume(ctx: SM90Context) -> None:
     """Run the consumer role of a warp group."""
     open_turns(ctx)
+    clean_spare_rows(ctx)
     for_each_work(ctx, consume_work)
     wait_for_stores(ctx)
     close_turns(ctx)

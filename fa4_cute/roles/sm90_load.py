@@ -24,7 +24,7 @@ def load_queries(ctx: SM90Context) -> None:
     for consumer in range(config.num_consumers):
         wait_until_stored(ctx, (consumer,))
         mbar = config.misc_mbars.query(consumer)
-        ctx.barriers.expect(mbar, config.q_tile_bytes)
+        ctx.barriers.expect(mbar, config.q_load_bytes)
         where, smem = place_of_query(ctx, consumer), ctx.smem.q_tile_smem(consumer)
         load_query_chunks(
             ctx.spec, ctx.maps.q, where, chunks, smem, ctx.barriers.address_of(mbar)

@@ -1,6 +1,6 @@
 """What every role of the Hopper kernel is given, and the two rows of a consumer's thread."""
 
-from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +8,10 @@ from cutlass import Float32, Int32
 
 from ..device import ids
 from ..device.math.fragment import row_in_warp
+from ..device.registers import DEVICE
 from ..pipelines import RingState, SM90MBars
 from ..plan.facts.hardware import WARPS_PER_GROUP
+from ..plan.facts.numbers import MAX_SEQLEN
 from ..plan.facts.wgmma import NUM_ROWS, ROW_DISTANCE
 from ..plan.spec.issue_order import OneChain
 from ..plan.spec.sm90_spec import SM90Spec
@@ -67,6 +69,10 @@ class SM90Row(ThreadRow):
         super().__init__(ctx, index, ends, first)
         self.consumer = consumer
         self.half = half
+        if ctx.spec.config.q_rows < ctx.spec.query_rows:
+            # What is left over of the tile is no row of any sequence.
+            is_query = index < ctx.spec.config.q_rows
+            self.position = DEVICE.select(is_query, self.position, MAX_SEQLEN)
 
     @property
     def scale_slot(self) -> Int32:
@@ -80,10 +86,12 @@ class RunningRows:
     Attributes:
         o: its registers of the accumulator.
         p: its registers of P of the tile before, packed.
-        row_max: the maximum of each row.
+        row_max: the maximum that each row uses.
         row_sum: of each row, the thread's part of the sum of exponentials.
         factors: of each row, what O is due before P V of the tile before is added; none where
             wgmma adds it.
+        most_kept: of each row, the largest maximum with which it keeps the one that it uses.
+        exponents: of each row, scale and offset of its scores with that maximum.
     """
 
     def __init__(
@@ -92,27 +100,24 @@ class RunningRows:
         p: list[Int32],
         row_max: list[Float32],
         row_sum: list[Float32],
-        factors: Sequence[Float32] = (),
+        factors: list[Float32],
     ) -> None:
-        """Take the registers."""
-        self.factors = list(factors)
+        """Take the registers; what follows from a maximum in use is not known yet."""
         self.o = o
         self.p = p
         self.row_max = row_max
         self.row_sum = row_sum
+        self.factors = factors
+        self.most_kept = [Float32(0.0)] * NUM_ROWS
+        self.exponents = [Float32(0.0)] * (2 * NUM_ROWS)
 
     def __extract_mlir_values__(self) -> list[Any]:
         """Return the registers, for loops that carry them."""
-        values = (*self.o, *self.p, *self.row_max, *self.row_sum, *self.factors)
-        return [v.ir_value() for v in values]
+        return [v.ir_value() for registers in vars(self).values() for v in registers]
 
     def __new_from_mlir_values__(self, values: list[Any]) -> "RunningRows":
         """Return the rows whose registers are ``values``."""
-        taken = iter(values)
-        return RunningRows(
-            [Float32(next(taken)) for _ in self.o],
-            [Int32(next(taken)) for _ in self.p],
-            [Float32(next(taken)) for _ in self.row_max],
-            [Float32(next(taken)) for _ in self.row_sum],
-            [Float32(next(taken)) for _ in self.factors],
-        )
+        taken, found = iter(values), copy(self)
+        for name, registers in vars(self).items():
+            setattr(found, name, [type(old)(next(taken)) for old in registers])
+        return found

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..memory import Allocation, allocation_of
+from ..memory import Allocation, allocation_of, device_of
 from ..ptx.program import Param
 
 _FLOATS = {16: "<e", 32: "<f", 64: "<d"}
@@ -73,7 +73,7 @@ def _address(place: str, name: str, value: Any, memory: list[Allocation]) -> int
     if isinstance(value, np.ndarray):
         memory.append(allocation_of(value, value.flags.writeable, name))
         return int(value.ctypes.data)
-    if value.device.type != "cpu":
+    if device_of(value) != "cpu":
         raise ValueError(f"{place}: a tensor on {value.device}; give a CPU tensor")
     memory.append(allocation_of(value, name=name))
     return int(value.data_ptr())

@@ -14,6 +14,8 @@ from ..run import read_module, run
 from .arguments import packed
 
 Extents = int | Sequence[int]
+ARGUMENTS = ("grid", "block", "args", "kernel", "cluster", "smem_bytes")
+"""What may be said of PTX text by name."""
 
 
 @overload
@@ -28,7 +30,7 @@ def launch(
     *,
     grid: Extents,
     block: Extents | None = None,
-    args: Sequence[Any] = (),
+    args: Iterable[Any] = (),
     kernel: str | None = None,
     cluster: Extents = 1,
     smem_bytes: int = 0,
@@ -59,10 +61,19 @@ def launch(
         SimulationFault: a rule was broken, or a dead- or livelock (unless options say otherwise).
         PtxError: the PTX cannot be read.
         ValueError: a launch that the hardware would refuse, or an argument that does not fit.
-        TypeError: an argument of another kind; names the parameter.
+        TypeError: an argument of another kind, or one that there is not; names it.
     """
+    for name in call:
+        if name in RunOptions.__dataclass_fields__:
+            raise TypeError(f"{name}: an option; give options=sm100sim.RunOptions({name}=...)")
+        if name not in ARGUMENTS:
+            raise TypeError(f"{name}: no such argument; choose from {', '.join(ARGUMENTS)}")
     if isinstance(program, str):
         return _launch_text(program, options, tuple(buffers), **call)
+    if not isinstance(program, LaunchRequest):
+        raise TypeError(
+            f"program: expected PTX text or a LaunchRequest, got {type(program).__name__}"
+        )
     if call:
         names = ", ".join(call)
         raise TypeError(f"{names}: a LaunchRequest says this itself; give PTX text instead")
@@ -76,13 +87,15 @@ def _launch_text(
     *,
     grid: Extents,
     block: Extents | None = None,
-    args: Sequence[Any] = (),
+    args: Iterable[Any] = (),
     kernel: str | None = None,
     cluster: Extents = 1,
     smem_bytes: int = 0,
 ) -> Report:
+    if not isinstance(args, Iterable):
+        raise TypeError(f"args={args!r}: expected a list, one value per parameter")
     entry = _entry(ptx, kernel)
-    params, memory = packed(entry.params, args)
+    params, memory = packed(entry.params, tuple(args))
     request = LaunchRequest(
         ptx=ptx,
         kernel=entry.name,

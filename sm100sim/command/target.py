@@ -9,13 +9,15 @@ import os
 import runpy
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from ..engine.build import CompilerError
 from ..host.activation import activate
+from ..host.on_import import when_imported
 from ..report import SimulationFault
-from ..triton.on_import import active_when_imported
+from ..torch import activation as tensors
+from ..triton import activation as triton
 from . import program, ptx_file
 from .options import USAGE, Parser, add_checks, add_output
 from .shown import CLEAN, UNPROVEN
@@ -93,7 +95,7 @@ def ran(given: argparse.Namespace) -> int:
     try:
         if _is_executable(given.target):
             return program.run_program([str(program.found(given.target)), *given.args])
-        with program.driver_for_scripts(), active_when_imported():
+        with program.driver_for_scripts(), _devices():
             if importlib.util.find_spec("cutlass") is not None:
                 os.environ.setdefault("CUTE_DSL_LINEINFO", "1")
                 activate()
@@ -101,6 +103,16 @@ def ran(given: argparse.Namespace) -> int:
     except CompilerError as error:
         print(f"sm100sim: {error}", file=sys.stderr)
         return UNPROVEN
+
+
+@contextlib.contextmanager
+def _devices() -> Iterator[None]:
+    """Inside the block Triton launches here, and torch's device "cuda" is host memory."""
+    with (
+        when_imported(triton.MODULE, triton.put_into_module, triton.deactivate),
+        when_imported("torch", lambda _: tensors.activate(), tensors.deactivate),
+    ):
+        yield
 
 
 def _is_executable(target: str) -> bool:

@@ -107,6 +107,7 @@ class Lowering:
     _slots: dict[int, int] = field(default_factory=dict)
     _current: Instr | None = None
     _guard: tuple[int, bool] = (NONE32, False)
+    _carry: int = NONE32
 
     @property
     def kernel(self) -> Kernel | None:
@@ -117,6 +118,12 @@ class Lowering:
     def temp(self, bits: int) -> int:
         """A fresh slot for an intermediate value."""
         return self.program.slots.new(bits)
+
+    def carry(self) -> int:
+        """The slot of the function's condition code register CC.CF, 32 bits: 0 or 1."""
+        if self._carry == NONE32:
+            self._carry = self.temp(32)
+        return self._carry
 
     def constant(self, value: int, bits: int) -> int:
         """Slot that holds the same `bits`-wide value in every lane (bits == 1: a predicate)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 from ..host.device_model import DEFAULT_SM_COUNT, DeviceModel
@@ -10,6 +11,9 @@ from .driver import Driver
 
 CAPABILITIES = (90, 100)
 """Compute capabilities that may be asked for, times ten."""
+
+MODULE = "triton.runtime.driver"
+"""The module that holds Triton's driver."""
 
 _replaced: list[tuple[Any, Any]] = []
 """Triton's holder of drivers, and the driver that it had."""
@@ -43,6 +47,11 @@ def put_into(holder: Any, capability: int = 100, device: DeviceModel | None = No
         _replaced.append((holder, holder._active))
     _driver = Driver(capability, device or DeviceModel())
     holder.set_active(_driver)
+
+
+def put_into_module(module: ModuleType) -> None:
+    """The same for the module that holds it, which a program has just imported."""
+    put_into(module.driver)
 
 
 def deactivate() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..launch_request import LaunchRequest
-from ..memory import Allocation, allocation_of
+from ..memory import Allocation, allocation_of, device_of
 from ..run import run
 from .clock import Clock
 
@@ -50,7 +50,7 @@ def _address(value: Any) -> int:
         return 0
     if isinstance(value, int):
         return value
-    device = getattr(getattr(value, "device", None), "type", "cpu")
+    device = device_of(value) if hasattr(value, "untyped_storage") else "cpu"
     if device != "cpu":
         raise ValueError(f"a tensor on {device!r}: give CPU tensors, which the simulator reads")
     return int(value.data_ptr())

@@ -10,6 +10,7 @@ import pytest
 
 import fa4_cute
 import sm100sim
+import sm100sim.torch
 import sm100sim.triton
 from testing.site.markdown import ROOT
 
@@ -29,7 +30,7 @@ def resolve(name: str) -> object:
         return getattr(importlib.import_module(module), attribute)
 
 
-@pytest.mark.parametrize("package", [sm100sim, sm100sim.triton, fa4_cute])
+@pytest.mark.parametrize("package", [sm100sim, sm100sim.triton, sm100sim.torch, fa4_cute])
 def test_every_public_name_is_there(package: ModuleType) -> None:
     name = package.__name__
     page = name.partition(".")[0]

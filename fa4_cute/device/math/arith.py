@@ -43,6 +43,11 @@ def mul(a: Float32, b: Float32) -> Float32:
     return cute.math.mul(a, b, ftz=True)
 
 
+def add_down(a: Float32, b: Float32) -> Float32:
+    """Return ``a + b`` rounded towards minus infinity."""
+    return cute.math.add(a, b, rounding=cute.math.RoundingMode.DOWN, ftz=True)
+
+
 def max3(a: Float32, b: Float32, c: Float32) -> Float32:
     """Return the largest of three, one instruction on SM100; NaN if any operand is.
 

@@ -5,17 +5,27 @@ so every column is an instruction of its own.
 """
 
 from collections.abc import Sequence
+from typing import TypeVar
 
+import cutlass
 from cutlass import Float32, Int32, cute
 
 from ...plan.facts.dtypes import DType
-from ...plan.facts.wgmma import LANES_PER_ROW, NUM_ROWS, operand_order, row_registers
+from ...plan.facts.wgmma import (
+    BLOCK_COLUMNS,
+    LANES_PER_ROW,
+    NUM_ROWS,
+    PAIR,
+    operand_order,
+    row_registers,
+)
 from ..ids import lane_index
 from .arith import exp2_hardware, fma, max2
 from .pack import pack_pairs
 from .softmax import Exponent
 
 _CHAINS = 4
+Word = TypeVar("Word", Float32, Int32)
 
 
 def rows_of(registers: Sequence[Float32]) -> list[list[Float32]]:
@@ -49,20 +59,40 @@ def is_first_of_row() -> Int32:
     return lane_index() % LANES_PER_ROW
 
 
-def neighbour(value: Float32, distance: int) -> Float32:
+def neighbour(value: Word, distance: int) -> Word:
     """Return ``value`` of the lane whose number differs by the bit ``distance``. Whole warps."""
     return cute.arch.shuffle_sync_bfly(value, distance)
 
 
-def row_max(values: Sequence[Float32], start: Float32) -> Float32:
-    """Return the maximum of ``start`` and of ``values`` in all threads that share the row."""
+def joined_with_neighbour(words: Sequence[Int32]) -> tuple[Int32, list[Int32]]:
+    """Return a column, from the first of two blocks of columns, and two words that start there.
+
+    Given a word of either block, a pair of columns each. Lanes with an even number get two
+    neighbouring words of the first block, the others of the second. Whole warps.
+    """
+    is_odd = lane_index() % 2 != 0
+    sent = Int32(cutlass.select_(is_odd, words[0], words[1]))
+    got = neighbour(sent, 1)
+    first = Int32(cutlass.select_(is_odd, got, words[0]))
+    second = Int32(cutlass.select_(is_odd, words[1], got))
+    column = first_column() + cutlass.select_(is_odd, Int32(BLOCK_COLUMNS - PAIR), Int32(0))
+    return column, [first, second]
+
+
+def row_maxima(rows: Sequence[Sequence[Float32]], starts: Sequence[Float32]) -> list[Float32]:
+    """Return the maximum of each of ``rows`` and its start, in all threads that share the row."""
+    found = [_own_max(row, start) for row, start in zip(rows, starts, strict=True)]
+    for distance in (1, 2):
+        others = [neighbour(value, distance) for value in found]
+        found = [max2(*both) for both in zip(found, others, strict=True)]
+    return found
+
+
+def _own_max(values: Sequence[Float32], start: Float32) -> Float32:
     chains = [start, *values[: _CHAINS - 1]]
     for i, value in enumerate(values[_CHAINS - 1 :]):
         chains[i % _CHAINS] = max2(chains[i % _CHAINS], value)
-    found = max2(max2(chains[0], chains[1]), max2(chains[2], chains[3]))
-    for distance in (1, 2):
-        found = max2(found, neighbour(found, distance))
-    return found
+    return max2(max2(chains[0], chains[1]), max2(chains[2], chains[3]))
 
 
 def row_sum(part: Float32) -> Float32:

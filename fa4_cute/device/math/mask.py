@@ -17,60 +17,73 @@ _MINUS_INF = "0fFF800000"
 
 Span = tuple[Int32 | None, Int32]
 """First visible column, None when that is known to be 0 or less, and the column after the last."""
+Rows = Sequence[Sequence[Float32]]
+"""Scores of each of the rows that a thread holds elements of."""
 
 
 def mask_columns(
-    values: list[Float32], columns: Columns, limit: Int32, warp_limit: Int32
-) -> list[Float32]:
-    """Return the scores of ``columns`` with those >= ``limit`` set to -inf.
+    rows: Rows, columns: Columns, limits: Sequence[Int32], warp_limit: Int32
+) -> list[list[Float32]]:
+    """Return the scores of ``columns`` of the thread's rows with those >= its limit set to -inf.
 
     Args:
-        values: one score per column, in place.
+        rows: of each row one score per column, in place.
         columns: columns of the scores within their key tile.
-        limit: number of visible columns of the tile for this thread's row; may be <= 0.
-        warp_limit: the smallest ``limit`` of the warp, the same in all its threads.
+        limits: number of visible columns of the tile for each row; may be <= 0.
+        warp_limit: the smallest limit of the warp, the same in all its threads.
 
     DSL: ``cutlass.select_`` under a Python ``if`` emits the same instructions, from two
     operations of the compiler per column under a branch that carries all scores; the text is one.
     """
+    values = [value for row in rows for value in row]
     count = len(values)
     lines = [
-        f"setp.ge.s32 skip, ${2 * count + 1}, {columns.stop};",
+        f"setp.ge.s32 skip, ${2 * count + len(rows)}, {columns.stop};",
         "@skip bra UNMASKED;",
     ]
     for i in range(count):
-        lines.append(f"setp.gt.s32 visible, ${2 * count}, {columns[i]};")
+        row, column = divmod(i, len(columns))
+        lines.append(f"setp.gt.s32 visible, ${2 * count + row}, {columns[column]};")
         lines.append(f"selp.f32 ${i}, ${count + i}, {_MINUS_INF}, visible;")
     text = "{\n\t.reg .pred skip, visible;\n\t" + "\n\t".join(lines) + "\nUNMASKED:\n\t}"
-    return emit(text, (Float32,) * count, (*values, limit, warp_limit), tied=count)
+    found = emit(text, (Float32,) * count, (*values, *limits, warp_limit), tied=count)
+    return _split(found, len(rows))
 
 
 def mask_spans(
-    values: list[Float32], columns: Columns, spans: Sequence[Span], warp_spans: Sequence[Span]
-) -> list[Float32]:
-    """Return the scores of ``columns``, -inf where no span holds the column.
+    rows: Rows, columns: Columns, spans: Sequence[Sequence[Span]], warp_spans: Sequence[Span]
+) -> list[list[Float32]]:
+    """Return the scores of ``columns`` of the thread's rows, -inf where no span holds the column.
 
     Args:
-        values: one score per column, in place.
+        rows: of each row one score per column, in place.
         columns: columns of the scores within their key tile.
-        spans: what the thread's row sees.
+        spans: what each row sees.
         warp_spans: what all rows of the warp see through each term of the mask.
     """
-    masked: list[Float32] = []
+    masked: list[list[Float32]] = [[] for _ in rows]
     for start in range(columns.start, columns.stop, WORD_COLUMNS):
         word = range(start, min(start + WORD_COLUMNS, columns.stop))
-        part = {columns[i]: v for i, v in enumerate(values) if columns[i] in word}
-        masked += _mask_word(part, word, spans, warp_spans)
+        inside = [i for i in range(len(columns)) if columns[i] in word]
+        part = [[row[i] for i in inside] for row in rows]
+        bits = [columns[i] - start for i in inside]
+        for row, found in zip(masked, _mask_word(part, bits, word, spans, warp_spans), strict=True):
+            row += found
     return masked
 
 
 def _mask_word(
-    values: dict[int, Float32], word: range, spans: Sequence[Span], warp_spans: Sequence[Span]
-) -> list[Float32]:
-    """Mask scores, by column, of up to 32 columns through one visibility word: a bit per column.
+    rows: Rows,
+    bits: Sequence[int],
+    word: range,
+    spans: Sequence[Sequence[Span]],
+    warp_spans: Sequence[Span],
+) -> list[list[Float32]]:
+    """Mask scores of up to 32 columns of each row through a visibility word, by ``bits`` of it.
 
     DSL: as for :func:`mask_columns`.
     """
+    values = [value for row in rows for value in row]
     count, first = len(values), word.start
     operands: list[Int32] = []
 
@@ -84,17 +97,25 @@ def _mask_word(
         if start is not None:
             lines.append(f"setp.le.and.s32 skip, {operand(start)}, {first}, skip;")
         lines.append("@skip bra UNMASKED;")
-    lines.append("mov.b32 word, 0;")
-    for span in spans:
-        lines += _word_of_span(span, first, operand)
-        lines.append("or.b32 word, word, bits;")
-    for i, column in enumerate(values):
-        lines.append(f"and.b32 bits, word, {1 << column - first};")
+    for i in range(count):
+        row, column = divmod(i, len(bits))
+        if column == 0:
+            lines.append("mov.b32 word, 0;")
+            for span in spans[row]:
+                lines += _word_of_span(span, first, operand)
+                lines.append("or.b32 word, word, bits;")
+        lines.append(f"and.b32 bits, word, {1 << bits[column]};")
         lines.append("setp.ne.b32 visible, bits, 0;")
         lines.append(f"selp.f32 ${i}, ${count + i}, {_MINUS_INF}, visible;")
     text = "{\n\t.reg .pred skip, visible;\n\t.reg .b32 word, bits, low;\n\t"
     text += "\n\t".join(lines) + "\nUNMASKED:\n\t}"
-    return emit(text, (Float32,) * count, (*values.values(), *operands), tied=count)
+    found = emit(text, (Float32,) * count, (*values, *operands), tied=count)
+    return _split(found, len(rows))
+
+
+def _split(values: list[Float32], num_rows: int) -> list[list[Float32]]:
+    each = len(values) // num_rows
+    return [values[i : i + each] for i in range(0, len(values), each)]
 
 
 def _word_of_span(span: Span, first: int, operand: Callable[[Int32], str]) -> list[str]:

@@ -18,6 +18,7 @@ from .arith import (
     F32x2,
     absolute,
     add2,
+    add_down,
     exp2_hardware,
     fma,
     fma2,
@@ -78,6 +79,15 @@ def rescale_decision(
     moved = cute.arch.vote_any_sync(grew)
     kept = Float32(cutlass.select_(moved, new_max, row_max))
     return kept, Float32(cutlass.select_(moved, factor, Float32(1.0)))
+
+
+def most_kept(row_max: Float32, scale: Float32, probability: ProbabilityPlan) -> Float32:
+    """Return the largest maximum with which a row may keep ``row_max``.
+
+    It is what :func:`rescale_decision` compares with, worked out once per maximum that is used.
+    """
+    room = Float32(-probability.threshold) * reciprocal(scale)
+    return add_down(row_max, room)
 
 
 def exact_scale(

@@ -36,10 +36,12 @@ def start_shared(plan: WgmmaPlan, a: Int32, b: Int32) -> list[Float32]:
     count = plan.num_registers
     d = ", ".join(f"${i}" for i in range(count))
     majors = _majors(plan, plan.a, plan.b)
-    lines = [".reg .b64 a, b;", ".reg .b32 low;", "wgmma.fence.sync.aligned;"]
+    lines = [".reg .b64 a, b, b_first;", ".reg .b32 low;", "wgmma.fence.sync.aligned;"]
+    lines.append(_descriptor("b_first", f"${count + 1}", plan.b))
     for step, (a_step, b_step) in enumerate(zip(plan.a_steps, plan.b_steps, strict=True)):
-        lines += _descriptor("a", f"${count}", a_step, plan.a)
-        lines += _descriptor("b", f"${count + 1}", b_step, plan.b)
+        # A stays where it is: its lower words are constants to the loop.
+        lines += [f"add.s32 low, ${count}, {a_step};", _descriptor("a", "low", plan.a)]
+        lines.append(_advanced(b_step))
         more = int(step > 0)
         lines.append(f"{plan.instruction} {{{d}}}, a, b, {more}, 1, 1{majors};")
     lines.append("wgmma.commit_group.sync.aligned;")
@@ -63,12 +65,13 @@ def start_registers(
     registers = ", ".join(f"${i}" for i in range(count))
     first = count + len(before)
     word = first + len(a)
-    lines = [".reg .b64 b;", ".reg .b32 low;", "wgmma.fence.sync.aligned;"]
+    lines = [".reg .b64 b, b_first;", "wgmma.fence.sync.aligned;"]
+    lines.append(_descriptor("b_first", f"${word}", plan.b))
     for step, b_step in enumerate(plan.b_steps):
         more = int(d is not None or step > 0)
         start = first + step * _A_REGISTERS
         a_text = ", ".join(f"${i}" for i in range(start, start + _A_REGISTERS))
-        lines += _descriptor("b", f"${word}", b_step, plan.b)
+        lines.append(_advanced(b_step))
         lines.append(
             f"{plan.instruction} {{{registers}}}, {{{a_text}}}, b, {more}, 1, 1"
             f"{_majors(plan, plan.b)};"
@@ -95,6 +98,10 @@ def _majors(plan: WgmmaPlan, *operands: SmemOperand) -> str:
     return "".join(f", {int(operand.mn_major)}" for operand in operands)
 
 
-def _descriptor(name: str, low: str, step: int, operand: SmemOperand) -> Sequence[str]:
-    upper = descriptor_words(operand)[1]
-    return (f"add.s32 low, {low}, {step};", f"mov.b64 {name}, {{low, {upper:#x}}};")
+def _descriptor(name: str, low: str, operand: SmemOperand) -> str:
+    return f"mov.b64 {name}, {{{low}, {descriptor_words(operand)[1]:#x}}};"
+
+
+def _advanced(step: int) -> str:
+    # One uniform addition of 64 bits; with the words added apart there are two instructions.
+    return f"add.s64 b, b_first, {step};"

@@ -29,7 +29,7 @@ Factors = tuple[float, float]
 _FACTORS: Final = ("scale_log2", "value_scale")
 # Bound once: looking these up takes time in every call.
 _empty, _empty_like, _FLOAT = torch.empty, torch.empty_like, torch.float32
-_address = torch.Tensor.data_ptr
+_address, _is_grad_enabled = torch.Tensor.data_ptr, torch.is_grad_enabled
 _turns = count()
 
 
@@ -94,19 +94,22 @@ class Prepared:
         self._workspace = sum(partial)
         self._guard: Any = None
         self._places: list[int] = []
-        self._is_odd = True
+        self._is_odd = self._is_of_grad = True
         self.used = 0
         self._factors: tuple[Numbers, Factors] = ([], (0.0, 0.0))
 
     def watch(self, guard: Any, given: Arguments) -> None:
         """Recognise calls by ``guard``, and by the alignment of the tensors ``given``."""
+        everything = (*given.tensors, *given.written)
         self._guard = guard
-        self._places = [t.data_ptr() % TMA_ALIGN for t in (*given.tensors, *given.written)]
+        self._places = [t.data_ptr() % TMA_ALIGN for t in everything]
         self._is_odd = any(self._places)
+        # Guards know what requires gradients, and not whether any are asked for.
+        self._is_of_grad = any(t.requires_grad for t in everything)
 
     def addresses_like(self, given: Arguments) -> list[int] | None:
         """Return the addresses of what is read if this is the same call but for them."""
-        if given.looks or self._guard is None:
+        if given.looks or self._guard is None or (self._is_of_grad and _is_grad_enabled()):
             return None
         tensors = given.tensors
         if given.written:

@@ -70,7 +70,7 @@ class SM90MBarsLayout(BarrierTable):
     def stored(self, chain: int) -> int:
         """Barrier that says that the Q tile of consumer ``chain`` may be loaded anew.
 
-        Its products are over, and O has left its memory where it is staged there.
+        Its last product of the query tile is over; O is not staged there.
         """
         return self.offset("stored") + chain
 

@@ -28,14 +28,12 @@ from ..facts.hardware import (
 from ..facts.wgmma import NUM_ROWS, WGMMA_ROWS
 from .operand_config import OperandConfig
 from .sm90_tiles import (
-    FEW_ROWS_TILES,
-    FP8_TILES,
     LONG_KEYS_TILE,
-    MAX_DEPTH,
-    TILES,
     SM90Tile,
     operand_swizzle,
+    refuse_depths,
     refuse_fp8_tile,
+    tiles_of,
 )
 
 MAX_KV_STAGES: Final = 4
@@ -64,6 +62,7 @@ class SM90Config(OperandConfig):
             exponentiate.
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
         few_rows: a CTA has one Q tile.
+        long_keys: all rows see many keys.
 
     Raises:
         ValueError: for values that describe no problem at all, a head dim above 256, or a V that
@@ -84,20 +83,12 @@ class SM90Config(OperandConfig):
     in_turn: bool = True
     scale_dtype: DType = DType.INVALID
     few_rows: bool = False
+    long_keys: bool = False
 
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
         self.refuse_values(depth=self.depth, ov_depth=self.ov_depth)
-        if self.depth > MAX_DEPTH:
-            raise ValueError(
-                f"depth={self.depth}: the registers of a warp group hold no wider O; nearest "
-                f"supported choice: depth={MAX_DEPTH}"
-            )
-        if self.ov_depth > self.depth:
-            raise ValueError(
-                f"ov_depth={self.ov_depth} exceeds depth={self.depth}, that of Q and K; nearest "
-                f"supported choice: ov_depth={self.depth}"
-            )
+        refuse_depths(self.depth, self.ov_depth)
         if self.transposes_values:
             refuse_fp8_tile(self.ov_depth, self.BN)
 
@@ -106,8 +97,9 @@ class SM90Config(OperandConfig):
     @property
     def tile(self) -> SM90Tile:
         """The row of the table."""
-        wide = FP8_TILES if self.transposes_values else TILES
-        tiles = FEW_ROWS_TILES if self.few_rows else wide
+        if self.long_keys:
+            return LONG_KEYS_TILE
+        tiles = tiles_of(is_fp8=self.transposes_values, few_rows=self.few_rows)
         return next(tile for tile in tiles if tile.holds(self.depth, self.ov_depth))
 
     @property
@@ -161,8 +153,17 @@ class SM90Config(OperandConfig):
 
     @property
     def fuse_gqa(self) -> bool:
-        """Whether the heads of a group are packed into the rows of one Q tile."""
-        return self.group > 1 and WGMMA_ROWS % self.group == 0
+        """Whether the heads of a group are packed into the rows of one Q tile.
+
+        Rows may be left over where it is the only one: memory bounds it, and is read once.
+        """
+        fits = self.group <= WGMMA_ROWS if self.few_rows else WGMMA_ROWS % self.group == 0
+        return self.group > 1 and fits
+
+    @property
+    def q_rows(self) -> int:
+        """Rows of a consumer's Q tile that hold queries: whole positions."""
+        return WGMMA_ROWS // self.group * self.group if self.fuse_gqa else WGMMA_ROWS
 
     @property
     def num_qk_stages(self) -> int:
@@ -194,6 +195,11 @@ class SM90Config(OperandConfig):
         return WGMMA_ROWS * self.padded_depth * self.qkv_dtype_size
 
     @property
+    def q_load_bytes(self) -> int:
+        """Bytes of it that are loaded."""
+        return self.q_rows * self.padded_depth * self.qkv_dtype_size
+
+    @property
     def o_columns(self) -> int:
         """Columns of a staged O: whole chunks of its own swizzle."""
         return align_up(self.ov_depth, OUTPUT_SWIZZLE.bytes // self.qkv_dtype.output.size)
@@ -205,8 +211,8 @@ class SM90Config(OperandConfig):
 
     @property
     def q_slot_bytes(self) -> int:
-        """Bytes of the memory of a consumer's Q tile, over which O is staged unless it is apart."""
-        return max(self.q_tile_bytes, 0 if self.o_apart else self.o_tile_bytes)
+        """Bytes of the memory of a consumer's Q tile, over which O is staged unless persistent."""
+        return max(self.q_tile_bytes, 0 if self.persistent else self.o_tile_bytes)
 
     @property
     def k_stage_bytes(self) -> int:
@@ -226,8 +232,7 @@ class SM90Config(OperandConfig):
     @property
     def q_scale_bytes(self) -> int:
         """Bytes of the query scales: every thread that multiplies keeps those of its rows."""
-        threads = self.num_consumers * WARP_GROUP_THREADS
-        return threads * NUM_ROWS * self.scale_dtype.size
+        return self.num_consumers * WARP_GROUP_THREADS * NUM_ROWS * self.scale_dtype.size
 
     @property
     def num_kv_stages(self) -> int:
@@ -241,12 +246,20 @@ class SM90Config(OperandConfig):
 
     @property
     def o_apart(self) -> bool:
-        """Whether staged O has memory of its own, where a persistent CTA has it to spare.
+        """Whether staged O has memory of its own: that of a persistent CTA, if it costs no slot.
 
-        Then Q of the next query tile is loaded while the last one is still multiplied and written.
+        A persistent CTA loads Q of the next query tile while the last one is still multiplied and
+        written, so that O is never staged over Q.
         """
-        both = self.num_consumers * (self.q_tile_bytes + self.o_tile_bytes)
-        return self.persistent and self._slots_beside(both) >= MIN_KV_STAGES
+        alone = self.num_consumers * self.q_tile_bytes
+        both = alone + self.num_consumers * self.o_tile_bytes
+        most = min(self._slots_beside(alone), MAX_KV_STAGES)
+        return self.persistent and self._slots_beside(both) >= most
+
+    @property
+    def o_by_rows(self) -> bool:
+        """Whether O leaves from the registers: a persistent CTA has no memory to stage it."""
+        return self.persistent and not self.o_apart
 
     @property
     def o_bytes(self) -> int:
@@ -282,8 +295,7 @@ class SM90Config(OperandConfig):
     def smem_used(self) -> int:
         """Dynamic shared memory of the launch."""
         slot = self.k_stage_bytes + self.v_stage_bytes + self.k_scale_stride_bytes
-        rings = self.num_kv_stages * slot
-        rings += self.num_raw_stages * self.v_stage_bytes
+        rings = self.num_kv_stages * slot + self.num_raw_stages * self.v_stage_bytes
         barriers = self.misc_mbars.size * MBARRIER_BYTES
         return self._q_bytes + self.o_bytes + rings + self.q_scale_bytes + barriers
 
@@ -307,16 +319,6 @@ class SM90Config(OperandConfig):
     def _depth_text(self) -> str:
         return str(self.depth) + (f"/{self.ov_depth}" if self.ov_depth != self.depth else "")
 
-    @property
-    def may_take_long_keys(self) -> bool:
-        """Whether a tile of more keys than the table's fits: head dim, type, and pages, if any."""
-        same = self.depth == self.ov_depth == LONG_KEYS_TILE.depth and not self.transposes_values
-        return same and not (self.bn_cap or self.page_size or self.persistent)
-
-    def with_long_keys(self) -> SM90Config:
-        """Return the configuration with the tile for many keys."""
-        return replace(self, keys=LONG_KEYS_TILE.keys)
-
     def with_few_rows(self) -> SM90Config:
         """Return the configuration with one Q tile; a consumer alone takes no turns."""
         return replace(self, few_rows=True, in_turn=False)
@@ -333,10 +335,7 @@ class SM90Config(OperandConfig):
         bn_cap: int = 0,
         most_consumers: int = 3,
     ) -> SM90Config:
-        """Return the configuration of one K/V head, with the dtype's own swizzle.
-
-        ``ov_depth`` is 0 where V is as wide as K.
-        """
+        """Return the configuration of one K/V head; ``ov_depth`` is 0 where V is as wide as K."""
         return cls(
             num_q_heads=group,
             group=group,

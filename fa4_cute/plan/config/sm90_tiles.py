@@ -5,6 +5,7 @@ two slots of K and V::
 
     head dim   consumers   keys   registers of S, O, P    as in
     .. 64      3           128    64, 32, 32 of 160
+    .. 96      3           112    56, 48, 28 of 160
     .. 128     2           128    64, 64, 32 of 240       FlashAttention-3's causal tile
     192/128    2           128    64, 64, 32 of 240       FlashAttention-3
     .. 192     2           112    56, 96, 28 of 240       FlashAttention-3
@@ -50,8 +51,9 @@ class SM90Tile(NamedTuple):
         return depth <= self.depth and ov_depth <= (self.ov_depth or self.depth)
 
 
-TILES: Final = (SM90Tile(64, 3, 128), SM90Tile(128, 2, 128), SM90Tile(192, 2, 128, ov_depth=128),
-                SM90Tile(192, 2, 112), SM90Tile(256, 2, 80))  # fmt: skip
+TILES: Final = (SM90Tile(64, 3, 128), SM90Tile(96, 3, 112), SM90Tile(128, 2, 128),
+                SM90Tile(192, 2, 128, ov_depth=128), SM90Tile(192, 2, 112),
+                SM90Tile(256, 2, 80))  # fmt: skip
 """Ascending; the first that is wide enough is taken."""
 WIDEST_FP8: Final = 128
 """Most columns of an fp8 V: P V of a tile has registers beside those of O and of the next S."""
@@ -64,8 +66,15 @@ FEW_ROWS_TILES: Final = (SM90Tile(64, 1, 128, ctas=2), SM90Tile(128, 1, 64, ctas
 of two CTAs starts with, and ptxas wants an instruction's operands among these."""
 FP8_KEY_UNIT: Final = 32
 """Keys of an fp8 tile come in multiples of what one wgmma multiplies."""
-LONG_KEYS_TILE: Final = SM90Tile(128, 2, 176)
-"""For this head dim alone, and many keys that all rows see; two slots (``docs/hopper.md``)."""
+LONG_KEYS_TILE: Final = SM90Tile(128, 3, 80)
+"""For this head dim alone, and many keys that all rows see: three consumers hide more of each
+other's softmax, and what they lose at the ends of a query tile no longer counts."""
+
+
+def tiles_of(*, is_fp8: bool, few_rows: bool) -> tuple[SM90Tile, ...]:
+    """Return the tiles of a kernel, ascending."""
+    of_type = FP8_TILES if is_fp8 else TILES
+    return FEW_ROWS_TILES if few_rows else of_type
 
 
 def operand_swizzle(dtype: DType, depth: int) -> SwizzleMode:
@@ -73,6 +82,24 @@ def operand_swizzle(dtype: DType, depth: int) -> SwizzleMode:
     own, widest = dtype.default_swizzle, SwizzleMode.B128
     row = depth * dtype.size
     return widest if align_up(row, widest.bytes) == align_up(row, own.bytes) else own
+
+
+def refuse_depths(depth: int, ov_depth: int) -> None:
+    """Refuse head dims of no tile.
+
+    Raises:
+        ValueError: that of Q and K is too large, or that of V is larger.
+    """
+    if depth > MAX_DEPTH:
+        raise ValueError(
+            f"depth={depth}: the registers of a warp group hold no wider O; nearest supported "
+            f"choice: depth={MAX_DEPTH}"
+        )
+    if ov_depth > depth:
+        raise ValueError(
+            f"ov_depth={ov_depth} exceeds depth={depth}, that of Q and K; nearest supported "
+            f"choice: ov_depth={depth}"
+        )
 
 
 def refuse_fp8_tile(ov_depth: int, keys: int) -> None:

@@ -34,7 +34,7 @@ START_NS: Final = 2000
 COMBINE_NS: Final = 5000
 """A second launch, and the latency of what it reads."""
 MANY_KEYS: Final = 4096
-"""From here on a longer tile of keys pays; at 1024 it does not (``docs/hopper.md``)."""
+"""From here on the tile for many keys pays; at 1024 it does not (``docs/hopper.md``)."""
 LEAST_KEYS: Final = 512
 """Fewer keys than this are not worth a CTA of their own."""
 MOST_ROUNDS: Final = 4
@@ -46,7 +46,7 @@ class TileKind(Enum):
 
     TABLE = "all Q tiles of the table"
     FEW_ROWS = f"one Q tile of {WGMMA_ROWS} rows"
-    LONG_KEYS = f"all Q tiles of the table, {LONG_KEYS_TILE.keys} keys at a time"
+    LONG_KEYS = f"{LONG_KEYS_TILE.consumers} Q tiles and {LONG_KEYS_TILE.keys} keys at a time"
 
     def applied(self, spec: SM90Spec) -> SM90Spec:
         """Return ``spec``, which has the tile of the table, with this one."""
@@ -98,12 +98,14 @@ def choose_tile(
     if asked is not None:
         kind = TileKind.FEW_ROWS if asked == 1 else TileKind.TABLE
         return TileChoice(kind, "as asked for")
-    rows = sizes.seqlen_q * (config.group if config.fuse_gqa else 1)
+    alone = config.with_few_rows()
+    rows = sizes.seqlen_q * (config.group if alone.fuse_gqa else 1)
     if is_persistent:
         return TileChoice(TileKind.TABLE, "persistent CTAs have an SM for themselves")
     if rows <= WGMMA_ROWS:
         return TileChoice(TileKind.FEW_ROWS, f"{rows} rows fit it")
-    if config.may_take_long_keys and spec.variant.mask == NULL and keys >= MANY_KEYS:
+    is_long = rows > LONG_KEYS_TILE.consumers * WGMMA_ROWS and keys >= MANY_KEYS
+    if is_long and spec.may_take_long_keys and spec.variant.mask == NULL:
         return TileChoice(TileKind.LONG_KEYS, f"all rows see all of {keys} keys")
     return TileChoice(TileKind.TABLE, f"{rows} rows of a key/value head need several")
 

@@ -16,6 +16,7 @@ differs (minimum, maximum) is an argument. Source: ``docs/sources.md`` section 8
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -66,7 +67,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Mask:
+class Mask(ABC):
     """Base of all masks."""
 
     def __and__(self, other: Mask) -> Mask:
@@ -94,9 +95,9 @@ class Mask:
         raise TypeError(f"{self!r} is no single interval")
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """Part of the kernel's entry name: letters, digits and underscores."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 ``fa4_cute.smem.SM90AttentionSMem`` adds the base address and draws the map. A consumer stages its O
 over its own Q tile: its last product with Q is over by then, and nobody else reads that tile. In a
-persistent CTA O has memory of its own where two slots of K and V fit besides it. V of fp8 operands
-is loaded to slots of its own, "raw", and transposed from there.
+persistent CTA O has memory of its own where that costs no slot of K and V, and no memory elsewhere.
+V of fp8 operands is loaded to slots of its own, "raw", and transposed from there.
 """
 
 from __future__ import annotations

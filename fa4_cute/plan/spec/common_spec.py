@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import ClassVar, TypeVar
 
@@ -40,7 +41,7 @@ def refuse(reason: str | None) -> None:
         raise ValueError(reason)
 
 
-class CommonSpec:
+class CommonSpec(ABC):
     """Base of ``KernelSpec``, ``Depth512Spec`` and ``SM90Spec``.
 
     Attributes:
@@ -140,6 +141,16 @@ class CommonSpec:
     def rows_per_position(self) -> int:
         """Rows of a Q tile that share a sequence position: the group when it is fused, else 1."""
         return self.config.group if self.config.fuse_gqa else 1
+
+    @property
+    @abstractmethod
+    def tile_positions(self) -> int:
+        """Sequence positions of one Q tile."""
+
+    @property
+    def query_rows(self) -> int:
+        """Rows of the memory of one Q tile."""
+        return self.tile_positions * self.rows_per_position
 
     @property
     def k_rows(self) -> int:

@@ -21,6 +21,7 @@ from .variant import Variant
 
 FEW_COLUMNS: Final = 64
 """Scores of a tile that leave registers for everything at once."""
+NARROW_DEPTH: Final = 64
 WIDE_DEPTH: Final = 128
 """Head dims above it leave a thread of the Hopper kernel few registers besides O."""
 SEVERAL_TERMS_COLUMNS: Final = 96
@@ -46,9 +47,13 @@ def most_keys(variant: Variant) -> int:
     return FEW_COLUMNS if both and variant.is_persistent and variant.is_split else RESIDENT_COLUMNS
 
 
-def most_consumers(variant: Variant) -> int:
-    """Return the most consumers of the Hopper kernel: two where a row needs many registers."""
-    return 2 if variant.modifies_scores or len(variant.terms) > 1 else 3
+def most_consumers(variant: Variant, ov_depth: int) -> int:
+    """Return the most consumers of the Hopper kernel: two where a row needs many registers.
+
+    The cursors of a persistent CTA do not fit beside an O of more than 64 columns.
+    """
+    needs_many = variant.modifies_scores or len(variant.terms) > 1
+    return 2 if needs_many or (variant.is_persistent and ov_depth > NARROW_DEPTH) else 3
 
 
 def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> int:

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from ..config.sm90_config import SM90Config
+from ..config.sm90_tiles import LONG_KEYS_TILE
 from ..facts.dtypes import DType
 from ..facts.hardware import SM90A, TMA_ALIGN, align_up
-from ..facts.wgmma import LaneColumns
+from ..facts.wgmma import WGMMA_ROWS, LaneColumns
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import OneChain
 from .register_tuning import most_consumers, most_few_rows_keys, most_sm90_keys
@@ -66,7 +67,7 @@ class SM90Spec(CommonSpec):
             ov_depth=ov_depth,
             page_size=variant.page_size,
             bn_cap=most_sm90_keys(variant, ov_depth, is_fp8=dtype is DType.FP8_E4M3),
-            most_consumers=most_consumers(variant),
+            most_consumers=most_consumers(variant, ov_depth),
         )
         config = with_features(config, variant)
         return cls(config, variant, sm90_schedule(config))
@@ -79,9 +80,17 @@ class SM90Spec(CommonSpec):
         config = replace(self.config.with_few_rows(), bn_cap=most)
         return replace(self, config=config, schedule=sm90_schedule(config))
 
+    @property
+    def may_take_long_keys(self) -> bool:
+        """Whether there is a tile for many keys: of this head dim and type, without pages."""
+        config, depth = self.config, LONG_KEYS_TILE.depth
+        same = config.depth == config.ov_depth == depth and not config.transposes_values
+        return same and not (config.bn_cap or config.page_size or config.persistent)
+
     def with_long_keys(self) -> SM90Spec:
         """Return the kernel for many keys without a mask."""
-        return replace(self, config=self.config.with_long_keys())
+        config = replace(self.config, long_keys=True)
+        return replace(self, config=config, schedule=sm90_schedule(config))
 
     @property
     def name(self) -> str:
@@ -90,7 +99,7 @@ class SM90Spec(CommonSpec):
         depth = f"d{config.depth}"
         depth += f"v{config.ov_depth}" if config.ov_depth != config.depth else ""
         parts = ["fa4_sm90", config.qkv_dtype.value, depth, f"g{config.group}"]
-        parts += ["few"] * config.few_rows
+        parts += ["few"] * config.few_rows + ["long"] * config.long_keys
         parts += [f"k{config.keys}"] if config.keys else []
         return "_".join([*parts, *self.variant.name_parts])
 
@@ -108,6 +117,11 @@ class SM90Spec(CommonSpec):
     def tile_positions(self) -> int:
         """Sequence positions of the Q tile of one consumer."""
         return self.config.BM_eff() // self.config.num_consumers
+
+    @property
+    def query_rows(self) -> int:
+        """Rows of the memory of one Q tile; the last ones may hold no query."""
+        return WGMMA_ROWS
 
     @property
     def key_rows(self) -> int:

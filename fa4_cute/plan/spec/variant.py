@@ -15,7 +15,17 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, Final
 
-from ..masks.masks import CAUSAL, NULL, DenseBiasMask, Mask, PaddingMask, Term, leaves, terms
+from ..masks.masks import (
+    CAUSAL,
+    NULL,
+    DenseBiasMask,
+    Mask,
+    PaddingMask,
+    SlidingWindowMask,
+    Term,
+    leaves,
+    terms,
+)
 from .extras import ABSENT, BIAS_AXES, Aux, Bias, Extras, PaddingLengths
 from .params import KERNEL_PARAMS, KernelParams, extended
 
@@ -192,11 +202,8 @@ class Variant:
     @property
     def longest_first(self) -> bool:
         """Whether late query tiles have the most keys, and so start first."""
-        return any(
-            getattr(leaf, "right", None) is not None
-            for term in self.terms
-            for leaf in term.leaves
-        )
+        found = [leaf for term in self.terms for leaf in term.leaves]
+        return any(isinstance(x, SlidingWindowMask) and x.right is not None for x in found)
 
     @property
     def params(self) -> KernelParams:

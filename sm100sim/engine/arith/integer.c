@@ -193,6 +193,51 @@ static inline u32 dot4(u32 a, u32 b, u32 e, bool sa, bool sb) {
 }
 
 TERNARY(DP4A, u32, u32, u32, dot4(a, b, e, form.a_signed, form.b_signed));
+
+/* dp2a: two 16-bit values of a times bytes `first` and the next of b. */
+static inline u32 dot2(u32 a, u32 b, u32 e, u32 first, bool sa, bool sb) {
+  for (u32 k = 0; k < 2; k++) {
+    u32 x = a >> (16 * k) & 0xFFFF, y = b >> (8 * (first + k)) & 255;
+    e += (u32)((sa ? (i32)(i16)x : (i32)x) * (sb ? (i32)(i8)y : (i32)y));
+  }
+  return e;
+}
+
+TERNARY(DP2A_LO, u32, u32, u32, dot2(a, b, e, 0, form.a_signed, form.b_signed));
+TERNARY(DP2A_HI, u32, u32, u32, dot2(a, b, e, 2, form.a_signed, form.b_signed));
+
+/* Product of the low 24 bits, 48 bits (CUDA Math API, __mul24: the high 8 bits of both are ignored). */
+static inline u64 product24(u32 a, u32 b, bool sign) {
+  return sign ? (u64)((i64)((i32)(a << 8) >> 8) * ((i32)(b << 8) >> 8)) : (u64)(a & 0xFFFFFF) * (b & 0xFFFFFF);
+}
+
+TERNARY(MAD24_LO, u32, u32, u32, (u32)product24(a, b, form.a_signed) + e);
+TERNARY(MAD24_HI, u32, u32, u32, (u32)(product24(a, b, form.a_signed) >> 16) + e);
+
+/* The low n bits of a; n of 32 and more: all of them, or its low five bits. */
+static inline u32 extend(u32 a, u32 n, bool sign, bool clamp) {
+  if (n > 31 && clamp)
+    return a;
+  n &= 31;
+  u32 mask = ~0u << n, fill = n && sign && a >> ((n - 1) & 31) & 1 ? mask : 0;
+  return (a & ~mask) | fill;
+}
+
+BINARY(SZEXT_CLAMP, u32, u32, extend(a, b, form.a_signed, true));
+BINARY(SZEXT_WRAP, u32, u32, extend(a, b, form.a_signed, false));
+
+/* Position of the |n|-th set bit from `base` on, up or, for a negative n, down; n = 0: the base's own. */
+static inline u32 find_set(u32 mask, u32 base, i32 n) {
+  u32 count = n < 0 ? 0u - (u32)n : (u32)n;
+  if (!n)
+    return base < 32 && mask >> base & 1 ? base : NONE32;
+  for (u32 at = base; at < 32; at += n > 0 ? 1u : NONE32)
+    if (mask >> at & 1 && !--count)
+      return at;
+  return NONE32;
+}
+
+TERNARY(FNS, u32, u32, i32, find_set(a, b, e));
 OP_TABLE(integer) = {
 #define E(n) {#n, op_##n}
     E(ADD_16),       E(ADD_32),       E(ADD_64),       E(SUB_16),       E(SUB_32),       E(SUB_64),
@@ -210,4 +255,5 @@ OP_TABLE(integer) = {
     E(MAD_HI_S16),   E(MAD_HI_U64),   E(MAD_HI_S64),   E(ADD_SAT_S32),  E(SUB_SAT_S32),  E(MAD_HI_SAT_S32),
     E(SAD_U16),      E(SAD_S16),      E(SAD_U32),      E(SAD_S32),      E(SAD_U64),      E(SAD_S64),
     E(ADD_U16X2),    E(MIN_U16X2),    E(MAX_U16X2),    E(MIN_S16X2),    E(MAX_S16X2),    E(BMSK_CLAMP),
-    E(BMSK_WRAP),    {NULL, NULL}};
+    E(BMSK_WRAP),    E(DP2A_LO),      E(DP2A_HI),      E(MAD24_LO),     E(MAD24_HI),     E(SZEXT_CLAMP),
+    E(SZEXT_WRAP),   E(FNS),          {NULL, NULL}};

@@ -162,4 +162,10 @@ static Step op_movmatrix(Ctx *c, const Ins *i) {
   return STEP_NEXT;
 }
 
-OP_TABLE(sync_mma) = {{"MMA_SYNC", op_mma_sync}, {"MOVMATRIX", op_movmatrix}, {NULL, NULL}};
+/* What .sync.aligned asks of an instruction that other operations carry out. */
+static Step op_aligned(Ctx *c, const Ins *i) {
+  (void)i;
+  return whole_warp(c);
+}
+
+OP_TABLE(sync_mma) = {{"MMA_SYNC", op_mma_sync}, {"MOVMATRIX", op_movmatrix}, {"ALIGNED", op_aligned}, {NULL, NULL}};

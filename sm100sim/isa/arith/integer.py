@@ -5,11 +5,12 @@ from __future__ import annotations
 from ...contract.forms import Integer
 from ...ptx.program import Instr
 from ..lowering import Lowering, Mods, instruction
-from . import floating, half
+from . import extended, floating, half
 
 INTEGERS = {f"{sign}{bits}": (sign, bits) for sign in "us" for bits in (16, 32, 64)}
 WIDENING = ("u16", "s16", "u32", "s32")
 PACKED = ("u16x2", "s16x2")
+_DOT = {"u32", "s32"}
 
 
 def operands(lo: Lowering, ins: Instr, count: int) -> None:
@@ -48,8 +49,12 @@ def _float_or_half(lo: Lowering, ins: Instr) -> bool:
 
 @instruction("add", "sub")
 def add_sub(lo: Lowering, ins: Instr) -> None:
-    """add, sub .u16 .s16 .u32 .s32 .u64 .s64, modulo 2^n, .sat.s32; add .u16x2 .s16x2; floats."""
+    """add, sub .u16 .s16 .u32 .s32 .u64 .s64, modulo 2^n, .sat.s32, .cc; add .u16x2 .s16x2;
+    floats."""
     if _float_or_half(lo, ins):
+        return
+    if "cc" in ins.mods:
+        extended.sum_with_carry(lo, ins)
         return
     mods = Mods(ins)
     saturating = mods.take("sat")
@@ -90,8 +95,11 @@ def mul(lo: Lowering, ins: Instr) -> None:
 
 @instruction("mad")
 def mad(lo: Lowering, ins: Instr) -> None:
-    """mad .lo .hi .wide: multiply and add; .hi.sat.s32; floats."""
+    """mad .lo .hi .wide: multiply and add; .hi.sat.s32; .cc; floats."""
     if _float_or_half(lo, ins):
+        return
+    if "cc" in ins.mods:
+        extended.product_with_carry(lo, ins)
         return
     mods = Mods(ins)
     part = mods.one_of("lo", "hi", "wide")
@@ -239,3 +247,57 @@ def dot_product(lo: Lowering, ins: Instr) -> None:
     d, *sources = ins.operands
     form = Integer(a_signed=ins.mods[0] == "s32", b_signed=ins.mods[1] == "s32")
     lo.emit("DP4A", d=[lo.dst(d, 32)], s=[lo.src(x, 32) for x in sources], form=form, cost=2)
+
+
+@instruction("dp2a")
+def dot_product_of_halves(lo: Lowering, ins: Instr) -> None:
+    """dp2a.{lo,hi}.{u32,s32}.{u32,s32}: two 16-bit values of a times two bytes of b, and c."""
+    if len(ins.mods) != 3 or ins.mods[0] not in ("lo", "hi") or not set(ins.mods[1:]) <= _DOT:
+        raise lo.fail(".lo or .hi, and the types of a and of b are expected")
+    operands(lo, ins, 4)
+    d, *sources = ins.operands
+    form = Integer(a_signed=ins.mods[1] == "s32", b_signed=ins.mods[2] == "s32")
+    slots = [lo.src(x, 32) for x in sources]
+    lo.emit(f"DP2A_{ins.mods[0].upper()}", d=[lo.dst(d, 32)], s=slots, form=form, cost=2)
+
+
+@instruction("mul24", "mad24")
+def product_of_24_bits(lo: Lowering, ins: Instr) -> None:
+    """mul24, mad24 .lo .hi .u32 .s32: of the low 24 bits; .hi is bits 16 to 47."""
+    mods = Mods(ins)
+    part = mods.one_of("lo", "hi")
+    kind = mods.one_of("u32", "s32")
+    mods.done()
+    adds = ins.opcode == "mad24"
+    operands(lo, ins, 3 + adds)
+    d, *sources = ins.operands
+    slots = [lo.src(x, 32) for x in sources]
+    if not adds:
+        slots.append(lo.constant(0, 32))
+    form = Integer(a_signed=kind == "s32")
+    lo.emit(f"MAD24_{part.upper()}", d=[lo.dst(d, 32)], s=slots, form=form, cost=4)
+
+
+@instruction("szext")
+def extend(lo: Lowering, ins: Instr) -> None:
+    """szext .clamp .wrap .u32 .s32: the low b bits of a, with zeros or the sign above."""
+    mods = Mods(ins)
+    mode = mods.one_of("clamp", "wrap")
+    kind = mods.one_of("u32", "s32")
+    mods.done()
+    operands(lo, ins, 3)
+    d, *sources = ins.operands
+    form = Integer(a_signed=kind == "s32")
+    slots = [lo.src(x, 32) for x in sources]
+    lo.emit(f"SZEXT_{mode.upper()}", d=[lo.dst(d, 32)], s=slots, form=form, cost=2)
+
+
+@instruction("fns")
+def find_set_bit(lo: Lowering, ins: Instr) -> None:
+    """fns.b32: the n-th set bit from a base bit on, upwards or downwards."""
+    mods = Mods(ins)
+    mods.one_of("b32")
+    mods.done()
+    operands(lo, ins, 4)
+    d, *sources = ins.operands
+    lo.emit("FNS", d=[lo.dst(d, 32)], s=[lo.src(x, 32) for x in sources], cost=40)

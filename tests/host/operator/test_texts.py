@@ -54,9 +54,13 @@ def test_other_text_is_no_mask(text: str) -> None:
         texts.mask_of(text)
 
 
+class UnknownMask(Mask):
+    name = "unknown"
+
+
 def test_an_unknown_kind_of_mask_has_no_text() -> None:
     with pytest.raises(TypeError, match=r"expected a mask of fa4_cute\.masks"):
-        texts.mask_text(Mask())
+        texts.mask_text(UnknownMask())
 
 
 @given(st.floats(2.0**-60, 2.0**60))

@@ -190,6 +190,25 @@ def test_what_cannot_be_read_takes_the_long_way() -> None:
 
 
 @pytest.mark.parametrize("guarded", [True, False], ids=["one check", "whole key"])
+def test_gradients_are_refused_after_calls_without_them(
+    guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not guarded:
+        monkeypatch.setattr(known, "TensorGuards", None)
+    q, k, v = inputs(0)
+    weight = torch.nn.Parameter(q)
+    with machine():
+        for _ in range(2):
+            with torch.no_grad():
+                fa4_cute.flash_attn(weight, k, v)
+            with pytest.raises(NotImplementedError, match=r"q\.requires_grad=True"):
+                fa4_cute.flash_attn(weight, k, v)
+        with torch.no_grad(), mock.patch.object(calls, "carry_out") as long_way:
+            fa4_cute.flash_attn(weight, k, v)
+        assert not long_way.called
+
+
+@pytest.mark.parametrize("guarded", [True, False], ids=["one check", "whole key"])
 def test_memory_that_was_freed_is_not_read(
     guarded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

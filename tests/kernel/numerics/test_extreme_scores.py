@@ -10,9 +10,11 @@ import torch
 
 import fa4_cute
 from fa4_cute import masks
+from fa4_cute.plan.facts.hardware import SM90A, SM100A
 
 BF16, FP16, FP8 = torch.bfloat16, torch.float16, torch.float8_e4m3fn
 LOWEST = torch.finfo(torch.float32).min
+by_arch = pytest.mark.parametrize("arch", [SM100A, SM90A])
 SPLITS = ({}, {"num_splits": 2, "split": "workspace"}, {"num_splits": 2, "split": "cluster"})
 
 
@@ -45,35 +47,40 @@ def check(found: tuple[Any, Any], want: tuple[Any, Any], tolerance: float = 0.02
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("dtype", "depth"), [(BF16, 64), (FP16, 64), (FP8, 64), (BF16, 256)], ids=str
-)
-def test_large_scales(dtype: torch.dtype, depth: int) -> None:
+    ("dtype", "depth", "arch"),
+    [(BF16, 64, SM100A), (FP16, 64, SM100A), (FP8, 64, SM100A), (BF16, 256, SM100A),
+     (FP16, 64, SM90A), (BF16, 256, SM90A)],
+    ids=str,
+)  # fmt: skip
+def test_large_scales(dtype: torch.dtype, depth: int, arch: str) -> None:
     """The row of the largest score alone, once scores are far enough apart."""
     operands = drawn((4, 300), 1, depth, dtype)
     for scale in (3e8, 1e9, 1.1e10, 1e20, 1e30, -1e10, -1e30):
-        found = fa4_cute.flash_attn(*operands, softmax_scale=scale, return_lse=True)
+        found = fa4_cute.flash_attn(*operands, softmax_scale=scale, return_lse=True, arch=arch)
         rounded = float(torch.tensor(scale).float())
         check(found, exact(operands, rounded))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("score", [1e6, 3e7, 2e8, 1e9, 1e12, 1e30, -1e9])
-def test_equal_large_scores_weigh_the_same(score: float) -> None:
+@by_arch
+def test_equal_large_scores_weigh_the_same(score: float, arch: str) -> None:
     """The rounding of the scaled maximum is a factor of all columns and must cancel."""
     _, _, v = drawn((4, 300), 1, 64, BF16)
     q, k = torch.zeros(1, 4, 1, 64, dtype=BF16), torch.zeros(1, 300, 1, 64, dtype=BF16)
     q[..., 0], k[..., 0] = 1.5, 1.25
     scale = score / 1.875
-    found = fa4_cute.flash_attn(q, k, v, softmax_scale=scale, return_lse=True)
+    found = fa4_cute.flash_attn(q, k, v, softmax_scale=scale, return_lse=True, arch=arch)
     check(found, exact([q, k, v], scale))
 
 
 @pytest.mark.slow
-def test_large_inputs() -> None:
+@by_arch
+def test_large_inputs(arch: str) -> None:
     q, k, v = drawn((4, 300), 1, 64, BF16)
     for factor in (1e5, 1e9, 1e15):
         operands = [(q * factor).to(BF16), (k * factor).to(BF16), v]
-        check(fa4_cute.flash_attn(*operands, return_lse=True), exact(operands, 0.125))
+        check(fa4_cute.flash_attn(*operands, return_lse=True, arch=arch), exact(operands, 0.125))
 
 
 @pytest.mark.slow

@@ -45,7 +45,8 @@ def test_tiles_fit_registers_and_memory(depth: int) -> None:
 
 @pytest.mark.parametrize(
     ("depth", "consumers", "keys", "stages"),
-    [(64, 3, 128, 4), (72, 2, 128, 3), (128, 2, 128, 3), (192, 2, 112, 2), (256, 2, 80, 2)],
+    [(64, 3, 128, 4), (72, 3, 112, 3), (96, 3, 112, 3), (104, 2, 128, 3), (128, 2, 128, 3),
+     (192, 2, 112, 2), (256, 2, 80, 2)],
 )
 def test_tiles_are_those_of_the_table(depth: int, consumers: int, keys: int, stages: int) -> None:
     found = config(depth)
@@ -97,13 +98,16 @@ def test_swizzled_tiles_start_on_their_pattern(depth: int) -> None:
 
 @pytest.mark.parametrize(
     ("depth", "apart", "stages"),
-    [(64, True, 4), (128, True, 2), (192, False, 2), (256, False, 2)],
+    [(64, True, 4), (128, False, 3), (192, False, 2), (256, False, 2)],
 )
 def test_a_persistent_cta_has_memory_for_o_where_it_fits(
     depth: int, apart: bool, stages: int
 ) -> None:
     found = replace(config(depth), persistent=True)
     assert (found.o_apart, found.num_kv_stages) == (apart, stages)
+    assert stages == config(depth).num_kv_stages
+    assert found.o_by_rows is not apart
+    assert not config(depth).o_by_rows
     assert found.smem_used <= SMEM_CAPACITY
     layout = SM90SMemLayout(found)
     first = layout.q_tile_byte_offset(1)
@@ -127,9 +131,17 @@ def test_few_rows_leave_room_for_other_ctas(depth: int) -> None:
     assert f"{found.ctas_per_sm} CTAs per SM" in found.describe()
 
 
-def test_few_rows_of_a_group_are_positions() -> None:
-    assert config(128, group=8).with_few_rows().BM_eff() == 8
-    assert config(128, group=3).with_few_rows().BM_eff() == 64
+@pytest.mark.parametrize(
+    ("group", "positions", "rows"),
+    [(1, 64, 64), (8, 8, 64), (3, 21, 63), (7, 9, 63), (12, 5, 60), (64, 1, 64), (128, 64, 64)],
+)
+def test_few_rows_of_a_group_are_positions(group: int, positions: int, rows: int) -> None:
+    found = config(128, group=group).with_few_rows()
+    assert (found.BM_eff(), found.q_rows) == (positions, rows)
+    assert found.fuse_gqa is (1 < group <= 64)
+    assert found.q_load_bytes == rows * 256 <= found.q_tile_bytes
+    table = config(128, group=group)
+    assert table.q_load_bytes == table.q_tile_bytes
 
 
 @pytest.mark.parametrize(
@@ -230,7 +242,9 @@ def test_fp8_tiles_that_do_not_exist(changes: dict[str, int], words: str) -> Non
 
 
 def test_other_tiles_can_be_asked_for() -> None:
-    wide = config(128).with_long_keys()
+    wide = replace(config(128), keys=176)
     assert (wide.BN, wide.num_kv_stages) == (176, 2)
+    long = replace(config(128), long_keys=True)
+    assert (long.num_consumers, long.BN, long.num_kv_stages) == (3, 80, 4)
     assert not replace(wide, persistent=True).o_apart
     assert replace(wide, bn_cap=64).BN == 64

@@ -44,13 +44,13 @@ def step(batch: int, keys: int, queries: int = 1) -> AttentionSizes:
 @pytest.mark.parametrize(
     ("queries", "group", "few_rows"),
     [(1, 4, True), (16, 4, True), (17, 4, False), (64, 1, True), (65, 1, False), (8, 8, True),
-     (64, 3, True), (1, 128, True)],
+     (21, 3, True), (22, 3, False), (9, 7, True), (1, 128, True)],
 )  # fmt: skip
 def test_rows_that_fit_one_tile(queries: int, group: int, few_rows: bool) -> None:
     sizes, spec = AttentionSizes(1, queries, 500, group, 1), wide(group=group)
     found = choose_tile(spec, sizes, asked=None, is_persistent=False)
     assert found.kind is (TileKind.FEW_ROWS if few_rows else TileKind.TABLE)
-    assert str(queries * (group if spec.config.fuse_gqa else 1)) in found.text
+    assert str(queries * (group if group <= 64 else 1)) in found.text
     assert found.kind.applied(spec).config.few_rows is few_rows
     persistent = choose_tile(spec, sizes, asked=None, is_persistent=True)
     assert persistent.kind is TileKind.TABLE
@@ -75,7 +75,7 @@ def test_many_keys_that_all_rows_see(spec: SM90Spec, keys: int, kind: TileKind) 
     found = choose_tile(spec, sizes, asked=None, is_persistent=False)
     assert found.kind is kind
     tile_keys = found.kind.applied(spec).config.BN
-    assert tile_keys == (176 if kind is TileKind.LONG_KEYS else spec.config.BN)
+    assert tile_keys == (80 if kind is TileKind.LONG_KEYS else spec.config.BN)
     assert choose_tile(spec, sizes, asked=2, is_persistent=False).kind is TileKind.TABLE
 
 
@@ -126,6 +126,12 @@ def test_nothing_to_compute_is_not_split(sizes: AttentionSizes) -> None:
 )  # fmt: skip
 def test_key_tiles_that_are_visited(mask: Mask | None, queries: int, tiles: int) -> None:
     assert visited_key_tiles(few(mask=mask), step(1, 65536, queries)) == tiles
+
+
+def test_only_the_last_query_tile_counts() -> None:
+    """Its 32 queries see 1055 keys, which lie in nine tiles of 128; all 512 see twelve."""
+    window = wide(mask=SlidingWindowMask(1023, 0))
+    assert visited_key_tiles(window, step(1, 65536, 512)) == 9
 
 
 def test_a_window_is_not_split() -> None:

@@ -116,6 +116,29 @@ def test_the_number_of_arguments() -> None:
         sm100sim.launch(HEAD + SUM, grid=1, block=32, args=[1])
 
 
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ({"args": 3}, "args=3: expected a list, one value per parameter"),
+        ({"args": [np.array([object()]), 0, 0]}, r"buffer: object\[1\] holds Python objects"),
+        ({"options": "a"}, r"options='a': expected sm100sim.RunOptions\(...\), got str"),
+        ({"seed": 3}, r"seed: an option; give options=sm100sim.RunOptions\(seed=...\)"),
+        ({"smem": 3}, "smem: no such argument; choose from grid, block, args, .*smem_bytes"),
+        ({"program": b"text"}, "program: expected PTX text or a LaunchRequest, got bytes"),
+    ],
+)
+def test_what_is_no_call_is_refused(call: dict[str, Any], words: str) -> None:
+    zeros = (np.zeros(1), np.zeros(1), 0)
+    with pytest.raises(TypeError, match=words):
+        sm100sim.launch(**{"program": HEAD + SUM, "grid": 1, "block": 32, "args": zeros, **call})
+
+
+def test_arguments_may_come_one_by_one() -> None:
+    zeros = np.zeros(32, np.float32)
+    given = iter((zeros, zeros, 0))
+    assert sm100sim.launch(HEAD + SUM, grid=1, block=32, args=given).verdict == "clean"
+
+
 def test_the_kernel_and_the_extents() -> None:
     two = HEAD + ".entry a() .reqntid 8, 2 { ret; }\n.entry b() { ret; }"
     report = sm100sim.launch(two, kernel="a", grid=(2, 3), cluster=2)

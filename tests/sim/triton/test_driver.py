@@ -15,13 +15,14 @@ import torch
 
 from sm100sim import triton as virtual
 from sm100sim.host.device_model import DeviceModel
+from sm100sim.host.on_import import when_imported
 from sm100sim.layouts.im2col import Im2colMap
 from sm100sim.layouts.swizzle import TmaSwizzle
 from sm100sim.layouts.tensor_map import TensorMap, TensorMapRefused
+from sm100sim.triton import activation
 from sm100sim.triton.clock import CYCLES_PER_MS, Clock
 from sm100sim.triton.driver import Driver, Utils
 from sm100sim.triton.launcher import buffers, packed
-from sm100sim.triton.on_import import active_when_imported
 
 ROOT = Path(__file__).parents[3]
 
@@ -125,7 +126,7 @@ def test_a_program_of_the_command_line_needs_no_line_for_it(first: str, tmp_path
 def test_a_program_that_has_imported_triton_gets_it_and_gives_it_back() -> None:
     config = pytest.importorskip("triton.runtime").driver
     before = config._active
-    with active_when_imported():
+    with when_imported(activation.MODULE, activation.put_into_module, virtual.deactivate):
         assert isinstance(config.active, Driver)
     assert config._active is before
 

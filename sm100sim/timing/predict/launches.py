@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Final
 
 import numpy as np
 
-from .chips import load_chip
+from ...crew.recording import Recording
+from ..chips import load_chip
+from ..records import LaunchTrace
+from ..sass.lines import compiled, of_cubin
+from ..sass.trace import traced
 from .gpu import LaunchTime, time_launch
-from .records import LaunchTrace
 
 DRAWS: Final = 24
 BAND: Final = (5, 50, 95)
@@ -97,3 +101,39 @@ def predict_launch(
     cycles = tuple(time_launch(launch, draw, hbm_bytes=hbm_bytes).cycles for draw in drawn)
     clock_mhz = described.parameters["clock_mhz"].value
     return Prediction(kernel.name, chip, kernel.compiler, cycles, typical, clock_mhz)
+
+
+def predict_recording(
+    recorded: Recording,
+    chip: str,
+    *,
+    cubin: bytes | None = None,
+    ptxas: str | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Prediction:
+    """Predict what a recorded launch takes, all of whose clusters were recorded.
+
+    Args:
+        recorded: of `sm100sim.crew.recording.recording`.
+        chip: as of `predict_launch`.
+        cubin: what is launched on a chip; the assembler must make the same code of the PTX.
+        ptxas: path of the assembler, the package's when not given.
+        draws, seed: as of `predict_launch`.
+
+    Raises:
+        FileNotFoundError: there is no ptxas or nvdisasm; names the package.
+        ValueError: as `predict_launch`; ptxas makes other code; clusters are missing.
+        Unmatched: no way through the machine code agrees with what a warp did.
+    """
+    request, arch = recorded.request, load_chip(chip).arch
+    if cubin is None:
+        kernel = compiled(request.ptx, arch, request.kernel, ptxas=ptxas)
+    else:
+        kernel = of_cubin(cubin, request.ptx, arch, request.kernel, ptxas=ptxas)
+    launch = traced(kernel, recorded)
+    clusters = prod(launch.grid) // prod(launch.cluster)
+    found = sum(len(trace.clusters) for trace in launch.traces)
+    if found != clusters:
+        raise ValueError(f"recorded: {found} of {clusters} clusters; record all of them")
+    return predict_launch(launch, chip, draws=draws, seed=seed)

@@ -1,55 +1,55 @@
-"""The virtual device for programs that import Triton later, or never."""
+"""Something to do as soon as a program has imported a module: later, or never."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
-from .activation import activate, deactivate, put_into
-
-MODULE = "triton.runtime.driver"
-"""The module that holds Triton's driver."""
+Act = Callable[[ModuleType], None]
 
 
 class _Loading(Loader):
-    """Loads the module as ever, then gives it the virtual device."""
+    """Loads the module as ever, then acts."""
 
-    def __init__(self, loader: Loader) -> None:
-        self._loader = loader
+    def __init__(self, loader: Loader, act: Act) -> None:
+        self._loader, self._act = loader, act
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
         self._loader.exec_module(module)
-        put_into(module.driver)
+        self._act(module)
 
 
 class _Finder(MetaPathFinder):
     """Finds the module like Python's own finder, with another loader."""
 
+    def __init__(self, name: str, act: Act) -> None:
+        self._name, self._act = name, act
+
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        spec = PathFinder.find_spec(name, path) if name == MODULE else None
+        spec = PathFinder.find_spec(name, path) if name == self._name else None
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loading(spec.loader)
+            spec.loader = _Loading(spec.loader, self._act)
         return spec
 
 
 @contextmanager
-def active_when_imported() -> Iterator[None]:
-    """Inside the block Triton launches on the virtual device as soon as it has been imported."""
-    finder = _Finder()
-    if MODULE in sys.modules:
-        activate()
+def when_imported(name: str, act: Act, undo: Callable[[], None]) -> Iterator[None]:
+    """Inside the block act once a module has been imported, now where it has been; then undo."""
+    finder = _Finder(name, act)
+    if name in sys.modules:
+        act(sys.modules[name])
     sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
         sys.meta_path.remove(finder)
-        deactivate()
+        undo()

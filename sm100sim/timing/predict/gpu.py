@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Final
 
-from .chips import Draw
-from .model import ClusterTime, run_cluster
-from .records import LaunchTrace
+from ..chips import Draw
+from ..model import ClusterTime, run_cluster
+from ..records import LaunchTrace
 
 THREADS_PER_WARP: Final = 32
 REGISTER_UNIT: Final = 8

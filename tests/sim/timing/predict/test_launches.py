@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from sm100sim.timing.gpu import finish, resident_ctas, time_launch
-from sm100sim.timing.predict import Band, predict_launch
+from sm100sim.crew.recording import recording
+from sm100sim.timing.predict import Band, Prediction, predict_launch, predict_recording
+from sm100sim.timing.predict.gpu import finish, resident_ctas, time_launch
 from sm100sim.timing.records import LaunchTrace
 from testing.clocked import Program, chip, op
+from testing.harness import run_ptx
 
 H100 = chip("h100", cta_cycles=100, launch_cycles=4000)
 
@@ -94,3 +97,32 @@ def test_code_of_another_architecture_is_refused() -> None:
         predict_launch(launch(10), "b200")
     with pytest.raises(ValueError, match="draws: 0"):
         predict_launch(launch(10), "h100", draws=0)
+
+
+STORES = """mov.u32 %r1, %tid.x; mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %p0, %rd1;
+ld.global.f32 %f1, [%rd2];
+{exponentials}
+st.global.f32 [%rd2], %f1;
+"""
+
+
+def predicted(exponentials: int, grid: int = 4, clusters: list[int] | None = None) -> Prediction:
+    """A kernel with a chain of exponentials, recorded and predicted on a B200."""
+    chain = "ex2.approx.f32 %f1, %f1;\n" * exponentials
+    with recording(clusters) as launches:
+        run_ptx(STORES.format(exponentials=chain), np.ones(32, np.float32), grid=(grid, 1, 1))
+    return predict_recording(launches[0], "b200", draws=2)
+
+
+def test_a_recorded_launch_is_predicted() -> None:
+    """Each further exponential of a chain costs its unit's cycles and latency at least."""
+    few, many = predicted(4), predicted(36)
+    cost = many.typical.longest.cycles - few.typical.longest.cycles
+    assert cost >= 32 * (8 + chip("b200")["mufu_latency"])
+    assert many.ratio(few).low > 1
+    assert many.compiler
+
+
+def test_a_launch_of_which_clusters_are_missing_is_refused() -> None:
+    with pytest.raises(ValueError, match="recorded: 2 of 4 clusters"):
+        predicted(1, clusters=[0, 1])

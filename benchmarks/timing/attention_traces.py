@@ -1,0 +1,184 @@
+"""Traces of attention: what the warps of this package's kernels and FlashAttention-4's execute.
+
+Needs the CuTe DSL, for FlashAttention-4 also `CUTE_DSL_ARCH`; no GPU. Of a launch only CTAs
+that differ are executed: without a mask they are alike, with one those of a head differ, and heads
+and sequences repeat them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+from math import log2, prod
+from pathlib import Path
+from typing import Any, Final
+from unittest import mock
+
+import fa4_cute
+from benchmarks.hopper.times.problems import Problem
+from benchmarks.hopper.times.record_fa4 import ask, overheard
+from benchmarks.hopper.times.tensors import make
+from fa4_cute.host.compile import cache
+from fa4_cute.host.run import compute
+from fa4_cute.host.run.launch import pack_launch
+from sm100sim.crew.recording import Recording, recording
+from sm100sim.launch_request import LaunchRequest
+from sm100sim.options import RunOptions
+from sm100sim.run import run
+from sm100sim.timing.records import LaunchTrace, SassKernel
+from sm100sim.timing.sass.lines import compiled, of_cubin
+from sm100sim.timing.sass.tools import tool
+from sm100sim.timing.sass.trace import traced
+
+SMALLEST_TILE: Final = 64
+L2_BYTES: Final = 50 << 20
+Grid = tuple[int, int, int]
+
+
+class Tracer:
+    """Makes traces for an architecture on GPUs of `sms` SMs; keeps the machine code it has seen."""
+
+    def __init__(self, arch: str, sms: int) -> None:
+        """Nothing seen."""
+        self._arch, self._sms = arch, sms
+        self._cubins: dict[str, bytes] = {}
+        self._kernels: dict[str, SassKernel] = {}
+        self._assembler = ""
+
+    def of(
+        self, runner: str, problem: Problem, rewrite: Callable[[str], str] | None = None
+    ) -> LaunchTrace:
+        """Return the trace of a problem's launch by "fa4_cute" or "FA4".
+
+        Args:
+            runner: who launches. problem: what.
+            rewrite: changes FlashAttention-4's PTX; the assembler that made the last cubin makes
+                machine code of it.
+
+        Raises:
+            Exception: what the runner raises for a problem that it does not have.
+            ValueError: no assembler here makes the machine code that the runner launches.
+        """
+        steps = self._ours(problem) if runner == "fa4_cute" else self._theirs(problem, rewrite)
+        request = steps.request
+        if request.ptx not in self._kernels:
+            self._kernels[request.ptx] = self._code(request)
+        return repeated(traced(self._kernels[request.ptx], steps), problem, self._sms)
+
+    def _code(self, request: LaunchRequest) -> SassKernel:
+        if request.ptx not in self._cubins:
+            return compiled(request.ptx, self._arch, request.kernel, ptxas=self._assembler or None)
+        refused = []
+        for ptxas in assemblers():
+            try:
+                cubin = self._cubins[request.ptx]
+                found = of_cubin(cubin, request.ptx, self._arch, request.kernel, ptxas=ptxas)
+                self._assembler = ptxas
+                return found
+            except ValueError as error:
+                refused.append(str(error))
+        raise ValueError("; ".join(refused))
+
+    def _ours(self, problem: Problem) -> Recording:
+        tensors = make(problem, "cpu")
+        q, k, v = (tensors[name] for name in "qkv")
+        few = partial(pack_launch, num_sms=self._sms)
+        with (
+            self._noted(),
+            mock.patch.object(compute, "pack_launch", few),
+            recording(chosen(problem, None), others=False) as launches,
+            fa4_cute.simulator_options(checks="none"),
+        ):
+            options: dict[str, Any] = {"causal": problem.causal, "arch": self._arch}
+            fa4_cute.flash_attn(q, k, v, out=tensors["out"], **options)
+        (found,) = launches
+        return found
+
+    @contextmanager
+    def _noted(self) -> Iterator[None]:
+        """Keep the cubins of kernels that are asked for."""
+        compile_: Callable[[Any], Any] = cache.compiled
+
+        def noted(spec: Any) -> Any:
+            artifact = compile_(spec)
+            self._cubins[artifact.ptx] = artifact.cubin
+            return artifact
+
+        with mock.patch.object(cache, "compiled", noted):
+            yield
+
+    def _theirs(self, problem: Problem, rewrite: Callable[[str], str] | None) -> Recording:
+        from benchmarks.foreign.torch_on_host import cuda_tensors_on_host
+
+        tensors = make(problem, "cpu")
+        with cuda_tensors_on_host(self._sms, claim_cuda=True), overheard() as (requests, cubins):
+            ask(problem, tensors)
+        self._cubins |= cubins
+        (request,) = requests
+        if rewrite is not None:
+            request = replace(request, ptx=rewrite(request.ptx))
+        with recording(chosen(problem, request.grid), others=False) as launches:
+            run(request, RunOptions())
+        (found,) = launches
+        return found
+
+
+def assemblers() -> Sequence[str]:
+    """The assemblers of this machine: the package's or the path's, and Triton's."""
+    triton = find_spec("triton")
+    roots = triton.submodule_search_locations if triton else None
+    found = [path for root in roots or () for path in Path(root).glob("backends/*/bin/ptxas*")]
+    return [*sorted(map(str, found)), tool("ptxas")]
+
+
+def chosen(problem: Problem, grid: Grid | None) -> Sequence[int]:
+    """Clusters to execute: one, or those of a head, where they are known or at least as many."""
+    if not problem.causal:
+        return [0]
+    if grid is None or len(_beyond_one(grid)) > 1:
+        return range(-(-problem.seqlen_q // SMALLEST_TILE))
+    return [tile * section(problem) for tile in range(tiles(problem, grid))]
+
+
+def _beyond_one(grid: Grid) -> list[int]:
+    return [extent for extent in grid if extent > 1]
+
+
+def tiles(problem: Problem, grid: Grid) -> int:
+    """Query tiles of a head in a launch that is not persistent."""
+    return prod(grid) // (problem.batch * problem.heads)
+
+
+def section(problem: Problem) -> int:
+    """Heads whose longest tiles come first, then their second longest: FlashAttention-4's order.
+
+    As many heads, a power of two, as have their keys and values in 50 MiB of L2; the recorded
+    launches confirm it.
+    """
+    head = problem.seqlen_k * (problem.head_dim + problem.head_dim_v) * 2
+    return 1 << int(log2(max(L2_BYTES // head, 1)))
+
+
+def place(problem: Problem, grid: Grid, number: int, sms: int) -> int:
+    """The executed cluster that one is like."""
+    if not problem.causal or prod(grid) <= sms:
+        return 0  # persistent CTAs are taken to be alike
+    if len(_beyond_one(grid)) > 1:
+        return number % grid[0]
+    heads = section(problem)
+    return number // heads % tiles(problem, grid) * heads
+
+
+def repeated(launch: LaunchTrace, problem: Problem, sms: int) -> LaunchTrace:
+    """Return a launch whose traces stand for all clusters."""
+    like: dict[int, list[int]] = {}
+    for number in range(prod(launch.grid) // prod(launch.cluster)):
+        like.setdefault(place(problem, launch.grid, number, sms), []).append(number)
+    traces = [
+        replace(trace, clusters=tuple(n for first in trace.clusters for n in like.get(first, ())))
+        for trace in launch.traces
+    ]
+    return replace(launch, traces=tuple(trace for trace in traces if trace.clusters))

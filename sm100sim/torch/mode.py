@@ -1,0 +1,141 @@
+"""Every torch function that is asked for device "cuda" takes host memory instead.
+
+Storage that was asked for there is remembered: its tensors say that they are on "cuda", and so do
+those that are made from them until they are copied to the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from weakref import WeakSet
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._device import _device_constructors
+
+ALIGNMENT = 256
+"""Bytes, of what cudaMalloc gives; torch's host allocator gives 64."""
+_on_cuda: WeakSet[Any] = WeakSet()
+"""Storages that were asked for on "cuda"."""
+_CLAIMS = {torch.Tensor.is_cuda: True, torch.Tensor.device: torch.device("cuda", 0)}
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_NAMING = (torch.device, torch._C._nn._parse_to)
+"""To name a device is not to use it; the second is how modules read the arguments of `to`."""
+_COPIES = (torch.Tensor.cuda, torch.Tensor.cpu)
+
+
+def says_cuda(tensor: Any) -> bool:
+    """Whether a tensor's storage was asked for on "cuda"."""
+    return type(tensor) in _PLAIN and tensor.untyped_storage() in _on_cuda
+
+
+def _tensors(values: Any) -> Iterator[torch.Tensor]:
+    """Tensors among arguments or results, and in their lists and tuples."""
+    if type(values) in _PLAIN:
+        yield values
+    elif isinstance(values, tuple | list):
+        for value in values:
+            yield from _tensors(value)
+
+
+def _names_cuda(value: Any) -> bool:
+    if isinstance(value, torch.device):
+        return str(value.type) == "cuda"
+    return isinstance(value, str) and (value == "cuda" or value.startswith("cuda:"))
+
+
+def _names_cpu(value: Any) -> bool:
+    return isinstance(value, str | torch.device) and str(value) == "cpu"
+
+
+def _aligned(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor, moved to storage that is aligned as a device's is."""
+    storage = tensor.untyped_storage()
+    if storage.data_ptr() % ALIGNMENT == 0 or not storage.nbytes():
+        return tensor
+    raw = torch.empty(storage.nbytes() + ALIGNMENT, dtype=torch.uint8)
+    start = -raw.data_ptr() % ALIGNMENT
+    usable = storage.nbytes() // tensor.element_size() * tensor.element_size()
+    flat = raw[start : start + usable].view(tensor.dtype)
+    offset = flat.storage_offset() + tensor.storage_offset()
+    return flat.as_strided(tensor.shape, tensor.stride(), offset).copy_(tensor)
+
+
+def _storages(values: Any) -> set[int]:
+    """The identities of storages: a storage is one Python object for as long as it lives."""
+    return {id(tensor.untyped_storage()) for tensor in _tensors(values)}
+
+
+class HostGenerator(torch.Generator):  # type: ignore[misc]  # torch is not typed here
+    """A generator of random numbers on any device: the CPU's."""
+
+    def __new__(cls, device: Any = "cpu") -> HostGenerator:
+        """Make one, of the CPU."""
+        return super().__new__(cls, "cpu")  # type: ignore[no-any-return]
+
+
+class HostDevice(TorchFunctionMode):  # type: ignore[misc]  # torch is not typed here
+    """Rewrites the device argument of every torch function.
+
+    Args:
+        all_tensors: every tensor says that it is on "cuda", those from before too.
+    """
+
+    def __init__(self, all_tensors: bool) -> None:
+        super().__init__()
+        self._all = all_tensors
+        self._set_default = torch.set_default_device
+        self._default_is_cuda = False
+
+    def set_default_device(self, device: Any) -> None:
+        """Stand for torch's function: its own way to "cuda" would pass this mode by."""
+        self._default_is_cuda = _names_cuda(device)
+        self._set_default("cpu" if self._default_is_cuda else device)
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """What torch calls in the place of each of its functions."""
+        kwargs = dict(kwargs or {})
+        of = getattr(func, "__self__", None)
+        if of in _CLAIMS and (self._all or says_cuda(args[0])):
+            return _CLAIMS[of]
+        if func is torch.Tensor.get_device and (self._all or says_cuda(args[0])):
+            return 0
+        if func in _NAMING:
+            return func(*args, **kwargs)
+        if func in _COPIES:
+            copy = _aligned(args[0].clone())
+            if func is torch.Tensor.cuda:
+                _on_cuda.add(copy.untyped_storage())
+            return copy
+        given = [*args, *kwargs.values()]
+        on_cuda = any(map(_names_cuda, given)) or (
+            any(map(says_cuda, _tensors(given))) and not any(map(_names_cpu, given))
+        )
+        if self._default_is_cuda and kwargs.get("device") is None:
+            on_cuda = on_cuda or func in _device_constructors()
+        before = _storages(given)  # a view stays where it is, and what is changed in place
+        result = self._on_host(func, args, kwargs)
+        for tensor in _tensors(result):
+            if on_cuda and id(tensor.untyped_storage()) not in before:
+                _on_cuda.add(tensor.untyped_storage())
+        return result
+
+    def _on_host(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """The function's result, in memory of the host; a copy where it would have moved."""
+        given = [*args, *kwargs.values()]
+        to_cuda = any(map(_names_cuda, given))
+        if to_cuda:
+            args = tuple("cpu" if _names_cuda(value) else value for value in args)
+            kwargs = {name: "cpu" if _names_cuda(v) else v for name, v in kwargs.items()}
+        to_cpu = says_cuda(given[0] if given else None) and any(map(_names_cpu, given))
+        if func is torch.Tensor.to and (to_cuda or to_cpu):
+            kwargs["copy"] = True
+        result = func(*args, **kwargs)
+        if type(result) is not torch.Tensor or result.requires_grad:
+            return result
+        return result if _storages(result) <= _storages(given) else _aligned(result)
