@@ -269,7 +269,7 @@ def consume_work(ctx: SM90Context) -> None:
     )
     if ctx.work.num_key_tiles > 0:
         running = consume_tiles(ctx, rows, consumer, running)
-    if cutlass.const_expr(ctx.spec.variant.token_scales):
+    if cutlass.const_expr(config.transposes_values):
         # Registers are scarce in the loop: what only the output needs is found again.
         again = ctx.decode_again()
         write_output(again, thread_rows(again, consumer), running)

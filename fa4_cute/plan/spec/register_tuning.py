@@ -66,6 +66,8 @@ def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> 
     is_scaled = variant.token_scales and ov_depth > FEW_COLUMNS
     if not variant.modifies_scores:
         several = is_fp8 and len(variant.terms) > 1
+        if is_scaled and several:
+            return FEW_COLUMNS
         return SEVERAL_TERMS_COLUMNS if is_scaled or several else 0
     scarce = ov_depth > WIDE_DEPTH or bool(variant.bias_slots) or is_scaled
     return FEW_COLUMNS // 2 if variant.score_mod is not None and scarce else FEW_COLUMNS
