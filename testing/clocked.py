@@ -13,21 +13,11 @@ from sm100sim.timing.model import ClusterTime, run_cluster
 from sm100sim.timing.records import (
     ClusterTrace,
     DynamicEvent,
-    Pipe,
     SassInstruction,
     SassKernel,
     WarpStream,
 )
-
-PIPES = {
-    "FFMA": Pipe.FMA_LITE, "FADD": Pipe.FMA_LITE, "IADD3": Pipe.ALU, "FMNMX": Pipe.ALU,
-    "IMAD": Pipe.FMA_HEAVY, "FFMA2": Pipe.FMA_PACKED, "MUFU": Pipe.MUFU, "LDS": Pipe.LSU,
-    "LDG": Pipe.LSU, "SHFL": Pipe.LSU, "HGMMA": Pipe.TENSOR, "UTCHMMA": Pipe.TENSOR,
-    "UTCBAR": Pipe.TENSOR, "WARPGROUP": Pipe.BARRIER, "SYNCS": Pipe.BARRIER, "BAR": Pipe.BARRIER,
-    "UCGABAR": Pipe.BARRIER, "LDTM": Pipe.TMEM, "STTM": Pipe.TMEM, "UTMALDG": Pipe.TMA,
-    "UTMASTG": Pipe.TMA, "UTMACMDFLUSH": Pipe.TMA, "DEPBAR": Pipe.CONTROL, "FENCE": Pipe.BARRIER,
-    "BRA": Pipe.CONTROL, "EXIT": Pipe.CONTROL, "NOP": Pipe.CONTROL,
-}  # fmt: skip
+from sm100sim.timing.sass.pipes import pipe_of
 
 
 def op(
@@ -46,7 +36,7 @@ def op(
     mask = sum(1 << k for k in wait)
     return SassInstruction(
         0, 0, opcode, tuple(modifiers), operands, "", stall, yields, write, read, mask, reuse,
-        PIPES[opcode],
+        pipe_of(opcode),
     )  # fmt: skip
 
 

@@ -2,7 +2,8 @@
 
     CUTE_DSL_ARCH=sm_90a python -m benchmarks.timing.hopper docs/timing_hopper.md [--only REGEX]
 
-Measured: docs/hopper_times.md, TFLOPS and the clock of each row. No GPU is needed.
+Measured: docs/hopper_times.md, TFLOPS and the clock of each row. Our kernels must be those that
+were measured: run it with `fa4_cute` of that page's commit. No GPU is needed.
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ def page(cases: Sequence[Case], failed: Sequence[str]) -> str:
         "Written by `python -m benchmarks.timing.hopper`. Measured: the table of",
         "[hopper_times.md](hopper_times.md), in cycles at the clock of the row. Predicted: the",
         "clocked machine with the chip's values; the band is that of draws (5 to 95 %). Nothing is",
-        "fitted to these times.", "",
+        "fitted to these times. Kernels of this package are those of the commit that was measured.",
+        "",
         f"{len(cases)} cases: mean size of the error {mean(map(abs, errors)):.1%}, "
         f"mean {mean(errors):+.1%}, worst {max(errors, key=abs):+.1%}. Target: 5 %, worst 12 %.",
         f"The faster of two kernels is named rightly for {order(cases)} problems.", "",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from weakref import WeakSet
 
+import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import _device_constructors
@@ -50,15 +51,15 @@ def _names_cpu(value: Any) -> bool:
 
 
 def _aligned(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor, moved to storage that is aligned as a device's is."""
+    """The tensor, moved to storage of the same size that is aligned as a device's is."""
     storage = tensor.untyped_storage()
     if storage.data_ptr() % ALIGNMENT == 0 or not storage.nbytes():
         return tensor
-    raw = torch.empty(storage.nbytes() + ALIGNMENT, dtype=torch.uint8)
-    start = -raw.data_ptr() % ALIGNMENT
     usable = storage.nbytes() // tensor.element_size() * tensor.element_size()
-    flat = raw[start : start + usable].view(tensor.dtype)
-    offset = flat.storage_offset() + tensor.storage_offset()
+    raw = np.empty(usable + ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % ALIGNMENT
+    flat = torch.from_numpy(raw[start : start + usable]).view(tensor.dtype)
+    offset = tensor.storage_offset()
     return flat.as_strided(tensor.shape, tensor.stride(), offset).copy_(tensor)
 
 
@@ -106,22 +107,33 @@ class HostDevice(TorchFunctionMode):  # type: ignore[misc]  # torch is not typed
         if func in _NAMING:
             return func(*args, **kwargs)
         if func in _COPIES:
-            copy = _aligned(args[0].clone())
-            if func is torch.Tensor.cuda:
-                _on_cuda.add(copy.untyped_storage())
-            return copy
+            copy = args[0].clone()
+            return self._moved(copy) if func is torch.Tensor.cuda or self._all else copy
         given = [*args, *kwargs.values()]
-        on_cuda = any(map(_names_cuda, given)) or (
-            any(map(says_cuda, _tensors(given))) and not any(map(_names_cpu, given))
+        on_cuda = (
+            self._all
+            or any(map(_names_cuda, given))
+            or (any(map(says_cuda, _tensors(given))) and not any(map(_names_cpu, given)))
         )
         if self._default_is_cuda and kwargs.get("device") is None:
             on_cuda = on_cuda or func in _device_constructors()
         before = _storages(given)  # a view stays where it is, and what is changed in place
         result = self._on_host(func, args, kwargs)
+        if not on_cuda or _storages(result) <= before:
+            return result
+        if type(result) is torch.Tensor and not result.requires_grad:
+            return self._moved(result)
         for tensor in _tensors(result):
-            if on_cuda and id(tensor.untyped_storage()) not in before:
+            if id(tensor.untyped_storage()) not in before:
                 _on_cuda.add(tensor.untyped_storage())
         return result
+
+    @staticmethod
+    def _moved(tensor: torch.Tensor) -> torch.Tensor:
+        """A new tensor, on "cuda"."""
+        tensor = _aligned(tensor)
+        _on_cuda.add(tensor.untyped_storage())
+        return tensor
 
     def _on_host(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -135,7 +147,4 @@ class HostDevice(TorchFunctionMode):  # type: ignore[misc]  # torch is not typed
         to_cpu = says_cuda(given[0] if given else None) and any(map(_names_cpu, given))
         if func is torch.Tensor.to and (to_cuda or to_cpu):
             kwargs["copy"] = True
-        result = func(*args, **kwargs)
-        if type(result) is not torch.Tensor or result.requires_grad:
-            return result
-        return result if _storages(result) <= _storages(given) else _aligned(result)
+        return func(*args, **kwargs)

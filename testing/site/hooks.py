@@ -11,7 +11,7 @@ from __future__ import annotations
 import posixpath
 import re
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from testing.site import notebooks
 from testing.site.markdown import LINK, ROOT, is_external, outside_code, prose
@@ -109,6 +109,22 @@ def shown_files() -> dict[str, str | bytes]:
         shown |= {f"{folder}/{name}": png for name, (_, png) in book.pictures.items()}
     pages = {place(path): ROOT / path for path in written_pages()}
     return shown | {GALLERY: notebooks.gallery(pages, books)}
+
+
+def pages_in(nav: Any) -> set[str]:
+    """The pages that a navigation names."""
+    if isinstance(nav, str):
+        return {nav}
+    inner = nav.values() if isinstance(nav, dict) else nav
+    return set().union(*map(pages_in, inner))
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Give pages that the navigation of mkdocs.yml does not name a place at its end."""
+    missing = sorted(set(map(place, written_pages())) - pages_in(config.nav))
+    if config.nav and missing:
+        config.nav.append({"More": missing})
+    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -42,7 +42,8 @@ def key_of(given: Arguments, inputs: Inputs, options: Mapping[str, Any]) -> tupl
         TypeError, ValueError, RuntimeError: a tensor has no strides, or values are wrong.
     """
     grad = torch.is_grad_enabled()
-    key = [*given.constants]
+    # A guard made outside of inference mode recognises no call inside of it, and the reverse.
+    key = [*given.constants, torch.is_inference_mode_enabled()]
     for tensor in (*given.tensors, *given.written):
         if type(tensor) not in TENSORS or tensor.is_neg() or (grad and tensor.requires_grad):
             return None

@@ -114,7 +114,10 @@ def _by_pipe(i: SassInstruction, before: SassInstruction | None, draw: Draw) -> 
         return _access(i, draw)
     if i.pipe is Pipe.BARRIER:
         service = draw["operand_cycles"] * sum(r is not None for r in sources(i))
-        return Cost("collector", "none", service, 0, read_latency=read, reason="mbarrier")
+        # One whose guard is false takes its way through the pipe, but for what it writes.
+        # Source: cicuvc/nvidia-sass-document, notes/sm90/arch/h100_fixed_pipeline.
+        latency = draw["wait_latency"] if "PHASECHK" in i.modifiers else 0
+        return Cost("collector", "none", service, latency, read_latency=read, reason="mbarrier")
     if i.pipe is Pipe.TMEM:
         return Cost(reason="tmem", read_latency=read)
     if i.pipe is Pipe.TENSOR:

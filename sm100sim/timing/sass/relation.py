@@ -9,8 +9,16 @@ from .flow import Flow
 from .kinds import anchor_kind, conditional, successors
 from .script import Program
 
-RETRY_REACH = 64
-"""Instructions between a wait and the branch behind it, or a label and the wait there, at most."""
+REACH = 64
+"""Instructions within which a branch is looked for behind its condition, a wait behind a label."""
+ATTEMPTS = ("SYNCS", "USETMAXREG", "UTCATOMSWS")
+"""Opcodes that answer whether they succeeded, and are tried until they do."""
+FEWEST_LINES, HALF = 3, 0.5
+"""Lines of the sides of a branch that tell where it comes from, and the share that is common."""
+OWN, ASKED, NEAR, REGION, CLOSE = 3, 3, 2, 4, 1
+"""What speaks for a branch of the PTX: the line that a branch has; that of what computes its
+condition; its line as that of a condition; lines of its sides, if all are shared; and by how much
+the likeliest must be ahead."""
 
 
 class Related:
@@ -24,6 +32,7 @@ class Related:
     def __init__(self, kernel: SassKernel, program: Program) -> None:
         """Relate branches and anchors of both."""
         self.kernel, self.program = kernel, program
+        self._known_sides: dict[int, list[set[int]]] = {}
         self.code = kernel.instructions
         before: list[SassInstruction | None] = [None, *self.code[:-1]]
         self.kinds = [anchor_kind(i, b) for i, b in zip(self.code, before, strict=True)]
@@ -48,41 +57,78 @@ class Related:
         return found
 
     @cached_property
-    def branch(self) -> dict[int, int]:
-        """Branch in machine code -> line of the PTX's branch that it comes from.
+    def branches(self) -> dict[int, tuple[int, ...]]:
+        """Branch in machine code -> lines of the PTX's branches that it may come from.
 
-        ptxas gives a branch the line of the PTX's, or of what computes its condition; one that
-        tries a wait again may have any line.
+        It has the line of one, or the line of what computes the condition that it asks, or of what
+        happens to be near. None is from a branch that tries a wait or setmaxnreg again, or that
+        goes over lanes one by one.
         """
         found = {}
         for index, instruction in enumerate(self.code):
-            line = instruction.ptx_line
-            if line is None or self._tries_again(index):
+            if not (self.forks[index] or instruction.opcode == "BRX"):
                 continue
-            if self.forks[index] or instruction.opcode == "BRX":
-                line = self.program.setters.get(line, line)
-                at = self.program.branches.get(line)
-                # ptxas also makes tables of chains of branches
-                table = instruction.opcode == "BRX" and at and self.program.names[at] == "BRA"
-                if at is not None and not table:
-                    found[index] = line
+            definer = self._definer(index)
+            retries = definer is not None and self.code[definer].opcode in ATTEMPTS
+            retries |= instruction.ptx_line in self.program.attempt_lines
+            if retries or {"ANY", "DIV"} & set(instruction.modifiers):
+                continue
+            if lines := self._origins(index, definer):
+                found[index] = lines
         return found
 
-    def _tries_again(self, branch: int) -> bool:
-        """Whether a branch asks what a wait before it answered."""
-        asked = self.code[branch].guard.removeprefix("!")
-        if not asked or not self.forks[branch]:
-            return False
-        for k in range(branch - 1, max(branch - RETRY_REACH, -1), -1):
-            written = [name.strip() for name in self.code[k].operands.split(",")[:2]]
-            if asked in written:
-                return self.kinds[k] == "wait" and written[0] == asked
-        return False
+    def _origins(self, index: int, definer: int | None) -> tuple[int, ...]:
+        """Lines of the PTX's branches that a branch may come from, the likeliest first."""
+        instruction, setters = self.code[index], self.program.setters
+        own = instruction.ptx_line or 0
+        asked = () if definer is None else setters.get(self.code[definer].ptx_line or 0, ())
+        if instruction.opcode == "BRX":  # ptxas also makes tables of chains of branches
+            near = (own,) if own in self.program.branches else setters.get(own, ())
+            return tuple(line for line in near if self._is_table(line))
+        points: dict[int, float] = {}
+        for lines, worth in (((own,), OWN), (setters.get(own, ()), NEAR), (asked, ASKED)):
+            for line in lines:
+                if line in self.program.branches:
+                    points[line] = points.get(line, 0) + worth
+        around = self._around(index)
+        for line in dict.fromkeys((*points, *around)):
+            points[line] = points.get(line, 0) + REGION * self._alike(index, line)
+        points = {x: n for x, n in points.items() if x == own or self._alike(index, x)}
+        best = max(points.values(), default=0)
+        likely = [line for line in points if points[line] > best - CLOSE]
+        return tuple(sorted(likely, key=lambda line: -points[line]))
+
+    def _alike(self, index: int, line: int) -> float:
+        """Lines that the sides of a branch share with those of one of the PTX, of all of both."""
+        here, there = self._sides[index], self._sides_there(line)
+        if len(here) != len(there):
+            return 0.0
+        shared = max(len(here[0] & there[k]) + len(here[1] & there[1 - k]) for k in (0, 1))
+        return shared / max(sum(map(len, (*here, *there))) - shared, 1)
+
+    def _around(self, index: int) -> tuple[int, ...]:
+        """The branch of the PTX whose sides are most like those of a branch."""
+        lines = self.program.branches if sum(map(len, self._sides[index])) >= FEWEST_LINES else ()
+        best = max(lines, key=lambda line: self._alike(index, line), default=0)
+        return (best,) if best and self._alike(index, best) > HALF else ()
+
+    def _is_table(self, line: int) -> bool:
+        return self.program.names[self.program.branches[line]] == "BRX"
+
+    def _definer(self, branch: int) -> int | None:
+        """The instruction before a branch that computes the predicate it asks, if it is near."""
+        instruction = self.code[branch]
+        words = instruction.guard or instruction.operands.partition(",")[0]
+        asked = words.removeprefix("!")
+        for k in range(branch - 1, max(branch - REACH, -1), -1):
+            if asked in [name.strip() for name in self.code[k].operands.split(",")[:2]]:
+                return k
+        return None
 
     @cached_property
     def branch_lines(self) -> set[int]:
         """Lines of the PTX's branches that machine code kept."""
-        return set(self.branch.values())
+        return {line for lines in self.branches.values() for line in lines}
 
     @cached_property
     def lines(self) -> list[int | None]:
@@ -99,23 +145,32 @@ class Related:
 
     def _retry_line(self, wait: int, known: set[int]) -> int | None:
         """Line of the wait that a failed one goes to, if it is one of `known`."""
-        for branch in range(wait + 1, min(wait + RETRY_REACH, len(self.code))):
-            if self.kinds[branch] is not None:
-                break
-            for target in self.code[branch].targets if self.forks[branch] else ():
-                for again in range(target, min(target + RETRY_REACH, len(self.code))):
+        for branch in range(wait + 1, min(wait + REACH, len(self.code))):
+            asks = self.forks[branch] and self._definer(branch) == wait
+            for target in self.code[branch].targets if asks else ():
+                for again in range(target, min(target + REACH, len(self.code))):
                     if self.kinds[again] == "wait" and self.code[again].ptx_line in known:
                         return self.code[again].ptx_line
         return self.code[wait].ptx_line
 
     @cached_property
-    def sides(self) -> dict[int, list[int]]:
-        """For each branch that comes from the PTX: side of the PTX's branch of each successor."""
-        found = {}
-        for index, line in self.branch.items():
-            there = self.program.flow.sides(self.program.branches[line])
-            found[index] = _paired(self.flow.sides(index), there)
-        return found
+    def _sides(self) -> dict[int, list[set[int]]]:
+        """Lines that only one successor of a branch leads to."""
+        return {
+            index: self.flow.sides(index)
+            for index, instruction in enumerate(self.code)
+            if self.forks[index] or instruction.opcode == "BRX"
+        }
+
+    def _sides_there(self, line: int) -> list[set[int]]:
+        """The same for a branch of the PTX."""
+        if line not in self._known_sides:
+            self._known_sides[line] = self.program.flow.sides(self.program.branches[line])
+        return self._known_sides[line]
+
+    def side_of(self, index: int, line: int) -> list[int]:
+        """For a branch and the line that it comes from: the side of each successor there."""
+        return _paired(self._sides[index], self._sides_there(line))
 
 
 def _paired(here: list[set[int]], there: list[set[int]]) -> list[int]:

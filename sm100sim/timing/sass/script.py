@@ -21,6 +21,8 @@ from .kinds import ANCHORS
 NEITHER, ALL, SOME = 0, 1, 2
 """Outcomes of a branch: taken by none, all or some of the lanes."""
 BRANCH = "branch"
+ATTEMPTS = ("MBAR_WAIT", "SETMAXNREG", "TMEM_ALLOC")
+"""Operations that machine code tries until they succeed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +91,18 @@ class Program:
         return name in ("BRA", "EXIT") and self._guarded[index] and index not in self.retries
 
     @cached_property
-    def setters(self) -> dict[int, int]:
-        """Line that computes what a branch at the end of its block asks -> line of that branch."""
-        found = {}
+    def setters(self) -> dict[int, tuple[int, ...]]:
+        """Line that computes a predicate -> lines of the branches that ask it."""
+        asked: dict[int, list[int]] = {}
         for line, branch in self.branches.items():
-            guard = int(self.code["guard"][branch])
-            block = self.flow.block_of[branch]
-            for k in range(branch - 1, -1, -1):
-                if self.flow.block_of[k] != block:
-                    break
-                if guard in self._destinations(k):
-                    found[self.lines[k]] = line
-                    break
-        return {setter: line for setter, line in found.items() if setter not in self.branches}
+            if self._guarded[branch]:
+                asked.setdefault(int(self.code["guard"][branch]), []).append(line)
+        found: dict[int, tuple[int, ...]] = {}
+        for k, line in enumerate(self.lines):
+            for slot in self._destinations(k):
+                if slot in asked:
+                    found[line] = (*found.get(line, ()), *asked[slot])
+        return found
 
     def _destinations(self, index: int) -> list[int]:
         row = self.code[index]
@@ -144,6 +145,12 @@ class Program:
             if follows and int(self.code["guard"][k + 1]) in self._destinations(k):
                 found.add(k + 1)
         return found
+
+    @cached_property
+    def attempt_lines(self) -> set[int]:
+        """Lines of what is tried until it succeeds, and of `retries`."""
+        tried = {k for k, name in enumerate(self.names) if name in ATTEMPTS}
+        return {self.lines[k] for k in tried | self.retries}
 
     def script(self, steps: np.ndarray) -> list[Letter]:
         """The letters of a warp.

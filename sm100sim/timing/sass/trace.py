@@ -40,6 +40,7 @@ class Matcher:
     """Machine code of a kernel and one recording of its PTX, whose clusters become traces.
 
     Attributes:
+        names: engine operation of each instruction of the PTX.
         guesses: decisions about the ways of warps that neither script nor anchors confirmed.
         lost: accesses of the PTX's run for which no instruction was found, by PTX line.
     """
@@ -49,7 +50,8 @@ class Matcher:
         self._kernel, self._recording = kernel, recording
         self._program = Program(recording)
         self._walker = Walker(Related(kernel, self._program))
-        self._events = Events(recording, self._program.names)
+        self.names = self._program.names
+        self._events = Events(recording, self.names)
         self._moves = [
             name in ACCESSES and not reads_parameter(recording.assembled, k, name)
             for k, name in enumerate(self._program.names)

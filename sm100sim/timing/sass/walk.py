@@ -168,7 +168,7 @@ class Walker:
         elif line in self._related.program.anchor_lines.get(kind, ()):
             fits = line == script[q].line
         else:  # ptxas gave it the line of a neighbour
-            fits = script[q].line not in self._related.kind_lines[kind]
+            fits = not may_skip or script[q].line not in self._related.kind_lines[kind]
         if may_skip and not fits:
             yield skip
         yield self._to(at + 1, state, q + 1, taken=q, guess=not fits)
@@ -176,16 +176,15 @@ class Walker:
             yield skip
 
     def _at_branch(self, at: int, state: _State, script: Sequence[Letter]) -> Iterator[_Option]:
-        line, free = self._related.branch.get(at), True
-        if line is not None:
+        lines = self._related.branches.get(at, ())
+        for line in lines:
             k = state.letter
             while k < len(script) and script[k].kind == BRANCH and script[k].line != line:
                 k += 1
             if k < len(script) and script[k].kind == BRANCH:
                 yield from self._told(at, state, k, script[k])
-            free = False
         for target in sorted(self._related.after[at], key=self._gives_up):
-            yield self._to(target, state, state.letter, guess=not free)
+            yield self._to(target, state, state.letter, guess=len(lines) == 1)
 
     def _gives_up(self, target: int) -> bool:
         """Whether a way begins by sleeping or calling, as it does when something went wrong."""
@@ -197,7 +196,7 @@ class Walker:
 
     def _told(self, at: int, state: _State, k: int, letter: Letter) -> Iterator[_Option]:
         """The side that the script says, once it is known which side of the PTX each one is."""
-        sides, after = self._related.sides[at], self._related.after[at]
+        sides, after = self._related.side_of(at, letter.line), self._related.after[at]
         if letter.outcome in (ALL, NEITHER):
             wanted = [letter.outcome]
         elif self._code[at].opcode == "BRX":

@@ -208,6 +208,18 @@ def test_gradients_are_refused_after_calls_without_them(
         assert not long_way.called
 
 
+@pytest.mark.skipif(known.TensorGuards is None, reason="this torch has no such check")
+def test_calls_are_recognised_in_one_step_in_every_mode() -> None:
+    tensors = inputs(0)
+    with machine():
+        for mode in (torch.enable_grad, torch.no_grad, torch.inference_mode, torch.enable_grad):
+            with mode():
+                fa4_cute.flash_attn(*tensors)
+                with mock.patch.object(calls, "key_of") as whole_key:
+                    fa4_cute.flash_attn(*tensors)
+            assert not whole_key.called, mode
+
+
 @pytest.mark.parametrize("guarded", [True, False], ids=["one check", "whole key"])
 def test_memory_that_was_freed_is_not_read(
     guarded: bool, monkeypatch: pytest.MonkeyPatch

@@ -27,6 +27,7 @@ def test_cuda_tensors_are_aligned_host_tensors() -> None:
         assert all(t.is_cuda and t.device == torch.device("cuda", 0) for t in made)
     assert all(t.device.type == "cpu" for t in made)
     assert all(t.data_ptr() % ALIGNMENT == 0 for t in made)
+    assert [t.untyped_storage().nbytes() for t in made] == [4, 28, 4000, 24, 60]
     assert made[3].tolist() == [[0, 1, 2], [3, 4, 5]]
 
 

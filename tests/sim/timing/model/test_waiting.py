@@ -91,6 +91,13 @@ def test_a_wait_for_a_phase_that_ended_costs_its_own_latency() -> None:
     assert times.cycles - 1 - before == pytest.approx(36 + draw["operand_cycles"], abs=1)
 
 
+def test_a_check_that_its_guard_leaves_out_takes_its_latency_too() -> None:
+    """h100_fixed_pipeline: squashed instructions occupy their pipes like others."""
+    draw = chip("h100", wait_latency=36)
+    check = op("SYNCS.PHASECHK.TRANS64 P0, [UR4], R0", write=0)
+    assert single(draw, check, READY) == pytest.approx(36, abs=3)
+
+
 def test_an_arrival_at_another_cta_takes_longer() -> None:
     draw = chip("h100", remote_latency=180)
     ends = []
@@ -176,8 +183,8 @@ def test_a_cluster_meets() -> None:
     """All warps that have not ended take part; a wait ends `cluster_latency` after the last."""
     draw = chip("h100", cluster_latency=200)
     meet = (
-        (op("UCGABAR.ARV"), DynamicEvent(Action.CLUSTER_ARRIVE, ALL)),
-        (op("UCGABAR.WAIT"), DynamicEvent(Action.CLUSTER_WAIT, ALL)),
+        (op("UCGABAR_ARV"), DynamicEvent(Action.CLUSTER_ARRIVE, ALL)),
+        (op("UCGABAR_WAIT"), DynamicEvent(Action.CLUSTER_WAIT, ALL)),
         op("NOP"),
     )
     program = Program().warp(0, *meet).warp(0, *[op("NOP", 15)] * 20, *meet, rank=1)
