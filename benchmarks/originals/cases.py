@@ -80,10 +80,14 @@ def clustered(seqlen: int, head_dim: int, heads: int) -> Case:
     )  # fmt: skip
 
 
+EVERYTHING: Final = frozenset({"causal", "page64", "ragged", "sink"})
 PAGED: Final = Case(
-    frozenset({"causal", "page64", "ragged", "sink"}), 128, heads=4, kv_heads=2,
-    lengths=((300, 500), (40, 40), (129, 400)), num_qo=2, num_splits=1,
+    EVERYTHING, 128, heads=4, kv_heads=2, lengths=((300, 500), (40, 40), (129, 400)), num_qo=2,
+    num_splits=1,
 )  # fmt: skip
+SHORT: Final = Case(
+    EVERYTHING, 128, heads=8, kv_heads=2, lengths=((1, 300), (3, 133), (17, 400)), num_splits=1
+)
 
 CASES: Final = (
     Original(
@@ -98,6 +102,7 @@ CASES: Final = (
     Original("d512 causal, CTA pair", "dense", dense(512, 512, 512, 8, 1, causal=True), CAUSAL),
     Original("MLA prefill 192/128", "prefill", dense(512, 512, 128, 2, 2, causal=True)),
     Original("paged, ragged, sinks", "paged", PAGED, {"sink": 1, **FORCED}),
+    Original("short prompts, paged, ragged, sinks", "paged", SHORT, {"sink": 1}),
     Original(
         "2Q d128 fp8", "dense", dense(512, 512, 128, 2, 2, causal=True, dtype=FP8),
         {**CAUSAL, **FORCED, "fp8": 1},

@@ -31,14 +31,22 @@ SM_FLOPS_PER_NS: Final = 5000
 """What the consumers of one SM compute."""
 START_NS: Final = 2000
 """From the start of a CTA to its first product, and from its last one to its end."""
+SOFTMAX_NS_PER_KEY: Final = 4
+"""What a key of a tile takes besides, where no second consumer multiplies meanwhile."""
+BOX_NS: Final = 140
+"""From the look-up of a page to the next one: a tile is loaded box by box."""
 COMBINE_NS: Final = 5000
 """A second launch, and the latency of what it reads."""
+SPLIT_NS: Final = 165
+"""What each split adds to that."""
 MANY_KEYS: Final = 4096
 """From here on the tile for many keys pays; at 1024 it does not (``docs/hopper.md``)."""
+WORTH: Final = 0.95
+"""Keys are split where the grid ends after this share of the time at the latest."""
 LEAST_KEYS: Final = 512
 """Fewer keys than this are not worth a CTA of their own."""
 MOST_ROUNDS: Final = 4
-"""Beyond as many CTAs as fit the device so many times, nothing becomes more even."""
+"""Beyond so many CTAs on each SM, nothing becomes more even."""
 
 
 class TileKind(Enum):
@@ -116,7 +124,8 @@ class GridLoad:
 
     Args:
         units: CTAs when keys are not split.
-        slots: CTAs that the device runs at the same time.
+        num_sms: SMs of the device.
+        slots: CTAs that it runs at the same time.
         key_tiles: key tiles that the longest query tile visits.
         tile_ns: time of one of them in a CTA.
         memory_ns: time in which the device reads all keys and values.
@@ -124,6 +133,7 @@ class GridLoad:
     """
 
     units: int
+    num_sms: int
     slots: int
     key_tiles: int
     tile_ns: int
@@ -146,9 +156,10 @@ class GridLoad:
         )  # fmt: skip
         return cls(
             units=prod(blocks),
+            num_sms=num_sms,
             slots=num_sms * config.ctas_per_sm,
             key_tiles=key_tiles,
-            tile_ns=2 * config.BM * config.BN * columns // SM_FLOPS_PER_NS,
+            tile_ns=tile_ns(spec),
             memory_ns=all_bytes // MEMORY_BYTES_PER_NS,
             partial_ns=partial_bytes // MEMORY_BYTES_PER_NS,
         )
@@ -157,13 +168,27 @@ class GridLoad:
         """Return how long the grid takes, in nanoseconds."""
         rounds = ceil_div(self.units * num_splits, self.slots)
         busiest = rounds * (START_NS + ceil_div(self.key_tiles, num_splits) * self.tile_ns)
-        joined = COMBINE_NS + num_splits * self.partial_ns if num_splits > 1 else 0
+        joined = COMBINE_NS + num_splits * (SPLIT_NS + self.partial_ns) if num_splits > 1 else 0
         return max(busiest, self.memory_ns) + joined
 
     def candidates(self, most: int) -> tuple[int, ...]:
-        """Return numbers of splits up to ``most`` that fill the device, and 1."""
-        full = (rounds * self.slots // self.units for rounds in range(1, MOST_ROUNDS + 1))
+        """Return numbers of splits up to ``most`` that give all SMs as many CTAs, and 1."""
+        full = (ctas * self.num_sms // self.units for ctas in range(1, MOST_ROUNDS + 1))
         return (1, *dict.fromkeys(min(count, most) for count in full if min(count, most) > 1))
+
+
+def tile_ns(spec: SM90Spec) -> int:
+    """Return the time of a key tile in a CTA that has its SM to itself, in nanoseconds.
+
+    That of its products and what they do not hide, or of the loads of its pages, if that is longer.
+    """
+    config, page_size = spec.config, spec.variant.page_size
+    columns = config.depth + spec.output_depth
+    multiplied = 2 * config.BM * config.BN * columns // SM_FLOPS_PER_NS
+    if config.num_consumers == 1:
+        multiplied += SOFTMAX_NS_PER_KEY * config.BN
+    boxes = 2 * ceil_div(config.BN, page_size) if page_size else 0
+    return max(multiplied, boxes * BOX_NS)
 
 
 def visited_key_tiles(spec: SM90Spec, sizes: AttentionSizes) -> int:
@@ -191,7 +216,7 @@ def choose_key_splits(spec: SM90Spec, sizes: AttentionSizes, num_sms: int) -> Ke
         return KeySplits(1, f"they are fewer than {2 * LEAST_KEYS}")
     best = min(load.candidates(most), key=load.duration)
     ctas = f"{load.units} CTAs of {load.key_tiles} key tiles on {num_sms} SMs"
-    if best == 1:
+    if load.duration(best) > WORTH * load.duration(1):
         return KeySplits(1, f"{ctas}, more would end no sooner")
     return KeySplits(
         best,

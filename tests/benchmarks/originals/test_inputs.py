@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.originals.cases import CASES, PAGED, Original
+from benchmarks.originals.cases import CASES, Original
 from benchmarks.originals.inputs import result, written
 from benchmarks.originals.programs import SOURCES
 
@@ -36,12 +36,12 @@ def test_pages_hold_the_keys_that_the_table_names(tmp_path: Path) -> None:
     table = read(tmp_path, "table", torch.int32).reshape(batch, columns)
     blocks = read(tmp_path, "blocks").reshape(pages, 2, 1, *given.k.shape[1:])
     cached = read(tmp_path, "cached", torch.int32).tolist()
-    assert cached == [keys - queries for queries, keys in PAGED.lengths]
+    assert cached == [keys - queries for queries, keys in original.case.lengths]
     assert columns % 8 == 0
-    for number, (_, keys) in enumerate(PAGED.lengths):
-        last = int(given.options["page_table"][number, (keys - 1) // PAGED.page_size])
-        assert table[number, (keys - 1) // PAGED.page_size] == last
-        row = (keys - 1) % PAGED.page_size
+    for number, (_, keys) in enumerate(original.case.lengths):
+        last = int(given.options["page_table"][number, (keys - 1) // original.case.page_size])
+        assert table[number, (keys - 1) // original.case.page_size] == last
+        row = (keys - 1) % original.case.page_size
         assert torch.equal(blocks[last, 0, 0, row], given.k[last, row])
         assert torch.equal(blocks[last, 1, 0, row], given.v[last, row])
     assert torch.equal(read(tmp_path, "sinks").float(), given.options["sink"])

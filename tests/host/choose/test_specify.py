@@ -20,11 +20,11 @@ def decoding(**changes: object) -> Choice:
 
 def test_hopper_splits_keys_where_that_is_left_open() -> None:
     found = decoding()
-    assert found.num_splits == 128
+    assert found.num_splits == 66
     assert found.spec.variant.is_split
     assert found.key_splits is not None
     assert "2 CTAs of 1024 key tiles on 132 SMs" in found.key_splits.text
-    assert decoding(num_sms=78).num_splits == 78
+    assert decoding(num_sms=78).num_splits == 39
     fixed = decoding(features=Features(num_splits=1))
     assert (fixed.num_splits, fixed.key_splits) == (1, None)
     assert not fixed.spec.variant.splits_keys
@@ -35,8 +35,8 @@ def test_hopper_splits_keys_where_that_is_left_open() -> None:
         head_dim=128, heads_q=8, heads_k=2, seqlen_k=65536, seqlen_q=1, arch="sm_90a"
     )
     assert "one Q tile of 64 rows per CTA: 4 rows fit it" in text
-    assert "128 splits of the keys: 2 CTAs of 1024 key tiles on 132 SMs would take" in text
-    assert "grid (128, 2, 1)" in text
+    assert "66 splits of the keys: 2 CTAs of 1024 key tiles on 132 SMs would take" in text
+    assert "grid (66, 2, 1)" in text
 
 
 def test_many_keys_without_a_mask_have_a_tile_of_their_own_on_hopper() -> None:
