@@ -73,7 +73,7 @@ CASES = (
     *_cases(192, ("ragged page16 causal sink",), LONG, **HOPPER),
     *_cases(192, ("causal", "persistent ragged page64 window"), LONG, **MLA, **HOPPER),
     *_cases(64, ("causal", "persistent ragged cache window"), LONG, dtype=FP8, **HOPPER),
-    *_cases(128, ("page64 split sink",), LONG, dtype=FP8, **HOPPER),
+    *_cases(128, ("page64 split sink", "tokens ragged page16"), LONG, dtype=FP8, **HOPPER),
     *_cases(256, ("bias causal", "persistent ragged page16 window"), LONG, **HOPPER),
 )  # fmt: skip
 """Ragged, paged and cached sequences; masks; split keys with the combine kernel; one Q tile with

@@ -51,6 +51,7 @@ TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
     "math.arith.saturating_mul2": lambda a, b, f, g, p: _two(
         arith.saturating_mul2((f, g), (g, f))
     ),
+    "math.arith.add_down": lambda a, b, f, g, p: _keep(arith.add_down(f, g)),
     "math.arith.fma": lambda a, b, f, g, p: _keep(arith.fma(f, g, f)),
     "math.arith.mul": lambda a, b, f, g, p: _keep(arith.mul(f, g)),
     "math.arith.max2": lambda a, b, f, g, p: _keep(arith.max2(f, g)),
@@ -74,6 +75,7 @@ TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
     "memory.shared.store_b32": lambda a, b, f, g, p: shared.store_b32(a, b),
     "memory.shared.store_f32": lambda a, b, f, g, p: shared.store_f32(a, f),
     "memory.shared.load_f32x4": lambda a, b, f, g, p: _keep(*shared.load_f32x4(a)),
+    "memory.shared.load_f32x2": lambda a, b, f, g, p: _keep(*shared.load_f32x2(a)),
     "memory.shared.store_v4": lambda a, b, f, g, p: shared.store_v4(a, [f, g, g, f]),
     "memory.tma.prefetch_map": lambda a, b, f, g, p: tma.prefetch_map(p),
     "memory.tma.close_stores": lambda a, b, f, g, p: tma.close_stores(),

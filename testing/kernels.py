@@ -163,6 +163,7 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     "sm90 d64 fp8 persistent ragged": hopper(
         FP8, 64, mask=CAUSAL, return_lse=True, page_size=64, **PAGED, **PERSISTENT
     ),
+    "sm90 d128 fp8 tokens page64": hopper(FP8, 128, page_size=64, **PAGED, **TOKENS),
     "sm90 d256 everything": hopper(
         BF16, 256, mask=EVERYTHING, score_mod=MOD, sink=True, page_size=16, return_lse=True,
         **PAGED, **WORKSPACE, **PERSISTENT,

@@ -77,16 +77,20 @@ class Trial:
 
 
 PERSISTENT: Final = {"scheduler": "persistent"}
+TWO_CONSUMERS: Final[dict[str, Any]] = {"long_keys": False}
+"""Of head dim 128, also where all rows see many keys."""
 TRIALS: Final = {
     "as chosen": Trial(),
     "one tile a CTA": Trial({"scheduler": "tile"}),
     "persistent": Trial(PERSISTENT),
     "any time": Trial({"scheduler": "tile"}, {"in_turn": False}),
     "persistent any time": Trial(PERSISTENT, {"in_turn": False}),
-    "128 keys": Trial({"scheduler": "tile"}, {"keys": 128}, (128,)),
-    "176 keys": Trial({"scheduler": "tile"}, {"keys": 176}, (128,)),
-    "176 keys any time": Trial({"scheduler": "tile"}, {"keys": 176, "in_turn": False}, (128,)),
-    "176 keys persistent": Trial(PERSISTENT, {"keys": 176}, (128,)),
+    "128 keys": Trial({"scheduler": "tile"}, TWO_CONSUMERS | {"keys": 128}, (128,)),
+    "176 keys": Trial({"scheduler": "tile"}, TWO_CONSUMERS | {"keys": 176}, (128,)),
+    "176 keys any time": Trial(
+        {"scheduler": "tile"}, TWO_CONSUMERS | {"keys": 176, "in_turn": False}, (128,)
+    ),
+    "176 keys persistent": Trial(PERSISTENT, TWO_CONSUMERS | {"keys": 176}, (128,)),
     "two consumers": Trial({"scheduler": "tile"}, {"most_consumers": 2}, (64,)),
     "two consumers persistent": Trial(PERSISTENT, {"most_consumers": 2}, (64,)),
 }

@@ -6,6 +6,8 @@ key tile come by bulk copies, one for a tile or one for each of its pages:
 * With two Q tiles or one, they travel with the first qk stage of K: their bytes count on its
   "arrived" barrier, and the softmax threads, who read them long after the MMAs have read K, arrive
   on its "read" barrier too. So a slot of K is not filled again while its scales are needed.
+* In the Hopper kernel they travel with K, too; who multiplies reads them, and frees K after that.
+  A thread has two rows, and a place for the scale of each.
 * In a pair of CTAs, of either kernel, each CTA needs the scales of all keys of the tile but loads
   half of them, and "K arrived" is a barrier of the leader, which softmax threads of the peer cannot
   wait on. The scales have two buffers there, with barriers of each CTA's own.
@@ -20,19 +22,23 @@ from dataclasses import dataclass
 import cutlass
 from cutlass import Float32, Int32, Int64, cute
 
-from ..device.math.arith import mul2
+from ..device.math.arith import mul, mul2
 from ..device.memory import gmem, shared
 from ..device.memory.bulk import load_bytes
 from ..device.registers import DEVICE
+from ..device.sync import barriers
 from ..pipelines import RingPlace
 from ..plan.config.token_rows import packed_start
 from ..plan.facts.dtypes import DType
 from ..plan.facts.hardware import VECTOR_COLUMNS
-from ..plan.facts.wgmma import Columns
+from ..plan.facts.wgmma import PAIR, Columns, LaneColumns
 from ..plan.spec.tensor_maps import key_box
 from ..work.context import AttentionContext
 from ..work.row import ThreadRow
 from .paging import for_each_box, page_of_key
+
+PAIRED_COLUMNS = 8
+"""Columns of a row whose scales a thread of the Hopper kernel loads together."""
 
 
 @dataclass(frozen=True)
@@ -158,9 +164,12 @@ def scaled(
 ) -> list[Float32]:
     """Return the scores of ``columns`` times the scales of their keys and of the row.
 
-    All loads are under way before the first product, which waits for them.
+    All loads are under way before the first product, which waits for them. Pairs of columns are
+    those of Hopper, which has no packed multiplication.
     """
     row = shared.load_f32(scales.row)
+    if not isinstance(columns, range):
+        return scaled_pairs(values, columns, scales.keys, row)
     keys: list[Float32] = []
     for column in columns[::VECTOR_COLUMNS]:
         keys += shared.load_f32x4(scales.keys + column * DType.FP32.size)
@@ -168,4 +177,22 @@ def scaled(
     for i in range(0, len(values), 2):
         pair = mul2((values[i], values[i + 1]), (keys[i], keys[i + 1]))
         result += mul2(pair, (row, row))
+    return result
+
+
+def scaled_pairs(
+    values: list[Float32], columns: LaneColumns | tuple[int, ...], keys: Int32, row: Float32
+) -> list[Float32]:
+    """Return the scores of pairs of columns times the scales from shared address ``keys`` on.
+
+    A warp's loads of so many columns are kept apart from the next: registers for all there are not.
+    """
+    result: list[Float32] = []
+    for first in range(0, len(values), PAIRED_COLUMNS):
+        if first:
+            barriers.warp_barrier()
+        for i in range(first, min(first + PAIRED_COLUMNS, len(values)), PAIR):
+            of_keys = shared.load_f32x2(keys + columns[i] * DType.FP32.size)
+            pair = zip(values[i : i + PAIR], of_keys, strict=True)
+            result += [mul(mul(v, k), row) for v, k in pair]
     return result

@@ -26,6 +26,12 @@ from ..device.memory.signs import flip_signs
 from ..device.sync import barriers
 from ..operands.scores import TileView, visible_rows
 from ..operands.stale_values import clean_values_together
+from ..operands.token_scales import (
+    TileScales,
+    keep_query_scale,
+    query_scale_address,
+    scale_buffer,
+)
 from ..output.sm90_write import wait_for_stores, write_output
 from ..pipelines import RingState
 from ..plan.barriers.named import CLEAN, CONSUMER, TURN
@@ -66,12 +72,34 @@ def with_product(ctx: SM90Context, running: RunningRows, product: list[Float32])
     return product
 
 
+def free_keys(ctx: SM90Context, state: RingState, *, scores_are_scaled: bool) -> None:
+    """Free the slot of ``state`` when S is there, or if scales lie with K when they were read."""
+    if ctx.spec.variant.token_scales == scores_are_scaled:
+        if scores_are_scaled:
+            barriers.warp_barrier()
+        ctx.mbars.k_ring().consumer_arrive_as_warp(state)
+
+
+def tile_scales(ctx: SM90Context, row: SM90Row, state: RingState) -> TileScales | None:
+    """Return the scales of a row and of the keys in the slot of ``state``; None without any."""
+    if not ctx.spec.variant.token_scales:
+        return None
+    keys = scale_buffer(ctx, state.index) + fragment.first_column() * DType.FP32.size
+    return TileScales(keys, query_scale_address(ctx, row))
+
+
 def visible_scores(
-    ctx: SM90Context, rows: Rows, scores: list[Float32], tile: Int32
+    ctx: SM90Context, rows: Rows, scores: list[Float32], tile: Int32, state: RingState
 ) -> list[list[Float32]]:
-    """Return S of the ``tile``-th visited key tile by rows, modified, -inf where a row is blind."""
+    """Return S of the ``tile``-th visited key tile by rows, modified, -inf where a row is blind.
+
+    K of the tile was in the slot of ``state``.
+    """
     first_key, first_column = ctx.work.key_tile(tile) * ctx.spec.config.BN, fragment.first_column()
-    views = [TileView.of(ctx, row, first_key, None, first_column) for row in rows]
+    views = [
+        TileView.of(ctx, row, first_key, tile_scales(ctx, row, state), first_column)
+        for row in rows
+    ]
     return visible_rows(fragment.rows_of(scores), ctx.spec.score_columns, views)
 
 
@@ -161,8 +189,9 @@ def consume_tiles(
     negate_query(ctx, query, consumer)
     keys.consumer_wait(k)
     scores = wgmma.wait(start_scores(ctx, query, k), 0)
-    keys.consumer_arrive_as_warp(k)
-    seen = visible_scores(ctx, rows, scores, Int32(0))
+    free_keys(ctx, k, scores_are_scaled=False)
+    seen = visible_scores(ctx, rows, scores, Int32(0), k)
+    free_keys(ctx, k, scores_are_scaled=True)
     use_maxima(ctx, rows, running, fragment.row_maxima(seen, running.row_max))
     exponentiate(ctx, running, seen)
     for tile in cutlass.range(1, ctx.work.num_key_tiles, unroll=1):
@@ -174,8 +203,9 @@ def consume_tiles(
         product = start_output(ctx, running, v)
         give_turn(ctx, consumer)
         scores = wgmma.wait(scores, 1)
-        keys.consumer_arrive_as_warp(k)
-        seen = visible_scores(ctx, rows, scores, tile)
+        free_keys(ctx, k, scores_are_scaled=False)
+        seen = visible_scores(ctx, rows, scores, tile, k)
+        free_keys(ctx, k, scores_are_scaled=True)
         maxima = fragment.row_maxima(seen, running.row_max)
         running = rescale(ctx, rows, running, product, maxima)
         values.consumer_arrive_as_warp(v)
@@ -217,11 +247,18 @@ def negate_query(ctx: SM90Context, query: Int32, consumer: Int32) -> None:
         barriers.named_barrier(CONSUMER.number + consumer, WARP_GROUP_THREADS)
 
 
+def thread_rows(ctx: SM90Context, consumer: Int32) -> Rows:
+    """Return the rows of the calling thread."""
+    return [SM90Row(ctx, consumer, half) for half in range(NUM_ROWS)]
+
+
 @cute.jit
 def consume_work(ctx: SM90Context) -> None:
     """Process one query tile of the calling warp group and write its output."""
     consumer = warp_index() // WARPS_PER_GROUP
-    rows = [SM90Row(ctx, consumer, half) for half in range(NUM_ROWS)]
+    rows = thread_rows(ctx, consumer)
+    for half in cutlass.range_constexpr(NUM_ROWS):
+        keep_query_scale(ctx, rows[half])
     config = ctx.spec.config
     running = RunningRows(
         [Float32(0.0)] * pv_plan(config).num_registers,
@@ -232,7 +269,12 @@ def consume_work(ctx: SM90Context) -> None:
     )
     if ctx.work.num_key_tiles > 0:
         running = consume_tiles(ctx, rows, consumer, running)
-    write_output(ctx, rows, running)
+    if cutlass.const_expr(config.transposes_values):
+        # Registers are scarce in the loop: what only the output needs is found again.
+        again = ctx.decode_again()
+        write_output(again, thread_rows(again, consumer), running)
+    else:
+        write_output(ctx, rows, running)
 
 
 def say_read(ctx: SM90Context, consumer: Int32) -> None:

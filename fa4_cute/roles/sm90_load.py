@@ -9,6 +9,7 @@ import cutlass
 from cutlass import Int32, cute
 
 from ..operands.loads import key_slice, load_slice, place_of_query, value_slice
+from ..operands.token_scales import extra_bytes, load_key_scales
 from ..pipelines import RingState, TMAProducerPipeline
 from ..plan.memory.chunks import depth_chunks
 from ..plan.memory.rings import Ring
@@ -34,7 +35,9 @@ def load_keys(ctx: SM90Context, state: RingState, tile: Int32) -> None:
     """Fill a slot with the ``tile``-th visited K; waits for it to be free."""
     ring = TMAProducerPipeline(ctx.barriers, Ring.of_sm90_keys(ctx.spec.config))
     ring.acquire(state)
-    load_slice(ctx, key_slice(ctx, 0), tile, ring.expect(state))
+    place = ring.expect(state, more=extra_bytes(ctx))
+    load_slice(ctx, key_slice(ctx, 0), tile, place)
+    load_key_scales(ctx, state.index, tile, ctx.barriers.address_of(place.mbar))
 
 
 def load_values(ctx: SM90Context, state: RingState, tile: Int32) -> None:

@@ -57,6 +57,7 @@ class SM90Row(ThreadRow):
 
     Attributes:
         consumer: number of the warp group, which is that of its Q tile.
+        half: which of the thread's rows it is.
     """
 
     def __init__(self, ctx: SM90Context, consumer: Int32, half: int) -> None:
@@ -67,6 +68,7 @@ class SM90Row(ThreadRow):
         index = first_row + row_in_warp() + half * ROW_DISTANCE
         super().__init__(ctx, index, ends, first)
         self.consumer = consumer
+        self.half = half
         if ctx.spec.config.q_rows < ctx.spec.query_rows:
             # What is left over of the tile is no row of any sequence.
             is_query = index < ctx.spec.config.q_rows
@@ -74,8 +76,8 @@ class SM90Row(ThreadRow):
 
     @property
     def scale_slot(self) -> Int32:
-        """Number of the row among those of the CTA: its place for the query scale."""
-        return self.consumer * (WARPS_PER_GROUP * ROWS_PER_WARP) + self.index
+        """Number of the row among those of all threads: its place for the query scale."""
+        return ids.thread_index() * NUM_ROWS + self.half
 
 
 class RunningRows:

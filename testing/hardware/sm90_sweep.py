@@ -95,6 +95,11 @@ CASES: Final = (
                          "persistent page16 split")
         for d in (64, 128)
     ),
+    *(
+        featured(f"tokens {features}", d, lengths=SEQUENCES, dtype=FP8)
+        for features in ("ragged causal", "page64 window", "persistent split softcap")
+        for d in (64, 128)
+    ),
 )  # fmt: skip
 """Every feature of the kernel, and shapes with ragged ends; what a call names depends on these."""
 

@@ -11,6 +11,7 @@ from ..pointers import shared
 
 _VECTOR = 4
 _VECTOR_BYTES = 16
+_PAIR_BYTES = 8
 
 
 def load_f32(address: Int32) -> Float32:
@@ -23,6 +24,13 @@ def load_f32x4(address: Int32) -> list[Float32]:
     source = shared(address, Float32, _VECTOR_BYTES)
     values = cute.make_tensor(source, cute.make_layout(_VECTOR)).load()
     return [values[i] for i in range(_VECTOR)]
+
+
+def load_f32x2(address: Int32) -> list[Float32]:
+    """Return two floats from 8-byte aligned shared-memory ``address``."""
+    source = shared(address, Float32, _PAIR_BYTES)
+    values = cute.make_tensor(source, cute.make_layout(2)).load()
+    return [values[0], values[1]]
 
 
 def load_b32(address: Int32) -> Int32:

@@ -74,7 +74,7 @@ FEATURES: Final = {
 
 SM90_FEATURES: Final = (
     "mask", "score_mod", "sink", "cu_seqlens_q", "cu_seqlens_k", "seqused_k", "page_table",
-    "num_splits", "scheduler",
+    "num_splits", "scheduler", "q_scale",
 )  # fmt: skip
 """What the Hopper kernel has."""
 

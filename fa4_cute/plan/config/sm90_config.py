@@ -21,16 +21,17 @@ from ..facts.hardware import (
     OUTPUT_SWIZZLE,
     SMEM_PER_SM,
     SMEM_RESERVED_PER_CTA,
+    WARP_GROUP_THREADS,
     SwizzleMode,
     align_up,
 )
-from ..facts.wgmma import WGMMA_ROWS
+from ..facts.wgmma import NUM_ROWS, WGMMA_ROWS
 from .operand_config import OperandConfig
 from .sm90_tiles import (
     LONG_KEYS_TILE,
-    MAX_DEPTH,
     SM90Tile,
     operand_swizzle,
+    refuse_depths,
     refuse_fp8_tile,
     tiles_of,
 )
@@ -87,16 +88,7 @@ class SM90Config(OperandConfig):
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
         self.refuse_values(depth=self.depth, ov_depth=self.ov_depth)
-        if self.depth > MAX_DEPTH:
-            raise ValueError(
-                f"depth={self.depth}: the registers of a warp group hold no wider O; nearest "
-                f"supported choice: depth={MAX_DEPTH}"
-            )
-        if self.ov_depth > self.depth:
-            raise ValueError(
-                f"ov_depth={self.ov_depth} exceeds depth={self.depth}, that of Q and K; nearest "
-                f"supported choice: ov_depth={self.depth}"
-            )
+        refuse_depths(self.depth, self.ov_depth)
         if self.transposes_values:
             refuse_fp8_tile(self.ov_depth, self.BN)
 
@@ -220,7 +212,7 @@ class SM90Config(OperandConfig):
     @property
     def q_slot_bytes(self) -> int:
         """Bytes of the memory of a consumer's Q tile, over which O is staged unless persistent."""
-        return self.q_tile_bytes if self.persistent else max(self.q_tile_bytes, self.o_tile_bytes)
+        return max(self.q_tile_bytes, 0 if self.persistent else self.o_tile_bytes)
 
     @property
     def k_stage_bytes(self) -> int:
@@ -231,6 +223,16 @@ class SM90Config(OperandConfig):
     def v_stage_bytes(self) -> int:
         """Bytes of one slot of V."""
         return self.BN * self.padded_ov_depth * self.qkv_dtype_size
+
+    @property
+    def k_scale_stride_bytes(self) -> int:
+        """Bytes of the key scales that arrive with a slot of K."""
+        return self.BN * self.scale_dtype.size
+
+    @property
+    def q_scale_bytes(self) -> int:
+        """Bytes of the query scales: every thread that multiplies keeps those of its rows."""
+        return self.num_consumers * WARP_GROUP_THREADS * NUM_ROWS * self.scale_dtype.size
 
     @property
     def num_kv_stages(self) -> int:
@@ -271,8 +273,9 @@ class SM90Config(OperandConfig):
     def _slots_beside(self, num_bytes: int) -> int:
         """Return how many slots of either ring fit besides ``num_bytes`` of Q and O."""
         without = SM90MBarsLayout(0, self.num_consumers, self.persistent)
-        used = num_bytes + without.size * MBARRIER_BYTES
+        used = num_bytes + self.q_scale_bytes + without.size * MBARRIER_BYTES
         slots = self.k_stage_bytes + self.v_stage_bytes + 4 * MBARRIER_BYTES
+        slots += self.k_scale_stride_bytes
         raw = self.v_stage_bytes + 2 * MBARRIER_BYTES if self.transposes_values else 0
         return (self.smem_share - used + raw) // (slots + raw)
 
@@ -291,13 +294,14 @@ class SM90Config(OperandConfig):
     @property
     def smem_used(self) -> int:
         """Dynamic shared memory of the launch."""
-        rings = self.num_kv_stages * (self.k_stage_bytes + self.v_stage_bytes)
-        rings += self.num_raw_stages * self.v_stage_bytes
+        slot = self.k_stage_bytes + self.v_stage_bytes + self.k_scale_stride_bytes
+        rings = self.num_kv_stages * slot + self.num_raw_stages * self.v_stage_bytes
         barriers = self.misc_mbars.size * MBARRIER_BYTES
-        return self._q_bytes + self.o_bytes + rings + barriers
+        return self._q_bytes + self.o_bytes + rings + self.q_scale_bytes + barriers
 
     def describe(self) -> str:
         """Return a few lines with the numbers that decide performance."""
+        raw = f"{self.num_raw_stages} slots of V before it is transposed, "
         return "\n".join(
             (
                 f"{self.qkv_dtype.value} head dim {self._depth_text} (padded {self.padded_depth}) "
@@ -305,15 +309,11 @@ class SM90Config(OperandConfig):
                 f"tile {self.num_consumers} x {WGMMA_ROWS} x {self.BN}, "
                 f"{self.num_consumers} consumer warp groups, {self.ctas_per_sm} CTAs per SM",
                 f"K and V rings of {self.num_kv_stages} slots x {self.k_stage_bytes} and "
-                f"{self.v_stage_bytes} bytes, {self._raw_text}{self.misc_mbars.size} mbarriers",
+                f"{self.v_stage_bytes} bytes, {raw * self.transposes_values}"
+                f"{self.misc_mbars.size} mbarriers",
                 f"shared memory {self.smem_used} of {self.smem_share} bytes",
             )
         )
-
-    @property
-    def _raw_text(self) -> str:
-        raw = self.num_raw_stages
-        return f"{raw} slots of V before it is transposed, " if raw else ""
 
     @property
     def _depth_text(self) -> str:

@@ -84,6 +84,24 @@ def operand_swizzle(dtype: DType, depth: int) -> SwizzleMode:
     return widest if align_up(row, widest.bytes) == align_up(row, own.bytes) else own
 
 
+def refuse_depths(depth: int, ov_depth: int) -> None:
+    """Refuse head dims of no tile.
+
+    Raises:
+        ValueError: that of Q and K is too large, or that of V is larger.
+    """
+    if depth > MAX_DEPTH:
+        raise ValueError(
+            f"depth={depth}: the registers of a warp group hold no wider O; nearest supported "
+            f"choice: depth={MAX_DEPTH}"
+        )
+    if ov_depth > depth:
+        raise ValueError(
+            f"ov_depth={ov_depth} exceeds depth={depth}, that of Q and K; nearest supported "
+            f"choice: ov_depth={depth}"
+        )
+
+
 def refuse_fp8_tile(ov_depth: int, keys: int) -> None:
     """Refuse what no tile of fp8 operands has.
 

@@ -36,6 +36,8 @@ class SM90SMemLayout(SMemLayout):
                 "V": slots * config.v_stage_bytes,
                 "raw": config.num_raw_stages * config.v_stage_bytes,
                 "O": config.o_bytes,
+                "q_scale": config.q_scale_bytes,
+                "k_scale": slots * config.k_scale_stride_bytes,
                 "mbars": config.misc_mbars.size * MBARRIER_BYTES,
             }
         )
@@ -69,5 +71,5 @@ class SM90SMemLayout(SMemLayout):
 
     @property
     def k_scale_stride_bytes(self) -> int:
-        """Bytes of key scales that arrive with a slot of K: none."""
-        return 0
+        """Bytes of key scales that arrive with a slot of K."""
+        return self.config.k_scale_stride_bytes

@@ -25,7 +25,8 @@ NARROW_DEPTH: Final = 64
 WIDE_DEPTH: Final = 128
 """Head dims above it leave a thread of the Hopper kernel few registers besides O."""
 SEVERAL_TERMS_COLUMNS: Final = 96
-"""Scores of an fp8 tile on Hopper that leave registers for the limits of several terms."""
+"""Scores of an fp8 tile on Hopper that leave registers for the limits of several terms, or for
+scales per token."""
 COLUMNS_UNDER_WAY: Final = 16
 """Columns whose biases and auxiliary elements are loaded together, when there are several each."""
 PERSISTENT_DIVISOR: Final = 4
@@ -59,11 +60,16 @@ def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> 
     """Return the most keys of a tile of the Hopper kernel, 0 for as many as fit.
 
     O is in registers, so a wide one, or a bias besides, leaves a modifier half as many. Tiles of
-    fp8 operands are so large that a mask of several terms does not fit beside.
+    fp8 operands are so large that a mask of several terms does not fit beside, and scales per
+    token only beside a narrow O.
     """
+    is_scaled = variant.token_scales and ov_depth > FEW_COLUMNS
     if not variant.modifies_scores:
-        return SEVERAL_TERMS_COLUMNS if is_fp8 and len(variant.terms) > 1 else 0
-    scarce = ov_depth > WIDE_DEPTH or bool(variant.bias_slots)
+        several = is_fp8 and len(variant.terms) > 1
+        if is_scaled and several:
+            return FEW_COLUMNS
+        return SEVERAL_TERMS_COLUMNS if is_scaled or several else 0
+    scarce = ov_depth > WIDE_DEPTH or bool(variant.bias_slots) or is_scaled
     return FEW_COLUMNS // 2 if variant.score_mod is not None and scarce else FEW_COLUMNS
 
 

@@ -27,5 +27,7 @@ def test_a_trial_changes_what_it_says() -> None:
     trial = TRIALS["176 keys any time"]
     config = trial.chosen(asked).spec.config
     assert (config.BN, config.in_turn) == (176, False)
-    assert Trial().chosen(asked).spec.config.BN == 176
-    assert TRIALS["128 keys"].chosen(asked).spec.config.BN == 128
+    long, table = (trial.chosen(asked).spec for trial in (Trial(), TRIALS["128 keys"]))
+    assert (long.config.BM, long.config.BN) == (192, 80)
+    assert (table.config.BM, table.config.BN) == (128, 128)
+    assert table.schedule["consumer"].num_warps == 8

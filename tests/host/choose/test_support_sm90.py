@@ -17,10 +17,6 @@ from fa4_cute.host.choose.support import Choice, choose
         ({"head_dim": 264}, ("sm_90a", "8 to 256", "head_dim=256")),
         ({"head_dim": 128, "dtype": "fp32"}, ("fp32", "bf16, fp16, fp8_e4m3")),
         ({"head_dim": 192, "dtype": "fp8_e4m3"}, ("ov_depth=192", "ov_depth=128, or bf16")),
-        (
-            {"head_dim": 128, "dtype": "fp8_e4m3", "token_scales": True},
-            ("q_scale", "SM90MHA"),
-        ),
         ({"head_dim": 128, "pair_cta": True}, ("pair_cta=True", "SM90MHA", "pair_cta=False")),
         ({"head_dim": 64, "head_dim_v": 128}, ("ov_depth=128", "ov_depth=64")),
         (
@@ -55,6 +51,9 @@ def test_hopper_takes_fp8() -> None:
     assert "transpose" in text
     many = {"seqlen_q": 4096, "seqlen_k": 16384}
     assert fa4_cute.can_implement(head_dim=128, dtype="fp8_e4m3", arch="sm_90a", **many)
+    assert fa4_cute.can_implement(
+        head_dim=64, dtype="fp8_e4m3", token_scales=True, arch="sm_90a", **many
+    )
     assert fa4_cute.can_implement(head_dim=256, head_dim_v=128, dtype="fp8_e4m3", arch="sm_90a")
 
 

@@ -43,14 +43,15 @@ DEPTHS = ((64, 0), (96, 0), (128, 0), (192, 0), (192, 128), (256, 0))
 """Head dims of every tile, and that of V where it is smaller."""
 FP8_DEPTHS = ((64, 0), (128, 0), (192, 128))
 QUICK = (
-    ("causal", BF16, (128, 0)), ("everything paged split", BF16, (256, 0)),
-    ("union", FP8, (128, 0)),
+    ("causal", BF16, (128, 0), False), ("everything paged split", BF16, (256, 0), False),
+    ("union", FP8, (128, 0), True),
 )  # fmt: skip
-KERNELS = (*product((BF16,), DEPTHS), *product((FP8,), FP8_DEPTHS))
+KERNELS = (*product((BF16,), DEPTHS, (False,)), *product((FP8,), FP8_DEPTHS, (False, True)))
+"""Element type, head dims, and whether tokens have scales."""
 
 
 @pytest.mark.parametrize(
-    ("variant", "dtype", "depths", "scheduler"),
+    ("variant", "dtype", "depths", "token_scales", "scheduler"),
     [
         *(pytest.param(*of, Scheduler.PERSISTENT, marks=pytest.mark.slow) for of in QUICK),
         *(
@@ -61,10 +62,10 @@ KERNELS = (*product((BF16,), DEPTHS), *product((FP8,), FP8_DEPTHS))
     ],
 )
 def test_no_role_spills(
-    variant: str, dtype: DType, depths: tuple[int, int], scheduler: Scheduler
+    variant: str, dtype: DType, depths: tuple[int, int], token_scales: bool, scheduler: Scheduler
 ) -> None:
     head_dim, head_dim_v = depths
-    features = replace(VARIANTS[variant], scheduler=scheduler)
+    features = replace(VARIANTS[variant], scheduler=scheduler, token_scales=token_scales)
     spec = SM90Spec.for_attention(
         dtype, head_dim, group=2, variant=features, head_dim_v=head_dim_v
     )

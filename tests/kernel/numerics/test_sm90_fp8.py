@@ -21,7 +21,8 @@ PLACES = (
     ("persistent ragged page16 split sink", 128), ("ragged cache causal", 64),
     ("page64 window", 80), ("page32 ragged union function", 64), ("split bias causal", 128),
     ("persistent causal", 64), ("ragged causal", (192, 128)),
-    ("persistent cache softcap", (256, 48)),
+    ("persistent cache softcap", (256, 48)), ("tokens ragged cache causal", 64),
+    ("tokens persistent page16 split", 128), ("tokens union bias function", (192, 128)),
 )  # fmt: skip
 """Features, and head dims: a pair has that of V second."""
 
@@ -34,10 +35,11 @@ def all_checks() -> Iterator[None]:
 
 
 def featured(features: str, head_dim: int | tuple[int, int] = 128) -> Case:
-    """Return a case with scales of whole tensors."""
+    """Return a case with scales, of whole tensors unless the features say "tokens"."""
     depth, depth_v = head_dim if isinstance(head_dim, tuple) else (head_dim, 0)
-    names = frozenset({*features.split(), "fp8"})
-    return Case(names, depth, FP8, head_dim_v=depth_v, lengths=SEQUENCES, arch=SM90A)
+    names = {*features.split()}
+    names |= set() if "tokens" in names else {"fp8"}
+    return Case(frozenset(names), depth, FP8, head_dim_v=depth_v, lengths=SEQUENCES, arch=SM90A)
 
 
 def test_output_and_lse() -> None:
@@ -51,7 +53,9 @@ def test_features(features: str, head_dim: int | tuple[int, int]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("features", ["page16 causal split", "ragged cache window"])
+@pytest.mark.parametrize(
+    "features", ["page16 causal split", "ragged cache window", "tokens page64"]
+)
 def test_few_rows(features: str) -> None:
     check(replace(featured(features), lengths=((1, 1000), (2, 70))))
 
@@ -125,6 +129,9 @@ BREAKS: dict[str, tuple[str, Callable[[str], str], str]] = {
     "nobody waits for the values": ("causal", without_wait(2), "race-shared"),
     "nobody waits for the slot": ("causal", without_wait(1), "deadlock"),
     "raw values are never freed": ("causal", after_stores(ARRIVE), "deadlock"),
+    "scales are read after K was freed": (
+        "tokens", lambda text: text.replace("bar.warp.sync \t-1;", ""), "race-shared"
+    ),
     "rows are zeroed for nobody": ("cache", without(r"bar\.sync\s+4, 96;"), "race-shared"),
 }  # fmt: skip
 """Features, what is broken in their kernel, and what the simulator says of it."""

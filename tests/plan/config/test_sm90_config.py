@@ -178,10 +178,14 @@ def fp8(depth: int, **more: int) -> SM90Config:
 FP8_DEPTHS = [*((d, d) for d in range(16, 129, 16)), (192, 128), (256, 128), (160, 16)]
 
 
+@pytest.mark.parametrize("scales", [DType.INVALID, DType.FP32])
 @pytest.mark.parametrize("persistent", [False, True])
 @pytest.mark.parametrize(("depth", "ov_depth"), FP8_DEPTHS)
-def test_fp8_tiles_fit_registers_and_memory(depth: int, ov_depth: int, persistent: bool) -> None:
-    found = replace(fp8(depth, ov_depth=ov_depth), persistent=persistent)
+def test_fp8_tiles_fit_registers_and_memory(
+    depth: int, ov_depth: int, persistent: bool, scales: DType
+) -> None:
+    found = fp8(depth, ov_depth=ov_depth)
+    found = replace(found, persistent=persistent, scale_dtype=scales)
     scores, output = qk_plan(found), pv_plan(found)
     # P V of a tile is beside O.
     held = scores.num_registers * 5 // 4 + 2 * output.num_registers
@@ -197,6 +201,10 @@ def test_fp8_tiles_fit_registers_and_memory(depth: int, ov_depth: int, persisten
         starts += [ring.byte_offset + i * ring.slot_bytes for i in range(ring.num_slots)]
     assert not [start for start in starts if start % pattern]
     assert layout.o_chunk_byte_offset(0) % 1024 == 0
+    assert layout.table["k_scale"].size == found.num_kv_stages * found.BN * scales.size
+    assert layout.table["q_scale"].size == 2 * 128 * found.num_consumers * scales.size
+    # A bulk copy writes aligned memory.
+    assert layout.k_scale_byte_offset % 16 == layout.k_scale_stride_bytes % 16 == 0
     # Each warp that transposes cleans a chunk.
     assert len(value_chunks(found).starts) <= TRANSPOSING_WARPS
 

@@ -83,6 +83,12 @@ def test_fp8_has_warps_that_transpose() -> None:
     assert made.output_dtype is DType.BF16
     union = Variant(ChunkedMask(64) | SlidingWindowMask(20, 0))
     assert SM90Spec.for_attention(DType.FP8_E4M3, 128, variant=union).config.BN == 96
+    tokens = Variant(token_scales=True)
+    assert SM90Spec.for_attention(DType.FP8_E4M3, 128, variant=tokens).config.BN == 96
+    assert SM90Spec.for_attention(DType.FP8_E4M3, 64, variant=tokens).config.BN == 128
+    tokens = Variant(token_scales=True, score_mod=MOD)
+    few = SM90Spec.for_attention(DType.FP8_E4M3, 128, variant=tokens).with_few_rows()
+    assert few.config.BN == 32
     boxes = [m.box for m in tensor_maps(made, *(OperandLayout.contiguous((2, 9, 1, 64)),) * 4)]
     assert boxes == [(64, 1, 64, 1, 1), (64, 128, 1, 1), (64, 128, 1, 1), (64, 1, 64, 1, 1)]
 
