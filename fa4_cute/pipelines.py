@@ -22,7 +22,7 @@ from .plan.barriers.pipeline_plan import StagedPipelinePlan
 from .plan.barriers.sm90_mbars import SM90MBarsLayout
 from .plan.facts.umma import SmemOperand
 from .plan.memory.rings import Ring, TMAConsumerPlan
-from .sync.blocks import Barrier, BarrierBlock, PairBarriers
+from .sync.blocks import Barrier, BarrierBlock, HopperBarriers, PairBarriers
 from .sync.cursor import RingPlace, RingState, after_key, after_value, first_slots, next_slots
 from .sync.role_pipeline import RolePipeline, StagedPipeline
 
@@ -31,6 +31,7 @@ __all__ = [
     "BarrierBlock",
     "Depth512MBars",
     "FA4MiscMBars",
+    "HopperBarriers",
     "LoadPlace",
     "MBars",
     "PairBarriers",

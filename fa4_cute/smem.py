@@ -12,7 +12,13 @@ from typing import Self
 
 from cutlass import Int32
 
-from .pipelines import BarrierBlock, Depth512MBars, FA4MiscMBars, SM90MBars
+from .pipelines import (
+    BarrierBlock,
+    Depth512MBars,
+    FA4MiscMBars,
+    HopperBarriers,
+    SM90MBars,
+)
 from .plan.memory.depth512_smem import Depth512SMemLayout
 from .plan.memory.sm90_smem import SM90SMemLayout
 from .plan.memory.smem_layout import AttentionSMemLayout
@@ -208,7 +214,7 @@ class SM90AttentionSMem(SharedMemory):
 
     def misc_mbars(self) -> SM90MBars:
         """The barriers of this CTA, in the words of their events."""
-        return SM90MBars(BarrierBlock(self.mbar_base()), self.layout.config.misc_mbars)
+        return SM90MBars(HopperBarriers(self.mbar_base()), self.layout.config.misc_mbars)
 
     def q_tile_smem(self, consumer: Int32 | int) -> Int32:
         """Q tile of ``consumer``: 64 rows x padded depth columns of qkv_dtype, K-major."""

@@ -47,17 +47,18 @@ def block_index() -> tuple[Int32, Int32, Int32]:
 
 
 def grid_size_x() -> Int32:
-    """Return the number of CTAs along x.
-
-    DSL: ``cute.arch.grid_dim``, as for :func:`thread_index`.
-    """
+    """Return the number of CTAs along x."""
     return _grid_size("x")
 
 
 def grid_size_y() -> Int32:
-    """Return the number of CTAs along y, as :func:`grid_size_x`."""
+    """Return the number of CTAs along y."""
     return _grid_size("y")
 
 
 def _grid_size(axis: str) -> Int32:
+    """Return the number of CTAs along ``axis``.
+
+    DSL: ``cute.arch.grid_dim``, as for :func:`thread_index`.
+    """
     return emit(f"mov.u32 $0, %nctaid.{axis};", (Int32,))[0] & COUNT_BITS

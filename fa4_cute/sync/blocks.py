@@ -43,7 +43,11 @@ class BarrierBlock:
 
     def wait(self, event: BarrierWait) -> None:
         """Block until the event's phase has completed."""
-        barriers.mbarrier_wait(self.address_of(event.mbar), Int32(event.phase))
+        self.wait_at(self.address_of(event.mbar), Int32(event.phase))
+
+    def wait_at(self, address: Int32, phase: Int32, *, of_cluster: bool = False) -> None:
+        """Block until the phase with parity ``phase`` of the barrier at ``address`` has ended."""
+        barriers.mbarrier_wait(address, phase, cluster=of_cluster)
 
     def arrive(self, mbar: Int32 | int) -> None:
         """Arrive on this CTA's barrier ``mbar``, each calling thread once."""
@@ -71,6 +75,18 @@ class BarrierBlock:
     def announce(self, mbar: Int32 | int, num_bytes: int) -> None:
         """Announce ``num_bytes`` of TMA data for each CTA that shares the barrier."""
         self.expect(mbar, num_bytes)
+
+
+class HopperBarriers(BarrierBlock):
+    """The same on Hopper, where a time limit makes every wait a second check and a branch longer.
+
+    On an H200 kernels for head dims 96 and 128 take 1 % less time without one.
+    """
+
+    def wait_at(self, address: Int32, phase: Int32, *, of_cluster: bool = False) -> None:
+        """Block until the phase with parity ``phase`` of the barrier at ``address`` has ended."""
+        assert not of_cluster
+        barriers.mbarrier_wait_untimed(address, phase)
 
 
 @dataclass(frozen=True)
@@ -122,7 +138,7 @@ class Barrier:
 
         ``of_cluster`` acquires what the threads of other CTAs released, too.
         """
-        barriers.mbarrier_wait(self.address, Int32(parity(step)), cluster=of_cluster)
+        self.block.wait_at(self.address, Int32(parity(step)), of_cluster=of_cluster)
 
     def arrive(self) -> None:
         """Say that the event has happened, to this CTA."""

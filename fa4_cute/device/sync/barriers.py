@@ -41,6 +41,23 @@ def mbarrier_wait(address: Int32, phase: Int32, *, cluster: bool = False) -> Non
     )
 
 
+def mbarrier_wait_untimed(address: Int32, phase: Int32) -> None:
+    """Block as :func:`mbarrier_wait` inside a CTA; a try has the limit that the system gives it.
+
+    DSL: ``cute.arch.mbarrier_wait`` names a limit of 10 ms.
+    """
+    emit(
+        "{\n\t.reg .pred done;\n"
+        "WAIT_FOR_PHASE:\n\t"
+        "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n\t"
+        "@done bra.uni PHASE_DONE;\n\t"
+        "bra.uni WAIT_FOR_PHASE;\n"
+        "PHASE_DONE:\n\t}",
+        (),
+        (address, phase),
+    )
+
+
 def mbarrier_arrive(address: Int32) -> None:
     """Arrive once (release) for each calling thread.
 
