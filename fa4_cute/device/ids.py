@@ -51,4 +51,13 @@ def grid_size_x() -> Int32:
 
     DSL: ``cute.arch.grid_dim``, as for :func:`thread_index`.
     """
-    return emit("mov.u32 $0, %nctaid.x;", (Int32,))[0] & COUNT_BITS
+    return _grid_size("x")
+
+
+def grid_size_y() -> Int32:
+    """Return the number of CTAs along y, as :func:`grid_size_x`."""
+    return _grid_size("y")
+
+
+def _grid_size(axis: str) -> Int32:
+    return emit(f"mov.u32 $0, %nctaid.{axis};", (Int32,))[0] & COUNT_BITS

@@ -6,7 +6,8 @@ their barriers would fall out of step.
 
 from dataclasses import dataclass, replace
 
-from cutlass import Int32
+import cutlass
+from cutlass import Int32, cute
 
 from ..device import ids
 from ..device.registers import DEVICE
@@ -56,8 +57,11 @@ def decode_work(spec: AttentionSpec, args: Arguments, index: Int32 | None = None
     With causal masks the longest tiles come first.
     """
     if index is None:
-        block, head, batch = ids.block_index()
-        num_blocks = ids.grid_size_x()
+        if spec.heads_first:
+            block, head, batch, num_blocks = place_in_section(spec, args.num_q_heads)
+        else:
+            block, head, batch = ids.block_index()
+            num_blocks = ids.grid_size_x()
     else:
         block, head, batch, num_blocks = place_of_work(args, index)
     tile, split = query_tile(spec, args, block, num_blocks)
@@ -75,6 +79,26 @@ def place_of_work(args: Arguments, index: Int32) -> tuple[Int32, Int32, Int32, I
     block, rest = index // per_tile, index % per_tile
     num_blocks = args.extras.num_work // per_tile
     return block, rest % num_heads, rest // num_heads, num_blocks
+
+
+@cute.jit
+def place_in_section(
+    spec: cutlass.Constexpr, num_q_heads: Int32
+) -> tuple[Int32, Int32, Int32, Int32]:
+    """Return query tile, head and sequence of this CTA, and the number of query tiles.
+
+    Heads whose keys and values fit the L2 together are a section. In a section all heads of one
+    query tile follow one another, so that a launch ends with short works alone.
+    """
+    head, block, batch = ids.block_index()
+    heads = ids.grid_size_x()
+    all_heads = num_q_heads // (spec.config.group if spec.config.fuse_gqa else 1)
+    # Divisions take longer than a branch, and short sequences have one section.
+    if heads != all_heads:
+        sections = all_heads // heads
+        head = batch % sections * heads + head
+        batch = batch // sections
+    return block, head, batch, ids.grid_size_y()
 
 
 def query_tile(

@@ -10,8 +10,9 @@ from ..facts.hardware import SM_COUNT
 from ..facts.numbers import LOG2_E, MAX_SEQLEN, SMALLEST_NORMAL_FLOAT32
 from ..spec.attention_spec import AttentionSpec
 from ..spec.combine_spec import CombineSpec
+from ..spec.sm90_spec import SM90Spec
 from ..spec.variant import WORK_COUNTS
-from .tiles import TileShape, grid
+from .tiles import TileShape, grid, heads_of_section
 
 MAX_GRID_YZ: Final = 65535
 SMALLEST_SCALE: Final = SMALLEST_NORMAL_FLOAT32
@@ -118,10 +119,31 @@ def _query_tile_blocks(
         num_q_heads=sizes.num_q_heads,
         batch=sizes.batch,
     )
+    if isinstance(spec, SM90Spec) and spec.heads_first:
+        return _sections(spec, sizes, (x, y, z))
     for name, count in (("heads", y), ("batch", z)):
         if count > MAX_GRID_YZ:
             raise ValueError(f"{name}={count}: a launch grid holds at most {MAX_GRID_YZ}")
     return x * num_splits, y, z
+
+
+def _sections(
+    spec: SM90Spec, sizes: AttentionSizes, blocks: tuple[int, int, int]
+) -> tuple[int, int, int]:
+    """Return the grid of ``blocks`` with the heads of a section along x, query tiles along y."""
+    tiles, heads, batch = blocks
+    config = spec.config
+    row = (config.depth + spec.output_depth) * config.qkv_dtype_size
+    keys = sizes.seqlen_k * sizes.num_kv_heads // max(heads, 1)
+    together = heads_of_section(heads, keys * row)
+    sections = heads // together * batch
+    for name, count in (("query tiles", tiles), ("heads and sequences", sections)):
+        if count > MAX_GRID_YZ:
+            raise ValueError(
+                f"{name}={count}: a launch grid holds at most {MAX_GRID_YZ}; nearest supported "
+                'choice: scheduler="persistent"'
+            )
+    return together, tiles, sections
 
 
 def _num_work(spec: AttentionSpec, blocks: tuple[int, int, int]) -> int:

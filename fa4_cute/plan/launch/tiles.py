@@ -7,11 +7,15 @@ tiles it visits by ``plan.masks.key_tiles``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from ..config.config import FA4Config
 from ..config.depth512_config import Depth512Config
 from ..config.sm90_config import SM90Config
 from ..facts.hardware import ceil_div
+
+SECTION_BYTES: Final = 32 * 2**20
+"""Most bytes of K and V of heads that are taken together: they stay in an L2 of 50 MB (H100)."""
 
 
 @dataclass(frozen=True)
@@ -47,3 +51,12 @@ def grid(
     """
     tiles = ceil_div(max_seqlen_q, shape.positions)
     return tiles * shape.cluster_size, num_q_heads // shape.group, batch
+
+
+def heads_of_section(num_heads: int, bytes_per_head: int) -> int:
+    """Return how many of ``num_heads`` heads are taken together: a divisor, as large as fits."""
+    fitting = (
+        n for n in range(1, num_heads + 1)
+        if num_heads % n == 0 and n * bytes_per_head <= SECTION_BYTES
+    )  # fmt: skip
+    return max(fitting, default=1)

@@ -133,6 +133,11 @@ class CommonSpec(ABC):
         return self.config.cta_group()
 
     @property
+    def heads_first(self) -> bool:
+        """Whether a grid has a section's heads along x, query tiles along y, then the rest."""
+        return False
+
+    @property
     def smem_bytes(self) -> int:
         """Dynamic shared memory per CTA."""
         return self.config.smem_used

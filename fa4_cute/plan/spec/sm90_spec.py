@@ -104,6 +104,12 @@ class SM90Spec(CommonSpec):
         return "_".join([*parts, *self.variant.name_parts])
 
     @property
+    def heads_first(self) -> bool:
+        """Whether the longest query tiles of many heads start first, so that short ones end."""
+        variant = self.variant
+        return variant.longest_first and not (variant.is_persistent or variant.splits_keys)
+
+    @property
     def output_depth(self) -> int:
         """Columns of O."""
         return self.config.ov_depth

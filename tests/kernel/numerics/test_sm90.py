@@ -16,6 +16,7 @@ import torch
 
 import fa4_cute
 from fa4_cute.plan.facts.hardware import SM90A
+from fa4_cute.plan.launch import tiles
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from sm100sim.report import SimulationFault
 from testing.arguments import arguments
@@ -74,6 +75,19 @@ def test_output_and_lse(case: Case) -> None:
     check(case)
 
 
+@pytest.mark.parametrize("case", [
+    hopper(300, 300, 128, 6, 2, batch=2, causal=True),
+    hopper(300, 300, 96, 3, 3, batch=2, causal=True),
+], ids=str)  # fmt: skip
+def test_the_bits_do_not_depend_on_sections(
+    case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One section of all heads, or one for each."""
+    whole = run(case).out
+    monkeypatch.setattr(tiles, "SECTION_BYTES", 1)
+    assert torch.equal(run(case).out, whole)
+
+
 def test_the_bits_do_not_depend_on_who_takes_the_query_tiles() -> None:
     by_turns, at_once = (check(QUICK[1], scheduler=name) for name in ("persistent", "tile"))
     assert all(map(torch.equal, by_turns.results, at_once.results))
@@ -127,7 +141,9 @@ def test_more_places_at_every_tile(features: str, head_dim: int | tuple[int, int
 def test_many_keys_that_all_rows_see(features: str) -> None:
     lengths = ((150, 4200), (70, 300))
     case = Case(frozenset(features.split()), 128, lengths=lengths, arch=SM90A)
-    assert spec_of(case).config.BN == 176
+    spec = spec_of(case)
+    assert isinstance(spec, SM90Spec)
+    assert spec.config.long_keys
     check(case)
 
 

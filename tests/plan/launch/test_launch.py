@@ -6,9 +6,11 @@ import pytest
 
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.launch.launch import SMALLEST_SCALE, AttentionSizes, plan_launch
+from fa4_cute.plan.masks.masks import CAUSAL
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.params import KERNEL_PARAMS
+from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.variant import Partition, Scheduler, Variant
 
 
@@ -102,3 +104,34 @@ def test_a_persistent_grid_counts_its_query_tiles_in_31_bits() -> None:
     assert plan_launch(spec, most, 1.0).scalars["num_work"] == 65535 * 32768
     with pytest.raises(ValueError, match=r"query tiles: a persistent grid counts to"):
         plan_launch(spec, AttentionSizes(65535, 256, 1, 32769, 32769), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("group", "keys", "blocks"),
+    # 128 queries to a tile, 512 bytes of K and V to a key: 32 MiB are 65,536 keys of all heads
+    [(1, 4096, (16, 32, 2)), (1, 8192, (8, 32, 4)), (1, 16384, (4, 32, 8)), (1, 10**6, (1, 32, 32)),
+     (4, 16384, (4, 128, 2)), (3, 16384, (12, 32, 2)), (3, 32768, (6, 32, 4))],
+)  # fmt: skip
+def test_sections_of_heads_start_their_longest_tiles_first(
+    group: int, keys: int, blocks: tuple[int, int, int]
+) -> None:
+    spec = SM90Spec.for_attention(DType.BF16, 128, group=group, causal=True)
+    heads = 16 if group != 3 else 12
+    sizes = AttentionSizes(2, 4096, keys, heads, heads // group)
+    assert plan_launch(spec, sizes, softmax_scale=1.0).grid == blocks
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [Variant(), Variant(CAUSAL, scheduler=Scheduler.PERSISTENT),
+     Variant(CAUSAL, partition=Partition.WORKSPACE)],
+)  # fmt: skip
+def test_other_grids_have_their_query_tiles_along_x(variant: Variant) -> None:
+    assert not SM90Spec.for_attention(DType.BF16, 128, variant=variant).heads_first
+
+
+def test_more_query_tiles_than_a_grid_has_along_y_are_refused() -> None:
+    spec = SM90Spec.for_attention(DType.BF16, 128, causal=True)
+    sizes = AttentionSizes(1, 128 * 65536, 128, 1, 1)
+    with pytest.raises(ValueError, match=r"query tiles=65536.*persistent"):
+        plan_launch(spec, sizes, softmax_scale=1.0)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.config.depth512_config import Depth512Config
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.launch.tiles import TileShape, grid
+from fa4_cute.plan.launch.tiles import SECTION_BYTES, TileShape, grid, heads_of_section
 
 
 @given(
@@ -45,3 +45,16 @@ def test_a_shape_counts_positions_of_all_ctas_that_share_an_mma() -> None:
     assert (packed.positions, packed.group, packed.cluster_size) == (32, 8, 1)
     pair = TileShape.of(Depth512Config.for_attention(DType.BF16, 256))
     assert (pair.positions, pair.group, pair.cluster_size) == (256, 1, 2)
+
+
+@given(st.integers(1, 64), st.integers(0, SECTION_BYTES))
+def test_a_section_holds_as_many_heads_as_fit_and_divide_all(heads: int, each: int) -> None:
+    found = heads_of_section(heads, each)
+    assert heads % found == 0
+    assert found * each <= SECTION_BYTES
+    larger = [n for n in range(found + 1, heads + 1) if heads % n == 0]
+    assert all(n * each > SECTION_BYTES for n in larger)
+
+
+def test_a_head_that_does_not_fit_is_a_section() -> None:
+    assert heads_of_section(6, SECTION_BYTES + 1) == 1
