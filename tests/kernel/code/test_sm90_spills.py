@@ -44,7 +44,7 @@ DEPTHS = ((64, 0), (96, 0), (128, 0), (192, 0), (192, 128), (256, 0))
 FP8_DEPTHS = ((64, 0), (128, 0), (192, 128))
 QUICK = (
     ("causal", BF16, (128, 0), False), ("everything paged split", BF16, (256, 0), False),
-    ("union", FP8, (128, 0), True),
+    ("union", FP8, (128, 0), True), ("function", FP8, (128, 0), False),
 )  # fmt: skip
 KERNELS = (*product((BF16,), DEPTHS, (False,)), *product((FP8,), FP8_DEPTHS, (False, True)))
 """Element type, head dims, and whether tokens have scales."""
