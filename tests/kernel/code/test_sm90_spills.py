@@ -73,4 +73,6 @@ def test_no_role_spills(
     assert [text for text in code if SPILL.search(text)] == []
     # The first S, S and O of the loop, O of rows that move, the last O: an assembler that cannot
     # keep products apart waits after each of them.
-    assert sum("WARPGROUP.DEPBAR" in text for text in code) == 5
+    # A sum of its own is waited for where it is added, and not in the branch that rescales, too.
+    waits = 4 if spec.config.transposes_values else 5
+    assert sum("WARPGROUP.DEPBAR" in text for text in code) == waits
