@@ -59,17 +59,18 @@ def most_consumers(variant: Variant, ov_depth: int) -> int:
 def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> int:
     """Return the most keys of a tile of the Hopper kernel, 0 for as many as fit.
 
-    O is in registers, so a wide one, or a bias besides, leaves a modifier half as many. Tiles of
-    fp8 operands are so large that a mask of several terms does not fit beside, and scales per
-    token only beside a narrow O.
+    O is in registers, so a wide one, or a bias besides, leaves a modifier half as many. With fp8
+    operands P V is there, too: a mask of several terms does not fit beside a whole tile, and scales
+    per token only beside a narrow O.
     """
-    is_scaled = variant.token_scales and ov_depth > FEW_COLUMNS
+    has_wide_sums = is_fp8 and ov_depth > FEW_COLUMNS
+    is_scaled = variant.token_scales and has_wide_sums
     if not variant.modifies_scores:
         several = is_fp8 and len(variant.terms) > 1
         if is_scaled and several:
             return FEW_COLUMNS
         return SEVERAL_TERMS_COLUMNS if is_scaled or several else 0
-    scarce = ov_depth > WIDE_DEPTH or bool(variant.bias_slots) or is_scaled
+    scarce = ov_depth > WIDE_DEPTH or bool(variant.bias_slots) or has_wide_sums
     return FEW_COLUMNS // 2 if variant.score_mod is not None and scarce else FEW_COLUMNS
 
 

@@ -15,6 +15,8 @@ ATTEMPTS = ("SYNCS", "USETMAXREG", "UTCATOMSWS")
 """Opcodes that answer whether they succeeded, and are tried until they do."""
 FEWEST_LINES, HALF = 3, 0.5
 """Lines of the sides of a branch that tell where it comes from, and the share that is common."""
+NONE = 0
+"""No line: a branch may come from none."""
 OWN, ASKED, NEAR, REGION, CLOSE = 3, 3, 2, 4, 1
 """What speaks for a branch of the PTX: the line that a branch has; that of what computes its
 condition; its line as that of a condition; lines of its sides, if all are shared; and by how much
@@ -90,13 +92,15 @@ class Related:
             for line in lines:
                 if line in self.program.branches:
                     points[line] = points.get(line, 0) + worth
-        around = self._around(index)
+        supported, around = set(points), self._around(index)
         for line in dict.fromkeys((*points, *around)):
             points[line] = points.get(line, 0) + REGION * self._alike(index, line)
         points = {x: n for x, n in points.items() if x == own or self._alike(index, x)}
         best = max(points.values(), default=0)
         likely = [line for line in points if points[line] > best - CLOSE]
-        return tuple(sorted(likely, key=lambda line: -points[line]))
+        likely.sort(key=lambda line: -points[line])
+        certain = not likely or supported & set(likely)
+        return tuple(likely) if certain else (*likely, NONE)
 
     def _alike(self, index: int, line: int) -> float:
         """Lines that the sides of a branch share with those of one of the PTX, of all of both."""
@@ -128,7 +132,7 @@ class Related:
     @cached_property
     def branch_lines(self) -> set[int]:
         """Lines of the PTX's branches that machine code kept."""
-        return {line for lines in self.branches.values() for line in lines}
+        return {line for lines in self.branches.values() for line in lines if line != NONE}
 
     @cached_property
     def lines(self) -> list[int | None]:

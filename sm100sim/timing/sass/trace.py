@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -114,16 +114,45 @@ class Matcher:
         ):  # fmt: skip
             if mask and self._moves[k]:
                 wanted[self._program.lines[k]].append(_Placed(step, anchors))
-        passed = np.cumsum(way.letters >= 0)
-        found: dict[int, DynamicEvent] = {}
+        passed = np.cumsum(way.letters >= 0).astype(np.int32)
+        found: dict[int, int] = {}
         for line, accesses in wanted.items():
             for instruction in self._accesses.get(line, ()):
                 places = np.flatnonzero(way.order == instruction)
                 executed = [_Placed(int(p), int(passed[p])) for p in places]
-                for at, step in _pairs(executed, accesses):
-                    found[at] = self._events.event(step)
-            if line not in self._accesses:
-                self.lost[line] += len(accesses)
+                found |= _pairs(executed, accesses)
+        events = {at: self._events.event(step) for at, step in found.items()}
+        answered = set(found.values())
+        rest = [x for accesses in wanted.values() for x in accesses if x.index not in answered]
+        rest.sort(key=lambda access: access.index)
+        return {**events, **self._elsewhere(rest, way, passed, events)}
+
+    def _elsewhere(
+        self, rest: Sequence[_Placed], way: Way, passed: Indices, events: Mapping[int, DynamicEvent]
+    ) -> Mapping[int, DynamicEvent]:
+        """Events of accesses that ptxas joined with others, so that their line is gone.
+
+        They belong to an instruction of their kind without an event and with the same anchors
+        before it, in order; to the same where there are more of them.
+        """
+        found: dict[int, DynamicEvent] = {}
+        groups: dict[tuple[tuple[str, ...], int], list[int]] = defaultdict(list)
+        for access in rest:
+            name = self.names[int(self._recording.steps["instruction"][access.index])]
+            groups[ACCESSES[name], access.anchors].append(access.index)
+        for (opcodes, anchors), steps in groups.items():
+            window = np.flatnonzero(passed == anchors).tolist()
+            free = [
+                at for at in window
+                if at not in events and self._kernel.instructions[way.order[at]].opcode in opcodes
+            ]  # fmt: skip
+            for k, at in enumerate(free[: len(steps)]):
+                count = min(len(free), len(steps))
+                part = steps[k * len(steps) // count : (k + 1) * len(steps) // count]
+                found[at] = _joined([self._events.event(step) for step in part])
+            if not free:
+                for k in self._recording.steps["instruction"][steps].tolist():
+                    self.lost[self._program.lines[k]] += 1
         return found
 
     def launch(self, clusters: Sequence[int] | None = None) -> LaunchTrace:
@@ -162,7 +191,7 @@ def _anchors_before(steps: Steps, anchors: Sequence[int]) -> Indices:
     return np.searchsorted(np.array(anchors, np.int64), steps, "right").astype(np.int32)
 
 
-def _pairs(executed: Sequence[_Placed], accesses: Sequence[_Placed]) -> list[tuple[int, int]]:
+def _pairs(executed: Sequence[_Placed], accesses: Sequence[_Placed]) -> dict[int, int]:
     """Executions of one instruction and the accesses that they made, in order.
 
     With as many of both they belong together. An instruction under a guard runs more often than its
@@ -170,15 +199,25 @@ def _pairs(executed: Sequence[_Placed], accesses: Sequence[_Placed]) -> list[tup
     them belong together.
     """
     if len(executed) == len(accesses):
-        return [(a.index, b.index) for a, b in zip(executed, accesses, strict=True)]
+        return {a.index: b.index for a, b in zip(executed, accesses, strict=True)}
     by_anchors: dict[int, list[int]] = defaultdict(list)
     for access in reversed(accesses):
         by_anchors[access.anchors].append(access.index)
-    return [
-        (place.index, by_anchors[place.anchors].pop())
+    return {
+        place.index: by_anchors[place.anchors].pop()
         for place in executed
         if by_anchors.get(place.anchors)
-    ]
+    }
+
+
+def _joined(parts: Sequence[DynamicEvent]) -> DynamicEvent:
+    """The event of an access that moves what several would: neighbours share passes and sectors."""
+    return replace(
+        parts[0],
+        size=sum(part.size for part in parts),
+        wavefronts=max(part.wavefronts for part in parts),
+        sectors=max(part.sectors for part in parts),
+    )
 
 
 def traced(kernel: SassKernel, recording: Recording) -> LaunchTrace:

@@ -8,7 +8,8 @@ import pytest
 
 from fa4_cute.plan.facts.hardware import SM90A
 from sm100sim.crew.recording import Recording, recording
-from sm100sim.timing.records import Action, Pipe
+from sm100sim.report import Report, record
+from sm100sim.timing.records import Action, Pipe, SassKernel
 from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.trace import Matcher
 from testing.cases import Case, dense
@@ -28,10 +29,14 @@ ANSWERED = {
 """Engine operation -> its event, as often in machine code as in the run."""
 
 
-def recorded(case: Case) -> Recording:
-    with recording([0, 1]) as launches:
+KEPT_WHOLE = ("MUFU.EX2", "MUFU.RCP", "SHFL", "LDTM")
+"""Instructions of which ptxas makes one for a statement, in the statement's block."""
+
+
+def recorded(case: Case) -> tuple[Recording, Report]:
+    with recording() as launches, record() as reports:
         run(case)
-    return launches[0]
+    return launches[0], reports[0]
 
 
 def made(matcher: Matcher) -> Counter[Action]:
@@ -45,12 +50,24 @@ def made(matcher: Matcher) -> Counter[Action]:
     return found
 
 
+def executed(kernel: SassKernel, matcher: Matcher) -> Counter[int]:
+    """Executions of KEPT_WHOLE by PTX line, of all recorded clusters."""
+    found: Counter[int] = Counter()
+    for trace in matcher.launch().traces:
+        for stream in trace.streams:
+            for k, count in Counter(stream.order.tolist()).items():
+                if kernel.instructions[k].mnemonic.startswith(KEPT_WHOLE):
+                    found[kernel.instructions[k].ptx_line or 0] += count * len(trace.clusters)
+    return found
+
+
 @pytest.mark.parametrize(
     "name", ["sm90", *(pytest.param(n, marks=pytest.mark.slow) for n in ("2q", "depth512"))]
 )
 def test_each_warp_agrees_with_its_run(name: str) -> None:
+    """Also statements that had no part in finding the ways are executed as often as in the run."""
     case, arch = CASES[name]
-    launched = recorded(case)
+    launched, report = recorded(case)
     kernel = compiled(launched.request.ptx, arch, launched.request.kernel)
     matcher = Matcher(kernel, launched)
     events = made(matcher)
@@ -62,12 +79,15 @@ def test_each_warp_agrees_with_its_run(name: str) -> None:
         assert events[action] == steps[operation], operation
     barriers = events[Action.NAMED_BARRIER] + events[Action.NAMED_ARRIVE]
     assert barriers == steps["NAMED_BARRIER"]
+    counts = executed(kernel, matcher)
+    assert len(counts) > 50
+    assert counts == {line: report.line_counts[line] for line in counts}
 
 
 def test_units_of_the_hopper_kernel_are_those_of_its_work() -> None:
     """Per key tile each softmax warp takes 64 exponentials and the products of two 64 x 128."""
     case, arch = CASES["sm90"]
-    launched = recorded(case)
+    launched, _ = recorded(case)
     kernel = compiled(launched.request.ptx, arch, launched.request.kernel)
     trace = Matcher(kernel, launched).cluster(0)
     softmax = trace.streams[4]

@@ -44,7 +44,7 @@ DEPTHS = ((64, 0), (96, 0), (128, 0), (192, 0), (192, 128), (256, 0))
 FP8_DEPTHS = ((64, 0), (128, 0), (192, 128))
 QUICK = (
     ("causal", BF16, (128, 0), False), ("everything paged split", BF16, (256, 0), False),
-    ("union", FP8, (128, 0), True),
+    ("union", FP8, (128, 0), True), ("function", FP8, (128, 0), False),
 )  # fmt: skip
 KERNELS = (*product((BF16,), DEPTHS, (False,)), *product((FP8,), FP8_DEPTHS, (False, True)))
 """Element type, head dims, and whether tokens have scales."""
@@ -73,4 +73,6 @@ def test_no_role_spills(
     assert [text for text in code if SPILL.search(text)] == []
     # The first S, S and O of the loop, O of rows that move, the last O: an assembler that cannot
     # keep products apart waits after each of them.
-    assert sum("WARPGROUP.DEPBAR" in text for text in code) == 5
+    # A sum of its own is waited for where it is added, and not in the branch that rescales, too.
+    waits = 4 if spec.config.transposes_values else 5
+    assert sum("WARPGROUP.DEPBAR" in text for text in code) == waits

@@ -121,11 +121,10 @@ def test_code_larger_than_the_cache_is_fetched_again_and_again() -> None:
     def rate(kilobytes: int) -> float:
         count = kilobytes * 64
         trace = Program().warp(0, *[op("NOP", 2)] * count).trace()
+
         def loops(n: int) -> float:
             (stream,) = trace.streams
-            again = replace(
-                stream, order=np.tile(stream.order, n), event=np.tile(stream.event, n)
-            )
+            again = replace(stream, order=np.tile(stream.order, n), event=np.tile(stream.event, n))
             return run_cluster(replace(trace, streams=(again,)), draw).cycles
 
         return (loops(3) - loops(2)) / count

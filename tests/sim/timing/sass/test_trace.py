@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -166,6 +167,33 @@ def test_barriers_come_in_the_order_of_the_run_with_their_phases() -> None:
         assert [e.count for e in arrivals] == [32 if barrier else 1] * 5
     inits = [e for e in trace.events if e.kind is Action.MBARRIER_INIT]
     assert sorted(count for e in inits for count in e.shape) == [1, 32]
+
+
+def changed(kernel: SassKernel, of: str, **changes: Any) -> SassKernel:
+    """The machine code with other fields in the instructions of an opcode."""
+    code = tuple(replace(i, **changes) if i.opcode == of else i for i in kernel.instructions)
+    return replace(kernel, instructions=code)
+
+
+def test_a_store_whose_line_is_gone_keeps_its_event() -> None:
+    """As where ptxas joins stores of two sides, or neighbours into one."""
+    launched, kernel, _ = followed(LOOP, np.zeros(128, np.float32), block=64)
+    matcher = Matcher(changed(kernel, "STG", ptx_line=None), launched)
+    (trace,) = matcher.launch().traces
+    assert not matcher.lost
+    for stream in trace.streams:
+        made = [trace.events[k] for k in stream.event.tolist() if k >= 0]
+        assert [(e.size, e.sectors) for e in made if "st" in e.detail] == [(128, 4)]
+
+
+def test_an_access_without_an_instruction_is_counted() -> None:
+    launched, kernel, _ = followed(LOOP, np.zeros(128, np.float32), block=64)
+    matcher = Matcher(changed(kernel, "STG", opcode="MOV"), launched)
+    matcher.launch()
+    rows = launched.request.ptx.split("\n")
+    assert {rows[line - 1]: n for line, n in matcher.lost.items()} == {
+        "st.global.f32 [%rd2], %f1;": 2
+    }
 
 
 def test_code_of_another_program_matches_nothing() -> None:
