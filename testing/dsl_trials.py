@@ -53,7 +53,6 @@ TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
     ),
     "math.arith.add_down": lambda a, b, f, g, p: _keep(arith.add_down(f, g)),
     "math.arith.fma": lambda a, b, f, g, p: _keep(arith.fma(f, g, f)),
-    "math.arith.add_down": lambda a, b, f, g, p: _keep(arith.add_down(f, g)),
     "math.arith.mul": lambda a, b, f, g, p: _keep(arith.mul(f, g)),
     "math.arith.max2": lambda a, b, f, g, p: _keep(arith.max2(f, g)),
     "math.arith.exp2_hardware": lambda a, b, f, g, p: _keep(arith.exp2_hardware(f)),
