@@ -22,9 +22,9 @@ from benchmarks.hopper.times.problems import TABLE, Problem
 from benchmarks.hopper.times.timing import Flush, copy_rate, measured
 from fa4_cute.host.ask.arguments import options_and_batch
 from fa4_cute.host.ask.request import request
+from fa4_cute.host.choose.specify import combine_spec
 from fa4_cute.host.choose.support import Choice
 from fa4_cute.host.compile import cache
-from fa4_cute.host.run.operands import combine_spec
 from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.combine_spec import CombineSpec

@@ -50,7 +50,7 @@ _MATH: Final = (
     fault("softmax.<module>", "LOWEST_MODIFIED_MAX = -MAX_FLOAT32",
           "LOWEST_MODIFIED_MAX = -(2.0**100)", f"{_EXTREME}finite_biases_hide_nothing[{{}}]"),
     fault("softmax.exact_scale", "power_below(scale)", "scale",
-          f"{_EXTREME}large_scales[torch.bfloat16-64]"),
+          f"{_EXTREME}large_scales[torch.bfloat16-64-sm_100a]"),
     fault("softmax.Exponent.of", "-row_max * scale", "-row_max", "2q"),
     fault("softmax.Exponent.of", "offset + Float32(probability.lift)", "offset", "2q-fp8"),
     fault("softmax.total", "low + high", "low", "2q"),

@@ -21,10 +21,10 @@ from .ask.problem import Problem, dtype_name
 from .ask.request import request, scheduler_of, split_of
 from .ask.score_changes import full_mask, modifier_of
 from .choose.refusals import Refusal, device_refusal
+from .choose.specify import combine_spec
 from .choose.support import Choice, Support, answer, choose, require
 from .compile import cache
 from .run import device
-from .run.operands import combine_spec
 
 
 def can_implement(

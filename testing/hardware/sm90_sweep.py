@@ -17,9 +17,9 @@ import torch
 import fa4_cute
 from fa4_cute.host.ask.arguments import options_and_batch
 from fa4_cute.host.ask.request import request
+from fa4_cute.host.choose.specify import combine_spec
 from fa4_cute.host.choose.support import choose, require
 from fa4_cute.host.compile import cache
-from fa4_cute.host.run.operands import combine_spec
 from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.combine_spec import CombineSpec
@@ -27,7 +27,7 @@ from fa4_cute.plan.spec.variant import Partition
 from testing.arguments import Arguments, arguments
 from testing.cases import FP8, FP16, Case, dense
 from testing.reference.attention import Comparison, compare
-from testing.reference.fp8 import compare_fp8
+from testing.reference.fp8 import HOPPER_SUM_BITS, compare_fp8
 
 
 def hopper(*sizes: int, **more: Any) -> Case:
@@ -151,8 +151,10 @@ def computed(given: Arguments) -> tuple[torch.Tensor, torch.Tensor]:
 def judged(case: Case) -> Comparison:
     """Run a case on the GPU; return how far it is from float64."""
     given = arguments(case)
-    judge = compare_fp8 if case.is_fp8 else compare
-    return judge(*computed(given), given.inputs, **given.options)
+    if case.is_fp8:
+        found = computed(given)
+        return compare_fp8(*found, given.inputs, sum_bits=HOPPER_SUM_BITS, **given.options)
+    return compare(*computed(given), given.inputs, **given.options)
 
 
 def main(command: str) -> int:

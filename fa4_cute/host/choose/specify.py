@@ -16,6 +16,7 @@ from ...plan.launch.sm90_selection import (
     choose_tile,
 )
 from ...plan.spec.attention_spec import AttentionSpec
+from ...plan.spec.combine_spec import CombineSpec
 from ...plan.spec.common_spec import refuse
 from ...plan.spec.kernel_spec import KernelSpec
 from ...plan.spec.limits import unsupported_reason
@@ -113,3 +114,9 @@ def _with_query_tiles(spec: KernelSpec, num_qo: int) -> KernelSpec:
 def _with_tile(spec: SM90Spec, kind: TileKind) -> SM90Spec:
     """Return one object per kernel, as :func:`_specification` does."""
     return kind.applied(spec)
+
+
+def combine_spec(problem: Problem) -> CombineSpec:
+    """Return the kernel that combines the splits of ``problem``."""
+    dtype = DType(problem.dtype).output
+    return CombineSpec(dtype, problem.head_dim_v, problem.return_lse, problem.arch)

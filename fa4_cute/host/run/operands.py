@@ -13,15 +13,14 @@ from typing import Any
 
 import torch
 
-from ...plan.facts.dtypes import DType
 from ...plan.facts.tensor_map_bits import ALIGN, MAX_STRIDE
-from ...plan.spec.combine_spec import CombineSpec
 from ...plan.spec.extras import ABSENT, BIAS_AXES, Aux, Bias, Extras, PaddingLengths
 from ...plan.spec.tensor_maps import OperandLayout
 from ..ask.checks import DENSE
 from ..ask.features import NO_TENSORS, PLAIN, FeatureTensors
 from ..ask.outputs import NEW, Outputs, Wanted, span, wanted_lse, wanted_out
 from ..ask.problem import Problem
+from ..choose.specify import combine_spec
 from .launch import AttentionCall, Operand, Splits
 from .simulator import HostBuffer
 
@@ -73,12 +72,6 @@ class Call:
             "num_queries": self.out.shape[-3],
         }
         return Splits(spec, partial_lse.shape[1], tuple(values.items()))
-
-
-def combine_spec(problem: Problem) -> CombineSpec:
-    """Return the kernel that combines the splits of ``problem``."""
-    dtype = DType(problem.dtype).output
-    return CombineSpec(dtype, problem.head_dim_v, problem.return_lse, problem.arch)
 
 
 def fits_tma(address: int, shape: Sequence[int], strides: Sequence[int], item_bytes: int) -> bool:

@@ -19,10 +19,10 @@ from ...plan.spec.tensor_maps import OperandLayout, key_map, query_map
 from ..ask.outputs import span
 from ..ask.problem import Problem
 from ..choose.refusals import Refusal
+from ..choose.specify import combine_spec
 from ..choose.support import choose
 from .known import TMA_ALIGN
 from .launch import repacked
-from .operands import combine_spec
 from .pattern import Made, Pattern
 from .sorting import LENGTHS, Arguments
 

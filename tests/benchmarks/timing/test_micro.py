@@ -52,3 +52,11 @@ def test_one_and_the_rest(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         "| x | DeviceError: y | | |",
     ]
     assert micro.main([]) == 64
+
+
+def test_the_page_has_the_answers_of_the_chip() -> None:
+    recorded = json.loads(Path("benchmarks/timing/h200.json").read_text())
+    page = Path("docs/timing_probes.md").read_text()
+    assert page.endswith(micro.table(recorded) + "\n")
+    names = {question.name for question in QUESTIONS}
+    assert {entry["name"] for entry in recorded["answers"]} == names

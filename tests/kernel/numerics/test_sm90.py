@@ -234,6 +234,9 @@ def test_a_repeated_call_is_known_by_its_architecture() -> None:
     assert fa4_cute.last_report() is not None
 
 
+WAIT = r"mbarrier\.try_wait[^;]*;\s*@done bra\.uni PHASE_DONE;"
+
+
 def without(pattern: str, count: int = 1) -> Callable[[str], str]:
     """What takes ``count`` matches of ``pattern`` out of a text."""
 
@@ -257,9 +260,7 @@ BREAKS: dict[str, tuple[Callable[[str], str], str]] = {
         without(r"wgmma\.commit_group\.sync\.aligned;", 3), "wgmma-register-in-flight"
     ),
     "nobody waits for a tile": (
-        lambda text: re.sub(
-            r"mbarrier\.try_wait[^;]*;\s*@P1 bra\.uni DONE;", "bra.uni DONE;", text, count=5
-        ),
+        lambda text: re.sub(WAIT, "bra.uni PHASE_DONE;", text, count=5),
         "race-shared",
     ),
     "a slot is never freed": (without(ARRIVE, 4), "deadlock"),
