@@ -21,9 +21,13 @@ import fa4_cute
 from benchmarks.hopper.times.problems import Problem
 from benchmarks.hopper.times.record_fa4 import ask, overheard
 from benchmarks.hopper.times.tensors import make
+from fa4_cute.host.ask.arguments import options_and_batch
+from fa4_cute.host.ask.request import request
+from fa4_cute.host.choose.support import choose, require
 from fa4_cute.host.compile import cache
 from fa4_cute.host.run import compute
 from fa4_cute.host.run.launch import pack_launch
+from fa4_cute.plan.launch.launch import AttentionSizes, plan_launch
 from sm100sim.crew.recording import Recording, recording
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.options import RunOptions
@@ -33,7 +37,6 @@ from sm100sim.timing.sass.lines import compiled, of_cubin
 from sm100sim.timing.sass.tools import tool
 from sm100sim.timing.sass.trace import traced
 
-SMALLEST_TILE: Final = 64
 L2_BYTES: Final = 50 << 20
 Grid = tuple[int, int, int]
 
@@ -86,13 +89,18 @@ class Tracer:
         tensors = make(problem, "cpu")
         q, k, v = (tensors[name] for name in "qkv")
         few = partial(pack_launch, num_sms=self._sms)
+        options: dict[str, Any] = {"causal": problem.causal, "arch": self._arch}
+        asked = request((q, k, v), *options_and_batch(options)).problem
+        sizes = AttentionSizes(
+            problem.batch, problem.seqlen_q, problem.seqlen_k, problem.heads, problem.heads_kv
+        )
+        grid = plan_launch(require(choose(asked)).spec, sizes, 1.0, num_sms=self._sms).grid
         with (
             self._noted(),
             mock.patch.object(compute, "pack_launch", few),
-            recording(chosen(problem, None), others=False) as launches,
+            recording(chosen(problem, grid, self._sms), others=False) as launches,
             fa4_cute.simulator_options(checks="none"),
         ):
-            options: dict[str, Any] = {"causal": problem.causal, "arch": self._arch}
             fa4_cute.flash_attn(q, k, v, out=tensors["out"], **options)
         (found,) = launches
         return found
@@ -120,7 +128,7 @@ class Tracer:
         (request,) = requests
         if rewrite is not None:
             request = replace(request, ptx=rewrite(request.ptx))
-        with recording(chosen(problem, request.grid), others=False) as launches:
+        with recording(chosen(problem, request.grid, self._sms), others=False) as launches:
             run(request, RunOptions())
         (found,) = launches
         return found
@@ -134,12 +142,15 @@ def assemblers() -> Sequence[str]:
     return [*sorted(map(str, found)), tool("ptxas")]
 
 
-def chosen(problem: Problem, grid: Grid | None) -> Sequence[int]:
-    """Clusters to execute: one, or those of a head, where they are known or at least as many."""
-    if not problem.causal:
+def chosen(problem: Problem, grid: Grid, sms: int) -> Sequence[int]:
+    """Clusters to execute: one, or those of a head.
+
+    Without a mask clusters are alike, and persistent ones are taken to be.
+    """
+    if not problem.causal or prod(grid) <= sms:
         return [0]
-    if grid is None or len(_beyond_one(grid)) > 1:
-        return range(-(-problem.seqlen_q // SMALLEST_TILE))
+    if len(_beyond_one(grid)) > 1:
+        return range(0, grid[0] * grid[1], grid[0])
     return [tile * section(problem) for tile in range(tiles(problem, grid))]
 
 
@@ -165,9 +176,9 @@ def section(problem: Problem) -> int:
 def place(problem: Problem, grid: Grid, number: int, sms: int) -> int:
     """The executed cluster that one is like."""
     if not problem.causal or prod(grid) <= sms:
-        return 0  # persistent CTAs are taken to be alike
+        return 0
     if len(_beyond_one(grid)) > 1:
-        return number % grid[0]
+        return number // grid[0] % grid[1] * grid[0]  # heads of a section, query tiles, the rest
     heads = section(problem)
     return number // heads % tiles(problem, grid) * heads
 
