@@ -12,6 +12,7 @@ from testing.hardware.sm90_sweep import AGAIN, CASES, computed, judged
 from tests.hardware.hopper import on_hopper
 
 
+@pytest.mark.slow
 def test_the_sweep_has_every_feature_and_head_dims_of_every_tile() -> None:
     options = [arguments(case).options for case in CASES]
     for name in {*SM90_FEATURES, "causal", "window_size", "softcap"} - {"score_mod"}:

@@ -10,6 +10,7 @@ from tests.sim.check.edges import MODES
 PROGRAMS = programs_of_findings()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", PROGRAMS)
 def test_both_versions(code: str) -> None:
     program = Program.read(PROGRAMS[code])

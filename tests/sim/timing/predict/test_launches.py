@@ -81,6 +81,7 @@ def test_a_prediction_has_a_band_that_the_seed_repeats() -> None:
     assert first.microseconds == pytest.approx(first.band.median / 1980)
 
 
+@pytest.mark.slow
 def test_kernels_are_compared_draw_by_draw() -> None:
     """Twice the work: the ratio's band is narrow where the cycles' bands overlap."""
     one, two = (predict_launch(launch(n, each=132), "h100", draws=8) for n in (30_000, 33_000))
