@@ -163,6 +163,7 @@ def test_cuda_python() -> None:
 
 
 @needs_nvcc
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["vector_add", "runtime", "tensor_map", "im2col", "wmma", "grid"])
 def test_programs_of_nvcc(name: str, tmp_path: Path) -> None:
     done = ran("check", by_nvcc(name, tmp_path, *PTX))

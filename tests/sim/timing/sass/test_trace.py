@@ -15,7 +15,7 @@ from sm100sim.timing.records import Action, LaunchTrace, SassKernel, WarpStream
 from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.trace import Matcher, traced
 from sm100sim.timing.sass.walk import Unmatched
-from testing.harness import SMEM
+from testing.harness import SMEM, aligned
 from tests.sim.harness import run_ptx
 
 HERE = """mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; mad.lo.u32 %r3, %r1, 128, %r2;
@@ -177,7 +177,7 @@ def changed(kernel: SassKernel, of: str, **changes: Any) -> SassKernel:
 
 def test_a_store_whose_line_is_gone_keeps_its_event() -> None:
     """As where ptxas joins stores of two sides, or neighbours into one."""
-    launched, kernel, _ = followed(LOOP, np.zeros(128, np.float32), block=64)
+    launched, kernel, _ = followed(LOOP, aligned(128, np.float32), block=64)
     matcher = Matcher(changed(kernel, "STG", ptx_line=None), launched)
     (trace,) = matcher.launch().traces
     assert not matcher.lost
