@@ -28,8 +28,6 @@ LIFT: Final = ProbabilityPlan.of(DType.FP8_E4M3).lift
 LSE_LIMIT: Final = 3e-4
 HOPPER_SUM_BITS: Final = 13
 """Fraction bits that wgmma keeps of a sum of fp8 products (``docs/hardware.md``)."""
-HOPPER_MMA_K: Final = 32
-"""Products of fp8 that one wgmma adds up."""
 
 
 def compare_fp8(
@@ -63,7 +61,8 @@ def compare_fp8(
     error = (out.double() - exact.out).abs()
     lse_error = torch.where(lse.double() == exact.lse, 0.0, (lse.double() - exact.lse).abs())
     failures = [] if bool((error <= bound).all()) else ["O is out of bounds"]
-    cuts = 0.0 if sum_bits is None else -(-inputs[0].shape[-1] // HOPPER_MMA_K) / 2.0**sum_bits
+    num_mmas = math.ceil(inputs[0].shape[-1] / DType.FP8_E4M3.mma_k)
+    cuts = 0.0 if sum_bits is None else num_mmas / 2.0**sum_bits
     lse_bound = LSE_LIMIT + cuts * (1.0 + exact.lse.abs().nan_to_num(posinf=0.0))
     failures += [] if bool((lse_error <= lse_bound).all()) else ["LSE is out of bounds"]
     if not equal_rows:

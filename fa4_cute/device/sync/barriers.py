@@ -22,19 +22,25 @@ def mbarrier_wait(address: Int32, phase: Int32, *, cluster: bool = False) -> Non
     """Block the calling threads until the phase with parity ``phase`` has completed (acquire).
 
     With ``cluster`` the wait also acquires what threads of the other CTA released.
-
-    DSL: ``cute.arch.mbarrier_wait`` serves the wait inside a CTA and has no scope for the other.
     """
     if not cluster:
         cute.arch.mbarrier_wait(shared(address), phase)
         return
+    _try_until_done("parity.acquire.cluster", f", {TRY_WAIT_HINT_NS}", "bra", address, phase)
+
+
+def _try_until_done(modifiers: str, hint: str, branch: str, address: Int32, phase: Int32) -> None:
+    """Try again until the phase has completed.
+
+    DSL: ``cute.arch.mbarrier_wait`` serves the wait inside a CTA. It has no scope for the other CTA
+    of a pair, and names a limit of 10 ms.
+    """
     emit(
         "{\n\t.reg .pred done;\n"
         "WAIT_FOR_PHASE:\n\t"
-        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 "
-        f"done, [$0], $1, {TRY_WAIT_HINT_NS};\n\t"
-        "@done bra PHASE_DONE;\n\t"
-        "bra WAIT_FOR_PHASE;\n"
+        f"mbarrier.try_wait.{modifiers}.shared::cta.b64 done, [$0], $1{hint};\n\t"
+        f"@done {branch} PHASE_DONE;\n\t"
+        f"{branch} WAIT_FOR_PHASE;\n"
         "PHASE_DONE:\n\t}",
         (),
         (address, phase),
@@ -42,20 +48,8 @@ def mbarrier_wait(address: Int32, phase: Int32, *, cluster: bool = False) -> Non
 
 
 def mbarrier_wait_untimed(address: Int32, phase: Int32) -> None:
-    """Block as :func:`mbarrier_wait` inside a CTA; a try has the limit that the system gives it.
-
-    DSL: ``cute.arch.mbarrier_wait`` names a limit of 10 ms.
-    """
-    emit(
-        "{\n\t.reg .pred done;\n"
-        "WAIT_FOR_PHASE:\n\t"
-        "mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n\t"
-        "@done bra.uni PHASE_DONE;\n\t"
-        "bra.uni WAIT_FOR_PHASE;\n"
-        "PHASE_DONE:\n\t}",
-        (),
-        (address, phase),
-    )
+    """Block as :func:`mbarrier_wait` inside a CTA; a try has the limit that the system gives it."""
+    _try_until_done("parity", "", "bra.uni", address, phase)
 
 
 def mbarrier_arrive(address: Int32) -> None:
