@@ -27,7 +27,7 @@ from fa4_cute.host.choose.support import choose, require
 from fa4_cute.host.compile import cache
 from fa4_cute.host.run import compute
 from fa4_cute.host.run.launch import pack_launch
-from fa4_cute.plan.launch.launch import AttentionSizes, plan_launch
+from fa4_cute.plan.launch.launch import plan_launch
 from sm100sim.crew.recording import Recording, recording
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.options import RunOptions
@@ -91,10 +91,8 @@ class Tracer:
         few = partial(pack_launch, num_sms=self._sms)
         options: dict[str, Any] = {"causal": problem.causal, "arch": self._arch}
         asked = request((q, k, v), *options_and_batch(options)).problem
-        sizes = AttentionSizes(
-            problem.batch, problem.seqlen_q, problem.seqlen_k, problem.heads, problem.heads_kv
-        )
-        grid = plan_launch(require(choose(asked)).spec, sizes, 1.0, num_sms=self._sms).grid
+        spec = require(choose(asked)).spec
+        grid = plan_launch(spec, asked.sizes, asked.scale, num_sms=self._sms).grid
         with (
             self._noted(),
             mock.patch.object(compute, "pack_launch", few),
