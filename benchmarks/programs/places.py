@@ -102,15 +102,15 @@ def _driver() -> Path:
 
 def _compiler(project: Project, program: Program, target: Path) -> list[str]:
     copy = sources(project)
-    files = [str(copy / name) for name in (program.file, *program.also)]
+    inputs = [str(copy / name) for name in (program.file, *program.also)]
     flags = [word.replace("{copy}", str(copy)) for word in program.flags]
     if project.built == "mojo":
         mojo = environment(project).with_name("mojo")
         return [str(mojo), "build", *flags, "--target-accelerator", TARGET, "-o", str(target),
-                *files]  # fmt: skip
+                *inputs]  # fmt: skip
     if "-lcuda" in flags:
         flags.append(f"-L{_driver()}")
-    return ["nvcc", *_targets(), "-lineinfo", "-w", "-o", str(target), *files, *flags]
+    return ["nvcc", *_targets(), "-lineinfo", "-w", "-o", str(target), *inputs, *flags]
 
 
 def _built_name(program: Program, host: bool) -> str:

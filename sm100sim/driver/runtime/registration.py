@@ -35,7 +35,7 @@ class Registered:
 
     Attributes:
         kernels, variables: the image and the name in it.
-        launches: what `<<<...>>>` says, until the kernel's stub takes it, by the thread that says it.
+        launches: what `<<<...>>>` says, by thread, until the stub of the kernel takes it.
     """
 
     kernels: dict[int, tuple[Image, str]] = field(default_factory=dict)

@@ -135,8 +135,8 @@ def test_divergent_lanes_meet_at_a_warp_barrier() -> None:
 
 
 def test_lanes_at_a_join_do_not_hold_up_a_warp_barrier() -> None:
-    """Two lanes wait for all others of the warp, which leave it behind the branch: what reductions of
-    Numba do.  A thread does not have to wait where paths meet."""
+    """Two lanes wait for all others of the warp, which leave behind the branch, as in reductions
+    of Numba.  A thread does not have to wait where paths meet."""
     out = aligned(32, np.uint32)
     run_ptx(
         "mov.u32 %r0, %tid.x; mad.wide.u32 %rd1, %r0, 4, %p0; mov.u32 %r1, 7;"
