@@ -2,7 +2,7 @@
 
 `call` profiles what a call launches; `kernel_profile` has what is known of a launch: `uses` of
 resources, `roles` and their waits, the critical `path` and its `handovers`, hot `spots` and
-`occupancy`. `detail` is the run behind them. `text`, `comparison`, `tracks` and `views` show it.
+`occupancy`. `detail` is the run behind them. `text`, `comparison` and `views` show it.
 """
 
 from .call import profile

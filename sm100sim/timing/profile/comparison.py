@@ -45,7 +45,7 @@ class Difference:
     """Something that two profiles do not have in common.
 
     Attributes:
-        what: e.g. "MUFU", "on the path: tensor", "softmax: mbarrier".
+        what: e.g. "MUFU", "on the path: tensor", "warps 0-3: mbarrier".
         first, second: cycles of either.
         why: what is behind it in either.
     """

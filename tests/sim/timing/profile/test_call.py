@@ -58,7 +58,7 @@ def test_a_kernel_of_exponentials_is_limited_by_mufu(exponentials: KernelProfile
     assert exponentials.band.low <= exponentials.band.median <= exponentials.band.high
     assert exponentials.operations["MUFU"] == 8 * 20 * 16
     assert exponentials.source == ()
-    assert "ex2.approx" in exponentials.ptx[1].place
+    assert any("ex2.approx" in spot.place for spot in exponentials.ptx)
     assert any("MUFU.EX2" in spot.place for spot in exponentials.sass)
     assert sum("ex2.approx" in spot.place for spot in exponentials.path_spots) > 5
     assert exponentials.occupancy.warps == 8 * exponentials.occupancy.ctas

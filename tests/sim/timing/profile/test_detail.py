@@ -8,7 +8,7 @@ import pytest
 from sm100sim.contract import clock
 from sm100sim.timing.profile.detail import Detail, detailed
 from sm100sim.timing.profile.roles import roles_of
-from sm100sim.timing.profile.tracks import tracks_of
+from sm100sim.timing.profile.views.tracks import tracks_of
 from testing.clocked import Program, op
 from tests.sim.timing.profile.programs import B200, handover, run, tangle
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from sm100sim.timing.profile import KernelProfile, profile_launch
-from sm100sim.timing.profile.perfetto import BIN
-from sm100sim.timing.profile.picture import COLUMNS, bars_of
-from sm100sim.timing.profile.tracks import KINDS, tracks_of
 from sm100sim.timing.profile.views import write_timeline
+from sm100sim.timing.profile.views.perfetto import BIN
+from sm100sim.timing.profile.views.picture import COLUMNS, bars_of
+from sm100sim.timing.profile.views.tracks import KINDS, tracks_of
 from sm100sim.timing.records import Action, DynamicEvent, LaunchTrace
 from testing.clocked import Program, op
 from tests.sim.timing.profile.programs import handover, loads

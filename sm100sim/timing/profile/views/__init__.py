@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from ..kernel_profile import KernelProfile
 from .html import page
-from .kernel_profile import KernelProfile
 from .perfetto import perfetto_text
 from .picture import PICTURES, draw
 from .tracks import Label, tracks_of

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from .kernel_profile import KernelProfile
+from ..kernel_profile import KernelProfile
+from ..text import profile_text
 from .picture import NAME, colours_of
-from .text import profile_text
 from .tracks import Track
 
 SCRIPT: Final = """

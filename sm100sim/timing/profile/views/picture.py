@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from .kernel_profile import KernelProfile
+from ..kernel_profile import KernelProfile
 from .tracks import KINDS, Track
 
 PICTURES: Final = (".png", ".svg", ".pdf")

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-from .kernel_profile import KernelProfile
-from .path import WORKS
+from ..kernel_profile import KernelProfile
+from ..path import WORKS
 from .tracks import Track, slots
 
 BIN: Final = 64

@@ -12,11 +12,11 @@ from typing import Final
 
 import numpy as np
 
-from ...contract import clock
-from ..records import DynamicEvent
-from .detail import Detail, Floats, Ints
-from .path import WORKS
-from .roles import Role
+from ....contract import clock
+from ...records import DynamicEvent
+from ..detail import Detail, Floats, Ints
+from ..path import WORKS
+from ..roles import Role
 
 KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "runs": ("issued", "stall", "branch"),
