@@ -63,9 +63,10 @@ def page(ours: KernelProfile, theirs: KernelProfile) -> str:
     lines = [
         "# A profile: d128 on a B200, and FlashAttention-4's beside it", "",
         "Written by `python -m benchmarks.timing.profiles`; [profile.md](profile.md) says what the",
-        "words mean. One CTA of either kernel: 256 query rows, 4,096 keys in 32 tiles, bf16, no mask.",
-        "All numbers are predictions of `sm100sim.timing`; nothing was measured on a Blackwell chip.",
-        "", "| kernel | cycles of a key tile | band | limited by | tensor | MUFU | issue |",
+        "words mean. One CTA of either kernel: 256 query rows, 4,096 keys in 32 tiles, bf16, all",
+        "keys. All numbers are predictions of `sm100sim.timing`; nothing was measured on a",
+        "Blackwell chip.", "",
+        "| kernel | cycles of a key tile | band | limited by | tensor | MUFU | issue |",
         "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for name, one in (("fa4_cute", ours), ("FA4", theirs)):
@@ -150,8 +151,10 @@ def _code(text: str) -> str:
 
 
 def _table(title: str, rows: tuple[Difference, ...], found: Comparison) -> list[str]:
-    lines = [f"{title}, the largest differences:", "",
-             "| what | this package | FlashAttention-4 | of its time |", "|---|---|---|---|"]  # fmt: skip
+    lines = [
+        f"{title}, the largest differences:", "",
+        "| what | this package | FlashAttention-4 | of its time |", "|---|---|---|---|",
+    ]  # fmt: skip
     lines += [
         f"| {one.what} | {one.first:,.0f} | {one.second:,.0f} | "
         f"{one.cycles / found.cycles[1]:+.1%} |"
