@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.timing.callers import CUDA12, CUDA13, Column
-from benchmarks.timing.fa4_variants import Changes
-from benchmarks.timing.side_rows import Family, Maker, model
+from benchmarks.timing.side_by_side.callers import CUDA12, CUDA13, Column
+from benchmarks.timing.side_by_side.rows import Family, Maker, model
+from benchmarks.timing.side_by_side.variants import Changes
 from sm100sim.timing.predict import Band
 
 RECORDS: Final = Path(__file__).with_suffix(".json")

@@ -65,6 +65,8 @@ int main() {
 """
 DRIVER: Final = ("cuGetErrorString", "cuTensorMapEncodeTiled")
 """What they call of the driver."""
+FINDINGS: Final = 1
+"""Exit code of a run that went through; v5 and v6 name lanes of other warps."""
 Row = Mapping[str, Any]
 
 
@@ -106,7 +108,7 @@ def recorded(program: Path) -> Recording:
     with recording([0], others=False, everywhere=True) as launches:
         # v1 to v3 rely on their warps being abreast: where copies land at once, one misses phases
         status = command(["run", "--mode", "late", str(program)])
-    if status or len(launches) != 1:
+    if status not in (0, FINDINGS) or len(launches) != 1:
         raise ValueError(f"{program.name}: exit code {status}, {len(launches)} launches")
     return launches[0]
 

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks.timing import claims, ladder
 from benchmarks.timing.claims import CLAIMS, Claim
-from benchmarks.timing.fa4_variants import KNOBS, changed, rewritten
-from benchmarks.timing.side_rows import Family, Maker
+from benchmarks.timing.side_by_side.rows import Family, Maker
+from benchmarks.timing.side_by_side.variants import KNOBS, changed, rewritten
 
 REGISTERS = (("registers", ((192, 80, 48), (200, 88, 24))),)
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.timing import side_by_side, side_page
-from benchmarks.timing.extents import Costs, Executed, Extent, Layout, whole
+from benchmarks.timing.side_by_side import page as side_page
+from benchmarks.timing.side_by_side import records as side_by_side
+from benchmarks.timing.side_by_side.extents import Costs, Executed, Extent, Layout, whole
 from sm100sim.timing.chips import Draw
 
 LAYOUT = Layout(256, 1, persistent=False)

@@ -21,7 +21,7 @@ from benchmarks.hopper.times.record_fa4 import ask, overheard
 from benchmarks.hopper.times.runners import ours
 from benchmarks.hopper.times.tensors import make
 from benchmarks.timing.attention_traces import assemblers
-from benchmarks.timing.fa4_variants import Changes, changed, rewritten
+from benchmarks.timing.side_by_side.variants import Changes, changed, rewritten
 from fa4_cute.host.run import compute
 from fa4_cute.host.run.launch import pack_launch
 from sm100sim.crew.recording import Recording, recording
@@ -48,7 +48,7 @@ class Column:
         one_cta: whether FlashAttention-4 is kept from pairs of CTAs, as its switch
             `FA_DISABLE_2CTA`, or torch for CUDA 12, does.
         options: further ones of this package's call.
-        changes: of FlashAttention-4, a variant (`fa4_variants`).
+        changes: of FlashAttention-4, a variant (`variants`).
     """
 
     name: str

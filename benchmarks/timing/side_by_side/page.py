@@ -12,7 +12,7 @@ Row = Mapping[str, Any]
 OURS: Final = "fa4_cute"
 HEAD: Final = """# Attention side by side: predictions for a B200
 
-Written by `python -m benchmarks.timing.side_by_side` from the rows in `side_by_side.json`.
+Written by `python -m benchmarks.timing.side_by_side` from the rows in `rows.json`.
 **Nothing here was measured.** Every number is a prediction of the clocked machine of
 [timing.md](timing.md) with the values of a B200; how far such predictions are off is in
 [timing_blackwell.md](timing_blackwell.md) and [timing_hopper.md](timing_hopper.md). So only ratios

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.hopper.times.problems import BYTES, Problem
-from benchmarks.timing import extents
-from benchmarks.timing.callers import CUDA12, CUDA13, SMS, Column, assembler, records
-from benchmarks.timing.extents import (
+from benchmarks.timing.side_by_side import extents
+from benchmarks.timing.side_by_side.callers import CUDA12, CUDA13, SMS, Column, assembler, records
+from benchmarks.timing.side_by_side.extents import (
     KEY_TILES,
     Costs,
     Executed,
@@ -49,7 +49,7 @@ COLUMNS: Final = (
     Column("FA4, CUDA 13", "FA4", CUDA13),
     Column(ONE_CTA, "FA4", CUDA13, one_cta=True),
 )
-ROOT: Final = Path(__file__).resolve().parents[2]
+ROOT: Final = Path(__file__).resolve().parents[3]
 MODEL: Final = ("sm100sim/timing", "sm100sim/engine/clock")
 SUFFIXES: Final = (".py", ".toml", ".c", ".h")
 
