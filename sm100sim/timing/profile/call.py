@@ -11,6 +11,7 @@ from ...crew.recording import Recording, recording
 from ..chips import load_chip
 from ..sass.lines import compiled
 from ..sass.trace import Matcher
+from .doubts import too_seldom
 from .kernel_profile import DRAWS, MOST, KernelProfile, profile_launch
 from .roles import Warps
 
@@ -71,8 +72,20 @@ def profile_recording(
     chip = chip or chip_of(ptx)
     kernel = compiled(ptx, load_chip(chip).arch, recorded.request.kernel, ptxas=ptxas)
     matcher = Matcher(kernel, recorded)
-    found = profile_launch(matcher.launch(), chip, ptx=ptx, **options)
-    return replace(found, guesses=matcher.guesses, lost=sum(matcher.lost.values()))
+    launch = matcher.launch()
+    found = profile_launch(launch, chip, ptx=ptx, **options)
+    return replace(found, doubts=(*_doubts(matcher), *too_seldom(recorded, launch)))
+
+
+def _doubts(matcher: Matcher) -> list[str]:
+    """What the way through machine code did not settle."""
+    lost = sum(matcher.lost.values())
+    found = []
+    if matcher.guesses:
+        found.append(f"{matcher.guesses:,} decisions about the ways of warps were guessed")
+    if lost:
+        found.append(f"{lost:,} accesses of memory have no instruction")
+    return found
 
 
 def chip_of(ptx: str) -> str:
