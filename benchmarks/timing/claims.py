@@ -28,7 +28,7 @@ RECORDS: Final = Path(__file__).with_suffix(".json")
 FULL, CAUSAL = Family((128, 128), False), Family((128, 128), True)
 FULL_64, FULL_256 = Family((64, 64), False), Family((256, 256), False)
 FP8, FP8_CAUSAL = Family((128, 128), False, "fp8"), Family((128, 128), True, "fp8")
-TWILL: Final = "facebookexperimental/triton, REPORT.md of July 2026, b4 h32"
+TWILL: Final = "facebookexperimental/triton, report of July 2026, b4 h32"
 
 
 def fa4(changes: Changes = (), *, one: bool = False, ptxas: str = CUDA13) -> Column:
@@ -180,7 +180,7 @@ def lengths() -> Iterator[Claim]:
             yield Claim(
                 "lengths", f"{length // 1024}K over 8K, b1 h32, {family.name.split()[-1]}",
                 Call(PAIR, family, length, 32), Call(PAIR, family, 8192, 32),
-                time / times[8192] / work, "TIRx-kernels, baseline.md at 92240d6", work,
+                time / times[8192] / work, "TIRx-kernels, baseline at 92240d6", work,
             )  # fmt: skip
 
 

@@ -255,8 +255,9 @@ class Maker:
             (recorded,) = self.records(column, problem)
             kernel = self.kernel(column, recorded.request)
             launches.append((Matcher(kernel, recorded).launch(), problem))
-            layout = _layout(column, problem, recorded.request)
-            if not layout.persistent and len(launches) > 1:
+            if len(launches) == 1:
+                layout = _layout(column, problem, recorded.request)
+            elif not layout.persistent:
                 break
         layout = replace(layout, block=block_of(launches, layout))
         found = [
