@@ -112,9 +112,8 @@ def render(found: Mapping[str, Any]) -> str:
             "## What runs at the same time",
             "",
             f"`torch.profiler` on all ranks, {found['profiled_calls']} calls in a row; figures are",
-            "milliseconds of one call on the rank that took longest. A kernel of NCCL also waits for "
-            "its peer;",
-            "hidden is what lies under attention. Other kernels pack, copy and join.",
+            "milliseconds of one call on the rank that took longest. A kernel of NCCL also waits",
+            "for its peer; hidden is what lies under attention. Other kernels pack, copy and join.",
             "",
             *overlap_table(found["profiles"]),
             "",
