@@ -122,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("path", type=Path, help="the page")
     parser.add_argument("kernels", nargs="*", metavar="kernel", help="; ".join(ALL_KERNELS))
     parser.add_argument("--processes", type=int, default=1, help="cases at a time")
-    asked = parser.parse_args(arguments)
+    asked = parser.parse_intermixed_args(arguments)
     if unknown := [name for name in asked.kernels if name not in ALL_KERNELS]:
         parser.error(f"{', '.join(unknown)}: choose from {'; '.join(ALL_KERNELS)}")
     failed = False

@@ -148,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(prog="python -m benchmarks.mutants", description=main.__doc__)
     parser.add_argument("kernels", nargs="*", metavar="kernel", help=", ".join(KERNELS))
     parser.add_argument("--processes", type=int, default=PROCESSES, help="at a time")
-    asked = parser.parse_args(arguments)
+    asked = parser.parse_intermixed_args(arguments)
     names, processes = asked.kernels or list(KERNELS), asked.processes
     if unknown := [name for name in names if name not in KERNELS]:
         parser.error(f"{', '.join(unknown)}: choose from {', '.join(KERNELS)}")

@@ -157,7 +157,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--check-anchors", action="store_true", help="only look for the places")
     parser.add_argument("--trust", action="store_true", help="do not try the unchanged source")
     parser.add_argument("--processes", type=int, default=PROCESSES, help="at a time")
-    given = parser.parse_args(arguments)
+    given = parser.parse_intermixed_args(arguments)
     chosen = [f for f in FAULTS if not given.words or any(w in f.place for w in given.words)]
     found, problems = resolved(chosen)
     for problem in problems:

@@ -43,7 +43,7 @@ def test_only_the_kernels_that_are_named_are_run(
     page: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert combinations.main([str(page), "Hopper", "--processes", "3"]) == 1
-    assert combinations.main([str(page), "one Q tile", "--processes", "3"]) == 1
+    assert combinations.main([str(page), "--processes", "3", "one Q tile"]) == 1
     text = page.read_text()
     assert text.startswith("# Features\n\nWords.\n\n## " + TITLES["one Q tile"])
     assert text.index(TITLES["one Q tile"]) < text.index(TITLES["Hopper"])
