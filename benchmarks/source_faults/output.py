@@ -99,9 +99,10 @@ _SPLITS: Final = (
     fault("gmem.load_16x4", "{a, b}, low", "{b, a}, low",
           "tests/distributed/test_partial.py"),
     fault("combine.SplitCombine.highest", "max2(highest, splits.log_sum_exp(split))",
-          "splits.log_sum_exp(split)", "2q-split-dense", nth=1),
+          "splits.log_sum_exp(split)", "2q-split-dense", nth=2),
+    # With a sink a split without keys writes zeros, which may be read.
     fault("combine.SplitCombine.write_columns", "weight != Float32(0.0)", "weight != Float32(2.0)",
-          "2q-split"),
+          "2q-split-dense"),
     fault("combine.SplitCombine.write_columns", "weight = weight * factor", REMOVED,
           "2q-split"),
     fault("combine.SplitCombine.write_columns", "column < self.spec.depth", "column < 32",

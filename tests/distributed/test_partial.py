@@ -11,6 +11,8 @@ from fa4_cute.distributed import partial
 from fa4_cute.distributed.partial import Partial
 from fa4_cute.plan.ranks.places import Place
 
+pytestmark = pytest.mark.slow  # They compile the kernel that combines.
+
 ROWS, HEADS, WIDTH = 5, 3, 8
 Q = torch.zeros(ROWS, HEADS, WIDTH).bfloat16()
 ALL = slice(0, ROWS)
