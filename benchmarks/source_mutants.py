@@ -176,7 +176,7 @@ def _run(found: Sequence[tuple[Fault, Edit]], processes: int, *, trust: bool) ->
         ProcessPoolExecutor(processes, context, start_worker, (cache,)) as pool,
     ):
         tried = [] if trust else killers
-        parts = [pool.submit(clean, tried[i::processes]) for i in range(processes)]
+        parts = [pool.submit(clean, (name,)) for name in tried]
         broken = {name: how for part in parts for name, how in part.result().items()}
         for how in broken.values():
             print(f"FAILS WITHOUT A FAULT {how}", flush=True)

@@ -2,7 +2,7 @@
 
     FA4_CUTE_CACHE_DIR=FOLDER python -m benchmarks.hopper.scaling --compile    where CuTe DSL is
     FA4_CUTE_CACHE_DIR=FOLDER python -m benchmarks.hopper.scaling [--ranks 1 2 4] [--out STEM]
-        [--only REGEX] [--rounds N] [--seconds N]
+        [--only REGEX] [--rounds N] [--seconds N] [--priority high|normal]
 
 Every problem is timed on so many of the GPUs, and the O of rank 0 compared with that of one GPU.
 Then a profile says what ran at the same time. What was measured is written after each problem, as
@@ -73,6 +73,7 @@ class Asked:
         only: regular expression over names of problems.
         rounds: calls that are timed.
         seconds: no problem is begun after them.
+        priority: of NCCL's streams, "high" or "normal".
     """
 
     ranks: tuple[int, ...] = RANKS
@@ -80,6 +81,7 @@ class Asked:
     only: str = ""
     rounds: int = ROUNDS
     seconds: float = SECONDS
+    priority: str = "high"
 
     def problems(self) -> list[Problem]:
         """Return the problems that were asked for."""
@@ -105,13 +107,17 @@ class Gpu:
         torch.cuda.synchronize()
         return [one.elapsed_time(other) for one, other in pairwise(marks)]
 
-    def profile(self, run: Callable[[], None]) -> list[Any]:
-        """Return the events of what ``run`` enqueues."""
-        from torch.profiler import ProfilerActivity, profile
+    def profile(self, call: Callable[[], Any], calls: int) -> list[Any]:
+        """Return the events of ``calls`` calls; one before them takes the profiler's start."""
+        from torch.profiler import ProfilerActivity, profile, schedule
 
-        with profile(activities=[ProfilerActivity.CUDA]) as found:
-            run()
-            torch.cuda.synchronize()
+        turns = schedule(wait=0, warmup=1, active=1)
+        with profile(activities=[ProfilerActivity.CUDA], schedule=turns, acc_events=True) as found:
+            for count in (1, calls):
+                for _ in range(count):
+                    call()
+                torch.cuda.synchronize()
+                found.step()
         return list(found.events())
 
 
@@ -199,7 +205,7 @@ class Member:
         if self.rank < ranks:
             call = self.call(problem, inputs, method, ranks)
             call()
-            events = self.gpu.profile(lambda: [call() for _ in range(PROFILED)])
+            events = self.gpu.profile(call, PROFILED)
             timeline = asdict(Timeline.of(kernels_of(events), PROFILED))
         found = [each for each in self.gathered(timeline) if each]
         mask = "causal" if problem.causal else "all"
@@ -231,7 +237,8 @@ def measured(member: Member) -> dict[str, Any]:
     found: dict[str, Any] = {
         "card": card(), "versions": versions(), "rounds": asked.rounds, "profiled_calls": PROFILED,
         "shape": {"heads": HEADS, "heads_kv": HEADS_KV, "head_dim": HEAD_DIM},
-        "day": datetime.now(UTC).date().isoformat(), "rows": [], "profiles": [],
+        "day": datetime.now(UTC).date().isoformat(), "priority": asked.priority,
+        "rows": [], "profiles": [],
     }  # fmt: skip
     for problem in asked.problems():
         if max(member.gathered(time.monotonic() - start)) > asked.seconds:
@@ -253,7 +260,8 @@ def work(rank: int, folder: str, asked: Asked) -> None:
     gpu, world = Gpu(rank), max(asked.ranks)
     store = dist.FileStore(f"{folder}/store", world)
     dist.init_process_group("nccl", store=store, rank=rank, world_size=world, timeout=WAIT)
-    groups = {ranks: dist.new_group(list(range(ranks))) for ranks in asked.ranks}
+    options = dist.ProcessGroupNCCL.Options(is_high_priority_stream=asked.priority == "high")
+    groups = {n: dist.new_group(list(range(n)), pg_options=options) for n in asked.ranks}
     found = measured(Member(rank, groups, asked, gpu))
     dist.destroy_process_group()
     if any(row["gap"] > TOLERANCE for row in found["rows"]):
@@ -295,8 +303,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="regular expression over problem names")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="begin nothing after them")
+    parser.add_argument("--priority", choices=("high", "normal"), default="high",
+                        help="of NCCL's streams")  # fmt: skip
     given = parser.parse_args(arguments)
-    asked = Asked(tuple(given.ranks), given.out, given.only, given.rounds, given.seconds)
+    asked = Asked(
+        tuple(given.ranks), given.out, given.only, given.rounds, given.seconds, given.priority
+    )
     if given.compile:
         print("\n".join(compile_kernels(asked)))
         return 0

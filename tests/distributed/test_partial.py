@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 
 from fa4_cute.distributed import partial
 from fa4_cute.distributed.partial import Partial
+from fa4_cute.host.run import combine
+from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.ranks.places import Place
+from fa4_cute.plan.spec.combine_spec import CALLS_ABREAST
 
 pytestmark = pytest.mark.slow  # They compile the kernel that combines.
 
@@ -106,6 +109,22 @@ def test_chunks_of_one_place_are_never_read_again(monkeypatch: pytest.MonkeyPatc
     found, found_lse = total.finished()
     assert torch.equal(found, out)
     assert torch.equal(found_lse, lse)
+
+
+def test_hopper_joins_more_parts_than_it_loads_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(combine, "arch_for", lambda *_: SM90A)
+    parts = CALLS_ABREAST + 2
+    total = Partial(Q, WIDTH, parts)
+    total.out.fill_(torch.nan)
+    for number in range(1, parts):
+        value = torch.full((3, HEADS, WIDTH), float(number)).bfloat16()
+        kept(total, Place(number), slice(1, 4), value, torch.zeros(HEADS, 3))
+    out, lse = total.finished()
+    mean = torch.full((3, HEADS, WIDTH), sum(range(1, parts)) / (parts - 1))
+    torch.testing.assert_close(out[1:4].float(), mean, rtol=2**-8, atol=0.0)
+    assert not out[[0, 4]].any()
+    torch.testing.assert_close(lse[:, 1:4], torch.full((HEADS, 3), float(parts - 1)).log())
+    assert torch.equal(lse[:, [0, 4]], torch.full((HEADS, 2), -torch.inf))
 
 
 def test_folding_frees_all_places_but_the_first_and_the_sink() -> None:

@@ -90,12 +90,14 @@ class Timeline:
 def kernels_of(events: Iterable[Any]) -> list[Kernel]:
     """Return what ran on the GPU among the events of ``torch.profiler``, in milliseconds.
 
-    Ranges that torch writes above NCCL's kernels ("nccl:...") are no kernels.
+    Ranges that torch writes above kernels ("nccl:send", "ProfilerStep#1") are no kernels.
     """
     import torch
+
+    ranges = ("nccl:", "ProfilerStep")
 
     return [
         (e.name, e.time_range.start / 1e3, e.time_range.end / 1e3)
         for e in events
-        if e.device_type == torch.autograd.DeviceType.CUDA and not e.name.startswith("nccl:")
+        if e.device_type == torch.autograd.DeviceType.CUDA and not e.name.startswith(ranges)
     ]

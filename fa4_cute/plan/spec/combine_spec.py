@@ -23,6 +23,9 @@ ABREAST: Final = {SM100A: 1, SM90A: 16}
 """Splits whose partial results are loaded at the same time, by architecture: many where the rules
 split by themselves, since a step of decoding waits for each of these loads otherwise."""
 
+CALLS_ABREAST: Final = 4
+"""The most of them for results of whole calls: those are few, and of many rows."""
+
 _PARAMS: Final = lay_out(
     ("partial_o", "u64"),
     ("partial_lse", "u64"),
@@ -106,7 +109,8 @@ class CombineSpec:
     @property
     def abreast(self) -> int:
         """Splits that a warp loads at the same time; 1: one after the other."""
-        return ABREAST[self.arch]
+        most = ABREAST[self.arch]
+        return min(most, CALLS_ABREAST) if self.of_calls else most
 
     def num_blocks(self, num_rows: int) -> int:
         """Return the CTAs for ``num_rows`` rows."""

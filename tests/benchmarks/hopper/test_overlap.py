@@ -57,4 +57,5 @@ def test_only_what_ran_on_the_gpu_counts() -> None:
         )
 
     events = [event("copy", "CUDA"), event("aten::copy_", "CPU"), event("nccl:send", "CUDA")]
+    events.append(event("ProfilerStep#1", "CUDA"))
     assert kernels_of(events) == [("copy", 2.0, 5.5)]
