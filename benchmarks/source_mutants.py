@@ -123,7 +123,7 @@ def _run_and_exit(name: str, log: Path) -> None:
         os.dup2(output, 1)
         os.dup2(output, 2)
         if name.startswith(TESTS_FOLDER):
-            plugins = ["-p", "no:cacheprovider", "-p", "benchmarks.source_plugin"]
+            plugins = ["-p", "no:cacheprovider", "-p", "benchmarks.source_faults.plugin"]
             status = import_module("pytest").main(["-x", "-q", "-n0", *plugins, name])
         else:
             status = import_module("testing.probes").main([name])
