@@ -6,7 +6,7 @@ one; the exponentials lie under the products of the other consumers::
 
     start S(n)   start O(n-1)   wait S(n)   maxima(n)   wait O(n-1)   exponentials(n)   pack P(n)
 
-What an fp8 V changes of it: ``roles.sm90_products``.
+What an fp8 V changes of it: ``operands.sm90_products``.
 
 Edges: waits on ``Q_full``, ``K_full``, ``V_full``; arrives on ``K_empty`` and ``V_empty`` when the
 product that read a slot is over.
@@ -27,6 +27,12 @@ from ..device.memory.clean import publish_to_tensor_cores, zero_rows
 from ..device.memory.signs import flip_signs
 from ..device.sync import barriers
 from ..operands.scores import TileView, visible_rows
+from ..operands.sm90_products import (
+    finish_output,
+    start_output,
+    start_products,
+    start_scores,
+)
 from ..operands.stale_values import clean_values_together
 from ..operands.token_scales import (
     TileScales,
@@ -44,7 +50,6 @@ from ..plan.facts.wgmma import NUM_ROWS
 from ..plan.memory.rings import Ring
 from ..work.persistent import for_each_work
 from ..work.sm90 import RunningRows, SM90Context, SM90Row
-from .sm90_products import finish_output, start_output, start_products, start_scores
 
 Rows = list[SM90Row]
 

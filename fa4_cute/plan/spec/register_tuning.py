@@ -88,7 +88,7 @@ def most_columns(variant: Variant, ov_depth: int, *, few_rows: bool = False) -> 
         return 0
     several, is_widest = len(variant.terms) > 1, ov_depth > WIDER_DEPTH
     is_scaled, modifies = variant.token_scales, variant.modifies_scores
-    if is_widest and is_scaled and variant.has_biases_of_terms:
+    if is_scaled and variant.has_biases_of_terms and (is_widest or few_rows):
         return FEW_COLUMNS // 2
     if few_rows:
         return FEW_COLUMNS if several or (is_scaled and modifies) else 0
