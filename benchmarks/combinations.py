@@ -33,6 +33,7 @@ TITLES = {
     "CTA pair": "SM100MHADepth512, head_dim 256",
     "Hopper": "SM90MHA, head_dim 128",
     "Hopper, few rows": "SM90MHA, one Q tile per CTA, head_dim 128",
+    "Hopper, wide": "SM90MHA, head_dim 256",
 }
 ALL_KERNELS = KERNELS | HOPPER_KERNELS
 

@@ -164,6 +164,14 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
         FP8, 64, mask=CAUSAL, return_lse=True, page_size=64, **PAGED, **PERSISTENT
     ),
     "sm90 d128 fp8 tokens page64": hopper(FP8, 128, page_size=64, **PAGED, **TOKENS),
+    "sm90 d192 fp8": hopper(FP8, 192, {"group": 1}, mask=CAUSAL),
+    "sm90 d256 fp8 lse": hopper(FP8, 256, mask=CAUSAL, return_lse=True),
+    "sm90 d256/208 fp8 tokens union": hopper(
+        FP8, 256, {"head_dim_v": 208}, mask=UNION, page_size=64, **PAGED, **TOKENS, **PERSISTENT
+    ),
+    "sm90 d256 fp8 few page16 split": hopper(
+        FP8, 256, {"group": 8}, page_size=16, used_k=True, **WORKSPACE
+    ).with_few_rows(),
     "sm90 d256 everything": hopper(
         BF16, 256, mask=EVERYTHING, score_mod=MOD, sink=True, page_size=16, return_lse=True,
         **PAGED, **WORKSPACE, **PERSISTENT,
