@@ -21,8 +21,8 @@ HEAD: Final = """# Experiments
 
 Written by `python -m benchmarks.tune.page docs/experiments.md`: what was tried to make the kernels
 faster on a B200, failures included. All cycles are predictions of the clocked machine
-([timing.md](timing.md)); nothing here was measured on a B200. Ratios are of cycles after and before,
-draw by draw over what is not known of the chip: median (5 %–95 %). A choice is taken over when the
+([timing.md](timing.md)); nothing here was measured on a B200. Ratios are of cycles after and
+before, draw by draw over what is not known of the chip: median (5 %–95 %). A choice is taken over when the
 whole band of its mean ratio over all launches lies below 1, and one that changes more only if it
 beats the simpler one by its whole band.
 

@@ -126,7 +126,8 @@ class ClockInput(ct.Structure):
 class ClockTotals(ct.Structure):
     """What a run took; `busy` and `shared_busy` are sums over sub-partitions and SMs.
 
-    `records`, `stands`: how many there are, also where there was no room for all. `stuck_warp`, `stuck_op`: where the first warp stands when nothing moves any more.
+    `records`, `stands`: how many there are, also where there was no room for all. `stuck_warp`,
+    `stuck_op`: where the first warp stands when nothing moves any more.
     """
 
     _fields_ = [

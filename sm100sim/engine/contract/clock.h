@@ -125,7 +125,8 @@ _Static_assert(sizeof(ClockInput) == 360 && offsetof(ClockInput, n_ops) == 0 && 
 
 /* What a run took; `busy` and `shared_busy` are sums over sub-partitions and SMs.
  *
- * `records`, `stands`: how many there are, also where there was no room for all. `stuck_warp`, `stuck_op`: where the first warp stands when nothing moves any more. */
+ * `records`, `stands`: how many there are, also where there was no room for all. `stuck_warp`,
+ * `stuck_op`: where the first warp stands when nothing moves any more. */
 typedef struct {
   double cycles;
   u64 issued, records, stands;
