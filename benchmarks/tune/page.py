@@ -22,9 +22,9 @@ HEAD: Final = """# Experiments
 Written by `python -m benchmarks.tune.page docs/experiments.md`: what was tried to make the kernels
 faster on a B200, failures included. All cycles are predictions of the clocked machine
 ([timing.md](timing.md)); nothing here was measured on a B200. Ratios are of cycles after and
-before, draw by draw over what is not known of the chip: median (5 %–95 %). A choice is taken over when the
-whole band of its mean ratio over all launches lies below 1, and one that changes more only if it
-beats the simpler one by its whole band.
+before, draw by draw over what is not known of the chip: median (5 %–95 %). A choice is taken over
+when the whole band of its mean ratio over all launches lies below 1, and one that changes more only
+if it beats the simpler one by its whole band.
 
 ## What the search found
 
@@ -51,8 +51,9 @@ TAIL: Final = """
   fit the instruction cache (32 KB) beside the other roles: 470 of 2,390 cycles a 128 keys are waits
   for code. With 128 keys there are none. How a B200 fetches code is one of the things that the
   model knows from other chips only, so the band is wide.
-* **A quarter of the exponentials was a little too few**, in every class: 20 of 64 pairs shorten T1
-  and leave MUFU to the other group. From 24 of 64 on issue slots are what is short.
+* **A quarter of the exponentials was a little too few**, in every prompt's class: 20 of 64 pairs
+  shorten T1 and leave MUFU to the other group. From 24 of 64 on issue slots are what is short, but
+  for fp8 at head dim 64, whose products are short.
 * **T1 is no longer all.** An experiment shortens it by 5 % and changes nothing: both softmax groups
   are busy for two thirds of a tile each, so what one gains it takes from the other. Of the 2,470
   cycles of a tile a softmax warp waits 830 for S, and 350 for its turn at issue and MUFU.
