@@ -86,7 +86,7 @@ KERNELS: dict[str, tuple[Case, ...]] = {
     ),
     "hopper-fp8-wide": (
         dense(130, 630, 256, causal=True, growth=0.016, dtype=FP8, arch=HOPPER),
-        dense(150, 380, 256, causal=True, softmax_scale=-0.1, dtype=FP8, arch=HOPPER),
+        dense(150, 510, 256, causal=True, softmax_scale=-0.1, dtype=FP8, arch=HOPPER),
         dense(260, 70, 256, causal=True, dtype=FP8, arch=HOPPER),
     ),
     "hopper-few": (
