@@ -30,6 +30,7 @@ from fa4_cute.host.choose import support
 from fa4_cute.host.compile import cache
 from fa4_cute.host.run import calls, compute
 from fa4_cute.plan.facts.hardware import SM90A
+from fa4_cute.plan.launch import tiles
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.sm90_spec import sm90_schedule
 
@@ -38,6 +39,7 @@ HIDDEN: Final = 2048
 ROUNDS: Final = 15
 ALLOWED: Final = 2e-2
 """Largest difference between two variants: roundings of P to 16 bits at other maxima."""
+MIB: Final = 2**20
 LENGTHS: Final = (512, 1024, 2048, 4096, 16384, 32768)
 
 
@@ -76,11 +78,13 @@ class Trial:
         options: further options of the call.
         changes: fields of the kernel's configuration, and their values.
         shapes: for which it is tried.
+        section_mib: most MiB of keys and values of heads that are taken together.
     """
 
     options: dict[str, Any] = field(default_factory=dict)
     changes: dict[str, Any] = field(default_factory=dict)
     shapes: tuple[Shape, ...] = ALL
+    section_mib: int = tiles.SECTION_BYTES // MIB
 
     def chosen(self, problem: Problem) -> support.Choice:
         """Return the kernel of ``problem`` with the changes."""
@@ -94,6 +98,7 @@ class Trial:
     def in_force(self) -> Iterator[None]:
         """Have calls take this variant, and keep none of them."""
         with (
+            mock.patch.object(tiles, "SECTION_BYTES", self.section_mib * MIB),
             mock.patch.object(compute, "choose", self.chosen),
             mock.patch.object(calls, "kept", calls.Kept(0)),
         ):
@@ -114,6 +119,8 @@ TRIALS: Final = {
     "as chosen": Trial(),
     "one tile a CTA": Trial(TILE),
     "persistent": Trial(PERSISTENT),
+    "one section": Trial(PERSISTENT, {}, (D64, D128, D256), section_mib=2**20),
+    "sections of 16 MiB": Trial({}, {}, (D64, D128, D256), section_mib=16),
     "any time": Trial(TILE, {"in_turn": False}, (D64, D256)),
     "one consumer": Trial({"num_qo": 1}, {}, (D64, D96, D128, D192)),
     "two consumers": Trial(TILE, {"most_consumers": 2}, (D64,)),
