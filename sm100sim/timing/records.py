@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
 import numpy as np
@@ -152,7 +153,8 @@ class DynamicEvent:
         shape: MBARRIER_INIT: arrivals that end a phase, of each object; MMA: (M, N, K) and the bits
             of an element of A; copies: rows of a box and bytes of a row; Tensor Memory: lanes and
             columns of 32 bits.
-        address: of the first byte in global memory; in Tensor Memory lane << 16 | column.
+        address: of the first byte in global memory; in Tensor Memory lane << 16 | column, of an
+            MMA that of D.
         detail: what else distinguishes it, e.g. ("a_registers",), ("pair",), ("multicast",).
     """
 
@@ -198,12 +200,15 @@ class ClusterTrace:
     Attributes:
         clusters: indices of those that did the same.
         events: distinct ones, to which the streams point.
+        lines: instruction -> PTX line of the barrier, MMA or copy that it is, where the run knows
+            it; the compiler may name another one.
     """
 
     kernel: SassKernel
     clusters: tuple[int, ...]
     streams: tuple[WarpStream, ...]
     events: tuple[DynamicEvent, ...]
+    lines: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def instructions(self) -> int:

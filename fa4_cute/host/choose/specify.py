@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,9 +16,7 @@ from ...plan.launch.sm90_selection import (
 )
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
-from ...plan.spec.common_spec import refuse
 from ...plan.spec.kernel_spec import KernelSpec
-from ...plan.spec.limits import unsupported_reason
 from ...plan.spec.sm90_spec import SM90Spec
 from ...plan.spec.variant import Scheduler, Variant
 from ..ask.problem import Form, Problem
@@ -105,9 +102,7 @@ def _with_query_tiles(spec: KernelSpec, num_qo: int) -> KernelSpec:
     """Return one object per kernel, as :func:`_specification` does, or raise as it does."""
     if num_qo == spec.config.num_qo:
         return spec
-    config = spec.config.with_num_qo(num_qo)
-    refuse(unsupported_reason(config))
-    return replace(spec, config=config)
+    return spec.with_config(spec.config.with_num_qo(num_qo))
 
 
 @lru_cache(maxsize=1024)

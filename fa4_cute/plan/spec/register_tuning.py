@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..compute.column_plan import RESIDENT_COLUMNS
+from ..config.tuning import RoleRegisters
 from ..facts.hardware import VECTOR_COLUMNS
-from .schedule import ATTENTION_SCHEDULE, PAGED_SCHEDULE, WarpSchedule
+from .schedule import WarpSchedule, two_group_schedule
 from .variant import Variant
 
 FEW_COLUMNS: Final = 64
@@ -91,9 +92,9 @@ def joins_sum_early(variant: Variant) -> bool:
     return len(variant.terms) > 1 and not variant.modifies_scores
 
 
-def attention_schedule(variant: Variant) -> WarpSchedule:
+def attention_schedule(variant: Variant, registers: RoleRegisters) -> WarpSchedule:
     """Return warps and registers: page lookups need a few registers more in the load role."""
-    return PAGED_SCHEDULE if variant.page_size else ATTENTION_SCHEDULE
+    return two_group_schedule(registers.with_more_to_load() if variant.page_size else registers)
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,7 @@ class Matcher:
             raise ValueError(f"cluster {index} was not recorded")
         key = steps["rank"][mine].astype(np.int64) << 16 | steps["warp"][mine]
         table: dict[DynamicEvent, int] = {}
+        lines: dict[int, int] = {}
         streams = []
         for warp in np.unique(key):
             of = mine[key == warp]
@@ -95,11 +96,12 @@ class Matcher:
             anchors = np.flatnonzero(way.letters >= 0)
             for at, letter in zip(anchors.tolist(), way.letters[anchors].tolist(), strict=True):
                 event = self._events.event(script[letter].step)
+                lines[int(way.order[at])] = script[letter].line
                 events[at] = table.setdefault(event, len(table))
             for at, moved in self._moved(of, script, way).items():
                 events[at] = table.setdefault(moved, len(table))
             streams.append(WarpStream(int(warp) >> 16, int(warp) & 0xFFFF, way.order, events))
-        return ClusterTrace(self._kernel, (index,), tuple(streams), tuple(table))
+        return ClusterTrace(self._kernel, (index,), tuple(streams), tuple(table), lines)
 
     def _moved(
         self, steps: Steps, script: Sequence[Letter], way: Way
@@ -177,10 +179,7 @@ class Matcher:
             cluster=request.cluster,
             shared_bytes=SMEM_RESERVED + static + request.smem_bytes,
             traces=tuple(
-                ClusterTrace(
-                    group[0].kernel, tuple(trace.clusters[0] for trace in group),
-                    group[0].streams, group[0].events,
-                )
+                replace(group[0], clusters=tuple(trace.clusters[0] for trace in group))
                 for group in same.values()
             ),
         )  # fmt: skip

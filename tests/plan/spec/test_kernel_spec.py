@@ -80,7 +80,7 @@ def test_p_is_handed_over_where_the_mma_splits_it(
     spec = KernelSpec.for_attention(dtype, head_dim)
     spans = spec.column_plan.batches
     assert len(spans) == batches
-    assert spans[spec.last_stage_batch].start == columns
+    assert spans[spec.first_batches[-1]].start == columns
     pv = pv_plan(spec.config)
     assert columns == pv.k_blocks(1).start * dtype.mma_k
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fa4_cute.plan.config.tuning import RoleRegisters
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import CAUSAL, DenseBiasMask, SlidingWindowMask
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
@@ -17,7 +18,7 @@ from fa4_cute.plan.spec.register_tuning import (
     joins_sum_early,
     most_keys,
 )
-from fa4_cute.plan.spec.schedule import ATTENTION_SCHEDULE, PAGED_SCHEDULE
+from fa4_cute.plan.spec.schedule import ATTENTION_SCHEDULE
 from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
 from tests.plan.spec.test_variant import variants
 
@@ -99,7 +100,7 @@ def test_tiles_are_small_where_scores_change() -> None:
 
 
 def test_page_lookups_get_registers() -> None:
-    assert attention_schedule(Variant()) is ATTENTION_SCHEDULE
-    paged = attention_schedule(Variant(used_k=True, page_size=16))
-    assert paged is PAGED_SCHEDULE
+    assert attention_schedule(Variant(), RoleRegisters()) is ATTENTION_SCHEDULE
+    paged = attention_schedule(Variant(used_k=True, page_size=16), RoleRegisters())
+    assert paged.register_sum == ATTENTION_SCHEDULE.register_sum
     assert paged["load"].registers > ATTENTION_SCHEDULE["load"].registers
