@@ -5,6 +5,10 @@ every role of a CTA knows its works without asking. Two CTAs that share every MM
 works: ``c`` and ``n`` count pairs then. Barriers are not initialised again: parities
 continue from the counts in ``Progress``.
 
+Where the schedule goes head by head, a head's query tiles are long and short, and ``n`` is often a
+multiple of their number: every other round goes backwards (``c``, ``2 n - 1 - c``, ``2 n + c``),
+so that who had a long one has a short one next.
+
 Two memories of a query tile are used by the next one, the Q tile, over which O is staged, and the
 accumulators. The softmax warps arrive on ``stored`` when they have read the accumulators and the
 stores have read the staged O; the load role waits for it before it loads the next Q, and the
@@ -32,12 +36,20 @@ def for_each_work(ctx: AttentionContext, role: cutlass.Constexpr) -> Progress:
             here = ctx.at(index, progress)
             role(here)
             progress = progress.after(here.work.num_key_tiles)
-            index = index + in_clusters(ctx, ids.grid_size_x())
+            index = next_work(ctx, index)
     else:
         here = ctx.decoded()
         role(here)
         progress = progress.after(here.work.num_key_tiles)
     return progress
+
+
+def next_work(ctx: AttentionContext, index: Int32) -> Int32:
+    """Return the number of the work that follows ``index`` for the same CTA or pair."""
+    workers = in_clusters(ctx, ids.grid_size_x())
+    if not ctx.spec.head_by_head:
+        return index + workers
+    return (index // workers * 2 + 2) * workers - 1 - index
 
 
 def in_clusters(ctx: AttentionContext, ctas: Int32) -> Int32:

@@ -22,7 +22,7 @@ error of a tenth: P V of a tile is a sum of its own, added to O in float32. So V
 columns: the assembler finds no registers for a wider sum beside O and S::
 
     head dim   consumers   keys   registers of S, O, P, P V
-    .. 64      2           128    64, 32, 16, 32 of 240
+    .. 64      3           96     48, 32, 12, 32 of 160
     .. 128     2           128    64, 64, 16, 64 of 240
 """
 
@@ -57,7 +57,7 @@ TILES: Final = (SM90Tile(64, 3, 128), SM90Tile(96, 3, 112), SM90Tile(128, 2, 128
 """Ascending; the first that is wide enough is taken."""
 WIDEST_FP8: Final = 128
 """Most columns of an fp8 V: P V of a tile has registers beside those of O and of the next S."""
-FP8_TILES: Final = (SM90Tile(64, 2, 128), SM90Tile(256, 2, 128))
+FP8_TILES: Final = (SM90Tile(64, 3, 96), SM90Tile(256, 2, 128))
 """Those of fp8 operands, for a V that is no wider."""
 MAX_DEPTH: Final = TILES[-1].depth
 FEW_ROWS_TILES: Final = (SM90Tile(64, 1, 128, ctas=2), SM90Tile(128, 1, 64, ctas=2),
@@ -67,8 +67,8 @@ of two CTAs starts with, and ptxas wants an instruction's operands among these."
 FP8_KEY_UNIT: Final = 32
 """Keys of an fp8 tile come in multiples of what one wgmma multiplies."""
 LONG_KEYS_TILE: Final = SM90Tile(128, 3, 80)
-"""For this head dim alone, and many keys that all rows see: three consumers hide more of each
-other's softmax, and what they lose at the ends of a query tile no longer counts."""
+"""For this head dim alone, and many keys: three consumers hide more of each other's softmax, and
+what they lose at the ends of a query tile no longer counts."""
 
 
 def tiles_of(*, is_fp8: bool, few_rows: bool) -> tuple[SM90Tile, ...]:

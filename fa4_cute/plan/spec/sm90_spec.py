@@ -110,6 +110,11 @@ class SM90Spec(CommonSpec):
         return variant.longest_first and not (variant.is_persistent or variant.splits_keys)
 
     @property
+    def head_by_head(self) -> bool:
+        """Always: a head's keys and values are read once, and stay in the L2 meanwhile."""
+        return True
+
+    @property
     def output_depth(self) -> int:
         """Columns of O."""
         return self.config.ov_depth
