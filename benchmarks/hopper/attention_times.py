@@ -1,7 +1,7 @@
 """Times of attention on a Hopper GPU: this package, torch's backends and FlashAttention-4.
 
     python -m benchmarks.hopper.attention_times [--launches FOLDER] [--tutorial FILE] [--out STEM]
-        [--only REGEX] [--rounds N] [--warm] [--seconds N]
+        [--only REGEX] [--runners REGEX] [--rounds N] [--warm] [--seconds N]
 
 Needs torch for CUDA and nothing that compiles; ``FA4_CUTE_CACHE_DIR`` names the kernels of this
 package, ``--launches`` those of FlashAttention-4 (``benchmarks.hopper.times.record_fa4``), and
@@ -106,6 +106,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     stem = Path("out/attention_times")
     parser.add_argument("--out", type=Path, default=stem, help="files: this with .json and .md")
     parser.add_argument("--only", default="", help="regular expression over problem names")
+    parser.add_argument("--runners", default=".*", help="regular expression over their names")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--warm", action="store_true", help="leave the L2 as it is between runs")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="begin nothing after them")
@@ -120,7 +121,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     log, flush = ClockLog(), Flush(not asked.warm)
-    offered = runners(asked.launches, asked.tutorial)
+    everyone = runners(asked.launches, asked.tutorial)
+    offered = {name: run for name, run in everyone.items() if re.fullmatch(asked.runners, name)}
     found: dict[str, Any] = {
         "card": card(), "versions": versions(), "rounds": asked.rounds, "cold": not asked.warm,
         "copy_gb_s": copy_rate(flush, asked.rounds), "rows": [],

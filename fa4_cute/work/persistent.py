@@ -30,26 +30,28 @@ from .progress import Progress
 def for_each_work(ctx: AttentionContext, role: cutlass.Constexpr) -> Progress:
     """Call ``role(context of the work)`` for every work of the CTA; return the counts after it."""
     progress = Progress.zero(ctx.order)
-    if cutlass.const_expr(ctx.spec.variant.is_persistent):
+    if cutlass.const_expr(ctx.spec.variant.is_persistent and ctx.spec.head_by_head):
+        index = ids.block_index()[0]
+        # Backwards from here; the next step, forwards again, makes it two rounds.
+        step = (ids.grid_size_x() - index) * 2 - 1
+        while index < ctx.args.extras.num_work:
+            here = ctx.at(index, progress)
+            role(here)
+            progress = progress.after(here.work.num_key_tiles)
+            index = index + step
+            step = ids.grid_size_x() * 2 - step
+    elif cutlass.const_expr(ctx.spec.variant.is_persistent):
         index = in_clusters(ctx, ids.block_index()[0])
         while index < ctx.args.extras.num_work:
             here = ctx.at(index, progress)
             role(here)
             progress = progress.after(here.work.num_key_tiles)
-            index = next_work(ctx, index)
+            index = index + in_clusters(ctx, ids.grid_size_x())
     else:
         here = ctx.decoded()
         role(here)
         progress = progress.after(here.work.num_key_tiles)
     return progress
-
-
-def next_work(ctx: AttentionContext, index: Int32) -> Int32:
-    """Return the number of the work that follows ``index`` for the same CTA or pair."""
-    workers = in_clusters(ctx, ids.grid_size_x())
-    if not ctx.spec.head_by_head:
-        return index + workers
-    return (index // workers * 2 + 2) * workers - 1 - index
 
 
 def in_clusters(ctx: AttentionContext, ctas: Int32) -> Int32:

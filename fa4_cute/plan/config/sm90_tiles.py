@@ -24,6 +24,9 @@ columns: the assembler finds no registers for a wider sum beside O and S::
     head dim   consumers   keys   registers of S, O, P, P V
     .. 64      3           96     48, 32, 12, 32 of 160
     .. 128     2           128    64, 64, 16, 64 of 240
+
+Where there are two consumers all the same, or persistent CTAs, which serve short sequences, head
+dim 64 has the second one, too.
 """
 
 from __future__ import annotations
@@ -59,6 +62,7 @@ WIDEST_FP8: Final = 128
 """Most columns of an fp8 V: P V of a tile has registers beside those of O and of the next S."""
 FP8_TILES: Final = (SM90Tile(64, 3, 96), SM90Tile(256, 2, 128))
 """Those of fp8 operands, for a V that is no wider."""
+FP8_TILES_OF_TWO: Final = FP8_TILES[1:]
 MAX_DEPTH: Final = TILES[-1].depth
 FEW_ROWS_TILES: Final = (SM90Tile(64, 1, 128, ctas=2), SM90Tile(128, 1, 64, ctas=2),
                          SM90Tile(192, 1, 32, ctas=2), SM90Tile(256, 1, 64))  # fmt: skip
@@ -71,9 +75,10 @@ LONG_KEYS_TILE: Final = SM90Tile(128, 3, 80)
 what they lose at the ends of a query tile no longer counts."""
 
 
-def tiles_of(*, is_fp8: bool, few_rows: bool) -> tuple[SM90Tile, ...]:
-    """Return the tiles of a kernel, ascending."""
-    of_type = FP8_TILES if is_fp8 else TILES
+def tiles_of(*, is_fp8: bool, few_rows: bool, has_three: bool) -> tuple[SM90Tile, ...]:
+    """Return the tiles of a kernel, ascending; of fp8 operands, some have three consumers."""
+    of_fp8 = FP8_TILES if has_three else FP8_TILES_OF_TWO
+    of_type = of_fp8 if is_fp8 else TILES
     return FEW_ROWS_TILES if few_rows else of_type
 
 

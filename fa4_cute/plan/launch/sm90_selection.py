@@ -62,7 +62,7 @@ class PersistentKeys(NamedTuple):
     fp8_keys: int
 
 
-PERSISTENT: Final = (PersistentKeys(64, 4096, 4096), PersistentKeys(128, 0, 4096))
+PERSISTENT: Final = (PersistentKeys(64, 4096, 1024), PersistentKeys(128, 0, 4096))
 """Ascending; wider heads have none: measured on an H100 (``docs/hopper.md``)."""
 
 

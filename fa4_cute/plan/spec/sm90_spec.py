@@ -10,6 +10,7 @@ from ..config.sm90_tiles import LONG_KEYS_TILE
 from ..facts.dtypes import DType
 from ..facts.hardware import SM90A, TMA_ALIGN, align_up
 from ..facts.wgmma import WGMMA_ROWS, LaneColumns
+from ..masks.masks import CAUSAL, NULL
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import OneChain
 from .register_tuning import most_consumers, most_few_rows_keys, most_sm90_keys
@@ -111,8 +112,8 @@ class SM90Spec(CommonSpec):
 
     @property
     def head_by_head(self) -> bool:
-        """Always: a head's keys and values are read once, and stay in the L2 meanwhile."""
-        return True
+        """With all keys or a causal mask: a head's keys and values stay in the L2 meanwhile."""
+        return self.variant.mask in (NULL, CAUSAL)
 
     @property
     def output_depth(self) -> int:
