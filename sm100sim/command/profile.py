@@ -58,6 +58,9 @@ def _add_own(parser: argparse.ArgumentParser) -> None:
         help=f"timeline of the kernel with the most time ({', '.join(SUFFIXES)})",
     )  # fmt: skip
     parser.add_argument(
+        "--ptxas", type=_file, metavar="PATH", help="the assembler; the package's by default"
+    )
+    parser.add_argument(
         "--compare", metavar="FIRST",
         help="another program, or a pattern of a kernel's name: its time over that of PROGRAM",
     )  # fmt: skip
@@ -84,6 +87,12 @@ def _role(text: str) -> tuple[str, tuple[int, ...]]:
         first, _, last = part.partition("-")
         warps += range(int(first), int(last or first) + 1)
     return found[1], tuple(warps)
+
+
+def _file(path: str) -> str:
+    if not Path(path).is_file():
+        raise argparse.ArgumentTypeError(f"{path} is no file")
+    return path
 
 
 def _timeline(path: str) -> Path:
@@ -148,8 +157,9 @@ def _profiles(
             continue
         try:
             one = profile_recording(
-                alike[0], given.chip, roles=dict(given.role), draws=given.draws, most=given.top
-            )
+                alike[0], given.chip, ptxas=given.ptxas, roles=dict(given.role),
+                draws=given.draws, most=given.top,
+            )  # fmt: skip
             found.append(one.repeated(len(alike)))
         except REFUSALS as error:
             print(f"sm100sim: no profile of {kernel}: {error}", file=sys.stderr)

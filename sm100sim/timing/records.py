@@ -156,6 +156,7 @@ class DynamicEvent:
         address: of the first byte in global memory; in Tensor Memory lane << 16 | column, of an
             MMA that of D.
         detail: what else distinguishes it, e.g. ("a_registers",), ("pair",), ("multicast",).
+        fresh: share of a copy's bytes that come from memory, or go there, and not only to the L2.
     """
 
     kind: Action
@@ -169,6 +170,7 @@ class DynamicEvent:
     shape: tuple[int, ...] = ()
     address: int = 0
     detail: tuple[str, ...] = ()
+    fresh: float = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,6 +218,15 @@ class ClusterTrace:
         return sum(len(stream.order) for stream in self.streams)
 
 
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What a tensor map describes: first address, bytes up to the last one, bytes of elements."""
+
+    address: int
+    reach: int
+    size: int
+
+
 @dataclass(frozen=True, eq=False)
 class LaunchTrace:
     """A launch: distinct clusters, each with those that it stands for.
@@ -223,6 +234,7 @@ class LaunchTrace:
     Attributes:
         grid, block, cluster: CTAs, threads of a CTA, CTAs of a cluster.
         shared_bytes: of a CTA, static, dynamic, and what the runtime keeps.
+        tensors: of the tensor maps among the launch's parameters.
     """
 
     grid: tuple[int, int, int]
@@ -230,3 +242,4 @@ class LaunchTrace:
     cluster: tuple[int, int, int]
     shared_bytes: int
     traces: tuple[ClusterTrace, ...]
+    tensors: tuple[Extent, ...] = ()

@@ -7,7 +7,6 @@ from typing import Final
 
 from ...plan.config.depth512_config import DEPTHS
 from ...plan.config.sm90_tiles import MAX_DEPTH as MAX_SM90_DEPTH
-from ...plan.config.sm90_tiles import WIDEST_FP8
 from ...plan.facts.dtypes import DType
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
@@ -27,7 +26,6 @@ class KernelRow:
         specify: class whose ``for_attention`` makes the specification for the compiler, and names
             the architecture.
         forms: names of the special forms of operands that it takes (``Problem.form``).
-        widest_fp8_v: most columns of an fp8 V, 0 for as many as of another V.
     """
 
     name: str
@@ -36,7 +34,6 @@ class KernelRow:
     features: frozenset[str]
     specify: type[AttentionSpec]
     forms: frozenset[str] = frozenset()
-    widest_fp8_v: int = 0
 
     @property
     def arch(self) -> str:
@@ -93,7 +90,6 @@ KERNELS: Final = (
         features=frozenset(SM90_FEATURES),
         specify=SM90Spec,
         forms=frozenset({"head_dim_v"}),
-        widest_fp8_v=WIDEST_FP8,
     ),
 )
 

@@ -41,8 +41,22 @@ def happening_of(event: DynamicEvent, draw: Draw) -> Happening | None:
     return RULES[event.kind](event, draw)
 
 
-def _memory_cycles(size: int, draw: Draw) -> float:
-    return size / (draw["l2_bytes"] / draw["sms"])
+def _memory_cycles(size: float, draw: Draw, fresh: float = 0, *, writes: bool = False) -> float:
+    """Cycles of an SM's way to the L2, and of what is fresh to memory.
+
+    An SM that asks alone has its port to itself, and its share of the L2 or of memory when all ask
+    at once; in between, `l2_pressure` and `hbm_pressure` (0 to 1) say how much they are asked.
+    """
+    port, sms = draw["copy_bytes"], draw["sms"]
+    cycles = size * (1 - fresh) / _between(port, draw["l2_bytes"] / sms, draw, "l2_pressure")
+    if fresh:
+        rate = draw["hbm_write_gbytes" if writes else "hbm_gbytes"] * 1e3 / draw["clock_mhz"]
+        cycles += size * fresh / _between(port, rate / sms, draw, "hbm_pressure")
+    return cycles
+
+
+def _between(alone: float, share: float, draw: Draw, pressure: str) -> float:
+    return alone + (min(share, alone) - alone) * draw.values.get(pressure, 1)
 
 
 def _plain(action: str) -> Callable[[DynamicEvent, Draw], Happening]:
@@ -80,22 +94,25 @@ def _copy_load(event: DynamicEvent, draw: Draw) -> Happening:
     if rows > 1:
         service = max(service, rows * -(-row_bytes // ROW_BYTES) * draw["copy_row_cycles"])
     near = "shared" in event.detail
+    latency = draw["copy_latency"] + event.fresh * draw["hbm_latency"]
     return Happening(
         "copy load",
         size=event.size,
         service=service,
-        latency=draw["remote_latency" if near else "copy_latency"],
-        memory=0 if near else _memory_cycles(event.size, draw),
+        latency=draw["remote_latency"] if near else latency,
+        memory=0 if near else _memory_cycles(event.size, draw, event.fresh),
     )
 
 
 def _copy_store(event: DynamicEvent, draw: Draw) -> Happening:
     service = max(draw["copy_issue_cycles"], event.size / draw["store_bytes"])
-    return Happening("copy store", service=service, memory=_memory_cycles(event.size, draw))
+    memory = _memory_cycles(event.size, draw, event.fresh, writes=True)
+    return Happening("copy store", service=service, memory=memory)
 
 
 def _bulk_wait(event: DynamicEvent, draw: Draw) -> Happening:
-    latency = 0 if "read" in event.detail else draw["store_latency"]
+    latency = draw["store_read_latency"]
+    latency += 0 if "read" in event.detail else draw["store_latency"]
     return Happening("bulk wait", event.count, latency=latency)
 
 

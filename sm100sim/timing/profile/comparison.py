@@ -19,6 +19,7 @@ from ..records import Pipe
 from .detail import Detail
 from .kernel_profile import KernelProfile
 from .roles import Role, opcodes
+from .spots import place_of
 
 SIMILAR: Final = 0.6
 OPERATIONS: Final = 3
@@ -185,16 +186,28 @@ def _path(one: _Side, other: _Side) -> tuple[Difference, ...]:
             count[what] += step.cycles * side.scale  # type: ignore[assignment]
         spent.append(count)
     return _ordered(
-        Difference(what, spent[0][what], spent[1][what], _who(one, other, what))
+        Difference(what, spent[0][what], spent[1][what],
+                   f"{_on_path(one, what)}; and {_on_path(other, what)}")
         for what in dict.fromkeys((*spent[0], *spent[1]))
-    )
+    )  # fmt: skip
 
 
-def _who(one: _Side, other: _Side, what: str) -> str:
-    """Whose cycles of the path these are most."""
-    return " and ".join(
-        next((s.who for s in side.profile.steps if what in (s.what, s.who)), "nobody")
-        for side in (one, other)
+def _on_path(side: _Side, what: str) -> str:
+    """How often the path comes to something, whose it is most, and where."""
+    profile = side.profile
+    mine = [step for step in profile.steps if what in (step.what, step.who)]
+    if not mine:
+        return "never"
+    cycles, times = sum(s.cycles for s in mine), sum(s.times for s in mine)
+    lines: Counter[int] = Counter()
+    for piece in profile.path:
+        if piece.what == what and piece.warp >= 0:
+            lines[place_of(profile.detail, piece)] += round(piece.end - piece.start)
+    index, most = lines.most_common(1)[0]
+    whose = "" if mine[0].who == what else f", {mine[0].cycles / cycles:.0%} of {mine[0].who}"
+    return (
+        f"{times:,} times {cycles / times:.1f} cycles{whose}, {most / cycles:.0%} at "
+        f"{profile.detail.text(index)}"
     )
 
 

@@ -139,6 +139,17 @@ class Detail:
         known = (why == _numbers(("mbarrier",))[0]) & (latest >= self.first[self.stands["warp"]])
         return np.where(known, latest, at)
 
+    def waiting(self, step: int) -> int:
+        """The instruction at which the waits before a step count."""
+        return int(self.op[self._waited_at.get(step, step)])
+
+    @cached_property
+    def _waited_at(self) -> dict[int, int]:
+        """Step -> the one at which it waited, where that is another."""
+        step, at = self.stands["step"].astype(np.int64), self.waits_at
+        elsewhere = at != step
+        return dict(zip(step[elsewhere].tolist(), at[elsewhere].tolist(), strict=True))
+
     @cached_property
     def _is_wait(self) -> npt.NDArray[np.bool_]:
         """Whether a step waits for a phase of an mbarrier."""

@@ -10,7 +10,7 @@ from .kernel_profile import KernelProfile
 
 PLAIN = (
     "kernel", "chip", "compiler", "grid", "block", "cluster", "clock_mhz", "cycles", "draws",
-    "copies", "waves", "launches", "limit", "guesses", "lost",
+    "copies", "waves", "launches", "limit", "doubts",
 )  # fmt: skip
 TABLES = ("uses", "roles", "steps", "handovers", "path_spots", "sass", "ptx", "source")
 

@@ -76,15 +76,10 @@ def handovers(detail: Detail, path: Sequence[Piece], roles: Sequence[Role]) -> t
     names = names_of(roles)
     cycles: Counter[tuple[str, str, str, str, str]] = Counter()
     times: Counter[tuple[str, str, str, str, str]] = Counter()
-    elsewhere = detail.waits_at != detail.stands["step"]
-    waiting = dict(
-        zip(detail.stands["step"][elsewhere].tolist(), detail.waits_at[elsewhere].tolist(),
-            strict=True)
-    )  # fmt: skip
     for piece, way, taker in _ways(path):
         if piece.what not in WORKS.values() and detail.warp[piece.cause] == taker.warp:
             continue  # a result of its own
-        taken = detail.text(int(detail.op[waiting.get(taker.step, taker.step)]))
+        taken = detail.text(detail.waiting(taker.step))
         given = detail.text(int(detail.op[piece.cause]))
         giver = names[int(detail.warp[piece.cause])]
         key = (giver, given, names[taker.warp], taken, piece.what)

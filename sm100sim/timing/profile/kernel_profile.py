@@ -46,8 +46,8 @@ class KernelProfile:
             lines of PTX.
         sass, ptx, source: hot spots. operations: executed warp instructions by opcode.
         detail: the run itself.
-        guesses, lost: decisions about the ways of warps that nothing confirmed, and accesses whose
-            instruction was not found (`sass.trace.Matcher`); 0 where all is known.
+        doubts: sentences about what may be wrong with the ways of warps (`sass.trace.Matcher`,
+            `doubts`); none where all is known.
     """
 
     kernel: str
@@ -75,8 +75,7 @@ class KernelProfile:
     operations: Mapping[str, int]
     detail: Detail
     launches: int = 1
-    guesses: int = 0
-    lost: int = 0
+    doubts: tuple[str, ...] = ()
 
     @property
     def band(self) -> Band:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...contract import clock
-from .detail import Detail
+from .detail import STANDING, Detail
 from .path import Piece
 
 NO_LINE: Final = "code of the compiler's own"
@@ -95,6 +95,12 @@ def _largest(spots: Iterable[Spot], most: int) -> tuple[Spot, ...]:
     return tuple(sorted(spots, key=lambda spot: -spot.cycles)[:most])
 
 
+def place_of(detail: Detail, piece: Piece) -> int:
+    """Return the instruction at which a piece of the critical path counts."""
+    waits = piece.what == "mbarrier" or piece.what in STANDING
+    return detail.waiting(piece.step) if waits else int(detail.op[piece.step])
+
+
 def on_path(detail: Detail, path: Sequence[Piece], most: int) -> tuple[Spot, ...]:
     """Return the lines of PTX with the most cycles of the critical path.
 
@@ -105,7 +111,7 @@ def on_path(detail: Detail, path: Sequence[Piece], most: int) -> tuple[Spot, ...
     for piece in path:
         if piece.warp < 0:
             continue
-        index = int(detail.op[piece.step])
+        index = place_of(detail, piece)
         key = detail.text(index), detail.ptx_line(index) or 0
         found.setdefault(key, Counter())[piece.what] += piece.end - piece.start  # type: ignore[assignment]
         times[key] += 1

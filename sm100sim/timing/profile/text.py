@@ -72,10 +72,6 @@ def _head(found: KernelProfile) -> list[str]:
         "no resource is near its peak: limited by latency"
     )  # fmt: skip
     several = f", {found.copies} on each SM at once" if found.copies > 1 else ""
-    doubts = (
-        [f"  not certain: {found.guesses:,} decisions about the ways of warps were guessed, "
-         f"{found.lost:,} accesses have no instruction"] if found.guesses or found.lost else []
-    )  # fmt: skip
     waves = "once" if found.waves == 1 else f"{found.waves} times"
     return [
         f"{short(found.kernel)} on {found.chip}, ptxas {found.compiler or 'of unknown version'}, "
@@ -87,7 +83,7 @@ def _head(found: KernelProfile) -> list[str]:
         f"  occupancy: {occupancy.ctas} CTAs, {occupancy.warps} of {occupancy.places} warps an SM; "
         f"bound by {occupancy.bound_by} ({occupancy.registers} registers a thread, "
         f"{occupancy.shared_bytes:,} bytes of shared memory)",
-        *doubts,
+        *(f"  not certain: {doubt}" for doubt in found.doubts),
     ]
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import prod
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from ...contract.codes import SMEM_RESERVED
 from ...crew.recording import Recording, reads_parameter
+from ...layouts.tensor_map import TensorMap
 from ..records import (
     ClusterTrace,
     DynamicEvent,
+    Extent,
     Indices,
     LaunchTrace,
     SassKernel,
@@ -26,6 +31,7 @@ from .script import BRANCH, Letter, Program
 from .walk import Walker, Way
 
 Steps = npt.NDArray[np.int64]
+MAP_BYTES: Final = 128
 
 
 @dataclass(frozen=True)
@@ -182,7 +188,25 @@ class Matcher:
                 replace(group[0], clusters=tuple(trace.clusters[0] for trace in group))
                 for group in same.values()
             ),
+            tensors=_tensors(request.params),
         )  # fmt: skip
+
+
+def _tensors(params: Sequence[bytes]) -> tuple[Extent, ...]:
+    """What those parameters describe that are tensor maps, one for each first address."""
+    found: dict[int, Extent] = {}
+    for raw in params:
+        if len(raw) != MAP_BYTES:
+            continue
+        with suppress(ValueError):
+            described = TensorMap.decode(bytes(raw))
+            steps = (described.element_bytes, *described.strides)
+            reach = max(n * step for n, step in zip(described.sizes, steps, strict=True))
+            size = prod(described.sizes) * described.element_bytes
+            known = found.get(described.address)
+            if known is None or known.size < size:
+                found[described.address] = Extent(described.address, reach, size)
+    return tuple(found[address] for address in sorted(found))
 
 
 def _anchors_before(steps: Steps, anchors: Sequence[int]) -> Indices:

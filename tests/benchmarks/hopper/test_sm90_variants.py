@@ -14,7 +14,8 @@ from benchmarks.hopper.sm90_variants import (
     trials_of,
 )
 from fa4_cute.host.ask.problem import Problem
-from fa4_cute.plan.config.sm90_config import MIN_KV_STAGES, SM90Config
+from fa4_cute.plan.config.sm90_config import SM90Config
+from fa4_cute.plan.config.sm90_tiles import MIN_KV_STAGES
 from fa4_cute.plan.facts.hardware import SM90A, SMEM_PER_SM, SMEM_RESERVED_PER_CTA
 
 
