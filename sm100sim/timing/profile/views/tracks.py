@@ -15,7 +15,8 @@ import numpy as np
 from ....contract import clock
 from ...records import DynamicEvent
 from ..detail import Detail, Floats, Ints
-from ..path import WORKS
+from ..handovers import names_of
+from ..path import NOTHING, WORKS, Piece
 from ..roles import Role
 
 KINDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -32,6 +33,9 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "other": ("other result", "blocked"),
 }
 """What a span of a warp is called -> the reasons that it holds."""
+
+PATH: Final = "critical path"
+"""Name of its track."""
 
 Label = Callable[[DynamicEvent], str]
 """Names the work of a unit by its event: an MMA by what it computes, say."""
@@ -118,6 +122,22 @@ def _warp_track(detail: Detail, warp: int, name: str) -> Track:
     last = np.concatenate([first[1:], [len(label)]]) - 1
     rank = detail.place(warp)[1]
     return Track(name, rank, "", start[first], end[last], label[first], tuple(KINDS))
+
+
+def path_track(path: Sequence[Piece], roles: Sequence[Role]) -> Track:
+    """Return the critical path as a track: whose cycles they are, a role's or a unit's."""
+    names = names_of(roles)
+    whose = [
+        piece.what if piece.what in WORKS.values() else names.get(piece.warp, NOTHING)
+        for piece in path
+    ]
+    labels = {name: k for k, name in enumerate(dict.fromkeys(whose))}
+    label = np.array([labels[name] for name in whose], np.int64)
+    first = np.flatnonzero(np.concatenate([[True], label[1:] != label[:-1]]))
+    start = np.array([piece.start for piece in path])[first]
+    end = np.concatenate([start[1:], [path[-1].end]])
+    shown = tuple(f"path: {name}" for name in labels)
+    return Track(PATH, 0, PATH, start, end, label[first], shown)
 
 
 def _unit_track(detail: Detail, unit: str, rank: int, label: Label | None) -> Track | None:

@@ -16,7 +16,7 @@ from sm100sim.timing.profile import KernelProfile, profile_launch
 from sm100sim.timing.profile.views import write_timeline
 from sm100sim.timing.profile.views.perfetto import BIN
 from sm100sim.timing.profile.views.picture import COLUMNS, bars_of
-from sm100sim.timing.profile.views.tracks import KINDS, tracks_of
+from sm100sim.timing.profile.views.tracks import KINDS, path_track, tracks_of
 from sm100sim.timing.records import Action, DynamicEvent, LaunchTrace
 from testing.clocked import Program, op
 from tests.sim.timing.profile.programs import handover, loads
@@ -65,6 +65,17 @@ def test_warps_compete_for_slots(found: KernelProfile) -> None:
     assert tracks["TMA load"].labels == ("load",)
     other = tracks_of(found.detail, found.roles, lambda event: f"box of {event.size}")
     assert {t.name: t for t in other}["TMA load"].labels == ("box of 8192",)
+
+
+def test_the_critical_path_is_a_track(found: KernelProfile) -> None:
+    """Warp 0 works, warp 1 waits for it; the parts fill the run."""
+    track = path_track(found.path, found.roles)
+    assert (track.start[0], track.end[-1]) == (0, found.cycles)
+    assert (track.start[1:] == track.end[:-1]).all()
+    shares = {label: track.cycles(label) for label in track.labels}
+    assert max(shares, key=lambda label: shares[label]) == "path: warp 0"
+    for step in found.steps:
+        assert f"path: {step.who}" in shares
 
 
 class Tags(HTMLParser):
