@@ -48,6 +48,7 @@ class Track:
     Attributes:
         name: of the line. rank: of its CTA. unit: of the SM; "" for a warp.
         start, end: cycles of each span. label: place in `labels` of each span.
+        warp: its number in the run; -1 for what is no warp.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Track:
     end: Floats
     label: Ints
     labels: tuple[str, ...]
+    warp: int = -1
 
     @property
     def shown_end(self) -> Floats:
@@ -121,7 +123,7 @@ def _warp_track(detail: Detail, warp: int, name: str) -> Track:
     first = np.flatnonzero(np.concatenate([[True], label[1:] != label[:-1]]))
     last = np.concatenate([first[1:], [len(label)]]) - 1
     rank = detail.place(warp)[1]
-    return Track(name, rank, "", start[first], end[last], label[first], tuple(KINDS))
+    return Track(name, rank, "", start[first], end[last], label[first], tuple(KINDS), warp)
 
 
 def path_track(path: Sequence[Piece], roles: Sequence[Role]) -> Track:
