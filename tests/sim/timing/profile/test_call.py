@@ -198,6 +198,10 @@ def test_all_clusters_may_be_looked_at() -> None:
     first, slowest = profiled(call), profiled(call, clusters=None)
     assert slowest.cycles > first.cycles
     assert slowest.detail.trace.clusters == (2,)
+    assert first.launch is None
+    assert slowest.launch is not None
+    assert slowest.launch.band.median > slowest.band.median
+    assert "the launch takes" in profile_text(slowest)
 
 
 @pytest.mark.parametrize(
