@@ -179,5 +179,7 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     "combine bf16 d128 lse": CombineSpec(BF16, 128, return_lse=True),
     "combine fp16 d64": CombineSpec(FP16, 64),
     "combine sm90 d64": CombineSpec(BF16, 64, arch=SM90A),
+    "combine calls fp16 d96 lse": CombineSpec(FP16, 96, return_lse=True, of_calls=True),
+    "combine sm90 calls d128 lse": CombineSpec(BF16, 128, True, arch=SM90A, of_calls=True),
 }  # fmt: skip
 """Name of each kernel, and its specification."""
