@@ -7,7 +7,6 @@ from typing import Final
 
 from ...plan.config.depth512_config import DEPTHS
 from ...plan.config.sm90_tiles import MAX_DEPTH as MAX_SM90_DEPTH
-from ...plan.config.sm90_tiles import WIDEST_FP8
 from ...plan.facts.dtypes import DType
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
@@ -30,7 +29,6 @@ class KernelRow:
         persistent_up_to: largest head dimension for which CTAs are persistent where the call
             leaves it open, 0 for none.
         forms: names of the special forms of operands that it takes (``Problem.form``).
-        widest_fp8_v: most columns of an fp8 V, 0 for as many as of another V.
     """
 
     name: str
@@ -40,7 +38,6 @@ class KernelRow:
     specify: type[AttentionSpec]
     persistent_up_to: int = 0
     forms: frozenset[str] = frozenset()
-    widest_fp8_v: int = 0
 
     @property
     def arch(self) -> str:
@@ -103,7 +100,6 @@ KERNELS: Final = (
         # On an H200 that is faster where O has memory beside Q without costing a slot of K and V.
         persistent_up_to=64,
         forms=frozenset({"head_dim_v"}),
-        widest_fp8_v=WIDEST_FP8,
     ),
 )
 

@@ -4,6 +4,7 @@ Each costs something and buys registers: ``tests/kernel/code/test_spills.py`` ho
 spills with them. What is decided here:
 
 * how many keys a tile has where scores change (:func:`most_keys`);
+* how many columns of an fp8 V are multiplied together (:func:`most_columns`);
 * how the loads of what changes scores are spread (:class:`ScoreLoads`);
 * when the row sum and its factor become one number (:func:`joins_sum_early`);
 * how many registers the load role gets (:func:`attention_schedule`).
@@ -25,6 +26,8 @@ FEW_COLUMNS: Final = 64
 NARROW_DEPTH: Final = 64
 WIDE_DEPTH: Final = 128
 """Head dims above it leave a thread of the Hopper kernel few registers besides O."""
+WIDER_DEPTH: Final = 192
+"""Columns of V from which on fp8 operands leave no registers for S beside a block of P V."""
 SEVERAL_TERMS_COLUMNS: Final = 96
 """Scores of an fp8 tile on Hopper that leave registers for the limits of several terms, or for
 scales per token."""
@@ -73,6 +76,23 @@ def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> 
         return SEVERAL_TERMS_COLUMNS if is_scaled or several else 0
     scarce = ov_depth > WIDE_DEPTH or bool(variant.bias_slots) or has_wide_sums
     return FEW_COLUMNS // 2 if variant.score_mod is not None and scarce else FEW_COLUMNS
+
+
+def most_columns(variant: Variant, ov_depth: int, *, few_rows: bool = False) -> int:
+    """Return the most columns of an fp8 V that are multiplied together, 0 for those of the tile.
+
+    Beside a V of more than 128 columns whatever changes a row takes the registers of half a block,
+    and of the next S. The tile of few rows has fewer keys, and room for one change.
+    """
+    if ov_depth <= WIDE_DEPTH:
+        return 0
+    several, is_widest = len(variant.terms) > 1, ov_depth > WIDER_DEPTH
+    is_scaled, modifies = variant.token_scales, variant.modifies_scores
+    if is_scaled and variant.has_biases_of_terms and (is_widest or few_rows):
+        return FEW_COLUMNS // 2
+    if few_rows:
+        return FEW_COLUMNS if several or (is_scaled and modifies) else 0
+    return FEW_COLUMNS if several or modifies or (is_scaled and is_widest) else 0
 
 
 def most_few_rows_keys(variant: Variant, depth: int) -> int:

@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from ...crew.recording import Recording, recording
 from ..chips import load_chip
+from ..records import SassKernel
 from ..sass.lines import compiled
+from ..sass.tools import assemblers
 from ..sass.trace import Matcher
 from .doubts import too_seldom
 from .kernel_profile import DRAWS, MOST, KernelProfile, profile_launch
@@ -18,6 +20,8 @@ from .roles import Warps
 CHIPS: Final = {"90": "h100", "100": "b200", "103": "b300"}
 """Architecture that PTX is for -> the chip of a profile that names none."""
 OTHERWISE: Final = "b200"
+NEWER: Final = "Unsupported .version"
+"""What ptxas says of PTX that is newer than itself."""
 _TARGET: Final = re.compile(r"^\s*\.target\s+sm_(\d+)", re.M)
 
 
@@ -44,7 +48,8 @@ def profile(
         roles: name -> warps of a CTA; other warps are grouped by the code that they run.
         draws: how often what is only known as a range is drawn, for the band. seed: of the draws.
         most: hot spots of each kind.
-        ptxas: path of the assembler; the package's when not given.
+        ptxas: path of the assembler; the package's when not given, and Triton's for PTX that is
+            newer than it.
 
     Returns:
         A profile for each kind of launch, in the order of the first ones.
@@ -70,11 +75,23 @@ def profile_recording(
     """Profile one recorded launch; arguments and errors as of `profile` and `profile_launch`."""
     ptx = recorded.request.ptx
     chip = chip or chip_of(ptx)
-    kernel = compiled(ptx, load_chip(chip).arch, recorded.request.kernel, ptxas=ptxas)
+    kernel = _code(ptx, load_chip(chip).arch, recorded.request.kernel, ptxas)
     matcher = Matcher(kernel, recorded)
     launch = matcher.launch()
     found = profile_launch(launch, chip, ptx=ptx, **options)
     return replace(found, doubts=(*_doubts(matcher), *too_seldom(recorded, launch)))
+
+
+def _code(ptx: str, arch: str, kernel: str, ptxas: str | None) -> SassKernel:
+    """Machine code by the given assembler, or the first that can read the PTX's version."""
+    *others, last = [ptxas] if ptxas else assemblers()
+    for path in others:
+        try:
+            return compiled(ptx, arch, kernel, ptxas=path)
+        except ValueError as error:
+            if NEWER not in str(error):
+                raise
+    return compiled(ptx, arch, kernel, ptxas=last)
 
 
 def _doubts(matcher: Matcher) -> list[str]:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
+from ...contract import clock
 from ..records import Action, DynamicEvent
 from .detail import Detail, Floats
+from .path import WORKS
 
 MMA_WORK: Final = 256
 """Rows times columns of a tcgen05.mma that an SM works off in a cycle, 32 bytes of K each."""
@@ -54,14 +58,31 @@ class Use:
 
 
 def uses_of(detail: Detail) -> tuple[Use, ...]:
-    """Return the use of each resource, the fullest first; those that did nothing are left out."""
+    """Return the use of each resource, the fullest first; those that did nothing are left out.
+
+    Work counts as far as it is done when the last warp ends.
+    """
     cycles = detail.cycles
     found = [_use(name, _busiest(detail, SERVERS[name]), cycles) for name in SERVERS]
-    found += [
-        Use(name, detail.shared[server] / cycles, detail.shared[server] / cycles)
-        for name, server in SHARED_SERVERS.items()
-    ]
+    for name, server in SHARED_SERVERS.items():
+        share = (detail.shared[server] - _after_the_end(detail, server)) / cycles
+        found.append(Use(name, min(share, 1), min(share, 1)))
     return tuple(sorted((u for u in found if u.fullest > 0), key=lambda u: -u.fullest))
+
+
+def _after_the_end(detail: Detail, server: str) -> float:
+    """Cycles, per SM, of work that nobody waited for and that outlives the last warp."""
+    if server not in WORKS or server == "copy":  # a record of a copy has its bytes' way, too
+        return 0.0
+    works = detail.works[detail.works["what"] == clock.SHARED_UNITS.index(server)]
+    late = works["end"] - np.maximum(works["start"], detail.cycles)
+    ranks = 1 + max(stream.rank for stream in detail.trace.streams)
+    total = 0.0
+    for step, cycles in zip(works["step"].tolist(), late.tolist(), strict=True):
+        event = detail.event(step) if cycles > 0 else None
+        sms = 2 if event is not None and "pair" in event.detail else 1
+        total += max(cycles, 0) * sms
+    return total / ranks
 
 
 def _busiest(detail: Detail, servers: tuple[str, ...]) -> Floats:
@@ -69,7 +90,8 @@ def _busiest(detail: Detail, servers: tuple[str, ...]) -> Floats:
 
 
 def _use(name: str, busy: Floats, cycles: float) -> Use:
-    return Use(name, float(busy.mean()) / cycles, float(busy.max()) / cycles)
+    done = np.minimum(busy / cycles, 1)
+    return Use(name, float(done.mean()), float(done.max()))
 
 
 def tensor_arithmetic(detail: Detail) -> float:

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from benchmarks.hopper.sm90_variants import PROBLEMS, TRIALS, Trial, all_specs, tensors, trials_of
 from fa4_cute.host.ask.problem import Problem
-from fa4_cute.plan.config.sm90_config import MIN_KV_STAGES, SM90Config
+from fa4_cute.plan.config.sm90_config import SM90Config
+from fa4_cute.plan.config.sm90_tiles import MIN_KV_STAGES
 from fa4_cute.plan.facts.hardware import SM90A, SMEM_CAPACITY
 
 

@@ -16,9 +16,11 @@ from fa4_cute.plan.spec.register_tuning import (
     ScoreLoads,
     attention_schedule,
     joins_sum_early,
+    most_columns,
     most_keys,
 )
 from fa4_cute.plan.spec.schedule import ATTENTION_SCHEDULE
+from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
 from tests.plan.spec.test_variant import variants
 
@@ -69,6 +71,30 @@ def test_rows_of_the_table(variant: Variant, loads: ScoreLoads) -> None:
 )
 def test_masks_of_several_terms_join_their_sum_early(variant: Variant, early: bool) -> None:
     assert joins_sum_early(variant) == early
+
+
+@pytest.mark.parametrize(
+    ("variant", "at_192", "at_256", "of_few_rows"),
+    [
+        (Variant(CAUSAL), 0, 0, 0),
+        (Variant(BIAS), 64, 64, 0),
+        (Variant(score_mod=ONE, scheduler=PERSISTENT), 64, 64, 0),
+        (Variant(CAUSAL | SlidingWindowMask(20, 40)), 64, 64, 64),
+        (Variant(CAUSAL, token_scales=True), 0, 64, 0),
+        (Variant(BIAS, token_scales=True), 64, 64, 64),
+        (Variant(OF_TERMS), 64, 64, 64),
+        (Variant(OF_TERMS, token_scales=True), 64, 32, 32),
+    ],
+)
+def test_what_changes_a_row_narrows_the_blocks_of_an_fp8_v(
+    variant: Variant, at_192: int, at_256: int, of_few_rows: int
+) -> None:
+    assert [most_columns(variant, v) for v in (128, 192, 256)] == [0, at_192, at_256]
+    assert most_columns(variant, 256, few_rows=True) == of_few_rows
+    made = SM90Spec.for_attention(DType.FP8_E4M3, 256, variant=variant)
+    assert made.config.column_cap == at_256
+    assert made.with_few_rows().config.column_cap == of_few_rows
+    assert SM90Spec.for_attention(DType.BF16, 256, variant=variant).config.column_cap == 0
 
 
 @pytest.mark.slow

@@ -198,6 +198,10 @@ def test_all_clusters_may_be_looked_at() -> None:
     first, slowest = profiled(call), profiled(call, clusters=None)
     assert slowest.cycles > first.cycles
     assert slowest.detail.trace.clusters == (2,)
+    assert first.launch is None
+    assert slowest.launch is not None
+    assert slowest.launch.band.median > slowest.band.median
+    assert "the launch takes" in profile_text(slowest)
 
 
 @pytest.mark.parametrize(
@@ -206,6 +210,26 @@ def test_all_clusters_may_be_looked_at() -> None:
 )
 def test_the_chip_is_the_one_that_ptx_is_for(target: str, chip: str) -> None:
     assert chip_of(f".version 8.6\n.target {target}\n") == chip
+
+
+def test_ptx_newer_than_an_assembler_goes_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sm100sim.timing.profile import call as module
+
+    compiled, tried = module.compiled, []
+
+    def old(ptx: str, *arguments: object, ptxas: str, **options: object) -> object:
+        tried.append(ptxas)
+        if ptxas == "old":
+            raise ValueError("ptxas refuses the PTX: Unsupported .version 9.9; current is '9.0'")
+        return compiled(ptx, *arguments, ptxas=None, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "compiled", old)
+    monkeypatch.setattr(module, "assemblers", lambda: ["old", "new"])
+    assert profiled().compiler
+    assert tried == ["old", "new"]
+    monkeypatch.setattr(module, "assemblers", lambda: ["new", "old"])
+    with pytest.raises(ValueError, match=r"Unsupported .version 9.9"):
+        profiled(ptxas="old")
 
 
 def test_draws_and_chips_are_checked() -> None:

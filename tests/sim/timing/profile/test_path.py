@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
-from sm100sim.timing.profile.detail import Detail
+from sm100sim.timing.profile.detail import Detail, detailed
 from sm100sim.timing.profile.handovers import handovers, steps_of
-from sm100sim.timing.profile.path import Piece, critical_path
+from sm100sim.timing.profile.path import WORKS, Piece, critical_path
 from sm100sim.timing.profile.roles import roles_of
 from sm100sim.timing.profile.spots import on_path
-from sm100sim.timing.records import Place
-from testing.clocked import Program, op
+from sm100sim.timing.profile.uses import limit_of, uses_of
+from sm100sim.timing.records import Action, DynamicEvent, Place
+from testing.clocked import Program, chip, op
 from tests.sim.timing.profile.programs import (
+    B200,
     chain,
     commit,
     handover,
@@ -98,3 +101,70 @@ def test_an_arrival_that_came_before_is_not_on_it() -> None:
     )
     path = whole(run(program))
     assert {piece.warp for piece in path} == {1}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_several_clusters_of_an_sm(seed: int) -> None:
+    """They share its units: only through those does the path go from one to another."""
+    detail = detailed(tangle(seed).trace(), B200, copies=3)
+    path = whole(detail)
+    for one, following in pairwise(path):
+        if detail.place(one.warp)[0] != detail.place(following.warp)[0]:
+            assert {one.what, following.what} & set(WORKS.values())
+    assert np.allclose(detail.waited.sum(axis=1), detail.ends)
+    assert all(use.fullest <= 1 for use in uses_of(detail))
+
+
+def test_products_of_a_pair_wait_for_both_sms() -> None:
+    """The partner's tensor core is taken too, and its warp hears of the last product."""
+    pair = DynamicEvent(Action.MMA, 1, shape=(256, 128, 16, 16), detail=("pair",))
+    both = (op("UTCHMMA.2CTA gdesc[UR4], gdesc[UR6], tmem[UR8]", 7), pair)
+    done = Place(1, 64)
+    program = (
+        Program()
+        .warp(0, *[both] * 6, commit(done))
+        .warp(0, init(1, done), wait(place=done), op("NOP", wait=(0,)), *chain(2), rank=1)
+    )
+    detail = run(program)
+    path = whole(detail)
+    works = [piece for piece in path if piece.what == "tensor core"]
+    assert len(works) == 6
+    assert path[-1].warp == 1
+    (found,) = handovers(detail, path, roles_of(detail))
+    assert (found.giver, found.through, found.times) == ("warp 0 of rank 0", "tensor core", 1)
+    uses = {use.name: use for use in uses_of(detail)}
+    assert uses["tensor"].share * detail.cycles == pytest.approx(
+        sum(work["end"] - work["start"] for work in detail.works), rel=0.01
+    )
+
+
+def test_a_chain_of_wgmmas_is_one_way() -> None:
+    """A group of warps issues 16 products, each of 64 cycles and more, and waits for them."""
+    program = Program()
+    for warp in range(4):
+        products = [op("HGMMA.64x128x16.F32 R24, gdesc[UR4], R24", 4)] * 15
+        last = op("HGMMA.64x128x16.F32 R24, gdesc[UR4], R24, gsb0", 4)
+        program.warp(warp, *products, last, op("WARPGROUP.DEPBAR.LE gsb0, 0x0"), op("NOP"))
+    detail = detailed(program.trace(), chip("h100"))
+    path = whole(detail)
+    works = [piece for piece in path if piece.what == "tensor core"]
+    assert len(works) == 16
+    assert sum(piece.end - piece.start for piece in works) > 0.95 * detail.cycles
+    assert limit_of(uses_of(detail)) == "tensor"
+
+
+def test_a_copy_that_stood_behind_another_leads_to_it() -> None:
+    """Two boxes of 192 cycles each: the engine is the way of both."""
+    box = DynamicEvent(Action.COPY_LOAD, 1, (Place(0, 64),), size=16384, shape=(128, 128))
+    expect = DynamicEvent(Action.MBARRIER_ARRIVE, 1, (Place(0, 64),), count=1, size=2 * 16384)
+    load = op("UTMALDG.4D [UR4], [UR6]", 2)
+    program = (
+        Program()
+        .warp(0, init(1), (op("SYNCS.ARRIVE.TRANS64.A1T0 RZ, [UR4], RZ"), expect), (load, box),
+              (load, box))
+        .warp(1, wait(), op("NOP", wait=(0,)))
+    )  # fmt: skip
+    detail = run(program)
+    loads = [piece for piece in whole(detail) if piece.what == "TMA load"]
+    assert [piece.cause >= 0 for piece in loads] == [True, False]
+    assert loads[0].end - loads[0].start == pytest.approx(192, abs=4)

@@ -15,13 +15,15 @@ from sm100sim.timing.profile.uses import (
 )
 from sm100sim.timing.records import Action, DynamicEvent
 from testing.clocked import Program, op
-from tests.sim.timing.profile.programs import ALL, loads, mma, run, tangle
+from tests.sim.timing.profile.programs import ALL, commit, init, loads, mma, run, tangle, wait
 
 MUFU = [op("MUFU.EX2 R0, R1", 2)] * 200
 FMA = [op("FFMA R0, R2, R4, R6")] * 400
 PACKED = [op("FFMA2 R0, R2, R4, R6")] * 400
 ALU = [op("IADD3 R0, R2, R3, R4")] * 200
-TMEM = [(op("LDTM.x32 R0, tmem[UR4]"), DynamicEvent(Action.TMEM_LOAD, ALL, shape=(32, 32)))] * 100
+LOAD = DynamicEvent(Action.TMEM_LOAD, ALL, shape=(32, 32))
+TMEM = [*[(op("LDTM.x32 R0, tmem[UR4]", write=0), LOAD)] * 100, op("NOP", wait=(0,))]
+AWAITED = [init(1), *[mma()] * 60, commit(), wait(), op("NOP", wait=(0,))]
 WAITS = [op("MUFU.EX2 R0, R1", write=0, wait=(0,)), op("FADD R2, R0, R0", 4)] * 50
 
 
@@ -41,7 +43,7 @@ def all_parts(body: list) -> Program:  # type: ignore[type-arg]
         (all_parts(PACKED), "FMA"),
         (all_parts([loads(32)] * 50), "shared memory"),
         (all_parts(TMEM), "TMEM"),
-        (Program().warp(0, *[mma()] * 60, op("NOP")), "tensor"),
+        (Program().warp(0, *AWAITED), "tensor"),
         (Program().warp(1, *MUFU), "MUFU"),  # one sub-partition is enough
         (all_parts(WAITS), LATENCY),
     ],
@@ -81,6 +83,15 @@ def test_products_of_few_rows_are_not_the_peak() -> None:
     assert tensor_arithmetic(wide) > 0.95
     assert tensor_arithmetic(narrow) < 0.2
     assert next(use for use in uses_of(narrow) if use.name == "tensor").share > 0.8
+
+
+def test_work_that_outlives_the_warps_is_not_counted() -> None:
+    """Forty products of 64 cycles, of which nobody waits for the last ones."""
+    detail = run(Program().warp(0, *[mma()] * 40))
+    assert detail.shared["tensor"] == 40 * 64 > detail.cycles
+    uses = {use.name: use.share for use in uses_of(detail)}
+    start = min(detail.works["start"])
+    assert uses["tensor"] == pytest.approx((detail.cycles - start) / detail.cycles)
 
 
 def test_resources_are_servers_of_the_machine() -> None:
