@@ -49,7 +49,7 @@ def trace_of(gemm: Gemm, cubins: dict[str, bytes]) -> LaunchTrace:
         cubins |= found
         kernel = _code(cubins[request.ptx], request.ptx, request.kernel)
         with recording([0], others=False) as launches:
-            run(request, RunOptions(checks="none"))
+            run(request, RunOptions())
     launch = traced(kernel, launches[0])
     clusters = tuple(range(prod(launch.grid) // prod(launch.cluster)))
     return replace(launch, traces=(replace(launch.traces[0], clusters=clusters),))
