@@ -21,6 +21,7 @@ def profile_document(found: KernelProfile) -> dict[str, Any]:
     return {
         **plain,
         "band": asdict(found.band),
+        "launch": None if found.launch is None else asdict(found.launch.band),
         "occupancy": asdict(found.occupancy),
         "tensor_arithmetic": found.arithmetic,
         "operations": dict(found.operations),

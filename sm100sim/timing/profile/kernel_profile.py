@@ -9,7 +9,7 @@ from typing import Final
 
 from ..chips import Draw, load_chip
 from ..model import run_cluster
-from ..predict import Band
+from ..predict import Band, Prediction, predict_launch
 from ..predict.gpu import resident_ctas
 from ..records import LaunchTrace
 from .detail import Detail, detailed
@@ -46,6 +46,7 @@ class KernelProfile:
             lines of PTX.
         sass, ptx, source: hot spots. operations: executed warp instructions by opcode.
         detail: the run itself.
+        launch: what the whole launch takes, where all of its clusters were looked at.
         doubts: sentences about what may be wrong with the ways of warps (`sass.trace.Matcher`,
             `doubts`); none where all is known.
     """
@@ -76,6 +77,7 @@ class KernelProfile:
     detail: Detail
     launches: int = 1
     doubts: tuple[str, ...] = ()
+    launch: Prediction | None = None
 
     @property
     def band(self) -> Band:
@@ -129,6 +131,8 @@ def profile_launch(
         raise ValueError(f"chip: {chip} is {described.arch}, and the code is of {kernel.arch}")
     typical = described.draw()
     copies, waves = _places(launch, typical)
+    traced = sum(len(trace.clusters) for trace in launch.traces)
+    whole = traced == prod(launch.grid) // prod(launch.cluster)
     detail = max(
         (detailed(trace, typical, copies=copies, ptx=ptx) for trace in launch.traces),
         key=lambda found: found.cycles,
@@ -143,6 +147,7 @@ def profile_launch(
         cycles=detail.cycles,
         draws=tuple(run_cluster(detail.trace, draw, copies=copies).cycles for draw in drawn),
         copies=copies, waves=waves,
+        launch=predict_launch(launch, chip, draws=draws, seed=seed) if whole else None,
         occupancy=occupancy(launch, typical),
         uses=uses, arithmetic=tensor_arithmetic(detail),
         roles=found_roles,

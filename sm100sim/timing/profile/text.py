@@ -73,11 +73,19 @@ def _head(found: KernelProfile) -> list[str]:
     )  # fmt: skip
     several = f", {found.copies} on each SM at once" if found.copies > 1 else ""
     waves = "once" if found.waves == 1 else f"{found.waves} times"
+    launch = []
+    if found.launch is not None:
+        band_of = found.launch.band
+        launch = [
+            f"  the launch takes {band_of.median:,.0f} ({band_of.low:,.0f} to {band_of.high:,.0f}) "
+            f"cycles, {found.launch.microseconds:,.1f} us at {found.launch.clock_mhz:,.0f} MHz"
+        ]
     return [
         f"{short(found.kernel)} on {found.chip}, ptxas {found.compiler or 'of unknown version'}, "
         f"grid {found.grid}, cluster {found.cluster}, block {found.block}{alike}",
         f"  a cluster takes {band.median:,.0f} ({band.low:,.0f} to {band.high:,.0f}) {PREDICTED}; "
         f"the launch fills the chip {waves}",
+        *launch,
         f"  with the chip's own values {found.cycles:,.0f}, of which all that follows speaks; "
         f"{limit}{several}",
         f"  occupancy: {occupancy.ctas} CTAs, {occupancy.warps} of {occupancy.places} warps an SM; "

@@ -9,7 +9,7 @@ from ..kernel_profile import KernelProfile
 from .html import page
 from .perfetto import perfetto_text
 from .picture import PICTURES, draw
-from .tracks import Label, tracks_of
+from .tracks import Label, path_track, tracks_of
 
 SUFFIXES: Final = (".json", ".html", *PICTURES)
 
@@ -39,7 +39,7 @@ def write_timeline(
     if out.suffix not in SUFFIXES:
         raise ValueError(f"path: {out.name} has none of the suffixes {', '.join(SUFFIXES)}")
     out.parent.mkdir(parents=True, exist_ok=True)
-    tracks = tracks_of(found.detail, found.roles, label)
+    tracks = [path_track(found.path, found.roles), *tracks_of(found.detail, found.roles, label)]
     if out.suffix == ".json":
         out.write_text(perfetto_text(found, tracks))
     elif out.suffix == ".html":

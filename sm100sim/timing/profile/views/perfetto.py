@@ -21,7 +21,7 @@ BIN: Final = 64
 
 def perfetto_text(found: KernelProfile, tracks: Sequence[Track]) -> str:
     """Return the document."""
-    entries = [*_names(found, tracks), *_spans(tracks), *_slots(found), *_arrows(found)]
+    entries = [*_names(found, tracks), *_spans(tracks), *_slots(found), *_arrows(found, tracks)]
     return json.dumps({"traceEvents": entries, "displayTimeUnit": "ns",
                        "otherData": {"kernel": found.kernel, "chip": found.chip,
                                      "unit": "1 us is one predicted cycle"}})  # fmt: skip
@@ -56,13 +56,9 @@ def _slots(found: KernelProfile) -> Iterator[dict[str, Any]]:
                        "tid": 0, "ts": k * BIN, "args": {"share": round(value, 3)}}  # fmt: skip
 
 
-def _arrows(found: KernelProfile) -> Iterator[dict[str, Any]]:
+def _arrows(found: KernelProfile, tracks: Sequence[Track]) -> Iterator[dict[str, Any]]:
     """From the instruction that ended a wait to the one that waited, along the critical path."""
-    threads = {}
-    count = len(found.detail.trace.streams)
-    members = [m for role in found.roles for m in role.members if m < count]
-    for thread, member in enumerate(members):
-        threads[member] = thread + 1
+    threads = {track.warp: thread + 1 for thread, track in enumerate(tracks) if track.warp >= 0}
     warp = found.detail.warp
     left = None
     for number, (piece, following) in enumerate(pairwise(found.path)):

@@ -21,7 +21,10 @@ COLOURS: Final = {
     "barrier": "#cfcfcf", "wgmma": "#b9a3c9", "TMEM": "#9c755f", "MUFU": "#e15759",
     "memory": "#76b7b2", "code": "#ff9da7", "other": "#bab0ac",
 }  # fmt: skip
-PALETTE: Final = ("#59a14f", "#8cd17d", "#b6992d", "#499894", "#d37295", "#79706e", "#86bcb6")
+PALETTE: Final = (
+    "#59a14f", "#b6992d", "#8cd17d", "#d37295", "#499894", "#79706e", "#86bcb6", "#17325c",
+    "#a05195", "#7a5230", "#c7a252", "#2f6b3a", "#d45087", "#5b6abf", "#4d4d4d", "#8f9b3c",
+)  # fmt: skip
 NAME: Final = "predicted cycles of an SM (sm100sim.timing; nothing was measured on this chip)"
 
 
@@ -57,7 +60,7 @@ def draw(
             seen.setdefault(label)
             axes.broken_barh(bars, (y - 0.42, 0.84), facecolors=colours[label], linewidth=0)
     axes.set_yticks(range(len(tracks)), [track.name for track in tracks], fontsize=8)
-    axes.invert_yaxis()
+    axes.set_ylim(len(tracks) - 0.4, -0.6)
     axes.set_xlim(low, high)
     axes.set_xlabel(NAME)
     axes.set_title(title or f"{found.kernel[:70]}: {found.cycles:,.0f} cycles", fontsize=10)

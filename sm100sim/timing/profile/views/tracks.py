@@ -15,7 +15,8 @@ import numpy as np
 from ....contract import clock
 from ...records import DynamicEvent
 from ..detail import Detail, Floats, Ints
-from ..path import WORKS
+from ..handovers import names_of
+from ..path import NOTHING, WORKS, Piece
 from ..roles import Role
 
 KINDS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -33,6 +34,9 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """What a span of a warp is called -> the reasons that it holds."""
 
+PATH: Final = "critical path"
+"""Name of its track."""
+
 Label = Callable[[DynamicEvent], str]
 """Names the work of a unit by its event: an MMA by what it computes, say."""
 
@@ -44,6 +48,7 @@ class Track:
     Attributes:
         name: of the line. rank: of its CTA. unit: of the SM; "" for a warp.
         start, end: cycles of each span. label: place in `labels` of each span.
+        warp: its number in the run; -1 for what is no warp.
     """
 
     name: str
@@ -53,6 +58,7 @@ class Track:
     end: Floats
     label: Ints
     labels: tuple[str, ...]
+    warp: int = -1
 
     @property
     def shown_end(self) -> Floats:
@@ -117,7 +123,23 @@ def _warp_track(detail: Detail, warp: int, name: str) -> Track:
     first = np.flatnonzero(np.concatenate([[True], label[1:] != label[:-1]]))
     last = np.concatenate([first[1:], [len(label)]]) - 1
     rank = detail.place(warp)[1]
-    return Track(name, rank, "", start[first], end[last], label[first], tuple(KINDS))
+    return Track(name, rank, "", start[first], end[last], label[first], tuple(KINDS), warp)
+
+
+def path_track(path: Sequence[Piece], roles: Sequence[Role]) -> Track:
+    """Return the critical path as a track: whose cycles they are, a role's or a unit's."""
+    names = names_of(roles)
+    whose = [
+        piece.what if piece.what in WORKS.values() else names.get(piece.warp, NOTHING)
+        for piece in path
+    ]
+    labels = {name: k for k, name in enumerate(dict.fromkeys(whose))}
+    label = np.array([labels[name] for name in whose], np.int64)
+    first = np.flatnonzero(np.concatenate([[True], label[1:] != label[:-1]]))
+    start = np.array([piece.start for piece in path])[first]
+    end = np.concatenate([start[1:], [path[-1].end]])
+    shown = tuple(f"path: {name}" for name in labels)
+    return Track(PATH, 0, PATH, start, end, label[first], shown)
 
 
 def _unit_track(detail: Detail, unit: str, rank: int, label: Label | None) -> Track | None:

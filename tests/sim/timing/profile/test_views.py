@@ -16,7 +16,7 @@ from sm100sim.timing.profile import KernelProfile, profile_launch
 from sm100sim.timing.profile.views import write_timeline
 from sm100sim.timing.profile.views.perfetto import BIN
 from sm100sim.timing.profile.views.picture import COLUMNS, bars_of
-from sm100sim.timing.profile.views.tracks import KINDS, tracks_of
+from sm100sim.timing.profile.views.tracks import KINDS, path_track, tracks_of
 from sm100sim.timing.records import Action, DynamicEvent, LaunchTrace
 from testing.clocked import Program, op
 from tests.sim.timing.profile.programs import handover, loads
@@ -52,6 +52,9 @@ def test_perfetto_s_document(found: KernelProfile, tmp_path: Path) -> None:
         assert all(a + d <= b for (a, d), (b, _) in pairwise(mine))
     first = [e for e in entries if e["ph"] == "s"]
     assert sorted(e["id"] for e in first) == sorted(e["id"] for e in entries if e["ph"] == "f")
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in entries if e["name"] == "thread_name"}
+    arrows = {e["ph"]: names[e["pid"], e["tid"]] for e in entries if e["ph"] in "sf"}
+    assert arrows == {"s": "warp 0", "f": "warp 1"}
     assert all(0 <= e["args"]["share"] <= 1 for e in entries if e["ph"] == "C")
     counted = sum(e["args"]["share"] * BIN for e in entries if e["ph"] == "C")
     assert counted == pytest.approx(len(found.detail.op), rel=0.01)
@@ -65,6 +68,17 @@ def test_warps_compete_for_slots(found: KernelProfile) -> None:
     assert tracks["TMA load"].labels == ("load",)
     other = tracks_of(found.detail, found.roles, lambda event: f"box of {event.size}")
     assert {t.name: t for t in other}["TMA load"].labels == ("box of 8192",)
+
+
+def test_the_critical_path_is_a_track(found: KernelProfile) -> None:
+    """Warp 0 works, warp 1 waits for it; the parts fill the run."""
+    track = path_track(found.path, found.roles)
+    assert (track.start[0], track.end[-1]) == (0, found.cycles)
+    assert (track.start[1:] == track.end[:-1]).all()
+    shares = {label: track.cycles(label) for label in track.labels}
+    assert max(shares, key=lambda label: shares[label]) == "path: warp 0"
+    for step in found.steps:
+        assert f"path: {step.who}" in shares
 
 
 class Tags(HTMLParser):
@@ -96,13 +110,42 @@ def test_a_page_needs_nothing_from_elsewhere(found: KernelProfile, tmp_path: Pat
         assert sum(track["start"]) + track["length"][-1] <= found.cycles + 1000
 
 
+BROWSER = """
+const heard = {}, drawn = [], tipped = {};
+const context = {fillText: () => 0, fillRect: (...box) => drawn.push(box)};
+const element = {clientWidth: 1000, width: 0, getContext: () => context,
+                 addEventListener: (name, answer) => { heard[name] = answer; }};
+globalThis.document = {getElementById: id => id === "tip" ? tipped : element};
+globalThis.window = {addEventListener: (name, answer) => { heard[name] = answer; }};
+"""
+ASKED = """
+const all = drawn.length;
+heard.mousemove({offsetX: 200, offsetY: 30});
+const before = tipped.textContent;
+heard.wheel({offsetX: 300, offsetY: 30, deltaY: -800, preventDefault: () => 0});
+heard.mousedown({offsetX: 500});
+heard.mousemove({offsetX: 400, offsetY: 30});
+heard.mouseup();
+console.log(JSON.stringify({all, first: before, from, to, second: tipped.textContent}));
+"""
+
+
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
-def test_the_page_s_script_can_be_read(found: KernelProfile, tmp_path: Path) -> None:
+def test_the_page_s_script_draws_and_answers(found: KernelProfile, tmp_path: Path) -> None:
+    """Every span is drawn; the wheel and the mouse change what is shown."""
     text = write_timeline(found, tmp_path / "a.html").read_text()
-    script = tmp_path / "a.js"
-    script.write_text(text.partition("<script>")[2].partition("</script>")[0])
-    done = subprocess.run(["node", "--check", str(script)], capture_output=True, check=False)
+    script = text.partition("<script>")[2].partition("</script>")[0]
+    done = subprocess.run(
+        ["node", "-"], input=BROWSER + script + ASKED, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    tracks = tracks_of(found.detail, found.roles)
+    spans = sum(len(track.start) for track in (path_track(found.path, found.roles), *tracks))
+    assert answer["all"] == spans
+    assert answer["first"].startswith("warp 0: ")
+    assert 0 < answer["to"] - answer["from"] < found.cycles / 2
+    assert answer["second"].startswith("warp 0: ")
 
 
 def test_a_picture(found: KernelProfile, tmp_path: Path) -> None:
