@@ -38,6 +38,18 @@ count, and small ones say nothing.
 """
 
 
+NOT_RUN: Final = {
+    "Modular's originals": "their packages are 1.4 GB and compile for half an hour; `make "
+    "originals` runs them on the simulator, and their launches are not traced yet",
+    "CUTLASS's fmha": "the example runs on the simulator "
+    "([foreign_kernels.md](foreign_kernels.md)), and its launches are not traced yet",
+    "Gluon's attention": "the example is no part of the package `triton`, and is not traced yet",
+    "FA4 with `FA_CLC=1`": "its clusters take tiles that the chip hands out while it runs, so a "
+    "few executed ones do not say what the others take",
+}
+"""Columns that the page should have, and why it does not."""
+
+
 def band(row: Row) -> Band:
     """Cycles of a row: the draws, without the chip's own values."""
     return Band.of(row["cycles"][1:])
@@ -156,9 +168,11 @@ def missing(rows: Sequence[Row]) -> Iterator[str]:
     """What has no prediction, and why."""
     for row in rows:
         if "cycles" not in row:
-            why = row.get("refused") or row.get("failed") or row.get("not_run")
-            word = "refuses it" if "refused" in row else "failed" if "failed" in row else "not run"
+            why = row.get("refused") or row["failed"]
+            word = "refuses it" if "refused" in row else "failed"
             yield f"* {row['column']}, {row.get('name', row['family'])}: {word}: {why}"
+    for column, why in NOT_RUN.items():
+        yield f"* {column}: not run: {why}."
 
 
 def models(rows: Sequence[Row]) -> Iterator[str]:

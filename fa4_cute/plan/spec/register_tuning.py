@@ -56,9 +56,10 @@ def most_keys(variant: Variant) -> int:
 def most_consumers(variant: Variant, ov_depth: int) -> int:
     """Return the most consumers of the Hopper kernel: two where a row needs many registers.
 
-    The cursors of a persistent CTA do not fit beside an O of more than 64 columns.
+    The cursors of a persistent CTA do not fit beside an O of more than 64 columns, and scales per
+    token not beside P V of a tile.
     """
-    needs_many = variant.modifies_scores or len(variant.terms) > 1
+    needs_many = variant.modifies_scores or len(variant.terms) > 1 or variant.token_scales
     return 2 if needs_many or (variant.is_persistent and ov_depth > NARROW_DEPTH) else 3
 
 

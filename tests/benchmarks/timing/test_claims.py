@@ -56,6 +56,7 @@ def test_hits_and_misses_are_counted() -> None:
     assert text.startswith("3 ratios: 2 within 3% of what was published, 0 with")
     assert "Mean size of the error 3.3%" in text
     assert text.count("not run") == len(CLAIMS) - 3
+    assert text.endswith(claims.REASONS.rstrip())
     published = CLAIMS[2].published
     assert f"| {CLAIMS[2].name} | {published:.3f} | {published * 1.1:.3f} |" in text
     assert all(isinstance(claim, Claim) for claim in CLAIMS)
@@ -91,7 +92,7 @@ def test_the_ladder_says_shares_of_the_fastest_and_what_failed() -> None:
     ]
     text = "\n".join(ladder.section(rows))
     assert "the two orders: 1.00 (1.00 to 1.00 over the draws)" in text
-    assert "| v6 | persistent | 0.960 | 0.500 | 0.500–0.500 |" in text
-    assert "| v0 | mma.sync | 0.308 | ValueError: y | |" in text
-    assert "| v5 | pairs of CTAs | 0.882 | not run | |" in text
+    assert "| v6 | persistent | 0.960 | 0.500 | 0.500–0.500 | " in text
+    assert "| v0 | mma.sync | 0.308 | ValueError: y | | |" in text
+    assert "| v5 | pairs of CTAs | 0.882 | not run | | |" in text
     assert ladder.main([]) == 64

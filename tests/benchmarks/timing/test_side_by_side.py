@@ -7,12 +7,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmarks.timing.side_by_side import page as side_page
 from benchmarks.timing.side_by_side import records as side_by_side
+from benchmarks.timing.side_by_side import rows
 from benchmarks.timing.side_by_side.extents import Costs, Executed, Extent, Layout, whole
 from sm100sim.timing.chips import Draw
+from sm100sim.timing.records import Action
 
 LAYOUT = Layout(256, 1, persistent=False)
 VALUES = {"sms": 4.0, "cta_cycles": 10, "launch_cycles": 1000, "hbm_gbytes": 1000,
@@ -26,11 +29,11 @@ def executed(tiles: int, keys: int, cycles: float, tensor: float = 0) -> Execute
 
 
 def test_the_page_is_that_of_the_rows() -> None:
-    rows = side_by_side.load()
-    assert Path("docs/side_by_side.md").read_text() == side_page.page(rows)
-    keys = [side_by_side.key(row) for row in rows]
+    found = side_by_side.load()
+    assert Path("docs/side_by_side.md").read_text() == side_page.page(found)
+    keys = [side_by_side.key(row) for row in found]
     assert len(set(keys)) == len(keys)
-    assert len(rows) > 50
+    assert len(found) > 50
 
 
 def test_each_row_of_the_file_is_on_the_page() -> None:
@@ -126,3 +129,60 @@ def test_new_rows_take_the_place_of_old_ones(tmp_path: Path) -> None:
     side_by_side.save(side_by_side.merged(old, new), path)
     assert [r["cycles"][0] for r in side_by_side.load(path)] == [3, 4, 5]
     assert side_by_side.load(tmp_path / "none.json") == []
+
+
+def request(grid: tuple[int, int, int], cluster: int = 1) -> Any:
+    return SimpleNamespace(grid=grid, cluster=(cluster, 1, 1))
+
+
+def test_sampled_tiles_lie_apart_in_the_order_of_the_scheduler() -> None:
+    ours, theirs = rows.COLUMNS[0], rows.COLUMNS[2]
+    causal = rows.Family((128, 128), True).problem(2048, 4)  # a head's keys: 1 MiB, so 32 at once
+    assert rows.extent_of(causal).section == 32
+    assert rows.sampled(request((8, 16, 4)), causal, ours) == [0, 4, 6]
+    assert rows.sampled(request((512, 1, 1)), causal, theirs) == [0, 128, 192]
+    assert rows.sampled(request((512, 1, 1)), replace(causal, causal=False), theirs) == [0]
+
+
+def launch_of(problem: Any, layout: Layout, mmas: dict[int, int]) -> Any:
+    """A launch whose executed clusters made so many MMAs."""
+    tiles = len(rows.extent_of(problem).tiles(layout))
+    traces = [
+        SimpleNamespace(
+            clusters=(number,), events=[SimpleNamespace(kind=Action.MMA)],
+            streams=[SimpleNamespace(event=np.zeros(count, np.int32))],
+        )
+        for number, count in mmas.items()
+    ]  # fmt: skip
+    return SimpleNamespace(grid=(tiles, 1, 1), cluster=(1, 1, 1), traces=traces)
+
+
+def test_how_many_keys_a_kernel_takes_follows_from_its_mmas() -> None:
+    problem = rows.Family((128, 128), True).problem(2048, 4)
+    found = launch_of(problem, LAYOUT, {0: 16 * 8, 4: 8 * 8, 6: 4 * 8})
+    assert rows.block_of([(found, problem)], LAYOUT) == 128
+    wide = launch_of(problem, LAYOUT, {0: 11 * 8, 4: 6 * 8, 6: 3 * 8})
+    assert rows.block_of([(wide, problem)], LAYOUT) == 192
+    wrong = launch_of(problem, LAYOUT, {0: 100, 4: 99, 6: 98})
+    with pytest.raises(ValueError, match=r"\(blocks, MMAs\) of the executed clusters: 128 keys"):
+        rows.block_of([(wrong, problem)], LAYOUT)
+
+
+def test_a_column_without_pairs_says_nothing_where_there_are_none() -> None:
+    one = next(column for column in rows.COLUMNS if column.name == rows.ONE_CTA)
+    shown = [family.name for family in rows.FAMILIES if rows.offered(one, family)]
+    assert shown == ["bf16 d128 all", "bf16 d192/128 all", "bf16 d256 all", "bf16 d256 causal",
+                     "fp8 d128 all"]  # fmt: skip
+    assert not any(rows.offered(one, other) for other in rows.OTHERS)
+    assert all(rows.offered(rows.COLUMNS[0], problem) for problem in rows.OTHERS)
+
+
+def test_packed_sequences_move_the_bytes_of_each() -> None:
+    packed = next(other for other in rows.OTHERS if other.lengths)
+    tokens = sum(packed.lengths)
+    assert rows.moved_bytes(packed) == tokens * 8 * 128 * 2 * 4
+
+
+def test_the_state_of_the_machine_has_a_name() -> None:
+    assert len(rows.model()) == 8
+    assert (rows.ROOT / rows.MODEL[0] / "chips" / "b200.toml").exists()
