@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import json
 import time
+from argparse import ArgumentParser
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 
 from benchmarks import feature_cases
+from benchmarks.processes import each, processor_seconds
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose.support import Choice, choose
 from sm100sim.options import Check, RunOptions
@@ -148,14 +151,17 @@ def check(case: Case) -> Row:
     )
 
 
-def main() -> int:
-    """Print the table and write the report."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Check all cases, print the table and write the report."""
+    parser = ArgumentParser(prog="python -m benchmarks.check", description=main.__doc__)
+    parser.add_argument("--processes", type=int, default=1, help="cases at a time")
+    asked = parser.parse_args(arguments)
     start, columns = time.perf_counter(), ("plain s", "fast s", "late s", "random s")
     names = f"{'case':64}{'kernel':14}{'verdict':10}{'bits':7}{'values':8}"
     print(names + "".join(f"{c:>9}" for c in columns))
     rows = []
-    for case in (*CASES, *feature_cases.CASES):
-        row = check(case)
+    cases = [(case,) for case in (*CASES, *feature_cases.CASES)]
+    for row in each(check, cases, asked.processes):
         rows.append(row)
         same = "equal" if row.equal else "DIFFER"
         values = "WRONG" if row.wrong else "right"
@@ -167,7 +173,7 @@ def main() -> int:
     for name in missing:
         print(f"no case for family {name}")
     RESULT.parent.mkdir(exist_ok=True)
-    took, cpu = time.perf_counter() - start, time.process_time()
+    took, cpu = time.perf_counter() - start, processor_seconds()
     report = {"seeds": SEEDS, "rows": [asdict(row) for row in rows], "missing_families": missing,
               "seconds": took, "processor_seconds": cpu}  # fmt: skip
     RESULT.write_text(json.dumps(report, indent=1))

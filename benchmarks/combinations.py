@@ -1,5 +1,7 @@
 """Every pair of features in every kernel, with errors: ``python -m benchmarks.combinations FILE``.
 
+    python -m benchmarks.combinations docs/combinations.md [--processes N] [KERNEL ..]
+
 The cases are those of ``testing/cases.py``: ragged and cached batches hold sequences of
 different lengths, an empty one among them, and memory that must not matter is NaN. Rewrites the
 tables of FILE (docs/combinations.md), or only those of the kernels named after it; the exit status
@@ -10,10 +12,12 @@ from __future__ import annotations
 
 import sys
 import time
+from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.processes import each
 from testing.arguments import FEATURES
 from testing.cases import HOPPER_KERNELS, KERNELS, Case, is_possible
 from testing.runner import run
@@ -29,7 +33,10 @@ TITLES = {
     "CTA pair": "SM100MHADepth512, head_dim 256",
     "Hopper": "SM90MHA, head_dim 128",
     "Hopper, few rows": "SM90MHA, one Q tile per CTA, head_dim 128",
+    "Hopper, wide": "SM90MHA, head_dim 256, fp8 operands",
 }
+ROWS = {"Hopper, wide": ("fp8", "tokens")}
+"""Features that each pair of a kernel has one of; all where none are named."""
 ALL_KERNELS = KERNELS | HOPPER_KERNELS
 
 
@@ -67,18 +74,30 @@ def measure(features: frozenset[str], kernel: str) -> Cell:
     return Cell(found.max_error, share, found.max_lse_error or 0.0, problem)
 
 
-def cells(kernel: str) -> dict[frozenset[str], Cell]:
-    """Run all pairs, and every feature alone, in one kernel."""
-    found = {}
-    for i, row in enumerate(NAMES):
-        for column in NAMES[: i + 1]:
-            pair = frozenset({row, column})
-            if is_possible(pair, *ALL_KERNELS[kernel]):
-                start = time.perf_counter()
-                found[pair] = measure(pair, kernel)
-                took = time.perf_counter() - start
-                name = "+".join(sorted(pair))
-                print(f"{kernel}: {name}: {found[pair]} {took:.1f} s", flush=True)
+def rows_of(kernel: str) -> list[tuple[int, str]]:
+    """Return the features that have a row in the table of a kernel, and their numbers."""
+    return [(i, name) for i, name in enumerate(NAMES) if name in ROWS.get(kernel, NAMES)]
+
+
+def possible_pairs(kernel: str) -> list[frozenset[str]]:
+    """Return all pairs that the kernel has, and every feature alone."""
+    pairs = (frozenset({row, column}) for i, row in rows_of(kernel) for column in NAMES[: i + 1])
+    return [pair for pair in pairs if is_possible(pair, *ALL_KERNELS[kernel])]
+
+
+def timed(pair: frozenset[str], kernel: str) -> tuple[Cell, float]:
+    """Run one case; also return the seconds that it took."""
+    start = time.perf_counter()
+    return measure(pair, kernel), time.perf_counter() - start
+
+
+def cells(kernel: str, processes: int) -> dict[frozenset[str], Cell]:
+    """Run all pairs, and every feature alone, in one kernel, some at a time."""
+    found, pairs = {}, possible_pairs(kernel)
+    results = each(timed, [(pair, kernel) for pair in pairs], processes)
+    for pair, (cell, took) in zip(pairs, results, strict=True):
+        found[pair] = cell
+        print(f"{kernel}: {'+'.join(sorted(pair))}: {cell} {took:.1f} s", flush=True)
     return found
 
 
@@ -96,7 +115,7 @@ def table(kernel: str, found: dict[frozenset[str], Cell]) -> str:
         f"| | {' | '.join(NAMES)} |",
         "|---|" + "---|" * len(NAMES),
     ]
-    for i, row in enumerate(NAMES):
+    for i, row in rows_of(kernel):
         pairs = (frozenset({row, column}) for column in NAMES[: i + 1])
         shown = [str(found[pair]) if pair in found else "–" for pair in pairs]
         shown += [""] * (len(NAMES) - len(shown))
@@ -105,14 +124,21 @@ def table(kernel: str, found: dict[frozenset[str], Cell]) -> str:
     return "\n".join(lines)
 
 
-def main(path: Path, kernels: Sequence[str]) -> int:
-    """Write the tables of ``kernels`` and say whether all cases passed."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the tables of the kernels that are named, or of all; 1 when a case failed."""
+    parser = ArgumentParser(prog="python -m benchmarks.combinations", description=main.__doc__)
+    parser.add_argument("path", type=Path, help="the page")
+    parser.add_argument("kernels", nargs="*", metavar="kernel", help="; ".join(ALL_KERNELS))
+    parser.add_argument("--processes", type=int, default=1, help="cases at a time")
+    asked = parser.parse_intermixed_args(arguments)
+    if unknown := [name for name in asked.kernels if name not in ALL_KERNELS]:
+        parser.error(f"{', '.join(unknown)}: choose from {'; '.join(ALL_KERNELS)}")
     failed = False
-    for kernel in kernels:
-        found = cells(kernel)
+    for kernel in asked.kernels or ALL_KERNELS:
+        found = cells(kernel, asked.processes)
         failed = failed or any(cell.problem for cell in found.values())
         # Written as far as it goes: all of it takes half an hour.
-        replace_section(path, table(kernel, found))
+        replace_section(asked.path, table(kernel, found))
     return int(failed)
 
 
@@ -126,4 +152,4 @@ def replace_section(path: Path, section: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]), sys.argv[2:] or tuple(ALL_KERNELS)))
+    sys.exit(main())

@@ -75,6 +75,10 @@ CASES = (
     *_cases(64, ("causal", "persistent ragged cache window"), LONG, dtype=FP8, **HOPPER),
     *_cases(128, ("page64 split sink", "tokens ragged page16"), LONG, dtype=FP8, **HOPPER),
     *_cases(256, ("bias causal", "persistent ragged page16 window"), LONG, **HOPPER),
+    *_cases(256, ("causal", "tokens persistent page16 split", "union sink"), LONG, dtype=FP8,
+            **HOPPER),
+    *_cases(192, ("causal", "tokens ragged cache window"), LONG, dtype=FP8, **HOPPER),
+    *_cases(256, ("page64 window split",), SHORT, dtype=FP8, num_qo=1, **HOPPER),
 )  # fmt: skip
 """Ragged, paged and cached sequences; masks; split keys with the combine kernel; one Q tile with
 an even and an odd number of key tiles; persistent CTAs; two CTAs to an MMA; rope columns; float8

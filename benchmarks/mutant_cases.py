@@ -84,6 +84,11 @@ KERNELS: dict[str, tuple[Case, ...]] = {
         featured(PERSISTENT, 64, ((600, 920), (0, 20), (300, 1300)), 2, sharpness=4.0, **WHOLE),
         featured(PERSISTENT, 64, ((700, 70), (400, 30)), 2, softmax_scale=-0.1, **WHOLE),
     ),
+    "hopper-fp8-wide": (
+        dense(130, 630, 256, causal=True, growth=0.016, dtype=FP8, arch=HOPPER),
+        dense(150, 510, 256, causal=True, softmax_scale=-0.1, dtype=FP8, arch=HOPPER),
+        dense(260, 70, 256, causal=True, dtype=FP8, arch=HOPPER),
+    ),
     "hopper-few": (
         featured(STEP, 128, ((9, 1100), (3, 400), (0, 20)), 2, sharpness=4.0, arch=HOPPER),
         featured(STEP, 128, ((9, 17), (20, 60)), 2, softmax_scale=-0.1, arch=HOPPER),
@@ -99,5 +104,6 @@ that could be at fault."""
 BASES: Final = {
     "2q-pages": "2q", "2q-rope": "2q", "1q-rope": "1q", "1q-tokens": "1q", "1q-cluster": "1q",
     "pair256-tokens": "pair256", "pair256-persistent": "pair256-pages",
+    "hopper-fp8-wide": "hopper",
 }  # fmt: skip
 """Kernel -> a kernel above that has most of its statements, in which all of them are at fault."""

@@ -18,7 +18,6 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any
 
 import torch
@@ -26,6 +25,7 @@ import torch
 from benchmarks.equivalent_mutants import Survivor, barrier_of, explain
 from benchmarks.mutant_cases import BASES, KERNELS
 from benchmarks.planting import MOVED_ADDRESSES, barrier_names, chosen, shared_lines
+from benchmarks.processes import processor_seconds
 from sm100sim.mutate import Mutant
 from sm100sim.options import RunOptions
 from sm100sim.ptx.errors import PtxError
@@ -148,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(prog="python -m benchmarks.mutants", description=main.__doc__)
     parser.add_argument("kernels", nargs="*", metavar="kernel", help=", ".join(KERNELS))
     parser.add_argument("--processes", type=int, default=PROCESSES, help="at a time")
-    asked = parser.parse_args(arguments)
+    asked = parser.parse_intermixed_args(arguments)
     names, processes = asked.kernels or list(KERNELS), asked.processes
     if unknown := [name for name in names if name not in KERNELS]:
         parser.error(f"{', '.join(unknown)}: choose from {', '.join(KERNELS)}")
@@ -165,10 +165,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"  after {time.perf_counter() - start:.0f} s", flush=True)
     total, killed = (sum(row[key] for row in rows.values()) for key in ("total", "killed"))
     unexplained = sum(len(row["unexplained"]) for row in rows.values())
-    own, children = (getrusage(who).ru_utime for who in (RUSAGE_SELF, RUSAGE_CHILDREN))
     print(
         f"\n{killed} of {total} killed, {total - killed} survive, {unexplained} unexplained; "
-        f"{time.perf_counter() - start:.0f} s, {own + children:.0f} s of processor time"
+        f"{time.perf_counter() - start:.0f} s, {processor_seconds():.0f} s of processor time"
     )
     return int(bool(unexplained))
 

@@ -10,6 +10,7 @@ whose fault is killed after all, makes the exit status 1.
     python -m benchmarks.source_mutants --check-anchors   only name faults whose place is not found
     python -m benchmarks.source_mutants WORD ..           faults whose place contains a word
     python -m benchmarks.source_mutants --trust ..        do not try the unchanged source first
+    python -m benchmarks.source_mutants --processes N ..  this many trials at a time
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def _run_and_exit(name: str, log: Path) -> None:
         os.dup2(output, 1)
         os.dup2(output, 2)
         if name.startswith(TESTS_FOLDER):
-            plugins = ["-p", "no:cacheprovider", "-p", "benchmarks.source_plugin"]
+            plugins = ["-p", "no:cacheprovider", "-p", "benchmarks.source_faults.plugin"]
             status = import_module("pytest").main(["-x", "-q", "-n0", *plugins, name])
         else:
             status = import_module("testing.probes").main([name])
@@ -155,7 +156,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("words", nargs="*", help="words of places; none takes all faults")
     parser.add_argument("--check-anchors", action="store_true", help="only look for the places")
     parser.add_argument("--trust", action="store_true", help="do not try the unchanged source")
-    given = parser.parse_args(arguments)
+    parser.add_argument("--processes", type=int, default=PROCESSES, help="at a time")
+    given = parser.parse_intermixed_args(arguments)
     chosen = [f for f in FAULTS if not given.words or any(w in f.place for w in given.words)]
     found, problems = resolved(chosen)
     for problem in problems:
@@ -163,18 +165,18 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"{len(found)} of {len(chosen)} faults have their place")
     if problems or given.check_anchors:
         return int(bool(problems))
-    return _run(found, trust=given.trust)
+    return _run(found, given.processes, trust=given.trust)
 
 
-def _run(found: Sequence[tuple[Fault, Edit]], *, trust: bool) -> int:
+def _run(found: Sequence[tuple[Fault, Edit]], processes: int, *, trust: bool) -> int:
     start, context = time.perf_counter(), get_context("spawn")
     killers = sorted({name for fault, _ in found for name in fault.killers})
     with (
         tempfile.TemporaryDirectory(prefix="source_mutants_") as cache,
-        ProcessPoolExecutor(PROCESSES, context, start_worker, (cache,)) as pool,
+        ProcessPoolExecutor(processes, context, start_worker, (cache,)) as pool,
     ):
         tried = [] if trust else killers
-        parts = [pool.submit(clean, tried[i::PROCESSES]) for i in range(PROCESSES)]
+        parts = [pool.submit(clean, (name,)) for name in tried]
         broken = {name: how for part in parts for name, how in part.result().items()}
         for how in broken.values():
             print(f"FAILS WITHOUT A FAULT {how}", flush=True)

@@ -2,7 +2,7 @@
 
 Run it with ``make demo`` or ``python -m examples.demo [--out DIR]``. It compiles the kernels with
 CuTe DSL (or takes them from the cache), executes their PTX, compares with float64, and draws the
-timeline of one work tile.
+predicted timeline of one work tile.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from functools import partial
 from pathlib import Path
 
 import fa4_cute
-from examples.attention_timeline import draw_attention
+import sm100sim
+from examples.attention_timeline import draw_profile, warps_of
+from fa4_cute.host.ask.arguments import options_and_batch
 from fa4_cute.host.ask.problem import Problem
+from fa4_cute.host.ask.request import request
 from fa4_cute.host.choose.support import Choice, choose, require
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
-from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from sm100sim.timing.profile import KernelProfile, profile_text
 from testing.arguments import arguments
 from testing.cases import dense
 from testing.reference.attention import compare
@@ -30,11 +33,12 @@ CASES = {
     "causal MHA, head dim 64, batch 2": sized(250, 250, 64, 2, 2, batch=2, causal=True),
     "causal GQA 4:1, head dim 512 on a CTA pair": sized(100, 300, 512, 4, 1, causal=True),
 }
-MAIN = next(iter(CASES))
+PICTURE = "one head, 256 x 1024, head dim 128: two Q tiles of a CTA"
+PICTURED = dense(256, 1024, 128)
 
 
-def run(title: str) -> AttentionSpec:
-    """Run one case, print what happened, and return the kernel's specification.
+def run(title: str) -> None:
+    """Run one case and print what happened.
 
     Raises:
         testing.reference.attention.ResultError: the result is wrong.
@@ -56,7 +60,6 @@ def run(title: str) -> AttentionSpec:
     print(f"kernel ready after {prepared:.2f} s; call took {spent:.3f} s")
     print(report.summary())
     print(compare(out, lse, (q, k, v), **given.options).check())
-    return choice.spec
 
 
 def seconds_of_first_use(spec: AttentionSpec) -> float:
@@ -73,28 +76,32 @@ def seconds_of_first_use(spec: AttentionSpec) -> float:
     return time.perf_counter() - start
 
 
-def draw_tile(title: str, spec: KernelSpec, path: Path) -> None:
-    """Trace the first work tile of a case and draw it."""
-    given = arguments(CASES[title])
-    with fa4_cute.simulator_options(trace_cluster=0):
-        fa4_cute.flash_attn(*given.inputs, return_lse=True, **given.options)
-    report = fa4_cute.last_report()
-    assert report is not None
-    draw_attention(report, spec, path, f"one work tile: {title}")
+def draw_tile(path: Path) -> KernelProfile:
+    """Predict one work tile on a B200 and draw it."""
+    given = arguments(PICTURED)
+    q, k, v = given.inputs
+    options = {"return_lse": True, **given.options}
+    asked = request((q, k, v), *options_and_batch(options)).problem
+    spec = require(choose(asked)).spec
+    (found,) = sm100sim.profile(
+        lambda: fa4_cute.flash_attn(q, k, v, **options), "b200", roles=warps_of(spec)
+    )
+    draw_profile(found, spec, path, f"one work tile, predicted: {PICTURE}")
+    return found
 
 
 def main() -> None:
-    """Run all cases and draw the first."""
+    """Run all cases and draw a tile."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out"), help="directory of the picture")
     arguments = parser.parse_args()
-    specs = {title: run(title) for title in CASES}
+    for title in CASES:
+        run(title)
     picture = arguments.out / "timeline.png"
-    main_spec = specs[MAIN]
-    assert isinstance(main_spec, KernelSpec)
-    draw_tile(MAIN, main_spec, picture)
+    found = draw_tile(picture)
     info = fa4_cute.cache_info()
     print(f"\n{info.compiles} kernels compiled, {info.disk_hits} from {info.directory}")
+    print(f"\n== {PICTURE}\n{profile_text(found, most=3)}")
     print(f"timeline of one work tile: {picture}")
 
 

@@ -152,8 +152,7 @@ def dense(visible: Any) -> AttentionMask:
             f"(num_q_heads, seqlen_q, seqlen_k) or (batch, num_q_heads, seqlen_q, seqlen_k)"
         )
     whole = visible.reshape((1,) * (4 - visible.dim()) + tuple(visible.shape))
-    zeros = torch.zeros(whole.shape, dtype=torch.float32, device=whole.device)
-    return bias(zeros.masked_fill_(~whole, float("-inf")))
+    return bias(torch.where(whole, 0.0, float("-inf")).float())
 
 
 def as_mask(value: Any) -> AttentionMask:

@@ -25,7 +25,6 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -45,12 +44,6 @@ class ScoreModError(TypeError):
     """A score modifier cannot be traced, or returns no score."""
 
 
-class Derived(Enum):
-    """Auxiliary tensors that the call makes itself."""
-
-    OFFSETS = "float32 (batch,): keys minus queries of every sequence"
-
-
 @dataclass(frozen=True, eq=False)
 class Step:
     """One step of a modifier.
@@ -60,9 +53,10 @@ class Step:
         name: part of the kernel's entry name.
         digest: identifies code and constants.
         function: what is traced; for a ``function`` the user's own.
-        tensors: its auxiliary tensors, or :class:`Derived` ones.
+        tensors: its auxiliary tensors.
         constants: numbers that the function closes over.
         takes_aux: whether the function has an argument for auxiliary tensors.
+        counts_rows: whether it takes the query's row, counted from the first key, for ``q_idx``.
     """
 
     kind: str
@@ -72,6 +66,7 @@ class Step:
     tensors: tuple[Any, ...] = ()
     constants: tuple[float, ...] = ()
     takes_aux: bool = True
+    counts_rows: bool = False
 
     def apply(self, score: Any, *where: Any) -> Any:
         """Trace the step.
@@ -117,14 +112,9 @@ class ScoreModifier:
         return tuple(tensor for step in self.steps for tensor in step.tensors)
 
     @cached_property
-    def given(self) -> tuple[Any, ...]:
-        """Those of them that are given, and not made by the call."""
-        return tuple(tensor for tensor in self.tensors if not isinstance(tensor, Derived))
-
-    @cached_property
     def plan(self) -> ScoreMod:
         """The modifier without its tensors."""
-        ranks = tuple(_rank(tensor) for tensor in self.tensors)
+        ranks = tuple(int(tensor.dim()) for tensor in self.tensors)
         digests = " ".join(step.digest for step in self.steps)
         digest = hashlib.sha256(digests.encode()).hexdigest()[:DIGEST_CHARACTERS]
         name = "_".join(step.name for step in self.steps)
@@ -132,11 +122,12 @@ class ScoreModifier:
 
     def _apply(self, score: Any, *where: Any) -> Any:
         """Trace all steps; ``where`` is (batch, head, q_idx, kv_idx, aux)."""
-        *position, aux = where
+        batch, head, query, key, aux = where
         used = 0
         for step in self.steps:
             own = tuple(aux[used : used + len(step.tensors)])
-            score = step.apply(score, *position, own)
+            place = query + aux.offset if step.counts_rows else query
+            score = step.apply(score, batch, head, place, key, own)
             used += len(own)
         return score
 
@@ -182,8 +173,8 @@ def alibi(slopes: Any) -> ScoreModifier:
             f"num_q_heads)"
         )
 
-    tensors = (slopes, Derived.OFFSETS)
-    return ScoreModifier((Step("alibi", "alibi", f"alibi{rank}", _Alibi(rank), tensors),))
+    step = Step("alibi", "alibi", f"alibi{rank}", _Alibi(rank), (slopes,), counts_rows=True)
+    return ScoreModifier((step,))
 
 
 @dataclass(frozen=True)
@@ -191,10 +182,10 @@ class _Alibi:
     rank: int
 
     def __call__(
-        self, score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any, aux: Any
+        self, score: Any, batch: Any, head: Any, row: Any, kv_idx: Any, aux: Any
     ) -> Any:
         slope = aux[0][head] if self.rank == 1 else aux[0][batch, head]
-        return score - slope * _score_math().distance(q_idx, kv_idx, aux[1][batch])
+        return score - slope * _score_math().distance(row, kv_idx)
 
 
 def function(code: Callable[..., Any], aux_tensors: Sequence[Any] = ()) -> ScoreModifier:
@@ -216,16 +207,19 @@ def function(code: Callable[..., Any], aux_tensors: Sequence[Any] = ()) -> Score
             there are tensors to read.
     """
     digest = digest_of(code)
+    ranks = [_tensor_rank(f"aux_tensors[{i}]", tensor) for i, tensor in enumerate(aux_tensors)]
+    identity = f"{digest}{ranks}"
+    label = re.sub(r"\W|[^\x00-\x7f]", "", code.__name__) or "function"
+    name = f"mod_{label}_{digest[:8]}"
+    known = _KNOWN.get(identity)
+    if known is not None and known.name == name:
+        return ScoreModifier((replace(known, tensors=tuple(aux_tensors)),))
     takes_aux = _takes_aux(code)
     if aux_tensors and not takes_aux:
         raise ValueError(
             f"aux_tensors: score_mod {code.__name__} has no argument for them; nearest supported "
             f"choice: (score, batch, head, q_idx, kv_idx, aux)"
         )
-    ranks = [_tensor_rank(f"aux_tensors[{i}]", tensor) for i, tensor in enumerate(aux_tensors)]
-    label = re.sub(r"\W|[^\x00-\x7f]", "", code.__name__) or "function"
-    identity = f"{digest}{ranks}"
-    name = f"mod_{label}_{digest[:8]}"
     step = Step("function", name, identity, code, tuple(aux_tensors), takes_aux=takes_aux)
     _KNOWN.setdefault(identity, replace(step, tensors=()))
     return ScoreModifier((step,))
@@ -316,10 +310,6 @@ def _checked_cap(cap: Any) -> float:
             f"choice: {nearest}"
         )
     return value
-
-
-def _rank(tensor: Any) -> int:
-    return 1 if isinstance(tensor, Derived) else int(tensor.dim())
 
 
 def _tensor_rank(name: str, tensor: Any) -> int:

@@ -5,6 +5,7 @@
 ``sm100sim.explore(fn)`` runs a program under many orders of events;
 ``sm100sim.run_options(checks="all")`` changes how the launches of a block run, and
 ``sm100sim.record()`` collects their reports, which ``sm100sim.save(reports, path)`` writes.
+``sm100sim.profile(fn)`` says where the time of a program's kernels goes on a chip.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from .memory import register
     from .options import Check, RunOptions, run_options
     from .report import FindingsError, Report, SimulationFault, record
+    from .timing.profile.call import profile
 
     __version__: str
 
@@ -45,6 +47,7 @@ _EXPORTS = {
     "FindingsError": (".report", "FindingsError"),
     "Suppression": (".findings.suppress", "Suppression"),
     "save": (".formats.save", "save"),
+    "profile": (".timing.profile.call", "profile"),
 }
 
 __all__ = [
@@ -64,6 +67,7 @@ __all__ = [
     "is_active",
     "last_report",
     "launch",
+    "profile",
     "record",
     "register",
     "run_options",

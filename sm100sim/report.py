@@ -70,8 +70,9 @@ class Report:
         findings: in the order they were met.
         instructions: executed warp instructions; `thread_instructions` counts active lanes.
         seconds: wall time of the execution; `prepare_seconds`: parsing and lowering of the PTX.
-        cycles: modelled time of the slowest warp of the slowest cluster, from published
-            throughputs and latencies; nothing here was measured on a chip.
+        cycles: of the run's own clock, at the end of the slowest warp of the slowest cluster. It
+            orders events and is what `%clock` reads; it knows nothing of contention, and is no
+            prediction (`sm100sim.profile` makes one).
         opcode_counts: engine operation -> executed warp instructions.
         line_counts: PTX line -> executed warp instructions.
         events: timeline of the traced cluster.

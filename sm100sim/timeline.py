@@ -1,8 +1,9 @@
 """Timelines of a traced run: spans per warp, a picture with the accesses of a finding, Perfetto.
 
-Times are modelled cycles: every instruction costs its published issue cycles, waits end when what
-they wait for is done, MMAs follow one another through the tensor pipe, copies take a published
-latency.  Warps do not compete for issue slots in this model.  Nothing here was measured on a chip.
+They show the order of a functional run, for findings. Times are those of the run's own clock:
+every instruction costs its published issue cycles, waits end when what they wait for is done, MMAs
+follow one another through the tensor pipe, copies take a published latency. Warps do not compete
+for issue slots; timelines that predict a chip are `sm100sim.profile`'s (`timing.profile.views`).
 """
 
 from __future__ import annotations

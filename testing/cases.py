@@ -38,8 +38,9 @@ KERNELS = {
 HOPPER_KERNELS = {
     "Hopper": Kernel(128, 2, arch=SM90A),
     "Hopper, few rows": Kernel(128, 1, arch=SM90A),
+    "Hopper, wide": Kernel(256, 2, arch=SM90A),
 }
-NOT_ON_HOPPER = frozenset({"cluster", "tokens", "rope"})
+NOT_ON_HOPPER = frozenset({"cluster", "rope"})
 
 
 @dataclass(frozen=True)

@@ -164,6 +164,14 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
         FP8, 64, mask=CAUSAL, return_lse=True, page_size=64, **PAGED, **PERSISTENT
     ),
     "sm90 d128 fp8 tokens page64": hopper(FP8, 128, page_size=64, **PAGED, **TOKENS),
+    "sm90 d192 fp8": hopper(FP8, 192, {"group": 1}, mask=CAUSAL),
+    "sm90 d256 fp8 lse": hopper(FP8, 256, mask=CAUSAL, return_lse=True),
+    "sm90 d256/208 fp8 tokens union": hopper(
+        FP8, 256, {"head_dim_v": 208}, mask=UNION, page_size=64, **PAGED, **TOKENS, **PERSISTENT
+    ),
+    "sm90 d256 fp8 few page16 split": hopper(
+        FP8, 256, {"group": 8}, page_size=16, used_k=True, **WORKSPACE
+    ).with_few_rows(),
     "sm90 d256 everything": hopper(
         BF16, 256, mask=EVERYTHING, score_mod=MOD, sink=True, page_size=16, return_lse=True,
         **PAGED, **WORKSPACE, **PERSISTENT,
@@ -171,5 +179,7 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     "combine bf16 d128 lse": CombineSpec(BF16, 128, return_lse=True),
     "combine fp16 d64": CombineSpec(FP16, 64),
     "combine sm90 d64": CombineSpec(BF16, 64, arch=SM90A),
+    "combine calls fp16 d96 lse": CombineSpec(FP16, 96, return_lse=True, of_calls=True),
+    "combine sm90 calls d128 lse": CombineSpec(BF16, 128, True, arch=SM90A, of_calls=True),
 }  # fmt: skip
 """Name of each kernel, and its specification."""

@@ -62,8 +62,9 @@ def worst(where: str = "cpu") -> Callable[[], Any]:
     q_scale = torch.ones(8, 8, device=where)
     k_scale = torch.ones(16, 2, 64, device=where).transpose(1, 2)
     sink = torch.zeros(8, device=where)
-    bias = torch.zeros(1, 8, 1, 128, device=where)
-    mask = masks.padding(ints([90, 90, 90], where)) & masks.bias(bias) & masks.chunked(64)
+    one, other = (torch.zeros(1, 8, 1, 128, device=where) for _ in range(2))
+    mask = masks.padding(ints([90, 90, 90], where)) & masks.bias(one) & masks.chunked(64)
+    mask |= masks.bias(other)
     out, lse = half(8, 8, 64, where=where), torch.zeros(8, 8, device=where)
     slopes = score_mods.alibi(torch.ones(8, device=where))
     return lambda: fa4_cute.flash_attn_varlen(

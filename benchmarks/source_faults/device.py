@@ -64,7 +64,7 @@ _MATH: Final = (
     fault("pack._pack_e4m3", "low, $2, $1", "low, $1, $2", "2q-fp8"),
     fault("score_math.tanh", "large = (Float32(1.0) - decay)", "large = (Float32(1.001) - decay)",
           "2q-function"),
-    fault("score_math.distance", "Float32(q_idx - kv_idx) + offset", "Float32(q_idx - kv_idx)",
+    fault("score_math.distance", "absolute(Float32(row - kv_idx))", "Float32(row - kv_idx)",
           "2q-function"),
 )
 _MEMORY: Final = (

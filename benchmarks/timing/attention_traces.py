@@ -45,7 +45,8 @@ class Tracer:
     """Makes traces for an architecture on GPUs of `sms` SMs; keeps the machine code it has seen."""
 
     def __init__(self, arch: str, sms: int) -> None:
-        """Nothing seen."""
+        """Nothing seen; `ptx`: runner -> the module that it launched last."""
+        self.ptx: dict[str, str] = {}
         self._arch, self._sms = arch, sms
         self._cubins: dict[str, bytes] = {}
         self._kernels: dict[str, SassKernel] = {}
@@ -67,6 +68,7 @@ class Tracer:
         """
         steps = self._ours(problem) if runner == "fa4_cute" else self._theirs(problem, rewrite)
         request = steps.request
+        self.ptx[runner] = request.ptx
         if request.ptx not in self._kernels:
             self._kernels[request.ptx] = self._code(request)
         return repeated(traced(self._kernels[request.ptx], steps), problem, self._sms)

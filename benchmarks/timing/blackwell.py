@@ -1,9 +1,11 @@
 """The clocked machine beside what is published of FlashAttention-4 on a B200.
 
-    CUTE_DSL_ARCH=sm_100a python -m benchmarks.timing.blackwell docs/timing_blackwell.md
+    CUTE_DSL_ARCH=sm_100a python -m benchmarks.timing.blackwell docs/timing_blackwell.md [--draw]
 
-Head dim 128, all keys, bf16. The steady state is the difference of two lengths. Published values do
-not depend on clocks: shares of pipes, and ratios of times on one machine. No GPU is needed.
+Head dim 128, all keys. The steady state is the difference of two lengths. Published values do not
+depend on clocks: shares of pipes, and ratios of times on one machine. The ratios come from the
+records of `claims` and `ladder`; `--draw` puts them into the page and keeps the rest. No GPU is
+needed.
 """
 
 from __future__ import annotations
@@ -27,6 +29,11 @@ HEADS = {"FA4": 2, "fa4_cute": 32}
 small grid gets another kernel."""
 PUBLISHED = {"tensor": 87.7, "XU": 71.9, "FMA": 20.0, "ALU": 31.2, "issue": 49.2}
 """Shares of the time that Nsight Compute counts; flash-attention issue 2701, bf16 on a B200."""
+OF_FP8 = {"tensor": 43.6, "XU": 71.6, "FMA": 20.6, "ALU": 36.3, "issue": 52.0}
+"""The same for fp8."""
+SHARES = {"FA4": PUBLISHED, "FA4 fp8": OF_FP8}
+RATIOS = "## One machine, two kernels"
+"""The heading under which ratios stand."""
 SPILLED = 1.265
 """Time of 176/88/72 over that of 184/80/64 registers; flash-attention pull request 2869."""
 PIPES = {"XU": (Pipe.MUFU, 8), "ALU": (Pipe.ALU, 2)}
@@ -72,17 +79,24 @@ def page(traces: dict[str, tuple[LaunchTrace, LaunchTrace]]) -> str:
     typical = {name: steady(*pair, chip.draw()) for name, pair in traces.items()}
     lines = [
         "# Attention on a B200: predicted beside published", "",
-        "Written by `python -m benchmarks.timing.blackwell`. Head dim 128, all keys, bf16, in the",
-        "steady state; bands of draws, 5 to 95 %. Nothing here was measured by this project on a",
-        "Blackwell chip, and nothing is fitted to these rows.", "",
+        "Written by `python -m benchmarks.timing.blackwell`. Head dim 128, all keys, in the",
+        "steady state, bf16 unless it says fp8; bands of draws, 5 to 95 %. Nothing here was",
+        "measured by this project on a Blackwell chip, and nothing is fitted to these rows.", "",
         "Shares of the time in which pipes work, as Nsight Compute counts them. Published:",
         "flash-attention issue 2701, which does not say for which shape.", "",
-        "| pipe | predicted, FA4 | band | published |", "|---|---|---|---|",
+        "| kernel | pipe | predicted | band | published | points off |",
+        "|---|---|---|---|---|---|",
     ]  # fmt: skip
-    for pipe, published in PUBLISHED.items():
-        band = Band.of([100 * d[pipe] / d["cycles"] for d in drawn["FA4"]])
-        share = 100 * typical["FA4"][pipe] / typical["FA4"]["cycles"]
-        lines.append(f"| {pipe} | {share:.1f} | {band.low:.1f}–{band.high:.1f} | {published} |")
+    for name, shares_told in SHARES.items():
+        if name not in drawn:
+            continue
+        for pipe, published in shares_told.items():
+            band = Band.of([100 * d[pipe] / d["cycles"] for d in drawn[name]])
+            share = 100 * typical[name][pipe] / typical[name]["cycles"]
+            lines.append(
+                f"| {name} | {pipe} | {share:.1f} | {band.low:.1f}–{band.high:.1f} | {published} | "
+                f"{share - published:+.1f} |"
+            )
     lines += ["", "Cycles of one key tile (256 query rows a CTA, 128 keys):", "",
               "| kernel | predicted | band | over FA4, draw by draw | published |",
               "|---|---|---|---|---|"]  # fmt: skip
@@ -90,6 +104,8 @@ def page(traces: dict[str, tuple[LaunchTrace, LaunchTrace]]) -> str:
     told = {"FA4": f"at most {best:,.0f}", "FA4 176/88/72": f"× {SPILLED}"}
     base = [d["cycles"] for d in drawn["FA4"]]
     for name, found in drawn.items():
+        if name.endswith("fp8"):
+            continue
         band = Band.of([d["cycles"] for d in found])
         ratio = Band.of([d["cycles"] / b for d, b in zip(found, base, strict=True)])
         lines.append(
@@ -99,25 +115,54 @@ def page(traces: dict[str, tuple[LaunchTrace, LaunchTrace]]) -> str:
     return "\n".join([*lines, ""])
 
 
+def with_ratios(text: str) -> str:
+    """The page with the ratios of the records in the place of those that it has."""
+    from benchmarks.timing import claims, ladder
+
+    lines = [text.partition(RATIOS)[0].rstrip(), "", RATIOS, "", *RATIOS_HEAD, ""]
+    lines += [*claims.section(claims.load()), "", "## A ladder of GEMMs", "", *LADDER_HEAD, ""]
+    return "\n".join([*lines, *ladder.section(ladder.load()), ""])
+
+
+RATIOS_HEAD = (
+    "Times of two calls divided, on one machine each; predicted with the same draws for both by",
+    "`python -m benchmarks.timing.claims`. FlashAttention-4 is PyPI's, built by ptxas 13.4 unless",
+    "a row names another, with the knob of the row changed; who published had other versions.",
+)
+LADDER_HEAD = (
+    "The kernels of gau-nernst/learn-cuda, `02e_matmul_sm100` at 1454f8b, bf16, 4096 cubed,",
+    "predicted by `python -m benchmarks.timing.ladder` with nvcc 13.0. Published on a rented B200.",
+)
+
+
 def main(arguments: list[str]) -> int:
     """Write the page; returns the exit status."""
-    if len(arguments) != 1:
+    if len(arguments) not in (1, 2) or arguments[1:] not in ([], ["--draw"]):
         print(__doc__, file=sys.stderr)
         return 64
+    target = Path(arguments[0])
+    text = target.read_text() if arguments[1:] else page(traced_kernels())
+    target.write_text(with_ratios(text))
+    return 0
+
+
+def traced_kernels() -> dict[str, tuple[LaunchTrace, LaunchTrace]]:
+    """Launches of the kernels on the page, of two lengths."""
     sm100sim.activate(sm_count=SMS)  # before the DSL is imported
     from benchmarks.timing.attention_traces import Tracer
 
     tracer = Tracer("sm_100a", SMS)
     traces = {}
-    for name, rewrite in (("FA4", None), ("FA4 176/88/72", spilling), ("fa4_cute", None)):
+    kernels = (("FA4", None), ("FA4 fp8", None), ("FA4 176/88/72", spilling), ("fa4_cute", None))
+    for name, rewrite in kernels:
         runner = name.partition(" ")[0]
-        heads = HEADS[runner]
-        short = Problem("full", 1, SHORT, SHORT, heads, heads, 128, 128)
+        heads, dtype = HEADS[runner], "fp8" if name.endswith("fp8") else "bf16"
+        group = "fp8" if dtype == "fp8" else "full"
+        short = Problem(group, 1, SHORT, SHORT, heads, heads, 128, 128, dtype=dtype)
         problems = (short, replace(short, seqlen_q=LONG, seqlen_k=LONG))
         first, second = (tracer.of(runner, problem, rewrite) for problem in problems)
         traces[name] = (first, second)
-    Path(arguments[0]).write_text(page(traces))
-    return 0
+    return traces
 
 
 if __name__ == "__main__":

@@ -146,7 +146,7 @@ def main() -> int:
         name = f"{entry.runner} {entry.problem.name}"
         try:
             launch = tracer.of(entry.runner, entry.problem)
-            prediction = predict_launch(launch, CHIP, draws=arguments.draws)
+            prediction = predict_launch(launch, CHIP, draws=arguments.draws, cold=True)
         except Exception as error:  # a table shows what fails and goes on
             failed.append(f"{name}: {type(error).__name__}: {str(error)[:200]}")
             print(failed[-1], flush=True)

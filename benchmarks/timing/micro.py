@@ -17,9 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.timing.more_questions import MORE_QUESTIONS
 from benchmarks.timing.questions import QUESTIONS, ROUNDS, Question
 from testing.hardware.case import Case
 
+ALL = (*QUESTIONS, *MORE_QUESTIONS)
 Runner = Callable[[Case], list[np.ndarray]]
 
 
@@ -49,7 +51,7 @@ def ask() -> dict[str, Any]:
 
     device = Device()
     answers = []
-    for question in QUESTIONS:
+    for question in ALL:
         try:
             answers.append(answer(question, device.run))
         except Exception as error:  # a table shows what fails and goes on

@@ -86,12 +86,13 @@ LATE = "shr.u32 %r58, %r50, 31; cvt.rn.f32.u32 %f1, %r58; "
 """A value that there is only once the clock has been read."""
 
 
-def _chain(text: str) -> Callable[[int], str]:
+def chain(text: str) -> Callable[[int], str]:
+    """Steps that each need the one before."""
     return lambda n: (LATE if n == 0 else "") + text
 
 
-def _wait(barrier: str, parity: int, label: str, limit: str = "") -> str:
-    """Waits without an end: what is waited for comes."""
+def wait(barrier: str, parity: int, label: str, limit: str = "") -> str:
+    """Wait without an end: what is waited for comes."""
     return (
         f"{label}$n: mbarrier.try_wait.parity.shared.b64 %q0, [{barrier}], {parity}{limit};"
         f"@!%q0 bra {label}$n; "
@@ -100,7 +101,7 @@ def _wait(barrier: str, parity: int, label: str, limit: str = "") -> str:
 
 def _hand_over(n: int, limit: str = "") -> str:
     """Warp 0 arrives at one barrier and waits for the other; warp 1 answers."""
-    there, back = _wait("%r1", n % 2, "U", limit), _wait("%r1+8", n % 2, "V", limit)
+    there, back = wait("%r1", n % 2, "U", limit), wait("%r1+8", n % 2, "V", limit)
     return (
         "setp.gt.u32 %q1, %r0, 31; and.b32 %r2, %r0, 31; setp.ne.u32 %q2, %r2, 0;"
         "@%q2 bra NEXT$n; @%q1 bra SECOND$n;"
@@ -121,7 +122,7 @@ def _copies(count: int, rows: int) -> Callable[[int], str]:
         total = count * rows * ROW_BYTES
         return (
             f"@%q3 bra DONE$n; mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r1], {total}; {loads}"
-            f"{_wait('%r1', n % 2, 'W')} DONE$n: bar.warp.sync -1; "
+            f"{wait('%r1', n % 2, 'W')} DONE$n: bar.warp.sync -1; "
         )
 
     return step
@@ -135,16 +136,17 @@ def _stores(wait: str) -> Callable[[int], str]:
     )
 
 
-def _boxes(count: int, rows: int) -> str:
+def boxes(count: int, rows: int) -> str:
     """One mbarrier, an aligned buffer (%r3), coordinates of the CTA's boxes (%r5, %r10...)."""
     first = f"mul.lo.u32 %r10, %r62, {TENSOR_ROWS}; mov.u32 %r5, 0; add.u32 %r3, %r1, {DATA};"
     others = " ".join(
         f"add.u32 %r{10 + k}, %r10, {k * rows % TENSOR_ROWS};" for k in range(1, count)
     )
-    return f"setp.ne.u32 %q3, %r0, 0; {first} {others} {_barriers(1)}"
+    return f"setp.ne.u32 %q3, %r0, 0; {first} {others} {barriers(1)}"
 
 
-def _barriers(arrivals: int) -> str:
+def barriers(arrivals: int) -> str:
+    """Two mbarriers at %r1, each of so many arrivals."""
     return (
         "setp.ne.u32 %q13, %r0, 0; @%q13 bra SET; "
         f"mbarrier.init.shared.b64 [%r1], {arrivals}; mbarrier.init.shared.b64 [%r1+8], {arrivals};"
@@ -155,18 +157,15 @@ def _barriers(arrivals: int) -> str:
 def _copy_question(name: str, tells: str, count: int, rows: int, grid: int = 1) -> Question:
     smem = DATA + count * rows * ROW_BYTES
     return Question(
-        name, tells, _copies(count, rows), (2, 6), _boxes(count, rows), smem=smem,
+        name, tells, _copies(count, rows), (2, 6), boxes(count, rows), smem=smem,
         box_rows=rows, grid=grid,
     )  # fmt: skip
 
 
-def _products(n: int, *, registers: bool = False, block: int = 128) -> Question:
-    """A chain of wgmmas in one group, by each warp group of the CTA."""
-    form = Form("f32", "bf16", "bf16", n, registers=registers)
-    declared = f".reg .b32 %d<{form.results}>; .reg .b32 %a<4>; "
-    zero = " ".join(f"mov.b32 %d{k}, 0;" for k in range(form.results))
-    before = (
-        declared + zero + "mov.b32 %a0, 0; mov.b32 %a1, 0; mov.b32 %a2, 0; mov.b32 %a3, 0;"
+def set_up(form: Form, values: str) -> str:
+    """Registers and descriptors of products; `values` sets the accumulator and A."""
+    return (
+        f".reg .b32 %d<{form.results}>; .reg .b32 %a<4>; {values}"
         f"add.u32 %r3, %r1, {DATA}; shr.u32 %r5, %r3, 4; cvt.u64.u32 %rd6, %r5;"
         f"mov.b64 %rd4, {form.descriptor(start=0, mn_major=False)}; add.s64 %rd4, %rd4, %rd6;"
         f"mov.b64 %rd5, {form.descriptor(start=A_BYTES, mn_major=False)};"
@@ -175,6 +174,16 @@ def _products(n: int, *, registers: bool = False, block: int = 128) -> Question:
         "shl.b32 %r7, %r0, 2; add.u32 %r7, %r7, %r3; st.volatile.shared.b32 [%r7], 0; "
         "fence.proxy.async; bar.sync 0; "
     )
+
+
+def _products(n: int, *, registers: bool = False, block: int = 128) -> Question:
+    """A chain of wgmmas in one group, by each warp group of the CTA.
+
+    Each has registers of A of its own, which are set to 0: two cycles a pair, before the chain.
+    """
+    form = Form("f32", "bf16", "bf16", n, registers=registers)
+    zero = " ".join(f"mov.b32 %d{k}, 0;" for k in range(form.results))
+    zero += "mov.b32 %a0, 0; mov.b32 %a1, 0; mov.b32 %a2, 0; mov.b32 %a3, 0;"
     used = " ".join(f"st.volatile.shared.b32 [%r1+512], %d{k};" for k in range(form.results))
     a = "registers" if registers else "shared memory"
     groups = block // 128
@@ -182,7 +191,7 @@ def _products(n: int, *, registers: bool = False, block: int = 128) -> Question:
         f"wgmma m64n{n}k16, A in {a}, {groups} warp group" + "s" * (groups > 1),
         "wgmma_gap, wgmma_latency", lambda k: (
             "wgmma.fence.sync.aligned; " if k == 0 else ""
-        ) + form.instruction() + " ", (8, 40), before,
+        ) + form.instruction() + " ", (8, 40), set_up(form, zero),
         "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; ",
         used, block=block, smem=DATA + 65536,
     )  # fmt: skip
@@ -190,37 +199,39 @@ def _products(n: int, *, registers: bool = False, block: int = 128) -> Question:
 
 QUESTIONS = (
     Question("ex2, a chain", "mufu_cycles + mufu_latency",
-             _chain("ex2.approx.ftz.f32 %f1, %f1; "), (32, 160), after=USED),
-    Question("fma, a chain", "stall counts", _chain("fma.rn.f32 %f1, %f1, %f0, %f0; "), (32, 160),
+             chain("ex2.approx.ftz.f32 %f1, %f1; "), (32, 160), after=USED),
+    Question("fma, a chain", "stall counts", chain("fma.rn.f32 %f1, %f1, %f0, %f0; "), (32, 160),
              after=USED),
     Question("load of shared memory, a chain", "shared_latency",
-             _chain("ld.volatile.shared.b32 %r3, [%r3]; "), (16, 80),
+             chain("ld.volatile.shared.b32 %r3, [%r3]; "), (16, 80),
              "add.u32 %r3, %r1, 512; st.volatile.shared.b32 [%r3], %r3; "),
     Question("shuffle, a chain", "shuffle_latency",
-             lambda n: ("shr.u32 %r3, %r50, 31; " if n == 0 else "")
-             + "shfl.sync.idx.b32 %r3, %r3, 0, 31, -1; ", (16, 80), "",
+             # A value that all lanes share is not shuffled: each lane has its own.
+             lambda n: ("shr.u32 %r3, %r50, 31; add.u32 %r3, %r3, %r0; " if n == 0 else "")
+             + "shfl.sync.idx.b32 %r3, %r3, %r3, 31, -1; ", (16, 80), "",
              "st.volatile.shared.b32 [%r1+256], %r3; "),
     Question("load that hits the L2, a chain", "global_latency",
-             _chain("ld.relaxed.gpu.global.b64 %rd5, [%rd5]; "), (4, 20),
-             "mov.b64 %rd5, %p0; st.relaxed.gpu.global.b64 [%rd5], %rd5; ", scratch=4096),
+             chain("ld.relaxed.gpu.global.b64 %rd5, [%rd5]; "), (4, 20),
+             "mov.b64 %rd5, %p0; st.relaxed.gpu.global.b64 [%rd5], %rd5; ",
+             "st.volatile.shared.b64 [%r1+256], %rd5; ", scratch=4096),
     *(Question(f"barrier of {w} warps", "named_warp, named_latency", lambda n: "bar.sync 1; ",
                (8, 40), block=32 * w) for w in (1, 4, 8, 12)),
     Question("arrival and wait by one thread", "arrive_latency + wait_latency",
-             lambda n: "mbarrier.arrive.shared.b64 %rd9, [%r1]; " + _wait("%r1", n % 2, "W"),
-             (8, 40), _barriers(1), block=1),
+             lambda n: "mbarrier.arrive.shared.b64 %rd9, [%r1]; " + wait("%r1", n % 2, "W"),
+             (8, 40), barriers(1), block=1),
     Question("wait for a phase that ended", "wait_latency",
-             lambda n: _wait("%r1", 1, "W"), (8, 40), _barriers(1), block=1),
+             lambda n: wait("%r1", 1, "W"), (8, 40), barriers(1), block=1),
     Question("hand-over between two warps and back", "2 (arrive_latency + wake_latency)",
-             _hand_over, (8, 40), _barriers(1), block=64),
+             _hand_over, (8, 40), barriers(1), block=64),
     Question("the same, and the waits name a limit of 10 ms", "what NANOSLEEP.SYNCS costs",
-             lambda n: _hand_over(n, ", 10000000"), (8, 40), _barriers(1), block=64),
+             lambda n: _hand_over(n, ", 10000000"), (8, 40), barriers(1), block=64),
     *(_copy_question(f"copy of {c} x {r} rows", "copy_latency, copy_row_cycles", c, r)
       for c, r in ((1, 8), (1, 64), (1, 128), (1, 256), (2, 64), (2, 128), (4, 64), (4, 128))),
     *(_copy_question(f"copy of {c} x 128 rows in each of {SMS} CTAs", "l2_bytes", c, 128, SMS)
       for c in (1, 2, 4, 8)),
-    Question("store of 128 rows, read", "store_bytes", _stores(".read"), (2, 6), _boxes(1, 128),
+    Question("store of 128 rows, read", "store_bytes", _stores(".read"), (2, 6), boxes(1, 128),
              smem=DATA + 128 * ROW_BYTES, box_rows=128),
-    Question("store of 128 rows, done", "store_latency", _stores(""), (2, 6), _boxes(1, 128),
+    Question("store of 128 rows, done", "store_latency", _stores(""), (2, 6), boxes(1, 128),
              smem=DATA + 128 * ROW_BYTES, box_rows=128),
     *(_products(n) for n in (8, 64, 128, 176, 256)),
     *(_products(n, registers=True) for n in (64, 128, 256)),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
 from ..host.interface import flash_attn, flash_attn_varlen
 from ..plan.ranks.band import CAUSAL, FULL, Band, Span
+from ..plan.ranks.places import places
 from ..plan.ranks.steps import Call, ContextPlan
 from .blocks import Block, gathered_block, ring_blocks
 from .members import Members
@@ -20,8 +21,9 @@ def over_ranks(
     inputs: tuple[Any, Any, Any],
     method: str,
     options: Mapping[str, Any],
-) -> Partial:
-    """Return the results of this rank's queries over the keys of all ranks.
+    sink: Any = None,
+) -> tuple[Any, Any]:
+    """Return O and log-sum-exp of this rank's queries over the keys of all ranks.
 
     Args:
         plan: what each rank computes.
@@ -29,22 +31,29 @@ def over_ranks(
         inputs: q, k and v of this rank.
         method: ``"ring"`` or ``"all_gather"``.
         options: keyword arguments of every plain call.
+        sink: (heads,) float32 or None: joined once.
     """
     q, k, v = inputs
-    total = Partial(q, v.shape[-1])
     if method == "all_gather":
-        block = gathered_block(plan, members, (k, v))
-        for call in plan.whole_calls(members.rank):
-            total.add(*results(call, q, block, options))
+        blocks = [(plan.whole_calls(members.rank), gathered_block(plan, members, (k, v)))]
+        calls: Iterable[tuple[Sequence[Call], Block]] = blocks
+        kept = places(blocks[0][0])
     else:
-        for step, block in ring_blocks(plan, members, (k, v)):
-            for call in step.calls:
-                total.add(*results(call, q, block, options))
-    return total
+        steps = ring_blocks(plan, members, (k, v))
+        calls = ((step.calls, block) for step, block in steps)
+        kept = places(call for step in plan.ring(members.rank) for call in step.calls)
+    count = 1 + max((place.number for place in kept), default=0)
+    total, following = Partial(q, v.shape[-1], count, sink), iter(kept)
+    for of_block, block in calls:
+        for call, place in zip(of_block, following, strict=False):
+            rows = selection([part.rows for part in call.parts], q)
+            room = total.room(place, rows)
+            total.add(place, rows, *results(call, q, block, {**options, "out": room}))
+    return total.finished()
 
 
-def results(call: Call, q: Any, block: Block, options: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    """Return which rows a call is about, their O, and their log-sum-exp.
+def results(call: Call, q: Any, block: Block, options: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return O and log-sum-exp of a call's rows.
 
     Args:
         call: what to compute.
@@ -57,13 +66,15 @@ def results(call: Call, q: Any, block: Block, options: Mapping[str, Any]) -> tup
     keys = selection([part.keys for part in call.parts], q)
     picked = q[..., rows, :, :], *(x[..., keys, :, :] for x in block)
     if q.dim() == 4:
-        return rows, *flash_attn(*picked, **given)
+        out, lse = flash_attn(*picked, **given)
+        return out, lse
     for name, spans in (("q", [p.rows for p in call.parts]), ("k", [p.keys for p in call.parts])):
         lengths = [stop - start for start, stop in spans]
         given[f"cu_seqlens_{name}"] = on_device((0, *accumulate(lengths)), q, "int32")
         given[f"max_seqlen_{name}"] = max(lengths)
     # The offsets are made here, so there is nothing to read back.
-    return rows, *flash_attn_varlen(*picked, **{**given, "unchecked": True})
+    out, lse = flash_attn_varlen(*picked, **{**given, "unchecked": True})
+    return out, lse
 
 
 def window_arguments(band: Band) -> dict[str, Any]:

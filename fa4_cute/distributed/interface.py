@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ..host.ask.outputs import wanted_out
 from ..host.interface import flash_attn, flash_attn_varlen
 from .agree import agreed
 from .asked import Asked
 from .attend import on_device, over_ranks
 from .members import Members
-from .partial import Partial
 
 if TYPE_CHECKING:
     import torch
@@ -121,15 +119,6 @@ def _attention(asked: Asked, group: Any) -> Any:
             carried[f"cu_seqlens_{name}"] = on_device(shards.starts(), asked.inputs[0], "int32")
             carried[f"max_seqlen_{name}"] = max(shards.lengths, default=0)
         return flash_attn_varlen(*asked.inputs, **carried)
-    total = over_ranks(plan, members, asked.inputs, asked.method, carried)
-    return _finished(asked, total)
-
-
-def _finished(asked: Asked, total: Partial) -> Any:
-    """Return what the public functions return, of the joined results."""
-    import torch
-
-    (q, _, v), sink = asked.inputs, asked.options.sink
-    dtype = getattr(torch, wanted_out(q, v.shape[-1]).dtype)
-    out, lse = total.finished(None if sink is None else sink.float(), dtype)
-    return (out, lse) if asked.options.return_lse else out
+    sink = None if options.sink is None else options.sink.float()
+    out, lse = over_ranks(plan, members, asked.inputs, asked.method, carried, sink)
+    return (out, lse) if options.return_lse else out

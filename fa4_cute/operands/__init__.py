@@ -1,1 +1,1 @@
-"""What the roles read: pages, scales, stale values, and scores on their way to the softmax."""
+"""What the roles read: pages, scales, stale values, products, and scores before the softmax."""

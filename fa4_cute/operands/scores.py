@@ -5,7 +5,8 @@ them: a score modifier or a bias. Then they are scaled first, in natural units, 
 brought to powers of two, and ``row.scale`` is 1.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from collections.abc import Sequence as Several
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -32,6 +33,7 @@ from ..plan.masks.key_tiles import WORD_COLUMNS
 from ..plan.masks.masks import Interval, Term, is_zero
 from ..work.context import AttentionContext
 from ..work.row import LaneRow, ThreadRow
+from ..work.sequence import Sequence
 from ..work.visibility import RowView
 from .token_scales import TileScales, scaled
 
@@ -91,7 +93,7 @@ def visible(values: list[Float32], columns: Columns, tile: TileView) -> list[Flo
 
 
 def visible_rows(
-    rows: Sequence[list[Float32]], columns: Columns, tiles: Sequence[TileView]
+    rows: Several[list[Float32]], columns: Columns, tiles: Several[TileView]
 ) -> list[list[Float32]]:
     """Return :func:`visible` of each of the thread's rows; one branch skips the mask of all."""
     variant = tiles[0].ctx.spec.variant
@@ -149,14 +151,14 @@ class ColumnModifier:
         natural: factor that brings a raw score to natural units.
         last_key: last key of the sequence; columns past it carry no result, but must not be read
             past an array's end.
-        aux: the auxiliary tensors of the score modifier.
+        aux: what the score modifier reads.
         bias: the biases of the row.
     """
 
     tile: TileView
     natural: Float32
     last_key: Int32
-    aux: tuple[gmem.AuxTensor, ...]
+    aux: "AuxTensors"
     bias: "RowBias"
 
     @classmethod
@@ -164,7 +166,7 @@ class ColumnModifier:
         """Return the modifier of the tile's columns."""
         natural = tile.row.magnitude * Float32(LN_2)
         last_key = DEVICE.maximum(tile.ctx.work.sequence.seqlen_k - 1, 0)
-        return cls(tile, natural, last_key, aux_tensors(tile.ctx), RowBias.of(tile))
+        return cls(tile, natural, last_key, AuxTensors.of(tile.ctx), RowBias.of(tile))
 
     def binary(self, low: Float32, high: Float32) -> F32x2:
         """Return the scores of two columns times log2(e); Hopper has no packed multiplication."""
@@ -182,16 +184,39 @@ class ColumnModifier:
         key = at_most(tile.first_key + column, self.last_key)
         score = value * self.natural
         if variant.score_mod is not None:
-            where = (tile.ctx.work.batch, tile.row.head, tile.row.query)
-            score = Float32(variant.score_mod.traced(score, *where, key, self.aux))
+            where = (tile.ctx.work.batch, tile.row.head, tile.row.query, key, self.aux)
+            score = Float32(variant.score_mod.traced(score, *where))
         if variant.bias_slots:
             score = self.bias.added_to(score, column, first_column)
         return score
 
 
-def aux_tensors(ctx: AttentionContext) -> tuple[gmem.AuxTensor, ...]:
-    """Return the auxiliary tensors of the score modifier."""
-    return tuple(gmem.AuxTensor(aux.address, aux.strides) for aux in ctx.args.extras.aux)
+@dataclass(frozen=True)
+class AuxTensors:
+    """What a score modifier reads.
+
+    Attributes:
+        tensors: its auxiliary tensors.
+        sequence: the sequence of its query and key.
+    """
+
+    tensors: tuple[gmem.AuxTensor, ...]
+    sequence: Sequence
+
+    @classmethod
+    def of(cls, ctx: AttentionContext) -> "AuxTensors":
+        """Return what the modifier of a CTA reads."""
+        tensors = tuple(gmem.AuxTensor(aux.address, aux.strides) for aux in ctx.args.extras.aux)
+        return cls(tensors, ctx.work.sequence)
+
+    @property
+    def offset(self) -> Int32:
+        """What is added to a query to get its row; computed where it is asked for alone."""
+        return self.sequence.offset
+
+    def __getitem__(self, which: slice) -> tuple[gmem.AuxTensor, ...]:
+        """Return some of the tensors."""
+        return self.tensors[which]
 
 
 class RowBias:

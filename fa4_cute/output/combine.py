@@ -48,11 +48,6 @@ class Splits:
         weight = self.weight(DEVICE.minimum(split, self.num_splits - 1), highest)
         return Float32(cutlass.select_(split < self.num_splits, weight, Float32(0.0)))
 
-    def columns(self, split: Int32, depth: int, column: Int32, inside: Int32) -> list[Float32]:
-        """Return four columns of O of ``split``, 0 where the row has ended."""
-        stride = self.num_rows * (depth * gmem.WORD_BYTES)
-        return gmem.load_f32x4(self.o + Int64(split) * stride + column * gmem.WORD_BYTES, inside)
-
 
 class SplitCombine:
     """One compiled combine kernel; ``spec`` holds all static choices."""
@@ -79,7 +74,7 @@ class SplitCombine:
         if row < num_rows:
             depth = self.spec.depth
             splits = Splits(
-                partial_o + row * (depth * gmem.WORD_BYTES),
+                partial_o + row * (depth * self.spec.partial_bytes),
                 partial_lse + row * gmem.WORD_BYTES,
                 num_rows,
                 num_splits,
@@ -93,6 +88,17 @@ class SplitCombine:
     def output_bytes(self) -> int:
         """Bytes of an element of O."""
         return self.spec.dtype.size
+
+    def columns(
+        self, splits: Splits, split: Int32, column: Int32, inside: Int32
+    ) -> list[Float32]:
+        """Return four columns of O of ``split``, 0 where the row has ended."""
+        size = self.spec.partial_bytes
+        stride = splits.num_rows * (self.spec.depth * size)
+        address = splits.o + Int64(split) * stride + column * size
+        if self.spec.of_calls:
+            return gmem.load_16x4(address, inside, self.spec.ptx_type)
+        return gmem.load_f32x4(address, inside)
 
     @cute.jit
     def highest(self, splits: Splits) -> Float32:
@@ -143,7 +149,7 @@ class SplitCombine:
                     # any weight the factor is infinite, and not used.
                     if weight != Float32(0.0):
                         weight = weight * factor
-                        w, x, y, z = splits.columns(split, self.spec.depth, column, inside)
+                        w, x, y, z = self.columns(splits, split, column, inside)
                         a, b, c, d = a + weight * w, b + weight * x, c + weight * y, d + weight * z
             words = [pack16(a, b, self.spec.ptx_type), pack16(c, d, self.spec.ptx_type)]
             gmem.store_pair(o + column * self.output_bytes, words, inside)
@@ -174,7 +180,7 @@ class SplitCombine:
                 loaded = Int32(cutlass.select_(counts, inside, Int32(0)))
                 weights[i] = Float32(cutlass.select_(counts, weight * factor, Float32(0.0)))
                 split = DEVICE.minimum(first + i, splits.num_splits - 1)
-                parts.append(splits.columns(split, self.spec.depth, column, loaded))
+                parts.append(self.columns(splits, split, column, loaded))
             for weight, (w, x, y, z) in zip(weights, parts, strict=True):
                 a, b, c, d = a + weight * w, b + weight * x, c + weight * y, d + weight * z
         return a, b, c, d

@@ -6,6 +6,8 @@ one; the exponentials lie under the products of the other consumers::
 
     start S(n)   start O(n-1)   wait S(n)   maxima(n)   wait O(n-1)   exponentials(n)   pack P(n)
 
+What an fp8 V changes of it: ``operands.sm90_products``.
+
 Edges: waits on ``Q_full``, ``K_full``, ``V_full``; arrives on ``K_empty`` and ``V_empty`` when the
 product that read a slot is over.
 """
@@ -25,6 +27,12 @@ from ..device.memory.clean import publish_to_tensor_cores, zero_rows
 from ..device.memory.signs import flip_signs
 from ..device.sync import barriers
 from ..operands.scores import TileView, visible_rows
+from ..operands.sm90_products import (
+    finish_output,
+    start_output,
+    start_products,
+    start_scores,
+)
 from ..operands.stale_values import clean_values_together
 from ..operands.token_scales import (
     TileScales,
@@ -44,32 +52,6 @@ from ..work.persistent import for_each_work
 from ..work.sm90 import RunningRows, SM90Context, SM90Row
 
 Rows = list[SM90Row]
-
-
-def start_scores(ctx: SM90Context, query: Int32, state: RingState) -> list[Float32]:
-    """Start S = Q K' with K in the slot of ``state``; Q is at shared address ``query``."""
-    config = ctx.spec.config
-    plan, ring = qk_plan(config), Ring.of_sm90_keys(config)
-    assert plan.a is not None
-    a = wgmma.lower_word(plan.a, query)
-    return wgmma.start_shared(plan, a, wgmma.lower_word(plan.b, ctx.smem.at(ring.get_smem(state))))
-
-
-def start_output(ctx: SM90Context, running: RunningRows, state: RingState) -> list[Float32]:
-    """Wait for V in the slot of ``state`` and start O += P V, or P V as a sum of its own."""
-    config = ctx.spec.config
-    before = None if config.transposes_values else running.o
-    plan, ring = pv_plan(config), Ring.of_sm90_values(config)
-    ctx.mbars.v_ring().consumer_wait(state)
-    b = wgmma.lower_word(plan.b, ctx.smem.at(ring.get_smem(state)))
-    return wgmma.start_registers(plan, before, running.p, b)
-
-
-def with_product(ctx: SM90Context, running: RunningRows, product: list[Float32]) -> list[Float32]:
-    """Return O with the product that was waited for: it is O, or is added to it here."""
-    if ctx.spec.config.transposes_values:
-        return fragment.added_rows(running.o, running.factors, product)
-    return product
 
 
 def free_keys(ctx: SM90Context, state: RingState, *, scores_are_scaled: bool) -> None:
@@ -121,8 +103,11 @@ def rescale(
     running: RunningRows,
     product: list[Float32],
     maxima: list[Float32],
+    v: RingState,
 ) -> RunningRows:
-    """Take the new ``maxima`` over where a row needs it; wait for O, or its ``product``, under way.
+    """Take the new ``maxima`` over where a row needs it; take a ``product`` under way into O.
+
+    V of that product is in the slot of ``v``.
 
     A warp's rows keep their old maxima unless one grew by more than the format of P tolerates, or
     is NaN; then all move. Whatever depends on the maximum alone changes in that branch only, so
@@ -146,7 +131,8 @@ def rescale(
             due = factors
         else:
             product = fragment.scaled_rows(wgmma.wait(product, 0), factors)
-    running.o = with_product(ctx, running, wgmma.wait(product, 0))
+    if cutlass.const_expr(ctx.spec.config.tile.scores_ahead):
+        finish_output(ctx, running, v, product)
     running.factors = due
     return running
 
@@ -183,7 +169,7 @@ def consume_tiles(
 ) -> RunningRows:
     """Process all key tiles of a query tile that has some."""
     query = ctx.smem.q_tile_smem(consumer)
-    keys, values = ctx.mbars.k_ring(), ctx.mbars.v_ring()
+    keys = ctx.mbars.k_ring()
     k = v = ctx.ring_start(producer=False)
     ctx.mbars.query(consumer).wait(ctx.query_step)
     negate_query(ctx, query, consumer)
@@ -199,22 +185,19 @@ def consume_tiles(
         # Before the turn, so that nobody else's products wait for this tile's K.
         keys.consumer_wait(k)
         wait_for_turn(ctx, consumer)
-        scores = start_scores(ctx, query, k)
-        product = start_output(ctx, running, v)
+        scores, product = start_products(ctx, query, running, k, v)
         give_turn(ctx, consumer)
-        scores = wgmma.wait(scores, 1)
+        scores = wgmma.wait(scores, min(len(product), 1))
         free_keys(ctx, k, scores_are_scaled=False)
         seen = visible_scores(ctx, rows, scores, tile, k)
         free_keys(ctx, k, scores_are_scaled=True)
         maxima = fragment.row_maxima(seen, running.row_max)
-        running = rescale(ctx, rows, running, product, maxima)
-        values.consumer_arrive_as_warp(v)
+        running = rescale(ctx, rows, running, product, maxima, v)
         exponentiate(ctx, running, seen)
         v = v.step()
     say_read(ctx, consumer)
     clean_last_values(ctx, v)
-    running.o = with_product(ctx, running, wgmma.wait(start_output(ctx, running, v), 0))
-    values.consumer_arrive_as_warp(v)
+    finish_output(ctx, running, v, start_output(ctx, running, v))
     return running
 
 

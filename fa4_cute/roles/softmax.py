@@ -1,11 +1,11 @@
 """Softmax role (warps 0-3 and 4-7): one warp group per S/O chain, one thread per row.
 
 Per key tile: wait for S, find the row maximum, publish the correction factor, turn S into P (in
-place: P borrows the low columns of S), hand P over in two pv stages, add up the row sum. Then,
+place: P borrows the low columns of S), hand P over in pv stages, add up the row sum. Then,
 once: divide O by the row sum, store it through shared memory and TMA, write the log-sum-exp.
 
 Edges: waits on ``S_prod`` (scores written), ``C`` consumed, and at the end ``O_prod``; arrives on
-``C`` produced, ``S_cons[0]`` (three quarters or half of P stored) and ``S_cons[1]`` (the rest).
+``C`` produced and ``S_cons[stage]`` (this part of P stored).
 """
 
 import cutlass
@@ -104,18 +104,22 @@ def exponentiate_and_store(
     plan, columns, probability = ctx.spec.exp2_plan, ctx.spec.column_plan, ctx.spec.probability
     p_address = lane_address(ctx.tmem, ctx.columns.borrow_s_as_p(row.chain).start)
     reader, sums = ScoreReader(row, columns, scores, key_tile), LaggingSums()
+    first_batches = ctx.spec.first_batches
+    last_stage = len(first_batches) - 1
     for batch, span in enumerate(columns.batches):
         values = reader.take(batch)
-        if batch == ctx.spec.last_stage_batch:
-            # The last pv stage has its own barrier: the MMAs start on what lies before it.
-            hand_over(ctx, row, 0)
-            wait_for_factor_read(ctx, row.chain, tile)
+        if batch in first_batches[1:]:
+            # Each pv stage has its own barrier: the MMAs start on what lies before it.
+            stage = first_batches.index(batch)
+            hand_over(ctx, row, stage - 1)
+            if stage == last_stage:
+                wait_for_factor_read(ctx, row.chain, tile)
         reader.read_ahead(batch + 1)
         exponentials = softmax_math.exponentials(values, plan, span.start // 2, exponent)
         words = softmax_math.pack_probabilities(exponentials, probability)
         tmem.store(p_address + probability.column(span.start), words)
         sums.add(exponentials)
-    hand_over(ctx, row, 1)
+    hand_over(ctx, row, last_stage)
     return sums.all()
 
 

@@ -39,6 +39,11 @@ class SM90Context(AttentionContext):
         """Every consumer takes every key tile."""
         return self.spec.issue_order
 
+    @property
+    def never(self) -> Int32:
+        """0 in every call, which the assembler does not know: no length is negative."""
+        return Int32(self.args.seqlen_k < Int32(0))
+
     def ring_start(self, *, producer: bool, slots: int = 0) -> RingState:
         """Return the cursor of the slot that the work's first K, or V, uses.
 

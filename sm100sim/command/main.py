@@ -13,7 +13,7 @@ from .shown import UNPROVEN
 COMMANDS = {
     "run": (check.add_run, "run a PTX file or a Python program on the virtual SM100"),
     "check": (check.add_check, "the same with every launch under all checks"),
-    "profile": (profile.add, "where its instructions and modelled waits are"),
+    "profile": (profile.add, "where the time of its kernels goes on a chip"),
     "mutate": (mutate.add, "plant faults in its kernels, and say which of them are noticed"),
     "coverage": (facts.add_coverage, "instructions of a PTX file that would stop a run"),
     "info": (facts.add_info, "versions, engine, folders"),

@@ -156,6 +156,7 @@ class Selection:
         names, excluded: patterns of kernel names (`fnmatch`); no names means all.
         skip: so many launches of these kernels come first, unchecked.
         count: and so many after them are checked; None for all.
+        taken: the launches that were selected so far.
     """
 
     checks: Check
@@ -164,6 +165,7 @@ class Selection:
     excluded: list[str]
     skip: int = 0
     count: int | None = None
+    taken: list[LaunchRequest] = field(default_factory=list)
     _met: int = 0
     _unchecked: list[RunOptions] = field(default_factory=list)
 
@@ -180,6 +182,7 @@ class Selection:
         """Give a launch its checks, or none when it is not selected; for `run.before_launch`."""
         rules = tuple(dict.fromkeys((*options.suppressions, *self.suppressions)))
         if self._takes(request.kernel):
+            self.taken.append(request)
             checks = options.checks | self.checks
             return request, replace(options, checks=checks, suppressions=rules)
         unchecked = replace(options, checks=Check.NONE, suppressions=rules)

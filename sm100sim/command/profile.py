@@ -1,40 +1,189 @@
-"""`sm100sim profile`: where the instructions and the modelled waits of a program's kernels are."""
+"""`sm100sim profile`: where the time of a program's kernels goes on a chip."""
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from dataclasses import asdict
+from collections.abc import Iterable
+from copy import copy
+from fnmatch import fnmatchcase
+from pathlib import Path
 
+from ..crew.recording import Recording, recording
 from ..formats.document import Results
-from ..formats.profile import CYCLES, profile_text, profiles
+from ..report import Report
+from ..timing.chips import chip_names
+from ..timing.profile import KernelProfile, compare, profile_text
+from ..timing.profile.call import kinds, profile_recording
+from ..timing.profile.document import comparison_document, profile_document
+from ..timing.profile.kernel_profile import DRAWS, by_size
+from ..timing.profile.text import PREDICTED, comparison_text
+from ..timing.profile.views import SUFFIXES, write_timeline
 from . import target
 from .options import USAGE, Selection, hearing, natural, run_settings
-from .shown import VERDICTS, verdict, write_own
+from .shown import CLEAN, UNPROVEN, VERDICTS, verdict, write_own
+
+_ROLE = re.compile(r"([^=]+)=(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)")
+REFUSALS = (ValueError, RuntimeError, FileNotFoundError, NotImplementedError)
+"""What says why a kernel has no profile; `Unmatched` and `StuckError` are among them."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    target.add(parser, profile, "memcheck", _add_top)
+    target.add(parser, profile, "memcheck", _add_own)
 
 
-def _add_top(parser: argparse.ArgumentParser) -> None:
+def _add_own(parser: argparse.ArgumentParser) -> None:
+    known = ", ".join(chip_names())
     parser.add_argument("--top", type=natural, default=10, metavar="N", help="lines of a kind (10)")
+    parser.add_argument(
+        "--chip", choices=chip_names(), default="", metavar="NAME",
+        help=f"{known}; by default the one that the PTX is for",
+    )  # fmt: skip
+    parser.add_argument(
+        "--draws", type=_positive, default=DRAWS, metavar="N",
+        help=f"of values that are only known as ranges, for the band ({DRAWS})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--clusters", type=_clusters, default=(0,), metavar="N,N",
+        help="clusters of a launch to look at, or all; the slowest is shown (0)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--role", type=_role, action="append", default=[], metavar="NAME=WARPS",
+        help="name of some warps of a CTA, e.g. producer=0,4-7; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--timeline", type=_timeline, action="append", default=[], metavar="FILE",
+        help=f"timeline of the kernel with the most time ({', '.join(SUFFIXES)})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--ptxas", type=_file, metavar="PATH", help="the assembler; the package's by default"
+    )
+    parser.add_argument(
+        "--compare", metavar="FIRST",
+        help="another program, or a pattern of a kernel's name: its time over that of PROGRAM",
+    )  # fmt: skip
+
+
+def _positive(text: str) -> int:
+    number = natural(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("at least 1 is needed")
+    return number
+
+
+def _clusters(text: str) -> tuple[int, ...] | None:
+    return None if text == "all" else tuple(natural(part) for part in text.split(","))
+
+
+def _role(text: str) -> tuple[str, tuple[int, ...]]:
+    """A name and its warps."""
+    found = _ROLE.fullmatch(text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is not like producer=0,4-7")
+    warps: list[int] = []
+    for part in found[2].split(","):
+        first, _, last = part.partition("-")
+        warps += range(int(first), int(last or first) + 1)
+    return found[1], tuple(warps)
+
+
+def _file(path: str) -> str:
+    if not Path(path).is_file():
+        raise argparse.ArgumentTypeError(f"{path} is no file")
+    return path
+
+
+def _timeline(path: str) -> Path:
+    if Path(path).suffix not in SUFFIXES:
+        raise argparse.ArgumentTypeError(f"{path}: its suffix is none of {', '.join(SUFFIXES)}")
+    return Path(path)
 
 
 def profile(given: argparse.Namespace) -> int:
     """Run the program and say where its time goes; returns the exit code."""
+    code, found = _profiled(given)
+    first: list[KernelProfile] = []
+    if given.compare is not None:
+        program = target.exists(given.compare)
+        if program:
+            code_first, first = _profiled(_other(given))
+            code = code or code_first
+        else:
+            first = [one for one in found if fnmatchcase(one.kernel, given.compare)]
+            found = [one for one in found if one not in first]
+        if not first or not found:
+            what = "none of its kernels has a profile" if program else "no kernel to compare"
+            print(f"sm100sim: --compare {given.compare}: {what}", file=sys.stderr)
+            return code or UNPROVEN
+    return _shown(given, found, first) or code
+
+
+def _other(given: argparse.Namespace) -> argparse.Namespace:
+    """The same command line for the program that is compared."""
+    other = copy(given)
+    other.target = given.compare
+    return other
+
+
+def _profiled(given: argparse.Namespace) -> tuple[int, list[KernelProfile]]:
+    """Run the program; its exit code, and profiles of its kernels."""
     chosen = Selection.of(given)
-    settings = run_settings(given) | {"trace_cluster": 0}
-    with hearing(chosen, **settings) as reports:
+    with (
+        recording(given.clusters, everywhere=True) as launches,
+        hearing(chosen, **run_settings(given)) as reports,
+    ):
         ended = target.ran(given)
     kept = tuple(report for report in reports if chosen.checked(report))
     for report in kept:
         if report.verdict != "clean":
             print(report.summary(), file=sys.stderr)
-    found = profiles(kept, given.top)
-    text = "".join(f"{profile_text(one, given.top)}\n" for one in found)
-    document = {"cycles": CYCLES, "kernels": [asdict(one) for one in found]}
-    if not write_own(text, document, given):
-        return USAGE
-    return VERDICTS[verdict(Results(kept))] or ended
+    code = VERDICTS[verdict(Results(kept))] or ended
+    selected = [one for one in launches if any(one.request is r for r in chosen.taken)]
+    found, all_well = _profiles(selected, kept, given)
+    return code or (CLEAN if all_well else UNPROVEN), found
+
+
+def _profiles(
+    launches: Iterable[Recording], reports: Iterable[Report], given: argparse.Namespace
+) -> tuple[list[KernelProfile], bool]:
+    """Profiles of launches that ran to their end, and whether each of these has one."""
+    stopped = {report.kernel for report in reports if not report.complete}
+    found, all_well = [], True
+    for alike in kinds(launches):
+        kernel = alike[0].request.kernel
+        if kernel in stopped:
+            continue
+        try:
+            one = profile_recording(
+                alike[0], given.chip, ptxas=given.ptxas, roles=dict(given.role),
+                draws=given.draws, most=given.top,
+            )  # fmt: skip
+            found.append(one.repeated(len(alike)))
+        except REFUSALS as error:
+            print(f"sm100sim: no profile of {kernel}: {error}", file=sys.stderr)
+            all_well = False
+    return found, all_well
+
+
+def _shown(
+    given: argparse.Namespace, found: list[KernelProfile], first: list[KernelProfile]
+) -> int:
+    """Write what was found; returns the exit code of that."""
+    text = "".join(f"{profile_text(one, given.top)}\n" for one in (*first, *found))
+    document: dict[str, object] = {
+        "cycles": PREDICTED,
+        "kernels": [profile_document(one) for one in (*first, *found)],
+    }
+    if first:
+        try:
+            compared = compare(by_size(first)[0], by_size(found)[0])
+        except ValueError as error:
+            print(f"sm100sim: {error}", file=sys.stderr)
+            return USAGE
+        text += f"{comparison_text(compared, given.top)}\n"
+        document["comparison"] = comparison_document(compared)
+    for path in given.timeline if found else ():
+        write_timeline(by_size(found)[0], path)
+    return CLEAN if write_own(text, document, given) else USAGE

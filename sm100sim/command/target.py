@@ -80,9 +80,14 @@ def is_ptx(given: argparse.Namespace) -> bool:
     return str(given.target).endswith(".ptx")
 
 
+def exists(name: str) -> bool:
+    """Whether there is such a file or executable."""
+    return Path(name).is_file() or program.found(name) is not None
+
+
 def _missing(given: argparse.Namespace) -> bool:
     """Say so when there is no such file."""
-    if Path(given.target).is_file() or program.found(given.target):
+    if exists(given.target):
         return False
     print(f"sm100sim: {given.target} is no file and no program", file=sys.stderr)
     return True

@@ -45,6 +45,9 @@ WGMMA_RING, QUEUE_RING, BULK_GROUPS = 1024, 64, 64
 FINISHED, NO_MEMORY, STUCK = 0, 1, 2
 """What a run answers."""
 
+NO_STEP = 2**32 - 1
+"""No execution: what a warp waited for was none's."""
+
 
 class ClockOp(ct.Structure):
     """One instruction: its control code and what it takes.
@@ -116,18 +119,20 @@ class ClockInput(ct.Structure):
         ("objects", ct.POINTER(U32)), ("mbarrier_ranks", ct.POINTER(U32)),
         ("mbarrier_counts", ct.POINTER(U32)), ("warps", ct.POINTER(ClockWarp)),
         ("order", ct.POINTER(I32)), ("event", ct.POINTER(I32)),
-        ("chip", ClockChip), ("room", U64),
+        ("chip", ClockChip), ("room", U64), ("stand_room", U64),
     ]  # fmt: skip
 
 
 class ClockTotals(ct.Structure):
     """What a run took; `busy` and `shared_busy` are sums over sub-partitions and SMs.
 
-    `stuck_warp`, `stuck_op`: where the first warp stands when nothing moves any more.
+    `records`, `stands`: how many there are, also where there was no room for all. `stuck_warp`,
+    `stuck_op`: where the first warp stands when nothing moves any more.
     """
 
     _fields_ = [
-        ("cycles", F64), ("issued", U64), ("records", U64), ("stuck_warp", U32), ("stuck_op", U32),
+        ("cycles", F64), ("issued", U64), ("records", U64), ("stands", U64), ("stuck_warp", U32),
+        ("stuck_op", U32),
         ("busy", F64 * len(UNITS)), ("shared_busy", F64 * len(SHARED_UNITS)),
     ]  # fmt: skip
 
@@ -147,16 +152,34 @@ class ClockOpTimes(ct.Structure):
 class ClockRecord(ct.Structure):
     """A span of the timeline: of a warp that waited, or of a server of the SM that worked.
 
-    `what`: the reason, or, from len(REASONS) on, the server.
+    `what`: the reason, or, from len(REASONS) on, the server; `step`: the execution that waited,
+    or that gave the server its work.
     """
 
     _fields_ = [("start", F64), ("end", F64), ("warp", U32), ("op", U32), ("what", U32),
-                ("sm", U32)]  # fmt: skip
+                ("sm", U32), ("step", U32)]  # fmt: skip
+
+
+class ClockStand(ct.Structure):
+    """Cycles in which a warp stood before an execution, for one reason.
+
+    `step`: the execution, copy after copy in the order of the streams; `cause`: the one that ended
+    the wait, NO_STEP where none did.
+    """
+
+    _fields_ = [("start", F64), ("end", F64), ("step", U32), ("cause", U32), ("why", U32),
+                ("warp", U32)]  # fmt: skip
+
+
+class ClockPartBusy(ct.Structure):
+    """Cycles in which the servers of a sub-partition worked, and instructions that it issued."""
+
+    _fields_ = [("issued", F64), ("busy", F64 * len(UNITS))]
 
 
 STRUCTURES: tuple[type[ct.Structure], ...] = (
     ClockOp, ClockEvent, ClockWarp, ClockChip, ClockInput, ClockTotals, ClockWarpTimes,
-    ClockOpTimes, ClockRecord,
+    ClockOpTimes, ClockRecord, ClockStand, ClockPartBusy,
 )  # fmt: skip
 
 FUNCTIONS: dict[str, Signature] = {
@@ -165,8 +188,13 @@ FUNCTIONS: dict[str, Signature] = {
         (
             ("input", ct.POINTER(ClockInput)), ("out_totals", ct.POINTER(ClockTotals)),
             ("out_warps", ct.POINTER(ClockWarpTimes)), ("out_ops", ct.POINTER(ClockOpTimes)),
-            ("out_records", ct.POINTER(ClockRecord)),
+            ("out_records", ct.POINTER(ClockRecord)), ("out_stands", ct.POINTER(ClockStand)),
+            ("out_issued", ct.POINTER(F64)), ("out_parts", ct.POINTER(ClockPartBusy)),
         ),
     ),
 }  # fmt: skip
-"""Functions of the clocked machine; `out...` are written. `out_warps`: copy after copy."""
+"""Functions of the clocked machine; `out...` are written. `out_warps`: copy after copy.
+
+`out_stands`, `out_issued` (when each execution was issued): only where `stand_room` is not 0.
+`out_parts`: the sub-partitions of one SM after the other.
+"""

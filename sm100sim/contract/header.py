@@ -59,7 +59,7 @@ WORDS: tuple[tuple[str, Sequence[str], str], ...] = (
 )  # fmt: skip
 
 CLOCK_CONSTANTS = (
-    "WGMMA_RING", "QUEUE_RING", "BULK_GROUPS", "FINISHED", "NO_MEMORY", "STUCK",
+    "WGMMA_RING", "QUEUE_RING", "BULK_GROUPS", "FINISHED", "NO_MEMORY", "STUCK", "NO_STEP",
 )  # fmt: skip
 
 CLOCK_WORDS: tuple[tuple[str, Sequence[str], str], ...] = (

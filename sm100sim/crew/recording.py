@@ -58,7 +58,7 @@ KEPT: dict[str, tuple[type[forms.Form] | None, Widths]] = {
     "WGMMA_FENCE": (None, ()),
     "WGMMA_COMMIT": (None, ()),
     "WGMMA_WAIT": (None, ()),
-    "MMA": (None, ((3, 32),)),
+    "MMA": (None, ((0, 32), (3, 32))),
     "MMA_SYNC": (None, ()),
     "MMA_COMMIT": (forms.Tmem, ((0, "address_bits"), (1, "multicast"))),
     "TMEM_LD": (None, ((0, 32),)),

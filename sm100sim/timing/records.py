@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
 import numpy as np
@@ -152,8 +153,10 @@ class DynamicEvent:
         shape: MBARRIER_INIT: arrivals that end a phase, of each object; MMA: (M, N, K) and the bits
             of an element of A; copies: rows of a box and bytes of a row; Tensor Memory: lanes and
             columns of 32 bits.
-        address: of the first byte in global memory; in Tensor Memory lane << 16 | column.
+        address: of the first byte in global memory; in Tensor Memory lane << 16 | column, of an
+            MMA that of D.
         detail: what else distinguishes it, e.g. ("a_registers",), ("pair",), ("multicast",).
+        fresh: share of a copy's bytes that come from memory, or go there, and not only to the L2.
     """
 
     kind: Action
@@ -167,6 +170,7 @@ class DynamicEvent:
     shape: tuple[int, ...] = ()
     address: int = 0
     detail: tuple[str, ...] = ()
+    fresh: float = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,17 +202,29 @@ class ClusterTrace:
     Attributes:
         clusters: indices of those that did the same.
         events: distinct ones, to which the streams point.
+        lines: instruction -> PTX line of the barrier, MMA or copy that it is, where the run knows
+            it; the compiler may name another one.
     """
 
     kernel: SassKernel
     clusters: tuple[int, ...]
     streams: tuple[WarpStream, ...]
     events: tuple[DynamicEvent, ...]
+    lines: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def instructions(self) -> int:
         """Executed warp instructions."""
         return sum(len(stream.order) for stream in self.streams)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What a tensor map describes: first address, bytes up to the last one, bytes of elements."""
+
+    address: int
+    reach: int
+    size: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,6 +234,7 @@ class LaunchTrace:
     Attributes:
         grid, block, cluster: CTAs, threads of a CTA, CTAs of a cluster.
         shared_bytes: of a CTA, static, dynamic, and what the runtime keeps.
+        tensors: of the tensor maps among the launch's parameters.
     """
 
     grid: tuple[int, int, int]
@@ -225,3 +242,4 @@ class LaunchTrace:
     cluster: tuple[int, int, int]
     shared_bytes: int
     traces: tuple[ClusterTrace, ...]
+    tensors: tuple[Extent, ...] = ()

@@ -95,6 +95,22 @@ CASES: Final = (
                          "persistent page16 split")
         for d in (64, 128)
     ),
+    *(hopper(513, 1000, d, 4, 2, batch=2, causal=True, dtype=FP8) for d in (144, 192, 208, 256)),
+    *(hopper(257, 1100, 256, 4, 2, causal=True, dtype=FP8, head_dim_v=v) for v in (144, 192, 240)),
+    hopper(300, 9000, 256, dtype=FP8),
+    hopper(300, 2000, 256, 2, 2, causal=True, dtype=FP8, growth=0.01),
+    *(
+        featured(features, d, lengths=SEQUENCES, dtype=FP8)
+        for features in ("fp8 ragged causal sink", "fp8 page64 union softcap", "fp8 bias causal",
+                         "fp8 persistent page16 split", "tokens ragged cache window",
+                         "tokens persistent split softcap", "tokens union bias function")
+        for d in (192, 256)
+    ),
+    *(
+        featured(features, d, lengths=STEPS, heads=8, dtype=FP8)
+        for features in ("fp8 page16 causal sink", "tokens ragged cache window")
+        for d in (192, 256)
+    ),
     *(
         featured(f"tokens {features}", d, lengths=SEQUENCES, dtype=FP8)
         for features in ("ragged causal", "page64 window", "persistent split softcap")

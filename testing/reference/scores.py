@@ -22,7 +22,7 @@ from fa4_cute.plan.masks.masks import (
     PaddingMask,
     SlidingWindowMask,
 )
-from fa4_cute.score_mods import Derived, ScoreModifier, Step
+from fa4_cute.score_mods import ScoreModifier, Step
 
 if TYPE_CHECKING:
     import torch
@@ -149,8 +149,7 @@ def _alibi(scores: Scores, step: Step) -> torch.Tensor:
 
 
 def _function(scores: Scores, step: Step) -> torch.Tensor:
-    plain = [tensor for tensor in step.tensors if not isinstance(tensor, Derived)]
-    return scores._called(step.function, plain)
+    return scores._called(step.function, step.tensors)
 
 
 _STEPS = {"softcap": _softcap, "alibi": _alibi, "function": _function}

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from benchmarks import check as check_module
 from benchmarks import feature_cases
-from benchmarks.check import CASES, HEAD_DIMS, SEEDS, check, compared, family, uncovered_families
+from benchmarks.check import (
+    CASES,
+    HEAD_DIMS,
+    SEEDS,
+    Row,
+    check,
+    compared,
+    family,
+    uncovered_families,
+)
 from fa4_cute.plan.facts.hardware import SM90A
 from sm100sim.options import RunOptions
 from testing.arguments import FEATURES
-from testing.cases import BF16, FP8, FP16, dense, is_possible
+from testing.cases import BF16, FP8, FP16, Case, dense, is_possible
 from testing.launches import SMS, Described, Launch
 
 
@@ -112,3 +126,25 @@ def test_split_keys_bring_the_combine_kernel_along() -> None:
     launch = Launch(case)
     combines = ["fa4_combine" in request.kernel for request in launch.requests]
     assert combines == [False, True]
+
+
+def test_cases_may_run_in_processes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[int] = []
+
+    def here(_: Any, calls: Sequence[tuple[Case]], processes: int) -> Iterator[Row]:
+        asked.append(processes)
+        for (case,) in calls:
+            wrong = ["row 3"] if case.head_dim == 512 else []
+            yield Row(case.name, "K", "clean", True, wrong, 0.0, 0.1, 0.2, 0.3, 0.4, [])
+
+    monkeypatch.setattr(check_module, "each", here)
+    monkeypatch.setattr(check_module, "RESULT", tmp_path / "check.json")
+    assert check_module.main(["--processes", "5"]) == 1
+    cases = (*CASES, *feature_cases.CASES)
+    rows = json.loads((tmp_path / "check.json").read_text())["rows"]
+    assert asked == [5]
+    assert [row["case"] for row in rows] == [case.name for case in cases]
+    right = sum(case.head_dim != 512 for case in cases)
+    assert f"{right} of {len(cases)} cases right" in capsys.readouterr().out

@@ -1,8 +1,9 @@
 """Sequences on several Hopper GPUs, passed on by NCCL, against one GPU.
 
-    FA4_CUTE_CACHE_DIR=FOLDER python -m tests.hardware.test_sm90_ranks compile    where CuTe DSL is
+    FA4_CUTE_CACHE_DIR=FOLDER python -m tests.hardware.test_sm90_ranks compile 2
 
-runs the same calls on gloo and the simulator, which fills the cache with their kernels.
+runs the same calls on gloo and the simulator, which fills the cache with their kernels where CuTe
+DSL is.
 """
 
 from __future__ import annotations
@@ -21,15 +22,18 @@ import torch.distributed as dist
 import fa4_cute
 from fa4_cute import distributed
 from fa4_cute.host.ask import request
+from fa4_cute.host.run import combine
 from tests.hardware.hopper import needs_hopper
 
-RANKS = 2
+RANKS = (2, 4)
 ROOT = Path(__file__).resolve().parents[2]
 CALLS: dict[str, dict[str, Any]] = {
     "ring": {"causal": True},
     "all_gather": {"causal": True, "method": "all_gather"},
     "ring, contiguous": {"causal": True, "layout": "contiguous"},
     "ring, all keys": {},
+    "all_gather, all keys": {"method": "all_gather"},
+    "ring, window": {"window_size": (700, 0), "layout": "contiguous"},
 }
 TOLERANCE = 2.0**-7
 """The ring rounds the O of each part to 16 bits before it joins them."""
@@ -41,19 +45,20 @@ def tensors(length: int) -> list[torch.Tensor]:
     return [torch.randn(shape, generator=random).bfloat16() for _ in range(3)]
 
 
-def one_rank(rank: int, device: str, length: int, folder: str) -> None:
+def one_rank(rank: int, ranks: int, device: str, length: int, folder: str) -> None:
     """Make all calls as one of the ranks; raises where one differs from a single GPU's."""
     backend = "nccl" if device == "cuda" else "gloo"
     if device == "cuda":
         torch.cuda.set_device(rank)
-    store = dist.FileStore(f"{folder}/store", RANKS)
-    dist.init_process_group(backend, store=store, rank=rank, world_size=RANKS)
+    store = dist.FileStore(f"{folder}/store", ranks)
+    dist.init_process_group(backend, store=store, rank=rank, world_size=ranks)
     q, k, v = (x.to(device) for x in tensors(length))
     for name, options in CALLS.items():
         layout = {"layout": options["layout"]} if "layout" in options else {}
         mine = [distributed.shard(x, **layout) for x in (q, k, v)]
         out, lse = distributed.context_parallel_attn(*mine, return_lse=True, **options)
-        whole = fa4_cute.flash_attn(q, k, v, causal=options.get("causal", False))
+        asked = {key: x for key, x in options.items() if key not in ("method", "layout")}
+        whole = fa4_cute.flash_attn(q, k, v, **asked)
         gap = (out.float() - distributed.shard(whole, **layout).float()).abs().max()
         assert gap <= TOLERANCE, f"{name}: {gap} apart"
         assert lse.isfinite().all()
@@ -61,25 +66,27 @@ def one_rank(rank: int, device: str, length: int, folder: str) -> None:
     dist.destroy_process_group()
 
 
-def together(device: str, length: int, folder: Path) -> None:
+def together(ranks: int, device: str, length: int, folder: Path) -> None:
     """Run all ranks as processes of their own; raises with what the first wrong one printed."""
     words = [sys.executable, "-m", "tests.hardware.test_sm90_ranks", device, str(length)]
-    ranks = [
-        subprocess.Popen([*words, str(folder), str(rank)], cwd=ROOT, text=True,
+    processes = [
+        subprocess.Popen([*words, str(folder), str(rank), str(ranks)], cwd=ROOT, text=True,
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                          env={**os.environ, "PYTHONPATH": f"{ROOT}:{os.environ.get('PYTHONPATH')}"})
-        for rank in range(RANKS)
+        for rank in range(ranks)
     ]  # fmt: skip
-    for process in ranks:
+    for process in processes:
         shown, _ = process.communicate(timeout=500)
         print(shown)
         assert process.returncode == 0, shown[-3000:]
 
 
 @pytest.mark.gpu
-@needs_hopper(RANKS)
-def test_ranks_on_nccl(tmp_path: Path) -> None:
-    together("cuda", 4096, tmp_path)
+@pytest.mark.parametrize(
+    "ranks", [pytest.param(ranks, marks=needs_hopper(ranks)) for ranks in RANKS]
+)
+def test_ranks_on_nccl(ranks: int, tmp_path: Path) -> None:
+    together(ranks, "cuda", 4096, tmp_path)
 
 
 def main(words: list[str]) -> None:
@@ -87,11 +94,14 @@ def main(words: list[str]) -> None:
         import tempfile
 
         with tempfile.TemporaryDirectory() as folder:
-            together("cpu", 256, Path(folder))
+            together(int(words[1]), "cpu", 256, Path(folder))
         return
-    device, length, folder, rank = words
-    with mock.patch.object(request, "arch_for", return_value="sm_90a"):
-        one_rank(int(rank), device, int(length), folder)
+    device, length, folder, rank, ranks = words
+    with (
+        mock.patch.object(request, "arch_for", return_value="sm_90a"),
+        mock.patch.object(combine, "arch_for", return_value="sm_90a"),
+    ):
+        one_rank(int(rank), int(ranks), device, int(length), folder)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@ import math
 import multiprocessing
 import pickle
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -16,8 +17,8 @@ import torch
 import fa4_cute
 from fa4_cute import score_mods
 from fa4_cute.device.math import score_math
+from fa4_cute.plan.facts import function_digest
 from fa4_cute.plan.facts.function_digest import digest_of
-from fa4_cute.score_mods import Derived
 
 FACTOR = 0.5
 SLOPES = torch.tensor([0.5, 0.25])
@@ -64,6 +65,38 @@ def test_a_digest_depends_on_code_and_constants(monkeypatch: pytest.MonkeyPatch)
     assert digest_of(with_global) not in digests
     monkeypatch.setitem(globals(), "helper", lambda x: x * 3.0)
     assert digest_of(with_helper) not in digests
+
+
+def test_a_digest_is_remembered_while_what_was_read_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    scale = 2.0
+
+    def inner(score: Any) -> Any:
+        return score * FACTOR
+
+    def outer(score: Any, shift: float = 1.0, *where: Any) -> Any:
+        return inner(score) * scale + shift
+
+    def changes() -> Iterator[None]:
+        nonlocal scale
+        yield
+        scale = 3.0
+        yield
+        monkeypatch.setitem(globals(), "FACTOR", 0.75)
+        yield
+        outer.__defaults__ = (2.0,)
+        yield
+        inner.__code__ = (lambda score: score).__code__
+        yield
+
+    digests = []
+    for _ in changes():
+        walk = mock.Mock(wraps=function_digest._function)
+        with mock.patch.object(function_digest, "_function", walk):
+            digests += [digest_of(outer), digest_of(outer)]
+        # Once for ``outer``; the second time nothing is read anew.
+        assert [call.args[0] for call in walk.call_args_list].count(outer) == 1
+    assert digests[::2] == digests[1::2]
+    assert len({*digests}) == len(digests) // 2
 
 
 def test_two_lambdas_on_one_line_differ() -> None:
@@ -166,9 +199,8 @@ def test_ready_made_modifiers() -> None:
     assert capped.plan.name == "softcap_30_0"
     assert capped.plan != score_mods.softcap(31).plan
     tilted = score_mods.alibi(SLOPES)
-    assert tilted.plan.aux_ranks == (1, 1)
-    assert tilted.tensors[1] is Derived.OFFSETS
-    assert score_mods.alibi(SLOPES[None]).plan.aux_ranks == (2, 1)
+    assert tilted.plan.aux_ranks == (1,)
+    assert score_mods.alibi(SLOPES[None]).plan.aux_ranks == (2,)
 
 
 @pytest.mark.parametrize(

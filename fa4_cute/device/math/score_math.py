@@ -51,9 +51,9 @@ def where(condition: cutlass.Boolean, then: Float32, otherwise: Float32) -> Floa
     return Float32(cutlass.select_(condition, Float32(then), Float32(otherwise)))
 
 
-def distance(q_idx: Int32, kv_idx: Int32, offset: Float32) -> Float32:
-    """Return ``|q_idx + offset - kv_idx|``, the keys between a row and a key."""
-    return absolute(Float32(q_idx - kv_idx) + offset)
+def distance(row: Int32, kv_idx: Int32) -> Float32:
+    """Return ``|row - kv_idx|``, the keys between a row, counted from the first key, and a key."""
+    return absolute(Float32(row - kv_idx))
 
 
 def fma(a: Float32, b: Float32, c: Float32) -> Float32:

@@ -66,6 +66,25 @@ def load_f32x4(address: Int64, valid: Int32) -> list[Float32]:
     )
 
 
+def load_16x4(address: Int64, valid: Int32, ptx_type: str) -> list[Float32]:
+    """Load four numbers of ``ptx_type`` (``bf16`` or ``f16``) from an 8-byte aligned address.
+
+    They are widened to floats; zeros when ``valid`` is 0.
+
+    DSL: as for :func:`load_f32_below`.
+    """
+    return emit(
+        "{\n\t.reg .pred valid;\n\t.reg .b32 low, high;\n\t.reg .b16 a, b, c, d;\n\t"
+        "setp.ne.b32 valid, $5, 0;\n\tmov.b32 low, 0;\n\tmov.b32 high, 0;\n\t"
+        "@valid ld.global.v2.b32 {low, high}, [$4];\n\t"
+        "mov.b32 {a, b}, low;\n\tmov.b32 {c, d}, high;\n\t"
+        f"cvt.f32.{ptx_type} $0, a;\n\tcvt.f32.{ptx_type} $1, b;\n\t"
+        f"cvt.f32.{ptx_type} $2, c;\n\tcvt.f32.{ptx_type} $3, d;\n\t}}",
+        (Float32,) * _VECTOR_WORDS,
+        (address, valid),
+    )
+
+
 def store_word(address: Int64, word: Int32, valid: Int32) -> None:
     """Store one 32-bit word unless ``valid`` is 0.
 

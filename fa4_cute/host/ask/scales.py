@@ -12,7 +12,7 @@ import numbers
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...plan.config.token_rows import packed_start, row_floats
+from ...plan.config.token_rows import packed_gap, packed_start, row_floats
 from ...plan.facts.numbers import LOG2_E, MAX_FLOAT32, as_float
 from ...plan.facts.tensor_map_bits import ALIGN
 from .arguments import Options
@@ -130,10 +130,11 @@ def _by_token(name: str, value: Any, operand: Any) -> Any:
 
 def _padded(scales: Any) -> Any:
     """Return key scales (batch, seqlen_k, heads) by head, with room for the last tile."""
-    batch, seqlen_k, heads = scales.shape
-    padded = scales.new_zeros((batch, heads, row_floats(seqlen_k)))
-    padded[..., :seqlen_k] = scales.transpose(1, 2)
-    return padded
+    import torch
+
+    seqlen_k = scales.shape[1]
+    padded = torch.constant_pad_nd(scales.mT, (0, row_floats(seqlen_k) - seqlen_k))
+    return padded.contiguous()
 
 
 def _packed(scales: Any, cu_seqlens_k: Any) -> Any:
@@ -147,9 +148,11 @@ def _packed(scales: Any, cu_seqlens_k: Any) -> Any:
         return packed
     rows = torch.arange(total, dtype=torch.int32, device=scales.device)
     # Rows after the last sequence follow it; only loads of whole tiles read them.
-    sequence = torch.searchsorted(cu_seqlens_k[1:], rows, right=True).clamp(max=batch - 1)
-    first = cu_seqlens_k[sequence]
-    packed[0, :, packed_start(first, sequence) + rows - first] = scales.t()
+    sequence = torch.searchsorted(cu_seqlens_k[1:-1], rows, right=True)
+    # A row's place is as far from the start of its sequence as the row is: all rows in few steps.
+    gaps = packed_gap(cu_seqlens_k)
+    places = (rows - gaps[sequence]).add(sequence, alpha=packed_start(0, 1))
+    packed[0, :, places] = scales.t()
     return packed
 
 

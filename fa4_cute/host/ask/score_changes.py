@@ -67,7 +67,7 @@ def score_changes(options: Options, inputs: Inputs, where: Sequences) -> ScoreCh
         score_mod=None if modifier is None else modifier.plan,
         padding=tuple(lengths.tensor for lengths in padding),
         biases=tuple(bias_tensor("bias", tensor, q, sizes) for tensor in mask.biases),
-        aux=() if modifier is None else tuple(_aux(modifier.tensors, inputs, where)),
+        aux=() if modifier is None else tuple(_aux(modifier.tensors, q)),
         sink=None if options.sink is None else sink_tensor(options.sink, q, unchecked=unchecked),
     )
 
@@ -156,6 +156,11 @@ def float_tensor(name: str, value: Any, layout: tuple[str, ...], q: Any) -> Any:
         if not value.is_complex():
             hint = "; nearest supported choice: fa4_cute.masks.dense for where keys are visible"
         raise TypeError(f"{name}.dtype={value.dtype}: expected float32{hint}")
+    return as_float32(value)
+
+
+def as_float32(value: Any) -> Any:
+    """Return numbers as float32; a copy when they have another type."""
     return value.resolve_neg().float()
 
 
@@ -216,16 +221,16 @@ def bias_tensor(name: str, value: Any, q: Any, sizes: tuple[int, int, int, int])
                 f"{name}: {layout[axis]}={have} (axis {axis} of shape {tuple(found.shape)}); "
                 f"nearest supported choice: {want}{broadcast}"
             )
-    return found if found.stride(3) == 1 or found.shape[3] == 1 else found.contiguous()
+    return by_keys(found)
 
 
-def _aux(wanted: tuple[Any, ...], inputs: Inputs, where: Sequences) -> Iterator[Any]:
-    """Yield the auxiliary tensors as float32, those included that follow from the lengths."""
-    for i, tensor in enumerate(wanted):
-        if tensor is score_mods.Derived.OFFSETS:
-            yield where.offsets(inputs)
-        elif isinstance(tensor, score_mods.Derived):
-            raise TypeError(f"aux_tensors[{i}]={tensor}: no rule makes it")
-        else:
-            layout = tuple(f"size{axis}" for axis in range(tensor.dim()))
-            yield float_tensor(f"aux_tensors[{i}]", tensor, layout, inputs[0])
+def by_keys(bias: Any) -> Any:
+    """Return a bias with a contiguous last dimension; a copy when it has none."""
+    return bias if bias.stride(3) == 1 or bias.shape[3] == 1 else bias.contiguous()
+
+
+def _aux(given: tuple[Any, ...], q: Any) -> Iterator[Any]:
+    """Yield the auxiliary tensors as float32."""
+    for i, tensor in enumerate(given):
+        layout = tuple(f"size{axis}" for axis in range(tensor.dim()))
+        yield float_tensor(f"aux_tensors[{i}]", tensor, layout, q)

@@ -6,7 +6,6 @@ before a launch, for which a CUDA call waits for the device; with ``unchecked=Tr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -50,27 +49,6 @@ class Sequences:
     def dense(cls, q: Any, k: Any) -> Sequences:
         """Return those of q and k (batch, seqlen, heads, head_dim)."""
         return cls(q.shape[0], q.shape[1], k.shape[1])
-
-    def offsets(self, inputs: Inputs) -> Any:
-        """Return keys minus queries of every sequence, float32, computed where the lengths are."""
-        return row_offsets(inputs, vars(self), self.batch)
-
-
-def row_offsets(inputs: Inputs, given: Mapping[str, Any], batch: int) -> Any:
-    """Return keys minus queries of ``batch`` sequences, float32, computed where the lengths are.
-
-    ``given`` holds ``cu_seqlens_q``, ``cu_seqlens_k`` and ``seqused_k``, where there are any.
-    """
-    q, k, _ = inputs
-    starts_q, keys = given.get("cu_seqlens_q"), given.get("seqused_k")
-    if keys is None:
-        keys = k.shape[1] if (starts := given.get("cu_seqlens_k")) is None else starts.diff()
-    found = keys - (q.shape[1] if starts_q is None else starts_q.diff())
-    if not isinstance(found, int):
-        return found.float()
-    import torch
-
-    return torch.full((batch,), float(found), device=q.device)
 
 
 def sequences(inputs: Inputs, batch: Batch, *, unchecked: bool) -> Sequences:
@@ -159,8 +137,6 @@ def integers(
         ValueError: wrong rank, rows or device, more values than are looked at one by one, or values
             beyond 31 bits.
     """
-    import torch
-
     check_tensor(name, value, layout)
     check_device(name, value, q)
     if str(value.dtype) not in _INTEGERS:
@@ -185,7 +161,14 @@ def integers(
                     f"{name}[{i}]={number}: positions are signed 32-bit numbers; nearest "
                     f"supported choice: {MAX_SEQLEN}"
                 )
-    return Integers(name, value.to(torch.int32).contiguous(), values)
+    return Integers(name, as_int32(value), values)
+
+
+def as_int32(value: Any) -> Any:
+    """Return integers as the kernel reads them; a copy when they are int64 or strided."""
+    import torch
+
+    return value.to(torch.int32).contiguous()
 
 
 def _wrong_rows(layout: tuple[str, ...], have: int, rows: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -13,13 +12,12 @@ from ...plan.launch.sm90_selection import (
     TileChoice,
     TileKind,
     choose_key_splits,
+    choose_scheduler,
     choose_tile,
 )
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
-from ...plan.spec.common_spec import refuse
 from ...plan.spec.kernel_spec import KernelSpec
-from ...plan.spec.limits import unsupported_reason
 from ...plan.spec.sm90_spec import SM90Spec
 from ...plan.spec.variant import Scheduler, Variant
 from ..ask.problem import Form, Problem
@@ -50,7 +48,7 @@ def row_of(problem: Problem) -> KernelRow:
 def specified(problem: Problem) -> Specified:
     """Return the kernel of a problem and what was left open of it, but for clusters of splits."""
     row = row_of(problem)
-    posed, problem = problem, problem.with_scheduler(row.scheduler(problem.head_dim))
+    posed, problem = problem, problem.with_scheduler(Scheduler.TILE)
     spec = _specification_of(problem, row)
     if isinstance(spec, SM90Spec):
         return _specified_sm90(posed, row, spec)
@@ -67,13 +65,11 @@ def _specified_sm90(problem: Problem, row: KernelRow, spec: SM90Spec) -> Specifi
     Args:
         problem: what is asked for.
         row: the kernel.
-        spec: it, with the row's scheduler where the problem leaves that open.
+        spec: it, of one query tile per CTA where the problem leaves that open.
     """
     asked = problem.features.scheduler is Scheduler.PERSISTENT
     tile = choose_tile(spec, problem.sizes, asked=problem.num_qo, is_persistent=asked)
-    few = tile.kind is TileKind.FEW_ROWS
-    scheduler = Scheduler.TILE if few else row.scheduler(problem.head_dim)
-    problem, splits = problem.with_scheduler(scheduler), None
+    problem, splits = problem.with_scheduler(choose_scheduler(spec, problem.sizes, tile.kind)), None
     if problem.features.num_splits is None:
         posed = _sm90_specification_of(problem, row, tile)
         splits = choose_key_splits(posed, problem.sizes, problem.sms)
@@ -105,9 +101,7 @@ def _with_query_tiles(spec: KernelSpec, num_qo: int) -> KernelSpec:
     """Return one object per kernel, as :func:`_specification` does, or raise as it does."""
     if num_qo == spec.config.num_qo:
         return spec
-    config = spec.config.with_num_qo(num_qo)
-    refuse(unsupported_reason(config))
-    return replace(spec, config=config)
+    return spec.with_config(spec.config.with_num_qo(num_qo))
 
 
 @lru_cache(maxsize=1024)

@@ -250,7 +250,7 @@ def support_table() -> Iterator[dict[str, str]]:
             "device": ARCHITECTURES[row.arch].text,
             "dtypes": ", ".join(dtype.value for dtype in row.dtypes),
             "head dims": f"{align_up(row.head_dims[0], 8)} to {row.head_dims[1]}, multiples of 8"
-            + (f" ({_fp8_text(row)})" if DType.FP8_E4M3 in row.dtypes else ""),
+            + (" (fp8: of 16)" if DType.FP8_E4M3 in row.dtypes else ""),
             "masks": "full, causal" + (f", {FEATURES['mask']}" if "mask" in row.features else ""),
             "heads": "MHA, GQA, MQA",
             "features": ", ".join(
@@ -259,11 +259,6 @@ def support_table() -> Iterator[dict[str, str]]:
                 if name in row.features and name != "mask"
             ),
         }
-
-
-def _fp8_text(row: KernelRow) -> str:
-    widest = f", v up to {row.widest_fp8_v}" if row.widest_fp8_v else ""
-    return f"fp8: of 16{widest}"
 
 
 def answer(result: Choice | Refusal) -> Support:

@@ -56,7 +56,7 @@ def _modifier(options: Options) -> tuple[str | None, list[Any]]:
     if not isinstance(modifier, score_mods.ScoreModifier):
         modifier, tensors = score_mods.function(modifier, tensors), []
     # Tensors that belong to no step are kept, and refused where the text is read.
-    return texts.modifier_text(modifier), [*texts.own_tensors(modifier), *tensors]
+    return texts.modifier_text(modifier), [*modifier.tensors, *tensors]
 
 
 def _number(name: str, value: Any) -> float | None:

@@ -94,14 +94,8 @@ def _mask(found: Any, text: str) -> Mask:
 
 
 def modifier_text(modifier: score_mods.ScoreModifier) -> str:
-    """Return ``modifier`` without its tensors as text; those of :func:`own_tensors` go with it."""
+    """Return ``modifier`` as text, without its tensors, which go with it."""
     return "[" + ", ".join([_step_text(step) for step in modifier.steps]) + "]"
-
-
-def own_tensors(modifier: score_mods.ScoreModifier) -> list[Any]:
-    """Return the tensors that ``modifier`` brings, without those that the call makes itself."""
-    found = [tensor for step in modifier.steps for tensor in step.tensors]
-    return [tensor for tensor in found if not isinstance(tensor, score_mods.Derived)]
 
 
 def _step_text(step: score_mods.Step) -> str:

@@ -23,7 +23,7 @@ from .launch import Launched, PackedLaunch
 from .pattern import Pattern, pattern_of
 from .prepared import Memory, Prepared, prepared
 from .resized import Machine, kind_of, resized
-from .sorting import Arguments, Sorter, arguments
+from .sorting import Arguments, Sorter, arguments, in_full
 
 KEPT_CALLS: Final = 1024
 """Calls that are remembered; each takes a few kilobytes."""
@@ -119,6 +119,9 @@ def attention(inputs: Inputs, options: Mapping[str, Any], names: Names) -> tuple
     addresses: Any = None
     try:
         given = arguments(inputs, options, names)
+        if given is None and (full := in_full(options)) is not None:
+            options = full
+            given = arguments(inputs, options, names)
         if given is not None:
             call = kept.latest(given.constants)
             if call is not None:
@@ -136,8 +139,8 @@ def attention(inputs: Inputs, options: Mapping[str, Any], names: Names) -> tuple
                     call = None
     except _NO_WAY:
         call = key = None
-    if call is not None:
-        return call(inputs, options, addresses, factors)
+    if call is not None and given is not None:
+        return call(given.tensors, options, addresses, factors)
     check_keywords(options, names)
     return _the_long_way(inputs, options, given, key)
 

@@ -95,6 +95,11 @@ def readable(tensor: Any) -> Any:
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
+def operand_of(tensor: Any) -> Any:
+    """Return an operand of rank 4 that TMA can read; packed rows become a batch of one."""
+    return readable(_as_rank_4(tensor))
+
+
 def outputs_of(problem: Problem, q: Any, given: Outputs = NEW) -> tuple[Any, Any]:
     """Return O and LSE, as given or uninitialised; LSE may be None."""
     out = _written(given.out, wanted_out(q, problem.head_dim_v), q)
@@ -124,11 +129,11 @@ def describe_call(
     given: Outputs = NEW,
 ) -> Call:
     """Return the call on ``inputs`` (q, k, v), with new outputs where none are given."""
-    q, k, v = (readable(_as_rank_4(tensor)) for tensor in inputs)
+    q, k, v = map(operand_of, inputs)
     out, lse = outputs_of(problem, inputs[0], given)
     partial = new_partial(problem, out) if problem.variant.is_split else ()
     rope_inputs = (tensors.q_rope, tensors.k_rope)
-    rope = tuple(readable(_as_rank_4(tensor)) for tensor in rope_inputs if tensor is not None)
+    rope = tuple(operand_of(tensor) for tensor in rope_inputs if tensor is not None)
     described = AttentionCall(
         q=_operand(q),
         k=_operand(k),

@@ -83,7 +83,9 @@ class Prepared:
         """Keep what a call needs."""
         written = pattern.written
         self._problem, self._steps, self._memory = pattern.problem, steps, memory
-        self._derived = tuple(derive for _, derive in pattern.derived)
+        self._derive, self._made = pattern.derive, pattern.made
+        self._given = pattern.given
+        self._not_given = [0] * (len(pattern.roles) - len(pattern.given))
         self._like_q = pattern.like_q
         self._out = written["o"].shape, written["o"].dtype
         self._lse = written["lse"].shape if "lse" in written else None
@@ -157,28 +159,30 @@ class Prepared:
             end_l = start_l + self._lse_bytes
         if start_o < end_l and start_l < end_o:
             return False
-        for start, size in zip(addresses, self._memory.sizes, strict=False):
+        for start, size in zip(addresses, self._given, strict=True):
             end = start + size
             if (start < end_o and start_o < end) or (start < end_l and start_l < end):
                 return False
         return True
 
     def __call__(
-        self, inputs: Inputs, options: Given, addresses: list[int], factors: Factors | None
+        self, tensors: list[Any], options: Given, addresses: list[int], factors: Factors | None
     ) -> tuple[Any, Any]:
         """Return O, and LSE or None.
 
         Args:
-            inputs: q, k and v.
+            tensors: those that are given, as ``Arguments.tensors``.
             options: the keyword arguments of the call.
-            addresses: those of the tensors that are given.
+            addresses: theirs.
             factors: as of :meth:`factors`; None where no number is given.
         """
         self.used = next(_turns)
-        q = inputs[0]
-        if self._derived:
-            alive = [tensor for derive in self._derived for tensor in derive(inputs, options)]
-            addresses += [tensor.data_ptr() for tensor in alive]
+        q = tensors[0]
+        if self._derive is not None:
+            alive = self._derive(tensors, options)
+            addresses += self._not_given
+            for place, tensor in zip(self._made, alive, strict=True):
+                addresses[place] = tensor.data_ptr()
         if "out" in options and options["out"] is not None:
             out = changed(options["out"])
         elif self._like_q:

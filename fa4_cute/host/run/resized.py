@@ -127,10 +127,10 @@ def resized(
         return None
     spec, num_splits = choice.spec, choice.num_splits
     found = next((pattern for pattern in patterns if pattern.spec is spec), None)
-    if found is None or any("q_scale" in names for names, _ in found.derived):
+    if found is None or found.derive is not None:
         return None
     layouts = {name: _laid_out(name, layout, sizes) for name, layout in found.layouts.items()}
-    of_given = [end - start for start, end in map(span, tensors)]
+    of_given = tuple(end - start for start, end in map(span, tensors))
     changes: dict[str, Any] = {"pages_per_row": sizes.pages, "num_splits": num_splits}
     written = {role: _split(role, made, num_splits) for role, made in found.written.items()}
     if sizes.rows_q:
@@ -153,7 +153,8 @@ def resized(
         problem=problem,
         launches=tuple(repacked(launched, plan, changes) for launched, plan in pairs),
         layouts=layouts,
-        sizes=(*of_given, *found.sizes[len(of_given) :]),
+        given=of_given,
+        sizes=of_given,
         written=written,
     )
 

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import itemgetter
+from types import FunctionType
 from typing import Any, Final, NamedTuple
 
 import torch
 
-from ...masks import AttentionMask
-from ...score_mods import ScoreModifier
+from ...masks import AttentionMask, as_mask
+from ...score_mods import ScoreModifier, function
 from ..ask.arguments import Inputs
 from ..ask.checks import check_readable
+from ..ask.score_changes import check_tuple
 
 NUMBERS: Final = ("softmax_scale", "q_scale", "k_scale", "v_scale")
 """Arguments that are factors: numbers, or tensors of one. No kernel and no plan depends on them."""
@@ -65,7 +67,7 @@ class Sorter:
         read, written: names of the first of ``Arguments.tensors``, and of all that are written.
         lengths: which of ``Arguments.constants`` are longest sequences.
         scales: places of tensors that may be factors.
-        looks: whether there are values to be checked.
+        looks: whether there are values to be checked, those of padding lengths apart.
     """
 
     __slots__ = (
@@ -96,9 +98,9 @@ class Sorter:
         self._windows, self._absent = places("window"), places("absent")
         self._has_more = bool({*sorts} & {"window", "mask", "modifier", "scalar", "absent"})
         looked_at = (names[i] in _LOOKED_AT for i, sort in enumerate(sorts) if sort == "tensor")
-        self.looks = bool(self._masks) or any(looked_at)
+        self.looks = any(looked_at)
 
-    def take(self, inputs: Inputs, values: Values, looks: bool) -> Arguments | None:
+    def take(self, inputs: Inputs, values: Values, unchecked: bool) -> Arguments | None:
         """Return the arguments, or None for what always takes the long way.
 
         Errors: those of reading a tensor of one number.
@@ -107,11 +109,14 @@ class Sorter:
         tensors = [*inputs, *self._tensors(values)] if self._tensors else [*inputs]
         written = self._written(values) if self._written else ()
         numbers: Numbers = []
+        looks = self.looks
         for name, place in self._factors:
             numbers.append((name, values[place]))
         if self._has_more:
             constants += self._parts(values, tensors)
             constants += self._read(values, numbers)
+            for place in self._masks:
+                looks = looks or bool(values[place].lengths)
             for place in self._absent:
                 if values[place]:
                     return None
@@ -119,6 +124,7 @@ class Sorter:
             if number == 0:  # zeros are equal and differ in sign
                 return None
         # What Arguments(...) does, in a third of the time.
+        looks = looks and not unchecked
         return _new_tuple(Arguments, (constants, tensors, written, numbers, looks))
 
     def _parts(self, values: Values, tensors: list[Any]) -> Values:
@@ -133,7 +139,7 @@ class Sorter:
             tensors += mask.biases
         for place in self._modifiers:
             constants.append(values[place].plan)
-            tensors += values[place].given
+            tensors += values[place].tensors
         return tuple(constants)
 
     def _read(self, values: Values, numbers: Numbers) -> Values:
@@ -163,8 +169,23 @@ def arguments(inputs: Inputs, options: Mapping[str, Any], first: Any) -> Argumen
         if scalars:
             key = (*key, *scalars)
             sorter = _sorters.get(key) or _new(key, options, scalars)
-    looks = sorter.looks and options.get("unchecked") is not True
-    return sorter.take(inputs, values, looks)
+    return sorter.take(inputs, values, options.get("unchecked") is True)
+
+
+def in_full(options: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the arguments with a mask for booleans, and with a modifier for a Python function.
+
+    None where there are neither. Errors: those of what stands for no mask and no modifier.
+    """
+    mask, code = options.get("mask"), options.get("score_mod")
+    changes: dict[str, Any] = {}
+    if isinstance(mask, torch.Tensor):
+        changes["mask"] = as_mask(mask)
+    if isinstance(code, FunctionType):
+        aux_tensors = options.get("aux_tensors", ())
+        check_tuple(aux_tensors)
+        changes |= {"score_mod": function(code, aux_tensors), "aux_tensors": ()}
+    return {**options, **changes} if changes else None
 
 
 def sort_of(name: str, kind: type) -> str | None:

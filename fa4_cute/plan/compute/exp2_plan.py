@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Final
 
 from ..config.config import FA4Config
+from ..config.tuning import QUARTERS, Tuning
 from .mma_plans import pv_plan
 
 POLYNOMIAL: Final = (
@@ -34,8 +35,6 @@ EXPONENT_SHIFT: Final = 23
 EVEN_BATCH_COLUMNS: Final = 32
 """Batch where P is handed over in halves: the halves of 64 and 192 keys divide by it, and what a
 softmax thread holds of two batches at a time fits its registers."""
-DEFAULT_SHARE: Final = (16, 64)
-"""16 of every 64 pairs: 25 %."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +67,12 @@ class Exp2Plan:
             )
 
     @classmethod
-    def of(cls, config: FA4Config, num_emulated: int | None = None) -> Exp2Plan:
-        """Return the plan of a configuration: quarters for 3:1 hand-over, else 32 columns each."""
-        batches = 4 if pv_plan(config).is_split_3_1 else config.BN // EVEN_BATCH_COLUMNS
-        return cls(config.BN, batches, num_emulated)
+    def of(cls, config: FA4Config) -> Exp2Plan:
+        """Return the plan of a configuration: quarters where P is handed over so, else 32 columns
+        each."""
+        quarters = pv_plan(config).is_in_quarters
+        batches = QUARTERS if quarters else config.BN // EVEN_BATCH_COLUMNS
+        return cls(config.BN, batches, config.tuning.num_emulated(config.BN // 2))
 
     @property
     def num_pairs(self) -> int:
@@ -93,8 +94,7 @@ class Exp2Plan:
         """Emulated pairs."""
         if self.num_emulated is not None:
             return self.num_emulated
-        share, of = DEFAULT_SHARE
-        return share * self.num_pairs // of
+        return Tuning().num_emulated(self.num_pairs)
 
     @cached_property
     def emulated_pairs(self) -> frozenset[int]:

@@ -1,11 +1,17 @@
-"""The two products of the Hopper kernel, from its configuration."""
+"""The two products of the Hopper kernel, from its configuration.
+
+P V is one product, or several of neighbouring columns of O, one after the other: see
+``plan.config.sm90_tiles``.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from ..config.sm90_config import SM90Config
-from ..facts.hardware import align_up
+from ..facts.hardware import align_up, ceil_div
 from ..facts.umma import SmemOperand
-from ..facts.wgmma import WGMMA_ROWS, WgmmaPlan, padded_columns
+from ..facts.wgmma import WGMMA_ROWS, WgmmaPlan, column_registers, padded_columns
 
 
 def qk_plan(config: SM90Config) -> WgmmaPlan:
@@ -23,3 +29,37 @@ def pv_plan(config: SM90Config) -> WgmmaPlan:
     columns = config.padded_ov_depth
     v = SmemOperand(config.qkv_dtype, columns, config.BN, swizzle, mn_major=not in_rows)
     return WgmmaPlan(config.qkv_dtype, padded_columns(config.ov_depth), config.BN, v)
+
+
+@dataclass(frozen=True)
+class ColumnBlock:
+    """Columns of O that are multiplied together.
+
+    Attributes:
+        first: the first of them.
+        plan: their product; its B starts ``first_byte`` into the slot.
+    """
+
+    first: int
+    plan: WgmmaPlan
+
+    @property
+    def first_byte(self) -> int:
+        """Where their V starts in a slot of transposed V, whose rows are columns."""
+        return self.first * self.plan.b.swizzle.bytes
+
+    @property
+    def registers(self) -> slice:
+        """Their registers among those of O."""
+        return column_registers(self.first, self.first + self.plan.n)
+
+
+def column_blocks(config: SM90Config) -> tuple[ColumnBlock, ...]:
+    """Return the blocks of columns of O, about as wide, that are multiplied one after the other."""
+    whole, depth = pv_plan(config), config.ov_depth
+    num_blocks = ceil_div(depth, config.tile.columns or depth)
+    width = padded_columns(ceil_div(depth, num_blocks))
+    return tuple(
+        ColumnBlock(first, replace(whole, n=min(width, whole.n - first)))
+        for first in range(0, whole.n, width)
+    )

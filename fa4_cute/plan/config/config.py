@@ -14,9 +14,11 @@ from functools import cached_property
 from ..barriers.mbars import FA4MiscMBarsLayout
 from ..facts.dtypes import DType
 from ..facts.hardware import SMEM_CAPACITY, TMEM_COLUMNS, WARP_GROUP_THREADS, align_up, ceil_div
-from .kv_budget import NUM_PV_STAGES, KVBudget, kv_budget
+from .kv_budget import KVBudget, kv_budget, num_pv_stages
 from .reduce_scatter import ReduceScatterPlan
 from .tile_config import FA4TileConfig
+from .tuned import TUNED
+from .tuning import tuning_of
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class FA4Config(FA4TileConfig):
     @property
     def num_pv_stages(self) -> int:
         """PV stages: parts in which P is handed over."""
-        return NUM_PV_STAGES
+        return num_pv_stages(self)
 
     @cached_property
     def kv_budget(self) -> KVBudget:
@@ -139,8 +141,18 @@ class FA4Config(FA4TileConfig):
         )
 
     def with_num_qo(self, num_qo: int) -> FA4Config:
-        """Return the same problem with ``num_qo`` Q tiles per CTA."""
-        return replace(self, num_qo=num_qo)
+        """Return the same problem with ``num_qo`` Q tiles per CTA, and their free choices."""
+        if num_qo == self.num_qo:
+            return self
+        return replace(self, num_qo=num_qo).tuned()
+
+    def tuned(self) -> FA4Config:
+        """Return the same problem with the free choices of the table; a CTA pair has no row."""
+        if self.pair_cta:
+            return self
+        kernel = f"{self.num_qo}q"
+        found = tuning_of(TUNED, kernel, self.qkv_dtype, self.qk_depth, self.ov_depth)
+        return replace(self, tuning=found)
 
     @classmethod
     def for_attention(
@@ -179,4 +191,4 @@ class FA4Config(FA4TileConfig):
             page_size=page_size,
             bn_cap=bn_cap,
             qkv_dtype=qkv_dtype,
-        )
+        ).tuned()

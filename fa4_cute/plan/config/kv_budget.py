@@ -24,9 +24,10 @@ from ..facts.hardware import (
     ceil_div,
 )
 from .tile_config import FA4TileConfig
+from .tuning import QUARTERS
 
-NUM_PV_STAGES: Final = 2
-"""Parts in which softmax hands P to the MMA (3:1 where the key blocks divide by four)."""
+EVEN_PARTS: Final = 2
+"""Parts in which softmax hands P to the MMA where the key blocks do not divide into quarters."""
 _FIXED_BARRIERS: Final = 8
 """C0, C1 (2 each), S_prod (2) and O_prod (2)."""
 
@@ -39,6 +40,12 @@ class KVBudget:
     num_kv_stages: int
     num_qk_stages: int
     smem_used: int
+
+
+def num_pv_stages(config: FA4TileConfig) -> int:
+    """Return in how many parts softmax hands P to the MMA."""
+    divides = config.BN // config.MMA_K % QUARTERS == 0
+    return len(config.tuning.parts) if divides else EVEN_PARTS
 
 
 def kv_budget(config: FA4TileConfig) -> KVBudget:
@@ -64,6 +71,7 @@ def kv_budget(config: FA4TileConfig) -> KVBudget:
         slots -= 1
     if config.has_token_scales and not own_buffers:
         slots -= slots % 2
+    slots = min(slots, config.tuning.slots or slots)
     slots = min(slots, _most_slots(config, qk_stages, fused=slots % 2 == 1))
     used += slots * slot + ceil_div(slots, 2) * k_extra
     if slots % 2:
@@ -93,7 +101,7 @@ def _provisional_qk_stages(config: FA4TileConfig) -> int:
 
 def _fixed_barriers(config: FA4TileConfig, qk_stages: int) -> int:
     """Barriers that do not depend on the number of slots."""
-    barriers = _FIXED_BARRIERS + 2 * NUM_PV_STAGES
+    barriers = _FIXED_BARRIERS + 2 * num_pv_stages(config)
     barriers += 2 if config.persistent else 0
     barriers += 1 if config.splitk_partitions > 1 else 0
     barriers += 2 * config.num_own_scale_bufs

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
 
 from ..barriers.sm90_mbars import SM90MBarsLayout
 from ..facts.dtypes import DType
@@ -29,17 +28,13 @@ from ..facts.wgmma import NUM_ROWS, WGMMA_ROWS
 from .operand_config import OperandConfig
 from .sm90_tiles import (
     LONG_KEYS_TILE,
+    MAX_KV_STAGES,
     SM90Tile,
     operand_swizzle,
     refuse_depths,
-    refuse_fp8_tile,
+    refuse_fp8_keys,
     tiles_of,
 )
-
-MAX_KV_STAGES: Final = 4
-"""More slots than this hide no more latency."""
-MIN_KV_STAGES: Final = 2
-"""With fewer, nothing is loaded while the tensor cores read."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +49,7 @@ class SM90Config(OperandConfig):
         swizzle_mode: swizzle of all operand tiles.
         page_size: keys per page of a paged cache, 0 when K and V are dense.
         bn_cap: most keys per tile, 0 for as many as fit.
+        column_cap: most columns of an fp8 V multiplied together, 0 for those of the tile.
         keys: keys per tile where they are not to be those of the table, 0 for these.
         most_consumers: most warp groups that multiply: two have more registers each than three.
         qkv_dtype: element type of Q, K and V.
@@ -76,6 +72,7 @@ class SM90Config(OperandConfig):
     swizzle_mode: SwizzleMode = SwizzleMode.B128
     page_size: int = 0
     bn_cap: int = 0
+    column_cap: int = 0
     keys: int = 0
     most_consumers: int = 3
     qkv_dtype: DType = DType.BF16
@@ -90,7 +87,7 @@ class SM90Config(OperandConfig):
         self.refuse_values(depth=self.depth, ov_depth=self.ov_depth)
         refuse_depths(self.depth, self.ov_depth)
         if self.transposes_values:
-            refuse_fp8_tile(self.ov_depth, self.BN)
+            refuse_fp8_keys(self.BN)
 
     # Tile sizes ------------------------------------------------------------------------------
 
@@ -99,8 +96,10 @@ class SM90Config(OperandConfig):
         """The row of the table."""
         if self.long_keys:
             return LONG_KEYS_TILE
-        tiles = tiles_of(is_fp8=self.transposes_values, few_rows=self.few_rows)
-        return next(tile for tile in tiles if tile.holds(self.depth, self.ov_depth))
+        three = self.most_consumers > 2 and not self.persistent
+        tiles = tiles_of(is_fp8=self.transposes_values, few_rows=self.few_rows, has_three=three)
+        found = next(tile for tile in tiles if tile.holds(self.depth, self.ov_depth))
+        return found.narrowed(self.column_cap)
 
     @property
     def ctas_per_sm(self) -> int:
@@ -333,6 +332,7 @@ class SM90Config(OperandConfig):
         ov_depth: int = 0,
         page_size: int = 0,
         bn_cap: int = 0,
+        column_cap: int = 0,
         most_consumers: int = 3,
     ) -> SM90Config:
         """Return the configuration of one K/V head; ``ov_depth`` is 0 where V is as wide as K."""
@@ -344,6 +344,7 @@ class SM90Config(OperandConfig):
             swizzle_mode=operand_swizzle(qkv_dtype, depth),
             page_size=page_size,
             bn_cap=bn_cap,
+            column_cap=column_cap,
             most_consumers=most_consumers,
             qkv_dtype=qkv_dtype,
         )

@@ -18,12 +18,19 @@ one loads while the other starts or ends.
 fp8 operands: wgmma takes fp8 with K along rows only (PTX ISA, "Strides" of wgmma), so that V is
 transposed in shared memory, from the slots that TMA fills to those that are multiplied. It adds
 products of fp8 with 13 fraction bits (``docs/hardware.md``), which over thousands of keys is an
-error of a tenth: P V of a tile is a sum of its own, added to O in float32. So V has at most 128
-columns: the assembler finds no registers for a wider sum beside O and S::
+error of a tenth: P V of a tile is a sum of its own, added to O in float32. Of a wider V it is
+multiplied in blocks of columns, each in the registers of the one before; and where O is so wide
+that S does not fit beside such a block, S follows the last one in the same registers::
 
-    head dim   consumers   keys   registers of S, O, P, P V
-    .. 64      2           128    64, 32, 16, 32 of 240
-    .. 128     2           128    64, 64, 16, 64 of 240
+    columns of V   consumers   keys   registers of S, O, P, P V
+    .. 64          3           96     48, 32, 12, 32 of 160
+    .. 64          2           128    64, 32, 16, 32 of 240
+    .. 128         2           128    64, 64, 16, 64 of 240
+    .. 192         2           128    64, 96, 16, 32 of 240
+    .. 256         2           128    64 (S or P V), 128, 16 of 240
+
+The second row where features leave two consumers, and of persistent CTAs, which serve short
+sequences.
 """
 
 from __future__ import annotations
@@ -37,7 +44,9 @@ from ..facts.hardware import SwizzleMode, align_up
 class SM90Tile(NamedTuple):
     """Tile of head dims up to ``depth``, of V up to ``ov_depth``: consumers of 64 rows, and keys.
 
-    ``ov_depth`` is 0 where any will do; ``ctas`` share an SM.
+    ``ov_depth`` is 0 where any will do; ``ctas`` share an SM. At most ``columns`` of V are
+    multiplied together, all if that is 0. With ``scores_ahead`` S of a tile is multiplied while
+    P V of the tile before is.
     """
 
     depth: int
@@ -45,36 +54,62 @@ class SM90Tile(NamedTuple):
     keys: int
     ov_depth: int = 0
     ctas: int = 1
+    columns: int = 0
+    scores_ahead: bool = True
 
     def holds(self, depth: int, ov_depth: int) -> bool:
         """Whether the tile is wide enough."""
         return depth <= self.depth and ov_depth <= (self.ov_depth or self.depth)
+
+    def narrowed(self, columns: int) -> SM90Tile:
+        """Return the tile with at most so many columns multiplied together, and S after them.
+
+        With 0 it stays as it is.
+        """
+        if not columns:
+            return self
+        return self._replace(columns=min(columns, self.columns or columns), scores_ahead=False)
 
 
 TILES: Final = (SM90Tile(64, 3, 128), SM90Tile(96, 3, 112), SM90Tile(128, 2, 128),
                 SM90Tile(192, 2, 128, ov_depth=128), SM90Tile(192, 2, 112),
                 SM90Tile(256, 2, 80))  # fmt: skip
 """Ascending; the first that is wide enough is taken."""
-WIDEST_FP8: Final = 128
-"""Most columns of an fp8 V: P V of a tile has registers beside those of O and of the next S."""
-FP8_TILES: Final = (SM90Tile(64, 2, 128), SM90Tile(256, 2, 128))
-"""Those of fp8 operands, for a V that is no wider."""
+FP8_TILES: Final = (SM90Tile(64, 2, 128), SM90Tile(256, 2, 128, ov_depth=128),
+                    SM90Tile(256, 2, 128, ov_depth=192, columns=64),
+                    SM90Tile(256, 2, 128, columns=128, scores_ahead=False))  # fmt: skip
+"""Those of fp8 operands."""
+FP8_TILE_OF_THREE: Final = SM90Tile(64, 3, 96)
+"""Comes before them where three consumers have the registers."""
+MAX_KV_STAGES: Final = 4
+"""More slots of K and V than this hide no more latency."""
+MIN_KV_STAGES: Final = 2
+"""With fewer, nothing is loaded while the tensor cores read."""
 MAX_DEPTH: Final = TILES[-1].depth
 FEW_ROWS_TILES: Final = (SM90Tile(64, 1, 128, ctas=2), SM90Tile(128, 1, 64, ctas=2),
                          SM90Tile(192, 1, 32, ctas=2), SM90Tile(256, 1, 64))  # fmt: skip
 """The same for queries that fit 64 rows. The last one's O alone takes the registers that a thread
 of two CTAs starts with, and ptxas wants an instruction's operands among these."""
+FP8_FEW_ROWS_TILES: Final = (*FEW_ROWS_TILES[:2],
+                             SM90Tile(192, 1, 32, ov_depth=128, ctas=2),
+                             SM90Tile(192, 1, 32, ctas=2, columns=64),
+                             SM90Tile(256, 1, 64, ov_depth=128),
+                             SM90Tile(256, 1, 64, columns=64))  # fmt: skip
+"""The same of fp8 operands."""
 FP8_KEY_UNIT: Final = 32
 """Keys of an fp8 tile come in multiples of what one wgmma multiplies."""
 LONG_KEYS_TILE: Final = SM90Tile(128, 3, 80)
-"""For this head dim alone, and many keys that all rows see: three consumers hide more of each
-other's softmax, and what they lose at the ends of a query tile no longer counts."""
+"""For this head dim alone, and many keys: three consumers hide more of each other's softmax, and
+what they lose at the ends of a query tile no longer counts."""
 
 
-def tiles_of(*, is_fp8: bool, few_rows: bool) -> tuple[SM90Tile, ...]:
-    """Return the tiles of a kernel, ascending."""
-    of_type = FP8_TILES if is_fp8 else TILES
-    return FEW_ROWS_TILES if few_rows else of_type
+def tiles_of(*, is_fp8: bool, few_rows: bool, has_three: bool) -> tuple[SM90Tile, ...]:
+    """Return the tiles of a kernel, ascending; of fp8 operands, some may have three consumers."""
+    if is_fp8 and not few_rows:
+        return (FP8_TILE_OF_THREE, *FP8_TILES) if has_three else FP8_TILES
+    if is_fp8:
+        return FP8_FEW_ROWS_TILES
+    return FEW_ROWS_TILES if few_rows else TILES
 
 
 def operand_swizzle(dtype: DType, depth: int) -> SwizzleMode:
@@ -102,17 +137,12 @@ def refuse_depths(depth: int, ov_depth: int) -> None:
         )
 
 
-def refuse_fp8_tile(ov_depth: int, keys: int) -> None:
-    """Refuse what no tile of fp8 operands has.
+def refuse_fp8_keys(keys: int) -> None:
+    """Refuse keys that no tile of fp8 operands has.
 
     Raises:
-        ValueError: naming V's head dim, or the keys.
+        ValueError: naming them.
     """
-    if ov_depth > WIDEST_FP8:
-        raise ValueError(
-            f"ov_depth={ov_depth}: the registers of a warp group hold no wider product of fp8 "
-            f"operands beside O; nearest supported choice: ov_depth={WIDEST_FP8}, or bf16"
-        )
     if keys % FP8_KEY_UNIT:
         raise ValueError(
             f"BN={keys}: tiles of fp8 operands have multiples of {FP8_KEY_UNIT} keys; nearest "

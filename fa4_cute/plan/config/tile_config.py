@@ -10,7 +10,7 @@ Chain of derivations (``docs/sources.md`` section 1)::
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import gcd
 
 from ..facts.dtypes import DType
@@ -24,6 +24,7 @@ from ..facts.hardware import (
 )
 from .operand_config import OperandConfig
 from .token_rows import NUM_SCALE_BUFS
+from .tuning import Tuning
 
 SOFTMAX_THREADS = 2 * WARP_GROUP_THREADS
 """One warp group per S/O chain, one thread per row."""
@@ -51,6 +52,7 @@ class FA4TileConfig(OperandConfig):
         shared_rope: the rope columns of K are a tensor of their own with one head, for all heads.
         two_rings: keep K and V in rings of their own, also with rope columns.
         splitk_partitions: CTAs of a cluster that share the keys of a query tile.
+        tuning: the free choices.
 
     Raises:
         ValueError: for values that describe no problem at all. Whether the kernel can run a
@@ -74,6 +76,7 @@ class FA4TileConfig(OperandConfig):
     shared_rope: bool = False
     two_rings: bool = False
     splitk_partitions: int = 1
+    tuning: Tuning = field(default=Tuning())
 
     def __post_init__(self) -> None:
         """Refuse values outside the domain of the record."""
@@ -162,7 +165,7 @@ class FA4TileConfig(OperandConfig):
     def BN(self) -> int:
         """Keys per tile: two S and two O accumulators fill 512 columns. 0 when none fit."""
         half = TMEM_COLUMNS // 2
-        most = min(UMMA_MAX_N, self.bn_cap or UMMA_MAX_N)
+        most = min(cap for cap in (UMMA_MAX_N, self.bn_cap, self.tuning.keys) if cap)
         keys = min(most, align_down(half - self.padded_ov_depth, self.MMA_K))
         return self.whole_pages(max(0, keys))
 

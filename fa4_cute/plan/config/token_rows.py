@@ -27,6 +27,11 @@ def packed_start(first_key: Any, sequence: Any) -> Any:
     return ((first_key >> GROUP_BITS) + sequence) << GROUP_BITS
 
 
+def packed_gap(first_key: Any) -> Any:
+    """Return how far the scales of sequence 0 would start before ``first_key``."""
+    return first_key & ((1 << GROUP_BITS) - 1)
+
+
 def row_floats(num_keys: int, num_sequences: int = 0) -> int:
     """Return the floats of a row of key scales: the kernel reads the scales of whole key tiles.
 

@@ -3,6 +3,9 @@
 Equal digests mean equal code and equal constants: byte code, defaults, closures, and the globals
 the code reads, functions among them followed in turn. A function that depends on anything else is
 refused, because a kernel compiled from it would be used when that thing has changed.
+
+A digest is remembered by the code of its function, with all that was read for it: while each of
+these is the same object, so is the digest.
 """
 
 from __future__ import annotations
@@ -12,11 +15,63 @@ import dis
 import hashlib
 import json
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 DIGEST_CHARACTERS: Final = 16
 _FIXED_MODULES: Final = ("math", "operator", "cutlass", "fa4_cute")
 """Packages whose versions and sources are part of every kernel's key, or never change."""
+
+
+_ABSENT: Final = object()
+_MOST_KNOWN: Final = 256
+
+
+class _Read(NamedTuple):
+    """What was read of a function; all of it immutable, so that being the same object is enough."""
+
+    code: CodeType
+    defaults: Any
+    namespace: dict[str, Any]
+    cells: tuple[Any, ...]
+    globals: tuple[tuple[str, Any], ...]
+
+    @classmethod
+    def of(cls, function: FunctionType) -> _Read:
+        """Read ``function``."""
+        cells = tuple(cell.cell_contents for cell in function.__closure__ or ())
+        namespace = function.__globals__
+        names = _globals_read(function.__code__)
+        values = tuple((name, namespace.get(name, _ABSENT)) for name in names)
+        return cls(function.__code__, function.__defaults__, namespace, cells, values)
+
+    def is_still(self, function: FunctionType) -> bool:
+        """Return whether ``function`` would be read alike; never for defaults that have names."""
+        if (
+            function.__code__ is not self.code
+            or function.__defaults__ is not self.defaults
+            or function.__globals__ is not self.namespace
+            or function.__kwdefaults__
+        ):
+            return False
+        pairs = zip(function.__closure__ or (), self.cells, strict=True)
+        same_cells = all(cell.cell_contents is value for cell, value in pairs)
+        read = self.namespace.get
+        return same_cells and all(read(name, _ABSENT) is value for name, value in self.globals)
+
+
+class _Known(NamedTuple):
+    """A digest, what was read of its function, and of each that this one calls."""
+
+    digest: str
+    read: _Read
+    others: tuple[tuple[FunctionType, _Read], ...]
+
+    def is_of(self, function: FunctionType) -> bool:
+        """Return whether this is still the digest of ``function``."""
+        return self.read.is_still(function) and all(r.is_still(f) for f, r in self.others)
+
+
+_known: dict[CodeType, _Known] = {}
 
 
 def digest_of(function: Any) -> str:
@@ -32,14 +87,31 @@ def digest_of(function: Any) -> str:
             f"nearest supported choice: a def or lambda with the arguments (score, batch, head, "
             f"q_idx, kv_idx, aux)"
         )
-    text = json.dumps(_function(function, ()))
-    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARACTERS]
+    known = _known.get(function.__code__)
+    if known is not None and known.is_of(function):
+        return known.digest
+    walked: dict[FunctionType, None] = {}
+    text = json.dumps(_function(function, _Seen((), walked)))
+    digest = hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARACTERS]
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    others = tuple((f, _Read.of(f)) for f in walked if f is not function)
+    _known[function.__code__] = _Known(digest, _Read.of(function), others)
+    return digest
 
 
-def _function(function: FunctionType, seen: tuple[FunctionType, ...]) -> list[Any]:
-    if function in seen:
-        return ["recursion", seen.index(function)]
-    seen = (*seen, function)
+class _Seen(NamedTuple):
+    """The functions that call the one at hand, outermost first, and all that were met so far."""
+
+    callers: tuple[FunctionType, ...]
+    walked: dict[FunctionType, None]
+
+
+def _function(function: FunctionType, seen: _Seen) -> list[Any]:
+    if function in seen.callers:
+        return ["recursion", seen.callers.index(function)]
+    seen.walked[function] = None
+    seen = seen._replace(callers=(*seen.callers, function))
     name = function.__name__
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     closure = [(variable, _cell(name, variable, cell, seen)) for variable, cell in cells]
@@ -74,7 +146,7 @@ def _globals_read(code: CodeType) -> list[str]:
 _GLOBAL_READS: Final = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
 
 
-def _cell(name: str, variable: str, cell: Any, seen: tuple[FunctionType, ...]) -> Any:
+def _cell(name: str, variable: str, cell: Any, seen: _Seen) -> Any:
     try:
         value = cell.cell_contents
     except ValueError:
@@ -82,7 +154,7 @@ def _cell(name: str, variable: str, cell: Any, seen: tuple[FunctionType, ...]) -
     return _value(name, variable, value, seen)
 
 
-def _global(function: FunctionType, variable: str, seen: tuple[FunctionType, ...]) -> Any:
+def _global(function: FunctionType, variable: str, seen: _Seen) -> Any:
     if variable in function.__globals__:
         return _value(function.__name__, variable, function.__globals__[variable], seen)
     if hasattr(builtins, variable):
@@ -90,7 +162,7 @@ def _global(function: FunctionType, variable: str, seen: tuple[FunctionType, ...
     raise ValueError(f"score_mod {function.__name__}: the global {variable!r} does not exist")
 
 
-def _value(name: str, variable: str, value: Any, seen: tuple[FunctionType, ...]) -> Any:
+def _value(name: str, variable: str, value: Any, seen: _Seen) -> Any:
     """Return what identifies ``value``, its type included: 1 and 1.0 are traced differently."""
     if value is None or isinstance(value, bool | int | float | str):
         return [type(value).__name__, repr(value)]

@@ -131,7 +131,8 @@ class MmaPlan:
         num_stages: stages in which operands become ready.
         b: B in shared memory.
         a: A in shared memory, or None when A is in Tensor Memory (one row per lane, K packed).
-        split_3_1: two stages hold three quarters and one quarter where the blocks divide by four.
+        quarters: quarters of the blocks that precede the end of each stage, where the blocks divide
+            by four; without them stages are equal.
         cta_group: CTAs that share the MMA.
     """
 
@@ -142,7 +143,7 @@ class MmaPlan:
     num_stages: int
     b: SmemOperand
     a: SmemOperand | None = None
-    split_3_1: bool = False
+    quarters: tuple[int, ...] = ()
     cta_group: int = 1
 
     @property
@@ -172,9 +173,9 @@ class MmaPlan:
         return self.b.padded_k // self.dtype.mma_k
 
     @property
-    def is_split_3_1(self) -> bool:
-        """Whether the stages are three quarters and one quarter."""
-        return self.split_3_1 and self.num_stages == 2 and self.num_k_mmas % 4 == 0
+    def is_in_quarters(self) -> bool:
+        """Whether stages end with quarters of the blocks."""
+        return bool(self.quarters) and self.num_k_mmas % 4 == 0
 
     def k_blocks(self, stage: int) -> range:
         """Return the K blocks of ``stage``: padding columns are never multiplied.
@@ -184,9 +185,9 @@ class MmaPlan:
         """
         if not 0 <= stage < self.num_stages:
             raise ValueError(f"stage={stage}: the plan has {self.num_stages} stage(s)")
-        if self.is_split_3_1:
-            cut = self.num_k_mmas * 3 // 4
-            return range(cut) if stage == 0 else range(cut, self.num_k_mmas)
+        if self.is_in_quarters:
+            ends = [self.num_k_mmas * end // 4 for end in (0, *self.quarters)]
+            return range(ends[stage], ends[stage + 1])
         per_stage = self.padded_k_blocks // self.num_stages
         start = stage * per_stage
         return range(start, min(start + per_stage, self.num_k_mmas))
@@ -236,8 +237,16 @@ def ss_plan(  # both operands in shared memory
     )
 
 
-def ts_plan(b: SmemOperand, *, m: int, k: int, num_stages: int = 2, cta_group: int = 1) -> MmaPlan:
-    """Return the plan of P V with P in Tensor Memory: 3:1 stages where the key blocks allow."""
+def ts_plan(
+    b: SmemOperand,
+    *,
+    m: int,
+    k: int,
+    num_stages: int = 2,
+    quarters: tuple[int, ...] = (3, 4),
+    cta_group: int = 1,
+) -> MmaPlan:
+    """Return the plan of P V with P in Tensor Memory, in quarters where the key blocks allow."""
     return MmaPlan(
         dtype=b.dtype,
         m=m,
@@ -245,6 +254,6 @@ def ts_plan(b: SmemOperand, *, m: int, k: int, num_stages: int = 2, cta_group: i
         k=k,
         num_stages=num_stages,
         b=b,
-        split_3_1=True,
+        quarters=quarters,
         cta_group=cta_group,
     )

@@ -117,6 +117,12 @@ def row_registers(num_registers: int, half: int) -> tuple[int, ...]:
     )
 
 
+def column_registers(start: int, stop: int) -> slice:
+    """Return the registers of an accumulator that hold whole blocks of columns."""
+    per_block = NUM_ROWS * PAIR
+    return slice(start // BLOCK_COLUMNS * per_block, stop // BLOCK_COLUMNS * per_block)
+
+
 def operand_order(num_registers: int, dtype: DType) -> tuple[int, ...]:
     """Return the registers of an accumulator in the order in which they are packed as A."""
     if dtype.size > 1:

@@ -1,7 +1,8 @@
 """``CombineSpec``: the kernel that puts the partial results of split keys together.
 
 Every split of a query tile writes its own normalised O in float32 and its log-sum-exp. The combine
-kernel weighs them: one warp per (query, head) row (``docs/sources.md`` section 9).
+kernel weighs them: one warp per (query, head) row (``docs/sources.md`` section 9). Results of whole
+calls over different keys, whose O has the element type, are put together in the same way.
 Partial O is (split, row, column); row ``r`` is head ``r % heads`` of query ``r // heads``.
 """
 
@@ -15,12 +16,15 @@ from ..facts.hardware import SM90A, SM100A, WARP_THREADS, ceil_div
 from .params import KernelParams, lay_out
 
 COLUMNS_PER_LANE: Final = 4
-"""Columns a lane takes at a time: 16 bytes of a split's O."""
+"""Columns a lane takes at a time: 16 bytes of a split's O in float32."""
 MAX_SPLITS: Final = 256
 """Most splits of one row."""
 ABREAST: Final = {SM100A: 1, SM90A: 16}
 """Splits whose partial results are loaded at the same time, by architecture: many where the rules
 split by themselves, since a step of decoding waits for each of these loads otherwise."""
+
+CALLS_ABREAST: Final = 4
+"""The most of them for results of whole calls: those are few, and of many rows."""
 
 _PARAMS: Final = lay_out(
     ("partial_o", "u64"),
@@ -43,6 +47,7 @@ class CombineSpec:
         depth: columns of O, a multiple of 8.
         return_lse: write the log-sum-exp of every row, (sequences, heads, num_queries).
         arch: architecture that the kernel is compiled for.
+        of_calls: partial O has the element type of O, not float32.
 
     Raises:
         ValueError: when the columns of a row are no whole 16 bytes.
@@ -52,6 +57,7 @@ class CombineSpec:
     depth: int
     return_lse: bool = False
     arch: str = SM100A
+    of_calls: bool = False
 
     def __post_init__(self) -> None:
         """Refuse rows that 16-byte accesses do not cover."""
@@ -62,7 +68,8 @@ class CombineSpec:
     def name(self) -> str:
         """Entry name of the kernel."""
         lse = "_lse" if self.return_lse else ""
-        return f"fa4_combine_{self.dtype.value}_d{self.depth}{lse}"
+        calls = "_calls" if self.of_calls else ""
+        return f"fa4_combine_{self.dtype.value}_d{self.depth}{lse}{calls}"
 
     @property
     def params(self) -> KernelParams:
@@ -73,6 +80,11 @@ class CombineSpec:
     def ptx_type(self) -> str:
         """PTX name of the element type in conversions."""
         return self.dtype.ptx_name
+
+    @property
+    def partial_bytes(self) -> int:
+        """Bytes of an element of partial O."""
+        return self.dtype.size if self.of_calls else DType.FP32.size
 
     @property
     def num_threads(self) -> int:
@@ -97,7 +109,8 @@ class CombineSpec:
     @property
     def abreast(self) -> int:
         """Splits that a warp loads at the same time; 1: one after the other."""
-        return ABREAST[self.arch]
+        most = ABREAST[self.arch]
+        return min(most, CALLS_ABREAST) if self.of_calls else most
 
     def num_blocks(self, num_rows: int) -> int:
         """Return the CTAs for ``num_rows`` rows."""

@@ -26,13 +26,11 @@ class KernelSpec(CommonSpec):
     Args:
         config: tiles, staging and memory.
         variant: mask, score modifier and the other features.
-        num_emulated: exponential pairs per row computed as a polynomial; None takes 25 %.
         schedule: warps and registers of the roles.
     """
 
     config: FA4Config
     variant: Variant = field(default=Variant())
-    num_emulated: int | None = None
     schedule: WarpSchedule = field(default=ATTENTION_SCHEDULE)
 
     @classmethod
@@ -83,8 +81,7 @@ class KernelSpec(CommonSpec):
             shared_rope=shared_rope,
             splitk_partitions=variant.num_partitions,
         )
-        refuse(unsupported_reason(config))
-        return cls(config, variant, schedule=attention_schedule(variant))
+        return cls(config, variant).with_config(config)
 
     @property
     def name(self) -> str:
@@ -112,12 +109,23 @@ class KernelSpec(CommonSpec):
             return self.config.reduce_scatter.swizzle
         return super().output_swizzle
 
+    def with_config(self, config: FA4Config) -> KernelSpec:
+        """Return the same kernel with other tiles, staging and free choices.
+
+        Raises:
+            ValueError: naming the limit, when no such kernel exists.
+        """
+        refuse(unsupported_reason(config))
+        schedule = attention_schedule(self.variant, config.tuning.registers)
+        return replace(self, config=config, schedule=schedule)
+
     @property
-    def last_stage_batch(self) -> int:
-        """First batch of exponentials of the last PV stage; the stages before it are handed over
-        at its start."""
+    def first_batches(self) -> tuple[int, ...]:
+        """First batch of exponentials of each PV stage; the stage before it is handed over at its
+        start."""
         pv, batches = pv_plan(self.config), self.exp2_plan.num_batches
-        return batches * pv.k_blocks(pv.num_stages - 1).start // pv.num_k_mmas
+        starts = (pv.k_blocks(stage).start for stage in range(pv.num_stages))
+        return tuple(batches * start // pv.num_k_mmas for start in starts)
 
     @property
     def cluster_size(self) -> int:
@@ -132,7 +140,7 @@ class KernelSpec(CommonSpec):
     @property
     def exp2_plan(self) -> Exp2Plan:
         """Which exponentials run as a polynomial."""
-        return Exp2Plan.of(self.config, self.num_emulated)
+        return Exp2Plan.of(self.config)
 
     @property
     def column_plan(self) -> ColumnPlan:

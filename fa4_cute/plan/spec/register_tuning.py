@@ -4,19 +4,23 @@ Each costs something and buys registers: ``tests/kernel/code/test_spills.py`` ho
 spills with them. What is decided here:
 
 * how many keys a tile has where scores change (:func:`most_keys`);
+* how many columns of an fp8 V are multiplied together (:func:`most_columns`);
 * how the loads of what changes scores are spread (:class:`ScoreLoads`);
 * when the row sum and its factor become one number (:func:`joins_sum_early`);
-* how many registers the load role gets (:func:`attention_schedule`).
+* which kernels may have other registers than the default, and how many the load role gets
+  (:func:`attention_schedule`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ..compute.column_plan import RESIDENT_COLUMNS
+from ..config.tuning import RoleRegisters
 from ..facts.hardware import VECTOR_COLUMNS
-from .schedule import ATTENTION_SCHEDULE, PAGED_SCHEDULE, WarpSchedule
+from ..masks.masks import NULL
+from .schedule import WarpSchedule, two_group_schedule
 from .variant import Variant
 
 FEW_COLUMNS: Final = 64
@@ -24,6 +28,8 @@ FEW_COLUMNS: Final = 64
 NARROW_DEPTH: Final = 64
 WIDE_DEPTH: Final = 128
 """Head dims above it leave a thread of the Hopper kernel few registers besides O."""
+WIDER_DEPTH: Final = 192
+"""Columns of V from which on fp8 operands leave no registers for S beside a block of P V."""
 SEVERAL_TERMS_COLUMNS: Final = 96
 """Scores of an fp8 tile on Hopper that leave registers for the limits of several terms, or for
 scales per token."""
@@ -50,9 +56,10 @@ def most_keys(variant: Variant) -> int:
 def most_consumers(variant: Variant, ov_depth: int) -> int:
     """Return the most consumers of the Hopper kernel: two where a row needs many registers.
 
-    The cursors of a persistent CTA do not fit beside an O of more than 64 columns.
+    The cursors of a persistent CTA do not fit beside an O of more than 64 columns, and scales per
+    token not beside P V of a tile.
     """
-    needs_many = variant.modifies_scores or len(variant.terms) > 1
+    needs_many = variant.modifies_scores or len(variant.terms) > 1 or variant.token_scales
     return 2 if needs_many or (variant.is_persistent and ov_depth > NARROW_DEPTH) else 3
 
 
@@ -74,6 +81,23 @@ def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> 
     return FEW_COLUMNS // 2 if variant.score_mod is not None and scarce else FEW_COLUMNS
 
 
+def most_columns(variant: Variant, ov_depth: int, *, few_rows: bool = False) -> int:
+    """Return the most columns of an fp8 V that are multiplied together, 0 for those of the tile.
+
+    Beside a V of more than 128 columns whatever changes a row takes the registers of half a block,
+    and of the next S. The tile of few rows has fewer keys, and room for one change.
+    """
+    if ov_depth <= WIDE_DEPTH:
+        return 0
+    several, is_widest = len(variant.terms) > 1, ov_depth > WIDER_DEPTH
+    is_scaled, modifies = variant.token_scales, variant.modifies_scores
+    if is_scaled and variant.has_biases_of_terms and (is_widest or few_rows):
+        return FEW_COLUMNS // 2
+    if few_rows:
+        return FEW_COLUMNS if several or (is_scaled and modifies) else 0
+    return FEW_COLUMNS if several or modifies or (is_scaled and is_widest) else 0
+
+
 def most_few_rows_keys(variant: Variant, depth: int) -> int:
     """Return the same for the tile of few rows: a modifier costs it half of the keys more.
 
@@ -91,9 +115,22 @@ def joins_sum_early(variant: Variant) -> bool:
     return len(variant.terms) > 1 and not variant.modifies_scores
 
 
-def attention_schedule(variant: Variant) -> WarpSchedule:
-    """Return warps and registers: page lookups need a few registers more in the load role."""
-    return PAGED_SCHEDULE if variant.page_size else ATTENTION_SCHEDULE
+def is_plain(variant: Variant) -> bool:
+    """Return whether a kernel has a mask of one term at most, without tensors, and nothing else."""
+    bare = replace(variant, mask=NULL, return_lse=False) == Variant()
+    return bare and len(variant.terms) <= 1 and not (variant.bias_slots or variant.padding_slots)
+
+
+def attention_schedule(variant: Variant, registers: RoleRegisters) -> WarpSchedule:
+    """Return warps and registers: page lookups need a few registers more in the load role.
+
+    ``registers`` are the free choice of a plain kernel. Features need more in the single warps than
+    it may leave them.
+    """
+    if is_plain(variant):
+        return two_group_schedule(registers)
+    by_default = RoleRegisters()
+    return two_group_schedule(by_default.with_more_to_load() if variant.page_size else by_default)
 
 
 @dataclass(frozen=True)

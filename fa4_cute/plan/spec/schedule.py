@@ -8,9 +8,10 @@ so that four warps of single-warp roles share one group.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final
 
+from ..config.tuning import RoleRegisters
 from ..facts.hardware import (
     REGISTERS_PER_SM,
     SETMAXNREG_RANGE,
@@ -178,29 +179,32 @@ class WarpSchedule:
         return range(start, min(start + WARPS_PER_GROUP, self.num_warps))
 
 
-ATTENTION_SCHEDULE = WarpSchedule(
-    (
-        WarpRole("softmax0", 0, 4, 192),
-        WarpRole("softmax1", 4, 4, 192),
-        WarpRole("correction", 8, 4, 88),
-        WarpRole("mma", 12, 1, 40),
-        WarpRole("load", 13, 1, 40),
-        WarpRole("idle", 14, 2, 24),
-    )
-)
-"""2Q and 1Q kernel: 512 threads, (192 + 192 + 88 + 40) * 128 = 65536 registers."""
+IDLE_REGISTERS: Final = 24
+"""Registers of a thread that has no role."""
 
-PAGED_SCHEDULE = WarpSchedule(
-    (
-        WarpRole("softmax0", 0, 4, 192),
-        WarpRole("softmax1", 4, 4, 192),
-        WarpRole("correction", 8, 4, 80),
-        WarpRole("mma", 12, 1, 48),
-        WarpRole("load", 13, 1, 48),
-        WarpRole("idle", 14, 2, 24),
+
+@lru_cache(maxsize=64)
+def two_group_schedule(registers: RoleRegisters) -> WarpSchedule:
+    """Return the 512 threads of the 2Q and 1Q kernel: two softmax groups, correction, MMA, load.
+
+    Raises:
+        ValueError: as ``WarpSchedule``.
+    """
+    softmax, correction, single = registers
+    return WarpSchedule(
+        (
+            WarpRole("softmax0", 0, 4, softmax),
+            WarpRole("softmax1", 4, 4, softmax),
+            WarpRole("correction", 8, 4, correction),
+            WarpRole("mma", 12, 1, single),
+            WarpRole("load", 13, 1, single),
+            WarpRole(IDLE, 14, 2, IDLE_REGISTERS),
+        )
     )
-)
-"""The same threads; page lookups need a few registers more in the load role."""
+
+
+ATTENTION_SCHEDULE: Final = two_group_schedule(RoleRegisters())
+"""By default: 512 threads, (192 + 192 + 88 + 40) * 128 = 65536 registers."""
 
 def _sm90_schedule(
     consumers: int, registers: int, load_registers: int, ctas_per_sm: int = 1
@@ -233,7 +237,7 @@ DEPTH512_SCHEDULE = WarpSchedule(
         WarpRole("correction", 4, 4, 184),
         WarpRole("mma", 8, 1, 64),
         WarpRole("load", 9, 1, 64),
-        WarpRole("idle", 10, 2, 24),
+        WarpRole(IDLE, 10, 2, IDLE_REGISTERS),
     )
 )
 """Head dim 256/512 kernel: 384 threads, (256 + 184 + 64) * 128 = 64512 registers."""

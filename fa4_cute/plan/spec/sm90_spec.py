@@ -10,9 +10,15 @@ from ..config.sm90_tiles import LONG_KEYS_TILE
 from ..facts.dtypes import DType
 from ..facts.hardware import SM90A, TMA_ALIGN, align_up
 from ..facts.wgmma import WGMMA_ROWS, LaneColumns
+from ..masks.masks import CAUSAL, NULL
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import OneChain
-from .register_tuning import most_consumers, most_few_rows_keys, most_sm90_keys
+from .register_tuning import (
+    most_columns,
+    most_consumers,
+    most_few_rows_keys,
+    most_sm90_keys,
+)
 from .schedule import SM90_FEW_ROWS_SCHEDULES, SM90_SCHEDULES, WarpSchedule
 from .variant import Variant
 
@@ -60,13 +66,15 @@ class SM90Spec(CommonSpec):
         ov_depth = head_dim_v or head_dim
         for name, depth in (("depth", head_dim), ("ov_depth", ov_depth)):
             refuse(_unsupported_reason(dtype, name, depth))
+        is_fp8 = dtype is DType.FP8_E4M3
         config = SM90Config.for_attention(
             dtype,
             head_dim,
             group=group,
             ov_depth=ov_depth,
             page_size=variant.page_size,
-            bn_cap=most_sm90_keys(variant, ov_depth, is_fp8=dtype is DType.FP8_E4M3),
+            bn_cap=most_sm90_keys(variant, ov_depth, is_fp8=is_fp8),
+            column_cap=most_columns(variant, ov_depth) if is_fp8 else 0,
             most_consumers=most_consumers(variant, ov_depth),
         )
         config = with_features(config, variant)
@@ -74,10 +82,11 @@ class SM90Spec(CommonSpec):
 
     def with_few_rows(self) -> SM90Spec:
         """Return the kernel for queries that fit one Q tile."""
-        most = most_few_rows_keys(self.variant, self.config.depth)
-        if most and self.config.transposes_values:
-            most = max(most, self.config.qkv_dtype.mma_k)
-        config = replace(self.config.with_few_rows(), bn_cap=most)
+        most, columns = most_few_rows_keys(self.variant, self.config.depth), 0
+        if self.config.transposes_values:
+            columns = most_columns(self.variant, self.config.ov_depth, few_rows=True)
+            most = max(most, self.config.qkv_dtype.mma_k) if most else 0
+        config = replace(self.config.with_few_rows(), bn_cap=most, column_cap=columns)
         return replace(self, config=config, schedule=sm90_schedule(config))
 
     @property
@@ -108,6 +117,11 @@ class SM90Spec(CommonSpec):
         """Whether the longest query tiles of many heads start first, so that short ones end."""
         variant = self.variant
         return variant.longest_first and not (variant.is_persistent or variant.splits_keys)
+
+    @property
+    def head_by_head(self) -> bool:
+        """With all keys or a causal mask: a head's keys and values stay in the L2 meanwhile."""
+        return self.variant.mask in (NULL, CAUSAL)
 
     @property
     def output_depth(self) -> int:

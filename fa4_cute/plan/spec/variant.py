@@ -46,7 +46,8 @@ class ScoreMod:
         digest: identifies the function's code and the constants it closes over.
         aux_ranks: number of dimensions of each auxiliary tensor.
         function: called while tracing as ``function(score, batch, head, q_idx, kv_idx, aux)``;
-            None where only the identity matters.
+            None where only the identity matters. ``aux[...]`` are tensors, and q_idx +
+            ``aux.offset`` is the query's row, counted from the first key.
     """
 
     name: str

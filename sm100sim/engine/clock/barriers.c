@@ -11,7 +11,8 @@ static void swap(Message *a, Message *b) {
   *b = m;
 }
 
-void send_message(Clock *c, double at, u32 mbarrier, u32 arrivals, i64 bytes) {
+/* Its order is given here. */
+void send_message(Clock *c, Message m) {
   if (c->n_heap == c->heap_room) {
     u32 room = c->heap_room ? 2 * c->heap_room : 256;
     Message *heap = realloc(c->heap, room * sizeof *heap);
@@ -23,7 +24,8 @@ void send_message(Clock *c, double at, u32 mbarrier, u32 arrivals, i64 bytes) {
     c->heap_room = room;
   }
   u32 k = c->n_heap++;
-  c->heap[k] = (Message){at, c->messages++, mbarrier, arrivals, bytes};
+  m.order = c->messages++;
+  c->heap[k] = m;
   for (; k && earlier(&c->heap[k], &c->heap[(k - 1) / 2]); k = (k - 1) / 2)
     swap(&c->heap[k], &c->heap[(k - 1) / 2]);
 }
@@ -43,7 +45,7 @@ static Message take_message(Clock *c) {
   }
 }
 
-static void wake_waiters(Clock *c, Mbarrier *b, double at) {
+static void wake_waiters(Clock *c, Mbarrier *b, const Message *m) {
   u32 kept = 0;
   for (u32 k = 0; k < b->n_waiters; k++) {
     Waiter wait = b->waiters[k];
@@ -52,11 +54,12 @@ static void wake_waiters(Clock *c, Mbarrier *b, double at) {
       continue;
     }
     WarpState *w = &c->warps[wait.warp];
-    double seen = fmax(at + c->chip->wake_latency, wait.earliest);
-    if (wait.scoreboard == NONE32)
-      w->blocked_until = seen;
-    else
-      w->result[wait.scoreboard] = seen;
+    double seen = m->time + c->chip->wake_latency;
+    u32 *cause = wait.scoreboard == NONE32 ? &w->blocked_cause : &w->result_cause[wait.scoreboard];
+    if (seen >= wait.earliest)
+      *cause = m->cause;
+    seen = fmax(seen, wait.earliest);
+    *(wait.scoreboard == NONE32 ? &w->blocked_until : &w->result[wait.scoreboard]) = seen;
     wake(c, w, seen);
   }
   b->n_waiters = kept;
@@ -69,7 +72,7 @@ static void hear(Clock *c, const Message *m) {
   if (b->count && b->pending == 0 && b->bytes == 0) {
     b->phases++;
     b->pending = b->count;
-    wake_waiters(c, b, m->time);
+    wake_waiters(c, b, m);
   }
 }
 
@@ -103,7 +106,8 @@ void arrive_mbarriers(Clock *c, const Execution *x) {
     u32 id = mbarrier_of(c, x, k);
     bool remote = c->mbarriers[id].rank != x->w->info->rank;
     double at = x->at + c->chip->arrive_latency + (remote ? c->chip->remote_latency : 0);
-    send_message(c, at, id, x->event->count, (i64)x->event->size);
+    i64 expected = (i64)x->event->size;
+    send_message(c, (Message){.time = at, .mbarrier = id, .arrivals = x->event->count, .cause = x->step, .bytes = expected});
   }
   set_result(x, x->at + c->chip->arrive_latency);
   set_read(x, x->at + x->op->read_latency);
@@ -116,7 +120,7 @@ void wait_mbarrier(Clock *c, const Execution *x) {
   set_result(x, earliest);
   set_read(x, x->at + x->op->read_latency);
   if (scoreboard == NONE32)
-    block(x, earliest, CLOCK_WHY_MBARRIER);
+    block(x, earliest, CLOCK_WHY_MBARRIER, CLOCK_NO_STEP);
   if (!x->event->objects)
     return;
   Mbarrier *b = &c->mbarriers[mbarrier_of(c, x, 0)];
@@ -139,9 +143,10 @@ void wait_mbarrier(Clock *c, const Execution *x) {
     x->w->result[scoreboard] = CLOCK_NEVER;
 }
 
-static void release_named(Clock *c, NamedBarrier *b, double at) {
+static void release_named(Clock *c, NamedBarrier *b, double at, u32 cause) {
   for (u32 k = b->waiting; k; k = c->next_waiting[k - 1]) {
     c->warps[k - 1].blocked_until = at;
+    c->warps[k - 1].blocked_cause = cause;
     wake(c, &c->warps[k - 1], at);
   }
   *b = (NamedBarrier){0};
@@ -154,22 +159,24 @@ void named_barrier(Clock *c, const Execution *x, bool waits) {
   double taken = serve(&sm->shared[CLOCK_SHARED_BARRIER], x->at, c->chip->named_warp);
   set_result(x, taken);
   if (waits) {
-    block(x, CLOCK_NEVER, CLOCK_WHY_NAMED_BARRIER);
+    block(x, CLOCK_NEVER, CLOCK_WHY_NAMED_BARRIER, CLOCK_NO_STEP);
     c->next_waiting[x->w->id] = b->waiting;
     b->waiting = x->w->id + 1;
   }
   if (++b->arrived * LANES >= x->event->count)
-    release_named(c, b, taken + c->chip->named_latency);
+    release_named(c, b, taken + c->chip->named_latency, x->step);
 }
 
-static void end_cluster_phase(Clock *c, ClusterBarrier *b, u32 copy) {
+static void end_cluster_phase(Clock *c, ClusterBarrier *b, u32 copy, u32 cause) {
   b->arrived = 0;
   b->phases++;
   b->released = c->now + c->chip->cluster_latency;
+  b->cause = cause;
   for (u32 k = 0; k < c->in->n_warps; k++) {
     WarpState *w = &c->warps[copy * c->in->n_warps + k];
     if (w->blocked_by == CLOCK_WHY_CLUSTER_BARRIER && w->blocked_until == CLOCK_NEVER) {
       w->blocked_until = b->released;
+      w->blocked_cause = cause;
       wake(c, w, b->released);
     }
   }
@@ -179,16 +186,17 @@ void cluster_arrive(Clock *c, const Execution *x) {
   ClusterBarrier *b = &c->clusters[x->w->copy];
   x->w->cluster_phases++;
   if (++b->arrived >= b->warps)
-    end_cluster_phase(c, b, x->w->copy);
+    end_cluster_phase(c, b, x->w->copy, x->step);
 }
 
 void cluster_wait(Clock *c, const Execution *x) {
   const ClusterBarrier *b = &c->clusters[x->w->copy];
-  block(x, b->phases >= x->w->cluster_phases ? b->released : CLOCK_NEVER, CLOCK_WHY_CLUSTER_BARRIER);
+  bool over = b->phases >= x->w->cluster_phases;
+  block(x, over ? b->released : CLOCK_NEVER, CLOCK_WHY_CLUSTER_BARRIER, over ? b->cause : CLOCK_NO_STEP);
 }
 
 void cluster_leave(Clock *c, const WarpState *w) {
   ClusterBarrier *b = &c->clusters[w->copy];
   if (--b->warps && b->arrived >= b->warps)
-    end_cluster_phase(c, b, w->copy);
+    end_cluster_phase(c, b, w->copy, step_of(c, w));
 }

@@ -19,7 +19,7 @@ static bool get_memory(Clock *c) {
          GET(c->groups, copies_of(c, c->in->n_groups)) && GET(c->mbarriers, copies_of(c, c->in->n_mbarriers)) &&
          GET(c->named, copies_of(c, c->in->ranks) * 16) && GET(c->clusters, c->in->copies) &&
          GET(c->next_waiting, c->n_warps) && GET(c->mma_done, copies_of(c, c->in->ranks)) &&
-         GET(c->lines, (size_t)lines * c->in->ranks);
+         GET(c->mma_cause, copies_of(c, c->in->ranks)) && GET(c->lines, (size_t)lines * c->in->ranks);
 }
 
 static void place_warp(Clock *c, u32 copy, u32 k) {
@@ -46,6 +46,8 @@ static void place_warp(Clock *c, u32 copy, u32 k) {
 bool build_clock(Clock *c) {
   u32 lines = (u32)c->chip->icache_lines;
   c->n_warps = copies_of(c, c->in->n_warps);
+  for (u32 k = 0; k < c->in->n_warps; k++)
+    c->n_steps += c->in->warps[k].length;
   if (!get_memory(c))
     return false;
   for (u32 k = 0; k < c->in->ranks; k++) {
@@ -76,6 +78,7 @@ void free_clock(Clock *c) {
   free(c->clusters);
   free(c->next_waiting);
   free(c->mma_done);
+  free(c->mma_cause);
   free(c->lines);
   free(c->heap);
 }

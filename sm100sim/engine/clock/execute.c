@@ -1,30 +1,36 @@
 /* One execution: the unit that it takes, and what else it does. */
 #include "clock/state.h"
 
+static void free_scoreboard(const Execution *x, u32 k, double at) {
+  WarpState *w = x->w;
+  if (at < w->result[k])
+    return;
+  w->result_of[k] = (ClockReason)x->op->reason;
+  w->result_cause[k] = x->step;
+  w->result[k] = at;
+}
+
 void set_result(const Execution *x, double at) {
   u32 k = x->op->write_barrier;
   if (k == NONE32)
     return;
-  if (at >= x->w->result[k])
-    x->w->result_of[k] = (ClockReason)x->op->reason;
-  x->w->result[k] = fmax(x->w->result[k], at);
+  free_scoreboard(x, k, at);
 }
 
 void set_read(const Execution *x, double at) {
   u32 k = x->op->read_barrier;
   if (k == NONE32)
     return;
-  if (at >= x->w->result[k])
-    x->w->result_of[k] = (ClockReason)x->op->reason;
-  x->w->result[k] = fmax(x->w->result[k], at);
+  free_scoreboard(x, k, at);
 }
 
-/* The warp issues nothing before `until`. */
-void block(const Execution *x, double until, ClockReason why) {
+/* The warp issues nothing before `until`, for what another execution does or for its own (`CLOCK_NO_STEP`). */
+void block(const Execution *x, double until, ClockReason why, u32 cause) {
   if (until < x->w->blocked_until)
     return;
   x->w->blocked_until = until;
   x->w->blocked_by = why;
+  x->w->blocked_cause = cause;
 }
 
 /* Something that a warp waits for is known: look at its sub-partition again. */
@@ -35,7 +41,7 @@ void wake(Clock *c, WarpState *w, double at) {
 
 void record_span(Clock *c, const Execution *x, u32 what, double start, double end) {
   if (c->totals->records < c->in->room)
-    c->records[c->totals->records] = (ClockRecord){start, end, x->w->id, x->index, what, x->w->sm};
+    c->records[c->totals->records] = (ClockRecord){start, end, x->w->id, x->index, what, x->w->sm, x->step};
   c->totals->records++;
 }
 
@@ -92,7 +98,7 @@ void execute(Clock *c, const Execution *given) {
       access_tmem(c, x, action_of(x) == CLOCK_ACT_TMEM_STORE);
       break;
     case CLOCK_ACT_TMEM_FENCE:
-      block(x, x->w->tmem_stored, CLOCK_WHY_TMEM);
+      block(x, x->w->tmem_stored, CLOCK_WHY_TMEM, x->w->tmem_cause);
       break;
     case CLOCK_ACT_SHARED:
       access_shared(c, x);
@@ -114,7 +120,7 @@ void execute(Clock *c, const Execution *given) {
       cluster_wait(c, x);
       break;
     case CLOCK_ACT_BLOCK:
-      block(x, x->at + latency_of(x), CLOCK_WHY_BLOCKED);
+      block(x, x->at + latency_of(x), CLOCK_WHY_BLOCKED, CLOCK_NO_STEP);
       break;
     case CLOCK_ACT_NONE:
     case CLOCK_ACT_COUNT:

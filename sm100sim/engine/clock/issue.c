@@ -28,7 +28,7 @@ Execution next_execution(const Clock *c, WarpState *w) {
   u64 at = w->info->first + w->at;
   u32 index = (u32)c->in->order[at];
   i32 event = c->in->event[at];
-  return (Execution){w, &c->in->ops[index], event < 0 ? NULL : &c->in->events[event], index, 0};
+  return (Execution){w, &c->in->ops[index], event < 0 ? NULL : &c->in->events[event], index, step_of(c, w), 0};
 }
 
 /* When has the unit a place? A queue of n entries takes one more while at most n - 1 are before it. */
@@ -72,35 +72,41 @@ static double ready_at(Clock *c, const Sub *sub, WarpState *w) {
   return at;
 }
 
-static void spend(double *cursor, double until, double *reason) {
-  until = ceil(until);
-  if (until > *cursor) {
-    *reason += until - *cursor;
-    *cursor = until;
-  }
+/* Cycles from the cursor until then went to a reason. */
+static void spend(Clock *c, const Execution *x, double *cursor, double until, ClockReason why, u32 cause) {
+  until = fmin(ceil(until), c->now);
+  if (until <= *cursor)
+    return;
+  c->warp_times[x->w->id].reason[why] += until - *cursor;
+  if (c->totals->stands < c->in->stand_room)
+    c->stands[c->totals->stands] = (ClockStand){*cursor, until, x->step, cause, why, x->w->id};
+  c->totals->stands++;
+  *cursor = until;
 }
 
 /* What the cycles since the warp's latest instruction went to. */
 static void account(Clock *c, const Execution *x) {
   WarpState *w = x->w;
-  double *reason = c->warp_times[w->id].reason, cursor = w->issued_at + 1, now = c->now;
-  reason[CLOCK_WHY_ISSUED] += 1;
+  double cursor = w->issued_at + 1;
+  c->warp_times[w->id].reason[CLOCK_WHY_ISSUED] += 1;
+  if (c->in->stand_room)
+    c->issued[x->step] = c->now;
   c->op_times[x->index].executed++;
-  c->op_times[x->index].stood += fmax(now - cursor, 0);
-  spend(&cursor, fmin(w->fixed_at, now), &reason[CLOCK_WHY_STALL]);
-  spend(&cursor, fmin(w->branch_at, now), &reason[CLOCK_WHY_BRANCH]);
+  c->op_times[x->index].stood += fmax(c->now - cursor, 0);
+  spend(c, x, &cursor, w->fixed_at, CLOCK_WHY_STALL, CLOCK_NO_STEP);
+  spend(c, x, &cursor, w->branch_at, CLOCK_WHY_BRANCH, CLOCK_NO_STEP);
   if (w->blocked_until > cursor)
     record_span(c, x, w->blocked_by, cursor, w->blocked_until);
-  spend(&cursor, fmin(w->blocked_until, now), &reason[w->blocked_by]);
+  spend(c, x, &cursor, w->blocked_until, w->blocked_by, w->blocked_cause);
   for (u32 k = 0; k < CLOCK_SCOREBOARDS; k++)
     if (x->op->wait_mask >> k & 1) {
       if (w->result[k] > cursor && w->result_of[k] == CLOCK_WHY_MBARRIER)
         record_span(c, x, CLOCK_WHY_MBARRIER, cursor, w->result[k]);
-      spend(&cursor, fmin(w->result[k], now), &reason[w->result_of[k]]);
+      spend(c, x, &cursor, w->result[k], w->result_of[k], w->result_cause[k]);
     }
-  spend(&cursor, fmin(w->fetched_at, now), &reason[CLOCK_WHY_FETCH]);
-  spend(&cursor, fmin(w->unit_at, now), &reason[w->unit_by]);
-  spend(&cursor, now, &reason[CLOCK_WHY_NOT_SELECTED]);
+  spend(c, x, &cursor, w->fetched_at, CLOCK_WHY_FETCH, CLOCK_NO_STEP);
+  spend(c, x, &cursor, w->unit_at, w->unit_by, CLOCK_NO_STEP);
+  spend(c, x, &cursor, c->now, CLOCK_WHY_NOT_SELECTED, CLOCK_NO_STEP);
 }
 
 static void end_warp(Clock *c, Sub *sub, WarpState *w) {
@@ -125,6 +131,7 @@ static void issue(Clock *c, Sub *sub, WarpState *w) {
   w->blocked_until = w->branch_at = w->unit_at = 0;
   execute(c, &x);
   c->totals->issued++;
+  sub->issued++;
   sub->slot_free = c->now + 1 + (x.op->yields ? c->chip->yield_cycles : 0);
   sub->last = x.op->yields ? NULL : w;
   if (++w->at == w->info->length) {

@@ -5,7 +5,10 @@
 static void deliver_bytes(Clock *c, const Execution *x, double at) {
   const ClockEvent *e = x->event;
   for (u32 k = 0; k < e->objects; k++)
-    send_message(c, at, x->w->copy * c->in->n_mbarriers + c->in->objects[e->first_object + k], 0, -(i64)e->size);
+    send_message(c, (Message){.time = at,
+                              .mbarrier = x->w->copy * c->in->n_mbarriers + c->in->objects[e->first_object + k],
+                              .cause = x->step,
+                              .bytes = -(i64)e->size});
 }
 
 /* Operands are gathered (that was `x->at`), a request a cycle enters, and takes 128 bytes a cycle. */
@@ -29,20 +32,30 @@ void access_global(Clock *c, const Execution *x) {
   set_read(x, entered + x->op->read_latency);
 }
 
+/* The copies that the warp has issued so far are done at `at`, or later. */
+static void store_until(const Execution *x, double at) {
+  if (at < x->w->store_done)
+    return;
+  x->w->store_done = at;
+  x->w->store_cause = x->step;
+}
+
 /* Copies of lanes from global to shared memory, which the warp may wait for in groups. */
 void copy_lanes(Clock *c, const Execution *x) {
   Sm *sm = &c->sms[x->w->sm];
   access_global(c, x);
   double moved = fmax(sm->shared[CLOCK_SHARED_MEMORY].free_at, x->at);
-  x->w->store_done = fmax(x->w->store_done, pass_shared(c, sm, moved + x->event->latency, x->event->passes));
+  store_until(x, pass_shared(c, sm, moved + x->event->latency, x->event->passes));
 }
 
 /* Loads and stores share one path per sub-partition. */
 void access_tmem(Clock *c, const Execution *x, bool store) {
   Server *path = &c->sms[x->w->sm].sub[x->w->sub].unit[CLOCK_UNIT_TMEM];
   double end = serve(path, x->at, service_of(x)), done = end + latency_of(x);
-  if (store)
-    x->w->tmem_stored = fmax(x->w->tmem_stored, done);
+  if (store && done >= x->w->tmem_stored) {
+    x->w->tmem_stored = done;
+    x->w->tmem_cause = x->step;
+  }
   set_result(x, done);
   set_read(x, end + x->op->read_latency);
 }
@@ -63,19 +76,23 @@ void copy_store(Clock *c, const Execution *x) {
   Sm *sm = &c->sms[x->w->sm];
   double end = serve(&sm->shared[CLOCK_SHARED_STORE], x->at, x->event->service);
   serve(&sm->shared[CLOCK_SHARED_MEMORY], x->at, x->event->memory);
-  x->w->store_done = fmax(x->w->store_done, end);
+  store_until(x, end);
   set_read(x, x->at + x->op->read_latency);
   record_span(c, x, CLOCK_WHY_COUNT + CLOCK_SHARED_STORE, end - x->event->service, end);
 }
 
 void bulk_commit(Clock *c, const Execution *x) {
+  u64 place = x->w->bulk_groups++ % CLOCK_BULK_GROUPS;
   (void)c;
-  x->w->bulk_done[x->w->bulk_groups++ % CLOCK_BULK_GROUPS] = x->w->store_done;
+  x->w->bulk_done[place] = x->w->store_done;
+  x->w->bulk_cause[place] = x->w->store_cause;
 }
 
 void bulk_wait(Clock *c, const Execution *x) {
   u64 groups = x->w->bulk_groups;
   (void)c;
-  if (groups > x->event->count)
-    block(x, x->w->bulk_done[(groups - x->event->count - 1) % CLOCK_BULK_GROUPS] + x->event->latency, CLOCK_WHY_COPY);
+  if (groups <= x->event->count)
+    return;
+  u64 place = (groups - x->event->count - 1) % CLOCK_BULK_GROUPS;
+  block(x, x->w->bulk_done[place] + x->event->latency, CLOCK_WHY_COPY, x->w->bulk_cause[place]);
 }

@@ -37,14 +37,18 @@ static u32 run(Clock *c) {
   return c->no_memory ? CLOCK_NO_MEMORY : CLOCK_FINISHED;
 }
 
-static void sum_up(Clock *c) {
+static void sum_up(Clock *c, ClockPartBusy *parts) {
   ClockTotals *t = c->totals;
   for (u32 k = 0; k < c->n_warps; k++)
     t->cycles = fmax(t->cycles, c->warp_times[k].end);
   for (u32 k = 0; k < c->in->ranks; k++) {
-    for (u32 s = 0; s < CLOCK_SUBS; s++)
+    for (u32 s = 0; s < CLOCK_SUBS; s++) {
+      const Sub *sub = &c->sms[k].sub[s];
+      ClockPartBusy *part = &parts[k * CLOCK_SUBS + s];
+      part->issued = (double)sub->issued;
       for (u32 u = 0; u < CLOCK_UNIT_COUNT; u++)
-        t->busy[u] += c->sms[k].sub[s].unit[u].busy;
+        t->busy[u] += part->busy[u] = sub->unit[u].busy;
+    }
     for (u32 u = 0; u < CLOCK_SHARED_COUNT; u++)
       t->shared_busy[u] += c->sms[k].shared[u].busy;
   }
@@ -56,13 +60,15 @@ static void sum_up(Clock *c) {
 }
 
 u32 sm100_clock_run(const ClockInput *input, ClockTotals *out_totals, ClockWarpTimes *out_warps, ClockOpTimes *out_ops,
-                    ClockRecord *out_records) {
+                    ClockRecord *out_records, ClockStand *out_stands, double *out_issued, ClockPartBusy *out_parts) {
   Clock c = {.in = input, .chip = &input->chip, .totals = out_totals, .warp_times = out_warps};
   c.op_times = out_ops;
   c.records = out_records;
+  c.stands = out_stands;
+  c.issued = out_issued;
   u32 answer = build_clock(&c) ? run(&c) : CLOCK_NO_MEMORY;
   if (answer != CLOCK_NO_MEMORY)
-    sum_up(&c);
+    sum_up(&c, out_parts);
   free_clock(&c);
   return answer;
 }

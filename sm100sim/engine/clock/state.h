@@ -28,6 +28,7 @@ typedef struct {
 typedef struct {
   double done[CLOCK_WGMMA_RING];
   u32 entry[CLOCK_WGMMA_RING]; /* of the SM's queue */
+  u32 by[CLOCK_WGMMA_RING];    /* the execution that completed it */
   u8 joined[CLOCK_WGMMA_RING];
   u64 created, executed;
   u32 members;
@@ -39,12 +40,15 @@ typedef struct {
   bool over;
   double issued_at, fixed_at, branch_at, blocked_until, fetched_at, unit_at;
   ClockReason blocked_by, unit_by;
+  u32 blocked_cause;                /* an execution, as all that are called a cause */
   double result[CLOCK_SCOREBOARDS]; /* when the scoreboard is free */
   ClockReason result_of[CLOCK_SCOREBOARDS];
+  u32 result_cause[CLOCK_SCOREBOARDS];
   u64 wgmmas, groups, group_ends[CLOCK_RECENT_GROUPS]; /* ends: how many MMAs there were */
   u64 awaited;                                         /* MMAs of its group that it waits for; 0: does not wait */
   double tmem_stored;
   double store_done, bulk_done[CLOCK_BULK_GROUPS];
+  u32 tmem_cause, store_cause, bulk_cause[CLOCK_BULK_GROUPS];
   u64 bulk_groups, cluster_phases;
 } WarpState;
 
@@ -52,6 +56,7 @@ typedef struct {
   Server unit[CLOCK_UNIT_COUNT];
   Queue requests, mmas;
   double slot_free, next; /* next: no warp can issue before */
+  u64 issued;
   WarpState **warps;
   WarpState *last;
   u32 n_warps;
@@ -68,7 +73,7 @@ typedef struct {
   WarpState *w;
   const ClockOp *op;
   const ClockEvent *event; /* NULL: none */
-  u32 index;               /* of the instruction */
+  u32 index, step;         /* of the instruction, of the execution */
   double at;               /* when the unit of the instruction has taken it */
 } Execution;
 
@@ -111,13 +116,14 @@ typedef struct {
   u32 arrived, warps; /* of the running phase; warps that have not ended */
   u64 phases;
   double released;
+  u32 cause;
 } ClusterBarrier;
 
 /* An mbarrier hears of arrivals or bytes. */
 typedef struct {
   double time;
   u64 order;
-  u32 mbarrier, arrivals;
+  u32 mbarrier, arrivals, cause;
   i64 bytes;
 } Message;
 
@@ -128,6 +134,8 @@ typedef struct {
   ClockWarpTimes *warp_times;
   ClockOpTimes *op_times;
   ClockRecord *records;
+  ClockStand *stands;
+  double *issued;
   Sm *sms;
   WarpState *warps;
   WarpState **lists;
@@ -137,9 +145,10 @@ typedef struct {
   ClusterBarrier *clusters;
   u32 *next_waiting;
   double *mma_done; /* per CTA: when the MMAs that it issued are done */
+  u32 *mma_cause;
   CacheLine *lines;
   Message *heap;
-  u32 n_heap, heap_room, n_warps, live;
+  u32 n_heap, heap_room, n_warps, n_steps, live; /* n_steps: of one copy */
   u64 messages;
   bool no_memory;
   double now;
@@ -152,7 +161,7 @@ void queue_enter(Queue *q, double now, double leaves);
 double pass_shared(Clock *c, Sm *sm, double at, double passes);
 
 /* barriers.c */
-void send_message(Clock *c, double at, u32 mbarrier, u32 arrivals, i64 bytes);
+void send_message(Clock *c, Message m);
 void deliver_messages(Clock *c);
 void init_mbarriers(Clock *c, const Execution *x);
 void arrive_mbarriers(Clock *c, const Execution *x);
@@ -188,7 +197,7 @@ void bulk_wait(Clock *c, const Execution *x);
 void execute(Clock *c, const Execution *x);
 void set_result(const Execution *x, double at);
 void set_read(const Execution *x, double at);
-void block(const Execution *x, double until, ClockReason why);
+void block(const Execution *x, double until, ClockReason why, u32 cause);
 void wake(Clock *c, WarpState *w, double at);
 void record_span(Clock *c, const Execution *x, u32 what, double start, double end);
 
@@ -200,6 +209,12 @@ Execution next_execution(const Clock *c, WarpState *w);
 /* build.c */
 bool build_clock(Clock *c);
 void free_clock(Clock *c);
+
+/* The execution that a warp comes to, or at its end its last one. */
+static inline u32 step_of(const Clock *c, const WarpState *w) {
+  u32 at = w->at < w->info->length ? w->at : w->info->length - 1;
+  return w->copy * c->n_steps + (u32)w->info->first + at;
+}
 
 static inline u32 cta_of(const Clock *c, const WarpState *w) {
   return w->copy * c->in->ranks + w->info->rank;

@@ -24,16 +24,19 @@ void issue_mma(Clock *c, const Execution *x) {
   }
   queue_enter(&sm->sub[w->sub].mmas, c->now, end);
   c->mma_done[cta_of(c, w)] = end;
+  c->mma_cause[cta_of(c, w)] = x->step;
   set_read(x, x->at + x->op->read_latency);
   record_span(c, x, CLOCK_WHY_COUNT + CLOCK_SHARED_TENSOR, end - service, end);
 }
 
 void commit_mma(Clock *c, const Execution *x) {
-  double done = fmax(x->at, c->mma_done[cta_of(c, x->w)]) + c->chip->commit_latency;
+  u32 cta = cta_of(c, x->w), cause = c->mma_done[cta] > x->at ? c->mma_cause[cta] : x->step;
+  double done = fmax(x->at, c->mma_done[cta]) + c->chip->commit_latency;
   for (u32 k = 0; k < x->event->objects; k++) {
     u32 id = x->w->copy * c->in->n_mbarriers + c->in->objects[x->event->first_object + k];
     bool remote = c->mbarriers[id].rank != x->w->info->rank;
-    send_message(c, done + (remote ? c->chip->remote_latency : 0), id, 1, 0);
+    double at = done + (remote ? c->chip->remote_latency : 0);
+    send_message(c, (Message){.time = at, .mbarrier = id, .arrivals = 1, .cause = cause});
   }
   set_read(x, x->at + x->op->read_latency);
 }

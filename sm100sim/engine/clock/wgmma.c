@@ -42,6 +42,7 @@ static void wake_all(Clock *c, const Sm *sm, const WarpGroup *g) {
     WarpState *w = &c->warps[k];
     if (w->awaited && group_of(c, w) == g && w->awaited <= g->executed) {
       w->blocked_until = g->done[(w->awaited - 1) % CLOCK_WGMMA_RING];
+      w->blocked_cause = g->by[(w->awaited - 1) % CLOCK_WGMMA_RING];
       w->awaited = 0;
     }
     if (&c->sms[w->sm] == sm)
@@ -97,6 +98,7 @@ void issue_wgmma(Clock *c, const Execution *x) {
     w->group_ends[w->groups++ % CLOCK_RECENT_GROUPS] = w->wgmmas;
   if (++g->joined[slot] < g->members)
     return;
+  g->by[slot] = x->step;
   u32 last = (sm->first_product + sm->n_products++) % CLOCK_QUEUE_RING;
   sm->products[last] = (Product){g, *x, slot, service_of(x), passes_of(x), latency_of(x), x->op->writes};
   if (sm->n_products == 1)
@@ -112,9 +114,10 @@ void wait_wgmma(Clock *c, const Execution *x) {
     return;
   u64 awaited = w->group_ends[(w->groups - keep - 1) % CLOCK_RECENT_GROUPS];
   if (awaited <= g->executed) {
-    block(x, g->done[(awaited - 1) % CLOCK_WGMMA_RING], CLOCK_WHY_TENSOR);
+    u64 slot = (awaited - 1) % CLOCK_WGMMA_RING;
+    block(x, g->done[slot], CLOCK_WHY_TENSOR, g->by[slot]);
     return;
   }
   w->awaited = awaited;
-  block(x, CLOCK_NEVER, CLOCK_WHY_TENSOR);
+  block(x, CLOCK_NEVER, CLOCK_WHY_TENSOR, CLOCK_NO_STEP);
 }

@@ -10,6 +10,7 @@
 #define CLOCK_FINISHED 0u
 #define CLOCK_NO_MEMORY 1u
 #define CLOCK_STUCK 2u
+#define CLOCK_NO_STEP 4294967295u
 
 typedef enum { CLOCK_UNIT_ALU, CLOCK_UNIT_FMA_HEAVY, CLOCK_UNIT_FMA_LITE, CLOCK_UNIT_FP64, CLOCK_UNIT_MUFU,
     CLOCK_UNIT_UNIFORM, CLOCK_UNIT_COLLECTOR, CLOCK_UNIT_TMEM, CLOCK_UNIT_WRITE, CLOCK_UNIT_NONE, CLOCK_UNIT_COUNT }
@@ -110,30 +111,32 @@ typedef struct {
   const i32 *order;
   const i32 *event;
   ClockChip chip;
-  u64 room;
+  u64 room, stand_room;
 } ClockInput;
-_Static_assert(sizeof(ClockInput) == 352 && offsetof(ClockInput, n_ops) == 0 && offsetof(ClockInput, n_events) == 4 &&
+_Static_assert(sizeof(ClockInput) == 360 && offsetof(ClockInput, n_ops) == 0 && offsetof(ClockInput, n_events) == 4 &&
     offsetof(ClockInput, n_objects) == 8 && offsetof(ClockInput, n_warps) == 12 &&
     offsetof(ClockInput, n_mbarriers) == 16 && offsetof(ClockInput, n_groups) == 20 &&
     offsetof(ClockInput, ranks) == 24 && offsetof(ClockInput, copies) == 28 && offsetof(ClockInput, stagger) == 32 &&
     offsetof(ClockInput, ops) == 40 && offsetof(ClockInput, events) == 48 && offsetof(ClockInput, objects) == 56 &&
     offsetof(ClockInput, mbarrier_ranks) == 64 && offsetof(ClockInput, mbarrier_counts) == 72 &&
     offsetof(ClockInput, warps) == 80 && offsetof(ClockInput, order) == 88 && offsetof(ClockInput, event) == 96 &&
-    offsetof(ClockInput, chip) == 104 && offsetof(ClockInput, room) == 344, "ClockInput");
+    offsetof(ClockInput, chip) == 104 && offsetof(ClockInput, room) == 344 && offsetof(ClockInput, stand_room) == 352,
+    "ClockInput");
 
 /* What a run took; `busy` and `shared_busy` are sums over sub-partitions and SMs.
  *
- * `stuck_warp`, `stuck_op`: where the first warp stands when nothing moves any more. */
+ * `records`, `stands`: how many there are, also where there was no room for all. `stuck_warp`,
+ * `stuck_op`: where the first warp stands when nothing moves any more. */
 typedef struct {
   double cycles;
-  u64 issued, records;
+  u64 issued, records, stands;
   u32 stuck_warp, stuck_op;
   double busy[10], shared_busy[7];
 } ClockTotals;
-_Static_assert(sizeof(ClockTotals) == 168 && offsetof(ClockTotals, cycles) == 0 && offsetof(ClockTotals, issued) == 8 &&
-    offsetof(ClockTotals, records) == 16 && offsetof(ClockTotals, stuck_warp) == 24 &&
-    offsetof(ClockTotals, stuck_op) == 28 && offsetof(ClockTotals, busy) == 32 &&
-    offsetof(ClockTotals, shared_busy) == 112, "ClockTotals");
+_Static_assert(sizeof(ClockTotals) == 176 && offsetof(ClockTotals, cycles) == 0 && offsetof(ClockTotals, issued) == 8 &&
+    offsetof(ClockTotals, records) == 16 && offsetof(ClockTotals, stands) == 24 &&
+    offsetof(ClockTotals, stuck_warp) == 32 && offsetof(ClockTotals, stuck_op) == 36 &&
+    offsetof(ClockTotals, busy) == 40 && offsetof(ClockTotals, shared_busy) == 120, "ClockTotals");
 
 /* Cycles of a warp by reason, and when it ended. */
 typedef struct {
@@ -152,16 +155,36 @@ _Static_assert(sizeof(ClockOpTimes) == 16 && offsetof(ClockOpTimes, executed) ==
 
 /* A span of the timeline: of a warp that waited, or of a server of the SM that worked.
  *
- * `what`: the reason, or, from len(REASONS) on, the server. */
+ * `what`: the reason, or, from len(REASONS) on, the server; `step`: the execution that waited,
+ * or that gave the server its work. */
 typedef struct {
   double start, end;
-  u32 warp, op, what, sm;
+  u32 warp, op, what, sm, step;
 } ClockRecord;
-_Static_assert(sizeof(ClockRecord) == 32 && offsetof(ClockRecord, start) == 0 && offsetof(ClockRecord, end) == 8 &&
+_Static_assert(sizeof(ClockRecord) == 40 && offsetof(ClockRecord, start) == 0 && offsetof(ClockRecord, end) == 8 &&
     offsetof(ClockRecord, warp) == 16 && offsetof(ClockRecord, op) == 20 && offsetof(ClockRecord, what) == 24 &&
-    offsetof(ClockRecord, sm) == 28, "ClockRecord");
+    offsetof(ClockRecord, sm) == 28 && offsetof(ClockRecord, step) == 32, "ClockRecord");
+
+/* Cycles in which a warp stood before an execution, for one reason.
+ *
+ * `step`: the execution, copy after copy in the order of the streams; `cause`: the one that ended
+ * the wait, NO_STEP where none did. */
+typedef struct {
+  double start, end;
+  u32 step, cause, why, warp;
+} ClockStand;
+_Static_assert(sizeof(ClockStand) == 32 && offsetof(ClockStand, start) == 0 && offsetof(ClockStand, end) == 8 &&
+    offsetof(ClockStand, step) == 16 && offsetof(ClockStand, cause) == 20 && offsetof(ClockStand, why) == 24 &&
+    offsetof(ClockStand, warp) == 28, "ClockStand");
+
+/* Cycles in which the servers of a sub-partition worked, and instructions that it issued. */
+typedef struct {
+  double issued, busy[10];
+} ClockPartBusy;
+_Static_assert(sizeof(ClockPartBusy) == 88 && offsetof(ClockPartBusy, issued) == 0 &&
+    offsetof(ClockPartBusy, busy) == 8, "ClockPartBusy");
 
 u32 sm100_clock_run(const ClockInput *input, ClockTotals *out_totals, ClockWarpTimes *out_warps, ClockOpTimes *out_ops,
-    ClockRecord *out_records);
+    ClockRecord *out_records, ClockStand *out_stands, double *out_issued, ClockPartBusy *out_parts);
 
 #endif

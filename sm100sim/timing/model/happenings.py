@@ -41,8 +41,20 @@ def happening_of(event: DynamicEvent, draw: Draw) -> Happening | None:
     return RULES[event.kind](event, draw)
 
 
-def _memory_cycles(size: int, draw: Draw) -> float:
-    return size / (draw["l2_bytes"] / draw["sms"])
+def _memory_cycles(size: float, draw: Draw, fresh: float = 0) -> float:
+    """Cycles of an SM's way to the L2, and of what is fresh to memory.
+
+    An SM that asks the L2 alone has its port to itself, and its share of the L2 when all ask at
+    once; in between, `l2_pressure` (0 to 1) says how much they ask. CTAs begin in step, and memory
+    serves them alike: an SM has its share of it.
+    """
+    port, share = draw["copy_bytes"], draw["l2_bytes"] / draw["sms"]
+    rate = port + (min(share, port) - port) * draw.values.get("l2_pressure", 1)
+    cycles = size * (1 - fresh) / rate
+    if fresh:
+        memory = draw["hbm_gbytes"] * 1e3 / draw["clock_mhz"] / draw["sms"]
+        cycles += size * fresh / min(memory, rate)
+    return cycles
 
 
 def _plain(action: str) -> Callable[[DynamicEvent, Draw], Happening]:
@@ -80,12 +92,13 @@ def _copy_load(event: DynamicEvent, draw: Draw) -> Happening:
     if rows > 1:
         service = max(service, rows * -(-row_bytes // ROW_BYTES) * draw["copy_row_cycles"])
     near = "shared" in event.detail
+    latency = draw["copy_latency"] + event.fresh * draw["hbm_latency"]
     return Happening(
         "copy load",
         size=event.size,
         service=service,
-        latency=draw["remote_latency" if near else "copy_latency"],
-        memory=0 if near else _memory_cycles(event.size, draw),
+        latency=draw["remote_latency"] if near else latency,
+        memory=0 if near else _memory_cycles(event.size, draw, event.fresh),
     )
 
 
@@ -95,7 +108,8 @@ def _copy_store(event: DynamicEvent, draw: Draw) -> Happening:
 
 
 def _bulk_wait(event: DynamicEvent, draw: Draw) -> Happening:
-    latency = 0 if "read" in event.detail else draw["store_latency"]
+    latency = draw["store_read_latency"]
+    latency += 0 if "read" in event.detail else draw["store_latency"]
     return Happening("bulk wait", event.count, latency=latency)
 
 

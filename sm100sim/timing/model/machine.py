@@ -76,6 +76,61 @@ class ClusterTime:
         return self.busy[unit] / self.cycles
 
 
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """What the machine wrote of a run, as it wrote it (`contract.clock`).
+
+    Attributes:
+        totals, warps, ops, records: of the whole, of each warp, of each instruction, the timeline.
+        stands, issued: every wait and every issue; empty unless they were asked for.
+        parts: of each sub-partition of each SM.
+        ranks: SMs.
+    """
+
+    totals: clock.ClockTotals
+    warps: ct.Array[clock.ClockWarpTimes]
+    ops: ct.Array[clock.ClockOpTimes]
+    records: ct.Array[clock.ClockRecord]
+    stands: ct.Array[clock.ClockStand]
+    issued: ct.Array[ct.c_double]
+    parts: ct.Array[clock.ClockPartBusy]
+    ranks: int
+
+
+def replay(
+    trace: ClusterTrace,
+    draw: Draw,
+    *,
+    copies: int = 1,
+    stagger: float = 0,
+    room: int = 0,
+    stand_room: int = 0,
+) -> Replay:
+    """Replay a cluster; as `run_cluster`, with room for `stand_room` waits."""
+    tables = tables_of(trace, draw, copies=copies, stagger=stagger, room=room)
+    tables.given.stand_room = stand_room
+    count = len(trace.streams) * copies
+    steps = trace.instructions * copies if stand_room else 0
+    totals = clock.ClockTotals()
+    warps = (clock.ClockWarpTimes * count)()
+    ops = (clock.ClockOpTimes * len(trace.kernel.instructions))()
+    records, stands = (clock.ClockRecord * room)(), (clock.ClockStand * stand_room)()
+    issued = (ct.c_double * steps)()
+    parts = (clock.ClockPartBusy * (tables.given.ranks * SUB_PARTITIONS))()
+    answer = load_engine().sm100_clock_run(
+        ct.byref(tables.given), totals, warps, ops, records, stands, issued, parts
+    )
+    if answer == clock.NO_MEMORY:
+        raise MemoryError("the clocked machine found no memory for its state")
+    if answer == clock.STUCK:
+        stream = trace.streams[totals.stuck_warp % len(trace.streams)]
+        raise StuckError(
+            f"{trace.kernel.name}: warp {stream.warp} of rank {stream.rank} waits for ever before "
+            f"{trace.kernel.instructions[totals.stuck_op]}"
+        )
+    return Replay(totals, warps, ops, records, stands, issued, parts, tables.given.ranks)
+
+
 def run_cluster(
     trace: ClusterTrace, draw: Draw, *, copies: int = 1, stagger: float = 0, room: int = 0
 ) -> ClusterTime:
@@ -92,29 +147,16 @@ def run_cluster(
         MemoryError: the machine's state found no room.
         NotImplementedError: the chip has no value for something that the trace does.
     """
-    tables = tables_of(trace, draw, copies=copies, stagger=stagger, room=room)
-    count = len(trace.streams) * copies
-    totals = clock.ClockTotals()
-    warps = (clock.ClockWarpTimes * max(count, 1))()
-    ops = (clock.ClockOpTimes * max(len(trace.kernel.instructions), 1))()
-    records = (clock.ClockRecord * max(room, 1))()
-    answer = load_engine().sm100_clock_run(ct.byref(tables.given), totals, warps, ops, records)
-    if answer == clock.NO_MEMORY:
-        raise MemoryError("the clocked machine found no memory for its state")
-    if answer == clock.STUCK:
-        stream = trace.streams[totals.stuck_warp % len(trace.streams)]
-        raise StuckError(
-            f"{trace.kernel.name}: warp {stream.warp} of rank {stream.rank} waits for ever before "
-            f"{trace.kernel.instructions[totals.stuck_op]}"
-        )
+    found = replay(trace, draw, copies=copies, stagger=stagger, room=room)
+    totals = found.totals
     return ClusterTime(
         cycles=totals.cycles,
         issued=totals.issued,
-        busy=_busy(totals, tables.given.ranks),
-        warps=tuple(_warp_time(trace, k, raw) for k, raw in enumerate(warps[:count])),
-        executed=np.array([op.executed for op in ops], np.uint64),
-        stood=np.array([op.stood for op in ops]),
-        spans=tuple(_span(trace, raw) for raw in records[: min(totals.records, room)]),
+        busy=_busy(totals, found.ranks),
+        warps=tuple(_warp_time(trace, k, raw) for k, raw in enumerate(found.warps)),
+        executed=np.array([op.executed for op in found.ops], np.uint64),
+        stood=np.array([op.stood for op in found.ops]),
+        spans=tuple(_span(trace, raw) for raw in found.records[: min(totals.records, room)]),
         spans_lost=max(totals.records - room, 0),
     )
 

@@ -1,21 +1,21 @@
 """From clusters to a launch: how many fit an SM, in which order they run, and what bounds them all.
 
 Clusters start in the order of their numbers, each where a place is free first. Not modelled: that
-clusters need SMs of one GPC, that an SM runs faster while it is half empty at the end, and that L2
-and HBM are shared by other work; an SM has an equal share of the L2 (`model.happenings`).
+clusters need SMs of one GPC, and that an SM runs faster while it is half empty at the end.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
 from ..chips import Draw
 from ..model import ClusterTime, run_cluster
 from ..records import LaunchTrace
+from .memory import NO_TRAFFIC, from_memory
 
 THREADS_PER_WARP: Final = 32
 REGISTER_UNIT: Final = 8
@@ -76,14 +76,20 @@ def finish(durations: Sequence[float], places: int, gap: float) -> float:
     return max(free)
 
 
-def time_launch(launch: LaunchTrace, draw: Draw, *, hbm_bytes: int = 0) -> LaunchTime:
+def time_launch(
+    launch: LaunchTrace, draw: Draw, *, hbm_bytes: int = 0, cold: bool = False
+) -> LaunchTime:
     """Return what a launch takes with one draw of a chip's values.
 
     Args:
         launch: distinct clusters, each with those that it stands for.
         draw: of the chip.
-        hbm_bytes: bytes that have to come from, or go to, memory; 0 where everything is in the L2.
+        hbm_bytes: bytes that have to come from memory besides.
+        cold: nothing is in the L2 when the launch begins.
     """
+    traffic = NO_TRAFFIC
+    if cold:
+        launch, traffic = from_memory(launch)
     size = prod(launch.cluster)
     clusters = {number: k for k, t in enumerate(launch.traces) for number in t.clusters}
     resident = resident_ctas(launch, draw)
@@ -92,7 +98,7 @@ def time_launch(launch: LaunchTrace, draw: Draw, *, hbm_bytes: int = 0) -> Launc
     parts = tuple(run_cluster(trace, draw, copies=copies) for trace in launch.traces)
     durations = [parts[clusters[number]].cycles for number in sorted(clusters)]
     work = finish(durations, groups * copies, draw["cta_cycles"])
-    moved = hbm_bytes / (draw["hbm_gbytes"] * 1e3 / draw["clock_mhz"])
+    moved = _moving(draw, hbm_bytes + traffic.read, traffic.written)
     return LaunchTime(
         draw["launch_cycles"] + max(work, moved),
         parts,
@@ -100,3 +106,23 @@ def time_launch(launch: LaunchTrace, draw: Draw, *, hbm_bytes: int = 0) -> Launc
         groups * copies,
         "HBM" if moved > work else "SMs",
     )
+
+
+def _moving(draw: Draw, read: float, written: float) -> float:
+    """Cycles in which memory moves so many bytes."""
+    gbytes = read / draw["hbm_gbytes"]
+    gbytes += written / draw["hbm_write_gbytes"] if written else 0
+    return gbytes * draw["clock_mhz"] / 1e3
+
+
+def asked_of_l2(launch: LaunchTrace, draw: Draw) -> Draw:
+    """Return a draw that knows how much a launch asks of the L2.
+
+    A first run, in which each SM has its port to itself, says in how much time it asks for its
+    bytes; what that is of the L2's rate counts as pressure (`model.happenings`).
+    """
+    launch, traffic = from_memory(launch)
+    alone = replace(draw, values={**draw.values, "l2_pressure": 0.0})
+    work = time_launch(launch, alone).cycles - draw["launch_cycles"]
+    pressure = min(traffic.asked / draw["l2_bytes"] / work, 1)
+    return replace(draw, values={**draw.values, "l2_pressure": pressure})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Final
 
@@ -14,7 +15,7 @@ from ..chips import load_chip
 from ..records import LaunchTrace
 from ..sass.lines import compiled, of_cubin
 from ..sass.trace import traced
-from .gpu import LaunchTime, time_launch
+from .gpu import LaunchTime, asked_of_l2, time_launch
 
 DRAWS: Final = 24
 BAND: Final = (5, 50, 95)
@@ -76,7 +77,13 @@ class Prediction:
 
 
 def predict_launch(
-    launch: LaunchTrace, chip: str, *, draws: int = DRAWS, seed: int = 0, hbm_bytes: int = 0
+    launch: LaunchTrace,
+    chip: str,
+    *,
+    draws: int = DRAWS,
+    seed: int = 0,
+    hbm_bytes: int = 0,
+    cold: bool = False,
 ) -> Prediction:
     """Predict what a launch takes.
 
@@ -85,7 +92,8 @@ def predict_launch(
         chip: "h100", "h200", "b200", "gb200" or "b300".
         draws: how often what is only known as a range is drawn.
         seed: of the draws; the same seed gives any kernel the same draws.
-        hbm_bytes: bytes that have to come from, or go to, memory.
+        hbm_bytes: bytes that have to come from memory besides.
+        cold: nothing is in the L2 when the launch begins.
 
     Raises:
         ValueError: no such chip, no draws, or the code is of another architecture.
@@ -96,9 +104,12 @@ def predict_launch(
     kernel = launch.traces[0].kernel
     if kernel.arch.rstrip("af") != described.arch.rstrip("af"):
         raise ValueError(f"chip: {chip} is {described.arch}, and the code is of {kernel.arch}")
-    typical = time_launch(launch, described.draw(), hbm_bytes=hbm_bytes)
+    timed = partial(time_launch, launch, hbm_bytes=hbm_bytes, cold=cold)
+    first = asked_of_l2(launch, described.draw()) if cold else described.draw()
+    typical = timed(first)
+    known = {name: v for name, v in first.values.items() if name not in described.parameters}
     drawn = (described.draw(number, seed) for number in range(1, draws + 1))
-    cycles = tuple(time_launch(launch, draw, hbm_bytes=hbm_bytes).cycles for draw in drawn)
+    cycles = tuple(timed(replace(d, values={**d.values, **known})).cycles for d in drawn)
     clock_mhz = described.parameters["clock_mhz"].value
     return Prediction(kernel.name, chip, kernel.compiler, cycles, typical, clock_mhz)
 

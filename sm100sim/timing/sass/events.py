@@ -136,7 +136,9 @@ def _mma(step: Step) -> DynamicEvent:
     names = {"a_tmem": MmaFlag.A_TMEM, "pair": MmaFlag.PAIR, "stationary": MmaFlag.STATIONARY}
     detail = tuple(name for name, flag in names.items() if form.flags & flag)
     shape = (found.m, found.n, found.k, OPERAND_BITS // found.k)
-    return DynamicEvent(Action.MMA, step.lanes, shape=shape, detail=detail)
+    return DynamicEvent(
+        Action.MMA, step.lanes, shape=shape, address=step.first(0) & LOW, detail=detail
+    )
 
 
 def _commit(step: Step) -> DynamicEvent:

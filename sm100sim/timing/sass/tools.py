@@ -40,6 +40,16 @@ def tool(name: str) -> str:
     return found
 
 
+def assemblers() -> list[str]:
+    """Return the paths of the assemblers on this machine: `tool`'s, then Triton's where it has one.
+
+    Raises:
+        FileNotFoundError: there is none; names the package.
+    """
+    triton = _in_package("triton", f"{TRITON}/ptxas-blackwell", f"{TRITON}/ptxas")
+    return list(dict.fromkeys(path for path in (tool("ptxas"), triton) if path))
+
+
 def assembled(ptx: str, arch: str, *options: str, ptxas: str | None = None) -> bytes:
     """Return the cubin that ptxas makes of a PTX module.
 

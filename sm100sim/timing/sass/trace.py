@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from math import prod
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from ...contract.codes import SMEM_RESERVED
 from ...crew.recording import Recording, reads_parameter
+from ...layouts.tensor_map import TensorMap
 from ..records import (
     ClusterTrace,
     DynamicEvent,
+    Extent,
     Indices,
     LaunchTrace,
     SassKernel,
@@ -26,6 +31,7 @@ from .script import BRANCH, Letter, Program
 from .walk import Walker, Way
 
 Steps = npt.NDArray[np.int64]
+MAP_BYTES: Final = 128
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,7 @@ class Matcher:
             raise ValueError(f"cluster {index} was not recorded")
         key = steps["rank"][mine].astype(np.int64) << 16 | steps["warp"][mine]
         table: dict[DynamicEvent, int] = {}
+        lines: dict[int, int] = {}
         streams = []
         for warp in np.unique(key):
             of = mine[key == warp]
@@ -95,11 +102,12 @@ class Matcher:
             anchors = np.flatnonzero(way.letters >= 0)
             for at, letter in zip(anchors.tolist(), way.letters[anchors].tolist(), strict=True):
                 event = self._events.event(script[letter].step)
+                lines[int(way.order[at])] = script[letter].line
                 events[at] = table.setdefault(event, len(table))
             for at, moved in self._moved(of, script, way).items():
                 events[at] = table.setdefault(moved, len(table))
             streams.append(WarpStream(int(warp) >> 16, int(warp) & 0xFFFF, way.order, events))
-        return ClusterTrace(self._kernel, (index,), tuple(streams), tuple(table))
+        return ClusterTrace(self._kernel, (index,), tuple(streams), tuple(table), lines)
 
     def _moved(
         self, steps: Steps, script: Sequence[Letter], way: Way
@@ -177,13 +185,28 @@ class Matcher:
             cluster=request.cluster,
             shared_bytes=SMEM_RESERVED + static + request.smem_bytes,
             traces=tuple(
-                ClusterTrace(
-                    group[0].kernel, tuple(trace.clusters[0] for trace in group),
-                    group[0].streams, group[0].events,
-                )
+                replace(group[0], clusters=tuple(trace.clusters[0] for trace in group))
                 for group in same.values()
             ),
+            tensors=tensors_of(request.params),
         )  # fmt: skip
+
+
+def tensors_of(params: Sequence[bytes]) -> tuple[Extent, ...]:
+    """What those parameters describe that are tensor maps, one for each first address."""
+    found: dict[int, Extent] = {}
+    for raw in params:
+        if len(raw) != MAP_BYTES:
+            continue
+        with suppress(ValueError):
+            described = TensorMap.decode(bytes(raw))
+            steps = (described.element_bytes, *described.strides)
+            reach = max(n * step for n, step in zip(described.sizes, steps, strict=True))
+            size = prod(described.sizes) * described.element_bytes
+            known = found.get(described.address)
+            if known is None or known.size < size:
+                found[described.address] = Extent(described.address, reach, size)
+    return tuple(found[address] for address in sorted(found))
 
 
 def _anchors_before(steps: Steps, anchors: Sequence[int]) -> Indices:

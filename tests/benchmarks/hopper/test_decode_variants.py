@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.hopper.decode_variants import PROBLEMS, TRIALS, chosen
-from fa4_cute.plan.config.sm90_config import MIN_KV_STAGES, SM90Config
+from fa4_cute.plan.config.sm90_config import SM90Config
+from fa4_cute.plan.config.sm90_tiles import MIN_KV_STAGES
 from fa4_cute.plan.facts.hardware import SMEM_PER_SM, SMEM_RESERVED_PER_CTA
 
 

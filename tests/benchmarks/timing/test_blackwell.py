@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from benchmarks.timing import blackwell
+from benchmarks.timing import blackwell, claims, ladder
 from sm100sim.timing.chips import load_chip
 from sm100sim.timing.model import run_cluster
 from sm100sim.timing.records import LaunchTrace
@@ -58,7 +59,15 @@ def test_the_page_compares_draw_by_draw() -> None:
     assert found["FA4"][2:] == ["1.00 (1.00–1.00)", "at most 2,335"]
     assert float(found["FA4 176/88/72"][2].partition(" ")[0]) == pytest.approx(2, abs=0.02)
     assert float(found["FA4 176/88/72"][0]) == pytest.approx(2 * float(found["FA4"][0]), abs=1)
-    shares = {row[0]: row[1:] for row in rows if len(row) == 4}
+    shares = {row[1]: row[2:] for row in rows if len(row) == 6}
     assert float(shares["XU"][0]) == pytest.approx(100, abs=8)
     assert shares["XU"][2] == "71.9"
+    assert float(shares["XU"][3]) == pytest.approx(float(shares["XU"][0]) - 71.9, abs=0.11)
     assert blackwell.main([]) == 64
+
+
+def test_the_ratios_of_the_page_are_those_of_the_records() -> None:
+    text = Path("docs/timing_blackwell.md").read_text()
+    assert blackwell.with_ratios(text) == text
+    assert all(f"| {claim.name} | {claim.published:.3f} |" in text for claim in claims.CLAIMS)
+    assert all(f"| {name} | {step} |" in text for name, step in ladder.STEPS.items())

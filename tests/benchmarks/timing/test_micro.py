@@ -13,7 +13,11 @@ from benchmarks.timing.questions import QUESTIONS, ROUNDS, Question
 from testing.hardware.case import Case
 from testing.hardware.simulate import simulate
 
-SIMULATED = [q for q in QUESTIONS if "wgmma" not in q.name and q.grid == 1]
+SIMULATED = [
+    q
+    for q in micro.ALL
+    if ("wgmma" not in q.name or "additions of 1" in q.name) and "KB" not in q.name and q.grid == 1
+]
 
 
 @pytest.mark.parametrize("question", SIMULATED, ids=lambda q: q.name)
@@ -27,7 +31,7 @@ def test_a_question_ends_and_writes_all_its_cycles(question: Question) -> None:
 
 
 def test_names_are_unique() -> None:
-    assert len({q.name for q in QUESTIONS}) == len(QUESTIONS)
+    assert len({q.name for q in micro.ALL}) == len(micro.ALL)
 
 
 def fake(case: Case) -> list[np.ndarray]:
@@ -59,4 +63,4 @@ def test_the_page_has_the_answers_of_the_chip() -> None:
     page = Path("docs/timing_probes.md").read_text()
     assert page.endswith(micro.table(recorded) + "\n")
     names = {question.name for question in QUESTIONS}
-    assert {entry["name"] for entry in recorded["answers"]} == names
+    assert {entry["name"] for entry in recorded["answers"]} == names  # more were added since

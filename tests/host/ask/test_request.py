@@ -167,18 +167,10 @@ def test_softcap_comes_last_and_zero_means_none() -> None:
     assert asked(**dense(), softcap=0.0).problem.features == Features()
 
 
-def test_offsets_of_alibi() -> None:
-    mod = score_mods.alibi(torch.zeros(HEADS))
-    expected = {
-        "dense": (dense(), [KEYS - QUERIES] * 2),
-        "used": ({**dense(), "seqused_k": ints(3, 30)}, [3 - QUERIES, 30 - QUERIES]),
-        "ragged": (varlen(), [20 - 3, 30 - 5]),
-        "paged": (paged(), [32 - QUERIES, 16 - QUERIES]),
-    }
-    for call, offsets in expected.values():
-        aux = asked(**call, score_mod=mod).tensors.aux
-        assert aux[1].tolist() == offsets
-        assert aux[1].dtype == torch.float32
+def test_alibi_brings_its_slopes_alone() -> None:
+    slopes = torch.zeros(HEADS)
+    (aux,) = asked(**varlen(), score_mod=score_mods.alibi(slopes)).tensors.aux
+    assert aux is slopes
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from fa4_cute.host.choose.support import Choice, choose
     [
         ({"head_dim": 264}, ("sm_90a", "8 to 256", "head_dim=256")),
         ({"head_dim": 128, "dtype": "fp32"}, ("fp32", "bf16, fp16, fp8_e4m3")),
-        ({"head_dim": 192, "dtype": "fp8_e4m3"}, ("ov_depth=192", "ov_depth=128, or bf16")),
+        ({"head_dim": 72, "dtype": "fp8_e4m3"}, ("72", "16 bytes", "80")),
         ({"head_dim": 128, "pair_cta": True}, ("pair_cta=True", "SM90MHA", "pair_cta=False")),
         ({"head_dim": 64, "head_dim_v": 128}, ("ov_depth=128", "ov_depth=64")),
         (
@@ -44,9 +44,17 @@ def test_hopper_serves_every_head_dim_up_to_256() -> None:
         assert head_dim % 8 or result.row.name == "SM90MHA"
 
 
+def test_hopper_serves_fp8_of_whole_units_of_16_bytes() -> None:
+    for head_dim in range(16, 257, 8):
+        for head_dim_v in (head_dim, 16):
+            posed = Problem("fp8_e4m3", 1, 128, 128, 4, 2, head_dim, head_dim_v, arch="sm_90a")
+            is_served = head_dim % 16 == 0
+            assert isinstance(choose(posed), Choice) is is_served
+
+
 def test_hopper_takes_fp8() -> None:
     text = fa4_cute.explain(head_dim=128, dtype="fp8_e4m3", seqlen_q=512, arch="sm_90a")
-    assert "kernel SM90MHA (fa4_sm90_fp8_e4m3_d128_g1)" in text
+    assert "kernel SM90MHA (fa4_sm90_fp8_e4m3_d128_g1_persistent)" in text
     assert "3 slots of V before it is transposed" in text
     assert "transpose" in text
     many = {"seqlen_q": 4096, "seqlen_k": 16384}
@@ -54,7 +62,10 @@ def test_hopper_takes_fp8() -> None:
     assert fa4_cute.can_implement(
         head_dim=64, dtype="fp8_e4m3", token_scales=True, arch="sm_90a", **many
     )
-    assert fa4_cute.can_implement(head_dim=256, head_dim_v=128, dtype="fp8_e4m3", arch="sm_90a")
+    for head_dim_v in (128, 144, 256):
+        assert fa4_cute.can_implement(
+            head_dim=256, head_dim_v=head_dim_v, dtype="fp8_e4m3", arch="sm_90a"
+        )
 
 
 def test_hopper_takes_a_narrower_v() -> None:

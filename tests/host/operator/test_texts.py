@@ -74,11 +74,11 @@ def test_a_chain_comes_back_with_its_tensors() -> None:
     modifier = score_mods.chain(
         score_mods.function(tripled, (SLOPES,)), score_mods.alibi(SLOPES + 1), score_mods.softcap(4)
     )
-    tensors = texts.own_tensors(modifier)
+    tensors = [*modifier.tensors]
     found = texts.modifier_of(texts.modifier_text(modifier), tensors)
     assert found.plan == modifier.plan
     assert found.steps[0].function is tripled
-    assert texts.own_tensors(found) == tensors
+    assert [*found.tensors] == tensors
     assert len(tensors) == 2
 
 

@@ -166,7 +166,11 @@ def floats(shape: tuple[int, ...], kind: str) -> torch.Tensor:
     return torch.ones(shape)
 
 
-KINDS = ["plain"] * 14 + ["half", "strided", "nan"]
+def scaled_by_head(score: Any, _b: Any, head: Any, _q: Any, _k: Any, aux: Any) -> Any:
+    return score * aux[0][head]
+
+
+KINDS = ["plain"] * 14 + ["half", "strided", "nan", "bool"]
 PLACES = ["dense"] * 4 + ["used", "paged", "packed", "packed cache", "packed pages"]
 LENGTHS = ["right", "too long", "int64", "shifted"]
 CHOICES: dict[str, tuple[list[Any], list[Any]]] = {
@@ -242,11 +246,15 @@ class Recipe:
 
     def _extra(self, name: str, kind: str, q: torch.Tensor, number: float) -> dict[str, Any]:
         if name == "mask":
+            if kind == "bool":
+                return {"mask": torch.ones(1, HEADS, 1, 64, dtype=torch.bool)}
             bias = floats((1, HEADS, 1, 64), "plain" if kind == "nan" else kind)
             padding = masks.padding(ints(5, -1 if kind == "nan" else 7))
             return {"mask": masks.bias(bias) & padding if kind != "strided" else padding}
         if name == "score_mod":
             slopes = score_mods.alibi(floats((HEADS,), kind))
+            if kind == "bool":
+                return {"score_mod": scaled_by_head, "aux_tensors": (floats((HEADS,), "half"),)}
             return {"score_mod": slopes if kind != "half" else lambda score, *_: score}
         if name == "sink":
             return {"sink": floats((HEADS,), kind)}

@@ -81,6 +81,12 @@ NEIGHBOURS = {
         replace(PLAIN, place="paged", lengths=lengths)
         for lengths in ("right", "too long", "shifted")
     ],
+    "copies": [
+        replace(PLAIN, layouts=("misaligned", "strided", "wide"), tensors=(("sink", "half"),)),
+        replace(PLAIN, constants=(("unchecked", True),), lengths="int64", place="used"),
+    ],
+    "mask": [replace(PLAIN, tensors=(("mask", kind),)) for kind in ("bool", "half")],
+    "function": [replace(PLAIN, tensors=(("score_mod", kind),)) for kind in ("bool", "half")],
     "memory": [replace(PLAIN, tensors=(("out", kind),)) for kind in ("plain", "nan")],
 }
 """Calls that differ in one thing, which must not be lost."""
@@ -130,6 +136,18 @@ def test_no_tensor_is_kept() -> None:
         del tensors, sink, used, options, results
         gc.collect()
     assert [reference() for reference in watched] == [None] * len(watched)
+
+
+def test_booleans_are_read_in_every_call() -> None:
+    visible = torch.ones(5, 9, dtype=torch.bool)
+    with machine() as made:
+        seen = []
+        for _ in range(3):
+            fa4_cute.flash_attn(*inputs(0), mask=visible)
+            seen.append(bytes(made.launches[-1][3][3][1]))
+            visible[0, 3] ^= True
+        assert len(calls.kept) == 1
+    assert seen[0] == seen[2] != seen[1]
 
 
 def test_calls_of_several_threads_do_not_share_a_block() -> None:

@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 
 from fa4_cute.host.compile.compiler import compile_kernel
+from fa4_cute.plan.compute.sm90_mma import column_blocks
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import CAUSAL, PaddingMask
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
@@ -41,11 +42,13 @@ VARIANTS = {
 BF16, FP8 = DType.BF16, DType.FP8_E4M3
 DEPTHS = ((64, 0), (96, 0), (128, 0), (192, 0), (192, 128), (256, 0))
 """Head dims of every tile, and that of V where it is smaller."""
-FP8_DEPTHS = ((64, 0), (128, 0), (192, 128))
+FP8_DEPTHS = ((64, 0), (128, 0), (192, 128), (192, 0), (208, 0), (256, 0))
 QUICK = (
     ("causal", BF16, (128, 0), False), ("everything paged split", BF16, (256, 0), False),
     ("union", FP8, (128, 0), True), ("function", FP8, (128, 0), False),
+    ("causal", FP8, (192, 0), False), ("everything paged split", FP8, (256, 0), True),
 )  # fmt: skip
+FEW_ROWS = (("causal", 256, False), ("everything", 256, True))
 KERNELS = (*product((BF16,), DEPTHS, (False,)), *product((FP8,), FP8_DEPTHS, (False, True)))
 """Element type, head dims, and whether tokens have scales."""
 
@@ -66,13 +69,33 @@ def test_no_role_spills(
 ) -> None:
     head_dim, head_dim_v = depths
     features = replace(VARIANTS[variant], scheduler=scheduler, token_scales=token_scales)
-    spec = SM90Spec.for_attention(
-        dtype, head_dim, group=2, variant=features, head_dim_v=head_dim_v
+    require_no_spills(
+        SM90Spec.for_attention(dtype, head_dim, group=2, variant=features, head_dim_v=head_dim_v)
     )
+
+
+@pytest.mark.parametrize(
+    ("variant", "depth", "token_scales"),
+    [
+        pytest.param(*of, marks=pytest.mark.slow if of in FEW_ROWS else pytest.mark.exhaustive)
+        for of in product(VARIANTS, (192, 256), (False, True))
+    ],
+)
+def test_no_role_spills_beside_a_wide_fp8_v_of_few_rows(
+    variant: str, depth: int, token_scales: bool
+) -> None:
+    features = replace(VARIANTS[variant], token_scales=token_scales)
+    made = SM90Spec.for_attention(FP8, depth, group=2, variant=features)
+    require_no_spills(made.with_few_rows())
+
+
+def require_no_spills(spec: SM90Spec) -> None:
     code = [instruction.text for instruction in disassemble(compile_kernel(spec).cubin)]
     assert [text for text in code if SPILL.search(text)] == []
     # The first S, S and O of the loop, O of rows that move, the last O: an assembler that cannot
     # keep products apart waits after each of them.
-    # A sum of its own is waited for where it is added, and not in the branch that rescales, too.
-    waits = 4 if spec.config.transposes_values else 5
+    # A sum of its own is waited for where it is added, and not in the branch that rescales, too:
+    # one for each block of columns, in the loop and after it.
+    blocks = len(column_blocks(spec.config))
+    waits = 2 + 2 * blocks if spec.config.transposes_values else 5
     assert sum("WARPGROUP.DEPBAR" in text for text in code) == waits

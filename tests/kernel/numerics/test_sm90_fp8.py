@@ -24,6 +24,9 @@ PLACES = (
     ("persistent causal", 64), ("ragged causal", (192, 128)),
     ("persistent cache softcap", (256, 48)), ("tokens ragged cache causal", 64),
     ("tokens persistent page16 split", 128), ("tokens union bias function", (192, 128)),
+    ("ragged causal", 256), ("persistent page16 split sink", 192), ("tokens cache window", 256),
+    ("union function", (240, 208)), ("tokens ragged union bias", 256), ("bias causal", 144),
+    ("persistent ragged page64", (256, 176)), ("tokens persistent causal", (224, 192)),
 )  # fmt: skip
 """Features, and head dims: a pair has that of V second."""
 
@@ -69,29 +72,57 @@ def test_sums_of_scores_as_a_chip_cuts_them(features: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("head_dim", [128, 192, (256, 208)], ids=str)
 @pytest.mark.parametrize(
     "features", ["page16 causal split", "ragged cache window", "tokens page64"]
 )
-def test_few_rows(features: str) -> None:
-    check(replace(featured(features), lengths=((1, 1000), (2, 70))))
+def test_few_rows(features: str, head_dim: int | tuple[int, int]) -> None:
+    check(replace(featured(features, head_dim), lengths=((1, 1000), (2, 70))))
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("head_dim", [128, 256])
 @pytest.mark.parametrize("scale", [-0.3, 0.0])
-def test_any_scale(scale: float) -> None:
-    check(replace(QUICK, softmax_scale=scale))
+def test_any_scale(scale: float, head_dim: int) -> None:
+    check(replace(QUICK, softmax_scale=scale, head_dim=head_dim))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keys", [1, 127, 128, 129, 256, 383, 385])
+@pytest.mark.parametrize(("head_dim", "queries"), [(192, 65), (256, 129)])
+def test_keys_that_end_around_a_tile(keys: int, head_dim: int, queries: int) -> None:
+    """One, two, three and four tiles of 128 keys, also where S follows P V of the last block."""
+    check(replace(QUICK, head_dim=head_dim, lengths=((queries, keys),)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("head_dim", [192, 256])
+def test_rising_scores_rescale_every_block_of_columns(head_dim: int) -> None:
+    check(replace(QUICK, head_dim=head_dim, growth=0.05))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("features", ["causal", "tokens ragged cache window", "page16 union"])
+def test_wide_values_with_sums_as_a_chip_cuts_them(features: str) -> None:
+    given = arguments(featured(features, 256))
+    with fa4_cute.simulator_options(exact_mma=True):
+        found = call(given)
+    assert compare_fp8(
+        found.out, found.lse, given.inputs, sum_bits=HOPPER_SUM_BITS, **given.options
+    ).ok
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("head_dim", range(16, 129, 16))
+@pytest.mark.parametrize("head_dim", range(16, 257, 16))
 def test_every_head_dim(head_dim: int) -> None:
     check(replace(QUICK, head_dim=head_dim))
 
 
 @pytest.mark.slow
-def test_many_keys_are_added_as_exactly_as_few() -> None:
+@pytest.mark.parametrize("head_dim", [64, 192, 256])
+def test_many_keys_are_added_as_exactly_as_few(head_dim: int) -> None:
     """wgmma cuts sums of fp8 products to 13 bits (docs/hardware.md): 128 of them at a time only."""
-    given = arguments(dense(64, 4096, 64, dtype=FP8, num_qo=None, arch=SM90A))
+    given = arguments(dense(64, 4096, head_dim, dtype=FP8, num_qo=2, arch=SM90A))
     given.v = given.v.float().abs().add(1.0).to(FP8)
     exact = attention_float64(*(x.float() for x in given.inputs)).out
     with fa4_cute.simulator_options(exact_mma=True):
@@ -158,3 +189,32 @@ def test_a_broken_kernel_is_found(name: str) -> None:
     keys = 1000 if what == "deadlock" else 300
     case = replace(featured(features), lengths=((64, keys),), num_splits=1)
     require_found(case, rewrite, what)
+
+
+def without_product_wait(number: int) -> Callable[[str], str]:
+    """What takes out the ``number``-th wait for all products of a warp group."""
+
+    def rewrite(text: str) -> str:
+        found = list(re.finditer(r"wgmma\.wait_group\.sync\.aligned 0;", text))[number]
+        return text[: found.start()] + text[found.end() :]
+
+    return rewrite
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("what", "number"), [("first block", 1), ("second block", 2), ("S", 3)])
+def test_each_product_of_a_wide_v_is_waited_for(what: str, number: int) -> None:
+    """The first wait is that for S of the first tile; in the loop S follows the two blocks."""
+    case = replace(QUICK, head_dim=256, lengths=((64, 300),))
+    require_found(case, without_product_wait(number), "wgmma-register-in-flight")
+
+
+@pytest.mark.slow
+def test_a_block_does_not_add_to_the_one_before() -> None:
+    """It starts over the registers of that one; were they added, O would be far off."""
+    given = arguments(replace(QUICK, head_dim=256, lengths=((64, 300),)))
+    added = call(given, rewrite=lambda text: text.replace("ne.b32 counts", "eq.b32 counts"))
+    right = call(given)
+    limits = {"sum_bits": None, **given.options}
+    assert compare_fp8(right.out, right.lse, given.inputs, **limits).ok
+    assert not compare_fp8(added.out, added.lse, given.inputs, **limits).ok

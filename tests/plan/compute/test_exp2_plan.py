@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from fa4_cute.plan.compute.exp2_plan import MIN_EXPONENT, POLYNOMIAL, ROUND_MAGIC, Exp2Plan
 from fa4_cute.plan.config.config import FA4Config
+from fa4_cute.plan.config.tuning import Tuning
 from fa4_cute.plan.facts.dtypes import DType
 
 
@@ -36,9 +39,11 @@ def test_the_count_is_exact_and_the_first_batch_is_left_alone(
 
 def test_the_plan_follows_the_hand_over_of_the_config() -> None:
     assert Exp2Plan.of(FA4Config.for_attention(DType.BF16, 64)).num_batches == 4
-    even = Exp2Plan.of(FA4Config.for_attention(DType.FP8_E4M3, 64))
+    wide = replace(FA4Config.for_attention(DType.FP8_E4M3, 64), tuning=Tuning())
+    even = Exp2Plan.of(wide)
     assert (even.bn, even.num_batches) == (192, 6)
-    assert Exp2Plan.of(FA4Config.for_attention(DType.BF16, 128), 0).emulated_pairs == frozenset()
+    none = FA4Config(1, 1, 128, 128, tuning=Tuning(emulated=0))
+    assert Exp2Plan.of(none).emulated_pairs == frozenset()
 
 
 def test_a_share_that_does_not_fit_is_refused() -> None:

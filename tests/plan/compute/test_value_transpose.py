@@ -17,6 +17,7 @@ B32, B64, B128 = SwizzleMode.B32, SwizzleMode.B64, SwizzleMode.B128
 PLANS = [
     ValueTranspose(128, 128, B128, B128), ValueTranspose(96, 64, B64, B32),
     ValueTranspose(64, 192, B64, B64), ValueTranspose(32, 128, B128, B32),
+    ValueTranspose(128, 192, B64, B128), ValueTranspose(96, 256, B128, B32),
 ]  # fmt: skip
 by_plan = pytest.mark.parametrize("plan", PLANS, ids=str)
 

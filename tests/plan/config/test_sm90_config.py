@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fa4_cute.plan.barriers.sm90_mbars import TRANSPOSING_WARPS
-from fa4_cute.plan.compute.sm90_mma import pv_plan, qk_plan
+from fa4_cute.plan.compute.sm90_mma import column_blocks, pv_plan, qk_plan
 from fa4_cute.plan.config.sm90_config import SM90Config
 from fa4_cute.plan.config.sm90_tiles import MAX_DEPTH
 from fa4_cute.plan.facts.dtypes import DType
@@ -175,7 +175,16 @@ def fp8(depth: int, **more: int) -> SM90Config:
     return SM90Config.for_attention(DType.FP8_E4M3, depth, **more)
 
 
-FP8_DEPTHS = [*((d, d) for d in range(16, 129, 16)), (192, 128), (256, 128), (160, 16)]
+FP8_DEPTHS = [*((d, d) for d in range(16, 257, 16)), (192, 128), (256, 128), (160, 16), (256, 144),
+              (208, 192), (224, 200)]  # fmt: skip
+
+
+def registers_held(found: SM90Config) -> int:
+    """Registers of O, P, and P V of a block of columns with S beside it, or after it."""
+    scores, blocks = qk_plan(found).num_registers, column_blocks(found)
+    product = max(block.plan.num_registers for block in blocks)
+    both = scores + product if found.tile.scores_ahead else max(scores, product)
+    return pv_plan(found).num_registers + scores // 4 + both
 
 
 @pytest.mark.parametrize("scales", [DType.INVALID, DType.FP32])
@@ -184,13 +193,12 @@ FP8_DEPTHS = [*((d, d) for d in range(16, 129, 16)), (192, 128), (256, 128), (16
 def test_fp8_tiles_fit_registers_and_memory(
     depth: int, ov_depth: int, persistent: bool, scales: DType
 ) -> None:
-    found = fp8(depth, ov_depth=ov_depth)
+    # Scales per token narrow the tile beside wide sums (`register_tuning`).
+    cap = 96 if scales is DType.FP32 and ov_depth > 64 else 0
+    found = fp8(depth, ov_depth=ov_depth, bn_cap=cap)
     found = replace(found, persistent=persistent, scale_dtype=scales)
-    scores, output = qk_plan(found), pv_plan(found)
-    # P V of a tile is beside O.
-    held = scores.num_registers * 5 // 4 + 2 * output.num_registers
     budget = sm90_schedule(found)["consumer"].registers
-    assert held + FOR_ADDRESSES <= budget
+    assert registers_held(found) + FOR_ADDRESSES <= budget
     assert found.num_raw_stages == found.num_kv_stages - 1 >= 1
     assert found.smem_used <= SMEM_CAPACITY
     layout = SM90SMemLayout(found)
@@ -234,11 +242,34 @@ def test_rows_of_transposed_values_are_whole_spans(keys: int, swizzle: SwizzleMo
 
 @pytest.mark.parametrize(
     ("changes", "words"),
-    [({"keys": 80}, "BN=80.*keys=96"), ({"ov_depth": 144, "depth": 144}, "ov_depth=144.*bf16")],
+    [({"keys": 80}, "BN=80.*keys=96"), ({"ov_depth": 144}, "ov_depth=144 exceeds depth=64")],
 )
 def test_fp8_tiles_that_do_not_exist(changes: dict[str, int], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         replace(fp8(64), **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("depth", [192, 208, 256])
+def test_fp8_tiles_of_few_rows_fit_registers_and_memory(depth: int) -> None:
+    found = fp8(depth).with_few_rows()
+    schedule = sm90_schedule(found)
+    assert registers_held(found) + FOR_ADDRESSES <= schedule["consumer"].registers
+    assert found.tile.scores_ahead
+    assert found.ctas_per_sm == (2 if depth <= 192 else 1)
+    assert found.num_kv_stages >= 3
+
+
+@pytest.mark.parametrize(
+    ("depth", "columns", "ahead", "cap"),
+    [(128, 128, True, 0), (144, 48, True, 0), (192, 64, True, 0), (208, 104, False, 0),
+     (256, 128, False, 0), (256, 64, False, 64), (192, 64, False, 64), (208, 32, False, 32)],
+)  # fmt: skip
+def test_columns_of_v_are_multiplied_in_blocks_of_a_width(
+    depth: int, columns: int, ahead: bool, cap: int
+) -> None:
+    found = fp8(depth, column_cap=cap)
+    assert (column_blocks(found)[0].plan.n, found.tile.scores_ahead) == (columns, ahead)
+    assert found.tile.columns == (cap or (0 if depth == 128 else 64 if depth <= 192 else 128))
 
 
 def test_other_tiles_can_be_asked_for() -> None:

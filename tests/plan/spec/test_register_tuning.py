@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fa4_cute.plan.config.tuning import RoleRegisters
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import CAUSAL, DenseBiasMask, SlidingWindowMask
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
@@ -15,9 +16,11 @@ from fa4_cute.plan.spec.register_tuning import (
     ScoreLoads,
     attention_schedule,
     joins_sum_early,
+    most_columns,
     most_keys,
 )
-from fa4_cute.plan.spec.schedule import ATTENTION_SCHEDULE, PAGED_SCHEDULE
+from fa4_cute.plan.spec.schedule import ATTENTION_SCHEDULE, two_group_schedule
+from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
 from tests.plan.spec.test_variant import variants
 
@@ -70,6 +73,30 @@ def test_masks_of_several_terms_join_their_sum_early(variant: Variant, early: bo
     assert joins_sum_early(variant) == early
 
 
+@pytest.mark.parametrize(
+    ("variant", "at_192", "at_256", "of_few_rows"),
+    [
+        (Variant(CAUSAL), 0, 0, 0),
+        (Variant(BIAS), 64, 64, 0),
+        (Variant(score_mod=ONE, scheduler=PERSISTENT), 64, 64, 0),
+        (Variant(CAUSAL | SlidingWindowMask(20, 40)), 64, 64, 64),
+        (Variant(CAUSAL, token_scales=True), 0, 64, 0),
+        (Variant(BIAS, token_scales=True), 64, 64, 64),
+        (Variant(OF_TERMS), 64, 64, 64),
+        (Variant(OF_TERMS, token_scales=True), 64, 32, 32),
+    ],
+)
+def test_what_changes_a_row_narrows_the_blocks_of_an_fp8_v(
+    variant: Variant, at_192: int, at_256: int, of_few_rows: int
+) -> None:
+    assert [most_columns(variant, v) for v in (128, 192, 256)] == [0, at_192, at_256]
+    assert most_columns(variant, 256, few_rows=True) == of_few_rows
+    made = SM90Spec.for_attention(DType.FP8_E4M3, 256, variant=variant)
+    assert made.config.column_cap == at_256
+    assert made.with_few_rows().config.column_cap == of_few_rows
+    assert SM90Spec.for_attention(DType.BF16, 256, variant=variant).config.column_cap == 0
+
+
 @pytest.mark.slow
 @settings(deadline=None)
 @given(variants(), st.sampled_from([16, 32, 48, 64]))
@@ -98,8 +125,22 @@ def test_tiles_are_small_where_scores_change() -> None:
     assert KernelSpec.for_attention(DType.BF16, 64, variant=all_three).config.BN == 64
 
 
+def test_only_plain_kernels_have_other_registers() -> None:
+    split = RoleRegisters(200, 88, 24)
+    for variant in (Variant(), Variant(CAUSAL, return_lse=True), Variant(SlidingWindowMask(9, 0))):
+        assert attention_schedule(variant, split) is two_group_schedule(split)
+    for variant in (
+        Variant(ragged_q=True),
+        Variant(score_mod=ONE),
+        Variant(BIAS),
+        Variant(CAUSAL | SlidingWindowMask(9, 0)),
+        Variant(scheduler=PERSISTENT),
+    ):
+        assert attention_schedule(variant, split) is ATTENTION_SCHEDULE
+
+
 def test_page_lookups_get_registers() -> None:
-    assert attention_schedule(Variant()) is ATTENTION_SCHEDULE
-    paged = attention_schedule(Variant(used_k=True, page_size=16))
-    assert paged is PAGED_SCHEDULE
+    assert attention_schedule(Variant(), RoleRegisters()) is ATTENTION_SCHEDULE
+    paged = attention_schedule(Variant(used_k=True, page_size=16), RoleRegisters())
+    assert paged.register_sum == ATTENTION_SCHEDULE.register_sum
     assert paged["load"].registers > ATTENTION_SCHEDULE["load"].registers

@@ -4,14 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from fa4_cute.plan.config.tuning import RoleRegisters
 from fa4_cute.plan.facts.hardware import REGISTERS_PER_SM
 from fa4_cute.plan.spec.schedule import (
     ATTENTION_SCHEDULE,
     DEPTH512_SCHEDULE,
-    PAGED_SCHEDULE,
     SM90_FEW_ROWS_SCHEDULES,
     WarpRole,
     WarpSchedule,
+    two_group_schedule,
 )
 
 
@@ -41,7 +42,8 @@ def test_roles_of_one_budget_set_it_together() -> None:
     assert names == [["softmax0", "softmax1"], ["correction"], ["mma", "load"]]
     names = [[role.name for role in group] for group in DEPTH512_SCHEDULE.groups]
     assert names == [["softmax"], ["correction"], ["mma", "load"]]
-    for schedule in (ATTENTION_SCHEDULE, PAGED_SCHEDULE, DEPTH512_SCHEDULE):
+    paged = two_group_schedule(RoleRegisters().with_more_to_load())
+    for schedule in (ATTENTION_SCHEDULE, paged, DEPTH512_SCHEDULE):
         for group in schedule.groups:
             # setmaxnreg must agree within four warps.
             assert group[0].first_warp % 4 == 0

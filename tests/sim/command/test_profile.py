@@ -1,64 +1,93 @@
-"""`sm100sim profile`: instructions, waits and modelled cycles of a program's kernels."""
+"""`sm100sim profile`: where the time of a program's kernels goes."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-import sm100sim
 from sm100sim.command.main import main
-from sm100sim.formats.profile import profile_text, profiles
 from tests.sim.calls.test_launch import HEAD
 from tests.sim.command.test_main import RACE
 
 PTX = HEAD + RACE.replace("BARRIER", "bar.sync 0;")
+WORDS = ["profile", "a.ptx", "--arg", "u32[64]=0", "--draws", "2"]
 
 
-def launched(**options: object) -> sm100sim.Report:
-    used = sm100sim.RunOptions(trace_cluster=0, **options)
-    return sm100sim.launch(PTX, used, grid=1, args=[np.zeros(64, np.uint32)])
-
-
-def test_a_kernel_s_launches_are_one_profile() -> None:
-    reports = [launched(), launched()]
-    (found,) = profiles(reports)
-    assert (found.kernel, found.launches) == ("reverse", 2)
-    assert found.instructions == sum(found.operations.values()) == 2 * reports[0].instructions
-    assert found.cycles == reports[0].cycles
-    (wait,) = found.waits
-    assert "bar.sync 0" in wait.source
-    assert wait.times == 2
-    assert [(w.rank, w.warp, w.line) for w in found.warps] == [(0, 0, wait.line), (0, 1, wait.line)]
-    assert sum(w.waiting for w in found.warps) == wait.cycles > 0
-    assert max(w.busy + w.waiting for w in found.warps) == found.cycles
-
-
-def test_the_text_says_what_its_cycles_are() -> None:
-    shown = profile_text(profiles([launched()])[0], most=2)
-    assert "modelled cycles (published throughputs and latencies; not measured on a chip)" in shown
-    assert "CTA rank 0, warp 1: busy " in shown
-    mix = shown.partition("operations by executed warp instructions:\n")[2].partition("  waits")[0]
-    assert [line.split()[:2] for line in mix.splitlines()] == [["4", "(15%)"]] * 2
-
-
-def test_the_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("a.ptx").write_text(PTX)
-    words = ["profile", "a.ptx", "--arg", "u32[64]=0"]
-    assert main([*words, "--top", "1"]) == 0
+    return tmp_path
+
+
+def test_text_and_json(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*WORDS, "--top", "1"]) == 0
     shown = capsys.readouterr().out
-    assert "reverse: 1 launches, 26 warp instructions" in shown
-    assert main([*words, "--output", "out.json"]) == 0
+    assert "reverse on b200, ptxas " in shown
+    assert "bar.sync" in shown
+    assert main([*WORDS, "--output", "out.json", "--role", "all=0-1", "--chip", "gb200"]) == 0
     document = json.loads(Path("out.json").read_text())
-    assert document["kernels"][0]["waits"][0]["source"].strip() == "bar.sync 0;"
-    assert "not measured" in document["cycles"]
-    assert main([*words, "--format", "sarif"]) == 64
+    (kernel,) = document["kernels"]
+    assert "nothing was measured" in document["cycles"]
+    assert [role["name"] for role in kernel["roles"]] == ["all"]
+    assert (kernel["chip"], len(kernel["draws"])) == ("gb200", 2)
+    assert main([*WORDS, "--format", "sarif"]) == 64
     assert "format: profile writes text or json, not sarif" in capsys.readouterr().err
+
+
+def test_what_stopped_has_no_profile(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["profile", "missing.ptx"]) == 64
     Path("a.ptx").write_text(PTX.replace("bar.sync 0;", "trap;"))
-    assert main(words) == 2
+    assert main(WORDS) == 2
+    assert "reverse on" not in capsys.readouterr().out
+
+
+def test_a_refusal_names_the_kernel(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*WORDS, "--role", "x=7"]) == 3
+    assert "no profile of reverse: roles: x has warp 7; the CTA has 0-1" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_timelines(program: Path) -> None:
+    files = ["a.html", "a.json"]
+    assert main([*WORDS, *(word for name in files for word in ("--timeline", name))]) == 0
+    assert "traceEvents" in json.loads(Path("a.json").read_text())
+    assert "<canvas" in Path("a.html").read_text()
+    with pytest.raises(SystemExit, match="64"):
+        main([*WORDS, "--timeline", "a.txt"])
+
+
+@pytest.mark.slow
+def test_two_programs_are_compared(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first does the same twice."""
+    slow = PTX.replace("bar.sync 0;", "bar.sync 0;\n" * 12)
+    Path("b.ptx").write_text(slow)
+    assert main([*WORDS, "--compare", "b.ptx", "--output", "out.json"]) == 0
+    document = json.loads(Path("out.json").read_text())
+    assert len(document["kernels"]) == 2
+    found = document["comparison"]
+    assert found["ratio"]["low"] > 1
+    assert found["path"][0]["what"] == "named barrier"
+    assert main([*WORDS, "--compare", "b.ptx"]) == 0
+    assert "draw by draw" in capsys.readouterr().out
+    assert main([*WORDS, "--compare", "other*"]) == 3
+    assert "--compare other*: no kernel to compare" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_kernels_of_one_program_are_compared(program: Path) -> None:
+    script = (
+        "import numpy as np, sm100sim\n"
+        "from pathlib import Path\ntext = Path('a.ptx').read_text()\n"
+        "more = text.replace('reverse', 'slower').replace('bar.sync 0;', 'bar.sync 0;' * 12)\n"
+        "for ptx in (text, more):\n"
+        "    sm100sim.launch(ptx, grid=1, block=64, args=[np.zeros(64, np.uint32)])\n"
+    )
+    Path("both.py").write_text(script)
+    words = ["profile", "--compare", "slow*", "--draws", "1", "--output", "out.json", "both.py"]
+    assert main(words) == 0
+    found = json.loads(Path("out.json").read_text())["comparison"]
+    assert (found["first"], found["second"]) == ("slower", "reverse")
+    assert found["ratio"]["median"] > 1

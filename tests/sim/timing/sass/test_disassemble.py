@@ -47,7 +47,7 @@ def test_without_a_section_everything_is_read() -> None:
 def test_units() -> None:
     known = {"FFMA2": Pipe.FMA_PACKED, "FFMA": Pipe.FMA_LITE, "IMAD": Pipe.FMA_HEAVY,
              "LDTM": Pipe.TMEM, "UTCHMMA": Pipe.TENSOR, "UIADD3": Pipe.UNIFORM,
-             "SYNCS": Pipe.BARRIER, "UTMALDG": Pipe.TMA}  # fmt: skip
+             "SYNCS": Pipe.BARRIER, "UTMALDG": Pipe.TMA, "ENDCOLLECTIVE": Pipe.CONTROL}  # fmt: skip
     assert {name: pipe_of(name) for name in known} == known
     with pytest.raises(ValueError, match="QUUX"):
         pipe_of("QUUX")

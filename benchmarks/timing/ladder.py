@@ -1,0 +1,191 @@
+"""A ladder of GEMM kernels on a model of a B200, beside its author's times: is the order right?
+
+    git clone https://github.com/gau-nernst/learn-cuda
+    python -m benchmarks.timing.ladder learn-cuda/02e_matmul_sm100
+
+makes the rows that ladder.json lacks, which `benchmarks.timing.blackwell` puts into its page. nvcc
+builds each kernel with a program that launches it on 4096 x 4096 x 4096; its first cluster is
+executed, and the grid follows. Published: the README of that folder, bf16, at 1454f8b. No GPU is
+needed.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from math import prod
+from pathlib import Path
+from typing import Any, Final
+
+from sm100sim.crew.recording import Recording, recording
+from sm100sim.timing.chips import load_chip
+from sm100sim.timing.predict.gpu import time_launch
+from sm100sim.timing.sass.lines import compiled
+from sm100sim.timing.sass.trace import traced
+
+RECORDS: Final = Path(__file__).with_suffix(".json")
+CHIP, DRAWS, SIZE = "b200", 16, 4096
+PUBLISHED: Final = {
+    "v0": 409.06, "v1a": 255.73, "v1b": 254.37, "v2a": 699.39, "v2b": 721.02, "v3": 914.42,
+    "v4": 1053.61, "v5": 1169.65, "v6": 1273.32, "v7a": 1293.38, "v7b": 1316.16, "v7c": 1326.11,
+}  # fmt: skip
+"""TFLOPS."""
+STEPS: Final = {
+    "v0": "mma.sync", "v1a": "tcgen05, copies of 16-byte rows", "v1b": "the same in 3D",
+    "v2a": "rows of 128 bytes", "v2b": "the same in 3D", "v3": "two stages",
+    "v4": "a role for each warp", "v5": "pairs of CTAs", "v6": "persistent", "v7a": "148 CTAs",
+    "v7b": "128 CTAs", "v7c": "stores that leave the L1 alone",
+}  # fmt: skip
+STUB: Final = """#pragma once
+#include <cstdio>
+#include <cstdlib>
+#include <tuple>
+#include <cuda.h>
+#include <cuda_bf16.h>
+#define TORCH_CHECK(ok, text) do { if (!(ok)) { puts(text); exit(1); } } while (0)
+"""
+"""What the kernels' sources need of torch."""
+MAIN: Final = """
+#include <cstdio>
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+void matmul_NAME(const nv_bfloat16 *, const nv_bfloat16 *, nv_bfloat16 *, int, int, int);
+int main() {
+  nv_bfloat16 *a, *b, *c;
+  const size_t bytes = size_t(SIZE) * SIZE * sizeof(*a);
+  if (cudaMalloc(&a, bytes) || cudaMalloc(&b, bytes) || cudaMalloc(&c, bytes)) return 1;
+  matmul_NAME(a, b, c, SIZE, SIZE, SIZE);
+  return cudaDeviceSynchronize();
+}
+"""
+DRIVER: Final = ("cuGetErrorString", "cuTensorMapEncodeTiled")
+"""What they call of the driver."""
+FINDINGS: Final = 1
+"""Exit code of a run that went through; v5 and v6 name lanes of other warps."""
+Row = Mapping[str, Any]
+
+
+def built(name: str, sources: Path, folder: Path) -> Path:
+    """The program that launches a kernel, with its PTX.
+
+    Raises:
+        subprocess.CalledProcessError: nvcc refuses it.
+    """
+    driver = folder / "libcuda.so"
+    names = "".join(f"int {name}(void) {{ return 1; }}\n" for name in DRIVER)
+    subprocess.run(
+        ["cc", "-shared", "-Wl,-soname,libcuda.so.1", "-x", "c", "-", "-o", str(driver)],
+        input=names.encode(), check=True,
+    )  # the linker's; the simulator brings the one that runs
+    (folder / "torch").mkdir(exist_ok=True)
+    (folder / "torch" / "library.h").write_text(STUB)
+    main, program = folder / f"{name}.cu", folder / name
+    main.write_text(MAIN.replace("NAME", name).replace("SIZE", str(SIZE)))
+    kernel = sources / f"matmul_{name.rstrip('abc')}.cu"
+    subprocess.run(
+        ["nvcc", "-O3", "-std=c++17", "--expt-relaxed-constexpr",
+         "-gencode", "arch=compute_100a,code=compute_100a", "--no-compress", "-cudart", "shared",
+         "-I", str(folder), "-I", str(sources), str(main), str(kernel),
+         "-L", str(folder), "-lcuda", "-o", str(program)],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return program
+
+
+def recorded(program: Path) -> Recording:
+    """What the first cluster of a program's launch executed.
+
+    Raises:
+        ValueError: it makes another number of launches than one, or fails.
+    """
+    from sm100sim.command.main import main as command
+
+    with recording([0], others=False, everywhere=True) as launches:
+        # v1 to v3 rely on their warps being abreast: where copies land at once, one misses phases
+        status = command(["run", "--mode", "late", str(program)])
+    if status not in (0, FINDINGS) or len(launches) != 1:
+        raise ValueError(f"{program.name}: exit code {status}, {len(launches)} launches")
+    return launches[0]
+
+
+def predicted(recording_: Recording) -> tuple[list[float], str]:
+    """Cycles of the launch by draw, the chip's own values first, and the assembler."""
+    request = recording_.request
+    kernel = compiled(request.ptx, "sm_100a", request.kernel)
+    launch = traced(kernel, recording_)
+    every = tuple(range(prod(launch.grid) // prod(launch.cluster)))
+    launch = replace(launch, traces=(replace(launch.traces[0], clusters=every),))
+    chip, moved = load_chip(CHIP), 3 * 2 * SIZE**2
+    draws = [chip.draw(number) for number in range(DRAWS + 1)]
+    return [time_launch(launch, draw, hbm_bytes=moved).cycles for draw in draws], kernel.compiler
+
+
+def tau(pairs: Sequence[tuple[float, float]]) -> float:
+    """Kendall's rank correlation of pairs without ties: 1 where both orders are the same."""
+    signs = [(a[0] - b[0]) * (a[1] - b[1]) for a, b in combinations(pairs, 2)]
+    return sum((s > 0) - (s < 0) for s in signs) / max(len(signs), 1)
+
+
+def section(rows: Sequence[Row]) -> list[str]:
+    """The table of the page."""
+    flops = 2 * SIZE**3
+    made = [row for row in rows if "cycles" in row]
+    clock = load_chip(CHIP).parameters["clock_mhz"].value
+    rates = {row["name"]: [flops * clock / c / 1e6 for c in row["cycles"]] for row in made}
+    best = max(PUBLISHED[name] for name in rates) if rates else 1.0
+    top = {k: rates[max(rates, key=lambda n: PUBLISHED[n])][k] for k in range(DRAWS + 1)}
+    lines = ["| kernel | step | published | predicted | band | predicted TFLOPS over published |",
+             "|---|---|---|---|---|---|"]  # fmt: skip
+    for name in PUBLISHED:
+        if name not in rates:
+            why = next((r["failed"] for r in rows if r["name"] == name), "not run")
+            lines.append(f"| {name} | {STEPS[name]} | {PUBLISHED[name] / best:.3f} | {why} | | |")
+            continue
+        shares = [rate / top[k] for k, rate in enumerate(rates[name])]
+        drawn = sorted(shares[1:])
+        lines.append(
+            f"| {name} | {STEPS[name]} | {PUBLISHED[name] / best:.3f} | {shares[0]:.3f} | "
+            f"{drawn[0]:.3f}–{drawn[-1]:.3f} | {rates[name][0] / PUBLISHED[name]:.2f} |"
+        )
+    orders = [tau([(PUBLISHED[n], r[k]) for n, r in rates.items()]) for k in range(DRAWS + 1)]
+    of_draws = sorted(orders[1:])
+    return [
+        "Speed over the fastest's. Kendall's tau of the two orders: "
+        f"{orders[0]:.2f} ({of_draws[0]:.2f} to {of_draws[-1]:.2f} over the draws); target 0.9.",
+        f"The last column is at {clock:,.0f} MHz; the machine's clock is not known.", "", *lines,
+    ]  # fmt: skip
+
+
+def load(path: Path = RECORDS) -> list[dict[str, Any]]:
+    """The rows."""
+    return list(json.loads(path.read_text())) if path.exists() else []
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Predict the ladder; returns the exit status."""
+    if len(arguments) != 1:
+        print(__doc__, file=sys.stderr)
+        return 64
+    rows = [row for row in load() if "cycles" in row]
+    with tempfile.TemporaryDirectory() as folder:
+        for name in sorted(PUBLISHED.keys() - {row["name"] for row in rows}):
+            try:
+                program = built(name, Path(arguments[0]), Path(folder))
+                cycles, compiler = predicted(recorded(program))
+                told = [round(c) for c in cycles]
+                rows.append({"name": name, "compiler": compiler, "cycles": told})
+            except Exception as error:  # the others go on
+                failed = f"{type(error).__name__}: {error}".splitlines()[0][:160]
+                rows.append({"name": name, "failed": failed})
+            print(name, rows[-1].get("failed", rows[-1].get("cycles", [0])[0]), flush=True)
+            RECORDS.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

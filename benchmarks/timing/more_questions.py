@@ -1,0 +1,142 @@
+"""What the first answers left open: whole warps that wait, code, and products beside work.
+
+In the first questions one lane waited while the others stood aside, and a wait of lanes that part
+ended at steps of 170 cycles. Here all lanes of a warp wait, as in kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from benchmarks.timing.questions import (
+    DATA,
+    ROW_BYTES,
+    Question,
+    barriers,
+    boxes,
+    set_up,
+    wait,
+)
+from testing.hardware.micro.wgmma.programs import Form
+
+CODE_STEP = 64
+"""Instructions of a step of code: one KB."""
+CHAINS = 16
+"""Registers that take turns, so that no instruction waits for the one before."""
+FLAG = 768
+"""Where the products' warp group says, in shared memory, that its products have ended."""
+
+
+def _hand_over(n: int, limit: str = "") -> str:
+    there, back = wait("%r1", n % 2, "U", limit), wait("%r1+8", n % 2, "V", limit)
+    return (
+        "setp.gt.u32 %q1, %r0, 31; and.b32 %r2, %r0, 31; setp.ne.u32 %q2, %r2, 0;"
+        f"@%q1 bra SECOND$n; @!%q2 mbarrier.arrive.shared.b64 %rd9, [%r1]; {back} bra NEXT$n;"
+        f"SECOND$n: {there} @!%q2 mbarrier.arrive.shared.b64 %rd9, [%r1+8]; NEXT$n: "
+    )
+
+
+def _copies(count: int, rows: int) -> Callable[[int], str]:
+    """One lane loads boxes, and all of its warp wait."""
+    load = (
+        "@!%q3 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+        "[%r3+{to}], [%m0, {{%r5, %r{row}}}], [%r1]; "
+    )
+    loads = "".join(load.format(to=k * rows * ROW_BYTES, row=10 + k) for k in range(count))
+    expect = f"@!%q3 mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r1], {count * rows * ROW_BYTES};"
+    return lambda n: f"{expect} {loads} {wait('%r1', n % 2, 'W')} "
+
+
+def _copy_question(count: int, rows: int) -> Question:
+    return Question(
+        f"copy of {count} x {rows} rows, a whole warp waits", "copy_latency, copy_row_cycles",
+        _copies(count, rows), (2, 6), boxes(count, rows),
+        smem=DATA + count * rows * ROW_BYTES, box_rows=rows,
+    )  # fmt: skip
+
+
+def _store_question(rows: int) -> Question:
+    store = (
+        "@!%q3 cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group "
+        "[%m0, {%r5, %r10}], [%r3]; cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; "
+    )
+    return Question(
+        f"store of {rows} rows, a whole warp waits", "store_bytes, store_read_latency",
+        lambda n: store, (2, 6), boxes(1, rows), smem=DATA + rows * ROW_BYTES, box_rows=rows,
+    )  # fmt: skip
+
+
+def _additions(n: int) -> str:
+    return "".join(
+        f"add.rn.f32 %f{2 + k % CHAINS}, %f{2 + k % CHAINS}, %f0; " for k in range(CODE_STEP)
+    )
+
+
+SUM = " ".join(f"add.rn.f32 %f1, %f1, %f{2 + k};" for k in range(CHAINS))
+START = "mov.f32 %f1, %f0; " + " ".join(f"add.rn.f32 %f{2 + k}, %f0, 0f3F800000;"
+                                        for k in range(CHAINS))  # fmt: skip
+KEPT = f"{SUM} st.volatile.shared.b32 [%r1+256], %f1; "
+
+
+def _code_question(few: int, many: int, warps: int) -> Question:
+    """From `few` to `many` KB of code, executed again and again by warps of one place each."""
+    return Question(
+        f"code of {few} to {many} KB, {warps} warps a sub-partition", "icache_lines, icache_next",
+        _additions, (few, many), START, sink=KEPT, block=128 * warps,
+    )  # fmt: skip
+
+
+WORK = {
+    "additions": _additions(0),
+    "maxima": _additions(0).replace("add.rn.f32", "max.f32"),
+    "exponentials": "".join(
+        f"ex2.approx.ftz.f32 %f{2 + k % CHAINS}, %f{2 + k % CHAINS}; " for k in range(CHAINS)
+    ),
+}
+"""What other warps do beside products."""
+
+
+def _beside(columns: int, work: str, groups: int, *, registers: bool) -> Question:
+    """A chain of products by the first warp group, while others work until it has ended.
+
+    Those others give no time: they read the clock once more at the end.
+    """
+    form = Form("f32", "bf16", "bf16", columns, registers=registers)
+    values = " ".join(f"mov.b32 %d{k}, %f0;" for k in range(form.results))
+    values += " ".join(f"shr.u32 %a{k}, %r0, {k + 1};" for k in range(4))
+    before = (
+        f"st.volatile.shared.b32 [%r1+{FLAG}], 0; "
+        + set_up(form, values) + START + " setp.gt.u32 %q12, %r0, 127; "
+    )  # fmt: skip
+    used = " ".join(f"st.volatile.shared.b32 [%r1+512], %d{k};" for k in range(form.results))
+    after = (
+        "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; "
+        f"add.u32 %r61, %r60, 1; st.volatile.shared.b32 [%r1+{FLAG}], %r61; bra READ; "
+        f"OTHER: {WORK[work]} ld.volatile.shared.b32 %r61, [%r1+{FLAG}]; "
+        "setp.le.u32 %q11, %r61, %r60; @%q11 bra OTHER; mov.u32 %r50, %clock; READ: "
+    )
+    a = "registers" if registers else "shared memory"
+    return Question(
+        f"wgmma m64n{columns}k16, A in {a}, beside {work} of {groups} warps a sub-partition",
+        "product_writes", lambda k: (
+            "@%q12 bra OTHER; wgmma.fence.sync.aligned; " if k == 0 else ""
+        ) + form.instruction() + " ", (8, 30), before, after, f"{used} {KEPT}",
+        block=128 * (1 + groups), smem=DATA + 65536,
+    )  # fmt: skip
+
+
+MORE_QUESTIONS = (
+    Question("hand-over between two whole warps and back", "2 (arrive_latency + wake_latency)",
+             _hand_over, (8, 40), barriers(1), block=64),
+    Question("the same of whole warps, and the waits name a limit of 10 ms",
+             "what NANOSLEEP.SYNCS costs", lambda n: _hand_over(n, ", 10000000"), (8, 40),
+             barriers(1), block=64),
+    *(_copy_question(c, r)
+      for c, r in ((1, 8), (1, 32), (1, 64), (1, 128), (1, 192), (1, 256), (2, 128), (4, 128))),
+    *(_store_question(rows) for rows in (8, 64, 128, 256)),
+    *(_code_question(few, many, warps) for warps in (1, 3)
+      for few, many in ((2, 4), (4, 6), (6, 8), (8, 12), (12, 16), (16, 24), (24, 32), (32, 48))),
+    *(_beside(columns, work, groups, registers=registers)
+      for columns, registers in ((64, True), (128, False))
+      for work in WORK for groups in (1, 2)),
+)  # fmt: skip

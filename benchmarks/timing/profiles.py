@@ -1,0 +1,181 @@
+"""Profiles of this package's d128 kernel and of FlashAttention-4's, and where they differ.
+
+    CUTE_DSL_ARCH=sm_100a python -m benchmarks.timing.profiles docs/profile_d128.md
+
+One CTA of either on a B200: 256 query rows, 32 key tiles, bf16, no mask. No GPU is needed.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Final
+
+import sm100sim
+from benchmarks.hopper.times.problems import Problem
+from sm100sim.timing.profile import Comparison, KernelProfile, compare, profile_launch, profile_text
+from sm100sim.timing.profile.comparison import Difference
+from sm100sim.timing.profile.text import MEANINGS
+
+CHIP, SMS, DRAWS = "b200", 148, 24
+KEYS, TILE = 4096, 128
+HEADS: Final = {"fa4_cute": 32, "FA4": 2}
+"""So many that a CTA takes one pair of query tiles (`benchmarks.timing.blackwell`)."""
+ROLES: Final = {
+    "fa4_cute": {"softmax": range(8), "correction": range(8, 12), "MMA": [12], "load": [13]},
+    "FA4": {"softmax": range(8), "correction": range(8, 12), "MMA": [12], "load": [14],
+            "store": [13]},
+}  # fmt: skip
+"""Warps of either kernel; those that are not named have nothing to do in these problems."""
+NAMES: Final = {"fa4_cute": "This package", "FA4": "FlashAttention-4"}
+EXPLAINED: Final = 3
+LONGEST: Final = 132
+"""Characters of a line of a profile; PTX statements are cut there."""
+
+
+FOLDERS: Final = re.compile(r"/\S*/site-packages/")
+
+
+def _cut(text: str) -> str:
+    """A profile without the folders of this machine, and with lines of some length."""
+    words = (" ".join(FOLDERS.sub("", line).split("\t")) for line in text.splitlines())
+    return "\n".join(w if len(w) <= LONGEST else f"{w[: LONGEST - 3]}..." for w in words)
+
+
+def profiled(runner: str, tracer: object) -> KernelProfile:
+    """The profile of one kernel."""
+    from benchmarks.timing.attention_traces import Tracer
+
+    assert isinstance(tracer, Tracer)
+    heads = HEADS[runner]
+    launch = tracer.of(runner, Problem("full", 1, KEYS, KEYS, heads, heads, 128, 128))
+    return profile_launch(
+        launch, CHIP, ptx=tracer.ptx[runner], roles=ROLES[runner], draws=DRAWS, most=6
+    )
+
+
+def page(ours: KernelProfile, theirs: KernelProfile) -> str:
+    """The whole page."""
+    ctas = tuple(one.cluster[0] for one in (ours, theirs))
+    found = compare(ours, theirs, work=(ctas[0], ctas[1]))
+    tiles = KEYS // TILE
+    lines = [
+        "# A profile: d128 on a B200, and FlashAttention-4's beside it", "",
+        "Written by `python -m benchmarks.timing.profiles`; [profile.md](profile.md) says what the",
+        "words mean. One CTA of either kernel: 256 query rows, 4,096 keys in 32 tiles, bf16, all",
+        "keys. All numbers are predictions of `sm100sim.timing`; nothing was measured on a",
+        "Blackwell chip.", "",
+        "| kernel | cycles of a key tile | band | limited by | tensor | MUFU | issue |",
+        "|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    for name, one in (("fa4_cute", ours), ("FA4", theirs)):
+        band = one.band
+        lines.append(
+            f"| {NAMES[name]}, CTAs of a cluster: {one.cluster[0]} | {band.median / tiles:,.0f} | "
+            f"{band.low / tiles:,.0f}–{band.high / tiles:,.0f} | {one.limit} | "
+            + " | ".join(f"{one.use(what):.0%}" for what in ("tensor", "MUFU", "issue"))
+            + " |"
+        )
+    lines += [
+        "", f"Ratio, draw by draw: {found.ratio.median:.3f} "
+        f"({found.ratio.low:.3f} to {found.ratio.high:.3f}).", "",
+        *differences(found), "## The profile of this package's kernel", "",
+        "```text", _cut(profile_text(ours, 6)), "```", "",
+        "## The profile of FlashAttention-4's", "", "```text", _cut(profile_text(theirs, 6)),
+        "```", "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def differences(found: Comparison) -> list[str]:
+    """The largest differences of the critical paths in sentences, and tables of the others."""
+    lines = [
+        f"## The {EXPLAINED} largest differences", "",
+        "Cycles of the critical path, per CTA, and what is behind them:", "",
+    ]  # fmt: skip
+    for number, one in enumerate(found.path[:EXPLAINED], 1):
+        more = "more" if one.cycles > 0 else "fewer"
+        lines += [
+            f"{number}. **{MEANINGS.get(one.what, one.what).capitalize()}: "
+            f"{abs(one.cycles):,.0f} cycles {more}** ({one.cycles / found.cycles[1]:+.1%} of its "
+            f"time): {one.first:,.0f} beside {one.second:,.0f}.",
+            *(f"    * {NAMES[name]}: {_code(part)}."
+              for name, part in zip(NAMES, one.why.split("; and "), strict=True)),
+            *(f"    * {text}." for text in (*_ways(found, one.what), *_behind(found, one.what))),
+        ]  # fmt: skip
+    return [*lines, "", *_table("Busy cycles of resources", found.resources, found),
+            *_table("Cycles of a warp, by role and reason", found.roles, found)]  # fmt: skip
+
+
+BEHIND: Final = {
+    "tensor core": ("tensor", "shared memory"), "mufu": ("MUFU",), "issued": ("issue",),
+    "stall": ("FMA", "ALU"), "not selected": ("issue",), "pipe": ("FMA", "ALU", "MUFU"),
+    "tmem": ("TMEM",), "shared": ("shared memory", "shared requests"), "TMA load": ("TMA loads",),
+}  # fmt: skip
+"""What a difference of the path may come from: resources."""
+
+
+def _behind(found: Comparison, what: str) -> list[str]:
+    """The work of the resources behind a difference."""
+    named = {one.what: one for one in found.resources}
+    return [
+        f"Work of {name}: {named[name].first:,.0f} beside {named[name].second:,.0f} busy cycles"
+        + (f" (executed: {named[name].why})" if named[name].why else "")
+        for name in BEHIND.get(what, ())
+        if name in named
+    ]
+
+
+def _ways(found: Comparison, what: str) -> list[str]:
+    """The way between warps on which either path spends most of something."""
+    ways = [
+        max((h for h in one.handovers if h.through == what), key=lambda h: h.times, default=None)
+        for one in (found.first, found.second)
+    ]
+    if None in ways:
+        return []
+    texts = [
+        f"{way.giver} to {way.taker}, {way.times:,} times {way.cycles / way.times:,.0f} cycles"
+        for way in ways
+        if way is not None
+    ]
+    return [f"The most frequent way through it: {texts[0]}, beside {texts[1]}"]
+
+
+def _code(text: str) -> str:
+    """A sentence whose PTX statement is marked as code."""
+    head, mark, statement = " ".join(text.split()).partition("PTX line ")
+    number, _, rest = statement.partition(": ")
+    return f"{head}{mark}{number}: `{rest.rstrip(';')[:90]}`" if mark else head
+
+
+def _table(title: str, rows: tuple[Difference, ...], found: Comparison) -> list[str]:
+    lines = [
+        f"{title}, the largest differences:", "",
+        "| what | this package | FlashAttention-4 | of its time |", "|---|---|---|---|",
+    ]  # fmt: skip
+    lines += [
+        f"| {one.what} | {one.first:,.0f} | {one.second:,.0f} | "
+        f"{one.cycles / found.cycles[1]:+.1%} |"
+        for one in rows[:6]
+    ]
+    return [*lines, ""]
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page; returns the exit status."""
+    if len(arguments) != 1:
+        print(__doc__, file=sys.stderr)
+        return 64
+    sm100sim.activate(sm_count=SMS)  # before the DSL is imported
+    from benchmarks.timing.attention_traces import Tracer
+
+    tracer = Tracer("sm_100a", SMS)
+    ours, theirs = (profiled(runner, tracer) for runner in HEADS)
+    Path(arguments[0]).write_text(page(ours, theirs))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Attention of several packages on the same problems: rows of predictions, and their page."""

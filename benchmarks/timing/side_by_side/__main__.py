@@ -1,0 +1,78 @@
+"""Attention by several packages on one model of a B200: makes rows and draws their page.
+
+    CUTE_DSL_ARCH=sm_100a python -m benchmarks.timing.side_by_side docs/side_by_side.md \
+        [--only REGEX] [--missing | --draw]
+
+Rows lie in rows.json; those that match `--only` ("column: problem") are made anew, with
+`--missing` only those that are not there; `--draw` only draws the page. No GPU is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.timing.side_by_side.records import key, load, merged, save
+
+
+def made(only: str, known: set[tuple[str, str]]) -> Iterator[list[dict[str, Any]]]:
+    """Rows that match, but for those of a known column and problem; what fails says why."""
+    from benchmarks.timing.side_by_side import rows as of
+    from benchmarks.timing.side_by_side.callers import Declined
+    from benchmarks.timing.side_by_side.rows import Other, model
+
+    maker = of.Maker()
+    problems: tuple[Any, ...] = (*of.FAMILIES, *of.OTHERS)
+    for problem in problems:
+        for column in of.COLUMNS:
+            name = f"{column.name}: {problem.name}"
+            if (column.name, problem.name) in known or not re.search(only, name):
+                continue
+            if not of.offered(column, problem):
+                continue
+            head = "other" if isinstance(problem, Other) else problem.name
+            try:
+                if isinstance(problem, Other):
+                    rows = [maker.other(column, problem)]
+                else:
+                    rows = maker.family(column, problem)
+            except Declined as reason:
+                rows = [{"family": head, "name": problem.name, "column": column.name,
+                         "refused": str(reason), "model": model()}]  # fmt: skip
+            except Exception as error:  # a page shows what fails and goes on
+                told = " ".join(f"{type(error).__name__}: {error}".split())[:400]
+                rows = [{"family": head, "name": problem.name, "column": column.name,
+                         "failed": told, "model": model()}]  # fmt: skip
+            print(name, [row.get("cycles", [row])[0] for row in rows], flush=True)
+            yield rows
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Make rows and write the page; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("page", type=Path)
+    parser.add_argument("--only", default="", help="regular expression over column: problem")
+    parser.add_argument("--missing", action="store_true", help="only rows that are not there")
+    parser.add_argument("--draw", action="store_true", help="only draw the page")
+    given = parser.parse_args(arguments)
+    if not given.draw:
+        import sm100sim
+
+        warnings.simplefilter("ignore")
+        sm100sim.activate(sm_count=148)  # before the DSL is imported
+        known = {key(row)[:2] for row in load() if "failed" not in row} if given.missing else set()
+        for rows in made(given.only, known):
+            save(merged(load(), rows))
+    from benchmarks.timing.side_by_side.page import page
+
+    given.page.write_text(page(load()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""Who computes a problem on the side-by-side page, and recordings of what they launch.
+
+Needs the CuTe DSL with `CUTE_DSL_ARCH=sm_100a`; of the others what they are. No GPU.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from types import SimpleNamespace
+from typing import Any, Final, cast
+from unittest import mock
+
+import torch
+
+from benchmarks.hopper.times.problems import Problem
+from benchmarks.hopper.times.record_fa4 import ask, overheard
+from benchmarks.hopper.times.runners import ours
+from benchmarks.hopper.times.tensors import make
+from benchmarks.timing.attention_traces import assemblers
+from benchmarks.timing.side_by_side.variants import Changes, changed, rewritten
+from fa4_cute.host.run import compute
+from fa4_cute.host.run.launch import pack_launch
+from sm100sim.crew.recording import Recording, recording
+from sm100sim.host.activation import runtime
+from sm100sim.launch_request import LaunchRequest
+from sm100sim.options import RunOptions, run_options
+from sm100sim.run import before_launch, run
+
+SMS: Final = 148
+CUDA12, CUDA13 = "12.9", "13.4"
+"""Assemblers of the CuTe DSL: that of its packages for CUDA 12, and for CUDA 13."""
+Choice = Callable[[LaunchRequest], Sequence[int] | None]
+"""Which clusters of a launch are executed; None stands for all."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A kernel of the page.
+
+    Attributes:
+        name: as the page has it.
+        runner: "fa4_cute" or "FA4".
+        assembler: version of the ptxas that makes its machine code.
+        one_cta: whether FlashAttention-4 is kept from pairs of CTAs, as its switch
+            `FA_DISABLE_2CTA`, or torch for CUDA 12, does.
+        options: further ones of this package's call.
+        changes: of FlashAttention-4, a variant (`variants`).
+    """
+
+    name: str
+    runner: str
+    assembler: str
+    one_cta: bool = False
+    options: tuple[tuple[str, Any], ...] = ()
+    changes: Changes = ()
+
+
+class Declined(Exception):
+    """The runner has no kernel for the problem; the message says why."""
+
+
+def inputs(problem: Problem, lengths: Sequence[int] = ()) -> dict[str, torch.Tensor]:
+    """Tensors of a problem; packed sequences may have lengths of their own, one behind another."""
+    if not lengths:
+        return make(problem, "cpu")
+    total = sum(lengths)
+    found = make(replace(problem, batch=1, seqlen_q=total, seqlen_k=total), "cpu")
+    found["starts"] = torch.tensor([0, *lengths]).cumsum(0).int()
+    return found
+
+
+def records(
+    column: Column, problem: Problem, choice: Choice, lengths: Sequence[int] = ()
+) -> list[Recording]:
+    """What the chosen clusters of each launch of a call executed.
+
+    Args:
+        column: who computes it. problem: what; with `lengths`, its length is the longest.
+        choice: which clusters are executed. lengths: of packed sequences, where they differ.
+
+    Raises:
+        Declined: the runner has no such kernel.
+    """
+    found: list[Recording] = []
+
+    def hear(request: LaunchRequest) -> SimpleNamespace:
+        """Run the chosen clusters at once, while what the call allocated is there."""
+        changed_ = replace(request, ptx=rewritten(request.ptx, column.changes))
+        with recording(choice(changed_), others=False) as launches:
+            run(changed_, RunOptions())
+        found.extend(launches)
+        return SimpleNamespace(instructions=0, findings=())
+
+    call = _of_ours if column.runner == "fa4_cute" else _of_fa4
+    try:
+        call(column, problem, inputs(problem, lengths), hear)
+    except (AssertionError, NotImplementedError, ValueError, TypeError) as error:
+        if found:
+            raise
+        told = f"{type(error).__name__}: {error}".split("\n")[0]
+        raise Declined(told[:160]) from error
+    return found
+
+
+Tensors = dict[str, torch.Tensor]
+Hear = Callable[[LaunchRequest], Any]
+
+
+def _of_ours(column: Column, problem: Problem, tensors: Tensors, hear: Hear) -> None:
+    few = partial(pack_launch, num_sms=SMS)
+
+    def seen(request: LaunchRequest, given: RunOptions) -> tuple[LaunchRequest, RunOptions]:
+        if not heard:
+            heard.append(request)
+            hear(request)
+            heard.clear()
+        return request, given
+
+    heard: list[LaunchRequest] = []
+    options = {**dict(column.options), "arch": "sm_100a"}
+    call = cast("partial[Any]", ours(problem, tensors))
+    with (
+        mock.patch.object(compute, "pack_launch", few),
+        before_launch(seen),
+        run_options(checks=0),
+        recording([], others=False),
+    ):
+        call.func(*call.args, **call.keywords, **options)
+
+
+def _of_fa4(column: Column, problem: Problem, tensors: Tensors, hear: Hear) -> None:
+    from flash_attn.cute import utils
+
+    from benchmarks.foreign.torch_on_host import cuda_tensors_on_host
+
+    with ExitStack() as stack:
+        enter = stack.enter_context
+        enter(mock.patch.object(utils, "_fa_disable_2cta_enabled", column.one_cta))
+        enter(cuda_tensors_on_host(SMS, claim_cuda=True))
+        enter(changed(column.changes))
+        enter(overheard())
+        runtime().launcher = hear  # overheard() puts the old one back
+        ask(problem, tensors)
+
+
+@cache
+def assembler(version: str) -> str:
+    """The path of an assembler of a version.
+
+    Raises:
+        FileNotFoundError: there is none here.
+    """
+    known = {path: _version(path) for path in assemblers()}
+    for path, found in known.items():
+        if found.startswith(version):
+            return path
+    raise FileNotFoundError(f"ptxas {version}: found {', '.join(known.values())}")
+
+
+def _version(path: str) -> str:
+    told = subprocess.run([path, "--version"], capture_output=True, text=True, check=True)
+    return told.stdout.rpartition(", V")[2].split()[0]

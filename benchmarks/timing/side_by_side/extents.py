@@ -1,0 +1,232 @@
+"""From a few executed clusters to a whole grid: what a cluster takes grows with its tiles and keys.
+
+A kernel's clusters take query tiles, each of which goes over some keys. In the steady state a key
+tile costs the same everywhere, so the cycles of a cluster are
+
+    start + tiles * (what a tile costs) + keys * (what a key costs)
+
+and two or three executed clusters say those of any other. Every draw of the chip has its own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Final
+
+import numpy as np
+
+from sm100sim.crew.recording import Recording
+from sm100sim.launch_request import LaunchRequest
+from sm100sim.timing.chips import Draw
+from sm100sim.timing.model import ClusterTime, run_cluster
+from sm100sim.timing.predict.gpu import finish, resident_ctas
+from sm100sim.timing.records import Action, ClusterTrace, LaunchTrace, SassKernel
+from sm100sim.timing.sass.trace import Matcher
+
+COUNTED: Final = ("MMA", "TMA_LOAD", "CP_ASYNC", "BULK_COPY", "ST", "TMA_STORE")
+"""Operations by whose number clusters are told apart."""
+KEY_TILES: Final = (128, 192, 64, 96, 256)
+"""Keys that kernels take at once."""
+
+
+@dataclass(frozen=True)
+class Executed:
+    """What one executed cluster took.
+
+    Attributes:
+        tiles: query tiles. keys: over all of them.
+        times: by draw, the chip's own values first.
+    """
+
+    tiles: int
+    keys: int
+    times: tuple[ClusterTime, ...]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a kernel spreads query tiles over clusters.
+
+    Attributes:
+        rows: queries of a tile.
+        cluster: CTAs that share it.
+        persistent: whether as many clusters as the chip has places take the tiles in turn.
+        order: "heads" (tiles of a head one after the other) or "sections" (the longest tiles of
+            many heads first); longest first in both.
+        block: keys that it takes at once.
+    """
+
+    rows: int
+    cluster: int
+    persistent: bool
+    order: str = "heads"
+    block: int = KEY_TILES[0]
+
+
+@dataclass(frozen=True)
+class Extent:
+    """A problem as a grid sees it: heads of all sequences, queries and keys of a head."""
+
+    heads: int
+    queries: int
+    keys: int
+    causal: bool
+    section: int = 1
+
+    def tiles(self, layout: Layout) -> list[int]:
+        """Keys of each tile, in whole blocks, in the order in which tiles are given out."""
+        rows, block = layout.rows, layout.block
+        count = -(-self.queries // rows)
+        last = -(-self.keys // block) * block
+        if not self.causal:
+            return [last] * (count * self.heads)
+        seen = [
+            min(last, -(-(self.keys - self.queries + (t + 1) * rows) // block) * block)
+            for t in reversed(range(count))
+        ]
+        if layout.order == "heads":
+            return seen * self.heads
+        section = min(self.section, self.heads)
+        whole, rest = divmod(self.heads, section)
+        found = [keys for _ in range(whole) for keys in seen for _ in range(section)]
+        return found + [keys for keys in seen for _ in range(rest)]
+
+
+def columns(executed: Sequence[Executed]) -> list[bool]:
+    """Which of start, tiles and keys the executed clusters can tell apart."""
+    return [True, len({e.tiles for e in executed}) > 1, len({e.keys for e in executed}) > 1]
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What start, a tile and a key cost: cycles by draw, and cycles of each unit."""
+
+    cycles: tuple[tuple[float, float, float], ...]
+    busy: Mapping[str, tuple[float, float, float]]
+    residue: float
+
+    @classmethod
+    def of(cls, executed: Sequence[Executed]) -> Costs:
+        """Fit some executed clusters; `residue` is the largest relative deviation.
+
+        Raises:
+            ValueError: too few differ.
+        """
+        known = columns(executed)
+        given = np.array([(1.0, e.tiles, e.keys) for e in executed])[:, known]
+        if np.linalg.matrix_rank(given) < sum(known):
+            raise ValueError(f"{len(executed)} executed clusters do not tell their costs apart")
+        draws = range(len(executed[0].times))
+        wanted = np.array([[e.times[d].cycles for d in draws] for e in executed])
+        found = np.linalg.lstsq(given, wanted, rcond=None)[0]
+        residue = float(np.abs(given @ found / wanted - 1).max())
+        units = executed[0].times[0].busy
+        used = np.array([[e.times[0].busy[unit] for unit in units] for e in executed])
+        of_units = np.linalg.lstsq(given, used, rcond=None)[0]
+        return cls(
+            tuple(_all(known, found[:, d]) for d in draws),
+            {unit: _all(known, of_units[:, k]) for k, unit in enumerate(units)},
+            residue,
+        )
+
+
+def _all(known: Sequence[bool], values: Sequence[float]) -> tuple[float, float, float]:
+    rest = iter(map(float, values))
+    start, tile, key = (next(rest) if k else 0.0 for k in known)
+    return start, tile, key
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole launch.
+
+    Attributes:
+        cycles: by draw, the chip's own values first.
+        unit, share: of the SM's units the busiest, over the launch; "HBM" where the bytes that must
+            move take longer.
+    """
+
+    cycles: tuple[float, ...]
+    unit: str
+    share: float
+
+
+def whole(
+    costs: Costs, layout: Layout, extent: Extent, draws: Sequence[Draw], hbm_bytes: int
+) -> Whole:
+    """What a launch takes on all SMs, one CTA on each, as `sm100sim.timing.predict` has it."""
+    tiles = extent.tiles(layout)
+    places = int(draws[0]["sms"]) // layout.cluster
+    step = places if layout.persistent else len(tiles)
+    taken = [tiles[k::step] for k in range(min(step, len(tiles)))]
+    work = np.array([(1.0, len(t), sum(t)) for t in taken])
+    cycles, moved = [], 0.0
+    for draw, price in zip(draws, costs.cycles, strict=True):
+        ends = finish((work @ price).tolist(), places, draw["cta_cycles"])
+        moved = hbm_bytes / (draw["hbm_gbytes"] * 1e3 / draw["clock_mhz"])
+        cycles.append(draw["launch_cycles"] + max(ends, moved))
+        if len(cycles) == 1:
+            bound = moved > ends
+    total = work.sum(0) / places
+    shares = {unit: float(total @ price) / cycles[0] for unit, price in costs.busy.items()}
+    unit = max(shares, key=lambda name: shares[name])
+    return Whole(tuple(cycles), "HBM", 1.0) if bound else Whole(tuple(cycles), unit, shares[unit])
+
+
+def work_of(trace: ClusterTrace) -> tuple[int, int]:
+    """What a cluster did, by which those that are alike are known: its copies and its MMAs."""
+    kinds = [event.kind for event in trace.events]
+    copies = mmas = 0
+    for stream in trace.streams:
+        seen = stream.event[stream.event >= 0]
+        copies += sum(kinds[e] is Action.COPY_LOAD for e in seen.tolist())
+        mmas += sum(kinds[e] is Action.MMA for e in seen.tolist())
+    return copies, mmas
+
+
+def times(trace: ClusterTrace, launch: LaunchTrace, draws: Sequence[Draw]) -> tuple[
+    ClusterTime, ...
+]:  # fmt: skip
+    """What a cluster takes in each draw, alone on its SMs.
+
+    Raises:
+        NotImplementedError: more than one CTA fits an SM and the grid fills them.
+    """
+    size = prod(launch.cluster)
+    places = int(draws[0]["sms"]) // size
+    if resident_ctas(launch, draws[0]) > 1 and prod(launch.grid) // size > places:
+        raise NotImplementedError("extents: several CTAs share an SM")
+    return tuple(run_cluster(trace, draw) for draw in draws)
+
+
+def clusters(launch: LaunchRequest | LaunchTrace) -> int:
+    """Clusters of a launch."""
+    return prod(launch.grid) // prod(launch.cluster)
+
+
+def representatives(kernel: SassKernel, recorded: Recording) -> LaunchTrace:
+    """The trace of a launch all of whose clusters ran, or one, which stands for all.
+
+    Those that executed as much are alike.
+    """
+    matcher = Matcher(kernel, recorded)
+    steps, every = recorded.steps, range(clusters(recorded.request))
+    if len(np.unique(steps["cluster"])) == 1:
+        launch = matcher.launch()
+        return replace(launch, traces=(replace(launch.traces[0], clusters=tuple(every)),))
+    counts: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    kinds = [number for number, name in enumerate(matcher.names) if name in COUNTED]
+    marked = steps[[k in set(kinds) for k in steps["instruction"].tolist()]]
+    for number in every:
+        mine = marked["instruction"][marked["cluster"] == number].tolist()
+        counts[tuple(mine.count(kind) for kind in kinds)].append(number)
+    launch = matcher.launch([group[0] for group in counts.values()])
+    of = {group[0]: group for group in counts.values()}
+    traces = tuple(
+        replace(t, clusters=tuple(n for first in t.clusters for n in of[first]))
+        for t in launch.traces
+    )
+    return replace(launch, traces=traces)

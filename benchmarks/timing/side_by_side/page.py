@@ -1,0 +1,190 @@
+"""Draws the side-by-side page from its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import exp, log
+from typing import Any, Final
+
+from sm100sim.timing.predict import Band
+
+Row = Mapping[str, Any]
+OURS: Final = "fa4_cute"
+HEAD: Final = """# Attention side by side: predictions for a B200
+
+Written by `python -m benchmarks.timing.side_by_side` from the rows in `rows.json`.
+**Nothing here was measured.** Every number is a prediction of the clocked machine of
+[timing.md](timing.md) with the values of a B200; how far such predictions are off is in
+[timing_blackwell.md](timing_blackwell.md) and [timing_hopper.md](timing_hopper.md). So only ratios
+count, and small ones say nothing.
+
+* **Problems.** 32,768 tokens a batch, 2,048 columns of all heads, bf16 unless it says fp8; causal
+  is aligned to the bottom right. Decoding steps have one query a sequence; packed sequences follow
+  one another without padding.
+* **How.** A few clusters of a launch are executed and replayed on one SM; start, query tile and key
+  cost the same elsewhere, and the SMs take the tiles of the whole problem in the order of the
+  kernel's scheduler. Bytes that must come from memory bound a launch from below; misses of the L2
+  beyond them do not count.
+* **Ratio.** Cycles of the column over those of this package's kernel by the same assembler: with
+  the chip's own values, then draw by draw: median, and 5 to 95 % of {draws} draws in brackets.
+  **Above 1 this package is ahead.** Where the two disagree, a kernel's time depends on what is not
+  known of the chip. The unit is the busiest of the SM over the launch, with the share of the time
+  that it works.
+* **Columns.** "CUDA 12" is machine code by ptxas 12.9, "CUDA 13" by 13.4: the assemblers in the
+  CuTe DSL's packages for both. FlashAttention-4 (PyPI `flash-attn-4`) lets a pair of CTAs share
+  each MMA where it chooses to, but not where torch is built for CUDA 12; "one CTA" is its switch
+  `FA_DISABLE_2CTA=1` with CUDA 13. The last column counts instructions of the code that move
+  registers to local memory and back; empty is none.
+"""
+
+
+NOT_RUN: Final = {
+    "Modular's originals": "their packages are 1.4 GB and compile for half an hour; `make "
+    "originals` runs them on the simulator, and their launches are not traced yet",
+    "CUTLASS's fmha": "the example runs on the simulator "
+    "([foreign_kernels.md](foreign_kernels.md)), and its launches are not traced yet",
+    "Gluon's attention": "the example is no part of the package `triton`, and is not traced yet",
+    "FA4 with `FA_CLC=1`": "its clusters take tiles that the chip hands out while it runs, so a "
+    "few executed ones do not say what the others take",
+}
+"""Columns that the page should have, and why it does not."""
+
+
+def band(row: Row) -> Band:
+    """Cycles of a row: the draws, without the chip's own values."""
+    return Band.of(row["cycles"][1:])
+
+
+def ratio(row: Row, base: Row) -> Band:
+    """Cycles over those of another row, draw by draw."""
+    return Band.of([a / b for a, b in zip(row["cycles"][1:], base["cycles"][1:], strict=True)])
+
+
+def base_of(row: Row, rows: Sequence[Row]) -> Row | None:
+    """This package's row of the same problem, by the same assembler."""
+    for other in rows:
+        same = problem(other) == problem(row) and "cycles" in other
+        if same and other["column"].startswith(OURS) and other["compiler"] == row["compiler"]:
+            return other
+    return None
+
+
+def problem(row: Row) -> tuple[str, str, int]:
+    """What a row is a prediction for."""
+    return row["family"], row.get("name", ""), row.get("length", 0)
+
+
+def verdict(found: Band) -> str:
+    """Whether this package is ahead: where the whole band says so."""
+    return "ahead" if found.low > 1 else "behind" if found.high < 1 else "open"
+
+
+def page(rows: Sequence[Row]) -> str:
+    """The page."""
+    made = [row for row in rows if "cycles" in row]
+    draws = len(made[0]["cycles"]) - 1 if made else 0
+    lines = [HEAD.format(draws=draws), *summary(made), "", "## Every row", "", *tables(made)]
+    lines += ["", "## Without a prediction", "", *missing(rows), "", *models(made)]
+    return "\n".join([*lines, ""])
+
+
+def summary(rows: Sequence[Row]) -> Iterator[str]:
+    """Of each column: how often this package is ahead, and by how much."""
+    yield "## Where this package is ahead"
+    yield ""
+    yield "Ahead or behind: the whole band is on that side of 1. Means are geometric, of all rows."
+    yield ""
+    yield (
+        "| column | rows | ahead | open | behind | mean | mean of medians | largest lead | "
+        "largest gap |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for column in columns(rows):
+        pairs = [(row, base_of(row, rows)) for row in rows if row["column"] == column]
+        found = [(row, base) for row, base in pairs if base and base is not row]
+        if not found:
+            continue
+        bands = [ratio(row, base) for row, base in found]
+        told = [verdict(r) for r in bands]
+        values = [own(row, base) for row, base in found]
+        best, worst = (found[values.index(f(values))][0] for f in (max, min))
+        yield (
+            f"| {column} | {len(found)} | {told.count('ahead')} | {told.count('open')} | "
+            f"{told.count('behind')} | {mean(values):.3f} | "
+            f"{mean([r.median for r in bands]):.3f} | "
+            f"{max(values):.2f}: {title(best)} | {min(values):.2f}: {title(worst)} |"
+        )
+
+
+def mean(values: Sequence[float]) -> float:
+    """The geometric mean."""
+    return exp(sum(map(log, values)) / len(values))
+
+
+def own(row: Row, base: Row) -> float:
+    """The ratio with the chip's own values."""
+    return float(row["cycles"][0] / base["cycles"][0])
+
+
+def title(row: Row) -> str:
+    """A problem in words."""
+    return row.get("name") or f"{row['family']}, {row['length']:,}"
+
+
+def columns(rows: Sequence[Row]) -> list[str]:
+    """The columns: this package's first."""
+    return sorted({row["column"] for row in rows}, key=lambda name: (name[:3] != OURS[:3], name))
+
+
+def tables(rows: Sequence[Row]) -> Iterator[str]:
+    """A table of all rows."""
+    order = {name: place for place, name in enumerate(columns(rows))}
+    title_before = ""
+    yield "| problem | column | cycles | band | ratio | draw by draw | | busiest unit | local |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for row in sorted(rows, key=lambda row: (_order(row), order[row["column"]])):
+        found, base = band(row), base_of(row, rows)
+        told = " | | "
+        if base and base is not row:
+            r = ratio(row, base)
+            told = f"{own(row, base):.3f} | {r.median:.2f} ({r.low:.2f}–{r.high:.2f})"
+            told += f" | {verdict(r)}"
+        head = title(row) if title(row) != title_before else ""
+        title_before = title(row)
+        yield (
+            f"| {head} | {row['column']} | {row['cycles'][0]:,} | "
+            f"{found.low:,.0f}–{found.high:,.0f} | {told} | {row['unit']} {row['share']:.0%} | "
+            f"{row['local'] or ''} |"
+        )
+
+
+def _order(row: Row) -> tuple[bool, str, int, str, int, str]:
+    words = row["family"].split()
+    dims = int(words[1][1:].partition("/")[0]) if len(words) > 1 else 0
+    return row["family"] == "other", words[0], dims, row["family"], row.get("length", 0), title(row)
+
+
+def missing(rows: Sequence[Row]) -> Iterator[str]:
+    """What has no prediction, and why."""
+    for row in rows:
+        if "cycles" not in row:
+            why = row.get("refused") or row["failed"]
+            word = "refuses it" if "refused" in row else "failed"
+            yield f"* {row['column']}, {row.get('name', row['family'])}: {word}: {why}"
+    for column, why in NOT_RUN.items():
+        yield f"* {column}: not run: {why}."
+
+
+def models(rows: Sequence[Row]) -> Iterator[str]:
+    """Which states of the machine the rows are of."""
+    by: dict[str, int] = {}
+    for row in rows:
+        by[row["model"]] = by.get(row["model"], 0) + 1
+    told = ", ".join(f"{name} ({count} rows)" for name, count in sorted(by.items()))
+    yield f"States of the clocked machine, by a digest of its sources and chips: {told}."
+    yield f"An executed cluster deviates from start, tiles and keys by {most(rows):.1%} at most."
+
+
+def most(rows: Sequence[Row]) -> float:
+    """The largest residue of a fit."""
+    return max((row.get("residue", 0) for row in rows), default=0)

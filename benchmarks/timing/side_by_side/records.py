@@ -1,0 +1,33 @@
+"""The rows of the side-by-side page in their file: one a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+RECORDS: Final = Path(__file__).with_name("rows.json")
+Row = Mapping[str, Any]
+
+
+def key(row: Row) -> tuple[str, str, int]:
+    """What a row is of: its column, and the problem."""
+    return row["column"], row.get("name", row["family"]), row.get("length", 0)
+
+
+def load(path: Path = RECORDS) -> list[dict[str, Any]]:
+    """The rows of a file."""
+    return list(json.loads(path.read_text())) if path.exists() else []
+
+
+def save(rows: Sequence[Row], path: Path = RECORDS) -> None:
+    """Write rows, one a line, in the order of their keys."""
+    ordered = sorted(rows, key=key)
+    path.write_text("[\n" + ",\n".join(json.dumps(row) for row in ordered) + "\n]\n")
+
+
+def merged(old: Sequence[Row], new: Sequence[Row]) -> list[Row]:
+    """Rows with new ones of a column and a problem in the place of all that it had."""
+    replaced = {key(row)[:2] for row in new}
+    return [*(row for row in old if key(row)[:2] not in replaced), *new]

@@ -1,0 +1,346 @@
+"""Makes rows of the side-by-side page: a few clusters are executed, the grid follows from them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.hopper.times.problems import BYTES, Problem
+from benchmarks.timing.side_by_side import extents
+from benchmarks.timing.side_by_side.callers import CUDA12, CUDA13, SMS, Column, assembler, records
+from benchmarks.timing.side_by_side.extents import (
+    KEY_TILES,
+    Costs,
+    Executed,
+    Extent,
+    Layout,
+    clusters,
+    representatives,
+)
+from sm100sim.crew.recording import Recording
+from sm100sim.launch_request import LaunchRequest
+from sm100sim.timing.chips import Draw, load_chip
+from sm100sim.timing.predict.gpu import time_launch
+from sm100sim.timing.records import ClusterTrace, LaunchTrace, SassKernel
+from sm100sim.timing.sass.lines import compiled
+from sm100sim.timing.sass.trace import Matcher
+
+CHIP, DRAWS = "b200", 16
+TOKENS, HIDDEN = 32768, 2048
+"""Tokens of a batch and columns of all query heads."""
+FEW: Final = 8192
+"""Tokens of the launches of which clusters are executed."""
+LENGTHS: Final = (1024, 4096, 16384, 32768)
+DIMS: Final = ((64, 64), (96, 96), (128, 128), (192, 128), (256, 256), (512, 512))
+KEPT: Final = 8
+"""Problems whose recordings are kept."""
+L2_BYTES: Final = 50 << 20
+"""What FlashAttention-4 takes the L2 to hold of keys and values."""
+ONE_CTA: Final = "FA4, CUDA 13, one CTA"
+COLUMNS: Final = (
+    Column("fa4_cute, CUDA 12", "fa4_cute", CUDA12),
+    Column("fa4_cute, CUDA 13", "fa4_cute", CUDA13),
+    Column("FA4, CUDA 12", "FA4", CUDA12, one_cta=True),
+    Column("FA4, CUDA 13", "FA4", CUDA13),
+    Column(ONE_CTA, "FA4", CUDA13, one_cta=True),
+)
+ROOT: Final = Path(__file__).resolve().parents[3]
+MODEL: Final = ("sm100sim/timing", "sm100sim/engine/clock")
+SUFFIXES: Final = (".py", ".toml", ".c", ".h")
+
+
+@dataclass(frozen=True)
+class Family:
+    """Problems that differ in their length only."""
+
+    dims: tuple[int, int]
+    causal: bool
+    dtype: str = "bf16"
+
+    @property
+    def name(self) -> str:
+        """E.g. "bf16 d192/128 causal"."""
+        dim, dim_v = self.dims
+        dims = f"d{dim}" if dim == dim_v else f"d{dim}/{dim_v}"
+        return f"{self.dtype} {dims} {'causal' if self.causal else 'all'}"
+
+    def problem(self, length: int, batch: int) -> Problem:
+        """A member."""
+        heads = max(1, HIDDEN // self.dims[0])
+        group = "fp8" if self.dtype == "fp8" else "full"
+        return Problem(
+            group, batch, length, length, heads, heads, *self.dims, self.causal, self.dtype
+        )
+
+
+FAMILIES: Final = (
+    *(Family(dims, causal) for dims, causal in product(DIMS, (False, True))),
+    Family((128, 128), False, "fp8"),
+    Family((128, 128), True, "fp8"),
+)
+
+
+@dataclass(frozen=True)
+class Other:
+    """A problem that is executed as it is.
+
+    Attributes:
+        lengths: of packed sequences.
+    """
+
+    name: str
+    problem: Problem
+    lengths: tuple[int, ...] = ()
+
+
+MIXED: Final = (4096, 2048, 1024, 512, 256, 256)
+OTHERS: Final = (
+    *(
+        Other(f"decode, 32/8 heads, {batch} x {length:,} keys, pages of {page}",
+              Problem("paged", batch, 1, length, 32, 8, 128, 128, page=page))
+        for batch, length in ((64, 4096), (16, 16384), (4, 32768)) for page in (64, 128)
+    ),
+    *(
+        Other(f"packed 4,096 to 256, {heads}/{heads_kv} heads, causal",
+              Problem("packed", len(MIXED), 4096, 4096, heads, heads_kv, 128, 128, causal=True,
+                      packed=True), MIXED)
+        for heads, heads_kv in ((8, 8), (8, 2))
+    ),
+)  # fmt: skip
+
+
+def offered(column: Column, problem: Family | Other) -> bool:
+    """Whether a column says anything of its own: FlashAttention-4 has pairs of CTAs for few."""
+    if column.name != ONE_CTA:
+        return True
+    if isinstance(problem, Other) or problem.dims not in ((128, 128), (192, 128), (256, 256)):
+        return False
+    return not problem.causal or problem.dims == (256, 256)
+
+
+def model() -> str:
+    """What the clocked machine is: eight digits of its sources and chips."""
+    digest = hashlib.sha256()
+    for folder in MODEL:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in SUFFIXES:
+                digest.update(path.read_bytes())
+    return digest.hexdigest()[:8]
+
+
+class Maker:
+    """Makes rows; keeps the machine code that it has seen."""
+
+    def __init__(self) -> None:
+        """Nothing seen."""
+        chip = load_chip(CHIP)
+        self.draws: list[Draw] = [chip.draw(number) for number in range(DRAWS + 1)]
+        self._kernels: dict[tuple[str, str], SassKernel] = {}
+        self._costs: dict[tuple[Column, Family], tuple[Costs, Layout, SassKernel]] = {}
+        self._recorded: dict[tuple[Any, ...], list[Recording]] = {}
+
+    def records(
+        self, column: Column, problem: Problem, lengths: tuple[int, ...] = ()
+    ) -> list[Recording]:
+        """What the sampled clusters executed; with `lengths`, all of them.
+
+        Columns that differ in their assembler share it. Only the last problems are kept.
+        """
+        key = (replace(column, name="", assembler=""), problem, lengths)
+        if key not in self._recorded:
+            for old in list(self._recorded)[:-KEPT]:
+                del self._recorded[old]
+
+            def choice(request: LaunchRequest) -> list[int] | None:
+                return None if lengths else sampled(request, problem, column)
+
+            self._recorded[key] = records(column, problem, choice, lengths)
+        return self._recorded[key]
+
+    def kernel(self, column: Column, request: LaunchRequest) -> SassKernel:
+        """The machine code of a launch by a column's assembler."""
+        key = (column.assembler, request.ptx)
+        if key not in self._kernels:
+            ptxas = assembler(column.assembler)
+            self._kernels[key] = compiled(request.ptx, "sm_100a", request.kernel, ptxas=ptxas)
+        return self._kernels[key]
+
+    def family(self, column: Column, family: Family) -> list[dict[str, Any]]:
+        """Rows of all lengths of a family.
+
+        Raises:
+            Declined: the column has no such kernel.
+            ValueError: the executed clusters are not what the layout says they are.
+        """
+        costs, layout, kernel = self.costs(column, family)
+        rows = []
+        for length in LENGTHS:
+            problem = family.problem(length, TOKENS // length)
+            extent = extent_of(problem)
+            found = extents.whole(costs, layout, extent, self.draws, problem.bytes())
+            rows.append(
+                {
+                    "family": family.name, "length": length, "column": column.name,
+                    **self._facts([kernel]), "residue": round(costs.residue, 4),
+                    "unit": found.unit, "share": round(found.share, 3),
+                    "cycles": [round(c) for c in found.cycles],
+                }
+            )  # fmt: skip
+        return rows
+
+    def costs(self, column: Column, family: Family) -> tuple[Costs, Layout, SassKernel]:
+        """What a kernel's start, tiles and keys cost.
+
+        Raises:
+            Declined, ValueError: as `family`.
+        """
+        key = (replace(column, name=""), family)
+        if key not in self._costs:
+            executed, layout, kernel = self._executed(column, family)
+            self._costs[key] = Costs.of(executed), layout, kernel
+        return self._costs[key]
+
+    def whole(self, column: Column, family: Family, length: int, heads: int) -> extents.Whole:
+        """What a member of a family takes, of so many heads of all sequences.
+
+        Raises:
+            Declined, ValueError: as `family`.
+        """
+        costs, layout, _ = self.costs(column, family)
+        problem = replace(family.problem(length, 1), heads=heads, heads_kv=heads)
+        extent = extent_of(problem)
+        return extents.whole(costs, layout, extent, self.draws, problem.bytes())
+
+    def other(self, column: Column, other: Other) -> dict[str, Any]:
+        """The row of a problem that is executed as it is; launches come one after the other."""
+        cycles = [0.0] * len(self.draws)
+        kernels: list[SassKernel] = []
+        unit, share = "", 0.0
+        for recorded in self.records(column, other.problem, other.lengths):
+            kernel = self.kernel(column, recorded.request)
+            launch = representatives(kernel, recorded)
+            moved = moved_bytes(other) if not kernels else 0
+            found = [time_launch(launch, draw, hbm_bytes=moved) for draw in self.draws]
+            cycles = [a + b.cycles for a, b in zip(cycles, found, strict=True)]
+            if not kernels:
+                longest = found[0].longest
+                unit = max(longest.busy, key=lambda name: longest.busy[name])
+                share = longest.use(unit)
+                if found[0].bound_by == "HBM":
+                    unit, share = "HBM", 1.0
+            kernels.append(kernel)
+        return {
+            "family": "other", "name": other.name, "column": column.name,
+            **self._facts(kernels), "unit": unit, "share": round(share, 3),
+            "cycles": [round(c) for c in cycles],
+        }  # fmt: skip
+
+    def _facts(self, kernels: Sequence[SassKernel]) -> dict[str, Any]:
+        local = sum(i.opcode in ("LDL", "STL") for k in kernels for i in k.instructions)
+        return {"launches": len(kernels), "local": local, "compiler": kernels[0].compiler,
+                "model": model()}  # fmt: skip
+
+    def _executed(
+        self, column: Column, family: Family
+    ) -> tuple[list[Executed], Layout, SassKernel]:
+        batches = ((2048, 4),) if family.causal else ((1024, 8), (2048, 4), (1024, 3))
+        launches: list[tuple[LaunchTrace, Problem]] = []
+        for length, batch in batches:
+            problem = family.problem(length, batch)
+            (recorded,) = self.records(column, problem)
+            kernel = self.kernel(column, recorded.request)
+            launches.append((Matcher(kernel, recorded).launch(), problem))
+            if len(launches) == 1:
+                layout = _layout(column, problem, recorded.request)
+            elif not layout.persistent:
+                break
+        layout = replace(layout, block=block_of(launches, layout))
+        found = [
+            Executed(len(taken), sum(taken), extents.times(trace, launch, self.draws))
+            for launch, problem in launches
+            for trace, taken in taken_by(launch, problem, layout)
+        ]
+        return found, layout, kernel
+
+
+def taken_by(
+    launch: LaunchTrace, problem: Problem, layout: Layout
+) -> Iterator[tuple[ClusterTrace, list[int]]]:
+    """The executed clusters, and the keys of the tiles that each took."""
+    tiles = extent_of(problem).tiles(layout)
+    step = clusters(launch) if layout.persistent else len(tiles)
+    for trace in launch.traces:
+        for number in trace.clusters:
+            yield trace, tiles[number::step]
+
+
+def block_of(launches: Sequence[tuple[LaunchTrace, Problem]], layout: Layout) -> int:
+    """How many keys the kernel takes at once: so that its MMAs grow with its blocks.
+
+    Raises:
+        ValueError: no such number; so the clusters are not those that they are taken for.
+    """
+    told = []
+    for block in KEY_TILES:
+        of = replace(layout, block=block)
+        work = [
+            (sum(taken) // block, extents.work_of(trace)[1])
+            for launch, problem in launches
+            for trace, taken in taken_by(launch, problem, of)
+        ]
+        if all(blocks * work[0][1] == mmas * work[0][0] for blocks, mmas in work):
+            return block
+        told.append(f"{block} keys: {work}")
+    raise ValueError(f"(blocks, MMAs) of the executed clusters: {'; '.join(told)}")
+
+
+def _layout(column: Column, problem: Problem, request: LaunchRequest) -> Layout:
+    """How the kernel of a request spreads its tiles; one more call says the rows of a tile."""
+    size, count = prod(request.cluster), clusters(request)
+    order = "sections" if column.runner == "FA4" else "heads"
+    if count != SMS // size or problem.causal:
+        total = problem.batch * problem.heads * problem.seqlen_q
+        return Layout(total // count, size, persistent=False, order=order)
+    few = replace(problem, batch=1, heads=1, heads_kv=1)
+    seen: list[LaunchRequest] = []
+
+    def none(request: LaunchRequest) -> list[int]:
+        seen.append(request)
+        return []
+
+    records(column, few, none)
+    rows = few.seqlen_q // clusters(seen[0])
+    tiles = problem.batch * problem.heads * -(-problem.seqlen_q // rows)
+    return Layout(rows, size, persistent=count < tiles, order=order)
+
+
+def extent_of(problem: Problem) -> Extent:
+    """A problem as a grid sees it."""
+    row = (problem.head_dim + problem.head_dim_v) * BYTES[problem.dtype]
+    section = 1 << max(0, (L2_BYTES // (problem.seqlen_k * row)).bit_length() - 1)
+    heads = problem.batch * problem.heads
+    return Extent(heads, problem.seqlen_q, problem.seqlen_k, problem.causal, section)
+
+
+def sampled(request: LaunchRequest, problem: Problem, column: Column) -> list[int]:
+    """Clusters to execute: the first; with a mask, of the first tiles' head, half and a quarter."""
+    if not problem.causal:
+        return [0]
+    extent = extent_of(problem)
+    tiles = clusters(request) // extent.heads
+    stride = min(extent.section, extent.heads) if column.runner == "FA4" else 1
+    return [0, tiles // 2 * stride, 3 * tiles // 4 * stride]
+
+
+def moved_bytes(other: Other) -> int:
+    """Bytes that must come from memory and go to it: q, k, v and O once."""
+    if not other.lengths:
+        return other.problem.bytes()
+    return sum(
+        replace(other.problem, batch=1, seqlen_q=n, seqlen_k=n).bytes() for n in other.lengths
+    )

@@ -1,0 +1,122 @@
+"""Profiles of what a call launches: record it, find its way through machine code, replay that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from ...crew.recording import Recording, recording
+from ..chips import load_chip
+from ..records import SassKernel
+from ..sass.lines import compiled
+from ..sass.tools import assemblers
+from ..sass.trace import Matcher
+from .doubts import too_seldom
+from .kernel_profile import DRAWS, MOST, KernelProfile, profile_launch
+from .roles import Warps
+
+CHIPS: Final = {"90": "h100", "100": "b200", "103": "b300"}
+"""Architecture that PTX is for -> the chip of a profile that names none."""
+OTHERWISE: Final = "b200"
+NEWER: Final = "Unsupported .version"
+"""What ptxas says of PTX that is newer than itself."""
+_TARGET: Final = re.compile(r"^\s*\.target\s+sm_(\d+)", re.M)
+
+
+def profile(
+    call: Callable[[], object],
+    chip: str = "",
+    *,
+    clusters: Sequence[int] | None = (0,),
+    roles: Warps | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+    most: int = MOST,
+    ptxas: str | None = None,
+) -> list[KernelProfile]:
+    """Run a call on the virtual SM100 and say where the time of its kernels goes on a chip.
+
+    What the kernels compute does not depend on it. Launches that are alike, of one kernel and grid,
+    have one profile. The call runs as without, but its launches take one thread.
+
+    Args:
+        call: launches kernels, by any front end.
+        chip: "h100", "h200", "b200", "gb200" or "b300"; by the PTX's target when not given.
+        clusters: which clusters of a launch are looked at, the slowest in detail; None: all.
+        roles: name -> warps of a CTA; other warps are grouped by the code that they run.
+        draws: how often what is only known as a range is drawn, for the band. seed: of the draws.
+        most: hot spots of each kind.
+        ptxas: path of the assembler; the package's when not given, and Triton's for PTX that is
+            newer than it.
+
+    Returns:
+        A profile for each kind of launch, in the order of the first ones.
+
+    Raises:
+        FileNotFoundError: ptxas or nvdisasm is not installed; names the package.
+        Unmatched: no way through the machine code agrees with what a warp did.
+        ValueError, NotImplementedError: as `profile_launch`; ptxas refuses the PTX.
+    """
+    with recording(clusters) as launches:
+        call()
+    return [
+        profile_recording(
+            alike[0], chip, roles=roles, draws=draws, seed=seed, most=most, ptxas=ptxas
+        ).repeated(len(alike))
+        for alike in kinds(launches)
+    ]
+
+
+def profile_recording(
+    recorded: Recording, chip: str = "", *, ptxas: str | None = None, **options: Any
+) -> KernelProfile:
+    """Profile one recorded launch; arguments and errors as of `profile` and `profile_launch`."""
+    ptx = recorded.request.ptx
+    chip = chip or chip_of(ptx)
+    kernel = _code(ptx, load_chip(chip).arch, recorded.request.kernel, ptxas)
+    matcher = Matcher(kernel, recorded)
+    launch = matcher.launch()
+    found = profile_launch(launch, chip, ptx=ptx, **options)
+    return replace(found, doubts=(*_doubts(matcher), *too_seldom(recorded, launch)))
+
+
+def _code(ptx: str, arch: str, kernel: str, ptxas: str | None) -> SassKernel:
+    """Machine code by the given assembler, or the first that can read the PTX's version."""
+    *others, last = [ptxas] if ptxas else assemblers()
+    for path in others:
+        try:
+            return compiled(ptx, arch, kernel, ptxas=path)
+        except ValueError as error:
+            if NEWER not in str(error):
+                raise
+    return compiled(ptx, arch, kernel, ptxas=last)
+
+
+def _doubts(matcher: Matcher) -> list[str]:
+    """What the way through machine code did not settle."""
+    lost = sum(matcher.lost.values())
+    found = []
+    if matcher.guesses:
+        found.append(f"{matcher.guesses:,} decisions about the ways of warps were guessed")
+    if lost:
+        found.append(f"{lost:,} accesses of memory have no instruction")
+    return found
+
+
+def chip_of(ptx: str) -> str:
+    """Return the chip that PTX is for."""
+    target = _TARGET.search(ptx)
+    return CHIPS.get(target[1], OTHERWISE) if target else OTHERWISE
+
+
+def kinds(launches: Iterable[Recording]) -> list[list[Recording]]:
+    """Return launches by kernel and shape, in the order of the first ones."""
+    found: dict[tuple[object, ...], list[Recording]] = {}
+    for launch in launches:
+        request = launch.request
+        key = (request.kernel, request.ptx, request.grid, request.block, request.cluster,
+               request.smem_bytes)  # fmt: skip
+        found.setdefault(key, []).append(launch)
+    return list(found.values())

@@ -1,0 +1,265 @@
+"""Two profiles side by side: the ratio of their times, and where they differ most.
+
+Cycles are those of an SM for one unit of work: a cluster's, times its SMs, over what it does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+import numpy as np
+
+from ...contract import clock
+from ..predict import Band
+from ..records import Pipe
+from .detail import Detail
+from .kernel_profile import KernelProfile
+from .roles import Role, opcodes
+from .spots import place_of
+
+SIMILAR: Final = 0.6
+OPERATIONS: Final = 3
+"""Opcodes that explain a difference."""
+PIPES: Final[Mapping[str, tuple[Pipe, ...]]] = {
+    "MUFU": (Pipe.MUFU,),
+    "ALU": (Pipe.ALU,),
+    "FMA": (Pipe.FMA_HEAVY, Pipe.FMA_LITE, Pipe.FMA_PACKED),
+    "FP64": (Pipe.FP64,),
+    "uniform": (Pipe.UNIFORM,),
+    "TMEM": (Pipe.TMEM,),
+    "tensor": (Pipe.TENSOR,),
+    "shared memory": (Pipe.LSU, Pipe.TENSOR),
+    "shared requests": (Pipe.LSU,),
+    "TMA loads": (Pipe.TMA,),
+    "TMA stores": (Pipe.TMA,),
+    "issue": tuple(Pipe),
+}
+"""Resource -> units whose instructions keep it busy."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that two profiles do not have in common.
+
+    Attributes:
+        what: e.g. "MUFU", "on the path: tensor", "warps 0-3: mbarrier".
+        first, second: cycles of either.
+        why: what is behind it in either.
+    """
+
+    what: str
+    first: float
+    second: float
+    why: str = ""
+
+    @property
+    def cycles(self) -> float:
+        """How many more the first one takes."""
+        return self.first - self.second
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two profiles over equal draws.
+
+    Attributes:
+        first, second: the profiles.
+        cycles: of an SM for a unit of work, of either.
+        ratio: that of the first over that of the second, draw by draw.
+        resources: busy cycles. path: cycles of the critical path. roles: cycles of a warp, by
+            reason. All with the largest difference first.
+    """
+
+    first: KernelProfile
+    second: KernelProfile
+    cycles: tuple[float, float]
+    ratio: Band
+    resources: tuple[Difference, ...]
+    path: tuple[Difference, ...]
+    roles: tuple[Difference, ...]
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A profile, and what its cycles are multiplied by."""
+
+    profile: KernelProfile
+    scale: float
+
+    @classmethod
+    def of(cls, profile: KernelProfile, work: float) -> _Side:
+        return cls(profile, prod(profile.cluster) / (profile.copies * work))
+
+
+def compare(
+    first: KernelProfile, second: KernelProfile, *, work: tuple[float, float] | None = None
+) -> Comparison:
+    """Compare two profiles.
+
+    Args:
+        first, second: of the same chip, with equally many draws of the same seed.
+        work: how much a cluster of either does, in any unit. When not given, both launches do the
+            same work, and their clusters share it evenly.
+
+    Raises:
+        ValueError: other chips or numbers of draws, or work that is not positive.
+    """
+    if (first.chip, len(first.draws)) != (second.chip, len(second.draws)):
+        raise ValueError(
+            f"second: {len(second.draws)} draws of {second.chip}; a comparison needs the "
+            f"{len(first.draws)} of {first.chip}"
+        )
+    if work is None:
+        work = (_part(first), _part(second))
+    if min(work) <= 0:
+        raise ValueError(f"work: {work}; both must be positive")
+    one, other = (_Side.of(*pair) for pair in zip((first, second), work, strict=True))
+    drawn = zip(first.draws, second.draws, strict=True)
+    return Comparison(
+        first, second,
+        cycles=(first.cycles * one.scale, second.cycles * other.scale),
+        ratio=Band.of([a * one.scale / (b * other.scale) for a, b in drawn]),
+        resources=_resources(one, other),
+        path=_path(one, other),
+        roles=_roles(one, other),
+    )  # fmt: skip
+
+
+def _part(profile: KernelProfile) -> float:
+    """What part of a launch's work a cluster does."""
+    return prod(profile.cluster) / prod(profile.grid)
+
+
+def _ordered(found: Iterable[Difference]) -> tuple[Difference, ...]:
+    return tuple(sorted((d for d in found if d.cycles), key=lambda d: -abs(d.cycles)))
+
+
+def _resources(one: _Side, other: _Side) -> tuple[Difference, ...]:
+    busy = [
+        {use.name: use.share * side.profile.cycles * side.scale for use in side.profile.uses}
+        for side in (one, other)
+    ]
+    return _ordered(
+        Difference(name, busy[0].get(name, 0), busy[1].get(name, 0),
+                   _operations(one, other, PIPES.get(name, ())))
+        for name in dict.fromkeys((*busy[0], *busy[1]))
+    )  # fmt: skip
+
+
+def _operations(one: _Side, other: _Side, pipes: Sequence[Pipe]) -> str:
+    """The opcodes of some units whose numbers differ most."""
+    counts = []
+    for side in (one, other):
+        detail, count = side.profile.detail, Counter[str]()
+        ctas = prod(side.profile.cluster)
+        for index in detail.executed.nonzero()[0].tolist():
+            instruction = detail.instructions[index]
+            if instruction.pipe in pipes:
+                executed = int(detail.executed[index]) * side.scale / ctas
+                count[instruction.mnemonic] += executed  # type: ignore[assignment]
+        counts.append(count)
+    return _most_different(counts[0], counts[1])
+
+
+def _most_different(first: Mapping[str, float], second: Mapping[str, float]) -> str:
+    names = sorted(
+        dict.fromkeys((*first, *second)),
+        key=lambda name: -abs(first.get(name, 0) - second.get(name, 0)),
+    )
+    return ", ".join(
+        f"{name} {first.get(name, 0):,.0f} and {second.get(name, 0):,.0f}"
+        for name in names[:OPERATIONS]
+        if first.get(name, 0) != second.get(name, 0)
+    )
+
+
+def _path(one: _Side, other: _Side) -> tuple[Difference, ...]:
+    spent = []
+    for side in (one, other):
+        count: Counter[str] = Counter()
+        for step in side.profile.steps:
+            what = step.what if step.what in clock.REASONS else step.who
+            count[what] += step.cycles * side.scale  # type: ignore[assignment]
+        spent.append(count)
+    return _ordered(
+        Difference(what, spent[0][what], spent[1][what],
+                   f"{_on_path(one, what)}; and {_on_path(other, what)}")
+        for what in dict.fromkeys((*spent[0], *spent[1]))
+    )  # fmt: skip
+
+
+def _on_path(side: _Side, what: str) -> str:
+    """How often the path comes to something, whose it is most, and where."""
+    profile = side.profile
+    mine = [step for step in profile.steps if what in (step.what, step.who)]
+    if not mine:
+        return "never"
+    cycles, times = sum(s.cycles for s in mine), sum(s.times for s in mine)
+    lines: Counter[int] = Counter()
+    for piece in profile.path:
+        if piece.what == what and piece.warp >= 0:
+            lines[place_of(profile.detail, piece)] += round(piece.end - piece.start)
+    index, most = lines.most_common(1)[0]
+    whose = "" if mine[0].who == what else f", {mine[0].cycles / cycles:.0%} of {mine[0].who}"
+    return (
+        f"{times:,} times {cycles / times:.1f} cycles{whose}, {most / cycles:.0%} at "
+        f"{profile.detail.text(index)}"
+    )
+
+
+def _roles(one: _Side, other: _Side) -> tuple[Difference, ...]:
+    found = []
+    for first, second in pairs_of_roles(one.profile, other.profile):
+        name = first.name if first.name == second.name else f"{first.name} and {second.name}"
+        for reason in clock.REASONS:
+            cycles = [
+                role.waits.get(reason, 0) / len(role.members) * side.scale
+                for role, side in ((first, one), (second, other))
+            ]
+            why = f"{_where(one, first, reason)} and {_where(other, second, reason)}"
+            found.append(Difference(f"{name}: {reason}", cycles[0], cycles[1], why))
+    return _ordered(found)
+
+
+def pairs_of_roles(first: KernelProfile, second: KernelProfile) -> list[tuple[Role, Role]]:
+    """Return roles of one given name and, for the others of the first, those most like them.
+
+    Likeness is the cosine of the numbers of opcodes; below `SIMILAR` a role has no counterpart.
+    """
+    names = {role.name: role for role in second.roles if role.named}
+    pairs = [(a, names[a.name]) for a in first.roles if a.named and a.name in names]
+    left = [role for role in first.roles if role not in [pair[0] for pair in pairs]]
+    right = [role for role in second.roles if role not in [pair[1] for pair in pairs]]
+    for role in left:
+        alike = [(_alike(first.detail, role, second.detail, b), k) for k, b in enumerate(right)]
+        likeness, k = max(alike, default=(0.0, 0))
+        if likeness >= SIMILAR:
+            pairs.append((role, right[k]))
+    return pairs
+
+
+def _alike(first: Detail, one: Role, second: Detail, other: Role) -> float:
+    """Cosine of the numbers of opcodes."""
+    a, b = opcodes(first, one), opcodes(second, other)
+    names = dict.fromkeys((*a, *b))
+    x, y = (np.array([count[name] for name in names], float) for count in (a, b))
+    return float(x @ y / (np.linalg.norm(x) * np.linalg.norm(y)))
+
+
+def _where(side: _Side, role: Role, reason: str) -> str:
+    """Where a role's time of a reason is spent most."""
+    detail = side.profile.detail
+    if not role.waits.get(reason):
+        return "nowhere"
+    if reason == "issued":
+        return f"{role.waits[reason] / len(role.members) * side.scale:,.0f} instructions a warp"
+    mine = np.isin(detail.stands["warp"], role.members)
+    mine &= detail.stands["why"] == clock.REASONS.index(reason)
+    spent = (detail.stands["end"] - detail.stands["start"])[mine]
+    cycles = np.bincount(detail.op[detail.waits_at[mine]], spent)
+    index = int(cycles.argmax())
+    return f"{cycles[index] / cycles.sum():.0%} at {detail.text(index)}"

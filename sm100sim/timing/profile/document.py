@@ -1,0 +1,46 @@
+"""Profiles as plain data, for JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from .comparison import Comparison, Difference
+from .kernel_profile import KernelProfile
+
+PLAIN = (
+    "kernel", "chip", "compiler", "grid", "block", "cluster", "clock_mhz", "cycles", "draws",
+    "copies", "waves", "launches", "limit", "doubts",
+)  # fmt: skip
+TABLES = ("uses", "roles", "steps", "handovers", "path_spots", "sass", "ptx", "source")
+
+
+def profile_document(found: KernelProfile) -> dict[str, Any]:
+    """Return a profile without the run behind it."""
+    plain = {name: getattr(found, name) for name in PLAIN}
+    return {
+        **plain,
+        "band": asdict(found.band),
+        "launch": None if found.launch is None else asdict(found.launch.band),
+        "occupancy": asdict(found.occupancy),
+        "tensor_arithmetic": found.arithmetic,
+        "operations": dict(found.operations),
+        **{name: [asdict(one) for one in getattr(found, name)] for name in TABLES},
+    }
+
+
+def comparison_document(found: Comparison) -> dict[str, Any]:
+    """Return a comparison without its profiles."""
+
+    def rows(differences: tuple[Difference, ...]) -> list[dict[str, Any]]:
+        return [{**asdict(one), "cycles": one.cycles} for one in differences]
+
+    return {
+        "first": found.first.kernel,
+        "second": found.second.kernel,
+        "cycles": found.cycles,
+        "ratio": asdict(found.ratio),
+        "resources": rows(found.resources),
+        "path": rows(found.path),
+        "roles": rows(found.roles),
+    }

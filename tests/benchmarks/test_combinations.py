@@ -1,0 +1,61 @@
+"""The page of combinations: which cases it has, in which order, and where a table goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import combinations
+from benchmarks.combinations import ALL_KERNELS, NAMES, ROWS, TITLES, Cell, possible_pairs
+from testing.cases import is_possible
+
+
+def test_pairs_are_those_that_a_kernel_has() -> None:
+    for kernel, form in ALL_KERNELS.items():
+        pairs = possible_pairs(kernel)
+        named = set(ROWS.get(kernel, NAMES))
+        assert len(pairs) == len(set(pairs)) > (100 if len(named) == len(NAMES) else 30)
+        assert all(pair & named for pair in pairs)
+        assert all(is_possible(pair, *form) and pair <= set(NAMES) for pair in pairs)
+        alone = {name for name in named if is_possible({name}, *form)}
+        assert {next(iter(pair)) for pair in pairs if len(pair) == 1} == alone
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    def few(kernel: str) -> list[frozenset[str]]:
+        return [frozenset({"causal"}), frozenset({"causal", "bias"})]
+
+    def here(function: Any, calls: Sequence[Any], processes: int) -> Iterator[Any]:
+        assert processes == 3
+        for pair, _ in calls:
+            yield Cell(0.0015, 0.25, 1e-6, "" if len(pair) == 1 else "NaN"), 0.1
+
+    monkeypatch.setattr(combinations, "possible_pairs", few)
+    monkeypatch.setattr(combinations, "each", here)
+    path = tmp_path / "page.md"
+    path.write_text("# Features\n\nWords.\n")
+    return path
+
+
+def test_only_the_kernels_that_are_named_are_run(
+    page: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert combinations.main([str(page), "Hopper", "--processes", "3"]) == 1
+    assert combinations.main([str(page), "--processes", "3", "one Q tile"]) == 1
+    text = page.read_text()
+    assert text.startswith("# Features\n\nWords.\n\n## " + TITLES["one Q tile"])
+    assert text.index(TITLES["one Q tile"]) < text.index(TITLES["Hopper"])
+    assert text.count("2 cases, 1 of them failing. The worst error is 25% of what") == 2
+    assert "| **causal** | 1.5 |" in text
+    assert "* bias+causal: NaN" in text
+    assert "one Q tile: bias+causal: **fails** 0.1 s" in capsys.readouterr().out
+
+
+def test_an_unknown_kernel_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        combinations.main(["page.md", "warp"])
+    assert "warp: choose from two Q tiles; one Q tile" in capsys.readouterr().err

@@ -1,0 +1,41 @@
+"""The page of two profiles: what differs, and what is behind it."""
+
+from __future__ import annotations
+
+import re
+
+from benchmarks.timing.profiles import page
+from sm100sim.timing.profile import KernelProfile, profile_launch
+from sm100sim.timing.records import LaunchTrace
+from testing.clocked import Program, op
+
+
+def profiled(exponentials: int, ranks: int) -> KernelProfile:
+    """CTAs of a warp that computes exponentials, and of another that waits for nothing."""
+    program = Program()
+    for rank in range(ranks):
+        program.warp(0, *[op("MUFU.EX2 R0, R1", 2)] * exponentials, rank=rank)
+        program.warp(1, *[op("FFMA R0, R1, R2, R0", 4)] * 10, rank=rank)
+    launch = LaunchTrace((2, 1, 1), (64, 1, 1), (ranks, 1, 1), 1000, (program.trace(),))
+    return profile_launch(launch, "h100", draws=3)
+
+
+def test_the_page_names_what_differs_and_by_how_much() -> None:
+    ours, theirs = profiled(200, 1), profiled(100, 2)
+    text = page(ours, theirs)
+    assert "## The 3 largest differences" in text
+    assert re.search(r"Ratio, draw by draw: (1\.9|2\.0)", text)
+    first = re.search(r"1\. \*\*(.*?): ([\d,]+) cycles more\*\* \(\+(\d+\.\d)%", text)
+    assert first
+    assert first[1] == "A full pipe"
+    assert 400 < int(first[2].replace(",", "")) < 700  # the rest issues and stalls
+    assert "| MUFU | " in text
+    assert "executed: MUFU.EX2 200 and 100" in text
+    assert "/site-packages/" not in text
+    assert max(len(line) for line in text.partition("```text")[2].splitlines()) <= 132
+
+
+def test_the_page_of_equals_has_no_differences() -> None:
+    text = page(profiled(50, 1), profiled(50, 1))
+    assert "Ratio, draw by draw: 1.000 (1.000 to 1.000)" in text
+    assert "1. **" not in text

@@ -1,0 +1,108 @@
+"""The clocked machine gives the answers of the H200 from which its values come."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from benchmarks.timing import replayed
+from benchmarks.timing.more_questions import MORE_QUESTIONS
+from benchmarks.timing.questions import QUESTIONS
+from sm100sim.timing.chips import load_chip
+
+RECORD = json.loads(Path("benchmarks/timing/h200.json").read_text())
+SAID = replayed.answers_of(RECORD)
+BY_NAME = {question.name: question for question in QUESTIONS}
+STEP = 170
+"""Cycles from one look of a lane that waits apart to the next."""
+
+EXACT = {
+    "mufu_latency": ("ex2, a chain",),
+    "shared_latency": ("load of shared memory, a chain",),
+    "named_warp": ("barrier of 12 warps",),
+    "named_latency": ("barrier of 1 warps", "barrier of 4 warps"),
+    "wait_latency": ("wait for a phase that ended",),
+    "membar_cycles": ("memory barrier of a CTA",),
+    "fence_cycles": ("proxy fence of shared memory",),
+    "wgmma_gap": (
+        "wgmma m64n128k16, A in shared memory, 1 warp group",
+        "wgmma m64n256k16, A in shared memory, 1 warp group",
+        "wgmma m64n128k16, A in registers, 1 warp group",
+        "wgmma m64n128k16, A in shared memory, 2 warp groups",
+    ),
+    "store_read_latency": ("store of 128 rows, read",),
+    "store_latency": ("store of 128 rows, done",),
+}
+"""Which answers a measured value comes from."""
+COPIES = (
+    "copy of 1 x 8 rows", "copy of 1 x 64 rows", "copy of 1 x 128 rows", "copy of 1 x 256 rows",
+    "copy of 2 x 64 rows", "copy of 2 x 128 rows", "copy of 4 x 128 rows",
+)  # fmt: skip
+SLOPES = {"l2_bytes"}
+OF_COPIES = {"copy_latency", "copy_row_cycles", "copy_bytes"}
+
+
+@cache
+def machine(name: str) -> float:
+    question = BY_NAME[name]
+    return replayed.cycles_of_one(question, replayed.draw_for(question))
+
+
+def test_every_measured_value_names_its_answers() -> None:
+    values = load_chip(replayed.CHIP).parameters.values()
+    probed = {p.name for p in values if p.status == "measured" and "micro" in p.source}
+    assert probed == {*EXACT, *OF_COPIES, *SLOPES}
+
+
+@pytest.mark.parametrize("name", sorted({name for names in EXACT.values() for name in names}))
+def test_the_machine_answers_as_the_chip_did(name: str) -> None:
+    assert machine(name) == pytest.approx(SAID[name], abs=1.5)
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_copy_ends_in_the_step_before_the_lane_saw_it(name: str) -> None:
+    """A few cycles more or less where the lane saw it now in one step and now in the next."""
+    assert -15 <= SAID[name] - machine(name) <= STEP + 1
+
+
+def test_the_l2_gives_all_sms_together_what_more_boxes_cost() -> None:
+    few, many = (f"copy of {n} x 128 rows in each of 132 CTAs" for n in (4, 8))
+    more = 4 * 128 * 128 * 132
+    assert more / (SAID[many] - SAID[few]) == pytest.approx(
+        load_chip(replayed.CHIP).parameters["l2_bytes"].value, rel=0.002
+    )
+    assert machine(many) - machine(few) == pytest.approx(SAID[many] - SAID[few], rel=0.01)
+
+
+def test_reading_and_copying_say_how_fast_memory_is_written() -> None:
+    """docs/hopper_times.md: 4,256 GB/s read at most, 2,757 GB/s of a copy, half of them read."""
+    values = load_chip(replayed.CHIP).parameters
+    page = Path("docs/hopper_times.md").read_text()
+    read, write = values["hbm_gbytes"].value, values["hbm_write_gbytes"].value
+    assert f" {read:,.0f} " in page
+    copied = 2 / (1 / read + 1 / write)
+    assert "moves 2,757 GB/s" in page
+    assert copied == pytest.approx(2757, rel=0.002)
+
+
+def test_probes_that_answered_nothing_are_repaired() -> None:
+    """The compiler took both chains apart: the record has 0, the machine executes every step."""
+    for name in ("shuffle, a chain", "load that hits the L2, a chain"):
+        assert SAID[name] == 0
+        assert machine(name) > 20
+
+
+def test_more_questions_have_names_of_their_own_and_are_replayed() -> None:
+    names = [question.name for question in MORE_QUESTIONS]
+    assert len({*names, *BY_NAME}) == len(names) + len(BY_NAME)
+    question = next(q for q in MORE_QUESTIONS if q.name.startswith("copy of 1 x 128"))
+    one = replayed.cycles_of_one(question, replayed.draw_for(question))
+    assert 500 < one < SAID["copy of 1 x 128 rows"]
+
+
+def test_the_table_shows_both(capsys: pytest.CaptureFixture[str]) -> None:
+    assert replayed.main([]) == 64
+    assert "replayed" in capsys.readouterr().err

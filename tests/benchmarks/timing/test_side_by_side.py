@@ -1,0 +1,188 @@
+"""From executed clusters to grids, the rows, and the page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.timing.side_by_side import page as side_page
+from benchmarks.timing.side_by_side import records as side_by_side
+from benchmarks.timing.side_by_side import rows
+from benchmarks.timing.side_by_side.extents import Costs, Executed, Extent, Layout, whole
+from sm100sim.timing.chips import Draw
+from sm100sim.timing.records import Action
+
+LAYOUT = Layout(256, 1, persistent=False)
+VALUES = {"sms": 4.0, "cta_cycles": 10, "launch_cycles": 1000, "hbm_gbytes": 1000,
+          "clock_mhz": 1000}  # fmt: skip
+DRAW = Draw("b200", "sm_100a", 0, VALUES)
+
+
+def executed(tiles: int, keys: int, cycles: float, tensor: float = 0) -> Executed:
+    time: Any = SimpleNamespace(cycles=cycles, busy={"tensor": tensor, "mufu": 1.0})
+    return Executed(tiles, keys, (time,))
+
+
+def test_the_page_is_that_of_the_rows() -> None:
+    found = side_by_side.load()
+    assert Path("docs/side_by_side.md").read_text() == side_page.page(found)
+    keys = [side_by_side.key(row) for row in found]
+    assert len(set(keys)) == len(keys)
+    assert len(found) > 50
+
+
+def test_each_row_of_the_file_is_on_the_page() -> None:
+    text = side_page.page(side_by_side.load())
+    for row in side_by_side.load():
+        if "cycles" in row:
+            assert f"| {row['column']} | {row['cycles'][0]:,} |" in text
+        else:
+            assert f"* {row['column']}, {row['name']}: " in text
+
+
+def test_two_clusters_tell_start_and_keys_three_tiles_too() -> None:
+    costs = Costs.of([executed(1, 1024, 5000, 800), executed(1, 2048, 8000, 1600)])
+    (start, tile, key) = costs.cycles[0]
+    assert (start, tile, key * 1024) == pytest.approx((2000, 0, 3000))
+    assert costs.busy["tensor"][2] * 1024 == pytest.approx(800)
+    three = [executed(4, 4096, 17000), executed(2, 2048, 9000), executed(4, 8192, 29000)]
+    assert Costs.of(three).cycles[0] == pytest.approx((1000, 1000, 3000 / 1024))
+    assert Costs.of(three).residue < 1e-9
+
+
+def test_clusters_that_differ_in_nothing_tell_nothing_apart() -> None:
+    with pytest.raises(ValueError, match="2 executed clusters do not tell"):
+        Costs.of([executed(1, 128, 1), executed(2, 256, 2)])
+
+
+def test_a_fit_that_does_not_hold_has_a_residue() -> None:
+    bent = [executed(1, 512, 1000), executed(1, 1024, 2000), executed(1, 2048, 5000)]
+    assert Costs.of(bent).residue > 0.05
+
+
+def test_longest_tiles_first_head_by_head_or_over_a_section() -> None:
+    extent = Extent(3, 512, 512, causal=True, section=2)
+    assert extent.tiles(LAYOUT) == [512, 256] * 3
+    sections = replace(LAYOUT, order="sections")
+    assert extent.tiles(sections) == [512, 512, 256, 256, 512, 256]
+    assert replace(extent, causal=False).tiles(LAYOUT) == [512] * 6
+
+
+def test_keys_count_in_whole_blocks_and_the_last_query_sees_all() -> None:
+    extent = Extent(1, 256, 1000, causal=True)
+    assert extent.tiles(replace(LAYOUT, rows=128)) == [1024, 896]
+    assert extent.tiles(replace(LAYOUT, rows=128, block=192)) == [1152, 960]
+
+
+def test_a_grid_runs_in_waves_and_a_persistent_one_takes_turns() -> None:
+    costs = Costs(((100.0, 50.0, 1.0),), {"tensor": (0.0, 0.0, 0.5)}, 0.0)
+    extent = Extent(3, 512, 256, causal=False)  # six tiles of 256 keys on four SMs
+    found = whole(costs, LAYOUT, extent, [DRAW], 0)
+    assert found.cycles == (1000 + 2 * (10 + 100 + 50 + 256),)
+    assert (found.unit, found.share) == ("tensor", pytest.approx(6 * 128 / 4 / found.cycles[0]))
+    persistent = replace(LAYOUT, persistent=True)
+    assert whole(costs, persistent, extent, [DRAW], 0).cycles == (1000 + 10 + 100 + 2 * 306,)
+    pairs = whole(costs, replace(LAYOUT, cluster=2), extent, [DRAW], 0)
+    assert pairs.cycles == (1000 + 3 * (10 + 100 + 50 + 256),)
+
+
+def test_bytes_that_must_move_bound_a_launch() -> None:
+    costs = Costs(((100.0, 50.0, 1.0),), {"tensor": (0.0, 0.0, 0.5)}, 0.0)
+    found = whole(costs, LAYOUT, Extent(1, 256, 256, causal=False), [DRAW], 5_000_000)
+    assert found.cycles == (1000 + 5000,)
+    assert (found.unit, found.share) == ("HBM", 1.0)
+
+
+def row(column: str, cycles: list[int], compiler: str = "12.9", **more: Any) -> dict[str, Any]:
+    return {"family": "bf16 d64 all", "length": 1024, "column": column, "cycles": cycles,
+            "compiler": compiler, "unit": "mufu", "share": 0.5, "local": 0, "model": "m",
+            **more}  # fmt: skip
+
+
+def test_ratios_are_of_the_same_assembler_draw_by_draw() -> None:
+    rows = [
+        row("fa4_cute, CUDA 12", [100, 100, 200]), row("fa4_cute, CUDA 13", [50, 50, 50], "13.4"),
+        row("FA4, CUDA 12", [110, 120, 300]),
+    ]  # fmt: skip
+    base = side_page.base_of(rows[2], rows)
+    assert base is rows[0]
+    found = side_page.ratio(rows[2], base)
+    assert (found.median, side_page.own(rows[2], base)) == (1.35, 1.1)
+    assert side_page.verdict(found) == "ahead"
+    assert side_page.verdict(side_page.ratio(rows[0], rows[2])) == "behind"
+    assert side_page.verdict(side_page.ratio(rows[0], rows[0])) == "open"
+    text = side_page.page([*rows, {"family": "x", "name": "y", "column": "FA4", "refused": "no"}])
+    assert "| FA4, CUDA 12 | 1 | 1 | 0 | 0 | 1.100 | 1.350 | 1.10: " in text
+    assert "* FA4, y: refuses it: no" in text
+
+
+def test_new_rows_take_the_place_of_old_ones(tmp_path: Path) -> None:
+    failed = {"family": "bf16 d64 all", "name": "bf16 d64 all", "column": "FA4", "failed": "x"}
+    old = [failed, row("FA4", [1, 1]), row("FA4", [2, 2], length=4096), row("fa4_cute", [5, 5])]
+    new = [row("FA4", [4, 4], length=4096), row("FA4", [3, 3])]
+    path = tmp_path / "rows.json"
+    side_by_side.save(side_by_side.merged(old, new), path)
+    assert [r["cycles"][0] for r in side_by_side.load(path)] == [3, 4, 5]
+    assert side_by_side.load(tmp_path / "none.json") == []
+
+
+def request(grid: tuple[int, int, int], cluster: int = 1) -> Any:
+    return SimpleNamespace(grid=grid, cluster=(cluster, 1, 1))
+
+
+def test_sampled_tiles_lie_apart_in_the_order_of_the_scheduler() -> None:
+    ours, theirs = rows.COLUMNS[0], rows.COLUMNS[2]
+    causal = rows.Family((128, 128), True).problem(2048, 4)  # a head's keys: 1 MiB, so 32 at once
+    assert rows.extent_of(causal).section == 32
+    assert rows.sampled(request((8, 16, 4)), causal, ours) == [0, 4, 6]
+    assert rows.sampled(request((512, 1, 1)), causal, theirs) == [0, 128, 192]
+    assert rows.sampled(request((512, 1, 1)), replace(causal, causal=False), theirs) == [0]
+
+
+def launch_of(problem: Any, layout: Layout, mmas: dict[int, int]) -> Any:
+    """A launch whose executed clusters made so many MMAs."""
+    tiles = len(rows.extent_of(problem).tiles(layout))
+    traces = [
+        SimpleNamespace(
+            clusters=(number,), events=[SimpleNamespace(kind=Action.MMA)],
+            streams=[SimpleNamespace(event=np.zeros(count, np.int32))],
+        )
+        for number, count in mmas.items()
+    ]  # fmt: skip
+    return SimpleNamespace(grid=(tiles, 1, 1), cluster=(1, 1, 1), traces=traces)
+
+
+def test_how_many_keys_a_kernel_takes_follows_from_its_mmas() -> None:
+    problem = rows.Family((128, 128), True).problem(2048, 4)
+    found = launch_of(problem, LAYOUT, {0: 16 * 8, 4: 8 * 8, 6: 4 * 8})
+    assert rows.block_of([(found, problem)], LAYOUT) == 128
+    wide = launch_of(problem, LAYOUT, {0: 11 * 8, 4: 6 * 8, 6: 3 * 8})
+    assert rows.block_of([(wide, problem)], LAYOUT) == 192
+    wrong = launch_of(problem, LAYOUT, {0: 100, 4: 99, 6: 98})
+    with pytest.raises(ValueError, match=r"\(blocks, MMAs\) of the executed clusters: 128 keys"):
+        rows.block_of([(wrong, problem)], LAYOUT)
+
+
+def test_a_column_without_pairs_says_nothing_where_there_are_none() -> None:
+    one = next(column for column in rows.COLUMNS if column.name == rows.ONE_CTA)
+    shown = [family.name for family in rows.FAMILIES if rows.offered(one, family)]
+    assert shown == ["bf16 d128 all", "bf16 d192/128 all", "bf16 d256 all", "bf16 d256 causal",
+                     "fp8 d128 all"]  # fmt: skip
+    assert not any(rows.offered(one, other) for other in rows.OTHERS)
+    assert all(rows.offered(rows.COLUMNS[0], problem) for problem in rows.OTHERS)
+
+
+def test_packed_sequences_move_the_bytes_of_each() -> None:
+    packed = next(other for other in rows.OTHERS if other.lengths)
+    tokens = sum(packed.lengths)
+    assert rows.moved_bytes(packed) == tokens * 8 * 128 * 2 * 4
+
+
+def test_the_state_of_the_machine_has_a_name() -> None:
+    assert len(rows.model()) == 8
+    assert (rows.ROOT / rows.MODEL[0] / "chips" / "b200.toml").exists()

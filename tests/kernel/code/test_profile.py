@@ -1,0 +1,68 @@
+"""The profiler on this package's own d128 kernel: its speed, and what holds of every profile."""
+
+from __future__ import annotations
+
+import resource
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+import fa4_cute
+import sm100sim
+from sm100sim.timing.profile import KernelProfile
+from testing.arguments import arguments
+from testing.cases import dense
+
+TILES, SECONDS = 32, 5
+"""Key tiles of one CTA, and seconds of one core for its profile."""
+
+
+def cpu_seconds() -> float:
+    """Of this process and its children, such as ptxas."""
+    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in both)
+
+
+@pytest.fixture(scope="module")
+def measured() -> tuple[KernelProfile, float, torch.Tensor, torch.Tensor]:
+    """The profile of a CTA, its seconds, and O without and with it."""
+    given = arguments(dense(256, 128 * TILES, 128))
+    outputs: list[torch.Tensor] = []
+
+    def call() -> None:
+        outputs.append(fa4_cute.flash_attn(*given.inputs, **given.options))
+
+    call()  # compiles the kernel
+    before = cpu_seconds()
+    (found,) = sm100sim.profile(call, "b200")
+    return found, cpu_seconds() - before, *outputs
+
+
+@pytest.mark.slow
+def test_a_cta_of_32_key_tiles_takes_few_seconds(
+    measured: tuple[KernelProfile, float, torch.Tensor, torch.Tensor],
+) -> None:
+    found, seconds, without, profiled = measured
+    assert seconds <= SECONDS
+    assert torch.equal(without.view(torch.int16), profiled.view(torch.int16))
+    assert found.doubts == ()
+
+
+@pytest.mark.slow
+def test_what_holds_of_its_profile(
+    measured: tuple[KernelProfile, float, torch.Tensor, torch.Tensor],
+) -> None:
+    found = measured[0]
+    detail = found.detail
+    assert np.allclose(detail.waited.sum(axis=1), detail.ends)
+    assert all(use.share <= use.fullest + 1e-9 for use in found.uses)
+    assert found.uses[0].fullest <= 1
+    assert all(a.end == b.start for a, b in pairwise(found.path))
+    assert found.path[-1].end - found.path[0].start == found.cycles
+    assert found.limit == "tensor"
+    assert [role.warps for role in found.roles[2:5]] == [(8, 9, 10, 11), (12,), (13,)]
+    way = max(found.handovers, key=lambda one: one.times)
+    assert (way.giver, way.through) == ("warp 12", "tensor core")
+    assert way.times >= TILES - 4
