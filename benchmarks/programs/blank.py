@@ -12,7 +12,7 @@ from sm100sim.driver.serve import server
 
 
 def _nothing(*_: Any) -> SimpleNamespace:
-    return SimpleNamespace(instructions=0, findings=(), complete=True, verdict="clean")
+    return SimpleNamespace(findings=(), ended=True)
 
 
 if __name__ == "__main__":
