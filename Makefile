@@ -7,7 +7,7 @@ FOREIGN := $(VENV)/.foreign-installed
 MODEL  := $(VENV)/.model-installed
 SITE   := $(VENV)/.site-installed
 
-.PHONY: help setup demo model test test-all quick lint site bench check mutants source-mutants \
+.PHONY: help setup demo model test test-all quick lint site bench check tune mutants source-mutants \
 	foreign originals wheels clean
 .DEFAULT_GOAL := help
 
@@ -65,6 +65,9 @@ bench: $(FOREIGN)  ## simulator speed and facts of the compiled kernels
 
 check: $(STAMP)  ## every kernel under all checkers and 18 schedules
 	$(BIN)/python -m benchmarks.check
+
+tune: $(STAMP)  ## search the free choices of kernels in the timing model, and compare with the table
+	$(BIN)/python -m benchmarks.tune
 
 mutants: source-mutants  ## planted faults in PTX and source, and which of them are found
 	$(BIN)/python -m benchmarks.mutants

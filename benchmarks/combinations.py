@@ -33,8 +33,10 @@ TITLES = {
     "CTA pair": "SM100MHADepth512, head_dim 256",
     "Hopper": "SM90MHA, head_dim 128",
     "Hopper, few rows": "SM90MHA, one Q tile per CTA, head_dim 128",
-    "Hopper, wide": "SM90MHA, head_dim 256",
+    "Hopper, wide": "SM90MHA, head_dim 256, fp8 operands",
 }
+ROWS = {"Hopper, wide": ("fp8", "tokens")}
+"""Features that each pair of a kernel has one of; all where none are named."""
 ALL_KERNELS = KERNELS | HOPPER_KERNELS
 
 
@@ -72,9 +74,14 @@ def measure(features: frozenset[str], kernel: str) -> Cell:
     return Cell(found.max_error, share, found.max_lse_error or 0.0, problem)
 
 
+def rows_of(kernel: str) -> list[tuple[int, str]]:
+    """Return the features that have a row in the table of a kernel, and their numbers."""
+    return [(i, name) for i, name in enumerate(NAMES) if name in ROWS.get(kernel, NAMES)]
+
+
 def possible_pairs(kernel: str) -> list[frozenset[str]]:
     """Return all pairs that the kernel has, and every feature alone."""
-    pairs = (frozenset({row, column}) for i, row in enumerate(NAMES) for column in NAMES[: i + 1])
+    pairs = (frozenset({row, column}) for i, row in rows_of(kernel) for column in NAMES[: i + 1])
     return [pair for pair in pairs if is_possible(pair, *ALL_KERNELS[kernel])]
 
 
@@ -108,7 +115,7 @@ def table(kernel: str, found: dict[frozenset[str], Cell]) -> str:
         f"| | {' | '.join(NAMES)} |",
         "|---|" + "---|" * len(NAMES),
     ]
-    for i, row in enumerate(NAMES):
+    for i, row in rows_of(kernel):
         pairs = (frozenset({row, column}) for column in NAMES[: i + 1])
         shown = [str(found[pair]) if pair in found else "–" for pair in pairs]
         shown += [""] * (len(NAMES) - len(shown))

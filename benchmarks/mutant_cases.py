@@ -85,9 +85,9 @@ KERNELS: dict[str, tuple[Case, ...]] = {
         featured(PERSISTENT, 64, ((700, 70), (400, 30)), 2, softmax_scale=-0.1, **WHOLE),
     ),
     "hopper-fp8-wide": (
-        dense(200, 760, 256, causal=True, growth=0.016, dtype=FP8, arch=HOPPER),
-        dense(300, 510, 256, causal=True, softmax_scale=-0.1, dtype=FP8, arch=HOPPER),
-        dense(400, 70, 256, causal=True, dtype=FP8, arch=HOPPER),
+        dense(130, 630, 256, causal=True, growth=0.016, dtype=FP8, arch=HOPPER),
+        dense(150, 510, 256, causal=True, softmax_scale=-0.1, dtype=FP8, arch=HOPPER),
+        dense(260, 70, 256, causal=True, dtype=FP8, arch=HOPPER),
     ),
     "hopper-few": (
         featured(STEP, 128, ((9, 1100), (3, 400), (0, 20)), 2, sharpness=4.0, arch=HOPPER),

@@ -40,7 +40,7 @@ HOPPER_KERNELS = {
     "Hopper, few rows": Kernel(128, 1, arch=SM90A),
     "Hopper, wide": Kernel(256, 2, arch=SM90A),
 }
-NOT_ON_HOPPER = frozenset({"cluster", "tokens", "rope"})
+NOT_ON_HOPPER = frozenset({"cluster", "rope"})
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,13 @@
 """Times of attention on a Hopper GPU: this package, torch's backends and FlashAttention-4.
 
-    python -m benchmarks.hopper.attention_times [--launches FOLDER] [--out STEM] [--only REGEX]
-        [--rounds N] [--warm] [--seconds N]
+    python -m benchmarks.hopper.attention_times [--launches FOLDER] [--tutorial FILE] [--out STEM]
+        [--only REGEX] [--runners REGEX] [--rounds N] [--warm] [--seconds N]
 
 Needs torch for CUDA and nothing that compiles; ``FA4_CUTE_CACHE_DIR`` names the kernels of this
-package, ``--launches`` those of FlashAttention-4 (``benchmarks.hopper.times.record_fa4``). Every
-result is compared with float64 arithmetic before it is timed. What was measured is written after
-each problem; none is begun after the given seconds.
+package, ``--launches`` those of FlashAttention-4 (``benchmarks.hopper.times.record_fa4``), and
+``--tutorial`` the ``06-fused-attention.py`` of Triton's tutorials. Every result is compared with
+float64 arithmetic before it is timed. What was measured is written after each problem; none is
+begun after the given seconds.
 """
 
 from __future__ import annotations
@@ -101,9 +102,11 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--launches", type=Path, help="folder of FlashAttention-4's launches")
+    parser.add_argument("--tutorial", type=Path, help="Triton's attention, a Python file")
     stem = Path("out/attention_times")
     parser.add_argument("--out", type=Path, default=stem, help="files: this with .json and .md")
     parser.add_argument("--only", default="", help="regular expression over problem names")
+    parser.add_argument("--runners", default=".*", help="regular expression over their names")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--warm", action="store_true", help="leave the L2 as it is between runs")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="begin nothing after them")
@@ -117,7 +120,9 @@ def main(arguments: list[str] | None = None) -> int:
         print("attention_times needs a GPU of compute capability 9.0 (H100, H200) and torch for it")
         return 2
     asked.out.parent.mkdir(parents=True, exist_ok=True)
-    log, flush, offered = ClockLog(), Flush(not asked.warm), runners(asked.launches)
+    log, flush = ClockLog(), Flush(not asked.warm)
+    everyone = runners(asked.launches, asked.tutorial)
+    offered = {name: run for name, run in everyone.items() if re.fullmatch(asked.runners, name)}
     found: dict[str, Any] = {
         "card": card(), "versions": versions(), "rounds": asked.rounds, "cold": not asked.warm,
         "copy_gb_s": copy_rate(flush, asked.rounds), "rows": [],

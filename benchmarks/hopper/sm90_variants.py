@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from typing import Any, Final
 from unittest import mock
 
@@ -21,6 +22,7 @@ import torch
 
 import fa4_cute
 from benchmarks.hopper.times import timing
+from benchmarks.hopper.times.problems import DIMS
 from fa4_cute.host.ask.arguments import options_and_batch
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.ask.request import request
@@ -32,10 +34,38 @@ from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.sm90_spec import sm90_schedule
 
 TOKENS: Final = 16384
-MODEL_DIM: Final = 2048
+HIDDEN: Final = 2048
 ROUNDS: Final = 15
-ALLOWED: Final = 2e-2
-"""Largest difference between two variants: roundings of P to 16 bits at other maxima."""
+ALLOWED: Final = {False: 2e-2, True: 1e-1}
+"""Largest difference between two variants, fp8 or not: roundings of P at other maxima."""
+LENGTHS: Final = (512, 1024, 2048, 4096, 8192, 16384)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Columns of a head, of Q and K and of V, and the operands' type."""
+
+    depth: int
+    ov_depth: int
+    is_fp8: bool = False
+
+    @property
+    def name(self) -> str:
+        """What a line of the table begins with."""
+        dims = str(self.depth) if self.depth == self.ov_depth else f"{self.depth}/{self.ov_depth}"
+        return f"fp8 {dims}" if self.is_fp8 else dims
+
+    def tensors(self, seqlen: int, device: str) -> list[torch.Tensor]:
+        """Return q, k and v, (batch, seqlen, heads, columns); tokens and width stay."""
+        rows = (max(1, TOKENS // seqlen), seqlen, HIDDEN // self.depth)
+        dtype = torch.float8_e4m3fn if self.is_fp8 else torch.bfloat16
+        columns = (self.depth, self.depth, self.ov_depth)
+        return [torch.randn((*rows, n), device=device).to(dtype) for n in columns]
+
+
+D64, D96, D128, D192, D256 = (Shape(*dims) for dims in DIMS)
+F64, F128 = Shape(64, 64, is_fp8=True), Shape(128, 128, is_fp8=True)
+ALL: Final = (D64, D96, D128, D192, D256, F64, F128)
 
 
 @dataclass(frozen=True)
@@ -45,12 +75,12 @@ class Trial:
     Attributes:
         options: further options of the call.
         changes: fields of the kernel's configuration, and their values.
-        depths: head dims for which it is tried.
+        shapes: for which it is tried.
     """
 
     options: dict[str, Any] = field(default_factory=dict)
     changes: dict[str, Any] = field(default_factory=dict)
-    depths: tuple[int, ...] = (64, 128, 256)
+    shapes: tuple[Shape, ...] = ALL
 
     def chosen(self, problem: Problem) -> support.Choice:
         """Return the kernel of ``problem`` with the changes."""
@@ -76,53 +106,42 @@ class Trial:
             return call(*qkv, **options, **self.options)
 
 
+TILE: Final = {"scheduler": "tile"}
 PERSISTENT: Final = {"scheduler": "persistent"}
 TWO_CONSUMERS: Final[dict[str, Any]] = {"long_keys": False}
 """Of head dim 128, also where all rows see many keys."""
 TRIALS: Final = {
     "as chosen": Trial(),
-    "one tile a CTA": Trial({"scheduler": "tile"}),
+    "one tile a CTA": Trial(TILE),
     "persistent": Trial(PERSISTENT),
-    "any time": Trial({"scheduler": "tile"}, {"in_turn": False}),
-    "persistent any time": Trial(PERSISTENT, {"in_turn": False}),
-    "128 keys": Trial({"scheduler": "tile"}, TWO_CONSUMERS | {"keys": 128}, (128,)),
-    "176 keys": Trial({"scheduler": "tile"}, TWO_CONSUMERS | {"keys": 176}, (128,)),
-    "176 keys any time": Trial(
-        {"scheduler": "tile"}, TWO_CONSUMERS | {"keys": 176, "in_turn": False}, (128,)
-    ),
-    "176 keys persistent": Trial(PERSISTENT, TWO_CONSUMERS | {"keys": 176}, (128,)),
-    "two consumers": Trial({"scheduler": "tile"}, {"most_consumers": 2}, (64,)),
-    "two consumers persistent": Trial(PERSISTENT, {"most_consumers": 2}, (64,)),
+    "any time": Trial(TILE, {"in_turn": False}, (D256,)),
+    "one consumer": Trial({"num_qo": 1}, {}, (D96, D128)),
+    "two consumers": Trial(TILE, TWO_CONSUMERS, (D128,)),
+    "three consumers": Trial(TILE, {"long_keys": True}, (D128,)),
+    "96 keys persistent": Trial(PERSISTENT, {"keys": 96}, (D128,)),
+    "two consumers 128 keys": Trial(PERSISTENT, {"most_consumers": 2, "keys": 128}, (F64,)),
 }
 """What is tried, by name."""
-PROBLEMS: Final = tuple(
-    (depth, causal, seqlen)
-    for depth in (64, 128, 256)
-    for causal in (False, True)
-    for seqlen in (1024, 4096, 16384)
-)
-"""Head dim, causal, length; so many sequences and heads that tokens and width stay."""
+PROBLEMS: Final = tuple(product(ALL, (False, True), LENGTHS))
+"""Shape, causal, length."""
 
 
-def tensors(depth: int, seqlen: int, device: str) -> list[torch.Tensor]:
-    """Return q, k and v, (batch, seqlen, heads, depth) in bf16."""
-    shape = (TOKENS // seqlen, seqlen, MODEL_DIM // depth, depth)
-    return [torch.randn(shape, device=device).bfloat16() for _ in "qkv"]
-
-
-def trials_of(depth: int) -> dict[str, Trial]:
-    """Return the variants to try for a head dim."""
-    return {name: trial for name, trial in TRIALS.items() if depth in trial.depths}
+def trials_of(shape: Shape) -> dict[str, Trial]:
+    """Return the variants to try for a shape."""
+    return {name: trial for name, trial in TRIALS.items() if shape in trial.shapes}
 
 
 def all_specs() -> Iterator[AttentionSpec]:
     """Yield the kernel of every problem and variant."""
-    for depth, causal, seqlen in PROBLEMS:
-        q, k, v = tensors(depth, seqlen, "meta")
-        for trial in trials_of(depth).values():
+    for shape, causal, seqlen in PROBLEMS:
+        qkv = shape.tensors(seqlen, "meta")
+        for name, trial in trials_of(shape).items():
             options = {"causal": causal, "arch": SM90A, **trial.options}
-            asked = request((q, k, v), *options_and_batch(options))
-            yield trial.chosen(asked.problem).spec
+            asked = request(tuple(qkv), *options_and_batch(options))
+            try:
+                yield trial.chosen(asked.problem).spec
+            except ValueError as error:
+                print(shape.name, name, error)
 
 
 def compile_all() -> int:
@@ -133,26 +152,27 @@ def compile_all() -> int:
     return len(specs)
 
 
-def measured(depth: int, causal: bool, seqlen: int) -> dict[str, str]:
+def measured(shape: Shape, causal: bool, seqlen: int) -> dict[str, str]:
     """Return TFLOPS of each variant, or what is wrong with it."""
-    q, k, v = tensors(depth, seqlen, "cuda")
-    expected = fa4_cute.flash_attn(q, k, v, causal=causal).float()
+    q, k, v = shape.tensors(seqlen, "cuda")
+    expected = fa4_cute.flash_attn(q, k, v, causal=causal)
     found: dict[str, str] = {}
     ready = {}
-    for name, trial in trials_of(depth).items():
-        out = torch.empty_like(q)
+    for name, trial in trials_of(shape).items():
+        out = torch.empty_like(expected)
         call = partial(trial.attention, q, k, v, causal=causal, out=out)
         try:
             call()
+            gap = float((out.float() - expected.float()).abs().max())
         except Exception as error:  # a table shows what fails and goes on
             found[name] = f"{type(error).__name__}: {error}"[:60]
             continue
         ready[name] = call
-        gap = float((out.float() - expected).abs().max())
-        if gap > ALLOWED:
+        if gap > ALLOWED[shape.is_fp8]:
             found[name] = f"differs by {gap:.2g}"
-    times, notes = timing.measured(ready, ROUNDS, timing.Flush(cold=False))
-    operations = 4 * TOKENS * seqlen * MODEL_DIM / (2 if causal else 1)
+    times, notes = timing.measured(ready, ROUNDS, timing.Flush(cold=True))
+    pairs = q.shape[0] * seqlen * (seqlen + 1 if causal else 2 * seqlen) / 2
+    operations = 2 * pairs * q.shape[2] * (shape.depth + shape.ov_depth)
     for name, runs in times.items():
         found.setdefault(name, notes.get(name, f"{operations / runs.median / 1e9:.0f}"))
     return found
@@ -164,9 +184,10 @@ def main(command: str) -> None:
         print(f"{compile_all()} kernels are in {cache.cache_info().directory}")
         return
     print(torch.cuda.get_device_name())
-    for problem in PROBLEMS:
-        for name, text in measured(*problem).items():
-            print(*problem, name, text, sep=" | ", flush=True)
+    for shape, causal, seqlen in PROBLEMS:
+        kind = "causal" if causal else "all"
+        for name, text in measured(shape, causal, seqlen).items():
+            print(shape.name, kind, seqlen, name, text, sep=" | ", flush=True)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, Final
 
@@ -32,6 +33,8 @@ from ..host.interface import flash_attn, flash_attn_varlen
 NAME: Final = "FA4_CUTE"
 _LOG: Final = logging.getLogger(__name__)
 _KEYS: Final = ("CPU", "CUDA")
+_is_torch: Final = ContextVar("is_torch", default=False)
+"""Whether torch's own kernel is being called: then the operators inside are torch's, too."""
 
 
 class _Active:
@@ -86,14 +89,20 @@ def _served(
     Raises:
         RuntimeError: it cannot run here, and torch has no kernel for it.
     """
+    if not (_is_torch.get() and kernel):
+        try:
+            _refuse_grad(args)
+            return function(*args, **options)
+        except NotImplementedError as reason:
+            if kernel is None:
+                raise RuntimeError(f"{NAME} {name}: not supported: {reason}") from reason
+            _LOG.info("%s %s: computed by torch: %s", NAME, name, reason)
+    # On CUDA torch's SDPA calls another operator of these, where nothing tells of a backward pass.
+    before = _is_torch.set(True)
     try:
-        _refuse_grad(args)
-        return function(*args, **options)
-    except NotImplementedError as reason:
-        if kernel is None:
-            raise RuntimeError(f"{NAME} {name}: not supported: {reason}") from reason
-        _LOG.info("%s %s: computed by torch: %s", NAME, name, reason)
-    return kernel.call_boxed(keyset, *args, **options)
+        return kernel.call_boxed(keyset, *args, **options)
+    finally:
+        _is_torch.reset(before)
 
 
 def _sdpa_on_cpu(

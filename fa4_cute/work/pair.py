@@ -53,7 +53,7 @@ def decode_pair_work(
         num_pairs = ids.grid_size_x() // config.cta_group()
         block = block // config.cta_group()
     else:
-        block, head, batch, num_pairs = place_of_work(args, index)
+        block, head, batch, num_pairs = place_of_work(spec, args, index)
     tile, split = query_tile(spec, args, block, num_pairs)
     first = tile * config.PairBM_eff()
     work = work_at(spec, args, (first, head, batch), split)

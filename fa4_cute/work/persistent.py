@@ -5,6 +5,10 @@ every role of a CTA knows its works without asking. Two CTAs that share every MM
 works: ``c`` and ``n`` count pairs then. Barriers are not initialised again: parities
 continue from the counts in ``Progress``.
 
+Where the schedule goes head by head, a head's query tiles are long and short, and ``n`` is often a
+multiple of their number: every other round goes backwards (``c``, ``2 n - 1 - c``, ``2 n + c``),
+so that who had a long one has a short one next.
+
 Two memories of a query tile are used by the next one, the Q tile, over which O is staged, and the
 accumulators. The softmax warps arrive on ``stored`` when they have read the accumulators and the
 stores have read the staged O; the load role waits for it before it loads the next Q, and the
@@ -26,7 +30,17 @@ from .progress import Progress
 def for_each_work(ctx: AttentionContext, role: cutlass.Constexpr) -> Progress:
     """Call ``role(context of the work)`` for every work of the CTA; return the counts after it."""
     progress = Progress.zero(ctx.order)
-    if cutlass.const_expr(ctx.spec.variant.is_persistent):
+    if cutlass.const_expr(ctx.spec.variant.is_persistent and ctx.spec.head_by_head):
+        index = ids.block_index()[0]
+        # Backwards from here; the next step, forwards again, makes it two rounds.
+        step = (ids.grid_size_x() - index) * 2 - 1
+        while index < ctx.args.extras.num_work:
+            here = ctx.at(index, progress)
+            role(here)
+            progress = progress.after(here.work.num_key_tiles)
+            index = index + step
+            step = ids.grid_size_x() * 2 - step
+    elif cutlass.const_expr(ctx.spec.variant.is_persistent):
         index = in_clusters(ctx, ids.block_index()[0])
         while index < ctx.args.extras.num_work:
             here = ctx.at(index, progress)

@@ -63,19 +63,25 @@ def decode_work(spec: AttentionSpec, args: Arguments, index: Int32 | None = None
             block, head, batch = ids.block_index()
             num_blocks = ids.grid_size_x()
     else:
-        block, head, batch, num_blocks = place_of_work(args, index)
+        block, head, batch, num_blocks = place_of_work(spec, args, index)
     tile, split = query_tile(spec, args, block, num_blocks)
     return work_at(spec, args, (tile * spec.config.PairBM_eff(), head, batch), split)
 
 
-def place_of_work(args: Arguments, index: Int32) -> tuple[Int32, Int32, Int32, Int32]:
+def place_of_work(
+    spec: AttentionSpec, args: Arguments, index: Int32
+) -> tuple[Int32, Int32, Int32, Int32]:
     """Return query tile, head and sequence of work ``index``, and the number of query tiles.
 
     All heads and sequences of one query tile follow one another: they take equally long, so that
-    CTAs that start together end together.
+    CTAs that start together end together. Or all query tiles of a head do, and CTAs take turns.
     """
     num_heads = args.extras.num_heads
     per_tile = num_heads * args.extras.num_sequences
+    if spec.head_by_head:
+        num_blocks = args.extras.num_work // per_tile
+        head, block = index // num_blocks, index % num_blocks
+        return block, head % num_heads, head // num_heads, num_blocks
     block, rest = index // per_tile, index % per_tile
     num_blocks = args.extras.num_work // per_tile
     return block, rest % num_heads, rest // num_heads, num_blocks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import pytest
@@ -103,6 +103,28 @@ def test_what_cannot_run_here_is_computed_by_torch(
     with torch.no_grad():
         attention(leaf, is_causal=True)
     assert len(launches) == 1
+
+
+def test_the_operators_inside_of_torch_s_kernel_are_torch_s() -> None:
+    """As on CUDA, where SDPA's flash attention calls the operator of ``varlen_attn``."""
+
+    class Kernel:
+        def __init__(self, call: Callable[[], str]) -> None:
+            self.call = call
+
+        def call_boxed(self, _keyset: object) -> str:
+            return self.call()
+
+    def refused() -> str:
+        raise NotImplementedError("requires_grad=True")
+
+    def served(function: Callable[[], str], kernel: Kernel) -> str:
+        return torch_sdpa._served("name", function, kernel, None)
+
+    inner = Kernel(lambda: "torch's")
+    outer = Kernel(lambda: served(lambda: "ours", inner))
+    assert served(refused, outer) == "torch's"
+    assert served(lambda: "ours", inner) == "ours"
 
 
 STARTS = torch.tensor([0, 7, 7, 37], dtype=torch.int32)

@@ -1,4 +1,4 @@
-"""Who computes a problem: this package, torch's backends, FlashAttention-4's recorded kernel.
+"""Who computes a problem: this package, torch's backends, recorded and Triton kernels.
 
 A runner takes a problem and its tensors and gives a function that writes ``tensors["out"]``, or
 raises with the reason why it cannot.
@@ -7,6 +7,7 @@ raises with the reason why it cannot.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -26,6 +27,9 @@ Runner = Callable[[Problem, Tensors], Call]
 OURS = "fa4_cute"
 RECORDED = "FA4"
 """Its launches come from a record, so that its own Python does not run."""
+TRITON = "Triton"
+TUNED_DIMS, TUNED_LENGTHS = (64, 128), (1024, 4096, 16384)
+"""What Triton's tutorial is asked for: it compiles and tries 28 kernels for each."""
 
 
 class NotOffered(Exception):
@@ -119,8 +123,37 @@ class RecordedRunner:
         return call
 
 
-def runners(folder: Path | None) -> Mapping[str, Runner]:
-    """All runners by name; `folder` holds recorded launches."""
+def triton_tutorial(file: Path) -> Runner:
+    """The attention of Triton's tutorial: ``attention(q, k, v, causal, scale)`` of a module.
+
+    It takes float16, (batch, heads, seqlen, head_dim) without gaps. All heads are those of one
+    sequence for it: it finds the rows of a later sequence in the wrong place.
+    """
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+    def run(problem: Problem, tensors: Tensors) -> Call:
+        p = problem
+        if p.group != "full" or p.head_dim not in TUNED_DIMS or p.seqlen_k not in TUNED_LENGTHS:
+            raise NotOffered("asked for dense bf16 of some head dims and lengths only")
+        heads = [tensors[name].half().transpose(1, 2).contiguous() for name in ("q", "k", "v")]
+        q, k, v = (x.flatten(0, 1)[None] for x in heads)
+
+        def call() -> torch.Tensor:
+            found: torch.Tensor = module.attention(q, k, v, p.causal, p.head_dim**-0.5)
+            return found
+
+        tensors["out"] = call().view(heads[0].shape).transpose(1, 2)
+        return call
+
+    return run
+
+
+def runners(folder: Path | None, tutorial: Path | None = None) -> Mapping[str, Runner]:
+    """All runners by name; `folder` holds recorded launches, `tutorial` is Triton's."""
     found: dict[str, Runner] = {
         OURS: ours,
         "cuDNN": partial(_sdpa, SDPBackend.CUDNN_ATTENTION),
@@ -130,4 +163,6 @@ def runners(folder: Path | None) -> Mapping[str, Runner]:
     }
     if folder is not None:
         found[RECORDED] = RecordedRunner(folder)
+    if tutorial is not None:
+        found[TRITON] = triton_tutorial(tutorial)
     return found

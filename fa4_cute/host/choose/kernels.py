@@ -12,7 +12,6 @@ from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
 from ...plan.spec.kernel_spec import KernelSpec
 from ...plan.spec.sm90_spec import SM90_DTYPES, SM90Spec
-from ...plan.spec.variant import Scheduler
 
 
 @dataclass(frozen=True)
@@ -26,8 +25,6 @@ class KernelRow:
         features: names of the features it has besides full and causal masks (``FEATURES``).
         specify: class whose ``for_attention`` makes the specification for the compiler, and names
             the architecture.
-        persistent_up_to: largest head dimension for which CTAs are persistent where the call
-            leaves it open, 0 for none.
         forms: names of the special forms of operands that it takes (``Problem.form``).
     """
 
@@ -36,17 +33,12 @@ class KernelRow:
     head_dims: tuple[int, int]
     features: frozenset[str]
     specify: type[AttentionSpec]
-    persistent_up_to: int = 0
     forms: frozenset[str] = frozenset()
 
     @property
     def arch(self) -> str:
         """Architecture of the kernel."""
         return self.specify.arch
-
-    def scheduler(self, head_dim: int) -> Scheduler:
-        """How query tiles are assigned to CTAs where the call leaves it open."""
-        return Scheduler.PERSISTENT if head_dim <= self.persistent_up_to else Scheduler.TILE
 
     def serves(self, dtype: DType, head_dim: int) -> bool:
         """Whether the row is the one for ``dtype`` and ``head_dim``."""
@@ -97,8 +89,6 @@ KERNELS: Final = (
         head_dims=(8, MAX_SM90_DEPTH),
         features=frozenset(SM90_FEATURES),
         specify=SM90Spec,
-        # On an H200 that is faster where O has memory beside Q without costing a slot of K and V.
-        persistent_up_to=64,
         forms=frozenset({"head_dim_v"}),
     ),
 )

@@ -12,6 +12,7 @@ from ...plan.launch.sm90_selection import (
     TileChoice,
     TileKind,
     choose_key_splits,
+    choose_scheduler,
     choose_tile,
 )
 from ...plan.spec.attention_spec import AttentionSpec
@@ -47,7 +48,7 @@ def row_of(problem: Problem) -> KernelRow:
 def specified(problem: Problem) -> Specified:
     """Return the kernel of a problem and what was left open of it, but for clusters of splits."""
     row = row_of(problem)
-    posed, problem = problem, problem.with_scheduler(row.scheduler(problem.head_dim))
+    posed, problem = problem, problem.with_scheduler(Scheduler.TILE)
     spec = _specification_of(problem, row)
     if isinstance(spec, SM90Spec):
         return _specified_sm90(posed, row, spec)
@@ -64,13 +65,11 @@ def _specified_sm90(problem: Problem, row: KernelRow, spec: SM90Spec) -> Specifi
     Args:
         problem: what is asked for.
         row: the kernel.
-        spec: it, with the row's scheduler where the problem leaves that open.
+        spec: it, of one query tile per CTA where the problem leaves that open.
     """
     asked = problem.features.scheduler is Scheduler.PERSISTENT
     tile = choose_tile(spec, problem.sizes, asked=problem.num_qo, is_persistent=asked)
-    few = tile.kind is TileKind.FEW_ROWS
-    scheduler = Scheduler.TILE if few else row.scheduler(problem.head_dim)
-    problem, splits = problem.with_scheduler(scheduler), None
+    problem, splits = problem.with_scheduler(choose_scheduler(spec, problem.sizes, tile.kind)), None
     if problem.features.num_splits is None:
         posed = _sm90_specification_of(problem, row, tile)
         splits = choose_key_splits(posed, problem.sizes, problem.sms)

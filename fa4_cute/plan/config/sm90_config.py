@@ -96,7 +96,8 @@ class SM90Config(OperandConfig):
         """The row of the table."""
         if self.long_keys:
             return LONG_KEYS_TILE
-        tiles = tiles_of(is_fp8=self.transposes_values, few_rows=self.few_rows)
+        three = self.most_consumers > 2 and not self.persistent
+        tiles = tiles_of(is_fp8=self.transposes_values, few_rows=self.few_rows, has_three=three)
         found = next(tile for tile in tiles if tile.holds(self.depth, self.ov_depth))
         return found.narrowed(self.column_cap)
 

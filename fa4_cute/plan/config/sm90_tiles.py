@@ -23,10 +23,14 @@ multiplied in blocks of columns, each in the registers of the one before; and wh
 that S does not fit beside such a block, S follows the last one in the same registers::
 
     columns of V   consumers   keys   registers of S, O, P, P V
+    .. 64          3           96     48, 32, 12, 32 of 160
     .. 64          2           128    64, 32, 16, 32 of 240
     .. 128         2           128    64, 64, 16, 64 of 240
     .. 192         2           128    64, 96, 16, 32 of 240
     .. 256         2           128    64 (S or P V), 128, 16 of 240
+
+The second row where features leave two consumers, and of persistent CTAs, which serve short
+sequences.
 """
 
 from __future__ import annotations
@@ -75,6 +79,8 @@ FP8_TILES: Final = (SM90Tile(64, 2, 128), SM90Tile(256, 2, 128, ov_depth=128),
                     SM90Tile(256, 2, 128, ov_depth=192, columns=64),
                     SM90Tile(256, 2, 128, columns=128, scores_ahead=False))  # fmt: skip
 """Those of fp8 operands."""
+FP8_TILE_OF_THREE: Final = SM90Tile(64, 3, 96)
+"""Comes before them where three consumers have the registers."""
 MAX_KV_STAGES: Final = 4
 """More slots of K and V than this hide no more latency."""
 MIN_KV_STAGES: Final = 2
@@ -93,14 +99,16 @@ FP8_FEW_ROWS_TILES: Final = (*FEW_ROWS_TILES[:2],
 FP8_KEY_UNIT: Final = 32
 """Keys of an fp8 tile come in multiples of what one wgmma multiplies."""
 LONG_KEYS_TILE: Final = SM90Tile(128, 3, 80)
-"""For this head dim alone, and many keys that all rows see: three consumers hide more of each
-other's softmax, and what they lose at the ends of a query tile no longer counts."""
+"""For this head dim alone, and many keys: three consumers hide more of each other's softmax, and
+what they lose at the ends of a query tile no longer counts."""
 
 
-def tiles_of(*, is_fp8: bool, few_rows: bool) -> tuple[SM90Tile, ...]:
-    """Return the tiles of a kernel, ascending."""
+def tiles_of(*, is_fp8: bool, few_rows: bool, has_three: bool) -> tuple[SM90Tile, ...]:
+    """Return the tiles of a kernel, ascending; of fp8 operands, some may have three consumers."""
+    if is_fp8 and not few_rows:
+        return (FP8_TILE_OF_THREE, *FP8_TILES) if has_three else FP8_TILES
     if is_fp8:
-        return FP8_FEW_ROWS_TILES if few_rows else FP8_TILES
+        return FP8_FEW_ROWS_TILES
     return FEW_ROWS_TILES if few_rows else TILES
 
 

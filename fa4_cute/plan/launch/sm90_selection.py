@@ -1,4 +1,4 @@
-"""The Hopper kernel's choices by sizes: which tile a CTA has, and into how many splits keys fall.
+"""The Hopper kernel's choices by sizes: a CTA's tile, who takes query tiles, splits of the keys.
 
 One or the other decides whether all SMs load. A decoding step has one CTA per key/value head, far
 fewer than SMs, and its time is that of reading the cache: keys are split until the CTAs fill the
@@ -13,15 +13,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from math import prod
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..config.sm90_tiles import LONG_KEYS_TILE
 from ..facts.hardware import ceil_div
 from ..facts.wgmma import WGMMA_ROWS
 from ..masks.key_tiles import KeyTileMap, Rows
-from ..masks.masks import NULL
+from ..masks.masks import CAUSAL, NULL
 from ..spec.combine_spec import MAX_SPLITS
 from ..spec.sm90_spec import SM90Spec
+from ..spec.variant import Scheduler
 from .launch import AttentionSizes
 from .tiles import TileShape, grid
 
@@ -39,7 +40,7 @@ COMBINE_NS: Final = 5000
 """A second launch, and the latency of what it reads."""
 SPLIT_NS: Final = 165
 """What each split adds to that."""
-MANY_KEYS: Final = 4096
+MANY_KEYS: Final = 2048
 """From here on the tile for many keys pays; at 1024 it does not (``docs/hopper.md``)."""
 WORTH: Final = 0.95
 """Keys are split where the grid ends after this share of the time at the latest."""
@@ -47,6 +48,22 @@ LEAST_KEYS: Final = 512
 """Fewer keys than this are not worth a CTA of their own."""
 MOST_ROUNDS: Final = 4
 """Beyond so many CTAs on each SM, nothing becomes more even."""
+
+
+class PersistentKeys(NamedTuple):
+    """Most keys of a query tile with which CTAs of head dims up to ``depth`` are persistent.
+
+    With more, the ends of a query tile that they hide count for little, and an SM that takes the
+    next query tile when it is free evens out more than a fixed order.
+    """
+
+    depth: int
+    keys: int
+    fp8_keys: int
+
+
+PERSISTENT: Final = (PersistentKeys(64, 4096, 1024), PersistentKeys(128, 0, 4096))
+"""Ascending; wider heads have none: measured on an H100 (``docs/hopper.md``)."""
 
 
 class TileKind(Enum):
@@ -113,8 +130,8 @@ def choose_tile(
     if rows <= WGMMA_ROWS:
         return TileChoice(TileKind.FEW_ROWS, f"{rows} rows fit it")
     is_long = rows > LONG_KEYS_TILE.consumers * WGMMA_ROWS and keys >= MANY_KEYS
-    if is_long and spec.may_take_long_keys and spec.variant.mask == NULL:
-        return TileChoice(TileKind.LONG_KEYS, f"all rows see all of {keys} keys")
+    if is_long and spec.may_take_long_keys and spec.variant.mask in (NULL, CAUSAL):
+        return TileChoice(TileKind.LONG_KEYS, f"rows see {keys} keys, all or causal")
     return TileChoice(TileKind.TABLE, f"{rows} rows of a key/value head need several")
 
 
@@ -198,6 +215,19 @@ def visited_key_tiles(spec: SM90Spec, sizes: AttentionSizes) -> int:
     lengths = dict.fromkeys(spec.variant.padding_slots, keys)
     rows = Rows(first, keys - 1, keys, lengths)
     return int(KeyTileMap.of(spec.variant.terms, rows, spec.config.BN).count)
+
+
+def choose_scheduler(spec: SM90Spec, sizes: AttentionSizes, kind: TileKind) -> Scheduler:
+    """Return who takes query tiles: persistent CTAs where the ends of a query tile count."""
+    if kind is not TileKind.TABLE or 0 in (sizes.batch, sizes.seqlen_q, sizes.seqlen_k):
+        return Scheduler.TILE
+    config = spec.config
+    row = next((row for row in PERSISTENT if config.depth <= row.depth), None)
+    most = 0 if row is None else row.fp8_keys if config.transposes_values else row.keys
+    if not most:
+        return Scheduler.TILE
+    keys = min(visited_key_tiles(spec, sizes) * config.BN, sizes.seqlen_k)
+    return Scheduler.PERSISTENT if keys <= most else Scheduler.TILE
 
 
 def choose_key_splits(spec: SM90Spec, sizes: AttentionSizes, num_sms: int) -> KeySplits:

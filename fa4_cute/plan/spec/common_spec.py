@@ -138,6 +138,11 @@ class CommonSpec(ABC):
         return False
 
     @property
+    def head_by_head(self) -> bool:
+        """Whether persistent CTAs take all query tiles of a head before those of the next."""
+        return False
+
+    @property
     def smem_bytes(self) -> int:
         """Dynamic shared memory per CTA."""
         return self.config.smem_used

@@ -41,22 +41,20 @@ def happening_of(event: DynamicEvent, draw: Draw) -> Happening | None:
     return RULES[event.kind](event, draw)
 
 
-def _memory_cycles(size: float, draw: Draw, fresh: float = 0, *, writes: bool = False) -> float:
+def _memory_cycles(size: float, draw: Draw, fresh: float = 0) -> float:
     """Cycles of an SM's way to the L2, and of what is fresh to memory.
 
-    An SM that asks alone has its port to itself, and its share of the L2 or of memory when all ask
-    at once; in between, `l2_pressure` and `hbm_pressure` (0 to 1) say how much they are asked.
+    An SM that asks the L2 alone has its port to itself, and its share of the L2 when all ask at
+    once; in between, `l2_pressure` (0 to 1) says how much they ask. CTAs begin in step, and memory
+    serves them alike: an SM has its share of it.
     """
-    port, sms = draw["copy_bytes"], draw["sms"]
-    cycles = size * (1 - fresh) / _between(port, draw["l2_bytes"] / sms, draw, "l2_pressure")
+    port, share = draw["copy_bytes"], draw["l2_bytes"] / draw["sms"]
+    rate = port + (min(share, port) - port) * draw.values.get("l2_pressure", 1)
+    cycles = size * (1 - fresh) / rate
     if fresh:
-        rate = draw["hbm_write_gbytes" if writes else "hbm_gbytes"] * 1e3 / draw["clock_mhz"]
-        cycles += size * fresh / _between(port, rate / sms, draw, "hbm_pressure")
+        memory = draw["hbm_gbytes"] * 1e3 / draw["clock_mhz"] / draw["sms"]
+        cycles += size * fresh / min(memory, rate)
     return cycles
-
-
-def _between(alone: float, share: float, draw: Draw, pressure: str) -> float:
-    return alone + (min(share, alone) - alone) * draw.values.get(pressure, 1)
 
 
 def _plain(action: str) -> Callable[[DynamicEvent, Draw], Happening]:
@@ -106,8 +104,7 @@ def _copy_load(event: DynamicEvent, draw: Draw) -> Happening:
 
 def _copy_store(event: DynamicEvent, draw: Draw) -> Happening:
     service = max(draw["copy_issue_cycles"], event.size / draw["store_bytes"])
-    memory = _memory_cycles(event.size, draw, event.fresh, writes=True)
-    return Happening("copy store", service=service, memory=memory)
+    return Happening("copy store", service=service, memory=_memory_cycles(event.size, draw))
 
 
 def _bulk_wait(event: DynamicEvent, draw: Draw) -> Happening:

@@ -15,7 +15,7 @@ from typing import Final
 from ..chips import Draw
 from ..model import ClusterTime, run_cluster
 from ..records import LaunchTrace
-from .memory import from_memory
+from .memory import NO_TRAFFIC, from_memory
 
 THREADS_PER_WARP: Final = 32
 REGISTER_UNIT: Final = 8
@@ -85,20 +85,27 @@ def time_launch(
         launch: distinct clusters, each with those that it stands for.
         draw: of the chip.
         hbm_bytes: bytes that have to come from memory besides.
-        cold: nothing is in the L2 when the launch begins. It is run twice: the first run, in which
-            an SM has its port to itself, says how much the L2 and memory are asked.
+        cold: nothing is in the L2 when the launch begins.
     """
-    if not cold:
-        return _timed(launch, draw, _moving(draw, hbm_bytes, 0))
-    launch, traffic = from_memory(launch)
-    moving = _moving(draw, hbm_bytes + traffic.read, traffic.written)
-    alone = replace(draw, values={**draw.values, "l2_pressure": 0.0, "hbm_pressure": 0.0})
-    work = _timed(launch, alone, moving).cycles - draw["launch_cycles"]
-    asked = {
-        "l2_pressure": min(traffic.asked / draw["l2_bytes"] / work, 1),
-        "hbm_pressure": min(moving / work, 1),
-    }
-    return _timed(launch, replace(draw, values={**draw.values, **asked}), moving)
+    traffic = NO_TRAFFIC
+    if cold:
+        launch, traffic = from_memory(launch)
+    size = prod(launch.cluster)
+    clusters = {number: k for k, t in enumerate(launch.traces) for number in t.clusters}
+    resident = resident_ctas(launch, draw)
+    groups = int(draw["sms"]) // size
+    copies = min(resident, -(-len(clusters) // groups))
+    parts = tuple(run_cluster(trace, draw, copies=copies) for trace in launch.traces)
+    durations = [parts[clusters[number]].cycles for number in sorted(clusters)]
+    work = finish(durations, groups * copies, draw["cta_cycles"])
+    moved = _moving(draw, hbm_bytes + traffic.read, traffic.written)
+    return LaunchTime(
+        draw["launch_cycles"] + max(work, moved),
+        parts,
+        resident,
+        groups * copies,
+        "HBM" if moved > work else "SMs",
+    )
 
 
 def _moving(draw: Draw, read: float, written: float) -> float:
@@ -108,19 +115,14 @@ def _moving(draw: Draw, read: float, written: float) -> float:
     return gbytes * draw["clock_mhz"] / 1e3
 
 
-def _timed(launch: LaunchTrace, draw: Draw, moving: float) -> LaunchTime:
-    size = prod(launch.cluster)
-    clusters = {number: k for k, t in enumerate(launch.traces) for number in t.clusters}
-    resident = resident_ctas(launch, draw)
-    groups = int(draw["sms"]) // size
-    copies = min(resident, -(-len(clusters) // groups))
-    parts = tuple(run_cluster(trace, draw, copies=copies) for trace in launch.traces)
-    durations = [parts[clusters[number]].cycles for number in sorted(clusters)]
-    work = finish(durations, groups * copies, draw["cta_cycles"])
-    return LaunchTime(
-        draw["launch_cycles"] + max(work, moving),
-        parts,
-        resident,
-        groups * copies,
-        "HBM" if moving > work else "SMs",
-    )
+def asked_of_l2(launch: LaunchTrace, draw: Draw) -> Draw:
+    """Return a draw that knows how much a launch asks of the L2.
+
+    A first run, in which each SM has its port to itself, says in how much time it asks for its
+    bytes; what that is of the L2's rate counts as pressure (`model.happenings`).
+    """
+    launch, traffic = from_memory(launch)
+    alone = replace(draw, values={**draw.values, "l2_pressure": 0.0})
+    work = time_launch(launch, alone).cycles - draw["launch_cycles"]
+    pressure = min(traffic.asked / draw["l2_bytes"] / work, 1)
+    return replace(draw, values={**draw.values, "l2_pressure": pressure})

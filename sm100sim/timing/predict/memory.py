@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -32,6 +33,9 @@ class Traffic:
     asked: int
     read: float
     written: float
+
+
+NO_TRAFFIC: Final = Traffic(0, 0, 0)
 
 
 def from_memory(launch: LaunchTrace) -> tuple[LaunchTrace, Traffic]:

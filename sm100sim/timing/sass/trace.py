@@ -188,11 +188,11 @@ class Matcher:
                 replace(group[0], clusters=tuple(trace.clusters[0] for trace in group))
                 for group in same.values()
             ),
-            tensors=_tensors(request.params),
+            tensors=tensors_of(request.params),
         )  # fmt: skip
 
 
-def _tensors(params: Sequence[bytes]) -> tuple[Extent, ...]:
+def tensors_of(params: Sequence[bytes]) -> tuple[Extent, ...]:
     """What those parameters describe that are tensor maps, one for each first address."""
     found: dict[int, Extent] = {}
     for raw in params:

@@ -17,8 +17,8 @@ import torch
 from benchmarks.hopper import attention_times
 from benchmarks.hopper.times.clocks import ClockLog, Nvml
 from benchmarks.hopper.times.problems import Problem
-from benchmarks.hopper.times.runners import Call, NotOffered, Tensors
-from benchmarks.hopper.times.tensors import make
+from benchmarks.hopper.times.runners import Call, NotOffered, Tensors, triton_tutorial
+from benchmarks.hopper.times.tensors import error, make
 from benchmarks.hopper.times.timing import Times
 from tests.benchmarks.hopper.test_clocks import library
 
@@ -72,6 +72,23 @@ def test_only_right_results_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refused["wrong"].startswith("wrong: relative error")
 
 
+def test_triton_s_tutorial_gets_its_own_layout(tmp_path: Path) -> None:
+    file = tmp_path / "tutorial.py"
+    file.write_text(
+        "from torch.nn.functional import scaled_dot_product_attention as sdpa\n"
+        "def attention(q, k, v, causal, scale):\n"
+        "    assert q.shape == (1, 4, 1024, 64) and q.is_contiguous()\n"
+        "    return sdpa(q, k, v, is_causal=causal, scale=scale)\n"
+    )
+    runner = triton_tutorial(file)
+    problem = Problem("full", 2, 1024, 1024, 2, 2, 64, 64, causal=True)
+    tensors = make(problem, "cpu")
+    runner(problem, tensors)()
+    assert error(problem, tensors) < 1e-2
+    with pytest.raises(NotOffered):
+        runner(SMALL, tensors)
+
+
 @pytest.fixture
 def pretended(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Hopper GPU on which every run takes two milliseconds."""
@@ -90,7 +107,7 @@ def pretended(monkeypatch: pytest.MonkeyPatch) -> None:
     stands = {
         **small, "measured": timed, "host_cost": lambda _call: 9.0, "copy_rate": lambda *_: 4000.0,
         "Flush": lambda cold: None, "ClockLog": lambda: ClockLog(Nvml(0, library())),
-        "runners": lambda _folder: {"fa4_cute": zeros, "FA4": zeros}, "card": dict,
+        "runners": lambda *_files: {"fa4_cute": zeros, "FA4": zeros}, "card": dict,
     }  # fmt: skip
     for name, stand in stands.items():
         monkeypatch.setattr(attention_times, name, stand)

@@ -39,12 +39,12 @@ def test_hopper_splits_keys_where_that_is_left_open() -> None:
     assert "grid (66, 2, 1)" in text
 
 
-def test_many_keys_without_a_mask_have_a_tile_of_their_own_on_hopper() -> None:
+def test_many_keys_have_a_tile_of_their_own_on_hopper() -> None:
     found = decoding(seqlen_q=4096)
     assert found.spec is decoding(seqlen_q=4096).spec
     assert found.spec.name.startswith("fa4_sm90_bf16_d128_g4_long")
     assert "3 Q tiles and 80 keys at a time per CTA" in found.query_tiles.text
-    assert decoding(seqlen_q=4096, causal=True).spec.config.BN == 128
+    assert decoding(seqlen_q=4096, causal=True).spec.config.BN == 80
     assert decoding(seqlen_q=4096, num_qo=2).spec.config.BN == 128
 
 
@@ -59,7 +59,9 @@ def test_few_rows_have_a_kernel_of_their_own_on_hopper() -> None:
     assert decoding(features=persistent).spec.config.BM == 128
     narrow = {"head_dim": 64, "head_dim_v": 64}
     assert decoding(**narrow).spec.variant.scheduler is Scheduler.TILE
-    assert decoding(**narrow, seqlen_q=17).spec.variant.scheduler is Scheduler.PERSISTENT
+    for keys, scheduler in ((4096, Scheduler.PERSISTENT), (8192, Scheduler.TILE)):
+        found = decoding(**narrow, seqlen_q=17, seqlen_k=keys)
+        assert found.spec.variant.scheduler is scheduler
 
 
 def test_who_takes_the_query_tiles_is_left_to_the_kernel() -> None:

@@ -54,7 +54,7 @@ def test_hopper_serves_fp8_of_whole_units_of_16_bytes() -> None:
 
 def test_hopper_takes_fp8() -> None:
     text = fa4_cute.explain(head_dim=128, dtype="fp8_e4m3", seqlen_q=512, arch="sm_90a")
-    assert "kernel SM90MHA (fa4_sm90_fp8_e4m3_d128_g1)" in text
+    assert "kernel SM90MHA (fa4_sm90_fp8_e4m3_d128_g1_persistent)" in text
     assert "3 slots of V before it is transposed" in text
     assert "transpose" in text
     many = {"seqlen_q": 4096, "seqlen_k": 16384}

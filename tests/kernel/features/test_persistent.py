@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from fa4_cute.host.compile.compiler import compile_kernel
+from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH
 from sm100sim.options import run_options
 from testing.arguments import arguments
@@ -32,15 +33,20 @@ TWO_Q = persistent((300, 300, 128), batch=1)
 D384 = persistent((300, 600, 384), heads=1)
 D256_FP8 = persistent((500, 510, 256), heads=1, dtype=FP8)
 PAIR = persistent((1100, 300, 128), heads=1, pair_cta=True)
+HOPPER = persistent((500, 300, 64), arch=SM90A, num_qo=None)
 CASES = (
     (persistent((300, 300, 128)), 1),
     (persistent((300, 600, 128), mask="chunked", num_qo=1), 2),
     # Pairs of CTAs
     (D256_FP8, 2),
     (PAIR, 2),
+    # More than two rounds of 12 query tiles, forwards and backwards, the last one not full.
+    (HOPPER, 5),
 )
 """Cases, and the SMs that they run on."""
 MORE = (
+    (HOPPER, 4),
+    (persistent((300, 700, 128), mask="", arch=SM90A, num_qo=None, dtype=FP8), 3),
     (persistent((700, 500, 64)), 3),
     (persistent((300, 300, 192), mask=""), 2),
     (persistent((600, 200, 64), num_qo=1), 1),

@@ -189,3 +189,32 @@ def test_a_broken_kernel_is_found(name: str) -> None:
     keys = 1000 if what == "deadlock" else 300
     case = replace(featured(features), lengths=((64, keys),), num_splits=1)
     require_found(case, rewrite, what)
+
+
+def without_product_wait(number: int) -> Callable[[str], str]:
+    """What takes out the ``number``-th wait for all products of a warp group."""
+
+    def rewrite(text: str) -> str:
+        found = list(re.finditer(r"wgmma\.wait_group\.sync\.aligned 0;", text))[number]
+        return text[: found.start()] + text[found.end() :]
+
+    return rewrite
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("what", "number"), [("first block", 1), ("second block", 2), ("S", 3)])
+def test_each_product_of_a_wide_v_is_waited_for(what: str, number: int) -> None:
+    """The first wait is that for S of the first tile; in the loop S follows the two blocks."""
+    case = replace(QUICK, head_dim=256, lengths=((64, 300),))
+    require_found(case, without_product_wait(number), "wgmma-register-in-flight")
+
+
+@pytest.mark.slow
+def test_a_block_does_not_add_to_the_one_before() -> None:
+    """It starts over the registers of that one; were they added, O would be far off."""
+    given = arguments(replace(QUICK, head_dim=256, lengths=((64, 300),)))
+    added = call(given, rewrite=lambda text: text.replace("ne.b32 counts", "eq.b32 counts"))
+    right = call(given)
+    limits = {"sum_bits": None, **given.options}
+    assert compare_fp8(right.out, right.lse, given.inputs, **limits).ok
+    assert not compare_fp8(added.out, added.lse, given.inputs, **limits).ok

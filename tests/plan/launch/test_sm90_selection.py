@@ -15,6 +15,7 @@ from fa4_cute.plan.launch.sm90_selection import (
     GridLoad,
     TileKind,
     choose_key_splits,
+    choose_scheduler,
     choose_tile,
     tile_ns,
     visited_key_tiles,
@@ -22,10 +23,11 @@ from fa4_cute.plan.launch.sm90_selection import (
 from fa4_cute.plan.masks.masks import CAUSAL, Mask, PaddingMask, SlidingWindowMask
 from fa4_cute.plan.spec.combine_spec import MAX_SPLITS
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
-from fa4_cute.plan.spec.variant import Variant
+from fa4_cute.plan.spec.variant import Scheduler, Variant
 
 SMS = 132
 PAGED = Variant(page_size=16, used_k=True)
+WINDOW = SlidingWindowMask(1023, 0)
 
 
 def few(head_dim: int = 128, group: int = 4, mask: Mask | None = None) -> SM90Spec:
@@ -64,21 +66,40 @@ def test_rows_that_fit_one_tile(queries: int, group: int, few_rows: bool) -> Non
 @pytest.mark.parametrize(
     ("spec", "keys", "kind"),
     [
-        (wide(), 4096, TileKind.LONG_KEYS),
-        (wide(), 4095, TileKind.TABLE),
-        (wide(mask=CAUSAL), 4096, TileKind.TABLE),
+        (wide(), 2048, TileKind.LONG_KEYS),
+        (wide(), 2047, TileKind.TABLE),
+        (wide(mask=CAUSAL), 2048, TileKind.LONG_KEYS),
+        (wide(mask=WINDOW), 4096, TileKind.TABLE),
         (wide(96), 4096, TileKind.TABLE),
         (wide(192), 4096, TileKind.TABLE),
         (SM90Spec.for_attention(DType.BF16, 128, variant=PAGED), 4096, TileKind.TABLE),
     ],
 )
-def test_many_keys_that_all_rows_see(spec: SM90Spec, keys: int, kind: TileKind) -> None:
+def test_many_keys_that_rows_see(spec: SM90Spec, keys: int, kind: TileKind) -> None:
     sizes = step(1, keys, 500)
     found = choose_tile(spec, sizes, asked=None, is_persistent=False)
     assert found.kind is kind
     tile_keys = found.kind.applied(spec).config.BN
     assert tile_keys == (80 if kind is TileKind.LONG_KEYS else spec.config.BN)
     assert choose_tile(spec, sizes, asked=2, is_persistent=False).kind is TileKind.TABLE
+
+
+@pytest.mark.parametrize(
+    ("spec", "keys", "persistent"),
+    [
+        (wide(64), 4096, True), (wide(64), 4097, False), (wide(40, mask=CAUSAL), 4096, True),
+        (wide(64, mask=WINDOW), 65536, True), (wide(96), 512, False), (wide(128), 512, False),
+        (SM90Spec.for_attention(DType.FP8_E4M3, 128), 4096, True),
+        (SM90Spec.for_attention(DType.FP8_E4M3, 128), 8192, False), (wide(64), 0, False),
+    ],
+)  # fmt: skip
+def test_ctas_are_persistent_where_the_ends_of_a_query_tile_count(
+    spec: SM90Spec, keys: int, persistent: bool
+) -> None:
+    found = choose_scheduler(spec, AttentionSizes(2, 4096, keys, 8, 8), TileKind.TABLE)
+    assert found is (Scheduler.PERSISTENT if persistent else Scheduler.TILE)
+    few = choose_scheduler(spec, AttentionSizes(2, 4096, keys, 8, 8), TileKind.FEW_ROWS)
+    assert few is Scheduler.TILE
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def test_a_refusal_names_the_kernel(program: Path, capsys: pytest.CaptureFixture
     assert "no profile of reverse: roles: x has warp 7; the CTA has 0-1" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_timelines(program: Path) -> None:
     files = ["a.html", "a.json"]
     assert main([*WORDS, *(word for name in files for word in ("--timeline", name))]) == 0
@@ -58,6 +59,7 @@ def test_timelines(program: Path) -> None:
         main([*WORDS, "--timeline", "a.txt"])
 
 
+@pytest.mark.slow
 def test_two_programs_are_compared(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The first does the same twice."""
     slow = PTX.replace("bar.sync 0;", "bar.sync 0;\n" * 12)
@@ -74,6 +76,7 @@ def test_two_programs_are_compared(program: Path, capsys: pytest.CaptureFixture[
     assert "--compare other*: no kernel to compare" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_kernels_of_one_program_are_compared(program: Path) -> None:
     script = (
         "import numpy as np, sm100sim\n"

@@ -88,6 +88,7 @@ def test_values_never_depend_on_the_model(chip: str) -> None:
     assert kept[0].tobytes() == plain.tobytes()
 
 
+@pytest.mark.slow
 def test_launches_alike_have_one_profile() -> None:
     def several() -> None:
         launch()
@@ -99,6 +100,7 @@ def test_launches_alike_have_one_profile() -> None:
     assert found[0].cycles > found[1].cycles
 
 
+@pytest.mark.slow
 def test_roles_are_warps_of_the_same_code() -> None:
     split = (
         "mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; mul.wide.u32 %rd1, %r1, 4;\n"
@@ -186,6 +188,7 @@ def test_twice_the_work_of_a_cluster_is_half_the_cost(squares: KernelProfile) ->
         compare(squares, other)
 
 
+@pytest.mark.slow
 def test_all_clusters_may_be_looked_at() -> None:
     """The slowest is shown: here the second, which takes the loop more often."""
     body = LOOP.format(body=EXPONENTIALS, times="%r9").replace(

@@ -1,0 +1,97 @@
+"""What a launch moves to and from memory: shares of copies, and what they take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sm100sim.layouts.tensor_map import TensorMap
+from sm100sim.timing.model.happenings import happening_of
+from sm100sim.timing.predict import predict_launch
+from sm100sim.timing.predict.gpu import asked_of_l2, time_launch
+from sm100sim.timing.predict.memory import Traffic, from_memory
+from sm100sim.timing.records import Action, DynamicEvent, Extent, LaunchTrace, Place
+from sm100sim.timing.sass.trace import tensors_of
+from testing.clocked import Program, chip, op
+
+KB = 1024
+Q, K, OUT = Extent(0, 4 * KB, 4 * KB), Extent(64 * KB, 2 * KB, 2 * KB), Extent(96 * KB, KB, KB)
+BARRIER = Place(0, 64)
+H200 = chip("h200", launch_cycles=0, cta_cycles=0)
+
+
+def copy(address: int, size: int, kind: Action = Action.COPY_LOAD) -> DynamicEvent:
+    """A copy of rows of 128 bytes."""
+    objects = (BARRIER,) if kind is Action.COPY_LOAD else ()
+    return DynamicEvent(kind, 1, objects, size=size, shape=(size // 128, 128), address=address)
+
+
+def launch(ctas: int = 4) -> LaunchTrace:
+    """CTAs that each read a part of Q and the whole of K, twice, and write a part of the output."""
+    init = DynamicEvent(Action.MBARRIER_INIT, 1, objects=(BARRIER,), shape=(1,))
+    arrive = DynamicEvent(Action.MBARRIER_ARRIVE, 1, (BARRIER,), count=1, size=5 * KB)
+    wait = DynamicEvent(Action.MBARRIER_WAIT, 1, objects=(BARRIER,), phase=1)
+    load = op("UTMALDG.2D [UR4], [UR6]")
+    program = Program().warp(
+        0,
+        (op("SYNCS.EXCH.64 URZ, [UR4], UR5"), init),
+        (op("SYNCS.ARRIVE.TRANS64 RZ, [UR4], R0"), arrive),
+        (load, copy(Q.address, KB)),
+        *[(load, copy(K.address, 2 * KB))] * 2,
+        (op("SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4], R0", write=0), wait),
+        op("NOP", wait=(0,)),
+        (op("UTMASTG.2D [UR4], [UR6]"), copy(OUT.address, KB // 4, Action.COPY_STORE)),
+        op("NOP"),
+    )
+    trace = replace(program.trace(), clusters=tuple(range(ctas)))
+    return LaunchTrace((ctas, 1, 1), (32, 1, 1), (1, 1, 1), 200_000, (trace,), (Q, K, OUT))
+
+
+def test_what_is_read_once_is_fresh_and_what_is_shared_in_part() -> None:
+    marked, traffic = from_memory(launch())
+    fresh = {e.address: e.fresh for e in marked.traces[0].events if e.size and e.address >= 0}
+    assert fresh[K.address] == 1 / 8  # 2 KB of 16 that four CTAs read
+    assert fresh[OUT.address] == 1
+    assert traffic == Traffic(asked=4 * 5 * KB + KB, read=6 * KB, written=KB)
+
+
+def test_what_no_tensor_map_describes_finds_the_l2() -> None:
+    marked, traffic = from_memory(replace(launch(), tensors=(K,)))
+    assert traffic.read == 2 * KB
+    assert all(e.fresh == 0 for e in marked.traces[0].events if e.address == Q.address)
+
+
+def test_a_fresh_copy_takes_memorys_time() -> None:
+    """Its bytes come at the SM's share of memory, and its first byte later."""
+    near, far = (happening_of(replace(copy(0, 32 * KB), fresh=f), H200) for f in (0, 1))
+    assert near is not None
+    assert far is not None
+    assert far.latency - near.latency == H200["hbm_latency"]
+    share = H200["hbm_gbytes"] * 1e3 / H200["clock_mhz"] / 132
+    assert far.memory == pytest.approx(32 * KB / share)
+    assert near.memory == pytest.approx(32 * KB / (H200["l2_bytes"] / 132))
+
+
+def test_a_launch_that_asks_little_has_the_port_to_itself() -> None:
+    draw = asked_of_l2(launch(), H200)
+    assert 0 < draw["l2_pressure"] < 0.01
+    alone = happening_of(copy(0, 32 * KB), draw)
+    assert alone is not None
+    assert alone.memory == pytest.approx(32 * KB / H200["copy_bytes"], rel=0.01)
+
+
+def test_a_cold_launch_takes_longer() -> None:
+    draw = asked_of_l2(launch(), H200)
+    warm, cold = (time_launch(launch(), draw, cold=c).cycles for c in (False, True))
+    assert cold - warm > H200["hbm_latency"] / 2
+    predicted = predict_launch(launch(), "h200", draws=2, cold=True)
+    assert predicted.typical.cycles > predict_launch(launch(), "h200", draws=2).typical.cycles
+
+
+def test_tensors_of_a_launch_are_those_of_its_maps() -> None:
+    described = TensorMap(
+        element="FLOAT16", address=1 << 20, sizes=(64, 100), strides=(256,), box=(64, 8)
+    )
+    params = (described.encode(), bytes(8), bytes([255]) * 128)
+    assert tensors_of(params) == (Extent(1 << 20, 25600, 12800),)
