@@ -7,7 +7,7 @@ FOREIGN := $(VENV)/.foreign-installed
 MODEL  := $(VENV)/.model-installed
 SITE   := $(VENV)/.site-installed
 
-.PHONY: help setup demo model test test-all quick lint site bench check mutants source-mutants \
+.PHONY: help setup demo model test test-all quick lint site bench check tune mutants source-mutants \
 	foreign originals wheels clean
 .DEFAULT_GOAL := help
 
@@ -66,6 +66,9 @@ bench: $(FOREIGN)  ## simulator speed and facts of the compiled kernels
 check: $(STAMP)  ## every kernel under all checkers and 18 schedules
 	$(BIN)/python -m benchmarks.check
 
+tune: $(STAMP)  ## search the free choices of kernels in the timing model, and compare with the table
+	$(BIN)/python -m benchmarks.tune
+
 mutants: source-mutants  ## planted faults in PTX and source, and which of them are found
 	$(BIN)/python -m benchmarks.mutants
 
@@ -75,6 +78,9 @@ source-mutants: $(STAMP)  ## planted faults in the Python source only
 foreign: $(FOREIGN)  ## run every kernel of others that is installed, and rewrite docs/foreign_kernels.md
 	$(BIN)/python -m benchmarks.foreign.run_all
 	CUTE_DSL_ARCH=sm_90a $(BIN)/python -m benchmarks.foreign.run_all
+
+programs: $(STAMP)  ## published programs of others, from copies in .venv-programs/src, and docs/program_list.md
+	$(BIN)/python -m benchmarks.programs
 
 originals: $(STAMP)  ## Modular's own kernels beside ours: 1.4 GB of their packages, and compilation for half an hour
 	$(BIN)/python -m benchmarks.originals --install

@@ -150,7 +150,8 @@ class FA4Config(FA4TileConfig):
         """Return the same problem with the free choices of the table; a CTA pair has no row."""
         if self.pair_cta:
             return self
-        found = tuning_of(TUNED, self.qkv_dtype, self.qk_depth, self.ov_depth, self.num_qo)
+        kernel = f"{self.num_qo}q"
+        found = tuning_of(TUNED, kernel, self.qkv_dtype, self.qk_depth, self.ov_depth)
         return replace(self, tuning=found)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Free choices that the timing model prefers; written by ``python -m benchmarks.tune --write``.
+"""Free choices that the timing model prefers: ``benchmarks.tune`` writes them.
 
 The first row that holds a kernel is taken; a kernel that none holds, and a CTA pair, has the
 defaults of ``Tuning``.
@@ -8,6 +8,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from .tuning import TunedRow
+from .tuning import TunedRow, Tuning
 
-TUNED: Final[tuple[TunedRow, ...]] = ()
+TUNED: Final[tuple[TunedRow, ...]] = (
+    TunedRow("2q", 2, 64, 64,
+             Tuning(emulated=20, keys=128)),
+    TunedRow("2q", 2, 128, 128,
+             Tuning(emulated=20)),
+    TunedRow("2q", 1, 64, 64,
+             Tuning(emulated=28, keys=128)),
+    TunedRow("2q", 1, 128, 128,
+             Tuning(emulated=20)),
+    TunedRow("1q", 2, 128, 128,
+             Tuning()),
+)  # fmt: skip

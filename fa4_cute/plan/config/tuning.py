@@ -79,27 +79,28 @@ class Tuning:
 
 
 class TunedRow(NamedTuple):
-    """A row of the table: kernels of ``num_qo`` Q tiles up to these head dims, and their choices.
+    """A row of the table: a kind of kernel up to these head dims, and its choices.
 
-    ``element_bytes`` is that of Q, K and V.
+    ``kernel`` is "2q" or "1q", by the Q tiles of a CTA; ``element_bytes`` is that of Q, K and V. A
+    row with equal head dims holds kernels with equal ones only.
     """
 
-    name: str
+    kernel: str
     element_bytes: int
     depth: int
     ov_depth: int
-    num_qo: int
     tuning: Tuning
 
-    def holds(self, dtype: DType, depth: int, ov_depth: int, num_qo: int) -> bool:
+    def holds(self, kernel: str, dtype: DType, depth: int, ov_depth: int) -> bool:
         """Whether the row is for such a kernel."""
-        same = dtype.size == self.element_bytes and num_qo == self.num_qo
-        return same and depth <= self.depth and ov_depth <= self.ov_depth
+        same = (kernel, dtype.size) == (self.kernel, self.element_bytes)
+        alike = (depth == ov_depth) == (self.depth == self.ov_depth)
+        return same and alike and depth <= self.depth and ov_depth <= self.ov_depth
 
 
 def tuning_of(
-    rows: Iterable[TunedRow], dtype: DType, depth: int, ov_depth: int, num_qo: int
+    rows: Iterable[TunedRow], kernel: str, dtype: DType, depth: int, ov_depth: int
 ) -> Tuning:
     """Return the choices of the first row that holds a kernel, or the defaults."""
-    found = (row.tuning for row in rows if row.holds(dtype, depth, ov_depth, num_qo))
+    found = (row.tuning for row in rows if row.holds(kernel, dtype, depth, ov_depth))
     return next(found, Tuning())

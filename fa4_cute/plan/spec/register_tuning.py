@@ -7,17 +7,19 @@ spills with them. What is decided here:
 * how many columns of an fp8 V are multiplied together (:func:`most_columns`);
 * how the loads of what changes scores are spread (:class:`ScoreLoads`);
 * when the row sum and its factor become one number (:func:`joins_sum_early`);
-* how many registers the load role gets (:func:`attention_schedule`).
+* which kernels may have other registers than the default, and how many the load role gets
+  (:func:`attention_schedule`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ..compute.column_plan import RESIDENT_COLUMNS
 from ..config.tuning import RoleRegisters
 from ..facts.hardware import VECTOR_COLUMNS
+from ..masks.masks import NULL
 from .schedule import WarpSchedule, two_group_schedule
 from .variant import Variant
 
@@ -113,9 +115,22 @@ def joins_sum_early(variant: Variant) -> bool:
     return len(variant.terms) > 1 and not variant.modifies_scores
 
 
+def is_plain(variant: Variant) -> bool:
+    """Return whether a kernel has a mask of one term at most, without tensors, and nothing else."""
+    bare = replace(variant, mask=NULL, return_lse=False) == Variant()
+    return bare and len(variant.terms) <= 1 and not (variant.bias_slots or variant.padding_slots)
+
+
 def attention_schedule(variant: Variant, registers: RoleRegisters) -> WarpSchedule:
-    """Return warps and registers: page lookups need a few registers more in the load role."""
-    return two_group_schedule(registers.with_more_to_load() if variant.page_size else registers)
+    """Return warps and registers: page lookups need a few registers more in the load role.
+
+    ``registers`` are the free choice of a plain kernel. Features need more in the single warps than
+    it may leave them.
+    """
+    if is_plain(variant):
+        return two_group_schedule(registers)
+    by_default = RoleRegisters()
+    return two_group_schedule(by_default.with_more_to_load() if variant.page_size else by_default)
 
 
 @dataclass(frozen=True)

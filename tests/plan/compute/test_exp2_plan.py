@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -37,7 +39,8 @@ def test_the_count_is_exact_and_the_first_batch_is_left_alone(
 
 def test_the_plan_follows_the_hand_over_of_the_config() -> None:
     assert Exp2Plan.of(FA4Config.for_attention(DType.BF16, 64)).num_batches == 4
-    even = Exp2Plan.of(FA4Config.for_attention(DType.FP8_E4M3, 64))
+    wide = replace(FA4Config.for_attention(DType.FP8_E4M3, 64), tuning=Tuning())
+    even = Exp2Plan.of(wide)
     assert (even.bn, even.num_batches) == (192, 6)
     none = FA4Config(1, 1, 128, 128, tuning=Tuning(emulated=0))
     assert Exp2Plan.of(none).emulated_pairs == frozenset()

@@ -15,25 +15,26 @@ from fa4_cute.plan.spec.kernel_spec import KernelSpec
 D128 = FA4Config(1, 1, 128, 128)
 FEW = Tuning(emulated=4)
 MANY = Tuning(emulated=24)
-ROWS = (TunedRow("small", 2, 64, 64, 2, FEW), TunedRow("large", 2, 128, 128, 2, MANY))
+ROWS = (TunedRow("2q", 2, 64, 64, FEW), TunedRow("2q", 2, 128, 128, MANY))
 
 
 @pytest.mark.parametrize(
-    ("dtype", "depth", "ov_depth", "num_qo", "found"),
+    ("kernel", "dtype", "depth", "ov_depth", "found"),
     [
-        (DType.BF16, 64, 64, 2, FEW),
-        (DType.FP16, 8, 64, 2, FEW),
-        (DType.BF16, 72, 64, 2, MANY),
-        (DType.BF16, 64, 72, 2, MANY),
-        (DType.BF16, 192, 128, 2, Tuning()),
-        (DType.BF16, 64, 64, 1, Tuning()),
-        (DType.FP8_E4M3, 64, 64, 2, Tuning()),
+        ("2q", DType.BF16, 64, 64, FEW),
+        ("2q", DType.FP16, 8, 8, FEW),
+        ("2q", DType.BF16, 72, 72, MANY),
+        ("2q", DType.BF16, 72, 64, Tuning()),
+        ("2q", DType.BF16, 64, 72, Tuning()),
+        ("2q", DType.BF16, 192, 128, Tuning()),
+        ("1q", DType.BF16, 64, 64, Tuning()),
+        ("2q", DType.FP8_E4M3, 64, 64, Tuning()),
     ],
 )
 def test_the_first_row_that_holds_a_kernel(
-    dtype: DType, depth: int, ov_depth: int, num_qo: int, found: Tuning
+    kernel: str, dtype: DType, depth: int, ov_depth: int, found: Tuning
 ) -> None:
-    assert tuning_of(ROWS, dtype, depth, ov_depth, num_qo) == found
+    assert tuning_of(ROWS, kernel, dtype, depth, ov_depth) == found
 
 
 @pytest.mark.parametrize(

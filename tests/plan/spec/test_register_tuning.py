@@ -19,7 +19,7 @@ from fa4_cute.plan.spec.register_tuning import (
     most_columns,
     most_keys,
 )
-from fa4_cute.plan.spec.schedule import ATTENTION_SCHEDULE
+from fa4_cute.plan.spec.schedule import ATTENTION_SCHEDULE, two_group_schedule
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
 from tests.plan.spec.test_variant import variants
@@ -123,6 +123,20 @@ def test_tiles_are_small_where_scores_change() -> None:
     assert most_keys(all_three) == 64
     assert most_keys(replace(all_three, scheduler=Scheduler.TILE)) == 128
     assert KernelSpec.for_attention(DType.BF16, 64, variant=all_three).config.BN == 64
+
+
+def test_only_plain_kernels_have_other_registers() -> None:
+    split = RoleRegisters(200, 88, 24)
+    for variant in (Variant(), Variant(CAUSAL, return_lse=True), Variant(SlidingWindowMask(9, 0))):
+        assert attention_schedule(variant, split) is two_group_schedule(split)
+    for variant in (
+        Variant(ragged_q=True),
+        Variant(score_mod=ONE),
+        Variant(BIAS),
+        Variant(CAUSAL | SlidingWindowMask(9, 0)),
+        Variant(scheduler=PERSISTENT),
+    ):
+        assert attention_schedule(variant, split) is ATTENTION_SCHEDULE
 
 
 def test_page_lookups_get_registers() -> None:

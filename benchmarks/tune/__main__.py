@@ -1,0 +1,157 @@
+"""Search the free choices of kernels in the timing model: ``make tune``.
+
+    python -m benchmarks.tune [CLASS ..]           search, print the fronts, compare with the table
+    python -m benchmarks.tune --write [CLASS ..]   and write the records and the table
+    python -m benchmarks.tune --show [CLASS ..]    print what the records say
+
+The search tries one free choice after the other, each with what was best of the others. A record is
+judged anew when the PTX of its kernel, the assembler or the timing model changed. The exit status
+is 1 when the table is not what the records say. Predictions of a B200; nothing here was measured on
+one. Needs the CuTe DSL and no GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import sm100sim
+from benchmarks.tune.classes import CLASSES, TRACED, ProblemClass
+from benchmarks.tune.records import (
+    DEFAULT,
+    TABLE,
+    Record,
+    best,
+    described,
+    load,
+    of_class,
+    pareto,
+    save,
+    table_text,
+)
+from fa4_cute.plan.config.tuned import TUNED
+from fa4_cute.plan.config.tuning import Tuning, tuning_of
+from fa4_cute.plan.facts.dtypes import DType
+
+MODELS = ("timing/model", "timing/chips", "timing/predict", "engine/clock")
+
+
+def model_hash() -> str:
+    """Return a hash over the sources and data of the timing model."""
+    root, content = Path(sm100sim.__file__).parent, hashlib.sha256()
+    for folder in MODELS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in (".py", ".toml", ".c", ".h"):
+                content.update(path.read_bytes())
+    return content.hexdigest()[:16]
+
+
+def made_with() -> dict[str, str]:
+    """Return what predictions depend on besides the kernel."""
+    from sm100sim.timing.sass.tools import tool
+
+    assembler = hashlib.sha256(Path(tool("ptxas")).read_bytes()).hexdigest()[:16]
+    return {"dsl": version("nvidia-cutlass-dsl"), "ptxas": assembler, "model": model_hash()}
+
+
+def today(of: ProblemClass) -> Tuning:
+    """Return the choice of the table."""
+    dtype = DType.FP8_E4M3 if of.dtype == "fp8" else DType.BF16
+    return tuning_of(TUNED, of.kernel, dtype, of.depth, of.ov_depth)
+
+
+class Search:
+    """The search in one class, which keeps the records of before that still hold."""
+
+    def __init__(self, of: ProblemClass, kept: dict[Tuning, Record]) -> None:
+        """Take the class and its records."""
+        self.of, self.kept = of, kept
+        self.found: dict[Tuning, Record] = {}
+
+    def judged(self, tuning: Tuning) -> Record | None:
+        """Return the record of a choice, or None where no such kernel exists."""
+        from benchmarks.tune.measure import measured, ptx_hash, spec_of
+
+        if tuning in self.found:
+            return self.found[tuning]
+        try:
+            hashes = {
+                kind: ptx_hash(spec_of(self.of.problem(kind, TRACED[0]), self.of.kernel, tuning))
+                for kind in dict.fromkeys(cell.kind for cell in self.of.cells)
+            }
+        except ValueError as error:
+            print(f"  {described(tuning)}: {error}")
+            return None
+        old = self.kept.get(tuning)
+        kept = old is not None and old.ptx == hashes
+        self.found[tuning] = old if old is not None and kept else measured(self.of, tuning, hashes)
+        print(f"  {line(self.found[tuning], self.found[DEFAULT])}", flush=True)
+        return self.found[tuning]
+
+    def run(self) -> dict[Tuning, Record]:
+        """Try the axes one after the other, then today's choice; return all records."""
+        self.judged(DEFAULT)
+        for axis, _ in self.of.choices(DEFAULT):
+            start = best(self.found).tuning
+            for tuning in dict(self.of.choices(start))[axis]:
+                self.judged(tuning)
+        self.judged(today(self.of))
+        return self.found
+
+
+def line(record: Record, base: Record) -> str:
+    """Return a record beside another one, in a line."""
+    cells = "  ".join(
+        f"{cell} {record.median(cell):,.0f} ×{band.median:.3f} ({band.low:.3f}–{band.high:.3f})"
+        for cell, band in record.ratios(base).items()
+    )
+    facts = f"spills {record.spills}  T1 {record.t1}  turn {record.turn}"
+    return f"{described(record.tuning):40} {facts}  {cells}"
+
+
+def show(of: ProblemClass, records: dict[Tuning, Record]) -> None:
+    """Print the Pareto front of a class beside today's choice, and the best."""
+    now = records.get(today(of), records[DEFAULT])
+    print(f"{of.name}: Pareto front of {len(records)} choices, beside {described(now.tuning)}")
+    for record in sorted(pareto(records), key=lambda r: r.score(now).median):
+        print(f"  {line(record, now)}")
+    print(f"  best: {described(best(records).tuning)}")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Search or show; returns the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("classes", nargs="*", help="names of classes; none takes all")
+    parser.add_argument("--write", action="store_true", help="write the records and the table")
+    parser.add_argument("--show", action="store_true", help="print what the records say")
+    given = parser.parse_args(arguments)
+    chosen = [of for of in CLASSES if not given.classes or of.name in given.classes]
+    before, records = load()
+    if not given.show:
+        sm100sim.activate(sm_count=148)  # before the DSL is imported
+        with_now = made_with()
+    for of in chosen:
+        found = of_class(records, of.name)
+        if not given.show:
+            print(of.name, flush=True)
+            found = Search(of, found if before == with_now else {}).run()
+            records = [r for r in records if r.of != of.name] + list(found.values())
+            if given.write:
+                save(with_now, records)
+        if found:
+            show(of, found)
+    text = table_text(records)
+    if given.write:
+        TABLE.write_text(text)
+    elif text != TABLE.read_text():
+        print("the table is not what the records say; python -m benchmarks.tune --write writes it")
+        return 1
+    print("the table is what the records say")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

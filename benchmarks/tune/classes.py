@@ -1,0 +1,127 @@
+"""The problem classes that choices are searched for, and the launches that judge a choice.
+
+A class is a row of ``fa4_cute.plan.config.tuned``. It is judged by cells: a mask and a length. What
+a cell costs follows from one CTA at two lengths (``measure``), so that a long cell is as cheap as a
+short one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import Final
+
+from benchmarks.hopper.times.problems import HIDDEN, TOKENS, Problem
+from fa4_cute.plan.config.tuning import RoleRegisters, Tuning
+
+TRACED: Final = (1024, 2048)
+"""Keys of the CTAs that are executed."""
+DECODED: Final = (64, 32, 8)
+"""Sequences, query heads and heads of K and V of a decoding step."""
+SHARES: Final = (16, 20, 24, 28)
+"""Of 64 pairs of exponentials."""
+REGISTERS: Final = (RoleRegisters(), RoleRegisters(200, 88, 24))
+PARTS: Final = ((3, 1), (2, 1, 1))
+"""Slots of K and V are no axis: what they are for, misses of the L2, is not in the model."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A launch: all keys or causal, or a decoding step, at a length.
+
+    Attributes:
+        name: e.g. "full 1K". kind: "full", "causal" or "decode". keys: of a sequence.
+    """
+
+    kind: str
+    keys: int
+
+    @property
+    def name(self) -> str:
+        """Kind and length."""
+        return f"{self.kind} {self.keys // 1024}K"
+
+
+@dataclass(frozen=True)
+class ProblemClass:
+    """Kernels that share a row of the table.
+
+    Attributes:
+        name: on the command line. kernel: "2q" or "1q". dtype: "bf16" or "fp8".
+        depth, ov_depth: head dims of Q and K, and of V.
+        cells: what judges a choice; the first two decide what is tried.
+        axes: per free choice the values that are tried, in the order in which they are.
+    """
+
+    name: str
+    kernel: str
+    dtype: str
+    depth: int
+    ov_depth: int
+    cells: tuple[Cell, ...]
+    axes: tuple[tuple[str, tuple[object, ...]], ...]
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element of Q, K and V."""
+        return 1 if self.dtype == "fp8" else 2
+
+    def problem(self, kind: str, keys: int) -> Problem:
+        """Return the smallest problem whose only, or last, CTA is one of a cell's."""
+        causal = kind == "causal"
+        if kind == "decode":
+            group = DECODED[1] // DECODED[2]
+            return Problem("tune", 1, 1, keys, group, 1, self.depth, self.ov_depth)
+        queries = keys if causal else 256
+        dims = (self.depth, self.ov_depth)
+        return Problem("tune", 1, queries, keys, 1, 1, *dims, causal=causal, dtype=self.dtype)
+
+    def launch(self, cell: Cell) -> Problem:
+        """Return the whole problem of a cell: 16K tokens of 2048 columns, or a decoding step."""
+        dims = (self.depth, self.ov_depth)
+        if cell.kind == "decode":
+            batch, heads, heads_kv = DECODED
+            return Problem("tune", batch, 1, cell.keys, heads, heads_kv, *dims)
+        heads = max(1, HIDDEN // self.depth)
+        batch = max(1, TOKENS // cell.keys)
+        causal = cell.kind == "causal"
+        return Problem(
+            "tune", batch, cell.keys, cell.keys, heads, heads, *dims, causal=causal,
+            dtype=self.dtype,
+        )  # fmt: skip
+
+    def choices(self, start: Tuning) -> tuple[tuple[str, tuple[Tuning, ...]], ...]:
+        """Return, axis by axis, ``start`` with each value of the axis."""
+        return tuple(
+            (name, tuple(replace(start, **{name: value}) for value in values))  # type: ignore[arg-type]
+            for name, values in self.axes
+        )
+
+
+PROMPT: Final = tuple(Cell(kind, keys) for kind in ("full", "causal") for keys in (1024, 8192))
+STEP: Final = (Cell("decode", 8192), Cell("decode", 65536))
+_COMMON: Final = (("emulated", SHARES), ("registers", REGISTERS), ("parts", PARTS))
+
+
+def _prompt(
+    name: str, dtype: str, depth: int, ov_depth: int, *more: tuple[str, tuple[object, ...]]
+) -> ProblemClass:
+    return ProblemClass(name, "2q", dtype, depth, ov_depth, PROMPT, (*more, *_COMMON))
+
+
+CLASSES: Final = (
+    _prompt("d64", "bf16", 64, 64, ("keys", (0, 128))),
+    _prompt("d96", "bf16", 96, 96),
+    _prompt("d128", "bf16", 128, 128),
+    _prompt("d192/128", "bf16", 192, 128),
+    _prompt("fp8 d64", "fp8", 64, 64, ("keys", (0, 128))),
+    _prompt("fp8 d128", "fp8", 128, 128),
+    ProblemClass("decode d128", "1q", "bf16", 128, 128, STEP, _COMMON),
+)
+"""In the order of the table: the first row that holds a kernel is taken."""
+
+
+def query_tiles(problem: Problem, rows: int) -> int:
+    """Return the query tiles of a head's sequence, of ``rows`` rows each; a group shares rows."""
+    group = problem.heads // problem.heads_kv
+    return -(-problem.seqlen_q * (group if gcd(group, rows) == group else 1) // rows)

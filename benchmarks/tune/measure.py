@@ -1,0 +1,140 @@
+"""What a choice costs: its kernel compiled, one CTA executed at two lengths, launches predicted.
+
+Cycles of a CTA grow linearly with its keys once it is under way, so those of any length follow from
+two. CTAs of a launch take the places of 148 SMs in their order, as ``timing.predict`` has it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+from unittest import mock
+
+import fa4_cute
+from benchmarks.hopper.times.problems import Problem
+from benchmarks.hopper.times.tensors import make
+from benchmarks.tune.classes import TRACED, Cell, ProblemClass
+from benchmarks.tune.records import Record
+from fa4_cute.host.ask.arguments import options_and_batch
+from fa4_cute.host.ask.request import request
+from fa4_cute.host.choose import support
+from fa4_cute.host.compile import cache
+from fa4_cute.host.run import calls, compute
+from fa4_cute.host.run.launch import pack_launch
+from fa4_cute.plan.config.tuning import Tuning
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from sm100sim.crew.recording import recording
+from sm100sim.timing.chips import Draw, load_chip
+from sm100sim.timing.model import run_cluster
+from sm100sim.timing.predict.gpu import finish
+from sm100sim.timing.records import ClusterTrace, SassKernel
+from sm100sim.timing.sass.lines import compiled
+from sm100sim.timing.sass.trace import traced
+from testing.sass import disassemble, softmax_loops, spills
+
+CHIP: Final = "b200"
+SMS: Final = 148
+DRAWS: Final = 12
+ARCH: Final = "sm_100a"
+
+
+def spec_of(problem: Problem, kernel: str, tuning: Tuning | None = None) -> KernelSpec:
+    """Return the kernel of a problem with ``kernel`` as its kind and other free choices.
+
+    Raises:
+        ValueError: naming the limit, when no such kernel exists.
+    """
+    tensors = make(problem, "cpu")
+    options: dict[str, Any] = {"causal": problem.causal, "arch": ARCH, "num_qo": int(kernel[0])}
+    asked = request(tuple(tensors[n] for n in "qkv"), *options_and_batch(options)).problem
+    spec = support.require(support.choose(asked)).spec
+    assert isinstance(spec, KernelSpec)
+    if tuning is None:
+        return spec
+    return spec.with_config(replace(spec.config, tuning=tuning))
+
+
+def ptx_hash(spec: KernelSpec) -> str:
+    """Return the SHA-256 of the PTX of a kernel, without its name."""
+    artifact = cache.compiled(spec)
+    return hashlib.sha256(artifact.ptx.replace(artifact.kernel_name, "KERNEL").encode()).hexdigest()
+
+
+def trace(problem: Problem, spec: KernelSpec, code: SassKernel) -> ClusterTrace:
+    """Return what the first CTA executes: that with most keys."""
+    tensors = make(problem, "cpu")
+
+    def chosen(asked: Any) -> support.Choice:
+        return replace(support.require(support.choose(asked)), spec=spec)  # type: ignore[no-any-return]
+
+    few = partial(pack_launch, num_sms=SMS)
+    with (
+        mock.patch.multiple(compute, pack_launch=few, choose=chosen),
+        mock.patch.object(calls, "kept", calls.Kept(0)),
+        recording([0], others=False) as launches,
+        fa4_cute.simulator_options(checks="none"),
+    ):
+        operands = (tensors[name] for name in "qkv")
+        fa4_cute.flash_attn(*operands, out=tensors["out"], causal=problem.causal, arch=ARCH)
+    (found,) = launches
+    return traced(code, found).traces[0]
+
+
+def static_facts(spec: KernelSpec) -> tuple[int, int, int]:
+    """Return spills, T1 and the stalls of a turn of the softmax loop without masks."""
+    code = disassemble(cache.compiled(spec).cubin)
+    loops = list(softmax_loops(code))
+    best = min(loops, key=lambda loop: loop.three_quarters, default=None)
+    return spills(code), best.three_quarters if best else 0, best.turn if best else 0
+
+
+def measured(of: ProblemClass, tuning: Tuning, hashes: dict[str, str]) -> Record:
+    """Compile, execute and predict a choice.
+
+    Args:
+        of: the class. tuning: the choice. hashes: of its kernels' PTX, by kind of cell.
+    """
+    chip = load_chip(CHIP)
+    draws = [chip.draw(number) for number in range(1, DRAWS + 1)]
+    cycles: dict[str, tuple[int, ...]] = {}
+    facts: list[tuple[int, int, int]] = []
+    for kind in dict.fromkeys(cell.kind for cell in of.cells):
+        spec = spec_of(of.problem(kind, TRACED[0]), of.kernel, tuning)
+        facts.append(static_facts(spec))
+        artifact = cache.compiled(spec)
+        code = compiled(artifact.ptx, ARCH, artifact.kernel_name)
+        pair = [trace(of.problem(kind, keys), spec, code) for keys in TRACED]
+        per_draw = [tuple(run_cluster(t, draw).cycles for t in pair) for draw in draws]
+        for cell in of.cells:
+            if cell.kind == kind:
+                cycles[cell.name] = tuple(
+                    round(launch_cycles(of, cell, spec, both, draw))
+                    for both, draw in zip(per_draw, draws, strict=True)
+                )
+    return Record(
+        of.name, tuning, hashes, spills=sum(f[0] for f in facts), t1=facts[0][1],
+        turn=facts[0][2], cycles=cycles,
+    )  # fmt: skip
+
+
+def launch_cycles(
+    of: ProblemClass, cell: Cell, spec: KernelSpec, cycles: tuple[float, ...], draw: Draw
+) -> float:
+    """Return what a cell takes with one draw, from the cycles of a CTA at two lengths."""
+    problem = of.launch(cell)
+    per_key = (cycles[1] - cycles[0]) / (TRACED[1] - TRACED[0])
+    positions = spec.config.PairBM_eff()
+    tiles = -(-problem.seqlen_q // positions)
+    heads = problem.heads // (spec.config.group if spec.config.fuse_gqa else 1)
+    last = problem.seqlen_k - problem.seqlen_q
+    keys = [
+        min(problem.seqlen_k, last + (tile + 1) * positions) if problem.causal
+        else problem.seqlen_k
+        for tile in reversed(range(tiles))
+    ]  # fmt: skip
+    longest_first = [cycles[0] + (n - TRACED[0]) * per_key for n in keys]
+    work = finish(longest_first * heads * problem.batch, int(draw["sms"]), draw["cta_cycles"])
+    moved = problem.bytes() / (draw["hbm_gbytes"] * 1e3 / draw["clock_mhz"])
+    return float(draw["launch_cycles"] + max(work, moved))

@@ -1,0 +1,134 @@
+"""The page of experiments: what the search found, and what was tried by hand.
+
+    python -m benchmarks.tune.page docs/experiments.md
+
+Tables come from `records.json` and `experiments.toml`; nothing is predicted here.
+"""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.tune.classes import CLASSES, DECODED
+from benchmarks.tune.records import DEFAULT, Record, best, described, load, of_class
+from sm100sim.timing.predict import Band
+
+EXPERIMENTS: Final = Path(__file__).parent / "experiments.toml"
+HEAD: Final = """# Experiments
+
+Written by `python -m benchmarks.tune.page docs/experiments.md`: what was tried to make the kernels
+faster on a B200, failures included. All cycles are predictions of the clocked machine
+([timing.md](timing.md)); nothing here was measured on a B200. Ratios are of cycles after and
+before, draw by draw over what is not known of the chip: median (5 %–95 %). A choice is taken over
+when the whole band of its mean ratio over all launches lies below 1, and one that changes more only
+if it beats the simpler one by its whole band.
+
+## What the search found
+
+`make tune` tries the free choices of the plan (`fa4_cute/plan/config/tuning.py`): keys of a tile,
+emulated share of the exponentials, registers of softmax, correction and single warps, parts in
+which P is handed over. It compiles each kernel, executes a CTA at two lengths, and predicts whole
+launches: 16K tokens of 2,048 columns, or a decoding step of {0} sequences with {1} heads on {2}.
+Ratios are over the defaults (16/64 emulated, 192/88/40 registers, P in 3+1, as many keys as fit).
+T1 and turn are stalls of the softmax loop without a mask.
+"""
+TRIED: Final = """
+## What was tried by hand
+
+Head dim 128, bf16, all keys. Cycles of a key tile in the steady state, and of a CTA with six key
+tiles, over those of the kernel named beside the idea.
+
+| idea | over | expected | a key tile | six key tiles | T1 | turn | spills | why |
+|---|---|---|---|---|---|---|---|---|
+"""
+TAIL: Final = """
+## What it says
+
+* **The tile of head dim 64 was too wide.** With 192 keys the code of both softmax groups does not
+  fit the instruction cache (32 KB) beside the other roles: 470 of 2,390 cycles a 128 keys are waits
+  for code. With 128 keys there are none. How a B200 fetches code is one of the things that the
+  model knows from other chips only, so the band is wide.
+* **A quarter of the exponentials was a little too few**, in every prompt's class: 20 of 64 pairs
+  shorten T1 and leave MUFU to the other group. From 24 of 64 on issue slots are what is short, but
+  for fp8 at head dim 64, whose products are short.
+* **T1 is no longer all.** An experiment shortens it by 5 % and changes nothing: both softmax groups
+  are busy for two thirds of a tile each, so what one gains it takes from the other. Of the 2,470
+  cycles of a tile a softmax warp waits 830 for S, and 350 for its turn at issue and MUFU.
+* **Decoding is bound by memory** at every choice; what is left there is splits, not tiles.
+* Not tried: exponentials across chains, and the next Q K' into the half of S that P does not use
+  (N = 64 costs 1.5 times the MMA cycles a key, which is more than the wait it saves).
+"""
+
+
+def band(low: float, median: float, high: float) -> str:
+    """Return a band of ratios."""
+    return f"{median:.3f} ({low:.3f}–{high:.3f})"
+
+
+def _of(found: Band) -> str:
+    return band(found.low, found.median, found.high)
+
+
+def found_rows(records: dict[Any, Record]) -> list[str]:
+    """Return a row per choice of a class, the defaults first, then by cycles."""
+    base, taken = records[DEFAULT], best(records)
+    ordered = sorted(records.values(), key=lambda r: (r is not base, r.score(base).median))
+    rows = []
+    for record in ordered:
+        if record is base:
+            cells = [f"{record.median(cell):,.0f} cycles" for cell in record.cycles]
+        else:
+            cells = [_of(ratio) for ratio in record.ratios(base).values()]
+        name = described(record.tuning)
+        name = f"**{name}**" if record is taken else name
+        cells += [str(record.t1), str(record.turn), str(record.spills)]
+        rows.append(f"| {name} | {' | '.join(cells)} |")
+    return rows
+
+
+def tried_row(entry: dict[str, Any]) -> str:
+    """Return the row of an experiment."""
+    cells = [entry["idea"], entry["before"], entry["expected"], band(*entry["tile"])]
+    cells += [band(*entry["start"]), *(str(entry[name]) for name in ("t1", "turn", "spills"))]
+    cells.append(entry["why"])
+    return f"| {' | '.join(cells)} |"
+
+
+def page(records: list[Record], experiments: list[dict[str, Any]]) -> str:
+    """Return the page."""
+    lines = [HEAD.format(*DECODED)]
+    for of in CLASSES:
+        found = of_class(records, of.name)
+        if not found:
+            lines += [f"### {of.name}\n", "Not searched yet: the defaults, or a wider row.\n"]
+            continue
+        names = [cell.name for cell in of.cells]
+        lines += [
+            f"### {of.name}\n",
+            f"| choice (taken: bold) | {' | '.join(names)} | T1 | turn | spills |",
+            "|---" * (len(names) + 4) + "|",
+            *found_rows(found),
+            "",
+        ]
+    return "\n".join(lines) + TRIED + "\n".join(map(tried_row, experiments)) + "\n" + TAIL
+
+
+def current() -> str:
+    """Return the page of the records and experiments that there are."""
+    return page(load()[1], tomllib.loads(EXPERIMENTS.read_text())["experiment"])
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page; returns the exit status."""
+    if len(arguments) != 1:
+        print(__doc__, file=sys.stderr)
+        return 64
+    Path(arguments[0]).write_text(current())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
