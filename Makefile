@@ -79,6 +79,9 @@ foreign: $(FOREIGN)  ## run every kernel of others that is installed, and rewrit
 	$(BIN)/python -m benchmarks.foreign.run_all
 	CUTE_DSL_ARCH=sm_90a $(BIN)/python -m benchmarks.foreign.run_all
 
+programs: $(STAMP)  ## published programs of others, from copies in .venv-programs/src, and docs/program_list.md
+	$(BIN)/python -m benchmarks.programs
+
 originals: $(STAMP)  ## Modular's own kernels beside ours: 1.4 GB of their packages, and compilation for half an hour
 	$(BIN)/python -m benchmarks.originals --install
 

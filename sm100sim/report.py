@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -107,6 +108,12 @@ class Report:
     places: Places = field(default_factory=Places, compare=False)
     suppressed: tuple[Suppressed, ...] = ()
     options: RunOptions = field(default_factory=RunOptions)
+
+    @property
+    def ended(self) -> bool:
+        """Whether every CTA ran to its end; `complete` also asks that nothing was dropped."""
+        stopped = any(finding.fatal for finding in self.findings)
+        return not stopped and self.clusters * math.prod(self.cluster) == math.prod(self.grid)
 
     @property
     def instructions_per_second(self) -> float:

@@ -171,7 +171,7 @@ class Session:
         for copy, (address, size) in self.shadows.items():
             self.program.move(address, copy, size)
         fatal = [finding.code for finding in report.findings if finding.fatal]
-        if fatal or not report.complete:
+        if fatal or not report.ended:
             self.fault = _FAULTS.get(fatal[0] if fatal else "", Status.LAUNCH_FAILED)
             told = [finding.message for finding in report.findings if finding.code == "assertion"]
             for message in told:  # a device's driver says it, too

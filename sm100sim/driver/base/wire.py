@@ -32,9 +32,13 @@ class Program:
     """A program's process.
 
     Addresses are the program's own; device addresses are reached although it could not itself.
+
+    Attributes:
+        thread: number of the program's thread whose call is answered.
     """
 
     def __init__(self, connection: socket.socket) -> None:
+        self.thread = 0
         self._connection = connection
         self._dispatch: Dispatch = _nothing
 
@@ -43,10 +47,10 @@ class Program:
         self._dispatch = dispatch
         try:
             while True:
-                kind, length, *_ = self._receive_message()
+                kind, length, thread, *_ = self._receive_message()
                 if kind != BEGIN:
                     raise Ended
-                self._answer_call(length)
+                self._answer_call(length, thread)
         except (Ended, ConnectionError):
             return
 
@@ -114,15 +118,18 @@ class Program:
     def _wait(self) -> int:
         """The word of the answer; calls that the program makes meanwhile are answered first."""
         while True:
-            kind, word, *_ = self._receive_message()
+            kind, word, thread, *_ = self._receive_message()
             if kind == ANSWER:
                 return word
-            self._answer_call(word)
+            self._answer_call(word, thread)
 
-    def _answer_call(self, length: int) -> None:
+    def _answer_call(self, length: int, thread: int) -> None:
         name = self._receive(length).decode()
         words: tuple[int, ...] = WORDS.unpack(self._receive(WORDS.size))
-        self._send(RETURN, self._dispatch(name, words))
+        before, self.thread = self.thread, thread
+        answer = self._dispatch(name, words)
+        self.thread = before
+        self._send(RETURN, answer)
 
     def _receive_message(self) -> tuple[int, ...]:
         return MESSAGE.unpack(self._receive(MESSAGE.size))

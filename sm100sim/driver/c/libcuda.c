@@ -260,7 +260,7 @@ EXPORT u64 sm100sim_call(const char *name, const u64 *words) {
     pthread_mutex_unlock(&lock);
     return state == LEFT && frees(name) ? 0 : (u64)failure;
   }
-  Message m = {BEGIN, strlen(name), 0, 0, 0};
+  Message m = {BEGIN, strlen(name), (u64)gettid(), 0, 0};
   int alive = put(&m, sizeof m) && put(name, m.a) && put(words, WORDS * sizeof *words);
   while (alive && (alive = get(&m, sizeof m)) && m.kind != RETURN)
     alive = obey(&m);

@@ -35,12 +35,12 @@ class Registered:
 
     Attributes:
         kernels, variables: the image and the name in it.
-        launches: what `<<<...>>>` says, until the kernel's stub takes it.
+        launches: what `<<<...>>>` says, by thread, until the stub of the kernel takes it.
     """
 
     kernels: dict[int, tuple[Image, str]] = field(default_factory=dict)
     variables: dict[int, tuple[Image, str]] = field(default_factory=dict)
-    launches: list[tuple[int, ...]] = field(default_factory=list)
+    launches: dict[int, list[tuple[int, ...]]] = field(default_factory=dict)
 
 
 def registered(s: Session) -> Registered:
@@ -150,13 +150,13 @@ def register_managed(s: Session, *words: int) -> None:
 @entry("__cudaPushCallConfiguration")
 def push_launch(s: Session, *words: int) -> None:
     """Keep what `<<<...>>>` says."""
-    registered(s).launches.append(words[:6])
+    registered(s).launches.setdefault(s.program.thread, []).append(words[:6])
 
 
 @entry("__cudaPopCallConfiguration")
 def pop_launch(s: Session, grid: int, block: int, smem: int, stream: int) -> None:
     """Give what was kept last."""
-    launches = registered(s).launches
+    launches = registered(s).launches.get(s.program.thread)
     if not launches:
         raise CudaError(Status.INVALID_CONFIGURATION)
     grid_xy, grid_z, block_xy, block_z, shared, where = launches.pop()

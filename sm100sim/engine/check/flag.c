@@ -143,6 +143,7 @@ static bool learn(const Ctx *c, Check *check, Released *r, u32 *dim, u32 *value)
   }
   if (check->n_foreign == MAX_FOREIGN) {
     c->m->lost = true;
+    check->foreign_full = true;
     return false;
   }
   Foreign *f = &check->foreign[check->n_foreign];

@@ -177,6 +177,15 @@ static bool all_blocked(const Cluster *cl) {
   return true;
 }
 
+/* Nothing moves: lanes that wait for others only to go on together need not. */
+static bool part_lanes(Cluster *cl) {
+  bool any = false;
+  for (u32 k = 0; k < cl->n_ctas; k++)
+    for (u32 w = 0; w < cl->ctas[k].n_warps; w++)
+      any |= joins_let_go(&cl->ctas[k].warps[w]);
+  return any;
+}
+
 /* A warp that may run, and the instruction it is at: one of those that run without an end. */
 static Ctx running(Machine *m, Cluster *cl, u32 *line) {
   Ctx c = {.m = m, .cl = cl, .cta = &cl->ctas[0]};
@@ -242,6 +251,8 @@ Turn cluster_run(Machine *m, Cluster *cl, u64 patience) {
     if (async_land_one(cl))
       continue;
     if (rounds++ < TIMEOUT_ROUNDS && time_out_waits(cl))
+      continue;
+    if (part_lanes(cl))
       continue;
     report_deadlock(m, cl);
     return CLUSTER_ENDED;

@@ -107,3 +107,20 @@ Split *split_off(Ctx *c, u32 mask, u32 pc) {
     split_arrive(&d);
   return other;
 }
+
+/* Lanes that wait at a join for lanes which wait for them go on alone: no thread has to wait where paths meet
+ * (PTX ISA, "Independent thread scheduling"). True when there were any. */
+bool joins_let_go(Warp *w) {
+  for (u32 k = 0; k < LANES; k++)
+    for (i32 index = w->splits[k].live ? w->splits[k].join : -1; index >= 0; index = w->joins[index].parent) {
+      Join *j = &w->joins[index];
+      u32 mask = j->arrived & ~w->exited;
+      if (!mask || j->at == NONE32)
+        continue;
+      j->expect &= ~mask;
+      j->arrived &= ~mask;
+      *split_new(w) = (Split){.mask = mask, .pc = j->pc, .join = j->parent, .t = j->t, .live = true};
+      return true;
+    }
+  return false;
+}

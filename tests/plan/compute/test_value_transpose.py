@@ -82,5 +82,5 @@ def test_eight_rows_lie_in_different_banks(plan: ValueTranspose) -> None:
 def test_a_plan_goes_with_a_configuration() -> None:
     narrow = SM90Config.for_attention(DType.FP8_E4M3, 48)
     wide = SM90Config.for_attention(DType.FP8_E4M3, 192, ov_depth=80, bn_cap=96)
-    assert ValueTranspose.of(narrow) == ValueTranspose(128, 64, B64, B128)
+    assert ValueTranspose.of(narrow) == ValueTranspose(96, 64, B64, B32)
     assert ValueTranspose.of(wide) == ValueTranspose(96, 128, B64, B32)

@@ -77,7 +77,7 @@ NO_RELEASE = {**BOTH, "release": "relaxed", "both": "relaxed"}
 
 def launched(body: str, clusters: int = CLUSTERS, **options: Any) -> tuple[Report, Words, Words]:
     """The report, and the first and the third buffer."""
-    values, flags, sums = (np.zeros(64, np.uint32) for _ in range(3))
+    values, flags, sums = (np.zeros(128, np.uint32) for _ in range(3))
     report = run_ptx(
         body, values, flags, sums, grid=(clusters, 1, 1), checks=Check.ALL, raise_on_fault=False,
         **options,
@@ -100,6 +100,13 @@ def test_a_barrier_of_the_whole_grid() -> None:
     report, _, sums = launched(BARRIER.format(**BOTH), 40)
     assert report.verdict == "clean", report.summary()
     assert set(sums[:40]) == {40 * 39 // 2}
+
+
+def test_more_clusters_than_the_checker_follows_are_no_finding() -> None:
+    """What it does not follow it does not accuse; the report says that it is incomplete."""
+    report, _, sums = launched(BARRIER.format(**BOTH), 90)
+    assert (report.verdict, report.ended) == ("incomplete", True), report.summary()
+    assert set(sums[:90]) == {90 * 89 // 2}
 
 
 @pytest.mark.parametrize("strengths", [NO_ACQUIRE, NO_RELEASE])

@@ -222,3 +222,18 @@ def test_mojo(tmp_path: Path) -> None:
     subprocess.run([*line, str(PROGRAMS / "scale.mojo")], check=True)
     done = ran("check", program)
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stdout + done.stderr
+
+
+@needs_nvcc
+@pytest.mark.slow
+def test_a_launch_is_configured_by_its_own_thread(tmp_path: Path) -> None:
+    done = ran("run", by_nvcc("launch_threads", tmp_path, *PTX))
+    assert done.stdout == "right\n", done.stdout + done.stderr
+
+
+@needs_nvcc
+@pytest.mark.slow
+def test_findings_that_find_no_room_do_not_stop_a_launch(tmp_path: Path) -> None:
+    done = ran("check", "--print-limit", 1, by_nvcc("two_findings", tmp_path, *PTX))
+    assert done.stdout == "right\n", done.stdout + done.stderr
+    assert "1 launches, 0 clean, 1 findings" in done.stderr

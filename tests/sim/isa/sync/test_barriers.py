@@ -134,6 +134,20 @@ def test_divergent_lanes_meet_at_a_warp_barrier() -> None:
     assert out.tolist() == list(range(16, 32)) + list(range(100, 116))
 
 
+def test_lanes_at_a_join_do_not_hold_up_a_warp_barrier() -> None:
+    """Two lanes wait for all others of the warp, which leave behind the branch, as in reductions
+    of Numba.  A thread does not have to wait where paths meet."""
+    out = aligned(32, np.uint32)
+    run_ptx(
+        "mov.u32 %r0, %tid.x; mad.wide.u32 %rd1, %r0, 4, %p0; mov.u32 %r1, 7;"
+        "setp.gt.u32 %q1, %r0, 1; @%q1 bra JOIN; mov.u32 %r1, 8; bar.warp.sync -1;"
+        "JOIN: add.u32 %r1, %r1, %r0; st.global.b32 [%rd1], %r1;",
+        out,
+        **OPTIONS,
+    )
+    assert out.tolist() == [8, 9, *range(9, 39)]
+
+
 def test_tiles_of_a_warp_meet_each_by_its_own_mask() -> None:
     """PTX ISA, "bar.warp.sync": a thread waits for those of its mask, with the same mask."""
     halves = (

@@ -98,10 +98,13 @@ def test_members_must_contain_the_executing_lane() -> None:
 
 
 def test_members_that_never_arrive_are_a_deadlock() -> None:
+    """PTX ISA, "vote.sync": a thread waits for "all non-exited threads" of the mask."""
     body = (
         "mov.u32 %r1, %laneid; setp.lt.u32 %q1, %r1, 16; @%q1 bra OTHER; "
         "vote.sync.ballot.b32 %r2, 1, -1; OTHER:"
     )
+    run_ptx(body)  # the other lanes exit
+    body = body.replace("OTHER:", "bra END; OTHER: bar.warp.sync -1; END:")
     with pytest.raises(SimulationFault, match="deadlock") as caught:
         run_ptx(body)
     assert any("lanes" in f.message for f in caught.value.report.findings)

@@ -1,0 +1,164 @@
+"""Run published programs on the simulator and record what came out.
+
+    python -m benchmarks.programs [--only REGEX] [--state STATE] [--jobs N] [--control] [--page]
+
+A program runs under all checkers, and again under those of memory alone if that takes too long.
+What is missing in ``places.FOLDER`` is made: environments are installed and programs compiled; a
+program of a repository that is not there is recorded as "unbuilt". With
+SM100SIM_PROGRAMS_NATIVE=sm_90 executables also run on the GPU of this machine, and the record says
+what they do there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+
+from . import attempt, page, places
+from .catalogue import STATES, Program, Project, projects
+from .judge import NOTHING, Record, judged, on_hardware
+
+RESULTS = Path(__file__).with_name("results.json")
+PAGE = places.ROOT / "docs" / "program_list.md"
+PYTEST = ("-q", "-p", "no:cacheprovider")
+CHECKED, UNCHECKED = ("check",), ("run",)
+
+
+def chosen(pattern: str, states: list[str]) -> Iterator[tuple[Project, Program]]:
+    """The programs whose "project name" matches, and whose latest state is one of `states`."""
+    latest = {(row.project, row.name): row.state for row in known(RESULTS)}
+    for project in projects():
+        for program in project.programs:
+            state = latest.get((project.name, program.name), "new")
+            if states and state not in states:
+                continue
+            if re.search(pattern, f"{project.name} {program.name}"):
+                yield project, program
+
+
+def known(path: Path) -> list[Record]:
+    """The records of a file."""
+    text = path.read_text() if path.is_file() else ""
+    return [Record(**row) for row in json.loads(text or "[]")]
+
+
+def measure(project: Project, program: Program, *, blank: bool = False) -> Record:
+    """Build and run one program; nothing that it does ends this process."""
+    try:
+        path = places.built(project, program)
+        host = places.built(project, program, host=True) if program.reference else None
+        copy = places.sources(project)
+    except places.Unbuilt as error:
+        state = program.state or "unbuilt"
+        language = program.language or project.language
+        return Record(project.name, language, program.name, program.file, state,
+                      detail=str(error), why=program.why)  # fmt: skip
+    folder = copy / program.folder if program.folder else (copy / program.file).parent
+    arguments = tuple(word.replace("{copy}", str(copy)) for word in program.arguments)
+    if project.built == "pytest":
+        arguments = (str(copy / program.file), *PYTEST, *arguments)
+    reference = None if host is None else attempt.plainly(host, arguments, folder).printed
+    script = path.suffix == ".py"
+    python = places.environment(project) if script else Path(sys.executable)
+    for options, checks in ((CHECKED, "all"), (UNCHECKED, "memory")):
+        tried = attempt.run(path, arguments, folder, python, options, blank=blank)
+        record = judged(project, program, tried, reference, checks)
+        attempt.keep_output(project.folder, program.name, tried)
+        if tried.in_time:
+            break
+    if project.built == "nvcc" and places.NATIVE in os.environ and not blank:
+        record.hardware = on_hardware(program, attempt.plainly(path, arguments, folder), reference)
+        record.chip = chip()
+    return record
+
+
+def update(path: Path, record: Record) -> None:
+    """Put a record into the file, which other runs may have changed, and drop what no list has."""
+    with path.open("a+") as guard:
+        fcntl.flock(guard, fcntl.LOCK_EX)
+        _put(path, record)
+
+
+def _put(path: Path, record: Record) -> None:
+    listed = {(project.name, one.name) for project in projects() for one in project.programs}
+    records = {(row.project, row.name): row for row in known(path)}
+    before = records.get((record.project, record.name))
+    if before is not None and not record.hardware:
+        record.hardware, record.chip = before.hardware, before.chip
+    if before is not None and record.state == before.state and not record.unjudged:
+        record.unjudged = before.unjudged
+    records[record.project, record.name] = record
+    kept = sorted(
+        (row for key, row in records.items() if key in listed),
+        key=lambda row: (row.project, row.name),
+    )
+    path.write_text(json.dumps([asdict(row) for row in kept], indent=1) + "\n")
+
+
+def control(project: Project, program: Program) -> str:
+    """Run a program that was right with launches that do nothing, and record whether it noticed.
+
+    Returns:
+        "judged" or "not judged".
+    """
+    tried = measure(project, program, blank=True)
+    (record,) = (
+        row for row in known(RESULTS) if (row.project, row.name) == (project.name, program.name)
+    )
+    record.unjudged = tried.detail in ("", NOTHING)
+    told = "not judged" if record.unjudged else "judged"
+    print(f"{told:12}{project.name} {program.name}", flush=True)
+    update(RESULTS, record)
+    return told
+
+
+def main() -> int:
+    """Command line; the exit status is 1 when a program is not right."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", default="", help="regular expression over 'owner/name program'")
+    parser.add_argument("--state", action="append", default=[], choices=[*STATES, "new"])
+    parser.add_argument("--control", action="store_true", help="launch nothing: none may pass")
+    parser.add_argument("--page", action="store_true", help="only draw the page again")
+    parser.add_argument("--jobs", type=int, default=1, help="programs at a time (1)")
+    given = parser.parse_args()
+    if given.page:
+        PAGE.write_text(page.render(projects(), known(RESULTS)))
+        return 0
+    work = control if given.control else _recorded
+    pairs = list(chosen(given.only, ["right"] if given.control else given.state))
+    for project in {project.name: project for project, _ in pairs}.values():
+        places.install(project)
+    with ProcessPoolExecutor(given.jobs) as pool:
+        states = [done.result() for done in [pool.submit(work, *pair) for pair in pairs]]
+    PAGE.write_text(page.render(projects(), known(RESULTS)))
+    return int(any(state not in ("right", "judged") for state in states))
+
+
+def _recorded(project: Project, program: Program) -> str:
+    """Measure one program, print and keep its record; returns the state."""
+    record = measure(project, program)
+    told = f"{record.state:12}{project.name} {program.name}".ljust(68)
+    print(f"{told}{record.seconds:7.1f} s  {record.detail[:200]}", flush=True)
+    update(RESULTS, record)
+    return record.state
+
+
+@cache
+def chip() -> str:
+    """The GPU of this machine and its driver."""
+    ask = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    return subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
