@@ -219,7 +219,6 @@ GROUPS: Final = {
     "lengths": "Lengths, the shape of the curve: time per work over that of the longest",
 }
 REASONS: Final = """
-
 What is known of the misses:
 
 * **Registers 200/88/24.** The row changes the registers of this release's PTX; an older one was
@@ -233,9 +232,8 @@ What is known of the misses:
   pull request has another one, which is not released: it is not the change that was timed.
 * **Two stages instead of three** costs the machine more than the chip; the band does not reach
   it.
-* **Polynomials, fp8.** The machine gains from fewer polynomials where the chip gains from more:
-  it is short of issue slots or FMA before it is short of MUFU, as the shares of pipes above say
-  too.
+* **Polynomials, fp8.** The machine gains from fewer polynomials where the chip gains from more.
+  The shares of its pipes leave room on MUFU and on the issue slots alike, so neither explains it.
 * **Short launches.** One wave of CTAs (1K, 32 heads) is predicted too fast beside a long launch,
   and a few waves too slow: the start and the end of a CTA are known worse than its loop.
 """
