@@ -172,7 +172,7 @@ struct Check {
   Foreign foreign[MAX_FOREIGN];
   u32 n_foreign;
   bool foreign_full; /* of further clusters it is not known what was learnt */
-  u32 cluster; /* its number in the records */
+  u32 cluster;       /* its number in the records */
   bool races, protocol, strict_ld, strict_fence, strict_lanes, strict_scope;
   u32 landing; /* CTA in which an asynchronous operation accesses memory right now */
 };

@@ -107,7 +107,8 @@ void arrive_mbarriers(Clock *c, const Execution *x) {
     bool remote = c->mbarriers[id].rank != x->w->info->rank;
     double at = x->at + c->chip->arrive_latency + (remote ? c->chip->remote_latency : 0);
     i64 expected = (i64)x->event->size;
-    send_message(c, (Message){.time = at, .mbarrier = id, .arrivals = x->event->count, .cause = x->step, .bytes = expected});
+    send_message(
+        c, (Message){.time = at, .mbarrier = id, .arrivals = x->event->count, .cause = x->step, .bytes = expected});
   }
   set_result(x, x->at + c->chip->arrive_latency);
   set_read(x, x->at + x->op->read_latency);

@@ -17,7 +17,7 @@ bool claim_cluster(Machine *m, u64 *index); /* next cluster of the grid that has
 u64 clusters_of(const Options *o);
 void cluster_id(const Options *o, u64 index, u32 id[3]);
 void report_livelock(Machine *m, Cluster *cl, u64 idle);
-void split_arrive(Ctx *c); /* warp/splits.c: deposit at a join when the pc reached it */
+void split_arrive(Ctx *c);  /* warp/splits.c: deposit at a join when the pc reached it */
 bool joins_let_go(Warp *w); /* warp/splits.c: lanes at a join need not wait for ever */
 void warp_start(Warp *w);
 void warp_exit_lanes(Ctx *c, u32 mask);
