@@ -66,7 +66,7 @@ OPERANDS: Final[tuple[Fault, ...]] = (
     fault("token_scales.key_scale_source", "Int64(entry) * heads + ctx.work.kv_head",
           "Int64(entry) * heads", "2q-tokens-dense"),
     fault("token_scales.key_scale_source",
-          "packed_start(sequence.first_key, ctx.work.batch) + key",
+          "packed_start(sequence.first_key, extras.k_scale_row) + key",
           "sequence.first_key + key", "pair-tokens"),
     fault("token_scales.fill_scale_buffer", "ring.producer_acquire(state)", REMOVED, "pair-tokens"),
     fault("token_scales.scale_buffer", "slot * ctx.smem.layout.k_scale_stride_bytes", "0",

@@ -82,7 +82,7 @@ def key_scale_source(ctx: AttentionContext, key: Int32) -> Int64:
         entry = page_of_key(ctx, DEVICE.minimum(key, sequence.seqlen_k - 1))
         position = key % ctx.spec.variant.page_size
     elif ctx.spec.variant.ragged_k:
-        position = packed_start(sequence.first_key, ctx.work.batch) + key
+        position = packed_start(sequence.first_key, extras.k_scale_row) + key
     row = Int64(entry) * heads + ctx.work.kv_head
     return gmem.word_address(extras.k_scale, row * extras.k_scale_row + position)
 

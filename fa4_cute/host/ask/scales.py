@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...plan.config.token_rows import packed_gap, packed_start, row_floats
-from ...plan.facts.numbers import LOG2_E, MAX_FLOAT32, as_float
+from ...plan.config.token_rows import COPIES, copy_floats, row_floats
+from ...plan.facts.numbers import LOG2_E, MAX_FLOAT32, MAX_SEQLEN, as_float
 from ...plan.facts.tensor_map_bits import ALIGN
 from .arguments import Options
 from .checks import check_device, check_readable, kind_of
@@ -93,14 +94,14 @@ def token_scales_of(options: Options, q: Any, k: Any, *, where: Sequences) -> tu
     """
     if not (_is_by_token(options.q_scale) or _is_by_token(options.k_scale)):
         return None, None
-    keys = _by_token("k_scale", options.k_scale, k)
-    if where.page_size:
-        keys = _aligned(keys.transpose(1, 2))
-    elif where.cu_seqlens_k is not None:
-        keys = _packed(keys, where.cu_seqlens_k)
-    else:
-        keys = _padded(keys)
+    by_head = key_layout(paged=bool(where.page_size), packed=where.cu_seqlens_k is not None)
+    keys = by_head(_by_token("k_scale", options.k_scale, k))
     return _by_token("q_scale", options.q_scale, q).contiguous(), keys
+
+
+def key_layout(*, paged: bool, packed: bool) -> Callable[[Any], Any]:
+    """Return what lays the scales of keys out by head, as the kernel reads them."""
+    return _by_page if paged else _packed if packed else _padded
 
 
 def _is_by_token(value: Any) -> bool:
@@ -111,9 +112,9 @@ def _by_token(name: str, value: Any, operand: Any) -> Any:
     """Return the checked scales of an operand; ones when its only scale is a number."""
     import torch
 
-    want = tuple(operand.shape[:-1])
     if not _is_by_token(value):
-        return torch.ones(want, dtype=torch.float32, device=operand.device)
+        return ones_for(operand)
+    want = tuple(operand.shape[:-1])
     check_device(name, value, operand)
     if value.dtype != torch.float32:
         raise TypeError(
@@ -128,6 +129,13 @@ def _by_token(name: str, value: Any, operand: Any) -> Any:
     return value.detach()
 
 
+def ones_for(operand: Any) -> Any:
+    """Return a scale of 1 for every token and head of an operand."""
+    import torch
+
+    return torch.ones(operand.shape[:-1], dtype=torch.float32, device=operand.device)
+
+
 def _padded(scales: Any) -> Any:
     """Return key scales (batch, seqlen_k, heads) by head, with room for the last tile."""
     import torch
@@ -137,29 +145,32 @@ def _padded(scales: Any) -> Any:
     return padded.contiguous()
 
 
-def _packed(scales: Any, cu_seqlens_k: Any) -> Any:
-    """Return key scales (total_k, heads) by head, every sequence where ``packed_start`` says."""
-    import torch
+def _packed(scales: Any) -> Any:
+    """Return key scales (total_k, heads) by head, as often as ``token_rows`` says.
 
+    Raises:
+        ValueError: a row has more floats than the kernel counts.
+    """
     total, heads = scales.shape
-    batch = cu_seqlens_k.shape[0] - 1
-    packed = scales.new_zeros((1, heads, row_floats(total, batch)))
-    if not batch:
-        return packed
-    rows = torch.arange(total, dtype=torch.int32, device=scales.device)
-    # Rows after the last sequence follow it; only loads of whole tiles read them.
-    sequence = torch.searchsorted(cu_seqlens_k[1:-1], rows, right=True)
-    # A row's place is as far from the start of its sequence as the row is: all rows in few steps.
-    gaps = packed_gap(cu_seqlens_k)
-    places = (rows - gaps[sequence]).add(sequence, alpha=packed_start(0, 1))
-    packed[0, :, places] = scales.t()
-    return packed
+    width = copy_floats(total)
+    if COPIES * width > MAX_SEQLEN:
+        raise ValueError(
+            f"k_scale: scales of {total} packed keys exceed what the kernel counts; nearest "
+            f"supported choice: {MAX_SEQLEN // COPIES - copy_floats(0)} keys, or pages"
+        )
+    packed = scales.new_zeros((1, heads, COPIES, width))
+    packed[..., :total] = scales.t().unsqueeze(1)
+    return packed.view(1, heads, COPIES * width)
 
 
-def _aligned(scales: Any) -> Any:
-    """Return ``scales`` contiguous and where a bulk copy can start; a copy only if need be."""
+def _by_page(scales: Any) -> Any:
+    """Return key scales (num_pages, page_size, heads) by head, where a bulk copy can start.
+
+    A copy only if need be.
+    """
     import torch
 
+    scales = scales.transpose(1, 2)
     if scales.is_contiguous() and (scales.device.type == "meta" or scales.data_ptr() % ALIGN == 0):
         return scales
     return scales.clone(memory_format=torch.contiguous_format)

@@ -14,32 +14,48 @@ from typing import Any, Final, NamedTuple
 
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.tensor_maps import OperandLayout
-from ..ask.arguments import Options
 from ..ask.outputs import span
 from ..ask.problem import Problem
 from ..ask.request import Request
-from ..ask.scales import token_scales_of
+from ..ask.scales import key_layout, ones_for
 from ..ask.score_changes import as_float32, by_keys
-from ..ask.sequences import Sequences, as_int32
+from ..ask.sequences import as_int32
 from .launch import Launched
 from .operands import Call, operand_of
 
 Given = Mapping[str, Any]
-Derive = Callable[[list[Any], Given], tuple[Any, ...]]
 SLOTS: Final = ("padding", "bias", "aux")
 """Parameters of which a kernel may have several, numbered from 0."""
 _OPERANDS: Final = ("q", "k", "v", "q_rope", "k_rope")
 _TOKEN_SCALES: Final = ("q_scale", "k_scale")
 _INTEGERS: Final = ("cu_seqlens_q", "cu_seqlens_k", "seqused_k", "page_table")
 _SINGLE: Final = ("sink", *_INTEGERS, *_TOKEN_SCALES)
-_CONVERSIONS: Final[Mapping[str, Callable[[Any], Any]]] = {
+_MAKERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     **dict.fromkeys(_OPERANDS, operand_of),
     **dict.fromkeys((*_INTEGERS, "padding"), as_int32),
-    "sink": lambda tensor: as_float32(tensor).contiguous(),
+    "sink": lambda tensor: _contiguous(as_float32(tensor)),
     "bias": lambda tensor: by_keys(as_float32(tensor)),
     "aux": as_float32,
 }
 """What makes the kernel's tensor of a given one, by role; those with numbers without them."""
+
+
+def _contiguous(tensor: Any) -> Any:
+    return tensor.contiguous()
+
+
+class Conversion(NamedTuple):
+    """What the kernel reads instead of a tensor that was given.
+
+    Attributes:
+        make: makes it.
+        source: place of the given one in ``Arguments.tensors``.
+        place: place of what is made in ``Pattern.roles``.
+    """
+
+    make: Callable[[Any], Any]
+    source: int
+    place: int
 
 
 class Made(NamedTuple):
@@ -72,9 +88,7 @@ class Pattern:
             of ``Arguments.tensors``, and then those that nothing was given for.
         given: bytes of each that was given.
         sizes: bytes of each as the kernel reads it.
-        derive: what makes the tensors that the kernel reads instead of given ones, from
-            ``Arguments.tensors`` and the options; None where it reads all as they are.
-        made: places of these in ``roles``.
+        conversions: of what the kernel does not read as it was given.
         written: results and workspaces by role.
         like_q: whether O has shape, strides and type of q.
     """
@@ -86,8 +100,7 @@ class Pattern:
     roles: tuple[str, ...]
     given: tuple[int, ...]
     sizes: tuple[int, ...]
-    derive: Derive | None
-    made: tuple[int, ...]
+    conversions: tuple[Conversion, ...]
     written: Mapping[str, Made]
     like_q: bool
 
@@ -129,8 +142,7 @@ def pattern_of(
         roles=roles,
         given=_sizes(given.values()),
         sizes=_sizes(read.get(role, given.get(role)) for role in roles),
-        derive=_derive([*given], copied, _where(asked) if scales else None),
-        made=tuple(map(roles.index, made)),
+        conversions=_conversions(roles, len(given), made, asked),
         written={role: Made(tuple(t.shape), t.dtype) for role, t in _written(call).items()},
         like_q=(q.shape, q.stride(), q.dtype) == (out.shape, out.stride(), out.dtype),
     )
@@ -159,42 +171,23 @@ def _written(call: Call) -> dict[str, Any]:
     return {name: tensor for name, tensor in found.items() if tensor is not None}
 
 
-def _derive(
-    given: list[str], copied: tuple[str, ...], where: Callable[[Given], Sequences] | None
-) -> Derive | None:
-    """Return what copies tensors and makes the scales of every token; None for neither.
-
-    Args:
-        given: roles of the tensors that are given.
-        copied: those of them that are copied.
-        where: what makes the sequences whose scales are made, or None.
-    """
-    steps = [(_CONVERSIONS[role.rstrip(digits)], given.index(role)) for role in copied]
-    if where is None and not steps:
-        return None
-
-    def derive(tensors: list[Any], options: Given) -> tuple[Any, ...]:
-        made = [convert(tensors[place]) for convert, place in steps]
-        return (*made, *(() if where is None else _token_scales(where, tensors, options)))
-
-    return derive
+def _conversions(
+    roles: tuple[str, ...], num_given: int, made: Iterable[str], asked: Request
+) -> tuple[Conversion, ...]:
+    """Return what makes the tensors of the roles ``made``; the first ``num_given`` are given."""
+    features = asked.problem.features
+    of_keys = key_layout(paged=bool(features.page_size), packed=features.ragged_k)
+    makers = {**_MAKERS, "q_scale": _contiguous, "k_scale": of_keys}
+    found = []
+    for role in made:
+        make, source = makers[role.rstrip(digits)], roles.index(role)
+        if source >= num_given:
+            # The other operand alone has scales per token.
+            make, source = _of_ones(make), roles.index(role.removesuffix("_scale"))
+        found.append(Conversion(make, source, roles.index(role)))
+    return tuple(found)
 
 
-def _token_scales(
-    where: Callable[[Given], Sequences], tensors: list[Any], options: Given
-) -> tuple[Any, ...]:
-    """Return the scales of every token as the kernel reads them, those of q and those of k."""
-    given = Options(q_scale=options.get("q_scale"), k_scale=options.get("k_scale"))
-    return token_scales_of(given, *tensors[:2], where=where(options))
-
-
-def _where(asked: Request) -> Callable[[Given], Sequences]:
-    """Return what makes the sequences of a repeated call."""
-    problem = asked.problem
-    sizes = problem.batch, problem.seqlen_q, problem.seqlen_k
-
-    def where(options: Given) -> Sequences:
-        tensors: dict[str, Any] = {name: options.get(name) for name in _INTEGERS}
-        return Sequences(*sizes, page_size=problem.features.page_size, **tensors)
-
-    return where
+def _of_ones(layout: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return what makes scales of 1 for the tokens of an operand, laid out."""
+    return lambda operand: layout(ones_for(operand))

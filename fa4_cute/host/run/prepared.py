@@ -83,7 +83,7 @@ class Prepared:
         """Keep what a call needs."""
         written = pattern.written
         self._problem, self._steps, self._memory = pattern.problem, steps, memory
-        self._derive, self._made = pattern.derive, pattern.made
+        self._conversions = pattern.conversions
         self._given = pattern.given
         self._not_given = [0] * (len(pattern.roles) - len(pattern.given))
         self._like_q = pattern.like_q
@@ -178,11 +178,13 @@ class Prepared:
         """
         self.used = next(_turns)
         q = tensors[0]
-        if self._derive is not None:
-            alive = self._derive(tensors, options)
+        if self._conversions:
             addresses += self._not_given
-            for place, tensor in zip(self._made, alive, strict=True):
-                addresses[place] = tensor.data_ptr()
+            alive = []
+            for make, source, place in self._conversions:
+                made = make(tensors[source])
+                addresses[place] = made.data_ptr()
+                alive.append(made)
         if "out" in options and options["out"] is not None:
             out = changed(options["out"])
         elif self._like_q:

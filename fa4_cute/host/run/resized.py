@@ -127,7 +127,7 @@ def resized(
         return None
     spec, num_splits = choice.spec, choice.num_splits
     found = next((pattern for pattern in patterns if pattern.spec is spec), None)
-    if found is None or found.derive is not None:
+    if found is None or found.conversions:
         return None
     layouts = {name: _laid_out(name, layout, sizes) for name, layout in found.layouts.items()}
     of_given = tuple(end - start for start, end in map(span, tensors))

@@ -18,7 +18,7 @@ from fa4_cute.host.ask.sequences import Sequences
 from fa4_cute.host.choose.support import Choice, choose
 from fa4_cute.host.run.launch import pack_launch
 from fa4_cute.host.run.operands import describe_call
-from fa4_cute.plan.config.token_rows import packed_start, row_floats
+from fa4_cute.plan.config.token_rows import COPIES, copy_floats, packed_start
 from fa4_cute.plan.facts.numbers import LOG2_E
 from testing.reference.attention import attention_float64
 
@@ -182,10 +182,10 @@ def test_scales_of_packed_keys_lie_where_the_kernel_looks() -> None:
     given[sum(lengths) :] = math.nan
     where = Sequences(len(lengths), 9, max(lengths), cu_seqlens_k=starts)
     _, of_k = token_scales_of(Options(k_scale=given), q, k, where=where)
-    assert of_k.shape == (1, 2, row_floats(k.shape[0], len(lengths)))
+    assert of_k.shape == (1, 2, COPIES * copy_floats(k.shape[0]))
     for number, length in enumerate(lengths):
         first = int(starts[number])
-        place = packed_start(first, number)
+        place = packed_start(first, of_k.shape[-1])
         own = of_k[0, :, place : place + length]
         assert torch.equal(own, given[first : first + length].t())
 
@@ -195,7 +195,16 @@ def test_no_sequence_has_no_scales() -> None:
     starts = torch.zeros(1, dtype=torch.int32)
     where = Sequences(0, 0, 0, cu_seqlens_k=starts)
     _, of_k = token_scales_of(Options(k_scale=torch.ones(3, 2)), q, k, where=where)
-    assert not of_k.any()
+    assert of_k.shape == (1, 2, COPIES * copy_floats(3))
+
+
+def test_more_packed_keys_than_a_kernel_counts_are_refused() -> None:
+    total = 2**29
+    q, k = (torch.empty(n, 1, 64, dtype=torch.float8_e4m3fn, device="meta") for n in (1, total))
+    where = Sequences(1, 1, total, cu_seqlens_k=torch.empty(2, device="meta"))
+    scales = torch.empty(total, 1, device="meta")
+    with pytest.raises(ValueError, match="k_scale: scales of 536870912 packed keys exceed"):
+        token_scales_of(Options(k_scale=scales), q, k, where=where)
 
 
 @pytest.mark.parametrize(
