@@ -113,6 +113,7 @@ OWN = {
     "pair256-tokens": {"drop-wait", "drop-arrive", "drop-copy", "copy-signals-neighbour"},
     "1q-cluster": {"relaxed-arrive", "relaxed-wait", "drop-arrive", "drop-barrier-aligned"},
     "pair256-persistent": {"drop-wait", "drop-arrive", "drop-fence-before"},
+    "hopper-fp8-wide": {"drop-wgmma", "drop-wgmma-wait", "flip-scale-d", "drop-fence-proxy"},
 }
 
 

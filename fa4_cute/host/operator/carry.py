@@ -56,7 +56,9 @@ def _modifier(options: Options) -> tuple[str | None, list[Any]]:
     if not isinstance(modifier, score_mods.ScoreModifier):
         modifier, tensors = score_mods.function(modifier, tensors), []
     # Tensors that belong to no step are kept, and refused where the text is read.
-    return texts.modifier_text(modifier), [*modifier.tensors, *tensors]
+    # Not ``modifier.tensors``: a cached property takes a lock, which torch.compile cannot trace.
+    own = [tensor for step in modifier.steps for tensor in step.tensors]
+    return texts.modifier_text(modifier), [*own, *tensors]
 
 
 def _number(name: str, value: Any) -> float | None:

@@ -18,7 +18,7 @@ from .kv_budget import KVBudget, kv_budget, num_pv_stages
 from .reduce_scatter import ReduceScatterPlan
 from .tile_config import FA4TileConfig
 from .tuned import TUNED
-from .tuning import tuning_of
+from .tuning import Tuning, tuning_of
 
 
 @dataclass(frozen=True)
@@ -147,11 +147,14 @@ class FA4Config(FA4TileConfig):
         return replace(self, num_qo=num_qo).tuned()
 
     def tuned(self) -> FA4Config:
-        """Return the same problem with the free choices of the table; a CTA pair has no row."""
-        if self.pair_cta:
-            return self
+        """Return the same problem with the free choices of the table.
+
+        A CTA pair has no row: it takes those that its bits depend on, which are one CTA's.
+        """
         kernel = f"{self.num_qo}q"
         found = tuning_of(TUNED, kernel, self.qkv_dtype, self.qk_depth, self.ov_depth)
+        if self.pair_cta:
+            found = Tuning(emulated=found.emulated, keys=found.keys)
         return replace(self, tuning=found)
 
     @classmethod

@@ -1,7 +1,6 @@
 """Free choices that the timing model prefers: ``benchmarks.tune`` writes them.
 
-The first row that holds a kernel is taken; a kernel that none holds, and a CTA pair, has the
-defaults of ``Tuning``.
+The first row that holds a kernel is taken; a kernel that none holds has the defaults of ``Tuning``.
 """
 
 from __future__ import annotations
