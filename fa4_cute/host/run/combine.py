@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 from ...plan.facts.dtypes import DType
@@ -11,8 +10,8 @@ from ..ask.architecture import arch_for, capability_of
 from ..ask.problem import dtype_name
 from ..compile import cache
 from . import device, simulator
-from .launch import Splits, pack_combine
-from .operands import extent
+from .launch import pack_combine
+from .operands import extent, splits_of
 
 
 def combined(out: Any, lse: Any) -> tuple[Any, Any]:
@@ -29,19 +28,13 @@ def combined(out: Any, lse: Any) -> tuple[Any, Any]:
     import torch
 
     results = torch.empty_like(out[0]), torch.empty_like(lse[0])
-    calls, *sizes, rows, heads, depth = out.shape
-    num_rows = prod(sizes) * rows * heads
-    if not num_rows:
+    if not results[1].numel():
         return results
     of_rows = lse.transpose(-1, -2).contiguous()
     dtype, arch = DType(dtype_name(out.dtype)), arch_for(None, capability_of(out))
-    spec = CombineSpec(dtype, depth, True, arch, of_calls=True)
-    tensors = {"partial_o": out, "partial_lse": of_rows, "o": results[0], "lse": results[1]}
-    values = {name: tensor.data_ptr() for name, tensor in tensors.items()} | {
-        "num_rows": num_rows, "num_splits": calls, "num_q_heads": heads, "num_queries": rows,
-    }  # fmt: skip
+    spec = CombineSpec(dtype, out.shape[-1], True, arch, of_calls=True)
     artifact = cache.compiled(spec)
-    packed = pack_combine(Splits(spec, num_rows, tuple(values.items())))
+    packed = pack_combine(splits_of(spec, (out, of_rows), *results))
     if out.device.type == "cpu":
         buffers = [extent(tensor, writable=False) for tensor in (out, of_rows)]
         buffers += [extent(tensor, writable=True) for tensor in results]

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from ...plan.facts.tensor_map_bits import ALIGN, MAX_STRIDE
+from ...plan.spec.combine_spec import CombineSpec
 from ...plan.spec.extras import ABSENT, BIAS_AXES, Aux, Bias, Extras, PaddingLengths
 from ...plan.spec.tensor_maps import OperandLayout
 from ..ask.checks import DENSE
@@ -59,19 +60,30 @@ class Call:
         """Return what is to be combined, or None without splits."""
         if not self.partial:
             return None
-        partial_o, partial_lse = self.partial
-        spec = combine_spec(problem)
-        values = {
-            "partial_o": partial_o.data_ptr(),
-            "partial_lse": partial_lse.data_ptr(),
-            "o": self.out.data_ptr(),
-            "lse": 0 if self.lse is None else self.lse.data_ptr(),
-            "num_rows": partial_lse.shape[1],
-            "num_splits": partial_lse.shape[0],
-            "num_q_heads": problem.num_q_heads,
-            "num_queries": self.out.shape[-3],
-        }
-        return Splits(spec, partial_lse.shape[1], tuple(values.items()))
+        return splits_of(combine_spec(problem), self.partial, self.out, self.lse)
+
+
+def splits_of(spec: CombineSpec, partial: tuple[Any, Any], out: Any, lse: Any) -> Splits:
+    """Return what the combine kernel of ``spec`` puts together.
+
+    Args:
+        spec: the kernel.
+        partial: O (part, .., head_dim) and log-sum-exp (part, ..) of every part, row by row.
+        out, lse: what it writes; ``lse`` may be None.
+    """
+    partial_o, partial_lse = partial
+    num_rows = partial_lse[0].numel()
+    values = {
+        "partial_o": partial_o.data_ptr(),
+        "partial_lse": partial_lse.data_ptr(),
+        "o": out.data_ptr(),
+        "lse": 0 if lse is None else lse.data_ptr(),
+        "num_rows": num_rows,
+        "num_splits": partial_lse.shape[0],
+        "num_q_heads": out.shape[-2],
+        "num_queries": out.shape[-3],
+    }
+    return Splits(spec, num_rows, tuple(values.items()))
 
 
 def fits_tma(address: int, shape: Sequence[int], strides: Sequence[int], item_bytes: int) -> bool:
