@@ -20,6 +20,7 @@ from .timeline_marks import Mark, access_marks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +183,24 @@ def draw(
     return out
 
 
+def drawing() -> tuple[type[Figure], type[Patch]]:
+    """Return what pictures are made of: matplotlib's ``Figure`` and ``Patch``.
+
+    Raises:
+        ModuleNotFoundError: matplotlib is not installed; names the extra that installs it.
+    """
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.patches import Patch
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"pictures need matplotlib, which the extra 'viz' installs: "
+            f"pip install 'sm100sim[viz]' ({error})",
+            name=error.name,
+        ) from error
+    return Figure, Patch
+
+
 def picture(
     report: Traced,
     rows: Sequence[Row],
@@ -196,18 +215,9 @@ def picture(
     Raises:
         ModuleNotFoundError: matplotlib is not installed; names the extra that installs it.
     """
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.patches import Patch
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"pictures need matplotlib, which the extra 'viz' installs: "
-            f"pip install 'sm100sim[viz]' ({error})",
-            name=error.name,
-        ) from error
-
+    figure_class, patch_class = drawing()
     colours: dict[str, str] = dict(COLOURS)
-    figure = Figure(figsize=(13, 0.42 * len(rows) + 1.6), layout="constrained")
+    figure = figure_class(figsize=(13, 0.42 * len(rows) + 1.6), layout="constrained")
     axes = figure.add_subplot()
     seen: dict[str, None] = {}
     for y, row in enumerate(rows):
@@ -228,7 +238,7 @@ def picture(
     axes.set_title(title or report.kernel[:80], fontsize=10)
     _draw_marks(axes, rows, marks)
     figure.legend(
-        handles=[Patch(color=colours[name], label=name) for name in seen],
+        handles=[patch_class(color=colours[name], label=name) for name in seen],
         loc="outside lower center", ncols=8, fontsize=8, frameon=False,
     )  # fmt: skip
     return figure

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from ....timeline import drawing
 from ..kernel_profile import KernelProfile
 from .tracks import KINDS, Track
 
@@ -41,18 +42,10 @@ def draw(
     Raises:
         ModuleNotFoundError: matplotlib is not installed; names the extra that installs it.
     """
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.patches import Patch
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"pictures need matplotlib, which the extra 'viz' installs: "
-            f"pip install 'sm100sim[viz]' ({error})",
-            name=error.name,
-        ) from error
+    figure_class, patch_class = drawing()
     low, high = window or (0, found.cycles)
     colours = colours_of(tracks)
-    figure = Figure(figsize=(14, 0.3 * len(tracks) + 1.6), layout="constrained")
+    figure = figure_class(figsize=(14, 0.3 * len(tracks) + 1.6), layout="constrained")
     axes = figure.add_subplot()
     seen: dict[str, None] = {}
     for y, track in enumerate(tracks):
@@ -66,7 +59,7 @@ def draw(
     axes.set_title(title or f"{found.kernel[:70]}: {found.cycles:,.0f} cycles", fontsize=10)
     order = [label for label in colours if label in seen]
     figure.legend(
-        handles=[Patch(color=colours[label], label=label) for label in order],
+        handles=[patch_class(color=colours[label], label=label) for label in order],
         loc="outside lower center", ncols=9, fontsize=8, frameon=False,
     )  # fmt: skip
     figure.savefig(path, dpi=130)
