@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -61,7 +63,7 @@ SEVENTY = "\n".join(f".reg .b32 %u{k}; add.s32 %u{k}, %u{k}, 1;" for k in range(
     ],
 )
 def test_no_fault_is_lost_behind_many_findings(room: int, end: str, code: str) -> None:
-    limits = {"max_idle_instructions": 20_000, "max_instructions": 50_000}
+    limits: dict[str, Any] = {"max_idle_instructions": 20_000, "max_instructions": 50_000}
     with pytest.raises(SimulationFault, match=code) as caught:
         run_ptx(
             SEVENTY + end, np.zeros(1, np.uint32), block=64, checks=Check.ALL, max_findings=room,
