@@ -115,7 +115,8 @@ class RunOptions:
         trace_cluster: index of the cluster whose timeline is recorded, or None.
         raise_on_fault: raise `SimulationFault` when a run stops; otherwise only report.
         max_findings: further findings are dropped; the first fault never is.
-        max_idle_instructions: warp instructions without progress before it is a livelock.
+        max_idle_instructions: warp instructions without progress before it is a livelock, for a
+            loop that polls; one that only computes, or watches the clock, gets 50 times as many.
         max_instructions: warp instructions before the run is stopped with a fault; None for any
             number. A loop that stores or meets a barrier in each round makes progress for ever.
         print_to: gets what the kernel printed, once, when the launch has ended; None: standard

@@ -87,6 +87,24 @@ def test_byte_mask_selects_bytes_of_every_16() -> None:
     assert (out == np.where(keep, source, 0)).all()
 
 
+@pytest.mark.parametrize(("mask", "room", "fits"), [(0x00FF, 56, True), (0x01FF, 56, False),
+                                                    (0x0F00, 60, True), (0, 32, True)])  # fmt: skip
+def test_bytes_that_the_mask_leaves_out_need_no_memory(mask: int, room: int, fits: bool) -> None:
+    """PTX ISA, "cp.async.bulk": a byte is copied if its bit of the mask is set."""
+    source, out = data(64), np.zeros(room, np.uint8)  # its own allocation, which ends with it
+    store = "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%p1], [%r1+1024], %r5, %h1;"
+    text = round_trip(64).replace(
+        "cp.async.bulk.global.shared::cta.bulk_group [%p1], [%r1+1024], %r5;",
+        f"mov.b16 %h1, {mask:#x};" + store,
+    )
+    if not fits:
+        assert "its last 1 bytes are past the end" in fault_of(text, source, out, **OPTIONS)
+        return
+    run_ptx(text, source, out, **OPTIONS)
+    keep = mask >> np.arange(room) % 16 & 1
+    assert (out == np.where(keep, source[:room], 0)).all()
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_reductions_to_global_and_to_a_peer(mode: str) -> None:
     source = aligned(64, np.uint32)
