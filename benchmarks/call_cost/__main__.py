@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -31,8 +30,9 @@ from benchmarks.call_cost.cases import CALLS, FURTHER, Case, half
 from fa4_cute.host.ask import request
 from fa4_cute.host.compile import cache
 from fa4_cute.host.compile.compiler import CompiledArtifact
-from fa4_cute.host.run import calls, device, simulator
+from fa4_cute.host.run import calls, device
 from fa4_cute.plan.facts.hardware import SM100A
+from testing.launches import no_launch
 
 BATCH = 20
 SECONDS = 2.0
@@ -47,20 +47,6 @@ def fastest(call: Callable[[], Any], seconds: float = SECONDS) -> float:
             call()
         best = min(best, time.perf_counter() - start)
     return best / BATCH * 1e6
-
-
-@contextmanager
-def no_launch() -> Iterator[None]:
-    """Compile and launch nothing; all else is done."""
-    artifact = SimpleNamespace(ptx="", cubin=b"", kernel_name="kernel")
-    nothing = (lambda: None), (lambda *_: None)
-    with ExitStack() as stack:
-        replace = stack.enter_context
-        replace(mock.patch.object(cache, "compiled", return_value=artifact))
-        replace(mock.patch.object(simulator, "launch"))
-        replace(mock.patch.object(calls, "_repeat_on", return_value=lambda *_: nothing))
-        replace(mock.patch.object(calls, "kept", calls.Kept()))
-        yield
 
 
 def empty_kernel(spec: Any) -> CompiledArtifact:

@@ -7,12 +7,13 @@ from unittest import mock
 
 import pytest
 
-from benchmarks.call_cost.__main__ import empty_kernel, measured, no_launch
+from benchmarks.call_cost.__main__ import empty_kernel, measured
 from benchmarks.call_cost.cases import CALLS, FURTHER
 from fa4_cute.host.run import calls
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.spec.combine_spec import CombineSpec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
+from testing.launches import no_launch
 
 
 def test_every_call_is_measured() -> None:

@@ -10,12 +10,17 @@ import pytest
 import torch
 
 import fa4_cute
-from benchmarks.call_cost.__main__ import no_launch
-from benchmarks.call_cost.cases import half, ints
 from fa4_cute import masks
 from fa4_cute.host.run import calls, looking
+from testing.launches import no_launch
+from tests.host.request_cases import half
 
 Changed = Callable[[], Any]
+
+
+def ints(values: Any) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.int32)
+
 
 
 def packed(tensors: dict[str, torch.Tensor]) -> Any:
