@@ -11,8 +11,9 @@ import torch
 
 import fa4_cute
 from fa4_cute import masks
+from fa4_cute.host.ask.lengths import longest_sequences
 from fa4_cute.host.run import calls, looking
-from testing.launches import no_launch
+from testing.no_launch import no_launch
 from tests.host.request_cases import half
 
 Changed = Callable[[], Any]
@@ -118,7 +119,7 @@ def test_other_longest_sequences_are_another_call(
 
 
 def test_equal_values_are_checked_once() -> None:
-    longest = mock.patch.object(looking, "longest_sequences", wraps=looking.longest_sequences)
+    longest = mock.patch.object(looking, "longest_sequences", wraps=longest_sequences)
     tensors = {name: tensor.clone() for name, tensor in PAGES.items()}
     with no_launch():
         paged(tensors)
