@@ -32,7 +32,7 @@ from fa4_cute.host.compile import cache
 from fa4_cute.host.compile.compiler import CompiledArtifact
 from fa4_cute.host.run import calls, device
 from fa4_cute.plan.facts.hardware import SM100A
-from testing.no_launch import no_launch
+from testing.launches import no_launch
 
 BATCH = 20
 SECONDS = 2.0

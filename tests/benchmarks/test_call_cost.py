@@ -13,7 +13,7 @@ from fa4_cute.host.run import calls
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.spec.combine_spec import CombineSpec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
-from testing.no_launch import no_launch
+from testing.launches import no_launch
 
 
 def test_every_call_is_measured() -> None:

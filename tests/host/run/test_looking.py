@@ -13,7 +13,7 @@ import fa4_cute
 from fa4_cute import masks
 from fa4_cute.host.ask.lengths import longest_sequences
 from fa4_cute.host.run import calls, looking
-from testing.no_launch import no_launch
+from testing.launches import no_launch
 from tests.host.request_cases import half
 
 Changed = Callable[[], Any]
