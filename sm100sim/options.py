@@ -10,11 +10,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from enum import IntFlag
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from .findings.suppress import Suppression, suppressions_of
 
-MODES = ("fast", "random", "late")
+MODES: Final = ("fast", "random", "late")
 MAX_FINDINGS = 65_536
 """`RunOptions.max_findings` at most; each takes half a kilobyte."""
 

@@ -13,7 +13,7 @@ from tests.sim.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, fault_of, only, wait
 
 MODES = ["fast", "random", "late"]
-OPTIONS = {"shared": SMEM, "smem": 4096}
+OPTIONS: dict[str, Any] = {"shared": SMEM, "smem": 4096}
 SETUP = (
     "mov.u32 %r1, dyn; mov.u32 %r0, %tid.x;"
     + only(0, "mbarrier.init.shared.b64 [%r1], 1; fence.mbarrier_init.release.cluster;", "I")
