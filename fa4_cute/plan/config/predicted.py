@@ -23,4 +23,8 @@ PREDICTED: Final[tuple[PredictedRow, ...]] = (
                  Costs(0, 7469, 17800), Costs(2776, 5601, 17871)),
     PredictedRow("2q", 1, 96, 96,
                  Costs(0, 8738, 18127), Costs(2872, 7093, 17927)),
+    PredictedRow("2q", 1, 128, 128,
+                 Costs(0, 9002, 18443), Costs(2933, 7206, 18228)),
+    PredictedRow("2q", 1, 192, 128,
+                 Costs(0, 9543, 19468), Costs(2723, 7992, 19858)),
 )  # fmt: skip
