@@ -27,4 +27,6 @@ PREDICTED: Final[tuple[PredictedRow, ...]] = (
                  Costs(0, 9002, 18443), Costs(2933, 7206, 18228)),
     PredictedRow("2q", 1, 192, 128,
                  Costs(0, 9543, 19468), Costs(2723, 7992, 19858)),
+    PredictedRow("pair", 2, 256, 256,
+                 Costs(0, 12504, 18334), Costs(6907, 6338, 18352)),
 )  # fmt: skip
