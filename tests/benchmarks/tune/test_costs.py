@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from benchmarks.tune import costs
 
 
@@ -14,7 +16,7 @@ def test_costs_are_medians_over_the_draws_without_the_chips_own() -> None:
     assert found == (2, 20, 1024)
 
 
-def test_a_kind_is_a_row_of_the_table(tmp_path) -> None:
+def test_a_kind_is_a_row_of_the_table(tmp_path: Path) -> None:
     kind = costs.KINDS[0]
     draws = [(0.0, 1.0, 2.0), (0.0, 10.0, 1.5)]
     record = {"name": kind.name, "tile": draws, "persistent": draws, "launch": [0, 4000]}

@@ -11,14 +11,20 @@ from fa4_cute.host.ask.problem import Problem
 from fa4_cute.host.choose.support import Choice, choose, require
 from fa4_cute.plan.config.predicted import LAUNCH_CYCLES
 from fa4_cute.plan.config.prediction import Costs
-from fa4_cute.plan.launch.sm100_selection import QueryTileLoad
+from fa4_cute.plan.launch.sm100_selection import BlackwellSpec, QueryTileLoad
 from fa4_cute.plan.spec.variant import Scheduler
 
 SHORT = Problem("bf16", 32, 1024, 1024, 16, 16, 128, 128)
 
 
 def chosen(**changes: object) -> Choice:
-    return require(choose(replace(SHORT, **changes)))  # type: ignore[no-any-return, arg-type]
+    return require(choose(replace(SHORT, **changes)))  # type: ignore[arg-type]
+
+
+def spec_of(**changes: object) -> BlackwellSpec:
+    spec = chosen(**changes).spec
+    assert isinstance(spec, BlackwellSpec)
+    return spec
 
 
 def test_short_sequences_take_persistent_ctas() -> None:
@@ -58,12 +64,12 @@ def test_long_causal_sequences_are_evened_out_by_the_sms() -> None:
 
 
 def test_cycles_follow_from_rounds_or_from_the_mean_and_the_longest() -> None:
-    spec = chosen().spec
+    spec = spec_of()
     even = QueryTileLoad.of(spec, SHORT.sizes, 148)
     assert even == QueryTileLoad(2048, 148, 1024, 1024, is_even=True)
     costs = Costs(first=50, tile=100, per_keys=1000)
     assert even.cycles(costs, in_order=True) == LAUNCH_CYCLES + 50 + 14 * 1100
-    causal = QueryTileLoad.of(chosen(causal=True).spec, SHORT.sizes, 148)
+    causal = QueryTileLoad.of(spec_of(causal=True), SHORT.sizes, 148)
     assert causal == QueryTileLoad(2048, 148, 1024, 640, is_even=False)
     work = (2048 * 100 + 2048 * 640 * 1000 // 1024) // 148
     assert causal.cycles(costs, in_order=False) == LAUNCH_CYCLES + 50 + work
@@ -72,13 +78,13 @@ def test_cycles_follow_from_rounds_or_from_the_mean_and_the_longest() -> None:
 
 @pytest.mark.parametrize(("seqlen_q", "first"), [(512, 768), (2048, 0), (1024, 256)])
 def test_the_shortest_query_tile_sees_what_its_last_row_sees(seqlen_q: int, first: int) -> None:
-    spec = chosen(causal=True).spec
+    spec = spec_of(causal=True)
     load = QueryTileLoad.of(spec, replace(SHORT, seqlen_q=seqlen_q).sizes, 148)
     assert load.mean == (first + 1024) // 2
 
 
 def test_pairs_count_for_two_sms() -> None:
-    wide = chosen(head_dim=256, head_dim_v=256, num_q_heads=8, num_kv_heads=8)
+    wide = spec_of(head_dim=256, head_dim_v=256, num_q_heads=8, num_kv_heads=8)
     sizes = replace(SHORT, num_q_heads=8, num_kv_heads=8).sizes
-    load = QueryTileLoad.of(wide.spec, sizes, 148)
+    load = QueryTileLoad.of(wide, sizes, 148)
     assert (load.units, load.places) == (32 * 8 * 4, 74)
