@@ -29,4 +29,8 @@ PREDICTED: Final[tuple[PredictedRow, ...]] = (
                  Costs(0, 9543, 19468), Costs(2723, 7992, 19858)),
     PredictedRow("pair", 2, 256, 256,
                  Costs(0, 12504, 18334), Costs(6907, 6338, 18352)),
+    PredictedRow("pair", 2, 512, 512,
+                 Costs(0, 8534, 32768), Costs(6411, 4368, 32768)),
+    PredictedRow("pair", 1, 256, 256,
+                 Costs(0, 12042, 13974), Costs(6393, 6613, 13707)),
 )  # fmt: skip
