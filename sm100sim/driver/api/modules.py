@@ -75,8 +75,9 @@ def _placeable(variables: Sequence[GlobalVar], functions: Container[str]) -> lis
     found = {v.name: v for v in variables if v.space != "shared" and not v.extern}
     while True:
         kept = {
-            name: v for name, v in found.items() if all(link in found or link in functions for _, link, _ in v.links)
-        }
+            name: v for name, v in found.items()
+            if all(link in found or link in functions for _, link, _ in v.links)
+        }  # fmt: skip
         if len(kept) == len(found):
             return list(kept.values())
         found = kept
