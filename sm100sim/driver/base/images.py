@@ -90,7 +90,7 @@ def ptx_at(address: int, read: Read, string: Callable[[int], str]) -> str:
 
 
 def _linked(parts: int, read: Read, string: Callable[[int], str]) -> str:
-    """The PTX of what `nvcc -rdc=true` linked, from the images that it linked: the result is a cubin.
+    """The PTX of what `nvcc -rdc=true` linked: that of the images, for the result is a cubin.
 
     Raises:
         CudaError: one has no PTX, or they do not go together.
