@@ -95,7 +95,7 @@ def _linked(parts: int, read: Read, string: Callable[[int], str]) -> str:
     Raises:
         CudaError: one has no PTX, or they do not go together.
     """
-    texts = []
+    texts: list[str] = []
     while image := struct.unpack("<Q", read(parts + 8 * len(texts), 8))[0]:
         texts.append(ptx_at(image, read, string))
     try:
