@@ -245,6 +245,7 @@ def _ours() -> Iterator[Case]:
     names = {
         Attention(1024, 64): ("as chosen", "one tile a CTA", "fewer consumers", "2 stages",
                               "64 keys"),
+        Attention(4096, 64): ("as chosen", "one tile a CTA"),
         Attention(2048, 128): ("as chosen", "two consumers", "one consumer", "persistent",
                                "48 keys", "64 keys", "96 keys persistent", "64 keys, 2 stages",
                                "two consumers, 208 registers"),
