@@ -37,7 +37,7 @@ _NEAREST: Final = {"split": "split='workspace'"}
 
 @dataclass(frozen=True)
 class Support:
-    """Answer of :func:`fa4_cute.can_implement`; true when the problem can be run.
+    """The answer of :func:`fa4_cute.can_implement`; true if the problem can be run.
 
     Attributes:
         ok: the answer.
