@@ -9,6 +9,7 @@ from typing import Any
 from ..plan.facts.hardware import SM90A
 from ..plan.launch.launch import plan_launch
 from ..plan.launch.selection import LONG_PROMPT
+from ..plan.launch.sm100_selection import FEW_KEYS, MANY_ROUNDS
 from ..plan.masks.masks import NULL
 from ..plan.spec.attention_spec import AttentionSpec
 from ..plan.spec.combine_spec import CombineSpec
@@ -235,7 +236,7 @@ def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
         problem = request((q, k, v), *options_and_batch(rest)).problem
     choice: Choice = require(choose(problem))
     lines = [f"kernel {choice.row.name} ({choice.spec.name})"]
-    decisions = (choice.query_tiles, choice.key_splits, choice.split)
+    decisions = (choice.query_tiles, choice.scheduler, choice.key_splits, choice.split)
     lines += [decision.text for decision in decisions if decision]
     lines.append(choice.spec.config.describe())
     lines += _feature_lines(choice)
@@ -290,9 +291,10 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
             ``{"head_dim": 128, "dtype": "bf16", "causal": True}``. Problems that differ
             only in key lengths, scale, or numbers of heads of the same ratio share a kernel. The
             number of queries decides how many Q tiles a CTA takes; without ``seqlen_q``, the
-            kernels for few and for many queries are both compiled. On Hopper, long keys may be
-            split, or have a tile of their own: without ``seqlen_k``, the kernels for few and for
-            many keys are all compiled, with and without splits.
+            kernels for few and for many queries are both compiled; without ``seqlen_k`` either,
+            also that for many queries and few keys, whose CTAs may be persistent. On Hopper, long
+            keys may be split, or have a tile of their own: without ``seqlen_k``, the kernels for
+            few and for many keys are all compiled, with and without splits.
 
     Returns:
         The names of the kernels, in order and each once; with split keys, also the name of the
@@ -323,6 +325,8 @@ def _all_lengths(problem: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     if "seqlen_q" not in problem:
         lengths.append({**problem, "seqlen_q": LONG_PROMPT})
     arch = arch_for(problem.get("arch"), problem.get("compute_capability"))
+    if arch != SM90A and not {"seqlen_q", "seqlen_k"} & problem.keys():
+        lengths.append({**problem, "seqlen_q": MANY_ROUNDS, "seqlen_k": FEW_KEYS})
     if arch != SM90A or "seqlen_k" in problem:
         return tuple(lengths)
     splits = (1, 2) if problem.get("num_splits") is None else (problem["num_splits"],)

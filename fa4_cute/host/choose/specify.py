@@ -15,6 +15,7 @@ from ...plan.launch.sm90_selection import (
     choose_scheduler,
     choose_tile,
 )
+from ...plan.launch.sm100_selection import SchedulerChoice, choose_blackwell_scheduler
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
 from ...plan.spec.kernel_spec import KernelSpec
@@ -30,13 +31,14 @@ class Specified(NamedTuple):
     Attributes:
         problem: with its scheduler and its number of splits.
         spec: the kernel, split as the problem says.
-        query_tiles, key_splits: as of ``support.Choice``.
+        query_tiles, key_splits, scheduler: as of ``support.Choice``.
     """
 
     problem: Problem
     spec: AttentionSpec
     query_tiles: QueryTiles | TileChoice | None = None
     key_splits: KeySplits | None = None
+    scheduler: SchedulerChoice | None = None
 
 
 def row_of(problem: Problem) -> KernelRow:
@@ -52,11 +54,18 @@ def specified(problem: Problem) -> Specified:
     spec = _specification_of(problem, row)
     if isinstance(spec, SM90Spec):
         return _specified_sm90(posed, row, spec)
-    problem = problem.with_splits(1)
-    if not isinstance(spec, KernelSpec):
-        return Specified(problem, spec)
-    tiles = choose_query_tiles(spec.config, problem.sizes, problem.num_qo)
-    return Specified(problem, _with_query_tiles(spec, tiles.num_qo), tiles)
+    problem, tiles, taken = problem.with_splits(1), None, None
+    if isinstance(spec, KernelSpec):
+        tiles = choose_query_tiles(spec.config, problem.sizes, problem.num_qo)
+        spec = _with_query_tiles(spec, tiles.num_qo)
+    if posed.features.scheduler is None:
+        taken = choose_blackwell_scheduler(spec, problem.sizes, problem.sms)
+    if taken is not None and taken.scheduler is not Scheduler.TILE:
+        problem = posed.with_splits(1).with_scheduler(taken.scheduler)
+        spec = _specification_of(problem, row)
+        if isinstance(spec, KernelSpec) and tiles is not None:
+            spec = _with_query_tiles(spec, tiles.num_qo)
+    return Specified(problem, spec, tiles, scheduler=taken)
 
 
 def _specified_sm90(problem: Problem, row: KernelRow, spec: SM90Spec) -> Specified:

@@ -10,7 +10,6 @@ from ..config.sm90_tiles import LONG_KEYS_TILE
 from ..facts.dtypes import DType
 from ..facts.hardware import SM90A, TMA_ALIGN, align_up
 from ..facts.wgmma import WGMMA_ROWS, LaneColumns
-from ..masks.masks import CAUSAL, NULL
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import OneChain
 from .register_tuning import (
@@ -113,15 +112,9 @@ class SM90Spec(CommonSpec):
         return "_".join([*parts, *self.variant.name_parts])
 
     @property
-    def heads_first(self) -> bool:
-        """Whether the longest query tiles of many heads start first, so that short ones end."""
-        variant = self.variant
-        return variant.longest_first and not (variant.is_persistent or variant.splits_keys)
-
-    @property
-    def head_by_head(self) -> bool:
-        """With all keys or a causal mask: a head's keys and values stay in the L2 meanwhile."""
-        return self.variant.mask in (NULL, CAUSAL)
+    def orders_heads(self) -> bool:
+        """Always: the load warps, which decode the order, have registers to spare."""
+        return True
 
     @property
     def output_depth(self) -> int:

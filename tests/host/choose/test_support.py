@@ -258,7 +258,7 @@ def test_explain_names_kernel_config_and_schedule() -> None:
         "causal",
         "group 4",
         "tile 256 x 128",
-        "grid (16, 2, 3)",
+        "grid (2, 16, 3)",
         "softmax0",
     ):
         assert word in text
