@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from .prediction import Costs, PredictedRow
+from .prediction import Costs, DecodingRow, PredictedRow
 
 LAUNCH_CYCLES: Final = 3946
+MEMORY_BYTES_PER_CYCLE: Final = 3895
 PREDICTED: Final[tuple[PredictedRow, ...]] = (
     PredictedRow("2q", 2, 64, 64,
                  Costs(0, 7201, 18230), Costs(3954, 4423, 18836)),
@@ -33,4 +34,10 @@ PREDICTED: Final[tuple[PredictedRow, ...]] = (
                  Costs(0, 8534, 32768), Costs(6411, 4368, 32768)),
     PredictedRow("pair", 1, 256, 256,
                  Costs(0, 12042, 13974), Costs(6393, 6613, 13707)),
+)  # fmt: skip
+DECODING: Final[tuple[DecodingRow, ...]] = (
+    DecodingRow("1q", 2, 64, 64,
+                Costs(0, 5680, 14080), Costs(10337, 17, 0)),
+    DecodingRow("1q", 2, 128, 128,
+                Costs(0, 8830, 10006), Costs(9957, 0, 0)),
 )  # fmt: skip
