@@ -163,6 +163,17 @@ def test_cuda_python() -> None:
 
 
 @needs_nvcc
+def test_files_that_were_compiled_apart(tmp_path: Path) -> None:
+    """`-rdc=true` links machine code; the images that it linked keep their PTX."""
+    program = by_nvcc(
+        "separate", tmp_path, "-rdc=true", str(PROGRAMS / "separate_part.cu"),
+        "-gencode", "arch=compute_100a,code=[sm_100a,compute_100a]",
+    )  # fmt: skip
+    done = ran("check", program)
+    assert (done.returncode, done.stdout) == (0, "right\n"), done.stdout + done.stderr
+
+
+@needs_nvcc
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["vector_add", "runtime", "tensor_map", "im2col", "wmma", "grid"])
 def test_programs_of_nvcc(name: str, tmp_path: Path) -> None:
