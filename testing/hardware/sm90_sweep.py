@@ -24,6 +24,7 @@ from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.combine_spec import CombineSpec
 from fa4_cute.plan.spec.variant import Partition
+from fa4_cute.score_mods import ScoreModifier
 from testing.arguments import Arguments, arguments
 from testing.cases import FP8, FP16, Case, dense
 from testing.reference.attention import Comparison, compare
@@ -139,9 +140,12 @@ def compile_all() -> int:
 
 
 def on_gpu(value: Any) -> Any:
-    """Return an argument on the GPU, tensors inside of masks included."""
+    """Return an argument on the GPU, tensors inside of masks and modifiers included."""
     if isinstance(value, torch.Tensor):
         return value.cuda()
+    if isinstance(value, ScoreModifier):
+        moved = (replace(s, tensors=tuple(x.cuda() for x in s.tensors)) for s in value.steps)
+        return replace(value, steps=tuple(moved))
     if isinstance(value, fa4_cute.masks.AttentionMask):
         lengths, biases = (tuple(x.cuda() for x in of) for of in (value.lengths, value.biases))
         return replace(value, lengths=lengths, biases=biases)

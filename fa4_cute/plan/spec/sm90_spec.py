@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from ..config.sm90_config import SM90Config
-from ..config.sm90_tiles import LONG_KEYS_TILE
+from ..config.sm90_tiles import LONG_KEYS_TILE, persistent_causal_keys
 from ..facts.dtypes import DType
 from ..facts.hardware import SM90A, TMA_ALIGN, align_up
 from ..facts.wgmma import WGMMA_ROWS, LaneColumns
-from ..masks.masks import CAUSAL, NULL
+from ..masks.masks import CAUSAL, NULL, NullMask, SlidingWindowMask
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import OneChain
 from .register_tuning import (
@@ -67,6 +67,7 @@ class SM90Spec(CommonSpec):
         for name, depth in (("depth", head_dim), ("ov_depth", ov_depth)):
             refuse(_unsupported_reason(dtype, name, depth))
         is_fp8 = dtype is DType.FP8_E4M3
+        in_turns = variant.is_persistent and variant.mask != NULL and not is_fp8
         config = SM90Config.for_attention(
             dtype,
             head_dim,
@@ -77,7 +78,8 @@ class SM90Spec(CommonSpec):
             column_cap=most_columns(variant, ov_depth) if is_fp8 else 0,
             most_consumers=most_consumers(variant, ov_depth),
         )
-        config = with_features(config, variant)
+        keys = persistent_causal_keys(head_dim) if in_turns else 0
+        config = replace(with_features(config, variant), keys=keys)
         return cls(config, variant, sm90_schedule(config))
 
     def with_few_rows(self) -> SM90Spec:
@@ -94,11 +96,11 @@ class SM90Spec(CommonSpec):
         """Whether there is a tile for many keys: of this head dim and type, without pages."""
         config, depth = self.config, LONG_KEYS_TILE.depth
         same = config.depth == config.ov_depth == depth and not config.transposes_values
-        return same and not (config.bn_cap or config.page_size or config.persistent)
+        return same and not (config.bn_cap or config.page_size)
 
     def with_long_keys(self) -> SM90Spec:
-        """Return the kernel for many keys without a mask."""
-        config = replace(self.config, long_keys=True)
+        """Return the kernel for many keys; persistent CTAs have registers for its consumers."""
+        config = replace(self.config, long_keys=True, most_consumers=LONG_KEYS_TILE.consumers)
         return replace(self, config=config, schedule=sm90_schedule(config))
 
     @property
@@ -120,8 +122,21 @@ class SM90Spec(CommonSpec):
 
     @property
     def head_by_head(self) -> bool:
-        """With all keys or a causal mask: a head's keys and values stay in the L2 meanwhile."""
-        return self.variant.mask in (NULL, CAUSAL)
+        """With all keys or a window: a head's keys and values stay in the L2 meanwhile."""
+        return isinstance(self.variant.mask, (NullMask, SlidingWindowMask))
+
+    @property
+    def ends_apart(self) -> bool:
+        """Whether each consumer ends with the last key tile that its own rows see.
+
+        Three have 192 rows: with a causal mask, or at a sequence's end, the CTA visits key tiles
+        for some of them alone. All consumers clean a last V together, so that they end together
+        where values may be partial.
+        """
+        variant = self.variant
+        if self.config.num_consumers < 3 or variant.mask not in (NULL, CAUSAL):
+            return False
+        return not (variant.splits_keys or variant.partial_values)
 
     @property
     def output_depth(self) -> int:
