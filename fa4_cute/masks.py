@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from .plan.masks.masks import (
     CAUSAL,
@@ -29,6 +29,10 @@ from .plan.masks.masks import (
     SlidingWindowMask,
     leaves,
 )
+
+_BIAS: Final = DenseBiasMask(0)
+_HIDDEN: Final = float("-inf")
+"""What is added to the score of a key that is not seen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +125,7 @@ def bias(tensor: Any) -> AttentionMask:
         TypeError: ``tensor`` is no tensor.
     """
     _require_tensor("bias", tensor)
-    return AttentionMask(DenseBiasMask(0), biases=(tensor,))
+    return AttentionMask(_BIAS, biases=(tensor,))
 
 
 def dense(visible: Any) -> AttentionMask:
@@ -151,8 +155,9 @@ def dense(visible: Any) -> AttentionMask:
             f"mask: shape {tuple(visible.shape)}; nearest supported choice: (seqlen_q, seqlen_k), "
             f"(num_q_heads, seqlen_q, seqlen_k) or (batch, num_q_heads, seqlen_q, seqlen_k)"
         )
-    whole = visible.reshape((1,) * (4 - visible.dim()) + tuple(visible.shape))
-    return bias(torch.where(whole, 0.0, float("-inf")).float())
+    while visible.dim() < 4:
+        visible = visible.unsqueeze(0)
+    return bias(torch.where(visible, 0.0, _HIDDEN).float())
 
 
 def as_mask(value: Any) -> AttentionMask:

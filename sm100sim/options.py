@@ -10,11 +10,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from enum import IntFlag
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from .findings.suppress import Suppression, suppressions_of
 
-MODES = ("fast", "random", "late")
+MODES: Final = ("fast", "random", "late")
 MAX_FINDINGS = 65_536
 """`RunOptions.max_findings` at most; each takes half a kilobyte."""
 
@@ -115,7 +115,8 @@ class RunOptions:
         trace_cluster: index of the cluster whose timeline is recorded, or None.
         raise_on_fault: raise `SimulationFault` when a run stops; otherwise only report.
         max_findings: further findings are dropped; the first fault never is.
-        max_idle_instructions: warp instructions without progress before it is a livelock.
+        max_idle_instructions: warp instructions without progress before it is a livelock, for a
+            loop that polls; one that only computes, or watches the clock, gets 50 times as many.
         max_instructions: warp instructions before the run is stopped with a fault; None for any
             number. A loop that stores or meets a barrier in each round makes progress for ever.
         print_to: gets what the kernel printed, once, when the launch has ended; None: standard

@@ -1,17 +1,23 @@
 """Attention launches that are repeated with other PTX or other options.
 
 A launch is prepared once through the public call and kept as plain data: requests, buffers, output.
+Where nothing but the host's work counts, there is no launch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import torch
 
 from fa4_cute.host.choose.support import choose, require
 from fa4_cute.host.compile import cache
+from fa4_cute.host.run import calls, simulator
 from fa4_cute.host.run.launch import PackedLaunch, pack_combine, pack_launch
 from fa4_cute.host.run.operands import describe_call
 from sm100sim.launch_request import LaunchRequest
@@ -105,3 +111,17 @@ class Launch:
         unclean = [report for report in reports if report.verdict != "clean"]
         report = unclean[0] if unclean else reports[self.subject]
         return report, [t.contiguous().view(torch.uint8).numpy().tobytes() for t in outputs]
+
+
+@contextmanager
+def no_launch() -> Iterator[None]:
+    """Compile and launch nothing; all else is done."""
+    artifact = SimpleNamespace(ptx="", cubin=b"", kernel_name="kernel")
+    nothing = (lambda: None), (lambda *_: None)
+    with ExitStack() as stack:
+        enter = stack.enter_context
+        enter(mock.patch.object(cache, "compiled", return_value=artifact))
+        enter(mock.patch.object(simulator, "launch"))
+        enter(mock.patch.object(calls, "_repeat_on", return_value=lambda *_: nothing))
+        enter(mock.patch.object(calls, "kept", calls.Kept()))
+        yield

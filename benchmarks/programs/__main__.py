@@ -20,7 +20,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 
@@ -82,27 +82,45 @@ def measure(project: Project, program: Program, *, blank: bool = False) -> Recor
     return record
 
 
-def update(path: Path, record: Record) -> None:
-    """Put a record into the file, which other runs may have changed, and drop what no list has."""
-    with path.open("a+") as guard:
+def update(path: Path, record: Record, judged_blank: bool | None = None) -> None:
+    """Put a record into the file, which other runs may have changed, and drop what no list has.
+
+    Readers see the file before or after, never a part of it.
+
+    Args:
+        path: the file of records.
+        record: the new one; with `judged_blank`, only which program.
+        judged_blank: whether the program noticed launches that do nothing; changes nothing else.
+    """
+    guard = os.open(path.parent, os.O_RDONLY)
+    try:
         fcntl.flock(guard, fcntl.LOCK_EX)
-        _put(path, record)
+        _put(path, record, judged_blank)
+    finally:
+        os.close(guard)
 
 
-def _put(path: Path, record: Record) -> None:
+def _put(path: Path, record: Record, judged_blank: bool | None) -> None:
     listed = {(project.name, one.name) for project in projects() for one in project.programs}
     records = {(row.project, row.name): row for row in known(path)}
     before = records.get((record.project, record.name))
-    if before is not None and not record.hardware:
-        record.hardware, record.chip = before.hardware, before.chip
-    if before is not None and record.state == before.state and not record.unjudged:
-        record.unjudged = before.unjudged
+    if judged_blank is not None:
+        if before is None:
+            raise ValueError(f"{record.project} {record.name}: has no record to say more about")
+        record = replace(before, unjudged=not judged_blank)
+    elif before is not None:
+        if not record.hardware:
+            record.hardware, record.chip = before.hardware, before.chip
+        if record.state == before.state:
+            record.unjudged = before.unjudged
     records[record.project, record.name] = record
     kept = sorted(
         (row for key, row in records.items() if key in listed),
         key=lambda row: (row.project, row.name),
     )
-    path.write_text(json.dumps([asdict(row) for row in kept], indent=1) + "\n")
+    unfinished = path.with_suffix(".new")
+    unfinished.write_text(json.dumps([asdict(row) for row in kept], indent=1) + "\n")
+    unfinished.replace(path)
 
 
 def control(project: Project, program: Program) -> str:
@@ -112,13 +130,10 @@ def control(project: Project, program: Program) -> str:
         "judged" or "not judged".
     """
     tried = measure(project, program, blank=True)
-    (record,) = (
-        row for row in known(RESULTS) if (row.project, row.name) == (project.name, program.name)
-    )
-    record.unjudged = tried.detail in ("", NOTHING)
-    told = "not judged" if record.unjudged else "judged"
+    noticed = tried.detail not in ("", NOTHING)
+    told = "judged" if noticed else "not judged"
     print(f"{told:12}{project.name} {program.name}", flush=True)
-    update(RESULTS, record)
+    update(RESULTS, tried, noticed)
     return told
 
 

@@ -25,6 +25,8 @@ class Program:
         arguments: of the program.
         right: regular expression that its output has to match; "" where it only has to end well.
         wrong: regular expression that its output must not match.
+        expected: texts that its output has to hold, whatever space is between their words: results
+            that follow from its source, for programs that print them and do not judge.
         reference: flags with which the same source becomes a program for the host, whose output
             has to be the same; "" for programs that judge themselves.
         image: a source and the PTX or fat binary that it becomes, which the program loads.
@@ -42,6 +44,7 @@ class Program:
     arguments: tuple[str, ...] = ()
     right: str = ""
     wrong: str = ""
+    expected: tuple[str, ...] = ()
     reference: str = ""
     image: tuple[str, ...] = ()
     language: str = ""
@@ -100,6 +103,7 @@ def _program(name: str, entry: Mapping[str, Any], common: Mapping[str, Any]) -> 
         own = str(given.get(key, "")).split()
         shared = str(common.get(key, "")).split() if key == "flags" and key in entry else []
         given[key] = (*shared, *own)
+    given["expected"] = tuple(given.get("expected", ()))
     if given.get("state", "") not in ("", *STATES):
         raise ValueError(f"{name}: state {given['state']!r}: expected one of {', '.join(STATES)}")
     return Program(**given)

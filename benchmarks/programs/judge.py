@@ -112,6 +112,10 @@ def _problem(
         return said or f"it says: {match.group()[:200]}"
     if program.right and not re.search(program.right, attempt.output, re.MULTILINE):
         return said or f"it does not say: {program.right}"
+    spaced = " ".join(attempt.output.split())
+    for text in program.expected:
+        if " ".join(text.split()) not in spaced:
+            return said or f"it does not print: {text[:200]}"
     if reference is not None and _printed(attempt.printed) != _printed(reference):
         return said or "it prints other results than the same program on the host"
     if all_skipped(attempt.output):

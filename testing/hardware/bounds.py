@@ -8,6 +8,7 @@ the two and the exact value, as the PTX ISA documents it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, pi
 
@@ -18,8 +19,10 @@ FORMATS = {"f32": (np.uint32, 23, -126), "f16": (np.uint16, 10, -14), "bf16": (n
            "f64": (np.uint64, 20, -1022)}  # fmt: skip
 """Word, fraction bits that a result has, exponent of the smallest normal number."""
 
-EXACT = {"ex2": np.exp2, "lg2": np.log2, "rcp": np.reciprocal, "rsqrt": lambda x: 1 / np.sqrt(x),
-         "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "div": np.divide}  # fmt: skip
+EXACT: dict[str, Callable[..., np.ndarray]] = {
+    "ex2": np.exp2, "lg2": np.log2, "rcp": np.reciprocal, "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "div": np.divide,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from fa4_cute import masks
 from sm100sim.options import run_options
 from testing.arguments import Builder
 from testing.cases import KERNELS, Case
-from testing.probes import CHECKS, UNWRITTEN, check, tight, unwritten_outputs
+from testing.probes import UNWRITTEN, check, tight, unwritten_outputs
 from testing.reference.attention import compare
+from testing.runner import CHECKS
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +58,7 @@ def test_a_box_never_reaches_the_rows_after_its_sequence(name: str) -> None:
         for offsets in ("cu_seqlens_q", "cu_seqlens_k"):
             options[offsets] = options[offsets][:-1].contiguous()
         end = int(options["cu_seqlens_q"][-1])
-        sizes = {"max_seqlen_q": queries, "max_seqlen_k": 130, "unchecked": True}
+        sizes: dict[str, Any] = {"max_seqlen_q": queries, "max_seqlen_k": 130, "unchecked": True}
         with unwritten_outputs(), run_options(checks=CHECKS):
             out, lse = fa4_cute.flash_attn_varlen(q, k, v, return_lse=True, **options, **sizes)
         compare(out[:end], lse[:, :end], (q[:end], k, v), **options).check()
@@ -94,7 +95,7 @@ def test_scales_per_token_of_sequences_without_queries(name: str, pages: tuple[s
 def test_rows_whose_every_score_is_very_low_keep_their_mean(name: str) -> None:
     """By a bias; by the scale; and by queries and keys, where the scale is small."""
     lengths = ((40, 200),)
-    low = {"mask": masks.bias(torch.full((1, 1, 40, 200), -400.0))}
+    low: dict[str, Any] = {"mask": masks.bias(torch.full((1, 1, 40, 200), -400.0))}
     assert check(case_of(name, lengths=lengths), **low).lse.max() < -380
     case = case_of(name, lengths=lengths)
     for factor in (1.0, 10.0):

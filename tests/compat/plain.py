@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import torch
 
@@ -27,10 +28,10 @@ class Stated:
 
 
 def attention(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **arguments: object
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **arguments: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """O (rows, heads, columns) and LSE (heads, rows) of one sequence, q (rows, heads, columns)."""
-    stated = Stated(**arguments)  # type: ignore[arg-type]
+    stated = Stated(**arguments)
     group = q.shape[1] // k.shape[1]
     q, k, v = q.double(), k.double(), v.double()
     k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)

@@ -122,9 +122,9 @@ REFUSED: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "dropout, packed": (NotImplementedError, r"dropout_p=0.1",
                         lambda: compat.flash_attn_varlen_func(*PACKED, 4, 4, 0.1)),
     "unknown": (TypeError, r"softmax_sclae: no argument of flash-attn",
-                lambda: compat.flash_attn_func(Q, Q, Q, softmax_sclae=1.0)),  # type: ignore[call-arg]
+                lambda: compat.flash_attn_func(Q, Q, Q, softmax_sclae=1.0)),  # type: ignore[call-arg]  # refused
     "window": (TypeError, r"window_size=5.*choice: \(5, 5\) or \(5, 0\)",
-               lambda: compat.flash_attn_func(Q, Q, Q, window_size=5)),  # type: ignore[arg-type]
+               lambda: compat.flash_attn_func(Q, Q, Q, window_size=5)),  # type: ignore[arg-type]  # refused
     "qv": (NotImplementedError, r"qv: .*q_rope", lambda: compat.flash_attn_func(Q, Q, Q, qv=Q)),
     "seqused_q": (NotImplementedError, r"seqused_q: .*cu_seqlens_q",
                   lambda: compat.flash_attn_varlen_func(*PACKED, seqused_q=STARTS)),
@@ -137,7 +137,7 @@ REFUSED: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "gradients": (NotImplementedError, r"q.requires_grad=True",
                   lambda: compat.flash_attn_func(Q.clone().requires_grad_(), Q, Q)),
     "no tensor": (TypeError, r"q: expected a torch.Tensor",
-                  lambda: compat.flash_attn_func([1.0], Q, Q)),  # type: ignore[arg-type]
+                  lambda: compat.flash_attn_func([1.0], Q, Q)),
 }  # fmt: skip
 
 

@@ -127,7 +127,7 @@ REFUSED: dict[str, tuple[type[Exception], str, Call]] = {
                          lambda c: compat.flash_attn_with_kvcache(
                              ONE, c, c, ONE, ONE, cache_seqlens=torch.tensor([-1, 3]))),
     "no cache": (TypeError, r"k_cache: expected a torch.Tensor, got NoneType",
-                 lambda c: compat.flash_attn_with_kvcache(ONE, None, c)),  # type: ignore[arg-type]
+                 lambda c: compat.flash_attn_with_kvcache(ONE, None, c)),
     "k alone": (ValueError, r"k, v: new keys need both",
                 lambda c: compat.flash_attn_with_kvcache(ONE, c, c, ONE, cache_seqlens=3)),
     "no lengths": (ValueError, r"k, v: .*cache_seqlens=0",
@@ -146,7 +146,7 @@ REFUSED: dict[str, tuple[type[Exception], str, Call]] = {
                                      ONE, c, c, cache_seqlens=torch.zeros(3, dtype=torch.int32))),
     "lengths as text": (TypeError, r"cache_seqlens='3'",
                         lambda c: compat.flash_attn_with_kvcache(
-                            ONE, c, c, cache_seqlens="3")),  # type: ignore[arg-type]
+                            ONE, c, c, cache_seqlens="3")),
 }  # fmt: skip
 
 

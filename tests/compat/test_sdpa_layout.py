@@ -70,13 +70,13 @@ REFUSED: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "mask's type": (TypeError, r"attn_mask.dtype=torch.int64.*attn_mask.bool",
                     lambda: fa4_cute.sdpa(Q, Q, Q, torch.ones(24, 24, dtype=torch.int64))),
     "flag": (TypeError, "is_causal=1: expected True or False",
-             lambda: fa4_cute.sdpa(Q, Q, Q, is_causal=1)),  # type: ignore[arg-type]
+             lambda: fa4_cute.sdpa(Q, Q, Q, is_causal=1)),  # type: ignore[arg-type]  # refused
     "nested": (NotImplementedError, "query: a nested tensor",
                lambda: fa4_cute.sdpa(*[torch.nested.nested_tensor([Q[0]])] * 3)),
     "no mask": (TypeError, "attn_mask: expected a torch.Tensor",
-                lambda: fa4_cute.sdpa(Q, Q, Q, "causal")),  # type: ignore[arg-type]
+                lambda: fa4_cute.sdpa(Q, Q, Q, "causal")),
     "no tensor": (TypeError, "value: expected a torch.Tensor",
-                  lambda: fa4_cute.sdpa(Q, Q, None)),  # type: ignore[arg-type]
+                  lambda: fa4_cute.sdpa(Q, Q, None)),
 }  # fmt: skip
 
 

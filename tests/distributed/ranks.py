@@ -77,7 +77,7 @@ class Case:
 
     def alone(self, **more: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """O and LSE of one device."""
-        call = fa4_cute.flash_attn if self.is_dense else fa4_cute.flash_attn_varlen
+        call: Any = fa4_cute.flash_attn if self.is_dense else fa4_cute.flash_attn_varlen
         out, lse = call(*self.tensors(), **self.whole(), **more, return_lse=True)
         return out, lse
 
@@ -90,7 +90,7 @@ class Case:
             distributed.shard(x, cu_seqlens=starts, **where)
             for x, starts in zip(self.tensors(), offsets, strict=True)
         ]
-        call = (
+        call: Any = (
             distributed.context_parallel_attn
             if self.is_dense
             else distributed.context_parallel_attn_varlen

@@ -47,7 +47,8 @@ def test_ragged_lengths_are_given() -> None:
     with pytest.raises(ValueError, match=r"q: rank 0 holds 3 rows, and its share of 8 rows"):
         plan_of(held)
     shards = [Shards(each, 2, Layout.ZIGZAG) for each in lengths]
-    held = [replace(held[0], rows=tuple(s.rows(rank) for s in shards)) for rank in range(2)]
+    of_q, of_k = shards
+    held = [replace(held[0], rows=(of_q.rows(rank), of_k.rows(rank))) for rank in range(2)]
     assert plan_of(held).keys == shards[1]
 
 

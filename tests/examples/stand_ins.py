@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from enum import Enum, StrEnum
 from types import ModuleType
 from typing import Any, Generic, TypeVar
@@ -77,9 +78,12 @@ class SglangBackend(ABC):
     @abstractmethod
     def init_forward_metadata(self, forward_batch: Any) -> None: ...
 
+    forward_decode: Callable[..., Any]
+    forward_extend: Callable[..., Any]
+
     def forward(self, q: Any, k: Any, v: Any, layer: Any, forward_batch: Any, **more: Any) -> Any:
         decodes = forward_batch.forward_mode.is_decode()
-        run = self.forward_decode if decodes else self.forward_extend  # type: ignore[attr-defined]
+        run = self.forward_decode if decodes else self.forward_extend
         return run(q, k, v, layer, forward_batch, **more)
 
 
@@ -93,7 +97,7 @@ def register(name: Any) -> Any:
     return decorate
 
 
-MODULES = {
+MODULES: dict[str, dict[str, Any]] = {
     "vllm.v1.attention.backend": {
         "AttentionBackend": Backend, "AttentionImpl": Impl, "AttentionMetadataBuilder": Builder,
         "AttentionType": Kind,

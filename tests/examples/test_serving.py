@@ -145,7 +145,9 @@ def test_sglang(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Non
     more["save_kv_cache"] = False
     again = backend.forward(batch.q[last].flatten(1), None, None, layer, of_batch, **more)
     assert torch.equal(again, out[last])
-    refused = {"--page-size 1: .*16": {"page_size": 1}, "MLA": {"use_mla_backend": True}}
+    refused: dict[str, dict[str, Any]] = {
+        "--page-size 1: .*16": {"page_size": 1}, "MLA": {"use_mla_backend": True},
+    }  # fmt: skip
     for words, wrong in refused.items():
         with pytest.raises(ValueError, match=words):
             create(SimpleNamespace(**vars(runner) | wrong))

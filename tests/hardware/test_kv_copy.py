@@ -140,7 +140,7 @@ def test_a_second_process_launches_from_the_disk_cache(tmp_path: Path) -> None:
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
     )
-    want = hashlib.sha256(read_images()[CASES[0].name]).hexdigest()
+    want = hashlib.sha256(read_images()[CASES[0].name].tobytes()).hexdigest()
     assert done.stdout.split()[-1] == want
 
 

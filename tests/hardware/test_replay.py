@@ -10,7 +10,8 @@ import pytest
 from sm100sim.ptx.errors import PtxError
 from sm100sim.report import SimulationFault
 from testing.hardware import bounds, records
-from testing.hardware.micro import MODULES, Case, family
+from testing.hardware.case import Case
+from testing.hardware.micro import MODULES, family
 from testing.hardware.simulate import simulate
 
 RECORDED = [name for name in MODULES if records.path_of(records.DIRECTORY, name).is_file()]
@@ -28,7 +29,7 @@ APPROXIMATE = [
 
 
 def _known(name: str) -> dict[str, str]:
-    return json.loads(KNOWN.read_text()).get(name, {})  # type: ignore[no-any-return]
+    return json.loads(KNOWN.read_text()).get(name, {})
 
 
 def _same(case: Case, outputs: list[np.ndarray]) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -47,7 +48,9 @@ def device(request: pytest.FixtureRequest) -> Iterator[str]:
 def called(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of this package's functions that torch's registry and transformers called."""
     names: list[str] = []
-    modules = [(torch_sdpa, ("sdpa", "flash_attn", "flash_attn_varlen"))]
+    modules: list[tuple[ModuleType, tuple[str, ...]]] = [
+        (torch_sdpa, ("sdpa", "flash_attn", "flash_attn_varlen"))
+    ]
     if TRANSFORMERS is not None:
         modules.append((TRANSFORMERS, ("flash_attn",)))
     for module, functions in modules:
@@ -133,9 +136,9 @@ def test_flash_attn_func(device: str) -> None:
 def test_flash_attn_varlen_func(device: str) -> None:
     at_q, at_k = offsets([7, 0, 130]), offsets([20, 5, 200])
     q, k, v = normal(137, 4, 128), normal(225, 2, 128, seed=1), normal(225, 2, 128, seed=2)
-    inputs = (x.to(device) for x in (q, k, v, at_q, at_k))
+    on = [x.to(device) for x in (q, k, v, at_q, at_k)]
     out, lse = compat.flash_attn_varlen_func(
-        *inputs, 130, 200, causal=True, return_softmax_lse=True
+        on[0], on[1], on[2], on[3], on[4], 130, 200, causal=True, return_softmax_lse=True
     )
     each = zip(parts(q, at_q), parts(k, at_k), parts(v, at_k), parts(out.cpu(), at_q),
                parts(lse.cpu().T, at_q), strict=True)  # fmt: skip
@@ -156,9 +159,9 @@ def test_flash_attn_with_kvcache(device: str, is_paged: bool) -> None:
             pages = cache.view(6, 64, 2, 64)
             pages[table.flatten().long()] = rows.view(6, 64, 2, 64)
         caches = [cache.view(6, 64, 2, 64) for cache in caches]
-    caches = [cache.to(device) for cache in caches]
+    k_cache, v_cache = (cache.to(device) for cache in caches)
     out = compat.flash_attn_with_kvcache(
-        q.to(device), *caches, k.to(device), v.to(device), causal=True,
+        q.to(device), k_cache, v_cache, k.to(device), v.to(device), causal=True,
         cache_seqlens=torch.tensor(used, dtype=torch.int32, device=device),
         block_table=table.to(device) if is_paged else None,
     ).cpu()  # fmt: skip
@@ -177,7 +180,7 @@ try:
     from fa4_cute.integrations import transformers as TRANSFORMERS
     from tests.integrations import test_transformers as models
 except ImportError:
-    TRANSFORMERS = None  # type: ignore[assignment]
+    TRANSFORMERS = None  # type: ignore[assignment]  # not installed
 needs_transformers = pytest.mark.skipif(
     TRANSFORMERS is None, reason="transformers is not installed; `make setup` does it"
 )

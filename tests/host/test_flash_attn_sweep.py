@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
@@ -70,7 +71,7 @@ problems = st.builds(
 )
 def test_any_problem(drawn: Drawn) -> None:
     operands = drawn.inputs()
-    options = {"causal": drawn.kernel[-1], "softmax_scale": drawn.scale}
+    options: dict[str, Any] = {"causal": drawn.kernel[-1], "softmax_scale": drawn.scale}
     out, lse = fa4_cute.flash_attn(*operands, **options, return_lse=True)
     compare(out, lse, operands, **options).check()
     with fa4_cute.simulator_options(mode="random", seed=drawn.seed):

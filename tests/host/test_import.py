@@ -59,6 +59,8 @@ def test_type_checkers_see_the_same_exports() -> None:
 
     tree = ast.parse(Path(fa4_cute.__file__).read_text())
     block = next(n for n in tree.body if isinstance(n, ast.If))
-    declared = {alias.name for node in block.body for alias in node.names}  # type: ignore[attr-defined]
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    assert imports == block.body
+    declared = {alias.name for node in imports for alias in node.names}
     assert declared == {*fa4_cute._EXPORTS, *fa4_cute._MODULES}
     assert declared | {"__version__"} == set(fa4_cute.__all__)

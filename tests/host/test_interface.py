@@ -17,6 +17,7 @@ from fa4_cute.host.ask.request import Request, request
 from fa4_cute.host.choose.support import Choice, choose
 from fa4_cute.host.run import compute
 from fa4_cute.host.run.device import CudaLauncher
+from fa4_cute.host.run.operands import describe_call
 from fa4_cute.plan.spec.params import KERNEL_PARAMS
 from tests.host.compilers import artifact_of
 from tests.host.fake_driver import FakeDriver
@@ -42,8 +43,8 @@ class Recorder:
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     made = Recorder()
-    monkeypatch.setattr(compute.cache, "compiled", made.compile)
-    monkeypatch.setattr(compute.simulator, "launch", made.launch)
+    monkeypatch.setattr("fa4_cute.host.run.compute.cache.compiled", made.compile)
+    monkeypatch.setattr("fa4_cute.host.run.compute.simulator.launch", made.launch)
     return made
 
 
@@ -118,7 +119,7 @@ def test_nothing_is_compiled_for_what_is_refused(recorder: Recorder) -> None:
     with pytest.raises(NotImplementedError, match="head_dim=60"):
         fa4_cute.flash_attn(q[..., :60], k[..., :60], v[..., :60])
     with pytest.raises(TypeError, match="dropout"):
-        fa4_cute.flash_attn(q, k, v, dropout=0.1)  # type: ignore[call-arg]
+        fa4_cute.flash_attn(q, k, v, dropout=0.1)  # type: ignore[call-overload]  # refused
     assert recorder.compiled == []
 
 
@@ -134,7 +135,7 @@ def test_call_and_question_agree() -> None:
 def test_the_cuda_path(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = tuple(p.size for p in KERNEL_PARAMS.params)
     driver = FakeDriver(sizes=sizes, num_sms=(148,) * 4)
-    monkeypatch.setattr(compute.device, "_launcher", CudaLauncher(driver))
+    monkeypatch.setattr("fa4_cute.host.run.compute.device._launcher", CudaLauncher(driver))
     entered: list[Any] = []
 
     @contextlib.contextmanager
@@ -156,7 +157,7 @@ def test_the_cuda_path(monkeypatch: pytest.MonkeyPatch) -> None:
     class OnGpu:
         device = torch.device("cuda", 3)
 
-    monkeypatch.setattr(compute, "describe_call", lambda p, *_: real(p, (q, k, v)))
+    monkeypatch.setattr(compute, "describe_call", lambda p, *_: describe_call(p, (q, k, v)))
     artifact = artifact_of(choice.spec)
     on_gpu = Request(asked.problem, (OnGpu, k, v))
     call = compute._launched_on_cuda(on_gpu, choice.spec, artifact)
@@ -165,9 +166,6 @@ def test_the_cuda_path(monkeypatch: pytest.MonkeyPatch) -> None:
     assert launch["stream"] == 0xABC
     assert launch["params"][4] == call.lse.data_ptr().to_bytes(8, "little")
     assert [m[2] for m in driver.maps] == [t.data_ptr() for t in (q, k, v, call.out)]
-
-
-real = compute.describe_call
 
 
 def test_warmup_compiles_each_kernel_once(recorder: Recorder) -> None:

@@ -22,6 +22,8 @@ from fa4_cute.plan.masks.masks import (
 
 LENGTHS = torch.tensor([3, 5], dtype=torch.int32)
 BIAS = torch.zeros(2, 1, 4, 8)
+NOTHING: Any = None
+"""Of a type that is refused."""
 
 
 def test_masks_without_tensors() -> None:
@@ -83,7 +85,7 @@ def test_masks_of_the_plan_are_taken_where_they_need_no_tensors() -> None:
         (lambda: masks.padding([3, 5]), TypeError, "padding lengths: expected a torch.Tensor"),
         (lambda: masks.bias(None), TypeError, "bias: expected a torch.Tensor, got NoneType"),
         (lambda: masks.causal() & BIAS, TypeError, "mask & Tensor: expected a mask"),
-        (lambda: masks.causal() | None, TypeError, "mask | NoneType: expected a mask"),
+        (lambda: masks.causal() | NOTHING, TypeError, "mask | NoneType: expected a mask"),
         (lambda: masks.sliding_window(-1, 0), ValueError, "left=-1: must be 0 or more"),
         (lambda: masks.chunked(0), ValueError, "size=0: must be 1 or more"),
         (lambda: masks.as_mask(BIAS), TypeError, "fa4_cute.masks.bias(tensor)"),

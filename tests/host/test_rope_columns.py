@@ -133,7 +133,7 @@ ROPE = torch.zeros(1, 8, 1, 64, dtype=torch.float16)
         ((ROPE.clone().requires_grad_(), ROPE), NotImplementedError, "q_rope"),
     ],
 )
-def test_what_does_not_fit(rope: tuple, error: type[Exception], words: str) -> None:
+def test_what_does_not_fit(rope: tuple[Any, Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         fa4_cute.flash_attn(GOOD, GOOD, GOOD, q_rope=rope[0], k_rope=rope[1])
     support = fa4_cute.can_implement(GOOD, GOOD, GOOD, q_rope=rope[0], k_rope=rope[1])
@@ -149,7 +149,7 @@ def test_rope_columns_have_the_heads_of_k_or_one() -> None:
 
 
 def test_explanations() -> None:
-    shared = {"head_dim": 192, "head_dim_v": 128, "heads_q": 8, "shared_rope": True}
+    shared: dict[str, Any] = {"head_dim": 192, "head_dim_v": 128, "heads_q": 8, "shared_rope": True}
     assert "_rope_bf16_shared" in fa4_cute.explain(**shared)
     support = fa4_cute.can_implement(head_dim=128, shared_rope=True)
     assert not support
@@ -157,9 +157,9 @@ def test_explanations() -> None:
     text = fa4_cute.explain(head_dim=192, head_dim_v=128, seqlen_q=1000, seqlen_k=1000)
     assert "192/128" in text
     assert fa4_cute.can_implement(head_dim=192, head_dim_v=128, rope_dtype="fp16")
-    shared |= {"pair_cta": True}
+    shared["pair_cta"] = True
     assert "_rope_bf16_shared_pair" in fa4_cute.explain(**shared)
-    none = fa4_cute.can_implement(**(shared | {"head_dim": 256, "head_dim_v": 192}))
+    none = fa4_cute.can_implement(**{**shared, "head_dim": 256, "head_dim_v": 192})
     assert not none
     assert "192" in none.reason
     pair = fa4_cute.explain(head_dim=128, seqlen_q=4096, seqlen_k=4096, pair_cta=True)

@@ -28,6 +28,11 @@ def plain(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any, aux: Any) 
     return score + 1.0
 
 
+TEXT: Any = "30"
+PLAIN: Any = plain
+"""Of types that are refused."""
+
+
 def made(value: Any) -> Callable[..., Any]:
     return lambda score, batch, head, q_idx, kv_idx, aux: score * value
 
@@ -141,7 +146,7 @@ def test_recursion_ends() -> None:
         (made(torch.ones(1)), ValueError, "'value' is a torch.Tensor"),
         (made(object()), ValueError, "aux_tensors=(...) for data"),
         (with_numpy, ValueError, "'np' is a module"),
-        (lambda s, *w: s * missing, ValueError, "the global 'missing' does not exist"),  # type: ignore[name-defined]  # noqa: F821
+        (lambda s, *w: s * missing, ValueError, "the global 'missing' does not exist"),  # type: ignore[name-defined]  # noqa: F821  # refused
         (max, TypeError, "expected a Python function, got builtin_function_or_method"),
         (torch.nn.ReLU(), TypeError, "expected a Python function"),
         ("score + 1", TypeError, "score_mod='score + 1'"),
@@ -210,11 +215,11 @@ def test_ready_made_modifiers() -> None:
         (lambda: score_mods.softcap(-3), ValueError, "choice: None"),
         (lambda: score_mods.softcap(math.inf), ValueError, "softcap=inf"),
         (lambda: score_mods.softcap(math.nan), ValueError, "softcap=nan"),
-        (lambda: score_mods.softcap("30"), TypeError, "softcap='30': expected a real number"),
+        (lambda: score_mods.softcap(TEXT), TypeError, "softcap='30': expected a real number"),
         (lambda: score_mods.softcap(True), TypeError, "softcap=True"),
         (lambda: score_mods.alibi([0.5]), TypeError, "alibi slopes: expected a torch.Tensor"),
         (lambda: score_mods.alibi(torch.zeros(1, 1, 1)), ValueError, "(num_q_heads,)"),
-        (lambda: score_mods.chain(plain), TypeError, "score_mods.function(...)"),
+        (lambda: score_mods.chain(PLAIN), TypeError, "score_mods.function(...)"),
     ],
 )
 def test_refusals(make: Any, error: type[Exception], words: str) -> None:

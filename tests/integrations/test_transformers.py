@@ -174,6 +174,7 @@ def test_padding_of_a_bidirectional_mask_is_one_row() -> None:
     given: dict[str, Any] = {"mask_function": bidirectional_mask_function}
     assert ours.attention_mask(2, 20, 20, **given, allow_is_bidirectional_skip=True) is None
     shown = ours.attention_mask(2, 20, 20, attention_mask=PADDED, **given)
+    assert shown is not None
     assert shown.shape == (2, 1, 1, 20)
     whole = sdpa_mask(2, 20, 20, attention_mask=PADDED, allow_is_causal_skip=False, **given)
     assert torch.equal(shown.expand_as(whole), whole)
@@ -191,12 +192,13 @@ def test_other_masks_are_written_out(what: str) -> None:
     found = ours.attention_mask(2, 20, 20, attention_mask=PADDED, **options)
     kept = {k: v for k, v in options.items() if k not in ("config", "allow_is_causal_skip")}
     want = sdpa_mask(2, 20, 20, attention_mask=PADDED, allow_is_causal_skip=False, **kept)
+    assert found is not None
     assert found.shape == (2, 1, 20, 20)
     assert torch.equal(found, want)
     assert causal_mask_function(0, 0, 1, 1)
 
 
-REFUSED = {
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "dropout": ({"dropout": 0.1}, "dropout_p=0.1"),
     "weights": ({"output_attentions": True}, "output_attentions=True: .*eager"),
     "pages": ({"cache": object()}, "cache: continuous batching"),
@@ -208,7 +210,7 @@ def test_what_is_not_served_is_refused_in_words(what: str) -> None:
     options, words = REFUSED[what]
     q = torch.zeros(1, 2, 4, 32, dtype=torch.bfloat16)
     with pytest.raises(NotImplementedError, match=words):
-        ours.attention_forward(torch.nn.Module(), q, q, q, None, **options)  # type: ignore[arg-type]
+        ours.attention_forward(torch.nn.Module(), q, q, q, None, **options)
 
 
 WIDE = torch.randn(1, 4, 20, 32, generator=torch.Generator().manual_seed(0))

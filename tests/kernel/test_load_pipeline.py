@@ -40,8 +40,9 @@ RINGS = {
 
 @pytest.mark.parametrize("name", RINGS)
 def test_a_ring_is_filled_slot_by_slot(name: str) -> None:
-    ring, block = RINGS[name], Recorder()
-    load = TMAProducerPipeline(block, ring)  # type: ignore[arg-type]
+    ring = RINGS[name]
+    block: Any = Recorder()
+    load = TMAProducerPipeline(block, ring)
     state: Any = PipelineState.producer(ring.num_slots)
     places = []
     for _ in range(ring.num_slots):
@@ -63,11 +64,12 @@ def test_a_ring_is_filled_slot_by_slot(name: str) -> None:
 
 @pytest.mark.parametrize("name", RINGS)
 def test_draining_waits_once_for_every_stage(name: str) -> None:
-    ring, block = RINGS[name], Recorder()
+    ring = RINGS[name]
+    block: Any = Recorder()
     state: Any = PipelineState.producer(ring.num_slots)
     for _ in range(ring.num_slots + 1):
         state = state.step()
-    TMAProducerPipeline(block, ring).drain(state)  # type: ignore[arg-type]
+    TMAProducerPipeline(block, ring).drain(state)
     count = ring.num_slots * ring.num_qk_stages
     first = ring.pipeline.mbar_base + count
     assert {mbar for mbar, _ in block.waits} == {*range(first, first + count)}

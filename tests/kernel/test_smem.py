@@ -115,7 +115,7 @@ def test_accessors_name_the_regions_of_the_drawn_map(scaled: bool) -> None:
     if scaled:
         config = replace(config, scale_dtype=DType.FP32)
     layout = AttentionSMemLayout(config)
-    smem: Any = SM100AttentionSMem(0, layout)  # type: ignore[arg-type]
+    smem: Any = SM100AttentionSMem(0, layout)
     starts = {region.name: region.start for region in layout.regions()}
     named = {
         "Q": smem.q_smem(), "Q rope": smem.q_rope_smem(), "KV": smem.k_smem_base(),

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sm100sim.launch_request import LaunchRequest
 
 
-def request(**changes: object) -> LaunchRequest:
+def request(**changes: Any) -> LaunchRequest:
     fields = {"ptx": "", "kernel": "k", "grid": (4, 2, 1), "block": (128, 1, 1)} | changes
-    return LaunchRequest(**fields)  # type: ignore[arg-type]
+    return LaunchRequest(**fields)
 
 
 def test_defaults_are_a_launch_without_clusters_shared_memory_or_arguments() -> None:

@@ -3,6 +3,8 @@ there."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sm100sim.mutate import Mutant, faulty, mutants, thinned
@@ -313,7 +315,7 @@ MODES = (("fast", 0), ("late", 0), *(("random", seed) for seed in range(6)))
 
 def test_the_faults_of_a_small_program_are_found() -> None:
     """One writer warp, one reader warp, one mbarrier: every planted fault that is one shows."""
-    shape = {"block": 64, "shared": SMEM, "smem": 256, "checks": Check.ALL}
+    shape: dict[str, Any] = {"block": 64, "shared": SMEM, "smem": 256, "checks": Check.ALL}
     assert run_ptx(PROGRAM, **shape).verdict == "clean"
     found = mutants(kernel_text(PROGRAM, (), shared=SMEM), "k")
     killed = set()
@@ -328,9 +330,9 @@ def test_the_faults_of_a_small_program_are_found() -> None:
     assert kinds <= {m.kind for m in found}
 
 
-def run_mutant(mutant: Mutant, **options: object) -> str:
+def run_mutant(mutant: Mutant, **options: Any) -> str:
     """The verdict of a mutant of `PROGRAM`."""
     start = mutant.ptx.index("mov.u32 %r1, dyn")
     body = mutant.ptx[start : mutant.ptx.rindex("ret;")]
-    report = run_ptx(body, raise_on_fault=False, max_idle_instructions=20_000, **options)  # type: ignore[arg-type]
+    report = run_ptx(body, raise_on_fault=False, max_idle_instructions=20_000, **options)
     return report.verdict

@@ -24,7 +24,7 @@ def test_a_block_changes_and_restores() -> None:
 
 def test_an_unknown_mode_is_refused() -> None:
     with pytest.raises(ValueError, match="mode: 'slow' is not one of fast, random, late"):
-        RunOptions(mode="slow")  # type: ignore[arg-type]
+        RunOptions(mode="slow")  # type: ignore[arg-type]  # refused
 
 
 def test_two_threads_do_not_see_each_other_s_options() -> None:
@@ -117,7 +117,7 @@ def test_values_of_another_kind_are_refused(changes: dict[str, Any], message: st
 
 
 def test_numbers_of_other_libraries_are_whole_numbers() -> None:
-    options = RunOptions(seed=np.int32(7), trace_cluster=np.uint8(0))  # type: ignore[arg-type]
+    options = RunOptions(seed=np.int32(7), trace_cluster=np.uint8(0))  # type: ignore[arg-type]  # refused
     assert (options.seed, options.trace_cluster) == (7, 0)
     assert type(options.seed) is int
 
@@ -130,7 +130,7 @@ def test_a_task_does_not_see_the_options_of_another_one() -> None:
             during = current_options().seed
         return during, current_options().seed
 
-    async def both() -> list[tuple[int, int]]:
-        return await asyncio.gather(task(1, 2), task(2, 4))
+    async def both() -> tuple[tuple[int, int], ...]:
+        return tuple(await asyncio.gather(task(1, 2), task(2, 4)))
 
-    assert asyncio.run(both()) == [(1, 0), (2, 0)]
+    assert asyncio.run(both()) == ((1, 0), (2, 0))

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
-def run(body: str, program: Path, **options: object) -> Report:
+def run(body: str, program: Path, **options: Any) -> Report:
     shared = f'{SMEM}\n.file 1 "{program}"'
     return run_ptx(body, np.zeros(64, np.uint32), shared=shared, smem=256, block=64, **options)
 

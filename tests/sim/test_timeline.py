@@ -122,15 +122,16 @@ def test_a_copy_is_marked_on_the_row_of_the_copies() -> None:
 def test_the_picture_shows_the_marks_where_they_are(race: Report) -> None:
     rows = all_rows(race)
     marks = access_marks(race)
+    axes: Any
     (axes,) = picture(race, rows, marks).axes
     names = [tick.get_text() for tick in axes.get_yticklabels()]
     points = {
-        line.get_label(): (line.get_xdata()[0], names[int(line.get_ydata()[0])])  # type: ignore[index]
+        line.get_label(): (line.get_xdata()[0], names[int(line.get_ydata()[0])])
         for line in axes.lines
         if line.get_marker() == "D"
     }
     assert points == {mark.label: (mark.time, f"warp {mark.source}") for mark in marks}
-    written = {text.get_text(): text.xy for text in axes.texts}  # type: ignore[attr-defined]
+    written = {text.get_text(): text.xy for text in axes.texts}
     assert set(written) == {mark.label for mark in marks}
     dashed = sorted(line.get_xdata()[0] for line in axes.lines if line.get_linestyle() == "--")
     assert dashed == sorted(mark.time for mark in marks)

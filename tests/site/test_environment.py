@@ -34,8 +34,8 @@ def named_in_sources() -> set[str]:
             found |= named_in_python(path.read_text())
         for path in (ROOT / package).rglob("*.[ch]"):
             found |= set(re.findall(r'getenv\("(\w+)"\)', path.read_text()))
-    for path in ("tests/audit/residues.py", "tests/kernel/random_cases.py"):
-        found |= named_in_python((ROOT / path).read_text())
+    for name in ("tests/audit/residues.py", "tests/kernel/random_cases.py"):
+        found |= named_in_python((ROOT / name).read_text())
     return found
 
 

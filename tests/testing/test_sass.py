@@ -58,7 +58,7 @@ def program(texts: list[str]) -> list[Instruction]:
     """One cycle an instruction; a branch goes back to the last wait, or on."""
     code = []
     for i, text in enumerate(texts):
-        after = () if text == "EXIT" else (i + 1,)
+        after: tuple[int, ...] = () if text == "EXIT" else (i + 1,)
         if text == "BRA back":
             after += (max(j for j in range(i) if texts[j] == "TRYWAIT"),)
         code.append(Instruction(text, 1, after))

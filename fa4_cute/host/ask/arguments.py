@@ -96,6 +96,10 @@ def options_and_batch(given: Mapping[str, Any]) -> tuple[Options, Batch]:
         TypeError: there is no such argument.
     """
     check_names(given, _ALL)
-    of_batch = {name: value for name, value in given.items() if name in _OF_BATCH}
     rest = {name: value for name, value in given.items() if name not in _OF_BATCH}
-    return Options(**rest), Batch(**of_batch)
+    return Options(**rest), batch_of(given)
+
+
+def batch_of(given: Mapping[str, Any]) -> Batch:
+    """Return what the keyword arguments of a call say about its sequences."""
+    return Batch(**{name: value for name, value in given.items() if name in _OF_BATCH})

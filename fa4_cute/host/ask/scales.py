@@ -151,6 +151,8 @@ def _packed(scales: Any) -> Any:
     Raises:
         ValueError: a row has more floats than the kernel counts.
     """
+    import torch
+
     total, heads = scales.shape
     width = copy_floats(total)
     if COPIES * width > MAX_SEQLEN:
@@ -158,9 +160,10 @@ def _packed(scales: Any) -> Any:
             f"k_scale: scales of {total} packed keys exceed what the kernel counts; nearest "
             f"supported choice: {MAX_SEQLEN // COPIES - copy_floats(0)} keys, or pages"
         )
-    packed = scales.new_zeros((1, heads, COPIES, width))
-    packed[..., :total] = scales.t().unsqueeze(1)
-    return packed.view(1, heads, COPIES * width)
+    of_key, of_head = scales.stride()
+    copies = scales.as_strided((heads, COPIES, total), (of_head, 0, of_key))
+    padded = torch.constant_pad_nd(copies, (0, width - total))
+    return padded.view(1, heads, COPIES * width)
 
 
 def _by_page(scales: Any) -> Any:

@@ -20,8 +20,10 @@ from .checks import (
     check_tensor,
     kind_of,
 )
-from .sequences import Sequences, check_counts, integers
+from .lengths import check_counts
+from .sequences import Sequences, as_int32, integers
 
+_MOST_SINK: Final = MAX_FLOAT32 / LOG2_E
 _OPEN: Final = -1
 """An open side of a window, as older FlashAttention versions write it."""
 
@@ -55,17 +57,13 @@ def score_changes(options: Options, inputs: Inputs, where: Sequences) -> ScoreCh
     mask, modifier = full_mask(options), modifier_of(options)
     if modifier is not None:
         check_slopes(modifier, q, where.batch)
-    padding = [
-        integers("padding lengths", t, ("batch",), q, unchecked=unchecked, rows=where.batch)
-        for t in mask.lengths
-    ]
-    for lengths in padding:
-        check_counts(lengths, where.batch, None, "")
+    for tensor in mask.lengths:
+        check_padding(tensor, q, where.batch, unchecked=unchecked)
     sizes = (where.batch, q.shape[-2], where.seqlen_q, where.most_keys)
     return ScoreChanges(
         mask=mask.plan,
         score_mod=None if modifier is None else modifier.plan,
-        padding=tuple(lengths.tensor for lengths in padding),
+        padding=tuple(map(as_int32, mask.lengths)),
         biases=tuple(bias_tensor("bias", tensor, q, sizes) for tensor in mask.biases),
         aux=() if modifier is None else tuple(_aux(modifier.tensors, q)),
         sink=None if options.sink is None else sink_tensor(options.sink, q, unchecked=unchecked),
@@ -172,13 +170,30 @@ def sink_tensor(value: Any, q: Any, *, unchecked: bool) -> Any:
         raise ValueError(f"sink: {found.shape[0]} weights for the {heads} heads of q")
     if not unchecked and value.device.type != "meta":
         check_readable("sink", value)
-        for head, weight in enumerate(found.tolist()):
-            if not weight * LOG2_E <= MAX_FLOAT32:
-                raise ValueError(
-                    f"sink[{head}]={weight}: must be a number of at most "
-                    f"{MAX_FLOAT32 / LOG2_E:.4g}; minus infinity means no sink"
-                )
+        check_weights(found.tolist())
     return found.contiguous()
+
+
+def check_weights(weights: Sequence[float]) -> None:
+    """Refuse weights of sinks that are too large, or no numbers.
+
+    Raises:
+        ValueError: naming the head.
+    """
+    # No comparison holds for what is no number.
+    if all(map(_MOST_SINK.__ge__, weights)):
+        return
+    head = next(i for i, weight in enumerate(weights) if not weight <= _MOST_SINK)
+    raise ValueError(
+        f"sink[{head}]={weights[head]}: must be a number of at most {_MOST_SINK:.4g}; minus "
+        f"infinity means no sink"
+    )
+
+
+def check_padding(lengths: Any, q: Any, batch: int, *, unchecked: bool) -> None:
+    """Check the lengths of a padding mask; errors as ``integers`` and ``check_counts``."""
+    name = "padding lengths"
+    check_counts(integers(name, lengths, ("batch",), q, unchecked=unchecked, rows=batch), batch)
 
 
 def check_slopes(modifier: score_mods.ScoreModifier, q: Any, batch: int) -> None:

@@ -7,12 +7,11 @@ before a launch, for which a CUDA call waits for the device; with ``unchecked=Tr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from ...plan.facts.numbers import MAX_SEQLEN
 from .arguments import Batch, Inputs
 from .checks import check_device, check_readable, check_tensor
+from .lengths import Given, Integers, Room, check_positions, longest_sequences
 
 _INTEGERS: Final = ("torch.int32", "torch.int64")
 _MOST_VALUES: Final = 1 << 24
@@ -55,11 +54,34 @@ def sequences(inputs: Inputs, batch: Batch, *, unchecked: bool) -> Sequences:
     """Check where the sequences of a call lie.
 
     Raises:
-        TypeError, ValueError: as the functions of this module, naming the argument.
+        TypeError, ValueError: as :func:`given_integers` and ``lengths.longest_sequences``, naming
+            the argument.
     """
     q, k, _ = inputs
     if batch.is_plain:
         return Sequences.dense(q, k)
+    given = given_integers(q, batch, unchecked=unchecked)
+    found = longest_sequences(given, room_of(inputs, batch))
+    offsets = given.cu_seqlens_q
+    count = q.shape[0] if offsets is None else offsets.rows - 1
+    page_size = 0 if given.page_table is None else k.shape[1]
+    tensors = (getattr(batch, name) for name in Given._fields)
+    read = (None if tensor is None else as_int32(tensor) for tensor in tensors)
+    return Sequences(count, *found, page_size, *read)
+
+
+def room_of(inputs: Inputs, batch: Batch) -> Room:
+    """Return what queries and keys have room for."""
+    q, k, _ = inputs
+    return Room(q.shape[:2], k.shape[:2], batch.max_seqlen_q, batch.max_seqlen_k)
+
+
+def given_integers(q: Any, batch: Batch, *, unchecked: bool) -> Given:
+    """Check the integer tensors of a call but for how their values fit together; read the values.
+
+    Raises:
+        TypeError, ValueError: arguments that do not go together, or as :func:`integers`.
+    """
     if batch.cu_seqlens_k is not None and batch.page_table is not None:
         raise ValueError(
             "cu_seqlens_k: keys of a paged cache have no row offsets; nearest supported choice: "
@@ -68,55 +90,22 @@ def sequences(inputs: Inputs, batch: Batch, *, unchecked: bool) -> Sequences:
     if batch.page_table is not None and batch.seqused_k is None:
         raise ValueError("page_table: a paged cache needs seqused_k, the keys of each sequence")
 
-    def read(name: str, value: Any, rows: int | None, *layout: str) -> Integers | None:
+    def read(name: str, rows: int | None, *layout: str) -> Integers | None:
+        value = getattr(batch, name)
         if value is None:
             return None
         return integers(name, value, layout, q, unchecked=unchecked, rows=rows)
 
-    of_q = read("cu_seqlens_q", batch.cu_seqlens_q, None, "batch + 1")
-    rows = q.shape[0] if of_q is None else of_q.count - 1
+    of_q = read("cu_seqlens_q", None, "batch + 1")
+    rows = q.shape[0] if of_q is None else of_q.rows - 1
     if rows < 0:
         raise ValueError("cu_seqlens_q: empty; expected batch + 1 offsets, the first of them 0")
-    given = _Given(
+    return Given(
         of_q,
-        read("cu_seqlens_k", batch.cu_seqlens_k, rows + 1, "batch + 1"),
-        read("seqused_k", batch.seqused_k, rows, "batch"),
-        read("page_table", batch.page_table, rows, "batch", "pages_per_row"),
+        read("cu_seqlens_k", rows + 1, "batch + 1"),
+        read("seqused_k", rows, "batch"),
+        read("page_table", rows, "batch", "pages_per_row"),
     )
-    count, seqlen_q = _queries(q, given, batch.max_seqlen_q)
-    seqlen_k, used_k = _keys(k, given, count, batch.max_seqlen_k)
-    page_size = 0 if given.table is None else k.shape[1]
-    tensors = (None if found is None else found.tensor for found in given)
-    return Sequences(count, seqlen_q, seqlen_k, used_k, page_size, *tensors)
-
-
-@dataclass(frozen=True, eq=False)
-class Integers:
-    """An integer tensor as the kernel reads it, with its values where they were looked at.
-
-    Attributes:
-        name: argument.
-        tensor: int32, contiguous.
-        values: flat list, or None when unchecked.
-    """
-
-    name: str
-    tensor: Any
-    values: list[int] | None
-
-    @property
-    def count(self) -> int:
-        """Number of elements."""
-        return int(self.tensor.numel())
-
-
-class _Given(NamedTuple):
-    """The integer tensors of a call, in the order of the fields of ``Sequences``."""
-
-    cu_q: Integers | None
-    cu_k: Integers | None
-    used: Integers | None
-    table: Integers | None
 
 
 def integers(
@@ -128,7 +117,7 @@ def integers(
     unchecked: bool,
     rows: int | None = None,
 ) -> Integers:
-    """Return ``value`` as int32 on the device of ``q``; a copy when it is int64 or strided.
+    """Check an integer tensor and return its values, unless they are ``unchecked``.
 
     Its first dimension must be ``rows``, where they are given: before anything is read back.
 
@@ -155,13 +144,9 @@ def integers(
             )
         check_readable(name, value)
         values = value.flatten().tolist()
-        for i, number in enumerate(values):
-            if abs(number) > MAX_SEQLEN:
-                raise ValueError(
-                    f"{name}[{i}]={number}: positions are signed 32-bit numbers; nearest "
-                    f"supported choice: {MAX_SEQLEN}"
-                )
-    return Integers(name, as_int32(value), values)
+    found = Integers(name, tuple(value.shape), values)
+    check_positions(found)
+    return found
 
 
 def as_int32(value: Any) -> Any:
@@ -179,153 +164,3 @@ def _wrong_rows(layout: tuple[str, ...], have: int, rows: int) -> str:
     if have < offsets:
         return "empty; expected batch + 1 offsets, the first of them 0"
     return f"{have - offsets} sequences, but the queries have {rows - offsets}"
-
-
-def check_counts(found: Integers, batch: int, limits: list[int] | None, of: str) -> None:
-    """Check one length per sequence.
-
-    Args:
-        found: the lengths.
-        batch: number of sequences.
-        limits: the most that each may be, or None when that is not known.
-        of: what the limit is, for the message.
-
-    Raises:
-        ValueError: wrong number of lengths, a negative one, or one above its limit.
-    """
-    if found.count != batch:
-        raise ValueError(
-            f"{found.name}: {found.count} lengths for {batch} sequences; expected ({batch},)"
-        )
-    for i, length in enumerate(found.values or ()):
-        if length < 0:
-            raise ValueError(f"{found.name}[{i}]={length}: must be 0 or more")
-        if limits is not None and length > limits[i]:
-            raise ValueError(
-                f"{found.name}[{i}]={length}: exceeds the {limits[i]} {of}; nearest supported "
-                f"choice: {limits[i]}"
-            )
-
-
-def sequence_lengths(found: Integers, total: int, *, whole: bool) -> list[int] | None:
-    """Check row offsets and return the length of every sequence, or None when unchecked.
-
-    Args:
-        found: offsets of the sequences' first rows, and after them the end of the last one.
-        total: rows of the packed tensor.
-        whole: whether the sequences must reach to the last row.
-
-    Raises:
-        ValueError: no offset, a first one other than 0, one that is less than its predecessor, or
-            a last one that does not fit ``total``.
-    """
-    name = found.name
-    if found.count == 0:
-        raise ValueError(f"{name}: empty; expected batch + 1 offsets, the first of them 0")
-    offsets = found.values
-    if offsets is None:
-        return None
-    if offsets[0] != 0:
-        raise ValueError(f"{name}[0]={offsets[0]}: must be 0")
-    for i in range(1, len(offsets)):
-        if offsets[i] < offsets[i - 1]:
-            raise ValueError(
-                f"{name}[{i}]={offsets[i]}: less than {name}[{i - 1}]={offsets[i - 1]}; offsets "
-                f"must not decrease; nearest supported choice: {offsets[i - 1]}"
-            )
-    last = offsets[-1]
-    if last > total or (whole and last != total):
-        must = "be" if whole else "be at most"
-        raise ValueError(
-            f"{name}[-1]={last}: must {must} {total}, the rows of the packed tensor; nearest "
-            f"supported choice: {total}"
-        )
-    return [end - start for start, end in pairwise(offsets)]
-
-
-def longest(name: str, given: Any, lengths: list[int] | None) -> int:
-    """Return the longest sequence: as ``given``, else counted.
-
-    Raises:
-        TypeError: ``given`` is no integer.
-        ValueError: ``given`` is less than a sequence, or there is nothing to go by.
-    """
-    if given is None:
-        if lengths is not None:
-            return max(lengths, default=0)
-        raise ValueError(
-            f"{name}=None: with unchecked=True lengths are not read back from the device; nearest "
-            f"supported choice: give {name}"
-        )
-    if isinstance(given, bool) or not isinstance(given, int):
-        raise TypeError(
-            f"{name}={given!r}: expected an integer, got {type(given).__name__}; nearest supported "
-            f"choice: int({name})"
-        )
-    if given < 0:
-        raise ValueError(f"{name}={given}: must be 0 or more")
-    for i, length in enumerate(lengths or ()):
-        if length > given:
-            raise ValueError(
-                f"{name}={given}: sequence {i} has {length} rows; nearest supported choice: "
-                f"{max(lengths or ())}"
-            )
-    return given
-
-
-def check_pages(table: Integers, used: Integers, *, page_size: int, num_pages: int) -> None:
-    """Check a page table, as far as the used keys reach; entries after them are never read.
-
-    Raises:
-        ValueError: a row too short for its sequence, or a page that does not exist.
-    """
-    rows, pages_per_row = table.tensor.shape
-    check_counts(used, rows, [pages_per_row * page_size] * rows, "keys of the row's pages")
-    if table.values is None or used.values is None:
-        return
-    for row, length in enumerate(used.values):
-        for i in range(-(-length // page_size)):
-            page = table.values[row * pages_per_row + i]
-            if not 0 <= page < num_pages:
-                raise ValueError(
-                    f"page_table[{row}, {i}]={page}: pages are numbered from 0 to {num_pages - 1}"
-                )
-
-
-def _queries(q: Any, given: _Given, max_seqlen_q: int | None) -> tuple[int, int]:
-    """Check where queries lie; return the number of sequences and the longest of them."""
-    if given.cu_q is None:
-        return q.shape[0], q.shape[1]
-    lengths = sequence_lengths(given.cu_q, q.shape[0], whole=True)
-    return given.cu_q.count - 1, longest("max_seqlen_q", max_seqlen_q, lengths)
-
-
-def _keys(k: Any, given: _Given, count: int, max_seqlen_k: int | None) -> tuple[int, int | None]:
-    """Check where keys lie; return the room for keys and, if known, the most of them."""
-    lengths, capacity = _rooms(k, given, count)
-    if given.used is not None:
-        check_counts(given.used, count, lengths, "keys of the sequence")
-        lengths = given.used.values
-    if max_seqlen_k is None and capacity is not None:
-        # The room for keys changes less often than their number, and so fewer launches are planned.
-        return capacity, None if lengths is None else max(lengths, default=0)
-    return longest("max_seqlen_k", max_seqlen_k, lengths), None
-
-
-def _rooms(k: Any, given: _Given, count: int) -> tuple[list[int] | None, int | None]:
-    """Return the keys that each sequence has room for, if known, and of all alike, if they are."""
-    if given.table is not None and given.used is not None:
-        _check_rows("page_table", given.table.tensor.shape[0], count)
-        check_pages(given.table, given.used, page_size=k.shape[1], num_pages=k.shape[0])
-        return None, given.table.tensor.shape[1] * k.shape[1]
-    if given.cu_k is not None:
-        lengths = sequence_lengths(given.cu_k, k.shape[0], whole=False)
-        _check_rows("cu_seqlens_k", given.cu_k.count - 1, count)
-        return lengths, None
-    _check_rows("k", k.shape[0], count)
-    return [k.shape[1]] * count, k.shape[1]
-
-
-def _check_rows(name: str, have: int, batch: int) -> None:
-    if have != batch:
-        raise ValueError(f"{name}: {have} sequences, but the queries have {batch}")

@@ -20,6 +20,7 @@ from .blocks import Block
 from .compute import carry_out
 from .known import guard_of, key_of, roles
 from .launch import Launched, PackedLaunch
+from .looking import Look
 from .pattern import Pattern, pattern_of
 from .prepared import Memory, Prepared, prepared
 from .resized import Machine, kind_of, resized
@@ -130,7 +131,7 @@ def attention(inputs: Inputs, options: Mapping[str, Any], names: Names) -> tuple
                 call = None
                 key = key_of(given, inputs, options)
                 if key is not None:
-                    call = kept.find(key, given.constants) or _alike(given, inputs[0], options, key)
+                    call = kept.find(key, given.constants) or _alike(given, options, key)
                     addresses = [tensor.data_ptr() for tensor in given.tensors]
             if call is not None:
                 if given.numbers:
@@ -158,26 +159,27 @@ def _the_long_way(
             kind = kind_of(given, options, key[-1] if given.looks else None)
             if kind is not None:
                 kept.add(kind[0], pattern)
-            _keep(pattern, given, inputs[0], key)
+            _keep(pattern, given, options, key)
     return done.out, done.lse
 
 
-def _alike(
-    given: Arguments, q: Any, options: Mapping[str, Any], key: tuple[Any, ...]
-) -> Prepared | None:
+def _alike(given: Arguments, options: Mapping[str, Any], key: tuple[Any, ...]) -> Prepared | None:
     """Return a call made of one that differs in sizes alone, kept under ``key``; None for none."""
     kind = kind_of(given, options, key[-1] if given.looks else None)
     patterns = () if kind is None else kept.patterns(kind[0])
     if kind is None or not patterns:
         return None
-    pattern = resized(patterns, kind[1], given.tensors, _machine_of(q))
-    return None if pattern is None else _keep(pattern, given, q, key)
+    pattern = resized(patterns, kind[1], given.tensors, _machine_of(given.tensors[0]))
+    return None if pattern is None else _keep(pattern, given, options, key)
 
 
-def _keep(pattern: Pattern, given: Arguments, q: Any, key: tuple[Any, ...]) -> Prepared:
+def _keep(
+    pattern: Pattern, given: Arguments, options: Mapping[str, Any], key: tuple[Any, ...]
+) -> Prepared:
     """Return the call of a pattern, kept under ``key``."""
-    call = prepared(pattern, _repeat_on(q))
-    call.watch(guard_of(given), given)
+    call = prepared(pattern, _repeat_on(given.tensors[0]))
+    look = Look(pattern.roles, given.tensors, options) if given.looks else None
+    call.watch(guard_of(given), given, look)
     kept.put(key, given.constants, call)
     return call
 

@@ -6,7 +6,7 @@ plan depends on does: the longest sequences, where they are looked at.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Final
 
@@ -14,9 +14,10 @@ import torch
 
 from ...masks import AttentionMask
 from ...score_mods import ScoreModifier
-from ..ask.arguments import Inputs, options_and_batch
-from ..ask.score_changes import sink_tensor
-from ..ask.sequences import check_counts, integers, sequences
+from ..ask.arguments import Inputs, batch_of
+from ..ask.lengths import Lengths, longest_sequences
+from ..ask.score_changes import check_padding, sink_tensor
+from ..ask.sequences import given_integers, room_of
 from .sorting import NUMBERS, TENSORS, WRITTEN, Arguments
 
 TMA_ALIGN: Final = 16
@@ -64,7 +65,7 @@ def guard_of(given: Arguments) -> Any:
     devices, ``requires_grad``, shapes and strides. It keeps no tensor. A torch that lacks it, or
     makes it otherwise, is served by the whole key.
     """
-    if TensorGuards is None or given.looks:
+    if TensorGuards is None:
         return None
     everything = (*given.tensors, *given.written)
     first = {id(tensor): i for i, tensor in reversed([*enumerate(everything)])}
@@ -103,14 +104,19 @@ def roles(inputs: Inputs, options: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _lengths(inputs: Inputs, options: Mapping[str, Any]) -> Sequence[Any]:
+def _lengths(inputs: Inputs, options: Mapping[str, Any]) -> Lengths:
     """Return the longest sequences by their contents; errors as the public functions."""
-    _, batch = options_and_batch(options)
-    where = sequences(inputs, batch, unchecked=False)
+    q, k, _ = inputs
+    batch = batch_of(options)
+    count, found = q.shape[0], Lengths(q.shape[1], k.shape[1], None)
+    if not batch.is_plain:
+        given = given_integers(q, batch, unchecked=False)
+        found = longest_sequences(given, room_of(inputs, batch))
+        if given.cu_seqlens_q is not None:
+            count = given.cu_seqlens_q.rows - 1
     if options.get("sink") is not None:
-        sink_tensor(options["sink"], inputs[0], unchecked=False)
+        sink_tensor(options["sink"], q, unchecked=False)
     mask = options.get("mask")
     for tensor in () if mask is None else mask.lengths:
-        found = integers("padding lengths", tensor, ("batch",), inputs[0], unchecked=False)
-        check_counts(found, where.batch, None, "")
-    return where.seqlen_q, where.seqlen_k, where.used_k
+        check_padding(tensor, q, count, unchecked=False)
+    return found

@@ -125,7 +125,7 @@ def pattern_of(
     is_empty = any(read[name].numel() == 0 for name in _OPERANDS if name in read)
     if is_empty or moved - {*given, *_TOKEN_SCALES}:
         return None
-    scales = _TOKEN_SCALES if moved & {*_TOKEN_SCALES} else ()
+    scales = tuple(role for role in _TOKEN_SCALES if role in moved)
     copied = tuple(role for role in given if role in moved and role not in scales)
     made = (*copied, *scales)
     roles = (*given, *(role for role in made if role not in given))

@@ -17,10 +17,12 @@ import torch
 from ...plan.launch.launch import kernel_scale
 from ...plan.spec.params import KernelParams
 from ..ask.arguments import Inputs, Options
+from ..ask.lengths import Lengths
 from ..ask.scales import scales_of
 from .blocks import Block, Blocks
 from .known import TMA_ALIGN
 from .launch import Launched
+from .looking import Look
 from .operands import changed
 from .pattern import Given, Pattern
 from .sorting import NUMBERS, Arguments, Numbers
@@ -95,13 +97,20 @@ class Prepared:
         partial = [made.numel for role, made in written.items() if role.startswith("partial")]
         self._workspace = sum(partial)
         self._guard: Any = None
+        self._look: Look | None = None
+        self._lengths: Lengths | None = None
         self._places: list[int] = []
         self._is_odd = self._is_of_grad = True
         self.used = 0
         self._factors: tuple[Numbers, Factors] = ([], (0.0, 0.0))
 
-    def watch(self, guard: Any, given: Arguments) -> None:
-        """Recognise calls by ``guard``, and by the alignment of the tensors ``given``."""
+    def watch(self, guard: Any, given: Arguments, look: Look | None = None) -> None:
+        """Recognise calls by ``guard``, and by the alignment of the tensors ``given``.
+
+        Where values count, ``look`` returns the longest sequences by them.
+        """
+        if look is not None:
+            self._look, self._lengths = look, look(given.tensors)
         everything = (*given.tensors, *given.written)
         self._guard = guard
         self._places = [t.data_ptr() % TMA_ALIGN for t in everything]
@@ -110,8 +119,11 @@ class Prepared:
         self._is_of_grad = any(t.requires_grad for t in everything)
 
     def addresses_like(self, given: Arguments) -> list[int] | None:
-        """Return the addresses of what is read if this is the same call but for them."""
-        if given.looks or self._guard is None or (self._is_of_grad and _is_grad_enabled()):
+        """Return the addresses of what is read if this is the same call but for them.
+
+        Errors: those of the values that are looked at.
+        """
+        if self._guard is None or (self._is_of_grad and _is_grad_enabled()):
             return None
         tensors = given.tensors
         if given.written:
@@ -126,6 +138,8 @@ class Prepared:
             bits |= address
         is_odd = self._is_odd or bits % TMA_ALIGN
         if is_odd and [address % TMA_ALIGN for address in addresses] != self._places:
+            return None
+        if self._look is not None and self._look(given.tensors) != self._lengths:
             return None
         return addresses[: len(given.tensors)]
 

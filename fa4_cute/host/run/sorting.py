@@ -161,7 +161,9 @@ def arguments(inputs: Inputs, options: Mapping[str, Any], first: Any) -> Argumen
     """
     values = (*options.values(),)
     key = (first, *options, *map(type, values))
-    sorter = _sorters.get(key) or _new(key, options)
+    sorter: Sorter | None = _sorters.get(key, _NEW)
+    if sorter is _NEW:
+        sorter = _new(key, options)
     if sorter is None:
         return None
     if sorter.scales:
@@ -212,21 +214,22 @@ def sort_of(name: str, kind: type) -> str | None:
 
 
 _new_tuple = tuple.__new__
-_sorters: dict[tuple[Any, ...], Sorter] = {}
+_NEW: Final[Any] = object()
+_sorters: dict[tuple[Any, ...], Sorter | None] = {}
+"""What sorts arguments of these names and types; None for those that take the long way."""
 
 
 def _new(key: tuple[Any, ...], options: Mapping[str, Any], scalars: Places = ()) -> Any:
     """Return a sorter, known from now on under ``key``; None for what takes the long way."""
     sorts = [sort_of(name, type(value)) for name, value in options.items()]
-    known = tuple(sort for sort in sorts if sort is not None)
-    if len(known) < len(sorts):
-        return None
     for place in scalars:
-        known = (*known[:place], "scalar", *known[place + 1 :])
+        sorts[place] = "scalar"
+    known = tuple(sort for sort in sorts if sort is not None)
+    sorter = Sorter((*options,), known) if len(known) == len(sorts) else None
     if len(_sorters) >= _MOST_SORTERS:
         _sorters.clear()
     # Of several threads that come here at once, all get the same one.
-    return _sorters.setdefault(key, Sorter((*options,), known))
+    return _sorters.setdefault(key, sorter)
 
 
 def _taker(places: Places) -> Callable[[Values], Values] | None:

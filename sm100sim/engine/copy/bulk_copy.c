@@ -116,6 +116,20 @@ static void write_global(const Bulk *q) {
       to[k] = q->data[k];
 }
 
+/* Bytes that a mask leaves out are not touched: they need no memory, and race with nobody. */
+static void see_written(Machine *m, AsyncOp *op, const Bulk *q) {
+  if (!(q->flags & COPY_BYTE_MASK)) {
+    see_gmem(NULL, op, m, q->global, q->size, q->flags & COPY_REDUCE ? ACC_ATOMIC : ACC_WRITE, PROXY_ASYNC);
+    return;
+  }
+  for (u32 k = 0, end; k < q->size; k = end + 1) {
+    for (end = k; end < q->size && q->byte_mask >> (end & 15) & 1;)
+      end++;
+    if (end > k)
+      see_gmem(NULL, op, m, q->global + k, end - k, ACC_WRITE, PROXY_ASYNC);
+  }
+}
+
 static void store_land(Machine *m, AsyncOp *op) {
   Bulk *q = (Bulk *)op->payload;
   if (!q->size)
@@ -129,19 +143,39 @@ static void store_land(Machine *m, AsyncOp *op) {
     return;
   }
   if (observed(m))
-    see_gmem(NULL, op, m, q->global, q->size, q->flags & COPY_REDUCE ? ACC_ATOMIC : ACC_WRITE, PROXY_ASYNC);
+    see_written(m, op, q);
   write_global(q);
+}
+
+/* The destination of a store: aligned as a whole, in an allocation from the first to the last byte that is copied. */
+static Step store_target(Ctx *c, const Access *out, u32 l, u32 size, u32 mask, u8 **dst) {
+  Cta *none;
+  u64 at = lane_address(c, out->slot, out->bits, out->off, l);
+  *dst = (u8 *)(uintptr_t)at;
+  if (!mask && at % out->align == 0)
+    return STEP_NEXT; /* nothing is copied */
+  if (!size || !mask || at % out->align)
+    return resolve_lane(c, out, l, dst, &none);
+  u32 first = (u32)__builtin_ctz(mask), after = 32 - (u32)__builtin_clz(mask);
+  Access part = *out;
+  part.off += first;
+  part.len = size - 16 + after - first;
+  part.align = 1;
+  Step s = resolve_lane(c, &part, l, dst, &none);
+  if (s == STEP_NEXT)
+    *dst -= first;
+  return s;
 }
 
 static Step store_lane(Ctx *c, const Ins *i, u32 l) {
   const BulkForm *f = &i->form.bulk;
-  u32 size = R32(c, i->s[2])[l];
+  u32 size = R32(c, i->s[2])[l], mask = f->flags & COPY_BYTE_MASK ? R32(c, i->s[3])[l] & 0xFFFF : 0xFFFF;
   u8 *dst, *src;
-  Cta *owner, *none;
+  Cta *owner;
   Access out = {i->s[0], f->address_bits, i->imm, SPACE_GLOBAL, size ? size : 1, 16, ACC_WRITE};
   Access in = {i->s[1], f->source_bits, f->source_offset, SPACE_SHARED_CTA, size ? size : 1, 16, ACC_READ};
   Step s = check_size(c, size);
-  if (s != STEP_NEXT || (s = resolve_lane(c, &out, l, &dst, &none)) != STEP_NEXT ||
+  if (s != STEP_NEXT || (s = store_target(c, &out, l, size, mask, &dst)) != STEP_NEXT ||
       (s = resolve_lane(c, &in, l, &src, &owner)) != STEP_NEXT)
     return s;
   AsyncOp *op = async_new(c, FIFO_NONE, 0, store_land, sizeof(Bulk) + size);
@@ -150,7 +184,7 @@ static Step store_lane(Ctx *c, const Ins *i, u32 l) {
                                 .src = smem_offset(owner, src),
                                 .size = size,
                                 .flags = f->flags,
-                                .byte_mask = R32(c, i->s[3])[l],
+                                .byte_mask = mask,
                                 .op = (RedOp)f->op,
                                 .element = (Element)f->element};
   bulk_join_group(c, op, l);

@@ -24,6 +24,11 @@ static inline void note_progress(Cluster *cl) {
   cl->progress++;
 }
 
+/* A strong read, a wait that found its phase not complete, or an atomic that changed nothing. */
+static inline void note_poll(Cluster *cl) {
+  cl->polled = true;
+}
+
 static inline Step block(Ctx *c, WaitKind k, u32 rank, u32 addr, u64 want) {
   c->sp->why = (Why){k, rank, addr, want};
   return STEP_BLOCK;

@@ -62,6 +62,7 @@ typedef struct {
   Cluster **of;
   u32 n, room, at;
   u64 idle;         /* warp instructions of all since one of them made progress */
+  bool computed;    /* since then one of them had a turn without progress in which it did not poll */
   u32 pause, ended; /* clusters that end between two looks at those that wait, and have ended since the last */
 } Live;
 
@@ -109,17 +110,20 @@ static void give_turn(Machine *m, Live *live) {
   Turn turn = cluster_run(m, cl, m->opt.talks ? PATIENCE : m->opt.max_idle_instructions);
   if (cl->progress != progress) {
     live->idle = cl->idle;
+    live->computed = false;
     live->pause = live->at + 1 < live->n ? 1 : live->pause;
   } else
     live->idle += cl->idle;
+  live->computed |= turn == CLUSTER_IDLE && !cl->polled;
   if (turn == CLUSTER_ENDED) {
     live->idle = 0;
+    live->computed = false;
     end(m, live);
     after_end(live);
     return;
   }
   live->at++;
-  if (!m->opt.talks || live->idle > m->opt.max_idle_instructions) {
+  if (!m->opt.talks || live->idle > m->opt.max_idle_instructions * (live->computed ? COMPUTING : 1)) {
     enter(m, live->of[0]);
     report_livelock(m, live->of[0], live->idle);
   }

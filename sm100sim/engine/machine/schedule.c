@@ -222,12 +222,13 @@ static void report_limit(Machine *m, Cluster *cl) {
   add_finding(m, (Place){&c, line, 0}, SEVERITY_FAULT, "too-many-instructions", text);
 }
 
-/* Run until the end, or until `patience` warp instructions have changed nothing. */
+/* Run until the end, or until `patience` warp instructions have changed nothing, COMPUTING as many while nobody polls. */
 Turn cluster_run(Machine *m, Cluster *cl, u64 patience) {
   u32 n_warps = 0, rounds = 0, looks = 0;
   for (u32 k = 0; k < cl->n_ctas; k++)
     n_warps += cl->ctas[k].n_warps;
   u64 seen = cl->progress, at = m->instructions, published = m->instructions;
+  cl->polled = false;
   while (!m->faulted && !m->stop && live_warps(cl)) {
     bool ran = turn(m, cl, n_warps);
     if (m->instructions - published > PROGRESS_STEP) {
@@ -243,8 +244,10 @@ Turn cluster_run(Machine *m, Cluster *cl, u64 patience) {
       seen = cl->progress;
       at = m->instructions;
       rounds = 0;
+      cl->polled = false;
     }
-    if ((cl->idle = m->instructions - at) > patience && !m->faulted)
+    cl->idle = m->instructions - at;
+    if (cl->idle > patience * (m->opt.talks || cl->polled ? 1 : COMPUTING) && !m->faulted)
       return CLUSTER_IDLE;
     if (ran || m->faulted || !all_blocked(cl))
       continue;

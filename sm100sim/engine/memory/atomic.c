@@ -33,6 +33,13 @@ static u64 update(u8 *p, RedOp op, Element e, u32 packed, u64 operand, u64 compa
   return before;
 }
 
+static void told(Cluster *cl, bool changed) {
+  if (changed)
+    note_progress(cl);
+  else
+    note_poll(cl);
+}
+
 static Step op_atomic(Ctx *c, const Ins *i) {
   const AtomicForm *f = &i->form.atomic;
   RedOp op = (RedOp)f->op;
@@ -57,8 +64,7 @@ static Step op_atomic(Ctx *c, const Ins *i) {
       set_register(c, i->d[v], bits, l, old[v]);
   }
   observe(c, &at, ACC_ATOMIC, f->order);
-  if (changed)
-    note_progress(c->cl);
+  told(c->cl, changed);
   return STEP_NEXT;
 }
 
@@ -84,8 +90,7 @@ static Step op_atomic_b128(Ctx *c, const Ins *i) {
     }
   }
   observe(c, &at, ACC_ATOMIC, f->order);
-  if (changed)
-    note_progress(c->cl);
+  told(c->cl, changed);
   return STEP_NEXT;
 }
 

@@ -149,6 +149,8 @@ static Step op_ld(Ctx *c, const Ins *i) {
   if (step != STEP_NEXT)
     return step;
   observe(c, &at, ACC_READ, i->form.memory.order);
+  if (i->form.memory.order)
+    note_poll(c->cl);
   u32 bytes = i->form.memory.bytes, bits = i->form.memory.register_bits;
   if (bytes == 4 && bits == 32 && n == 4 && c->mask == NONE32)
     load_v4(c, i, &at);

@@ -251,6 +251,8 @@ static Step op_wait(Ctx *c, const Ins *i) {
                    i->form.mbarrier.flags & WAIT_PARITY ? R32(c, i->s[1])[first_lane(c->mask)] : b->phase & 1);
     c->sp->timed_out = false;
   }
+  if (!bits)
+    note_poll(c->cl);
   set_pred(c, i->d[0], bits);
   return STEP_NEXT;
 }

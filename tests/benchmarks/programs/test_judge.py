@@ -38,6 +38,7 @@ def test_right() -> None:
         (attempt(code=1), {}, "wrong", "exit code 1"),
         (attempt("FAIL\n"), {"wrong": "FAIL"}, "wrong", "it says: FAIL"),
         (attempt("done\n"), {"right": "PASS"}, "wrong", "it does not say: PASS"),
+        (attempt("sum\n 4"), {"expected": ("sum 5",)}, "wrong", "it does not print: sum 5"),
         (attempt(reports=()), {}, "wrong", NOTHING),
         (attempt(told="Ran 2 tests\n\nOK (skipped=2)\n"), {}, "wrong", "all of its tests"),
         (attempt(told="Traceback (most recent call last):\nE\nKeyError: 'a'"), {}, "wrong", "KeyE"),
@@ -67,6 +68,11 @@ def test_a_fault_that_the_program_provokes() -> None:
 def test_the_reference_is_what_the_host_prints() -> None:
     assert record(attempt("1 2\n\n3\n", "findings\n"), "1 2\n3\n").state == "right"
     assert record(attempt("1 2\n4\n"), "1 2\n3\n").state == "wrong"
+
+
+def test_texts_are_found_whatever_space_is_between_their_words() -> None:
+    run = attempt("a =  1\nb =\t2\n")
+    assert record(run, expected=("a = 1 b = 2",)).state == "right"
 
 
 def test_on_hardware_there_are_no_reports() -> None:

@@ -60,11 +60,11 @@ def test_persistent_ctas_are_taken_to_be_alike() -> None:
 
 def case(runner: str, cycles: float, typical: float, problem: Any = CAUSAL) -> Case:
     longest = SimpleNamespace(use=lambda unit: 0.75)
-    prediction = SimpleNamespace(
+    prediction: Any = SimpleNamespace(
         typical=SimpleNamespace(cycles=typical, longest=longest), compiler="12.9.86",
         band=SimpleNamespace(low=typical * 0.9, high=typical * 1.1),
     )  # fmt: skip
-    return Case(Measured(runner, problem, cycles), prediction)  # type: ignore[arg-type]
+    return Case(Measured(runner, problem, cycles), prediction)
 
 
 def test_the_page_has_every_case_and_what_failed() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,9 +113,9 @@ def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
     text = table_text(written)
     assert 'TunedRow("2q", 2, 128, 128,' in text
     assert "Tuning(registers=RoleRegisters(200, 88, 24))" in text
-    namespace: dict[str, object] = {"__package__": "fa4_cute.plan.config"}
+    namespace: dict[str, Any] = {"__package__": "fa4_cute.plan.config"}
     exec(text.replace("from .tuning", "from fa4_cute.plan.config.tuning"), namespace)
-    (found,) = namespace["TUNED"]  # type: ignore[misc]
-    assert found.tuning == registers  # type: ignore[has-type]
+    (found,) = namespace["TUNED"]
+    assert found.tuning == registers
     assert "RoleRegisters" not in table_text([BASE])
     assert module.HEAD.count("TUNED") == 1

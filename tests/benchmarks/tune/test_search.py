@@ -29,7 +29,9 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> list[Tuning]:
         seen.append(tuning)
         cycles = 1000 + 10 * abs(tuning.emulated - 24) + (0 if tuning.keys == 128 else 200)
         spills = 2 if tuning.registers.softmax == 200 else 0
-        found = {cell.name: (cycles - 50 * spills,) * 3 for cell in of.cells}
+        found: dict[str, tuple[int, ...]] = {
+            cell.name: (cycles - 50 * spills,) * 3 for cell in of.cells
+        }
         return Record(of.name, tuning, hashes, spills, 800, 1100, found)
 
     def spec_of(problem: Any, kernel: str, tuning: Tuning | None = None) -> Any:

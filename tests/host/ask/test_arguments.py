@@ -71,19 +71,21 @@ def test_an_unknown_argument_is_an_error_of_the_question() -> None:
 
 def test_plain_options_ask_for_nothing_more() -> None:
     assert Options(causal=True, softmax_scale=2.0, return_lse=True, unchecked=True).is_plain
-    assert not Options(unchecked=1).is_plain  # type: ignore[arg-type]
+    assert not Options(unchecked=1).is_plain  # type: ignore[arg-type]  # refused
 
 
 @pytest.mark.parametrize("name", sorted(set(OPTIONS) - {*PLAIN_ARGUMENTS, "unchecked"}))
 def test_every_other_option_is_not_plain(name: str) -> None:
     """Also what looks like nothing, such as zero."""
     default = OPTIONS[name]
-    assert not Options(**{name: object() if default is None else not default}).is_plain
+    given: dict[str, Any] = {name: object() if default is None else not default}
+    assert not Options(**given).is_plain
 
 
 @pytest.mark.parametrize("name", [n for n in BATCH if not n.startswith("max_")])
 def test_lengths_are_not_plain(name: str) -> None:
-    assert not Batch(**{name: object()}).is_plain
+    given: dict[str, Any] = {name: object()}
+    assert not Batch(**given).is_plain
 
 
 def test_what_is_watched_goes_through_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,6 +97,6 @@ def test_what_is_watched_goes_through_the_operator(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(observed, "is_observed", lambda _: True)
     monkeypatch.setattr(call, "call", through_the_operator)
-    assert fa4_cute.flash_attn("q", "k", "v", sink="sink", seqused_k="n") == "out"  # type: ignore[arg-type]
+    assert fa4_cute.flash_attn("q", "k", "v", sink="sink", seqused_k="n") == "out"
     inputs, options, batch = arrived
     assert (inputs, options.sink, batch.seqused_k) == (("q", "k", "v"), "sink", "n")

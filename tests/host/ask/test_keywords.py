@@ -51,7 +51,7 @@ def test_help_names_every_argument_with_its_default() -> None:
 )
 def test_an_unknown_name_is_refused_with_the_nearest_one(name: str, nearest: str) -> None:
     with pytest.raises(TypeError) as caught:
-        fa4_cute.flash_attn(Q, Q, Q, **{name: None})  # type: ignore[call-overload]
+        fa4_cute.flash_attn(Q, Q, Q, **{name: None})  # type: ignore[call-overload]  # refused
     text = str(caught.value)
     assert text.startswith(f"unexpected argument {name!r}; nearest supported choice: ")
     assert nearest in text
@@ -61,7 +61,7 @@ def test_a_name_like_no_other_is_refused_with_all_that_exist() -> None:
     with pytest.raises(
         TypeError, match=r"'zzz'; there are arch, aux_tensors, .*cu_seqlens_q.*window_size"
     ):
-        fa4_cute.flash_attn_varlen(Q, Q, Q, zzz=1)  # type: ignore[call-overload]
+        fa4_cute.flash_attn_varlen(Q, Q, Q, zzz=1)  # type: ignore[call-overload]  # refused
 
 
 def test_no_hint_hides_an_argument_or_leads_nowhere() -> None:
@@ -74,15 +74,16 @@ def test_no_hint_hides_an_argument_or_leads_nowhere() -> None:
 
 def test_options_by_position_are_refused() -> None:
     with pytest.raises(TypeError, match=r"got 2 more \(True, ...\).*causal=True"):
-        fa4_cute.flash_attn(Q, Q, Q, True, None)  # type: ignore[call-overload]
+        fa4_cute.flash_attn(Q, Q, Q, True, None)  # type: ignore[call-overload]  # refused
     with pytest.raises(TypeError, match="got 1 more"):
-        fa4_cute.flash_attn_varlen(Q, Q, Q, Q)  # type: ignore[call-overload]
+        fa4_cute.flash_attn_varlen(Q, Q, Q, Q)  # type: ignore[call-overload]  # refused
 
 
 def test_packed_queries_need_their_offsets() -> None:
-    for given in ({}, {"cu_seqlens_q": None}):
+    missing: tuple[dict[str, Any], ...] = ({}, {"cu_seqlens_q": None})
+    for given in missing:
         with pytest.raises(TypeError, match=r"cu_seqlens_q=None.*fa4_cute.flash_attn for a dense"):
-            fa4_cute.flash_attn_varlen(Q, Q, Q, **given)  # type: ignore[call-overload]
+            fa4_cute.flash_attn_varlen(Q, Q, Q, **given)
 
 
 def test_names_are_sorted_into_the_records() -> None:

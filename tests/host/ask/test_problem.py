@@ -168,6 +168,6 @@ def test_dtype_of_something_else() -> None:
 
 def test_sizes_are_integers() -> None:
     with pytest.raises(TypeError, match=r"seqlen_q=1\.5: expected an integer, got float"):
-        Problem("bf16", 1, 1.5, 1, 1, 1, 64, 64)  # type: ignore[arg-type]
+        Problem("bf16", 1, 1.5, 1, 1, 1, 64, 64)  # type: ignore[arg-type]  # refused
     with pytest.raises(ValueError, match="batch=-1: must be 0 or more"):
         Problem("bf16", -1, 1, 1, 1, 1, 64, 64)

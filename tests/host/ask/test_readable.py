@@ -31,7 +31,7 @@ READ: dict[str, tuple[Inputs, dict[str, Any], dict[str, Any]]] = {
 
 
 def ask(inputs: Inputs, **options: Any) -> None:
-    request(inputs, *options_and_batch(options))  # type: ignore[arg-type]
+    request(inputs, *options_and_batch(options))
 
 
 @pytest.fixture

@@ -145,15 +145,17 @@ def test_other_8_bit_types_are_refused() -> None:
 def test_every_kernel_has_scales_per_token(head_dim: int) -> None:
     q, k, v = operands(head_dim=head_dim)
     assert fa4_cute.can_implement(q, k, v, q_scale=torch.ones(1, 70, 4))
-    options = {"head_dim": head_dim, "dtype": "fp8_e4m3", "token_scales": True}
+    options: dict[str, Any] = {"head_dim": head_dim, "dtype": "fp8_e4m3", "token_scales": True}
     text = fa4_cute.explain(**options, page_size=64)
     assert "_tokens" in text
     assert "a scale for every token of q and k" in text
 
 
-@pytest.mark.parametrize("rope", [{}, {"head_dim": 192, "head_dim_v": 128, "rope_dtype": "bf16"}])
+@pytest.mark.parametrize(
+    "rope", [{"head_dim": 128}, {"head_dim": 192, "head_dim_v": 128, "rope_dtype": "bf16"}]
+)
 def test_so_has_a_pair_for_small_head_dims(rope: dict[str, Any]) -> None:
-    options = {"head_dim": 128, "dtype": "fp8_e4m3", "token_scales": True, "pair_cta": True} | rope
+    options = rope | {"dtype": "fp8_e4m3", "token_scales": True, "pair_cta": True}
     assert fa4_cute.can_implement(**options)
     assert "_tokens_pair" in fa4_cute.explain(**options, page_size=64)
 

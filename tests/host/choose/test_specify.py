@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import fa4_cute
 from fa4_cute.host.ask.features import Features
@@ -13,9 +14,9 @@ from fa4_cute.plan.spec.variant import Scheduler
 STEP = Problem("bf16", 1, 1, 65536, 8, 2, 128, 128, arch="sm_90a")
 
 
-def decoding(**changes: object) -> Choice:
+def decoding(**changes: Any) -> Choice:
     """Return the Hopper kernel of one query over a long cache."""
-    return require(choose(replace(STEP, **changes)))  # type: ignore[no-any-return, arg-type]
+    return require(choose(replace(STEP, **changes)))
 
 
 def test_hopper_splits_keys_where_that_is_left_open() -> None:
@@ -43,6 +44,7 @@ def test_many_keys_have_a_tile_of_their_own_on_hopper() -> None:
     found = decoding(seqlen_q=4096)
     assert found.spec is decoding(seqlen_q=4096).spec
     assert found.spec.name.startswith("fa4_sm90_bf16_d128_g4_long")
+    assert found.query_tiles is not None
     assert "3 Q tiles and 80 keys at a time per CTA" in found.query_tiles.text
     assert decoding(seqlen_q=4096, causal=True).spec.config.BN == 80
     assert decoding(seqlen_q=4096, num_qo=2).spec.config.BN == 128

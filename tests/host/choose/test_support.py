@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 import torch
@@ -23,14 +24,22 @@ from fa4_cute.plan.spec import depth512_limits, limits
 BASE = Problem("bf16", 1, 128, 128, 4, 2, 128, 128)
 
 
-def problem(**changes: object) -> Problem:
-    return dataclasses.replace(BASE, **changes)  # type: ignore[arg-type]
+def problem(**changes: Any) -> Problem:
+    return dataclasses.replace(BASE, **changes)
 
 
-def refusal(**changes: object) -> Refusal:
+def refusal(**changes: Any) -> Refusal:
     result = choose(problem(**changes))
     assert isinstance(result, Refusal)
     return result
+
+
+def fa4_config(**changes: Any) -> FA4Config:
+    """Return the configuration of the kernel chosen, which is the one for small head dims."""
+    found = choose(problem(**changes))
+    assert isinstance(found, Choice)
+    assert isinstance(found.spec.config, FA4Config)
+    return found.spec.config
 
 
 @pytest.mark.parametrize(
@@ -61,7 +70,7 @@ def test_every_promised_problem_has_a_kernel(
     assert isinstance(result, Choice)
     config = result.spec.config
     limits_of = limits if isinstance(config, FA4Config) else depth512_limits
-    assert limits_of.supported(config)  # type: ignore[arg-type]
+    assert limits_of.supported(config)
     depth = config.qk_depth if isinstance(config, FA4Config) else config.depth
     assert (config.qkv_dtype.value, depth, config.group) == (dtype, head_dim, group)
     low, high = result.row.head_dims
@@ -122,9 +131,8 @@ def test_head_dims_beyond_the_table() -> None:
 
 
 def test_different_head_dim_of_v() -> None:
-    found = choose(problem(head_dim=192, head_dim_v=128))
-    assert isinstance(found, Choice)
-    assert (found.spec.config.qk_depth, found.spec.config.ov_depth) == (192, 128)
+    config = fa4_config(head_dim=192, head_dim_v=128)
+    assert (config.qk_depth, config.ov_depth) == (192, 128)
     refused = refusal(head_dim=256, head_dim_v=128)
     assert refused.error is NotImplementedError
     assert "head_dim_v=128" in refused.reason
@@ -137,11 +145,9 @@ def test_different_head_dim_of_v() -> None:
 def test_a_pair_of_ctas_on_request() -> None:
     found = choose(problem(head_dim=128, head_dim_v=128, pair_cta=True))
     assert isinstance(found, Choice)
-    assert found.spec.config.pair_cta
+    assert fa4_config(head_dim=128, head_dim_v=128, pair_cta=True).pair_cta
     assert found.spec.cluster_size == 2
-    default = choose(problem(head_dim=128, head_dim_v=128))
-    assert isinstance(default, Choice)
-    assert not default.spec.config.pair_cta
+    assert not fa4_config(head_dim=128, head_dim_v=128).pair_cta
     assert "pair_cta=False" in str(refusal(head_dim=64, head_dim_v=64, pair_cta=True).nearest)
     both = refusal(head_dim=128, head_dim_v=128, pair_cta=True, num_qo=1)
     assert "num_qo=1 has no two-CTA variant" in both.reason
@@ -151,7 +157,7 @@ def test_a_pair_of_ctas_on_request() -> None:
 def test_rope_columns_of_their_own_type() -> None:
     found = choose(problem(head_dim=192, head_dim_v=128, rope_dtype="fp16"))
     assert isinstance(found, Choice)
-    assert found.spec.config.rope_apart
+    assert fa4_config(head_dim=192, head_dim_v=128, rope_dtype="fp16").rope_apart
     assert found.spec.num_maps == 6
 
 
@@ -210,7 +216,7 @@ def test_can_implement_with_a_device() -> None:
     ask = fa4_cute.can_implement
     assert ask(head_dim=64, device_type="cpu")
     assert ask(head_dim=64, device_type="cuda", compute_capability=(10, 0))
-    hopper = {"device_type": "cuda", "compute_capability": (9, 0)}
+    hopper: dict[str, Any] = {"device_type": "cuda", "compute_capability": (9, 0)}
     assert ask(head_dim=64, **hopper).kernel == "SM90MHA"
     assert "9.0" in ask(head_dim=64, arch="sm_100a", **hopper).reason
     assert "arch='sm_90a'" in (ask(head_dim=64, arch="sm_100a", **hopper).nearest or "")

@@ -21,6 +21,7 @@ from fa4_cute.host.compile.cache_files import LOCK_SUFFIX, publishing_lock
 from fa4_cute.host.compile.compiler import CompiledArtifact
 from fa4_cute.host.compile.settings import Settings
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
+from fa4_cute.plan.spec.combine_spec import CombineSpec
 from tests.host.compilers import OTHER, SPEC, CountingCompiler, artifact_of
 
 
@@ -159,7 +160,7 @@ def test_full_disk_degrades_to_memory(tmp_path: Path, monkeypatch: pytest.Monkey
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cache_module.cache_files, "write_entry", full)
+    monkeypatch.setattr("fa4_cute.host.compile.cache_files.write_entry", full)
     compiler = CountingCompiler()
     cache = new_cache(tmp_path, compiler)
     with pytest.warns(RuntimeWarning, match="No space left"):
@@ -173,7 +174,7 @@ def test_full_disk_degrades_to_memory(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_errors_of_the_compiler_are_passed_on(tmp_path: Path) -> None:
-    def failing(spec: AttentionSpec) -> CompiledArtifact:
+    def failing(spec: AttentionSpec | CombineSpec) -> CompiledArtifact:
         raise OSError("libnvvm not found")
 
     cache = KernelCache(Settings(tmp_path, 1.0), failing)
@@ -190,7 +191,7 @@ def test_errors_of_the_compiler_are_passed_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("head_dim", [64, 256])
 def test_errors_of_the_compiler_say_how_to_repeat_them(tmp_path: Path, head_dim: int) -> None:
-    def failing(spec: AttentionSpec) -> CompiledArtifact:
+    def failing(spec: AttentionSpec | CombineSpec) -> CompiledArtifact:
         raise RuntimeError("MLIR says no")
 
     choice = choose(Problem("fp16", 1, 9, 9, 6, 2, head_dim, head_dim, True, None, True))

@@ -179,7 +179,7 @@ def test_a_failed_write_leaves_nothing_behind(
     def refuse(*arguments: object) -> None:
         raise OSError("no")
 
-    monkeypatch.setattr(cache_files.os, "replace", refuse)
+    monkeypatch.setattr("fa4_cute.host.compile.cache_files.os.replace", refuse)
     stored = cache_files.StoredKernel("ptx", b"cubin", {})
     with pytest.raises(OSError, match="no"):
         write_entry(tmp_path / "kernel.fa4k", "key", stored)

@@ -16,7 +16,7 @@ import fa4_cute
 from fa4_cute import masks, score_mods
 
 BF16, FP8 = torch.bfloat16, torch.float8_e4m3fn
-NUMBERS = (
+NUMBERS: tuple[Any, ...] = (
     math.nan, math.inf, -math.inf, 10**400, -(10**400), 2**1024, "1", b"1", True, None, [], 1j,
     Fraction(1, 3), np.float32(0.1), np.float64("nan"), np.int64(3), torch.tensor(0.1),
     torch.tensor([0.1, 0.2]), 3.4e38, 1e39, -0.0, 5e-324, object(), {}, 0.5, 2.0, -1.0, 1e9, 1e20,
@@ -25,11 +25,12 @@ INTEGERS = (
     -1, 0, 1, 2, 3, 7, 9, 16, 257, 65536, 2**31 - 1, 2**31, 2**32, 2**63, 10**30, -(2**63), 1.0,
     2.5, math.nan, "2", True, None, [1], np.int32(2), torch.tensor(2),
 )  # fmt: skip
-LISTS = (
+LISTS: tuple[list[int], ...] = (
     [0], [], [1], [0, 0, 12], [0, 5, 12], [0, 12, 12], [0, 9, 5], [1, 5, 12], [0, 5, 13],
     [0, -5, 12], [0, 2**31, 12], [-1, 3], [20, 20], [20, 21], [0, 0], [17, 3],
     [2**63 - 1, 1], [3, 4, 5, 6],
 )  # fmt: skip
+_ONE: Any = 1
 NAMES = ("workspace", "cluster", "tile", "persistent", "x", "", b"tile", 0, None, ["tile"])
 FLAGS = (True, False, 1, 0, None, "no", np.bool_(True), torch.tensor(True))
 
@@ -104,7 +105,7 @@ def _mask(rng: random.Random) -> Any:
     ways: tuple[Callable[[], Any], ...] = (
         lambda: masks.sliding_window(number(), number()), lambda: masks.chunked(number()),
         lambda: masks.chunked_causal(number()), lambda: masks.padding(ints(rng.choice(LISTS))),
-        lambda: masks.bias(rng.choice(_BIASES)()), lambda: masks.causal() & 1,
+        lambda: masks.bias(rng.choice(_BIASES)()), lambda: masks.causal() & _ONE,
         rng.choice(_BIASES), lambda: torch.rand(9, 20) < 0.5,
         lambda: torch.rand(2, 1, 20) < 0.5, lambda: torch.ones(20, dtype=torch.bool),
         lambda: "causal", lambda: masks.causal, lambda: masks.dense(torch.rand(2, 2, 9, 20) < 0.3),

@@ -22,7 +22,8 @@ class NotRun(Exception):
 
 def limit_kernels(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Compile ``most`` kernels and no more; calls that need another one end before their launch."""
-    get, allowed = KernelCache.get, []
+    get = KernelCache.get
+    allowed: list[Any] = []
 
     def limited(self: KernelCache, spec: Any) -> Any:
         if spec not in allowed and len(allowed) >= most:

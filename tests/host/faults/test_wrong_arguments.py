@@ -11,7 +11,7 @@ import torch
 
 import fa4_cute
 from fa4_cute import masks
-from fa4_cute.plan.masks.masks import CAUSAL, MAX_LEAVES
+from fa4_cute.plan.masks.masks import CAUSAL, MAX_LEAVES, Mask
 
 BF16, FP8 = torch.bfloat16, torch.float8_e4m3fn
 Q = torch.zeros(1, 20, 1, 64, dtype=BF16)
@@ -99,7 +99,7 @@ def test_masks_joined_without_end() -> None:
     for join in (lambda a, b: a & b, lambda a, b: a | b):
         with pytest.raises(ValueError, match=f"mask: {MAX_LEAVES + 1} masks joined"):
             many(3000, join)
-    plan = CAUSAL
+    plan: Mask = CAUSAL
     for _ in range(3000):
         plan = plan | CAUSAL
     with pytest.raises(ValueError, match="mask: 3001 masks joined"):
@@ -153,9 +153,10 @@ def test_unknown_names_are_said() -> None:
         fa4_cute.can_implement(headdim=3)
     with pytest.raises(TypeError, match="'bogus'"):
         fa4_cute.can_implement(Q, Q, Q, bogus=1)
-    for problems in ("abc", None, [3]):
+    wrong: tuple[Any, ...] = ("abc", None, [3])
+    for problems in wrong:
         with pytest.raises(TypeError, match="problems: expected mappings"):
-            fa4_cute.warmup(problems)  # type: ignore[arg-type]
+            fa4_cute.warmup(problems)
     with pytest.raises(TypeError, match="'headdim'"):
         fa4_cute.warmup([{"headdim": 64}])
 

@@ -20,7 +20,8 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     made = StandIn()
 
     def carry_out(inputs: Any, options: Options, batch: Batch) -> compute.Done:
-        return compute.Done(*made(inputs, options, batch), asked=request(inputs, options, batch))
+        out, lse = made(inputs, options, batch)
+        return compute.Done(out, lse, asked=request(inputs, options, batch))
 
     monkeypatch.setattr(calls, "carry_out", carry_out)
     monkeypatch.setattr(compute, "compute", made)

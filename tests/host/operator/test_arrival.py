@@ -46,7 +46,11 @@ def test_the_step_comes_after_the_import_and_once(
 def test_a_failure_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "unlucky_module.py").write_text("answer = 42\n")
     monkeypatch.syspath_prepend(tmp_path)
-    arrival._after("unlucky_module", lambda: 1 // 0)
+
+    def unlucky() -> None:
+        raise ZeroDivisionError
+
+    arrival._after("unlucky_module", unlucky)
     with pytest.warns(RuntimeWarning, match="will not see fa4_cute's operator: ZeroDivisionError"):
         assert importlib.import_module("unlucky_module").answer == 42
 

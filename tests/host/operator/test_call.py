@@ -51,7 +51,7 @@ def test_refusals_are_those_of_a_plain_call(options: dict[str, Any], stand_in: S
 
 
 def test_plain_functions_are_carried_where_nothing_is_traced(stand_in: StandIn) -> None:
-    options = {"score_mod": relative, "aux_tensors": (SLOPES,)}
+    options: dict[str, Any] = {"score_mod": relative, "aux_tensors": (SLOPES,)}
     assert same(observed(**options), fa4_cute.flash_attn(Q, K, V, **options))
 
 

@@ -16,6 +16,8 @@ from tests.host.operator.cases import CASES, INPUTS, SLOPES, integers, normal, r
 from tests.host.operator.stand_in import StandIn, same
 
 Q, K, V = INPUTS
+ONE: Any = 1
+"""Of a type that is refused."""
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("fresh_compiler")]
 
 
@@ -139,7 +141,7 @@ def test_errors_reach_the_caller(stand_in: StandIn) -> None:
     with pytest.raises(NotImplementedError, match="dtype fp32"):
         compiled(*(t.float() for t in INPUTS))
     with pytest.raises(TypeError, match="causal=1: expected True or False"):
-        torch.compile(lambda q: fa4_cute.flash_attn(q, K, V, causal=1), backend="eager")(Q)
+        torch.compile(lambda q: fa4_cute.flash_attn(q, K, V, causal=ONE), backend="eager")(Q)
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="the default compiler needs one for C++")

@@ -68,10 +68,15 @@ def test_somebody_watches(context: Callable[[], Any]) -> None:
 
 
 def test_transforms_watch() -> None:
-    seen = []
-    torch.vmap(lambda x: (seen.append(is_observed(x)), x)[1])(Q)
-    torch.func.grad(lambda x: (seen.append(is_observed(x)), x.sum())[1])(Q)
-    torch.fx.experimental.proxy_tensor.make_fx(lambda x: (seen.append(is_observed(x)), x + 1)[1])(Q)
+    seen: list[bool] = []
+
+    def noted(x: torch.Tensor) -> torch.Tensor:
+        seen.append(is_observed(x))
+        return x
+
+    torch.vmap(noted)(Q)
+    torch.func.grad(lambda x: noted(x).sum())(Q)
+    torch.fx.experimental.proxy_tensor.make_fx(lambda x: noted(x) + 1)(Q)
     assert seen == [True] * 3
 
 

@@ -50,7 +50,7 @@ class Machine:
             words: dict[int, Any] = {b.address: ("read", data) for b, data in buffers}
             words |= {at: ("given", at) for at in given}
             words |= {b.address: ("written", i, b.size) for i, b in enumerate(written)}
-            values = []
+            values: list[Any] = []
             for param, value in zip(self.specs[kernel].params.params, params, strict=True):
                 if param.kind == "tensor_map":
                     values.append((words[int.from_bytes(value[:8], "little")], value[8:]))
@@ -285,6 +285,7 @@ def recipes(draw: st.DrawFn) -> Recipe:
         right, odd = CHOICES[name]
         if right or draw(st.integers(0, 9)) == 9:
             constants.append((name, draw(st.sampled_from(right * 6 + odd))))
+    layout = st.sampled_from(LAYOUTS)
     extras = draw(st.lists(st.sampled_from(TENSORS), max_size=2, unique=True))
     return Recipe(
         place=draw(st.sampled_from(PLACES)),
@@ -293,7 +294,7 @@ def recipes(draw: st.DrawFn) -> Recipe:
             draw(st.sampled_from([5, 5, 5, 1, 1, 0])),
             draw(st.sampled_from([20, 20, 20, 33, 33, 0])),
         ),
-        layouts=tuple(draw(st.sampled_from(LAYOUTS)) for _ in "qkv"),  # type: ignore[arg-type]
+        layouts=draw(st.tuples(layout, layout, layout)),
         constants=tuple(constants),
         tensors=tuple((name, draw(st.sampled_from(KINDS))) for name in extras),
         lengths=draw(st.sampled_from(["right"] * 9 + LENGTHS)),

@@ -46,13 +46,18 @@ def compare(worlds: tuple[list[Recipe], list[tuple[int, float]]], guarded: bool)
 
 
 def search(worlds: Any, examples: int, guarded: bool) -> int:
-    found = []
-    made = settings(
+    found: list[int] = []
+
+    @settings(
         max_examples=examples,
         deadline=None,
         derandomize=examples < 100,
         suppress_health_check=list(HealthCheck),
-    )(given(worlds)(lambda drawn: found.append(compare(drawn, guarded))))
+    )
+    @given(drawn=worlds)
+    def made(drawn: Any) -> None:
+        found.append(compare(drawn, guarded))
+
     made()
     return sum(found)
 
@@ -113,7 +118,7 @@ def inputs(seed: int, *, seqlen_q: int = 5) -> tuple[torch.Tensor, ...]:
 def test_results_are_those_of_the_tensors_of_each_call() -> None:
     """On the simulator, one kernel: other tensors, other scales, and two launches a call."""
     scales = (0.125, 0.5, 0.125, 2.0)
-    calls_made = [
+    calls_made: list[tuple[Any, dict[str, Any]]] = [
         (inputs(seed), {"causal": True, "return_lse": True, "softmax_scale": scale})
         for seed, scale in enumerate(scales)
     ]

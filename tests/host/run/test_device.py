@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -36,11 +37,15 @@ ARTIFACT = CompiledArtifact(
     threads=512,
 )
 SHAPE = (2, 300, 4, 128)
-CALL = AttentionCall(
-    *(Operand(1 << 20 | i << 16, OperandLayout.contiguous(SHAPE)) for i in range(4)),
-    softmax_scale=0.1,
-    lse=1 << 30,
-)
+
+
+def call_of(shape: tuple[int, int, int, int], **more: Any) -> AttentionCall:
+    """Operands of one shape, at addresses of their own."""
+    q, k, v, o = (Operand(1 << 20 | i << 16, OperandLayout.contiguous(shape)) for i in range(4))
+    return AttentionCall(q, k, v, o, softmax_scale=0.1, **more)
+
+
+CALL = call_of(SHAPE, lse=1 << 30)
 SIZES = tuple(param.size for param in KERNEL_PARAMS.params)
 
 
@@ -129,8 +134,7 @@ def test_persistent_grids_fill_the_device(head_dim: int, num_sms: int, grid_x: i
     problem = Problem("bf16", *shape[:2], 300, 4, 4, *shape[3:] * 2, False, None, False)
     choice = choose(dataclasses.replace(problem, features=features, num_qo=2))
     assert isinstance(choice, Choice)
-    operands = (Operand(1 << 20 | i << 16, OperandLayout.contiguous(shape)) for i in range(4))
-    call = AttentionCall(*operands, softmax_scale=0.1, extras=(("o", 1 << 20),))
+    call = call_of(shape, extras=(("o", 1 << 20),))
     driver = FakeDriver(num_sms=(num_sms, 7))
     launcher = CudaLauncher(driver)
     packed = pack_launch(choice.spec, call, launcher.encode, launcher.num_sms(0))

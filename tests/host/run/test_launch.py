@@ -1,6 +1,7 @@
 """Packing a call: every byte string belongs to its parameter."""
 
 import struct
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ ADDRESSES = {"q": 0x10000, "k": 0x20000, "v": 0x30000, "o": 0x40000}
 
 
 def call(seqlen_k: int = 96, lse: int = 0x50000) -> AttentionCall:
-    operands = {}
+    operands: dict[str, Any] = {}
     for name, address in ADDRESSES.items():
         seqlen = seqlen_k if name in "kv" else 300
         operands[name] = Operand(address, OperandLayout.contiguous((2, seqlen, 4, 64)))
@@ -38,8 +39,13 @@ def test_an_empty_operand_borrows_a_valid_address() -> None:
 
 
 def test_the_encoder_is_replaceable() -> None:
-    seen = []
-    pack_launch(SPEC, call(), encode=lambda fields: seen.append(fields) or bytes(128))
+    seen: list[Any] = []
+
+    def noted(fields: Any) -> bytes:
+        seen.append(fields)
+        return bytes(128)
+
+    pack_launch(SPEC, call(), encode=noted)
     assert [fields.address for fields in seen] == list(ADDRESSES.values())
 
 

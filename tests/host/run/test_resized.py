@@ -97,7 +97,8 @@ def test_keys_that_are_split_anew_by_their_number_are_no_other_call() -> None:
     ],
 )
 def test_what_changes_more_than_sizes_takes_the_long_way(other: Recipe) -> None:
-    again = replace(other, seqlens=tuple(n and n + 1 for n in other.seqlens))  # type: ignore[arg-type]
+    queries, keys = (n and n + 1 for n in other.seqlens)
+    again = replace(other, seqlens=(queries, keys))
     assert compare([PACKED, other]) == 2
     assert compare([other, PACKED, again]) >= 2
 
@@ -165,7 +166,7 @@ def test_wrong_sizes_are_refused_as_ever(name: str, value: Any) -> None:
 def test_results_on_the_simulator() -> None:
     """Ragged batches of several sizes against each sequence alone."""
     generator = torch.Generator().manual_seed(3)
-    options = {"causal": True, "unchecked": True}
+    options: dict[str, Any] = {"causal": True, "unchecked": True}
     for lengths in ((3, 9), (8, 2), (4, 17)):
         total, starts = sum(lengths), ints(0, lengths[0], sum(lengths))
         q, k, v = (torch.randn(total, 2, 64, generator=generator).bfloat16() for _ in "qkv")

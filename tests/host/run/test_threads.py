@@ -40,7 +40,8 @@ def _reported(name: str, threads: int, **options: Any) -> tuple[list[torch.Tenso
     with fa4_cute.simulator_options(threads=threads, **options):
         made = fa4_cute.flash_attn(q, given.pop("k"), given.pop("v"), **given)
     report = fa4_cute.last_report()
-    shown = [getattr(report, f.name) for f in fields(report) if f.name not in IGNORED]  # type: ignore[arg-type]
+    assert report is not None
+    shown = [getattr(report, f.name) for f in fields(report) if f.name not in IGNORED]
     return list(made) if isinstance(made, tuple) else [made], shown
 
 

@@ -161,7 +161,7 @@ def test_neutral_arguments_choose_the_plain_kernel() -> None:
     inputs = tuple(torch.zeros(1, 300, 2, 64, dtype=torch.bfloat16) for _ in "qkv")
     neutral: dict[str, Any] = {"mask": masks.full(), "window_size": (-1, None), "softcap": 0}
     chosen = [
-        choose(request(inputs, options).problem)  # type: ignore[arg-type]
+        choose(request(inputs, options).problem)
         for options in (
             Options(causal=True),
             Options(causal=True, num_splits=1, scheduler="tile", **neutral),

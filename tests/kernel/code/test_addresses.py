@@ -22,6 +22,7 @@ from fa4_cute.host.run import operands
 from fa4_cute.host.run.launch import Splits
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.masks.masks import CAUSAL, DenseBiasMask, PaddingMask
+from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.variant import Partition, ScoreMod, Variant
@@ -45,7 +46,7 @@ VARIANTS = {
     "cache": Variant(DenseBiasMask(0), partition=Partition.WORKSPACE, **EVERYTHING),
     "tokens": Variant(CAUSAL, return_lse=True, token_scales=True),
 }
-SPECS = [
+SPECS: list[AttentionSpec] = [
     KernelSpec.for_attention(BF16, 128, group=4, variant=VARIANTS["paged"]),
     KernelSpec.for_attention(BF16, 64, group=4, variant=VARIANTS["cache"], num_qo=1),
     KernelSpec.for_attention(FP8, 64, variant=VARIANTS["tokens"]),

@@ -92,7 +92,7 @@ def test_more_query_tiles_than_sms_of_a_real_device() -> None:
     assert torch.equal(found.out, plain.out)
 
 
-def empty_rings(num_stages: int, _used: object, *, producer: bool):
+def empty_rings(num_stages: int, _used: object, *, producer: bool) -> object:
     """Return the cursor of a ring that has not been used."""
     from fa4_cute.pipelines import RingState
 
@@ -136,7 +136,7 @@ def shown(case: Case) -> list[str]:
     expected = call(arguments(case), num_sms=sms_of(case))
     broken = compile_kernel(spec_of(case))
     for seed in range(3):
-        options = {"mode": "random", "seed": seed}
+        options: dict[str, Any] = {"mode": "random", "seed": seed}
         found = objections(arguments(case), artifact=broken, num_sms=sms_of(case), **options)
         if found:
             return found

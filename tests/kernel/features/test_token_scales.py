@@ -87,7 +87,7 @@ def test_a_slot_that_only_the_mma_frees_is_overwritten_too_early(
     given, spec = arguments(case), spec_of(case)
     assert spec.config.num_kv_stages * spec.config.BN < 1100, "slots are used again"
     assert not findings(spec, given)
-    barriers = FA4Config.misc_mbars.func  # type: ignore[attr-defined]
+    barriers = vars(FA4Config)["misc_mbars"].func
 
     def without_readers(config: FA4Config) -> FA4MiscMBarsLayout:
         mbars: FA4MiscMBarsLayout = replace(barriers(config), num_scale_readers=0)

@@ -15,7 +15,9 @@ from fa4_cute.plan.facts.hardware import SM90A, SM100A
 BF16, FP16, FP8 = torch.bfloat16, torch.float16, torch.float8_e4m3fn
 LOWEST = torch.finfo(torch.float32).min
 by_arch = pytest.mark.parametrize("arch", [SM100A, SM90A])
-SPLITS = ({}, {"num_splits": 2, "split": "workspace"}, {"num_splits": 2, "split": "cluster"})
+SPLITS: tuple[dict[str, Any], ...] = (
+    {}, {"num_splits": 2, "split": "workspace"}, {"num_splits": 2, "split": "cluster"},
+)  # fmt: skip
 
 
 def drawn(seqlens: tuple[int, int], heads: int, depth: int, dtype: torch.dtype) -> list[Any]:

@@ -100,7 +100,8 @@ def test_every_head_dim(case: Case) -> None:
 def test_close_to_the_bf16_kernel_on_the_same_values(head_dim: int) -> None:
     given = arguments(dense(256, 256, head_dim, 2, 1, causal=True, dtype=FP8))
     narrow = call(given)
-    wide = call(Arguments(*(x.bfloat16() for x in given.inputs), given.options))
+    q, k, v = (x.bfloat16() for x in given.inputs)
+    wide = call(Arguments(q, k, v, given.options))
     assert cosine(narrow.out, wide.out) >= 0.9997
     torch.testing.assert_close(narrow.lse, wide.lse, atol=2e-4, rtol=1e-4)
 
@@ -132,7 +133,7 @@ def tail_stress(head_dim: int) -> Arguments:
     """One key that takes almost everything, and a tail that only shows through its number."""
     q, k, v = (torch.zeros(1, n, 1, head_dim) for n in (128, 512, 512))
     q[..., 0], k[:, 0, :, 0], v[:, 1:] = 8.0, 10.0, 1.0
-    return Arguments(*(x.to(FP8) for x in (q, k, v)), {"softmax_scale": 1 / math.sqrt(128)})
+    return Arguments(q.to(FP8), k.to(FP8), v.to(FP8), {"softmax_scale": 1 / math.sqrt(128)})
 
 
 @pytest.mark.parametrize("head_dim", PAIR_OR_NOT)

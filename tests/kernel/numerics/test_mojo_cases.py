@@ -147,7 +147,7 @@ def paged(row: Row, k: torch.Tensor, v: torch.Tensor) -> tuple[Any, Any, dict[st
             rows = tensor[0, i * size : (i + 1) * size]
             cache[page, : len(rows)] = rows
     used = torch.tensor([keys], dtype=torch.int32)
-    return *pages, {"page_table": table, "seqused_k": used}  # type: ignore[return-value]
+    return *pages, {"page_table": table, "seqused_k": used}
 
 
 FEW = {row.name for table in (SPLIT, SMALL_PROMPT, FP8_ROWS) for row in table[1:2]}
@@ -194,7 +194,8 @@ def reachable_cosine(row: Row, exact: torch.Tensor) -> float:
     """
     if "window_size" in row.options:
         return 1.0
-    given = Arguments(*inputs(row), row.options)  # type: ignore[arg-type]
+    q, k, v = inputs(row)
+    given = Arguments(q, k, v, row.options)
     return 1 - 1.5 * (1 - cosine(emulated(given), exact))
 
 

@@ -2,10 +2,12 @@
 
 import re
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
 
+from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from testing.arguments import arguments
@@ -84,6 +86,7 @@ def test_a_single_rope_buffer_is_too_few() -> None:
     """All key tiles in one buffer: a tile lands while the one before is still multiplied."""
     case = mla(256, 900)
     config = spec_of(case).config
+    assert isinstance(config, FA4Config)
     assert config.use_fused_kv
     assert config.num_rope_buffers() == 2
     stride = config.k_rows_per_cta() * config.rope_depth() * config.rope_dtype_size
@@ -94,7 +97,7 @@ def test_a_single_rope_buffer_is_too_few() -> None:
         assert len(offset.findall(ptx)) == 2
         return offset.sub(r"\1, 0;", ptx)
 
-    options = {"mode": "random", "seed": 1}
+    options: dict[str, Any] = {"mode": "random", "seed": 1}
     assert objections(arguments(case), **options) == []
     assert objections(arguments(case), in_one_buffer, **options)
 

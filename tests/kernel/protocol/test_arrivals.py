@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from fa4_cute.plan.barriers.barrier_spec import BarrierSpec
-from fa4_cute.plan.config.depth512_config import CTA_GROUP
-from fa4_cute.plan.facts.hardware import MBARRIER_BYTES, SMEM_CAPACITY
+from fa4_cute.plan.facts.hardware import CTA_GROUP, MBARRIER_BYTES, SMEM_CAPACITY
 from fa4_cute.plan.memory.depth512_smem import Depth512SMemLayout
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from testing.arguments import arguments
@@ -91,7 +90,9 @@ def expected(spec: Depth512Spec, barrier: BarrierSpec, tiles: int, cta: int) -> 
 def test_arrivals_are_those_of_the_plan(head_dim: int, look_ahead: bool, tiles: int) -> None:
     bn = 128 if head_dim == 256 else 256
     case = dense(100, tiles * bn - 3, head_dim)
-    spec = replace(spec_of(case), look_ahead=look_ahead)
+    spec = spec_of(case)
+    assert isinstance(spec, Depth512Spec)
+    spec = replace(spec, look_ahead=look_ahead)
     counters = torch.zeros(CTA_GROUP * WARP_GROUPS * PLANE // 4, dtype=torch.int32)
     given = arguments(case)
     call(given, spec=spec, rewrite=lambda ptx: counted(ptx, counters), more=(counters,))

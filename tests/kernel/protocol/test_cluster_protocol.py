@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -38,7 +39,9 @@ CASES = (
     replace(MUTATED, head_dim=192, lengths=((100, 700),), num_splits=2, features=FULL),
 )
 """More CTAs than key tiles among them, and one key tile for each CTA."""
-SCHEDULES = ({"mode": "late"}, *({"mode": "random", "seed": seed} for seed in range(4)))
+SCHEDULES: tuple[dict[str, Any], ...] = (
+    {"mode": "late"}, *({"mode": "random", "seed": seed} for seed in range(4)),
+)  # fmt: skip
 TOGETHER = (
     r"barrier\.cluster\.arrive\.aligned;\s*barrier\.cluster\.wait;"
 )
@@ -125,7 +128,7 @@ FAULTS: dict[str, tuple[Rewrite, str]] = {
     "options", [SCHEDULES[1], pytest.param(SCHEDULES[2], marks=pytest.mark.exhaustive)], ids=str
 )
 @pytest.mark.parametrize("fault", FAULTS)
-def test_faults_are_noticed(fault: str, options: dict[str, object]) -> None:
+def test_faults_are_noticed(fault: str, options: dict[str, Any]) -> None:
     rewrite, expected = FAULTS[fault]
     found = objections(arguments(MUTATED), rewrite, **options)
     assert found

@@ -4,12 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from fa4_cute.plan.config.config import FA4Config
 from fa4_cute.plan.memory.tmem import AttentionTmem
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from sm100sim.options import run_options
 from sm100sim.report import EventKind
 from sm100sim.timeline import overlap_cycles, unit_spans, warp_spans
 from testing.arguments import arguments
-from testing.cases import dense
+from testing.cases import Case, dense
 from testing.runner import call, spec_of
 
 
@@ -19,6 +22,7 @@ from testing.runner import call, spec_of
 def test_products_are_issued_in_the_planned_order(num_qo: int, keys: int) -> None:
     case = dense(128, keys, 128, num_qo=num_qo)
     spec = spec_of(case)
+    assert isinstance(spec, KernelSpec)
     with run_options(trace_cluster=0):
         (report,) = call(arguments(case)).reports
     columns = [event.a for event in report.events if event.kind is EventKind.MMA]
@@ -37,6 +41,7 @@ def test_keys_and_values_are_loaded_once_per_pair() -> None:
         (report,) = call(arguments(case)).reports
     loads = [(e.rank, e.a) for e in report.events if e.kind is EventKind.TMA_LOAD]
     config = spec_of(case).config
+    assert isinstance(config, FA4Config)
     num_tiles = -(-700 // config.BN)
     queries = config.BM * config.padded_qk_depth * config.qkv_dtype_size
     keys = values = config.BN * config.padded_ov_depth * config.qkv_dtype_size
@@ -44,10 +49,17 @@ def test_keys_and_values_are_loaded_once_per_pair() -> None:
         assert sum(n for r, n in loads if r == rank) == queries + num_tiles * (keys + values) // 2
 
 
+def depth512(case: Case, look_ahead: bool) -> Depth512Spec:
+    """Return the kernel of ``case`` in one of its two issue orders."""
+    spec = spec_of(case)
+    assert isinstance(spec, Depth512Spec)
+    return replace(spec, look_ahead=look_ahead)
+
+
 def measured(head_dim: int, *, look_ahead: bool) -> tuple[int, float, float]:
     """Return modelled cycles, the busy share of the tensor cores, the overlapped softmax share."""
     case = dense(256 if head_dim == 256 else 128, 2048, head_dim)
-    spec = replace(spec_of(case), look_ahead=look_ahead)
+    spec = depth512(case, look_ahead)
     with run_options(trace_cluster=0):
         (report,) = call(arguments(case), spec=spec).reports
     tensor = unit_spans(report, "tensor")

@@ -12,6 +12,7 @@ from functools import partial
 
 import pytest
 
+from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from testing.arguments import arguments
 from testing.cases import BF16, FP8, FP16, Case, dense
 from testing.runner import checked, spec_of
@@ -83,6 +84,7 @@ def test_clean_right_and_the_same_in_every_schedule(case: Case) -> None:
 def test_the_issue_order_changes_no_bit(head_dim: int) -> None:
     given = arguments(dense(150, 1000, head_dim, causal=True, growth=0.02))
     spec = spec_of(dense(150, 1000, head_dim, causal=True))
+    assert isinstance(spec, Depth512Spec)
     in_turn = check_schedules(given, spec=replace(spec, look_ahead=False))
     for x, y in zip(check_schedules(given).results, in_turn.results, strict=True):
         assert x.equal(y)

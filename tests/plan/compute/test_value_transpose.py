@@ -29,7 +29,10 @@ def place(swizzle: SwizzleMode, rows: int, row: int, column: int) -> int:
     return plain ^ (plain >> 3 & swizzle.bytes - 16)
 
 
-def words(memory: dict[int, tuple[int, int]], rows: list[int], lane: int) -> list[list[object]]:
+Word = tuple[int, int]
+
+
+def words(memory: dict[int, Word], rows: list[int], lane: int) -> list[list[Word]]:
     """What ``ldmatrix.x4.trans`` gives a lane: of matrix i rows 2 q and 2 q + 1 of a column."""
     found = []
     for matrix in range(4):
@@ -38,7 +41,7 @@ def words(memory: dict[int, tuple[int, int]], rows: list[int], lane: int) -> lis
     return found
 
 
-def chosen(low: list[object], high: list[object], selector: int) -> list[object]:
+def chosen(low: list[Word], high: list[Word], selector: int) -> list[Word]:
     """What ``prmt`` gives."""
     return [(low + high)[selector >> 4 * i & 7] for i in range(4)]
 

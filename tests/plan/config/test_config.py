@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -149,10 +150,10 @@ def test_a_page_that_does_not_divide_the_tile_shrinks_it_to_a_power_of_two() -> 
         ({"qkv_dtype": DType.FP32}, "qkv_dtype=fp32: choose bf16"),
     ],
 )
-def test_nonsense_is_refused(change: dict[str, object], message: str) -> None:
-    inputs: dict[str, object] = {"num_q_heads": 8, "group": 1, "qk_depth": 64, "ov_depth": 64}
+def test_nonsense_is_refused(change: dict[str, Any], message: str) -> None:
+    inputs: dict[str, Any] = {"num_q_heads": 8, "group": 1, "qk_depth": 64, "ov_depth": 64}
     with pytest.raises(ValueError, match=message):
-        FA4Config(**(inputs | change))  # type: ignore[arg-type]
+        FA4Config(**(inputs | change))
 
 
 def test_describe_states_the_deciding_numbers() -> None:

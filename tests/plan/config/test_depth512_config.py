@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 
@@ -128,7 +130,7 @@ def test_every_config_gets_a_verdict(config: Depth512Config) -> None:
         ({"qkv_dtype": DType.FP32}, "choose bf16"),
     ],
 )
-def test_nonsense_is_refused(change: dict[str, object], message: str) -> None:
-    inputs: dict[str, object] = {"num_q_heads": 8, "group": 1, "depth": 256}
+def test_nonsense_is_refused(change: dict[str, Any], message: str) -> None:
+    inputs: dict[str, Any] = {"num_q_heads": 8, "group": 1, "depth": 256}
     with pytest.raises(ValueError, match=message):
-        Depth512Config(**(inputs | change))  # type: ignore[arg-type]
+        Depth512Config(**(inputs | change))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -148,14 +150,14 @@ def test_a_stage_that_does_not_fit_is_refused() -> None:
     config = KernelSpec.for_attention(DType.BF16, 128, variant=in_cluster(2)).config
 
     class Small(FA4Config):
-        num_kv_stages = 1  # type: ignore[assignment]
-        use_fused_kv = True  # type: ignore[assignment]
+        num_kv_stages = 1
+        use_fused_kv = True
 
     with pytest.raises(ValueError, match="splitk_partitions=2: partial results of 82944 bytes"):
         AttentionSMemLayout(Small(**vars_of(config)))
 
 
-def vars_of(config: FA4Config) -> dict[str, object]:
+def vars_of(config: FA4Config) -> dict[str, Any]:
     return {name: getattr(config, name) for name in FA4Config.__dataclass_fields__}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -48,9 +49,9 @@ def test_the_first_row_that_holds_a_kernel(
         ({"slots": -2}, "slots=-2: choose 0"),
     ],
 )
-def test_values_that_no_kernel_has(values: dict[str, object], words: str) -> None:
+def test_values_that_no_kernel_has(values: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        Tuning(**values)  # type: ignore[arg-type]
+        Tuning(**values)
 
 
 @pytest.mark.parametrize("parts", [(3, 1), (2, 2), (2, 1, 1), (1, 1, 1, 1)])

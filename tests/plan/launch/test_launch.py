@@ -1,11 +1,12 @@
 """Grid and scalars of a launch against the tile map and exact arithmetic."""
 
 import math
+from typing import Any
 
 import pytest
 
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.launch.launch import SMALLEST_SCALE, AttentionSizes, plan_launch
+from fa4_cute.plan.launch.launch import SMALLEST_SCALE, AttentionSizes, LaunchPlan, plan_launch
 from fa4_cute.plan.masks.masks import CAUSAL
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
@@ -14,7 +15,7 @@ from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.variant import Partition, Scheduler, Variant
 
 
-def launch(group: int = 1, scale: float = 0.125, **sizes: int):
+def launch(group: int = 1, scale: float = 0.125, **sizes: int) -> LaunchPlan:
     spec = KernelSpec.for_attention(DType.BF16, 128, group=group)
     values = {"batch": 2, "seqlen_q": 513, "seqlen_k": 100, "num_q_heads": 8, "num_kv_heads": 8}
     return plan_launch(spec, AttentionSizes(**{**values, **sizes}), scale)
@@ -92,7 +93,7 @@ def test_only_fp8_kernels_have_a_value_scale() -> None:
      ({"num_q_heads": 65536, "num_kv_heads": 65536}, "heads=65536"),
      ({"seqlen_q": 2**31 - 1}, "seqlen_q=2147483647")],
 )  # fmt: skip
-def test_refusals_name_the_value(change, message: str) -> None:
+def test_refusals_name_the_value(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         launch(**change)
 

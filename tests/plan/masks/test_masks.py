@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -25,6 +28,9 @@ from fa4_cute.plan.masks.masks import (
 )
 from tests.plan.mask_cases import MOST_KEYS, added, lengths, masks, shows, trees, with_bias
 
+REAL: Any = 1.5
+TEXT: Any = "8"
+"""Of types that are refused."""
 keys = st.integers(0, MOST_KEYS)
 rows = st.integers(-50, MOST_KEYS + 50)
 
@@ -139,16 +145,18 @@ def test_names_of_the_usual_masks() -> None:
     [
         (lambda: SlidingWindowMask(-1, 0), ValueError, "left=-1: must be 0 or more"),
         (lambda: SlidingWindowMask(0, -2), ValueError, "right=-2: must be 0 or more"),
-        (lambda: SlidingWindowMask(1.5, 0), TypeError, "left=1.5: expected an integer, got float"),
+        (lambda: SlidingWindowMask(REAL, 0), TypeError, "left=1.5: expected an integer, got float"),
         (lambda: SlidingWindowMask(True, 0), TypeError, "left=True"),
         (lambda: SlidingWindowMask(2**31, 0), ValueError, "must be below"),
         (lambda: ChunkedMask(0), ValueError, "size=0: must be 1 or more"),
-        (lambda: ChunkedMask("8"), TypeError, "size='8'"),
+        (lambda: ChunkedMask(TEXT), TypeError, "size='8'"),
     ],
 )
-def test_sizes_outside_the_domain(make: object, error: type[Exception], words: str) -> None:
+def test_sizes_outside_the_domain(
+    make: Callable[[], Any], error: type[Exception], words: str
+) -> None:
     with pytest.raises(error) as caught:
-        make()  # type: ignore[operator]
+        make()
     assert words in str(caught.value)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,9 +15,9 @@ from tests.plan.strategies import configs
 BF16 = DType.BF16
 TMA_BOX_ALIGN = 128
 """Alignment of a TMA box in shared memory (PTX ISA, "cp.async.bulk.tensor")."""
-MLA = {"is_mla": True, "rope_dtype": BF16}
-FP8_MLA = MLA | {"qkv_dtype": DType.FP8_E4M3, "swizzle_mode": SwizzleMode.B64}
-FP8_ROPE = {"rope_dtype": DType.FP8_E4M3}
+MLA: dict[str, Any] = {"is_mla": True, "rope_dtype": BF16}
+FP8_MLA: dict[str, Any] = MLA | {"qkv_dtype": DType.FP8_E4M3, "swizzle_mode": SwizzleMode.B64}
+FP8_ROPE: dict[str, Any] = {"rope_dtype": DType.FP8_E4M3}
 
 # Computed from docs/sources.md 1 and 2: Q rope, K, V, rope, correction, q_scale, k_scale,
 # mbars, tmem word, end.
@@ -42,16 +43,16 @@ REGION_MAP = {
         (None, 65536, 147456, None, 229376, None, None, 230400, 230752, 230756),
     ),
     "MLA bf16": (
-        FA4Config(8, 1, 192, 128, **MLA),  # type: ignore[arg-type]
+        FA4Config(8, 1, 192, 128, **MLA),
         (65536, 98304, 98304, 196608, 229376, None, None, 230400, 230552, 230556),
     ),
     # Ours: the layout of a pair in the source does not hold what its budget counts.
     "MLA fp8 pair scaled": (
-        FA4Config(8, 1, 192, 128, pair_cta=True, scale_dtype=DType.FP32, **(FP8_MLA | FP8_ROPE)),  # type: ignore[arg-type]
+        FA4Config(8, 1, 192, 128, pair_cta=True, scale_dtype=DType.FP32, **(FP8_MLA | FP8_ROPE)),
         (32768, 49152, 49152, 188416, 225280, 226304, 227328, 228352, 228760, 228764),
     ),
     "MLA fp8 scaled": (
-        FA4Config(8, 1, 192, 128, scale_dtype=DType.FP32, **FP8_MLA),  # type: ignore[arg-type]
+        FA4Config(8, 1, 192, 128, scale_dtype=DType.FP32, **FP8_MLA),
         (32768, 65536, 163840, None, 212992, 214016, 215040, 216576, 216776, 216780),
     ),
 }

@@ -34,9 +34,9 @@ def test_what_a_kernel_lacks_is_no_attribute() -> None:
     with pytest.raises(AttributeError, match="page_table"):
         SOME.page_table  # noqa: B018
     with pytest.raises(AttributeError, match="sinc"):
-        SOME.sinc  # type: ignore[attr-defined]  # noqa: B018
+        SOME.sinc  # type: ignore[attr-defined]  # noqa: B018  # refused
     with pytest.raises(TypeError, match="sinc"):
-        Extras(sinc=1)  # type: ignore[call-arg]
+        Extras(sinc=1)  # type: ignore[call-arg]  # refused
     assert Extras[int, int, float](sink=ABSENT).items() == ()
 
 

@@ -1,6 +1,7 @@
 """Specifications: names that tell kernels apart, and rows that belong to positions."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -32,12 +33,12 @@ def test_groups_that_divide_a_tile_share_positions(group: int, rows: int) -> Non
     assert spec.tile_positions * rows == spec.config.MMA_M
 
 
-def unchanged(score, batch, head, q_idx, kv_idx, aux):  # type: ignore[no-untyped-def]
+def unchanged(score: Any, batch: Any, head: Any, q_idx: Any, kv_idx: Any, aux: Any) -> Any:
     return score
 
 
 MOD = ScoreMod("unchanged", "spec", (), unchanged)
-SHARES = {"scheduler": Scheduler.PERSISTENT, "partition": Partition.WORKSPACE}
+SHARES: dict[str, Any] = {"scheduler": Scheduler.PERSISTENT, "partition": Partition.WORKSPACE}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -60,7 +61,7 @@ def test_the_named_alternative_is_supported(config: FA4Config) -> None:
     if reason is None or "nearest supported choice: " not in reason:
         return
     choice = reason.split("nearest supported choice: ")[1]
-    changes: dict[str, object] = {}
+    changes: dict[str, Any] = {}
     for name, value in re.findall(r"(num_qo|pair_cta)=(\w+)", choice):
         changes[name] = (
             {"True": True, "False": False}.get(value) if name == "pair_cta" else int(value)
@@ -69,7 +70,7 @@ def test_the_named_alternative_is_supported(config: FA4Config) -> None:
         changes |= {"qk_depth": int(depth[1]), "ov_depth": int(depth[1]), "pair_cta": False}
     if choice.endswith("in bf16"):
         changes |= {"qkv_dtype": DType.BF16, "swizzle_mode": SwizzleMode.B128}
-    assert supported(replace(config, **changes))  # type: ignore[arg-type]
+    assert supported(replace(config, **changes))
 
 
 @pytest.mark.parametrize("dtype", [DType.BF16, DType.FP16, DType.FP8_E4M3])

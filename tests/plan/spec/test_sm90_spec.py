@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from fa4_cute.plan.facts.dtypes import DType
@@ -12,8 +14,8 @@ from fa4_cute.plan.spec.variant import ScoreMod, Variant
 MOD = ScoreMod("mod", "digest")
 
 
-def spec(head_dim: int, **variant: object) -> SM90Spec:
-    return SM90Spec.for_attention(DType.BF16, head_dim, variant=Variant(**variant))  # type: ignore[arg-type]
+def spec(head_dim: int, **variant: Any) -> SM90Spec:
+    return SM90Spec.for_attention(DType.BF16, head_dim, variant=Variant(**variant))
 
 
 def test_name_says_what_the_kernel_is() -> None:

@@ -159,7 +159,7 @@ def test_a_request_says_all_itself() -> None:
     request = sm100sim.LaunchRequest(HEAD + ".entry a() { ret; }", "a", (1, 1, 1), (32, 1, 1))
     assert sm100sim.launch(request, sm100sim.RunOptions(mode="late")).verdict == "clean"
     with pytest.raises(TypeError, match="grid: a LaunchRequest says this itself"):
-        sm100sim.launch(request, grid=1)
+        sm100sim.launch(request, grid=1)  # type: ignore[call-overload]  # refused
 
 
 def test_the_example_of_the_readme() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -26,7 +28,7 @@ STRICT = Check.PROTOCOL | Check.STRICT_EXIT
 NEVER = "setp.ne.u32 %q7, %r3, %r3; @%q7 "
 START_PEER = RANKS + CLUSTER
 TOUCH = "@%q1 st.shared::cluster.b32 [%r22+16], 7;"
-SMALL = {"shared": SMEM, "smem": 256, "checks": Check.ALL, "raise_on_fault": False}
+SMALL: dict[str, Any] = {"shared": SMEM, "smem": 256, "checks": Check.ALL, "raise_on_fault": False}
 
 EDGES = (
     Edge(

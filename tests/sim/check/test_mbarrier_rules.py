@@ -4,6 +4,7 @@ sides."""
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -160,7 +161,7 @@ def test_a_rule_is_kept_or_reported(case: Edge, mode: str, seed: int) -> None:
     case.hold(mode, seed)
 
 
-def faulted(body: str, mode: str, seed: int, **options: object) -> str:
+def faulted(body: str, mode: str, seed: int, **options: Any) -> str:
     """The message of the fault that stops `body`, or an empty string."""
     report = run_ptx(
         body,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from tests.sim.isa.memory.programs import SMEM, aligned, only, wait
 PAIR = {"shared": SMEM, "smem": 256, "grid": (2, 1, 1), "cluster": (2, 1, 1)}
 
 
-def races(body: str, *arguments: object, **options: object) -> set[str]:
+def races(body: str, *arguments: object, **options: Any) -> set[str]:
     report = run_ptx(body, *arguments, checks=Check.RACES, **options)
     return {finding.code for finding in report.findings}
 

@@ -87,7 +87,7 @@ def test_other_warps_are_ordered_after_alloc_and_before_dealloc(
         + only(0, "st.shared.b32 [%r1+8], 0;", "Z")
         + "bar.sync 0;"
     )
-    options = {**SMALL, "checks": Check.RACES, "block": 64, "mode": mode, "seed": seed}
+    options = SMALL | {"checks": Check.RACES, "block": 64, "mode": mode, "seed": seed}
     if drop == "alloc":
         assert run_ptx(start + text.replace("EDGE", "bar.sync 2, 64;"), **options).findings == ()
         findings = run_ptx(start + text.replace("EDGE", ""), **options).findings

@@ -3,6 +3,8 @@ half."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -110,7 +112,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_a_read_of_what_nothing_wrote_is_found(name: str, mode: str, seed: int) -> None:
     correct, broken, code, words = CASES[name]
-    options = {"shared": SMEM, "smem": 256, "mode": mode, "seed": seed}
+    options: dict[str, Any] = {"shared": SMEM, "smem": 256, "mode": mode, "seed": seed}
     block = 32 if "tmem" in name or "register" in name or "guard" in name else 1
     options |= {"checks": Check.UNINITIALISED, "block": block}
     assert run_ptx(THREADS + correct, aligned(64, np.uint32), **options).findings == ()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from sm100sim.options import Check
-from sm100sim.run import SimulationFault
+from sm100sim.report import SimulationFault
 from tests.sim.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned
 
@@ -14,7 +16,7 @@ TWO_RACES = (
     "mov.u32 %r1, dyn; mov.u32 %r3, %tid.x;\nst.shared.b32 [%r1], %r3;"
     "\nst.shared.b32 [%r1+64], %r3;"
 )
-SHAPE = {"block": 64, "shared": SMEM, "smem": 256, "checks": Check.RACES}
+SHAPE: dict[str, Any] = {"block": 64, "shared": SMEM, "smem": 256, "checks": Check.RACES}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,7 @@ def test_a_run_that_stops_is_not_clean() -> None:
     body = "mov.u32 %r1, dyn; mbarrier.init.shared.b64 [%r1], 1;" + (
         "W: mbarrier.try_wait.parity.shared.b64 %q0, [%r1], 0, 100; @!%q0 bra W;"
     )
-    shape = {"block": 1, "shared": SMEM, "smem": 64}
+    shape: dict[str, Any] = {"block": 1, "shared": SMEM, "smem": 64}
     report = run_ptx(body, raise_on_fault=False, **shape)
     assert (report.verdict, report.complete) == ("findings", False)
     assert report.findings[-1].fatal

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from sm100sim.crew import crew
+from sm100sim.crew.results import merged
 from sm100sim.options import Check
 from sm100sim.report import Report
 from tests.sim.harness import run_ptx
@@ -180,7 +180,6 @@ def test_a_launch_that_was_taken_back_stays_in_one_thread(monkeypatch: pytest.Mo
 def test_clusters_run_in_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every machine gets a part of a long launch."""
     seen: list[list[int]] = []
-    merged: Callable[..., Any] = crew.merged
 
     def spy(parts: Any, most: int) -> Any:
         seen.append([part.totals.clusters_done for part in parts])

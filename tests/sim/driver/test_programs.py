@@ -84,7 +84,7 @@ def test_a_program_of_cuda_12_finds_its_runtime(tmp_path: Path) -> None:
         "int *numbers = (int *)p;\n"
         'printf("%zu %d.%d %d\\n", t >> 30, numbers[90], numbers[91], numbers[97]); return !f; }'
     )
-    line = ["cc", "-w", "-x", "c", "-", "-o", tmp_path / "old", "-xnone"]
+    line: list[str | Path] = ["cc", "-w", "-x", "c", "-", "-o", tmp_path / "old", "-xnone"]
     subprocess.run([*line, folder / "libcudart.so.12"], input=source, text=True, check=True)
     done = ran("run", tmp_path / "old")
     # 3: nothing was launched, so nothing is proven.

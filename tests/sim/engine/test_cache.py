@@ -58,7 +58,7 @@ def give_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         os.lchown(path, OTHER_USER, OTHER_USER)
     else:
         mine = os.geteuid()
-        monkeypatch.setattr(cache.os, "geteuid", lambda: mine + 1)
+        monkeypatch.setattr("sm100sim.engine.cache.os.geteuid", lambda: mine + 1)
 
 
 def test_it_is_found_again_without_a_compiler(
@@ -241,7 +241,8 @@ def test_a_folder_without_execution_is_not_used(
         f_flag = os.ST_NOEXEC
 
     monkeypatch.setattr(
-        cache.os, "statvfs", lambda path: NoExec() if Path(path) == folder else real(path)
+        "sm100sim.engine.cache.os.statvfs",
+        lambda path: NoExec() if Path(path) == folder else real(path)
     )
     with pytest.warns(RuntimeWarning, match="is mounted noexec"):
         assert build(source).parent != folder
@@ -287,6 +288,6 @@ def test_an_administrators_library_is_used_as_it_is(
     """Root compiled it, for instance while an image was made; the folder cannot be written now."""
     found = build(source)
     if ROOT:
-        monkeypatch.setattr(cache.os, "geteuid", lambda: 1000)
+        monkeypatch.setattr("sm100sim.engine.cache.os.geteuid", lambda: 1000)
     folder.chmod(0o555)
     assert build(source) == found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -61,7 +63,7 @@ SEVENTY = "\n".join(f".reg .b32 %u{k}; add.s32 %u{k}, %u{k}, 1;" for k in range(
     ],
 )
 def test_no_fault_is_lost_behind_many_findings(room: int, end: str, code: str) -> None:
-    limits = {"max_idle_instructions": 20_000, "max_instructions": 50_000}
+    limits: dict[str, Any] = {"max_idle_instructions": 2_000, "max_instructions": 200_000}
     with pytest.raises(SimulationFault, match=code) as caught:
         run_ptx(
             SEVENTY + end, np.zeros(1, np.uint32), block=64, checks=Check.ALL, max_findings=room,
@@ -87,6 +89,24 @@ def test_a_loop_that_polls_with_an_atomic_is_a_livelock(loop: str) -> None:
             f"L: {loop} bra L;", aligned(8, np.uint32), regs=".reg .b128 %x;",
             max_idle_instructions=20_000,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "step", ["add.u32 %r5, %r5, 1;", "mov.u32 %r6, %clock; ld.global.b32 %r5, [%p0];"]
+)
+@pytest.mark.parametrize("rounds", [10_000, 1_000_000])
+def test_a_loop_that_computes_has_more_time(step: str, rounds: int) -> None:
+    """Nobody else can change what it waits for, so it is not a poll."""
+    loop = f"L: add.u32 %r1, %r1, 1; {step} setp.lt.u32 %q1, %r1, {rounds}; @%q1 bra L;"
+    given: dict[str, Any] = {"max_idle_instructions": 5_000}
+    if rounds > 100_000:
+        with pytest.raises(SimulationFault, match="livelock"):
+            run_ptx("mov.u32 %r1, 0;" + loop, np.zeros(1, np.uint32), **given)
+        return
+    run_ptx("mov.u32 %r1, 0;" + loop, np.zeros(1, np.uint32), **given)
+    poll = loop.replace("setp", "ld.relaxed.gpu.global.b32 %r5, [%p0]; setp")
+    with pytest.raises(SimulationFault, match="livelock"):
+        run_ptx("mov.u32 %r1, 0;" + poll, np.zeros(1, np.uint32), **given)
 
 
 def test_an_atomic_that_changes_memory_is_progress() -> None:

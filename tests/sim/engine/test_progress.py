@@ -41,7 +41,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, stream: Any, seconds: float) -> Clock
     """A launch of so many seconds."""
     event = Clock(seconds)
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress.time, "monotonic", lambda: event.now)
+    monkeypatch.setattr("sm100sim.engine.progress.time.monotonic", lambda: event.now)
     wait_and_show(event, "kernel", Progress(clusters=3, instructions=500), 12)
     return event
 
@@ -98,10 +98,10 @@ def test_a_notebook_has_a_bar_of_tqdm(monkeypatch: pytest.MonkeyPatch) -> None:
         def close(self) -> None:
             self.closed = True
 
-    notebook = ModuleType("IPython")
-    notebook.get_ipython = lambda: SimpleNamespace(kernel=object())  # type: ignore[attr-defined]
-    auto = ModuleType("tqdm.auto")
-    auto.tqdm = Bar  # type: ignore[attr-defined]
+    notebook: Any = ModuleType("IPython")
+    notebook.get_ipython = lambda: SimpleNamespace(kernel=object())
+    auto: Any = ModuleType("tqdm.auto")
+    auto.tqdm = Bar
     monkeypatch.setitem(sys.modules, "IPython", notebook)
     monkeypatch.setitem(sys.modules, "tqdm", ModuleType("tqdm"))
     monkeypatch.setitem(sys.modules, "tqdm.auto", auto)
@@ -116,7 +116,7 @@ def test_a_notebook_has_a_bar_of_tqdm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_shell_without_a_kernel_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
-    shell = ModuleType("IPython")
-    shell.get_ipython = SimpleNamespace  # type: ignore[attr-defined]
+    shell: Any = ModuleType("IPython")
+    shell.get_ipython = SimpleNamespace
     monkeypatch.setitem(sys.modules, "IPython", shell)
     assert not progress.in_notebook()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ RACE = (
 PROGRAM = "def reverse(s, a, o, t):\n    s[t] = a[t]\n    o[t] = s[63 - t]\n"
 
 
-def race(path: Path, body: str = RACE, **options: object) -> Report:
+def race(path: Path, body: str = RACE, **options: Any) -> Report:
     source = path / "kernel.py"
     source.write_text(PROGRAM)
     shared = f'{SMEM}\n.file 1 "{source}"'
@@ -29,7 +30,7 @@ def race(path: Path, body: str = RACE, **options: object) -> Report:
     return run_ptx(body, np.zeros(64, np.uint32), shared=shared, smem=256, block=64, **checks)
 
 
-COVERING = {
+COVERING: dict[str, dict[str, Any]] = {
     "code": {},
     "kernel": {"kernel": "k*"},
     "file": {"file": "kernel.py"},
@@ -38,7 +39,7 @@ COVERING = {
     "PTX text": {"ptx": "ld.shared"},
     "PTX text of the second place": {"ptx": "st.shared", "file": "kernel.py", "line": 2},
 }
-OTHER = {
+OTHER: dict[str, dict[str, Any]] = {
     "code": {"code": "race-global"},
     "kernel": {"kernel": "other*"},
     "file": {"file": "ernel.py"},
@@ -50,7 +51,7 @@ OTHER = {
 
 @pytest.mark.parametrize("name", COVERING)
 def test_an_entry_accepts_what_it_describes(name: str, tmp_path: Path) -> None:
-    rule = Suppression(**{"code": "race-shared", "reason": "tested", **COVERING[name]})
+    rule = Suppression(**{"code": "race-shared", "reason": "tested"} | COVERING[name])
     before = race(tmp_path)
     report = race(tmp_path, suppressions=rule)
     assert {f.code for f in before.findings} == {"race-shared"}
@@ -63,7 +64,7 @@ def test_an_entry_accepts_what_it_describes(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", OTHER)
 def test_an_entry_accepts_nothing_else_and_is_called_unused(name: str, tmp_path: Path) -> None:
-    rule = Suppression(**{"code": "race-shared", "reason": "tested", **OTHER[name]})
+    rule = Suppression(**{"code": "race-shared", "reason": "tested"} | OTHER[name])
     report = race(tmp_path, suppressions=[rule])
     assert report.verdict == "findings"
     assert not report.suppressed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ RACE = (
 )
 
 
-def race(folder: Path, body: str = RACE, **options: object) -> Report:
+def race(folder: Path, body: str = RACE, **options: Any) -> Report:
     """A race between lines 2 and 3 of `kernel &.py` in a folder."""
     source = folder / "kernel &.py"
     source.write_text(PROGRAM)

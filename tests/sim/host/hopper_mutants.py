@@ -7,6 +7,7 @@ Run as a script in a process of its own, with CUTE_DSL_ARCH=sm_90a: mutant -> ho
 
 from __future__ import annotations
 
+from typing import Any
 import json
 from dataclasses import replace
 from types import SimpleNamespace
@@ -39,7 +40,12 @@ class Trial:
         self.b = torch.randn(gemm.N, gemm.K).bfloat16()
         self.c = torch.zeros(gemm.M, gemm.N)
         found: list[LaunchRequest] = []
-        runtime().launcher = lambda r: found.append(r) or SimpleNamespace(findings=())
+
+        def noted(request: LaunchRequest) -> Any:
+            found.append(request)
+            return SimpleNamespace(findings=())
+
+        runtime().launcher = noted
         arguments = [from_dlpack(x, assumed_align=16) for x in (self.a, self.b, self.c)]
         cute.compile(gemm.gemm, *arguments)(*arguments)
         (self.request,) = found

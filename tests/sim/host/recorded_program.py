@@ -84,7 +84,9 @@ def failure(x: torch.Tensor) -> dict[str, Any]:
     def broken(_request: Any) -> None:
         raise ArithmeticError("wild address, PTX line 12")
 
-    runtime = activation._current.runtime
+    current = activation._current
+    assert current is not None
+    runtime = current.runtime
     runtime.launcher, kept = broken, runtime.launcher
     try:
         programs.add(from_dlpack(x), 1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ def table(runtime: Runtime) -> CallbackTable:
     return build_table(runtime)
 
 
-def encode(table: CallbackTable, row: dict) -> tuple[int, bytes]:
+def encode(table: CallbackTable, row: dict[str, Any]) -> tuple[int, bytes]:
     """Call the tensor-map encoder with C arrays, as ``cuTensorMapEncodeTiled`` is called."""
     target = ctypes.create_string_buffer(128)
     rank = row["rank"]
@@ -62,7 +63,7 @@ def test_tensor_maps_are_those_of_the_real_driver(table: CallbackTable) -> None:
     ],
 )
 def test_refused_tensor_maps_leave_their_reason(
-    runtime: Runtime, table: CallbackTable, change: dict, named: str
+    runtime: Runtime, table: CallbackTable, change: dict[str, Any], named: str
 ) -> None:
     row = next(row for row in json.loads(ROWS.read_text()) if row["ok"])
     status, _ = encode(table, row | change)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as ct
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from sm100sim.ptx import GlobalVar, Unsupported, parse
 from tests.sim.ptx.snippets import HEAD, kernel, refused, text
 
-C_TYPES = {
+C_TYPES: dict[str, Any] = {
     "b8": ct.c_uint8, "u16": ct.c_uint16, "b32": ct.c_uint32, "f32": ct.c_float, "s64": ct.c_int64,
     "f64": ct.c_double,
 }  # fmt: skip

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import gc
+from typing import Any
 
 import pytest
 
 from sm100sim.ptx import parser
+from sm100sim.ptx.body import Body
 from sm100sim.ptx.collection import paused
 from sm100sim.ptx.errors import PtxError
 from sm100sim.run import prepare
@@ -20,11 +22,10 @@ MODULE = HEAD + GOOD + BAD
 
 def test_what_a_launch_does_not_name_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
-    body = parser.Body
 
-    def heard(source: object, visible: list[str]) -> object:
+    def heard(source: Any, visible: list[str]) -> object:
         read.append(visible)
-        return body(source, visible)  # type: ignore[arg-type]
+        return Body(source, visible)
 
     monkeypatch.setattr(parser, "Body", heard)
     module = parser.parse(MODULE, bodies=False)

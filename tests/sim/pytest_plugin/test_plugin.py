@@ -252,7 +252,7 @@ def test_the_repository_s_own_tests_run_as_they_do_without_it() -> None:
             [sys.executable, "-m", "pytest", *words, *more], cwd=ROOT, capture_output=True,
             text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
-        for more in ([], PLUGIN[:2])
+        for more in (PLUGIN[:0], PLUGIN[:2])
     ]  # fmt: skip
     assert [one.returncode for one in done] == [0, 0], done[1].stdout
     counts = [re.findall(r"^(\d+ passed)", one.stdout, re.MULTILINE) for one in done]

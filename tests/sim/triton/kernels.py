@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# Triton reads annotations of parameters: they have one where they are constants, and no other.
+# mypy: allow-untyped-defs, allow-incomplete-defs
 import triton
 import triton.language as tl
 from triton.experimental import gluon

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,7 +84,7 @@ def test_im2col_maps_have_the_innermost_dimension_first() -> None:
 
 def test_modelled_time_counts_waves() -> None:
     clock = Clock(sm_count=100)
-    launch = SimpleNamespace(grid=(250, 1, 1), cycles=1000)
+    launch: Any = SimpleNamespace(grid=(250, 1, 1), cycles=1000)
     assert clock.bench(lambda: clock.add(launch)) == pytest.approx(3000 / CYCLES_PER_MS)
     both = clock.bench(lambda: clock.add(launch), quantiles=(0.5, 0.8))
     assert both == pytest.approx([3000 / CYCLES_PER_MS] * 2)

@@ -112,7 +112,8 @@ def test_gather_and_scatter_of_rows() -> None:
 def test_printing_and_assertions() -> None:
     from tests.sim.triton.kernels import talkative
 
-    x, heard = torch.arange(32.0), []
+    x = torch.arange(32.0)
+    heard: list[str] = []
     with run_options(print_to=heard.append):
         talkative[(1,)](x, 100, num_warps=1, debug=True)
         with pytest.raises(SimulationFault, match=r"assertion(.|\n)*too large"):

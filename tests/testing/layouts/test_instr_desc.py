@@ -2,6 +2,7 @@
 
 import ctypes as ct
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from sm100sim.contract.codes import MMA_KINDS
 from sm100sim.contract.records import InstrDesc
 from sm100sim.engine.binding import load_engine
-from testing.layouts.instr_desc import D_TYPES, OPERAND_CODES, InstrDescriptor
+from testing.layouts.instr_desc import D_TYPES, OPERAND_CODES, InstrDescriptor, Kind
 
 KINDS = tuple(OPERAND_CODES)
 
@@ -31,7 +32,7 @@ TF32 = InstrDescriptor("tf32", 128, 128, "tf32", "tf32", mn_major_a=True, mn_maj
         (0x08200010, InstrDescriptor("f8f6f4", 128, 128, "e4m3", "e4m3")),
     ],
 )
-def test_constants_emitted_by_the_dsl(word, expected):
+def test_constants_emitted_by_the_dsl(word: int, expected: InstrDescriptor) -> None:
     assert InstrDescriptor.decode(word, expected.kind, expected.group) == expected
     assert expected.encode() == word
 
@@ -50,14 +51,14 @@ def test_constants_emitted_by_the_dsl(word, expected):
         ({"saturate": True}, "saturation"),
     ],
 )
-def test_what_a_kind_does_not_have_is_refused(changes, message):
-    legal = {"kind": "f16", "m": 128, "n": 128, "a": "bf16", "b": "bf16"}
+def test_what_a_kind_does_not_have_is_refused(changes: dict[str, Any], message: str) -> None:
+    legal: dict[str, Any] = {"kind": "f16", "m": 128, "n": 128, "a": "bf16", "b": "bf16"}
     InstrDescriptor(**legal)
     with pytest.raises(ValueError, match=message):
         InstrDescriptor(**{**legal, **changes})
 
 
-def test_8_bit_mn_major_b_needs_twice_the_n_step():
+def test_8_bit_mn_major_b_needs_twice_the_n_step() -> None:
     InstrDescriptor("f8f6f4", 128, 24, "e4m3", "e4m3")
     with pytest.raises(ValueError, match="N = 24"):
         InstrDescriptor("f8f6f4", 128, 24, "e4m3", "e4m3", mn_major_b=True)
@@ -75,7 +76,7 @@ def engine_decode(word: int, kind: str, group: int) -> InstrDesc | None:
 
 
 @st.composite
-def words(draw):
+def words(draw: st.DrawFn) -> tuple[int, Kind, int]:
     kind = draw(st.sampled_from(KINDS))
     types = st.sampled_from(list(OPERAND_CODES[kind]))
     group = draw(st.sampled_from([1, 2]))
@@ -94,7 +95,7 @@ def words(draw):
 
 @given(words())
 @settings(max_examples=1500, deadline=None)
-def test_engine_accepts_and_reads_the_same_words(drawn):
+def test_engine_accepts_and_reads_the_same_words(drawn: tuple[int, Kind, int]) -> None:
     word, kind, group = drawn
     theirs = engine_decode(word, kind, group)
     try:

@@ -15,7 +15,7 @@ DESCRIPTORS = st.builds(SmemDescriptor, OFFSETS, OFFSETS, OFFSETS, st.sampled_fr
 
 
 @given(DESCRIPTORS)
-def test_encode_and_decode_are_inverse(descriptor):
+def test_encode_and_decode_are_inverse(descriptor: SmemDescriptor) -> None:
     assert SmemDescriptor.decode(descriptor.encode()) == descriptor
 
 
@@ -28,7 +28,7 @@ def test_encode_and_decode_are_inverse(descriptor):
         (0x0000400800010000, SmemDescriptor(0, 16, 128, Swizzle.NONE)),
     ],
 )
-def test_constants_emitted_by_the_dsl(word, expected):
+def test_constants_emitted_by_the_dsl(word: int, expected: SmemDescriptor) -> None:
     assert SmemDescriptor.decode(word) == expected
     assert expected.encode() == word
 
@@ -44,24 +44,24 @@ def test_constants_emitted_by_the_dsl(word, expected):
         (52, "LBO"),
     ],
 )
-def test_illegal_bits_are_named(bit, name):
+def test_illegal_bits_are_named(bit: int, name: str) -> None:
     legal = SmemDescriptor(1024, 16, 1024, Swizzle.B128).encode()
     with pytest.raises(ValueError, match=name):
         SmemDescriptor.decode(legal ^ 1 << bit)
 
 
 @pytest.mark.parametrize("code", [3, 5, 7])
-def test_missing_swizzle_codes_are_refused(code):
+def test_missing_swizzle_codes_are_refused(code: int) -> None:
     with pytest.raises(ValueError, match=f"code {code}"):
         SmemDescriptor.decode(1 << 46 | code << 61)
 
 
-def test_misaligned_start_is_refused():
+def test_misaligned_start_is_refused() -> None:
     with pytest.raises(ValueError, match="start = 8"):
         SmemDescriptor(8)
 
 
-def test_worked_addresses_of_the_isa_notes():
+def test_worked_addresses_of_the_isa_notes() -> None:
     q = SmemDescriptor.decode(0x4000404000011900)
     k_major = q.bit_addresses(mn_major=False, element_bits=16, rows=128, k=16)
     assert k_major[13, 9] == 0x196C2 * 8
@@ -71,7 +71,7 @@ def test_worked_addresses_of_the_isa_notes():
 
 
 @pytest.mark.parametrize("step", range(4))
-def test_k_steps_read_what_a_128b_swizzled_copy_wrote(step):
+def test_k_steps_read_what_a_128b_swizzled_copy_wrote(step: int) -> None:
     """The copy puts column c of row r at r * 128 + 2c, address bits 4-6 XOR bits 7-9."""
     base = 0x400 + 256
     address = SmemDescriptor(base + 32 * step, 16, 1024, Swizzle.B128).bit_addresses(
@@ -85,7 +85,9 @@ def test_k_steps_read_what_a_128b_swizzled_copy_wrote(step):
 @pytest.mark.parametrize("mn_major", [False, True])
 @given(descriptor=DESCRIPTORS)
 @settings(max_examples=60, deadline=None)
-def test_engine_computes_the_same_unit_addresses(mn_major, descriptor):
+def test_engine_computes_the_same_unit_addresses(
+    mn_major: bool, descriptor: SmemDescriptor
+) -> None:
     unit = load_engine().smem_unit_address
     rows, k = (32, 32) if mn_major else (64, 32)
     byte = descriptor.bit_addresses(mn_major=mn_major, element_bits=8, rows=rows, k=k) // 8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,14 +32,14 @@ def spin(load: str, label: str) -> str:
     return f"{label}: {load} %r5, {FLAG}; setp.ne.u32 %q2, %r5, 1; @%q2 bra {label};"
 
 
-def flag_edge(name: str, signal: str, poll: str, edge: str, broken: str, **more: object) -> Edge:
+def flag_edge(name: str, signal: str, poll: str, edge: str, broken: str, **more: Any) -> Edge:
     """Warp 0 writes data and signals by a flag; warp 1 polls it and reads; EDGE in either of
     them."""
     body = only(0, DATA + signal, "A") + only(32, poll + USE, "B")
-    return Edge(name, body, edge, code="race-global", broken=broken, **more)  # type: ignore[arg-type]
+    return Edge(name, body, edge, code="race-global", broken=broken, **more)
 
 
-EDGES = (
+EDGES: tuple[Edge, ...] = (
     Edge(
         "relaxed arrival after a release fence",
         only(0, WRITE + "EDGE" + RELAXED_ARRIVE, "A") + only(32, ACQUIRE_WAIT + READ, "B"),

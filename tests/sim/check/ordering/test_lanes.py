@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sm100sim.options import Check
@@ -52,10 +54,10 @@ def pair(before: str, after: str) -> str:
 
 
 def case(
-    name: str, body: str, edge: str = MEET, *, says: str = "bar.warp.sync", **more: object
+    name: str, body: str, edge: str = MEET, *, says: str = "bar.warp.sync", **more: Any
 ) -> Edge:
     """A program in which lanes have to meet."""
-    return Edge(name, body, edge, says=(says,), **{"checks": CHECKS, **more})  # type: ignore[arg-type]
+    return Edge(name, body, edge, says=(says,), **{"checks": CHECKS, **more})
 
 
 SPIN = "SPIN: ld.acquire.{0} %r5, {1}; setp.ne.u32 %q6, %r5, 1; @%q6 bra SPIN;"

@@ -1,5 +1,6 @@
 """Vector addition with cuda-python; checks its own result."""
 import ctypes
+from typing import Any
 
 import numpy as np
 from cuda.bindings import driver as cu
@@ -19,7 +20,7 @@ PTX = b""".version 8.7
 """
 
 
-def check(result):
+def check(result: tuple[Any, ...]) -> Any:
     """The values of a call that went well."""
     error, *values = result
     if error != cu.CUresult.CUDA_SUCCESS:

@@ -344,12 +344,23 @@ static int streams(void) {
 }
 
 static int linked(void) {
-  void *state, *image, *again;
+  static const char other[] = ".version 8.7\n.target sm_100a\n.address_size 64\n.visible .entry other() { ret; }";
+  void *state, *image, *again, *function;
   size_t size;
   OK(CU(cuLinkCreate_v2)(0, NULL, NULL, &state));
   OK(CU(cuLinkAddData_v2)(state, 1, text, sizeof text, "text", 0, NULL, NULL));
+  OK(CU(cuLinkAddData_v2)(state, 1, text, sizeof text, "text", 0, NULL, NULL));
+  ANSWERS(218, CU(cuLinkComplete)(state, &image, &size)); /* everything is defined twice */
+  OK(CU(cuLinkDestroy)(state));
+  OK(CU(cuLinkCreate_v2)(0, NULL, NULL, &state));
+  OK(CU(cuLinkAddData_v2)(state, 1, text, sizeof text, "text", 0, NULL, NULL));
+  OK(CU(cuLinkAddData_v2)(state, 1, other, sizeof other, "other", 0, NULL, NULL));
+  ANSWERS(209, CU(cuLinkAddData_v2)(state, 4, other, sizeof other, "library", 0, NULL, NULL));
+  ANSWERS(301, CU(cuLinkAddFile_v2)(state, 4, "/nowhere/libcudadevrt.a", 0, NULL, NULL));
   OK(CU(cuLinkComplete)(state, &image, &size));
   OK(CU(cuModuleLoadData)(&again, image));
+  OK(CU(cuModuleGetFunction)(&function, again, "other"));
+  OK(CU(cuModuleGetFunction)(&function, again, "twice"));
   OK(CU(cuLinkDestroy)(state));
   OK(CU(cuModuleUnload)(again));
   ANSWERS(209, CU(cuModuleLoadData)(&again, "\177ELF            "));

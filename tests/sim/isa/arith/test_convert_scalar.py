@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -139,7 +140,7 @@ def test_float_widening_is_exact(source: str, to: str) -> None:
             assert code == (x << 16 if source == "bf16" else 0x7FFFFFFF)
 
 
-ROUND = {
+ROUND: dict[str, Callable[[Fraction], int]] = {
     "rzi": int,
     "rmi": lambda v: v.numerator // v.denominator,
     "rpi": lambda v: -(-v.numerator // v.denominator),

@@ -17,7 +17,8 @@ def numbers(bits: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """The words of two numbers, low words first, each `WORDS` arrays; many words are at an edge."""
     a, b = pairs(bits)
     rng = np.random.default_rng(7)
-    return tuple([x, *(rng.permutation(x) for _ in range(WORDS - 1))] for x in (a, b))
+    return ([a, *(rng.permutation(a) for _ in range(WORDS - 1))],
+            [b, *(rng.permutation(b) for _ in range(WORDS - 1))])  # fmt: skip
 
 
 def whole(words: list[np.ndarray], lane: int) -> int:

@@ -186,7 +186,7 @@ def test_sums_of_doubles_in_memory(space: str) -> None:
 @pytest.mark.parametrize("op", ["sin", "cos"])
 def test_angles_turn_into_revolutions_first(op: str) -> None:
     """Large angles follow x * f32(1 / 2 pi) cut to f32, of whose fraction 25 bits count."""
-    x = np.float32([1e5, -12345.678, 3.3768664e7, 88.0, 2e-8, -2e-8, 3.0])
+    x = np.array([1e5, -12345.678, 3.3768664e7, 88.0, 2e-8, -2e-8, 3.0], np.float32)
     (got,) = lanewise(f"{op}.approx.f32 out0, in0;", x, out=np.float32)
     for value, out in zip(x.tolist(), got.tolist(), strict=True):
         turns = np.float32(abs(value) * float(np.float32(0.15915494)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -40,7 +42,7 @@ def truncated_division(a: int, b: int) -> tuple[int, int]:
     return q, a - q * b
 
 
-BINARY = {
+BINARY: dict[str, Callable[[int, int, int], int]] = {
     "add": lambda a, b, n: a + b,
     "sub": lambda a, b, n: a - b,
     "mul.lo": lambda a, b, n: a * b,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -84,7 +86,8 @@ def test_packed_halves(form: str) -> None:
     a, b = operands(32, 2)
     op, kind = form[:3], form[-5:-2]
     (got,) = lanewise(f"{form} out0, in0, in1;", a, b, out=np.uint32)
-    function = {"add": lambda x, y: x + y, "min": min, "max": max}[op]
+    functions: dict[str, Callable[[int, int], int]] = {"add": int.__add__, "min": min, "max": max}
+    function = functions[op]
     for x, y, out in zip(a.tolist(), b.tolist(), got.tolist(), strict=True):
         parts = [function(p, q) for p, q in zip(halves(x, kind), halves(y, kind), strict=True)]
         if "relu" in form:

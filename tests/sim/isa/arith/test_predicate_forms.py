@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -36,7 +38,8 @@ def grid(form: Float, dtype: type) -> tuple[np.ndarray, np.ndarray]:
         inf | form.sign_bit,
         inf + 1,
     ]
-    a, b = np.meshgrid(np.array(edge, dtype), np.array(edge, dtype))
+    codes: np.ndarray = np.array(edge, dtype)
+    a, b = np.meshgrid(codes, codes)
     return a.ravel().copy(), b.ravel().copy()
 
 
@@ -85,7 +88,7 @@ def test_flush_makes_subnormals_equal_to_zero() -> None:
     assert got.tolist() == [1, 1, 0]
 
 
-CLASSES = {
+CLASSES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "finite": np.isfinite,
     "infinite": np.isinf,
     "number": lambda x: ~np.isnan(x),
@@ -99,7 +102,8 @@ CLASSES = {
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_classification(name: str, dtype: type) -> None:
     tiny = np.finfo(dtype).tiny
-    x = np.array([0, -0.0, 1, -3, np.inf, -np.inf, np.nan, tiny, tiny / 2, -tiny / 4], dtype)
+    numbers = [0, -0.0, 1, -3, np.inf, -np.inf, np.nan, tiny, tiny / 2, -tiny / 4]
+    x: np.ndarray = np.array(numbers, dtype)
     (got,) = lanewise(
         f"testp.{name}.f{8 * x.itemsize} %q1, in0; selp.b32 out0, 1, 0, %q1;", x, out=np.uint32
     )

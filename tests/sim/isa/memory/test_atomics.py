@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ DTYPE = {
     "f32": np.float32,
     "f64": np.float64,
 }
-INTEGER = {
+INTEGER: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
     "min": min,
     "max": max,

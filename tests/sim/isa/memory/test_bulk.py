@@ -13,7 +13,7 @@ from tests.sim.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, fault_of, only, wait
 
 MODES = ["fast", "random", "late"]
-OPTIONS = {"shared": SMEM, "smem": 4096}
+OPTIONS: dict[str, Any] = {"shared": SMEM, "smem": 4096}
 SETUP = (
     "mov.u32 %r1, dyn; mov.u32 %r0, %tid.x;"
     + only(0, "mbarrier.init.shared.b64 [%r1], 1; fence.mbarrier_init.release.cluster;", "I")
@@ -85,6 +85,24 @@ def test_byte_mask_selects_bytes_of_every_16() -> None:
     run_ptx(text, source, out, **OPTIONS)
     keep = np.arange(64) % 16 % 15 == 0
     assert (out == np.where(keep, source, 0)).all()
+
+
+@pytest.mark.parametrize(("mask", "room", "fits"), [(0x00FF, 56, True), (0x01FF, 56, False),
+                                                    (0x0F00, 60, True), (0, 32, True)])  # fmt: skip
+def test_bytes_that_the_mask_leaves_out_need_no_memory(mask: int, room: int, fits: bool) -> None:
+    """PTX ISA, "cp.async.bulk": a byte is copied if its bit of the mask is set."""
+    source, out = data(64), np.zeros(room, np.uint8)  # its own allocation, which ends with it
+    store = "cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%p1], [%r1+1024], %r5, %h1;"
+    text = round_trip(64).replace(
+        "cp.async.bulk.global.shared::cta.bulk_group [%p1], [%r1+1024], %r5;",
+        f"mov.b16 %h1, {mask:#x};" + store,
+    )
+    if not fits:
+        assert "its last 1 bytes are past the end" in fault_of(text, source, out, **OPTIONS)
+        return
+    run_ptx(text, source, out, **OPTIONS)
+    keep = mask >> np.arange(room) % 16 & 1
+    assert (out == np.where(keep, source[:room], 0)).all()
 
 
 @pytest.mark.parametrize("mode", MODES)

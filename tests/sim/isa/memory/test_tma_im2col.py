@@ -30,7 +30,8 @@ def columns(
 ) -> Im2colMap:
     """A map of `source`; corners are innermost first."""
     tiled = tensor(source, pixel_box(channels, source.ndim), "UINT16", **changes)
-    return Im2colMap(tiled, *corners, pixels)
+    low, high = corners
+    return Im2colMap(tiled, low, high, pixels)
 
 
 def load(tm: Im2colMap, start: tuple[int, ...], offsets: tuple[int, ...], form: str = FORM) -> str:

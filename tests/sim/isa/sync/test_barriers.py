@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from sm100sim.run import prepare
 from tests.sim.harness import kernel_text, run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, fault_of
 
-OPTIONS = {"shared": SMEM, "smem": 1024}
+OPTIONS: dict[str, Any] = {"shared": SMEM, "smem": 1024}
 WARP = "mov.u32 %r0, %tid.x; shr.u32 %r1, %r0, 5;"
 
 
@@ -223,7 +225,7 @@ def test_the_pool_is_what_the_launch_gave_the_cta(
 ) -> None:
     """The last register can be had, the next eight per thread never; measured on an H200 for all
     but the last three launches."""
-    options = {
+    options: dict[str, Any] = {
         "block": 288 if "288" in directives else 128 * len(served),
         "directives": directives,
         "mode": mode,

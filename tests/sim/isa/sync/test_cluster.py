@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tests.sim.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, fault_of, only, wait
 
-PAIR = {"shared": SMEM, "smem": 256, "grid": (2, 1, 1), "cluster": (2, 1, 1)}
+PAIR: dict[str, Any] = {"shared": SMEM, "smem": 256, "grid": (2, 1, 1), "cluster": (2, 1, 1)}
 START = (
     "mov.u32 %r1, dyn; mov.u32 %r20, %cluster_ctarank; xor.b32 %r21, %r20, 1; "
     "mapa.shared::cluster.u32 %r2, %r1, %r21;"
@@ -37,18 +39,18 @@ def test_own_shared_addresses_carry_the_rank_as_on_an_h200() -> None:
 
     Only where the array starts is the kernel's and the driver's business.
     """
-    out, four = (
-        aligned(16, np.uint32),
-        {"shared": SMEM, "smem": 256, "grid": (4, 1, 1), "cluster": (4, 1, 1)},
-    )
+    out = aligned(16, np.uint32)
     run_ptx(
         "mov.u32 %r1, dyn; mov.u32 %r2, %cluster_ctarank; "
         "mapa.shared::cluster.u32 %r3, %r1, 0; mapa.shared::cluster.u32 %r4, %r1, 3;"
         "mapa.shared::cluster.u32 %r5, %r1, %r2; mad.wide.u32 %rd1, %r2, 16, %p0; "
         "st.global.v4.b32 [%rd1], {%r1, %r3, %r4, %r5};",
         out,
+        shared=SMEM,
+        smem=256,
+        grid=(4, 1, 1),
         block=1,
-        **four,
+        cluster=(4, 1, 1),
     )
     h200 = [[0x800, 0x800, 0x3000800, 0x800], [0x1000800, 0x800, 0x3000800, 0x1000800]]
     h200 += [[0x2000800, 0x800, 0x3000800, 0x2000800], [0x3000800, 0x800, 0x3000800, 0x3000800]]

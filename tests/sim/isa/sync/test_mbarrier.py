@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from sm100sim.ptx.errors import PtxError
 from tests.sim.harness import run_ptx
 from tests.sim.isa.memory.programs import DYN, SMEM, aligned, fault_of, only, wait
 
-OPTIONS = {"shared": SMEM, "smem": 256}
+OPTIONS: dict[str, Any] = {"shared": SMEM, "smem": 256}
 BAR = "mov.u32 %r1, dyn;"
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from hypothesis import strategies as st
 
+from sm100sim.report import Report
 from testing.layouts.instr_desc import (
     BLOCK_SCALED,
     D_TYPES,
     NARROW,
     OPERAND_CODES,
     InstrDescriptor,
+    Kind,
     container_bits,
 )
 from testing.layouts.smem_desc import SmemDescriptor, Swizzle
@@ -21,7 +25,9 @@ IMAGE_BYTES = 65536
 A_COLUMN, D_COLUMN, SFA_COLUMN, SFB_COLUMN = 8, 24, 300, 308
 
 
-def safe_codes(rng: np.random.Generator, desc: InstrDescriptor, shape) -> np.ndarray:
+def safe_codes(
+    rng: np.random.Generator, desc: InstrDescriptor, shape: tuple[int, ...]
+) -> np.ndarray:
     """Bytes whose elements are near 1 as either operand: the sum is exact in double precision."""
     kind, element = desc.kind, desc.a
     if kind == "f16":
@@ -39,7 +45,9 @@ def safe_codes(rng: np.random.Generator, desc: InstrDescriptor, shape) -> np.nda
 
 
 @st.composite
-def smem_descriptors(draw, bits: int, mn_major: bool, rows: int, k: int) -> SmemDescriptor:
+def smem_descriptors(
+    draw: st.DrawFn, bits: int, mn_major: bool, rows: int, k: int
+) -> SmemDescriptor:
     """A descriptor inside the image: any legal swizzle, dense or spread strides."""
     modes = [Swizzle.NONE, Swizzle.B32, Swizzle.B64, Swizzle.B128, Swizzle.B128_ATOM32]
     if mn_major:
@@ -69,7 +77,9 @@ def scale_words(rng: np.random.Generator, tmem: np.ndarray, scale_type: str) -> 
 
 
 @st.composite
-def cases(draw, kinds=tuple(OPERAND_CODES), a_tmem=None) -> Case:
+def cases(
+    draw: st.DrawFn, kinds: tuple[Kind, ...] = tuple(OPERAND_CODES), a_tmem: bool | None = None
+) -> Case:
     """One legal instruction with random memories."""
     kind = draw(st.sampled_from(kinds))
     scaled = kind in BLOCK_SCALED
@@ -93,7 +103,7 @@ def cases(draw, kinds=tuple(OPERAND_CODES), a_tmem=None) -> Case:
     block = 16 if kind == "mxf4nvf4" and draw(st.booleans()) else 32 if scaled else 0
     step = {"mxf8f6f4": 1, "mxf4": 2, "mxf4nvf4": 4 if block == 16 else 2}.get(kind, 4)
     sign = kind != "i8"
-    fields = dict(  # noqa: C408
+    fields: dict[str, Any] = dict(  # noqa: C408
         kind=kind, m=m, a=a, b=b, d=d, group=group, negate_a=sign and draw(st.booleans()),
         negate_b=sign and draw(st.booleans()), mn_major_a=majors[0] and not in_tmem,
         mn_major_b=majors[1], scale_type=scale_type, saturate=not sign and draw(st.booleans()),
@@ -105,7 +115,7 @@ def cases(draw, kinds=tuple(OPERAND_CODES), a_tmem=None) -> Case:
     return fill(draw, desc, in_tmem, block)
 
 
-def fill(draw, desc: InstrDescriptor, in_tmem: bool, block: int) -> Case:
+def fill(draw: st.DrawFn, desc: InstrDescriptor, in_tmem: bool, block: int) -> Case:
     """Memories, descriptors and the remaining operands of an instruction."""
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
     windows = []
@@ -135,7 +145,9 @@ def fill(draw, desc: InstrDescriptor, in_tmem: bool, block: int) -> Case:
     )  # fmt: skip
 
 
-def accumulators(rng: np.random.Generator, desc: InstrDescriptor, shape) -> np.ndarray:
+def accumulators(
+    rng: np.random.Generator, desc: InstrDescriptor, shape: tuple[int, ...]
+) -> np.ndarray:
     """Initial D: numbers of its type."""
     if desc.d == "f32":
         return rng.normal(size=shape).astype(np.float32).view(np.uint32)
@@ -178,7 +190,7 @@ def program(case: Case, count: int = 1) -> str:
     return "\n".join(lines)
 
 
-def run_case(case: Case, *, body: str | None = None, **options):
+def run_case(case: Case, *, body: str | None = None, **options: Any) -> tuple[Report, np.ndarray]:
     """(report, Tensor Memory afterwards) of one case on the simulator."""
     images = [window[IMAGE_START:] for window in case.windows]
     return run_frame(

@@ -1,27 +1,29 @@
 """tcgen05.alloc, dealloc and relinquish_alloc_permit: results, blocking, every rule two-sided."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from sm100sim.report import SimulationFault
+from sm100sim.report import Report, SimulationFault
 from tests.sim.harness import run_ptx
 
 SHARED = ".shared .align 8 .b8 slots[64];"
 
 
-def alloc(columns, slot: int = 0, group: int = 1) -> str:
+def alloc(columns: int | str, slot: int = 0, group: int = 1) -> str:
     name = f"tcgen05.alloc.cta_group::{group}.sync.aligned.shared::cta.b32"
     return f"{name} [%r2 + {4 * slot}], {columns};"
 
 
-def dealloc(base, columns, group: int = 1) -> str:
+def dealloc(base: str, columns: int, group: int = 1) -> str:
     return f"tcgen05.dealloc.cta_group::{group}.sync.aligned.b32 {base}, {columns};"
 
 
 RELINQUISH = "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"
 
 
-def run(body: str, *, warps: int = 1, ctas: int = 1, **options):
+def run(body: str, *, warps: int = 1, ctas: int = 1, **options: Any) -> tuple[Report, np.ndarray]:
     """Run with %r0 tid, %r1 rank, %r2 the result slots, %r9 warp; answers (report, slots)."""
     out = np.zeros((ctas, 8), np.uint32)
     text = f"""
@@ -33,12 +35,12 @@ mad.lo.u32 %r3, %r0, 4, %r2; ld.shared.b32 %r4, [%r3];
 mul.wide.u32 %rd1, %r0, 4; add.s64 %rd1, %rd9, %rd1; st.global.b32 [%rd1], %r4;
 LEAVE:
 """
-    shape = {"grid": (ctas, 1, 1), "block": 32 * warps, "cluster": (ctas, 1, 1)}
+    shape: dict[str, Any] = {"grid": (ctas, 1, 1), "block": 32 * warps, "cluster": (ctas, 1, 1)}
     report = run_ptx(text, out, shared=SHARED, **shape, **options)
     return report, out
 
 
-def test_allocations_do_not_overlap_and_can_be_reused():
+def test_allocations_do_not_overlap_and_can_be_reused() -> None:
     body = (
         alloc(256)
         + alloc(128, 1)
@@ -60,7 +62,7 @@ def test_allocations_do_not_overlap_and_can_be_reused():
     assert out[0, 3] != 384
 
 
-def test_an_allocation_waits_for_free_columns():
+def test_an_allocation_waits_for_free_columns() -> None:
     """Warp 1 gets its columns only when warp 0 frees them, which it does after a while."""
     body = f"""
 setp.eq.u32 %q1, %r9, 1; @%q1 bra SECOND;
@@ -75,12 +77,12 @@ DONE:
     assert out[0, 3] == 99
 
 
-def test_starvation_is_a_deadlock_that_names_the_allocation():
+def test_starvation_is_a_deadlock_that_names_the_allocation() -> None:
     with pytest.raises(SimulationFault, match=r"(?s)deadlock.*alloc"):
         run(alloc(512) + alloc(512, 1))
 
 
-def test_columns_left_at_exit_are_reported():
+def test_columns_left_at_exit_are_reported() -> None:
     report, _ = run(alloc(64))
     assert [f.code for f in report.findings] == ["tmem-leak"]
     assert "64" in report.findings[0].message
@@ -137,7 +139,7 @@ FREE = "ld.shared.b32 %r5, [%r2];"
     ],
     ids=lambda x: x if len(x) < 45 else "",
 )
-def test_rules(legal, illegal, code):
+def test_rules(legal: str, illegal: str, code: str) -> None:
     assert not run(legal)[0].findings
     with pytest.raises(SimulationFault, match=code):
         run(illegal)
@@ -147,7 +149,7 @@ CLUSTER = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
 
 
 @pytest.mark.parametrize("mode", ["fast", "random"])
-def test_a_pair_gets_the_same_columns(mode):
+def test_a_pair_gets_the_same_columns(mode: str) -> None:
     body = "".join(
         [
             alloc(128, 0, 2),
@@ -171,6 +173,6 @@ def test_a_pair_gets_the_same_columns(mode):
         ("setp.eq.u32 %q1, %r1, 1; @%q1 bra OVER;" + alloc(64, 0, 2) + "OVER:", "deadlock|exited"),
     ],
 )
-def test_a_pair_must_agree(difference, code):
+def test_a_pair_must_agree(difference: str, code: str) -> None:
     with pytest.raises(SimulationFault, match=code):
         run(difference, ctas=2)

@@ -1,11 +1,12 @@
 """tcgen05.commit: arrivals, multicast, time, and who may commit."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 
-from sm100sim.report import EventKind, SimulationFault
+from sm100sim.report import EventKind, Report, SimulationFault
 from testing.layouts.instr_desc import InstrDescriptor
 from testing.layouts.smem_desc import SmemDescriptor, Swizzle
 from tests.sim.isa.tcgen05.programs import IMAGE_START, run_frame
@@ -24,7 +25,7 @@ MULTICAST_2 = ".multicast::cluster.b64 [%r31], 2"
 PAIR = "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster"
 
 
-def run(body, *, group: int = 1, **options):
+def run(body: str, *, group: int = 1, **options: Any) -> Report:
     tmem = np.zeros((group, 128, 512), np.uint32)
     return run_frame(SETUP + body, [IMAGE] * group, tmem, group=group, **options)[0]
 
@@ -34,20 +35,20 @@ def thread0(text: str) -> str:
 
 
 @pytest.mark.parametrize("mode", ["fast", "random", "late"])
-def test_a_commit_completes_the_phase(mode):
+def test_a_commit_completes_the_phase(mode: str) -> None:
     assert not run(thread0(MMA + COMMIT), mode=mode).findings
 
 
-def test_without_a_commit_nothing_arrives():
+def test_without_a_commit_nothing_arrives() -> None:
     with pytest.raises(SimulationFault, match="deadlock"):
         run(thread0(MMA), mode="late")
 
 
-def test_a_commit_with_nothing_outstanding_arrives():
+def test_a_commit_with_nothing_outstanding_arrives() -> None:
     assert not run(thread0(COMMIT)).findings
 
 
-def test_a_commit_that_nobody_waits_for_is_lost_with_its_cta():
+def test_a_commit_that_nobody_waits_for_is_lost_with_its_cta() -> None:
     """Shipped kernels end so; it is worth a finding, not a stop."""
     tmem = np.zeros((1, 128, 512), np.uint32)
     body = SETUP + thread0(COMMIT)
@@ -56,12 +57,12 @@ def test_a_commit_that_nobody_waits_for_is_lost_with_its_cta():
 
 
 @pytest.mark.parametrize("mode", ["fast", "late"])
-def test_multicast_arrives_in_the_named_ctas(mode):
+def test_multicast_arrives_in_the_named_ctas(mode: str) -> None:
     body = f"mov.b16 %h1, 3; @!%q5 bra ISSUED; {PAIR}.multicast::cluster.b64 [%r31], %h1; ISSUED:"
     assert not run(body, group=2, mode=mode).findings
 
 
-def test_without_multicast_the_peer_waits_for_ever():
+def test_without_multicast_the_peer_waits_for_ever() -> None:
     with pytest.raises(SimulationFault, match="deadlock"):
         run(f"@!%q5 bra ISSUED; {PAIR}.b64 [%r31]; ISSUED:", group=2)
 
@@ -77,12 +78,12 @@ def test_without_multicast_the_peer_waits_for_ever():
     ],
     ids=lambda x: x if len(x) < 30 else "",
 )  # fmt: skip
-def test_rules(text, code):
+def test_rules(text: str, code: str) -> None:
     with pytest.raises(SimulationFault, match=code):
         run(text)
 
 
-def test_a_commit_by_another_thread_is_reported():
+def test_a_commit_by_another_thread_is_reported() -> None:
     body = f"""
 setp.eq.u32 %q6, %r0, 32; @!%q1 bra ISSUED; {MMA} ISSUED: bar.sync 0;
 @!%q6 bra COMMITTED; {COMMIT} COMMITTED:
@@ -90,7 +91,7 @@ setp.eq.u32 %q6, %r0, 32; @!%q1 bra ISSUED; {MMA} ISSUED: bar.sync 0;
     assert [f.code for f in run(body).findings] == ["commit-other-thread"]
 
 
-def test_time_follows_the_published_latency():
+def test_time_follows_the_published_latency() -> None:
     """One M128 N128 instruction holds the pipe 64 cycles, and a batch runs back to back."""
     report = run(thread0(MMA * 5 + COMMIT), trace_cluster=0)
     events = [e for e in report.events if e.kind == EventKind.MMA]

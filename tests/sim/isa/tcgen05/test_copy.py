@@ -37,7 +37,7 @@ MULTICAST = {1: ".b64 [%r31]", 2: ".multicast::cluster.b64 [%r31], 3"}
 @pytest.mark.parametrize("group", [1, 2])
 @pytest.mark.parametrize("swizzle", [Swizzle.NONE, Swizzle.B128])
 @pytest.mark.parametrize("shape", DESTINATION)
-def test_copy_places_rows(shape, swizzle, group, mode):
+def test_copy_places_rows(shape: str, swizzle: Swizzle, group: int, mode: str) -> None:
     rng = np.random.default_rng(len(shape))
     images = [rng.integers(0, 256, 32768, np.uint8) for _ in range(group)]
     tmem = rng.integers(0, 1 << 32, (group, 128, 512), np.uint32)
@@ -69,24 +69,24 @@ TMEM = np.zeros((1, 128, 512), np.uint32)
         (SmemDescriptor(0, 16, 128), 0, "smem-operand-bounds"),
     ],
 )
-def test_rules(desc, column, code):
+def test_rules(desc: SmemDescriptor, column: int, code: str) -> None:
     run_frame(program("32x128b.warpx4", LEGAL, 508), IMAGE, TMEM)
     with pytest.raises(SimulationFault, match=code):
         run_frame(program("32x128b.warpx4", desc, column), IMAGE, TMEM)
 
 
-def test_several_lanes_are_refused():
+def test_several_lanes_are_refused() -> None:
     text = program("32x128b.warpx4", LEGAL, 0).replace("@!%q5 bra ISSUED;", "")
     with pytest.raises(SimulationFault, match="several-lanes-issue"):
         run_frame(text, IMAGE, TMEM)
 
 
 @pytest.mark.parametrize("shape", ["64x128b", "32x128b.warpx2::02_13", "128x256b.b8x16.b4x16_p64"])
-def test_unknown_forms_stop_with_their_line(shape):
+def test_unknown_forms_stop_with_their_line(shape: str) -> None:
     with pytest.raises(Unsupported, match=r"tcgen05\.cp"):
         run_frame(program(shape, LEGAL, 0), IMAGE, TMEM)
 
 
-def test_shift_is_refused():
+def test_shift_is_refused() -> None:
     with pytest.raises(Unsupported, match=r"tcgen05\.shift"):
         run_frame("tcgen05.shift.cta_group::1.down [%r30];", IMAGE, TMEM)

@@ -1,11 +1,13 @@
 """tcgen05.ld, st and wait: every shape against layouts/tmem_addr.py, and the rules that fault."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from sm100sim.options import Check
 from sm100sim.ptx.errors import Unsupported
-from sm100sim.report import SimulationFault
+from sm100sim.report import Report, SimulationFault
 from testing.layouts.tmem_addr import LD_SHAPES, ld_map
 from tests.sim.isa.tcgen05.programs import run_frame
 
@@ -62,7 +64,7 @@ class Access:
             return f"{name} {registers(self.n)}, {address};"
         return f"{name} {address}, {registers(self.n)};"
 
-    def run(self, op: str, tmem: np.ndarray, values: np.ndarray, **options) -> np.ndarray:
+    def run(self, op: str, tmem: np.ndarray, values: np.ndarray, **options: Any) -> np.ndarray:
         """Execute by four warps; `values` [register, 128 threads] is st's source, ld's result."""
         moves = {
             "ld": "st.global.b32 [%rd4 + {0}], %v{1};",
@@ -80,7 +82,7 @@ class Access:
 
 
 @pytest.mark.parametrize(("shape", "count", "packed"), CASES)
-def test_load_reads_the_cells_of_its_shape(shape, count, packed):
+def test_load_reads_the_cells_of_its_shape(shape: str, count: int, packed: bool) -> None:
     access = Access(shape, count, packed)
     tmem, values = tmem_image(count), np.zeros((access.n, 128), np.uint32)
     after = access.run("ld", tmem, values)
@@ -95,7 +97,9 @@ def test_load_reads_the_cells_of_its_shape(shape, count, packed):
 
 @pytest.mark.parametrize("mode", ["fast", "random"])
 @pytest.mark.parametrize(("shape", "count", "packed"), [c for c in CASES if c[1] in (1, 2, 16)])
-def test_store_writes_the_cells_of_its_shape(shape, count, packed, mode):
+def test_store_writes_the_cells_of_its_shape(
+    shape: str, count: int, packed: bool, mode: str
+) -> None:
     access = Access(shape, count, packed)
     values = np.random.default_rng(count).integers(0, 1 << 32, (access.n, 128), np.uint32)
     tmem = tmem_image(count + 1)
@@ -108,7 +112,7 @@ def test_store_writes_the_cells_of_its_shape(shape, count, packed, mode):
     np.testing.assert_array_equal(after, want)
 
 
-def one(body: str, **options):
+def one(body: str, **options: Any) -> tuple[Report, np.ndarray]:
     """Run `body` on warp-private addresses: %r12 is the warp's address of column 0."""
     text = f"or.b32 %r12, %r30, %r10;\n{body}"
     return run_frame(text, IMAGE, tmem_image(1), wait=False, **options)
@@ -139,7 +143,7 @@ LD = "tcgen05.ld.sync.aligned.32x32b.x4.b32 {%r40, %r41, %r42, %r43}, "
     ],
     ids=lambda x: x if isinstance(x, str) and "-" in x and len(x) < 40 else "",
 )
-def test_rules_of_access(legal, illegal, code):
+def test_rules_of_access(legal: str, illegal: str, code: str) -> None:
     assert not one(legal)[0].findings
     with pytest.raises(SimulationFault, match=code):
         one(illegal)
@@ -148,7 +152,7 @@ def test_rules_of_access(legal, illegal, code):
 @pytest.mark.parametrize(
     "wrong", ["and.b32 %r12, %r12, 0x1FFFFF;", "add.u32 %r12, %r12, 0x800000;"]
 )
-def test_a_warp_reaches_its_own_quarter_whatever_the_address_names(wrong):
+def test_a_warp_reaches_its_own_quarter_whatever_the_address_names(wrong: str) -> None:
     """The quarter left out, as shipped kernels do, or 128 lanes more: one finding, own lanes."""
     words = np.zeros(128, np.uint32)
     report, _ = one(
@@ -161,7 +165,7 @@ def test_a_warp_reaches_its_own_quarter_whatever_the_address_names(wrong):
     assert [f.code for f in report.findings] == ["current-warp-owner-invalid"]
 
 
-def test_a_store_is_visible_after_its_wait_only():
+def test_a_store_is_visible_after_its_wait_only() -> None:
     """In late mode nothing lands by itself, so the value read before the wait is the old one."""
     body = """
 mov.b32 %r40, 77; tcgen05.st.sync.aligned.32x32b.x1.b32 [%r12], {%r40};
@@ -176,7 +180,7 @@ mul.wide.u32 %rd4, %r0, 8; add.s64 %rd4, %rd4, %p3; st.global.v2.b32 [%rd4], {%r
     np.testing.assert_array_equal(words[1::2], 77)
 
 
-def test_reading_a_cell_that_nothing_wrote_is_reported():
+def test_reading_a_cell_that_nothing_wrote_is_reported() -> None:
     packed = "tcgen05.ld.sync.aligned.32x32b.x2.pack::16b.b32 {%r40, %r41}, [%r12];"
     plain = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r40}, [%r12];"
     store = "tcgen05.st.sync.aligned.32x32b.x2.unpack::16b.b32 [%r12], {%r0, %r1};"
@@ -197,6 +201,6 @@ def test_reading_a_cell_that_nothing_wrote_is_reported():
         "tcgen05.ld.sync.aligned.16x32bx2.x1.b32 {%r40}, [%r12];",
     ],
 )
-def test_unknown_forms_stop_with_their_line(text):
+def test_unknown_forms_stop_with_their_line(text: str) -> None:
     with pytest.raises(Unsupported, match="tcgen05"):
         one(text)

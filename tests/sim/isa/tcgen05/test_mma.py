@@ -1,6 +1,7 @@
 """tcgen05.mma against an independent numpy statement, over kinds, shapes, layouts and sources."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from sm100sim.options import Check
 from sm100sim.ptx.errors import Unsupported
 from sm100sim.report import SimulationFault
-from testing.layouts.instr_desc import InstrDescriptor
+from testing.layouts.instr_desc import InstrDescriptor, Kind
 from testing.layouts.smem_desc import SmemDescriptor, Swizzle
 from testing.layouts.tmem_addr import d_cells
 from tests.sim.isa.tcgen05.mma_cases import cases, program, run_case
@@ -21,7 +22,7 @@ from tests.sim.isa.tcgen05.programs import IMAGE_START
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def check(case: Case, **options) -> None:
+def check(case: Case, **options: Any) -> None:
     """Bit for bit, wherever the result is defined."""
     _, after = run_case(case, poison=False, **options)
     np.testing.assert_array_equal(after, case.expected())
@@ -29,44 +30,44 @@ def check(case: Case, **options) -> None:
 
 @given(case=cases(("f16",)), mode=st.sampled_from(["fast", "random", "late"]))
 @FEW
-def test_kind_f16(case, mode):
+def test_kind_f16(case: Case, mode: str) -> None:
     check(case, mode=mode)
 
 
 @given(case=cases(("tf32",)))
 @FEW
-def test_kind_tf32(case):
+def test_kind_tf32(case: Case) -> None:
     check(case)
 
 
 @pytest.mark.slow
 @given(case=cases(("f8f6f4",)))
 @FEW
-def test_kind_f8f6f4(case):
+def test_kind_f8f6f4(case: Case) -> None:
     check(case)
 
 
 @pytest.mark.slow
 @given(case=cases(("i8",)))
 @FEW
-def test_kind_i8(case):
+def test_kind_i8(case: Case) -> None:
     check(case)
 
 
 @pytest.mark.slow
 @given(case=cases(("mxf8f6f4", "mxf4", "mxf4nvf4")))
 @FEW
-def test_block_scaled_kinds(case):
+def test_block_scaled_kinds(case: Case) -> None:
     check(case)
 
 
-EXACT_KINDS = ("f16", "tf32", "f8f6f4", "mxf8f6f4", "mxf4", "mxf4nvf4")
+EXACT_KINDS: tuple[Kind, ...] = ("f16", "tf32", "f8f6f4", "mxf8f6f4", "mxf4", "mxf4nvf4")
 
 
 @pytest.mark.slow
 @given(case=cases(EXACT_KINDS), seed=st.integers(0, 100))
 @FEW
-def test_bit_level_model(case, seed):
+def test_bit_level_model(case: Case, seed: int) -> None:
     """Random elements of the exact_mma mode against rational arithmetic."""
     case.off_lanes = []
     _, after = run_case(case, poison=False, exact_mma=True)
@@ -81,7 +82,7 @@ def test_bit_level_model(case, seed):
         assert int(after[place]) == want
 
 
-def simple(element: str = "bf16", **changes) -> Case:
+def simple(element: str = "bf16", **changes: Any) -> Case:
     """M128 N64, both operands K-major with the 128B swizzle; `a` and `b` are descriptors."""
     rng = np.random.default_rng(5)
     shape = {"kind": "f16", "m": 128, "n": 64, "a": element, "b": element}
@@ -135,12 +136,12 @@ def descriptor_with(bits: int) -> str:
     ],
     ids=lambda x: x if len(x) < 40 else "",
 )  # fmt: skip
-def test_rules(body, code):
+def test_rules(body: str, code: str) -> None:
     with pytest.raises(SimulationFault, match=code):
         run_case(simple(), body=body)
 
 
-def test_the_program_that_the_rules_break_is_legal():
+def test_the_program_that_the_rules_break_is_legal() -> None:
     case = simple()
     report, after = run_case(case)
     assert not report.findings
@@ -148,25 +149,25 @@ def test_the_program_that_the_rules_break_is_legal():
 
 
 @pytest.mark.parametrize("form", ["mma.sp", "mma.ashift"])
-def test_unknown_forms_stop_with_their_line(form):
+def test_unknown_forms_stop_with_their_line(form: str) -> None:
     with pytest.raises(Unsupported, match=r"tcgen05\.mma"):
         run_case(simple(), body=patched(simple(), "tcgen05.mma", f"tcgen05.{form}"))
 
 
-def test_what_only_the_descriptor_shows_stops_in_words():
+def test_what_only_the_descriptor_shows_stops_in_words() -> None:
     """Not at an instruction that was refused before the run: the engine finds the sentence."""
     case = simple("e2m1", kind="f8f6f4")
     with pytest.raises(SimulationFault, match="unsupported: 4 and 6-bit A in Tensor Memory"):
         run_case(case, body=patched(case, "%rd5, %rd6", "[%r40 + 8], %rd6"))
 
 
-def test_mn_major_32_bit_needs_its_own_swizzle():
+def test_mn_major_32_bit_needs_its_own_swizzle() -> None:
     bad = simple("tf32", kind="tf32", mn_major_b=True)
     with pytest.raises(SimulationFault, match="operand-swizzle"):
         run_case(bad)
 
 
-def test_freed_columns_are_noticed_when_the_mma_lands():
+def test_freed_columns_are_noticed_when_the_mma_lands() -> None:
     case = simple()
     text = (
         program(case)
@@ -180,7 +181,7 @@ EARLY:
         run_case(case, body=text, mode="late")
 
 
-def test_a_missing_copy_of_a_in_layout_b_shows():
+def test_a_missing_copy_of_a_in_layout_b_shows() -> None:
     """M = 128 of a pair: A from lanes 0-63 for the lower half of N, 64-127 for the upper."""
     case = simple(m=128, n=64, group=2, a=None, a_column=100)
     case.tmem[:, :64, 100:108] = 0x3F803F80
@@ -190,7 +191,7 @@ def test_a_missing_copy_of_a_in_layout_b_shows():
     assert not after[0, 64:, :32].any()
 
 
-def test_uninitialised_accumulator_is_reported():
+def test_uninitialised_accumulator_is_reported() -> None:
     case = simple(accumulate=True)
     text = program(case)
     assert not run_case(case, body=text, checks=Check.TMEM)[0].findings

@@ -9,17 +9,18 @@ import pytest
 
 from sm100sim.options import Check
 from sm100sim.report import SimulationFault, UnsupportedExecuted
-from testing.layouts.instr_desc import InstrDescriptor
+from testing.layouts.instr_desc import InstrDescriptor, Kind
 from testing.layouts.smem_desc import SmemDescriptor, Swizzle
 from tests.sim.isa.tcgen05.mma_cases import accumulators, program, run_case, safe_codes
 from tests.sim.isa.tcgen05.mma_reference import Case, from_cells, smem_operand, to_cells
 from tests.sim.isa.tcgen05.programs import IMAGE_START
 
-TYPES = {"f16": ("bf16", "f32"), "tf32": ("tf32", "f32"), "f8f6f4": ("e4m3", "f16"),
-         "i8": ("s8", "s32")}  # fmt: skip
+TYPES: dict[Kind, tuple[str, str]] = {
+    "f16": ("bf16", "f32"), "tf32": ("tf32", "f32"), "f8f6f4": ("e4m3", "f16"), "i8": ("s8", "s32"),
+}  # fmt: skip
 
 
-def made(kind: str, n: int, accumulate: bool = False) -> Case:
+def made(kind: Kind, n: int, accumulate: bool = False) -> Case:
     """M = 128, both operands K-major with the 128B swizzle."""
     rng = np.random.default_rng(n)
     element, d = TYPES[kind]
@@ -49,6 +50,7 @@ def text(case: Case, m: int, tail: str = "", collector: str = "") -> str:
 def expected(case: Case, m: int) -> np.ndarray:
     """Columns are cut in 128 / M pieces, which lie below one another (layouts D, E and G)."""
     q, out = case.desc, case.tmem.copy()
+    assert case.a is not None
     a = smem_operand(case.windows[0], case.a, q, "a")[:m]
     total = a @ smem_operand(case.windows[0], case.b, q, "b").T
     width = q.n * m // 128
@@ -64,7 +66,7 @@ def expected(case: Case, m: int) -> np.ndarray:
 @pytest.mark.parametrize(("kind", "n"), [("f16", 64), ("f16", 256), ("tf32", 128), ("f8f6f4", 64),
                                          ("i8", 128)])  # fmt: skip
 @pytest.mark.parametrize("accumulate", [False, True])
-def test_rows_and_columns_of_d(m: int, kind: str, n: int, accumulate: bool) -> None:
+def test_rows_and_columns_of_d(m: int, kind: Kind, n: int, accumulate: bool) -> None:
     case = made(kind, n, accumulate)
     checks = Check.RACES | Check.PROTOCOL
     report, after = run_case(case, body=text(case, m), poison=False, checks=checks)

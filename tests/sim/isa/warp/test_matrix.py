@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,7 +104,7 @@ def multiply(
     b: np.ndarray,
     c: np.ndarray,
     extra: str = "",
-    **options: object,
+    **options: Any,
 ) -> np.ndarray:
     """D [rows, 8] of one warp; a [rows, K], b [8, K] codes, c [rows, 8] in the type of D."""
     shape, kind_a, kind_b, kind_d = form
@@ -196,8 +197,9 @@ def test_the_bit_level_model_cuts_terms() -> None:
     a, b = (torch.from_numpy(rng.normal(size=(n, 16)) * 2.0 ** rng.integers(-9, 9, (n, 16))).half()
             for n in (16, 8))  # fmt: skip
     c = rng.normal(size=(16, 8)).astype(np.float32)
-    codes = [x.view(torch.int16).numpy().astype(np.uint16).astype(np.uint64) for x in (a, b)]
-    d = multiply(("m16n8k16", "f16", "f16", "f32"), *codes, c, exact_mma=True)
+    code_a, code_b = (x.view(torch.int16).numpy().astype(np.uint16).astype(np.uint64)
+                      for x in (a, b))  # fmt: skip
+    d = multiply(("m16n8k16", "f16", "f16", "f32"), code_a, code_b, c, exact_mma=True)
     expected = np.zeros((16, 8), np.uint32)
     for row in range(16):
         for column in range(8):
@@ -207,7 +209,7 @@ def test_the_bit_level_model_cuts_terms() -> None:
                 terms.append((sx * sy, ex + ey))
             expected[row, column] = to_f32_toward_zero(fused_sum(terms, 25))
     assert (d.view(np.uint32) == expected).all()
-    plain = multiply(("m16n8k16", "f16", "f16", "f32"), *codes, c)
+    plain = multiply(("m16n8k16", "f16", "f16", "f32"), code_a, code_b, c)
     assert (plain == (c + a.double().numpy() @ b.double().numpy().T).astype(np.float32)).all()
     assert (plain != d).any()
 

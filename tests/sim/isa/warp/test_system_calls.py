@@ -22,7 +22,7 @@ def text_variable(name: str, text: str) -> str:
     return f".global .align 1 .b8 {name}[{len(data)}] = {{{', '.join(map(str, data))}}};\n"
 
 
-def printed(form: str, *values: float | str, block: int = 1) -> str:
+def printed(form: str, *values: int | float | str, block: int = 1) -> str:
     """What one printf prints; strings are given as variables."""
     declared, stores, offset = DECLARED + text_variable("form", form), [], 0
     for k, value in enumerate(values):
@@ -44,7 +44,8 @@ def printed(form: str, *values: float | str, block: int = 1) -> str:
         "st.param.b64 [b], %rd2; call.uni (r), vprintf, (a, b); ld.param.b32 %r9, [r]; }"
         "st.global.u32 [%p0], %r9;"
     )  # fmt: skip
-    count, heard = np.zeros(1, np.int32), []
+    count = np.zeros(1, np.int32)
+    heard: list[str] = []
     report = run_ptx(body, count, shared=declared, block=block, print_to=heard.append)
     assert heard == ([report.output] if report.output else [])
     assert count[0] == len(values)

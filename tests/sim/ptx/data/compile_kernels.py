@@ -8,6 +8,7 @@ labels of its own, mbarriers, an elected thread, Tensor Memory and vector operan
 
 import os
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("CUTE_DSL_ARCH", "sm_100a")
 
@@ -45,7 +46,7 @@ def asm(text: str, constraints: str, *values: Int32) -> None:
 
 
 @cute.kernel
-def scaled_add(a: cute.Tensor, b: cute.Tensor, count: Int32, scale: Float32):
+def scaled_add(a: cute.Tensor, b: cute.Tensor, count: Int32, scale: Float32) -> None:
     thread, _, _ = cute.arch.thread_idx()
     block, _, _ = cute.arch.block_idx()
     width, _, _ = cute.arch.block_dim()
@@ -59,7 +60,7 @@ def scaled_add(a: cute.Tensor, b: cute.Tensor, count: Int32, scale: Float32):
 
 
 @cute.kernel
-def tmem_round_trip(out: cute.Tensor):
+def tmem_round_trip(out: cute.Tensor) -> None:
     thread, _, _ = cute.arch.thread_idx()
     warp = cute.arch.make_warp_uniform(cute.arch.warp_idx())
     smem = cutlass.memory.SmemAllocator()
@@ -98,7 +99,7 @@ def llvm_load(base: Int32) -> Int32:
 
 
 @cute.jit
-def add_host(a: cute.Pointer, b: cute.Pointer, count: Int32, scale: Float32):
+def add_host(a: cute.Pointer, b: cute.Pointer, count: Int32, scale: Float32) -> None:
     layout = cute.make_layout(count)
     scaled_add(cute.make_tensor(a, layout), cute.make_tensor(b, layout), count, scale).launch(
         grid=[4, 1, 1], block=[128, 1, 1]
@@ -106,7 +107,7 @@ def add_host(a: cute.Pointer, b: cute.Pointer, count: Int32, scale: Float32):
 
 
 @cute.jit
-def trip_host(out: cute.Pointer):
+def trip_host(out: cute.Pointer) -> None:
     tmem_round_trip(cute.make_tensor(out, cute.make_layout(128))).launch(
         grid=[1, 1, 1], block=[128, 1, 1], smem=1024
     )
@@ -115,7 +116,7 @@ def trip_host(out: cute.Pointer):
 def main() -> None:
     here = Path(__file__).parent
 
-    def pointer(kind):
+    def pointer(kind: type) -> Any:
         return make_ptr(kind, 256, cute.AddressSpace.gmem, assumed_align=16)
 
     floats = pointer(Float32)

@@ -194,8 +194,7 @@ def test_a_cluster_meets() -> None:
 
 
 def test_clusters_on_the_same_sms_have_barriers_of_their_own() -> None:
-    body = [init(1), arrive(), wait(1), READY]
-    program = Program().warp(0, *body)
+    program = Program().warp(0, init(1), arrive(), wait(1), READY)
     alone = run(program, H100)
     both = run(program, H100, copies=2, stagger=50)
     assert both.warps[1].end == pytest.approx(alone.cycles + 50, abs=1)

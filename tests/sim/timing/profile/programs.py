@@ -77,16 +77,17 @@ def tangle(seed: int) -> Program:
         work: list[SassInstruction | Step] = []
         for _ in range(chosen.randrange(5, 60)):
             kind = chosen.randrange(6)
-            work += [
+            choices: list[list[SassInstruction | Step]] = [
                 [op("FFMA R0, R2, R4, R6", chosen.randrange(1, 6))],
                 [op("MUFU.EX2 R0, R1", 2, write=1), op("FADD R2, R0, R0", 4, wait=(1,))],
                 [loads(chosen.randrange(1, 9)), op("NOP", yields=True)],
                 [op("IADD3 R0, R2, R3, R4")] * 3,
                 [mma(64)],
                 [op("FENCE.VIEW.ASYNC.S", 2)],
-            ][kind]
-        before = [init(1, Place(0, 64 + 8 * warp))]
+            ]
+            work += choices[kind]
+        before: list[SassInstruction | Step] = [init(1, Place(0, 64 + 8 * warp))]
         if warp:
-            before += [wait(place=Place(0, 64 + 8 * (warp - 1))), op("NOP", wait=(0,))]  # type: ignore[list-item]
+            before += [wait(place=Place(0, 64 + 8 * (warp - 1))), op("NOP", wait=(0,))]
         program.warp(warp, *before, *work, arrive(Place(0, 64 + 8 * warp)), *chain(3))
     return program

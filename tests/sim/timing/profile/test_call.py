@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from sm100sim.timing.profile import KernelProfile, compare, profile_text
 from sm100sim.timing.profile.call import chip_of
 from sm100sim.timing.profile.document import comparison_document, profile_document
 from sm100sim.timing.profile.text import comparison_text
+from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.walk import Unmatched
 from testing.harness import run_ptx
 
@@ -38,8 +40,8 @@ def launch(body: str = EXPONENTIALS, times: int = 20, grid: int = 2) -> np.ndarr
     return values
 
 
-def profiled(call: Callable[[], object] = launch, **options: object) -> KernelProfile:
-    (found,) = sm100sim.profile(call, draws=2, **options)  # type: ignore[arg-type]
+def profiled(call: Callable[[], object] = launch, **options: Any) -> KernelProfile:
+    (found,) = sm100sim.profile(call, draws=2, **options)
     return found
 
 
@@ -218,13 +220,13 @@ def test_the_chip_is_the_one_that_ptx_is_for(target: str, chip: str) -> None:
 def test_ptx_newer_than_an_assembler_goes_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     from sm100sim.timing.profile import call as module
 
-    compiled, tried = module.compiled, []
+    tried: list[str] = []
 
-    def old(ptx: str, *arguments: object, ptxas: str, **options: object) -> object:
+    def old(ptx: str, *arguments: Any, ptxas: str, **options: Any) -> object:
         tried.append(ptxas)
         if ptxas == "old":
             raise ValueError("ptxas refuses the PTX: Unsupported .version 9.9; current is '9.0'")
-        return compiled(ptx, *arguments, ptxas=None, **options)  # type: ignore[arg-type]
+        return compiled(ptx, *arguments, ptxas=None, **options)
 
     monkeypatch.setattr(module, "compiled", old)
     monkeypatch.setattr(module, "assemblers", lambda: ["old", "new"])
@@ -248,11 +250,10 @@ def test_a_kernel_that_cannot_be_matched_stops_with_the_reason(
     """The way of the run through other machine code ends; the line is named."""
     from sm100sim.timing.profile import call as module
 
-    compiled = module.compiled
 
-    def other(ptx: str, *arguments: object, **options: object) -> object:
+    def other(ptx: str, *arguments: Any, **options: Any) -> object:
         changed = re.sub(r"bar\.sync 0;", "", ptx)
-        return compiled(changed, *arguments, **options)  # type: ignore[arg-type]
+        return compiled(changed, *arguments, **options)
 
     monkeypatch.setattr(module, "compiled", other)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from sm100sim.contract import clock
@@ -23,11 +26,11 @@ PACKED = [op("FFMA2 R0, R2, R4, R6")] * 400
 ALU = [op("IADD3 R0, R2, R3, R4")] * 200
 LOAD = DynamicEvent(Action.TMEM_LOAD, ALL, shape=(32, 32))
 TMEM = [*[(op("LDTM.x32 R0, tmem[UR4]", write=0), LOAD)] * 100, op("NOP", wait=(0,))]
-AWAITED = [init(1), *[mma()] * 60, commit(), wait(), op("NOP", wait=(0,))]
+AWAITED: list[Any] = [init(1), *[mma()] * 60, commit(), wait(), op("NOP", wait=(0,))]
 WAITS = [op("MUFU.EX2 R0, R1", write=0, wait=(0,)), op("FADD R2, R0, R0", 4)] * 50
 
 
-def all_parts(body: list) -> Program:  # type: ignore[type-arg]
+def all_parts(body: Sequence[Any]) -> Program:
     """A warp on each sub-partition."""
     program = Program()
     for warp in range(4):

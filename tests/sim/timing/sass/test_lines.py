@@ -74,7 +74,7 @@ def test_what_ptxas_says_is_passed_on() -> None:
 
 
 def test_a_missing_tool_names_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools.importlib.util, "find_spec", lambda _: None)
-    monkeypatch.setattr(tools.shutil, "which", lambda _: None)
+    monkeypatch.setattr("sm100sim.timing.sass.tools.importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("sm100sim.timing.sass.tools.shutil.which", lambda _: None)
     with pytest.raises(FileNotFoundError, match="nvidia-cuda-nvcc"):
         tools.tool("ptxas")
