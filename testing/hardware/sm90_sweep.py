@@ -87,6 +87,10 @@ CASES: Final = (
         featured(features, 192, head_dim_v=128, lengths=SEQUENCES)
         for features in ("ragged causal sink", "page64 window", "persistent split bias")
     ),
+    *(featured(f"persistent {features}", 96, lengths=((700, 900),) * 2, heads=6)
+      for features in ("", "causal", "window sink")),
+    *(hopper(400, 400, d, 6, 2, batch=2, causal=True) for d in (64, 96)),
+    hopper(300, 2100, 128, 67, 67),
     *(hopper(513, 1000, d, 4, 2, batch=2, causal=True, dtype=FP8) for d in (16, 64, 80, 128)),
     hopper(300, 9000, 128, dtype=FP8),
     hopper(513, 1000, 192, 4, 2, causal=True, dtype=FP8, head_dim_v=128),

@@ -70,7 +70,10 @@ def _specified_sm90(problem: Problem, row: KernelRow, spec: SM90Spec) -> Specifi
     asked = problem.features.scheduler is Scheduler.PERSISTENT
     sizes, sms = problem.sizes, problem.sms
     tile = choose_tile(spec, sizes, sms, asked=problem.num_qo, is_persistent=asked)
-    problem, splits = problem.with_scheduler(choose_scheduler(spec, sizes, sms, tile.kind)), None
+    scheduler, splits = choose_scheduler(spec, sizes, sms, tile.kind), None
+    if problem.num_qo is not None and spec.has_other_keys_in_turns:
+        scheduler = Scheduler.TILE  # The bits are to be those of any other batch.
+    problem = problem.with_scheduler(scheduler)
     if problem.features.num_splits is None:
         posed = _sm90_specification_of(problem, row, tile)
         splits = choose_key_splits(posed, sizes, sms)

@@ -102,15 +102,9 @@ LONG_KEYS_TILE: Final = SM90Tile(128, 3, 80)
 """For this head dim alone, and many keys: three consumers hide more of each other's softmax, and
 what they lose at the ends of a query tile no longer counts."""
 
-PERSISTENT_CAUSAL: Final = SM90Tile(96, 3, 96)
-"""For this tile of the table alone, persistent CTAs and a causal mask: two of its key tiles end
-where its rows do."""
-
-
-def persistent_causal_keys(depth: int) -> int:
-    """Return the keys of a persistent CTA's tile with a causal mask, 0 for those of the table."""
-    is_it = next(tile.depth for tile in TILES if depth <= tile.depth) == PERSISTENT_CAUSAL.depth
-    return PERSISTENT_CAUSAL.keys if is_it else 0
+PERSISTENT_MASKED: Final = SM90Tile(96, 3, 96)
+"""For this tile of the table alone, persistent CTAs and a mask: two of its key tiles end where a
+causal query tile does, and whatever a mask needs besides finds registers."""
 
 
 def tiles_of(*, is_fp8: bool, few_rows: bool, has_three: bool) -> tuple[SM90Tile, ...]:

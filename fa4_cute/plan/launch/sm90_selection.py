@@ -90,7 +90,7 @@ PERSISTENT: Final = (PersistentKeys(64, 64, ANY, 4096, 4096, 1024),
                      PersistentKeys(128, 128, 2047, 2048, 0, 4096),
                      PersistentKeys(192, 128, 4096, 1024),
                      PersistentKeys(192, 192, 0, 0),
-                     PersistentKeys(256, 256, ANY, 4096))  # fmt: skip
+                     PersistentKeys(256, 256, 16384, 4096))  # fmt: skip
 """Ascending; the first that holds the head dims counts. Measured on an H100 and an H200
 (``docs/hopper.md``); 192 columns of V were not."""
 PERSISTENT_LONG: Final = PersistentKeys(128, 128, 4096, 0)
@@ -272,8 +272,7 @@ def choose_scheduler(
     row = next(r for r in rows if depths[0] <= r.depth and depths[1] <= r.ov_depth)
     most = row.most(spec)
     keys = min(visited_key_tiles(spec, sizes) * spec.config.BN, sizes.seqlen_k) if most else 0
-    is_alike = spec.variant.mask == NULL or keys <= sizes.seqlen_k // 2
-    if not most or keys > most or not evens_out(spec, sizes, num_sms, is_alike=is_alike):
+    if not most or keys > most or not evens_out(spec, sizes, num_sms, keys):
         return Scheduler.TILE
     return Scheduler.PERSISTENT
 
@@ -284,33 +283,36 @@ def is_in_turns(spec: SM90Spec) -> bool:
     return spec.head_by_head and not (variant.ragged_q or variant.partial_values)
 
 
-def evens_out(spec: SM90Spec, sizes: AttentionSizes, num_sms: int, *, is_alike: bool) -> bool:
+def evens_out(spec: SM90Spec, sizes: AttentionSizes, num_sms: int, keys: int) -> bool:
     """Return whether the fixed order of persistent CTAs gives each about the same work.
 
-    One query tile each gains nothing. Where query tiles are alike, as those of all keys or a narrow
-    window, no order is better than another.
+    One query tile each gains nothing. Those of all keys are alike, so that no order is better than
+    another. ``keys`` are those of the longest query tile.
     """
     if not is_in_turns(spec):
         return True
+    shape = TileShape.of(spec.config)
     tiles, *others = grid(
-        TileShape.of(spec.config),
-        max_seqlen_q=sizes.seqlen_q, num_q_heads=sizes.num_q_heads, batch=sizes.batch,
-    )  # fmt: skip
+        shape, max_seqlen_q=sizes.seqlen_q, num_q_heads=sizes.num_q_heads, batch=sizes.batch
+    )
     works = tiles * prod(others)
-    return works > num_sms and (is_alike or unevenness(tiles, works, num_sms) <= MOST_UNEVEN)
+    if works <= num_sms or spec.variant.mask == NULL:
+        return works > num_sms
+    return unevenness(tiles, ceil_div(keys, shape.positions), works, num_sms) <= MOST_UNEVEN
 
 
 @lru_cache(maxsize=1024)
-def unevenness(tiles: int, works: int, ctas: int) -> float:
+def unevenness(tiles: int, longest: int, works: int, ctas: int) -> float:
     """Return the key tiles of the busiest persistent CTA over the mean, with a causal mask.
 
     The order is that of ``work.persistent``: heads of ``tiles`` query tiles, the longest first, one
-    round forwards and one backwards.
+    round forwards and one backwards. None is longer than ``longest``, in query tiles: a window's.
     """
     loads = [0] * ctas
     for turn in range(min(ceil_div(works, ctas), MOST_COUNTED)):
         first = turn * ctas
-        row = [tiles - work % tiles for work in range(first, min(first + ctas, works))]
+        ends = range(first, min(first + ctas, works))
+        row = [min(tiles - work % tiles, longest) for work in ends]
         row += [0] * (ctas - len(row))
         loads = list(map(add, loads, reversed(row) if turn % 2 else row))
     return max(loads) * ctas / sum(loads)

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from ..config.sm90_config import SM90Config
-from ..config.sm90_tiles import LONG_KEYS_TILE, persistent_causal_keys
+from ..config.sm90_tiles import LONG_KEYS_TILE, PERSISTENT_MASKED, TILES
 from ..facts.dtypes import DType
 from ..facts.hardware import SM90A, TMA_ALIGN, align_up
 from ..facts.wgmma import WGMMA_ROWS, LaneColumns
-from ..masks.masks import CAUSAL, NULL, NullMask, SlidingWindowMask
+from ..masks.masks import CAUSAL, NULL, SlidingWindowMask
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import OneChain
 from .register_tuning import (
@@ -22,6 +22,7 @@ from .register_tuning import (
 from .schedule import SM90_FEW_ROWS_SCHEDULES, SM90_SCHEDULES, WarpSchedule
 from .variant import Variant
 
+FIRST_DEPTH = TILES[0].depth
 SM90_DTYPES = (DType.BF16, DType.FP16, DType.FP8_E4M3)
 """Element types of the operands."""
 
@@ -67,7 +68,6 @@ class SM90Spec(CommonSpec):
         for name, depth in (("depth", head_dim), ("ov_depth", ov_depth)):
             refuse(_unsupported_reason(dtype, name, depth))
         is_fp8 = dtype is DType.FP8_E4M3
-        in_turns = variant.is_persistent and variant.mask != NULL and not is_fp8
         config = SM90Config.for_attention(
             dtype,
             head_dim,
@@ -78,9 +78,19 @@ class SM90Spec(CommonSpec):
             column_cap=most_columns(variant, ov_depth) if is_fp8 else 0,
             most_consumers=most_consumers(variant, ov_depth),
         )
-        keys = persistent_causal_keys(head_dim) if in_turns else 0
-        config = replace(with_features(config, variant), keys=keys)
-        return cls(config, variant, sm90_schedule(config))
+        config = with_features(config, variant)
+        made = cls(config, variant, sm90_schedule(config))
+        if not (variant.is_persistent and made.has_other_keys_in_turns):
+            return made
+        return replace(made, config=replace(config, keys=PERSISTENT_MASKED.keys))
+
+    @property
+    def has_other_keys_in_turns(self) -> bool:
+        """Whether a persistent CTA's tile has other keys than that of the table."""
+        config = self.config
+        row = next(tile for tile in TILES if config.depth <= tile.depth)
+        masked = self.variant.mask != NULL and not config.transposes_values
+        return masked and row.depth == PERSISTENT_MASKED.depth
 
     def with_few_rows(self) -> SM90Spec:
         """Return the kernel for queries that fit one Q tile."""
@@ -122,8 +132,13 @@ class SM90Spec(CommonSpec):
 
     @property
     def head_by_head(self) -> bool:
-        """With all keys or a window: a head's keys and values stay in the L2 meanwhile."""
-        return isinstance(self.variant.mask, (NullMask, SlidingWindowMask))
+        """With all keys or a window: a head's keys and values stay in the L2 meanwhile.
+
+        Narrow heads gain nothing from it with a window, whose keys are few (``docs/hopper.md``).
+        """
+        mask = self.variant.mask
+        is_wide = self.config.depth > FIRST_DEPTH
+        return mask in (NULL, CAUSAL) or (is_wide and isinstance(mask, SlidingWindowMask))
 
     @property
     def ends_apart(self) -> bool:

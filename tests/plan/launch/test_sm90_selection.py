@@ -117,7 +117,8 @@ def test_the_tile_for_many_keys_beside_persistent_ctas(
         (wide(64, mask=CAUSAL), 4097, False), (wide(64, mask=WINDOW), 65536, True),
         (wide(96), 4096, True), (wide(96), 4097, False), (wide(96, 1, CAUSAL), 4096, True),
         (wide(128), 512, True), (wide(128, mask=WINDOW), 65536, True),
-        (wide(192), 512, False), (wide(256), 65536, True), (wide(256, mask=CAUSAL), 4097, False),
+        (wide(192), 512, False), (wide(256), 16384, True), (wide(256), 16385, False),
+        (wide(256, mask=CAUSAL), 4097, False),
         (SM90Spec.for_attention(DType.BF16, 192, head_dim_v=128), 4096, True),
         (SM90Spec.for_attention(DType.BF16, 64, variant=RAGGED), 4096, True),
         (SM90Spec.for_attention(DType.BF16, 64, variant=RAGGED), 4097, False),
@@ -137,24 +138,29 @@ def test_ctas_are_persistent_where_the_ends_of_a_query_tile_count(
 
 @pytest.mark.parametrize(
     ("mask", "tiles", "heads", "even"),
-    [(None, 16, 8, False), (None, 19, 7, True), (WINDOW, 32, 8, True), (CAUSAL, 16, 16, False),
-     (CAUSAL, 16, 32, True), (CAUSAL, 64, 16, False), (CAUSAL, 64, 32, True)],
+    [(None, 16, 8, False), (None, 19, 7, True), (WINDOW, 32, 60, True), (WINDOW, 22, 60, False),
+     (CAUSAL, 16, 16, False), (CAUSAL, 16, 32, True), (CAUSAL, 64, 16, False),
+     (CAUSAL, 64, 32, True)],
 )  # fmt: skip
 def test_a_fixed_order_is_even_after_enough_rounds(
     mask: Mask | None, tiles: int, heads: int, even: bool
 ) -> None:
     spec, length = wide(group=1, mask=mask), tiles * 128
     sizes = AttentionSizes(1, length, length, heads, heads)
-    assert evens_out(spec, sizes, SMS, is_alike=mask is not CAUSAL) is even
+    keys = 1152 if mask is WINDOW else length
+    assert evens_out(spec, sizes, SMS, keys) is even
 
 
 @pytest.mark.parametrize(
-    ("tiles", "works", "ctas", "expected"),
-    [(2, 4, 2, 1.0), (2, 2, 2, 4 / 3), (3, 6, 2, 4 / 3), (1, 3, 2, 4 / 3), (64, 10**6, 64, 1.0)],
-)
-def test_the_busiest_cta(tiles: int, works: int, ctas: int, expected: float) -> None:
+    ("tiles", "longest", "works", "ctas", "expected"),
+    [(2, 2, 4, 2, 1.0), (2, 2, 2, 2, 4 / 3), (3, 3, 6, 2, 4 / 3), (3, 1, 6, 2, 1.0),
+     (1, 1, 3, 2, 4 / 3), (64, 64, 10**6, 64, 1.0)],
+)  # fmt: skip
+def test_the_busiest_cta(
+    tiles: int, longest: int, works: int, ctas: int, expected: float
+) -> None:
     """E.g. works of 3, 2, 1, 3, 2, 1 tiles: CTA 0 has the first, fourth and fifth of two."""
-    assert unevenness(tiles, works, ctas) == pytest.approx(expected)
+    assert unevenness(tiles, longest, works, ctas) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
