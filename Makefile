@@ -7,6 +7,9 @@ FOREIGN := $(VENV)/.foreign-installed
 MODEL  := $(VENV)/.model-installed
 SITE   := $(VENV)/.site-installed
 
+# Tests start hundreds of programs. Some images forbid bytecode files: each would compile the tree anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help setup demo model test test-all quick lint site bench check tune mutants source-mutants \
 	foreign originals wheels clean
 .DEFAULT_GOAL := help

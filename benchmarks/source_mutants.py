@@ -11,21 +11,28 @@ whose fault is killed after all, makes the exit status 1.
     python -m benchmarks.source_mutants WORD ..           faults whose place contains a word
     python -m benchmarks.source_mutants --trust ..        do not try the unchanged source first
     python -m benchmarks.source_mutants --processes N ..  this many trials at a time
+    python -m benchmarks.source_mutants --sample N --seed S   N faults, of every storey by turns
+    python -m benchmarks.source_mutants --resume ..       keep verdicts of unchanged files
+
+Verdicts are written to out/source_mutants.jsonl as they come (``--results FILE``: elsewhere), and
+those of this run to out/source_mutants.json at its end.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
+import random
 import shutil
 import signal
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
@@ -36,6 +43,8 @@ from benchmarks.source_faults import FAULTS
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 RESULT: Final = Path("out/source_mutants.json")
+VERDICTS: Final = Path("out/source_mutants.jsonl")
+"""One row a line, written when its trial ends: a run that was cut off can go on."""
 PROCESSES: Final = 2
 LIMIT: Final = 300.0
 """Seconds after which a fault counts as found: the original takes a tenth."""
@@ -63,6 +72,7 @@ def start_worker(cache: str) -> None:
     os.environ["FA4_CUTE_CACHE_DIR"] = str(_tree / "kernels")
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(_tree / "hypothesis")
     sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"  # of a changed file, by a program of a test
     os.chdir(_tree)
     sys.path[:] = [str(_tree), *(path for path in sys.path if path not in ("", str(ROOT)))]
     for name in list(sys.modules):
@@ -150,6 +160,38 @@ def resolved(faults: Sequence[Fault]) -> tuple[list[tuple[Fault, Edit]], list[st
     return found, problems
 
 
+def sampled(
+    found: Sequence[tuple[Fault, Edit]], number: int, seed: int
+) -> list[tuple[Fault, Edit]]:
+    """Return ``number`` faults, taken from the folders of the package by turns.
+
+    The same seed gives the same order, so a larger sample goes on where a smaller one ends.
+    """
+    storeys = defaultdict(list)
+    for fault, edit in found:
+        storeys[Path(edit.path).parts[1]].append((fault, edit))
+    draw = random.Random(seed)
+    for faults in storeys.values():
+        draw.shuffle(faults)
+    longest = max(map(len, storeys.values()), default=0)
+    turns = [faults[n] for n in range(longest) for faults in storeys.values() if n < len(faults)]
+    return turns[:number]
+
+
+def kept_rows(path: Path) -> dict[str, dict[str, object]]:
+    """Return the last row of each fault in a file of verdicts whose source is as it was then."""
+    if not path.exists():
+        return {}
+    rows = {row["fault"]: row for row in map(json.loads, path.read_text().splitlines())}
+    return {name: row for name, row in rows.items() if row["source"] == _source(row["path"])}
+
+
+def _source(path: str) -> str:
+    """Return what tells this version of a file of the tree from others."""
+    place = ROOT / path
+    return hashlib.sha256(place.read_bytes()).hexdigest()[:16] if place.exists() else ""
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the tier; the exit status is 1 when a fault survives without a reason."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -157,6 +199,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--check-anchors", action="store_true", help="only look for the places")
     parser.add_argument("--trust", action="store_true", help="do not try the unchanged source")
     parser.add_argument("--processes", type=int, default=PROCESSES, help="at a time")
+    parser.add_argument("--sample", type=int, help="number of faults, of every storey by turns")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--results", type=Path, default=VERDICTS, help="file of verdicts")
+    parser.add_argument("--resume", action="store_true", help="keep what that file says already")
     given = parser.parse_intermixed_args(arguments)
     chosen = [f for f in FAULTS if not given.words or any(w in f.place for w in given.words)]
     found, problems = resolved(chosen)
@@ -165,17 +211,30 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"{len(found)} of {len(chosen)} faults have their place")
     if problems or given.check_anchors:
         return int(bool(problems))
-    return _run(found, given.processes, trust=given.trust)
+    if given.sample is not None:
+        found = sampled(found, given.sample, given.seed)
+    kept = kept_rows(given.results) if given.resume else {}
+    rows = [kept[str(fault)] for fault, _ in found if str(fault) in kept]
+    left = [(fault, edit) for fault, edit in found if str(fault) not in kept]
+    print(f"{len(left)} to try, {len(rows)} kept")
+    return _run(left, given, rows)
 
 
-def _run(found: Sequence[tuple[Fault, Edit]], processes: int, *, trust: bool) -> int:
+def _run(
+    found: Sequence[tuple[Fault, Edit]],
+    given: argparse.Namespace,
+    rows: list[dict[str, object]],
+) -> int:
+    """Try ``found``, add what comes of it to ``rows``, and say what that makes."""
     start, context = time.perf_counter(), get_context("spawn")
     killers = sorted({name for fault, _ in found for name in fault.killers})
+    given.results.parent.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="source_mutants_") as cache,
-        ProcessPoolExecutor(processes, context, start_worker, (cache,)) as pool,
+        ProcessPoolExecutor(given.processes, context, start_worker, (cache,)) as pool,
+        given.results.open("a") as verdicts,
     ):
-        tried = [] if trust else killers
+        tried = [] if given.trust else killers
         parts = [pool.submit(clean, (name,)) for name in tried]
         broken = {name: how for part in parts for name, how in part.result().items()}
         for how in broken.values():
@@ -183,11 +242,15 @@ def _run(found: Sequence[tuple[Fault, Edit]], processes: int, *, trust: bool) ->
         if broken:
             return 1
         print(f"{len(tried)} probes and tests pass without a fault", flush=True)
-        trials = [pool.submit(trial, edit, fault.killers) for fault, edit in found]
-        rows = [
-            _row(fault, edit, *future.result())
-            for (fault, edit), future in zip(found, trials, strict=True)
-        ]
+        trials = {
+            pool.submit(trial, edit, fault.killers): (fault, edit, _source(edit.path))
+            for fault, edit in found
+        }
+        for future in as_completed(trials):
+            fault, edit, source = trials[future]
+            rows.append({**_row(fault, edit, *future.result()), "source": source})
+            verdicts.write(json.dumps(rows[-1]) + "\n")
+            verdicts.flush()
     ways = Counter(row["verdict"] for row in rows)
     seconds = time.perf_counter() - start
     RESULT.parent.mkdir(exist_ok=True)

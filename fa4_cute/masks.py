@@ -1,10 +1,10 @@
 """Masks for :func:`fa4_cute.flash_attn`: constructors, combined with ``&`` and ``|``.
 
-``a & b`` is visible where both are, ``a | b`` where either is: masks are named after what they
-show. A :func:`bias` is added to the scores; across ``&`` biases add up, and across ``|`` the larger
-one counts where both sides show a key. Rows are aligned to the bottom right: query ``i`` of a
-sequence stands at key ``i + seqlen_k - seqlen_q``. Example, a window of 128 keys that also sees the
-first four::
+Masks are named after what they show: with ``a & b`` a key is visible where both masks show it, with
+``a | b`` where either does. A :func:`bias` is added to the scores. Biases joined by ``&`` add up;
+of biases joined by ``|``, the larger one counts where both sides show a key. Rows are aligned to
+the bottom right: query ``i`` of a sequence is aligned with key ``i + seqlen_k - seqlen_q``. As an
+example, a window of 128 keys that also sees the first four::
 
     window = masks.sliding_window(127, 0) | (masks.padding(torch.tensor([4])) & masks.causal())
 """
@@ -79,7 +79,7 @@ def sliding_window(left: int | None, right: int | None = None) -> AttentionMask:
         left, right: keys on either side, 0 or more; None leaves the side open.
 
     Raises:
-        TypeError, ValueError: a side is no integer, or negative.
+        TypeError, ValueError: a side is not an integer, or is negative.
     """
     return AttentionMask(SlidingWindowMask(left, right))
 
@@ -88,7 +88,7 @@ def chunked(size: int) -> AttentionMask:
     """Return the mask of the keys in a row's own chunk of ``size`` keys.
 
     Raises:
-        TypeError, ValueError: ``size`` is no integer, or less than 1.
+        TypeError, ValueError: ``size`` is not an integer, or is less than 1.
     """
     return AttentionMask(ChunkedMask(size))
 
@@ -101,13 +101,13 @@ def chunked_causal(size: int) -> AttentionMask:
 def padding(lengths: Any) -> AttentionMask:
     """Return the mask of the first ``lengths[b]`` keys of sequence ``b``.
 
-    Unlike ``seqused_k`` it does not move the diagonal: rows stay aligned to the last key.
+    Unlike ``seqused_k``, it does not move the diagonal: rows stay aligned to the last key.
 
     Args:
-        lengths: (batch,), int32 or int64; beyond the last key all keys are visible.
+        lengths: (batch,), int32 or int64; a length beyond the last key shows all keys.
 
     Raises:
-        TypeError: ``lengths`` is no tensor.
+        TypeError: ``lengths`` is not a tensor.
     """
     _require_tensor("padding lengths", lengths)
     return AttentionMask(PaddingMask(0), lengths=(lengths,))
@@ -118,11 +118,11 @@ def bias(tensor: Any) -> AttentionMask:
 
     Args:
         tensor: (batch, num_q_heads, seqlen_q, seqlen_k), float32 (other float types are copied);
-            a dimension of 1, other than the last, stands for all. In ragged batches queries and
+            a dimension of 1, other than the last, is broadcast. In ragged batches, queries and
             keys count from the start of their sequence.
 
     Raises:
-        TypeError: ``tensor`` is no tensor.
+        TypeError: ``tensor`` is not a tensor.
     """
     _require_tensor("bias", tensor)
     return AttentionMask(_BIAS, biases=(tensor,))
@@ -131,15 +131,15 @@ def bias(tensor: Any) -> AttentionMask:
 def dense(visible: Any) -> AttentionMask:
     """Return the mask of the keys where ``visible`` is True, as ``attn_mask`` of SDPA means it.
 
-    It is a :func:`bias` of 0 and minus infinity, made here: later changes of the tensor are not
-    seen. Masks that know their intervals, such as :func:`sliding_window`, cost less.
+    It becomes a :func:`bias` of 0 and minus infinity when it is made: later changes to the tensor
+    have no effect. Masks that know their intervals, such as :func:`sliding_window`, cost less.
 
     Args:
         visible: bool, (seqlen_q, seqlen_k), (num_q_heads, seqlen_q, seqlen_k) or (batch,
-            num_q_heads, seqlen_q, seqlen_k); a dimension of 1, other than the last, stands for all.
+            num_q_heads, seqlen_q, seqlen_k); a dimension of 1, other than the last, is broadcast.
 
     Raises:
-        TypeError: ``visible`` is no tensor of booleans.
+        TypeError: ``visible`` is not a tensor of booleans.
         ValueError: it has another rank.
     """
     import torch

@@ -1,11 +1,11 @@
 """A virtual SM100: executes the PTX of Blackwell kernels on a CPU.
 
-``sm100sim.activate()`` before the CuTe DSL is imported makes every launch of the process run here;
-``sm100sim.launch(ptx, grid=..., block=..., args=...)`` runs one PTX kernel directly.
-``sm100sim.explore(fn)`` runs a program under many orders of events;
-``sm100sim.run_options(checks="all")`` changes how the launches of a block run, and
+``sm100sim.activate()``, called before the CuTe DSL is imported, makes every launch of the process
+run here; ``sm100sim.launch(ptx, grid=..., block=..., args=...)`` runs one PTX kernel directly.
+``sm100sim.explore(fn)`` runs a program under many orders of events.
+``sm100sim.run_options(checks="all")`` changes how the launches in a block run, and
 ``sm100sim.record()`` collects their reports, which ``sm100sim.save(reports, path)`` writes.
-``sm100sim.profile(fn)`` says where the time of a program's kernels goes on a chip.
+``sm100sim.profile(fn)`` predicts where the time of a program's kernels goes on a chip.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a kernel launch consists of, in plain data: handed from a runtime to the simulator."""
+"""What a kernel launch consists of, as plain data that a runtime hands to the simulator."""
 
 from __future__ import annotations
 

@@ -60,12 +60,12 @@ def _shape(buffer: Any) -> str:
 
 
 def register(buffer: Any, writable: bool = True, name: str = "") -> Any:
-    """Make `buffer` (CPU tensor or array) known to launches for as long as it lives; returns it.
+    """Make `buffer` (CPU tensor or array) known to launches for as long as it lives; return it.
 
     Args:
-        buffer: what kernels may touch.
-        writable: whether they may write there.
-        name: what findings call it; its type and shape when not given.
+        buffer: memory that kernels may access.
+        writable: whether they may write to it.
+        name: what findings call it; its type and shape if not given.
     """
     found = allocation_of(buffer, writable, name)
     _registered[id(buffer)] = found

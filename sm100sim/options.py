@@ -23,15 +23,15 @@ class Check(IntFlag):
     """Optional watchers.
 
     `STRICT_LD` reports every use of a register that tcgen05.ld writes before tcgen05.wait::ld. The
-    ISA asks for the wait; shipped kernels rely on the register dependency. `STRICT_EXIT`, with
-    `PROTOCOL`, reports mbarriers that are left in the middle of a phase, as the last
-    `producer_acquire` of CuTe DSL pipelines does. `STRICT_FENCE`, with `RACES`, lets signals
-    between threads order Tensor Memory only with the tcgen05.fence pair that the ISA asks for,
-    which shipped kernels leave out. `STRICT_LANES`, with `RACES`, takes the lanes of a warp for the
-    threads that they are: what one lane signals or waits for, the others have no part in before
+    ISA requires the wait; shipped kernels rely on the register dependency. `STRICT_EXIT`, with
+    `PROTOCOL`, reports mbarriers that are left in the middle of a phase, as they are after the last
+    `producer_acquire` of CuTe DSL pipelines. `STRICT_FENCE`, with `RACES`, lets signals
+    between threads order Tensor Memory only with the tcgen05.fence pair that the ISA requires,
+    which shipped kernels leave out. `STRICT_LANES`, with `RACES`, treats the lanes of a warp as
+    separate threads: what one lane signals or waits for does not order the others before
     bar.warp.sync or another barrier. `STRICT_SCOPE`, with `RACES`, takes the scope of mbarrier
-    operations at its word: one of CTA scope orders no memory between CTAs. `ALL` leaves these out;
-    `TO_THE_LETTER` is all of them but `STRICT_EXIT`.
+    operations literally: one of CTA scope orders no memory between CTAs. `ALL` leaves these out;
+    `TO_THE_LETTER` is all of them except `STRICT_EXIT`.
     """
 
     NONE = 0
@@ -57,7 +57,7 @@ def checks_of(value: Any) -> Check:
         value: e.g. `Check.ALL`, "all", "races, protocol", ["races", "strict-lanes"].
 
     Raises:
-        ValueError: a name or a number is no check; names the nearest one.
+        ValueError: a name or a number is not a check; names the nearest one.
         TypeError: neither a name nor a number.
     """
     if isinstance(value, str):
@@ -106,10 +106,10 @@ class RunOptions:
     """Options of a run.
 
     Attributes:
-        mode: "fast" lands asynchronous work at once; "random" at moments drawn from `seed`, with a
-            random order of warps; "late" only when no warp can go on.
+        mode: when asynchronous work lands: "fast", at once; "random", at moments drawn from `seed`,
+            with a random order of warps; "late", only when no warp can go on.
         seed: repeats a run exactly.
-        checks: which watchers look on; they never change a run. Names will do, see `checks_of`.
+        checks: the watchers that are on; they never change a run. Names also work, see `checks_of`.
         poison: fill shared memory, Tensor Memory and registers with NaN patterns before the start.
         exact_mma: the bit-level accumulation model instead of one rounding per instruction.
         trace_cluster: index of the cluster whose timeline is recorded, or None.
@@ -117,14 +117,14 @@ class RunOptions:
         max_findings: further findings are dropped; the first fault never is.
         max_idle_instructions: warp instructions without progress before it is a livelock, for a
             loop that polls; one that only computes, or watches the clock, gets 50 times as many.
-        max_instructions: warp instructions before the run is stopped with a fault; None for any
-            number. A loop that stores or meets a barrier in each round makes progress for ever.
-        print_to: gets what the kernel printed, once, when the launch has ended; None: standard
-            output.
+        max_instructions: warp instructions before the run is stopped with a fault; None for no
+            limit. A loop that stores or meets a barrier in each round makes progress forever.
+        print_to: called with what the kernel printed, once, when the launch has ended; None means
+            standard output.
         raise_on_findings: raise `FindingsError` after a launch with findings.
         suppressions: findings that are accepted: a TOML file, or `Suppression`s.
-        threads: cores that the clusters of a launch may use; None for all that the process may.
-            They change nothing in what a launch leaves behind and reports.
+        threads: cores that the clusters of a launch may use; None for all that the process may use.
+            They do not change what a launch computes and reports.
 
     Raises:
         ValueError: a value is out of range, or a name is unknown; the message names the nearest.
@@ -225,10 +225,10 @@ def current_options() -> RunOptions:
 def run_options(*, everywhere: bool = False, **changes: Any) -> Iterator[RunOptions]:
     """Use other options for the launches inside the block, e.g. `run_options(mode="late")`.
 
-    The block rules the launches of its own thread; a thread that it starts has the defaults.
+    The block applies to the launches of its own thread; a thread started in it has the defaults.
 
     Args:
-        everywhere: rule the threads too that have options of their own nowhere; for one block of
+        everywhere: also apply to all threads that have no options of their own; for one block of
             the process at a time.
         changes: fields of `RunOptions`.
 

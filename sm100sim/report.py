@@ -32,13 +32,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class HotSpot:
-    """A line of the program and the warp instructions that it cost.
+    """A line of the program and the warp instructions it executed.
 
     Attributes:
         place: the source line, or None where the PTX has no line information for it.
         lines: the PTX lines that belong to it, ascending.
         instructions: executed warp instructions of all of them.
-        source: text of the PTX line among them that cost most.
+        source: text of the PTX line among them that executed the most.
     """
 
     place: SourcePlace | None
@@ -67,7 +67,7 @@ class Report:
         verdict: "clean", "findings" (rules broken, see `findings`) or "incomplete" (nothing was
             found, but the run did not end, or a finding or access history had to be dropped).
         complete: the run ended and nothing was dropped; with findings, there may be others if not.
-        findings: in the order they were met.
+        findings: in the order in which they were found.
         instructions: executed warp instructions; `thread_instructions` counts active lanes.
         seconds: wall time of the execution; `prepare_seconds`: parsing and lowering of the PTX.
         cycles: of the run's own clock, at the end of the slowest warp of the slowest cluster. It
@@ -79,7 +79,7 @@ class Report:
         memory_check: what global accesses were checked against.
         output: what the kernel printed, of all lanes in the order of their calls.
         places: source lines by PTX line, where the PTX has line information.
-        suppressed: what was found and is accepted (`RunOptions.suppressions`), with the reason.
+        suppressed: findings that are accepted (`RunOptions.suppressions`), with the reasons.
         options: how it ran; the same options repeat the run.
     """
 
@@ -124,7 +124,7 @@ class Report:
         """The source lines that executed the most warp instructions, the largest number first.
 
         Args:
-            most: how many lines; PTX lines without line information count each for itself.
+            most: number of lines; each PTX line without line information counts separately.
         """
         counts: Counter[tuple[str, int]] = Counter()
         lines: dict[tuple[str, int], list[int]] = {}
@@ -147,7 +147,7 @@ class Report:
 
         Args:
             path: a file name whose suffix gives the format, e.g. "race.svg".
-            finding: index in `findings`; without it the first that names two accesses, if any.
+            finding: index in `findings`; by default the first one that names two accesses, if any.
 
         Raises:
             ValueError: no timeline was recorded, or the finding is not in the traced cluster.
@@ -177,7 +177,7 @@ class Report:
         return f"<div>{head}, grid {self.grid}, block {self.block}<br>{line}{table}</div>"
 
     def summary(self) -> str:
-        """A few lines for people."""
+        """A summary of a few lines."""
         lines = [
             f"{self.kernel}: {self.verdict}; "
             f"grid {self.grid}, cluster {self.cluster}, block {self.block}",
@@ -229,7 +229,7 @@ class SimulationFault(FindingsError):
 
 
 class UnsupportedExecuted(SimulationFault, Unsupported):
-    """A launch came to an instruction that can be read and has no meaning here."""
+    """A launch reached an instruction that can be parsed but is not supported."""
 
     def __init__(self, report: Report, why: Unsupported) -> None:
         SimulationFault.__init__(self, report)
@@ -251,12 +251,12 @@ def record(
 ) -> Iterator[list[Report]]:
     """Collect the reports of all launches inside the block, faulted ones too, in their order.
 
-    Example: ``with sm100sim.record() as reports: ...``. The block hears the launches of its own
-    thread or asynchronous task, as `run_options` does; blocks may be nested.
+    Example: ``with sm100sim.record() as reports: ...``. The block records the launches of its own
+    thread or asynchronous task, as with `run_options`; blocks may be nested.
 
     Args:
-        reports: the list that they are added to; a new one when not given.
-        everywhere: hear the threads too that record nowhere themselves.
+        reports: the list that they are added to; a new one if not given.
+        everywhere: also record all threads that have no `record` block of their own.
     """
     reports = [] if reports is None else reports
     with _recording.put((*_recording.get(), reports), everywhere):

@@ -1,9 +1,10 @@
 """Timelines of a traced run: spans per warp, a picture with the accesses of a finding, Perfetto.
 
-They show the order of a functional run, for findings. Times are those of the run's own clock:
-every instruction costs its published issue cycles, waits end when what they wait for is done, MMAs
-follow one another through the tensor pipe, copies take a published latency. Warps do not compete
-for issue slots; timelines that predict a chip are `sm100sim.profile`'s (`timing.profile.views`).
+They show the order of a functional run, to explain findings. Times are those of the run's own
+clock: every instruction costs its published issue cycles, waits end when what they wait for is
+done, MMAs follow one another through the tensor pipe, and copies take a published latency. Warps do
+not compete for issue slots; timelines that predict a chip come from `sm100sim.profile`
+(`timing.profile.views`).
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ def draw(
 
     Args:
         report: a run with `trace_cluster` set.
-        rows: what is shown; every warp and unit that did something when not given.
+        rows: the rows to show; by default every warp and unit that did something.
         label: names MMA and TMA events; each name gets a colour and a legend entry.
         window: first and last modelled cycle to show.
         finding: index of a finding whose accesses are marked (`access_marks`).

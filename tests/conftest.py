@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
+
+# Read when torch is imported, here and in programs that tests start. Tests run beside one another
+# and their tensors are small: threads that wait for each other would take the cores in turns.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -115,7 +115,9 @@ CLASSES: Final = (
     _prompt("d128", "bf16", 128, 128),
     _prompt("d192/128", "bf16", 192, 128),
     _prompt("fp8 d64", "fp8", 64, 64, ("keys", (0, 128))),
+    _prompt("fp8 d96", "fp8", 96, 96),
     _prompt("fp8 d128", "fp8", 128, 128),
+    _prompt("fp8 d192/128", "fp8", 192, 128),
     ProblemClass("decode d128", "1q", "bf16", 128, 128, STEP, _COMMON),
 )
 """In the order of the table: the first row that holds a kernel is taken."""

@@ -34,8 +34,8 @@ def flash_attn_func(
     """Compute attention of a dense batch.
 
     Args:
-        q: (batch, seqlen_q, num_q_heads, head_dim), bfloat16, float16 or float8_e4m3fn; a head_dim
-            of 16 bits that is no multiple of 8 is padded, which copies q, k and v.
+        q: (batch, seqlen_q, num_q_heads, head_dim), bfloat16, float16 or float8_e4m3fn. With
+            16-bit types, a head_dim that is not a multiple of 8 is padded, which copies q, k and v.
         k: (batch, seqlen_k, num_kv_heads, head_dim).
         v: (batch, seqlen_k, num_kv_heads, head_dim of v).
         dropout_p: 0; anything else is refused.
@@ -45,7 +45,7 @@ def flash_attn_func(
         softcap: ``softcap * tanh(score / softcap)``; 0 is off.
         alibi_slopes: float32, (num_q_heads,) or (batch, num_q_heads): ``-slope * |i + seqlen_k -
             seqlen_q - j|`` is added to the score, after ``softcap``.
-        deterministic: nothing, the forward pass always is.
+        deterministic: has no effect; the forward pass always is.
         return_attn_probs: return (O, LSE, None), as flash-attn 2 does without dropout.
         num_splits: CTAs that share the keys of a query tile; 0 leaves it to the kernel.
         further: arguments of some versions of flash-attn, such as ``s_aux``, ``q_descale``,
@@ -57,7 +57,7 @@ def flash_attn_func(
 
     Raises:
         TypeError, ValueError, NotImplementedError: as :func:`fa4_cute.flash_attn`, or an argument
-            asks for what is not served; the message names it.
+            asks for something that is not supported; the message names it.
     """
     refuse_dropout(dropout_p)
     asked = Asked(softmax_scale, causal, window_size, softcap, alibi_slopes, further)
@@ -89,7 +89,7 @@ def flash_attn_varlen_func(
     num_splits: int = 0,
     **further: Unpack[Further],
 ) -> Any:
-    """Compute attention of packed sequences; what is not named here is as in ``flash_attn_func``.
+    """Compute attention of packed sequences; other arguments are as for ``flash_attn_func``.
 
     Args:
         q: (total_q, num_q_heads, head_dim).
@@ -99,7 +99,7 @@ def flash_attn_varlen_func(
         cu_seqlens_q: (batch + 1,), int32: first row of each sequence in ``q``, and ``total_q``.
         cu_seqlens_k: the same for ``k``; with ``block_table`` only the lengths count, and None is
             allowed where ``seqused_k`` says them.
-        max_seqlen_q, max_seqlen_k: longest sequence; None counts.
+        max_seqlen_q, max_seqlen_k: longest sequence; None finds it by reading back.
         block_table: (batch, pages_per_row), int32: pages of each sequence, in order.
         seqused_k: (batch,), int32: keys of each sequence that count.
 

@@ -41,7 +41,7 @@ def flash_attn_with_kvcache(
     num_splits: int = 0,
     **further: Unpack[Further],
 ) -> Any:
-    """Compute attention over a cache; what is not named here is as in ``flash_attn_func``.
+    """Compute attention over a cache; other arguments are as for ``flash_attn_func``.
 
     Args:
         q: (batch, seqlen_q, num_q_heads, head_dim); (total_q, num_q_heads, head_dim) with
@@ -49,9 +49,9 @@ def flash_attn_with_kvcache(
         k_cache: (cache rows, room, num_kv_heads, head_dim), or (num_pages, page_size,
             num_kv_heads, head_dim) with a block table; page_size 16, 32, 64, 128 or 256.
         v_cache: shape of ``k_cache``; the head dimension may be smaller.
-        k, v: (batch, seqlen_new, num_kv_heads, head_dim): written into the caches, in place, after
-            the ``cache_seqlens`` keys that are there; None adds none. Not with ``cu_seqlens_q``.
-            Of the caches' element type.
+        k, v: (batch, seqlen_new, num_kv_heads, head_dim), in the caches' element type: written into
+            the caches, in place, after the ``cache_seqlens`` keys already there; None adds none.
+            Not with ``cu_seqlens_q``.
         rotary_cos, rotary_sin: refused; rotate before the call.
         cache_seqlens: keys of every sequence before the call: (batch,), int32, or one number for
             all; None means the whole cache.
@@ -59,7 +59,7 @@ def flash_attn_with_kvcache(
         cache_leftpad: refused.
         block_table, page_table: (batch, pages_per_row), int32; two names of one argument.
         cu_seqlens_q, max_seqlen_q: queries of several lengths, as in flash-attn 3.
-        rotary_interleaved: nothing, since there is no rotation.
+        rotary_interleaved: has no effect, since there is no rotation.
 
     Returns:
         O, shape of ``q``; with ``return_softmax_lse`` (O, LSE), LSE float32 of shape (batch,
@@ -67,7 +67,7 @@ def flash_attn_with_kvcache(
 
     Raises:
         TypeError, ValueError, NotImplementedError: as ``flash_attn_func``; nothing is written into
-            the cache where lengths, pages or new keys are wrong.
+            the cache if lengths, pages or new keys are wrong.
     """
     refuse_given({"rotary_cos": rotary_cos, "rotary_sin": rotary_sin,
                   "cache_leftpad": cache_leftpad})  # fmt: skip

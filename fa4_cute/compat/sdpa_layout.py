@@ -33,8 +33,9 @@ def sdpa(
         query: (..., num_q_heads, seqlen_q, head_dim), bfloat16 or float16.
         key: (..., num_kv_heads, seqlen_k, head_dim).
         value: (..., num_kv_heads, seqlen_k, head_dim of v).
-        attn_mask: what broadcasts to (..., num_q_heads, seqlen_q, seqlen_k): boolean, True shows a
-            key; or float, added to the scaled scores. A query that sees no key has O = 0.
+        attn_mask: a tensor that broadcasts to (..., num_q_heads, seqlen_q, seqlen_k): boolean,
+            where True shows a key; or float, added to the scaled scores. A query that sees no key
+            has O = 0.
         dropout_p: 0; anything else is refused.
         is_causal: query ``i`` sees the keys ``j <= i``; not together with ``attn_mask``.
         scale: None means ``1 / sqrt(head_dim)``.

@@ -27,29 +27,29 @@ def context_parallel_attn(
     return_lse: bool = False,
     **options: Unpack[ContextOptions],
 ) -> Any:
-    """Compute :func:`fa4_cute.flash_attn` of sequences that are dealt out to ranks.
+    """Compute :func:`fa4_cute.flash_attn` over sequences that are spread over ranks.
 
-    Every rank of ``group`` makes the same call with its own rows. Tensors on the CPU need a backend
-    such as gloo, tensors on a GPU one such as nccl.
+    Every rank of ``group`` makes the same call with its own rows. CPU tensors need a backend
+    such as gloo, CUDA tensors one such as nccl.
 
     Args:
         q: (batch, rows of this rank, num_q_heads, head_dim), as :func:`shard` deals them out.
         k, v: (batch, rows of this rank, num_kv_heads, head_dim); the whole sequences may be longer
             or shorter than those of ``q``.
         group: process group of ``torch.distributed``; None is the default group.
-        method: ``"ring"`` passes keys and values on from rank to rank while the last ones are
-            computed with; ``"all_gather"`` collects all of them first, which takes the memory of
-            the whole ``k`` and ``v`` twice, but makes few calls and joins no results.
-        layout: ``"zigzag"`` gives a rank an early and a late chunk of every sequence, which shares
-            out the work of a causal mask evenly; ``"contiguous"`` gives it one chunk.
+        method: ``"ring"`` passes keys and values from rank to rank while it computes with those it
+            already has; ``"all_gather"`` first collects all of them, which takes the memory of the
+            whole ``k`` and ``v`` twice, but makes few calls and joins no results.
+        layout: ``"zigzag"`` gives a rank an early and a late chunk of every sequence, which
+            distributes the work of a causal mask evenly; ``"contiguous"`` gives it one chunk.
         return_lse: also return the log-sum-exp.
         causal, softmax_scale, window_size, softcap, sink: as for :func:`fa4_cute.flash_attn`, in
             the whole sequences.
         mask: a window of :mod:`fa4_cute.masks`, or ``&`` of them; other masks are refused.
         q_scale, k_scale, v_scale: numbers only.
-        unchecked: as for :func:`fa4_cute.flash_attn`; and the ranks compare what they were asked
-            for only when a rank meets a new call, not every time, for which a GPU is waited for.
-            Then a rank whose call differs leaves the others waiting.
+        unchecked: as for :func:`fa4_cute.flash_attn`. In addition, the ranks compare their calls
+            only when one of them sees a new call, instead of every time, which waits for the GPU.
+            A rank whose call differs then leaves the others waiting.
 
     Returns:
         O of this rank's rows, or (O, LSE), with shapes as for :func:`fa4_cute.flash_attn`.
@@ -75,9 +75,9 @@ def context_parallel_attn_varlen(
     return_lse: bool = False,
     **options: Unpack[ContextOptions],
 ) -> Any:
-    """Compute :func:`fa4_cute.flash_attn_varlen` of sequences that are dealt out to ranks.
+    """Compute :func:`fa4_cute.flash_attn_varlen` over sequences that are spread over ranks.
 
-    Every sequence is cut for itself; its parts lie one after the other on each rank.
+    Each sequence is cut separately; its parts lie one after another on each rank.
 
     Args:
         q: (rows of this rank, num_q_heads, head_dim), as ``shard(..., cu_seqlens=...)`` deals them
@@ -86,7 +86,7 @@ def context_parallel_attn_varlen(
         cu_seqlens_q: (batch + 1,) integers, the same on all ranks: first row of each *whole*
             sequence, and the end. A list, or an int32 or int64 tensor, which is read back if it is
             on a GPU.
-        cu_seqlens_k: the same for ``k``; None where sequences of ``q`` and ``k`` are equally long.
+        cu_seqlens_k: the same for ``k``; None if sequences of ``q`` and ``k`` are equally long.
 
     All other arguments are those of :func:`context_parallel_attn`.
 

@@ -26,7 +26,7 @@ def shard(
 ) -> torch.Tensor:
     """Return this rank's rows of ``tensor``; nothing is sent.
 
-    ``shard(torch.arange(seqlen), dim=0)`` are the positions of this rank's rows, for instance for
+    ``shard(torch.arange(seqlen), dim=0)`` gives the positions of this rank's rows, for example for
     rotary embeddings.
 
     Args:
@@ -34,11 +34,11 @@ def shard(
         group: process group of ``torch.distributed``; None is the default group.
         layout: ``"zigzag"`` or ``"contiguous"``, as for :func:`context_parallel_attn`.
         dim: where the rows are; None is 1, or 0 with ``cu_seqlens``.
-        cu_seqlens: (batch + 1,) integers: first row of each sequence, and the end, where sequences
-            are packed; every one of them is dealt out for itself.
+        cu_seqlens: (batch + 1,) integers: first row of each sequence, and the end, if sequences
+            are packed; each sequence is dealt out separately.
 
     Returns:
-        A contiguous copy: of every sequence the rank's earlier rows first.
+        A contiguous copy, with the rank's earlier rows of every sequence first.
 
     Raises:
         TypeError, ValueError: an argument is wrong; names it.

@@ -52,45 +52,47 @@ def flash_attn(q: Any, k: Any, v: Any, *surplus: Any, **options: Any) -> Any:
         window_size: (left, right) keys besides a row's own; None or -1 leaves a side open.
         score_mod: a modifier of :mod:`fa4_cute.score_mods`, or a Python function for one.
         softcap: ``softcap * tanh(score / softcap)``, applied after ``score_mod``; None or 0 is off.
-        aux_tensors: what a ``score_mod`` given as a function reads.
-        sink: (num_q_heads,) numbers in the units of the scaled scores: ``exp(sink[h])`` joins the
-            denominator of every row of head ``h``, and so the log-sum-exp.
-        seqused_k: (batch,), int32: keys of each sequence that count; also the place of its last
-            query. What comes after them in ``k`` and ``v`` never matters.
+        aux_tensors: the tensors that a ``score_mod`` given as a function reads.
+        sink: (num_q_heads,) numbers in the units of the scaled scores: ``exp(sink[h])`` is added to
+            the denominator of every row of head ``h``, and so counts in the log-sum-exp.
+        seqused_k: (batch,), int32: number of keys of each sequence that count; the last query is
+            aligned with the last of them. What follows them in ``k`` and ``v`` never matters.
         page_table: (batch, pages_per_row), int32: pages of each sequence, in order. Entries after
             ``seqused_k`` are not read.
-        num_splits: CTAs that the keys of a query tile are split over; None leaves it to the kernel:
-            on Hopper to rules that :func:`fa4_cute.explain` names, on Blackwell it is 1.
+        num_splits: number of CTAs over which the keys of a query tile are split. None leaves the
+            choice to rules that :func:`fa4_cute.explain` names.
         split: where the results of the splits meet: ``"workspace"``, float32 in global memory that
             a second kernel adds up; ``"cluster"``, the shared memory of up to 8 CTAs of a cluster,
             for head dimensions up to 192 and one Q tile per CTA; or None, which leaves it to the
             rules that :func:`fa4_cute.explain` names.
         scheduler: ``"tile"``, a CTA for every query tile; ``"persistent"``, a CTA for every SM, or
-            a pair of CTAs for every two; or None, which leaves it to the kernel.
-        num_qo: Q tiles per CTA, 1 or 2, of the kernel for head dimensions up to 192, on Hopper of
-            all: 2 stands there for as many as a CTA holds. None chooses by the sizes of the call. A
-            row's bits depend on it, on ``num_splits`` and on ``split``, and where these are given,
-            on nothing else that stands in the batch.
-        pair_cta: whether two CTAs share each MMA, for head dimensions from 65 to 128, or of up to
-            128 for ``v`` with rope columns, with two Q tiles per CTA; above 192 they always do.
-        arch: architecture of the kernel, ``"sm_100a"`` (Blackwell) or ``"sm_90a"`` (Hopper); None
-            is that of the device, and the first for CPU tensors, whose kernel runs on ``sm100sim``.
-        unchecked: do not look at the values in ``seqused_k``, ``page_table``, ``sink`` and padding
-            lengths. Otherwise they are read back, for which a CUDA call waits for the device; a
-            wrong value that is not caught reads memory outside of the tensors.
-        q_scale, k_scale, v_scale: with float8_e4m3fn operands, what their elements are multiplied
-            by: numbers, or tensors of one element, which are read back; None is 1. Those of q and k
-            may also be float32 tensors of the shape of ``q`` or ``k`` without head_dim, a number
-            per token and head.
-        q_rope, k_rope: further columns of ``q`` and ``k`` in an element type of their own; shapes
-            of ``q`` and ``k`` but for the last dimension. The default ``softmax_scale`` counts
+            a pair of CTAs for every two; or None, which leaves it to rules that
+            :func:`fa4_cute.explain` names. No bit depends on it.
+        num_qo: Q tiles per CTA, 1 or 2, for head dimensions up to 192 and on Hopper for all; there
+            2 means as many as a CTA can hold. None chooses by the sizes of the call. The bits of a
+            row depend on ``num_qo``, ``num_splits`` and ``split``; if these are given, they do not
+            depend on what else is in the batch.
+        pair_cta: whether two CTAs, with two Q tiles each, share every MMA. This is for head
+            dimensions from 65 to 128 or, with rope columns, for ``v`` of up to 128 columns; above
+            192 they always do.
+        arch: architecture of the kernel, ``"sm_100a"`` (Blackwell) or ``"sm_90a"`` (Hopper). None
+            means that of the device, and ``"sm_100a"`` for CPU tensors, which run on ``sm100sim``.
+        unchecked: do not check the values in ``seqused_k``, ``page_table``, ``sink`` and padding
+            lengths. Checking reads them back, which makes a CUDA call wait for the device; a wrong
+            value that is not caught makes the kernel read memory outside the tensors.
+        q_scale, k_scale, v_scale: factors for the elements of float8_e4m3fn operands: numbers, or
+            tensors of one element, which are read back; None means 1. Those of q and k may also be
+            float32 tensors of the shape of ``q`` or ``k`` without head_dim, with one factor per
+            token and head.
+        q_rope, k_rope: further columns of ``q`` and ``k`` in another element type, with the shapes
+            of ``q`` and ``k`` except for the last dimension. The default ``softmax_scale`` counts
             them, and the scales of fp8 multiply them too. ``q`` and ``k`` then have the head
-            dimension of ``v``. ``k_rope`` may have one head for all of ``k``, and then also the
-            type of the others. Else columns of that type are part of ``q`` and ``k``, whose head
-            dimension may exceed that of ``v``, such as 192 and 128.
-        out, lse: contiguous tensors of the caller's that are written and returned instead of new
-            ones, of the shapes and types named under "Returns", 16-byte aligned, apart from the
-            inputs. ``lse`` needs ``return_lse=True``.
+            dimension of ``v``. ``k_rope`` may have a single head for all heads of ``k``, and may
+            then also have the type of ``k``. Otherwise, columns of the same type are part of ``q``
+            and ``k``, whose head dimension may exceed that of ``v``, such as 192 and 128.
+        out, lse: the caller's tensors, written and returned instead of new ones. They are
+            contiguous, 16-byte aligned, of the shapes and types named under "Returns", and do not
+            overlap the inputs. ``lse`` needs ``return_lse=True``.
 
     Returns:
         O, contiguous, with shape and dtype of ``q`` (bfloat16 for float8) and the head dimension of
@@ -121,7 +123,7 @@ def flash_attn_varlen(
 ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]: ...  # fmt: skip
 @described(OF_VARLEN)
 def flash_attn_varlen(q: Any, k: Any, v: Any, *surplus: Any, **options: Any) -> Any:
-    """Compute attention of sequences whose queries are packed one after the other.
+    """Compute attention over sequences whose queries are packed one after another.
 
     Args:
         q: (total_q, num_q_heads, head_dim), the queries of all sequences.
@@ -130,10 +132,10 @@ def flash_attn_varlen(q: Any, k: Any, v: Any, *surplus: Any, **options: Any) -> 
             head_dim), a cache with an entry per sequence.
         v: shape of ``k``.
         cu_seqlens_q: (batch + 1,), int32: first row of each sequence in ``q``, and ``total_q``.
-        cu_seqlens_k: (batch + 1,), int32: the same for ``k``; the last may be less than its rows.
+        cu_seqlens_k: (batch + 1,), int32: the same for ``k``; its rows may exceed the last one.
         seqused_k: (batch,), int32: keys of each sequence that count; required with pages.
         page_table: (batch, pages_per_row), int32: pages of each sequence, in order.
-        max_seqlen_q, max_seqlen_k: longest sequence, or more; None counts.
+        max_seqlen_q, max_seqlen_k: the longest sequence, or more; None finds it by reading back.
         unchecked: as for :func:`flash_attn`; lengths are not read back either, so
             ``max_seqlen_q`` must be given, and ``max_seqlen_k`` with ``cu_seqlens_k``.
 

@@ -1,4 +1,4 @@
-"""Questions that need no device, and mostly no tensors: is it supported, how, and compile it."""
+"""Questions that need no device, and mostly no tensors: is a problem supported, and by what?"""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from ..plan.facts.hardware import SM90A
 from ..plan.launch.launch import plan_launch
 from ..plan.launch.selection import LONG_PROMPT
+from ..plan.launch.sm100_selection import FEW_KEYS, MANY_ROUNDS
 from ..plan.masks.masks import NULL
 from ..plan.spec.attention_spec import AttentionSpec
 from ..plan.spec.combine_spec import CombineSpec
@@ -39,13 +40,13 @@ def can_implement(
 ) -> Support:
     """Say whether :func:`flash_attn` would run a problem, and if not, why; no device is needed.
 
-    Give either the tensors, or ``head_dim`` and whatever else matters; sizes that are left out are
-    1 (``heads_k`` and ``seqlen_k``: as for the queries).
+    Give either the tensors, or ``head_dim`` and whatever else matters; sizes that are left out
+    count as 1 (``heads_k`` and ``seqlen_k``: the same as for the queries).
 
     Args:
         q, k, v: tensors as for :func:`flash_attn` or, with ``cu_seqlens_q``, for
-            :func:`flash_attn_varlen`; they answer for their shapes and their device, and
-            ``options`` are the arguments of that call.
+            :func:`flash_attn_varlen`; the question is about their shapes and their device, and
+            ``options`` are the other arguments of that call.
         head_dim: elements per row of q and k.
         device_type: ``"cpu"``, ``"cuda"`` or another torch device type; None leaves it open.
         compute_capability: that of the ``cuda`` device, such as ``(10, 0)``.
@@ -54,17 +55,17 @@ def can_implement(
             ``seqlen_k``; ``causal``, ``softmax_scale``, ``return_lse``, ``mask``, ``window_size``,
             ``score_mod``, ``softcap``, ``aux_tensors``, ``num_splits``, ``split``,
             ``scheduler`` and ``num_qo`` as for the call; ``rope_dtype``, the type of the columns
-            beyond ``head_dim_v`` where it is not that of the others, and ``shared_rope``, one head
-            of k with them for all; ``pair_cta``, two CTAs to an MMA; ``arch``, by default that of
-            ``compute_capability``; and ``sink``, ``ragged_q``,
+            beyond ``head_dim_v`` if it is not that of the others, and ``shared_rope``, whether one
+            head of k has them for all; ``pair_cta``, whether two CTAs share an MMA; ``arch``, by
+            default that of ``compute_capability``; and ``sink``, ``ragged_q``,
             ``ragged_k``, ``used_k``, ``token_scales`` (True or False) and ``page_size``.
 
     Returns:
         :class:`Support`, true or false, with the kernel or the reason and the nearest choice.
 
     Raises:
-        TypeError: neither tensors nor ``head_dim`` are given, a size is no integer, or an option
-            does not exist.
+        TypeError: neither tensors nor ``head_dim`` are given, a size is not an integer, or an
+            option does not exist.
     """
     if any(tensor is not None for tensor in (q, k, v)):
         if head_dim is not None:
@@ -235,7 +236,7 @@ def explain(q: Any = None, k: Any = None, v: Any = None, **options: Any) -> str:
         problem = request((q, k, v), *options_and_batch(rest)).problem
     choice: Choice = require(choose(problem))
     lines = [f"kernel {choice.row.name} ({choice.spec.name})"]
-    decisions = (choice.query_tiles, choice.key_splits, choice.split)
+    decisions = (choice.query_tiles, choice.scheduler, choice.key_splits, choice.split)
     lines += [decision.text for decision in decisions if decision]
     lines.append(choice.spec.config.describe())
     lines += _feature_lines(choice)
@@ -287,14 +288,17 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
 
     Args:
         problems: one mapping per kernel with keyword arguments of :func:`can_implement`, such as
-            ``{"head_dim": 128, "dtype": "bf16", "causal": True}``. Key lengths, heads with the
-            same ratio, and the scale share a kernel. The number of queries decides how many Q tiles
-            a CTA takes; without ``seqlen_q`` the kernels for few and for many are compiled. On
-            Hopper many keys are split, or have a tile of their own: without ``seqlen_k`` the
-            kernels for few and for many are compiled as well, split and not.
+            ``{"head_dim": 128, "dtype": "bf16", "causal": True}``. Problems that differ
+            only in key lengths, scale, or numbers of heads of the same ratio share a kernel. The
+            number of queries decides how many Q tiles a CTA takes; without ``seqlen_q``, the
+            kernels for few and for many queries are both compiled; without ``seqlen_k`` either,
+            also that for many queries and few keys, whose CTAs may be persistent. Long keys may be
+            split, and on Hopper have a tile of their own: without ``seqlen_k``, the kernels for few
+            and for many keys are all compiled, with and without splits.
 
     Returns:
-        The kernels' names, in order, each once; with split keys also of what combines them.
+        The names of the kernels, in order and each once; with split keys, also the name of the
+        kernel that combines them.
 
     Raises:
         TypeError, ValueError, NotImplementedError: as :func:`flash_attn`, for the first problem
@@ -321,7 +325,12 @@ def _all_lengths(problem: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     if "seqlen_q" not in problem:
         lengths.append({**problem, "seqlen_q": LONG_PROMPT})
     arch = arch_for(problem.get("arch"), problem.get("compute_capability"))
-    if arch != SM90A or "seqlen_k" in problem:
+    if "seqlen_k" in problem:
+        return tuple(lengths)
+    if arch != SM90A:
+        lengths.append({**problem, "seqlen_k": LONG_PROMPT})
+        if "seqlen_q" not in problem:
+            lengths.append({**problem, "seqlen_q": MANY_ROUNDS, "seqlen_k": FEW_KEYS})
         return tuple(lengths)
     splits = (1, 2) if problem.get("num_splits") is None else (problem["num_splits"],)
     return tuple(

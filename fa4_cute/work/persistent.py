@@ -31,15 +31,15 @@ def for_each_work(ctx: AttentionContext, role: cutlass.Constexpr) -> Progress:
     """Call ``role(context of the work)`` for every work of the CTA; return the counts after it."""
     progress = Progress.zero(ctx.order)
     if cutlass.const_expr(ctx.spec.variant.is_persistent and ctx.spec.head_by_head):
-        index = ids.block_index()[0]
+        index = in_clusters(ctx, ids.block_index()[0])
         # Backwards from here; the next step, forwards again, makes it two rounds.
-        step = (ids.grid_size_x() - index) * 2 - 1
+        step = (in_clusters(ctx, ids.grid_size_x()) - index) * 2 - 1
         while index < ctx.args.extras.num_work:
             here = ctx.at(index, progress)
             role(here)
             progress = progress.after(here.work.num_key_tiles)
             index = index + step
-            step = ids.grid_size_x() * 2 - step
+            step = in_clusters(ctx, ids.grid_size_x()) * 2 - step
     elif cutlass.const_expr(ctx.spec.variant.is_persistent):
         index = in_clusters(ctx, ids.block_index()[0])
         while index < ctx.args.extras.num_work:

@@ -22,10 +22,10 @@ class Schedule:
 
     Attributes:
         mode, seed: the order.
-        verdict: "clean"; "findings" (rules broken) or "fault" (one of them stopped a launch);
+        verdict: "clean"; "findings" (rules were broken) or "fault" (one of them stopped a launch);
             "error" (the program raised something else); "differs" (it returned other values than
             under the first schedule); "incomplete" (nothing was launched, or not all was seen).
-        reports: of all its launches.
+        reports: those of all its launches.
         error: what the program raised, if anything.
         values: checksum of what it returned, "" without arrays or numbers.
     """
@@ -45,7 +45,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Merged:
-    """A finding that one or more schedules met at the same place.
+    """A finding that one or more schedules reported at the same place.
 
     Attributes:
         kernel: the kernel's name.
@@ -63,7 +63,7 @@ class Exploration:
     """What `explore` found.
 
     Attributes:
-        options: of all schedules, but for mode and seed.
+        options: those of all schedules, except mode and seed.
         schedules: in the order in which they ran.
         findings: those of all schedules, merged by kernel, code and place.
         unused: suppressions that accepted nothing.
@@ -159,22 +159,23 @@ def explore(
     everywhere: bool = False,
     **options: Any,
 ) -> Exploration:
-    """Run a program under several orders of events: at once, late, and random ones.
+    """Run a program under several orders of events: all at once, late, and random ones.
 
     A correct program has no findings and returns the same bits under all of them.
 
     Args:
-        fn: launches kernels, and makes its inputs anew each time. The numbers, arrays and CPU
-            tensors that it returns are compared bit by bit with those of the first schedule.
-        schedules: how many orders.
-        stop_at_first: end with the first schedule that is not clean.
+        fn: a function that launches kernels and makes its inputs anew each time. The numbers,
+            arrays and CPU tensors that it returns are compared bit by bit with those of the first
+            schedule.
+        schedules: number of orders.
+        stop_at_first: stop after the first schedule that is not clean.
         raise_on_findings: raise `ExplorationError` if a schedule was not clean.
-        everywhere: rule and hear the launches of other threads, too (`run_options`).
+        everywhere: apply to the launches of other threads as well, and record them (`run_options`).
         options: fields of `RunOptions`; checks are "all" unless others are given or current.
 
     Raises:
         ExplorationError: only with `raise_on_findings`.
-        ValueError: less than one schedule.
+        ValueError: fewer than one schedule.
         Exception: what `fn` raised before its first launch.
     """
     given = {"checks": current_options().checks or Check.ALL, **options}

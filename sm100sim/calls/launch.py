@@ -1,4 +1,4 @@
-"""`sm100sim.launch`: a kernel by its PTX text and arguments, or by a request that is ready."""
+"""`sm100sim.launch`: run a kernel from its PTX text and arguments, or from a finished request."""
 
 from __future__ import annotations
 
@@ -44,24 +44,25 @@ def launch(
     """Execute a kernel on the virtual SM100.
 
     Args:
-        program: the text of a PTX module, or a `LaunchRequest`, which takes no more than `options`
-            and `buffers`.
-        options: how to run; the current options when not given.
-        buffers: host memory that the kernel may touch, besides the arrays among `args` and what
-            `register` made known.
+        program: the text of a PTX module, or a `LaunchRequest`, with which only `options` and
+            `buffers` may be given.
+        options: how to run; the current options if not given.
+        buffers: host memory that the kernel may access, besides the arrays among `args` and what
+            `register` has made known.
         grid: CTAs, one to three numbers.
-        block: threads per CTA, one to three numbers; may be left out where the PTX has `.reqntid`.
+        block: threads per CTA, one to three numbers; may be left out if the PTX has `.reqntid`.
         args: one value per kernel parameter: numpy arrays and CPU tensors for pointers, numbers,
             None for a null pointer, bytes for structures and tensor maps.
-        kernel: name of the entry; may be left out where the module has only one.
+        kernel: name of the entry; may be left out if the module has only one.
         cluster: CTAs per cluster, one to three numbers.
         smem_bytes: dynamic shared memory per CTA, bytes.
 
     Raises:
-        SimulationFault: a rule was broken, or a dead- or livelock (unless options say otherwise).
+        SimulationFault: a rule was broken, or there was a deadlock or livelock (unless the options
+            say otherwise).
         PtxError: the PTX cannot be read.
         ValueError: a launch that the hardware would refuse, or an argument that does not fit.
-        TypeError: an argument of another kind, or one that there is not; names it.
+        TypeError: an argument of the wrong kind, or one that does not exist; names it.
     """
     for name in call:
         if name in RunOptions.__dataclass_fields__:

@@ -1,4 +1,4 @@
-"""Findings that somebody has looked at and accepts, each with a reason: suppressions in TOML.
+"""Findings that somebody has looked at and accepted, each with a reason: suppressions in TOML.
 
     [[suppress]]
     code = "race-global"                # required; the finding's code
@@ -8,8 +8,8 @@
     line = 42                           # in that file
     ptx = "red.global.add"              # text within the PTX line
 
-A finding of two places is covered when one of them fits. Faults are never covered: what follows the
-fault did not run.
+A finding with two places is covered if one of them fits. Faults are never covered, because whatever
+follows a fault did not run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Suppression:
         kernel: pattern of the kernel's name (`fnmatch`).
         file: pattern of the source file's path, or of the end of it; "" for any.
         line: line in that file; 0 for any.
-        ptx: text that the PTX line holds; "" for any.
+        ptx: text that the PTX line contains; "" for any.
         origin: file and number of the entry.
     """
 
@@ -118,8 +118,8 @@ def read(path: str | Path) -> tuple[Suppression, ...]:
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is no TOML, or an entry is not understood; names the entry.
-        TypeError: a value is of another kind; names the entry.
+        ValueError: it is not TOML, or an entry is not understood; names the entry.
+        TypeError: a value is of the wrong kind; names the entry.
     """
     try:
         document = tomllib.loads(Path(path).read_text())

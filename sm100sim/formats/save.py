@@ -1,4 +1,4 @@
-"""Write reports in one of the formats, which a file's suffix names."""
+"""Write reports in one of several formats, named by a file's suffix."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def save(
     """Write reports to a file.
 
     Args:
-        what: a report, several, or what `explore` returned.
+        what: a report, several reports, or what `explore` returned.
         path: the file.
-        format: "text", "json", "sarif" or "junit"; by the suffix when not given: `.txt`, `.json`,
-            `.sarif`, `.xml`.
-        program: the file that was run, which stands for source lines that are not known.
+        format: "text", "json", "sarif" or "junit"; if not given, it follows from the suffix:
+            `.txt`, `.json`, `.sarif` or `.xml`.
+        program: the file that was run; named where a source line is unknown.
 
     Raises:
         ValueError: no such format, or the suffix names none.

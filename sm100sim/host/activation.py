@@ -1,4 +1,4 @@
-"""Put the virtual SM100 in the device's place for the CuTe DSL of this process.
+"""Put the virtual SM100 in the place of the device for the CuTe DSL in this process.
 
 The DSL finds its runtime library through an environment variable that it reads when imported, so
 :func:`activate` sets the environment first and then imports the DSL itself; dsl_hooks.py says what
@@ -76,7 +76,7 @@ _current: Activation | None = None
 def activate(*, sm_count: int = DEFAULT_SM_COUNT) -> None:
     """Run every CuTe DSL launch of this process on the virtual SM100.
 
-    Call it before ``cutlass`` is imported.  Calling it again while active changes nothing but
+    Call it before ``cutlass`` is imported. Calling it again while it is active changes only
     ``sm_count``.
 
     Args:
@@ -84,7 +84,7 @@ def activate(*, sm_count: int = DEFAULT_SM_COUNT) -> None:
             grid by it.
 
     Raises:
-        ActivationError: the DSL was imported before, is missing, or has an unknown interior.
+        ActivationError: the DSL has already been imported, is missing, or has unknown internals.
         CompilerError: the shim library could not be compiled.
     """
     global _current, _runtime, _shim_path

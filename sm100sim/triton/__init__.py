@@ -1,7 +1,7 @@
 """Triton and Gluon kernels on the virtual SM100.
 
-``sm100sim.triton.activate()`` puts it in the place of Triton's CUDA driver; ``kernel[grid]``
-with CPU tensors then runs here.  Triton compiles as for a B200, with the ptxas that it ships.
+``sm100sim.triton.activate()`` puts it in the place of Triton's CUDA driver, so that
+``kernel[grid]`` with CPU tensors runs here. Triton compiles as for a B200, with its own ptxas.
 """
 
 from __future__ import annotations

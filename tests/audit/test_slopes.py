@@ -14,7 +14,9 @@ from testing.reference.slopes import (
     BF16_LIMIT,
     FP8_LIMIT,
     FP16_LIMIT,
+    KEY_LIMIT,
     Rounding,
+    key_deviations,
     key_slopes,
     slopes,
 )
@@ -104,8 +106,9 @@ def test_the_slope_of_a_key_is_how_often_it_is_missing() -> None:
     p = part.p.clone()
     p[..., 7] *= 3
     p[..., 8] = 0
-    slope, deviation = key_slopes(p @ part.v, part, Rounding(0.0, 0.0, 0.0))
-    assert torch.equal(deviation, torch.zeros_like(deviation))
+    slope = key_slopes(p @ part.v, part)
+    exactly = key_deviations(part, Rounding(0.0, 0.0, 0.0), torch.tensor([7, 8]))
+    assert torch.equal(exactly, torch.zeros(slope.shape[0], 2, dtype=slope.dtype))
     # Values of different keys are not orthogonal, so a lost one shows a little in the others.
     assert (slope[:, 7] - 2).abs().max() < 0.25
     assert (slope[:, 8] + 1).abs().max() < 0.25
@@ -115,6 +118,26 @@ def test_few_rows_may_be_rounded_to_one_side() -> None:
     operands = inputs(BF16, seqlen_q=1)
     exact = attention_float64(*operands)
     assert slopes(exact.out.to(BF16), exact, Rounding.of(BF16))["O of head 0"].limit > BF16_LIMIT
+
+
+def test_what_rounding_does_to_a_slope_does_not_depend_on_the_other_keys_asked_for() -> None:
+    (part,) = attention_float64(*inputs(torch.float64)).summands
+    rounding, some = Rounding.of(BF16), torch.tensor([0, 7, 299])
+    every = key_deviations(part, rounding, torch.arange(300))
+    assert (every > 0).all()
+    assert torch.allclose(every[:, some], key_deviations(part, rounding, some), rtol=1e-12)
+
+
+def test_a_key_that_rounding_alone_may_lose_is_not_missed() -> None:
+    """A hundredth of the weight of others: its slope is far off, and says nothing."""
+    q, k, v = inputs(BF16, 4, 300)
+    v[:, 5] /= 1000
+    operands = (q, k, v)
+    out, lse = rounded(operands)
+    (part,) = attention_float64(*operands).summands
+    far = key_slopes(out[0].transpose(0, 1), part)[:, 5].abs()
+    assert (far > KEY_LIMIT).all()
+    compare(out, lse, operands).check()
 
 
 def test_zeros_have_no_slope_and_nan_is_refused() -> None:

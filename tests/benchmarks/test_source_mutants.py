@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -143,6 +145,77 @@ def test_verdicts() -> None:
         for how in ("2q: wrong", None)
     ]
     assert verdicts == ["killed", "SURVIVES", "KILLED ALTHOUGH ARGUED", "argued"]
+
+
+def found_in(**numbers: int) -> list[tuple[Fault, Edit]]:
+    return [
+        (Fault(f"{storey}.f{n}", "x", "y", ("2q",)), Edit(f"fa4_cute/{storey}/a.py", n, 0, 1, b""))
+        for storey, number in numbers.items()
+        for n in range(number)
+    ]
+
+
+def test_a_sample_takes_storeys_by_turns_and_a_larger_one_goes_on() -> None:
+    found = found_in(roles=30, output=5, plan=10)
+    some = source_mutants.sampled(found, 12, seed=1)
+    assert Counter(edit.path.split("/")[1] for _, edit in some) == dict.fromkeys(
+        ("roles", "output", "plan"), 4
+    )
+    assert source_mutants.sampled(found, 40, seed=1)[:12] == some
+    assert source_mutants.sampled(found, 12, seed=2) != some
+    every = source_mutants.sampled(found, 100, seed=1)
+    assert len(every) == len(set(map(str, (fault for fault, _ in every)))) == 45
+    assert source_mutants.sampled([], 3, seed=1) == []
+
+
+def test_verdicts_are_kept_until_their_source_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_mutants, "ROOT", tmp_path)
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text("x = 1\n")
+    row = {"verdict": "SURVIVES", "how": None}
+    rows = [
+        {**row, "fault": name[0], "path": name, "source": source_mutants._source(name)}
+        for name in ("a.py", "b.py", "b.py")
+    ]
+    rows[2]["verdict"] = "killed"  # the last word counts
+    verdicts = tmp_path / "verdicts.jsonl"
+    assert source_mutants.kept_rows(verdicts) == {}
+    verdicts.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert source_mutants.kept_rows(verdicts) == {"a": rows[0], "b": rows[2]}
+    (tmp_path / "a.py").write_text("x = 2\n")
+    assert source_mutants.kept_rows(verdicts) == {"b": rows[2]}
+    (tmp_path / "b.py").unlink()
+    assert source_mutants.kept_rows(verdicts) == {}
+
+
+def test_a_run_that_was_cut_off_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A verdict is written when its trial ends, is kept by the next run, and still counts."""
+    faults = [Fault("hardware.align_up", old, "0", ("2q",)) for old in ("unit", "value")]
+    found = [(fault, Edit("fa4_cute/tma.py", n, 0, 1, b"")) for n, fault in enumerate(faults)]
+    verdicts = tmp_path / "verdicts.jsonl"
+
+    def trial(edit: Edit, killers: tuple[str, ...]) -> tuple[str | None, float]:
+        assert killers == ("2q",)
+        return None, 0.1
+
+    monkeypatch.setattr(source_mutants, "resolved", lambda _: (found, []))
+    monkeypatch.setattr(source_mutants, "trial", trial)
+    monkeypatch.setattr(source_mutants, "ProcessPoolExecutor", lambda *_: ThreadPoolExecutor(1))
+    monkeypatch.setattr(source_mutants, "RESULT", tmp_path / "report.json")
+    line = ["--trust", "--resume", "--results", str(verdicts)]
+    assert source_mutants.main([*line, "--sample", "1"]) == 1
+    assert "1 to try, 0 kept" in capsys.readouterr().out
+    assert len(verdicts.read_text().splitlines()) == 1
+    assert source_mutants.main(line) == 1
+    printed = capsys.readouterr().out
+    assert "1 to try, 1 kept" in printed
+    assert "0 of 2 killed, 0 argued, 2 unexplained" in printed
+    rows = json.loads((tmp_path / "report.json").read_text())["rows"]
+    assert len(rows) == len(verdicts.read_text().splitlines()) == 2
 
 
 def test_a_fault_without_a_place_ends_the_run(

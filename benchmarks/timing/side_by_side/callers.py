@@ -22,8 +22,12 @@ from benchmarks.hopper.times.runners import ours
 from benchmarks.hopper.times.tensors import make
 from benchmarks.timing.attention_traces import assemblers
 from benchmarks.timing.side_by_side.variants import Changes, changed, rewritten
+from fa4_cute.host.ask.problem import Problem as Posed
+from fa4_cute.host.ask.problem import dtype_name
+from fa4_cute.host.choose.support import choose, require
 from fa4_cute.host.run import compute
 from fa4_cute.host.run.launch import pack_launch
+from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from sm100sim.crew.recording import Recording, recording
 from sm100sim.host.activation import runtime
 from sm100sim.launch_request import LaunchRequest
@@ -104,6 +108,25 @@ def records(
         told = f"{type(error).__name__}: {error}".split("\n")[0]
         raise Declined(told[:160]) from error
     return found
+
+
+def settled(column: Column, problem: Problem) -> Column:
+    """Return a column of this package with what its call of a problem leaves to the kernel.
+
+    So that smaller problems, of which clusters are executed, take the kernel of the whole one.
+    """
+    if column.runner != "fa4_cute":
+        return column
+    dtype = "float8_e4m3fn" if problem.dtype == "fp8" else problem.dtype
+    posed = Posed(
+        dtype_name(dtype), problem.batch, problem.seqlen_q, problem.seqlen_k, problem.heads,
+        problem.heads_kv, problem.head_dim, problem.head_dim_v, causal=problem.causal,
+    )  # fmt: skip
+    spec = require(choose(posed)).spec
+    found: dict[str, Any] = {"scheduler": spec.variant.scheduler.name.lower()}
+    if isinstance(spec, KernelSpec):
+        found["num_qo"] = spec.config.num_qo
+    return replace(column, options=tuple({**found, **dict(column.options)}.items()))
 
 
 Tensors = dict[str, torch.Tensor]

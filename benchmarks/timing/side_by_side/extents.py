@@ -57,6 +57,8 @@ class Layout:
         order: "heads" (tiles of a head one after the other) or "sections" (the longest tiles of
             many heads first); longest first in both.
         block: keys that it takes at once.
+        turns: whether every other round of a persistent kernel goes backwards.
+        runner: whose kernel it is.
     """
 
     rows: int
@@ -64,6 +66,19 @@ class Layout:
     persistent: bool
     order: str = "heads"
     block: int = KEY_TILES[0]
+    turns: bool = False
+    runner: str = ""
+
+    def taken(self, tiles: Sequence[int], cluster: int, clusters: int) -> list[int]:
+        """Return those of ``tiles`` that a cluster of ``clusters`` takes."""
+        if not self.persistent:
+            return [tiles[cluster]]
+        if not self.turns:
+            return list(tiles[cluster::clusters])
+        last = 2 * clusters - 1 - cluster
+        places = sorted([*range(cluster, len(tiles), 2 * clusters),
+                         *range(last, len(tiles), 2 * clusters)])  # fmt: skip
+        return [tiles[place] for place in places]
 
 
 @dataclass(frozen=True)
@@ -160,8 +175,8 @@ def whole(
     """What a launch takes on all SMs, one CTA on each, as `sm100sim.timing.predict` has it."""
     tiles = extent.tiles(layout)
     places = int(draws[0]["sms"]) // layout.cluster
-    step = places if layout.persistent else len(tiles)
-    taken = [tiles[k::step] for k in range(min(step, len(tiles)))]
+    count = min(places if layout.persistent else len(tiles), len(tiles))
+    taken = [layout.taken(tiles, cluster, count) for cluster in range(count)]
     work = np.array([(1.0, len(t), sum(t)) for t in taken])
     cycles, moved = [], 0.0
     for draw, price in zip(draws, costs.cycles, strict=True):

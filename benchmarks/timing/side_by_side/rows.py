@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import prod
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.hopper.times.problems import BYTES, Problem
+from benchmarks.hopper.times.problems import Problem
 from benchmarks.timing.side_by_side import extents
-from benchmarks.timing.side_by_side.callers import CUDA12, CUDA13, SMS, Column, assembler, records
-from benchmarks.timing.side_by_side.extents import (
-    KEY_TILES,
-    Costs,
-    Executed,
-    Extent,
-    Layout,
-    clusters,
-    representatives,
+from benchmarks.timing.side_by_side.callers import (
+    CUDA12,
+    CUDA13,
+    Column,
+    assembler,
+    records,
+    settled,
 )
+from benchmarks.timing.side_by_side.extents import Costs, Executed, Layout, representatives
+from benchmarks.timing.side_by_side.spread import block_of, extent_of, layout_of, sampled, taken_by
 from sm100sim.crew.recording import Recording
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.timing.chips import Draw, load_chip
 from sm100sim.timing.predict.gpu import time_launch
-from sm100sim.timing.records import ClusterTrace, LaunchTrace, SassKernel
+from sm100sim.timing.records import LaunchTrace, SassKernel
 from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.trace import Matcher
 
@@ -39,8 +38,6 @@ LENGTHS: Final = (1024, 4096, 16384, 32768)
 DIMS: Final = ((64, 64), (96, 96), (128, 128), (192, 128), (256, 256), (512, 512))
 KEPT: Final = 8
 """Problems whose recordings are kept."""
-L2_BYTES: Final = 50 << 20
-"""What FlashAttention-4 takes the L2 to hold of keys and values."""
 ONE_CTA: Final = "FA4, CUDA 13, one CTA"
 COLUMNS: Final = (
     Column("fa4_cute, CUDA 12", "fa4_cute", CUDA12),
@@ -177,11 +174,11 @@ class Maker:
             Declined: the column has no such kernel.
             ValueError: the executed clusters are not what the layout says they are.
         """
-        costs, layout, kernel = self.costs(column, family)
         rows = []
         for length in LENGTHS:
             problem = family.problem(length, TOKENS // length)
-            extent = extent_of(problem)
+            costs, layout, kernel = self.costs(settled(column, problem), family)
+            extent = extent_of(problem, column.runner)
             found = extents.whole(costs, layout, extent, self.draws, problem.bytes())
             rows.append(
                 {
@@ -211,9 +208,9 @@ class Maker:
         Raises:
             Declined, ValueError: as `family`.
         """
-        costs, layout, _ = self.costs(column, family)
         problem = replace(family.problem(length, 1), heads=heads, heads_kv=heads)
-        extent = extent_of(problem)
+        costs, layout, _ = self.costs(settled(column, problem), family)
+        extent = extent_of(problem, column.runner)
         return extents.whole(costs, layout, extent, self.draws, problem.bytes())
 
     def other(self, column: Column, other: Other) -> dict[str, Any]:
@@ -256,7 +253,7 @@ class Maker:
             kernel = self.kernel(column, recorded.request)
             launches.append((Matcher(kernel, recorded).launch(), problem))
             if len(launches) == 1:
-                layout = _layout(column, problem, recorded.request)
+                layout = layout_of(column, problem, recorded.request)
             elif not layout.persistent:
                 break
         layout = replace(layout, block=block_of(launches, layout))
@@ -266,75 +263,6 @@ class Maker:
             for trace, taken in taken_by(launch, problem, layout)
         ]
         return found, layout, kernel
-
-
-def taken_by(
-    launch: LaunchTrace, problem: Problem, layout: Layout
-) -> Iterator[tuple[ClusterTrace, list[int]]]:
-    """The executed clusters, and the keys of the tiles that each took."""
-    tiles = extent_of(problem).tiles(layout)
-    step = clusters(launch) if layout.persistent else len(tiles)
-    for trace in launch.traces:
-        for number in trace.clusters:
-            yield trace, tiles[number::step]
-
-
-def block_of(launches: Sequence[tuple[LaunchTrace, Problem]], layout: Layout) -> int:
-    """How many keys the kernel takes at once: so that its MMAs grow with its blocks.
-
-    Raises:
-        ValueError: no such number; so the clusters are not those that they are taken for.
-    """
-    told = []
-    for block in KEY_TILES:
-        of = replace(layout, block=block)
-        work = [
-            (sum(taken) // block, extents.work_of(trace)[1])
-            for launch, problem in launches
-            for trace, taken in taken_by(launch, problem, of)
-        ]
-        if all(blocks * work[0][1] == mmas * work[0][0] for blocks, mmas in work):
-            return block
-        told.append(f"{block} keys: {work}")
-    raise ValueError(f"(blocks, MMAs) of the executed clusters: {'; '.join(told)}")
-
-
-def _layout(column: Column, problem: Problem, request: LaunchRequest) -> Layout:
-    """How the kernel of a request spreads its tiles; one more call says the rows of a tile."""
-    size, count = prod(request.cluster), clusters(request)
-    order = "sections" if column.runner == "FA4" else "heads"
-    if count != SMS // size or problem.causal:
-        total = problem.batch * problem.heads * problem.seqlen_q
-        return Layout(total // count, size, persistent=False, order=order)
-    few = replace(problem, batch=1, heads=1, heads_kv=1)
-    seen: list[LaunchRequest] = []
-
-    def none(request: LaunchRequest) -> list[int]:
-        seen.append(request)
-        return []
-
-    records(column, few, none)
-    rows = few.seqlen_q // clusters(seen[0])
-    tiles = problem.batch * problem.heads * -(-problem.seqlen_q // rows)
-    return Layout(rows, size, persistent=count < tiles, order=order)
-
-
-def extent_of(problem: Problem) -> Extent:
-    """A problem as a grid sees it."""
-    row = (problem.head_dim + problem.head_dim_v) * BYTES[problem.dtype]
-    section = 1 << max(0, (L2_BYTES // (problem.seqlen_k * row)).bit_length() - 1)
-    heads = problem.batch * problem.heads
-    return Extent(heads, problem.seqlen_q, problem.seqlen_k, problem.causal, section)
-
-
-def sampled(request: LaunchRequest, problem: Problem, column: Column) -> list[int]:
-    """Clusters to execute: the first; with a mask, of the first tiles' head, half and a quarter."""
-    if not problem.causal:
-        return [0]
-    extent = extent_of(problem)
-    tiles = clusters(request) // extent.heads
-    stride = min(extent.section, extent.heads) if column.runner == "FA4" else 1
-    return [0, tiles // 2 * stride, 3 * tiles // 4 * stride]
 
 
 def moved_bytes(other: Other) -> int:

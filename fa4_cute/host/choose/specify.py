@@ -15,8 +15,14 @@ from ...plan.launch.sm90_selection import (
     choose_scheduler,
     choose_tile,
 )
+from ...plan.launch.sm100_selection import (
+    SchedulerChoice,
+    choose_blackwell_scheduler,
+    choose_blackwell_splits,
+)
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
+from ...plan.spec.depth512_spec import Depth512Spec
 from ...plan.spec.kernel_spec import KernelSpec
 from ...plan.spec.sm90_spec import SM90Spec
 from ...plan.spec.variant import Scheduler, Variant
@@ -30,13 +36,14 @@ class Specified(NamedTuple):
     Attributes:
         problem: with its scheduler and its number of splits.
         spec: the kernel, split as the problem says.
-        query_tiles, key_splits: as of ``support.Choice``.
+        query_tiles, key_splits, scheduler: as of ``support.Choice``.
     """
 
     problem: Problem
     spec: AttentionSpec
     query_tiles: QueryTiles | TileChoice | None = None
     key_splits: KeySplits | None = None
+    scheduler: SchedulerChoice | None = None
 
 
 def row_of(problem: Problem) -> KernelRow:
@@ -52,11 +59,42 @@ def specified(problem: Problem) -> Specified:
     spec = _specification_of(problem, row)
     if isinstance(spec, SM90Spec):
         return _specified_sm90(posed, row, spec)
-    problem = problem.with_splits(1)
-    if not isinstance(spec, KernelSpec):
-        return Specified(problem, spec)
-    tiles = choose_query_tiles(spec.config, problem.sizes, problem.num_qo)
-    return Specified(problem, _with_query_tiles(spec, tiles.num_qo), tiles)
+    return _specified_sm100(posed, row, spec)
+
+
+def _specified_sm100(
+    posed: Problem, row: KernelRow, spec: KernelSpec | Depth512Spec
+) -> Specified:
+    """Return a Blackwell kernel with what predicted times say about it.
+
+    Args:
+        posed: what is asked for.
+        row: the kernel.
+        spec: it, with a CTA for every query tile where the problem leaves that open.
+    """
+    tiles, taken, splits = None, None, None
+    if isinstance(spec, KernelSpec):
+        tiles = choose_query_tiles(spec.config, posed.sizes, posed.num_qo)
+        spec = _with_query_tiles(spec, tiles.num_qo)
+    if posed.features.scheduler is None:
+        taken = choose_blackwell_scheduler(spec, posed.sizes, posed.sms)
+    if posed.features.num_splits is None:
+        splits = choose_blackwell_splits(spec, posed.sizes, posed.sms)
+    problem = posed.with_scheduler(taken.scheduler if taken else Scheduler.TILE)
+    problem = problem.with_splits(splits.num_splits if splits else 1)
+    if problem.variant != spec.variant:
+        spec = _blackwell_specification_of(problem, row, tiles)
+    return Specified(problem, spec, tiles, splits, taken)
+
+
+def _blackwell_specification_of(
+    problem: Problem, row: KernelRow, tiles: QueryTiles | None
+) -> KernelSpec | Depth512Spec:
+    spec = _specification_of(problem, row)
+    if tiles is not None and isinstance(spec, KernelSpec):
+        return _with_query_tiles(spec, tiles.num_qo)
+    assert isinstance(spec, Depth512Spec)
+    return spec
 
 
 def _specified_sm90(problem: Problem, row: KernelRow, spec: SM90Spec) -> Specified:

@@ -18,6 +18,7 @@ from ...plan.facts.numbers import MAX_SEQLEN
 from ...plan.launch.launch import plan_launch
 from ...plan.launch.selection import QueryTiles
 from ...plan.launch.sm90_selection import KeySplits, TileChoice
+from ...plan.launch.sm100_selection import SchedulerChoice
 from ...plan.launch.split_selection import SplitChoice, SplitWork, choose_split
 from ...plan.masks.masks import terms
 from ...plan.spec.attention_spec import AttentionSpec
@@ -37,7 +38,7 @@ _NEAREST: Final = {"split": "split='workspace'"}
 
 @dataclass(frozen=True)
 class Support:
-    """Answer of :func:`fa4_cute.can_implement`; true when the problem can be run.
+    """The answer of :func:`fa4_cute.can_implement`; true if the problem can be run.
 
     Attributes:
         ok: the answer.
@@ -67,6 +68,7 @@ class Choice:
         split: where the results of split keys meet, and why.
         key_splits: why they are split so often, where the problem leaves that open.
         num_splits: how often.
+        scheduler: who takes the query tiles, where predictions decide that.
     """
 
     row: KernelRow
@@ -75,6 +77,7 @@ class Choice:
     split: SplitChoice | None = None
     key_splits: KeySplits | None = None
     num_splits: int = 1
+    scheduler: SchedulerChoice | None = None
 
 
 @lru_cache(maxsize=1024)
@@ -90,7 +93,7 @@ def choose(problem: Problem) -> Choice | Refusal:
         if refusal is not None:
             return refusal
     try:
-        problem, spec, tiles, key_splits = specified(problem)
+        problem, spec, tiles, key_splits, scheduler = specified(problem)
         split = _split_choice(problem, spec)
         if split is not None and split.partition is not spec.variant.partition:
             spec = specified(problem.with_partition(split.partition)).spec
@@ -99,7 +102,7 @@ def choose(problem: Problem) -> Choice | Refusal:
             plan_launch(spec, problem.sizes, problem.scale, num_splits)
     except ValueError as error:
         return refusal_of_error(NotImplementedError, error)
-    return Choice(row, spec, tiles, split, key_splits, num_splits)
+    return Choice(row, spec, tiles, split, key_splits, num_splits, scheduler)
 
 
 def _split_choice(problem: Problem, spec: AttentionSpec) -> SplitChoice | None:

@@ -2,10 +2,10 @@
 
 The key of a kernel is a hash of all that shapes it: its specification, the sources of this package
 that take part in compiling, the versions of the DSL and of its libraries, the architecture and the
-compile options. A stale file is therefore never used; it is only left behind.
+compile options. So a stale file is never used; it just stays on disk.
 
-Where CuTe DSL is not installed nobody knows those versions, and nothing can be compiled: there a
-kernel serves that was compiled elsewhere from the same sources to the same specification.
+Without CuTe DSL those versions are unknown, and nothing can be compiled. A process then uses a
+kernel that was compiled elsewhere from the same sources, for the same specification.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class CacheInfo:
         files, bytes: kernels on disk, of all versions and processes.
         in_memory: kernels loaded or compiled by this process.
         memory_hits, disk_hits, compiles: where the requested kernels came from.
-        corrupt: damaged files met, each of which was compiled anew.
+        corrupt: damaged files found; their kernels were compiled anew.
     """
 
     directory: str | None

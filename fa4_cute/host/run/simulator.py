@@ -70,7 +70,7 @@ def launch(ptx: str, kernel: str, packed: PackedLaunch, buffers: Sequence[HostBu
 def last_report() -> Report | None:
     """Return the ``sm100sim.Report`` of this thread's latest simulated launch, or None.
 
-    Calls that launch nothing (empty tensors) and calls on CUDA tensors leave it as it was.
+    Calls that launch nothing (empty tensors) and calls on CUDA tensors do not change it.
     """
     report: Report | None = getattr(_of_thread, "report", None)
     return report
@@ -78,7 +78,7 @@ def last_report() -> Report | None:
 
 @contextmanager
 def simulator_options(**changes: Any) -> Iterator[Any]:
-    """Run the simulated launches inside the block with other ``sm100sim.options.RunOptions``.
+    """Run the simulated launches inside the block with these ``sm100sim.options.RunOptions``.
 
     Example: ``with fa4_cute.simulator_options(trace_cluster=0): ...`` records the timeline of the
     first work tile, which :func:`last_report` then holds.

@@ -91,6 +91,11 @@ class FA4TileConfig(OperandConfig):
     # Tile sizes ------------------------------------------------------------------------------
 
     @property
+    def depth(self) -> int:
+        """Head dim of Q and K, by the name that the other configurations have for it."""
+        return self.qk_depth
+
+    @property
     def rope_dtype_size(self) -> int:
         """Bytes of a rope element, 0 without rope."""
         return self.rope_dtype.size

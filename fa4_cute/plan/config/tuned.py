@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from .tuning import TunedRow, Tuning
+from .tuning import RoleRegisters, TunedRow, Tuning
 
 TUNED: Final[tuple[TunedRow, ...]] = (
     TunedRow("2q", 2, 64, 64,
              Tuning(emulated=20, keys=128)),
+    TunedRow("2q", 2, 96, 96,
+             Tuning(emulated=20)),
     TunedRow("2q", 2, 128, 128,
              Tuning(emulated=20)),
+    TunedRow("2q", 2, 192, 128,
+             Tuning(registers=RoleRegisters(200, 88, 24))),
     TunedRow("2q", 1, 64, 64,
              Tuning(emulated=28, keys=128)),
     TunedRow("2q", 1, 128, 128,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from ..facts.dtypes import DType
 from ..facts.hardware import SETMAXNREG_STEP
@@ -91,16 +91,30 @@ class TunedRow(NamedTuple):
     ov_depth: int
     tuning: Tuning
 
-    def holds(self, kernel: str, dtype: DType, depth: int, ov_depth: int) -> bool:
-        """Whether the row is for such a kernel."""
-        same = (kernel, dtype.size) == (self.kernel, self.element_bytes)
-        alike = (depth == ov_depth) == (self.depth == self.ov_depth)
-        return same and alike and depth <= self.depth and ov_depth <= self.ov_depth
+
+class _Row(Protocol):
+    """What the rows of tables by kind of kernel have in common."""
+
+    @property
+    def kernel(self) -> str: ...
+    @property
+    def element_bytes(self) -> int: ...
+    @property
+    def depth(self) -> int: ...
+    @property
+    def ov_depth(self) -> int: ...
+
+
+def holds(row: _Row, kernel: str, dtype: DType, depth: int, ov_depth: int) -> bool:
+    """Return whether ``row`` is for such a kernel."""
+    same = (kernel, dtype.size) == (row.kernel, row.element_bytes)
+    alike = (depth == ov_depth) == (row.depth == row.ov_depth)
+    return same and alike and depth <= row.depth and ov_depth <= row.ov_depth
 
 
 def tuning_of(
     rows: Iterable[TunedRow], kernel: str, dtype: DType, depth: int, ov_depth: int
 ) -> Tuning:
     """Return the choices of the first row that holds a kernel, or the defaults."""
-    found = (row.tuning for row in rows if row.holds(kernel, dtype, depth, ov_depth))
+    found = (row.tuning for row in rows if holds(row, kernel, dtype, depth, ov_depth))
     return next(found, Tuning())

@@ -10,7 +10,6 @@ from ..facts.hardware import SM_COUNT
 from ..facts.numbers import LOG2_E, MAX_SEQLEN, SMALLEST_NORMAL_FLOAT32
 from ..spec.attention_spec import AttentionSpec
 from ..spec.combine_spec import CombineSpec
-from ..spec.sm90_spec import SM90Spec
 from ..spec.variant import WORK_COUNTS
 from .tiles import TileShape, grid, heads_of_section
 
@@ -119,7 +118,7 @@ def _query_tile_blocks(
         num_q_heads=sizes.num_q_heads,
         batch=sizes.batch,
     )
-    if isinstance(spec, SM90Spec) and spec.heads_first:
+    if spec.heads_first:
         return _sections(spec, sizes, (x, y, z))
     for name, count in (("heads", y), ("batch", z)):
         if count > MAX_GRID_YZ:
@@ -128,7 +127,7 @@ def _query_tile_blocks(
 
 
 def _sections(
-    spec: SM90Spec, sizes: AttentionSizes, blocks: tuple[int, int, int]
+    spec: AttentionSpec, sizes: AttentionSizes, blocks: tuple[int, int, int]
 ) -> tuple[int, int, int]:
     """Return the grid of ``blocks`` with the heads of a section along x, query tiles along y."""
     tiles, heads, batch = blocks

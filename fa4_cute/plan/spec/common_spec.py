@@ -15,9 +15,9 @@ from ..facts.hardware import OUTPUT_SWIZZLE, SM100A, SwizzleMode
 from ..masks.masks import CAUSAL, NULL
 from .extras import Extras
 from .params import KERNEL_PARAMS, KernelParams, extended
-from .register_tuning import ScoreLoads
+from .register_tuning import ScoreLoads, is_plain
 from .schedule import WarpSchedule
-from .variant import Variant
+from .variant import Scheduler, Variant
 
 Config = TypeVar("Config", FA4Config, Depth512Config, SM90Config)
 
@@ -133,14 +133,31 @@ class CommonSpec(ABC):
         return self.config.cta_group()
 
     @property
+    def orders_heads(self) -> bool:
+        """Whether the order of query tiles looks at heads: on Blackwell that of plain kernels.
+
+        Others have no registers left for it.
+        """
+        return is_plain(replace(self.variant, scheduler=Scheduler.TILE))
+
+    @property
     def heads_first(self) -> bool:
-        """Whether a grid has a section's heads along x, query tiles along y, then the rest."""
-        return False
+        """Whether the longest query tiles of many heads start first, so that short ones end.
+
+        A grid then has a section's heads along x, query tiles along y, then the rest. CTAs of a
+        cluster are neighbours along x, and so are the splits of a query tile: theirs has not.
+        """
+        variant = self.variant
+        free = not (variant.is_persistent or variant.splits_keys)
+        return self.orders_heads and variant.longest_first and free and self.cluster_size == 1
 
     @property
     def head_by_head(self) -> bool:
-        """Whether persistent CTAs take all query tiles of a head before those of the next."""
-        return False
+        """Whether persistent CTAs take all query tiles of a head before those of the next.
+
+        With all keys or a causal mask: a head's keys and values stay in the L2 meanwhile.
+        """
+        return self.orders_heads and self.variant.mask in (NULL, CAUSAL)
 
     @property
     def smem_bytes(self) -> int:

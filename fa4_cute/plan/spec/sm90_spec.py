@@ -125,10 +125,9 @@ class SM90Spec(CommonSpec):
         return "_".join([*parts, *self.variant.name_parts])
 
     @property
-    def heads_first(self) -> bool:
-        """Whether the longest query tiles of many heads start first, so that short ones end."""
-        variant = self.variant
-        return variant.longest_first and not (variant.is_persistent or variant.splits_keys)
+    def orders_heads(self) -> bool:
+        """Always: the load warps, which decode the order, have registers to spare."""
+        return True
 
     @property
     def head_by_head(self) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from ...ptx.errors import PtxError
 from ...ptx.join import JoinError, joined
 from ..base.codes import CudaError, Status
-from ..base.device_runtime import DEVICE_RUNTIME, NAME
+from ..base.device_runtime import DEVICE_RUNTIME, is_device_runtime
 from ..base.images import LINKED_MAGIC, machine_code, ptx_at, ptx_of
 from ..base.objects import LinkState
 from ..base.session import Session
@@ -23,33 +24,35 @@ def create_link(s: Session, _count: U32, _options: int, _values: int, out: int) 
     s.program.put(out, "Q", s.new(LinkState()))
 
 
-def _kind(kind: int, path: str = "") -> None:
-    if kind not in (PTX, FATBIN) and (kind, Path(path).name) != (LIBRARY, NAME):
+def _add(
+    s: Session, state: int, kind: int, read: Callable[[], bytes], ptx: Callable[[], str]
+) -> None:
+    """Add PTX; of the device runtime's library what stands for it here."""
+    texts = s.get(state, LinkState).texts
+    if kind in (PTX, FATBIN):
+        texts.append(ptx())
+    elif kind != LIBRARY or not is_device_runtime(read()):
         raise CudaError(Status.NO_BINARY, machine_code([f"input of type {kind}"]))
+    elif DEVICE_RUNTIME not in texts:
+        texts.append(DEVICE_RUNTIME)
 
 
 @entry("cuLinkAddData_v2", "cuLinkAddData")
-def add_data(s: Session, state: int, kind: U32, data: int, _size: int) -> None:
-    """Add PTX from memory."""
-    _kind(kind)
-    text = ptx_at(data, s.program.read, s.program.string)
-    s.get(state, LinkState).texts.append(text)
+def add_data(s: Session, state: int, kind: U32, data: int, size: int) -> None:
+    """Add an image from memory."""
+    program = s.program
+    _add(s, state, kind, lambda: program.read(data, size),
+         lambda: ptx_at(data, program.read, program.string))  # fmt: skip
 
 
 @entry("cuLinkAddFile_v2", "cuLinkAddFile")
 def add_file(s: Session, state: int, kind: U32, path: int) -> None:
-    """Add PTX from a file; of the device runtime's library what stands for it here."""
-    name = s.program.string(path)
-    _kind(kind, name)
+    """Add an image from a file."""
     try:
-        image = Path(name).read_bytes()
+        image = Path(s.program.string(path)).read_bytes()
     except OSError as error:
         raise CudaError(Status.FILE_NOT_FOUND, str(error)) from None
-    texts = s.get(state, LinkState).texts
-    if kind != LIBRARY:
-        texts.append(ptx_of(image))
-    elif DEVICE_RUNTIME not in texts:
-        texts.append(DEVICE_RUNTIME)
+    _add(s, state, kind, lambda: image, lambda: ptx_of(image))
 
 
 @entry("cuLinkComplete")

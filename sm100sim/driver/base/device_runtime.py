@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-NAME: Final = "libcudadevrt.a"
+_ARCHIVE: Final = b"!<arch>\n"
+_MEMBER: Final = b"cuda_device_runtime.o"
+_LOOK: Final = 65_536
+"""Bytes from the archive's start in which its only object is named."""
 GRID_SCOPE: Final = 1
 """`cudaCGScopeGrid`."""
 _COUNT: Final = 32
@@ -65,3 +68,8 @@ $L_all:
   ret;
 }}
 """
+
+
+def is_device_runtime(library: bytes) -> bool:
+    """Whether an archive of objects is `libcudadevrt.a`: by the name of the object in it."""
+    return library.startswith(_ARCHIVE) and _MEMBER in library[:_LOOK]

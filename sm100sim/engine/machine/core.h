@@ -6,6 +6,8 @@
 /* A loop that reads what nobody else may change is no poll: it computes, and is given this many times the patience. */
 #define COMPUTING 50u
 
+#define POLLING 16u
+
 typedef enum { CLUSTER_ENDED, CLUSTER_IDLE } Turn; /* idle: its patience ended, without progress */
 
 Cluster *cluster_new(Machine *m, u64 index);

@@ -222,7 +222,14 @@ static void report_limit(Machine *m, Cluster *cl) {
   add_finding(m, (Place){&c, line, 0}, SEVERITY_FAULT, "too-many-instructions", text);
 }
 
-/* Run until the end, or until `patience` warp instructions have changed nothing, COMPUTING as many while nobody polls. */
+static u64 patience_of(const Machine *m, const Cluster *cl, u64 patience) {
+  if (m->opt.talks)
+    return cl->polled ? patience / POLLING : patience;
+  return cl->polled ? patience : patience * COMPUTING;
+}
+
+/* Run until the end, or until about `patience` warp instructions have changed nothing: more while nobody polls, and
+ * fewer where somebody polls for what another cluster may change. */
 Turn cluster_run(Machine *m, Cluster *cl, u64 patience) {
   u32 n_warps = 0, rounds = 0, looks = 0;
   for (u32 k = 0; k < cl->n_ctas; k++)
@@ -247,7 +254,7 @@ Turn cluster_run(Machine *m, Cluster *cl, u64 patience) {
       cl->polled = false;
     }
     cl->idle = m->instructions - at;
-    if (cl->idle > patience * (m->opt.talks || cl->polled ? 1 : COMPUTING) && !m->faulted)
+    if (cl->idle > patience_of(m, cl, patience) && !m->faulted)
       return CLUSTER_IDLE;
     if (ran || m->faulted || !all_blocked(cl))
       continue;

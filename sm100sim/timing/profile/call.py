@@ -38,18 +38,20 @@ def profile(
 ) -> list[KernelProfile]:
     """Run a call on the virtual SM100 and say where the time of its kernels goes on a chip.
 
-    What the kernels compute does not depend on it. Launches that are alike, of one kernel and grid,
-    have one profile. The call runs as without, but its launches take one thread.
+    Profiling does not change what the kernels compute. Launches that are alike, of the same kernel
+    and grid, share one profile. The call runs as usual, except that its launches use one thread.
 
     Args:
         call: launches kernels, by any front end.
-        chip: "h100", "h200", "b200", "gb200" or "b300"; by the PTX's target when not given.
-        clusters: which clusters of a launch are looked at, the slowest in detail; None: all.
+        chip: "h100", "h200", "b200", "gb200" or "b300"; if not given, it follows from the target of
+            the PTX.
+        clusters: which clusters of a launch are examined, the slowest in detail; None means all.
         roles: name -> warps of a CTA; other warps are grouped by the code that they run.
-        draws: how often what is only known as a range is drawn, for the band. seed: of the draws.
-        most: hot spots of each kind.
-        ptxas: path of the assembler; the package's when not given, and Triton's for PTX that is
-            newer than it.
+        draws: number of times that parameters known only as a range are drawn, for the band.
+        seed: seed of the draws.
+        most: number of hot spots of each kind.
+        ptxas: path of the assembler; if not given, the package's, or Triton's for PTX that is newer
+            than that.
 
     Returns:
         A profile for each kind of launch, in the order of the first ones.
@@ -57,7 +59,7 @@ def profile(
     Raises:
         FileNotFoundError: ptxas or nvdisasm is not installed; names the package.
         Unmatched: no way through the machine code agrees with what a warp did.
-        ValueError, NotImplementedError: as `profile_launch`; ptxas refuses the PTX.
+        ValueError, NotImplementedError: as `profile_launch`; also if ptxas refuses the PTX.
     """
     with recording(clusters) as launches:
         call()

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.timing.side_by_side import callers, rows, spread
 from benchmarks.timing.side_by_side import page as side_page
 from benchmarks.timing.side_by_side import records as side_by_side
-from benchmarks.timing.side_by_side import rows
 from benchmarks.timing.side_by_side.extents import Costs, Executed, Extent, Layout, whole
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.records import Action
@@ -92,6 +92,23 @@ def test_a_grid_runs_in_waves_and_a_persistent_one_takes_turns() -> None:
     assert pairs.cycles == (1000 + 3 * (10 + 100 + 50 + 256),)
 
 
+def test_every_other_round_may_go_backwards() -> None:
+    turns = replace(LAYOUT, persistent=True, turns=True)
+    tiles = list(range(10))
+    assert [turns.taken(tiles, c, 4) for c in range(4)] == [[0, 7, 8], [1, 6, 9], [2, 5], [3, 4]]
+    forwards = replace(turns, turns=False)
+    assert [forwards.taken(tiles, c, 4) for c in (0, 3)] == [[0, 4, 8], [3, 7]]
+    assert LAYOUT.taken(tiles, 3, 10) == [3]
+
+
+def test_smaller_problems_take_the_kernel_of_the_whole_one() -> None:
+    causal = rows.Family((128, 128), True)
+    for length, batch, scheduler in ((1024, 32, "persistent"), (32768, 1, "tile")):
+        found = callers.settled(rows.COLUMNS[0], causal.problem(length, batch))
+        assert dict(found.options) == {"scheduler": scheduler, "num_qo": 2}
+    assert callers.settled(rows.COLUMNS[2], causal.problem(1024, 32)) is rows.COLUMNS[2]
+
+
 def test_bytes_that_must_move_bound_a_launch() -> None:
     costs = Costs(((100.0, 50.0, 1.0),), {"tensor": (0.0, 0.0, 0.5)}, 0.0)
     found = whole(costs, LAYOUT, Extent(1, 256, 256, causal=False), [DRAW], 5_000_000)
@@ -139,15 +156,19 @@ def request(grid: tuple[int, int, int], cluster: int = 1) -> Any:
 def test_sampled_tiles_lie_apart_in_the_order_of_the_scheduler() -> None:
     ours, theirs = rows.COLUMNS[0], rows.COLUMNS[2]
     causal = rows.Family((128, 128), True).problem(2048, 4)  # a head's keys: 1 MiB, so 32 at once
-    assert rows.extent_of(causal).section == 32
-    assert rows.sampled(request((8, 16, 4)), causal, ours) == [0, 4, 6]
-    assert rows.sampled(request((512, 1, 1)), causal, theirs) == [0, 128, 192]
-    assert rows.sampled(request((512, 1, 1)), replace(causal, causal=False), theirs) == [0]
+    assert spread.extent_of(causal, "FA4").section == 32
+    assert spread.extent_of(causal, "fa4_cute").section == 16
+    assert spread.sampled(request((16, 8, 4)), causal, ours) == [0, 64, 96]
+    assert spread.sampled(request((16, 16, 4), cluster=2), causal, ours) == [0, 4, 6]
+    persistent = replace(ours, options=(("scheduler", "persistent"),))
+    assert spread.sampled(request((148, 1, 1)), causal, persistent) == [0, 3, 140]
+    assert spread.sampled(request((512, 1, 1)), causal, theirs) == [0, 128, 192]
+    assert spread.sampled(request((512, 1, 1)), replace(causal, causal=False), theirs) == [0]
 
 
 def launch_of(problem: Any, layout: Layout, mmas: dict[int, int]) -> Any:
     """A launch whose executed clusters made so many MMAs."""
-    tiles = len(rows.extent_of(problem).tiles(layout))
+    tiles = len(spread.extent_of(problem, layout.runner).tiles(layout))
     traces = [
         SimpleNamespace(
             clusters=(number,), events=[SimpleNamespace(kind=Action.MMA)],
@@ -161,12 +182,12 @@ def launch_of(problem: Any, layout: Layout, mmas: dict[int, int]) -> Any:
 def test_how_many_keys_a_kernel_takes_follows_from_its_mmas() -> None:
     problem = rows.Family((128, 128), True).problem(2048, 4)
     found = launch_of(problem, LAYOUT, {0: 16 * 8, 4: 8 * 8, 6: 4 * 8})
-    assert rows.block_of([(found, problem)], LAYOUT) == 128
+    assert spread.block_of([(found, problem)], LAYOUT) == 128
     wide = launch_of(problem, LAYOUT, {0: 11 * 8, 4: 6 * 8, 6: 3 * 8})
-    assert rows.block_of([(wide, problem)], LAYOUT) == 192
+    assert spread.block_of([(wide, problem)], LAYOUT) == 192
     wrong = launch_of(problem, LAYOUT, {0: 100, 4: 99, 6: 98})
     with pytest.raises(ValueError, match=r"\(blocks, MMAs\) of the executed clusters: 128 keys"):
-        rows.block_of([(wrong, problem)], LAYOUT)
+        spread.block_of([(wrong, problem)], LAYOUT)
 
 
 def test_a_column_without_pairs_says_nothing_where_there_are_none() -> None:

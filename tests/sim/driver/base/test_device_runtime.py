@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sm100sim import SimulationFault
-from sm100sim.driver.base.device_runtime import DEVICE_RUNTIME
+from sm100sim.driver.base.device_runtime import DEVICE_RUNTIME, is_device_runtime
 from sm100sim.launch_request import COOPERATIVE, LaunchRequest
 from sm100sim.ptx.join import joined
 from sm100sim.run import run as simulate
@@ -65,3 +65,10 @@ def test_all_ctas_meet() -> None:
 def test_a_group_that_is_no_grid_has_no_barrier() -> None:
     with pytest.raises(SimulationFault, match="trap"):
         run(2)
+
+
+def test_the_library_is_known_by_its_object() -> None:
+    head = b"!<arch>\n/               0           0     0     0       4         `\n\0\0\0\0"
+    assert is_device_runtime(head + b"//\ncuda_device_runtime.o/\n")
+    assert not is_device_runtime(head + b"//\nother.o/\n")
+    assert not is_device_runtime(b"cuda_device_runtime.o/")

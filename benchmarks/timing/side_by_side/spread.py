@@ -1,0 +1,107 @@
+"""How the kernels of the page spread query tiles over clusters, and which clusters are executed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from math import prod
+from typing import Final
+
+from benchmarks.hopper.times.problems import BYTES, Problem
+from benchmarks.timing.side_by_side import extents
+from benchmarks.timing.side_by_side.callers import SMS, Column, records
+from benchmarks.timing.side_by_side.extents import KEY_TILES, Extent, Layout, clusters
+from fa4_cute.plan.launch.tiles import heads_of_section
+from sm100sim.launch_request import LaunchRequest
+from sm100sim.timing.records import ClusterTrace, LaunchTrace
+
+OURS: Final = "fa4_cute"
+L2_BYTES: Final = 50 << 20
+"""What FlashAttention-4 takes the L2 to hold of keys and values."""
+
+
+def taken_by(
+    launch: LaunchTrace, problem: Problem, layout: Layout
+) -> Iterator[tuple[ClusterTrace, list[int]]]:
+    """The executed clusters, and the keys of the tiles that each took."""
+    tiles = extent_of(problem, layout.runner).tiles(layout)
+    for trace in launch.traces:
+        for number in trace.clusters:
+            yield trace, layout.taken(tiles, number, clusters(launch))
+
+
+def block_of(launches: Sequence[tuple[LaunchTrace, Problem]], layout: Layout) -> int:
+    """How many keys the kernel takes at once: so that its MMAs grow with its blocks.
+
+    Raises:
+        ValueError: no such number; so the clusters are not those that they are taken for.
+    """
+    told = []
+    for block in KEY_TILES:
+        of = replace(layout, block=block)
+        work = [
+            (sum(taken) // block, extents.work_of(trace)[1])
+            for launch, problem in launches
+            for trace, taken in taken_by(launch, problem, of)
+        ]
+        if all(blocks * work[0][1] == mmas * work[0][0] for blocks, mmas in work):
+            return block
+        told.append(f"{block} keys: {work}")
+    raise ValueError(f"(blocks, MMAs) of the executed clusters: {'; '.join(told)}")
+
+
+def layout_of(column: Column, problem: Problem, request: LaunchRequest) -> Layout:
+    """How the kernel of a request spreads its tiles; one more call says the rows of a tile."""
+    size, count, ours = prod(request.cluster), clusters(request), column.runner == OURS
+    pairs = ours and size > 1
+    order = "heads" if pairs or is_persistent(column) else "sections"
+    of = partial(Layout, cluster=size, order=order, runner=column.runner)
+    if not is_persistent(column) and (count != SMS // size or problem.causal):
+        total = problem.batch * problem.heads * problem.seqlen_q
+        return of(rows=total // count, persistent=False)
+    few = replace(problem, batch=1, heads=1, heads_kv=1)
+    seen: list[LaunchRequest] = []
+
+    def none(request: LaunchRequest) -> list[int]:
+        seen.append(request)
+        return []
+
+    records(column, few, none)
+    rows = few.seqlen_q // clusters(seen[0])
+    tiles = problem.batch * problem.heads * -(-problem.seqlen_q // rows)
+    return of(rows=rows, persistent=count < tiles, turns=ours)
+
+
+def is_persistent(column: Column) -> bool:
+    """Whether a column of this package insists on persistent CTAs."""
+    return ("scheduler", "persistent") in column.options
+
+
+def extent_of(problem: Problem, runner: str) -> Extent:
+    """A problem as a grid of ``runner`` sees it."""
+    row = (problem.head_dim + problem.head_dim_v) * BYTES[problem.dtype]
+    if runner == OURS:
+        section = heads_of_section(problem.heads, problem.seqlen_k * row)
+    else:
+        section = 1 << max(0, (L2_BYTES // (problem.seqlen_k * row)).bit_length() - 1)
+    heads = problem.batch * problem.heads
+    return Extent(heads, problem.seqlen_q, problem.seqlen_k, problem.causal, section)
+
+
+def sampled(request: LaunchRequest, problem: Problem, column: Column) -> list[int]:
+    """Clusters to execute: the first; with a mask, of the first tiles' head, half and a quarter.
+
+    Of persistent ones with a mask two that take as many tiles, and one that takes others.
+    """
+    if not problem.causal:
+        return [0]
+    count = clusters(request)
+    if is_persistent(column):
+        return [0, 3, count - 8]
+    extent = extent_of(problem, column.runner)
+    tiles = count // extent.heads
+    # CTAs of a cluster are neighbours along x: this package's pairs go head by head.
+    stride = 1 if prod(request.cluster) > 1 and column.runner == OURS else extent.section
+    stride = min(stride, extent.heads)
+    return [0, tiles // 2 * stride, 3 * tiles // 4 * stride]

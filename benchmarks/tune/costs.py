@@ -1,0 +1,206 @@
+"""Predict what a CTA's start, query tiles and keys cost, and write the table of the plan.
+
+    CUTE_DSL_ARCH=sm_100a python -m benchmarks.tune.costs [--only REGEX] [--draw]
+
+Launches without a mask, bf16 and fp8, with a CTA for every query tile and with persistent ones, as
+the side-by-side page has them. Records lie in costs.json; those that match `--only` are made anew,
+with `--draw` only the table is written. Predictions of a B200; no GPU is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from fa4_cute.plan.config.prediction import COUNTED_KEYS, Costs
+
+FILE: Final = Path(__file__).with_name("costs.json")
+TABLE: Final = Path(__file__).parents[2] / "fa4_cute" / "plan" / "config" / "predicted.py"
+HEAD: Final = '''"""Cycles that the timing model predicts: ``benchmarks.tune.costs`` writes them.
+
+The first row that holds a kernel is taken; a kernel that none holds has no prediction.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .prediction import Costs, DecodingRow, PredictedRow
+
+LAUNCH_CYCLES: Final = {launch}
+MEMORY_BYTES_PER_CYCLE: Final = {memory}
+PREDICTED: Final[tuple[PredictedRow, ...]] = (
+'''
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Kernels that share a row of the table: as ``PredictedRow`` names them."""
+
+    kernel: str
+    dtype: str
+    depth: int
+    ov_depth: int
+
+    @property
+    def name(self) -> str:
+        """E.g. "2q bf16 192/128"."""
+        return f"{self.kernel} {self.dtype} {self.depth}/{self.ov_depth}"
+
+    @property
+    def key(self) -> str:
+        """How a row of the table begins."""
+        return f'"{self.kernel}", {1 if self.dtype == "fp8" else 2}, {self.depth}, {self.ov_depth}'
+
+
+KINDS: Final = (
+    *(Kind("2q", dtype, d, v) for dtype in ("bf16", "fp8")
+      for d, v in ((64, 64), (96, 96), (128, 128), (192, 128))),
+    *(Kind("pair", dtype, d, d) for dtype in ("bf16", "fp8") for d in (256, 512)),
+)  # fmt: skip
+DECODING: Final = (Kind("1q", "bf16", 64, 64), Kind("1q", "bf16", 128, 128))
+SCHEDULERS: Final = ("tile", "persistent")
+DECODED_KEYS: Final = (2048, 4096)
+COMBINED: Final = (4, 16)
+"""Splits of the launches whose second kernel is predicted."""
+
+
+def made(kind: Kind, maker: Any) -> dict[str, Any]:
+    """Execute CTAs of a kind and return its record: per scheduler the costs of every draw."""
+    from benchmarks.timing.side_by_side.callers import CUDA12, Column
+    from benchmarks.timing.side_by_side.rows import Family
+
+    family = Family((kind.depth, kind.ov_depth), False, kind.dtype)
+    record: dict[str, Any] = {"name": kind.name}
+    for scheduler in SCHEDULERS:
+        options: dict[str, Any] = {"scheduler": scheduler}
+        options |= {"num_qo": 2} if kind.kernel == "2q" else {}
+        column = Column(scheduler, "fa4_cute", CUDA12, options=tuple(options.items()))
+        costs, layout, _ = maker.costs(column, family)
+        starts = [draw["cta_cycles"] for draw in maker.draws]
+        record[scheduler] = [
+            ((0.0, cta + first + tile, key) if scheduler == "tile" else (cta + first, tile, key))
+            for cta, (first, tile, key) in zip(starts, costs.cycles, strict=True)
+        ]
+        record["rows"] = layout.rows
+    record["launch"] = [draw["launch_cycles"] for draw in maker.draws]
+    return record
+
+
+def decoding(kind: Kind, maker: Any) -> dict[str, Any]:
+    """Execute a CTA of a decoding step and combine kernels; return the record."""
+    from benchmarks.hopper.times.problems import Problem
+    from benchmarks.timing.side_by_side import extents
+    from benchmarks.timing.side_by_side.callers import CUDA12, Column
+    from sm100sim.timing.predict.gpu import time_launch
+
+    def launches(keys: int, splits: int) -> list[list[float]]:
+        options = (("num_splits", splits), ("split", "workspace"))
+        column = Column("decoding", "fa4_cute", CUDA12, options=options)
+        problem = Problem("tune", 1, 1, keys, 4, 1, kind.depth, kind.ov_depth)
+        found = []
+        for recorded in maker.records(column, problem):
+            kernel = maker.kernel(column, recorded.request)
+            launch = extents.representatives(kernel, recorded)
+            found.append([time_launch(launch, draw).cycles for draw in maker.draws])
+        return found
+
+    few, many = (launches(keys, 1)[0] for keys in DECODED_KEYS)
+    joined = [launches(DECODED_KEYS[-1], splits)[1] for splits in COMBINED]
+    starts = [draw["launch_cycles"] for draw in maker.draws]
+    record: dict[str, Any] = {"name": kind.name, "tile": [], "combine": [], "launch": starts}
+    for start, a, b, c, d in zip(starts, few, many, *joined, strict=True):
+        key = (b - a) / (DECODED_KEYS[1] - DECODED_KEYS[0])
+        split = (d - c) / (COMBINED[1] - COMBINED[0])
+        record["tile"].append((0.0, a - start - key * DECODED_KEYS[0], key))
+        record["combine"].append((c - split * COMBINED[0], split, 0.0))
+    return record
+
+
+def memory_rate(maker: Any) -> list[float]:
+    """Return the bytes that memory moves in a cycle, by draw."""
+    return [draw["hbm_gbytes"] * 1e3 / draw["clock_mhz"] for draw in maker.draws]
+
+
+def costs_of(draws: Sequence[Sequence[float]]) -> Costs:
+    """Return the medians over the draws, the chip's own values left out; none is below 0."""
+    first, tile, key = (max(0, median(draw[i] for draw in draws[1:])) for i in range(3))
+    return Costs(round(first), round(tile), round(key * COUNTED_KEYS))
+
+
+def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the module that holds the costs of all kinds that have records."""
+    launches = [draw for record in records.values() for draw in record["launch"][1:]]
+    rates = [rate for record in records.values() for rate in record.get("memory", ())[1:]]
+    text = HEAD.format(
+        launch=round(median(launches)) if launches else 0,
+        memory=round(median(rates)) if rates else 0,
+    )
+    for kind in KINDS:
+        if kind.name in records:
+            rows = [costs_of(records[kind.name][scheduler]) for scheduler in SCHEDULERS]
+            told = ", ".join(f"Costs{tuple(costs)}" for costs in rows)
+            text += f"    PredictedRow({kind.key},\n                 {told}),\n"
+    text += ")  # fmt: skip\nDECODING: Final[tuple[DecodingRow, ...]] = (\n"
+    for kind in DECODING:
+        if kind.name in records:
+            rows = [costs_of(records[kind.name][part]) for part in ("tile", "combine")]
+            told = ", ".join(f"Costs{tuple(costs)}" for costs in rows)
+            text += f"    DecodingRow({kind.key},\n                {told}),\n"
+    return text + ")  # fmt: skip\n"
+
+
+def load(path: Path = FILE) -> dict[str, dict[str, Any]]:
+    """Return the records by their names."""
+    if not path.exists():
+        return {}
+    return {record["name"]: record for record in json.loads(path.read_text())}
+
+
+def save(records: Mapping[str, Mapping[str, Any]], path: Path = FILE) -> None:
+    """Write the records, a line each."""
+    path.write_text("[\n" + ",\n".join(json.dumps(r) for r in records.values()) + "\n]\n")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Make records and write the table; returns the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", default="", help="regular expression over the kinds' names")
+    parser.add_argument("--draw", action="store_true", help="only write the table")
+    given = parser.parse_args(arguments)
+    records = load()
+    if not given.draw:
+        import sm100sim
+
+        warnings.simplefilter("ignore")
+        sm100sim.activate(sm_count=148)  # before the DSL is imported
+        from benchmarks.timing.side_by_side.rows import Maker
+
+        maker = Maker()
+        for kind in DECODING:
+            if re.search(given.only, kind.name):
+                record = decoding(kind, maker)
+                records[kind.name] = record | {"memory": memory_rate(maker)}
+                both = [costs_of(record[part]) for part in ("tile", "combine")]
+                print(kind.name, *both, flush=True)
+                save(records)
+        for kind in KINDS:
+            if re.search(given.only, kind.name):
+                records[kind.name] = made(kind, maker)
+                both = [costs_of(records[kind.name][scheduler]) for scheduler in SCHEDULERS]
+                print(kind.name, *both, flush=True)
+                save(records)
+    TABLE.write_text(table_text(records))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

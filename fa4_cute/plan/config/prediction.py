@@ -1,0 +1,72 @@
+"""What launches of a kernel are predicted to cost: start, query tiles and keys of a CTA.
+
+Which costs a kernel has is looked up in ``plan.config.predicted``, which
+``python -m benchmarks.tune.costs`` writes from executed CTAs on a model of a B200.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple, TypeVar
+
+from ..facts.dtypes import DType
+from .tuning import holds
+
+COUNTED_KEYS: Final = 1024
+"""Keys whose cycles a row counts."""
+
+
+class Costs(NamedTuple):
+    """Cycles of a CTA: once, for each query tile, and for 1,024 keys of one."""
+
+    first: int
+    tile: int
+    per_keys: int
+
+    def keys(self, count: int) -> int:
+        """Return what ``count`` keys take."""
+        return self.per_keys * count // COUNTED_KEYS
+
+    def of(self, tiles: int, keys: int) -> int:
+        """Return what a CTA takes with ``tiles`` query tiles of ``keys`` keys together."""
+        return self.first + tiles * self.tile + self.keys(keys)
+
+
+class PredictedRow(NamedTuple):
+    """Costs of a kind of kernel up to these head dims, by who takes the query tiles.
+
+    ``kernel`` is "2q", or "pair" for the CTA pair of wide heads; the others are those of
+    ``TunedRow``.
+    """
+
+    kernel: str
+    element_bytes: int
+    depth: int
+    ov_depth: int
+    tile: Costs
+    persistent: Costs
+
+
+class DecodingRow(NamedTuple):
+    """Costs of a step of decoding up to these head dims, whose keys come from memory.
+
+    ``tile`` are those of a CTA with a query tile; ``combine`` those of the launch that puts splits
+    together: ``first`` once and ``tile`` for each split. The others are those of ``TunedRow``.
+    """
+
+    kernel: str
+    element_bytes: int
+    depth: int
+    ov_depth: int
+    tile: Costs
+    combine: Costs
+
+
+Row = TypeVar("Row", PredictedRow, DecodingRow)
+
+
+def predicted_of(
+    rows: Iterable[Row], kernel: str, dtype: DType, depth: int, ov_depth: int
+) -> Row | None:
+    """Return the first row that holds a kernel, or None."""
+    return next((row for row in rows if holds(row, kernel, dtype, depth, ov_depth)), None)
