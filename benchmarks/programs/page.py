@@ -32,12 +32,17 @@ def render(projects: Sequence[Project], records: Sequence[Record]) -> str:
         projects: the lists.
         records: the latest record of each program.
     """
-    parts = [HEADER.read_text(), *_totals(records), "", "## Programs", ""]
+    unknown = sum(len(_missing(project, records)) for project in projects)
+    parts = [HEADER.read_text(), *_totals(records), "", _without(unknown), "## Programs", ""]
     for project in projects:
         own = [record for record in records if record.project == project.name]
         if own:
             parts += _section(project, own)
     return "\n".join(parts) + "\n"
+
+
+def _without(count: int) -> str:
+    return f"{count} further programs of the lists have no record.\n" if count else ""
 
 
 def _totals(records: Sequence[Record]) -> list[str]:
@@ -95,12 +100,23 @@ def _section(project: Project, records: Sequence[Record]) -> list[str]:
         "| program | result | launches | warp instructions | findings | what is not right |",
         "|---|---|---|---|---|---|",
     ]  # fmt: skip
-    return [*lines, *(_line(record) for record in records), ""]
+    lines += [_line(record) for record in records]
+    missing = _missing(project, records)
+    if missing:
+        lines += ["", f"No record: {', '.join(f'`{name}`' for name in missing)}."]
+    return [*lines, ""]
+
+
+def _missing(project: Project, records: Sequence[Record]) -> list[str]:
+    """The programs of a list that have no record."""
+    known = {record.name for record in records if record.project == project.name}
+    return [program.name for program in project.programs if program.name not in known]
 
 
 def _line(record: Record) -> str:
     result = record.result + (" (memory)" if record.checks == "memory" else "")
-    reason = " — ".join(text for text in (record.detail, record.why) if text)
+    compared = "compares its kernels with one another" if record.compared else ""
+    reason = " — ".join(text for text in (record.detail, record.why, compared) if text)
     reason = reason.replace("|", "\\|").replace("`", "'").replace("\n", " ")
     numbers = (f"{record.launches:,}", f"{record.instructions:,}") if record.launches else ("", "")
     found = ", ".join(record.findings)

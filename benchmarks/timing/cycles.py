@@ -1,12 +1,14 @@
-"""Cycles of an SM's own clock that kernels take on a Hopper GPU: attention, and quack's GEMMs.
+"""Cycles of an SM's own clock that kernels take on a Hopper GPU: attention, GEMMs, and others.
 
     FA4_CUTE_CACHE_DIR=carry/kernels python -m benchmarks.timing.cycles OUT.json \\
-        [--attention carry/fa4] [--gemm carry/gemm] [--only REGEX] [--rounds N] [--seconds N]
+        [--attention carry/fa4] [--gemm carry/gemm] [--judges carry/judges] [--only REGEX] \\
+        [--rounds N] [--seconds N]
 
 Clocks of a GPU move with its load, and the driver says only now and then how fast it runs. So a
 tiny kernel before and one behind the measured one read every SM's clock: the difference is in
 cycles, whatever their length was. What two such kernels take by themselves is taken off.
-Folders: `benchmarks.hopper.times.record_fa4` and `benchmarks.timing.record_gemm`. The L2 is
+Folders: `benchmarks.hopper.times.record_fa4`, `benchmarks.timing.record_gemm` and
+`benchmarks.timing.judges.launches`. The L2 is
 overwritten before each run; results are compared before they are timed. Needs torch for CUDA.
 """
 
@@ -33,6 +35,7 @@ from benchmarks.hopper.times.recorded import Place, Recorded, load
 from benchmarks.hopper.times.runners import OURS, RECORDED, runners
 from benchmarks.hopper.times.timing import WARMUP, Flush
 from benchmarks.timing.gemms import LADDER, Gemm
+from benchmarks.timing.judges.cases import CASES, ROUNDED, WRITTEN, Case
 
 PLACES: Final = 256
 """Room for SMs; each has a place of two 64-bit words: its clock, and nanoseconds."""
@@ -149,12 +152,49 @@ def _gemm(
     return row(gemm.name, "quack", stamps, call, asked)
 
 
+def judges(asked: argparse.Namespace, stamps: Stamps) -> Iterator[Any]:
+    """The recorded launches of `benchmarks.timing.judges`."""
+    launches, launcher = load(asked.judges), Launcher(asked.judges)
+    for case in CASES:
+        if case.name in launches and re.search(asked.only, case.name) and asked.left() > 0:
+            try:
+                yield _judge(case, launches[case.name], launcher, stamps, asked)
+            except (RuntimeError, OSError) as error:  # the others have their figures
+                yield {"name": case.name, "runner": case.family, "failed": str(error)[:200]}
+            torch.cuda.empty_cache()
+
+
+def _judge(
+    case: Case, launch: Recorded, launcher: Launcher, stamps: Stamps, asked: argparse.Namespace
+) -> Any:
+    torch.manual_seed(1)
+    t = {
+        name: torch.full(shape, float("nan"), device="cuda", dtype=case.dtype(name))
+        if name in WRITTEN
+        else torch.randn(shape, device="cuda", dtype=case.dtype(name))
+        for name, shape in case.shapes().items()
+    }
+    run = launcher.prepared(launch, {name: tensor.data_ptr() for name, tensor in t.items()})
+
+    def call() -> None:
+        run(torch.cuda.current_stream().cuda_stream)
+
+    call()
+    expected = case.problem.expected(t)
+    error = float((t["out"].float() - expected).norm() / expected.norm())
+    del expected
+    if not error <= ROUNDED:
+        return {"name": case.name, "runner": case.family, "failed": f"wrong: error {error}"}
+    return row(case.name, case.family, stamps, call, asked)
+
+
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("--attention", type=Path, help="folder of FlashAttention-4's launches")
     parser.add_argument("--gemm", type=Path, help="folder of quack's launches")
+    parser.add_argument("--judges", type=Path, help="folder of the other judges' launches")
     parser.add_argument("--only", default="", help="regular expression over names")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=75, help="begin nothing after them")
@@ -171,7 +211,8 @@ def main(arguments: list[str] | None = None) -> int:
     asked.flush = Flush(cold=True)
     stamps = Stamps(torch.cuda.get_device_properties(0).multi_processor_count)
     found: dict[str, Any] = {"card": card(), "rounds": asked.rounds, "rows": []}
-    parts = [gemms] * (asked.gemm is not None) + [attention] * (asked.attention is not None)
+    parts = [gemms] * (asked.gemm is not None) + [judges] * (asked.judges is not None)
+    parts += [attention] * (asked.attention is not None)
     for part in parts:
         for one in part(asked, stamps):
             found["rows"].append(one)

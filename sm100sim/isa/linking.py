@@ -12,6 +12,11 @@ from .frames import FRAME_ALIGNMENT, STACK_BYTES, align, frame_of
 from .slots import Slots
 
 
+def code_address(function: FunctionHead) -> int:
+    """What a pointer to a function of a module holds, in all of its kernels."""
+    return (WINDOW_CODE << 32) + CODE_GRAIN * (function.number + 1)
+
+
 @dataclass
 class Linked:
     """What the functions of one program share.
@@ -59,7 +64,7 @@ class Linked:
         """What a pointer to a function holds; None where there is no such function."""
         if name not in self.functions:
             return None
-        return (WINDOW_CODE << 32) + CODE_GRAIN * (self.functions[name].number + 1)
+        return code_address(self.functions[name])
 
     def recursive(self, name: str) -> bool:
         """Whether a function may be called while it runs."""

@@ -6,6 +6,8 @@ many times in a kernel (PTX ISA, "Scoping").  A name means the innermost declara
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from .calls import Table
 from .program import Operand, Reg, Symbol, Vector
 from .types import PtxType
@@ -34,23 +36,20 @@ class Scope:
         self.tables: dict[str, Table] = {}
         self.read: dict[str, Operand] = {}
 
-    def find_table(self, name: str) -> Table | None:
-        """The table of that name, looking outwards."""
+    def outwards(self) -> Iterator[Scope]:
+        """This scope and those around it."""
         scope: Scope | None = self
         while scope is not None:
-            if name in scope.tables:
-                return scope.tables[name]
+            yield scope
             scope = scope.parent
-        return None
+
+    def find_table(self, name: str) -> Table | None:
+        """The table of that name, looking outwards."""
+        return next((s.tables[name] for s in self.outwards() if name in s.tables), None)
 
     def find_label(self, name: str) -> int | None:
         """Index of the instruction after the label, looking outwards."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.labels:
-                return scope.labels[name]
-            scope = scope.parent
-        return None
+        return next((s.labels[name] for s in self.outwards() if name in s.labels), None)
 
     def declares(self, name: str) -> bool:
         """Whether this very scope declares a register or variable of that name."""

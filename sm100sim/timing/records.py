@@ -156,7 +156,7 @@ class DynamicEvent:
         address: of the first byte in global memory; in Tensor Memory lane << 16 | column, of an
             MMA that of D.
         detail: what else distinguishes it, e.g. ("a_registers",), ("pair",), ("multicast",).
-        fresh: share of a copy's bytes that come from memory, or go there, and not only to the L2.
+        fresh: share of the bytes that come from memory, or go there, and not only to the L2.
     """
 
     kind: Action
@@ -234,7 +234,8 @@ class LaunchTrace:
     Attributes:
         grid, block, cluster: CTAs, threads of a CTA, CTAs of a cluster.
         shared_bytes: of a CTA, static, dynamic, and what the runtime keeps.
-        tensors: of the tensor maps among the launch's parameters.
+        tensors: in the order of addresses: of the tensor maps among the launch's parameters, and
+            those that a caller knows besides.
     """
 
     grid: tuple[int, int, int]

@@ -12,10 +12,6 @@ from ..host.device_model import DEFAULT_SM_COUNT
 
 CAPABILITIES = (90, 100)
 """Compute capabilities that the device may have, times ten."""
-NULL_STREAM = SimpleNamespace(
-    cuda_stream=0, synchronize=lambda: None, wait_stream=lambda _other: None
-)
-
 _active: list[AbstractContextManager[None]] = []
 
 
@@ -32,6 +28,36 @@ class _Event:
 
     def elapsed_time(self, _end: Any) -> float:
         return 1.0
+
+
+class _Stream:
+    """Stands for `torch.cuda.Stream`, which annotations name; work is done when asked for."""
+
+    cuda_stream = 0
+
+    def __init__(self, *_where: Any, **_options: Any) -> None: ...
+
+    def synchronize(self) -> None: ...
+
+    def wait_stream(self, _other: Any) -> None: ...
+
+    def wait_event(self, _event: Any) -> None: ...
+
+    def query(self) -> bool:
+        return True
+
+    def record_event(self, event: Any = None) -> Any:
+        return event or _Event()
+
+
+class _Device(nullcontext[None]):
+    """Stands for `torch.cuda.device`: there is one."""
+
+    def __init__(self, _device: Any = None) -> None:
+        super().__init__()
+
+
+NULL_STREAM = _Stream()
 
 
 def _answers(capability: tuple[int, int], sm_count: int) -> dict[str, Any]:
@@ -62,9 +88,9 @@ def _answers(capability: tuple[int, int], sm_count: int) -> dict[str, Any]:
         "get_device_properties": always(properties),
         "get_device_name": always(name),
         "Event": _Event,
-        "Stream": always(NULL_STREAM),
+        "Stream": _Stream,
         "stream": always(nullcontext()),
-        "device": always(nullcontext()),
+        "device": _Device,
     }
 
 

@@ -21,23 +21,26 @@ REGISTERS, THREADS = 255, 1024
 
 
 @dataclass(frozen=True)
-class _Place:
-    """What tiled and im2col tensor maps have in common, by Triton's and the driver's codes."""
+class _Described:
+    """A tensor map in Triton's words, by Triton's and the driver's codes.
+
+    Attributes:
+        block: extents of the box; of an im2col map pixels per column, channels per pixel.
+        shape, strides: of the tensor, in elements, outermost dimension first, like `block`.
+        padding: 1 fills with NaN.
+    """
 
     address: int
     swizzle: int
     element_bytes: int
     element: int
-    nan_fill: bool
+    block: Sequence[int]
+    shape: Sequence[int]
+    strides: Sequence[int]
+    padding: int
 
-    def tensor_map(
-        self,
-        shape: Sequence[int],
-        strides: Sequence[int],
-        box: tuple[int, ...],
-        steps: tuple[int, ...] = (),
-    ) -> TensorMap:
-        """The map of a tensor whose shape and strides, in elements, are outermost first.
+    def tensor_map(self, box: tuple[int, ...], steps: tuple[int, ...] = ()) -> TensorMap:
+        """The map, with a box and steps innermost first.
 
         Raises:
             NotImplementedError: a type or swizzle whose code in the descriptor is unknown.
@@ -49,13 +52,13 @@ class _Place:
         return TensorMap(
             element=ELEMENT_NAMES[self.element],
             address=self.address,
-            sizes=tuple(reversed(shape)),
-            strides=tuple(self.element_bytes * stride for stride in reversed(strides[:-1])),
+            sizes=tuple(reversed(self.shape)),
+            strides=tuple(self.element_bytes * stride for stride in reversed(self.strides[:-1])),
             box=box,
             element_strides=steps,
             swizzle=TmaSwizzle(self.swizzle),
             l2=L2_PROMOTION_128B,
-            nan_fill=self.nan_fill,
+            nan_fill=self.padding == 1,
         )
 
 
@@ -91,52 +94,27 @@ class Utils:
         """Clusters of `size` CTAs that run at once."""
         return self._device.max_active_clusters(size)
 
-    def fill_tma_descriptor_tiled(
-        self,
-        address: int,
-        swizzle: int,
-        element_bytes: int,
-        element: int,
-        block: Sequence[int],
-        shape: Sequence[int],
-        strides: Sequence[int],
-        padding: int,
-    ) -> bytes:
-        """A tensor map; dimensions outermost first, strides in elements, `padding` 1: NaN.
+    def fill_tma_descriptor_tiled(self, *described: Any) -> bytes:
+        """A tensor map of the fields of `_Described`.
 
         Raises:
             TensorMapRefused: cuTensorMapEncodeTiled refuses it.
             NotImplementedError: a type or swizzle whose code in the descriptor is unknown.
         """
-        place = _Place(address, swizzle, element_bytes, element, padding == 1)
-        return place.tensor_map(shape, strides, tuple(reversed(block))).encode()
+        given = _Described(*described)
+        return given.tensor_map(tuple(reversed(given.block))).encode()
 
-    def fill_tma_descriptor_im2col(
-        self,
-        address: int,
-        swizzle: int,
-        element_bytes: int,
-        element: int,
-        block: Sequence[int],
-        shape: Sequence[int],
-        strides: Sequence[int],
-        padding: int,
-        *spatial: Sequence[int],
-    ) -> bytes:
-        """An im2col tensor map.
-
-        Args:
-            block: pixels per column, channels per pixel.
-            spatial: lower corner, upper corner, traversal strides; the others as for a tiled map.
+    def fill_tma_descriptor_im2col(self, *described: Any) -> bytes:
+        """An im2col tensor map: then lower corner, upper corner and traversal strides follow.
 
         Raises:
             TensorMapRefused: cuTensorMapEncodeIm2col refuses it.
             NotImplementedError: a type or swizzle whose code in the descriptor is unknown.
         """
-        lower, upper, steps = (tuple(reversed(numbers)) for numbers in spatial)
-        place = _Place(address, swizzle, element_bytes, element, padding == 1)
-        tensor = place.tensor_map(shape, strides, pixel_box(block[1], len(shape)), steps)
-        return Im2colMap(tensor, lower, upper, block[0]).encode()
+        given = _Described(*described[:-3])
+        lower, upper, steps = (tuple(reversed(numbers)) for numbers in described[-3:])
+        tensor = given.tensor_map(pixel_box(given.block[1], len(given.shape)), steps)
+        return Im2colMap(tensor, lower, upper, given.block[0]).encode()
 
 
 class Driver:

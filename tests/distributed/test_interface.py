@@ -7,12 +7,10 @@ it to the same bounds, twice the error of plain PyTorch and 2.5 roundings an ele
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
-import torch.distributed as dist
 
 from fa4_cute import distributed
 from fa4_cute.plan.ranks.band import CAUSAL, FULL, Band
@@ -71,14 +69,6 @@ def of_four(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def of_three(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return together(3, tmp_path_factory.mktemp("three"), WIDER)
-
-
-@pytest.fixture
-def alone() -> Iterator[None]:
-    """A group of one rank, this process."""
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
 
 
 def check(case: Case, name: str, results: list[dict[str, Any]]) -> None:

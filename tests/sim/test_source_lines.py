@@ -15,15 +15,11 @@ import pytest
 from sm100sim.options import Check
 from sm100sim.report import Report, SimulationFault
 from testing.harness import SMEM
+from tests.sim.formats.launches import RACE
 from tests.sim.harness import run_ptx
 
 PROGRAM = "def reverse(s, a, o, t):\n    s[t] = a[t]\n    o[t] = s[63 - t]\n    while True: pass\n"
 WARPS = "mov.u32 %r2, %tid.x; setp.lt.u32 %q1, %r2, 32;"
-RACE = (
-    "mov.u32 %r1, %tid.x; mov.u32 %r2, dyn; mad.lo.u32 %r3, %r1, 4, %r2;\n"
-    ".loc 1 2 4\nst.shared.u32 [%r3], %r1;\n"
-    ".loc 1 3 4\nxor.b32 %r4, %r1, 63; mad.lo.u32 %r3, %r4, 4, %r2;\nld.shared.u32 %r5, [%r3];\n"
-)
 
 
 @pytest.fixture

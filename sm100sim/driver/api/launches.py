@@ -63,9 +63,9 @@ def read_attributes(s: Session, address: int, count: int) -> dict[int, bytes]:
     return found
 
 
-def read_shape(s: Session, config: int) -> Shape:
-    """A `CUlaunchConfig`."""
-    words = s.program.read_words(config, _CONFIG)
+def read_shape(s: Session, config: int, layout: str = _CONFIG) -> Shape:
+    """A `CUlaunchConfig`, or the runtime's, which has another layout."""
+    words = s.program.read_words(config, layout)
     attributes = read_attributes(s, words[8], words[9])
     return Shape(dims(words[:3]), dims(words[3:6]), words[6], words[7], attributes)
 

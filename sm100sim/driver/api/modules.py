@@ -6,11 +6,12 @@ and the function of a module have one kind of handle.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from ...isa.linking import code_address
 from ...ptx.program import GlobalVar
 from ...run import read_module
 from ..base.codes import CudaError, Status
@@ -44,7 +45,7 @@ def load_text(s: Session, ptx: str, given: Mapping[str, tuple[int, int]] = NOWHE
     def new(variable: GlobalVar) -> int:
         return s.arena.allocate(variable.size_bytes, name=variable.name)
 
-    variables = _placeable(program.globals)
+    variables = _placeable(program.globals, program.functions)
     for variable in variables:
         address, _ = given.get(variable.name) or (new(variable), 0)
         placed[variable.name] = (address, variable.size_bytes)
@@ -52,7 +53,9 @@ def load_text(s: Session, ptx: str, given: Mapping[str, tuple[int, int]] = NOWHE
             s.program.write(address, variable.init)
     for variable in variables:
         for offset, name, added in variable.links:
-            s.program.put(placed[variable.name][0] + offset, "Q", placed[name][0] + added)
+            function = program.functions.get(name)
+            to = code_address(function) if function else placed[name][0]
+            s.program.put(placed[variable.name][0] + offset, "Q", to + added)
     return s.new(Module(ptx, program, placed, _registers(s, ptx)))
 
 
@@ -67,13 +70,14 @@ def _registers(s: Session, ptx: str) -> dict[str, int]:
     return {"%envreg1": workspace >> 32, "%envreg2": workspace & 0xFFFFFFFF}
 
 
-def _placeable(variables: Sequence[GlobalVar]) -> list[GlobalVar]:
-    """The variables whose initial values name no functions: those have an address per kernel."""
+def _placeable(variables: Sequence[GlobalVar], functions: Container[str]) -> list[GlobalVar]:
+    """The variables whose initial values name functions and variables that have a place, too."""
     found = {v.name: v for v in variables if v.space != "shared" and not v.extern}
     while True:
         kept = {
-            name: v for name, v in found.items() if all(link in found for _, link, _ in v.links)
-        }
+            name: v for name, v in found.items()
+            if all(link in found or link in functions for _, link, _ in v.links)
+        }  # fmt: skip
         if len(kept) == len(found):
             return list(kept.values())
         found = kept

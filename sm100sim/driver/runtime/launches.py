@@ -22,7 +22,7 @@ from ..api.launches import (
     dims,
     launching,
     potential_cluster,
-    read_attributes,
+    read_shape,
 )
 from ..api.modules import parameter
 from ..base.session import KERNEL_NODE, Session
@@ -37,13 +37,6 @@ _NUMBERS: Final = (MAX_THREADS, REGISTERS, 5, 6, 7, DYNAMIC_SMEM, 9, 10, 11, 12,
 def extents(xy: int, z: int) -> tuple[int, int, int]:
     """A `dim3` that came in two words."""
     return dims((xy, xy >> 32, z))
-
-
-def read_shape(s: Session, config: int) -> Shape:
-    """A `cudaLaunchConfig_t`."""
-    words = s.program.read_words(config, _CONFIG)
-    attributes = read_attributes(s, words[8], words[9])
-    return Shape(dims(words[:3]), dims(words[3:6]), words[6], words[7], attributes)
 
 
 def _launch(s: Session, stub: int, shape: Shape, pointers: int) -> None:
@@ -68,7 +61,7 @@ def launch_cooperative(s: Session, *words: int) -> None:
 @entry("cudaLaunchKernelExC")
 def launch_ex(s: Session, config: int, stub: int, pointers: int) -> None:
     """Launch a kernel with attributes."""
-    _launch(s, stub, read_shape(s, config), pointers)
+    _launch(s, stub, read_shape(s, config, _CONFIG), pointers)
 
 
 @entry("cudaFuncSetAttribute", "cudaKernelSetAttributeForDevice")
@@ -116,7 +109,7 @@ def available(s: Session, out: int, stub: int, blocks: I32, threads: I32) -> Non
 @entry("cudaOccupancyMaxActiveClusters")
 def max_active_clusters(s: Session, out: int, stub: int, config: int) -> None:
     """Give the clusters that the device holds."""
-    s.program.put(out, "i", active_clusters(s, kernel_at(s, stub), read_shape(s, config)))
+    s.program.put(out, "i", active_clusters(s, kernel_at(s, stub), read_shape(s, config, _CONFIG)))
 
 
 @entry("cudaOccupancyMaxPotentialClusterSize")

@@ -143,13 +143,17 @@ def _shared(event: DynamicEvent, draw: Draw) -> Happening:
 
 
 def _global(event: DynamicEvent, draw: Draw) -> Happening:
-    memory = _memory_cycles(event.sectors * SECTOR_BYTES, draw)
-    return Happening("global", latency=draw["global_latency"], memory=memory)
+    """Stores leave the warp at once: what of them goes to memory is the launch's to count."""
+    fresh = event.fresh if event.detail[:1] == ("ld",) else 0
+    memory = _memory_cycles(event.sectors * SECTOR_BYTES, draw, fresh)
+    latency = draw["global_latency"] + fresh * draw["hbm_latency"]
+    return Happening("global", latency=latency, memory=memory)
 
 
 def _lane_copy(event: DynamicEvent, draw: Draw) -> Happening:
-    memory = _memory_cycles(event.sectors * SECTOR_BYTES, draw)
+    memory = _memory_cycles(event.sectors * SECTOR_BYTES, draw, event.fresh)
     latency, passes = draw["global_latency"], max(event.wavefronts, 1)
+    latency += event.fresh * draw["hbm_latency"]
     return Happening("lane copy", latency=latency, passes=passes, memory=memory)
 
 

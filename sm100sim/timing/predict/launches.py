@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from ...crew.recording import Recording
-from ..chips import load_chip
+from ..chips import Chip, load_chip
 from ..records import LaunchTrace
 from ..sass.lines import compiled, of_cubin
 from ..sass.trace import traced
@@ -76,6 +76,20 @@ class Prediction:
         return Band.of([a / b for a, b in zip(self.cycles, other.cycles, strict=True)])
 
 
+def chip_for(launch: LaunchTrace, chip: str, draws: int) -> Chip:
+    """Return the chip that a launch is to be drawn on so many times.
+
+    Raises:
+        ValueError: no such chip, no draws, or the code is of another architecture.
+    """
+    if draws < 1:
+        raise ValueError(f"draws: {draws}; at least one is needed")
+    described, arch = load_chip(chip), launch.traces[0].kernel.arch
+    if arch.rstrip("af") != described.arch.rstrip("af"):
+        raise ValueError(f"chip: {chip} is {described.arch}, and the code is of {arch}")
+    return described
+
+
 def predict_launch(
     launch: LaunchTrace,
     chip: str,
@@ -98,12 +112,7 @@ def predict_launch(
     Raises:
         ValueError: no such chip, no draws, or the code is of another architecture.
     """
-    if draws < 1:
-        raise ValueError(f"draws: {draws}; at least one is needed")
-    described = load_chip(chip)
-    kernel = launch.traces[0].kernel
-    if kernel.arch.rstrip("af") != described.arch.rstrip("af"):
-        raise ValueError(f"chip: {chip} is {described.arch}, and the code is of {kernel.arch}")
+    described, kernel = chip_for(launch, chip, draws), launch.traces[0].kernel
     timed = partial(time_launch, launch, hbm_bytes=hbm_bytes, cold=cold)
     first = asked_of_l2(launch, described.draw()) if cold else described.draw()
     typical = timed(first)

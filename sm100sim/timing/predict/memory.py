@@ -1,8 +1,8 @@
-"""Which copies of a launch come from memory and go there, where nothing was in the L2 before.
+"""What of a launch comes from memory and goes there, where nothing was in the L2 before.
 
-What several CTAs read comes once: of each copy of it that share counts which its bytes have in all
-that is read of its tensor. Tensors are known by the tensor maps of the launch; other accesses are
-taken to find the L2. What is written goes to memory once.
+What several CTAs read comes once: of each copy or load of it that share counts which its bytes have
+in all that is read of its tensor. Tensors are those of the launch, `LaunchTrace.tensors`; other
+accesses are taken to find the L2. What is written goes to memory once.
 """
 
 from __future__ import annotations
@@ -15,11 +15,15 @@ from typing import Final
 
 import numpy as np
 
+from ..model.happenings import SECTOR_BYTES
 from ..records import Action, ClusterTrace, DynamicEvent, Extent, LaunchTrace
 
-COPIES = (Action.COPY_LOAD, Action.COPY_STORE)
-Key = tuple[Action, int]
-"""A direction, and which tensor."""
+MOVES: Final = (Action.COPY_LOAD, Action.COPY_STORE, Action.CP_ASYNC, Action.GLOBAL)
+"""What asks the L2; what an L1 would answer of it is not known here."""
+STORES: Final = ("st", "red")
+"""Accesses of lanes that write, by the beginning of their name."""
+Key = tuple[bool, int]
+"""Whether it is written, and which tensor."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Traffic:
     """Bytes of a launch.
 
     Attributes:
-        asked: of all copies, at the L2. read, written: at memory.
+        asked: of all copies, loads and stores, at the L2. read, written: at memory.
     """
 
     asked: int
@@ -39,41 +43,53 @@ NO_TRAFFIC: Final = Traffic(0, 0, 0)
 
 
 def from_memory(launch: LaunchTrace) -> tuple[LaunchTrace, Traffic]:
-    """Return a launch whose copies say which share of them is fresh, and its traffic."""
+    """Return a launch whose copies and loads say which share is fresh, and its traffic."""
     moved: Counter[Key] = Counter()
     asked = 0
     for trace in launch.traces:
-        for event, count in _copies(trace):
-            size = event.size * count * len(trace.clusters)
+        for event, count in _moves(trace):
+            size = _bytes(event) * count * len(trace.clusters)
             asked += size
             which = _tensor(launch.tensors, event)
             if which is not None:
-                moved[event.kind, which] += size
+                moved[writes(event), which] += size
     shares = {key: min(1.0, launch.tensors[key[1]].size / size) for key, size in moved.items()}
     bytes_of = {
-        kind: sum(shares[key] * size for key, size in moved.items() if key[0] is kind)
-        for kind in COPIES
+        written: sum(shares[key] * size for key, size in moved.items() if key[0] is written)
+        for written in (False, True)
     }
     traces = tuple(
         replace(trace, events=tuple(_marked(launch.tensors, shares, e) for e in trace.events))
         for trace in launch.traces
     )
-    traffic = Traffic(asked, bytes_of[Action.COPY_LOAD], bytes_of[Action.COPY_STORE])
+    traffic = Traffic(asked, bytes_of[False], bytes_of[True])
     return replace(launch, traces=traces), traffic
 
 
-def _copies(trace: ClusterTrace) -> Iterator[tuple[DynamicEvent, int]]:
-    """The copies of a cluster, and how often it makes each."""
+def writes(event: DynamicEvent) -> bool:
+    """Whether an event writes global memory."""
+    if event.kind is Action.GLOBAL:
+        return bool(event.detail) and event.detail[0].startswith(STORES)
+    return event.kind is Action.COPY_STORE
+
+
+def _bytes(event: DynamicEvent) -> int:
+    """Bytes that an event moves: of lanes, whole sectors."""
+    return event.sectors * SECTOR_BYTES if event.sectors else event.size
+
+
+def _moves(trace: ClusterTrace) -> Iterator[tuple[DynamicEvent, int]]:
+    """The copies, loads and stores of a cluster, and how often it makes each."""
     made = np.zeros(len(trace.events), np.int64)
     for stream in trace.streams:
         made += np.bincount(stream.event[stream.event >= 0], minlength=len(trace.events))
     for event, count in zip(trace.events, made.tolist(), strict=True):
-        if event.kind in COPIES and count:
+        if event.kind in MOVES and count:
             yield event, count
 
 
 def _tensor(tensors: tuple[Extent, ...], event: DynamicEvent) -> int | None:
-    """The tensor that a copy is of: that with the last first address before it."""
+    """The tensor that an access is of: that with the last first address before it."""
     which = bisect_right(tensors, event.address, key=lambda extent: extent.address) - 1
     if which < 0 or event.address >= tensors[which].address + tensors[which].reach:
         return None
@@ -83,5 +99,5 @@ def _tensor(tensors: tuple[Extent, ...], event: DynamicEvent) -> int | None:
 def _marked(
     tensors: tuple[Extent, ...], shares: dict[Key, float], event: DynamicEvent
 ) -> DynamicEvent:
-    which = _tensor(tensors, event) if event.kind in COPIES else None
-    return event if which is None else replace(event, fresh=shares.get((event.kind, which), 0))
+    which = _tensor(tensors, event) if event.kind in MOVES else None
+    return event if which is None else replace(event, fresh=shares.get((writes(event), which), 0))

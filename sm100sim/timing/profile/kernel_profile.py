@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from math import ceil, prod
 from typing import Final
 
-from ..chips import Draw, load_chip
+from ..chips import Draw
 from ..model import run_cluster
 from ..predict import Band, Prediction, predict_launch
 from ..predict.gpu import resident_ctas
+from ..predict.launches import chip_for
 from ..records import LaunchTrace
 from .detail import Detail, detailed
 from .handovers import Handover, Step, handovers, steps_of
@@ -123,12 +124,7 @@ def profile_launch(
             is not there.
         StuckError, NotImplementedError: as `model.run_cluster`.
     """
-    if draws < 1:
-        raise ValueError(f"draws: {draws}; at least one is needed")
-    described = load_chip(chip)
-    kernel = launch.traces[0].kernel
-    if kernel.arch.rstrip("af") != described.arch.rstrip("af"):
-        raise ValueError(f"chip: {chip} is {described.arch}, and the code is of {kernel.arch}")
+    described, kernel = chip_for(launch, chip, draws), launch.traces[0].kernel
     typical = described.draw()
     copies, waves = _places(launch, typical)
     traced = sum(len(trace.clusters) for trace in launch.traces)

@@ -25,3 +25,12 @@ def test_counts_and_rows() -> None:
     assert "| `b` | runs |" in text
     assert "| `c` | faulty |  |  |  | race \\| here — no 'bar' |" in text
     assert f"| {projects()[0].name} | 3 | 1 | 1 |  | 1 |" in text
+
+
+def test_programs_without_a_record_are_named() -> None:
+    first, *others = projects()[0].programs
+    text = render(projects(), [row(first.name, "right", launches=1)])
+    assert f"`{first.name}` | right" in text
+    assert "No record: " + ", ".join(f"`{program.name}`" for program in others) + "." in text
+    rest = sum(len(project.programs) for project in projects()) - 1
+    assert f"{rest} further programs of the lists have no record." in text

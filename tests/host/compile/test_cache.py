@@ -166,9 +166,14 @@ def test_full_disk_degrades_to_memory(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.warns(RuntimeWarning, match="No space left"):
         assert cache.get(SPEC) == artifact_of(SPEC)
     assert compiler.compiled == [SPEC.name]
+    assert_nothing_stays(cache, tmp_path)
+
+
+def assert_nothing_stays(cache: KernelCache, directory: Path) -> None:
+    """No file but the lock's, and that lock is free."""
     path = cache.path_of(SPEC)
     assert path is not None
-    assert {file.name for file in tmp_path.iterdir()} <= {path.name + LOCK_SUFFIX}
+    assert {file.name for file in directory.iterdir()} <= {path.name + LOCK_SUFFIX}
     with publishing_lock(path, 0.0) as held:
         assert held, "the lock is released"
 
@@ -181,11 +186,7 @@ def test_errors_of_the_compiler_are_passed_on(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(OSError, match="libnvvm"):
             cache.get(SPEC)
-    path = cache.path_of(SPEC)
-    assert path is not None
-    assert {file.name for file in tmp_path.iterdir()} <= {path.name + LOCK_SUFFIX}
-    with publishing_lock(path, 0.0) as held:
-        assert held, "the lock is released"
+    assert_nothing_stays(cache, tmp_path)
     assert cache.info().directory is not None
 
 

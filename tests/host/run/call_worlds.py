@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import fa4_cute
 from fa4_cute import masks, score_mods
 from fa4_cute.host.compile import cache
-from fa4_cute.host.run import simulator
+from fa4_cute.host.run import calls, compute, simulator
 from tests.host.compilers import artifact_of
 
 HEADS, PAGE = 4, 16
@@ -100,6 +100,16 @@ def outcome(made: Machine, call: Callable[[], Any], given: set[int]) -> Any:
     filled = [] if made.launches else [r.tolist() for r in results]
     shapes = [(r.shape, r.stride(), r.dtype, r.requires_grad, r._is_view()) for r in results]
     return shapes, filled, made.told(given)
+
+
+def takes_the_long_way(made: Machine, drawn: Drawn, kept: calls.Kept) -> bool:
+    """Make a call without and with what is kept, to the same end; return which way it took."""
+    with mock.patch.object(calls, "kept", calls.Kept(0)):
+        slow = outcome(made, drawn, drawn.addresses)
+    long_way = mock.patch.object(calls, "carry_out", wraps=compute.carry_out)
+    with mock.patch.object(calls, "kept", kept), long_way as taken:
+        assert outcome(made, drawn, drawn.addresses) == slow
+    return taken.called
 
 
 def base(shape: tuple[int, ...], dtype: torch.dtype, layout: str) -> torch.Tensor:

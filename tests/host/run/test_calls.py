@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import fa4_cute
 from fa4_cute.host.compile import cache
-from fa4_cute.host.run import calls, compute, known, simulator
-from tests.host.run.call_worlds import Recipe, machine, neighbourhoods, outcome
+from fa4_cute.host.run import calls, known, simulator
+from tests.host.run.call_worlds import Recipe, machine, neighbourhoods, takes_the_long_way
 
 WORLDS = st.tuples(
     neighbourhoods(),
@@ -35,13 +35,7 @@ def compare(worlds: tuple[list[Recipe], list[tuple[int, float]]], guarded: bool)
     with machine() as made, hide:
         for index, number in sequence:
             drawn = choices[index % len(choices)].make(number)
-            with mock.patch.object(calls, "kept", calls.Kept(0)):
-                slow = outcome(made, drawn, drawn.addresses)
-            long_way = mock.patch.object(calls, "carry_out", wraps=compute.carry_out)
-            with mock.patch.object(calls, "kept", kept), long_way as taken:
-                quick = outcome(made, drawn, drawn.addresses)
-            assert quick == slow
-            repeated += not taken.called
+            repeated += not takes_the_long_way(made, drawn, kept)
     return repeated
 
 

@@ -20,8 +20,8 @@ from tests.host.run.call_worlds import (
     ints,
     machine,
     neighbourhoods,
-    outcome,
     recipes,
+    takes_the_long_way,
 )
 
 PACKED = Recipe(
@@ -51,16 +51,9 @@ def compare(sequence: list[Recipe]) -> int:
 
 def long_ways_of(sequence: list[Drawn]) -> int:
     """Make calls one after the other; return how many took the long way."""
-    kept, long_ways = calls.Kept(), 0
+    kept = calls.Kept()
     with machine() as made:
-        for drawn in sequence:
-            with mock.patch.object(calls, "kept", calls.Kept(0)):
-                slow = outcome(made, drawn, drawn.addresses)
-            long_way = mock.patch.object(calls, "carry_out", wraps=compute.carry_out)
-            with mock.patch.object(calls, "kept", kept), long_way as taken:
-                assert outcome(made, drawn, drawn.addresses) == slow
-            long_ways += taken.called
-    return long_ways
+        return sum(takes_the_long_way(made, drawn, kept) for drawn in sequence)
 
 
 @pytest.mark.parametrize("place", ["packed", "packed cache", "packed pages"])

@@ -52,7 +52,7 @@ def test_the_driver_api(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stdout + done.stderr
     assert "cuArrayCreate_v2: not modelled by sm100sim's driver" in done.stderr
     assert "an image that holds a cubin; machine code cannot be run here" in done.stderr
-    assert "11 launches, 11 clean" in done.stderr
+    assert "13 launches, 13 clean" in done.stderr
 
 
 def test_a_launch_that_is_stopped_is_an_error_of_all_later_calls(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_launch_that_is_stopped_is_an_error_of_all_later_calls(tmp_path: Path)
     assert "cuLaunchKernel: beyond was stopped (global-address)" in done.stderr
     assert "the end of `cuMemAlloc_v2 #1` (128 bytes at" in done.stderr
     launches = json.loads(output.read_text())["launches"]
-    assert [launch["verdict"] for launch in launches] == ["clean"] * 11 + ["findings"]
+    assert [launch["verdict"] for launch in launches] == ["clean"] * 13 + ["findings"]
 
 
 def test_parts_of_a_pool_have_bounds_of_their_own(tmp_path: Path) -> None:
@@ -163,6 +163,17 @@ def test_cuda_python() -> None:
     done = ran("run", PROGRAMS / "cuda_python.py")
     assert (done.returncode, done.stdout[-6:]) == (0, "right\n"), done.stdout + done.stderr
     assert "1 launches, 1 clean" in done.stderr
+
+
+@needs_nvcc
+def test_files_that_were_compiled_apart(tmp_path: Path) -> None:
+    """`-rdc=true` links machine code; the images that it linked keep their PTX."""
+    program = by_nvcc(
+        "separate", tmp_path, "-rdc=true", str(PROGRAMS / "separate_part.cu"),
+        "-gencode", "arch=compute_100a,code=[sm_100a,compute_100a]",
+    )  # fmt: skip
+    done = ran("check", program)
+    assert (done.returncode, done.stdout) == (0, "right\n"), done.stdout + done.stderr
 
 
 @needs_nvcc

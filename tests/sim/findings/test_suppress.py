@@ -12,14 +12,8 @@ import sm100sim
 from sm100sim.findings.suppress import Suppression, read, suppressions_of, unused
 from sm100sim.report import Report
 from testing.harness import SMEM
+from tests.sim.formats.launches import PROGRAM, RACE
 from tests.sim.harness import run_ptx
-
-RACE = (
-    "mov.u32 %r1, %tid.x; mov.u32 %r2, dyn; mad.lo.u32 %r3, %r1, 4, %r2;\n"
-    ".loc 1 2 4\nst.shared.u32 [%r3], %r1;\n"
-    ".loc 1 3 4\nxor.b32 %r4, %r1, 63; mad.lo.u32 %r3, %r4, 4, %r2;\nld.shared.u32 %r5, [%r3];\n"
-)
-PROGRAM = "def reverse(s, a, o, t):\n    s[t] = a[t]\n    o[t] = s[63 - t]\n"
 
 
 def race(path: Path, body: str = RACE, **options: Any) -> Report:

@@ -368,6 +368,31 @@ static int linked(void) {
   return 0;
 }
 
+/* A kernel leaves the address of a table of functions in memory, as a constructor does; another one calls through it. */
+static int pointers_to_functions(void) {
+  static const char methods[] =
+      ".version 8.7\n.target sm_100a\n.address_size 64\n"
+      ".func (.param .b32 r) five() { st.param.b32 [r], 5; ret; }\n"
+      ".global .align 8 .u64 table[2] = {0, five};\n"
+      ".visible .entry construct(.param .u64 p) { .reg .u64 %d<4>;\n"
+      " ld.param.u64 %d0, [p]; mov.u64 %d1, table; cvta.global.u64 %d2, %d1; st.global.u64 [%d0], %d2; ret; }\n"
+      ".visible .entry call(.param .u64 p) { .reg .u64 %d<4>; .reg .b32 %r<2>; .param .b32 out;\n"
+      " ld.param.u64 %d0, [p]; ld.global.u64 %d1, [%d0]; ld.u64 %d2, [%d1+8];\n"
+      " kind: .callprototype (.param .b32 _) _ ();\n"
+      " call (out), %d2, (), kind; ld.param.b32 %r1, [out]; st.global.u32 [%d0], %r1; ret; }\n";
+  void *loaded, *construct, *call;
+  void *arguments[] = {&memory};
+  OK(CU(cuModuleLoadData)(&loaded, methods));
+  OK(CU(cuModuleGetFunction)(&construct, loaded, "construct"));
+  OK(CU(cuModuleGetFunction)(&call, loaded, "call"));
+  OK(CU(cuLaunchKernel)(construct, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
+  OK(CU(cuLaunchKernel)(call, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
+  OK(CU(cuMemcpyDtoH_v2)(host, memory, 4));
+  EXPECT(host[0] == 5);
+  OK(CU(cuModuleUnload)(loaded));
+  return 0;
+}
+
 /* A part of a pool, which `beyond` leaves although it stays in the pool. */
 static int pooled(void) {
   u64 pool;
@@ -395,7 +420,8 @@ int main(int count, char **words) {
     printf("%s\n", dlerror());
     return 1;
   }
-  if (begin() || entry_points() || run_once() || clusters() || memories() || streams() || linked())
+  if (begin() || entry_points() || run_once() || clusters() || memories() || streams() || linked() ||
+      pointers_to_functions())
     return 1;
   if (count > 1 && !strcmp(words[1], "pool") && pooled())
     return 1;

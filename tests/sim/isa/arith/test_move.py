@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from sm100sim.ptx.errors import PtxError
-from tests.sim.harness import lanewise, run_ptx
+from tests.sim.harness import lanewise
+from tests.sim.isa.absent import refused
 
 WORDS = np.random.default_rng(0).integers(0, 2**32, (4, 64), dtype=np.uint64).astype(np.uint32)
 
@@ -84,22 +83,16 @@ def test_special_registers() -> None:
     assert set(size.tolist()) == {32}
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "mov.u32 %r1, %clock64;",
-        "mov.u64 %rd1, %clock;",
-        "mov.u32 %r1;",
-        "mov.b64 {%r1, %r2, %r3}, %rd1;",
-        "mov.b32 %r1, {%h1, %h2, %h3, %h4};",
-        "mov.b32 %r1, {%r2, %r3};",
-        "mov.u64 %rd1, %r1;",
-        "mov.b24 %r1, %r2;",
-        "mov.b64 {1, %r2}, %rd1;",
-        "mov.f16 %h1, %h2;",
-        "mov.rn.f32 %f1, %f2;",
-    ],
+test_illegal_forms = refused(
+    "mov.u32 %r1, %clock64;",
+    "mov.u64 %rd1, %clock;",
+    "mov.u32 %r1;",
+    "mov.b64 {%r1, %r2, %r3}, %rd1;",
+    "mov.b32 %r1, {%h1, %h2, %h3, %h4};",
+    "mov.b32 %r1, {%r2, %r3};",
+    "mov.u64 %rd1, %r1;",
+    "mov.b24 %r1, %r2;",
+    "mov.b64 {1, %r2}, %rd1;",
+    "mov.f16 %h1, %h2;",
+    "mov.rn.f32 %f1, %f2;",
 )
-def test_illegal_forms(statement: str) -> None:
-    with pytest.raises(PtxError, match="line"):
-        run_ptx(statement)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from sm100sim.ptx.errors import PtxError
-from tests.sim.harness import lanewise, run_ptx
+from tests.sim.harness import lanewise
+from tests.sim.isa.absent import refused
 from tests.sim.isa.arith.exact import BF16, F16, F64, Float
 from tests.sim.isa.arith.test_predicate import ORDERED
 
@@ -138,21 +138,15 @@ def test_selection_by_sign() -> None:
     assert flushed.tolist() == [*by_real.tolist()[:6], 6, 7]
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "setp.ltu.s32 %q1, %r1, %r2;",
-        "setp.lt.b32 %q1, %r1, %r2;",
-        "setp.lt.and.s32 %q1, %r1, %r2;",
-        "setp.s32 %q1, %r1, %r2;",
-        "setp.lt.f16x2 %q1, %r1, %r2;",
-        "selp.b32 %r1, %r2, %r3, %r4;",
-        "slct.b32.u32 %r1, %r2, %r3, %r4;",
-        "set.lt.f16.f16 %h1, %h2, %h3;",
-        "setp.eq.pred %q1, %q2, %q3;",
-        "testp.zero.f32 %q1, %f1;",
-    ],
+test_forms_that_the_isa_does_not_have = refused(
+    "setp.ltu.s32 %q1, %r1, %r2;",
+    "setp.lt.b32 %q1, %r1, %r2;",
+    "setp.lt.and.s32 %q1, %r1, %r2;",
+    "setp.s32 %q1, %r1, %r2;",
+    "setp.lt.f16x2 %q1, %r1, %r2;",
+    "selp.b32 %r1, %r2, %r3, %r4;",
+    "slct.b32.u32 %r1, %r2, %r3, %r4;",
+    "set.lt.f16.f16 %h1, %h2, %h3;",
+    "setp.eq.pred %q1, %q2, %q3;",
+    "testp.zero.f32 %q1, %f1;",
 )
-def test_forms_that_the_isa_does_not_have(statement: str) -> None:
-    with pytest.raises(PtxError, match="line"):
-        run_ptx(statement)

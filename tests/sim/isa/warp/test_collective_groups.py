@@ -8,9 +8,9 @@ from functools import reduce
 import numpy as np
 import pytest
 
-from sm100sim.ptx.errors import PtxError
 from sm100sim.report import SimulationFault
 from tests.sim.harness import lanewise, run_ptx
+from tests.sim.isa.absent import refused
 
 LANES = np.arange(32, dtype=np.uint32)
 SPLIT = "setp.lt.u32 %q0, in0, 12; mov.u32 %r40, 0xFFF; @!%q0 mov.u32 %r40, 0xFFFFF000; "
@@ -136,21 +136,15 @@ def test_match_all(same: bool) -> None:
     assert groups.tolist() == [1 << 17 if k == 17 and not same else others for k in range(32)]
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "shfl.idx.b32 %r1, %r2, 0, 31;",
-        "shfl.sync.idx.b64 %rd1, %rd2, 0, 31, -1;",
-        "vote.sync.ballot.pred %q1, %q2, -1;",
-        "vote.any.pred %q1, %q2;",
-        "elect.sync %r1, -1;",
-        "redux.sync.add.f32 %f1, %f2, -1;",
-        "redux.sync.and.u32 %r1, %r2, -1;",
-        "redux.sync.min.abs.s32 %r1, %r2, -1;",
-        "match.all.b32 %r1, %r2, -1;",
-        "activemask.u32 %r1;",
-    ],
+test_forms_that_the_isa_does_not_have = refused(
+    "shfl.idx.b32 %r1, %r2, 0, 31;",
+    "shfl.sync.idx.b64 %rd1, %rd2, 0, 31, -1;",
+    "vote.sync.ballot.pred %q1, %q2, -1;",
+    "vote.any.pred %q1, %q2;",
+    "elect.sync %r1, -1;",
+    "redux.sync.add.f32 %f1, %f2, -1;",
+    "redux.sync.and.u32 %r1, %r2, -1;",
+    "redux.sync.min.abs.s32 %r1, %r2, -1;",
+    "match.all.b32 %r1, %r2, -1;",
+    "activemask.u32 %r1;",
 )
-def test_forms_that_the_isa_does_not_have(statement: str) -> None:
-    with pytest.raises(PtxError, match="line"):
-        run_ptx(statement)

@@ -73,6 +73,38 @@ def test_a_fresh_copy_takes_memorys_time() -> None:
     assert near.memory == pytest.approx(32 * KB / (H200["l2_bytes"] / 132))
 
 
+def access(address: int, what: str, kind: Action = Action.GLOBAL) -> DynamicEvent:
+    """Four sectors that lanes read or write."""
+    return DynamicEvent(kind, 1, size=128, sectors=4, address=address, detail=(what,))
+
+
+def test_loads_and_stores_of_lanes_move_memory_as_copies_do() -> None:
+    program = Program().warp(
+        0,
+        *[(op("LDG.E.128 R4, [R2.64]", write=0), access(Q.address, "ld"))] * 2,
+        (op("LDGSTS.E.128 [R2], [R4.64]"), access(K.address, "", Action.CP_ASYNC)),
+        (op("STG.E.128 [R2.64], R4"), access(OUT.address, "st")),
+        op("NOP", wait=(0,)),
+    )
+    trace = replace(program.trace(), clusters=tuple(range(32)))
+    some = replace(launch(), traces=(trace,))
+    marked, traffic = from_memory(some)
+    assert traffic == Traffic(asked=32 * 4 * 128, read=6 * KB, written=KB)
+    fresh = {e.detail[0]: e.fresh for e in marked.traces[0].events}
+    assert fresh == {"ld": 1 / 2, "": 1 / 2, "st": 1 / 4}  # 8, 4 and 4 KB of 4, 2 and 1
+
+
+def test_a_fresh_load_waits_for_memory_and_a_store_does_not() -> None:
+    for event in (access(0, "ld"), access(0, "", Action.CP_ASYNC)):
+        near, far = (happening_of(replace(event, fresh=f), H200) for f in (0, 1))
+        assert near is not None
+        assert far is not None
+        assert far.latency - near.latency == H200["hbm_latency"]
+        assert far.memory > near.memory
+    stores = [happening_of(replace(access(0, "st"), fresh=f), H200) for f in (0, 1)]
+    assert stores[0] == stores[1]
+
+
 def test_a_launch_that_asks_little_has_the_port_to_itself() -> None:
     draw = asked_of_l2(launch(), H200)
     assert 0 < draw["l2_pressure"] < 0.01

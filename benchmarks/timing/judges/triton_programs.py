@@ -1,0 +1,147 @@
+"""Triton kernels that judge the machine; Triton reads their source from this file."""
+
+# mypy: disable-error-code="untyped-decorator,no-untyped-def"
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from benchmarks.timing.judges.cases import (
+    COPIED,
+    EPSILON,
+    POINTED,
+    TRITON_ATTENTION,
+    TRITON_NORM,
+    TRITON_SOFTMAX,
+    Attention,
+    Case,
+    Product,
+    Tensors,
+)
+
+STEP = 64
+LOG2_E = 1.4426950408889634
+
+
+@triton.jit
+def copied_product(a, b, out, K, M: tl.constexpr, N: tl.constexpr, STEP: tl.constexpr):
+    """out = a b', tiles of boxes (M, STEP) and (N, STEP)."""
+    i, j = tl.program_id(0) * M, tl.program_id(1) * N
+    total = tl.zeros((M, N), tl.float32)
+    for k in range(0, K, STEP):
+        total = tl.dot(a.load([i, k]), b.load([j, k]).T, total)
+    out.store([i, j], total.to(tl.float16))
+
+
+@triton.jit
+def pointed_product(a, b, out, K, width, M: tl.constexpr, N: tl.constexpr, STEP: tl.constexpr):
+    """out = a b', tiles by the pointers of their elements."""
+    rows = tl.program_id(0) * M + tl.arange(0, M)
+    columns = tl.program_id(1) * N + tl.arange(0, N)
+    steps = tl.arange(0, STEP)
+    left = a + rows[:, None] * K + steps[None, :]
+    right = b + columns[None, :] * K + steps[:, None]
+    total = tl.zeros((M, N), tl.float32)
+    for k in range(0, K, STEP):
+        total = tl.dot(tl.load(left + k), tl.load(right + k), total)
+    tl.store(out + rows[:, None] * width + columns[None, :], total.to(tl.float16))
+
+
+@triton.jit
+def attention(
+    q, k, v, out, length, scale,
+    ROWS: tl.constexpr, KEYS: tl.constexpr, DIM: tl.constexpr, CAUSAL: tl.constexpr,
+):  # fmt: skip
+    """Rows of one head, of (rows, DIM); `scale` counts powers of two."""
+    first = tl.program_id(0) * ROWS
+    head = tl.program_id(1) * length
+    queries = q.load([head + first, 0])
+    places = first + tl.arange(0, ROWS)
+    top = tl.full((ROWS,), -float("inf"), tl.float32)
+    total = tl.zeros((ROWS,), tl.float32)
+    found = tl.zeros((ROWS, DIM), tl.float32)
+    last = first + ROWS if CAUSAL else length
+    for at in range(0, last, KEYS):
+        scores = tl.dot(queries, k.load([head + at, 0]).T) * scale
+        if CAUSAL:
+            keys = at + tl.arange(0, KEYS)
+            scores = tl.where(keys[None, :] <= places[:, None], scores, -float("inf"))
+        higher = tl.maximum(top, tl.max(scores, 1))
+        weights = tl.exp2(scores - higher[:, None])
+        fades = tl.exp2(top - higher)
+        total = total * fades + tl.sum(weights, 1)
+        found = tl.dot(weights.to(tl.float16), v.load([head + at, 0]), found * fades[:, None])
+        top = higher
+    out.store([head + first, 0], (found / total[:, None]).to(tl.float16))
+
+
+@triton.jit
+def softmax(x, out, WIDTH: tl.constexpr):
+    """One row of x."""
+    at = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
+    row = tl.load(x + at).to(tl.float32)
+    weights = tl.exp(row - tl.max(row, 0))
+    tl.store(out + at, (weights / tl.sum(weights, 0)).to(tl.float16))
+
+
+@triton.jit
+def layer_norm(x, weight, bias, out, epsilon, WIDTH: tl.constexpr):
+    """One row of x."""
+    columns = tl.arange(0, WIDTH)
+    at = tl.program_id(0) * WIDTH + columns
+    row = tl.load(x + at).to(tl.float32)
+    row -= tl.sum(row, 0) / WIDTH
+    factor = tl.rsqrt(tl.sum(row * row, 0) / WIDTH + epsilon)
+    scaled = row * factor * tl.load(weight + columns) + tl.load(bias + columns)
+    tl.store(out + at, scaled.to(tl.float16))
+
+
+def _product(case: Case, t: Tensors) -> None:
+    p, (rows, columns) = case.problem, case.options["tile"]
+    assert isinstance(p, Product)
+    grid = (p.m // rows, p.n // columns)
+    how = {"num_warps": case.options["warps"], "num_stages": case.options["stages"]}
+    if case.family == POINTED:
+        pointed_product[grid](
+            t["a"], t["b"], t["out"], p.k, p.n, M=rows, N=columns, STEP=STEP, **how
+        )
+        return
+    boxes = {"a": (rows, STEP), "b": (columns, STEP), "out": (rows, columns)}
+    a, b, out = (TensorDescriptor.from_tensor(t[n], list(box)) for n, box in boxes.items())
+    copied_product[grid](a, b, out, p.k, M=rows, N=columns, STEP=STEP, **how)
+
+
+def _attention(case: Case, t: Tensors) -> None:
+    p, (rows, keys) = case.problem, case.options["tile"]
+    assert isinstance(p, Attention)
+    heights = {"q": rows, "k": keys, "v": keys, "out": rows}
+    boxes = [
+        TensorDescriptor.from_tensor(t[n].view(-1, p.dim), [height, p.dim])
+        for n, height in heights.items()
+    ]
+    attention[p.length // rows, p.batch * p.heads](
+        *boxes, p.length, p.dim**-0.5 * LOG2_E, ROWS=rows, KEYS=keys, DIM=p.dim, CAUSAL=p.causal,
+        num_warps=case.options["warps"], num_stages=case.options["stages"],
+    )  # fmt: skip
+
+
+def _softmax(case: Case, t: Tensors) -> None:
+    rows, columns = t["x"].shape
+    softmax[rows,](t["x"], t["out"], WIDTH=columns, num_warps=case.options["warps"])
+
+
+def _layer_norm(case: Case, t: Tensors) -> None:
+    rows, columns = t["x"].shape
+    layer_norm[rows,](
+        t["x"], t["weight"], t["bias"], t["out"], EPSILON, WIDTH=columns,
+        num_warps=case.options["warps"],
+    )  # fmt: skip
+
+
+PROGRAMS = {
+    COPIED: _product, POINTED: _product, TRITON_ATTENTION: _attention,
+    TRITON_SOFTMAX: _softmax, TRITON_NORM: _layer_norm,
+}  # fmt: skip
+"""Asks for a case's launch, by family."""

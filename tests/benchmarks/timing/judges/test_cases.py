@@ -1,0 +1,63 @@
+"""What judges the machine: names, sizes, and results that are known another way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+from benchmarks.timing.judges import cases
+from benchmarks.timing.judges.cases import CASES, FMHA, OURS, Attention, Case, LayerNorm, Softmax
+
+FAMILIES_AT_LEAST, CASES_AT_LEAST = 8, 40
+
+
+def test_there_are_enough_and_their_names_are_unique() -> None:
+    assert len({case.name for case in CASES}) == len(CASES) >= CASES_AT_LEAST
+    assert len({case.family for case in CASES}) >= FAMILIES_AT_LEAST
+
+
+def test_ladders_have_several_variants_of_one_problem() -> None:
+    ladders = [case.ladder for case in CASES]
+    for family in ("CUTLASS dense GEMM", "Triton GEMM, boxes", OURS):
+        problem = next(case.problem for case in CASES if case.family == family)
+        assert ladders.count(f"{family} {problem.name}") > 3
+
+
+def test_attention_is_that_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cases, "TOKENS", 128)
+    monkeypatch.setattr(cases, "HIDDEN", 32)
+    for causal in (False, True):
+        for by_head in (False, True):
+            problem = Attention(64, 16, causal, by_head)
+            t = {n: torch.randn(shape) for n, shape in problem.shapes().items()}
+            assert t["q"].shape == ((2, 2, 64, 16) if by_head else (2, 64, 2, 16))
+            q, k, v = (t[n] if by_head else t[n].transpose(1, 2) for n in "qkv")
+            known = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+            found = problem.expected(t)
+            assert torch.allclose(found if by_head else found.transpose(1, 2), known, atol=1e-5)
+
+
+def test_bytes_are_those_of_the_tensors() -> None:
+    case = Case("any", LayerNorm(4, 8), "")
+    assert case.bytes_of(written=False) == 2 * (4 * 8 + 8 + 8)
+    assert case.bytes_of(written=True) == 2 * 4 * 8
+
+
+def test_kernels_that_write_more_have_more_tensors() -> None:
+    case = Case("any", Attention(1024, 64), "")
+    assert "lse" not in case.shapes()
+    fmha = replace(case, family=FMHA)
+    assert fmha.shapes()["lse"] == (16, 1024, 32, 1)
+    assert fmha.dtype("lse") == torch.float32
+    assert replace(case, family=OURS).dtype("q") == torch.bfloat16
+
+
+def test_rows_of_a_softmax_sum_to_one() -> None:
+    problem = Softmax(3, 8)
+    found = problem.expected({"x": torch.randn(problem.shapes()["x"])})
+    assert torch.allclose(found.sum(-1), torch.ones(3))

@@ -1,0 +1,55 @@
+"""The page of the judges: cases with and without figures, errors, orders, and what is left out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+
+from benchmarks.timing.judges.page import joined, main, page
+
+
+def said(name: str, cycles: float, **more: Any) -> dict[str, Any]:
+    return {
+        "runner": "R", "name": name, "ladder": "R of one", "cycles": cycles,
+        "band": [cycles - 5, cycles + 5], "bound_by": "SMs", "tensor": 0.5, "resident": 1,
+        "ptxas": "13", **more,
+    }  # fmt: skip
+
+
+def row(name: str, cycles: float) -> dict[str, Any]:
+    return {"runner": "R", "name": name, "cycles": cycles, "mhz": 1700.0}
+
+
+PREDICTED = {f"R: {name}": said(name, cycles) for name, cycles in (("a", 110), ("b", 90), ("c", 1))}
+
+
+def test_errors_bands_and_orders() -> None:
+    cases, failed = joined(PREDICTED, [row("a", 100), row("b", 94), row("c", 1)])
+    assert not failed
+    text = page(cases, failed, {"name": "H200", "driver_version": "1"})
+    assert "| R | 3 | 4.8% | +1.9% | +10.0% | 2 |" in text
+    assert "| R of one | 3 | 1.00 |" in text
+    assert "3 of 3 cases are within 12%" in text
+
+
+def test_what_is_not_known_is_said() -> None:
+    predicted = {**PREDICTED, "R: d": {"runner": "R", "name": "d", "failed": "no way"}}
+    rows = [row("a", 100), {"runner": "R", "name": "b", "failed": "wrong"}]
+    cases, failed = joined(predicted, rows)
+    assert failed == ["R: b: not measured: wrong", "R: d: no prediction: no way"]
+    assert [case.measured for case in cases] == [100, None, None]
+    assert "| R | b | 90 | 85–95 | 50% | SMs | – | – |" in page(cases, failed, {})
+
+
+def test_without_a_measurement_it_says_so(tmp_path: Path) -> None:
+    kept, out = tmp_path / "kept.json", tmp_path / "page.md"
+    kept.write_text(json.dumps(PREDICTED))
+    (tmp_path / "none.json").write_text("{}")
+    assert main([str(out), str(tmp_path / "none.json"), str(kept)]) == 0
+    assert "No GPU has been asked yet" in out.read_text()
+    assert main([]) == 64
