@@ -27,7 +27,8 @@ def test_there_are_notebooks() -> None:
 
 def absent(code: str) -> list[str]:
     """Return what a program takes of this repository's packages that is not in them."""
-    modules, found = {}, []
+    modules: dict[str, str] = {}
+    found: list[str] = []
     nodes = list(ast.walk(ast.parse(code)))
     for node in nodes:
         if isinstance(node, ast.Import):
