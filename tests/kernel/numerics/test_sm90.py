@@ -79,6 +79,7 @@ def test_output_and_lse(case: Case) -> None:
     check(case)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [
     hopper(300, 300, 128, 6, 2, batch=2, causal=True),
     hopper(300, 300, 96, 3, 3, batch=2, causal=True),
