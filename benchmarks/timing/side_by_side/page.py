@@ -24,8 +24,8 @@ count, and small ones say nothing.
 * **How.** A few clusters of a launch are executed and replayed on one SM; start, query tile and key
   cost the same elsewhere, and the SMs take the tiles of the whole problem in the order of the
   kernel's scheduler. This package's kernel is the one that it chooses for the whole problem: with
-  persistent CTAs or without, its keys split or not. Bytes that must come from memory bound a launch from below; misses of the L2
-  beyond them do not count.
+  persistent CTAs or without, its keys split or not. Bytes that must come from memory bound a
+  launch from below; misses of the L2 beyond them do not count.
 * **Ratio.** Cycles of the column over those of this package's kernel by the same assembler: with
   the chip's own values, then draw by draw: median, and 5 to 95 % of {draws} draws in brackets.
   **Above 1 this package is ahead.** Where the two disagree, a kernel's time depends on what is not
