@@ -106,11 +106,15 @@ def _specified_sm90(problem: Problem, row: KernelRow, spec: SM90Spec) -> Specifi
         spec: it, of one query tile per CTA where the problem leaves that open.
     """
     asked = problem.features.scheduler is Scheduler.PERSISTENT
-    tile = choose_tile(spec, problem.sizes, asked=problem.num_qo, is_persistent=asked)
-    problem, splits = problem.with_scheduler(choose_scheduler(spec, problem.sizes, tile.kind)), None
+    sizes, sms = problem.sizes, problem.sms
+    tile = choose_tile(spec, sizes, sms, asked=problem.num_qo, is_persistent=asked)
+    scheduler, splits = choose_scheduler(spec, sizes, sms, tile.kind), None
+    if problem.num_qo is not None and spec.has_other_keys_in_turns:
+        scheduler = Scheduler.TILE  # The bits are to be those of any other batch.
+    problem = problem.with_scheduler(scheduler)
     if problem.features.num_splits is None:
         posed = _sm90_specification_of(problem, row, tile)
-        splits = choose_key_splits(posed, problem.sizes, problem.sms)
+        splits = choose_key_splits(posed, sizes, sms)
         problem = problem.with_splits(splits.num_splits)
     return Specified(problem, _sm90_specification_of(problem, row, tile), tile, splits)
 

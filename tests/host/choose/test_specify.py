@@ -89,17 +89,18 @@ def test_few_rows_have_a_kernel_of_their_own_on_hopper() -> None:
     assert decoding(features=persistent).spec.config.BM == 128
     narrow = {"head_dim": 64, "head_dim_v": 64}
     assert decoding(**narrow).spec.variant.scheduler is Scheduler.TILE
-    for keys, scheduler in ((4096, Scheduler.PERSISTENT), (8192, Scheduler.TILE)):
-        found = decoding(**narrow, seqlen_q=17, seqlen_k=keys)
+    # As many query tiles as SMs, or more: only these have persistent CTAs.
+    for batch, scheduler in ((66, Scheduler.TILE), (67, Scheduler.PERSISTENT)):
+        found = decoding(**narrow, batch=batch, seqlen_q=17, seqlen_k=4096)
         assert found.spec.variant.scheduler is scheduler
 
 
 def test_who_takes_the_query_tiles_is_left_to_the_kernel() -> None:
-    for arch, d in (("sm_90a", 64), ("sm_90a", 72), ("sm_100a", 64)):
-        default = Scheduler.PERSISTENT if (arch, d) == ("sm_90a", 64) else Scheduler.TILE
+    for arch, d, batch in (("sm_90a", 64, 1), ("sm_90a", 64, 64), ("sm_100a", 64, 1)):
+        default = Scheduler.PERSISTENT if batch > 1 else Scheduler.TILE
         for asked in (None, *Scheduler):
             asking = Features(scheduler=asked)
-            posed = Problem("bf16", 1, 128, 128, 4, 2, d, d, arch=arch, features=asking)
+            posed = Problem("bf16", batch, 128, 128, 4, 2, d, d, arch=arch, features=asking)
             found = require(choose(posed))
             variant = found.spec.variant
             assert variant.scheduler is (asked or default)
