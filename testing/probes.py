@@ -140,6 +140,8 @@ SOME: Final = Call(((70, 400), (0, 20), (129, 17), (20, 333)), scale=GENTLE, see
 NARROW: Final = Call(((40, 300), (0, 20), (3, 133), (17, 7), (33, 256)))
 TURNS: Final = Call(((129, 40),) * 60)
 """Many query tiles of one key tile: a ring's cursor comes by everywhere."""
+ROUNDS: Final = Call(((400, 400),))
+"""Four query tiles of every head: persistent CTAs go there and back, and there again."""
 PAGED: Final = Call(((20, 256), (3, 128), (0, 64), (17, 7), (70, 320)), tight)
 """The longest sequence is the last, and ends with a page: nothing lies after its last entry."""
 
@@ -166,7 +168,8 @@ PROBES: Final[dict[str, Probe]] = {
     "2q-tokens-dense": probe("tokens", 64, *DENSE, heads=4, kv_heads=2, **TWO),
     "2q-three": probe("causal", 72, *DENSE, heads=3, **TWO),
     "2q-split-dense": probe("split causal", 64, *DENSE, STEEP, Call(((40, 20),)), **TWO),
-    "2q-persistent": probe("persistent ragged causal", 64, MANY, SOME, heads=4, **TWO),
+    "2q-persistent": probe("persistent ragged causal", 64, MANY, SOME, TURNS, heads=4, **TWO),
+    "2q-persistent-heads": probe("persistent causal", 64, ROUNDS, heads=4, kv_heads=2, **TWO),
     "2q-split": probe("split ragged sink", 64, MANY, SOME, **TWO, **FP16),
     "2q-rope": probe("rope causal", 128, *DENSE, **TWO),
     "2q-rope-persistent": probe("rope persistent causal ragged", 128, MANY, SOME, **TWO),

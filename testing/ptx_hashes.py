@@ -20,7 +20,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from fa4_cute.host.compile.compiler import compile_kernel
+from fa4_cute.host.compile.cache import compiled
 from testing.kernels import KERNELS
 
 RECORD: Final = Path(__file__).parent / "ptx_hashes.json"
@@ -32,8 +32,11 @@ def dsl_version() -> str:
 
 
 def masked_ptx(name: str) -> str:
-    """Compile kernel ``name`` and return its PTX with the entry name masked."""
-    artifact = compile_kernel(KERNELS[name])
+    """Compile kernel ``name`` and return its PTX with the entry name masked.
+
+    A cached kernel serves: it was compiled by the same compiler, from the same sources.
+    """
+    artifact = compiled(KERNELS[name])
     return artifact.ptx.replace(artifact.kernel_name, "KERNEL")
 
 

@@ -31,6 +31,10 @@ from .judge import NOTHING, Record, judged, on_hardware
 RESULTS = Path(__file__).with_name("results.json")
 PAGE = places.ROOT / "docs" / "program_list.md"
 PYTEST = ("-q", "-p", "no:cacheprovider")
+CONTROLS = ALL, EACH, UNNOTICED = "judged", "compared", "not judged"
+"""What a program noticed: launches that do nothing, all or each kernel's alone, or neither."""
+MOST_KERNELS = 8
+"""That are left out one after the other."""
 CHECKED, UNCHECKED = ("check",), ("run",)
 
 
@@ -52,8 +56,17 @@ def known(path: Path) -> list[Record]:
     return [Record(**row) for row in json.loads(text or "[]")]
 
 
-def measure(project: Project, program: Program, *, blank: bool = False) -> Record:
-    """Build and run one program; nothing that it does ends this process."""
+def measure(project: Project, program: Program, blank: str = "") -> tuple[Record, set[str]]:
+    """Build and run one program; nothing that it does ends this process.
+
+    Args:
+        project: of the program.
+        program: what to run.
+        blank: launches of this kernel do nothing; `attempt.EVERY` for all kernels.
+
+    Returns:
+        The record, and the kernels that it launched.
+    """
     try:
         path = places.built(project, program)
         host = places.built(project, program, host=True) if program.reference else None
@@ -62,7 +75,7 @@ def measure(project: Project, program: Program, *, blank: bool = False) -> Recor
         state = program.state or "unbuilt"
         language = program.language or project.language
         return Record(project.name, language, program.name, program.file, state,
-                      detail=str(error), why=program.why)  # fmt: skip
+                      detail=str(error), why=program.why), set()  # fmt: skip
     folder = copy / program.folder if program.folder else (copy / program.file).parent
     arguments = tuple(word.replace("{copy}", str(copy)) for word in program.arguments)
     if project.built == "pytest":
@@ -73,46 +86,47 @@ def measure(project: Project, program: Program, *, blank: bool = False) -> Recor
     for options, checks in ((CHECKED, "all"), (UNCHECKED, "memory")):
         tried = attempt.run(path, arguments, folder, python, options, blank=blank)
         record = judged(project, program, tried, reference, checks)
-        attempt.keep_output(project.folder, program.name, tried)
+        if not blank:
+            attempt.keep_output(project.folder, program.name, tried)
         if tried.in_time:
             break
     if project.built == "nvcc" and places.NATIVE in os.environ and not blank:
         record.hardware = on_hardware(program, attempt.plainly(path, arguments, folder), reference)
         record.chip = chip()
-    return record
+    return record, {report["kernel"] for report in tried.reports}
 
 
-def update(path: Path, record: Record, judged_blank: bool | None = None) -> None:
+def update(path: Path, record: Record, control: str | None = None) -> None:
     """Put a record into the file, which other runs may have changed, and drop what no list has.
 
     Readers see the file before or after, never a part of it.
 
     Args:
         path: the file of records.
-        record: the new one; with `judged_blank`, only which program.
-        judged_blank: whether the program noticed launches that do nothing; changes nothing else.
+        record: the new one; with `control`, only which program.
+        control: what the program noticed, one of `CONTROLS`; changes nothing else.
     """
     guard = os.open(path.parent, os.O_RDONLY)
     try:
         fcntl.flock(guard, fcntl.LOCK_EX)
-        _put(path, record, judged_blank)
+        _put(path, record, control)
     finally:
         os.close(guard)
 
 
-def _put(path: Path, record: Record, judged_blank: bool | None) -> None:
+def _put(path: Path, record: Record, control: str | None) -> None:
     listed = {(project.name, one.name) for project in projects() for one in project.programs}
     records = {(row.project, row.name): row for row in known(path)}
     before = records.get((record.project, record.name))
-    if judged_blank is not None:
+    if control is not None:
         if before is None:
             raise ValueError(f"{record.project} {record.name}: has no record to say more about")
-        record = replace(before, unjudged=not judged_blank)
+        record = replace(before, unjudged=control == UNNOTICED, compared=control == EACH)
     elif before is not None:
         if not record.hardware:
             record.hardware, record.chip = before.hardware, before.chip
         if record.state == before.state:
-            record.unjudged = before.unjudged
+            record.unjudged, record.compared = before.unjudged, before.compared
     records[record.project, record.name] = record
     kept = sorted(
         (row for key, row in records.items() if key in listed),
@@ -124,17 +138,29 @@ def _put(path: Path, record: Record, judged_blank: bool | None) -> None:
 
 
 def control(project: Project, program: Program) -> str:
-    """Run a program that was right with launches that do nothing, and record whether it noticed.
+    """Run a program that was right with launches that do nothing, and record what it noticed.
+
+    One that compares kernels with one another notices when any one of them does nothing.
 
     Returns:
-        "judged" or "not judged".
+        One of `CONTROLS`.
     """
-    tried = measure(project, program, blank=True)
-    noticed = tried.detail not in ("", NOTHING)
-    told = "judged" if noticed else "not judged"
+    tried, _ = measure(project, program, attempt.EVERY)
+    told = ALL if _noticed(tried) else UNNOTICED
+    if told == UNNOTICED:
+        _, kernels = measure(project, program)
+        if 1 < len(kernels) <= MOST_KERNELS and all(
+            _noticed(measure(project, program, name)[0]) for name in sorted(kernels)
+        ):
+            told = EACH
     print(f"{told:12}{project.name} {program.name}", flush=True)
-    update(RESULTS, tried, noticed)
+    update(RESULTS, tried, told)
     return told
+
+
+def _noticed(record: Record) -> bool:
+    """Whether a program itself, not a checker, found that something was not done."""
+    return record.detail not in ("", NOTHING) and record.launches == record.complete
 
 
 def main() -> int:
@@ -156,12 +182,12 @@ def main() -> int:
     with ProcessPoolExecutor(given.jobs) as pool:
         states = [done.result() for done in [pool.submit(work, *pair) for pair in pairs]]
     PAGE.write_text(page.render(projects(), known(RESULTS)))
-    return int(any(state not in ("right", "judged") for state in states))
+    return int(any(state not in ("right", ALL, EACH) for state in states))
 
 
 def _recorded(project: Project, program: Program) -> str:
     """Measure one program, print and keep its record; returns the state."""
-    record = measure(project, program)
+    record, _ = measure(project, program)
     told = f"{record.state:12}{project.name} {program.name}".ljust(68)
     print(f"{told}{record.seconds:7.1f} s  {record.detail[:200]}", flush=True)
     update(RESULTS, record)

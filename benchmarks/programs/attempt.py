@@ -9,9 +9,10 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from .places import FOLDER, ROOT
@@ -22,6 +23,9 @@ WALL_SECONDS: Final = 400
 OUTPUT_KEPT: Final = 20_000
 """Characters of an output that are kept."""
 BLANK: Final = "benchmarks.programs.blank"
+BLANKED: Final = "SM100SIM_BLANK"
+"""Variable: the kernel whose launches do nothing, or EVERY."""
+EVERY: Final = "every kernel"
 EXIT: Final = "program's exit code: "
 """Before the exit code of an executable, which is printed since findings replace it."""
 
@@ -68,7 +72,7 @@ def _words(path: Path, arguments: Sequence[str]) -> list[str]:
 
 def run(
     path: Path, arguments: Sequence[str], folder: Path, python: Path, options: Sequence[str],
-    *, blank: bool = False,
+    *, blank: str = "",
 ) -> Attempt:  # fmt: skip
     """Run a program.
 
@@ -78,7 +82,7 @@ def run(
         folder: where it runs.
         python: of the environment that its packages are in.
         options: the simulator's command and its options.
-        blank: let launches do nothing.
+        blank: a kernel whose launches do nothing, or EVERY.
     """
     command, *more = options
     module = BLANK if blank else "sm100sim"
@@ -88,7 +92,7 @@ def run(
                  *_words(path, arguments)]  # fmt: skip
         start = time.perf_counter()
         before = _used()
-        printed, told, code = _ended(words, folder)
+        printed, told, code = _ended(words, folder, {BLANKED: blank} if blank else {})
         in_time = code not in _KILLED and _used() - before < CPU_SECONDS
         seconds = time.perf_counter() - start
         reports = tuple(json.loads(written.read_text())["launches"]) if written.is_file() else ()
@@ -112,9 +116,11 @@ def plainly(path: Path, arguments: Sequence[str], folder: Path) -> Attempt:
     return Attempt(printed, printed + told, own, code not in _KILLED, (), seconds)
 
 
-def _ended(words: Sequence[str], folder: Path) -> tuple[str, str, int]:
+def _ended(
+    words: Sequence[str], folder: Path, more: Mapping[str, str] = MappingProxyType({})
+) -> tuple[str, str, int]:
     """Standard output, standard error and the exit code of a process with limits."""
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **more}
     limit = ["prlimit", f"--cpu={CPU_SECONDS}:{CPU_SECONDS + 5}"]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as error:
         process = subprocess.Popen(

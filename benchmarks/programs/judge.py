@@ -37,6 +37,7 @@ class Record:
         hardware: what the same executable did on a GPU: "right", or what was not; "" if none.
         chip: that GPU and its driver.
         unjudged: it is called right with launches that do nothing, too.
+        compared: that, but not with a single kernel that does nothing.
     """
 
     project: str
@@ -55,6 +56,7 @@ class Record:
     hardware: str = ""
     chip: str = ""
     unjudged: bool = False
+    compared: bool = False
 
     @property
     def result(self) -> str:

@@ -115,7 +115,8 @@ def _missing(project: Project, records: Sequence[Record]) -> list[str]:
 
 def _line(record: Record) -> str:
     result = record.result + (" (memory)" if record.checks == "memory" else "")
-    reason = " — ".join(text for text in (record.detail, record.why) if text)
+    compared = "compares its kernels with one another" if record.compared else ""
+    reason = " — ".join(text for text in (record.detail, record.why, compared) if text)
     reason = reason.replace("|", "\\|").replace("`", "'").replace("\n", " ")
     numbers = (f"{record.launches:,}", f"{record.instructions:,}") if record.launches else ("", "")
     found = ", ".join(record.findings)

@@ -23,6 +23,9 @@ from .catalogue import Program, Project
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = Path(os.environ.get("SM100SIM_PROGRAMS", ROOT / ".venv-programs"))
 PTX: Final = ("-gencode", "arch=compute_100a,code=compute_100a")
+APART: Final = "-rdc=true"
+LINKED: Final = ("-gencode", "arch=compute_100a,code=[sm_100a,compute_100a]")
+"""For files that are compiled apart: nvcc 13.0 cannot link images without machine code."""
 NATIVE: Final = "SM100SIM_PROGRAMS_NATIVE"
 """Variable: the architecture of a GPU here, such as sm_90, for which executables are built, too."""
 TARGET: Final = "sm_100a"
@@ -110,7 +113,8 @@ def _compiler(project: Project, program: Program, target: Path) -> list[str]:
                 *inputs]  # fmt: skip
     if "-lcuda" in flags:
         flags.append(f"-L{_driver()}")
-    return ["nvcc", *_targets(), "-lineinfo", "-w", "-o", str(target), *inputs, *flags]
+    targets = LINKED if APART in flags else _targets()
+    return ["nvcc", *targets, "-lineinfo", "-w", "-o", str(target), *inputs, *flags]
 
 
 def _built_name(program: Program, host: bool) -> str:

@@ -33,9 +33,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from .prediction import Costs, PredictedRow
+from .prediction import Costs, DecodingRow, PredictedRow
 
 LAUNCH_CYCLES: Final = {launch}
+MEMORY_BYTES_PER_CYCLE: Final = {memory}
 PREDICTED: Final[tuple[PredictedRow, ...]] = (
 '''
 
@@ -65,7 +66,11 @@ KINDS: Final = (
       for d, v in ((64, 64), (96, 96), (128, 128), (192, 128))),
     *(Kind("pair", dtype, d, d) for dtype in ("bf16", "fp8") for d in (256, 512)),
 )  # fmt: skip
+DECODING: Final = (Kind("1q", "bf16", 64, 64), Kind("1q", "bf16", 128, 128))
 SCHEDULERS: Final = ("tile", "persistent")
+DECODED_KEYS: Final = (2048, 4096)
+COMBINED: Final = (4, 16)
+"""Splits of the launches whose second kernel is predicted."""
 
 
 def made(kind: Kind, maker: Any) -> dict[str, Any]:
@@ -90,23 +95,67 @@ def made(kind: Kind, maker: Any) -> dict[str, Any]:
     return record
 
 
+def decoding(kind: Kind, maker: Any) -> dict[str, Any]:
+    """Execute a CTA of a decoding step and combine kernels; return the record."""
+    from benchmarks.hopper.times.problems import Problem
+    from benchmarks.timing.side_by_side import extents
+    from benchmarks.timing.side_by_side.callers import CUDA12, Column
+    from sm100sim.timing.predict.gpu import time_launch
+
+    def launches(keys: int, splits: int) -> list[list[float]]:
+        options = (("num_splits", splits), ("split", "workspace"))
+        column = Column("decoding", "fa4_cute", CUDA12, options=options)
+        problem = Problem("tune", 1, 1, keys, 4, 1, kind.depth, kind.ov_depth)
+        found = []
+        for recorded in maker.records(column, problem):
+            kernel = maker.kernel(column, recorded.request)
+            launch = extents.representatives(kernel, recorded)
+            found.append([time_launch(launch, draw).cycles for draw in maker.draws])
+        return found
+
+    few, many = (launches(keys, 1)[0] for keys in DECODED_KEYS)
+    joined = [launches(DECODED_KEYS[-1], splits)[1] for splits in COMBINED]
+    starts = [draw["launch_cycles"] for draw in maker.draws]
+    record: dict[str, Any] = {"name": kind.name, "tile": [], "combine": [], "launch": starts}
+    for start, a, b, c, d in zip(starts, few, many, *joined, strict=True):
+        key = (b - a) / (DECODED_KEYS[1] - DECODED_KEYS[0])
+        split = (d - c) / (COMBINED[1] - COMBINED[0])
+        record["tile"].append((0.0, a - start - key * DECODED_KEYS[0], key))
+        record["combine"].append((c - split * COMBINED[0], split, 0.0))
+    return record
+
+
+def memory_rate(maker: Any) -> list[float]:
+    """Return the bytes that memory moves in a cycle, by draw."""
+    return [draw["hbm_gbytes"] * 1e3 / draw["clock_mhz"] for draw in maker.draws]
+
+
 def costs_of(draws: Sequence[Sequence[float]]) -> Costs:
-    """Return the medians over the draws, the chip's own values left out."""
-    first, tile, key = (median(draw[i] for draw in draws[1:]) for i in range(3))
+    """Return the medians over the draws, the chip's own values left out; none is below 0."""
+    first, tile, key = (max(0, median(draw[i] for draw in draws[1:])) for i in range(3))
     return Costs(round(first), round(tile), round(key * COUNTED_KEYS))
 
 
 def table_text(records: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the module that holds the costs of all kinds that have records."""
     launches = [draw for record in records.values() for draw in record["launch"][1:]]
-    text = HEAD.format(launch=round(median(launches)) if launches else 0)
+    rates = [rate for record in records.values() for rate in record.get("memory", ())[1:]]
+    text = HEAD.format(
+        launch=round(median(launches)) if launches else 0,
+        memory=round(median(rates)) if rates else 0,
+    )
     for kind in KINDS:
         if kind.name in records:
             rows = [costs_of(records[kind.name][scheduler]) for scheduler in SCHEDULERS]
             told = ", ".join(f"Costs{tuple(costs)}" for costs in rows)
             text += f"    PredictedRow({kind.key},\n                 {told}),\n"
-    text += ")  # fmt: skip\n"
-    return text if records else text.replace("import Costs, PredictedRow", "import PredictedRow")
+    text += ")  # fmt: skip\nDECODING: Final[tuple[DecodingRow, ...]] = (\n"
+    for kind in DECODING:
+        if kind.name in records:
+            rows = [costs_of(records[kind.name][part]) for part in ("tile", "combine")]
+            told = ", ".join(f"Costs{tuple(costs)}" for costs in rows)
+            text += f"    DecodingRow({kind.key},\n                {told}),\n"
+    return text + ")  # fmt: skip\n"
 
 
 def load(path: Path = FILE) -> dict[str, dict[str, Any]]:
@@ -136,6 +185,13 @@ def main(arguments: list[str] | None = None) -> int:
         from benchmarks.timing.side_by_side.rows import Maker
 
         maker = Maker()
+        for kind in DECODING:
+            if re.search(given.only, kind.name):
+                record = decoding(kind, maker)
+                records[kind.name] = record | {"memory": memory_rate(maker)}
+                both = [costs_of(record[part]) for part in ("tile", "combine")]
+                print(kind.name, *both, flush=True)
+                save(records)
         for kind in KINDS:
             if re.search(given.only, kind.name):
                 records[kind.name] = made(kind, maker)

@@ -44,6 +44,16 @@ tiles, over those of the kernel named beside the idea.
 | idea | over | expected | a key tile | six key tiles | T1 | turn | spills | why |
 |---|---|---|---|---|---|---|---|---|
 """
+LAUNCHES: Final = """
+## Whole launches
+
+Who takes query tiles, in which order, and splits of the keys: cycles of whole launches of the
+[side-by-side page](side_by_side.md) over those of before, with the chip's own values and, where a
+band is given, draw by draw.
+
+| idea | expected | obtained | why |
+|---|---|---|---|
+"""
 TAIL: Final = """
 ## What it says
 
@@ -97,7 +107,14 @@ def tried_row(entry: dict[str, Any]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def page(records: list[Record], experiments: list[dict[str, Any]]) -> str:
+def launch_row(entry: dict[str, Any]) -> str:
+    """Return the row of an experiment with whole launches."""
+    return f"| {' | '.join(entry[name] for name in ('idea', 'expected', 'obtained', 'why'))} |"
+
+
+def page(
+    records: list[Record], experiments: list[dict[str, Any]], launches: list[dict[str, Any]]
+) -> str:
     """Return the page."""
     lines = [HEAD.format(*DECODED)]
     for of in CLASSES:
@@ -113,12 +130,19 @@ def page(records: list[Record], experiments: list[dict[str, Any]]) -> str:
             *found_rows(found),
             "",
         ]
-    return "\n".join(lines) + TRIED + "\n".join(map(tried_row, experiments)) + "\n" + TAIL
+    tried = "\n".join(map(tried_row, experiments))
+    return "\n".join(lines) + TRIED + tried + "\n" + launched(launches) + TAIL
+
+
+def launched(launches: list[dict[str, Any]]) -> str:
+    """Return the section of whole launches."""
+    return LAUNCHES + "\n".join(map(launch_row, launches)) + "\n"
 
 
 def current() -> str:
     """Return the page of the records and experiments that there are."""
-    return page(load()[1], tomllib.loads(EXPERIMENTS.read_text())["experiment"])
+    tried = tomllib.loads(EXPERIMENTS.read_text())
+    return page(load()[1], tried["experiment"], tried["launch"])
 
 
 def main(arguments: list[str]) -> int:

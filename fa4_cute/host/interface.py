@@ -59,8 +59,8 @@ def flash_attn(q: Any, k: Any, v: Any, *surplus: Any, **options: Any) -> Any:
             aligned with the last of them. What follows them in ``k`` and ``v`` never matters.
         page_table: (batch, pages_per_row), int32: pages of each sequence, in order. Entries after
             ``seqused_k`` are not read.
-        num_splits: number of CTAs over which the keys of a query tile are split. None means 1 on
-            Blackwell; on Hopper it leaves the choice to rules that :func:`fa4_cute.explain` names.
+        num_splits: number of CTAs over which the keys of a query tile are split. None leaves the
+            choice to rules that :func:`fa4_cute.explain` names.
         split: where the results of the splits meet: ``"workspace"``, float32 in global memory that
             a second kernel adds up; ``"cluster"``, the shared memory of up to 8 CTAs of a cluster,
             for head dimensions up to 192 and one Q tile per CTA; or None, which leaves it to the

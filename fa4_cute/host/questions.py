@@ -292,9 +292,9 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
             only in key lengths, scale, or numbers of heads of the same ratio share a kernel. The
             number of queries decides how many Q tiles a CTA takes; without ``seqlen_q``, the
             kernels for few and for many queries are both compiled; without ``seqlen_k`` either,
-            also that for many queries and few keys, whose CTAs may be persistent. On Hopper, long
-            keys may be split, or have a tile of their own: without ``seqlen_k``, the kernels for
-            few and for many keys are all compiled, with and without splits.
+            also that for many queries and few keys, whose CTAs may be persistent. Long keys may be
+            split, and on Hopper have a tile of their own: without ``seqlen_k``, the kernels for few
+            and for many keys are all compiled, with and without splits.
 
     Returns:
         The names of the kernels, in order and each once; with split keys, also the name of the
@@ -325,9 +325,12 @@ def _all_lengths(problem: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     if "seqlen_q" not in problem:
         lengths.append({**problem, "seqlen_q": LONG_PROMPT})
     arch = arch_for(problem.get("arch"), problem.get("compute_capability"))
-    if arch != SM90A and not {"seqlen_q", "seqlen_k"} & problem.keys():
-        lengths.append({**problem, "seqlen_q": MANY_ROUNDS, "seqlen_k": FEW_KEYS})
-    if arch != SM90A or "seqlen_k" in problem:
+    if "seqlen_k" in problem:
+        return tuple(lengths)
+    if arch != SM90A:
+        lengths.append({**problem, "seqlen_k": LONG_PROMPT})
+        if "seqlen_q" not in problem:
+            lengths.append({**problem, "seqlen_q": MANY_ROUNDS, "seqlen_k": FEW_KEYS})
         return tuple(lengths)
     splits = (1, 2) if problem.get("num_splits") is None else (problem["num_splits"],)
     return tuple(

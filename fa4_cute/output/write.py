@@ -4,6 +4,9 @@ O is staged in shared memory over the Q tile of its rows, and with fp8 operands 
 the K/V ring as well. They are free: "P V done" follows, on the one issuing thread, every MMA that
 reads them (``o_chunk_smem`` of both layouts). Where O has two blocks, the first is stored while the
 MMAs of the second still run.
+
+A plain persistent CTA with two Q tiles writes row by row instead: the next Q is loaded once O has
+left Tensor Memory, rather than once it has been stored.
 """
 
 from collections.abc import Callable
@@ -235,6 +238,8 @@ def write_columns(
     variant = ctx.spec.variant
     if cutlass.const_expr(variant.is_split):
         write_partial(ctx, row, blocks, result)
+    elif cutlass.const_expr(ctx.spec.writes_rows):
+        write_rows(ctx, row, blocks, result)
     elif cutlass.const_expr(variant.ragged_q or variant.is_persistent):
         if may_store_boxes(ctx, blocks[0].tile):
             write_through_memory(ctx, row, blocks, result)

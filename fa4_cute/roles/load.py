@@ -138,10 +138,11 @@ def load_first_tiles_again(
     """Fill K slot 0 and load Q in a persistent CTA, which has used their memory before.
 
     Keys come first: they need not wait for the output of the query tile before, which is staged
-    over Q. Where it is staged over slots of the ring too, not even they may come early.
+    over Q. Where it is staged over slots of the ring too, not even they may come early. Where it
+    is not staged at all, Q waits until it has been read from Tensor Memory: so all MMAs are over.
     """
     qk_stages = range(ctx.spec.config.num_qk_stages)
-    if ctx.spec.layout_o_exceeds_q:
+    if ctx.spec.layout_o_exceeds_q and not ctx.spec.writes_rows:
         wait_until_stored(ctx, range(NUM_CHAINS))
     for qk_stage in qk_stages:
         ring.acquire(state, qk_stage)

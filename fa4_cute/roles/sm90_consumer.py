@@ -42,7 +42,7 @@ from ..operands.token_scales import (
 )
 from ..output.sm90_write import wait_for_stores, write_output
 from ..pipelines import RingState
-from ..plan.barriers.named import CLEAN, CONSUMER, TURN
+from ..plan.barriers.named import CLEAN, CONSUMER
 from ..plan.compute.sm90_mma import pv_plan, qk_plan
 from ..plan.facts.dtypes import DType
 from ..plan.facts.hardware import WARP_GROUP_THREADS, WARPS_PER_GROUP
@@ -50,6 +50,15 @@ from ..plan.facts.wgmma import NUM_ROWS
 from ..plan.memory.rings import Ring
 from ..work.persistent import for_each_work
 from ..work.sm90 import RunningRows, SM90Context, SM90Row
+from ..work.sm90_turns import (
+    close_turns,
+    give_turn,
+    open_turns,
+    own_key_tiles,
+    pass_tiles,
+    say_read,
+    wait_for_turn,
+)
 
 Rows = list[SM90Row]
 
@@ -165,9 +174,13 @@ def clean_last_values(ctx: SM90Context, state: RingState) -> None:
 
 @cute.jit
 def consume_tiles(
-    ctx: SM90Context, rows: cutlass.Constexpr, consumer: Int32, running: RunningRows
+    ctx: SM90Context,
+    rows: cutlass.Constexpr,
+    consumer: Int32,
+    num_tiles: Int32,
+    running: RunningRows,
 ) -> RunningRows:
-    """Process all key tiles of a query tile that has some."""
+    """Process the first ``num_tiles`` key tiles of a query tile, at least one."""
     query = ctx.smem.q_tile_smem(consumer)
     keys = ctx.mbars.k_ring()
     k = v = ctx.ring_start(producer=False)
@@ -175,12 +188,13 @@ def consume_tiles(
     negate_query(ctx, query, consumer)
     keys.consumer_wait(k)
     scores = wgmma.wait(start_scores(ctx, query, k), 0)
+    say_read(ctx, consumer, num_tiles == 1)
     free_keys(ctx, k, scores_are_scaled=False)
     seen = visible_scores(ctx, rows, scores, Int32(0), k)
     free_keys(ctx, k, scores_are_scaled=True)
     use_maxima(ctx, rows, running, fragment.row_maxima(seen, running.row_max))
     exponentiate(ctx, running, seen)
-    for tile in cutlass.range(1, ctx.work.num_key_tiles, unroll=1):
+    for tile in cutlass.range(1, num_tiles, unroll=1):
         k = k.step()
         # Before the turn, so that nobody else's products wait for this tile's K.
         keys.consumer_wait(k)
@@ -188,6 +202,7 @@ def consume_tiles(
         scores, product = start_products(ctx, query, running, k, v)
         give_turn(ctx, consumer)
         scores = wgmma.wait(scores, min(len(product), 1))
+        say_read(ctx, consumer, tile + 1 == num_tiles)
         free_keys(ctx, k, scores_are_scaled=False)
         seen = visible_scores(ctx, rows, scores, tile, k)
         free_keys(ctx, k, scores_are_scaled=True)
@@ -195,7 +210,6 @@ def consume_tiles(
         running = rescale(ctx, rows, running, product, maxima, v)
         exponentiate(ctx, running, seen)
         v = v.step()
-    say_read(ctx, consumer)
     clean_last_values(ctx, v)
     finish_output(ctx, running, v, start_output(ctx, running, v))
     return running
@@ -250,56 +264,16 @@ def consume_work(ctx: SM90Context) -> None:
         [Float32(0.0)] * NUM_ROWS,
         [Float32(1.0)] * (NUM_ROWS if config.transposes_values else 0),
     )
-    if ctx.work.num_key_tiles > 0:
-        running = consume_tiles(ctx, rows, consumer, running)
+    num_tiles = own_key_tiles(ctx, consumer)
+    if num_tiles > 0:
+        running = consume_tiles(ctx, rows, consumer, num_tiles, running)
+    pass_tiles(ctx, consumer, num_tiles)
     if cutlass.const_expr(config.transposes_values):
         # Registers are scarce in the loop: what only the output needs is found again.
         again = ctx.decode_again()
         write_output(again, thread_rows(again, consumer), running)
     else:
         write_output(ctx, rows, running)
-
-
-def say_read(ctx: SM90Context, consumer: Int32) -> None:
-    """Say that Q has been read for the last time: the next one may be loaded (persistent CTAs)."""
-    if ctx.spec.variant.is_persistent:
-        ctx.mbars.stored(consumer).arrive_as_warp()
-
-
-# In turn -----------------------------------------------------------------------------------------
-
-
-@cute.jit
-def wait_for_turn(ctx: SM90Context, consumer: Int32) -> None:
-    """Wait until the consumer before has started its products of this key tile."""
-    if cutlass.const_expr(ctx.spec.config.in_turn):
-        barriers.named_barrier(TURN.number + consumer, TURN.threads)
-
-
-@cute.jit
-def give_turn(ctx: SM90Context, consumer: Int32) -> None:
-    """Let the next consumer start its products."""
-    if cutlass.const_expr(ctx.spec.config.in_turn):
-        after = consumer + 1
-        first = after == ctx.spec.config.num_consumers
-        number = Int32(cutlass.select_(first, Int32(0), after)) + TURN.number
-        barriers.named_barrier_arrive(number, TURN.threads)
-
-
-@cute.jit
-def open_turns(ctx: SM90Context) -> None:
-    """Give the first turn to the first consumer: the last one says so."""
-    if cutlass.const_expr(ctx.spec.config.in_turn):
-        if warp_index() // WARPS_PER_GROUP == ctx.spec.config.num_consumers - 1:
-            barriers.named_barrier_arrive(TURN.number, TURN.threads)
-
-
-@cute.jit
-def close_turns(ctx: SM90Context) -> None:
-    """Take the last turn, given to the first consumer: no barrier stays half open."""
-    if cutlass.const_expr(ctx.spec.config.in_turn):
-        if warp_index() < WARPS_PER_GROUP:
-            barriers.named_barrier(TURN.number, TURN.threads)
 
 
 def consume(ctx: SM90Context) -> None:

@@ -13,6 +13,7 @@ from ..pipelines import RingState, SM90MBars
 from ..plan.facts.hardware import WARPS_PER_GROUP
 from ..plan.facts.numbers import MAX_SEQLEN
 from ..plan.facts.wgmma import NUM_ROWS, ROW_DISTANCE
+from ..plan.masks.masks import is_zero
 from ..plan.spec.issue_order import OneChain
 from ..plan.spec.sm90_spec import SM90Spec
 from ..smem import SM90AttentionSMem
@@ -44,13 +45,17 @@ class SM90Context(AttentionContext):
         """0 in every call, which the assembler does not know: no length is negative."""
         return Int32(self.args.seqlen_k < Int32(0))
 
-    def ring_start(self, *, producer: bool, slots: int = 0) -> RingState:
-        """Return the cursor of the slot that the work's first K, or V, uses.
+    def ring_start(
+        self, *, producer: bool, slots: int = 0, tile: Int32 | int = 0
+    ) -> RingState:
+        """Return the cursor of the slot that the work's first K, or V, uses, or that of ``tile``.
 
         ``slots`` are those of the ring, 0 for those of K and of V as it is multiplied.
         """
-        stages = slots or self.spec.config.num_kv_stages
-        return RingState.after(stages, self.progress.tiles, producer=producer)
+        stages, before = slots or self.spec.config.num_kv_stages, self.progress.tiles
+        if not is_zero(tile):
+            before = self.loaded_before(tile)
+        return RingState.after(stages, before, producer=producer)
 
     def output_chunk(self, tile: Int32 | int, chunk: Int32 | int) -> Int32:
         """Return the shared address of chunk ``chunk`` of the staged O of Q tile ``tile``."""

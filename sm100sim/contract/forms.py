@@ -241,9 +241,10 @@ class Mbarrier(Form):
 
 @form
 class Barrier(Form):
-    """bar, barrier.  `counted`: a thread count is given; `negated`: the predicate of .red."""
+    """bar, barrier.  `counted`: a thread count is given; `negated`: the predicate of .red;
+    `aligned`: all threads of a warp execute it together."""
 
-    _fields_ = [("kind", U8), ("counted", BOOL), ("negated", BOOL)]
+    _fields_ = [("kind", U8), ("counted", BOOL), ("negated", BOOL), ("aligned", BOOL)]
 
 
 @form

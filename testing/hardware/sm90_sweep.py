@@ -24,6 +24,7 @@ from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.combine_spec import CombineSpec
 from fa4_cute.plan.spec.variant import Partition
+from fa4_cute.score_mods import ScoreModifier
 from testing.arguments import Arguments, arguments
 from testing.cases import FP8, FP16, Case, dense
 from testing.reference.attention import Comparison, compare
@@ -86,6 +87,10 @@ CASES: Final = (
         featured(features, 192, head_dim_v=128, lengths=SEQUENCES)
         for features in ("ragged causal sink", "page64 window", "persistent split bias")
     ),
+    *(featured(f"persistent {features}", 96, lengths=((700, 900),) * 2, heads=6)
+      for features in ("", "causal", "window sink")),
+    *(hopper(400, 400, d, 6, 2, batch=2, causal=True) for d in (64, 96)),
+    hopper(300, 2100, 128, 67, 67),
     *(hopper(513, 1000, d, 4, 2, batch=2, causal=True, dtype=FP8) for d in (16, 64, 80, 128)),
     hopper(300, 9000, 128, dtype=FP8),
     hopper(513, 1000, 192, 4, 2, causal=True, dtype=FP8, head_dim_v=128),
@@ -139,9 +144,12 @@ def compile_all() -> int:
 
 
 def on_gpu(value: Any) -> Any:
-    """Return an argument on the GPU, tensors inside of masks included."""
+    """Return an argument on the GPU, tensors inside of masks and modifiers included."""
     if isinstance(value, torch.Tensor):
         return value.cuda()
+    if isinstance(value, ScoreModifier):
+        moved = (replace(s, tensors=tuple(x.cuda() for x in s.tensors)) for s in value.steps)
+        return replace(value, steps=tuple(moved))
     if isinstance(value, fa4_cute.masks.AttentionMask):
         lengths, biases = (tuple(x.cuda() for x in of) for of in (value.lengths, value.biases))
         return replace(value, lengths=lengths, biases=biases)

@@ -53,6 +53,7 @@ def test_causal_is_aligned_to_the_bottom_right_and_odd_head_dimensions_are_padde
     assert torch.equal(room, out)
 
 
+@pytest.mark.slow
 def test_window_chunks_softcap_slopes_and_sinks_together() -> None:
     q, k, v = normal(2, 40, 4, 64), normal(2, 40, 2, 64, seed=1), normal(2, 40, 2, 64, seed=2)
     slopes = torch.tensor([[0.5, 0.25, 0.125, 0.0], [0.1, 0.2, 0.3, 0.4]])
@@ -82,6 +83,7 @@ def test_packed_tensors_are_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None
     assert all(torch.equal(x, qkv[:, :, i % 3]) for i, x in enumerate(seen))
 
 
+@pytest.mark.slow
 def test_packed_sequences_in_memory_of_the_caller() -> None:
     at_q, at_k = offsets([7, 0, 30]), offsets([20, 5, 30])
     q, k, v = normal(37, 2, 64), normal(55, 2, 64, seed=1), normal(55, 2, 64, seed=2)

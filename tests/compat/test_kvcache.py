@@ -70,6 +70,7 @@ def test_new_keys_are_appended_and_seen(kind: str) -> None:
     assert USED.tolist() == [20, 0], "the caller's lengths are the caller's"
 
 
+@pytest.mark.slow
 def test_queries_of_several_lengths_over_pages() -> None:
     starts = offsets([1, 6])
     q, of_k, of_v = normal(7, 4, 64), cache_of([20, 30]), cache_of([20, 30], seed=6)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -14,7 +16,9 @@ from tests.hardware.hopper import on_hopper
 
 @pytest.mark.slow
 def test_the_sweep_has_every_feature_and_head_dims_of_every_tile() -> None:
-    options = [arguments(case).options for case in CASES]
+    # Lengths of 1 make the same options, without the operands of a chip's sizes.
+    short = [replace(case, lengths=((1, 1),) * len(case.lengths)) for case in CASES]
+    options = [arguments(case).options for case in short]
     for name in {*SM90_FEATURES, "causal", "window_size", "softcap"} - {"score_mod"}:
         assert any(name in given for given in options)
     for low, high in ((8, 64), (65, 128), (129, 192), (193, 256)):

@@ -169,7 +169,7 @@ def test_flash_attn_with_kvcache(device: str, is_paged: bool) -> None:
         keys, values = (torch.cat((old[row, :count], new[row])) for old, new
                         in zip(whole, (k, v), strict=True))  # fmt: skip
         agree(out[row], None, attention(q[row], keys, values, causal=True))
-    held = caches[0].cpu()
+    held = k_cache.cpu()
     held = held[table.long()].flatten(1, 2) if is_paged else held
     assert torch.equal(held[0, 130:133], k[0])
 

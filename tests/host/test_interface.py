@@ -176,14 +176,18 @@ def test_warmup_compiles_each_kernel_once(recorder: Recorder) -> None:
             {"head_dim": 128, "dtype": "bf16", "causal": True, "seqlen_q": 7},
         ]
     )
-    # Without a number of queries, the kernels for few and for many, of few keys too.
+    # Without a number of queries, the kernels for few and for many, of few and of many keys too.
     assert names == [
         "fa4_sm100_bf16_d128_g1_causal_1q_0",
         "fa4_sm100_bf16_d128_g1_causal_0",
+        "fa4_sm100_bf16_d128_g1_causal_split_1q_0",
+        "fa4_combine_bf16_d128_0",
         "fa4_sm100_bf16_d128_g1_causal_persistent_0",
         "fa4_sm100_bf16_d64_g4_lse_1q_0",
+        "fa4_sm100_bf16_d64_g4_split_lse_1q_0",
+        "fa4_combine_bf16_d64_lse_0",
     ]
-    assert len(recorder.compiled) == 4
+    assert len(recorder.compiled) == 8
 
 
 def test_warmup_knows_that_hopper_splits_keys(recorder: Recorder) -> None:

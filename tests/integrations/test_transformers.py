@@ -106,7 +106,9 @@ def compare(make: Callable[[], Any], other: str, launched: list[str], **options:
     torch.testing.assert_close(logits, exact, atol=0.03 * float(exact.abs().max()), rtol=0.03)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=pytest.mark.slow if "Gemma" in name else ()) for name in MODELS
+])  # fmt: skip
 def test_a_model_generates_the_same_tokens(name: str, launches: list[str]) -> None:
     make, other = MODELS[name]
     compare(make, other, launches)

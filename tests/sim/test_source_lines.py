@@ -104,6 +104,7 @@ print(json.dumps([x.sum().item(), [[p.file, p.text] for p in spots]]))
 """
 
 
+@pytest.mark.slow
 def test_cute_dsl_with_line_information() -> None:
     root = Path(__file__).parents[2]
     done = subprocess.run(

@@ -15,9 +15,14 @@ from ...plan.launch.sm90_selection import (
     choose_scheduler,
     choose_tile,
 )
-from ...plan.launch.sm100_selection import SchedulerChoice, choose_blackwell_scheduler
+from ...plan.launch.sm100_selection import (
+    SchedulerChoice,
+    choose_blackwell_scheduler,
+    choose_blackwell_splits,
+)
 from ...plan.spec.attention_spec import AttentionSpec
 from ...plan.spec.combine_spec import CombineSpec
+from ...plan.spec.depth512_spec import Depth512Spec
 from ...plan.spec.kernel_spec import KernelSpec
 from ...plan.spec.sm90_spec import SM90Spec
 from ...plan.spec.variant import Scheduler, Variant
@@ -54,18 +59,42 @@ def specified(problem: Problem) -> Specified:
     spec = _specification_of(problem, row)
     if isinstance(spec, SM90Spec):
         return _specified_sm90(posed, row, spec)
-    problem, tiles, taken = problem.with_splits(1), None, None
+    return _specified_sm100(posed, row, spec)
+
+
+def _specified_sm100(
+    posed: Problem, row: KernelRow, spec: KernelSpec | Depth512Spec
+) -> Specified:
+    """Return a Blackwell kernel with what predicted times say about it.
+
+    Args:
+        posed: what is asked for.
+        row: the kernel.
+        spec: it, with a CTA for every query tile where the problem leaves that open.
+    """
+    tiles, taken, splits = None, None, None
     if isinstance(spec, KernelSpec):
-        tiles = choose_query_tiles(spec.config, problem.sizes, problem.num_qo)
+        tiles = choose_query_tiles(spec.config, posed.sizes, posed.num_qo)
         spec = _with_query_tiles(spec, tiles.num_qo)
     if posed.features.scheduler is None:
-        taken = choose_blackwell_scheduler(spec, problem.sizes, problem.sms)
-    if taken is not None and taken.scheduler is not Scheduler.TILE:
-        problem = posed.with_splits(1).with_scheduler(taken.scheduler)
-        spec = _specification_of(problem, row)
-        if isinstance(spec, KernelSpec) and tiles is not None:
-            spec = _with_query_tiles(spec, tiles.num_qo)
-    return Specified(problem, spec, tiles, scheduler=taken)
+        taken = choose_blackwell_scheduler(spec, posed.sizes, posed.sms)
+    if posed.features.num_splits is None:
+        splits = choose_blackwell_splits(spec, posed.sizes, posed.sms)
+    problem = posed.with_scheduler(taken.scheduler if taken else Scheduler.TILE)
+    problem = problem.with_splits(splits.num_splits if splits else 1)
+    if problem.variant != spec.variant:
+        spec = _blackwell_specification_of(problem, row, tiles)
+    return Specified(problem, spec, tiles, splits, taken)
+
+
+def _blackwell_specification_of(
+    problem: Problem, row: KernelRow, tiles: QueryTiles | None
+) -> KernelSpec | Depth512Spec:
+    spec = _specification_of(problem, row)
+    if tiles is not None and isinstance(spec, KernelSpec):
+        return _with_query_tiles(spec, tiles.num_qo)
+    assert isinstance(spec, Depth512Spec)
+    return spec
 
 
 def _specified_sm90(problem: Problem, row: KernelRow, spec: SM90Spec) -> Specified:
@@ -77,11 +106,15 @@ def _specified_sm90(problem: Problem, row: KernelRow, spec: SM90Spec) -> Specifi
         spec: it, of one query tile per CTA where the problem leaves that open.
     """
     asked = problem.features.scheduler is Scheduler.PERSISTENT
-    tile = choose_tile(spec, problem.sizes, asked=problem.num_qo, is_persistent=asked)
-    problem, splits = problem.with_scheduler(choose_scheduler(spec, problem.sizes, tile.kind)), None
+    sizes, sms = problem.sizes, problem.sms
+    tile = choose_tile(spec, sizes, sms, asked=problem.num_qo, is_persistent=asked)
+    scheduler, splits = choose_scheduler(spec, sizes, sms, tile.kind), None
+    if problem.num_qo is not None and spec.has_other_keys_in_turns:
+        scheduler = Scheduler.TILE  # The bits are to be those of any other batch.
+    problem = problem.with_scheduler(scheduler)
     if problem.features.num_splits is None:
         posed = _sm90_specification_of(problem, row, tile)
-        splits = choose_key_splits(posed, problem.sizes, problem.sms)
+        splits = choose_key_splits(posed, sizes, sms)
         problem = problem.with_splits(splits.num_splits)
     return Specified(problem, _sm90_specification_of(problem, row, tile), tile, splits)
 

@@ -4,6 +4,8 @@ The DSL passes a TMA atom to a kernel as a 128-byte tensor map by value, which i
 of the atoms made here: their tensors are stand-ins, because the real maps are encoded at launch.
 """
 
+from typing import Any
+
 import cutlass
 from cutlass import Float32, Int32, Int64, cute
 from cutlass.cute.nvgpu import cpasync
@@ -26,33 +28,39 @@ _ELEMENT_TYPES = {
     DType.FP16: cutlass.Float16,
     DType.FP8_E4M3: cutlass.Float8E4M3FN,
 }
-_KERNELS = {KernelSpec: SM100MHA2Q, Depth512Spec: SM100MHADepth512, SM90Spec: SM90MHA}
+_KERNELS: dict[type, Any] = {
+    KernelSpec: SM100MHA2Q,
+    Depth512Spec: SM100MHADepth512,
+    SM90Spec: SM90MHA,
+}
 _PARAM_TYPES = {"u64": Int64, "u32": Int32, "f32": Float32}
 _STAND_IN_SHAPE = (8, 64)
 _POINTER_ALIGN = 16
 
 
-def _stand_in_atom(pointer: cute.Pointer, operation):
+def _stand_in_atom(pointer: cute.Pointer, operation: Any) -> Any:
     rows, columns = _STAND_IN_SHAPE
     layout = cute.make_layout((rows, columns), stride=(columns, 1))
     tensor = cute.make_tensor(pointer, layout)
     return cpasync.make_tiled_tma_atom(operation, tensor, layout, _STAND_IN_SHAPE)[0]
 
 
-def trace_kernel(spec: AttentionSpec | CombineSpec, options: str):
+def trace_kernel(spec: AttentionSpec | CombineSpec, options: str) -> Any:
     """Compile ``spec`` with the DSL's ``options`` and return its compiled function."""
     if isinstance(spec, CombineSpec):
         return trace_combine(spec, options)
     return trace_attention(spec, options)
 
 
-def trace_combine(spec: CombineSpec, options: str):
+def trace_combine(spec: CombineSpec, options: str) -> Any:
     """Compile the kernel that combines the partial results of split keys."""
     combine = SplitCombine(spec)
     _name(SplitCombine, spec)
 
     @cute.jit
-    def host(pointers: tuple[Int64, Int64, Int64, Int64], rows: Int64, counts: tuple):
+    def host(
+        pointers: tuple[Int64, Int64, Int64, Int64], rows: Int64, counts: tuple[Int32, ...]
+    ) -> None:
         combine.kernel(*pointers, rows, counts).launch(
             grid=[1, 1, 1], block=[spec.num_threads, 1, 1]
         )
@@ -61,21 +69,21 @@ def trace_combine(spec: CombineSpec, options: str):
     return cute.compile(host, (Int64(0),) * 4, Int64(1), counts, options=options)
 
 
-def _name(kernel_class: type, spec: AttentionSpec | CombineSpec) -> None:
+def _name(kernel_class: Any, spec: AttentionSpec | CombineSpec) -> None:
     """Set the entry name on the class's kernel; a trace in this process reads it right away."""
     kernel_class.kernel.set_name_prefix(
         spec.name, remove_cutlass_symbol=True, keep_mangled_name=False
     )
 
 
-def _stand_in_maps(spec: AttentionSpec, operand: cute.Pointer) -> tuple:
+def _stand_in_maps(spec: AttentionSpec, operand: cute.Pointer) -> tuple[Any, ...]:
     """Return one atom for every tensor map of the parameter list; only O's is for stores."""
     load, store = cpasync.CopyBulkTensorTileG2SOp(), cpasync.CopyBulkTensorTileS2GOp()
     names = [param.name for param in spec.params.params if param.kind == "tensor_map"]
     return tuple(_stand_in_atom(operand, store if name == "o_map" else load) for name in names)
 
 
-def _launch_shape(spec: AttentionSpec) -> dict:
+def _launch_shape(spec: AttentionSpec) -> dict[str, Any]:
     """Return a launch of one cluster."""
     ctas = [spec.cluster_size, 1, 1]
     shape = {"grid": ctas, "block": [spec.num_threads, 1, 1], "smem": spec.smem_bytes}
@@ -86,7 +94,7 @@ def _launch_shape(spec: AttentionSpec) -> dict:
     return shape | ({"cluster": ctas} if spec.cluster_size > 1 else {})
 
 
-def trace_attention(spec: AttentionSpec, options: str):
+def trace_attention(spec: AttentionSpec, options: str) -> Any:
     """Compile an attention kernel."""
     kernel_class = _KERNELS[type(spec)]
     attention = kernel_class(spec)
@@ -94,7 +102,7 @@ def trace_attention(spec: AttentionSpec, options: str):
     _name(kernel_class, spec)
 
     @cute.jit
-    def host(operand: cute.Pointer, scalars: tuple):
+    def host(operand: cute.Pointer, scalars: tuple[Any, ...]) -> None:
         maps = _stand_in_maps(spec, operand)
         lse, seqlen_q, seqlen_k, num_q_heads, scale_log2, *extras = scalars
         attention.kernel(

@@ -67,7 +67,7 @@ class ValueTranspose:
     def source(self, lane: Any, block: Any, half: int) -> Any:
         """Return the byte of the loaded slot that ``lane`` names for one half of ``block``."""
         key_block, column_block = self._place(block)
-        rows = Rows(self.loaded, self.keys)
+        rows = SlotRows(self.loaded, self.keys)
         of_lane = rows.of_lane(lane % KEY_STEP, lane // KEY_STEP)
         first_key = key_block * BLOCK + half * KEY_STEP
         return rows.byte(of_lane, first_key, column_block * HALVES)
@@ -75,7 +75,7 @@ class ValueTranspose:
     def target(self, lane: Any, block: Any, half: int) -> Any:
         """Return the byte of the transposed slot that ``lane`` names for that half."""
         key_block, column_block = self._place(block)
-        rows = Rows(self.stored, self.columns)
+        rows = SlotRows(self.stored, self.columns)
         row, matrix = lane % _MATRIX_ROWS, lane // _MATRIX_ROWS
         within = matrix // HALVES * KEY_STEP + row * 2 + self.is_odd(row, matrix)
         return rows.byte(
@@ -93,7 +93,7 @@ class ValueTranspose:
 
 
 @dataclass(frozen=True)
-class Rows:
+class SlotRows:
     """Rows of a swizzled slot, chunk after chunk, and where their units of 16 bytes begin.
 
     A swizzle changes the unit by bits of the row (``exclusive or``), so that what a lane adds and

@@ -7,30 +7,37 @@ from __future__ import annotations
 
 from typing import Final
 
-from .prediction import Costs, PredictedRow
+from .prediction import Costs, DecodingRow, PredictedRow
 
 LAUNCH_CYCLES: Final = 3946
+MEMORY_BYTES_PER_CYCLE: Final = 3895
 PREDICTED: Final[tuple[PredictedRow, ...]] = (
     PredictedRow("2q", 2, 64, 64,
-                 Costs(0, 7201, 18230), Costs(3954, 4423, 18836)),
+                 Costs(0, 7201, 18230), Costs(4276, 3240, 18454)),
     PredictedRow("2q", 2, 96, 96,
                  Costs(0, 9410, 19361), Costs(4748, 5989, 18924)),
     PredictedRow("2q", 2, 128, 128,
-                 Costs(0, 9523, 19735), Costs(4626, 6096, 19614)),
+                 Costs(0, 9523, 19735), Costs(4450, 4777, 19645)),
     PredictedRow("2q", 2, 192, 128,
-                 Costs(0, 9810, 23612), Costs(5043, 5742, 23480)),
+                 Costs(0, 9810, 23612), Costs(4441, 4781, 23480)),
     PredictedRow("2q", 1, 64, 64,
-                 Costs(0, 7469, 17800), Costs(2776, 5601, 17871)),
+                 Costs(0, 7469, 17800), Costs(4149, 3524, 17808)),
     PredictedRow("2q", 1, 96, 96,
                  Costs(0, 8738, 18127), Costs(2872, 7093, 17927)),
     PredictedRow("2q", 1, 128, 128,
-                 Costs(0, 9002, 18443), Costs(2933, 7206, 18228)),
+                 Costs(0, 9002, 18443), Costs(3719, 4472, 18080)),
     PredictedRow("2q", 1, 192, 128,
-                 Costs(0, 9543, 19468), Costs(2723, 7992, 19858)),
+                 Costs(0, 9543, 19468), Costs(4386, 4099, 19615)),
     PredictedRow("pair", 2, 256, 256,
                  Costs(0, 12504, 18334), Costs(6907, 6338, 18352)),
     PredictedRow("pair", 2, 512, 512,
                  Costs(0, 8534, 32768), Costs(6411, 4368, 32768)),
     PredictedRow("pair", 1, 256, 256,
                  Costs(0, 12042, 13974), Costs(6393, 6613, 13707)),
+)  # fmt: skip
+DECODING: Final[tuple[DecodingRow, ...]] = (
+    DecodingRow("1q", 2, 64, 64,
+                Costs(0, 5680, 14080), Costs(10337, 17, 0)),
+    DecodingRow("1q", 2, 128, 128,
+                Costs(0, 8830, 10006), Costs(9957, 0, 0)),
 )  # fmt: skip

@@ -7,7 +7,7 @@ Which costs a kernel has is looked up in ``plan.config.predicted``, which
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from ..facts.dtypes import DType
 from .tuning import holds
@@ -47,8 +47,26 @@ class PredictedRow(NamedTuple):
     persistent: Costs
 
 
+class DecodingRow(NamedTuple):
+    """Costs of a step of decoding up to these head dims, whose keys come from memory.
+
+    ``tile`` are those of a CTA with a query tile; ``combine`` those of the launch that puts splits
+    together: ``first`` once and ``tile`` for each split. The others are those of ``TunedRow``.
+    """
+
+    kernel: str
+    element_bytes: int
+    depth: int
+    ov_depth: int
+    tile: Costs
+    combine: Costs
+
+
+Row = TypeVar("Row", PredictedRow, DecodingRow)
+
+
 def predicted_of(
-    rows: Iterable[PredictedRow], kernel: str, dtype: DType, depth: int, ov_depth: int
-) -> PredictedRow | None:
+    rows: Iterable[Row], kernel: str, dtype: DType, depth: int, ov_depth: int
+) -> Row | None:
     """Return the first row that holds a kernel, or None."""
     return next((row for row in rows if holds(row, kernel, dtype, depth, ov_depth)), None)

@@ -102,6 +102,10 @@ LONG_KEYS_TILE: Final = SM90Tile(128, 3, 80)
 """For this head dim alone, and many keys: three consumers hide more of each other's softmax, and
 what they lose at the ends of a query tile no longer counts."""
 
+PERSISTENT_MASKED: Final = SM90Tile(96, 3, 96)
+"""For this tile of the table alone, persistent CTAs and a mask: two of its key tiles end where a
+causal query tile does, and whatever a mask needs besides finds registers."""
+
 
 def tiles_of(*, is_fp8: bool, few_rows: bool, has_three: bool) -> tuple[SM90Tile, ...]:
     """Return the tiles of a kernel, ascending; of fp8 operands, some may have three consumers."""

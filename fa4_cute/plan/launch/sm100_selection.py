@@ -1,8 +1,12 @@
-"""The Blackwell kernels' choice by sizes: who takes the query tiles, by predicted times.
+"""The Blackwell kernels' choices by predicted times: who takes the query tiles, splits of the keys.
 
 A CTA for every query tile pays for its start and its end each time, and an SM that is free takes
 the next one. A persistent CTA loads the keys of the next query tile while the one before ends; the
 order of its query tiles is fixed, so with a mask the longest one may come last.
+
+A decoding step has a CTA for every key/value head, often fewer than SMs: its keys are split until
+CTAs fill the device, as long as the launch that combines the partial results costs less than that
+saves.
 
 All cycles are predictions for a B200 (``plan.config.predicted``), medians over what is not known
 of it. Sizes are those that the host knows: of a cache, the room in it.
@@ -10,21 +14,23 @@ of it. Sizes are those that the host knows: of a cache, the room in it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
 from ..config.config import FA4Config
-from ..config.predicted import LAUNCH_CYCLES, PREDICTED
-from ..config.prediction import Costs, PredictedRow, predicted_of
+from ..config.predicted import DECODING, LAUNCH_CYCLES, MEMORY_BYTES_PER_CYCLE, PREDICTED
+from ..config.prediction import Costs, DecodingRow, PredictedRow, predicted_of
 from ..facts.hardware import align_up, ceil_div
 from ..masks.masks import CAUSAL, NULL
+from ..spec.combine_spec import MAX_SPLITS
 from ..spec.depth512_spec import Depth512Spec
 from ..spec.kernel_spec import KernelSpec
 from ..spec.register_tuning import is_plain
-from ..spec.variant import Scheduler
+from ..spec.variant import Scheduler, Variant
 from .launch import AttentionSizes
 from .selection import LONG_PROMPT
+from .sm90_selection import MOST_ROUNDS, WORTH, KeySplits
 from .tiles import TileShape, grid
 
 BlackwellSpec = KernelSpec | Depth512Spec
@@ -32,6 +38,8 @@ FEW_KEYS: Final = 1024
 """Keys with which start and end of a query tile count most."""
 MANY_ROUNDS: Final = 16 * LONG_PROMPT
 """Queries with which every SM takes many query tiles."""
+LEAST_KEYS: Final = 1024
+"""Fewer keys than this are not worth a CTA of their own."""
 
 
 @dataclass(frozen=True)
@@ -124,3 +132,79 @@ def _row_of(spec: BlackwellSpec) -> PredictedRow | None:
         return None
     kernel = "2q" if isinstance(config, FA4Config) else "pair"
     return predicted_of(PREDICTED, kernel, config.qkv_dtype, config.depth, spec.output_depth)
+
+
+@dataclass(frozen=True)
+class DecodingLoad:
+    """A launch with one query tile to each key/value head, whose keys may be split.
+
+    Attributes:
+        units: CTAs when keys are not split. num_sms: SMs of the device. keys: of a sequence.
+        memory_cycles: in which the device reads all keys and values. row: what its parts cost.
+    """
+
+    units: int
+    num_sms: int
+    keys: int
+    memory_cycles: int
+    row: DecodingRow
+
+    @classmethod
+    def of(
+        cls, spec: KernelSpec, sizes: AttentionSizes, num_sms: int, row: DecodingRow
+    ) -> DecodingLoad:
+        """Return the load of a kernel with one Q tile per CTA."""
+        config = spec.config
+        heads = sizes.num_q_heads // (config.group if config.fuse_gqa else 1)
+        key_bytes = (config.depth + spec.output_depth) * config.qkv_dtype_size
+        moved = sizes.batch * sizes.num_kv_heads * sizes.seqlen_k * key_bytes
+        keys = align_up(sizes.seqlen_k, config.BN)
+        memory = moved // MEMORY_BYTES_PER_CYCLE
+        return cls(sizes.batch * heads, num_sms, keys, memory, row)
+
+    def cycles(self, num_splits: int) -> int:
+        """Return what the launch takes, and the one that combines the splits."""
+        rounds = ceil_div(self.units * num_splits, self.num_sms)
+        busiest = self.row.tile.of(rounds, rounds * ceil_div(self.keys, num_splits))
+        joined = self.row.combine.of(num_splits, 0) if num_splits > 1 else 0
+        return LAUNCH_CYCLES + max(busiest, self.memory_cycles) + joined
+
+    def candidates(self, most: int) -> tuple[int, ...]:
+        """Return numbers of splits up to ``most`` that give all SMs as many CTAs, and 1."""
+        full = (ctas * self.num_sms // self.units for ctas in range(1, MOST_ROUNDS + 1))
+        return (1, *dict.fromkeys(min(count, most) for count in full if min(count, most) > 1))
+
+
+def choose_blackwell_splits(
+    spec: BlackwellSpec, sizes: AttentionSizes, num_sms: int
+) -> KeySplits | None:
+    """Return into how many splits the keys of a call fall that leaves it open; None: no choice.
+
+    Only steps of decoding have predictions: all rows of a head in one query tile, a mask that shows
+    whole sequences, and no change of scores.
+    """
+    row = _decoding_row_of(spec)
+    if row is None or 0 in (sizes.batch, sizes.seqlen_q, sizes.seqlen_k, sizes.num_q_heads):
+        return None
+    assert isinstance(spec, KernelSpec)
+    most = min(sizes.seqlen_k // LEAST_KEYS, MAX_SPLITS)
+    if sizes.seqlen_q > spec.config.BM_eff() or most < 2:
+        return None
+    load = DecodingLoad.of(spec, sizes, num_sms, row)
+    best = min(load.candidates(most), key=load.cycles)
+    ctas = f"predicted for a B200 are {load.cycles(1):,} cycles with {load.units} CTAs"
+    if load.cycles(best) > WORTH * load.cycles(1):
+        return KeySplits(1, f"{ctas}, and no fewer with more")
+    return KeySplits(best, f"{ctas}, {load.cycles(best):,} with {best} times as many")
+
+
+def _decoding_row_of(spec: BlackwellSpec) -> DecodingRow | None:
+    """Return the predictions for a step of decoding, or None."""
+    config, variant = spec.config, spec.variant
+    cache = replace(
+        variant, mask=NULL, return_lse=False, used_k=False, page_size=0, ragged_q=False
+    )
+    plain = cache == Variant() and variant.mask in (NULL, CAUSAL)
+    if not plain or not isinstance(config, FA4Config) or config.num_qo != 1:
+        return None
+    return predicted_of(DECODING, "1q", config.qkv_dtype, config.depth, spec.output_depth)

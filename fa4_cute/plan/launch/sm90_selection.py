@@ -12,11 +12,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from math import prod
+from operator import add
 from typing import Final, NamedTuple
 
 from ..config.sm90_tiles import LONG_KEYS_TILE
 from ..facts.hardware import ceil_div
+from ..facts.numbers import MAX_SEQLEN
 from ..facts.wgmma import WGMMA_ROWS
 from ..masks.key_tiles import KeyTileMap, Rows
 from ..masks.masks import CAUSAL, NULL
@@ -51,19 +54,51 @@ MOST_ROUNDS: Final = 4
 
 
 class PersistentKeys(NamedTuple):
-    """Most keys of a query tile with which CTAs of head dims up to ``depth`` are persistent.
+    """Most keys of a query tile with which CTAs of such head dims are persistent.
 
     With more, the ends of a query tile that they hide count for little, and an SM that takes the
     next query tile when it is free evens out more than a fixed order.
+
+    Attributes:
+        depth, ov_depth: the largest head dims of the row.
+        all_keys, causal: of sequences that the host knows, with all keys or a mask that is causal
+            or a window.
+        other: of other masks, and of packed sequences, caches and pages.
+        fp8: of fp8 operands, with whatever mask.
     """
 
     depth: int
-    keys: int
-    fp8_keys: int
+    ov_depth: int
+    all_keys: int
+    causal: int
+    other: int = 0
+    fp8: int = 0
+
+    def most(self, spec: SM90Spec) -> int:
+        """Return the number for a kernel."""
+        if spec.config.transposes_values:
+            return self.fp8
+        if not is_in_turns(spec):
+            return self.other
+        return self.all_keys if spec.variant.mask == NULL else self.causal
 
 
-PERSISTENT: Final = (PersistentKeys(64, 4096, 1024), PersistentKeys(128, 0, 4096))
-"""Ascending; wider heads have none: measured on an H100 (``docs/hopper.md``)."""
+ANY: Final = MAX_SEQLEN
+"""However many keys."""
+PERSISTENT: Final = (PersistentKeys(64, 64, ANY, 4096, 4096, 1024),
+                     PersistentKeys(96, 96, 4096, 4096, 0, 4096),
+                     PersistentKeys(128, 128, 2047, 2048, 0, 4096),
+                     PersistentKeys(192, 128, 4096, 1024),
+                     PersistentKeys(192, 192, 0, 0),
+                     PersistentKeys(256, 256, 16384, 4096))  # fmt: skip
+"""Ascending; the first that holds the head dims counts. Measured on an H100 and an H200
+(``docs/hopper.md``); 192 columns of V were not."""
+PERSISTENT_LONG: Final = PersistentKeys(128, 128, 4096, 0)
+"""Of the tile for many keys."""
+MOST_UNEVEN: Final = 1.13
+"""Key tiles of the busiest persistent CTA over the mean that what it hides makes up for."""
+MOST_COUNTED: Final = 64
+"""Query tiles per CTA that are counted: after more, those that it had differ little."""
 
 
 class TileKind(Enum):
@@ -108,13 +143,19 @@ class KeySplits:
 
 
 def choose_tile(
-    spec: SM90Spec, sizes: AttentionSizes, *, asked: int | None, is_persistent: bool
+    spec: SM90Spec,
+    sizes: AttentionSizes,
+    num_sms: int,
+    *,
+    asked: int | None,
+    is_persistent: bool,
 ) -> TileChoice:
     """Return which tile a CTA has.
 
     Args:
         spec: the kernel with the tile of the table.
         sizes: of the call; of packed sequences, the longest.
+        num_sms: SMs of the device.
         asked: Q tiles per CTA that the caller insists on, 1 or 2, or None. A row's bits do not
             depend on other sequences then.
         is_persistent: whether the caller insists on CTAs that take one query tile after the other.
@@ -130,7 +171,9 @@ def choose_tile(
     if rows <= WGMMA_ROWS:
         return TileChoice(TileKind.FEW_ROWS, f"{rows} rows fit it")
     is_long = rows > LONG_KEYS_TILE.consumers * WGMMA_ROWS and keys >= MANY_KEYS
-    if is_long and spec.may_take_long_keys and spec.variant.mask in (NULL, CAUSAL):
+    is_long = is_long and spec.may_take_long_keys and spec.variant.mask in (NULL, CAUSAL)
+    in_turns = choose_scheduler(spec, sizes, num_sms, TileKind.TABLE) is Scheduler.PERSISTENT
+    if is_long and not in_turns:
         return TileChoice(TileKind.LONG_KEYS, f"rows see {keys} keys, all or causal")
     return TileChoice(TileKind.TABLE, f"{rows} rows of a key/value head need several")
 
@@ -217,17 +260,62 @@ def visited_key_tiles(spec: SM90Spec, sizes: AttentionSizes) -> int:
     return int(KeyTileMap.of(spec.variant.terms, rows, spec.config.BN).count)
 
 
-def choose_scheduler(spec: SM90Spec, sizes: AttentionSizes, kind: TileKind) -> Scheduler:
+def choose_scheduler(
+    spec: SM90Spec, sizes: AttentionSizes, num_sms: int, kind: TileKind
+) -> Scheduler:
     """Return who takes query tiles: persistent CTAs where the ends of a query tile count."""
-    if kind is not TileKind.TABLE or 0 in (sizes.batch, sizes.seqlen_q, sizes.seqlen_k):
+    if kind is TileKind.FEW_ROWS or 0 in (sizes.batch, sizes.seqlen_q, sizes.seqlen_k):
         return Scheduler.TILE
-    config = spec.config
-    row = next((row for row in PERSISTENT if config.depth <= row.depth), None)
-    most = 0 if row is None else row.fp8_keys if config.transposes_values else row.keys
-    if not most:
+    spec = kind.applied(spec)
+    rows = (PERSISTENT_LONG,) if kind is TileKind.LONG_KEYS else PERSISTENT
+    depths = spec.config.depth, spec.config.ov_depth
+    row = next(r for r in rows if depths[0] <= r.depth and depths[1] <= r.ov_depth)
+    most = row.most(spec)
+    keys = min(visited_key_tiles(spec, sizes) * spec.config.BN, sizes.seqlen_k) if most else 0
+    if not most or keys > most or not evens_out(spec, sizes, num_sms, keys):
         return Scheduler.TILE
-    keys = min(visited_key_tiles(spec, sizes) * config.BN, sizes.seqlen_k)
-    return Scheduler.PERSISTENT if keys <= most else Scheduler.TILE
+    return Scheduler.PERSISTENT
+
+
+def is_in_turns(spec: SM90Spec) -> bool:
+    """Return whether persistent CTAs go head by head through query tiles the host can count."""
+    variant = spec.variant
+    return spec.head_by_head and not (variant.ragged_q or variant.partial_values)
+
+
+def evens_out(spec: SM90Spec, sizes: AttentionSizes, num_sms: int, keys: int) -> bool:
+    """Return whether the fixed order of persistent CTAs gives each about the same work.
+
+    One query tile each gains nothing. Those of all keys are alike, so that no order is better than
+    another. ``keys`` are those of the longest query tile.
+    """
+    if not is_in_turns(spec):
+        return True
+    shape = TileShape.of(spec.config)
+    tiles, *others = grid(
+        shape, max_seqlen_q=sizes.seqlen_q, num_q_heads=sizes.num_q_heads, batch=sizes.batch
+    )
+    works = tiles * prod(others)
+    if works <= num_sms or spec.variant.mask == NULL:
+        return works > num_sms
+    return unevenness(tiles, ceil_div(keys, shape.positions), works, num_sms) <= MOST_UNEVEN
+
+
+@lru_cache(maxsize=1024)
+def unevenness(tiles: int, longest: int, works: int, ctas: int) -> float:
+    """Return the key tiles of the busiest persistent CTA over the mean, with a causal mask.
+
+    The order is that of ``work.persistent``: heads of ``tiles`` query tiles, the longest first, one
+    round forwards and one backwards. None is longer than ``longest``, in query tiles: a window's.
+    """
+    loads = [0] * ctas
+    for turn in range(min(ceil_div(works, ctas), MOST_COUNTED)):
+        first = turn * ctas
+        ends = range(first, min(first + ctas, works))
+        row = [min(tiles - work % tiles, longest) for work in ends]
+        row += [0] * (ctas - len(row))
+        loads = list(map(add, loads, reversed(row) if turn % 2 else row))
+    return max(loads) * ctas / sum(loads)
 
 
 def choose_key_splits(spec: SM90Spec, sizes: AttentionSizes, num_sms: int) -> KeySplits:

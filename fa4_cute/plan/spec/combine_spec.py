@@ -19,7 +19,7 @@ COLUMNS_PER_LANE: Final = 4
 """Columns a lane takes at a time: 16 bytes of a split's O in float32."""
 MAX_SPLITS: Final = 256
 """Most splits of one row."""
-ABREAST: Final = {SM100A: 1, SM90A: 16}
+ABREAST: Final = {SM100A: 16, SM90A: 16}
 """Splits whose partial results are loaded at the same time, by architecture: many where the rules
 split by themselves, since a step of decoding waits for each of these loads otherwise."""
 

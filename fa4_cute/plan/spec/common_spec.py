@@ -160,6 +160,11 @@ class CommonSpec(ABC):
         return self.orders_heads and self.variant.mask in (NULL, CAUSAL)
 
     @property
+    def writes_rows(self) -> bool:
+        """Whether O goes row by row from the registers to memory, and is staged nowhere."""
+        return False
+
+    @property
     def smem_bytes(self) -> int:
         """Dynamic shared memory per CTA."""
         return self.config.smem_used

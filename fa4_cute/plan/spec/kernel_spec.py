@@ -159,6 +159,12 @@ class KernelSpec(CommonSpec):
         return self.config.pair_cta or self.variant.is_persistent
 
     @property
+    def writes_rows(self) -> bool:
+        """Where CTAs of two Q tiles are persistent: Q of the next ones may come a store earlier."""
+        free = self.config.num_qo > 1 and not self.config.pair_cta
+        return self.orders_heads and self.variant.is_persistent and free
+
+    @property
     def tile_positions(self) -> int:
         """Sequence positions of one Q tile of one softmax warp group."""
         return self.config.MMA_M // self.config.cta_group() // self.rows_per_position

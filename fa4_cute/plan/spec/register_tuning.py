@@ -25,7 +25,8 @@ from .variant import Variant
 
 FEW_COLUMNS: Final = 64
 """Scores of a tile that leave registers for everything at once."""
-NARROW_DEPTH: Final = 64
+PERSISTENT_DEPTH: Final = 96
+"""O of so many columns and the cursors of a persistent CTA fit one of three consumers on Hopper."""
 WIDE_DEPTH: Final = 128
 """Head dims above it leave a thread of the Hopper kernel few registers besides O."""
 WIDER_DEPTH: Final = 192
@@ -56,11 +57,11 @@ def most_keys(variant: Variant) -> int:
 def most_consumers(variant: Variant, ov_depth: int) -> int:
     """Return the most consumers of the Hopper kernel: two where a row needs many registers.
 
-    The cursors of a persistent CTA do not fit beside an O of more than 64 columns, and scales per
-    token not beside P V of a tile.
+    The cursors of a persistent CTA do not fit beside an O of more than 96 columns and a whole tile
+    of keys, and scales per token not beside P V of a tile.
     """
     needs_many = variant.modifies_scores or len(variant.terms) > 1 or variant.token_scales
-    return 2 if needs_many or (variant.is_persistent and ov_depth > NARROW_DEPTH) else 3
+    return 2 if needs_many or (variant.is_persistent and ov_depth > PERSISTENT_DEPTH) else 3
 
 
 def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> int:

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from ..config.sm90_config import SM90Config
-from ..config.sm90_tiles import LONG_KEYS_TILE
+from ..config.sm90_tiles import LONG_KEYS_TILE, PERSISTENT_MASKED, TILES
 from ..facts.dtypes import DType
 from ..facts.hardware import SM90A, TMA_ALIGN, align_up
 from ..facts.wgmma import WGMMA_ROWS, LaneColumns
+from ..masks.masks import CAUSAL, NULL, SlidingWindowMask
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import OneChain
 from .register_tuning import (
@@ -21,6 +22,7 @@ from .register_tuning import (
 from .schedule import SM90_FEW_ROWS_SCHEDULES, SM90_SCHEDULES, WarpSchedule
 from .variant import Variant
 
+FIRST_DEPTH = TILES[0].depth
 SM90_DTYPES = (DType.BF16, DType.FP16, DType.FP8_E4M3)
 """Element types of the operands."""
 
@@ -77,7 +79,18 @@ class SM90Spec(CommonSpec):
             most_consumers=most_consumers(variant, ov_depth),
         )
         config = with_features(config, variant)
-        return cls(config, variant, sm90_schedule(config))
+        made = cls(config, variant, sm90_schedule(config))
+        if not (variant.is_persistent and made.has_other_keys_in_turns):
+            return made
+        return replace(made, config=replace(config, keys=PERSISTENT_MASKED.keys))
+
+    @property
+    def has_other_keys_in_turns(self) -> bool:
+        """Whether a persistent CTA's tile has other keys than that of the table."""
+        config = self.config
+        row = next(tile for tile in TILES if config.depth <= tile.depth)
+        masked = self.variant.mask != NULL and not config.transposes_values
+        return masked and row.depth == PERSISTENT_MASKED.depth
 
     def with_few_rows(self) -> SM90Spec:
         """Return the kernel for queries that fit one Q tile."""
@@ -93,11 +106,11 @@ class SM90Spec(CommonSpec):
         """Whether there is a tile for many keys: of this head dim and type, without pages."""
         config, depth = self.config, LONG_KEYS_TILE.depth
         same = config.depth == config.ov_depth == depth and not config.transposes_values
-        return same and not (config.bn_cap or config.page_size or config.persistent)
+        return same and not (config.bn_cap or config.page_size)
 
     def with_long_keys(self) -> SM90Spec:
-        """Return the kernel for many keys without a mask."""
-        config = replace(self.config, long_keys=True)
+        """Return the kernel for many keys; persistent CTAs have registers for its consumers."""
+        config = replace(self.config, long_keys=True, most_consumers=LONG_KEYS_TILE.consumers)
         return replace(self, config=config, schedule=sm90_schedule(config))
 
     @property
@@ -115,6 +128,29 @@ class SM90Spec(CommonSpec):
     def orders_heads(self) -> bool:
         """Always: the load warps, which decode the order, have registers to spare."""
         return True
+
+    @property
+    def head_by_head(self) -> bool:
+        """With all keys or a window: a head's keys and values stay in the L2 meanwhile.
+
+        Narrow heads gain nothing from it with a window, whose keys are few (``docs/hopper.md``).
+        """
+        mask = self.variant.mask
+        is_wide = self.config.depth > FIRST_DEPTH
+        return mask in (NULL, CAUSAL) or (is_wide and isinstance(mask, SlidingWindowMask))
+
+    @property
+    def ends_apart(self) -> bool:
+        """Whether each consumer ends with the last key tile that its own rows see.
+
+        Three have 192 rows: with a causal mask, or at a sequence's end, the CTA visits key tiles
+        for some of them alone. All consumers clean a last V together, so that they end together
+        where values may be partial.
+        """
+        variant = self.variant
+        if self.config.num_consumers < 3 or variant.mask not in (NULL, CAUSAL):
+            return False
+        return not (variant.splits_keys or variant.partial_values)
 
     @property
     def output_depth(self) -> int:

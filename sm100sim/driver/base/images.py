@@ -13,10 +13,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from ...ptx.errors import PtxError
+from ...ptx.join import JoinError, joined
 from .codes import CudaError, Status
 from .compression import lz4_block, zstandard
 
 WRAPPER_MAGIC: Final = 0x466243B1
+LINKED_VERSION: Final = 2
+"""`FATBINC_LINK_VERSION`: a list of the images that were linked follows, up to a null pointer."""
 FATBIN_MAGIC: Final = 0xBA55ED50
 LINKED_MAGIC: Final = b"sm100sim linked PTX\0"
 """Begins what `cuLinkComplete` gives here in place of a cubin; PTX text follows."""
@@ -72,7 +76,10 @@ def ptx_at(address: int, read: Read, string: Callable[[int], str]) -> str:
     head = read(address, _HEADER.size)
     magic, _version, header_bytes, size = _HEADER.unpack(head)
     if magic == WRAPPER_MAGIC:
-        return ptx_at(_WRAPPER.unpack(read(address, _WRAPPER.size))[2], read, string)
+        _, version, data, parts = _WRAPPER.unpack(read(address, _WRAPPER.size))
+        if version == LINKED_VERSION and parts:
+            return _linked(parts, read, string)
+        return ptx_at(data, read, string)
     if magic == FATBIN_MAGIC:
         return _chosen(list(entries(read(address + header_bytes, size))))
     if head.startswith(ELF_MAGIC):
@@ -80,6 +87,21 @@ def ptx_at(address: int, read: Read, string: Callable[[int], str]) -> str:
     if head == LINKED_MAGIC[: _HEADER.size]:
         return string(address + len(LINKED_MAGIC))
     return string(address)
+
+
+def _linked(parts: int, read: Read, string: Callable[[int], str]) -> str:
+    """The PTX of what `nvcc -rdc=true` linked: that of the images, for the result is a cubin.
+
+    Raises:
+        CudaError: one has no PTX, or they do not go together.
+    """
+    texts: list[str] = []
+    while image := struct.unpack("<Q", read(parts + 8 * len(texts), 8))[0]:
+        texts.append(ptx_at(image, read, string))
+    try:
+        return joined(texts)
+    except (JoinError, PtxError) as error:
+        raise CudaError(Status.INVALID_PTX, str(error)) from None
 
 
 def ptx_of(image: bytes) -> str:

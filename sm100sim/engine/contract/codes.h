@@ -43,15 +43,15 @@ typedef enum { EV_BUSY = 0, EV_WAIT = 1, EV_MMA = 2, EV_TMA_LOAD = 3, EV_TMA_STO
 /* Optional watchers.
  *
  * `STRICT_LD` reports every use of a register that tcgen05.ld writes before tcgen05.wait::ld. The
- * ISA asks for the wait; shipped kernels rely on the register dependency. `STRICT_EXIT`, with
- * `PROTOCOL`, reports mbarriers that are left in the middle of a phase, as the last
- * `producer_acquire` of CuTe DSL pipelines does. `STRICT_FENCE`, with `RACES`, lets signals
- * between threads order Tensor Memory only with the tcgen05.fence pair that the ISA asks for,
- * which shipped kernels leave out. `STRICT_LANES`, with `RACES`, takes the lanes of a warp for the
- * threads that they are: what one lane signals or waits for, the others have no part in before
+ * ISA requires the wait; shipped kernels rely on the register dependency. `STRICT_EXIT`, with
+ * `PROTOCOL`, reports mbarriers that are left in the middle of a phase, as they are after the last
+ * `producer_acquire` of CuTe DSL pipelines. `STRICT_FENCE`, with `RACES`, lets signals
+ * between threads order Tensor Memory only with the tcgen05.fence pair that the ISA requires,
+ * which shipped kernels leave out. `STRICT_LANES`, with `RACES`, treats the lanes of a warp as
+ * separate threads: what one lane signals or waits for does not order the others before
  * bar.warp.sync or another barrier. `STRICT_SCOPE`, with `RACES`, takes the scope of mbarrier
- * operations at its word: one of CTA scope orders no memory between CTAs. `ALL` leaves these out;
- * `TO_THE_LETTER` is all of them but `STRICT_EXIT`. */
+ * operations literally: one of CTA scope orders no memory between CTAs. `ALL` leaves these out;
+ * `TO_THE_LETTER` is all of them except `STRICT_EXIT`. */
 enum { CHECK_NONE = 0, CHECK_REGISTERS = 1, CHECK_SHARED = 2, CHECK_TMEM = 4, CHECK_RACES = 8, CHECK_PROTOCOL = 16,
     CHECK_STRICT_LD = 32, CHECK_STRICT_EXIT = 64, CHECK_STRICT_FENCE = 128, CHECK_STRICT_LANES = 512,
     CHECK_STRICT_SCOPE = 1024, CHECK_TO_THE_LETTER = 1696, CHECK_UNINITIALISED = 7, CHECK_ALL = 31 };

@@ -194,13 +194,14 @@ typedef struct {
 _Static_assert(sizeof(MbarrierForm) == 3 && offsetof(MbarrierForm, space) == 0 &&
     offsetof(MbarrierForm, address_bits) == 1 && offsetof(MbarrierForm, flags) == 2, "MbarrierForm");
 
-/* bar, barrier.  `counted`: a thread count is given; `negated`: the predicate of .red. */
+/* bar, barrier.  `counted`: a thread count is given; `negated`: the predicate of .red;
+ * `aligned`: all threads of a warp execute it together. */
 typedef struct {
   u8 kind;
-  bool counted, negated;
+  bool counted, negated, aligned;
 } BarrierForm;
-_Static_assert(sizeof(BarrierForm) == 3 && offsetof(BarrierForm, kind) == 0 && offsetof(BarrierForm, counted) == 1 &&
-    offsetof(BarrierForm, negated) == 2, "BarrierForm");
+_Static_assert(sizeof(BarrierForm) == 4 && offsetof(BarrierForm, kind) == 0 && offsetof(BarrierForm, counted) == 1 &&
+    offsetof(BarrierForm, negated) == 2 && offsetof(BarrierForm, aligned) == 3, "BarrierForm");
 
 /* barrier.cluster.arrive and wait. */
 typedef struct {

@@ -91,6 +91,7 @@ struct Warp {
   Cta *cta;
   u32 index;              /* warp index in the CTA */
   u32 lanes, exited;      /* lanes that exist; lanes that have left */
+  u32 came, came_to;      /* lanes that are at a named barrier in several splits; its number */
   u8 *regs, *regs_memory; /* register block, in the allocation that holds it */
   u32 *valid;             /* lane masks of what was written, per SLOT_GRAIN bytes of the block (or NULL) */
   u8 *local;              /* LANES x local_bytes */

@@ -90,10 +90,56 @@ static void leave(Ctx *c, const Ins *i, NamedBar *b, u32 bit) {
     set_pred(c, i->d[0], b->votes_done ? NONE32 : 0);
 }
 
+/* Lanes that came by calls of their own cannot become one split: their ways meet later. */
+static bool in_pieces(const Ctx *c, const Ins *i) {
+  const Warp *w = c->w;
+  if (i->form.barrier.aligned || i->form.barrier.kind != BAR_SYNC)
+    return false;
+  if (w->came || c->mask == live_lanes(w))
+    return w->came;
+  for (u32 k = 0; k < LANES; k++)
+    if (w->splits[k].live && w->splits[k].join != c->sp->join)
+      return true;
+  return false;
+}
+
+/* barrier.sync by a part of a warp, which arrives with the last part and is gone with it. */
+static Step sync_piece(Ctx *c, NamedBar *b, u32 id, u32 count) {
+  Warp *w = c->w;
+  u32 bit = 1u << w->index;
+  if (w->came && w->came_to != id)
+    return fault(c, "named-barrier", "lanes of one warp are at the barriers %u and %u", w->came_to, id);
+  if (!(w->came & c->mask) && !(b->warps_in[1] & bit)) {
+    w->came |= c->mask;
+    w->came_to = id;
+    see_release(c, NULL, &b->check);
+    note_progress(c->cl);
+  }
+  if ((w->came & live_lanes(w)) == live_lanes(w) && !((b->warps_in[0] | b->warps_in[1]) & bit)) {
+    Step s = check_count(c, b, id, count);
+    if (s != STEP_NEXT)
+      return s;
+    arrive(c, b, count, 0, BAR_SYNC);
+    b->warps_in[0] |= bit;
+    note_progress(c->cl);
+    try_complete(c, b);
+  }
+  if (!(b->warps_in[1] & bit) || !(w->came & c->mask))
+    return block(c, WAIT_NAMED, c->cta->rank, id, b->generation);
+  w->came &= ~c->mask & live_lanes(w);
+  see_acquire(c, &b->check);
+  if (b->t_done > c->sp->t)
+    c->sp->t = b->t_done;
+  if (!w->came)
+    b->warps_in[1] &= ~bit;
+  return STEP_NEXT;
+}
+
 /* bar{.cta}.{sync,arrive,red}, barrier{.cta}.….  s: id, the count if there is one, the predicate of .red. */
 static Step op_named(Ctx *c, const Ins *i) {
   u32 id, count = NONE32, bit = 1u << c->w->index;
-  Step s = warp_converge(c, live_lanes(c->w));
+  bool piece = in_pieces(c, i);
+  Step s = piece ? STEP_NEXT : warp_converge(c, live_lanes(c->w));
   if (s != STEP_NEXT)
     return s;
   if ((s = uniform(c, i->s[0], "the barrier number", &id)) != STEP_NEXT)
@@ -103,6 +149,8 @@ static Step op_named(Ctx *c, const Ins *i) {
   if (id >= MAX_NAMED)
     return fault(c, "named-barrier", "barrier number %u is not below %u", id, MAX_NAMED);
   NamedBar *b = &c->cta->named[id];
+  if (piece)
+    return sync_piece(c, b, id, count);
   if (b->warps_in[1] & bit) {
     leave(c, i, b, bit);
     return STEP_NEXT;

@@ -26,7 +26,8 @@ def barrier(lo: Lowering, ins: Instr) -> None:
     barrier.cluster.*.
 
     sync a{, b}; arrive a, b; red.popc.u32 d, a{, b}, {!}p; red.{and,or}.pred q, a{, b}, {!}p.
-    A warp arrives as a whole: its lanes meet at the instruction first, with or without `.aligned`.
+    A warp arrives as a whole: its lanes meet at the instruction first. Without `.aligned` they may
+    come to a `.sync` by calls of their own, and go on apart; the warp arrives with the last ones.
     """
     mods = Mods(ins)
     if ins.opcode == "bar" and mods.take("warp"):
@@ -39,7 +40,7 @@ def barrier(lo: Lowering, ins: Instr) -> None:
         return
     mods.take("cta")
     form = mods.one_of("sync", "arrive", "red")
-    mods.take("aligned")
+    aligned = mods.take("aligned") or ins.opcode == "bar"
     if form == "red":
         _reduction(lo, ins, mods)
         return
@@ -49,7 +50,7 @@ def barrier(lo: Lowering, ins: Instr) -> None:
         raise lo.fail(f"barrier.{form} takes {least} to 2 operands, {len(ins.operands)} given")
     slots = [lo.src(x, 32) for x in ins.operands]
     kind = BarrierKind.SYNC if form == "sync" else BarrierKind.ARRIVE
-    words = Barrier(kind=kind, counted=len(slots) == 2)
+    words = Barrier(kind=kind, counted=len(slots) == 2, aligned=aligned)
     lo.emit("NAMED_BARRIER", (), slots, words, unit=Unit.SYNC)
 
 

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.programs.__main__ import known, update
+from benchmarks.programs.__main__ import ALL, EACH, UNNOTICED, known, update
+from benchmarks.programs.attempt import EVERY
+from benchmarks.programs.blank import without
 from benchmarks.programs.catalogue import projects
 from benchmarks.programs.judge import Record
+from sm100sim.launch_request import LaunchRequest
 
 
 def row(index: int, state: str = "right") -> Record:
@@ -35,12 +38,25 @@ def test_readers_see_a_whole_file_while_others_write(tmp_path: Path) -> None:
 def test_a_control_changes_nothing_but_whether_it_was_noticed(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     update(path, row(0))
-    update(path, row(0, "wrong"), False)
+    update(path, row(0, "wrong"), UNNOTICED)
     (found,) = known(path)
     assert (found.state, found.unjudged, found.result) == ("right", True, "runs")
     update(path, row(0))
     assert known(path)[0].unjudged
-    update(path, row(0, "wrong"), True)
-    assert not known(path)[0].unjudged
+    update(path, row(0, "wrong"), EACH)
+    (found,) = known(path)
+    assert (found.unjudged, found.compared, found.result) == (False, True, "right")
+    update(path, row(0, "wrong"), ALL)
+    (found,) = known(path)
+    assert (found.unjudged, found.compared) == (False, False)
     with pytest.raises(ValueError, match="has no record"):
-        update(path, row(1), True)
+        update(path, row(1), ALL)
+
+
+def test_a_kernel_is_left_out() -> None:
+    ran = []
+    for kernel in ("a", EVERY):
+        call = without(kernel, lambda request: ran.append(request.kernel))
+        for name in ("a", "b"):
+            call(LaunchRequest("", name, (1, 1, 1), (1, 1, 1)))
+    assert ran == ["b"]

@@ -54,6 +54,7 @@ def test_without_a_gpu_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "compute capability 9.0" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("quack") is None, reason="no quack-kernels")
 def test_a_gemm_is_recorded_with_its_tensors(tmp_path: Path) -> None:
     """In a process of its own: it is of another architecture."""

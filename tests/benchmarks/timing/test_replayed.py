@@ -57,17 +57,20 @@ def test_every_measured_value_names_its_answers() -> None:
     assert probed == {*EXACT, *OF_COPIES, *SLOPES}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted({name for names in EXACT.values() for name in names}))
 def test_the_machine_answers_as_the_chip_did(name: str) -> None:
     assert machine(name) == pytest.approx(SAID[name], abs=1.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COPIES)
 def test_a_copy_ends_in_the_step_before_the_lane_saw_it(name: str) -> None:
     """A few cycles more or less where the lane saw it now in one step and now in the next."""
     assert -15 <= SAID[name] - machine(name) <= STEP + 1
 
 
+@pytest.mark.slow
 def test_the_l2_gives_all_sms_together_what_more_boxes_cost() -> None:
     few, many = (f"copy of {n} x 128 rows in each of 132 CTAs" for n in (4, 8))
     more = 4 * 128 * 128 * 132
@@ -77,6 +80,7 @@ def test_the_l2_gives_all_sms_together_what_more_boxes_cost() -> None:
     assert machine(many) - machine(few) == pytest.approx(SAID[many] - SAID[few], rel=0.01)
 
 
+@pytest.mark.slow
 def test_reading_and_copying_say_how_fast_memory_is_written() -> None:
     """4,256 GB/s read at most (docs/hopper_times.md), 4,268 GB/s where torch adds 1 to a GiB."""
     values = load_chip(replayed.CHIP).parameters
@@ -89,6 +93,7 @@ def test_reading_and_copying_say_how_fast_memory_is_written() -> None:
     assert 2 / (1 / read + 1 / write) == pytest.approx(said, rel=0.002)
 
 
+@pytest.mark.slow
 def test_probes_that_answered_nothing_are_repaired() -> None:
     """The compiler took both chains apart: the record has 0, the machine executes every step."""
     for name in ("shuffle, a chain", "load that hits the L2, a chain"):

@@ -34,6 +34,8 @@ def test_an_experiment_says_what_was_expected_and_what_came() -> None:
     assert row == (
         "| this | that | more | 1.000 (0.900–1.100) | 0.900 (0.800–1.000) | 1 | 2 | 0 | so |"
     )
-    text = page.page([], [entry])
+    launch = {"idea": "order", "expected": "less", "obtained": "0.9", "why": "ends"}
+    text = page.page([], [entry], [launch])
+    assert "| order | less | 0.9 | ends |" in text
     assert "### d128\n\nNot searched yet" in text
     assert row in text

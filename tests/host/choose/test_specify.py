@@ -30,14 +30,42 @@ def test_hopper_splits_keys_where_that_is_left_open() -> None:
     assert (fixed.num_splits, fixed.key_splits) == (1, None)
     assert not fixed.spec.variant.splits_keys
     assert decoding(features=Features(num_splits=3)).num_splits == 3
-    blackwell = decoding(arch="sm_100a")
-    assert (blackwell.num_splits, blackwell.key_splits) == (1, None)
     text = fa4_cute.explain(
         head_dim=128, heads_q=8, heads_k=2, seqlen_k=65536, seqlen_q=1, arch="sm_90a"
     )
     assert "one Q tile of 64 rows per CTA: 4 rows fit it" in text
     assert "66 splits of the keys: 2 CTAs of 1024 key tiles on 132 SMs would take" in text
     assert "grid (66, 2, 1)" in text
+
+
+def test_blackwell_splits_keys_where_fewer_cycles_are_predicted() -> None:
+    found = decoding(arch="sm_100a")
+    assert found.num_splits > 20
+    assert found.spec.variant.is_split
+    assert found.key_splits is not None
+    assert "cycles with 2 CTAs" in found.key_splits.text
+    assert f"with {found.num_splits} times as many" in found.key_splits.text
+    many = decoding(arch="sm_100a", batch=64)
+    assert (many.num_splits, many.spec.variant.splits_keys) == (1, False)
+    assert many.key_splits is not None
+    two = decoding(arch="sm_100a", batch=30, seqlen_k=16384)
+    assert (two.num_splits, two.spec.variant.in_cluster) == (2, True)
+
+
+def test_blackwell_leaves_other_keys_whole() -> None:
+    for change in (
+        {"seqlen_k": 2047},
+        {"seqlen_q": 64},
+        {"num_qo": 2},
+        {"features": Features(num_splits=1)},
+        {"features": Features(sink=True)},
+        {"dtype": "fp8_e4m3"},
+        {"head_dim": 256, "head_dim_v": 256},
+        {"seqlen_k": 0},
+    ):
+        found = decoding(**{"arch": "sm_100a", **change})
+        assert (found.num_splits, found.key_splits) == (1, None)
+        assert not found.spec.variant.splits_keys
 
 
 def test_many_keys_have_a_tile_of_their_own_on_hopper() -> None:
@@ -61,17 +89,18 @@ def test_few_rows_have_a_kernel_of_their_own_on_hopper() -> None:
     assert decoding(features=persistent).spec.config.BM == 128
     narrow = {"head_dim": 64, "head_dim_v": 64}
     assert decoding(**narrow).spec.variant.scheduler is Scheduler.TILE
-    for keys, scheduler in ((4096, Scheduler.PERSISTENT), (8192, Scheduler.TILE)):
-        found = decoding(**narrow, seqlen_q=17, seqlen_k=keys)
+    # As many query tiles as SMs, or more: only these have persistent CTAs.
+    for batch, scheduler in ((66, Scheduler.TILE), (67, Scheduler.PERSISTENT)):
+        found = decoding(**narrow, batch=batch, seqlen_q=17, seqlen_k=4096)
         assert found.spec.variant.scheduler is scheduler
 
 
 def test_who_takes_the_query_tiles_is_left_to_the_kernel() -> None:
-    for arch, d in (("sm_90a", 64), ("sm_90a", 72), ("sm_100a", 64)):
-        default = Scheduler.PERSISTENT if (arch, d) == ("sm_90a", 64) else Scheduler.TILE
+    for arch, d, batch in (("sm_90a", 64, 1), ("sm_90a", 64, 64), ("sm_100a", 64, 1)):
+        default = Scheduler.PERSISTENT if batch > 1 else Scheduler.TILE
         for asked in (None, *Scheduler):
             asking = Features(scheduler=asked)
-            posed = Problem("bf16", 1, 128, 128, 4, 2, d, d, arch=arch, features=asking)
+            posed = Problem("bf16", batch, 128, 128, 4, 2, d, d, arch=arch, features=asking)
             found = require(choose(posed))
             variant = found.spec.variant
             assert variant.scheduler is (asked or default)

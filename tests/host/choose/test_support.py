@@ -267,7 +267,9 @@ def test_explain_names_kernel_config_and_schedule() -> None:
 
 
 def test_explain_says_how_many_query_tiles_and_why() -> None:
-    decode = fa4_cute.explain(head_dim=128, heads_q=64, heads_k=8, seqlen_q=1, seqlen_k=9000)
+    decode = fa4_cute.explain(
+        head_dim=128, heads_q=64, heads_k=8, seqlen_q=1, seqlen_k=9000, num_splits=1
+    )
     assert "fa4_sm100_bf16_d128_g8_1q" in decode
     assert "one Q tile per CTA: seqlen_q=1 fits one Q tile of 16 positions" in decode
     assert "tile 128 x 128" in decode

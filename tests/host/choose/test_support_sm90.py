@@ -53,7 +53,8 @@ def test_hopper_serves_fp8_of_whole_units_of_16_bytes() -> None:
 
 
 def test_hopper_takes_fp8() -> None:
-    text = fa4_cute.explain(head_dim=128, dtype="fp8_e4m3", seqlen_q=512, arch="sm_90a")
+    sizes = {"seqlen_q": 512, "batch": 16, "heads_q": 8, "heads_k": 8}
+    text = fa4_cute.explain(head_dim=128, dtype="fp8_e4m3", arch="sm_90a", **sizes)
     assert "kernel SM90MHA (fa4_sm90_fp8_e4m3_d128_g1_persistent)" in text
     assert "3 slots of V before it is transposed" in text
     assert "transpose" in text

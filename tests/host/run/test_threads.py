@@ -45,7 +45,12 @@ def _reported(name: str, threads: int, **options: Any) -> tuple[list[torch.Tenso
     return list(made) if isinstance(made, tuple) else [made], shown
 
 
-@pytest.mark.parametrize("name", CALLS)
+QUICK = "persistent"
+
+
+@pytest.mark.parametrize("name", [
+    QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in CALLS if name != QUICK)
+])  # fmt: skip
 def test_threads_change_nothing(name: str) -> None:
     one, report = _reported(name, 1, checks="all", trace_cluster=1)
     for threads in (2, 3):

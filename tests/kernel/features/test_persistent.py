@@ -34,8 +34,14 @@ D384 = persistent((300, 600, 384), heads=1)
 D256_FP8 = persistent((500, 510, 256), heads=1, dtype=FP8)
 PAIR = persistent((1100, 300, 128), heads=1, pair_cta=True)
 HOPPER = persistent((500, 300, 64), arch=SM90A, num_qo=None)
+GROUP = replace(
+    dense(300, 300, 72, 4, 2, batch=2, growth=0.02), features=frozenset({"persistent", "causal"})
+)
 CASES = (
     (persistent((300, 300, 128)), 1),
+    # Written row by row: fp8, whose O is wider than its operands, and heads that share a Q tile.
+    (persistent((300, 300, 128), dtype=FP8), 1),
+    (GROUP, 2),
     (persistent((300, 600, 128), mask="chunked", num_qo=1), 2),
     # Pairs of CTAs
     (D256_FP8, 2),

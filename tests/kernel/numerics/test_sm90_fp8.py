@@ -31,6 +31,11 @@ PLACES = (
 """Features, and head dims: a pair has that of V second."""
 
 
+def also(*rows: tuple[object, ...]) -> list[object]:
+    """Return parameters that only widen the search."""
+    return [pytest.param(*row, marks=pytest.mark.exhaustive) for row in rows]
+
+
 @pytest.fixture(autouse=True)
 def all_checks() -> Iterator[None]:
     """Run under every checker, with work that lands late."""
@@ -71,25 +76,38 @@ def test_sums_of_scores_as_a_chip_cuts_them(features: str) -> None:
     assert cut.ok
 
 
+FEW_ROWS = ("page16 causal split", "ragged cache window", "tokens page64")
+FEW_ROWS_DIMS = (128, 192, (256, 208))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("head_dim", [128, 192, (256, 208)], ids=str)
 @pytest.mark.parametrize(
-    "features", ["page16 causal split", "ragged cache window", "tokens page64"]
+    ("features", "head_dim"),
+    [
+        pytest.param(features, head_dim, marks=() if row == column else pytest.mark.exhaustive)
+        for row, features in enumerate(FEW_ROWS)
+        for column, head_dim in enumerate(FEW_ROWS_DIMS)
+    ],
 )
 def test_few_rows(features: str, head_dim: int | tuple[int, int]) -> None:
     check(replace(featured(features, head_dim), lengths=((1, 1000), (2, 70))))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("head_dim", [128, 256])
-@pytest.mark.parametrize("scale", [-0.3, 0.0])
+@pytest.mark.parametrize(("scale", "head_dim"), [
+    (-0.3, 256), (0.0, 128), *also((-0.3, 128), (0.0, 256)),
+])  # fmt: skip
 def test_any_scale(scale: float, head_dim: int) -> None:
     check(replace(QUICK, softmax_scale=scale, head_dim=head_dim))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("keys", [1, 127, 128, 129, 256, 383, 385])
-@pytest.mark.parametrize(("head_dim", "queries"), [(192, 65), (256, 129)])
+@pytest.mark.parametrize(("head_dim", "queries", "keys"), [
+    *((192, 65, keys) for keys in (128, 129, 383)),
+    *((256, 129, keys) for keys in (1, 127, 256, 385)),
+    *also(*((192, 65, keys) for keys in (1, 127, 256, 385))),
+    *also(*((256, 129, keys) for keys in (128, 129, 383))),
+])  # fmt: skip
 def test_keys_that_end_around_a_tile(keys: int, head_dim: int, queries: int) -> None:
     """One, two, three and four tiles of 128 keys, also where S follows P V of the last block."""
     check(replace(QUICK, head_dim=head_dim, lengths=((queries, keys),)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fa4_cute.plan.compute.sm90_mma import column_blocks, pv_plan
-from fa4_cute.plan.compute.value_transpose import Rows
+from fa4_cute.plan.compute.value_transpose import SlotRows
 from fa4_cute.plan.config.sm90_config import SM90Config
 from fa4_cute.plan.facts.dtypes import DType
 
@@ -33,7 +33,7 @@ def test_blocks_follow_one_another(depth: int, cap: int) -> None:
 def test_a_block_starts_where_its_columns_do(depth: int, keys: int) -> None:
     """Eight rows are the pattern of a swizzle, which a descriptor must not cut."""
     config = fp8(depth, 64, keys)
-    rows = Rows(config.transposed_swizzle, config.padded_ov_depth)
+    rows = SlotRows(config.transposed_swizzle, config.padded_ov_depth)
     for block in column_blocks(config):
         assert block.first % 8 == 0
         if block.first % 16 == 0:

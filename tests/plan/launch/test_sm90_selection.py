@@ -17,7 +17,9 @@ from fa4_cute.plan.launch.sm90_selection import (
     choose_key_splits,
     choose_scheduler,
     choose_tile,
+    evens_out,
     tile_ns,
+    unevenness,
     visited_key_tiles,
 )
 from fa4_cute.plan.masks.masks import CAUSAL, Mask, PaddingMask, SlidingWindowMask
@@ -52,15 +54,18 @@ def step(batch: int, keys: int, queries: int = 1) -> AttentionSizes:
 )  # fmt: skip
 def test_rows_that_fit_one_tile(queries: int, group: int, few_rows: bool) -> None:
     sizes, spec = AttentionSizes(1, queries, 500, group, 1), wide(group=group)
-    found = choose_tile(spec, sizes, asked=None, is_persistent=False)
+    found = choose_tile(spec, sizes, SMS, asked=None, is_persistent=False)
     assert found.kind is (TileKind.FEW_ROWS if few_rows else TileKind.TABLE)
     assert str(queries * (group if group <= 64 else 1)) in found.text
     assert found.kind.applied(spec).config.few_rows is few_rows
-    persistent = choose_tile(spec, sizes, asked=None, is_persistent=True)
+    persistent = choose_tile(spec, sizes, SMS, asked=None, is_persistent=True)
     assert persistent.kind is TileKind.TABLE
     for asked, kind in ((1, TileKind.FEW_ROWS), (2, TileKind.TABLE)):
-        said = choose_tile(spec, sizes, asked=asked, is_persistent=False)
+        said = choose_tile(spec, sizes, SMS, asked=asked, is_persistent=False)
         assert (said.kind, said.reason) == (kind, "as asked for")
+
+
+RAGGED = Variant(CAUSAL, ragged_q=True, ragged_k=True)
 
 
 @pytest.mark.parametrize(
@@ -77,29 +82,85 @@ def test_rows_that_fit_one_tile(queries: int, group: int, few_rows: bool) -> Non
 )
 def test_many_keys_that_rows_see(spec: SM90Spec, keys: int, kind: TileKind) -> None:
     sizes = step(1, keys, 500)
-    found = choose_tile(spec, sizes, asked=None, is_persistent=False)
+    found = choose_tile(spec, sizes, SMS, asked=None, is_persistent=False)
     assert found.kind is kind
     tile_keys = found.kind.applied(spec).config.BN
     assert tile_keys == (80 if kind is TileKind.LONG_KEYS else spec.config.BN)
-    assert choose_tile(spec, sizes, asked=2, is_persistent=False).kind is TileKind.TABLE
+    assert choose_tile(spec, sizes, SMS, asked=2, is_persistent=False).kind is TileKind.TABLE
+
+
+@pytest.mark.parametrize(
+    ("mask", "keys", "kind", "scheduler"),
+    [
+        (None, 2047, TileKind.TABLE, Scheduler.PERSISTENT),
+        (None, 2048, TileKind.LONG_KEYS, Scheduler.PERSISTENT),
+        (None, 4096, TileKind.LONG_KEYS, Scheduler.PERSISTENT),
+        (None, 4097, TileKind.LONG_KEYS, Scheduler.TILE),
+        (CAUSAL, 2048, TileKind.TABLE, Scheduler.PERSISTENT),
+        (CAUSAL, 2049, TileKind.LONG_KEYS, Scheduler.TILE),
+    ],
+)
+def test_the_tile_for_many_keys_beside_persistent_ctas(
+    mask: Mask | None, keys: int, kind: TileKind, scheduler: Scheduler
+) -> None:
+    spec, sizes = wide(group=1, mask=mask), AttentionSizes(8, keys, keys, 16, 16)
+    assert choose_tile(spec, sizes, SMS, asked=None, is_persistent=False).kind is kind
+    assert choose_scheduler(spec, sizes, SMS, kind) is scheduler
+    config = kind.applied(wide(group=1, mask=mask)).config
+    assert config.num_consumers == (3 if kind is TileKind.LONG_KEYS else 2)
 
 
 @pytest.mark.parametrize(
     ("spec", "keys", "persistent"),
     [
-        (wide(64), 4096, True), (wide(64), 4097, False), (wide(40, mask=CAUSAL), 4096, True),
-        (wide(64, mask=WINDOW), 65536, True), (wide(96), 512, False), (wide(128), 512, False),
+        (wide(64), 65536, True), (wide(40, 1, CAUSAL), 4096, True), (wide(64), 0, False),
+        (wide(64, mask=CAUSAL), 4097, False), (wide(64, mask=WINDOW), 65536, True),
+        (wide(96), 4096, True), (wide(96), 4097, False), (wide(96, 1, CAUSAL), 4096, True),
+        (wide(128), 512, True), (wide(128, mask=WINDOW), 65536, True),
+        (wide(192), 512, False), (wide(256), 16384, True), (wide(256), 16385, False),
+        (wide(256, mask=CAUSAL), 4097, False),
+        (SM90Spec.for_attention(DType.BF16, 192, head_dim_v=128), 4096, True),
+        (SM90Spec.for_attention(DType.BF16, 64, variant=RAGGED), 4096, True),
+        (SM90Spec.for_attention(DType.BF16, 64, variant=RAGGED), 4097, False),
+        (SM90Spec.for_attention(DType.BF16, 128, variant=RAGGED), 512, False),
         (SM90Spec.for_attention(DType.FP8_E4M3, 128), 4096, True),
-        (SM90Spec.for_attention(DType.FP8_E4M3, 128), 8192, False), (wide(64), 0, False),
+        (SM90Spec.for_attention(DType.FP8_E4M3, 128), 8192, False),
     ],
 )  # fmt: skip
 def test_ctas_are_persistent_where_the_ends_of_a_query_tile_count(
     spec: SM90Spec, keys: int, persistent: bool
 ) -> None:
-    found = choose_scheduler(spec, AttentionSizes(2, 4096, keys, 8, 8), TileKind.TABLE)
+    sizes = AttentionSizes(8, 4096, keys, 32, 32)
+    found = choose_scheduler(spec, sizes, SMS, TileKind.TABLE)
     assert found is (Scheduler.PERSISTENT if persistent else Scheduler.TILE)
-    few = choose_scheduler(spec, AttentionSizes(2, 4096, keys, 8, 8), TileKind.FEW_ROWS)
-    assert few is Scheduler.TILE
+    assert choose_scheduler(spec, sizes, SMS, TileKind.FEW_ROWS) is Scheduler.TILE
+
+
+@pytest.mark.parametrize(
+    ("mask", "tiles", "heads", "even"),
+    [(None, 16, 8, False), (None, 19, 7, True), (WINDOW, 32, 60, True), (WINDOW, 22, 60, False),
+     (CAUSAL, 16, 16, False), (CAUSAL, 16, 32, True), (CAUSAL, 64, 16, False),
+     (CAUSAL, 64, 32, True)],
+)  # fmt: skip
+def test_a_fixed_order_is_even_after_enough_rounds(
+    mask: Mask | None, tiles: int, heads: int, even: bool
+) -> None:
+    spec, length = wide(group=1, mask=mask), tiles * 128
+    sizes = AttentionSizes(1, length, length, heads, heads)
+    keys = 1152 if mask is WINDOW else length
+    assert evens_out(spec, sizes, SMS, keys) is even
+
+
+@pytest.mark.parametrize(
+    ("tiles", "longest", "works", "ctas", "expected"),
+    [(2, 2, 4, 2, 1.0), (2, 2, 2, 2, 4 / 3), (3, 3, 6, 2, 4 / 3), (3, 1, 6, 2, 1.0),
+     (1, 1, 3, 2, 4 / 3), (64, 64, 10**6, 64, 1.0)],
+)  # fmt: skip
+def test_the_busiest_cta(
+    tiles: int, longest: int, works: int, ctas: int, expected: float
+) -> None:
+    """E.g. works of 3, 2, 1, 3, 2, 1 tiles: CTA 0 has the first, fourth and fifth of two."""
+    assert unevenness(tiles, longest, works, ctas) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

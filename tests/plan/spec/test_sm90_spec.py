@@ -5,11 +5,18 @@ from typing import Any
 import pytest
 
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.masks.masks import CAUSAL, ChunkedMask, DenseBiasMask, SlidingWindowMask
+from fa4_cute.plan.masks.masks import (
+    CAUSAL,
+    NULL,
+    ChunkedMask,
+    DenseBiasMask,
+    Mask,
+    SlidingWindowMask,
+)
 from fa4_cute.plan.spec.schedule import SM90_FEW_ROWS_SCHEDULES, SM90_SCHEDULES, TRANSPOSE
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.tensor_maps import OperandLayout, tensor_maps
-from fa4_cute.plan.spec.variant import ScoreMod, Variant
+from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
 
 MOD = ScoreMod("mod", "digest")
 
@@ -114,3 +121,38 @@ def test_v_may_be_narrower_than_k() -> None:
 def test_what_does_not_exist(dtype: DType, head_dim: int, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         SM90Spec.for_attention(dtype, head_dim)
+
+
+@pytest.mark.parametrize(
+    ("head_dim", "variant", "apart"),
+    [
+        (64, {"mask": CAUSAL}, True), (96, {}, True),
+        (64, {"mask": CAUSAL, "ragged_q": True}, True),
+        (128, {"mask": CAUSAL}, False), (64, {"mask": SlidingWindowMask(9, 0)}, False),
+        (64, {"mask": CAUSAL, "used_k": True}, False), (64, {"ragged_k": True}, False),
+        (64, {"mask": CAUSAL, "partition": Partition.WORKSPACE}, False),
+    ],
+)  # fmt: skip
+def test_three_consumers_end_apart(
+    head_dim: int, variant: dict[str, Any], apart: bool
+) -> None:
+    made = SM90Spec.for_attention(DType.BF16, head_dim, variant=Variant(**variant))
+    assert made.ends_apart is apart
+    if head_dim == 128:
+        assert made.with_long_keys().ends_apart
+
+
+@pytest.mark.parametrize(
+    ("mask", "scheduler", "consumers", "keys"),
+    [
+        (NULL, Scheduler.TILE, 3, 112), (CAUSAL, Scheduler.TILE, 3, 112),
+        (NULL, Scheduler.PERSISTENT, 3, 112), (CAUSAL, Scheduler.PERSISTENT, 3, 96),
+        (SlidingWindowMask(60, 10), Scheduler.PERSISTENT, 3, 96),
+    ],
+)  # fmt: skip
+def test_persistent_tiles_of_96_columns(
+    mask: Mask, scheduler: Scheduler, consumers: int, keys: int
+) -> None:
+    variant = Variant(mask=mask, scheduler=scheduler)
+    config = SM90Spec.for_attention(DType.BF16, 96, variant=variant).config
+    assert (config.num_consumers, config.BN) == (consumers, keys)

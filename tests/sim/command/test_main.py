@@ -232,6 +232,7 @@ def test_several_schedules(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert (sys.argv, sys.path) == before
 
 
+@pytest.mark.slow
 def test_check_of_a_cute_dsl_program_and_its_own_exit_code(folder: Path) -> None:
     (folder / "dsl.py").write_text("import sys\n" + DSL.format(7))
     done = check(folder, "check", "--hot-spots", "1", "dsl.py")

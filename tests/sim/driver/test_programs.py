@@ -91,6 +91,7 @@ def test_a_program_of_cuda_12_finds_its_runtime(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (3, "180 10.0 148\n"), done.stderr
 
 
+@pytest.mark.slow
 def test_a_runtime_inside_the_program_is_replaced(tmp_path: Path) -> None:
     done = ran("run", compiled("runtime_inside", tmp_path))
     assert (done.returncode, done.stdout) == (0, "right: out of memory\n"), done.stderr
@@ -121,6 +122,7 @@ def test_device_memory_is_not_for_the_host(tmp_path: Path) -> None:
     assert done.returncode == 128 + 11
 
 
+@pytest.mark.slow
 def test_a_program_with_memory_where_the_devices_would_be(tmp_path: Path) -> None:
     """Allocators place theirs at random; the device's then lies elsewhere."""
     source = tmp_path / "placed.c"
@@ -155,11 +157,23 @@ def test_the_exit_code_is_the_programs_own() -> None:
     assert "the program ended with exit code 7" in done.stderr
 
 
+@pytest.mark.slow
 def test_cuda_python() -> None:
     pytest.importorskip("cuda.bindings")
     done = ran("run", PROGRAMS / "cuda_python.py")
     assert (done.returncode, done.stdout[-6:]) == (0, "right\n"), done.stdout + done.stderr
     assert "1 launches, 1 clean" in done.stderr
+
+
+@needs_nvcc
+def test_files_that_were_compiled_apart(tmp_path: Path) -> None:
+    """`-rdc=true` links machine code; the images that it linked keep their PTX."""
+    program = by_nvcc(
+        "separate", tmp_path, "-rdc=true", str(PROGRAMS / "separate_part.cu"),
+        "-gencode", "arch=compute_100a,code=[sm_100a,compute_100a]",
+    )  # fmt: skip
+    done = ran("check", program)
+    assert (done.returncode, done.stdout) == (0, "right\n"), done.stdout + done.stderr
 
 
 @needs_nvcc
@@ -170,6 +184,7 @@ def test_programs_of_nvcc(name: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_an_assertion_of_a_kernel(tmp_path: Path) -> None:
     done = ran("run", by_nvcc("assertion", tmp_path, *PTX))
@@ -177,12 +192,14 @@ def test_an_assertion_of_a_kernel(tmp_path: Path) -> None:
     assert "thread: [30,0,0] Assertion `threadIdx.x < limit` failed" in done.stderr
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_what_kernels_print_is_in_its_place(tmp_path: Path) -> None:
     done = ran("run", by_nvcc("printing", tmp_path, *PTX))
     assert done.stdout == "before\ndevice 0 42\ndevice 1 42\nafter\n", done.stderr
 
 
+@pytest.mark.slow
 @needs_nvcc
 @pytest.mark.parametrize(
     "flags",
@@ -198,6 +215,7 @@ def test_other_ways_to_build(flags: tuple[str, ...], tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_machine_code_is_refused_in_a_sentence(tmp_path: Path) -> None:
     flags = ("-gencode", "arch=compute_100a,code=sm_100a")
@@ -206,6 +224,7 @@ def test_machine_code_is_refused_in_a_sentence(tmp_path: Path) -> None:
     assert "holds a cubin for sm_100; machine code cannot be run here" in done.stderr
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_a_stripped_program_of_nvcc_is_told_what_to_do(tmp_path: Path) -> None:
     program = by_nvcc("vector_add", tmp_path, *PTX)

@@ -121,6 +121,31 @@ def test_a_deadlock_names_the_barrier_and_its_count() -> None:
     assert "named barrier 7: 32 of 64 threads arrived" in text
 
 
+MEET = ".func meet() {{ {barrier} ret; }}\n.shared .align 4 .b8 box[256];"
+BY_TWO_CALLS = """
+mov.u32 %r0, %tid.x; shl.b32 %r1, %r0, 2; mov.u32 %r2, box; add.u32 %r2, %r2, %r1;
+xor.b32 %r3, %r1, 132; mov.u32 %r4, box; add.u32 %r4, %r4, %r3; mov.u32 %r6, 0; mov.u32 %r7, 0;
+and.b32 %r5, %r0, 1; setp.eq.u32 %q1, %r5, 1;
+AGAIN: add.u32 %r8, %r0, %r6; st.shared.u32 [%r2], %r8;
+@%q1 bra ODD; call meet; bra.uni BOTH; ODD: call meet;
+BOTH: ld.shared.u32 %r9, [%r4]; add.u32 %r7, %r7, %r9; bar.sync 1;
+add.u32 %r6, %r6, 1; setp.lt.u32 %q2, %r6, 3; @%q2 bra AGAIN;
+mul.wide.u32 %rd1, %r0, 4; add.u64 %rd1, %rd1, %p0; st.global.u32 [%rd1], %r7;
+"""
+
+
+@pytest.mark.parametrize("mode", ["fast", "random", "late"])
+def test_lanes_come_to_a_barrier_by_calls_of_their_own(mode: str) -> None:
+    """PTX ISA, "bar, barrier": without .aligned threads of a warp may come by different ways."""
+    out = aligned(64, np.uint32)
+    function = MEET.format(barrier="barrier.sync 0;")
+    report = run_ptx(BY_TWO_CALLS, out, block=64, mode=mode, checks="all", shared=function)
+    assert (out == 3 * (np.arange(64) ^ 33) + 3).all()
+    assert not report.findings
+    aligned_form = MEET.format(barrier="bar.sync 0;")
+    assert "deadlock" in fault_of(BY_TWO_CALLS, out, block=64, mode=mode, shared=aligned_form)
+
+
 def test_divergent_lanes_meet_at_a_warp_barrier() -> None:
     out = aligned(32, np.uint32)
     run_ptx(
