@@ -67,7 +67,11 @@ TAIL: Final = """
 * **T1 is no longer all.** An experiment shortens it by 5 % and changes nothing: both softmax groups
   are busy for two thirds of a tile each, so what one gains it takes from the other. Of the 2,470
   cycles of a tile a softmax warp waits 830 for S, and 350 for its turn at issue and MUFU.
-* **Decoding is bound by memory** at every choice; what is left there is splits, not tiles.
+* **Short sequences were short of overlap, not of arithmetic.** A query tile's start and end cost
+  9,500 cycles at head dim 128, half as much as 1,024 keys; persistent CTAs that write O from the
+  registers leave 4,800 of them. Where a mask makes query tiles uneven, the order in which they are
+  taken is worth as much again.
+* **Decoding is bound by memory** at every choice, once there are as many CTAs as SMs: splits.
 * Not tried: exponentials across chains, and the next Q K' into the half of S that P does not use
   (N = 64 costs 1.5 times the MMA cycles a key, which is more than the wait it saves).
 """

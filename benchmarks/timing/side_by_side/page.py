@@ -23,8 +23,9 @@ count, and small ones say nothing.
   one another without padding.
 * **How.** A few clusters of a launch are executed and replayed on one SM; start, query tile and key
   cost the same elsewhere, and the SMs take the tiles of the whole problem in the order of the
-  kernel's scheduler. Bytes that must come from memory bound a launch from below; misses of the L2
-  beyond them do not count.
+  kernel's scheduler. This package's kernel is the one that it chooses for the whole problem: with
+  persistent CTAs or without, its keys split or not. Bytes that must come from memory bound a
+  launch from below; misses of the L2 beyond them do not count.
 * **Ratio.** Cycles of the column over those of this package's kernel by the same assembler: with
   the chip's own values, then draw by draw: median, and 5 to 95 % of {draws} draws in brackets.
   **Above 1 this package is ahead.** Where the two disagree, a kernel's time depends on what is not
@@ -44,8 +45,7 @@ NOT_RUN: Final = {
     "CUTLASS's fmha": "the example runs on the simulator "
     "([foreign_kernels.md](foreign_kernels.md)), and its launches are not traced yet",
     "Gluon's attention": "the example is no part of the package `triton`, and is not traced yet",
-    "Head dim 512; 96, and FA4's 192/128, without a mask; FA4's fp8 with one; packed sequences; "
-    "some decoding steps": "to be made, by `--missing`",
+    "Head dim 512; FA4's fp8 with a mask; some packed sequences": "to be made, by `--missing`",
     "FA4 with `FA_CLC=1`": "its clusters take tiles that the chip hands out while it runs, so a "
     "few executed ones do not say what the others take",
 }
