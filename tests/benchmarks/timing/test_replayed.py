@@ -82,14 +82,15 @@ def test_the_l2_gives_all_sms_together_what_more_boxes_cost() -> None:
 
 @pytest.mark.slow
 def test_reading_and_copying_say_how_fast_memory_is_written() -> None:
-    """docs/hopper_times.md: 4,256 GB/s read at most, 2,757 GB/s of a copy, half of them read."""
+    """4,256 GB/s read at most (docs/hopper_times.md), 4,268 GB/s where torch adds 1 to a GiB."""
     values = load_chip(replayed.CHIP).parameters
     page = Path("docs/hopper_times.md").read_text()
     read, write = values["hbm_gbytes"].value, values["hbm_write_gbytes"].value
     assert f" {read:,.0f} " in page
-    copied = 2 / (1 / read + 1 / write)
-    assert "moves 2,757 GB/s" in page
-    assert copied == pytest.approx(2757, rel=0.002)
+    rows = json.loads(Path("benchmarks/timing/h200_cycles.json").read_text())["rows"]
+    (row,) = (row for row in rows if row["name"] == "copy of 1024 MiB")
+    said = 2 * 2**30 / (row["cycles"] / row["mhz"]) / 1e3
+    assert 2 / (1 / read + 1 / write) == pytest.approx(said, rel=0.002)
 
 
 @pytest.mark.slow
