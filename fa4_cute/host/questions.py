@@ -9,6 +9,7 @@ from typing import Any
 from ..plan.facts.hardware import SM90A
 from ..plan.launch.launch import plan_launch
 from ..plan.launch.selection import LONG_PROMPT
+from ..plan.launch.sm90_selection import FEW_QUERY_TILES, MANY_KEYS
 from ..plan.launch.sm100_selection import FEW_KEYS, MANY_ROUNDS
 from ..plan.masks.masks import NULL
 from ..plan.spec.attention_spec import AttentionSpec
@@ -293,8 +294,8 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
             number of queries decides how many Q tiles a CTA takes; without ``seqlen_q``, the
             kernels for few and for many queries are both compiled; without ``seqlen_k`` either,
             also that for many queries and few keys, whose CTAs may be persistent. Long keys may be
-            split, and on Hopper have a tile of their own: without ``seqlen_k``, the kernels for few
-            and for many keys are all compiled, with and without splits.
+            split, and on Hopper have tiles and schedulers of their own: without ``seqlen_k``, those for few
+            and for many keys and queries are compiled, with and without splits.
 
     Returns:
         The names of the kernels, in order and each once; with split keys, also the name of the
@@ -332,10 +333,12 @@ def _all_lengths(problem: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
         if "seqlen_q" not in problem:
             lengths.append({**problem, "seqlen_q": MANY_ROUNDS, "seqlen_k": FEW_KEYS})
         return tuple(lengths)
+    if "seqlen_q" not in problem:
+        lengths.append({**problem, "seqlen_q": FEW_QUERY_TILES})
     splits = (1, 2) if problem.get("num_splits") is None else (problem["num_splits"],)
     return tuple(
         {**sizes, "seqlen_k": keys, "num_splits": count}
-        for sizes in lengths for keys in (1, LONG_PROMPT) for count in splits
+        for sizes in lengths for keys in (1, MANY_KEYS, LONG_PROMPT) for count in splits
     )  # fmt: skip
 
 

@@ -45,6 +45,8 @@ SPLIT_NS: Final = 165
 """What each split adds to that."""
 MANY_KEYS: Final = 2048
 """From here on the tile for many keys pays; at 1024 it does not (``docs/hopper.md``)."""
+FEW_QUERY_TILES: Final = 1024
+"""Queries of a head that make fewer query tiles than there are SMs: CTAs take one each."""
 WORTH: Final = 0.95
 """Keys are split where the grid ends after this share of the time at the latest."""
 LEAST_KEYS: Final = 512
