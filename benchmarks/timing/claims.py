@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.timing.gemm import PAIRS_AT_LEAST, tau
 from benchmarks.timing.side_by_side.callers import CUDA12, CUDA13, Column
 from benchmarks.timing.side_by_side.rows import Family, Maker, model
 from benchmarks.timing.side_by_side.variants import Changes
@@ -250,6 +251,7 @@ def section(rows: Sequence[Row]) -> list[str]:
         f"{len(found)} ratios: {len(hits)} within {TARGET:.0%} of what was published, "
         f"{len(inside)} with the published value in the band of the draws. Mean size of the error "
         f"{sum(_off(c, found) for c in CLAIMS if c.name in found) / max(len(found), 1):.1%}.",
+        *_orders(found),
     ]
     for group, title in GROUPS.items():
         lines += ["", f"{title}:", "", "| what | published | predicted | band | error | source |",
@@ -269,6 +271,18 @@ def section(rows: Sequence[Row]) -> list[str]:
                 f"{claim.source} |"
             )
     return [*lines, *REASONS.rstrip().split("\n")]
+
+
+def _orders(found: Mapping[str, Sequence[float]]) -> list[str]:
+    """Rank correlation of predicted and published ratios within each group."""
+    told = []
+    for group in GROUPS:
+        pairs = [(found[c.name][0], c.published) for c in CLAIMS
+                 if c.group == group and c.name in found]  # fmt: skip
+        if len(pairs) > PAIRS_AT_LEAST:
+            told.append(f"{group} {tau(pairs):.2f} ({len(pairs)})")
+    text = f"Order within a group, Kendall's tau: {', '.join(told)}; target 0.9."
+    return ["", text] if told else []
 
 
 def _off(claim: Claim, found: Mapping[str, Sequence[float]]) -> float:

@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -188,6 +189,25 @@ def _judge(
     return row(case.name, case.family, stamps, call, asked)
 
 
+STREAMS: Final = {
+    "read": lambda x, y: torch.sum(x),
+    "write": lambda x, y: y.fill_(1.0),
+    "copy": lambda x, y: torch.add(x, 1.0, out=y),
+}
+"""What torch does with memory, by name."""
+MEBIBYTES: Final = (16, 32, 64, 128, 256, 1024)
+
+
+def streams(asked: argparse.Namespace, stamps: Stamps) -> Iterator[Any]:
+    """Memory read, written and copied by torch's own kernels, in float32; sizes of one tensor."""
+    for size in MEBIBYTES:
+        x, y = (torch.ones(size << 18, device="cuda") for _ in range(2))
+        for name, stream in STREAMS.items():
+            if re.search(asked.only, f"{name} of {size} MiB") and asked.left() > 0:
+                call = partial(stream, x, y)
+                yield row(f"{name} of {size} MiB", "torch", stamps, call, asked)
+
+
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -195,6 +215,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--attention", type=Path, help="folder of FlashAttention-4's launches")
     parser.add_argument("--gemm", type=Path, help="folder of quack's launches")
     parser.add_argument("--judges", type=Path, help="folder of the other judges' launches")
+    parser.add_argument("--streams", action="store_true", help="also torch's reads and writes")
     parser.add_argument("--only", default="", help="regular expression over names")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=75, help="begin nothing after them")
@@ -212,7 +233,7 @@ def main(arguments: list[str] | None = None) -> int:
     stamps = Stamps(torch.cuda.get_device_properties(0).multi_processor_count)
     found: dict[str, Any] = {"card": card(), "rounds": asked.rounds, "rows": []}
     parts = [gemms] * (asked.gemm is not None) + [judges] * (asked.judges is not None)
-    parts += [attention] * (asked.attention is not None)
+    parts += [attention] * (asked.attention is not None) + [streams] * asked.streams
     for part in parts:
         for one in part(asked, stamps):
             found["rows"].append(one)

@@ -91,7 +91,8 @@ def page(rows: Sequence[Row], measured: Mapping[str, float], failed: Sequence[st
         "# quack's GEMMs on an H200", "",
         "Written by `python -m benchmarks.timing.gemm`. PyPI `quack-kernels`, bf16, sums in f32.",
         "Predicted: the clocked machine with the chip's values, nothing in the L2 at the start;",
-        "the band is that of draws.", "",
+        "the band is that of draws. What was predicted before the measurement, without the rule of",
+        "rows that SMs share, is in [timing_cycles.md](timing_cycles.md).", "",
     ]  # fmt: skip
     if errors:
         order = tau([(p.typical.cycles, measured[g.name]) for g, p in rows if g.name in errors])

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from benchmarks.timing.questions import (
     DATA,
     ROW_BYTES,
+    SMS,
+    TENSOR_ROWS,
     Question,
     barriers,
     boxes,
@@ -23,6 +25,8 @@ CODE_STEP = 64
 """Instructions of a step of code: one KB."""
 CHAINS = 16
 """Registers that take turns, so that no instruction waits for the one before."""
+FEW, BOX = 8, 128
+"""Boxes of a step, and their rows, where all SMs copy."""
 FLAG = 768
 """Where the products' warp group says, in shared memory, that its products have ended."""
 
@@ -34,6 +38,25 @@ def _hand_over(n: int, limit: str = "") -> str:
         f"@%q1 bra SECOND$n; @!%q2 mbarrier.arrive.shared.b64 %rd9, [%r1]; {back} bra NEXT$n;"
         f"SECOND$n: {there} @!%q2 mbarrier.arrive.shared.b64 %rd9, [%r1+8]; NEXT$n: "
     )
+
+
+def _shared(sharers: int) -> str:
+    """Boxes of which several CTAs copy the same."""
+    own = f"mul.lo.u32 %r10, %r62, {TENSOR_ROWS};"
+    first = f"div.u32 %r10, %r62, {sharers}; mul.lo.u32 %r10, %r10, {TENSOR_ROWS};"
+    text = boxes(FEW, BOX)
+    if own not in text:
+        raise ValueError(f"{text!r} has no {own!r}")
+    return text.replace(own, first)
+
+
+def _shared_question(sharers: int) -> Question:
+    """Copies of all SMs at once; neighbours copy the same rows."""
+    return Question(
+        f"copy of {FEW} x {BOX} rows in each of {SMS} CTAs, {sharers} of them the same",
+        "l2_bytes", _copies(FEW, BOX), (2, 6), _shared(sharers),
+        smem=DATA + FEW * BOX * ROW_BYTES, box_rows=BOX, grid=SMS,
+    )  # fmt: skip
 
 
 def _copies(count: int, rows: int) -> Callable[[int], str]:
@@ -133,6 +156,7 @@ MORE_QUESTIONS = (
              barriers(1), block=64),
     *(_copy_question(c, r)
       for c, r in ((1, 8), (1, 32), (1, 64), (1, 128), (1, 192), (1, 256), (2, 128), (4, 128))),
+    *(_shared_question(sharers) for sharers in (1, 2, 4, 12, SMS)),
     *(_store_question(rows) for rows in (8, 64, 128, 256)),
     *(_code_question(few, many, warps) for warps in (1, 3)
       for few, many in ((2, 4), (4, 6), (6, 8), (8, 12), (12, 16), (16, 24), (24, 32), (32, 48))),

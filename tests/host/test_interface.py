@@ -194,8 +194,8 @@ def test_warmup_knows_that_hopper_splits_keys(recorder: Recorder) -> None:
     hopper = {"head_dim": 128, "dtype": "bf16", "arch": "sm_90a"}
     name = "fa4_sm90_bf16_d128_g1"
     assert fa4_cute.warmup([hopper]) == [
-        f"{name}_few_0", f"{name}_few_split_0", "fa4_combine_bf16_d128_0", f"{name}_0",
-        f"{name}_split_0", f"{name}_long_0", f"{name}_long_split_0",
+        f"{name}_few_0", f"{name}_few_split_0", "fa4_combine_bf16_d128_0", f"{name}_persistent_0",
+        f"{name}_split_persistent_0", f"{name}_long_0", f"{name}_long_split_0",
     ]  # fmt: skip
     assert fa4_cute.warmup([{**hopper, "seqlen_q": 9, "num_splits": 1}]) == [f"{name}_few_0"]
     assert fa4_cute.warmup([{**hopper, "seqlen_q": 9, "seqlen_k": 9000}]) == [

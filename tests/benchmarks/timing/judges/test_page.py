@@ -46,6 +46,16 @@ def test_what_is_not_known_is_said() -> None:
     assert "| R | b | 90 | 85–95 | 50% | SMs | – | – |" in page(cases, failed, {})
 
 
+def test_what_came_after_stands_apart() -> None:
+    rows = [row("a", 100), row("b", 90), row("c", 1)]
+    (cases, failed), (again, _) = joined(PREDICTED, rows), joined({"R: a": said("a", 100)}, rows)
+    text = page(cases, failed, {}, again)
+    first, mark, after = text.partition("have changed since")
+    assert mark
+    assert "| R | 3 | 3.3% |" in first
+    assert "| R | 1 | 0.0% |" in after
+
+
 def test_without_a_measurement_it_says_so(tmp_path: Path) -> None:
     kept, out = tmp_path / "kept.json", tmp_path / "page.md"
     kept.write_text(json.dumps(PREDICTED))
