@@ -294,8 +294,8 @@ def warmup(problems: Iterable[Mapping[str, Any]]) -> list[str]:
             number of queries decides how many Q tiles a CTA takes; without ``seqlen_q``, the
             kernels for few and for many queries are both compiled; without ``seqlen_k`` either,
             also that for many queries and few keys, whose CTAs may be persistent. Long keys may be
-            split, and on Hopper have tiles and schedulers of their own: without ``seqlen_k``, those for few
-            and for many keys and queries are compiled, with and without splits.
+            split, and on Hopper have tiles and CTAs of their own: without ``seqlen_k``, the kernels
+            for few and for many keys and queries are compiled, with and without splits.
 
     Returns:
         The names of the kernels, in order and each once; with split keys, also the name of the
