@@ -94,6 +94,10 @@ def page(cases: Sequence[Case], failed: Sequence[str]) -> str:
         "clocked machine with the chip's values; the band is that of draws (5 to 95 %). Nothing is",
         "fitted to these times. Kernels of this package are those of the commit that was measured.",
         "",
+        "**The clock of a row is NVML's median over all runners, and not what the SMs ran at**, so",
+        "the errors here are about 15 points too low and no measure of the model:",
+        "[timing_cycles.md](timing_cycles.md) has the SMs' own cycles, and [timing.md](timing.md)",
+        "says how this was found.", "",
         f"{len(cases)} cases: mean size of the error {mean(map(abs, errors)):.1%}, "
         f"mean {mean(errors):+.1%}, worst {max(errors, key=abs):+.1%}. Target: 5 %, worst 12 %.",
         f"The faster of two kernels is named rightly for {order(cases)} problems.", "",

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import faulthandler, os, signal, threading, time
 import numpy as np
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 
 faulthandler.enable()
 out = np.zeros(1, np.uint32)

@@ -8,7 +8,7 @@ import torch
 
 import sm100sim
 from sm100sim.memory import Allocation, allocation_of, readable, with_names, with_shared_names
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 
 HEAD = ".version 8.8\n.target sm_100a\n.address_size 64\n"
 STORE = """

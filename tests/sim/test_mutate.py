@@ -11,7 +11,7 @@ from sm100sim.mutate import Mutant, faulty, mutants, thinned
 from sm100sim.options import Check
 from sm100sim.ptx.parser import parse
 from sm100sim.run import prepare
-from tests.sim.harness import kernel_text, run_ptx
+from testing.harness import kernel_text, run_ptx
 from tests.sim.isa.memory.programs import SMEM, only, wait
 
 WAIT = "mbarrier.try_wait.parity.shared.b64 %q0, [%r1], 0, 100;"

@@ -11,8 +11,7 @@ import pytest
 
 from sm100sim.options import Check
 from sm100sim.report import SimulationFault
-from testing.harness import SMEM
-from tests.sim.harness import run_ptx
+from testing.harness import SMEM, run_ptx
 
 ROOT = Path(__file__).resolve().parents[2]
 BATCH = 1000

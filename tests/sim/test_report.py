@@ -12,7 +12,7 @@ import pytest
 import sm100sim
 from sm100sim.options import Check, current_options
 from sm100sim.run import before_launch
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 
 
 def test_a_block_collects_every_launch_faulted_ones_too() -> None:

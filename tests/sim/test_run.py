@@ -10,7 +10,7 @@ import pytest
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.report import SimulationFault
 from sm100sim.run import run
-from tests.sim.harness import kernel_text
+from testing.harness import kernel_text
 
 EMPTY = kernel_text("", [])
 POINTER = kernel_text("", [np.zeros(1)])

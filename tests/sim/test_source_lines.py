@@ -14,9 +14,8 @@ import pytest
 
 from sm100sim.options import Check
 from sm100sim.report import Report, SimulationFault
-from testing.harness import SMEM
+from testing.harness import SMEM, run_ptx
 from tests.sim.formats.launches import RACE
-from tests.sim.harness import run_ptx
 
 PROGRAM = "def reverse(s, a, o, t):\n    s[t] = a[t]\n    o[t] = s[63 - t]\n    while True: pass\n"
 WARPS = "mov.u32 %r2, %tid.x; setp.lt.u32 %q1, %r2, 32;"

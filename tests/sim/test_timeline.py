@@ -15,7 +15,7 @@ from sm100sim.options import Check
 from sm100sim.report import EventKind, Report
 from sm100sim.timeline import Row, all_rows, draw, picture, to_perfetto, warp_spans
 from sm100sim.timeline_marks import access_marks
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, only, wait
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.originals.launches import hearing, launch_facts
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned
 from tests.sim.isa.memory.test_tma import GOOD, SOURCE, dump, load
 

@@ -10,8 +10,7 @@ import sm100sim
 from sm100sim.calls.explore import ExplorationError, orders
 from sm100sim.calls.values import checksum
 from sm100sim.options import Check
-from testing.harness import SMEM
-from tests.sim.harness import run_ptx
+from testing.harness import SMEM, run_ptx
 
 WHO = "mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, dyn; add.u32 %r3, %r3, %r2;\n"
 EXCHANGE = (

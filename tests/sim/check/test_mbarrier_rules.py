@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sm100sim.options import Check
+from testing.harness import run_ptx
 from tests.sim.check.edges import (
     ARRIVE,
     CLUSTER,
@@ -19,7 +20,6 @@ from tests.sim.check.edges import (
     Edge,
     both_sides,
 )
-from tests.sim.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, only, wait
 
 PROTOCOL = Check.PROTOCOL

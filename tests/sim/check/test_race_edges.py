@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sm100sim.options import Check
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, only, wait
 
 PAIR = {"shared": SMEM, "smem": 256, "grid": (2, 1, 1), "cluster": (2, 1, 1)}

@@ -7,7 +7,7 @@ import pytest
 
 from sm100sim.options import Check
 from sm100sim.report import Report
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 
 ROW = """
 mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; mov.u32 %r3, 0; setp.eq.u32 %q1, %r2, 0; @%q1 bra W;

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from sm100sim.options import Check
+from testing.harness import run_ptx
 from tests.sim.check.edges import (
     MODES,
 )
 from tests.sim.check.test_exit_rules import SMALL
-from tests.sim.harness import run_ptx
 from tests.sim.isa.memory.programs import only
 
 TMEM_ALLOC = (

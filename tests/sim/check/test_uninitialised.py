@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from sm100sim.options import Check
+from testing.harness import run_ptx
 from tests.sim.check.edges import MODES
-from tests.sim.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned
 
 THREADS = "mov.u32 %r1, dyn; mov.u32 %r3, %tid.x; setp.lt.u32 %q1, %r3, 16;"

@@ -9,7 +9,7 @@ import pytest
 
 from sm100sim.options import Check
 from sm100sim.report import SimulationFault
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned
 
 TWO_RACES = (

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from sm100sim.report import Report
-from testing.harness import SMEM
-from tests.sim.harness import run_ptx
+from testing.harness import SMEM, run_ptx
 
 TYPES = {1: ("b8", "%h9"), 2: ("b16", "%h9"), 4: ("b32", "%r9"), 8: ("b64", "%rd9")}
 SLICE = 4096

@@ -7,8 +7,7 @@ import pytest
 
 from sm100sim.crew.recording import Recording, recording
 from sm100sim.engine.binding import opcode_numbers
-from testing.harness import SMEM
-from tests.sim.harness import run_ptx
+from testing.harness import SMEM, run_ptx
 
 HERE = """mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; mad.lo.u32 %r3, %r1, 32, %r2;
 mul.wide.u32 %rd1, %r3, 4; add.u64 %rd2, %p0, %rd1;"""

@@ -13,7 +13,7 @@ from sm100sim.crew import crew
 from sm100sim.crew.results import merged
 from sm100sim.options import Check
 from sm100sim.report import Report
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 
 CLUSTERS = 24
 WORDS = 32 * CLUSTERS

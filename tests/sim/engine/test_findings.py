@@ -9,8 +9,7 @@ import pytest
 
 from sm100sim.options import Check
 from sm100sim.report import SimulationFault
-from testing.harness import aligned
-from tests.sim.harness import run_ptx
+from testing.harness import aligned, run_ptx
 
 READ_UNSET = "add.u32 %r1, %r0, 1;"
 

@@ -12,7 +12,7 @@ PROGRAM = """
 import resource
 import numpy as np
 from sm100sim.report import SimulationFault
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 
 out = np.zeros(1, np.uint32)
 run_ptx("st.global.b32 [%p0], 1;", out)

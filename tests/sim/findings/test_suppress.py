@@ -11,9 +11,8 @@ import pytest
 import sm100sim
 from sm100sim.findings.suppress import Suppression, read, suppressions_of, unused
 from sm100sim.report import Report
-from testing.harness import SMEM
+from testing.harness import SMEM, run_ptx
 from tests.sim.formats.launches import PROGRAM, RACE
-from tests.sim.harness import run_ptx
 
 
 def race(path: Path, body: str = RACE, **options: Any) -> Report:

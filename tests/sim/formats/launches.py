@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from sm100sim.report import Report
-from testing.harness import SMEM
-from tests.sim.harness import run_ptx
+from testing.harness import SMEM, run_ptx
 
 PROGRAM = "def reverse(s, a, o, t):\n    s[t] = a[t]\n    o[t] = s[63 - t]\n"
 RACE = (

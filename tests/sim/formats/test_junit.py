@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import sm100sim
 from sm100sim.formats.document import Results
 from sm100sim.formats.junit import junit
+from testing.harness import run_ptx
 from tests.sim.formats.launches import race, stopped
-from tests.sim.harness import run_ptx
 
 
 def read(*reports: sm100sim.Report, program: str = "") -> ElementTree.Element:

@@ -9,8 +9,8 @@ import pytest
 
 import sm100sim
 from sm100sim.formats.save import FORMATS, SUFFIXES, rendered, results_of
+from testing.harness import run_ptx
 from tests.sim.formats.launches import race, stopped
-from tests.sim.harness import run_ptx
 
 
 def test_json_holds_findings_suppressions_options_and_hot_spots(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from sm100sim.ptx.errors import PtxError
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 
 
 def refused(*statements: str) -> Callable[[str], None]:

@@ -6,7 +6,7 @@ import pytest
 
 from sm100sim.isa.cross_talk import Talk, talk_of
 from sm100sim.ptx.parser import parse
-from tests.sim.harness import kernel_text
+from testing.harness import kernel_text
 
 QUIET = (
     "ld.global.b32 %r1, [%rd1];",

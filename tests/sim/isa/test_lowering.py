@@ -8,7 +8,7 @@ from sm100sim.isa import families  # noqa: F401  (registers every family)
 from sm100sim.isa.lowering import registered
 from sm100sim.ptx.errors import PtxError
 from sm100sim.run import prepare
-from tests.sim.harness import kernel_text
+from testing.harness import kernel_text
 
 FORMS = ("", ".b32", ".f32.f32", ".global.b32", ".sync.aligned.b32", ".async.bulk.global")
 

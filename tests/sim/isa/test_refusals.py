@@ -9,7 +9,7 @@ import pytest
 
 from sm100sim.ptx.errors import PtxError, Unsupported
 from sm100sim.report import SimulationFault, UnsupportedExecuted
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 
 FUNCTIONS = """
 .extern .func (.param .b32 func_retval0) vprintf (.param .b64 a, .param .b64 b);

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 from sm100sim.options import Check
+from testing.harness import run_ptx
 from tests.sim.check.edges import (
     ARRIVE,
     CLUSTER,
@@ -31,7 +32,6 @@ from tests.sim.check.edges import (
     Edge,
     both_sides,
 )
-from tests.sim.harness import run_ptx
 from tests.sim.isa.memory.programs import aligned, only, wait
 
 BY_BARRIER = ("warp 1 of CTA 0", "warp 0 of CTA 0", "arrive (release)", "wait (acquire)")

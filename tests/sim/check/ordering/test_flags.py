@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sm100sim.options import Check
+from testing.harness import run_ptx
 from tests.sim.check.edges import (
     CLUSTER,
     MODES,
@@ -18,7 +19,6 @@ from tests.sim.check.edges import (
     Edge,
     both_sides,
 )
-from tests.sim.harness import run_ptx
 from tests.sim.isa.memory.programs import aligned, only, wait
 
 RELAXED_ARRIVE = "mbarrier.arrive.relaxed.cta.shared.b64 %rd9, [%r1];"

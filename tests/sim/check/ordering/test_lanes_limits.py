@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from testing.harness import run_ptx
 from tests.sim.check.edges import MODES, Edge
 from tests.sim.check.ordering.test_lanes import (
     ARRIVE,
@@ -19,7 +20,6 @@ from tests.sim.check.ordering.test_lanes import (
     one,
     warp,
 )
-from tests.sim.harness import run_ptx
 from tests.sim.isa.memory.programs import aligned, only, wait
 
 FINISHED = (

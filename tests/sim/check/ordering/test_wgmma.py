@@ -14,8 +14,8 @@ import pytest
 
 from sm100sim.options import Check
 from sm100sim.report import Report
+from testing.harness import run_ptx
 from tests.sim.check.edges import MODES
-from tests.sim.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, wait
 
 BYTES = 8192

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.sim.harness import lanewise
+from testing.harness import lanewise
 
 VALUES = np.concatenate(
     [

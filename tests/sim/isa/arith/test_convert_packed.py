@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.sim.harness import lanewise
+from testing.harness import lanewise
 from tests.sim.isa.absent import refused
 from tests.sim.isa.arith.exact import (
     BF16,

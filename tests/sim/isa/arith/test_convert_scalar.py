@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sm100sim.ptx.errors import PtxError
-from tests.sim.harness import lanewise, run_ptx
+from testing.harness import lanewise, run_ptx
 from tests.sim.isa.absent import refused
 from tests.sim.isa.arith.exact import BF16, F16, F32, F64, MODES, Float, exact
 

@@ -7,7 +7,7 @@ import pytest
 
 from sm100sim.options import Check
 from sm100sim.ptx.errors import PtxError
-from tests.sim.harness import lanewise, run_ptx
+from testing.harness import lanewise, run_ptx
 from tests.sim.isa.arith.test_integer import pairs, read
 
 WORDS = 2

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.sim.harness import lanewise
+from testing.harness import lanewise
 
 SPECIAL = np.array(
     [

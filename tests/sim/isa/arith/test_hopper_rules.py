@@ -8,7 +8,7 @@ from math import cos, pi, sin
 import numpy as np
 import pytest
 
-from tests.sim.harness import lanewise, run_ptx
+from testing.harness import lanewise, run_ptx
 from tests.sim.isa.arith.exact import F16, F32, MODES, Float, exact
 
 QUIET = 1 << 51

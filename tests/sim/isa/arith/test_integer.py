@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sm100sim.ptx.errors import PtxError
-from tests.sim.harness import lanewise, run_ptx
+from testing.harness import lanewise, run_ptx
 
 EDGES = {
     16: [0, 1, 2, 7, 0x7FFF, 0x8000, 0x8001, 0xFFFE, 0xFFFF, 0x1234],

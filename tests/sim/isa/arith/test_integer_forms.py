@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.sim.harness import lanewise, run_ptx
+from testing.harness import lanewise, run_ptx
 from tests.sim.isa.absent import refused
 
 EDGES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.sim.harness import lanewise
+from testing.harness import lanewise
 
 WORD = [
     "add.s32",

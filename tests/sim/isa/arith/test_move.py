@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.sim.harness import lanewise
+from testing.harness import lanewise
 from tests.sim.isa.absent import refused
 
 WORDS = np.random.default_rng(0).integers(0, 2**32, (4, 64), dtype=np.uint64).astype(np.uint32)

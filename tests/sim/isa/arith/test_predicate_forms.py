@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tests.sim.harness import lanewise
+from testing.harness import lanewise
 from tests.sim.isa.absent import refused
 from tests.sim.isa.arith.exact import BF16, F16, F64, Float
 from tests.sim.isa.arith.test_predicate import ORDERED

@@ -10,8 +10,7 @@ import pytest
 
 from sm100sim.layouts.tensor_map import TensorMap
 from sm100sim.report import SimulationFault
-from testing.harness import SMEM, aligned, aligned_copy, only
-from tests.sim.harness import run_ptx
+from testing.harness import SMEM, aligned, aligned_copy, only, run_ptx
 
 __all__ = ["DYN", "SMEM", "aligned", "aligned_copy", "fault_of", "only", "tensor", "wait"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sm100sim.ptx.errors import PtxError
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, fault_of
 
 REG = {

@@ -9,7 +9,7 @@ import pytest
 
 from sm100sim.options import Check
 from sm100sim.ptx.errors import PtxError
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, fault_of, only, wait
 
 MODES = ["fast", "random", "late"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 from tests.sim.isa.memory.programs import aligned, fault_of
 
 DEPOT = ".local .align 8 .b8 depot[64]; .local .align 4 .b8 other[8]; .reg .b64 %SP, %SPL;"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sm100sim.ptx.errors import PtxError
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, aligned_copy, fault_of
 
 LANE = "mov.u32 %r0, %tid.x;"

@@ -12,7 +12,7 @@ import pytest
 from sm100sim.layouts.swizzle import TmaSwizzle
 from sm100sim.layouts.tensor_map import TensorMap
 from sm100sim.ptx.errors import PtxError
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, fault_of, only, wait
 
 BASE = TensorMap(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sm100sim.options import Check
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, fault_of, only, wait
 from tests.sim.isa.memory.test_tma import GOOD, MODES, SOURCE, dump, load, loaded
 

@@ -8,7 +8,7 @@ import pytest
 from sm100sim.layouts.swizzle import TmaSwizzle
 from sm100sim.options import Check
 from sm100sim.report import UnsupportedExecuted
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, aligned_copy, fault_of, only, tensor, wait
 
 MODES = ["fast", "random", "late"]

@@ -11,7 +11,7 @@ from sm100sim.layouts.swizzle import TmaSwizzle
 from sm100sim.layouts.tensor_map import TensorMap
 from sm100sim.options import Check
 from sm100sim.ptx.errors import PtxError
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 from tests.sim.isa.memory.boxes import element_addresses, element_offsets
 from tests.sim.isa.memory.programs import SMEM, aligned, aligned_copy, fault_of, only, tensor
 

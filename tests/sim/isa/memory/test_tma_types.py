@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from sm100sim.layouts.tensor_map import FLAG_LARGE, TensorMap
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, aligned_copy, fault_of, tensor
 from tests.sim.isa.memory.test_tma import dump, load
 

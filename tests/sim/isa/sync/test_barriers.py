@@ -9,7 +9,7 @@ import pytest
 
 from sm100sim.ptx.errors import PtxError
 from sm100sim.run import prepare
-from tests.sim.harness import kernel_text, run_ptx
+from testing.harness import kernel_text, run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, fault_of
 
 OPTIONS: dict[str, Any] = {"shared": SMEM, "smem": 1024}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, fault_of, only, wait
 
 PAIR: dict[str, Any] = {"shared": SMEM, "smem": 256, "grid": (2, 1, 1), "cluster": (2, 1, 1)}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sm100sim.ptx.errors import PtxError
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 from tests.sim.isa.memory.programs import DYN, SMEM, aligned, fault_of, only, wait
 
 OPTIONS: dict[str, Any] = {"shared": SMEM, "smem": 256}

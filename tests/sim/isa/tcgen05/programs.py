@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sm100sim.report import Report
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 
 Words = npt.NDArray[np.uint32]
 THREADS = 128

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sm100sim.report import Report, SimulationFault
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 
 SHARED = ".shared .align 8 .b8 slots[64];"
 

@@ -12,7 +12,7 @@ import pytest
 from sm100sim import launch
 from sm100sim.options import Check, RunOptions
 from sm100sim.report import SimulationFault, UnsupportedExecuted
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 
 COMPILED = (Path(__file__).parent / "data/calls.ptx").read_text()
 """Written by nvcc 13.0 from calls.cu."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sm100sim.report import SimulationFault
-from tests.sim.harness import lanewise, run_ptx
+from testing.harness import lanewise, run_ptx
 
 LANES = np.arange(32, dtype=np.uint32)
 

@@ -7,7 +7,7 @@ import pytest
 
 from sm100sim.options import Check
 from sm100sim.report import SimulationFault, UnsupportedExecuted
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned
 from tests.sim.isa.warp.test_matrix import random_codes, values
 

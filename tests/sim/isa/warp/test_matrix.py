@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from sm100sim.report import SimulationFault, UnsupportedExecuted
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 from tests.sim.isa.memory.programs import aligned
 from tests.sim.isa.tcgen05.mma_exact_reference import fused_sum, split, to_f32_toward_zero
 

@@ -11,7 +11,7 @@ import pytest
 from sm100sim import launch
 from sm100sim.options import Check, RunOptions
 from sm100sim.report import SimulationFault
-from tests.sim.harness import run_ptx
+from testing.harness import run_ptx
 
 COMPILED = (Path(__file__).parent / "data/calls.ptx").read_text()
 DECLARED = ".extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);\n"

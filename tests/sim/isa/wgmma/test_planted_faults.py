@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from sm100sim.mutate import mutants
-from tests.sim.harness import kernel_text
+from testing.harness import kernel_text
 from tests.sim.test_mutate import ARRIVE, MMA, WAIT, has_faults, moved, offsets, scope
 
 WGMMA = (

@@ -15,8 +15,7 @@ from sm100sim.timing.records import Action, LaunchTrace, SassKernel, WarpStream
 from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.trace import Matcher, traced
 from sm100sim.timing.sass.walk import Unmatched
-from testing.harness import SMEM, aligned
-from tests.sim.harness import run_ptx
+from testing.harness import SMEM, aligned, run_ptx
 
 HERE = """mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; mad.lo.u32 %r3, %r1, 128, %r2;
 mul.wide.u32 %rd1, %r3, 4; add.u64 %rd2, %p0, %rd1;
