@@ -39,7 +39,10 @@ def test_against_float64(seqlen_q: int, seqlen_k: int, causal: bool) -> None:
     report = fa4_cute.last_report()
     assert report is not None
     assert report.verdict == "clean"
-    assert report.grid[1:] == (2, 2)
+    # Causal grids start with the heads: those of the longest query tiles run first.
+    heads, tiles, sequences = report.grid if causal else (report.grid[i] for i in (1, 0, 2))
+    assert (heads, sequences) == (2, 2)
+    assert tiles in (-(-seqlen_q // 128), -(-seqlen_q // 64))
 
 
 @pytest.mark.parametrize(
