@@ -94,8 +94,11 @@ def token_scales_of(options: Options, q: Any, k: Any, *, where: Sequences) -> tu
     """
     if not (_is_by_token(options.q_scale) or _is_by_token(options.k_scale)):
         return None, None
-    by_head = key_layout(paged=bool(where.page_size), packed=where.cu_seqlens_k is not None)
+    packed = where.cu_seqlens_k is not None
+    by_head = key_layout(paged=bool(where.page_size), packed=packed)
     keys = by_head(_by_token("k_scale", options.k_scale, k))
+    if packed:
+        keys = keys.flatten(1).unsqueeze(0)
     return _by_token("q_scale", options.q_scale, q).contiguous(), keys
 
 
@@ -146,7 +149,7 @@ def _padded(scales: Any) -> Any:
 
 
 def _packed(scales: Any) -> Any:
-    """Return key scales (total_k, heads) by head, as often as ``token_rows`` says.
+    """Return key scales (total_k, heads) as (heads, copies, row): copies as of ``token_rows``.
 
     Raises:
         ValueError: a row has more floats than the kernel counts.
@@ -162,8 +165,7 @@ def _packed(scales: Any) -> Any:
         )
     of_key, of_head = scales.stride()
     copies = scales.as_strided((heads, COPIES, total), (of_head, 0, of_key))
-    padded = torch.constant_pad_nd(copies, (0, width - total))
-    return padded.view(1, heads, COPIES * width)
+    return torch.constant_pad_nd(copies, (0, width - total))
 
 
 def _by_page(scales: Any) -> Any:

@@ -57,7 +57,9 @@ class Look:
         padding = [role for role in named if role.startswith(_PADDING)]
         read = [*(name for name in (*Given._fields, _SINK) if name in named), *padding]
         shapes = {role: tuple(named[role].shape) for role in read}
-        self._read = {role: [*named].index(role) for role in read}
+        self._read = tuple(read)
+        self._places = [[*named].index(role) for role in read]
+        self._first = read[0], self._places[0]
         self._given = [_Place(n, shapes[n]) if n in shapes else None for n in Given._fields]
         self._padding = {role: _Place("padding lengths", shapes[role]) for role in padding}
         (q, k), longest = tensors[:2], (options.get(name) for name in Room._fields[2:])
@@ -71,10 +73,9 @@ class Look:
             ValueError: a value is wrong.
             NotImplementedError: a CUDA graph is being captured.
         """
-        places = self._read.values()
-        # All lie on one device.
-        check_readable(next(iter(self._read)), tensors[next(iter(places))])
-        values = [tensors[place].tolist() for place in places]
+        name, place = self._first
+        check_readable(name, tensors[place])  # All lie on one device.
+        values = [tensors[place].tolist() for place in self._places]
         known = self._found
         # The layers of a model share their sequences: equal values were checked once.
         if known is not None and known[0] == values:

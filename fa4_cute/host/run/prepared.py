@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import count
+from operator import or_
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -133,10 +135,7 @@ class Prepared:
         addresses = [*map(_address, tensors)]
         if 0 in addresses:
             return None
-        bits = 0
-        for address in addresses:
-            bits |= address
-        is_odd = self._is_odd or bits % TMA_ALIGN
+        is_odd = self._is_odd or reduce(or_, addresses) % TMA_ALIGN
         if is_odd and [address % TMA_ALIGN for address in addresses] != self._places:
             return None
         if self._look is not None and self._look(given.tensors) != self._lengths:
