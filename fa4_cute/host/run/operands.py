@@ -103,7 +103,14 @@ def readable(tensor: Any) -> Any:
         tensor = tensor.resolve_neg()
     if fits_tma(tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.element_size()):
         return tensor
-    # Unlike contiguous(), a clone is new memory, and so aligned, also when only alignment is wrong.
+    return copied(tensor)
+
+
+def copied(tensor: Any) -> Any:
+    """Return a contiguous copy.
+
+    Unlike contiguous(), a clone is new memory, and so aligned, also when only alignment is wrong.
+    """
     return tensor.clone(memory_format=torch.contiguous_format)
 
 

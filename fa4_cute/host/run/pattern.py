@@ -21,7 +21,7 @@ from ..ask.scales import key_layout, ones_for
 from ..ask.score_changes import as_float32, by_keys
 from ..ask.sequences import as_int32
 from .launch import Launched
-from .operands import Call, operand_of
+from .operands import Call, copied
 
 Given = Mapping[str, Any]
 SLOTS: Final = ("padding", "bias", "aux")
@@ -31,7 +31,7 @@ _TOKEN_SCALES: Final = ("q_scale", "k_scale")
 _INTEGERS: Final = ("cu_seqlens_q", "cu_seqlens_k", "seqused_k", "page_table")
 _SINGLE: Final = ("sink", *_INTEGERS, *_TOKEN_SCALES)
 _MAKERS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    **dict.fromkeys(_OPERANDS, operand_of),
+    **dict.fromkeys(_OPERANDS, copied),
     **dict.fromkeys((*_INTEGERS, "padding"), as_int32),
     "sink": lambda tensor: _contiguous(as_float32(tensor)),
     "bias": lambda tensor: by_keys(as_float32(tensor)),
