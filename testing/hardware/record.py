@@ -16,8 +16,8 @@ driver's error.  Every micro-kernel runs twice; outputs that differ between the 
 recorded.  A kernel that faults takes the context with it, so that the work is done by child
 processes, each of which goes on where the one before it stopped.
 
-The probes of the copy engine have a recorder of their own, which needs no Python package on the
-machine with the device: `benchmarks/hopper`.
+The descriptors of wgmma have a recorder of their own, which needs no Python package on the machine
+with the device: `benchmarks/hopper`.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class Launcher:
             status = self._cu.cuLaunchKernelEx(ct.byref(config), function, pointers, None)
             self._check(status, "cuLaunchKernelEx")
 
-        run.kept = (kept, attribute)  # type: ignore[attr-defined]
+        run.kept = (kept, attribute)  # type: ignore[attr-defined]  # keeps them alive
         return run
 
 
