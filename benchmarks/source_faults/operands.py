@@ -16,6 +16,8 @@ OPERANDS: Final[tuple[Fault, ...]] = (
     fault("paging.page_of_key", "Int64(ctx.work.batch) * extras.pages_per_row", "Int64(0)",
           "2q-page"),
     fault("paging.place_in_cache", "key % ctx.spec.variant.page_size", "key", "2q-page"),
+    fault("paging.held_page", "key % keys // each", "0", "2q-page"),
+    fault("paging.TilePages.of", "lane_index() * each", "0", "2q-page"),
     fault("paging.place_in_map", "key + sequence.first_key", "key", "2q-ragged"),
     fault("paging.place_in_map", "sequence.key_batch", "Int32(0)", "2q"),
     fault("paging.for_each_box", "first + row", "first", "2q-page"),

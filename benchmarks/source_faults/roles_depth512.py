@@ -35,6 +35,8 @@ _LOAD: Final = (
     fault("pair.expect_tx_in_leader", "and.pred leader, leader, first;", "", "d256"),
     fault("pipelines.TMAProducerPipeline.drain", "self.acquire(state, qk_stage)", REMOVED, "d256"),
     fault("depth512_load.load_work", "step < num_tiles", "step <= num_tiles", "d256"),
+    fault("depth512_load.load_work", "TilePages.of(ctx, step + 1)", "TilePages.of(ctx, step)",
+          "d256-page"),
 )
 _MMA: Final = (
     fault("depth512_mma.PairIssuer.scores", "hand_over.acquire(step)",
