@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from sm100sim.timing.chips import Draw, load_chip
 from sm100sim.timing.model import run_cluster
@@ -99,8 +99,8 @@ def loops(row: Row, turns: int) -> Program:
     return Program().warp(0, *producer).warp(1, *consumer)
 
 
-def _event(kind: Action, barrier: Place, **more: object) -> DynamicEvent:
-    return DynamicEvent(kind, 1, objects=(barrier,), **more)  # type: ignore[arg-type]
+def _event(kind: Action, barrier: Place, **more: Any) -> DynamicEvent:
+    return DynamicEvent(kind, 1, objects=(barrier,), **more)
 
 
 def _wait(barrier: Place, phase: int) -> Entry:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import gcd
-from typing import Final
+from typing import Any, Final
 
 from benchmarks.hopper.times.problems import HIDDEN, TOKENS, Problem
 from fa4_cute.plan.config.tuning import RoleRegisters, Tuning
@@ -59,7 +59,7 @@ class ProblemClass:
     depth: int
     ov_depth: int
     cells: tuple[Cell, ...]
-    axes: tuple[tuple[str, tuple[object, ...]], ...]
+    axes: tuple[tuple[str, tuple[Any, ...]], ...]
 
     @property
     def element_bytes(self) -> int:
@@ -93,7 +93,7 @@ class ProblemClass:
     def choices(self, start: Tuning) -> tuple[tuple[str, tuple[Tuning, ...]], ...]:
         """Return, axis by axis, ``start`` with each value of the axis."""
         return tuple(
-            (name, tuple(replace(start, **{name: value}) for value in values))  # type: ignore[arg-type]
+            (name, tuple(replace(start, **{name: value}) for value in values))
             for name, values in self.axes
         )
 

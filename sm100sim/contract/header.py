@@ -96,7 +96,7 @@ def _type(kind: type | None, *, const: bool) -> str:
     elif kind is not None and issubclass(kind, ct.Structure):
         text = kind.__name__
     else:
-        target = kind._type_  # type: ignore[union-attr]
+        target = kind._type_  # type: ignore[union-attr]  # a POINTER(...)
         text = f"{'const ' if const else ''}{SCALARS.get(target, target.__name__)} *"
     return text if text.endswith("*") else text + " "
 

@@ -188,7 +188,7 @@ def _shape(lo: Lowering, mods: Mods) -> Shape:
     found = mods.maybe(*{shape for shapes in SHAPES.values() for shape in shapes})
     if found is None:
         raise lo.fail("wmma has the shapes m16n16k16, m8n32k16, m32n8k16, m16n16k8 and m8n8k4 here")
-    return Shape(*(int(n) for n in _SHAPE.fullmatch(found).groups()))  # type: ignore[union-attr]
+    return Shape(*map(int, _SHAPE.findall(found)[0]))
 
 
 def _slots(lo: Lowering, operand: Operand, count: int, kind: str, matrix: str) -> list[Operand]:
