@@ -15,9 +15,6 @@ A family's file holds the outputs of each case, the digest of its PTX and inputs
 driver's error.  Every micro-kernel runs twice; outputs that differ between the two runs are not
 recorded.  A kernel that faults takes the context with it, so that the work is done by child
 processes, each of which goes on where the one before it stopped.
-
-The descriptors of wgmma have a recorder of their own, which needs no Python package on the machine
-with the device: `benchmarks/hopper`.
 """
 
 from __future__ import annotations
