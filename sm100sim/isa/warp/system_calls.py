@@ -63,7 +63,7 @@ def _answered(lo: Lowering, op: str, sources: tuple[int, ...], result: Operand, 
 
 
 def allocate(lo: Lowering, site: CallSite) -> None:
-    """malloc(size): memory of this launch, or 0 when the heap of 8 MiB has no room."""
+    """malloc(size): memory of the program's heap, or of this launch; 0 when there is no room."""
     _counted(lo, site, 1, 1)
     _answered(lo, "MALLOC", (_argument(lo, site.arguments[0], 64),), site.results[0], 64)
 
