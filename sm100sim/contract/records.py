@@ -208,8 +208,8 @@ class Shared(ct.c_void_p):
 
 
 STRUCTURES: tuple[type[ct.Structure], ...] = (
-    RawIns, Special, SlotWidth, RawFunction, RawProgram, Options, Region, Heap, RawFinding, RawEvent,
-    RawRecording, RawStep, Totals, Progress, Rule, InstrDesc,
+    RawIns, Special, SlotWidth, RawFunction, RawProgram, Options, Region, Heap, RawFinding,
+    RawEvent, RawRecording, RawStep, Totals, Progress, Rule, InstrDesc,
 )  # fmt: skip
 
 Signature = tuple[type | None, tuple[tuple[str, type], ...]]

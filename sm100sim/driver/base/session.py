@@ -30,6 +30,7 @@ STREAM_LEGACY, STREAM_PER_THREAD = 1, 2
 """Handles of default streams (CUDA Driver API, "CU_STREAM_LEGACY")."""
 KERNEL_NODE, COPY_NODE, SET_NODE, HOST_NODE, GRAPH_NODE, EMPTY_NODE = range(6)
 ALLOCATE_NODE, FREE_NODE = 10, 11
+CONDITIONAL_NODE = 13
 """`CUgraphNodeType`."""
 
 _FAULTS: Final = {
@@ -155,11 +156,17 @@ class Session:
         if target.capture is None:
             work()
         else:
-            target.last = self.add_node(target.capture, kind, work, [target.last])
+            target.tail = [self.add_node(target.capture, kind, work, target.tail)]
 
-    def add_node(self, graph: Graph, kind: int, work: Work, after: Sequence[Node | None]) -> Node:
+    def new_graph(self) -> Graph:
+        """An empty graph."""
+        graph = Graph()
+        graph.handle = self.new(graph)
+        return graph
+
+    def add_node(self, graph: Graph, kind: int, work: Work, after: Sequence[Node]) -> Node:
         """A new step of a graph."""
-        node = Node(kind, work, [other for other in after if other is not None])
+        node = Node(kind, work, list(after))
         node.handle = self.new(node)
         graph.nodes.append(node)
         return node
