@@ -39,7 +39,8 @@ class Block:
 
     Attributes:
         start, size: its bytes; `size` is what was asked for.
-        kind: "device", "managed", "pinned", or "reserved": an address range without memory.
+        kind: "device", "managed", "pinned", "texture": a record that kernels do not write, or
+            "reserved": an address range without memory.
         name: what findings call it.
     """
 
@@ -163,7 +164,7 @@ class Arena:
         Raises:
             CudaError: there is no room.
         """
-        region = self.device if kind in ("device", "reserved") else self.pinned
+        region = self.device if kind in ("device", "reserved", "texture") else self.pinned
         block = region.add(size, kind, alignment)
         block.name = name
         return block.start
@@ -244,7 +245,7 @@ class Arena:
         """The registered parts of an allocation, or all of it."""
         inside = [(at, *part) for at, part in self.parts.items() if block.start <= at < block.end]
         return [
-            Allocation(at, size, name=name)
+            Allocation(at, size, block.kind != "texture", name)
             for at, size, name in inside or [(block.start, block.size, block.name)]
         ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ...contract.textures import TexelType
 from ...ptx.program import Kernel
 from ...ptx.program import Module as Program
 
@@ -117,6 +118,56 @@ class Event:
     time: float | None = None
     capture: Graph | None = None
     node: Node | None = None
+
+
+@dataclass(frozen=True)
+class Texels:
+    """Elements of an array or a texture: how many channels of how many bytes, of which type."""
+
+    channels: int
+    channel_bytes: int
+    type: TexelType
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of an element."""
+        return self.channels * self.channel_bytes
+
+
+@dataclass(eq=False)
+class CudaArray:
+    """A CUDA array: rows without gaps, since nothing but copies and textures sees how it lies.
+
+    Attributes:
+        address: of its memory.
+        texels: its elements.
+        size: width, height, depth as the program gave them: 0 for a dimension that it lacks; the
+            depth of a layered one, or of a cube, counts the layers.
+        flags: `CUDA_ARRAY3D_*`.
+    """
+
+    address: int
+    texels: Texels
+    size: tuple[int, int, int]
+    flags: int = 0
+
+    @property
+    def pitch(self) -> int:
+        """Bytes of a row."""
+        return self.size[0] * self.texels.bytes
+
+    @property
+    def slice(self) -> int:
+        """Bytes of a plane or a layer."""
+        return self.pitch * max(self.size[1], 1)
+
+
+@dataclass(eq=False)
+class TextureObject:
+    """A texture or surface object: its descriptors as the program gave them."""
+
+    resource: bytes
+    texture: bytes = b""
 
 
 @dataclass(eq=False)

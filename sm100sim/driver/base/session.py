@@ -86,6 +86,10 @@ class Session:
         self._objects[self._next_handle] = thing
         return self._next_handle
 
+    def named(self, handle: int, thing: Any) -> None:
+        """Let a handle that the caller chose stand for something."""
+        self._objects[handle] = thing
+
     def get(self, handle: int, kind: type[T]) -> T:
         """What a handle stands for.
 

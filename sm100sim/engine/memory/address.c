@@ -315,7 +315,7 @@ static void observe_flags(Ctx *c, const Places *p, Acc acc, u32 order) {
   }
 }
 
-void observe(Ctx *c, const Places *p, Acc acc, u32 order) {
+void observe_by(Ctx *c, const Places *p, Acc acc, u32 order, Proxy proxy) {
   if (!observed(c->m))
     return;
   u32 left = c->mask;
@@ -339,9 +339,9 @@ void observe(Ctx *c, const Places *p, Acc acc, u32 order) {
     }
     u32 len = (last - l + 1) * p->len;
     if (owner)
-      see_smem(who, NULL, owner, smem_offset(owner, p->p[l]), len, seen, PROXY_GENERIC);
+      see_smem(who, NULL, owner, smem_offset(owner, p->p[l]), len, seen, proxy);
     else if (!is_private(c, p->p[l]))
-      see_gmem(who, NULL, c->m, (u64)(uintptr_t)p->p[l], len, seen, PROXY_GENERIC);
+      see_gmem(who, NULL, c->m, (u64)(uintptr_t)p->p[l], len, seen, proxy);
   }
   if (order & ORDER_SCOPE || (c->m->flags_used && acc != ACC_READ))
     observe_flags(c, p, acc, order);
