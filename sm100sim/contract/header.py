@@ -44,7 +44,8 @@ ENUMERATIONS: tuple[tuple[type[Enum], str], ...] = (
 )  # fmt: skip
 
 WORDS: tuple[tuple[str, Sequence[str], str], ...] = (
-    ("Mode", MODES, "MODE"), ("RegionKind", records.REGION_KINDS, "REGION"), ("SpecialKind", codes.SPECIALS, "SP"),
+    ("Mode", MODES, "MODE"), ("RegionKind", records.REGION_KINDS, "REGION"),
+    ("SpecialKind", codes.SPECIALS, "SP"),
     ("SurfaceMode", textures.SURFACE_MODES, "SURFACE"),
     ("TextureFact", textures.TEXTURE_FACTS, "FACT"),
     ("MatrixShape", codes.MATRIX_SHAPES, "SHAPE"), ("MapField", codes.MAP_FIELDS, "FIELD"),
