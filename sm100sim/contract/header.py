@@ -44,7 +44,8 @@ ENUMERATIONS: tuple[tuple[type[Enum], str], ...] = (
 )  # fmt: skip
 
 WORDS: tuple[tuple[str, Sequence[str], str], ...] = (
-    ("Mode", MODES, "MODE"), ("SpecialKind", codes.SPECIALS, "SP"),
+    ("Mode", MODES, "MODE"), ("RegionKind", records.REGION_KINDS, "REGION"),
+    ("SpecialKind", codes.SPECIALS, "SP"),
     ("SurfaceMode", textures.SURFACE_MODES, "SURFACE"),
     ("TextureFact", textures.TEXTURE_FACTS, "FACT"),
     ("MatrixShape", codes.MATRIX_SHAPES, "SHAPE"), ("MapField", codes.MAP_FIELDS, "FIELD"),
@@ -186,7 +187,7 @@ def _constants() -> Iterator[str]:
     for name in CONSTANTS:
         value = getattr(codes, name)
         yield f"#define {name} {value if value < 1 << 24 else hex(value)}u"
-    for name in ("CODE_BYTES", "TEXT_BYTES", "LOADED", "OUT_OF_MEMORY"):
+    for name in ("CODE_BYTES", "TEXT_BYTES", "LOADED", "OUT_OF_MEMORY", "HEAP_BLOCKS"):
         yield f"#define {name} ({getattr(records, name)})"
     yield ""
 

@@ -184,7 +184,7 @@ def memory_info(s: Session, free: int, total: int) -> None:
 
 @entry("cuCtxSetLimit", "cudaDeviceSetLimit")
 def set_limit(s: Session, limit: U32, value: int) -> None:
-    """Remember a limit; none of them limits anything here."""
+    """Remember a limit; only that of the heap limits anything here."""
     limits = s.runtime.setdefault("limits", {})
     limits[limit] = value
 

@@ -62,9 +62,16 @@ class Node:
 
 @dataclass(eq=False)
 class Graph:
-    """Steps in the order in which they were added."""
+    """Steps in the order in which they were added.
+
+    Attributes:
+        handle: of the graph.
+        conditions: what each launch writes to a condition first, by the condition's address.
+    """
 
     nodes: list[Node] = field(default_factory=list)
+    handle: int = 0
+    conditions: dict[int, int] = field(default_factory=dict)
 
     def ordered(self) -> list[Node]:
         """The steps, each after those that it waits for, otherwise in the order of addition."""
@@ -90,9 +97,10 @@ class Graph:
 
 @dataclass(eq=False)
 class GraphProgram:
-    """An instantiated graph: the steps that it had then."""
+    """An instantiated graph: the steps and conditions that it had then."""
 
     nodes: list[Node]
+    conditions: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -101,13 +109,13 @@ class Stream:
 
     Attributes:
         capture: the graph that takes the work instead, or None.
-        last: the newest step of that graph.
+        tail: the steps of that graph that the next one waits for.
     """
 
     flags: int = 0
     priority: int = 0
     capture: Graph | None = None
-    last: Node | None = None
+    tail: list[Node] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -117,7 +125,7 @@ class Event:
     flags: int = 0
     time: float | None = None
     capture: Graph | None = None
-    node: Node | None = None
+    tail: list[Node] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@
 #define SM100SIM_CONTRACT_RECORDS_H
 #include "machine/types.h"
 
-#define CONTRACT_DIGEST "2c67f7b983fce995"
+#define CONTRACT_DIGEST "d51e3dabce7f91ae"
 /* One instruction as Python hands it over.
  *
  * Slots are byte offsets into the warp's register block; `guard` is a predicate's slot or NONE32;
@@ -89,13 +89,23 @@ _Static_assert(sizeof(Options) == 96 && offsetof(Options, grid) == 0 && offsetof
     offsetof(Options, max_findings) == 64 && offsetof(Options, talks) == 68 && offsetof(Options, seed) == 72 &&
     offsetof(Options, max_idle_instructions) == 80 && offsetof(Options, max_instructions) == 88, "Options");
 
-/* A known global allocation. */
+/* A known global allocation; `kind`: of REGION_KINDS. */
 typedef struct {
   u64 lo, hi;
-  u32 writable;
+  u32 kind;
 } Region;
 _Static_assert(sizeof(Region) == 24 && offsetof(Region, lo) == 0 && offsetof(Region, hi) == 8 &&
-    offsetof(Region, writable) == 16, "Region");
+    offsetof(Region, kind) == 16, "Region");
+
+/* The beginning of a heap that outlives launches; HEAP_BLOCKS Regions of malloc follow it.
+ *
+ * `limit`: bytes that may be in use, of which `used` are; `next`: where the next block lies;
+ * `blocks`: how many of the Regions are in use. */
+typedef struct {
+  u64 limit, used, next, blocks;
+} Heap;
+_Static_assert(sizeof(Heap) == 32 && offsetof(Heap, limit) == 0 && offsetof(Heap, used) == 8 &&
+    offsetof(Heap, next) == 16 && offsetof(Heap, blocks) == 24, "Heap");
 
 /* Something wrong at a PTX line, and how often it was seen; `rank` and `warp` may be NONE32.
  *

@@ -55,7 +55,7 @@ static const Region *region_of(const Machine *m, u64 addr, u64 len) {
 
 bool gmem_ok(Machine *m, u64 addr, u64 len, bool write) {
   const Region *r = region_of(m, addr, len);
-  return r && (r->writable || !write);
+  return r && (r->kind || !write);
 }
 
 #define NEAR (1ull << 24)
@@ -136,7 +136,7 @@ static Step global_lane(Ctx *c, const Access *a, u64 addr, u8 **p) {
   if (!r)
     return fault(c, "global-address", "%s of %u bytes at 0x%llx is outside of every known allocation%s", VERB[a->acc],
                  a->len, (unsigned long long)addr, gmem_nearest(c->m, addr, a->len, where));
-  if (a->acc != ACC_READ && !r->writable)
+  if (a->acc != ACC_READ && !r->kind)
     return fault(c, "global-address", "%s of %u bytes at 0x%llx: the allocation is read-only", VERB[a->acc], a->len,
                  (unsigned long long)addr);
   *p = (u8 *)(uintptr_t)addr;
@@ -256,7 +256,7 @@ static void share_lanes(const Ctx *c, const Access *a, const Places *at) {
 static bool resolve_global(Ctx *c, const Access *a, Places *out) {
   const u64 *v = R64(c, a->slot);
   const Region *r = region_of(c->m, v[first_lane(c->mask)] + (u64)a->off, a->len);
-  if (!r || (a->acc != ACC_READ && !r->writable))
+  if (!r || (a->acc != ACC_READ && !r->kind))
     return false;
   bool bad = false;
   FOR_LANES (c->mask, l) {

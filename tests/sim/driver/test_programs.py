@@ -179,8 +179,10 @@ def test_files_that_were_compiled_apart(tmp_path: Path) -> None:
 @needs_nvcc
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["vector_add", "runtime", "tensor_map", "im2col", "wmma", "grid", "textures"]
-)
+    "name",
+    ["vector_add", "runtime", "tensor_map", "im2col", "wmma", "grid", "textures", "heap",
+     "conditions"],
+)  # fmt: skip
 def test_programs_of_nvcc(name: str, tmp_path: Path) -> None:
     done = ran("check", by_nvcc(name, tmp_path, *PTX))
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stdout + done.stderr
