@@ -96,7 +96,9 @@ class Launcher:
 
         path = get_cache_manager(self._metadata.hash).get_file(self._file)
         if path is None:
-            raise FileNotFoundError(f"{self._file} is not in Triton's cache any more; compile it again")
+            raise FileNotFoundError(
+                f"{self._file} is not in Triton's cache any more; compile it again"
+            )
         return Path(path).read_text()
 
     def _scratch(self, what: str, ctas: int) -> npt.NDArray[np.uint8] | None:

@@ -37,7 +37,8 @@ def test_a_kernel_may_have_another_name_than_its_function() -> None:
     negate[(1,)](x, out, BLOCK=128)
     assert torch.equal(out, -x)
     report = virtual.last_report()
-    assert report is not None and report.kernel == "under_another_name"
+    assert report is not None
+    assert report.kernel == "under_another_name"
 
 
 def test_vector_addition_is_clean_under_all_checks() -> None:
