@@ -160,7 +160,7 @@ class SM90Spec(CommonSpec):
 
     @property
     def in_sections(self) -> bool:
-        """With a causal mask: the query tiles of several heads fall more evenly than those of one."""
+        """With a causal mask: query tiles of several heads fall more evenly than those of one."""
         return self.head_by_head and self.causal
 
     @property
