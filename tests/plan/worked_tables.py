@@ -1,8 +1,8 @@
 """Worked values of the configuration, computed from the formulas of ``docs/sources.md`` section 1.
 
-One line of ``worked_tables.txt`` per configuration; ``-`` marks values that do not exist because no key tile fits. The last
-column is the source's own verdict, which does not know the limit of 64 mbarriers. Where the plan
-goes by that limit, its rings are shorter than the line states.
+One line of ``worked_tables.txt`` per configuration; ``-`` marks values that do not exist because no
+key tile fits. The last column is the source's own verdict, which does not know the limit of 64
+mbarriers. Where the plan goes by that limit, its rings are shorter than the line states.
 """
 
 from __future__ import annotations
