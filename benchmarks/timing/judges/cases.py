@@ -109,21 +109,12 @@ class Softmax:
 
 
 @dataclass(frozen=True)
-class LayerNorm:
+class LayerNorm(Softmax):
     """Each row of x less its mean, over its deviation, times `weight` and with `bias` added."""
-
-    rows: int
-    columns: int
-
-    @property
-    def name(self) -> str:
-        """Sizes."""
-        return f"{self.rows}x{self.columns}"
 
     def shapes(self) -> Shapes:
         """Shape by tensor."""
-        rows = dict.fromkeys(("x", "out"), (self.rows, self.columns))
-        return {**rows, "weight": (self.columns,), "bias": (self.columns,)}
+        return {**super().shapes(), "weight": (self.columns,), "bias": (self.columns,)}
 
     def expected(self, t: Tensors) -> torch.Tensor:
         """What `out` has to be."""
@@ -133,7 +124,7 @@ class LayerNorm:
         return found
 
 
-Problem = Product | Attention | Softmax | LayerNorm
+Problem = Product | Attention | Softmax
 
 
 @dataclass(frozen=True)

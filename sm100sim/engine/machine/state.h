@@ -242,6 +242,8 @@ struct Machine {
   Region *regions;
   u32 n_regions, cap_regions, n_given; /* those that the launch was given come first, then the kernel's own heap */
   u64 heap_used;
+  Heap *heap; /* one that outlives the launch, or NULL; its blocks are the last regions, in the same order */
+  u64 heap_end;
   u64 instructions, thread_instructions, clusters_done, clusters_total;
   u64 *op_count;   /* executed warp instructions per opcode */
   u64 *line_count; /* executed warp instructions per instruction index */

@@ -275,9 +275,10 @@ def _multiply(lo: Lowering, ins: Instr, mods: Mods) -> None:
     for _ in "ab":
         mods.one_of("row", "col")
     saturate = mods.take("satfinite")
+    nearest = mods.take("rn")
     kind, d = _types(lo, mods)
-    if d == "f64":
-        mods.take("rn")
+    if nearest and d != "f64":
+        raise lo.fail("a rounding is a part of products of .f64")
     mods.done()
     if f"m{shape.m}n{shape.n}k{shape.k}" not in SHAPES[kind] or len(ins.operands) != 4:
         raise lo.fail(f"four operands in a shape of type .{kind} expected")
