@@ -68,6 +68,7 @@ def modular(problem: Problem, tensors: Tensors, hear: Hear) -> None:
         NotImplementedError: no program here asks for it. ValueError: it fails.
     """
     p, scale = problem, repr(problem.head_dim**-0.5)
+    sizes: tuple[int, ...] = (p.batch, p.seqlen_q, p.seqlen_k)
     latent = (p.head_dim, p.head_dim_v) == LATENT
     if p.page or p.packed or (not latent and p.head_dim not in MODULAR_DIMS):
         raise NotImplementedError("asked for without pages and packing at 64, 128, 256, 512, MLA")
@@ -84,7 +85,7 @@ def modular(problem: Problem, tensors: Tensors, hear: Hear) -> None:
                        "mask": int(not p.causal)}  # fmt: skip
             if p.dtype == "fp8":
                 defines["fp8"] = 1
-            program, sizes = built(RELEASE, "dense", defines), (p.batch, p.seqlen_q, p.seqlen_k)
+            program = built(RELEASE, "dense", defines)
         launched([str(program), name, *map(str, sizes), scale], hear)
 
 
