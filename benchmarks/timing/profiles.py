@@ -102,16 +102,17 @@ def differences(found: Comparison) -> list[str]:
               for name, part in zip(NAMES, one.why.split("; and "), strict=True)),
             *(f"    * {text}." for text in (*_ways(found, one.what), *_behind(found, one.what))),
         ]  # fmt: skip
-    return [*lines, *WORDS.splitlines(), "", *_table("Busy cycles of resources", found.resources, found),
-            *_table("Cycles of a warp, by role and reason", found.roles, found)]  # fmt: skip
+    tables = (*_table("Busy cycles of resources", found.resources, found),
+              *_table("Cycles of a warp, by role and reason", found.roles, found))  # fmt: skip
+    return [*lines, *WORDS.splitlines(), "", *tables]
 
 
 WORDS: Final = """
 In words: FlashAttention-4's two CTAs share each MMA. That halves what either loads and reads of
 keys and values, which is the difference of shared memory, L2 and copies; it pays with arrivals at
 the partner's barriers between S, softmax and P, which the path through the tensor core holds. It
-takes fewer exponentials as polynomials, so that more of its path waits for MUFU, and this package
-issues the more instructions. Its rescaling warps wait at named barriers, ours at mbarriers: other
+takes fewer exponentials as polynomials, so that MUFU works more, and this package issues the more
+instructions. Its rescaling warps wait at named barriers, ours at mbarriers: other
 rows of the same wait.
 """
 BEHIND: Final = {
