@@ -29,6 +29,13 @@ class AttentionSizes:
     num_q_heads: int
     num_kv_heads: int
 
+    def blocks(self, shape: TileShape) -> tuple[int, int, int]:
+        """Return the grid in which every work tile of this shape has CTAs of its own."""
+        return grid(
+            shape,
+            max_seqlen_q=self.seqlen_q, num_q_heads=self.num_q_heads, batch=self.batch,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True)
 class LaunchPlan:
@@ -112,12 +119,7 @@ def _query_tile_blocks(
     spec: AttentionSpec, sizes: AttentionSizes, num_splits: int
 ) -> tuple[int, int, int]:
     """Return the grid in which every split of every query tile has CTAs of its own."""
-    x, y, z = grid(
-        TileShape.of(spec.config),
-        max_seqlen_q=sizes.seqlen_q,
-        num_q_heads=sizes.num_q_heads,
-        batch=sizes.batch,
-    )
+    x, y, z = sizes.blocks(TileShape.of(spec.config))
     if spec.heads_first:
         return _sections(spec, sizes, (x, y, z))
     for name, count in (("heads", y), ("batch", z)):

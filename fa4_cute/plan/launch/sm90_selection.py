@@ -27,7 +27,7 @@ from ..spec.combine_spec import MAX_SPLITS
 from ..spec.sm90_spec import SM90Spec
 from ..spec.variant import Scheduler
 from .launch import AttentionSizes
-from .tiles import TileShape, grid
+from .tiles import TileShape
 
 MEMORY_BYTES_PER_NS: Final = 4200
 """What all SMs together read."""
@@ -212,12 +212,8 @@ class GridLoad:
         all_bytes = sizes.batch * sizes.num_kv_heads * key_tiles * tile_bytes
         rows = sizes.batch * sizes.seqlen_q * sizes.num_q_heads
         partial_bytes = 2 * rows * (spec.output_depth + 1) * 4
-        blocks = grid(
-            TileShape.of(config),
-            max_seqlen_q=sizes.seqlen_q, num_q_heads=sizes.num_q_heads, batch=sizes.batch,
-        )  # fmt: skip
         return cls(
-            units=prod(blocks),
+            units=prod(sizes.blocks(TileShape.of(config))),
             num_sms=num_sms,
             slots=num_sms * config.ctas_per_sm,
             key_tiles=key_tiles,
@@ -294,9 +290,7 @@ def evens_out(spec: SM90Spec, sizes: AttentionSizes, num_sms: int, keys: int) ->
     if not is_in_turns(spec):
         return True
     shape = TileShape.of(spec.config)
-    tiles, *others = grid(
-        shape, max_seqlen_q=sizes.seqlen_q, num_q_heads=sizes.num_q_heads, batch=sizes.batch
-    )
+    tiles, *others = sizes.blocks(shape)
     works = tiles * prod(others)
     if works <= num_sms or spec.variant.mask == NULL:
         return works > num_sms
