@@ -35,8 +35,9 @@ def test_a_slow_producer_is_not_ahead() -> None:
 
 
 def test_at_once_it_is() -> None:
+    out = np.zeros(1, np.uint32)
     with pytest.raises(SimulationFault, match="deadlock"):
-        run_ptx(FRAGILE, np.zeros(1, np.uint32), block=64, shared=SMEM, smem=64, mode="late", seed=1)
+        run_ptx(FRAGILE, out, block=64, shared=SMEM, smem=64, mode="late", seed=1)
 
 
 COPY = """
