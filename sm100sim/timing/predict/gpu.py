@@ -109,8 +109,9 @@ def time_launch(
 
 
 def _moving(draw: Draw, read: float, written: float) -> float:
-    """Cycles in which memory moves so many bytes."""
+    """Cycles in which memory moves so many bytes; the last ones that are written stay in the L2."""
     gbytes = read / draw["hbm_gbytes"]
+    written = max(written - draw.values.get("l2_kept_bytes", 0), 0)
     gbytes += written / draw["hbm_write_gbytes"] if written else 0
     return gbytes * draw["clock_mhz"] / 1e3
 
@@ -122,7 +123,10 @@ def asked_of_l2(launch: LaunchTrace, draw: Draw) -> Draw:
     bytes; what that is of the L2's rate counts as pressure (`model.happenings`).
     """
     launch, traffic = from_memory(launch)
-    alone = replace(draw, values={**draw.values, "l2_pressure": 0.0})
+    alone = replace(draw, values={**draw.values, "l2_pressure": 0.0, "hbm_pressure": 0.0})
     work = time_launch(launch, alone).cycles - draw["launch_cycles"]
-    pressure = min(traffic.asked / draw["l2_bytes"] / work, 1)
-    return replace(draw, values={**draw.values, "l2_pressure": pressure})
+    pressure = {
+        "l2_pressure": min(traffic.asked / draw["l2_bytes"] / work, 1),
+        "hbm_pressure": min(_moving(draw, traffic.read, traffic.written) / work, 1),
+    }
+    return replace(draw, values={**draw.values, **pressure})
