@@ -15,6 +15,7 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -126,8 +127,9 @@ def check(case: Case) -> Row:
     findings: dict[str, None] = {}
     verdicts, bits = set(), set()
     for name, seed in modes:
-        checks, mode = (Check.NONE, "fast") if name == "plain" else (CHECKS, name)
-        options = RunOptions(mode=mode, seed=seed, checks=checks, raise_on_fault=False)  # type: ignore[arg-type]
+        mode: Any = "fast" if name == "plain" else name
+        checks = Check.NONE if name == "plain" else CHECKS
+        options = RunOptions(mode=mode, seed=seed, checks=checks, raise_on_fault=False)
         start = time.perf_counter()
         report, outputs = launch.execute(options)
         seconds[name] += time.perf_counter() - start

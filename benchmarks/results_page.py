@@ -2,10 +2,10 @@
 
     python -m benchmarks.results_page
 
-Reads out/check.json (``make check``), out/mutants.json (``make mutants``), out/source_mutants.json
-(``python -m benchmarks.source_mutants``) and out/pair_cta.json (``python -m benchmarks.pair_cta``)
-and writes docs/results.md. A section whose report is not there stays as the page has it. Figures
-that differ from run to run, as seconds do, have no place on the page.
+Reads out/check.json (``make check``), out/mutants.json (``make mutants``) and
+out/source_mutants.json (``python -m benchmarks.source_mutants``), and writes docs/results.md. A
+section whose report is not there stays as the page has it. Figures that differ from run to run, as
+seconds do, have no place on the page.
 """
 
 from __future__ import annotations
@@ -149,39 +149,11 @@ def source_section(report: Report) -> Iterator[str]:
         yield from (*unexplained, "")
 
 
-def pair_section(report: Report) -> Iterator[str]:
-    """Machine code, modelled overlap and errors of the kernel for head dims above 192."""
-    yield "[pair_cta.md](pair_cta.md) explains the kernel.\n"
-    yield paragraph(
-        "**Machine code**, bf16, no mask. `setmaxnreg` names the registers of softmax, correction "
-        "and other warps. T1 is a static lower bound: the fewest stall cycles of a softmax warp "
-        'from "S ready" to "P handed over".'
-    )
-    yield from table(*_first_and_rest(report["machine_code"]))
-    yield paragraph(
-        f"**Overlap.** One work tile, {report['overlap_keys']} keys, bf16, on the modelled "
-        "timeline of the virtual SM100; not measured on a chip."
-    )
-    yield from table(*_first_and_rest(report["overlap"]))
-    queries, keys = report["lengths"]
-    yield paragraph(
-        f"**Errors.** Largest error against float64, {queries} queries and {keys} keys, one "
-        "key/value head, memory poisoned with NaN before the run; and that of plain PyTorch in the "
-        "same element type."
-    )
-    yield from table(*_first_and_rest(report["errors"]))
-
-
-def _first_and_rest(rows: list[list[str]]) -> tuple[list[str], list[list[str]]]:
-    return rows[0], rows[1:]
-
-
 Section = Callable[[Report], Iterator[str]]
 SECTIONS: Final[dict[str, tuple[str, Section]]] = {
     "`make check`": ("check.json", check_section),
     "`make mutants`": ("mutants.json", mutants_section),
     "Faults in the source": ("source_mutants.json", source_section),
-    "The kernel for head dims above 192": ("pair_cta.json", pair_section),
 }
 """Title of every section, the file of its report, and what renders it."""
 

@@ -24,12 +24,10 @@ an unknown modifier of a known opcode, stops with the PTX line when it is execut
 """
 
 MISSING = {
-    "tex tld4 txq istypep suld sust sured suq": "textures and surfaces",
+    "tld4 istypep sured": "gathers, types of variables, and reductions of textures and surfaces",
     "multimem": "memory of several GPUs at once",
     "stacksave stackrestore alloca": "stacks of a size that is known at run time only",
     "vadd vsub vabsdiff vmin vmax vshl vshr vmad vset": "video, of single values",
-    "vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vset2": "video, of pairs",
-    "vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4 vset4": "video, of four bytes",
 }
 """Opcodes of the PTX ISA that no family has, and what they are."""
 NOT_EXECUTED = """

@@ -9,15 +9,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .contract.records import REGION_KINDS
+
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Bytes [start, start + size) of host memory that kernels may touch; findings say `name`."""
+    """Bytes [start, start + size) of host memory that kernels may touch; findings say `name`.
+
+    Of a heap, which outlives launches, they may touch what `malloc` gave.
+    """
 
     start: int
     size: int
     writable: bool = True
     name: str = ""
+    heap: bool = False
+
+    @property
+    def kind(self) -> int:
+        """Its number in REGION_KINDS."""
+        word = "heap" if self.heap else "writable" if self.writable else "read_only"
+        return REGION_KINDS.index(word)
 
 
 _registered: dict[int, Allocation] = {}

@@ -1,4 +1,4 @@
-"""Timelines of a traced run: spans per warp, a picture with the accesses of a finding, Perfetto.
+"""Timelines of a traced run: spans per warp, and a picture with the accesses of a finding.
 
 They show the order of a functional run, to explain findings. Times are those of the run's own
 clock: every instruction costs its published issue cycles, waits end when what they wait for is
@@ -9,11 +9,10 @@ not compete for issue slots; timelines that predict a chip come from `sm100sim.p
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from .events import Event, EventKind, Traced
 from .timeline_marks import Mark, access_marks
@@ -259,44 +258,3 @@ def _draw_marks(axes: Axes, rows: Sequence[Row], marks: Sequence[Mark]) -> None:
             textcoords="offset points", color="#d00000",
             bbox={"facecolor": "white", "alpha": 0.75, "linewidth": 0, "pad": 1},
         )  # fmt: skip
-
-
-def to_perfetto(
-    report: Traced, path: str | Path, names: Mapping[tuple[int, int], str] | None = None
-) -> Path:
-    """Write the events as trace-event JSON, which Perfetto opens; one cycle is one microsecond.
-
-    Args:
-        names: (rank, warp) -> thread name.
-    """
-    _require_events(report)
-    entries: list[dict[str, Any]] = []
-    for rank in sorted({e.rank for e in report.events}):
-        process = {"name": f"CTA rank {rank}"}
-        entries.append({"name": "process_name", "ph": "M", "pid": rank, "tid": 0, "args": process})
-        rows = [row for row in all_rows(report, names) if row.rank == rank]
-        for thread, row in enumerate(rows):
-            named = {"name": row.name}
-            entries.append(
-                {"name": "thread_name", "ph": "M", "pid": rank, "tid": thread, "args": named}
-            )
-            entries += [
-                {"name": s.label, "ph": "X", "pid": rank, "tid": thread, "ts": s.start,
-                 "dur": s.end - s.start, "args": {"ptx_line": s.line}}
-                for s in spans_of(report, row)
-            ]  # fmt: skip
-            entries += _instants(report, row, thread)
-    out = Path(path)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps({"traceEvents": entries, "displayTimeUnit": "ns"}))
-    return out
-
-
-def _instants(report: Traced, row: Row, thread: int) -> list[dict[str, Any]]:
-    """The findings of one warp as instant events."""
-    return [
-        {"name": report.findings[e.a].code, "ph": "i", "s": "t", "pid": row.rank, "tid": thread,
-         "ts": e.start, "args": {"ptx_line": e.line, "message": report.findings[e.a].message}}
-        for e in report.events
-        if e.kind is EventKind.FINDING and (e.rank, e.warp) == (row.rank, row.source)
-    ]  # fmt: skip

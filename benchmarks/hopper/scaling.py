@@ -129,7 +129,7 @@ def timed(call: Callable[[], Any], rounds: int, gpu: Any) -> list[float]:
     for _ in range(rounds):
         call()
         marks.append(gpu.mark())
-    return gpu.between(marks)  # type: ignore[no-any-return]
+    return gpu.between(marks)  # type: ignore[no-any-return]  # torch is untyped
 
 
 class Member:

@@ -1,18 +1,23 @@
-"""The faults of ``benchmarks.source_mutants``, by the storey of the source they are planted in."""
+"""The faults of ``benchmarks.source_mutants``: the rows of ``faults.toml``."""
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
 from typing import Final
 
 from benchmarks.source_anchors import Fault
-from benchmarks.source_faults.device import DEVICE
-from benchmarks.source_faults.operands import OPERANDS
-from benchmarks.source_faults.output import OUTPUT
-from benchmarks.source_faults.plan import PLAN
-from benchmarks.source_faults.roles import ROLES
-from benchmarks.source_faults.roles_depth512 import ROLES_DEPTH512
-from benchmarks.source_faults.work import WORK
 
-FAULTS: Final[tuple[Fault, ...]] = (
-    *PLAN, *DEVICE, *OUTPUT, *OPERANDS, *WORK, *ROLES, *ROLES_DEPTH512
-)  # fmt: skip
+TABLE: Final = Path(__file__).with_name("faults.toml")
+
+
+def _read(text: str) -> tuple[Fault, ...]:
+    return tuple(
+        Fault(place, old, new, tuple(killers.split()), **dict(*more))
+        for storey in tomllib.loads(text).values()
+        for place, rows in storey.items()
+        for old, new, killers, *more in rows
+    )
+
+
+FAULTS: Final[tuple[Fault, ...]] = _read(TABLE.read_text())

@@ -137,10 +137,11 @@ def main(arguments: list[str] | None = None) -> int:
         found = of_class(records, of.name)
         if not given.show:
             print(of.name, flush=True)
-            found = Search(of, found if before == with_now else {}).run()
+            found = Search(of, found if before.get(of.name) == with_now else {}).run()
             records = [r for r in records if r.of != of.name] + list(found.values())
             if given.write:
-                save(with_now, records)
+                before[of.name] = with_now
+                save(before, records)
         if found:
             show(of, found)
     text = table_text(records)

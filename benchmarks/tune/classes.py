@@ -8,8 +8,7 @@ short one.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import gcd
-from typing import Final
+from typing import Any, Final
 
 from benchmarks.hopper.times.problems import HIDDEN, TOKENS, Problem
 from fa4_cute.plan.config.tuning import RoleRegisters, Tuning
@@ -59,7 +58,7 @@ class ProblemClass:
     depth: int
     ov_depth: int
     cells: tuple[Cell, ...]
-    axes: tuple[tuple[str, tuple[object, ...]], ...]
+    axes: tuple[tuple[str, tuple[Any, ...]], ...]
 
     @property
     def element_bytes(self) -> int:
@@ -93,7 +92,7 @@ class ProblemClass:
     def choices(self, start: Tuning) -> tuple[tuple[str, tuple[Tuning, ...]], ...]:
         """Return, axis by axis, ``start`` with each value of the axis."""
         return tuple(
-            (name, tuple(replace(start, **{name: value}) for value in values))  # type: ignore[arg-type]
+            (name, tuple(replace(start, **{name: value}) for value in values))
             for name, values in self.axes
         )
 
@@ -121,9 +120,3 @@ CLASSES: Final = (
     ProblemClass("decode d128", "1q", "bf16", 128, 128, STEP, _COMMON),
 )
 """In the order of the table: the first row that holds a kernel is taken."""
-
-
-def query_tiles(problem: Problem, rows: int) -> int:
-    """Return the query tiles of a head's sequence, of ``rows`` rows each; a group shares rows."""
-    group = problem.heads // problem.heads_kv
-    return -(-problem.seqlen_q * (group if gcd(group, rows) == group else 1) // rows)

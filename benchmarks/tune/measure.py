@@ -66,8 +66,8 @@ def trace(problem: Problem, spec: KernelSpec, code: SassKernel) -> ClusterTrace:
     """Return what the first CTA executes: that with most keys."""
     tensors = make(problem, "cpu")
 
-    def chosen(asked: Any) -> support.Choice:
-        return replace(support.require(support.choose(asked)), spec=spec)  # type: ignore[no-any-return]
+    def chosen(asked: Any) -> Any:
+        return replace(support.require(support.choose(asked)), spec=spec)
 
     few = partial(pack_launch, num_sms=SMS)
     with (

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.tune.classes import CLASSES, DECODED
-from benchmarks.tune.records import DEFAULT, Record, best, described, load, of_class
+from benchmarks.tune.records import DEFAULT, MadeWith, Record, best, described, load, of_class
 from sm100sim.timing.predict import Band
 
 EXPERIMENTS: Final = Path(__file__).parent / "experiments.toml"
@@ -39,7 +39,7 @@ TRIED: Final = """
 ## What was tried by hand
 
 Head dim 128, bf16, all keys. Cycles of a key tile in the steady state, and of a CTA with six key
-tiles, over those of the kernel named beside the idea.
+tiles, over those of the kernel named beside the idea; none where static stalls spoke against it.
 
 | idea | over | expected | a key tile | six key tiles | T1 | turn | spills | why |
 |---|---|---|---|---|---|---|---|---|
@@ -105,8 +105,9 @@ def found_rows(records: dict[Any, Record]) -> list[str]:
 
 def tried_row(entry: dict[str, Any]) -> str:
     """Return the row of an experiment."""
-    cells = [entry["idea"], entry["before"], entry["expected"], band(*entry["tile"])]
-    cells += [band(*entry["start"]), *(str(entry[name]) for name in ("t1", "turn", "spills"))]
+    bands = [band(*entry[name]) if name in entry else "-" for name in ("tile", "start")]
+    cells = [entry["idea"], entry["before"], entry["expected"], *bands]
+    cells += [str(entry[name]) for name in ("t1", "turn", "spills")]
     cells.append(entry["why"])
     return f"| {' | '.join(cells)} |"
 
@@ -117,7 +118,10 @@ def launch_row(entry: dict[str, Any]) -> str:
 
 
 def page(
-    records: list[Record], experiments: list[dict[str, Any]], launches: list[dict[str, Any]]
+    made_with: MadeWith,
+    records: list[Record],
+    experiments: list[dict[str, Any]],
+    launches: list[dict[str, Any]],
 ) -> str:
     """Return the page."""
     lines = [HEAD.format(*DECODED)]
@@ -132,7 +136,7 @@ def page(
             f"| choice (taken: bold) | {' | '.join(names)} | T1 | turn | spills |",
             "|---" * (len(names) + 4) + "|",
             *found_rows(found),
-            "",
+            f"\nJudged by the timing model of digest {made_with[of.name]['model'][:8]}.\n",
         ]
     tried = "\n".join(map(tried_row, experiments))
     return "\n".join(lines) + TRIED + tried + "\n" + launched(launches) + TAIL
@@ -146,7 +150,7 @@ def launched(launches: list[dict[str, Any]]) -> str:
 def current() -> str:
     """Return the page of the records and experiments that there are."""
     tried = tomllib.loads(EXPERIMENTS.read_text())
-    return page(load()[1], tried["experiment"], tried["launch"])
+    return page(*load(), tried["experiment"], tried["launch"])
 
 
 def main(arguments: list[str]) -> int:

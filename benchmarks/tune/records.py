@@ -149,8 +149,12 @@ def table_text(records: Sequence[Record]) -> str:
     return text if "RoleRegisters(" in "".join(rows) else text.replace("RoleRegisters, ", "")
 
 
-def load(path: Path = FILE) -> tuple[dict[str, str], list[Record]]:
-    """Return what the records were made with, and the records."""
+MadeWith = dict[str, dict[str, str]]
+"""By class: compiler, assembler and timing model of its records."""
+
+
+def load(path: Path = FILE) -> tuple[MadeWith, list[Record]]:
+    """Return what the records of each class were made with, and the records."""
     if not path.exists():
         return {}, []
     data = json.loads(path.read_text())
@@ -167,7 +171,7 @@ def _record(entry: dict[str, Any]) -> Record:
     return Record(**{**entry, "tuning": tuning, "cycles": cycles})
 
 
-def save(made_with: dict[str, str], records: Sequence[Record], path: Path = FILE) -> None:
+def save(made_with: MadeWith, records: Sequence[Record], path: Path = FILE) -> None:
     """Write the records, a line each."""
     lines = ",\n".join(json.dumps(asdict(record)) for record in records)
     head = json.dumps(made_with)

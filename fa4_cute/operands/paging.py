@@ -6,10 +6,13 @@ of bytes of a tile is always the same.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import cutlass
 from cutlass import Int32, Int64, cute
 
+from ..device.ids import lane_index
 from ..device.memory import gmem
 from ..device.registers import DEVICE
 from ..plan.spec.tensor_maps import key_box
@@ -17,6 +20,7 @@ from ..work.context import AttentionContext
 
 OUTSIDE_PAGE = 2**31 - 1
 """A page index that no cache has."""
+Context = TypeVar("Context", bound=AttentionContext)
 LoadBox = Callable[[Int32 | int, tuple[Int32, Int32, Int32]], None]
 """Called with the row of a box in its tile, and (row, head, batch) in the map."""
 
@@ -30,7 +34,27 @@ def load_boxes(ctx: AttentionContext, first: Int32, num_rows: int, load: LoadBox
         num_rows: keys of the tile.
         load: issues the copies of one box.
     """
-    for_each_box(ctx, first, num_rows, lambda row, key: load(row, place_in_map(ctx, key)))
+    if ctx.spec.reads_pages_ahead and key_box(ctx.spec, num_rows)[1] < num_rows:
+        load_pages(ctx, first, num_rows, load)
+    else:
+        for_each_box(ctx, first, num_rows, lambda row, key: load(row, place_in_map(ctx, key)))
+
+
+@cute.jit
+def load_pages(
+    ctx: AttentionContext,
+    first: Int32,
+    num_rows: cutlass.Constexpr[int],
+    load: cutlass.Constexpr,
+) -> None:
+    """Call ``load`` for each box of a tile; the table is read two boxes ahead of the copies."""
+    size = key_box(ctx.spec, num_rows)[1]
+    page, after = page_of_key(ctx, first), page_of_key(ctx, first + size)
+    for row in cutlass.range(0, num_rows, size, unroll=1):
+        ahead = page_of_key(ctx, first + row + 2 * size)
+        key = first + row
+        load(row, (key % ctx.spec.variant.page_size, ctx.work.kv_head, page))
+        page, after = after, ahead
 
 
 @cute.jit
@@ -60,7 +84,21 @@ def place_in_map(ctx: AttentionContext, key: Int32) -> tuple[Int32, Int32, Int32
 
 def place_in_cache(ctx: AttentionContext, key: Int32) -> tuple[Int32, Int32, Int32]:
     """Return where ``key`` lies in the maps of K and V: row of the page, head, page."""
-    return key % ctx.spec.variant.page_size, ctx.work.kv_head, page_of_key(ctx, key)
+    page = page_of_key(ctx, key) if ctx.pages is None else held_page(ctx, key)
+    return key % ctx.spec.variant.page_size, ctx.work.kv_head, page
+
+
+def held_page(ctx: AttentionContext, key: Int32) -> Int32:
+    """Return the page of ``key``, which a lane of the warp holds."""
+    keys, each = ctx.spec.config.BN, keys_of_lane(ctx)
+    if each == keys:
+        return ctx.pages
+    return cute.arch.shuffle_sync(ctx.pages, key % keys // each)
+
+
+def keys_of_lane(ctx: AttentionContext) -> int:
+    """Return how many keys of a tile lie in the page that a lane holds."""
+    return key_box(ctx.spec, ctx.spec.config.BN)[1]
 
 
 def page_of_key(ctx: AttentionContext, key: Int32) -> Int32:
@@ -73,3 +111,41 @@ def page_of_key(ctx: AttentionContext, key: Int32) -> Int32:
     row = gmem.word_address(extras.page_table, first)
     page = gmem.load_i32(gmem.word_address(row, known))
     return DEVICE.select(key < seqlen_k, page, OUTSIDE_PAGE)
+
+
+class TilePages:
+    """The pages of a key tile in a register of each lane, or nothing without pages.
+
+    They are looked up a tile ahead, so that copies do not wait for the table.
+    """
+
+    def __init__(self, held: tuple[Int32, ...]) -> None:
+        """Take the register."""
+        self.held = held
+
+    @classmethod
+    def of(cls, ctx: AttentionContext, tile: Int32) -> "TilePages":
+        """Look up the pages of the ``tile``-th visited key tile, or of one after the last.
+
+        A lane has the page of its share of the tile's keys, and those after them that of a later
+        tile's.
+        """
+        if not ctx.spec.variant.page_size:
+            return cls(())
+        config, each = ctx.spec.config, keys_of_lane(ctx)
+        key = ctx.work.key_tile(tile) * config.BN
+        if each < config.BN:
+            key = key + lane_index() * each
+        return cls((page_of_key(ctx, key),))
+
+    def known_to(self, ctx: Context) -> Context:
+        """Return the context in which keys of the tile are loaded."""
+        return replace(ctx, pages=self.held[0]) if self.held else ctx
+
+    def __extract_mlir_values__(self) -> list[Any]:
+        """Return the registers, for loops that carry them."""
+        return [page.ir_value() for page in self.held]
+
+    def __new_from_mlir_values__(self, values: list[Any]) -> "TilePages":
+        """Return the same with other registers."""
+        return TilePages(tuple(map(Int32, values)))

@@ -14,6 +14,7 @@ import cutlass
 from cutlass import Int32, cute
 
 from ..operands.loads import key_slice, load_slice, place_of_query, value_slice
+from ..operands.paging import TilePages
 from ..operands.token_scales import fill_scale_buffer
 from ..pipelines import LoadPlace, RingState, TMAProducerPipeline
 from ..plan.memory.chunks import depth_chunks
@@ -37,6 +38,10 @@ class Depth512Loader:
     def of(cls, ctx: Depth512Context) -> "Depth512Loader":
         """Return the loader of this CTA."""
         return cls(ctx, TMAProducerPipeline(ctx.barriers, Ring.of_depth512(ctx.spec.config)))
+
+    def with_pages(self, pages: TilePages) -> "Depth512Loader":
+        """Return the loader of a key tile with these pages."""
+        return replace(self, ctx=pages.known_to(self.ctx))
 
     def query_stage(self, place: LoadPlace, qk_stage: int) -> None:
         """Issue qk stage ``qk_stage`` of this CTA's rows of Q; its bytes count as K's ``place``."""
@@ -111,15 +116,19 @@ def load_work(ctx: Depth512Context) -> None:
     state = ctx.ring_start(producer=True)
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
+        before = pages = TilePages.of(ctx, Int32(0))
         if cutlass.const_expr(ctx.spec.variant.is_persistent):
-            state = loader.first_keys_again(state)
+            state = loader.with_pages(pages).first_keys_again(state)
         else:
-            state = loader.first_keys(state)
+            state = loader.with_pages(pages).first_keys(state)
         for step in cutlass.range(0, ctx.num_steps, unroll=1):
+            ahead = TilePages.of(ctx, step + 1)
             if step > 0 and step < num_tiles:
-                state = loader.keys(state, step)
+                state = loader.with_pages(pages).keys(state, step)
             if step >= ctx.spec.value_lag:
-                state = loader.values(state, step - ctx.spec.value_lag)
+                of_values = before if ctx.spec.value_lag else pages
+                state = loader.with_pages(of_values).values(state, step - ctx.spec.value_lag)
+            before, pages = pages, ahead
         if cutlass.const_expr(not ctx.spec.variant.is_persistent):
             loader.ring.drain(state)
 

@@ -12,6 +12,7 @@ import cutlass
 from cutlass import Int32, cute
 
 from ..operands.loads import key_slice, load_slice, place_of_query, value_slice
+from ..operands.paging import TilePages
 from ..operands.token_scales import extra_bytes, fill_scale_buffer, load_key_scales
 from ..pipelines import (
     LoadPlace,
@@ -179,16 +180,19 @@ def load_for_two_queries(ctx: KernelContext) -> None:
     k, v = first_slots(ctx.spec.config, ctx.ring_start(producer=True))
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
+        here, pages = TilePages.of(ctx, Int32(0)).known_to(ctx), TilePages.of(ctx, Int32(1))
         if cutlass.const_expr(ctx.spec.variant.is_persistent):
-            load_first_tiles_again(ctx, k_ring, k)
-            load_value_tile(ctx, v_ring, v, Int32(0))
+            load_first_tiles_again(here, k_ring, k)
+            load_value_tile(here, v_ring, v, Int32(0))
         else:
-            load_first_tiles(ctx, k_ring, k)
-            fill_value_slot(ctx, v_ring, v, Int32(0))
+            load_first_tiles(here, k_ring, k)
+            fill_value_slot(here, v_ring, v, Int32(0))
         for tile in cutlass.range(1, num_tiles, unroll=1):
             k, v = next_slots(ctx.spec.config, k, v)
-            load_key_tile(ctx, k_ring, k, tile)
-            load_value_tile(ctx, v_ring, v, tile)
+            ahead, this = TilePages.of(ctx, tile + 1), pages.known_to(ctx)
+            load_key_tile(this, k_ring, k, tile)
+            load_value_tile(this, v_ring, v, tile)
+            pages = ahead
 
 
 @cute.jit
@@ -199,17 +203,20 @@ def load_for_one_query(ctx: KernelContext) -> None:
     k = v = ctx.ring_start(producer=True)
     num_tiles = ctx.work.num_key_tiles
     if num_tiles > 0:
+        before, pages = TilePages.of(ctx, Int32(0)), TilePages.of(ctx, Int32(1))
         if cutlass.const_expr(ctx.spec.variant.is_persistent):
-            load_first_tiles_again(ctx, k_ring, k)
+            load_first_tiles_again(before.known_to(ctx), k_ring, k)
         else:
-            load_first_tiles(ctx, k_ring, k)
+            load_first_tiles(before.known_to(ctx), k_ring, k)
         k, v = after_key(config, k, v)
         for tile in cutlass.range(1, num_tiles, unroll=1):
-            load_key_tile(ctx, k_ring, k, tile)
+            ahead = TilePages.of(ctx, tile + 1)
+            load_key_tile(pages.known_to(ctx), k_ring, k, tile)
             k, v = after_key(config, k, v)
-            load_value_tile(ctx, v_ring, v, tile - 1)
+            load_value_tile(before.known_to(ctx), v_ring, v, tile - 1)
             k, v = after_value(config, k, v)
-        load_value_tile(ctx, v_ring, v, num_tiles - 1)
+            before, pages = pages, ahead
+        load_value_tile(before.known_to(ctx), v_ring, v, num_tiles - 1)
 
 
 def load_work(ctx: KernelContext) -> None:

@@ -40,6 +40,8 @@ class AttentionContext(ABC):
         progress: what a persistent CTA has done before this work.
         index: number of the work in the order of the schedule; None where the grid says which work
             it is.
+        pages: in the load role, the pages of the key tile, one to a lane; None where each is looked
+            up in front of its copy.
     """
 
     spec: AttentionSpec
@@ -50,6 +52,7 @@ class AttentionContext(ABC):
     work: WorkTile = field(default=UNDECODED, kw_only=True)
     progress: Progress = field(default=START, kw_only=True)
     index: Int32 | None = field(default=None, kw_only=True)
+    pages: Int32 | None = field(default=None, kw_only=True)
 
     def decoded(self) -> Self:
         """Return the same context with the work tile of the CTA.

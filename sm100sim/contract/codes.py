@@ -315,6 +315,18 @@ CVT_TYPES = ("u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64", "f16", "bf16"
 """Types of scalar conversions: the unsigned ones have even numbers."""
 HALF_OPERATIONS = ("add", "sub", "mul", "fma", "min", "max", "neg", "abs", "ex2", "tanh")
 PRMT_MODES = ("index", "f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
+VIDEO = ("add", "sub", "avrg", "absdiff", "min", "max", "eq", "ne", "lt", "le", "gt", "ge")
+"""Operations of the instructions on pairs and on four bytes; the last six are those of vset."""
+
+
+class VideoFlag(IntFlag):
+    """Forms of these.  SUM: .add, the results are added to c; SIGNED: what .sat clamps to."""
+
+    SUM = 1
+    SAT = 2
+    SIGNED = 4
+
+
 COMPARISONS = (
     "eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan",
 )  # fmt: skip

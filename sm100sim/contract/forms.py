@@ -54,7 +54,7 @@ class Move(Form):
 
 @form
 class Integer(Form):
-    """Integer arithmetic and bits.  `table`: of lop3; `mode`: of prmt."""
+    """Integer arithmetic and bits.  `table`: of lop3, or VIDEO; `mode`: of prmt, or VideoFlag."""
 
     _fields_ = [
         ("a_signed", BOOL), ("b_signed", BOOL), ("shift_amount", BOOL), ("right", BOOL),
@@ -190,6 +190,22 @@ class MapAccess(Form):
     _fields_ = [
         ("space", U8), ("address_bits", U8), ("field", U8), ("ordinal", U8), ("value_bits", U8),
         ("source_bits", U8), ("source_offset", I32),
+    ]  # fmt: skip
+
+
+@form
+class Texture(Form):
+    """tex: dimensions, TexelType of the result, integer coordinates."""
+
+    _fields_ = [("rank", U8), ("layered", BOOL), ("cube", BOOL), ("type", U8), ("integer", BOOL)]
+
+
+@form
+class Surface(Form):
+    """suld and sust: dimensions, bytes of an element and bits of its registers, SURFACE_MODES."""
+
+    _fields_ = [
+        ("rank", U8), ("layered", BOOL), ("bytes", U8), ("register_bits", U8), ("mode", U8),
     ]  # fmt: skip
 
 

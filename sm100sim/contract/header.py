@@ -19,7 +19,7 @@ from typing import Any
 
 from ..options import MODES, Check
 from ..report import EventKind
-from . import clock, codes, records
+from . import clock, codes, records, textures
 from .forms import FORM_BYTES, FORMS
 
 FOLDER = Path(__file__).resolve().parents[1] / "engine" / "contract"
@@ -36,14 +36,18 @@ ENUMERATIONS: tuple[tuple[type[Enum], str], ...] = (
     (EventKind, "EV"), (Check, "CHECK"),
     (codes.Space, "SPACE"), (codes.Scope, "SCOPE"), (codes.Order, "ORDER"),
     (codes.FenceKind, "FENCE"), (codes.FenceSpace, "FENCE_SPACE"), (codes.RedOp, "RED"),
-    (codes.Element, "EL"), (codes.CopyFlag, "COPY"), (codes.CpSource, "CP_SOURCE"),
+    (codes.Element, "EL"), (textures.TexelType, "TEXEL"), (textures.Outside, "OUTSIDE"),
+    (codes.CopyFlag, "COPY"), (codes.CpSource, "CP_SOURCE"),
     (codes.BarrierKind, "BAR"), (codes.ArriveFlag, "ARRIVE"), (codes.WaitFlag, "WAIT"),
     (codes.Transaction, "TX"), (codes.MmaFlag, "MMA"), (codes.WgmmaFlag, "WGMMA"),
-    (codes.Numeric, "FLAG"),
+    (codes.Numeric, "FLAG"), (codes.VideoFlag, "VIDEO_FLAG"),
 )  # fmt: skip
 
 WORDS: tuple[tuple[str, Sequence[str], str], ...] = (
-    ("Mode", MODES, "MODE"), ("SpecialKind", codes.SPECIALS, "SP"),
+    ("Mode", MODES, "MODE"), ("RegionKind", records.REGION_KINDS, "REGION"),
+    ("SpecialKind", codes.SPECIALS, "SP"),
+    ("SurfaceMode", textures.SURFACE_MODES, "SURFACE"),
+    ("TextureFact", textures.TEXTURE_FACTS, "FACT"),
     ("MatrixShape", codes.MATRIX_SHAPES, "SHAPE"), ("MapField", codes.MAP_FIELDS, "FIELD"),
     ("MmaKind", codes.MMA_KINDS, "KIND"), ("LdShape", codes.LD_SHAPES, "LD"),
     ("WgmmaElement", codes.WGMMA_ELEMENTS, "WG_ELEMENT"),
@@ -53,6 +57,7 @@ WORDS: tuple[tuple[str, Sequence[str], str], ...] = (
     ("Format", codes.FORMATS, "FMT"), ("CvtType", codes.CVT_TYPES, "TYPE"),
     ("HalfOp", codes.HALF_OPERATIONS, "HALF"), ("PrmtMode", codes.PRMT_MODES, "PRMT"),
     ("Comparison", codes.COMPARISONS, "CMP"), ("Compared", codes.COMPARED, "COMPARED"),
+    ("Video", codes.VIDEO, "VIDEO"),
     ("Combination", codes.COMBINATIONS, "COMBINE"), ("FloatClass", codes.CLASSES, "CLASS"),
     ("ClockWord", codes.CLOCK_WORDS, "CLOCK"), ("Shuffle", codes.SHUFFLES, "SHFL"),
     ("Vote", codes.VOTES, "VOTE"), ("Reduction", codes.REDUCTIONS, "REDUX"),
@@ -92,7 +97,7 @@ def _type(kind: type | None, *, const: bool) -> str:
     elif kind is not None and issubclass(kind, ct.Structure):
         text = kind.__name__
     else:
-        target = kind._type_  # type: ignore[union-attr]
+        target = kind._type_  # type: ignore[union-attr]  # a POINTER(...)
         text = f"{'const ' if const else ''}{SCALARS.get(target, target.__name__)} *"
     return text if text.endswith("*") else text + " "
 
@@ -182,7 +187,7 @@ def _constants() -> Iterator[str]:
     for name in CONSTANTS:
         value = getattr(codes, name)
         yield f"#define {name} {value if value < 1 << 24 else hex(value)}u"
-    for name in ("CODE_BYTES", "TEXT_BYTES", "LOADED", "OUT_OF_MEMORY"):
+    for name in ("CODE_BYTES", "TEXT_BYTES", "LOADED", "OUT_OF_MEMORY", "HEAP_BLOCKS"):
         yield f"#define {name} ({getattr(records, name)})"
     yield ""
 
@@ -198,6 +203,8 @@ def _codes() -> Iterator[str]:
 def _records() -> Iterator[str]:
     for structure in records.STRUCTURES:
         yield from _structure(structure, structure.__name__)
+    yield f"#define TEXTURE_MARK {textures.TEXTURE_MARK}u\n"
+    yield from _structure(textures.TextureRecord, "TextureRecord")
     yield from _functions(records.FUNCTIONS)
 
 

@@ -12,6 +12,10 @@ U64, I64 = ct.c_uint64, ct.c_int64
 CODE_BYTES, TEXT_BYTES = 48, 464
 """Room of a finding's code and of its text, with their final zeros."""
 
+REGION_KINDS = ("read_only", "writable", "heap")
+"""What kernels may do with an allocation; in a heap they may touch what malloc gave."""
+HEAP_BLOCKS = 1 << 16
+
 LOADED, OUT_OF_MEMORY = -1, -2
 """What loading a program answers, if not the index of an instruction that the engine lacks."""
 
@@ -93,9 +97,19 @@ class Options(ct.Structure):
 
 
 class Region(ct.Structure):
-    """A known global allocation."""
+    """A known global allocation; `kind`: of REGION_KINDS."""
 
-    _fields_ = [("lo", U64), ("hi", U64), ("writable", U32)]
+    _fields_ = [("lo", U64), ("hi", U64), ("kind", U32)]
+
+
+class Heap(ct.Structure):
+    """The beginning of a heap that outlives launches; HEAP_BLOCKS Regions of malloc follow it.
+
+    `limit`: bytes that may be in use, of which `used` are; `next`: where the next block lies;
+    `blocks`: how many of the Regions are in use.
+    """
+
+    _fields_ = [("limit", U64), ("used", U64), ("next", U64), ("blocks", U64)]
 
 
 class RawFinding(ct.Structure):
@@ -194,8 +208,8 @@ class Shared(ct.c_void_p):
 
 
 STRUCTURES: tuple[type[ct.Structure], ...] = (
-    RawIns, Special, SlotWidth, RawFunction, RawProgram, Options, Region, RawFinding, RawEvent,
-    RawRecording, RawStep, Totals, Progress, Rule, InstrDesc,
+    RawIns, Special, SlotWidth, RawFunction, RawProgram, Options, Region, Heap, RawFinding,
+    RawEvent, RawRecording, RawStep, Totals, Progress, Rule, InstrDesc,
 )  # fmt: skip
 
 Signature = tuple[type | None, tuple[tuple[str, type], ...]]

@@ -133,7 +133,7 @@ class Machine:
         regions = (Region * max(len(memory), 1))()
         for region, known in zip(regions, memory, strict=False):
             region.lo, region.hi = known.start, known.start + known.size
-            region.writable = int(known.writable)
+            region.kind = known.kind
         params = ct.cast(self.params, ct.POINTER(ct.c_uint8))
         answers = (
             self.lib.sm100_machine_load(self.handle, ct.byref(raw_program(self.assembled))),

@@ -52,5 +52,5 @@ def _wrap_call(activation: Adjustments, owner: Any) -> None:
         with activation.runtime.own_errors():
             return original(self, *map(_on_device, args), **moved)
 
-    call._for_sm100sim = True  # type: ignore[attr-defined]
+    call._for_sm100sim = True  # type: ignore[attr-defined]  # a mark, read by name
     activation.replace(owner, "__call__", call)

@@ -53,7 +53,7 @@ def _prepare(mode: str, config: pytest.Config) -> None:
     from ..options import RunOptions
 
     try:
-        RunOptions(mode=mode)  # type: ignore[arg-type]
+        RunOptions(mode=mode)  # type: ignore[arg-type]  # refused there if wrong
         if config.getini(ACTIVATE) and importlib.util.find_spec("cutlass") is not None:
             activate()
     except (ActivationError, ValueError) as error:

@@ -73,7 +73,7 @@ class HostGenerator(torch.Generator):  # type: ignore[misc]  # torch is not type
 
     def __new__(cls, device: Any = "cpu") -> HostGenerator:
         """Make one, of the CPU."""
-        return super().__new__(cls, "cpu")  # type: ignore[no-any-return]
+        return super().__new__(cls, "cpu")  # type: ignore[no-any-return]  # the same
 
 
 class HostDevice(TorchFunctionMode):  # type: ignore[misc]  # torch is not typed here

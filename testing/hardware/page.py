@@ -8,7 +8,6 @@ rewrites what lies between each pair of markers and leaves the rest of the page 
 from __future__ import annotations
 
 import json
-import lzma
 import re
 import sys
 from collections import Counter, defaultdict
@@ -23,7 +22,6 @@ from testing.hardware.case import Case
 from testing.hardware.micro import MODULES, family
 
 KNOWN = Path(__file__).parent / "known_differences.json"
-KV_COPY = records.DIRECTORY / "kv_copy" / "images.xz"
 PROBES = Path(__file__).resolve().parents[2] / "tests" / "sim" / "data" / "tma-probes-h200.json"
 ERRORS = {
     "CUDA_ERROR_INVALID_PTX": "refused", "CUDA_ERROR_ILLEGAL_INSTRUCTION": "faults", "hang or crash": "hangs",
@@ -83,11 +81,6 @@ def recorded_families() -> str:
         found = [results(case, recorded) for case in family(name)]
         about = "; ".join(f"{group} {count}" for group, count in groups.items())
         lines.append(_row(f"`{name}`", about, found))
-        everything += found
-    if KV_COPY.is_file():
-        index = json.loads(lzma.decompress(KV_COPY.read_bytes()).split(b"\n", 1)[0])
-        found = [("equal", int(size)) for size in index.values()]
-        lines.append(_row("`kv_copy`", "K and V tiles through the package's rings, bytes", found))
         everything += found
     lines.append(_row("**all**", "", everything))
     return "\n".join(lines)

@@ -5,8 +5,6 @@
 Needs cuda-python, numpy, torch and pytest; no CuTe DSL. Parts, in this order:
 
     cvt .. bulk   micro-kernels, one record file per family (`testing/hardware/micro`)
-    kv_copy       the K/V tile copy through this package's rings; its kernels are compiled before,
-                  on any machine with the DSL: `python -m testing.hardware.kv_copy_record`
     launch        the package's launch code: the tests that skip without a device
     setmaxnreg    which register trades never end; last, because such a kernel holds the GPU until
                   its process is killed
@@ -15,9 +13,6 @@ A family's file holds the outputs of each case, the digest of its PTX and inputs
 driver's error.  Every micro-kernel runs twice; outputs that differ between the two runs are not
 recorded.  A kernel that faults takes the context with it, so that the work is done by child
 processes, each of which goes on where the one before it stopped.
-
-The probes of the copy engine have a recorder of their own, which needs no Python package on the
-machine with the device: `benchmarks/hopper`.
 """
 
 from __future__ import annotations
@@ -37,8 +32,7 @@ from testing.hardware.device import Device, DeviceError, digest
 from testing.hardware.micro import MODULES, family
 
 OTHER_PARTS = {
-    "kv_copy": ("-m", "testing.hardware.kv_copy_run", "{out}/kv_copy"),
-    "launch": ("-m", "pytest", "-q", "-o", "addopts=", "-o", "filterwarnings=", "tests/host/test_device_hardware.py", "tests/hardware/test_kv_copy.py"),
+    "launch": ("-m", "pytest", "-q", "-o", "addopts=", "-o", "filterwarnings=", "tests/host/test_device_hardware.py"),
     "setmaxnreg": ("-m", "testing.hardware.registers", "{out}/setmaxnreg.json"),
 }  # fmt: skip
 """Arguments of Python for the parts that are no family of micro-kernels."""

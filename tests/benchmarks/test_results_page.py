@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from benchmarks import pair_cta
 from benchmarks.results_page import PAGE, SECTIONS, render, sections_of
 
 ROW = {"case": "one", "kernel": "KernelSpec", "verdict": "clean", "equal": True, "findings": []}
@@ -70,28 +65,6 @@ def test_faults_in_the_source_are_counted_by_folder() -> None:
     assert "| `fa4_cute/work` | 2 | 3 |" in page
     assert "| g | nobody asks |" in page
     assert "* h: survives" in page
-
-
-def test_tables_of_the_pair_kernel_are_the_reports() -> None:
-    report = {"lengths": [1, 2], "overlap_keys": 64, "machine_code": [["T1"], ["7"]],
-              "overlap": [["cycles"], ["8"]], "errors": [["ratio"], ["0.5"]]}  # fmt: skip
-    page = words("pair_cta.json", report)
-    for cell in ("| T1 | | --- | | 7 |", "| cycles | | --- | | 8 |", "1 queries and 2 keys"):
-        assert cell in page
-
-
-def test_the_page_reads_what_the_pair_benchmark_writes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    report = tmp_path / "out" / "pair_cta.json"
-    monkeypatch.setattr(pair_cta, "RESULT", report)
-    for name in ("machine_code", "overlaps", "errors"):
-        monkeypatch.setattr(pair_cta, name, lambda name=name: iter([(name,), ("1",)]))
-    pair_cta.main()
-    page = words("pair_cta.json", json.loads(report.read_text()))
-    for name in ("machine_code", "overlaps", "errors"):
-        assert f"| {name} | | --- | | 1 |" in page
-    assert f"{pair_cta.LENGTHS[0]} queries and {pair_cta.LENGTHS[1]} keys" in page
 
 
 def test_a_section_without_a_report_stays() -> None:

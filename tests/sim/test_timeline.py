@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tomllib
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ import pytest
 
 from sm100sim.options import Check
 from sm100sim.report import EventKind, Report
-from sm100sim.timeline import Row, all_rows, draw, picture, to_perfetto, warp_spans
+from sm100sim.timeline import Row, all_rows, draw, picture
 from sm100sim.timeline_marks import access_marks
 from testing.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, only, wait
@@ -189,71 +187,3 @@ def test_accesses_are_recorded_for_the_race_checker_only() -> None:
     report = run_ptx(RACE, block=96, shared=SMEM, smem=1024, trace_cluster=0)
     assert report.events
     assert all(e.kind is not EventKind.ACCESS for e in report.events)
-
-
-# ---- Perfetto's trace-event format ---------------------------------------------------------------
-NAMES = {(0, 0): "idle", (0, WRITER): "producer", (0, READER): "consumer"}
-
-
-def entries_of(report: Report, path: Path, **options: Any) -> list[dict[str, Any]]:
-    data = json.loads(to_perfetto(report, path, **options).read_text())
-    assert set(data) == {"traceEvents", "displayTimeUnit"}
-    entries: list[dict[str, Any]] = data["traceEvents"]
-    return entries
-
-
-def test_perfetto_entries_have_their_fields(race: Report, tmp_path: Path) -> None:
-    for entry in entries_of(race, tmp_path / "t.json", names=NAMES):
-        assert entry["ph"] in ("M", "X", "i")
-        assert isinstance(entry["pid"], int)
-        assert isinstance(entry["tid"], int)
-        assert isinstance(entry["name"], str)
-        if entry["ph"] != "M":
-            assert entry["ts"] >= 0
-        if entry["ph"] == "X":
-            assert entry["dur"] >= 0
-        if entry["ph"] == "i":
-            assert entry["s"] == "t"
-
-
-def test_perfetto_tracks_are_named_after_roles_and_hold_their_spans(
-    race: Report, tmp_path: Path
-) -> None:
-    entries = entries_of(race, tmp_path / "t.json", names=NAMES)
-    tracks = {
-        (e["pid"], e["tid"]): e["args"]["name"] for e in entries if e["name"] == "thread_name"
-    }
-    assert list(tracks.values()) == ["idle", "consumer", "producer", "tensor pipe", "TMA"]
-    assert [e["args"]["name"] for e in entries if e["name"] == "process_name"] == ["CTA rank 0"]
-    for warp in (0, READER, WRITER):
-        (track,) = [k for k, name in tracks.items() if name == NAMES[0, warp]]
-        spans = [
-            (e["name"], e["ts"], e["ts"] + e["dur"], e["args"]["ptx_line"])
-            for e in entries
-            if e["ph"] == "X" and (e["pid"], e["tid"]) == track
-        ]
-        assert spans == [(s.label, s.start, s.end, s.line) for s in warp_spans(race, warp)]
-        assert spans
-        for before, after in pairwise(spans):
-            assert before[2] <= after[1]
-
-
-def test_perfetto_shows_the_finding_at_its_warp_and_cycle(race: Report, tmp_path: Path) -> None:
-    entries = entries_of(race, tmp_path / "t.json")
-    (instant,) = [e for e in entries if e["ph"] == "i"]
-    named = {e["tid"]: e["args"]["name"] for e in entries if e["name"] == "thread_name"}
-    finding = race.findings[0]
-    assert instant["name"] == "race-shared"
-    assert named[instant["tid"]] == f"warp {finding.warp}"
-    assert instant["args"] == {"ptx_line": finding.line, "message": finding.message}
-    assert instant["ts"] == access(race, int(finding.warp or 0))
-
-
-def test_perfetto_keeps_the_ctas_of_a_cluster_apart(tmp_path: Path) -> None:
-    report = run(
-        "barrier.cluster.arrive; barrier.cluster.wait;", block=64, grid=(2, 1, 1), cluster=(2, 1, 1)
-    )
-    entries = entries_of(report, tmp_path / "t.json")
-    assert {e["pid"] for e in entries} == {0, 1}
-    names = [e["args"]["name"] for e in entries if e["name"] == "thread_name"]
-    assert len(set(names)) == len(names) == 8

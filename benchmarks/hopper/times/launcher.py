@@ -6,16 +6,27 @@ import ctypes as ct
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from benchmarks.hopper.replay import (
-    CLUSTER_DIMENSION,
-    MAX_DYNAMIC_SMEM,
-    LaunchAttribute,
-    LaunchConfig,
-)
 from benchmarks.hopper.times.recorded import Recorded
 
+MAX_DYNAMIC_SMEM, CLUSTER_DIMENSION = 8, 4
+"""CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES and CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION."""
 MAP_ALIGNMENT = 64
 """Alignment of a tensor map in memory, bytes (CUDA driver API, ``CUtensorMap``)."""
+
+
+class LaunchAttribute(ct.Structure):
+    """`CUlaunchAttribute`."""
+
+    _fields_ = [("id", ct.c_uint), ("pad", ct.c_uint), ("value", ct.c_uint * 16)]
+
+
+class LaunchConfig(ct.Structure):
+    """`CUlaunchConfig`."""
+
+    _fields_ = [
+        ("grid", ct.c_uint * 3), ("block", ct.c_uint * 3), ("smem", ct.c_uint),
+        ("stream", ct.c_void_p), ("attributes", ct.POINTER(LaunchAttribute)), ("count", ct.c_uint),
+    ]  # fmt: skip
 
 
 class DriverError(RuntimeError):
@@ -75,7 +86,7 @@ class Launcher:
             status = self._cu.cuLaunchKernelEx(ct.byref(config), function, pointers, None)
             self._check(status, "cuLaunchKernelEx")
 
-        run.kept = (kept, attribute)  # type: ignore[attr-defined]
+        run.kept = (kept, attribute)  # type: ignore[attr-defined]  # keeps them alive
         return run
 
 

@@ -89,12 +89,12 @@ def overheard() -> Iterator[tuple[list[LaunchRequest], dict[str, bytes]]]:
         requests.append(request)
         return SimpleNamespace(instructions=0, findings=())
 
-    catalogue.add = remember  # type: ignore[method-assign]
+    catalogue.add = remember  # type: ignore[method-assign]  # for the recording only
     runtime().launcher = hear
     try:
         yield requests, cubins
     finally:
-        catalogue.add = add  # type: ignore[method-assign]
+        catalogue.add = add  # type: ignore[method-assign]  # for the recording only
         runtime().launcher = launcher
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any, Final
 
 import torch
@@ -109,21 +108,12 @@ class Softmax:
 
 
 @dataclass(frozen=True)
-class LayerNorm:
+class LayerNorm(Softmax):
     """Each row of x less its mean, over its deviation, times `weight` and with `bias` added."""
-
-    rows: int
-    columns: int
-
-    @property
-    def name(self) -> str:
-        """Sizes."""
-        return f"{self.rows}x{self.columns}"
 
     def shapes(self) -> Shapes:
         """Shape by tensor."""
-        rows = dict.fromkeys(("x", "out"), (self.rows, self.columns))
-        return {**rows, "weight": (self.columns,), "bias": (self.columns,)}
+        return {**super().shapes(), "weight": (self.columns,), "bias": (self.columns,)}
 
     def expected(self, t: Tensors) -> torch.Tensor:
         """What `out` has to be."""
@@ -133,7 +123,7 @@ class LayerNorm:
         return found
 
 
-Problem = Product | Attention | Softmax | LayerNorm
+Problem = Product | Attention | Softmax
 
 
 @dataclass(frozen=True)
@@ -170,14 +160,6 @@ class Case:
         if name == "lse":
             return torch.float32
         return torch.bfloat16 if self.family == OURS else torch.float16
-
-    def bytes_of(self, *, written: bool) -> int:
-        """Bytes of the tensors that are read, or of those that are written."""
-        return sum(
-            prod(shape) * self.dtype(name).itemsize
-            for name, shape in self.shapes().items()
-            if (name in WRITTEN) is written
-        )
 
 
 DENSE, PERSISTENT = "CUTLASS dense GEMM", "CUTLASS persistent GEMM"

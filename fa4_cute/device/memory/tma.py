@@ -6,14 +6,13 @@ box by its first element (PTX ISA, "cp.async.bulk.tensor").
 
 from cutlass import Int32, Int64, cute
 
+from ...plan.facts.hardware import TENSOR_MAP_ALIGN
 from .. import dsl
 from ..pointers import generic
 from ..ptx import emit
 
 Coordinates = tuple[Int32 | int, ...]
 """Of a box in its tensor, fastest dimension first, in elements."""
-
-TENSOR_MAP_ALIGN = 64
 
 
 def tensor_map_address(atom: cute.CopyAtom) -> Int64:

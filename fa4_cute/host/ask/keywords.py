@@ -102,7 +102,7 @@ def described(names: Names) -> Callable[[_Function], _Function]:
         ]
         returns = "torch.Tensor | tuple[torch.Tensor, torch.Tensor]"
         signature = inspect.Signature([*by_place, *by_name], return_annotation=returns)
-        function.__signature__ = signature  # type: ignore[attr-defined]
+        function.__signature__ = signature  # type: ignore[attr-defined]  # PEP 362; typeshed lacks it
         return function
 
     return decorate

@@ -16,13 +16,13 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
+from ...plan.facts.hardware import TMA_ALIGN
 from ...plan.launch.launch import kernel_scale
 from ...plan.spec.params import KernelParams
 from ..ask.arguments import Inputs, Options
 from ..ask.lengths import Lengths
 from ..ask.scales import scales_of
 from .blocks import Block, Blocks
-from .known import TMA_ALIGN
 from .launch import Launched
 from .looking import Look
 from .operands import changed

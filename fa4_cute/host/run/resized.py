@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from ...masks import AttentionMask
+from ...plan.facts.hardware import TMA_ALIGN
 from ...plan.facts.tensor_map_bits import TensorMapFields
 from ...plan.launch.launch import plan_combine, plan_launch
 from ...plan.spec.tensor_maps import OperandLayout, key_map, query_map
@@ -21,7 +22,6 @@ from ..ask.problem import Problem
 from ..choose.refusals import Refusal
 from ..choose.specify import combine_spec
 from ..choose.support import choose
-from .known import TMA_ALIGN
 from .launch import repacked
 from .pattern import Made, Pattern
 from .sorting import LENGTHS, Arguments

@@ -51,6 +51,8 @@ UMMA_MAX_N: Final = 256
 
 TMA_ALIGN: Final = 16
 """Global strides and bases of a tensor map are multiples of 16 bytes."""
+TENSOR_MAP_ALIGN: Final = 64
+"""A tensor map itself lies at a multiple of 64 bytes."""
 
 
 class SwizzleMode(Enum):

@@ -19,7 +19,7 @@ from ..config.config import FA4Config
 from ..facts.hardware import SM_COUNT
 from ..spec.limits import supported, unsupported_reason
 from .launch import AttentionSizes
-from .tiles import TileShape, grid
+from .tiles import TileShape
 
 
 @dataclass(frozen=True)
@@ -49,16 +49,7 @@ class Workload:
     @property
     def num_ctas(self) -> int:
         """CTAs of the grid with two Q tiles each."""
-        sizes = self.sizes
-        shape = TileShape.of(self.config)
-        return prod(
-            grid(
-                shape,
-                max_seqlen_q=sizes.seqlen_q,
-                num_q_heads=sizes.num_q_heads,
-                batch=sizes.batch,
-            )
-        )
+        return prod(self.sizes.blocks(TileShape.of(self.config)))
 
 
 @lru_cache(maxsize=1024)

@@ -31,7 +31,7 @@ from ..spec.variant import Scheduler, Variant
 from .launch import AttentionSizes
 from .selection import LONG_PROMPT
 from .sm90_selection import MOST_ROUNDS, WORTH, KeySplits
-from .tiles import TileShape, grid
+from .tiles import TileShape
 
 BlackwellSpec = KernelSpec | Depth512Spec
 FEW_KEYS: Final = 1024
@@ -82,10 +82,6 @@ class QueryTileLoad:
         """Return the load of a kernel whose mask is none or causal."""
         config = spec.config
         shape = TileShape.of(config)
-        blocks = grid(
-            shape,
-            max_seqlen_q=sizes.seqlen_q, num_q_heads=sizes.num_q_heads, batch=sizes.batch,
-        )  # fmt: skip
         keys = align_up(sizes.seqlen_k, config.BN)
         first = keys
         if spec.variant.causal:
@@ -93,7 +89,8 @@ class QueryTileLoad:
             first = min(keys, align_up(seen, config.BN))
         size = config.cta_group()
         places = max(1, num_sms // size)
-        return cls(prod(blocks) // size, places, keys, (first + keys) // 2, first == keys)
+        units = prod(sizes.blocks(shape)) // size
+        return cls(units, places, keys, (first + keys) // 2, first == keys)
 
     def cycles(self, costs: Costs, *, in_order: bool) -> int:
         """Return what the launch takes; ``in_order`` is the fixed one of persistent CTAs."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..facts.hardware import TMEM_COLUMN_BYTES, TMEM_COLUMNS
-from ..facts.regions import Region, render_regions
+from ..facts.regions import Region, RegionTable, render_regions
 
 if TYPE_CHECKING:
     from ..config.config import FA4Config
@@ -67,11 +67,7 @@ class TmemMap:
 
     def __getitem__(self, name: str) -> Region:
         """Return the region called ``name``; ``KeyError`` names the known ones."""
-        for region in self.regions:
-            if region.name == name:
-                return region
-        known = ", ".join(region.name for region in self.regions)
-        raise KeyError(f"no TMEM region {name!r}; regions: {known}")
+        return RegionTable(self.regions)[name]
 
     def render(self) -> str:
         """Return the map as text, one region a line."""

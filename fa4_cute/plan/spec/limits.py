@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from ..config.config import FA4Config
 from ..config.reduce_scatter import MAX_CLUSTER
@@ -171,11 +171,11 @@ def _variants(config: FA4Config) -> Iterator[tuple[str, FA4Config]]:
     other = 3 - config.num_qo
     yield f"num_qo={other}", config.with_num_qo(other)
     yield f"num_qo={other}, pair_cta=False", replace(config, num_qo=other, pair_cta=False)
-    bf16 = {"qkv_dtype": DType.BF16, "swizzle_mode": DType.BF16.default_swizzle}
+    bf16: dict[str, Any] = {"qkv_dtype": DType.BF16, "swizzle_mode": DType.BF16.default_swizzle}
     plain = replace(config, pair_cta=False)
     unit = TMA_ALIGN // config.qkv_dtype_size
     for depth in (align_up(config.ov_depth, unit), 192):
         text = f"qk_depth=ov_depth={depth}"
         smaller = replace(plain, qk_depth=depth, ov_depth=depth)
         yield text, smaller
-        yield f"{text} in bf16", replace(smaller, **bf16)  # type: ignore[arg-type]
+        yield f"{text} in bf16", replace(smaller, **bf16)

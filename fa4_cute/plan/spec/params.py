@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ..facts.hardware import align_up
+from ..facts.hardware import TENSOR_MAP_ALIGN, align_up
 from ..facts.tensor_map_bits import TENSOR_MAP_BYTES
 
-TENSOR_MAP_ALIGN: Final = 64
 _FORMATS: Final = {"u64": "<Q", "u32": "<i", "f32": "<f"}
 
 

@@ -74,14 +74,6 @@ class TensorMapSpec:
         """Dimensions of the map."""
         return len(self.dims)
 
-    @property
-    def box_bytes(self) -> int:
-        """Bytes one transfer moves, including what lies outside the tensor."""
-        size = self.dtype.size
-        for extent in self.box:
-            size *= extent
-        return size
-
     def fields(self, address: int) -> TensorMapFields:
         """Return the encoder's arguments for an operand at ``address``."""
         return TensorMapFields(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..base.codes import CudaError, Status
-from ..base.objects import Work
+from ..base.objects import CudaArray, Work
 from ..base.session import COPY_NODE, SET_NODE, Session
 from ..base.table import entry
 
@@ -129,20 +129,36 @@ _SIDE_2D: Final = "QQI4xQQQQ"
 _SIDE_3D: Final = "QQQQI4xQQQQQQ"
 
 
-def _plane(x: int, y: int, kind: int, memory: tuple[int, ...], pitch: int) -> Plane:
-    """A side of a copy: `memory` holds its host, device and array address."""
+def array_plane(s: Session, handle: int, x: int, y: int, z: int = 0) -> Plane:
+    """A place in a CUDA array, `x` in bytes.
+
+    Raises:
+        CudaError: the handle is none of an array.
+    """
+    array = s.get(handle, CudaArray)
+    start = array.address + x + y * array.pitch + z * array.slice
+    return Plane(start, array.pitch, array.slice)
+
+
+def _plane(
+    s: Session, at: Sequence[int], kind: int, memory: Sequence[int], steps: tuple[int, int]
+) -> Plane:
+    """A side of a copy: `memory` holds its host, device and array address; `steps`: pitch and
+    rows of a plane."""
+    x, y, z = at
     if kind == ARRAY:
-        raise CudaError(Status.NOT_SUPPORTED, "CUDA arrays are not modelled")
+        return array_plane(s, memory[2], x, y, z)
     # A unified address may stand in the device's field.
     address = memory[0] if kind == HOST else memory[1]
-    return Plane(address + x + y * pitch, pitch)
+    pitch, rows = steps
+    return Plane(address + x + y * pitch + z * pitch * rows, pitch, pitch * rows)
 
 
 def copying_2d(s: Session, descriptor: int) -> Work:
     """Work of a `CUDA_MEMCPY2D`."""
     words = s.program.read_words(descriptor, _SIDE_2D * 2 + "QQ")
     sides = [
-        _plane(x, y, kind, (host, device, array), pitch)
+        _plane(s, (x, y, 0), kind, (host, device, array), (pitch, 0))
         for x, y, kind, host, device, array, pitch in (words[0:7], words[7:14])
     ]
     return copying_rows(s, sides[1], sides[0], (words[14], words[15], 1))
@@ -154,9 +170,7 @@ def copying_3d(s: Session, descriptor: int) -> Work:
     sides = []
     for x, y, z, _lod, kind, *rest in (words[0:11], words[11:22]):
         host, device, array, _reserved, pitch, height = rest
-        flat = _plane(x, y, kind, (host, device, array), pitch)
-        step = pitch * height
-        sides.append(Plane(flat.start + z * step, pitch, step))
+        sides.append(_plane(s, (x, y, z), kind, (host, device, array), (pitch, height)))
     return copying_rows(s, sides[1], sides[0], (words[22], words[23], words[24]))
 
 

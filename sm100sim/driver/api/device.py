@@ -37,9 +37,15 @@ _FURTHER: Final[Mapping[int, int]] = {
     132: 0, 133: 0, 134: 0, 135: 0, 136: 0, 137: 0, 138: 0, 139: 0x2901, 140: 0,
     141: 0, 142: 0, 143: 0, 144: 0, 145: 0, 146: 0, 147: 0,
 }  # fmt: skip
-"""By number of `CUdevice_attribute`, besides those of `DeviceModel`. Of textures, which are not
-modelled, 0 is said."""
-_TEXTURES: Final = frozenset({*range(21, 30), *range(42, 50), *range(52, 75), 77})
+"""By number of `CUdevice_attribute`, besides those of `DeviceModel`."""
+_TEXTURES: Final[Mapping[int, int]] = {
+    **dict.fromkeys((*range(44, 50), 73, 74, 77), 0),  # gathers and mipmaps are not modelled
+    21: 131072, 22: 131072, 23: 65536, 24: 16384, 25: 16384, 26: 16384, 27: 32768, 28: 32768,
+    29: 2048, 42: 32768, 43: 2048, 52: 32768, 53: 32768, 54: 2046, 55: 32768, 56: 131072,
+    57: 65536, 58: 16384, 59: 16384, 60: 16384, 61: 32768, 62: 2048, 63: 32768, 64: 32768,
+    65: 2048, 66: 32768, 67: 32768, 68: 2046, 69: 1 << 28, 70: 131072, 71: 65000, 72: 2097120,
+}  # fmt: skip
+"""Largest textures and surfaces (CUDA C++ Programming Guide, "Compute Capabilities")."""
 
 
 def attribute(s: Session, number: int) -> int:
@@ -48,11 +54,9 @@ def attribute(s: Session, number: int) -> int:
     Raises:
         CudaError: no such attribute is known.
     """
-    for known in (s.device.attributes, _FURTHER):
+    for known in (s.device.attributes, _FURTHER, _TEXTURES):
         if number in known:
             return known[number]
-    if number in _TEXTURES:
-        return 0
     raise CudaError(Status.INVALID_VALUE, f"device attribute {number} is not known to sm100sim")
 
 
@@ -180,7 +184,7 @@ def memory_info(s: Session, free: int, total: int) -> None:
 
 @entry("cuCtxSetLimit", "cudaDeviceSetLimit")
 def set_limit(s: Session, limit: U32, value: int) -> None:
-    """Remember a limit; none of them limits anything here."""
+    """Remember a limit; only that of the heap limits anything here."""
     limits = s.runtime.setdefault("limits", {})
     limits[limit] = value
 

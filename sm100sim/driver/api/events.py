@@ -36,7 +36,7 @@ def record_event(s: Session, event: int, stream: int) -> None:
     """Note the time, or the newest step where the stream is captured."""
     s.check()
     found, where = s.get(event, Event), s.stream(stream)
-    found.capture, found.node = where.capture, where.last
+    found.capture, found.tail = where.capture, where.tail
     if where.capture is None:
         found.time = s.clock()
 
@@ -64,7 +64,7 @@ def wait_event(s: Session, stream: int, event: int) -> None:
     """Wait for nothing; a stream that waits for a captured one is captured, too."""
     found, where = s.get(event, Event), s.stream(stream)
     if found.capture is not None and where.capture is None:
-        where.capture, where.last = found.capture, found.node
+        where.capture, where.tail = found.capture, found.tail
 
 
 _CONDITIONS: Final[tuple[Callable[[int, int, int], bool], ...]] = (

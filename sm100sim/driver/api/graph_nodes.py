@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..base.codes import CudaError, Status
 from ..base.objects import Graph, GraphProgram, Node, Work
 from ..base.session import (
     ALLOCATE_NODE,
+    CONDITIONAL_NODE,
     COPY_NODE,
     EMPTY_NODE,
     FREE_NODE,
@@ -17,14 +18,20 @@ from ..base.session import (
     SET_NODE,
     Session,
 )
-from ..base.table import entry
+from ..base.table import U32, entry
 from .context import calling
 from .copies import Plane, copying_3d, filling
+from .graphs import LEAST_POINTER, steps_at
 from .launches import Shape, dims, launching
 from .memory import allocate, allocated_again, keep_memory
 
 _KERNEL = "Q7I4xQQQ"
 _SET = "QQIIQQ"
+UNION, COPY_HEAD = 16, 16
+"""Bytes of `CUgraphNodeParams` before what differs by type, and of a copy's before the copy."""
+CONDITION_BYTES, CONDITION_GRAPHS, ASSIGN_DEFAULT = 4, 16, 1
+IF, WHILE, SWITCH = range(3)
+"""`CUgraphConditionalNodeType`."""
 _BYTES_OFFSET = 104
 """Of the size in `CUDA_MEM_ALLOC_NODE_PARAMS`; the address that is given comes after it."""
 
@@ -39,7 +46,7 @@ def add_step(s: Session, words: tuple[int, ...], kind: int, work: Work) -> None:
         work: what it does.
     """
     out, graph, before, count = words[:4]
-    after = [s.get(h, Node) for h in s.program.read_words(before, f"{count}Q")]
+    after = steps_at(s, before, count)
     s.program.put(out, "Q", s.add_node(s.get(graph, Graph), kind, work, after).handle)
 
 
@@ -59,6 +66,104 @@ def set_work(s: Session, parameters: int) -> Work:
     """Work of `CUDA_MEMSET_NODE_PARAMS`."""
     target, pitch, value, size, width, height = s.program.read_words(parameters, _SET)
     return filling(s, Plane(target, pitch), value, size, (width, height))
+
+
+# -- conditions -----------------------------------------------------------------------------------
+
+
+@entry("cudaGraphConditionalHandleCreate")
+def create_condition(s: Session, out: int, graph: int, value: U32, flags: U32) -> None:
+    """Make a condition: its handle is the address that kernels write to."""
+    address = s.arena.allocate(CONDITION_BYTES, name=s.numbered())
+    s.program.put(address, "I", value)
+    if flags & ASSIGN_DEFAULT:
+        s.get(graph, Graph).conditions[address] = value
+    s.program.put(out, "Q", address)
+
+
+@entry("cuGraphConditionalHandleCreate")
+def driver_create_condition(s: Session, *words: int) -> None:
+    """The same, in a context."""
+    out, graph, _context, value, flags = words[:5]
+    create_condition(s, out, graph, value & 0xFFFFFFFF, flags & 0xFFFFFFFF)
+
+
+def conditional_work(s: Session, parameters: int) -> Work:
+    """Work of `CUDA_CONDITIONAL_NODE_PARAMS`; gives the program its graphs, which are empty.
+
+    Raises:
+        CudaError: there is no such kind, or it does not have as many graphs.
+    """
+    condition, kind, count = s.program.read_words(parameters, "QII")
+    if kind > SWITCH or not 1 <= count <= {IF: 2, WHILE: 1}.get(kind, count):
+        raise CudaError(Status.INVALID_VALUE, f"a conditional node of kind {kind}, {count} graphs")
+    bodies = [s.new_graph() for _ in range(count)]
+    place = s.arena.allocate(8 * count, "pinned")
+    s.program.put(place, f"{count}Q", *(body.handle for body in bodies))
+    s.program.put(parameters + CONDITION_GRAPHS, "Q", place)
+
+    def value() -> int:
+        return int(s.program.read_words(condition, "I")[0])
+
+    def work() -> None:
+        if kind == WHILE:
+            while value():
+                bodies[0].run()
+            return
+        chosen = value() if kind == SWITCH else 0 if value() else 1
+        if chosen < count:
+            bodies[chosen].run()
+
+    return work
+
+
+def generic_words(words: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
+    """Of `cu(da)GraphAddNode`: the words of `add_step`, and where the parameters lie.
+
+    Since CUDA 13, and in `_v2`, words on edges come before the number of the steps.
+    """
+    if words[4] >= LEAST_POINTER:
+        return words[:4], words[4]
+    return (*words[:3], words[4]), words[5]
+
+
+def add_any(s: Session, words: tuple[int, ...], kernel: Callable[[Session, int], Work],
+            copy: Callable[[Session, int], Work]) -> None:  # fmt: skip
+    """Add a step of the kind that its parameters name.
+
+    Args:
+        s: the session.
+        words: of the call.
+        kernel, copy: work of the parameters that the APIs have in other words.
+
+    Raises:
+        CudaError: the kind is not modelled.
+    """
+    step, parameters = generic_words(words)
+    (kind,) = s.program.read_words(parameters, "I")
+    inner = parameters + UNION
+    if kind == EMPTY_NODE:
+        add_step(s, step, kind, _nothing)
+    elif kind == HOST_NODE:
+        add_step(s, step, kind, calling(s, *s.program.read_words(inner, "QQ")))
+    elif kind == GRAPH_NODE:
+        add_child(s, *step, s.program.read_words(inner, "Q")[0])
+    elif kind == ALLOCATE_NODE:
+        add_allocation(s, *step, inner)
+    elif kind == FREE_NODE:
+        add_free(s, *step, s.program.read_words(inner, "Q")[0])
+    elif kind in (KERNEL_NODE, COPY_NODE, SET_NODE, CONDITIONAL_NODE):
+        made = {KERNEL_NODE: kernel, COPY_NODE: copy, SET_NODE: set_work}
+        work = made.get(kind, conditional_work)
+        add_step(s, step, kind, work(s, inner + COPY_HEAD * (kind == COPY_NODE)))
+    else:
+        raise CudaError(Status.NOT_SUPPORTED, f"graph nodes of type {kind} are not modelled")
+
+
+@entry("cuGraphAddNode", "cuGraphAddNode_v2")
+def add_node(s: Session, *words: int) -> None:
+    """Add a step of any kind."""
+    add_any(s, words, kernel_work, copying_3d)
 
 
 @entry("cuGraphAddKernelNode_v2")

@@ -10,12 +10,16 @@ from ..base.table import entry
 NOT_CAPTURING, CAPTURING = 0, 1
 """`CUstreamCaptureStatus`."""
 LEAST_POINTER = 1 << 32
+NEAR = 1 << 16
+"""Bytes between variables of one function."""
+SET_TAIL = 1
+"""`CUstreamUpdateCaptureDependencies_flags`: set, not add."""
 
 
 @entry("cuGraphCreate", "cudaGraphCreate")
 def create_graph(s: Session, out: int) -> None:
     """Make an empty graph."""
-    s.program.put(out, "Q", s.new(Graph()))
+    s.program.put(out, "Q", s.new_graph().handle)
 
 
 @entry("cuGraphDestroy", "cudaGraphDestroy")
@@ -28,12 +32,13 @@ def destroy_graph(s: Session, graph: int) -> None:
 @entry("cuGraphClone", "cudaGraphClone")
 def clone_graph(s: Session, out: int, graph: int) -> None:
     """Make a graph with the same steps."""
-    copy = Graph()
+    copy = s.new_graph()
+    copy.conditions = dict(s.get(graph, Graph).conditions)
     twins: dict[int, Node] = {}
     for node in s.get(graph, Graph).ordered():
         after = [twins[id(other)] for other in node.after]
         twins[id(node)] = s.add_node(copy, node.kind, node.work, after)
-    s.program.put(out, "Q", s.new(copy))
+    s.program.put(out, "Q", copy.handle)
 
 
 @entry(
@@ -43,7 +48,8 @@ def clone_graph(s: Session, out: int, graph: int) -> None:
 )  # fmt: skip
 def instantiate(s: Session, out: int, graph: int) -> None:
     """Keep the steps as they are now."""
-    s.program.put(out, "Q", s.new(GraphProgram(_steps(s.get(graph, Graph)))))
+    found = s.get(graph, Graph)
+    s.program.put(out, "Q", s.new(GraphProgram(_steps(found), dict(found.conditions))))
 
 
 def _steps(graph: Graph) -> list[Node]:
@@ -77,9 +83,12 @@ def destroy_program(s: Session, program: int) -> None:
 @entry("cuGraphLaunch", "cudaGraphLaunch")
 def launch_graph(s: Session, program: int, stream: int) -> None:
     """Do the steps."""
-    nodes = s.get(program, GraphProgram).nodes
+    found = s.get(program, GraphProgram)
+    nodes = found.nodes
 
     def work() -> None:
+        for condition, value in found.conditions.items():
+            s.program.put(condition, "I", value)
         for node in nodes:
             node.work()
 
@@ -156,7 +165,22 @@ def begin_capture(s: Session, stream: int) -> None:
     found = s.stream(stream)
     if found.capture is not None or not stream:
         raise CudaError(Status.CAPTURE_UNSUPPORTED if not stream else Status.ILLEGAL_STATE)
-    found.capture, found.last = Graph(), None
+    found.capture, found.tail = s.new_graph(), []
+
+
+@entry("cuStreamBeginCaptureToGraph", "cudaStreamBeginCaptureToGraph")
+def begin_capture_to(s: Session, *words: int) -> None:
+    """Let a stream's work go into a graph that there is; its first step waits for those given."""
+    stream, graph, before, _edges, count = words[:5]
+    found = s.stream(stream)
+    if found.capture is not None or not stream:
+        raise CudaError(Status.CAPTURE_UNSUPPORTED if not stream else Status.ILLEGAL_STATE)
+    found.capture, found.tail = s.get(graph, Graph), steps_at(s, before, count)
+
+
+def steps_at(s: Session, address: int, count: int) -> list[Node]:
+    """The steps whose handles lie there."""
+    return [s.get(handle, Node) for handle in s.program.read_words(address, f"{count}Q")]
 
 
 @entry("cuStreamEndCapture", "cudaStreamEndCapture")
@@ -167,8 +191,8 @@ def end_capture(s: Session, stream: int, out: int) -> None:
         raise CudaError(Status.ILLEGAL_STATE)
     for other in s.all_of(Stream).values():
         if other.capture is graph:
-            other.capture = other.last = None
-    s.program.put(out, "Q", s.new(graph))
+            other.capture, other.tail = None, []
+    s.program.put(out, "Q", graph.handle)
 
 
 @entry("cuStreamIsCapturing", "cudaStreamIsCapturing")
@@ -178,17 +202,64 @@ def is_capturing(s: Session, stream: int, out: int) -> None:
     s.program.put(out, "I", CAPTURING if captured else NOT_CAPTURING)
 
 
+def _capture_state(s: Session, stream: int, status: int, identifier: int) -> Stream:
+    found = s.stream(stream)
+    s.program.put(status, "I", NOT_CAPTURING if found.capture is None else CAPTURING)
+    s.program.put(identifier, "Q", 0 if found.capture is None else found.capture.handle)
+    return found
+
+
+def _capture_graph(s: Session, stream: Stream, graph: int, tail: int, count: int) -> None:
+    """Give the graph of a capture and the steps that its next one waits for."""
+    if stream.capture is None:
+        return
+    s.program.put(graph, "Q", stream.capture.handle)
+    handles = [node.handle for node in stream.tail]
+    place = s.arena.allocate(8 * max(len(handles), 1), "pinned") if tail else 0
+    s.program.put(place, f"{len(handles)}Q", *handles)
+    s.program.put(tail, "Q", place)
+    s.program.put(count, "Q", len(handles))
+
+
+@entry("cuStreamGetCaptureInfo_v2", "cudaStreamGetCaptureInfo_v2")
+def capture_info(s: Session, *words: int) -> None:
+    """Give the state of a capture, its number, its graph, and the steps before the next one."""
+    stream, status, identifier, graph, tail, count = words[:6]
+    _capture_graph(s, _capture_state(s, stream, status, identifier), graph, tail, count)
+
+
+@entry("cuStreamGetCaptureInfo_v3", "cudaStreamGetCaptureInfo_v3")
+def capture_info_edges(s: Session, *words: int) -> None:
+    """The same; all edges are plain ones."""
+    stream, status, identifier, graph, tail, edges, count = words[:7]
+    s.program.put(edges, "Q", 0)
+    _capture_graph(s, _capture_state(s, stream, status, identifier), graph, tail, count)
+
+
+@entry("cuStreamGetCaptureInfo", "cudaStreamGetCaptureInfo")
+def capture_info_by_version(s: Session, *words: int) -> None:
+    """Give the state; since CUDA 13 also the graph, to variables that lie near the first one."""
+    stream, status, identifier, graph = words[:4]
+    if graph and status and abs(graph - status) < NEAR:
+        capture_info_edges(s, *words)
+        return
+    _capture_state(s, stream, status, identifier)
+
+
 @entry(
-    "cuStreamGetCaptureInfo", "cuStreamGetCaptureInfo_v2", "cuStreamGetCaptureInfo_v3",
-    "cudaStreamGetCaptureInfo", "cudaStreamGetCaptureInfo_v2", "cudaStreamGetCaptureInfo_v3",
+    "cuStreamUpdateCaptureDependencies", "cuStreamUpdateCaptureDependencies_v2",
+    "cudaStreamUpdateCaptureDependencies", "cudaStreamUpdateCaptureDependencies_v2",
 )  # fmt: skip
-def capture_info(s: Session, stream: int, status: int, identifier: int, graph: int) -> None:
-    """Give the state of a capture and its number; who asks for the graph gets none."""
-    found = s.stream(stream).capture
-    s.program.put(status, "I", NOT_CAPTURING if found is None else CAPTURING)
-    s.program.put(identifier, "Q", 0 if found is None else id(found))
-    if found is not None and graph:
-        raise CudaError(Status.NOT_SUPPORTED, "a graph cannot be asked for while it is captured")
+def update_tail(s: Session, *words: int) -> None:
+    """Set or add what the next step waits for; before CUDA 13 there are no words on edges."""
+    stream, steps, edges, count, flags = words[:5]
+    if 0 < edges < LEAST_POINTER:
+        count, flags = edges, count
+    found = s.stream(stream)
+    if found.capture is None:
+        raise CudaError(Status.ILLEGAL_STATE)
+    given = steps_at(s, steps, count)
+    found.tail = given if flags & SET_TAIL else [*found.tail, *given]
 
 
 @entry("cuThreadExchangeStreamCaptureMode", "cudaThreadExchangeStreamCaptureMode")

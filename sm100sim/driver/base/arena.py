@@ -39,7 +39,8 @@ class Block:
 
     Attributes:
         start, size: its bytes; `size` is what was asked for.
-        kind: "device", "managed", "pinned", or "reserved": an address range without memory.
+        kind: "device", "managed", "pinned", "texture": a record that kernels do not write,
+            "heap": what kernels' malloc gives away, or "reserved": an address range without memory.
         name: what findings call it.
     """
 
@@ -163,7 +164,7 @@ class Arena:
         Raises:
             CudaError: there is no room.
         """
-        region = self.device if kind in ("device", "reserved") else self.pinned
+        region = self.pinned if kind in ("pinned", "managed") else self.device
         block = region.add(size, kind, alignment)
         block.name = name
         return block.start
@@ -220,7 +221,7 @@ class Arena:
         block = self.at(address)
         if block is not None and block.kind == "reserved":
             block = next((b for b in self._mapped_blocks() if b.start <= address < b.end), None)
-        if block is None or address + size > block.end:
+        if block is None or block.kind == "heap" or address + size > block.end:
             where = "no allocation" if block is None else f"{block.size} bytes at {block.start:#x}"
             raise CudaError(Status.INVALID_VALUE, f"{size} bytes at {address:#x}: {where}")
 
@@ -244,13 +245,13 @@ class Arena:
         """The registered parts of an allocation, or all of it."""
         inside = [(at, *part) for at, part in self.parts.items() if block.start <= at < block.end]
         return [
-            Allocation(at, size, name=name)
+            Allocation(at, size, block.kind != "texture", name, block.kind == "heap")
             for at, size, name in inside or [(block.start, block.size, block.name)]
         ]
 
     def used(self) -> int:
         """Bytes of device memory that are allocated."""
-        blocks = [block for block in self.device if block.kind != "reserved"]
+        blocks = [block for block in self.device if block.kind not in ("reserved", "heap")]
         return sum(block.size for block in blocks) + sum(self.mapped.values())
 
 

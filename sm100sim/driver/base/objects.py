@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ...contract.textures import TexelType
 from ...ptx.program import Kernel
 from ...ptx.program import Module as Program
 
@@ -61,9 +62,16 @@ class Node:
 
 @dataclass(eq=False)
 class Graph:
-    """Steps in the order in which they were added."""
+    """Steps in the order in which they were added.
+
+    Attributes:
+        handle: of the graph.
+        conditions: what each launch writes to a condition first, by the condition's address.
+    """
 
     nodes: list[Node] = field(default_factory=list)
+    handle: int = 0
+    conditions: dict[int, int] = field(default_factory=dict)
 
     def ordered(self) -> list[Node]:
         """The steps, each after those that it waits for, otherwise in the order of addition."""
@@ -89,9 +97,10 @@ class Graph:
 
 @dataclass(eq=False)
 class GraphProgram:
-    """An instantiated graph: the steps that it had then."""
+    """An instantiated graph: the steps and conditions that it had then."""
 
     nodes: list[Node]
+    conditions: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -100,13 +109,13 @@ class Stream:
 
     Attributes:
         capture: the graph that takes the work instead, or None.
-        last: the newest step of that graph.
+        tail: the steps of that graph that the next one waits for.
     """
 
     flags: int = 0
     priority: int = 0
     capture: Graph | None = None
-    last: Node | None = None
+    tail: list[Node] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -116,7 +125,57 @@ class Event:
     flags: int = 0
     time: float | None = None
     capture: Graph | None = None
-    node: Node | None = None
+    tail: list[Node] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Texels:
+    """Elements of an array or a texture: how many channels of how many bytes, of which type."""
+
+    channels: int
+    channel_bytes: int
+    type: TexelType
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of an element."""
+        return self.channels * self.channel_bytes
+
+
+@dataclass(eq=False)
+class CudaArray:
+    """A CUDA array: rows without gaps, since nothing but copies and textures sees how it lies.
+
+    Attributes:
+        address: of its memory.
+        texels: its elements.
+        size: width, height, depth as the program gave them: 0 for a dimension that it lacks; the
+            depth of a layered one, or of a cube, counts the layers.
+        flags: `CUDA_ARRAY3D_*`.
+    """
+
+    address: int
+    texels: Texels
+    size: tuple[int, int, int]
+    flags: int = 0
+
+    @property
+    def pitch(self) -> int:
+        """Bytes of a row."""
+        return self.size[0] * self.texels.bytes
+
+    @property
+    def slice(self) -> int:
+        """Bytes of a plane or a layer."""
+        return self.pitch * max(self.size[1], 1)
+
+
+@dataclass(eq=False)
+class TextureObject:
+    """A texture or surface object: its descriptors as the program gave them."""
+
+    resource: bytes
+    texture: bytes = b""
 
 
 @dataclass(eq=False)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
+from ...contract.records import HEAP_BLOCKS, Heap, Region
 from ...host.device_model import DeviceModel
 from ...launch_request import LaunchRequest
 from ...memory import Allocation
@@ -28,6 +30,7 @@ STREAM_LEGACY, STREAM_PER_THREAD = 1, 2
 """Handles of default streams (CUDA Driver API, "CU_STREAM_LEGACY")."""
 KERNEL_NODE, COPY_NODE, SET_NODE, HOST_NODE, GRAPH_NODE, EMPTY_NODE = range(6)
 ALLOCATE_NODE, FREE_NODE = 10, 11
+CONDITIONAL_NODE = 13
 """`CUgraphNodeType`."""
 
 _FAULTS: Final = {
@@ -43,6 +46,9 @@ _FAULTS: Final = {
 """Code of the error by the code of the finding that stopped a launch; others: LAUNCH_FAILED."""
 
 NVML_NOT_SUPPORTED: Final = 3
+HEAP_LIMIT, HEAP_BYTES, HEAP_ROOM = 2, 8 << 20, 16
+"""The heap of kernels: number of its `CUlimit`, bytes that may be in use where a program does not
+say, and how many times as many addresses there are, since freed ones are not used again at once."""
 
 
 class Session:
@@ -85,6 +91,10 @@ class Session:
         self._next_handle += HANDLE_STEP
         self._objects[self._next_handle] = thing
         return self._next_handle
+
+    def named(self, handle: int, thing: Any) -> None:
+        """Let a handle that the caller chose stand for something."""
+        self._objects[handle] = thing
 
     def get(self, handle: int, kind: type[T]) -> T:
         """What a handle stands for.
@@ -146,11 +156,17 @@ class Session:
         if target.capture is None:
             work()
         else:
-            target.last = self.add_node(target.capture, kind, work, [target.last])
+            target.tail = [self.add_node(target.capture, kind, work, target.tail)]
 
-    def add_node(self, graph: Graph, kind: int, work: Work, after: Sequence[Node | None]) -> Node:
+    def new_graph(self) -> Graph:
+        """An empty graph."""
+        graph = Graph()
+        graph.handle = self.new(graph)
+        return graph
+
+    def add_node(self, graph: Graph, kind: int, work: Work, after: Sequence[Node]) -> Node:
         """A new step of a graph."""
-        node = Node(kind, work, [other for other in after if other is not None])
+        node = Node(kind, work, list(after))
         node.handle = self.new(node)
         graph.nodes.append(node)
         return node
@@ -163,6 +179,8 @@ class Session:
         """
         for copy, (address, size) in self.shadows.items():
             self.program.move(copy, address, size)
+        if "malloc" in request.ptx:
+            self._have_heap()
         self.program.settle()  # the kernel reads what copies of the same call write
         try:
             report = self._launcher(request, self.arena.allocations(), self.program.print)
@@ -178,6 +196,15 @@ class Session:
                 say(message)
             what = f"{request.kernel} was stopped ({fatal[0] if fatal else report.verdict})"
             raise CudaError(self.fault, f"{what}; the report comes when the program has ended")
+
+    def _have_heap(self) -> None:
+        """Have the heap of kernels' malloc; it is made once, and as large as is allowed then."""
+        if "heap" not in self.runtime:
+            limit = self.runtime.get("limits", {}).get(HEAP_LIMIT, HEAP_BYTES)
+            header = Heap(limit=limit)
+            room = ctypes.sizeof(Heap) + HEAP_BLOCKS * ctypes.sizeof(Region) + HEAP_ROOM * limit
+            self.runtime["heap"] = self.arena.allocate(room, "heap", name="the heap of malloc")
+            self.program.write(self.runtime["heap"], bytes(header))
 
     def numbered(self) -> str:
         """The name of the call that is answered, and how many of them were numbered before."""

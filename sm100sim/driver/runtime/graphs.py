@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..api.copies import copying
-from ..api.graph_nodes import add_step, change
+from ..api.graph_nodes import add_any, add_step, change
 from ..api.launches import Shape, dims, launching
 from ..base.objects import GraphProgram, Node, Work
 from ..base.session import COPY_NODE, KERNEL_NODE, Session
@@ -21,6 +21,12 @@ def _kernel_work(s: Session, parameters: int) -> Work:
     stub, *extents, smem, pointers, extra = s.program.read_words(parameters, _KERNEL)
     shape = Shape(dims(extents[:3]), dims(extents[3:]), smem)
     return launching(s, function_at(s, stub), shape, pointers, extra)
+
+
+@entry("cudaGraphAddNode", "cudaGraphAddNode_v2")
+def add_node(s: Session, *words: int) -> None:
+    """Add a step of any kind."""
+    add_any(s, words, _kernel_work, copying_parameters)
 
 
 @entry("cudaGraphAddKernelNode")

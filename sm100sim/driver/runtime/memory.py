@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..api.copies import Plane, copying, copying_rows, filling
+from ..api.copies import Plane, array_plane, copying, copying_rows, filling
 from ..api.memory import HOST, PITCH, allocate, allocate_in_stream
 from ..base.codes import CudaError, Status
-from ..base.objects import Work
+from ..base.objects import CudaArray, Work
 from ..base.session import COPY_NODE, SET_NODE, Session
 from ..base.table import U32, entry
 
 ON_STACK: Final = 6
 MANAGED_POINTER: Final = 3
 _COPY_3D: Final = "Q3Q4QQ3Q4Q3QI"
-_KINDS: Final = {"device": 2, "reserved": 2, "pinned": HOST, "managed": MANAGED_POINTER}
+_KINDS: Final = {
+    "device": 2, "reserved": 2, "texture": 2, "pinned": HOST, "managed": MANAGED_POINTER,
+}  # fmt: skip
 """`cudaMemoryType` by the kind of an allocation; 0 is memory that CUDA does not know."""
 
 
@@ -92,19 +94,17 @@ def copy_2d_async(s: Session, *words: int) -> None:
 
 
 def copying_parameters(s: Session, parameters: int) -> Work:
-    """Work of `cudaMemcpy3DParms`.
-
-    Raises:
-        CudaError: it names a CUDA array.
-    """
+    """Work of `cudaMemcpy3DParms`: places in arrays, and then the width, count elements."""
     words = s.program.read_words(parameters, _COPY_3D)
-    sides = []
+    sides, scale = [], 1
     for array, x, y, z, pointer, pitch, _width, height in (words[0:8], words[8:16]):
         if array:
-            raise CudaError(Status.NOT_SUPPORTED, "CUDA arrays are not modelled")
-        step = pitch * height
-        sides.append(Plane(pointer + x + y * pitch + z * step, pitch, step))
-    return copying_rows(s, sides[1], sides[0], (words[16], words[17], words[18]))
+            scale = s.get(array, CudaArray).texels.bytes
+            sides.append(array_plane(s, array, x * scale, y, z))
+        else:
+            step = pitch * height
+            sides.append(Plane(pointer + x + y * pitch + z * step, pitch, step))
+    return copying_rows(s, sides[1], sides[0], (words[16] * scale, words[17], words[18]))
 
 
 @entry("cudaMemcpy3D")

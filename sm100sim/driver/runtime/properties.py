@@ -57,7 +57,7 @@ CUDA_12: Final = Layout(
 
 
 def properties(s: Session, layout: Layout) -> bytes:
-    """The structure; of textures, which are not modelled, it says 0."""
+    """The structure; sizes of textures, which `cudaDeviceGetAttribute` knows, are 0 in it."""
     raw = bytearray(layout.size)
     struct.pack_into("<256s16s", raw, 0, NAME.encode(), UUID.bytes)
     struct.pack_into("<Q", raw, 288, MEMORY_BYTES)

@@ -18,7 +18,7 @@ from ...memory import Allocation
 from ...options import current_options
 from ...report import Report
 from ...run import run
-from .. import api, runtime  # noqa: F401  (they register the handlers)
+from .. import api, arrays, runtime  # noqa: F401  (they register the handlers)
 from ..base.arena import Arena
 from ..base.session import Session
 from ..base.wire import Program

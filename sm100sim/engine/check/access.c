@@ -34,7 +34,7 @@ static Rec record_of(const Check *check, const Agent *me, u32 mask, u32 kind) {
                .line = me->line,
                .cluster = check->cluster,
                .kind = kind,
-               .proxy = me->proxy};
+               .proxy = me->proxy == PROXY_ASYNC};
 }
 
 /* The bits of Rec.kind.  Atomics have at least device scope here: no atom or red without one is narrower. */

@@ -294,7 +294,7 @@ static inline bool race_repeat(const Check *check, Cell *cell, const Agent *me, 
 void cell_clear(Cell *cell);
 
 /* report.c */
-typedef enum { ORDERED, UNORDERED, UNFENCED, NO_TENSOR_FENCE, LANES_APART } Order;
+typedef enum { ORDERED, UNORDERED, UNFENCED, NO_TENSOR_FENCE, LANES_APART, INCOHERENT } Order;
 
 void race_report(Ctx *c, const Check *check, const Agent *me, const Rec *r, u32 kind, Order o, const Where *at);
 /* sync.c */

@@ -6,7 +6,7 @@
 /* For observers: | ACC_SCOPE * scope of a strong access. */
 typedef enum { ACC_READ = 0, ACC_WRITE = 1, ACC_ATOMIC = 2, ACC_KIND = 3, ACC_SCOPE = 4 } Acc;
 
-typedef enum { PROXY_GENERIC = 0, PROXY_ASYNC = 1 } Proxy;
+typedef enum { PROXY_GENERIC = 0, PROXY_ASYNC = 1, PROXY_TEXTURE = 2 } Proxy;
 
 /* Accesses. `op` is NULL for the executing warp's own (generic) access, else the asynchronous operation. */
 void see_smem(Ctx *c, AsyncOp *op, Cta *owner, u32 offset, u32 len, Acc a, Proxy p);

@@ -226,7 +226,10 @@ void race_access(Ctx *c, Check *check, Cell *cell, const Agent *me, const Rec *n
         continue;
       settled = same_queue(check, r, now) || order(c, check, me, r, now, at) == ORDERED;
     } else {
-      Order o = one_instruction(check, r, now) ? ORDERED : order(c, check, me, r, now, at);
+      /* No fence makes what a launch wrote visible to its texture and surface reads. */
+      Order o = me->proxy == PROXY_TEXTURE && !write ? INCOHERENT
+                : one_instruction(check, r, now)     ? ORDERED
+                                                     : order(c, check, me, r, now, at);
       for (u32 n = o == ORDERED ? 0 : r->piece ? (u32)__builtin_popcount(pieces(r->mask & mask, r->piece)) : 1; n; n--)
         race_report(c, check, me, r, kind, o, at);
       settled = write;

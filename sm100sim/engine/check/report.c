@@ -150,6 +150,14 @@ void race_report(Ctx *c, const Check *check, const Agent *me, const Rec *r, u32 
     add_finding(c->m, (Place){c, me->line, r->line}, SEVERITY_FINDING, "repeated-copy", text);
     return;
   }
+  if (o == INCOHERENT) {
+    snprintf(text, sizeof text,
+             "texture or surface read by %s at 0x%llx, which the write by %s changed in the same launch: such reads "
+             "are not kept coherent, whatever lies between (CUDA C++ Programming Guide, \"Read/Write Coherency\")",
+             second, (unsigned long long)at->address, first);
+    add_finding(c->m, (Place){c, me->line, r->line}, SEVERITY_FINDING, "texture-after-write", text);
+    return;
+  }
   snprintf(text, sizeof text,
            "%s by %s at %s CTA %u + 0x%llx is not ordered after the %s by %s (%s proxy then %s proxy); missing: %s",
            kind & KIND_WRITE ? "write" : "read", second, at->space, at->rank, (unsigned long long)at->address,

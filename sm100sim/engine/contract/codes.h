@@ -25,6 +25,7 @@
 #define TEXT_BYTES (464)
 #define LOADED (-1)
 #define OUT_OF_MEMORY (-2)
+#define HEAP_BLOCKS (65536)
 
 /* Which pipe an instruction occupies. */
 typedef enum { UNIT_ALU = 0, UNIT_MUFU = 1, UNIT_LSU = 2, UNIT_SYNC = 3, UNIT_TMEM = 4, UNIT_MMA = 5, UNIT_TMA = 6 }
@@ -81,6 +82,12 @@ typedef enum { RED_ADD = 0, RED_MIN = 1, RED_MAX = 2, RED_AND = 3, RED_OR = 4, R
 typedef enum { EL_U8 = 0, EL_U16 = 1, EL_U32 = 2, EL_S32 = 3, EL_U64 = 4, EL_S64 = 5, EL_F16 = 6, EL_BF16 = 7,
     EL_F32 = 8, EL_F32_FTZ = 9, EL_F64 = 10, EL_F64_SHARED = 11 } Element;
 
+/* Type of the channels of a texture, and of what a fetch gives. */
+typedef enum { TEXEL_UNSIGNED = 0, TEXEL_SIGNED = 1, TEXEL_FLOAT = 2 } TexelType;
+
+/* How a coordinate outside of a texture is read (`CUaddress_mode`). */
+typedef enum { OUTSIDE_WRAP = 0, OUTSIDE_CLAMP = 1, OUTSIDE_MIRROR = 2, OUTSIDE_BORDER = 3 } Outside;
+
 /* Forms of bulk and tensor copies.  PAIR: .cta_group::2; ROWS: gather4 and scatter4. */
 enum { COPY_FROM_GLOBAL = 1, COPY_MULTICAST = 2, COPY_REDUCE = 4, COPY_BYTE_MASK = 8, COPY_PAIR = 16, COPY_ROWS = 32,
     COPY_IM2COL = 64 };
@@ -113,7 +120,12 @@ enum { WGMMA_A_REGISTERS = 1, WGMMA_NOT_SCALE_D = 2, WGMMA_NEGATE_A = 4, WGMMA_N
 enum { FLAG_FTZ = 1, FLAG_SAT = 2, FLAG_RELU = 4, FLAG_NAN = 8, FLAG_XORSIGN = 16, FLAG_ABS = 32, FLAG_INTEGRAL = 64,
     FLAG_SATFINITE = 128 };
 
-typedef enum { MODE_FAST, MODE_RANDOM, MODE_LATE, MODE_COUNT } Mode;
+/* Forms of these.  SUM: .add, the results are added to c; SIGNED: what .sat clamps to. */
+enum { VIDEO_FLAG_SUM = 1, VIDEO_FLAG_SAT = 2, VIDEO_FLAG_SIGNED = 4 };
+
+typedef enum { MODE_FAST, MODE_RANDOM, MODE_LATE, MODE_TIMED, MODE_COUNT } Mode;
+
+typedef enum { REGION_READ_ONLY, REGION_WRITABLE, REGION_HEAP, REGION_COUNT } RegionKind;
 
 typedef enum { SP_TID_X, SP_TID_Y, SP_TID_Z, SP_NTID_X, SP_NTID_Y, SP_NTID_Z, SP_CTAID_X, SP_CTAID_Y, SP_CTAID_Z,
     SP_NCTAID_X, SP_NCTAID_Y, SP_NCTAID_Z, SP_LANEID, SP_WARPID, SP_NWARPID, SP_SMID, SP_NSMID, SP_CLUSTERID_X,
@@ -122,6 +134,10 @@ typedef enum { SP_TID_X, SP_TID_Y, SP_TID_Z, SP_NTID_X, SP_NTID_Y, SP_NTID_Z, SP
     SP_CLUSTER_CTARANK, SP_CLUSTER_NCTARANK, SP_IS_EXPLICIT_CLUSTER, SP_LANEMASK_EQ, SP_LANEMASK_LE, SP_LANEMASK_LT,
     SP_LANEMASK_GE, SP_LANEMASK_GT, SP_GRIDID, SP_DYNAMIC_SMEM_SIZE, SP_TOTAL_SMEM_SIZE, SP_SMEM_BASE, SP_FRAME,
     SP_CONSTANT, SP_COUNT } SpecialKind;
+
+typedef enum { SURFACE_TRAP, SURFACE_CLAMP, SURFACE_ZERO, SURFACE_COUNT } SurfaceMode;
+
+typedef enum { FACT_WIDTH, FACT_HEIGHT, FACT_DEPTH, FACT_ARRAY_SIZE, FACT_NORMALIZED_COORDS, FACT_COUNT } TextureFact;
 
 typedef enum { SHAPE_B16, SHAPE_B16_TRANS, SHAPE_B8_16X16, SHAPE_B8_16X8, SHAPE_COUNT } MatrixShape;
 
@@ -162,6 +178,9 @@ typedef enum { CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_GT, CMP_GE, CMP_EQU, CMP_NEU,
 
 typedef enum { COMPARED_U32, COMPARED_S32, COMPARED_U64, COMPARED_S64, COMPARED_S16, COMPARED_F32, COMPARED_F64,
     COMPARED_F16, COMPARED_BF16, COMPARED_COUNT } Compared;
+
+typedef enum { VIDEO_ADD, VIDEO_SUB, VIDEO_AVRG, VIDEO_ABSDIFF, VIDEO_MIN, VIDEO_MAX, VIDEO_EQ, VIDEO_NE, VIDEO_LT,
+    VIDEO_LE, VIDEO_GT, VIDEO_GE, VIDEO_COUNT } Video;
 
 typedef enum { COMBINE_NONE, COMBINE_AND, COMBINE_OR, COMBINE_XOR, COMBINE_COUNT } Combination;
 

@@ -12,7 +12,7 @@ typedef struct {
 _Static_assert(sizeof(MoveForm) == 3 && offsetof(MoveForm, bits) == 0 && offsetof(MoveForm, word) == 1 &&
     offsetof(MoveForm, negated) == 2, "MoveForm");
 
-/* Integer arithmetic and bits.  `table`: of lop3; `mode`: of prmt. */
+/* Integer arithmetic and bits.  `table`: of lop3, or VIDEO; `mode`: of prmt, or VideoFlag. */
 typedef struct {
   bool a_signed, b_signed, shift_amount, right, wrap;
   u8 table, mode;
@@ -149,6 +149,27 @@ _Static_assert(sizeof(MapAccessForm) == 12 && offsetof(MapAccessForm, space) == 
     offsetof(MapAccessForm, address_bits) == 1 && offsetof(MapAccessForm, field) == 2 &&
     offsetof(MapAccessForm, ordinal) == 3 && offsetof(MapAccessForm, value_bits) == 4 &&
     offsetof(MapAccessForm, source_bits) == 5 && offsetof(MapAccessForm, source_offset) == 8, "MapAccessForm");
+
+/* tex: dimensions, TexelType of the result, integer coordinates. */
+typedef struct {
+  u8 rank;
+  bool layered, cube;
+  u8 type;
+  bool integer;
+} TextureForm;
+_Static_assert(sizeof(TextureForm) == 5 && offsetof(TextureForm, rank) == 0 && offsetof(TextureForm, layered) == 1 &&
+    offsetof(TextureForm, cube) == 2 && offsetof(TextureForm, type) == 3 && offsetof(TextureForm, integer) == 4,
+    "TextureForm");
+
+/* suld and sust: dimensions, bytes of an element and bits of its registers, SURFACE_MODES. */
+typedef struct {
+  u8 rank;
+  bool layered;
+  u8 bytes, register_bits, mode;
+} SurfaceForm;
+_Static_assert(sizeof(SurfaceForm) == 5 && offsetof(SurfaceForm, rank) == 0 && offsetof(SurfaceForm, layered) == 1 &&
+    offsetof(SurfaceForm, bytes) == 2 && offsetof(SurfaceForm, register_bits) == 3 && offsetof(SurfaceForm, mode) == 4,
+    "SurfaceForm");
 
 /* cp.async: cp-size, CpSource. */
 typedef struct {
@@ -301,6 +322,8 @@ typedef union {
   AtomicForm atomic;
   MatrixForm matrix;
   MapAccessForm map_access;
+  TextureForm texture;
+  SurfaceForm surface;
   CopyForm copy;
   WaitGroupForm wait_group;
   BulkForm bulk;

@@ -4,7 +4,7 @@
 #define SM100SIM_CONTRACT_RECORDS_H
 #include "machine/types.h"
 
-#define CONTRACT_DIGEST "57ce06f9f2dfa214"
+#define CONTRACT_DIGEST "7d49a0ffbbbda776"
 /* One instruction as Python hands it over.
  *
  * Slots are byte offsets into the warp's register block; `guard` is a predicate's slot or NONE32;
@@ -89,13 +89,23 @@ _Static_assert(sizeof(Options) == 96 && offsetof(Options, grid) == 0 && offsetof
     offsetof(Options, max_findings) == 64 && offsetof(Options, talks) == 68 && offsetof(Options, seed) == 72 &&
     offsetof(Options, max_idle_instructions) == 80 && offsetof(Options, max_instructions) == 88, "Options");
 
-/* A known global allocation. */
+/* A known global allocation; `kind`: of REGION_KINDS. */
 typedef struct {
   u64 lo, hi;
-  u32 writable;
+  u32 kind;
 } Region;
 _Static_assert(sizeof(Region) == 24 && offsetof(Region, lo) == 0 && offsetof(Region, hi) == 8 &&
-    offsetof(Region, writable) == 16, "Region");
+    offsetof(Region, kind) == 16, "Region");
+
+/* The beginning of a heap that outlives launches; HEAP_BLOCKS Regions of malloc follow it.
+ *
+ * `limit`: bytes that may be in use, of which `used` are; `next`: where the next block lies;
+ * `blocks`: how many of the Regions are in use. */
+typedef struct {
+  u64 limit, used, next, blocks;
+} Heap;
+_Static_assert(sizeof(Heap) == 32 && offsetof(Heap, limit) == 0 && offsetof(Heap, used) == 8 &&
+    offsetof(Heap, next) == 16 && offsetof(Heap, blocks) == 24, "Heap");
 
 /* Something wrong at a PTX line, and how often it was seen; `rank` and `warp` may be NONE32.
  *
@@ -195,6 +205,34 @@ _Static_assert(sizeof(InstrDesc) == 52 && offsetof(InstrDesc, kind) == 0 && offs
     offsetof(InstrDesc, mn_b) == 35 && offsetof(InstrDesc, saturate) == 36 && offsetof(InstrDesc, ue8m0) == 37 &&
     offsetof(InstrDesc, sfa_id) == 40 && offsetof(InstrDesc, sfb_id) == 44 && offsetof(InstrDesc, stationary) == 48,
     "InstrDesc");
+
+#define TEXTURE_MARK 23934u
+
+/* What the handle of a texture or surface object points at.
+ *
+ * `mark`: TEXTURE_MARK; `layers`: 0 where it is not layered, and faces of a cube count; `address`:
+ * of the first texel; `pitch`, `slice`: bytes to the next row, and to the next plane or layer;
+ * `size`: texels along x, y, z, 1 where there is no such dimension; `border`: bits of f32;
+ * `outside`: an Outside for each dimension; `normalized`: coordinates; `fraction`: integers are
+ * read as fractions of the largest one; `surface`: kernels may write it; `memory`: texels in
+ * linear memory, fetched by integers. */
+typedef struct {
+  u32 mark, layers;
+  u64 address, pitch, slice;
+  u32 size[3], border[4];
+  u8 rank, channels, channel_bytes, type, outside[3];
+  bool cube, linear, normalized, fraction, surface, memory;
+} TextureRecord;
+_Static_assert(sizeof(TextureRecord) == 80 && offsetof(TextureRecord, mark) == 0 &&
+    offsetof(TextureRecord, layers) == 4 && offsetof(TextureRecord, address) == 8 &&
+    offsetof(TextureRecord, pitch) == 16 && offsetof(TextureRecord, slice) == 24 &&
+    offsetof(TextureRecord, size) == 32 && offsetof(TextureRecord, border) == 44 &&
+    offsetof(TextureRecord, rank) == 60 && offsetof(TextureRecord, channels) == 61 &&
+    offsetof(TextureRecord, channel_bytes) == 62 && offsetof(TextureRecord, type) == 63 &&
+    offsetof(TextureRecord, outside) == 64 && offsetof(TextureRecord, cube) == 67 &&
+    offsetof(TextureRecord, linear) == 68 && offsetof(TextureRecord, normalized) == 69 &&
+    offsetof(TextureRecord, fraction) == 70 && offsetof(TextureRecord, surface) == 71 &&
+    offsetof(TextureRecord, memory) == 72, "TextureRecord");
 
 const char *sm100_contract(void);
 u32 sm100_opcode_count(void);

@@ -6,6 +6,20 @@ const char *sm100_contract(void) {
   return CONTRACT_DIGEST;
 }
 
+/* A heap's blocks of former launches; an empty heap begins anew. */
+static void heap_open(Machine *m) {
+  Heap *heap = m->heap;
+  if (!heap)
+    return;
+  Region *blocks = (Region *)(heap + 1);
+  if (!heap->blocks)
+    heap->next = (u64)(uintptr_t)(blocks + HEAP_BLOCKS);
+  for (u64 k = 0; k < heap->blocks; k++) {
+    m->regions = mem_grow(m, m->regions, m->n_regions, &m->cap_regions, sizeof(Region));
+    m->regions[m->n_regions++] = blocks[k];
+  }
+}
+
 /* ---- life ---------------------------------------------------------------------------------- */
 static void make_results(Machine *m, void *none) {
   (void)none;
@@ -113,7 +127,15 @@ typedef struct {
 static void load_regions(Machine *m, void *argument) {
   const Regions *given = argument;
   m->regions = copied(m, given->regions, given->count, sizeof(Region));
-  m->n_regions = m->cap_regions = m->n_given = given->count;
+  m->n_regions = m->cap_regions = given->count;
+  for (u32 k = 0; k < m->n_regions; k++)
+    if (m->regions[k].kind == REGION_HEAP) {
+      m->heap = (Heap *)(uintptr_t)m->regions[k].lo;
+      m->heap_end = m->regions[k].hi;
+      m->regions[k] = m->regions[--m->n_regions];
+    }
+  m->n_given = m->n_regions;
+  heap_open(m);
 }
 
 /* LOADED or OUT_OF_MEMORY; `params` stays with the caller. */

@@ -4,13 +4,14 @@
 extern const OpDef ops_control[], ops_integer[], ops_logic[], ops_floating[], ops_convert[], ops_predicate[],
     ops_warp[], ops_special[], ops_approx[], ops_half[], ops_pack[], ops_memory[], ops_atomic[], ops_matrix[],
     ops_fence[], ops_barrier[], ops_mbarrier[], ops_cluster[], ops_bulk[], ops_tma[], ops_tmem[], ops_mma[],
-    ops_tcopy[], ops_wgmma[], ops_calls[], ops_system[], ops_sync_mma[], ops_heap[], ops_extended[];
+    ops_tcopy[], ops_wgmma[], ops_calls[], ops_system[], ops_sync_mma[], ops_heap[], ops_extended[], ops_texture[],
+    ops_surface[], ops_video[];
 
-static const OpDef *const TABLES[] = {ops_control, ops_integer, ops_logic,    ops_floating, ops_convert,  ops_predicate,
-                                      ops_warp,    ops_special, ops_approx,   ops_half,     ops_pack,     ops_memory,
-                                      ops_atomic,  ops_matrix,  ops_fence,    ops_barrier,  ops_mbarrier, ops_cluster,
-                                      ops_bulk,    ops_tma,     ops_tmem,     ops_mma,      ops_tcopy,    ops_wgmma,
-                                      ops_calls,   ops_system,  ops_sync_mma, ops_heap,     ops_extended};
+static const OpDef *const TABLES[] = {
+    ops_control,  ops_integer, ops_logic,    ops_floating, ops_convert,  ops_predicate, ops_warp,    ops_special,
+    ops_approx,   ops_half,    ops_pack,     ops_memory,   ops_atomic,   ops_matrix,    ops_fence,   ops_barrier,
+    ops_mbarrier, ops_cluster, ops_bulk,     ops_tma,      ops_tmem,     ops_mma,       ops_tcopy,   ops_wgmma,
+    ops_calls,    ops_system,  ops_sync_mma, ops_heap,     ops_extended, ops_texture,   ops_surface, ops_video};
 
 #define N_TABLES (sizeof TABLES / sizeof TABLES[0])
 

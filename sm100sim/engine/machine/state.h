@@ -190,6 +190,7 @@ struct Cluster {
   u64 mma_done_at[MAX_CLUSTER]; /* modelled time at which its last operation has written its result */
   u64 tma_free_at[MAX_CLUSTER];
   u64 progress;         /* bumped by note_progress(): stores, arrivals, landings, exits */
+  u64 horizon;          /* of mode "timed": the modelled time up to which everything has happened */
   u64 index, rng, idle; /* idle: warp instructions since the last progress of its last turn */
   bool polled;          /* since then somebody asked for what others may change, and it had not changed */
   Check *check;
@@ -242,6 +243,8 @@ struct Machine {
   Region *regions;
   u32 n_regions, cap_regions, n_given; /* those that the launch was given come first, then the kernel's own heap */
   u64 heap_used;
+  Heap *heap; /* one that outlives the launch, or NULL; its blocks are the last regions, in the same order */
+  u64 heap_end;
   u64 instructions, thread_instructions, clusters_done, clusters_total;
   u64 *op_count;   /* executed warp instructions per opcode */
   u64 *line_count; /* executed warp instructions per instruction index */

@@ -55,7 +55,7 @@ static const Region *region_of(const Machine *m, u64 addr, u64 len) {
 
 bool gmem_ok(Machine *m, u64 addr, u64 len, bool write) {
   const Region *r = region_of(m, addr, len);
-  return r && (r->writable || !write);
+  return r && (r->kind || !write);
 }
 
 #define NEAR (1ull << 24)
@@ -136,7 +136,7 @@ static Step global_lane(Ctx *c, const Access *a, u64 addr, u8 **p) {
   if (!r)
     return fault(c, "global-address", "%s of %u bytes at 0x%llx is outside of every known allocation%s", VERB[a->acc],
                  a->len, (unsigned long long)addr, gmem_nearest(c->m, addr, a->len, where));
-  if (a->acc != ACC_READ && !r->writable)
+  if (a->acc != ACC_READ && !r->kind)
     return fault(c, "global-address", "%s of %u bytes at 0x%llx: the allocation is read-only", VERB[a->acc], a->len,
                  (unsigned long long)addr);
   *p = (u8 *)(uintptr_t)addr;
@@ -256,7 +256,7 @@ static void share_lanes(const Ctx *c, const Access *a, const Places *at) {
 static bool resolve_global(Ctx *c, const Access *a, Places *out) {
   const u64 *v = R64(c, a->slot);
   const Region *r = region_of(c->m, v[first_lane(c->mask)] + (u64)a->off, a->len);
-  if (!r || (a->acc != ACC_READ && !r->writable))
+  if (!r || (a->acc != ACC_READ && !r->kind))
     return false;
   bool bad = false;
   FOR_LANES (c->mask, l) {
@@ -315,7 +315,7 @@ static void observe_flags(Ctx *c, const Places *p, Acc acc, u32 order) {
   }
 }
 
-void observe(Ctx *c, const Places *p, Acc acc, u32 order) {
+void observe_by(Ctx *c, const Places *p, Acc acc, u32 order, Proxy proxy) {
   if (!observed(c->m))
     return;
   u32 left = c->mask;
@@ -339,9 +339,9 @@ void observe(Ctx *c, const Places *p, Acc acc, u32 order) {
     }
     u32 len = (last - l + 1) * p->len;
     if (owner)
-      see_smem(who, NULL, owner, smem_offset(owner, p->p[l]), len, seen, PROXY_GENERIC);
+      see_smem(who, NULL, owner, smem_offset(owner, p->p[l]), len, seen, proxy);
     else if (!is_private(c, p->p[l]))
-      see_gmem(who, NULL, c->m, (u64)(uintptr_t)p->p[l], len, seen, PROXY_GENERIC);
+      see_gmem(who, NULL, c->m, (u64)(uintptr_t)p->p[l], len, seen, proxy);
   }
   if (order & ORDER_SCOPE || (c->m->flags_used && acc != ACC_READ))
     observe_flags(c, p, acc, order);

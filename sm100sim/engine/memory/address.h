@@ -38,7 +38,11 @@ u64 lane_address(const Ctx *c, u32 slot, u32 bits, i64 off, u32 lane);
 /* Address in the shared window of a shared or generic operand; faults outside the shared window. */
 Step window_address(Ctx *c, const Access *a, u32 lane, u32 *addr);
 /* Reports the accesses of c->mask to the observers, contiguous lanes together.  order: ORDER_* of the instruction. */
-void observe(Ctx *c, const Places *p, Acc acc, u32 order);
+void observe_by(Ctx *c, const Places *p, Acc acc, u32 order, Proxy proxy);
+
+static inline void observe(Ctx *c, const Places *p, Acc acc, u32 order) {
+  observe_by(c, p, acc, order, PROXY_GENERIC);
+}
 
 static inline bool observed(const Machine *m) {
   return m->opt.check;

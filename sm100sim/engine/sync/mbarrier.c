@@ -27,6 +27,27 @@ static Mbar *mbar_new(Cta *cta, u32 offset) {
   return &cta->mbars[k];
 }
 
+static void mbar_drop(Ctx *c, Cta *owner, Mbar *b) {
+  see_mbar_inval(c, &b->check);
+  b->live = false;
+  owner->dead_mbars++;
+  owner->mbar_at[b->offset >> 3] = 0;
+}
+
+/* Undefined in the ISA, and in shipped kernels (CUTLASS's primitives, Mojo's puzzle 29): the machine code exchanges the
+ * whole object (SYNCS.EXCH.64), so a new one takes its place.  One with arrivals or bytes in its phase stops: what
+ * they would complete is gone.  `same`: another lane of this instruction made it, and they disagree. */
+static Step init_again(Ctx *c, Cta *owner, Mbar *old, bool same) {
+  if (same || old->pending != old->expected || old->tx)
+    return mbar_fault(c, owner, old,
+                      same ? "lanes initialise one live object with different counts"
+                           : "init over a live object in the middle of a phase");
+  finding(c, old->init_line, "mbarrier-init-again",
+          "init over the live mbarrier at CTA %u + 0x%x; missing: an mbarrier.inval before", owner->rank, old->offset);
+  mbar_drop(c, owner, old);
+  return STEP_NEXT;
+}
+
 /* Several lanes of one instruction may name one address when they agree on the count (FA4's backward kernel
  * does): one object results; that it was not elected is worth a finding.
  * s: address, count. */
@@ -54,8 +75,8 @@ static Step op_init(Ctx *c, const Ins *i) {
               window_offset(addr));
       continue;
     }
-    if (old)
-      return mbar_fault(c, owner, old, "init over a live object; mbarrier.inval must come first");
+    if (old && (s = init_again(c, owner, old, old == made)) != STEP_NEXT)
+      return s;
     if (!count || count > MBAR_MAX_COUNT)
       return fault(c, "mbarrier", "count %u of the mbarrier at CTA %u + 0x%x is outside of 1 ... 2^20 - 1", count,
                    owner->rank, window_offset(addr));
@@ -83,10 +104,7 @@ static Step op_inval(Ctx *c, const Ins *i) {
     Step s = mbar_operand(c, &a, l, true, &owner, &b);
     if (s != STEP_NEXT)
       return s;
-    see_mbar_inval(c, &b->check);
-    b->live = false;
-    owner->dead_mbars++;
-    owner->mbar_at[b->offset >> 3] = 0;
+    mbar_drop(c, owner, b);
   }
   return STEP_NEXT;
 }

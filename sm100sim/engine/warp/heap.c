@@ -1,20 +1,35 @@
 /* malloc and free in a kernel (CUDA C++ Programming Guide, "Dynamic Global Memory Allocation and Operations").
  *
- * The heap lasts as long as the launch; CUDA's lasts as long as its context. */
+ * A program of the driver's stand-in brings a heap, whose blocks are listed at its beginning and outlive the launch.
+ * Other launches have one of their own, which ends with them. */
 #include "machine/alloc.h"
 #include "machine/handler.h"
 
 #define HEAP_BYTES (8ull << 20) /* of a program that does not ask for another size (cudaLimitMallocHeapSize) */
 
+/* Memory of the program's heap, or NULL. */
+static u8 *heap_kept(const Machine *m, u64 size) {
+  Heap *heap = m->heap;
+  if (size > heap->limit - heap->used || heap->blocks == HEAP_BLOCKS || size > m->heap_end - heap->next)
+    return NULL;
+  u64 at = heap->next;
+  ((Region *)(heap + 1))[heap->blocks++] = (Region){.lo = at, .hi = at + size, .kind = REGION_WRITABLE};
+  heap->used += size;
+  heap->next = (at + size + 15) & ~15ull; /* aligned to 16 bytes, as CUDA's */
+  return (u8 *)(uintptr_t)at;
+}
+
 static u64 heap_take(Machine *m, u64 size) {
-  if (!size || size > HEAP_BYTES - m->heap_used)
+  if (!size || (!m->heap && size > HEAP_BYTES - m->heap_used))
     return 0;
-  u8 *memory = mem_new(m, size, 1); /* aligned to 16 bytes, as CUDA's */
+  u8 *memory = m->heap ? heap_kept(m, size) : mem_new(m, size, 1);
+  if (!memory)
+    return 0;
   if (m->opt.poison)
     memset(memory, 0xFF, size);
   m->regions = mem_grow(m, m->regions, m->n_regions, &m->cap_regions, sizeof(Region));
   u64 lo = (u64)(uintptr_t)memory;
-  m->regions[m->n_regions++] = (Region){.lo = lo, .hi = lo + size, .writable = 1};
+  m->regions[m->n_regions++] = (Region){.lo = lo, .hi = lo + size, .kind = REGION_WRITABLE};
   m->heap_used += size;
   return lo;
 }
@@ -26,6 +41,11 @@ static bool heap_give_back(Machine *m, u64 address) {
     if (r->lo != address)
       continue;
     m->heap_used -= r->hi - r->lo;
+    if (m->heap) {
+      Region *blocks = (Region *)(m->heap + 1);
+      m->heap->used -= r->hi - r->lo;
+      blocks[k - m->n_given] = blocks[--m->heap->blocks];
+    }
     *r = m->regions[--m->n_regions];
     return true;
   }

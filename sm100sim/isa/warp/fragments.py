@@ -188,7 +188,7 @@ def _shape(lo: Lowering, mods: Mods) -> Shape:
     found = mods.maybe(*{shape for shapes in SHAPES.values() for shape in shapes})
     if found is None:
         raise lo.fail("wmma has the shapes m16n16k16, m8n32k16, m32n8k16, m16n16k8 and m8n8k4 here")
-    return Shape(*(int(n) for n in _SHAPE.fullmatch(found).groups()))  # type: ignore[union-attr]
+    return Shape(*map(int, _SHAPE.findall(found)[0]))
 
 
 def _slots(lo: Lowering, operand: Operand, count: int, kind: str, matrix: str) -> list[Operand]:
@@ -275,9 +275,10 @@ def _multiply(lo: Lowering, ins: Instr, mods: Mods) -> None:
     for _ in "ab":
         mods.one_of("row", "col")
     saturate = mods.take("satfinite")
+    nearest = mods.take("rn")
     kind, d = _types(lo, mods)
-    if d == "f64":
-        mods.take("rn")
+    if nearest and d != "f64":
+        raise lo.fail("a rounding is a part of products of .f64")
     mods.done()
     if f"m{shape.m}n{shape.n}k{shape.k}" not in SHAPES[kind] or len(ins.operands) != 4:
         raise lo.fail(f"four operands in a shape of type .{kind} expected")

@@ -1,4 +1,5 @@
-"""Functions that CUDA's device runtime provides: vprintf, __assertfail, malloc, free.
+"""Functions that CUDA's device runtime provides: vprintf, __assertfail, malloc, free, and
+cudaGraphSetConditional.
 
 CUDA C++ Programming Guide, "Formatted Output", "Assertion" and "Dynamic Global Memory Allocation
 and Operations"; their PTX interface is documented in
@@ -63,7 +64,7 @@ def _answered(lo: Lowering, op: str, sources: tuple[int, ...], result: Operand, 
 
 
 def allocate(lo: Lowering, site: CallSite) -> None:
-    """malloc(size): memory of this launch, or 0 when the heap of 8 MiB has no room."""
+    """malloc(size): memory of the program's heap, or of this launch; 0 when there is no room."""
     _counted(lo, site, 1, 1)
     _answered(lo, "MALLOC", (_argument(lo, site.arguments[0], 64),), site.results[0], 64)
 
@@ -82,9 +83,18 @@ def assert_fail(lo: Lowering, site: CallSite) -> None:
     lo.emit("ASSERT_FAIL", (), slots)
 
 
+def set_condition(lo: Lowering, site: CallSite) -> None:
+    """cudaGraphSetConditional(handle, value): a store to the condition, whose address it is."""
+    _counted(lo, site, 2, 0)
+    handle, value = (_argument(lo, site.arguments[k], bits) for k, bits in enumerate((64, 32)))
+    form = Memory(space=Space.GLOBAL, bytes=4, register_bits=32, address_bits=64)
+    lo.emit("ST", (), (handle, value), form)
+
+
 SYSTEM_CALLS: dict[str, Callable[[Lowering, CallSite], None]] = {
     "vprintf": vprintf,
     "__assertfail": assert_fail,
     "malloc": allocate,
     "free": release,
+    "cudaGraphSetConditional": set_condition,
 }

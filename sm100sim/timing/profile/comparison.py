@@ -160,7 +160,7 @@ def _operations(one: _Side, other: _Side, pipes: Sequence[Pipe]) -> str:
             instruction = detail.instructions[index]
             if instruction.pipe in pipes:
                 executed = int(detail.executed[index]) * side.scale / ctas
-                count[instruction.mnemonic] += executed  # type: ignore[assignment]
+                count[instruction.mnemonic] += executed  # type: ignore[assignment]  # fractions
         counts.append(count)
     return _most_different(counts[0], counts[1])
 
@@ -183,7 +183,7 @@ def _path(one: _Side, other: _Side) -> tuple[Difference, ...]:
         count: Counter[str] = Counter()
         for step in side.profile.steps:
             what = step.what if step.what in clock.REASONS else step.who
-            count[what] += step.cycles * side.scale  # type: ignore[assignment]
+            count[what] += step.cycles * side.scale  # type: ignore[assignment]  # fractions
         spent.append(count)
     return _ordered(
         Difference(what, spent[0][what], spent[1][what],

@@ -60,7 +60,7 @@ def steps_of(path: Sequence[Piece], roles: Sequence[Role]) -> tuple[Step, ...]:
     times: Counter[tuple[str, str]] = Counter()
     for piece in path:
         key = _who(piece, names)
-        cycles[key] += piece.end - piece.start  # type: ignore[assignment]
+        cycles[key] += piece.end - piece.start  # type: ignore[assignment]  # fractions
         times[key] += 1
     return tuple(Step(*key, float(spent), times[key]) for key, spent in cycles.most_common())
 
@@ -83,7 +83,7 @@ def handovers(detail: Detail, path: Sequence[Piece], roles: Sequence[Role]) -> t
         given = detail.text(int(detail.op[piece.cause]))
         giver = names[int(detail.warp[piece.cause])]
         key = (giver, given, names[taker.warp], taken, piece.what)
-        cycles[key] += way  # type: ignore[assignment]
+        cycles[key] += way  # type: ignore[assignment]  # fractions
         times[key] += 1
     return tuple(
         Handover(giver, given, taker, taken, through, float(way), times[key])

@@ -113,7 +113,7 @@ def on_path(detail: Detail, path: Sequence[Piece], most: int) -> tuple[Spot, ...
             continue
         index = place_of(detail, piece)
         key = detail.text(index), detail.ptx_line(index) or 0
-        found.setdefault(key, Counter())[piece.what] += piece.end - piece.start  # type: ignore[assignment]
+        found.setdefault(key, Counter())[piece.what] += piece.end - piece.start  # type: ignore[assignment]  # fractions
         times[key] += 1
     spots = (
         Spot(*key, times[key], float(sum(waits.values())), dict(waits))

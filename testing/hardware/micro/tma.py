@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -38,13 +39,13 @@ def _tensor(seed: int, args: MapArgs) -> np.ndarray:
     return words
 
 
-def shape(element: str, sizes: tuple[int, ...], box: tuple[int, ...], **more: object) -> MapArgs:
+def shape(element: str, sizes: tuple[int, ...], box: tuple[int, ...], **more: Any) -> MapArgs:
     """A packed tensor whose rows are padded to 16 bytes."""
     strides, at = [], (sizes[0] * BYTES[element] + 15) // 16 * 16
     for size in sizes[1:]:
         strides.append(at)
         at *= size
-    return MapArgs(0, element, sizes, tuple(strides), box, **more)  # type: ignore[arg-type]
+    return MapArgs(0, element, sizes, tuple(strides), box, **more)
 
 
 def counts(args: MapArgs) -> tuple[int, ...]:

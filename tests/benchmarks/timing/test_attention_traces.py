@@ -1,4 +1,4 @@
-"""Which clusters of attention are executed, and which of them stands for each."""
+"""Which clusters of a launch of attention are executed, and which others each stands for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import replace
 from benchmarks.hopper.times.problems import TABLE
 from benchmarks.timing.attention_traces import chosen, place, section
 
-CAUSAL = next(p for p in TABLE if p.name == "full-d128-k1024-b16-h16_16-causal")
+PROBLEMS = {p.name: p for p in TABLE}
+CAUSAL = PROBLEMS["full-d128-k1024-b16-h16_16-causal"]
 
 
 def test_without_a_mask_one_cluster_stands_for_all() -> None:

@@ -42,7 +42,8 @@ def test_the_table_is_what_the_records_say() -> None:
 
 def test_the_records_hold_together() -> None:
     made_with, records = load()
-    assert set(made_with) == {"dsl", "ptxas", "model"}
+    assert set(made_with) == {record.of for record in records}
+    assert all(set(of) == {"dsl", "ptxas", "model"} for of in made_with.values())
     names = {of.name: of for of in CLASSES}
     for record in records:
         of = names[record.of]
@@ -107,8 +108,9 @@ def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
     path = tmp_path / "records.json"
     registers = Tuning(registers=RoleRegisters(200, 88, 24))
     written = [BASE, replace(BASE, tuning=registers, cycles={"a": (90, 90), "b": (90, 90)})]
-    save({"dsl": "1"}, written, path)
-    assert load(path) == ({"dsl": "1"}, written)
+    made_with = {"d128": {"dsl": "1"}}
+    save(made_with, written, path)
+    assert load(path) == (made_with, written)
     assert load(tmp_path / "none.json") == ({}, [])
     text = table_text(written)
     assert 'TunedRow("2q", 2, 128, 128,' in text

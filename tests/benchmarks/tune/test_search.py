@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.tune import __main__ as program
-from benchmarks.tune import measure
+from benchmarks.tune import measure, records
 from benchmarks.tune.classes import CLASSES, TRACED, Cell
 from benchmarks.tune.records import DEFAULT, Record, best
 from fa4_cute.plan.config.tuning import RoleRegisters, Tuning
@@ -63,6 +65,21 @@ def test_a_record_is_kept_while_its_kernels_stay(judged: list[Tuning]) -> None:
     changed = replace(first[DEFAULT], ptx={"full": "other", "causal": "other"})
     program.Search(D64, {**first, DEFAULT: changed}).run()
     assert judged[count:] == [DEFAULT]
+
+
+def test_a_class_that_is_not_searched_keeps_what_it_was_made_with(
+    judged: list[Tuning], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path, of_then, of_now = tmp_path / "records.json", {"model": "then"}, {"model": "now"}
+    other = [Record("d64", DEFAULT, {}, 0, 1, 1, {cell.name: (1,) for cell in D64.cells})]
+    records.save({"d64": of_then}, other, path)
+    monkeypatch.setattr(program, "load", partial(records.load, path))
+    monkeypatch.setattr(program, "save", partial(records.save, path=path))
+    monkeypatch.setattr(program, "TABLE", tmp_path / "tuned.py")
+    monkeypatch.setattr(program, "made_with", lambda: of_now)
+    monkeypatch.setattr("sm100sim.activate", lambda **_: None)
+    assert program.main(["--write", "d128"]) == 0
+    assert records.load(path)[0] == {"d64": of_then, "d128": of_now}
 
 
 def test_cycles_of_a_launch_follow_from_two_lengths() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -28,10 +29,10 @@ def ints(*values: int, name: str = "n") -> Integers:
     return Integers(name, (len(values),), [*values])
 
 
-def words(call: object, *arguments: object, **named: object) -> str:
+def words(call: Callable[..., object], *arguments: object, **named: object) -> str:
     """Return the message of the error that a call raises; nothing where it raises none."""
     try:
-        call(*arguments, **named)  # type: ignore[operator]
+        call(*arguments, **named)
     except ValueError as error:
         return str(error)
     return ""

@@ -10,6 +10,7 @@ from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.params import KERNEL_PARAMS
+from fa4_cute.plan.spec.variant import Variant
 from testing.sass import compiled
 
 pytestmark = pytest.mark.slow
@@ -145,3 +146,22 @@ def test_tensor_memory_of_a_pair_is_freed_after_the_last_cluster_barrier() -> No
     assert ptx.count("tcgen05.alloc.cta_group::2") == ptx.count("tcgen05.dealloc") == 1
     assert ptx.count("barrier.cluster.arrive") == ptx.count("barrier.cluster.wait") == 2
     assert ptx.rindex("barrier.cluster.wait") < ptx.index("tcgen05.dealloc")
+
+
+PAGES = Variant(used_k=True, page_size=64)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [kind.for_attention(BF16, depth, variant=PAGES)
+     for kind, depth in ((KernelSpec, 128), (Depth512Spec, 256))],
+    ids=lambda s: s.name,
+)
+def test_pages_of_a_key_tile_are_looked_up_together(spec: KernelSpec | Depth512Spec) -> None:
+    """Looked up box by box, the table would be read between the copies of K and those of V."""
+    copies, most = 0, 0
+    for line in instructions(compiled(spec).ptx):
+        copies = 0 if line.startswith("ld.global") else copies + ("cp.async.bulk.tensor.4d" in line)
+        most = max(most, copies)
+    columns = spec.config.depth + spec.config.v_cols_per_cta()
+    assert most >= columns // spec.config.swizzle_elems

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,8 +18,8 @@ from fa4_cute.plan.spec.variant import Scheduler
 SHORT = Problem("bf16", 32, 1024, 1024, 16, 16, 128, 128)
 
 
-def chosen(**changes: object) -> Choice:
-    return require(choose(replace(SHORT, **changes)))  # type: ignore[arg-type]
+def chosen(**changes: Any) -> Choice:
+    return require(choose(replace(SHORT, **changes)))
 
 
 def spec_of(**changes: object) -> BlackwellSpec:

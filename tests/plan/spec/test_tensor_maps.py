@@ -1,5 +1,7 @@
 """Tensor maps against the tiles they fill: sizes, rows, and where a row ends up."""
 
+from math import prod
+
 import pytest
 
 from fa4_cute.plan.compute.mma_plans import k_operand, q_operand, v_operand
@@ -23,7 +25,7 @@ def test_boxes_fill_exactly_one_tile(head_dim: int) -> None:
     for tensor_map, operand in ((q, q_operand), (k, k_operand), (v, v_operand)):
         tile = operand(spec.config)
         chunks = spec.config.padded_qk_depth // tensor_map.box[0]
-        assert chunks * tensor_map.box_bytes == tile.bytes
+        assert chunks * prod(tensor_map.box) * tensor_map.dtype.size == tile.bytes
     assert (o.dims, o.strides_bytes, o.box) == (q.dims, q.strides_bytes, q.box)
 
 

@@ -181,7 +181,7 @@ BOTH_ARRIVE = "mbarrier.arrive.shared.b64 %rd1, [%r1], 2;"
 FAULTS = {
     "init over a live object": (
         INIT_2 + "mbarrier.inval.shared.b64 [%r1]; mbarrier.init.shared.b64 [%r1], 1;",
-        INIT_2 + "mbarrier.init.shared.b64 [%r1], 1;",
+        INIT_2 + BOTH_ARRIVE.replace("], 2", "], 1") + "mbarrier.init.shared.b64 [%r1], 1;",
     ),
     "more arrivals in this phase than its count allows": (
         INIT_2 + BOTH_ARRIVE + wait("%r1", 0, "W"),

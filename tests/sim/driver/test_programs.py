@@ -50,7 +50,7 @@ def test_the_driver_api(tmp_path: Path) -> None:
     """Also under all checks: what the program does is no finding."""
     done = ran("check", compiled("driver_api", tmp_path))
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stdout + done.stderr
-    assert "cuArrayCreate_v2: not modelled by sm100sim's driver" in done.stderr
+    assert "cuMipmappedArrayCreate: not modelled by sm100sim's driver" in done.stderr
     assert "an image that holds a cubin; machine code cannot be run here" in done.stderr
     assert "13 launches, 13 clean" in done.stderr
 
@@ -178,7 +178,11 @@ def test_files_that_were_compiled_apart(tmp_path: Path) -> None:
 
 @needs_nvcc
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["vector_add", "runtime", "tensor_map", "im2col", "wmma", "grid"])
+@pytest.mark.parametrize(
+    "name",
+    ["vector_add", "runtime", "tensor_map", "im2col", "wmma", "grid", "textures", "heap",
+     "conditions"],
+)  # fmt: skip
 def test_programs_of_nvcc(name: str, tmp_path: Path) -> None:
     done = ran("check", by_nvcc(name, tmp_path, *PTX))
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stdout + done.stderr

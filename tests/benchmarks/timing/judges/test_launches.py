@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_clusters_repeat_themselves() -> None:
     assert (first.clusters, second.clusters) == ((0, 2, 4), (1, 3, 5))
 
 
-def test_a_trace_is_made_once(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_trace_is_made_once(tmp_path: Path) -> None:
     made = []
 
     def trace() -> LaunchTrace:

@@ -101,7 +101,7 @@ static int entry_points(void) {
   EXPECT(function == (void *)CU(cuStreamSynchronize_ptsz));
   ANSWERS(500, CU(cuGetProcAddress_v2)("cuNothing", &function, 12000, (u64)0, &status));
   EXPECT(status == 1 && !function);
-  ANSWERS(801, CU(cuArrayCreate_v2)(&function, NULL)); /* named on standard error */
+  ANSWERS(801, CU(cuMipmappedArrayCreate)(&function, NULL)); /* named on standard error */
   return 0;
 }
 

@@ -1,5 +1,5 @@
 """Tensor and bulk copies against what an H200 did with the same programs
-(benchmarks/hopper/probes.py).
+(benchmarks/hopper/README.md).
 
 The copy engine of sm_90 and sm_100 share these forms; every program writes 4 KiB of shared memory,
 the

@@ -147,7 +147,10 @@ def test_a_wait_without_arrival_is_a_deadlock_that_names_the_barrier() -> None:
     ("body", "reason"),
     [
         (
-            "mbarrier.init.shared.b64 [%r1], 1; mbarrier.init.shared.b64 [%r1], 1;",
+            (
+                "mbarrier.init.shared.b64 [%r1], 2; mbarrier.arrive.shared.b64 %rd1, [%r1]; "
+                "mbarrier.init.shared.b64 [%r1], 1;"
+            ),
             "init over a live object",
         ),
         ("mbarrier.init.shared.b64 [%r1], 0;", "count 0"),
@@ -270,3 +273,18 @@ def test_several_lanes_may_initialise_one_mbarrier_alike_but_are_reported() -> N
     assert [f.code for f in report.findings] == ["mbarrier-init-lanes"]
     differ = BAR + "mov.u32 %r2, %tid.x; add.u32 %r2, %r2, 1; mbarrier.init.shared.b64 [%r1], %r2;"
     assert "live object" in fault_of(differ, block=32, **OPTIONS)
+
+
+def test_a_barrier_initialised_again_between_phases_begins_anew_and_is_reported() -> None:
+    """CUTLASS's primitives 05 and 10 and Mojo's puzzle 29 do so."""
+    out = aligned(1, np.uint32)
+    body = (
+        init(1)
+        + "mbarrier.arrive.shared.b64 %rd1, [%r1]; mbarrier.init.shared.b64 [%r1], 2; "
+        + "mbarrier.arrive.shared.b64 %rd1, [%r1]; mbarrier.arrive.shared.b64 %rd1, [%r1];"
+        + wait("%r1", 0, "W")
+        + "mov.u32 %r2, 7; st.global.b32 [%p0], %r2;"
+    )
+    report = run_ptx(body, out, block=1, **OPTIONS)
+    assert [f.code for f in report.findings] == ["mbarrier-init-again"]
+    assert out[0] == 7

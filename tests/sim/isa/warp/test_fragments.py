@@ -49,6 +49,7 @@ def program(shape: str, kind: str, d: str, layouts: str, space: str = "") -> str
     vc = registers(20 if kind != "f64" else 12, results, d)
     vd = registers(30 if kind != "f64" else 14, results, d)
     of_ab = f"{d}.{d}" if kind == "f16" else f"{d}.{kind}.{kind}.{d}"
+    of_ab += ".rn" * (kind == "f64")  # as nvcc writes it
     return f"""
     wmma.load.a.sync.aligned.{a}.{shape}{space}.{kind} {va}, [%p0], %n0;
     wmma.load.b.sync.aligned.{b}.{shape}{space}.{kind} {vb}, [%p1], %n1;

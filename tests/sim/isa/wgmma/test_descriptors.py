@@ -1,4 +1,4 @@
-"""Matrix descriptors against the addresses that an H200's wgmma read (benchmarks/hopper/wgmma.py).
+"""Matrix descriptors against the addresses that an H200's wgmma read.
 
 sm_90 and sm_100 descriptors have the same start, LBO, SBO and swizzle fields. What is not a
 descriptor of tcgen05 in the simulator, a base offset other than 0, is one of wgmma: the recorded
@@ -15,8 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from benchmarks.hopper.wgmma import IDENTITY as OTHER_OPERAND
-from benchmarks.hopper.wgmma import (
+from sm100sim.engine.binding import load_engine
+from sm100sim.launch_request import LaunchRequest
+from sm100sim.run import run
+from testing.layouts.smem_desc import SmemDescriptor, Swizzle
+from tests.sim.isa.wgmma.descriptor_programs import IDENTITY as OTHER_OPERAND
+from tests.sim.isa.wgmma.descriptor_programs import (
     IMAGE_BYTES,
     ROWS,
     SHOWN,
@@ -29,13 +33,9 @@ from benchmarks.hopper.wgmma import (
     text,
     unpack,
 )
-from sm100sim.engine.binding import load_engine
-from sm100sim.launch_request import LaunchRequest
-from sm100sim.run import run
-from testing.layouts.smem_desc import SmemDescriptor, Swizzle
 
 Addresses = npt.NDArray[np.int64]
-PATH = Path(__file__).parents[1] / "sim" / "data" / "wgmma-descriptors-h200.json"
+PATH = Path(__file__).parents[2] / "data" / "wgmma-descriptors-h200.json"
 PROGRAMS: list[dict[str, Any]] = json.loads(PATH.read_text())
 CELLS_PER_UNIT = 8
 
