@@ -67,7 +67,7 @@ def clocked(question: Question, draw: Draw) -> list[float]:
     found = []
     for count in question.counts:
         trace = trace_of(question, count)
-        issued = np.frombuffer(replay(trace, draw, stand_room=1).issued)
+        issued = np.array(replay(trace, draw, stand_room=1).issued)
         reads = [k for k, i in enumerate(trace.kernel.instructions) if "CLOCK" in i.operands]
         at, slowest = 0, np.zeros(ROUNDS)
         for stream in trace.streams:
