@@ -47,7 +47,6 @@ class Case:
     Attributes:
         name: unique, also the file name of records about it.
         source: the package or repository that the kernel comes from.
-        requires: importable modules it needs.
         tolerance: accepted :meth:`Outcome.relative_error`.
         run: makes inputs, calls the kernel, returns both results.
         note: what is known about a result that is not "ok".
@@ -56,7 +55,6 @@ class Case:
 
     name: str
     source: str
-    requires: tuple[str, ...]
     tolerance: float
     run: Callable[[], Outcome]
     note: str = ""

@@ -52,7 +52,7 @@ def _cases() -> list[Case]:
             run = partial(_run, examples / folder / script, arguments)
             note, arch = listed["notes"].get(name, ""), ARCHES.get(section, "sm_100a")
             tolerance = listed["tolerances"].get(name, TOLERANCE)
-            found.append(Case(f"cutlass_{name}", SOURCE, ("cutlass",), tolerance, run, note, arch))
+            found.append(Case(f"cutlass_{name}", SOURCE, tolerance, run, note, arch))
     return found
 
 

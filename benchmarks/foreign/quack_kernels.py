@@ -130,7 +130,7 @@ def gemm(
 def _case(
     name: str, function: Callable[..., Outcome], *arguments: Any, tolerance: float = 5e-3
 ) -> Case:
-    return Case(f"quack_{name}", SOURCE, ("quack",), tolerance, partial(function, *arguments))
+    return Case(f"quack_{name}", SOURCE, tolerance, partial(function, *arguments))
 
 
 CASES = [

@@ -34,7 +34,7 @@ class LaunchFacts:
         stores: where they fetch them.
         barriers: offsets of its mbarriers.
         columns: Tensor Memory columns that MMAs write: (first, number).
-        instructions: executed by all warps. mmas: MMA instructions. cycles: modelled.
+        instructions: executed by all warps. mmas: MMA instructions.
         loaded, stored: bytes of bulk copies.
         findings: what the checkers say -> at how many places.
         code: of the machine code, where there is an assembler.
@@ -51,7 +51,6 @@ class LaunchFacts:
     columns: tuple[tuple[int, int], ...]
     instructions: int
     mmas: int
-    cycles: int
     loaded: int
     stored: int
     findings: dict[str, int] = field(default_factory=dict)
@@ -106,7 +105,6 @@ def launch_facts(request: LaunchRequest, report: Report, code: Facts | None) -> 
         columns=tuple(sorted({(a, b) for b, a in _pairs(report, EventKind.MMA)})),
         instructions=report.instructions,
         mmas=report.mma_instructions,
-        cycles=report.cycles,
         loaded=report.tma_bytes_loaded,
         stored=report.tma_bytes_stored,
         findings=dict(sorted(Counter(finding.code for finding in report.findings).items())),

@@ -74,7 +74,6 @@ LINES: Final[dict[str, Callable[[Launch], str]]] = {
     "warp instructions": lambda launch: f"{launch['instructions']:,}",
     "MMAs": lambda launch: f"{launch['mmas']:,}",
     "bytes loaded; stored": lambda launch: f"{launch['loaded']:,}; {launch['stored']:,}",
-    "modelled cycles": lambda launch: f"{launch['cycles']:,}",
     "checkers": _findings,
 }
 """Figures of a launch, in the page's order."""
@@ -111,11 +110,9 @@ def section(row: Row) -> Iterator[str]:
 def summary(rows: Iterable[Row]) -> Iterator[str]:
     """All comparisons, a line for each of Modular's kernels."""
     yield from table(
-        ["comparison", "release", "error", "ours", "equal bits", "cycles", "ours", "checkers",
-         "ours"],
+        ["comparison", "release", "error", "ours", "equal bits", "checkers", "ours"],
         (
             (row["name"], release, f"{side['max_error']:.1e}", _own(row, _error), _equal(side),
-             _total(side, "cycles"), _own(row, lambda own: _total(own, "cycles")),
              _codes(side), _own(row, _codes))
             for row in rows
             for release, side in row["theirs"].items()
@@ -129,10 +126,6 @@ def _own(row: Row, figure: Callable[[dict[str, Any]], str]) -> str:
 
 def _error(side: dict[str, Any]) -> str:
     return f"{side['max_error']:.1e}"
-
-
-def _total(side: dict[str, Any], key: str) -> str:
-    return f"{sum(launch[key] for launch in side['launches']):,}"
 
 
 def _codes(side: dict[str, Any]) -> str:

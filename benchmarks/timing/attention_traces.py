@@ -44,10 +44,15 @@ Grid = tuple[int, int, int]
 class Tracer:
     """Makes traces for an architecture on GPUs of `sms` SMs; keeps the machine code it has seen."""
 
-    def __init__(self, arch: str, sms: int) -> None:
-        """Nothing seen; `ptx`: runner -> the module that it launched last."""
+    def __init__(self, arch: str, sms: int, **options: Any) -> None:
+        """Nothing seen; `ptx`: runner -> the module that it launched last.
+
+        Args:
+            arch: of the code. sms: of the GPU.
+            options: of each call of this package, where its own choice is not wanted.
+        """
         self.ptx: dict[str, str] = {}
-        self._arch, self._sms = arch, sms
+        self._arch, self._sms, self._options = arch, sms, options
         self._cubins: dict[str, bytes] = {}
         self._kernels: dict[str, SassKernel] = {}
         self._assembler = ""
@@ -91,7 +96,7 @@ class Tracer:
         tensors = make(problem, "cpu")
         q, k, v = (tensors[name] for name in "qkv")
         few = partial(pack_launch, num_sms=self._sms)
-        options: dict[str, Any] = {"causal": problem.causal, "arch": self._arch}
+        options = {"causal": problem.causal, "arch": self._arch, **self._options}
         asked = request((q, k, v), *options_and_batch(options)).problem
         spec = require(choose(asked)).spec
         grid = plan_launch(spec, asked.sizes, asked.scale, num_sms=self._sms).grid

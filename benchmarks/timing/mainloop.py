@@ -31,6 +31,10 @@ CLOCK_GHZ: Final = 1.965
 """The chip's highest clock; the sweep does not say at which one it ran."""
 HALF_L2: Final = 63 * 2**20
 """Bytes of one of the L2's halves; what is larger comes from memory each time."""
+SHARED_BYTES: Final = 232_448 - 1_200
+"""Shared memory of a CTA for stages: CUTLASS keeps about so much of it for its scheduler."""
+BARRIER_BYTES: Final = 16
+"""Of the two barriers of a stage."""
 TURN: Final = 40
 """Cycles of a producer's turn between its wait and its first copy."""
 
@@ -58,14 +62,15 @@ class Row:
 
 
 def read_rows(lines: Iterable[str]) -> Iterator[Row]:
-    """The rows that were measured with a known number of stages."""
+    """The rows that were measured; 0 stages stand for as many as fit, as CUTLASS counts them."""
     for entry in csv.DictReader(lines):
         if not (entry["time_ms"] or "")[:1].isdigit():
             continue
         m, n, k, stages = (int(entry[f]) for f in ("TILE_M", "TILE_N", "TILE_K", "STAGES"))
-        if stages:
-            cycles = float(entry["time_ms"]) * 1e6 * CLOCK_GHZ / (K / k)
-            yield Row(m, n, k, stages, entry["dtype"], cycles)
+        cycles = float(entry["time_ms"]) * 1e6 * CLOCK_GHZ / (K / k)
+        row = Row(m, n, k, stages, entry["dtype"], cycles)
+        stage = (m + n) * k * row.size + BARRIER_BYTES
+        yield replace(row, stages=stages or SHARED_BYTES // stage)
 
 
 def loops(row: Row, turns: int) -> Program:
@@ -134,7 +139,9 @@ def page(rows: Iterable[Row]) -> str:
         "# The main loop of a GEMM: predicted beside published", "",
         "Written by `python -m benchmarks.timing.mainloop`. Published: SemiAnalysis,",
         "`microbench-blackwell`, one CTA on a B200, taken to run at 1.965 GHz. Predicted: the",
-        "clocked machine with the B200's values and no draw; nothing is fitted to these rows.", "",
+        "clocked machine with the B200's values and no draw; nothing is fitted to these rows.",
+        "Where the sweep leaves the number of stages to CUTLASS they are as many as fit: 44 of",
+        "these 110 rows have another with that number, whose time is theirs within 0.5 %.", "",
         "| type | tile | rows | mean error | mean size of error | worst (k, stages) |",
         "|---|---|---|---|---|---|",
     ]  # fmt: skip

@@ -8,7 +8,6 @@ short one.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import gcd
 from typing import Any, Final
 
 from benchmarks.hopper.times.problems import HIDDEN, TOKENS, Problem
@@ -121,9 +120,3 @@ CLASSES: Final = (
     ProblemClass("decode d128", "1q", "bf16", 128, 128, STEP, _COMMON),
 )
 """In the order of the table: the first row that holds a kernel is taken."""
-
-
-def query_tiles(problem: Problem, rows: int) -> int:
-    """Return the query tiles of a head's sequence, of ``rows`` rows each; a group shares rows."""
-    group = problem.heads // problem.heads_kv
-    return -(-problem.seqlen_q * (group if gcd(group, rows) == group else 1) // rows)

@@ -104,6 +104,9 @@ class Utils:
         given = _Described(*described)
         return given.tensor_map(tuple(reversed(given.block))).encode()
 
+    fill_tma_descriptor = fill_tma_descriptor_tiled
+    """Its name before Triton 3.8."""
+
     def fill_tma_descriptor_im2col(self, *described: Any) -> bytes:
         """An im2col tensor map: then lower corner, upper corner and traversal strides follow.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from ..launch_request import LaunchRequest
 from ..memory import Allocation, allocation_of, device_of
 from ..run import run
 from .clock import Clock
+from .signature import DESCRIPTOR, expansion
 
 _NUMBERS = {
     "i1": "<b", "i8": "<b", "i16": "<h", "i32": "<i", "i64": "<q", "u1": "<B", "u8": "<B",
@@ -21,7 +22,9 @@ _NUMBERS = {
 }  # fmt: skip
 """Struct format of each scalar type of Triton; bf16 is the upper half of an fp32."""
 
-DESCRIPTOR = "nvTmaDesc"
+LONGEST = 150
+"""Characters of a function's name in that of its files in Triton's cache; a kernel may have another
+name."""
 SCRATCH = ("global_scratch", "profile_scratch")
 """Global memory that Triton passes after a kernel's own arguments."""
 
@@ -81,26 +84,21 @@ class Launcher:
 
     def __init__(self, clock: Clock, src: Any, metadata: Any) -> None:
         """`src`, `metadata`: as Triton's compiler gives them."""
-        from triton.backends.driver import expand_signature, wrap_handle_tensordesc_impl
-        from triton.backends.nvidia.driver import make_tensordesc_arg
-
         self._clock = clock
         self._metadata = metadata
+        self._file = f"{src.name[:LONGEST]}.ptx"
         self._names = list(src.signature)
         descriptors = getattr(metadata, "tensordesc_meta", None)
-        signature = dict(src.signature)
-        self._kinds = expand_signature(signature.values(), descriptors, DESCRIPTOR)
-        self._expanded: Callable[..., Any] = wrap_handle_tensordesc_impl(
-            lambda *args: args[-1], signature, descriptors, make_tensordesc_arg
-        )
+        self._kinds, self._expanded = expansion(src.signature, descriptors)
 
     def _ptx(self) -> str:
         from triton.runtime.cache import get_cache_manager
 
-        name = f"{self._metadata.name}.ptx"
-        path = get_cache_manager(self._metadata.hash).get_file(name)
+        path = get_cache_manager(self._metadata.hash).get_file(self._file)
         if path is None:
-            raise FileNotFoundError(f"{name} is not in Triton's cache any more; compile it again")
+            raise FileNotFoundError(
+                f"{self._file} is not in Triton's cache any more; compile it again"
+            )
         return Path(path).read_text()
 
     def _scratch(self, what: str, ctas: int) -> npt.NDArray[np.uint8] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any, Final
 
 import torch
@@ -161,14 +160,6 @@ class Case:
         if name == "lse":
             return torch.float32
         return torch.bfloat16 if self.family == OURS else torch.float16
-
-    def bytes_of(self, *, written: bool) -> int:
-        """Bytes of the tensors that are read, or of those that are written."""
-        return sum(
-            prod(shape) * self.dtype(name).itemsize
-            for name, shape in self.shapes().items()
-            if (name in WRITTEN) is written
-        )
 
 
 DENSE, PERSISTENT = "CUTLASS dense GEMM", "CUTLASS persistent GEMM"

@@ -21,6 +21,7 @@ from benchmarks.hopper.times.record_fa4 import ask, overheard
 from benchmarks.hopper.times.runners import ours
 from benchmarks.hopper.times.tensors import make
 from benchmarks.timing.attention_traces import assemblers
+from benchmarks.timing.side_by_side import others
 from benchmarks.timing.side_by_side.variants import Changes, changed, rewritten
 from fa4_cute.host.ask.problem import Problem as Posed
 from fa4_cute.host.ask.problem import dtype_name
@@ -99,7 +100,7 @@ def records(
         found.extend(launches)
         return SimpleNamespace(instructions=0, findings=())
 
-    call = _of_ours if column.runner == "fa4_cute" else _of_fa4
+    call = {"fa4_cute": _of_ours, "FA4": _of_fa4}.get(column.runner, _of_others)
     try:
         call(column, problem, inputs(problem, lengths), hear)
     except (AssertionError, NotImplementedError, ValueError, TypeError) as error:
@@ -168,6 +169,11 @@ def _of_fa4(column: Column, problem: Problem, tensors: Tensors, hear: Hear) -> N
         enter(overheard())
         runtime().launcher = hear  # overheard() puts the old one back
         ask(problem, tensors)
+
+
+def _of_others(column: Column, problem: Problem, tensors: Tensors, hear: Hear) -> None:
+    of = {"Modular": others.modular, "CUTLASS": others.cutlass}[column.runner]
+    of(problem, tensors, hear)
 
 
 @cache

@@ -55,7 +55,7 @@ class Layout:
         cluster: CTAs that share it.
         persistent: whether as many clusters as the chip has places take the tiles in turn.
         order: "heads" (tiles of a head one after the other) or "sections" (the longest tiles of
-            many heads first); longest first in both.
+            many heads first); longest first in both, but for those that are `rising`.
         block: keys that it takes at once.
         turns: whether every other round of a persistent kernel goes backwards.
         runner: whose kernel it is.
@@ -68,6 +68,7 @@ class Layout:
     block: int = KEY_TILES[0]
     turns: bool = False
     runner: str = ""
+    rising: bool = False
 
     def taken(self, tiles: Sequence[int], cluster: int, clusters: int) -> list[int]:
         """Return those of ``tiles`` that a cluster of ``clusters`` takes."""
@@ -100,7 +101,7 @@ class Extent:
             return [last] * (count * self.heads)
         seen = [
             min(last, -(-(self.keys - self.queries + (t + 1) * rows) // block) * block)
-            for t in reversed(range(count))
+            for t in (range(count) if layout.rising else reversed(range(count)))
         ]
         if layout.order == "heads":
             return seen * self.heads

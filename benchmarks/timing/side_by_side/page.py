@@ -38,19 +38,26 @@ write to tensor memory; that is an argument and no measurement.
   CuTe DSL's packages for both. FlashAttention-4 (PyPI `flash-attn-4`) lets a pair of CTAs share
   each MMA where it chooses to, but not where torch is built for CUDA 12; "one CTA" is its switch
   `FA_DISABLE_2CTA=1` with CUDA 13. The last column counts instructions of the code that move
-  registers to local memory and back; empty is none.
+  registers to local memory and back; empty is none. "Modular 26.7" is PyPI `max-core`, whose
+  host code chooses the kernel; "CUTLASS" the kernel of its example 77 as that has it without
+  options. Of both the PTX is taken, and machine code made by the same assembler as beside it.
+* **State.** Rows that are marked * are of the machine before exponentials lost 8 cycles
+  ([timing_blackwell.md](timing_blackwell.md)); ratios are only of rows of one kind.
 """
 
 
 NOT_RUN: Final = {
-    "Modular's originals": "their packages are 1.4 GB and compile for half an hour; `make "
-    "originals` runs them on the simulator, and their launches are not traced yet",
-    "CUTLASS's fmha": "the example runs on the simulator "
-    "([foreign_kernels.md](foreign_kernels.md)), and its launches are not traced yet",
-    "Gluon's attention": "the example is no part of the package `triton`, and is not traced yet",
-    "Head dim 512; FA4's fp8 with a mask; some packed sequences": "to be made, by `--missing`",
-    "FA4 with `FA_CLC=1`": "its clusters take tiles that the chip hands out while it runs, so a "
-    "few executed ones do not say what the others take",
+    "Modular's originals at 96, at 192/128, over pages and packed": "not run: no program here asks "
+    "for them; each is a build of minutes",
+    "Modular's d128 for one tile of queries": "not run: at these sizes it chooses two tiles; "
+    "[originals.md](originals.md) has it on a small problem",
+    "CUTLASS's example 77 at 96, 192/128, 256, 512 and over pages": "no such kernel: it has 32, 64 "
+    "and 128 without pages",
+    "Gluon's attention": "not run: the example is no part of the package `triton`, and follows its "
+    "main branch: what could be had of it, of March and April 2026, is refused by the releases 3.7 "
+    "(integers of an aggregate), 3.8 and 3.9 (`float2` is gone)",
+    "FA4 with `FA_CLC=1`": "not run: its clusters take tiles that the chip hands out while it "
+    "runs, so a few executed ones do not say what the others take",
 }
 """Columns that the page should have, and why it does not."""
 
@@ -65,10 +72,24 @@ def ratio(row: Row, base: Row) -> Band:
     return Band.of([a / b for a, b in zip(row["cycles"][1:], base["cycles"][1:], strict=True)])
 
 
+BEFORE: Final = ("64c081e5", "89f2bcb0", "b04845a1", "db248edd", "dddc308f")
+"""States of the machine in which exponentials took a B200 8 cycles more than since."""
+
+
+def named(row: Row) -> str:
+    """The column of a row, marked where it is of the machine before."""
+    return str(row["column"]) + " *" * (row["model"] in BEFORE)
+
+
+def alike(row: Row, other: Row) -> bool:
+    """Whether a ratio of two rows is one of equals."""
+    return (row["model"] in BEFORE) is (other["model"] in BEFORE)
+
+
 def base_of(row: Row, rows: Sequence[Row]) -> Row | None:
-    """This package's row of the same problem, by the same assembler."""
+    """This package's row of the same problem, by the same assembler, on the same machine."""
     for other in rows:
-        same = problem(other) == problem(row) and "cycles" in other
+        same = problem(other) == problem(row) and "cycles" in other and alike(row, other)
         if same and other["column"].startswith(OURS) and other["compiler"] == row["compiler"]:
             return other
     return None
@@ -157,7 +178,7 @@ def tables(rows: Sequence[Row]) -> Iterator[str]:
         head = title(row) if title(row) != title_before else ""
         title_before = title(row)
         yield (
-            f"| {head} | {row['column']} | {row['cycles'][0]:,} | "
+            f"| {head} | {named(row)} | {row['cycles'][0]:,} | "
             f"{found.low:,.0f}–{found.high:,.0f} | {told} | {row['unit']} {row['share']:.0%} | "
             f"{row['local'] or ''} |"
         )
@@ -177,7 +198,7 @@ def missing(rows: Sequence[Row]) -> Iterator[str]:
             word = "refuses it" if "refused" in row else "failed"
             yield f"* {row['column']}, {row.get('name', row['family'])}: {word}: {why}"
     for column, why in NOT_RUN.items():
-        yield f"* {column}: not run: {why}."
+        yield f"* {column}: {why}."
 
 
 def models(rows: Sequence[Row]) -> Iterator[str]:

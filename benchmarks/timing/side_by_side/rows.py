@@ -45,6 +45,8 @@ COLUMNS: Final = (
     Column("FA4, CUDA 12", "FA4", CUDA12, one_cta=True),
     Column("FA4, CUDA 13", "FA4", CUDA13),
     Column(ONE_CTA, "FA4", CUDA13, one_cta=True),
+    Column("Modular 26.7, CUDA 13", "Modular", CUDA13),
+    Column("CUTLASS, CUDA 13", "CUTLASS", CUDA13),
 )
 ROOT: Final = Path(__file__).resolve().parents[3]
 MODEL: Final = ("sm100sim/timing", "sm100sim/engine/clock")
@@ -88,11 +90,13 @@ class Other:
 
     Attributes:
         lengths: of packed sequences.
+        only: the runner whose kernel it is, where no other has one.
     """
 
     name: str
     problem: Problem
     lengths: tuple[int, ...] = ()
+    only: str = ""
 
 
 MIXED: Final = (4096, 2048, 1024, 512, 256, 256)
@@ -108,11 +112,15 @@ OTHERS: Final = (
                       packed=True), MIXED)
         for heads, heads_kv in ((8, 8), (8, 2))
     ),
+    Other("latent decode (MLA), 128 heads, 64 x 4,096 keys",
+          Problem("latent", 64, 1, 4096, 128, 1, 576, 512), only="Modular"),
 )  # fmt: skip
 
 
 def offered(column: Column, problem: Family | Other) -> bool:
     """Whether a column says anything of its own: FlashAttention-4 has pairs of CTAs for few."""
+    if isinstance(problem, Other) and problem.only not in ("", column.runner):
+        return False
     if column.name != ONE_CTA:
         return True
     if isinstance(problem, Other) or problem.dims not in ((128, 128), (192, 128), (256, 256)):
@@ -268,7 +276,10 @@ class Maker:
 def moved_bytes(other: Other) -> int:
     """Bytes that must come from memory and go to it: q, k, v and O once."""
     if not other.lengths:
-        return other.problem.bytes()
+        found = other.problem.bytes()
+        if other.problem.group == "latent":  # its values are the first columns of its keys
+            found -= other.problem.batch * other.problem.seqlen_k * other.problem.head_dim_v * 2
+        return found
     return sum(
         replace(other.problem, batch=1, seqlen_q=n, seqlen_k=n).bytes() for n in other.lengths
     )

@@ -17,6 +17,10 @@ from sm100sim.launch_request import LaunchRequest
 from sm100sim.timing.records import ClusterTrace, LaunchTrace
 
 OURS: Final = "fa4_cute"
+HEAD_BY_HEAD: Final = ("Modular", "CUTLASS")
+"""Whose CTAs take the tiles of a head one after the other."""
+RISING: Final = ("CUTLASS",)
+"""Whose first CTAs have the first queries, and with a mask the fewest keys."""
 L2_BYTES: Final = 50 << 20
 """What FlashAttention-4 takes the L2 to hold of keys and values."""
 
@@ -54,9 +58,9 @@ def block_of(launches: Sequence[tuple[LaunchTrace, Problem]], layout: Layout) ->
 def layout_of(column: Column, problem: Problem, request: LaunchRequest) -> Layout:
     """How the kernel of a request spreads its tiles; one more call says the rows of a tile."""
     size, count, ours = prod(request.cluster), clusters(request), column.runner == OURS
-    pairs = ours and size > 1
-    order = "heads" if pairs or is_persistent(column) else "sections"
-    of = partial(Layout, cluster=size, order=order, runner=column.runner)
+    order = "heads" if in_a_row(column, size) or is_persistent(column) else "sections"
+    rising = column.runner in RISING
+    of = partial(Layout, cluster=size, order=order, runner=column.runner, rising=rising)
     if not is_persistent(column) and (count != SMS // size or problem.causal):
         total = problem.batch * problem.heads * problem.seqlen_q
         return of(rows=total // count, persistent=False)
@@ -71,6 +75,11 @@ def layout_of(column: Column, problem: Problem, request: LaunchRequest) -> Layou
     rows = few.seqlen_q // clusters(seen[0])
     tiles = problem.batch * problem.heads * -(-problem.seqlen_q // rows)
     return of(rows=rows, persistent=count < tiles, turns=ours)
+
+
+def in_a_row(column: Column, size: int) -> bool:
+    """Whether tiles of a head follow one another; CTAs of a cluster are neighbours along x."""
+    return column.runner in HEAD_BY_HEAD or (column.runner == OURS and size > 1)
 
 
 def is_persistent(column: Column) -> bool:
@@ -101,7 +110,6 @@ def sampled(request: LaunchRequest, problem: Problem, column: Column) -> list[in
         return [0, 3, count - 8]
     extent = extent_of(problem, column.runner)
     tiles = count // extent.heads
-    # CTAs of a cluster are neighbours along x: this package's pairs go head by head.
-    stride = 1 if prod(request.cluster) > 1 and column.runner == OURS else extent.section
-    stride = min(stride, extent.heads)
+    row = in_a_row(column, prod(request.cluster))
+    stride = 1 if row else min(extent.section, extent.heads)
     return [0, tiles // 2 * stride, 3 * tiles // 4 * stride]

@@ -94,6 +94,8 @@ Step uniform32(Ctx *c, u32 slot, const char *operand, u32 *value) {
   return STEP_NEXT;
 }
 
+/* A generic address has the window's number above its 32 bits.  Triton 3.6 and ThunderKittens give the 32 bits alone: ptxas
+ * 13.0 makes machine code of both that takes the lower half (UTCBAR, STS). */
 Step shared_operand(Ctx *c, u32 slot, u32 bits, i64 offset, bool generic, u32 *addr) {
   u64 first = 0;
   bool have = false;
@@ -105,7 +107,11 @@ Step shared_operand(Ctx *c, u32 slot, u32 bits, i64 offset, bool generic, u32 *a
     first = a;
     have = true;
   }
-  if (generic && first >> 32 != WINDOW_SHARED)
+  if (generic && !(first >> 32))
+    finding(c, 0, "generic-address",
+            "0x%llx is no generic address of shared memory; taken for the address in shared memory that it is",
+            (unsigned long long)first);
+  else if (generic && first >> 32 != WINDOW_SHARED)
     return fault(c, "generic-address", "0x%llx does not point into shared memory", (unsigned long long)first);
   *addr = (u32)first;
   return STEP_NEXT;

@@ -73,7 +73,7 @@ def test_launches_are_added_up() -> None:
 @pytest.mark.usefixtures("no_runtime")
 def test_a_case_is_ok_wrong_or_stopped() -> None:
     def case(run: Any) -> Case:
-        return Case("c", "s", (), 0.01, run)
+        return Case("c", "s", 0.01, run)
 
     def broken() -> Outcome:
         raise ValueError("no such shape")

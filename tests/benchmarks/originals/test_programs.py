@@ -65,7 +65,7 @@ def test_modulars_kernel_is_right(original: Original) -> None:
     row = compared(original)
     (side,) = row.theirs.values()
     assert side.max_error < 2e-2
-    assert side.launches[0].cycles > 0
+    assert side.launches[0].instructions > 0
     if original.program == "dense":  # docs/findings/modular_2q_last_p.md
         assert {"race-tmem", "mbarrier-phase-overrun"} <= set(side.launches[0].findings)
     if row.ours is not None:

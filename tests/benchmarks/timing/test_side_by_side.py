@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.timing.side_by_side import callers, rows, spread
+from benchmarks.timing.side_by_side import callers, others, rows, spread
 from benchmarks.timing.side_by_side import page as side_page
 from benchmarks.timing.side_by_side import records as side_by_side
 from benchmarks.timing.side_by_side.extents import Costs, Executed, Extent, Layout, whole
+from sm100sim.launch_request import LaunchRequest
+from sm100sim.options import RunOptions
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.records import Action
 
@@ -40,7 +44,7 @@ def test_each_row_of_the_file_is_on_the_page() -> None:
     text = side_page.page(side_by_side.load())
     for row in side_by_side.load():
         if "cycles" in row:
-            assert f"| {row['column']} | {row['cycles'][0]:,} |" in text
+            assert f"| {side_page.named(row)} | {row['cycles'][0]:,} |" in text
         else:
             assert f"* {row['column']}, {row['name']}: " in text
 
@@ -134,6 +138,7 @@ def test_ratios_are_of_the_same_assembler_draw_by_draw() -> None:
     assert side_page.verdict(found) == "ahead"
     assert side_page.verdict(side_page.ratio(rows[0], rows[2])) == "behind"
     assert side_page.verdict(side_page.ratio(rows[0], rows[0])) == "open"
+    assert side_page.base_of(row("FA4", [1], model=side_page.BEFORE[0]), rows) is None
     text = side_page.page([*rows, {"family": "x", "name": "y", "column": "FA4", "refused": "no"}])
     assert "| FA4, CUDA 12 | 1 | 1 | 0 | 0 | 1.100 | 1.350 | 1.10: " in text
     assert "* FA4, y: refuses it: no" in text
@@ -164,6 +169,59 @@ def test_sampled_tiles_lie_apart_in_the_order_of_the_scheduler() -> None:
     assert spread.sampled(request((148, 1, 1)), causal, persistent) == [0, 3, 140]
     assert spread.sampled(request((512, 1, 1)), causal, theirs) == [0, 128, 192]
     assert spread.sampled(request((512, 1, 1)), replace(causal, causal=False), theirs) == [0]
+
+
+def test_who_goes_head_by_head_and_who_begins_with_the_first_queries() -> None:
+    modular, cutlass = rows.COLUMNS[5], rows.COLUMNS[6]
+    causal = rows.Family((128, 128), True).problem(1024, 1)
+    asked = request((4, 16, 1))
+    assert spread.sampled(asked, causal, modular) == spread.sampled(asked, causal, cutlass)
+    extent = spread.extent_of(replace(causal, heads=1), "Modular")
+    first, last = (spread.layout_of(c, causal, asked) for c in (modular, cutlass))
+    assert extent.tiles(first) == [1024, 768, 512, 256]
+    assert extent.tiles(last) == [256, 512, 768, 1024]
+
+
+def test_of_a_program_s_launches_those_with_products_are_heard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They run with one cluster; a launch that hearing makes is not heard again."""
+    ran, heard = list[Any](), list[str]()
+    asked = [LaunchRequest(ptx, "k", (8, 1, 1), (32, 1, 1), cluster=(2, 1, 1))
+             for ptx in ("tcgen05.mma", "mov")]  # fmt: skip
+
+    def program(words: Any) -> int:
+        for one in asked:
+            for change in changes:
+                ran.append(change(one, RunOptions())[0])
+        return int(words[0])
+
+    changes: list[Any] = []
+
+    @contextmanager
+    def before(change: Any, **_: Any) -> Iterator[None]:
+        changes[:] = [change]
+        yield
+
+    def hear(one: LaunchRequest) -> None:
+        heard.append(one.ptx)
+        assert changes[0](one, RunOptions())[0] is one
+
+    monkeypatch.setattr(others, "before_launch", before)
+    monkeypatch.setattr(others, "run_program", program)
+    others.launched(["0"], hear)
+    assert heard == ["tcgen05.mma"]
+    assert [one.grid for one in ran] == [(2, 1, 1), (8, 1, 1)]
+    with pytest.raises(ValueError, match="3: exit code 3"):
+        others.launched(["3"], hear)
+
+
+def test_what_others_have_no_kernel_for_is_refused() -> None:
+    page = rows.OTHERS[0].problem
+    with pytest.raises(NotImplementedError, match="without pages"):
+        others.modular(page, {}, id)
+    with pytest.raises(NotImplementedError, match="without pages"):
+        others.cutlass(page, {}, id)
 
 
 def launch_of(problem: Any, layout: Layout, mmas: dict[int, int]) -> Any:

@@ -73,38 +73,41 @@ def test_endless_loops_still_have_an_answer(data: st.DataObject, size: int) -> N
             assert steps <= size
 
 
-def reconvergence(body: str) -> dict[int, int]:
-    return build_cfg(kernel(body)).reconverge
+MEETINGS = {
+    "if": ("@%p1 bra END; nop; nop; END: ret;", {0: 3}),
+    "if, else": ("@%p1 bra ELSE; nop; bra END; ELSE: nop; END: ret;", {0: 4}),
+    "after the last branch of a loop": ("HEAD: nop; nop; @%p1 bra HEAD; nop; ret;", {2: 3}),
+    "the loop of a wait in inline assembly": (
+        "{ .reg .pred d; TRY: test d; @d bra END; bra TRY; END: }\nnop; ret;", {1: 3}),
+    "nested": (  # 0 1 2 3 4 5, then 6 7 8
+        "L: @%p1 bra A; @%p2 bra B; nop; B: nop; bra J; A: nop; J: @!%p3 bra L; nop; ret;",
+        {0: 6, 1: 3, 6: 7}),
+    "an early return: at the end": ("@%p1 bra OUT; nop; ret; OUT: nop; exit;", {0: 5}),
+    "an early exit: at the end": ("@%p1 bra OUT; nop; exit; OUT: nop; exit;", {0: 5}),
+    "branches to the next instruction and to the end": (
+        "@%p1 bra N; N: nop; @%p2 bra END; nop; END:", {0: 1, 2: 4}),
+    "the end of an iteration of an endless loop": (
+        "HEAD: @%p1 bra A; nop; bra JOIN; A: nop; JOIN: nop; bra HEAD;", {0: 4}),
+    "the same, with both ways written after the block where they meet": (
+        "bra HEAD; JOIN: nop; bra HEAD; HEAD: @%p1 bra A; nop; bra JOIN; A: nop; bra JOIN;",
+        {3: 1}),
+    "after the inner loop of an endless one": (
+        "OUTER: nop; INNER: @%p1 bra DONE; nop; bra INNER; DONE: nop; bra OUTER;", {1: 4}),
+    "ways that end in a trap do not count": (
+        "@%p1 bra OUT; @%p2 bra BAD; nop; OUT: nop; exit; BAD: nop; bra WORSE; WORSE: trap;",
+        {0: 3, 1: 2}),
+    "where all ways end in a trap": (
+        "@%p1 bra BAD; nop; @%p2 trap; ret; BAD: @%p1 bra X; trap; X: trap;", {0: 1, 4: 7}),
+    "a trap out of a loop": ("L: @%p1 bra BAD; @%p2 bra L; ret; BAD: trap;", {0: 1, 1: 2}),
+}  # fmt: skip
 
 
-def test_if_without_else() -> None:
-    assert reconvergence("@%p1 bra END; nop; nop; END: ret;") == {0: 3}
+@pytest.mark.parametrize(("body", "expected"), MEETINGS.values(), ids=MEETINGS)
+def test_where_ways_meet(body: str, expected: dict[int, int]) -> None:
+    assert build_cfg(kernel(body)).reconverge == expected
 
 
-def test_if_else() -> None:
-    assert reconvergence("@%p1 bra ELSE; nop; bra END; ELSE: nop; END: ret;") == {0: 4}
-
-
-def test_loop_meets_behind_its_last_branch() -> None:
-    assert reconvergence("HEAD: nop; nop; @%p1 bra HEAD; nop; ret;") == {2: 3}
-
-
-def test_try_wait_loop_of_inline_assembly() -> None:
-    body = "{ .reg .pred d; TRY: test d; @d bra END; bra TRY; END: }\nnop; ret;"
-    assert reconvergence(body) == {1: 3}
-
-
-def test_nested_shapes() -> None:
-    body = (
-        "L: @%p1 bra A; @%p2 bra B; nop; B: nop; bra J; A: nop;"  # 0 1 2 3 4 5
-        "J: @!%p3 bra L; nop; ret;"  # 6 7 8
-    )
-    assert reconvergence(body) == {0: 6, 1: 3, 6: 7}
-
-
-def test_early_exit_moves_the_meeting_point_to_the_end() -> None:
-    assert reconvergence("@%p1 bra OUT; nop; ret; OUT: nop; exit;") == {0: 5}
-    assert reconvergence("@%p1 bra OUT; nop; exit; OUT: nop; exit;") == {0: 5}
+def test_a_trap_has_no_successor_but_the_end() -> None:
     assert build_cfg(kernel("@%p1 bra OUT; trap; OUT: exit;")).successors == ((2, 1), (3,), (3,))
 
 
@@ -115,10 +118,6 @@ def test_guarded_return_falls_through_but_is_no_branch() -> None:
     assert cfg.successors == ((3, 1), (4, 2), (3,), (4,))
 
 
-def test_branch_to_the_next_instruction_and_to_the_end() -> None:
-    assert reconvergence("@%p1 bra N; N: nop; @%p2 bra END; nop; END:") == {0: 1, 2: 4}
-
-
 def test_unguarded_branches_need_no_meeting_point() -> None:
     cfg = build_cfg(kernel("bra.uni A; nop; A: ret;"))
     assert (cfg.reconverge, cfg.end) == ({}, 3)
@@ -127,27 +126,3 @@ def test_unguarded_branches_need_no_meeting_point() -> None:
 def test_empty_kernel() -> None:
     cfg = build_cfg(kernel(""))
     assert (cfg.leaders, cfg.successors, cfg.reconverge, cfg.end) == ((), (), {}, 0)
-
-
-def test_branch_inside_an_endless_loop_meets_at_the_end_of_an_iteration() -> None:
-    body = "HEAD: @%p1 bra A; nop; bra JOIN; A: nop; JOIN: nop; bra HEAD;"
-    assert reconvergence(body) == {0: 4}
-    # The same with the two ways written behind the block where they meet.
-    turned = "bra HEAD; JOIN: nop; bra HEAD; HEAD: @%p1 bra A; nop; bra JOIN; A: nop; bra JOIN;"
-    assert reconvergence(turned) == {3: 1}
-
-
-def test_inner_loop_of_an_endless_loop_meets_behind_it() -> None:
-    body = "OUTER: nop; INNER: @%p1 bra DONE; nop; bra INNER; DONE: nop; bra OUTER;"
-    assert reconvergence(body) == {1: 4}
-
-
-def test_ways_that_end_in_a_trap_keep_nobody_from_meeting() -> None:
-    inside = "@%p1 bra OUT; @%p2 bra BAD; nop; OUT: nop; exit; BAD: nop; bra WORSE; WORSE: trap;"
-    assert reconvergence(inside) == {0: 3, 1: 2}
-    assert reconvergence("@%p1 bra BAD; nop; @%p2 trap; ret; BAD: @%p1 bra X; trap; X: trap;") == {
-        0: 1,
-        4: 7,
-    }
-    looped = "L: @%p1 bra BAD; @%p2 bra L; ret; BAD: trap;"
-    assert reconvergence(looped) == {0: 1, 1: 2}

@@ -26,6 +26,12 @@ def add(x, y, out, count, factor, BLOCK: tl.constexpr):
     tl.store(out + i, tl.load(x + i, inside) + tl.load(y + i, inside) * factor, inside)
 
 
+@triton.jit(repr=lambda _specialised: "under_another_name")
+def negate(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, -tl.load(x + i))
+
+
 @triton.jit
 def overrun(x, out, count, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)

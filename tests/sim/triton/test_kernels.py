@@ -29,6 +29,18 @@ def random(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
+def test_a_kernel_may_have_another_name_than_its_function() -> None:
+    """Gluon's attention does; its PTX lies in Triton's cache under the function's name."""
+    from tests.sim.triton.kernels import negate
+
+    x, out = random(128), torch.zeros(128)
+    negate[(1,)](x, out, BLOCK=128)
+    assert torch.equal(out, -x)
+    report = virtual.last_report()
+    assert report is not None
+    assert report.kernel == "under_another_name"
+
+
 def test_vector_addition_is_clean_under_all_checks() -> None:
     from tests.sim.triton.kernels import add
 

@@ -56,7 +56,7 @@ def test_multicast_delivers_and_signals_in_every_named_cta(mode: str) -> None:
         + "NOT: setp.eq.u32 %q4, %r20, 1; @%q4 bra OUT;"
         + wait("%r1", 0, "W")
         + "OUT: SYNC"
-    ).replace("ld.shared", "ld.shared")
+    )
     got = gathered(body + "@%q4 st.shared.b32 [%r1+1024], 0;", mode, ctas=4)
     box = loaded(GOOD, SOURCE, (0, 2))
     assert all((got[r] == box).all() for r in (0, 2, 3))

@@ -56,6 +56,15 @@ def test_a_commit_that_nobody_waits_for_is_lost_with_its_cta() -> None:
     assert [(f.code, f.fatal) for f in report.findings] == [("exited-cta", False)]
 
 
+def test_a_generic_address_without_its_window_is_taken_as_ptxas_takes_it() -> None:
+    """Triton 3.6 and ThunderKittens write so; it is worth a finding, not a stop."""
+    commit = COMMIT.replace(".shared::cluster", "").replace("%r31", "%rd5")
+    report = run(thread0(f"{MMA} cvt.u64.u32 %rd5, %r31; {commit}"))
+    assert [(f.code, f.fatal) for f in report.findings] == [("generic-address", False)]
+    with pytest.raises(SimulationFault, match="generic-address"):
+        run(thread0(f"mov.b64 %rd5, 0x123400000000; {commit}"))
+
+
 @pytest.mark.parametrize("mode", ["fast", "late"])
 def test_multicast_arrives_in_the_named_ctas(mode: str) -> None:
     body = f"mov.b16 %h1, 3; @!%q5 bra ISSUED; {PAIR}.multicast::cluster.b64 [%r31], %h1; ISSUED:"

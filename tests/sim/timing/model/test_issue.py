@@ -96,6 +96,23 @@ def test_a_warp_waits_for_a_scoreboard_and_says_why() -> None:
     assert times.stood[1:].tolist() == [27] * 10
 
 
+@pytest.mark.parametrize(
+    ("draw", "low", "high"),
+    [
+        (chip("h200"), 17, 17.2),  # docs/timing_probes.md, "ex2, a chain": 17.1
+        (B200, 18, 18),  # FlashGPU-Sim, configs/SM100_B200: EX2 18, one in 8
+        (chip("b300"), 14, 18),  # QuickRunCUDA
+    ],
+)
+def test_a_chain_of_exponentials_takes_as_long_as_published(
+    draw: Draw, low: float, high: float
+) -> None:
+    """What sources call latency holds the cycles of the unit."""
+    one = op("MUFU.EX2 R0, R0", write=0, wait=(0,))
+    long, short = (single(draw, *[one] * n) for n in (201, 101))
+    assert low <= (long - short) / 100 <= high
+
+
 def test_reasons_add_up() -> None:
     body = [op("MUFU.EX2 R0, R1", 2, write=0), op("FADD R2, R0, R0", 4, wait=(0,))] * 20
     times = run(Program().warp(0, *body).warp(4, *body), H100)
