@@ -93,7 +93,7 @@ KERNELS: dict[str, tuple[Case, ...]] = {
     ),
     "hopper-sections": (
         featured(SECTIONS, 64, ((330, 700),) * 2, 2, sharpness=4.0, **WHOLE),
-        featured(SECTIONS, 64, ((260, 70),), 2, softmax_scale=-0.1, **WHOLE),
+        featured(SECTIONS, 64, ((260, 70),) * 3, 2, softmax_scale=-0.1, **WHOLE),
     ),
     "hopper-fp8-wide": (
         dense(130, 630, 256, causal=True, growth=0.016, dtype=FP8, arch=HOPPER),
