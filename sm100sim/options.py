@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 from .findings.suppress import Suppression, suppressions_of
 
-MODES: Final = ("fast", "random", "late")
+MODES: Final = ("fast", "random", "late", "timed")
 MAX_FINDINGS = 65_536
 """`RunOptions.max_findings` at most; each takes half a kilobyte."""
 
@@ -107,7 +107,8 @@ class RunOptions:
 
     Attributes:
         mode: when asynchronous work lands: "fast", at once; "random", at moments drawn from `seed`,
-            with a random order of warps; "late", only when no warp can go on.
+            with a random order of warps; "late", only when no warp can go on;
+            "timed", in the order of modelled time, which warps keep to, too.
         seed: repeats a run exactly.
         checks: the watchers that are on; they never change a run. Names also work, see `checks_of`.
         poison: fill shared memory, Tensor Memory and registers with NaN patterns before the start.
@@ -131,7 +132,7 @@ class RunOptions:
         TypeError: a value is of another kind.
     """
 
-    mode: Literal["fast", "random", "late"] = "fast"
+    mode: Literal["fast", "random", "late", "timed"] = "fast"
     seed: int = 0
     checks: Check = Check.NONE
     poison: bool = True

@@ -146,7 +146,7 @@ def orders(schedules: int) -> list[tuple[str, int]]:
     """
     if schedules < 1:
         raise ValueError(f"schedules: {schedules} is less than 1")
-    fixed = [(mode, 0) for mode in MODES if mode != "random"]
+    fixed = [(mode, 0) for mode in MODES if mode not in ("random", "timed")]
     return [*fixed, *(("random", k) for k in range(1, schedules))][:schedules]
 
 

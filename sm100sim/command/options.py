@@ -94,7 +94,9 @@ def add_checks(parser: argparse.ArgumentParser, tool: str) -> None:
         "--tool", type=tools, default=tool, metavar="NAMES",
         help=f"what to check (default {tool}): all, {', '.join(TOOLS)}, strict-lanes, ...",
     )  # fmt: skip
-    parser.add_argument("--mode", choices=MODES, default="fast", help="when async work lands")
+    parser.add_argument(
+        "--mode", choices=MODES, default="timed", help="when async work lands (default timed)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of mode random, and of random arrays")
     parser.add_argument(
         "--kernel-name", action="append", default=[], metavar="PATTERN",

@@ -81,11 +81,6 @@ class Timeline:
         )  # fmt: skip
         return cls(*(time / calls for time in times))
 
-    @property
-    def hidden_share(self) -> float:
-        """Return the share of the transfer that lies under attention; 1 without transfers."""
-        return self.hidden / self.transfer if self.transfer else 1.0
-
 
 def kernels_of(events: Iterable[Any]) -> list[Kernel]:
     """Return what ran on the GPU among the events of ``torch.profiler``, in milliseconds.

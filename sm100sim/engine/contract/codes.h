@@ -123,7 +123,7 @@ enum { FLAG_FTZ = 1, FLAG_SAT = 2, FLAG_RELU = 4, FLAG_NAN = 8, FLAG_XORSIGN = 1
 /* Forms of these.  SUM: .add, the results are added to c; SIGNED: what .sat clamps to. */
 enum { VIDEO_FLAG_SUM = 1, VIDEO_FLAG_SAT = 2, VIDEO_FLAG_SIGNED = 4 };
 
-typedef enum { MODE_FAST, MODE_RANDOM, MODE_LATE, MODE_COUNT } Mode;
+typedef enum { MODE_FAST, MODE_RANDOM, MODE_LATE, MODE_TIMED, MODE_COUNT } Mode;
 
 typedef enum { REGION_READ_ONLY, REGION_WRITABLE, REGION_HEAP, REGION_COUNT } RegionKind;
 

@@ -1,7 +1,7 @@
 /* Asynchronous work: TMA copies, MMAs, commits and TMEM stores between issue and landing.
  *
  * Fast mode lands an operation when it is issued.  Random mode lands eligible operations at moments
- * drawn from the seed; late mode only when no warp can run.  Operations of one in-order family
+ * drawn from the seed; late mode only when no warp can run; timed mode in the order of their modelled ends.  Operations of one in-order family
  * (`Fifo`, key) land in issue order in every mode; all others in any order. */
 #include "machine/core.h"
 
@@ -75,6 +75,28 @@ static bool eligible(const Cluster *cl, const AsyncOp *op) {
     if (o->fifo == op->fifo && o->fifo_key == op->fifo_key)
       return false;
   return true;
+}
+
+static AsyncOp *first_to_end(const Cluster *cl) {
+  AsyncOp *first = NULL;
+  for (AsyncOp *o = cl->async_head; o; o = o->next)
+    if ((!first || o->t_done < first->t_done) && eligible(cl, o))
+      first = o;
+  return first;
+}
+
+u64 async_next(const Cluster *cl) {
+  const AsyncOp *first = first_to_end(cl);
+  return first ? first->t_done : NEVER;
+}
+
+bool async_land_due(Cluster *cl, u64 until) {
+  bool any = false;
+  for (AsyncOp *o; !cl->m->faulted && (o = first_to_end(cl)) && o->t_done <= until; any = true) {
+    unlink_op(cl, o);
+    land(cl, o);
+  }
+  return any;
 }
 
 bool async_land_one(Cluster *cl) {

@@ -12,6 +12,7 @@
 #define LOOK 8u               /* of these between two looks at what other threads have touched */
 #define QUANTUM_FAST 2048u
 #define QUANTUM_RANDOM 48u
+#define HORIZON 64u        /* cycles that warps may be ahead of one another in mode "timed" */
 #define TIMEOUT_ROUNDS 64u /* time-outs without progress before the run is called a deadlock */
 
 static bool registers_valid(Ctx *c, const Ins *i) {
@@ -85,10 +86,10 @@ static Step execute(Ctx *c, const Ins *i) {
 }
 
 /* Run one split; true when it executed at least one instruction. */
-static bool run_split(Machine *m, Cluster *cl, Warp *w, Split *sp, u32 quantum) {
+static bool run_split(Machine *m, Cluster *cl, Warp *w, Split *sp, u32 quantum, u64 until) {
   Ctx c = {.m = m, .cl = cl, .cta = w->cta, .w = w, .sp = sp, .r = w->regs};
   bool ran = false;
-  while (quantum-- && sp->live && !m->faulted) {
+  while (quantum-- && sp->live && !m->faulted && sp->t < until) {
     if (sp->pc >= m->prog.n_code) {
       c.mask = sp->mask;
       fault(&c, "ran-off-end", "no instruction follows");
@@ -112,13 +113,17 @@ static bool run_split(Machine *m, Cluster *cl, Warp *w, Split *sp, u32 quantum) 
   return ran;
 }
 
-static bool run_warp(Machine *m, Cluster *cl, Warp *w, u32 quantum) {
+static inline bool may_run(const Cluster *cl, const Split *sp) {
+  return sp->live && !(sp->blocked && !sp->timed_out && sp->seen_progress == cl->progress);
+}
+
+static bool run_warp(Machine *m, Cluster *cl, Warp *w, u32 quantum, u64 until) {
   bool ran = false;
   for (u32 k = 0; k < LANES && w->n_live && !m->faulted && !m->stop; k++) {
     Split *sp = &w->splits[k];
-    if (!sp->live || (sp->blocked && !sp->timed_out && sp->seen_progress == cl->progress))
+    if (!may_run(cl, sp))
       continue;
-    ran |= run_split(m, cl, w, sp, quantum);
+    ran |= run_split(m, cl, w, sp, quantum, until);
   }
   return ran;
 }
@@ -139,15 +144,45 @@ static Warp *nth_warp(Cluster *cl, u32 n) {
   return NULL;
 }
 
+/* The modelled time of the next thing that can happen; NEVER when nothing can. */
+static u64 next_time(const Cluster *cl) {
+  u64 next = async_next(cl);
+  for (u32 k = 0; k < cl->n_ctas; k++)
+    for (u32 w = 0; w < cl->ctas[k].n_warps; w++)
+      for (u32 s = 0; s < LANES; s++) {
+        const Split *sp = &cl->ctas[k].warps[w].splits[s];
+        if (may_run(cl, sp) && sp->t < next)
+          next = sp->t;
+      }
+  return next;
+}
+
+/* One turn in mode "timed": what happens up to the horizon, or else the horizon goes to where something happens. */
+static bool turn_in_time(Machine *m, Cluster *cl, u32 n_warps) {
+  bool ran = false;
+  for (u32 k = 0; k < n_warps && !m->faulted; k++)
+    ran |= run_warp(m, cl, nth_warp(cl, k), QUANTUM_FAST, cl->horizon);
+  ran |= async_land_due(cl, cl->horizon);
+  if (ran || m->faulted)
+    return ran;
+  u64 next = next_time(cl);
+  if (next == NEVER)
+    return false;
+  cl->horizon = (next > cl->horizon ? next : cl->horizon) + HORIZON;
+  return true;
+}
+
 /* One turn for every warp.  Other modes than fast start anywhere, leave warps out and cut turns short. */
 static bool turn(Machine *m, Cluster *cl, u32 n_warps) {
   bool ran = false, random = m->opt.mode == MODE_RANDOM;
+  if (m->opt.mode == MODE_TIMED)
+    return turn_in_time(m, cl, n_warps);
   u32 start = m->opt.mode == MODE_FAST ? 0 : (u32)(rng_next(cl) % n_warps);
   for (u32 k = 0; k < n_warps && !m->faulted; k++) {
     if (random && (rng_next(cl) & 3) == 0)
       continue;
     u32 quantum = random ? 1 + (u32)(rng_next(cl) % QUANTUM_RANDOM) : QUANTUM_FAST;
-    ran |= run_warp(m, cl, nth_warp(cl, (start + k) % n_warps), quantum);
+    ran |= run_warp(m, cl, nth_warp(cl, (start + k) % n_warps), quantum, NEVER);
   }
   return ran;
 }
@@ -170,8 +205,7 @@ static bool all_blocked(const Cluster *cl) {
   for (u32 k = 0; k < cl->n_ctas; k++)
     for (u32 w = 0; w < cl->ctas[k].n_warps; w++)
       for (u32 s = 0; s < LANES; s++) {
-        const Split *sp = &cl->ctas[k].warps[w].splits[s];
-        if (sp->live && !(sp->blocked && !sp->timed_out && sp->seen_progress == cl->progress))
+        if (may_run(cl, &cl->ctas[k].warps[w].splits[s]))
           return false;
       }
   return true;

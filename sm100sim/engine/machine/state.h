@@ -190,6 +190,7 @@ struct Cluster {
   u64 mma_done_at[MAX_CLUSTER]; /* modelled time at which its last operation has written its result */
   u64 tma_free_at[MAX_CLUSTER];
   u64 progress;         /* bumped by note_progress(): stores, arrivals, landings, exits */
+  u64 horizon;          /* of mode "timed": the modelled time up to which everything has happened */
   u64 index, rng, idle; /* idle: warp instructions since the last progress of its last turn */
   bool polled;          /* since then somebody asked for what others may change, and it had not changed */
   Check *check;

@@ -39,12 +39,11 @@ def test_a_timeline_tells_hidden_transfers_from_others() -> None:
     assert found == Timeline(
         span=13.0, attention=6.0, transfer=4.0, hidden=3.0, other=3.0, idle=3.0
     )
-    assert found.hidden_share == 0.75
     assert Timeline.of(kernels, 2).transfer == 2.0
 
 
 def test_without_transfers_nothing_has_to_hide() -> None:
-    assert Timeline.of([("fa4_sm90_bf16", 0.0, 1.0)]).hidden_share == 1.0
+    assert Timeline.of([("fa4_sm90_bf16", 0.0, 1.0)]).transfer == 0.0
     with pytest.raises(ValueError, match="none was recorded"):
         Timeline.of([])
 
