@@ -10,6 +10,7 @@ CAUSAL, PAGES = frozenset({"causal"}), frozenset({"ragged", "page16"})
 PERSISTENT = frozenset({"persistent", "ragged", "causal"})
 ROUNDS = frozenset({"persistent", "causal"})
 """Without a ragged batch O is written from the registers, and CTAs go back and forth."""
+SECTIONS = frozenset({"persistent", "causal"})
 CLUSTER, TOKENS = frozenset({"cluster", "causal"}), frozenset({"tokens", "causal"})
 ROPE16: dict[str, Any] = {"head_dim_v": 128, "rope": FP16}
 ROPE8: dict[str, Any] = {"head_dim_v": 128, "rope": BF16, "dtype": FP8}
@@ -90,6 +91,10 @@ KERNELS: dict[str, tuple[Case, ...]] = {
         featured(PERSISTENT, 64, ((600, 920), (0, 20), (300, 1300)), 2, sharpness=4.0, **WHOLE),
         featured(PERSISTENT, 64, ((700, 70), (400, 30)), 2, softmax_scale=-0.1, **WHOLE),
     ),
+    "hopper-sections": (
+        featured(SECTIONS, 64, ((330, 700),) * 2, 2, sharpness=4.0, **WHOLE),
+        featured(SECTIONS, 64, ((260, 70),), 2, softmax_scale=-0.1, **WHOLE),
+    ),
     "hopper-fp8-wide": (
         dense(130, 630, 256, causal=True, growth=0.016, dtype=FP8, arch=HOPPER),
         dense(150, 510, 256, causal=True, softmax_scale=-0.1, dtype=FP8, arch=HOPPER),
@@ -111,6 +116,6 @@ BASES: Final = {
     "2q-persistent-plain": "2q-persistent",
     "2q-pages": "2q", "2q-rope": "2q", "1q-rope": "1q", "1q-tokens": "1q", "1q-cluster": "1q",
     "pair256-tokens": "pair256", "pair256-persistent": "pair256-pages",
-    "hopper-fp8-wide": "hopper",
+    "hopper-fp8-wide": "hopper", "hopper-sections": "hopper-persistent",
 }  # fmt: skip
 """Kernel -> a kernel above that has most of its statements, in which all of them are at fault."""

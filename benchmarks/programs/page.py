@@ -54,8 +54,9 @@ def _totals(records: Sequence[Record]) -> list[str]:
     right = sum(row[2] == "right" for row in ran)
     count = len({row[0].partition(" (")[0] for row in every})
     lines += [
-        f"{right:,} of the {len(ran):,} programs that came to an end are right "
-        f"({right / max(len(ran), 1):.1%}); {count} projects. Rows marked * are those of "
+        f"{right:,} of {len(every):,} programs are right ({right / max(len(every), 1):.1%}); "
+        f"{right / max(len(ran), 1):.1%} of the {len(ran):,} that came to an end; "
+        f"{count} projects. Rows marked * are those of "
         "[foreign_kernels.md](foreign_kernels.md): kernels of the CuTe DSL, each compared with "
         "float64 arithmetic or by its own example.",
         "",

@@ -34,7 +34,27 @@ def load_boxes(ctx: AttentionContext, first: Int32, num_rows: int, load: LoadBox
         num_rows: keys of the tile.
         load: issues the copies of one box.
     """
-    for_each_box(ctx, first, num_rows, lambda row, key: load(row, place_in_map(ctx, key)))
+    if ctx.spec.reads_pages_ahead and key_box(ctx.spec, num_rows)[1] < num_rows:
+        load_pages(ctx, first, num_rows, load)
+    else:
+        for_each_box(ctx, first, num_rows, lambda row, key: load(row, place_in_map(ctx, key)))
+
+
+@cute.jit
+def load_pages(
+    ctx: AttentionContext,
+    first: Int32,
+    num_rows: cutlass.Constexpr[int],
+    load: cutlass.Constexpr,
+) -> None:
+    """Call ``load`` for each box of a tile; the table is read two boxes ahead of the copies."""
+    size = key_box(ctx.spec, num_rows)[1]
+    page, after = page_of_key(ctx, first), page_of_key(ctx, first + size)
+    for row in cutlass.range(0, num_rows, size, unroll=1):
+        ahead = page_of_key(ctx, first + row + 2 * size)
+        key = first + row
+        load(row, (key % ctx.spec.variant.page_size, ctx.work.kv_head, page))
+        page, after = after, ahead
 
 
 @cute.jit

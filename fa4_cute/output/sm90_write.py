@@ -11,7 +11,7 @@ from ..plan.barriers.named import CONSUMER
 from ..plan.facts.hardware import OUTPUT_SWIZZLE, UNIT_BYTES, WARP_GROUP_THREADS, WARPS_PER_GROUP
 from ..plan.facts.wgmma import BLOCK_COLUMNS, NUM_ROWS, PAIR
 from ..tma import store_query_chunk
-from ..work.sm90 import RunningRows, SM90Context, SM90Row
+from ..work.sm90 import RunningRows, SM90Context, SM90Row, place_of_rows
 from . import row_store
 from .row_result import RowResult, write_log_sum_exp
 from .write import may_store_boxes, output_factor
@@ -38,9 +38,7 @@ def stage(ctx: SM90Context, rows: list[SM90Row], words: list[Int32]) -> None:
 
 def store_chunks(ctx: SM90Context, consumer: Int32) -> None:
     """Store the staged chunks with TMA; it drops rows past the sequence and padding columns."""
-    sequence = ctx.work.sequence
-    first = sequence.first_query + ctx.work.position + consumer * ctx.spec.tile_positions
-    where = (first, ctx.work.head, sequence.query_batch)
+    where = place_of_rows(ctx, consumer)
     for column in range(0, ctx.spec.output_depth, ctx.spec.output_elems):
         smem = ctx.output_chunk(consumer, column // ctx.spec.output_elems)
         store_query_chunk(ctx.maps.o, where, column, smem)

@@ -8,14 +8,14 @@ filled before the V of the tile before: so the consumers multiply.
 import cutlass
 from cutlass import Int32, cute
 
-from ..operands.loads import key_slice, load_slice, place_of_query, value_slice
+from ..operands.loads import key_slice, load_slice, value_slice
 from ..operands.token_scales import extra_bytes, load_key_scales
 from ..pipelines import RingState, TMAProducerPipeline
 from ..plan.memory.chunks import depth_chunks
 from ..plan.memory.rings import Ring
 from ..tma import load_query_chunks
 from ..work.persistent import for_each_work, wait_until_stored
-from ..work.sm90 import SM90Context
+from ..work.sm90 import SM90Context, place_of_rows
 
 
 def load_queries(ctx: SM90Context) -> None:
@@ -25,7 +25,7 @@ def load_queries(ctx: SM90Context) -> None:
         wait_until_stored(ctx, (consumer,))
         mbar = config.misc_mbars.query(consumer)
         ctx.barriers.expect(mbar, config.q_load_bytes)
-        where, smem = place_of_query(ctx, consumer), ctx.smem.q_tile_smem(consumer)
+        where, smem = place_of_rows(ctx, consumer), ctx.smem.q_tile_smem(consumer)
         load_query_chunks(
             ctx.spec, ctx.maps.q, where, chunks, smem, ctx.barriers.address_of(mbar)
         )

@@ -62,6 +62,24 @@ class SM90Context(AttentionContext):
         return self.smem.o_chunk_smem(tile, chunk)
 
 
+def first_position(ctx: SM90Context, consumer: Int32 | int) -> Int32:
+    """Return the position of the first row of a consumer's Q tile.
+
+    A Q tile that would lie before its sequence stands after it: it has no rows either way.
+    """
+    position = ctx.work.position + consumer * ctx.spec.tile_positions
+    if not ctx.spec.ends_with_queries:
+        return position
+    return DEVICE.select(position < 0, ctx.work.sequence.seqlen_q, position)
+
+
+def place_of_rows(ctx: SM90Context, consumer: Int32 | int) -> tuple[Int32, Int32, Int32]:
+    """Return where a consumer's Q tile lies in the maps of Q and O: row, head, batch entry."""
+    sequence = ctx.work.sequence
+    first = sequence.first_query + first_position(ctx, consumer)
+    return first, ctx.work.head, sequence.query_batch
+
+
 class SM90Row(ThreadRow):
     """One of the two rows of which a thread holds a part.
 
@@ -74,7 +92,7 @@ class SM90Row(ThreadRow):
         """Take row ``half`` of the calling thread."""
         first_row = ids.warp_index() % WARPS_PER_GROUP * ROWS_PER_WARP
         ends = (first_row, first_row + (ROWS_PER_WARP - 1))
-        first = ctx.work.position + consumer * ctx.spec.tile_positions
+        first = first_position(ctx, consumer)
         index = first_row + row_in_warp() + half * ROW_DISTANCE
         super().__init__(ctx, index, ends, first)
         self.consumer = consumer

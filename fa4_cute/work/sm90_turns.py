@@ -19,7 +19,7 @@ from ..device.sync import barriers
 from ..plan.barriers.named import TURN
 from ..plan.facts.hardware import WARPS_PER_GROUP
 from ..plan.masks.key_tiles import KeyTileMap, Rows
-from .sm90 import SM90Context
+from .sm90 import SM90Context, first_position
 
 
 @cute.jit
@@ -38,7 +38,7 @@ def own_key_tiles(ctx: SM90Context, consumer: Int32) -> Int32:
     if not ctx.spec.ends_apart:
         return ctx.work.num_key_tiles
     sequence, size = ctx.work.sequence, ctx.spec.tile_positions
-    position = ctx.work.position + consumer * size
+    position = first_position(ctx, consumer)
     first = position + sequence.offset
     rows = Rows(first, first + (size - 1), sequence.seqlen_k, sequence.lengths)
     count = KeyTileMap.of(ctx.spec.variant.terms, rows, ctx.spec.config.BN, DEVICE).count

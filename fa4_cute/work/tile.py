@@ -76,6 +76,8 @@ def place_of_work(
     All heads and sequences of one query tile follow one another: they take equally long, so that
     CTAs that start together end together. Or all query tiles of a head do, and CTAs take turns.
     """
+    if spec.in_sections:
+        return place_in_turns(spec, args, index)
     num_heads = args.extras.num_heads
     per_tile = num_heads * args.extras.num_sequences
     if spec.head_by_head:
@@ -85,6 +87,26 @@ def place_of_work(
     block, rest = index // per_tile, index % per_tile
     num_blocks = args.extras.num_work // per_tile
     return block, rest % num_heads, rest // num_heads, num_blocks
+
+
+def place_in_turns(
+    spec: AttentionSpec, args: Arguments, index: Int32
+) -> tuple[Int32, Int32, Int32, Int32]:
+    """Return the same where persistent CTAs go through sections of heads: the launch counts these.
+
+    All heads of one query tile of a section follow one another. A section of one head is that head.
+    """
+    heads, num_sections = args.extras.num_heads, args.extras.num_sequences
+    num_blocks = args.extras.num_work // (heads * num_sections)
+    section, rest = index // (heads * num_blocks), index % (heads * num_blocks)
+    head = section * heads + rest % heads
+    all_heads = scheduled_heads(spec, args.num_q_heads)
+    return rest // heads, head % all_heads, head // all_heads, num_blocks
+
+
+def scheduled_heads(spec: AttentionSpec, num_q_heads: Int32) -> Int32:
+    """Return how many heads have query tiles of their own: K/V heads, if rows hold a group."""
+    return num_q_heads // (spec.config.group if spec.config.fuse_gqa else 1)
 
 
 @cute.jit
@@ -98,7 +120,7 @@ def place_in_section(
     """
     head, block, batch = ids.block_index()
     heads = ids.grid_size_x()
-    all_heads = num_q_heads // (spec.config.group if spec.config.fuse_gqa else 1)
+    all_heads = scheduled_heads(spec, num_q_heads)
     # Divisions take longer than a branch, and short sequences have one section.
     if heads != all_heads:
         sections = all_heads // heads
@@ -136,6 +158,8 @@ def work_at(spec: AttentionSpec, args: Arguments, where: Place, split: Int32 | i
     config = spec.config
     kv_head = head if config.fuse_gqa else head // config.group
     sequence = decode_sequence(spec, args, batch)
+    before = spec.positions_before(sequence.seqlen_q)
+    position = position if is_zero(before) else position - before
     key_tiles = visited_tiles(spec, sequence, position)
     count = num_visited(spec, sequence, position, key_tiles)
     work = WorkTile(position, head, kv_head, batch, sequence, key_tiles, count)

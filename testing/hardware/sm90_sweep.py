@@ -90,6 +90,9 @@ CASES: Final = (
     *(featured(f"persistent {features}", 96, lengths=((700, 900),) * 2, heads=6)
       for features in ("", "causal", "window sink")),
     *(hopper(400, 400, d, 6, 2, batch=2, causal=True) for d in (64, 96)),
+    # Persistent CTAs that take several query tiles, in sections of heads.
+    featured("persistent causal", 64, lengths=((300, 500),) * 2, heads=80),
+    hopper(600, 2100, 128, 66, 66, causal=True),
     hopper(300, 2100, 128, 67, 67),
     *(hopper(513, 1000, d, 4, 2, batch=2, causal=True, dtype=FP8) for d in (16, 64, 80, 128)),
     hopper(300, 9000, 128, dtype=FP8),

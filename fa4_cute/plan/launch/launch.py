@@ -10,8 +10,10 @@ from ..facts.hardware import SM_COUNT
 from ..facts.numbers import LOG2_E, MAX_SEQLEN, SMALLEST_NORMAL_FLOAT32
 from ..spec.attention_spec import AttentionSpec
 from ..spec.combine_spec import CombineSpec
+from ..spec.sm90_spec import SM90Spec
 from ..spec.variant import WORK_COUNTS
 from .tiles import TileShape, grid, heads_of_section
+from .turns import choose_section, is_in_turns, key_loads
 
 MAX_GRID_YZ: Final = 65535
 SMALLEST_SCALE: Final = SMALLEST_NORMAL_FLOAT32
@@ -64,7 +66,8 @@ def plan_launch(
 
     The splits of a query tile are neighbours along x. A persistent kernel gets one CTA per SM, or
     per query tile where there are fewer; a pair of CTAs counts for two SMs, and one is started
-    however few there are.
+    however few there are. Where it takes sections of heads (``turns``), the counts are those of a
+    section's heads and of sections.
 
     Raises:
         ValueError: when the sizes do not belong to ``spec`` or exceed a grid, or the scale is not
@@ -80,8 +83,9 @@ def plan_launch(
     }
     if spec.variant.is_persistent:
         num_work = _num_work(spec, blocks)
-        scalars |= zip(WORK_COUNTS, (num_work, *blocks[1:]), strict=True)
         num_ctas = num_sms * spec.schedule.ctas_per_sm
+        counts = _turns(spec, sizes, blocks, num_ctas)
+        scalars |= zip(WORK_COUNTS, (num_work, *counts), strict=True)
         pairs_or_ctas = max(1, num_ctas // spec.config.cta_group())
         blocks = (min(num_work, pairs_or_ctas) * spec.config.cta_group(), 1, 1)
     return LaunchPlan(
@@ -133,10 +137,7 @@ def _sections(
 ) -> tuple[int, int, int]:
     """Return the grid of ``blocks`` with the heads of a section along x, query tiles along y."""
     tiles, heads, batch = blocks
-    config = spec.config
-    row = (config.depth + spec.output_depth) * config.qkv_dtype_size
-    keys = sizes.seqlen_k * sizes.num_kv_heads // max(heads, 1)
-    together = heads_of_section(heads, keys * row)
+    together = heads_of_section(heads, bytes_of_head(spec, sizes))
     sections = heads // together * batch
     for name, count in (("query tiles", tiles), ("heads and sequences", sections)):
         if count > MAX_GRID_YZ:
@@ -145,6 +146,28 @@ def _sections(
                 'choice: scheduler="persistent"'
             )
     return together, tiles, sections
+
+
+def bytes_of_head(spec: AttentionSpec, sizes: AttentionSizes) -> int:
+    """Return the bytes of K and V that a scheduled head has, one of several for a K/V head."""
+    config = spec.config
+    heads = sizes.num_q_heads // TileShape.of(config).group
+    row = (config.depth + spec.output_depth) * config.qkv_dtype_size
+    return sizes.seqlen_k * sizes.num_kv_heads // max(heads, 1) * row
+
+
+def _turns(
+    spec: AttentionSpec, sizes: AttentionSizes, blocks: tuple[int, int, int], num_ctas: int
+) -> tuple[int, int]:
+    """Return scheduled heads and sequences, or heads of a section and their sections."""
+    _, heads, batch = blocks
+    if not (isinstance(spec, SM90Spec) and spec.in_sections):
+        return heads, batch
+    if not is_in_turns(spec):
+        return 1, heads * batch
+    loads = key_loads(spec, sizes.seqlen_q, sizes.seqlen_k, sizes.seqlen_k)
+    found = choose_section(spec, loads, heads * batch, num_ctas, bytes_of_head(spec, sizes))
+    return found.heads, heads * batch // found.heads
 
 
 def _num_work(spec: AttentionSpec, blocks: tuple[int, int, int]) -> int:

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
 from math import prod
-from operator import add
 from typing import Final, NamedTuple
 
 from ..config.sm90_tiles import LONG_KEYS_TILE
@@ -26,8 +24,9 @@ from ..masks.masks import CAUSAL, NULL
 from ..spec.combine_spec import MAX_SPLITS
 from ..spec.sm90_spec import SM90Spec
 from ..spec.variant import Scheduler
-from .launch import AttentionSizes
+from .launch import AttentionSizes, bytes_of_head
 from .tiles import TileShape
+from .turns import choose_section, is_in_turns, key_loads, unevenness
 
 MEMORY_BYTES_PER_NS: Final = 4200
 """What all SMs together read."""
@@ -87,20 +86,22 @@ class PersistentKeys(NamedTuple):
 
 ANY: Final = MAX_SEQLEN
 """However many keys."""
-PERSISTENT: Final = (PersistentKeys(64, 64, ANY, 4096, 4096, 1024),
+PERSISTENT: Final = (PersistentKeys(64, 64, ANY, ANY, 4096, 1024),
                      PersistentKeys(96, 96, 4096, 4096, 0, 4096),
-                     PersistentKeys(128, 128, 2047, 2048, 0, 4096),
-                     PersistentKeys(192, 128, 4096, 1024),
+                     PersistentKeys(128, 128, 2047, 2047, 0, 4096),
+                     PersistentKeys(192, 128, 16384, 1024),
                      PersistentKeys(192, 192, 0, 0),
                      PersistentKeys(256, 256, 16384, 4096))  # fmt: skip
 """Ascending; the first that holds the head dims counts. Measured on an H100 and an H200
 (``docs/hopper.md``); 192 columns of V were not."""
-PERSISTENT_LONG: Final = PersistentKeys(128, 128, 4096, 0)
+PERSISTENT_LONG: Final = PersistentKeys(128, 128, 4096, 4096)
 """Of the tile for many keys."""
 MOST_UNEVEN: Final = 1.13
-"""Key tiles of the busiest persistent CTA over the mean that what it hides makes up for."""
-MOST_COUNTED: Final = 64
-"""Query tiles per CTA that are counted: after more, those that it had differ little."""
+"""Keys of the busiest persistent CTA over the mean that what it hides makes up for."""
+SHORT_ENOUGH: Final = 4096
+"""Keys of a query tile up to which that holds."""
+MOST_UNEVEN_LONG: Final = 1.04
+"""The same of longer query tiles, whose ends count for less."""
 
 
 class TileKind(Enum):
@@ -275,12 +276,6 @@ def choose_scheduler(
     return Scheduler.PERSISTENT
 
 
-def is_in_turns(spec: SM90Spec) -> bool:
-    """Return whether persistent CTAs go head by head through query tiles the host can count."""
-    variant = spec.variant
-    return spec.head_by_head and not (variant.ragged_q or variant.partial_values)
-
-
 def evens_out(spec: SM90Spec, sizes: AttentionSizes, num_sms: int, keys: int) -> bool:
     """Return whether the fixed order of persistent CTAs gives each about the same work.
 
@@ -291,27 +286,16 @@ def evens_out(spec: SM90Spec, sizes: AttentionSizes, num_sms: int, keys: int) ->
         return True
     shape = TileShape.of(spec.config)
     tiles, *others = sizes.blocks(shape)
-    works = tiles * prod(others)
-    if works <= num_sms or spec.variant.mask == NULL:
-        return works > num_sms
-    return unevenness(tiles, ceil_div(keys, shape.positions), works, num_sms) <= MOST_UNEVEN
-
-
-@lru_cache(maxsize=1024)
-def unevenness(tiles: int, longest: int, works: int, ctas: int) -> float:
-    """Return the key tiles of the busiest persistent CTA over the mean, with a causal mask.
-
-    The order is that of ``work.persistent``: heads of ``tiles`` query tiles, the longest first, one
-    round forwards and one backwards. None is longer than ``longest``, in query tiles: a window's.
-    """
-    loads = [0] * ctas
-    for turn in range(min(ceil_div(works, ctas), MOST_COUNTED)):
-        first = turn * ctas
-        ends = range(first, min(first + ctas, works))
-        row = [min(tiles - work % tiles, longest) for work in ends]
-        row += [0] * (ctas - len(row))
-        loads = list(map(add, loads, reversed(row) if turn % 2 else row))
-    return max(loads) * ctas / sum(loads)
+    heads = prod(others)
+    if tiles * heads <= num_sms or spec.variant.mask == NULL:
+        return tiles * heads > num_sms
+    loads = key_loads(spec, sizes.seqlen_q, sizes.seqlen_k, keys)
+    if spec.in_sections:
+        row = bytes_of_head(spec, sizes)
+        uneven = choose_section(spec, loads, heads, num_sms, row).unevenness
+    else:
+        uneven = unevenness(loads, heads, 1, num_sms)
+    return uneven <= (MOST_UNEVEN if keys <= SHORT_ENOUGH else MOST_UNEVEN_LONG)
 
 
 def choose_key_splits(spec: SM90Spec, sizes: AttentionSizes, num_sms: int) -> KeySplits:

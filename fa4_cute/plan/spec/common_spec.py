@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from ..compute.probability import ProbabilityPlan
 from ..config.config import FA4Config
@@ -158,6 +158,20 @@ class CommonSpec(ABC):
         With all keys or a causal mask: a head's keys and values stay in the L2 meanwhile.
         """
         return self.orders_heads and self.variant.mask in (NULL, CAUSAL)
+
+    @property
+    def in_sections(self) -> bool:
+        """Whether persistent CTAs take sections of heads, of which the launch says how large."""
+        return False
+
+    @property
+    def reads_pages_ahead(self) -> bool:
+        """Whether the page table is read ahead of the copies of a tile that has several pages."""
+        return False
+
+    def positions_before(self, seqlen_q: Any) -> Any:
+        """Return how many positions before a sequence its first query tile begins."""
+        return 0
 
     @property
     def writes_rows(self) -> bool:

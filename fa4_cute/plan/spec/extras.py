@@ -111,7 +111,7 @@ class Extras(Generic[Address, Count, Factor]):
         k_scale, k_scale_row: scales of the keys, float32 (batch or pages, num_kv_heads, row).
         padding, biases, aux: the arrays of the mask and of the score modifier.
         num_work, num_heads, num_sequences: query tiles of all heads and sequences of a persistent
-            launch, and these two.
+            launch, and these two; or heads of a section, and sections (``in_sections``).
         num_splits: CTAs that share the keys of a query tile.
         partial_rows: (query, head) rows of one split.
         partial_o: float32 (split, row, depth of O).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..config.sm90_config import SM90Config
 from ..config.sm90_tiles import LONG_KEYS_TILE, PERSISTENT_MASKED, TILES
@@ -136,8 +136,14 @@ class SM90Spec(CommonSpec):
         Narrow heads gain nothing from it with a window, whose keys are few (``docs/hopper.md``).
         """
         mask = self.variant.mask
-        is_wide = self.config.depth > FIRST_DEPTH
-        return mask in (NULL, CAUSAL) or (is_wide and isinstance(mask, SlidingWindowMask))
+        if mask in (NULL, CAUSAL):
+            return True
+        return not self.has_narrow_heads and isinstance(mask, SlidingWindowMask)
+
+    @property
+    def has_narrow_heads(self) -> bool:
+        """Whether K and V have the fewest columns of all tiles, or less: up to 64."""
+        return self.config.depth <= FIRST_DEPTH
 
     @property
     def ends_apart(self) -> bool:
@@ -151,6 +157,33 @@ class SM90Spec(CommonSpec):
         if self.config.num_consumers < 3 or variant.mask not in (NULL, CAUSAL):
             return False
         return not (variant.splits_keys or variant.partial_values)
+
+    @property
+    def in_sections(self) -> bool:
+        """With a causal mask: query tiles of several heads fall more evenly than those of one."""
+        return self.head_by_head and self.causal
+
+    @property
+    def reads_pages_ahead(self) -> bool:
+        """With pages: reads and copies of small ones take longer than their products."""
+        return self.variant.page_size > 0
+
+    @property
+    def ends_with_queries(self) -> bool:
+        """With three consumers and a causal mask, to the Q tile.
+
+        Idle consumers then come with the shortest query tile, not with the longest, and all query
+        tiles see fewer keys. Rows keep their key tiles, and so their bits.
+        """
+        return self.ends_apart and self.causal and not self.variant.ragged_q
+
+    def positions_before(self, seqlen_q: Any) -> Any:
+        """Return how many positions before a sequence its first query tile begins: Q tiles."""
+        if not self.ends_with_queries:
+            return 0
+        consumers, size = self.config.num_consumers, self.tile_positions
+        used = (seqlen_q + (size - 1)) // size
+        return used * (consumers - 1) % consumers * size
 
     @property
     def output_depth(self) -> int:

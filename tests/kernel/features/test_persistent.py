@@ -10,6 +10,8 @@ import torch
 
 from fa4_cute.host.compile.compiler import compile_kernel
 from fa4_cute.plan.facts.hardware import SM90A
+from fa4_cute.plan.launch import launch
+from fa4_cute.plan.launch.turns import Section
 from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH
 from sm100sim.options import run_options
 from testing.arguments import arguments
@@ -85,6 +87,16 @@ def test_bits_are_those_of_one_tile_a_cta(case: Case, num_sms: int) -> None:
     assert described.packed.plan.scalars["num_work"] > grid[0] // size
     for x, y in zip(plain.results, found.results, strict=True):
         assert torch.equal(x, y)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 4])
+def test_bits_do_not_depend_on_how_many_heads_are_taken_together(
+    heads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = run(replace(HOPPER, features=HOPPER.features - {"persistent"}))
+    monkeypatch.setattr(launch, "choose_section", lambda *_: Section(heads, 1.0))
+    found = call(arguments(HOPPER), num_sms=3)
+    assert all(map(torch.equal, found.results, plain.results))
 
 
 def test_the_result_is_attention() -> None:

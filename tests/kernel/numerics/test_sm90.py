@@ -47,6 +47,10 @@ SHAPES = [
     hopper(400, 400, 64, 3, 1, batch=2, causal=True),
     hopper(330, 700, 96, 2, 2),
     hopper(600, 300, 96, causal=True),
+    # a first query tile that begins before its sequence, by one Q tile or two, or packed heads
+    hopper(130, 330, 64, causal=True),
+    hopper(260, 500, 96, causal=True),
+    hopper(100, 300, 64, 4, 2, causal=True),
     # a group that cannot be packed, and the largest that can
     hopper(77, 133, 64, 6, 2, batch=2, causal=True),
     hopper(5, 133, 128, 64, 1),

@@ -1,0 +1,102 @@
+"""The fixed order of the Hopper kernel's persistent CTAs: how even it is, and in which sections.
+
+They go through a head's query tiles, the longest first, before the next head's. With a causal mask
+a round of CTAs then has long and short ones, which few rounds even out badly. In a section of
+several heads, all heads of one query tile follow one another, so that the works of a round are
+alike. Which sections pay was measured (``docs/hopper.md``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
+from operator import add
+from typing import Final, NamedTuple
+
+from ..facts.hardware import ceil_div
+from ..spec.sm90_spec import SM90Spec
+from .tiles import SECTION_BYTES, TileShape
+
+MOST_COUNTED: Final = 64
+"""Query tiles per CTA that are counted: after more, those that it had differ little."""
+DIGITS: Final = 2
+"""To so many, two orders are equally even."""
+CTAS_PER_HEAD: Final = 2
+"""CTAs that work on a narrow head at the same time, at least: it is read for them together."""
+
+
+class Section(NamedTuple):
+    """Heads whose query tiles are taken together, and how uneven the order is then."""
+
+    heads: int
+    unevenness: float
+
+
+def is_in_turns(spec: SM90Spec) -> bool:
+    """Return whether persistent CTAs go head by head through query tiles the host can count."""
+    variant = spec.variant
+    return spec.head_by_head and not (variant.ragged_q or variant.partial_values)
+
+
+def key_loads(spec: SM90Spec, seqlen_q: int, seqlen_k: int, longest: int) -> tuple[int, ...]:
+    """Return how many keys each query tile of a head visits, the longest first.
+
+    With a causal mask, or a window that lets a query tile visit ``longest`` keys.
+    """
+    size = TileShape.of(spec.config).positions
+    tiles, first = ceil_div(seqlen_q, size), spec.positions_before(seqlen_q)
+    ends = [(tile + 1) * size - first + seqlen_k - seqlen_q for tile in range(tiles)]
+    return tuple(max(0, min(end, longest, seqlen_k)) for end in reversed(ends))
+
+
+def works(loads: tuple[int, ...], heads: int, section: int) -> Iterator[int]:
+    """Yield the loads of all works in the order of sections of ``section`` heads."""
+    for _ in range(heads // section):
+        for load in loads:
+            yield from (load,) * section
+
+
+@lru_cache(maxsize=1024)
+def unevenness(loads: tuple[int, ...], heads: int, section: int, ctas: int) -> float:
+    """Return the keys that the busiest persistent CTA visits over the mean.
+
+    The order is that of ``work.persistent``: one round of CTAs forwards and one backwards.
+    """
+    found, order = [0] * ctas, works(loads, heads, section)
+    for turn in range(min(ceil_div(len(loads) * heads, ctas), MOST_COUNTED)):
+        row = list(islice(order, ctas))
+        row += [0] * (ctas - len(row))
+        found = list(map(add, found, reversed(row) if turn % 2 else row))
+    return max(found) * ctas / max(1, sum(found))
+
+
+def choose_section(
+    spec: SM90Spec, loads: tuple[int, ...], heads: int, ctas: int, bytes_per_head: int
+) -> Section:
+    """Return the most even of the sections that ``heads`` heads fall into.
+
+    Narrow heads need little of the memory's rate, so that more of them are taken together than fit
+    the L2, as long as CTAs share each; of equally even sections theirs is the largest.
+
+    Args:
+        spec: the kernel.
+        loads: of each query tile of a head, the longest first.
+        heads: of all sequences.
+        ctas: that take turns.
+        bytes_per_head: K and V of one.
+    """
+    if spec.has_narrow_heads:
+        return _most_even(loads, heads, ctas, ctas // CTAS_PER_HEAD, prefers_many=True)
+    fitting = SECTION_BYTES // max(1, bytes_per_head)
+    return _most_even(loads, heads, ctas, fitting, prefers_many=False)
+
+
+@lru_cache(maxsize=1024)
+def _most_even(
+    loads: tuple[int, ...], heads: int, ctas: int, most: int, *, prefers_many: bool
+) -> Section:
+    sizes = (n for n in range(1, heads + 1) if heads % n == 0 and n <= max(1, most))
+    found = [Section(n, unevenness(loads, heads, n, ctas)) for n in sizes]
+    sign = -1 if prefers_many else 1
+    return min(found, key=lambda each: (round(each.unevenness, DIGITS), sign * each.heads))
