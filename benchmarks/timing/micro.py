@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.timing.beside import BESIDE_QUESTIONS
 from benchmarks.timing.more_questions import MORE_QUESTIONS
 from benchmarks.timing.questions import QUESTIONS, ROUNDS, Question
 from testing.hardware.case import Case
 
-ALL = (*QUESTIONS, *MORE_QUESTIONS)
+ALL = (*QUESTIONS, *MORE_QUESTIONS, *BESIDE_QUESTIONS)
 Runner = Callable[[Case], list[np.ndarray]]
 
 
@@ -41,8 +42,8 @@ def answer(question: Question, run: Runner) -> dict[str, Any]:
 
 def _cycles(question: Question, count: int, run: Runner) -> float:
     (raw,) = run(question.case(count))
-    rounds = raw.reshape(ROUNDS, -1)[1:]  # the first one fetches code
-    return float(rounds.max(axis=1).min())
+    rounds = raw.reshape(ROUNDS, question.grid, -1)[1:]  # the first one fetches code
+    return float(rounds[..., question.first :].max(axis=(1, 2)).min())
 
 
 def ask() -> dict[str, Any]:

@@ -33,6 +33,7 @@ class Question:
         steps: PTX of the nth of the steps. before: PTX in front of the first clock.
         after: PTX that waits for what the steps began. sink: PTX behind the second clock.
         counts: the two lengths. box_rows: of the boxes that it copies. scratch: bytes at %p0.
+        first: thread from which on times count. matrix: rows and columns that boxes are of.
     """
 
     name: str
@@ -47,16 +48,20 @@ class Question:
     smem: int = 4096
     box_rows: int = 0
     scratch: int = 0
+    first: int = 0
+    matrix: tuple[int, int] = (0, 0)
 
     def case(self, count: int) -> Case:
         """The micro-kernel with `count` steps; its output is cycles by round, CTA and thread."""
         threads = self.grid * self.block
         maps, inputs = [], []
         if self.box_rows:
-            rows = self.grid * TENSOR_ROWS
-            inputs = [filled(rows * ROW_BYTES)]
+            rows, columns = self.matrix
+            if not rows:
+                rows, columns = self.grid * TENSOR_ROWS, ROW_BYTES // 2
+            inputs = [filled(rows * columns * 2)]
             box = (ROW_BYTES // 2, self.box_rows)
-            sizes, strides = (ROW_BYTES // 2, rows), (ROW_BYTES,)
+            sizes, strides = (columns, rows), (columns * 2,)
             maps = [MapArgs(0, "FLOAT16", sizes, strides, box, swizzle=3)]
         if self.scratch:
             inputs = [filled(self.scratch)]
@@ -176,7 +181,7 @@ def set_up(form: Form, values: str) -> str:
     )
 
 
-def _products(n: int, *, registers: bool = False, block: int = 128) -> Question:
+def products(n: int, *, registers: bool = False, block: int = 128) -> Question:
     """A chain of wgmmas in one group, by each warp group of the CTA.
 
     Each has registers of A of its own, which are set to 0: two cycles a pair, before the chain.
@@ -233,9 +238,9 @@ QUESTIONS = (
              smem=DATA + 128 * ROW_BYTES, box_rows=128),
     Question("store of 128 rows, done", "store_latency", _stores(""), (2, 6), boxes(1, 128),
              smem=DATA + 128 * ROW_BYTES, box_rows=128),
-    *(_products(n) for n in (8, 64, 128, 176, 256)),
-    *(_products(n, registers=True) for n in (64, 128, 256)),
-    _products(128, block=256),
+    *(products(n) for n in (8, 64, 128, 176, 256)),
+    *(products(n, registers=True) for n in (64, 128, 256)),
+    products(128, block=256),
     Question("proxy fence of shared memory", "fence_cycles",
              lambda n: "st.volatile.shared.b32 [%r1+256], %r0; fence.proxy.async.shared::cta; ",
              (8, 40)),

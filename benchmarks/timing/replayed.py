@@ -15,10 +15,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from benchmarks.timing.questions import QUESTIONS, ROUNDS, Question
+from sm100sim.contract.codes import LANES
 from sm100sim.crew.recording import recording
 from sm100sim.timing.chips import Draw, load_chip
 from sm100sim.timing.model import run_cluster
+from sm100sim.timing.model.machine import replay
 from sm100sim.timing.records import ClusterTrace
 from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.trace import traced
@@ -53,6 +57,26 @@ def cycles_of_one(question: Question, draw: Draw) -> float:
     """Cycles of one step: the difference of two lengths, over all rounds."""
     short, long = (run_cluster(trace_of(question, count), draw).cycles for count in question.counts)
     return (long - short) / ROUNDS / (question.counts[1] - question.counts[0])
+
+
+def clocked(question: Question, draw: Draw) -> list[float]:
+    """Cycles of both lengths as a GPU says them: between readings of the clock by whom it watches.
+
+    Of the slowest warp in the fastest of the rounds but the first.
+    """
+    found = []
+    for count in question.counts:
+        trace = trace_of(question, count)
+        issued = np.array(replay(trace, draw, stand_room=1).issued)
+        reads = [k for k, i in enumerate(trace.kernel.instructions) if "CLOCK" in i.operands]
+        at, slowest = 0, np.zeros(ROUNDS)
+        for stream in trace.streams:
+            times = issued[at : at + len(stream.order)][np.isin(stream.order, reads)]
+            at += len(stream.order)
+            if stream.warp * LANES >= question.first:
+                slowest = np.maximum(slowest, np.diff(times.reshape(ROUNDS, -1)).ravel())
+        found.append(float(slowest[1:].min()))
+    return found
 
 
 def compared(answers: Mapping[str, float]) -> Iterator[tuple[str, float, float | str]]:

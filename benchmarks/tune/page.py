@@ -71,7 +71,8 @@ TAIL: Final = """
   9,500 cycles at head dim 128, half as much as 1,024 keys; persistent CTAs that write O from the
   registers leave 4,800 of them. Where a mask makes query tiles uneven, the order in which they are
   taken is worth as much again.
-* **Decoding is bound by memory** at every choice, once there are as many CTAs as SMs: splits.
+* **Decoding is bound by memory** at every choice, once there are as many CTAs as SMs (splits), and
+  once nobody waits for the page table in front of a copy.
 * Not tried: exponentials across chains, and the next Q K' into the half of S that P does not use
   (N = 64 costs 1.5 times the MMA cycles a key, which is more than the wait it saves).
 """

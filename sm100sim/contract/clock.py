@@ -56,7 +56,7 @@ class ClockOp(ct.Structure):
     there to its result; `passes` of the shared memory. `action`: what it does, with or without an
     event; `group_end`: it ends a group of wgmmas; `keep`: of a wait, groups that may be left;
     `reason`: what a wait for its result counts as; `line`: of 128 bytes of code; `writes`:
-    registers that it writes.
+    registers that a wgmma writes; of others, thirds of a cycle at the registers' write ports.
     """
 
     _fields_ = [
@@ -91,7 +91,7 @@ class ClockWarp(ct.Structure):
 class ClockChip(ct.Structure):
     """Parameters of the machine; `queue`: entries of the units' queues, 0 for any number.
 
-    `product_writes`: cycles that a register's write takes while a wgmma writes its own; 0: none.
+    `product_writes`: share of the cycles in which a wgmma has the registers' write ports.
     """
 
     _fields_ = [

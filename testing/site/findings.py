@@ -53,11 +53,7 @@ SAID: Final = {
     "mbarrier-phase-overrun": "a phase can end before a slower warp has seen the one before",
     "repeated-copy": "several threads issue the same bulk copy; elect one",
     "out-of-memory": "this machine has no memory for the simulator's records",
-<<<<<<< HEAD
-    "texture-after-write": "a texture or surface read of bytes that the same launch wrote",
-=======
     "texture-after-write": "a texture or surface reads what the same launch wrote",
->>>>>>> main
     "tmem-leak": "a CTA ends with columns of Tensor Memory allocated",
     "too-many-instructions": "the launch executed more than `max_instructions` allows",
     "unsupported": "it is not known here what an instruction, or a value in it, means; says which",

@@ -63,7 +63,7 @@ static double ready_at(Clock *c, const Sub *sub, WarpState *w) {
     return at;
   double place = fmax(admitted(c, sub, x.op->unit, x.op->service), admitted(c, sub, x.op->also, x.op->service));
   if (x.op->writes && x.op->action != CLOCK_ACT_WGMMA)
-    place = fmax(place, admitted(c, sub, CLOCK_UNIT_WRITE, c->chip->product_writes));
+    place = fmax(place, admitted(c, sub, CLOCK_UNIT_WRITE, x.op->service));
   double queue = place_in_queues(c, sub, &x);
   if (fmax(place, queue) > c->now) {
     w->unit_by = queue > place ? CLOCK_WHY_QUEUE : CLOCK_WHY_PIPE;

@@ -92,7 +92,7 @@ typedef struct {
   double operands_until, operand_share; /* until then MMAs take this share of the port */
   Product products[CLOCK_QUEUE_RING];   /* the first one runs */
   u32 first_product, n_products;
-  double product_start, product_end, writes[CLOCK_SUBS]; /* writes: of other instructions meanwhile */
+  double product_start, product_end;
   CacheLine *cache;
 } Sm;
 

@@ -1,8 +1,7 @@
 /* wgmma: products of warp groups, one after the other, and the registers that they write.
  *
  * An accumulator's registers go through the same write ports as those of other instructions: a pair of them, one in
- * either bank, in two cycles, and between two pairs one other write. So a product takes its own time, or that of the
- * writes. */
+ * either bank, in two cycles. The product goes first, and what has to pass the ports has the other cycles. */
 #include "clock/state.h"
 
 static WarpGroup *group_of(const Clock *c, const WarpState *w) {
@@ -13,12 +12,6 @@ static WarpGroup *group_of(const Clock *c, const WarpState *w) {
 bool wgmma_refused(Clock *c, WarpState *w, double *until) {
   WarpGroup *g = group_of(c, w);
   return w->wgmmas == g->created && queue_full(&c->sms[w->sm].wgmmas, c->chip->wgmma_queue, c->now, until);
-}
-
-static double product_end(const Sm *sm) {
-  const Product *p = &sm->products[sm->first_product];
-  double writes = fmax(fmax(sm->writes[0], sm->writes[1]), fmax(sm->writes[2], sm->writes[3]));
-  return sm->product_start + fmax(p->service, p->registers + fmin(writes, p->registers / 2));
 }
 
 /* Until when products will read their operands, as far as they are queued. */
@@ -32,8 +25,7 @@ static double reading_until(const Sm *sm) {
 static void start_product(Sm *sm, double at) {
   const Product *p = &sm->products[sm->first_product];
   sm->product_start = at;
-  memset(sm->writes, 0, sizeof sm->writes);
-  sm->product_end = product_end(sm);
+  sm->product_end = at + p->service;
   read_operands(sm, reading_until(sm), p->service, p->passes);
 }
 
@@ -69,17 +61,14 @@ void end_products(Clock *c, Sm *sm) {
   }
 }
 
-/* An instruction writes registers of a sub-partition while a product does. */
+/* An instruction takes `writes` thirds of a cycle at the write ports of its sub-partition, beside products longer. */
 void note_writes(Clock *c, const Execution *x) {
   Sm *sm = &c->sms[x->w->sm];
-  if (!sm->n_products || c->chip->product_writes <= 0 || x->op->action == CLOCK_ACT_WGMMA)
+  if (c->chip->product_writes <= 0 || x->op->action == CLOCK_ACT_WGMMA)
     return;
-  sm->writes[x->w->sub] += x->op->writes;
-  sm->product_end = product_end(sm);
-  sm->operands_until = reading_until(sm);
-  const Product *p = &sm->products[sm->first_product];
-  double pace = fmin(p->registers / p->service, 1);
-  serve(&sm->sub[x->w->sub].unit[CLOCK_UNIT_WRITE], c->now, x->op->writes * (1 + (c->chip->product_writes - 1) * pace));
+  const Product *p = sm->n_products ? &sm->products[sm->first_product] : NULL;
+  double left = 1 - (p ? c->chip->product_writes * fmin(p->registers / p->service, 1) : 0);
+  serve(&sm->sub[x->w->sub].unit[CLOCK_UNIT_WRITE], c->now, x->op->writes / 3.0 / left);
 }
 
 void issue_wgmma(Clock *c, const Execution *x) {

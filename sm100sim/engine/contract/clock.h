@@ -37,7 +37,7 @@ typedef enum { CLOCK_WHY_ISSUED, CLOCK_WHY_STALL, CLOCK_WHY_BRANCH, CLOCK_WHY_FE
  * there to its result; `passes` of the shared memory. `action`: what it does, with or without an
  * event; `group_end`: it ends a group of wgmmas; `keep`: of a wait, groups that may be left;
  * `reason`: what a wait for its result counts as; `line`: of 128 bytes of code; `writes`:
- * registers that it writes. */
+ * registers that a wgmma writes; of others, thirds of a cycle at the registers' write ports. */
 typedef struct {
   u32 unit, also, action, reason, stall, yields, write_barrier, read_barrier, wait_mask, group_end, keep, line, writes;
   double service, latency, passes, read_latency;
@@ -77,7 +77,7 @@ _Static_assert(sizeof(ClockWarp) == 24 && offsetof(ClockWarp, rank) == 0 && offs
 
 /* Parameters of the machine; `queue`: entries of the units' queues, 0 for any number.
  *
- * `product_writes`: cycles that a register's write takes while a wgmma writes its own; 0: none. */
+ * `product_writes`: share of the cycles in which a wgmma has the registers' write ports. */
 typedef struct {
   double queue[10], request_queue, wgmma_queue, mma_queue, greedy, yield_cycles, branch_cycles, request_cycles,
     arrive_latency, remote_latency, wait_latency, wake_latency, named_warp, named_latency, cluster_latency,

@@ -45,17 +45,19 @@ def _memory_cycles(size: float, draw: Draw, fresh: float = 0) -> float:
     """Cycles of an SM's way to the L2, and of what is fresh to memory.
 
     An SM that asks the L2 alone has its port to itself, and its share of the L2 when all ask at
-    once; in between, `l2_pressure` (0 to 1) says how much they ask. CTAs begin in step, and memory
-    serves them alike: an SM has its share of it. Rows that n SMs ask for come from memory once and
-    out of the L2 once: a share of 1/n is fresh, and each SM gets n times its share of the L2, up to
-    its port. An H200's SMs get 30, 52, 74 and 74 bytes a cycle of rows that 1, 2, 4 and 12 copy.
+    once; in between, `l2_pressure` (0 to 1) says how much they ask; `hbm_pressure` says the same
+    of memory. Rows that n SMs ask for come from memory once and out of the L2 once: a share of 1/n
+    is fresh, and each SM gets n times its share of the L2, up to `l2_shared_bytes`. An H200's SMs
+    get 30, 52, 74 and 74 bytes a cycle of rows that 1, 2, 4 and 12 copy.
     """
     port, share = draw["copy_bytes"], draw["l2_bytes"] / draw["sms"] / (fresh or 1)
+    share = min(share, draw.values.get("l2_shared_bytes", port))
     rate = port + (min(share, port) - port) * draw.values.get("l2_pressure", 1)
     cycles = size * (1 - fresh) / rate
     if fresh:
         memory = draw["hbm_gbytes"] * 1e3 / draw["clock_mhz"] / draw["sms"]
-        cycles += size * fresh / min(memory, rate)
+        memory = rate + (min(memory, rate) - rate) * draw.values.get("hbm_pressure", 1)
+        cycles += size * fresh / memory
     return cycles
 
 

@@ -109,20 +109,26 @@ def time_launch(
 
 
 def _moving(draw: Draw, read: float, written: float) -> float:
-    """Cycles in which memory moves so many bytes."""
+    """Cycles in which memory moves so many bytes; the last ones that are written stay in the L2."""
     gbytes = read / draw["hbm_gbytes"]
+    written = max(written - draw.values.get("l2_kept_bytes", 0), 0)
     gbytes += written / draw["hbm_write_gbytes"] if written else 0
     return gbytes * draw["clock_mhz"] / 1e3
 
 
 def asked_of_l2(launch: LaunchTrace, draw: Draw) -> Draw:
-    """Return a draw that knows how much a launch asks of the L2.
+    """Return a draw that knows how much a launch asks of the L2 and of memory.
 
     A first run, in which each SM has its port to itself, says in how much time it asks for its
-    bytes; what that is of the L2's rate counts as pressure (`model.happenings`).
+    bytes; what that is of the L2's and memory's rate counts as pressure (`model.happenings`).
     """
     launch, traffic = from_memory(launch)
-    alone = replace(draw, values={**draw.values, "l2_pressure": 0.0})
+    alone = replace(draw, values={**draw.values, "l2_pressure": 0.0, "hbm_pressure": 0.0})
     work = time_launch(launch, alone).cycles - draw["launch_cycles"]
-    pressure = min(traffic.asked / draw["l2_bytes"] / work, 1)
-    return replace(draw, values={**draw.values, "l2_pressure": pressure})
+    moving = _moving(draw, traffic.read, traffic.written)
+    pressure = {
+        "l2_pressure": min(traffic.asked / draw["l2_bytes"] / work, 1),
+        # What takes memory longest it takes as long as memory: SMs that wait let others be served.
+        "hbm_pressure": moving / work if moving < work else 0.0,
+    }
+    return replace(draw, values={**draw.values, **pressure})

@@ -55,6 +55,8 @@ _OPCODES = {
     "ARRIVES": "arrive",
 }
 
+ADDED = ("wait for wgmma",)
+"""Kinds that ptxas adds to those of the PTX."""
 LINES_LOST = ("wgmma",)
 """Beginnings of kinds whose instructions have lines of neighbours; their size is in the kind."""
 

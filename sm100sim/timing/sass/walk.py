@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..records import Indices
-from .kinds import LINES_LOST
+from .kinds import ADDED, LINES_LOST
 from .relation import Related
 from .script import ALL, BRANCH, NEITHER, Letter
 
@@ -157,7 +157,9 @@ class Walker:
         q = state.letter
         while q < len(script) and script[q].kind == BRANCH:
             q += 1
-        may_skip = self._code[at].guard not in ("", "PT")
+        known = self._related.program.anchor_lines.get(kind, ())
+        # Where registers do not suffice ptxas waits for products of its own accord.
+        may_skip = self._code[at].guard not in ("", "PT") or (kind in ADDED and line not in known)
         skip = self._to(at + 1, state, state.letter)
         if q == len(script) or script[q].kind != kind:
             if may_skip:
@@ -165,7 +167,7 @@ class Walker:
             return
         if kind.startswith(LINES_LOST):
             fits = True
-        elif line in self._related.program.anchor_lines.get(kind, ()):
+        elif line in known:
             fits = line == script[q].line
         else:  # ptxas gave it the line of a neighbour
             fits = not may_skip or script[q].line not in self._related.kind_lines[kind]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from benchmarks.timing import replayed
+from benchmarks.timing.beside import BESIDE_QUESTIONS
 from benchmarks.timing.more_questions import MORE_QUESTIONS
 from benchmarks.timing.questions import QUESTIONS
 from sm100sim.timing.chips import load_chip
@@ -16,8 +18,10 @@ from sm100sim.timing.chips import load_chip
 RECORD = json.loads(Path("benchmarks/timing/h200.json").read_text())
 SAID = replayed.answers_of(RECORD)
 BY_NAME = {question.name: question for question in QUESTIONS}
-STEP = 170
-"""Cycles from one look of a lane that waits apart to the next."""
+MORE, BESIDE = (json.loads(Path(f"benchmarks/timing/h200_{name}.json").read_text())
+                for name in ("more", "beside"))  # fmt: skip
+ALL_SAID = replayed.answers_of(MORE)
+CYCLES = {entry["name"]: entry["cycles"] for entry in BESIDE["answers"]}
 
 EXACT = {
     "mufu_latency": ("ex2, a chain",),
@@ -37,12 +41,10 @@ EXACT = {
     "store_latency": ("store of 128 rows, done",),
 }
 """Which answers a measured value comes from."""
-COPIES = (
-    "copy of 1 x 8 rows", "copy of 1 x 64 rows", "copy of 1 x 128 rows", "copy of 1 x 256 rows",
-    "copy of 2 x 64 rows", "copy of 2 x 128 rows", "copy of 4 x 128 rows",
-)  # fmt: skip
-SLOPES = {"l2_bytes"}
-OF_COPIES = {"copy_latency", "copy_row_cycles", "copy_bytes"}
+SLOPES = {"l2_bytes", "l2_shared_bytes"}
+OF_COPIES = {"copy_latency", "copy_row_cycles", "copy_bytes", "copy_issue_cycles"}
+COPIES = {question.name: question for question in MORE_QUESTIONS
+          if re.match(r"copy .* a whole warp waits", question.name)}  # fmt: skip
 
 
 @cache
@@ -64,10 +66,29 @@ def test_the_machine_answers_as_the_chip_did(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", COPIES)
-def test_a_copy_ends_in_the_step_before_the_lane_saw_it(name: str) -> None:
-    """A few cycles more or less where the lane saw it now in one step and now in the next."""
-    assert -15 <= SAID[name] - machine(name) <= STEP + 1
+@pytest.mark.parametrize("name", [name for name in COPIES if " 8 rows" not in name])
+def test_a_whole_warp_sees_a_copy_when_the_chip_did(name: str) -> None:
+    question = COPIES[name]
+    one = replayed.cycles_of_one(question, replayed.draw_for(question))
+    assert one == pytest.approx(ALL_SAID[name], rel=0.012)
+
+
+ALU, SIMPLE = 0.01, 0.07
+PORTS = {
+    **{f"{work} of {n} warps a sub-partition beside {beside}": ALU
+       for work in ("additions", "maxima", "exponentials") for n in (1, 2)
+       for beside in ("no products", "n64, A in registers", "n128", "n256")},
+    **{f"scores of {n} warps a sub-partition beside {beside}": SIMPLE
+       for n in (1, 2) for beside in ("no products", "n256")},
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PORTS)
+def test_instructions_take_beside_products_what_they_took_on_the_chip(name: str) -> None:
+    question = next(q for q in BESIDE_QUESTIONS if q.name == name)
+    short, _ = replayed.clocked(question, replayed.draw_for(question))
+    assert short == pytest.approx(CYCLES[name][0], rel=PORTS[name], abs=35)
 
 
 @pytest.mark.slow
@@ -105,7 +126,7 @@ def test_more_questions_have_names_of_their_own_and_are_replayed() -> None:
     assert len({*names, *BY_NAME}) == len(names) + len(BY_NAME)
     question = next(q for q in MORE_QUESTIONS if q.name.startswith("copy of 1 x 128"))
     one = replayed.cycles_of_one(question, replayed.draw_for(question))
-    assert 500 < one < SAID["copy of 1 x 128 rows"]
+    assert one == pytest.approx(ALL_SAID[question.name], rel=0.012)
 
 
 def test_the_table_shows_both(capsys: pytest.CaptureFixture[str]) -> None:

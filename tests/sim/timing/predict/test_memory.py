@@ -107,12 +107,12 @@ def test_a_fresh_load_waits_for_memory_and_a_store_does_not() -> None:
 
 def test_rows_that_several_sms_ask_for_come_out_of_the_l2_once() -> None:
     """An H200's probe: 1, 2 and 4 SMs that copy the same get 1, 1.7 and 2.5 times the bytes."""
-    share, port = H200["l2_bytes"] / 132, H200["copy_bytes"]
+    share, most = H200["l2_bytes"] / 132, H200["l2_shared_bytes"]
     memory = H200["hbm_gbytes"] * 1e3 / H200["clock_mhz"] / 132
     for sharers in (2, 4, 12):
         found = happening_of(replace(copy(0, 32 * KB), fresh=1 / sharers), H200)
         assert found is not None
-        rate = min(share * sharers, port)
+        rate = min(share * sharers, most)
         told = 32 * KB * ((1 - 1 / sharers) / rate + 1 / sharers / min(memory, rate))
         assert found.memory == pytest.approx(told)
 

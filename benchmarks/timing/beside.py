@@ -1,0 +1,152 @@
+"""Questions about rates: of instructions beside products, of products that are waited for, of
+operands that SMs share. `benchmarks/timing/h200_beside.json` was asked with code of ptxas 13.0.
+"""
+
+from __future__ import annotations
+
+from benchmarks.timing.more_questions import CHAINS, START, WORK
+from benchmarks.timing.questions import DATA, ROW_BYTES, Question, barriers, set_up, wait
+from testing.hardware.micro.wgmma.programs import Form
+
+PRODUCT_CYCLES = 9000
+"""Products go on for as long. Two warps with 24 steps take longer: of these 8 steps count."""
+COLUMNS, COLUMN_STEP = 4096, 64
+
+SCORES = "".join(
+    f"fma.rn.f32 %f{2 + a}, %f{2 + a}, %f1, %f0; fma.rn.f32 %f{2 + b}, %f{2 + b}, %f1, %f0; "
+    f"ex2.approx.ftz.f32 %f{2 + a}, %f{2 + a}; ex2.approx.ftz.f32 %f{2 + b}, %f{2 + b}; "
+    f"max.f32 %f18, %f18, %f{2 + a}; max.f32 %f19, %f19, %f{2 + b}; "
+    f"add.rn.f32 %f20, %f20, %f{2 + a}; add.rn.f32 %f21, %f21, %f{2 + b}; "
+    f"cvt.rn.bf16x2.f32 %r20, %f{2 + a}, %f{2 + b}; xor.b32 %r21, %r21, %r20; "
+    for a, b in ((k, k + 1) for k in range(0, CHAINS, 2))
+)
+"""What attention does with 16 scores."""
+OTHERS = {
+    "additions": WORK["additions"],
+    "maxima": WORK["maxima"],
+    "exponentials": WORK["exponentials"],
+    "multiplications and additions": "".join(
+        f"fma.rn.f32 %f{2 + k % CHAINS}, %f{2 + k % CHAINS}, %f{2 + (k + 5) % CHAINS}, "
+        f"%f{2 + (k + 10) % CHAINS}; "
+        for k in range(64)
+    ),
+    "scores": SCORES,
+}
+"""What a step is of."""
+PRODUCTS = {"no products": None, "n64, A in registers": (64, True), "n128": (128, False),
+            "n256": (256, False), "n256, A in registers": (256, True)}  # fmt: skip
+BEGIN = START + "mov.f32 %f18, %f0; mov.f32 %f19, %f0; mov.f32 %f20, %f0; mov.f32 %f21, %f0; " \
+    "mov.u32 %r20, %r0; mov.u32 %r21, %r62; "  # fmt: skip
+KEEP = (
+    "mov.f32 %f22, %f0; "
+    + " ".join(f"add.rn.f32 %f22, %f22, %f{2 + k};" for k in range(CHAINS + 4))
+    + " cvt.rn.f32.u32 %f23, %r20; add.rn.f32 %f22, %f22, %f23; cvt.rn.f32.u32 %f23, %r21;"
+    "add.rn.f32 %f22, %f22, %f23; st.volatile.shared.b32 [%r1+256], %f22; "
+)
+
+
+def _form(columns: int, *, registers: bool) -> Form:
+    return Form("f32", "bf16", "bf16", columns, registers=registers)
+
+
+def _used(form: Form) -> str:
+    return " ".join(f"st.volatile.shared.b32 [%r1+512], %d{k};" for k in range(form.results))
+
+
+def _timed(work: str, groups: int, beside: str) -> Question:
+    """Warps of `groups` groups work for so many steps beside products of the first, which go on."""
+    shape, text = PRODUCTS[beside], OTHERS[work]
+    name = f"{work} of {groups} warps a sub-partition beside {beside}"
+    if shape is None:
+        return Question(name, "write ports", lambda n: text, (8, 24), BEGIN, "", KEEP,
+                        block=128 * groups)  # fmt: skip
+    form = _form(shape[0], registers=shape[1])
+    values = " ".join(f"mov.b32 %d{k}, %f0;" for k in range(form.results))
+    values += " ".join(f"shr.u32 %a{k}, %r0, {k + 1};" for k in range(4))
+    after = (
+        "bra READ; PRODUCTS: wgmma.fence.sync.aligned; "
+        + form.instruction() * (PRODUCT_CYCLES * 2 // form.n)
+        + "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; READ: "
+    )
+    return Question(
+        name, "product_writes, mufu_port_cycles",
+        lambda n: ("@!%q12 bra PRODUCTS; " if n == 0 else "") + text, (8, 24),
+        set_up(form, values) + BEGIN + " setp.gt.u32 %q12, %r0, 127; ", after,
+        f"{_used(form)} {KEEP}", block=128 * (1 + groups), smem=DATA + 65536, first=128,
+    )  # fmt: skip
+
+
+def _awaited(columns: int, each: int, *, registers: bool) -> Question:
+    """Products that are waited for, `each` at a time."""
+    form = _form(columns, registers=registers)
+    zero = " ".join(f"mov.b32 %d{k}, 0;" for k in range(form.results))
+    zero += "mov.b32 %a0, 0; mov.b32 %a1, 0; mov.b32 %a2, 0; mov.b32 %a3, 0;"
+    a = "registers" if registers else "shared memory"
+    return Question(
+        f"{each} of n{columns}, A in {a}, and a wait", "wgmma_latency, wgmma_register_latency",
+        lambda k: "wgmma.fence.sync.aligned; " + form.instruction() * each
+        + "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; ", (4, 16),
+        set_up(form, zero), "", _used(form), block=128, smem=DATA + 65536,
+    )  # fmt: skip
+
+
+def _operands(a_rows: int, b_rows: int, across: int, grid: int) -> Question:
+    """Operands of a GEMM without products, in a ring of four slots; rows lie 8192 bytes apart.
+
+    `across`: CTAs with the same rows of A, side by side. Of 6 steps all columns are new.
+    """
+    size, box = (a_rows + b_rows) * ROW_BYTES, min(a_rows, b_rows)
+    rows_of_a = -(-grid // across) * a_rows
+    before = (
+        "setp.ne.u32 %q3, %r0, 0; add.u32 %r3, %r1, 1024; mov.u32 %r5, 0; "
+        f"div.u32 %r10, %r62, {across}; mul.lo.u32 %r11, %r10, {across}; sub.u32 %r11, %r62, %r11; "
+        f"mul.lo.u32 %r10, %r10, {a_rows}; mul.lo.u32 %r11, %r11, {b_rows}; "
+        f"add.u32 %r11, %r11, {rows_of_a}; {barriers(1)}"
+    )
+    load = (
+        "@!%q3 cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+        "[%r3+{to}], [%m0, {{%r5, %r{row}}}], [%r1+{bar}]; "
+    )
+
+    def slot(number: int, bar: int) -> str:
+        text = ""
+        for k in range((a_rows + b_rows) // box):
+            of_a = k * box < a_rows
+            row, first = (10, k * box) if of_a else (11, k * box - a_rows)
+            to = number * size + k * box * ROW_BYTES
+            text += f"add.u32 %r{row + 2}, %r{row}, {first}; "
+            text += load.format(to=to, row=row + 2, bar=bar)
+        step = f"add.u32 %r5, %r5, {COLUMN_STEP}; and.b32 %r5, %r5, {COLUMNS - 1}; "
+        return text + step
+
+    def filled(half: int) -> str:
+        """Two slots of four, which one barrier watches."""
+        expect = f"@!%q3 mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r1+{8 * half}], {2 * size}; "
+        return expect + slot(2 * half, 8 * half) + slot(2 * half + 1, 8 * half)
+
+    def step(n: int) -> str:
+        """What was asked for first is there, and is asked for anew."""
+        half = n % 2
+        begin = filled(0) + filled(1) if n == 0 else ""
+        return begin + wait(f"%r1+{8 * half}", n // 2 % 2, "W") + filled(half)
+
+    return Question(
+        f"2 steps of {a_rows} and {b_rows} rows in each of {grid} CTAs, {across} with the same A",
+        "l2_bytes", step, (6, 14), before, wait("%r1", 1, "VE") + wait("%r1+8", 1, "UE"),
+        smem=1024 + 4 * size, grid=grid, box_rows=box,
+        matrix=(rows_of_a + across * b_rows, COLUMNS),
+    )  # fmt: skip
+
+
+BESIDE_QUESTIONS = (
+    *(_timed(work, groups, beside)
+      for work in OTHERS for groups in (1, 2) for beside in PRODUCTS
+      if (work, groups, beside) != ("scores", 2, "n256, A in registers")),  # too many registers
+    *(_awaited(columns, each, registers=registers)
+      for columns, each in ((8, 1), (64, 1), (128, 1), (256, 1), (64, 4), (128, 4), (256, 4))
+      for registers in (False, True) if not registers or columns < 256),
+    *(_operands(a, b, across, 128)
+      for a, b, across in ((128, 64, 64), (128, 64, 32), (64, 128, 32), (128, 128, 32),
+                           (128, 128, 8), (128, 256, 16))),
+    *(_operands(128, b, 1, 1) for b in (64, 128)),
+)  # fmt: skip
