@@ -69,14 +69,17 @@ def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> 
 
     O is in registers, so a wide one, or a bias besides, leaves a modifier half as many. With fp8
     operands P V is there, too: a mask of several terms does not fit beside a whole tile, and scales
-    per token only beside a narrow O.
+    per token only beside a narrow O. The widest O leaves several terms no more. Three consumers of
+    split keys have none left for a sink.
     """
     has_wide_sums = is_fp8 and ov_depth > FEW_COLUMNS
     is_scaled = variant.token_scales and has_wide_sums
     if not variant.modifies_scores:
         several = is_fp8 and len(variant.terms) > 1
-        if is_scaled and several:
+        if (is_scaled and several) or (len(variant.terms) > 1 and ov_depth > WIDER_DEPTH):
             return FEW_COLUMNS
+        if variant.is_split and variant.sink and ov_depth <= FEW_COLUMNS:
+            return SEVERAL_TERMS_COLUMNS
         return SEVERAL_TERMS_COLUMNS if is_scaled or several else 0
     scarce = ov_depth > WIDE_DEPTH or bool(variant.bias_slots) or has_wide_sums
     return FEW_COLUMNS // 2 if variant.score_mod is not None and scarce else FEW_COLUMNS
@@ -104,7 +107,8 @@ def most_few_rows_keys(variant: Variant, depth: int) -> int:
 
     Its warp groups are two, of which each starts with fewer registers than the consumer ends with.
     """
-    most = most_sm90_keys(variant, depth)
+    # One consumer has registers for a sink.
+    most = most_sm90_keys(replace(variant, sink=False), depth)
     return most if variant.score_mod is None else most // 2
 
 

@@ -10,9 +10,11 @@ import pytest
 from fa4_cute.host.compile.compiler import compile_kernel
 from fa4_cute.plan.compute.sm90_mma import column_blocks
 from fa4_cute.plan.facts.dtypes import DType
+from fa4_cute.plan.facts.hardware import SM90A
 from fa4_cute.plan.masks.masks import CAUSAL, PaddingMask
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.variant import Scheduler, Variant
+from testing.cases import Case
 from testing.kernels import (
     BIAS,
     EVERYTHING,
@@ -22,6 +24,7 @@ from testing.kernels import (
     WINDOW,
     WORKSPACE,
 )
+from testing.runner import spec_of
 from testing.sass import SPILL, disassemble
 
 VARIANTS = {
@@ -87,6 +90,14 @@ def test_no_role_spills_beside_a_wide_fp8_v_of_few_rows(
     features = replace(VARIANTS[variant], token_scales=token_scales)
     made = SM90Spec.for_attention(FP8, depth, group=2, variant=features)
     require_no_spills(made.with_few_rows())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("features", "depth"), [("union", 256), ("split causal sink", 64)])
+def test_no_role_spills_in_calls_of_the_sweep(features: str, depth: int) -> None:
+    spec = spec_of(Case(frozenset(features.split()), depth, lengths=((300, 700),), arch=SM90A))
+    assert isinstance(spec, SM90Spec)
+    require_no_spills(spec)
 
 
 def require_no_spills(spec: SM90Spec) -> None:
