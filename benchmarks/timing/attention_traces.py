@@ -81,16 +81,9 @@ class Tracer:
     def _code(self, request: LaunchRequest) -> SassKernel:
         if request.ptx not in self._cubins:
             return compiled(request.ptx, self._arch, request.kernel, ptxas=self._assembler or None)
-        refused = []
-        for ptxas in assemblers():
-            try:
-                cubin = self._cubins[request.ptx]
-                found = of_cubin(cubin, request.ptx, self._arch, request.kernel, ptxas=ptxas)
-                self._assembler = ptxas
-                return found
-            except ValueError as error:
-                refused.append(str(error))
-        raise ValueError("; ".join(refused))
+        cubin = self._cubins[request.ptx]
+        found, self._assembler = code_of(cubin, request.ptx, self._arch, request.kernel)
+        return found
 
     def _ours(self, problem: Problem) -> Recording:
         tensors = make(problem, "cpu")
@@ -145,6 +138,21 @@ def assemblers() -> Sequence[str]:
     roots = triton.submodule_search_locations if triton else None
     found = [path for root in roots or () for path in Path(root).glob("backends/*/bin/ptxas*")]
     return [*sorted(map(str, found)), tool("ptxas")]
+
+
+def code_of(cubin: bytes, ptx: str, arch: str, kernel: str) -> tuple[SassKernel, str]:
+    """The machine code of a cubin that is launched, and the assembler here that makes it.
+
+    Raises:
+        ValueError: none does.
+    """
+    refused = []
+    for ptxas in assemblers():
+        try:
+            return of_cubin(cubin, ptx, arch, kernel, ptxas=ptxas), ptxas
+        except ValueError as error:
+            refused.append(str(error))
+    raise ValueError("; ".join(refused))
 
 
 def chosen(problem: Problem, grid: Grid, sms: int) -> Sequence[int]:

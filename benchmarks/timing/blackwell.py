@@ -166,10 +166,12 @@ def moved(traces: dict[str, tuple[LaunchTrace, LaunchTrace]]) -> list[str]:
 def with_ratios(text: str) -> str:
     """The page with the ratios of the records in the place of those that it has."""
     from benchmarks.timing import claims, ladder
+    from benchmarks.timing.side_by_side.records import load
 
     lines = [text.partition(RATIOS)[0].rstrip(), "", RATIOS, "", *RATIOS_HEAD, ""]
-    lines += [*claims.section(claims.load()), "", "## A ladder of GEMMs", "", *LADDER_HEAD, ""]
-    return "\n".join([*lines, *ladder.section(ladder.load()), ""])
+    lines += [*claims.section(load(claims.RECORDS)), ""]
+    lines += ["## A ladder of GEMMs", "", *LADDER_HEAD, ""]
+    return "\n".join([*lines, *ladder.section(load(ladder.RECORDS)), ""])
 
 
 RATIOS_HEAD = (

@@ -10,7 +10,6 @@ them. No GPU is needed.
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 import warnings
@@ -22,6 +21,7 @@ from typing import Any, Final
 from benchmarks.timing.gemm import PAIRS_AT_LEAST, tau
 from benchmarks.timing.side_by_side.callers import CUDA12, CUDA13, Column
 from benchmarks.timing.side_by_side.page import BEFORE
+from benchmarks.timing.side_by_side.records import load, write
 from benchmarks.timing.side_by_side.rows import Family, Maker, model
 from benchmarks.timing.side_by_side.variants import Changes
 from sm100sim.timing.predict import Band
@@ -190,16 +190,11 @@ CLAIMS: Final = (*knobs(), *builds(), *exponentials(), *masks(), *lengths())
 Row = Mapping[str, Any]
 
 
-def load(path: Path = RECORDS) -> list[dict[str, Any]]:
-    """The predictions of claims."""
-    return list(json.loads(path.read_text())) if path.exists() else []
-
-
 def save(rows: Sequence[Row], path: Path = RECORDS) -> None:
     """Write them, one a line, in the order of the claims."""
     order = {claim.name: place for place, claim in enumerate(CLAIMS)}
     kept = sorted((row for row in rows if row["name"] in order), key=lambda r: order[r["name"]])
-    path.write_text("[\n" + ",\n".join(json.dumps(row) for row in kept) + "\n]\n")
+    write(kept, path)
 
 
 def predicted(maker: Maker, claim: Claim) -> dict[str, Any]:
@@ -224,7 +219,7 @@ REASONS: Final = """
 What is known of the misses:
 
 * **Registers 200/88/24.** The row changes the registers of this release's PTX; an older one was
-  timed. ptxas 13.4 spills nothing, so what the machine takes 15 % longer for is another order of
+  timed. ptxas 13.4 spills nothing, so what the machine takes 12 % longer for is another order of
   the same instructions. Why is not known.
 * **Pairs of CTAs that spill, and ptxas.** With 176/88/72 registers ptxas 13.4 has 31 loads from
   and 32 stores to local memory, 12.9 has 36 and 35; as released neither has any. The slow builds
@@ -311,7 +306,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sm100sim.activate(sm_count=148)  # before the DSL is imported
     maker, failed = Maker(), 0
     for claim in CLAIMS:
-        rows = {row["name"]: row for row in load()}
+        rows = {row["name"]: row for row in load(RECORDS)}
         if (given.missing and claim.name in rows) or not re.search(given.only, claim.name):
             continue
         try:

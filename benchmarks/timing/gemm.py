@@ -15,8 +15,7 @@ from benchmarks.timing.gemms import Gemm
 from sm100sim.crew.recording import recording
 from sm100sim.options import RunOptions
 from sm100sim.run import run
-from sm100sim.timing.records import LaunchTrace, SassKernel
-from sm100sim.timing.sass.lines import of_cubin
+from sm100sim.timing.records import LaunchTrace
 from sm100sim.timing.sass.trace import traced
 
 ARCH: Final = "sm_90a"
@@ -30,29 +29,18 @@ def trace_of(gemm: Gemm, cubins: dict[str, bytes]) -> LaunchTrace:
         ValueError: no assembler here makes the machine code that quack launches.
         Unmatched: no way through the machine code agrees with what a warp did.
     """
+    from benchmarks.timing.attention_traces import code_of
     from benchmarks.timing.record_gemm import launches_of, untouched
 
     tensors = untouched(gemm, 0)
     with launches_of(gemm, tensors) as (request, found):
         cubins |= found
-        kernel = _code(cubins[request.ptx], request.ptx, request.kernel)
+        kernel, _ = code_of(cubins[request.ptx], request.ptx, ARCH, request.kernel)
         with recording([0], others=False) as launches:
             run(request, RunOptions())
     launch = traced(kernel, launches[0])
     clusters = tuple(range(prod(launch.grid) // prod(launch.cluster)))
     return replace(launch, traces=(replace(launch.traces[0], clusters=clusters),))
-
-
-def _code(cubin: bytes, ptx: str, kernel: str) -> SassKernel:
-    from benchmarks.timing.attention_traces import assemblers
-
-    refused = []
-    for ptxas in assemblers():
-        try:
-            return of_cubin(cubin, ptx, ARCH, kernel, ptxas=ptxas)
-        except ValueError as error:
-            refused.append(str(error))
-    raise ValueError("; ".join(refused))
 
 
 def tau(found: Sequence[tuple[float, float]]) -> float:

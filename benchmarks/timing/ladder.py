@@ -11,17 +11,17 @@ needed.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 from math import prod
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.timing.gemm import tau
+from benchmarks.timing.side_by_side.records import load, write
 from sm100sim.crew.recording import Recording, recording
 from sm100sim.timing.chips import load_chip
 from sm100sim.timing.predict.gpu import time_launch
@@ -125,12 +125,6 @@ def predicted(recording_: Recording) -> tuple[list[float], str]:
     return [time_launch(launch, draw, hbm_bytes=moved).cycles for draw in draws], kernel.compiler
 
 
-def tau(pairs: Sequence[tuple[float, float]]) -> float:
-    """Kendall's rank correlation of pairs without ties: 1 where both orders are the same."""
-    signs = [(a[0] - b[0]) * (a[1] - b[1]) for a, b in combinations(pairs, 2)]
-    return sum((s > 0) - (s < 0) for s in signs) / max(len(signs), 1)
-
-
 def section(rows: Sequence[Row]) -> list[str]:
     """The table of the page."""
     flops = 2 * SIZE**3
@@ -161,17 +155,12 @@ def section(rows: Sequence[Row]) -> list[str]:
     ]  # fmt: skip
 
 
-def load(path: Path = RECORDS) -> list[dict[str, Any]]:
-    """The rows."""
-    return list(json.loads(path.read_text())) if path.exists() else []
-
-
 def main(arguments: Sequence[str]) -> int:
     """Predict the ladder; returns the exit status."""
     if len(arguments) != 1:
         print(__doc__, file=sys.stderr)
         return 64
-    rows = [row for row in load() if "cycles" in row]
+    rows = [row for row in load(RECORDS) if "cycles" in row]
     with tempfile.TemporaryDirectory() as folder:
         for name in sorted(PUBLISHED.keys() - {row["name"] for row in rows}):
             try:
@@ -183,7 +172,7 @@ def main(arguments: Sequence[str]) -> int:
                 failed = f"{type(error).__name__}: {error}".splitlines()[0][:160]
                 rows.append({"name": name, "failed": failed})
             print(name, rows[-1].get("failed", rows[-1].get("cycles", [0])[0]), flush=True)
-            RECORDS.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
+            write(rows, RECORDS)
     return 0
 
 

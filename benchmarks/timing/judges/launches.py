@@ -40,7 +40,7 @@ from sm100sim.launch_request import LaunchRequest
 from sm100sim.options import RunOptions
 from sm100sim.run import run
 from sm100sim.timing.records import Extent, LaunchTrace, SassKernel
-from sm100sim.timing.sass.lines import compiled, of_cubin
+from sm100sim.timing.sass.lines import compiled
 from sm100sim.timing.sass.tools import assembled
 from sm100sim.timing.sass.trace import traced
 
@@ -140,15 +140,9 @@ def code_of(case: Case, request: LaunchRequest, cubin: bytes) -> SassKernel:
     """
     if case.family.startswith("Triton"):
         return compiled(request.ptx, ARCH, request.kernel, ptxas=_triton_ptxas())
-    from benchmarks.timing.attention_traces import assemblers
+    from benchmarks.timing.attention_traces import code_of as any_of
 
-    refused = []
-    for ptxas in assemblers():
-        try:
-            return of_cubin(cubin, request.ptx, ARCH, request.kernel, ptxas=ptxas)
-        except ValueError as error:
-            refused.append(str(error))
-    raise ValueError("; ".join(refused))
+    return any_of(cubin, request.ptx, ARCH, request.kernel)[0]
 
 
 def trace_of(case: Case) -> LaunchTrace:

@@ -22,9 +22,13 @@ def load(path: Path = RECORDS) -> list[dict[str, Any]]:
 
 
 def save(rows: Sequence[Row], path: Path = RECORDS) -> None:
-    """Write rows, one a line, in the order of their keys."""
-    ordered = sorted(rows, key=key)
-    path.write_text("[\n" + ",\n".join(json.dumps(row) for row in ordered) + "\n]\n")
+    """Write rows in the order of their keys."""
+    write(sorted(rows, key=key), path)
+
+
+def write(rows: Sequence[Row], path: Path) -> None:
+    """Write rows, one a line."""
+    path.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
 
 
 def merged(old: Sequence[Row], new: Sequence[Row]) -> list[Row]:

@@ -78,12 +78,6 @@ def test_a_knob_that_is_not_there_is_refused() -> None:
         pass
 
 
-def test_the_order_of_a_ladder() -> None:
-    assert ladder.tau([(1, 10), (2, 20), (3, 30)]) == 1
-    assert ladder.tau([(1, 10), (2, 30), (3, 20)]) == pytest.approx(1 / 3)
-    assert ladder.tau([(1, 3), (2, 2), (3, 1)]) == -1
-
-
 def test_the_ladder_says_shares_of_the_fastest_and_what_failed() -> None:
     draws = [1.0] * (ladder.DRAWS + 1)
     rows: list[dict[str, Any]] = [

@@ -132,3 +132,13 @@ def test_more_questions_have_names_of_their_own_and_are_replayed() -> None:
 def test_the_table_shows_both(capsys: pytest.CaptureFixture[str]) -> None:
     assert replayed.main([]) == 64
     assert "replayed" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_waits_that_the_assembler_adds_are_followed() -> None:
+    """The registers of A do not suffice for 40 products: each waits for the one before."""
+    question = BY_NAME["wgmma m64n256k16, A in registers, 1 warp group"]
+    trace = replayed.trace_of(question, 40)
+    code = trace.kernel.instructions
+    waits = [k for k in trace.streams[0].order if "DEPBAR" in code[k].modifiers]
+    assert len(waits) == 4 * 40

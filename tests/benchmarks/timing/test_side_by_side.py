@@ -254,7 +254,11 @@ def test_a_column_without_pairs_says_nothing_where_there_are_none() -> None:
     assert shown == ["bf16 d128 all", "bf16 d192/128 all", "bf16 d256 all", "bf16 d256 causal",
                      "fp8 d128 all"]  # fmt: skip
     assert not any(rows.offered(one, other) for other in rows.OTHERS)
-    assert all(rows.offered(rows.COLUMNS[0], problem) for problem in rows.OTHERS)
+    latent = rows.OTHERS[-1]
+    assert [rows.offered(rows.COLUMNS[0], problem) for problem in rows.OTHERS].count(False) == 1
+    assert [column.runner for column in rows.COLUMNS if rows.offered(column, latent)] == ["Modular"]
+    keys, queries = 64 * 4096 * 576 * 2, 64 * 128 * (576 + 512) * 2
+    assert rows.moved_bytes(latent) == keys + queries  # its values are columns of its keys
 
 
 def test_packed_sequences_move_the_bytes_of_each() -> None:
