@@ -140,8 +140,8 @@ def page(rows: Iterable[Row]) -> str:
         "Written by `python -m benchmarks.timing.mainloop`. Published: SemiAnalysis,",
         "`microbench-blackwell`, one CTA on a B200, taken to run at 1.965 GHz. Predicted: the",
         "clocked machine with the B200's values and no draw; nothing is fitted to these rows.",
-        "Where the sweep leaves the number of stages to CUTLASS they are as many as fit: 44 of",
-        "these 110 rows have another with that number, whose time is theirs within 0.5 %.", "",
+        "Where the sweep leaves the number of stages to CUTLASS, as many as fit are taken. Of",
+        "these 110 rows 44 have a twin with that number, whose time is within 0.5 % of theirs.", "",
         "| type | tile | rows | mean error | mean size of error | worst (k, stages) |",
         "|---|---|---|---|---|---|",
     ]  # fmt: skip

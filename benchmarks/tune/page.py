@@ -21,10 +21,10 @@ HEAD: Final = """# Experiments
 
 Written by `python -m benchmarks.tune.page docs/experiments.md`: what was tried to make the kernels
 faster on a B200, failures included. All cycles are predictions of the clocked machine
-([timing.md](timing.md)); nothing here was measured on a B200. Ratios are of cycles after and
-before, draw by draw over what is not known of the chip: median (5 %–95 %). A choice is taken over
-when the whole band of its mean ratio over all launches lies below 1, and one that changes more only
-if it beats the simpler one by its whole band.
+([timing.md](timing.md)); nothing here was measured on a B200. A ratio is cycles after over cycles
+before, draw by draw over what is not known of the chip: median (5 %–95 %). A choice is taken when
+the whole band of its mean ratio over all launches lies below 1. A choice that changes more is taken
+only if it beats the simpler one by its whole band.
 
 ## What the search found
 
@@ -33,13 +33,13 @@ emulated share of the exponentials, registers of softmax, correction and single 
 which P is handed over. It compiles each kernel, executes a CTA at two lengths, and predicts whole
 launches: 16K tokens of 2,048 columns, or a decoding step of {0} sequences with {1} heads on {2}.
 Ratios are over the defaults (16/64 emulated, 192/88/40 registers, P in 3+1, as many keys as fit).
-T1 and turn are stalls of the softmax loop without a mask.
+T1 ([glossary.md](glossary.md)) and turn are stall cycles of the softmax loop without a mask.
 """
 TRIED: Final = """
 ## What was tried by hand
 
 Head dim 128, bf16, all keys. Cycles of a key tile in the steady state, and of a CTA with six key
-tiles, over those of the kernel named beside the idea; none where static stalls spoke against it.
+tiles, over those of the kernel named beside the idea. "-" is not predicted.
 
 | idea | over | expected | a key tile | six key tiles | T1 | turn | spills | why |
 |---|---|---|---|---|---|---|---|---|
@@ -58,21 +58,21 @@ TAIL: Final = """
 ## What it says
 
 * **The tile of head dim 64 was too wide.** With 192 keys the code of both softmax groups does not
-  fit the instruction cache (32 KB) beside the other roles: 470 of 2,390 cycles a 128 keys are waits
-  for code. With 128 keys there are none. How a B200 fetches code is one of the things that the
-  model knows from other chips only, so the band is wide.
-* **A quarter of the exponentials was a little too few**, in every prompt's class: 20 of 64 pairs
-  shorten T1 and leave MUFU to the other group. From 24 of 64 on issue slots are what is short, but
-  for fp8 at head dim 64, whose products are short.
-* **T1 is no longer all.** An experiment shortens it by 5 % and changes nothing: both softmax groups
-  are busy for two thirds of a tile each, so what one gains it takes from the other. Of the 2,470
-  cycles of a tile a softmax warp waits 830 for S, and 350 for its turn at issue and MUFU.
-* **Short sequences were short of overlap, not of arithmetic.** A query tile's start and end cost
-  9,500 cycles at head dim 128, half as much as 1,024 keys; persistent CTAs that write O from the
-  registers leave 4,800 of them. Where a mask makes query tiles uneven, the order in which they are
-  taken is worth as much again.
-* **Decoding is bound by memory** at every choice, once there are as many CTAs as SMs (splits), and
-  once nobody waits for the page table in front of a copy.
+  fit the instruction cache (32 KB) beside the other roles: of 2,390 cycles for 128 keys, 470 are
+  waits for code. With 128 keys there are none. The model knows only from other chips how a B200
+  fetches code, so the band is wide.
+* **A quarter of the exponentials was a little too few**, in every class of prompts but bf16 at
+  192/128: 20 of 64 pairs shorten T1 and leave MUFU to the other group. From 24 of 64 on issue slots
+  are short. fp8 at head dim 64, whose products are short, has 28 of 64.
+* **A shorter T1 is not enough.** One experiment shortens it by 5 % and changes nothing: each of the
+  two softmax groups is busy for two thirds of a tile, so what one gains it takes from the other. Of
+  the 2,470 cycles of a tile, a softmax warp waits 830 for S and 350 for its turn at issue and MUFU.
+* **Short sequences lacked overlap.** The start and the end of a query tile cost 9,500 cycles at
+  head dim 128, half as much as 1,024 keys. Persistent CTAs that write O from the registers leave
+  4,800 of them. Where a mask makes query tiles uneven, the order in which CTAs take them gains as
+  much again.
+* **Decoding is bound by memory** at every choice, once splits make as many CTAs as SMs, and once no
+  copy waits for the page table.
 * Not tried: exponentials across chains, and the next Q K' into the half of S that P does not use
   (N = 64 costs 1.5 times the MMA cycles a key, which is more than the wait it saves).
 """

@@ -16,39 +16,43 @@ Written by `python -m benchmarks.timing.side_by_side` from the rows in `rows.jso
 **Nothing here was measured.** Every number is a prediction of the clocked machine of
 [timing.md](timing.md) with the values of a B200; how far such predictions are off is in
 [timing_blackwell.md](timing_blackwell.md) and [timing_cycles.md](timing_cycles.md). So only ratios
-count, and small ones say nothing: **on an H200, FlashAttention-4's kernels were predicted 23 % too
-slow and this package's 10 to 12 %**, a lead of a tenth that no chip gave. Its likely cause there,
-how the machine charges writes of registers beside wgmma, does not act on a B200, whose tensor cores
-write to tensor memory; that is an argument and no measurement.
+count, and small ones say nothing: **the first predictions for an H200 were 23 % too slow for
+FlashAttention-4's kernels and 12 % for this package's**, a lead of a tenth that the chip did not
+show. A likely cause is how the machine charged writes of registers beside wgmma. With the rules of
+now the two means are +3.5 % and -1.5 %. The tensor cores of a B200 write to tensor memory, so this
+cause should not act there; that is an argument and no measurement.
 
 * **Problems.** 32,768 tokens a batch, 2,048 columns of all heads, bf16 unless it says fp8; causal
   is aligned to the bottom right. Decoding steps have one query a sequence; packed sequences follow
   one another without padding.
-* **How.** A few clusters of a launch are executed and replayed on one SM; start, query tile and key
-  cost the same elsewhere, and the SMs take the tiles of the whole problem in the order of the
-  kernel's scheduler. This package's kernel is the one that it chooses for the whole problem: with
-  persistent CTAs or without, its keys split or not. Bytes that must come from memory bound a
-  launch from below; misses of the L2 beyond them do not count.
+* **How.** A few clusters of a launch are executed and replayed on one SM. A start, a query tile and
+  a key are taken to cost the same elsewhere. The SMs take the tiles of the whole problem in the
+  order of the kernel's scheduler. This package's kernel is the one that it chooses for the whole
+  problem: with persistent CTAs or without, its keys split or not. Bytes that must come from memory
+  bound a launch from below; misses of the L2 beyond them do not count.
 * **Ratio.** Cycles of the column over those of this package's kernel by the same assembler: with
   the chip's own values, then draw by draw: median, and 5 to 95 % of {draws} draws in brackets.
   **Above 1 this package is ahead.** Where the two disagree, a kernel's time depends on what is not
-  known of the chip. The unit is the busiest of the SM over the launch, with the share of the time
-  that it works.
+  known of the chip. The busiest unit is that of the SM over the launch, with the share of the time
+  in which it works.
 * **Columns.** "CUDA 12" is machine code by ptxas 12.9, "CUDA 13" by 13.4: the assemblers in the
   CuTe DSL's packages for both. FlashAttention-4 (PyPI `flash-attn-4`) lets a pair of CTAs share
   each MMA where it chooses to, but not where torch is built for CUDA 12; "one CTA" is its switch
   `FA_DISABLE_2CTA=1` with CUDA 13. The last column counts instructions of the code that move
-  registers to local memory and back; empty is none. "Modular 26.7" is PyPI `max-core`, whose
-  host code chooses the kernel; "CUTLASS" the kernel of its example 77 as that has it without
-  options. Of both the PTX is taken, and machine code made by the same assembler as beside it.
-* **State.** Rows that are marked * are of the machine before exponentials lost 8 cycles
-  ([timing_blackwell.md](timing_blackwell.md)); ratios are only of rows of one kind.
+  registers to local memory and back; an empty cell is none. "Modular 26.7" is PyPI
+  `max-core`, whose host code chooses the kernel; "CUTLASS" is the kernel that its example 77 takes
+  without options. Of both the PTX is taken, and the same assembler as in the other columns makes
+  the machine code.
+* **State.** Rows marked * were predicted before the latency of an exponential fell by 8 cycles
+  ([timing_blackwell.md](timing_blackwell.md)). A ratio is only given between two rows with the mark
+  or two rows without it.
 """
 
 
 NOT_RUN: Final = {
     "Modular's originals at 64, in fp8, at 512 without a mask, and for latent decode; CUTLASS's in "
-    "fp8, packed and at 64": "to be made, by `--missing`: programs are built at the first call",
+    "fp8, packed and at 64": "not predicted; `--missing` does it, and builds "
+    "the programs at the first call",
     "Modular's originals at 96, at 192/128, over pages and packed": "not run: no program here asks "
     "for them",
     "Modular's d128 for one tile of queries": "not run: at these sizes it chooses two tiles; "
@@ -56,7 +60,7 @@ NOT_RUN: Final = {
     "CUTLASS's example 77 at 96, 192/128, 256, 512 and over pages": "no such kernel: it has 32, 64 "
     "and 128 without pages",
     "Gluon's attention": "not run: the example is no part of the package `triton`, and follows its "
-    "main branch: what could be had of it, of March and April 2026, is refused by the releases 3.7 "
+    "main branch. Its states of March and April 2026 are refused by the releases 3.7 "
     "(integers of an aggregate), 3.8 and 3.9 (`float2` is gone)",
     "FA4 with `FA_CLC=1`": "not run: its clusters take tiles that the chip hands out while it "
     "runs, so a few executed ones do not say what the others take",

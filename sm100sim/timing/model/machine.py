@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ...contract import clock
 from ...engine.binding import load_engine
 from ..chips import Draw
-from ..records import ClusterTrace
+from ..records import Action, ClusterTrace, Place
 from .tables import tables_of
 
 SUB_PARTITIONS = 4
@@ -126,9 +126,20 @@ def replay(
         stream = trace.streams[totals.stuck_warp % len(trace.streams)]
         raise StuckError(
             f"{trace.kernel.name}: warp {stream.warp} of rank {stream.rank} waits for ever before "
-            f"{trace.kernel.instructions[totals.stuck_op]}"
+            f"{trace.kernel.instructions[totals.stuck_op]}{_never_set(trace)}"
         )
     return Replay(totals, warps, ops, records, stands, issued, parts, tables.given.ranks)
+
+
+def _never_set(trace: ClusterTrace) -> str:
+    """Which mbarriers the trace waits for but nowhere initialises, or nothing."""
+    places: dict[bool, set[Place]] = {True: set(), False: set()}
+    for event in trace.events:
+        if event.kind in (Action.MBARRIER_INIT, Action.MBARRIER_WAIT):
+            places[event.kind is Action.MBARRIER_INIT] |= set(event.objects)
+    missing = sorted((p.rank, p.offset) for p in places[False] - places[True])
+    named = ", ".join(f"{offset:#x} of rank {rank}" for rank, offset in missing)
+    return f"; the trace initialises no mbarrier at {named}" if missing else ""
 
 
 def run_cluster(

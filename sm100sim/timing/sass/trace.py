@@ -16,6 +16,7 @@ from ...contract.codes import SMEM_RESERVED
 from ...crew.recording import Recording, reads_parameter
 from ...layouts.tensor_map import TensorMap
 from ..records import (
+    Action,
     ClusterTrace,
     DynamicEvent,
     Extent,
@@ -234,7 +235,13 @@ def _pairs(executed: Sequence[_Placed], accesses: Sequence[_Placed]) -> dict[int
 
 
 def _joined(parts: Sequence[DynamicEvent]) -> DynamicEvent:
-    """The event of an access that moves what several would: neighbours share passes and sectors."""
+    """The event of an access that moves what several would: neighbours share passes and sectors.
+
+    One that initialises mbarriers initialises those of all.
+    """
+    if parts[0].kind is Action.MBARRIER_INIT:
+        counts = {p: n for part in parts for p, n in zip(part.objects, part.shape, strict=True)}
+        return replace(parts[0], objects=tuple(counts), shape=tuple(counts.values()))
     return replace(
         parts[0],
         size=sum(part.size for part in parts),

@@ -50,7 +50,7 @@ def test_what_came_after_stands_apart() -> None:
     rows = [row("a", 100), row("b", 90), row("c", 1)]
     (cases, failed), (again, _) = joined(PREDICTED, rows), joined({"R: a": said("a", 100)}, rows)
     text = page(cases, failed, {}, again)
-    first, mark, after = text.partition("have changed since")
+    first, mark, after = text.partition("that have changed since")
     assert mark
     assert "| R | 3 | 3.3% |" in first
     assert "| R | 1 | 0.0% |" in after

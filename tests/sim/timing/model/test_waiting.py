@@ -111,6 +111,8 @@ def test_an_arrival_at_another_cta_takes_longer() -> None:
 def test_who_waits_for_what_never_comes_is_named() -> None:
     with pytest.raises(StuckError, match=r"warp 3 of rank 0.*NOP"):
         run(Program().warp(3, init(2), arrive(), wait(1), READY), H100)
+    with pytest.raises(StuckError, match=rf"no mbarrier at {BARRIER.offset:#x} of rank 0$"):
+        run(Program().warp(3, arrive(), wait(1), READY), H100)
 
 
 def copy(size: int, rows: int, row_bytes: int) -> Step:

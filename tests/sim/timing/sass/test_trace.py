@@ -185,6 +185,23 @@ def test_a_store_whose_line_is_gone_keeps_its_event() -> None:
         assert [(e.size, e.sectors) for e in made if "st" in e.detail] == [(128, 4)]
 
 
+def test_an_instruction_that_sets_barriers_of_others_sets_all_of_them() -> None:
+    """Both lines are gone, and one instruction is left of two."""
+    launched, kernel, _ = followed(RING, block=64, smem=16, shared=SMEM)
+    lines = launched.request.ptx.split("\n")
+    sets = [
+        i.index for i in kernel.instructions
+        if i.opcode in ("STS", "SYNCS") and "mbarrier.init" in lines[(i.ptx_line or 1) - 1]
+    ]  # fmt: skip
+    code = list(kernel.instructions)
+    for k in sets:
+        code[k] = replace(code[k], ptx_line=None, opcode="STS" if k == sets[0] else "MOV")
+    (trace,) = traced(replace(kernel, instructions=tuple(code)), launched).traces
+    (event,) = (e for e in trace.events if e.kind is Action.MBARRIER_INIT)
+    assert [p.offset - event.objects[0].offset for p in event.objects] == [0, 8]
+    assert event.shape == (32, 1)
+
+
 def test_an_access_without_an_instruction_is_counted() -> None:
     launched, kernel, _ = followed(LOOP, np.zeros(128, np.float32), block=64)
     matcher = Matcher(changed(kernel, "STG", opcode="MOV"), launched)
