@@ -15,8 +15,10 @@ import torch
 from ...masks import AttentionMask
 from ...plan.facts.hardware import TMA_ALIGN
 from ...score_mods import ScoreModifier
-from ..ask.arguments import Inputs
-from .looking import Look
+from ..ask.arguments import Inputs, batch_of
+from ..ask.lengths import Lengths, longest_sequences
+from ..ask.score_changes import check_padding, sink_tensor
+from ..ask.sequences import given_integers, room_of
 from .sorting import NUMBERS, TENSORS, WRITTEN, Arguments
 
 
@@ -34,8 +36,7 @@ TensorGuards: Any = _tensor_guards()
 def key_of(given: Arguments, inputs: Inputs, options: Mapping[str, Any]) -> tuple[Any, ...] | None:
     """Return the whole key of a call; None for what always takes the long way.
 
-    Where values are looked at, it ends with the longest sequences. They are right for calls whose
-    key was kept, whose tensors have these types and shapes; of others they say nothing.
+    Where values are looked at, it ends with the longest sequences.
 
     Raises:
         TypeError, ValueError, RuntimeError: a tensor has no strides, or values are wrong.
@@ -52,7 +53,7 @@ def key_of(given: Arguments, inputs: Inputs, options: Mapping[str, Any]) -> tupl
         place = address % TMA_ALIGN
         key += type(tensor), tensor.shape, tensor.stride(), tensor.dtype, tensor.device, place
     if given.looks:
-        key.append(Look([*roles(inputs, options)], given.tensors, options)(given.tensors))
+        key.append(_lengths(inputs, options))
     return tuple(key)
 
 
@@ -99,4 +100,22 @@ def roles(inputs: Inputs, options: Mapping[str, Any]) -> dict[str, Any]:
     for modifier in [value for value in options.values() if isinstance(value, ScoreModifier)]:
         tensors = enumerate(modifier.tensors)
         found |= {f"aux{i}": tensor for i, tensor in tensors if type(tensor) in TENSORS}
+    return found
+
+
+def _lengths(inputs: Inputs, options: Mapping[str, Any]) -> Lengths:
+    """Return the longest sequences by their contents; errors as the public functions."""
+    q, k, _ = inputs
+    batch = batch_of(options)
+    count, found = q.shape[0], Lengths(q.shape[1], k.shape[1], None)
+    if not batch.is_plain:
+        given = given_integers(q, batch, unchecked=False)
+        found = longest_sequences(given, room_of(inputs, batch))
+        if given.cu_seqlens_q is not None:
+            count = given.cu_seqlens_q.rows - 1
+    if options.get("sink") is not None:
+        sink_tensor(options["sink"], q, unchecked=False)
+    mask = options.get("mask")
+    for tensor in () if mask is None else mask.lengths:
+        check_padding(tensor, q, count, unchecked=False)
     return found
