@@ -105,7 +105,7 @@ def kinds_of(mutants: list[Mutant]) -> set[str]:
     return {m.kind for m in mutants}
 
 
-OWN = {
+OWN: dict[str, set[str]] = {
     "2q-pages": {"drop-fence-proxy", "drop-bar-warp-sync"},
     "2q-rope": {"drop-copy", "copy-signals-neighbour", "a-k-step+", "b-k-step+"},
     "1q-rope": {"drop-copy", "copy-signals-neighbour", "a-k-step+", "b-k-step+"},
@@ -114,7 +114,12 @@ OWN = {
     "1q-cluster": {"relaxed-arrive", "relaxed-wait", "drop-arrive", "drop-barrier-aligned"},
     "pair256-persistent": {"drop-wait", "drop-arrive", "drop-fence-before"},
     "hopper-fp8-wide": {"drop-wgmma", "drop-wgmma-wait", "flip-scale-d", "drop-fence-proxy"},
+    "hopper-sections": {"drop-wait", "wrong-parity", "drop-arrive", "drop-bar-sync"},
+    "2q-persistent-plain": set(),
 }
+"""The last has no statement at fault that its base has not: it only does less."""
+LACKS = {"2q-persistent-plain": {"drop-fence-proxy"}}
+"""It writes O from the registers, without a copy that would read shared memory."""
 
 
 EXPECTED = {
@@ -143,8 +148,8 @@ EVERY_RUN = ("2q", "pair512", "2q-pages", "hopper")
 def test_a_kernel_has_faults_of_every_class(kernel: str) -> None:
     found, shared = chosen(kernel), shared_lines(kernel)
     kinds, expected = kinds_of(found), HOPPER if kernel.startswith("hopper") else EXPECTED
-    assert len(found) > 120
-    assert kinds >= expected
+    assert len(found) > (100 if kernel in BASES else 120)
+    assert kinds >= expected - LACKS.get(kernel, set())
     assert ("_pair" in prepared_name(kernel)) == ("mask-bit-of-rank0" in kinds)
     assert "_page" not in prepared_name(kernel) or "drop-bar-warp-sync" in kinds
     # What a kernel adds to its base is at fault, and a few statements of each class with it.
