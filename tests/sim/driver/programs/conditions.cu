@@ -1,6 +1,6 @@
 // Conditional nodes of a graph: a loop that a kernel ends, two ways, one of several graphs; built by nodes and by
 // capture, launched twice. Checks its own results.
-#include <cstdio>
+#include "check.h"
 
 __device__ int log_length, log_of[64];
 
@@ -16,15 +16,6 @@ __global__ void count(int *left, cudaGraphConditionalHandle more) {
 __global__ void choose(cudaGraphConditionalHandle which, const int *value) {
   cudaGraphSetConditional(which, *value);
 }
-
-#define CHECK(call)                                                 \
-  do {                                                              \
-    cudaError_t error = call;                                       \
-    if (error) {                                                    \
-      printf("line %d: %s\n", __LINE__, cudaGetErrorString(error)); \
-      return 1;                                                     \
-    }                                                               \
-  } while (0)
 
 static cudaGraph_t *conditional(cudaGraph_t graph, cudaGraphNode_t *node, const cudaGraphNode_t *after,
                                 cudaGraphConditionalHandle handle, cudaGraphConditionalNodeType type, int count) {

@@ -1,7 +1,7 @@
 // Textures and surfaces through the runtime: arrays, rows in linear memory, linear memory, layers, fractions, copies
 // from and to arrays. Checks its own results.
 #include <cstdint>
-#include <cstdio>
+#include "check.h"
 #include <cstring>
 
 constexpr int W = 32, H = 8, LAYERS = 3;
@@ -35,15 +35,6 @@ __global__ void mirror(cudaSurfaceObject_t from, cudaSurfaceObject_t to) {
   float v = surf2Dread<float>(from, threadIdx.x * sizeof(float), blockIdx.x);
   surf2Dwrite(v, to, (W - 1 - threadIdx.x) * sizeof(float), blockIdx.x);
 }
-
-#define CHECK(call)                                                      \
-  do {                                                                   \
-    cudaError_t error = call;                                            \
-    if (error) {                                                         \
-      printf("line %d: %s\n", __LINE__, cudaGetErrorString(error));      \
-      return 1;                                                          \
-    }                                                                    \
-  } while (0)
 
 static float source[LAYERS * H * W], back[H * W];
 static float *device;
