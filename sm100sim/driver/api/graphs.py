@@ -162,9 +162,7 @@ def add_edges_of_runtime(s: Session, *words: int) -> None:
 @entry("cuStreamBeginCapture_v2", "cuStreamBeginCapture", "cudaStreamBeginCapture")
 def begin_capture(s: Session, stream: int) -> None:
     """Let a stream's work go into a new graph."""
-    found = s.stream(stream)
-    if found.capture is not None or not stream:
-        raise CudaError(Status.CAPTURE_UNSUPPORTED if not stream else Status.ILLEGAL_STATE)
+    found = _idle(s, stream)
     found.capture, found.tail = s.new_graph(), []
 
 
@@ -172,10 +170,16 @@ def begin_capture(s: Session, stream: int) -> None:
 def begin_capture_to(s: Session, *words: int) -> None:
     """Let a stream's work go into a graph that there is; its first step waits for those given."""
     stream, graph, before, _edges, count = words[:5]
+    found = _idle(s, stream)
+    found.capture, found.tail = s.get(graph, Graph), steps_at(s, before, count)
+
+
+def _idle(s: Session, stream: int) -> Stream:
+    """The stream, which may begin a capture."""
     found = s.stream(stream)
     if found.capture is not None or not stream:
         raise CudaError(Status.CAPTURE_UNSUPPORTED if not stream else Status.ILLEGAL_STATE)
-    found.capture, found.tail = s.get(graph, Graph), steps_at(s, before, count)
+    return found
 
 
 def steps_at(s: Session, address: int, count: int) -> list[Node]:

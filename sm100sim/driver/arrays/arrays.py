@@ -9,7 +9,7 @@ from ...contract.textures import TexelType
 from ..base.codes import CudaError, Status
 from ..base.objects import CudaArray, Texels
 from ..base.session import Session
-from ..base.table import U32, entry
+from ..base.table import ON_STACK, U32, entry
 
 LAYERED, SURFACE, CUBE = 0x01, 0x02, 0x04
 _GATHER: Final = 0x08
@@ -25,7 +25,6 @@ _KINDS: Final = (TexelType.SIGNED, TexelType.UNSIGNED, TexelType.FLOAT)
 """`cudaChannelFormatKind`."""
 CHANNELS: Final = "5i"
 """`cudaChannelFormatDesc`."""
-_ON_STACK: Final = 6
 _CUBE_FACES: Final = 6
 
 
@@ -98,7 +97,7 @@ def allocate_array(
 def allocate_array_3d(s: Session, *words: int) -> None:
     """Make an array of up to three dimensions, or of layers."""
     out, format_at, flags = words[0], words[1], words[2] & 0xFFFFFFFF
-    width, height, depth = words[_ON_STACK : _ON_STACK + 3]
+    width, height, depth = words[ON_STACK : ON_STACK + 3]
     texels = runtime_texels(s.program.read_words(format_at, CHANNELS))
     create(s, out, texels, (width, height, depth), flags)
 

@@ -17,6 +17,9 @@ U16 = Annotated[int, 16]
 U8 = Annotated[int, 8]
 I32 = Annotated[int, -32]
 
+ON_STACK: Final = 6
+"""Words before a structure that a function takes by value: those of the registers."""
+
 Handler = Callable[..., int | None]
 
 _SUFFIXES: Final = ("_ptsz", "_ptds")

@@ -13,9 +13,8 @@ from ..api.memory import HOST, PITCH, allocate, allocate_in_stream
 from ..base.codes import CudaError, Status
 from ..base.objects import CudaArray, Work
 from ..base.session import COPY_NODE, SET_NODE, Session
-from ..base.table import U32, entry
+from ..base.table import ON_STACK, U32, entry
 
-ON_STACK: Final = 6
 MANAGED_POINTER: Final = 3
 _COPY_3D: Final = "Q3Q4QQ3Q4Q3QI"
 _KINDS: Final = {
