@@ -14,6 +14,7 @@ from ..masks.masks import CAUSAL, NULL, SlidingWindowMask
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import OneChain
 from .register_tuning import (
+    decodes_again,
     most_columns,
     most_consumers,
     most_few_rows_keys,
@@ -176,6 +177,11 @@ class SM90Spec(CommonSpec):
         tiles see fewer keys. Rows keep their key tiles, and so their bits.
         """
         return self.ends_apart and self.causal and not self.variant.ragged_q
+
+    @property
+    def decodes_again(self) -> bool:
+        """Whether consumers decode their query tile anew for the output: registers are scarce."""
+        return self.config.transposes_values or decodes_again(self.variant)
 
     def positions_before(self, seqlen_q: Any) -> Any:
         """Return how many positions before a sequence its first query tile begins: Q tiles."""
