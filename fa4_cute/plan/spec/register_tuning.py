@@ -20,7 +20,7 @@ from typing import Final
 from ..compute.column_plan import RESIDENT_COLUMNS
 from ..config.tuning import RoleRegisters
 from ..facts.hardware import VECTOR_COLUMNS
-from ..masks.masks import NULL
+from ..masks.masks import CAUSAL, NULL
 from .schedule import WarpSchedule, two_group_schedule
 from .variant import Variant
 
