@@ -6,7 +6,8 @@ spills with them. What is decided here:
 * how many keys a tile has where scores change (:func:`most_keys`);
 * how many columns of an fp8 V are multiplied together (:func:`most_columns`);
 * how the loads of what changes scores are spread (:class:`ScoreLoads`);
-* whether the output finds its query tile again (:func:`decodes_again`);
+* whether the output on Hopper finds its query tile again (:func:`decodes_again`), and which warps
+  there take registers from the consumers (:func:`transposers_need_more`);
 * when the row sum and its factor become one number (:func:`joins_sum_early`);
 * which kernels may have other registers than the default, and how many the load role gets
   (:func:`attention_schedule`).
@@ -59,9 +60,11 @@ def most_consumers(variant: Variant, ov_depth: int) -> int:
     """Return the most consumers of the Hopper kernel: two where a row needs many registers.
 
     The cursors of a persistent CTA do not fit beside an O of more than 96 columns and a whole tile
-    of keys, and scales per token not beside P V of a tile.
+    of keys, scales per token not beside P V of a tile, and the first key tile of a split not beside
+    two limits of a row.
     """
     needs_many = variant.modifies_scores or len(variant.terms) > 1 or variant.token_scales
+    needs_many |= variant.is_split and _has_limits(variant)
     return 2 if needs_many or (variant.is_persistent and ov_depth > PERSISTENT_DEPTH) else 3
 
 
@@ -69,8 +72,9 @@ def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> 
     """Return the most keys of a tile of the Hopper kernel, 0 for as many as fit.
 
     O is in registers, so a wide one, or a bias besides, leaves a modifier half as many. With fp8
-    operands P V is there, too: a mask of several terms fits neither a whole tile nor half a one
-    with a modifier, and scales per token only a narrow O. The widest O leaves several terms no more.
+    operands P V is there, too: a mask of several terms does not fit beside a whole tile, nor with a
+    modifier beside half a one, and scales per token only beside a narrow O. The widest O leaves
+    several terms no more.
     """
     has_wide_sums = is_fp8 and ov_depth > FEW_COLUMNS
     is_scaled = variant.token_scales and has_wide_sums
@@ -87,14 +91,14 @@ def most_columns(variant: Variant, ov_depth: int, *, few_rows: bool = False) -> 
     """Return the most columns of an fp8 V that are multiplied together, 0 for those of the tile.
 
     Beside a V of more than 128 columns whatever changes a row takes the registers of half a block,
-    and of the next S; terms with biases of their own take another half. The tile of few rows has
-    fewer keys, and room for one change.
+    and of the next S; terms with biases of their own and scales per token take another half. The
+    tile of few rows has fewer keys, and room for one change.
     """
     if ov_depth <= WIDE_DEPTH:
         return 0
     several, is_widest = len(variant.terms) > 1, ov_depth > WIDER_DEPTH
     is_scaled, modifies = variant.token_scales, variant.modifies_scores
-    if variant.has_biases_of_terms:
+    if is_scaled and variant.has_biases_of_terms:
         return FEW_COLUMNS // 2
     if few_rows:
         return FEW_COLUMNS if several or (is_scaled and modifies) else 0
@@ -117,8 +121,18 @@ def decodes_again(variant: Variant) -> bool:
     loop, beside one limit of each row: all that a causal mask needs there. Other masks, modifiers,
     and a sink, which only some splits have, need more.
     """
-    more = variant.mask not in (NULL, CAUSAL) or variant.modifies_scores
-    return more or (variant.is_split and variant.sink)
+    several = _has_limits(variant) or variant.modifies_scores
+    return several or (variant.is_split and variant.sink)
+
+
+def _has_limits(variant: Variant) -> bool:
+    """Return whether a row may need more than the one limit that a causal mask gives it."""
+    return variant.mask not in (NULL, CAUSAL)
+
+
+def transposers_need_more(variant: Variant) -> bool:
+    """Return whether what transposes V on Hopper decodes too much for its registers: many terms."""
+    return len(variant.terms) > 1
 
 
 def joins_sum_early(variant: Variant) -> bool:
