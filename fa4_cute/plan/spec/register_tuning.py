@@ -73,8 +73,8 @@ def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> 
 
     O is in registers, so a wide one, or a bias besides, leaves a modifier half as many. With fp8
     operands P V is there, too: a mask of several terms does not fit beside a whole tile, nor with a
-    modifier beside half a one, and scales per token only beside a narrow O. The widest O leaves
-    several terms no more.
+    modifier beside half a one, and scales per token, or a split of each of many query tiles, only
+    beside a narrow O. The widest O leaves several terms no more.
     """
     has_wide_sums = is_fp8 and ov_depth > FEW_COLUMNS
     is_scaled = variant.token_scales and has_wide_sums
@@ -82,7 +82,8 @@ def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> 
     if not variant.modifies_scores:
         if (is_scaled and several) or (len(variant.terms) > 1 and ov_depth > WIDER_DEPTH):
             return FEW_COLUMNS
-        return SEVERAL_TERMS_COLUMNS if is_scaled or several else 0
+        in_parts = has_wide_sums and variant.is_split and variant.is_persistent
+        return SEVERAL_TERMS_COLUMNS if is_scaled or several or in_parts else 0
     scarce = ov_depth > WIDE_DEPTH or bool(variant.bias_slots) or has_wide_sums or several
     return FEW_COLUMNS // 2 if variant.score_mod is not None and scarce else FEW_COLUMNS
 
@@ -131,8 +132,11 @@ def _has_limits(variant: Variant) -> bool:
 
 
 def transposers_need_more(variant: Variant) -> bool:
-    """Return whether what transposes V on Hopper decodes too much for its registers: many terms."""
-    return len(variant.terms) > 1
+    """Return whether what transposes V on Hopper decodes too much for its registers.
+
+    That is, several terms, or a split of each of many query tiles.
+    """
+    return len(variant.terms) > 1 or (variant.is_split and variant.is_persistent)
 
 
 def joins_sum_early(variant: Variant) -> bool:

@@ -21,7 +21,7 @@ from fa4_cute.plan.memory.rings import Ring
 from fa4_cute.plan.memory.sm90_smem import SM90SMemLayout
 from fa4_cute.plan.spec.schedule import SM90_FEW_ROWS_SCHEDULES, SM90_SCHEDULES
 from fa4_cute.plan.spec.sm90_spec import sm90_schedule
-from fa4_cute.plan.spec.variant import PAGE_SIZES
+from fa4_cute.plan.spec.variant import PAGE_SIZES, Variant
 
 FOR_ADDRESSES = 24
 """Registers that a consumer needs besides its tiles, at the least."""
