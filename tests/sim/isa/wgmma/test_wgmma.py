@@ -96,7 +96,7 @@ ONE_WARP = "setp.eq.u32 %q2, %r0, 0; setp.lt.u32 %q3, %r0, 32; setp.gt.u32 %q4, 
 )  # fmt: skip
 def test_faults(old: str, new: str, code: str) -> None:
     with pytest.raises(SimulationFault, match=code):
-        run(changed(old, new))
+        run(changed(old, new), mode="fast")  # which of two faults comes first depends on the mode
 
 
 def test_part_of_a_warpgroup_is_refused() -> None:
