@@ -146,7 +146,8 @@ def orders(schedules: int) -> list[tuple[str, int]]:
     """
     if schedules < 1:
         raise ValueError(f"schedules: {schedules} is less than 1")
-    return [("timed", 0), ("fast", 0), ("late", 0), *(("random", k) for k in range(1, schedules))][:schedules]
+    fixed = [("timed", 0), ("fast", 0), ("late", 0)]
+    return [*fixed, *(("random", k) for k in range(1, schedules))][:schedules]
 
 
 def explore(

@@ -289,9 +289,19 @@ class WgmmaFlag(IntFlag):
     TRANSPOSE_A = 16
     TRANSPOSE_B = 32
     SATURATE = 64
+    SPARSE = 128
 
 
-SYNC_ELEMENTS = (*WGMMA_ELEMENTS, "u4", "s4", "f64")
+class SyncFlag(IntFlag):
+    """Optional parts of mma.sync.  ORDERED: metadata; EXCLUSIVE: .xor of single bits, not .and."""
+
+    SATURATE = 1
+    SPARSE = 2
+    ORDERED = 4
+    EXCLUSIVE = 8
+
+
+SYNC_ELEMENTS = (*WGMMA_ELEMENTS, "u4", "s4", "f64", "b1")
 """Types of A and B of mma.sync."""
 
 

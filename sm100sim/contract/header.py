@@ -40,6 +40,7 @@ ENUMERATIONS: tuple[tuple[type[Enum], str], ...] = (
     (codes.CopyFlag, "COPY"), (codes.CpSource, "CP_SOURCE"),
     (codes.BarrierKind, "BAR"), (codes.ArriveFlag, "ARRIVE"), (codes.WaitFlag, "WAIT"),
     (codes.Transaction, "TX"), (codes.MmaFlag, "MMA"), (codes.WgmmaFlag, "WGMMA"),
+    (codes.SyncFlag, "SYNC_FLAG"),
     (codes.Numeric, "FLAG"), (codes.VideoFlag, "VIDEO_FLAG"),
 )  # fmt: skip
 
