@@ -292,19 +292,6 @@ class WgmmaFlag(IntFlag):
     SPARSE = 128
 
 
-class SyncFlag(IntFlag):
-    """Optional parts of mma.sync.  ORDERED: metadata; EXCLUSIVE: .xor of single bits, not .and."""
-
-    SATURATE = 1
-    SPARSE = 2
-    ORDERED = 4
-    EXCLUSIVE = 8
-
-
-SYNC_ELEMENTS = (*WGMMA_ELEMENTS, "u4", "s4", "f64", "b1")
-"""Types of A and B of mma.sync."""
-
-
 # ---- arithmetic ---------------------------------------------------------------------------------
 class Numeric(IntFlag):
     """Modifiers of arithmetic and conversions.  INTEGRAL: rounds to an integer."""

@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ...contract.codes import SYNC_ELEMENTS, WGMMA_RESULTS, Space, SyncFlag
+from ...contract.codes import WGMMA_RESULTS, Space
 from ...contract.forms import Memory, MmaSync
+from ...contract.matrix import SYNC_ELEMENTS, SyncFlag
 from ...ptx.program import Instr, Operand
 from ..addressing import elements, place, take_space
 from ..lowering import Lowering, Mods, Unit, instruction

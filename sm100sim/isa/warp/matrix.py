@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 
-from ...contract.codes import LANES, SYNC_ELEMENTS, WGMMA_RESULTS, SyncFlag
+from ...contract.codes import LANES, WGMMA_RESULTS
 from ...contract.forms import MmaSync
+from ...contract.matrix import SYNC_ELEMENTS, SyncFlag
 from ...ptx.program import Instr, Operand
 from ..addressing import registers
 from ..arith.integer import operands
