@@ -289,10 +289,7 @@ class WgmmaFlag(IntFlag):
     TRANSPOSE_A = 16
     TRANSPOSE_B = 32
     SATURATE = 64
-
-
-SYNC_ELEMENTS = (*WGMMA_ELEMENTS, "u4", "s4", "f64")
-"""Types of A and B of mma.sync."""
+    SPARSE = 128
 
 
 # ---- arithmetic ---------------------------------------------------------------------------------

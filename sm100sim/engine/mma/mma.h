@@ -71,6 +71,28 @@ enum { SM100_FRACTION = 25, F32_FRACTION = 23 };
 
 void mma_exact_prepare(const InstrDesc *q, const double *a, u32 rows, const double *b);
 void mma_exact_row(const InstrDesc *q, const ExactRow *x, double *acc);
+
+/* Metadata of a sparse A in the registers of a warp: `first` of four lanes has the first word. */
+typedef struct {
+  const u32 *words;
+  u32 bits, kept, first; /* bits of an element; elements of a row that are kept */
+  bool ordered;          /* a lower index comes first */
+} SparseLanes;
+
+/* A row's kept elements, where each is along K, and B of all K. */
+typedef struct {
+  const double *a, *b;
+  const u16 *at;
+} SparseRow;
+
+enum { SPARSE_RIGHT = 16 };
+
+/* Where the kept elements of row l / 4 (+ 8 with `half`) are; SPARSE_RIGHT, or four bits that name none (sparse.c). */
+u32 sparse_lanes_row(const SparseLanes *x, u32 l, u32 half, u16 *at);
+/* Where the kept elements of a chunk are in it; false for bits without meaning. */
+bool sparse_chunk(u32 bits, u32 nibble, bool ordered, u16 *at);
+/* acc[n] += the products of a row; q->k counts kept elements; `exact`: by the bit-level model, or NULL. */
+void sparse_row(const InstrDesc *q, const SparseRow *x, const ExactRow *exact, double *acc);
 /* Read the scale factors of one CTA; false after a fault (block.c). */
 bool scales_read(Machine *m, AsyncOp *op, const Mma *q, Cta *cta, Scales *out);
 void scales_apply(const Scales *sf, u32 rows, u32 n, u32 k, double *a, double *b);
