@@ -134,9 +134,10 @@ def _has_limits(variant: Variant) -> bool:
 def transposers_need_more(variant: Variant) -> bool:
     """Return whether what transposes V on Hopper decodes too much for its registers.
 
-    That is, several terms, or a split of each of many query tiles.
+    That is a split of each of many query tiles. Where a function changes scores, the consumers have
+    none to give.
     """
-    return len(variant.terms) > 1 or (variant.is_split and variant.is_persistent)
+    return variant.is_split and variant.is_persistent and variant.score_mod is None
 
 
 def joins_sum_early(variant: Variant) -> bool:
