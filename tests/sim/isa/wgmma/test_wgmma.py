@@ -150,3 +150,9 @@ def test_metadata_is_a_register_of_a() -> None:
         with record() as reports:
             run(changed_, checks="all", mode="fast")
         assert sorted({f.code for f in reports[0].findings}) == codes
+
+
+def test_a_swizzle_narrower_than_b() -> None:
+    form = replace(SPARSE, swizzle="32")
+    with pytest.raises(SimulationFault, match="B with the 32-byte swizzle, K-major"):
+        run(case(form, "test"))
