@@ -109,8 +109,9 @@ enum { WAIT_TRY = 1, WAIT_PARITY = 2, WAIT_RELAXED = 4, WAIT_WIDE = 8 };
 typedef enum { TX_EXPECT = 0, TX_COMPLETE = 1 } Transaction;
 
 /* Optional parts of tcgen05.mma.  MASKED: with disable-output-lane; PAIR: cta_group::2; ZEROS:
- * .ws with a zero-column mask. */
-enum { MMA_A_TMEM = 1, MMA_NOT_ENABLE = 2, MMA_MASKED = 4, MMA_PAIR = 8, MMA_STATIONARY = 16, MMA_ZEROS = 32 };
+ * .ws with a zero-column mask; SPARSE: .sp, whose metadata has the place of the factors of A. */
+enum { MMA_A_TMEM = 1, MMA_NOT_ENABLE = 2, MMA_MASKED = 4, MMA_PAIR = 8, MMA_STATIONARY = 16, MMA_ZEROS = 32,
+    MMA_SPARSE = 64 };
 
 /* Optional parts of wgmma.mma_async. */
 enum { WGMMA_A_REGISTERS = 1, WGMMA_NOT_SCALE_D = 2, WGMMA_NEGATE_A = 4, WGMMA_NEGATE_B = 8, WGMMA_TRANSPOSE_A = 16,

@@ -43,6 +43,8 @@ static Step smem_operand(Ctx *c, const WgMma *w, bool is_a, SmemDesc *out) {
   const Rule *rule = smem_desc_decode_sm90(bits, out);
   if (rule)
     return fault(c, rule->code, "%s 0x%llx: %s", name, (unsigned long long)bits, rule->text);
+  if (w->sparse && !is_a && wide_k_unknown(out, w->q.mn_b))
+    return fault(c, "unsupported", "a sparse A, and B with the 32-byte swizzle, K-major");
   SmemOperand o = {c->cta,
                    *out,
                    is_a ? w->q.a : w->q.b,

@@ -137,7 +137,7 @@ def test_metadata_without_meaning() -> None:
     program = case(SPARSE, "test")
     words = program.inputs[3].copy()
     words[32 + 4 * 5 + 3] = words[32 + 4 * 5 + 3] & ~np.uint32(15) | np.uint32(5)
-    with pytest.raises(SimulationFault, match="sparse-metadata: row 29 of A: the metadata 0x5 "):
+    with pytest.raises(SimulationFault, match="sparse-metadata: row 21 of A: the metadata 0x5 "):
         run(replace(program, inputs=(*program.inputs[:3], words)))
 
 
@@ -150,3 +150,9 @@ def test_metadata_is_a_register_of_a() -> None:
         with record() as reports:
             run(changed_, checks="all", mode="fast")
         assert sorted({f.code for f in reports[0].findings}) == codes
+
+
+def test_a_swizzle_narrower_than_b() -> None:
+    form = replace(SPARSE, swizzle="32")
+    with pytest.raises(SimulationFault, match="B with the 32-byte swizzle, K-major"):
+        run(case(form, "test"))
