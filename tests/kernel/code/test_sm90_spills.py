@@ -70,6 +70,7 @@ SPILLED = {
     )
 }  # fmt: skip
 """Cases of the sweep, features and head dim, whose kernels had a stack once."""
+SCHEDULERS = (Scheduler.TILE, Scheduler.PERSISTENT)
 FEW_ROWS = (("causal", 256, False), ("everything", 256, True))
 KERNELS = (*product((BF16,), DEPTHS, (False,)), *product((FP8,), FP8_DEPTHS, (False, True)))
 """Element type, head dims, and whether tokens have scales."""
@@ -81,7 +82,7 @@ KERNELS = (*product((BF16,), DEPTHS, (False,)), *product((FP8,), FP8_DEPTHS, (Fa
         *(pytest.param(*of, Scheduler.PERSISTENT, marks=pytest.mark.slow) for of in QUICK),
         *(
             pytest.param(name, *kernel, scheduler, marks=pytest.mark.exhaustive)
-            for name, kernel, scheduler in product(VARIANTS, KERNELS, Scheduler)
+            for name, kernel, scheduler in product(VARIANTS, KERNELS, SCHEDULERS)
             if (name, *kernel) not in QUICK or scheduler is Scheduler.TILE
         ),
     ],
