@@ -140,7 +140,8 @@ def asked_for(case: Case) -> Request:
 
 def kernel_of(asked: Request) -> AttentionSpec:
     """Return the attention kernel that is chosen."""
-    return require(choose(asked.problem)).spec
+    spec: AttentionSpec = require(choose(asked.problem)).spec
+    return spec
 
 
 def compile_all() -> int:
