@@ -251,6 +251,10 @@ class FA4MiscMBars(MBars):
         """Stage ``qk_stage`` of the second Q tile has arrived."""
         return Barrier(self.block, self.layout.q1_wait_mbar(qk_stage))
 
+    def scores_read(self, chain: int) -> Barrier:
+        """S of ``chain`` is in registers: P of the other chain may overwrite it."""
+        return Barrier(self.block, self.layout.scores_read(chain))
+
     def publish(self) -> Barrier:
         """The warps of all CTAs of the cluster have published their partition."""
         return Barrier(self.block, self.layout.publish_offset)
