@@ -6,9 +6,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ...plan.facts.dtypes import DType
+from ...plan.launch.key_splits import KeySplits
 from ...plan.launch.selection import QueryTiles, choose_query_tiles
 from ...plan.launch.sm90_selection import (
-    KeySplits,
     TileChoice,
     TileKind,
     choose_key_splits,

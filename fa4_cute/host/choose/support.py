@@ -15,9 +15,10 @@ from ...plan.facts.architectures import ARCHITECTURES
 from ...plan.facts.dtypes import DType
 from ...plan.facts.hardware import TMA_ALIGN, align_up
 from ...plan.facts.numbers import MAX_SEQLEN
+from ...plan.launch.key_splits import KeySplits
 from ...plan.launch.launch import plan_launch
 from ...plan.launch.selection import QueryTiles
-from ...plan.launch.sm90_selection import KeySplits, TileChoice
+from ...plan.launch.sm90_selection import TileChoice
 from ...plan.launch.sm100_selection import SchedulerChoice
 from ...plan.launch.split_selection import SplitChoice, SplitWork, choose_split
 from ...plan.masks.masks import terms
@@ -32,7 +33,10 @@ from .kernels import FEATURES, KERNELS, KernelRow, rows_of
 from .refusals import Refusal, refusal_of_error
 from .specify import row_of, specified
 
-_NEAREST: Final = {"split": "split='workspace'"}
+_NEAREST: Final = {
+    "split": "split='workspace'",
+    "scheduler='dynamic'": "scheduler='persistent'",
+}
 """What to choose instead, where another head dimension is not the nearest choice."""
 
 

@@ -85,6 +85,7 @@ class FA4Config(FA4TileConfig):
             num_partitions=self.splitk_partitions,
             num_scale_bufs=self.num_own_scale_bufs,
             crosses=self.crosses,
+            dynamic=self.dynamic,
         )
 
     @property

@@ -28,9 +28,9 @@ from ..spec.depth512_spec import Depth512Spec
 from ..spec.kernel_spec import KernelSpec
 from ..spec.register_tuning import is_plain
 from ..spec.variant import Scheduler, Variant
+from .key_splits import WORTH, KeySplits, split_candidates
 from .launch import AttentionSizes
 from .selection import LONG_PROMPT
-from .sm90_selection import MOST_ROUNDS, WORTH, KeySplits
 from .tiles import TileShape
 
 BlackwellSpec = KernelSpec | Depth512Spec
@@ -166,11 +166,6 @@ class DecodingLoad:
         joined = self.row.combine.of(num_splits, 0) if num_splits > 1 else 0
         return LAUNCH_CYCLES + max(busiest, self.memory_cycles) + joined
 
-    def candidates(self, most: int) -> tuple[int, ...]:
-        """Return numbers of splits up to ``most`` that give all SMs as many CTAs, and 1."""
-        full = (ctas * self.num_sms // self.units for ctas in range(1, MOST_ROUNDS + 1))
-        return (1, *dict.fromkeys(min(count, most) for count in full if min(count, most) > 1))
-
 
 def choose_blackwell_splits(
     spec: BlackwellSpec, sizes: AttentionSizes, num_sms: int
@@ -188,7 +183,7 @@ def choose_blackwell_splits(
     if sizes.seqlen_q > spec.config.BM_eff() or most < 2:
         return None
     load = DecodingLoad.of(spec, sizes, num_sms, row)
-    best = min(load.candidates(most), key=load.cycles)
+    best = min(split_candidates(load.units, num_sms, most), key=load.cycles)
     ctas = f"predicted for a B200 are {load.cycles(1):,} cycles with {load.units} CTAs"
     if load.cycles(best) > WORTH * load.cycles(1):
         return KeySplits(1, f"{ctas}, and no fewer with more")

@@ -24,6 +24,7 @@ from ..masks.masks import CAUSAL, NULL
 from ..spec.combine_spec import MAX_SPLITS
 from ..spec.sm90_spec import SM90Spec
 from ..spec.variant import Scheduler
+from .key_splits import WORTH, KeySplits, split_candidates
 from .launch import AttentionSizes, bytes_of_head
 from .tiles import TileShape
 from .turns import choose_section, is_in_turns, key_loads, unevenness
@@ -46,12 +47,8 @@ MANY_KEYS: Final = 2048
 """From here on the tile for many keys pays; at 1024 it does not (``docs/hopper.md``)."""
 FEW_QUERY_TILES: Final = 1024
 """Queries of a head that make fewer query tiles than there are SMs: CTAs take one each."""
-WORTH: Final = 0.95
-"""Keys are split where the grid ends after this share of the time at the latest."""
 LEAST_KEYS: Final = 512
 """Fewer keys than this are not worth a CTA of their own."""
-MOST_ROUNDS: Final = 4
-"""Beyond so many CTAs on each SM, nothing becomes more even."""
 
 
 class PersistentKeys(NamedTuple):
@@ -131,20 +128,6 @@ class TileChoice:
         return f"{self.kind.value} per CTA: {self.reason}"
 
 
-@dataclass(frozen=True)
-class KeySplits:
-    """The decision for splits: how many, and why."""
-
-    num_splits: int
-    reason: str
-
-    @property
-    def text(self) -> str:
-        """The decision in words."""
-        count = "1 split" if self.num_splits == 1 else f"{self.num_splits} splits"
-        return f"{count} of the keys: {self.reason}"
-
-
 def choose_tile(
     spec: SM90Spec,
     sizes: AttentionSizes,
@@ -187,7 +170,6 @@ class GridLoad:
 
     Args:
         units: CTAs when keys are not split.
-        num_sms: SMs of the device.
         slots: CTAs that it runs at the same time.
         key_tiles: key tiles that the longest query tile visits.
         tile_ns: time of one of them in a CTA.
@@ -196,7 +178,6 @@ class GridLoad:
     """
 
     units: int
-    num_sms: int
     slots: int
     key_tiles: int
     tile_ns: int
@@ -215,7 +196,6 @@ class GridLoad:
         partial_bytes = 2 * rows * (spec.output_depth + 1) * 4
         return cls(
             units=prod(sizes.blocks(TileShape.of(config))),
-            num_sms=num_sms,
             slots=num_sms * config.ctas_per_sm,
             key_tiles=key_tiles,
             tile_ns=tile_ns(spec),
@@ -229,11 +209,6 @@ class GridLoad:
         busiest = rounds * (START_NS + ceil_div(self.key_tiles, num_splits) * self.tile_ns)
         joined = COMBINE_NS + num_splits * (SPLIT_NS + self.partial_ns) if num_splits > 1 else 0
         return max(busiest, self.memory_ns) + joined
-
-    def candidates(self, most: int) -> tuple[int, ...]:
-        """Return numbers of splits up to ``most`` that give all SMs as many CTAs, and 1."""
-        full = (ctas * self.num_sms // self.units for ctas in range(1, MOST_ROUNDS + 1))
-        return (1, *dict.fromkeys(min(count, most) for count in full if min(count, most) > 1))
 
 
 def tile_ns(spec: SM90Spec) -> int:
@@ -312,7 +287,7 @@ def choose_key_splits(spec: SM90Spec, sizes: AttentionSizes, num_sms: int) -> Ke
     most = min(load.key_tiles * spec.config.BN // LEAST_KEYS, MAX_SPLITS)
     if most < 2:
         return KeySplits(1, f"they are fewer than {2 * LEAST_KEYS}")
-    best = min(load.candidates(most), key=load.duration)
+    best = min(split_candidates(load.units, num_sms, most), key=load.duration)
     ctas = f"{load.units} CTAs of {load.key_tiles} key tiles on {num_sms} SMs"
     if load.duration(best) > WORTH * load.duration(1):
         return KeySplits(1, f"{ctas}, more would end no sooner")

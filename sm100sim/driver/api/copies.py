@@ -150,7 +150,12 @@ def _plane(
         return array_plane(s, memory[2], x, y, z)
     # A unified address may stand in the device's field.
     address = memory[0] if kind == HOST else memory[1]
-    pitch, rows = steps
+    return plane_in_rows(address, at, *steps)
+
+
+def plane_in_rows(address: int, at: Sequence[int], pitch: int, rows: int) -> Plane:
+    """A place in memory whose planes have `rows` rows of `pitch` bytes, the first in bytes."""
+    x, y, z = at
     return Plane(address + x + y * pitch + z * pitch * rows, pitch, pitch * rows)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..api.copies import Plane, array_plane, copying, copying_rows, filling
+from ..api.copies import Plane, array_plane, copying, copying_rows, filling, plane_in_rows
 from ..api.memory import HOST, PITCH, allocate, allocate_in_stream
 from ..base.codes import CudaError, Status
 from ..base.objects import CudaArray, Work
@@ -101,8 +101,7 @@ def copying_parameters(s: Session, parameters: int) -> Work:
             scale = s.get(array, CudaArray).texels.bytes
             sides.append(array_plane(s, array, x * scale, y, z))
         else:
-            step = pitch * height
-            sides.append(Plane(pointer + x + y * pitch + z * step, pitch, step))
+            sides.append(plane_in_rows(pointer, (x, y, z), pitch, height))
     return copying_rows(s, sides[1], sides[0], (words[16] * scale, words[17], words[18]))
 
 

@@ -54,10 +54,15 @@ class Flow:
             open_ += self._after_block[block]
         return seen
 
-    def sides(self, index: int) -> list[set[int]]:
-        """For each successor of a branch, the lines that only this way leads to."""
+    def sides(self, index: int, ways: Sequence[int] | None = None) -> list[set[int]]:
+        """For each way on from a branch, the lines that only it leads to.
+
+        Args:
+            index: the branch. ways: instructions; its successors when not given.
+        """
         here = self.block_of[index]
-        reached = [self._reach(self.block_of[to], here) for to in self.after[index]]
+        starts = self.after[index] if ways is None else ways
+        reached = [self._reach(self.block_of[to], here) for to in starts]
         found = []
         for k, mine in enumerate(reached):
             others = 0

@@ -119,7 +119,7 @@ def successors(code: tuple[SassInstruction, ...], index: int) -> tuple[int, ...]
     if instruction.opcode in ("EXIT", "KILL", "RET"):
         return (*following, end) if conditional(instruction) else (end,)
     if instruction.opcode == "BRX":
-        return instruction.targets or (end,)
+        return tuple(dict.fromkeys(instruction.targets)) or (end,)
     if instruction.opcode in ("BRA", "JMP"):
         return (
             (*following, *instruction.targets) if conditional(instruction) else instruction.targets

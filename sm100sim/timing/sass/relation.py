@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 from ..records import SassInstruction, SassKernel
@@ -21,6 +23,20 @@ OWN, ASKED, NEAR, REGION, CLOSE = 3, 3, 2, 4, 1
 """What speaks for a branch of the PTX: the line that a branch has; that of what computes its
 condition; its line as that of a condition; lines of its sides, if all are shared; and by how much
 the likeliest must be ahead."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Branches of the PTX that became one table of machine code.
+
+    Attributes:
+        head, lines: line of the first, and of all.
+        targets: instruction of the PTX that they lead to -> successors of the BRX that it may be.
+    """
+
+    head: int
+    lines: frozenset[int]
+    targets: Mapping[int, tuple[int, ...]]
 
 
 class Related:
@@ -68,7 +84,7 @@ class Related:
         """
         found = {}
         for index, instruction in enumerate(self.code):
-            if not (self.forks[index] or instruction.opcode == "BRX"):
+            if not self._chooses(index):
                 continue
             definer = self._definer(index)
             retries = definer is not None and self.code[definer].opcode in ATTEMPTS
@@ -84,7 +100,7 @@ class Related:
         instruction, setters = self.code[index], self.program.setters
         own = instruction.ptx_line or 0
         asked = () if definer is None else setters.get(self.code[definer].ptx_line or 0, ())
-        if instruction.opcode == "BRX":  # ptxas also makes tables of chains of branches
+        if instruction.opcode == "BRX":
             near = (own,) if own in self.program.branches else setters.get(own, ())
             return tuple(line for line in near if self._is_table(line))
         points: dict[int, float] = {}
@@ -131,8 +147,39 @@ class Related:
 
     @cached_property
     def branch_lines(self) -> set[int]:
-        """Lines of the PTX's branches that machine code kept."""
-        return {line for lines in self.branches.values() for line in lines if line != NONE}
+        """Lines of the PTX's branches that machine code kept, or made a table of."""
+        kept = {line for lines in self.branches.values() for line in lines if line != NONE}
+        return kept.union(*(chain.lines for chain in self.chains.values()))
+
+    @cached_property
+    def chains(self) -> dict[int, Chain]:
+        """BRX -> the chain of branches of the PTX that ptxas made its table of."""
+        kept = {line for lines in self.branches.values() for line in lines}
+        found = {}
+        for index, instruction in enumerate(self.code):
+            if instruction.opcode != "BRX" or index in self.branches:
+                continue
+            own = instruction.ptx_line or 0
+            near = {own, *self.program.setters.get(own, ())} - kept
+            heads = [line for line in self.program.branches if line not in kept]
+            chains = [self.program.chain(line, kept) for line in heads if near]
+            fitting = [(lines, leaves) for lines, leaves in chains if near & set(lines)]
+            if fitting:
+                found[index] = self._chain(index, *max(fitting, key=lambda chain: len(chain[0])))
+        return found
+
+    def _chain(self, index: int, lines: dict[int, None], leaves: tuple[int, ...]) -> Chain:
+        """Which successors each leaf may be: what shares most lines, or what no leaf does."""
+        head = next(iter(lines))
+        there = self.program.flow.sides(self.program.branches[head], leaves)
+        sides = _paired(there, self._sides[index])
+        after = self.after[index]
+        rest = tuple(to for k, to in enumerate(after) if k not in sides)
+        return Chain(
+            head,
+            frozenset(lines),
+            {leaf: (after[k],) if k >= 0 else rest for leaf, k in zip(leaves, sides, strict=True)},
+        )
 
     @cached_property
     def lines(self) -> list[int | None]:
@@ -161,9 +208,7 @@ class Related:
     def _sides(self) -> dict[int, list[set[int]]]:
         """Lines that only one successor of a branch leads to."""
         return {
-            index: self.flow.sides(index)
-            for index, instruction in enumerate(self.code)
-            if self.forks[index] or instruction.opcode == "BRX"
+            index: self.flow.sides(index) for index in range(len(self.code)) if self._chooses(index)
         }
 
     def _sides_there(self, line: int) -> list[set[int]]:
@@ -171,6 +216,10 @@ class Related:
         if line not in self._known_sides:
             self._known_sides[line] = self.program.flow.sides(self.program.branches[line])
         return self._known_sides[line]
+
+    def _chooses(self, index: int) -> bool:
+        """Whether an instruction has more than one successor, or a table of them."""
+        return self.forks[index] or self.code[index].opcode == "BRX"
 
     def side_of(self, index: int, line: int) -> list[int]:
         """For a branch and the line that it comes from: the side of each successor there."""

@@ -16,7 +16,7 @@ from ...contract.codes import NONE32
 from ...crew.recording import Recording
 from ...engine.binding import opcode_numbers
 from .flow import Flow
-from .kinds import ANCHORS
+from .kinds import ACCESSES, ANCHORS
 
 NEITHER, ALL, SOME = 0, 1, 2
 """Outcomes of a branch: taken by none, all or some of the lanes."""
@@ -104,13 +104,64 @@ class Program:
                     found[line] = (*found.get(line, ()), *asked[slot])
         return found
 
-    def _destinations(self, index: int) -> list[int]:
+    def _operands(self, index: int) -> tuple[list[int], list[int]]:
+        """Registers of an instruction: written and read."""
         row = self.code[index]
-        first = int(row["first_operand"])
+        first, count = int(row["first_operand"]), int(row["n_destinations"])
         slots: list[int] = self.recording.assembled.operands[
-            first : first + row["n_destinations"]
+            first : first + count + int(row["n_sources"])
         ].tolist()
-        return slots
+        return slots[:count], slots[count:]
+
+    def _destinations(self, index: int) -> list[int]:
+        return self._operands(index)[0]
+
+    # ---- chains of branches, of which ptxas makes tables ----------------------------------------
+    def _compared(self, branch: int) -> int | None:
+        """The register that a branch's condition compares first."""
+        guard = int(self.code["guard"][branch])
+        for k in range(branch - 1, -1, -1):
+            written, read = self._operands(k)
+            if guard in written:
+                return read[0] if read else None
+        return None
+
+    def next_branch(self, index: int) -> int | None:
+        """The branch that an instruction leads to without an anchor or an access before it."""
+        for _ in self.names:
+            if index == len(self.names) or len(self.flow.after[index]) > 1:
+                break
+            if self.kinds[index] is not None or self.names[index] in ACCESSES:
+                return None
+            index = self.flow.after[index][0]
+        return index if self.branches.get(self.line_of(index)) == index else None
+
+    def line_of(self, index: int) -> int:
+        """Line of an instruction; 0 for the end."""
+        return self.lines[index] if index < len(self.lines) else 0
+
+    def chain(self, head: int, kept: set[int]) -> tuple[dict[int, None], tuple[int, ...]]:
+        """Branches that compare one register after the other, as in a `switch`.
+
+        Args:
+            head: line of the first. kept: lines of branches that are no part of it.
+
+        Returns:
+            Their lines, and the instructions that they lead to.
+        """
+        asked = self._compared(self.branches[head])
+        lines, leaves = {head: None}, dict[int, None]()
+        open_ = [self.branches[head]]
+        while open_:
+            for to in self.flow.after[open_.pop()]:
+                following = self.next_branch(to)
+                line = self.line_of(to if following is None else following)
+                if following is None or line in kept or asked != self._compared(following):
+                    leaves[to] = None
+                elif line not in lines:
+                    lines[line] = None
+                    open_.append(following)
+        return lines, tuple(leaves)
 
     @cached_property
     def kinds(self) -> list[str | None]:

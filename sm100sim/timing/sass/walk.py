@@ -177,7 +177,25 @@ class Walker:
         if may_skip and fits:
             yield skip
 
+    def _at_chain(self, at: int, state: _State, script: Sequence[Letter]) -> Iterator[_Option]:
+        """What a table of machine code says, by the letters of the branches that it came from."""
+        chain, program = self._related.chains[at], self._related.program
+        k, line = state.letter, chain.head
+        while k < len(script) and script[k].kind == BRANCH and script[k].line != line:
+            k += 1
+        while k < len(script) and script[k].line == line and script[k].outcome in (ALL, NEITHER):
+            to = program.flow.after[program.branches[line]][script[k].outcome]
+            k += 1
+            if to in chain.targets:
+                for target in chain.targets[to]:
+                    yield self._to(target, state, k)
+                return
+            following = program.next_branch(to)
+            line = program.line_of(to if following is None else following)
+
     def _at_branch(self, at: int, state: _State, script: Sequence[Letter]) -> Iterator[_Option]:
+        if at in self._related.chains:
+            yield from self._at_chain(at, state, script)
         lines = self._related.branches.get(at, ())
         for line in lines:
             k = state.letter
@@ -186,7 +204,8 @@ class Walker:
             if k < len(script) and script[k].kind == BRANCH:
                 yield from self._told(at, state, k, script[k])
         for target in sorted(self._related.after[at], key=self._gives_up):
-            yield self._to(target, state, state.letter, guess=len(lines) == 1)
+            guess = len(lines) == 1 or at in self._related.chains
+            yield self._to(target, state, state.letter, guess=guess)
 
     def _gives_up(self, target: int) -> bool:
         """Whether a way begins by sleeping or calling, as it does when something went wrong."""

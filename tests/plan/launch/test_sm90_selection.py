@@ -231,7 +231,7 @@ def test_small_pages_need_more_ctas_to_load() -> None:
 
 def test_the_model_has_two_limits() -> None:
     load = GridLoad(
-        units=8, num_sms=16, slots=16, key_tiles=100, tile_ns=1000, memory_ns=0, partial_ns=10
+        units=8, slots=16, key_tiles=100, tile_ns=1000, memory_ns=0, partial_ns=10
     )
     each = SPLIT_NS + 10
     assert load.duration(1) == START_NS + 100 * 1000
@@ -240,7 +240,3 @@ def test_the_model_has_two_limits() -> None:
     bound = replace(load, memory_ns=10**6)
     assert bound.duration(1) == 10**6
     assert bound.duration(2) == 10**6 + COMBINE_NS + 2 * each
-    assert load.candidates(100) == (1, 2, 4, 6, 8)
-    assert replace(load, slots=32).candidates(100) == (1, 2, 4, 6, 8)
-    assert load.candidates(5) == (1, 2, 4, 5)
-    assert replace(load, units=100).candidates(9) == (1,)

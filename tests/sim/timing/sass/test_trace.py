@@ -56,6 +56,28 @@ B:
 st.global.f32 [%rd2], %f1;
 """
 )
+ROLES = (
+    HERE
+    + """
+ld.global.f32 %f1, [%rd2];
+shr.u32 %r4, %r2, 5;
+shfl.sync.idx.b32 %r5, %r4, 0, 31, -1;
+setp.eq.b32 %q1, %r5, {first};
+@%q1 bra SINES;
+setp.eq.b32 %q2, %r5, 1;
+@%q2 bra COSINES;
+setp.ne.b32 %q3, %r5, 0;
+@%q3 bra DONE;
+{roots}
+bra DONE;
+COSINES: {cosines}
+bra DONE;
+SINES: {sines}
+DONE: bar.sync 0;
+st.global.f32 [%rd2], %f1;
+"""
+)
+"""Each warp has a role of its own."""
 RING = """
 mov.u32 %r1, dyn;
 mov.u32 %r2, %tid.x;
@@ -94,7 +116,7 @@ DONE:
 
 def followed(body: str, *arguments: Any, **launch: Any) -> tuple[Recording, SassKernel, Report]:
     with recording() as launches:
-        report = run_ptx(body, *arguments, **launch)
+        report = run_ptx(body, *arguments, mode="fast", **launch)
     kernel = compiled(launches[0].request.ptx, "sm_100a")
     return launches[0], kernel, report
 
@@ -147,6 +169,28 @@ def test_sides_of_a_branch(bit: int, sin: tuple[int, int], cos: tuple[int, int])
         assert (counts["MUFU.SIN"], counts["MUFU.COS"]) == (sines, cosines)
         arrivals = actions(launch, stream).count(Action.MBARRIER_ARRIVE)
         assert arrivals == bool(sines) + bool(cosines)
+
+
+@pytest.mark.parametrize("first", [2, 3])
+def test_a_table_that_the_assembler_makes_of_branches(first: int) -> None:
+    """No anchor tells the sides apart, and no branch of the machine code has those lines."""
+    counts = {"MUFU.SIN": 30, "MUFU.COS": 20, "MUFU.LG2": 10}
+    ops = {"sines": "sin", "cosines": "cos", "roots": "lg2"}
+    sides = {
+        name: f"\n{op}.approx.f32 %f1, %f1;" * counts[f"MUFU.{op.upper()}"]
+        for name, op in ops.items()
+    }
+    body = ROLES.format(first=first, **sides)
+    launched, kernel, _ = followed(body, np.ones(128, np.float32), block=128)
+    assert "BRX" in {i.opcode for i in kernel.instructions}
+    matcher = Matcher(kernel, launched)
+    launch = matcher.launch()
+    assert not matcher.guesses
+    roles = {0: "MUFU.LG2", 1: "MUFU.COS", first: "MUFU.SIN"}
+    for stream in launch.traces[0].streams:
+        ran = executed(kernel, stream)
+        role = roles.get(stream.warp)
+        assert {k: ran[k] for k in counts} == {k: n * (k == role) for k, n in counts.items()}
 
 
 def test_barriers_come_in_the_order_of_the_run_with_their_phases() -> None:
