@@ -230,11 +230,8 @@ class FA4MiscMBars(MBars):
     layout: FA4MiscMBarsLayout
 
     def producer_s(self, chain: int) -> RolePipeline:
-        """MMA: commit says that S is written.
-
-        It never acquires: P V of the step before, issued by the same thread, waited for all of P,
-        and so for the softmax to have read S.
-        """
+        """MMA: commit says that S is written. It never acquires: an earlier P V of the same thread
+        waited for P, and so for the softmax to have read S."""
         return RolePipeline(self.block, self.layout.producer_s(chain))
 
     def consumer_s(self, chain: int) -> RolePipeline:
