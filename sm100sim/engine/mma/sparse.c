@@ -34,13 +34,15 @@ static u32 row_places(u32 bits, u32 kept, u64 metadata, bool ordered, u16 *at) {
   return SPARSE_RIGHT;
 }
 
-/* The metadata of a group of four lanes: all of the row of its number, then of the row 8 further, 32 bits a lane. */
+/* The metadata of a group of four lanes, 32 bits a lane (as an H100 has it): for each part of K that the smaller of two
+ * shapes has, 16 or 32 bits of the row of the group's number, then as many of the row 8 further. */
 u32 sparse_lanes_row(const SparseLanes *x, u32 l, u32 half, u16 *at) {
-  u32 bits = 4 * x->kept / (x->bits == 32 ? 1 : x->bits == 4 ? 4 : 2); /* of a row: 16, 32 or 64 */
-  const u32 *words = x->words + l / 4 * 4 + x->first + half * bits / 32;
-  u64 metadata = words[0] >> half * bits % 32;
-  if (bits == 64)
-    metadata |= (u64)words[1] << 32;
+  u32 bits = 4 * x->kept / (x->bits == 32 ? 1 : x->bits == 4 ? 4 : 2), part = x->bits > 8 ? 16 : 32;
+  u64 metadata = 0;
+  for (u32 done = 0; done < bits; done += part) {
+    u32 bit = 2 * done + half * part, word = x->words[l / 4 * 4 + x->first + bit / 32];
+    metadata |= (u64)(word >> bit % 32 & (part == 16 ? 0xFFFF : NONE32)) << done;
+  }
   return row_places(x->bits, x->kept, metadata, x->ordered, at);
 }
 

@@ -137,7 +137,7 @@ def test_metadata_without_meaning() -> None:
     program = case(SPARSE, "test")
     words = program.inputs[3].copy()
     words[32 + 4 * 5 + 3] = words[32 + 4 * 5 + 3] & ~np.uint32(15) | np.uint32(5)
-    with pytest.raises(SimulationFault, match="sparse-metadata: row 29 of A: the metadata 0x5 "):
+    with pytest.raises(SimulationFault, match="sparse-metadata: row 21 of A: the metadata 0x5 "):
         run(replace(program, inputs=(*program.inputs[:3], words)))
 
 
