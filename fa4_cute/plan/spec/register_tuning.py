@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ..compute.column_plan import RESIDENT_COLUMNS
+from ..config.tile_config import RESIDENT_COLUMNS
 from ..config.tuning import RoleRegisters
 from ..facts.hardware import VECTOR_COLUMNS
 from ..masks.masks import CAUSAL, NULL

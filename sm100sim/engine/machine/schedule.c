@@ -119,8 +119,10 @@ static inline bool may_run(const Cluster *cl, const Split *sp) {
 
 static bool run_warp(Machine *m, Cluster *cl, Warp *w, u32 quantum, u64 until) {
   bool ran = false;
-  for (u32 k = 0; k < LANES && w->n_live && !m->faulted && !m->stop; k++) {
+  u32 unseen = w->n_live; /* until one of them has run, there are no others */
+  for (u32 k = 0; k < LANES && w->n_live && (ran || unseen) && !m->faulted && !m->stop; k++) {
     Split *sp = &w->splits[k];
+    unseen -= !ran && sp->live;
     if (!may_run(cl, sp))
       continue;
     ran |= run_split(m, cl, w, sp, quantum, until);
