@@ -74,8 +74,8 @@ class Matcher:
             opcodes[line].add(ACCESSES.get(name, ()))
         found: dict[tuple[int, tuple[str, ...]], list[int]] = defaultdict(list)
         for instruction in self._kernel.instructions:
-            of = instruction.ptx_line
-            for which in opcodes.get(of, ()) if of is not None else ():
+            of = instruction.ptx_line or 0
+            for which in opcodes.get(of, ()):
                 if instruction.opcode in which:
                     found[of, which].append(instruction.index)
         return found

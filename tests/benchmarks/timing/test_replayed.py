@@ -6,11 +6,12 @@ import json
 import re
 from functools import cache
 from pathlib import Path
+from statistics import median
 
 import pytest
 
 from benchmarks.timing import replayed
-from benchmarks.timing.beside import BESIDE_QUESTIONS
+from benchmarks.timing.beside import BESIDE_QUESTIONS, LANE_QUESTIONS
 from benchmarks.timing.more_questions import MORE_QUESTIONS
 from benchmarks.timing.questions import QUESTIONS
 from sm100sim.timing.chips import load_chip
@@ -75,7 +76,8 @@ def test_a_whole_warp_sees_a_copy_when_the_chip_did(name: str) -> None:
 
 BESIDES = ("no products", "n64, A in registers", "n128", "n256")
 RATES = {
-    **{f"{work} of {n} warps a sub-partition beside {beside}": off if beside != BESIDES[0] else alone
+    **{f"{work} of {n} warps a sub-partition beside {beside}":
+       alone if beside == BESIDES[0] else off
        for work, alone, off in (("additions", 0.01, 0.065), ("maxima", 0.01, 0.025),
                                 ("exponentials", 0.01, 0.01),
                                 ("multiplications and additions", 0.025, 0.06))
@@ -149,3 +151,25 @@ def test_waits_that_the_assembler_adds_are_followed() -> None:
     code = trace.kernel.instructions
     waits = [k for k in trace.streams[0].order if "DEPBAR" in code[k].modifiers]
     assert len(waits) == 4 * 40
+
+
+LANES = json.loads(Path("benchmarks/timing/h100_lanes.json").read_text())
+
+
+def test_the_gap_between_ctas_is_an_h100s() -> None:
+    """Where the SM has warps left to place: at 64 of them it takes longer."""
+    gaps = [row["gap"] for row in LANES["gaps"] if row["block"] * row["resident"] <= 1024]
+    value = load_chip("h100").parameters["cta_cycles"]
+    assert value.value == pytest.approx(median(gap[1] for gap in gaps), abs=5)
+    assert (value.low, value.high) == pytest.approx((257, 362), abs=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("slots", [2, 3])
+def test_copies_by_lanes_of_one_sm_take_what_an_h100_says(slots: int) -> None:
+    """Two slots: each step waits for all of it. Three: one is on its way meanwhile."""
+    name = f"128 and 128 rows by 128 lanes, {slots} slots, in each of 1 CTAs, 1 with the same A"
+    question = next(q for q in LANE_QUESTIONS if q.name == name)
+    said = next(row["cycles"] for row in LANES["answers"] if row["name"] == name)
+    short, long = replayed.clocked(question, replayed.draw_for(question))
+    assert long - short == pytest.approx(said[1] - said[0], rel=0.015)
