@@ -15,6 +15,8 @@ DENSE = ((140, 300),)
 PAGED = ("ragged page16 causal sink", "ragged cache padding", "page64 window split")
 PERSISTENT = ("persistent causal", "persistent ragged page16 window", "persistent split sink")
 """Query tiles of several sequences and heads for each CTA."""
+DYNAMIC = ("dynamic causal", "dynamic ragged page16 window")
+"""A CTA for each of these, of which the first takes over all others that it can."""
 MASKS = ("window", "union sink", "bias causal", "function softcap", "chunked alibi padding")
 
 
@@ -34,18 +36,19 @@ WIDE = ((400, 300),)
 CASES = (
     *_cases(64, MASKS, (LONG[0],), num_qo=2),
     *_cases(128, (*PAGED, "ragged split bias sink"), LONG, num_qo=2),
-    *_cases(128, PERSISTENT, LONG, num_qo=2),
+    *_cases(128, (*PERSISTENT, *DYNAMIC), LONG, num_qo=2),
     *_cases(128, ("ragged page16 causal", "ragged split window sink", "persistent causal"), LONG,
             **PAIR),
+    *_cases(128, DYNAMIC, LONG, **PAIR),
     *_cases(64, MASKS, ((40, 300),), num_qo=1),
     *_cases(64, ("causal", "window"), ((40, 500),), num_qo=1),
     *_cases(128, (*PAGED, "ragged split causal sink"), SHORT, num_qo=1),
-    *_cases(128, PERSISTENT, ((70, 300), (0, 20), (80, 17)), num_qo=1),
+    *_cases(128, (*PERSISTENT, *DYNAMIC), ((70, 300), (0, 20), (80, 17)), num_qo=1),
     *_cases(128, ("ragged cluster causal sink", "page64 window cluster"), SHORT, num_qo=1),
     *_cases(256, MASKS, DENSE),
     *_cases(256, (*PAGED, "ragged split causal"), SHORT),
-    *_cases(256, PERSISTENT, LONG),
-    *_cases(512, ("persistent ragged page16 sink split",), LONG),
+    *_cases(256, (*PERSISTENT, *DYNAMIC), LONG),
+    *_cases(512, ("persistent ragged page16 sink split", "dynamic ragged causal"), LONG),
     *_cases(512, ("window sink", "ragged page16 causal", "split union"), SHORT),
     *_cases(192, ("ragged causal",), LONG, num_qo=2, **MLA),
     *_cases(192, ("causal",), ((40, 300),), num_qo=1, **MLA),

@@ -10,6 +10,7 @@ CAUSAL, PAGES = frozenset({"causal"}), frozenset({"ragged", "page16"})
 PERSISTENT = frozenset({"persistent", "ragged", "causal"})
 ROUNDS = frozenset({"persistent", "causal"})
 """Without a ragged batch O is written from the registers, and CTAs go back and forth."""
+DYNAMIC = frozenset({"dynamic", "ragged", "causal"})
 SECTIONS = frozenset({"persistent", "causal"})
 CLUSTER, TOKENS = frozenset({"cluster", "causal"}), frozenset({"tokens", "causal"})
 ROPE16: dict[str, Any] = {"head_dim_v": 128, "rope": FP16}
@@ -36,6 +37,10 @@ KERNELS: dict[str, tuple[Case, ...]] = {
     "2q-persistent-plain": (
         featured(ROUNDS, 128, ((600, 420),), 2, num_qo=2, sharpness=4.0),
         featured(ROUNDS, 128, ((600, 70),), 2, num_qo=2),
+    ),
+    "2q-dynamic": (
+        featured(DYNAMIC, 128, ((300, 420), (0, 20), (200, 500)), 2, num_qo=2, sharpness=4.0),
+        featured(DYNAMIC, 128, ((600, 70),), 2, num_qo=2),
     ),
     "1q-persistent": (
         featured(PERSISTENT, 128, ((130, 620), (0, 20), (70, 500)), 2, num_qo=1, sharpness=4.0),
@@ -113,7 +118,7 @@ CTA, so that rows are stored one by one. The combine kernel has no synchronisati
 that could be at fault."""
 
 BASES: Final = {
-    "2q-persistent-plain": "2q-persistent",
+    "2q-persistent-plain": "2q-persistent", "2q-dynamic": "2q-persistent",
     "2q-pages": "2q", "2q-rope": "2q", "1q-rope": "1q", "1q-tokens": "1q", "1q-cluster": "1q",
     "pair256-tokens": "pair256", "pair256-persistent": "pair256-pages",
     "hopper-fp8-wide": "hopper", "hopper-sections": "hopper-persistent",

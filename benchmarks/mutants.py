@@ -36,9 +36,9 @@ from testing.runner import CHECKS
 RESULT = Path("out/mutants.json")
 PROCESSES = 2
 IDLE = 2_000_000
-QUICK = RunOptions(max_idle_instructions=IDLE)
+QUICK = RunOptions(mode="fast", max_idle_instructions=IDLE)
 SCHEDULES = (
-    RunOptions(checks=CHECKS, max_idle_instructions=IDLE),
+    RunOptions(mode="fast", checks=CHECKS, max_idle_instructions=IDLE),
     RunOptions(mode="late", checks=CHECKS, max_idle_instructions=IDLE),
     RunOptions(mode="random", seed=1, max_idle_instructions=IDLE),
     RunOptions(mode="random", seed=2, max_idle_instructions=IDLE),

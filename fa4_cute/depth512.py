@@ -20,7 +20,8 @@ from .plan.config.depth512_config import Depth512Config
 from .plan.memory.depth512_smem import Depth512SMemLayout
 from .plan.memory.tmem import Depth512Tmem
 from .plan.spec.depth512_spec import Depth512Spec
-from .roles import depth512_correction, depth512_load, depth512_mma, depth512_softmax
+from .plan.spec.schedule import SCHEDULER
+from .roles import depth512_correction, depth512_load, depth512_mma, depth512_softmax, scheduler
 from .smem import Depth512AttentionSMem
 from .tma import TensorMaps
 from .work.depth512 import Depth512Context
@@ -47,6 +48,7 @@ class SM100MHADepth512(AttentionKernel[Depth512Context, Depth512AttentionSMem]):
             "correction": depth512_correction.correction,
             "mma": depth512_mma.mma,
             "load": depth512_load.load,
+            SCHEDULER: scheduler.schedule,
         }
 
     def shared_memory(self, base: Int32) -> Depth512AttentionSMem:

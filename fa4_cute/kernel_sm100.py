@@ -23,9 +23,11 @@ from .plan.barriers.named import DEALLOC
 from .plan.memory.smem_layout import AttentionSMemLayout
 from .plan.memory.tmem import AttentionTmem
 from .plan.spec.kernel_spec import KernelSpec
+from .plan.spec.schedule import SCHEDULER
 from .roles import correction as correction_role
 from .roles import load as load_role
 from .roles import mma as mma_role
+from .roles import scheduler
 from .roles import softmax as softmax_role
 from .smem import SM100AttentionSMem
 from .tma import TensorMaps
@@ -59,6 +61,7 @@ class SM100MHA2Q(AttentionKernel[KernelContext, SM100AttentionSMem]):
             "correction": self.correction,
             "mma": self.mma,
             "load": self.load,
+            SCHEDULER: scheduler.schedule,
         }
 
     def shared_memory(self, base: Int32) -> SM100AttentionSMem:

@@ -205,6 +205,16 @@ class MBars:
         """O of ``chain`` has been read and stored: its memories are free (persistent CTAs)."""
         return Barrier(self.block, self.layout.stored(chain))
 
+    def asks_next(self) -> RolePipeline:
+        """Scheduler: acquire waits until all warps have read the answer before (dynamic)."""
+        assert not isinstance(self.layout, SM90MBarsLayout)
+        return RolePipeline(self.block, self.layout.answers.producer(self.layout.answer_offset))
+
+    def reads_next(self) -> RolePipeline:
+        """All roles: wait until the next work tile is named; release it once read (dynamic)."""
+        assert not isinstance(self.layout, SM90MBarsLayout)
+        return RolePipeline(self.block, self.layout.answers.consumer(self.layout.answer_offset))
+
     def scale_ring(self) -> StagedPipeline:
         """The buffers of key scales."""
         return self._ring(self.layout.scale_ring)

@@ -60,6 +60,10 @@ class SharedMemory:
         """Key scales in scale_dtype: buffers of BN, ``layout.k_scale_stride_bytes`` apart."""
         return self.base + self.layout.k_scale_byte_offset
 
+    def answer_smem(self) -> Int32:
+        """The answer that names the next work tile: 16 bytes that only the hardware can read."""
+        return self.base + self.layout.answer_byte_offset
+
     def mbar_base(self) -> Int32:
         """Barrier 0 of the block: mbarriers of 8 bytes."""
         return self.base + self.layout.mbar_byte_offset
@@ -84,6 +88,7 @@ class SM100AttentionSMem(SharedMemory):
         correction_smem      factors       256               float32
         q_scale_smem         q_scale       BM, or 256 with scales per token
         k_scale_smem         k_scale       num_k_scale_bufs x BN
+        answer_smem          answer        16 bytes with a dynamic scheduler
         mbar_base            mbarriers     8 bytes each (FA4MiscMBars)
         tmem_addr_ptr        TMEM address  one uint32
 
@@ -166,6 +171,7 @@ class Depth512AttentionSMem(SharedMemory):
         correction_smem      floats        BM: row max, row sum and factor in turn
         q_scale_smem         q_scale       one per softmax thread (scales per token only)
         k_scale_smem         k_scale       2 x BN
+        answer_smem          answer        16 bytes with a dynamic scheduler
         mbar_base            mbarriers     8 bytes each (Depth512MBars)
         tmem_addr_ptr        TMEM address  one uint32
     """

@@ -53,6 +53,7 @@ STAND_INS: Final = {
     "libcudart.so.12": "libcudart.c",
     "libcudart.so.13": "libcudart.c",
     "libnvidia-ml.so.1": "libnvml.c",
+    "libnvJitLink.so.13": "libnvjitlink.c",
 }
 """Libraries in place of those of a CUDA installation: name for the linker, and source."""
 

@@ -106,9 +106,9 @@ class RunOptions:
     """Options of a run.
 
     Attributes:
-        mode: when asynchronous work lands: "fast", at once; "random", at moments drawn from `seed`,
-            with a random order of warps; "late", only when no warp can go on;
-            "timed", in the order of modelled time, which warps keep to, too.
+        mode: when asynchronous work lands: "timed", in the order of modelled time, which warps
+            keep to, too; "fast", at once; "random", at moments drawn from `seed`, with a random
+            order of warps; "late", only when no warp can go on.
         seed: repeats a run exactly.
         checks: the watchers that are on; they never change a run. Names also work, see `checks_of`.
         poison: fill shared memory, Tensor Memory and registers with NaN patterns before the start.
@@ -132,7 +132,7 @@ class RunOptions:
         TypeError: a value is of another kind.
     """
 
-    mode: Literal["fast", "random", "late", "timed"] = "fast"
+    mode: Literal["fast", "random", "late", "timed"] = "timed"
     seed: int = 0
     checks: Check = Check.NONE
     poison: bool = True

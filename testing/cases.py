@@ -40,7 +40,7 @@ HOPPER_KERNELS = {
     "Hopper, few rows": Kernel(128, 1, arch=SM90A),
     "Hopper, wide": Kernel(256, 2, arch=SM90A),
 }
-NOT_ON_HOPPER = frozenset({"cluster", "rope"})
+NOT_ON_HOPPER = frozenset({"cluster", "rope", "dynamic"})
 
 
 @dataclass(frozen=True)
@@ -150,6 +150,7 @@ def featured(
 
 PLACES = ("cache", "page16", "page64", "page256")
 """Where keys lie: at most one of these in a case."""
+SCHEDULERS = frozenset({"persistent", "dynamic"})
 
 
 LARGEST_IN_CLUSTER = 192
@@ -174,8 +175,10 @@ def is_possible(
         return False
     if "cluster" in chosen:
         serves = num_qo != 2 and not pair_cta and head_dim <= LARGEST_IN_CLUSTER
-        if not serves or chosen & {"split", "persistent"}:
+        if not serves or chosen & {"split", *SCHEDULERS}:
             return False
+    if chosen >= SCHEDULERS:
+        return False
     if "rope" in chosen and head_dim not in BESIDE_ROPE:
         return False
     return len(chosen & {*PLACES}) <= 1

@@ -12,7 +12,7 @@ from cutlass import Float32, Int32, Int64, cute
 from fa4_cute.device import ids
 from fa4_cute.device.math import arith, fragment, score_math, softmax
 from fa4_cute.device.memory import clean, gmem, matrices, shared, tma, tmem
-from fa4_cute.device.sync import barriers, pair
+from fa4_cute.device.sync import barriers, launch_control, pair
 from fa4_cute.host.compile.compiler import compile_traced
 from fa4_cute.plan.compute.probability import ProbabilityPlan
 from fa4_cute.plan.facts.dtypes import DType
@@ -99,6 +99,10 @@ TRIALS: Final[dict[str, Callable[[Any, Any, Any, Any, Any], Any]]] = {
     "sync.barriers.set_max_registers": lambda a, b, f, g, p: _both_register_budgets(),
     "sync.barriers.any_in_warp": lambda a, b, f, g, p: _keep(barriers.any_in_warp(f < g)),
     "sync.barriers.warp_barrier": lambda a, b, f, g, p: barriers.warp_barrier(),
+    "sync.launch_control.ask": lambda a, b, f, g, p: launch_control.ask(a, b, to_cluster=True),
+    "sync.launch_control.first_block": lambda a, b, f, g, p: _keep(
+        launch_control.first_block(a)[0]
+    ),
     "sync.pair.cluster_rank": lambda a, b, f, g, p: _keep(pair.cluster_rank()),
     "sync.pair.address_in": lambda a, b, f, g, p: _keep(pair.address_in(a, b)),
     "sync.pair.cluster_barrier": lambda a, b, f, g, p: pair.cluster_barrier(),

@@ -29,6 +29,7 @@ WINDOW: Final = SlidingWindowMask(100, 0)
 EVERYTHING: Final = CAUSAL & SlidingWindowMask(20, None) & PaddingMask(0) | ChunkedMask(64) & BIAS
 PAGED: Final[dict[str, Any]] = {"used_k": True, "ragged_q": True}
 PERSISTENT: Final[dict[str, Any]] = {"scheduler": Scheduler.PERSISTENT}
+DYNAMIC: Final[dict[str, Any]] = {"scheduler": Scheduler.DYNAMIC}
 WORKSPACE: Final[dict[str, Any]] = {"partition": Partition.WORKSPACE}
 CLUSTER: Final[dict[str, Any]] = {"partition": Partition.CLUSTER, "num_partitions": 2}
 TOKENS: Final[dict[str, Any]] = {"token_scales": True}
@@ -88,6 +89,7 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     "2q d64 page256": two_q(BF16, 64, mask=CAUSAL, used_k=True, page_size=256),
     "2q d128 padding split": two_q(BF16, 128, mask=PaddingMask(0), return_lse=True, **WORKSPACE),
     "2q d128 persistent": two_q(BF16, 128, mask=CAUSAL, return_lse=True, **PERSISTENT),
+    "2q d128 dynamic": two_q(BF16, 128, mask=CAUSAL, return_lse=True, **DYNAMIC),
     "2q d64 persistent ragged page64": two_q(
         BF16, 64, mask=CAUSAL, page_size=64, **PAGED, **PERSISTENT
     ),
@@ -110,6 +112,7 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     ),
     "1q d192 bias": two_q(BF16, 192, ONE_Q, mask=BIAS),
     "1q d128 persistent": two_q(BF16, 128, ONE_Q, mask=CAUSAL, **PERSISTENT),
+    "1q d128 dynamic ragged page64": two_q(BF16, 128, ONE_Q, page_size=64, **PAGED, **DYNAMIC),
     "1q d128 fp8 tokens persistent": two_q(FP8, 128, ONE_Q, mask=CAUSAL, **TOKENS, **PERSISTENT),
     "1q d192/128 rope tokens": two_q(FP8, 192, {**ONE_Q, **ROPE}, mask=CAUSAL, **TOKENS),
     "cluster d128": two_q(BF16, 128, mask=CAUSAL, return_lse=True, **CLUSTER),
@@ -125,6 +128,7 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     "pair_cta d128 persistent split": two_q(
         BF16, 128, PAIR_CTA, mask=CAUSAL, return_lse=True, **PERSISTENT, **WORKSPACE
     ),
+    "pair_cta d128 dynamic": two_q(BF16, 128, PAIR_CTA, mask=CAUSAL, **DYNAMIC),
     "pair_cta d192/128": two_q(BF16, 192, {**PAIR_CTA, **MLA}, mask=CAUSAL),
     "pair_cta d192/128 tokens rope": two_q(FP8, 192, {**PAIR_CTA, **ROPE}, mask=CAUSAL, **TOKENS),
     "pair_cta d128 fp8 tokens": two_q(FP8, 128, PAIR_CTA, return_lse=True, **TOKENS),
@@ -137,6 +141,10 @@ KERNELS: Final[dict[str, AttentionSpec | CombineSpec]] = {
     "depth512 d512 page16 split": pair(BF16, 512, page_size=16, **PAGED, **WORKSPACE),
     "depth512 d256 function bias": pair(BF16, 256, mask=BIAS & CAUSAL, score_mod=MOD),
     "depth512 d512 persistent": pair(BF16, 512, mask=CAUSAL, return_lse=True, **PERSISTENT),
+    "depth512 d512 dynamic": pair(BF16, 512, mask=CAUSAL, return_lse=True, **DYNAMIC),
+    "depth512 d256 dynamic ragged": pair(
+        BF16, 256, mask=CAUSAL, ragged_q=True, ragged_k=True, **DYNAMIC
+    ),
     "depth512 d256 persistent everything": pair(
         BF16, 256, mask=EVERYTHING, score_mod=MOD, sink=True, page_size=16, return_lse=True,
         **PAGED, **WORKSPACE, **PERSISTENT,

@@ -74,7 +74,10 @@ def hearing(**options: Any) -> Iterator[Heard]:
         return request, given
 
     heard: Heard = []
-    settings = {"checks": Check.ALL, "trace_cluster": 0, "max_findings": MANY_FINDINGS, **options}
+    settings = {
+        "mode": "fast", "checks": Check.ALL, "trace_cluster": 0, "max_findings": MANY_FINDINGS,
+        **options,
+    }  # fmt: skip
     with (
         run_options(everywhere=True, **settings),
         before_launch(seen, everywhere=True),

@@ -37,7 +37,7 @@ def trace_of(gemm: Gemm, cubins: dict[str, bytes]) -> LaunchTrace:
         cubins |= found
         kernel, _ = code_of(cubins[request.ptx], request.ptx, ARCH, request.kernel)
         with recording([0], others=False) as launches:
-            run(request, RunOptions())
+            run(request, RunOptions(mode="fast"))
     launch = traced(kernel, launches[0])
     clusters = tuple(range(prod(launch.grid) // prod(launch.cluster)))
     return replace(launch, traces=(replace(launch.traces[0], clusters=clusters),))

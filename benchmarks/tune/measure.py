@@ -74,7 +74,7 @@ def trace(problem: Problem, spec: KernelSpec, code: SassKernel) -> ClusterTrace:
         mock.patch.multiple(compute, pack_launch=few, choose=chosen),
         mock.patch.object(calls, "kept", calls.Kept(0)),
         recording([0], others=False) as launches,
-        fa4_cute.simulator_options(checks="none"),
+        fa4_cute.simulator_options(mode="fast", checks="none"),
     ):
         operands = (tensors[name] for name in "qkv")
         fa4_cute.flash_attn(*operands, out=tensors["out"], causal=problem.causal, arch=ARCH)

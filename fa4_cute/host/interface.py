@@ -66,8 +66,10 @@ def flash_attn(q: Any, k: Any, v: Any, *surplus: Any, **options: Any) -> Any:
             for head dimensions up to 192 and one Q tile per CTA; or None, which leaves it to the
             rules that :func:`fa4_cute.explain` names.
         scheduler: ``"tile"``, a CTA for every query tile; ``"persistent"``, a CTA for every SM, or
-            a pair of CTAs for every two; or None, which leaves it to rules that
-            :func:`fa4_cute.explain` names. No bit depends on it.
+            a pair of CTAs for every two; ``"dynamic"``, a CTA or pair for every query tile, of
+            which those that run take over the tiles of those that have not started (Blackwell);
+            or None, which leaves it to rules that :func:`fa4_cute.explain` names. No bit depends
+            on it.
         num_qo: Q tiles per CTA, 1 or 2, for head dimensions up to 192 and on Hopper for all; there
             2 means as many as a CTA can hold. None chooses by the sizes of the call. The bits of a
             row depend on ``num_qo``, ``num_splits`` and ``split``; if these are given, they do not

@@ -269,7 +269,7 @@ def _feature_lines(choice: Choice) -> list[str]:
     if variant.token_scales:
         lines.append("a scale for every token of q and k: scores are multiplied by both first")
     if variant.is_persistent:
-        lines.append(_persistent_line(choice.spec.cluster_size))
+        lines.append(_persistent_line(choice.spec.cluster_size, is_dynamic=variant.is_dynamic))
     if variant.is_split:
         lines.append("keys are split; a second kernel weighs the partial results, float32")
     if variant.in_cluster:
@@ -279,7 +279,10 @@ def _feature_lines(choice: Choice) -> list[str]:
     return lines
 
 
-def _persistent_line(cluster_size: int) -> str:
+def _persistent_line(cluster_size: int, *, is_dynamic: bool) -> str:
+    if is_dynamic:
+        workers = "a CTA" if cluster_size == 1 else "a pair of CTAs"
+        return f"dynamic: {workers} for every query tile; one that runs takes over others' tiles"
     workers = "a CTA for every SM" if cluster_size == 1 else "a pair of CTAs for every two SMs"
     return f"persistent: {workers}, which takes query tile after query tile"
 

@@ -1,13 +1,16 @@
 """One CTA, many query tiles: the loop around every role, and what keeps two query tiles apart.
 
-The order is fixed: CTA ``c`` of ``n`` takes the works ``c``, ``c + n``, ... of the schedule, so
-every role of a CTA knows its works without asking. Two CTAs that share every MMA take the same
-works: ``c`` and ``n`` count pairs then. Barriers are not initialised again: parities
+The order of most is fixed: CTA ``c`` of ``n`` takes the works ``c``, ``c + n``, ... of the
+schedule, so every role of a CTA knows its works without asking. Two CTAs that share every MMA take
+the same works: ``c`` and ``n`` count pairs then. Barriers are not initialised again: parities
 continue from the counts in ``Progress``.
 
 Where the schedule goes head by head, a head's query tiles are long and short, and ``n`` is often a
 multiple of their number: every other round goes backwards (``c``, ``2 n - 1 - c``, ``2 n + c``),
 so that who had a long one has a short one next.
+
+With a dynamic scheduler a CTA begins with the work of its own block, and then takes over that of
+blocks that have not started (``work.dynamic``). Where O is computed changes no bit of it.
 
 Two memories of a query tile are used by the next one, the Q tile, over which O is staged, and the
 accumulators. The softmax warps arrive on ``stored`` when they have read the accumulators and the
@@ -23,6 +26,7 @@ from cutlass import Int32, cute
 from ..device import ids
 from ..device.memory import tmem
 from .context import AttentionContext, TmemContext
+from .dynamic import in_clusters, next_work
 from .progress import Progress
 
 
@@ -30,7 +34,16 @@ from .progress import Progress
 def for_each_work(ctx: AttentionContext, role: cutlass.Constexpr) -> Progress:
     """Call ``role(context of the work)`` for every work of the CTA; return the counts after it."""
     progress = Progress.zero(ctx.order)
-    if cutlass.const_expr(ctx.spec.variant.is_persistent and ctx.spec.head_by_head):
+    if cutlass.const_expr(ctx.spec.variant.is_dynamic):
+        index = in_clusters(ctx, ids.block_index()[0])
+        taken = Int32(0)
+        while index >= 0:
+            here = ctx.at(index, progress)
+            role(here)
+            progress = progress.after(here.work.num_key_tiles)
+            index = next_work(ctx, taken)
+            taken = taken + 1
+    elif cutlass.const_expr(ctx.spec.variant.is_persistent and ctx.spec.head_by_head):
         index = in_clusters(ctx, ids.block_index()[0])
         # Backwards from here; the next step, forwards again, makes it two rounds.
         step = (in_clusters(ctx, ids.grid_size_x()) - index) * 2 - 1
@@ -52,12 +65,6 @@ def for_each_work(ctx: AttentionContext, role: cutlass.Constexpr) -> Progress:
         role(here)
         progress = progress.after(here.work.num_key_tiles)
     return progress
-
-
-def in_clusters(ctx: AttentionContext, ctas: Int32) -> Int32:
-    """Return a number or count of CTAs along x as one of the clusters that they make up."""
-    size = ctx.spec.cluster_size
-    return ctas if size == 1 else ctas // size
 
 
 @cute.jit

@@ -251,7 +251,7 @@ MMA_KINDS = ("f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4")
 
 class MmaFlag(IntFlag):
     """Optional parts of tcgen05.mma.  MASKED: with disable-output-lane; PAIR: cta_group::2; ZEROS:
-    .ws with a zero-column mask."""
+    .ws with a zero-column mask; SPARSE: .sp, whose metadata has the place of the factors of A."""
 
     A_TMEM = 1
     NOT_ENABLE = 2
@@ -259,6 +259,7 @@ class MmaFlag(IntFlag):
     PAIR = 8
     STATIONARY = 16
     ZEROS = 32
+    SPARSE = 64
 
 
 LD_SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")
@@ -289,10 +290,7 @@ class WgmmaFlag(IntFlag):
     TRANSPOSE_A = 16
     TRANSPOSE_B = 32
     SATURATE = 64
-
-
-SYNC_ELEMENTS = (*WGMMA_ELEMENTS, "u4", "s4", "f64")
-"""Types of A and B of mma.sync."""
+    SPARSE = 128
 
 
 # ---- arithmetic ---------------------------------------------------------------------------------

@@ -326,14 +326,18 @@ class Mma(Form):
 # ---- wgmma --------------------------------------------------------------------------------------
 @form
 class Wgmma(Form):
-    """wgmma.mma_async: WGMMA_ELEMENTS of A and B, WGMMA_RESULTS, WgmmaFlag, N."""
+    """wgmma.mma_async: WGMMA_ELEMENTS of A and B, WGMMA_RESULTS, WgmmaFlag, N; `first`: of four
+    lanes, the first that holds metadata of a sparse A."""
 
-    _fields_ = [("a", U8), ("b", U8), ("d", U8), ("flags", U8), ("n", U16)]
+    _fields_ = [("a", U8), ("b", U8), ("d", U8), ("flags", U8), ("n", U16), ("first", U8)]
 
 
 # ---- mma.sync -----------------------------------------------------------------------------------
 @form
 class MmaSync(Form):
-    """mma.sync: SYNC_ELEMENTS of A and B, WGMMA_RESULTS of C and D, M and K."""
+    """mma.sync: SYNC_ELEMENTS of A and B, WGMMA_RESULTS of C and D, M, K, SyncFlag; `first`: of
+    four lanes, the first that holds metadata of a sparse A."""
 
-    _fields_ = [("a", U8), ("b", U8), ("d", U8), ("m", U8), ("k", U8), ("saturate", BOOL)]
+    _fields_ = [
+        ("a", U8), ("b", U8), ("d", U8), ("m", U8), ("k", U16), ("flags", U8), ("first", U8),
+    ]  # fmt: skip

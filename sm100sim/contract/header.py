@@ -19,7 +19,7 @@ from typing import Any
 
 from ..options import MODES, Check
 from ..report import EventKind
-from . import clock, codes, records, textures
+from . import clock, codes, matrix, records, textures
 from .forms import FORM_BYTES, FORMS
 
 FOLDER = Path(__file__).resolve().parents[1] / "engine" / "contract"
@@ -40,6 +40,7 @@ ENUMERATIONS: tuple[tuple[type[Enum], str], ...] = (
     (codes.CopyFlag, "COPY"), (codes.CpSource, "CP_SOURCE"),
     (codes.BarrierKind, "BAR"), (codes.ArriveFlag, "ARRIVE"), (codes.WaitFlag, "WAIT"),
     (codes.Transaction, "TX"), (codes.MmaFlag, "MMA"), (codes.WgmmaFlag, "WGMMA"),
+    (matrix.SyncFlag, "SYNC_FLAG"),
     (codes.Numeric, "FLAG"), (codes.VideoFlag, "VIDEO_FLAG"),
 )  # fmt: skip
 
@@ -51,7 +52,7 @@ WORDS: tuple[tuple[str, Sequence[str], str], ...] = (
     ("MatrixShape", codes.MATRIX_SHAPES, "SHAPE"), ("MapField", codes.MAP_FIELDS, "FIELD"),
     ("MmaKind", codes.MMA_KINDS, "KIND"), ("LdShape", codes.LD_SHAPES, "LD"),
     ("WgmmaElement", codes.WGMMA_ELEMENTS, "WG_ELEMENT"),
-    ("SyncElement", codes.SYNC_ELEMENTS, "SYNC"),
+    ("SyncElement", matrix.SYNC_ELEMENTS, "SYNC"),
     ("WgmmaResult", codes.WGMMA_RESULTS, "WG_RESULT"),
     ("CpShape", codes.CP_SHAPES, "CP"), ("Rounding", codes.ROUNDINGS, "ROUND"),
     ("Format", codes.FORMATS, "FMT"), ("CvtType", codes.CVT_TYPES, "TYPE"),

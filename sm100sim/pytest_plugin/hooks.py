@@ -27,9 +27,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare `--sm100sim` and the settings."""
     group = parser.getgroup(NAME, "virtual SM100")
     group.addoption(
-        f"--{NAME}", nargs="?", const="fast", default=None, metavar="MODE",
+        f"--{NAME}", nargs="?", const="timed", default=None, metavar="MODE",
         help="run the launches of all tests under all checks; tests with findings fail. "
-        "MODE says when asynchronous work lands: fast, random or late",
+        "MODE says when asynchronous work lands: timed, fast, random or late",
     )  # fmt: skip
     parser.addini(SUPPRESSIONS, "TOML file of findings that are accepted, below the root directory")
     parser.addini(

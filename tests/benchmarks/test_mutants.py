@@ -115,6 +115,7 @@ OWN: dict[str, set[str]] = {
     "pair256-persistent": {"drop-wait", "drop-arrive", "drop-fence-before"},
     "hopper-fp8-wide": {"drop-wgmma", "drop-wgmma-wait", "flip-scale-d", "drop-fence-proxy"},
     "hopper-sections": {"drop-wait", "wrong-parity", "drop-arrive", "drop-bar-sync"},
+    "2q-dynamic": {"drop-wait", "drop-arrive", "drop-expect-tx", "drop-fence-proxy"},
     "2q-persistent-plain": set(),
 }
 """The last has no statement at fault that its base has not: it only does less."""

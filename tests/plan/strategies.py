@@ -27,6 +27,7 @@ def any_configs(draw: st.DrawFn) -> FA4Config:
     num_qo = draw(st.sampled_from((1, 2)))
     pair = draw(st.booleans()) and draw(st.booleans())
     scales = (DType.INVALID, DType.FP32) if mla or pair else (DType.INVALID,)
+    persistent = draw(st.booleans()) and draw(st.booleans())
     return FA4Config(
         num_q_heads=group * draw(st.integers(1, 4)),
         group=group,
@@ -42,7 +43,9 @@ def any_configs(draw: st.DrawFn) -> FA4Config:
         scale_dtype=draw(st.sampled_from(scales)),
         shared_rope=mla and draw(st.booleans()),
         two_rings=draw(st.booleans()),
-        splitk_partitions=draw(st.sampled_from((1, 1, 2, 3, 8))) if num_qo == 1 else 1,
+        splitk_partitions=1 if num_qo > 1 or persistent else draw(st.sampled_from((1, 1, 2, 3, 8))),
+        persistent=persistent,
+        dynamic=persistent and draw(st.booleans()),
     )
 
 
@@ -55,6 +58,7 @@ def configs() -> st.SearchStrategy[FA4Config]:
 def any_depth512_configs(draw: st.DrawFn) -> Depth512Config:
     """Any CTA-pair configuration that is a problem at all."""
     group = draw(st.sampled_from(GROUPS))
+    persistent = draw(st.booleans())
     return Depth512Config(
         num_q_heads=group * draw(st.integers(1, 4)),
         group=group,
@@ -63,7 +67,8 @@ def any_depth512_configs(draw: st.DrawFn) -> Depth512Config:
         page_size=draw(st.sampled_from(PAGES)),
         qkv_dtype=draw(st.sampled_from(DTYPES)),
         scale_dtype=draw(st.sampled_from((DType.INVALID, DType.FP32))),
-        persistent=draw(st.booleans()),
+        persistent=persistent,
+        dynamic=persistent and draw(st.booleans()),
     )
 
 

@@ -60,7 +60,7 @@ def test_a_block_hears_other_threads_where_it_is_asked_to() -> None:
     assert seen == ["late", "late", "1"]
     assert [report.options.seed for report in reports] == [9, 9]
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(current_options).result().mode == current_options().mode == "fast"
+        assert pool.submit(current_options).result().mode == current_options().mode == "timed"
 
 
 def test_the_text_of_a_report_is_one_short_line() -> None:

@@ -171,7 +171,7 @@ def extents(t: Tensors) -> Iterator[Extent]:
 
 def _executed(request: LaunchRequest, clusters: Sequence[int]) -> Any:
     with recording(clusters, others=False) as launches:
-        run(request, RunOptions())
+        run(request, RunOptions(mode="fast"))
     return launches[0]
 
 

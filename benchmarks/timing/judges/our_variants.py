@@ -104,7 +104,7 @@ def _in_force(variant: Variant, cubins: dict[str, bytes]) -> Iterator[None]:
         mock.patch.object(sm90_config, "MAX_KV_STAGES", most),
         mock.patch.object(cache, "compiled", noted),
         mock.patch.object(compute, "pack_launch", few),
-        fa4_cute.simulator_options(checks="none"),
+        fa4_cute.simulator_options(mode="fast", checks="none"),
     ):
         yield
 

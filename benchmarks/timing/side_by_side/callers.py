@@ -96,7 +96,7 @@ def records(
         """Run the chosen clusters at once, while what the call allocated is there."""
         changed_ = replace(request, ptx=rewritten(request.ptx, column.changes))
         with recording(choice(changed_), others=False) as launches:
-            run(changed_, RunOptions())
+            run(changed_, RunOptions(mode="fast"))
         found.extend(launches)
         return SimpleNamespace(instructions=0, findings=())
 
@@ -150,7 +150,7 @@ def _of_ours(column: Column, problem: Problem, tensors: Tensors, hear: Hear) -> 
     with (
         mock.patch.object(compute, "pack_launch", few),
         before_launch(seen),
-        run_options(checks=0),
+        run_options(mode="fast", checks=0),
         recording([], others=False),
     ):
         call.func(*call.args, **call.keywords, **options)

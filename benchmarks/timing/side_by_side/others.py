@@ -55,7 +55,7 @@ def launched(words: Sequence[str], hear: Hear) -> None:
         busy.clear()
         return replace(request, grid=request.cluster), given
 
-    with before_launch(seen, everywhere=True), run_options(everywhere=True, checks=0):
+    with before_launch(seen, everywhere=True), run_options(everywhere=True, mode="fast", checks=0):
         ended = run_program(words)
     if ended:
         raise ValueError(f"{Path(words[0]).name}: exit code {ended}")

@@ -96,6 +96,7 @@ class Features:
             "num_splits": self.count > 1,
             "split": self.partition is Partition.CLUSTER,
             "scheduler": self.scheduler is Scheduler.PERSISTENT,
+            "scheduler='dynamic'": self.scheduler is Scheduler.DYNAMIC,
             "q_scale": self.token_scales,
         }
         return (name for name, present in used.items() if present)

@@ -57,6 +57,7 @@ FEATURES: Final = {
     "num_splits": "split keys",
     "split": "split keys within a cluster",
     "scheduler": "persistent CTAs",
+    "scheduler='dynamic'": "CTAs that take over others by cluster launch control",
     "q_scale": "scales per token of fp8 operands",
 }
 """Arguments that take a kernel of their own, and what they stand for."""

@@ -33,7 +33,10 @@ from .kernels import FEATURES, KERNELS, KernelRow, rows_of
 from .refusals import Refusal, refusal_of_error
 from .specify import row_of, specified
 
-_NEAREST: Final = {"split": "split='workspace'"}
+_NEAREST: Final = {
+    "split": "split='workspace'",
+    "scheduler='dynamic'": "scheduler='persistent'",
+}
 """What to choose instead, where another head dimension is not the nearest choice."""
 
 

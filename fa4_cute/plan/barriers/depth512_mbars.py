@@ -12,6 +12,9 @@
     fixed..  KV               all "slot arrived", then all "slot read"            1
     scale..  k_scale          per-token scales: all "arrived" (CTA-local)         1
                               all "read" (CTA-local)                              128
+    ..       stored           O stored, its memories free (persistent)            128
+    ..       answer           the next work tile is named (dynamic, CTA-local)    1
+                              all warps that play a role have read it             22
 
 Two details of the Mojo page are stale, and this plan follows what the source does: PO_lo and PO_hi
 are initialised to 512 and 256 (the page's 256 and 128 count one CTA), and the KV barriers are all
@@ -21,8 +24,10 @@ producers first, then all consumers (not pairs).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from ..facts.hardware import WARP_GROUP_THREADS, WARP_THREADS
+from .answers import AnswerPlan
 from .barrier_spec import MMA_COMMIT, TMA_BYTES, Arrival, BarrierRow, BarrierTable
 from .pipeline_plan import RolePipelinePlan, StagedPipelinePlan
 from .ring_rows import scale_rows
@@ -34,6 +39,8 @@ _RESCALE = (Arrival("correction (both CTAs)", _PAIR_THREADS),)
 _LOCAL_SOFTMAX = (Arrival("softmax", WARP_GROUP_THREADS),)
 _LOCAL_CORRECTION = (Arrival("correction", WARP_GROUP_THREADS),)
 _READERS_OF_O = "correction, softmax"
+NUM_READING_WARPS: Final = 11
+"""Warps of a CTA that play a role: each reads which work tile is next."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +54,14 @@ class Depth512MBarsLayout(BarrierTable):
         split_o: True for head dim 512 (10 fixed barriers), False for 256 (8).
         persistent: the pair takes one query tile after the other.
         num_scale_bufs: buffers of key scales, 0 without scales per token.
+        dynamic: it takes those of pairs that have not started.
     """
 
     num_kv_stages: int
     split_o: bool = True
     persistent: bool = False
     num_scale_bufs: int = 0
+    dynamic: bool = False
 
     def groups(self) -> dict[str, list[BarrierRow]]:
         """Return the rows of every group, in index order: the one place that says where each is."""
@@ -75,10 +84,16 @@ class Depth512MBarsLayout(BarrierTable):
             ],
             "k_scale": scale_rows(self.num_scale_bufs, WARP_GROUP_THREADS),
             "stored": [("stored", "O stored", _LOCAL_SOFTMAX, told)] if self.persistent else [],
+            "answer": self.answers.rows() if self.dynamic else [],
         }
         if not self.split_o:
             rows["PO_hi"] = rows["O_mma_hi"] = []
         return rows
+
+    @property
+    def answers(self) -> AnswerPlan:
+        """How a pair learns its next work tile: softmax, correction and three single warps."""
+        return AnswerPlan(NUM_READING_WARPS, _PAIR)
 
     # Offsets: where the groups begin ---------------------------------------------------------
 
@@ -161,6 +176,11 @@ class Depth512MBarsLayout(BarrierTable):
     def stored_offset(self) -> int:
         """The output is stored and its memory free. Only where a pair takes tile after tile."""
         return self.offset("stored")
+
+    @property
+    def answer_offset(self) -> int:
+        """The next work tile has been named. Only where pairs take over others' tiles."""
+        return self.offset("answer")
 
     @property
     def most_kv_stages(self) -> int:

@@ -15,6 +15,8 @@ Index order (``pv`` = 2 stages of P, ``qk`` stages of K, ``kv`` ring slots)::
     publish_offset publish      partitions of all CTAs readable (cluster)    8 per CTA
     scale_offset k_scale        all "arrived" (pair with scales per token)   1, CTA-local
                                 all "read"                                   256, CTA-local
+    answer_offset  answer       the next work tile has been named (dynamic)  1, CTA-local
+                                all warps that play a role have read it      15 per CTA
 
 Two facts keep the table short. There is no separate "O consumed" barrier: "O_i was rescaled" and
 "P_i is ready" arrive on the same barrier, so the MMA warp waits once before P V. There is no
@@ -33,13 +35,18 @@ No role here would use them, so they cannot be asked for (``docs/mojo.md``).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
+from .answers import AnswerPlan
 from .barrier_spec import MMA_COMMIT, TMA_BYTES, BarrierRow, BarrierTable
 from .chain_rows import NUM_CHAINS, consumed_rows, factor_rows, publish_rows, stored_rows
 from .pipeline_plan import RolePipelinePlan, StagedPipelinePlan
 from .ring_rows import ring_rows, scale_rows
 
 __all__ = ["NUM_CHAINS", "FA4MiscMBarsLayout"]
+
+NUM_READING_WARPS: Final = 15
+"""Warps of a CTA that play a role: each reads which work tile is next."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,7 @@ class FA4MiscMBarsLayout(BarrierTable):
     """CTAs of a cluster that share the keys of a query tile."""
     num_scale_bufs: int = 0
     """Buffers of key scales with barriers of their own; 0 when they travel with a K slot."""
+    dynamic: bool = False
 
     def groups(self) -> dict[str, list[BarrierRow]]:
         """Return the rows of every group, in index order: the one place that says where each is."""
@@ -89,6 +97,7 @@ class FA4MiscMBarsLayout(BarrierTable):
             "stored": stored_rows() if self.persistent else [],
             "publish": publish_rows(self.num_partitions) if self.num_partitions > 1 else [],
             "k_scale": scale_rows(self.num_scale_bufs, readers),
+            "answer": self.answers.rows() if self.dynamic else [],
         }
 
     @property
@@ -100,6 +109,12 @@ class FA4MiscMBarsLayout(BarrierTable):
     def num_q1_sync(self) -> int:
         """One per qk stage with two Q tiles; a single Q tile rides on the first K tile."""
         return self.num_qk_stages if self.num_qo == 2 else 0
+
+    @property
+    def answers(self) -> AnswerPlan:
+        """How a CTA or pair learns its next work tile: two softmax groups, correction, three warps.
+        """
+        return AnswerPlan(NUM_READING_WARPS, self.cta_group)
 
     # Offsets: where the groups begin ---------------------------------------------------------
 
@@ -137,6 +152,11 @@ class FA4MiscMBarsLayout(BarrierTable):
     def scale_offset(self) -> int:
         """First barrier of the buffers of key scales, where they have barriers of their own."""
         return self.offset("k_scale")
+
+    @property
+    def answer_offset(self) -> int:
+        """The next work tile has been named. Only where CTAs take over others' tiles."""
+        return self.offset("answer")
 
     # Pipelines -------------------------------------------------------------------------------
 

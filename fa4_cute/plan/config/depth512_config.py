@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from ..barriers.answers import ANSWER_BYTES
 from ..barriers.depth512_mbars import Depth512MBarsLayout
 from ..facts.dtypes import DType
 from ..facts.hardware import (
@@ -58,6 +59,7 @@ class Depth512Config(OperandConfig):
         page_size: keys per page of a paged cache, 0 when K and V are dense.
         qkv_dtype: element type of Q, K and V.
         persistent: a pair takes one query tile after the other.
+        dynamic: it takes those of pairs that have not started.
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
 
     Raises:
@@ -72,6 +74,7 @@ class Depth512Config(OperandConfig):
     qkv_dtype: DType = DType.BF16
     persistent: bool = False
     scale_dtype: DType = DType.INVALID
+    dynamic: bool = False
 
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
@@ -225,7 +228,12 @@ class Depth512Config(OperandConfig):
         """Bytes besides the ring and the barriers."""
         scales = self.q_scale_bytes + self.num_k_scale_bufs * self.k_scale_stride_bytes
         used = TMEM_ADDRESS_BYTES + self.q_bytes + self.p_bytes + self.correction_bytes
-        return used + scales
+        return used + scales + self.answer_bytes
+
+    @property
+    def answer_bytes(self) -> int:
+        """Bytes of the answer that names the next work tile."""
+        return ANSWER_BYTES if self.dynamic else 0
 
     @property
     def kv_stage_bytes(self) -> int:
@@ -240,7 +248,7 @@ class Depth512Config(OperandConfig):
     @property
     def num_kv_stages(self) -> int:
         """Ring slots: what fits, and what one warp initialises in a single wave."""
-        without = Depth512MBarsLayout(0, self.split_o, self.persistent, self.num_k_scale_bufs)
+        without = self._misc_mbars(0)
         used = self.fixed_bytes + without.size * MBARRIER_BYTES
         slot = self.kv_stage_bytes + 2 * MBARRIER_BYTES
         return min((SMEM_CAPACITY - used) // slot, without.most_kv_stages)
@@ -248,8 +256,12 @@ class Depth512Config(OperandConfig):
     @cached_property
     def misc_mbars(self) -> Depth512MBarsLayout:
         """The barrier block of this configuration."""
+        return self._misc_mbars(self.num_kv_stages)
+
+    def _misc_mbars(self, num_kv_stages: int) -> Depth512MBarsLayout:
+        bufs = self.num_k_scale_bufs
         return Depth512MBarsLayout(
-            self.num_kv_stages, self.split_o, self.persistent, self.num_k_scale_bufs
+            num_kv_stages, self.split_o, self.persistent, bufs, self.dynamic
         )
 
     @property

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Final
 
+from ..barriers.answers import ANSWER_BYTES, NUM_ANSWER_BARRIERS
 from ..facts.hardware import (
     MAX_MBARRIERS,
     MBARRIER_BYTES,
@@ -103,6 +104,7 @@ def _fixed_barriers(config: FA4TileConfig, qk_stages: int) -> int:
     """Barriers that do not depend on the number of slots."""
     barriers = _FIXED_BARRIERS + 2 * num_pv_stages(config)
     barriers += 2 if config.persistent else 0
+    barriers += NUM_ANSWER_BARRIERS if config.dynamic else 0
     barriers += 1 if config.splitk_partitions > 1 else 0
     barriers += 2 * config.num_own_scale_bufs
     return barriers + (qk_stages if config.num_qo == 2 else 0)
@@ -118,4 +120,5 @@ def _fixed_bytes(config: FA4TileConfig, qk_stages: int) -> int:
     scales = config.num_q_scales + config.num_own_scale_bufs * config.BN
     scale = scales * config.scale_dtype_size
     q_bytes = config.BM * q_row
-    return TMEM_ADDRESS_BYTES + MBARRIER_BYTES * barriers + q_bytes + scale + correction
+    answer = ANSWER_BYTES if config.dynamic else 0
+    return TMEM_ADDRESS_BYTES + MBARRIER_BYTES * barriers + q_bytes + scale + correction + answer

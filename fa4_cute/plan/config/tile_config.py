@@ -49,6 +49,7 @@ class FA4TileConfig(OperandConfig):
         rope_dtype: element type of the rope columns, ``INVALID`` when there are none.
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
         persistent: a CTA takes one query tile after the other.
+        dynamic: it takes those of CTAs that have not started.
         shared_rope: the rope columns of K are a tensor of their own with one head, for all heads.
         two_rings: keep K and V in rings of their own, also with rope columns.
         splitk_partitions: CTAs of a cluster that share the keys of a query tile.
@@ -73,6 +74,7 @@ class FA4TileConfig(OperandConfig):
     rope_dtype: DType = DType.INVALID
     scale_dtype: DType = DType.INVALID
     persistent: bool = False
+    dynamic: bool = False
     shared_rope: bool = False
     two_rings: bool = False
     splitk_partitions: int = 1

@@ -66,7 +66,8 @@ def plan_launch(
 
     The splits of a query tile are neighbours along x. A persistent kernel gets one CTA per SM, or
     per query tile where there are fewer; a pair of CTAs counts for two SMs, and one is started
-    however few there are. Where it takes sections of heads (``turns``), the counts are those of a
+    however few there are. A dynamic one gets a CTA or pair for every query tile: those that run
+    take over the others. Where it takes sections of heads (``turns``), the counts are those of a
     section's heads and of sections.
 
     Raises:
@@ -87,7 +88,8 @@ def plan_launch(
         counts = _turns(spec, sizes, blocks, num_ctas)
         scalars |= zip(WORK_COUNTS, (num_work, *counts), strict=True)
         pairs_or_ctas = max(1, num_ctas // spec.config.cta_group())
-        blocks = (min(num_work, pairs_or_ctas) * spec.config.cta_group(), 1, 1)
+        started = num_work if spec.variant.is_dynamic else min(num_work, pairs_or_ctas)
+        blocks = (started * spec.config.cta_group(), 1, 1)
     return LaunchPlan(
         grid=blocks,
         block=(spec.schedule.num_threads, 1, 1),
@@ -161,8 +163,11 @@ def _turns(
 ) -> tuple[int, int]:
     """Return scheduled heads and sequences, or heads of a section and their sections."""
     _, heads, batch = blocks
-    if not (isinstance(spec, SM90Spec) and spec.in_sections):
+    if not spec.in_sections:
         return heads, batch
+    if not isinstance(spec, SM90Spec):
+        together = heads_of_section(heads, bytes_of_head(spec, sizes))
+        return together, heads // max(1, together) * batch
     if not is_in_turns(spec):
         return 1, heads * batch
     loads = key_loads(spec, sizes.seqlen_q, sizes.seqlen_k, sizes.seqlen_k)

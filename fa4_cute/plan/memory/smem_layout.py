@@ -24,6 +24,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..barriers.answers import ANSWER_BYTES
 from ..barriers.mbars import FA4MiscMBarsLayout
 from ..config.config import FA4Config
 from ..facts.dtypes import DType
@@ -63,6 +64,11 @@ class SMemLayout(ABC):
     def k_scale_bytes(self) -> int:
         """Bytes of all buffers of key scales."""
         return self.table["k_scale"].size
+
+    @property
+    def answer_byte_offset(self) -> int:
+        """Start of the answer that names the next work tile."""
+        return self.table["answer"].start
 
     @property
     def mbar_byte_offset(self) -> int:
@@ -135,6 +141,7 @@ class AttentionSMemLayout(SMemLayout):
                 "correction": self.correction_bytes,
                 "q_scale": self.q_scale_bytes,
                 "k_scale": self.num_k_scale_bufs * self.k_scale_stride_bytes,
+                "answer": ANSWER_BYTES if self.config.dynamic else 0,
                 "mbars": self.MiscMBarsType.size * MBARRIER_BYTES,
                 "tmem address": TMEM_ADDRESS_BYTES,
             }

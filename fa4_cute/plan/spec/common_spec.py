@@ -161,8 +161,11 @@ class CommonSpec(ABC):
 
     @property
     def in_sections(self) -> bool:
-        """Whether persistent CTAs take sections of heads, of which the launch says how large."""
-        return False
+        """Whether persistent CTAs take sections of heads, of which the launch says how large.
+
+        A dynamic order is that of a CTA for every query tile: the longest of many heads first.
+        """
+        return self.variant.is_dynamic and self.orders_heads
 
     @property
     def reads_pages_ahead(self) -> bool:

@@ -13,7 +13,7 @@ softmax that P may be overwritten; it waits for the last accumulation of the til
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..compute.column_plan import ColumnPlan
 from ..compute.exp2_plan import Exp2Plan
@@ -79,9 +79,10 @@ class Depth512Spec(CommonSpec):
         config = Depth512Config.for_attention(
             dtype, head_dim, group=group, page_size=variant.page_size
         )
-        config = with_features(config, variant)
+        config = replace(with_features(config, variant), dynamic=variant.is_dynamic)
         refuse(unsupported_reason(config))
-        return cls(config, variant, look_ahead=look_ahead)
+        schedule = DEPTH512_SCHEDULE.asking() if variant.is_dynamic else DEPTH512_SCHEDULE
+        return cls(config, variant, look_ahead=look_ahead, schedule=schedule)
 
     @property
     def name(self) -> str:

@@ -77,6 +77,7 @@ class KernelSpec(CommonSpec):
         )
         config = replace(
             with_features(config, variant),
+            dynamic=variant.is_dynamic,
             two_rings=variant.token_scales and not pair_cta,
             shared_rope=shared_rope,
             splitk_partitions=variant.num_partitions,

@@ -21,7 +21,7 @@ from ..config.tuning import RoleRegisters
 from ..facts.hardware import VECTOR_COLUMNS
 from ..masks.masks import NULL
 from .schedule import WarpSchedule, two_group_schedule
-from .variant import Variant
+from .variant import Scheduler, Variant
 
 FEW_COLUMNS: Final = 64
 """Scores of a tile that leave registers for everything at once."""
@@ -132,10 +132,11 @@ def attention_schedule(variant: Variant, registers: RoleRegisters) -> WarpSchedu
     ``registers`` are the free choice of a plain kernel. Features need more in the single warps than
     it may leave them.
     """
-    if is_plain(variant):
-        return two_group_schedule(registers)
-    by_default = RoleRegisters()
-    return two_group_schedule(by_default.with_more_to_load() if variant.page_size else by_default)
+    if not is_plain(replace(variant, scheduler=Scheduler.TILE) if variant.is_dynamic else variant):
+        by_default = RoleRegisters()
+        registers = by_default.with_more_to_load() if variant.page_size else by_default
+    schedule = two_group_schedule(registers)
+    return schedule.asking() if variant.is_dynamic else schedule
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ from ..facts.hardware import (
 
 IDLE = "idle"
 """Name of the role of warps that have none."""
+SCHEDULER: Final = "scheduler"
+"""Role of the warp that asks for work tiles: one that is idle otherwise."""
 TRANSPOSE: Final = "transpose"
 """Role of the warps that transpose V of fp8 operands: those that are idle otherwise."""
 
@@ -161,6 +163,13 @@ class WarpSchedule:
         """Return the schedule whose idle warps transpose V."""
         roles = (replace(r, name=TRANSPOSE) if r.is_idle else r for r in self.roles)
         return replace(self, roles=tuple(roles))
+
+    def asking(self) -> WarpSchedule:
+        """Return the schedule whose first idle warp asks for work tiles, beside its neighbours."""
+        *others, before, idle = self.roles
+        asks = WarpRole(SCHEDULER, idle.first_warp, 1, before.registers)
+        rest = replace(idle, first_warp=idle.first_warp + 1, num_warps=idle.num_warps - 1)
+        return replace(self, roles=(*others, before, asks, rest))
 
     def increases(self, name: str) -> bool:
         """Whether the role's ``setmaxnreg`` grows its budget over the launch value."""

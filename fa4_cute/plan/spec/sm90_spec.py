@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from ..config.sm90_config import SM90Config
 from ..config.sm90_tiles import LONG_KEYS_TILE, PERSISTENT_MASKED, TILES
@@ -25,6 +25,10 @@ from .variant import Variant
 FIRST_DEPTH = TILES[0].depth
 SM90_DTYPES = (DType.BF16, DType.FP16, DType.FP8_E4M3)
 """Element types of the operands."""
+_NO_TAKING_OVER: Final = (
+    "scheduler='dynamic': Hopper has no cluster launch control, by which a CTA takes over another; "
+    "nearest supported choice: scheduler='persistent'"
+)
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class SM90Spec(CommonSpec):
             ValueError: naming the limit, when no such kernel exists.
         """
         variant = variant_of(variant, causal=causal, return_lse=return_lse)
+        refuse(_NO_TAKING_OVER if variant.is_dynamic else None)
         ov_depth = head_dim_v or head_dim
         for name, depth in (("depth", head_dim), ("ov_depth", ov_depth)):
             refuse(_unsupported_reason(dtype, name, depth))

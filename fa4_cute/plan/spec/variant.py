@@ -80,6 +80,7 @@ class Scheduler(Enum):
 
     TILE = "one tile a CTA"
     PERSISTENT = "one CTA a SM takes tile after tile"
+    DYNAMIC = "one CTA a tile; one that runs takes over the tiles of those that have not started"
 
 
 @dataclass(frozen=True)
@@ -135,10 +136,11 @@ class Variant:
                 f"num_partitions={self.num_partitions}: a cluster that shares the keys has two "
                 f"CTAs or more, and other kernels have none"
             )
-        if self.in_cluster and self.scheduler is Scheduler.PERSISTENT:
+        if self.in_cluster and self.is_persistent:
             raise ValueError(
-                "scheduler='persistent': the CTAs of a cluster leave together, after one query "
-                "tile; nearest supported choice: split='workspace', or scheduler='tile'"
+                f"scheduler={self.scheduler.name.lower()!r}: the CTAs of a cluster leave together, "
+                "after one query tile; nearest supported choice: split='workspace', or "
+                "scheduler='tile'"
             )
 
     @property
@@ -173,8 +175,13 @@ class Variant:
 
     @property
     def is_persistent(self) -> bool:
-        """Whether a CTA takes one query tile after the other, in an order that is fixed."""
-        return self.scheduler is Scheduler.PERSISTENT
+        """Whether a CTA takes one query tile after the other."""
+        return self.scheduler is not Scheduler.TILE
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether it learns which only when it asks: those whose own CTAs have not started."""
+        return self.scheduler is Scheduler.DYNAMIC
 
     @property
     def is_split(self) -> bool:
@@ -267,7 +274,7 @@ class Variant:
             f"page{self.page_size}": bool(self.page_size),
             "split": self.is_split,
             f"cluster{self.num_partitions}": self.in_cluster,
-            "persistent": self.scheduler is Scheduler.PERSISTENT,
+            self.scheduler.name.lower(): self.is_persistent,
             "tokens": self.token_scales,
             "lse": self.return_lse,
         }

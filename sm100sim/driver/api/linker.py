@@ -1,7 +1,8 @@
-"""The linker for PTX (CUDA Driver API, `cuLinkCreate` and what follows)."""
+"""The linker for PTX: `cuLinkCreate` and what follows (CUDA Driver API), and nvJitLink."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,17 +56,22 @@ def add_file(s: Session, state: int, kind: U32, path: int) -> None:
     _add(s, state, kind, lambda: image, lambda: ptx_of(image))
 
 
-@entry("cuLinkComplete")
-def complete(s: Session, state: int, image: int, size: int) -> None:
-    """Give an image that `cuModuleLoadData` takes: one PTX text of all that was added."""
-    found = s.get(state, LinkState)
+def _linked(found: LinkState) -> bytes:
+    """One image of all that was added."""
     if not found.texts:
         raise CudaError(Status.INVALID_VALUE, "nothing was added")
     try:
         text = joined(found.texts)
     except (JoinError, PtxError) as error:
         raise CudaError(Status.INVALID_PTX, str(error)) from None
-    raw = LINKED_MAGIC + text.encode() + b"\0"
+    return LINKED_MAGIC + text.encode() + b"\0"
+
+
+@entry("cuLinkComplete")
+def complete(s: Session, state: int, image: int, size: int) -> None:
+    """Give an image that `cuModuleLoadData` takes: one PTX text of all that was added."""
+    found = s.get(state, LinkState)
+    raw = _linked(found)
     found.image = s.arena.allocate(len(raw), "pinned")
     s.program.write(found.image, raw)
     s.program.put(image, "Q", found.image)
@@ -78,3 +84,124 @@ def destroy_link(s: Session, state: int) -> None:
     found = s.drop(state, LinkState)
     if found.image:
         s.arena.free(found.image)
+
+
+# ---- nvJitLink ----------------------------------------------------------------------------------
+JIT_KINDS = {1: CUBIN, 2: PTX, 4: FATBIN, 5: OBJECT, 6: LIBRARY, 10: PTX}
+"""`nvJitLinkInputType`, but for LTO-IR and index files, as `CUjitInputType`."""
+UNKNOWN_OPTION, NO_ARCHITECTURE, INVALID, PTX_WRONG, WRONG_KIND = 1, 2, 3, 4, 12
+"""`nvJitLinkResult`."""
+JIT_VERSION = (13, 0)
+
+
+def _jit(name: str) -> tuple[str, str]:
+    """The names of a function in the library."""
+    return f"nvJitLink{name}", f"__nvJitLink{name}_13_0"
+
+
+def _tried(found: LinkState, act: Callable[[], object], wrong: int) -> int:
+    """Do it; where that fails, keep the reason for the log and return `wrong`."""
+    try:
+        act()
+    except CudaError as error:
+        found.errors += f"{error}\n"
+        return wrong
+    return 0
+
+
+@entry("nvJitLinkVersion")
+def jit_version(s: Session, major: int, minor: int) -> None:
+    """Give the version."""
+    for out, number in zip((major, minor), JIT_VERSION, strict=True):
+        s.program.put(out, "I", number)
+
+
+@entry(*_jit("Create"))
+def jit_create(s: Session, out: int, count: U32, options: int) -> int:
+    """Begin; options that ask for other outputs or inputs than PTX are refused."""
+    words = struct.unpack(f"<{count}Q", s.program.read(options, 8 * count))
+    given = [s.program.string(word) for word in words]
+    if any(option in ("-lto", "-ptx") for option in given):
+        return UNKNOWN_OPTION
+    if not any(option.startswith("-arch=") for option in given):
+        return NO_ARCHITECTURE
+    s.program.put(out, "Q", s.new(LinkState()))
+    return 0
+
+
+@entry(*_jit("AddData"))
+def jit_add_data(s: Session, state: int, kind: U32, data: int, size: int) -> int:
+    """Add an image from memory."""
+    if kind not in JIT_KINDS:
+        return WRONG_KIND
+    return _tried(
+        s.get(state, LinkState), lambda: add_data(s, state, JIT_KINDS[kind], data, size), INVALID
+    )
+
+
+@entry(*_jit("AddFile"))
+def jit_add_file(s: Session, state: int, kind: U32, path: int) -> int:
+    """Add an image from a file."""
+    if kind not in JIT_KINDS:
+        return WRONG_KIND
+    return _tried(
+        s.get(state, LinkState), lambda: add_file(s, state, JIT_KINDS[kind], path), INVALID
+    )
+
+
+@entry(*_jit("Complete"))
+def jit_complete(s: Session, state: int) -> int:
+    """Link all that was added."""
+    found = s.get(state, LinkState)
+
+    def link() -> None:
+        found.raw = _linked(found)
+
+    return _tried(found, link, PTX_WRONG if found.texts else INVALID)
+
+
+@entry(*_jit("GetLinkedCubinSize"))
+def jit_size(s: Session, state: int, out: int) -> int:
+    """Give the size of what `cuModuleLoadData` takes here in place of a cubin."""
+    found = s.get(state, LinkState)
+    s.program.put(out, "Q", len(found.raw))
+    return 0 if found.raw else INVALID
+
+
+@entry(*_jit("GetLinkedCubin"))
+def jit_image(s: Session, state: int, out: int) -> int:
+    """Give it."""
+    found = s.get(state, LinkState)
+    s.program.write(out, found.raw)
+    return 0 if found.raw else INVALID
+
+
+@entry(*_jit("GetErrorLogSize"))
+def jit_errors_size(s: Session, state: int, out: int) -> None:
+    """Give the size of the log, with its final zero."""
+    s.program.put(out, "Q", len(s.get(state, LinkState).errors.encode()) + 1)
+
+
+@entry(*_jit("GetErrorLog"))
+def jit_errors(s: Session, state: int, out: int) -> None:
+    """Give what was wrong."""
+    s.program.write(out, s.get(state, LinkState).errors.encode() + b"\0")
+
+
+@entry(*_jit("GetInfoLogSize"))
+def jit_remarks_size(s: Session, _state: int, out: int) -> None:
+    """Say that there are no remarks: a zero alone."""
+    s.program.put(out, "Q", 1)
+
+
+@entry(*_jit("GetInfoLog"))
+def jit_remarks(s: Session, _state: int, out: int) -> None:
+    """Give none."""
+    s.program.write(out, b"\0")
+
+
+@entry(*_jit("Destroy"))
+def jit_destroy(s: Session, handle: int) -> None:
+    """Forget the linker."""
+    (state,) = struct.unpack("<Q", s.program.read(handle, 8))
+    s.drop(state, LinkState)

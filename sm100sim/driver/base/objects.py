@@ -195,7 +195,9 @@ class Physical:
 
 @dataclass(eq=False)
 class LinkState:
-    """A linker: PTX texts so far, and the image that it gave."""
+    """A linker: PTX texts so far, the image that it gave, and what was wrong."""
 
     texts: list[str] = field(default_factory=list)
     image: int = 0
+    raw: bytes = b""
+    errors: str = ""

@@ -46,6 +46,7 @@ _FAULTS: Final = {
 """Code of the error by the code of the finding that stopped a launch; others: LAUNCH_FAILED."""
 
 NVML_NOT_SUPPORTED: Final = 3
+NVJITLINK_INTERNAL: Final = 6
 HEAP_LIMIT, HEAP_BYTES, HEAP_ROOM = 2, 8 << 20, 16
 """The heap of kernels: number of its `CUlimit`, bytes that may be in use where a program does not
 say, and how many times as many addresses there are, since freed ones are not used again at once."""
@@ -247,6 +248,8 @@ class Session:
         """Keep an error for `cudaGetLastError`; the code as the API of the function has it."""
         if name.startswith("nvml"):
             return NVML_NOT_SUPPORTED if code == Status.NOT_SUPPORTED else Status.UNKNOWN
+        if name.lstrip("_").startswith("nvJitLink"):
+            return NVJITLINK_INTERNAL
         if "cuda" in name[:6]:
             self.last_error = code
         return code

@@ -59,7 +59,7 @@ static void used(Ctx *c, const WgmmaLog *log, u32 slot, const WgmmaUse *now) {
         c, 0, "wgmma-not-fenced",
         "warp %u of CTA %u accessed a register of %s after its last wgmma.fence; missing: a wgmma.fence between that "
         "access and this wgmma",
-        c->w->index, c->cta->rank, now->result ? "D" : "A");
+        c->w->index, c->cta->rank, now->result ? "D" : "A, or its metadata");
   u32 touched = use->touched;
   *use = *now;
   use->touched = touched;
@@ -80,7 +80,8 @@ void see_wgmma(Ctx *c, const Ins *i, u32 number) {
   const WgmmaForm *f = &i->form.wgmma;
   WgmmaUse d = {.number = number, .line = i->line, .shape = (u32)f->n << 8 | f->d, .result = true};
   WgmmaUse a = {.number = number, .line = i->line};
-  for (u32 k = 2; f->flags & WGMMA_A_REGISTERS && k < i->ns; k++)
+  u32 metadata = f->flags & WGMMA_SPARSE ? 1 : 0;
+  for (u32 k = f->flags & WGMMA_A_REGISTERS ? 2 : i->ns - metadata; k < i->ns; k++)
     used(c, log, i->s[k], &a);
   for (u32 k = 0; k < i->nd; k++)
     used(c, log, i->d[k], &d);

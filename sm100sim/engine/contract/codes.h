@@ -109,12 +109,16 @@ enum { WAIT_TRY = 1, WAIT_PARITY = 2, WAIT_RELAXED = 4, WAIT_WIDE = 8 };
 typedef enum { TX_EXPECT = 0, TX_COMPLETE = 1 } Transaction;
 
 /* Optional parts of tcgen05.mma.  MASKED: with disable-output-lane; PAIR: cta_group::2; ZEROS:
- * .ws with a zero-column mask. */
-enum { MMA_A_TMEM = 1, MMA_NOT_ENABLE = 2, MMA_MASKED = 4, MMA_PAIR = 8, MMA_STATIONARY = 16, MMA_ZEROS = 32 };
+ * .ws with a zero-column mask; SPARSE: .sp, whose metadata has the place of the factors of A. */
+enum { MMA_A_TMEM = 1, MMA_NOT_ENABLE = 2, MMA_MASKED = 4, MMA_PAIR = 8, MMA_STATIONARY = 16, MMA_ZEROS = 32,
+    MMA_SPARSE = 64 };
 
 /* Optional parts of wgmma.mma_async. */
 enum { WGMMA_A_REGISTERS = 1, WGMMA_NOT_SCALE_D = 2, WGMMA_NEGATE_A = 4, WGMMA_NEGATE_B = 8, WGMMA_TRANSPOSE_A = 16,
-    WGMMA_TRANSPOSE_B = 32, WGMMA_SATURATE = 64 };
+    WGMMA_TRANSPOSE_B = 32, WGMMA_SATURATE = 64, WGMMA_SPARSE = 128 };
+
+/* Optional parts of mma.sync.  ORDERED: metadata; EXCLUSIVE: .xor of single bits, not .and. */
+enum { SYNC_FLAG_SATURATE = 1, SYNC_FLAG_SPARSE = 2, SYNC_FLAG_ORDERED = 4, SYNC_FLAG_EXCLUSIVE = 8 };
 
 /* Modifiers of arithmetic and conversions.  INTEGRAL: rounds to an integer. */
 enum { FLAG_FTZ = 1, FLAG_SAT = 2, FLAG_RELU = 4, FLAG_NAN = 8, FLAG_XORSIGN = 16, FLAG_ABS = 32, FLAG_INTEGRAL = 64,
@@ -153,7 +157,7 @@ typedef enum { WG_ELEMENT_F16, WG_ELEMENT_BF16, WG_ELEMENT_TF32, WG_ELEMENT_E4M3
     WG_ELEMENT_S8, WG_ELEMENT_COUNT } WgmmaElement;
 
 typedef enum { SYNC_F16, SYNC_BF16, SYNC_TF32, SYNC_E4M3, SYNC_E5M2, SYNC_U8, SYNC_S8, SYNC_U4, SYNC_S4, SYNC_F64,
-    SYNC_COUNT } SyncElement;
+    SYNC_B1, SYNC_COUNT } SyncElement;
 
 typedef enum { WG_RESULT_F16, WG_RESULT_F32, WG_RESULT_S32, WG_RESULT_COUNT } WgmmaResult;
 

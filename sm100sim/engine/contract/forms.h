@@ -286,22 +286,27 @@ _Static_assert(sizeof(MmaForm) == 16 && offsetof(MmaForm, kind) == 0 && offsetof
     offsetof(MmaForm, scale_d) == 2 && offsetof(MmaForm, block) == 3 && offsetof(MmaForm, a_offset) == 4 &&
     offsetof(MmaForm, sfa_offset) == 8 && offsetof(MmaForm, sfb_offset) == 12, "MmaForm");
 
-/* wgmma.mma_async: WGMMA_ELEMENTS of A and B, WGMMA_RESULTS, WgmmaFlag, N. */
+/* wgmma.mma_async: WGMMA_ELEMENTS of A and B, WGMMA_RESULTS, WgmmaFlag, N; `first`: of four
+ * lanes, the first that holds metadata of a sparse A. */
 typedef struct {
   u8 a, b, d, flags;
   u16 n;
+  u8 first;
 } WgmmaForm;
-_Static_assert(sizeof(WgmmaForm) == 6 && offsetof(WgmmaForm, a) == 0 && offsetof(WgmmaForm, b) == 1 &&
-    offsetof(WgmmaForm, d) == 2 && offsetof(WgmmaForm, flags) == 3 && offsetof(WgmmaForm, n) == 4, "WgmmaForm");
+_Static_assert(sizeof(WgmmaForm) == 8 && offsetof(WgmmaForm, a) == 0 && offsetof(WgmmaForm, b) == 1 &&
+    offsetof(WgmmaForm, d) == 2 && offsetof(WgmmaForm, flags) == 3 && offsetof(WgmmaForm, n) == 4 &&
+    offsetof(WgmmaForm, first) == 6, "WgmmaForm");
 
-/* mma.sync: SYNC_ELEMENTS of A and B, WGMMA_RESULTS of C and D, M and K. */
+/* mma.sync: SYNC_ELEMENTS of A and B, WGMMA_RESULTS of C and D, M, K, SyncFlag; `first`: of
+ * four lanes, the first that holds metadata of a sparse A. */
 typedef struct {
-  u8 a, b, d, m, k;
-  bool saturate;
+  u8 a, b, d, m;
+  u16 k;
+  u8 flags, first;
 } MmaSyncForm;
-_Static_assert(sizeof(MmaSyncForm) == 6 && offsetof(MmaSyncForm, a) == 0 && offsetof(MmaSyncForm, b) == 1 &&
+_Static_assert(sizeof(MmaSyncForm) == 8 && offsetof(MmaSyncForm, a) == 0 && offsetof(MmaSyncForm, b) == 1 &&
     offsetof(MmaSyncForm, d) == 2 && offsetof(MmaSyncForm, m) == 3 && offsetof(MmaSyncForm, k) == 4 &&
-    offsetof(MmaSyncForm, saturate) == 5, "MmaSyncForm");
+    offsetof(MmaSyncForm, flags) == 6 && offsetof(MmaSyncForm, first) == 7, "MmaSyncForm");
 
 /* The modifiers of an instruction, as the form of its family. */
 typedef union {

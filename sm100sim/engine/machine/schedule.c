@@ -119,8 +119,10 @@ static inline bool may_run(const Cluster *cl, const Split *sp) {
 
 static bool run_warp(Machine *m, Cluster *cl, Warp *w, u32 quantum, u64 until) {
   bool ran = false;
-  for (u32 k = 0; k < LANES && w->n_live && !m->faulted && !m->stop; k++) {
+  u32 unseen = w->n_live; /* until one of them has run, there are no others */
+  for (u32 k = 0; k < LANES && w->n_live && (ran || unseen) && !m->faulted && !m->stop; k++) {
     Split *sp = &w->splits[k];
+    unseen -= !ran && sp->live;
     if (!may_run(cl, sp))
       continue;
     ran |= run_split(m, cl, w, sp, quantum, until);
@@ -148,12 +150,15 @@ static Warp *nth_warp(Cluster *cl, u32 n) {
 static u64 next_time(const Cluster *cl) {
   u64 next = async_next(cl);
   for (u32 k = 0; k < cl->n_ctas; k++)
-    for (u32 w = 0; w < cl->ctas[k].n_warps; w++)
-      for (u32 s = 0; s < LANES; s++) {
-        const Split *sp = &cl->ctas[k].warps[w].splits[s];
+    for (u32 w = 0; w < cl->ctas[k].n_warps; w++) {
+      const Warp *warp = &cl->ctas[k].warps[w];
+      u32 left = warp->n_live;
+      for (const Split *sp = warp->splits; left; sp++) {
+        left -= sp->live;
         if (may_run(cl, sp) && sp->t < next)
           next = sp->t;
       }
+    }
   return next;
 }
 

@@ -57,6 +57,11 @@ static inline u32 swizzle_span(u32 mode) {
   return mode == SWZ_64B ? 64 : mode == SWZ_32B ? 32 : mode == SWZ_NONE ? 16 : 128;
 }
 
+/* B of an instruction with a sparse A has 64 bytes along K; the ISA does not say where those beyond a swizzled row are. */
+static inline bool wide_k_unknown(const SmemDesc *d, bool mn_major) {
+  return !mn_major && d->swizzle != SWZ_NONE && swizzle_span(d->swizzle) < 64;
+}
+
 /* Linear offset of 16-byte unit (row index `mn`, unit `u` along K) of a K-major operand. */
 static inline u32 k_major_unit(const SmemDesc *d, u32 mn, u32 u) {
   u32 span = swizzle_span(d->swizzle);

@@ -59,7 +59,9 @@ static Step cta_check(Ctx *c, const Mma *q, Cta *cta, u64 a_bits, u64 b_bits) {
   if ((s = tmem_columns(c, cta, parts[0].col, parts[0].n1 - parts[0].n0, "D")) != STEP_NEXT)
     return s;
   SmemOperand a = {cta, q->a, q->q.a, q->q.mn_a, false, q->q.m / q->q.group, q->q.k};
-  SmemOperand b = {cta, q->b, q->q.b, q->q.mn_b, false, q->q.n / q->q.group, q->q.k};
+  SmemOperand b = {cta, q->b, q->q.b, q->q.mn_b, false, q->q.n / q->q.group, b_depth(q)};
+  if (q->sparse && (s = tmem_columns(c, cta, taddr_col(q->meta_taddr), q->meta_cols, "metadata")) != STEP_NEXT)
+    return s;
   if ((s = q->a_tmem ? tmem_a_check(c, q, cta) : smem_operand_check(c, &a, "A descriptor", a_bits)) != STEP_NEXT)
     return s;
   return smem_operand_check(c, &b, "B descriptor", b_bits);
@@ -74,12 +76,38 @@ static Step operands_check(Ctx *c, const Mma *q, u64 a_bits, u64 b_bits) {
   return kind_block_scaled(q->q.kind) ? scales_check(c, q) : STEP_NEXT;
 }
 
+/* Where CUTLASS, whose fragments of E say it, and the ISA's figures have metadata; other places are in figures only.
+ * The selector is the lowest bit of the column where an instruction needs one. */
+static Step sparse_decode(Ctx *c, const Ins *i, u32 *idesc, Mma *q) {
+  u32 lane = first_lane(c->mask), selector = *idesc & 3;
+  if (!(*idesc & 4))
+    return fault(c, "sparse-mismatch",
+                 "the sparse bit of the instruction descriptor is not set in an instruction with .sp");
+  *idesc &= ~7u;
+  q->sparse = true;
+  q->meta_taddr = R32(c, i->s[S_MORE])[lane] + (u32)i->form.mma.sfa_offset;
+  u32 kind = i->form.mma.kind;
+  q->meta_cols = kind == KIND_F16 || kind == KIND_TF32 ? 1 : 2;
+  if (taddr_lane(q->meta_taddr) || taddr_col(q->meta_taddr) % 2 || selector >= 3 - q->meta_cols)
+    return fault(c, "unsupported",
+                 "metadata at lane %u, column %u with sparsity selector %u: only even columns, lane 0 "
+                 "and selectors below %u are modelled",
+                 taddr_lane(q->meta_taddr), taddr_col(q->meta_taddr), selector, 3 - q->meta_cols);
+  q->meta_taddr += selector;
+  return STEP_NEXT;
+}
+
 static Step mma_decode(Ctx *c, const Ins *i, Mma *q, u64 *a_bits, u64 *b_bits) {
   const MmaForm *f = &i->form.mma;
   u32 lane = first_lane(c->mask), idesc = R32(c, i->s[S_IDESC])[lane];
   const Rule *r;
+  Step s = f->flags & MMA_SPARSE ? sparse_decode(c, i, &idesc, q) : STEP_NEXT;
+  if (s != STEP_NEXT)
+    return s;
   if ((r = instr_desc_decode(idesc, f->kind, form_group(f), f->flags & MMA_STATIONARY, &q->q)))
     return broken(c, r, "instruction descriptor", idesc);
+  if (q->sparse && (q->q.m / q->q.group != TMEM_LANES || elem_narrow(q->q.a) || elem_narrow(q->q.b)))
+    return fault(c, "unsupported", ".sp with M = %u, or with elements of 4 or 6 bits", q->q.m);
   q->a_tmem = f->flags & MMA_A_TMEM;
   *a_bits = q->a_tmem ? R32(c, i->s[S_A])[lane] : R64(c, i->s[S_A])[lane];
   *b_bits = R64(c, i->s[S_B])[lane];
@@ -89,6 +117,8 @@ static Step mma_decode(Ctx *c, const Ins *i, Mma *q, u64 *a_bits, u64 *b_bits) {
     return broken(c, r, "A descriptor", *a_bits);
   if ((r = smem_desc_decode(*b_bits, &q->b)))
     return broken(c, r, "B descriptor", *b_bits);
+  if (q->sparse && wide_k_unknown(&q->b, q->q.mn_b))
+    return fault(c, "unsupported", "a sparse A, and B with the 32-byte swizzle, K-major");
   q->d_taddr = R32(c, i->s[S_D])[lane] + (u32)i->imm;
   q->accumulate = (PRED(c, i->s[S_ENABLE]) >> lane & 1) ^ !!(f->flags & MMA_NOT_ENABLE);
   q->scale_d = f->scale_d;
@@ -99,6 +129,7 @@ static Step mma_decode(Ctx *c, const Ins *i, Mma *q, u64 *a_bits, u64 *b_bits) {
     q->sfb_taddr = R32(c, i->s[more + 1])[lane] + (u32)f->sfb_offset;
     more += 2;
   }
+  more += q->sparse;
   if (f->flags & MMA_ZEROS && R64(c, i->s[more])[lane])
     return fault(c, "unsupported", "the zero-column mask 0x%llx: only 0, which is none, is modelled",
                  (unsigned long long)R64(c, i->s[more])[lane]);
@@ -119,7 +150,7 @@ static u64 fixed_latency(const Mma *q) {
 }
 
 /* s: D address, A descriptor or address, B descriptor, instruction descriptor, enable-input-d, then the
- * scale factor addresses and the disable-output-lane words, or the zero-column mask of .ws.  imm: address offset of
+ * scale factor addresses or that of metadata, and the disable-output-lane words, or the zero-column mask of .ws.  imm: address offset of
  * D. */
 static Step op_mma(Ctx *c, const Ins *i) {
   Step s;

@@ -26,13 +26,18 @@ enum {
 typedef struct {
   InstrDesc q;
   SmemDesc a, b;
-  bool a_tmem, accumulate, masked;
+  bool a_tmem, accumulate, masked, sparse;
   u32 a_taddr, d_taddr, scale_d;      /* D is multiplied by 2^-scale_d first */
   u32 off_lanes[8];                   /* lanes whose D row stays as it is: 4 words per CTA, even CTA first */
   u32 sfa_taddr, sfb_taddr, sf_block; /* block-scaled kinds: addresses, elements of K per scale factor */
+  u32 meta_taddr, meta_cols;          /* of a sparse A: Tensor Memory columns with metadata */
 } Mma;
 
 #define MMA_PARTS 4u
+
+static inline u32 b_depth(const Mma *q) { /* elements of B along K; q.k are those of A */
+  return q->sparse ? 2 * q->q.k : q->q.k;
+}
 
 /* A block of D: rows of this CTA, columns [n0, n1), where it lies in Tensor Memory. */
 typedef struct {
@@ -71,6 +76,28 @@ enum { SM100_FRACTION = 25, F32_FRACTION = 23 };
 
 void mma_exact_prepare(const InstrDesc *q, const double *a, u32 rows, const double *b);
 void mma_exact_row(const InstrDesc *q, const ExactRow *x, double *acc);
+
+/* Metadata of a sparse A in the registers of a warp: `first` of four lanes has the first word. */
+typedef struct {
+  const u32 *words;
+  u32 bits, kept, first; /* bits of an element; elements of a row that are kept */
+  bool ordered;          /* a lower index comes first */
+} SparseLanes;
+
+/* A row's kept elements, where each is along K, and B of all K. */
+typedef struct {
+  const double *a, *b;
+  const u16 *at;
+} SparseRow;
+
+enum { SPARSE_RIGHT = 16 };
+
+/* Where the kept elements of row l / 4 (+ 8 with `half`) are; SPARSE_RIGHT, or four bits that name none (sparse.c). */
+u32 sparse_lanes_row(const SparseLanes *x, u32 l, u32 half, u16 *at);
+/* The same for every row of A in one CTA, from Tensor Memory; false after a fault. */
+bool sparse_tmem(Machine *m, AsyncOp *op, const Mma *q, Cta *cta, u16 (*at)[PANEL_K]);
+/* acc[n] += the products of a row; q->k counts kept elements; `exact`: by the bit-level model, or NULL. */
+void sparse_row(const InstrDesc *q, const SparseRow *x, const ExactRow *exact, double *acc);
 /* Read the scale factors of one CTA; false after a fault (block.c). */
 bool scales_read(Machine *m, AsyncOp *op, const Mma *q, Cta *cta, Scales *out);
 void scales_apply(const Scales *sf, u32 rows, u32 n, u32 k, double *a, double *b);

@@ -163,7 +163,7 @@ u32 operand_extent(const SmemOperand *o) {
   u32 far = 0, per = unit_elements(o);
   if (!o->mn_major) {
     for (u32 r = 0; r < o->rows; r += r + 8 < o->rows ? 8 : 1)
-      for (u32 u = 0; u < 2; u++) {
+      for (u32 u = 0; u < o->k / per; u++) {
         u32 x = k_major_unit(d, r, u);
         if (x > far)
           far = x;
@@ -192,7 +192,7 @@ static bool gather_k_major(const SmemOperand *o, double *out, u32 row_pitch, u32
   Decode decode = decoder(o->type);
   u32 per = unit_elements(o);
   for (u32 r = 0; r < o->rows; r++)
-    for (u32 u = 0; u < 2; u++) {
+    for (u32 u = 0; u < o->k / per; u++) {
       const u8 *p = unit_at(o, k_major_unit(&o->d, r, u), touched);
       if (!p)
         return false;

@@ -24,7 +24,8 @@ u32 mma_parts(const Mma *q, Cta *cta, u32 index, Part out[MMA_PARTS]) {
 
 static bool still_there(Machine *m, AsyncOp *op, const Mma *q, Cta *cta, const Part *p) {
   return tmem_columns_landing(m, op, cta, p->col, p->n1 - p->n0, "D") &&
-         (!q->a_tmem || tmem_columns_landing(m, op, cta, taddr_col(q->a_taddr), 8, "A"));
+         (!q->a_tmem || tmem_columns_landing(m, op, cta, taddr_col(q->a_taddr), 8, "A")) &&
+         (!q->sparse || tmem_columns_landing(m, op, cta, taddr_col(q->meta_taddr), q->meta_cols, "metadata"));
 }
 
 static bool watching(const Machine *m) {
@@ -50,10 +51,10 @@ static bool gather_smem(Machine *m, AsyncOp *op, const SmemOperand *o, double *o
 /* B: all N columns; each CTA of a pair supplies its half. */
 static bool gather_b(Machine *m, AsyncOp *op, const Mma *q, Cta *const *ctas, double *b) {
   u32 n = q->q.n / q->q.group;
-  for (u32 k = 0; k < q->q.k; k++)
+  for (u32 k = 0; k < b_depth(q); k++)
     memset(b + k * PANEL_N + q->q.n, 0, (PANEL_N - q->q.n) * sizeof(double));
   for (u32 h = 0; h < q->q.group; h++) {
-    SmemOperand o = {ctas[h], q->b, q->q.b, q->q.mn_b, q->q.neg_b, n, q->q.k};
+    SmemOperand o = {ctas[h], q->b, q->q.b, q->q.mn_b, q->q.neg_b, n, b_depth(q)};
     if (!gather_smem(m, op, &o, b + h * n, 1, PANEL_N, "B"))
       return false;
   }
@@ -103,11 +104,13 @@ static void see_d(Ctx *c, AsyncOp *op, const Part *p, u32 lane, u32 lanes, void 
   }
 }
 
-static void compute_part(Machine *m, const Mma *q, const Part *p, const double *a, const double *b, const Scales *sf) {
+/* `at`: where the kept elements of a sparse A are, by rows. */
+static void compute_part(Machine *m, const Mma *q, const Part *p, const double *a, const double *b, const Scales *sf,
+                         u16 (*at)[PANEL_K]) {
   static _Thread_local double acc[MMA_ROWS * PANEL_N];
   u32 n = p->n1 - p->n0;
   bool exact = m->opt.exact_mma && q->q.d != D_S32;
-  if (exact)
+  if (exact && !q->sparse)
     mma_exact_prepare(&q->q, a, p->rows, b);
   for (u32 r0 = 0; r0 < p->rows; r0 += MMA_ROWS) {
     for (u32 r = 0; r < MMA_ROWS; r++) {
@@ -116,14 +119,17 @@ static void compute_part(Machine *m, const Mma *q, const Part *p, const double *
       else
         memset(acc + r * PANEL_N, 0, PANEL_N * sizeof(double));
     }
-    if (!exact)
+    if (!exact && !q->sparse)
       mma_rows(acc, a + r0 * q->q.k, b + p->n0, MMA_ROWS, q->q.k, n);
     for (u32 r = 0; r < MMA_ROWS; r++) {
       u32 lane = part_lane(p, r0 + r);
       if (lane_off(q, p, lane))
         continue;
-      if (exact)
-        mma_exact_row(&q->q, &(ExactRow){a, b, sf, r0 + r, p->n0, n, SM100_FRACTION, F32_FRACTION}, acc + r * PANEL_N);
+      ExactRow x = {a, b, sf, q->sparse ? 0 : r0 + r, p->n0, n, SM100_FRACTION, F32_FRACTION};
+      if (q->sparse)
+        sparse_row(&q->q, &(SparseRow){a + (r0 + r) * q->q.k, b, at[r0 + r]}, exact ? &x : NULL, acc + r * PANEL_N);
+      else if (exact)
+        mma_exact_row(&q->q, &x, acc + r * PANEL_N);
       d_row_store(tmem_row(p->cta, lane) + p->col, q->q.d, q->q.saturate, m->opt.poison, n, acc + r * PANEL_N);
     }
   }
@@ -132,11 +138,14 @@ static void compute_part(Machine *m, const Mma *q, const Part *p, const double *
 static bool run_cta(Machine *m, AsyncOp *op, const Mma *q, Cta *cta, u32 index, double *b) {
   static _Thread_local double a[128 * PANEL_K], b_scaled[PANEL_K * PANEL_N];
   static _Thread_local Scales scales;
+  static _Thread_local u16 at[TMEM_LANES][PANEL_K];
   Part parts[MMA_PARTS];
   Ctx c = landing_ctx(m, op);
   u32 n_parts = mma_parts(q, cta, index, parts);
   bool scaled = kind_block_scaled(q->q.kind), exact = m->opt.exact_mma;
   if (!still_there(m, op, q, cta, &parts[0]) || (scaled && !scales_read(m, op, q, cta, &scales)))
+    return false;
+  if (q->sparse && !sparse_tmem(m, op, q, cta, at))
     return false;
   SmemOperand o = {cta, q->a, q->q.a, q->q.mn_a, q->q.neg_a, parts[0].rows, q->q.k};
   if (!q->a_tmem && !gather_smem(m, op, &o, a, q->q.k, 1, "A"))
@@ -149,7 +158,7 @@ static bool run_cta(Machine *m, AsyncOp *op, const Mma *q, Cta *cta, u32 index, 
       scales_apply(&scales, parts[k].rows, q->q.n, q->q.k, a, b_scaled);
     }
     each_lane_range(&c, op, &parts[k], see_d, (void *)q);
-    compute_part(m, q, &parts[k], a, scaled && !exact ? b_scaled : b, scaled ? &scales : NULL);
+    compute_part(m, q, &parts[k], a, scaled && !exact ? b_scaled : b, scaled ? &scales : NULL, at);
   }
   return true;
 }

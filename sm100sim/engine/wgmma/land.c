@@ -62,7 +62,27 @@ static u32 kept_of(const WgMma *w) {
   return w->q.a == T_E4M3 || w->q.a == T_E5M2 ? WGMMA_FRACTION_FP8 : F32_FRACTION;
 }
 
-static void compute_warp(Machine *m, const AsyncOp *op, const WgMma *w, u32 k, const double *a, const double *b) {
+/* Row r of warp k of a sparse A; false after a fault. */
+static bool sparse_warp_row(Machine *m, AsyncOp *op, const WgMma *w, u32 k, u32 r, const double *a, const double *b,
+                            double *acc) {
+  const Ins *i = op->ins;
+  const u32 *words = (const u32 *)(op->warp[k].regs + i->s[i->ns - 1]);
+  SparseLanes lanes = {words, elem_bits(w->q.a), w->q.k, i->form.wgmma.first, false};
+  ExactRow exact = {NULL, NULL, NULL, 0, 0, w->q.n, fraction_of(w), kept_of(w)};
+  u16 at[PANEL_K];
+  u32 wrong = sparse_lanes_row(&lanes, r % 8 * 4, r / 8, at);
+  if (wrong != SPARSE_RIGHT) {
+    fault_async(m, op, "sparse-metadata",
+                "row %u of A: the metadata 0x%x of a chunk names no places in it; that is undefined", k * WARP_ROWS + r,
+                wrong);
+    return false;
+  }
+  SparseRow row = {a + (k * WARP_ROWS + r) * w->q.k, b, at};
+  sparse_row(&w->q, &row, m->opt.exact_mma && w->q.d != D_S32 ? &exact : NULL, acc);
+  return true;
+}
+
+static bool compute_warp(Machine *m, AsyncOp *op, const WgMma *w, u32 k, const double *a, const double *b) {
   static _Thread_local double acc[MMA_ROWS * PANEL_N];
   static _Thread_local u32 cells[WARP_ROWS][PANEL_N];
   u32 n = w->q.n;
@@ -73,36 +93,40 @@ static void compute_warp(Machine *m, const AsyncOp *op, const WgMma *w, u32 k, c
     memset(acc, 0, sizeof acc);
     for (u32 r = 0; r < MMA_ROWS && w->accumulate; r++)
       d_row_load(cells[r0 + r], w->q.d, 0, n, acc + r * PANEL_N);
-    if (!exact)
+    if (!exact && !w->sparse)
       mma_rows(acc, a + (k * WARP_ROWS + r0) * w->q.k, b, MMA_ROWS, w->q.k, n);
     for (u32 r = 0; r < MMA_ROWS; r++) {
       ExactRow x = {a, b, NULL, k * WARP_ROWS + r0 + r, 0, n, fraction_of(w), kept_of(w)};
-      if (exact)
+      if (w->sparse && !sparse_warp_row(m, op, w, k, r0 + r, a, b, acc + r * PANEL_N))
+        return false;
+      if (exact && !w->sparse)
         mma_exact_row(&w->q, &x, acc + r * PANEL_N);
       d_row_store(cells[r0 + r], w->q.d, w->q.saturate, false, n, acc + r * PANEL_N);
     }
   }
   d_move(op, w, &op->warp[k], cells, true);
+  return true;
 }
 
 void wgmma_land(Machine *m, AsyncOp *op) {
   static _Thread_local double a[WGMMA_M * PANEL_K], b[PANEL_K * PANEL_N];
   const WgMma *w = (const WgMma *)op->payload;
   Cta *cta = op->cta;
-  for (u32 k = 0; k < w->q.k; k++)
+  for (u32 k = 0; k < w->k; k++)
     memset(b + k * PANEL_N + w->q.n, 0, (PANEL_N - w->q.n) * sizeof(double));
   SmemOperand left = {cta, w->a, w->q.a, w->q.mn_a, w->q.neg_a, WGMMA_M, w->q.k};
-  SmemOperand right = {cta, w->b, w->q.b, w->q.mn_b, w->q.neg_b, w->q.n, w->q.k};
+  SmemOperand right = {cta, w->b, w->q.b, w->q.mn_b, w->q.neg_b, w->q.n, w->k};
   if (w->a_registers)
     gather_a_registers(op, w, a);
   else if (!gather(m, op, &left, a, w->q.k, 1, "A"))
     return;
   if (!gather(m, op, &right, b, 1, PANEL_N, "B"))
     return;
-  if (m->opt.exact_mma && w->q.d != D_S32)
+  if (m->opt.exact_mma && w->q.d != D_S32 && !w->sparse)
     mma_exact_prepare(&w->q, a, WGMMA_M, b);
   for (u32 k = 0; k < WARPGROUP_WARPS; k++)
-    compute_warp(m, op, w, k, a, b);
+    if (!compute_warp(m, op, w, k, a, b))
+      return;
   cta->wgmma[w->group].landed = w->number;
   if (op->t_done > cta->wgmma[w->group].t_done)
     cta->wgmma[w->group].t_done = op->t_done;

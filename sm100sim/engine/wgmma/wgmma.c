@@ -43,8 +43,15 @@ static Step smem_operand(Ctx *c, const WgMma *w, bool is_a, SmemDesc *out) {
   const Rule *rule = smem_desc_decode_sm90(bits, out);
   if (rule)
     return fault(c, rule->code, "%s 0x%llx: %s", name, (unsigned long long)bits, rule->text);
-  SmemOperand o = {c->cta, *out, is_a ? w->q.a : w->q.b, is_a ? w->q.mn_a : w->q.mn_b, false, is_a ? WGMMA_M : w->q.n,
-                   w->q.k};
+  if (w->sparse && !is_a && wide_k_unknown(out, w->q.mn_b))
+    return fault(c, "unsupported", "a sparse A, and B with the 32-byte swizzle, K-major");
+  SmemOperand o = {c->cta,
+                   *out,
+                   is_a ? w->q.a : w->q.b,
+                   is_a ? w->q.mn_a : w->q.mn_b,
+                   false,
+                   is_a ? WGMMA_M : w->q.n,
+                   is_a ? w->q.k : w->k};
   u32 end = out->start + operand_extent(&o);
   if (out->start < SMEM_RESERVED || end > c->cta->smem_bytes)
     return fault(c, "smem-operand-bounds", "%s: bytes 0x%x..0x%x of CTA %u lie outside its shared memory (0x%x..0x%x)",
@@ -71,6 +78,8 @@ static Step decode(Ctx *c, const Ins *i, WgMma *w) {
                      .mn_b = f->flags & WGMMA_TRANSPOSE_B,
                      .saturate = f->flags & WGMMA_SATURATE};
   w->a_registers = f->flags & WGMMA_A_REGISTERS;
+  w->sparse = f->flags & WGMMA_SPARSE;
+  w->k = w->sparse ? 2 * w->q.k : w->q.k;
   u32 enable = PRED(c, i->s[S_SCALE_D]);
   if (enable && enable != NONE32)
     return fault(c, "not-uniform", "scale-d is set in lanes 0x%x only; it must be the same in the warpgroup", enable);
@@ -121,7 +130,7 @@ static void start_next(Ctx *c, u32 g) {
   async_submit(c->cl, op);
 }
 
-/* d: registers.  s: scale-d, B descriptor, A descriptor or the registers of A. */
+/* d: registers.  s: scale-d, B descriptor, A descriptor or the registers of A, metadata of a sparse A. */
 static Step op_mma_async(Ctx *c, const Ins *i) {
   u32 g = warpgroup(c);
   WgMma mine = {.group = g};

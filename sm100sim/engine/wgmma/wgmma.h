@@ -15,7 +15,8 @@ typedef struct {
   InstrDesc q;
   SmemDesc a, b;
   u64 a_bits, b_bits;
-  bool a_registers, accumulate;
+  bool a_registers, accumulate, sparse;
+  u32 k;             /* of B; q.k counts the elements of A that are there */
   u32 group, number; /* warpgroup of the CTA; position in its order, from 1 on */
   u32 joined;        /* warps that have issued it */
 } WgMma;

@@ -1,9 +1,9 @@
 """Matrix multiply-accumulate (PTX ISA, "tcgen05.mma").
 
-Covered: dense kinds f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4 and mxf4nvf4 with A in shared or Tensor
-Memory, cta_group 1 and 2, disable-output-lane vectors, scale-input-d, collector hints; `.ws` of the
-kinds without scale factors.
-Refused: `.sp`, `.ashift`, zero-column masks.
+Covered: kinds f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4 and mxf4nvf4 with A in shared or Tensor Memory,
+cta_group 1 and 2, disable-output-lane vectors, scale-input-d, collector hints; `.ws` and `.sp` of
+the kinds without scale factors.
+Refused: `.ws.sp`, `.ashift`, zero-column masks.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ class _Shape:
     group: int
     block: int
     stationary: bool
+    sparse: bool
 
 
 def _modifiers(lo: Lowering, ins: Instr) -> _Shape:
     mods = Mods(ins)
     mods.take("mma")
     stationary = mods.take("ws")
-    for refused in ("sp", "ashift"):
-        if mods.take(refused):
-            raise lo.fail(f"tcgen05.mma.{refused} is not modelled")
+    sparse = mods.take("sp")
+    if mods.take("ashift") or (sparse and stationary):
+        raise lo.fail("tcgen05.mma.ashift and tcgen05.mma.ws.sp are not modelled")
     group = cta_group(mods)
     kind = mods.one_of(*(f"kind::{k}" for k in MMA_KINDS)).removeprefix("kind::")
     block = 0
@@ -59,11 +60,13 @@ def _modifiers(lo: Lowering, ins: Instr) -> _Shape:
         if (kind, size) not in BLOCK_OF:
             raise lo.fail(f"kind::{kind} does not go with scale vector size {size}")
         block = BLOCK_OF[kind, size]
+        if sparse:
+            raise lo.fail("tcgen05.mma.sp of a block-scaled kind is not modelled")
     if stationary and (group == 2 or block):
         raise lo.fail("tcgen05.mma.ws exists with cta_group::1 and without block scaling")
     mods.maybe(*(STATIONARY_COLLECTOR if stationary else COLLECTOR))
     mods.done()
-    return _Shape(kind, group, block, stationary)
+    return _Shape(kind, group, block, stationary, sparse)
 
 
 def _scale_factors(lo: Lowering, shape: _Shape, rest: list[Operand]) -> tuple[list[int], list[int]]:
@@ -89,8 +92,8 @@ def _disable_lanes(lo: Lowering, shape: _Shape, rest: list[Operand]) -> list[int
 
 @form("mma")
 def mma(lo: Lowering, ins: Instr) -> None:
-    """tcgen05.mma{.ws}.cta_group.kind{.block_scale{.size}}{.collector} [d], a | [a], b, idesc,
-    enable.
+    """tcgen05.mma{.ws}{.sp}.cta_group.kind{.block_scale{.size}}{.collector} [d], a | [a], b,
+    {[sp-meta], }idesc, enable.
 
     Optional operands: [scale-A], [scale-B] before enable (block-scaled kinds);
     {disable-output-lane} before enable; scale-input-d after it (0..15, kinds f16 and tf32); of .ws
@@ -99,7 +102,9 @@ def mma(lo: Lowering, ins: Instr) -> None:
     shape = _modifiers(lo, ins)
     if len(ins.operands) < 5:
         raise lo.fail("mma takes at least [d], a, b, idesc and enable-input-d")
-    d, a, b, idesc, *rest = ins.operands
+    d, a, b, *rest = ins.operands
+    metadata = [tmem_address(lo, rest.pop(0))] if shape.sparse else []
+    idesc = rest.pop(0)
     d_slot, d_offset = tmem_address(lo, d)
     flags = MmaFlag.PAIR if shape.group == 2 else MmaFlag(0)
     a_offset = 0
@@ -109,6 +114,9 @@ def mma(lo: Lowering, ins: Instr) -> None:
     else:
         a_slot = lo.src(a, 64)
     factors, offsets = _scale_factors(lo, shape, rest)
+    if metadata:
+        factors, offsets = [metadata[0][0]], [metadata[0][1], 0]
+        flags |= MmaFlag.SPARSE
     masks = _disable_lanes(lo, shape, rest)
     if not rest:
         raise lo.fail("enable-input-d is missing")

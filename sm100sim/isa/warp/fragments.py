@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ...contract.codes import SYNC_ELEMENTS, WGMMA_RESULTS, Space
+from ...contract.codes import WGMMA_RESULTS, Space
 from ...contract.forms import Memory, MmaSync
+from ...contract.matrix import SYNC_ELEMENTS, SyncFlag
 from ...ptx.program import Instr, Operand
 from ..addressing import elements, place, take_space
 from ..lowering import Lowering, Mods, Unit, instruction
@@ -295,7 +296,7 @@ def _multiply(lo: Lowering, ins: Instr, mods: Mods) -> None:
     element = SYNC_ELEMENTS.index(kind)
     form = MmaSync(
         a=element, b=element, d=0 if d == "f64" else WGMMA_RESULTS.index(d), m=shape.tile,
-        k=shape.k, saturate=saturate,
+        k=shape.k, flags=SyncFlag.SATURATE * saturate,
     )  # fmt: skip
     for tile in range(rows * columns):
         i, j = divmod(tile, columns)

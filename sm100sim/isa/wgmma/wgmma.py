@@ -1,9 +1,9 @@
 """Warpgroup matrix multiply-accumulate (PTX ISA 9.7.15, "Asynchronous Warpgroup Level Matrix
 Multiply-Accumulate Instructions").
 
-Covered: dense `.f16`, `.bf16`, `.tf32`, `.e4m3`, `.e5m2`, `.u8` and `.s8` with A in registers or
-shared memory.
-Refused: `.sp` and `.b1`.
+Covered: `.f16`, `.bf16`, `.tf32`, `.e4m3`, `.e5m2`, `.u8` and `.s8` with A, dense or sparse, in
+registers or shared memory.
+Refused: `.b1`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ...contract.codes import WGMMA_ELEMENTS, WGMMA_RESULTS, WgmmaFlag
 from ...contract.forms import Wgmma
 from ...ptx.program import Instr, Operand, Vector
 from ..lowering import Lowering, Mods, Unit, instruction
+from ..warp.matrix import metadata_lanes
 
 ELEMENT_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "u8": 8, "s8": 8}
 RESULTS = {
@@ -42,6 +43,7 @@ class _Shape:
     b: str
     d: str
     saturate: bool
+    sparse: bool
 
     @property
     def integer(self) -> bool:
@@ -61,13 +63,14 @@ def _types(lo: Lowering, mods: Mods) -> tuple[str, str, str]:
 
 def _modifiers(lo: Lowering, ins: Instr) -> _Shape:
     rest = list(ins.mods)
-    if "sp" in rest or "b1" in rest:
-        raise lo.fail("sparse and single-bit wgmma are not modelled")
+    if "b1" in rest:
+        raise lo.fail("single-bit wgmma is not modelled")
     found = next((m for m in map(_SHAPE.fullmatch, rest) if m), None)
     if found is None:
         raise lo.fail("wgmma needs a shape m64nNkK")
     mods = Mods(ins)
     mods.one_of("mma_async")
+    sparse = mods.take("sp")
     mods.one_of("sync")
     mods.one_of("aligned")
     mods.one_of(found.group(0))
@@ -75,13 +78,14 @@ def _modifiers(lo: Lowering, ins: Instr) -> _Shape:
     d, a, b = _types(lo, mods)
     mods.done()
     n, k = int(found.group(1)), int(found.group(2))
-    if k != 256 // ELEMENT_BITS[a]:
-        raise lo.fail(f"type .{a} needs k{256 // ELEMENT_BITS[a]}, not k{k}")
+    wanted = (512 if sparse else 256) // ELEMENT_BITS[a]
+    if k != wanted:
+        raise lo.fail(f"type .{a} needs k{wanted}, not k{k}")
     if not 8 <= n <= 256 or n % 8 or (d == "s32" and n > 32 and n % 16):
         raise lo.fail(f"n{n} is not a size that type .{a} has")
     if saturate and d != "s32":
         raise lo.fail(".satfinite belongs to integer types only")
-    return _Shape(n, a, b, d, saturate)
+    return _Shape(n, a, b, d, saturate, sparse)
 
 
 def _sign(lo: Lowering, operand: Operand) -> bool:
@@ -106,6 +110,8 @@ def _options(lo: Lowering, shape: _Shape, rest: list[Operand], *, registers: boo
         flags |= WgmmaFlag.A_REGISTERS
     if shape.saturate:
         flags |= WgmmaFlag.SATURATE
+    if shape.sparse:
+        flags |= WgmmaFlag.SPARSE
     signs = 0 if shape.integer else 2
     transposes = (1 if registers else 2) * (ELEMENT_BITS[shape.a] == 16)
     if len(rest) != signs + transposes:
@@ -124,8 +130,14 @@ def _mma(lo: Lowering, ins: Instr) -> None:
     shape = _modifiers(lo, ins)
     if len(ins.operands) < 4 or not isinstance(ins.operands[0], Vector):
         raise lo.fail("wgmma takes {d}, a-desc or {a}, b-desc and scale-d at least")
-    d, a, b, enable, *rest = ins.operands
+    d, a, b, *rest = ins.operands
     assert isinstance(d, Vector)
+    metadata: list[Operand] = []
+    if shape.sparse:
+        metadata, rest = rest[:2], rest[2:]
+    if not rest:
+        raise lo.fail("a sparse A takes sp-meta and sp-sel, in front of scale-d")
+    enable, *rest = rest
     count = shape.n // (4 if shape.d == "f16" else 2)
     if len(d.items) != count:
         raise lo.fail(f"D has {count} registers, {len(d.items)} are given")
@@ -140,9 +152,15 @@ def _mma(lo: Lowering, ins: Instr) -> None:
     predicate, negated = lo.pred_src(enable)
     if negated:
         flags |= WgmmaFlag.NOT_SCALE_D
+    first = 0
+    if metadata:
+        bits = ELEMENT_BITS[shape.a]
+        sources.append(lo.src(metadata[0], 32))
+        first = metadata_lanes(lo, bits, 512 // bits, metadata[1])
     form = Wgmma(
         a=WGMMA_ELEMENTS.index(shape.a), b=WGMMA_ELEMENTS.index(shape.b),
         d=WGMMA_RESULTS.index(shape.d), flags=flags, n=shape.n,
+        first=first,
     )  # fmt: skip
     slots = (predicate, lo.src(b, 64), *sources)
     lo.emit("WGMMA", [lo.dst(item, 32) for item in d.items], slots, form, 0, ISSUE_CYCLES, Unit.MMA)
@@ -150,9 +168,9 @@ def _mma(lo: Lowering, ins: Instr) -> None:
 
 @instruction("wgmma")
 def wgmma(lo: Lowering, ins: Instr) -> None:
-    """wgmma.mma_async.sync.aligned.m64nNkK{.satfinite}.dtype.atype.btype {d}, a-desc | {a}, b-desc,
-    scale-d{, imm-scale-a, imm-scale-b{, imm-trans-a}{, imm-trans-b}}; wgmma.{fence, commit_group,
-    wait_group N}.sync.aligned. Dense f16, bf16, tf32, e4m3, e5m2, u8, s8."""
+    """wgmma.mma_async{.sp}.sync.aligned.m64nNkK{.satfinite}.dtype.atype.btype {d}, a-desc | {a},
+    b-desc, {sp-meta, sp-sel, }scale-d{, imm-scale-a, imm-scale-b{, imm-trans-a}{, imm-trans-b}};
+    wgmma.{fence, commit_group, wait_group N}.sync.aligned. f16, bf16, tf32, e4m3, e5m2, u8, s8."""
     if ins.mods[:1] == ("mma_async",):
         _mma(lo, ins)
         return

@@ -129,8 +129,9 @@ def _mma(step: Step) -> DynamicEvent:
     assert isinstance(form, forms.Mma)
     group = 2 if form.flags & MmaFlag.PAIR else 1
     found = InstrDesc()
+    plain = LOW - 7 if form.flags & MmaFlag.SPARSE else LOW  # without the bits of a sparse A
     load_engine().instr_desc_decode(
-        step.first(3) & LOW, form.kind, group, bool(form.flags & MmaFlag.STATIONARY),
+        step.first(3) & plain, form.kind, group, bool(form.flags & MmaFlag.STATIONARY),
         ct.byref(found),
     )  # fmt: skip
     names = {"a_tmem": MmaFlag.A_TMEM, "pair": MmaFlag.PAIR, "stationary": MmaFlag.STATIONARY}

@@ -8,7 +8,7 @@ from functools import lru_cache
 from testing.hardware.case import Case
 
 MODULES = ("cvt", "floating", "approx", "bits", "warp", "mbarrier", "cluster", "matrix", "barriers",
-           "atomics", "tma", "bulk", "edges", "wgmma")  # fmt: skip
+           "atomics", "tma", "bulk", "edges", "wgmma", "mma")  # fmt: skip
 """Modules of this package; each has `cases()` of the family of its name."""
 
 

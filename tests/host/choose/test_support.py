@@ -290,6 +290,13 @@ def test_explain_says_who_walks_the_query_tiles(head_dim: int, who: str) -> None
     assert "grid (148, 1, 1)" in text
 
 
+def test_explain_says_that_query_tiles_are_taken_over() -> None:
+    text = fa4_cute.explain(scheduler="dynamic", head_dim=128, heads_q=64, seqlen_q=4096, batch=3)
+    assert "dynamic: a CTA for every query tile; one that runs takes over others" in text
+    assert "grid (3072, 1, 1)" in text
+    assert "warps 14-14 scheduler" in text
+
+
 def test_a_number_of_query_tiles_can_be_asked_for() -> None:
     for num_qo in (1, 2):
         choice = choose(problem(num_qo=num_qo))

@@ -27,6 +27,10 @@ from fa4_cute.host.choose.support import Choice, choose
             {"head_dim": 64, "num_splits": 2, "split": "cluster"},
             ("split", "SM90MHA", "split='workspace'"),
         ),
+        (
+            {"head_dim": 64, "scheduler": "dynamic"},
+            ("scheduler='dynamic'", "launch control", "SM90MHA", "scheduler='persistent'"),
+        ),
     ],
 )
 def test_what_hopper_cannot_do_is_said(sizes: dict[str, Any], words: tuple[str, ...]) -> None:

@@ -31,7 +31,9 @@ LISTS: tuple[list[int], ...] = (
     [2**63 - 1, 1], [3, 4, 5, 6],
 )  # fmt: skip
 _ONE: Any = 1
-NAMES = ("workspace", "cluster", "tile", "persistent", "x", "", b"tile", 0, None, ["tile"])
+NAMES = (
+    "workspace", "cluster", "tile", "persistent", "dynamic", "x", "", b"tile", 0, None, ["tile"],
+)  # fmt: skip
 FLAGS = (True, False, 1, 0, None, "no", np.bool_(True), torch.tensor(True))
 
 

@@ -190,7 +190,7 @@ CHOICES: dict[str, tuple[list[Any], list[Any]]] = {
     "window_size": ([(3, 0), (None, 2), None], [(True, 0), (3.0, 0), [3, 0], 5]),
     "softcap": ([2.0, 3.0, 0, 0.0], [-1.0]),
     "num_splits": ([2, 3, 1], [True, 0]),
-    "scheduler": (["persistent", "tile"], [3]),
+    "scheduler": (["persistent", "tile", "dynamic"], [3]),
     "num_qo": ([1, 2], [3]),
     "unchecked": ([True, False], [1]),
     "aux_tensors": ([(), []], [(1,)]),

@@ -16,7 +16,7 @@ from fa4_cute.plan.masks.masks import CAUSAL, SlidingWindowMask
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.depth512_spec import SMALLEST_DEPTH, Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
-from fa4_cute.plan.spec.variant import Partition, ScoreMod, Variant
+from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
 from testing.kernels import BIAS, EVERYTHING, MOD, PERSISTENT, TOKENS, UNION, WINDOW
 from testing.kernels import KERNELS as LISTED
 from testing.sass import spilled
@@ -53,10 +53,14 @@ VARIANTS = {
     "persistent all": replace(ALL, **PERSISTENT),
     "persistent": replace(ALL, partition=Partition.NONE, **PERSISTENT),
 }
+DYNAMIC: dict[str, Any] = {"scheduler": Scheduler.DYNAMIC}
+VARIANTS["dynamic plain"] = Variant(CAUSAL, return_lse=True, **DYNAMIC)
+VARIANTS["dynamic all"] = replace(ALL, **DYNAMIC)
 for name in ("paged", "function", "union of biases", "all", "persistent"):
     VARIANTS[f"tokens {name}"] = replace(VARIANTS[name], **TOKENS)
 for name in ("function", "union of biases"):
     VARIANTS[f"persistent {name}"] = replace(VARIANTS[name], **PERSISTENT)
+VARIANTS["dynamic tokens function"] = replace(VARIANTS["function"], **DYNAMIC, **TOKENS)
 VARIANTS["persistent tokens function"] = replace(VARIANTS["function"], **PERSISTENT, **TOKENS)
 for size, name in product((2, 8), ("paged", "function", "union of biases", "all")):
     VARIANTS[f"cluster{size} {name}"] = replace(
@@ -93,6 +97,7 @@ SLOW = (
     ("1Q d128", "cluster8 function"),
     ("pair_cta d192v128", "persistent all"),
     ("d512 fp8", "tokens all"),
+    ("pair_cta d128", "dynamic all"),
 )
 ALSO_SCARCE = (
     ("1Q d192v128 fp8", "tokens persistent"),
@@ -133,6 +138,9 @@ EXHAUSTIVE = (
     ("1Q d128", "cluster2 all"),
     ("1Q d128 fp8", "persistent tokens function"),
     ("2Q d192v128 fp8", "tokens persistent"),
+    *product((*IN_FULL, "pair_cta d128"), ("dynamic plain", "dynamic all")),
+    *(("d512 fp8", f"dynamic {name}") for name in ("all", "tokens function")),
+    *((f"{kernel} d128 fp8", "dynamic tokens function") for kernel in ("1Q", "pair_cta")),
 )
 
 

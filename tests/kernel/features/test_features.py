@@ -25,6 +25,7 @@ GROUPS = (
     ("tokens", "window"),
     ("rope", "causal"),
     ("cluster", "causal"),
+    ("dynamic", "ragged", "page64", "sink"),
 )
 """Every feature at least once; each group is a kernel of its own, compiled in seconds."""
 

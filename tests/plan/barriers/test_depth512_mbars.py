@@ -14,6 +14,7 @@ D256 = Depth512MBarsLayout(8, split_o=False)
 SCALED = Depth512MBarsLayout(4, num_scale_bufs=2)
 PERSISTENT = Depth512MBarsLayout(4, persistent=True)
 BOTH = Depth512MBarsLayout(4, persistent=True, num_scale_bufs=2)
+DYNAMIC = Depth512MBarsLayout(4, persistent=True, num_scale_bufs=2, dynamic=True)
 CTAS = 2
 
 # Offset in d512, offset in d256, count.
@@ -51,7 +52,7 @@ def test_sizes(mbars: Depth512MBarsLayout, fixed: int, high: int, ring: int, siz
     assert sum(count >= 128 for count in mbars.counts()) == high
 
 
-@pytest.mark.parametrize("mbars", [D512, D256, SCALED, PERSISTENT, BOTH])
+@pytest.mark.parametrize("mbars", [D512, D256, SCALED, PERSISTENT, BOTH, DYNAMIC])
 def test_every_barrier_gets_exactly_its_count(mbars: Depth512MBarsLayout) -> None:
     softmax = DEPTH512_SCHEDULE["softmax"].num_threads
     correction = DEPTH512_SCHEDULE["correction"].num_threads
@@ -76,6 +77,11 @@ def test_every_barrier_gets_exactly_its_count(mbars: Depth512MBarsLayout) -> Non
         counted[mbars.scale_ring.consumer_mbar(buffer)] += softmax
     if mbars.persistent:
         counted[mbars.stored(0)] += softmax
+    if mbars.dynamic:
+        counted[mbars.answers.producer(mbars.answer_offset).commit()] += 1
+        roles = DEPTH512_SCHEDULE.asking().roles
+        warps = sum(role.num_warps for role in roles if not role.is_idle)
+        counted[mbars.answers.consumer(mbars.answer_offset).release()] += warps * CTAS
     assert dict(counted) == dict(enumerate(mbars.counts()))
 
 

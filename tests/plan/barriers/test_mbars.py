@@ -21,6 +21,9 @@ from tests.plan.strategies import configs
 D128 = FA4Config.for_attention(DType.BF16, 128).misc_mbars
 
 
+DYNAMIC_SCHEDULE = ATTENTION_SCHEDULE.asking()
+
+
 def arrivals_per_phase(config: FA4Config) -> Counter[int]:
     """Play one phase of every role through the accessors, and count the arrivals."""
     mbars, ctas = config.misc_mbars, config.cta_group()
@@ -43,6 +46,11 @@ def arrivals_per_phase(config: FA4Config) -> Counter[int]:
             arrive(product.commit(), 1)
     for part in range(config.num_qk_stages if config.num_qo == 2 else 0):
         arrive(mbars.q1_wait_mbar(part), 1)
+    if config.dynamic:
+        answers, base = mbars.answers, mbars.answer_offset
+        arrive(answers.producer(base).commit(), 1)
+        warps = sum(role.num_warps for role in DYNAMIC_SCHEDULE.roles if not role.is_idle)
+        arrive(answers.consumer(base).release(), warps * ctas)
     if config.splitk_partitions > 1:
         # Every warp of both groups of every CTA arrives once here.
         warps = ATTENTION_SCHEDULE["softmax0"].num_warps + ATTENTION_SCHEDULE["softmax1"].num_warps
@@ -79,6 +87,7 @@ def test_the_size_formula(config: FA4Config) -> None:
     expected += 0 if config.use_fused_kv else 2 * kv
     expected += 1 if config.splitk_partitions > 1 else 0
     expected += 4 if config.pair_cta and config.scale_dtype.is_valid else 0
+    expected += 2 * config.persistent + 2 * config.dynamic
     assert config.misc_mbars.size == config.misc_mbars.num_mbars() == expected
     assert len(config.misc_mbars.specs) == expected
 
@@ -112,6 +121,8 @@ def test_after_the_chains_only_readers_of_scales_outputs_and_clusters_count_more
         expected[mbars.stored(chain)] = group
     if config.splitk_partitions > 1:
         expected[mbars.publish_offset] = 2 * group // 32 * config.splitk_partitions
+    if config.dynamic:
+        expected[mbars.answer_offset + 1] = 15 * config.cta_group()
     assert dict(enumerate(mbars.counts())).items() >= expected.items()
 
 

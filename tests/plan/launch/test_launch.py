@@ -12,7 +12,7 @@ from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.params import KERNEL_PARAMS
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
-from fa4_cute.plan.spec.variant import Partition, Scheduler, Variant
+from fa4_cute.plan.spec.variant import WORK_COUNTS, Partition, Scheduler, Variant
 
 
 def launch(group: int = 1, scale: float = 0.125, **sizes: int) -> LaunchPlan:
@@ -96,6 +96,19 @@ def test_only_fp8_kernels_have_a_value_scale() -> None:
 def test_refusals_name_the_value(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         launch(**change)
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_a_dynamic_grid_has_a_cta_or_pair_for_every_query_tile(pairs: bool) -> None:
+    variant = Variant(CAUSAL, scheduler=Scheduler.DYNAMIC)
+    specify = Depth512Spec if pairs else KernelSpec
+    spec = specify.for_attention(DType.BF16, 256 if pairs else 128, variant=variant)
+    plan = plan_launch(spec, AttentionSizes(2, 513, 100, 8, 8), 0.1, 1, 4)
+    assert plan.grid == (48 * (1 + pairs), 1, 1)
+    assert [plan.scalars[name] for name in WORK_COUNTS] == [48, 8, 2]
+    # Heads whose keys and values fit the L2 together are a section: 32 MiB are one of 65,536 keys.
+    long = plan_launch(spec, AttentionSizes(2, 513, 1 << (15 if pairs else 16), 8, 8), 0.1, 1, 4)
+    assert [long.scalars[name] for name in WORK_COUNTS] == [48, 1, 16]
 
 
 def test_a_persistent_grid_counts_its_query_tiles_in_31_bits() -> None:

@@ -50,6 +50,18 @@ def test_roles_of_one_budget_set_it_together() -> None:
             assert len({role.registers for role in group}) == 1
 
 
+@pytest.mark.parametrize(
+    ("schedule", "warp"), [(ATTENTION_SCHEDULE, 14), (DEPTH512_SCHEDULE, 10)]
+)
+def test_an_idle_warp_asks_for_work_tiles(schedule: WarpSchedule, warp: int) -> None:
+    asking = schedule.asking()
+    assert asking["scheduler"].warps == range(warp, warp + 1)
+    assert [role.name for role in asking.groups[-1]] == ["mma", "load", "scheduler"]
+    assert asking.role_of(warp + 1).is_idle
+    for name in ("num_threads", "launch_registers", "register_sum"):
+        assert getattr(asking, name) == getattr(schedule, name)
+
+
 def test_direction_of_setmaxnreg() -> None:
     assert ATTENTION_SCHEDULE.launch_registers == 128
     assert ATTENTION_SCHEDULE.increases("softmax0")

@@ -158,8 +158,10 @@ def test_contradictions() -> None:
     for partition, size in ((cluster, 1), (Partition.WORKSPACE, 2), (Partition.NONE, 2)):
         with pytest.raises(ValueError, match=f"num_partitions={size}: a cluster that shares"):
             Variant(partition=partition, num_partitions=size)
-    with pytest.raises(ValueError, match=r"scheduler='persistent'.*choice: split='workspace'"):
-        Variant(scheduler=Scheduler.PERSISTENT, partition=cluster, num_partitions=2)
+    for kind in (Scheduler.PERSISTENT, Scheduler.DYNAMIC):
+        name = kind.name.lower()
+        with pytest.raises(ValueError, match=rf"scheduler='{name}'.*choice: split='workspace'"):
+            Variant(scheduler=kind, partition=cluster, num_partitions=2)
 
 
 def test_a_cluster_takes_no_parameter_but_a_name() -> None:

@@ -222,9 +222,9 @@ def test_several_schedules(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["check", "--schedules", "4", "--output", "out.json", "script.py"]) == 1
     shown = capsys.readouterr()
     assert shown.out.count("once") == 1
-    assert "repeat the first: run_options(mode='fast'" in shown.err
+    assert "repeat the first: run_options(mode='timed'" in shown.err
     document = json.loads((folder / "out.json").read_text())
-    assert [s["mode"] for s in document["schedules"]] == ["fast", "late", "random", "random"]
+    assert [s["mode"] for s in document["schedules"]] == ["timed", "fast", "late", "random"]
     assert len(document["launches"]) == 8
     (folder / "none.py").write_text("raise SystemExit(7)")
     assert main(["check", "--schedules", "4", "none.py"]) == 7

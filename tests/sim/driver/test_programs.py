@@ -55,6 +55,12 @@ def test_the_driver_api(tmp_path: Path) -> None:
     assert "13 launches, 13 clean" in done.stderr
 
 
+def test_nvjitlink(tmp_path: Path) -> None:
+    done = ran("check", compiled("jit_link", tmp_path))
+    assert (done.returncode, done.stdout) == (0, "right\n"), done.stdout + done.stderr
+    assert "1 launches, 1 clean" in done.stderr
+
+
 def test_a_launch_that_is_stopped_is_an_error_of_all_later_calls(tmp_path: Path) -> None:
     output = tmp_path / "report.json"
     program = compiled("driver_api", tmp_path)

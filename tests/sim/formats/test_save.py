@@ -38,7 +38,7 @@ def test_an_exploration_brings_its_schedules(tmp_path: Path) -> None:
 
     found = sm100sim.explore(once, schedules=2)
     document = json.loads(sm100sim.save(found, tmp_path / "out.json").read_text())
-    assert [s["mode"] for s in document["schedules"]] == ["fast", "late"]
+    assert [s["mode"] for s in document["schedules"]] == ["timed", "fast"]
     assert {s["error"] for s in document["schedules"]} == {"AssertionError: wrong values"}
     assert len(document["launches"]) == 2
     assert sm100sim.save(found, tmp_path / "out.txt").read_text() == found.summary() + "\n"

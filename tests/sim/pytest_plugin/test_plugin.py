@@ -75,7 +75,7 @@ def test_a_failing_test_shows_the_finding_with_its_source_line(
 ) -> None:
     result = run(folder, RACY, option)
     result.assert_outcomes(passed=2, failed=1)
-    mode = option.partition("=")[2] or "fast"
+    mode = option.partition("=")[2] or "timed"
     result.stdout.fnmatch_lines([
         "*_ test_racy _*", "findings of the virtual SM100", "reverse: race-shared: *",
         "*kernel.py:?: *", "*PTX line *: ??.shared*", f"repeat: run_options(mode='{mode}', seed=0)",
@@ -130,7 +130,7 @@ def test_orders(number, sm100sim_reports):
 def test_a_marker_makes_a_test_for_each_order_of_events(folder: pytest.Pytester) -> None:
     result = run(folder, SCHEDULES, "-s", "-v")
     result.assert_outcomes(passed=10)
-    orders = {"fast": "fast 0", "late": "late 0", "random-1": "random 1", "random-2": "random 2"}
+    orders = {"timed": "timed 0", "fast": "fast 0", "late": "late 0", "random-1": "random 1"}
     for name, order in orders.items():
         for number in (1, 2):
             shown = [line for line in result.outlines if f"ran {number} {order}" in line]

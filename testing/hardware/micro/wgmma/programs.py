@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,12 @@ BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "u8": 8, "s8": 
 EXPONENT = {"f16": (10, 5), "bf16": (7, 8), "tf32": (23, 8), "e4m3": (3, 4), "e5m2": (2, 5)}
 """Fraction bits and exponent bits."""
 
+PAIRS = (0x4, 0x8, 0xC, 0x9, 0xD, 0xE)
+"""Metadata: two of four, the lower index first."""
+SWAPPED = (0x1, 0x2, 0x3, 0x6, 0x7, 0xB)
+"""The same places, the higher index first."""
+ONE_OF_TWO = (0x4, 0xE)
+
 
 @dataclass(frozen=True)
 class Form:
@@ -31,6 +37,7 @@ class Form:
         majors: whether A and B are transposed (MN-major).
         registers: A comes from registers.
         count: how often the instruction is issued, each accumulating to the one before.
+        selector: which lanes of four have the metadata of a sparse A; None for a dense one.
     """
 
     d: str
@@ -44,6 +51,13 @@ class Form:
     accumulate: bool = True
     saturate: bool = False
     count: int = 1
+    selector: int | None = field(default=None, repr=False)
+    """Not in the text that inputs are drawn from: those of dense forms are recorded."""
+
+    @property
+    def sparse(self) -> int:
+        """How many times as many elements B has along K."""
+        return 1 if self.selector is None else 2
 
     @property
     def results(self) -> int:
@@ -52,20 +66,21 @@ class Form:
 
     @property
     def mnemonic(self) -> str:
-        shape = f"m64n{self.n}k{256 // BITS[self.a]}"
+        shape = f"m64n{self.n}k{256 * self.sparse // BITS[self.a]}"
         saturate = ".satfinite" if self.saturate else ""
-        return f"wgmma.mma_async.sync.aligned.{shape}{saturate}.{self.d}.{self.a}.{self.b}"
+        kind = "mma_async" if self.selector is None else "mma_async.sp"
+        return f"wgmma.{kind}.sync.aligned.{shape}{saturate}.{self.d}.{self.a}.{self.b}"
 
-    def strides(self, *, mn_major: bool) -> tuple[int, int]:
-        """LBO and SBO of packed matrices."""
+    def strides(self, *, mn_major: bool, wide: int = 1) -> tuple[int, int]:
+        """LBO and SBO of packed matrices; `wide`: times 32 bytes of K."""
         span = SPANS[self.swizzle]
         if self.swizzle == "none":
-            return 128, 256
-        return (16 * span, 8 * span) if mn_major else (16, 8 * span)
+            return 128, 256 * wide
+        return (16 * span * wide, 8 * span) if mn_major else (16, 8 * span)
 
-    def descriptor(self, *, start: int, mn_major: bool) -> int:
+    def descriptor(self, *, start: int, mn_major: bool, wide: int = 1) -> int:
         """The descriptor of a matrix `start` bytes after the aligned base."""
-        lbo, sbo = self.strides(mn_major=mn_major)
+        lbo, sbo = self.strides(mn_major=mn_major, wide=wide)
         return start >> 4 | lbo >> 4 << 16 | sbo >> 4 << 32 | CODES[self.swizzle] << 62
 
     def instruction(self) -> str:
@@ -75,12 +90,14 @@ class Form:
         rest = [] if self.d == "s32" else [str(sign) for sign in self.signs]
         if BITS[self.a] == 16:
             rest += [str(int(major)) for major in self.majors[self.registers :]]
-        return f"{self.mnemonic} {{{d}}}, {a}, %rd5, {', '.join(['%q0', *rest])};"
+        chosen = "" if self.selector is None else f"%r6, {self.selector}, "
+        return f"{self.mnemonic} {{{d}}}, {a}, %rd5, {chosen}{', '.join(['%q0', *rest])};"
 
 
 def body(form: Form, image_bytes: int) -> str:
-    """Copy the image (%p0), load D (%p1) and A (%p2), multiply, store D (%p3)."""
-    nd = form.results
+    """Copy the image (%p0), load D (%p1), A (%p2) and metadata (%p3), multiply, store D."""
+    nd, dense = form.results, form.selector is None
+    meta = "mad.wide.u32 %rd2, %r0, 4, %p3; ld.global.b32 %r6, [%rd2];"
     lines = [
         f".reg .b32 %d<{nd}>; .reg .b32 %a<4>;",
         "mov.u32 %r0, %tid.x; mov.u32 %r1, dyn; add.u32 %r1, %r1, 1023; and.b32 %r1, %r1, -1024;",
@@ -90,15 +107,17 @@ def body(form: Form, image_bytes: int) -> str:
         f"mad.wide.u32 %rd2, %r0, {4 * nd}, %p1; mad.wide.u32 %rd3, %r0, 16, %p2;",
         *[f"ld.global.b32 %d{k}, [%rd2+{4 * k}];" for k in range(nd)],
         *[f"ld.global.b32 %a{k}, [%rd3+{4 * k}];" for k in range(4)],
+        *([] if dense else [meta]),
         "shr.u32 %r5, %r1, 4; cvt.u64.u32 %rd6, %r5;",
         f"mov.b64 %rd4, {form.descriptor(start=0, mn_major=form.majors[0])}; add.s64 %rd4, %rd4, %rd6;",
-        f"mov.b64 %rd5, {form.descriptor(start=A_BYTES, mn_major=form.majors[1])};"
+        "mov.b64 %rd5, "
+        f"{form.descriptor(start=A_BYTES, mn_major=form.majors[1], wide=form.sparse)};"
         "add.s64 %rd5, %rd5, %rd6;",
         f"setp.ne.u32 %q0, {int(form.accumulate)}, 0; fence.proxy.async; bar.sync 0;",
         "wgmma.fence.sync.aligned;",
         *[form.instruction()] * form.count,
         "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;",
-        f"mad.wide.u32 %rd2, %r0, {4 * nd}, %p3;",
+        f"mad.wide.u32 %rd2, %r0, {4 * nd}, %p{3 if dense else 4};",
         *[f"st.global.b32 [%rd2+{4 * k}], %d{k};" for k in range(nd)],
     ]
     return "\n".join(lines)
@@ -127,6 +146,16 @@ def packed(kind: str, size: int, seed: int, spread: int) -> npt.NDArray[np.uint8
     return elements(kind, size // width, seed, spread).astype(kept).view(np.uint8)
 
 
+def indices(kind: str, count: int, seed: int, *, swapped: bool = False) -> npt.NDArray[np.uint32]:
+    """Metadata of a sparse A: `count` words of eight random pairs; `swapped`: in either order."""
+    choices = ONE_OF_TWO if kind == "tf32" else SWAPPED + PAIRS if swapped else PAIRS
+    rng = np.random.Generator(np.random.PCG64(seed))
+    nibbles = rng.choice(np.array(choices, np.uint32), (count, 8))
+    shifts = 4 * np.arange(8, dtype=np.uint32)
+    words: npt.NDArray[np.uint32] = (nibbles << shifts).sum(1, dtype=np.uint32)
+    return words
+
+
 def accumulators(form: Form, seed: int, spread: int) -> npt.NDArray[np.uint32]:
     """What D holds before."""
     count = THREADS * form.results
@@ -140,7 +169,7 @@ def accumulators(form: Form, seed: int, spread: int) -> npt.NDArray[np.uint32]:
 def case(form: Form, group: str, *, spread: int = 8, special: bool = False, name: str = "") -> Case:
     """The micro-kernel of a form; `special`: a few operands are NaN, infinite or tiny."""
     span = SPANS[form.swizzle]
-    size = A_BYTES + max(form.n * max(span, 32), 2048)
+    size = A_BYTES + max(form.n * max(span, 32 * form.sparse), 2048)
     seed = sum(map(ord, repr(form) + group)) + spread
     image = np.concatenate([
         packed(form.a, A_BYTES, seed, spread), packed(form.b, size - A_BYTES, seed + 1, spread),
@@ -151,8 +180,12 @@ def case(form: Form, group: str, *, spread: int = 8, special: bool = False, name
         image.view(np.uint32)[at] = rng.choice(samples.F32_SPECIALS, at.size)
     registers = packed(form.a, 16 * THREADS, seed + 2, spread).view(np.uint32)
     before = accumulators(form, seed + 3, spread)
+    inputs = [image.view(np.uint32), before, registers]
+    if form.selector is not None:
+        inputs.append(indices(form.a, THREADS, seed + 5))
     return Case(
-        name or f"{form.mnemonic.split('aligned.')[1]}.{group}", "wgmma", body(form, size),
-        (image.view(np.uint32), before, registers), (filled(THREADS * form.results, np.uint32),),
+        name or f"{form.mnemonic.split('aligned.')[1]}.{group}",
+        "wgmma" if form.selector is None else "mma", body(form, size), tuple(inputs),
+        (filled(THREADS * form.results, np.uint32),),
         block=THREADS, smem=size + 1024, shared=SMEM, group=group, extra={"exact_mma": True},
     )  # fmt: skip

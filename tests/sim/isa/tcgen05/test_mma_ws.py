@@ -103,7 +103,7 @@ def test_rules() -> None:
     ("old", "new", "words"),
     [
         ("cta_group::1.kind", "cta_group::2.kind", "exists with cta_group::1"),
-        ("mma.ws", "mma.ws.sp", "tcgen05.mma.sp is not modelled"),
+        ("mma.ws", "mma.ws.sp", "tcgen05.mma.ashift and tcgen05.mma.ws.sp are not modelled"),
         (".kind::f16", ".kind::f16.collector::a::fill", "modifier .collector::a::fill"),
         ("%q6;", "%q6, 0, 0;", "unexpected operands"),
     ],

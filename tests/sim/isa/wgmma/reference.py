@@ -9,8 +9,10 @@ import numpy.typing as npt
 import torch
 
 from testing.hardware.case import Case
+from testing.hardware.micro.mma.programs import Form as WarpForm
 from testing.hardware.micro.wgmma.programs import A_BYTES, BITS, THREADS, Form, M
 from testing.layouts.smem_desc import SmemDescriptor, Swizzle
+from tests.sim.isa.warp.test_sparse import places
 
 SWIZZLES = {"none": Swizzle.NONE, "128": Swizzle.B128, "64": Swizzle.B64, "32": Swizzle.B32}
 FLOATS = {
@@ -35,11 +37,13 @@ def values(kind: str, raw: npt.NDArray[np.uint8]) -> Matrix:
 def operand(form: Form, image: npt.NDArray[np.uint8], *, is_a: bool) -> Matrix:
     """A [64, K] or B [N, K] as the descriptors name it."""
     kind, mn_major = (form.a, form.majors[0]) if is_a else (form.b, form.majors[1])
-    lbo, sbo = form.strides(mn_major=mn_major)
+    wide = 1 if is_a else form.sparse
+    lbo, sbo = form.strides(mn_major=mn_major, wide=wide)
     descriptor = SmemDescriptor(0 if is_a else A_BYTES, lbo, sbo, SWIZZLES[form.swizzle])
     at = descriptor.bit_addresses(
-        mn_major=mn_major, element_bits=BITS[kind], rows=M if is_a else form.n, k=256 // BITS[kind]
-    )
+        mn_major=mn_major, element_bits=BITS[kind], rows=M if is_a else form.n,
+        k=256 * wide // BITS[kind],
+    )  # fmt: skip
     width = BITS[kind] // 8
     return values(kind, image[at[..., None] // 8 + np.arange(width)])
 
@@ -54,6 +58,17 @@ def a_of_registers(form: Form, words: npt.NDArray[np.uint32]) -> Matrix:
     return values(form.a, rows.view(np.uint8).reshape(M, -1, width))
 
 
+def spread(form: Form, kept: Matrix, metadata: npt.NDArray[np.uint32]) -> Matrix:
+    """A [64, K] from its kept elements; each warp's metadata lies as that of mma.sp does."""
+    bits = BITS[form.a]
+    form_of_warp = WarpForm(form.d, form.a, form.b, 16, 512 // bits, form.selector)
+    out = np.zeros((M, 512 // bits))
+    for row in range(M):
+        words = metadata.reshape(4, 32)[row // 16]
+        out[row, places(form_of_warp, words, row % 16)] = kept[row]
+    return out
+
+
 def cells(form: Form) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """(row, column) of D of every element [thread, element]."""
     thread, e = np.indices((THREADS, form.n // 2))
@@ -65,6 +80,8 @@ def expected(form: Form, case: Case) -> npt.NDArray[Any]:
     """D [thread, element] in its own type; sums must be exact in float64."""
     image = case.inputs[0].view(np.uint8)
     a = a_of_registers(form, case.inputs[2]) if form.registers else operand(form, image, is_a=True)
+    if form.selector is not None:
+        a = spread(form, a, case.inputs[3])
     product = form.signs[0] * form.signs[1] * (a @ operand(form, image, is_a=False).T)
     kind = {"f16": np.float16, "f32": np.float32, "s32": np.int32}[form.d]
     d = case.inputs[1].view(kind).reshape(THREADS, -1).astype(np.float64) * form.accumulate

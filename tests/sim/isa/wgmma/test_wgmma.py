@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sm100sim.ptx.errors import Unsupported
-from sm100sim.report import SimulationFault
+from sm100sim.report import SimulationFault, record
 from testing.hardware.case import Case
 from testing.hardware.micro.wgmma.programs import Form, case
 from testing.hardware.micro.wgmma.table import TYPES
@@ -29,7 +29,19 @@ FORMS = [
         for swizzle in ("none", "128", "64", "32")
         for majors in ((False, True), (True, False))
     ),
-]
+    *(
+        Form(d, a, a, 24, selector=selector, registers=bool(selector))
+        for d, a, selector in (
+            ("f32", "f16", 0), ("f16", "f16", 1), ("f32", "tf32", 1), ("f32", "e4m3", 0),
+            ("s32", "s8", 0),
+        )
+    ),
+    *(
+        replace(BF16, swizzle=swizzle, majors=majors, n=64, selector=0)
+        for swizzle in ("none", "128", "64")
+        for majors in ((False, True), (True, False))
+    ),
+]  # fmt: skip
 
 
 def run(program: Case, **options: Any) -> np.ndarray:
@@ -37,7 +49,7 @@ def run(program: Case, **options: Any) -> np.ndarray:
     return simulate(program, **{"exact_mma": False, **options})[0]
 
 
-@pytest.mark.parametrize("form", FORMS, ids=repr)
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form!r} {form.selector}")
 def test_results(form: Form) -> None:
     program = case(form, "test", spread=2)
     want = expected(form, program)
@@ -96,7 +108,7 @@ ONE_WARP = "setp.eq.u32 %q2, %r0, 0; setp.lt.u32 %q3, %r0, 32; setp.gt.u32 %q4, 
 )  # fmt: skip
 def test_faults(old: str, new: str, code: str) -> None:
     with pytest.raises(SimulationFault, match=code):
-        run(changed(old, new))
+        run(changed(old, new), mode="fast")  # which of two faults comes first depends on the mode
 
 
 def test_part_of_a_warpgroup_is_refused() -> None:
@@ -116,3 +128,31 @@ def test_an_unwritten_accumulator_counts_only_when_it_is_added_to() -> None:
             kept, *buffers, block=128, smem=program.smem, shared=program.shared, checks="all"
         )
         assert {f.code for f in report.findings} == codes
+
+
+SPARSE = Form("f32", "f16", "f16", 16, selector=1, registers=True)
+
+
+def test_metadata_without_meaning() -> None:
+    program = case(SPARSE, "test")
+    words = program.inputs[3].copy()
+    words[32 + 4 * 5 + 3] = words[32 + 4 * 5 + 3] & ~np.uint32(15) | np.uint32(5)
+    with pytest.raises(SimulationFault, match="sparse-metadata: row 21 of A: the metadata 0x5 "):
+        run(replace(program, inputs=(*program.inputs[:3], words)))
+
+
+def test_metadata_is_a_register_of_a() -> None:
+    """It is read until the wait: written to before it, a finding; after it, none."""
+    late, wait = "mov.b32 %r6, 0x44444444;", "wgmma.wait_group.sync.aligned 0;"
+    program = case(SPARSE, "test")
+    for order, codes in ((f"{late} {wait}", ["wgmma-register-in-flight"]), (f"{wait} {late}", [])):
+        changed_ = replace(program, body=program.body.replace(wait, order))
+        with record() as reports:
+            run(changed_, checks="all", mode="fast")
+        assert sorted({f.code for f in reports[0].findings}) == codes
+
+
+def test_a_swizzle_narrower_than_b() -> None:
+    form = replace(SPARSE, swizzle="32")
+    with pytest.raises(SimulationFault, match="B with the 32-byte swizzle, K-major"):
+        run(case(form, "test"))

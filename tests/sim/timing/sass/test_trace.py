@@ -116,7 +116,7 @@ DONE:
 
 def followed(body: str, *arguments: Any, **launch: Any) -> tuple[Recording, SassKernel, Report]:
     with recording() as launches:
-        report = run_ptx(body, *arguments, **launch)
+        report = run_ptx(body, *arguments, mode="fast", **launch)
     kernel = compiled(launches[0].request.ptx, "sm_100a")
     return launches[0], kernel, report
 

@@ -1,0 +1,36 @@
+"""Scheduler role: ask for one work tile after another (``plan.barriers.answers``). One warp.
+
+It asks for the next one as soon as every warp, in both CTAs of a pair, has read the answer before.
+"""
+
+from cutlass import Int32, cute
+
+from ..device.sync import launch_control, pair
+from ..plan.barriers.answers import ANSWER_BYTES
+from ..work.context import TmemContext
+from ..work.dynamic import next_work
+from ..work.pair import InPair
+
+
+@cute.jit
+def ask_next(ctx: TmemContext, asked: Int32) -> None:
+    """Ask for the ``asked``-th time; in a pair the leader asks for both, and each expects it."""
+    answers, in_pair = ctx.mbars.asks_next(), isinstance(ctx, InPair)
+    arrived = answers.plan.commit()
+    leads = ctx.rank == pair.LEADER if isinstance(ctx, InPair) else True
+    if leads:
+        answers.acquire(asked, of_pair=in_pair)
+    ctx.barriers.expect(arrived, ANSWER_BYTES)
+    if leads:
+        answer, barrier = ctx.smem.answer_smem(), ctx.barriers.address_of(arrived)
+        launch_control.ask(answer, barrier, to_cluster=in_pair)
+
+
+@cute.jit
+def schedule(ctx: TmemContext) -> None:
+    """Run the scheduler role: ask until no work is left. Nothing may be asked after that."""
+    index, asked = Int32(0), Int32(0)
+    while index >= 0:
+        ask_next(ctx, asked)
+        index = next_work(ctx, asked)
+        asked = asked + 1

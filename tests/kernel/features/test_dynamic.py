@@ -1,0 +1,124 @@
+"""The dynamic scheduler: bits are those of any other, and what keeps answers apart is needed.
+
+In the simulator the first CTA, or pair, runs until it waits for another, and so takes over all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from fa4_cute.host.compile.compiler import compile_kernel
+from fa4_cute.pipelines import RolePipeline
+from fa4_cute.sync.blocks import BarrierBlock
+from sm100sim.options import RunOptions
+from testing.arguments import arguments
+from testing.cases import FP8, Case
+from testing.launches import Described, Launch
+from testing.runner import checked, run, spec_of
+from testing.watchers import ONE_RANDOM, check_schedules, objections
+
+pytestmark = pytest.mark.slow
+
+MIXED = ((300, 500), (0, 20), (40, 90), (257, 640))
+
+
+def dynamic(features: str, head_dim: int, **more: Any) -> Case:
+    """Return a case of mixed lengths, in which the scheduler is dynamic."""
+    given = {"heads": 2, "kv_heads": 1, "lengths": MIXED, "sharpness": 2.0, **more}
+    return Case(frozenset({"dynamic", *features.split()}), head_dim, **given)
+
+
+TWO_Q = dynamic("ragged causal", 128, num_qo=2)
+QUICK = dynamic("causal", 64, num_qo=2, heads=1, lengths=((600, 300),))
+PAIR = dynamic("ragged causal", 128, pair_cta=True, lengths=((600, 700), (0, 20), (40, 90)))
+D256 = dynamic("ragged causal", 256, heads=1)
+CASES = (
+    TWO_Q,
+    PAIR,
+    D256,
+    dynamic("ragged page64", 128, num_qo=1),
+    dynamic("causal", 64, num_qo=2, lengths=((600, 300),) * 2, heads=4, kv_heads=2),
+)
+MORE = (
+    dynamic("ragged page16 window sink", 64, num_qo=2),
+    dynamic("page64 split", 128, num_qo=1, lengths=((1, 1300), (1, 90), (1, 400))),
+    dynamic("ragged causal", 512, heads=1, lengths=((150, 600), (0, 20), (70, 90))),
+    dynamic("page16 causal", 256, lengths=((300, 700), (300, 40))),
+    dynamic("tokens ragged causal", 128, dtype=FP8, pair_cta=True),
+    dynamic("causal", 192, num_qo=2, head_dim_v=128),
+)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [*CASES, *(pytest.param(case, marks=pytest.mark.exhaustive) for case in MORE)],
+    ids=str,
+)
+def test_bits_are_those_of_a_fixed_order(case: Case) -> None:
+    found = checked(check_schedules(arguments(case), schedules=({"mode": "late"}, ONE_RANDOM)))
+    for other in ({"persistent"}, set()):
+        fixed = run(replace(case, features=case.features - {"dynamic"} | other))
+        for x, y in zip(fixed.results, found.results, strict=True):
+            assert torch.equal(x, y)
+
+
+@pytest.mark.parametrize("case", [TWO_Q, PAIR], ids=str)
+def test_every_cluster_is_asked_for_once(case: Case) -> None:
+    described = Described(case)
+    plan, size = described.packed.plan, described.spec.cluster_size
+    assert plan.grid == (plan.scalars["num_work"] * size, 1, 1)
+    report, _ = Launch(case).execute(RunOptions())
+    # Each question is answered with a cluster, or, to each that started itself, with none.
+    assert report.opcode_counts["TRY_CANCEL"] == plan.scalars["num_work"]
+
+
+LOST = {
+    "wait until the answer was read": (RolePipeline, "acquire", "answer_empty"),
+    "wait for the answer": (RolePipeline, "wait", "answer_full"),
+    "expected bytes": (BarrierBlock, "expect", "answer_full"),
+    "word that it was read": (BarrierBlock, "arrive_at_leader", "answer_empty"),
+}
+"""What a fault in the passage of an answer leaves out: whose method, and on which barrier."""
+
+
+def except_on(mbar: int, whole: Any, method: str) -> Any:
+    """Return the method ``whole``, but that it does nothing on barrier ``mbar``."""
+
+    def without(self: Any, first: Any, *more: Any, **options: Any) -> None:
+        plan = getattr(self, "plan", None)
+        place = first if plan is None else getattr(plan, method)(0).mbar
+        if not (isinstance(place, int) and place == mbar):
+            whole(self, first, *more, **options)
+
+    return without
+
+
+@pytest.mark.parametrize(
+    ("lost", "case"),
+    [
+        # Of a CTA alone the scheduler runs on for ever, and each of its rounds counts as progress.
+        *((lost, PAIR if lost == "wait for the answer" else QUICK) for lost in LOST),
+        *(
+            pytest.param(lost, PAIR, marks=pytest.mark.exhaustive)
+            for lost in LOST if lost != "wait for the answer"
+        ),
+    ],
+    ids=str,
+)
+def test_what_keeps_answers_apart_is_needed(
+    lost: str, case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The simulator finds a kernel without it: a race, a deadlock, or a fault."""
+    kind, method, name = LOST[lost]
+    spec = spec_of(case)
+    (mbar,) = (each.index for each in spec.config.misc_mbars.specs if each.name == name)
+    for each in (kind, *kind.__subclasses__()):
+        if method in vars(each):
+            monkeypatch.setattr(each, method, except_on(mbar, vars(each)[method], method))
+    broken = compile_kernel(spec)
+    seeds: list[dict[str, Any]] = [{"mode": "random", "seed": seed} for seed in range(3)]
+    assert any(objections(arguments(case), artifact=broken, **options) for options in seeds)
