@@ -87,6 +87,10 @@ KERNELS: dict[str, tuple[Case, ...]] = {
         featured(PERSISTENT, 256, ((300, 420), (0, 20), (200, 500)), 2, sharpness=4.0),
         featured(PERSISTENT, 256, ((600, 70),), 2),
     ),
+    "pair256-dynamic": (
+        featured(DYNAMIC, 256, ((300, 420), (0, 20), (200, 500)), 2, sharpness=4.0),
+        featured(DYNAMIC, 256, ((600, 70),), 2),
+    ),
     "hopper": (
         dense(200, 1270, 128, causal=True, growth=0.016, arch=HOPPER),
         dense(300, 510, 128, causal=True, softmax_scale=-0.1, arch=HOPPER),
@@ -121,6 +125,7 @@ BASES: Final = {
     "2q-persistent-plain": "2q-persistent", "2q-dynamic": "2q-persistent",
     "2q-pages": "2q", "2q-rope": "2q", "1q-rope": "1q", "1q-tokens": "1q", "1q-cluster": "1q",
     "pair256-tokens": "pair256", "pair256-persistent": "pair256-pages",
+    "pair256-dynamic": "pair256-pages",
     "hopper-fp8-wide": "hopper", "hopper-sections": "hopper-persistent",
 }  # fmt: skip
 """Kernel -> a kernel above that has most of its statements, in which all of them are at fault."""
