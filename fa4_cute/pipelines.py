@@ -230,11 +230,8 @@ class FA4MiscMBars(MBars):
     layout: FA4MiscMBarsLayout
 
     def producer_s(self, chain: int) -> RolePipeline:
-        """MMA: commit says that S is written.
-
-        It never acquires: P V of the step before, issued by the same thread, waited for all of P,
-        and so for the softmax to have read S.
-        """
+        """MMA: commit says that S is written. It never acquires: an earlier P V of the same thread
+        waited for P, and so for the softmax to have read S."""
         return RolePipeline(self.block, self.layout.producer_s(chain))
 
     def consumer_s(self, chain: int) -> RolePipeline:
@@ -260,6 +257,10 @@ class FA4MiscMBars(MBars):
     def q1_wait_mbar(self, qk_stage: int) -> Barrier:
         """Stage ``qk_stage`` of the second Q tile has arrived."""
         return Barrier(self.block, self.layout.q1_wait_mbar(qk_stage))
+
+    def scores_read(self, chain: int) -> Barrier:
+        """S of ``chain`` is in registers: P of the other chain may overwrite it."""
+        return Barrier(self.block, self.layout.scores_read(chain))
 
     def publish(self) -> Barrier:
         """The warps of all CTAs of the cluster have published their partition."""

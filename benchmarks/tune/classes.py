@@ -100,12 +100,13 @@ class ProblemClass:
 PROMPT: Final = tuple(Cell(kind, keys) for kind in ("full", "causal") for keys in (1024, 8192))
 STEP: Final = (Cell("decode", 8192), Cell("decode", 65536))
 _COMMON: Final = (("emulated", SHARES), ("registers", REGISTERS), ("parts", PARTS))
+_CROSSES: Final = ("crosses", (False, True))
 
 
 def _prompt(
     name: str, dtype: str, depth: int, ov_depth: int, *more: tuple[str, tuple[object, ...]]
 ) -> ProblemClass:
-    return ProblemClass(name, "2q", dtype, depth, ov_depth, PROMPT, (*more, *_COMMON))
+    return ProblemClass(name, "2q", dtype, depth, ov_depth, PROMPT, (*more, _CROSSES, *_COMMON))
 
 
 CLASSES: Final = (

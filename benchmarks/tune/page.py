@@ -30,10 +30,12 @@ only if it beats the simpler one by its whole band.
 
 `make tune` tries the free choices of the plan (`fa4_cute/plan/config/tuning.py`): keys of a tile,
 emulated share of the exponentials, registers of softmax, correction and single warps, parts in
-which P is handed over. It compiles each kernel, executes a CTA at two lengths, and predicts whole
-launches: 16K tokens of 2,048 columns, or a decoding step of {0} sequences with {1} heads on {2}.
+which P is handed over, and whether P crosses to the columns of the other chain's S. It compiles
+each kernel, executes a CTA at two lengths, and predicts whole launches: 16K tokens of 2,048
+columns, or a decoding step of {0} sequences with {1} heads on {2}.
 Ratios are over the defaults (16/64 emulated, 192/88/40 registers, P in 3+1, as many keys as fit).
-T1 ([glossary.md](glossary.md)) and turn are stall cycles of the softmax loop without a mask.
+T1 ([glossary.md](glossary.md)) and turn are stall cycles of the softmax loop without a mask. Where
+P crosses, all of it is handed over together, and T1 ends there.
 """
 TRIED: Final = """
 ## What was tried by hand
@@ -62,19 +64,28 @@ TAIL: Final = """
   waits for code. With 128 keys there are none. The model knows only from other chips how a B200
   fetches code, so the band is wide.
 * **A quarter of the exponentials was a little too few**, in every class of prompts but bf16 at
-  192/128: 20 of 64 pairs shorten T1 and leave MUFU to the other group. From 24 of 64 on issue slots
-  are short. fp8 at head dim 64, whose products are short, has 28 of 64.
+  192/128 and, since P crosses there, at 128: 20 of 64 pairs shorten T1 and leave MUFU to the other
+  group. From 24 of 64 on issue slots are short. fp8 at head dim 64, whose products are short, has
+  28 of 64.
 * **A shorter T1 is not enough.** One experiment shortens it by 5 % and changes nothing: each of the
   two softmax groups is busy for two thirds of a tile, so what one gains it takes from the other. Of
   the 2,470 cycles of a tile, a softmax warp waits 830 for S and 350 for its turn at issue and MUFU.
+* **Scores a tile ahead are.** Where P lies in the columns of the other chain's S, the next S need
+  not wait for P V: 1,536 cycles of MMAs lie between "S ready" and "P needed", not 1,024, and the
+  softmax of head dim 128 hides behind them with a T1 that is 250 cycles longer. What has to be
+  short instead is the way from "the other S is in registers" to "P stored": all exponentials come
+  before it. Modular's kernel of 26.7, whose T1 is that of this package's before (867 and 855, see
+  [originals.md](originals.md)), leads with this order. Its hole at the last P of the second
+  chain, which nothing orders after P V of the one before, is closed here: the softmax waits for
+  that P V.
 * **Short sequences lacked overlap.** The start and the end of a query tile cost 9,500 cycles at
   head dim 128, half as much as 1,024 keys. Persistent CTAs that write O from the registers leave
   4,800 of them. Where a mask makes query tiles uneven, the order in which CTAs take them gains as
   much again.
 * **Decoding is bound by memory** at every choice, once splits make as many CTAs as SMs, and once no
   copy waits for the page table.
-* Not tried: exponentials across chains, and the next Q K' into the half of S that P does not use
-  (N = 64 costs 1.5 times the MMA cycles a key, which is more than the wait it saves).
+* Not tried: P across the chains in a CTA pair, and the next Q K' into the half of S that P does not
+  use (N = 64 costs 1.5 times the MMA cycles a key, which is more than the wait it saves).
 """
 
 

@@ -84,6 +84,8 @@ def described(tuning: Tuning) -> str:
         parts.append(f"{tuning.emulated}/64 emulated")
     if tuning.registers != DEFAULT.registers:
         parts.append("/".join(map(str, tuning.registers)) + " registers")
+    if tuning.crosses:
+        parts.append("P crosses")
     if tuning.parts != DEFAULT.parts:
         parts.append("P in " + "+".join(map(str, tuning.parts)))
     return ", ".join(parts) or "defaults"
@@ -165,7 +167,7 @@ def _record(entry: dict[str, Any]) -> Record:
     choice = entry["tuning"]
     tuning = Tuning(
         choice["emulated"], tuple(choice["parts"]), RoleRegisters(*choice["registers"]),
-        choice["keys"], choice["slots"],
+        choice["keys"], choice["slots"], choice.get("crosses", DEFAULT.crosses),
     )  # fmt: skip
     cycles = {cell: tuple(values) for cell, values in entry["cycles"].items()}
     return Record(**{**entry, "tuning": tuning, "cycles": cycles})

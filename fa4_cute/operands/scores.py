@@ -5,7 +5,7 @@ them: a score modifier or a bias. Then they are scaled first, in natural units, 
 brought to powers of two, and ``row.scale`` is 1.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Several
 from dataclasses import dataclass
 from functools import reduce
@@ -265,6 +265,32 @@ class RowBias:
             for slot in term.bias_slots
         ]
         return sum(found[1:], start=found[0]) if found else Float32(0.0)
+
+
+def scores_at_once(
+    row: LaneRow,
+    columns: ColumnPlan,
+    row_max: Float32,
+    tile: TileView,
+    say_read: Callable[[], None],
+) -> tuple[list[Float32], Float32]:
+    """Return :func:`scores_and_max` of a row that is resident; S is free as early as can be.
+
+    The rest is loaded under the maximum of the first columns. ``say_read`` is called as soon as all
+    are in registers.
+    """
+    first, *rest = columns.loads
+    values = tmem.wait_loads(load_columns(row, first))
+    pending = [load_columns(row, span) for span in rest]
+    scores = visible(values, first, tile)
+    row_max = softmax_math.tile_max(scores, row_max)
+    arrived = [tmem.wait_loads(values) for values in pending]
+    say_read()
+    for span, values in zip(rest, arrived, strict=True):
+        values = visible(values, span, tile)
+        row_max = softmax_math.tile_max(values, row_max)
+        scores += values
+    return scores, row_max
 
 
 def scores_and_max(

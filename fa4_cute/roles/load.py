@@ -2,7 +2,8 @@
 
 Edges: expects and fills ``K full``, ``V full`` and ``Q1Sync``; waits on ``K empty``, ``V empty``.
 Slots are filled in the order in which the MMA role consumes (``plan.spec.issue_order``): with two Q
-tiles K, then V of every key tile; with one, K of a tile before V of the tile before. The first Q
+tiles K, then V of every key tile; with one, or where P crosses, K of a tile before V of the tile
+before. The first Q
 tile shares the barrier of the first K tile, because no MMA can start without either.
 """
 
@@ -196,8 +197,8 @@ def load_for_two_queries(ctx: KernelContext) -> None:
 
 
 @cute.jit
-def load_for_one_query(ctx: KernelContext) -> None:
-    """Load for a single Q tile: V follows K one key tile later."""
+def load_keys_ahead(ctx: KernelContext) -> None:
+    """Load for a single Q tile, or where P crosses: V follows K one key tile later."""
     config = ctx.spec.config
     k_ring, v_ring = producer_rings(ctx)
     k = v = ctx.ring_start(producer=True)
@@ -221,8 +222,8 @@ def load_for_one_query(ctx: KernelContext) -> None:
 
 def load_work(ctx: KernelContext) -> None:
     """Load the operands of one query tile."""
-    if ctx.spec.config.num_qo == 1:
-        load_for_one_query(ctx)
+    if ctx.spec.issue_order.keys_ahead:
+        load_keys_ahead(ctx)
     else:
         load_for_two_queries(ctx)
 

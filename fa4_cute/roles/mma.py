@@ -2,14 +2,17 @@
 
 Two Q tiles, per key tile n: S0 <- Q0 Kn', O1 += P1 Vn-1, S1 <- Q1 Kn', O0 += P0 Vn. Two MMAs
 always lie between "S ready" and "P needed", so the softmax of one chain hides behind the MMAs of
-the other. A single Q tile alternates the chains from key tile to key tile: S_i <- Q Kn',
-O_j += P_j Vn-1 with i = n mod 2 and j the other chain (``plan.spec.issue_order``).
+the other. Where P of a chain lies in the columns of the other chain's S, these are three: S0 <- Q0
+Kn', O0 += P0 Vn-1, S1 <- Q1 Kn', O1 += P1 Vn-1. A single Q tile alternates the chains from key tile
+to key tile: S_i <- Q Kn', O_j += P_j Vn-1 with i = n mod 2 and j the other chain
+(``plan.spec.issue_order``).
 
 Edges: waits on ``K full``, ``Q1Sync``, ``V full`` and ``S_cons`` (P stored and O rescaled);
 commits ``S_prod``, ``O_prod``, ``K empty`` and ``V empty``.
 
 Why no wait before S_i is overwritten: P_i V was issued earlier by this thread, MMAs of one thread
-execute in order, and P_i was complete only after the softmax had read all of S_i.
+execute in order, and P_i was complete only after the softmax had read all of S_i. Where P crosses,
+that holds of P_j of the other chain, from the second tile on.
 """
 
 from dataclasses import dataclass
@@ -172,6 +175,38 @@ def descriptor_q(ctx: KernelContext, query_tile: int) -> Int32:
 
 
 @cute.jit
+def issue_ahead(ctx: KernelContext) -> None:
+    """Issue for two Q tiles whose P cross: S of a key tile before P V of the one before.
+
+    The second S0 alone follows no P V, so it waits until the softmax has read the first.
+    """
+    config, issuer = ctx.spec.config, MmaIssuer.of(ctx)
+    k = v = ctx.ring_start(producer=False)
+    num_tiles = ctx.work.num_key_tiles
+    if num_tiles > 0:
+        issuer.first_chain(k, Int32(0))
+        issuer.second_chain(k, Int32(0), wait_for_query=True)
+        k, v = after_key(config, k, v)
+        for tile in cutlass.range(1, num_tiles, unroll=1):
+            if tile == 1:
+                ctx.mbars.scores_read(0).wait(ctx.step(0, Int32(0)))
+                tmem.fence_after_thread_sync()
+            issuer.first_chain(k, tile)
+            key = k
+            k, v = after_key(config, k, v)
+            issuer.wait_values(v, tile - 1)
+            issuer.outputs(0, v, Int32(tile > 1), tile - 1)
+            issuer.second_chain(key, tile)
+            issuer.outputs(1, v, Int32(tile > 1), tile - 1)
+            issuer.v_ring.release_v(v)
+            k, v = after_value(config, k, v)
+        issuer.wait_values(v, num_tiles - 1)
+        for chain in cutlass.range_constexpr(NUM_CHAINS):
+            issuer.outputs(chain, v, Int32(num_tiles > 1), num_tiles - 1)
+        issuer.release_last_values(v)
+
+
+@cute.jit
 def issue_for_two_queries(ctx: KernelContext) -> None:
     """Issue for two Q tiles, each with ``num_key_tiles`` key tiles."""
     issuer = MmaIssuer.of(ctx)
@@ -241,6 +276,8 @@ def issue_work(ctx: KernelContext) -> None:
         issue_for_one_query(ctx)
     elif isinstance(ctx, PairCtaContext):
         issue_for_pair(ctx)
+    elif ctx.spec.config.crosses:
+        issue_ahead(ctx)
     else:
         issue_for_two_queries(ctx)
 

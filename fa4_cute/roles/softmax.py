@@ -1,12 +1,17 @@
 """Softmax role (warps 0-3 and 4-7): one warp group per S/O chain, one thread per row.
 
 Per key tile: wait for S, find the row maximum, publish the correction factor, turn S into P (in
-place: P borrows the low columns of S), hand P over in pv stages, add up the row sum. Then,
-once: divide O by the row sum, store it through shared memory and TMA, write the log-sum-exp.
+place: P borrows the low columns of S), hand P over in pv stages, add up the row sum. Where P
+crosses, it is held in registers until the other group has read its S, and then stored there as a
+whole. Then, once: divide O by the row sum, store it through shared memory and TMA, write the
+log-sum-exp.
 
 Edges: waits on ``S_prod`` (scores written), ``C`` consumed, and at the end ``O_prod``; arrives on
-``C`` produced and ``S_cons[stage]`` (this part of P stored).
+``C`` produced and ``S_cons[stage]`` (this part of P stored). Where P crosses, also arrives on
+``S_read`` of the chain and waits on the other's.
 """
+
+from functools import partial
 
 import cutlass
 from cutlass import Float32, Int32, cute
@@ -15,7 +20,7 @@ from ..device.lanes import lane_address
 from ..device.math import softmax as softmax_math
 from ..device.math.softmax import Exponent
 from ..device.memory import shared, tmem
-from ..operands.scores import TileView, load_columns, masked, scores_and_max
+from ..operands.scores import TileView, load_columns, masked, scores_and_max, scores_at_once
 from ..operands.token_scales import keep_query_scale, release_scales, wait_for_scales
 from ..output.cluster import write_output as write_output_of_cluster
 from ..output.two_q import write_output
@@ -92,6 +97,31 @@ def wait_for_factor_read(ctx: KernelContext, chain: cutlass.Constexpr[int], tile
         ctx.mbars.producer_c(chain).acquire_next(ctx.factor_step(chain, tile))
 
 
+def say_read(ctx: KernelContext, chain: int) -> None:
+    """Say that S of the chain is in registers."""
+    tmem.fence_before_thread_sync()
+    ctx.mbars.scores_read(chain).arrive()
+
+
+@cute.jit
+def wait_for_columns(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: Int32) -> None:
+    """Wait until P of the chain's ``tile``-th key tile may overwrite the other chain's S.
+
+    Chain 0's P follows the other S of the same key tile, chain 1's that of the next one. After the
+    last there is none: then P V of the tile before has to have read what chain 1 overwrites.
+    """
+    if cutlass.const_expr(chain == 0):
+        ctx.mbars.scores_read(1).wait(ctx.step(1, tile))
+    else:
+        is_last = tile == ctx.work.num_key_tiles - 1
+        after = Int32(cutlass.select_(is_last, tile, tile + 1))
+        ctx.mbars.scores_read(0).wait(ctx.step(0, after))
+        if is_last:
+            if tile > 0:
+                ctx.mbars.consumer_o(1).wait(ctx.step(1, tile - 1))
+    tmem.fence_after_thread_sync()
+
+
 def exponentiate_and_store(
     ctx: KernelContext,
     row: SoftmaxRow,
@@ -104,6 +134,7 @@ def exponentiate_and_store(
     plan, columns, probability = ctx.spec.exp2_plan, ctx.spec.column_plan, ctx.spec.probability
     p_address = lane_address(ctx.tmem, ctx.columns.borrow_s_as_p(row.chain).start)
     reader, sums = ScoreReader(row, columns, scores, key_tile), LaggingSums()
+    held: list[tuple[int, list[Int32]]] | None = [] if ctx.spec.config.crosses else None
     first_batches = ctx.spec.first_batches
     last_stage = len(first_batches) - 1
     for batch, span in enumerate(columns.batches):
@@ -111,14 +142,26 @@ def exponentiate_and_store(
         if batch in first_batches[1:]:
             # Each pv stage has its own barrier: the MMAs start on what lies before it.
             stage = first_batches.index(batch)
-            hand_over(ctx, row, stage - 1)
-            if stage == last_stage:
-                wait_for_factor_read(ctx, row.chain, tile)
+            if held is None:
+                hand_over(ctx, row, stage - 1)
+                if stage == last_stage:
+                    wait_for_factor_read(ctx, row.chain, tile)
         reader.read_ahead(batch + 1)
         exponentials = softmax_math.exponentials(values, plan, span.start // 2, exponent)
         words = softmax_math.pack_probabilities(exponentials, probability)
-        tmem.store(p_address + probability.column(span.start), words)
+        column = probability.column(span.start)
+        if held is None:
+            tmem.store(p_address + column, words)
+        else:
+            held.append((column, words))
         sums.add(exponentials)
+    if held is not None:
+        wait_for_factor_read(ctx, row.chain, tile)
+        wait_for_columns(ctx, row.chain, tile)
+        for column, words in held:
+            tmem.store(p_address + column, words)
+        for stage in range(last_stage):
+            hand_over(ctx, row, stage)
     hand_over(ctx, row, last_stage)
     return sums.all()
 
@@ -146,8 +189,18 @@ def softmax_tile(
     visited = ctx.spec.issue_order.key_tile(row.chain, tile)
     scales = wait_for_scales(ctx, row, visited)
     key_tile = TileView.of(ctx, row, ctx.work.key_tile(visited) * ctx.spec.config.BN, scales)
-    scores, new_max = scores_and_max(row, ctx.spec.column_plan, row_max, key_tile)
-    probability, modified = ctx.spec.probability, row.is_modified
+    columns = ctx.spec.column_plan
+    crosses, modified = ctx.spec.config.crosses, row.is_modified
+    if cutlass.const_expr(crosses and not modified):
+        scores, new_max = scores_at_once(
+            row, columns, row_max, key_tile, partial(say_read, ctx, row.chain)
+        )
+    else:
+        scores, new_max = scores_and_max(row, columns, row_max, key_tile)
+        if cutlass.const_expr(crosses):
+            # What changes scores leaves no registers for a whole row besides.
+            say_read(ctx, row.chain)
+    probability = ctx.spec.probability
     scale = softmax_math.exact_scale(new_max, row.scale, probability, is_modified=modified)
     used_max, factor = softmax_math.rescale_decision(
         row_max, new_max, row.scale, ctx.spec.probability

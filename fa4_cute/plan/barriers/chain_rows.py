@@ -34,6 +34,19 @@ def factor_rows(chain: int) -> list[BarrierRow]:
     ]
 
 
+def read_rows() -> list[BarrierRow]:
+    """Rows of "S in registers", one per chain: P of the other chain overwrites it."""
+    return [
+        (
+            f"S{chain}_read",
+            f"S{chain} in registers",
+            (Arrival(f"softmax{chain}", WARP_GROUP_THREADS),),
+            "softmax1, mma (second tile)" if chain == 0 else "softmax0",
+        )
+        for chain in range(NUM_CHAINS)
+    ]
+
+
 def stored_rows() -> list[BarrierRow]:
     """Rows of the barriers between two query tiles of a persistent CTA, one per chain."""
     return [

@@ -11,6 +11,7 @@ Index order (``pv`` = 2 stages of P, ``qk`` stages of K, ``kv`` ring slots)::
     K_offset     K full [qk*kv], K empty [qk*kv]                             1
     V_offset     V full [kv], V empty [kv]     (absent in a fused ring)      1
     O_prod       O_prod[0..1]   P V accumulated                              1
+    S_read       S0_read, S1_read   S in registers (where P crosses)         128
     stored_offset  stored[0..1] O stored, its memories free (persistent)     128
     publish_offset publish      partitions of all CTAs readable (cluster)    8 per CTA
     scale_offset k_scale        all "arrived" (pair with scales per token)   1, CTA-local
@@ -39,7 +40,14 @@ from typing import Final
 
 from .answers import AnswerPlan
 from .barrier_spec import MMA_COMMIT, TMA_BYTES, BarrierRow, BarrierTable
-from .chain_rows import NUM_CHAINS, consumed_rows, factor_rows, publish_rows, stored_rows
+from .chain_rows import (
+    NUM_CHAINS,
+    consumed_rows,
+    factor_rows,
+    publish_rows,
+    read_rows,
+    stored_rows,
+)
 from .pipeline_plan import RolePipelinePlan, StagedPipelinePlan
 from .ring_rows import ring_rows, scale_rows
 
@@ -70,6 +78,8 @@ class FA4MiscMBarsLayout(BarrierTable):
     """CTAs of a cluster that share the keys of a query tile."""
     num_scale_bufs: int = 0
     """Buffers of key scales with barriers of their own; 0 when they travel with a K slot."""
+    crosses: bool = False
+    """Whether P of a chain lies in the columns of the other chain's S."""
     dynamic: bool = False
 
     def groups(self) -> dict[str, list[BarrierRow]]:
@@ -94,6 +104,7 @@ class FA4MiscMBarsLayout(BarrierTable):
             "O_prod": [
                 (f"O_prod[{w}]", f"O{w} accumulated", MMA_COMMIT, told) for w in range(NUM_CHAINS)
             ],
+            "S_read": read_rows() if self.crosses else [],
             "stored": stored_rows() if self.persistent else [],
             "publish": publish_rows(self.num_partitions) if self.num_partitions > 1 else [],
             "k_scale": scale_rows(self.num_scale_bufs, readers),
@@ -188,6 +199,10 @@ class FA4MiscMBarsLayout(BarrierTable):
     def combined_p_o_consumer(self, chain: int) -> int:
         """Barrier on which "first pv stage of P stored" and "O rescaled" arrive together."""
         return self.offset(f"S{self._chain(chain)}_cons")
+
+    def scores_read(self, chain: int) -> int:
+        """Barrier that says that S of ``chain`` is in registers."""
+        return self.offset("S_read") + self._chain(chain)
 
     def stored(self, chain: int) -> int:
         """Barrier that says that O of ``chain`` has been read and stored."""

@@ -17,8 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-RESIDENT_COLUMNS: Final = 128
-"""Most scores of a row that fit a softmax thread's registers besides everything else."""
+from ..config.tile_config import RESIDENT_COLUMNS
+
 LOAD_COLUMNS: Final = 32
 """Columns per load for the maximum: the width of one visibility test."""
 

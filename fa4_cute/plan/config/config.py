@@ -84,6 +84,7 @@ class FA4Config(FA4TileConfig):
             persistent=self.persistent,
             num_partitions=self.splitk_partitions,
             num_scale_bufs=self.num_own_scale_bufs,
+            crosses=self.crosses,
             dynamic=self.dynamic,
         )
 

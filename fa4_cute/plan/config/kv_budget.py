@@ -107,6 +107,7 @@ def _fixed_barriers(config: FA4TileConfig, qk_stages: int) -> int:
     barriers += NUM_ANSWER_BARRIERS if config.dynamic else 0
     barriers += 1 if config.splitk_partitions > 1 else 0
     barriers += 2 * config.num_own_scale_bufs
+    barriers += 2 if config.crosses else 0
     return barriers + (qk_stages if config.num_qo == 2 else 0)
 
 

@@ -17,7 +17,7 @@ PREDICTED: Final[tuple[PredictedRow, ...]] = (
     PredictedRow("2q", 2, 96, 96,
                  Costs(0, 9410, 19361), Costs(4420, 4254, 18912)),
     PredictedRow("2q", 2, 128, 128,
-                 Costs(0, 9523, 19735), Costs(4450, 4777, 19645)),
+                 Costs(0, 9695, 16788), Costs(3520, 5251, 16588)),
     PredictedRow("2q", 2, 192, 128,
                  Costs(0, 9810, 23612), Costs(4441, 4781, 23480)),
     PredictedRow("2q", 1, 64, 64,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import gcd
+from typing import Final
 
 from ..facts.dtypes import DType
 from ..facts.hardware import (
@@ -26,6 +27,8 @@ from .operand_config import OperandConfig
 from .token_rows import NUM_SCALE_BUFS
 from .tuning import Tuning
 
+RESIDENT_COLUMNS: Final = 128
+"""Most scores of a row that fit a softmax thread's registers besides everything else."""
 SOFTMAX_THREADS = 2 * WARP_GROUP_THREADS
 """One warp group per S/O chain, one thread per row."""
 
@@ -202,6 +205,15 @@ class FA4TileConfig(OperandConfig):
     def tmem_used(self) -> int:
         """Columns used; the kernel allocates all 512."""
         return self.TMEM_O1 + self.padded_ov_depth
+
+    @property
+    def crosses(self) -> bool:
+        """Whether P of a chain lies in the columns of the other chain's S: two Q tiles of one CTA.
+
+        A row of more columns reads half of S again while it stores P.
+        """
+        two = self.num_qo == 2 and not self.pair_cta
+        return self.tuning.crosses and two and self.BN <= RESIDENT_COLUMNS
 
     def cta_group(self) -> int:
         """CTAs per MMA."""

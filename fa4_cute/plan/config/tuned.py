@@ -15,7 +15,7 @@ TUNED: Final[tuple[TunedRow, ...]] = (
     TunedRow("2q", 2, 96, 96,
              Tuning(emulated=20)),
     TunedRow("2q", 2, 128, 128,
-             Tuning(emulated=20)),
+             Tuning(crosses=True)),
     TunedRow("2q", 2, 192, 128,
              Tuning(registers=RoleRegisters(200, 88, 24))),
     TunedRow("2q", 1, 64, 64,

@@ -45,6 +45,7 @@ class Tuning:
         registers: of the roles' threads.
         keys: most keys per tile, 0 for as many as Tensor Memory holds.
         slots: most slots of K and V together, 0 for as many as shared memory holds.
+        crosses: with two Q tiles P of a chain lies in the columns of the other chain's S.
 
     Raises:
         ValueError: for a value that no kernel can have.
@@ -55,6 +56,7 @@ class Tuning:
     registers: RoleRegisters = field(default=RoleRegisters())
     keys: int = 0
     slots: int = 0
+    crosses: bool = False
 
     def __post_init__(self) -> None:
         """Refuse values outside the domain of the record."""

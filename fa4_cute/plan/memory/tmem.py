@@ -13,7 +13,8 @@ Head dim 256 and 512, where P goes through shared memory::
     d512: | O_lo 0-127 | O_hi 128-255 | S_even 256-383 | S_odd 384-511 |
 
 P may overwrite S_i because the same thread wrote P after it had all of its S row in registers, and
-the MMA that overwrites S_i again is issued after the one that reads P_i.
+the MMA that overwrites S_i again is issued after the one that reads P_i. Where P crosses, P_i
+borrows the columns of the other chain's S, whose threads say when they have it in registers.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ class AttentionTmem(TmemMap):
     """Map of the 2Q/1Q kernel: ``S0 S1 O0 O1`` and the loans on S."""
 
     p_columns: int = 0
+    crosses: bool = False
 
     @classmethod
     def of(cls, config: FA4Config) -> AttentionTmem:
@@ -92,6 +94,7 @@ class AttentionTmem(TmemMap):
                 Region("O1", config.TMEM_O1, ov),
             ),
             p_columns=config.BN * config.qkv_dtype_size // TMEM_COLUMN_BYTES,
+            crosses=config.crosses,
         )
 
     def s(self, chain: int) -> Region:
@@ -103,8 +106,12 @@ class AttentionTmem(TmemMap):
         return self[f"O{chain}"]
 
     def borrow_s_as_p(self, chain: int) -> Region:
-        """P of a chain: the low columns of its own S, two (16-bit) or four (fp8) keys a column."""
-        return Region(f"P{chain}", self.s(chain).start, self.p_columns)
+        """P of a chain: the low columns of its own S, two (16-bit) or four (fp8) keys a column.
+
+        Or of the other chain's, so that the next S need not wait for P V.
+        """
+        lender = self.s(1 - chain if self.crosses else chain)
+        return Region(f"P{chain}", lender.start, self.p_columns)
 
     def borrow_s_for_lse(self, chain: int) -> Region:
         """1Q: row max and row sum of a chain, once its S is dead."""

@@ -12,14 +12,25 @@ Then both kernels issue S of a step one step ahead of P V::
     S(0)  S(1) O(0)  S(2) O(1)  S(3) O(2)  ..  O(last)
 
 so that two MMAs lie between "S ready" and "P needed", and S of a chain is overwritten only after
-its P has been used. An odd number of key tiles needs no case of its own: the last step of a single
-Q tile simply lies in chain 0. K of a tile is freed by the last S that reads it, V by the last P V;
-only V of the last tile is not, because nobody would wait for that, and the CTA must not end before
-an arrival on one of its barriers.
+its P has been used. Where P crosses to the columns of the other chain's S, S of a step is issued
+two steps ahead, and three MMAs lie between::
 
-Slots are filled in the order in which the MMA role first needs them. With a single Q tile that puts
-K of the next tile before V (``docs/sources.md`` section 7 loads K, K, V, V; both are
-the same with separate rings, and with a shared one this order frees slots in ring order).
+    S(0)  S(1)  S(2) O(0)  S(3) O(1)  S(4) O(2)  ..  O(last)
+
+It is overwritten once its softmax group holds it in registers. P of the other chain, which lies
+there meanwhile, is stored after that, and its P V is issued before the next S. The second S of
+chain 0 follows no P V: the MMA role waits for the reading itself. The last P of chain 1 follows no
+reading: the softmax waits until P V has read the one before.
+
+An odd number of key tiles needs no case of its own: the last step of a single Q tile simply lies in
+chain 0. K of a tile is freed by the last S that reads it, V by the last P V; only V of the last
+tile is not, because nobody would wait for that, and the CTA must not end before an arrival on one
+of its barriers.
+
+Slots are filled in the order in which the MMA role first needs them. With a single Q tile, and
+where P crosses, that puts K of the next tile before V (``docs/sources.md`` section 7 loads K, K, V,
+V; both are the same with separate rings, and with a shared one this order frees slots in ring
+order).
 
 Source: ``docs/sources.md`` section 7.
 """
@@ -58,12 +69,18 @@ class Issue:
 
 @dataclass(frozen=True)
 class IssueOrder:
-    """Steps of a kernel with ``num_qo`` Q tiles per CTA.
+    """Steps of a kernel with ``num_qo`` Q tiles per CTA; P that ``crosses`` lies in the other S.
 
     ``num_tiles`` and ``key_tile`` only add, multiply and divide, so that they work on registers.
     """
 
     num_qo: int
+    crosses: bool = False
+
+    @property
+    def keys_ahead(self) -> bool:
+        """Whether K of the next key tile is loaded before V."""
+        return self.deals_out or self.crosses
 
     @property
     def deals_out(self) -> bool:
@@ -87,12 +104,14 @@ class IssueOrder:
     def issues(self, num_key_tiles: int) -> Iterator[Issue]:
         """Yield the accumulations in the order of the MMA role."""
         steps = list(self._steps(num_key_tiles))
-        for i, step in enumerate(steps):
-            yield self._issue("S", *step)
-            if i:
-                yield self._issue("O", *steps[i - 1])
-        if steps:
-            yield replace(self._issue("O", *steps[-1]), releases=False)
+        ahead = 2 if self.crosses else 1
+        for i in range(len(steps) + ahead):
+            if i < len(steps):
+                yield self._issue("S", *steps[i])
+            if ahead <= i:
+                issue = self._issue("O", *steps[i - ahead])
+                is_last = i - ahead == len(steps) - 1
+                yield replace(issue, releases=issue.releases and not is_last)
 
     def loads(self, num_key_tiles: int) -> Iterator[tuple[str, int]]:
         """Yield ("K", tile) and ("V", tile) in the order in which slots are filled."""

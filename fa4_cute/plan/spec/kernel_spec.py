@@ -151,7 +151,7 @@ class KernelSpec(CommonSpec):
     @property
     def issue_order(self) -> IssueOrder:
         """How the key tiles are dealt out to the chains, and the order of MMAs and loads."""
-        return IssueOrder(self.config.num_qo)
+        return IssueOrder(self.config.num_qo, self.config.crosses)
 
     @property
     def drains_rings(self) -> bool:

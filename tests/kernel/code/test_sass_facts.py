@@ -26,8 +26,9 @@ PAIRS = [
     Depth512Spec.for_attention(DType.BF16, 512, return_lse=True),
 ]
 BUDGET = re.compile(r"USETMAXREG\.(TRY_ALLOC|DEALLOC)\S* (?:UP\d, )?(0x[0-9a-f]+)")
-LONGEST_T1 = {64: 1400, 128: 930, 192: 500}
-"""Stall cycles; FlashAttention-4's own d128 kernel has 930 with this compiler."""
+LONGEST_T1 = {64: 1400, 128: 1200, 192: 500}
+"""Stall cycles. FlashAttention-4's own d128 kernel has 930 with this compiler, and two products to
+hide them behind. Here P crosses: it is handed over as a whole, and the products are three."""
 LONGEST_T1_OF_A_PAIR = 1300
 of_any = pytest.mark.parametrize("spec", [*TWO_Q, *PAIRS], ids=lambda s: s.name)
 

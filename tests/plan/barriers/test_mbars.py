@@ -42,6 +42,8 @@ def arrivals_per_phase(config: FA4Config) -> Counter[int]:
         arrive(mbars.consumer_c(chain).release(), correction)
         if config.persistent:
             arrive(mbars.stored(chain), softmax)
+        if config.crosses:
+            arrive(mbars.scores_read(chain), softmax)
         for product in (mbars.producer_s(chain), mbars.producer_o(chain)):
             arrive(product.commit(), 1)
     for part in range(config.num_qk_stages if config.num_qo == 2 else 0):
@@ -87,13 +89,15 @@ def test_the_size_formula(config: FA4Config) -> None:
     expected += 0 if config.use_fused_kv else 2 * kv
     expected += 1 if config.splitk_partitions > 1 else 0
     expected += 4 if config.pair_cta and config.scale_dtype.is_valid else 0
+    expected += 2 if config.crosses else 0
     expected += 2 * config.persistent + 2 * config.dynamic
     assert config.misc_mbars.size == config.misc_mbars.num_mbars() == expected
     assert len(config.misc_mbars.specs) == expected
 
 
 def test_counts_of_the_d128_kernel_by_hand() -> None:
-    assert D128.counts() == (256, 128, 256, 128, *[128] * 4, *[1] * 15)
+    assert D128.counts() == (256, 128, 256, 128, *[128] * 4, *[1] * 15, 128, 128)
+    assert replace(D128, crosses=False).counts() == D128.counts()[:-2]
 
 
 def test_a_pair_doubles_the_shared_counts_only() -> None:
@@ -119,6 +123,8 @@ def test_after_the_chains_only_readers_of_scales_outputs_and_clusters_count_more
             expected[ring.consumer_mbar(slot, 0)] = with_keys + readers
     for chain in range(2 if config.persistent else 0):
         expected[mbars.stored(chain)] = group
+    for chain in range(2 if config.crosses else 0):
+        expected[mbars.scores_read(chain)] = group
     if config.splitk_partitions > 1:
         expected[mbars.publish_offset] = 2 * group // 32 * config.splitk_partitions
     if config.dynamic:

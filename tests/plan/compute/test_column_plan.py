@@ -2,7 +2,8 @@
 
 import pytest
 
-from fa4_cute.plan.compute.column_plan import RESIDENT_COLUMNS, ColumnPlan
+from fa4_cute.plan.compute.column_plan import ColumnPlan
+from fa4_cute.plan.config.tile_config import RESIDENT_COLUMNS
 
 TILES = (64, 128, 192, 256)
 P_COLUMNS_PER_SCORE = 1 / 2

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 
@@ -41,6 +43,16 @@ def test_p_and_lse_stay_inside_their_own_s(config: FA4Config) -> None:
         assert tmem.borrow_s_for_lse(chain).end <= s.end
         assert not p.overlaps(tmem.s(1 - chain))
         assert not any(p.overlaps(tmem.o(i)) for i in (0, 1))
+
+
+def test_crossed_p_lies_in_the_other_s() -> None:
+    config = FA4Config.for_attention(DType.BF16, 128)
+    tmem = AttentionTmem.of(config)
+    assert config.crosses
+    assert [tmem.borrow_s_as_p(c).start for c in (0, 1)] == [tmem.s(c).start for c in (1, 0)]
+    for other in (replace(config, num_qo=1), replace(config, pair_cta=True)):
+        assert not other.crosses
+        assert AttentionTmem.of(other).borrow_s_as_p(0).start == AttentionTmem.of(other).s(0).start
 
 
 @settings(deadline=None)

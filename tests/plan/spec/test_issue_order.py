@@ -9,17 +9,18 @@ from fa4_cute.plan.spec.issue_order import IssueOrder, OneChain
 
 COUNTS = range(10)
 BOTH = pytest.mark.parametrize("num_qo", [1, 2])
+ORDERS = (IssueOrder(1), IssueOrder(2), IssueOrder(2, crosses=True))
+ALL = pytest.mark.parametrize("order", ORDERS, ids=["one", "two", "crossed"])
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("num_tiles", COUNTS)
-def test_every_query_tile_meets_every_key_tile_once(num_qo: int, num_tiles: int) -> None:
-    order = IssueOrder(num_qo)
+def test_every_query_tile_meets_every_key_tile_once(order: IssueOrder, num_tiles: int) -> None:
     for product in "SO":
         met = Counter(
             (i.query_tile, i.key_tile) for i in order.issues(num_tiles) if i.product == product
         )
-        assert met == Counter((q, k) for q in range(num_qo) for k in range(num_tiles))
+        assert met == Counter((q, k) for q in range(order.num_qo) for k in range(num_tiles))
 
 
 @BOTH
@@ -37,19 +38,42 @@ def test_scores_wait_until_their_chain_is_used_up(num_qo: int, num_tiles: int) -
     assert not held
 
 
-@BOTH
 @pytest.mark.parametrize("num_tiles", COUNTS)
-def test_only_the_first_values_of_a_chain_overwrite(num_qo: int, num_tiles: int) -> None:
-    outputs = [i for i in IssueOrder(num_qo).issues(num_tiles) if i.product == "O"]
+def test_crossed_scores_wait_until_the_p_in_their_columns_is_used_up(num_tiles: int) -> None:
+    """S of a chain, its group's reading of it, and P of the other chain take turns.
+
+    P is stored as late as it can be: in front of its P V. The second S0 follows a reading alone.
+    """
+    lies: dict[int, tuple[str, int]] = {}
+    for issue in ORDERS[2].issues(num_tiles):
+        if issue.product == "S":
+            if (issue.chain, issue.key_tile) == (0, 1):
+                assert lies[0] == ("S", 0)
+            elif issue.key_tile:
+                assert lies[issue.chain] == ("P", issue.key_tile - 2 + issue.chain)
+            lies[issue.chain] = ("S", issue.key_tile)
+        else:
+            last = num_tiles - 1
+            read = min(issue.key_tile + issue.chain, last)
+            was_p = issue.chain == 1 and issue.key_tile == last > 0
+            expected = ("P", last - 1) if was_p else ("S", read)
+            assert lies[1 - issue.chain] == expected
+            lies[1 - issue.chain] = ("P", issue.key_tile)
+
+
+@ALL
+@pytest.mark.parametrize("num_tiles", COUNTS)
+def test_only_the_first_values_of_a_chain_overwrite(order: IssueOrder, num_tiles: int) -> None:
+    outputs = [i for i in order.issues(num_tiles) if i.product == "O"]
     for chain in range(NUM_CHAINS):
         flags = [i.accumulate for i in outputs if i.chain == chain]
         assert flags == [n > 0 for n in range(len(flags))]
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("num_tiles", COUNTS)
-def test_a_tile_is_waited_for_first_and_freed_last(num_qo: int, num_tiles: int) -> None:
-    issues = list(IssueOrder(num_qo).issues(num_tiles))
+def test_a_tile_is_waited_for_first_and_freed_last(order: IssueOrder, num_tiles: int) -> None:
+    issues = list(order.issues(num_tiles))
     for product in "SO":
         for tile in range(num_tiles):
             uses = [i for i in issues if (i.product, i.key_tile) == (product, tile)]
@@ -59,12 +83,11 @@ def test_a_tile_is_waited_for_first_and_freed_last(num_qo: int, num_tiles: int) 
             assert [i.releases for i in uses] == [is_freed and n == last for n in range(len(uses))]
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize("num_slots", [2, 3, 5])
 @pytest.mark.parametrize("num_tiles", COUNTS)
-def test_a_shared_ring_never_blocks(num_qo: int, num_slots: int, num_tiles: int) -> None:
+def test_a_shared_ring_never_blocks(order: IssueOrder, num_slots: int, num_tiles: int) -> None:
     """Loads take slots in ring order as they come free; the MMA role finds each tile loaded."""
-    order = IssueOrder(num_qo)
     pending = list(order.loads(num_tiles))
     ring: list[tuple[str, int] | None] = [None] * num_slots
     slot = 0
@@ -105,7 +128,7 @@ def test_counts_of_a_single_query_tile() -> None:
 
 
 @pytest.mark.parametrize(
-    ("num_qo", "num_tiles", "text"),
+    ("which", "num_tiles", "text"),
     [
         (1, 1, "S0(0) O0(0)"),
         (1, 2, "S0(0) S1(1) O0(0) O1(1)"),
@@ -113,11 +136,13 @@ def test_counts_of_a_single_query_tile() -> None:
         (1, 4, "S0(0) S1(1) O0(0) S0(2) O1(1) S1(3) O0(2) O1(3)"),
         (2, 1, "S0(0) S1(0) O0(0) O1(0)"),
         (2, 2, "S0(0) S1(0) O0(0) S0(1) O1(0) S1(1) O0(1) O1(1)"),
+        (3, 1, "S0(0) S1(0) O0(0) O1(0)"),
+        (3, 3, "S0(0) S1(0) S0(1) O0(0) S1(1) O1(0) S0(2) O0(1) S1(2) O1(1) O0(2) O1(2)"),
     ],
 )
-def test_the_order_of_the_design(num_qo: int, num_tiles: int, text: str) -> None:
-    """Sections 5.5 of the design, written out."""
-    issues = IssueOrder(num_qo).issues(num_tiles)
+def test_the_order_of_the_design(which: int, num_tiles: int, text: str) -> None:
+    """Sections 5.5 of the design, written out; the third order is the crossed one."""
+    issues = ORDERS[which - 1].issues(num_tiles)
     assert " ".join(f"{i.product}{i.chain}({i.key_tile})" for i in issues) == text
 
 
