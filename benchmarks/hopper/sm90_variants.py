@@ -87,7 +87,7 @@ class Trial:
         choice: support.Choice = support.require(support.choose(problem))
         spec: Any = choice.spec
         config = replace(spec.config, **self.changes)
-        changed = replace(spec, config=config, schedule=sm90_schedule(config))
+        changed = replace(spec, config=config, schedule=sm90_schedule(config, spec.variant))
         return replace(choice, spec=changed)
 
     @contextmanager

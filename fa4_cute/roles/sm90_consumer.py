@@ -268,7 +268,7 @@ def consume_work(ctx: SM90Context) -> None:
     if num_tiles > 0:
         running = consume_tiles(ctx, rows, consumer, num_tiles, running)
     pass_tiles(ctx, consumer, num_tiles)
-    if cutlass.const_expr(config.transposes_values):
+    if cutlass.const_expr(ctx.spec.decodes_again):
         # Registers are scarce in the loop: what only the output needs is found again.
         again = ctx.decode_again()
         write_output(again, thread_rows(again, consumer), running)

@@ -16,7 +16,7 @@ import torch
 
 import fa4_cute
 from fa4_cute.host.ask.arguments import options_and_batch
-from fa4_cute.host.ask.request import request
+from fa4_cute.host.ask.request import Request, request
 from fa4_cute.host.choose.specify import combine_spec
 from fa4_cute.host.choose.support import choose, require
 from fa4_cute.host.compile import cache
@@ -132,13 +132,24 @@ AGAIN: Final = hopper(700, 900, 128, 8, 2, batch=2, causal=True)
 """A call whose bits have to be the same every time."""
 
 
+def asked_for(case: Case) -> Request:
+    """Return what the sweep asks for: O and LSE of ``case`` on Hopper."""
+    given = arguments(case, arch=SM90A)
+    return request(given.inputs, *options_and_batch({**given.options, "return_lse": True}))
+
+
+def kernel_of(asked: Request) -> AttentionSpec:
+    """Return the attention kernel that is chosen."""
+    spec: AttentionSpec = require(choose(asked.problem)).spec
+    return spec
+
+
 def compile_all() -> int:
     """Compile the kernels of all cases, and plain causal ones; return how many cases there are."""
     found: set[AttentionSpec | CombineSpec] = set()
     for case in (*CASES, AGAIN):
-        given = arguments(case, arch=SM90A)
-        asked = request(given.inputs, *options_and_batch({**given.options, "return_lse": True}))
-        spec = require(choose(asked.problem)).spec
+        asked = asked_for(case)
+        spec = kernel_of(asked)
         found.add(spec)
         if spec.variant.partition is Partition.WORKSPACE:
             found.add(combine_spec(asked.problem))

@@ -6,6 +6,8 @@ spills with them. What is decided here:
 * how many keys a tile has where scores change (:func:`most_keys`);
 * how many columns of an fp8 V are multiplied together (:func:`most_columns`);
 * how the loads of what changes scores are spread (:class:`ScoreLoads`);
+* whether the output on Hopper finds its query tile again (:func:`decodes_again`), and which warps
+  there take registers from the consumers (:func:`transposers_need_more`);
 * when the row sum and its factor become one number (:func:`joins_sum_early`);
 * which kernels may have other registers than the default, and how many the load role gets
   (:func:`attention_schedule`).
@@ -19,7 +21,7 @@ from typing import Final
 from ..config.tile_config import RESIDENT_COLUMNS
 from ..config.tuning import RoleRegisters
 from ..facts.hardware import VECTOR_COLUMNS
-from ..masks.masks import NULL
+from ..masks.masks import CAUSAL, NULL
 from .schedule import WarpSchedule, two_group_schedule
 from .variant import Scheduler, Variant
 
@@ -58,9 +60,11 @@ def most_consumers(variant: Variant, ov_depth: int) -> int:
     """Return the most consumers of the Hopper kernel: two where a row needs many registers.
 
     The cursors of a persistent CTA do not fit beside an O of more than 96 columns and a whole tile
-    of keys, and scales per token not beside P V of a tile.
+    of keys, scales per token not beside P V of a tile, and the first key tile of a split not beside
+    two limits of a row.
     """
     needs_many = variant.modifies_scores or len(variant.terms) > 1 or variant.token_scales
+    needs_many |= variant.is_split and _has_limits(variant)
     return 2 if needs_many or (variant.is_persistent and ov_depth > PERSISTENT_DEPTH) else 3
 
 
@@ -68,20 +72,19 @@ def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> 
     """Return the most keys of a tile of the Hopper kernel, 0 for as many as fit.
 
     O is in registers, so a wide one, or a bias besides, leaves a modifier half as many. With fp8
-    operands P V is there, too: a mask of several terms does not fit beside a whole tile, and scales
-    per token only beside a narrow O. The widest O leaves several terms no more. Three consumers of
-    split keys have none left for a sink.
+    operands P V is there, too: a mask of several terms does not fit beside a whole tile, nor with a
+    modifier beside half a one, and scales per token, or a split of each of many query tiles, only
+    beside a narrow O. The widest O leaves several terms no more.
     """
     has_wide_sums = is_fp8 and ov_depth > FEW_COLUMNS
     is_scaled = variant.token_scales and has_wide_sums
+    several = is_fp8 and len(variant.terms) > 1
     if not variant.modifies_scores:
-        several = is_fp8 and len(variant.terms) > 1
         if (is_scaled and several) or (len(variant.terms) > 1 and ov_depth > WIDER_DEPTH):
             return FEW_COLUMNS
-        if variant.is_split and variant.sink and ov_depth <= FEW_COLUMNS:
-            return SEVERAL_TERMS_COLUMNS
-        return SEVERAL_TERMS_COLUMNS if is_scaled or several else 0
-    scarce = ov_depth > WIDE_DEPTH or bool(variant.bias_slots) or has_wide_sums
+        in_parts = has_wide_sums and variant.is_split and variant.is_persistent
+        return SEVERAL_TERMS_COLUMNS if is_scaled or several or in_parts else 0
+    scarce = ov_depth > WIDE_DEPTH or bool(variant.bias_slots) or has_wide_sums or several
     return FEW_COLUMNS // 2 if variant.score_mod is not None and scarce else FEW_COLUMNS
 
 
@@ -89,13 +92,14 @@ def most_columns(variant: Variant, ov_depth: int, *, few_rows: bool = False) -> 
     """Return the most columns of an fp8 V that are multiplied together, 0 for those of the tile.
 
     Beside a V of more than 128 columns whatever changes a row takes the registers of half a block,
-    and of the next S. The tile of few rows has fewer keys, and room for one change.
+    and of the next S; terms with biases of their own and scales per token take another half. The
+    tile of few rows has fewer keys, and room for one change.
     """
     if ov_depth <= WIDE_DEPTH:
         return 0
     several, is_widest = len(variant.terms) > 1, ov_depth > WIDER_DEPTH
     is_scaled, modifies = variant.token_scales, variant.modifies_scores
-    if is_scaled and variant.has_biases_of_terms and (is_widest or few_rows):
+    if is_scaled and variant.has_biases_of_terms:
         return FEW_COLUMNS // 2
     if few_rows:
         return FEW_COLUMNS if several or (is_scaled and modifies) else 0
@@ -107,9 +111,33 @@ def most_few_rows_keys(variant: Variant, depth: int) -> int:
 
     Its warp groups are two, of which each starts with fewer registers than the consumer ends with.
     """
-    # One consumer has registers for a sink.
-    most = most_sm90_keys(replace(variant, sink=False), depth)
+    most = most_sm90_keys(variant, depth)
     return most if variant.score_mod is None else most // 2
+
+
+def decodes_again(variant: Variant) -> bool:
+    """Return whether a consumer on Hopper decodes its query tile anew for the output.
+
+    It takes some divisions for each query tile. Else what only the output needs is held over the
+    loop, beside one limit of each row: all that a causal mask needs there. Other masks, modifiers,
+    and a sink, which only some splits have, need more.
+    """
+    several = _has_limits(variant) or variant.modifies_scores
+    return several or (variant.is_split and variant.sink)
+
+
+def _has_limits(variant: Variant) -> bool:
+    """Return whether a row may need more than the one limit that a causal mask gives it."""
+    return variant.mask not in (NULL, CAUSAL)
+
+
+def transposers_need_more(variant: Variant) -> bool:
+    """Return whether what transposes V on Hopper decodes too much for its registers.
+
+    That is a split of each of many query tiles. Where a function changes scores, the consumers have
+    none to give.
+    """
+    return variant.is_split and variant.is_persistent and variant.score_mod is None
 
 
 def joins_sum_early(variant: Variant) -> bool:

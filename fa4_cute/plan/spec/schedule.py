@@ -234,6 +234,9 @@ SM90_SCHEDULES = {2: _sm90_schedule(2, 240, 24), 3: _sm90_schedule(3, 160, 32)}
 """Hopper kernel, by its number of consumers: (2 x 240 + 24) * 128 = 64512 registers, and
 (3 x 160 + 32) * 128 = 65536."""
 
+SM90_TRANSPOSING_SCHEDULE = _sm90_schedule(2, 232, 40).transposing()
+"""With more for the warps that transpose: (2 x 232 + 40) * 128 = 64512."""
+
 SM90_FEW_ROWS_SCHEDULES = {
     1: _sm90_schedule(1, 240, 40),
     2: _sm90_schedule(1, 216, 40, ctas_per_sm=2),

@@ -14,12 +14,19 @@ from ..masks.masks import CAUSAL, NULL, SlidingWindowMask
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import OneChain
 from .register_tuning import (
+    decodes_again,
     most_columns,
     most_consumers,
     most_few_rows_keys,
     most_sm90_keys,
+    transposers_need_more,
 )
-from .schedule import SM90_FEW_ROWS_SCHEDULES, SM90_SCHEDULES, WarpSchedule
+from .schedule import (
+    SM90_FEW_ROWS_SCHEDULES,
+    SM90_SCHEDULES,
+    SM90_TRANSPOSING_SCHEDULE,
+    WarpSchedule,
+)
 from .variant import Variant
 
 FIRST_DEPTH = TILES[0].depth
@@ -84,7 +91,7 @@ class SM90Spec(CommonSpec):
             most_consumers=most_consumers(variant, ov_depth),
         )
         config = with_features(config, variant)
-        made = cls(config, variant, sm90_schedule(config))
+        made = cls(config, variant, sm90_schedule(config, variant))
         if not (variant.is_persistent and made.has_other_keys_in_turns):
             return made
         return replace(made, config=replace(config, keys=PERSISTENT_MASKED.keys))
@@ -104,7 +111,7 @@ class SM90Spec(CommonSpec):
             columns = most_columns(self.variant, self.config.ov_depth, few_rows=True)
             most = max(most, self.config.qkv_dtype.mma_k) if most else 0
         config = replace(self.config.with_few_rows(), bn_cap=most, column_cap=columns)
-        return replace(self, config=config, schedule=sm90_schedule(config))
+        return replace(self, config=config, schedule=sm90_schedule(config, self.variant))
 
     @property
     def may_take_long_keys(self) -> bool:
@@ -116,7 +123,7 @@ class SM90Spec(CommonSpec):
     def with_long_keys(self) -> SM90Spec:
         """Return the kernel for many keys; persistent CTAs have registers for its consumers."""
         config = replace(self.config, long_keys=True, most_consumers=LONG_KEYS_TILE.consumers)
-        return replace(self, config=config, schedule=sm90_schedule(config))
+        return replace(self, config=config, schedule=sm90_schedule(config, self.variant))
 
     @property
     def name(self) -> str:
@@ -182,6 +189,11 @@ class SM90Spec(CommonSpec):
         """
         return self.ends_apart and self.causal and not self.variant.ragged_q
 
+    @property
+    def decodes_again(self) -> bool:
+        """Whether consumers decode their query tile anew for the output: registers are scarce."""
+        return self.config.transposes_values or decodes_again(self.variant)
+
     def positions_before(self, seqlen_q: Any) -> Any:
         """Return how many positions before a sequence its first query tile begins: Q tiles."""
         if not self.ends_with_queries:
@@ -221,10 +233,12 @@ class SM90Spec(CommonSpec):
         return OneChain()
 
 
-def sm90_schedule(config: SM90Config) -> WarpSchedule:
+def sm90_schedule(config: SM90Config, variant: Variant) -> WarpSchedule:
     """Return warps and registers of the Hopper kernel's roles."""
     if config.few_rows:
         schedule = SM90_FEW_ROWS_SCHEDULES[config.ctas_per_sm]
+    elif config.transposes_values and transposers_need_more(variant):
+        return SM90_TRANSPOSING_SCHEDULE
     else:
         schedule = SM90_SCHEDULES[config.num_consumers]
     return schedule.transposing() if config.transposes_values else schedule

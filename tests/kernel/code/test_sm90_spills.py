@@ -10,11 +10,11 @@ import pytest
 from fa4_cute.host.compile.compiler import compile_kernel
 from fa4_cute.plan.compute.sm90_mma import column_blocks
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.facts.hardware import SM90A
-from fa4_cute.plan.masks.masks import CAUSAL, PaddingMask
+from fa4_cute.plan.masks.masks import CAUSAL, ChunkedMask, PaddingMask, SlidingWindowMask
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.variant import Scheduler, Variant
 from testing.cases import Case
+from testing.hardware.sm90_sweep import CASES, asked_for, kernel_of
 from testing.kernels import (
     BIAS,
     EVERYTHING,
@@ -24,7 +24,6 @@ from testing.kernels import (
     WINDOW,
     WORKSPACE,
 )
-from testing.runner import spec_of
 from testing.sass import SPILL, disassemble
 
 VARIANTS = {
@@ -32,11 +31,21 @@ VARIANTS = {
     "causal": Variant(CAUSAL, return_lse=True),
     "window sink": Variant(WINDOW, return_lse=True, sink=True),
     "padding": Variant(PaddingMask(0), return_lse=True),
-    "union": Variant(UNION),
-    "bias": Variant(BIAS & CAUSAL),
+    "window of two sides": Variant(SlidingWindowMask(60, 10), return_lse=True),
+    "chunks": Variant(ChunkedMask(70), return_lse=True),
+    "union": Variant(UNION, return_lse=True),
+    "bias": Variant(BIAS & CAUSAL, return_lse=True),
     "function": Variant(CAUSAL, return_lse=True, score_mod=MOD),
     "everything": Variant(EVERYTHING, return_lse=True, score_mod=MOD, sink=True),
     "paged": Variant(CAUSAL, page_size=16, **PAGED),
+    "sink split": Variant(CAUSAL, return_lse=True, sink=True, **WORKSPACE),
+    "union paged split": Variant(
+        UNION, return_lse=True, sink=True, page_size=16, **PAGED, **WORKSPACE
+    ),
+    "union function paged": Variant(
+        UNION, return_lse=True, score_mod=MOD, sink=True, page_size=256, **PAGED
+    ),
+    "everything split": Variant(EVERYTHING, return_lse=True, **WORKSPACE),
     "everything paged split": Variant(
         EVERYTHING, return_lse=True, score_mod=MOD, sink=True, page_size=16,
         **PAGED, **WORKSPACE,
@@ -50,7 +59,18 @@ QUICK = (
     ("causal", BF16, (128, 0), False), ("everything paged split", BF16, (256, 0), False),
     ("union", FP8, (128, 0), True), ("function", FP8, (128, 0), False),
     ("causal", FP8, (192, 0), False), ("everything paged split", FP8, (256, 0), True),
+    ("union function paged", FP8, (64, 0), True), ("everything split", FP8, (192, 0), False),
+    ("union paged split", BF16, (256, 0), False),
 )  # fmt: skip
+SPILLED = {
+    (frozenset(features.split()), head_dim)
+    for features, head_dim in (
+        ("window", 64), ("page64 window", 64), ("chunked", 64), ("split causal sink", 64),
+        ("tokens union bias function", 192), ("bias causal", 256), ("union", 256),
+    )
+}  # fmt: skip
+"""Cases of the sweep, features and head dim, whose kernels had a stack once."""
+SCHEDULERS = (Scheduler.TILE, Scheduler.PERSISTENT)
 FEW_ROWS = (("causal", 256, False), ("everything", 256, True))
 KERNELS = (*product((BF16,), DEPTHS, (False,)), *product((FP8,), FP8_DEPTHS, (False, True)))
 """Element type, head dims, and whether tokens have scales."""
@@ -62,7 +82,7 @@ KERNELS = (*product((BF16,), DEPTHS, (False,)), *product((FP8,), FP8_DEPTHS, (Fa
         *(pytest.param(*of, Scheduler.PERSISTENT, marks=pytest.mark.slow) for of in QUICK),
         *(
             pytest.param(name, *kernel, scheduler, marks=pytest.mark.exhaustive)
-            for name, kernel, scheduler in product(VARIANTS, KERNELS, Scheduler)
+            for name, kernel, scheduler in product(VARIANTS, KERNELS, SCHEDULERS)
             if (name, *kernel) not in QUICK or scheduler is Scheduler.TILE
         ),
     ],
@@ -92,17 +112,29 @@ def test_no_role_spills_beside_a_wide_fp8_v_of_few_rows(
     require_no_spills(made.with_few_rows())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("features", "depth"), [("union", 256), ("split causal sink", 64)])
-def test_no_role_spills_in_calls_of_the_sweep(features: str, depth: int) -> None:
-    spec = spec_of(Case(frozenset(features.split()), depth, lengths=((300, 700),), arch=SM90A))
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=str(case), marks=pytest.mark.slow if once else pytest.mark.exhaustive)
+        for case in CASES
+        for once in [(case.features, case.head_dim) in SPILLED]
+    ],
+)
+def test_no_role_spills_in_calls_of_the_sweep(case: Case) -> None:
+    spec = kernel_of(asked_for(case))
     assert isinstance(spec, SM90Spec)
-    require_no_spills(spec)
+    without_stack(spec)
+
+
+def without_stack(spec: SM90Spec) -> list[str]:
+    """Compile a kernel; return its instructions, of which none uses a stack."""
+    code = [instruction.text for instruction in disassemble(compile_kernel(spec).cubin)]
+    assert [text for text in code if SPILL.search(text)] == []
+    return code
 
 
 def require_no_spills(spec: SM90Spec) -> None:
-    code = [instruction.text for instruction in disassemble(compile_kernel(spec).cubin)]
-    assert [text for text in code if SPILL.search(text)] == []
+    code = without_stack(spec)
     # The first S, S and O of the loop, O of rows that move, the last O: an assembler that cannot
     # keep products apart waits after each of them.
     # A sum of its own is waited for where it is added, and not in the branch that rescales, too:

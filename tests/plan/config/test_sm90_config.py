@@ -21,7 +21,7 @@ from fa4_cute.plan.memory.rings import Ring
 from fa4_cute.plan.memory.sm90_smem import SM90SMemLayout
 from fa4_cute.plan.spec.schedule import SM90_FEW_ROWS_SCHEDULES, SM90_SCHEDULES
 from fa4_cute.plan.spec.sm90_spec import sm90_schedule
-from fa4_cute.plan.spec.variant import PAGE_SIZES
+from fa4_cute.plan.spec.variant import PAGE_SIZES, Variant
 
 FOR_ADDRESSES = 24
 """Registers that a consumer needs besides its tiles, at the least."""
@@ -198,7 +198,7 @@ def test_fp8_tiles_fit_registers_and_memory(
     cap = 96 if scales is DType.FP32 and ov_depth > 64 else 0
     found = fp8(depth, ov_depth=ov_depth, bn_cap=cap)
     found = replace(found, persistent=persistent, scale_dtype=scales)
-    budget = sm90_schedule(found)["consumer"].registers
+    budget = sm90_schedule(found, Variant())["consumer"].registers
     assert registers_held(found) + FOR_ADDRESSES <= budget
     assert found.num_raw_stages == found.num_kv_stages - 1 >= 1
     assert found.smem_used <= SMEM_CAPACITY
@@ -253,7 +253,7 @@ def test_fp8_tiles_that_do_not_exist(changes: dict[str, Any], words: str) -> Non
 @pytest.mark.parametrize("depth", [192, 208, 256])
 def test_fp8_tiles_of_few_rows_fit_registers_and_memory(depth: int) -> None:
     found = fp8(depth).with_few_rows()
-    schedule = sm90_schedule(found)
+    schedule = sm90_schedule(found, Variant())
     assert registers_held(found) + FOR_ADDRESSES <= schedule["consumer"].registers
     assert found.tile.scores_ahead
     assert found.ctas_per_sm == (2 if depth <= 192 else 1)

@@ -15,11 +15,12 @@ from fa4_cute.plan.spec.kernel_spec import KernelSpec
 from fa4_cute.plan.spec.register_tuning import (
     ScoreLoads,
     attention_schedule,
+    decodes_again,
     joins_sum_early,
     most_columns,
     most_keys,
 )
-from fa4_cute.plan.spec.schedule import ATTENTION_SCHEDULE, two_group_schedule
+from fa4_cute.plan.spec.schedule import ATTENTION_SCHEDULE, TRANSPOSE, two_group_schedule
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
 from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
 from tests.plan.spec.test_variant import variants
@@ -27,7 +28,7 @@ from tests.plan.spec.test_variant import variants
 BIAS = DenseBiasMask(0)
 OF_TERMS = BIAS & CAUSAL | SlidingWindowMask(20, 40)
 ONE, TWO = ScoreMod("one", "a", (1,)), ScoreMod("two", "b", (1, 2))
-PERSISTENT = Scheduler.PERSISTENT
+PERSISTENT, TILE = Scheduler.PERSISTENT, Scheduler.TILE
 
 
 @pytest.mark.parametrize(
@@ -60,6 +61,36 @@ def test_rows_of_the_table(variant: Variant, loads: ScoreLoads) -> None:
 
 
 @pytest.mark.parametrize(
+    ("variant", "again"),
+    [
+        (Variant(), False),
+        (Variant(CAUSAL, return_lse=True, sink=True, scheduler=PERSISTENT), False),
+        (Variant(SlidingWindowMask(20, 40)), True),
+        (Variant(CAUSAL, score_mod=ONE), True),
+        (Variant(CAUSAL, sink=True, partition=Partition.WORKSPACE), True),
+    ],
+)
+def test_consumers_decode_again_where_a_row_has_more_than_one_limit(
+    variant: Variant, again: bool
+) -> None:
+    for depth in (64, 256):
+        made = SM90Spec.for_attention(DType.BF16, depth, variant=variant)
+        assert made.decodes_again == decodes_again(variant) == again
+        assert SM90Spec.for_attention(DType.FP8_E4M3, depth, variant=variant).decodes_again
+
+
+@pytest.mark.parametrize("score_mod", [None, ONE])
+def test_transposers_take_registers_from_the_consumers_of_many_splits(
+    score_mod: ScoreMod | None,
+) -> None:
+    split = Variant(scheduler=PERSISTENT, partition=Partition.WORKSPACE, score_mod=score_mod)
+    made = SM90Spec.for_attention(DType.FP8_E4M3, 192, variant=split)
+    other = SM90Spec.for_attention(DType.FP8_E4M3, 192, variant=replace(split, scheduler=TILE))
+    more = made.schedule[TRANSPOSE].registers - other.schedule[TRANSPOSE].registers
+    assert more == (0 if score_mod else 16)
+
+
+@pytest.mark.parametrize(
     ("variant", "early"),
     [
         (Variant(CAUSAL), False),
@@ -83,7 +114,7 @@ def test_masks_of_several_terms_join_their_sum_early(variant: Variant, early: bo
         (Variant(CAUSAL, token_scales=True), 0, 64, 0),
         (Variant(BIAS, token_scales=True), 64, 64, 64),
         (Variant(OF_TERMS), 64, 64, 64),
-        (Variant(OF_TERMS, token_scales=True), 64, 32, 32),
+        (Variant(OF_TERMS, token_scales=True), 32, 32, 32),
     ],
 )
 def test_what_changes_a_row_narrows_the_blocks_of_an_fp8_v(
