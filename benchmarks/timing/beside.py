@@ -1,5 +1,7 @@
 """Questions about rates: of instructions beside products, of products that are waited for, of
 operands that SMs share. `benchmarks/timing/h200_beside.json` was asked with code of ptxas 13.0.
+
+`LANE_QUESTIONS` are about copies by lanes, and comparisons.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from testing.hardware.micro.wgmma.programs import Form
 PRODUCT_CYCLES = 9000
 """Products go on for as long. Two warps with 24 steps take longer: of these 8 steps count."""
 COLUMNS, COLUMN_STEP = 4096, 64
+LANE_DATA, LANE_PRODUCT_CYCLES = DATA + 65536, 14000
+"""Where lanes copy to beside products, and for how long those go on."""
 
 SCORES = "".join(
     f"fma.rn.f32 %f{2 + a}, %f{2 + a}, %f1, %f0; fma.rn.f32 %f{2 + b}, %f{2 + b}, %f1, %f0; "
@@ -21,6 +25,15 @@ SCORES = "".join(
     for a, b in ((k, k + 1) for k in range(0, CHAINS, 2))
 )
 """What attention does with 16 scores."""
+COMPARISONS = "".join(
+    f"setp.gt.and.f32 %q{1 + k % 6}, %f{2 + k % CHAINS}, "
+    f"%f{2 + (k + 1 + k // CHAINS) % CHAINS}, %q{1 + k % 6}; "
+    for k in range(64)
+)
+SELECTIONS = "".join(
+    f"selp.f32 %f{2 + k % CHAINS}, %f{2 + k % CHAINS}, %f{2 + (k + 5) % CHAINS}, %q{1 + k % 6}; "
+    for k in range(64)
+)
 OTHERS = {
     "additions": WORK["additions"],
     "maxima": WORK["maxima"],
@@ -31,6 +44,8 @@ OTHERS = {
         for k in range(64)
     ),
     "scores": SCORES,
+    "comparisons": COMPARISONS,
+    "selections": SELECTIONS,
 }
 """What a step is of."""
 PRODUCTS = {"no products": None, "n64, A in registers": (64, True), "n128": (128, False),
@@ -44,6 +59,13 @@ KEEP = (
     "add.rn.f32 %f22, %f22, %f23; st.volatile.shared.b32 [%r1+256], %f22; "
 )
 
+CHOICES = " ".join(f"setp.ne.u32 %q{1 + k}, %r0, {5000 + k}; " for k in range(6))
+KEPT_CHOICES = " ".join(
+    f"selp.b32 %r20, %r20, {k}, %q{1 + k}; cvt.rn.f32.u32 %f23, %r20; "
+    "add.rn.f32 %f22, %f22, %f23; "
+    for k in range(6)
+) + "st.volatile.shared.b32 [%r1+256], %f22; "  # fmt: skip
+
 
 def _form(columns: int, *, registers: bool) -> Form:
     return Form("f32", "bf16", "bf16", columns, registers=registers)
@@ -56,9 +78,11 @@ def _used(form: Form) -> str:
 def _timed(work: str, groups: int, beside: str) -> Question:
     """Warps of `groups` groups work for so many steps beside products of the first, which go on."""
     shape, text = PRODUCTS[beside], OTHERS[work]
+    chooses = text in (COMPARISONS, SELECTIONS)
+    begin, keep = BEGIN + CHOICES * chooses, KEEP + KEPT_CHOICES * chooses
     name = f"{work} of {groups} warps a sub-partition beside {beside}"
     if shape is None:
-        return Question(name, "write ports", lambda n: text, (8, 24), BEGIN, "", KEEP,
+        return Question(name, "write ports", lambda n: text, (8, 24), begin, "", keep,
                         block=128 * groups)  # fmt: skip
     form = _form(shape[0], registers=shape[1])
     values = " ".join(f"mov.b32 %d{k}, %f0;" for k in range(form.results))
@@ -71,8 +95,80 @@ def _timed(work: str, groups: int, beside: str) -> Question:
     return Question(
         name, "product_writes, mufu_port_cycles",
         lambda n: ("@!%q12 bra PRODUCTS; " if n == 0 else "") + text, (8, 24),
-        set_up(form, values) + BEGIN + " setp.gt.u32 %q12, %r0, 127; ", after,
-        f"{_used(form)} {KEEP}", block=128 * (1 + groups), smem=DATA + 65536, first=128,
+        set_up(form, values) + begin + " setp.gt.u32 %q12, %r0, 127; ", after,
+        f"{_used(form)} {keep}", block=128 * (1 + groups), smem=DATA + 65536, first=128,
+    )  # fmt: skip
+
+
+def _lanes_set_up(rows: tuple[int, int], across: int, grid: int, lanes: int, first: int) -> str:
+    """Addresses of a lane's 16 bytes of A and B (%rd20, %rd21), and in shared memory (%r24).
+
+    Eight lanes copy 128 bytes of a row; those lie in shared memory as an MMA of 128-byte swizzle
+    wants them.
+    """
+    rows_of_a = -(-grid // across) * rows[0]
+    return (
+        f"sub.u32 %r20, %r0, {first}; shr.u32 %r21, %r20, 3; and.b32 %r22, %r20, 7; "
+        "and.b32 %r23, %r21, 7; xor.b32 %r23, %r23, %r22; shl.b32 %r24, %r21, 7; "
+        f"shl.b32 %r23, %r23, 4; add.u32 %r24, %r24, %r23; add.u32 %r24, %r24, %r1; "
+        f"add.u32 %r24, %r24, {LANE_DATA if first else DATA}; "
+        f"div.u32 %r25, %r62, {across}; mul.lo.u32 %r26, %r25, {across}; "
+        f"sub.u32 %r26, %r62, %r26; mad.lo.u32 %r25, %r25, {rows[0]}, %r21; "
+        f"mad.lo.u32 %r26, %r26, {rows[1]}, %r21; add.u32 %r26, %r26, {rows_of_a}; "
+        "shl.b32 %r22, %r22, 4; cvt.u64.u32 %rd22, %r22; add.s64 %rd22, %rd22, %p0; "
+        f"mul.wide.u32 %rd20, %r25, {2 * COLUMNS}; add.s64 %rd20, %rd20, %rd22; "
+        f"mul.wide.u32 %rd21, %r26, {2 * COLUMNS}; add.s64 %rd21, %rd21, %rd22; "
+    )
+
+
+def _lanes(
+    rows: tuple[int, int], lanes: int, slots: int, grid: int, across: int, beside: int = 0
+) -> Question:
+    """Operands of a GEMM copied by lanes, 16 bytes each, without products or beside them.
+
+    Args:
+        rows: of A and B in a step. lanes: that copy. slots: of the ring; all but one are asked for.
+        grid, across: as of `_operands`. beside: columns of products, 0 for none.
+    """
+    size, first = sum(rows) * ROW_BYTES, 128 if beside else 0
+    each = lanes // 8
+
+    def asked(turn: int) -> str:
+        text, at = "", turn % slots * size
+        for k in range(sum(rows) // each):
+            of_a = k * each < rows[0]
+            row = k * each - (0 if of_a else rows[0])
+            text += (
+                f"cp.async.cg.shared.global [%r24+{at + k * each * ROW_BYTES}], "
+                f"[%rd{20 if of_a else 21}+{turn * ROW_BYTES + row * 2 * COLUMNS}], 16; "
+            )
+        return text + "cp.async.commit_group; "
+
+    def step(n: int) -> str:
+        begin = "".join(asked(k) for k in range(slots - 1)) if n == 0 else ""
+        turn = "@!%q12 bra PRODUCTS; " if beside and n == 0 else ""
+        meet = f"bar.sync 1, {lanes}; "
+        return turn + begin + f"cp.async.wait_group {slots - 2}; {meet}" + asked(n + slots - 1)
+
+    before = _lanes_set_up(rows, across, grid, lanes, first)
+    after, sink, smem = "cp.async.wait_all; ", "", DATA + slots * size
+    if beside:
+        form = _form(beside, registers=False)
+        values = " ".join(f"mov.b32 %d{k}, %f0;" for k in range(form.results))
+        before = set_up(form, values) + before + " setp.gt.u32 %q12, %r0, 127; "
+        after += (
+            "bra READ; PRODUCTS: wgmma.fence.sync.aligned; "
+            + form.instruction() * (LANE_PRODUCT_CYCLES * 2 // beside)
+            + "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; READ: "
+        )
+        sink, smem = _used(form), LANE_DATA + slots * size
+    what = f" beside n{beside}" if beside else ""
+    tensor = (-(-grid // across) * rows[0] + across * rows[1]) * 2 * COLUMNS
+    return Question(
+        f"{rows[0]} and {rows[1]} rows by {lanes} lanes, {slots} slots, in each of {grid} CTAs, "
+        f"{across} with the same A{what}",
+        "lane copies", step, (4, 12), before, after, sink, block=first + lanes, grid=grid,
+        smem=smem, scratch=tensor, first=first,
     )  # fmt: skip
 
 
@@ -140,7 +236,7 @@ def _operands(a_rows: int, b_rows: int, across: int, grid: int) -> Question:
 
 BESIDE_QUESTIONS = (
     *(_timed(work, groups, beside)
-      for work in OTHERS for groups in (1, 2) for beside in PRODUCTS
+      for work in list(OTHERS)[:5] for groups in (1, 2) for beside in PRODUCTS
       if (work, groups, beside) != ("scores", 2, "n256, A in registers")),  # too many registers
     *(_awaited(columns, each, registers=registers)
       for columns, each in ((8, 1), (64, 1), (128, 1), (256, 1), (64, 4), (128, 4), (256, 4))
@@ -149,4 +245,17 @@ BESIDE_QUESTIONS = (
       for a, b, across in ((128, 64, 64), (128, 64, 32), (64, 128, 32), (128, 128, 32),
                            (128, 128, 8), (128, 256, 16))),
     *(_operands(128, b, 1, 1) for b in (64, 128)),
+)  # fmt: skip
+
+LANE_QUESTIONS = (
+    *(_lanes((128, 128), lanes, slots, grid, across)
+      for lanes in (128, 256) for slots in (2, 3)
+      for grid, across in ((1, 1), (132, 1), (132, 4), (132, 32), (132, 132))),
+    _lanes((128, 128), 128, 2, 264, 32), _lanes((128, 128), 256, 3, 264, 32),
+    _lanes((128, 256), 256, 3, 132, 32), _lanes((64, 64), 128, 3, 528, 64),
+    _lanes((64, 64), 128, 3, 1, 1), _lanes((128, 256), 256, 3, 1, 1),
+    *(_lanes((128, 128), 128, slots, 1, 1, beside)
+      for slots in (2, 3) for beside in (64, 128, 256)),
+    *(_timed(work, groups, beside) for work in ("comparisons", "selections")
+      for groups in (1, 2) for beside in ("no products", "n128", "n256")),
 )  # fmt: skip

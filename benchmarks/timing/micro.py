@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.timing.beside import BESIDE_QUESTIONS
-from benchmarks.timing.more_questions import MORE_QUESTIONS
+from benchmarks.timing.beside import BESIDE_QUESTIONS, LANE_QUESTIONS
+from benchmarks.timing.more_questions import GAPS, LASTS, MORE_QUESTIONS, gap_case, gaps_of
 from benchmarks.timing.questions import QUESTIONS, ROUNDS, Question
 from testing.hardware.case import Case
 
-ALL = (*QUESTIONS, *MORE_QUESTIONS, *BESIDE_QUESTIONS)
+ALL = (*QUESTIONS, *MORE_QUESTIONS, *BESIDE_QUESTIONS, *LANE_QUESTIONS)
 Runner = Callable[[Case], list[np.ndarray]]
 
 
@@ -57,7 +57,18 @@ def ask() -> dict[str, Any]:
             answers.append(answer(question, device.run))
         except Exception as error:  # a table shows what fails and goes on
             answers.append({"name": question.name, "failed": f"{type(error).__name__}: {error}"})
-    return {**device.describe(), "answers": answers}
+    return {**device.describe(), "answers": answers, "gaps": [*gaps(device.run)]}
+
+
+def gaps(run: Runner) -> Iterator[dict[str, Any]]:
+    """What lies between a CTA and the next one: 5 %, 50 % and 95 % of all, and the mean."""
+    for threads, resident in GAPS:
+        for lasts in LASTS:
+            found = gaps_of(run(gap_case(threads, resident, lasts))[0], resident)
+            yield {
+                "block": threads, "resident": resident, "spin": lasts[0], "mask": lasts[1],
+                "gap": np.percentile(found, (5, 50, 95)).tolist(), "mean": float(found.mean()),
+            }  # fmt: skip
 
 
 def table(results: dict[str, Any]) -> str:

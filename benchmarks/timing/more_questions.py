@@ -7,6 +7,9 @@ ended at steps of 170 cycles. Here all lanes of a warp wait, as in kernels.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
+
+import numpy as np
 
 from benchmarks.timing.questions import (
     DATA,
@@ -19,6 +22,8 @@ from benchmarks.timing.questions import (
     set_up,
     wait,
 )
+from testing.hardware.case import Case
+from testing.hardware.micro.shared import SMEM
 from testing.hardware.micro.wgmma.programs import Form
 
 CODE_STEP = 64
@@ -164,3 +169,43 @@ MORE_QUESTIONS = (
       for columns, registers in ((64, True), (128, False))
       for work in WORK for groups in (1, 2)),
 )  # fmt: skip
+
+GAP_ROUNDS, GAP_SHARED = 6, 227 * 1024
+"""CTAs that follow one another in a place of an SM, and its shared memory."""
+GAPS = (*product((64, 128, 256, 384, 512), (1, 2, 4, 8)), (64, 16), (128, 16))
+"""Threads of a CTA, and CTAs of an SM."""
+LASTS = ((4000, 0), (4000, 2047), (20000, 8191))
+"""Cycles that a CTA lasts, and the bits of a number that some last longer by."""
+
+
+def gap_case(threads: int, resident: int, lasts: tuple[int, int]) -> Case:
+    """CTAs that only read the clock for a while; the output is begin, end and SM of each."""
+    grid, size = SMS * resident * GAP_ROUNDS, GAP_SHARED // resident // 1024 * 1024 - 1024
+    body = (
+        "mov.u32 %r1, dyn; mov.u32 %r0, %tid.x; mov.u32 %r62, %ctaid.x; mov.u32 %r50, %clock; "
+        "mul.lo.u32 %r2, %r62, 1103515245; shr.u32 %r2, %r2, 8; and.b32 %r2, %r2, %n1; "
+        "add.u32 %r2, %r2, %n0; SPIN: mov.u32 %r51, %clock; sub.u32 %r52, %r51, %r50; "
+        "setp.lt.u32 %q0, %r52, %r2; @%q0 bra SPIN; mov.u32 %r53, %smid; "
+        "setp.ne.u32 %q1, %r0, 0; @%q1 bra DONE; mul.wide.u32 %rd1, %r62, 12; "
+        "add.s64 %rd1, %rd1, %p0; st.global.b32 [%rd1], %r50; st.global.b32 [%rd1+8], %r53; "
+        "mov.u32 %r51, %clock; st.global.b32 [%rd1+4], %r51; DONE: "
+    )
+    return Case(
+        name=f"{resident} CTAs of {threads} threads an SM, {lasts}", family="timing", body=body,
+        outputs=(np.zeros(3 * grid, np.uint32),), numbers=lasts, grid=grid, block=threads,
+        smem=size, shared=SMEM, directives=f".maxntid {threads}",
+    )  # fmt: skip
+
+
+def gaps_of(times: np.ndarray, resident: int) -> np.ndarray:
+    """Cycles from the kth end on an SM to the start that it made room for, of all SMs.
+
+    `times`: begin, end and SM of each CTA, as `gap_case` writes them.
+    """
+    rows = times.reshape(-1, 3)
+    found = []
+    for sm in np.unique(rows[:, 2]):
+        mine = rows[rows[:, 2] == sm][:, :2]
+        starts, ends = np.sort((mine - mine[0, 0]).astype(np.int32), axis=0).T  # the clock wraps
+        found.append(starts[resident:] - ends[: len(starts) - resident])
+    return np.concatenate(found)

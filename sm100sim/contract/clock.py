@@ -56,13 +56,15 @@ class ClockOp(ct.Structure):
     there to its result; `passes` of the shared memory. `action`: what it does, with or without an
     event; `group_end`: it ends a group of wgmmas; `keep`: of a wait, groups that may be left;
     `reason`: what a wait for its result counts as; `line`: of 128 bytes of code; `writes`:
-    registers that a wgmma writes; of others, thirds of a cycle at the registers' write ports.
+    registers that a wgmma writes; of others, thirds of a cycle at the registers' write ports;
+    `even`, `odd`: registers of either bank that it reads.
     """
 
     _fields_ = [
         ("unit", U32), ("also", U32), ("action", U32), ("reason", U32), ("stall", U32),
         ("yields", U32), ("write_barrier", U32), ("read_barrier", U32), ("wait_mask", U32),
-        ("group_end", U32), ("keep", U32), ("line", U32), ("writes", U32), ("service", F64),
+        ("group_end", U32), ("keep", U32), ("line", U32), ("writes", U32),
+        ("even", U32), ("odd", U32), ("service", F64),
         ("latency", F64), ("passes", F64), ("read_latency", F64),
     ]  # fmt: skip
 
@@ -92,6 +94,7 @@ class ClockChip(ct.Structure):
     """Parameters of the machine; `queue`: entries of the units' queues, 0 for any number.
 
     `product_writes`: share of the cycles in which a wgmma has the registers' write ports.
+    `bank_ahead`: cycles for which a bank of registers may have reads before an instruction's.
     """
 
     _fields_ = [
@@ -101,7 +104,7 @@ class ClockChip(ct.Structure):
         ("wait_latency", F64), ("wake_latency", F64), ("named_warp", F64), ("named_latency", F64),
         ("cluster_latency", F64), ("icache_lines", F64), ("icache_ways", F64),
         ("icache_next", F64), ("icache_jump", F64), ("commit_latency", F64),
-        ("product_writes", F64),
+        ("product_writes", F64), ("bank_ahead", F64),
     ]  # fmt: skip
 
 

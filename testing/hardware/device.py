@@ -35,7 +35,7 @@ class Device:
         self.handle = _checked(driver.cuDeviceGet(0))
         context = _checked(driver.cuDevicePrimaryCtxRetain(self.handle))
         _checked(driver.cuCtxSetCurrent(context))
-        self.pool = int(_checked(driver.cuMemAlloc(1 << 26)))
+        self.pool = int(_checked(driver.cuMemAlloc(1 << 28)))
 
     def describe(self) -> dict[str, Any]:
         """Name of the chip and version of the driver."""

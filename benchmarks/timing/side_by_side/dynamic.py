@@ -31,7 +31,7 @@ ROWS, DIM = 256, 128
 SMALL: Final = ((1024, 1), (1024, 2), (2048, 1))
 """Lengths and heads of the launches that one cluster of a dynamic kernel executes whole."""
 LENGTHS: Final = (1024, 2048, 4096, 8192, 16384, 32768)
-MIXED: Final = (32768, 16384, 8192, 8192, 4096, 4096, 2048, 1024, 1024, 1024)
+MIXED: Final = (4096, 1024, 16384, 8192, 1024, 32768, 2048, 8192, 1024, 4096)
 SCHEDULERS: Final = ("tile", "persistent", "dynamic")
 
 
@@ -46,14 +46,18 @@ class Mixed(Extent):
     lengths: tuple[int, ...] = ()
 
     def tiles(self, layout: Layout) -> list[int]:
-        """Keys of each query tile: all heads and sequences of one, then those of the next."""
+        """Keys of each query tile: all heads and sequences of one, then those of the next.
+
+        A CTA for every query tile has those of a head one after the other.
+        """
         count = -(-max(self.lengths) // layout.rows)
-        order = reversed(range(count)) if self.causal else range(count)
+        order = range(count)[:: -1 if self.causal else 1]
+        places = [(t, n) for t in order for n in self.lengths for _ in range(self.heads)]
+        if not layout.persistent:
+            places = [(t, n) for n in self.lengths for _ in range(self.heads) for t in order]
         return [
             min(length, (tile + 1) * layout.rows) if self.causal else length
-            for tile in order
-            for length in self.lengths if tile * layout.rows < length
-            for _ in range(self.heads)
+            for tile, length in places if tile * layout.rows < length
         ]  # fmt: skip
 
 
@@ -125,7 +129,7 @@ def main() -> None:
             options = (("scheduler", kind), ("num_qo", 2))
             costs[kind] = maker.costs(Column(kind, OURS, CUDA12, options=options), family)[:2]
         own = Costs.of(executed(maker, causal))
-        sections = replace(costs["tile"][1], order="sections")
+        sections = replace(costs["tile"][1], order="sections", persistent=True)
         heads = family.problem(1024, 1).heads
         mixed = Mixed(heads, max(MIXED), max(MIXED), causal, lengths=MIXED)
         rows: list[tuple[str, Extent, int]] = [

@@ -48,6 +48,10 @@ void record_span(Clock *c, const Execution *x, u32 what, double start, double en
 static void take_units(Clock *c, Execution *x) {
   Sub *sub = &c->sms[x->w->sm].sub[x->w->sub];
   x->at = c->now;
+  if (x->op->even)
+    sub->even_free = fmax(sub->even_free, c->now) + x->op->even;
+  if (x->op->odd)
+    sub->odd_free = fmax(sub->odd_free, c->now) + x->op->odd;
   if (x->op->unit != CLOCK_UNIT_NONE)
     x->at = serve(&sub->unit[x->op->unit], c->now, x->op->service);
   if (x->op->also != CLOCK_UNIT_NONE)

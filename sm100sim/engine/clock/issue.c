@@ -52,6 +52,12 @@ static double place_in_queues(Clock *c, const Sub *sub, const Execution *x) {
   }
 }
 
+/* When may the banks of registers be asked for the sources? Each gives a register a cycle. */
+static double banks_ready(const Clock *c, const Sub *sub, const ClockOp *op) {
+  double even = op->even ? sub->even_free : 0, odd = op->odd ? sub->odd_free : 0;
+  return fmax(even, odd) - c->chip->bank_ahead;
+}
+
 /* When can the warp issue, as far as known now? */
 static double ready_at(Clock *c, const Sub *sub, WarpState *w) {
   Execution x = next_execution(c, w);
@@ -64,6 +70,7 @@ static double ready_at(Clock *c, const Sub *sub, WarpState *w) {
   double place = fmax(admitted(c, sub, x.op->unit, x.op->service), admitted(c, sub, x.op->also, x.op->service));
   if (x.op->writes && x.op->action != CLOCK_ACT_WGMMA)
     place = fmax(place, admitted(c, sub, CLOCK_UNIT_WRITE, x.op->service));
+  place = fmax(place, banks_ready(c, sub, x.op));
   double queue = place_in_queues(c, sub, &x);
   if (fmax(place, queue) > c->now) {
     w->unit_by = queue > place ? CLOCK_WHY_QUEUE : CLOCK_WHY_PIPE;

@@ -55,7 +55,8 @@ typedef struct {
 typedef struct {
   Server unit[CLOCK_UNIT_COUNT];
   Queue requests, mmas;
-  double slot_free, next; /* next: no warp can issue before */
+  double even_free, odd_free; /* when the banks of registers have read what was asked for */
+  double slot_free, next;     /* next: no warp can issue before */
   u64 issued;
   WarpState **warps;
   WarpState *last;

@@ -37,18 +37,21 @@ typedef enum { CLOCK_WHY_ISSUED, CLOCK_WHY_STALL, CLOCK_WHY_BRANCH, CLOCK_WHY_FE
  * there to its result; `passes` of the shared memory. `action`: what it does, with or without an
  * event; `group_end`: it ends a group of wgmmas; `keep`: of a wait, groups that may be left;
  * `reason`: what a wait for its result counts as; `line`: of 128 bytes of code; `writes`:
- * registers that a wgmma writes; of others, thirds of a cycle at the registers' write ports. */
+ * registers that a wgmma writes; of others, thirds of a cycle at the registers' write ports;
+ * `even`, `odd`: registers of either bank that it reads. */
 typedef struct {
-  u32 unit, also, action, reason, stall, yields, write_barrier, read_barrier, wait_mask, group_end, keep, line, writes;
+  u32 unit, also, action, reason, stall, yields, write_barrier, read_barrier, wait_mask, group_end, keep, line, writes,
+    even, odd;
   double service, latency, passes, read_latency;
 } ClockOp;
-_Static_assert(sizeof(ClockOp) == 88 && offsetof(ClockOp, unit) == 0 && offsetof(ClockOp, also) == 4 &&
+_Static_assert(sizeof(ClockOp) == 96 && offsetof(ClockOp, unit) == 0 && offsetof(ClockOp, also) == 4 &&
     offsetof(ClockOp, action) == 8 && offsetof(ClockOp, reason) == 12 && offsetof(ClockOp, stall) == 16 &&
     offsetof(ClockOp, yields) == 20 && offsetof(ClockOp, write_barrier) == 24 &&
     offsetof(ClockOp, read_barrier) == 28 && offsetof(ClockOp, wait_mask) == 32 && offsetof(ClockOp, group_end) == 36 &&
     offsetof(ClockOp, keep) == 40 && offsetof(ClockOp, line) == 44 && offsetof(ClockOp, writes) == 48 &&
-    offsetof(ClockOp, service) == 56 && offsetof(ClockOp, latency) == 64 && offsetof(ClockOp, passes) == 72 &&
-    offsetof(ClockOp, read_latency) == 80, "ClockOp");
+    offsetof(ClockOp, even) == 52 && offsetof(ClockOp, odd) == 56 && offsetof(ClockOp, service) == 64 &&
+    offsetof(ClockOp, latency) == 72 && offsetof(ClockOp, passes) == 80 && offsetof(ClockOp, read_latency) == 88,
+    "ClockOp");
 
 /* What one execution did; it replaces what the instruction says of `action` and times.
  *
@@ -77,13 +80,14 @@ _Static_assert(sizeof(ClockWarp) == 24 && offsetof(ClockWarp, rank) == 0 && offs
 
 /* Parameters of the machine; `queue`: entries of the units' queues, 0 for any number.
  *
- * `product_writes`: share of the cycles in which a wgmma has the registers' write ports. */
+ * `product_writes`: share of the cycles in which a wgmma has the registers' write ports.
+ * `bank_ahead`: cycles for which a bank of registers may have reads before an instruction's. */
 typedef struct {
   double queue[10], request_queue, wgmma_queue, mma_queue, greedy, yield_cycles, branch_cycles, request_cycles,
     arrive_latency, remote_latency, wait_latency, wake_latency, named_warp, named_latency, cluster_latency,
-    icache_lines, icache_ways, icache_next, icache_jump, commit_latency, product_writes;
+    icache_lines, icache_ways, icache_next, icache_jump, commit_latency, product_writes, bank_ahead;
 } ClockChip;
-_Static_assert(sizeof(ClockChip) == 240 && offsetof(ClockChip, queue) == 0 &&
+_Static_assert(sizeof(ClockChip) == 248 && offsetof(ClockChip, queue) == 0 &&
     offsetof(ClockChip, request_queue) == 80 && offsetof(ClockChip, wgmma_queue) == 88 &&
     offsetof(ClockChip, mma_queue) == 96 && offsetof(ClockChip, greedy) == 104 &&
     offsetof(ClockChip, yield_cycles) == 112 && offsetof(ClockChip, branch_cycles) == 120 &&
@@ -93,7 +97,8 @@ _Static_assert(sizeof(ClockChip) == 240 && offsetof(ClockChip, queue) == 0 &&
     offsetof(ClockChip, named_latency) == 176 && offsetof(ClockChip, cluster_latency) == 184 &&
     offsetof(ClockChip, icache_lines) == 192 && offsetof(ClockChip, icache_ways) == 200 &&
     offsetof(ClockChip, icache_next) == 208 && offsetof(ClockChip, icache_jump) == 216 &&
-    offsetof(ClockChip, commit_latency) == 224 && offsetof(ClockChip, product_writes) == 232, "ClockChip");
+    offsetof(ClockChip, commit_latency) == 224 && offsetof(ClockChip, product_writes) == 232 &&
+    offsetof(ClockChip, bank_ahead) == 240, "ClockChip");
 
 /* A cluster whose CTAs lie on one SM each, `copies` of it at once, `stagger` cycles apart.
  *
@@ -113,14 +118,14 @@ typedef struct {
   ClockChip chip;
   u64 room, stand_room;
 } ClockInput;
-_Static_assert(sizeof(ClockInput) == 360 && offsetof(ClockInput, n_ops) == 0 && offsetof(ClockInput, n_events) == 4 &&
+_Static_assert(sizeof(ClockInput) == 368 && offsetof(ClockInput, n_ops) == 0 && offsetof(ClockInput, n_events) == 4 &&
     offsetof(ClockInput, n_objects) == 8 && offsetof(ClockInput, n_warps) == 12 &&
     offsetof(ClockInput, n_mbarriers) == 16 && offsetof(ClockInput, n_groups) == 20 &&
     offsetof(ClockInput, ranks) == 24 && offsetof(ClockInput, copies) == 28 && offsetof(ClockInput, stagger) == 32 &&
     offsetof(ClockInput, ops) == 40 && offsetof(ClockInput, events) == 48 && offsetof(ClockInput, objects) == 56 &&
     offsetof(ClockInput, mbarrier_ranks) == 64 && offsetof(ClockInput, mbarrier_counts) == 72 &&
     offsetof(ClockInput, warps) == 80 && offsetof(ClockInput, order) == 88 && offsetof(ClockInput, event) == 96 &&
-    offsetof(ClockInput, chip) == 104 && offsetof(ClockInput, room) == 344 && offsetof(ClockInput, stand_room) == 352,
+    offsetof(ClockInput, chip) == 104 && offsetof(ClockInput, room) == 352 && offsetof(ClockInput, stand_room) == 360,
     "ClockInput");
 
 /* What a run took; `busy` and `shared_busy` are sums over sub-partitions and SMs.

@@ -40,8 +40,8 @@ def gathered(instruction: SassInstruction) -> int:
     return count
 
 
-def bank_cycles(instruction: SassInstruction, before: SassInstruction | None) -> int:
-    """Return cycles in which the sources are read: one a cycle and bank of odd or even registers.
+def bank_reads(instruction: SassInstruction, before: SassInstruction | None) -> tuple[int, int]:
+    """Return how many registers are read from the even bank and from the odd one, one a cycle each.
 
     What the instruction before kept in the reuse cache, for the same operand, is not read again.
     Source: cicuvc/nvidia-sass-document, notes/sm90/arch/register_bandwidth.
@@ -57,7 +57,7 @@ def bank_cycles(instruction: SassInstruction, before: SassInstruction | None) ->
         )
         if register is not None and not cached:
             reads[register % 2].add(register)
-    return max(len(bank) for bank in reads)
+    return len(reads[0]), len(reads[1])
 
 
 def sources(instruction: SassInstruction) -> list[int | None]:

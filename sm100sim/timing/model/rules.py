@@ -8,7 +8,7 @@ from typing import Final
 
 from ..chips import Draw
 from ..records import Pipe, SassInstruction
-from .operands import bank_cycles, gathered, sources, split_operands, written
+from .operands import bank_reads, gathered, sources, split_operands, written
 
 SHAPE: Final = re.compile(r"(\d+)x(\d+)x(\d+)")
 SHARED_OPCODES: Final = ("LDS", "STS", "LDSM", "STSM", "ATOMS")
@@ -27,6 +27,7 @@ class Cost:
         group_end, keep: of wgmmas: a group ends; groups that a wait may leave.
         writes: registers of a thread that a wgmma writes; of others, thirds of a cycle at the
             registers' write ports.
+        banks: registers that are read from the even bank and from the odd one.
     """
 
     unit: str = "none"
@@ -40,6 +41,7 @@ class Cost:
     group_end: bool = False
     keep: int = 0
     writes: int = 0
+    banks: tuple[int, int] = (0, 0)
 
 
 def cost_of(instruction: SassInstruction, before: SassInstruction | None, draw: Draw) -> Cost:
@@ -150,9 +152,9 @@ def _arithmetic(i: SassInstruction, before: SassInstruction | None, draw: Draw) 
         also = "none"
     if i.pipe is Pipe.FMA_HEAVY and {"WIDE", "HI"} & set(i.modifiers):
         service = draw["wide_multiply_cycles"]
-    if draw["register_banks"]:
-        service = max(service, bank_cycles(i, before))
-    return Cost(unit, also, service, draw["decoupled_latency"], read_latency=draw["read_latency"])
+    banks = bank_reads(i, before) if draw["register_banks"] else (0, 0)
+    latency, read = draw["decoupled_latency"], draw["read_latency"]
+    return Cost(unit, also, service, latency, read_latency=read, banks=banks)
 
 
 def _access(i: SassInstruction, draw: Draw) -> Cost:

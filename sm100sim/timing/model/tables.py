@@ -92,6 +92,7 @@ def _ops(kernel: SassKernel, draw: Draw) -> ct.Array[clock.ClockOp]:
         op.group_end, op.keep, op.line = cost.group_end, cost.keep, i.address // LINE_BYTES
         op.service, op.latency, op.passes = cost.service, cost.latency, cost.passes
         op.read_latency, op.writes = cost.read_latency, cost.writes
+        op.even, op.odd = cost.banks
         before = i
     return ops
 

@@ -67,16 +67,17 @@ class Matcher:
         self.guesses = 0
         self.lost: dict[int, int] = defaultdict(int)
 
-    def _instructions_of_accesses(self) -> dict[int, list[int]]:
-        """PTX line of an access that may move -> instructions that it became."""
-        opcodes: dict[int, set[str]] = defaultdict(set)
+    def _instructions_of_accesses(self) -> dict[tuple[int, tuple[str, ...]], list[int]]:
+        """PTX line and opcodes of an access that may move -> instructions that it became."""
+        opcodes: dict[int, set[tuple[str, ...]]] = defaultdict(set)
         for line, name in zip(self._program.lines, self._program.names, strict=True):
-            opcodes[line] |= set(ACCESSES.get(name, ()))
-        found: dict[int, list[int]] = defaultdict(list)
+            opcodes[line].add(ACCESSES.get(name, ()))
+        found: dict[tuple[int, tuple[str, ...]], list[int]] = defaultdict(list)
         for instruction in self._kernel.instructions:
-            of = instruction.ptx_line
-            if of is not None and instruction.opcode in opcodes.get(of, ()):
-                found[of].append(instruction.index)
+            of = instruction.ptx_line or 0
+            for which in opcodes.get(of, ()):
+                if instruction.opcode in which:
+                    found[of, which].append(instruction.index)
         return found
 
     def cluster(self, index: int) -> ClusterTrace:
@@ -116,17 +117,18 @@ class Matcher:
         """Events of accesses that may move, by place in the order."""
         ran = self._recording.steps[steps]
         before = _anchors_before(steps, [x.step for x in script if x.kind != BRANCH])
-        wanted: dict[int, list[_Placed]] = defaultdict(list)
+        wanted: dict[tuple[int, tuple[str, ...]], list[_Placed]] = defaultdict(list)
         for step, k, mask, anchors in zip(
             steps.tolist(), ran["instruction"].tolist(), ran["mask"].tolist(), before.tolist(),
             strict=True,
         ):  # fmt: skip
             if mask and self._moves[k]:
-                wanted[self._program.lines[k]].append(_Placed(step, anchors))
+                of = self._program.lines[k], ACCESSES[self._program.names[k]]
+                wanted[of].append(_Placed(step, anchors))
         passed = np.cumsum(way.letters >= 0).astype(np.int32)
         found: dict[int, int] = {}
-        for line, accesses in wanted.items():
-            for instruction in self._accesses.get(line, ()):
+        for of, accesses in wanted.items():
+            for instruction in self._accesses.get(of, ()):
                 places = np.flatnonzero(way.order == instruction)
                 executed = [_Placed(int(p), int(passed[p])) for p in places]
                 found |= _pairs(executed, accesses)

@@ -29,5 +29,7 @@ def test_query_tiles_of_mixed_lengths_are_those_that_have_queries() -> None:
     layout = Layout(rows=256, cluster=1, persistent=True)
     every = Mixed(2, 600, 600, causal=False, lengths=(600, 100))
     assert every.tiles(layout) == [600, 600, 100, 100, *[600] * 4]
+    alone = Layout(rows=256, cluster=1, persistent=False)
+    assert every.tiles(alone) == [600] * 6 + [100] * 2
     causal = Mixed(1, 600, 600, causal=True, lengths=(600, 100))
     assert causal.tiles(layout) == [600, 512, 256, 100]

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.timing import micro
 from benchmarks.timing.beside import BESIDE_QUESTIONS
+from benchmarks.timing.more_questions import gap_case, gaps_of
 from benchmarks.timing.questions import QUESTIONS, ROUNDS, Question
 from testing.hardware.case import Case
 from testing.hardware.simulate import simulate
@@ -73,3 +74,14 @@ def test_the_page_has_the_answers_of_the_chip() -> None:
         assert micro.table(later | {"answers": further}) + "\n" in page
     asked = {entry["name"] for entry in later["answers"]}
     assert asked == {question.name for question in BESIDE_QUESTIONS}
+
+
+def test_gaps_between_ctas_of_one_sm() -> None:
+    """Two places an SM; the clock wraps in between."""
+    first = 2**32 - 100
+    rows = [(first + begin, first + begin + 50, 7) for begin in (0, 10, 350, 365)]
+    times = np.array(rows, np.int64).astype(np.uint32).ravel()
+    assert gaps_of(times, 2).tolist() == [300, 305]
+    (written,) = simulate(gap_case(64, 8, (100, 0)))
+    begin, end, _ = written.reshape(-1, 3).T
+    assert ((end - begin).astype(np.int32) >= 100).all()

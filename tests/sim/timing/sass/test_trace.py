@@ -267,3 +267,22 @@ def test_a_cluster_that_was_not_recorded_is_refused() -> None:
     launched, kernel, _ = followed(LOOP, np.zeros(128, np.float32), block=32)
     with pytest.raises(ValueError, match="cluster 7"):
         Matcher(kernel, launched).cluster(7)
+
+
+def test_copies_and_their_groups_on_one_line_are_told_apart() -> None:
+    """A copy by lanes, the end of its group and the wait for it are three instructions."""
+    body = HERE + (
+        "mov.u32 %r6, dyn; cp.async.ca.shared.global [%r6], [%rd2], 4; cp.async.commit_group; "
+        "cp.async.wait_group 0; ld.shared.f32 %f1, [%r6]; st.global.f32 [%rd2], %f1;\n"
+    )
+    launched, kernel, _ = followed(body, np.zeros(32, np.float32), block=32, smem=128, shared=SMEM)
+    (trace,) = traced(kernel, launched).traces
+    (stream,) = trace.streams
+    kinds = {
+        kernel.instructions[k].opcode: trace.events[e].kind
+        for k, e in zip(stream.order.tolist(), stream.event.tolist(), strict=True)
+        if e >= 0
+    }
+    assert kinds["LDGSTS"] is Action.CP_ASYNC
+    assert kinds["LDGDEPBAR"] is Action.CP_COMMIT
+    assert kinds["DEPBAR"] is Action.CP_WAIT
