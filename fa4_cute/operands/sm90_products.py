@@ -60,7 +60,8 @@ def finish_output(
             if block.first:
                 spent = wgmma.Spent(product, ctx.never)
                 product = wgmma.wait(_start_block(ctx, running, state, block, spent), 0)
-            found += fragment.added_rows(running.o[block.registers], running.factors, product)
+            more = product[block.added]
+            found += fragment.added_rows(running.o[block.registers], running.factors, more)
         running.o = found
     else:
         running.o = product

@@ -37,10 +37,14 @@ class ColumnBlock:
 
     Attributes:
         first: the first of them.
-        plan: their product; its B starts ``first_byte`` into the slot.
+        columns: how many are columns of O.
+        plan: their product; its B starts ``first_byte`` into the slot. All blocks have as many
+            columns: where sums of two sizes share registers, ptxas waits after each product. What
+            the last one has beyond O comes from the padding of V.
     """
 
     first: int
+    columns: int
     plan: WgmmaPlan
 
     @property
@@ -51,15 +55,20 @@ class ColumnBlock:
     @property
     def registers(self) -> slice:
         """Their registers among those of O."""
-        return column_registers(self.first, self.first + self.plan.n)
+        return column_registers(self.first, self.first + self.columns)
+
+    @property
+    def added(self) -> slice:
+        """Those of the product's registers that are added to O."""
+        return column_registers(0, self.columns)
 
 
 def column_blocks(config: SM90Config) -> tuple[ColumnBlock, ...]:
-    """Return the blocks of columns of O, about as wide, that are multiplied one after the other."""
+    """Return the blocks of columns of O that are multiplied one after the other."""
     whole, depth = pv_plan(config), config.ov_depth
     num_blocks = ceil_div(depth, config.tile.columns or depth)
     width = padded_columns(ceil_div(depth, num_blocks))
     return tuple(
-        ColumnBlock(first, replace(whole, n=min(width, whole.n - first)))
+        ColumnBlock(first, min(width, whole.n - first), replace(whole, n=width))
         for first in range(0, whole.n, width)
     )

@@ -92,18 +92,22 @@ def most_columns(variant: Variant, ov_depth: int, *, few_rows: bool = False) -> 
     """Return the most columns of an fp8 V that are multiplied together, 0 for those of the tile.
 
     Beside a V of more than 128 columns whatever changes a row takes the registers of half a block,
-    and of the next S; terms with biases of their own and scales per token take another half. The
-    tile of few rows has fewer keys, and room for one change.
+    and of the next S; terms with biases of their own take another half beside scales per token, and
+    in the tile of few rows. That has fewer keys: up to 192 columns leave room for all others, and
+    more for one change. The widest V leaves a split of each of many query tiles half a block, too.
     """
     if ov_depth <= WIDE_DEPTH:
         return 0
     several, is_widest = len(variant.terms) > 1, ov_depth > WIDER_DEPTH
     is_scaled, modifies = variant.token_scales, variant.modifies_scores
-    if is_scaled and variant.has_biases_of_terms:
+    if variant.has_biases_of_terms and (is_scaled or few_rows):
+        return FEW_COLUMNS // 2
+    if few_rows and is_widest and several and variant.score_mod is not None:
         return FEW_COLUMNS // 2
     if few_rows:
-        return FEW_COLUMNS if several or (is_scaled and modifies) else 0
-    return FEW_COLUMNS if several or modifies or (is_scaled and is_widest) else 0
+        return FEW_COLUMNS if is_widest and (several or (is_scaled and modifies)) else 0
+    in_parts = variant.is_split and variant.is_persistent
+    return FEW_COLUMNS if several or modifies or (is_widest and (is_scaled or in_parts)) else 0
 
 
 def most_few_rows_keys(variant: Variant, depth: int) -> int:

@@ -60,7 +60,7 @@ QUICK = (
     ("union", FP8, (128, 0), True), ("function", FP8, (128, 0), False),
     ("causal", FP8, (192, 0), False), ("everything paged split", FP8, (256, 0), True),
     ("union function paged", FP8, (64, 0), True), ("everything split", FP8, (192, 0), False),
-    ("union paged split", BF16, (256, 0), False),
+    ("union paged split", BF16, (256, 0), False), ("plain", FP8, (208, 0), True),
 )  # fmt: skip
 SPILLED = {
     (frozenset(features.split()), head_dim)

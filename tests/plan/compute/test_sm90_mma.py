@@ -20,11 +20,13 @@ def fp8(depth: int, cap: int = 0, keys: int = 0) -> SM90Config:
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_blocks_follow_one_another(depth: int, cap: int) -> None:
     blocks, whole = column_blocks(fp8(depth, cap)), pv_plan(fp8(depth, cap))
-    columns = [block.first + i for block in blocks for i in range(block.plan.n)]
+    columns = [block.first + i for block in blocks for i in range(block.columns)]
     assert columns == list(range(depth))
     registers = list(range(whole.num_registers))
     assert [i for block in blocks for i in registers[block.registers]] == registers
-    assert all(block.plan.n <= (cap or 128) for block in blocks)
+    assert all(block.columns <= block.plan.n <= (cap or 128) for block in blocks)
+    assert len({block.plan.n for block in blocks}) == 1
+    assert blocks[-1].first + blocks[-1].plan.n <= fp8(depth, cap).padded_ov_depth
     assert all(block.plan.b_steps == whole.b_steps for block in blocks)
 
 
