@@ -35,7 +35,7 @@ KERNELS: dict[str, tuple[Case, ...]] = {
         featured(PERSISTENT, 128, ((600, 70),), 2, num_qo=2),
     ),
     "2q-persistent-plain": (
-        featured(ROUNDS, 128, ((600, 420),), 2, num_qo=2, sharpness=4.0),
+        featured(ROUNDS, 128, ((600, 500),), 2, num_qo=2, sharpness=4.0),
         featured(ROUNDS, 128, ((600, 70),), 2, num_qo=2),
     ),
     "2q-dynamic": (
@@ -57,7 +57,7 @@ KERNELS: dict[str, tuple[Case, ...]] = {
         featured(PAGES | CAUSAL, 256, ((300, 17), (9, 60)), 2),
     ),
     "2q-pages": (
-        featured(PAGES | CAUSAL, 128, ((350, 420), (40, 17)), 2, num_qo=2, sharpness=4.0),
+        featured(PAGES | CAUSAL, 128, ((350, 500), (40, 17)), 2, num_qo=2, sharpness=4.0),
         featured(PAGES | CAUSAL, 128, ((300, 17), (9, 60)), 2, num_qo=2),
     ),
     "2q-rope": (

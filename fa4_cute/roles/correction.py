@@ -45,9 +45,9 @@ def correct_chain(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: Int32
     ctx.mbars.consumer_c(chain).wait(ctx.factor_step(chain, tile))
     factor = shared.load_f32(factor_address(ctx, chain))
     must_rescale = barriers.any_in_warp(factor < Float32(1.0))
-    # The factor follows this tile's S, whose commit covers the previous P V too, so this wait is
-    # always over at once. It stays because it is the event that a rescale depends on: the implied
-    # order would be lost with another issue order in the MMA role.
+    # Where P crosses, this tile's S was issued before the previous P V, so that this waits for it.
+    # Else the factor follows this S, whose commit covers the previous P V too: the wait is over at
+    # once, and stays because it is the event that a rescale depends on.
     ctx.mbars.consumer_o(chain).wait(ctx.step(chain, tile - 1))
     tmem.fence_after_thread_sync()
     if must_rescale:

@@ -137,7 +137,7 @@ def test_the_wheel_of_the_simulator_has_a_library_per_level(dist: Path) -> None:
     found = {re.sub(r"-[0-9a-f]{16}\.so$", "", Path(name).name) for name in libraries}
     assert found == {
         f"sm100sim_{what}-x86-64-{level}"
-        for what in ("engine", "shim", "libcuda", "libcudart", "libnvml")
+        for what in ("engine", "shim", "libcuda", "libcudart", "libnvjitlink", "libnvml")
         for level in ("v2", "v3")
     }
 

@@ -63,6 +63,8 @@ def test_what_holds_of_its_profile(
     assert found.path[-1].end - found.path[0].start == found.cycles
     assert found.limit == "tensor"
     assert [role.warps for role in found.roles[2:5]] == [(8, 9, 10, 11), (12,), (13,)]
-    way = max(found.handovers, key=lambda one: one.times)
-    assert (way.giver, way.through) == ("warp 12", "tensor core")
-    assert way.times >= TILES - 4
+    # Scores are issued a key tile ahead: a softmax group hardly waits, and the path stays in one.
+    by_first = sum(piece.end - piece.start for piece in found.path if piece.warp < 4)
+    assert by_first >= 0.8 * found.cycles
+    ways = {(one.giver, one.through) for one in found.handovers}
+    assert {("warp 12", "tensor core"), ("warp 13", "TMA load")} <= ways
