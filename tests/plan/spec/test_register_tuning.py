@@ -113,7 +113,8 @@ def test_masks_of_several_terms_join_their_sum_early(variant: Variant, early: bo
         (Variant(CAUSAL | SlidingWindowMask(20, 40)), 64, 64, 64),
         (Variant(CAUSAL, token_scales=True), 0, 64, 0),
         (Variant(BIAS, token_scales=True), 64, 64, 64),
-        (Variant(OF_TERMS), 64, 64, 64),
+        (Variant(OF_TERMS), 64, 64, 32),
+        (Variant(CAUSAL | SlidingWindowMask(20, 40), score_mod=ONE), 64, 64, 32),
         (Variant(OF_TERMS, token_scales=True), 32, 32, 32),
     ],
 )
