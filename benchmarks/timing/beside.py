@@ -44,10 +44,10 @@ OTHERS = {
         for k in range(64)
     ),
     "scores": SCORES,
-    "comparisons": COMPARISONS,
-    "selections": SELECTIONS,
 }
 """What a step is of."""
+CHOOSING = {"comparisons": COMPARISONS, "selections": SELECTIONS}
+"""The same of steps with predicates, which are set before and kept after."""
 PRODUCTS = {"no products": None, "n64, A in registers": (64, True), "n128": (128, False),
             "n256": (256, False), "n256, A in registers": (256, True)}  # fmt: skip
 BEGIN = START + "mov.f32 %f18, %f0; mov.f32 %f19, %f0; mov.f32 %f20, %f0; mov.f32 %f21, %f0; " \
@@ -77,8 +77,7 @@ def _used(form: Form) -> str:
 
 def _timed(work: str, groups: int, beside: str) -> Question:
     """Warps of `groups` groups work for so many steps beside products of the first, which go on."""
-    shape, text = PRODUCTS[beside], OTHERS[work]
-    chooses = text in (COMPARISONS, SELECTIONS)
+    shape, text, chooses = PRODUCTS[beside], (OTHERS | CHOOSING)[work], work in CHOOSING
     begin, keep = BEGIN + CHOICES * chooses, KEEP + KEPT_CHOICES * chooses
     name = f"{work} of {groups} warps a sub-partition beside {beside}"
     if shape is None:
@@ -100,7 +99,7 @@ def _timed(work: str, groups: int, beside: str) -> Question:
     )  # fmt: skip
 
 
-def _lanes_set_up(rows: tuple[int, int], across: int, grid: int, lanes: int, first: int) -> str:
+def _lanes_set_up(rows: tuple[int, int], across: int, grid: int, first: int) -> str:
     """Addresses of a lane's 16 bytes of A and B (%rd20, %rd21), and in shared memory (%r24).
 
     Eight lanes copy 128 bytes of a row; those lie in shared memory as an MMA of 128-byte swizzle
@@ -150,7 +149,7 @@ def _lanes(
         meet = f"bar.sync 1, {lanes}; "
         return turn + begin + f"cp.async.wait_group {slots - 2}; {meet}" + asked(n + slots - 1)
 
-    before = _lanes_set_up(rows, across, grid, lanes, first)
+    before = _lanes_set_up(rows, across, grid, first)
     after, sink, smem = "cp.async.wait_all; ", "", DATA + slots * size
     if beside:
         form = _form(beside, registers=False)
@@ -236,7 +235,7 @@ def _operands(a_rows: int, b_rows: int, across: int, grid: int) -> Question:
 
 BESIDE_QUESTIONS = (
     *(_timed(work, groups, beside)
-      for work in list(OTHERS)[:5] for groups in (1, 2) for beside in PRODUCTS
+      for work in OTHERS for groups in (1, 2) for beside in PRODUCTS
       if (work, groups, beside) != ("scores", 2, "n256, A in registers")),  # too many registers
     *(_awaited(columns, each, registers=registers)
       for columns, each in ((8, 1), (64, 1), (128, 1), (256, 1), (64, 4), (128, 4), (256, 4))
@@ -256,6 +255,6 @@ LANE_QUESTIONS = (
     _lanes((64, 64), 128, 3, 1, 1), _lanes((128, 256), 256, 3, 1, 1),
     *(_lanes((128, 128), 128, slots, 1, 1, beside)
       for slots in (2, 3) for beside in (64, 128, 256)),
-    *(_timed(work, groups, beside) for work in ("comparisons", "selections")
+    *(_timed(work, groups, beside) for work in CHOOSING
       for groups in (1, 2) for beside in ("no products", "n128", "n256")),
 )  # fmt: skip
