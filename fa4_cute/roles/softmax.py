@@ -139,13 +139,12 @@ def exponentiate_and_store(
     last_stage = len(first_batches) - 1
     for batch, span in enumerate(columns.batches):
         values = reader.take(batch)
-        if batch in first_batches[1:]:
+        if held is None and batch in first_batches[1:]:
             # Each pv stage has its own barrier: the MMAs start on what lies before it.
             stage = first_batches.index(batch)
-            if held is None:
-                hand_over(ctx, row, stage - 1)
-                if stage == last_stage:
-                    wait_for_factor_read(ctx, row.chain, tile)
+            hand_over(ctx, row, stage - 1)
+            if stage == last_stage:
+                wait_for_factor_read(ctx, row.chain, tile)
         reader.read_ahead(batch + 1)
         exponentials = softmax_math.exponentials(values, plan, span.start // 2, exponent)
         words = softmax_math.pack_probabilities(exponentials, probability)
