@@ -76,8 +76,8 @@ TAIL: Final = """
   short instead is the way from "the other S is in registers" to "P stored": all exponentials come
   before it. Modular's kernel of 26.7, whose T1 is that of this package's before (867 and 855, see
   [originals.md](originals.md)), leads with this order. Its hole at the last P of the second
-  chain, which nothing orders after P V of the one before, is closed here: the softmax waits for
-  that P V.
+  chain, which nothing orders after P V of the one before, is closed here: the softmax stores it
+  after the correction's answer to its factor, which follows that P V.
 * **Short sequences lacked overlap.** The start and the end of a query tile cost 9,500 cycles at
   head dim 128, half as much as 1,024 keys. Persistent CTAs that write O from the registers leave
   4,800 of them. Where a mask makes query tiles uneven, the order in which CTAs take them gains as

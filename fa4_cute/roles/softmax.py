@@ -20,6 +20,7 @@ from ..device.lanes import lane_address
 from ..device.math import softmax as softmax_math
 from ..device.math.softmax import Exponent
 from ..device.memory import shared, tmem
+from ..device.registers import DEVICE
 from ..operands.scores import TileView, load_columns, masked, scores_and_max, scores_at_once
 from ..operands.token_scales import keep_query_scale, release_scales, wait_for_scales
 from ..output.cluster import write_output as write_output_of_cluster
@@ -108,17 +109,14 @@ def wait_for_columns(ctx: KernelContext, chain: cutlass.Constexpr[int], tile: In
     """Wait until P of the chain's ``tile``-th key tile may overwrite the other chain's S.
 
     Chain 0's P follows the other S of the same key tile, chain 1's that of the next one. After the
-    last there is none: then P V of the tile before has to have read what chain 1 overwrites.
+    last there is none: chain 1 overwrites what P V of the tile before read. That is over, since the
+    factor of this tile has been read (``wait_for_factor_read``): the correction says so after it.
     """
     if cutlass.const_expr(chain == 0):
         ctx.mbars.scores_read(1).wait(ctx.step(1, tile))
     else:
-        is_last = tile == ctx.work.num_key_tiles - 1
-        after = Int32(cutlass.select_(is_last, tile, tile + 1))
+        after = DEVICE.minimum(tile + 1, ctx.work.num_key_tiles - 1)
         ctx.mbars.scores_read(0).wait(ctx.step(0, after))
-        if is_last:
-            if tile > 0:
-                ctx.mbars.consumer_o(1).wait(ctx.step(1, tile - 1))
     tmem.fence_after_thread_sync()
 
 

@@ -20,7 +20,7 @@ two steps ahead, and three MMAs lie between::
 It is overwritten once its softmax group holds it in registers. P of the other chain, which lies
 there meanwhile, is stored after that, and its P V is issued before the next S. The second S of
 chain 0 follows no P V: the MMA role waits for the reading itself. The last P of chain 1 follows no
-reading: the softmax waits until P V has read the one before.
+reading, but the answer of the correction, which comes after P V has read the one before.
 
 An odd number of key tiles needs no case of its own: the last step of a single Q tile simply lies in
 chain 0. K of a tile is freed by the last S that reads it, V by the last P V; only V of the last
