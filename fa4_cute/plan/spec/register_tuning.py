@@ -38,6 +38,8 @@ SEVERAL_TERMS_COLUMNS: Final = 96
 scales per token."""
 COLUMNS_UNDER_WAY: Final = 16
 """Columns whose biases and auxiliary elements are loaded together, when there are several each."""
+COLUMNS_LENT_FROM: Final = 2
+"""The same of consumers on Hopper that lent registers."""
 PERSISTENT_DIVISOR: Final = 4
 """A persistent CTA carries its counts: a quarter of the loads."""
 SCALES_DIVISOR: Final = 2
@@ -94,20 +96,25 @@ def most_columns(variant: Variant, ov_depth: int, *, few_rows: bool = False) -> 
     Beside a V of more than 128 columns whatever changes a row takes the registers of half a block,
     and of the next S; terms with biases of their own take another half beside scales per token, and
     in the tile of few rows. That has fewer keys: up to 192 columns leave room for all others, and
-    more for one change. The widest V leaves a split of each of many query tiles half a block, too.
+    more for one change. A split of each of many query tiles, whose tile has other loads, leaves the
+    widest V half a block, and a quarter beside a function, or such terms, with scales per token.
     """
     if ov_depth <= WIDE_DEPTH:
         return 0
     several, is_widest = len(variant.terms) > 1, ov_depth > WIDER_DEPTH
     is_scaled, modifies = variant.token_scales, variant.modifies_scores
-    if variant.has_biases_of_terms and (is_scaled or few_rows):
+    of_terms = variant.has_biases_of_terms
+    if transposers_need_more(variant):
+        if is_widest and is_scaled and (of_terms or variant.score_mod is not None):
+            return FEW_COLUMNS // 2
+        return FEW_COLUMNS if is_widest or several or modifies else 0
+    if of_terms and (is_scaled or few_rows):
         return FEW_COLUMNS // 2
     if few_rows and is_widest and several and variant.score_mod is not None:
         return FEW_COLUMNS // 2
     if few_rows:
         return FEW_COLUMNS if is_widest and (several or (is_scaled and modifies)) else 0
-    in_parts = variant.is_split and variant.is_persistent
-    return FEW_COLUMNS if several or modifies or (is_widest and (is_scaled or in_parts)) else 0
+    return FEW_COLUMNS if several or modifies or (is_widest and is_scaled) else 0
 
 
 def most_few_rows_keys(variant: Variant, depth: int) -> int:
@@ -138,10 +145,9 @@ def _has_limits(variant: Variant) -> bool:
 def transposers_need_more(variant: Variant) -> bool:
     """Return whether what transposes V on Hopper decodes too much for its registers.
 
-    That is a split of each of many query tiles. Where a function changes scores, the consumers have
-    none to give.
+    That is a split of each of many query tiles.
     """
-    return variant.is_split and variant.is_persistent and variant.score_mod is None
+    return variant.is_split and variant.is_persistent
 
 
 def joins_sum_early(variant: Variant) -> bool:
@@ -214,6 +220,13 @@ class ScoreLoads:
         divisor *= SCALES_DIVISOR if along else 1
         fresh_stores = of_terms and (variant.is_persistent or not variant.token_scales)
         return cls(COLUMNS_UNDER_WAY // divisor, along, of_terms, fresh_stores)
+
+    def for_lent_registers(self) -> ScoreLoads:
+        """Return the row for consumers on Hopper that lent some to what transposes V.
+
+        Of several arrays two columns at a time, and what the row sees is not held.
+        """
+        return ScoreLoads(COLUMNS_LENT_FROM, fresh_view=True) if self.is_limited else self
 
     @property
     def is_limited(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -29,6 +30,7 @@ BIAS = DenseBiasMask(0)
 OF_TERMS = BIAS & CAUSAL | SlidingWindowMask(20, 40)
 ONE, TWO = ScoreMod("one", "a", (1,)), ScoreMod("two", "b", (1, 2))
 PERSISTENT, TILE = Scheduler.PERSISTENT, Scheduler.TILE
+IN_PARTS: dict[str, Any] = {"scheduler": PERSISTENT, "partition": Partition.WORKSPACE}
 
 
 @pytest.mark.parametrize(
@@ -79,15 +81,19 @@ def test_consumers_decode_again_where_a_row_has_more_than_one_limit(
         assert SM90Spec.for_attention(DType.FP8_E4M3, depth, variant=variant).decodes_again
 
 
-@pytest.mark.parametrize("score_mod", [None, ONE])
+@pytest.mark.parametrize(
+    ("score_mod", "loads"),
+    [(None, ScoreLoads()), (ONE, ScoreLoads()), (TWO, ScoreLoads(2, fresh_view=True))],
+)
 def test_transposers_take_registers_from_the_consumers_of_many_splits(
-    score_mod: ScoreMod | None,
+    score_mod: ScoreMod | None, loads: ScoreLoads
 ) -> None:
-    split = Variant(scheduler=PERSISTENT, partition=Partition.WORKSPACE, score_mod=score_mod)
+    split = Variant(score_mod=score_mod, token_scales=True, **IN_PARTS)
     made = SM90Spec.for_attention(DType.FP8_E4M3, 192, variant=split)
     other = SM90Spec.for_attention(DType.FP8_E4M3, 192, variant=replace(split, scheduler=TILE))
-    more = made.schedule[TRANSPOSE].registers - other.schedule[TRANSPOSE].registers
-    assert more == (0 if score_mod else 16)
+    assert made.schedule[TRANSPOSE].registers - other.schedule[TRANSPOSE].registers == 16
+    assert made.score_loads == loads
+    assert other.score_loads == ScoreLoads.of(other.variant)
 
 
 @pytest.mark.parametrize(
@@ -116,6 +122,8 @@ def test_masks_of_several_terms_join_their_sum_early(variant: Variant, early: bo
         (Variant(OF_TERMS), 64, 64, 32),
         (Variant(CAUSAL | SlidingWindowMask(20, 40), score_mod=ONE), 64, 64, 32),
         (Variant(OF_TERMS, token_scales=True), 32, 32, 32),
+        (Variant(score_mod=ONE, token_scales=True, **IN_PARTS), 64, 32, 32),
+        (Variant(CAUSAL, **IN_PARTS), 0, 64, 64),
     ],
 )
 def test_what_changes_a_row_narrows_the_blocks_of_an_fp8_v(
