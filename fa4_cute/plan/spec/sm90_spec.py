@@ -195,7 +195,7 @@ class SM90Spec(CommonSpec):
         """When what changes the scores is loaded."""
         loads = super().score_loads
         lends = self.schedule is SM90_TRANSPOSING_SCHEDULE
-        return loads.for_lent_registers() if lends else loads
+        return loads.for_lent_registers(self.config.ov_depth) if lends else loads
 
     @property
     def decodes_again(self) -> bool:

@@ -20,6 +20,7 @@ from fa4_cute.plan.spec.register_tuning import (
     joins_sum_early,
     most_columns,
     most_keys,
+    most_sm90_keys,
 )
 from fa4_cute.plan.spec.schedule import ATTENTION_SCHEDULE, TRANSPOSE, two_group_schedule
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
@@ -83,7 +84,7 @@ def test_consumers_decode_again_where_a_row_has_more_than_one_limit(
 
 @pytest.mark.parametrize(
     ("score_mod", "loads"),
-    [(None, ScoreLoads()), (ONE, ScoreLoads()), (TWO, ScoreLoads(2, fresh_view=True))],
+    [(None, ScoreLoads()), (ONE, ScoreLoads()), (TWO, ScoreLoads(fresh_view=True))],
 )
 def test_transposers_take_registers_from_the_consumers_of_many_splits(
     score_mod: ScoreMod | None, loads: ScoreLoads
@@ -93,6 +94,8 @@ def test_transposers_take_registers_from_the_consumers_of_many_splits(
     other = SM90Spec.for_attention(DType.FP8_E4M3, 192, variant=replace(split, scheduler=TILE))
     assert made.schedule[TRANSPOSE].registers - other.schedule[TRANSPOSE].registers == 16
     assert made.score_loads == loads
+    widest = SM90Spec.for_attention(DType.FP8_E4M3, 256, variant=split)
+    assert widest.score_loads == (replace(loads, under_way=2) if score_mod is TWO else loads)
     assert other.score_loads == ScoreLoads.of(other.variant)
 
 
@@ -129,12 +132,24 @@ def test_masks_of_several_terms_join_their_sum_early(variant: Variant, early: bo
 def test_what_changes_a_row_narrows_the_blocks_of_an_fp8_v(
     variant: Variant, at_192: int, at_256: int, of_few_rows: int
 ) -> None:
-    assert [most_columns(variant, v) for v in (128, 192, 256)] == [0, at_192, at_256]
+    assert [most_columns(variant, v) for v in (64, 128, 192, 256)] == [0, 0, at_192, at_256]
     assert most_columns(variant, 256, few_rows=True) == of_few_rows
     made = SM90Spec.for_attention(DType.FP8_E4M3, 256, variant=variant)
     assert made.config.column_cap == at_256
     assert made.with_few_rows().config.column_cap == of_few_rows
     assert SM90Spec.for_attention(DType.BF16, 256, variant=variant).config.column_cap == 0
+
+
+def test_a_function_of_many_splits_narrows_the_blocks_of_128_columns() -> None:
+    changed = Variant(OF_TERMS, token_scales=True, score_mod=TWO, **IN_PARTS)
+    assert [most_columns(changed, v) for v in (64, 128, 192, 256)] == [0, 64, 32, 32]
+    assert most_columns(replace(changed, scheduler=TILE), 128) == 0
+
+
+def test_biases_of_terms_of_many_splits_halve_the_tile_beside_the_widest_v() -> None:
+    scaled = Variant(OF_TERMS, token_scales=True, **IN_PARTS)
+    assert [most_sm90_keys(scaled, v, is_fp8=True) for v in (192, 256)] == [64, 32]
+    assert most_sm90_keys(replace(scaled, scheduler=TILE), 256, is_fp8=True) == 64
 
 
 @pytest.mark.slow
