@@ -96,10 +96,10 @@ def run(
         before = _used()
         printed, told, code = _ended(words, folder, seconds, {BLANKED: blank} if blank else {})
         in_time = code not in _KILLED and _used() - before < seconds
-        seconds = time.perf_counter() - start
+        took = time.perf_counter() - start
         reports = tuple(json.loads(written.read_text())["launches"]) if written.is_file() else ()
     own = _own_code(printed, code)
-    return Attempt(printed, printed + told, own, in_time, reports, round(seconds, 1))
+    return Attempt(printed, printed + told, own, in_time, reports, round(took, 1))
 
 
 def keep_output(project: str, name: str, attempt: Attempt) -> None:
