@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import zip_longest
 from typing import Any
 
 from fa4_cute.host.compile import cache
@@ -94,23 +94,25 @@ def softmax_loops(code: list[Instruction]) -> Iterator[SoftmaxLoop]:
     """Yield the softmax tiles of a kernel of the 2Q family, in code order.
 
     A tile starts at the last wait before a load from Tensor Memory; a hand-over is an arrival right
-    after the completion of stores to Tensor Memory. Two hand-overs belong to a tile when enough
-    exponentials lie between its start and the first. Other roles' waits may lie anywhere.
+    after the completion of stores to Tensor Memory. The first hand-over of a tile comes after
+    enough exponentials; the next one is the tile's, too, where the same warp gets there, and else P
+    was handed over as a whole. Other roles' waits may lie anywhere.
     """
     waits = _matching(code, r"TRYWAIT")
-    starts = [last for load in _matching(code, r"LDTM") if (last := _last_before(waits, load))]
+    before = [_last_before(waits, load) for load in _matching(code, r"LDTM")]
+    starts = [wait for wait in before if wait is not None]
     handed = _hand_overs(code)
     taken = -1
-    for first, second in pairwise(handed):
+    for first, second in zip_longest(handed, handed[1:], fillvalue=-1):
         start = _last_before(starts, first)
         if first == taken or start is None:
             continue
         if len(_matching(code, r"MUFU\.EX2", start, first)) < FEWEST_EXPONENTIALS:
             continue
         cost = fewest_stalls(code, start)
-        if first in cost and second in cost:
-            yield SoftmaxLoop(cost[first], cost[second], _turn(code, start, cost))
-            taken = second
+        if first in cost:
+            taken = second if second in cost else first
+            yield SoftmaxLoop(cost[first], cost[taken], _turn(code, start, cost))
 
 
 def _hand_overs(code: list[Instruction]) -> list[int]:

@@ -72,7 +72,7 @@ class Search:
         self.found: dict[Tuning, Record] = {}
 
     def judged(self, tuning: Tuning) -> Record | None:
-        """Return the record of a choice, or None where no such kernel exists."""
+        """Return the record of a choice, or None where no kernel, or no other one, comes of it."""
         from benchmarks.tune.measure import measured, ptx_hash, spec_of
 
         if tuning in self.found:
@@ -84,6 +84,9 @@ class Search:
             }
         except ValueError as error:
             print(f"  {described(tuning)}: {error}")
+            return None
+        if same := [known for known, record in self.found.items() if record.ptx == hashes]:
+            print(f"  {described(tuning)}: the kernel of {described(same[0])}")
             return None
         old = self.kept.get(tuning)
         kept = old is not None and old.ptx == hashes

@@ -66,18 +66,19 @@ TAIL: Final = """
 * **A quarter of the exponentials was a little too few**, in every class of prompts but bf16 at
   192/128 and, since P crosses there, at 128: 20 of 64 pairs shorten T1 and leave MUFU to the other
   group. From 24 of 64 on issue slots are short. fp8 at head dim 64, whose products are short, has
-  28 of 64.
+  28 of 64. Where P crosses, bf16 at head dims 64 and 96 has 24 of 64.
 * **A shorter T1 is not enough.** One experiment shortens it by 5 % and changes nothing: each of the
   two softmax groups is busy for two thirds of a tile, so what one gains it takes from the other. Of
   the 2,470 cycles of a tile, a softmax warp waits 830 for S and 350 for its turn at issue and MUFU.
 * **Scores a tile ahead are.** Where P lies in the columns of the other chain's S, the next S need
   not wait for P V: 1,536 cycles of MMAs lie between "S ready" and "P needed", not 1,024, and the
-  softmax of head dim 128 hides behind them with a T1 that is 250 cycles longer. What has to be
-  short instead is the way from "the other S is in registers" to "P stored": all exponentials come
-  before it. Modular's kernel of 26.7, whose T1 is that of this package's before (867 and 855, see
-  [originals.md](originals.md)), leads with this order. Its hole at the last P of the second
-  chain, which nothing orders after P V of the one before, is closed here: the softmax stores it
-  after the correction's answer to its factor, which follows that P V.
+  softmax of head dim 128 hides behind them with a T1 that is 250 cycles longer. The same
+  order is taken at 64 and 96, where the softmax is the limit: the next S is there before P is. What
+  has to be short instead is the way from "the other S is in registers" to "P stored": all
+  exponentials come before it. Modular's kernel of 26.7, whose T1 is that of this package's before
+  (867 and 855, see [originals.md](originals.md)), leads with this order. Its hole at the last P of
+  the second chain, which nothing orders after P V of the one before, is closed here: the softmax
+  stores it after the correction's answer to its factor, which follows that P V.
 * **Short sequences lacked overlap.** The start and the end of a query tile cost 9,500 cycles at
   head dim 128, half as much as 1,024 keys. Persistent CTAs that write O from the registers leave
   4,800 of them. Where a mask makes query tiles uneven, the order in which CTAs take them gains as

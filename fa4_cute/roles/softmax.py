@@ -137,7 +137,7 @@ def exponentiate_and_store(
     last_stage = len(first_batches) - 1
     for batch, span in enumerate(columns.batches):
         values = reader.take(batch)
-        if held is None and batch in first_batches[1:]:
+        if batch in first_batches[1:]:
             # Each pv stage has its own barrier: the MMAs start on what lies before it.
             stage = first_batches.index(batch)
             hand_over(ctx, row, stage - 1)
@@ -157,8 +157,6 @@ def exponentiate_and_store(
         wait_for_columns(ctx, row.chain, tile)
         for column, words in held:
             tmem.store(p_address + column, words)
-        for stage in range(last_stage):
-            hand_over(ctx, row, stage)
     hand_over(ctx, row, last_stage)
     return sums.all()
 

@@ -43,11 +43,11 @@ def test_the_path_with_the_fewest_stalls_is_found() -> None:
     assert fewest_stalls(code, 0) == {0: 0, 1: 4, 2: 4, 3: 6}
 
 
-def tile(*, before_load: int) -> list[str]:
-    """A softmax tile: a wait, other work, a load, exponentials, two hand-overs and the way back."""
+def tile(*, before_load: int, parts: int = 2) -> list[str]:
+    """A softmax tile: a wait, other work, a load, exponentials, hand-overs and the way back."""
     handed = ["FENCE.VIEW.ASYNC.T", "SYNCS.ARRIVE"]
     begin = ["TRYWAIT", *["IADD3"] * before_load, "LDTM", *["MUFU.EX2"] * FEWEST_EXPONENTIALS]
-    return [*begin, *handed, "FADD2", *handed, "BRA back"]
+    return [*begin, *handed, *["FADD2", *handed] * (parts - 1), "BRA back"]
 
 
 OUTPUT = ["TRYWAIT", "LDTM", "STS", "EXIT"]
@@ -74,6 +74,12 @@ def test_softmax_tiles_are_found_behind_the_ends_of_other_roles(before_load: int
     assert first.three_quarters == second.three_quarters + before_load
     assert first.all_of_p == second.all_of_p + before_load
     assert first.turn == second.turn + before_load
+
+
+def test_p_that_is_handed_over_as_a_whole() -> None:
+    texts = [*tile(before_load=0, parts=1), *OUTPUT, *tile(before_load=0, parts=1), *OUTPUT]
+    all_of_p = 1 + 1 + FEWEST_EXPONENTIALS + 1
+    assert list(softmax_loops(program(texts))) == [SoftmaxLoop(all_of_p, all_of_p, all_of_p + 2)] * 2
 
 
 def test_a_hand_over_without_exponentials_is_no_softmax_tile() -> None:

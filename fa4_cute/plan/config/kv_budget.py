@@ -44,7 +44,9 @@ class KVBudget:
 
 
 def num_pv_stages(config: FA4TileConfig) -> int:
-    """Return in how many parts softmax hands P to the MMA."""
+    """Return in how many parts softmax hands P to the MMA; one that crosses is stored as a whole."""
+    if config.crosses:
+        return 1
     divides = config.BN // config.MMA_K % QUARTERS == 0
     return len(config.tuning.parts) if divides else EVEN_PARTS
 

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from .tuning import RoleRegisters, TunedRow, Tuning
+from .tuning import TunedRow, Tuning
 
 TUNED: Final[tuple[TunedRow, ...]] = (
     TunedRow("2q", 2, 64, 64,
-             Tuning(emulated=20, keys=128)),
+             Tuning(emulated=24, keys=128, crosses=True)),
     TunedRow("2q", 2, 96, 96,
-             Tuning(emulated=20)),
+             Tuning(emulated=20, crosses=True)),
     TunedRow("2q", 2, 128, 128,
              Tuning(crosses=True)),
     TunedRow("2q", 2, 192, 128,
-             Tuning(registers=RoleRegisters(200, 88, 24))),
+             Tuning(crosses=True)),
     TunedRow("2q", 1, 64, 64,
              Tuning(emulated=28, keys=128)),
     TunedRow("2q", 1, 96, 96,

@@ -4,6 +4,7 @@ Each costs something and buys registers: ``tests/kernel/code/test_spills.py`` ho
 spills with them. What is decided here:
 
 * how many keys a tile has where scores change (:func:`most_keys`);
+* whether P crosses to the columns of the other chain's S (:func:`may_cross`);
 * how many columns of an fp8 V are multiplied together (:func:`most_columns`);
 * how the loads of what changes scores are spread (:class:`ScoreLoads`);
 * whether the output on Hopper finds its query tile again (:func:`decodes_again`), and which warps
@@ -56,6 +57,14 @@ def most_keys(variant: Variant) -> int:
         return 0
     both = variant.score_mod is not None and bool(variant.bias_slots)
     return FEW_COLUMNS if both and variant.is_persistent and variant.is_split else RESIDENT_COLUMNS
+
+
+def may_cross(variant: Variant) -> bool:
+    """Return whether P of a row may wait in registers for the columns of the other chain's S.
+
+    A function leaves no registers for it beside a bias.
+    """
+    return variant.score_mod is None or not variant.bias_slots
 
 
 def most_consumers(variant: Variant, ov_depth: int) -> int:

@@ -96,8 +96,9 @@ def test_the_size_formula(config: FA4Config) -> None:
 
 
 def test_counts_of_the_d128_kernel_by_hand() -> None:
-    assert D128.counts() == (256, 128, 256, 128, *[128] * 4, *[1] * 15, 128, 128)
-    assert replace(D128, crosses=False).counts() == D128.counts()[:-2]
+    assert D128.counts() == (256, 256, *[128] * 4, *[1] * 15, 128, 128)
+    in_parts = replace(D128, crosses=False, num_pv_stages=2).counts()
+    assert in_parts == (256, 128, 256, 128, *D128.counts()[2:-2])
 
 
 def test_a_pair_doubles_the_shared_counts_only() -> None:
@@ -144,15 +145,17 @@ def test_readers_of_scales_count_on_barriers_of_any_index() -> None:
 
 
 def test_accessors_of_the_d128_kernel() -> None:
-    assert [D128.producer_s(chain).commit() for chain in (0, 1)] == [8, 9]
-    assert D128.producer_o(1).acquire(0, sub=1) == BarrierWait(3, 0)
-    assert (D128.consumer_c(0).wait(0).mbar, D128.consumer_c(1).release()) == (4, 7)
-    assert D128.q1_wait_mbar() == 10
-    assert D128.K_offset == D128.V_offset == 11
-    assert [D128.combined_p_o_consumer(chain) for chain in (0, 1)] == [0, 2]
+    assert [D128.producer_s(chain).commit() for chain in (0, 1)] == [6, 7]
+    assert D128.producer_o(1).acquire(0) == BarrierWait(1, 0)
+    in_parts = replace(D128, crosses=False, num_pv_stages=2)
+    assert in_parts.producer_o(1).acquire(0, sub=1) == BarrierWait(3, 0)
+    assert (D128.consumer_c(0).wait(0).mbar, D128.consumer_c(1).release()) == (2, 5)
+    assert D128.q1_wait_mbar() == 8
+    assert D128.K_offset == D128.V_offset == 9
+    assert [D128.combined_p_o_consumer(chain) for chain in (0, 1)] == [0, 1]
     assert [D128.consumer_o(chain).wait(1) for chain in (0, 1)] == [
-        BarrierWait(21, 1),
-        BarrierWait(22, 1),
+        BarrierWait(19, 1),
+        BarrierWait(20, 1),
     ]
 
 

@@ -158,7 +158,7 @@ def test_nonsense_is_refused(change: dict[str, Any], message: str) -> None:
 
 def test_describe_states_the_deciding_numbers() -> None:
     text = FA4Config.for_attention(DType.BF16, 128).describe()
-    for part in ("256 x 128", "fused ring, 5 slots", "25 mbarriers", "230612 of 232448"):
+    for part in ("256 x 128", "fused ring, 5 slots", "23 mbarriers", "230596 of 232448"):
         assert part in text
 
 

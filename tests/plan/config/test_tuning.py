@@ -69,6 +69,16 @@ def test_parts_are_barriers_products_and_batches(parts: tuple[int, ...]) -> None
     assert spec.config.kv_budget.smem_used >= spec.config.misc_mbars.size * 8
 
 
+@pytest.mark.parametrize("keys", [0, 96])
+def test_p_that_crosses_is_handed_over_as_a_whole(keys: int) -> None:
+    spec = KernelSpec.for_attention(DType.BF16, 128)
+    tuning = Tuning(parts=(2, 1, 1), keys=keys, crosses=True)
+    spec = spec.with_config(replace(spec.config, tuning=tuning))
+    assert (spec.config.num_pv_stages, spec.first_batches) == (1, (0,))
+    assert [*pv_plan(spec.config).k_blocks(0)] == [*range(spec.config.BN // 16)]
+    assert spec.config.misc_mbars.offset("S1_cons") == 1
+
+
 def test_keys_that_do_not_divide_into_quarters_are_handed_over_in_halves() -> None:
     config = FA4Config.for_attention(DType.FP8_E4M3, 64)
     config = replace(config, tuning=Tuning(parts=(2, 1, 1)))

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from fa4_cute.plan.facts.dtypes import DType
-from fa4_cute.plan.facts.hardware import MBARRIER_BYTES
 from fa4_cute.plan.launch.launch import SMALLEST_SCALE, AttentionSizes, LaunchPlan, plan_launch
 from fa4_cute.plan.masks.masks import CAUSAL
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
@@ -26,7 +25,7 @@ def test_one_cta_per_tile_head_and_batch() -> None:
     plan = launch()
     assert plan.grid == (3, 8, 2)
     assert plan.block == (512, 1, 1)
-    assert plan.smem_bytes == 230596 + 2 * MBARRIER_BYTES  # those of P that crosses
+    assert plan.smem_bytes == 230596
 
 
 def test_a_fused_group_turns_heads_into_rows() -> None:

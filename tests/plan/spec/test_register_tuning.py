@@ -199,3 +199,12 @@ def test_page_lookups_get_registers() -> None:
     paged = attention_schedule(Variant(used_k=True, page_size=16), RoleRegisters())
     assert paged.register_sum == ATTENTION_SCHEDULE.register_sum
     assert paged["load"].registers > ATTENTION_SCHEDULE["load"].registers
+
+
+def test_a_function_beside_a_bias_leaves_p_in_its_own_columns() -> None:
+    both = Variant(OF_TERMS, score_mod=TWO)
+    each = (Variant(OF_TERMS), Variant(score_mod=TWO))
+    for variant, crosses in (*((one, True) for one in each), (both, False)):
+        spec = KernelSpec.for_attention(DType.BF16, 128, variant=variant)
+        assert spec.config.crosses is crosses
+        assert spec.with_config(spec.config.tuned()).config.crosses is crosses
