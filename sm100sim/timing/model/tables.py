@@ -23,12 +23,11 @@ LINE_BYTES: Final = 128
 NAMED_PER_CTA: Final = 16
 NAMED: Final = (Action.NAMED_BARRIER, Action.NAMED_ARRIVE)
 OP: Final = np.dtype(clock.ClockOp)
-COSTS: Final = np.dtype([
-    (name, OP[name]) for name in (
-        "unit", "also", "action", "reason", "group_end", "keep", "service", "latency", "passes",
-        "read_latency", "writes", "even", "odd",
-    )
-])  # fmt: skip
+COSTS: Final = np.dtype(
+    [(name, np.uint32) for name in ("unit", "also", "action", "reason", "group_end", "keep")]
+    + [(name, np.float64) for name in ("service", "latency", "passes", "read_latency")]
+    + [(name, np.uint32) for name in ("writes", "even", "odd")]
+)
 """What of an entry of the table depends on the chip; `_costs` fills it in this order."""
 KERNELS: Final = 8
 """Kernels whose code is kept: draws, and the clusters of a launch, share it."""

@@ -7,7 +7,7 @@ import pytest
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.model import StuckError
 from sm100sim.timing.records import Action, DynamicEvent, Place, SassInstruction
-from testing.clocked import Program, chip, op, run, single
+from testing.clocked import Entry, Program, chip, op, run, single
 
 ALL = 0xFFFFFFFF
 H100 = chip("h100")
@@ -254,7 +254,7 @@ def test_what_lanes_copied_does_not_wait_for_the_operands_of_products() -> None:
     commit, rest = DynamicEvent(Action.CP_COMMIT, ALL), DynamicEvent(Action.CP_WAIT, ALL)
     copy = (op("LDGSTS.E.BYPASS.128 [R2], [R4.64]"), lanes)
     draw = chip("h100", l2_pressure=0.0, global_latency=0.0, copy_bytes=1e6)
-    work = [*[copy] * 64, (op("NOP"), commit), (op("DEPBAR.LE SB0, 0x0"), rest), op("NOP")]
+    work: list[Entry] = [*[copy] * 64, (op("NOP"), commit), (op("DEPBAR.LE SB0, 0x0"), rest), op("NOP")]
     product = op("HGMMA.64x64x16.F32 R24, gdesc[UR4], R24, gsb0", 4)
     ends = []
     for products in (0, 40):
