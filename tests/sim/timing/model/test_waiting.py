@@ -254,7 +254,8 @@ def test_what_lanes_copied_does_not_wait_for_the_operands_of_products() -> None:
     commit, rest = DynamicEvent(Action.CP_COMMIT, ALL), DynamicEvent(Action.CP_WAIT, ALL)
     copy = (op("LDGSTS.E.BYPASS.128 [R2], [R4.64]"), lanes)
     draw = chip("h100", l2_pressure=0.0, global_latency=0.0, copy_bytes=1e6)
-    work: list[Entry] = [*[copy] * 64, (op("NOP"), commit), (op("DEPBAR.LE SB0, 0x0"), rest), op("NOP")]
+    end: list[Entry] = [(op("NOP"), commit), (op("DEPBAR.LE SB0, 0x0"), rest), op("NOP")]
+    work: list[Entry] = [*[copy] * 64, *end]
     product = op("HGMMA.64x64x16.F32 R24, gdesc[UR4], R24, gsb0", 4)
     ends = []
     for products in (0, 40):
