@@ -86,12 +86,20 @@ def register(buffer: Any, writable: bool = True, name: str = "") -> Any:
 
 
 def process_mappings() -> list[Allocation]:
-    """Readable mappings of this process: the fallback when nothing was registered."""
-    found = []
+    """Readable mappings of this process: the fallback when nothing was registered.
+
+    Mappings that touch are one: a heap is listed in pieces, in two of which an array can lie.
+    """
+    found: list[Allocation] = []
     for line in Path("/proc/self/maps").read_text().splitlines():
         span, mode, *_ = line.split()
         lo, hi = (int(x, 16) for x in span.split("-"))
-        if "r" in mode:
+        if "r" not in mode:
+            continue
+        last = found[-1] if found else Allocation(0, 0)
+        if (last.start + last.size, last.writable) == (lo, "w" in mode):
+            found[-1] = Allocation(last.start, hi - last.start, last.writable)
+        else:
             found.append(Allocation(lo, hi - lo, "w" in mode))
     return found
 

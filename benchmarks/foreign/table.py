@@ -23,8 +23,10 @@ where the program allows it. "Warp instructions" counts all launches of the prog
 names what the checkers found without stopping: [checking.md](checking.md) has the rules, and [the
 end of this page](#what-the-findings-are) explains each finding (`cutlass_primitive_02` and `_03`
 are too long for the checkers and ran without them). A remark after a dash says why a program did
-not pass; some of these are faults of the program that hardware happens to hide. If launches do
-nothing, none of the programs passes (`--control`).
+not pass. Work lands at once (`mode="fast"`); a program that fails so runs again by modelled time,
+the default of the simulator, and its line says so if it passes. Some remarks name faults of the
+program that hardware happens to hide. If launches do nothing, none of the programs passes
+(`--control`).
 """
 
 
@@ -39,6 +41,7 @@ class Row(Protocol):
     tolerance: float
     instructions: int
     note: str
+    mode: str
 
     @property
     def findings(self) -> Sequence[str]:
@@ -49,7 +52,9 @@ def _line(row: Row) -> str:
     error = "" if row.relative_error is None else f"{row.relative_error:.1e}"
     reason = " ".join(row.detail.split()).replace("|", "\\|")[:160]
     status = row.status if row.status != "stopped" else f"stopped: {reason}"
-    if row.note and row.status != "ok":
+    if row.status == "ok" and row.mode != "fast":
+        status += ", not where work lands at once"
+    if row.note and (row.status != "ok" or row.mode != "fast"):
         status += f" — {row.note}"
     if row.findings:
         status += f" (reported: {', '.join(row.findings)})"

@@ -36,6 +36,8 @@ CONTROLS = ALL, EACH, UNNOTICED = "judged", "compared", "not judged"
 MOST_KERNELS = 8
 """That are left out one after the other."""
 CHECKED, UNCHECKED = ("check",), ("run",)
+UNCHECKED_SECONDS = 600
+"""Of the processor, for a program that takes too long under all checkers."""
 
 
 def chosen(pattern: str, states: list[str]) -> Iterator[tuple[Project, Program]]:
@@ -83,8 +85,11 @@ def measure(project: Project, program: Program, blank: str = "") -> tuple[Record
     reference = None if host is None else attempt.plainly(host, arguments, folder).printed
     script = path.suffix == ".py"
     python = places.environment(project) if script else Path(sys.executable)
-    for options, checks in ((CHECKED, "all"), (UNCHECKED, "memory")):
-        tried = attempt.run(path, arguments, folder, python, options, blank=blank)
+    ways = ((CHECKED, "all", attempt.CPU_SECONDS), (UNCHECKED, "memory", UNCHECKED_SECONDS))
+    for options, checks, seconds in ways:
+        tried = attempt.run(
+            path, arguments, folder, python, options, blank=blank, seconds=seconds
+        )
         record = judged(project, program, tried, reference, checks)
         if not blank:
             attempt.keep_output(project.folder, program.name, tried)

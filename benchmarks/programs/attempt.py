@@ -18,8 +18,9 @@ from typing import Any, Final
 from .places import FOLDER, ROOT
 
 CPU_SECONDS: Final = 60
-"""That a run may take of the processor, all threads together."""
-WALL_SECONDS: Final = 400
+"""That a run may take of the processor, all threads together, unless it is given more."""
+WALL_FACTOR: Final = 7
+"""As many times that long it may take in all, on a busy machine."""
 OUTPUT_KEPT: Final = 20_000
 """Characters of an output that are kept."""
 BLANK: Final = "benchmarks.programs.blank"
@@ -72,7 +73,7 @@ def _words(path: Path, arguments: Sequence[str]) -> list[str]:
 
 def run(
     path: Path, arguments: Sequence[str], folder: Path, python: Path, options: Sequence[str],
-    *, blank: str = "",
+    *, blank: str = "", seconds: int = CPU_SECONDS,
 ) -> Attempt:  # fmt: skip
     """Run a program.
 
@@ -83,6 +84,7 @@ def run(
         python: of the environment that its packages are in.
         options: the simulator's command and its options.
         blank: a kernel whose launches do nothing, or EVERY.
+        seconds: of the processor that it may take.
     """
     command, *more = options
     module = BLANK if blank else "sm100sim"
@@ -92,12 +94,12 @@ def run(
                  *_words(path, arguments)]  # fmt: skip
         start = time.perf_counter()
         before = _used()
-        printed, told, code = _ended(words, folder, {BLANKED: blank} if blank else {})
-        in_time = code not in _KILLED and _used() - before < CPU_SECONDS
-        seconds = time.perf_counter() - start
+        printed, told, code = _ended(words, folder, seconds, {BLANKED: blank} if blank else {})
+        in_time = code not in _KILLED and _used() - before < seconds
+        took = time.perf_counter() - start
         reports = tuple(json.loads(written.read_text())["launches"]) if written.is_file() else ()
     own = _own_code(printed, code)
-    return Attempt(printed, printed + told, own, in_time, reports, round(seconds, 1))
+    return Attempt(printed, printed + told, own, in_time, reports, round(took, 1))
 
 
 def keep_output(project: str, name: str, attempt: Attempt) -> None:
@@ -110,25 +112,25 @@ def keep_output(project: str, name: str, attempt: Attempt) -> None:
 def plainly(path: Path, arguments: Sequence[str], folder: Path) -> Attempt:
     """Run an executable without the simulator: on the host alone, or on the GPU of this machine."""
     start = time.perf_counter()
-    printed, told, code = _ended(_words(path, arguments), folder)
+    printed, told, code = _ended(_words(path, arguments), folder, CPU_SECONDS)
     seconds = round(time.perf_counter() - start, 1)
     own = _own_code(printed, code)
     return Attempt(printed, printed + told, own, code not in _KILLED, (), seconds)
 
 
 def _ended(
-    words: Sequence[str], folder: Path, more: Mapping[str, str] = MappingProxyType({})
+    words: Sequence[str], folder: Path, seconds: int, more: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[str, str, int]:
     """Standard output, standard error and the exit code of a process with limits."""
     variables = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", **more}
-    limit = ["prlimit", f"--cpu={CPU_SECONDS}:{CPU_SECONDS + 5}"]
+    limit = ["prlimit", f"--cpu={seconds}:{seconds + 5}"]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as error:
         process = subprocess.Popen(
             [*limit, *words], cwd=folder, env=variables, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=out, stderr=error,
         )  # fmt: skip
         try:
-            code = process.wait(WALL_SECONDS)
+            code = process.wait(WALL_FACTOR * seconds)
         except subprocess.TimeoutExpired:
             code = -signal.SIGXCPU
         finally:

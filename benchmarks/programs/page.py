@@ -19,7 +19,7 @@ MEANING: Final = {
     "wrong": "neither, and the cause is not settled",
     "faulty": "the fault is the program's, or that of how this list runs it; its line says what",
     "unsupported": "it needs a part that sm100sim does not have, and was told so",
-    "long": "not at its end after 60 seconds of processor time",
+    "long": "not at its end after the processor time that it may take",
     "unbuilt": "the compiler, or a package, of this list's version refuses it",
 }
 HEADER: Final = Path(__file__).with_name("header.md")

@@ -151,16 +151,20 @@ class MmaIssuer:
             self.k_ring.release_k(k, stage)
         self.ctx.mbars.producer_s(chain).commit_mma()
 
-    def only_outputs(self, chain: int, v: RingState, n: Int32) -> None:
-        """Wait for V and issue O of the ``n``-th key tile of ``chain``."""
-        self.wait_values(v, self.ctx.spec.issue_order.key_tile(chain, n))
+    def only_outputs(self, chain: int, v: RingState, n: Int32, *, last: bool = False) -> None:
+        """Wait for V and issue O of the ``n``-th key tile of ``chain``; ``last`` as for V."""
+        self.wait_values(v, self.ctx.spec.issue_order.key_tile(chain, n), last=last)
         self.outputs(chain, v, Int32(n > 0), n)
 
-    def wait_values(self, v: RingState, tile: Int32) -> None:
-        """Wait for the ``tile``-th V tile, and zero rows of it that nobody loaded."""
+    def wait_values(self, v: RingState, tile: Int32, *, last: bool = True) -> None:
+        """Wait for the ``tile``-th V tile; if it can be the ``last``, zero rows nobody loaded.
+
+        Key tiles are visited in ascending order, so no other tile reaches beyond the last key.
+        """
         self.v_ring.wait_v(v)
-        slot = self.ctx.smem.at(self.v_ring.plan.get(v))
-        clean_values(self.ctx, tile, 0, slot_chunks(self.ctx, slot))
+        if last:
+            slot = self.ctx.smem.at(self.v_ring.plan.get(v))
+            clean_values(self.ctx, tile, 0, slot_chunks(self.ctx, slot))
 
     def release_last_values(self, v: RingState) -> None:
         """Free the last V slot of the query tile, if somebody waits for that."""
@@ -194,7 +198,7 @@ def issue_ahead(ctx: KernelContext) -> None:
             issuer.first_chain(k, tile)
             key = k
             k, v = after_key(config, k, v)
-            issuer.wait_values(v, tile - 1)
+            issuer.wait_values(v, tile - 1, last=False)
             issuer.outputs(0, v, Int32(tile > 1), tile - 1)
             issuer.second_chain(key, tile)
             issuer.outputs(1, v, Int32(tile > 1), tile - 1)
@@ -264,9 +268,9 @@ def issue_for_one_query(ctx: KernelContext) -> None:
             issuer.only_outputs(0, v, num_rounds)
             issuer.v_ring.release_v(v)
             k, v = after_value(config, k, v)
-            issuer.only_outputs(1, v, num_rounds)
+            issuer.only_outputs(1, v, num_rounds, last=True)
         else:
-            issuer.only_outputs(0, v, num_rounds)
+            issuer.only_outputs(0, v, num_rounds, last=True)
         issuer.release_last_values(v)
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+
 import numpy as np
 import pytest
 import torch
 
 import sm100sim
+from sm100sim.launch_request import LaunchRequest
 from sm100sim.memory import Allocation, allocation_of, readable, with_names, with_shared_names
+from sm100sim.run import run
 from testing.harness import run_ptx
 
 HEAD = ".version 8.8\n.target sm_100a\n.address_size 64\n"
@@ -129,3 +134,28 @@ def test_names_that_cxx_mangled_are_readable() -> None:
     body = "mov.u32 %r1, _ZZ1kvE1s; mov.u32 %r2, %tid.x; st.shared.u32 [%r1+16], %r2;"
     report = run_ptx(body, shared=shared, block=64, checks="races")
     assert "(`s` + 16)" in report.findings[0].message
+
+
+COPY = """
+.visible .entry copy(.param .u64 from) {
+.reg .b64 %rd<2>; .reg .pred %p; .shared .align 128 .b8 to[256]; .shared .align 8 .b64 bar;
+ld.param.u64 %rd1, [from];
+mbarrier.init.shared.b64 [bar], 1;
+fence.proxy.async;
+mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;
+cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [to], [%rd1], 256, [bar];
+W: mbarrier.try_wait.parity.shared.b64 %p, [bar], 0;
+@!%p bra W;
+ret; }
+"""
+
+
+def test_an_array_may_lie_in_two_mappings_that_touch() -> None:
+    pages = np.frombuffer(mmap.mmap(-1, 2 * mmap.PAGESIZE), np.uint8)
+    edge = pages.ctypes.data + mmap.PAGESIZE
+    # A page that children do not get is a mapping of its own.
+    rest = ctypes.c_void_p(edge), ctypes.c_size_t(mmap.PAGESIZE)
+    assert ctypes.CDLL(None).madvise(*rest, mmap.MADV_DONTFORK) == 0
+    params = ((edge - 128).to_bytes(8, "little"),)
+    request = LaunchRequest(HEAD + COPY, "copy", (1, 1, 1), (1, 1, 1), params=params)
+    assert not run(request, buffers=[]).findings

@@ -6,16 +6,21 @@
  * cluster released to the device is kept as a whole clock, which an acquire by another makes known by one number. */
 #include "check/check.h"
 
+#define FEW 8u /* entries of a flag that are searched one by one */
+
 typedef struct {
   u32 cluster, rank;
   Clock at[3];
+  u32 next;  /* the next entry of the same cluster, or NONE32 */
   bool lent; /* another cluster refers to at[2] */
 } Released;
 
+/* A counter of a whole grid has an entry for every cluster.  `first`: the first entry of each, plus 1, by open
+ * addressing in `places`, a power of two; NULL while there are few entries. */
 struct Flag {
   u64 key;
   Released *by;
-  u32 n, cap;
+  u32 n, cap, *first, places;
 };
 
 static u64 place_of(const Flags *in, u64 key) {
@@ -54,13 +59,73 @@ static Clock kept_clock(Check *check) {
   return check->past->kept[check->past->n_kept++] = clock_new(check);
 }
 
-static Released *released_by(Check *check, Flag *f, u32 cluster, u32 rank) {
-  for (u32 i = 0; i < f->n; i++)
-    if (f->by[i].cluster == cluster && f->by[i].rank == rank)
-      return &f->by[i];
+static u32 *place_in(const Flag *f, u32 cluster) {
+  u32 h = cluster * 0x9E3779B1u & (f->places - 1);
+  while (f->first[h] && f->by[f->first[h] - 1].cluster != cluster)
+    h = (h + 1) & (f->places - 1);
+  return &f->first[h];
+}
+
+/* Entries of a cluster in their order: for (u32 i = entry_of(f, cluster); i < f->n; i = entry_after(f, i)). */
+static u32 entry_among(const Flag *f, u32 cluster, u32 from) {
+  while (from < f->n && f->by[from].cluster != cluster)
+    from++;
+  return from;
+}
+
+static u32 entry_of(const Flag *f, u32 cluster) {
+  return f->places ? *place_in(f, cluster) - 1u : entry_among(f, cluster, 0);
+}
+
+static u32 entry_after(const Flag *f, u32 i) {
+  return f->places ? f->by[i].next : entry_among(f, f->by[i].cluster, i + 1);
+}
+
+static void index_entries(Flag *f) {
+  for (u32 i = f->n; i-- > 0;) {
+    u32 *place = place_in(f, f->by[i].cluster);
+    f->by[i].next = *place - 1;
+    *place = i + 1;
+  }
+}
+
+static void index_last(Flag *f) {
+  u32 last = f->n - 1, *place = place_in(f, f->by[last].cluster);
+  f->by[last].next = NONE32;
+  if (!*place) {
+    *place = last + 1;
+    return;
+  }
+  u32 i = *place - 1;
+  while (f->by[i].next != NONE32)
+    i = f->by[i].next;
+  f->by[i].next = last;
+}
+
+static Released *add_entry(Check *check, Flag *f, Released entry) {
   f->by = mem_grow(check->machine, f->by, f->n, &f->cap, sizeof *f->by);
-  f->by[f->n] = (Released){cluster, rank, {NULL}, false};
-  return &f->by[f->n++];
+  f->by[f->n++] = entry;
+  if (f->n > FEW && f->n * 2 > f->places) {
+    mem_free(f->first);
+    f->places = f->places ? 2 * f->places : 4 * FEW;
+    f->first = mem_new(check->machine, f->places, sizeof *f->first);
+    index_entries(f);
+  } else if (f->places)
+    index_last(f);
+  return &f->by[f->n - 1];
+}
+
+static void forget_entries(Flag *f) {
+  mem_free(f->first);
+  f->first = NULL;
+  f->n = f->places = 0;
+}
+
+static Released *released_by(Check *check, Flag *f, u32 cluster, u32 rank) {
+  for (u32 i = entry_of(f, cluster); i < f->n; i = entry_after(f, i))
+    if (f->by[i].rank == rank)
+      return &f->by[i];
+  return add_entry(check, f, (Released){.cluster = cluster, .rank = rank});
 }
 
 /* What this warp learnt of other clusters goes on with its release. */
@@ -71,12 +136,10 @@ static void pass_on(const Check *check, Flag *f, const u32 *from) {
     bool have = false;
     if (!known)
       continue;
-    for (u32 j = 0; j < f->n; j++)
-      have |= f->by[j].cluster == other->cluster && f->by[j].at[2] == other->at[known - 1];
-    if (have)
-      continue;
-    f->by = mem_grow(check->machine, f->by, f->n, &f->cap, sizeof *f->by);
-    f->by[f->n++] = (Released){other->cluster, NONE32, {NULL, NULL, other->at[known - 1]}, true};
+    for (u32 j = entry_of(f, other->cluster); j < f->n; j = entry_after(f, j))
+      have |= f->by[j].at[2] == other->at[known - 1];
+    if (!have)
+      add_entry(check, f, (Released){other->cluster, NONE32, {NULL, NULL, other->at[known - 1]}, NONE32, true});
   }
 }
 
@@ -94,13 +157,11 @@ static Clock open_clock(Check *check, Released *r, u32 scope) {
 }
 
 static void release(const Ctx *c, Check *check, Flag *f, u32 w, u32 order) {
-  Released *r = released_by(check, f, check->cluster, cta_of(check, w));
-  u32 slot = (u32)(r - f->by);
   for (u32 s = 0; s < (order & ORDER_SCOPE); s++) {
     const u32 *from = order & ORDER_RELEASE ? lanes_view(check, w, c->mask) : check->released[w][s];
     if (!from)
-      continue;
-    r = &f->by[slot];
+      continue; /* a relaxed update after no fence leaves nothing */
+    Released *r = released_by(check, f, check->cluster, cta_of(check, w));
     clock_join(check, open_clock(check, r, s), from);
     if (order & ORDER_RELEASE)
       lanes_mark(c, check, w, from[w], r->at[s] + check->first.all_lanes, r->at[s] + check->first.lane);
@@ -155,28 +216,43 @@ static bool learn(const Ctx *c, Check *check, Released *r, u32 *dim, u32 *value)
   return true;
 }
 
-static void acquire(Ctx *c, Check *check, Flag *f, u32 w, u32 order) {
-  for (u32 i = 0; i < f->n; i++) {
-    Released *r = &f->by[i];
-    u32 distance = r->cluster != check->cluster ? 2 : r->rank != cta_of(check, w) ? 1 : 0;
-    if (distance >= (order & ORDER_SCOPE) || !r->at[distance])
-      continue;
-    u32 other = 0, known = 0;
-    if (distance == 2 && !learn(c, check, r, &other, &known))
-      continue;
-    if (!(order & ORDER_ACQUIRE)) {
-      Clock into = pending(c, check, w, distance);
-      if (other)
-        into[other] = most(into[other], known);
-      else
-        clock_join(check, into, r->at[distance]);
-    } else if (!other)
-      lanes_acquire(c, check, w, r->at[distance]);
-    else {
-      FOR_CLOCKS (c, check, w, own)
-        own[other] = most(own[other], known);
-    }
+static void acquire_entry(Ctx *c, Check *check, Released *r, u32 w, u32 order) {
+  u32 distance = r->cluster != check->cluster ? 2 : r->rank != cta_of(check, w) ? 1 : 0;
+  if (distance >= (order & ORDER_SCOPE) || !r->at[distance])
+    return;
+  u32 other = 0, known = 0;
+  if (distance == 2 && !learn(c, check, r, &other, &known))
+    return;
+  if (!(order & ORDER_ACQUIRE)) {
+    Clock into = pending(c, check, w, distance);
+    if (other)
+      into[other] = most(into[other], known);
+    else
+      clock_join(check, into, r->at[distance]);
+  } else if (!other)
+    lanes_acquire(c, check, w, r->at[distance]);
+  else {
+    FOR_CLOCKS (c, check, w, own)
+      own[other] = most(own[other], known);
   }
+}
+
+static void acquire_from(Ctx *c, Check *check, Flag *f, u32 w, u32 order, u32 cluster, u32 start) {
+  for (u32 i = entry_of(f, cluster); i < f->n; i = entry_after(f, i))
+    if (i >= start)
+      acquire_entry(c, check, &f->by[i], w, order);
+}
+
+/* Once no more clusters can be learnt of, only the entries of those that are known count, and the own ones. */
+static void acquire(Ctx *c, Check *check, Flag *f, u32 w, u32 order) {
+  u32 i = 0;
+  while (i < f->n && !check->foreign_full)
+    acquire_entry(c, check, &f->by[i++], w, order);
+  if (i == f->n)
+    return;
+  acquire_from(c, check, f, w, order, check->cluster, i);
+  for (u32 k = 0; k < check->n_foreign; k++)
+    acquire_from(c, check, f, w, order, check->foreign[k].cluster, i);
 }
 
 /* An access of `len` bytes at `address` (an offset in `owner`'s window, or global memory) with ORDER_* bits. */
@@ -199,15 +275,17 @@ void see_flag(Ctx *c, const Cta *owner, u64 address, u32 len, u32 order) {
     if (order & ORDER_READ)
       continue;
     if (!(order & ORDER_UPDATE))
-      f->n = 0;
+      forget_entries(f);
     if (order & ORDER_SCOPE)
       release(c, check, f, w, order);
   }
 }
 
 void flags_free(Flags *in) {
-  for (u32 i = 0; i < in->cap; i++)
+  for (u32 i = 0; i < in->cap; i++) {
     mem_free(in->flags[i].by);
+    mem_free(in->flags[i].first);
+  }
   mem_free(in->flags);
   *in = (Flags){0};
 }

@@ -11,8 +11,9 @@ import torch
 
 from benchmarks.foreign import run_all
 from benchmarks.foreign.cases import Case, Outcome
-from benchmarks.foreign.run_all import PAGE, RESULTS, Record, measure, update
+from benchmarks.foreign.run_all import PAGE, RESULTS, Record, in_order, measure, update
 from benchmarks.foreign.table import FINDINGS, render
+from sm100sim.options import current_options
 
 
 def record(name: str, **changes: Any) -> Record:
@@ -83,3 +84,18 @@ def test_a_case_is_ok_wrong_or_stopped() -> None:
     assert measure(case(lambda: Outcome(one, 2 * one))).status == "wrong"
     stopped = measure(case(broken))
     assert (stopped.status, stopped.detail) == ("stopped", "ValueError: no such shape")
+
+
+@pytest.mark.usefixtures("no_runtime")
+def test_a_case_that_fails_where_work_lands_at_once_runs_by_modelled_time() -> None:
+    """Its line says so, with what is known about it."""
+    one = torch.ones(1)
+
+    def case(passing: str) -> Case:
+        return Case("c", "s", 0.01, lambda: Outcome(one, one * (current_options().mode == passing)))
+
+    assert [(r.status, r.mode) for r in map(in_order, map(case, ("fast", "timed", "late")))] == [
+        ("ok", "fast"), ("ok", "timed"), ("wrong", "timed"),
+    ]  # fmt: skip
+    page = render([record("lucky", mode="timed", note="a race")])
+    assert "| `lucky` | ok, not where work lands at once — a race | " in page
