@@ -119,6 +119,12 @@ CASES: Final = (
         for features in ("fp8 page16 causal sink", "tokens ragged cache window")
         for d in (192, 256)
     ),
+    # The last block of 208 columns has fewer; few rows beside 192; what spilled once.
+    featured("tokens union", 208, lengths=SEQUENCES, dtype=FP8),
+    featured("fp8 ragged union", 192, lengths=STEPS, heads=8, dtype=FP8),
+    featured("fp8 page16 union function", 256, lengths=STEPS, heads=8, dtype=FP8),
+    *(featured(f"tokens persistent split {features} function", d, lengths=SEQUENCES, dtype=FP8)
+      for features, d in (("union", 192), ("union", 256), ("bias causal", 256))),
     *(
         featured(f"tokens {features}", d, lengths=SEQUENCES, dtype=FP8)
         for features in ("ragged causal", "page64 window", "persistent split softcap")

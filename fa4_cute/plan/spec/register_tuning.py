@@ -38,6 +38,8 @@ SEVERAL_TERMS_COLUMNS: Final = 96
 scales per token."""
 COLUMNS_UNDER_WAY: Final = 16
 """Columns whose biases and auxiliary elements are loaded together, when there are several each."""
+COLUMNS_LENT_FROM: Final = 2
+"""The same of consumers on Hopper that lent registers."""
 PERSISTENT_DIVISOR: Final = 4
 """A persistent CTA carries its counts: a quarter of the loads."""
 SCALES_DIVISOR: Final = 2
@@ -74,7 +76,8 @@ def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> 
     O is in registers, so a wide one, or a bias besides, leaves a modifier half as many. With fp8
     operands P V is there, too: a mask of several terms does not fit beside a whole tile, nor with a
     modifier beside half a one, and scales per token, or a split of each of many query tiles, only
-    beside a narrow O. The widest O leaves several terms no more.
+    beside a narrow O. The widest O leaves several terms no more, and consumers that lent registers
+    half of it for scales per token and terms with biases of their own.
     """
     has_wide_sums = is_fp8 and ov_depth > FEW_COLUMNS
     is_scaled = variant.token_scales and has_wide_sums
@@ -85,7 +88,10 @@ def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> 
         in_parts = has_wide_sums and variant.is_split and variant.is_persistent
         return SEVERAL_TERMS_COLUMNS if is_scaled or several or in_parts else 0
     scarce = ov_depth > WIDE_DEPTH or bool(variant.bias_slots) or has_wide_sums or several
-    return FEW_COLUMNS // 2 if variant.score_mod is not None and scarce else FEW_COLUMNS
+    fewer = variant.score_mod is not None and scarce
+    if is_scaled and ov_depth > WIDER_DEPTH and variant.has_biases_of_terms:
+        fewer = fewer or transposers_need_more(variant)
+    return FEW_COLUMNS // 2 if fewer else FEW_COLUMNS
 
 
 def most_columns(variant: Variant, ov_depth: int, *, few_rows: bool = False) -> int:
@@ -94,20 +100,25 @@ def most_columns(variant: Variant, ov_depth: int, *, few_rows: bool = False) -> 
     Beside a V of more than 128 columns whatever changes a row takes the registers of half a block,
     and of the next S; terms with biases of their own take another half beside scales per token, and
     in the tile of few rows. That has fewer keys: up to 192 columns leave room for all others, and
-    more for one change. The widest V leaves a split of each of many query tiles half a block, too.
+    more for one change. Consumers that lent registers have less by half a block where V is widest,
+    and beside both scales per token and a function, or such terms.
     """
-    if ov_depth <= WIDE_DEPTH:
-        return 0
     several, is_widest = len(variant.terms) > 1, ov_depth > WIDER_DEPTH
     is_scaled, modifies = variant.token_scales, variant.modifies_scores
-    if variant.has_biases_of_terms and (is_scaled or few_rows):
+    of_terms, lends = variant.has_biases_of_terms, transposers_need_more(variant)
+    if ov_depth <= WIDE_DEPTH:
+        scarce = lends and of_terms and is_scaled and variant.score_mod is not None
+        return FEW_COLUMNS if scarce and ov_depth > FEW_COLUMNS else 0
+    if lends and is_widest:
+        scarce = is_scaled and (of_terms or variant.score_mod is not None)
+        return FEW_COLUMNS // 2 if scarce else FEW_COLUMNS
+    if of_terms and (is_scaled or few_rows):
         return FEW_COLUMNS // 2
     if few_rows and is_widest and several and variant.score_mod is not None:
         return FEW_COLUMNS // 2
     if few_rows:
         return FEW_COLUMNS if is_widest and (several or (is_scaled and modifies)) else 0
-    in_parts = variant.is_split and variant.is_persistent
-    return FEW_COLUMNS if several or modifies or (is_widest and (is_scaled or in_parts)) else 0
+    return FEW_COLUMNS if several or modifies or (is_widest and is_scaled) else 0
 
 
 def most_few_rows_keys(variant: Variant, depth: int) -> int:
@@ -138,10 +149,9 @@ def _has_limits(variant: Variant) -> bool:
 def transposers_need_more(variant: Variant) -> bool:
     """Return whether what transposes V on Hopper decodes too much for its registers.
 
-    That is a split of each of many query tiles. Where a function changes scores, the consumers have
-    none to give.
+    That is a split of each of many query tiles.
     """
-    return variant.is_split and variant.is_persistent and variant.score_mod is None
+    return variant.is_split and variant.is_persistent
 
 
 def joins_sum_early(variant: Variant) -> bool:
@@ -214,6 +224,16 @@ class ScoreLoads:
         divisor *= SCALES_DIVISOR if along else 1
         fresh_stores = of_terms and (variant.is_persistent or not variant.token_scales)
         return cls(COLUMNS_UNDER_WAY // divisor, along, of_terms, fresh_stores)
+
+    def for_lent_registers(self, ov_depth: int) -> ScoreLoads:
+        """Return the row for consumers on Hopper that lent some to what transposes V.
+
+        Of several arrays what the row sees is not held, and beside the widest V two columns at a
+        time are loaded.
+        """
+        if not self.is_limited:
+            return self
+        return ScoreLoads(COLUMNS_LENT_FROM if ov_depth > WIDER_DEPTH else 0, fresh_view=True)
 
     @property
     def is_limited(self) -> bool:

@@ -14,6 +14,7 @@ from ..masks.masks import CAUSAL, NULL, SlidingWindowMask
 from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import OneChain
 from .register_tuning import (
+    ScoreLoads,
     decodes_again,
     most_columns,
     most_consumers,
@@ -188,6 +189,13 @@ class SM90Spec(CommonSpec):
         tiles see fewer keys. Rows keep their key tiles, and so their bits.
         """
         return self.ends_apart and self.causal and not self.variant.ragged_q
+
+    @property
+    def score_loads(self) -> ScoreLoads:
+        """When what changes the scores is loaded."""
+        loads = super().score_loads
+        lends = self.schedule is SM90_TRANSPOSING_SCHEDULE
+        return loads.for_lent_registers(self.config.ov_depth) if lends else loads
 
     @property
     def decodes_again(self) -> bool:

@@ -263,7 +263,7 @@ struct Machine {
   u8 *output;   /* what the kernel printed */
   u64 n_output, cap_output;
   bool tracing;
-  u64 bytes_tma_load, bytes_tma_store, mma_count, mma_flops, t_end;
+  u64 bytes_tma_load, bytes_tma_store, mma_count, mma_flops;
   volatile Progress *progress; /* read by the host while we run */
   volatile int stop;
   Check *check;          /* the observers of the executing cluster, or NULL */

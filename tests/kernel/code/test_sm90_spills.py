@@ -46,6 +46,10 @@ VARIANTS = {
         UNION, return_lse=True, score_mod=MOD, sink=True, page_size=256, **PAGED
     ),
     "everything split": Variant(EVERYTHING, return_lse=True, **WORKSPACE),
+    "union function split": Variant(UNION, return_lse=True, score_mod=MOD, sink=True, **WORKSPACE),
+    "bias function split": Variant(
+        BIAS & CAUSAL, return_lse=True, score_mod=MOD, sink=True, **WORKSPACE
+    ),
     "everything paged split": Variant(
         EVERYTHING, return_lse=True, score_mod=MOD, sink=True, page_size=16,
         **PAGED, **WORKSPACE,
@@ -61,6 +65,7 @@ QUICK = (
     ("causal", FP8, (192, 0), False), ("everything paged split", FP8, (256, 0), True),
     ("union function paged", FP8, (64, 0), True), ("everything split", FP8, (192, 0), False),
     ("union paged split", BF16, (256, 0), False), ("plain", FP8, (208, 0), True),
+    ("union function split", FP8, (256, 0), True), ("bias function split", FP8, (192, 0), False),
 )  # fmt: skip
 SPILLED = {
     (frozenset(features.split()), head_dim)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +20,7 @@ from fa4_cute.plan.spec.register_tuning import (
     joins_sum_early,
     most_columns,
     most_keys,
+    most_sm90_keys,
 )
 from fa4_cute.plan.spec.schedule import ATTENTION_SCHEDULE, TRANSPOSE, two_group_schedule
 from fa4_cute.plan.spec.sm90_spec import SM90Spec
@@ -29,6 +31,7 @@ BIAS = DenseBiasMask(0)
 OF_TERMS = BIAS & CAUSAL | SlidingWindowMask(20, 40)
 ONE, TWO = ScoreMod("one", "a", (1,)), ScoreMod("two", "b", (1, 2))
 PERSISTENT, TILE = Scheduler.PERSISTENT, Scheduler.TILE
+IN_PARTS: dict[str, Any] = {"scheduler": PERSISTENT, "partition": Partition.WORKSPACE}
 
 
 @pytest.mark.parametrize(
@@ -79,15 +82,21 @@ def test_consumers_decode_again_where_a_row_has_more_than_one_limit(
         assert SM90Spec.for_attention(DType.FP8_E4M3, depth, variant=variant).decodes_again
 
 
-@pytest.mark.parametrize("score_mod", [None, ONE])
+@pytest.mark.parametrize(
+    ("score_mod", "loads"),
+    [(None, ScoreLoads()), (ONE, ScoreLoads()), (TWO, ScoreLoads(fresh_view=True))],
+)
 def test_transposers_take_registers_from_the_consumers_of_many_splits(
-    score_mod: ScoreMod | None,
+    score_mod: ScoreMod | None, loads: ScoreLoads
 ) -> None:
-    split = Variant(scheduler=PERSISTENT, partition=Partition.WORKSPACE, score_mod=score_mod)
+    split = Variant(score_mod=score_mod, token_scales=True, **IN_PARTS)
     made = SM90Spec.for_attention(DType.FP8_E4M3, 192, variant=split)
     other = SM90Spec.for_attention(DType.FP8_E4M3, 192, variant=replace(split, scheduler=TILE))
-    more = made.schedule[TRANSPOSE].registers - other.schedule[TRANSPOSE].registers
-    assert more == (0 if score_mod else 16)
+    assert made.schedule[TRANSPOSE].registers - other.schedule[TRANSPOSE].registers == 16
+    assert made.score_loads == loads
+    widest = SM90Spec.for_attention(DType.FP8_E4M3, 256, variant=split)
+    assert widest.score_loads == (replace(loads, under_way=2) if score_mod is TWO else loads)
+    assert other.score_loads == ScoreLoads.of(other.variant)
 
 
 @pytest.mark.parametrize(
@@ -116,17 +125,31 @@ def test_masks_of_several_terms_join_their_sum_early(variant: Variant, early: bo
         (Variant(OF_TERMS), 64, 64, 32),
         (Variant(CAUSAL | SlidingWindowMask(20, 40), score_mod=ONE), 64, 64, 32),
         (Variant(OF_TERMS, token_scales=True), 32, 32, 32),
+        (Variant(score_mod=ONE, token_scales=True, **IN_PARTS), 64, 32, 32),
+        (Variant(CAUSAL, **IN_PARTS), 0, 64, 64),
     ],
 )
 def test_what_changes_a_row_narrows_the_blocks_of_an_fp8_v(
     variant: Variant, at_192: int, at_256: int, of_few_rows: int
 ) -> None:
-    assert [most_columns(variant, v) for v in (128, 192, 256)] == [0, at_192, at_256]
+    assert [most_columns(variant, v) for v in (64, 128, 192, 256)] == [0, 0, at_192, at_256]
     assert most_columns(variant, 256, few_rows=True) == of_few_rows
     made = SM90Spec.for_attention(DType.FP8_E4M3, 256, variant=variant)
     assert made.config.column_cap == at_256
     assert made.with_few_rows().config.column_cap == of_few_rows
     assert SM90Spec.for_attention(DType.BF16, 256, variant=variant).config.column_cap == 0
+
+
+def test_a_function_of_many_splits_narrows_the_blocks_of_128_columns() -> None:
+    changed = Variant(OF_TERMS, token_scales=True, score_mod=TWO, **IN_PARTS)
+    assert [most_columns(changed, v) for v in (64, 128, 192, 256)] == [0, 64, 32, 32]
+    assert most_columns(replace(changed, scheduler=TILE), 128) == 0
+
+
+def test_biases_of_terms_of_many_splits_halve_the_tile_beside_the_widest_v() -> None:
+    scaled = Variant(OF_TERMS, token_scales=True, **IN_PARTS)
+    assert [most_sm90_keys(scaled, v, is_fp8=True) for v in (192, 256)] == [64, 32]
+    assert most_sm90_keys(replace(scaled, scheduler=TILE), 256, is_fp8=True) == 64
 
 
 @pytest.mark.slow
