@@ -149,8 +149,8 @@ struct Cta {
   u32 n_mbars, cap_mbars, dead_mbars; /* dead: invalidated, to be used again */
   u16 *mbar_at;                       /* mbar_at[offset / 8] = index + 1, 0 = none */
   NamedBar named[MAX_NAMED];
-  u32 *tmem;
-  u8 *tmem_valid;                 /* [lane][column]; validity (or NULL) */
+  u32 *tmem;                      /* NULL before the first use */
+  u8 *tmem_valid;                 /* [lane][column]; validity (or NULL), likewise */
   u16 tmem_owner[TMEM_COLS / 32]; /* 0 free, else allocation id */
   u32 tmem_allocs;
   bool tmem_relinquished;
