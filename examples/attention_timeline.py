@@ -1,29 +1,16 @@
-"""Name the rows and events of a traced attention run after the kernel's own plan."""
+"""Name the roles and products of a profiled attention kernel after the kernel's own plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from fa4_cute.plan.memory.tmem import AttentionTmem, Depth512Tmem
 from fa4_cute.plan.spec.attention_spec import AttentionSpec
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
-from sm100sim.report import Event, EventKind, Report
-from sm100sim.timeline import Row, draw
 from sm100sim.timing.profile import KernelProfile
 from sm100sim.timing.profile.views import write_timeline
 from sm100sim.timing.records import Action, DynamicEvent
-
-
-def rows_of(spec: AttentionSpec) -> list[Row]:
-    """Return one row per warp role (the first warp of each), then the asynchronous units."""
-    roles = [
-        Row(f"{role.name} (warp {role.first_warp})", role.first_warp)
-        for role in spec.schedule.roles
-        if role.name != "idle"
-    ]
-    return [*roles, Row("tensor cores", "tensor"), Row("TMA", "tma")]
 
 
 def meaning_of_columns(spec: AttentionSpec) -> dict[int, str]:
@@ -46,18 +33,6 @@ def scores_of(spec: KernelSpec, chain: int) -> str:
     order = spec.issue_order
     which = f" of key tiles {chain}, {chain + 2}, ..." if order.deals_out else ""
     return f"S{chain} = Q{order.query_tile(chain)} K'{which}"
-
-
-def label_of(spec: AttentionSpec) -> Callable[[Event], str]:
-    """Return a function that names MMAs by the accumulator they write."""
-    meaning = meaning_of_columns(spec)
-
-    def label(event: Event) -> str:
-        if event.kind is EventKind.MMA:
-            return meaning.get(event.a, f"MMA to column {event.a}")
-        return "TMA load" if event.kind is EventKind.TMA_LOAD else "TMA store"
-
-    return label
 
 
 def warps_of(spec: AttentionSpec) -> dict[str, range]:
@@ -88,8 +63,3 @@ def draw_profile(found: KernelProfile, spec: AttentionSpec, path: Path, title: s
         return "TMA load" if event.kind is Action.COPY_LOAD else "TMA store"
 
     return write_timeline(found, path, label=label, title=title)
-
-
-def draw_attention(report: Report, spec: AttentionSpec, path: Path, title: str) -> Path:
-    """Write the picture of a run with a traced cluster; errors as ``sm100sim.timeline.draw``."""
-    return draw(report, path, rows_of(spec), title=title, label=label_of(spec))

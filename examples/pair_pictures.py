@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from fa4_cute import simulator_options
+from examples.attention_timeline import warps_of
 from fa4_cute.host.ask.problem import Problem
 from fa4_cute.plan.barriers.barrier_spec import BarrierSpec
 from fa4_cute.plan.barriers.depth512_mbars import Depth512MBarsLayout
@@ -20,10 +20,10 @@ from fa4_cute.plan.config.depth512_config import Depth512Config
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.regions import Region
 from fa4_cute.plan.spec.depth512_spec import Depth512Spec
-from sm100sim.report import Report
-from sm100sim.timeline import overlap_cycles, unit_spans, warp_spans
+from sm100sim import profile
+from sm100sim.timing.profile import KernelProfile
 from testing.arguments import Arguments
-from testing.runner import call
+from testing.runner import Outcome, call
 
 LEADER, PEER = "leader", "peer"
 HEIGHTS = {"softmax": 5.0, "correction": 1.0, "load": -3.0}
@@ -36,11 +36,11 @@ Node = tuple[str, str]
 
 def run(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, look_ahead: bool
-) -> tuple[torch.Tensor, Report, Depth512Spec]:
-    """Run full attention by the pair kernel in one of its issue orders, with a timeline.
+) -> tuple[torch.Tensor, KernelProfile, Depth512Spec]:
+    """Run full attention by the pair kernel in one of its issue orders, and profile it.
 
     Returns:
-        O, the simulator's report with the first pair traced, and the kernel's specification.
+        O, the predicted profile of the pair, and the kernel's specification.
     """
     given = Arguments(q, k, v)
     problem = Problem.from_tensors(q, k, v)
@@ -48,20 +48,18 @@ def run(
         DType(problem.dtype), problem.head_dim, group=problem.group, return_lse=True,
         look_ahead=look_ahead,
     )  # fmt: skip
-    with simulator_options(trace_cluster=0):
-        outcome = call(given, spec=spec)
-    return outcome.out, outcome.reports[0], spec
+    outcomes: list[Outcome] = []
+    (found,) = profile(lambda: outcomes.append(call(given, spec=spec)), roles=warps_of(spec))
+    return outcomes[0].out, found, spec
 
 
-def overlap(report: Report) -> dict[str, float]:
-    """Return cycles, the busy share of the tensor cores, and the hidden share of the softmax."""
-    tensor = unit_spans(report, "tensor")
-    softmax = [span for span in warp_spans(report, 0) if span.label == "busy"]
-    work = sum(span.end - span.start for span in softmax)
+def overlap(found: KernelProfile) -> dict[str, float]:
+    """Return predicted cycles, the tensor cores' share of them, and that of the softmax's waits."""
+    softmax = next(role for role in found.roles if role.name == "softmax")
     return {
-        "cycles": report.cycles,
-        "tensor cores busy": sum(span.end - span.start for span in tensor) / report.cycles,
-        "softmax hidden": overlap_cycles(tensor, softmax) / work,
+        "cycles": found.cycles,
+        "tensor cores busy": found.use("tensor"),
+        "softmax waits": softmax.share("mbarrier"),
     }
 
 

@@ -27,13 +27,13 @@ class EventKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One timeline entry of the traced cluster; times in modelled cycles, not measured ones.
+    """One timeline entry of the traced cluster; times order a run, and predict no chip's.
 
     `a` and `b` are the kind's own numbers: MMA: TMEM column and N; TMA: bytes and offset in shared
     memory; FINDING: index in `Report.findings` and 0; BARRIER (initialisation of an mbarrier):
     offset in shared memory and expected arrivals.  ACCESS (a warp's own loads, stores and atomics)
     is recorded under the race checker only.  The order of events is that of the simulation, not of
-    modelled time.
+    their times.
     """
 
     kind: EventKind

@@ -1,4 +1,4 @@
-"""What a run on the virtual SM100 tells: findings, counts, modelled time, timeline events."""
+"""What a run on the virtual SM100 tells: findings, counts, timeline events."""
 
 from __future__ import annotations
 
@@ -70,9 +70,6 @@ class Report:
         findings: in the order in which they were found.
         instructions: executed warp instructions; `thread_instructions` counts active lanes.
         seconds: wall time of the execution; `prepare_seconds`: parsing and lowering of the PTX.
-        cycles: of the run's own clock, at the end of the slowest warp of the slowest cluster. It
-            orders events and is what `%clock` reads; it knows nothing of contention, and is no
-            prediction (`sm100sim.profile` makes one).
         opcode_counts: engine operation -> executed warp instructions.
         line_counts: PTX line -> executed warp instructions.
         events: timeline of the traced cluster.
@@ -95,7 +92,6 @@ class Report:
     clusters: int
     seconds: float
     prepare_seconds: float
-    cycles: int
     tma_bytes_loaded: int
     tma_bytes_stored: int
     mma_instructions: int

@@ -200,7 +200,6 @@ def _report(
         clusters=totals.clusters_done,
         seconds=times[1],
         prepare_seconds=times[0],
-        cycles=totals.cycles,
         tma_bytes_loaded=totals.tma_bytes_loaded,
         tma_bytes_stored=totals.tma_bytes_stored,
         mma_instructions=totals.mma_instructions,

@@ -1,10 +1,10 @@
 """Timelines of a traced run: spans per warp, and a picture with the accesses of a finding.
 
 They show the order of a functional run, to explain findings. Times are those of the run's own
-clock: every instruction costs its published issue cycles, waits end when what they wait for is
-done, MMAs follow one another through the tensor pipe, and copies take a published latency. Warps do
-not compete for issue slots; timelines that predict a chip come from `sm100sim.profile`
-(`timing.profile.views`).
+clock, which predicts no chip: every instruction costs its published issue cycles, waits end when
+what they wait for is done, MMAs follow one another through the tensor pipe, and copies take a
+published latency. Warps do not compete for issue slots; timelines that predict a chip come from
+`sm100sim.profile` (`timing.profile.views`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of modelled time with a label, e.g. ("busy", 100, 240)."""
+    """A stretch of the run's own time with a label, e.g. ("busy", 100, 240)."""
 
     label: str
     start: int
@@ -233,7 +233,7 @@ def picture(
             )
     axes.set_yticks(range(len(rows)), [row.name for row in rows])
     axes.invert_yaxis()
-    axes.set_xlabel("modelled cycles (published throughputs and latencies; not measured on a B200)")
+    axes.set_xlabel("order of the run, on a clock of its own (sm100sim.profile predicts cycles)")
     axes.set_xlim(window or (0, max(e.end for e in report.events)))
     axes.set_title(title or report.kernel[:80], fontsize=10)
     _draw_marks(axes, rows, marks)

@@ -17,7 +17,7 @@ class Mark:
     Attributes:
         label: what is written at it, e.g. "1st: PTX line 40".
         source, rank: the row, as in `Row`.
-        time: modelled cycle.
+        time: of the run's own clock.
     """
 
     label: str

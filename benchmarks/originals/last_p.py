@@ -167,8 +167,7 @@ def main() -> None:
         picture(heard, given.picture)
     out, mended_heard = run_changed(given.release, mended)
     same = "same bits" if torch.equal(out, right) else "other bits"
-    cycles = [report.cycles for _, report in (*heard, *mended_heard)]
-    print(f"mended: {told(mended_heard)}; {same}; modelled cycles {cycles[0]:,} -> {cycles[1]:,}")
+    print(f"mended: {told(mended_heard)}; {same}")
     for word, change in KERNELS.items():
         print(f"mode late, {word}: {outcome(given.release, change, right, mode='late')}")
     for name, offset in P_STORED.items():

@@ -1,12 +1,13 @@
 """Questions about rates: of instructions beside products, of products that are waited for, of
 operands that SMs share. `benchmarks/timing/h200_beside.json` was asked with code of ptxas 13.0.
 
-`LANE_QUESTIONS` are about copies by lanes, and comparisons.
+`LANE_QUESTIONS` are about copies by lanes, and comparisons; `APART_QUESTIONS` about how far rows
+lie apart, how many CTAs in a row share them, and products beside copies by lanes.
 """
 
 from __future__ import annotations
 
-from benchmarks.timing.more_questions import CHAINS, START, WORK
+from benchmarks.timing.more_questions import CHAINS, FLAG, START, WORK
 from benchmarks.timing.questions import DATA, ROW_BYTES, Question, barriers, set_up, wait
 from testing.hardware.micro.wgmma.programs import Form
 
@@ -99,7 +100,9 @@ def _timed(work: str, groups: int, beside: str) -> Question:
     )  # fmt: skip
 
 
-def _lanes_set_up(rows: tuple[int, int], across: int, grid: int, first: int) -> str:
+def _lanes_set_up(
+    rows: tuple[int, int], across: int, grid: int, first: int, columns: int
+) -> str:
     """Addresses of a lane's 16 bytes of A and B (%rd20, %rd21), and in shared memory (%r24).
 
     Eight lanes copy 128 bytes of a row; those lie in shared memory as an MMA of 128-byte swizzle
@@ -115,19 +118,21 @@ def _lanes_set_up(rows: tuple[int, int], across: int, grid: int, first: int) -> 
         f"sub.u32 %r26, %r62, %r26; mad.lo.u32 %r25, %r25, {rows[0]}, %r21; "
         f"mad.lo.u32 %r26, %r26, {rows[1]}, %r21; add.u32 %r26, %r26, {rows_of_a}; "
         "shl.b32 %r22, %r22, 4; cvt.u64.u32 %rd22, %r22; add.s64 %rd22, %rd22, %p0; "
-        f"mul.wide.u32 %rd20, %r25, {2 * COLUMNS}; add.s64 %rd20, %rd20, %rd22; "
-        f"mul.wide.u32 %rd21, %r26, {2 * COLUMNS}; add.s64 %rd21, %rd21, %rd22; "
+        f"mul.wide.u32 %rd20, %r25, {2 * columns}; add.s64 %rd20, %rd20, %rd22; "
+        f"mul.wide.u32 %rd21, %r26, {2 * columns}; add.s64 %rd21, %rd21, %rd22; "
     )
 
 
 def _lanes(
-    rows: tuple[int, int], lanes: int, slots: int, grid: int, across: int, beside: int = 0
-) -> Question:
+    rows: tuple[int, int], lanes: int, slots: int, grid: int, across: int, beside: int = 0,
+    columns: int = COLUMNS,
+) -> Question:  # fmt: skip
     """Operands of a GEMM copied by lanes, 16 bytes each, without products or beside them.
 
     Args:
         rows: of A and B in a step. lanes: that copy. slots: of the ring; all but one are asked for.
         grid, across: as of `_operands`. beside: columns of products, 0 for none.
+        columns: between one row and the next.
     """
     size, first = sum(rows) * ROW_BYTES, 128 if beside else 0
     each = lanes // 8
@@ -139,7 +144,7 @@ def _lanes(
             row = k * each - (0 if of_a else rows[0])
             text += (
                 f"cp.async.cg.shared.global [%r24+{at + k * each * ROW_BYTES}], "
-                f"[%rd{20 if of_a else 21}+{turn * ROW_BYTES + row * 2 * COLUMNS}], 16; "
+                f"[%rd{20 if of_a else 21}+{turn * ROW_BYTES + row * 2 * columns}], 16; "
             )
         return text + "cp.async.commit_group; "
 
@@ -149,7 +154,7 @@ def _lanes(
         meet = f"bar.sync 1, {lanes}; "
         return turn + begin + f"cp.async.wait_group {slots - 2}; {meet}" + asked(n + slots - 1)
 
-    before = _lanes_set_up(rows, across, grid, first)
+    before = _lanes_set_up(rows, across, grid, first, columns)
     after, sink, smem = "cp.async.wait_all; ", "", DATA + slots * size
     if beside:
         form = _form(beside, registers=False)
@@ -162,12 +167,41 @@ def _lanes(
         )
         sink, smem = _used(form), LANE_DATA + slots * size
     what = f" beside n{beside}" if beside else ""
-    tensor = (-(-grid // across) * rows[0] + across * rows[1]) * 2 * COLUMNS
+    what += f", rows {2 * columns} bytes apart" if columns != COLUMNS else ""
+    tensor = (-(-grid // across) * rows[0] + across * rows[1]) * 2 * columns
     return Question(
         f"{rows[0]} and {rows[1]} rows by {lanes} lanes, {slots} slots, in each of {grid} CTAs, "
         f"{across} with the same A{what}",
         "lane copies", step, (4, 12), before, after, sink, block=first + lanes, grid=grid,
         smem=smem, scratch=tensor, first=first,
+    )  # fmt: skip
+
+
+def _products_beside_lanes(columns: int) -> Question:
+    """A chain of products while another warp group copies 32 KB after 32 KB by lanes."""
+    form = _form(columns, registers=False)
+    values = " ".join(f"mov.b32 %d{k}, %f0;" for k in range(form.results))
+    fills = "".join(
+        f"cp.async.cg.shared.global [%r24+{k * 16 * ROW_BYTES}], "
+        f"[%rd20+{k * 16 * 2 * COLUMNS}], 16; "
+        for k in range(16)
+    )
+    before = (
+        f"st.volatile.shared.b32 [%r1+{FLAG}], 0; " + set_up(form, values)
+        + _lanes_set_up((256, 0), 1, 1, 128, COLUMNS) + " setp.gt.u32 %q12, %r0, 127; "
+    )  # fmt: skip
+    after = (
+        "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0; "
+        f"add.u32 %r61, %r60, 1; st.volatile.shared.b32 [%r1+{FLAG}], %r61; bra READ; "
+        f"OTHER: {fills} cp.async.commit_group; cp.async.wait_group 2; "
+        f"ld.volatile.shared.b32 %r61, [%r1+{FLAG}]; setp.le.u32 %q11, %r61, %r60; "
+        "@%q11 bra OTHER; cp.async.wait_all; mov.u32 %r50, %clock; READ: "
+    )
+    return Question(
+        f"wgmma m64n{columns}k16, A in shared memory, beside copies by 128 lanes", "lane copies",
+        lambda k: ("@%q12 bra OTHER; wgmma.fence.sync.aligned; " if k == 0 else "")
+        + form.instruction() + " ", (8, 40), before, after, _used(form), block=256,
+        smem=LANE_DATA + 32768, scratch=256 * 2 * COLUMNS,
     )  # fmt: skip
 
 
@@ -185,8 +219,10 @@ def _awaited(columns: int, each: int, *, registers: bool) -> Question:
     )  # fmt: skip
 
 
-def _operands(a_rows: int, b_rows: int, across: int, grid: int) -> Question:
-    """Operands of a GEMM without products, in a ring of four slots; rows lie 8192 bytes apart.
+def _operands(
+    a_rows: int, b_rows: int, across: int, grid: int, columns: int = COLUMNS
+) -> Question:
+    """Operands of a GEMM without products, in a ring of four slots; `columns` between rows.
 
     `across`: CTAs with the same rows of A, side by side. Of 6 steps all columns are new.
     """
@@ -211,7 +247,7 @@ def _operands(a_rows: int, b_rows: int, across: int, grid: int) -> Question:
             to = number * size + k * box * ROW_BYTES
             text += f"add.u32 %r{row + 2}, %r{row}, {first}; "
             text += load.format(to=to, row=row + 2, bar=bar)
-        step = f"add.u32 %r5, %r5, {COLUMN_STEP}; and.b32 %r5, %r5, {COLUMNS - 1}; "
+        step = f"add.u32 %r5, %r5, {COLUMN_STEP}; and.b32 %r5, %r5, {min(columns, COLUMNS) - 1}; "
         return text + step
 
     def filled(half: int) -> str:
@@ -225,11 +261,13 @@ def _operands(a_rows: int, b_rows: int, across: int, grid: int) -> Question:
         begin = filled(0) + filled(1) if n == 0 else ""
         return begin + wait(f"%r1+{8 * half}", n // 2 % 2, "W") + filled(half)
 
+    apart = f", rows {2 * columns} bytes apart" if columns != COLUMNS else ""
     return Question(
-        f"2 steps of {a_rows} and {b_rows} rows in each of {grid} CTAs, {across} with the same A",
+        f"2 steps of {a_rows} and {b_rows} rows in each of {grid} CTAs, {across} with the same A"
+        + apart,
         "l2_bytes", step, (6, 14), before, wait("%r1", 1, "VE") + wait("%r1+8", 1, "UE"),
         smem=1024 + 4 * size, grid=grid, box_rows=box,
-        matrix=(rows_of_a + across * b_rows, COLUMNS),
+        matrix=(rows_of_a + across * b_rows, columns),
     )  # fmt: skip
 
 
@@ -257,4 +295,15 @@ LANE_QUESTIONS = (
       for slots in (2, 3) for beside in (64, 128, 256)),
     *(_timed(work, groups, beside) for work in CHOOSING
       for groups in (1, 2) for beside in ("no products", "n128", "n256")),
+)  # fmt: skip
+
+NEAR, ODD = 1024, COLUMNS + COLUMN_STEP
+"""Columns between rows: 2 KB, and 8 KB and a line."""
+APART_QUESTIONS = (
+    *(_lanes((128, 128), 128, 3, 132, across) for across in (2, 8, 16, 64)),
+    *(_lanes((128, 128), 128, 3, 132, across, columns=columns)
+      for columns in (NEAR, ODD) for across in (4, 8, 32)),
+    *(_operands(128, 128, across, 128) for across in (1, 2, 4, 16, 64, 128)),
+    *(_operands(128, 128, across, 128, columns) for columns in (NEAR, ODD) for across in (8, 32)),
+    *(_products_beside_lanes(columns) for columns in (64, 128, 256)),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
     python -m benchmarks.tune.page docs/experiments.md
 
-Tables come from `records.json` and `experiments.toml`; nothing is predicted here.
+Tables come from `records.json`, `masked.json` and `experiments.toml`; nothing is predicted here.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.tune.classes import CLASSES, DECODED
+from benchmarks.tune.masked import Masked, kept
 from benchmarks.tune.records import DEFAULT, MadeWith, Record, best, described, load, of_class
 from sm100sim.timing.predict import Band
 
@@ -55,6 +56,21 @@ band is given, draw by draw.
 
 | idea | expected | obtained | why |
 |---|---|---|---|
+"""
+MASKED: Final = """
+## Masked key tiles
+
+`python -m benchmarks.tune.masked --write`: CTAs of 256 query rows with 2,048 keys. A causal one has
+two masked key tiles at its end, and the tensor cores do the same work as without a mask. Cycles
+more than a full key tile of the kernel without a mask, and the median as a share of it.
+
+| kernel | full key tile | unmasked tile, causal kernel | masked tile | last tile, a key short |
+|---|---|---|---|---|
+"""
+MASKED_SAYS: Final = """
+So a mask costs nothing where it hides nothing, and masked tiles are slower than full ones, by a
+third and more. A warp takes a comparison and a selection for each column of the groups of 32 that
+it does not see whole. How much of the difference these are was not taken apart.
 """
 TAIL: Final = """
 ## What it says
@@ -135,6 +151,7 @@ def page(
     records: list[Record],
     experiments: list[dict[str, Any]],
     launches: list[dict[str, Any]],
+    masked: list[Masked],
 ) -> str:
     """Return the page."""
     lines = [HEAD.format(*DECODED)]
@@ -152,7 +169,8 @@ def page(
             f"\nJudged by the timing model of digest {made_with[of.name]['model'][:8]}.\n",
         ]
     tried = "\n".join(map(tried_row, experiments))
-    return "\n".join(lines) + TRIED + tried + "\n" + launched(launches) + TAIL
+    parts = (launched(launches), MASKED, "".join(f"{one.row()}\n" for one in masked), MASKED_SAYS)
+    return "\n".join(lines) + TRIED + tried + "\n" + "".join(parts) + TAIL
 
 
 def launched(launches: list[dict[str, Any]]) -> str:
@@ -163,7 +181,7 @@ def launched(launches: list[dict[str, Any]]) -> str:
 def current() -> str:
     """Return the page of the records and experiments that there are."""
     tried = tomllib.loads(EXPERIMENTS.read_text())
-    return page(*load(), tried["experiment"], tried["launch"])
+    return page(*load(), tried["experiment"], tried["launch"], kept())
 
 
 def main(arguments: list[str]) -> int:

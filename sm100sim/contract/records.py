@@ -168,7 +168,7 @@ class Totals(ct.Structure):
     _fields_ = [
         ("instructions", U64), ("thread_instructions", U64), ("clusters_done", U64),
         ("clusters_total", U64), ("tma_bytes_loaded", U64), ("tma_bytes_stored", U64),
-        ("mma_instructions", U64), ("mma_flops", U64), ("cycles", U64), ("faulted", U32),
+        ("mma_instructions", U64), ("mma_flops", U64), ("faulted", U32),
         ("lost", U32),
     ]  # fmt: skip
 

@@ -83,7 +83,7 @@ def merged(parts: Sequence[Results], max_findings: int) -> Results:
     findings = list(found.values())[:max_findings]
     order = {_key(finding): place for place, finding in enumerate(findings)}
     first = parts[0].totals
-    totals = Totals(clusters_total=first.clusters_total, cycles=max(p.totals.cycles for p in parts))
+    totals = Totals(clusters_total=first.clusters_total)
     for name in SUMS:
         setattr(totals, name, sum(getattr(part.totals, name) for part in parts))
     totals.lost = int(len(found) > max_findings)

@@ -73,7 +73,7 @@ class SassInstruction:
         return f"{guard}{self.mnemonic} {self.operands}".rstrip()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SassKernel:
     """The machine code of a kernel.
 

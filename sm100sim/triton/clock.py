@@ -1,43 +1,61 @@
-"""Modelled time of the launches so far: what Triton's benchmarks and autotuner read."""
+"""Time of launches: what Triton's benchmarks and autotuner read."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 
+from ..crew.recording import Recording, recording
 from ..report import Report
+from ..timing.model import StuckError
+from ..timing.profile.call import profile_recording
 
-CYCLES_PER_MS = 1.9e6
-"""Boost clock of a B200 (published), in cycles per millisecond."""
+KHZ_OF_MHZ = 1e3
 
 
 class Clock:
     """Adds up the launches.
 
     Attributes:
-        ms: modelled milliseconds of all launches.
+        ms: milliseconds that executing them took here; events of benchmarks read it.
         report: of the latest one.
     """
 
-    def __init__(self, sm_count: int) -> None:
+    def __init__(self) -> None:
         self.ms = 0.0
         self.report: Report | None = None
-        self._sms = sm_count
 
     def add(self, report: Report) -> None:
-        """A launch: its slowest cluster, as often as all clusters need to pass over the chip."""
-        waves = math.ceil(max(math.prod(report.grid), 1) / self._sms)
-        self.ms += report.cycles * waves / CYCLES_PER_MS
+        """A launch has ended."""
+        self.ms += report.seconds * 1e3
         self.report = report
 
     def bench(
         self, call: Callable[[], object], *, quantiles: Sequence[float] | None = None, **_: object
     ) -> float | list[float]:
-        """Modelled milliseconds of a call, once per quantile: every run takes the same."""
-        before = self.ms
-        call()
-        spent = self.ms - before
+        """Predicted milliseconds of a call, once per quantile: every run takes the same.
+
+        Of each launch the first cluster is replayed (`sm100sim.profile`), and counts as often as
+        all clusters fill the chip. What cannot be replayed takes for ever, so the autotuner ranks
+        it last; a warning says why.
+        """
+        with recording((0,)) as launches:
+            call()
+        spent = sum(map(_predicted_ms, launches))
         return spent if quantiles is None else [spent] * len(quantiles)
+
+
+def _predicted_ms(launch: Recording) -> float:
+    try:
+        found = profile_recording(launch, draws=1)
+    except (FileNotFoundError, NotImplementedError, StuckError, ValueError) as error:
+        name, why = launch.request.kernel, str(error).partition("\n")[0]
+        warnings.warn(
+            f"{name}: no time can be predicted, so this choice ranks last: {why}", stacklevel=2
+        )
+        return math.inf
+    return found.cycles * found.waves / (found.clock_mhz * KHZ_OF_MHZ)
 
 
 class Event:

@@ -124,11 +124,11 @@ class Driver:
     """The virtual device, as Triton's `driver.set_active` takes it.
 
     Attributes:
-        clock: modelled time, and the report of the latest launch.
+        clock: time of launches, and the report of the latest one.
     """
 
     def __init__(self, capability: int, device: DeviceModel) -> None:
-        self.clock = Clock(device.sm_count)
+        self.clock = Clock()
         self.utils = Utils(device)
         self.launcher_cls = functools.partial(Launcher, self.clock)
         self._capability = capability
@@ -170,11 +170,11 @@ class Driver:
         return 0
 
     def get_device_interface(self) -> Interface:
-        """Events and synchronisation for benchmarks, in modelled time."""
+        """Events and synchronisation for benchmarks, in time that launches took here."""
         return Interface(self.clock)
 
     def get_benchmarker(self) -> Callable[..., float | list[float]]:
-        """What the autotuner times with: modelled cycles, which rank structure, not speed."""
+        """What the autotuner times with: predictions of the clocked machine."""
         return self.clock.bench
 
     def get_empty_cache_for_benchmark(self) -> Any:

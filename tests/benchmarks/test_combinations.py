@@ -24,6 +24,13 @@ def test_pairs_are_those_that_a_kernel_has() -> None:
         assert {next(iter(pair)) for pair in pairs if len(pair) == 1} == alone
 
 
+def test_a_dynamic_scheduler_is_asked_for_beside_all_but_another_one() -> None:
+    beside = [pair for pair in possible_pairs("two Q tiles") if "dynamic" in pair]
+    others = {name for pair in beside for name in pair} - {"dynamic"}
+    assert others == set(NAMES) - {"dynamic", "persistent", "cluster"}
+    assert not any("dynamic" in pair for pair in possible_pairs("Hopper"))
+
+
 @pytest.fixture
 def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def few(kernel: str) -> list[frozenset[str]]:

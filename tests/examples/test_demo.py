@@ -9,49 +9,14 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import torch
 
-import fa4_cute
 from examples import demo
-from examples.attention_timeline import (
-    draw_attention,
-    draw_profile,
-    label_of,
-    meaning_of_columns,
-    rows_of,
-)
-from fa4_cute.host.ask.problem import Problem
-from fa4_cute.host.choose.support import Choice, choose
+from examples.attention_timeline import draw_profile, meaning_of_columns
 from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.spec.kernel_spec import KernelSpec
-from sm100sim.report import EventKind
-from sm100sim.timeline import spans_of
 from sm100sim.timing.records import Action
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.mark.slow
-def test_timeline_names_every_role_and_accumulator(tmp_path: Path) -> None:
-    q = torch.randn(1, 200, 1, 64).bfloat16()
-    choice = choose(Problem.from_tensors(q, q, q))
-    assert isinstance(choice, Choice)
-    with fa4_cute.simulator_options(trace_cluster=0):
-        fa4_cute.flash_attn(q, q, q)
-    report = fa4_cute.last_report()
-    assert report is not None
-    label = label_of(choice.spec)
-    seen = {label(event) for event in report.events if event.kind is EventKind.MMA}
-    # A small problem takes one Q tile per CTA, for both chains.
-    assert seen == set(meaning_of_columns(choice.spec).values())
-    rows = rows_of(choice.spec)
-    assert [row.name.split(" ")[0] for row in rows] == [
-        "softmax0", "softmax1", "correction", "mma", "load", "tensor", "TMA",
-    ]  # fmt: skip
-    for row in rows:
-        assert spans_of(report, row, label), row.name
-    picture = draw_attention(report, choice.spec, tmp_path / "timeline.png", "a test")
-    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_scores_are_called_after_their_q_tile() -> None:

@@ -5,7 +5,6 @@ Needs the CuTe DSL with `CUTE_DSL_ARCH=sm_100a`; of the others what they are. No
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -34,6 +33,7 @@ from sm100sim.host.activation import runtime
 from sm100sim.launch_request import LaunchRequest
 from sm100sim.options import RunOptions, run_options
 from sm100sim.run import before_launch, run
+from sm100sim.timing.sass.tools import version as made_by
 
 SMS: Final = 148
 CUDA12, CUDA13 = "12.9", "13.4"
@@ -183,13 +183,8 @@ def assembler(version: str) -> str:
     Raises:
         FileNotFoundError: there is none here.
     """
-    known = {path: _version(path) for path in assemblers()}
+    known = {path: made_by(path) for path in assemblers()}
     for path, found in known.items():
         if found.startswith(version):
             return path
     raise FileNotFoundError(f"ptxas {version}: found {', '.join(known.values())}")
-
-
-def _version(path: str) -> str:
-    told = subprocess.run([path, "--version"], capture_output=True, text=True, check=True)
-    return told.stdout.rpartition(", V")[2].split()[0]

@@ -91,7 +91,6 @@ JIT_KINDS = {1: CUBIN, 2: PTX, 4: FATBIN, 5: OBJECT, 6: LIBRARY, 10: PTX}
 """`nvJitLinkInputType`, but for LTO-IR and index files, as `CUjitInputType`."""
 UNKNOWN_OPTION, NO_ARCHITECTURE, INVALID, PTX_WRONG, WRONG_KIND = 1, 2, 3, 4, 12
 """`nvJitLinkResult`."""
-JIT_VERSION = (13, 0)
 
 
 def _jit(name: str) -> tuple[str, str]:
@@ -107,13 +106,6 @@ def _tried(found: LinkState, act: Callable[[], object], wrong: int) -> int:
         found.errors += f"{error}\n"
         return wrong
     return 0
-
-
-@entry("nvJitLinkVersion")
-def jit_version(s: Session, major: int, minor: int) -> None:
-    """Give the version."""
-    for out, number in zip((major, minor), JIT_VERSION, strict=True):
-        s.program.put(out, "I", number)
 
 
 @entry(*_jit("Create"))

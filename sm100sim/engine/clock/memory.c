@@ -40,12 +40,13 @@ static void store_until(const Execution *x, double at) {
   x->w->store_cause = x->step;
 }
 
-/* Copies of lanes from global to shared memory, which the warp may wait for in groups. */
+/* Copies of lanes from global to shared memory, which the warp may wait for in groups. What arrives is written beside
+ * the operands of products: an H100 copies as fast beside products that read all the time (h100_lanes.json), and an H200's products take as long
+ * beside copies as alone (h200_apart.json). */
 void copy_lanes(Clock *c, const Execution *x) {
-  Sm *sm = &c->sms[x->w->sm];
   access_global(c, x);
-  double moved = fmax(sm->shared[CLOCK_SHARED_MEMORY].free_at, x->at);
-  store_until(x, pass_shared(c, sm, moved + x->event->latency, x->event->passes));
+  double moved = fmax(c->sms[x->w->sm].shared[CLOCK_SHARED_MEMORY].free_at, x->at);
+  store_until(x, moved + x->event->latency + x->event->passes);
 }
 
 /* Loads and stores share one path per sub-partition. */

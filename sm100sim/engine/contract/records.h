@@ -4,7 +4,7 @@
 #define SM100SIM_CONTRACT_RECORDS_H
 #include "machine/types.h"
 
-#define CONTRACT_DIGEST "398cbaf834b4548b"
+#define CONTRACT_DIGEST "0d9a5ee920ddc0f8"
 /* One instruction as Python hands it over.
  *
  * Slots are byte offsets into the warp's register block; `guard` is a predicate's slot or NONE32;
@@ -165,15 +165,14 @@ _Static_assert(sizeof(RawStep) == 48 && offsetof(RawStep, cluster) == 0 && offse
 /* Counts of a run.  `lost`: findings or access history had to be dropped. */
 typedef struct {
   u64 instructions, thread_instructions, clusters_done, clusters_total, tma_bytes_loaded, tma_bytes_stored,
-    mma_instructions, mma_flops, cycles;
+    mma_instructions, mma_flops;
   u32 faulted, lost;
 } Totals;
-_Static_assert(sizeof(Totals) == 80 && offsetof(Totals, instructions) == 0 &&
+_Static_assert(sizeof(Totals) == 72 && offsetof(Totals, instructions) == 0 &&
     offsetof(Totals, thread_instructions) == 8 && offsetof(Totals, clusters_done) == 16 &&
     offsetof(Totals, clusters_total) == 24 && offsetof(Totals, tma_bytes_loaded) == 32 &&
     offsetof(Totals, tma_bytes_stored) == 40 && offsetof(Totals, mma_instructions) == 48 &&
-    offsetof(Totals, mma_flops) == 56 && offsetof(Totals, cycles) == 64 && offsetof(Totals, faulted) == 72 &&
-    offsetof(Totals, lost) == 76, "Totals");
+    offsetof(Totals, mma_flops) == 56 && offsetof(Totals, faulted) == 64 && offsetof(Totals, lost) == 68, "Totals");
 
 /* What a running machine has done so far; written by the engine, read by another thread. */
 typedef struct {

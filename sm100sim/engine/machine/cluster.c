@@ -43,12 +43,8 @@ static void cta_init(Machine *m, Cluster *cl, Cta *cta, u32 rank) {
   cta->smem = mem_new(m, cta->smem_bytes + 64, 1);
   fill(o, cta->smem, cta->smem_bytes);
   cta->mbar_at = mem_new(m, cta->smem_bytes / 8 + 1, sizeof(u16));
-  cta->tmem = mem_new(m, TMEM_LANES * TMEM_COLS, sizeof(u32));
-  fill(o, cta->tmem, sizeof(u32) * TMEM_LANES * TMEM_COLS);
   if (o->check & CHECK_SHARED)
     cta->smem_valid = mem_new(m, cta->smem_bytes, 1);
-  if (o->check & CHECK_TMEM)
-    cta->tmem_valid = mem_new(m, TMEM_LANES * TMEM_COLS, 1);
   u32 threads = o->block[0] * o->block[1] * o->block[2];
   cta->n_warps = (threads + LANES - 1) / LANES;
   cta->warps = mem_new(m, cta->n_warps, sizeof(Warp));

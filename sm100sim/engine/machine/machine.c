@@ -185,7 +185,6 @@ void sm100_machine_totals(Machine *m, Totals *out) {
                   .tma_bytes_stored = m->bytes_tma_store,
                   .mma_instructions = m->mma_count,
                   .mma_flops = m->mma_flops,
-                  .cycles = m->t_end,
                   .faulted = m->faulted,
                   .lost = m->lost};
 }

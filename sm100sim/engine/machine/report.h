@@ -25,6 +25,6 @@ typedef struct {
 /* Findings of one code at one pair of places are counted; each fault is an entry of its own. */
 void add_finding(Machine *m, Place at, Severity severity, const char *code, const char *text);
 
-/* Timeline event of the traced cluster; times in modelled cycles. */
+/* Timeline event of the traced cluster; times of the run's own clock. */
 void trace_event(Machine *m, EventKind kind, Cta *cta, u32 warp, u32 line, u64 t0, u64 t1, u64 a, u64 b);
 #endif

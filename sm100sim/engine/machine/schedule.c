@@ -108,8 +108,6 @@ static bool run_split(Machine *m, Cluster *cl, Warp *w, Split *sp, u32 quantum, 
     if (m->opt.mode == MODE_RANDOM && cl->n_async && (rng_next(cl) & 15) == 0)
       async_land_one(cl);
   }
-  if (sp->t > m->t_end)
-    m->t_end = sp->t;
   return ran;
 }
 

@@ -149,8 +149,8 @@ struct Cta {
   u32 n_mbars, cap_mbars, dead_mbars; /* dead: invalidated, to be used again */
   u16 *mbar_at;                       /* mbar_at[offset / 8] = index + 1, 0 = none */
   NamedBar named[MAX_NAMED];
-  u32 *tmem;
-  u8 *tmem_valid;                 /* [lane][column]; validity (or NULL) */
+  u32 *tmem;                      /* NULL before the first use */
+  u8 *tmem_valid;                 /* [lane][column]; validity (or NULL), likewise */
   u16 tmem_owner[TMEM_COLS / 32]; /* 0 free, else allocation id */
   u32 tmem_allocs;
   bool tmem_relinquished;
@@ -263,7 +263,7 @@ struct Machine {
   u8 *output;   /* what the kernel printed */
   u64 n_output, cap_output;
   bool tracing;
-  u64 bytes_tma_load, bytes_tma_store, mma_count, mma_flops, t_end;
+  u64 bytes_tma_load, bytes_tma_store, mma_count, mma_flops;
   volatile Progress *progress; /* read by the host while we run */
   volatile int stop;
   Check *check;          /* the observers of the executing cluster, or NULL */

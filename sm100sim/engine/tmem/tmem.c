@@ -122,18 +122,37 @@ void mma_note_issue(Ctx *c) {
   c->cta->mma_open[c->w->index] |= c->mask;
 }
 
+u32 *tmem_first_use(const Cta *cta) {
+  Cta *own = &cta->cl->ctas[cta->rank];
+  Machine *m = cta->cl->m;
+  own->tmem = mem_new(m, TMEM_LANES * TMEM_COLS, sizeof(u32));
+  if (m->opt.poison)
+    memset(own->tmem, 0xFF, sizeof(u32) * TMEM_LANES * TMEM_COLS);
+  return own->tmem;
+}
+
+/* NULL without the check. */
+static u8 *validity(Cta *cta) {
+  Machine *m = cta->cl->m;
+  if (!cta->tmem_valid && m->opt.check & CHECK_TMEM)
+    cta->tmem_valid = mem_new(m, TMEM_LANES * TMEM_COLS, 1);
+  return cta->tmem_valid;
+}
+
 void tmem_mark(Cta *cta, u32 lane, u32 n_lanes, u32 col, u32 n_cols, u8 state) {
-  if (!cta->tmem_valid)
+  u8 *valid = validity(cta);
+  if (!valid)
     return;
   for (u32 l = lane; l < lane + n_lanes; l++)
-    memset(cta->tmem_valid + (size_t)l * TMEM_COLS + col, state, n_cols);
+    memset(valid + (size_t)l * TMEM_COLS + col, state, n_cols);
 }
 
 void tmem_expect(Ctx *c, Cta *cta, u32 lane, u32 n_lanes, u32 col, u32 n_cols, u8 need, const char *operand) {
-  if (!cta->tmem_valid)
+  u8 *valid = validity(cta);
+  if (!valid)
     return;
   for (u32 l = lane; l < lane + n_lanes; l++) {
-    u8 *v = cta->tmem_valid + (size_t)l * TMEM_COLS;
+    u8 *v = valid + (size_t)l * TMEM_COLS;
     for (u32 k = col; k < col + n_cols; k++)
       if ((v[k] & need) != need) {
         finding(c, 0, "uninitialised-tmem", "%s reads Tensor Memory lane %u column %u of CTA %u, %s", operand, l, k,

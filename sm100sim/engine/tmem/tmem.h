@@ -18,8 +18,11 @@ static inline u32 taddr_lane(u32 a) {
   return a >> 16 & 0x3FFF;
 }
 
+/* Many kernels use no Tensor Memory: that of a CTA comes with the first access. */
+u32 *tmem_first_use(const Cta *cta);
+
 static inline u32 *tmem_row(const Cta *cta, u32 lane) {
-  return cta->tmem + (size_t)lane * TMEM_COLS;
+  return (cta->tmem ? cta->tmem : tmem_first_use(cta)) + (size_t)lane * TMEM_COLS;
 }
 
 /* The other CTA of the pair (cluster ranks that differ in bit 0), or NULL. */

@@ -131,9 +131,10 @@ static bool axis_value(const Warp *w, u32 kind, u32 lane, u32 *value) {
   const Cta *cta = w->cta;
   const Options *o = &cta->cl->m->opt;
   u32 t = w->index * LANES + lane, d;
-  const u32 tid[3] = {t % o->block[0], t / o->block[0] % o->block[1], t / (o->block[0] * o->block[1])};
-  if ((d = axis_of(kind, SP_TID_X)) < 3)
-    *value = tid[d];
+  if (kind == SP_TID_X)
+    *value = t % o->block[0];
+  else if ((d = axis_of(kind, SP_TID_X)) < 3)
+    *value = d == 1 ? t / o->block[0] % o->block[1] : t / (o->block[0] * o->block[1]);
   else if ((d = axis_of(kind, SP_NTID_X)) < 3)
     *value = o->block[d];
   else if ((d = axis_of(kind, SP_CTAID_X)) < 3)

@@ -41,17 +41,19 @@ def happening_of(event: DynamicEvent, draw: Draw) -> Happening | None:
     return RULES[event.kind](event, draw)
 
 
-def _memory_cycles(size: float, draw: Draw, fresh: float = 0) -> float:
+def _memory_cycles(
+    size: float, draw: Draw, fresh: float = 0, most: str = "l2_shared_bytes"
+) -> float:
     """Cycles of an SM's way to the L2, and of what is fresh to memory.
 
     An SM that asks the L2 alone has its port to itself, and its share of the L2 when all ask at
     once; in between, `l2_pressure` (0 to 1) says how much they ask; `hbm_pressure` says the same
     of memory. Rows that n SMs ask for come from memory once and out of the L2 once: a share of 1/n
-    is fresh, and each SM gets n times its share of the L2, up to `l2_shared_bytes`. An H200's SMs
-    get 30, 52, 74 and 74 bytes a cycle of rows that 1, 2, 4 and 12 copy.
+    is fresh, and each SM gets n times its share of the L2, up to `most`. An H200's SMs get 30, 52,
+    74 and 74 bytes a cycle of rows that 1, 2, 4 and 12 copy by boxes.
     """
     port, share = draw["copy_bytes"], draw["l2_bytes"] / draw["sms"] / (fresh or 1)
-    share = min(share, draw.values.get("l2_shared_bytes", port))
+    share = min(share, draw.values.get(most, port))
     rate = port + (min(share, port) - port) * draw.values.get("l2_pressure", 1)
     cycles = size * (1 - fresh) / rate
     if fresh:
@@ -155,7 +157,7 @@ def _global(event: DynamicEvent, draw: Draw) -> Happening:
 
 
 def _lane_copy(event: DynamicEvent, draw: Draw) -> Happening:
-    memory = _memory_cycles(event.sectors * SECTOR_BYTES, draw, event.fresh)
+    memory = _memory_cycles(event.sectors * SECTOR_BYTES, draw, event.fresh, "l2_lane_bytes")
     latency, passes = draw["global_latency"], max(event.wavefronts, 1)
     latency += event.fresh * draw["hbm_latency"]
     return Happening("lane copy", latency=latency, passes=passes, memory=memory)

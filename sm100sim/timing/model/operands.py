@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from ..records import Pipe, SassInstruction
@@ -10,6 +11,41 @@ from ..records import Pipe, SassInstruction
 REGISTER: Final = re.compile(r"\bR(\d+)(\.64)?")
 WORDS: Final = {"64": 2, "128": 4}
 """Registers of a datum by the width in a modifier."""
+PRODUCTS: Final = ("HGMMA", "QGMMA", "IGMMA", "BGMMA")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """All that costs depend on of an instruction: a kernel has few of them.
+
+    Attributes:
+        opcode, modifiers, pipe: its own. operands: of products and waits for them; of others none.
+        written: registers that it writes. gathered: those that an access of memory reads.
+        registers: sources that are registers. banks: registers read of the even and the odd bank.
+    """
+
+    opcode: str
+    modifiers: tuple[str, ...]
+    pipe: Pipe
+    operands: tuple[str, ...]
+    written: int
+    gathered: int
+    registers: int
+    banks: tuple[int, int]
+
+    @classmethod
+    def of(cls, i: SassInstruction, before: SassInstruction | None) -> Form:
+        """Return that of an instruction; ``before`` is the one in front of it in the code."""
+        named = i.opcode in (*PRODUCTS, "WARPGROUP")
+        return cls(
+            i.opcode, i.modifiers, i.pipe, tuple(split_operands(i.operands)) if named else (),
+            written(i), gathered(i), sum(r is not None for r in sources(i)), bank_reads(i, before),
+        )  # fmt: skip
+
+    @property
+    def mnemonic(self) -> str:
+        """Opcode with its modifiers."""
+        return ".".join((self.opcode, *self.modifiers))
 
 
 def split_operands(text: str) -> list[str]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ..chips import Draw
-from ..records import Pipe, SassInstruction
-from .operands import bank_reads, gathered, sources, split_operands, written
+from ..records import Pipe
+from .operands import PRODUCTS, Form
 
 SHAPE: Final = re.compile(r"(\d+)x(\d+)x(\d+)")
 SHARED_OPCODES: Final = ("LDS", "STS", "LDSM", "STSM", "ATOMS")
@@ -44,13 +44,13 @@ class Cost:
     banks: tuple[int, int] = (0, 0)
 
 
-def cost_of(instruction: SassInstruction, before: SassInstruction | None, draw: Draw) -> Cost:
-    """Return what an instruction takes; ``before`` is the one in front of it in the code."""
-    named = _by_name(instruction, draw)
+def cost_of(i: Form, draw: Draw) -> Cost:
+    """Return what instructions of a form take."""
+    named = _by_name(i, draw)
     if named is not None:
         return named
-    cost = _by_pipe(instruction, before, draw)
-    return replace(cost, writes=_port_thirds(cost, draw) if written(instruction) else 0)
+    cost = _by_pipe(i, draw)
+    return replace(cost, writes=_port_thirds(cost, draw) if i.written else 0)
 
 
 def _port_thirds(cost: Cost, draw: Draw) -> int:
@@ -63,14 +63,14 @@ def _port_thirds(cost: Cost, draw: Draw) -> int:
     return round(3 * cycles.get(cost.unit, 0))
 
 
-def _by_name(i: SassInstruction, draw: Draw) -> Cost | None:
+def _by_name(i: Form, draw: Draw) -> Cost | None:
     """Instructions that are not told by their unit."""
-    if i.opcode in ("HGMMA", "QGMMA", "IGMMA", "BGMMA"):
+    if i.opcode in PRODUCTS:
         return _wgmma(i, draw)
     if i.opcode == "WARPGROUP":
         if "DEPBAR" not in i.modifiers:
             return Cost()
-        return Cost(action="wgmma wait", keep=int(split_operands(i.operands)[-1], 0))
+        return Cost(action="wgmma wait", keep=int(i.operands[-1], 0))
     if i.opcode == "FENCE":
         if "T" in i.modifiers:
             return Cost(action="tmem fence")
@@ -91,13 +91,12 @@ def wgmma_passes(columns: int, *, registers: bool) -> float:
     return (0 if registers else 16) + columns / 4
 
 
-def _wgmma(i: SassInstruction, draw: Draw) -> Cost:
+def _wgmma(i: Form, draw: Draw) -> Cost:
     shape = SHAPE.search(i.mnemonic)
     if shape is None:
-        raise NotImplementedError(f"no shape in {i}")
+        raise NotImplementedError(f"no shape in {i.mnemonic}")
     columns = int(shape[2])
-    operands = split_operands(i.operands)
-    registers = len(operands) > 1 and not operands[1].startswith("gdesc")
+    registers = len(i.operands) > 1 and not i.operands[1].startswith("gdesc")
     passes = wgmma_passes(columns, registers=registers)
     service = wgmma_cycles(columns, passes, draw, registers=registers)
     fixed = draw["wgmma_register_latency"] if registers else draw["wgmma_latency"]
@@ -107,16 +106,16 @@ def _wgmma(i: SassInstruction, draw: Draw) -> Cost:
         latency=fixed + columns / 2 - service,
         action="wgmma",
         reason="tensor",
-        group_end="gsb0" in operands,
+        group_end="gsb0" in i.operands,
         writes=columns // (4 if "F32" not in i.modifiers and i.opcode == "HGMMA" else 2),
     )
 
 
-def _by_pipe(i: SassInstruction, before: SassInstruction | None, draw: Draw) -> Cost:
+def _by_pipe(i: Form, draw: Draw) -> Cost:
     read = draw["read_latency"]
     other = Cost(latency=draw["decoupled_latency"], read_latency=read)
     if i.pipe in (Pipe.ALU, Pipe.FMA_LITE, Pipe.FMA_HEAVY, Pipe.FMA_PACKED, Pipe.FP64):
-        return _arithmetic(i, before, draw)
+        return _arithmetic(i, draw)
     if i.pipe is Pipe.MUFU:
         cycles = draw["mufu_ex2_cycles" if "EX2" in i.modifiers else "mufu_cycles"]
         latency = draw["mufu_latency"]
@@ -127,7 +126,7 @@ def _by_pipe(i: SassInstruction, before: SassInstruction | None, draw: Draw) -> 
     if i.pipe is Pipe.LSU:
         return _access(i, draw)
     if i.pipe is Pipe.BARRIER:
-        service = draw["operand_cycles"] * sum(r is not None for r in sources(i))
+        service = draw["operand_cycles"] * i.registers
         # One whose guard is false takes its way through the pipe, but for what it writes.
         # Source: cicuvc/nvidia-sass-document, notes/sm90/arch/h100_fixed_pipeline.
         latency = draw["wait_latency"] if "PHASECHK" in i.modifiers else 0
@@ -139,7 +138,7 @@ def _by_pipe(i: SassInstruction, before: SassInstruction | None, draw: Draw) -> 
     return other
 
 
-def _arithmetic(i: SassInstruction, before: SassInstruction | None, draw: Draw) -> Cost:
+def _arithmetic(i: Form, draw: Draw) -> Cost:
     integer = "alu" if draw["shared_integer"] else "fma heavy"
     unit, also, service = {
         Pipe.ALU: ("alu", "none", draw["alu_cycles"]),
@@ -152,13 +151,13 @@ def _arithmetic(i: SassInstruction, before: SassInstruction | None, draw: Draw) 
         also = "none"
     if i.pipe is Pipe.FMA_HEAVY and {"WIDE", "HI"} & set(i.modifiers):
         service = draw["wide_multiply_cycles"]
-    banks = bank_reads(i, before) if draw["register_banks"] else (0, 0)
+    banks = i.banks if draw["register_banks"] else (0, 0)
     latency, read = draw["decoupled_latency"], draw["read_latency"]
     return Cost(unit, also, service, latency, read_latency=read, banks=banks)
 
 
-def _access(i: SassInstruction, draw: Draw) -> Cost:
-    service = gathered(i) * draw["operand_cycles"]
+def _access(i: Form, draw: Draw) -> Cost:
+    service = i.gathered * draw["operand_cycles"]
     read = draw["read_latency"]
     if i.opcode == "SHFL":
         latency = draw["shuffle_latency"]

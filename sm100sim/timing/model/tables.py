@@ -5,20 +5,33 @@ from __future__ import annotations
 import ctypes as ct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from ...contract import clock
 from ...contract.codes import LANES, NONE32, WARPGROUP_WARPS
 from ..chips import Draw
 from ..records import Action, ClusterTrace, Indices, Place, SassKernel
 from .happenings import Happening, happening_of
-from .rules import cost_of
+from .operands import Form
+from .rules import Cost, cost_of
 
 LINE_BYTES: Final = 128
 NAMED_PER_CTA: Final = 16
 NAMED: Final = (Action.NAMED_BARRIER, Action.NAMED_ARRIVE)
+OP: Final = np.dtype(clock.ClockOp)
+COSTS: Final = np.dtype(
+    [(name, np.uint32) for name in ("unit", "also", "action", "reason", "group_end", "keep")]
+    + [(name, np.float64) for name in ("service", "latency", "passes", "read_latency")]
+    + [(name, np.uint32) for name in ("writes", "even", "odd")]
+)
+"""What of an entry of the table depends on the chip; `_costs` fills it in this order."""
+KERNELS: Final = 8
+"""Kernels whose code is kept: draws, and the clusters of a launch, share it."""
+Rows = npt.NDArray[np.void]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +64,8 @@ def tables_of(
     given = clock.ClockInput(
         n_ops=len(ops), n_events=len(trace.events), n_objects=len(objects), n_warps=len(warps),
         n_mbarriers=len(places), n_groups=groups, ranks=1 + max(s.rank for s in trace.streams),
-        copies=copies, stagger=stagger, ops=ops, events=events, objects=objects,
+        copies=copies, stagger=stagger, ops=ops.ctypes.data_as(ct.POINTER(clock.ClockOp)),
+        events=events, objects=objects,
         mbarrier_ranks=ranks, mbarrier_counts=counts, warps=warps,
         order=order.ctypes.data_as(ct.POINTER(ct.c_int32)),
         event=event.ctypes.data_as(ct.POINTER(ct.c_int32)),
@@ -78,22 +92,47 @@ def _chip(draw: Draw) -> clock.ClockChip:
     return chip
 
 
-def _ops(kernel: SassKernel, draw: Draw) -> ct.Array[clock.ClockOp]:
-    ops = (clock.ClockOp * len(kernel.instructions))()
+@dataclass(frozen=True, eq=False)
+class _Code:
+    """A kernel's table without costs, its forms, and which of them each instruction has."""
+
+    fixed: Rows
+    forms: tuple[Form, ...]
+    which: Indices
+
+
+@lru_cache(KERNELS)
+def _code(kernel: SassKernel) -> _Code:
+    fixed = np.zeros(len(kernel.instructions), OP)
+    forms: dict[Form, int] = {}
+    which = np.zeros(len(fixed), np.int32)
     before = None
-    for op, i in zip(ops, kernel.instructions, strict=True):
-        cost = cost_of(i, before, draw)
-        op.unit, op.also = clock.UNITS.index(cost.unit), clock.UNITS.index(cost.also)
-        op.action = clock.ACTIONS.index(cost.action)
-        op.reason = clock.REASONS.index(cost.reason)
-        op.stall, op.yields, op.wait_mask = i.stall, i.yields, i.wait_mask
-        op.write_barrier = NONE32 if i.write_barrier is None else i.write_barrier
-        op.read_barrier = NONE32 if i.read_barrier is None else i.read_barrier
-        op.group_end, op.keep, op.line = cost.group_end, cost.keep, i.address // LINE_BYTES
-        op.service, op.latency, op.passes = cost.service, cost.latency, cost.passes
-        op.read_latency, op.writes = cost.read_latency, cost.writes
-        op.even, op.odd = cost.banks
+    for k, i in enumerate(kernel.instructions):
+        op = fixed[k]
+        op["stall"], op["yields"], op["wait_mask"] = i.stall, i.yields, i.wait_mask
+        op["write_barrier"] = NONE32 if i.write_barrier is None else i.write_barrier
+        op["read_barrier"] = NONE32 if i.read_barrier is None else i.read_barrier
+        op["line"] = i.address // LINE_BYTES
+        which[k] = forms.setdefault(Form.of(i, before), len(forms))
         before = i
+    return _Code(fixed, tuple(forms), which)
+
+
+def _costs(cost: Cost) -> tuple[float, ...]:
+    return (
+        clock.UNITS.index(cost.unit), clock.UNITS.index(cost.also),
+        clock.ACTIONS.index(cost.action), clock.REASONS.index(cost.reason), cost.group_end,
+        cost.keep, cost.service, cost.latency, cost.passes, cost.read_latency, cost.writes,
+        *cost.banks,
+    )  # fmt: skip
+
+
+def _ops(kernel: SassKernel, draw: Draw) -> Rows:
+    code = _code(kernel)
+    ops = code.fixed.copy()
+    costs = np.array([_costs(cost_of(form, draw)) for form in code.forms], COSTS)
+    for name in COSTS.names or ():
+        ops[name] = costs[name][code.which]
     return ops
 
 

@@ -43,6 +43,7 @@ class Prediction:
         kernel, chip, compiler: of what, on what, and the version of ptxas that built it.
         cycles: of each draw, in the order of draws. typical: with the chip's values themselves.
         clock_mhz: at which `microseconds` counts.
+        longest: cycles of the longest cluster, of each draw.
     """
 
     kernel: str
@@ -51,6 +52,7 @@ class Prediction:
     cycles: tuple[float, ...]
     typical: LaunchTime
     clock_mhz: float
+    longest: tuple[float, ...] = ()
 
     @property
     def band(self) -> Band:
@@ -118,9 +120,12 @@ def predict_launch(
     typical = timed(first)
     known = {name: v for name, v in first.values.items() if name not in described.parameters}
     drawn = (described.draw(number, seed) for number in range(1, draws + 1))
-    cycles = tuple(timed(replace(d, values={**d.values, **known})).cycles for d in drawn)
+    times = [timed(replace(d, values={**d.values, **known})) for d in drawn]
     clock_mhz = described.parameters["clock_mhz"].value
-    return Prediction(kernel.name, chip, kernel.compiler, cycles, typical, clock_mhz)
+    return Prediction(
+        kernel.name, chip, kernel.compiler, tuple(t.cycles for t in times), typical, clock_mhz,
+        tuple(t.longest.cycles for t in times),
+    )  # fmt: skip
 
 
 def predict_recording(

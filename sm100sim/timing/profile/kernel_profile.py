@@ -133,7 +133,12 @@ def profile_launch(
         (detailed(trace, typical, copies=copies, ptx=ptx) for trace in launch.traces),
         key=lambda found: found.cycles,
     )
-    drawn = (described.draw(number, seed) for number in range(1, draws + 1))
+    predicted = predict_launch(launch, chip, draws=draws, seed=seed) if whole else None
+    if predicted and len(launch.traces) == 1:
+        drawn = predicted.longest
+    else:
+        numbers = (described.draw(number, seed) for number in range(1, draws + 1))
+        drawn = tuple(run_cluster(detail.trace, draw, copies=copies).cycles for draw in numbers)
     found_roles = roles_of(detail, roles)
     path = critical_path(detail)
     uses = uses_of(detail)
@@ -141,9 +146,7 @@ def profile_launch(
         kernel.name, chip, kernel.compiler, launch.grid, launch.block, launch.cluster,
         clock_mhz=typical["clock_mhz"],
         cycles=detail.cycles,
-        draws=tuple(run_cluster(detail.trace, draw, copies=copies).cycles for draw in drawn),
-        copies=copies, waves=waves,
-        launch=predict_launch(launch, chip, draws=draws, seed=seed) if whole else None,
+        draws=drawn, copies=copies, waves=waves, launch=predicted,
         occupancy=occupancy(launch, typical),
         uses=uses, arithmetic=tensor_arithmetic(detail),
         roles=found_roles,

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from ...ptx.lexer import Source
 from ..records import SassKernel
 from . import cubin as elf
 from .disassemble import FILE, disassembled
-from .tools import assembled
+from .tools import assembled, version
 
 _DEBUG = re.compile(r"^\s*\.(?:loc|file)\b.*$", re.M)
 _DEBUG_SECTION = re.compile(r"^\s*\.section\s+\.debug\w*\s*\{.*?^\s*\}", re.M | re.S)
@@ -71,7 +72,7 @@ def compiled(ptx: str, arch: str, kernel: str = "", *, ptxas: str | None = None)
         without = elf.sections(plain.result())[f".text.{told.name}"].data
     if without != told.text:
         raise ValueError(f"{told.name}: ptxas makes other code when it keeps line numbers")
-    return told
+    return told if told.compiler else replace(told, compiler=version(ptxas))
 
 
 def of_cubin(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 import subprocess
 import tempfile
+from functools import lru_cache
 from pathlib import Path
 
 PACKAGES = {"nvdisasm": "nvidia-cuda-nvdisasm", "ptxas": "nvidia-cuda-nvcc"}
@@ -71,6 +73,15 @@ def assembled(ptx: str, arch: str, *options: str, ptxas: str | None = None) -> b
         if done.returncode:
             raise ValueError(f"ptxas refuses the PTX for {arch}: {done.stderr.strip()[:2000]}")
         return out.read_bytes()
+
+
+@lru_cache
+def version(ptxas: str | None = None) -> str:
+    """Return the version of an assembler, e.g. "12.9.86", or "" where it does not say."""
+    command = [ptxas or tool("ptxas"), "--version"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    found = re.search(r"\bV(\d+\.\d+\.\d+)", told)
+    return found[1] if found else ""
 
 
 def listing(cubin: bytes) -> str:

@@ -155,7 +155,7 @@ class Walker:
         kind, line = self._related.kinds[at], self._related.lines[at]
         assert kind is not None
         q = state.letter
-        while q < len(script) and script[q].kind == BRANCH:
+        while q < len(script) and (script[q].kind == BRANCH or self._left_out(script[q], kind)):
             q += 1
         known = self._related.program.anchor_lines.get(kind, ())
         # Where registers do not suffice ptxas waits for products of its own accord.
@@ -176,6 +176,14 @@ class Walker:
         yield self._to(at + 1, state, q + 1, taken=q, guess=not fits)
         if may_skip and fits:
             yield skip
+
+    def _left_out(self, letter: Letter, kind: str) -> bool:
+        """Whether ptxas left a wait out, before an anchor of another kind: one it added did it."""
+        return (
+            letter.kind in ADDED
+            and letter.kind != kind
+            and letter.line not in self._related.kind_lines.get(letter.kind, ())
+        )
 
     def _at_chain(self, at: int, state: _State, script: Sequence[Letter]) -> Iterator[_Option]:
         """What a table of machine code says, by the letters of the branches that it came from."""

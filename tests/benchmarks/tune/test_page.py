@@ -35,7 +35,7 @@ def test_an_experiment_says_what_was_expected_and_what_came() -> None:
         "| this | that | more | 1.000 (0.900–1.100) | 0.900 (0.800–1.000) | 1 | 2 | 0 | so |"
     )
     launch = {"idea": "order", "expected": "less", "obtained": "0.9", "why": "ends"}
-    text = page.page({}, [], [entry], [launch])
+    text = page.page({}, [], [entry], [launch], [])
     assert "| order | less | 0.9 | ends |" in text
     assert "### d128\n\nNot searched yet" in text
     assert row in text

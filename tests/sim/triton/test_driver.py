@@ -21,7 +21,7 @@ from sm100sim.layouts.im2col import Im2colMap
 from sm100sim.layouts.swizzle import TmaSwizzle
 from sm100sim.layouts.tensor_map import TensorMap, TensorMapRefused
 from sm100sim.triton import activation
-from sm100sim.triton.clock import CYCLES_PER_MS, Clock
+from sm100sim.triton.clock import Clock, Event
 from sm100sim.triton.driver import Driver, Utils
 from sm100sim.triton.launcher import buffers, packed
 
@@ -82,12 +82,15 @@ def test_im2col_maps_have_the_innermost_dimension_first() -> None:
         utils.fill_tma_descriptor_im2col(4096, 3, 2, 6, [2000, 32], shape, strides, 0, *corners)
 
 
-def test_modelled_time_counts_waves() -> None:
-    clock = Clock(sm_count=100)
-    launch: Any = SimpleNamespace(grid=(250, 1, 1), cycles=1000)
-    assert clock.bench(lambda: clock.add(launch)) == pytest.approx(3000 / CYCLES_PER_MS)
-    both = clock.bench(lambda: clock.add(launch), quantiles=(0.5, 0.8))
-    assert both == pytest.approx([3000 / CYCLES_PER_MS] * 2)
+def test_events_read_the_time_that_launches_took_here() -> None:
+    clock = Clock()
+    start, end = Event(clock), Event(clock)
+    start.record()
+    launch: Any = SimpleNamespace(seconds=0.25)
+    clock.add(launch)
+    end.record()
+    assert start.elapsed_time(end) == 250
+    assert clock.report is launch
 
 
 def test_what_the_device_answers() -> None:

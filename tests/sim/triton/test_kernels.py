@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 import torch
 
 pytest.importorskip("triton")
-from sm100sim import run_options
+from sm100sim import profile, run_options
 from sm100sim import triton as virtual
 from sm100sim.report import SimulationFault
+from sm100sim.timing.sass.walk import Unmatched
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning:triton.*")]
 
@@ -51,6 +53,32 @@ def test_vector_addition_is_clean_under_all_checks() -> None:
     report = virtual.last_report()
     assert report is not None
     assert (report.verdict, report.grid, report.block) == ("clean", (8, 1, 1), (128, 1, 1))
+
+
+def test_the_autotuner_reads_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cycles of a CTA as often as the chip is filled; what cannot be replayed ranks last."""
+    from sm100sim.triton import clock
+    from tests.sim.triton.kernels import add
+
+    x, y, out = random(200 * 128), random(200 * 128, seed=1), torch.zeros(200 * 128)
+
+    def call(block: int = 128) -> None:
+        add[(-(-len(x) // block),)](x, y, out, len(x), 2.5, BLOCK=block)
+
+    bench, seen = clock.Clock().bench, []
+    for block in (128, 4096):
+        (found,) = profile(partial(call, block), draws=1)
+        seen.append(bench(partial(call, block), quantiles=(0.5, 0.8)))
+        assert seen[-1] == pytest.approx([found.cycles * found.waves / found.clock_mhz / 1e3] * 2)
+    assert str(seen[0]) != str(seen[1])
+    assert torch.allclose(out, x + 2.5 * y, atol=1e-6)
+    monkeypatch.setattr(clock, "profile_recording", lost)
+    with pytest.warns(UserWarning, match="add: no time can be predicted.*: no way"):
+        assert bench(call) == float("inf")
+
+
+def lost(*_: object, **__: object) -> None:
+    raise Unmatched("no way")
 
 
 def test_a_store_without_a_mask_names_the_tensor() -> None:

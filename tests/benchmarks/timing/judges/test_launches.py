@@ -114,3 +114,24 @@ def test_triton_programs_are_right() -> None:
     found = json.loads(done.stdout.splitlines()[-1])
     assert len(found) == 4
     assert all(error < 2e-3 for error in found.values()), found
+
+
+FEW_REGISTERS = """
+from benchmarks.timing.judges.cases import CASES
+from benchmarks.timing.judges.launches import begin, trace_of
+
+begin()
+case = next(case for case in CASES if case.name.endswith("d256-1024 208 registers"))
+print(trace_of(case).traces[0].instructions)
+"""
+
+
+@pytest.mark.slow
+def test_a_wait_that_ptxas_left_out_is_followed() -> None:
+    """It waits for all products before the barrier in front of the PTX's own wait for some."""
+    done = subprocess.run(
+        [sys.executable, "-c", FEW_REGISTERS], env={**os.environ, "CUTE_DSL_ARCH": "sm_90a"},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout.splitlines()[-1]) > 40_000

@@ -34,11 +34,10 @@ static const char function[] = HEAD ".visible .func (.param .b32 r) six() { st.p
 
 static int linked(void **image) {
   const char *options[] = {"-arch=sm_100a", "-O3"}, *wide[] = {"-lto", "-arch=sm_100a"};
-  unsigned major = 0, minor = 0;
   void *handle;
   size_t size = 0;
-  ANSWERS(0, of("libnvJitLink.so.13", "nvJitLinkVersion")(&major, &minor));
-  ANSWERS(13, (int)major);
+  /* A library with this function is given LTO-IR. */
+  ANSWERS(0, dlsym(dlopen("libnvJitLink.so.13", RTLD_NOW), "nvJitLinkVersion") != NULL);
   ANSWERS(2, LINK(Create)(&handle, 1, options + 1));
   ANSWERS(1, LINK(Create)(&handle, 2, wide));
   ANSWERS(0, LINK(Create)(&handle, 2, options));

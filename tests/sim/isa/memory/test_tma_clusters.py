@@ -174,7 +174,7 @@ def test_loads_show_in_the_timeline_and_the_byte_count() -> None:
     assert (event.a, event.b - barrier.a) == (1024, 1024)
     assert barrier.b == 1
     assert event.end - event.start >= 700
-    assert report.cycles > event.end
+    assert max(e.end for e in report.events if e.kind.name == "MARK") > event.end
 
 
 def test_a_waited_load_is_clean_and_an_unwaited_read_is_a_race() -> None:

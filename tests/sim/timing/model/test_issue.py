@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from sm100sim.timing.chips import Draw, load_chip
-from sm100sim.timing.model import run_cluster
+from sm100sim.timing.model import run_cluster, tables
+from sm100sim.timing.model.operands import Form
+from sm100sim.timing.model.rules import Cost, cost_of
 from testing.clocked import Program, chip, op, run, single
 
 H100 = chip("h100", yield_cycles=0)
@@ -156,3 +158,19 @@ def test_code_larger_than_the_cache_is_fetched_again_and_again() -> None:
 
     assert rate(31) == pytest.approx(2, abs=0.01)
     assert rate(48) == pytest.approx(3, abs=0.05)
+
+
+def test_draws_share_what_was_read_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each form of instruction costs once a draw, and the code is read once for all of them."""
+    trace = Program().warp(0, *[op("FADD R0, R2, R3"), op("MUFU.EX2 R0, R2")] * 50).trace()
+    asked: list[str] = []
+
+    def cost(form: Form, draw: Draw) -> Cost:
+        asked.append(form.opcode)
+        return cost_of(form, draw)
+
+    monkeypatch.setattr(tables, "cost_of", cost)
+    first, second = (run_cluster(trace, draw).cycles for draw in (H100, chip("h100")))
+    assert first == second
+    assert asked == ["FADD", "MUFU"] * 2
+    assert tables._code(trace.kernel) is tables._code(trace.kernel)

@@ -117,6 +117,15 @@ def test_rows_that_several_sms_ask_for_come_out_of_the_l2_once() -> None:
         assert found.memory == pytest.approx(told)
 
 
+def test_lanes_get_less_of_rows_that_several_sms_ask_for() -> None:
+    """An H100's probe: 35 to 53 bytes a cycle, in which boxes get up to 74."""
+    rate, fresh = H200["l2_lane_bytes"], 1 / 32
+    memory = min(H200["hbm_gbytes"] * 1e3 / H200["clock_mhz"] / 132, rate)
+    found = happening_of(replace(access(0, "", Action.CP_ASYNC), fresh=fresh), H200)
+    assert found is not None
+    assert found.memory == pytest.approx(128 * ((1 - fresh) / rate + fresh / memory))
+
+
 def test_a_launch_that_asks_little_has_the_port_to_itself() -> None:
     draw = asked_of_l2(launch(), H200)
     assert 0 < draw["l2_pressure"] < 0.01

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -206,6 +207,9 @@ def test_all_clusters_may_be_looked_at() -> None:
     assert first.launch is None
     assert slowest.launch is not None
     assert slowest.launch.band.median > slowest.band.median
+    alone = profiled(partial(run_ptx, body, np.ones(256, np.float32), block=256), clusters=None)
+    assert alone.launch is not None
+    assert alone.draws == alone.launch.longest, "a launch of one cluster is replayed once a draw"
     assert "the launch takes" in profile_text(slowest)
 
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from sm100sim.timing.sass import lines, tools
+from sm100sim.timing.sass import cubin, lines, tools
 from sm100sim.timing.sass.lines import compiled, numbered, of_cubin
 from sm100sim.timing.sass.tools import assembled
 from testing.harness import kernel_text
@@ -66,6 +66,16 @@ def test_code_that_changes_with_line_numbers_is_refused(monkeypatch: pytest.Monk
     monkeypatch.setattr(lines, "numbered", lambda _: numbered(changed))
     with pytest.raises(ValueError, match="line numbers"):
         compiled(source, "sm_100a")
+
+
+def test_an_assembler_is_asked_where_its_cubin_does_not_say_who_made_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """ptxas 12 leaves no note."""
+    monkeypatch.setattr(cubin, "compiler", lambda _: "")
+    made_by = compiled(text(), "sm_100a").compiler
+    assert made_by == tools.version()
+    assert re.fullmatch(r"1[2-9]\.\d+\.\d+", made_by)
 
 
 def test_what_ptxas_says_is_passed_on() -> None:
