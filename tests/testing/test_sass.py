@@ -78,8 +78,8 @@ def test_softmax_tiles_are_found_behind_the_ends_of_other_roles(before_load: int
 
 def test_p_that_is_handed_over_as_a_whole() -> None:
     texts = [*tile(before_load=0, parts=1), *OUTPUT, *tile(before_load=0, parts=1), *OUTPUT]
-    all_of_p = 1 + 1 + FEWEST_EXPONENTIALS + 1
-    assert list(softmax_loops(program(texts))) == [SoftmaxLoop(all_of_p, all_of_p, all_of_p + 2)] * 2
+    handed = 1 + 1 + FEWEST_EXPONENTIALS + 1
+    assert list(softmax_loops(program(texts))) == [SoftmaxLoop(handed, handed, handed + 2)] * 2
 
 
 def test_a_hand_over_without_exponentials_is_no_softmax_tile() -> None:

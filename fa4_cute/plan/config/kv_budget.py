@@ -44,7 +44,7 @@ class KVBudget:
 
 
 def num_pv_stages(config: FA4TileConfig) -> int:
-    """Return in how many parts softmax hands P to the MMA; one that crosses is stored as a whole."""
+    """Return in how many parts softmax hands P to the MMA: what crosses is stored as a whole."""
     if config.crosses:
         return 1
     divides = config.BN // config.MMA_K % QUARTERS == 0
