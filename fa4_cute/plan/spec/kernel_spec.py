@@ -14,7 +14,7 @@ from .common_spec import CommonSpec, refuse, variant_of, with_features
 from .issue_order import IssueOrder
 from .limits import unsupported_reason
 from .params import KernelParams, with_rope_maps
-from .register_tuning import attention_schedule, may_cross, most_keys
+from .register_tuning import attention_schedule, choices_for, most_keys
 from .schedule import ATTENTION_SCHEDULE, WarpSchedule
 from .variant import Variant
 
@@ -116,8 +116,7 @@ class KernelSpec(CommonSpec):
         Raises:
             ValueError: naming the limit, when no such kernel exists.
         """
-        crosses = config.tuning.crosses and may_cross(self.variant)
-        config = replace(config, tuning=replace(config.tuning, crosses=crosses))
+        config = replace(config, tuning=choices_for(config.tuning, self.variant))
         refuse(unsupported_reason(config))
         schedule = attention_schedule(self.variant, config.tuning.registers)
         return replace(self, config=config, schedule=schedule)

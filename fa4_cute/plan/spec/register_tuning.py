@@ -4,7 +4,7 @@ Each costs something and buys registers: ``tests/kernel/code/test_spills.py`` ho
 spills with them. What is decided here:
 
 * how many keys a tile has where scores change (:func:`most_keys`);
-* whether P crosses to the columns of the other chain's S (:func:`may_cross`);
+* whether P crosses to the columns of the other chain's S (:func:`choices_for`);
 * how many columns of an fp8 V are multiplied together (:func:`most_columns`);
 * how the loads of what changes scores are spread (:class:`ScoreLoads`);
 * whether the output on Hopper finds its query tile again (:func:`decodes_again`), and which warps
@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ..config.tile_config import RESIDENT_COLUMNS
-from ..config.tuning import RoleRegisters
+from ..config.tuning import RoleRegisters, Tuning
 from ..facts.hardware import VECTOR_COLUMNS
 from ..masks.masks import CAUSAL, NULL
 from .schedule import WarpSchedule, two_group_schedule
@@ -59,12 +59,18 @@ def most_keys(variant: Variant) -> int:
     return FEW_COLUMNS if both and variant.is_persistent and variant.is_split else RESIDENT_COLUMNS
 
 
-def may_cross(variant: Variant) -> bool:
-    """Return whether P of a row may wait in registers for the columns of the other chain's S.
+def choices_for(tuning: Tuning, variant: Variant) -> Tuning:
+    """Return those choices of a row of the table that leave registers for what the variant holds.
 
-    A function leaves no registers for it beside a bias.
+    P that crosses waits in registers for the columns of the other chain's S. A function leaves none
+    for it beside a bias or several terms, and a CTA that asks for its next query tile none for
+    exponentials emulated beyond the default.
     """
-    return variant.score_mod is None or not variant.bias_slots
+    if not tuning.crosses:
+        return tuning
+    if variant.score_mod is not None and (variant.bias_slots or len(variant.terms) > 1):
+        return replace(tuning, crosses=False)
+    return replace(tuning, emulated=Tuning().emulated) if variant.is_dynamic else tuning
 
 
 def most_consumers(variant: Variant, ov_depth: int) -> int:

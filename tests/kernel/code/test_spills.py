@@ -56,6 +56,9 @@ VARIANTS = {
 DYNAMIC: dict[str, Any] = {"scheduler": Scheduler.DYNAMIC}
 VARIANTS["dynamic plain"] = Variant(CAUSAL, return_lse=True, **DYNAMIC)
 VARIANTS["dynamic all"] = replace(ALL, **DYNAMIC)
+VARIANTS["all but bias"] = replace(ALL, mask=UNION)
+VARIANTS["persistent all but bias"] = replace(VARIANTS["all but bias"], **PERSISTENT)
+VARIANTS["persistent all but function"] = replace(ALL, score_mod=None, **PERSISTENT)
 for name in ("paged", "function", "union of biases", "all", "persistent"):
     VARIANTS[f"tokens {name}"] = replace(VARIANTS[name], **TOKENS)
 for name in ("function", "union of biases"):
@@ -72,6 +75,7 @@ KERNELS: dict[str, tuple[int, DType, dict[str, Any]]] = {
     "2Q d64": (64, BF16, {"num_qo": 2}),
     "2Q d128": (128, BF16, {"num_qo": 2}),
     "2Q d192": (192, BF16, {"num_qo": 2}),
+    "2Q d192v128": (192, BF16, {"num_qo": 2, "head_dim_v": 128}),
     "1Q d64": (64, BF16, {"num_qo": 1}),
     "1Q d128": (128, BF16, {"num_qo": 1}),
     "1Q d192": (192, BF16, {"num_qo": 1}),
@@ -98,6 +102,9 @@ SLOW = (
     ("pair_cta d192v128", "persistent all"),
     ("d512 fp8", "tokens all"),
     ("pair_cta d128", "dynamic all"),
+    # Where P crosses, and where it would leave no registers.
+    ("2Q d64", "dynamic plain"),
+    ("2Q d64", "persistent all but bias"),
 )
 ALSO_SCARCE = (
     ("1Q d192v128 fp8", "tokens persistent"),
@@ -114,6 +121,8 @@ SCARCE = ("paged", "function", "union of biases")
 """Variants that leave few registers, besides "all"."""
 IN_FULL = ("2Q d64", "2Q d128", "1Q d128", "d256", "d512")
 """Kernels of which every variant is compiled; of the others those that are scarce of registers."""
+CROSSED = ("2Q d64", "2Q d128", "2Q d192v128")
+"""Kernels whose P lies in the other chain's scores."""
 OTHERS = ("2Q d192", "1Q d64", "2Q d128 fp8", "1Q d128 fp8", "d512 fp8")
 SCALED = ("2Q d64 fp8", "2Q d128 fp8", "1Q d128 fp8", "2Q d192 fp8", "d256 fp8", "d512 fp8")
 PAIRS = ("pair_cta d128", "pair_cta d128v64", "pair_cta d192v128")
@@ -141,6 +150,7 @@ EXHAUSTIVE = (
     *product((*IN_FULL, "pair_cta d128"), ("dynamic plain", "dynamic all")),
     *(("d512 fp8", f"dynamic {name}") for name in ("all", "tokens function")),
     *((f"{kernel} d128 fp8", "dynamic tokens function") for kernel in ("1Q", "pair_cta")),
+    *product(CROSSED, ("union", "paged", "persistent all but function", "all but bias")),
 )
 
 

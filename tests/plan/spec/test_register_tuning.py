@@ -201,10 +201,17 @@ def test_page_lookups_get_registers() -> None:
     assert paged["load"].registers > ATTENTION_SCHEDULE["load"].registers
 
 
-def test_a_function_beside_a_bias_leaves_p_in_its_own_columns() -> None:
-    both = Variant(OF_TERMS, score_mod=TWO)
-    each = (Variant(OF_TERMS), Variant(score_mod=TWO))
-    for variant, crosses in (*((one, True) for one in each), (both, False)):
+def test_a_function_beside_a_bias_or_several_terms_leaves_p_in_its_own_columns() -> None:
+    several = CAUSAL | SlidingWindowMask(20, 40)
+    each = (Variant(OF_TERMS), Variant(several), Variant(score_mod=TWO))
+    both = (Variant(OF_TERMS, score_mod=TWO), Variant(several, score_mod=TWO))
+    for variant, crosses in (*((v, True) for v in each), *((v, False) for v in both)):
         spec = KernelSpec.for_attention(DType.BF16, 128, variant=variant)
         assert spec.config.crosses is crosses
         assert spec.with_config(spec.config.tuned()).config.crosses is crosses
+
+
+def test_a_dynamic_cta_whose_p_crosses_emulates_the_default_share() -> None:
+    for scheduler, emulated in ((Scheduler.TILE, 24), (Scheduler.DYNAMIC, 16)):
+        spec = KernelSpec.for_attention(DType.BF16, 64, variant=Variant(scheduler=scheduler))
+        assert (spec.config.crosses, spec.config.tuning.emulated) == (True, emulated)
