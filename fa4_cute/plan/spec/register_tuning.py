@@ -91,45 +91,46 @@ def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> 
     O is in registers, so a wide one, or a bias besides, leaves a modifier half as many. With fp8
     operands P V is there, too: a mask of several terms does not fit beside a whole tile, nor with a
     modifier beside half a one, and scales per token, or a split of each of many query tiles, only
-    beside a narrow O. The widest O leaves several terms no more, and consumers that lent registers
-    half of it for scales per token and terms with biases of their own.
+    beside a narrow O. Two of these, or the widest O, leave several terms half a tile, and scales
+    per token beside a bias a quarter, where keys are split.
     """
     has_wide_sums = is_fp8 and ov_depth > FEW_COLUMNS
     is_scaled = variant.token_scales and has_wide_sums
-    several = is_fp8 and len(variant.terms) > 1
+    several, in_parts = len(variant.terms) > 1, variant.is_split and variant.is_persistent
     if not variant.modifies_scores:
-        if (is_scaled and several) or (len(variant.terms) > 1 and ov_depth > WIDER_DEPTH):
+        if several and (is_scaled or in_parts or ov_depth > WIDER_DEPTH):
             return FEW_COLUMNS
-        in_parts = has_wide_sums and variant.is_split and variant.is_persistent
-        return SEVERAL_TERMS_COLUMNS if is_scaled or several or in_parts else 0
-    scarce = ov_depth > WIDE_DEPTH or bool(variant.bias_slots) or has_wide_sums or several
-    fewer = variant.score_mod is not None and scarce
-    if is_scaled and ov_depth > WIDER_DEPTH and variant.has_biases_of_terms:
-        fewer = fewer or transposers_need_more(variant)
-    return FEW_COLUMNS // 2 if fewer else FEW_COLUMNS
+        fewer = is_scaled or (is_fp8 and several) or (has_wide_sums and in_parts)
+        return SEVERAL_TERMS_COLUMNS if fewer else 0
+    scarce = ov_depth > WIDE_DEPTH or bool(variant.bias_slots) or has_wide_sums
+    scarce |= is_fp8 and several
+    fewer = variant.score_mod is not None or (is_scaled and variant.is_split)
+    return FEW_COLUMNS // 2 if fewer and scarce else FEW_COLUMNS
 
 
 def most_columns(variant: Variant, ov_depth: int, *, few_rows: bool = False) -> int:
     """Return the most columns of an fp8 V that are multiplied together, 0 for those of the tile.
 
     Beside a V of more than 128 columns whatever changes a row takes the registers of half a block,
-    and of the next S; terms with biases of their own take another half beside scales per token, and
-    in the tile of few rows. That has fewer keys: up to 192 columns leave room for all others, and
-    more for one change. Consumers that lent registers have less by half a block where V is widest,
-    and beside both scales per token and a function, or such terms.
+    and of the next S; terms with biases of their own take another half beside scales per token, in
+    the tile of few rows, and beside a function in consumers that lent registers. The tile of few
+    rows has fewer keys: up to 192 columns leave room for all others, and more for one change.
+    Consumers that lent registers have less by half a block where V is widest, and by another beside
+    scales per token and a function. With both, several terms of a persistent CTA leave a V of up to
+    128 columns no whole block either; where keys are split, only those with biases.
     """
     several, is_widest = len(variant.terms) > 1, ov_depth > WIDER_DEPTH
     is_scaled, modifies = variant.token_scales, variant.modifies_scores
-    of_terms, lends = variant.has_biases_of_terms, transposers_need_more(variant)
+    has_function, lends = variant.score_mod is not None, transposers_need_more(variant)
     if ov_depth <= WIDE_DEPTH:
-        scarce = lends and of_terms and is_scaled and variant.score_mod is not None
+        differ = variant.has_biases_of_terms if lends else several
+        scarce = variant.is_persistent and differ and is_scaled and has_function
         return FEW_COLUMNS if scarce and ov_depth > FEW_COLUMNS else 0
-    if lends and is_widest:
-        scarce = is_scaled and (of_terms or variant.score_mod is not None)
-        return FEW_COLUMNS // 2 if scarce else FEW_COLUMNS
-    if of_terms and (is_scaled or few_rows):
+    if variant.has_biases_of_terms and (is_scaled or few_rows or (lends and has_function)):
         return FEW_COLUMNS // 2
-    if few_rows and is_widest and several and variant.score_mod is not None:
+    if lends and is_widest:
+        return FEW_COLUMNS // 2 if is_scaled and has_function else FEW_COLUMNS
+    if few_rows and is_widest and several and has_function:
         return FEW_COLUMNS // 2
     if few_rows:
         return FEW_COLUMNS if is_widest and (several or (is_scaled and modifies)) else 0

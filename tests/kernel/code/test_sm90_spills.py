@@ -50,6 +50,10 @@ VARIANTS = {
     "bias function split": Variant(
         BIAS & CAUSAL, return_lse=True, score_mod=MOD, sink=True, **WORKSPACE
     ),
+    "bias split": Variant(BIAS & CAUSAL, return_lse=True, **WORKSPACE),
+    "everything function split": Variant(
+        EVERYTHING, return_lse=True, score_mod=MOD, sink=True, **WORKSPACE
+    ),
     "everything paged split": Variant(
         EVERYTHING, return_lse=True, score_mod=MOD, sink=True, page_size=16,
         **PAGED, **WORKSPACE,
@@ -66,6 +70,8 @@ QUICK = (
     ("union function paged", FP8, (64, 0), True), ("everything split", FP8, (192, 0), False),
     ("union paged split", BF16, (256, 0), False), ("plain", FP8, (208, 0), True),
     ("union function split", FP8, (256, 0), True), ("bias function split", FP8, (192, 0), False),
+    ("union paged split", FP8, (128, 0), False), ("union function paged", FP8, (128, 0), True),
+    ("bias split", FP8, (128, 0), True), ("everything function split", FP8, (192, 0), False),
 )  # fmt: skip
 SPILLED = {
     (frozenset(features.split()), head_dim)

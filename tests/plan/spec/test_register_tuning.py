@@ -28,6 +28,7 @@ from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
 from tests.plan.spec.test_variant import variants
 
 BIAS = DenseBiasMask(0)
+SEVERAL = CAUSAL | SlidingWindowMask(20, 40)
 OF_TERMS = BIAS & CAUSAL | SlidingWindowMask(20, 40)
 ONE, TWO = ScoreMod("one", "a", (1,)), ScoreMod("two", "b", (1, 2))
 PERSISTENT, TILE = Scheduler.PERSISTENT, Scheduler.TILE
@@ -126,6 +127,7 @@ def test_masks_of_several_terms_join_their_sum_early(variant: Variant, early: bo
         (Variant(CAUSAL | SlidingWindowMask(20, 40), score_mod=ONE), 64, 64, 32),
         (Variant(OF_TERMS, token_scales=True), 32, 32, 32),
         (Variant(score_mod=ONE, token_scales=True, **IN_PARTS), 64, 32, 32),
+        (Variant(OF_TERMS, score_mod=ONE, **IN_PARTS), 32, 32, 32),
         (Variant(CAUSAL, **IN_PARTS), 0, 64, 64),
     ],
 )
@@ -140,16 +142,43 @@ def test_what_changes_a_row_narrows_the_blocks_of_an_fp8_v(
     assert SM90Spec.for_attention(DType.BF16, 256, variant=variant).config.column_cap == 0
 
 
-def test_a_function_of_many_splits_narrows_the_blocks_of_128_columns() -> None:
-    changed = Variant(OF_TERMS, token_scales=True, score_mod=TWO, **IN_PARTS)
-    assert [most_columns(changed, v) for v in (64, 128, 192, 256)] == [0, 64, 32, 32]
-    assert most_columns(replace(changed, scheduler=TILE), 128) == 0
+def test_what_narrows_the_blocks_of_128_columns() -> None:
+    changed = Variant(OF_TERMS, token_scales=True, score_mod=TWO, scheduler=PERSISTENT)
+    for variant in (changed, replace(changed, mask=SEVERAL), replace(changed, **IN_PARTS)):
+        assert [most_columns(variant, v) for v in (64, 128)] == [0, 64]
+    for other in (
+        replace(changed, scheduler=TILE),
+        replace(changed, mask=BIAS),
+        replace(changed, mask=SEVERAL, **IN_PARTS),
+        replace(changed, score_mod=None),
+        replace(changed, token_scales=False),
+    ):
+        assert most_columns(other, 128) == 0
 
 
-def test_biases_of_terms_of_many_splits_halve_the_tile_beside_the_widest_v() -> None:
-    scaled = Variant(OF_TERMS, token_scales=True, **IN_PARTS)
-    assert [most_sm90_keys(scaled, v, is_fp8=True) for v in (192, 256)] == [64, 32]
-    assert most_sm90_keys(replace(scaled, scheduler=TILE), 256, is_fp8=True) == 64
+@pytest.mark.parametrize(
+    ("variant", "bf16", "fp8"),
+    [
+        (Variant(**IN_PARTS), (0, 0, 0), (0, 96, 96)),
+        (Variant(SEVERAL), (0, 0, 64), (96, 96, 64)),
+        (Variant(SEVERAL, **IN_PARTS), (64, 64, 64), (64, 64, 64)),
+        (Variant(SEVERAL, token_scales=True), (0, 0, 64), (96, 64, 64)),
+        (Variant(BIAS, token_scales=True), (64, 64, 64), (64, 64, 64)),
+        (Variant(BIAS, partition=Partition.WORKSPACE), (64, 64, 64), (64, 64, 64)),
+        (
+            Variant(BIAS, token_scales=True, partition=Partition.WORKSPACE),
+            (64, 64, 64),
+            (64, 32, 32),
+        ),
+        (Variant(OF_TERMS, token_scales=True, **IN_PARTS), (64, 64, 64), (64, 32, 32)),
+        (Variant(SEVERAL, score_mod=ONE), (64, 64, 32), (32, 32, 32)),
+    ],
+)
+def test_most_keys_of_a_tile_on_hopper(
+    variant: Variant, bf16: tuple[int, ...], fp8: tuple[int, ...]
+) -> None:
+    for is_fp8, most in ((False, bf16), (True, fp8)):
+        assert tuple(most_sm90_keys(variant, v, is_fp8=is_fp8) for v in (64, 128, 256)) == most
 
 
 @pytest.mark.slow
