@@ -71,6 +71,15 @@ def test_files_stay_readable() -> None:
     assert not {path: lines for path, lines in lengths.items() if lines > MAX_FILE_LINES}
 
 
+def test_lines_of_c_stay_short() -> None:
+    """``clang-format`` breaks code at this column, and leaves comments as they are."""
+    columns = re.search(r"ColumnLimit: (\d+)", (ROOT / ".clang-format").read_text())
+    assert columns is not None
+    limit = int(columns[1])
+    found = [(relative(p), line) for p in C_SOURCES for line in p.read_text().splitlines()]
+    assert not [(path, line) for path, line in found if len(line) > limit]
+
+
 def test_functions_stay_short() -> None:
     found = [(relative(path), function) for path in SOURCES for function in functions(path)]
     assert len(found) > 1000

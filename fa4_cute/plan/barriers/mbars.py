@@ -1,6 +1,6 @@
 """The mbarriers of the 2Q/1Q kernel: one table that says who arrives, how often, and who waits.
 
-Index order (``pv`` = 2 stages of P, ``qk`` stages of K, ``kv`` ring slots)::
+Index order (``pv`` = 2 stages of P, 1 where it crosses, ``qk`` stages of K, ``kv`` ring slots)::
 
     0            S0_cons[0]     P0 (first pv stage) stored and O0 rescaled   256 per CTA
     1 .. pv-1    S0_cons[1..]   rest of P0 stored                            128 per CTA

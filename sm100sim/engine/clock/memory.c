@@ -41,8 +41,8 @@ static void store_until(const Execution *x, double at) {
 }
 
 /* Copies of lanes from global to shared memory, which the warp may wait for in groups. What arrives is written beside
- * the operands of products: an H100 copies as fast beside products that read all the time (h100_lanes.json), and an H200's products take as long
- * beside copies as alone (h200_apart.json). */
+ * the operands of products: an H100 copies as fast beside products that read all the time (h100_lanes.json), and an
+ * H200's products take as long beside copies as alone (h200_apart.json). */
 void copy_lanes(Clock *c, const Execution *x) {
   access_global(c, x);
   double moved = fmax(c->sms[x->w->sm].shared[CLOCK_SHARED_MEMORY].free_at, x->at);

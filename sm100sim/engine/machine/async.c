@@ -1,8 +1,8 @@
 /* Asynchronous work: TMA copies, MMAs, commits and TMEM stores between issue and landing.
  *
  * Fast mode lands an operation when it is issued.  Random mode lands eligible operations at moments
- * drawn from the seed; late mode only when no warp can run; timed mode in the order of their modelled ends.  Operations of one in-order family
- * (`Fifo`, key) land in issue order in every mode; all others in any order. */
+ * drawn from the seed; late mode only when no warp can run; timed mode in the order of their modelled ends.
+ * Operations of one in-order family (`Fifo`, key) land in issue order in every mode; all others in any order. */
 #include "machine/core.h"
 
 AsyncOp *async_new(Ctx *c, Fifo fifo, u32 key, void (*land)(Machine *, AsyncOp *), size_t payload_bytes) {

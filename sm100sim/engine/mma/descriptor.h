@@ -57,7 +57,8 @@ static inline u32 swizzle_span(u32 mode) {
   return mode == SWZ_64B ? 64 : mode == SWZ_32B ? 32 : mode == SWZ_NONE ? 16 : 128;
 }
 
-/* B of an instruction with a sparse A has 64 bytes along K; the ISA does not say where those beyond a swizzled row are. */
+/* B of an instruction with a sparse A has 64 bytes along K; where those beyond a swizzled row are, the ISA does not
+ * say. */
 static inline bool wide_k_unknown(const SmemDesc *d, bool mn_major) {
   return !mn_major && d->swizzle != SWZ_NONE && swizzle_span(d->swizzle) < 64;
 }

@@ -150,8 +150,8 @@ static u64 fixed_latency(const Mma *q) {
 }
 
 /* s: D address, A descriptor or address, B descriptor, instruction descriptor, enable-input-d, then the
- * scale factor addresses or that of metadata, and the disable-output-lane words, or the zero-column mask of .ws.  imm: address offset of
- * D. */
+ * scale factor addresses or that of metadata, and the disable-output-lane words, or the zero-column mask of .ws.
+ * imm: address offset of D. */
 static Step op_mma(Ctx *c, const Ins *i) {
   Step s;
   Mma q = {0};

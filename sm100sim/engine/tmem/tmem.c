@@ -94,8 +94,8 @@ Step uniform32(Ctx *c, u32 slot, const char *operand, u32 *value) {
   return STEP_NEXT;
 }
 
-/* A generic address has the window's number above its 32 bits.  Triton 3.6 and ThunderKittens give the 32 bits alone: ptxas
- * 13.0 makes machine code of both that takes the lower half (UTCBAR, STS). */
+/* A generic address has the window's number above its 32 bits.  Triton 3.6 and ThunderKittens give the 32 bits alone:
+ * ptxas 13.0 makes machine code of both that takes the lower half (UTCBAR, STS). */
 Step shared_operand(Ctx *c, u32 slot, u32 bits, i64 offset, bool generic, u32 *addr) {
   u64 first = 0;
   bool have = false;
