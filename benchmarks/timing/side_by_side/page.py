@@ -47,8 +47,7 @@ cause should not act there; that is an argument and no measurement.
   ([timing_blackwell.md](timing_blackwell.md)). A ratio is only given between two rows with the mark
   or two rows without it. Rows of other states than 235942c6, b65a9f65 and c55a19a8 (below the
   table) were predicted before the way through tables that ptxas makes of branches was followed. Of
-  this package's kernels those of 256 and 512 have one. This package's bf16 rows of 235942c6 at head
-  dim 128 are of the kernel before it handed over P as a whole.
+  this package's kernels those of 256 and 512 have one.
 """
 
 
