@@ -69,8 +69,28 @@ more than a full key tile of the kernel without a mask, and the median as a shar
 """
 MASKED_SAYS: Final = """
 So a mask costs nothing where it hides nothing, and masked tiles are slower than full ones, by a
-third and more. A warp takes a comparison and a selection for each column of the groups of 32 that
-it does not see whole. How much of the difference these are was not taken apart.
+third and more. Rows of bf16 at head dims 64, 96 and 192/128 are of the kernels before P crossed.
+
+The mask itself is the cause. A warp takes a comparison and a selection for each column of the
+groups of 32 that it does not see whole, 256 instructions for 128 columns, and each takes the ALU of
+a sub-partition two cycles: 512 cycles, in which the row's maximum, the factor and P all wait. Of
+the first query tile the last but one key tile holds the diagonal and the last is hidden whole, so
+both are masked; its four warps mask 1,664 of the 2,304 instructions. The same run replayed without
+some of these instructions takes as many cycles more than without a mask (both masked tiles, the
+chip's own values, and the median of the draws):
+
+| left out | d128 | d64 |
+|---|---|---|
+| nothing | +1,445, +1,670 | +1,582, +1,556 |
+| comparisons and selections | +211, +116 | +133, +102 |
+| those of the first query tile | +579, +626 | +482, +556 |
+| those of the second query tile | +1,628, +1,651 | +1,749, +1,652 |
+| those of the hidden tile | +1,384, +1,606 | +1,330, +1,349 |
+| those of both diagonals | +997, +1,445 | +947, +840 |
+| comparisons, as if predicates came for nothing | +1,238, +1,228 | +1,175, +1,164 |
+
+So nine tenths are the mask, most of it in the first query tile, whose two masked tiles follow one
+another. Predicates out of words of bits, seven to an instruction, are worth a quarter at most.
 """
 TAIL: Final = """
 ## What it says
@@ -82,7 +102,7 @@ TAIL: Final = """
 * **A quarter of the exponentials was a little too few**, in every class of prompts but bf16 at
   192/128 and, since P crosses there, at 128: 20 of 64 pairs shorten T1 and leave MUFU to the other
   group. From 24 of 64 on issue slots are short. fp8 at head dim 64, whose products are short, has
-  28 of 64. Where P crosses, bf16 at head dims 64 and 96 has 24 of 64.
+  28 of 64. Where P crosses, bf16 at head dim 64 has 24 of 64.
 * **A shorter T1 is not enough.** One experiment shortens it by 5 % and changes nothing: each of the
   two softmax groups is busy for two thirds of a tile, so what one gains it takes from the other. Of
   the 2,470 cycles of a tile, a softmax warp waits 830 for S and 350 for its turn at issue and MUFU.

@@ -45,9 +45,9 @@ cause should not act there; that is an argument and no measurement.
   the machine code.
 * **State.** Rows marked * were predicted before the latency of an exponential fell by 8 cycles
   ([timing_blackwell.md](timing_blackwell.md)). A ratio is only given between two rows with the mark
-  or two rows without it. Rows of other states than 235942c6 and c55a19a8 (below the table) were
-  predicted before the way through tables that ptxas makes of branches was followed. Of this
-  package's kernels those of 256 and 512 have one.
+  or two rows without it. Rows of other states than 235942c6, a45a8403 and b65a9f65 (below the
+  table) were predicted before the way through tables that ptxas makes of branches was followed. Of
+  this package's kernels those of 256 and 512 have one.
 """
 
 

@@ -13,13 +13,13 @@ LAUNCH_CYCLES: Final = 3946
 MEMORY_BYTES_PER_CYCLE: Final = 3895
 PREDICTED: Final[tuple[PredictedRow, ...]] = (
     PredictedRow("2q", 2, 64, 64,
-                 Costs(0, 7201, 18230), Costs(4276, 3240, 18454)),
+                 Costs(0, 7499, 15996), Costs(3907, 3465, 15991)),
     PredictedRow("2q", 2, 96, 96,
-                 Costs(0, 9410, 19361), Costs(4420, 4254, 18912)),
+                 Costs(0, 9765, 15946), Costs(3966, 4384, 16073)),
     PredictedRow("2q", 2, 128, 128,
-                 Costs(0, 9695, 16788), Costs(3520, 5251, 16588)),
+                 Costs(0, 9789, 16968), Costs(3689, 5035, 16413)),
     PredictedRow("2q", 2, 192, 128,
-                 Costs(0, 9810, 23612), Costs(4441, 4781, 23480)),
+                 Costs(0, 9482, 21642), Costs(3938, 4720, 21520)),
     PredictedRow("2q", 1, 64, 64,
                  Costs(0, 7469, 17800), Costs(4149, 3524, 17808)),
     PredictedRow("2q", 1, 96, 96,
