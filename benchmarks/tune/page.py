@@ -69,7 +69,7 @@ more than a full key tile of the kernel without a mask, and the median as a shar
 """
 MASKED_SAYS: Final = """
 So a mask costs nothing where it hides nothing, and masked tiles are slower than full ones, by a
-third and more. Rows of bf16 at head dims 64, 96 and 192/128 are of the kernels before P crossed.
+third and more.
 
 The mask itself is the cause. A warp takes a comparison and a selection for each column of the
 groups of 32 that it does not see whole, 256 instructions for 128 columns, and each takes the ALU of
