@@ -63,14 +63,13 @@ def choices_for(tuning: Tuning, variant: Variant) -> Tuning:
     """Return those choices of a row of the table that leave registers for what the variant holds.
 
     P that crosses waits in registers for the columns of the other chain's S. A function leaves none
-    for it beside a bias or several terms, and a CTA that asks for its next query tile none for
-    exponentials emulated beyond the default.
+    for it beside a bias or several terms, and a CTA that asks for its next query tile none beside
+    exponentials emulated beyond the default, whose share is that of all schedulers: so are bits.
     """
-    if not tuning.crosses:
-        return tuning
-    if variant.score_mod is not None and (variant.bias_slots or len(variant.terms) > 1):
-        return replace(tuning, crosses=False)
-    return replace(tuning, emulated=Tuning().emulated) if variant.is_dynamic else tuning
+    differs = bool(variant.bias_slots) or len(variant.terms) > 1
+    scarce = variant.score_mod is not None and differs
+    scarce |= variant.is_dynamic and tuning.emulated > Tuning().emulated
+    return replace(tuning, crosses=tuning.crosses and not scarce)
 
 
 def most_consumers(variant: Variant, ov_depth: int) -> int:

@@ -240,7 +240,11 @@ def test_a_function_beside_a_bias_or_several_terms_leaves_p_in_its_own_columns()
         assert spec.with_config(spec.config.tuned()).config.crosses is crosses
 
 
-def test_a_dynamic_cta_whose_p_crosses_emulates_the_default_share() -> None:
-    for scheduler, emulated in ((Scheduler.TILE, 24), (Scheduler.DYNAMIC, 16)):
-        spec = KernelSpec.for_attention(DType.BF16, 64, variant=Variant(scheduler=scheduler))
-        assert (spec.config.crosses, spec.config.tuning.emulated) == (True, emulated)
+@pytest.mark.parametrize("head_dim", [64, 96, 128])
+def test_every_scheduler_emulates_the_same_share(head_dim: int) -> None:
+    tile, dynamic = (
+        KernelSpec.for_attention(DType.BF16, head_dim, variant=Variant(scheduler=scheduler)).config
+        for scheduler in (Scheduler.TILE, Scheduler.DYNAMIC)
+    )
+    assert tile.tuning.emulated == dynamic.tuning.emulated
+    assert (tile.crosses, dynamic.crosses) == (True, head_dim == 128)
