@@ -8,7 +8,7 @@ spills with them. What is decided here:
 * how many columns of an fp8 V are multiplied together (:func:`most_columns`);
 * how the loads of what changes scores are spread (:class:`ScoreLoads`);
 * whether the output on Hopper finds its query tile again (:func:`decodes_again`), and which warps
-  there take registers from the consumers (:func:`transposers_need_more`);
+  there take registers from the consumers (:func:`splits_many_tiles`);
 * when the row sum and its factor become one number (:func:`joins_sum_early`);
 * which kernels may have other registers than the default, and how many the load role gets
   (:func:`attention_schedule`).
@@ -56,7 +56,7 @@ def most_keys(variant: Variant) -> int:
     if not variant.modifies_scores:
         return 0
     both = variant.score_mod is not None and bool(variant.bias_slots)
-    return FEW_COLUMNS if both and variant.is_persistent and variant.is_split else RESIDENT_COLUMNS
+    return FEW_COLUMNS if both and splits_many_tiles(variant) else RESIDENT_COLUMNS
 
 
 def choices_for(tuning: Tuning, variant: Variant) -> Tuning:
@@ -95,7 +95,7 @@ def most_sm90_keys(variant: Variant, ov_depth: int, *, is_fp8: bool = False) -> 
     """
     has_wide_sums = is_fp8 and ov_depth > FEW_COLUMNS
     is_scaled = variant.token_scales and has_wide_sums
-    several, in_parts = len(variant.terms) > 1, variant.is_split and variant.is_persistent
+    several, in_parts = len(variant.terms) > 1, splits_many_tiles(variant)
     if not variant.modifies_scores:
         if several and (is_scaled or in_parts or ov_depth > WIDER_DEPTH):
             return FEW_COLUMNS
@@ -120,7 +120,7 @@ def most_columns(variant: Variant, ov_depth: int, *, few_rows: bool = False) -> 
     """
     several, is_widest = len(variant.terms) > 1, ov_depth > WIDER_DEPTH
     is_scaled, modifies = variant.token_scales, variant.modifies_scores
-    has_function, lends = variant.score_mod is not None, transposers_need_more(variant)
+    has_function, lends = variant.score_mod is not None, splits_many_tiles(variant)
     if ov_depth <= WIDE_DEPTH:
         differ = variant.has_biases_of_terms if lends else several
         scarce = variant.is_persistent and differ and is_scaled and has_function
@@ -161,10 +161,10 @@ def _has_limits(variant: Variant) -> bool:
     return variant.mask not in (NULL, CAUSAL)
 
 
-def transposers_need_more(variant: Variant) -> bool:
-    """Return whether what transposes V on Hopper decodes too much for its registers.
+def splits_many_tiles(variant: Variant) -> bool:
+    """Return whether each CTA splits the keys of many query tiles.
 
-    That is a split of each of many query tiles.
+    What transposes V on Hopper then decodes too much for its registers, and consumers lend it some.
     """
     return variant.is_split and variant.is_persistent
 

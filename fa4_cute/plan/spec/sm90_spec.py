@@ -20,7 +20,7 @@ from .register_tuning import (
     most_consumers,
     most_few_rows_keys,
     most_sm90_keys,
-    transposers_need_more,
+    splits_many_tiles,
 )
 from .schedule import (
     SM90_FEW_ROWS_SCHEDULES,
@@ -245,7 +245,7 @@ def sm90_schedule(config: SM90Config, variant: Variant) -> WarpSchedule:
     """Return warps and registers of the Hopper kernel's roles."""
     if config.few_rows:
         schedule = SM90_FEW_ROWS_SCHEDULES[config.ctas_per_sm]
-    elif config.transposes_values and transposers_need_more(variant):
+    elif config.transposes_values and splits_many_tiles(variant):
         return SM90_TRANSPOSING_SCHEDULE
     else:
         schedule = SM90_SCHEDULES[config.num_consumers]
