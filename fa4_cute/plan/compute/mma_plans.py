@@ -67,6 +67,6 @@ def pv_plan(config: FA4Config) -> MmaPlan:
         m=config.MMA_M,
         k=config.BN,
         num_stages=config.num_pv_stages,
-        quarters=() if config.crosses else config.tuning.ends,
+        quarters=config.tuning.ends if config.num_pv_stages > 1 else (),
         cta_group=config.cta_group(),
     )
