@@ -63,20 +63,14 @@ def _band(values: Sequence[float], form: str) -> str:
 
 def predicted(of: ProblemClass) -> Masked:
     """Execute the CTAs of a class and predict their cycles with every draw."""
-    from benchmarks.tune.measure import ARCH, CHIP, DRAWS, spec_of, trace
-    from fa4_cute.host.compile import cache
-    from sm100sim.timing.chips import load_chip
+    from benchmarks.tune.measure import drawn_chips, machine_code, spec_of, trace
     from sm100sim.timing.model import run_cluster
-    from sm100sim.timing.sass.lines import compiled
 
-    chip = load_chip(CHIP)
-    draws = [chip.draw(number) for number in range(1, DRAWS + 1)]
+    draws = drawn_chips()
 
     def cycles(problem: Any) -> list[float]:
         spec = spec_of(problem, of.kernel)
-        artifact = cache.compiled(spec)
-        code = compiled(artifact.ptx, ARCH, artifact.kernel_name)
-        found = trace(problem, spec, code)
+        found = trace(problem, spec, machine_code(spec))
         return [run_cluster(found, draw).cycles for draw in draws]
 
     short, long = TRACED

@@ -62,6 +62,18 @@ def ptx_hash(spec: KernelSpec) -> str:
     return hashlib.sha256(artifact.ptx.replace(artifact.kernel_name, "KERNEL").encode()).hexdigest()
 
 
+def machine_code(spec: KernelSpec) -> SassKernel:
+    """Return the machine code of a kernel."""
+    artifact = cache.compiled(spec)
+    return compiled(artifact.ptx, ARCH, artifact.kernel_name)
+
+
+def drawn_chips() -> list[Draw]:
+    """Return the chips of all draws, the same for every choice."""
+    chip = load_chip(CHIP)
+    return [chip.draw(number) for number in range(1, DRAWS + 1)]
+
+
 def trace(problem: Problem, spec: KernelSpec, code: SassKernel) -> ClusterTrace:
     """Return what the first CTA executes: that with most keys."""
     tensors = make(problem, "cpu")
@@ -96,15 +108,13 @@ def measured(of: ProblemClass, tuning: Tuning, hashes: dict[str, str]) -> Record
     Args:
         of: the class. tuning: the choice. hashes: of its kernels' PTX, by kind of cell.
     """
-    chip = load_chip(CHIP)
-    draws = [chip.draw(number) for number in range(1, DRAWS + 1)]
+    draws = drawn_chips()
     cycles: dict[str, tuple[int, ...]] = {}
     facts: list[tuple[int, int, int]] = []
     for kind in dict.fromkeys(cell.kind for cell in of.cells):
         spec = spec_of(of.problem(kind, TRACED[0]), of.kernel, tuning)
         facts.append(static_facts(spec))
-        artifact = cache.compiled(spec)
-        code = compiled(artifact.ptx, ARCH, artifact.kernel_name)
+        code = machine_code(spec)
         pair = [trace(of.problem(kind, keys), spec, code) for keys in TRACED]
         per_draw = [tuple(run_cluster(t, draw).cycles for t in pair) for draw in draws]
         for cell in of.cells:
