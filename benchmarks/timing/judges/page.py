@@ -143,10 +143,10 @@ What has changed since. Only the first table is a blind prediction:
   lanes, so the other 139 are as they were. One more case has a way through its machine code now:
   fa4_cute's d256 with 208 registers, where ptxas left a wait out (-4.7 %).
 * **The last step, from 4.7 % to 4.6 %,** is of the last rule below. It has no value that could be
-  fitted and was frozen in a commit before this run; that small softmax and layer norm were 20 % slow
-  was its reason. Of the 23 cases with several CTAs on an SM 15 moved, all but one down, and eight
-  came nearer to the chip. Ten cases were beyond 12 %, seven are; one of these is new (Triton's boxes
-  with two stages, -17.5 %, was -6.4 %). Triton's boxes are in a worse order (tau was 0.73).
+  fitted and was frozen in a commit before this run; its reason was that small softmax and layer
+  norm were 20 % slow. Of the 23 cases with several CTAs on an SM 15 moved, all but one down, and
+  eight came nearer to the chip. Ten cases were beyond 12 %, seven are; one of these is new (Triton's
+  boxes with two stages, -17.5 %, was -6.4 %). Triton's boxes are in a worse order (tau was 0.73).
 
 The rules and values that changed:
 
@@ -179,7 +179,7 @@ The rules and values that changed:
   The machine let what arrives wait for products; now it is 2.5 to 3.7 % slow. Of rows that CTAs
   share, all SMs at once get 35 to 60 bytes a cycle by lanes (18 probes, tiles of 64 to 256 rows, 2
   to 64 CTAs in a row with the same A): the machine has their mean, 49, and had 74 as for boxes.
-* **Places of CTAs**: where an SM holds several, a place is taken again when its CTA has ended, while
+* **Places of CTAs**: where an SM holds several, a place is taken again when its CTA has ended and
   the others go on; that is how CTAs are handed out. The machine replays all CTAs of an SM so. It
   counted waves, each as long as its last CTA, with a gap behind it.
 
