@@ -145,8 +145,9 @@ What has changed since. Only the first table is a blind prediction:
 * **The last step, from 4.7 % to 4.6 %,** is of the last rule below. It has no value that could be
   fitted and was frozen in a commit before this run; its reason was that small softmax and layer
   norm were 20 % slow. Of the 23 cases with several CTAs on an SM 15 moved, all but one down, and
-  eight came nearer to the chip. Ten cases were beyond 12 %, seven are; one of these is new (Triton's
-  boxes with two stages, -17.5 %, was -6.4 %). Triton's boxes are in a worse order (tau was 0.73).
+  eight came nearer to the chip. Ten cases were beyond 12 %, seven are; one of these is new
+  (Triton's boxes with two stages, -17.5 %, was -6.4 %). Triton's boxes are in a worse order (tau
+  was 0.73).
 
 The rules and values that changed:
 

@@ -150,7 +150,7 @@ typedef struct {
   CacheLine *lines;
   Message *heap;
   u32 n_heap, heap_room, n_warps, n_steps, live; /* n_steps: of one copy */
-  u64 messages, begun; /* clusters that have begun */
+  u64 messages, begun;                           /* clusters that have begun */
   bool no_memory;
   double now;
 } Clock;
