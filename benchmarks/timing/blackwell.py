@@ -172,8 +172,10 @@ def with_ratios(text: str) -> str:
 
     lines = [text.partition(RATIOS)[0].rstrip(), "", RATIOS, "", *RATIOS_HEAD, ""]
     lines += [*claims.section(load(claims.RECORDS)), ""]
-    lines += ["## A ladder of GEMMs", "", *LADDER_HEAD, ""]
-    return "\n".join([*lines, *ladder.section(load(ladder.RECORDS)), ""])
+    lines += ["## Ladders of GEMMs", "", *LADDER_HEAD, ""]
+    rows = load(ladder.RECORDS)
+    lines += [*ladder.section(rows), "", *KITTENS_HEAD, "", *ladder.section(rows, ladder.KITTENS)]
+    return "\n".join([*lines, ""])
 
 
 RATIOS_HEAD = (
@@ -185,6 +187,11 @@ RATIOS_HEAD = (
 LADDER_HEAD = (
     "The kernels of gau-nernst/learn-cuda, `02e_matmul_sm100` at 1454f8b, bf16, 4096 cubed,",
     "predicted by `python -m benchmarks.timing.ladder` with nvcc 13.0. Published on a rented B200.",
+)
+KITTENS_HEAD = (
+    "The levels with tcgen05 of HazyResearch/ThunderKittens, `kernels/gemm/educational_b200`, at",
+    "0b55588d, bf16, 4096 cubed. The lower ones, 6 to 55 TFLOPS, are loops on CUDA cores and wmma;",
+    "they are not predicted. Published in that folder's README, for a B200.",
 )
 
 

@@ -22,7 +22,7 @@ from benchmarks.timing.gemm import PAIRS_AT_LEAST, tau
 from benchmarks.timing.side_by_side.callers import CUDA12, CUDA13, Column
 from benchmarks.timing.side_by_side.page import BEFORE
 from benchmarks.timing.side_by_side.records import load, write
-from benchmarks.timing.side_by_side.rows import Family, Maker, model
+from benchmarks.timing.side_by_side.rows import CHIP, Family, Maker, model
 from benchmarks.timing.side_by_side.variants import Changes
 from sm100sim.timing.predict import Band
 
@@ -30,6 +30,10 @@ RECORDS: Final = Path(__file__).with_suffix(".json")
 FULL, CAUSAL = Family((128, 128), False), Family((128, 128), True)
 FULL_64, FULL_256 = Family((64, 64), False), Family((256, 256), False)
 FP8, FP8_CAUSAL = Family((128, 128), False, "fp8"), Family((128, 128), True, "fp8")
+FRONTEND: Final = "cudnn-frontend, GB200, files of May 2026, b2, 64/8 heads"
+GB200: Final = {4096: (1538, 1330), 8192: (1686, 1518), 16384: (1663, 1636), 32768: (1470, 1529)}
+"""TFLOPS of FlashAttention-4 by length: all keys, and causal."""
+TIRX: Final = "TIRx-kernels, baseline at 92240d6"
 TWILL: Final = "facebookexperimental/triton, report of July 2026, b4 h32"
 
 
@@ -62,6 +66,7 @@ class Claim:
         published: the ratio; of TFLOPS as that of times for equal work.
         work: work of `above` over that of `below`; the ratio of times is divided by it.
         source: where it stands.
+        chip: on which both were timed.
     """
 
     group: str
@@ -71,6 +76,7 @@ class Claim:
     published: float
     source: str
     work: float = 1.0
+    chip: str = CHIP
 
 
 def knobs() -> Iterator[Claim]:
@@ -162,6 +168,17 @@ def masks() -> Iterator[Claim]:
                 Call(PAIR, CAUSAL, length, heads), Call(PAIR, FULL, length, heads),
                 full / causal / 2, "flash-attention issue 2605",
             )  # fmt: skip
+    for length, (full, causal) in GB200.items():
+        yield Claim(
+            "masks", f"causal over all keys, {length // 1024}K, GB200",
+            Call(PAIR, CAUSAL, length, 128), Call(PAIR, FULL, length, 128), full / causal / 2,
+            FRONTEND, chip="gb200",
+        )  # fmt: skip
+    for length, causal, full in ((1024, 21.51, 33.09), (4096, 120.11, 220.10), (8192, 437, 800.1)):
+        yield Claim(
+            "masks", f"causal over all keys, {length // 1024}K, b1 h32",
+            Call(PAIR, CAUSAL, length, 32), Call(PAIR, FULL, length, 32), causal / full, TIRX,
+        )  # fmt: skip
 
 
 def lengths() -> Iterator[Claim]:
@@ -182,7 +199,14 @@ def lengths() -> Iterator[Claim]:
             yield Claim(
                 "lengths", f"{length // 1024}K over 8K, b1 h32, {family.name.split()[-1]}",
                 Call(PAIR, family, length, 32), Call(PAIR, family, 8192, 32),
-                time / times[8192] / work, "TIRx-kernels, baseline at 92240d6", work,
+                time / times[8192] / work, TIRX, work,
+            )  # fmt: skip
+    for which, family in enumerate((FULL, CAUSAL)):
+        for length in (length for length in GB200 if length != 8192):
+            yield Claim(
+                "lengths", f"{length // 1024}K over 8K, GB200, {family.name.split()[-1]}",
+                Call(PAIR, family, length, 128), Call(PAIR, family, 8192, 128),
+                GB200[8192][which] / GB200[length][which], FRONTEND, (length / 8192) ** 2, "gb200",
             )  # fmt: skip
 
 
@@ -305,13 +329,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     warnings.simplefilter("ignore")
     sm100sim.activate(sm_count=148)  # before the DSL is imported
-    maker, failed = Maker(), 0
+    makers: dict[str, Maker] = {}
+    failed = 0
     for claim in CLAIMS:
         rows = {row["name"]: row for row in load(RECORDS)}
         if (given.missing and claim.name in rows) or not re.search(given.only, claim.name):
             continue
         try:
-            rows[claim.name] = predicted(maker, claim)
+            if claim.chip not in makers:
+                makers[claim.chip] = Maker(claim.chip, *makers.values())
+            rows[claim.name] = predicted(makers[claim.chip], claim)
         except Exception as error:  # the others go on
             print(f"{claim.name}: {type(error).__name__}: {str(error)[:300]}", flush=True)
             failed += 1
