@@ -175,7 +175,7 @@ def with_ratios(text: str) -> str:
     lines += ["## Ladders of GEMMs", "", *LADDER_HEAD, ""]
     rows = load(ladder.RECORDS)
     lines += [*ladder.section(rows), "", *KITTENS_HEAD, "", *ladder.section(rows, ladder.KITTENS)]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, "", *NOT_PREDICTED.strip().split("\n"), ""])
 
 
 RATIOS_HEAD = (
@@ -193,6 +193,23 @@ KITTENS_HEAD = (
     "0b55588d, bf16, 4096 cubed. The lower ones, 6 to 55 TFLOPS, are loops on CUDA cores and wmma;",
     "they are not predicted. Published in that folder's README, for a B200.",
 )
+NOT_PREDICTED = """
+## Published and not predicted
+
+* **A B300's shares of pipes** (flash-attention issue 2701). FlashAttention-4 takes
+  `tcgen05.ld.red` there, a load from Tensor Memory with a maximum. The simulator executes sm_100a,
+  which has none. The instruction's encoding is published (`cicuvc/nvidia-sass-document`,
+  `notes/sm103/instr/ldtm_stat.md`), what it takes is not.
+* **A GB200's backward passes** (cudnn-frontend's files). What spreads tiles over SMs here knows
+  forward kernels only; deterministic ones besides wait for other CTAs. cuDNN's own are not public.
+* **TIRx's attention beside FlashAttention-4** (TIRx-kernels' baseline, 0.94 to 1.01). PyPI's
+  `tirx-kernels` 0.1.2 with `apache-tvm` 0.27 writes its CUDA source without a GPU and nvcc 13.0
+  takes it, but no column of this page asks for it yet. Its machine code is built with a register
+  level of ptxas of its own for each problem. Its GEMMs, DeepGEMM's and cuBLAS's: not run.
+* **Grouped heads**: the GB200's rows have 8 heads of keys for 64, FlashAttention-4 packs the
+  queries that share one, and here each head has its own.
+* **ThunderKittens' full kernel** (1,540 TFLOPS at 4096 cubed) and its blog's charts: not run.
+"""
 
 
 def main(arguments: list[str]) -> int:
