@@ -191,7 +191,8 @@ LADDER_HEAD = (
 KITTENS_HEAD = (
     "The levels with tcgen05 of HazyResearch/ThunderKittens, `kernels/gemm/educational_b200`, at",
     "0b55588d, bf16, 4096 cubed. The lower ones, 6 to 55 TFLOPS, are loops on CUDA cores and wmma;",
-    "they are not predicted. Published in that folder's README, for a B200.",
+    "they are not predicted. Published in that folder's README, for a B200. Level 9 is stopped: a CTA",
+    "exits while its bulk store still reads its shared memory.",
 )
 NOT_PREDICTED = """
 ## Published and not predicted
@@ -199,7 +200,7 @@ NOT_PREDICTED = """
 * **A B300's shares of pipes** (flash-attention issue 2701). FlashAttention-4 takes
   `tcgen05.ld.red` there, a load from Tensor Memory with a maximum. The simulator executes sm_100a,
   which has none. The instruction's encoding is published (`cicuvc/nvidia-sass-document`,
-  `notes/sm103/instr/ldtm_stat.md`), what it takes is not.
+  its note on `LDTM.STAT`), what it takes is not.
 * **A GB200's backward passes** (cudnn-frontend's files). What spreads tiles over SMs here knows
   forward kernels only; deterministic ones besides wait for other CTAs. cuDNN's own are not public.
 * **TIRx's attention beside FlashAttention-4** (TIRx-kernels' baseline, 0.94 to 1.01). PyPI's

@@ -251,6 +251,7 @@ What is known of the misses:
 * **Short launches.** One wave of CTAs (1K, 32 heads, all keys) is predicted too fast beside a long
   launch, and a few waves too slow. Less is known of the start and the end of a CTA than of its
   loop.
+* **32K on a GB200**: both published rates fall by a tenth; what holds a clock down is not modelled.
 """
 COPIES: Final = ("975cfb2f", "ca692b55")
 """States of the machine in which a copy took 640 cycles beyond its rows, and a row 1.5."""

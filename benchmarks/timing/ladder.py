@@ -202,7 +202,7 @@ def main(arguments: Sequence[str]) -> int:
                 told = [round(c) for c in cycles]
                 rows.append({"name": name, "compiler": compiler, "cycles": told})
             except Exception as error:  # the others go on
-                failed = f"{type(error).__name__}: {error}".splitlines()[0][:160]
+                failed = str(error).partition("\n")[0].rpartition(": ")[2][:160]
                 rows.append({"name": name, "failed": failed})
             print(name, rows[-1].get("failed", rows[-1].get("cycles", [0])[0]), flush=True)
             write(sorted(rows, key=lambda row: list(of).index(row["name"])), RECORDS)
