@@ -191,8 +191,8 @@ LADDER_HEAD = (
 KITTENS_HEAD = (
     "The levels with tcgen05 of HazyResearch/ThunderKittens, `kernels/gemm/educational_b200`, at",
     "0b55588d, bf16, 4096 cubed. The lower ones, 6 to 55 TFLOPS, are loops on CUDA cores and wmma;",
-    "they are not predicted. Published in that folder's README, for a B200. Level 9 is stopped: a CTA",
-    "exits while its bulk store still reads its shared memory.",
+    "they are not predicted. Published in that folder's README, for a B200. Level 9 is stopped: a",
+    "CTA exits while its bulk store still reads its shared memory.",
 )
 NOT_PREDICTED = """
 ## Published and not predicted

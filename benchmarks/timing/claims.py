@@ -244,14 +244,13 @@ What is known of the misses:
   gain.
 * **O from registers, d64.** The row takes the released path, that of packed sequences. The pull
   request has another path, which is not released, so the row is not the change that was timed.
-* **Two stages instead of three** cost the machine 7 %, the chip 4 %. With copies of 640 cycles it
-  was 15 %.
+* **Two stages instead of three** cost the machine 7 %, the chip 4 % (before: 15 %).
 * **Polynomials, fp8.** 1 of 16 instead of 1 of 8 costs the machine 2 %, the chip 3 and 5 %. Before
   the latency of exponentials was mended it was a gain of 7 and 10 %.
 * **Short launches.** One wave of CTAs (1K, 32 heads, all keys) is predicted too fast beside a long
   launch, and a few waves too slow. Less is known of the start and the end of a CTA than of its
   loop.
-* **32K on a GB200**: both published rates fall by a tenth; what holds a clock down is not modelled.
+* **32K on a GB200**: the published rates fall; what holds a clock down is not modelled.
 """
 COPIES: Final = ("975cfb2f", "ca692b55")
 """States of the machine in which a copy took 640 cycles beyond its rows, and a row 1.5."""
