@@ -91,7 +91,8 @@ class Convert(Form):
 
 @form
 class Pack(Form):
-    """cvt of packed formats: FORMATS and bits of one element of destination and source."""
+    """cvt of packed formats: FORMATS and bits of one element of destination and source; of
+    cvt.pack `sign_bit` says whether the elements have one."""
 
     _fields_ = [
         ("to", U8), ("bits", U8), ("source", U8), ("source_bits", U8), ("rounding", U8),
@@ -104,13 +105,13 @@ class Compare(Form):
     """setp, set, selp, slct, testp, predicate logic.
 
     `negated_a`, `negated_b`: of predicate sources (setp and selp: of the only one); `number`: of
-    COMPARISONS, or of CLASSES; `type`: of COMPARED; `as_float`: the result of set or the
-    selector of slct is a float.
+    COMPARISONS, or of CLASSES; `type`: of COMPARED; `as_float`: the selector of slct is a float;
+    `yes`: what set writes where the comparison holds, of a packed one in each half.
     """
 
     _fields_ = [
         ("number", U8), ("type", U8), ("combine", U8), ("ftz", BOOL), ("negated_a", BOOL),
-        ("negated_b", BOOL), ("packed", BOOL), ("as_float", BOOL),
+        ("negated_b", BOOL), ("packed", BOOL), ("as_float", BOOL), ("yes", U32),
     ]  # fmt: skip
 
 
