@@ -105,13 +105,12 @@ class Compare(Form):
     """setp, set, selp, slct, testp, predicate logic.
 
     `negated_a`, `negated_b`: of predicate sources (setp and selp: of the only one); `number`: of
-    COMPARISONS, or of CLASSES; `type`: of COMPARED; `as_float`: the selector of slct is a float;
-    `yes`: what set writes where the comparison holds, of a packed one in each half.
+    COMPARISONS, or of CLASSES; `type`: of COMPARED; `as_float`: the selector of slct is a float.
     """
 
     _fields_ = [
         ("number", U8), ("type", U8), ("combine", U8), ("ftz", BOOL), ("negated_a", BOOL),
-        ("negated_b", BOOL), ("packed", BOOL), ("as_float", BOOL), ("yes", U32),
+        ("negated_b", BOOL), ("packed", BOOL), ("as_float", BOOL),
     ]  # fmt: skip
 
 

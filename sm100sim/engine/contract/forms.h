@@ -61,17 +61,15 @@ _Static_assert(sizeof(PackForm) == 8 && offsetof(PackForm, to) == 0 && offsetof(
 /* setp, set, selp, slct, testp, predicate logic.
  *
  * `negated_a`, `negated_b`: of predicate sources (setp and selp: of the only one); `number`: of
- * COMPARISONS, or of CLASSES; `type`: of COMPARED; `as_float`: the selector of slct is a float;
- * `yes`: what set writes where the comparison holds, of a packed one in each half. */
+ * COMPARISONS, or of CLASSES; `type`: of COMPARED; `as_float`: the selector of slct is a float. */
 typedef struct {
   u8 number, type, combine;
   bool ftz, negated_a, negated_b, packed, as_float;
-  u32 yes;
 } CompareForm;
-_Static_assert(sizeof(CompareForm) == 12 && offsetof(CompareForm, number) == 0 && offsetof(CompareForm, type) == 1 &&
+_Static_assert(sizeof(CompareForm) == 8 && offsetof(CompareForm, number) == 0 && offsetof(CompareForm, type) == 1 &&
     offsetof(CompareForm, combine) == 2 && offsetof(CompareForm, ftz) == 3 && offsetof(CompareForm, negated_a) == 4 &&
-    offsetof(CompareForm, negated_b) == 5 && offsetof(CompareForm, packed) == 6 &&
-    offsetof(CompareForm, as_float) == 7 && offsetof(CompareForm, yes) == 8, "CompareForm");
+    offsetof(CompareForm, negated_b) == 5 && offsetof(CompareForm, packed) == 6 && offsetof(CompareForm, as_float) == 7,
+    "CompareForm");
 
 /* Across a warp: `mode` of SHUFFLES, VOTES, REDUCTIONS, or all lanes of match. */
 typedef struct {

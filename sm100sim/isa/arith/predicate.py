@@ -108,8 +108,8 @@ def set_value(lo: Lowering, ins: Instr) -> None:
     d, a, b, *third = ins.operands
     sources, negated = _sources(lo, kind, a, b, third)
     yes = YES.get(out, 0xFFFF if packed or out.endswith("16") else NONE32)
-    form = Compare(**code, combine=number, negated_a=negated, packed=packed, yes=yes)
-    lo.emit("SET", d=[lo.dst(d, bits_of(out))], s=sources, form=form, cost=2)
+    form = Compare(**code, combine=number, negated_a=negated, packed=packed)
+    lo.emit("SET", d=[lo.dst(d, bits_of(out))], s=sources, form=form, imm=yes, cost=2)
 
 
 @instruction("selp")
