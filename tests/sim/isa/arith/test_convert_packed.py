@@ -246,7 +246,8 @@ SATURATED = {
         0xEADBEEFC, 0xEADBEEF6, 0x50000, 0x5FFF9,
     ],
 }  # fmt: skip
-"""cvt.pack of (a, b) above 0xDEADBEEF, as an H100 (driver 580.159.04) has it: to u8, s8, u4, s4, u2, s2, u16, s16."""
+"""cvt.pack of (a, b) above 0xDEADBEEF, as an H100 (driver 580.159.04) has it: to u8, s8, u4, s4,
+u2, s2, u16, s16."""
 
 
 @pytest.mark.parametrize("column", range(8))
