@@ -147,6 +147,5 @@ UNARY(RSQRT_COARSE_F64, double, double, coarse_result(1.0 / sqrt(coarse(a))));
 UNARY(RSQRT_F64, double, double, (double)(1.0L / sqrtl((long double)a)));
 OP_TABLE(approx) = {
 #define E(n) {#n, op_##n}
-    E(EX2_F32), E(LG2_F32),  E(RCP_F32),        E(RSQRT_F32), E(SQRT_F32),  E(SIN_F32),
-    E(COS_F32), E(TANH_F32), E(DIV_APPROX_F32), E(RCP_F64),   E(RSQRT_F64),
-    E(RSQRT_COARSE_F64), {NULL, NULL}};
+    E(EX2_F32),  E(LG2_F32),        E(RCP_F32), E(RSQRT_F32), E(SQRT_F32),         E(SIN_F32),  E(COS_F32),
+    E(TANH_F32), E(DIV_APPROX_F32), E(RCP_F64), E(RSQRT_F64), E(RSQRT_COARSE_F64), {NULL, NULL}};

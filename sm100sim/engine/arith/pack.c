@@ -111,5 +111,5 @@ static Step op_CVT_SATURATED(Ctx *c, const Ins *i) {
 
 OP_TABLE(pack) = {
 #define E(n) {#n, op_##n}
-    E(CVT_BF16X2), E(CVT_F16X2), E(CVT_NARROW), E(CVT_PAIR), E(CVT_REPACK), E(CVT_TF32), E(CVT_SATURATED),
-    {NULL, NULL}};
+    E(CVT_BF16X2), E(CVT_F16X2), E(CVT_NARROW),    E(CVT_PAIR),
+    E(CVT_REPACK), E(CVT_TF32),  E(CVT_SATURATED), {NULL, NULL}};

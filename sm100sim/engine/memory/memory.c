@@ -282,6 +282,12 @@ static Step op_policy(Ctx *c, const Ins *i) {
   return STEP_NEXT;
 }
 
-OP_TABLE(memory) = {
-    {"LD", op_ld},     {"ST", op_st},         {"CVTA", op_cvta}, {"CVTA_TO", op_cvta_to}, {"ISSPACEP", op_isspacep},
-    {"HINT", op_hint}, {"POLICY", op_policy}, {"ST_BULK", op_st_bulk}, {NULL, NULL}};
+OP_TABLE(memory) = {{"LD", op_ld},
+                    {"ST", op_st},
+                    {"CVTA", op_cvta},
+                    {"CVTA_TO", op_cvta_to},
+                    {"ISSPACEP", op_isspacep},
+                    {"HINT", op_hint},
+                    {"POLICY", op_policy},
+                    {"ST_BULK", op_st_bulk},
+                    {NULL, NULL}};
