@@ -20,7 +20,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
 from functools import cache, partial
@@ -186,7 +186,9 @@ def main() -> int:
     if given.page:
         PAGE.write_text(page.render(projects(), known(RESULTS)))
         return 0
-    work = control if given.control else partial(_recorded, memory=given.memory)
+    work: Callable[[Project, Program], str] = partial(_recorded, memory=given.memory)
+    if given.control:
+        work = control
     pairs = list(chosen(given.only, ["right"] if given.control else given.state))
     for project in {project.name: project for project, _ in pairs}.values():
         places.install(project)
