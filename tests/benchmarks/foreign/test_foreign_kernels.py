@@ -45,9 +45,12 @@ def missing(*modules: str) -> bool:
             "flash_attn.cute",
             "^(fa4_hopper_d128_ragged|quack_hopper_gemm_cluster)$",
             "sm_90a",
-            marks=pytest.mark.skipif(
-                missing("flash_attn.cute", "quack", "triton"), reason="no flash-attn-4"
-            ),
+            marks=[
+                pytest.mark.exhaustive,
+                pytest.mark.skipif(
+                    missing("flash_attn.cute", "quack", "triton"), reason="no flash-attn-4"
+                ),
+            ],
             id="hopper",
         ),
     ],
