@@ -36,9 +36,12 @@ def missing(*modules: str) -> bool:
             "quack",
             "^quack_(softmax_cluster|gemm)$",
             "sm_100a",
-            marks=pytest.mark.skipif(
-                missing("quack", "triton"), reason="quack-kernels or triton is not installed"
-            ),
+            marks=[
+                pytest.mark.exhaustive,
+                pytest.mark.skipif(
+                    missing("quack", "triton"), reason="quack-kernels or triton is not installed"
+                ),
+            ],
             id="quack-kernels",
         ),
         pytest.param(

@@ -153,8 +153,9 @@ FEW = {case.name for table in (SPLIT, SMALL_PROMPT, FP8_ROWS) for case in table[
 """Of these tables, each of whose rows is a kernel of its own, what every run takes."""
 WIDE = {case.name for case in (*SPLIT, *SMALL_PROMPT, *FP8_ROWS)} - FEW - {"nonws_partial_v_pages"}
 WIDE |= {"depth512_sink-P4", "depth512_sink-d512", "d256_pack_gqa", "causal_mask-window100",
-         "sink_weights-128", "1q_sink-96x608", "chunked_causal-256", "2q_sink-320x832",
-         "depth512_sink-fp8", "window_noncausal", "nonws_partial_v_pages", "chunked-256"}  # fmt: skip
+         "sink_weights-128", "1q_sink-96x608", "chunked_causal-256", "chunked-256",
+         "2q_sink-320x832", "depth512_sink-fp8", "window_noncausal",
+         "nonws_partial_v_pages"}  # fmt: skip
 """Other features and kernels with the same masks and sinks."""
 
 

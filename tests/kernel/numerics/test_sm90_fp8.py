@@ -118,7 +118,9 @@ def test_rising_scores_rescale_every_block_of_columns(head_dim: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("features", ["causal", "tokens ragged cache window", "page16 union"])
+@pytest.mark.parametrize(
+    "features", ["causal", "page16 union", *also("tokens ragged cache window")]
+)
 def test_wide_values_with_sums_as_a_chip_cuts_them(features: str) -> None:
     given = arguments(featured(features, 256))
     with fa4_cute.simulator_options(exact_mma=True):
