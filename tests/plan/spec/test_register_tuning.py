@@ -199,13 +199,17 @@ def test_every_column_is_loaded_and_scaled_once(variant: Variant, num_columns: i
 
 
 def test_tiles_are_small_where_scores_change() -> None:
-    assert most_keys(Variant(CAUSAL)) == 0
-    assert most_keys(Variant(BIAS)) == most_keys(Variant(score_mod=TWO)) == 128
+    assert most_keys(Variant(CAUSAL), 2) == 0
+    assert most_keys(Variant(BIAS), 2) == most_keys(Variant(score_mod=TWO), 1) == 128
     all_three = Variant(
         BIAS, score_mod=ONE, scheduler=PERSISTENT, partition=Partition.WORKSPACE
     )
-    assert most_keys(all_three) == 64
-    assert most_keys(replace(all_three, scheduler=Scheduler.TILE)) == 128
+    assert most_keys(all_three, 2) == 64
+    shared = replace(all_three, scheduler=Scheduler.TILE)
+    assert [most_keys(shared, n) for n in (1, 2)] == [128, 128]
+    of_terms = replace(shared, mask=OF_TERMS)
+    assert [most_keys(of_terms, n) for n in (1, 2)] == [64, 128]
+    assert most_keys(replace(of_terms, partition=Partition.NONE), 1) == 128
     assert KernelSpec.for_attention(DType.BF16, 64, variant=all_three).config.BN == 64
 
 
@@ -230,12 +234,15 @@ def test_page_lookups_get_registers() -> None:
     assert paged["load"].registers > ATTENTION_SCHEDULE["load"].registers
 
 
-def test_a_function_beside_a_bias_or_several_terms_leaves_p_in_its_own_columns() -> None:
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.FP8_E4M3])
+def test_a_function_beside_a_bias_or_several_terms_leaves_p_in_its_own_columns(
+    dtype: DType,
+) -> None:
     several = CAUSAL | SlidingWindowMask(20, 40)
     each = (Variant(OF_TERMS), Variant(several), Variant(score_mod=TWO))
     both = (Variant(OF_TERMS, score_mod=TWO), Variant(several, score_mod=TWO))
     for variant, crosses in (*((v, True) for v in each), *((v, False) for v in both)):
-        spec = KernelSpec.for_attention(DType.BF16, 128, variant=variant)
+        spec = KernelSpec.for_attention(dtype, 128, variant=variant)
         assert spec.config.crosses is crosses
         assert spec.with_config(spec.config.tuned()).config.crosses is crosses
 
