@@ -17,7 +17,7 @@ from testing.cases import FP16, Case, is_possible
 from testing.reference.attention import compare
 from testing.reference.fp8 import compare_fp8
 from testing.runner import check, launches
-from tests.kernel.random_cases import searched
+from tests.kernel.random_cases import also, searched
 
 pytestmark = pytest.mark.slow
 
@@ -45,14 +45,6 @@ MORE = [
     in_cluster(5, 33, 400, 8),
     in_cluster(7, 60, 900, 96, 3, 1, "causal"),
 ]
-
-
-def also(*rows: Any) -> list[Any]:
-    """Return parameters that only widen the search."""
-    return [
-        pytest.param(*(row if isinstance(row, tuple) else (row,)), marks=pytest.mark.exhaustive)
-        for row in rows
-    ]
 
 
 @pytest.mark.parametrize("case", [*CASES, *also(*MORE)], ids=str)

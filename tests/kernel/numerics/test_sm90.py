@@ -22,6 +22,7 @@ from sm100sim.report import SimulationFault
 from testing.arguments import arguments
 from testing.cases import FP16, Case, dense
 from testing.runner import CHECKS, call, check, checked, run, spec_of
+from tests.kernel.random_cases import also
 
 
 @pytest.fixture(autouse=True)
@@ -29,14 +30,6 @@ def all_checks() -> Iterator[None]:
     """Run under every checker, with work that lands late."""
     with fa4_cute.simulator_options(checks=CHECKS, mode="late"):
         yield
-
-
-def also(*rows: Any) -> list[Any]:
-    """Return parameters that only widen the search."""
-    return [
-        pytest.param(*(row if isinstance(row, tuple) else (row,)), marks=pytest.mark.exhaustive)
-        for row in rows
-    ]
 
 
 def hopper(*sizes: int, **more: Any) -> Case:
@@ -77,13 +70,10 @@ SHAPES = [
     hopper(100, 500, 128, growth=-0.002),
 ]
 MORE_SHAPES = (
-    hopper(100, 300, 8, causal=True),
-    hopper(130, 300, 200, dtype=FP16, causal=True),
+    hopper(100, 300, 8, causal=True), hopper(130, 300, 200, dtype=FP16, causal=True),
     hopper(130, 300, 256, head_dim_v=40, dtype=FP16),
-)
-FEATURES = (
-    "window sink", "chunked", "softcap", "padding", "union bias function sink",
 )  # fmt: skip
+FEATURES = ("window sink", "chunked", "softcap", "padding", "union bias function sink")
 MORE_FEATURES = ("window", "union", "bias", "bias causal", "function sink causal")
 
 
@@ -172,8 +162,7 @@ STEPS = ((1, 1500), (3, 133), (0, 20), (9, 17))
 """Decoding: a few queries over caches of different lengths."""
 FEW_ROWS = (
     ("ragged page16 causal sink", 128), ("cache window", 192), ("page64 bias", 256),
-    ("ragged cache union function", 64),
-    *also(("page256 split causal", 128), ("split sink", 256)),
+    ("ragged cache union function", 64), *also(("page256 split causal", 128), ("split sink", 256)),
 )  # fmt: skip
 
 

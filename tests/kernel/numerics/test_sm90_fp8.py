@@ -15,7 +15,8 @@ from testing.cases import FP8, Case, dense
 from testing.reference.attention import attention_float64
 from testing.reference.fp8 import HOPPER_SUM_BITS, compare_fp8
 from testing.runner import CHECKS, call, check
-from tests.kernel.numerics.test_sm90 import SEQUENCES, WAIT, also, require_found, without
+from tests.kernel.numerics.test_sm90 import SEQUENCES, WAIT, require_found, without
+from tests.kernel.random_cases import also
 
 QUICK = dense(300, 700, 128, 2, 1, causal=True, dtype=FP8, num_qo=None, arch=SM90A)
 PLACES = (
