@@ -109,8 +109,9 @@ class ClockChip(ct.Structure):
 
 
 class ClockInput(ct.Structure):
-    """A cluster whose CTAs lie on one SM each, `copies` of it at once, `stagger` cycles apart.
+    """A cluster whose CTAs lie on one SM each, `copies` of it at once, `clusters` in all.
 
+    Where one ends the next begins `gap` cycles later, while the others go on.
     `objects`: numbers of mbarriers (`mbarrier_ranks` says where each lies, `mbarrier_counts` how
     many arrivals end a phase) or, of named barriers, rank times 16 plus number.
     """
@@ -118,7 +119,8 @@ class ClockInput(ct.Structure):
     _fields_ = [
         ("n_ops", U32), ("n_events", U32), ("n_objects", U32), ("n_warps", U32),
         ("n_mbarriers", U32), ("n_groups", U32), ("ranks", U32), ("copies", U32),
-        ("stagger", F64), ("ops", ct.POINTER(ClockOp)), ("events", ct.POINTER(ClockEvent)),
+        ("gap", F64), ("clusters", U64),
+        ("ops", ct.POINTER(ClockOp)), ("events", ct.POINTER(ClockEvent)),
         ("objects", ct.POINTER(U32)), ("mbarrier_ranks", ct.POINTER(U32)),
         ("mbarrier_counts", ct.POINTER(U32)), ("warps", ct.POINTER(ClockWarp)),
         ("order", ct.POINTER(I32)), ("event", ct.POINTER(I32)),

@@ -47,16 +47,18 @@ SCALES_DIVISOR: Final = 2
 """A scale per column takes the register of another load: half of them."""
 
 
-def most_keys(variant: Variant) -> int:
+def most_keys(variant: Variant, num_qo: int) -> int:
     """Return the most keys of a tile, 0 for as many as fit.
 
     A modifier needs registers: all scores of a tile stay in them, none is read twice. A persistent
-    CTA that also writes partial results has none left for a modifier together with a bias.
+    CTA that also writes partial results has none left for a modifier together with a bias, and
+    neither have CTAs of one Q tile that share the keys, where terms have biases of their own.
     """
     if not variant.modifies_scores:
         return 0
     both = variant.score_mod is not None and bool(variant.bias_slots)
-    return FEW_COLUMNS if both and splits_many_tiles(variant) else RESIDENT_COLUMNS
+    shares = variant.splits_keys and num_qo == 1 and variant.has_biases_of_terms
+    return FEW_COLUMNS if both and (shares or splits_many_tiles(variant)) else RESIDENT_COLUMNS
 
 
 def choices_for(tuning: Tuning, variant: Variant) -> Tuning:

@@ -22,10 +22,9 @@ static bool get_memory(Clock *c) {
          GET(c->mma_cause, copies_of(c, c->in->ranks)) && GET(c->lines, (size_t)lines * c->in->ranks);
 }
 
-static void place_warp(Clock *c, u32 copy, u32 k) {
+static void place_warp(Clock *c, u32 copy, u32 k, double start) {
   WarpState *w = &c->warps[copy * c->in->n_warps + k];
   const ClockWarp *info = &c->in->warps[k];
-  double start = copy * c->in->stagger;
   Sub *sub = &c->sms[info->rank].sub[info->warp % CLOCK_SUBS];
   *w = (WarpState){.info = info, .id = copy * c->in->n_warps + k, .sm = info->rank, .copy = copy};
   w->sub = info->warp % CLOCK_SUBS;
@@ -39,8 +38,31 @@ static void place_warp(Clock *c, u32 copy, u32 k) {
     return;
   }
   sub->warps[sub->n_warps++] = w;
+  sub->next = fmin(sub->next, start);
   c->live++;
   fetch(c, w, NONE32);
+}
+
+/* A place takes its next cluster, if any is left. What the last one sent that has not arrived is of no barrier. */
+void next_cluster(Clock *c, u32 copy) {
+  const ClockInput *in = c->in;
+  if (c->begun == in->clusters)
+    return;
+  c->begun++;
+  for (u32 k = 0; k < c->n_heap; k++)
+    if (in->n_mbarriers && c->heap[k].mbarrier / in->n_mbarriers == copy)
+      c->heap[k].arrivals = 0, c->heap[k].bytes = 0;
+  for (u32 k = copy * in->n_mbarriers; k < (copy + 1) * in->n_mbarriers; k++)
+    c->mbarriers[k].count = c->mbarriers[k].n_waiters = 0;
+  for (u32 k = copy * in->n_groups; k < (copy + 1) * in->n_groups; k++)
+    c->groups[k] = (WarpGroup){0};
+  for (u32 k = copy * in->ranks; k < (copy + 1) * in->ranks; k++)
+    c->mma_done[k] = 0;
+  for (u32 k = copy * in->ranks * 16; k < (copy + 1) * in->ranks * 16; k++)
+    c->named[k] = (NamedBarrier){0};
+  c->clusters[copy] = (ClusterBarrier){0};
+  for (u32 k = 0; k < in->n_warps; k++)
+    place_warp(c, copy, k, c->now + 1 + in->gap);
 }
 
 bool build_clock(Clock *c) {
@@ -57,11 +79,12 @@ bool build_clock(Clock *c) {
   }
   for (size_t k = 0; k < (size_t)lines * c->in->ranks; k++)
     c->lines[k] = (CacheLine){NONE32, -1, 0};
+  c->begun = c->in->copies;
   for (u32 copy = 0; copy < c->in->copies; copy++) {
     for (u32 k = 0; k < c->in->n_mbarriers; k++)
       c->mbarriers[copy * c->in->n_mbarriers + k].rank = c->in->mbarrier_ranks[k];
     for (u32 k = 0; k < c->in->n_warps; k++)
-      place_warp(c, copy, k);
+      place_warp(c, copy, k, 0);
   }
   return true;
 }

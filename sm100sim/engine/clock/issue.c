@@ -128,6 +128,8 @@ static void end_warp(Clock *c, Sub *sub, WarpState *w) {
     }
   if (sub->last == w)
     sub->last = NULL;
+  if (!c->clusters[w->copy].warps)
+    next_cluster(c, w->copy);
 }
 
 static void issue(Clock *c, Sub *sub, WarpState *w) {

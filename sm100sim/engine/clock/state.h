@@ -150,7 +150,7 @@ typedef struct {
   CacheLine *lines;
   Message *heap;
   u32 n_heap, heap_room, n_warps, n_steps, live; /* n_steps: of one copy */
-  u64 messages;
+  u64 messages, begun;                           /* clusters that have begun */
   bool no_memory;
   double now;
 } Clock;
@@ -209,6 +209,7 @@ Execution next_execution(const Clock *c, WarpState *w);
 
 /* build.c */
 bool build_clock(Clock *c);
+void next_cluster(Clock *c, u32 copy);
 void free_clock(Clock *c);
 
 /* The execution that a warp comes to, or at its end its last one. */

@@ -100,13 +100,15 @@ _Static_assert(sizeof(ClockChip) == 248 && offsetof(ClockChip, queue) == 0 &&
     offsetof(ClockChip, commit_latency) == 224 && offsetof(ClockChip, product_writes) == 232 &&
     offsetof(ClockChip, bank_ahead) == 240, "ClockChip");
 
-/* A cluster whose CTAs lie on one SM each, `copies` of it at once, `stagger` cycles apart.
+/* A cluster whose CTAs lie on one SM each, `copies` of it at once, `clusters` in all.
  *
+ * Where one ends the next begins `gap` cycles later, while the others go on.
  * `objects`: numbers of mbarriers (`mbarrier_ranks` says where each lies, `mbarrier_counts` how
  * many arrivals end a phase) or, of named barriers, rank times 16 plus number. */
 typedef struct {
   u32 n_ops, n_events, n_objects, n_warps, n_mbarriers, n_groups, ranks, copies;
-  double stagger;
+  double gap;
+  u64 clusters;
   const ClockOp *ops;
   const ClockEvent *events;
   const u32 *objects;
@@ -118,15 +120,15 @@ typedef struct {
   ClockChip chip;
   u64 room, stand_room;
 } ClockInput;
-_Static_assert(sizeof(ClockInput) == 368 && offsetof(ClockInput, n_ops) == 0 && offsetof(ClockInput, n_events) == 4 &&
+_Static_assert(sizeof(ClockInput) == 376 && offsetof(ClockInput, n_ops) == 0 && offsetof(ClockInput, n_events) == 4 &&
     offsetof(ClockInput, n_objects) == 8 && offsetof(ClockInput, n_warps) == 12 &&
     offsetof(ClockInput, n_mbarriers) == 16 && offsetof(ClockInput, n_groups) == 20 &&
-    offsetof(ClockInput, ranks) == 24 && offsetof(ClockInput, copies) == 28 && offsetof(ClockInput, stagger) == 32 &&
-    offsetof(ClockInput, ops) == 40 && offsetof(ClockInput, events) == 48 && offsetof(ClockInput, objects) == 56 &&
-    offsetof(ClockInput, mbarrier_ranks) == 64 && offsetof(ClockInput, mbarrier_counts) == 72 &&
-    offsetof(ClockInput, warps) == 80 && offsetof(ClockInput, order) == 88 && offsetof(ClockInput, event) == 96 &&
-    offsetof(ClockInput, chip) == 104 && offsetof(ClockInput, room) == 352 && offsetof(ClockInput, stand_room) == 360,
-    "ClockInput");
+    offsetof(ClockInput, ranks) == 24 && offsetof(ClockInput, copies) == 28 && offsetof(ClockInput, gap) == 32 &&
+    offsetof(ClockInput, clusters) == 40 && offsetof(ClockInput, ops) == 48 && offsetof(ClockInput, events) == 56 &&
+    offsetof(ClockInput, objects) == 64 && offsetof(ClockInput, mbarrier_ranks) == 72 &&
+    offsetof(ClockInput, mbarrier_counts) == 80 && offsetof(ClockInput, warps) == 88 &&
+    offsetof(ClockInput, order) == 96 && offsetof(ClockInput, event) == 104 && offsetof(ClockInput, chip) == 112 &&
+    offsetof(ClockInput, room) == 360 && offsetof(ClockInput, stand_room) == 368, "ClockInput");
 
 /* What a run took; `busy` and `shared_busy` are sums over sub-partitions and SMs.
  *

@@ -47,7 +47,8 @@ _Static_assert(sizeof(ConvertForm) == 6 && offsetof(ConvertForm, to) == 0 && off
     offsetof(ConvertForm, rounding) == 2 && offsetof(ConvertForm, flags) == 3 && offsetof(ConvertForm, bits) == 4 &&
     offsetof(ConvertForm, source_bits) == 5, "ConvertForm");
 
-/* cvt of packed formats: FORMATS and bits of one element of destination and source. */
+/* cvt of packed formats: FORMATS and bits of one element of destination and source; of
+ * cvt.pack `sign_bit` says whether the elements have one. */
 typedef struct {
   u8 to, bits, source, source_bits, rounding, sign_bit;
   bool relu, satfinite;
@@ -60,8 +61,7 @@ _Static_assert(sizeof(PackForm) == 8 && offsetof(PackForm, to) == 0 && offsetof(
 /* setp, set, selp, slct, testp, predicate logic.
  *
  * `negated_a`, `negated_b`: of predicate sources (setp and selp: of the only one); `number`: of
- * COMPARISONS, or of CLASSES; `type`: of COMPARED; `as_float`: the result of set or the
- * selector of slct is a float. */
+ * COMPARISONS, or of CLASSES; `type`: of COMPARED; `as_float`: the selector of slct is a float. */
 typedef struct {
   u8 number, type, combine;
   bool ftz, negated_a, negated_b, packed, as_float;

@@ -33,7 +33,7 @@ u8 *smem_at(Cluster *cl, Cta *own, u32 addr, u32 len, bool own_only, Cta **owner
     *err = "the CTA that owns this shared memory has exited";
     return NULL;
   }
-  if (off < SMEM_RESERVED) {
+  if (off < SMEM_RESERVED && off + len > cl->m->prog.smem_lent) {
     *err = "the first 1024 bytes of the window belong to the system";
     return NULL;
   }

@@ -205,6 +205,34 @@ static Step op_st(Ctx *c, const Ins *i) {
   return STEP_NEXT;
 }
 
+#define BULK_STORE_MAX (1u << 24)
+
+/* st.bulk: s[1] bytes of zeros; a multiple of 8, at most 16 MiB (PTX ISA, "st.bulk"). */
+static Step clear_of_lane(Ctx *c, const Ins *i, u32 lane) {
+  const MemoryForm *f = &i->form.memory;
+  u64 size = f->register_bits == 64 ? R64(c, i->s[1])[lane] : R32(c, i->s[1])[lane];
+  if (size % 8 || size > BULK_STORE_MAX)
+    return fault(c, "bulk-size", "%llu bytes; st.bulk takes multiples of 8 up to %u", (unsigned long long)size,
+                 BULK_STORE_MAX);
+  if (!size)
+    return STEP_NEXT;
+  Access a = {i->s[0], f->address_bits, i->imm, (Space)f->space, (u32)size, 8, ACC_WRITE};
+  Places at = {.len = (u32)size};
+  Step step = resolve_lane(c, &a, lane, &at.p[lane], &at.owner[lane]);
+  if (step != STEP_NEXT)
+    return step;
+  if (at.owner[lane] != c->cta)
+    return fault(c, "shared-address", "st.bulk writes the shared memory of its own CTA only");
+  memset(at.p[lane], 0, size);
+  observe(c, &at, ACC_WRITE, 0);
+  note_progress(c->cl);
+  return STEP_NEXT;
+}
+
+static Step op_st_bulk(Ctx *c, const Ins *i) {
+  return lane_by_lane(c, i, clear_of_lane);
+}
+
 /* cvta.space: put the window's number above the 32-bit address.  imm: offset.
  * A shared address of more than 32 bits stays visible as such. */
 static Step op_cvta(Ctx *c, const Ins *i) {
@@ -254,6 +282,12 @@ static Step op_policy(Ctx *c, const Ins *i) {
   return STEP_NEXT;
 }
 
-OP_TABLE(memory) = {
-    {"LD", op_ld},     {"ST", op_st},         {"CVTA", op_cvta}, {"CVTA_TO", op_cvta_to}, {"ISSPACEP", op_isspacep},
-    {"HINT", op_hint}, {"POLICY", op_policy}, {NULL, NULL}};
+OP_TABLE(memory) = {{"LD", op_ld},
+                    {"ST", op_st},
+                    {"CVTA", op_cvta},
+                    {"CVTA_TO", op_cvta_to},
+                    {"ISSPACEP", op_isspacep},
+                    {"HINT", op_hint},
+                    {"POLICY", op_policy},
+                    {"ST_BULK", op_st_bulk},
+                    {NULL, NULL}};

@@ -102,12 +102,19 @@ def replay(
     draw: Draw,
     *,
     copies: int = 1,
-    stagger: float = 0,
+    clusters: int = 0,
+    gap: float = 0,
     room: int = 0,
     stand_room: int = 0,
 ) -> Replay:
-    """Replay a cluster; as `run_cluster`, with room for `stand_room` waits."""
-    tables = tables_of(trace, draw, copies=copies, stagger=stagger, room=room)
+    """Replay a cluster; as `run_cluster`, with room for `stand_room` waits.
+
+    Raises:
+        ValueError: waits are asked for of clusters that follow one another.
+    """
+    if stand_room and clusters > copies:
+        raise ValueError(f"clusters: {clusters}; waits are told of {copies} that run at once")
+    tables = tables_of(trace, draw, copies=copies, clusters=clusters, gap=gap, room=room)
     tables.given.stand_room = stand_room
     count = len(trace.streams) * copies
     steps = trace.instructions * copies if stand_room else 0
@@ -143,14 +150,23 @@ def _never_set(trace: ClusterTrace) -> str:
 
 
 def run_cluster(
-    trace: ClusterTrace, draw: Draw, *, copies: int = 1, stagger: float = 0, room: int = 0
+    trace: ClusterTrace,
+    draw: Draw,
+    *,
+    copies: int = 1,
+    clusters: int = 0,
+    gap: float = 0,
+    room: int = 0,
 ) -> ClusterTime:
     """Replay a cluster whose CTAs lie on one SM each.
 
     Args:
         trace: what its warps executed.
         draw: the values of a chip.
-        copies: how many such clusters share the SMs. stagger: cycles between their starts.
+        copies: how many such clusters share the SMs.
+        clusters: how many run there in all, if more: each place is taken again when all warps of
+            its cluster have ended.
+        gap: cycles from the end of one to the start of the next.
         room: how many spans of the timeline to keep.
 
     Raises:
@@ -158,7 +174,7 @@ def run_cluster(
         MemoryError: the machine's state found no room.
         NotImplementedError: the chip has no value for something that the trace does.
     """
-    found = replay(trace, draw, copies=copies, stagger=stagger, room=room)
+    found = replay(trace, draw, copies=copies, clusters=clusters, gap=gap, room=room)
     totals = found.totals
     return ClusterTime(
         cycles=totals.cycles,

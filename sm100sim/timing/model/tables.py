@@ -43,14 +43,21 @@ class Tables:
 
 
 def tables_of(
-    trace: ClusterTrace, draw: Draw, *, copies: int = 1, stagger: float = 0, room: int = 0
+    trace: ClusterTrace,
+    draw: Draw,
+    *,
+    copies: int = 1,
+    clusters: int = 0,
+    gap: float = 0,
+    room: int = 0,
 ) -> Tables:
     """Return the tables of a trace.
 
     Args:
         trace: what the warps of a cluster executed.
         draw: the values of the chip.
-        copies: clusters that share the SMs. stagger: cycles between their starts.
+        copies: clusters that share the SMs. clusters: of all that follow one another there, if
+            more. gap: cycles from the end of one to the start of the next.
         room: spans of the timeline to keep.
     """
     ops = _ops(trace.kernel, draw)
@@ -64,7 +71,8 @@ def tables_of(
     given = clock.ClockInput(
         n_ops=len(ops), n_events=len(trace.events), n_objects=len(objects), n_warps=len(warps),
         n_mbarriers=len(places), n_groups=groups, ranks=1 + max(s.rank for s in trace.streams),
-        copies=copies, stagger=stagger, ops=ops.ctypes.data_as(ct.POINTER(clock.ClockOp)),
+        copies=copies, gap=gap, clusters=max(clusters, copies),
+        ops=ops.ctypes.data_as(ct.POINTER(clock.ClockOp)),
         events=events, objects=objects,
         mbarrier_ranks=ranks, mbarrier_counts=counts, warps=warps,
         order=order.ctypes.data_as(ct.POINTER(ct.c_int32)),

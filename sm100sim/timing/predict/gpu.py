@@ -1,7 +1,8 @@
 """From clusters to a launch: how many fit an SM, in which order they run, and what bounds them all.
 
-Clusters start in the order of their numbers, each where a place is free first. Not modelled: that
-clusters need SMs of one GPC, and that an SM runs faster while it is half empty at the end.
+Clusters start in the order of their numbers, each where a place is free first. Where an SM holds
+several, each place is taken again on its own, while the others go on. Not modelled: that clusters
+need SMs of one GPC.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class LaunchTime:
     """What a launch takes.
 
     Attributes:
-        cycles: from launch to end. parts: cycles by distinct trace, in the order of the launch's.
+        cycles: from launch to end. parts: cycles by distinct trace, in the order of the launch's,
+            of as many clusters as run at once.
         resident: CTAs of one SM. places: clusters that run at once.
         bound_by: "SMs", or "HBM" where the bytes take longer.
     """
@@ -94,10 +96,16 @@ def time_launch(
     clusters = {number: k for k, t in enumerate(launch.traces) for number in t.clusters}
     resident = resident_ctas(launch, draw)
     groups = int(draw["sms"]) // size
-    copies = min(resident, -(-len(clusters) // groups))
+    order = [clusters[number] for number in sorted(clusters)]
+    held, gap = -(-len(order) // groups), draw["cta_cycles"]
+    copies = min(resident, held)
     parts = tuple(run_cluster(trace, draw, copies=copies) for trace in launch.traces)
-    durations = [parts[clusters[number]].cycles for number in sorted(clusters)]
-    work = finish(durations, groups * copies, draw["cta_cycles"])
+    if copies in (1, held):
+        work = finish([parts[k].cycles for k in order], groups * copies, gap)
+    else:  # an SM's share of the time, of as many of a kind as it gets in all
+        every = (run_cluster(t, draw, copies=copies, clusters=held, gap=gap) for t in launch.traces)
+        each = [(gap + one.cycles) / held for one in every]
+        work = finish([each[k] for k in order], groups, 0)
     moved = _moving(draw, hbm_bytes + traffic.read, traffic.written)
     return LaunchTime(
         draw["launch_cycles"] + max(work, moved),

@@ -219,13 +219,17 @@ def test_every_column_is_loaded_and_scaled_once(variant: Variant, num_columns: i
 
 
 def test_tiles_are_small_where_scores_change() -> None:
-    assert most_keys(Variant(CAUSAL)) == 0
-    assert most_keys(Variant(BIAS)) == most_keys(Variant(score_mod=TWO)) == 128
+    assert most_keys(Variant(CAUSAL), 2) == 0
+    assert most_keys(Variant(BIAS), 2) == most_keys(Variant(score_mod=TWO), 1) == 128
     all_three = Variant(
         BIAS, score_mod=ONE, scheduler=PERSISTENT, partition=Partition.WORKSPACE
     )
-    assert most_keys(all_three) == 64
-    assert most_keys(replace(all_three, scheduler=Scheduler.TILE)) == 128
+    assert most_keys(all_three, 2) == 64
+    shared = replace(all_three, scheduler=Scheduler.TILE)
+    assert [most_keys(shared, n) for n in (1, 2)] == [128, 128]
+    of_terms = replace(shared, mask=OF_TERMS)
+    assert [most_keys(of_terms, n) for n in (1, 2)] == [64, 128]
+    assert most_keys(replace(of_terms, partition=Partition.NONE), 1) == 128
     assert KernelSpec.for_attention(DType.BF16, 64, variant=all_three).config.BN == 64
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from sm100sim.timing.chips import Draw
 from sm100sim.timing.model import StuckError
+from sm100sim.timing.model.machine import replay
 from sm100sim.timing.records import Action, DynamicEvent, Place, SassInstruction
 from testing.clocked import Entry, Program, chip, op, run, single
 
@@ -198,9 +199,22 @@ def test_a_cluster_meets() -> None:
 def test_clusters_on_the_same_sms_have_barriers_of_their_own() -> None:
     program = Program().warp(0, init(1), arrive(), wait(1), READY)
     alone = run(program, H100)
-    both = run(program, H100, copies=2, stagger=50)
-    assert both.warps[1].end == pytest.approx(alone.cycles + 50, abs=1)
+    both = run(program, H100, copies=2)
+    assert both.warps[1].end == pytest.approx(alone.cycles, abs=6)
     assert [w.copy for w in both.warps] == [0, 1]
+
+
+def test_a_place_is_taken_again_while_the_other_goes_on() -> None:
+    """Three of two at once: barriers are new, and the third begins a gap after the first ended."""
+    quick = Program().warp(0, init(1), arrive(), wait(1), READY)
+    alone = run(quick, H100).cycles
+    assert run(quick, H100, clusters=3, gap=100).cycles == pytest.approx(3 * alone + 200, abs=12)
+    pair = run(quick, H100, copies=2, clusters=3, gap=100)
+    assert pair.cycles == pytest.approx(2 * alone + 100, abs=8)
+    assert pair.executed.sum() == 3 * 4
+
+    with pytest.raises(ValueError, match="clusters: 3; waits are told of 2 that run at once"):
+        replay(quick.trace(), H100, copies=2, clusters=3, stand_room=10)
 
 
 def test_the_timeline_has_what_fits() -> None:

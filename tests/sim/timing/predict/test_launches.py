@@ -64,6 +64,14 @@ def test_ctas_of_one_sm_share_it() -> None:
     assert few.longest.cycles == 1000
 
 
+def test_a_place_is_taken_again_on_its_own() -> None:
+    """Three CTAs an SM of which two fit, one slot shared: work of three, and not of two waves."""
+    times = time_launch(launch(1000, each=3 * 132), H100)
+    assert times.cycles == pytest.approx(4000 + 100 + 2000 + 100 + 1000, abs=5)
+    mixed = time_launch(launch(1000, 1000, each=3 * 66), H100)
+    assert mixed.cycles == pytest.approx(times.cycles), "as many of two kinds that are alike"
+
+
 def test_memory_may_take_longer() -> None:
     given = launch(1000, each=132, shared=200_000)
     draw = chip("h100", hbm_gbytes=3300, clock_mhz=1650, launch_cycles=0, cta_cycles=0)
