@@ -261,11 +261,11 @@ class ScoreLoads:
         """Return the row for the tile of few rows on Hopper, whose keys are few.
 
         Beside the widest V, split keys, scales per token, a function and biases that differ between
-        terms the loads of all columns start at once: what holds them apart takes two registers.
+        terms the loads of all columns start at once: what holds them apart takes registers.
         """
         changes = variant.has_biases_of_terms and variant.score_mod is not None
         scarce = changes and variant.is_split and variant.token_scales and ov_depth > WIDER_DEPTH
-        return ScoreLoads(fresh_view=True) if scarce else self
+        return ScoreLoads() if scarce else self
 
     @property
     def is_limited(self) -> bool:

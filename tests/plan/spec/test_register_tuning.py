@@ -156,7 +156,7 @@ def test_what_narrows_the_blocks_of_192_columns_beside_few_rows() -> None:
 def test_the_widest_v_of_few_rows_loads_all_that_changes_scores_at_once() -> None:
     everything = Variant(OF_TERMS, score_mod=TWO, token_scales=True, **SPLIT)
     made = SM90Spec.for_attention(DType.FP8_E4M3, 256, variant=everything)
-    assert made.with_few_rows().score_loads == ScoreLoads(fresh_view=True)
+    assert made.with_few_rows().score_loads == ScoreLoads()
     narrow = SM90Spec.for_attention(DType.FP8_E4M3, 192, variant=everything)
     for other in (made, narrow.with_few_rows()):
         assert other.score_loads == ScoreLoads(16, fresh_view=True)
