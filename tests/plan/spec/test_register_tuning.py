@@ -254,12 +254,15 @@ def test_page_lookups_get_registers() -> None:
     assert paged["load"].registers > ATTENTION_SCHEDULE["load"].registers
 
 
-def test_a_function_beside_a_bias_or_several_terms_leaves_p_in_its_own_columns() -> None:
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.FP8_E4M3])
+def test_a_function_beside_a_bias_or_several_terms_leaves_p_in_its_own_columns(
+    dtype: DType,
+) -> None:
     several = CAUSAL | SlidingWindowMask(20, 40)
     each = (Variant(OF_TERMS), Variant(several), Variant(score_mod=TWO))
     both = (Variant(OF_TERMS, score_mod=TWO), Variant(several, score_mod=TWO))
     for variant, crosses in (*((v, True) for v in each), *((v, False) for v in both)):
-        spec = KernelSpec.for_attention(DType.BF16, 128, variant=variant)
+        spec = KernelSpec.for_attention(dtype, 128, variant=variant)
         assert spec.config.crosses is crosses
         assert spec.with_config(spec.config.tuned()).config.crosses is crosses
 
