@@ -74,6 +74,9 @@ SPILLED = {
     for features, head_dim in (
         ("window", 64), ("page64 window", 64), ("chunked", 64), ("split causal sink", 64),
         ("tokens union bias function", 192), ("bias causal", 256), ("union", 256),
+        ("tokens split bias causal function sink", 192),
+        ("tokens split bias causal function sink", 256),
+        ("tokens split bias union function sink", 256),
     )
 }  # fmt: skip
 """Cases of the sweep, features and head dim, whose kernels had a stack once."""
