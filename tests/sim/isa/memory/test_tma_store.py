@@ -269,8 +269,7 @@ def test_read_wait_does_not_cover_the_writes() -> None:
 
 
 def test_leaving_before_the_source_was_read_is_told_of() -> None:
-    """Shipped kernels do so; the store still finds what was there."""
-    written, told = [], []
+    written, told = [], []  # with a wait, and without
     for groups in (DONE, "cp.async.bulk.commit_group;"):
         TARGET[:] = 0
         text = fill(1024) + store(GOOD, (0, 0), groups=groups)
