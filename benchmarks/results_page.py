@@ -133,7 +133,7 @@ def source_section(report: Report) -> Iterator[str]:
     folders: dict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         folder = folders[str(Path(row["path"]).parent)]
-        folder.update(planted=1, killed=row["verdict"] == "killed")
+        folder.update(planted=1, killed=int(row["verdict"] == "killed"))
     counts = ((f"`{name}`", n["killed"], n["planted"]) for name, n in sorted(folders.items()))
     yield from table(("folder", "killed", "of"), counts)
     argued = [(row["fault"], row["reason"]) for row in rows if row["verdict"] == "argued"]

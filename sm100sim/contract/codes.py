@@ -20,6 +20,11 @@ REGISTER_UNIT = 8
 WARPGROUP_WARPS = 4
 SMEM_RESERVED = 1024
 """Bytes at the bottom of the shared window that belong to the system."""
+SMEM_LENT = 288
+"""Of those, bytes from 0 on that a kernel may use that asks for %reserved_smem_offset_1: an H100
+says 0 for it, and 288 for the end; the header of cooperative groups relies on as many."""
+SMEM_UNIT = 128
+"""Shared memory is given out in steps of this (CUDA programming guide)."""
 SMEM_MAX = 233472
 """Bytes of shared memory per SM, 228 KiB, the reserved ones included."""
 SLOT_GRAIN = 8
@@ -76,7 +81,9 @@ SPECIALS = tuple(
     ]
     + ["cluster_ctarank", "cluster_nctarank", "is_explicit_cluster"]
     + [f"lanemask_{relation}" for relation in ("eq", "le", "lt", "ge", "gt")]
-    + ["gridid", "dynamic_smem_size", "total_smem_size", "smem_base", "frame", "constant"]
+    + ["gridid", "dynamic_smem_size", "total_smem_size", "aggr_smem_size", "current_graph_exec"]
+    + [f"reserved_smem_offset_{part}" for part in ("begin", "end", "0", "1", "cap")]
+    + ["smem_base", "frame", "constant"]
 )
 """Special registers.  smem_base: where the CTA's shared window starts, added to a shared symbol's
 offset; frame: where the frame of the lane's function begins in its local memory; constant: a slot

@@ -91,7 +91,8 @@ class Convert(Form):
 
 @form
 class Pack(Form):
-    """cvt of packed formats: FORMATS and bits of one element of destination and source."""
+    """cvt of packed formats: FORMATS and bits of one element of destination and source; of
+    cvt.pack `sign_bit` says whether the elements have one."""
 
     _fields_ = [
         ("to", U8), ("bits", U8), ("source", U8), ("source_bits", U8), ("rounding", U8),
@@ -104,8 +105,7 @@ class Compare(Form):
     """setp, set, selp, slct, testp, predicate logic.
 
     `negated_a`, `negated_b`: of predicate sources (setp and selp: of the only one); `number`: of
-    COMPARISONS, or of CLASSES; `type`: of COMPARED; `as_float`: the result of set or the
-    selector of slct is a float.
+    COMPARISONS, or of CLASSES; `type`: of COMPARED; `as_float`: the selector of slct is a float.
     """
 
     _fields_ = [
@@ -297,10 +297,11 @@ class Cancel(Form):
 # ---- tcgen05 ------------------------------------------------------------------------------------
 @form
 class Tmem(Form):
-    """tcgen05.alloc, dealloc, relinquish_alloc_permit, commit, cp (`shape` of CP_SHAPES)."""
+    """tcgen05.alloc, dealloc, relinquish_alloc_permit, commit, cp (CP_SHAPES, element's bits)."""
 
     _fields_ = [
         ("group", U8), ("address_bits", U8), ("generic", BOOL), ("multicast", BOOL), ("shape", U8),
+        ("packed", U8),
     ]  # fmt: skip
 
 

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..contract.codes import NONE32, Unit
+from ..contract.codes import NONE32, SPECIALS, Unit
 from ..contract.forms import FORM_BYTES, Form, Move
 from ..ptx.errors import Unsupported
 from ..ptx.program import (
@@ -163,7 +163,7 @@ class Lowering:
                 raise self.fail(f"special register {operand.name} read as {bits} bits")
             if operand.name in self.symbols:
                 return self.constant(self.symbols[operand.name][1], bits)
-            if operand.name.startswith("%envreg"):
+            if operand.name.lstrip("%") not in SPECIALS:
                 raise self.fail(f"{operand.name} holds what a driver puts there, and none did")
             return self.special(operand.name)
         if isinstance(operand, Symbol):

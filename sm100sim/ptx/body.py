@@ -19,20 +19,20 @@ from .types import TYPES
 _NAME = r"(?:[a-zA-Z][\w$]*|[_$%][\w$]+)"
 _LABEL = re.compile(rf"({_NAME})\s*:(?!:)", re.ASCII)
 _INSTRUCTION = re.compile(
-    rf"(?:@\s*(!?)\s*({_NAME})\s+)?([a-z][a-z0-9_]*(?:\.[\w:]+)*)(?:\s+|(?=[\[{{])|\Z)(.*)\Z",
+    rf"(?:@\s*(!?)\s*({_NAME})\s+)?([a-z][a-z0-9_]*(?:\s*\.[\w:]+)*)(?:\s+|(?=[\[{{])|\Z)(.*)\Z",
     re.S | re.ASCII,
 )  # fmt: skip
 _PLAIN = re.compile(
-    rf"\s*((?:@\s*(!?)\s*({_NAME})\s+)?([a-z][a-z0-9_]*(?:\.[\w:]+)*)"
+    rf"\s*((?:@\s*(!?)\s*({_NAME})\s+)?([a-z][a-z0-9_]*(?:\s*\.[\w:]+)*)"
     r"(?:\s+(?![:\s])([^;{}\"]*(?:\{[^{};\"]*\}[^;{}\"]*)*))?)\s*;",
     re.ASCII,
 )
 """An instruction and the space before it: what most of a body is, in one match."""
-_REGISTERS = re.compile(r"\.reg\s+(?:\.v([24])\s+)?\.(\w+)\s+([^;{}]*);\Z", re.ASCII)
+_REGISTERS = re.compile(r"\.reg\s*(?:\.v([24])\s*)?\.(\w+)\s+([^;{}]*);\Z", re.ASCII)
 _REGISTER = re.compile(rf"\s*({_NAME})(?:<\s*([1-9]\d{{0,7}})\s*>)?\s*\Z", re.ASCII)
 _PRAGMA = re.compile(r'\.pragma\s+"[^"]*"\s*(?:,\s*"[^"]*"\s*)*;\Z')
 _CALL_PARAM = re.compile(
-    r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([$_a-zA-Z][\w$]*)\s*(?:\[\s*(\d+)\s*\]\s*)?;\Z",
+    r"\.param\s*(?:\.align\s+(\d+)\s*)?\.(\w+)\s+([$_a-zA-Z][\w$]*)\s*(?:\[\s*(\d+)\s*\]\s*)?;\Z",
     re.ASCII,
 )  # fmt: skip
 _VARIABLE_START = re.compile(r"\.(?:extern\s+\.)?(?:shared|local)\b")
@@ -41,7 +41,7 @@ _VARIABLE_START = re.compile(r"\.(?:extern\s+\.)?(?:shared|local)\b")
 @lru_cache(maxsize=4096)
 def _components(full: str) -> tuple[str, tuple[str, ...]]:
     """Opcode and modifiers of a dotted instruction name."""
-    opcode, *mods = full.split(".")
+    opcode, *mods = "".join(full.split()).split(".")
     return opcode, tuple(mods)
 
 

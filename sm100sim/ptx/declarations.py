@@ -16,9 +16,9 @@ from .program import DirectiveValue, GlobalVar, Param, Reg, Signature
 from .types import TYPES, PtxType
 
 _VARIABLE = re.compile(
-    r"((?:\.(?:visible|extern|weak|common)\s+)*)\.(shared|global|const|local)\s+"
+    r"((?:\.(?:visible|extern|weak|common)\s*)*)\.(shared|global|const|local)\s*"
     r"(?:\.attribute\s*\(\s*\.managed\s*\)\s*)?"  # where it lies is the loader's affair
-    r"(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([$_a-zA-Z][\w$]*)\s*((?:\[\s*\d*\s*\]\s*)*)"
+    r"(?:\.align\s+(\d+)\s*)?\.(\w+)\s+([$_a-zA-Z][\w$]*)\s*((?:\[\s*\d*\s*\]\s*)*)"
     r"(?:=\s*(.*?)\s*)?;\Z", re.S | re.ASCII,
 )  # fmt: skip
 _LINK = re.compile(
@@ -27,7 +27,7 @@ _LINK = re.compile(
 )
 _DIMENSION = re.compile(r"\[\s*(\d*)\s*\]", re.ASCII)
 _PARAM = re.compile(
-    r"\s*\.(param|reg)\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+"
+    r"\s*\.(param|reg)\s*(?:\.align\s+(\d+)\s*)?\.(\w+)\s+"
     r"(?:\.ptr\s+(?:\.(?:global|shared|const|local|param)\s+)?(?:\.align\s+\d+\s+)?)?"
     r"([$_a-zA-Z][\w$]*)\s*(?:\[\s*(\d+)\s*\]\s*)?\Z", re.ASCII,
 )  # fmt: skip

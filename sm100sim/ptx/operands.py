@@ -46,8 +46,10 @@ SPECIAL_REGISTERS = frozenset(
         "%lanemask_ge", "%lanemask_gt", "%clock", "%clock_hi", "%clock64", "%globaltimer",
         "%globaltimer_lo", "%globaltimer_hi", "%dynamic_smem_size", "%total_smem_size",
         "%aggr_smem_size", "%reserved_smem_offset_begin", "%reserved_smem_offset_end",
-        "%reserved_smem_offset_cap", "%current_graph_exec",
+        "%reserved_smem_offset_cap", "%reserved_smem_offset_0", "%reserved_smem_offset_1",
+        "%current_graph_exec",
     ]
+    + [f"%pm{number}{half}" for number in range(8) for half in ("", "_64")]
     + [f"%envreg{number}" for number in range(32)]
 )  # fmt: skip
 """Special registers that are read as such (PTX ISA, "Special Registers")."""

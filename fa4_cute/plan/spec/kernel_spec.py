@@ -73,7 +73,7 @@ class KernelSpec(CommonSpec):
             rope_dtype=rope_dtype,
             pair_cta=pair_cta,
             page_size=variant.page_size,
-            bn_cap=most_keys(variant),
+            bn_cap=most_keys(variant, num_qo),
         )
         config = replace(
             with_features(config, variant),

@@ -93,6 +93,23 @@ static Step op_CVT_TF32(Ctx *c, const Ins *i) {
   return STEP_NEXT;
 }
 
+/* cvt.pack: two clamped integers of f.bits bits, the first above the second, below the third source if there is one. */
+static inline u32 clamped_bits(i32 x, u32 bits, bool is_signed) {
+  i32 most = (i32)((1u << (bits - is_signed)) - 1), least = is_signed ? -most - 1 : 0;
+  return (u32)(x > most ? most : x < least ? least : x) & ((1u << bits) - 1);
+}
+
+static Step op_CVT_SATURATED(Ctx *c, const Ins *i) {
+  u32 bits = i->form.pack.bits;
+  bool is_signed = i->form.pack.sign_bit;
+  FOR_LANES (c->mask, l) {
+    u32 a = clamped_bits(RI32(c, i->s[0])[l], bits, is_signed), b = clamped_bits(RI32(c, i->s[1])[l], bits, is_signed);
+    R32(c, i->d[0])[l] = (i->ns > 2 ? R32(c, i->s[2])[l] << 2 * bits : 0) | a << bits | b;
+  }
+  return STEP_NEXT;
+}
+
 OP_TABLE(pack) = {
 #define E(n) {#n, op_##n}
-    E(CVT_BF16X2), E(CVT_F16X2), E(CVT_NARROW), E(CVT_PAIR), E(CVT_REPACK), E(CVT_TF32), {NULL, NULL}};
+    E(CVT_BF16X2), E(CVT_F16X2), E(CVT_NARROW),    E(CVT_PAIR),
+    E(CVT_REPACK), E(CVT_TF32),  E(CVT_SATURATED), {NULL, NULL}};

@@ -146,13 +146,14 @@ static Step op_SETP(Ctx *c, const Ins *i) {
   return STEP_NEXT;
 }
 
-/* set: combined as setp is; the result is f32 1.0 or 0, or all ones or 0. */
+/* set: combined as setp is; imm where the comparison holds, of a packed one in each half. */
 static Step op_SET(Ctx *c, const Ins *i) {
   const CompareForm *f = &i->form.compare;
   Combination how = (Combination)f->combine;
   u32 p = how == COMBINE_NONE ? 0 : predicate(c, i, 2, f->negated_a);
-  u32 v = combine(compare(c, i, 0), p, how), yes = f->as_float ? 0x3F800000u : NONE32, *d = R32(c, i->d[0]);
-  LANE_LOOP(d[l] = v >> l & 1 ? yes : 0);
+  u32 v = combine(compare(c, i, 0), p, how), w = f->packed ? combine(compare(c, i, 16), p, how) : 0;
+  u32 yes = (u32)i->imm, *d = R32(c, i->d[0]);
+  LANE_LOOP(d[l] = (v >> l & 1 ? yes : 0) | (w >> l & 1 ? yes << 16 : 0));
   return STEP_NEXT;
 }
 

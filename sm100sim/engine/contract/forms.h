@@ -47,7 +47,8 @@ _Static_assert(sizeof(ConvertForm) == 6 && offsetof(ConvertForm, to) == 0 && off
     offsetof(ConvertForm, rounding) == 2 && offsetof(ConvertForm, flags) == 3 && offsetof(ConvertForm, bits) == 4 &&
     offsetof(ConvertForm, source_bits) == 5, "ConvertForm");
 
-/* cvt of packed formats: FORMATS and bits of one element of destination and source. */
+/* cvt of packed formats: FORMATS and bits of one element of destination and source; of
+ * cvt.pack `sign_bit` says whether the elements have one. */
 typedef struct {
   u8 to, bits, source, source_bits, rounding, sign_bit;
   bool relu, satfinite;
@@ -60,8 +61,7 @@ _Static_assert(sizeof(PackForm) == 8 && offsetof(PackForm, to) == 0 && offsetof(
 /* setp, set, selp, slct, testp, predicate logic.
  *
  * `negated_a`, `negated_b`: of predicate sources (setp and selp: of the only one); `number`: of
- * COMPARISONS, or of CLASSES; `type`: of COMPARED; `as_float`: the result of set or the
- * selector of slct is a float. */
+ * COMPARISONS, or of CLASSES; `type`: of COMPARED; `as_float`: the selector of slct is a float. */
 typedef struct {
   u8 number, type, combine;
   bool ftz, negated_a, negated_b, packed, as_float;
@@ -256,15 +256,15 @@ _Static_assert(sizeof(CancelForm) == 12 && offsetof(CancelForm, space) == 0 &&
     offsetof(CancelForm, everywhere) == 3 && offsetof(CancelForm, axes) == 4 && offsetof(CancelForm, bar_offset) == 8,
     "CancelForm");
 
-/* tcgen05.alloc, dealloc, relinquish_alloc_permit, commit, cp (`shape` of CP_SHAPES). */
+/* tcgen05.alloc, dealloc, relinquish_alloc_permit, commit, cp (CP_SHAPES, element's bits). */
 typedef struct {
   u8 group, address_bits;
   bool generic, multicast;
-  u8 shape;
+  u8 shape, packed;
 } TmemForm;
-_Static_assert(sizeof(TmemForm) == 5 && offsetof(TmemForm, group) == 0 && offsetof(TmemForm, address_bits) == 1 &&
-    offsetof(TmemForm, generic) == 2 && offsetof(TmemForm, multicast) == 3 && offsetof(TmemForm, shape) == 4,
-    "TmemForm");
+_Static_assert(sizeof(TmemForm) == 6 && offsetof(TmemForm, group) == 0 && offsetof(TmemForm, address_bits) == 1 &&
+    offsetof(TmemForm, generic) == 2 && offsetof(TmemForm, multicast) == 3 && offsetof(TmemForm, shape) == 4 &&
+    offsetof(TmemForm, packed) == 5, "TmemForm");
 
 /* tcgen05.ld, st (LD_SHAPES, column offset of the upper half), wait, fence. */
 typedef struct {

@@ -44,7 +44,7 @@ static void cta_init(Machine *m, Cluster *cl, Cta *cta, u32 rank) {
   fill(o, cta->smem, cta->smem_bytes);
   cta->mbar_at = mem_new(m, cta->smem_bytes / 8 + 1, sizeof(u16));
   if (o->check & CHECK_SHARED)
-    cta->smem_valid = mem_new(m, cta->smem_bytes, 1);
+    memset(cta->smem_valid = mem_new(m, cta->smem_bytes, 1), 1, m->prog.smem_lent); /* the system's, not garbage */
   u32 threads = o->block[0] * o->block[1] * o->block[2];
   cta->n_warps = (threads + LANES - 1) / LANES;
   cta->warps = mem_new(m, cta->n_warps, sizeof(Warp));

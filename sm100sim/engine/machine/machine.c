@@ -90,6 +90,9 @@ static void load(Machine *m, void *argument) {
   p->reg_bytes = raw->register_bytes;
   p->specials = copied(m, raw->specials, raw->n_specials, sizeof(Special));
   p->n_specials = raw->n_specials;
+  for (u32 k = 0; k < p->n_specials; k++)
+    if (p->specials[k].kind >= SP_RESERVED_SMEM_OFFSET_BEGIN && p->specials[k].kind <= SP_RESERVED_SMEM_OFFSET_1)
+      p->smem_lent = SMEM_LENT;
   p->static_smem = raw->static_smem;
   p->entry_regs = raw->entry_registers;
   p->local_bytes = raw->local_bytes;

@@ -36,11 +36,11 @@ typedef struct {
   u32 reg_bytes; /* register block size */
   u8 *reg_init;  /* register block with the constants in place */
   Special *specials;
-  u32 n_specials;
-  u32 static_smem; /* bytes of static shared variables (placed before dynamic smem) */
-  u32 entry_regs;  /* registers per thread at entry, for setmaxnreg accounting; 0 = unknown */
-  u32 local_bytes; /* per-thread local memory */
-  u32 frame;       /* slot with the start of each lane's frame in it, or NONE32 */
+  u32 n_specials, smem_lent; /* smem_lent: bytes of the system that this program may use */
+  u32 static_smem;           /* bytes of static shared variables (placed before dynamic smem) */
+  u32 entry_regs;            /* registers per thread at entry, for setmaxnreg accounting; 0 = unknown */
+  u32 local_bytes;           /* per-thread local memory */
+  u32 frame;                 /* slot with the start of each lane's frame in it, or NONE32 */
   RawFunction *functions;
   u32 n_functions;
   SlotWidth *slots; /* their registers */
@@ -152,6 +152,7 @@ struct Cta {
   u32 *tmem;                      /* NULL before the first use */
   u8 *tmem_valid;                 /* [lane][column]; validity (or NULL), likewise */
   u16 tmem_owner[TMEM_COLS / 32]; /* 0 free, else allocation id */
+  u32 tmem_freed;                 /* slices that were freed, and not given out since */
   u32 tmem_allocs;
   bool tmem_relinquished;
   u32 tmem_last_cols;

@@ -9,22 +9,12 @@ static Access access_of(const Ins *i, u32 elements, Acc acc) {
   return (Access){i->s[0], f->address_bits, i->imm, (Space)f->space, len, len, acc};
 }
 
-#define LOAD(FROM, TO)                                  \
-  do {                                                  \
-    for (u32 v = 0; v < n; v++) {                       \
-      TO *d = (TO *)(c->r + i->d[v]);                   \
-      FROM x;                                           \
-      if (c->mask == NONE32)                            \
-        for (u32 l = 0; l < LANES; l++) {               \
-          memcpy(&x, at.p[l] + v * sizeof x, sizeof x); \
-          d[l] = (TO)x;                                 \
-        }                                               \
-      else                                              \
-        FOR_LANES (c->mask, l) {                        \
-          memcpy(&x, at.p[l] + v * sizeof x, sizeof x); \
-          d[l] = (TO)x;                                 \
-        }                                               \
-    }                                                   \
+#define LOAD(FROM, TO)                                                               \
+  do {                                                                               \
+    for (u32 v = 0; v < n; v++) {                                                    \
+      TO *d = (TO *)(c->r + i->d[v]);                                                \
+      LANE_LOOP(FROM x; memcpy(&x, at.p[l] + v * sizeof x, sizeof x); d[l] = (TO)x;) \
+    }                                                                                \
   } while (0)
 #define STORE(FROM, TO)                                   \
   do {                                                    \
@@ -141,6 +131,12 @@ static void store_v4(Ctx *c, const Ins *i, const Places *at) {
   }
 }
 
+/* Whether memory holds the lanes of one register as the register does, in which they have 32 or 64 bits. */
+static bool is_block(const Ins *i, const Places *at, u32 elements) {
+  const MemoryForm *f = &i->form.memory;
+  return at->row && elements == 1 && f->bytes * 8 == f->register_bits && (f->bytes == 4 || f->bytes == 8);
+}
+
 static Step op_ld(Ctx *c, const Ins *i) {
   u32 n = i->nd;
   Places at;
@@ -152,7 +148,9 @@ static Step op_ld(Ctx *c, const Ins *i) {
   if (i->form.memory.order)
     note_poll(c->cl);
   u32 bytes = i->form.memory.bytes, bits = i->form.memory.register_bits;
-  if (bytes == 4 && bits == 32 && n == 4 && c->mask == NONE32)
+  if (is_block(i, &at, n))
+    memcpy(c->r + i->d[0], at.p[0], LANES * bytes);
+  else if (bytes == 4 && bits == 32 && n == 4 && c->mask == NONE32)
     load_v4(c, i, &at);
   else if (bytes == 4 && bits == 32)
     LOAD(u32, u32);
@@ -172,7 +170,11 @@ static Step op_st(Ctx *c, const Ins *i) {
   Step step = resolve(c, &a, &at);
   if (step != STEP_NEXT)
     return step;
-  switch (CASE(i->form.memory.bytes, 0, i->form.memory.register_bits)) {
+  u32 bytes = i->form.memory.bytes;
+  switch (is_block(i, &at, n) ? 0 : CASE(bytes, 0, i->form.memory.register_bits)) {
+    case 0:
+      memcpy(at.p[0], c->r + i->s[1], LANES * bytes);
+      break;
     case CASE(1, 0, 32):
       STORE(u32, u8);
       break;
@@ -203,6 +205,34 @@ static Step op_st(Ctx *c, const Ins *i) {
   observe(c, &at, ACC_WRITE, i->form.memory.order);
   note_progress(c->cl);
   return STEP_NEXT;
+}
+
+#define BULK_STORE_MAX (1u << 24)
+
+/* st.bulk: s[1] bytes of zeros; a multiple of 8, at most 16 MiB (PTX ISA, "st.bulk"). */
+static Step clear_of_lane(Ctx *c, const Ins *i, u32 lane) {
+  const MemoryForm *f = &i->form.memory;
+  u64 size = f->register_bits == 64 ? R64(c, i->s[1])[lane] : R32(c, i->s[1])[lane];
+  if (size % 8 || size > BULK_STORE_MAX)
+    return fault(c, "bulk-size", "%llu bytes; st.bulk takes multiples of 8 up to %u", (unsigned long long)size,
+                 BULK_STORE_MAX);
+  if (!size)
+    return STEP_NEXT;
+  Access a = {i->s[0], f->address_bits, i->imm, (Space)f->space, (u32)size, 8, ACC_WRITE};
+  Places at = {.len = (u32)size};
+  Step step = resolve_lane(c, &a, lane, &at.p[lane], &at.owner[lane]);
+  if (step != STEP_NEXT)
+    return step;
+  if (at.owner[lane] != c->cta)
+    return fault(c, "shared-address", "st.bulk writes the shared memory of its own CTA only");
+  memset(at.p[lane], 0, size);
+  observe(c, &at, ACC_WRITE, 0);
+  note_progress(c->cl);
+  return STEP_NEXT;
+}
+
+static Step op_st_bulk(Ctx *c, const Ins *i) {
+  return lane_by_lane(c, i, clear_of_lane);
 }
 
 /* cvta.space: put the window's number above the 32-bit address.  imm: offset.
@@ -254,6 +284,12 @@ static Step op_policy(Ctx *c, const Ins *i) {
   return STEP_NEXT;
 }
 
-OP_TABLE(memory) = {
-    {"LD", op_ld},     {"ST", op_st},         {"CVTA", op_cvta}, {"CVTA_TO", op_cvta_to}, {"ISSPACEP", op_isspacep},
-    {"HINT", op_hint}, {"POLICY", op_policy}, {NULL, NULL}};
+OP_TABLE(memory) = {{"LD", op_ld},
+                    {"ST", op_st},
+                    {"CVTA", op_cvta},
+                    {"CVTA_TO", op_cvta_to},
+                    {"ISSPACEP", op_isspacep},
+                    {"HINT", op_hint},
+                    {"POLICY", op_policy},
+                    {"ST_BULK", op_st_bulk},
+                    {NULL, NULL}};

@@ -188,8 +188,14 @@ static u32 special_value(const Warp *w, u32 kind, u32 lane) {
       return cta->cl->n_ctas > 1;
     case SP_DYNAMIC_SMEM_SIZE:
       return cta->cl->m->opt.dynamic_smem;
-    case SP_TOTAL_SMEM_SIZE:
-      return cta->smem_bytes;
+    case SP_TOTAL_SMEM_SIZE: /* without what the system keeps, in whole units of allocation (H100 record) */
+      return (cta->smem_bytes - SMEM_RESERVED + SMEM_UNIT - 1) / SMEM_UNIT * SMEM_UNIT;
+    case SP_AGGR_SMEM_SIZE:
+      return (cta->smem_bytes + 15) & ~15u;
+    case SP_RESERVED_SMEM_OFFSET_END:
+      return SMEM_LENT;
+    case SP_RESERVED_SMEM_OFFSET_CAP:
+      return SMEM_RESERVED;
     case SP_SMEM_BASE:
       return window_at(cta->rank, 0);
     default:

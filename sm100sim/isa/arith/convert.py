@@ -37,8 +37,12 @@ VECTOR_FORMS = {
 @instruction("cvt")
 def convert(lo: Lowering, ins: Instr) -> None:
     """cvt between all integer and float types (.rn ... .rpi .ftz .sat .relu .satfinite), tf32.f32,
-    {f16x2,bf16x2,e4m3x2,e5m2x2,e2m3x2,e3m2x2,e2m1x2,ue8m0x2}.f32 pairs, packed to packed.
+    {f16x2,bf16x2,e4m3x2,e5m2x2,e2m3x2,e3m2x2,e2m1x2,ue8m0x2}.f32 pairs, packed to packed;
+    cvt.pack.sat.{u16,s16}.s32 d, a, b and .{u8,s8,u4,s4,u2,s2}.s32.b32 d, a, b, c.
     """
+    if "pack" in ins.mods:
+        _saturated(lo, ins)
+        return
     kinds = [m for m in ins.mods if m in CVT_TYPES or m in PACKED or m == "tf32"]
     if len(kinds) != 2:
         raise lo.fail("destination and source types are not understood")
@@ -205,6 +209,27 @@ def _repack(lo: Lowering, ins: Instr, to: str, source: str) -> None:
     )  # fmt: skip
     out, sources = [lo.dst(d, 2 * PACKED[to])], [lo.src(a, 2 * PACKED[source])]
     lo.emit("CVT_REPACK", d=out, s=sources, form=form, cost=2)
+
+
+def _saturated(lo: Lowering, ins: Instr) -> None:
+    """cvt.pack: a above b, each clamped; narrow ones below what they leave of c (PTX ISA,
+    "cvt.pack", and an H100)."""
+    mods = Mods(ins)
+    mods.one_of("pack")
+    mods.one_of("sat")
+    kind = mods.one_of("u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2")
+    mods.one_of("s32")
+    bits = int(kind[1:])
+    if bits < 16:
+        mods.one_of("b32")
+    mods.done()
+    count = 3 if bits == 16 else 4
+    if len(ins.operands) != count:
+        raise lo.fail(f"{count} operands expected")
+    d, *sources = ins.operands
+    slots = [lo.src(x, 32) for x in sources]
+    form = Pack(bits=bits, sign_bit=kind[0] == "s")
+    lo.emit("CVT_SATURATED", d=[lo.dst(d, 32)], s=slots, form=form, cost=2)
 
 
 def _tf32(lo: Lowering, ins: Instr) -> None:

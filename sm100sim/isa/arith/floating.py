@@ -163,7 +163,8 @@ def transcendental(lo: Lowering, ins: Instr) -> None:
 
 @instruction("rcp", "sqrt", "rsqrt")
 def root(lo: Lowering, ins: Instr) -> None:
-    """rcp, sqrt .{approx,rn,rz,rm,rp}{.ftz}.f32, .{rn,...}.f64; rsqrt.approx; .approx.ftz.f64."""
+    """rcp, sqrt .{approx,rn,rz,rm,rp}{.ftz}.f32, .{rn,...}.f64; rsqrt.approx{.ftz}.f32, .f64;
+    rcp.approx.ftz.f64."""
     mods = Mods(ins)
     exact = ROUNDING if ins.opcode != "rsqrt" else ()
     mode = mods.one_of("approx", *exact)
@@ -175,7 +176,9 @@ def root(lo: Lowering, ins: Instr) -> None:
     out = [lo.dst(ins.operands[0], bits)]
     name = f"{ins.opcode.upper()}_{kind.upper()}"
     coarse = kind == "f64" and mode == "approx"
-    if kind == "f64" and (ftz != coarse or (coarse and ins.opcode == "sqrt")):
+    if kind == "f64" and ins.opcode == "rsqrt":
+        name = "RSQRT_COARSE_F64" if ftz else name
+    elif kind == "f64" and (ftz != coarse or (coarse and ins.opcode == "sqrt")):
         raise lo.fail("f64 is supported rounded, and rcp and rsqrt as .approx.ftz.f64")
     if mode == "approx":
         lo.emit(name, d=out, s=sources, form=Floating(ftz=ftz), cost=8, unit=Unit.MUFU)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...contract.codes import CLOCK_WORDS
+from ...contract.codes import CLOCK_WORDS, COMPARED, COMPARISONS
 from ...contract.forms import Compare, Move
 from ...ptx.program import Instr, Operand, Reg, Sink, SpecialReg, Vector
 from ..lowering import Lowering, Mods, instruction
@@ -34,7 +34,9 @@ def move(lo: Lowering, ins: Instr) -> None:
     bits = WIDTHS[kind]
     operands(lo, ins, 2)
     d, a = ins.operands
-    if kind == "pred":
+    if kind == "pred" and isinstance(a, SpecialReg):
+        _flag(lo, d, a)
+    elif kind == "pred":
         slot, negated = lo.pred_src(a)
         lo.emit("MOV_PRED", d=[lo.pred_dst(d)], s=[slot], form=Compare(negated_a=negated), cost=2)
     elif isinstance(a, SpecialReg) and a.name in CLOCKS:
@@ -47,10 +49,19 @@ def move(lo: Lowering, ins: Instr) -> None:
     elif isinstance(d, Vector):
         _unpack(lo, d.items, a, bits)
     elif isinstance(a, SpecialReg) and bits == 64:
-        lo.emit("PACK_64", d=[lo.dst(d, 64)], s=[lo.special(a.name), lo.constant(0, 32)], cost=2)
+        lo.emit("PACK_64", d=[lo.dst(d, 64)], s=[lo.src(a, 32), lo.constant(0, 32)], cost=2)
     else:
         name = "MOV_128" if bits == 128 else "MOV_64" if bits == 64 else "MOV_32"
         lo.emit(name, d=[lo.dst(d, bits)], s=[lo.src(a, bits)], cost=2)
+
+
+def _flag(lo: Lowering, d: Operand, a: SpecialReg) -> None:
+    """A special register that is a predicate."""
+    if a.name != "%is_explicit_cluster":
+        raise lo.fail(f"{a.name} is not a predicate")
+    form = Compare(number=COMPARISONS.index("ne"), type=COMPARED.index("u32"))
+    sources = [lo.special(a.name), lo.constant(0, 32)]
+    lo.emit("SETP", d=[lo.pred_dst(d)], s=sources, form=form, cost=2)
 
 
 def _parts(lo: Lowering, items: tuple[Operand, ...], bits: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...contract.codes import CLASSES, COMBINATIONS, COMPARED, COMPARISONS
+from ...contract.codes import CLASSES, COMBINATIONS, COMPARED, COMPARISONS, NONE32
 from ...contract.forms import Compare
 from ...ptx.program import Instr, Operand, PredPair
 from ..lowering import Lowering, Mods, instruction
@@ -17,6 +17,15 @@ KINDS = {
     "bf16": "bf16", "f16x2": "f16", "bf16x2": "bf16",
 }  # fmt: skip
 """Type -> the one of COMPARED that its comparison runs in."""
+
+
+SET_TO = {
+    "f16": ("u16", "s16", "f16", "bf16"), "bf16": ("u16", "s16", "bf16"),
+    "f16x2": ("f16x2",), "bf16x2": ("bf16x2",),
+}  # fmt: skip
+"""Results of `set` by the type of its sources, besides .u32 and .s32 (PTX ISA, "set")."""
+YES = {"f32": 0x3F800000, "f16": 0x3C00, "f16x2": 0x3C00, "bf16": 0x3F80, "bf16x2": 0x3F80}
+"""1.0 of the types of `set` that are floats; the others have all ones."""
 
 
 def bits_of(kind: str) -> int:
@@ -83,20 +92,24 @@ def setp(lo: Lowering, ins: Instr) -> None:
 
 @instruction("set")
 def set_value(lo: Lowering, ins: Instr) -> None:
-    """set.cmp{.and,.or,.xor}{.ftz}.{u32,s32,f32}.type d, a, b{, c}."""
+    """set.cmp{.and,.or,.xor}{.ftz}.{u32,s32,f32}.type d, a, b{, c}; to .f16 .bf16 of any type, to
+    .u16 .s16 of these two; of f16x2 bf16x2 to the same type or .u32 .s32, half by half."""
     mods = Mods(ins)
     kind = mods.last()
-    if kind not in KINDS or kind.endswith("x2"):
+    if kind not in KINDS:
         raise lo.fail(f"type .{kind} is not supported")
-    out = mods.one_of("u32", "s32", "f32")
+    packed = kind.endswith("x2")
+    to = ("u32", "s32", *SET_TO.get(kind, ("f32", "f16", "bf16")))
+    out = mods.one_of(*to)
     code = _comparison(lo, mods, kind)
     number = _combination(mods)
     mods.done()
     operands(lo, ins, 4 if number else 3)
     d, a, b, *third = ins.operands
     sources, negated = _sources(lo, kind, a, b, third)
-    form = Compare(**code, combine=number, negated_a=negated, as_float=out == "f32")
-    lo.emit("SET", d=[lo.dst(d, 32)], s=sources, form=form, cost=2)
+    yes = YES.get(out, 0xFFFF if packed or out.endswith("16") else NONE32)
+    form = Compare(**code, combine=number, negated_a=negated, packed=packed)
+    lo.emit("SET", d=[lo.dst(d, bits_of(out))], s=sources, form=form, imm=yes, cost=2)
 
 
 @instruction("selp")

@@ -62,7 +62,9 @@ def _copy_async(lo: Lowering, ins: Instr, mods: Mods) -> None:
         space = take_space(mods, "shared", "shared::cta")
         mods.one_of("b64")
         mods.done()
-        slot, offset, bits = place(lo, ins.operands[0], space)
+        slot, offset, bits = lo.address(ins.operands[0])
+        if bits == 32:  # an H100 takes 32 bits for a shared address without .shared, too
+            space = Space.SHARED_CTA
         form = Mbarrier(space=space, address_bits=bits, flags=ArriveFlag.NOINC * noinc)
         lo.emit("CP_ARRIVE", (), (slot,), form, offset, 2, Unit.SYNC)
     else:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from ...contract.codes import WINDOW_LOCAL, WINDOW_PARAM, WINDOW_SHARED, Space
 from ...contract.forms import MapAccess, Memory, Remote, Window
-from ...ptx.program import Instr, Operand
+from ...ptx.program import Instr, Operand, Reg
 from ...ptx.types import TYPES
 from ..addressing import (
     destination,
@@ -25,8 +25,11 @@ from ..addressing import (
     take_policy,
     take_space,
 )
+from ..arith.integer import operands
 from ..lowering import Lowering, Mods, Unit, instruction
 
+STORE_CYCLES = 8
+"""Modelled issue cycles of a bulk store; no record has its time."""
 WINDOWS = {
     "global": 0, "const": 0, "shared": WINDOW_SHARED, "shared::cta": WINDOW_SHARED,
     "shared::cluster": WINDOW_SHARED, "param": WINDOW_PARAM, "param::entry": WINDOW_PARAM,
@@ -90,10 +93,13 @@ def load(lo: Lowering, ins: Instr) -> None:
 @instruction("st")
 def store(lo: Lowering, ins: Instr) -> None:
     """st{.weak .volatile .relaxed .release}{.scope}{.space}{cache}{.v2 .v4 .v8}.type [a], b{,
-    policy}; st.async."""
+    policy}; st.async; st.bulk."""
     mods = Mods(ins)
     if mods.take("async"):
         store_async(lo, ins, mods)
+        return
+    if mods.take("bulk"):
+        clear(lo, ins, mods)
         return
     items, kind = _elements(lo, mods, ins.operands[1])
     space = storage(lo, ins.operands[0], take_space(mods))
@@ -118,6 +124,22 @@ def store(lo: Lowering, ins: Instr) -> None:
         lsu_cycles(bits // 8 * len(items)),
         Unit.LSU,
     )
+
+
+def clear(lo: Lowering, ins: Instr, mods: Mods) -> None:
+    """st.bulk{.weak}{.shared::cta} [a], size, 0: zeros from each thread (PTX ISA, "st.bulk")."""
+    mods.take("weak")
+    space = take_space(mods, "shared::cta")
+    mods.done()
+    operands(lo, ins, 3)
+    address, size, value = ins.operands
+    if lo.imm_value(value) != 0:
+        raise lo.fail("the initial value must be 0")
+    slot, offset, bits = place(lo, address, space)
+    wide = isinstance(size, Reg) and size.type.bits == 64
+    form = Memory(space=space, register_bits=64 if wide else 32, address_bits=bits)
+    slots = (slot, lo.src(size, 64 if wide else 32))
+    lo.emit("ST_BULK", (), slots, form, offset, STORE_CYCLES, Unit.LSU)
 
 
 def store_async(lo: Lowering, ins: Instr, mods: Mods) -> None:
@@ -215,12 +237,18 @@ def cache_hint(lo: Lowering, ins: Instr) -> None:
 
 @instruction("createpolicy")
 def create_policy(lo: Lowering, ins: Instr) -> None:
-    """createpolicy.fractional.L2::primary{.L2::secondary}.b64 d{, fraction} (PTX ISA,
-    "createpolicy"); d is opaque."""
+    """createpolicy.fractional.L2::primary{.L2::secondary}.b64 d{, fraction}, .range{.global}. with
+    [a], sizes, .cvt.L2.b64 d, property (PTX ISA, "createpolicy"); d is opaque."""
     mods = Mods(ins)
-    mods.one_of("fractional")
+    how = mods.one_of("fractional", "range", "cvt")
     mods.one_of("b64")
-    primary = mods.one_of(*POLICY_VALUES)
-    mods.maybe("L2::evict_unchanged", "L2::evict_first")
+    if how == "range":
+        mods.take("global")
+    if how == "cvt":
+        mods.one_of("L2")
+    named = [m for m in ins.mods if m in POLICY_VALUES]
+    primary = named[0] if named and how != "cvt" else "L2::evict_normal"
+    for name in named[:2]:
+        mods.take(name)
     mods.done()
     lo.emit("POLICY", (lo.dst(ins.operands[0], 64),), imm=POLICY_VALUES[primary])

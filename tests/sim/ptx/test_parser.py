@@ -85,6 +85,16 @@ def test_space_before_operands_is_optional_only_before_brackets() -> None:
     assert refused(text("add.s32%r1, %r2, 3;")).what == "instruction is not understood"
 
 
+def test_space_between_dotted_words_is_free() -> None:
+    """As NVIDIA's headers have it: `.reg.b16 hl;` in cuda_fp16.hpp, `prmt .b32` in CUTLASS."""
+    found = kernel(
+        ".shared.align 16.b8 tile[64]; "
+        "{.reg.b32 a, b; .reg .v2.b32 v; mov .b32 a, b; @%p1 add .s32 a, b, 1;}"
+    )
+    assert [(i.opcode, i.mods) for i in found.body] == [("mov", ("b32",)), ("add", ("s32",))]
+    assert [(v.name, v.align) for v in found.shared] == [("tile", 16)]
+
+
 def test_pragmas_are_ignored() -> None:
     k = kernel('.pragma "nounroll";\n.pragma "used_bytes_mask 0xfff", "noreturn";\nret;')
     assert [i.opcode for i in k.body] == ["ret"]

@@ -222,3 +222,46 @@ test_forms_that_the_isa_does_not_have = refused(
     "cvt.tf32.f32 %r1, %f1;",
     "cvt.rn.bf16x2.f32 %r1, %f1;",
 )
+
+
+SATURATED = {
+    (-1, 2): [
+        0xBEEF0002, 0xBEEFFF02, 0xADBEEF02, 0xADBEEFF2,
+        0xEADBEEF2, 0xEADBEEFD, 2, 0xFFFF0002,
+    ],
+    (128, -128): [
+        0xBEEF8000, 0xBEEF7F80, 0xADBEEFF0, 0xADBEEF78,
+        0xEADBEEFC, 0xEADBEEF6, 0x800000, 0x80FF80,
+    ],
+    (-32769, 65535): [
+        0xBEEF00FF, 0xBEEF807F, 0xADBEEF0F, 0xADBEEF87,
+        0xEADBEEF3, 0xEADBEEF9, 0xFFFF, 0x80007FFF,
+    ],
+    (-(2**31), -2): [
+        0xBEEF0000, 0xBEEF80FE, 0xADBEEF00, 0xADBEEF8E,
+        0xEADBEEF0, 0xEADBEEFA, 0, 0x8000FFFE,
+    ],
+    (5, -7): [
+        0xBEEF0500, 0xBEEF05F9, 0xADBEEF50, 0xADBEEF59,
+        0xEADBEEFC, 0xEADBEEF6, 0x50000, 0x5FFF9,
+    ],
+}  # fmt: skip
+"""cvt.pack of (a, b) above 0xDEADBEEF, as an H100 (driver 580.159.04) has it: to u8, s8, u4, s4,
+u2, s2, u16, s16."""
+
+
+@pytest.mark.parametrize("column", range(8))
+def test_saturated_pairs_as_an_h100_has_them(column: int) -> None:
+    kind = ("u8", "s8", "u4", "s4", "u2", "s2", "u16", "s16")[column]
+    third = ".b32 out0, in0, in1, 0xDEADBEEF;" if column < 6 else " out0, in0, in1;"
+    pairs = np.array(list(SATURATED), np.int32)
+    body = f"cvt.pack.sat.{kind}.s32{third}"
+    (got,) = lanewise(body, pairs[:, 0].copy(), pairs[:, 1].copy(), out=np.uint32)
+    assert got.tolist() == [want[column] for want in SATURATED.values()]
+
+
+test_forms_of_cvt_pack_that_the_isa_does_not_have = refused(
+    "cvt.pack.sat.u8.s32 %r1, %r2, %r3;",
+    "cvt.pack.u8.s32.b32 %r1, %r2, %r3, %r4;",
+    "cvt.pack.sat.u16.s32 %r1, %r2, %r3, %r4;",
+)

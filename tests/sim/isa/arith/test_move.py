@@ -6,6 +6,7 @@ import numpy as np
 
 from testing.harness import lanewise
 from tests.sim.isa.absent import refused
+from tests.sim.isa.memory.programs import fault_of
 
 WORDS = np.random.default_rng(0).integers(0, 2**32, (4, 64), dtype=np.uint64).astype(np.uint32)
 
@@ -83,6 +84,39 @@ def test_special_registers() -> None:
     assert set(size.tolist()) == {32}
 
 
+def test_special_registers_of_shared_memory_as_an_h100_has_them() -> None:
+    names = ["total", "dynamic", "aggr"]
+    body = "".join(f"mov.u32 out{k}, %{name}_smem_size;" for k, name in enumerate(names))
+    body += "".join(
+        f"mov.u32 out{3 + k}, %reserved_smem_offset_{name};"
+        for k, name in enumerate(("1", "end", "cap"))
+    )
+    body += "mov.u64 %rd1, %current_graph_exec; cvt.u32.u64 out6, %rd1;"
+    for words, dynamic, want in ((100, 4096, [4608, 4096, 5520]), (1, 0, [128, 0, 1040])):
+        shared = f".shared .align 4 .b8 area[{4 * words}];"
+        got = lanewise(
+            body, np.zeros(32, np.uint32), out=np.uint32, outputs=7, shared=shared, smem=dynamic
+        )
+        assert [int(x[0]) for x in got] == [*want, 0, 288, 1024, 0]
+
+
+def test_a_cluster_that_was_asked_for() -> None:
+    body = "mov.pred %q1, %is_explicit_cluster; selp.b32 out0, 1, 0, %q1;"
+    for cluster in (1, 2):
+        (got,) = lanewise(body, np.zeros(64, np.uint32), out=np.uint32, cluster=(cluster, 1, 1))
+        assert set(got.tolist()) == {cluster - 1}
+
+
+def test_what_the_system_lends_of_shared_memory() -> None:
+    """The header of cooperative groups keeps its barriers in 288 bytes of the system's."""
+    reach = "st.shared.b32 [%r1+{at}], 7; ld.shared.b32 out0, [%r1+{at}];"
+    asked = "mov.u32 %r1, %reserved_smem_offset_1;" + reach
+    (got,) = lanewise(asked.format(at=284), np.zeros(32, np.uint32), out=np.uint32)
+    assert set(got.tolist()) == {7}
+    for body in (asked.format(at=288), "mov.u32 %r1, 0;" + reach.format(at=0)):
+        assert "belong to the system" in fault_of(body.replace("out0", "%r10"))
+
+
 test_illegal_forms = refused(
     "mov.u32 %r1, %clock64;",
     "mov.u64 %rd1, %clock;",
@@ -95,4 +129,6 @@ test_illegal_forms = refused(
     "mov.b64 {1, %r2}, %rd1;",
     "mov.f16 %h1, %h2;",
     "mov.rn.f32 %f1, %f2;",
+    "mov.u32 %r1, %pm0;",
+    "mov.pred %q1, %laneid;",
 )

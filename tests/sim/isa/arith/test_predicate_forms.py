@@ -146,7 +146,34 @@ test_forms_that_the_isa_does_not_have = refused(
     "setp.lt.f16x2 %q1, %r1, %r2;",
     "selp.b32 %r1, %r2, %r3, %r4;",
     "slct.b32.u32 %r1, %r2, %r3, %r4;",
-    "set.lt.f16.f16 %h1, %h2, %h3;",
+    "set.lt.f32.f16 %f1, %h2, %h3;",
     "setp.eq.pred %q1, %q2, %q3;",
     "testp.zero.f32 %q1, %f1;",
 )
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16"])
+@pytest.mark.parametrize("op", ["eq", "gtu", "nan"])
+def test_set_of_halves(kind: str, op: str) -> None:
+    """PTX ISA, "set" of half types: 1.0 or ones, of packed types in each half."""
+    form, dtype = FORMATS[kind]
+    one = form.bias << form.mantissa
+    a, b = grid(form, dtype)
+    want = np.array([wanted(op, form, x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)])
+    for to, yes in ((kind, one), ("u16", 0xFFFF), ("u32", 0xFFFFFFFF)):
+        reg = "%h9" if to != "u32" else "%r20"
+        widen = "cvt.u32.u16 out0, %h9;" if to != "u32" else "mov.b32 out0, %r20;"
+        (got,) = lanewise(f"set.{op}.{to}.{kind} {reg}, in0, in1; {widen}", a, b, out=np.uint32)
+        assert (got == np.where(want, yes, 0)).all(), to
+    packed = [x.astype(np.uint32) | np.roll(x, 4).astype(np.uint32) << 16 for x in (a, b)]
+    for to, yes in ((f"{kind}x2", one), ("u32", 0xFFFF)):
+        (got,) = lanewise(f"set.{op}.{to}.{kind}x2 out0, in0, in1;", *packed, out=np.uint32)
+        assert (got & 0xFFFF == np.where(want, yes, 0)).all(), to
+        assert (got >> 16 == np.where(np.roll(want, 4), yes, 0)).all(), to
+
+
+def test_set_to_a_half_of_wider_types() -> None:
+    a, b = np.array([1.0, 2.0], np.float32), np.array([1.0, 3.0], np.float32)
+    body = "set.eq.bf16.f32 %h9, in0, in1; cvt.u32.u16 out0, %h9;"
+    (got,) = lanewise(body, a, b, out=np.uint32)
+    assert got.tolist() == [0x3F80, 0]

@@ -214,6 +214,7 @@ PLACE = (
             "cp.async.commit_group; cp.async.wait_group 1;"
         ),
         "cp.async.mbarrier.arrive.noinc.shared.b64 [%r1];" + wait("%r1", 0, "W"),
+        "cp.async.mbarrier.arrive.noinc.b64 [%r1];" + wait("%r1", 0, "W"),
     ],
 )
 def test_cp_async_lands_before_its_wait(finish: str, mode: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sm100sim import Check, SimulationFault
 from sm100sim.ptx.errors import PtxError
 from testing.harness import run_ptx
 from tests.sim.isa.memory.programs import SMEM, aligned, aligned_copy, fault_of
@@ -155,6 +156,9 @@ def test_semantics_scopes_and_cache_operators_are_accepted() -> None:
         "st.volatile.global.b32 [%p0], 1; st.release.gpu.global.b32 [%p0+4], 2; "
         "st.global.L1::no_allocate.b32 [%p0+8], 3;"
         "createpolicy.fractional.L2::evict_first.b64 %rd9, 1.0; "
+        "createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 %rd9;"
+        "createpolicy.range.global.L2::evict_last.L2::evict_first.b64 %rd9, [%p0], 16, 32;"
+        "createpolicy.cvt.L2.b64 %rd9, 0; "
         "st.relaxed.sys.global.L2::cache_hint.b32 [%p0+12], 4, %rd9;"
         "ld.acquire.gpu.global.b32 %r1, [%p0]; "
         "ld.global.nc.L1::evict_last.L2::128B.b32 %r2, [%p0]; ldu.global.b32 %r3, [%p0];"
@@ -261,3 +265,50 @@ def test_local_memory_belongs_to_each_thread() -> None:
     )
     assert (out.reshape(32, 2) == np.stack([np.arange(32), np.arange(32) + 100], 1)).all()
     assert "local-address" in fault_of("st.local.b32 [mine+48], 1;", regs=LOCAL)
+
+
+CLEARED = (
+    LANE
+    + """
+    mov.u32 %r1, dyn; shl.b32 %r2, %r0, 4; add.u32 %r3, %r1, %r2; mov.b64 %rd9, -1;
+    st.shared.v2.b64 [%r3], {%rd9, %rd9}; bar.warp.sync -1;
+"""
+)
+
+
+@pytest.mark.parametrize("generic", [False, True])
+def test_bulk_stores_write_zeros(generic: bool) -> None:
+    """PTX ISA, "st.bulk": each thread its bytes; of size 0 none."""
+    out = aligned(64, np.uint64)
+    where = "cvt.u64.u32 %rd1, %r3; cvta.shared.u64 %rd1, %rd1;" if generic else ""
+    put = "st.bulk [%rd1+8]" if generic else "st.bulk.weak.shared::cta [%r3+8]"
+    body = f"""{CLEARED} {where} and.b32 %r4, %r0, 1; shl.b32 %r4, %r4, 3; cvt.u64.u32 %rd2, %r4;
+    {put}, %rd2, 0; bar.warp.sync -1;
+    ld.shared.v2.b64 {{%rd3, %rd4}}, [%r3]; cvt.u64.u32 %rd5, %r2; add.u64 %rd6, %p0, %rd5;
+    st.global.v2.b64 [%rd6], {{%rd3, %rd4}};"""
+    report = run_ptx(body, out, shared=SMEM, smem=512)
+    assert (out.reshape(32, 2)[:, 0] == 2**64 - 1).all()
+    assert out.reshape(32, 2)[:, 1].tolist() == [2**64 - 1, 0] * 16
+    assert not report.findings
+
+
+def test_bulk_stores_that_race_are_found() -> None:
+    body = LANE + "mov.u32 %r1, dyn; st.bulk.shared::cta [%r1], 64, 0;"
+    report = run_ptx(body, shared=SMEM, smem=64, block=64, checks=Check.RACES)
+    assert {finding.code for finding in report.findings} == {"race-shared"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("st.bulk.shared::cta [%r1], 12, 0;", "multiples of 8"),
+        ("st.bulk.shared::cta [%r1+4], 8, 0;", "needs an alignment of 8"),
+        ("st.bulk.shared::cta [%r1], 1024, 0;", "past the end"),
+        ("st.bulk [%p0], 8, 0;", "its own CTA"),
+        ("st.bulk.shared::cta [%r1], 8, 1;", "initial value must be 0"),
+    ],
+)
+def test_bulk_stores_that_are_refused(statement: str, reason: str) -> None:
+    out = aligned(64, np.uint64)
+    with pytest.raises((SimulationFault, PtxError), match=reason):
+        run_ptx("mov.u32 %r1, dyn;" + statement, out, shared=SMEM, smem=512)
