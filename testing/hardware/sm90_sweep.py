@@ -130,6 +130,29 @@ CASES: Final = (
         for features in ("ragged causal", "page64 window", "persistent split softcap")
         for d in (64, 128)
     ),
+    # What spilled, or waited for every product, before tiles had as few keys or columns.
+    featured("persistent page16 ragged split union sink", 192, lengths=SEQUENCES),
+    featured("tokens split bias causal", 128, lengths=((300, 9000),) * 2, dtype=FP8),
+    *(
+        featured(features, d, head_dim_v=v, lengths=SEQUENCES, dtype=FP8)
+        for features, depths in (
+            ("fp8 persistent page16 ragged split union sink", ((128, 0), (192, 128))),
+            ("tokens persistent page256 ragged union function sink", ((128, 0), (192, 128))),
+            ("tokens split union bias", ((192, 128),)),
+            ("tokens persistent split union bias", ((128, 0), (192, 128), (192, 0))),
+            ("tokens persistent split union function", ((128, 0), (192, 128))),
+            ("tokens persistent split bias causal", ((128, 0),)),
+            ("fp8 persistent split union bias function", ((192, 0), (256, 0))),
+            ("tokens split bias causal function sink", ((256, 0),)),
+        )
+        for d, v in depths
+    ),
+    *(
+        featured(f"{features} function sink split", d, lengths=STEPS, heads=8, dtype=FP8)
+        for features, d in (("fp8 bias causal", 192), ("tokens bias causal", 192),
+                            ("fp8 bias causal", 256), ("tokens bias causal", 256),
+                            ("tokens bias union", 256))
+    ),
 )  # fmt: skip
 """Every feature of the kernel, and shapes with ragged ends; what a call names depends on these."""
 

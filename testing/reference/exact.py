@@ -40,12 +40,15 @@ class Reference:
         out: (batch, seqlen_q, heads, head_dim_v), or (total_q, heads, head_dim_v).
         lse: (batch, heads, seqlen_q), or (heads, total_q); natural logarithm.
         weight: ``P |V|``, shape of ``out``: what relative errors of P are multiplied by.
+        size: ``P |S|``, shape of ``lse``, of scores before anything but the softmax scale changes
+            them: what relative errors of Q K' are multiplied by.
         summands: of every sequence.
     """
 
     out: torch.Tensor
     lse: torch.Tensor
     weight: torch.Tensor
+    size: torch.Tensor
     summands: tuple[Summands, ...] = ()
 
 
@@ -114,26 +117,30 @@ def attention_float64(
     import torch
 
     call = Call(**options)
-    outs, lses, weights, summands = [], [], [], []
+    outs, lses, weights, sizes, summands = [], [], [], [], []
     for one in sequences((*call.with_rope(q, k, torch.float64), v), call):
         heads = [t.detach().double().transpose(0, 1) for t in _grouped(one)]
-        scores = _scores(heads[0] @ heads[1].transpose(1, 2), one, call)
+        products = heads[0] @ heads[1].transpose(1, 2)
+        scores = _scores(products, one, call)
         lse = torch.logsumexp(_with_sink(scores, call), dim=-1)
         seen = torch.isneginf(scores)
         p = torch.where(seen, 0.0, torch.exp(scores - lse.unsqueeze(-1)))
         outs.append((p @ heads[2]).transpose(0, 1))
         weights.append((p @ heads[2].abs()).transpose(0, 1))
         lses.append(lse)
+        sizes.append((p * products.abs()).sum(-1) * abs(scale_of(q, call.softmax_scale)))
         summands.append(Summands(p, heads[2]))
     empty = q.new_zeros((0, q.shape[-2], v.shape[-1]), dtype=torch.float64)
     none = q.new_zeros((q.shape[-2], 0), dtype=torch.float64)
     if call.is_packed:
-        joined = (torch.cat([empty, *outs]), torch.cat([none, *lses], 1))
-        return Reference(*joined, torch.cat([empty, *weights]), tuple(summands))
-    shape = (0, *q.shape[1:-1], v.shape[-1])
-    found = [torch.stack(x) if x else empty.new_zeros(shape) for x in (outs, weights)]
-    lse = torch.stack(lses) if lses else none.new_zeros((0, q.shape[2], q.shape[1]))
-    return Reference(found[0], lse, found[1], tuple(summands))
+        found = [torch.cat([empty, *x]) for x in (outs, weights)]
+        of_rows = [torch.cat([none, *x], 1) for x in (lses, sizes)]
+    else:
+        shape = (0, *q.shape[1:-1], v.shape[-1])
+        found = [torch.stack(x) if x else empty.new_zeros(shape) for x in (outs, weights)]
+        shape = (0, q.shape[2], q.shape[1])
+        of_rows = [torch.stack(x) if x else none.new_zeros(shape) for x in (lses, sizes)]
+    return Reference(found[0], of_rows[0], found[1], of_rows[1], tuple(summands))
 
 
 def attention_plain(

@@ -44,7 +44,8 @@ def compare_fp8(
     Scales, one for an operand or one per token and head, are among ``options``. In ``equal_rows``
     every P is rounded alike: their errors do not average out, and slopes say nothing. ``sum_bits``
     are the fraction bits to which each MMA of Q K' cuts its sum, where it does: the scores that
-    count in a log-sum-exp are about as large as it is, and each may be short by as many cuts.
+    count in a log-sum-exp are about as large as it is, or as their mean before a modifier changes
+    them, and each may be short by as many cuts.
     """
     import torch
 
@@ -63,7 +64,8 @@ def compare_fp8(
     failures = [] if bool((error <= bound).all()) else ["O is out of bounds"]
     num_mmas = math.ceil(inputs[0].shape[-1] / DType.FP8_E4M3.mma_k)
     cuts = 0.0 if sum_bits is None else num_mmas / 2.0**sum_bits
-    lse_bound = LSE_LIMIT + cuts * (1.0 + exact.lse.abs().nan_to_num(posinf=0.0))
+    lse_size = torch.maximum(exact.lse.abs().nan_to_num(posinf=0.0), exact.size)
+    lse_bound = LSE_LIMIT + cuts * (1.0 + lse_size)
     failures += [] if bool((lse_error <= lse_bound).all()) else ["LSE is out of bounds"]
     if not equal_rows:
         failures += slope_failures(out, exact, Rounding.of_fp8(out.dtype))

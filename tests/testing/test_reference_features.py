@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from fa4_cute import masks, score_mods
 from fa4_cute.plan.masks.masks import Mask
 from testing.reference.attention import attention_float64, attention_plain, compare
+from testing.reference.fp8 import compare_fp8
 from testing.reference.scores import Scores
 from tests.plan.mask_cases import MOST_KEYS, added, lengths, trees, with_bias
 
@@ -202,3 +203,13 @@ def test_nothing_in_a_batch() -> None:
     q, k, v = (t[:0] for t in dense())
     assert attention_float64(q, k, v).lse.shape == (0, 4, 9)
     assert attention_plain(q, k, v).shape == (0, 9, 4, 16)
+
+
+def test_cuts_of_scores_count_by_the_scores_before_a_bias() -> None:
+    """Scores of 6, which a bias brings to 0: a sum may be short by two cuts of 6, not of 0."""
+    q, k, v = (torch.full((1, 1, 1, 64), x).to(torch.float8_e4m3fn) for x in (1.0, 0.75, 1.0))
+    out, mask = v.bfloat16(), masks.bias(torch.full((1, 1, 1, 1), -6.0))
+    lse = torch.tensor([[[1.5e-3]]])
+    for sum_bits, failures in ((13, ()), (None, ("LSE is out of bounds",))):
+        found = compare_fp8(out, lse, (q, k, v), equal_rows=True, sum_bits=sum_bits, mask=mask)
+        assert found.failures == failures

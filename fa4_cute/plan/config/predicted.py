@@ -25,7 +25,7 @@ PREDICTED: Final[tuple[PredictedRow, ...]] = (
     PredictedRow("2q", 1, 96, 96,
                  Costs(0, 8738, 18127), Costs(4140, 3652, 17670)),
     PredictedRow("2q", 1, 128, 128,
-                 Costs(0, 9002, 18443), Costs(3719, 4472, 18080)),
+                 Costs(0, 9383, 14905), Costs(3950, 3667, 16357)),
     PredictedRow("2q", 1, 192, 128,
                  Costs(0, 9543, 19468), Costs(4386, 4099, 19615)),
     PredictedRow("pair", 2, 256, 256,

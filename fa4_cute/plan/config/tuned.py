@@ -23,7 +23,7 @@ TUNED: Final[tuple[TunedRow, ...]] = (
     TunedRow("2q", 1, 96, 96,
              Tuning(emulated=20)),
     TunedRow("2q", 1, 128, 128,
-             Tuning(emulated=20)),
+             Tuning(emulated=20, crosses=True)),
     TunedRow("2q", 1, 192, 128,
              Tuning(emulated=20)),
     TunedRow("1q", 2, 128, 128,

@@ -115,7 +115,9 @@ def most_columns(variant: Variant, ov_depth: int, *, few_rows: bool = False) -> 
     Beside a V of more than 128 columns whatever changes a row takes the registers of half a block,
     and of the next S; terms with biases of their own take another half beside scales per token, in
     the tile of few rows, and beside a function in consumers that lent registers. The tile of few
-    rows has fewer keys: up to 192 columns leave room for all others, and more for one change.
+    rows has fewer keys: up to 192 columns leave room for all others, and more for one change. Split
+    keys with a bias and a function take half a block there, and another for scales per token, which
+    they take beside the widest V of any tile.
     Consumers that lent registers have less by half a block where V is widest, and by another beside
     scales per token and a function. With both, several terms of a persistent CTA leave a V of up to
     128 columns no whole block either; where keys are split, only those with biases.
@@ -127,14 +129,17 @@ def most_columns(variant: Variant, ov_depth: int, *, few_rows: bool = False) -> 
         differ = variant.has_biases_of_terms if lends else several
         scarce = variant.is_persistent and differ and is_scaled and has_function
         return FEW_COLUMNS if scarce and ov_depth > FEW_COLUMNS else 0
-    if variant.has_biases_of_terms and (is_scaled or few_rows or (lends and has_function)):
+    both = has_function and bool(variant.bias_slots) and variant.is_split
+    of_terms = variant.has_biases_of_terms and (is_scaled or few_rows or (lends and has_function))
+    if of_terms or (both and is_scaled and (few_rows or is_widest)):
         return FEW_COLUMNS // 2
     if lends and is_widest:
         return FEW_COLUMNS // 2 if is_scaled and has_function else FEW_COLUMNS
     if few_rows and is_widest and several and has_function:
         return FEW_COLUMNS // 2
     if few_rows:
-        return FEW_COLUMNS if is_widest and (several or (is_scaled and modifies)) else 0
+        scarce = both or (is_widest and (several or (is_scaled and modifies)))
+        return FEW_COLUMNS if scarce else 0
     return FEW_COLUMNS if several or modifies or (is_widest and is_scaled) else 0
 
 
@@ -251,6 +256,16 @@ class ScoreLoads:
         if not self.is_limited:
             return self
         return ScoreLoads(COLUMNS_LENT_FROM if ov_depth > WIDER_DEPTH else 0, fresh_view=True)
+
+    def for_few_rows(self, variant: Variant, ov_depth: int) -> ScoreLoads:
+        """Return the row for the tile of few rows on Hopper, whose keys are few.
+
+        Beside the widest V, split keys, scales per token, a function and biases that differ between
+        terms the loads of all columns start at once: what holds them apart takes registers.
+        """
+        changes = variant.has_biases_of_terms and variant.score_mod is not None
+        scarce = changes and variant.is_split and variant.token_scales and ov_depth > WIDER_DEPTH
+        return ScoreLoads() if scarce else self
 
     @property
     def is_limited(self) -> bool:

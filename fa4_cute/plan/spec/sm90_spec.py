@@ -193,9 +193,11 @@ class SM90Spec(CommonSpec):
     @property
     def score_loads(self) -> ScoreLoads:
         """When what changes the scores is loaded."""
-        loads = super().score_loads
+        loads, ov_depth = super().score_loads, self.config.ov_depth
+        if self.config.few_rows and self.config.transposes_values:
+            return loads.for_few_rows(self.variant, ov_depth)
         lends = self.schedule is SM90_TRANSPOSING_SCHEDULE
-        return loads.for_lent_registers(self.config.ov_depth) if lends else loads
+        return loads.for_lent_registers(ov_depth) if lends else loads
 
     @property
     def decodes_again(self) -> bool:

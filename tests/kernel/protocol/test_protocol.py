@@ -31,6 +31,7 @@ MORE = [
     dense(300, 500, 256, 4, 1, causal=True),
     # fp8
     dense(300, 600, 512, causal=True, dtype=FP8),
+    dense(300, 600, 128, causal=True, dtype=FP8),
     # rope columns
     dense(300, 600, 192, head_dim_v=128, dtype=FP8, rope=BF16, causal=True),
     pair_cta(300, 900, 192, head_dim_v=128, causal=True),
@@ -38,6 +39,8 @@ MORE = [
 WIDE = ((100, 200), (600, 300), (1, 64), (0, 10), (257, 5))
 PAIR = Case(frozenset({"causal", "ragged"}), 128, heads=2, kv_heads=2, pair_cta=True, lengths=WIDE)
 SEQUENCES = [
+    # Scales of keys arrive with K, which is loaded a tile ahead of V where P crosses.
+    Case(frozenset({"causal", "tokens"}), 128, dtype=FP8, num_qo=2, lengths=((300, 600),)),
     # Two pairs of CTAs, which take several query tiles each.
     replace(PAIR, features=PAIR.features | {"persistent", "page16"}),
 ]

@@ -32,7 +32,8 @@ SEVERAL = CAUSAL | SlidingWindowMask(20, 40)
 OF_TERMS = BIAS & CAUSAL | SlidingWindowMask(20, 40)
 ONE, TWO = ScoreMod("one", "a", (1,)), ScoreMod("two", "b", (1, 2))
 PERSISTENT, TILE = Scheduler.PERSISTENT, Scheduler.TILE
-IN_PARTS: dict[str, Any] = {"scheduler": PERSISTENT, "partition": Partition.WORKSPACE}
+SPLIT: dict[str, Any] = {"partition": Partition.WORKSPACE}
+IN_PARTS: dict[str, Any] = {"scheduler": PERSISTENT, **SPLIT}
 
 
 @pytest.mark.parametrize(
@@ -129,6 +130,8 @@ def test_masks_of_several_terms_join_their_sum_early(variant: Variant, early: bo
         (Variant(score_mod=ONE, token_scales=True, **IN_PARTS), 64, 32, 32),
         (Variant(OF_TERMS, score_mod=ONE, **IN_PARTS), 32, 32, 32),
         (Variant(CAUSAL, **IN_PARTS), 0, 64, 64),
+        (Variant(BIAS, score_mod=ONE, **SPLIT), 64, 64, 64),
+        (Variant(BIAS, score_mod=ONE, token_scales=True, **SPLIT), 64, 32, 32),
     ],
 )
 def test_what_changes_a_row_narrows_the_blocks_of_an_fp8_v(
@@ -140,6 +143,23 @@ def test_what_changes_a_row_narrows_the_blocks_of_an_fp8_v(
     assert made.config.column_cap == at_256
     assert made.with_few_rows().config.column_cap == of_few_rows
     assert SM90Spec.for_attention(DType.BF16, 256, variant=variant).config.column_cap == 0
+
+
+def test_what_narrows_the_blocks_of_192_columns_beside_few_rows() -> None:
+    both = Variant(BIAS, score_mod=ONE, **SPLIT)
+    scaled = replace(both, token_scales=True)
+    others = (replace(scaled, partition=Partition.NONE), replace(both, score_mod=None))
+    found = [most_columns(v, 192, few_rows=True) for v in (both, scaled, *others)]
+    assert found == [64, 32, 0, 0]
+
+
+def test_the_widest_v_of_few_rows_loads_all_that_changes_scores_at_once() -> None:
+    everything = Variant(OF_TERMS, score_mod=TWO, token_scales=True, **SPLIT)
+    made = SM90Spec.for_attention(DType.FP8_E4M3, 256, variant=everything)
+    assert made.with_few_rows().score_loads == ScoreLoads()
+    narrow = SM90Spec.for_attention(DType.FP8_E4M3, 192, variant=everything)
+    for other in (made, narrow.with_few_rows()):
+        assert other.score_loads == ScoreLoads(16, fresh_view=True)
 
 
 def test_what_narrows_the_blocks_of_128_columns() -> None:
@@ -234,12 +254,15 @@ def test_page_lookups_get_registers() -> None:
     assert paged["load"].registers > ATTENTION_SCHEDULE["load"].registers
 
 
-def test_a_function_beside_a_bias_or_several_terms_leaves_p_in_its_own_columns() -> None:
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.FP8_E4M3])
+def test_a_function_beside_a_bias_or_several_terms_leaves_p_in_its_own_columns(
+    dtype: DType,
+) -> None:
     several = CAUSAL | SlidingWindowMask(20, 40)
     each = (Variant(OF_TERMS), Variant(several), Variant(score_mod=TWO))
     both = (Variant(OF_TERMS, score_mod=TWO), Variant(several, score_mod=TWO))
     for variant, crosses in (*((v, True) for v in each), *((v, False) for v in both)):
-        spec = KernelSpec.for_attention(DType.BF16, 128, variant=variant)
+        spec = KernelSpec.for_attention(dtype, 128, variant=variant)
         assert spec.config.crosses is crosses
         assert spec.with_config(spec.config.tuned()).config.crosses is crosses
 
