@@ -174,6 +174,8 @@ PROBES: Final[dict[str, Probe]] = {
     "2q-persistent": probe("persistent ragged causal", 64, MANY, SOME, TURNS, heads=4, **TWO),
     "2q-persistent-heads": probe("persistent causal", 64, ROUNDS, heads=4, kv_heads=2, **TWO),
     "2q-split": probe("split ragged sink", 64, MANY, SOME, **TWO, **FP16),
+    "2q-dynamic": probe("dynamic ragged causal", 64, MANY, SOME, **TWO),
+    "2q-192": probe("causal", 192, *DENSE, *LONG, **TWO),
     "2q-rope": probe("rope causal", 128, *DENSE, **TWO),
     "2q-rope-persistent": probe("rope persistent causal ragged", 128, MANY, SOME, **TWO),
     "2q-rope-heads": probe("rope causal", 128, *DENSE, heads=4, kv_heads=2, **TWO),
