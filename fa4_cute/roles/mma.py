@@ -156,7 +156,7 @@ class MmaIssuer:
         self.wait_values(v, self.ctx.spec.issue_order.key_tile(chain, n), last=last)
         self.outputs(chain, v, Int32(n > 0), n)
 
-    def wait_values(self, v: RingState, tile: Int32, *, last: bool = True) -> None:
+    def wait_values(self, v: RingState, tile: Int32, *, last: bool = False) -> None:
         """Wait for the ``tile``-th V tile; if it can be the ``last``, zero rows nobody loaded.
 
         Key tiles are visited in ascending order, so no other tile reaches beyond the last key.
@@ -198,13 +198,13 @@ def issue_ahead(ctx: KernelContext) -> None:
             issuer.first_chain(k, tile)
             key = k
             k, v = after_key(config, k, v)
-            issuer.wait_values(v, tile - 1, last=False)
+            issuer.wait_values(v, tile - 1)
             issuer.outputs(0, v, Int32(tile > 1), tile - 1)
             issuer.second_chain(key, tile)
             issuer.outputs(1, v, Int32(tile > 1), tile - 1)
             issuer.v_ring.release_v(v)
             k, v = after_value(config, k, v)
-        issuer.wait_values(v, num_tiles - 1)
+        issuer.wait_values(v, num_tiles - 1, last=True)
         for chain in cutlass.range_constexpr(NUM_CHAINS):
             issuer.outputs(chain, v, Int32(num_tiles > 1), num_tiles - 1)
         issuer.release_last_values(v)
@@ -219,7 +219,7 @@ def issue_for_two_queries(ctx: KernelContext) -> None:
     if num_tiles > 0:
         issuer.first_chain(k, Int32(0))
         issuer.second_chain(k, Int32(0), wait_for_query=True)
-        issuer.wait_values(v, Int32(0))
+        issuer.wait_values(v, Int32(0), last=True)
         issuer.outputs(0, v, 0, Int32(0))
         for tile in cutlass.range(1, num_tiles, unroll=1):
             next_k, next_v = next_slots(ctx.spec.config, k, v)
@@ -227,7 +227,7 @@ def issue_for_two_queries(ctx: KernelContext) -> None:
             issuer.outputs(1, v, Int32(tile > 1), tile - 1)
             issuer.v_ring.release_v(v)
             issuer.second_chain(next_k, tile)
-            issuer.wait_values(next_v, tile)
+            issuer.wait_values(next_v, tile, last=True)
             issuer.outputs(0, next_v, 1, tile)
             k, v = next_k, next_v
         issuer.outputs(1, v, Int32(num_tiles > 1), num_tiles - 1)

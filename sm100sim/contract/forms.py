@@ -297,10 +297,11 @@ class Cancel(Form):
 # ---- tcgen05 ------------------------------------------------------------------------------------
 @form
 class Tmem(Form):
-    """tcgen05.alloc, dealloc, relinquish_alloc_permit, commit, cp (`shape` of CP_SHAPES)."""
+    """tcgen05.alloc, dealloc, relinquish_alloc_permit, commit, cp (CP_SHAPES, element's bits)."""
 
     _fields_ = [
         ("group", U8), ("address_bits", U8), ("generic", BOOL), ("multicast", BOOL), ("shape", U8),
+        ("packed", U8),
     ]  # fmt: skip
 
 

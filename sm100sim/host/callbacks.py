@@ -39,6 +39,7 @@ PROTOTYPES: dict[str, Any] = {
 ELEMENT_NAMES = (
     "UINT8", "UINT16", "UINT32", "INT32", "UINT64", "INT64", "FLOAT16", "FLOAT32", "FLOAT64",
     "BFLOAT16", "FLOAT32_FTZ", "TFLOAT32", "TFLOAT32_FTZ", "16U4_ALIGN8B",
+    "16U4_ALIGN16B", "16U6_ALIGN16B",
 )  # fmt: skip
 """``CUtensorMapDataType`` by number."""
 

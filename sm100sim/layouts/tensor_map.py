@@ -22,11 +22,14 @@ ELEMENT_TYPES: dict[str, tuple[int, int]] = {
     "UINT8": (0, 8), "UINT16": (1, 16), "UINT32": (2, 32), "INT32": (3, 32), "UINT64": (4, 64),
     "INT64": (5, 64), "FLOAT16": (6, 16), "FLOAT32": (7, 32), "FLOAT64": (9, 64),
     "BFLOAT16": (10, 16), "FLOAT32_FTZ": (8, 32), "TFLOAT32": (7, 32), "TFLOAT32_FTZ": (8, 32),
-    "16U4_ALIGN8B": (11, 4),
+    "16U4_ALIGN8B": (11, 4), "16U4_ALIGN16B": (12, 4), "16U6_ALIGN16B": (13, 6),
 }  # fmt: skip
 """Type name of the driver API -> (code in the descriptor, bits).
 
-The code of 16U4_ALIGN8B is the one that CuTe DSL 4.8.1 writes for packed FP4 tensors."""
+The code of 16U4_ALIGN8B is the one that CuTe DSL 4.8.1 writes for packed FP4 tensors; those of the
+two after it, with gaps in shared memory, are taken to follow as in `tensormap.replace`."""
+PADDED_ELEMENTS = 128
+"""Elements of a box of a type with gaps, and what divides a tensor's."""
 
 TF32_TYPES = ("TFLOAT32", "TFLOAT32_FTZ")
 FLAG_DSL = 1 << 1
@@ -111,6 +114,8 @@ class TensorMap:
             raise TensorMapRefused(f"rank {self.rank}, or a field of another rank")
         self._check_tensor()
         self._check_box()
+        if self.element.endswith("ALIGN16B"):
+            self._check_padded()
 
     def _check_tensor(self) -> None:
         if self.address % 16:
@@ -123,6 +128,15 @@ class TensorMap:
                 raise TensorMapRefused(f"stride {stride} is not a multiple of 16 below 2**40")
         if self.nan_fill and "FLOAT" not in self.element:
             raise TensorMapRefused(f"NaN fill needs a float type, not {self.element}")
+
+    def _check_padded(self) -> None:
+        """`cuTensorMapEncodeTiled`, of CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B and _16U6_ALIGN16B."""
+        if self.sizes[0] % PADDED_ELEMENTS or self.box[0] != PADDED_ELEMENTS:
+            raise TensorMapRefused(f"{self.element}: dimension 0 in boxes of {PADDED_ELEMENTS}")
+        if self.address % 32 or any(stride % 32 for stride in self.strides):
+            raise TensorMapRefused(f"{self.element}: address and strides are multiples of 32")
+        if self.swizzle not in (TmaSwizzle.NONE, TmaSwizzle.B128):
+            raise TensorMapRefused(f"{self.element}: no swizzle, or that of 128 bytes")
 
     def _check_box(self) -> None:
         for box, step in zip(self.box, self.steps, strict=True):

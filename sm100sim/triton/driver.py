@@ -149,10 +149,10 @@ class Driver:
         return GPUTarget("cuda", self._capability, 32)
 
     def get_active_torch_device(self) -> Any:
-        """Where tensors live: the CPU."""
+        """Where tensors live: the CPU, called "cuda" where that is put into host memory."""
         import torch
 
-        return torch.device("cpu")
+        return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
 
     def get_device_capability(self, device: object = None) -> tuple[int, int]:
         """(major, minor)."""

@@ -41,6 +41,7 @@ def test_names_order_and_defaults_are_those_of_flash_attn(name: str) -> None:
             assert repr(ours[argument].default).replace(" ", "") == default
 
 
+@pytest.mark.slow
 def test_causal_is_aligned_to_the_bottom_right_and_odd_head_dimensions_are_padded() -> None:
     q, k, v = normal(2, 24, 4, 60), normal(2, 40, 2, 60, seed=1), normal(2, 40, 2, 60, seed=2)
     out, lse, probabilities = compat.flash_attn_func(q, k, v, causal=True, return_attn_probs=True)

@@ -152,6 +152,7 @@ def test_one_rank_is_a_plain_call(case: Case) -> None:
     assert torch.equal(lse, exact_lse)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("alone")
 def test_without_lse_only_o_is_returned() -> None:
     q, k, v = Case(8).tensors()

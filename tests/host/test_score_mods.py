@@ -301,6 +301,7 @@ def test_modifiers_with_other_arguments_are_refused() -> None:
         score_mods.function(of_flex, (SLOPES,))
 
 
+@pytest.mark.slow
 def test_modifiers_can_be_pickled() -> None:
     """As worker processes that are spawned need it; another interpreter reads them."""
     modifiers = [

@@ -33,7 +33,7 @@ def test_the_quick_start_does_what_it_says(
     assert (tmp_path / "flag.sarif").stat().st_size
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
     assert follow(DOCS / "tutorial.md", tmp_path) == 11
     assert (tmp_path / "race.png").stat().st_size

@@ -256,15 +256,15 @@ _Static_assert(sizeof(CancelForm) == 12 && offsetof(CancelForm, space) == 0 &&
     offsetof(CancelForm, everywhere) == 3 && offsetof(CancelForm, axes) == 4 && offsetof(CancelForm, bar_offset) == 8,
     "CancelForm");
 
-/* tcgen05.alloc, dealloc, relinquish_alloc_permit, commit, cp (`shape` of CP_SHAPES). */
+/* tcgen05.alloc, dealloc, relinquish_alloc_permit, commit, cp (CP_SHAPES, element's bits). */
 typedef struct {
   u8 group, address_bits;
   bool generic, multicast;
-  u8 shape;
+  u8 shape, packed;
 } TmemForm;
-_Static_assert(sizeof(TmemForm) == 5 && offsetof(TmemForm, group) == 0 && offsetof(TmemForm, address_bits) == 1 &&
-    offsetof(TmemForm, generic) == 2 && offsetof(TmemForm, multicast) == 3 && offsetof(TmemForm, shape) == 4,
-    "TmemForm");
+_Static_assert(sizeof(TmemForm) == 6 && offsetof(TmemForm, group) == 0 && offsetof(TmemForm, address_bits) == 1 &&
+    offsetof(TmemForm, generic) == 2 && offsetof(TmemForm, multicast) == 3 && offsetof(TmemForm, shape) == 4 &&
+    offsetof(TmemForm, packed) == 5, "TmemForm");
 
 /* tcgen05.ld, st (LD_SHAPES, column offset of the upper half), wait, fence. */
 typedef struct {

@@ -3,6 +3,7 @@
  *
  * Groups belong to threads.  A group is pending while one of its operations is in the cluster's list. */
 #include "copy/bulk.h"
+#include "tmem/tmem.h"
 #include "memory/timing.h"
 
 void bulk_schedule(Ctx *c, AsyncOp *op, EventKind kind, u32 bytes, u32 at) {
@@ -51,14 +52,27 @@ u32 bulk_ranks(Ctx *c, u32 dst, bool multicast, u32 mask) {
   return 0;
 }
 
-u8 *bulk_smem(Machine *m, AsyncOp *op, Cta *cta, u32 offset, u32 bytes, Acc acc) {
+/* Shipped kernels end before their last stores have read shared memory (docs/findings/deepgemm_bf16.md): that of the
+ * executing CTA stays until they have. */
+u8 *bulk_landing(Machine *m, AsyncOp *op, Cta *cta, u32 offset, u32 bytes, Acc acc) {
   const char *err;
   Cta *owner;
+  bool late = cta->exited && cta == op->cta && acc == ACC_READ;
+  Ctx c = landing_ctx(m, op);
+  if (late)
+    finding(&c, 0, "exited-cta", "a copy reads the shared memory of CTA %u, which has exited", cta->rank);
+  cta->exited &= !late;
   u8 *p = smem_at(cta->cl, cta, window_at(cta->rank, offset), bytes, true, &owner, &err);
-  if (!p) {
+  cta->exited |= late;
+  if (!p)
     fault_async(m, op, "shared-address", "%u bytes at CTA %u + 0x%x: %s", bytes, cta->rank, offset, err);
+  return p;
+}
+
+u8 *bulk_smem(Machine *m, AsyncOp *op, Cta *cta, u32 offset, u32 bytes, Acc acc) {
+  u8 *p = bulk_landing(m, op, cta, offset, bytes, acc);
+  if (!p)
     return NULL;
-  }
   u32 at = mbar_inside(cta, offset, bytes);
   if (at != NONE32) {
     fault_async(m, op, "mbarrier-access", "%u bytes at CTA %u + 0x%x cover the live mbarrier at 0x%x", bytes, cta->rank,

@@ -12,6 +12,8 @@ void barrier_rank_ignored(Ctx *c, u32 barrier, u32 destination);
 void bulk_join_group(Ctx *c, AsyncOp *op, u32 lane);
 /* CTAs that a load writes: the mask operand with .multicast::cluster, else the CTA of `dst`; 0 after a fault. */
 u32 bulk_ranks(Ctx *c, u32 dst, bool multicast, u32 mask);
+/* The same without a word to the observers, who see a box row by row. */
+u8 *bulk_landing(Machine *m, AsyncOp *op, Cta *cta, u32 offset, u32 bytes, Acc acc);
 /* Landing side: bytes [offset, offset + bytes) of a CTA's shared memory, or NULL after a fault. */
 u8 *bulk_smem(Machine *m, AsyncOp *op, Cta *cta, u32 offset, u32 bytes, Acc acc);
 extern Step op_cp_async(Ctx *c, const Ins *i), op_cp_commit(Ctx *c, const Ins *i), op_cp_wait(Ctx *c, const Ins *i),

@@ -43,19 +43,23 @@ static void set_field(u8 *p, u32 shift, u32 mask, u32 v) {
   set32(p, (get32(p) & ~(mask << shift)) | (v & mask) << shift);
 }
 
-/* 16U4_ALIGN8B: pairs of 4-bit elements are bytes, densely packed in shared memory too (cuTensorMapEncodeTiled). */
-static const char *decode_packed4(TensorMap *t) {
-  if (t->type != MAP_U4)
+/* 16U4_ALIGN8B: pairs of 4-bit elements are bytes, densely packed in shared memory too.  16U4_ALIGN16B and
+ * 16U6_ALIGN16B: sixteen elements are 8 and 12 bytes, and gaps fill 16 in shared memory (cuTensorMapEncodeTiled). */
+static const char *decode_packed(TensorMap *t) {
+  if (t->type < MAP_U4)
     return NULL;
+  t->packed = t->type == MAP_U6_PADDED ? 6 : 4;
+  t->padded = t->type != MAP_U4;
   if (t->dim[0] & 1 || t->box[0] & 1)
     return "its 4-bit elements do not fill whole bytes";
+  if (t->padded && (t->box[0] != PADDED_ROW || t->dim[0] % PADDED_ROW || t->base & 31))
+    return "elements with gaps need a box of 128 of them, whole boxes in a row, and an address that 32 divides";
   if (t->nan_fill)
-    return "its 4-bit elements have no NaN to fill with";
-  t->packed4 = true;
+    return "its elements of 4 or 6 bits have no NaN to fill with";
   t->type = MAP_U8;
-  t->dim[0] /= 2;
-  t->box[0] /= 2;
-  t->count[0] /= 2;
+  t->dim[0] = t->dim[0] * t->packed / 8;
+  t->box[0] = t->box[0] * t->packed / 8;
+  t->count[0] = t->count[0] * t->packed / 8;
   return NULL;
 }
 
@@ -73,7 +77,7 @@ static void decode_im2col(const u8 *raw, TensorMap *t) {
 }
 
 const char *tensormap_decode(const u8 raw[128], TensorMap *t) {
-  static const u8 bytes[MAP_TYPES] = {1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 1};
+  static const u8 bytes[MAP_TYPES] = {1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 1, 1, 1};
   u32 flags = get32(raw + FLAGS_AT);
   bool atom32 = flags & FLAG_ATOM32 && (flags >> 13 & 3) == 3;
   flags &= atom32 ? ~FLAG_ATOM32 : ~0u;
@@ -106,7 +110,7 @@ const char *tensormap_decode(const u8 raw[128], TensorMap *t) {
                     : t->box[d]; /* no stride along dimension 0 without interleave */
   }
   decode_im2col(raw, t);
-  return decode_packed4(t);
+  return decode_packed(t);
 }
 
 u32 tensormap_box_bytes(const TensorMap *t) {
@@ -118,7 +122,7 @@ u32 tensormap_box_bytes(const TensorMap *t) {
 
 /* Rows narrower than the swizzle span start one span apart (seen on H200; sm100 is taken to do the same). */
 u32 tensormap_row_pitch(const TensorMap *t) {
-  u32 inner = t->box[0] * t->bytes, span = swizzle_line(t->swizzle);
+  u32 inner = t->padded ? PADDED_ROW : t->box[0] * t->bytes, span = swizzle_line(t->swizzle);
   return t->swizzle && inner < span ? span : inner;
 }
 
@@ -216,11 +220,11 @@ static const char *replace(u8 *raw, u32 field, u32 k, u64 v) {
         return "an element stride outside of 1 ... 8";
       set16(raw + STEPS_AT, (get16(raw + STEPS_AT) & ~(7u << 3 * k)) | ((u32)v - 1) << 3 * k);
       return NULL;
-    case FIELD_ELEMTYPE: /* 11 and 12 are tf32 and tf32 with flush */
-      if (v > 12)
-        return "an element type that is not covered";
-      set_field(raw + FLAGS_AT, 7, 15, v > 10 ? (u32)v - 4 : (u32)v);
-      set_field(raw + FLAGS_AT, 16, 1, v > 10);
+    case FIELD_ELEMTYPE: /* 11 and 12 are tf32 and tf32 with flush, 13 to 15 those of 4 and 6 bits */
+      if (v > 15)
+        return "an element type that does not exist";
+      set_field(raw + FLAGS_AT, 7, 15, v > 12 ? (u32)v - 2 : v > 10 ? (u32)v - 4 : (u32)v);
+      set_field(raw + FLAGS_AT, 16, 1, v == 11 || v == 12);
       return NULL;
     case FIELD_INTERLEAVE_LAYOUT:
       return v ? "an interleaved layout, which is not covered" : NULL;

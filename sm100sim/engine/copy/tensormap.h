@@ -24,6 +24,8 @@ enum {
   MAP_F64,
   MAP_BF16,
   MAP_U4,
+  MAP_U4_PADDED,
+  MAP_U6_PADDED,
   MAP_TYPES
 };
 
@@ -31,7 +33,9 @@ typedef struct {
   u64 base, dim[MAX_RANK], stride[MAX_RANK]; /* sizes in elements; strides in bytes, [0] the element size */
   u32 rank, type, bytes;                     /* element type and size */
   u32 swizzle;                               /* 0 none, 1 32B, 2 64B, 3 128B, 4 128B with 32-byte atoms */
-  bool nan_fill, tf32, packed4;              /* packed4: two 4-bit elements per byte; sizes here are bytes */
+  bool nan_fill, tf32;
+  u32 packed;                                /* bits of elements below a byte, or 0; sizes here are bytes */
+  bool padded;                               /* sixteen elements take 16 bytes of shared memory */
   u32 box[MAX_RANK], step[MAX_RANK];         /* box sizes and element strides */
   u32 count[MAX_RANK];                       /* elements of the box that are copied: ceil(box / step) */
   bool rows;                                 /* four rows, each named by a coordinate (gather4, scatter4) */
@@ -77,6 +81,8 @@ bool walk_row(Walk *w, Row *row);
 /* Global bytes from the first to the last element that is copied; false when there are none. */
 bool box_span(const TensorMap *t, const i32 coord[MAX_RANK], bool write, u64 *addr, u64 *len);
 
+#define PADDED_ROW 128u /* bytes in shared memory, and elements, of a row of padded elements */
+
 /* Widest row of a box, bytes; 16 without a swizzle. */
 static inline u32 swizzle_line(u32 swizzle) {
   return swizzle == SWIZZLE_ATOM32 ? 128 : 16u << swizzle;
@@ -85,5 +91,7 @@ static inline u32 swizzle_line(u32 swizzle) {
 /* Copy one row of `bytes` bytes between a buffer and the shared window; `offset`: absolute window offset. */
 u32 swizzle_place(u32 address, u32 swizzle); /* of a 16-byte chunk */
 void swizzle_put(u8 *smem, u32 offset, const u8 *from, u32 bytes, u32 swizzle);
+/* A row as it arrives: of elements with gaps sixteen in 16 bytes.  What is in the gaps no document says, here zeros. */
+void box_row_put(u8 *smem, u32 offset, const u8 *from, const TensorMap *t);
 void swizzle_get(const u8 *smem, u32 offset, u8 *to, u32 bytes, u32 swizzle);
 #endif

@@ -60,10 +60,12 @@ static Step tensor_operands(Ctx *c, const Ins *i, u32 lane, Tensor *q, u32 map_s
   }
   for (u32 d = 0; d < (f->flags & COPY_ROWS ? 1 + NAMED_ROWS : f->rank); d++)
     q->c[d] = RI32(c, i->s[first_coord + d])[lane];
-  if (q->map.packed4 && q->c[0] & 1)
+  if (q->map.padded && q->c[0] % (i32)PADDED_ROW)
+    return fault(c, "tma-coordinate", "coordinate 0 of elements with gaps is no multiple of 128: %d", q->c[0]);
+  if (q->map.packed && q->c[0] & 1)
     return fault(c, "tma-coordinate", "coordinate 0 of a 4-bit tensor is odd: %d", q->c[0]);
-  if (q->map.packed4)
-    q->c[0] /= 2;
+  if (q->map.packed)
+    q->c[0] = q->c[0] / 2 * (i32)q->map.packed / 4;
   q->bytes = tensormap_box_bytes(&q->map);
   q->flags = f->flags;
   if ((i64)q->c[0] * q->map.bytes % 16) /* an illegal instruction on H200 */
@@ -135,8 +137,8 @@ static void see_box(AsyncOp *op, const Tensor *q, Cta *cta, Acc acc) {
   u32 pitch = tensormap_row_pitch(t), row = t->count[0] * t->bytes, at = window_offset(q->smem);
   if (!observed(cta->cl->m))
     return;
-  if (pitch == row) {
-    see_smem(NULL, op, cta, at, q->bytes, acc, PROXY_ASYNC);
+  if (pitch == row || t->padded) {
+    see_smem(NULL, op, cta, at, tensormap_smem_bytes(t), acc, PROXY_ASYNC);
     return;
   }
   for (u32 r = 0; r < q->bytes / row; r++)
@@ -146,14 +148,10 @@ static void see_box(AsyncOp *op, const Tensor *q, Cta *cta, Acc acc) {
 
 /* The box's shared memory at landing, or NULL after a fault. */
 static u8 *box_smem(Machine *m, AsyncOp *op, const Tensor *q, Cta *cta, Acc acc) {
-  const char *err;
-  Cta *owner;
   u32 at = window_offset(q->smem), n = tensormap_smem_bytes(&q->map);
-  u8 *p = smem_at(cta->cl, cta, window_at(cta->rank, at), n, true, &owner, &err);
-  if (!p) {
-    fault_async(m, op, "shared-address", "%u bytes at CTA %u + 0x%x: %s", n, cta->rank, at, err);
+  u8 *p = bulk_landing(m, op, cta, at, n, acc);
+  if (!p)
     return NULL;
-  }
   u32 bar = mbar_inside(cta, at, n);
   if (bar != NONE32) {
     fault_async(m, op, "mbarrier-access", "the box at CTA %u + 0x%x covers the live mbarrier at 0x%x", cta->rank, at,
@@ -185,7 +183,7 @@ static void load_box(Machine *m, AsyncOp *op, const Tensor *q, Cta *cta) {
         round_to_tf32(buffer + r.lo * t->bytes, valid);
       from = buffer;
     }
-    swizzle_put(cta->smem, at, from, row_bytes, t->swizzle);
+    box_row_put(cta->smem, at, from, t);
   }
 }
 
@@ -294,6 +292,8 @@ static Step store_lane(Ctx *c, const Ins *i, u32 lane) {
   Step s = tensor_operands(c, i, lane, &q, i->s[1], 2);
   if (s != STEP_NEXT || (s = smem_operand(c, i, lane, ACC_READ, &q)) != STEP_NEXT)
     return s;
+  if (q.map.padded)
+    return fault(c, "unsupported", "a store of elements with gaps in shared memory");
   for (u32 d = 0; d + 2 < q.map.rank && q.map.pixels; d++)
     if (q.map.lower[d] < 0)
       return fault(c, "unsupported", "an im2col store whose bounding box begins outside of the tensor, at %d",

@@ -125,3 +125,14 @@ void swizzle_get(const u8 *smem, u32 offset, u8 *to, u32 bytes, u32 swizzle) {
   for (u32 k = 0; k < bytes; k += 16)
     memcpy(to + k, smem + place(offset + k, mask, shift), 16);
 }
+
+void box_row_put(u8 *smem, u32 offset, const u8 *from, const TensorMap *t) {
+  u8 row[PADDED_ROW] = {0};
+  if (!t->padded) {
+    swizzle_put(smem, offset, from, t->count[0] * t->bytes, t->swizzle);
+    return;
+  }
+  for (u32 k = 0; k < PADDED_ROW / 16; k++)
+    memcpy(row + 16 * k, from + 2 * t->packed * k, 2 * t->packed);
+  swizzle_put(smem, offset, row, PADDED_ROW, t->swizzle);
+}

@@ -152,6 +152,7 @@ struct Cta {
   u32 *tmem;                      /* NULL before the first use */
   u8 *tmem_valid;                 /* [lane][column]; validity (or NULL), likewise */
   u16 tmem_owner[TMEM_COLS / 32]; /* 0 free, else allocation id */
+  u32 tmem_freed;                 /* slices that were freed, and not given out since */
   u32 tmem_allocs;
   bool tmem_relinquished;
   u32 tmem_last_cols;

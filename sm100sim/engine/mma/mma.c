@@ -43,8 +43,6 @@ static Step tmem_a_check(Ctx *c, const Mma *q, Cta *cta) {
     return fault(c, "operand-major", "A in Tensor Memory cannot be transposed");
   if (q->q.stationary && q->q.m < TMEM_LANES)
     return fault(c, "unsupported", "A in Tensor Memory of .ws with M = %u: which lanes hold it", q->q.m);
-  if (elem_narrow(q->q.a))
-    return fault(c, "unsupported", "4 and 6-bit A in Tensor Memory: position in the 8-bit container");
   if (taddr_lane(q->a_taddr) != taddr_lane(q->d_taddr))
     return fault(c, "invalid-datapath-alignment", "A at lane %u and D at lane %u must use the same lanes",
                  taddr_lane(q->a_taddr), taddr_lane(q->d_taddr));

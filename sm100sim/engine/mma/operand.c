@@ -144,10 +144,21 @@ static Decode decoder(ElemType t) {
   return table[t];
 }
 
+/* In Tensor Memory each of 4 or 6 bits is in the middle of a byte: 00xxxx00, 0xxxxxx0 (CUTLASS,
+ * cp_narrow_a_to_tmem_mma.py, which tests it on a B200). */
+static void decode_holders(ElemType t, const u8 *p, double *out) {
+  for (u32 k = 0; k < 32; k++)
+    out[k] = t == T_E2M1 ? E2M1[p[k] >> 2 & 15] : (t == T_E2M3 ? E2M3 : E3M2)[p[k] >> 1 & 63];
+}
+
 void elements_decode(ElemType t, const u8 *p, bool negate, double *out) {
   u32 per = 128 / elem_bits(t);
-  decoder(t)(p, out);
-  decoder(t)(p + 16, out + per);
+  if (elem_narrow(t))
+    decode_holders(t, p, out);
+  else {
+    decoder(t)(p, out);
+    decoder(t)(p + 16, out + per);
+  }
   if (negate)
     for (u32 k = 0; k < 2 * per; k++)
       out[k] = -out[k];

@@ -18,10 +18,23 @@ static u32 first_free(const Cta *cta, const Cta *also, u32 cols) {
   return NONE32;
 }
 
+/* Columns that have been used before hold nothing that can be relied on. */
+static void forget(Ctx *c, Cta *cta, u32 slice) {
+  u32 col = slice * TMEM_SLICE;
+  cta->tmem_freed &= ~(1u << slice);
+  tmem_mark(cta, 0, TMEM_LANES, col, TMEM_SLICE, 0);
+  if (c->m->opt.poison)
+    for (u32 l = 0; l < TMEM_LANES; l++)
+      memset(tmem_row(cta, l) + col, 0xFF, TMEM_SLICE * sizeof(u32));
+}
+
 static void take(Ctx *c, Cta *cta, u32 base, u32 cols, bool pair) {
   u16 id = (u16)++cta->tmem_allocs;
-  for (u32 k = base / TMEM_SLICE; k < (base + cols) / TMEM_SLICE; k++)
+  for (u32 k = base / TMEM_SLICE; k < (base + cols) / TMEM_SLICE; k++) {
     cta->tmem_owner[k] = id;
+    if (cta->tmem_freed >> k & 1)
+      forget(c, cta, k);
+  }
   cta->tmem_last_cols = cols;
   see_tmem_alloc(c, cta, base, cols, pair);
 }
@@ -158,17 +171,15 @@ Step op_tmem_dealloc(Ctx *c, const Ins *i) {
   if (i->form.tmem.group == 2 && peer && peer->pair_alloc.granted)
     return fault(c, "pair-alloc-unfinished", "dealloc while the alloc of peer CTA %u has not finished", peer->rank);
   u32 col = taddr_col(taddr);
-  for (u32 k = col / TMEM_SLICE; k < (col + cols) / TMEM_SLICE; k++)
+  for (u32 k = col / TMEM_SLICE; k < (col + cols) / TMEM_SLICE; k++) {
     cta->tmem_owner[k] = 0;
+    cta->tmem_freed |= 1u << k;
+  }
   /* A pair frees the columns of both CTAs: all accesses in either must come before; the two deallocs need no order. */
   bool pair = i->form.tmem.group == 2 && peer;
   see_tmem(c, NULL, cta, 0, TMEM_LANES, col, cols, pair ? ACC_ATOMIC : ACC_WRITE);
   if (pair)
     see_tmem(c, NULL, peer, 0, TMEM_LANES, col, cols, ACC_ATOMIC);
-  tmem_mark(cta, 0, TMEM_LANES, col, cols, 0);
-  if (c->m->opt.poison)
-    for (u32 l = 0; l < TMEM_LANES; l++)
-      memset(tmem_row(cta, l) + col, 0xFF, cols * sizeof(u32));
   note_progress(c->cl);
   return STEP_NEXT;
 }

@@ -15,9 +15,22 @@ static const CopySize SIZE[CP_COUNT] = {[CP_128X256B] = {128, 2, 1},
 
 typedef struct {
   CpShape shape;
-  u32 group, taddr;
+  u32 group, taddr, packed; /* packed: bits of the source's elements, 0 without decompression */
   SmemDesc d;
 } Copy;
+
+/* Sixteen bytes of Tensor Memory from a unit of the source: as it is, or its sixteen packed elements, which padding
+ * follows, in the middle of a byte each (PTX ISA, "Optional Decompression"; the place: see decode_holders). */
+static void copy_unit(u8 *to, const u8 *from, u32 packed) {
+  if (!packed) {
+    memcpy(to, from, 16);
+    return;
+  }
+  for (u32 k = 0; k < 16; k++) {
+    u32 at = k * packed, two = from[at / 8] | (u32)from[at / 8 + 1] << 8;
+    to[k] = (u8)((two >> at % 8 & ((1u << packed) - 1)) << (8 - packed) / 2);
+  }
+}
 
 static u32 copy_lane(const Copy *q, u32 r, u32 copy) {
   switch (q->shape) {
@@ -54,7 +67,7 @@ static bool copy_one(Machine *m, AsyncOp *op, const Copy *q, Cta *cta) {
       }
       unit_add(&units, a);
       for (u32 k = 0; k < z->copies; k++)
-        memcpy(tmem_row(cta, copy_lane(q, r, k)) + col + 4 * u, cta->smem + a, 16);
+        copy_unit((u8 *)(tmem_row(cta, copy_lane(q, r, k)) + col + 4 * u), cta->smem + a, q->packed);
     }
   units_observe(op, cta, &units);
   for (u32 r = 0; r < z->rows; r++)
@@ -99,7 +112,8 @@ Step op_copy(Ctx *c, const Ins *i) {
     return s;
   u32 lane = first_lane(c->mask);
   u64 bits = R64(c, i->s[1])[lane];
-  Copy q = {(CpShape)i->form.tmem.shape, i->form.tmem.group, R32(c, i->s[0])[lane] + (u32)i->imm, {0}};
+  const TmemForm *f = &i->form.tmem;
+  Copy q = {(CpShape)f->shape, f->group, R32(c, i->s[0])[lane] + (u32)i->imm, f->packed, {0}};
   if ((r = smem_desc_decode(bits, &q.d)))
     return fault(c, r->code, "descriptor 0x%llx: %s", (unsigned long long)bits, r->text);
   if (taddr_lane(q.taddr) >= (q.shape == CP_4X256B ? 32u : 1u))

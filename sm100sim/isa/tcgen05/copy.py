@@ -1,8 +1,6 @@
 """Copies from shared to Tensor Memory (PTX ISA, "tcgen05.cp") and the refused tcgen05.shift.
 
-`tcgen05.cp` with a destination and source format (decompression) is refused: the position of 4 and
-6-bit values in their 8-bit containers is given by figures only.  `tcgen05.shift.down` is refused:
-the text leaves open which row keeps its value.
+`tcgen05.shift.down` is refused: the text leaves open which row keeps its value.
 """
 
 from __future__ import annotations
@@ -19,14 +17,15 @@ COPY_ISSUE_CYCLES = 2
 
 @form("cp")
 def copy(lo: Lowering, ins: Instr) -> None:
-    """tcgen05.cp.cta_group.shape{.multicast} [taddr], s-desc: all shapes without decompression."""
+    """tcgen05.cp.cta_group.shape{.multicast}{.b8x16.{b4x16_p64, b6x16_p32}} [taddr], desc."""
     mods = Mods(ins)
     mods.take("cp")
     group = cta_group(mods)
     shape = mods.one_of("128x256b", "128x128b", "4x256b", "64x128b", "32x128b")
     multicast = mods.maybe("warpx2::02_13", "warpx2::01_23", "warpx4")
-    if mods.maybe("b8x16", "b6x16_p32", "b4x16_p64", "b8x16.b6x16_p32", "b8x16.b4x16_p64"):
-        raise lo.fail("tcgen05.cp with decompression is not modelled")
+    packed = 0
+    if mods.take("b8x16"):
+        packed = int(mods.one_of("b6x16_p32", "b4x16_p64")[1])
     mods.done()
     whole = f"{shape}.{multicast}" if multicast else shape
     if whole not in CP_SHAPES:
@@ -36,7 +35,8 @@ def copy(lo: Lowering, ins: Instr) -> None:
     slot, offset = tmem_address(lo, ins.operands[0])
     lo.emit(
         "TMEM_CP", s=(slot, lo.src(ins.operands[1], 64)), imm=offset,
-        form=Tmem(group=group, shape=CP_SHAPES.index(whole)), cost=COPY_ISSUE_CYCLES, unit=Unit.MMA,
+        form=Tmem(group=group, shape=CP_SHAPES.index(whole), packed=packed),
+        cost=COPY_ISSUE_CYCLES, unit=Unit.MMA,
     )  # fmt: skip
 
 

@@ -36,18 +36,24 @@ def missing(*modules: str) -> bool:
             "quack",
             "^quack_(softmax_cluster|gemm)$",
             "sm_100a",
-            marks=pytest.mark.skipif(
-                missing("quack", "triton"), reason="quack-kernels or triton is not installed"
-            ),
+            marks=[
+                pytest.mark.exhaustive,
+                pytest.mark.skipif(
+                    missing("quack", "triton"), reason="quack-kernels or triton is not installed"
+                ),
+            ],
             id="quack-kernels",
         ),
         pytest.param(
             "flash_attn.cute",
             "^(fa4_hopper_d128_ragged|quack_hopper_gemm_cluster)$",
             "sm_90a",
-            marks=pytest.mark.skipif(
-                missing("flash_attn.cute", "quack", "triton"), reason="no flash-attn-4"
-            ),
+            marks=[
+                pytest.mark.exhaustive,
+                pytest.mark.skipif(
+                    missing("flash_attn.cute", "quack", "triton"), reason="no flash-attn-4"
+                ),
+            ],
             id="hopper",
         ),
     ],

@@ -34,6 +34,7 @@ def run(command: list[str], **environment: str) -> subprocess.CompletedProcess[s
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_it_needs_neither_the_dsl_nor_the_simulator() -> None:
     program = (
         "import sys, benchmarks.hopper.attention_times;"

@@ -86,12 +86,22 @@ RATES = {
        for n in (1, 2) for beside in ("no products", "n256")},
 }  # fmt: skip
 """How far the cycles of one step are off at most."""
+FEW = ("exponentials of 2 warps a sub-partition beside no products",
+       "scores of 2 warps a sub-partition beside no products",
+       "exponentials of 2 warps a sub-partition beside n64, A in registers",
+       "additions of 2 warps a sub-partition beside n128",
+       "scores of 2 warps a sub-partition beside n256")  # fmt: skip
+"""The questions of every run, besides those of 1 warp alone: ptxas takes seconds for each."""
+ALONE = f"1 warps a sub-partition beside {BESIDES[0]}"
 START = 140
 """Cycles that the machine's start is off at most, but for scores."""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", RATES)
+@pytest.mark.parametrize("name", [
+    pytest.param(name, marks=() if name in FEW or ALONE in name else pytest.mark.exhaustive)
+    for name in RATES
+])  # fmt: skip
 def test_instructions_take_beside_products_what_they_took_on_the_chip(name: str) -> None:
     question = next(q for q in BESIDE_QUESTIONS if q.name == name)
     (short, long), said = replayed.clocked(question, replayed.draw_for(question)), CYCLES[name]
@@ -167,7 +177,10 @@ def test_the_gap_between_ctas_is_an_h100s() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("slots", "beside", "rel"),
-    [(2, "", 0.015), (3, "", 0.015), (2, " beside n64", 0.04), (3, " beside n64", 0.04)],
+    [
+        (2, "", 0.015), (3, "", 0.015), (3, " beside n64", 0.04),
+        pytest.param(2, " beside n64", 0.04, marks=pytest.mark.exhaustive),
+    ],
 )
 def test_copies_by_lanes_of_one_sm_take_what_an_h100_says(
     slots: int, beside: str, rel: float

@@ -20,6 +20,7 @@ COUNTED = (
 )
 
 
+@pytest.mark.slow
 def test_torch_may_come_first() -> None:
     """That it may come afterwards is what ``test_export`` loads a graph with."""
     code = f"import torch, fa4_cute; {SHOW}; {COUNTED}"

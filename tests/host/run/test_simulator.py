@@ -9,6 +9,7 @@ import fa4_cute
 import sm100sim
 
 
+@pytest.mark.slow
 def test_no_report_of_a_call_with_two_kernels_is_lost() -> None:
     q = torch.randn(1, 8, 1, 128).bfloat16()
     kv = torch.randn(1, 256, 1, 128).bfloat16()

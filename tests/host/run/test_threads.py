@@ -45,11 +45,13 @@ def _reported(name: str, threads: int, **options: Any) -> tuple[list[torch.Tenso
     return list(made) if isinstance(made, tuple) else [made], shown
 
 
-QUICK = "persistent"
+QUICK = "dense"
 
 
 @pytest.mark.parametrize("name", [
-    QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in CALLS if name != QUICK)
+    QUICK,
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("persistent", "split", "cluster")),
+    pytest.param("paged", marks=pytest.mark.exhaustive),
 ])  # fmt: skip
 def test_threads_change_nothing(name: str) -> None:
     one, report = _reported(name, 1, checks="all", trace_cluster=1)

@@ -40,10 +40,10 @@ CASES = (
     TWO_Q,
     PAIR,
     D256,
-    dynamic("ragged page64", 128, num_qo=1),
     dynamic("causal", 64, num_qo=2, lengths=((600, 300),) * 2, heads=4, kv_heads=2),
 )
 MORE = (
+    dynamic("ragged page64", 128, num_qo=1),
     dynamic("ragged page16 window sink", 64, num_qo=2),
     dynamic("page64 split", 128, num_qo=1, lengths=((1, 1300), (1, 90), (1, 400))),
     dynamic("ragged causal", 512, heads=1, lengths=((150, 600), (0, 20), (70, 90))),

@@ -16,6 +16,7 @@ from testing.reference.attention import compare
 from testing.runner import check
 
 HEAD_DIMS = (64, 256)
+FEW_DIMS = (64, pytest.param(256, marks=pytest.mark.exhaustive))
 GROUPS = (
     ("window", "page64", "alibi", "sink"),
     ("causal", "ragged", "fp8"),
@@ -34,21 +35,19 @@ def test_every_feature_is_in_a_group() -> None:
     assert {name for group in GROUPS for name in group} == FEATURES.keys()
 
 
-ENDS = ("two Q tiles", "CTA pair")
-
-
 def title(value: str | tuple[str, ...]) -> str:
     return value if isinstance(value, str) else "+".join(value)
 
 
 def cells() -> list[Any]:
-    """Every group by turns in the first and the last kernel, or the other two; else on request."""
-    names, made = list(KERNELS), []
-    for turn, group in enumerate(GROUPS):
-        possible = [name for name in names if is_possible(group, *KERNELS[name])]
-        usual = {name for name in possible if (name in ENDS) == (turn % 2 == 0)} or {*possible}
+    """Every group in the kernel with the fewest features so far; in the others on request."""
+    made, number = [], dict.fromkeys(KERNELS, 0)
+    for group in GROUPS:
+        possible = [name for name in KERNELS if is_possible(group, *KERNELS[name])]
+        usual = min(possible, key=number.__getitem__)
+        number[usual] += len(group)
         made += [
-            pytest.param(group, name, marks=() if name in usual else pytest.mark.exhaustive)
+            pytest.param(group, name, marks=() if name == usual else pytest.mark.exhaustive)
             for name in possible
         ]
     return made
@@ -63,12 +62,12 @@ def test_features_of_a_group(features: tuple[str, ...], kernel: str) -> None:
     check(Case.of(features, kernel))
 
 
-def test_every_run_has_every_feature_and_every_kernel_with_half_of_them() -> None:
+def test_every_run_has_every_feature_and_every_kernel_with_some_of_them() -> None:
     usual = [cell.values for cell in CELLS if not cell.marks]
     assert {name for group, _ in usual for name in group} == FEATURES.keys()
     for kernel in KERNELS:
         found = {name for group, where in usual if where == kernel for name in group}
-        assert len(found) >= len(FEATURES) // 3, kernel
+        assert len(found) >= len(FEATURES) // 4, kernel
 
 
 @pytest.mark.exhaustive
@@ -119,7 +118,7 @@ def test_rows_that_see_nothing(head_dim: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("head_dim", HEAD_DIMS)
+@pytest.mark.parametrize("head_dim", FEW_DIMS)
 def test_packed_keys_may_be_used_in_part(head_dim: int) -> None:
     q, k, v = (t.flatten(0, 1) for t in dense(40, 90, head_dim))
     starts_q, starts_k, used = ints([0, 30, 80]), ints([0, 100, 180]), ints([57, 0])
@@ -131,18 +130,18 @@ def test_packed_keys_may_be_used_in_part(head_dim: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("head_dim", HEAD_DIMS)
+@pytest.mark.parametrize("head_dim", FEW_DIMS)
 def test_more_splits_than_key_tiles(head_dim: int) -> None:
     q, k, v = dense(3, 200, head_dim)
     out = fa4_cute.flash_attn(q, k, v, num_splits=7)
     torch.testing.assert_close(out, fa4_cute.flash_attn(q, k, v), atol=1e-2, rtol=1e-2)
 
 
-MORE_CAPS = [pytest.param(cap, marks=pytest.mark.exhaustive) for cap in (1.0, 1e6)]
+MORE_CAPS = [pytest.param(cap, marks=pytest.mark.exhaustive) for cap in (0.01, 1.0, 1e6)]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cap", [50.0, 0.01, *MORE_CAPS])
+@pytest.mark.parametrize("cap", [50.0, *MORE_CAPS])
 def test_softcap_is_accurate(cap: float) -> None:
     """With one key the log-sum-exp is the capped score itself."""
     generator = torch.Generator().manual_seed(2)

@@ -31,9 +31,8 @@ def tokens(*sizes: int, causal: bool = False, scheduler: str = "tile", **more: A
 
 mla = partial(tokens, head_dim=192, heads=2, kv_heads=2, head_dim_v=128)
 CASES = [
-    # both numbers of Q tiles, packed heads, one query
+    # packed heads
     tokens(300, 600, 128, 2, 1, causal=True),
-    tokens(100, 900, 64, 3, 1, num_qo=1),
     # pairs: several key tiles, both CTAs with queries; packed heads
     tokens(600, 700, 128, 2, 1, causal=True, pair_cta=True),
     tokens(200, 700, 256, 2, 1, causal=True),
@@ -41,6 +40,8 @@ CASES = [
     mla(150, 600, rope=BF16, scheduler="persistent"),
 ]
 MORE = [
+    # one Q tile, one query
+    tokens(100, 900, 64, 3, 1, num_qo=1),
     tokens(1, 300, 80, 8, 1, causal=True, num_qo=1),
     tokens(70, 900, 512, 2, 1),
     mla(150, 600, num_qo=1),
@@ -76,7 +77,7 @@ def test_one_operand_may_have_one_scale() -> None:
 
 
 def findings(spec: Any, given: Arguments) -> list[str]:
-    """What the checkers say of ``spec`` as it is compiled now."""
+    """What the checkers say of ``spec`` as it is compiled now, with a fault in it."""
     return objections(given, artifact=compile_kernel(spec))
 
 
@@ -86,7 +87,7 @@ def test_a_slot_that_only_the_mma_frees_is_overwritten_too_early(
     case = tokens(300, 1100, 128, 2, 1, causal=True)
     given, spec = arguments(case), spec_of(case)
     assert spec.config.num_kv_stages * spec.config.BN < 1100, "slots are used again"
-    assert not findings(spec, given)
+    assert not objections(given)
     barriers = vars(FA4Config)["misc_mbars"].func
 
     def without_readers(config: FA4Config) -> FA4MiscMBarsLayout:
@@ -129,7 +130,11 @@ def test_they_go_with_the_features(kernel: str, names: str) -> None:
 
 
 PAIRS = pytest.mark.parametrize(
-    ("head_dim", "roles"), [(128, "fa4_cute.roles."), (256, "fa4_cute.roles.depth512_")]
+    ("head_dim", "roles"),
+    [
+        (128, "fa4_cute.roles."),
+        pytest.param(256, "fa4_cute.roles.depth512_", marks=pytest.mark.exhaustive),
+    ],
 )
 
 
@@ -144,7 +149,7 @@ def test_a_pair_reads_scales_that_have_arrived(
     monkeypatch: pytest.MonkeyPatch, head_dim: int, roles: str
 ) -> None:
     spec, given = pair_call(head_dim)
-    assert not findings(spec, given)
+    assert not objections(given)
 
     def at_once(ctx: Any, line: Any, tile: Any, first: Any = 0) -> Any:
         slot = token_scales.buffer_of(ctx, tile, producer=False).index

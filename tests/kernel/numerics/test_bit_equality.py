@@ -14,12 +14,20 @@ from testing.arguments import ints
 from testing.cases import KERNELS
 
 kernels = pytest.mark.parametrize("kernel", KERNELS)
+EXHAUSTIVE = pytest.mark.exhaustive
 FEW = ("two Q tiles", "CTA pair")
 some_kernels = pytest.mark.parametrize(
     "kernel",
-    [pytest.param(k, marks=() if k in FEW else pytest.mark.exhaustive) for k in KERNELS],
+    [pytest.param(k, marks=() if k in FEW else EXHAUSTIVE) for k in KERNELS],
 )
 """Both families in every run; the others compute with the same code."""
+
+
+def mostly(usual: str) -> Any:
+    """One kernel in every run, where each is a compilation or two."""
+    return pytest.mark.parametrize(
+        "kernel", [pytest.param(k, marks=() if k == usual else EXHAUSTIVE) for k in KERNELS]
+    )
 
 
 def tiles(kernel: str) -> dict[str, Any]:
@@ -51,7 +59,7 @@ SLOPES = torch.tensor([0.02, 0.01, 0.005, 0.0])
 
 
 @pytest.mark.slow
-@some_kernels
+@mostly("CTA pair")
 def test_decode_knows_where_the_query_stands(kernel: str) -> None:
     """The scores' maximum stays within 2**8 here.
 
@@ -85,7 +93,7 @@ def test_batch_and_neighbours_do_not_matter(kernel: str, splits: int) -> None:
 
 
 @pytest.mark.slow
-@some_kernels
+@mostly("two Q tiles")
 def test_the_place_of_sequences_and_pages_does_not_matter(kernel: str) -> None:
     """Dense, in a packed batch, in a cache, and in pages in two orders."""
     head_dim = KERNELS[kernel].head_dim

@@ -16,8 +16,11 @@ from testing.arguments import ints
 from testing.cases import BF16, FP8, KERNELS, Case
 from testing.runner import check
 
-kernels = pytest.mark.parametrize("kernel", KERNELS)
 SOME = ("one Q tile", "CTA pair")
+some_kernels = pytest.mark.parametrize(
+    "kernel",
+    [pytest.param(k, marks=() if k in SOME else pytest.mark.exhaustive) for k in KERNELS],
+)
 
 
 def attend(kernel: str, *inputs: torch.Tensor, **options: Any) -> tuple[torch.Tensor, torch.Tensor]:
@@ -78,7 +81,7 @@ def test_rows_without_keys_are_zero(
 
 
 @pytest.mark.slow
-@kernels
+@some_kernels
 @pytest.mark.parametrize("dtype", [BF16, pytest.param(FP8, marks=pytest.mark.exhaustive)], ids=str)
 def test_rows_before_the_first_key_are_zero(
     kernel: str, dtype: torch.dtype
@@ -94,10 +97,7 @@ def test_rows_before_the_first_key_are_zero(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "kernel",
-    [pytest.param(k, marks=() if k in SOME else pytest.mark.exhaustive) for k in KERNELS],
-)
+@some_kernels
 @pytest.mark.parametrize(
     "page_size", [16, pytest.param(256, marks=pytest.mark.exhaustive)]
 )
@@ -109,7 +109,7 @@ def test_lengths_of_0_and_1_in_pages(kernel: str, page_size: int) -> None:
 
 
 @pytest.mark.slow
-@kernels
+@some_kernels
 @pytest.mark.parametrize("operand", ["k", "v"])
 @pytest.mark.parametrize(
     ("dtype", "extra"),

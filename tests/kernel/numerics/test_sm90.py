@@ -22,6 +22,7 @@ from sm100sim.report import SimulationFault
 from testing.arguments import arguments
 from testing.cases import FP16, Case, dense
 from testing.runner import CHECKS, call, check, checked, run, spec_of
+from tests.kernel.random_cases import also
 
 
 @pytest.fixture(autouse=True)
@@ -55,14 +56,11 @@ SHAPES = [
     hopper(77, 133, 64, 6, 2, batch=2, causal=True),
     hopper(5, 133, 128, 64, 1),
     # every tile, padded head dims, both types
-    hopper(100, 300, 8, causal=True),
     hopper(130, 300, 72, dtype=FP16, causal=True),
     hopper(130, 300, 192, causal=True),
-    hopper(130, 300, 200, dtype=FP16, causal=True),
     hopper(130, 300, 256),
     # V narrower than K, in chunks of its own number, and padded alike
     hopper(130, 300, 192, 4, 2, head_dim_v=128, causal=True),
-    hopper(130, 300, 256, head_dim_v=40, dtype=FP16),
     hopper(130, 300, 64, head_dim_v=8),
     # any scale, and maxima that move in every tile
     hopper(100, 500, 128, softmax_scale=-0.3),
@@ -71,11 +69,12 @@ SHAPES = [
     hopper(100, 500, 128, growth=0.02, causal=True),
     hopper(100, 500, 128, growth=-0.002),
 ]
-FEATURES = (
-    "window", "window sink", "chunked", "union", "bias", "bias causal", "softcap", "padding",
-    "function sink causal", "union bias function sink",
+MORE_SHAPES = (
+    hopper(100, 300, 8, causal=True), hopper(130, 300, 200, dtype=FP16, causal=True),
+    hopper(130, 300, 256, head_dim_v=40, dtype=FP16),
 )  # fmt: skip
-by_case = pytest.mark.parametrize("case", SHAPES, ids=str)
+FEATURES = ("window sink", "chunked", "softcap", "padding", "union bias function sink")
+MORE_FEATURES = ("window", "union", "bias", "bias causal", "function sink causal")
 
 
 @pytest.mark.parametrize("case", QUICK, ids=str)
@@ -103,13 +102,13 @@ def test_the_bits_do_not_depend_on_who_takes_the_query_tiles() -> None:
 
 
 @pytest.mark.slow
-@by_case
+@pytest.mark.parametrize("case", [*SHAPES, *also(*MORE_SHAPES)], ids=str)
 def test_output_and_lse_of_other_shapes(case: Case) -> None:
     check(case)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize("features", [*FEATURES, *also(*MORE_FEATURES)])
 @pytest.mark.parametrize("head_dim", [64, pytest.param(256, marks=pytest.mark.exhaustive)])
 def test_features(features: str, head_dim: int) -> None:
     lengths = ((130, 300), (130, 300))
@@ -119,17 +118,19 @@ def test_features(features: str, head_dim: int) -> None:
 SEQUENCES = ((40, 200), (3, 133), (0, 20), (150, 17), (230, 390))
 """More than one CTA, fewer keys than queries, and no query at all."""
 PLACES = (
-    ("ragged causal sink", 64), ("ragged page16 window", 128), ("cache padding", 256),
-    ("page64 ragged causal", 192), ("ragged causal", 136), ("page256 bias", 64),
-    ("page32 ragged union function", 64),
-    ("split ragged causal sink", 128), ("split page64 window", 256), ("persistent causal", 128),
-    ("persistent ragged page16 window", 64), ("persistent split sink", 256),
+    ("ragged page16 window", 128), ("cache padding", 256), ("page64 ragged causal", 192),
+    ("page32 ragged union function", 64), ("split ragged causal sink", 128),
     ("persistent ragged cache union bias", 128),
-    ("persistent ragged page16 split sink", (192, 128)), ("cache function causal", (192, 128)),
-    ("persistent cache window", (128, 64)), ("persistent causal", 96),
+    ("persistent ragged page16 split sink", (192, 128)), ("persistent cache window", (128, 64)),
     ("persistent window sink", 96),
 )  # fmt: skip
 """Where sequences, keys and results lie, at every tile; a pair has the head dim of V second."""
+MORE_PLACES = (
+    ("ragged causal sink", 64), ("ragged causal", 136), ("page256 bias", 64),
+    ("split page64 window", 256), ("persistent causal", 128),
+    ("persistent ragged page16 window", 64), ("persistent split sink", 256),
+    ("cache function causal", (192, 128)), ("persistent causal", 96),
+)  # fmt: skip
 QUICK_PLACES = (("ragged cache causal", 64), ("persistent page16 split", 128))
 
 
@@ -139,7 +140,7 @@ def test_sequences_in_other_places(features: str, head_dim: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("features", "head_dim"), PLACES)
+@pytest.mark.parametrize(("features", "head_dim"), [*PLACES, *also(*MORE_PLACES)])
 def test_more_places_at_every_tile(features: str, head_dim: int | tuple[int, int]) -> None:
     depth, depth_v = head_dim if isinstance(head_dim, tuple) else (head_dim, 0)
     made = Case(frozenset(features.split()), depth, head_dim_v=depth_v, arch=SM90A)
@@ -147,7 +148,7 @@ def test_more_places_at_every_tile(features: str, head_dim: int | tuple[int, int
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("features", ["sink", "ragged cache split"])
+@pytest.mark.parametrize("features", ["ragged cache split", *also("sink")])
 def test_many_keys_that_all_rows_see(features: str) -> None:
     lengths = ((150, 4200), (70, 300))
     case = Case(frozenset(features.split()), 128, lengths=lengths, arch=SM90A)
@@ -161,7 +162,7 @@ STEPS = ((1, 1500), (3, 133), (0, 20), (9, 17))
 """Decoding: a few queries over caches of different lengths."""
 FEW_ROWS = (
     ("ragged page16 causal sink", 128), ("cache window", 192), ("page64 bias", 256),
-    ("ragged cache union function", 64), ("page256 split causal", 128), ("split sink", 256),
+    ("ragged cache union function", 64), *also(("page256 split causal", 128), ("split sink", 256)),
 )  # fmt: skip
 
 
@@ -339,7 +340,7 @@ def test_rows_of_v_that_are_not_cleaned_are_nan() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("changes", [{"in_turn": False}, {"keys": 176}], ids=str)
-@pytest.mark.parametrize("features", ["causal", "persistent ragged cache causal"])
+@pytest.mark.parametrize("features", ["persistent ragged cache causal", *also("causal")])
 def test_other_choices_of_the_plan(features: str, changes: dict[str, Any]) -> None:
     """Products at any time, and more keys to a tile."""
     case = Case(frozenset(features.split()), 128, lengths=SEQUENCES, arch=SM90A)

@@ -16,24 +16,23 @@ from testing.reference.attention import attention_float64
 from testing.reference.fp8 import HOPPER_SUM_BITS, compare_fp8
 from testing.runner import CHECKS, call, check
 from tests.kernel.numerics.test_sm90 import SEQUENCES, WAIT, require_found, without
+from tests.kernel.random_cases import also
 
 QUICK = dense(300, 700, 128, 2, 1, causal=True, dtype=FP8, num_qo=None, arch=SM90A)
 PLACES = (
-    ("persistent ragged page16 split sink", 128), ("ragged cache causal", 64),
-    ("page64 window", 80), ("page32 ragged union function", 64), ("split bias causal", 128),
-    ("persistent causal", 64), ("ragged causal", (192, 128)),
-    ("persistent cache softcap", (256, 48)), ("tokens ragged cache causal", 64),
-    ("tokens persistent page16 split", 128), ("tokens union bias function", (192, 128)),
-    ("ragged causal", 256), ("persistent page16 split sink", 192), ("tokens cache window", 256),
-    ("union function", (240, 208)), ("tokens ragged union bias", 256), ("bias causal", 144),
-    ("persistent ragged page64", (256, 176)), ("tokens persistent causal", (224, 192)),
+    ("persistent ragged page16 split sink", 128), ("page64 window", 80),
+    ("ragged causal", (192, 128)), ("persistent cache softcap", (256, 48)),
+    ("tokens ragged cache causal", 64), ("tokens persistent page16 split", 128),
+    ("tokens union bias function", (192, 128)), ("persistent page16 split sink", 192),
+    ("union function", (240, 208)), ("tokens ragged union bias", 256),
 )  # fmt: skip
 """Features, and head dims: a pair has that of V second."""
-
-
-def also(*rows: tuple[object, ...]) -> list[object]:
-    """Return parameters that only widen the search."""
-    return [pytest.param(*row, marks=pytest.mark.exhaustive) for row in rows]
+MORE_PLACES = (
+    ("ragged cache causal", 64), ("page32 ragged union function", 64), ("split bias causal", 128),
+    ("persistent causal", 64), ("ragged causal", 256), ("tokens cache window", 256),
+    ("bias causal", 144), ("persistent ragged page64", (256, 176)),
+    ("tokens persistent causal", (224, 192)),
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +55,7 @@ def test_output_and_lse() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("features", "head_dim"), PLACES)
+@pytest.mark.parametrize(("features", "head_dim"), [*PLACES, *also(*MORE_PLACES)])
 def test_features(features: str, head_dim: int | tuple[int, int]) -> None:
     check(featured(features, head_dim))
 
@@ -120,7 +119,9 @@ def test_rising_scores_rescale_every_block_of_columns(head_dim: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("features", ["causal", "tokens ragged cache window", "page16 union"])
+@pytest.mark.parametrize(
+    "features", ["causal", "page16 union", *also("tokens ragged cache window")]
+)
 def test_wide_values_with_sums_as_a_chip_cuts_them(features: str) -> None:
     given = arguments(featured(features, 256))
     with fa4_cute.simulator_options(exact_mma=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from sm100sim.options import Check
@@ -54,6 +55,18 @@ def test_tensor_memory_is_owned(rule: str, mode: str, seed: int) -> None:
     assert run_ptx(correct, mode=mode, seed=seed, **SMALL).findings == ()
     findings = run_ptx(broken, mode=mode, seed=seed, **SMALL).findings
     assert findings[0].code == code
+
+
+def test_freed_columns_stay_as_they_are_until_they_are_given_out_again() -> None:
+    """CUTLASS example 77 reads its last dQ from columns that another warp may have freed."""
+    out = np.zeros(32, np.uint32)
+    put = "mul.wide.u32 %rd1, %r3, 4; add.s64 %rd1, %rd1, %p0; st.global.b32 [%rd1], %r6;"
+    (found,) = run_ptx(WHOLE + LD + WAIT_LD + put, out, **SMALL).findings
+    assert (found.code, found.fatal) == ("unallocated-columns-access", False)
+    assert out.tolist() == list(range(32))
+    again = run_ptx(WHOLE + TMEM_ALLOC + LD + WAIT_LD + FREE + put, out, **SMALL).findings
+    assert {f.code for f in again} == {"uninitialised-tmem"}
+    assert set(out.tolist()) == {0xFFFFFFFF}
 
 
 @pytest.mark.parametrize(("mode", "seed"), MODES)

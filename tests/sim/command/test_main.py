@@ -152,6 +152,7 @@ def test_suppressions_and_those_without_use(
     assert "entry 1: code: is required" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_check_takes_every_launch_of_a_script(folder: Path) -> None:
     (folder / "script.py").write_text(SCRIPT)
     done = check(folder, "check", "--output", "out.json", "script.py", "--json", "mine", "--m=256")

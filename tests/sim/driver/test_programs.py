@@ -171,6 +171,7 @@ def test_cuda_python() -> None:
     assert "1 launches, 1 clean" in done.stderr
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_files_that_were_compiled_apart(tmp_path: Path) -> None:
     """`-rdc=true` links machine code; the images that it linked keep their PTX."""

@@ -117,7 +117,9 @@ print(triton.runtime.driver.active.get_current_target().arch)
 """
 
 
-@pytest.mark.parametrize("first", ["", "import triton.runtime.driver\n"])
+@pytest.mark.parametrize(
+    "first", ["", pytest.param("import triton.runtime.driver\n", marks=pytest.mark.slow)]
+)
 def test_a_program_of_the_command_line_needs_no_line_for_it(first: str, tmp_path: Path) -> None:
     pytest.importorskip("triton")
     (tmp_path / "script.py").write_text(SCRIPT.format(first))

@@ -93,6 +93,7 @@ def words(draw: st.DrawFn) -> tuple[int, Kind, int]:
     return legal, kind, group
 
 
+@pytest.mark.slow
 @given(words())
 @settings(max_examples=1500, deadline=None)
 def test_engine_accepts_and_reads_the_same_words(drawn: tuple[int, Kind, int]) -> None:

@@ -268,11 +268,18 @@ def test_read_wait_does_not_cover_the_writes() -> None:
     assert out[:2].tolist() == [0, 0x07070707]
 
 
-def test_leaving_before_the_source_was_read_is_a_fault() -> None:
-    text = store(GOOD, (0, 0), groups="cp.async.bulk.commit_group;")
-    assert "exited" in fault_of(
-        fill(1024) + text, box(GOOD), TARGET, GOOD.encode(), shared=SMEM, smem=2048, mode="late"
-    )
+def test_leaving_before_the_source_was_read_is_told_of() -> None:
+    written, told = [], []  # with a wait, and without
+    for groups in (DONE, "cp.async.bulk.commit_group;"):
+        TARGET[:] = 0
+        text = fill(1024) + store(GOOD, (0, 0), groups=groups)
+        args = (box(GOOD), TARGET, GOOD.encode())
+        report = run_ptx(text, *args, shared=SMEM, smem=2048, mode="late")
+        told.append([(f.code, f.fatal) for f in report.findings])
+        written.append(TARGET.copy())
+    assert told == [[], [("exited-cta", False)]]
+    assert (written[0] == written[1]).all()
+    assert written[0].any()
 
 
 def test_a_missing_proxy_fence_is_found() -> None:

@@ -55,6 +55,22 @@ def test_copy_places_rows(shape: str, swizzle: Swizzle, group: int, mode: str) -
     np.testing.assert_array_equal(after, want)
 
 
+@pytest.mark.parametrize(("form", "bits"), [("b4x16_p64", 4), ("b6x16_p32", 6)])
+def test_packed_elements_go_to_the_middle_of_a_byte_each(form: str, bits: int) -> None:
+    """PTX ISA, "Optional Decompression"; the place is that of CUTLASS's cp_narrow_a_to_tmem_mma."""
+    rng = np.random.default_rng(bits)
+    image = rng.integers(0, 256, 32768, np.uint8)
+    tmem = np.zeros((1, 128, 512), np.uint32)
+    desc = SmemDescriptor(IMAGE_START, 16, 256, Swizzle.NONE)
+    _, after = run_frame(program(f"128x128b.b8x16.{form}", desc, 12), [image], tmem)
+    rows = np.arange(128)
+    starts = rows % 8 * 16 + rows // 8 * 256
+    units = np.unpackbits(image[starts[:, None] + np.arange(16)], axis=1, bitorder="little")
+    codes = units[:, : 16 * bits].reshape(128, 16, bits) @ (1 << np.arange(bits))
+    got = np.ascontiguousarray(after[0, :, 12:16]).view(np.uint8)
+    np.testing.assert_array_equal(got, codes << (8 - bits) // 2)
+
+
 LEGAL = SmemDescriptor(IMAGE_START, 16, 128)
 IMAGE = [np.zeros(4096, np.uint8)]
 TMEM = np.zeros((1, 128, 512), np.uint32)
@@ -81,7 +97,7 @@ def test_several_lanes_are_refused() -> None:
         run_frame(text, IMAGE, TMEM)
 
 
-@pytest.mark.parametrize("shape", ["64x128b", "32x128b.warpx2::02_13", "128x256b.b8x16.b4x16_p64"])
+@pytest.mark.parametrize("shape", ["64x128b", "32x128b.warpx2::02_13", "128x256b.b4x16_p64"])
 def test_unknown_forms_stop_with_their_line(shape: str) -> None:
     with pytest.raises(Unsupported, match=r"tcgen05\.cp"):
         run_frame(program(shape, LEGAL, 0), IMAGE, TMEM)

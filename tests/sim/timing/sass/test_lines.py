@@ -51,6 +51,7 @@ def test_machine_code_names_lines_of_the_ptx() -> None:
     assert len(kernel.text) == 16 * len(kernel.instructions)
 
 
+@pytest.mark.slow
 def test_a_cubin_of_other_code_is_refused() -> None:
     source = text()
     same = of_cubin(assembled(source, "sm_100a"), source, "sm_100a", "k")
