@@ -1,8 +1,10 @@
 """Run published programs on the simulator and record what came out.
 
-    python -m benchmarks.programs [--only REGEX] [--state STATE] [--jobs N] [--control] [--page]
+    python -m benchmarks.programs [--only REGEX] [--state STATE] [--jobs N] [--memory]
+                                  [--control] [--page]
 
-A program runs under all checkers, and again under those of memory alone if that takes too long.
+A program runs under all checkers, and again under those of memory alone if that takes too long;
+with --memory, for those that are known to, only so.
 What is missing in ``places.FOLDER`` is made: environments are installed and programs compiled; a
 program of a repository that is not there is recorded as "unbuilt". With
 SM100SIM_PROGRAMS_NATIVE=sm_90 executables also run on the GPU of this machine, and the record says
@@ -18,10 +20,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from . import attempt, page, places
@@ -35,9 +37,10 @@ CONTROLS = ALL, EACH, UNNOTICED = "judged", "compared", "not judged"
 """What a program noticed: launches that do nothing, all or each kernel's alone, or neither."""
 MOST_KERNELS = 8
 """That are left out one after the other."""
-CHECKED, UNCHECKED = ("check",), ("run",)
 UNCHECKED_SECONDS = 600
 """Of the processor, for a program that takes too long under all checkers."""
+WAYS = (("check", "all", attempt.CPU_SECONDS), ("run", "memory", UNCHECKED_SECONDS))
+"""Commands of the simulator, which checkers they have on, and seconds of the processor."""
 
 
 def chosen(pattern: str, states: list[str]) -> Iterator[tuple[Project, Program]]:
@@ -58,13 +61,16 @@ def known(path: Path) -> list[Record]:
     return [Record(**row) for row in json.loads(text or "[]")]
 
 
-def measure(project: Project, program: Program, blank: str = "") -> tuple[Record, set[str]]:
+def measure(
+    project: Project, program: Program, blank: str = "", memory: bool = False
+) -> tuple[Record, set[str]]:
     """Build and run one program; nothing that it does ends this process.
 
     Args:
         project: of the program.
         program: what to run.
         blank: launches of this kernel do nothing; `attempt.EVERY` for all kernels.
+        memory: under the checkers of memory alone.
 
     Returns:
         The record, and the kernels that it launched.
@@ -85,10 +91,9 @@ def measure(project: Project, program: Program, blank: str = "") -> tuple[Record
     reference = None if host is None else attempt.plainly(host, arguments, folder).printed
     script = path.suffix == ".py"
     python = places.environment(project) if script else Path(sys.executable)
-    ways = ((CHECKED, "all", attempt.CPU_SECONDS), (UNCHECKED, "memory", UNCHECKED_SECONDS))
-    for options, checks, seconds in ways:
+    for command, checks, seconds in WAYS[memory:]:
         tried = attempt.run(
-            path, arguments, folder, python, options, blank=blank, seconds=seconds
+            path, arguments, folder, python, command, blank=blank, seconds=seconds
         )
         record = judged(project, program, tried, reference, checks)
         if not blank:
@@ -173,6 +178,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", default="", help="regular expression over 'owner/name program'")
     parser.add_argument("--state", action="append", default=[], choices=[*STATES, "new"])
+    parser.add_argument("--memory", action="store_true", help="the checkers of memory alone")
     parser.add_argument("--control", action="store_true", help="launch nothing: none may pass")
     parser.add_argument("--page", action="store_true", help="only draw the page again")
     parser.add_argument("--jobs", type=int, default=1, help="programs at a time (1)")
@@ -180,7 +186,9 @@ def main() -> int:
     if given.page:
         PAGE.write_text(page.render(projects(), known(RESULTS)))
         return 0
-    work = control if given.control else _recorded
+    work: Callable[[Project, Program], str] = partial(_recorded, memory=given.memory)
+    if given.control:
+        work = control
     pairs = list(chosen(given.only, ["right"] if given.control else given.state))
     for project in {project.name: project for project, _ in pairs}.values():
         places.install(project)
@@ -190,9 +198,9 @@ def main() -> int:
     return int(any(state not in ("right", ALL, EACH) for state in states))
 
 
-def _recorded(project: Project, program: Program) -> str:
+def _recorded(project: Project, program: Program, memory: bool) -> str:
     """Measure one program, print and keep its record; returns the state."""
-    record, _ = measure(project, program)
+    record, _ = measure(project, program, memory=memory)
     told = f"{record.state:12}{project.name} {program.name}".ljust(68)
     print(f"{told}{record.seconds:7.1f} s  {record.detail[:200]}", flush=True)
     update(RESULTS, record)

@@ -72,7 +72,7 @@ def _words(path: Path, arguments: Sequence[str]) -> list[str]:
 
 
 def run(
-    path: Path, arguments: Sequence[str], folder: Path, python: Path, options: Sequence[str],
+    path: Path, arguments: Sequence[str], folder: Path, python: Path, command: str,
     *, blank: str = "", seconds: int = CPU_SECONDS,
 ) -> Attempt:  # fmt: skip
     """Run a program.
@@ -82,15 +82,14 @@ def run(
         arguments: its arguments.
         folder: where it runs.
         python: of the environment that its packages are in.
-        options: the simulator's command and its options.
+        command: of the simulator.
         blank: a kernel whose launches do nothing, or EVERY.
         seconds: of the processor that it may take.
     """
-    command, *more = options
     module = BLANK if blank else "sm100sim"
     with tempfile.TemporaryDirectory(prefix="programs-") as scratch:
         written = Path(scratch) / "report.json"
-        words = [str(python), "-m", module, command, *more, "--output", str(written),
+        words = [str(python), "-m", module, command, "--output", str(written),
                  *_words(path, arguments)]  # fmt: skip
         start = time.perf_counter()
         before = _used()

@@ -104,29 +104,21 @@ class SplitCombine:
     def highest(self, splits: Splits) -> Float32:
         """Return the largest log-sum-exp of the row."""
         highest = Float32(LOWEST)
-        if cutlass.const_expr(self.spec.abreast > 1):
-            for first in cutlass.range(0, splits.num_splits, WARP_THREADS, unroll=1):
-                split = DEVICE.minimum(first + ids.lane_index(), splits.num_splits - 1)
-                highest = max2(highest, splits.log_sum_exp(split))
-            for distance in LANE_DISTANCES:
-                highest = max2(highest, neighbour(highest, distance))
-        else:
-            for split in cutlass.range(0, splits.num_splits, unroll=1):
-                highest = max2(highest, splits.log_sum_exp(split))
+        for first in cutlass.range(0, splits.num_splits, WARP_THREADS, unroll=1):
+            split = DEVICE.minimum(first + ids.lane_index(), splits.num_splits - 1)
+            highest = max2(highest, splits.log_sum_exp(split))
+        for distance in LANE_DISTANCES:
+            highest = max2(highest, neighbour(highest, distance))
         return highest
 
     @cute.jit
     def total(self, splits: Splits, highest: Float32) -> Float32:
         """Return the sum of the weights; always in the same order."""
         total = Float32(0.0)
-        if cutlass.const_expr(self.spec.abreast > 1):
-            for first in cutlass.range(0, splits.num_splits, WARP_THREADS, unroll=1):
-                total = total + splits.weight_below(first + ids.lane_index(), highest)
-            for distance in LANE_DISTANCES:
-                total = total + neighbour(total, distance)
-        else:
-            for split in cutlass.range(0, splits.num_splits, unroll=1):
-                total = total + splits.weight(split, highest)
+        for first in cutlass.range(0, splits.num_splits, WARP_THREADS, unroll=1):
+            total = total + splits.weight_below(first + ids.lane_index(), highest)
+        for distance in LANE_DISTANCES:
+            total = total + neighbour(total, distance)
         return total
 
     @cute.jit
@@ -139,18 +131,7 @@ class SplitCombine:
             column = first + ids.lane_index() * COLUMNS_PER_LANE
             is_inside = column < self.spec.depth
             inside = Int32(cutlass.select_(is_inside, Int32(1), Int32(0)))
-            a, b, c, d = (Float32(0.0) for _ in range(COLUMNS_PER_LANE))
-            if cutlass.const_expr(self.spec.abreast > 1):
-                a, b, c, d = self.columns_abreast(splits, (highest, factor), (column, inside))
-            else:
-                for split in cutlass.range(0, splits.num_splits, unroll=1):
-                    weight = splits.weight(split, highest)
-                    # The same in all lanes, and a split without weight was never written. Without
-                    # any weight the factor is infinite, and not used.
-                    if weight != Float32(0.0):
-                        weight = weight * factor
-                        w, x, y, z = self.columns(splits, split, column, inside)
-                        a, b, c, d = a + weight * w, b + weight * x, c + weight * y, d + weight * z
+            a, b, c, d = self.columns_abreast(splits, (highest, factor), (column, inside))
             words = [pack16(a, b, self.spec.ptx_type), pack16(c, d, self.spec.ptx_type)]
             gmem.store_pair(o + column * self.output_bytes, words, inside)
 

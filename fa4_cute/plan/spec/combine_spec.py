@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..facts.dtypes import DType
-from ..facts.hardware import SM90A, SM100A, WARP_THREADS, ceil_div
+from ..facts.hardware import SM100A, WARP_THREADS, ceil_div
 from .params import KernelParams, lay_out
 
 COLUMNS_PER_LANE: Final = 4
 """Columns a lane takes at a time: 16 bytes of a split's O in float32."""
 MAX_SPLITS: Final = 256
 """Most splits of one row."""
-ABREAST: Final = {SM100A: 16, SM90A: 16}
-"""Splits whose partial results are loaded at the same time, by architecture: many where the rules
-split by themselves, since a step of decoding waits for each of these loads otherwise."""
+ABREAST: Final = 16
+"""Splits whose partial results are loaded at the same time: many where the rules split by
+themselves, since a step of decoding waits for each of these loads otherwise."""
 
 CALLS_ABREAST: Final = 4
 """The most of them for results of whole calls: those are few, and of many rows."""
@@ -108,9 +108,8 @@ class CombineSpec:
 
     @property
     def abreast(self) -> int:
-        """Splits that a warp loads at the same time; 1: one after the other."""
-        most = ABREAST[self.arch]
-        return min(most, CALLS_ABREAST) if self.of_calls else most
+        """Splits that a warp loads at the same time."""
+        return CALLS_ABREAST if self.of_calls else ABREAST
 
     def num_blocks(self, num_rows: int) -> int:
         """Return the CTAs for ``num_rows`` rows."""

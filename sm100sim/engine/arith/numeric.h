@@ -9,17 +9,6 @@
 #include "machine/handler.h"
 #include <math.h>
 
-#define IVDEP _Pragma("GCC ivdep")
-#define LANE_LOOP(body)                     \
-  if (c->mask == NONE32) {                  \
-    IVDEP for (u32 l = 0; l < LANES; l++) { \
-      body;                                 \
-    }                                       \
-  } else {                                  \
-    FOR_LANES (c->mask, l) {                \
-      body;                                 \
-    }                                       \
-  }
 #define REGS(T, off) ((T *)(c->r + (off)))
 #define MODIFIERS                           \
   const IntegerForm form = i->form.integer; \

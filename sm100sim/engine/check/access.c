@@ -75,17 +75,17 @@ static u32 mask_of_lane(const Ctx *c, u64 start, u64 base, u32 lane, u32 mask) {
   return mask & ((1u << hi) - 1) & ~((1u << lo) - 1);
 }
 
-/* A generic access of a warp to one cell.  In shared memory each lane's bytes are a record; elsewhere, and where lanes
- * touch the same bytes, one record stands for all, unless one of the lanes knows more than the others. */
+/* A generic access of a warp to one cell with CHECK_STRICT_LANES.  In shared memory each lane's bytes are a record;
+ * elsewhere, and where lanes touch the same bytes, one record stands for all, unless one of the lanes knows more than
+ * the others. */
 static void touch(Ctx *d, Check *check, Cell *cell, Agent *me, Rec now, const Where *at, u64 start) {
   u64 lo = at->address + (u32)__builtin_ctz(now.mask), hi = at->address + 32u - (u32)__builtin_clz(now.mask);
-  u32 lanes = check->strict_lanes ? lanes_at(d, start, lo, hi) : d->mask, whole = now.mask;
+  u32 lanes = lanes_at(d, start, lo, hi), whole = now.mask;
   bool apart = check->apart[me->warp] & lanes, many = lanes & (lanes - 1);
-  if (!check->strict_lanes || !many || !(apart || (d->each && !at->global))) {
+  if (!many || !(apart || (d->each && !at->global))) {
     now.lanes = lane_set(d, check, lanes);
-    if (check->strict_lanes)
-      me->clock = apart ? lanes_view(check, me->warp, lanes) : check->warps[me->warp];
-    if (!race_repeat(check, cell, me, &now))
+    me->clock = apart ? lanes_view(check, me->warp, lanes) : check->warps[me->warp];
+    if (!race_repeat(check, cell, me, &now, at->global))
       race_access(d, check, cell, me, &now, at);
     return;
   }
@@ -93,7 +93,7 @@ static void touch(Ctx *d, Check *check, Cell *cell, Agent *me, Rec now, const Wh
     now.mask = (u16)mask_of_lane(d, start, at->address, l, whole);
     now.lanes = 1 + l;
     me->clock = lanes_view(check, me->warp, 1u << l);
-    if (!race_repeat(check, cell, me, &now))
+    if (!race_repeat(check, cell, me, &now, at->global))
       race_access(d, check, cell, me, &now, at);
   }
 }
@@ -115,15 +115,15 @@ void see_smem(Ctx *c, AsyncOp *op, Cta *owner, u32 offset, u32 len, Acc a, Proxy
   if (!check->races)
     return;
   Rec now = record_of(check, &me, 0, kind_of(a));
+  bool lanes = !op && check->strict_lanes;
+  now.lanes = op || lanes ? 0 : lane_set(&d, check, d.mask);
   for (u64 g = offset / SMEM_GRAIN; g * SMEM_GRAIN < offset + len; g++) {
     Cell *cell = &check->smem[owner->rank][g];
     now.mask = (u16)grain_mask(g, SMEM_GRAIN, offset, offset + len);
     Where at = {"shared", owner->rank, g * SMEM_GRAIN, false, false};
-    if (!op) {
+    if (lanes)
       touch(&d, check, cell, &me, now, &at, offset);
-      continue;
-    }
-    if (!race_repeat(check, cell, &me, &now))
+    else if (!race_repeat(check, cell, &me, &now, false))
       race_access(&d, check, cell, &me, &now, &at);
   }
 }
@@ -141,7 +141,7 @@ static void tmem_block(Ctx *d, Check *check, const Agent *me, const Cta *owner, 
   for (u32 l = block[0]; l < block[0] + block[1]; l++)
     for (u32 q = block[2]; q < block[2] + block[3]; q++) {
       Cell *cell = &cells[l % TMEM_LANES * TMEM_COLS + q % TMEM_COLS];
-      if (race_repeat(check, cell, me, &now))
+      if (race_repeat(check, cell, me, &now, false))
         continue;
       Where at = {"tmem", owner->rank, (u64)l << 16 | q, false, true};
       race_access(d, check, cell, me, &now, &at);
@@ -220,13 +220,16 @@ void see_gmem(Ctx *c, AsyncOp *op, Machine *m, u64 addr, u64 len, Acc a, Proxy p
     return;
   Ctx d = context_of(c, op, m);
   Agent me = agent_of(check, c, op, p);
+  Rec now = record_of(check, &me, 0, kind_of(a));
+  bool lanes = !op && check->strict_lanes;
+  now.lanes = op || lanes ? 0 : lane_set(&d, check, d.mask);
   for (u64 g = addr / GMEM_GRAIN; g * GMEM_GRAIN < addr + len; g++) {
-    Where at = {"global", 0, g * GMEM_GRAIN, true, false};
-    Rec now = record_of(check, &me, grain_mask(g, GMEM_GRAIN, addr, addr + len), kind_of(a));
     Cell *cell = &page_of(check, g / PAGE_CELLS)[g % PAGE_CELLS];
-    if (op)
-      race_access(&d, check, cell, &me, &now, &at);
-    else
+    Where at = {"global", 0, g * GMEM_GRAIN, true, false};
+    now.mask = (u16)grain_mask(g, GMEM_GRAIN, addr, addr + len);
+    if (lanes)
       touch(&d, check, cell, &me, now, &at, addr);
+    else if (op || !race_repeat(check, cell, &me, &now, true))
+      race_access(&d, check, cell, &me, &now, &at);
   }
 }

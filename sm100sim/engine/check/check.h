@@ -55,11 +55,16 @@ typedef struct {
   u32 line : 22, lanes : 10, cluster : 24, kind : 4, proxy : 1, piece : 3;
 } Rec; /* lanes: number of their set; piece: the mask holds several accesses of 1 << (piece - 1) bytes each */
 
-/* A cache line; all records are in `more` once it exists.  folded: to this cluster, of which no two records of others
- * are alike. */
+/* A cache line; all records are in `more` once it exists.  folded, in global memory: to this cluster, of which no two
+ * records of others are alike.  clean, in shared memory: Check.heard of the warp whose access was the last, if that
+ * found all others in order. */
 typedef struct {
   u16 n, cap;
-  u32 folded;
+
+  union {
+    u32 folded, clean;
+  };
+
   Rec *more;
   Rec in[INLINE_RECS];
 } Cell;
@@ -158,6 +163,7 @@ struct Check {
   Clock (*pending)[3];  /* read but not fenced */
   Clock *before_fence;  /* tcgen05 part at the last fence::before_thread_sync */
   u32 *mma_epoch, *st_seq, *cp_seq, *inits, *met, (*touched)[MAX_CLUSTER];
+  u32 *heard, hearings; /* per warp: the number of the last change of what it knows of others; of all such changes */
   Clock (*solo)[LANES], view;
   u32 *apart;                            /* clocks of lanes that know more than their warp, which these are */
   u32 (*fenced)[3][LANES], (*pended)[3]; /* per lane: epoch of its last release fence; lanes with a part in `pending` */
@@ -280,12 +286,17 @@ bool lanes_known(const Check *check, u32 w, u32 lanes, u32 epoch, const u32 *all
 /* race.c */
 void race_access(Ctx *c, Check *check, Cell *cell, const Agent *me, const Rec *now, const Where *at);
 
-/* The common case, one more of the same, which needs no look at the rule. */
-static inline bool race_repeat(const Check *check, Cell *cell, const Agent *me, const Rec *now) {
-  Rec *r = &cell->in[0];
-  if (cell->n != 1 || cell->more || r->dim != now->dim || r->mask != now->mask || r->kind != now->kind ||
-      r->proxy != now->proxy || r->cluster != now->cluster || (r->lanes != now->lanes && check->strict_lanes) ||
-      now->dim & OP_DIM || me->clock[now->dim] < r->epoch)
+/* The common case, one more of the same, which needs no look at the rule: it stands alone, or its warp has heard of
+ * nothing since. */
+static inline bool race_repeat(const Check *check, Cell *cell, const Agent *me, const Rec *now, bool global) {
+  Rec *r = cell->in;
+  if (!global && cell->clean == check->heard[me->warp])
+    r = (cell->more ? cell->more : cell->in) + cell->n - 1;
+  else if (cell->n != 1 || cell->more)
+    return false;
+  if (r->dim != now->dim || r->mask != now->mask || r->kind != now->kind || r->proxy != now->proxy ||
+      r->cluster != now->cluster || (r->lanes != now->lanes && check->strict_lanes) || now->dim & OP_DIM ||
+      me->clock[now->dim] < r->epoch)
     return false;
   *r = *now;
   return true;

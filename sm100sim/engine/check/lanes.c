@@ -64,6 +64,7 @@ Clock lanes_view(Check *check, u32 w, u32 mask) {
 
 /* The clocks to which what the lanes of c->mask learn has to be added. */
 Clocks lanes_clocks(const Ctx *c, Check *check, u32 w) {
+  check->heard[w] = ++check->hearings;
   if (!lanes_partial(c, check))
     return (Clocks){check, w, check->apart[w], true};
   FOR_LANES (c->mask & ~check->apart[w], l) {
@@ -87,6 +88,7 @@ Clock lanes_next(Clocks *it) {
 }
 
 void lanes_set(Check *check, u32 w, u32 dim, u32 value) {
+  check->heard[w] = ++check->hearings;
   check->warps[w][dim] = value;
   FOR_LANES (check->apart[w], l)
     check->solo[w][l][dim] = value;
@@ -112,6 +114,7 @@ void lanes_acquire(const Ctx *c, Check *check, u32 w, const u32 *from) {
 /* The lanes have met: each knows what any of them knew, and what all of them did. */
 void lanes_meet(Check *check, u32 w) {
   u32 now = check->warps[w][w];
+  check->heard[w] = ++check->hearings;
   FOR_LANES (check->apart[w], l) {
     raise_to(check->warps[w], check->solo[w][l], check->clock_words);
     rejoin(check, w, l);

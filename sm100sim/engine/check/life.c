@@ -46,6 +46,7 @@ static void new_warps(Check *check) {
   check->cp_seq = mem_new(check->machine, n, sizeof(u32));
   check->inits = mem_new(check->machine, n, sizeof(u32));
   check->met = mem_new(check->machine, n, sizeof(u32));
+  check->heard = mem_new(check->machine, n, sizeof(u32));
   check->touched = mem_new(check->machine, check->first.mbar, sizeof *check->touched);
   check->bulk = mem_new(check->machine, n, sizeof(BulkLog));
   check->loads = mem_new(check->machine, n, sizeof(LoadLog));
@@ -54,6 +55,7 @@ static void new_warps(Check *check) {
   for (u32 w = 0; w < n; w++) {
     check->warps[w] = clock_new(check);
     check->warps[w][w] = 1;
+    check->heard[w] = ++check->hearings;
     check->warps[w][check->first.init + w] = 1;
   }
 }
@@ -134,6 +136,7 @@ void check_cluster_end(Machine *m, Cluster *cl) {
   mem_free(check->cp_seq);
   mem_free(check->inits);
   mem_free(check->met);
+  mem_free(check->heard);
   mem_free(check->touched);
   mem_free(check->bulk);
   mem_free(check->loads);

@@ -214,11 +214,12 @@ static bool same_queue(const Check *check, const Rec *r, const Rec *now) {
 
 void race_access(Ctx *c, Check *check, Cell *cell, const Agent *me, const Rec *now, const Where *at) {
   u32 mask = now->mask, kind = now->kind;
-  bool write = kind & KIND_WRITE;
+  bool write = kind & KIND_WRITE, clean = !check->strict_lanes && !at->tensor && me->dim == me->warp;
   for (u32 i = 0; i < cell->n; i++) {
     Rec *r = &records(cell)[i];
     if (!(r->mask & mask))
       continue;
+    clean &= !(r->dim & OP_DIM); /* the end of a copy is no warp's to hear of */
     bool conflict = write || r->kind & KIND_WRITE, strong = conflict && morally_strong(check, me, r, kind), settled;
     if (strong || !conflict) {
       /* Its place is taken by this access when that comes later and conflicts with no less. */
@@ -233,6 +234,7 @@ void race_access(Ctx *c, Check *check, Cell *cell, const Agent *me, const Rec *n
       for (u32 n = o == ORDERED ? 0 : r->piece ? (u32)__builtin_popcount(pieces(r->mask & mask, r->piece)) : 1; n; n--)
         race_report(c, check, me, r, kind, o, at);
       settled = write;
+      clean &= o == ORDERED;
     }
     if (!settled)
       continue;
@@ -243,4 +245,6 @@ void race_access(Ctx *c, Check *check, Cell *cell, const Agent *me, const Rec *n
       drop(cell, i--);
   }
   add(c, check, cell, now, at->global);
+  if (!at->global)
+    cell->clean = clean ? check->heard[me->warp] : 0;
 }

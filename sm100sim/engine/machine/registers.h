@@ -13,6 +13,18 @@
 #define R128HI(c, off) ((u64 *)((c)->r + (off)) + LANES)
 #define PRED(c, off) (*(u32 *)((c)->r + (off))) /* predicate: one lane mask */
 #define FOR_LANES(m, l) for (u32 m_ = (m), l; m_ && (l = (u32)__builtin_ctz(m_), 1); m_ &= m_ - 1)
+/* The lanes of c->mask; the compiler vectorises the loop over all. */
+#define IVDEP _Pragma("GCC ivdep")
+#define LANE_LOOP(body)                     \
+  if (c->mask == NONE32) {                  \
+    IVDEP for (u32 l = 0; l < LANES; l++) { \
+      body;                                 \
+    }                                       \
+  } else {                                  \
+    FOR_LANES (c->mask, l) {                \
+      body;                                 \
+    }                                       \
+  }
 
 static inline u32 first_lane(u32 mask) {
   return (u32)__builtin_ctz(mask);

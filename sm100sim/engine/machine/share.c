@@ -6,22 +6,24 @@
 #define PAGE_BYTES 4096u
 #define WORDS (PAGE_BYTES / 64)
 
+#define NEAR_PAGES 64u
 #define MOST_PAGES 8192u /* of which a machine remembers that they were put aside */
 
 /* Bytes of a page that were read and written.  Of the launch's pages: what they held before the first write.  Of a
  * machine's: whether its cluster uses the page, and whether the former bytes have been put aside. */
 typedef struct Touch {
-  u64 page, read[WORDS], write[WORDS];
+  u64 page;
   u8 *before;
   struct Touch *next;
   bool used, kept;
+  u64 read[WORDS], write[WORDS];
 } Touch;
 
 /* Pages by number, open addressing. */
 struct Touched {
   Touch **of;
-  u64 n, cap;
-  Touch *last, *used; /* the page of the last access; those that the cluster uses */
+  u64 n, cap;                     /* a power of two */
+  Touch *near[NEAR_PAGES], *used; /* pages of the last accesses, by number; those that the cluster uses */
 };
 
 struct Share {
@@ -35,14 +37,15 @@ struct Share {
 
 /* ---- pages ----------------------------------------------------------------------------------- */
 static u64 slot_of(const Touched *in, u64 page) {
-  u64 h = page * 0x9E3779B97F4A7C15ull % in->cap;
+  u64 h = page * 0x9E3779B97F4A7C15ull >> 32 & (in->cap - 1);
   while (in->of[h] && in->of[h]->page != page)
-    h = (h + 1) % in->cap;
+    h = (h + 1) & (in->cap - 1);
   return h;
 }
 
 static bool grow(Touched *in) {
-  Touched more = {.n = in->n, .cap = in->cap ? 2 * in->cap : 1024};
+  Touched more = *in;
+  more.cap = in->cap ? 2 * in->cap : 1024;
   more.of = calloc(more.cap, sizeof(Touch *));
   if (!more.of)
     return false;
@@ -56,8 +59,9 @@ static bool grow(Touched *in) {
 
 /* NULL when there is no memory for it. */
 static Touch *page_at(Touched *in, u64 page) {
-  if (in->last && in->last->page == page)
-    return in->last;
+  Touch **near = &in->near[page % NEAR_PAGES];
+  if (*near && (*near)->page == page)
+    return *near;
   if (in->n * 2 >= in->cap && !grow(in))
     return NULL;
   u64 h = slot_of(in, page);
@@ -67,7 +71,7 @@ static Touch *page_at(Touched *in, u64 page) {
     in->of[h]->page = page;
     in->n++;
   }
-  return in->last = in->of[h];
+  return *near = in->of[h];
 }
 
 static void pages_free(Touched *in) {

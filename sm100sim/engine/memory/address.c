@@ -203,10 +203,11 @@ Step window_address(Ctx *c, const Access *a, u32 lane, u32 *addr) {
   return STEP_NEXT;
 }
 
-/* All 32 lanes at once for the common case; false sends the access through resolve_lane. */
+/* ---- all lanes at once: the common cases; false sends the access through resolve_lane ------------------------- */
 static bool resolve_own(Ctx *c, const Access *a, Places *out) {
   Cta *cta = c->cta;
   u32 base = window_at(cta->rank, 0), limit = cta->smem_bytes - a->len - SMEM_RESERVED, bad = 0, off[LANES];
+  u32 gaps = ~c->mask | (a->len & (a->len - 1)), len = a->len, shift = (u32)__builtin_ctz(len);
   if (a->len + SMEM_RESERVED > cta->smem_bytes)
     return false;
   if (a->bits == 32) {
@@ -220,30 +221,31 @@ static bool resolve_own(Ctx *c, const Access *a, Places *out) {
       off[l] = x >> 32 ? 0 : (u32)x;
     }
   }
-  if (c->mask == NONE32) {
-    for (u32 l = 0; l < LANES; l++)
-      bad |= (off[l] - SMEM_RESERVED > limit) | (off[l] & (a->align - 1));
-  } else
-    FOR_LANES (c->mask, l)
-      bad |= (off[l] - SMEM_RESERVED > limit) | (off[l] & (a->align - 1));
+  LANE_LOOP(bad |= (off[l] - SMEM_RESERVED > limit) | (off[l] & (a->align - 1)))
   if (bad)
     return false;
+  for (u32 l = 0; l < LANES; l++) {
+    gaps |= off[l] - off[0] - (l << shift);
+    out->p[l] = cta->smem + off[l];
+  }
+  out->row = !gaps;
+  out->own = true;
+  if (cta->n_mbars && out->row)
+    return mbar_inside(cta, off[0], LANES * len) == NONE32;
   if (cta->n_mbars)
     FOR_LANES (c->mask, l)
-      if (mbar_inside(cta, off[l], a->len) != NONE32)
+      if (mbar_inside(cta, off[l], len) != NONE32)
         return false;
-  for (u32 l = 0; l < LANES; l++)
-    out->p[l] = cta->smem + off[l];
-  out->own = true;
-  out->len = a->len;
   return true;
 }
 
-/* Lanes whose bytes follow one another are told of together. */
+/* Lanes whose bytes are the same, or follow one another, are told of together. */
 static void share_lanes(const Ctx *c, const Access *a, const Places *at) {
   u64 start = 0, end = 0;
   FOR_LANES (c->mask, l) {
     u64 x = (u64)(uintptr_t)at->p[l];
+    if (x >= start && x + a->len <= end)
+      continue;
     if (x != end && end)
       share_note(c->m, start, end - start, a->acc != ACC_READ);
     if (x != end)
@@ -253,96 +255,71 @@ static void share_lanes(const Ctx *c, const Access *a, const Places *at) {
   share_note(c->m, start, end - start, a->acc != ACC_READ);
 }
 
+/* Lanes in the allocation of the first.  No allocation of the host's lies in a window of generic addresses. */
 static bool resolve_global(Ctx *c, const Access *a, Places *out) {
   const u64 *v = R64(c, a->slot);
-  const Region *r = region_of(c->m, v[first_lane(c->mask)] + (u64)a->off, a->len);
-  if (!r || (a->acc != ACC_READ && !r->kind))
+  u64 off = (u64)a->off, len = a->len, first = v[first_lane(c->mask)] + off;
+  const Region *r = region_of(c->m, first, len);
+  if (!r || (a->acc != ACC_READ && !r->kind) || (a->space == SPACE_GENERIC && r->hi >> 32 >= WINDOW_SHARED))
     return false;
-  bool bad = false;
-  FOR_LANES (c->mask, l) {
-    u64 x = v[l] + (u64)a->off;
-    bad |= x < r->lo || x > r->hi - a->len || (x & (a->align - 1));
-    out->p[l] = (u8 *)(uintptr_t)x;
-    out->owner[l] = NULL;
-  }
-  out->own = false;
-  out->len = a->len;
-  if (c->m->share && !bad)
+  u64 lo = r->lo, room = r->hi - lo - len, low = a->align - 1, bad = 0, gaps = ~c->mask | (len & (len - 1));
+  u32 shift = (u32)__builtin_ctz(a->len);
+  LANE_LOOP(u64 x = v[l] + off; bad |= (u64)(x - lo > room) | (x & low); gaps |= x - first - ((u64)l << shift);
+            out->p[l] = (u8 *)(uintptr_t)x)
+  if (bad)
+    return false;
+  out->row = !gaps;
+  out->outside = true;
+  if (c->m->share && out->row)
+    share_note(c->m, first, LANES * len, a->acc != ACC_READ);
+  else if (c->m->share)
     share_lanes(c, a, out);
+  return true;
+}
+
+/* A parameter that all lanes read, or bytes of each lane's own memory. */
+static bool resolve_private(Ctx *c, const Access *a, Places *out) {
+  u64 first = lane_address(c, a->slot, a->bits, a->off, first_lane(c->mask)), low = a->align - 1, bad = 0;
+  u32 n = c->m->prog.local_bytes, len = a->len;
+  out->outside = true;
+  if (a->space == SPACE_PARAM) {
+    u8 *p = (u8 *)(uintptr_t)param_at(c->m, first, len);
+    if (!p || a->acc != ACC_READ)
+      return false;
+    LANE_LOOP(bad |= lane_address(c, a->slot, a->bits, a->off, l) ^ first; out->p[l] = p)
+    return !bad && !(first & low);
+  }
+  if (len > n)
+    return false;
+  u64 local = (u64)(uintptr_t)c->w->local;
+  LANE_LOOP(u64 x = lane_address(c, a->slot, a->bits, a->off, l); bad |= (u64)(x > n - len) | (x & low);
+            out->p[l] = (u8 *)(uintptr_t)(local + (u64)l * n + x))
   return !bad;
 }
 
+static bool resolve_lanes(Ctx *c, const Access *a, Places *out) {
+  switch (a->space) {
+    case SPACE_SHARED_CTA:
+    case SPACE_SHARED_CLUSTER:
+      return resolve_own(c, a, out);
+    case SPACE_GLOBAL:
+    case SPACE_GENERIC:
+      return a->bits == 64 && resolve_global(c, a, out);
+    default:
+      return resolve_private(c, a, out);
+  }
+}
+
 Step resolve(Ctx *c, const Access *a, Places *out) {
-  if ((a->space == SPACE_SHARED_CTA || a->space == SPACE_SHARED_CLUSTER) && resolve_own(c, a, out))
-    return STEP_NEXT;
-  if (a->space == SPACE_GLOBAL && a->bits == 64 && resolve_global(c, a, out))
-    return STEP_NEXT;
-  out->own = false;
+  out->own = out->outside = out->row = false;
   out->len = a->len;
+  if (resolve_lanes(c, a, out))
+    return STEP_NEXT;
+  out->own = out->outside = out->row = false;
   FOR_LANES (c->mask, l) {
     Step s = resolve_lane(c, a, l, &out->p[l], &out->owner[l]);
     if (s != STEP_NEXT)
       return s;
   }
   return STEP_NEXT;
-}
-
-static bool is_private(const Ctx *c, const u8 *p) {
-  u64 local = (u64)c->m->prog.local_bytes * LANES;
-  if (c->w->local && p >= c->w->local && p < c->w->local + local)
-    return true;
-  return p >= c->m->params && p < c->m->params + c->m->opt.n_params_bytes;
-}
-
-static u32 lanes_with(const Places *p, u32 lane, u32 mask) {
-  u32 same = 0;
-  FOR_LANES (mask, l)
-    same |= (u32)(p->p[l] == p->p[lane]) << l;
-  return same;
-}
-
-static void observe_flags(Ctx *c, const Places *p, Acc acc, u32 order) {
-  order |= acc == ACC_READ ? ORDER_READ : acc == ACC_ATOMIC ? ORDER_UPDATE : 0;
-  Ctx d = *c; /* lanes at one address do it together */
-  for (u32 left = c->mask; left; left &= ~d.mask) {
-    u32 l = first_lane(left);
-    const Cta *owner = p->own ? c->cta : p->owner[l];
-    d.mask = order & ORDER_SCOPE ? lanes_with(p, l, left) : 1u << l;
-    if (owner)
-      see_flag(&d, owner, smem_offset(owner, p->p[l]), p->len, order);
-    else if (!is_private(c, p->p[l]))
-      see_flag(&d, NULL, (u64)(uintptr_t)p->p[l], p->len, order);
-  }
-}
-
-void observe_by(Ctx *c, const Places *p, Acc acc, u32 order, Proxy proxy) {
-  if (!observed(c->m))
-    return;
-  u32 left = c->mask;
-  Acc seen = acc | ACC_SCOPE * (order & ORDER_SCOPE);
-  Ctx d = *c, *who = c->m->opt.check & CHECK_STRICT_LANES ? &d : c;
-  while (left) {
-    u32 l = first_lane(left), last = l;
-    Cta *owner = p->own ? c->cta : p->owner[l];
-    d.mask = 1u << l;
-    d.each = p->len;
-    if (left & (left - 1) && p->p[first_lane(left & (left - 1))] == p->p[l]) {
-      d.mask = lanes_with(p, l, left);
-      d.each = 0;
-    }
-    left &= ~d.mask;
-    while (d.each && last + 1 < LANES && left >> (last + 1) & 1 && p->p[last + 1] == p->p[last] + p->len &&
-           (p->own || p->owner[last + 1] == owner)) {
-      last++;
-      left &= ~(1u << last);
-      d.mask |= 1u << last;
-    }
-    u32 len = (last - l + 1) * p->len;
-    if (owner)
-      see_smem(who, NULL, owner, smem_offset(owner, p->p[l]), len, seen, proxy);
-    else if (!is_private(c, p->p[l]))
-      see_gmem(who, NULL, c->m, (u64)(uintptr_t)p->p[l], len, seen, proxy);
-  }
-  if (order & ORDER_SCOPE || (c->m->flags_used && acc != ACC_READ))
-    observe_flags(c, p, acc, order);
 }

@@ -12,13 +12,20 @@ typedef struct {
   Acc acc;
 } Access;
 
-/* Where the active lanes' bytes are. `own`: all of them in the executing CTA's shared memory. */
+/* Where the active lanes' bytes are.  `own`: all of them in the executing CTA's shared memory; `outside`: none in any
+ * shared memory.  `owner` holds only where neither is said.  `row`: all 32 lanes act, each on the bytes after those of
+ * the lane before. */
 typedef struct {
   u8 *p[LANES];
   Cta *owner[LANES];
-  bool own;
+  bool own, outside, row;
   u32 len;
 } Places;
+
+/* The CTA in whose shared memory a lane's bytes are, or NULL. */
+static inline Cta *owner_at(const Ctx *c, const Places *p, u32 lane) {
+  return p->own ? c->cta : p->outside ? NULL : p->owner[lane];
+}
 
 /* Pointer to `len` bytes at an address in the shared window, or NULL with the reason in *err.
  * `own_only`: the access is .shared::cta, so the address must lie in the executing CTA. */

@@ -52,7 +52,7 @@ static Step op_atomic(Ctx *c, const Ins *i) {
     return s;
   bool changed = false;
   FOR_LANES (c->mask, l) {
-    bool shared = at.own || at.owner[l];
+    bool shared = owner_at(c, &at, l);
     /* Only global f32 adds flush (PTX ISA, "atom"); f64 adds differ in their NaNs. */
     Element use = !shared ? e : e == EL_F32_FTZ ? EL_F32 : e == EL_F64 ? EL_F64_SHARED : e;
     u64 old[8], operand[8], compare = op == RED_CAS ? register_value(c, i->s[2], bits, l) : 0;

@@ -9,22 +9,12 @@ static Access access_of(const Ins *i, u32 elements, Acc acc) {
   return (Access){i->s[0], f->address_bits, i->imm, (Space)f->space, len, len, acc};
 }
 
-#define LOAD(FROM, TO)                                  \
-  do {                                                  \
-    for (u32 v = 0; v < n; v++) {                       \
-      TO *d = (TO *)(c->r + i->d[v]);                   \
-      FROM x;                                           \
-      if (c->mask == NONE32)                            \
-        for (u32 l = 0; l < LANES; l++) {               \
-          memcpy(&x, at.p[l] + v * sizeof x, sizeof x); \
-          d[l] = (TO)x;                                 \
-        }                                               \
-      else                                              \
-        FOR_LANES (c->mask, l) {                        \
-          memcpy(&x, at.p[l] + v * sizeof x, sizeof x); \
-          d[l] = (TO)x;                                 \
-        }                                               \
-    }                                                   \
+#define LOAD(FROM, TO)                                                               \
+  do {                                                                               \
+    for (u32 v = 0; v < n; v++) {                                                    \
+      TO *d = (TO *)(c->r + i->d[v]);                                                \
+      LANE_LOOP(FROM x; memcpy(&x, at.p[l] + v * sizeof x, sizeof x); d[l] = (TO)x;) \
+    }                                                                                \
   } while (0)
 #define STORE(FROM, TO)                                   \
   do {                                                    \
@@ -141,6 +131,12 @@ static void store_v4(Ctx *c, const Ins *i, const Places *at) {
   }
 }
 
+/* Whether memory holds the lanes of one register as the register does, in which they have 32 or 64 bits. */
+static bool is_block(const Ins *i, const Places *at, u32 elements) {
+  const MemoryForm *f = &i->form.memory;
+  return at->row && elements == 1 && f->bytes * 8 == f->register_bits && (f->bytes == 4 || f->bytes == 8);
+}
+
 static Step op_ld(Ctx *c, const Ins *i) {
   u32 n = i->nd;
   Places at;
@@ -152,7 +148,9 @@ static Step op_ld(Ctx *c, const Ins *i) {
   if (i->form.memory.order)
     note_poll(c->cl);
   u32 bytes = i->form.memory.bytes, bits = i->form.memory.register_bits;
-  if (bytes == 4 && bits == 32 && n == 4 && c->mask == NONE32)
+  if (is_block(i, &at, n))
+    memcpy(c->r + i->d[0], at.p[0], LANES * bytes);
+  else if (bytes == 4 && bits == 32 && n == 4 && c->mask == NONE32)
     load_v4(c, i, &at);
   else if (bytes == 4 && bits == 32)
     LOAD(u32, u32);
@@ -172,7 +170,11 @@ static Step op_st(Ctx *c, const Ins *i) {
   Step step = resolve(c, &a, &at);
   if (step != STEP_NEXT)
     return step;
-  switch (CASE(i->form.memory.bytes, 0, i->form.memory.register_bits)) {
+  u32 bytes = i->form.memory.bytes;
+  switch (is_block(i, &at, n) ? 0 : CASE(bytes, 0, i->form.memory.register_bits)) {
+    case 0:
+      memcpy(at.p[0], c->r + i->s[1], LANES * bytes);
+      break;
     case CASE(1, 0, 32):
       STORE(u32, u8);
       break;

@@ -43,7 +43,7 @@ static bool surface_lane(Ctx *c, const Ins *i, u32 lane, u32 len, bool write, u8
 /* The bytes of all lanes, and in c->mask of `d` who has some. */
 static Step surface_places(Ctx *c, const Ins *i, u32 elements, bool write, Places *at, Ctx *d) {
   u32 len = elements * i->form.surface.bytes;
-  *at = (Places){.own = false, .len = len};
+  *at = (Places){.outside = true, .len = len};
   *d = *c;
   d->mask = 0;
   FOR_LANES (c->mask, l) {

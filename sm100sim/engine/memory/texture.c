@@ -250,7 +250,7 @@ static Step op_tex(Ctx *c, const Ins *i) {
       return STEP_FAULT;
   Ctx d = *c; /* the lanes that read a texel */
   for (u32 corner = 0; corner < 1u << i->form.texture.rank; corner++) {
-    Places at = {.own = false};
+    Places at = {.outside = true};
     d.mask = 0;
     FOR_LANES (c->mask, l) {
       const TextureRecord *t = fetch[l].t;

@@ -205,3 +205,9 @@ def test_two_windows_leave_a_gap() -> None:
     first, last = ChunkedMask(100) & SlidingWindowMask(None, 0), SlidingWindowMask(1, 0)
     tile_map = KeyTileMap.of(terms(first | last), Rows(99, 101, 120), 10)
     assert visited(tile_map) == list(range(11))
+
+
+def test_rows_before_every_key_visit_no_tile_instead_of_fewer() -> None:
+    """With more queries than keys the first rows see none: a count below 0 would shorten rings."""
+    for first in (-8, -9, -40):
+        assert KeyTileMap.of(terms(CAUSAL), Rows(first, first + 7, 24), 4).count == 0

@@ -68,3 +68,19 @@ def test_clusters_that_read_the_same_elements_are_each_others_past() -> None:
     W: st.global.b64 [%p0], %rd1;"""
     (finding,) = run_ptx(body, words, grid=(4, 1, 1), block=1, checks=Check.RACES).findings
     assert (finding.code, finding.count) == ("race-global", 8)
+
+
+@pytest.mark.parametrize(("meets", "count"), [("", 2), ("bar.sync 1, 64;", 1)])
+def test_a_reader_that_has_heard_of_another_stands_for_it(meets: str, count: int) -> None:
+    """Two warps read a word, perhaps meet, and the second reads it again; a third one writes it."""
+    body = f"""mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; setp.eq.u32 %q1, %r2, 2; @%q1 bra W;
+    mul.lo.u32 %r3, %r2, 100; mov.u32 %r4, 0;
+    D: add.u32 %r4, %r4, 1; setp.lt.u32 %q4, %r4, %r3; @%q4 bra D;
+    ld.shared.b32 %r9, [word]; {meets} setp.eq.u32 %q2, %r2, 0; @%q2 exit;
+    ld.shared.b32 %r9, [word]; ld.shared.b32 %r9, [word]; exit;
+    W: mov.u32 %r4, 0; S: add.u32 %r4, %r4, 1; setp.lt.u32 %q4, %r4, 4000; @%q4 bra S;
+    setp.ne.u32 %q3, %r1, 64; @%q3 exit; st.shared.b32 [word], %r4;"""
+    shared = ".shared .align 4 .b32 word;"
+    findings = run_ptx(body, block=96, checks=Check.RACES, shared=shared).findings
+    assert {finding.code for finding in findings} == {"race-shared"}
+    assert sum(finding.count for finding in findings) == count

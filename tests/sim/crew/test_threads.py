@@ -191,3 +191,23 @@ def test_clusters_run_in_several_threads(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(seen) == 1
     assert sum(seen[0]) == CLUSTERS
     assert all(part > 2 for part in seen[0])
+
+
+def test_a_cluster_that_touches_many_pages_forgets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of two clusters reads the other's word, and then 600 pages more."""
+    kept: list[bool] = []
+    together = crew.Crew._together
+
+    def spy(self: crew.Crew, count: int) -> Any:
+        results = together(self, count)
+        kept.append(results is not None)
+        return results
+
+    monkeypatch.setattr(crew.Crew, "_together", spy)
+    body = HERE + """st.global.b32 [%rd2], 7; xor.b32 %r4, %r1, 1; mul.wide.u32 %rd3, %r4, 128;
+    add.u64 %rd3, %p0, %rd3; ld.global.b32 %r5, [%rd3]; mov.u32 %r6, 0; mov.u64 %rd4, %p0;
+    L: add.u64 %rd4, %rd4, 4096; ld.global.b32 %r7, [%rd4]; add.u32 %r6, %r6, 1;
+    setp.lt.u32 %q1, %r6, 600; @%q1 bra L;"""
+    words = np.zeros(601 * 1024, np.uint32)
+    report = run_ptx(body, words, grid=(2, 1, 1), block=32, threads=2)
+    assert (report.verdict, kept) == ("clean", [False])
