@@ -172,8 +172,10 @@ def with_ratios(text: str) -> str:
 
     lines = [text.partition(RATIOS)[0].rstrip(), "", RATIOS, "", *RATIOS_HEAD, ""]
     lines += [*claims.section(load(claims.RECORDS)), ""]
-    lines += ["## A ladder of GEMMs", "", *LADDER_HEAD, ""]
-    return "\n".join([*lines, *ladder.section(load(ladder.RECORDS)), ""])
+    lines += ["## Ladders of GEMMs", "", *LADDER_HEAD, ""]
+    rows = load(ladder.RECORDS)
+    lines += [*ladder.section(rows), "", *KITTENS_HEAD, "", *ladder.section(rows, ladder.KITTENS)]
+    return "\n".join([*lines, "", *NOT_PREDICTED.strip().split("\n"), ""])
 
 
 RATIOS_HEAD = (
@@ -186,6 +188,29 @@ LADDER_HEAD = (
     "The kernels of gau-nernst/learn-cuda, `02e_matmul_sm100` at 1454f8b, bf16, 4096 cubed,",
     "predicted by `python -m benchmarks.timing.ladder` with nvcc 13.0. Published on a rented B200.",
 )
+KITTENS_HEAD = (
+    "The levels with tcgen05 of HazyResearch/ThunderKittens, `kernels/gemm/educational_b200`, at",
+    "0b55588d, bf16, 4096 cubed. The lower ones, 6 to 55 TFLOPS, are loops on CUDA cores and wmma;",
+    "they are not predicted. Published in that folder's README, for a B200. Level 9 is stopped: a",
+    "CTA exits while its bulk store still reads its shared memory.",
+)
+NOT_PREDICTED = """
+## Published and not predicted
+
+* **A B300's shares of pipes** (flash-attention issue 2701). FlashAttention-4 takes
+  `tcgen05.ld.red` there, a load from Tensor Memory with a maximum. The simulator executes sm_100a,
+  which has none. The instruction's encoding is published (`cicuvc/nvidia-sass-document`,
+  its note on `LDTM.STAT`), what it takes is not.
+* **A GB200's backward passes** (cudnn-frontend's files). What spreads tiles over SMs here knows
+  forward kernels only; deterministic ones besides wait for other CTAs. cuDNN's own are not public.
+* **TIRx's attention beside FlashAttention-4** (TIRx-kernels' baseline, 0.94 to 1.01). PyPI's
+  `tirx-kernels` 0.1.2 with `apache-tvm` 0.27 writes its CUDA source without a GPU and nvcc 13.0
+  takes it, but no column of this page asks for it yet. Its machine code is built with a register
+  level of ptxas of its own for each problem. Its GEMMs, DeepGEMM's and cuBLAS's: not run.
+* **Grouped heads**: the GB200's rows have 8 heads of keys for 64, FlashAttention-4 packs the
+  queries that share one, and here each head has its own.
+* **ThunderKittens' full kernel** (1,540 TFLOPS at 4096 cubed) and its blog's charts: not run.
+"""
 
 
 def main(arguments: list[str]) -> int:

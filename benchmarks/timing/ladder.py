@@ -1,12 +1,13 @@
-"""A ladder of GEMM kernels on a model of a B200, beside its author's times: is the order right?
+"""Ladders of GEMM kernels on a model of a B200, beside their authors' times: is the order right?
 
     git clone https://github.com/gau-nernst/learn-cuda
-    python -m benchmarks.timing.ladder learn-cuda/02e_matmul_sm100
+    git clone https://github.com/HazyResearch/ThunderKittens
+    python -m benchmarks.timing.ladder learn-cuda/02e_matmul_sm100 ThunderKittens
 
 makes the rows that ladder.json lacks, which `benchmarks.timing.blackwell` puts into its page. nvcc
 builds each kernel with a program that launches it on 4096 x 4096 x 4096; its first cluster is
-executed, and the grid follows. Published: the README of that folder, bf16, at 1454f8b. No GPU is
-needed.
+executed, and the grid follows. Published: the README of that folder, bf16, at 1454f8b, and that of
+`kernels/gemm/educational_b200` at 0b55588d. No GPU is needed.
 """
 
 from __future__ import annotations
@@ -35,11 +36,15 @@ PUBLISHED: Final = {
     "v4": 1053.61, "v5": 1169.65, "v6": 1273.32, "v7a": 1293.38, "v7b": 1316.16, "v7c": 1326.11,
 }  # fmt: skip
 """TFLOPS."""
+KITTENS: Final = {"level 6": 293.0, "level 7": 731.0, "level 8": 1050.0, "level 9": 1285.0}
+"""TFLOPS of ThunderKittens' levels with tcgen05; the lower ones are loops on CUDA cores or wmma."""
 STEPS: Final = {
     "v0": "mma.sync", "v1a": "tcgen05, copies of 16-byte rows", "v1b": "the same in 3D",
     "v2a": "rows of 128 bytes", "v2b": "the same in 3D", "v3": "two stages",
     "v4": "a role for each warp", "v5": "pairs of CTAs", "v6": "persistent", "v7a": "148 CTAs",
     "v7b": "128 CTAs", "v7c": "stores that leave the L1 alone",
+    "level 6": "tcgen05 with boxes", "level 7": "a role for each warp, stages",
+    "level 8": "tiles of 256 columns, an epilogue in parts", "level 9": "pairs of CTAs",
 }  # fmt: skip
 STUB: Final = """#pragma once
 #include <cstdio>
@@ -63,10 +68,31 @@ int main() {
   return cudaDeviceSynchronize();
 }
 """
+LEVEL: Final = """
+#define main kittens_main
+#include "NAME.cu"
+#undef main
+int main() {
+  __nv_bfloat16 *a, *b, *c;
+  const size_t bytes = size_t(SIZE) * SIZE * sizeof(*a);
+  if (cudaMalloc(&a, bytes) || cudaMalloc(&b, bytes) || cudaMalloc(&c, bytes)) return 1;
+  matmul(a, b, c, SIZE);
+  return cudaDeviceSynchronize();
+}
+"""
+"""The same of a level, whose file has its kernel and a program of its own."""
 DRIVER: Final = ("cuGetErrorString", "cuTensorMapEncodeTiled")
 """What they call of the driver."""
+NVCC: Final = (
+    "nvcc", "-O3", "--expt-relaxed-constexpr", "-gencode", "arch=compute_100a,code=compute_100a",
+    "--no-compress", "-cudart", "shared",
+)  # fmt: skip
+OF_KITTENS: Final = ("-std=c++20", "--use_fast_math", "--expt-extended-lambda", "-DNDEBUG",
+                     "-DKITTENS_BLACKWELL")  # fmt: skip
+"""As its Makefile has it."""
 FINDINGS: Final = 1
 """Exit code of a run that went through; v5 and v6 name lanes of other warps."""
+LADDERS: Final = (PUBLISHED, KITTENS)
 Row = Mapping[str, Any]
 
 
@@ -84,16 +110,19 @@ def built(name: str, sources: Path, folder: Path) -> Path:
     )  # the linker's; the simulator brings the one that runs
     (folder / "torch").mkdir(exist_ok=True)
     (folder / "torch" / "library.h").write_text(STUB)
-    main, program = folder / f"{name}.cu", folder / name
-    main.write_text(MAIN.replace("NAME", name).replace("SIZE", str(SIZE)))
-    kernel = sources / f"matmul_{name.rstrip('abc')}.cu"
-    subprocess.run(
-        ["nvcc", "-O3", "-std=c++17", "--expt-relaxed-constexpr",
-         "-gencode", "arch=compute_100a,code=compute_100a", "--no-compress", "-cudart", "shared",
-         "-I", str(folder), "-I", str(sources), str(main), str(kernel),
-         "-L", str(folder), "-lcuda", "-o", str(program)],
-        check=True, capture_output=True,
-    )  # fmt: skip
+    level = name in KITTENS
+    stem = name.replace(" ", "_0")
+    main, program = folder / f"{stem}.main.cu", folder / stem
+    main.write_text((LEVEL if level else MAIN).replace("NAME", stem).replace("SIZE", str(SIZE)))
+    if level:
+        paths = [sources / "include", sources / "kernels/gemm/educational_b200"]
+        given = [*OF_KITTENS, str(main)]
+    else:
+        paths = [folder, sources]
+        given = ["-std=c++17", str(main), str(sources / f"matmul_{name.rstrip('abc')}.cu")]
+    included = [word for path in paths for word in ("-I", str(path))]
+    libraries = ["-L", str(folder), "-lcuda", "-o", str(program)]
+    subprocess.run([*NVCC, *included, *given, *libraries], check=True, capture_output=True)
     return program
 
 
@@ -125,28 +154,30 @@ def predicted(recording_: Recording) -> tuple[list[float], str]:
     return [time_launch(launch, draw, hbm_bytes=moved).cycles for draw in draws], kernel.compiler
 
 
-def section(rows: Sequence[Row]) -> list[str]:
-    """The table of the page."""
+def section(rows: Sequence[Row], published: Mapping[str, float] = PUBLISHED) -> list[str]:
+    """The table of one ladder."""
     flops = 2 * SIZE**3
-    made = [row for row in rows if "cycles" in row]
+    made = [row for row in rows if "cycles" in row and row["name"] in published]
     clock = load_chip(CHIP).parameters["clock_mhz"].value
     rates = {row["name"]: [flops * clock / c / 1e6 for c in row["cycles"]] for row in made}
-    best = max(PUBLISHED[name] for name in rates) if rates else 1.0
-    top = {k: rates[max(rates, key=lambda n: PUBLISHED[n])][k] for k in range(DRAWS + 1)}
+    if not rates:
+        return ["Not run."]
+    best = max(published[name] for name in rates)
+    top = {k: rates[max(rates, key=lambda n: published[n])][k] for k in range(DRAWS + 1)}
     lines = ["| kernel | step | published | predicted | band | predicted TFLOPS over published |",
              "|---|---|---|---|---|---|"]  # fmt: skip
-    for name in PUBLISHED:
+    for name in published:
         if name not in rates:
             why = next((r["failed"] for r in rows if r["name"] == name), "not run")
-            lines.append(f"| {name} | {STEPS[name]} | {PUBLISHED[name] / best:.3f} | {why} | | |")
+            lines.append(f"| {name} | {STEPS[name]} | {published[name] / best:.3f} | {why} | | |")
             continue
         shares = [rate / top[k] for k, rate in enumerate(rates[name])]
         drawn = sorted(shares[1:])
         lines.append(
-            f"| {name} | {STEPS[name]} | {PUBLISHED[name] / best:.3f} | {shares[0]:.3f} | "
-            f"{drawn[0]:.3f}–{drawn[-1]:.3f} | {rates[name][0] / PUBLISHED[name]:.2f} |"
+            f"| {name} | {STEPS[name]} | {published[name] / best:.3f} | {shares[0]:.3f} | "
+            f"{drawn[0]:.3f}–{drawn[-1]:.3f} | {rates[name][0] / published[name]:.2f} |"
         )
-    orders = [tau([(PUBLISHED[n], r[k]) for n, r in rates.items()]) for k in range(DRAWS + 1)]
+    orders = [tau([(published[n], r[k]) for n, r in rates.items()]) for k in range(DRAWS + 1)]
     of_draws = sorted(orders[1:])
     return [
         "Speed over the fastest's. Kendall's tau of the two orders: "
@@ -156,23 +187,25 @@ def section(rows: Sequence[Row]) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Predict the ladder; returns the exit status."""
-    if len(arguments) != 1:
+    """Predict the ladders; returns the exit status."""
+    if len(arguments) != len(LADDERS):
         print(__doc__, file=sys.stderr)
         return 64
+    of = {name: Path(folder) for folder, ladder in zip(arguments, LADDERS, strict=True)
+          for name in ladder}  # fmt: skip
     rows = [row for row in load(RECORDS) if "cycles" in row]
     with tempfile.TemporaryDirectory() as folder:
-        for name in sorted(PUBLISHED.keys() - {row["name"] for row in rows}):
+        for name in [name for name in of if name not in {row["name"] for row in rows}]:
             try:
-                program = built(name, Path(arguments[0]), Path(folder))
+                program = built(name, of[name], Path(folder))
                 cycles, compiler = predicted(recorded(program))
                 told = [round(c) for c in cycles]
                 rows.append({"name": name, "compiler": compiler, "cycles": told})
             except Exception as error:  # the others go on
-                failed = f"{type(error).__name__}: {error}".splitlines()[0][:160]
+                failed = str(error).partition("\n")[0].rpartition(": ")[2][:160]
                 rows.append({"name": name, "failed": failed})
             print(name, rows[-1].get("failed", rows[-1].get("cycles", [0])[0]), flush=True)
-            write(rows, RECORDS)
+            write(sorted(rows, key=lambda row: list(of).index(row["name"])), RECORDS)
     return 0
 
 

@@ -47,7 +47,13 @@ cause should not act there; that is an argument and no measurement.
   ([timing_blackwell.md](timing_blackwell.md)). A ratio is only given between two rows with the mark
   or two rows without it. Rows of other states than 235942c6, a45a8403 and b65a9f65 (below the
   table) were predicted before the way through tables that ptxas makes of branches was followed. Of
-  this package's kernels those of 256 and 512 have one.
+  this package's kernels those of 256 and 512 have one. Only rows of ca692b55 know that each place
+  of an SM is taken again on its own; it counts where an SM holds several CTAs in turn, as in
+  FlashAttention-4's decoding over pages of 64.
+* **Copies.** All rows are of machines on which a copy takes 640 cycles beyond its rows, and a row
+  1.5. Since then both have better sources, 400 and 1.07 ([timing_mainloop.md](timing_mainloop.md)).
+  A key tile of FlashAttention-4 at 128 takes 2,537 cycles with both, in fp8 2,572 and 2,573; what
+  changes is how soon a CTA starts.
 """
 
 

@@ -139,15 +139,18 @@ def model() -> str:
 
 
 class Maker:
-    """Makes rows; keeps the machine code that it has seen."""
+    """Makes rows of a chip; keeps the machine code that it has seen."""
 
-    def __init__(self) -> None:
-        """Nothing seen."""
-        chip = load_chip(CHIP)
+    def __init__(self, chip_name: str = CHIP, *others: Maker) -> None:
+        """Nothing seen, but for what others recorded and assembled."""
+        chip = load_chip(chip_name)
         self.draws: list[Draw] = [chip.draw(number) for number in range(DRAWS + 1)]
         self._kernels: dict[tuple[str, str], SassKernel] = {}
         self._costs: dict[tuple[Column, Family], tuple[Costs, Layout, SassKernel]] = {}
         self._recorded: dict[tuple[Any, ...], list[Recording]] = {}
+        for other in others:
+            self._kernels |= other._kernels
+            self._recorded |= other._recorded
 
     def records(
         self, column: Column, problem: Problem, lengths: tuple[int, ...] = ()

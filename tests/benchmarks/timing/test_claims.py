@@ -90,4 +90,10 @@ def test_the_ladder_says_shares_of_the_fastest_and_what_failed() -> None:
     assert "| v6 | persistent | 0.960 | 0.500 | 0.500–0.500 | " in text
     assert "| v0 | mma.sync | 0.308 | ValueError: y | | |" in text
     assert "| v5 | pairs of CTAs | 0.882 | not run | | |" in text
-    assert ladder.main([]) == 64
+    assert ladder.section(rows, ladder.KITTENS) == ["Not run."]
+    rates = ladder.KITTENS
+    levels = [{"name": n, "cycles": [9000 / rates[n] * d for d in draws]} for n in rates]
+    text = "\n".join(ladder.section([*rows, *levels], ladder.KITTENS))
+    assert "the two orders: 1.00" in text
+    assert "| level 7 | a role for each warp, stages | 0.569 | 0.569 | 0.569–0.569 | " in text
+    assert ladder.main([]) == ladder.main(["one"]) == 64
