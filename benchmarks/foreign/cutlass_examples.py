@@ -19,6 +19,9 @@ EXAMPLES = Path("examples/python/CuTeDSL")
 FOLDERS = {
     "cute": Path("cute"),
     "primitives": Path("experimental/primitives"),
+    "cute_ext": Path("cute_ext"),
+    "task_scheduling": Path("experimental/task_scheduling/blackwell/tutorial"),
+    "tutorials": Path("dsl_tutorials"),
     "hopper": Path("cute/hopper/kernel"),
 }
 ARCHES = {"hopper": "sm_90a"}

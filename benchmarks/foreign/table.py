@@ -26,7 +26,8 @@ are too long for the checkers and ran without them). A remark after a dash says 
 not pass. Work lands at once (`mode="fast"`); a program that fails so runs again by modelled time,
 the default of the simulator, and its line says so if it passes. Some remarks name faults of the
 program that hardware happens to hide. If launches do nothing, none of the programs passes
-(`--control`).
+(`--control`, which the rows of `cutlass_ampere`, `_efc`, `_ext`, `_ts`, `_tutorial` and the others
+that came with them have not had).
 """
 
 

@@ -74,7 +74,11 @@ def _foreign() -> list[tuple[str, str, str]]:
 def _foreign_state(row: dict[str, str]) -> str:
     if row["status"] == "ok":
         return "right"
-    return "faulty" if row["note"].startswith("the program's fault") else "unsupported"
+    if row["note"].startswith("the program's fault"):
+        return "faulty"
+    if "DSLUserCodeError" in row["detail"]:
+        return "unbuilt"
+    return "wrong" if row["status"] == "wrong" else "unsupported"
 
 
 Row = tuple[str, str, str]

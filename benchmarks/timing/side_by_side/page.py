@@ -45,9 +45,9 @@ cause should not act there; that is an argument and no measurement.
   the machine code.
 * **State.** Rows marked * were predicted before the latency of an exponential fell by 8 cycles
   ([timing_blackwell.md](timing_blackwell.md)). A ratio is only given between two rows with the mark
-  or two rows without it. Rows of other states than 235942c6, a45a8403 and b65a9f65 (below the
-  table) were predicted before the way through tables that ptxas makes of branches was followed. Of
-  this package's kernels those of 256 and 512 have one. Only rows of ca692b55 know that each place
+  or two rows without it. Rows of other states than 235942c6, a45a8403, b65a9f65 and ca692b55 (below
+  the table) were predicted before the way through tables that ptxas makes of branches was followed.
+  Of this package's kernels those of 256 and 512 have one. Only rows of ca692b55 know that a place
   of an SM is taken again on its own; it counts where an SM holds several CTAs in turn, as in
   FlashAttention-4's decoding over pages of 64.
 * **Copies.** All rows are of machines on which a copy takes 640 cycles beyond its rows, and a row

@@ -102,11 +102,12 @@ def multiply(lo: Lowering, ins: Instr) -> None:
     bitwise = ""
     if mods.take("popc"):
         bitwise = mods.one_of("and", "xor")
+    rounded = mods.take("rn")  # CUTLASS writes it at the end
     a, b, d = _types(lo, mods)
     if (a == "b1") != bool(bitwise):
         raise lo.fail("single bits, and no other type, need .and.popc or .xor.popc")
-    if d == "f64":
-        mods.take("rn")
+    if rounded and d != "f64":
+        raise lo.fail(".rn belongs to f64 only")
     mods.done()
     shapes = SPARSE_SHAPES.get(a, ()) if sparse else SHAPES[a]
     if shape not in shapes or (sparse and d == "f16" and a != "f16"):

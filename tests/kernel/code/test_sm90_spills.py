@@ -76,12 +76,13 @@ SPILLED = {
         ("tokens union bias function", 192), ("bias causal", 256), ("union", 256),
         ("tokens split bias causal function sink", 192),
         ("tokens split bias causal function sink", 256),
-        ("tokens split bias union function sink", 256),
     )
 }  # fmt: skip
 """Cases of the sweep, features and head dim, whose kernels had a stack once."""
 SCHEDULERS = (Scheduler.TILE, Scheduler.PERSISTENT)
-FEW_ROWS = (("causal", 256, False), ("everything", 256, True))
+FEW_ROWS = (
+    ("causal", 256, False), ("everything", 256, True), ("everything function split", 256, True)
+)  # fmt: skip
 KERNELS = (*product((BF16,), DEPTHS, (False,)), *product((FP8,), FP8_DEPTHS, (False, True)))
 """Element type, head dims, and whether tokens have scales."""
 

@@ -104,6 +104,7 @@ def multiply(
     b: np.ndarray,
     c: np.ndarray,
     extra: str = "",
+    ending: str = "",
     **options: Any,
 ) -> np.ndarray:
     """D [rows, 8] of one warp; a [rows, K], b [8, K] codes, c [rows, 8] in the type of D."""
@@ -130,7 +131,7 @@ def multiply(
     count = out.shape[1]
     result = [f"{prefix}{used + k}" for k in range(count)]
     text.append(
-        f"mma.sync.aligned.{shape}.row.col{extra}.{kind_d}.{kind_a}.{kind_b}.{kind_d} "
+        f"mma.sync.aligned.{shape}.row.col{extra}.{kind_d}.{kind_a}.{kind_b}.{kind_d}{ending} "
         f"{{{', '.join(result)}}}, {', '.join(names)}; mad.wide.u32 %rd1, %r0, {size * count}, %p3;"
     )
     text += [f"st.global.b{8 * size} [%rd1+{size * k}], {r};" for k, r in enumerate(result)]
@@ -154,6 +155,16 @@ def test_products(form: tuple[str, str, str, str], exact: bool) -> None:
     c = np.random.default_rng(3).integers(-50, 50, (rows, 8)).astype(RESULT[kind_d])
     expected = c.astype(np.float64) + values(kind_a, a) @ values(kind_b, b).T
     assert (multiply(form, a, b, c, exact_mma=exact) == expected.astype(c.dtype)).all()
+
+
+@pytest.mark.parametrize("place", ["extra", "ending"])
+def test_the_rounding_of_doubles_may_be_spelled_out(place: str) -> None:
+    """CUTLASS (mma_sm90.h) writes .rn behind the types."""
+    form = ("m16n8k4", "f64", "f64", "f64")
+    a, b = random_codes("f64", (16, 4), 1), random_codes("f64", (8, 4), 2)
+    c = np.zeros((16, 8))
+    got = multiply(form, a, b, c, **{place: ".rn"})
+    assert (got == values("f64", a) @ values("f64", b).T).all()
 
 
 def test_elements_of_m16n8k16_as_the_isa_lists_them() -> None:
