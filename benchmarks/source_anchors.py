@@ -43,9 +43,10 @@ class Fault:
     nth: int = 0
 
     def __str__(self) -> str:
-        """Return the change in one line."""
+        """Return the change in one line, which no other fault has."""
         new = self.new if self.new != "pass" else "(removed)"
-        return f"{self.place}: {self.old}  ->  {new}"
+        place = f"{self.place} ({self.nth})" if self.nth else self.place
+        return f"{place}: {self.old}  ->  {new}"
 
 
 @dataclass(frozen=True)

@@ -127,6 +127,8 @@ STEEP: Final = Call(((40, 901),), scale=40.0)
 """Maxima of the parts of a row differ by more than an exponent holds."""
 PARTS: Final = Call(((3, 34 * 128),), scale=40.0)
 """More parts of a row than a warp has lanes, whose maxima differ by as much."""
+SHORT: Final = Call(((130, 60),))
+"""One key tile, for both chains."""
 TURNED: Final = Call(((20, 200),), scale=-0.2)
 RING: Final = Call(((20, 2500),))
 """More key tiles than any ring has slots."""
@@ -175,7 +177,7 @@ PROBES: Final[dict[str, Probe]] = {
     "2q-persistent-heads": probe("persistent causal", 64, ROUNDS, heads=4, kv_heads=2, **TWO),
     "2q-split": probe("split ragged sink", 64, MANY, SOME, **TWO, **FP16),
     "2q-dynamic": probe("dynamic ragged causal", 64, MANY, SOME, **TWO),
-    "2q-192": probe("causal", 192, *DENSE, *LONG, **TWO),
+    "2q-192": probe("causal", 192, *DENSE, *LONG, SHORT, **TWO),
     "2q-rope": probe("rope causal", 128, *DENSE, **TWO),
     "2q-rope-persistent": probe("rope persistent causal ragged", 128, MANY, SOME, **TWO),
     "2q-rope-heads": probe("rope causal", 128, *DENSE, heads=4, kv_heads=2, **TWO),

@@ -105,6 +105,11 @@ def test_faults_cover_the_storeys() -> None:
     assert storeys["sync"] >= 5
 
 
+def test_each_fault_has_a_line_of_its_own() -> None:
+    """Verdicts are kept by it: of equal pieces of a function one would answer for the others."""
+    assert len(set(map(str, FAULTS))) == len(FAULTS)
+
+
 def test_what_has_to_kill_exists() -> None:
     for fault in FAULTS:
         assert fault.killers, fault
