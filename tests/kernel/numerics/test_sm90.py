@@ -286,12 +286,10 @@ PLACED: dict[str, tuple[str, Callable[[str], str], str]] = {
         "cache", without(r"fence\.proxy\.async\.shared::cluster;"), "race-shared"
     ),
     "nobody waits for the store of O": (
-        "persistent", without(r"cp\.async\.bulk\.wait_group\.read\s+0;", 2), "shared-address"
+        "persistent", without(r"cp\.async\.bulk\.wait_group\.read\s+0;", 2), "exited-cta"
     ),
 }  # fmt: skip
 """Features, what is broken in their kernel, and what the simulator says of it."""
-FATAL = {"deadlock", "shared-address"}
-"""What stops the simulator."""
 
 
 @pytest.mark.slow
@@ -303,7 +301,7 @@ def test_a_broken_kernel_is_found(name: str) -> None:
 def require_found(case: Case, rewrite: Callable[[str], str], what: str) -> None:
     """Run ``case`` with a broken kernel, which the simulator must name or stop."""
     given = arguments(case)
-    if what in FATAL:
+    if what == "deadlock":
         with pytest.raises(SimulationFault, match=what):
             call(given, rewrite=rewrite)
     else:
