@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -167,10 +167,10 @@ def _build(recipe: Recipe, folder: Path, announce: str) -> Path:
     Raises:
         OSError: the folder cannot be written.
     """
-    command = find_compiler()
-    with cache.one_at_a_time(folder, recipe.stem):
+    command, stem = find_compiler(), recipe.stem
+    with cache.one_at_a_time(folder, stem):
         # Another process may have made it while this one waited.
-        found = cache.stored(folder, recipe.stem, ".so")
+        found = cache.stored(folder, stem, ".so")
         if found is not None:
             return found
         if announce:
@@ -182,7 +182,7 @@ def _build(recipe: Recipe, folder: Path, announce: str) -> Path:
                          recipe.files)
             )  # fmt: skip
         line = [*command, *recipe.flags, *map(str, objects), "-lm"]
-        return _compile(line, folder, recipe.stem, ".so")
+        return _compile(line, folder, stem, lambda: recipe.stem, ".so")
 
 
 def _say(text: str) -> None:
@@ -193,18 +193,27 @@ def _say(text: str) -> None:
 def _object(recipe: Recipe, command: list[str], folder: Path, file: Path) -> Path:
     """The object file of one source, kept while it, the headers and the compiler are unchanged."""
     flags = [*recipe.flags, *command, _compiler_version(tuple(command))]
-    stem = f"{file.stem}-{_key([file, *recipe.headers], flags)}"
+
+    def named() -> str:
+        return f"{file.stem}-{_key([file, *recipe.headers], flags)}"
+
+    stem = named()
     found = cache.stored(folder, stem, ".o")
     if found is not None:
         return found
     line = [*command, *(f for f in recipe.flags if f != "-shared" and not f.startswith("-l"))]
     if recipe.include is not None:
         line.append(f"-I{recipe.include}")
-    return _compile([*line, "-c", str(file)], folder, stem, ".o")
+    return _compile([*line, "-c", str(file)], folder, stem, named, ".o")
 
 
-def _compile(line: list[str], folder: Path, stem: str, suffix: str) -> Path:
-    """Run the compiler into a private file, and publish that when it succeeded."""
+def _compile(
+    line: list[str], folder: Path, stem: str, named: Callable[[], str], suffix: str
+) -> Path:
+    """Run the compiler into a private file, and publish that when it succeeded.
+
+    Not if the sources have another name than `stem` by then: others would be served a mixture.
+    """
     handle, name = tempfile.mkstemp(dir=folder, prefix=stem, suffix=".partial")
     os.close(handle)
     partial = Path(name)
@@ -219,6 +228,8 @@ def _compile(line: list[str], folder: Path, stem: str, suffix: str) -> Path:
                 f"compiling {stem}{suffix} failed with status {done.returncode}\n"
                 f"$ {shlex.join(full)}\n{(done.stderr or done.stdout).strip()}"
             )
+        if named() != stem:
+            raise CompilerError(f"the sources of {stem}{suffix} changed meanwhile: call again")
         return cache.publish(partial, stem, suffix)
     finally:
         partial.unlink(missing_ok=True)

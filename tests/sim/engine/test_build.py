@@ -69,6 +69,20 @@ def test_a_failed_build_leaves_no_partial_file(source: Path, private_cache: Path
     assert not list(private_cache.rglob("*.so"))
 
 
+def test_sources_that_change_while_they_are_compiled_are_not_kept(
+    source: Path, tmp_path: Path, private_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, header = tmp_path / "slow-cc", source.with_suffix(".h")
+    change = f'case "$*" in *" -c "*) echo "#define ANSWER 43" > {header};; esac'
+    slow.write_text(f'#!/bin/sh\ncc "$@" && {change}\n')
+    slow.chmod(0o755)
+    monkeypatch.setenv("CC", str(slow))
+    with pytest.raises(CompilerError, match=r"answer-.*\.o changed meanwhile: call again"):
+        build_library("answer", [source])
+    assert not [*private_cache.rglob("*.o"), *private_cache.rglob("*.so")]
+    assert answer(build_library("answer", [source])) == 43
+
+
 def test_no_compiler_is_a_clear_error(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(CompilerError, match=r"needs a C compiler.*no-such-compiler"):
