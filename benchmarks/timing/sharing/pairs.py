@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.timing.questions import ROUNDS, barriers, wait
+from benchmarks.timing.questions import ROUNDS, SMS, barriers, wait
 from testing.hardware.case import Case, filled
 from testing.hardware.micro.shared import BASE, SMEM
 
@@ -31,20 +31,25 @@ ARRIVE: Final = {
 
 @dataclass(frozen=True)
 class Pair:
-    """A hand-over and back, or a chain of loads.
+    """A hand-over and back, or a chain of loads, by all pairs of the chip at once.
 
     Attributes:
         arrive: a key of `ARRIVE`, or "" for loads. lanes: that arrive.
         cluster: CTAs of a cluster. distance: the partner's rank differs in this bit; 0: the two
             warps are of one CTA, and loads are of the CTA's own memory by its cluster address.
-        grid: CTAs; all pairs are asked at once.
+        sms: of the chip.
     """
 
     arrive: str
     lanes: int = 1
     cluster: int = 1
     distance: int = 0
-    grid: int = 132
+    sms: int = SMS
+
+    @property
+    def grid(self) -> int:
+        """CTAs: one an SM, in whole clusters."""
+        return self.sms // self.cluster * self.cluster
 
     @property
     def name(self) -> str:
@@ -82,7 +87,7 @@ class Pair:
         )  # fmt: skip
 
     def _partner(self) -> str:
-        """%r24: the own barrier, %r23: the other's, %q1: who waits first; %r3: what loads follow."""
+        """Barriers: own (%r24), other (%r23); %q1: who waits first; %r3: what loads follow."""
         mine = "mapa.shared::cluster.u32 %r25, %r1, %r20;"
         other = f"xor.b32 %r22, %r20, {self.distance}; mapa.shared::cluster.u32 %r23, %r1, %r22;"
         cell = (
