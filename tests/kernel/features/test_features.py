@@ -23,8 +23,8 @@ GROUPS = (
     ("chunked", "cache", "split", "softcap"),
     ("padding", "bias", "page16", "persistent"),
     ("union", "ragged", "page256", "function"),
-    ("tokens", "window"),
-    ("rope", "causal"),
+    ("tokens", "window", "ragged", "softcap"),
+    ("rope", "causal", "ragged"),
     ("cluster", "causal"),
     ("dynamic", "ragged", "page64", "sink"),
 )
@@ -67,7 +67,7 @@ def test_every_run_has_every_feature_and_every_kernel_with_some_of_them() -> Non
     assert {name for group, _ in usual for name in group} == FEATURES.keys()
     for kernel in KERNELS:
         found = {name for group, where in usual if where == kernel for name in group}
-        assert len(found) >= len(FEATURES) // 4, kernel
+        assert len(found) >= len(FEATURES) // 3, kernel
 
 
 @pytest.mark.exhaustive
