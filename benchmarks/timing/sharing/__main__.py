@@ -44,7 +44,7 @@ def gpcs_of(device: Device) -> list[list[int]]:
             together = set().union(*(of[sm] for sm in sms[k : k + size]))
             for sm in together:
                 of[sm] = together
-    return sorted({tuple(sorted(group)) for group in of.values()})
+    return [list(group) for group in sorted({tuple(sorted(group)) for group in of.values()})]
 
 
 def rates(device: Device, asked: Sharing) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def main(path: str) -> int:
         found["arrivals"].append(arrivals(device, pair))
         out.write_text(json.dumps(found, indent=1) + "\n")
     found["gpcs"] = gpcs_of(device)
-    for asked in questions([list(group) for group in found["gpcs"]]):
+    for asked in questions(found["gpcs"]):
         found["rates"].append(rates(device, asked))
         out.write_text(json.dumps(found, indent=1) + "\n")
     return 0

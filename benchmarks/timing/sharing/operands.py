@@ -172,7 +172,7 @@ class Sharing:
 def bytes_per_cycle(short: np.ndarray, long: np.ndarray, asked: Sharing) -> np.ndarray:
     """What each CTA gets, in CTAs' order, from the outputs of the two lengths."""
     cycles = [np.median(x.reshape(-1, WORDS)[:, 2:], axis=1) for x in (short, long)]
-    return asked.size * (STEPS[1] - STEPS[0]) / (cycles[1] - cycles[0])
+    return np.asarray(asked.size * (STEPS[1] - STEPS[0]) / (cycles[1] - cycles[0]))
 
 
 def in_a_row(across: int, ctas: int = SMS) -> tuple[tuple[int, int], ...]:
