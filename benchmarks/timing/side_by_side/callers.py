@@ -172,9 +172,11 @@ def _of_fa4(column: Column, problem: Problem, tensors: Tensors, hear: Hear) -> N
 
 
 def _of_others(column: Column, problem: Problem, tensors: Tensors, hear: Hear) -> None:
-    gluon = partial(others.gluon, sms=SMS)
-    of = {"Modular": others.modular, "CUTLASS": others.cutlass, "Gluon": gluon}[column.runner]
-    of(problem, tensors, hear)
+    of: dict[str, Callable[[Problem, Tensors, Hear], None]] = {
+        "Modular": others.modular, "CUTLASS": others.cutlass,
+        "Gluon": partial(others.gluon, sms=SMS),
+    }  # fmt: skip
+    of[column.runner](problem, tensors, hear)
 
 
 @cache

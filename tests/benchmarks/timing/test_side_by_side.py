@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.originals import inputs
 from benchmarks.timing.side_by_side import callers, others, rows, spread
 from benchmarks.timing.side_by_side import page as side_page
 from benchmarks.timing.side_by_side import records as side_by_side
@@ -260,7 +261,7 @@ def test_what_others_have_no_kernel_for_is_refused() -> None:
 def test_a_decoding_step_over_pages_in_modular_s_words(tmp_path: Path) -> None:
     problem = replace(rows.OTHERS[0].problem, batch=3, seqlen_k=100)
     tensors = callers.inputs(problem)
-    words = others.WRITERS["paged"](tmp_path, others.of_pages(problem, tensors))
+    words = inputs.WRITERS["paged"](tmp_path, others.of_pages(problem, tensors))
     assert words == ["3", "3", "1", "100", "6", "24"]  # pages of a row, and what padding adds
     cached = np.frombuffer((tmp_path / "cached.bin").read_bytes(), np.int32)
     assert cached.tolist() == [99] * 3
