@@ -47,8 +47,8 @@ def _words(space: Space, shape: str, bits: int, count: int, packed: int) -> Matr
 
 @instruction("ldmatrix")
 def load_matrix(lo: Lowering, ins: Instr) -> None:
-    """ldmatrix.sync.aligned.m8n8.{x1,x2,x4}{.trans}{.shared}.b16, .m16n16.{x1,x2}.trans{.shared}.b8,
-    .m16n16.{x1,x2}.trans and .m8n16.{x1,x2,x4} of .b8x16.{b4x16_p64,b6x16_p32} r, [p]."""
+    """ldmatrix.sync.aligned.m8n8.{x1,x2,x4}{.trans}{.shared}.b16, .m16n16.{x1,x2}.trans.b8 and
+    .b8x16.{b4x16_p64,b6x16_p32}, .m8n16.{x1,x2,x4}.b8x16.{b4x16_p64,b6x16_p32} r, [p]."""
     shape, count, space, packed = _form(lo, mods := Mods(ins), store=False)
     mods.done()
     per_matrix = 2 if shape == "b8_16x16" else 1
