@@ -20,6 +20,14 @@ class _Event:
 
     def __init__(self, **_options: Any) -> None: ...
 
+    @property
+    def cuda_event(self) -> int:
+        """A handle; what waits for it waits for nothing, since work is done when asked for."""
+        return id(self)
+
+    def query(self) -> bool:
+        return True
+
     def record(self, *_stream: Any) -> None: ...
 
     def synchronize(self) -> None: ...
@@ -62,6 +70,9 @@ NULL_STREAM = _Stream()
 
 def _answers(capability: tuple[int, int], sm_count: int) -> dict[str, Any]:
     """Functions of `torch.cuda`: one device, one stream, nothing to wait for."""
+    from ..run import captures
+    from .graphs import Graph, capturing
+
     name = f"virtual sm_{capability[0]}{capability[1]}a"
     properties = SimpleNamespace(
         major=capability[0], minor=capability[1], multi_processor_count=sm_count, name=name,
@@ -91,6 +102,10 @@ def _answers(capability: tuple[int, int], sm_count: int) -> dict[str, Any]:
         "Stream": _Stream,
         "stream": always(nullcontext()),
         "device": _Device,
+        "CUDAGraph": Graph,
+        "graph": capturing,
+        "graph_pool_handle": always((0, 0)),
+        "is_current_stream_capturing": captures,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,16 @@ def buffers(names: Iterable[str], values: Iterable[Any]) -> Iterator[Allocation]
             yield from buffers([name], [value.base])
 
 
+def reachable(given: list[Allocation]) -> list[Allocation]:
+    """The allocations of a launch's arguments, and those of all other tensors on "cuda"."""
+    if "torch" not in sys.modules:
+        return given
+    from ..torch.mode import living
+
+    starts = {allocation.start for allocation in given}
+    return [*given, *(other for other in living() if other.start not in starts)]
+
+
 class Launcher:
     """What Triton calls to launch a kernel (`launcher_cls` of a driver)."""
 
@@ -124,7 +135,7 @@ class Launcher:
         _stream, _function, _packed, launch_metadata, enter_hook, exit_hook, *args = rest
         meta = self._metadata
         clusters = getattr(meta, "num_ctas", 1) or 1
-        memory = list(buffers(self._names, args))
+        memory = reachable(list(buffers(self._names, args)))
         params = [packed(kind, value) for kind, value in _flat(self._kinds, self._expanded(args))]
         scratch = [self._scratch(what, x * y * z * clusters) for what in SCRATCH]
         params += [struct.pack("<Q", 0 if a is None else a.ctypes.data) for a in scratch]

@@ -33,6 +33,14 @@ def negate(x, out, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def add_to_each(addresses, value, BLOCK: tl.constexpr):
+    """Adds to the tensors whose addresses are in a tensor, as grouped kernels get theirs."""
+    x = tl.load(addresses + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i) + value)
+
+
+@triton.jit
 def overrun(x, out, count, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + i, tl.load(x + i, i < count))

@@ -13,6 +13,7 @@ from sm100sim import profile, run_options
 from sm100sim import triton as virtual
 from sm100sim.report import SimulationFault
 from sm100sim.timing.sass.walk import Unmatched
+from sm100sim.torch import on_host
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning:triton.*")]
 
@@ -87,6 +88,18 @@ def test_a_store_without_a_mask_names_the_tensor() -> None:
     x, out = random(100), torch.zeros(100)
     with pytest.raises(SimulationFault, match=r"global-address(.|\n)*`out`"):
         overrun[(1,)](x, out, 100, BLOCK=128)
+
+
+def test_tensors_whose_addresses_lie_in_memory_are_known() -> None:
+    from tests.sim.triton.kernels import add_to_each
+
+    with on_host():
+        each = [torch.full((128,), float(k), device="cuda") for k in range(3)]
+        addresses = torch.tensor([x.data_ptr() for x in each], device="cuda")
+        add_to_each[(3,)](addresses, 0.5, BLOCK=128)
+        assert [x.unique().tolist() for x in each] == [[0.5], [1.5], [2.5]]
+        with pytest.raises(SimulationFault, match="outside of every known allocation"):
+            add_to_each[(1,)](addresses + 4 * 128, 0.5, BLOCK=128)
 
 
 def test_softmax() -> None:
