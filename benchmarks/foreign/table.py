@@ -18,17 +18,18 @@ The unmodified CuTe DSL compiled each kernel for sm_100a, or for sm_90a if its n
 `hopper`, on a machine without a GPU. Each was launched through `sm100sim.activate()`, and its
 result compared with a reference: float64 arithmetic on the same rounded inputs for FlashAttention-4
 and quack, the example's own comparison for the CUTLASS examples (`fmha_bwd`: its own assertions).
-"Error" is the Frobenius norm of the difference, divided by that of the reference; outputs were filled with NaN before the launch
-where the program allows it. "Warp instructions" counts all launches of the program. "Reported"
-names what the checkers found without stopping: [checking.md](checking.md) has the rules, and [the
-end of this page](#what-the-findings-are) explains each finding (`cutlass_primitive_02` and `_03`
-are too long for the checkers and ran without them). A remark after a dash says why a program did
-not pass. Work lands at once (`mode="fast"`); a program that fails so runs again by modelled time,
-the default of the simulator, and its line says so if it passes. Some remarks name faults of the
-program that hardware happens to hide. If launches do nothing, none of the programs passes
-(`--control`, which the rows of `cutlass_ampere`, `_efc`, `_ext`, `_ts`, `_tutorial` and the others
-that came with them have not had). `ts_gemm_cluster_clc` and `ts_gemm_nvfp4` ran with CuTe DSL
-4.7.1: 4.8.1 refuses their types, on a plain machine too.
+"Error" is the Frobenius norm of the difference, divided by that of the reference; outputs were
+filled with NaN before the launch where the program allows it. "Warp instructions" counts all
+launches of the program. "Reported" names what the checkers found without stopping:
+[checking.md](checking.md) has the rules, and [the end of this page](#what-the-findings-are)
+explains each finding (`cutlass_primitive_02` and `_03` are too long for the checkers and ran
+without them). A remark after a dash says why a program did not pass. Work lands at once
+(`mode="fast"`); a program that fails so runs again by modelled time, the default of the simulator,
+and its line says so if it passes. Some remarks name faults of the program that hardware happens to
+hide. If launches do nothing, none of the programs passes (`--control`, which the rows of
+`cutlass_ampere`, `_efc`, `_ext`, `_ts`, `_tutorial` and the others that came with them have not
+had). `ts_gemm_cluster_clc` and `ts_gemm_nvfp4` ran with CuTe DSL 4.7.1: 4.8.1 refuses their types,
+on a plain machine too.
 """
 
 
