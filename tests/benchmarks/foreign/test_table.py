@@ -57,7 +57,7 @@ def test_new_results_replace_old_ones_of_the_same_name(tmp_path: Path) -> None:
 def test_launches_are_added_up() -> None:
     def run() -> Outcome:
         for n, code in ((5, "a"), (7, "b"), (1, "a")):
-            found = (SimpleNamespace(code=code),)
+            found: Any = (SimpleNamespace(code=code),)
             one = Report.not_run("k", (1, 1, 1), (1, 1, 1), (1, 1, 1))
             keep(replace(one, instructions=n, findings=found))
         return Outcome(torch.ones(1), torch.ones(1))
