@@ -12,6 +12,8 @@ from ..host.device_model import DEFAULT_SM_COUNT
 
 CAPABILITIES = (90, 100)
 """Compute capabilities that the device may have, times ten."""
+TOOLKIT = "13.0"
+"""What `torch.version.cuda` says; programs ask it which vendor's device there is."""
 _active: list[AbstractContextManager[None]] = []
 
 
@@ -136,6 +138,7 @@ def on_host(
     with ExitStack() as stack:
         for name, answer in _answers(divmod(capability, 10), sm_count).items():
             stack.enter_context(mock.patch.object(torch.cuda, name, answer))
+        stack.enter_context(mock.patch.object(torch.version, "cuda", TOOLKIT))
         mode = stack.enter_context(HostDevice(all_tensors))
         default = mock.patch.object(torch, "set_default_device", mode.set_default_device)
         stack.enter_context(default)

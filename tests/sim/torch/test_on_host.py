@@ -24,8 +24,10 @@ def test_cuda_tensors_are_aligned_host_tensors() -> None:
         made.append(torch.arange(6.0).reshape(2, 3).to("cuda"))
         made.append(torch.ones(3, 5).cuda())
         assert torch.cuda.is_available()
+        assert torch.version.cuda
         assert torch.cuda.get_device_capability() == (10, 0)
         assert all(t.is_cuda and t.device == torch.device("cuda", 0) for t in made)
+    assert torch.version.cuda is None
     assert all(t.device.type == "cpu" for t in made)
     assert all(t.data_ptr() % ALIGNMENT == 0 for t in made)
     assert [t.untyped_storage().nbytes() for t in made] == [4, 28, 4000, 24, 60]
