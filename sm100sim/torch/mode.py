@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import _device_constructors
 
-from ..memory import Allocation
+from ..memory import on_device as _on_cuda
 from ..run import captures
 
 ALIGNMENT = 256
 """Bytes, of what cudaMalloc gives; torch's host allocator gives 64."""
-_on_cuda: WeakSet[Any] = WeakSet()
-"""Storages that were asked for on "cuda"."""
 _CLAIMS = {torch.Tensor.is_cuda: True, torch.Tensor.device: torch.device("cuda", 0)}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _NAMING = (torch.device, torch._C._nn._parse_to)
@@ -29,13 +26,6 @@ _NAMING = (torch.device, torch._C._nn._parse_to)
 _COPIES = (torch.Tensor.cuda, torch.Tensor.cpu)
 _EMPTY = (torch.empty, torch.empty_like, torch.empty_strided, torch.Tensor.new_empty)
 """All that a graph can capture of torch: memory whose content nobody has written yet."""
-
-
-def living() -> Iterator[Allocation]:
-    """The memory of all tensors on "cuda": a kernel may read their addresses from other memory."""
-    for storage in list(_on_cuda):
-        if storage.nbytes():
-            yield Allocation(storage.data_ptr(), storage.nbytes(), name='a tensor on "cuda"')
 
 
 def says_cuda(tensor: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..launch_request import LaunchRequest
-from ..memory import Allocation, allocation_of, device_of
+from ..memory import Allocation, allocation_of, device_of, pointed_at
 from ..run import run
 from .clock import Clock
 from .signature import DESCRIPTOR, expansion
@@ -70,24 +69,16 @@ def _flat(kinds: Iterable[Any], values: Iterable[Any]) -> Iterator[tuple[str, An
 
 
 def buffers(names: Iterable[str], values: Iterable[Any]) -> Iterator[Allocation]:
-    """Host memory behind tensors, descriptors of tensors and tuples of them, named."""
+    """Host memory behind tensors, descriptors of tensors and tuples of them, named, and what
+    tensors of addresses name."""
     for name, value in zip(names, values, strict=True):
         if isinstance(value, tuple | list):
             yield from buffers([f"{name}[{k}]" for k in range(len(value))], value)
         elif hasattr(value, "untyped_storage") or hasattr(value, "__array_interface__"):
             yield allocation_of(value, name=name)
+            yield from pointed_at(value)
         elif hasattr(value, "base"):
             yield from buffers([name], [value.base])
-
-
-def reachable(given: list[Allocation]) -> list[Allocation]:
-    """The allocations of a launch's arguments, and those of all other tensors on "cuda"."""
-    if "torch" not in sys.modules:
-        return given
-    from ..torch.mode import living
-
-    starts = {allocation.start for allocation in given}
-    return [*given, *(other for other in living() if other.start not in starts)]
 
 
 class Launcher:
@@ -135,7 +126,7 @@ class Launcher:
         _stream, _function, _packed, launch_metadata, enter_hook, exit_hook, *args = rest
         meta = self._metadata
         clusters = getattr(meta, "num_ctas", 1) or 1
-        memory = reachable(list(buffers(self._names, args)))
+        memory = list(buffers(self._names, args))
         params = [packed(kind, value) for kind, value in _flat(self._kinds, self._expanded(args))]
         scratch = [self._scratch(what, x * y * z * clusters) for what in SCRATCH]
         params += [struct.pack("<Q", 0 if a is None else a.ctypes.data) for a in scratch]

@@ -33,17 +33,16 @@ def negate(x, out, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def add_to_each(addresses, value, BLOCK: tl.constexpr):
-    """Adds to the tensors whose addresses are in a tensor, as grouped kernels get theirs."""
-    x = tl.load(addresses + tl.program_id(0)).to(tl.pointer_type(tl.float32))
-    i = tl.arange(0, BLOCK)
-    tl.store(x + i, tl.load(x + i) + value)
-
-
-@triton.jit
 def overrun(x, out, count, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + i, tl.load(x + i, i < count))
+
+
+@triton.jit
+def doubled_each(sources, out, BLOCK: tl.constexpr):
+    g, i = tl.program_id(0), tl.arange(0, BLOCK)
+    source = tl.load(sources + g).to(tl.pointer_type(tl.float32))
+    tl.store(out + g * BLOCK + i, 2 * tl.load(source + i))
 
 
 @triton.jit
