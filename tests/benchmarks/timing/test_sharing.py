@@ -53,7 +53,8 @@ def test_one_step_of_a_pair() -> None:
     [
         Sharing("two", (64, 64), in_a_row(2, 2)),
         Sharing("two", (64, 64), in_a_row(2, 2), by_sm=True, shift=1, pace=500),
-        Sharing("alone", (64, 64), ((0, 0),), groups=1, columns=64),
+        Sharing("alone", (64, 64), (((0, 0),),), groups=1, columns=64),
+        Sharing("tiles", (64, 64), (((0, 0), (0, 1), (1, 0)), ((1, 1), (0, 0), (0, 1)))),
     ],
     ids=lambda q: q.name,
 )
@@ -65,9 +66,14 @@ def test_operands_end_and_every_cta_writes(asked: Sharing) -> None:
 
 
 def test_who_shares_what() -> None:
-    assert in_a_row(2, 4) == ((0, 0), (0, 1), (1, 0), (1, 1))
-    assert operands.by_groups([[0, 3], [1, 2]], 4) == ((0, 0), (1, 1), (1, 1), (0, 0))
-    assert operands.crossed([[0, 3], [1, 2]], 4) == ((0, 0), (1, 0), (1, 1), (0, 1))
+    assert in_a_row(2, 4) == (((0, 0),), ((0, 1),), ((1, 0),), ((1, 1),))
+    assert operands.by_groups([[0, 3], [1, 2]], 4) == (((0, 0),), ((1, 1),), ((1, 1),), ((0, 0),))
+    assert operands.crossed([[0, 3], [1, 2]], 4) == (((0, 0),), ((1, 0),), ((1, 1),), ((0, 1),))
+    tiles = operands.ordered((128, 64), 8, along_a=True)
+    assert [t[0] for t in tiles[:9]] == [(k % 8, k // 8) for k in range(9)]
+    assert tiles[0][1] == (132 % 8, 132 // 8)
+    assert tiles[0][4] == (8 + 16 % 8, 16 // 8)  # the 528th is of the second eight blocks of A
+    assert operands.ordered((128, 64), 8, along_a=False)[1][0] == (0, 1)
     names = [asked.name for asked in operands.questions([list(range(66)), list(range(66, 132))])]
     assert len(set(names)) == len(names)
 
