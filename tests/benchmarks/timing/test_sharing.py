@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks.timing.replayed import WARM
 from benchmarks.timing.sharing import operands, pairs
 from benchmarks.timing.sharing.operands import Sharing, in_a_row
+from sm100sim.crew.recording import recording
 from sm100sim.timing.chips import load_chip
+from sm100sim.timing.model import run_cluster
+from sm100sim.timing.sass.lines import compiled
+from sm100sim.timing.sass.trace import traced
 from testing.hardware.simulate import simulate
 
 FOLDER = Path("benchmarks/timing/sharing")
@@ -101,3 +107,19 @@ def test_what_a_b200_takes_from_them() -> None:
     assert value.value == value.high == round((214.75 - 24) * share)
     assert value.low == round((164.8 - 24) * share)
     assert value.status == "inferred"
+
+
+@pytest.mark.slow
+def test_the_machine_hands_over_as_the_chips_did() -> None:
+    """`arrive_latency`, `wake_latency` and `remote_latency`: 254.2 cycles there and back."""
+    pair = pairs.Pair("cluster form", 1, 2, 1, sms=2)
+    draw = load_chip("h200").draw()
+    draw, cycles = replace(draw, values={**draw.values, **WARM}), []
+    for count in pairs.COUNTS:
+        case = pair.case(count)
+        with recording([0], others=False) as launches:
+            simulate(case)
+        trace = traced(compiled(case.text("sm_90a"), "sm_90a", "k"), launches[0]).traces[0]
+        cycles.append(run_cluster(trace, draw).cycles)
+    one = (cycles[1] - cycles[0]) / pairs.ROUNDS / (pairs.COUNTS[1] - pairs.COUNTS[0])
+    assert one == pytest.approx(arrivals("h200")[OTHER + "2, ranks 1 apart"][2], abs=1)
