@@ -100,5 +100,5 @@ def predicted(recorded: Recording) -> Cycles:
         ValueError, Unmatched: as `sm100sim.timing.predict.predict_recording`.
     """
     found = predict_recording(recorded, CHIP, ptxas=assembler(), draws=DRAWS)
-    figures = found.typical.cycles, found.band.low, found.band.high
-    return Cycles(*map(round, figures), model=model())
+    band = found.band
+    return Cycles(round(found.typical.cycles), round(band.low), round(band.high), model())
