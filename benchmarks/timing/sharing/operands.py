@@ -32,6 +32,8 @@ OPERANDS_SIZE: Final = 65536
 WARM_BYTES: Final = 16 << 20
 """What all CTAs copy is at most as much, so that it stays in the L2."""
 COLUMNS: Final = 4096
+SWIZZLES: Final = {32: 1, 64: 2, 128: 3}
+"""Bytes of a row of a box -> the swizzle that its tensor map names."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Sharing:
         pace: cycles between steps where data come fast enough, as if products followed.
         groups, columns: warp groups that issue wgmmas of so many columns meanwhile.
         slots: of the ring; with one, a step takes the time of a copy.
+        wide: bytes of a row of a box: 32, 64 or 128.
     """
 
     pattern: str
@@ -57,6 +60,7 @@ class Sharing:
     groups: int = 0
     columns: int = 0
     slots: int = SLOTS
+    wide: int = ROW_BYTES
 
     @property
     def name(self) -> str:
@@ -64,6 +68,7 @@ class Sharing:
         text = f"{self.rows[0]} and {self.rows[1]} rows, {len(self.table)} CTAs, {self.pattern}"
         text += f", each {self.shift} steps later" if self.shift else ""
         text += f", asked for every {self.pace} cycles" if self.pace else ""
+        text += f" of {self.wide} bytes" if self.wide != ROW_BYTES else ""
         text += f", {self.slots} slots" if self.slots != SLOTS else ""
         beside = f", beside n{self.columns} of {self.groups} warp groups"
         return text + (beside if self.groups else "")
@@ -89,7 +94,7 @@ class Sharing:
     @property
     def size(self) -> int:
         """Bytes of a step."""
-        return sum(self.rows) * ROW_BYTES
+        return sum(self.rows) * self.wide
 
     def case(self, steps: int) -> Case:
         """The micro-kernel; its output is SM and cycles by round, by CTA."""
@@ -106,7 +111,14 @@ class Sharing:
         ]
         table = np.array(words, np.uint32).ravel()
         boxes = tuple(
-            MapArgs(1, "FLOAT16", (columns, tall), (2 * columns,), (STEP_COLUMNS, rows), swizzle=3)
+            MapArgs(
+                1,
+                "FLOAT16",
+                (columns, tall),
+                (2 * columns,),
+                (self.wide // 2, rows),
+                swizzle=SWIZZLES[self.wide],
+            )
             for rows in self.rows
         )
         grid = len(self.table)
@@ -125,9 +137,9 @@ class Sharing:
             " [%r1+{to}], [%m{k}, {{%r35, %r{row}}}], [%r1+{bar}]; "
         )
         text = f"@!%q3 mbarrier.arrive.expect_tx.shared.b64 %rd9, [%r1+{8 * number}], {self.size}; "
-        for k, (row, to) in enumerate(((40, at), (41, at + self.rows[0] * ROW_BYTES))):
+        for k, (row, to) in enumerate(((40, at), (41, at + self.rows[0] * self.wide))):
             text += load.format(to=to, k=k, row=row, bar=8 * number)
-        return text + f"add.u32 %r35, %r35, {STEP_COLUMNS}; and.b32 %r35, %r35, {columns - 1}; "
+        return text + f"add.u32 %r35, %r35, {self.wide // 2}; and.b32 %r35, %r35, {columns - 1}; "
 
     def _wait(self, number: int, side: str) -> str:
         return (
@@ -294,6 +306,12 @@ def questions(gpcs: list[list[int]]) -> tuple[Sharing, ...]:
                                                   for n in (1, 8, 64)))),
         *(Sharing("every SM its own", tile, by_groups(where["every SM its own"]), slots=1)
           for tile in (wide, (64, 64))),
+        *(Sharing("alone", tile, alone, slots=slots, wide=bytes_)
+          for slots in (1, SLOTS) for bytes_ in (32, 64)
+          for tile in ((8, 8), (16, 16), (64, 64), (128, 128), (256, 256))),
+        *(Sharing("alone", tile, alone, slots=slots) for slots in (1, SLOTS)
+          for tile in ((8, 8), (16, 16))),
+        Sharing("alone", (64, 64), alone),
         *(Sharing("alone", tile, alone, groups=g, columns=n)
           for tile, g, n in (((128, 64), 2, 64), ((64, 128), 1, 128), (wide, 2, 128),
                              (wide, 2, 256))),

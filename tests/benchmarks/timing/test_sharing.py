@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.timing.questions import ROUNDS
 from benchmarks.timing.replayed import WARM
 from benchmarks.timing.sharing import operands, pairs
 from benchmarks.timing.sharing.operands import Sharing, in_a_row
@@ -121,5 +122,5 @@ def test_the_machine_hands_over_as_the_chips_did() -> None:
             simulate(case)
         trace = traced(compiled(case.text("sm_90a"), "sm_90a", "k"), launches[0]).traces[0]
         cycles.append(run_cluster(trace, draw).cycles)
-    one = (cycles[1] - cycles[0]) / pairs.ROUNDS / (pairs.COUNTS[1] - pairs.COUNTS[0])
+    one = (cycles[1] - cycles[0]) / ROUNDS / (pairs.COUNTS[1] - pairs.COUNTS[0])
     assert one == pytest.approx(arrivals("h200")[OTHER + "2, ranks 1 apart"][2], abs=1)
