@@ -7,11 +7,11 @@ and sequences repeat them.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from math import log2, prod
 from pathlib import Path
 from typing import Any, Final
@@ -133,10 +133,8 @@ class Tracer:
 
 
 def assemblers() -> Sequence[str]:
-    """The assemblers of this machine: the package's or the path's, and Triton's."""
-    triton = find_spec("triton")
-    roots = triton.submodule_search_locations if triton else None
-    found = [path for root in roots or () for path in Path(root).glob("backends/*/bin/ptxas*")]
+    """The assemblers of this machine: the package's or the path's, and those of each Triton."""
+    found = [path for root in sys.path for path in Path(root).glob("triton/backends/*/bin/ptxas*")]
     return [*sorted(map(str, found)), tool("ptxas")]
 
 

@@ -20,7 +20,6 @@ from typing import Any, Final
 
 from benchmarks.timing.gemm import PAIRS_AT_LEAST, tau
 from benchmarks.timing.side_by_side.callers import CUDA12, CUDA13, Column
-from benchmarks.timing.side_by_side.page import BEFORE
 from benchmarks.timing.side_by_side.records import load, write
 from benchmarks.timing.side_by_side.rows import CHIP, Family, Maker, model
 from benchmarks.timing.side_by_side.variants import Changes
@@ -252,6 +251,8 @@ What is known of the misses:
   loop.
 * **32K on a GB200**: the published rates fall; what holds a clock down is not modelled.
 """
+BEFORE: Final = ("15be3c84", "64c081e5", "89f2bcb0", "b04845a1", "db248edd", "dddc308f")
+"""States of the machine in which exponentials took a B200 8 cycles more than since."""
 COPIES: Final = ("975cfb2f", "ca692b55")
 """States of the machine in which a copy took 640 cycles beyond its rows, and a row 1.5."""
 TARGET: Final = 0.03

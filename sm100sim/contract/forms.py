@@ -91,8 +91,7 @@ class Convert(Form):
 
 @form
 class Pack(Form):
-    """cvt of packed formats: FORMATS and bits of one element of destination and source; of
-    cvt.pack `sign_bit` says whether the elements have one."""
+    """cvt of packed formats: FORMATS, bits of an element; `sign_bit`: cvt.pack gives it one."""
 
     _fields_ = [
         ("to", U8), ("bits", U8), ("source", U8), ("source_bits", U8), ("rounding", U8),
@@ -178,9 +177,9 @@ class Atomic(Form):
 
 @form
 class Matrix(Form):
-    """ldmatrix and stmatrix: MATRIX_SHAPES, lanes that give addresses."""
+    """ldmatrix and stmatrix: MATRIX_SHAPES, address lanes, bits of packed elements or 0."""
 
-    _fields_ = [("space", U8), ("shape", U8), ("address_bits", U8), ("rows", U8)]
+    _fields_ = [("space", U8), ("shape", U8), ("address_bits", U8), ("rows", U8), ("packed", U8)]
 
 
 @form

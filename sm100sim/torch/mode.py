@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import _device_constructors
 
+from ..memory import on_device as _on_cuda
+
 ALIGNMENT = 256
 """Bytes, of what cudaMalloc gives; torch's host allocator gives 64."""
-_on_cuda: WeakSet[Any] = WeakSet()
-"""Storages that were asked for on "cuda"."""
 _CLAIMS = {torch.Tensor.is_cuda: True, torch.Tensor.device: torch.device("cuda", 0)}
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _NAMING = (torch.device, torch._C._nn._parse_to)

@@ -47,8 +47,7 @@ _Static_assert(sizeof(ConvertForm) == 6 && offsetof(ConvertForm, to) == 0 && off
     offsetof(ConvertForm, rounding) == 2 && offsetof(ConvertForm, flags) == 3 && offsetof(ConvertForm, bits) == 4 &&
     offsetof(ConvertForm, source_bits) == 5, "ConvertForm");
 
-/* cvt of packed formats: FORMATS and bits of one element of destination and source; of
- * cvt.pack `sign_bit` says whether the elements have one. */
+/* cvt of packed formats: FORMATS, bits of an element; `sign_bit`: cvt.pack gives it one. */
 typedef struct {
   u8 to, bits, source, source_bits, rounding, sign_bit;
   bool relu, satfinite;
@@ -133,12 +132,13 @@ _Static_assert(sizeof(AtomicForm) == 8 && offsetof(AtomicForm, space) == 0 && of
     offsetof(AtomicForm, address_bits) == 4 && offsetof(AtomicForm, order) == 5 &&
     offsetof(AtomicForm, register_bits) == 6 && offsetof(AtomicForm, elements) == 7, "AtomicForm");
 
-/* ldmatrix and stmatrix: MATRIX_SHAPES, lanes that give addresses. */
+/* ldmatrix and stmatrix: MATRIX_SHAPES, address lanes, bits of packed elements or 0. */
 typedef struct {
-  u8 space, shape, address_bits, rows;
+  u8 space, shape, address_bits, rows, packed;
 } MatrixForm;
-_Static_assert(sizeof(MatrixForm) == 4 && offsetof(MatrixForm, space) == 0 && offsetof(MatrixForm, shape) == 1 &&
-    offsetof(MatrixForm, address_bits) == 2 && offsetof(MatrixForm, rows) == 3, "MatrixForm");
+_Static_assert(sizeof(MatrixForm) == 5 && offsetof(MatrixForm, space) == 0 && offsetof(MatrixForm, shape) == 1 &&
+    offsetof(MatrixForm, address_bits) == 2 && offsetof(MatrixForm, rows) == 3 && offsetof(MatrixForm, packed) == 4,
+    "MatrixForm");
 
 /* tensormap.replace, cp_fenceproxy, prefetch and acquire of a tensor map. */
 typedef struct {

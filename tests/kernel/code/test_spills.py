@@ -20,6 +20,7 @@ from fa4_cute.plan.spec.variant import Partition, Scheduler, ScoreMod, Variant
 from testing.kernels import BIAS, EVERYTHING, MOD, PERSISTENT, TOKENS, UNION, WINDOW
 from testing.kernels import KERNELS as LISTED
 from testing.sass import spilled
+from tests.kernel.random_cases import also
 
 BF16, FP8 = DType.BF16, DType.FP8_E4M3
 
@@ -167,11 +168,7 @@ def spec_of(kernel: str, variant: str) -> AttentionSpec:
     ("kernel", "variant"),
     [
         *(pytest.param(*pair, marks=pytest.mark.slow) for pair in SLOW),
-        *(
-            pytest.param(*pair, marks=pytest.mark.exhaustive)
-            for pair in dict.fromkeys(EXHAUSTIVE)
-            if pair not in SLOW
-        ),
+        *also(*(pair for pair in dict.fromkeys(EXHAUSTIVE) if pair not in SLOW)),
     ],
 )
 def test_no_role_spills(kernel: str, variant: str) -> None:
@@ -182,11 +179,7 @@ def test_no_role_spills(kernel: str, variant: str) -> None:
     "name",
     [
         *(pytest.param(name, marks=pytest.mark.slow) for name in LISTED_SLOW),
-        *(
-            pytest.param(name, marks=pytest.mark.exhaustive)
-            for name in LISTED
-            if name not in LISTED_SLOW
-        ),
+        *also(*(name for name in LISTED if name not in LISTED_SLOW)),
     ],
 )
 def test_no_listed_kernel_spills(name: str) -> None:

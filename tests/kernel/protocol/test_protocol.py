@@ -17,6 +17,7 @@ from testing.arguments import arguments
 from testing.cases import BF16, FP8, FP16, Case, dense
 from testing.runner import checked, spec_of
 from testing.watchers import ONE_RANDOM, check_schedules, objections
+from tests.kernel.random_cases import also
 
 one_q, pair_cta = partial(dense, num_qo=1), partial(dense, pair_cta=True)
 LATE = {"mode": "late"}
@@ -74,7 +75,7 @@ WIDEST = [
     [
         QUICK,
         *(pytest.param(case, marks=pytest.mark.slow) for case in (*MORE, *SEQUENCES)),
-        *(pytest.param(case, marks=pytest.mark.exhaustive) for case in WIDEST),
+        *also(*WIDEST),
     ],
     ids=str,
 )
@@ -83,7 +84,7 @@ def test_clean_right_and_the_same_in_every_schedule(case: Case) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("head_dim", [256, pytest.param(512, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("head_dim", [256, *also(512)])
 def test_the_issue_order_changes_no_bit(head_dim: int) -> None:
     given = arguments(dense(150, 1000, head_dim, causal=True, growth=0.02))
     spec = spec_of(dense(150, 1000, head_dim, causal=True))
