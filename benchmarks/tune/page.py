@@ -101,8 +101,8 @@ TAIL: Final = """
   fetches code, so the band is wide.
 * **A quarter of the exponentials was a little too few**, in every class of prompts but bf16 at
   192/128 and, since P crosses there, at 128: 20 of 64 pairs shorten T1 and leave MUFU to the other
-  group. From 24 of 64 on issue slots are short. fp8 at head dim 64, whose products are short, has
-  28 of 64. Where P crosses, bf16 at head dim 64 has 24 of 64.
+  group. From 24 of 64 on issue slots are short. Where P crosses, bf16 at head dim 64 has 24 of
+  64, fp8 there 20.
 * **A shorter T1 is not enough.** One experiment shortens it by 5 % and changes nothing: each of the
   two softmax groups is busy for two thirds of a tile, so what one gains it takes from the other. Of
   the 2,470 cycles of a tile, a softmax warp waits 830 for S and 350 for its turn at issue and MUFU.

@@ -21,7 +21,7 @@ PREDICTED: Final[tuple[PredictedRow, ...]] = (
     PredictedRow("2q", 2, 192, 128,
                  Costs(0, 9482, 21642), Costs(3938, 4720, 21520)),
     PredictedRow("2q", 1, 64, 64,
-                 Costs(0, 7469, 17800), Costs(4149, 3524, 17808)),
+                 Costs(0, 6993, 15614), Costs(4078, 2617, 15859)),
     PredictedRow("2q", 1, 96, 96,
                  Costs(0, 8738, 18127), Costs(4140, 3652, 17670)),
     PredictedRow("2q", 1, 128, 128,

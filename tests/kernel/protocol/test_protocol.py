@@ -41,7 +41,10 @@ WIDE = ((100, 200), (600, 300), (1, 64), (0, 10), (257, 5))
 PAIR = Case(frozenset({"causal", "ragged"}), 128, heads=2, kv_heads=2, pair_cta=True, lengths=WIDE)
 SEQUENCES = [
     # Scales of keys arrive with K, which is loaded a tile ahead of V where P crosses.
-    Case(frozenset({"causal", "tokens"}), 128, dtype=FP8, num_qo=2, lengths=((300, 600),)),
+    *(
+        Case(frozenset({"causal", "tokens"}), d, dtype=FP8, num_qo=2, lengths=((300, 600),))
+        for d in (64, 128)
+    ),
     # Two pairs of CTAs, which take several query tiles each.
     replace(PAIR, features=PAIR.features | {"persistent", "page16"}),
 ]
