@@ -43,7 +43,8 @@ def test_memory_map(depth: int, dtype: str) -> None:
 
 @pytest.mark.parametrize("name", ["depth512 d256 persistent everything", "depth512 d256 ragged"])
 def test_where_registers_are_scarce_p_goes_through_shared_memory(name: str) -> None:
-    config: Any = KERNELS[name].config
+    spec: Any = KERNELS[name]
+    config = spec.config
     scarce = "everything" in name
     assert config.p_in_tmem != scarce
     assert bool(config.p_bytes) == (pv_block_plan(config).a is not None) == scarce
