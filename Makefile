@@ -86,7 +86,7 @@ programs: $(STAMP)  ## published programs of others, from copies in .venv-progra
 	$(BIN)/python -m benchmarks.programs
 
 originals: $(STAMP)  ## Modular's own kernels beside ours (1.4 GB, an hour of compilation); ONLY='MLA decode' takes some
-	$(BIN)/python -m benchmarks.originals --install --only '$(ONLY)'
+	$(BIN)/python -m benchmarks.originals --install --only '$(value ONLY)'
 
 wheels: $(STAMP)  ## wheels and source distributions of both packages, in dist
 wheels: $(STAMP)  ## wheels and source distributions of both packages, in dist, and their sizes
