@@ -29,11 +29,11 @@ PREDICTED: Final[tuple[PredictedRow, ...]] = (
     PredictedRow("2q", 1, 192, 128,
                  Costs(0, 9543, 19468), Costs(4386, 4099, 19615)),
     PredictedRow("pair", 2, 256, 256,
-                 Costs(0, 12504, 18334), Costs(6907, 6338, 18352)),
+                 Costs(0, 12226, 16384), Costs(7095, 6099, 16384)),
     PredictedRow("pair", 2, 512, 512,
                  Costs(0, 8534, 32768), Costs(6411, 4368, 32768)),
     PredictedRow("pair", 1, 256, 256,
-                 Costs(0, 12042, 13974), Costs(6393, 6613, 13707)),
+                 Costs(0, 11316, 13122), Costs(6358, 5819, 13027)),
 )  # fmt: skip
 DECODING: Final[tuple[DecodingRow, ...]] = (
     DecodingRow("1q", 2, 64, 64,
