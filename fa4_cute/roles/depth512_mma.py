@@ -65,8 +65,7 @@ class PairIssuer:
         """Issue O (+)= P V of ``tile``: all of it, or its low and then its high block."""
         mbars, step = self.ctx.mbars, self.ctx.step(ONLY_CHAIN, tile)
         # P of the peer may lie in memory that its threads wrote, hence the wait for both CTAs.
-        in_memory = not self.ctx.spec.config.p_in_tmem
-        mbars.producer_o_lo().acquire(step, of_pair=in_memory)
+        mbars.producer_o_lo().acquire(step, of_pair=not self.ctx.spec.config.p_in_tmem)
         state = self.output_block(state, tile, 0)
         if self.ctx.spec.config.split_o:
             mbars.producer_o_hi().acquire(step)

@@ -63,6 +63,7 @@ class Depth512Config(OperandConfig):
         persistent: a pair takes one query tile after the other.
         dynamic: it takes those of pairs that have not started.
         scale_dtype: element type of per-token scales, ``INVALID`` when there are none.
+        p_in_memory: P goes through shared memory, also where Tensor Memory has a place for it.
 
     Raises:
         ValueError: for values that describe no problem at all.
@@ -77,6 +78,7 @@ class Depth512Config(OperandConfig):
     persistent: bool = False
     scale_dtype: DType = DType.INVALID
     dynamic: bool = False
+    p_in_memory: bool = False
 
     def __post_init__(self) -> None:
         """Refuse inputs outside their domain."""
@@ -205,7 +207,7 @@ class Depth512Config(OperandConfig):
 
         Where O is split a CTA has 64 rows, whose scores fill 128 lanes half by half: no A operand.
         """
-        return not self.split_o
+        return not (self.split_o or self.p_in_memory)
 
     @property
     def p_bytes(self) -> int:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from fa4_cute.plan.facts.dtypes import DType
 from fa4_cute.plan.facts.hardware import SMEM_CAPACITY, SwizzleMode
 from fa4_cute.plan.memory.depth512_smem import Depth512SMemLayout
 from fa4_cute.plan.spec.depth512_limits import supported
+from testing.kernels import KERNELS
 from tests.plan.operand_elements import element_offset
 from tests.plan.strategies import depth512_configs
 
@@ -37,6 +39,15 @@ def test_memory_map(depth: int, dtype: str) -> None:
     )
     assert computed == MAPS[depth, dtype]
     assert layout.q_byte_offset == 0
+
+
+@pytest.mark.parametrize("name", ["depth512 d256 persistent everything", "depth512 d256 ragged"])
+def test_where_registers_are_scarce_p_goes_through_shared_memory(name: str) -> None:
+    spec: Any = KERNELS[name]
+    config = spec.config
+    scarce = "everything" in name
+    assert config.p_in_tmem != scarce
+    assert bool(config.p_bytes) == (pv_block_plan(config).a is not None) == scarce
 
 
 @pytest.mark.parametrize(("depth", "slots"), [(256, (12, 10)), (512, (11, 9))])
